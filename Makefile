@@ -1,0 +1,139 @@
+# The Middleware Operator. `make` alone prints what can be made.
+
+VERSION ?= 0.1.0
+# Image of the operator. Without KUBECONFIG it is built here and loaded into the local cluster; with it, it must be pullable there.
+IMG ?= middleware.hc.cn/operator:$(VERSION)
+# The cluster to use; empty means the local one, which is brought up when needed (root on Linux).
+KUBECONFIG ?=
+
+COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X middleware.hc.cn/operator/internal/manager.Version=$(VERSION) -X middleware.hc.cn/operator/internal/manager.Commit=$(COMMIT)
+
+# The machine's own Go settings must not change what is built. (An empty GOFLAGS would fall back to what `go env -w` wrote.)
+export GOFLAGS := -buildvcs=false
+export GOWORK := off
+export KUBECONFIG
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+# Packages without a cluster or an API server. Those with goroutines of their own are tested with the race detector, the rest
+# without, because the detector compiles every dependency a second time.
+RACE_PACKAGES := ./internal/redis/... ./internal/apply/...
+UNIT_PACKAGES = $(filter-out $(shell go list $(RACE_PACKAGES)),$(shell go list ./api/... ./cmd/... ./config/... ./helm-charts/... ./internal/...))
+
+.PHONY: help
+help: ## print this
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo "Variables: IMG, VERSION, KUBECONFIG (a cluster of your own), NS (enable-namespace), RUN (test-e2e: a test's name)"
+
+##@ See it run
+
+.PHONY: demo
+demo: ## local cluster, operator and all five kinds; ends with a table and how to look further
+	hack/with-cluster.sh hack/demo.sh "$(IMG)"
+
+.PHONY: cluster-up cluster-down cluster-status
+cluster-up: ## bring up the local cluster: three nodes in three zones
+	hack/cluster.sh up
+cluster-down: ## stop the local cluster and put the machine back as it was
+	hack/cluster.sh down
+cluster-status: ## what of the local cluster runs
+	hack/cluster.sh status
+
+##@ Test
+
+.PHONY: test
+test: test-unit test-cluster-unit test-apiserver test-engine test-e2e ## everything, quickest first
+
+.PHONY: test-unit
+test-unit: ## tests that need nothing
+	go test $(RUN_FLAG) $(UNIT_PACKAGES)
+	go test -race $(RUN_FLAG) $(RACE_PACKAGES)
+
+.PHONY: test-cluster-unit
+test-cluster-unit: ## tests of the local cluster's own code
+	cd test/cluster && go test ./...
+
+.PHONY: test-apiserver
+test-apiserver: ## tests against a real API server and etcd
+	assets=$$(hack/envtest.sh); KUBEBUILDER_ASSETS=$$assets go test -count=1 -p 1 -timeout 15m $(RUN_FLAG) ./test/apiserver/...
+
+.PHONY: test-engine
+test-engine: ## tests against real Redis and Valkey processes
+	engines=$$(hack/engines.sh); ENGINES=$$engines go test -count=1 -timeout 15m $(RUN_FLAG) ./test/engine/...
+
+.PHONY: test-e2e
+test-e2e: ## the operator on a real cluster, end to end
+	hack/with-cluster.sh hack/deploy.sh "$(IMG)"
+	hack/with-cluster.sh go test -count=1 -timeout 40m $(RUN_FLAG) ./test/e2e/...
+
+RUN_FLAG = $(if $(RUN),-run '$(RUN)' -v)
+
+##@ Change it
+
+.PHONY: generate
+generate: ## deep-copy functions from api/
+	"$$(hack/tool.sh controller-gen)" object:headerFile=hack/boilerplate.go.txt paths=./api/...
+
+.PHONY: manifests
+manifests: ## CRDs from api/
+	"$$(hack/tool.sh controller-gen)" crd paths=./api/... output:crd:dir=config/crd/bases
+
+.PHONY: docs-api
+docs-api: ## API reference from api/
+	"$$(hack/tool.sh crd-ref-docs)" --config=hack/crd-ref-docs.yaml --source-path=api --renderer=markdown --output-path=docs/reference/api.md
+
+.PHONY: lint
+lint: ## golangci-lint: who may import what, exhaustive switches, and the usual
+	"$$(hack/tool.sh golangci-lint)" run --timeout 20m
+
+.PHONY: verify
+verify: ## fail if generated files, formats or modules are not up to date
+	hack/verify.sh
+
+##@ Build and run
+
+.PHONY: build
+build: ## bin/manager, static
+	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/manager ./cmd/manager
+
+.PHONY: image
+image: ## the operator's image as an archive; prints its path
+	@VERSION=$(VERSION) hack/image.sh "$(IMG)"
+
+.PHONY: run
+run: build ## run the operator outside of the cluster (charts, watches.yaml and CRDs of this checkout)
+	hack/with-cluster.sh hack/run.sh
+
+.PHONY: install uninstall
+install: ## install the CRDs
+	hack/with-cluster.sh kubectl apply --server-side --force-conflicts -k config/crd
+uninstall: ## remove the CRDs and WITH THEM every RedisCluster, App, Application, CronTab and FooBar (SURE=yes)
+	@[[ "$(SURE)" == yes ]] || { echo "This deletes every custom resource of the five kinds. If that is meant: make uninstall SURE=yes"; exit 1; }
+	hack/with-cluster.sh kubectl delete --ignore-not-found -k config/crd
+
+.PHONY: deploy undeploy
+deploy: ## install CRDs and operator, and wait until it is ready
+	hack/with-cluster.sh hack/deploy.sh "$(IMG)"
+undeploy: ## remove the operator; CRDs and custom resources stay
+	hack/with-cluster.sh kubectl delete --ignore-not-found -k config/operator
+
+.PHONY: enable-namespace
+enable-namespace: ## let the operator keep Secrets (passwords, release records) in namespace NS
+	@[[ -n "$(NS)" ]] || { echo "Which namespace? make enable-namespace NS=shop"; exit 1; }
+	hack/with-cluster.sh hack/enable-namespace.sh "$(NS)"
+
+.PHONY: build-installer
+build-installer: ## dist/install.yaml: everything in one file
+	@hack/with-kubectl.sh hack/overlay.sh "$(IMG)"
+	@mkdir -p dist
+	hack/with-kubectl.sh kubectl kustomize build/deploy > dist/install.yaml
+	@echo "wrote dist/install.yaml: kubectl apply --server-side -f dist/install.yaml"
+
+.PHONY: clean
+clean: ## remove what was built in this checkout
+	rm -rf bin build dist

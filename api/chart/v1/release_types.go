@@ -1,0 +1,80 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1 holds the part of the status that every chart kind shares. It is
+// no API group of its own: a chart kind embeds ReleaseStatus inline, and the
+// chart engine writes these fields whatever the kind.
+//
+// +kubebuilder:object:generate=true
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ReleaseStatus is what the chart engine reports about the release of an object.
+type ReleaseStatus struct {
+	// Generation of the object that this status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// State of the object. Ready is what most people wait for
+	// (kubectl wait --for=condition=Ready).
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Helm release that is deployed.
+	// +optional
+	DeployedRelease *DeployedRelease `json:"deployedRelease,omitempty"`
+
+	// Objects that belong to this one. It is recorded before they are applied,
+	// so that none is ever lost track of.
+	// +optional
+	// +listType=atomic
+	Inventory []InventoryEntry `json:"inventory,omitempty"`
+}
+
+// DeployedRelease identifies the Helm release that is deployed.
+type DeployedRelease struct {
+	// Name of the release, as "helm list" shows it.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Revision of the release, counting from 1.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// Digest of the chart, its values and the cluster's capabilities, from which
+	// the release was rendered.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// Rendered manifest, where the operator records it. "helm get manifest"
+	// always shows it.
+	// +optional
+	Manifest string `json:"manifest,omitempty"`
+}
+
+// InventoryEntry identifies one object that was applied.
+type InventoryEntry struct {
+	// API group, empty for the core group.
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// API version within the group.
+	Version string `json:"version"`
+
+	// Kind of the object.
+	Kind string `json:"kind"`
+
+	// Namespace of the object, empty for a cluster-scoped one.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the object.
+	Name string `json:"name"`
+
+	// UID of the object, once it was seen.
+	// +optional
+	UID string `json:"uid,omitempty"`
+}

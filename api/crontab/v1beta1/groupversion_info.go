@@ -1,0 +1,30 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package v1beta1 holds CronTab: a container image run on a cron schedule.
+//
+// +kubebuilder:object:generate=true
+// +groupName=stable.example.com
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and version of this package's kinds.
+var GroupVersion = schema.GroupVersion{Group: "stable.example.com", Version: "v1beta1"}
+
+// SchemeBuilder collects what AddToScheme adds; AddToScheme adds this package's
+// kinds to a scheme.
+var (
+	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+	AddToScheme   = SchemeBuilder.AddToScheme
+)
+
+func addKnownTypes(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &CronTab{}, &CronTabList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}

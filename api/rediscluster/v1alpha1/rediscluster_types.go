@@ -1,0 +1,454 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Defaults of RedisClusterSpec. The schema markers below repeat them, and a test
+// fails when the two disagree.
+const (
+	DefaultReplicas    int32 = 6
+	MinShards          int32 = 3
+	DefaultRepository        = "docker.io/library/redis"
+	DefaultVersion           = "8.0.6"
+	DefaultPipeline          = "100"
+	DefaultStorageSize       = "1Gi"
+)
+
+// RedisClusterSpec is the Redis Cluster a user asks for.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.shards) || !has(self.replicas) || self.shards <= self.replicas",message="shards must not be larger than replicas: every shard needs at least one instance",fieldPath=".shards"
+// +kubebuilder:validation:XValidation:rule="!has(self.storage) || !has(self.pod) || self.pod.all(p, !has(p.volumes))",message="storage and pod[0].volumes both say where data is kept: set one of them",fieldPath=".storage"
+type RedisClusterSpec struct {
+	// replicas is the number of instances, masters and replicas together. It is
+	// spread over the shards as evenly as possible: 7 instances in 3 shards are
+	// shards of 3, 2 and 2. The scale subresource (kubectl scale) sets this field.
+	//
+	// +kubebuilder:default=6
+	// +kubebuilder:validation:Minimum=3
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// shards is the number of masters, each of which owns an equal part of the 16384
+	// slots. Default: half of replicas, rounded down, and at least 3.
+	//
+	// +kubebuilder:validation:Minimum=3
+	// +kubebuilder:validation:Maximum=500
+	// +optional
+	Shards *int32 `json:"shards,omitempty"`
+
+	// pause puts the cluster under maintenance: the operator goes on observing and
+	// reporting, status.plan says what it would do next, and nothing is changed.
+	//
+	// +kubebuilder:default=false
+	// +optional
+	Pause bool `json:"pause,omitempty"`
+
+	// finalizers says how deleting the RedisCluster treats what it owns. foreground
+	// waits until everything is gone, background removes the RedisCluster at once and
+	// the rest soon after, orphan leaves the running cluster behind without an owner.
+	// Claims follow storage.retain.
+	//
+	// +kubebuilder:default=foreground
+	// +optional
+	Finalizers DeletionPolicy `json:"finalizers,omitempty"`
+
+	// repository is the image without its tag. Redis 7.0 and later and Valkey 8 and
+	// later are known to work.
+	//
+	// +kubebuilder:default="docker.io/library/redis"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Repository string `json:"repository,omitempty"`
+
+	// version is the image's tag, which begins with the version of the engine
+	// (8.0.6, 9.1.2-alpine).
+	//
+	// +kubebuilder:default="8.0.6"
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// updateStrategy says how slots are given to new masters.
+	//
+	// +kubebuilder:default={type: "AutoReceive", pipeline: "100"}
+	// +optional
+	UpdateStrategy SlotStrategy `json:"updateStrategy,omitempty"`
+
+	// pod is the template of every instance. Exactly one entry is supported today.
+	//
+	// +kubebuilder:validation:MaxItems=1
+	// +listType=atomic
+	// +optional
+	Pod []PodTemplate `json:"pod,omitempty"`
+
+	// storage asks for one persistent volume claim an instance. It is the default way
+	// to keep data: a cluster that sets neither storage nor pod[0].volumes gets claims
+	// of 1Gi of the default storage class.
+	//
+	// +optional
+	Storage *Storage `json:"storage,omitempty"`
+
+	// config holds redis.conf settings, such as maxmemory-policy: allkeys-lru. What
+	// the operator must own (port, cluster-*, dir, requirepass, …) is refused by name.
+	// It wins over the ConfigMap of pod[0].configmap.
+	//
+	// +kubebuilder:validation:MaxProperties=200
+	// +optional
+	Config map[string]string `json:"config,omitempty"`
+
+	// auth is the password of the default user.
+	//
+	// +kubebuilder:default={}
+	// +optional
+	Auth Auth `json:"auth,omitempty"`
+
+	// networkPolicy limits who reaches the instances: clients reach the Redis port,
+	// only instances of this cluster and the operator reach the cluster bus.
+	//
+	// +kubebuilder:default={}
+	// +optional
+	NetworkPolicy Toggle `json:"networkPolicy,omitempty"`
+
+	// podDisruptionBudget keeps evictions from taking more than one instance at a time.
+	//
+	// +kubebuilder:default={}
+	// +optional
+	PodDisruptionBudget Toggle `json:"podDisruptionBudget,omitempty"`
+}
+
+// DeletionPolicy says how deletion treats what the cluster owns.
+//
+// +kubebuilder:validation:Enum=foreground;background;orphan
+type DeletionPolicy string
+
+// The deletion policies.
+const (
+	DeletionForeground DeletionPolicy = "foreground"
+	DeletionBackground DeletionPolicy = "background"
+	DeletionOrphan     DeletionPolicy = "orphan"
+)
+
+// SlotStrategy says how slots are given to new masters.
+//
+// +kubebuilder:validation:XValidation:rule="self.type == 'AssignReceive' || !has(self.assignStrategies) || size(self.assignStrategies) == 0",message="assignStrategies belong to type AssignReceive: remove them, or set type to AssignReceive",fieldPath=".assignStrategies"
+// +kubebuilder:validation:XValidation:rule="self.type != 'AssignReceive' || (has(self.assignStrategies) && size(self.assignStrategies) > 0)",message="type AssignReceive needs assignStrategies, one entry for each new master",fieldPath=".assignStrategies"
+type SlotStrategy struct {
+	// type is AutoReceive (every new master receives an equal share) or AssignReceive
+	// (assignStrategies says which master gives how many slots).
+	//
+	// +kubebuilder:default=AutoReceive
+	// +optional
+	Type SlotStrategyType `json:"type,omitempty"`
+
+	// pipeline is the number of keys that one MIGRATE command carries, as a string of
+	// digits, 1 to 10000.
+	//
+	// +kubebuilder:default="100"
+	// +kubebuilder:validation:Pattern=`^([1-9][0-9]{0,3}|10000)$`
+	// +optional
+	Pipeline string `json:"pipeline,omitempty"`
+
+	// assignStrategies feed the new masters: entry i is for new master i.
+	//
+	// +kubebuilder:validation:MaxItems=500
+	// +listType=atomic
+	// +optional
+	AssignStrategies []AssignStrategy `json:"assignStrategies,omitempty"`
+}
+
+// SlotStrategyType names a way to give slots to new masters.
+//
+// +kubebuilder:validation:Enum=AutoReceive;AssignReceive
+type SlotStrategyType string
+
+// The slot strategies.
+const (
+	AutoReceive   SlotStrategyType = "AutoReceive"
+	AssignReceive SlotStrategyType = "AssignReceive"
+)
+
+// AssignStrategy is what one new master receives.
+type AssignStrategy struct {
+	// slots is how many slots the new master receives. Required.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16384
+	Slots int32 `json:"slots"`
+
+	// fromReplicas lists the node IDs of the masters that give the slots, separated by
+	// commas. Each gives in proportion to what it owns. Required.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=8192
+	FromReplicas string `json:"fromReplicas"`
+}
+
+// PodTemplate is what every instance's pod has in common.
+type PodTemplate struct {
+	// labels are added to the pods. Labels of the operator's own cannot be set.
+	//
+	// +kubebuilder:validation:MaxProperties=64
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// annotations are added to the pods.
+	//
+	// +kubebuilder:validation:MaxProperties=64
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// env are added to the Redis container. Names that the operator sets cannot be
+	// used, and values come from the manifest, from the pod's own fields or from its
+	// own resources; not from Secrets or ConfigMaps.
+	//
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Env []corev1.EnvVar `json:"env,omitempty"`
+
+	// affinity of the pods. When podAntiAffinity is unset, instances of a shard prefer
+	// to run on different nodes.
+	//
+	// +optional
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+
+	// resources of the Redis container.
+	//
+	// +optional
+	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// updateStrategy says who restarts instances when their template changes.
+	//
+	// +kubebuilder:default={}
+	// +optional
+	UpdateStrategy PodUpdateStrategy `json:"updateStrategy,omitempty"`
+
+	// volumes says where data is kept when it is not in a claim an instance (see
+	// storage).
+	//
+	// +optional
+	Volumes *Volumes `json:"volumes,omitempty"`
+
+	// configmap is the name of a ConfigMap in the same namespace whose key redis.conf
+	// holds settings, merged under what the operator must own.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Configmap string `json:"configmap,omitempty"`
+
+	// monitorImage is the image of a Redis exporter. When set, it runs beside every
+	// instance and serves metrics on port 9121.
+	//
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	MonitorImage string `json:"monitorImage,omitempty"`
+
+	// initImage is the image of an init container that runs its own entrypoint, with
+	// the data directory mounted at /data, before Redis starts.
+	//
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	InitImage string `json:"initImage,omitempty"`
+
+	// middlewareImage overrides repository and version: the whole image reference of
+	// the Redis container.
+	//
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	MiddlewareImage string `json:"middlewareImage,omitempty"`
+
+	// nodeSelector of the pods.
+	//
+	// +optional
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// tolerations of the pods.
+	//
+	// +listType=atomic
+	// +optional
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// topologySpreadConstraints of the pods.
+	//
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+
+	// priorityClassName of the pods.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// imagePullSecrets of the pods.
+	//
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	// +optional
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+}
+
+// PodUpdateStrategy says who restarts instances when their template changes.
+type PodUpdateStrategy struct {
+	// type is RollingUpdate (the operator restarts one instance at a time, failing
+	// over first) or OnDelete (it waits for you to delete pods).
+	//
+	// +kubebuilder:default=RollingUpdate
+	// +optional
+	Type PodUpdateStrategyType `json:"type,omitempty"`
+}
+
+// PodUpdateStrategyType names who restarts instances.
+//
+// +kubebuilder:validation:Enum=RollingUpdate;OnDelete
+type PodUpdateStrategyType string
+
+// The pod update strategies.
+const (
+	RollingUpdate PodUpdateStrategyType = "RollingUpdate"
+	OnDelete      PodUpdateStrategyType = "OnDelete"
+)
+
+// Volumes says where data is kept when it is not in a claim an instance.
+//
+// +kubebuilder:validation:XValidation:rule="self.type != 'nfs' || (has(self.persistentVolumeClaimName) && size(self.persistentVolumeClaimName) > 0)",message="type nfs needs persistentVolumeClaimName, the claim of the shared volume",fieldPath=".persistentVolumeClaimName"
+// +kubebuilder:validation:XValidation:rule="!(self.type in ['emptyDir', 'hostPath']) || !has(self.persistentVolumeClaimName) || size(self.persistentVolumeClaimName) == 0",message="persistentVolumeClaimName belongs to the types nfs and pvc",fieldPath=".persistentVolumeClaimName"
+type Volumes struct {
+	// type is emptyDir (data lives as long as its pod), hostPath (a directory of the
+	// node; the operator must be started with --allow-host-path), nfs or pvc (an
+	// existing claim, shared by all instances, each in a directory of its own; type
+	// pvc without a name is a claim an instance). Required.
+	Type VolumeType `json:"type"`
+
+	// persistentVolumeClaimName is the existing claim of the types nfs and pvc.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	PersistentVolumeClaimName string `json:"persistentVolumeClaimName,omitempty"`
+}
+
+// VolumeType names where data is kept.
+//
+// +kubebuilder:validation:Enum=emptyDir;hostPath;nfs;pvc
+type VolumeType string
+
+// The volume types.
+const (
+	VolumeEmptyDir VolumeType = "emptyDir"
+	VolumeHostPath VolumeType = "hostPath"
+	VolumeNFS      VolumeType = "nfs"
+	VolumePVC      VolumeType = "pvc"
+)
+
+// Storage asks for one persistent volume claim an instance.
+type Storage struct {
+	// size of each claim. It can grow, never shrink.
+	//
+	// +kubebuilder:default="1Gi"
+	// +optional
+	Size resource.Quantity `json:"size,omitempty"`
+
+	// storageClassName of each claim. Default: the cluster's default storage class. It
+	// cannot change.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	StorageClassName *string `json:"storageClassName,omitempty"`
+
+	// retain says whether claims outlive the instance they were made for, when the
+	// RedisCluster is deleted or scaled in.
+	//
+	// +kubebuilder:default=Retain
+	// +optional
+	Retain RetainPolicy `json:"retain,omitempty"`
+}
+
+// RetainPolicy says whether claims outlive their instance.
+//
+// +kubebuilder:validation:Enum=Retain;Delete
+type RetainPolicy string
+
+// The retain policies.
+const (
+	Retain       RetainPolicy = "Retain"
+	RetainDelete RetainPolicy = "Delete"
+)
+
+// Auth is the password of the default user.
+type Auth struct {
+	// enabled asks clients for a password.
+	//
+	// +kubebuilder:default=true
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// secretName is a Secret in the same namespace whose key password holds the
+	// password. Default: a random password, kept in the Secret <name>-auth.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+}
+
+// Toggle turns something on or off.
+type Toggle struct {
+	// enabled turns it on.
+	//
+	// +kubebuilder:default=true
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// RedisCluster is a Redis Cluster: shards of a master and its replicas, which
+// together own 16384 slots.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:path=redisclusters,singular=rediscluster,shortName=rec,categories={middleware}
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 40",message="metadata.name must be at most 40 characters: names of StatefulSets and of their pods are made of it"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must begin with a letter and hold only lower-case letters, digits and hyphens: names of Services are made of it"
+// +kubebuilder:printcolumn:name="Shards",type=integer,JSONPath=`.status.shards`
+// +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.instances`
+// +kubebuilder:printcolumn:name="Slots",type=integer,JSONPath=`.status.slots`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.currentVersion`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.reason`
+// +kubebuilder:printcolumn:name="Plan",type=string,priority=1,JSONPath=`.status.plan.step`
+type RedisCluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the cluster asked for.
+	//
+	// +kubebuilder:default={}
+	// +optional
+	Spec RedisClusterSpec `json:"spec,omitempty"`
+
+	// status is the cluster seen.
+	//
+	// +optional
+	Status RedisClusterStatus `json:"status,omitempty"`
+}
+
+// RedisClusterList is a list of RedisClusters.
+//
+// +kubebuilder:object:root=true
+type RedisClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []RedisCluster `json:"items"`
+}

@@ -1,0 +1,116 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import "fmt"
+
+// Topology is how many instances each shard has: entry i is for shard i.
+//
+// +kubebuilder:object:generate=false
+type Topology []int32
+
+// Topology spreads spec.replicas over spec.shards as evenly as possible; the first
+// shards get one instance more. Unset fields count as their defaults.
+func (s *RedisClusterSpec) Topology() Topology {
+	instances, shards := s.InstanceCount(), s.ShardCount()
+	if shards < 1 {
+		return nil
+	}
+	t := make(Topology, shards)
+	for i := range t {
+		t[i] = instances / shards
+		if int32(i) < instances%shards {
+			t[i]++
+		}
+	}
+	return t
+}
+
+// InstanceCount is spec.replicas, or its default.
+func (s *RedisClusterSpec) InstanceCount() int32 {
+	if s.Replicas == nil {
+		return DefaultReplicas
+	}
+	return *s.Replicas
+}
+
+// ShardCount is spec.shards, or half of the instances and at least MinShards.
+func (s *RedisClusterSpec) ShardCount() int32 {
+	if s.Shards != nil {
+		return *s.Shards
+	}
+	return max(s.InstanceCount()/2, MinShards)
+}
+
+// Instances is the number of instances in all shards.
+func (t Topology) Instances() int32 {
+	var n int32
+	for _, i := range t {
+		n += i
+	}
+	return n
+}
+
+// ShardName is the name of the StatefulSet of a shard.
+func (c *RedisCluster) ShardName(shard int) string { return fmt.Sprintf("%s-%d", c.Name, shard) }
+
+// HeadlessServiceName is the Service that gives instances their DNS names.
+func (c *RedisCluster) HeadlessServiceName() string { return c.Name + "-nodes" }
+
+// AuthSecretName is the Secret that the operator keeps the password in.
+func (c *RedisCluster) AuthSecretName() string { return c.Name + "-auth" }
+
+// AuthEnabled says whether clients need a password.
+func (c *RedisCluster) AuthEnabled() bool {
+	return c.Spec.Auth.Enabled == nil || *c.Spec.Auth.Enabled
+}
+
+// Template is the pod template, or an empty one when none is given.
+func (s *RedisClusterSpec) Template() PodTemplate {
+	if len(s.Pod) == 0 {
+		return PodTemplate{}
+	}
+	return s.Pod[0]
+}
+
+// Image is the image of the Redis container.
+func (s *RedisClusterSpec) Image() string {
+	if image := s.Template().MiddlewareImage; image != "" {
+		return image
+	}
+	repository, version := s.Repository, s.Version
+	if repository == "" {
+		repository = DefaultRepository
+	}
+	if version == "" {
+		version = DefaultVersion
+	}
+	return repository + ":" + version
+}
+
+// Labels on the children of a RedisCluster.
+const (
+	// LabelCluster names the RedisCluster.
+	LabelCluster = "redis.middleware.hc.cn/cluster"
+	// LabelShard is the number of the shard.
+	LabelShard = "redis.middleware.hc.cn/shard"
+)
+
+// Finalizer lets deletion follow spec.finalizers.
+const Finalizer = "redis.middleware.hc.cn/cleanup"
+
+// Ports of an instance.
+const (
+	PortRedis   int32 = 6379
+	PortBus     int32 = 16379
+	PortMetrics int32 = 9121
+)
+
+// Keys of the Secret AuthSecretName.
+const (
+	// SecretKeyPassword holds the password as it is.
+	SecretKeyPassword = "password"
+	// SecretKeyConfig holds the password as redis.conf lines.
+	SecretKeyConfig = "auth.conf"
+)

@@ -1,0 +1,90 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"middleware.hc.cn/operator/internal/manager"
+)
+
+// newRoot returns the command line. "manager" alone is "manager run".
+func newRoot(env manager.Environment) *cobra.Command {
+	root := newRun(env)
+	root.Use = "manager"
+	root.Long = "Runs the Middleware Operator: RedisCluster, Application, and the chart kinds of a watches file.\n\"manager\" alone is \"manager run\"."
+	root.Example = "  manager --controllers=*,-foobar --watch-namespaces=shop,billing\n" +
+		"  manager --leader-elect=false --install-crds --kubeconfig=$HOME/.kube/config"
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(newRun(env), newVersion())
+	return root
+}
+
+func newRun(env manager.Environment) *cobra.Command {
+	options := manager.DefaultOptions()
+	groups := options.Flags(env)
+	command := &cobra.Command{
+		Use:   "run",
+		Short: "run the operator until SIGTERM",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			ctrl.SetLogger(zap.New(zap.UseFlagOptions(&options.Log)))
+			if err := options.Validate(); err != nil {
+				return err
+			}
+			cfg, err := config.GetConfig()
+			if err != nil {
+				return fmt.Errorf("finding the cluster (give --kubeconfig or set KUBECONFIG): %w", err)
+			}
+			return manager.Run(command.Context(), cfg, options, env)
+		},
+	}
+	for _, group := range groups {
+		command.Flags().AddFlagSet(group.FlagSet)
+	}
+	command.SetUsageFunc(func(command *cobra.Command) error { return usage(command, groups) })
+	return command
+}
+
+func newVersion() *cobra.Command {
+	command := &cobra.Command{
+		Use:   "version",
+		Short: "print which build this is",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			b := manager.BuildInfo()
+			_, err := fmt.Fprintf(command.OutOrStdout(), "middleware-operator %s (commit %s, %s)\n", b.Version, b.Commit, b.Go)
+			return err
+		},
+	}
+	command.SetUsageFunc(func(command *cobra.Command) error { return usage(command, nil) })
+	return command
+}
+
+// usage prints the help, flags in groups.
+func usage(command *cobra.Command, groups []manager.FlagGroup) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Usage:\n  %s\n", command.UseLine())
+	if command.HasExample() {
+		fmt.Fprintf(&text, "\nExamples:\n%s\n", command.Example)
+	}
+	if command.HasSubCommands() {
+		fmt.Fprintf(&text, "\nCommands:\n")
+	}
+	for _, sub := range command.Commands() {
+		fmt.Fprintf(&text, "  %-12s%s\n", sub.Name(), sub.Short)
+	}
+	for _, group := range groups {
+		fmt.Fprintf(&text, "\n%s:\n%s", group.Title, group.FlagUsagesWrapped(100))
+	}
+	_, err := fmt.Fprint(command.OutOrStdout(), text.String())
+	return err
+}

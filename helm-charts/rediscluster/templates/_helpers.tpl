@@ -1,0 +1,63 @@
+{{/*
+Labels. "selector" never changes during a cluster's life; "labels" are those of every
+object. Names of the API's labels: api/rediscluster/v1alpha1/topology.go.
+*/}}
+{{- define "rediscluster.selector" -}}
+redis.middleware.hc.cn/cluster: {{ .Release.Name | quote }}
+{{- end }}
+
+{{- define "rediscluster.labels" -}}
+app.kubernetes.io/name: rediscluster
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/component: redis
+app.kubernetes.io/managed-by: middleware-operator
+{{ include "rediscluster.selector" . }}
+{{- end }}
+
+{{/* Labels of a shard; the argument is {root, shard}. */}}
+{{- define "rediscluster.shardSelector" -}}
+{{ include "rediscluster.selector" .root }}
+redis.middleware.hc.cn/shard: {{ .shard.index | quote }}
+{{- end }}
+
+{{- define "rediscluster.shardLabels" -}}
+{{ include "rediscluster.labels" .root }}
+redis.middleware.hc.cn/shard: {{ .shard.index | quote }}
+{{- end }}
+
+{{/* What the kubelet tells a container about its pod, for $(…) in commands and paths. */}}
+{{- define "rediscluster.identityEnv" -}}
+- name: POD_NAME
+  valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}
+- name: POD_IP
+  valueFrom: {fieldRef: {apiVersion: v1, fieldPath: status.podIP}}
+{{- end }}
+
+{{/* What the restricted pod security standard asks of a container. */}}
+{{- define "rediscluster.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{/* The data directory. In a volume that instances share each has a directory of its own. */}}
+{{- define "rediscluster.dataMount" -}}
+- name: data
+  mountPath: /data
+  {{- if has .Values.data.type (list "shared" "hostPath") }}
+  subPathExpr: $(POD_NAME)
+  {{- end }}
+{{- end }}
+
+{{/* Instances of a shard prefer different nodes and zones; the argument is {root, shard}. */}}
+{{- define "rediscluster.antiAffinity" -}}
+preferredDuringSchedulingIgnoredDuringExecution:
+  {{- range list (dict "weight" 100 "key" "kubernetes.io/hostname") (dict "weight" 50 "key" "topology.kubernetes.io/zone") }}
+  - weight: {{ .weight }}
+    podAffinityTerm:
+      topologyKey: {{ .key }}
+      labelSelector:
+        matchLabels:
+          {{- include "rediscluster.shardSelector" $ | nindent 10 }}
+  {{- end }}
+{{- end }}

@@ -1,0 +1,120 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+
+	"github.com/distribution/reference"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	shared "middleware.hc.cn/operator/internal/admission/rules"
+)
+
+// declaredImage is repository:version, which stands even where middlewareImage
+// overrides it.
+func declaredImage(cr *v1alpha1.RedisCluster) string {
+	declared := v1alpha1.RedisClusterSpec{Repository: cr.Spec.Repository, Version: cr.Spec.Version}
+	return declared.Image()
+}
+
+// podImages are the images of the pod template that are set.
+func podImages(cr *v1alpha1.RedisCluster) []imageField {
+	template := cr.Spec.Template()
+	var set []imageField
+	for _, f := range []imageField{
+		{podPath.Child("middlewareImage"), template.MiddlewareImage},
+		{podPath.Child("initImage"), template.InitImage},
+		{podPath.Child("monitorImage"), template.MonitorImage},
+	} {
+		if f.image != "" {
+			set = append(set, f)
+		}
+	}
+	return set
+}
+
+type imageField struct {
+	at    *field.Path
+	image string
+}
+
+var tagForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
+
+func checkImages(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
+	var refused field.ErrorList
+	repository, at := cr.Spec.Repository, specPath.Child("repository")
+	if repository != "" {
+		refused = shared.Image(at, repository)
+		if named, err := reference.ParseNormalizedNamed(repository); err == nil && !reference.IsNameOnly(named) {
+			refused = append(refused, field.Invalid(at, repository, "must be an image without its tag or digest; the tag goes into spec.version, a digest into spec.pod[0].middlewareImage"))
+		}
+	}
+	if version := cr.Spec.Version; version != "" && !tagForm.MatchString(version) {
+		refused = append(refused, field.Invalid(specPath.Child("version"), version, "must be an image's tag, such as 8.0.6 or 9.1.2-alpine: letters, digits, dots, hyphens and underscores"))
+	}
+	for _, f := range podImages(cr) {
+		refused = append(refused, shared.Image(f.at, f.image)...)
+	}
+	return refused
+}
+
+func adviseImages(cr *v1alpha1.RedisCluster) []string {
+	var warnings []string
+	for _, f := range podImages(cr) {
+		warnings = append(warnings, shared.UntaggedImage(f.at, f.image)...)
+	}
+	return warnings
+}
+
+// engine is the server that an image's name and tag promise.
+type engine struct {
+	name         string // redis or valkey
+	major, minor int
+}
+
+func (e engine) String() string { return fmt.Sprintf("%s %d.%d", e.name, e.major, e.minor) }
+
+var versionTag = regexp.MustCompile(`^v?([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:[.+_-].*)?$`)
+
+// engineOf reads the engine of an image whose name ends in redis or valkey and whose tag
+// begins with a version. Of other images nothing is known.
+func engineOf(image string) (e engine, known bool) {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return engine{}, false
+	}
+	e.name = path.Base(reference.Path(named))
+	tagged, ok := named.(reference.Tagged)
+	if !ok || (e.name != "redis" && e.name != "valkey") {
+		return engine{}, false
+	}
+	match := versionTag.FindStringSubmatch(tagged.Tag())
+	if match == nil {
+		return engine{}, false
+	}
+	e.major, _ = strconv.Atoi(match[1])
+	e.minor, _ = strconv.Atoi(match[2]) // "" is 0: a tag 7 is at least 7.0
+	return e, true
+}
+
+// minMajor is Redis 7.0's. Valkey began as 7.2.
+const minMajor = 7
+
+func checkEngineVersion(cr *v1alpha1.RedisCluster) field.ErrorList {
+	var refused field.ErrorList
+	for _, f := range []imageField{
+		{specPath.Child("version"), declaredImage(cr)},
+		{podPath.Child("middlewareImage"), cr.Spec.Template().MiddlewareImage},
+	} {
+		if e, known := engineOf(f.image); known && e.major < minMajor {
+			refused = append(refused, field.Invalid(f.at, f.image, fmt.Sprintf("%s lacks CLUSTER SHARDS and CLUSTER ADDSLOTSRANGE, which the operator works with; use Redis 7.0 or later, or Valkey 8 or later", e)))
+		}
+	}
+	return refused
+}

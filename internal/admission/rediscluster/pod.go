@@ -1,0 +1,164 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	shared "middleware.hc.cn/operator/internal/admission/rules"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
+)
+
+func checkConfig(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
+	var refused field.ErrorList
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(cr.Spec.Config)) {
+		at, value := specPath.Child("config").Key(name), cr.Spec.Config[name]
+		if err := values.CheckSetting(name, value); err != nil {
+			if _, reserved := values.Reserved(name); reserved {
+				refused = append(refused, field.Forbidden(at, err.Error()))
+				continue
+			}
+			refused = append(refused, field.Invalid(at, value, err.Error()))
+			continue
+		}
+		canonical := values.Canonical(name)
+		if seen[canonical] {
+			refused = append(refused, field.Duplicate(at, canonical))
+		}
+		seen[canonical] = true
+	}
+	return refused
+}
+
+// freeLabels are the recommended labels that the operator leaves to users.
+var freeLabels = []string{"app.kubernetes.io/part-of", "app.kubernetes.io/version", "app.kubernetes.io/created-by"}
+
+// controllerLabels are set by the StatefulSet's controller and have no domain.
+var controllerLabels = []string{"controller-revision-hash", "pod-template-hash"}
+
+func checkLabels(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
+	at, labels := podPath.Child("labels"), cr.Spec.Template().Labels
+	refused := shared.Labels(at, labels)
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		domain, _, hasDomain := strings.Cut(key, "/")
+		owned := (hasDomain && shared.IsReserved(domain)) || slices.Contains(controllerLabels, key)
+		if owned && !slices.Contains(freeLabels, key) {
+			refused = append(refused, field.Forbidden(at.Key(key), "the operator and Kubernetes find pods by this label and set it themselves; remove it, or use a domain of your own"))
+		}
+	}
+	return refused
+}
+
+func checkAnnotations(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
+	return shared.Annotations(podPath.Child("annotations"), cr.Spec.Template().Annotations)
+}
+
+func checkEnv(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
+	var refused field.ErrorList
+	seen := map[string]bool{}
+	for i, v := range cr.Spec.Template().Env {
+		at := podPath.Child("env").Index(i)
+		for _, problem := range validation.IsEnvVarName(v.Name) {
+			refused = append(refused, field.Invalid(at.Child("name"), v.Name, problem))
+		}
+		if values.ReservedEnv(v.Name) {
+			refused = append(refused, field.Forbidden(at.Child("name"), v.Name+" is set by the operator; use another name"))
+		}
+		if seen[v.Name] {
+			refused = append(refused, field.Duplicate(at.Child("name"), v.Name))
+		}
+		seen[v.Name] = true
+		refused = append(refused, shared.Text(at.Child("value"), v.Value)...)
+		refused = append(refused, checkEnvSource(at.Child("valueFrom"), v)...)
+	}
+	return refused
+}
+
+// checkEnvSource lets values come from the pod itself only: whoever may write a
+// RedisCluster may not be allowed to read Secrets.
+func checkEnvSource(at *field.Path, v corev1.EnvVar) field.ErrorList {
+	source := v.ValueFrom
+	if source == nil {
+		return nil
+	}
+	if v.Value != "" {
+		return field.ErrorList{field.Forbidden(at, "a variable has a value or a valueFrom; remove one of them")}
+	}
+	const own = "values cannot come from Secrets, ConfigMaps or files; write the value into the manifest, or use fieldRef or resourceFieldRef"
+	var refused field.ErrorList
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"secretKeyRef", source.SecretKeyRef != nil},
+		{"configMapKeyRef", source.ConfigMapKeyRef != nil},
+		{"fileKeyRef", source.FileKeyRef != nil},
+	} {
+		if f.set {
+			refused = append(refused, field.Forbidden(at.Child(f.name), own))
+		}
+	}
+	if refused == nil && (source.FieldRef == nil) == (source.ResourceFieldRef == nil) {
+		refused = append(refused, field.Invalid(at, field.OmitValueType{}, "must have either fieldRef or resourceFieldRef"))
+	}
+	return refused
+}
+
+func checkResources(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
+	at, r := podPath.Child("resources"), cr.Spec.Template().Resources
+	var refused field.ErrorList
+	if len(r.Claims) > 0 {
+		refused = append(refused, field.Forbidden(at.Child("claims"), "an instance has no resource claims; remove it"))
+	}
+	refused = append(refused, checkQuantities(at.Child("limits"), r.Limits)...)
+	refused = append(refused, checkQuantities(at.Child("requests"), r.Requests)...)
+	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
+		request := r.Requests[name]
+		if limit, limited := r.Limits[name]; limited && request.Cmp(limit) > 0 {
+			refused = append(refused, field.Invalid(at.Child("requests").Key(string(name)), request.String(), fmt.Sprintf("must not exceed the limit of %s; lower the request or raise the limit", limit.String())))
+		}
+	}
+	return refused
+}
+
+func checkQuantities(at *field.Path, list corev1.ResourceList) field.ErrorList {
+	var refused field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if quantity := list[name]; quantity.Sign() < 0 {
+			refused = append(refused, field.Invalid(at.Key(string(name)), quantity.String(), "must not be negative"))
+		}
+		if !isContainerResource(string(name)) {
+			refused = append(refused, field.NotSupported(at, string(name), []string{"cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/device"}))
+		}
+	}
+	return refused
+}
+
+// isContainerResource follows the API server's rule: a built-in resource of containers,
+// or one of a domain.
+func isContainerResource(name string) bool {
+	switch {
+	case name == "cpu", name == "memory", name == "ephemeral-storage", strings.HasPrefix(name, "hugepages-"):
+		return true
+	}
+	return strings.Contains(name, "/") && len(validation.IsQualifiedName(name)) == 0
+}
+
+func checkScheduling(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
+	template := cr.Spec.Template()
+	refused := shared.Labels(podPath.Child("nodeSelector"), template.NodeSelector)
+	if strings.HasPrefix(template.PriorityClassName, "system-") {
+		refused = append(refused, field.Forbidden(podPath.Child("priorityClassName"), "the system- classes would let a database evict what keeps the cluster running; use a class of your own"))
+	}
+	return refused
+}

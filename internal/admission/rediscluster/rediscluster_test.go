@@ -1,0 +1,259 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+)
+
+// cluster is a defaulted RedisCluster with the given spec, in YAML.
+func cluster(t *testing.T, spec string) *v1alpha1.RedisCluster {
+	t.Helper()
+	cr := &v1alpha1.RedisCluster{}
+	cr.Name, cr.Namespace = "cache", "shop"
+	if err := yaml.UnmarshalStrict([]byte(spec), &cr.Spec); err != nil {
+		t.Fatal(err)
+	}
+	Default(cr)
+	return cr
+}
+
+func sample(t *testing.T, name string) *v1alpha1.RedisCluster {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "samples", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cr := &v1alpha1.RedisCluster{}
+	if err := yaml.UnmarshalStrict(text, cr); err != nil {
+		t.Fatal(err)
+	}
+	Default(cr)
+	return cr
+}
+
+func sentences[T error](problems []T) []string {
+	var texts []string
+	for _, problem := range problems {
+		texts = append(texts, problem.Error())
+	}
+	return texts
+}
+
+func TestSamplesAreAccepted(t *testing.T) {
+	for _, name := range []string{"redis_v1alpha1_rediscluster.yaml", "redis_v1alpha1_rediscluster_full.yaml"} {
+		if refused := Validate(sample(t, name), Options{}); len(refused) > 0 {
+			t.Errorf("%s is refused: %v", name, refused)
+		}
+	}
+	if warnings := Warnings(sample(t, "redis_v1alpha1_rediscluster_full.yaml")); len(warnings) > 0 {
+		t.Errorf("the full sample has warnings: %v", warnings)
+	}
+}
+
+// TestDraft: the source document's sample is paused and holds placeholders. What could
+// not run is a warning, and the same sentence refuses the spec once it is to run.
+func TestDraft(t *testing.T) {
+	cr := sample(t, "redis_v1alpha1_rediscluster.yaml")
+	warnings := Warnings(cr)
+	cr.Spec.Pause = false
+	refused := sentences(Validate(cr, Options{}))
+	want := []string{
+		`spec.version: Invalid value: "library/redis:3.2.8": redis 3.2 lacks CLUSTER SHARDS and CLUSTER ADDSLOTSRANGE, which the operator works with; use Redis 7.0 or later, or Valkey 8 or later`,
+		`spec.updateStrategy.assignStrategies[0].fromReplicas: Invalid value: "nodeId1": is not a node ID; name masters by their 40 hex digits, which status.nodes[].nodeId shows, separated by commas`,
+		`spec.updateStrategy.assignStrategies[1].fromReplicas: Invalid value: "nodeId3": is not a node ID; name masters by their 40 hex digits, which status.nodes[].nodeId shows, separated by commas`,
+		`spec.updateStrategy.assignStrategies[1].fromReplicas: Invalid value: "nodeId4": is not a node ID; name masters by their 40 hex digits, which status.nodes[].nodeId shows, separated by commas`,
+		`spec.pod[0].volumes.persistentVolumeClaimName: Invalid value: "pvcName": cannot be the name of a PersistentVolumeClaim: lower-case letters, digits, hyphens and dots, beginning and ending with a letter or digit; name one that exists`,
+	}
+	if diff := cmp.Diff(want, refused); diff != "" {
+		t.Errorf("refusals of the running spec (-want +got):\n%s", diff)
+	}
+	for i, sentence := range want {
+		if !strings.HasPrefix(warnings[i], sentence) || !strings.Contains(warnings[i], "while spec.pause is true") {
+			t.Errorf("warning %d of the draft is %q, want %q and that it is a draft", i, warnings[i], sentence)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	cases := []struct {
+		name, spec string
+		options    Options
+		want       []string
+	}{
+		{name: "nothing said", spec: `{}`},
+		{name: "source's seven", spec: `{replicas: 7}`},
+		{name: "five instances", spec: `{replicas: 5}`},
+		{name: "two replicas", spec: `{replicas: 2}`, want: []string{
+			"spec.replicas: Invalid value: 2: a Redis Cluster needs at least 3 masters, so at least 3 instances; set replicas to 6 to give each of 3 masters a replica"}},
+		{name: "two shards", spec: `{replicas: 6, shards: 2}`, want: []string{
+			"spec.shards: Invalid value: 2: a Redis Cluster needs at least 3 masters, a majority of which decides on failovers; set shards to 3 or more, or remove it"}},
+		{name: "more shards than instances", spec: `{replicas: 4, shards: 5}`, want: []string{
+			"spec.shards: Invalid value: 5: every shard needs at least one instance, and replicas is 4; raise replicas to 10 (one replica a shard), or lower shards"}},
+		{name: "unknown deletion policy", spec: `{finalizers: sometimes}`, want: []string{
+			`spec.finalizers: Unsupported value: "sometimes": supported values: "foreground", "background", "orphan"`}},
+		{name: "AssignReceive without strategies", spec: `{updateStrategy: {type: AssignReceive}}`, want: []string{
+			"spec.updateStrategy.assignStrategies: Required value: type AssignReceive needs one entry {slots, fromReplicas} for each new master; add them, or set type to AutoReceive"}},
+		{name: "strategies without AssignReceive", spec: `{updateStrategy: {assignStrategies: [{slots: 1, fromReplicas: a}]}, pause: true}`, want: []string{
+			"spec.updateStrategy.assignStrategies: Forbidden: assignStrategies belong to type AssignReceive: remove them, or set type to AssignReceive"}},
+		{name: "too many slots", spec: `{updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 16000, fromReplicas: a}, {slots: 385, fromReplicas: a}]}, pause: true}`, want: []string{
+			"spec.updateStrategy.assignStrategies: Invalid value: 16385: the new masters would receive 16385 slots together, and a cluster has 16384; lower some entry's slots"}},
+		{name: "pipeline of zero", spec: `{updateStrategy: {pipeline: "0"}}`, want: []string{
+			`spec.updateStrategy.pipeline: Invalid value: "0": must be a number of keys from 1 to 10000, as a string such as "100"`}},
+		{name: "tag in the repository", spec: `{repository: "redis:7"}`, want: []string{
+			`spec.repository: Invalid value: "redis:7": must be an image without its tag or digest; the tag goes into spec.version, a digest into spec.pod[0].middlewareImage`}},
+		{name: "image with a space", spec: `{pod: [{monitorImage: "redis exporter"}]}`, want: []string{
+			`spec.pod[0].monitorImage: Invalid value: "redis exporter": is not an image reference (invalid reference format); write registry/repository:tag, such as docker.io/library/busybox:1.36`}},
+		{name: "old engine by middlewareImage", spec: `{pod: [{middlewareImage: "registry.example.com/db/redis:6.2-alpine"}]}`, want: []string{
+			`spec.pod[0].middlewareImage: Invalid value: "registry.example.com/db/redis:6.2-alpine": redis 6.2 lacks CLUSTER SHARDS and CLUSTER ADDSLOTSRANGE, which the operator works with; use Redis 7.0 or later, or Valkey 8 or later`}},
+		{name: "nfs without a claim", spec: `{pod: [{volumes: {type: nfs}}]}`, want: []string{
+			"spec.pod[0].volumes.persistentVolumeClaimName: Required value: type nfs needs the name of the claim of the shared volume"}},
+		{name: "emptyDir with a claim", spec: `{pod: [{volumes: {type: emptyDir, persistentVolumeClaimName: data}}]}`, want: []string{
+			"spec.pod[0].volumes.persistentVolumeClaimName: Forbidden: persistentVolumeClaimName belongs to the types nfs and pvc; remove it, or change the type"}},
+		{name: "hostPath refused, even in a draft", spec: `{pause: true, pod: [{volumes: {type: hostPath}}]}`, want: []string{
+			"spec.pod[0].volumes.type: Forbidden: hostPath gives a directory of the node to who writes this object; ask whoever runs the operator to start it with --allow-host-path, or use storage"}},
+		{name: "hostPath allowed", spec: `{pod: [{volumes: {type: hostPath}}]}`, options: Options{AllowHostPath: true}},
+		{name: "two places for data", spec: `{storage: {size: 1Gi}, pod: [{volumes: {type: emptyDir}}]}`, want: []string{
+			"spec.storage: Forbidden: storage and pod[0].volumes both say where data is kept: set one of them"}},
+		{name: "no storage size", spec: `{storage: {size: "0"}}`, want: []string{
+			`spec.storage.size: Invalid value: "0": must be more than zero, such as 1Gi; for data that need not be kept use pod[0].volumes.type emptyDir`}},
+		{name: "reserved settings", spec: `{config: {port: "6380", cluster-announce-ip: 10.0.0.1, loadmodule: /x.so}}`, want: []string{
+			"spec.config[cluster-announce-ip]: Forbidden: cannot be set: the operator manages the cluster's members and slots; remove it",
+			"spec.config[loadmodule]: Forbidden: cannot be set: it would load other files or code into the server; remove it",
+			"spec.config[port]: Forbidden: cannot be set: the operator decides which addresses and ports an instance uses; remove it"}},
+		{name: "setting with a line break", spec: `{config: {maxmemory: "1gb\nloadmodule /x.so"}}`, want: []string{
+			`spec.config[maxmemory]: Invalid value: "1gb\nloadmodule /x.so": a value cannot hold line breaks or NUL bytes: write it on one line; several groups of a setting such as save go behind each other, 900 1 300 10`}},
+		{name: "setting's name with a space", spec: `{config: {"maxmemory 1gb": ""}}`, want: []string{
+			`spec.config[maxmemory 1gb]: Invalid value: "": is no name of a redis.conf setting: use lower-case letters, digits and hyphens, beginning with a letter, such as maxmemory-policy`}},
+		{name: "validity factor of zero", spec: `{config: {cluster-replica-validity-factor: "0"}}`, want: []string{
+			`spec.config[cluster-replica-validity-factor]: Invalid value: "0": must be a whole number from 1 to 1000 (0 would let a replica win that lost contact to its master long ago, with all that was written since)`}},
+		{name: "two spellings of a setting", spec: `{config: {slave-priority: "1", replica-priority: "2"}}`, want: []string{
+			`spec.config[slave-priority]: Duplicate value: "replica-priority"`}},
+		{name: "reserved variable", spec: `{pod: [{env: [{name: POD_NAME, value: x}]}]}`, want: []string{
+			"spec.pod[0].env[0].name: Forbidden: POD_NAME is set by the operator; use another name"}},
+		{name: "variable from a Secret", spec: `{pod: [{env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: other, key: token}}}]}]}`, want: []string{
+			"spec.pod[0].env[0].valueFrom.secretKeyRef: Forbidden: values cannot come from Secrets, ConfigMaps or files; write the value into the manifest, or use fieldRef or resourceFieldRef"}},
+		{name: "operator's label", spec: `{pod: [{labels: {redis.middleware.hc.cn/cluster: other, app.kubernetes.io/part-of: shop}}]}`, want: []string{
+			"spec.pod[0].labels[redis.middleware.hc.cn/cluster]: Forbidden: the operator and Kubernetes find pods by this label and set it themselves; remove it, or use a domain of your own"}},
+		{name: "operator's annotation", spec: `{pod: [{annotations: {helm.sh/hook: pre-install}}]}`, want: []string{
+			"spec.pod[0].annotations[helm.sh/hook]: Forbidden: annotations of helm.sh are set by Kubernetes and this operator; remove it"}},
+		{name: "request above its limit", spec: `{pod: [{resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}]}`, want: []string{
+			`spec.pod[0].resources.requests[memory]: Invalid value: "2Gi": must not exceed the limit of 1Gi; lower the request or raise the limit`}},
+		{name: "storage as a resource of a container", spec: `{pod: [{resources: {limits: {storage: 1Gi}}}]}`, want: []string{
+			`spec.pod[0].resources.limits: Unsupported value: "storage": supported values: "cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/device"`}},
+		{name: "system priority", spec: `{pod: [{priorityClassName: system-node-critical}]}`, want: []string{
+			"spec.pod[0].priorityClassName: Forbidden: the system- classes would let a database evict what keeps the cluster running; use a class of your own"}},
+		{name: "two templates", spec: `{pod: [{}, {}]}`, want: []string{
+			"spec.pod: Too many: 2: must have at most 1 item"}},
+	}
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, sentences(Validate(cluster(t, test.spec), test.options))); diff != "" {
+				t.Errorf("refusals (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestValidateName(t *testing.T) {
+	for name, want := range map[string]string{
+		"cache":                 "",
+		strings.Repeat("a", 40): "",
+		strings.Repeat("a", 41): "must be at most 40 characters",
+		"1cache":                "must begin with a letter",
+		"a.b":                   "must begin with a letter",
+		"cache-nodes":           "that is the name of a Service of a RedisCluster cache",
+	} {
+		cr := cluster(t, `{}`)
+		cr.Name = name
+		got := strings.Join(sentences(Validate(cr, Options{})), "\n")
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("name %q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	cases := []struct {
+		name, spec string
+		want       []string
+	}{
+		{name: "nothing to say", spec: `{}`},
+		{name: "seven instances", spec: `{replicas: 7}`},
+		{name: "five instances", spec: `{replicas: 5}`, want: []string{
+			"spec.replicas: 5 instances in 3 shards leave 1 of them without a replica: when its only instance is lost, so is a part of the data; set replicas to 6 or more"}},
+		{name: "nothing is kept", spec: `{config: {appendonly: "no"}, auth: {enabled: false}, pod: [{volumes: {type: emptyDir}}]}`, want: []string{
+			"spec.pod[0].volumes.type: emptyDir loses an instance's data with its pod; what no replica holds is gone; use storage to keep data",
+			"spec.config[appendonly]: without the append-only file a restarted instance comes back without its latest writes; remove the setting to keep them",
+			"spec.auth.enabled: without a password whoever reaches the Redis port can read, change and stop everything; it cannot be turned on later"}},
+		{name: "image without a version", spec: `{pod: [{monitorImage: docker.io/oliver006/redis_exporter}]}`, want: []string{
+			`spec.pod[0].monitorImage: "docker.io/oliver006/redis_exporter" names no version, so each node runs the "latest" that it pulled first; add a tag or a digest`}},
+	}
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Warnings(cluster(t, test.spec))); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestValidateUpdate(t *testing.T) {
+	ids := strings.Repeat("a", 40)
+	cases := []struct {
+		name, before, after string
+		want                []string
+	}{
+		{name: "more instances", before: `{replicas: 6}`, after: `{replicas: 8}`},
+		{name: "larger claims", before: `{storage: {size: 1Gi}}`, after: `{storage: {size: 2Gi}}`},
+		{name: "newer version", before: `{version: 7.0.15}`, after: `{version: 8.0.6}`},
+		{name: "patch back", before: `{version: 8.0.6}`, after: `{version: 8.0.2}`},
+		{name: "Redis 7.2 to Valkey", before: `{version: 7.2.4}`, after: `{repository: docker.io/valkey/valkey, version: 8.1.1}`},
+		{name: "smaller claims", before: `{storage: {size: 2Gi}}`, after: `{storage: {size: 1Gi}}`, want: []string{
+			`spec.storage.size: Invalid value: "1Gi": a claim cannot shrink; set 2Gi or more`}},
+		{name: "other class", before: `{storage: {}}`, after: `{storage: {storageClassName: fast}}`, want: []string{
+			`spec.storage.storageClassName: Invalid value: "fast": a claim keeps its class for life, and this was unset; put it back, or make a new RedisCluster and copy the data`}},
+		{name: "other place for data", before: `{}`, after: `{pod: [{volumes: {type: emptyDir}}]}`, want: []string{
+			`spec.pod[0].volumes.type: Invalid value: "emptyDir": cannot change from pvc: instances would come back without their data; keep it, or make a new RedisCluster and copy the data`}},
+		{name: "other shared claim", before: `{pod: [{volumes: {type: nfs, persistentVolumeClaimName: a}}]}`, after: `{pod: [{volumes: {type: nfs, persistentVolumeClaimName: b}}]}`, want: []string{
+			`spec.pod[0].volumes.persistentVolumeClaimName: Invalid value: "b": cannot change from "a": instances would come back without their data; keep it, or make a new RedisCluster and copy the data`}},
+		{name: "password off, also when paused", before: `{}`, after: `{pause: true, auth: {enabled: false}}`, want: []string{
+			"spec.auth.enabled: Invalid value: false: cannot change from true: instances with and without a password do not replicate from each other; make a new RedisCluster and copy the data"}},
+		{name: "major version back", before: `{version: 8.0.6}`, after: `{version: 7.0.15}`, want: []string{
+			`spec.version: Invalid value: "docker.io/library/redis:7.0.15": cannot go back from redis 8.0 to redis 7.0: an older major version does not read the newer one's files; use redis 8 or later`}},
+		{name: "Redis 8 to Valkey", before: `{version: 8.0.6}`, after: `{pod: [{middlewareImage: "docker.io/valkey/valkey:8.1.1"}]}`, want: []string{
+			`spec.pod[0].middlewareImage: Invalid value: "docker.io/valkey/valkey:8.1.1": cannot go from redis 8.0 to valkey 8.1: it does not read the other engine's files; stay with redis, or make a new RedisCluster and copy the data`}},
+		{name: "one entry for two new masters", before: `{replicas: 6}`, after: `{replicas: 10, updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 100, fromReplicas: "` + ids + `"}]}}`, want: []string{
+			"spec.updateStrategy.assignStrategies: Invalid value: 1: 2 new masters join, and entry i says what new master i receives; write 2 entries, or set type to AutoReceive"}},
+		{name: "a draft may change altogether", before: `{pause: true, version: 8.0.6, auth: {enabled: false}}`, after: `{version: 7.0.15, pod: [{volumes: {type: emptyDir}}]}`},
+	}
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			before, after := cluster(t, test.before), cluster(t, test.after)
+			if refused := Validate(after, Options{}); len(refused) > 0 {
+				t.Fatalf("the new spec alone is refused: %v", refused)
+			}
+			if diff := cmp.Diff(test.want, sentences(ValidateUpdate(before, after, Options{}))); diff != "" {
+				t.Errorf("refusals (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPausedClusterIsNoDraft: a pause must not open a way around what cannot change.
+func TestPausedClusterIsNoDraft(t *testing.T) {
+	before, after := cluster(t, `{pause: true}`), cluster(t, `{auth: {enabled: false}}`)
+	before.Status.Nodes = []v1alpha1.NodeStatus{{Name: "cache-0-0"}}
+	if refused := ValidateUpdate(before, after, Options{}); len(refused) != 1 {
+		t.Errorf("refusals: %v, want one about spec.auth.enabled", refused)
+	}
+}

@@ -1,0 +1,107 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	shared "middleware.hc.cn/operator/internal/admission/rules"
+)
+
+// checkDataPlace is about pod[0].volumes.
+func checkDataPlace(cr *v1alpha1.RedisCluster, o Options) field.ErrorList {
+	volumes := cr.Spec.Template().Volumes
+	if volumes == nil {
+		return nil
+	}
+	var refused field.ErrorList
+	if cr.Spec.Storage != nil {
+		refused = append(refused, field.Forbidden(storagePath, "storage and pod[0].volumes both say where data is kept: set one of them"))
+	}
+	typePath, claimPath := volumesPath.Child("type"), volumesPath.Child("persistentVolumeClaimName")
+	switch volumes.Type {
+	case v1alpha1.VolumeHostPath:
+		if !o.AllowHostPath {
+			refused = append(refused, field.Forbidden(typePath, "hostPath gives a directory of the node to who writes this object; ask whoever runs the operator to start it with --allow-host-path, or use storage"))
+		}
+		fallthrough
+	case v1alpha1.VolumeEmptyDir:
+		if volumes.PersistentVolumeClaimName != "" {
+			refused = append(refused, field.Forbidden(claimPath, "persistentVolumeClaimName belongs to the types nfs and pvc; remove it, or change the type"))
+		}
+	case v1alpha1.VolumeNFS:
+		if volumes.PersistentVolumeClaimName == "" {
+			refused = append(refused, field.Required(claimPath, "type nfs needs the name of the claim of the shared volume"))
+		}
+	case v1alpha1.VolumePVC:
+	case "":
+		refused = append(refused, field.Required(typePath, "say where data is kept: emptyDir, hostPath, nfs or pvc"))
+	default:
+		refused = append(refused, shared.OneOf(typePath, volumes.Type, v1alpha1.VolumeEmptyDir, v1alpha1.VolumeHostPath, v1alpha1.VolumeNFS, v1alpha1.VolumePVC)...)
+	}
+	return refused
+}
+
+func checkStorage(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
+	storage := cr.Spec.Storage
+	if storage == nil {
+		return nil
+	}
+	refused := shared.OneOf(storagePath.Child("retain"), storage.Retain, v1alpha1.Retain, v1alpha1.RetainDelete)
+	if storage.Size.Sign() <= 0 {
+		refused = append(refused, field.Invalid(storagePath.Child("size"), storage.Size.String(), "must be more than zero, such as 1Gi; for data that need not be kept use pod[0].volumes.type emptyDir"))
+	}
+	return refused
+}
+
+// checkObjectNames is about the objects that a spec names.
+func checkObjectNames(cr *v1alpha1.RedisCluster) field.ErrorList {
+	template := cr.Spec.Template()
+	type reference struct {
+		at         *field.Path
+		name, kind string
+	}
+	references := []reference{
+		{podPath.Child("configmap"), template.Configmap, "ConfigMap"},
+		{podPath.Child("priorityClassName"), template.PriorityClassName, "PriorityClass"},
+		{specPath.Child("auth", "secretName"), cr.Spec.Auth.SecretName, "Secret"},
+	}
+	if template.Volumes != nil {
+		references = append(references, reference{volumesPath.Child("persistentVolumeClaimName"), template.Volumes.PersistentVolumeClaimName, "PersistentVolumeClaim"})
+	}
+	if cr.Spec.Storage != nil && cr.Spec.Storage.StorageClassName != nil {
+		references = append(references, reference{storagePath.Child("storageClassName"), *cr.Spec.Storage.StorageClassName, "StorageClass"})
+	}
+	for i, secret := range template.ImagePullSecrets {
+		references = append(references, reference{podPath.Child("imagePullSecrets").Index(i).Child("name"), secret.Name, "Secret"})
+	}
+	var refused field.ErrorList
+	for _, r := range references {
+		if r.name != "" && len(validation.IsDNS1123Subdomain(r.name)) > 0 {
+			refused = append(refused, field.Invalid(r.at, r.name, "cannot be the name of a "+r.kind+": lower-case letters, digits, hyphens and dots, beginning and ending with a letter or digit; name one that exists"))
+		}
+	}
+	return refused
+}
+
+// adviseKeepingData warns of choices that lose data with a pod.
+func adviseKeepingData(cr *v1alpha1.RedisCluster) []string {
+	var warnings []string
+	if volumes := cr.Spec.Template().Volumes; volumes != nil && volumes.Type == v1alpha1.VolumeEmptyDir {
+		warnings = append(warnings, "spec.pod[0].volumes.type: emptyDir loses an instance's data with its pod; what no replica holds is gone; use storage to keep data")
+	}
+	if cr.Spec.Config["appendonly"] == "no" {
+		warnings = append(warnings, "spec.config[appendonly]: without the append-only file a restarted instance comes back without its latest writes; remove the setting to keep them")
+	}
+	return warnings
+}
+
+func adviseAuth(cr *v1alpha1.RedisCluster) []string {
+	if cr.AuthEnabled() {
+		return nil
+	}
+	return []string{"spec.auth.enabled: without a password whoever reaches the Redis port can read, change and stop everything; it cannot be turned on later"}
+}

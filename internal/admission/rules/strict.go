@@ -1,0 +1,38 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rules
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/json"
+)
+
+// Strict converts an object to its type. A field that the type does not know, one
+// that is there twice and a value of the wrong type are refused.
+func Strict[T any](object *unstructured.Unstructured) (*T, field.ErrorList) {
+	encoded, err := object.MarshalJSON()
+	if err != nil {
+		return nil, refuse(fmt.Errorf("cannot be read: %w", err))
+	}
+	typed := new(T)
+	unknown, err := json.UnmarshalStrict(encoded, typed)
+	if err != nil {
+		return nil, refuse(fmt.Errorf("has a value of the wrong type (%w); see the API reference for its type", err))
+	}
+	var refused field.ErrorList
+	for _, e := range unknown {
+		refused = append(refused, refuse(fmt.Errorf("holds an %w; see the API reference for the fields there are", e))...)
+	}
+	if refused != nil {
+		return nil, refused
+	}
+	return typed, nil
+}
+
+func refuse(err error) field.ErrorList {
+	return field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{}, err.Error())}
+}

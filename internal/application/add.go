@@ -1,0 +1,82 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"middleware.hc.cn/operator/internal/apply"
+)
+
+// Options configures the controller of Applications.
+type Options struct {
+	// MaxConcurrentReconciles is the number of Applications that are reconciled at
+	// the same time. Default: 1.
+	MaxConcurrentReconciles int
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+}
+
+// +kubebuilder:rbac:groups=controller.controller.daocloud.io,resources=applications,verbs=get;list;watch
+// +kubebuilder:rbac:groups=controller.controller.daocloud.io,resources=applications/status,verbs=get;patch
+// +kubebuilder:rbac:groups=controller.controller.daocloud.io,resources=applications/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Add registers the controller with a manager. The children are the objects that
+// carry apply.ManagedByLabel.
+//
+// Applications are read as they were written, not as their Go type: a single one
+// whose pod spec has a wrong type would otherwise keep every one from being listed.
+func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	applier, err := apply.ForManager(mgr, children)
+	if err != nil {
+		return fmt.Errorf("set up Application: %w", err)
+	}
+	r := &reconciler{
+		applications: mgr.GetCache(),
+		children:     children,
+		live:         mgr.GetAPIReader(),
+		writer:       mgr.GetClient(),
+		applier:      applier,
+		recorder:     mgr.GetEventRecorder("application"),
+		now:          o.Now,
+	}
+	application := &unstructured.Unstructured{}
+	application.SetGroupVersionKind(applicationKind)
+	deployment := &unstructured.Unstructured{}
+	deployment.SetGroupVersionKind(deploymentKind)
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(deploymentKind)
+	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), application, handler.OnlyControllerOwner())
+
+	// The status of Deployments is read from the one cache, their drift from the
+	// other; each has to wake the Application, because either may lag behind.
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("application").
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.MaxConcurrentReconciles}).
+		For(application, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.Kind[client.Object](children, deployment, owner)).
+		WatchesRawSource(source.Kind[client.Object](children, metadata, owner)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up Application: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package application reconciles Applications: each one keeps a Deployment as its
+// template says. One pass is observe, Plan, act, ComputeStatus, one status patch,
+// events; Plan and ComputeStatus are pure.
+package application
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	applicationv1 "middleware.hc.cn/operator/api/application/v1"
+	"middleware.hc.cn/operator/internal/apply"
+)
+
+var (
+	applicationKind = applicationv1.GroupVersion.WithKind("Application")
+	deploymentKind  = appsv1.SchemeGroupVersion.WithKind("Deployment")
+)
+
+type reconciler struct {
+	applications client.Reader // custom resources, cached
+	children     client.Reader // what the operator made, cached
+	live         client.Reader // the API server
+	writer       client.Client // status
+	applier      *apply.Applier
+	recorder     events.EventRecorder
+	now          func() time.Time
+	// uids are those of the Applications that were seen, by name, so that what is
+	// remembered about one can be dropped when it is gone.
+	uids sync.Map
+}
+
+// Reconcile runs one pass.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(applicationKind)
+	if err := r.applications.Get(ctx, request.NamespacedName, object); err != nil {
+		if uid, seen := r.uids.LoadAndDelete(request.NamespacedName); seen && apierrors.IsNotFound(err) {
+			r.applier.Forget(uid.(types.UID))
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	r.uids.Store(request.NamespacedName, object.GetUID())
+	snapshot, err := r.observe(ctx, object)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	step := Plan(snapshot)
+	done := r.act(ctx, object, snapshot, step)
+	log.FromContext(ctx).V(1).Info("Reconciled", "step", fmt.Sprintf("%T", step), "changes", done.changes.String(), "reason", done.outcome.Reason())
+
+	status := ComputeStatus(snapshot, step, done, r.now())
+	if err := r.write(ctx, object, &snapshot.Status, &status); err != nil {
+		// A conflict means that the cache lags behind our own last write. The pass is
+		// repeated on a newer one, so that no count is lost or doubled.
+		if apierrors.IsConflict(err) {
+			return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, nil
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	r.tell(object, snapshot, step, done, &status)
+	return done.outcome.Result()
+}
+
+// write patches the status when it differs.
+func (r *reconciler) write(ctx context.Context, object *unstructured.Unstructured, old, status *applicationv1.ApplicationStatus) error {
+	if !statusDiffers(old, status) {
+		return nil
+	}
+	encoded, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return fmt.Errorf("encode the status: %w", err)
+	}
+	changed := object.DeepCopy()
+	changed.Object["status"] = encoded
+	patch := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
+	if err := r.writer.Status().Patch(ctx, changed, patch); err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	return nil
+}
+
+// tell writes events: one for each change of the Deployment, one when what keeps
+// the Application from being ready is new.
+func (r *reconciler) tell(object *unstructured.Unstructured, s *Snapshot, step Step, d done, status *applicationv1.ApplicationStatus) {
+	for _, change := range d.changes.Changed() {
+		reason, action := string(change.Action), "Apply"
+		if _, restoring := step.(Restore); restoring && change.Action == apply.Configured {
+			reason = "Updated"
+			if s.Status.ObservedGeneration == s.Generation {
+				reason = "Restored"
+			}
+		}
+		r.recorder.Eventf(object, nil, corev1.EventTypeNormal, reason, action, "%s %s", reason, change.Ref)
+	}
+	was, is := readyCondition(&s.Status), readyCondition(status)
+	if is.Reason == was.Reason && is.Message == was.Message {
+		return
+	}
+	switch is.Reason {
+	case applicationv1.ReasonInvalid, applicationv1.ReasonConflict, applicationv1.ReasonApplyFailed, applicationv1.ReasonDeploymentFailed:
+		r.recorder.Eventf(object, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", limit(is.Message))
+	}
+}
+
+// limit keeps a message within what an Event takes (1024 bytes).
+func limit(message string) string {
+	const most = 1000
+	if len(message) <= most {
+		return message
+	}
+	return message[:most] + "…"
+}

@@ -1,0 +1,65 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	applicationv1 "middleware.hc.cn/operator/api/application/v1"
+)
+
+// Snapshot is what one pass saw. It holds values only.
+type Snapshot struct {
+	// Generation of the Application.
+	Generation int64
+	// Deleting tells that the Application is being deleted.
+	Deleting bool
+	// Status is what the last pass wrote.
+	Status applicationv1.ApplicationStatus
+	// Refused says what is wrong with the Application. Nothing below is set then.
+	Refused field.ErrorList
+	// Desired is the Deployment that the template asks for.
+	Desired *unstructured.Unstructured
+	// Deployment is the one there is, nil when there is none of ours.
+	Deployment *appsv1.Deployment
+	// Differs tells that the Deployment is not as the template says: it is missing,
+	// the template is new, or someone changed a field that the template sets.
+	Differs bool
+	// Foreign says who is in the way: a Deployment that matches the selector, or has
+	// the name, and does not belong to the Application. Looked for only when there is
+	// no Deployment of ours.
+	Foreign string
+}
+
+// digest identifies what there was to look at: the generation of the Application,
+// and of the Deployment what its controller reports. Two passes that saw the same
+// have the same digest.
+func (s *Snapshot) digest() string {
+	seen := struct {
+		Generation           int64
+		Deleting             bool
+		Foreign              string
+		UID                  types.UID
+		DeploymentGeneration int64
+		DeploymentStatus     appsv1.DeploymentStatus
+	}{Generation: s.Generation, Deleting: s.Deleting, Foreign: s.Foreign}
+	if s.Deployment != nil {
+		seen.UID, seen.DeploymentGeneration = s.Deployment.UID, s.Deployment.Generation
+		seen.DeploymentStatus = s.Deployment.Status
+		seen.DeploymentStatus.Conditions = nil // their times move without anything new
+	}
+	encoded, err := json.Marshal(seen)
+	if err != nil {
+		return "" // cannot happen: plain values
+	}
+	sum := sha256.Sum256(encoded)
+	return hex.EncodeToString(sum[:8])
+}

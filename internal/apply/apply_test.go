@@ -1,0 +1,163 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/operator-framework/operator-lib/handler"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+var (
+	t0       = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	ownerGVK = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Web"}
+)
+
+// entry is a managedFields entry of ours over the given set of fields.
+func entry(fields string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(fields)}
+}
+
+func metadataOf(uid, version string, managed ...metav1.ManagedFieldsEntry) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), ResourceVersion: version, ManagedFields: managed}}
+}
+
+func TestVerdict(t *testing.T) {
+	ours := entry(`{"f:data":{"f:text":{}}}`)
+	theirs := metav1.ManagedFieldsEntry{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:more":{}}}`)}
+	was := func(seen bool) *applied {
+		return &applied{ref: Ref{UID: "u"}, digest: "d", fields: fieldsDigest([]metav1.ManagedFieldsEntry{ours}), version: "100", at: t0, seen: seen}
+	}
+	deleting := metadataOf("u", "101", ours)
+	deleting.DeletionTimestamp = ptr.To(metav1.NewTime(t0))
+	for _, tc := range []struct {
+		name   string
+		was    *applied
+		digest string
+		cached *metav1.PartialObjectMetadata
+		after  time.Duration
+		want   verdict
+	}{
+		{"as applied", was(true), "d", metadataOf("u", "100", ours), 0, upToDate},
+		{"someone added a field", was(true), "d", metadataOf("u", "120", ours, theirs), 0, upToDate},
+		{"someone took a field of ours", was(true), "d", metadataOf("u", "120", entry(`{"f:data":{}}`), theirs), 0, outdated},
+		{"someone removed all traces of us", was(true), "d", metadataOf("u", "120", theirs), 0, outdated},
+		{"something else is wanted", was(true), "e", metadataOf("u", "100", ours), 0, outdated},
+		{"nothing is remembered", nil, "d", metadataOf("u", "100", ours), 0, outdated},
+		{"nothing is there yet", nil, "d", nil, 0, outdated},
+		{"the cache shows the time before our write", was(false), "d", metadataOf("u", "99"), time.Hour, upToDate},
+		{"a version of fewer digits is older", was(false), "d", metadataOf("u", "9"), 0, upToDate},
+		{"the cache does not show our new object yet", was(false), "d", nil, cacheLag - 1, upToDate},
+		{"our new object never appeared", was(false), "d", nil, cacheLag, outdated},
+		{"it was there and is gone", was(true), "d", nil, 0, outdated},
+		{"it was replaced by another of its name", was(true), "d", metadataOf("v", "90", ours), 0, outdated},
+		{"it is being deleted", was(true), "e", deleting, 0, upToDate},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := verdictOf(tc.was, tc.digest, tc.cached, t0.Add(tc.after)); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func web() *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(ownerGVK)
+	o.SetNamespace("shop")
+	o.SetName("web")
+	o.SetUID("web-uid")
+	return o
+}
+
+func configMap(annotations map[string]string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+	o.SetName("config")
+	o.SetAnnotations(annotations)
+	return o
+}
+
+func TestOwnership(t *testing.T) {
+	plain := stamp(configMap(nil), web(), ownerGVK, true)
+	kept := stamp(configMap(map[string]string{"helm.sh/resource-policy": "keep"}), web(), ownerGVK, true)
+	elsewhere := configMap(nil)
+	elsewhere.SetNamespace("other")
+	elsewhere = stamp(elsewhere, web(), ownerGVK, true)
+
+	if plain.GetNamespace() != "shop" || plain.GetLabels()[ManagedByLabel] != ManagedByValue || len(plain.GetOwnerReferences()) != 1 {
+		t.Errorf("a child in its owner's namespace has label and owner reference: %v", plain.Object)
+	}
+	for name, o := range map[string]*unstructured.Unstructured{"an object that is kept": kept, "an object elsewhere": elsewhere} {
+		if len(o.GetOwnerReferences()) != 0 || o.GetAnnotations()[handler.NamespacedNameAnnotation] != "shop/web" || o.GetAnnotations()[handler.TypeAnnotation] != "Web.example.com" {
+			t.Errorf("%s has annotations instead of an owner reference: %v", name, o.Object)
+		}
+	}
+	other := web()
+	other.SetUID("another")
+	other.SetName("other")
+	for name, tc := range map[string]struct {
+		object metav1.Object
+		owner  *unstructured.Unstructured
+		ours   bool
+	}{
+		"by reference":              {plain, web(), true},
+		"by annotations":            {elsewhere, web(), true},
+		"another's, by reference":   {plain, other, false},
+		"another's, by annotations": {elsewhere, other, false},
+		"labelled, but nobody's":    {configMap(nil), web(), false},
+	} {
+		err := ownedBy(tc.owner, ownerGVK, Ref{}, tc.object)
+		var foreign *NotOursError
+		if (err == nil) != tc.ours || err != nil && !errors.As(err, &foreign) {
+			t.Errorf("%s: got %v, want ours = %v", name, err, tc.ours)
+		}
+	}
+}
+
+func TestImmutable(t *testing.T) {
+	refusal := func(code int32, reason metav1.StatusReason, message string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: code, Reason: reason, Message: message}}
+	}
+	for _, tc := range []struct {
+		err  error
+		want bool
+	}{
+		{refusal(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `Job.batch "x" is invalid: spec.template: Invalid value: …: field is immutable`), true},
+		{refusal(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `StatefulSet.apps "x" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden`), true},
+		{refusal(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `Service "x" is invalid: spec.ports: Required value`), false},
+		{refusal(http.StatusForbidden, metav1.StatusReasonForbidden, "field is immutable"), false},
+		{errors.New("field is immutable"), false},
+	} {
+		if got := isImmutable(tc.err); got != tc.want {
+			t.Errorf("%v: got %v", tc.err, got)
+		}
+	}
+	job := configMap(nil)
+	job.SetGroupVersionKind(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"})
+	if !mayRecreate(job) || mayRecreate(configMap(nil)) || !mayRecreate(configMap(map[string]string{RecreateAnnotation: "true"})) {
+		t.Error("only Jobs, and what the chart marks, may be deleted and made anew")
+	}
+}
+
+func TestChangeSetString(t *testing.T) {
+	deployment := Ref{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Namespace: "shop", Name: "web"}
+	service := Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Service"}, Namespace: "shop", Name: "web"}
+	set := ChangeSet{{deployment, Configured}, {service, Unchanged}, {service, Deleted}}
+	if got, want := set.String(), "configured Deployment shop/web, deleted Service shop/web"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := (ChangeSet{{service, Unchanged}}).String(); got != "nothing changed" {
+		t.Errorf("got %q", got)
+	}
+}

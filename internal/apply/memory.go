@@ -1,0 +1,99 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// key names a child within the memory of its owner.
+type key struct {
+	schema.GroupKind
+	namespace, name string
+}
+
+func keyOf(ref Ref) key { return key{ref.GroupKind(), ref.Namespace, ref.Name} }
+
+// applied is what is remembered about one child after it was applied.
+type applied struct {
+	ref     Ref
+	digest  string    // of the object as it was sent
+	fields  string    // of our managedFields entry in the answer
+	version string    // resourceVersion in the answer
+	at      time.Time // when it was applied
+	seen    bool      // the cache has shown that version or a newer one
+}
+
+// madeIt tells whether this very object was applied by us and nobody has taken control of it since: then it is ours even if
+// someone removed the reference to its owner.
+func (was *applied) madeIt(object metav1.Object) bool {
+	return was != nil && was.ref.UID == object.GetUID() && metav1.GetControllerOf(object) == nil
+}
+
+// memory keeps what was applied, by owner.
+type memory struct {
+	mu     sync.Mutex
+	owners map[types.UID]map[key]applied
+}
+
+func (m *memory) get(owner types.UID, k key) *applied {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was, ok := m.owners[owner][k]
+	if !ok {
+		return nil
+	}
+	return &was
+}
+
+func (m *memory) all(owner types.UID) map[key]applied {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.owners[owner])
+}
+
+func (m *memory) put(owner types.UID, k key, was applied) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.owners[owner] == nil {
+		m.owners[owner] = map[key]applied{}
+	}
+	m.owners[owner][k] = was
+}
+
+// sawIfCurrent notes that the cache has caught up with what was applied: from then on a child that is missing is gone.
+func (m *memory) sawIfCurrent(owner types.UID, k key, was applied, cached *metav1.PartialObjectMetadata) {
+	if was.seen || cached == nil || older(cached.GetResourceVersion(), was.version) {
+		return
+	}
+	was.seen = true
+	m.put(owner, k, was)
+}
+
+func (m *memory) drop(owner types.UID, k key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.owners[owner], k)
+}
+
+func (m *memory) forget(owner types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.owners, owner)
+}
+
+func sortRefs(refs []Ref) {
+	slices.SortFunc(refs, func(a, b Ref) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+}

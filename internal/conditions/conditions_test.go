@@ -1,0 +1,105 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+var (
+	t0 = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	t1 = t0.Add(time.Minute)
+)
+
+func TestSet(t *testing.T) {
+	ready := Set(nil, t0, 1, Condition("Ready", metav1.ConditionFalse, "Starting", "0 of 1 pods"))
+
+	same := Set(ready, t1, 2, Condition("Ready", metav1.ConditionFalse, "StillStarting", "0 of 2 pods"))
+	if got := same[0]; !got.LastTransitionTime.Time.Equal(t0) || got.ObservedGeneration != 2 || got.Reason != "StillStarting" {
+		t.Errorf("status did not change, so its time must not either, and the rest must: %+v", got)
+	}
+	flipped := Set(ready, t1, 2, Condition("Ready", metav1.ConditionTrue, "Started", ""))
+	if got := flipped[0]; !got.LastTransitionTime.Time.Equal(t1) {
+		t.Errorf("status changed at %v, got %v", t1, got.LastTransitionTime)
+	}
+	if ready[0].Reason != "Starting" {
+		t.Error("the list that was passed must not change")
+	}
+	both := Set(ready, t1, 1, Condition("Progressing", metav1.ConditionTrue, "", ""))
+	if len(both) != 2 || both[1].Reason != "Progressing" {
+		t.Errorf("want a second condition whose reason is not empty, got %+v", both)
+	}
+	long := Set(nil, t0, 1, Condition("Ready", metav1.ConditionFalse, "X", strings.Repeat("x", 40000)))
+	if len(long[0].Message) != maxMessage {
+		t.Errorf("a message longer than the API server accepts must be cut, got %d", len(long[0].Message))
+	}
+}
+
+func TestDiffer(t *testing.T) {
+	a := Set(nil, t0, 1, Condition("Ready", metav1.ConditionTrue, "Started", ""), Condition("Deployed", metav1.ConditionTrue, "Installed", ""))
+	swapped := []metav1.Condition{a[1], a[0]}
+	for _, tc := range []struct {
+		name string
+		b    []metav1.Condition
+		want bool
+	}{
+		{"itself", a, false},
+		{"another order", swapped, false},
+		{"a fraction of a second", Set(a, t0.Add(300*time.Millisecond), 1, a...), false},
+		{"another message", Set(a, t0, 1, Condition("Ready", metav1.ConditionTrue, "Started", "now")), true},
+		{"another generation", Set(a, t0, 2, a...), true},
+		{"one less", a[:1], true},
+		{"another type", []metav1.Condition{a[0], {Type: "Paused"}}, true},
+	} {
+		if got := Differ(a, tc.b); got != tc.want {
+			t.Errorf("%s: Differ = %v, want %v", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestWriteKeepsWhatOthersWrote(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
+		"readyReplicas": int64(3),
+		"conditions": []any{
+			map[string]any{"type": "Scheduled", "status": "True", "probe": "theirs"},
+			map[string]any{"type": "Ready", "status": "False", "reason": "Old", "message": "", "severity": "Info"},
+			"not a condition",
+		},
+	}}}
+	list := Set(Read(object), t0, 7, Condition("Ready", metav1.ConditionTrue, "Started", "1 of 1"))
+	if err := Write(object, list[1:]); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"readyReplicas": int64(3),
+		"conditions": []any{
+			map[string]any{"type": "Scheduled", "status": "True", "probe": "theirs"},
+			map[string]any{"type": "Ready", "status": "True", "reason": "Started", "message": "1 of 1", "severity": "Info",
+				"observedGeneration": int64(7), "lastTransitionTime": "2026-11-21T10:00:00Z"},
+			"not a condition",
+		},
+	}
+	if diff := cmp.Diff(want, object.Object["status"]); diff != "" {
+		t.Error(diff)
+	}
+	if !IsTrue(Read(object), "Ready") || IsTrue(Read(object), "Progressing") {
+		t.Error("Read must see what Write wrote, and absent is not true")
+	}
+}
+
+func TestWriteOnAnObjectWithoutStatus(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	if err := Write(object, Set(nil, t0, 1, Condition("Ready", metav1.ConditionUnknown, "New", ""))); err != nil {
+		t.Fatal(err)
+	}
+	if got := Read(object); len(got) != 1 || got[0].Status != metav1.ConditionUnknown {
+		t.Errorf("got %+v", got)
+	}
+}

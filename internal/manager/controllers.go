@@ -1,0 +1,144 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	applicationv1 "middleware.hc.cn/operator/api/application/v1"
+	redisv1alpha1 "middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	helmcharts "middleware.hc.cn/operator/helm-charts"
+	"middleware.hc.cn/operator/internal/application"
+	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/chartkind"
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/rediscluster"
+	"middleware.hc.cn/operator/internal/release"
+	"middleware.hc.cn/operator/internal/watches"
+)
+
+// wiring is what a controller is made of.
+type wiring struct {
+	mgr      ctrl.Manager
+	children cache.Cache
+	options  Options
+	env      Environment
+}
+
+// controller is one row of the table of controllers.
+type controller struct {
+	// name is what --controllers and --max-concurrent-reconciles call it.
+	name string
+	gvk  schema.GroupVersionKind
+	add  func(w wiring, concurrency int) error
+}
+
+// controllers returns the selected controllers: the Go kinds first, then the chart kinds in the order of the watches file.
+func (o Options) controllers(env Environment) ([]controller, error) {
+	table := []controller{
+		{"rediscluster", redisv1alpha1.GroupVersion.WithKind("RedisCluster"), addRedisCluster},
+		{"application", applicationv1.GroupVersion.WithKind("Application"), addApplication},
+	}
+	charts, err := chartControllers(o.WatchesFile, env)
+	if err != nil {
+		return nil, err
+	}
+	table = distinguish(append(table, charts...))
+	if err := o.Concurrency.unknown(names(table)); err != nil {
+		return nil, err
+	}
+	selected, err := Select(o.Controllers, names(table))
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(table, func(c controller) bool { return !slices.Contains(selected, c.name) }), nil
+}
+
+// distinguish gives kinds of the same name their group (application.apps.example.com), all but the first.
+func distinguish(table []controller) []controller {
+	taken := map[string]bool{}
+	for i := range table {
+		if taken[table[i].name] {
+			table[i].name += "." + table[i].gvk.Group
+		}
+		taken[table[i].name] = true
+	}
+	return table
+}
+
+func addRedisCluster(w wiring, concurrency int) error {
+	files, err := fs.Sub(helmcharts.FS, "rediscluster")
+	if err != nil {
+		return err
+	}
+	loaded, err := chart.Load(files)
+	if err != nil {
+		return err
+	}
+	return rediscluster.Add(w.mgr, w.children, rediscluster.Options{
+		Chart:                   loaded,
+		Redis:                   redis.NewPool(redis.Options{}),
+		PollInterval:            w.options.RedisCluster.PollInterval,
+		CreateTimeout:           w.options.RedisCluster.CreateTimeout,
+		UpgradeTimeout:          w.options.RedisCluster.UpgradeTimeout,
+		MaxConcurrentReconciles: concurrency,
+		AllowHostPath:           w.options.AllowHostPath,
+	})
+}
+
+func addApplication(w wiring, concurrency int) error {
+	return application.Add(w.mgr, w.children, application.Options{MaxConcurrentReconciles: concurrency})
+}
+
+// chartControllers returns one controller for each entry of a watches file.
+func chartControllers(path string, env Environment) ([]controller, error) {
+	files := os.DirFS(filepath.Dir(path))
+	entries, err := watches.Load(files, filepath.Base(path), env)
+	if err != nil {
+		return nil, err
+	}
+	var table []controller
+	for _, entry := range entries {
+		table = append(table, controller{
+			name: strings.ToLower(entry.Kind),
+			gvk:  entry.GroupVersionKind,
+			add:  func(w wiring, concurrency int) error { return addChart(w, files, entry, concurrency) },
+		})
+	}
+	return table, nil
+}
+
+func addChart(w wiring, files fs.FS, entry watches.Watch, concurrency int) error {
+	root, err := fs.Sub(files, entry.Chart)
+	if err != nil {
+		return err
+	}
+	loaded, err := chart.Load(root)
+	if err != nil {
+		return err
+	}
+	kind := chartkind.For(entry.GroupVersionKind)
+	return release.Add(w.mgr, w.children, entry, loaded, release.Options{
+		MaxConcurrentReconciles: concurrency,
+		Validate:                kind.Validate,
+		StatusExtras:            kind.StatusExtras,
+		ServiceAccount:          w.env.serviceAccount(),
+	})
+}
+
+func names(controllers []controller) []string {
+	var names []string
+	for _, c := range controllers {
+		names = append(names, c.name)
+	}
+	return names
+}

@@ -1,0 +1,119 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"cmp"
+	"flag"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+)
+
+// A FlagGroup is a titled part of the help.
+type FlagGroup struct {
+	Title string
+	*pflag.FlagSet
+}
+
+// Flags returns the flags that change o, in the groups in which the help shows them. OLM tells the
+// watched namespaces in env's WATCH_NAMESPACE.
+func (o *Options) Flags(env Environment) []FlagGroup {
+	return []FlagGroup{
+		{"What runs", o.workFlags(env)},
+		{"RedisCluster", o.redisFlags()},
+		{"Leader election", o.leaderElectionFlags()},
+		{"Endpoints", o.servingFlags()},
+		{"Admission webhooks", o.webhookFlags()},
+		{"API server and logs", o.generalFlags()},
+	}
+}
+
+func newFlagSet() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.SortFlags = false
+	return flags
+}
+
+func (o *Options) workFlags(env Environment) *pflag.FlagSet {
+	f := newFlagSet()
+	f.StringSliceVar(&o.Controllers, "controllers", o.Controllers,
+		"controllers to run: * is all, NAME turns one on, -NAME turns one off (*,-foobar); the names are rediscluster, application and the kinds of the watches file in lower case")
+	if namespaces := env.Get("WATCH_NAMESPACE"); namespaces != "" {
+		o.Namespaces = strings.Split(namespaces, ",")
+	}
+	f.StringSliceVar(&o.Namespaces, "watch-namespaces", o.Namespaces,
+		"namespaces to watch, comma separated; none means all (default: the environment's WATCH_NAMESPACE)")
+	f.StringVar(&o.WatchesFile, "watches-file", o.WatchesFile, "file that lists the chart kinds; charts are found relative to it")
+	f.Var(&o.Concurrency, "max-concurrent-reconciles",
+		"objects worked on at once, for each kind or for named ones (4, or rediscluster=8,crontab=2, or both: 4,rediscluster=8)")
+	f.DurationVar(&o.SyncPeriod, "sync-period", o.SyncPeriod,
+		"how often each object is looked at without a reason; 0 means never, changes are enough")
+	f.DurationVar(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", o.GracefulShutdownTimeout,
+		"how long passes in flight may take to end after SIGTERM; the lease is released afterwards")
+	f.BoolVar(&o.InstallCRDs, "install-crds", o.InstallCRDs, "apply the operator's own CRDs at start (for development)")
+	return f
+}
+
+func (o *Options) redisFlags() *pflag.FlagSet {
+	f, r := newFlagSet(), &o.RedisCluster
+	f.DurationVar(&r.CreateTimeout, "cluster-create-timeout", r.CreateTimeout, "how long forming a cluster may take before its phase is Failed")
+	f.DurationVar(&r.UpgradeTimeout, "cluster-upgrade-timeout", r.UpgradeTimeout,
+		"how long a change of a cluster may take without progress before its phase is Failed")
+	f.DurationVar(&r.PollInterval, "redis-poll-interval", r.PollInterval, "how often the instances of a formed cluster are asked for their state")
+	f.BoolVar(&o.AllowHostPath, "allow-host-path", o.AllowHostPath, "let RedisClusters keep their data in directories of the nodes (volumes of type hostPath)")
+	return f
+}
+
+func (o *Options) leaderElectionFlags() *pflag.FlagSet {
+	f, l := newFlagSet(), &o.LeaderElection
+	f.BoolVar(&l.Enabled, "leader-elect", l.Enabled, "let only one of several replicas act at a time")
+	f.StringVar(&l.ID, "leader-election-id", l.ID, "name of the Lease")
+	f.StringVar(&l.Namespace, "leader-election-namespace", l.Namespace, "namespace of the Lease (default: the operator's own)")
+	f.DurationVar(&l.LeaseDuration, "leader-election-lease-duration", l.LeaseDuration, "how long others wait for a leader that went silent")
+	f.DurationVar(&l.RenewDeadline, "leader-election-renew-deadline", l.RenewDeadline, "how long a leader tries to renew before it gives up")
+	f.DurationVar(&l.RetryPeriod, "leader-election-retry-period", l.RetryPeriod, "pause between two attempts to get or renew the lease")
+	return f
+}
+
+func (o *Options) servingFlags() *pflag.FlagSet {
+	f, s := newFlagSet(), &o.Serving
+	f.StringVar(&s.MetricsAddress, "metrics-bind-address", s.MetricsAddress, "address of /metrics, 0 turns it off")
+	f.BoolVar(&s.MetricsSecure, "metrics-secure", s.MetricsSecure, "serve metrics over TLS, to clients that may get the URL /metrics")
+	f.StringVar(&s.HealthAddress, "health-probe-bind-address", s.HealthAddress, "address of /healthz and /readyz, 0 turns it off")
+	f.StringVar(&s.PprofAddress, "pprof-bind-address", s.PprofAddress, "address of /debug/pprof, 0 turns it off; give a loopback address, it asks for no password")
+	return f
+}
+
+func (o *Options) webhookFlags() *pflag.FlagSet {
+	f, w := newFlagSet(), &o.Webhooks
+	f.Var((*webhookModeFlag)(&w.Mode), "webhooks", "serve the admission webhooks: on, off, or auto (when running in a pod)")
+	f.IntVar(&w.Port, "webhook-port", w.Port, "port of the webhooks")
+	f.StringVar(&w.CertDir, "webhook-cert-dir", w.CertDir,
+		"directory with tls.crt and tls.key; when it has none the operator makes and rotates a certificate of its own")
+	return f
+}
+
+func (o *Options) generalFlags() *pflag.FlagSet {
+	f := newFlagSet()
+	native := flag.NewFlagSet("", flag.ContinueOnError)
+	config.RegisterFlags(native)
+	o.Log.BindFlags(native)
+	f.AddGoFlagSet(native)
+	return f
+}
+
+// webhookModeFlag makes `--webhooks` alone and `--webhooks=false` work too.
+type webhookModeFlag WebhookMode
+
+func (m *webhookModeFlag) String() string { return string(*m) }
+
+func (m *webhookModeFlag) Type() string { return "auto|on|off" }
+
+func (m *webhookModeFlag) Set(value string) error {
+	alias := map[string]WebhookMode{"true": WebhooksOn, "false": WebhooksOff}
+	*m = webhookModeFlag(cmp.Or(alias[value], WebhookMode(value)))
+	return nil
+}

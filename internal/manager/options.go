@@ -1,0 +1,228 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manager wires the operator: options, caches, controllers, webhooks, health and metrics.
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// Options is everything that can be set when the operator starts. DefaultOptions gives usable values; the flags of
+// Options.Flags change them.
+type Options struct {
+	// Controllers selects the kinds to run; see Select.
+	Controllers []string
+	// Namespaces limits what is watched; none means all namespaces.
+	Namespaces []string
+	// WatchesFile lists the chart kinds. Its charts are found relative to it.
+	WatchesFile string
+	// SyncPeriod is how often every watched object is looked at without a reason; zero means never.
+	SyncPeriod time.Duration
+	// Concurrency is how many objects of a kind are worked on at once.
+	Concurrency Concurrency
+	// InstallCRDs applies the operator's own CRDs before anything else starts; meant for development.
+	InstallCRDs bool
+	// AllowHostPath lets RedisClusters keep their data in directories of the nodes.
+	AllowHostPath bool
+	// GracefulShutdownTimeout is how long passes in flight may take to end after SIGTERM.
+	GracefulShutdownTimeout time.Duration
+
+	RedisCluster   RedisClusterOptions
+	LeaderElection LeaderElectionOptions
+	Serving        ServingOptions
+	Webhooks       WebhookOptions
+	Log            zap.Options
+}
+
+// RedisClusterOptions are the time limits and intervals of RedisCluster.
+type RedisClusterOptions struct {
+	// PollInterval is how often a formed cluster's instances are asked for their state.
+	PollInterval time.Duration
+	// CreateTimeout and UpgradeTimeout are how long forming a cluster and changing one may take without progress before its
+	// phase becomes Failed.
+	CreateTimeout, UpgradeTimeout time.Duration
+}
+
+// LeaderElectionOptions are those of a Lease based election.
+type LeaderElectionOptions struct {
+	Enabled bool
+	// ID is the name of the Lease, Namespace where it is; an empty Namespace is the operator's own.
+	ID, Namespace string
+	// LeaseDuration > RenewDeadline > RetryPeriod, as client-go demands.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// ServingOptions are the addresses of the operator's own endpoints; "0" turns one off.
+type ServingOptions struct {
+	MetricsAddress string
+	// MetricsSecure serves metrics over TLS and to authenticated and authorized clients only.
+	MetricsSecure bool
+	HealthAddress string
+	PprofAddress  string
+}
+
+// WebhookMode says whether the admission webhooks are served.
+type WebhookMode string
+
+const (
+	// WebhooksAuto serves them when the operator runs in a pod.
+	WebhooksAuto WebhookMode = "auto"
+	// WebhooksOn serves them always.
+	WebhooksOn WebhookMode = "on"
+	// WebhooksOff never serves them; the rules of the CRDs and of the reconcilers remain.
+	WebhooksOff WebhookMode = "off"
+)
+
+// WebhookOptions say whether and where admission is served.
+type WebhookOptions struct {
+	Mode WebhookMode
+	Port int
+	// CertDir may hold tls.crt and tls.key (cert-manager and OLM mount them). Without them the operator makes its own.
+	CertDir string
+}
+
+// DefaultOptions are the values that the flags start from.
+func DefaultOptions() Options {
+	return Options{
+		Controllers:             []string{"*"},
+		WatchesFile:             "watches.yaml",
+		Concurrency:             Concurrency{Default: 4},
+		GracefulShutdownTimeout: 30 * time.Second,
+		RedisCluster: RedisClusterOptions{
+			PollInterval:   10 * time.Second,
+			CreateTimeout:  10 * time.Minute,
+			UpgradeTimeout: 30 * time.Minute,
+		},
+		LeaderElection: LeaderElectionOptions{
+			Enabled:       true,
+			ID:            "middleware-operator",
+			LeaseDuration: 15 * time.Second,
+			RenewDeadline: 10 * time.Second,
+			RetryPeriod:   2 * time.Second,
+		},
+		Serving: ServingOptions{
+			MetricsAddress: ":8443",
+			MetricsSecure:  true,
+			HealthAddress:  ":8081",
+			PprofAddress:   off,
+		},
+		Webhooks: WebhookOptions{
+			Mode:    WebhooksAuto,
+			Port:    9443,
+			CertDir: "/tmp/k8s-webhook-server/serving-certs",
+		},
+	}
+}
+
+// off is the address that turns an endpoint off, as in controller-runtime.
+const off = "0"
+
+// Validate returns every mistake in the options, each naming its flag and what would be right.
+func (o Options) Validate() error {
+	var errs []error
+	for _, rule := range optionRules {
+		errs = append(errs, rule(o)...)
+	}
+	return errors.Join(errs...)
+}
+
+// optionRules are checked in this order.
+var optionRules = []func(Options) []error{
+	validateNamespaces,
+	validateDurations,
+	validateLeaderElection,
+	validateAddresses,
+	validateWebhooks,
+	func(o Options) []error { return o.Concurrency.validate() },
+}
+
+func validateNamespaces(o Options) []error {
+	var errs []error
+	for _, namespace := range o.Namespaces {
+		if reasons := validation.IsDNS1123Label(namespace); len(reasons) > 0 {
+			errs = append(errs, fmt.Errorf("--watch-namespaces: %q is not the name of a namespace: %s", namespace, strings.Join(reasons, "; ")))
+		}
+	}
+	return errs
+}
+
+func validateDurations(o Options) []error {
+	var errs []error
+	positive := []struct {
+		flag  string
+		value time.Duration
+	}{
+		{"cluster-create-timeout", o.RedisCluster.CreateTimeout},
+		{"cluster-upgrade-timeout", o.RedisCluster.UpgradeTimeout},
+		{"redis-poll-interval", o.RedisCluster.PollInterval},
+	}
+	for _, d := range positive {
+		if d.value < time.Second {
+			errs = append(errs, fmt.Errorf("--%s: %v is too short; give 1s or more", d.flag, d.value))
+		}
+	}
+	if o.SyncPeriod != 0 && o.SyncPeriod < 10*time.Second {
+		errs = append(errs, fmt.Errorf("--sync-period: %v is too short; give 10s or more, or 0 for no resync", o.SyncPeriod))
+	}
+	if o.GracefulShutdownTimeout < 0 {
+		errs = append(errs, fmt.Errorf("--graceful-shutdown-timeout: %v is negative; give 0 or more", o.GracefulShutdownTimeout))
+	}
+	return errs
+}
+
+func validateLeaderElection(o Options) []error {
+	l := o.LeaderElection
+	if !l.Enabled {
+		return nil
+	}
+	var errs []error
+	if reasons := validation.IsDNS1123Subdomain(l.ID); len(reasons) > 0 {
+		errs = append(errs, fmt.Errorf("--leader-election-id: %q cannot name a Lease: %s", l.ID, strings.Join(reasons, "; ")))
+	}
+	if l.LeaseDuration <= l.RenewDeadline {
+		errs = append(errs, fmt.Errorf("--leader-election-lease-duration: %v must be longer than --leader-election-renew-deadline (%v)", l.LeaseDuration, l.RenewDeadline))
+	}
+	// The factor is client-go's: attempts to renew are spread by up to 1.2 times the period.
+	if l.RetryPeriod <= 0 || float64(l.RenewDeadline) <= 1.2*float64(l.RetryPeriod) {
+		errs = append(errs, fmt.Errorf("--leader-election-renew-deadline: %v must be longer than 1.2 times --leader-election-retry-period (%v, which must be above 0)", l.RenewDeadline, l.RetryPeriod))
+	}
+	return errs
+}
+
+func validateAddresses(o Options) []error {
+	var errs []error
+	addresses := []struct{ flag, value string }{
+		{"metrics-bind-address", o.Serving.MetricsAddress},
+		{"health-probe-bind-address", o.Serving.HealthAddress},
+		{"pprof-bind-address", o.Serving.PprofAddress},
+	}
+	for _, a := range addresses {
+		if a.value == off {
+			continue
+		}
+		if _, port, err := net.SplitHostPort(a.value); err != nil || port == "" {
+			errs = append(errs, fmt.Errorf("--%s: %q is not an address; give host:port, :port, or 0 to turn it off", a.flag, a.value))
+		}
+	}
+	return errs
+}
+
+func validateWebhooks(o Options) []error {
+	var errs []error
+	if modes := []WebhookMode{WebhooksAuto, WebhooksOn, WebhooksOff}; !slices.Contains(modes, o.Webhooks.Mode) {
+		errs = append(errs, fmt.Errorf("--webhooks: %q is unknown; give auto, on or off", o.Webhooks.Mode))
+	}
+	if o.Webhooks.Port < 1 || o.Webhooks.Port > 65535 {
+		errs = append(errs, fmt.Errorf("--webhook-port: %d is not a port; give 1 to 65535", o.Webhooks.Port))
+	}
+	return errs
+}

@@ -1,0 +1,174 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func environment(variables map[string]string) Environment {
+	return func(name string) (string, bool) {
+		value, set := variables[name]
+		return value, set
+	}
+}
+
+func parse(t *testing.T, env Environment, arguments ...string) (Options, error) {
+	t.Helper()
+	o := DefaultOptions()
+	flags := pflag.NewFlagSet("manager", pflag.ContinueOnError)
+	for _, group := range o.Flags(env) {
+		flags.AddFlagSet(group.FlagSet)
+	}
+	if err := flags.Parse(arguments); err != nil {
+		return o, err
+	}
+	return o, o.Validate()
+}
+
+func TestFlags(t *testing.T) {
+	olm := map[string]string{"WATCH_NAMESPACE": "shop,billing"}
+	tests := map[string]struct {
+		env  map[string]string
+		args []string
+		want func(*Options)
+	}{
+		"nothing given":               {want: func(*Options) {}},
+		"namespaces from OLM":         {env: olm, want: func(o *Options) { o.Namespaces = []string{"shop", "billing"} }},
+		"a flag beats OLM":            {env: olm, args: []string{"--watch-namespaces=x"}, want: func(o *Options) { o.Namespaces = []string{"x"} }},
+		"one number for all kinds":    {args: []string{"--max-concurrent-reconciles=7"}, want: func(o *Options) { o.Concurrency.Default = 7 }},
+		"webhooks without a value":    {args: []string{"--webhooks=false"}, want: func(o *Options) { o.Webhooks.Mode = WebhooksOff }},
+		"everything that serves, off": {args: []string{"--metrics-bind-address=0", "--health-probe-bind-address=0"}, want: func(o *Options) { o.Serving.MetricsAddress, o.Serving.HealthAddress = "0", "0" }},
+		"pprof on":                    {args: []string{"--pprof-bind-address=127.0.0.1:6060"}, want: func(o *Options) { o.Serving.PprofAddress = "127.0.0.1:6060" }},
+		"a number for a kind": {args: []string{"--max-concurrent-reconciles=2,rediscluster=8"},
+			want: func(o *Options) {
+				o.Concurrency = Concurrency{Default: 2, ByController: map[string]int{"rediscluster": 8}}
+			}},
+		"another lease": {args: []string{"--leader-election-id=mine", "--leader-election-lease-duration=1m"},
+			want: func(o *Options) { o.LeaderElection.ID, o.LeaderElection.LeaseDuration = "mine", time.Minute }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := parse(t, environment(test.env), test.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := DefaultOptions()
+			test.want(&want)
+			if diff := cmp.Diff(want, got, cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "Log" }, cmp.Ignore())); diff != "" {
+				t.Errorf("options (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWrongFlagsSayWhatIsRight(t *testing.T) {
+	tests := map[string]struct{ flag, want string }{
+		"namespace":      {"--watch-namespaces=Shop", `--watch-namespaces: "Shop" is not the name of a namespace`},
+		"create timeout": {"--cluster-create-timeout=0s", "--cluster-create-timeout: 0s is too short; give 1s or more"},
+		"unit missing":   {"--redis-poll-interval=5", `invalid argument "5" for "--redis-poll-interval" flag: time: missing unit in duration "5"`},
+		"resync":         {"--sync-period=1s", "--sync-period: 1s is too short; give 10s or more, or 0 for no resync"},
+		"graceful stop":  {"--graceful-shutdown-timeout=-1s", "--graceful-shutdown-timeout: -1s is negative; give 0 or more"},
+		"lease":          {"--leader-election-lease-duration=5s", "--leader-election-lease-duration: 5s must be longer than --leader-election-renew-deadline (10s)"},
+		"renewal":        {"--leader-election-retry-period=9s", "--leader-election-renew-deadline: 10s must be longer than 1.2 times --leader-election-retry-period (9s, which must be above 0)"},
+		"lease's name":   {"--leader-election-id=A_B", `--leader-election-id: "A_B" cannot name a Lease`},
+		"address":        {"--metrics-bind-address=8080", `--metrics-bind-address: "8080" is not an address; give host:port, :port, or 0 to turn it off`},
+		"webhooks":       {"--webhooks=maybe", `--webhooks: "maybe" is unknown; give auto, on or off`},
+		"port":           {"--webhook-port=70000", "--webhook-port: 70000 is not a port; give 1 to 65535"},
+		"no number":      {"--max-concurrent-reconciles=rediscluster=many", `"rediscluster=many" is neither a number nor NAME=NUMBER`},
+		"too many":       {"--max-concurrent-reconciles=rediscluster=1000", "--max-concurrent-reconciles: rediscluster=1000 is out of range; give 1 to 100"},
+		"none":           {"--max-concurrent-reconciles=0", "--max-concurrent-reconciles: 0 is out of range; give 1 to 100"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := parse(t, environment(nil), test.flag)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want it to say %s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestSelect(t *testing.T) {
+	known := []string{"rediscluster", "application", "crontab", "foobar"}
+	tests := map[string]struct {
+		patterns []string
+		want     []string
+		err      string
+	}{
+		"all":                  {patterns: []string{"*"}, want: known},
+		"all but one":          {patterns: []string{"*", "-foobar"}, want: []string{"rediscluster", "application", "crontab"}},
+		"order is no matter":   {patterns: []string{"-foobar", "*"}, want: []string{"rediscluster", "application", "crontab"}},
+		"one":                  {patterns: []string{"crontab"}, want: []string{"crontab"}},
+		"the last word counts": {patterns: []string{"*", "-foobar", "foobar"}, want: known},
+		"spaces":               {patterns: []string{"crontab", " foobar"}, want: []string{"crontab", "foobar"}},
+		"unknown":              {patterns: []string{"*", "-mysql"}, err: `--controllers: there is no controller "mysql"; there are rediscluster, application, crontab, foobar`},
+		"none":                 {patterns: []string{"-crontab"}, err: "turns every controller off"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Select(test.patterns, known)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Fatalf("error %v, want %s", err, test.err)
+				}
+				return
+			}
+			if diff := cmp.Diff(test.want, got); err != nil || diff != "" {
+				t.Errorf("error %v, selected (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+func TestConcurrency(t *testing.T) {
+	c := Concurrency{Default: 4}
+	if err := c.Set("2,rediscluster=8"); err != nil {
+		t.Fatal(err)
+	}
+	if got := []int{c.For("rediscluster"), c.For("crontab")}; !cmp.Equal(got, []int{8, 2}) {
+		t.Errorf("numbers %v, want [8 2]", got)
+	}
+	if got := c.String(); got != "2,rediscluster=8" {
+		t.Errorf("as text %q", got)
+	}
+	err := c.unknown([]string{"crontab"})
+	if want := `there is no controller "rediscluster"; there are crontab`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func TestControllersComeFromTheWatchesFile(t *testing.T) {
+	o := DefaultOptions()
+	o.WatchesFile = "../../watches.yaml"
+	got, err := o.controllers(environment(nil))
+	if diff := cmp.Diff([]string{"rediscluster", "application", "crontab", "foobar", "app"}, names(got)); err != nil || diff != "" {
+		t.Errorf("error %v, controllers (-want +got):\n%s", err, diff)
+	}
+	o.Controllers = []string{"*", "-rediscluster", "-application"}
+	o.Concurrency = Concurrency{Default: 1, ByController: map[string]int{"mysql": 2}}
+	if _, err := o.controllers(environment(nil)); err == nil || !strings.Contains(err.Error(), `no controller "mysql"`) {
+		t.Errorf("error %v, want one about mysql", err)
+	}
+	o.WatchesFile = "missing.yaml"
+	if _, err := o.controllers(environment(nil)); err == nil || !strings.Contains(err.Error(), "--watches-file") {
+		t.Errorf("error %v, want one about --watches-file", err)
+	}
+}
+
+func TestKindsOfOneNameAreToldApartByGroup(t *testing.T) {
+	kind := func(group string) controller {
+		return controller{name: "database", gvk: schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Database"}}
+	}
+	got := names(distinguish([]controller{kind("a.example.com"), kind("b.example.com")}))
+	if diff := cmp.Diff([]string{"database", "database.b.example.com"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,36 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	appv1alpha1 "middleware.hc.cn/operator/api/app/v1alpha1"
+	applicationv1 "middleware.hc.cn/operator/api/application/v1"
+	crontabv1beta1 "middleware.hc.cn/operator/api/crontab/v1beta1"
+	foobarv1 "middleware.hc.cn/operator/api/foobar/v1"
+	redisv1alpha1 "middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+)
+
+// newScheme knows Kubernetes' own kinds, the operator's five, and CustomResourceDefinitions.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(
+		clientgoscheme.AddToScheme,
+		apiextensionsv1.AddToScheme,
+		redisv1alpha1.AddToScheme,
+		applicationv1.AddToScheme,
+		appv1alpha1.AddToScheme,
+		crontabv1beta1.AddToScheme,
+		foobarv1.AddToScheme,
+	)
+	if err := builder.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("making the scheme: %w", err)
+	}
+	return scheme, nil
+}

@@ -1,0 +1,84 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package metrics holds the operator's own metrics; controller-runtime adds those of its queues, clients and webhooks. A series
+// that belongs to an object lives and dies with that object.
+package metrics
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+const namespace = "middleware_operator"
+
+var (
+	build = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "build_info", Help: "Always 1; the labels say which build is running.",
+	}, []string{"version", "commit", "go_version"})
+
+	phase = redisGauge("phase", "1 for the phase that the RedisCluster is in.", "phase")
+	slots = redisGauge("slots_covered", "Hash slots, of 16384, that a reachable master serves.")
+	ready = redisGauge("instances_ready", "Instances of the RedisCluster that are ready.")
+	total = redisGauge("instances", "Instances that the RedisCluster asks for.")
+)
+
+func redisGauge(name, help string, more ...string) *prometheus.GaugeVec {
+	labels := append([]string{"namespace", "name"}, more...)
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Subsystem: "rediscluster", Name: name, Help: help}, labels)
+}
+
+// Register adds the metrics to the registry that the manager serves. Calling it again changes nothing.
+var Register = sync.OnceValue(func() error {
+	for _, c := range []prometheus.Collector{build, phase, slots, ready, total} {
+		if err := metrics.Registry.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+})
+
+// Build says which build is running.
+func Build(version, commit, goVersion string) {
+	build.WithLabelValues(version, commit, goVersion).Set(1)
+}
+
+// RedisClusterValues is what is told about one RedisCluster.
+type RedisClusterValues struct {
+	// Phase is the phase of its status; series of other phases are removed.
+	Phase string
+	// SlotsCovered is between 0 and 16384.
+	SlotsCovered int
+	// InstancesReady of Instances are ready.
+	InstancesReady, Instances int
+}
+
+// RedisClusterSeries are the series of one RedisCluster.
+type RedisClusterSeries struct{ namespace, name string }
+
+// RedisCluster returns the series of one RedisCluster. None exists before Set.
+func RedisCluster(namespace, name string) RedisClusterSeries {
+	return RedisClusterSeries{namespace: namespace, name: name}
+}
+
+// Set replaces the values.
+func (s RedisClusterSeries) Set(v RedisClusterValues) {
+	phase.DeletePartialMatch(s.labels())
+	phase.WithLabelValues(s.namespace, s.name, v.Phase).Set(1)
+	slots.WithLabelValues(s.namespace, s.name).Set(float64(v.SlotsCovered))
+	ready.WithLabelValues(s.namespace, s.name).Set(float64(v.InstancesReady))
+	total.WithLabelValues(s.namespace, s.name).Set(float64(v.Instances))
+}
+
+// Delete removes every series of the RedisCluster; call it once the object is gone.
+func (s RedisClusterSeries) Delete() {
+	for _, gauge := range []*prometheus.GaugeVec{phase, slots, ready, total} {
+		gauge.DeletePartialMatch(s.labels())
+	}
+}
+
+func (s RedisClusterSeries) labels() prometheus.Labels {
+	return prometheus.Labels{"namespace": s.namespace, "name": s.name}
+}

@@ -1,0 +1,58 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// series are the operator's own series, as name{label values} value.
+func series(t *testing.T) map[string]float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			if strings.HasPrefix(family.GetName(), namespace+"_rediscluster") {
+				found[family.GetName()+"{"+strings.Join(labels, ",")+"}"] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	return found
+}
+
+func TestSeriesLiveAndDieWithTheirObject(t *testing.T) {
+	if err := Register(); err != nil {
+		t.Fatal(err)
+	}
+	RedisCluster("shop", "cart").Set(RedisClusterValues{Phase: "Creating", SlotsCovered: 0, Instances: 6})
+	RedisCluster("shop", "cart").Set(RedisClusterValues{Phase: "Running", SlotsCovered: 16384, InstancesReady: 6, Instances: 6})
+	RedisCluster("shop", "other").Set(RedisClusterValues{Phase: "Creating"})
+	RedisCluster("shop", "other").Delete()
+
+	want := map[string]float64{
+		"middleware_operator_rediscluster_phase{cart,shop,Running}":   1,
+		"middleware_operator_rediscluster_slots_covered{cart,shop}":   16384,
+		"middleware_operator_rediscluster_instances_ready{cart,shop}": 6,
+		"middleware_operator_rediscluster_instances{cart,shop}":       6,
+	}
+	if diff := cmp.Diff(want, series(t)); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
+	}
+	RedisCluster("shop", "cart").Delete()
+	if left := series(t); len(left) > 0 {
+		t.Errorf("series outlive their object: %v", left)
+	}
+}

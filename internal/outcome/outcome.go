@@ -1,0 +1,87 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package outcome names the four ways a reconcile pass can end and is the only place that turns one of them into
+// what controller-runtime expects.
+package outcome
+
+import (
+	"errors"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// Kind tells the four outcomes apart.
+type Kind string
+
+const (
+	// KindDone means that nothing is left to do until something changes.
+	KindDone Kind = "Done"
+	// KindWait means that the pass did what it could and the rest needs time or an event.
+	KindWait Kind = "Wait"
+	// KindStalled means that trying again cannot help; a person has to change something.
+	KindStalled Kind = "Stalled"
+	// KindRetry means that the pass failed for a reason that may pass; it is tried again with back-off.
+	KindRetry Kind = "Retry"
+)
+
+// Outcome is how a reconcile pass ended. The zero value is Done.
+type Outcome struct {
+	kind   Kind
+	reason string
+	after  time.Duration
+	err    error
+}
+
+// Done says that nothing is left to do until something changes.
+func Done() Outcome { return Outcome{kind: KindDone} }
+
+// Wait says that the pass is to be repeated after the given time, or earlier when an event arrives. An after of zero or
+// less waits for an event only.
+func Wait(reason string, after time.Duration) Outcome {
+	return Outcome{kind: KindWait, reason: reason, after: max(after, 0)}
+}
+
+// Stalled says that only a change of the object (or of what it refers to) can help. It is not tried again by itself.
+func Stalled(reason string) Outcome { return Outcome{kind: KindStalled, reason: reason} }
+
+// Retry says that the pass is to be tried again with back-off. A nil error is a mistake of the caller; it is retried too,
+// because reporting success for it would hide the mistake.
+func Retry(err error) Outcome {
+	if err == nil {
+		err = errors.New("outcome.Retry was called without an error")
+	}
+	return Outcome{kind: KindRetry, reason: err.Error(), err: err}
+}
+
+// Kind returns which of the four outcomes this is.
+func (o Outcome) Kind() Kind {
+	if o.kind == "" {
+		return KindDone
+	}
+	return o.kind
+}
+
+// Reason says why, for people; it is empty for Done.
+func (o Outcome) Reason() string { return o.reason }
+
+// Err is the error of a Retry, nil otherwise.
+func (o Outcome) Err() error { return o.err }
+
+// After is the time to wait of a Wait, zero otherwise.
+func (o Outcome) After() time.Duration { return o.after }
+
+// Result translates the outcome for controller-runtime. A stalled object is neither requeued nor an error: its status says
+// what is wrong, and the change that mends it is an event.
+func (o Outcome) Result() (ctrl.Result, error) {
+	switch o.Kind() {
+	case KindWait:
+		return ctrl.Result{RequeueAfter: o.after}, nil
+	case KindRetry:
+		return ctrl.Result{}, o.err
+	case KindDone, KindStalled:
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, nil
+}

@@ -1,0 +1,166 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+)
+
+// FailoverMode says what a failover may skip.
+type FailoverMode string
+
+// The modes of CLUSTER FAILOVER.
+const (
+	// FailoverDefault waits until the replica has everything of its master, which must be alive. It loses no write.
+	FailoverDefault FailoverMode = ""
+	// FailoverForce does not ask the master; a majority of the masters votes. Writes not yet replicated are lost.
+	FailoverForce FailoverMode = "FORCE"
+	// FailoverTakeover asks nobody. Only for a lost majority whose old masters are known to be gone.
+	FailoverTakeover FailoverMode = "TAKEOVER"
+)
+
+// ResetMode says what a reset keeps.
+type ResetMode string
+
+// The modes of CLUSTER RESET.
+const (
+	// ResetSoft forgets the other nodes and gives up all slots.
+	ResetSoft ResetMode = "SOFT"
+	// ResetHard also takes a new node ID and sets the epochs to zero.
+	ResetHard ResetMode = "HARD"
+)
+
+// secretSettings are the settings whose value is a password.
+var secretSettings = []string{
+	"requirepass", "masterauth", "primaryauth", "tls-key-file-pass", "tls-client-key-file-pass",
+}
+
+// Ping succeeds when the node answers and serves commands. A node that loads its data set fails with ErrLoading.
+func (n *Node) Ping(ctx context.Context) error { return n.tell(ctx, "PING") }
+
+// Identify is the node ID of whoever answers at this address, for the check before it is told anything: addresses are
+// used again by other clusters.
+func (n *Node) Identify(ctx context.Context) (string, error) {
+	c := command{name: "CLUSTER MYID", args: []any{"CLUSTER", "MYID"}}
+	answer, err := n.do(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	id, err := answer.Text()
+	if err == nil {
+		err = checkNodeID(id)
+	}
+	if err != nil {
+		return "", n.notUnderstood(c, err)
+	}
+	return id, nil
+}
+
+// Meet makes the node shake hands with the one at ip. It returns when the handshake is scheduled; View.Peers shows when
+// it is done. ip must be an address, not a name.
+func (n *Node) Meet(ctx context.Context, ip string, port, busPort int) error {
+	return n.tell(ctx, "CLUSTER MEET", ip, port, busPort)
+}
+
+// AddSlots makes the node the owner of slots that have none, all of them or, when one is taken, none (ErrSlotBusy).
+// The empty set sends nothing.
+func (n *Node) AddSlots(ctx context.Context, set slots.Set) error {
+	if set.IsEmpty() {
+		return nil
+	}
+	var bounds []any
+	for _, interval := range set.Ranges() {
+		bounds = append(bounds, interval.First, interval.Last)
+	}
+	return n.tell(ctx, "CLUSTER ADDSLOTSRANGE", bounds...)
+}
+
+// SetConfigEpoch gives a node that is alone and at epoch zero its first configuration epoch. Distinct epochs spare a
+// new cluster the resolution of collisions.
+func (n *Node) SetConfigEpoch(ctx context.Context, epoch uint64) error {
+	return n.tell(ctx, "CLUSTER SET-CONFIG-EPOCH", epoch)
+}
+
+// Replicate makes the node a replica of the master. It is refused with ErrUnknownNode until gossip has told the node
+// of the master, and when the node is a master that owns slots or keys.
+func (n *Node) Replicate(ctx context.Context, masterID string) error {
+	return n.tell(ctx, "CLUSTER REPLICATE", masterID)
+}
+
+// Forget removes a node from this node's table and bans it from coming back by gossip for 60 s. It concerns this node
+// only (engines from Redis 7.2 on also tell the others).
+func (n *Node) Forget(ctx context.Context, nodeID string) error {
+	return n.tell(ctx, "CLUSTER FORGET", nodeID)
+}
+
+// Failover makes this replica the master of its shard. It returns when the failover is scheduled (FORCE and default
+// mode) or done (TAKEOVER); a scheduled one may still time out, which only the roles show.
+func (n *Node) Failover(ctx context.Context, mode FailoverMode) error {
+	if mode == FailoverDefault {
+		return n.tell(ctx, "CLUSTER FAILOVER")
+	}
+	return n.tell(ctx, "CLUSTER FAILOVER", string(mode))
+}
+
+// Reset makes the node leave its cluster. A master that holds keys refuses.
+func (n *Node) Reset(ctx context.Context, mode ResetMode) error {
+	return n.tell(ctx, "CLUSTER RESET", string(mode))
+}
+
+// SaveConfig makes the node write its table (nodes.conf) to disk now.
+func (n *Node) SaveConfig(ctx context.Context) error { return n.tell(ctx, "CLUSTER SAVECONFIG") }
+
+// ConfigGet is the values of the settings that match one of the patterns.
+func (n *Node) ConfigGet(ctx context.Context, patterns ...string) (map[string]string, error) {
+	c := command{name: "CONFIG GET", args: []any{"CONFIG", "GET"}}
+	for _, pattern := range patterns {
+		c.args = append(c.args, pattern)
+	}
+	answer, err := n.do(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	pairs, err := answer.StringSlice()
+	if err != nil {
+		return nil, n.notUnderstood(c, err)
+	}
+	if len(pairs)%2 != 0 {
+		return nil, n.notUnderstood(c, fmt.Errorf("%d elements instead of pairs", len(pairs)))
+	}
+	settings := make(map[string]string, len(pairs)/2)
+	for pair := range slices.Chunk(pairs, 2) {
+		settings[pair[0]] = pair[1]
+	}
+	return settings, nil
+}
+
+// ConfigSet changes one setting of the running server. It is refused when the setting is unknown, cannot be changed at
+// run time or the value is wrong.
+func (n *Node) ConfigSet(ctx context.Context, name, value string) error {
+	c := command{name: "CONFIG SET " + name, args: []any{"CONFIG", "SET", name, value}}
+	if slices.Contains(secretSettings, name) {
+		c.secrets = []string{value}
+	}
+	return n.tellCommand(ctx, c)
+}
+
+// tell sends a command of one or two words that answers OK (or PONG).
+func (n *Node) tell(ctx context.Context, name string, args ...any) error {
+	return n.tellCommand(ctx, command{name: name, args: append(words(name), args...)})
+}
+
+func (n *Node) tellCommand(ctx context.Context, c command) error {
+	answer, err := n.do(ctx, c)
+	if err != nil {
+		return err
+	}
+	if text, err := answer.Text(); err != nil || (text != "OK" && text != "PONG") {
+		return n.notUnderstood(c, fmt.Errorf("%v instead of OK", answer.Val()))
+	}
+	return nil
+}

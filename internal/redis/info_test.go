@@ -1,0 +1,129 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redis
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadInfoOfEveryEngine(t *testing.T) {
+	for _, engine := range engines {
+		t.Run(engine, func(t *testing.T) {
+			var view View
+			for _, part := range []struct {
+				file string
+				read func(*View, string) error
+			}{{"replica.info", readInfo}, {"replica.clusterinfo", readClusterInfo}, {"replica.nodes", readNodes}} {
+				if err := part.read(&view, readCapture(t, engine, part.file)); err != nil {
+					t.Fatalf("%s: %v", part.file, err)
+				}
+			}
+			if got := string(view.Engine) + "-" + view.Version; got != engine {
+				t.Errorf("engine and version %s, want %s", got, engine)
+			}
+			if view.Role != RoleReplica || view.MasterLinkUp || view.Loading || view.MaxMemory != 0 {
+				t.Errorf("view %+v", view)
+			}
+			if checkNodeID(view.RunID) != nil || checkNodeID(view.NodeID) != nil || checkNodeID(view.MasterID) != nil {
+				t.Errorf("IDs %q, %q, %q", view.RunID, view.NodeID, view.MasterID)
+			}
+			if view.UsedMemory == 0 || view.Uptime == 0 {
+				t.Errorf("memory %d, uptime %s", view.UsedMemory, view.Uptime)
+			}
+			// The link had never been up when this was captured: it counts from the start of the process.
+			if view.MasterLinkDownFor != view.Uptime {
+				t.Errorf("link down for %s, want the uptime %s", view.MasterLinkDownFor, view.Uptime)
+			}
+			if view.ClusterState != ClusterOK || view.SlotsAssigned != 16384 || view.CurrentEpoch != 2 {
+				t.Errorf("cluster %s, %d slots, epoch %d", view.ClusterState, view.SlotsAssigned, view.CurrentEpoch)
+			}
+		})
+	}
+}
+
+func infoText(changes ...string) string {
+	lines := map[string]string{
+		"redis_version": "7.0.15", "run_id": "r", "uptime_in_seconds": "90", "used_memory": "1", "maxmemory": "2",
+		"loading": "0", "role": "master", "master_repl_offset": "5",
+	}
+	for _, change := range changes {
+		name, value, _ := strings.Cut(change, ":")
+		if lines[name] = value; value == "" {
+			delete(lines, name)
+		}
+	}
+	var text strings.Builder
+	for name, value := range lines {
+		text.WriteString(name + ":" + value + "\r\n")
+	}
+	return "# Server\r\n" + text.String()
+}
+
+func TestReadInfo(t *testing.T) {
+	base := View{
+		Engine: EngineRedis, Version: "7.0.15", RunID: "r", Uptime: 90 * time.Second, UsedMemory: 1, MaxMemory: 2,
+		Role: RoleMaster, ReplicationOffset: 5,
+	}
+	with := func(change func(*View)) View {
+		view := base
+		change(&view)
+		return view
+	}
+	asReplica := []string{"role:slave", "slave_repl_offset:4"}
+	for _, tc := range []struct {
+		name    string
+		changes []string
+		want    View
+	}{
+		{"master", nil, base},
+		{"valkey", []string{"redis_version:7.2.4", "valkey_version:9.1.2"}, with(func(v *View) {
+			v.Engine, v.Version = EngineValkey, "9.1.2"
+		})},
+		{"keys of all databases", []string{"db0:keys=4,expires=1,avg_ttl=0", "db10:keys=3,expires=0", "dbx:y"}, with(func(v *View) {
+			v.Keys = 7
+		})},
+		{"replica in sync", append(asReplica, "master_link_status:up"), with(func(v *View) {
+			v.Role, v.ReplicationOffset, v.MasterLinkUp = RoleReplica, 4, true
+		})},
+		{"replica cut off", append(asReplica, "master_link_status:down", "master_link_down_since_seconds:7"), with(func(v *View) {
+			v.Role, v.ReplicationOffset, v.MasterLinkDownFor = RoleReplica, 4, 7*time.Second
+		})},
+		{"loading", []string{"loading:1"}, with(func(v *View) { v.Loading = true })},
+		{"loading after a full synchronization", []string{"async_loading:1"}, with(func(v *View) { v.Loading = true })},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var got View
+			if err := readInfo(&got, infoText(tc.changes...)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReadInfoNamesTheBadField(t *testing.T) {
+	for change, want := range map[string]string{
+		"run_id:":               "field run_id is missing",
+		"used_memory:lots":      `field used_memory: "lots"`,
+		"used_memory:-1":        "field used_memory: -1 is negative",
+		"role:sentinel":         `field role: "sentinel"`,
+		"role:":                 "field role is missing",
+		"role:slave":            "field slave_repl_offset is missing",
+		"db0:many":              `field db0: "many"`,
+		"uptime_in_seconds:1.5": `field uptime_in_seconds: "1.5"`,
+	} {
+		if err := readInfo(new(View), infoText(change)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("with %q: %v, want %q", change, err, want)
+		}
+	}
+	if err := readClusterInfo(new(View), "cluster_state:maybe\r\n"); err == nil || !strings.Contains(err.Error(), `"maybe"`) {
+		t.Errorf("cluster state maybe: %v", err)
+	}
+}

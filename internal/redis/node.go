@@ -1,0 +1,91 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redis
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Node is one server at one address. Its methods are single round trips, bounded by the pool's timeouts and by the
+// context, and fail with an *Error.
+type Node struct {
+	pool *Pool
+	// key is behind a pointer, so that printing a Node prints no password.
+	key *clientKey
+}
+
+// Addr is the address the node is reached at, ip:port.
+func (n *Node) Addr() string { return n.key.addr }
+
+// String is the address.
+func (n *Node) String() string { return n.Addr() }
+
+// command names a command in errors and lists its arguments, of which secrets must not show up in an error.
+type command struct {
+	name    string
+	args    []any
+	secrets []string
+}
+
+// do sends one command and returns its answer.
+func (n *Node) do(ctx context.Context, c command) (*redis.Cmd, error) {
+	answers, err := n.pipeline(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := answers[0].Err(); err != nil {
+		return nil, n.failed(ctx, c, err)
+	}
+	return answers[0], nil
+}
+
+// pipeline sends the commands at once and returns their answers, error replies among them. It fails when no
+// authenticated connection could be made or it was lost.
+func (n *Node) pipeline(ctx context.Context, commands ...command) (answers []*redis.Cmd, err error) {
+	client, err := n.pool.acquire(*n.key)
+	if err != nil {
+		return nil, n.failed(ctx, commands[0], err)
+	}
+	unreachable := false
+	defer func() { n.pool.release(*n.key, client, unreachable) }()
+
+	limited, cancel := context.WithTimeout(ctx, n.pool.options.DialTimeout+n.pool.options.IOTimeout)
+	defer cancel()
+	pipe := client.Pipeline()
+	for _, c := range commands {
+		answers = append(answers, pipe.Do(limited, c.args...))
+	}
+	_, err = pipe.Exec(limited)
+	if err == nil {
+		return answers, nil
+	}
+	unreachable = !isReply(err) || slices.ContainsFunc(answers, func(answer *redis.Cmd) bool {
+		return answer.Err() != nil && !isReply(answer.Err())
+	})
+	if slices.ContainsFunc(answers, func(answer *redis.Cmd) bool { return isReply(answer.Err()) }) {
+		return answers, nil
+	}
+	// Either the connection is lost, or the authentication was refused: then the library sends no command, and none has
+	// an error of its own.
+	return nil, n.failed(ctx, commands[0], err)
+}
+
+// isReply tells an error that the node answered from one of the network.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+func (n *Node) failed(ctx context.Context, c command, err error) error {
+	return newError(ctx, n.key.addr, c.name, err, append(c.secrets, n.key.credentials.Password)...)
+}
+
+// notUnderstood reports an answer that is not what the command is documented to answer.
+func (n *Node) notUnderstood(c command, err error) error {
+	return &Error{Addr: n.key.addr, Command: c.name, Kind: ErrProtocol, Err: err}
+}

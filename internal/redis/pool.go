@@ -1,0 +1,194 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redis
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// The library writes lines of its own to standard error when a dial fails. Every failure is returned to the caller
+// here, so those lines would say the same again, without structure.
+func init() { redis.SetLogger(&logging.VoidLogger{}) }
+
+// Options configures a Pool. The zero value is usable.
+type Options struct {
+	// Dialer opens connections to a node's ip:port; by default TCP. It must return when its context ends.
+	Dialer func(ctx context.Context, addr string) (net.Conn, error)
+	// DialTimeout is for opening a connection, by default 1 s. IOTimeout is for the command, by default 2 s. Both
+	// together, or the caller's context when that is shorter, bound every call.
+	DialTimeout, IOTimeout time.Duration
+	// IdleTimeout is how long connections to a node are kept after their last use, by default 1 min.
+	IdleTimeout time.Duration
+	// Now is the clock that measures idleness, by default time.Now.
+	Now func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	if o.Dialer == nil {
+		dialer := &net.Dialer{}
+		o.Dialer = func(ctx context.Context, addr string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", addr)
+		}
+	}
+	if o.DialTimeout <= 0 {
+		o.DialTimeout = time.Second
+	}
+	if o.IOTimeout <= 0 {
+		o.IOTimeout = 2 * time.Second
+	}
+	if o.IdleTimeout <= 0 {
+		o.IdleTimeout = time.Minute
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// Pool keeps a few connections to each node in use and closes those that are not needed any more: after IdleTimeout,
+// and all those of a node that did not answer. It is safe for concurrent use.
+type Pool struct {
+	options Options
+
+	mu      sync.Mutex
+	clients map[clientKey]*client
+	closed  bool
+}
+
+// clientKey holds the password, so that a changed one opens new connections.
+type clientKey struct {
+	addr        string
+	credentials Credentials
+}
+
+// client is guarded by Pool.mu.
+type client struct {
+	*redis.Client
+	inUse    int
+	lastUsed time.Time
+	// retired clients are no longer in the pool and are closed by whoever uses them last.
+	retired bool
+}
+
+// NewPool makes a pool; it opens no connection.
+func NewPool(options Options) *Pool {
+	return &Pool{options: options.withDefaults(), clients: map[clientKey]*client{}}
+}
+
+// Node is the node at addr (ip:port). It makes no contact. A Node is cheap and need not be kept.
+func (p *Pool) Node(addr string, credentials Credentials) *Node {
+	return &Node{pool: p, key: &clientKey{addr: addr, credentials: credentials}}
+}
+
+// Start closes idle connections until the context ends, then the pool. It has the shape of a controller-runtime
+// Runnable.
+func (p *Pool) Start(ctx context.Context) error {
+	ticker := time.NewTicker(p.options.IdleTimeout)
+	defer ticker.Stop()
+	defer p.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			p.CloseIdle()
+		}
+	}
+}
+
+// CloseIdle closes the connections to nodes that were last used IdleTimeout ago or earlier. Start calls it regularly.
+func (p *Pool) CloseIdle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	limit := p.options.Now().Add(-p.options.IdleTimeout)
+	for key, c := range p.clients {
+		if c.inUse == 0 && !c.lastUsed.After(limit) {
+			p.retire(key, c)
+		}
+	}
+}
+
+// Close closes all connections, those in use as soon as their command ends. Later commands fail with ErrClosed.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for key, c := range p.clients {
+		p.retire(key, c)
+	}
+}
+
+// acquire returns the client for the key; the caller must release it.
+func (p *Pool) acquire(key clientKey) (*client, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	c, found := p.clients[key]
+	if !found {
+		c = &client{Client: p.newClient(key)}
+		p.clients[key] = c
+	}
+	c.inUse++
+	return c, nil
+}
+
+// release gives the client back. A node that did not answer loses all its connections: the library would go on
+// to return the error of its last dial for a while after the node is back.
+func (p *Pool) release(key clientKey, c *client, unreachable bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.inUse--
+	c.lastUsed = p.options.Now()
+	if unreachable || c.retired {
+		p.retire(key, c)
+	}
+}
+
+// retire takes the client out of the pool and closes it unless it is in use. It needs the lock.
+func (p *Pool) retire(key clientKey, c *client) {
+	c.retired = true
+	if p.clients[key] == c {
+		delete(p.clients, key)
+	}
+	if c.inUse == 0 {
+		_ = c.Close() // the connections are gone either way
+	}
+}
+
+// newClient makes a client that asks one node once: no retries of commands or dials, no redirections, no commands of
+// its own but the authentication.
+func (p *Pool) newClient(key clientKey) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: key.addr,
+		Dialer: func(ctx context.Context, _, addr string) (net.Conn, error) {
+			return p.options.Dialer(ctx, addr)
+		},
+		Protocol:              2, // the answers are parsed as text
+		Password:              key.credentials.Password,
+		MaxRetries:            -1,
+		DialerRetries:         1,
+		DialTimeout:           p.options.DialTimeout,
+		ReadTimeout:           p.options.IOTimeout,
+		WriteTimeout:          p.options.IOTimeout,
+		ContextTimeoutEnabled: true,
+		PoolSize:              8,
+		PipelinePoolSize:      -1, // no second pool for pipelines
+		MaxIdleConns:          2,
+		ReadBufferSize:        8 << 10,
+		WriteBufferSize:       4 << 10,
+		DisableIdentity:       true,
+		MaintNotificationsConfig: &maintnotifications.Config{
+			Mode: maintnotifications.ModeDisabled,
+		},
+	})
+}

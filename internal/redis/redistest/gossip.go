@@ -1,0 +1,290 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redistest
+
+import (
+	"slices"
+	"time"
+
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+)
+
+// banTime is how long a forgotten node cannot come back by gossip (CLUSTER_BLACKLIST_TTL).
+const banTime = 60 * time.Second
+
+// message is a PING, PONG or MEET (clusterMsg): who sends it, what it claims and what it knows of others.
+type message struct {
+	sender       *Node
+	meet, ping   bool
+	from         peer // the sender's own entry
+	currentEpoch uint64
+	claimed      slots.Set // a master's slots; those of its master when a replica sends
+	configEpoch  uint64    // likewise
+	gossip       []peer
+}
+
+// round is one heartbeat of the whole world (clusterCron).
+func (w *World) round() {
+	for _, n := range w.nodes {
+		if n.listener == nil {
+			continue
+		}
+		for _, p := range slices.Clone(n.table[1:]) {
+			if slices.Contains(n.table, p) { // it may have gone by an earlier answer
+				n.pingPeer(p)
+			}
+		}
+	}
+	for _, n := range w.nodes {
+		if n.listener != nil {
+			n.replicate()
+			n.failover()
+			n.updateState()
+		}
+	}
+}
+
+// pingPeer sends what clusterCron sends to one node, and notes when no answer comes.
+func (n *Node) pingPeer(p *peer) {
+	now, timeout := n.world.now, n.world.options.NodeTimeout
+	if p.handshake && now.Sub(p.created) > max(timeout, time.Second) {
+		n.remove(p)
+		return
+	}
+	if p.noAddress {
+		return
+	}
+	if p.pingSent.IsZero() {
+		p.pingSent = now
+	}
+	target := n.world.onBus(n, p.ip, p.busPort)
+	if target == nil {
+		p.linkUp = false
+		if now.Sub(p.pingSent) > timeout && !p.pfail && !p.fail && !p.handshake {
+			p.pfail = true
+		}
+		n.markFailing(p)
+		return
+	}
+	p.linkUp = true
+	isMeet := p.meet
+	p.meet = false
+	target.receive(n.compose(message{meet: isMeet, ping: !isMeet}), nil)
+	n.receive(target.compose(message{}), p)
+}
+
+// compose fills in the header and the gossip section (clusterBuildMessageHdr, clusterSendPing).
+func (n *Node) compose(m message) message {
+	self := n.self()
+	owner := self
+	if master := n.master(); master != nil {
+		owner = master
+	}
+	m.sender, m.from, m.currentEpoch = n, *self, n.currentEpoch
+	m.claimed, m.configEpoch = owner.slots, owner.configEpoch
+	for _, p := range n.table[1:] {
+		if !p.handshake && !p.noAddress {
+			m.gossip = append(m.gossip, *p)
+		}
+	}
+	return m
+}
+
+// receive processes a message (clusterProcessPacket). about is the entry whose link carries the answer to our PING; nil
+// for a message that came in by itself.
+func (n *Node) receive(m message, about *peer) {
+	sender := n.find(m.from.id)
+	if sender != nil {
+		n.currentEpoch = max(n.currentEpoch, m.currentEpoch)
+		sender.configEpoch = max(sender.configEpoch, m.from.configEpoch)
+	}
+	if sender == nil && m.meet {
+		n.addHandshake(m.from.ip, m.from.port, m.from.busPort, false)
+	}
+	if about != nil {
+		if sender = n.answered(about, sender, m); sender == nil {
+			return
+		}
+	}
+	if sender == nil || sender == n.self() {
+		return // strangers are answered and not believed
+	}
+	if m.ping || m.meet {
+		sender.moveTo(m.from)
+	}
+	sender.hostname = m.from.hostname
+	n.learnRole(sender, m.from)
+	n.learnSlots(sender, m)
+	n.resolveCollision(sender)
+	n.learnGossip(sender, m.gossip)
+}
+
+// answered processes what only an answer on our own link can tell, and returns the entry of the sender; nil when the
+// message says no more.
+func (n *Node) answered(about, sender *peer, m message) *peer {
+	switch {
+	case about.handshake && sender != nil:
+		// "Handshake: we already know node": it moved.
+		sender.moveTo(m.from)
+		n.remove(about)
+		return nil
+	case about.handshake:
+		about.id, about.handshake = m.from.id, false
+		about.replica = m.from.replica
+		sender = about
+	case about.id != m.from.id:
+		// "PONG contains mismatching sender ID": somebody else has the address now.
+		about.noAddress, about.linkUp = true, false
+		about.ip, about.port, about.busPort = "", 0, 0
+		return nil
+	}
+	about.pong, about.pingSent = n.world.now, time.Time{}
+	about.pfail = false
+	n.clearFailure(about)
+	return sender
+}
+
+// moveTo takes over the address the sender announces (nodeUpdateAddressIfNeeded).
+func (p *peer) moveTo(from peer) {
+	if p.ip == from.ip && p.port == from.port && p.busPort == from.busPort {
+		return
+	}
+	p.ip, p.port, p.busPort = from.ip, from.port, from.busPort
+	p.noAddress = false
+	p.linkUp = false
+	p.pingSent = time.Time{}
+}
+
+// addHandshake starts a handshake with an address under a made-up ID (clusterStartHandshake).
+func (n *Node) addHandshake(ip string, port, busPort int, meet bool) {
+	for _, p := range n.table {
+		if p.handshake && p.ip == ip && p.busPort == busPort {
+			return
+		}
+	}
+	n.table = append(n.table, &peer{
+		id: n.world.hexID(), ip: ip, port: port, busPort: busPort,
+		handshake: true, meet: meet, created: n.world.now,
+	})
+}
+
+// learnRole follows what the sender says of its own role ("Check for role switch").
+func (n *Node) learnRole(sender *peer, from peer) {
+	if !from.replica {
+		sender.replica, sender.masterID = false, ""
+		return
+	}
+	if !sender.replica {
+		sender.slots = slots.Set{} // clusterDelNodeSlots
+	}
+	sender.replica = true
+	if n.find(from.masterID) != nil {
+		sender.masterID = from.masterID
+	}
+}
+
+// learnSlots believes a master's claim and corrects a claim that is out of date ("Update our info about served slots").
+func (n *Node) learnSlots(sender *peer, m message) {
+	owner := sender
+	if sender.replica {
+		owner = n.find(sender.masterID)
+	}
+	if owner == nil || owner.slots.Equal(m.claimed) {
+		return
+	}
+	if !sender.replica {
+		n.rebind(sender, m.configEpoch, m.claimed)
+	}
+	for _, p := range n.table {
+		claimed := m.claimed.Intersect(p.slots).Subtract(n.notClaimed)
+		if p != sender && p.configEpoch > m.configEpoch && !claimed.IsEmpty() {
+			m.sender.update(*p) // clusterSendUpdate
+			return
+		}
+	}
+}
+
+// update processes an UPDATE message: the configuration of some other master is newer than what this node claims.
+func (n *Node) update(about peer) {
+	p := n.find(about.id)
+	if p == nil || p == n.self() || p.configEpoch >= about.configEpoch {
+		return
+	}
+	p.replica, p.masterID = false, ""
+	p.configEpoch = about.configEpoch
+	n.rebind(p, about.configEpoch, about.slots)
+}
+
+// rebind gives the sender the slots it claims that nobody owns or that are owned with an older epoch. Who loses its last
+// slot that way to a node that has taken over exactly those follows it (clusterUpdateSlotsConfigWith).
+func (n *Node) rebind(sender *peer, epoch uint64, claimed slots.Set) {
+	shard := n.self()
+	if shard.replica {
+		if shard = n.master(); shard == nil {
+			shard = n.self()
+		}
+	}
+	free := n.owned().Complement().Union(n.notClaimed)
+	var taken slots.Set // from our shard
+	gained := claimed.Intersect(free)
+	for _, p := range n.table {
+		lost := p.slots.Intersect(gained)
+		if p != sender && p.configEpoch < epoch {
+			lost = p.slots.Intersect(claimed)
+		}
+		if p == sender || lost.IsEmpty() {
+			continue
+		}
+		p.slots = p.slots.Subtract(lost)
+		gained = gained.Union(lost)
+		if p == shard {
+			taken = lost
+		}
+	}
+	n.notClaimed = n.notClaimed.Subtract(claimed).Union(sender.slots.Subtract(claimed))
+	sender.slots = sender.slots.Union(gained)
+	if !taken.IsEmpty() && shard.slots.IsEmpty() && claimed.Equal(taken) {
+		n.follow(sender.id)
+	}
+}
+
+// resolveCollision gives the master with the smaller node ID a new epoch (clusterHandleConfigEpochCollision).
+func (n *Node) resolveCollision(sender *peer) {
+	self := n.self()
+	if self.replica || sender.replica || sender.configEpoch != self.configEpoch || sender.id <= self.id {
+		return
+	}
+	n.currentEpoch++
+	self.configEpoch = n.currentEpoch
+}
+
+// learnGossip processes what a known node tells of others (clusterProcessGossipSection).
+func (n *Node) learnGossip(sender *peer, gossip []peer) {
+	now := n.world.now
+	for _, told := range gossip {
+		p := n.find(told.id)
+		switch {
+		case p == n.self():
+		case p == nil && now.After(n.banned[told.id]):
+			n.table = append(n.table, &peer{
+				id: told.id, ip: told.ip, port: told.port, busPort: told.busPort,
+				replica: told.replica, pfail: told.pfail, created: now,
+			})
+		case p == nil:
+		default:
+			if !sender.replica {
+				n.learnReport(p, sender, told)
+			}
+			if (p.pfail || p.fail) && !told.pfail && !told.fail {
+				p.moveTo(told)
+			}
+		}
+	}
+}
+
+// forget removes a node and bans it (CLUSTER FORGET).
+func (n *Node) forget(p *peer) {
+	n.banned[p.id] = n.world.now.Add(banTime)
+	n.remove(p)
+}

@@ -1,0 +1,221 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redistest
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+)
+
+// Node is a simulated server. Its fields are guarded by World.mu.
+type Node struct {
+	world    *World
+	options  NodeOptions
+	listener net.Listener // nil while the node is dead
+	conns    map[net.Conn]bool
+	failures map[string][]Failure // by command in capitals
+
+	// The process.
+	runID    string
+	started  time.Time
+	loading  bool
+	settings map[string]string
+
+	// The data set and its replication.
+	keys            map[string]string
+	offset          int64
+	masterLinkUp    bool
+	masterLostSince time.Time // zero while the link is up and before it ever was
+
+	// nodes.conf.
+	id            string
+	table         []*peer // the node itself first
+	currentEpoch  uint64
+	lastVoteEpoch uint64
+
+	// What the cluster code keeps in memory only.
+	notClaimed    slots.Set // bound to an owner that has stopped to claim them (owner_not_claiming_slot)
+	banned        map[string]time.Time
+	state         string // cluster_state
+	minoritySince time.Time
+	manual        manualFailover
+	election      election
+	voted         map[string]time.Time // when it voted for a replica of which master
+}
+
+// peer is one entry of a node's table (clusterNode).
+type peer struct {
+	id            string
+	ip            string
+	port, busPort int
+	hostname      string
+	replica       bool
+	masterID      string
+	configEpoch   uint64
+	slots         slots.Set
+
+	handshake, meet bool // meet: the first message is a MEET
+	noAddress       bool
+	pfail, fail     bool
+	failedAt        time.Time
+	reports         map[string]time.Time // who reported the peer as failing, and when
+	linkUp          bool
+	created         time.Time
+	pingSent, pong  time.Time
+}
+
+// ID is the node ID.
+func (n *Node) ID() string {
+	n.world.mu.Lock()
+	defer n.world.mu.Unlock()
+	return n.id
+}
+
+// Addr is where clients reach the node, ip:port.
+func (n *Node) Addr() string {
+	n.world.mu.Lock()
+	defer n.world.mu.Unlock()
+	return n.addr()
+}
+
+// Keys is a copy of the data set.
+func (n *Node) Keys() map[string]string {
+	n.world.mu.Lock()
+	defer n.world.mu.Unlock()
+	return maps.Clone(n.keys)
+}
+
+// LoseKeys empties the data set, as a restart without persistence does to a node that keeps its nodes.conf.
+func (n *Node) LoseKeys() {
+	n.world.mu.Lock()
+	defer n.world.mu.Unlock()
+	n.keys, n.offset = map[string]string{}, 0
+}
+
+// SetLoading puts the node in the state in which it reads its data set, or ends that.
+func (n *Node) SetLoading(loading bool) {
+	n.world.mu.Lock()
+	defer n.world.mu.Unlock()
+	n.loading = loading
+}
+
+func (n *Node) addr() string { return net.JoinHostPort(n.options.IP, strconv.Itoa(n.options.Port)) }
+
+func (n *Node) busPort() int { return n.options.Port + 10000 }
+
+func (n *Node) self() *peer { return n.table[0] }
+
+// find is the entry with the ID, nil when the node does not know it.
+func (n *Node) find(id string) *peer {
+	for _, p := range n.table {
+		if p.id == id {
+			return p
+		}
+	}
+	return nil
+}
+
+// owned is every slot that has an owner in this node's table.
+func (n *Node) owned() slots.Set {
+	var all slots.Set
+	for _, p := range n.table {
+		all = all.Union(p.slots)
+	}
+	return all
+}
+
+// master is the entry of this replica's master; nil for a master and when it is not known.
+func (n *Node) master() *peer {
+	if !n.self().replica {
+		return nil
+	}
+	return n.find(n.self().masterID)
+}
+
+// remove deletes an entry; replicas of it lose their master (clusterDelNode, freeClusterNode).
+func (n *Node) remove(p *peer) {
+	n.table = slices.DeleteFunc(n.table, func(other *peer) bool { return other == p })
+	n.notClaimed = n.notClaimed.Subtract(p.slots)
+	for _, other := range n.table {
+		delete(other.reports, p.id)
+		if other.masterID == p.id {
+			other.masterID = ""
+		}
+	}
+}
+
+// becomeMaster turns the node itself into a master (clusterSetNodeAsMaster, replicationUnsetMaster).
+func (n *Node) becomeMaster() {
+	self := n.self()
+	self.replica, self.masterID = false, ""
+	n.masterLinkUp, n.masterLostSince = false, time.Time{}
+}
+
+// follow makes the node a replica of the master (clusterSetMaster).
+func (n *Node) follow(masterID string) {
+	self := n.self()
+	self.replica, self.masterID = true, masterID
+	self.slots = slots.Set{}
+	n.masterLinkUp, n.masterLostSince = false, time.Time{} // replicationSetMaster: down "since ever"
+	n.manual, n.election = manualFailover{}, election{}
+}
+
+// wipe gives the node an empty data set and an empty nodes.conf with a new identity.
+func (n *Node) wipe() {
+	n.keys, n.offset = map[string]string{}, 0
+	n.id = n.world.hexID()
+	n.currentEpoch, n.lastVoteEpoch = 0, 0
+	n.table = []*peer{{id: n.id, created: n.world.now, linkUp: true}}
+}
+
+// reloadTable keeps what nodes.conf holds and drops the rest (clusterLoadConfig): handshakes are not saved, links are
+// down, failure reports are gone, and nobody is suspected yet.
+func (n *Node) reloadTable() {
+	n.table = slices.DeleteFunc(n.table, func(p *peer) bool { return p.handshake })
+	for _, p := range n.table[1:] {
+		p.linkUp, p.pfail = false, false
+		p.reports = nil
+		p.pingSent, p.pong = time.Time{}, time.Time{}
+	}
+}
+
+// start begins a new process.
+func (n *Node) start() {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(fmt.Sprintf("redistest: %v", err))
+	}
+	n.listener, n.conns = listener, map[net.Conn]bool{}
+	n.runID, n.started, n.loading = n.world.hexID(), n.world.now, false
+	n.masterLinkUp, n.masterLostSince = false, time.Time{}
+	n.notClaimed, n.banned = slots.Set{}, map[string]time.Time{}
+	n.state, n.minoritySince = "fail", time.Time{}
+	n.manual, n.election, n.voted = manualFailover{}, election{}, map[string]time.Time{}
+	self := n.self()
+	self.ip, self.port, self.busPort, self.hostname = n.options.IP, n.options.Port, n.busPort(), n.options.Hostname
+	go n.serve(listener)
+}
+
+// stop ends the process at once.
+func (n *Node) stop() {
+	if n.listener == nil {
+		return
+	}
+	_ = n.listener.Close() // it is gone either way
+	for conn := range n.conns {
+		_ = conn.Close() // it is gone either way
+	}
+	n.listener, n.conns = nil, nil
+}
+
+// fingerprint is what gossip can change of the node itself but the times.
+func (n *Node) fingerprint() string {
+	return fmt.Sprintf("%s %d %d %t %s", n.id, n.currentEpoch, n.offset, n.masterLinkUp, n.state)
+}

@@ -1,0 +1,208 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redistest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// FailureKind says how a command fails.
+type FailureKind int
+
+// The ways to fail.
+const (
+	// ReplyError answers Failure.Reply instead of executing the command.
+	ReplyError FailureKind = iota + 1
+	// DropBefore closes the connection without executing the command.
+	DropBefore
+	// DropAfter executes the command and closes the connection instead of answering.
+	DropAfter
+	// Hang neither executes nor answers; the connection stays open.
+	Hang
+)
+
+// Failure is one command that fails.
+type Failure struct {
+	Kind FailureKind
+	// Reply is the error for ReplyError, with its code and without the dash, such as "ERR no".
+	Reply string
+}
+
+// FailNext makes the next command of that name fail at this node: "PING", or "CLUSTER FORGET" for a subcommand. Called
+// again it queues up: each failure is used once. It outlives restarts.
+func (w *World) FailNext(n *Node, command string, failure Failure) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := strings.ToUpper(command)
+	n.failures[name] = append(n.failures[name], failure)
+}
+
+// session is one connection of a client.
+type session struct {
+	node          *Node
+	authenticated bool
+}
+
+// Types of replies beside string (bulk), int and []any (array).
+type (
+	simple    string
+	errorText string
+	null      struct{}
+)
+
+func (n *Node) serve(listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return // the node was stopped
+		}
+		n.world.mu.Lock()
+		if n.listener != listener {
+			n.world.mu.Unlock()
+			_ = conn.Close() // the node is gone
+			return
+		}
+		n.conns[conn] = true
+		n.world.mu.Unlock()
+		go n.converse(conn)
+	}
+}
+
+func (n *Node) converse(conn net.Conn) {
+	defer func() {
+		_ = conn.Close() // it is gone either way
+		n.world.mu.Lock()
+		delete(n.conns, conn)
+		n.world.mu.Unlock()
+	}()
+	client := &session{node: n}
+	in, out := bufio.NewReader(conn), bufio.NewWriter(conn)
+	for {
+		args, err := readCommand(in)
+		if err != nil {
+			return
+		}
+		reply, verdict := client.handle(args)
+		switch verdict {
+		case Hang:
+			_, _ = io.Copy(io.Discard, conn) // until somebody closes it
+			return
+		case DropBefore, DropAfter:
+			return
+		case ReplyError:
+		}
+		writeReply(out, reply)
+		// What was pipelined is answered together, as far as it has arrived.
+		if in.Buffered() == 0 {
+			if err := out.Flush(); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// handle executes one command unless a failure is due. The verdict says what becomes of the connection; zero and
+// ReplyError answer.
+func (s *session) handle(args []string) (reply any, verdict FailureKind) {
+	n := s.node
+	n.world.mu.Lock()
+	defer n.world.mu.Unlock()
+	if n.world.isolated[n] {
+		return nil, Hang
+	}
+	failure := n.dueFailure(args)
+	switch failure.Kind {
+	case ReplyError:
+		return errorText(failure.Reply), ReplyError
+	case DropBefore, Hang:
+		return nil, failure.Kind
+	case DropAfter:
+	}
+	reply = s.execute(args)
+	n.updateState()
+	n.world.settle()
+	return reply, failure.Kind
+}
+
+func (n *Node) dueFailure(args []string) Failure {
+	names := []string{strings.ToUpper(args[0])}
+	if len(args) > 1 {
+		names = append(names, names[0]+" "+strings.ToUpper(args[1]))
+	}
+	for _, name := range names {
+		if queue := n.failures[name]; len(queue) > 0 {
+			n.failures[name] = queue[1:]
+			return queue[0]
+		}
+	}
+	return Failure{}
+}
+
+var errProtocol = errors.New("not an array of bulk strings")
+
+// readCommand reads an array of bulk strings, the form in which clients send commands.
+func readCommand(in *bufio.Reader) ([]string, error) {
+	count, err := readHeader(in, '*')
+	if err != nil || count == 0 {
+		return nil, errors.Join(err, errProtocol)
+	}
+	args := make([]string, count)
+	for i := range args {
+		length, err := readHeader(in, '$')
+		if err != nil {
+			return nil, err
+		}
+		text := make([]byte, length+len("\r\n"))
+		if _, err := io.ReadFull(in, text); err != nil {
+			return nil, err
+		}
+		args[i] = string(text[:length])
+	}
+	return args, nil
+}
+
+func readHeader(in *bufio.Reader, prefix byte) (int, error) {
+	line, err := in.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	const limit = 1 << 20
+	if line[0] != prefix {
+		return 0, errProtocol
+	}
+	n, err := strconv.Atoi(strings.TrimRight(line[1:], "\r\n"))
+	if err != nil || n < 0 || n > limit {
+		return 0, errProtocol
+	}
+	return n, nil
+}
+
+// writeReply writes RESP2. Errors show up when the writer is flushed.
+func writeReply(out *bufio.Writer, reply any) {
+	switch reply := reply.(type) {
+	case simple:
+		_, _ = fmt.Fprintf(out, "+%s\r\n", reply)
+	case errorText:
+		_, _ = fmt.Fprintf(out, "-%s\r\n", reply)
+	case int:
+		_, _ = fmt.Fprintf(out, ":%d\r\n", reply)
+	case string:
+		_, _ = fmt.Fprintf(out, "$%d\r\n%s\r\n", len(reply), reply)
+	case null:
+		_, _ = out.WriteString("$-1\r\n")
+	case []any:
+		_, _ = fmt.Fprintf(out, "*%d\r\n", len(reply))
+		for _, element := range reply {
+			writeReply(out, element)
+		}
+	default:
+		panic(fmt.Sprintf("redistest: reply of type %T", reply))
+	}
+}

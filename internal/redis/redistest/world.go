@@ -1,0 +1,239 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Options configures a World. The zero value is usable.
+type Options struct {
+	// NodeTimeout is cluster-node-timeout, by default 5 s.
+	NodeTimeout time.Duration
+	// InstantGossip lets gossip settle after every command and every event, so that a test need not call Gossip.
+	// Time does not pass by it: what takes time (failure detection, elections) still needs Run.
+	InstantGossip bool
+	// Seed makes node IDs and run IDs, the same ones for the same seed.
+	Seed uint64
+}
+
+// World is a set of simulated nodes and the network between them and the operator. It is safe for concurrent use.
+type World struct {
+	options Options
+
+	mu       sync.Mutex
+	now      time.Time
+	random   *rand.Rand
+	nodes    []*Node
+	isolated map[*Node]bool // one side of a partition, the operator is on the other
+}
+
+// New makes a world without nodes. Its clock starts on an arbitrary date and moves by Advance and Run only.
+func New(options Options) *World {
+	if options.NodeTimeout <= 0 {
+		options.NodeTimeout = 5 * time.Second
+	}
+	return &World{
+		options:  options,
+		now:      time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		random:   rand.New(rand.NewPCG(options.Seed, 16384)), //nolint:gosec // reproducible IDs are the purpose
+		isolated: map[*Node]bool{},
+	}
+}
+
+// NodeOptions describes a node. Only IP is required.
+type NodeOptions struct {
+	// IP is announced by the node; it need not exist on this machine. Port is 6379 by default, the bus port Port+10000.
+	IP   string
+	Port int
+	// Hostname is announced by the node.
+	Hostname string
+	// Password is required of clients; none when empty.
+	Password string
+	// Valkey makes the node report that engine. Version is 7.0.15, or 9.1.2 for Valkey, by default.
+	Valkey  bool
+	Version string
+	// MaxMemory is what the node reports, bytes.
+	MaxMemory int64
+}
+
+// AddNode starts a fresh, empty node that knows nobody. It panics when no loopback port can be had.
+func (w *World) AddNode(options NodeOptions) *Node {
+	if options.Port == 0 {
+		options.Port = 6379
+	}
+	if options.Version == "" {
+		options.Version = "7.0.15"
+		if options.Valkey {
+			options.Version = "9.1.2"
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := &Node{world: w, options: options, settings: map[string]string{}, failures: map[string][]Failure{}}
+	n.wipe()
+	n.start()
+	w.nodes = append(w.nodes, n)
+	return n
+}
+
+// Close stops all nodes.
+func (w *World) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range w.nodes {
+		n.stop()
+	}
+}
+
+// Now is the time of the world.
+func (w *World) Now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+// Advance moves the clock. Nothing else happens until the next command or Gossip.
+func (w *World) Advance(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+// Run lets time pass with a round of gossip every half second.
+func (w *World) Run(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	const step = 500 * time.Millisecond
+	for ; d > 0; d -= step {
+		w.now = w.now.Add(min(d, step))
+		w.round()
+	}
+}
+
+// Gossip is one round: every living node exchanges PING and PONG with every node in its table, replicas copy their
+// master's data, and elections that are due are held.
+func (w *World) Gossip() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.round()
+}
+
+// Kill stops a node as SIGKILL does: its connections break and later ones are refused.
+func (w *World) Kill(n *Node) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n.stop()
+	w.settle()
+}
+
+// Restart starts the node again under a new process identity, killing it first when it lives. It announces newIP from
+// now on; the others know it under the old one until they exchange a message. Without keepData it comes back as a new
+// node: empty, with a new node ID and an empty table.
+func (w *World) Restart(n *Node, newIP string, keepData bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n.stop()
+	n.options.IP = newIP
+	if keepData {
+		n.reloadTable()
+	} else {
+		n.wipe()
+	}
+	n.start()
+	w.settle()
+}
+
+// Partition cuts the given nodes off from the other nodes and from the operator, not from each other. Messages vanish:
+// who waits for an answer waits until its own deadline. It replaces an earlier partition.
+func (w *World) Partition(isolated ...*Node) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.isolated)
+	for _, n := range isolated {
+		w.isolated[n] = true
+	}
+	w.settle()
+}
+
+// Heal ends the partition.
+func (w *World) Heal() { w.Partition() }
+
+// Dial connects to the node that announces addr (ip:port), as redis.Options.Dialer wants it. Where no node lives the
+// connection is refused; a node behind a partition does not answer until the context ends.
+func (w *World) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	target, reachable := w.resolve(addr)
+	if !reachable {
+		<-ctx.Done()
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()}
+	}
+	if target == "" {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("%s: %w", addr, syscall.ECONNREFUSED)}
+	}
+	dialer := &net.Dialer{}
+	return dialer.DialContext(ctx, "tcp", target)
+}
+
+// resolve is the loopback address of the living node at addr, empty when there is none.
+func (w *World) resolve(addr string) (target string, reachable bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range w.nodes {
+		if n.listener != nil && n.addr() == addr {
+			return n.listener.Addr().String(), !w.isolated[n]
+		}
+	}
+	return "", true
+}
+
+// onBus is the living node whose cluster bus from can reach at the address, nil when there is none.
+func (w *World) onBus(from *Node, ip string, busPort int) *Node {
+	for _, n := range w.nodes {
+		if n.listener != nil && n.options.IP == ip && n.busPort() == busPort && w.isolated[n] == w.isolated[from] {
+			return n
+		}
+	}
+	return nil
+}
+
+func (w *World) settle() {
+	if !w.options.InstantGossip {
+		return
+	}
+	const limit = 30 // enough for handshakes and role changes to travel through any table
+	for range limit {
+		before := w.fingerprint()
+		if w.round(); slices.Equal(w.fingerprint(), before) {
+			return
+		}
+	}
+}
+
+// fingerprint is what gossip can change, without the times.
+func (w *World) fingerprint() []string {
+	var lines []string
+	for _, n := range w.nodes {
+		lines = append(lines, n.fingerprint())
+		for _, p := range n.table {
+			lines = append(lines, p.fingerprint())
+		}
+	}
+	return lines
+}
+
+// hexID makes node IDs and run IDs (getRandomHexChars).
+func (w *World) hexID() string {
+	id := make([]byte, 40)
+	for i := range id {
+		id[i] = "0123456789abcdef"[w.random.IntN(16)]
+	}
+	return string(id)
+}

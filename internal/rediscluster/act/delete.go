@@ -1,0 +1,115 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+)
+
+// addFinalizer lets deletion follow the policy.
+func (a *Actor) addFinalizer(ctx context.Context, cluster *v1alpha1.RedisCluster) error {
+	return a.patchFinalizers(ctx, cluster, controllerutil.AddFinalizer)
+}
+
+// removeFinalizer lets the object go. Owner references do the rest.
+func (a *Actor) removeFinalizer(ctx context.Context, cluster *v1alpha1.RedisCluster) error {
+	return client.IgnoreNotFound(a.patchFinalizers(ctx, cluster, controllerutil.RemoveFinalizer))
+}
+
+func (a *Actor) patchFinalizers(ctx context.Context, cluster *v1alpha1.RedisCluster, change func(client.Object, string) bool) error {
+	changed := cluster.DeepCopy()
+	if !change(changed, v1alpha1.Finalizer) {
+		return nil
+	}
+	// The list is replaced as a whole, so the patch must fail when someone else wrote.
+	patch := client.MergeFromWithOptions(cluster, client.MergeFromWithOptimisticLock{})
+	if err := a.Client.Patch(ctx, changed, patch); err != nil {
+		return fmt.Errorf("write the finalizers: %w", err)
+	}
+	return nil
+}
+
+// deleteChildren deletes the StatefulSets; the API server's collector deletes their pods,
+// and claims as their retention policy says. Other children go with the owner.
+func (a *Actor) deleteChildren(ctx context.Context, cluster *v1alpha1.RedisCluster) error {
+	var sets appsv1.StatefulSetList
+	if err := a.Client.List(ctx, &sets, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+		return fmt.Errorf("list the StatefulSets: %w", err)
+	}
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		if !ownedBy(cluster, set) || set.DeletionTimestamp != nil {
+			continue
+		}
+		err := a.Client.Delete(ctx, set, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: ptr.To(set.UID)})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete StatefulSet %s: %w", set.Name, err)
+		}
+	}
+	return nil
+}
+
+// orphanChildren takes the owner off every child.
+func (a *Actor) orphanChildren(ctx context.Context, cluster *v1alpha1.RedisCluster) error {
+	lists := []client.ObjectList{&corev1.ServiceList{}, &corev1.ConfigMapList{}, &policyv1.PodDisruptionBudgetList{}, &networkingv1.NetworkPolicyList{}}
+	var children []client.Object
+	if cluster.AuthEnabled() {
+		children = append(children, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.AuthSecretName()}})
+		if err := a.Client.Get(ctx, client.ObjectKeyFromObject(children[0]), children[0]); apierrors.IsNotFound(err) {
+			children = nil
+		} else if err != nil {
+			return fmt.Errorf("read the Secret of the password: %w", err)
+		}
+	}
+	// StatefulSets last: as long as one names its owner, the step is not done.
+	for _, list := range append(lists, &appsv1.StatefulSetList{}) {
+		if err := a.Client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+			return fmt.Errorf("list children: %w", err)
+		}
+		items, err := meta.ExtractList(list)
+		if err != nil {
+			return fmt.Errorf("read the list of children: %w", err)
+		}
+		for _, item := range items {
+			children = append(children, item.(client.Object))
+		}
+	}
+	for _, child := range children {
+		if err := a.disown(ctx, cluster, child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Actor) disown(ctx context.Context, cluster *v1alpha1.RedisCluster, child client.Object) error {
+	if !ownedBy(cluster, child) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(child.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
+	child.SetOwnerReferences(nil)
+	if err := a.Client.Patch(ctx, child, patch); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("take the owner off %s: %w", child.GetName(), err)
+	}
+	return nil
+}
+
+func ownedBy(cluster *v1alpha1.RedisCluster, child client.Object) bool {
+	owner := metav1.GetControllerOf(child)
+	return owner != nil && owner.UID == cluster.UID
+}

@@ -1,0 +1,155 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/rediscluster/act"
+	"middleware.hc.cn/operator/internal/rediscluster/observe"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
+)
+
+// optional are the kinds of children that an earlier rendering may have made and the
+// present one may not hold. StatefulSets are not among them: those go by steps.
+var optional = []schema.GroupVersionKind{
+	corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+	corev1.SchemeGroupVersion.WithKind("Service"),
+	policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
+	networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
+}
+
+// children renders the chart of a cluster and compares it with what exists.
+type children struct {
+	chart    *chart.Chart
+	applier  *apply.Applier
+	cache    client.Reader
+	observer *observe.Observer
+
+	mu    sync.Mutex
+	known map[types.UID]rendering
+}
+
+// rendering is the last one of a cluster, kept because most passes ask for the same.
+type rendering struct {
+	digest  string
+	objects []*unstructured.Unstructured
+}
+
+// wanted is what the chart renders for a pass, and what it no longer renders.
+type wanted struct {
+	objects  []*unstructured.Unstructured
+	obsolete []apply.Ref
+}
+
+// observe renders the children for the effective topology, and notes in the snapshot
+// which of them are not as rendered. Errors that trying again cannot help are StallErrors.
+func (c *children) observe(ctx context.Context, cluster *v1alpha1.RedisCluster, d plan.Desired, s *snapshot.Snapshot, now time.Time) (wanted, error) {
+	if d.Deleting || len(d.Problems) > 0 {
+		return wanted{}, nil
+	}
+	text, problem, err := c.observer.Settings(ctx, cluster, now)
+	if err != nil {
+		return wanted{}, err
+	}
+	if problem != "" {
+		return wanted{}, &act.StallError{Cause: "InvalidSpec", Message: problem}
+	}
+	settings, err := values.ParseConfig(text)
+	if err != nil {
+		return wanted{}, &act.StallError{Cause: "InvalidSpec", Message: fmt.Sprintf("spec.pod[0].configmap: %v", err)}
+	}
+	objects, err := c.render(cluster, values.Build(cluster, plan.Effective(d, s), values.Inputs{ConfigMapSettings: settings}))
+	if err != nil {
+		return wanted{}, &act.StallError{Cause: "RenderFailed", Message: err.Error()}
+	}
+	w := wanted{objects: objects}
+	pending, err := c.applier.Pending(ctx, cluster, objects)
+	var notOurs *apply.NotOursError
+	if errors.As(err, &notOurs) {
+		return wanted{}, &act.StallError{Cause: "NameTaken", Message: notOurs.Error()}
+	}
+	if err != nil {
+		return wanted{}, err
+	}
+	if w.obsolete, err = c.obsolete(ctx, cluster, objects); err != nil {
+		return wanted{}, err
+	}
+	for _, ref := range slices.Concat(pending, w.obsolete) {
+		s.Pending = append(s.Pending, ref.Kind+" "+ref.Name)
+	}
+	return w, nil
+}
+
+func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any) ([]*unstructured.Unstructured, error) {
+	release := chart.Release{Name: cluster.Name, Namespace: cluster.Namespace, Revision: 1, IsInstall: true}
+	digest, err := c.chart.DigestFor(v, release, chart.Capabilities{})
+	if err != nil {
+		return nil, fmt.Errorf("values: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if was, ok := c.known[cluster.UID]; ok && was.digest == digest {
+		return was.objects, nil
+	}
+	rendered, err := c.chart.Render(v, release, chart.Capabilities{})
+	if err != nil {
+		return nil, fmt.Errorf("render the chart: %w", err)
+	}
+	if c.known == nil {
+		c.known = map[types.UID]rendering{}
+	}
+	c.known[cluster.UID] = rendering{digest: digest, objects: rendered.Objects}
+	return rendered.Objects, nil
+}
+
+// obsolete finds children of ours that are not rendered any more.
+func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster, objects []*unstructured.Unstructured) ([]apply.Ref, error) {
+	var obsolete []apply.Ref
+	for _, kind := range optional {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := c.cache.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+			return nil, fmt.Errorf("list children of kind %s: %w", kind.Kind, err)
+		}
+		for i := range list.Items {
+			item := &list.Items[i]
+			ref := apply.Ref{GroupVersionKind: kind, Namespace: item.Namespace, Name: item.Name, UID: item.UID}
+			owner := metav1.GetControllerOf(item)
+			rendered := slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+				return o.GroupVersionKind().GroupKind() == kind.GroupKind() && o.GetName() == item.Name
+			})
+			if owner != nil && owner.UID == cluster.UID && !rendered && item.DeletionTimestamp == nil {
+				obsolete = append(obsolete, ref)
+			}
+		}
+	}
+	return obsolete, nil
+}
+
+func (c *children) forget(uid types.UID) {
+	c.applier.Forget(uid)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, uid)
+}

@@ -1,0 +1,50 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/status"
+)
+
+// reporter tells what happened as Kubernetes Events. Nothing is said of a pass in which
+// nothing happened.
+type reporter struct{ recorder events.EventRecorder }
+
+func (r reporter) report(before, after *v1alpha1.RedisCluster, pass status.Pass, acted bool) {
+	step := pass.Decision.Step
+	if acted && pass.Err == nil {
+		kind := corev1.EventTypeNormal
+		if losesData(step) {
+			kind = corev1.EventTypeWarning
+		}
+		r.recorder.Eventf(after, nil, kind, step.Name(), step.Name(), "%s", step.Why())
+	}
+	if pass.Err != nil && before.Status.Reason != after.Status.Reason {
+		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "StepFailed", step.Name(), "%s", pass.Err.Error())
+	}
+	if was, is := before.Status.Phase, after.Status.Phase; was != is && worthTelling[is] {
+		kind, note := corev1.EventTypeNormal, after.Status.Reason
+		if is == v1alpha1.PhaseFailed {
+			kind = corev1.EventTypeWarning
+		}
+		if note == "" {
+			note = "the cluster is " + string(is)
+		}
+		r.recorder.Eventf(after, nil, kind, string(is), "Reconcile", "%s", note)
+	}
+}
+
+// worthTelling are the phases that say more than the steps that led to them.
+var worthTelling = map[v1alpha1.Phase]bool{v1alpha1.PhaseRunning: true, v1alpha1.PhaseFailed: true, v1alpha1.PhasePaused: true}
+
+// losesData says that a step gives up data, or may.
+func losesData(step plan.Step) bool {
+	promote, promoted := step.(plan.Promote)
+	return promoted && promote.Takeover
+}

@@ -1,0 +1,228 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package observe reads what a RedisCluster is: Kubernetes objects from the cache of
+// children, and every instance's own view from Redis. It writes nothing.
+package observe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+const (
+	// describeTimeout bounds how long one instance may take to describe itself.
+	describeTimeout = 2 * time.Second
+	// describeAtOnce bounds how many instances are asked at the same time.
+	describeAtOnce = 16
+)
+
+// Observer reads.
+type Observer struct {
+	// Children reads pods and StatefulSets that carry the operator's label.
+	Children client.Reader
+	// Secrets reads the Secret of the password and the user's ConfigMap by name, past
+	// every cache.
+	Secrets client.Reader
+	// Redis connects to instances.
+	Redis *redis.Pool
+
+	passwords passwords
+	settings  settings
+	seen      seen
+}
+
+// Observe reads a cluster. An instance that does not answer is in the snapshot without
+// its Redis view. An error means that Kubernetes could not be read: nothing is known.
+func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster) (*snapshot.Snapshot, error) {
+	s := &snapshot.Snapshot{
+		Formed:       conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionFormed),
+		RollingSince: rollingSince(cluster),
+	}
+	if err := o.shards(ctx, cluster, s); err != nil {
+		return nil, err
+	}
+	if err := o.pods(ctx, cluster, s); err != nil {
+		return nil, err
+	}
+	auth, credentials, err := o.auth(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	s.Auth = auth
+	if auth.Known {
+		o.describeAll(ctx, credentials, s)
+	}
+	o.forgetRefusedPassword(cluster, s)
+	s.Seen = o.seen.add(cluster, s)
+	return s, nil
+}
+
+// rollingSince is when the status first said that a roll-out is under way.
+func rollingSince(cluster *v1alpha1.RedisCluster) time.Time {
+	progressing := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionProgressing)
+	if progressing == nil || progressing.Status != metav1.ConditionTrue || progressing.Reason != v1alpha1.ReasonRollOut {
+		return time.Time{}
+	}
+	return progressing.LastTransitionTime.Time
+}
+
+func (o *Observer) shards(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) error {
+	var sets appsv1.StatefulSetList
+	if err := o.Children.List(ctx, &sets, ofCluster(cluster)...); err != nil {
+		return fmt.Errorf("list the StatefulSets: %w", err)
+	}
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		index, err := strconv.Atoi(set.Labels[v1alpha1.LabelShard])
+		if err != nil || set.Name != cluster.ShardName(index) {
+			continue // not one that this operator makes
+		}
+		owner := metav1.GetControllerOf(set)
+		if owner != nil && owner.UID == cluster.UID {
+			s.HasOwnedChildren = true
+		}
+		shard := snapshot.Shard{Index: index, Name: set.Name, CreatedAt: set.CreationTimestamp.Time,
+			Terminating: set.DeletionTimestamp != nil, UpdateRevision: set.Status.UpdateRevision}
+		if set.Spec.Replicas != nil {
+			shard.Replicas = *set.Spec.Replicas
+		}
+		if set.Status.ObservedGeneration < set.Generation {
+			shard.UpdateRevision = "" // not computed yet
+		}
+		s.Shards = append(s.Shards, shard)
+	}
+	slices.SortFunc(s.Shards, func(a, b snapshot.Shard) int { return cmp.Compare(a.Index, b.Index) })
+	return nil
+}
+
+func ofCluster(cluster *v1alpha1.RedisCluster) []client.ListOption {
+	return []client.ListOption{client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}}
+}
+
+func (o *Observer) pods(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) error {
+	var pods corev1.PodList
+	if err := o.Children.List(ctx, &pods, ofCluster(cluster)...); err != nil {
+		return fmt.Errorf("list the pods: %w", err)
+	}
+	for i := range pods.Items {
+		if in, ok := instance(cluster, &pods.Items[i]); ok {
+			s.Instances = append(s.Instances, in)
+		}
+	}
+	slices.SortFunc(s.Instances, func(a, b snapshot.Instance) int {
+		return cmp.Or(cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Ordinal, b.Ordinal))
+	})
+	return nil
+}
+
+// instance reads a pod; false when it is none of the cluster's StatefulSets'.
+func instance(cluster *v1alpha1.RedisCluster, pod *corev1.Pod) (snapshot.Instance, bool) {
+	shard, err := strconv.Atoi(pod.Labels[v1alpha1.LabelShard])
+	if err != nil {
+		return snapshot.Instance{}, false
+	}
+	ordinal, err := strconv.Atoi(strings.TrimPrefix(pod.Name, cluster.ShardName(shard)+"-"))
+	owner := metav1.GetControllerOf(pod)
+	if err != nil || owner == nil || owner.Kind != "StatefulSet" || owner.Name != cluster.ShardName(shard) {
+		return snapshot.Instance{}, false
+	}
+	return snapshot.Instance{
+		Name: pod.Name, Shard: shard, Ordinal: ordinal,
+		IP: pod.Status.PodIP, NodeName: pod.Spec.NodeName, HostIP: pod.Status.HostIP,
+		DomainName: fmt.Sprintf("%s.%s.%s.svc", pod.Name, cluster.HeadlessServiceName(), pod.Namespace),
+		Ready:      podReady(pod), Terminating: pod.DeletionTimestamp != nil, Waiting: waiting(pod),
+		Revision: pod.Labels[appsv1.StatefulSetRevisionLabel],
+	}, true
+}
+
+func podReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// waiting says why a pod does not run; empty when it does.
+func waiting(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return "not scheduled: " + c.Message
+		}
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil && w.Reason != "PodInitializing" {
+			return strings.TrimSuffix(fmt.Sprintf("container %s: %s: %s", c.Name, w.Reason, w.Message), ": ")
+		}
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			return fmt.Sprintf("container %s ended with exit code %d (%s)", c.Name, t.ExitCode, t.Reason)
+		}
+	}
+	if pod.Status.PodIP == "" {
+		return "starting"
+	}
+	return ""
+}
+
+// describeAll asks every instance that has an address, several at a time.
+func (o *Observer) describeAll(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot) {
+	var group errgroup.Group
+	group.SetLimit(describeAtOnce)
+	for i := range s.Instances {
+		in := &s.Instances[i]
+		if in.Waiting != "" {
+			in.Error = in.Waiting
+			continue
+		}
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+			defer cancel()
+			view, err := o.Redis.Node(in.Address(), credentials).Describe(ctx)
+			if err != nil {
+				in.Error = err.Error()
+				in.Refused = errors.Is(err, redis.ErrAuth)
+				return nil // an instance that does not answer is Unknown, not an error of the pass
+			}
+			in.Redis = fromView(view)
+			return nil
+		})
+	}
+	_ = group.Wait() // the functions return no error
+}
+
+func fromView(v redis.View) *snapshot.Redis {
+	r := &snapshot.Redis{
+		NodeID: v.NodeID, Master: v.Role == redis.RoleMaster, MasterID: v.MasterID,
+		MasterLinkUp: v.MasterLinkUp, MasterLinkDownFor: v.MasterLinkDownFor,
+		Offset: v.ReplicationOffset, Keys: v.Keys, Version: v.Version, Engine: string(v.Engine),
+		ClusterOK: v.ClusterState == redis.ClusterOK, Epoch: v.ConfigEpoch, Slots: v.Slots,
+		Migrating: v.Migrating, Importing: v.Importing, Peers: map[string]snapshot.Peer{},
+	}
+	for _, p := range v.Peers {
+		if p.ID == v.NodeID {
+			continue
+		}
+		r.Peers[p.ID] = snapshot.Peer{
+			ID: p.ID, IP: p.IP, Master: p.Flags.Has(redis.FlagMaster), MasterID: p.MasterID,
+			Failed: p.Flags.Has(redis.FlagFailed), Suspected: p.Flags.Has(redis.FlagPossiblyFailed),
+			Handshake: p.Flags.Has(redis.FlagHandshake), Connected: p.LinkConnected, Slots: p.Slots,
+		}
+	}
+	return r
+}

@@ -1,0 +1,44 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+)
+
+// planDeletion follows spec.finalizers. It goes on while the cluster is paused: who
+// deletes a paused cluster means it.
+func planDeletion(in input) Step {
+	if !in.desired.HasFinalizer {
+		return None{base{"the object is being removed"}}
+	}
+	switch in.desired.Policy {
+	case v1alpha1.DeletionOrphan:
+		if in.snap.HasOwnedChildren {
+			return OrphanChildren{base{"spec.finalizers is orphan: children keep running without an owner"}}
+		}
+	case v1alpha1.DeletionBackground:
+		// Owner references let Kubernetes collect the children.
+	case v1alpha1.DeletionForeground:
+		if live := liveShards(in); live > 0 {
+			return DeleteChildren{base{fmt.Sprintf("spec.finalizers is foreground: %d StatefulSets are to be deleted first", live)}}
+		}
+		if n := len(in.snap.Instances) + len(in.snap.Shards); n > 0 {
+			return Wait{base: base{fmt.Sprintf("%d pods are still stopping", len(in.snap.Instances))}}
+		}
+	}
+	return RemoveFinalizer{base{"nothing is left to wait for"}}
+}
+
+func liveShards(in input) int {
+	live := 0
+	for _, shard := range in.snap.Shards {
+		if !shard.Terminating {
+			live++
+		}
+	}
+	return live
+}

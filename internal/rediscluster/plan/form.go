@@ -1,0 +1,143 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// planConflict stops before anything is joined that does not belong together.
+func planConflict(in input) Step {
+	for _, v := range []Verdict{noForeignNode(in.snap), slotsDisjoint(in.snap)} {
+		if !v.Holds {
+			return Stall{base: base{v.Reason}, Cause: "Conflict", BlockedBy: v.Predicate}
+		}
+	}
+	return nil
+}
+
+// planAssign gives away slots that provably nobody owns: at the first forming, and when
+// the data of a whole shard is gone. Ownership is proven by asking every instance, and
+// a node that is gone must have been forgotten first.
+func planAssign(in input) Step {
+	missing := slots.All().Subtract(in.snap.Owned())
+	if missing.Len() == 0 || !snapshotComplete(in).Holds || claimedByPeers(in.snap, missing) {
+		return nil // planForget, planPromote or planSettle speak about these
+	}
+	reason := fmt.Sprintf("no instance owns slots %s", missing)
+	parts := slots.All().Split(len(in.topology))
+	masters := in.snap.Masters()
+	chosen := map[string]int{} // masters by Kubernetes node, so that they spread
+	for _, master := range masters {
+		chosen[master.NodeName]++
+	}
+	step := AssignSlots{base: base{reason}}
+	for shard, part := range parts {
+		give := part.Intersect(missing)
+		if give.Len() == 0 {
+			continue
+		}
+		master := masters[shard]
+		if master == nil {
+			master = chooseMaster(in, shard, chosen)
+		}
+		if master == nil {
+			return Stall{base: base{fmt.Sprintf("%s, and no instance of shard %d can take its part: each holds keys or follows a master; delete the claims of the shard to give its data up", reason, shard)},
+				Cause: "NoCandidate", BlockedBy: NoStrayKeys}
+		}
+		chosen[master.NodeName]++
+		assignment := Assignment{To: target(master), Slots: give}
+		if master.Redis.Isolated() && master.Redis.Epoch == 0 {
+			assignment.Epoch = uint64(shard + 1)
+		}
+		step.Assignments = append(step.Assignments, assignment)
+	}
+	return step
+}
+
+// claimedByPeers says whether some instance still believes that another node owns any
+// of the slots.
+func claimedByPeers(s *snapshot.Snapshot, missing slots.Set) bool {
+	for _, in := range s.Reachable() {
+		for _, peer := range in.Redis.Peers {
+			if peer.Slots.Intersect(missing).Len() > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// chooseMaster picks the instance of a shard that becomes its first master: an empty
+// one, on the Kubernetes node with the fewest masters, then the lowest ordinal.
+func chooseMaster(in input, shard int, chosen map[string]int) *snapshot.Instance {
+	var best *snapshot.Instance
+	for _, pod := range in.snap.Reachable() {
+		if pod.Shard != shard || !pod.Redis.Master || pod.Redis.Keys > 0 || pod.Terminating {
+			continue
+		}
+		if best == nil || chosen[pod.NodeName] < chosen[best.NodeName] {
+			best = pod
+		}
+	}
+	return best
+}
+
+// mostMeetings bounds the commands of one pass; the rest follows in the next.
+const mostMeetings = 1000
+
+// planMeet makes every instance know every other one at its present address. Every pair
+// is introduced directly: gossip alone corrects an address only after the node timeout.
+// A new cluster is introduced once all of it is there.
+func planMeet(in input) Step {
+	if !in.snap.Formed && !snapshotComplete(in).Holds {
+		return nil
+	}
+	var meetings []Meeting
+	reachable := in.snap.Reachable()
+	for i, a := range reachable {
+		for _, b := range reachable[i+1:] {
+			if a.Terminating || b.Terminating || linked(a, b) || linked(b, a) || len(meetings) == mostMeetings {
+				continue
+			}
+			meetings = append(meetings, Meeting{From: target(a), To: target(b)})
+		}
+	}
+	if len(meetings) == 0 {
+		return nil
+	}
+	return Meet{base: base{fmt.Sprintf("%d pairs of instances do not know each other's address", len(meetings))}, Meetings: meetings}
+}
+
+// linked says that a knows b at b's present address.
+func linked(a, b *snapshot.Instance) bool {
+	peer, ok := a.Redis.Peers[b.Redis.NodeID]
+	return ok && peer.IP == b.IP
+}
+
+// planReplicate makes every instance that owns no slot a replica of its shard's master.
+func planReplicate(in input) Step {
+	masters := in.snap.Masters()
+	var replications []Replication
+	for _, pod := range in.snap.Reachable() {
+		master := masters[pod.Shard]
+		if master == nil || master == pod || pod.Redis.Slots.Len() > 0 || pod.Redis.MasterID == master.Redis.NodeID || pod.Terminating {
+			continue
+		}
+		if pod.Redis.Master && pod.Redis.Keys > 0 {
+			return Stall{base: base{fmt.Sprintf("%s owns no slot and holds %d keys, which would be lost if it became a replica; delete its claim to give them up", pod.Name, pod.Redis.Keys)},
+				Cause: "StrayKeys", BlockedBy: NoStrayKeys}
+		}
+		if linked(pod, master) {
+			replications = append(replications, Replication{Replica: target(pod), MasterID: master.Redis.NodeID})
+		}
+	}
+	if len(replications) == 0 {
+		return nil
+	}
+	return Replicate{base: base{fmt.Sprintf("%d instances do not follow their shard's master", len(replications))}, Replications: replications}
+}

@@ -1,0 +1,152 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// electionPatience is how long an ordinary failover may take before it is forced: an
+// election is retried after at least 4 s and after 4 node timeouts (Redis Cluster
+// specification), so that this is more than one retry at the default timeout of 5 s.
+const electionPatience = 30 * time.Second
+
+// planPromote helps a shard whose master is gone. The ordinary election comes first. It
+// is forced when it does not come to an end, and taken over only when most masters are
+// proven to be gone: then nobody is left to vote.
+func planPromote(in input) Step {
+	for _, id := range lostMasters(in.snap) {
+		best := bestReplica(in.snap, id)
+		if best == nil {
+			continue
+		}
+		gone := nodeGone(in, id)
+		lost := majorityLost(in)
+		switch {
+		case !gone.Holds:
+			continue // planSettle waits for the pod; Redis elects meanwhile if it can
+		case lost.Holds:
+			return Promote{base: base{fmt.Sprintf("master %s of shard %d is gone, and so are most masters: nobody is left to elect %s", short(id), best.Shard, best.Name)},
+				Replica: target(best), Takeover: true}
+		case best.Redis.MasterLinkDownFor > electionPatience:
+			return Promote{base: base{fmt.Sprintf("master %s of shard %d is gone, and no replica was elected within %s", short(id), best.Shard, electionPatience)},
+				Replica: target(best)}
+		default:
+			return Wait{base: base{fmt.Sprintf("master %s of shard %d is gone; %s is to be elected", short(id), best.Shard, best.Name)}, After: soon}
+		}
+	}
+	return nil
+}
+
+// lostMasters are the node IDs that replicas follow and no instance answers to.
+func lostMasters(s *snapshot.Snapshot) []string {
+	var ids []string
+	for _, in := range s.Reachable() {
+		id := in.Redis.MasterID
+		if !in.Redis.Master && id != "" && s.ByNodeID(id) == nil && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// bestReplica is the replica of a master that has received most of its data.
+func bestReplica(s *snapshot.Snapshot, masterID string) *snapshot.Instance {
+	var best *snapshot.Instance
+	for _, in := range s.Reachable() {
+		if in.Redis.Master || in.Redis.MasterID != masterID || in.Terminating {
+			continue
+		}
+		if best == nil || in.Redis.Offset > best.Redis.Offset {
+			best = in
+		}
+	}
+	return best
+}
+
+// planForget removes nodes that are gone: no pod answers to the ID though every pod was
+// asked, and no replica still follows it (it may hold the only copy of its slots).
+func planForget(in input) Step {
+	if !snapshotComplete(in).Holds {
+		return nil
+	}
+	lost := lostMasters(in.snap)
+	var ids []string
+	step := Forget{}
+	for _, pod := range in.snap.Reachable() {
+		knowsGone := false
+		for _, id := range sortedPeers(pod.Redis) {
+			peer := pod.Redis.Peers[id]
+			if peer.Handshake || in.snap.ByNodeID(id) != nil || slices.Contains(lost, id) {
+				continue
+			}
+			knowsGone = true
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+		if knowsGone {
+			step.On = append(step.On, target(pod))
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	slices.Sort(ids)
+	step.NodeIDs = ids
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = short(id)
+	}
+	step.Reason = "no pod answers to these nodes any more: " + list(names)
+	return step
+}
+
+// planSettle waits for what has been started, and names what is not yet as it should be.
+func planSettle(in input) Step {
+	if v := snapshotComplete(in); !v.Holds {
+		return Wait{base: base{v.Reason}, BlockedBy: v.Predicate}
+	}
+	for _, pod := range in.snap.Reachable() {
+		if reason := unsettled(in.snap, pod); reason != "" {
+			return Wait{base: base{reason}, After: soon}
+		}
+	}
+	if missing := slots.All().Subtract(in.snap.Owned()); missing.Len() > 0 {
+		return Wait{base: base{fmt.Sprintf("slots %s are not covered", missing)}, BlockedBy: SlotsCovered, After: soon}
+	}
+	return nil
+}
+
+// unsettled says what an instance still waits for; empty when nothing.
+func unsettled(s *snapshot.Snapshot, pod *snapshot.Instance) string {
+	r := pod.Redis
+	for _, other := range s.Reachable() {
+		if other == pod {
+			continue
+		}
+		if peer, ok := r.Peers[other.Redis.NodeID]; !ok || !peer.Connected || peer.Failed || peer.Suspected {
+			return fmt.Sprintf("%s is not linked to %s yet", pod.Name, other.Name)
+		}
+	}
+	switch {
+	case len(r.Migrating)+len(r.Importing) > 0:
+		return fmt.Sprintf("%s has half-moved slots", pod.Name)
+	case !r.ClusterOK:
+		return fmt.Sprintf("%s does not serve yet", pod.Name)
+	case !r.Master && !r.MasterLinkUp:
+		return fmt.Sprintf("%s is not in sync with its master yet", pod.Name)
+	case r.Master && r.Slots.Len() == 0:
+		return fmt.Sprintf("%s owns no slot and follows no master", pod.Name)
+	case !pod.Ready:
+		return fmt.Sprintf("pod %s is not ready yet", pod.Name)
+	}
+	return ""
+}

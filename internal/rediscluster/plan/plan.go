@@ -1,0 +1,191 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides what a RedisCluster needs next. It is pure: the same desired
+// state, snapshot and time give the same decision.
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// Desired is what the RedisCluster asks for.
+type Desired struct {
+	Topology     v1alpha1.Topology
+	Policy       v1alpha1.DeletionPolicy
+	Paused       bool
+	Deleting     bool
+	HasFinalizer bool
+	// Problems are what validation refuses, as sentences with field paths.
+	Problems []string
+	// CreateTimeout is how long forming may take before the phase says Failed; 0 means
+	// for ever. The operator goes on trying all the same.
+	CreateTimeout time.Duration
+	// UpgradeTimeout is how long instances may run an older template before the phase
+	// says Failed; 0 means for ever.
+	UpgradeTimeout time.Duration
+}
+
+// Situation is the state of the cluster in one word; phase and conditions follow from it.
+type Situation string
+
+// The situations.
+const (
+	Absent     Situation = "Absent"
+	Forming    Situation = "Forming"
+	Steady     Situation = "Steady"
+	Healing    Situation = "Healing"
+	ScalingOut Situation = "ScalingOut"
+	ScalingIn  Situation = "ScalingIn"
+	RollingOut Situation = "RollingOut"
+	Paused     Situation = "Paused"
+	Deleting   Situation = "Deleting"
+	Failed     Situation = "Failed"
+)
+
+// Decision is what a pass does, and the topology that the chart is asked for.
+type Decision struct {
+	Situation Situation
+	Topology  v1alpha1.Topology
+	Step      Step
+}
+
+// Look again soon: Redis answers within one gossip round.
+const soon = 100 * time.Millisecond
+
+type input struct {
+	desired  Desired
+	snap     *snapshot.Snapshot
+	topology v1alpha1.Topology
+	now      time.Time
+}
+
+// rules is the order of deciding: the first step found is taken.
+var rules = []func(input) Step{
+	planValidation,
+	planFinalizer,
+	planAuth,
+	planChildren,
+	planConflict,
+	planAssign,
+	planMeet,
+	planPromote,
+	planForget,
+	planReplicate,
+	planSettle,
+	planScale,
+	planRollout,
+}
+
+// Decide chooses the next step.
+func Decide(d Desired, s *snapshot.Snapshot, now time.Time) Decision {
+	in := input{desired: d, snap: s, topology: Effective(d, s), now: now}
+	if d.Deleting {
+		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in)}
+	}
+	step := next(in)
+	if d.Paused {
+		hold := Hold{base: base{"spec.pause is true: nothing is changed; set it to false to go on"}, Next: step}
+		return Decision{Situation: Paused, Topology: in.topology, Step: hold}
+	}
+	return Decision{Situation: situation(in, step), Topology: in.topology, Step: step}
+}
+
+func next(in input) Step {
+	for _, rule := range rules {
+		if step := rule(in); step != nil {
+			return step
+		}
+	}
+	return None{base{"the cluster is as it should be"}}
+}
+
+func situation(in input, step Step) Situation {
+	switch step.(type) {
+	case Stall:
+		return Failed
+	case None:
+		return Steady
+	case ScaleWait:
+		return scaleDirection(in)
+	case RolloutWait:
+		if late(in.snap.RollingSince, in.desired.UpgradeTimeout, in.now) {
+			return Failed
+		}
+		return RollingOut
+	}
+	switch {
+	case createTimedOut(in):
+		return Failed
+	case in.snap.Formed:
+		return Healing
+	case len(in.snap.Shards) == 0:
+		return Absent
+	default:
+		return Forming
+	}
+}
+
+func createTimedOut(in input) bool {
+	if in.snap.Formed || len(in.snap.Shards) == 0 {
+		return false
+	}
+	started := in.snap.Shards[0].CreatedAt
+	for _, shard := range in.snap.Shards {
+		if shard.CreatedAt.Before(started) {
+			started = shard.CreatedAt
+		}
+	}
+	return late(started, in.desired.CreateTimeout, in.now)
+}
+
+// late says that something which began at since takes longer than it may. A zero since or
+// limit is never late.
+func late(since time.Time, limit time.Duration, now time.Time) bool {
+	return limit > 0 && !since.IsZero() && now.Sub(since) > limit
+}
+
+func planValidation(in input) Step {
+	if len(in.desired.Problems) == 0 {
+		return nil
+	}
+	reason := in.desired.Problems[0]
+	if more := len(in.desired.Problems) - 1; more > 0 {
+		reason = fmt.Sprintf("%s (and %d more)", reason, more)
+	}
+	return Stall{base: base{reason}, Cause: "InvalidSpec"}
+}
+
+func planFinalizer(in input) Step {
+	if in.desired.HasFinalizer {
+		return nil
+	}
+	return AddFinalizer{base{"deletion must be able to follow spec.finalizers"}}
+}
+
+func planAuth(in input) Step {
+	auth := in.snap.Auth
+	switch {
+	case auth.Known:
+		return nil
+	case auth.Absent:
+		return CreateAuth{base{"the Secret that holds the password does not exist"}}
+	default:
+		return Stall{base: base{auth.Problem}, Cause: "PasswordUnavailable"}
+	}
+}
+
+func planChildren(in input) Step {
+	if len(in.snap.Pending) == 0 {
+		return nil
+	}
+	return ApplyChildren{base: base{"children to apply: " + list(in.snap.Pending)}, Topology: in.topology}
+}
+
+func target(in *snapshot.Instance) Target {
+	return Target{Pod: in.Name, IP: in.IP, NodeID: in.Redis.NodeID}
+}

@@ -1,0 +1,377 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// desired is a cluster of 3 shards of 2 instances.
+func desired() Desired {
+	return Desired{Topology: v1alpha1.Topology{2, 2, 2}, Policy: v1alpha1.DeletionForeground, HasFinalizer: true}
+}
+
+func nodeID(shard, ordinal int) string {
+	return strings.Repeat(fmt.Sprintf("%d%d", shard, ordinal), 20)
+}
+
+func podIP(shard, ordinal int) string { return fmt.Sprintf("10.0.%d.%d", shard, ordinal+1) }
+
+// fresh is the snapshot of pods that just came up: Redis answers, and nobody knows anybody.
+func fresh() *snapshot.Snapshot {
+	s := &snapshot.Snapshot{Auth: snapshot.Auth{Known: true}}
+	for shard := range 3 {
+		s.Shards = append(s.Shards, snapshot.Shard{Index: shard, Name: fmt.Sprintf("c-%d", shard), Replicas: 2, CreatedAt: now.Add(-time.Second)})
+		for ordinal := range 2 {
+			s.Instances = append(s.Instances, snapshot.Instance{
+				Name: fmt.Sprintf("c-%d-%d", shard, ordinal), Shard: shard, Ordinal: ordinal,
+				IP: podIP(shard, ordinal), NodeName: fmt.Sprintf("node%d", ordinal), Ready: true,
+				Redis: &snapshot.Redis{NodeID: nodeID(shard, ordinal), Master: true, Peers: map[string]snapshot.Peer{}},
+			})
+		}
+	}
+	return s
+}
+
+// formed is the snapshot of a cluster that is as it should be.
+func formed() *snapshot.Snapshot {
+	s := fresh()
+	s.Formed = true
+	parts := slots.All().Split(3)
+	for i := range s.Instances {
+		in := &s.Instances[i]
+		in.Redis.ClusterOK = true
+		if in.Ordinal == 0 {
+			in.Redis.Slots = parts[in.Shard]
+		} else {
+			in.Redis.Master, in.Redis.MasterID, in.Redis.MasterLinkUp = false, nodeID(in.Shard, 0), true
+		}
+	}
+	introduce(s)
+	return s
+}
+
+// introduce makes every reachable instance know every other one as it is. What they know
+// of others stays.
+func introduce(s *snapshot.Snapshot) {
+	for _, a := range s.Reachable() {
+		for _, b := range s.Reachable() {
+			if a != b {
+				a.Redis.Peers[b.Redis.NodeID] = snapshot.Peer{ID: b.Redis.NodeID, IP: b.IP, Master: b.Redis.Master,
+					MasterID: b.Redis.MasterID, Connected: true, Slots: b.Redis.Slots}
+			}
+		}
+	}
+}
+
+// kill takes an instance's pod away; the others notice.
+func kill(s *snapshot.Snapshot, shard, ordinal int) {
+	id := s.Find(shard, ordinal).Redis.NodeID
+	for i := range s.Instances {
+		if s.Instances[i].Shard == shard && s.Instances[i].Ordinal == ordinal {
+			s.Instances = append(s.Instances[:i], s.Instances[i+1:]...)
+			break
+		}
+	}
+	fail(s, id)
+}
+
+// fail makes every instance see a node as failed.
+func fail(s *snapshot.Snapshot, id string) {
+	for _, in := range s.Reachable() {
+		if peer, ok := in.Redis.Peers[id]; ok {
+			peer.Failed, peer.Connected = true, false
+			in.Redis.Peers[id] = peer
+		}
+		if in.Redis.MasterID == id {
+			in.Redis.MasterLinkUp, in.Redis.MasterLinkDownFor = false, 3*time.Second
+		}
+	}
+}
+
+// comeBackEmpty replaces an instance by one whose data is gone: a new node ID.
+func comeBackEmpty(s *snapshot.Snapshot, shard, ordinal int) {
+	in := s.Find(shard, ordinal)
+	old := in.Redis.NodeID
+	in.IP = fmt.Sprintf("10.9.%d.%d", shard, ordinal+1)
+	in.Redis = &snapshot.Redis{NodeID: strings.Repeat(fmt.Sprintf("e%d", shard), 20), Master: true, Peers: map[string]snapshot.Peer{}}
+	fail(s, old)
+}
+
+func TestDecide(t *testing.T) {
+	for name, tt := range map[string]struct {
+		desired   func(*Desired)
+		snapshot  func() *snapshot.Snapshot
+		situation Situation
+		step      string
+		why       string // part of the reason
+		blockedBy Predicate
+	}{
+		"a new object gets its finalizer first": {
+			desired: func(d *Desired) { d.HasFinalizer = false }, snapshot: func() *snapshot.Snapshot { return &snapshot.Snapshot{} },
+			situation: Absent, step: "AddFinalizer"},
+		"an invalid spec changes nothing and says why": {
+			desired: func(d *Desired) { d.Problems = []string{"spec.replicas: Invalid value: 2", "b"} }, snapshot: fresh,
+			situation: Failed, step: "Stall", why: "spec.replicas: Invalid value: 2 (and 1 more)"},
+		"a password comes before pods that need it": {
+			snapshot:  func() *snapshot.Snapshot { return &snapshot.Snapshot{Auth: snapshot.Auth{Absent: true}} },
+			situation: Absent, step: "CreateAuth"},
+		"a password that cannot be read stalls with the remedy": {
+			snapshot: func() *snapshot.Snapshot {
+				return &snapshot.Snapshot{Auth: snapshot.Auth{Problem: "allow it with: kubectl create rolebinding"}}
+			},
+			situation: Failed, step: "Stall", why: "kubectl create rolebinding"},
+		"children that are not as rendered are applied": {
+			snapshot:  changed(fresh, func(s *snapshot.Snapshot) { s.Pending = []string{"StatefulSet c-0"} }),
+			situation: Forming, step: "ApplyChildren", why: "StatefulSet c-0"},
+		"a pod that is missing is waited for": {
+			snapshot:  changed(formed, func(s *snapshot.Snapshot) { kill(s, 1, 0) }),
+			situation: Healing, step: "Wait", why: "instance 0 of shard 1 has no pod yet", blockedBy: SnapshotComplete},
+		"a pod that cannot run is named with its reason": {
+			snapshot: changed(fresh, func(s *snapshot.Snapshot) {
+				s.Instances[2].Redis, s.Instances[2].Waiting = nil, "container redis: ImagePullBackOff"
+				introduce(s)
+			}),
+			situation: Forming, step: "Wait", why: "c-1-0: container redis: ImagePullBackOff", blockedBy: SnapshotComplete},
+		"fresh instances are given slots once all answer": {
+			snapshot: fresh, situation: Forming, step: "AssignSlots"},
+		"a settled cluster needs nothing": {
+			snapshot: formed, situation: Steady, step: "None"},
+		"an address that changed is told by the instance itself": {
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				s.Find(2, 1).IP = "10.8.0.1"
+				s.Find(0, 0).Redis.Peers[nodeID(2, 1)] = snapshot.Peer{ID: nodeID(2, 1), IP: podIP(2, 1)}
+			}),
+			situation: Healing, step: "Wait", why: "c-0-0 is not linked to c-2-1 yet"},
+		"when all addresses changed everyone is introduced again": {
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				for i := range s.Instances {
+					s.Instances[i].IP = fmt.Sprintf("10.8.0.%d", i)
+				}
+			}),
+			situation: Healing, step: "Meet", why: "15 pairs"},
+		"a replica out of sync is waited for": {
+			snapshot:  changed(formed, func(s *snapshot.Snapshot) { s.Find(2, 1).Redis.MasterLinkUp = false }),
+			situation: Healing, step: "Wait", why: "c-2-1 is not in sync"},
+		"a wandered replica returns to its shard": {
+			snapshot:  changed(formed, func(s *snapshot.Snapshot) { s.Find(2, 1).Redis.MasterID = nodeID(0, 0) }),
+			situation: Healing, step: "Replicate"},
+		"a master whose data is gone is replaced by election": {
+			snapshot:  changed(formed, func(s *snapshot.Snapshot) { comeBackEmpty(s, 1, 0); introduce(s) }),
+			situation: Healing, step: "Wait", why: "c-1-1 is to be elected"},
+		"an election that does not end is forced": {
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				comeBackEmpty(s, 1, 0)
+				introduce(s)
+				s.Find(1, 1).Redis.MasterLinkDownFor = electionPatience + time.Second
+			}),
+			situation: Healing, step: "Promote", why: "no replica was elected within"},
+		"with most masters gone for good a replica takes over": {
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				comeBackEmpty(s, 1, 0)
+				comeBackEmpty(s, 2, 0)
+				introduce(s)
+			}),
+			situation: Healing, step: "Promote", why: "nobody is left to elect"},
+		"with most masters merely unreachable nothing is taken over": {
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				for _, shard := range []int{1, 2} {
+					fail(s, nodeID(shard, 0))
+					s.Find(shard, 0).Redis, s.Find(shard, 0).Error = nil, "i/o timeout"
+				}
+			}),
+			situation: Healing, step: "Wait", why: "c-1-0 does not answer: i/o timeout", blockedBy: SnapshotComplete},
+		"a node that is gone for good is forgotten": {
+			snapshot:  changed(formed, func(s *snapshot.Snapshot) { comeBackEmpty(s, 1, 1); introduce(s) }),
+			situation: Healing, step: "Forget"},
+		"a node that may still exist is not forgotten": {
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				fail(s, nodeID(1, 1))
+				s.Find(1, 1).Redis, s.Find(1, 1).Error = nil, "i/o timeout"
+			}),
+			situation: Healing, step: "Wait", why: "c-1-1 does not answer", blockedBy: SnapshotComplete},
+		"an instance with keys and no slots is not overwritten": {
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				comeBackEmpty(s, 1, 1)
+				s.Find(1, 1).Redis.Keys = 7
+				introduce(s)
+				forgetAll(s, nodeID(1, 1))
+			}),
+			situation: Failed, step: "Stall", why: "holds 7 keys", blockedBy: NoStrayKeys},
+		"two clusters are never merged": {
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				s.Find(0, 0).Redis.Peers["f"] = snapshot.Peer{ID: "f", IP: "10.77.0.1", Connected: true}
+			}),
+			situation: Failed, step: "Stall", why: "no pod of this cluster", blockedBy: NoForeignNode},
+		"slots owned twice by strangers stop everything": {
+			snapshot: changed(fresh, func(s *snapshot.Snapshot) {
+				s.Instances[0].Redis.Slots, s.Instances[2].Redis.Slots = slots.Range(0, 10), slots.Range(5, 20)
+			}),
+			situation: Failed, step: "Stall", blockedBy: SlotsDisjoint},
+		"a paused cluster holds, and shows what is next": {
+			desired: func(d *Desired) { d.Paused = true }, snapshot: fresh, situation: Paused, step: "Hold"},
+		"another number of shards is reported and not begun": {
+			desired:  func(d *Desired) { d.Topology = v1alpha1.Topology{2, 2, 2, 2} },
+			snapshot: formed, situation: ScalingOut, step: "Scale"},
+		"an older template is reported": {
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				s.Shards[1].UpdateRevision, s.Find(1, 0).Revision = "new", "old"
+			}),
+			situation: RollingOut, step: "RollOut", why: "c-1-0"},
+		"forming that takes too long is called failed, and goes on": {
+			desired: func(d *Desired) { d.CreateTimeout = time.Minute },
+			snapshot: changed(fresh, func(s *snapshot.Snapshot) {
+				s.Shards[0].CreatedAt = now.Add(-2 * time.Minute)
+			}),
+			situation: Failed, step: "AssignSlots"},
+		"foreground deletion deletes, then waits, then lets go": {
+			desired: func(d *Desired) { d.Deleting = true }, snapshot: formed, situation: Deleting, step: "DeleteChildren"},
+		"background deletion lets go at once": {
+			desired:  func(d *Desired) { d.Deleting, d.Policy = true, v1alpha1.DeletionBackground },
+			snapshot: formed, situation: Deleting, step: "RemoveFinalizer"},
+		"orphaning deletion leaves the children": {
+			desired:   func(d *Desired) { d.Deleting, d.Policy = true, v1alpha1.DeletionOrphan },
+			snapshot:  changed(formed, func(s *snapshot.Snapshot) { s.HasOwnedChildren = true }),
+			situation: Deleting, step: "OrphanChildren"},
+		"a paused cluster can be deleted": {
+			desired:  func(d *Desired) { d.Deleting, d.Paused = true, true },
+			snapshot: func() *snapshot.Snapshot { return &snapshot.Snapshot{} }, situation: Deleting, step: "RemoveFinalizer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := desired()
+			if tt.desired != nil {
+				tt.desired(&d)
+			}
+			got := Decide(d, tt.snapshot(), now)
+			if got.Situation != tt.situation || got.Step.Name() != tt.step {
+				t.Errorf("got %s in %s (%s), want %s in %s", got.Step.Name(), got.Situation, got.Step.Why(), tt.step, tt.situation)
+			}
+			if !strings.Contains(got.Step.Why(), tt.why) {
+				t.Errorf("reason %q does not contain %q", got.Step.Why(), tt.why)
+			}
+			if by := blockedBy(got.Step); by != tt.blockedBy {
+				t.Errorf("blocked by %q, want %q", by, tt.blockedBy)
+			}
+		})
+	}
+}
+
+func blockedBy(step Step) Predicate {
+	switch step := step.(type) {
+	case Wait:
+		return step.BlockedBy
+	case Stall:
+		return step.BlockedBy
+	default:
+		return ""
+	}
+}
+
+func changed(base func() *snapshot.Snapshot, change func(*snapshot.Snapshot)) func() *snapshot.Snapshot {
+	return func() *snapshot.Snapshot {
+		s := base()
+		change(s)
+		return s
+	}
+}
+
+func forgetAll(s *snapshot.Snapshot, id string) {
+	for _, in := range s.Reachable() {
+		delete(in.Redis.Peers, id)
+	}
+}
+
+func TestForming(t *testing.T) {
+	step, ok := Decide(desired(), fresh(), now).Step.(AssignSlots)
+	if !ok {
+		t.Fatal("fresh instances are not given slots")
+	}
+	var all slots.Set
+	nodes := map[string]int{}
+	for i, assignment := range step.Assignments {
+		if all.Intersect(assignment.Slots).Len() > 0 {
+			t.Errorf("slots %s are given twice", assignment.Slots)
+		}
+		all = all.Union(assignment.Slots)
+		if assignment.Epoch != uint64(i+1) {
+			t.Errorf("assignment %d has epoch %d", i, assignment.Epoch)
+		}
+		nodes[assignment.To.Pod[len(assignment.To.Pod)-1:]]++
+	}
+	if all.Len() != slots.Count {
+		t.Errorf("%d slots are given, want all", all.Len())
+	}
+	// The ordinal is the Kubernetes node in this world: masters spread over both.
+	if diff := cmp.Diff(map[string]int{"0": 2, "1": 1}, nodes); diff != "" {
+		t.Errorf("masters by node (-want +got):\n%s", diff)
+	}
+}
+
+// A cluster whose forming was cut short goes on where it was: what is owned stays.
+func TestFormingGoesOn(t *testing.T) {
+	s := fresh()
+	s.Find(1, 1).Redis.Slots = slots.All().Split(3)[1]
+	step := Decide(desired(), s, now).Step.(AssignSlots)
+	for _, assignment := range step.Assignments {
+		if strings.HasPrefix(assignment.To.Pod, "c-1-") {
+			t.Errorf("shard 1 is given slots %s again", assignment.Slots)
+		}
+	}
+	if len(step.Assignments) != 2 {
+		t.Errorf("%d shards are given slots, want 2", len(step.Assignments))
+	}
+}
+
+// Nothing that is decided depends on the order of a map.
+func TestDecideIsDeterministic(t *testing.T) {
+	for range 20 {
+		s := formed()
+		comeBackEmpty(s, 1, 0)
+		comeBackEmpty(s, 2, 0)
+		introduce(s)
+		first := Decide(desired(), s, now)
+		if diff := cmp.Diff(first, Decide(desired(), s, now), cmp.AllowUnexported(base{}, Promote{})); diff != "" {
+			t.Fatal(diff)
+		}
+		if p := first.Step.(Promote); p.Replica.Pod != "c-1-1" || !p.Takeover {
+			t.Fatalf("promotes %+v", p)
+		}
+	}
+}
+
+func TestEffective(t *testing.T) {
+	topology := func(counts ...int32) v1alpha1.Topology { return counts }
+	for name, tt := range map[string]struct {
+		existing, desired, want v1alpha1.Topology
+		formed                  bool
+	}{
+		"nothing exists: what is desired":              {nil, topology(3, 2, 2), topology(3, 2, 2), false},
+		"a creation that was cut short is completed":   {topology(2, 2), topology(2, 2, 2), topology(2, 2, 2), false},
+		"instances are added to the shards there are":  {topology(2, 2, 2), topology(3, 3, 3), topology(3, 3, 3), true},
+		"an instance is not taken away":                {topology(3, 3, 3), topology(2, 2, 2), topology(3, 3, 3), true},
+		"a shard of a formed cluster is not added yet": {topology(2, 2, 2), topology(2, 2, 2, 2), topology(2, 2, 2), true},
+		"a shard of a formed cluster is not removed":   {topology(2, 2, 2, 2), topology(2, 2, 2), topology(2, 2, 2, 2), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &snapshot.Snapshot{Formed: tt.formed}
+			for i, n := range tt.existing {
+				s.Shards = append(s.Shards, snapshot.Shard{Index: i, Replicas: n})
+			}
+			if diff := cmp.Diff(tt.want, Effective(Desired{Topology: tt.desired}, s)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

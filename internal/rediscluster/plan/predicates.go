@@ -1,0 +1,166 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// Predicate names a safety rule. Each answer carries its reason.
+type Predicate string
+
+// The safety predicates.
+const (
+	// SnapshotComplete: every instance of the topology exists and its Redis answered.
+	SnapshotComplete Predicate = "snapshot_complete"
+	// NoForeignNode: no instance is linked to a node that is not of this cluster.
+	NoForeignNode Predicate = "no_foreign_node"
+	// SlotsDisjoint: no slot is owned twice.
+	SlotsDisjoint Predicate = "slots_disjoint"
+	// NoStrayKeys: an instance that owns no slot holds no key.
+	NoStrayKeys Predicate = "no_stray_keys"
+	// NoOpenSlots: no slot is half-moved.
+	NoOpenSlots Predicate = "no_open_slots"
+	// SlotsCovered: all 16384 slots are owned by reachable masters.
+	SlotsCovered Predicate = "slots_covered"
+	// NodeGone: a node ID is answered to by no pod, though all pods were asked.
+	NodeGone Predicate = "node_gone"
+	// MajorityLost: most masters that own slots are gone, so that no election can be won.
+	MajorityLost Predicate = "majority_lost"
+)
+
+// Verdict is a predicate's answer. Reason is set when it does not hold.
+type Verdict struct {
+	Predicate Predicate
+	Holds     bool
+	Reason    string
+}
+
+func holds(p Predicate) Verdict { return Verdict{Predicate: p, Holds: true} }
+
+func fails(p Predicate, format string, args ...any) Verdict {
+	return Verdict{Predicate: p, Reason: fmt.Sprintf(format, args...)}
+}
+
+func snapshotComplete(in input) Verdict {
+	for shard, n := range in.topology {
+		for ordinal := range int(n) {
+			name := fmt.Sprintf("instance %d of shard %d", ordinal, shard)
+			switch pod := in.snap.Find(shard, ordinal); {
+			case pod == nil:
+				return fails(SnapshotComplete, "%s has no pod yet", name)
+			case pod.Waiting != "":
+				return fails(SnapshotComplete, "%s: %s", pod.Name, pod.Waiting)
+			case pod.Redis == nil:
+				return fails(SnapshotComplete, "%s does not answer: %s", pod.Name, pod.Error)
+			}
+		}
+	}
+	for i := range in.snap.Instances {
+		if pod := &in.snap.Instances[i]; pod.Redis == nil && !pod.Terminating {
+			return fails(SnapshotComplete, "%s does not answer: %s", pod.Name, pod.Error)
+		}
+	}
+	return holds(SnapshotComplete)
+}
+
+// noForeignNode: a live link to a node ID that no pod has ever answered to, at an address
+// that is none of our pods', leads into another cluster. (The link to a pod that was just
+// killed looks alive for a moment.)
+func noForeignNode(s *snapshot.Snapshot) Verdict {
+	ours := map[string]bool{}
+	for i := range s.Instances {
+		ours[s.Instances[i].IP] = true
+	}
+	for _, in := range s.Reachable() {
+		for _, id := range sortedPeers(in.Redis) {
+			peer := in.Redis.Peers[id]
+			if peer.Connected && !peer.Failed && !peer.Suspected && !peer.Handshake && s.ByNodeID(id) == nil && !s.Seen[id] && !ours[peer.IP] {
+				return fails(NoForeignNode, "%s is linked to node %s at %s, which is no pod of this cluster", in.Name, short(id), peer.IP)
+			}
+		}
+	}
+	return holds(NoForeignNode)
+}
+
+func slotsDisjoint(s *snapshot.Snapshot) Verdict {
+	reachable := s.Reachable()
+	for i, a := range reachable {
+		for _, b := range reachable[i+1:] {
+			both := a.Redis.Slots.Intersect(b.Redis.Slots)
+			// During a failover the old master has not heard yet: epochs settle it
+			// when the two know each other.
+			if both.Len() > 0 && !knows(a, b) && !knows(b, a) {
+				return fails(SlotsDisjoint, "%s and %s both own slots %s and do not know each other", a.Name, b.Name, both)
+			}
+		}
+	}
+	return holds(SlotsDisjoint)
+}
+
+func knows(a, b *snapshot.Instance) bool {
+	_, ok := a.Redis.Peers[b.Redis.NodeID]
+	return ok
+}
+
+// nodeGone proves that no pod answers to a node ID: every pod was asked.
+func nodeGone(in input, id string) Verdict {
+	if v := snapshotComplete(in); !v.Holds {
+		return fails(NodeGone, "node %s may still exist: %s", short(id), v.Reason)
+	}
+	if pod := in.snap.ByNodeID(id); pod != nil {
+		return fails(NodeGone, "node %s is %s", short(id), pod.Name)
+	}
+	return holds(NodeGone)
+}
+
+// majorityLost counts the voters, masters that own slots in any table, and how many of
+// them answer.
+func majorityLost(in input) Verdict {
+	voters := map[string]bool{}
+	for _, pod := range in.snap.Reachable() {
+		if pod.Redis.Slots.Len() > 0 {
+			voters[pod.Redis.NodeID] = true
+		}
+		for id, peer := range pod.Redis.Peers {
+			if peer.Slots.Len() > 0 {
+				voters[id] = true
+			}
+		}
+	}
+	alive := 0
+	for id := range voters {
+		if pod := in.snap.ByNodeID(id); pod != nil && pod.Redis.Master {
+			alive++
+		}
+	}
+	if 2*alive > len(voters) {
+		return fails(MajorityLost, "%d of %d masters answer: they can elect", alive, len(voters))
+	}
+	return holds(MajorityLost)
+}
+
+func sortedPeers(r *snapshot.Redis) []string {
+	ids := make([]string, 0, len(r.Peers))
+	for id := range r.Peers {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func short(id string) string { return id[:min(len(id), 8)] }
+
+// list joins names for a sentence, and cuts a long list.
+func list(names []string) string {
+	const most = 6
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,153 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rediscluster reconciles RedisClusters: it observes, plans one step, acts, and
+// reports.
+package rediscluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
+	"middleware.hc.cn/operator/internal/metrics"
+	"middleware.hc.cn/operator/internal/outcome"
+	"middleware.hc.cn/operator/internal/rediscluster/act"
+	"middleware.hc.cn/operator/internal/rediscluster/observe"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/status"
+)
+
+// Reconciler reconciles RedisClusters.
+type Reconciler struct {
+	client   client.Client // reads RedisClusters from the cache
+	observer *observe.Observer
+	actor    *act.Actor
+	children *children
+	events   reporter
+	patience patience
+	options  Options
+	now      func() time.Time
+}
+
+// Reconcile is one pass: observe, plan, act, report.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var cluster v1alpha1.RedisCluster
+	if err := r.client.Get(ctx, req.NamespacedName, &cluster); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			metrics.RedisCluster(req.Namespace, req.Name).Delete()
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	admission.Default(&cluster)
+
+	snap, err := r.observer.Observe(ctx, &cluster)
+	if err != nil {
+		return outcome.Retry(fmt.Errorf("observe: %w", err)).Result()
+	}
+	desired := r.desired(&cluster)
+	rendered, err := r.children.observe(ctx, &cluster, desired, snap, r.now())
+	pass := status.Pass{Snapshot: snap}
+	switch {
+	case err == nil:
+		pass.Decision = plan.Decide(desired, snap, r.now())
+	case stallCause(err) != "":
+		desired.Problems = append(desired.Problems, err.Error())
+		pass.Decision, pass.Err, pass.StallCause = plan.Decide(desired, snap, r.now()), err, stallCause(err)
+	default:
+		return outcome.Retry(fmt.Errorf("render: %w", err)).Result()
+	}
+	subject := act.Subject{Cluster: &cluster, Credentials: r.observer.Credentials(&cluster), Children: rendered.objects, Obsolete: rendered.obsolete}
+	acted, err := r.actor.Do(ctx, subject, pass.Decision.Step)
+	if err != nil {
+		pass.Err, pass.StallCause = err, stallCause(err)
+	}
+	if err := r.report(ctx, &cluster, pass, acted); err != nil {
+		return outcome.Retry(err).Result()
+	}
+	return r.outcome(&cluster, pass, acted).Result()
+}
+
+func (r *Reconciler) desired(cluster *v1alpha1.RedisCluster) plan.Desired {
+	d := plan.Desired{
+		Topology: cluster.Spec.Topology(), Policy: cluster.Spec.Finalizers,
+		Paused: cluster.Spec.Pause, Deleting: cluster.DeletionTimestamp != nil,
+		HasFinalizer:  controllerutil.ContainsFinalizer(cluster, v1alpha1.Finalizer),
+		CreateTimeout: r.options.CreateTimeout, UpgradeTimeout: r.options.UpgradeTimeout,
+	}
+	for _, problem := range admission.Validate(cluster, admission.Options{AllowHostPath: r.options.AllowHostPath}) {
+		d.Problems = append(d.Problems, problem.Error())
+	}
+	return d
+}
+
+// report writes the status when it differs, and only then says what happened.
+func (r *Reconciler) report(ctx context.Context, cluster *v1alpha1.RedisCluster, pass status.Pass, acted bool) error {
+	if _, removed := pass.Decision.Step.(plan.RemoveFinalizer); removed && pass.Err == nil {
+		r.forget(cluster)
+		return nil
+	}
+	before := cluster.DeepCopy()
+	cluster.Status = status.Compute(cluster, pass, r.now())
+	metrics.RedisCluster(cluster.Namespace, cluster.Name).Set(metrics.RedisClusterValues{
+		Phase: string(cluster.Status.Phase), SlotsCovered: int(cluster.Status.Slots),
+		InstancesReady: status.ReadyInstances(pass.Snapshot), Instances: int(pass.Decision.Topology.Instances()),
+	})
+	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
+		if err := r.client.Status().Patch(ctx, cluster, client.MergeFrom(before)); err != nil {
+			return client.IgnoreNotFound(fmt.Errorf("write the status: %w", err))
+		}
+	}
+	r.events.report(before, cluster, pass, acted)
+	return nil
+}
+
+func (r *Reconciler) forget(cluster *v1alpha1.RedisCluster) {
+	r.observer.Forget(cluster.UID)
+	r.children.forget(cluster.UID)
+	r.patience.forget(cluster.UID)
+}
+
+// outcome says when to look again. A cluster that is as it should be is looked at every
+// poll interval, because Redis sends no events; that costs the API server nothing.
+func (r *Reconciler) outcome(cluster *v1alpha1.RedisCluster, pass status.Pass, acted bool) outcome.Outcome {
+	if pass.StallCause != "" {
+		return outcome.Wait(pass.Err.Error(), r.options.PollInterval)
+	}
+	if pass.Err != nil {
+		return outcome.Retry(pass.Err)
+	}
+	switch step := pass.Decision.Step.(type) {
+	case plan.RemoveFinalizer:
+		return outcome.Done()
+	case plan.Hold:
+		return outcome.Wait(step.Why(), r.options.PollInterval)
+	case plan.Wait:
+		if step.After > 0 {
+			return outcome.Wait(step.Why(), r.patience.next(cluster.UID, step.Why(), step.After, r.options.PollInterval, r.now()))
+		}
+	}
+	if acted {
+		return outcome.Wait(pass.Decision.Step.Why(), afterStep)
+	}
+	return outcome.Wait(pass.Decision.Step.Why(), r.options.PollInterval)
+}
+
+// afterStep is how soon to observe what a step did.
+const afterStep = 50 * time.Millisecond
+
+func stallCause(err error) string {
+	var stall *act.StallError
+	if errors.As(err, &stall) {
+		return stall.Cause
+	}
+	return ""
+}

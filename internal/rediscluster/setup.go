@@ -1,0 +1,98 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/rediscluster/act"
+	"middleware.hc.cn/operator/internal/rediscluster/observe"
+)
+
+// Options of the controller.
+type Options struct {
+	// Chart renders the children.
+	Chart *chart.Chart
+	// Redis connects to instances; one pool serves all clusters.
+	Redis *redis.Pool
+	// PollInterval is how often a cluster is looked at when nothing happens. Default 10 s.
+	PollInterval time.Duration
+	// CreateTimeout is how long forming may take before the phase says Failed; 0: for ever.
+	CreateTimeout time.Duration
+	// UpgradeTimeout is how long instances may run an older template before the phase says
+	// Failed; 0: for ever.
+	UpgradeTimeout time.Duration
+	// MaxConcurrentReconciles is how many clusters are worked on at once. Default 4.
+	MaxConcurrentReconciles int
+	// AllowHostPath admits volumes of type hostPath.
+	AllowHostPath bool
+}
+
+// Add registers the controller with a manager. children is the cache of objects that
+// carry the operator's label.
+func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
+	if o.PollInterval <= 0 {
+		o.PollInterval = 10 * time.Second
+	}
+	if o.MaxConcurrentReconciles <= 0 {
+		o.MaxConcurrentReconciles = 4
+	}
+	live, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	applier := apply.New(live, childCache)
+	observer := &observe.Observer{Children: childCache, Secrets: live, Redis: o.Redis}
+	r := &Reconciler{
+		client:   mgr.GetClient(),
+		observer: observer,
+		actor:    &act.Actor{Client: live, Applier: applier, Redis: o.Redis},
+		children: &children{chart: o.Chart, applier: applier, cache: childCache, observer: observer},
+		events:   reporter{recorder: mgr.GetEventRecorder("rediscluster")},
+		options:  o,
+		now:      time.Now,
+	}
+	b := ctrl.NewControllerManagedBy(mgr).Named("rediscluster").
+		For(&v1alpha1.RedisCluster{}, builder.WithPredicates(predicate.Or(
+			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.MaxConcurrentReconciles})
+	for _, child := range []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}} {
+		b = b.WatchesRawSource(source.Kind(childCache, child, handler.EnqueueRequestsFromMapFunc(toCluster)))
+	}
+	for _, kind := range optional {
+		child := &metav1.PartialObjectMetadata{}
+		child.SetGroupVersionKind(kind)
+		b = b.WatchesRawSource(source.Kind(childCache, client.Object(child), handler.EnqueueRequestsFromMapFunc(toCluster)))
+	}
+	return b.Complete(r)
+}
+
+// toCluster maps a child to its RedisCluster by label.
+func toCluster(_ context.Context, child client.Object) []reconcile.Request {
+	name := child.GetLabels()[v1alpha1.LabelCluster]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: child.GetNamespace(), Name: name}}}
+}

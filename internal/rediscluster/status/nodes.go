@@ -1,0 +1,97 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// nodes lists the instances. lastTransitionTime stays while the status of an instance does.
+func nodes(before []v1alpha1.NodeStatus, s *snapshot.Snapshot, now time.Time) []v1alpha1.NodeStatus {
+	transitions := make(map[string]v1alpha1.NodeStatus, len(before))
+	for _, n := range before {
+		transitions[n.Name] = n
+	}
+	list := make([]v1alpha1.NodeStatus, 0, len(s.Instances))
+	for i := range s.Instances {
+		node := nodeOf(&s.Instances[i])
+		node.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
+		if was, ok := transitions[node.Name]; ok && was.Status == node.Status {
+			node.LastTransitionTime = was.LastTransitionTime
+		}
+		list = append(list, node)
+	}
+	return list
+}
+
+func nodeOf(in *snapshot.Instance) v1alpha1.NodeStatus {
+	node := v1alpha1.NodeStatus{
+		Name: in.Name, Shard: int32(in.Shard), DomainName: in.DomainName, Hostname: in.NodeName, HostIP: in.HostIP,
+	}
+	if in.IP != "" {
+		node.Instance = in.Address()
+	}
+	switch {
+	case in.Redis == nil && in.Waiting != "":
+		node.Status, node.Reason, node.Message = metav1.ConditionFalse, "NotRunning", in.Waiting
+	case in.Redis == nil:
+		node.Status, node.Reason, node.Message = metav1.ConditionUnknown, "NotReached", in.Error
+	case in.Terminating:
+		node.Status, node.Reason = metav1.ConditionFalse, "Terminating"
+	case !in.Redis.ClusterOK:
+		node.Status, node.Reason, node.Message = metav1.ConditionFalse, "ClusterDown", "the instance sees the cluster as down"
+	case !in.Redis.Master && !in.Redis.MasterLinkUp:
+		node.Status, node.Reason, node.Message = metav1.ConditionFalse, "NotInSync", "the replica is not in sync with its master"
+	default:
+		node.Status, node.Reason = metav1.ConditionTrue, "Serving"
+	}
+	if r := in.Redis; r != nil {
+		node.NodeID, node.Type, node.MasterNodeID, node.Slots = r.NodeID, "slave", r.MasterID, r.Slots.String()
+		if r.Master {
+			node.Type, node.MasterNodeID = "master", r.NodeID
+		}
+	}
+	return node
+}
+
+// ReadyInstances counts the instances that serve.
+func ReadyInstances(s *snapshot.Snapshot) int {
+	ready := 0
+	for i := range s.Instances {
+		if nodeOf(&s.Instances[i]).Status == metav1.ConditionTrue {
+			ready++
+		}
+	}
+	return ready
+}
+
+// oldestVersion is the lowest version that an instance runs, and its engine.
+func oldestVersion(s *snapshot.Snapshot) (oldest, engine string) {
+	var lowest *version.Version
+	for _, in := range s.Reachable() {
+		v, err := version.ParseGeneric(in.Redis.Version)
+		if err != nil || lowest != nil && !v.LessThan(lowest) {
+			continue
+		}
+		lowest, oldest, engine = v, in.Redis.Version, in.Redis.Engine
+	}
+	return oldest, engine
+}
+
+// targetVersion is the version asked for; empty when middlewareImage names the image.
+func targetVersion(spec *v1alpha1.RedisClusterSpec) string {
+	if spec.Template().MiddlewareImage != "" {
+		return ""
+	}
+	if spec.Version == "" {
+		return v1alpha1.DefaultVersion
+	}
+	return spec.Version
+}

@@ -1,0 +1,178 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package status computes the status of a RedisCluster from what a pass saw, decided and
+// came to. It is pure.
+package status
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// Pass is what one pass came to.
+type Pass struct {
+	Snapshot *snapshot.Snapshot
+	Decision plan.Decision
+	// Err is why the step could not be carried out; nil when it was.
+	Err error
+	// StallCause is set when Err is one that trying again cannot help.
+	StallCause string
+}
+
+// Compute returns the status of the cluster after a pass.
+func Compute(cluster *v1alpha1.RedisCluster, p Pass, now time.Time) v1alpha1.RedisClusterStatus {
+	s, d := p.Snapshot, p.Decision
+	status := *cluster.Status.DeepCopy()
+	status.ObservedGeneration = cluster.Generation
+	status.Replicas = int32(len(s.Instances))
+	status.Selector = labels.Set{v1alpha1.LabelCluster: cluster.Name}.String()
+	status.Shards = int32(len(s.Masters()))
+	status.Slots = int32(s.Owned().Len())
+	status.Instances = fmt.Sprintf("%d/%d", ReadyInstances(s), d.Topology.Instances())
+	status.Phase = phase(p)
+	status.Reason = reason(p)
+	status.Plan = planStatus(p)
+	status.Nodes = nodes(cluster.Status.Nodes, s, now)
+	status.TargetVersion = targetVersion(&cluster.Spec)
+	status.CurrentVersion, status.Engine = oldestVersion(s)
+	status.SecretName = ""
+	if cluster.AuthEnabled() {
+		status.SecretName = cluster.AuthSecretName()
+	}
+	status.Conditions = conditions.Set(status.Conditions, now, cluster.Generation, conditionsOf(p)...)
+	return status
+}
+
+func phase(p Pass) v1alpha1.Phase {
+	if p.StallCause != "" && p.Decision.Situation != plan.Deleting && p.Decision.Situation != plan.Paused {
+		return v1alpha1.PhaseFailed
+	}
+	switch p.Decision.Situation {
+	case plan.Absent, plan.Forming:
+		return v1alpha1.PhaseCreating
+	case plan.Steady:
+		return v1alpha1.PhaseRunning
+	case plan.Healing:
+		if covered(p.Snapshot) {
+			return v1alpha1.PhaseRunning
+		}
+		return v1alpha1.PhaseFailed
+	case plan.ScalingOut, plan.ScalingIn:
+		return v1alpha1.PhaseScaling
+	case plan.RollingOut:
+		return v1alpha1.PhaseUpgrading
+	case plan.Paused:
+		return v1alpha1.PhasePaused
+	case plan.Deleting:
+		return v1alpha1.PhaseDeleting
+	case plan.Failed:
+		return v1alpha1.PhaseFailed
+	}
+	return v1alpha1.PhaseNone
+}
+
+func reason(p Pass) string {
+	if p.Err != nil {
+		return p.Err.Error()
+	}
+	if _, steady := p.Decision.Step.(plan.None); steady {
+		return ""
+	}
+	return p.Decision.Step.Why()
+}
+
+func planStatus(p Pass) *v1alpha1.PlanStatus {
+	step := needed(p.Decision.Step)
+	status := &v1alpha1.PlanStatus{Step: step.Name(), Reason: step.Why()}
+	switch step := step.(type) {
+	case plan.Wait:
+		status.BlockedBy = string(step.BlockedBy)
+	case plan.Stall:
+		status.BlockedBy = string(step.BlockedBy)
+	}
+	return status
+}
+
+// needed is the step that the cluster needs, also while it is paused.
+func needed(step plan.Step) plan.Step {
+	if hold, paused := step.(plan.Hold); paused {
+		return hold.Next
+	}
+	return step
+}
+
+func conditionsOf(p Pass) []metav1.Condition {
+	s := p.Snapshot
+	step := needed(p.Decision.Step)
+	why := reason(p)
+	_, steady := step.(plan.None)
+	steady = steady && p.Err == nil
+	_, stale := step.(plan.RolloutWait)
+	_, scale := step.(plan.ScaleWait)
+	serving := steady || stale || scale
+	if serving {
+		why = "every instance serves, every slot is covered and every replica is in sync"
+	}
+	isCovered := covered(s)
+	formed := s.Formed || steady
+	stalled, stallCause := stall(p)
+	set := []metav1.Condition{
+		conditions.Condition(v1alpha1.ConditionReady, conditions.Status(serving), readyReason(p, serving), why),
+		conditions.Condition(v1alpha1.ConditionSlotsCovered, conditions.Status(isCovered), pick(isCovered, "AllCovered", "NotCovered"),
+			fmt.Sprintf("%d of %d slots are owned by masters that answer", s.Owned().Len(), slots.Count)),
+		conditions.Condition(v1alpha1.ConditionFormed, conditions.Status(formed), pick(formed, "Formed", "NotFormed"), ""),
+		conditions.Condition(v1alpha1.ConditionStalled, conditions.Status(stalled), stallCause, pick(stalled, reason(p), "")),
+		conditions.Condition(v1alpha1.ConditionDegraded, conditions.Status(formed && !serving), pick(formed && !serving, "NotAsItShouldBe", "AsItShouldBe"), pick(formed && !serving, why, "")),
+		progressing(p, steady || stalled),
+	}
+	return set
+}
+
+func progressing(p Pass, atRest bool) metav1.Condition {
+	switch {
+	case p.Decision.Situation == plan.Paused:
+		return conditions.Condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, "Paused", p.Decision.Step.Why())
+	case atRest:
+		return conditions.Condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, "AtRest", "")
+	}
+	return conditions.Condition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, p.Decision.Step.Name(), p.Decision.Step.Why())
+}
+
+func stall(p Pass) (bool, string) {
+	if p.StallCause != "" {
+		return true, p.StallCause
+	}
+	if s, ok := p.Decision.Step.(plan.Stall); ok {
+		return true, s.Cause
+	}
+	return false, "NotStalled"
+}
+
+func readyReason(p Pass, serving bool) string {
+	if serving {
+		return "Serving"
+	}
+	if stalled, cause := stall(p); stalled {
+		return cause
+	}
+	return string(p.Decision.Situation)
+}
+
+func covered(s *snapshot.Snapshot) bool { return s.Owned().Len() == slots.Count }
+
+func pick(first bool, a, b string) string {
+	if first {
+		return a
+	}
+	return b
+}

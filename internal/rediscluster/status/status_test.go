@@ -1,0 +1,140 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func cluster() *v1alpha1.RedisCluster {
+	return &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "n", Generation: 3}}
+}
+
+// whole is a cluster of three masters that is as it should be.
+func whole() *snapshot.Snapshot {
+	s := &snapshot.Snapshot{Formed: true, Auth: snapshot.Auth{Known: true}}
+	for i, part := range slots.All().Split(3) {
+		id := strings.Repeat(string(rune('a'+i)), 40)
+		s.Shards = append(s.Shards, snapshot.Shard{Index: i, Replicas: 1})
+		s.Instances = append(s.Instances, snapshot.Instance{Name: "c-" + string(rune('0'+i)) + "-0", Shard: i, IP: "10.0.0.1", Ready: true,
+			Redis: &snapshot.Redis{NodeID: id, Master: true, Slots: part, ClusterOK: true, Version: "7.0.15", Engine: "redis"}})
+	}
+	for i := range s.Instances {
+		in := &s.Instances[i]
+		in.Redis.Peers = map[string]snapshot.Peer{}
+		for j := range s.Instances {
+			if other := s.Instances[j]; i != j {
+				in.Redis.Peers[other.Redis.NodeID] = snapshot.Peer{ID: other.Redis.NodeID, IP: other.IP, Connected: true, Slots: other.Redis.Slots}
+			}
+		}
+	}
+	return s
+}
+
+func decide(s *snapshot.Snapshot, change func(*plan.Desired)) plan.Decision {
+	d := plan.Desired{Topology: v1alpha1.Topology{1, 1, 1}, HasFinalizer: true}
+	if change != nil {
+		change(&d)
+	}
+	return plan.Decide(d, s, now)
+}
+
+func TestCompute(t *testing.T) {
+	lost := whole()
+	lost.Instances[1].Redis, lost.Instances[1].Error = nil, "i/o timeout"
+	old := whole()
+	old.Shards[0].UpdateRevision, old.Instances[0].Revision = "new", "old"
+	waiting := &snapshot.Snapshot{Auth: snapshot.Auth{Known: true}, Shards: whole().Shards,
+		Instances: []snapshot.Instance{{Name: "c-0-0", Waiting: "not scheduled: 0/3 nodes are available"}}}
+
+	for name, tt := range map[string]struct {
+		pass   Pass
+		phase  v1alpha1.Phase
+		ready  metav1.ConditionStatus
+		reason string // of Ready
+		says   string // part of status.reason
+		others map[string]metav1.ConditionStatus
+	}{
+		"as it should be": {
+			Pass{Snapshot: whole(), Decision: decide(whole(), nil)}, v1alpha1.PhaseRunning, metav1.ConditionTrue, "Serving", "",
+			map[string]metav1.ConditionStatus{"SlotsCovered": "True", "Formed": "True", "Degraded": "False", "Stalled": "False", "Progressing": "False"}},
+		"an older template still serves": {
+			Pass{Snapshot: old, Decision: decide(old, nil)}, v1alpha1.PhaseUpgrading, metav1.ConditionTrue, "Serving", "c-0-0",
+			map[string]metav1.ConditionStatus{"Degraded": "False", "Progressing": "True"}},
+		"pods that cannot be scheduled": {
+			Pass{Snapshot: waiting, Decision: decide(waiting, nil)}, v1alpha1.PhaseCreating, metav1.ConditionFalse, "Forming", "not scheduled: 0/3",
+			map[string]metav1.ConditionStatus{"SlotsCovered": "False", "Formed": "False", "Degraded": "False", "Progressing": "True"}},
+		"a master that does not answer": {
+			Pass{Snapshot: lost, Decision: decide(lost, nil)}, v1alpha1.PhaseFailed, metav1.ConditionFalse, "Healing", "c-1-0 does not answer: i/o timeout",
+			map[string]metav1.ConditionStatus{"SlotsCovered": "False", "Formed": "True", "Degraded": "True"}},
+		"an invalid spec": {
+			Pass{Snapshot: whole(), Decision: decide(whole(), func(d *plan.Desired) { d.Problems = []string{"spec.shards: too many"} })},
+			v1alpha1.PhaseFailed, metav1.ConditionFalse, "InvalidSpec", "spec.shards: too many",
+			map[string]metav1.ConditionStatus{"Stalled": "True", "Progressing": "False"}},
+		"a step that cannot be done": {
+			Pass{Snapshot: whole(), Decision: decide(whole(), nil), Err: errors.New("Service c is taken"), StallCause: "NameTaken"},
+			v1alpha1.PhaseFailed, metav1.ConditionFalse, "NameTaken", "Service c is taken",
+			map[string]metav1.ConditionStatus{"Stalled": "True"}},
+		"paused": {
+			Pass{Snapshot: whole(), Decision: decide(whole(), func(d *plan.Desired) { d.Paused = true })},
+			v1alpha1.PhasePaused, metav1.ConditionTrue, "Serving", "spec.pause is true",
+			map[string]metav1.ConditionStatus{"Progressing": "False"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Compute(cluster(), tt.pass, now)
+			if got.Phase != tt.phase || !strings.Contains(got.Reason, tt.says) || (tt.says == "") != (got.Reason == "") {
+				t.Errorf("phase %s, reason %q; want %s and %q", got.Phase, got.Reason, tt.phase, tt.says)
+			}
+			ready := conditions.Find(got.Conditions, v1alpha1.ConditionReady)
+			if ready == nil || ready.Status != tt.ready || ready.Reason != tt.reason || ready.ObservedGeneration != 3 {
+				t.Errorf("Ready is %+v, want %s because of %s", ready, tt.ready, tt.reason)
+			}
+			for conditionType, want := range tt.others {
+				if c := conditions.Find(got.Conditions, conditionType); c == nil || c.Status != want {
+					t.Errorf("%s is %+v, want %s", conditionType, c, want)
+				}
+			}
+		})
+	}
+}
+
+// A pass that saw what the last one saw writes nothing.
+func TestComputeIsStable(t *testing.T) {
+	c := cluster()
+	pass := Pass{Snapshot: whole(), Decision: decide(whole(), nil)}
+	c.Status = Compute(c, pass, now)
+	if diff := cmp.Diff(c.Status, Compute(c, pass, now.Add(time.Hour))); diff != "" {
+		t.Errorf("an hour later (-first +second):\n%s", diff)
+	}
+}
+
+func TestNodesKeepTheirTransition(t *testing.T) {
+	c := cluster()
+	c.Status = Compute(c, Pass{Snapshot: whole(), Decision: decide(whole(), nil)}, now)
+	later := whole()
+	later.Instances[2].Redis, later.Instances[2].Error = nil, "connection refused"
+	got := Compute(c, Pass{Snapshot: later, Decision: decide(later, nil)}, now.Add(time.Minute)).Nodes
+	if !got[0].LastTransitionTime.Time.Equal(now) || !got[2].LastTransitionTime.Time.Equal(now.Add(time.Minute)) {
+		t.Errorf("transitions are %v and %v", got[0].LastTransitionTime, got[2].LastTransitionTime)
+	}
+	want := v1alpha1.NodeStatus{Name: "c-2-0", Instance: "10.0.0.1:6379", Shard: 2, Status: metav1.ConditionUnknown,
+		Reason: "NotReached", Message: "connection refused", LastTransitionTime: metav1.NewTime(now.Add(time.Minute))}
+	if diff := cmp.Diff(want, got[2]); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,145 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package values translates a RedisCluster and the topology it may have now into the
+// values of the chart helm-charts/rediscluster, whose values.yaml describes them. The
+// translation is typed and pure; what users write arrives in the chart as data, and in
+// redis.conf as quoted arguments of one setting.
+package values
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+)
+
+// Inputs is what Build needs and the RedisCluster does not hold.
+type Inputs struct {
+	// ConfigMapSettings is ParseConfig of the key redis.conf of the ConfigMap
+	// pod[0].configmap; nil without one.
+	ConfigMapSettings map[string]string
+}
+
+// Where an instance keeps its data, as the chart calls it.
+const (
+	dataClaim    = "claim"    // a claim an instance
+	dataShared   = "shared"   // one existing claim, a directory an instance
+	dataEmptyDir = "emptyDir" // gone with the pod
+	dataHostPath = "hostPath" // a directory of the node
+)
+
+// Build returns the chart's values for a cluster of the given topology, which is the one
+// that the plan permits now and not always spec's. The result holds only what a deep copy
+// of unstructured content can hold. cr is not changed.
+func Build(cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, in Inputs) map[string]any {
+	template := cr.Spec.Template()
+	return map[string]any{
+		"image":               cr.Spec.Image(),
+		"shards":              shards(topology),
+		"config":              configLines(cr, in),
+		"auth":                map[string]any{"enabled": cr.AuthEnabled()},
+		"data":                data(&cr.Spec, template),
+		"pod":                 pod(template),
+		"metrics":             map[string]any{"image": template.MonitorImage},
+		"init":                map[string]any{"image": template.InitImage},
+		"networkPolicy":       toggle(cr.Spec.NetworkPolicy),
+		"podDisruptionBudget": toggle(cr.Spec.PodDisruptionBudget),
+	}
+}
+
+func shards(topology v1alpha1.Topology) []any {
+	list := make([]any, len(topology))
+	for i, instances := range topology {
+		list[i] = map[string]any{"index": int64(i), "replicas": int64(instances)}
+	}
+	return list
+}
+
+// configLines are the lines of redis.conf. The password's file comes first, so that
+// whatever it held could not override a setting of the operator's.
+func configLines(cr *v1alpha1.RedisCluster, in Inputs) []any {
+	var lines []any
+	if cr.AuthEnabled() {
+		lines = append(lines, Setting{Name: "include", Args: []string{AuthConfigPath}}.Line())
+	}
+	for _, setting := range Settings(cr.Spec.Config, in.ConfigMapSettings) {
+		lines = append(lines, setting.Line())
+	}
+	return lines
+}
+
+func data(spec *v1alpha1.RedisClusterSpec, template v1alpha1.PodTemplate) map[string]any {
+	volumes := template.Volumes
+	switch {
+	case volumes == nil:
+		return claim(spec.Storage)
+	case volumes.Type == v1alpha1.VolumeEmptyDir:
+		return map[string]any{"type": dataEmptyDir}
+	case volumes.Type == v1alpha1.VolumeHostPath:
+		return map[string]any{"type": dataHostPath}
+	case volumes.PersistentVolumeClaimName != "":
+		return map[string]any{"type": dataShared, "claimName": volumes.PersistentVolumeClaimName}
+	}
+	return claim(spec.Storage)
+}
+
+func claim(storage *v1alpha1.Storage) map[string]any {
+	if storage == nil {
+		storage = &v1alpha1.Storage{}
+	}
+	size, retain := storage.Size, storage.Retain
+	if size.IsZero() {
+		size = resource.MustParse(v1alpha1.DefaultStorageSize)
+	}
+	if retain == "" {
+		retain = v1alpha1.Retain
+	}
+	values := map[string]any{"type": dataClaim, "size": size.String(), "retain": string(retain)}
+	if storage.StorageClassName != nil {
+		values["storageClassName"] = *storage.StorageClassName
+	}
+	return values
+}
+
+// podFields are the fields of the pod template that the chart takes as they are.
+var podFields = []string{
+	"labels", "annotations", "affinity", "resources", "nodeSelector", "tolerations",
+	"topologySpreadConstraints", "priorityClassName", "imagePullSecrets",
+}
+
+func pod(template v1alpha1.PodTemplate) map[string]any {
+	fields := unstructured(&template)
+	values := map[string]any{}
+	for _, name := range podFields {
+		if value, set := fields[name]; set {
+			values[name] = value
+		}
+	}
+	var env []any
+	for i := range template.Env {
+		if !ReservedEnv(template.Env[i].Name) {
+			env = append(env, unstructured(&template.Env[i]))
+		}
+	}
+	if len(env) > 0 {
+		values["env"] = env
+	}
+	return values
+}
+
+// unstructured converts an API struct. It cannot fail for those of PodTemplate, whose
+// fields are all of JSON's types or convert themselves.
+func unstructured(from any) map[string]any {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(from)
+	if err != nil {
+		panic(fmt.Sprintf("values: %T does not convert to unstructured content: %v", from, err))
+	}
+	return fields
+}
+
+func toggle(t v1alpha1.Toggle) map[string]any {
+	return map[string]any{"enabled": t.Enabled == nil || *t.Enabled}
+}

@@ -1,0 +1,153 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/operator-framework/operator-lib/handler"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	crhandler "sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/watches"
+)
+
+// defaultMaxHistory is how many revisions Helm's history keeps, as helm does by default.
+const defaultMaxHistory = 10
+
+// Options are what a chart kind may bring besides its chart. All are optional.
+type Options struct {
+	// Validate says what is wrong with a resource, with field paths: the function its webhook calls. It must be pure.
+	Validate func(*unstructured.Unstructured) field.ErrorList
+	// StatusExtras computes the kind's own status fields and conditions from the children that are visible (metadata only
+	// for kinds without a status). A field whose value is nil is removed; fields of the engine cannot be set. It must be pure.
+	StatusExtras func(cr *unstructured.Unstructured, children []*unstructured.Unstructured, now time.Time) (fields map[string]any, extra []metav1.Condition)
+	// MaxConcurrentReconciles is the number of resources worked on at once unless the watch says otherwise. Default 1.
+	MaxConcurrentReconciles int
+	// MaxHistory is the number of revisions kept in Helm's history. Default 10.
+	MaxHistory int
+	// ServiceAccount is the operator's own, "namespace:name", for messages about missing rights.
+	ServiceAccount string
+	// Capabilities returns what charts see as .Capabilities; it is asked in every pass of a chart that uses them and must
+	// answer from a cache. Default: discovery, once.
+	Capabilities func(context.Context) (chart.Capabilities, error)
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+func (o Options) withDefaults(mgr ctrl.Manager, w watches.Watch) Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.MaxHistory < 1 {
+		o.MaxHistory = defaultMaxHistory
+	}
+	if w.MaxConcurrentReconciles > 0 {
+		o.MaxConcurrentReconciles = w.MaxConcurrentReconciles
+	}
+	o.MaxConcurrentReconciles = max(o.MaxConcurrentReconciles, 1)
+	if o.ServiceAccount == "" {
+		o.ServiceAccount = "NAMESPACE:NAME of the operator's service account"
+	}
+	if o.Capabilities == nil {
+		o.Capabilities = discoverOnce(mgr.GetConfig(), mgr.GetHTTPClient())
+	}
+	return o
+}
+
+// Add registers the controller of one chart kind with a manager. Children is a cache that holds exactly the objects labelled
+// apply.ManagedByLabel and that the manager runs; informers for the kinds of children are added to it as they appear.
+func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart, o Options) error {
+	live, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("make a client for %s: %w", w.Kind, err)
+	}
+	reader := childReader{children}
+	r := &Reconciler{
+		gvk: w.GroupVersionKind, chart: c, options: o.withDefaults(mgr, w), entry: w,
+		reader: mgr.GetCache(), live: live, children: reader, applier: apply.New(live, reader),
+		events: mgr.GetEventRecorder("middleware-operator"),
+		memory: memories{byUID: map[types.UID]memory{}, uids: map[types.NamespacedName]types.UID{}},
+		namespaced: func(gvk schema.GroupVersionKind) (bool, error) {
+			return apiutil.IsGVKNamespaced(gvk, mgr.GetRESTMapper())
+		},
+		status: statusWriter{client: live},
+	}
+	r.capabilities = func(ctx context.Context) (chart.Capabilities, error) {
+		if !c.UsesCapabilities() {
+			return chart.Capabilities{}, nil
+		}
+		return r.options.Capabilities(ctx)
+	}
+	run, err := controller.New(w.GroupKind().String(), mgr, controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: r.options.MaxConcurrentReconciles,
+	})
+	if err != nil {
+		return fmt.Errorf("make the controller of %s: %w", w.Kind, err)
+	}
+	if c.HasCRDs() {
+		mgr.GetLogger().Info("The crds/ of this chart are not applied, a person with the right to installs them", "chart", c.Name(), "kind", w.Kind)
+	}
+	r.watch = childWatches(mgr, children, w, run)
+	return run.Watch(source.Kind(mgr.GetCache(), client.Object(kindOf(w.GroupVersionKind)), &crhandler.EnqueueRequestForObject{}, ownPredicate(w)))
+}
+
+func kindOf(gvk schema.GroupVersionKind) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(gvk)
+	return object
+}
+
+// ownPredicate lets through what can change what a resource asks for; its status is ours and wakes nobody.
+func ownPredicate(w watches.Watch) predicate.Predicate {
+	return predicate.And(
+		predicate.NewPredicateFuncs(func(o client.Object) bool { return w.Selector.Matches(labelSet(o)) }),
+		predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}),
+	)
+}
+
+// childWatches returns a function that makes sure a kind of child is watched: its events wake the owner, found by owner
+// reference or by operator-lib's annotations.
+func childWatches(mgr ctrl.Manager, children cache.Cache, w watches.Watch, run controller.Controller) func(schema.GroupVersionKind) error {
+	var mu sync.Mutex
+	watched := map[schema.GroupVersionKind]bool{}
+	return func(gvk schema.GroupVersionKind) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if watched[gvk] || !w.WatchDependentResources {
+			return nil
+		}
+		var object client.Object = kindOf(gvk)
+		if !hasStatus(gvk.GroupKind()) {
+			metadata := &metav1.PartialObjectMetadata{}
+			metadata.SetGroupVersionKind(gvk)
+			object = metadata
+		}
+		byReference := crhandler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), kindOf(w.GroupVersionKind), crhandler.OnlyControllerOwner())
+		byAnnotation := &handler.EnqueueRequestForAnnotation[client.Object]{Type: w.GroupKind()}
+		for _, h := range []crhandler.EventHandler{byReference, byAnnotation} {
+			if err := run.Watch(source.Kind(children, object, h, predicate.Predicate(predicate.ResourceVersionChangedPredicate{}))); err != nil {
+				return fmt.Errorf("watch %s: %w", gvk, err)
+			}
+		}
+		watched[gvk] = true
+		return nil
+	}
+}

@@ -1,0 +1,159 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/conditions"
+)
+
+// errTaken says that a Secret of Helm's history belongs to another release of the same name.
+var errTaken = errors.New("another release of this name is recorded in this namespace")
+
+// recordHistory writes a revision into Helm's storage, after the fact: nothing depends on it, so a failure is a condition and
+// the release goes on. Secrets are read and written by name, past any cache.
+func (r *Reconciler) recordHistory(ctx context.Context, cr *unstructured.Unstructured, rendered *chart.Rendered, release chart.Release) *metav1.Condition {
+	err := r.writeHistory(ctx, cr, rendered, release)
+	condition := conditions.Condition(TypeHistoryRecorded, metav1.ConditionFalse, ReasonHistoryFailed, "")
+	switch {
+	case err == nil:
+		condition = conditions.Condition(TypeHistoryRecorded, metav1.ConditionTrue, ReasonRecorded, fmt.Sprintf("helm history %s -n %s shows it", release.Name, release.Namespace))
+	case apierrors.IsForbidden(err):
+		condition.Reason, condition.Message = ReasonHistoryForbidden, fmt.Sprintf("the operator may not keep Helm's history (Secrets) in this namespace, everything else works; to allow it: "+
+			"kubectl create rolebinding middleware-operator -n %s --clusterrole=middleware-operator-namespace --serviceaccount=%s", release.Namespace, r.options.ServiceAccount)
+	case errors.Is(err, errTaken):
+		condition.Reason, condition.Message = ReasonHistoryNameTaken, err.Error()+"; it is left as it is, and this release has no Helm history"
+	default:
+		condition.Message = err.Error()
+	}
+	return &condition
+}
+
+func (r *Reconciler) writeHistory(ctx context.Context, cr *unstructured.Unstructured, rendered *chart.Rendered, release chart.Release) error {
+	now := r.options.Now()
+	record := chart.Record{Release: release, Status: chart.StatusDeployed, Description: "Install complete", FirstDeployed: now, LastDeployed: now}
+	if release.Revision > 1 {
+		record.Description = "Upgrade complete"
+		first, err := r.supersede(ctx, cr, release.Name, release.Revision-1)
+		if err != nil {
+			return err
+		}
+		if !first.IsZero() {
+			record.FirstDeployed = first.Time
+		}
+	}
+	stored, err := r.chart.EncodeRelease(rendered, record)
+	if err != nil {
+		return err
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cr.GetNamespace(), Name: stored.Name, Labels: stored.Labels,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: cr.GetAPIVersion(), Kind: cr.GetKind(), Name: cr.GetName(), UID: cr.GetUID()}}},
+		Type: corev1.SecretType(stored.Type), Data: stored.Data,
+	}
+	if err := r.live.Create(ctx, secret); apierrors.IsAlreadyExists(err) {
+		if err := r.replaceHistory(ctx, cr, secret); err != nil {
+			return err
+		}
+	} else if err != nil {
+		return fmt.Errorf("record revision %d: %w", release.Revision, err)
+	}
+	return r.forgetRevision(ctx, cr, release.Revision-r.options.MaxHistory)
+}
+
+// replaceHistory writes a revision again, which a crash or a failed record left behind.
+func (r *Reconciler) replaceHistory(ctx context.Context, cr *unstructured.Unstructured, secret *corev1.Secret) error {
+	existing := &corev1.Secret{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(secret), existing); err != nil {
+		return fmt.Errorf("read the recorded revision: %w", err)
+	}
+	if !refersTo(existing, cr.GetUID()) {
+		return errTaken
+	}
+	existing.Labels, existing.Data = secret.Labels, secret.Data
+	if err := r.live.Update(ctx, existing); err != nil {
+		return fmt.Errorf("record the revision again: %w", err)
+	}
+	return nil
+}
+
+// supersede marks a revision as replaced and returns when its release was first deployed; zero if it is not recorded.
+func (r *Reconciler) supersede(ctx context.Context, cr *unstructured.Unstructured, release string, revision int) (metav1.Time, error) {
+	secret := &corev1.Secret{}
+	err := r.live.Get(ctx, types.NamespacedName{Namespace: cr.GetNamespace(), Name: chart.StoredName(release, revision)}, secret)
+	if apierrors.IsNotFound(err) {
+		return metav1.Time{}, nil
+	}
+	if err != nil {
+		return metav1.Time{}, fmt.Errorf("read revision %d: %w", revision, err)
+	}
+	if !refersTo(secret, cr.GetUID()) {
+		return metav1.Time{}, errTaken
+	}
+	data, first, err := chart.Restate(secret.Data["release"], chart.StatusSuperseded)
+	if err != nil {
+		return metav1.Time{}, err
+	}
+	if secret.Labels["status"] == string(chart.StatusSuperseded) {
+		return metav1.NewTime(first), nil
+	}
+	secret.Labels["status"] = string(chart.StatusSuperseded)
+	secret.Data["release"] = data
+	if err := r.live.Update(ctx, secret); err != nil {
+		return metav1.Time{}, fmt.Errorf("mark revision %d as superseded: %w", revision, err)
+	}
+	return metav1.NewTime(first), nil
+}
+
+// deleteHistory removes what is recorded. A namespace in which Secrets may not be read has no history of ours.
+func (r *Reconciler) deleteHistory(ctx context.Context, cr *unstructured.Unstructured, revision int64) error {
+	for last := int(revision); last > max(0, int(revision)-r.options.MaxHistory); last-- {
+		err := r.forgetRevision(ctx, cr, last)
+		if apierrors.IsForbidden(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) forgetRevision(ctx context.Context, cr *unstructured.Unstructured, revision int) error {
+	if revision < 1 {
+		return nil
+	}
+	secret := &corev1.Secret{}
+	err := r.live.Get(ctx, types.NamespacedName{Namespace: cr.GetNamespace(), Name: chart.StoredName(cr.GetName(), revision)}, secret)
+	if apierrors.IsNotFound(err) || err == nil && !refersTo(secret, cr.GetUID()) {
+		return nil
+	}
+	if err == nil {
+		err = r.live.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
+	}
+	if err := client.IgnoreNotFound(err); err != nil {
+		return fmt.Errorf("forget revision %d: %w", revision, err)
+	}
+	return nil
+}
+
+func refersTo(object metav1.Object, owner types.UID) bool {
+	for _, reference := range object.GetOwnerReferences() {
+		if reference.UID == owner {
+			return true
+		}
+	}
+	return false
+}

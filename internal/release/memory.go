@@ -1,0 +1,59 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// memory is what is remembered about one resource between passes. Losing it costs one no-op apply a child.
+type memory struct {
+	applied      string // digest of the rendering that was applied completely
+	historyTried bool   // this process tried to record the current revision
+}
+
+type memories struct {
+	mu    sync.Mutex
+	byUID map[types.UID]memory
+	uids  map[types.NamespacedName]types.UID
+}
+
+// remember binds a name to a UID and returns the one it was bound to before, if that was another.
+func (m *memories) remember(name types.NamespacedName, uid types.UID) types.UID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	former := m.uids[name]
+	if former == uid {
+		return ""
+	}
+	delete(m.byUID, former)
+	m.uids[name] = uid
+	return former
+}
+
+func (m *memories) get(uid types.UID) memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.byUID[uid]
+}
+
+func (m *memories) update(uid types.UID, change func(*memory)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	is := m.byUID[uid]
+	change(&is)
+	m.byUID[uid] = is
+}
+
+// forget drops a name and returns the UID it was bound to.
+func (m *memories) forget(name types.NamespacedName) types.UID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	uid := m.uids[name]
+	delete(m.byUID, uid)
+	delete(m.uids, name)
+	return uid
+}

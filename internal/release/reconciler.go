@@ -1,0 +1,168 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package release runs chart kinds: a Helm chart is the whole controller of such a kind. The spec of a resource becomes chart
+// values, what the chart renders becomes children, and the children's own status becomes the resource's.
+//
+// One pass is observe → Plan → act → computeStatus → one status patch → events. A pass over a resource with nothing to do
+// renders nothing and makes no request.
+package release
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+
+	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/outcome"
+	"middleware.hc.cn/operator/internal/watches"
+)
+
+const (
+	// visibleAfter is when to look again for a child that was applied and that the cache does not show yet.
+	visibleAfter = 6 * time.Second
+	// conflictAfter is when to look again after someone else changed the resource during a pass.
+	conflictAfter = 200 * time.Millisecond
+)
+
+// Reconciler runs one chart kind. Add makes it.
+type Reconciler struct {
+	gvk          schema.GroupVersionKind
+	chart        *chart.Chart
+	options      Options
+	entry        watches.Watch
+	reader       client.Reader // the resources themselves, cached
+	live         client.Client // reads past every cache
+	children     childReader
+	applier      *apply.Applier
+	events       recorder.EventRecorder
+	memory       memories
+	watch        func(schema.GroupVersionKind) error
+	capabilities func(context.Context) (chart.Capabilities, error)
+	namespaced   func(schema.GroupVersionKind) (bool, error)
+	status       statusWriter
+}
+
+// Reconcile is one pass.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	cr := &unstructured.Unstructured{}
+	cr.SetGroupVersionKind(r.gvk)
+	if err := r.reader.Get(ctx, request.NamespacedName, cr); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(request)
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, fmt.Errorf("read %s %s: %w", r.gvk.Kind, request.NamespacedName, err)
+	}
+	if !r.entry.Selector.Matches(labelSet(cr)) {
+		return ctrl.Result{}, nil // an event of a child of a resource that is not selected
+	}
+	if former := r.memory.remember(request.NamespacedName, cr.GetUID()); former != "" {
+		r.applier.Forget(former)
+	}
+	return r.pass(ctx, cr).Result()
+}
+
+func (r *Reconciler) pass(ctx context.Context, cr *unstructured.Unstructured) outcome.Outcome {
+	seen, err := r.observe(ctx, cr)
+	if err != nil {
+		return outcome.Retry(err)
+	}
+	desired, err := r.desired(ctx, cr)
+	if err != nil {
+		return outcome.Retry(err)
+	}
+	step := Plan(desired, seen, r.options.Now())
+	if _, idle := step.(Nothing); !idle {
+		log.FromContext(ctx).V(1).Info("Acting", "step", fmt.Sprintf("%T", step))
+	}
+	done := r.act(ctx, cr, desired, seen, step)
+	if _, gone := step.(Gone); gone || seen.Deleting && done.failure == nil {
+		return outcome.Done()
+	}
+	if len(done.changes) > 0 {
+		if done.children, err = r.observeChildren(ctx, done.inventory); err != nil {
+			return outcome.Retry(err)
+		}
+	}
+	changed, err := r.report(ctx, cr, done)
+	if err != nil {
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return outcome.Wait("the resource changed during the pass", conflictAfter)
+		}
+		return outcome.Retry(fmt.Errorf("write the status: %w", err))
+	}
+	r.tell(cr, done, changed)
+	return r.outcomeOf(done)
+}
+
+// desired is what the resource asks for. It is pure but for the cluster's capabilities, which are cached.
+func (r *Reconciler) desired(ctx context.Context, cr *unstructured.Unstructured) (Desired, error) {
+	var d Desired
+	if r.options.Validate != nil {
+		d.Invalid = r.options.Validate(cr)
+	}
+	spec, found, err := unstructured.NestedMap(cr.Object, "spec")
+	if err != nil {
+		d.Invalid = append(d.Invalid, field.Invalid(field.NewPath("spec"), "", "must be an object"))
+	}
+	if !found || spec == nil {
+		spec = map[string]any{}
+	}
+	d.Values = runtime.DeepCopyJSON(spec)
+	for _, key := range slices.Sorted(maps.Keys(r.entry.OverrideValues)) {
+		if err := chart.Override(d.Values, key, r.entry.OverrideValues[key]); err != nil {
+			return d, err
+		}
+	}
+	capabilities, err := r.capabilities(ctx)
+	if err != nil {
+		return d, err
+	}
+	d.Digest, err = r.chart.DigestFor(d.Values, r.releaseOf(cr, 1), capabilities)
+	return d, err
+}
+
+// outcomeOf turns what happened into when to look again.
+func (r *Reconciler) outcomeOf(done effect) outcome.Outcome {
+	if done.failure != nil {
+		switch {
+		case !done.failure.final:
+			return outcome.Retry(done.failure.err)
+		case done.failure.again > 0:
+			return outcome.Wait(done.failure.reason, done.failure.again)
+		}
+		return outcome.Stalled(done.failure.reason)
+	}
+	if stall, ok := done.step.(Stall); ok {
+		return outcome.Stalled(stall.Reason)
+	}
+	for _, child := range done.children {
+		if child.Object == nil {
+			return outcome.Wait("waiting to see "+child.String(), visibleAfter)
+		}
+	}
+	if r.entry.ReconcilePeriod > 0 {
+		return outcome.Wait("reconcilePeriod", r.entry.ReconcilePeriod)
+	}
+	return outcome.Done()
+}
+
+func (r *Reconciler) forget(request ctrl.Request) {
+	if uid := r.memory.forget(request.NamespacedName); uid != "" {
+		r.applier.Forget(uid)
+	}
+}

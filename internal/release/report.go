@@ -1,0 +1,154 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/conditions"
+)
+
+// statusWriter patches the status of resources, through the subresource where the kind has one.
+type statusWriter struct {
+	client client.Client
+	// plain is set once the kind was seen to have no status subresource.
+	plain atomic.Bool
+}
+
+// write makes the status of cr what is given, if it differs, and updates cr with the API server's answer. Only what differs is
+// sent, on condition that nobody changed the resource since it was read.
+func (w *statusWriter) write(ctx context.Context, cr *unstructured.Unstructured, status map[string]any) (changed bool, err error) {
+	if reflect.DeepEqual(cr.Object["status"], any(status)) {
+		return false, nil
+	}
+	if !w.plain.Load() {
+		after := cr.DeepCopy()
+		after.Object["status"] = status
+		err := w.client.Status().Patch(ctx, after, client.MergeFromWithOptions(cr.DeepCopy(), client.MergeFromWithOptimisticLock{}))
+		if err == nil {
+			cr.Object = after.Object
+		}
+		if !apierrors.IsNotFound(err) {
+			return true, err
+		}
+		// Either the kind has no status subresource or the resource is gone; the patch of the resource itself tells which.
+	}
+	after := cr.DeepCopy()
+	after.Object["status"] = status
+	// Here each write changes the generation, so that writing which one was observed would never end.
+	delete(status, fieldObservedGeneration)
+	if err := w.client.Patch(ctx, after, client.MergeFromWithOptions(cr.DeepCopy(), client.MergeFromWithOptimisticLock{})); err != nil {
+		return true, err
+	}
+	w.plain.Store(true)
+	cr.Object = after.Object
+	return true, nil
+}
+
+// generation is what status may say was observed; zero for kinds whose generation counts every write.
+func (w *statusWriter) generation(cr *unstructured.Unstructured) int64 {
+	if w.plain.Load() {
+		return 0
+	}
+	return cr.GetGeneration()
+}
+
+// recordInventory writes the inventory ahead of an apply, if it names other objects than before.
+func (r *Reconciler) recordInventory(ctx context.Context, cr *unstructured.Unstructured, inventory []apply.Ref) error {
+	recorded := readInventory(cr)
+	if slices.EqualFunc(recorded, inventory, apply.Ref.Same) {
+		return nil
+	}
+	status := map[string]any{}
+	if had, ok := cr.Object["status"].(map[string]any); ok {
+		status = (&unstructured.Unstructured{Object: had}).DeepCopy().Object
+	}
+	status[fieldInventory] = writeInventory(inventory)
+	_, err := r.status.write(ctx, cr, status)
+	return err
+}
+
+// report computes the status and writes it if it differs.
+func (r *Reconciler) report(ctx context.Context, cr *unstructured.Unstructured, done effect) (before []metav1.Condition, err error) {
+	before = conditions.Read(cr)
+	var more extras
+	if r.options.StatusExtras != nil {
+		more.fields, more.conditions = r.options.StatusExtras(cr, visible(done.children), r.options.Now())
+	}
+	status, err := computeStatus(cr, done, more, r.status.generation(cr), r.options.Now())
+	if err != nil {
+		return before, err
+	}
+	_, err = r.status.write(ctx, cr, status)
+	return before, err
+}
+
+func visible(children []Child) []*unstructured.Unstructured {
+	var objects []*unstructured.Unstructured
+	for _, child := range children {
+		if child.Object != nil {
+			objects = append(objects, child.Object)
+		}
+	}
+	return objects
+}
+
+// tell emits events about what happened in a pass whose status is written. A failure is told when it is new.
+func (r *Reconciler) tell(cr *unstructured.Unstructured, done effect, before []metav1.Condition) {
+	for _, conditionType := range []string{TypeIrreconcilable, TypeReleaseFailed} {
+		now, was := condition(cr, conditionType), conditions.Find(before, conditionType)
+		if now != nil && now.Status == metav1.ConditionTrue && (was == nil || was.Status != now.Status || was.Message != now.Message) {
+			r.events.Eventf(cr, nil, corev1.EventTypeWarning, now.Reason, "Reconciling", "%s", clip(now.Message))
+			return
+		}
+	}
+	if done.failure != nil {
+		return
+	}
+	if h := done.history; h != nil && h.Status == metav1.ConditionFalse {
+		if was := conditions.Find(before, TypeHistoryRecorded); was == nil || was.Status != h.Status || was.Reason != h.Reason {
+			r.events.Eventf(cr, nil, corev1.EventTypeWarning, "HistoryNotRecorded", "Recording", "%s", clip(h.Message))
+		}
+	}
+	what := clip(done.changes.String())
+	switch step := done.step.(type) {
+	case Install:
+		r.events.Eventf(cr, nil, corev1.EventTypeNormal, "Installed", "Installing", "%s", what)
+	case Upgrade:
+		r.events.Eventf(cr, nil, corev1.EventTypeNormal, "Upgraded", "Upgrading", "%s", clip(fmt.Sprintf("revision %d: %s", step.Revision, what)))
+	case Repair:
+		if len(done.changes.Changed()) > 0 {
+			r.events.Eventf(cr, nil, corev1.EventTypeNormal, "Repaired", "Repairing", "%s", what)
+		}
+	case Nothing, Gone, Pause, Stall, RecordHistory, Uninstall:
+	}
+}
+
+// clip shortens a text to what an event may hold.
+func clip(text string) string {
+	const most = 1000
+	if len(text) > most {
+		return text[:most] + "..."
+	}
+	return text
+}
+
+// removeFinalizers takes the given finalizers off the resource, on condition that nobody changed it since it was read.
+func (r *Reconciler) removeFinalizers(ctx context.Context, cr *unstructured.Unstructured, ours []string) error {
+	before := cr.DeepCopy()
+	cr.SetFinalizers(slices.DeleteFunc(cr.GetFinalizers(), func(f string) bool { return slices.Contains(ours, f) }))
+	err := r.live.Patch(ctx, cr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return client.IgnoreNotFound(err)
+}

@@ -1,0 +1,209 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/conditions"
+)
+
+// Condition types. The first five are helm-operator's.
+const (
+	TypeInitialized     = "Initialized"
+	TypeDeployed        = "Deployed"
+	TypeReleaseFailed   = "ReleaseFailed"
+	TypeIrreconcilable  = "Irreconcilable"
+	TypePaused          = "Paused"
+	TypeReady           = "Ready"
+	TypeProgressing     = "Progressing"
+	TypeHistoryRecorded = "HistoryRecorded"
+)
+
+// Condition reasons. Those of Deployed and ReleaseFailed are helm-operator's.
+const (
+	ReasonInstallSuccessful = "InstallSuccessful"
+	ReasonUpgradeSuccessful = "UpgradeSuccessful"
+	ReasonInstallError      = "InstallError"
+	ReasonUpgradeError      = "UpgradeError"
+	ReasonReconcileError    = "ReconcileError"
+	ReasonPaused            = "PauseReconcileAnnotationTrue"
+	ReasonInvalidSpec       = "InvalidSpec"
+	ReasonRenderFailed      = "RenderFailed"
+	ReasonNotOurs           = "ObjectNotOurs"
+	ReasonImmutable         = "ImmutableField"
+	ReasonRejected          = "RejectedByAPIServer"
+	ReasonRecorded          = "Recorded"
+	ReasonHistoryForbidden  = "Forbidden"
+	ReasonHistoryNameTaken  = "NameTaken"
+	ReasonHistoryFailed     = "WriteFailed"
+	ReasonChildrenReady     = "ChildrenReady"
+	ReasonChildNotReady     = "ChildNotReady"
+	ReasonChildFailed       = "ChildFailed"
+	ReasonNotDeployed       = "NotDeployed"
+)
+
+// effect is what a pass found and did; status is computed from it.
+type effect struct {
+	step     Step
+	deployed Deployed
+	// inventory and children are as they are after the step.
+	inventory []apply.Ref
+	children  []Child
+	changes   apply.ChangeSet
+	history   *metav1.Condition
+	// failure is nil when the step succeeded.
+	failure *failure
+}
+
+// failure is why a step did not succeed.
+type failure struct {
+	reason string
+	// final says that trying again cannot help until the resource (or what its message names) changes.
+	final bool
+	// again is when to look again although it is final; zero means at the next event.
+	again time.Duration
+	err   error
+}
+
+// extras are the kind's own status fields and conditions.
+type extras struct {
+	fields     map[string]any
+	conditions []metav1.Condition
+}
+
+// computeStatus returns the status of cr after a pass: the engine's fields and those of the kind, everything else as it was.
+// It is pure; observedGeneration is left out if zero (a kind without a status subresource, whose generation counts every write).
+func computeStatus(cr *unstructured.Unstructured, done effect, more extras, observedGeneration int64, now time.Time) (map[string]any, error) {
+	next := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{}}}
+	if status, ok := cr.Object["status"].(map[string]any); ok {
+		next.Object["status"] = status
+		next = next.DeepCopy()
+	}
+	status := next.Object["status"].(map[string]any)
+	for key, value := range more.fields {
+		switch {
+		case key == fieldConditions || key == fieldDeployedRelease || key == fieldInventory || key == fieldObservedGeneration:
+		case value == nil:
+			delete(status, key)
+		default:
+			status[key] = value
+		}
+	}
+	if done.deployed.Digest != "" {
+		status[fieldDeployedRelease] = done.deployed.write()
+	}
+	if len(done.inventory) > 0 || status[fieldInventory] != nil {
+		status[fieldInventory] = writeInventory(done.inventory)
+	}
+	if observedGeneration > 0 {
+		status[fieldObservedGeneration] = observedGeneration
+	}
+	set := append(releaseConditions(done), readyConditions(done)...)
+	list := conditions.Set(conditions.Read(cr), now, observedGeneration, append(set, more.conditions...)...)
+	return status, conditions.Write(next, list)
+}
+
+// releaseConditions are those that tell about the release itself.
+func releaseConditions(done effect) []metav1.Condition {
+	_, paused := done.step.(Pause)
+	set := []metav1.Condition{
+		conditions.Condition(TypeInitialized, metav1.ConditionTrue, "Seen", ""),
+		conditions.Condition(TypePaused, conditions.Status(paused), "NotPaused", ""),
+	}
+	if paused {
+		set[1].Reason, set[1].Message = ReasonPaused, "annotation "+PauseAnnotation+" is true: nothing is changed"
+		return set
+	}
+	irreconcilable := conditions.Condition(TypeIrreconcilable, metav1.ConditionFalse, "Reconcilable", "")
+	releaseFailed := conditions.Condition(TypeReleaseFailed, metav1.ConditionFalse, "NotFailed", "")
+	if stall, ok := done.step.(Stall); ok {
+		irreconcilable = conditions.Condition(TypeIrreconcilable, metav1.ConditionTrue, stall.Reason, stall.Message)
+	}
+	if f := done.failure; f != nil && f.final {
+		irreconcilable = conditions.Condition(TypeIrreconcilable, metav1.ConditionTrue, f.reason, f.err.Error())
+	}
+	if f := done.failure; f != nil {
+		reason := ReasonReconcileError
+		switch done.step.(type) {
+		case Install:
+			reason = ReasonInstallError
+		case Upgrade:
+			reason = ReasonUpgradeError
+		case Nothing, Gone, Pause, Stall, Repair, RecordHistory, Uninstall:
+		}
+		releaseFailed = conditions.Condition(TypeReleaseFailed, metav1.ConditionTrue, reason, f.err.Error())
+	}
+	set = append(set, irreconcilable, releaseFailed)
+	if done.history != nil {
+		set = append(set, *done.history)
+	}
+	return append(set, deployedCondition(done))
+}
+
+func deployedCondition(done effect) metav1.Condition {
+	if done.deployed.Digest == "" {
+		return conditions.Condition(TypeDeployed, metav1.ConditionFalse, ReasonNotDeployed, "no revision was installed completely")
+	}
+	reason := ReasonInstallSuccessful
+	if done.deployed.Revision > 1 {
+		reason = ReasonUpgradeSuccessful
+	}
+	return conditions.Condition(TypeDeployed, metav1.ConditionTrue, reason, fmt.Sprintf("revision %d of release %s", done.deployed.Revision, done.deployed.Name))
+}
+
+// readyConditions are computed from the children's own status. They name the first child that keeps the release from being
+// ready, failed ones first, and count the others.
+func readyConditions(done effect) []metav1.Condition {
+	notReady := func(reason, message string, progressing bool) []metav1.Condition {
+		return []metav1.Condition{
+			conditions.Condition(TypeReady, metav1.ConditionFalse, reason, message),
+			conditions.Condition(TypeProgressing, conditions.Status(progressing), reason, message),
+		}
+	}
+	if stall, ok := done.step.(Stall); ok {
+		return notReady(stall.Reason, stall.Message, false)
+	}
+	if done.failure != nil {
+		return notReady(done.failure.reason, done.failure.err.Error(), !done.failure.final)
+	}
+	if _, paused := done.step.(Pause); paused && done.deployed.Digest == "" {
+		return notReady(ReasonPaused, "nothing was installed before the pause", false)
+	}
+	var broken, pending []string
+	for _, child := range done.children {
+		switch state := readinessOf(child.Object); state.progress {
+		case failed:
+			broken = append(broken, child.Kind+" "+child.Name+" "+state.why)
+		case inProgress:
+			pending = append(pending, child.Kind+" "+child.Name+" "+state.why)
+		case ready:
+		}
+	}
+	switch {
+	case len(broken) > 0:
+		return notReady(ReasonChildFailed, firstOf(append(broken, pending...)), len(pending) > 0)
+	case len(pending) > 0:
+		return notReady(ReasonChildNotReady, firstOf(pending), true)
+	}
+	message := fmt.Sprintf("all %d objects are ready", len(done.children))
+	return []metav1.Condition{
+		conditions.Condition(TypeReady, metav1.ConditionTrue, ReasonChildrenReady, message),
+		conditions.Condition(TypeProgressing, metav1.ConditionFalse, ReasonChildrenReady, message),
+	}
+}
+
+func firstOf(sentences []string) string {
+	first := strings.TrimSuffix(sentences[0], ".")
+	if len(sentences) == 1 {
+		return first
+	}
+	return fmt.Sprintf("%s (and %d more)", first, len(sentences)-1)
+}

@@ -1,0 +1,97 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package webhook serves the admission rules of internal/admission to the API server. It holds no rule of its own.
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// rules are the admission functions of one kind. They are pure.
+type rules[T client.Object] struct {
+	gvk schema.GroupVersionKind
+	// fresh returns an empty object, spec the part of one that the rules are about.
+	fresh func() T
+	spec  func(T) any
+
+	defaults       func(T)
+	validate       func(T) field.ErrorList
+	validateUpdate func(before, after T) field.ErrorList
+	warnings       func(T) []string
+}
+
+// register serves the rules under the paths that controller-runtime's own builder would choose.
+func (r rules[T]) register(server ctrlwebhook.Server, scheme *runtime.Scheme) {
+	defaulting := admission.WithDefaulter[T](scheme, r)
+	defaulting.Handler = readable{next: defaulting.Handler, decoder: admission.NewDecoder(scheme), fresh: func() runtime.Object { return r.fresh() }}
+	server.Register(r.path("mutate"), defaulting)
+	server.Register(r.path("validate"), admission.WithValidator[T](scheme, r))
+}
+
+func (r rules[T]) path(verb string) string {
+	group := strings.ReplaceAll(r.gvk.Group, ".", "-")
+	return fmt.Sprintf("/%s-%s-%s-%s", verb, group, r.gvk.Version, strings.ToLower(r.gvk.Kind))
+}
+
+// Default implements admission.Defaulter.
+func (r rules[T]) Default(_ context.Context, object T) error {
+	r.defaults(object)
+	return nil
+}
+
+// ValidateCreate implements admission.Validator.
+func (r rules[T]) ValidateCreate(_ context.Context, object T) (admission.Warnings, error) {
+	return r.warnings(object), r.refusal(object, r.validate(object))
+}
+
+// ValidateUpdate implements admission.Validator. An update that leaves the spec as it was is never refused: labels, annotations and
+// finalizers of an object that was accepted under older rules must stay changeable.
+func (r rules[T]) ValidateUpdate(_ context.Context, before, after T) (admission.Warnings, error) {
+	if after.GetDeletionTimestamp() != nil || equality.Semantic.DeepEqual(r.spec(before), r.spec(after)) {
+		return nil, nil
+	}
+	mistakes := r.validate(after)
+	if len(mistakes) == 0 {
+		mistakes = r.validateUpdate(before, after)
+	}
+	return r.warnings(after), r.refusal(after, mistakes)
+}
+
+// ValidateDelete implements admission.Validator; deletions are not asked about.
+func (r rules[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) { return nil, nil }
+
+// refusal is the error that kubectl shows as a list of field paths and sentences.
+func (r rules[T]) refusal(object T, mistakes field.ErrorList) error {
+	if len(mistakes) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(r.gvk.GroupKind(), object.GetName(), mistakes)
+}
+
+// readable passes on the requests whose object can be read as its Go type and lets the others through without defaults. Defaulting comes
+// before the API server checks the schema, whose refusal names the field; the decoder's would name Go types.
+type readable struct {
+	next    admission.Handler
+	decoder admission.Decoder
+	fresh   func() runtime.Object
+}
+
+// Handle implements admission.Handler.
+func (h readable) Handle(ctx context.Context, request admission.Request) admission.Response {
+	if err := h.decoder.Decode(request, h.fresh()); err != nil {
+		return admission.Allowed("")
+	}
+	return h.next.Handle(ctx, request)
+}

@@ -1,0 +1,179 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"middleware.hc.cn/operator/internal/redis"
+)
+
+const password = "engine-test-password"
+
+// engine is one entry of ENGINES.
+type engine struct {
+	name, command string
+}
+
+// forEachEngine runs the test once for every engine of ENGINES, and fails when there is none.
+func forEachEngine(t *testing.T, test func(t *testing.T, e engine)) {
+	t.Helper()
+	entries := strings.Fields(os.Getenv("ENGINES"))
+	if len(entries) == 0 {
+		t.Fatal("ENGINES is not set: it must list the servers to test as NAME=COMMAND, " +
+			"such as ENGINES=redis-7.0.15=/usr/bin/redis-server")
+	}
+	for _, entry := range entries {
+		name, command, found := strings.Cut(entry, "=")
+		if !found {
+			t.Fatalf("ENGINES: %q is not NAME=COMMAND", entry)
+		}
+		t.Run(name, func(t *testing.T) { test(t, engine{name: name, command: command}) })
+	}
+}
+
+// server is one running process.
+type server struct {
+	t             *testing.T
+	engine        engine
+	dir           string
+	port, busPort int
+	settings      []string
+	output        *bytes.Buffer // read it only after the process ended
+	process       *exec.Cmd
+	ended         chan struct{}
+}
+
+// clusterMode are the settings of a server that belongs to a cluster.
+func clusterMode(busPort int) []string {
+	return []string{
+		"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(busPort), "--cluster-node-timeout", "2000",
+		"--cluster-announce-ip", "127.0.0.1", "--cluster-announce-hostname", "pod-0.example.svc",
+	}
+}
+
+// start runs a server in cluster mode with an empty directory and waits until it answers.
+func start(t *testing.T, e engine, pool *redis.Pool) *server {
+	t.Helper()
+	busPort := freePort(t)
+	return startWith(t, pool, &server{t: t, engine: e, busPort: busPort, settings: clusterMode(busPort)})
+}
+
+// startPlain is start without cluster mode.
+func startPlain(t *testing.T, e engine, pool *redis.Pool) *server {
+	t.Helper()
+	return startWith(t, pool, &server{t: t, engine: e})
+}
+
+func startWith(t *testing.T, pool *redis.Pool, s *server) *server {
+	t.Helper()
+	s.dir, s.port = t.TempDir(), freePort(t)
+	s.run()
+	t.Cleanup(s.kill)
+	eventually(t, func() error {
+		select {
+		case <-s.ended:
+			t.Fatalf("%s ended at once", s.engine.name)
+		default:
+		}
+		return s.node(pool).Ping(t.Context())
+	})
+	return s
+}
+
+func (s *server) run() {
+	s.t.Helper()
+	s.output = &bytes.Buffer{}
+	settings := append([]string{
+		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--appendonly", "yes", "--save", "",
+		"--repl-diskless-sync-delay", "0", "--requirepass", password, "--masterauth", password,
+	}, s.settings...)
+	s.process = exec.Command(s.engine.command, settings...) // the tests exist to run what ENGINES names
+	s.process.Stdout, s.process.Stderr = s.output, s.output
+	if err := s.process.Start(); err != nil {
+		s.t.Fatalf("starting %s: %v", s.engine.name, err)
+	}
+	process, ended := s.process, make(chan struct{})
+	s.ended = ended
+	go func() {
+		_ = process.Wait() // that it ends is what counts; why is in its output
+		close(ended)
+	}()
+}
+
+// kill ends the process as a lost machine does. What it wrote is shown when the test failed.
+func (s *server) kill() {
+	_ = s.process.Process.Kill() // it may have ended
+	<-s.ended
+	if s.t.Failed() {
+		s.t.Logf("%s on port %d wrote:\n%s", s.engine.name, s.port, s.output)
+	}
+}
+
+func (s *server) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+func (s *server) node(pool *redis.Pool) *redis.Node {
+	return pool.Node(s.addr(), redis.Credentials{Password: password})
+}
+
+func newPool(t *testing.T) *redis.Pool {
+	t.Helper()
+	pool := redis.NewPool(redis.Options{})
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// freePort is a port that nobody listens on. It is below those that the system gives to outgoing connections (32768 and
+// up on Linux), so that none takes it before the server does.
+func freePort(t *testing.T) int {
+	t.Helper()
+	const low, high, attempts = 20000, 32768, 100
+	for range attempts {
+		port := low + rand.IntN(high-low) //nolint:gosec // nothing depends on it being unpredictable
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			_ = listener.Close() // nothing was sent
+			return port
+		}
+	}
+	t.Fatalf("no free port from %d to %d in %d attempts", low, high-1, attempts)
+	return 0
+}
+
+// eventually repeats the check until it succeeds, and fails with its last error. The limit only ends a test that
+// hangs.
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("after a minute still: %v", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// want is nil when the condition holds, else an error made of the format.
+func want(condition bool, format string, args ...any) error {
+	if condition {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
