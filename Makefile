@@ -13,6 +13,8 @@ LDFLAGS := -s -w -X middleware.hc.cn/operator/internal/manager.Version=$(VERSION
 export GOFLAGS := -buildvcs=false
 export GOWORK := off
 export KUBECONFIG
+# hack/image.sh builds the same binary.
+export LDFLAGS VERSION
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -22,7 +24,7 @@ MAKEFLAGS += --no-print-directory
 # Packages without a cluster or an API server. Those with goroutines of their own are tested with the race detector, the rest
 # without, because the detector compiles every dependency a second time.
 RACE_PACKAGES := ./internal/redis/... ./internal/apply/...
-UNIT_PACKAGES = $(filter-out $(shell go list $(RACE_PACKAGES)),$(shell go list ./api/... ./cmd/... ./config/... ./helm-charts/... ./internal/...))
+UNIT_PACKAGES = $(filter-out $(shell go list $(RACE_PACKAGES)),$(shell go list ./api/... ./cmd/... ./config/... ./helm-charts/... ./internal/... ./test/simulation/...))
 
 .PHONY: help
 help: ## print this
@@ -85,7 +87,7 @@ manifests: ## CRDs from api/
 
 .PHONY: docs-api
 docs-api: ## API reference from api/
-	"$$(hack/tool.sh crd-ref-docs)" --config=hack/crd-ref-docs.yaml --source-path=api --renderer=markdown --output-path=docs/reference/api.md
+	"$$(hack/tool.sh crd-ref-docs)" --config=hack/crd-ref-docs.yaml --source-path=api --log-level=ERROR --renderer=markdown --output-path=docs/reference/api.md
 
 .PHONY: lint
 lint: ## golangci-lint: who may import what, exhaustive switches, and the usual
@@ -103,7 +105,7 @@ build: ## bin/manager, static
 
 .PHONY: image
 image: ## the operator's image as an archive; prints its path
-	@VERSION=$(VERSION) hack/image.sh "$(IMG)"
+	@hack/image.sh "$(IMG)"
 
 .PHONY: run
 run: build ## run the operator outside of the cluster (charts, watches.yaml and CRDs of this checkout)

@@ -92,6 +92,7 @@ func addRedisCluster(w wiring, concurrency int) error {
 		UpgradeTimeout:          w.options.RedisCluster.UpgradeTimeout,
 		MaxConcurrentReconciles: concurrency,
 		AllowHostPath:           w.options.AllowHostPath,
+		ServiceAccount:          w.env.serviceAccount(),
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,6 +46,7 @@ type children struct {
 	applier  *apply.Applier
 	cache    client.Reader
 	observer *observe.Observer
+	mapper   meta.RESTMapper
 
 	mu    sync.Mutex
 	known map[types.UID]rendering
@@ -115,6 +117,13 @@ func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any) ([]*
 	rendered, err := c.chart.Render(v, release, chart.Capabilities{})
 	if err != nil {
 		return nil, fmt.Errorf("render the chart: %w", err)
+	}
+	allowed := chart.Allowed{Namespace: cluster.Namespace, Kinds: c.chart.Kinds(), Namespaced: func(kind schema.GroupVersionKind) (bool, error) {
+		mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace, err
+	}}
+	if err := chart.Check(rendered, allowed); err != nil {
+		return nil, fmt.Errorf("the rendered chart: %w", err)
 	}
 	if c.known == nil {
 		c.known = map[types.UID]rendering{}

@@ -119,26 +119,30 @@ func (r *Reconciler) forget(cluster *v1alpha1.RedisCluster) {
 // outcome says when to look again. A cluster that is as it should be is looked at every
 // poll interval, because Redis sends no events; that costs the API server nothing.
 func (r *Reconciler) outcome(cluster *v1alpha1.RedisCluster, pass status.Pass, acted bool) outcome.Outcome {
+	step := pass.Decision.Step
+	if _, held := step.(plan.Hold); held && len(pass.Snapshot.Instances) == 0 {
+		return outcome.Done() // nothing runs, and nothing is to be done until the spec changes
+	}
 	if pass.StallCause != "" {
 		return outcome.Wait(pass.Err.Error(), r.options.PollInterval)
 	}
 	if pass.Err != nil {
 		return outcome.Retry(pass.Err)
 	}
-	switch step := pass.Decision.Step.(type) {
+	switch step := step.(type) {
 	case plan.RemoveFinalizer:
 		return outcome.Done()
-	case plan.Hold:
-		return outcome.Wait(step.Why(), r.options.PollInterval)
 	case plan.Wait:
 		if step.After > 0 {
 			return outcome.Wait(step.Why(), r.patience.next(cluster.UID, step.Why(), step.After, r.options.PollInterval, r.now()))
 		}
+		return outcome.Wait(step.Why(), r.options.PollInterval)
+	default:
+		if acted {
+			return outcome.Wait(step.Why(), afterStep)
+		}
+		return outcome.Wait(step.Why(), r.options.PollInterval)
 	}
-	if acted {
-		return outcome.Wait(pass.Decision.Step.Why(), afterStep)
-	}
-	return outcome.Wait(pass.Decision.Step.Why(), r.options.PollInterval)
 }
 
 // afterStep is how soon to observe what a step did.

@@ -36,6 +36,9 @@ type Options struct {
 	Chart *chart.Chart
 	// Redis connects to instances; one pool serves all clusters.
 	Redis *redis.Pool
+	// ServiceAccount is the operator's own, namespace:name, for messages about missing
+	// rights.
+	ServiceAccount string
 	// PollInterval is how often a cluster is looked at when nothing happens. Default 10 s.
 	PollInterval time.Duration
 	// CreateTimeout is how long forming may take before the phase says Failed; 0: for ever.
@@ -58,17 +61,20 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	if o.MaxConcurrentReconciles <= 0 {
 		o.MaxConcurrentReconciles = 4
 	}
+	if err := mgr.Add(o.Redis); err != nil { // it closes its connections when the operator stops
+		return fmt.Errorf("add the pool of connections: %w", err)
+	}
 	live, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
 	applier := apply.New(live, childCache)
-	observer := &observe.Observer{Children: childCache, Secrets: live, Redis: o.Redis}
+	observer := &observe.Observer{Children: childCache, Secrets: live, Redis: o.Redis, ServiceAccount: o.ServiceAccount}
 	r := &Reconciler{
 		client:   mgr.GetClient(),
 		observer: observer,
 		actor:    &act.Actor{Client: live, Applier: applier, Redis: o.Redis},
-		children: &children{chart: o.Chart, applier: applier, cache: childCache, observer: observer},
+		children: &children{chart: o.Chart, applier: applier, cache: childCache, observer: observer, mapper: mgr.GetRESTMapper()},
 		events:   reporter{recorder: mgr.GetEventRecorder("rediscluster")},
 		options:  o,
 		now:      time.Now,

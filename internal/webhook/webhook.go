@@ -26,7 +26,7 @@ const (
 	// Configuration is the name of both the ValidatingWebhookConfiguration and the MutatingWebhookConfiguration.
 	Configuration = "middleware-operator"
 	// CertificateSecret is where the operator keeps the certificates it makes itself, in its own namespace.
-	CertificateSecret = "middleware-operator-webhook-cert" //nolint:gosec // the name of a Secret, not one
+	CertificateSecret = "middleware-operator-webhook-cert"
 )
 
 // Options are what admission depends on besides the object.

@@ -317,22 +317,25 @@ func wantWhole(t *testing.T, cluster *v1alpha1.RedisCluster, shards, instances i
 	}
 }
 
+// prelude reads the password that the instance itself uses, and defines ask: redis-cli as
+// an ordinary cluster client would use it, trying again while it gets an error instead of
+// an answer. The shell is the test's own.
+const prelude = `REDISCLI_AUTH="$(sed -n 's/^masterauth "\(.*\)"$/\1/p' /etc/redis/auth/auth.conf 2>/dev/null)"
+if [ -n "$REDISCLI_AUTH" ]; then export REDISCLI_AUTH; else unset REDISCLI_AUTH; fi
+ask() { n=0; until redis-cli -e -c -h "$HOST" "$@"; do n=$((n+1)); [ $n -lt 100 ] || return 1; sleep 0.1; done; }
+`
+
 // cli runs redis-cli in an instance.
 func cli(ctx context.Context, cluster *v1alpha1.RedisCluster, pod string, args ...string) (string, error) {
-	// The shell is the test's own: it reads the password that the instance itself uses.
-	script := `export REDISCLI_AUTH="$(sed -n 's/^masterauth "\(.*\)"$/\1/p' /etc/redis/auth/auth.conf 2>/dev/null)"; exec redis-cli "$@"`
-	return execute(ctx, cluster.Namespace, pod, "redis", append([]string{"sh", "-c", script, "sh"}, args...)...)
+	return execute(ctx, cluster.Namespace, pod, "redis", append([]string{"sh", "-c", prelude + `exec redis-cli "$@"`, "sh"}, args...)...)
 }
 
-// write sets keys through the cluster's Service, with an ordinary cluster client, and
-// waits until the replicas have them.
+// write sets keys through the cluster's Service, and waits until the replicas have them.
 func write(t *testing.T, cluster *v1alpha1.RedisCluster, n int) {
 	t.Helper()
-	pod := cluster.Status.Nodes[0].Name
-	script := fmt.Sprintf(`export REDISCLI_AUTH="$(sed -n 's/^masterauth "\(.*\)"$/\1/p' /etc/redis/auth/auth.conf 2>/dev/null)"
-for i in $(seq %d); do redis-cli -c -h %s set key:$i value:$i; done | sort | uniq -c`, n, cluster.Name)
-	out, err := execute(t.Context(), cluster.Namespace, pod, "redis", "sh", "-c", script)
-	if err != nil || strings.TrimSpace(out) != fmt.Sprintf("%d OK", n) {
+	script := fmt.Sprintf("%sHOST=%s; for i in $(seq %d); do ask set key:$i value:$i; done 2>/dev/null | grep -c OK", prelude, cluster.Name, n)
+	out, err := execute(t.Context(), cluster.Namespace, cluster.Status.Nodes[0].Name, "redis", "sh", "-c", script)
+	if err != nil || out != fmt.Sprint(n) {
 		t.Fatalf("write %d keys: %v: %s", n, err, out)
 	}
 	for _, node := range cluster.Status.Nodes {
@@ -357,8 +360,8 @@ func wantKeys(t *testing.T, cluster *v1alpha1.RedisCluster, n int) {
 	if err := get(t, cluster); err != nil {
 		t.Fatal(err)
 	}
-	script := fmt.Sprintf(`export REDISCLI_AUTH="$(sed -n 's/^masterauth "\(.*\)"$/\1/p' /etc/redis/auth/auth.conf 2>/dev/null)"
-for i in $(seq %d); do [ "$(redis-cli -c -h %s get key:$i)" = value:$i ] && echo same || echo lost:$i; done | sort | uniq -c`, n, cluster.Name)
+	script := fmt.Sprintf(`%sHOST=%s; for i in $(seq %d); do got=$(ask get key:$i 2>/dev/null); [ "$got" = value:$i ] && echo same || echo "key:$i=$got"; done | sort | uniq -c`,
+		prelude, cluster.Name, n)
 	out, err := execute(t.Context(), cluster.Namespace, cluster.Status.Nodes[0].Name, "redis", "sh", "-c", script)
 	if err != nil || strings.TrimSpace(out) != fmt.Sprintf("%d same", n) {
 		t.Errorf("read %d keys: %v: %s", n, err, out)

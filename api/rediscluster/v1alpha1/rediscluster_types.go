@@ -393,7 +393,7 @@ type Auth struct {
 	Enabled *bool `json:"enabled,omitempty"`
 
 	// secretName is a Secret in the same namespace whose key password holds the
-	// password. Default: a random password, kept in the Secret <name>-auth.
+	// password, and whose label redis.middleware.hc.cn/auth is true. Default: a random password, kept in the Secret <name>-auth.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +optional

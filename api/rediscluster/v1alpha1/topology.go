@@ -93,6 +93,9 @@ func (s *RedisClusterSpec) Image() string {
 const (
 	// LabelCluster names the RedisCluster.
 	LabelCluster = "redis.middleware.hc.cn/cluster"
+	// LabelAuth with the value true is what a Secret must carry to be named in
+	// spec.auth.secretName: who may write RedisClusters may not read every Secret.
+	LabelAuth = "redis.middleware.hc.cn/auth"
 	// LabelShard is the number of the shard.
 	LabelShard = "redis.middleware.hc.cn/shard"
 )

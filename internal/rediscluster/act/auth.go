@@ -65,6 +65,9 @@ func (a *Actor) choosePassword(ctx context.Context, cluster *v1alpha1.RedisClust
 	if err != nil {
 		return "", fmt.Errorf("read Secret %s: %w", name, err)
 	}
+	if secret.Labels[v1alpha1.LabelAuth] != "true" {
+		return "", &StallError{Cause: "PasswordUnavailable", Message: fmt.Sprintf("spec.auth.secretName: Secret %s is not meant for this: who may label it allows it with: kubectl label secret %s --namespace %s %s=true", name, name, cluster.Namespace, v1alpha1.LabelAuth)}
+	}
 	password := secret.Data[v1alpha1.SecretKeyPassword]
 	if len(password) == 0 || len(password) > maxPassword {
 		return "", &StallError{Cause: "PasswordUnavailable", Message: fmt.Sprintf("spec.auth.secretName: the key %s of Secret %s must hold 1 to %d bytes, and holds %d", v1alpha1.SecretKeyPassword, name, maxPassword, len(password))}
@@ -75,6 +78,9 @@ func (a *Actor) choosePassword(ctx context.Context, cluster *v1alpha1.RedisClust
 // authConfig is the password as redis.conf lines. Whatever bytes the password holds, they
 // stay one argument.
 func authConfig(password string) string {
-	quoted := values.Quote(password)
-	return "requirepass " + quoted + "\nmasterauth " + quoted + "\n"
+	lines := ""
+	for _, name := range []string{"requirepass", "masterauth"} {
+		lines += values.Setting{Name: name, Args: []string{password}}.Line() + "\n"
+	}
+	return lines
 }

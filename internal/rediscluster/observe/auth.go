@@ -73,7 +73,7 @@ func (o *Observer) auth(ctx context.Context, cluster *v1alpha1.RedisCluster) (sn
 	case apierrors.IsNotFound(err):
 		return snapshot.Auth{Absent: true}, redis.Credentials{}, nil
 	case apierrors.IsForbidden(err):
-		return snapshot.Auth{Problem: forbidden(cluster)}, redis.Credentials{}, nil
+		return snapshot.Auth{Problem: o.forbidden(cluster)}, redis.Credentials{}, nil
 	case err != nil:
 		return snapshot.Auth{}, redis.Credentials{}, fmt.Errorf("read the Secret of the password: %w", err)
 	}
@@ -87,9 +87,9 @@ func (o *Observer) auth(ctx context.Context, cluster *v1alpha1.RedisCluster) (sn
 }
 
 // forbidden says how to let the operator keep Secrets in a namespace.
-func forbidden(cluster *v1alpha1.RedisCluster) string {
-	return fmt.Sprintf("the operator may not keep Secrets in namespace %s; allow it with: kubectl create rolebinding middleware-operator --namespace %s --clusterrole middleware-operator-namespace --serviceaccount middleware-operator-system:middleware-operator",
-		cluster.Namespace, cluster.Namespace)
+func (o *Observer) forbidden(cluster *v1alpha1.RedisCluster) string {
+	return fmt.Sprintf("the operator may not keep Secrets in namespace %s; allow it with: kubectl create rolebinding middleware-operator --namespace %s --clusterrole middleware-operator-namespace --serviceaccount %s",
+		cluster.Namespace, cluster.Namespace, o.ServiceAccount)
 }
 
 // forgetRefusedPassword makes the next pass read the Secret again.

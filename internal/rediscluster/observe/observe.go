@@ -41,6 +41,9 @@ type Observer struct {
 	// Secrets reads the Secret of the password and the user's ConfigMap by name, past
 	// every cache.
 	Secrets client.Reader
+	// ServiceAccount is the operator's own, namespace:name, for messages about missing
+	// rights.
+	ServiceAccount string
 	// Redis connects to instances.
 	Redis *redis.Pool
 

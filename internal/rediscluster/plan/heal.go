@@ -132,8 +132,14 @@ func unsettled(s *snapshot.Snapshot, pod *snapshot.Instance) string {
 		if other == pod {
 			continue
 		}
-		if peer, ok := r.Peers[other.Redis.NodeID]; !ok || !peer.Connected || peer.Failed || peer.Suspected {
+		peer, ok := r.Peers[other.Redis.NodeID]
+		switch {
+		case ok && peer.IP != other.IP:
+			return fmt.Sprintf("%s has not heard yet that %s is at %s", pod.Name, other.Name, other.IP)
+		case !ok || !peer.Connected || peer.Failed || peer.Suspected:
 			return fmt.Sprintf("%s is not linked to %s yet", pod.Name, other.Name)
+		case peer.Master != other.Redis.Master || peer.MasterID != other.Redis.MasterID || !peer.Slots.Equal(other.Redis.Slots):
+			return fmt.Sprintf("%s has not heard yet what %s is and owns", pod.Name, other.Name)
 		}
 	}
 	switch {

@@ -117,7 +117,13 @@ func situation(in input, step Step) Situation {
 			return Failed
 		}
 		return RollingOut
+	default:
+		return unsteady(in)
 	}
+}
+
+// unsteady is the situation of a cluster that something has to be done for.
+func unsteady(in input) Situation {
 	switch {
 	case createTimedOut(in):
 		return Failed

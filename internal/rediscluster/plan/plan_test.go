@@ -154,7 +154,7 @@ func TestDecide(t *testing.T) {
 				s.Find(2, 1).IP = "10.8.0.1"
 				s.Find(0, 0).Redis.Peers[nodeID(2, 1)] = snapshot.Peer{ID: nodeID(2, 1), IP: podIP(2, 1)}
 			}),
-			situation: Healing, step: "Wait", why: "c-0-0 is not linked to c-2-1 yet"},
+			situation: Healing, step: "Wait", why: "c-0-0 has not heard yet that c-2-1 is at 10.8.0.1"},
 		"when all addresses changed everyone is introduced again": {
 			snapshot: changed(formed, func(s *snapshot.Snapshot) {
 				for i := range s.Instances {
@@ -162,6 +162,13 @@ func TestDecide(t *testing.T) {
 				}
 			}),
 			situation: Healing, step: "Meet", why: "15 pairs"},
+		"slots that another instance has not heard of are waited for": {
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				peer := s.Find(1, 1).Redis.Peers[nodeID(2, 0)]
+				peer.Slots = slots.Set{}
+				s.Find(1, 1).Redis.Peers[nodeID(2, 0)] = peer
+			}),
+			situation: Healing, step: "Wait", why: "c-1-1 has not heard yet what c-2-0 is and owns"},
 		"a replica out of sync is waited for": {
 			snapshot:  changed(formed, func(s *snapshot.Snapshot) { s.Find(2, 1).Redis.MasterLinkUp = false }),
 			situation: Healing, step: "Wait", why: "c-2-1 is not in sync"},

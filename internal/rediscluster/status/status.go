@@ -99,6 +99,8 @@ func planStatus(p Pass) *v1alpha1.PlanStatus {
 		status.BlockedBy = string(step.BlockedBy)
 	case plan.Stall:
 		status.BlockedBy = string(step.BlockedBy)
+	default:
+		// Other steps are not held back.
 	}
 	return status
 }

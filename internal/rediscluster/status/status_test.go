@@ -39,7 +39,7 @@ func whole() *snapshot.Snapshot {
 		in.Redis.Peers = map[string]snapshot.Peer{}
 		for j := range s.Instances {
 			if other := s.Instances[j]; i != j {
-				in.Redis.Peers[other.Redis.NodeID] = snapshot.Peer{ID: other.Redis.NodeID, IP: other.IP, Connected: true, Slots: other.Redis.Slots}
+				in.Redis.Peers[other.Redis.NodeID] = snapshot.Peer{ID: other.Redis.NodeID, IP: other.IP, Master: true, Connected: true, Slots: other.Redis.Slots}
 			}
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -77,21 +78,22 @@ func (k *Keeper) Add(mgr ctrl.Manager) error {
 	byName := func(name string) cache.ByObject {
 		return cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", name)}
 	}
-	own, err := cache.New(mgr.GetConfig(), cache.Options{
-		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-		ByObject: map[client.Object]cache.ByObject{
+	// A cluster of its own, because the manager starts a cluster's cache, unlike a mere cache, without waiting for the election:
+	// every replica serves webhooks, also those that do not lead.
+	own, err := cluster.New(mgr.GetConfig(), func(o *cluster.Options) {
+		o.Scheme = mgr.GetScheme()
+		o.Cache.ByObject = map[client.Object]cache.ByObject{
 			&corev1.Secret{}: {
 				Namespaces: map[string]cache.Config{k.Secret.Namespace: {}},
 				Field:      fields.OneTermEqualSelector("metadata.name", k.Secret.Name),
 			},
 			&admissionregistrationv1.ValidatingWebhookConfiguration{}: byName(k.Configuration),
 			&admissionregistrationv1.MutatingWebhookConfiguration{}:   byName(k.Configuration),
-		},
+		}
 	})
 	if err != nil {
 		return fmt.Errorf("webhook certificates: making a cache: %w", err)
 	}
-	// Certificates are needed before anyone leads, hence no part of this waits for the election.
 	if err := mgr.Add(own); err != nil {
 		return fmt.Errorf("webhook certificates: adding the cache: %w", err)
 	}
@@ -108,9 +110,9 @@ func (k *Keeper) Add(mgr ctrl.Manager) error {
 	}
 	return errors.Join(
 		c.Watch(source.Func(k.first)),
-		watch(c, own, &corev1.Secret{}, k.request()),
-		watch(c, own, &admissionregistrationv1.ValidatingWebhookConfiguration{}, k.request()),
-		watch(c, own, &admissionregistrationv1.MutatingWebhookConfiguration{}, k.request()),
+		watch(c, own.GetCache(), &corev1.Secret{}, k.request()),
+		watch(c, own.GetCache(), &admissionregistrationv1.ValidatingWebhookConfiguration{}, k.request()),
+		watch(c, own.GetCache(), &admissionregistrationv1.MutatingWebhookConfiguration{}, k.request()),
 	)
 }
 

@@ -5,13 +5,12 @@ package webhook
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -83,9 +82,9 @@ func TestUpdates(t *testing.T) {
 	}
 	eventually(t, "the object stays", func(ctx context.Context) error {
 		err := kube.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopy())
-		if apierrors.IsNotFound(err) {
-			return nil
+		if err == nil {
+			return errors.New("it can still be read")
 		}
-		return fmt.Errorf("reading it gives %v, want NotFound", err)
+		return client.IgnoreNotFound(err)
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,6 +62,7 @@ func startCertificateFixture(t *testing.T) certificateFixture {
 		secret:  types.NamespacedName{Namespace: "default", Name: fixtureName},
 		clock:   testingclock.NewFakePassiveClock(time.Now().AddDate(0, 0, -61)),
 	}
+	somebodyElseLeads(t)
 	keeper := certs.NewKeeper(certs.Options{Secret: f.secret, DNSNames: []string{"localhost"}, Configuration: fixtureName, Clock: f.clock})
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
 		Host: "127.0.0.1", Port: number,
@@ -68,6 +70,7 @@ func startCertificateFixture(t *testing.T) certificateFixture {
 	})
 	mgr, err := ctrl.NewManager(restConfig, ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", WebhookServer: server,
+		LeaderElection: true, LeaderElectionID: fixtureName, LeaderElectionNamespace: "default",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +92,21 @@ func startCertificateFixture(t *testing.T) certificateFixture {
 		}
 	})
 	return f
+}
+
+// somebodyElseLeads makes the fixture a replica that waits: it must serve webhooks all the same.
+func somebodyElseLeads(t *testing.T) {
+	t.Helper()
+	now := metav1.NowMicro()
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: fixtureName, Namespace: "default"},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("somebody-else"), LeaseDurationSeconds: ptr.To[int32](3600), AcquireTime: &now, RenewTime: &now,
+		},
+	}
+	if err := kube.Create(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // configure makes the two configurations, without an authority.

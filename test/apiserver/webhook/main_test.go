@@ -37,10 +37,18 @@ const (
 
 var (
 	restConfig *rest.Config
+	kubeconfig []byte
 	kube       client.Client
 )
 
 func TestMain(m *testing.M) {
+	if path := os.Getenv(operatorVariable); path != "" {
+		if err := operatorProcess(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "webhook tests: %v\n", err)
@@ -63,6 +71,7 @@ func run(m *testing.M) (code int, err error) {
 	if restConfig, err = environment.Start(); err != nil {
 		return 1, fmt.Errorf("starting an API server: %w", err)
 	}
+	kubeconfig = environment.KubeConfig
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
 	defer func() {
@@ -152,7 +161,7 @@ func ready(ctx context.Context, url string, stopped chan error) error {
 		}
 		response, err := quick.Get(url)
 		if err != nil {
-			return false, nil
+			return false, nil //nolint:nilerr // it does not listen yet
 		}
 		return response.StatusCode == http.StatusOK, response.Body.Close()
 	})

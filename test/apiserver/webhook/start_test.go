@@ -7,47 +7,82 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"middleware.hc.cn/operator/internal/manager"
 )
 
 // outside are the options of `make run`: no pod, no election, no webhooks.
-func outside(t *testing.T) manager.Options {
-	t.Helper()
-	probes, err := freeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
+func outside() manager.Options {
 	o := manager.DefaultOptions()
 	o.WatchesFile = filepath.Join(root, "watches.yaml")
 	o.Controllers = []string{"foobar"}
 	o.LeaderElection.Enabled = false
 	o.Webhooks.Mode = manager.WebhooksAuto
-	o.Serving = manager.ServingOptions{MetricsAddress: "0", HealthAddress: probes, PprofAddress: "0"}
+	o.Serving = manager.ServingOptions{MetricsAddress: "0", HealthAddress: "0", PprofAddress: "0"}
 	return o
 }
 
 func nowhere(string) (string, bool) { return "", false }
 
-func TestItRunsOutsideOfAClusterAndInstallsItsCRDs(t *testing.T) {
-	o := outside(t)
+// operatorVariable makes this test's binary run the operator instead of the tests, with the kubeconfig that it names.
+const operatorVariable = "RUN_OPERATOR_WITH"
+
+// operatorProcess is what the binary does then: `manager run` outside of a cluster, until SIGTERM.
+func operatorProcess(kubeconfig string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	o := outside()
 	o.InstallCRDs = true
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	stopped := make(chan error, 1)
-	go func() { stopped <- manager.Run(ctx, restConfig, o, nowhere) }()
-	if err := ready(ctx, "http://"+o.Serving.HealthAddress+"/readyz", stopped); err != nil {
+	o.LeaderElection.Enabled, o.LeaderElection.ID, o.LeaderElection.Namespace = true, "outside", "default"
+	return manager.Run(ctrl.SetupSignalHandler(), config, o, nowhere)
+}
+
+func TestSIGTERMReleasesTheLease(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cancel()
-	if err := <-stopped; err != nil {
+	process := exec.CommandContext(t.Context(), os.Args[0])
+	process.Env = append(os.Environ(), operatorVariable+"="+path)
+	process.Stderr = os.Stderr
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	holder := func(ctx context.Context) (string, error) {
+		lease := &coordinationv1.Lease{}
+		err := kube.Get(ctx, types.NamespacedName{Namespace: "default", Name: "outside"}, lease)
+		return ptr.Deref(lease.Spec.HolderIdentity, ""), err
+	}
+	eventually(t, "it does not lead", func(ctx context.Context) error {
+		name, err := holder(ctx)
+		if err == nil && name == "" {
+			err = errors.New("nobody holds the lease")
+		}
+		return err
+	})
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
+	}
+	if name, err := holder(t.Context()); err != nil || name != "" {
+		t.Errorf("the lease is held by %q (%v), want nobody", name, err)
 	}
 }
 
@@ -77,7 +112,7 @@ func TestWhatKeepsItFromStartingIsSaid(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			o := outside(t)
+			o := outside()
 			test.change(&o)
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("it started"))
 			defer cancel()
