@@ -115,5 +115,5 @@ const (
 	// SecretKeyPassword holds the password as it is.
 	SecretKeyPassword = "password"
 	// SecretKeyConfig holds the password as redis.conf lines.
-	SecretKeyConfig = "auth.conf"
+	SecretKeyConfig = "auth.conf" //nolint:gosec // the name of a key, not what it holds
 )

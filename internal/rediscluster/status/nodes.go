@@ -33,7 +33,8 @@ func nodes(before []v1alpha1.NodeStatus, s *snapshot.Snapshot, now time.Time) []
 
 func nodeOf(in *snapshot.Instance) v1alpha1.NodeStatus {
 	node := v1alpha1.NodeStatus{
-		Name: in.Name, Shard: int32(in.Shard), DomainName: in.DomainName, Hostname: in.NodeName, HostIP: in.HostIP,
+		Name: in.Name, Shard: int32(in.Shard), //nolint:gosec // at most 500 shards
+		DomainName: in.DomainName, Hostname: in.NodeName, HostIP: in.HostIP,
 	}
 	if in.IP != "" {
 		node.Instance = in.Address()
