@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/redis/go-redis/v9"
+
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
@@ -125,12 +127,21 @@ func (n *Node) ConfigGet(ctx context.Context, patterns ...string) (map[string]st
 	if err != nil {
 		return nil, err
 	}
-	pairs, err := answer.StringSlice()
+	settings, err := settingsOf(answer)
 	if err != nil {
 		return nil, n.notUnderstood(c, err)
 	}
+	return settings, nil
+}
+
+// settingsOf reads the answer of CONFIG GET: names and values in turn.
+func settingsOf(answer *redis.Cmd) (map[string]string, error) {
+	pairs, err := answer.StringSlice()
+	if err != nil {
+		return nil, err
+	}
 	if len(pairs)%2 != 0 {
-		return nil, n.notUnderstood(c, fmt.Errorf("%d elements instead of pairs", len(pairs)))
+		return nil, fmt.Errorf("%d elements instead of pairs", len(pairs))
 	}
 	settings := make(map[string]string, len(pairs)/2)
 	for pair := range slices.Chunk(pairs, 2) {

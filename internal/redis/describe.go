@@ -6,7 +6,12 @@ package redis
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // describeCommands are what Describe asks. The table of nodes says who the node itself is, and INFO keyspace counts the
@@ -16,6 +21,36 @@ var describeCommands = []command{
 	{name: "INFO", args: words("INFO server memory persistence replication keyspace")},
 	{name: "CLUSTER INFO", args: words("CLUSTER INFO")},
 	{name: "CLUSTER NODES", args: words("CLUSTER NODES")},
+	{name: "CONFIG GET", args: words("CONFIG GET " + settingNodeTimeout)},
+}
+
+// readers read the answers to describeCommands.
+var readers = []func(*View, *redis.Cmd) error{asText(readInfo), asText(readClusterInfo), asText(readNodes), readSettings}
+
+const settingNodeTimeout = "cluster-node-timeout"
+
+func asText(read func(*View, string) error) func(*View, *redis.Cmd) error {
+	return func(view *View, answer *redis.Cmd) error {
+		text, err := answer.Text()
+		if err != nil {
+			return err
+		}
+		return read(view, text)
+	}
+}
+
+// readSettings reads the settings that decisions rest on.
+func readSettings(view *View, answer *redis.Cmd) error {
+	settings, err := settingsOf(answer)
+	if err != nil {
+		return err
+	}
+	milliseconds, err := strconv.Atoi(settings[settingNodeTimeout])
+	if err != nil {
+		return fmt.Errorf("%s: %w", settingNodeTimeout, err)
+	}
+	view.NodeTimeout = time.Duration(milliseconds) * time.Millisecond
+	return nil
 }
 
 // Describe asks the node everything that decisions rest on, in one round trip.
@@ -29,7 +64,7 @@ func (n *Node) Describe(ctx context.Context) (View, error) {
 		return View{}, err
 	}
 	var view View
-	for i, read := range []func(*View, string) error{readInfo, readClusterInfo, readNodes} {
+	for i, read := range readers {
 		c, answer := describeCommands[i], answers[i]
 		if err := answer.Err(); err != nil {
 			refused := n.failed(ctx, c, err)
@@ -38,11 +73,7 @@ func (n *Node) Describe(ctx context.Context) (View, error) {
 			}
 			return View{}, refused
 		}
-		text, err := answer.Text()
-		if err == nil {
-			err = read(&view, text)
-		}
-		if err != nil {
+		if err := read(&view, answer); err != nil {
 			return View{}, n.notUnderstood(c, err)
 		}
 	}

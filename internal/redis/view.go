@@ -51,6 +51,9 @@ type View struct {
 	// shows its master's).
 	CurrentEpoch, ConfigEpoch uint64
 
+	// NodeTimeout is the node's cluster-node-timeout in force.
+	NodeTimeout time.Duration
+
 	// Slots are the slots the node itself owns. A replica owns none.
 	Slots slots.Set
 	// Migrating are the slots the node is giving away, Importing those it is receiving: slot to the node ID of the other

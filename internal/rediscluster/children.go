@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -62,6 +63,8 @@ type rendering struct {
 type wanted struct {
 	objects  []*unstructured.Unstructured
 	obsolete []apply.Ref
+	// nodeTimeout is the cluster-node-timeout that the configuration asks for.
+	nodeTimeout time.Duration
 }
 
 // observe renders the children for the effective topology, and notes in the snapshot
@@ -85,7 +88,7 @@ func (c *children) observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if err != nil {
 		return wanted{}, &act.StallError{Cause: "RenderFailed", Message: err.Error()}
 	}
-	w := wanted{objects: objects}
+	w := wanted{objects: objects, nodeTimeout: nodeTimeout(values.Settings(cluster.Spec.Config, settings))}
 	pending, err := c.applier.Pending(ctx, cluster, objects)
 	var notOurs *apply.NotOursError
 	if errors.As(err, &notOurs) {
@@ -101,6 +104,19 @@ func (c *children) observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		s.Pending = append(s.Pending, ref.Kind+" "+ref.Name)
 	}
 	return w, nil
+}
+
+// nodeTimeout is cluster-node-timeout of the merged settings; 0 when it is not a number.
+func nodeTimeout(settings []values.Setting) time.Duration {
+	for _, setting := range settings {
+		if setting.Name == "cluster-node-timeout" && len(setting.Args) == 1 {
+			milliseconds, err := strconv.Atoi(setting.Args[0])
+			if err == nil {
+				return time.Duration(milliseconds) * time.Millisecond
+			}
+		}
+	}
+	return 0
 }
 
 func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any) ([]*unstructured.Unstructured, error) {

@@ -55,6 +55,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	desired := r.desired(&cluster)
 	rendered, err := r.children.observe(ctx, &cluster, desired, snap, r.now())
+	desired.NodeTimeout = rendered.nodeTimeout
 	pass := status.Pass{Snapshot: snap}
 	switch {
 	case err == nil:

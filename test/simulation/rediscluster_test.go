@@ -35,6 +35,9 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/status"
 )
 
+// nodeTimeout is what the cluster asks for; a new one forms with a shorter one.
+const nodeTimeout = 5 * time.Second
+
 // instance is a pod and the Redis in it.
 type instance struct {
 	pod  *corev1.Pod
@@ -138,7 +141,7 @@ func (s *simulation) pass() plan.Step {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	desired := plan.Desired{Topology: s.cluster.Spec.Topology(), HasFinalizer: true}
+	desired := plan.Desired{Topology: s.cluster.Spec.Topology(), HasFinalizer: true, NodeTimeout: nodeTimeout}
 	decision := plan.Decide(desired, snap, s.world.Now())
 	subject := act.Subject{Cluster: s.cluster, Credentials: s.observer.Credentials(s.cluster)}
 	acted, err := s.actor.Do(s.t.Context(), subject, decision.Step)
@@ -178,6 +181,9 @@ func (s *simulation) wantWhole() {
 	total := 0
 	for _, in := range snap.Reachable() {
 		total += in.Redis.Slots.Len()
+		if in.Redis.NodeTimeout != nodeTimeout {
+			s.fail("%s has a node timeout of %s, want %s", in.Name, in.Redis.NodeTimeout, nodeTimeout)
+		}
 		if len(in.Redis.Peers) != len(s.instances)-1 {
 			s.fail("%s knows %d nodes, want %d", in.Name, len(in.Redis.Peers), len(s.instances)-1)
 		}

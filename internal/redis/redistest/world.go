@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -78,7 +79,7 @@ func (w *World) AddNode(options NodeOptions) *Node {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := &Node{world: w, options: options, settings: map[string]string{}, failures: map[string][]Failure{}}
+	n := &Node{world: w, options: options, settings: map[string]string{"cluster-node-timeout": strconv.FormatInt(w.options.NodeTimeout.Milliseconds(), 10)}, failures: map[string][]Failure{}}
 	n.wipe()
 	n.start()
 	w.nodes = append(w.nodes, n)

@@ -68,6 +68,8 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (acted bool, 
 		return true, a.assignSlots(ctx, s, step)
 	case plan.Meet:
 		return true, a.meet(ctx, s, step)
+	case plan.SetNodeTimeout:
+		return true, a.setNodeTimeout(ctx, s, step)
 	case plan.Replicate:
 		return true, a.replicate(ctx, s, step)
 	case plan.Promote:

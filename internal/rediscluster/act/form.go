@@ -6,6 +6,7 @@ package act
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
@@ -27,6 +28,20 @@ func (a *Actor) assignSlots(ctx context.Context, s Subject, step plan.AssignSlot
 		}
 		if err := node.AddSlots(ctx, assignment.Slots); err != nil {
 			return fmt.Errorf("give slots %s to %s: %w", assignment.Slots, assignment.To.Pod, err)
+		}
+		return nil
+	})
+}
+
+// setNodeTimeout changes cluster-node-timeout of running instances.
+func (a *Actor) setNodeTimeout(ctx context.Context, s Subject, step plan.SetNodeTimeout) error {
+	return each(ctx, step.On, func(ctx context.Context, on plan.Target) error {
+		node, err := a.identified(ctx, s, on)
+		if err != nil {
+			return err
+		}
+		if err := node.ConfigSet(ctx, "cluster-node-timeout", strconv.FormatInt(step.Timeout.Milliseconds(), 10)); err != nil {
+			return fmt.Errorf("set cluster-node-timeout of %s: %w", on.Pod, err)
 		}
 		return nil
 	})

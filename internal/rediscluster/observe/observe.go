@@ -214,7 +214,7 @@ func fromView(v redis.View) *snapshot.Redis {
 		NodeID: v.NodeID, Master: v.Role == redis.RoleMaster, MasterID: v.MasterID,
 		MasterLinkUp: v.MasterLinkUp, MasterLinkDownFor: v.MasterLinkDownFor,
 		Offset: v.ReplicationOffset, Keys: v.Keys, Version: v.Version, Engine: string(v.Engine),
-		ClusterOK: v.ClusterState == redis.ClusterOK, Epoch: v.ConfigEpoch, Slots: v.Slots,
+		ClusterOK: v.ClusterState == redis.ClusterOK, Epoch: v.ConfigEpoch, NodeTimeout: v.NodeTimeout, Slots: v.Slots,
 		Migrating: v.Migrating, Importing: v.Importing, Peers: map[string]snapshot.Peer{},
 	}
 	for _, p := range v.Peers {

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -89,6 +90,40 @@ func chooseMaster(in input, shard int, chosen map[string]int) *snapshot.Instance
 
 // mostMeetings bounds the commands of one pass; the rest follows in the next.
 const mostMeetings = 1000
+
+// formingTimeout is the cluster-node-timeout while a new cluster forms. Two delays of
+// Redis follow from it: a master serves only that long after its first slot was assigned
+// (clusterUpdateState in cluster.c: the rejoin delay, 0.5 to 5 s), and news reaches every
+// node within half of it. Nobody uses the cluster yet, so that a hiccup taken for a failure
+// harms nothing.
+const formingTimeout = time.Second
+
+// planTimeout keeps cluster-node-timeout as it is asked for, and short while a new cluster
+// forms.
+func planTimeout(in input) Step {
+	want := in.desired.NodeTimeout
+	if want == 0 {
+		return nil
+	}
+	reason := "spec asks for another cluster-node-timeout"
+	if !in.snap.Formed && planSettle(in) != nil {
+		if !snapshotComplete(in).Holds {
+			return nil // not forming yet
+		}
+		want, reason = min(want, formingTimeout), "a new cluster serves sooner with a short one"
+	}
+	step := SetNodeTimeout{Timeout: want}
+	for _, pod := range in.snap.Reachable() {
+		if pod.Redis.NodeTimeout != 0 && pod.Redis.NodeTimeout != want {
+			step.On = append(step.On, target(pod))
+		}
+	}
+	if len(step.On) == 0 {
+		return nil
+	}
+	step.Reason = fmt.Sprintf("cluster-node-timeout of %d instances is not %s: %s", len(step.On), want, reason)
+	return step
+}
 
 // planMeet makes every instance know every other one at its present address. Every pair
 // is introduced directly: gossip alone corrects an address only after the node timeout.

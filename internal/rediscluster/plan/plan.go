@@ -15,10 +15,12 @@ import (
 
 // Desired is what the RedisCluster asks for.
 type Desired struct {
-	Topology     v1alpha1.Topology
-	Policy       v1alpha1.DeletionPolicy
-	Paused       bool
-	Deleting     bool
+	Topology v1alpha1.Topology
+	Policy   v1alpha1.DeletionPolicy
+	Paused   bool
+	Deleting bool
+	// NodeTimeout is the cluster-node-timeout asked for; 0 when it is not known.
+	NodeTimeout  time.Duration
 	HasFinalizer bool
 	// Problems are what validation refuses, as sentences with field paths.
 	Problems []string
@@ -71,6 +73,7 @@ var rules = []func(input) Step{
 	planAuth,
 	planChildren,
 	planConflict,
+	planTimeout,
 	planAssign,
 	planMeet,
 	planPromote,

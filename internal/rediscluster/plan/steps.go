@@ -94,6 +94,13 @@ type Meet struct {
 // Meeting is one CLUSTER MEET, sent to From about To.
 type Meeting struct{ From, To Target }
 
+// SetNodeTimeout changes cluster-node-timeout of running instances.
+type SetNodeTimeout struct {
+	base
+	On      []Target
+	Timeout time.Duration
+}
+
 // Replicate makes instances replicas of their shard's master.
 type Replicate struct {
 	base
@@ -141,6 +148,7 @@ func (CreateAuth) Name() string      { return "CreateAuth" }
 func (ApplyChildren) Name() string   { return "ApplyChildren" }
 func (AssignSlots) Name() string     { return "AssignSlots" }
 func (Meet) Name() string            { return "Meet" }
+func (SetNodeTimeout) Name() string  { return "SetNodeTimeout" }
 func (Replicate) Name() string       { return "Replicate" }
 func (Promote) Name() string         { return "Promote" }
 func (Forget) Name() string          { return "Forget" }

@@ -99,9 +99,11 @@ type Redis struct {
 	// ClusterOK is the instance's own cluster_state.
 	ClusterOK bool
 	Epoch     uint64
-	Slots     slots.Set
-	Migrating map[uint16]string
-	Importing map[uint16]string
+	// NodeTimeout is the cluster-node-timeout in force.
+	NodeTimeout time.Duration
+	Slots       slots.Set
+	Migrating   map[uint16]string
+	Importing   map[uint16]string
 	// Peers are the other nodes that the instance knows, by node ID.
 	Peers map[string]Peer
 }
