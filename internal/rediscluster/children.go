@@ -16,6 +16,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -82,9 +83,10 @@ func (c *children) observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	}
 	settings, err := values.ParseConfig(text)
 	if err != nil {
+		c.observer.ForgetSettings(cluster.UID) // so that the next pass sees them mended
 		return wanted{}, &act.StallError{Cause: "InvalidSpec", Message: fmt.Sprintf("spec.pod[0].configmap: %v", err)}
 	}
-	objects, err := c.render(cluster, values.Build(cluster, plan.Effective(d, s), values.Inputs{ConfigMapSettings: settings}))
+	objects, err := c.render(cluster, values.Build(asTemplated(cluster, s), plan.Effective(d, s), values.Inputs{ConfigMapSettings: settings}))
 	if err != nil {
 		return wanted{}, &act.StallError{Cause: "RenderFailed", Message: err.Error()}
 	}
@@ -117,6 +119,21 @@ func nodeTimeout(settings []values.Setting) time.Duration {
 		}
 	}
 	return 0
+}
+
+// asTemplated is the cluster with the storage that the StatefulSets' claim template asks
+// for: the template cannot change, and claims grow by a step of their own.
+func asTemplated(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) *v1alpha1.RedisCluster {
+	if cluster.Spec.Storage == nil || len(s.Shards) == 0 || s.Shards[0].ClaimSize == "" {
+		return cluster
+	}
+	size, err := resource.ParseQuantity(s.Shards[0].ClaimSize)
+	if err != nil {
+		return cluster
+	}
+	templated := cluster.DeepCopy()
+	templated.Spec.Storage.Size = size
+	return templated
 }
 
 func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any) ([]*unstructured.Unstructured, error) {

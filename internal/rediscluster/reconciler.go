@@ -68,6 +68,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	subject := act.Subject{Cluster: &cluster, Credentials: r.observer.Credentials(&cluster), Children: rendered.objects, Obsolete: rendered.obsolete}
 	acted, err := r.actor.Do(ctx, subject, pass.Decision.Step)
+	if _, applied := pass.Decision.Step.(plan.ApplyChildren); applied && !acted && err == nil {
+		snap.Pending = nil // they were as rendered after all, so this pass is about what comes next
+		pass.Decision = plan.Decide(desired, snap, r.now())
+		acted, err = r.actor.Do(ctx, subject, pass.Decision.Step)
+	}
 	if err != nil {
 		pass.Err, pass.StallCause = err, stallCause(err)
 	}
@@ -83,6 +88,9 @@ func (r *Reconciler) desired(cluster *v1alpha1.RedisCluster) plan.Desired {
 		Paused: cluster.Spec.Pause, Deleting: cluster.DeletionTimestamp != nil,
 		HasFinalizer:  controllerutil.ContainsFinalizer(cluster, v1alpha1.Finalizer),
 		CreateTimeout: r.options.CreateTimeout, UpgradeTimeout: r.options.UpgradeTimeout,
+	}
+	if cluster.Spec.Storage != nil {
+		d.ClaimBytes = cluster.Spec.Storage.Size.Value()
 	}
 	for _, problem := range admission.Validate(cluster, admission.Options{AllowHostPath: r.options.AllowHostPath}) {
 		d.Problems = append(d.Problems, problem.Error())

@@ -80,8 +80,13 @@ func TestRedisClusterLives(t *testing.T) {
 func TestRedisClusterOfTheSourceDocument(t *testing.T) {
 	var cluster v1alpha1.RedisCluster
 	sample(t, "redis_v1alpha1_rediscluster.yaml", &cluster)
-	create(t, &cluster)
-	t.Cleanup(func() { _ = kube.Delete(context.Background(), &cluster) })
+	err := kube.Create(t.Context(), &cluster)
+	if err != nil && !apierrors.IsAlreadyExists(err) { // make demo applies it as well
+		t.Fatalf("create the sample: %v", err)
+	}
+	if err == nil {
+		t.Cleanup(func() { _ = kube.Delete(context.Background(), &cluster) })
+	}
 	eventually(t, "it is paused", func() error {
 		if err := get(t, &cluster); err != nil || cluster.Status.Phase != v1alpha1.PhasePaused {
 			return errors.Join(err, fmt.Errorf("phase is %q: %s", cluster.Status.Phase, cluster.Status.Reason))
@@ -225,6 +230,20 @@ func TestRedisClusterRepairsItsChildren(t *testing.T) {
 		return nil
 	})
 	ready(t, cluster)
+
+	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Storage.Size = resource.MustParse("128Mi") })
+	eventually(t, "the claims ask for more, and the cluster stays Ready", func() error {
+		var claims corev1.PersistentVolumeClaimList
+		if err := kube.List(t.Context(), &claims, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		for i := range claims.Items {
+			if got := claims.Items[i].Spec.Resources.Requests.Storage().String(); got != "128Mi" {
+				return fmt.Errorf("claim %s asks for %s", claims.Items[i].Name, got)
+			}
+		}
+		return isReady(t, cluster)
+	})
 }
 
 func master(t *testing.T, cluster *v1alpha1.RedisCluster, shard int32) v1alpha1.NodeStatus {

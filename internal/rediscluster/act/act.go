@@ -52,7 +52,7 @@ type StallError struct {
 
 func (e *StallError) Error() string { return e.Message }
 
-// Do carries out a step. acted says that something was written, so that there is
+// Do carries out a step. acted says that something was changed, so that there is
 // something new to observe.
 func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (acted bool, err error) {
 	switch step := step.(type) {
@@ -63,7 +63,9 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (acted bool, 
 	case plan.CreateAuth:
 		return true, a.createAuth(ctx, s.Cluster)
 	case plan.ApplyChildren:
-		return true, a.applyChildren(ctx, s)
+		return a.applyChildren(ctx, s)
+	case plan.GrowClaims:
+		return true, a.growClaims(ctx, s, step)
 	case plan.AssignSlots:
 		return true, a.assignSlots(ctx, s, step)
 	case plan.Meet:

@@ -11,13 +11,15 @@ import (
 )
 
 // applyChildren brings the rendered children into being and deletes what is no longer
-// rendered.
-func (a *Actor) applyChildren(ctx context.Context, s Subject) error {
-	if _, err := a.Applier.Apply(ctx, s.Cluster, s.Children); err != nil {
-		return asStall(err)
+// rendered. changed says whether any was not so before: after a restart of the operator
+// all are applied once, because nothing is known of them.
+func (a *Actor) applyChildren(ctx context.Context, s Subject) (changed bool, err error) {
+	applied, err := a.Applier.Apply(ctx, s.Cluster, s.Children)
+	if err != nil {
+		return true, asStall(err)
 	}
-	_, err := a.Applier.Prune(ctx, s.Cluster, s.Obsolete, nil)
-	return err
+	pruned, err := a.Applier.Prune(ctx, s.Cluster, s.Obsolete, nil)
+	return len(applied.Changed())+len(pruned.Changed()) > 0, err
 }
 
 // asStall turns what trying again cannot help into a StallError.

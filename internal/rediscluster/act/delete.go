@@ -6,6 +6,7 @@ package act
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,8 +27,18 @@ func (a *Actor) addFinalizer(ctx context.Context, cluster *v1alpha1.RedisCluster
 	return a.patchFinalizers(ctx, cluster, controllerutil.AddFinalizer)
 }
 
-// removeFinalizer lets the object go. Owner references do the rest.
+// removeFinalizer lets the object go. Owner references do the rest. The cache may not show
+// yet what was made last, so foreground deletion asks the API server before.
 func (a *Actor) removeFinalizer(ctx context.Context, cluster *v1alpha1.RedisCluster) error {
+	if cluster.Spec.Finalizers == v1alpha1.DeletionForeground {
+		sets, err := a.statefulSets(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		if len(sets) > 0 {
+			return fmt.Errorf("%d StatefulSets still exist", len(sets))
+		}
+	}
 	return client.IgnoreNotFound(a.patchFinalizers(ctx, cluster, controllerutil.RemoveFinalizer))
 }
 
@@ -47,13 +58,13 @@ func (a *Actor) patchFinalizers(ctx context.Context, cluster *v1alpha1.RedisClus
 // deleteChildren deletes the StatefulSets; the API server's collector deletes their pods,
 // and claims as their retention policy says. Other children go with the owner.
 func (a *Actor) deleteChildren(ctx context.Context, cluster *v1alpha1.RedisCluster) error {
-	var sets appsv1.StatefulSetList
-	if err := a.Client.List(ctx, &sets, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
-		return fmt.Errorf("list the StatefulSets: %w", err)
+	sets, err := a.statefulSets(ctx, cluster)
+	if err != nil {
+		return err
 	}
-	for i := range sets.Items {
-		set := &sets.Items[i]
-		if !ownedBy(cluster, set) || set.DeletionTimestamp != nil {
+	for i := range sets {
+		set := &sets[i]
+		if set.DeletionTimestamp != nil {
 			continue
 		}
 		err := a.Client.Delete(ctx, set, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: ptr.To(set.UID)})
@@ -62,6 +73,15 @@ func (a *Actor) deleteChildren(ctx context.Context, cluster *v1alpha1.RedisClust
 		}
 	}
 	return nil
+}
+
+// statefulSets are those that the cluster owns, from the API server.
+func (a *Actor) statefulSets(ctx context.Context, cluster *v1alpha1.RedisCluster) ([]appsv1.StatefulSet, error) {
+	var sets appsv1.StatefulSetList
+	if err := a.Client.List(ctx, &sets, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+		return nil, fmt.Errorf("list the StatefulSets: %w", err)
+	}
+	return slices.DeleteFunc(sets.Items, func(set appsv1.StatefulSet) bool { return !ownedBy(cluster, &set) }), nil
 }
 
 // orphanChildren takes the owner off every child.
@@ -102,7 +122,7 @@ func (a *Actor) disown(ctx context.Context, cluster *v1alpha1.RedisCluster, chil
 		return nil
 	}
 	patch := client.MergeFromWithOptions(child.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
-	child.SetOwnerReferences(nil)
+	child.SetOwnerReferences(slices.DeleteFunc(child.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == cluster.UID }))
 	if err := a.Client.Patch(ctx, child, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("take the owner off %s: %w", child.GetName(), err)
 	}

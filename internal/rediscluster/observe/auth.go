@@ -77,6 +77,11 @@ func (o *Observer) auth(ctx context.Context, cluster *v1alpha1.RedisCluster) (sn
 	case err != nil:
 		return snapshot.Auth{}, redis.Credentials{}, fmt.Errorf("read the Secret of the password: %w", err)
 	}
+	if secret.Labels[v1alpha1.LabelCluster] != cluster.Name {
+		// Its lines must not become configuration, nor its password a password of Redis.
+		return snapshot.Auth{Problem: fmt.Sprintf("Secret %s exists and was not made for this cluster: delete it, or choose another name for the cluster", secret.Name)},
+			redis.Credentials{}, nil
+	}
 	password := secret.Data[v1alpha1.SecretKeyPassword]
 	if len(password) == 0 || len(secret.Data[v1alpha1.SecretKeyConfig]) == 0 {
 		return snapshot.Auth{Problem: fmt.Sprintf("the Secret %s lacks the keys %s and %s: restore them, or delete the Secret so that it is made anew",

@@ -65,6 +65,9 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster) 
 	if err := o.pods(ctx, cluster, s); err != nil {
 		return nil, err
 	}
+	if err := o.claims(ctx, cluster, s); err != nil {
+		return nil, err
+	}
 	auth, credentials, err := o.auth(ctx, cluster)
 	if err != nil {
 		return nil, err
@@ -103,7 +106,7 @@ func (o *Observer) shards(ctx context.Context, cluster *v1alpha1.RedisCluster, s
 			s.HasOwnedChildren = true
 		}
 		shard := snapshot.Shard{Index: index, Name: set.Name, CreatedAt: set.CreationTimestamp.Time,
-			Terminating: set.DeletionTimestamp != nil, UpdateRevision: set.Status.UpdateRevision}
+			Terminating: set.DeletionTimestamp != nil, UpdateRevision: set.Status.UpdateRevision, ClaimSize: claimSize(set)}
 		if set.Spec.Replicas != nil {
 			shard.Replicas = *set.Spec.Replicas
 		}
@@ -202,11 +205,22 @@ func (o *Observer) describeAll(ctx context.Context, credentials redis.Credential
 				in.Refused = errors.Is(err, redis.ErrAuth)
 				return nil // an instance that does not answer is Unknown, not an error of the pass
 			}
+			if name := announcedName(view); name != "" && name != in.DomainName {
+				in.Error = fmt.Sprintf("%s answers at its address %s", name, in.IP)
+				return nil // the pod has moved on, and what answers may be another cluster's
+			}
 			in.Redis = fromView(view)
 			return nil
 		})
 	}
 	_ = group.Wait() // the functions return no error
+}
+
+// announcedName is the DNS name that an instance is started with, which is its pod's;
+// empty when it announces none.
+func announcedName(v redis.View) string {
+	self, _ := v.Self()
+	return self.Hostname
 }
 
 func fromView(v redis.View) *snapshot.Redis {

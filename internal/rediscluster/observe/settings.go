@@ -37,6 +37,9 @@ func (s *settings) drop(uid types.UID) {
 	delete(s.known, uid)
 }
 
+// ForgetSettings makes the next pass read the ConfigMap again.
+func (o *Observer) ForgetSettings(uid types.UID) { o.settings.drop(uid) }
+
 // Settings reads redis.conf of the ConfigMap that the pod template names; empty when it
 // names none. It is read again when it is older than a minute. problem says, with a
 // remedy, why there is none.

@@ -19,6 +19,8 @@ type Desired struct {
 	Policy   v1alpha1.DeletionPolicy
 	Paused   bool
 	Deleting bool
+	// ClaimBytes is the storage that each claim is to request; 0 without claims.
+	ClaimBytes int64
 	// NodeTimeout is the cluster-node-timeout asked for; 0 when it is not known.
 	NodeTimeout  time.Duration
 	HasFinalizer bool
@@ -80,6 +82,7 @@ var rules = []func(input) Step{
 	planForget,
 	planReplicate,
 	planSettle,
+	planStorage,
 	planScale,
 	planRollout,
 }

@@ -147,6 +147,26 @@ func TestDecide(t *testing.T) {
 			situation: Forming, step: "Wait", why: "c-1-0: container redis: ImagePullBackOff", blockedBy: SnapshotComplete},
 		"fresh instances are given slots once all answer": {
 			snapshot: fresh, situation: Forming, step: "AssignSlots"},
+		"a new cluster forms with a short node timeout": {
+			desired:   func(d *Desired) { d.NodeTimeout = 5 * time.Second },
+			snapshot:  withTimeout(fresh, 5*time.Second),
+			situation: Forming, step: "SetNodeTimeout", why: "6 instances is not 1s"},
+		"a node timeout shorter than that stays": {
+			desired:   func(d *Desired) { d.NodeTimeout = 900 * time.Millisecond },
+			snapshot:  withTimeout(fresh, 900*time.Millisecond),
+			situation: Forming, step: "AssignSlots"},
+		"a cluster that formed gets its own node timeout, before it is called ready": {
+			desired: func(d *Desired) { d.NodeTimeout = 5 * time.Second },
+			snapshot: changed(withTimeout(formed, time.Second), func(s *snapshot.Snapshot) {
+				s.Formed = false
+			}),
+			situation: Forming, step: "SetNodeTimeout", why: "6 instances is not 5s"},
+		"a short node timeout that a crash left behind is put right in the middle of healing": {
+			desired: func(d *Desired) { d.NodeTimeout = 5 * time.Second },
+			snapshot: changed(withTimeout(formed, time.Second), func(s *snapshot.Snapshot) {
+				kill(s, 1, 0)
+			}),
+			situation: Healing, step: "SetNodeTimeout", why: "5 instances is not 5s"},
 		"a settled cluster needs nothing": {
 			snapshot: formed, situation: Steady, step: "None"},
 		"an address that changed is told by the instance itself": {
@@ -232,6 +252,19 @@ func TestDecide(t *testing.T) {
 		"another number of shards is reported and not begun": {
 			desired:  func(d *Desired) { d.Topology = v1alpha1.Topology{2, 2, 2, 2} },
 			snapshot: formed, situation: ScalingOut, step: "Scale"},
+		"claims that are too small grow": {
+			desired: func(d *Desired) { d.ClaimBytes = 2 << 30 },
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				s.Claims = []snapshot.Claim{{Name: "data-c-0-0", Requested: 1 << 30}, {Name: "data-c-0-1", Requested: 2 << 30}}
+			}),
+			situation: Healing, step: "GrowClaims", why: "spec.storage.size: data-c-0-0"},
+		"healing comes before growing": {
+			desired: func(d *Desired) { d.ClaimBytes = 2 << 30 },
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				kill(s, 1, 0)
+				s.Claims = []snapshot.Claim{{Name: "data-c-0-0", Requested: 1 << 30}}
+			}),
+			situation: Healing, step: "Wait", why: "has no pod yet", blockedBy: SnapshotComplete},
 		"an older template is reported": {
 			snapshot: changed(formed, func(s *snapshot.Snapshot) {
 				s.Shards[1].UpdateRevision, s.Find(1, 0).Revision = "new", "old"
@@ -292,6 +325,14 @@ func changed(base func() *snapshot.Snapshot, change func(*snapshot.Snapshot)) fu
 		change(s)
 		return s
 	}
+}
+
+func withTimeout(base func() *snapshot.Snapshot, timeout time.Duration) func() *snapshot.Snapshot {
+	return changed(base, func(s *snapshot.Snapshot) {
+		for _, in := range s.Reachable() {
+			in.Redis.NodeTimeout = timeout
+		}
+	})
 }
 
 func forgetAll(s *snapshot.Snapshot, id string) {

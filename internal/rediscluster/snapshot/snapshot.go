@@ -18,6 +18,8 @@ type Snapshot struct {
 	Shards []Shard
 	// Instances are the pods that exist, by shard and ordinal.
 	Instances []Instance
+	// Claims are the instances' persistent volume claims, by name.
+	Claims []Claim
 	// Auth is what is known of the password.
 	Auth Auth
 	// Pending names the children that are not as the chart renders them.
@@ -42,6 +44,15 @@ type Shard struct {
 	Terminating bool
 	// UpdateRevision is the revision of the template that new pods get.
 	UpdateRevision string
+	// ClaimSize is what the claim template requests, such as 1Gi; empty without one.
+	ClaimSize string
+}
+
+// Claim is a persistent volume claim.
+type Claim struct {
+	Name string
+	// Requested is the storage asked for, in bytes.
+	Requested int64
 }
 
 // Auth is what is known of the password.

@@ -121,7 +121,8 @@ func conditionsOf(p Pass) []metav1.Condition {
 	steady = steady && p.Err == nil
 	_, stale := step.(plan.RolloutWait)
 	_, scale := step.(plan.ScaleWait)
-	serving := steady || stale || scale
+	_, grow := step.(plan.GrowClaims)
+	serving := steady || stale || scale || grow
 	if serving {
 		why = "every instance serves, every slot is covered and every replica is in sync"
 	}

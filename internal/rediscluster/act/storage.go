@@ -1,0 +1,36 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+)
+
+// growClaims asks for more storage in claims that exist.
+func (a *Actor) growClaims(ctx context.Context, s Subject, step plan.GrowClaims) error {
+	return each(ctx, step.Claims, func(ctx context.Context, name string) error {
+		var claim corev1.PersistentVolumeClaim
+		if err := a.Client.Get(ctx, client.ObjectKey{Namespace: s.Cluster.Namespace, Name: name}, &claim); err != nil {
+			return fmt.Errorf("read claim %s: %w", name, err)
+		}
+		before := claim.DeepCopy()
+		claim.Spec.Resources.Requests[corev1.ResourceStorage] = *resource.NewQuantity(step.Bytes, resource.BinarySI)
+		err := a.Client.Patch(ctx, &claim, client.MergeFrom(before))
+		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+			return &StallError{Cause: "CannotGrow", Message: fmt.Sprintf("spec.storage.size: claim %s cannot grow: %v; claims grow only in a storage class with allowVolumeExpansion: true", name, err)}
+		}
+		if err != nil {
+			return fmt.Errorf("grow claim %s: %w", name, err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,44 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// claims reads the instances' claims.
+func (o *Observer) claims(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) error {
+	if cluster.Spec.Storage == nil {
+		return nil
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := o.Children.List(ctx, &claims, ofCluster(cluster)...); err != nil {
+		return fmt.Errorf("list the claims: %w", err)
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if claim.DeletionTimestamp == nil {
+			s.Claims = append(s.Claims, snapshot.Claim{Name: claim.Name, Requested: claim.Spec.Resources.Requests.Storage().Value()})
+		}
+	}
+	slices.SortFunc(s.Claims, func(a, b snapshot.Claim) int { return cmp.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// claimSize is what the claim template of a StatefulSet requests; empty when it has none.
+func claimSize(set *appsv1.StatefulSet) string {
+	if len(set.Spec.VolumeClaimTemplates) == 0 {
+		return ""
+	}
+	return set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()
+}
