@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -29,6 +30,9 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 )
+
+// firstRetry is how soon a pass that failed is tried again; the time doubles with each.
+const firstRetry = 50 * time.Millisecond
 
 // Options of the controller.
 type Options struct {
@@ -82,7 +86,12 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("rediscluster").
 		For(&v1alpha1.RedisCluster{}, builder.WithPredicates(predicate.Or(
 			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.MaxConcurrentReconciles})
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.MaxConcurrentReconciles,
+			// What fails is tried again within the poll interval: Redis sends no event when
+			// it is well again.
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, o.PollInterval),
+		})
 	for _, child := range []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}} {
 		b = b.WatchesRawSource(source.Kind(childCache, child, handler.EnqueueRequestsFromMapFunc(toCluster)))
 	}

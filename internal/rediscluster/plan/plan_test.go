@@ -399,6 +399,23 @@ func TestDecideIsDeterministic(t *testing.T) {
 	}
 }
 
+// A StatefulSet that someone deleted is made again: its shard's claims hold its data. It
+// was once taken for a cluster of one shard less, whose slots nobody owned.
+func TestDeletedShardComesBack(t *testing.T) {
+	for shard := range 3 {
+		s := formed()
+		s.Shards = append(s.Shards[:shard], s.Shards[shard+1:]...)
+		kill(s, shard, 0)
+		kill(s, shard, 1)
+		if diff := cmp.Diff(v1alpha1.Topology{2, 2, 2}, Effective(desired(), s)); diff != "" {
+			t.Errorf("shard %d:\n%s", shard, diff)
+		}
+		if step := Decide(desired(), s, now).Step; step.Name() != "Wait" {
+			t.Errorf("shard %d: %s: %s", shard, step.Name(), step.Why())
+		}
+	}
+}
+
 func TestEffective(t *testing.T) {
 	topology := func(counts ...int32) v1alpha1.Topology { return counts }
 	for name, tt := range map[string]struct {

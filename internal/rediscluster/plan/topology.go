@@ -20,7 +20,7 @@ func Effective(d Desired, s *snapshot.Snapshot) v1alpha1.Topology {
 	if len(existing) == 0 {
 		return slices.Clone(d.Topology)
 	}
-	shards := len(existing)
+	shards := max(len(existing), shardsInTables(s))
 	if !s.Formed && s.Owned().IsEmpty() {
 		shards = max(shards, len(d.Topology))
 	}
@@ -37,6 +37,25 @@ func Effective(d Desired, s *snapshot.Snapshot) v1alpha1.Topology {
 		effective[i] = max(effective[i], 1)
 	}
 	return effective
+}
+
+// shardsInTables is how many masters own slots as far as any one instance knows. A shard
+// whose StatefulSet was deleted still exists: its claims hold its data.
+func shardsInTables(s *snapshot.Snapshot) int {
+	most := 0
+	for _, in := range s.Reachable() {
+		owners := 0
+		if in.Redis.Slots.Len() > 0 {
+			owners++
+		}
+		for _, peer := range in.Redis.Peers {
+			if peer.Slots.Len() > 0 {
+				owners++
+			}
+		}
+		most = max(most, owners)
+	}
+	return most
 }
 
 func existingTopology(s *snapshot.Snapshot) v1alpha1.Topology {

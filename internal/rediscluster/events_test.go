@@ -1,0 +1,57 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/events"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/status"
+)
+
+// What happened is told, what goes on is not, and losing data is a warning.
+func TestReport(t *testing.T) {
+	with := func(phase v1alpha1.Phase, reason string) *v1alpha1.RedisCluster {
+		return &v1alpha1.RedisCluster{Status: v1alpha1.RedisClusterStatus{Phase: phase, Reason: reason}}
+	}
+	pass := func(step plan.Step, err error) status.Pass {
+		return status.Pass{Decision: plan.Decision{Step: step}, Err: err}
+	}
+	broken := errors.New("c-0-0 does not answer")
+	for name, tt := range map[string]struct {
+		before, after *v1alpha1.RedisCluster
+		pass          status.Pass
+		acted         bool
+		want          []string
+	}{
+		"nothing happened":       {with("Running", ""), with("Running", ""), pass(plan.None{}, nil), false, nil},
+		"a wait for another":     {with("Creating", "a"), with("Creating", "b"), pass(plan.Wait{}, nil), false, nil},
+		"a step":                 {with("Creating", ""), with("Creating", ""), pass(plan.Meet{}, nil), true, []string{"Normal Meet "}},
+		"it runs":                {with("Creating", "x"), with("Running", ""), pass(plan.None{}, nil), false, []string{"Normal Running the cluster is Running"}},
+		"it fails":               {with("Running", ""), with("Failed", "no slot"), pass(plan.Wait{}, nil), false, []string{"Warning Failed no slot"}},
+		"a forced promotion":     {with("Failed", ""), with("Failed", ""), pass(plan.Promote{}, nil), true, []string{"Normal Promote "}},
+		"a takeover":             {with("Failed", ""), with("Failed", ""), pass(plan.Promote{Takeover: true}, nil), true, []string{"Warning Promote "}},
+		"a step that fails":      {with("Running", ""), with("Running", broken.Error()), pass(plan.Meet{}, broken), true, []string{"Warning StepFailed " + broken.Error()}},
+		"it fails the same way":  {with("Running", broken.Error()), with("Running", broken.Error()), pass(plan.Meet{}, broken), true, nil},
+		"deleted: nothing extra": {with("Running", ""), with("Deleting", ""), pass(plan.Wait{}, nil), false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fake := events.NewFakeRecorder(10)
+			reporter{recorder: fake}.report(tt.before, tt.after, tt.pass, tt.acted)
+			close(fake.Events)
+			var got []string
+			for event := range fake.Events {
+				got = append(got, event)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,302 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func cluster() *v1alpha1.RedisCluster {
+	return &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"}}
+}
+
+// pod is instance 0 of shard 0, running at 10.0.0.1 unless it is changed.
+func pod(change func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0-0",
+			Labels:          map[string]string{v1alpha1.LabelCluster: "c", v1alpha1.LabelShard: "0", appsv1.StatefulSetRevisionLabel: "7"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "c-0", UID: "set", Controller: new(true)}}},
+		Spec: corev1.PodSpec{NodeName: "node1"},
+		Status: corev1.PodStatus{PodIP: "10.0.0.1", HostIP: "192.168.0.1",
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
+func secret(password string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-auth", Labels: map[string]string{v1alpha1.LabelCluster: "c"}},
+		Data: map[string][]byte{"password": []byte(password), "auth.conf": []byte("requirepass x\nmasterauth x\n")}}
+}
+
+// newObserver observes objects of a fake API server and nodes of a simulated world.
+func newObserver(t *testing.T, fails interceptor.Funcs, objects ...client.Object) (*Observer, client.Client, *redistest.World) {
+	t.Helper()
+	world := redistest.New(redistest.Options{InstantGossip: true})
+	pool := redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: 100 * time.Millisecond, IOTimeout: 100 * time.Millisecond})
+	t.Cleanup(func() { pool.Close(); world.Close() })
+	kube := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(fails).Build()
+	return &Observer{Children: kube, Secrets: kube, Redis: pool, ServiceAccount: "system:operator"}, kube, world
+}
+
+func observe(t *testing.T, o *Observer) *snapshot.Snapshot {
+	t.Helper()
+	s, err := o.Observe(t.Context(), cluster())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Why a pod does not run is said in the words of Kubernetes; a pod that does not run is not asked.
+func TestPodStates(t *testing.T) {
+	waits := func(reason, message string) []corev1.ContainerStatus {
+		return []corev1.ContainerStatus{{Name: "redis", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+	}
+	for name, tt := range map[string]struct {
+		change  func(*corev1.Pod)
+		waiting string
+	}{
+		"runs": {nil, ""},
+		"not scheduled": {func(p *corev1.Pod) {
+			p.Status = corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}}}
+		}, "not scheduled: 0/3 nodes are available"},
+		"no address yet":      {func(p *corev1.Pod) { p.Status = corev1.PodStatus{} }, "starting"},
+		"image not there":     {func(p *corev1.Pod) { p.Status.ContainerStatuses = waits("ImagePullBackOff", "back-off") }, "container redis: ImagePullBackOff: back-off"},
+		"without a message":   {func(p *corev1.Pod) { p.Status.ContainerStatuses = waits("CrashLoopBackOff", "") }, "container redis: CrashLoopBackOff"},
+		"init container runs": {func(p *corev1.Pod) { p.Status.ContainerStatuses, p.Status.PodIP = waits("PodInitializing", ""), "" }, "starting"},
+		"ended badly": {func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "redis", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}
+		}, "container redis ended with exit code 137 (OOMKilled)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), pod(tt.change))
+			world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "s"})
+			s := observe(t, o)
+			if len(s.Instances) != 1 {
+				t.Fatalf("%d instances", len(s.Instances))
+			}
+			in := s.Instances[0]
+			if in.Waiting != tt.waiting || (in.Redis != nil) != (tt.waiting == "") || in.Error != tt.waiting {
+				t.Errorf("waiting %q, error %q, asked: %v; want %q", in.Waiting, in.Error, in.Redis != nil, tt.waiting)
+			}
+		})
+	}
+}
+
+func TestInstance(t *testing.T) {
+	o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), pod(nil))
+	node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "s", Hostname: "c-0-0.c-nodes.n.svc"})
+	s := observe(t, o)
+	got := s.Instances[0]
+	if got.Redis == nil || got.Redis.NodeID != node.ID() || !got.Redis.Master || !got.Redis.Empty() || !s.Seen[node.ID()] {
+		t.Errorf("Redis is %+v, seen %v", got.Redis, s.Seen)
+	}
+	got.Redis = nil
+	want := snapshot.Instance{Name: "c-0-0", IP: "10.0.0.1", DomainName: "c-0-0.c-nodes.n.svc", NodeName: "node1", HostIP: "192.168.0.1", Ready: true, Revision: "7"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("instance (-want +got):\n%s", diff)
+	}
+}
+
+// A pod counts by its owner, not by what anybody may write into its labels.
+func TestPodsOfOthers(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Pod){
+		"no owner":                  func(p *corev1.Pod) { p.OwnerReferences = nil },
+		"another kind of owner":     func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "ReplicaSet" },
+		"another StatefulSet's":     func(p *corev1.Pod) { p.OwnerReferences[0].Name = "d-0" },
+		"no number of a shard":      func(p *corev1.Pod) { p.Labels[v1alpha1.LabelShard] = "x" },
+		"another shard's name":      func(p *corev1.Pod) { p.Labels[v1alpha1.LabelShard] = "1" },
+		"a name without an ordinal": func(p *corev1.Pod) { p.Name = "c-0-x" },
+		"another cluster's label":   func(p *corev1.Pod) { p.Labels[v1alpha1.LabelCluster] = "d" },
+	} {
+		o, _, _ := newObserver(t, interceptor.Funcs{}, secret("s"), pod(change))
+		if s := observe(t, o); len(s.Instances) > 0 {
+			t.Errorf("%s: observed as %+v", name, s.Instances[0])
+		}
+	}
+}
+
+// An instance that does not answer is there, and what it is stays unknown.
+func TestUnknownIsNotAbsent(t *testing.T) {
+	for name, tt := range map[string]struct {
+		damage  func(*redistest.World, *redistest.Node)
+		says    string
+		refused bool
+	}{
+		"dead":  {func(w *redistest.World, n *redistest.Node) { w.Kill(n) }, "refused", false},
+		"hangs": {func(w *redistest.World, n *redistest.Node) { w.Partition(n) }, "", false},
+		"another password": {func(w *redistest.World, n *redistest.Node) {
+			w.Kill(n)
+			w.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "t"})
+		}, "WRONGPASS", true},
+		"another instance": {func(w *redistest.World, n *redistest.Node) {
+			w.Kill(n)
+			w.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "s", Hostname: "d-0-0.d-nodes.n.svc"})
+		}, "d-0-0.d-nodes.n.svc answers at its address 10.0.0.1", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), pod(nil))
+			node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "s"})
+			tt.damage(world, node)
+			in := observe(t, o).Instances[0]
+			if in.Redis != nil || in.Error == "" || !strings.Contains(in.Error, tt.says) || in.Refused != tt.refused {
+				t.Errorf("Redis %+v, error %q, refused %v", in.Redis, in.Error, in.Refused)
+			}
+			if strings.Contains(in.Error, "\"s\"") {
+				t.Errorf("the error tells the password: %s", in.Error)
+			}
+		})
+	}
+}
+
+// A Kubernetes that cannot be read is an error, never an empty cluster.
+func TestUnreadable(t *testing.T) {
+	broken := errors.New("connection refused")
+	for _, list := range []client.ObjectList{&corev1.PodList{}, &appsv1.StatefulSetList{}} {
+		o, _, _ := newObserver(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			if fmt.Sprintf("%T", into) == fmt.Sprintf("%T", list) {
+				return broken
+			}
+			return c.List(ctx, into, options...)
+		}})
+		if s, err := o.Observe(t.Context(), cluster()); !errors.Is(err, broken) || s != nil {
+			t.Errorf("without %T: %v, %v", list, s, err)
+		}
+	}
+}
+
+func TestAuth(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "c-auth", errors.New("no"))
+	answers := func(err error) interceptor.Funcs {
+		return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if err != nil {
+				return err
+			}
+			return c.Get(ctx, key, o, options...)
+		}}
+	}
+	foreign, half := secret("s"), secret("s")
+	foreign.Labels = nil
+	delete(half.Data, "auth.conf")
+	for name, tt := range map[string]struct {
+		err     error
+		secret  *corev1.Secret
+		known   bool
+		absent  bool
+		problem string
+	}{
+		"known":           {secret: secret("s"), known: true},
+		"absent":          {absent: true},
+		"forbidden":       {err: forbidden, problem: "kubectl create rolebinding middleware-operator --namespace n --clusterrole middleware-operator-namespace --serviceaccount system:operator"},
+		"someone else's":  {secret: foreign, problem: "Secret c-auth exists and was not made for this cluster"},
+		"a key is gone":   {secret: half, problem: "restore them"},
+		"an empty string": {secret: secret(""), problem: "restore them"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []client.Object
+			if tt.secret != nil {
+				objects = append(objects, tt.secret)
+			}
+			o, _, _ := newObserver(t, answers(tt.err), objects...)
+			got := observe(t, o).Auth
+			if got.Known != tt.known || got.Absent != tt.absent || !strings.Contains(got.Problem, tt.problem) || (tt.problem == "") != (got.Problem == "") {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+	o, _, _ := newObserver(t, answers(errors.New("timeout")))
+	if s, err := o.Observe(t.Context(), cluster()); err == nil {
+		t.Errorf("a Secret that cannot be read gives %+v, want an error", s.Auth)
+	}
+	open := cluster()
+	open.Spec.Auth.Enabled = new(false)
+	if s, err := o.Observe(t.Context(), open); err != nil || !s.Auth.Known {
+		t.Errorf("without a password no Secret is read: %v", err)
+	}
+}
+
+// The Secret is read once, and again after Redis refused its password.
+func TestRefusedPasswordIsReadAgain(t *testing.T) {
+	reads := 0
+	o, kube, world := newObserver(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		reads++
+		return c.Get(ctx, key, object, options...)
+	}}, secret("old"), pod(nil))
+	node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "old"})
+	observe(t, o)
+	if s := observe(t, o); s.Instances[0].Redis == nil || reads != 1 {
+		t.Fatalf("the Secret was read %d times for two passes; %+v", reads, s.Instances[0])
+	}
+
+	world.Kill(node)
+	world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "new"})
+	changed := secret("new")
+	if err := kube.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	if in := observe(t, o).Instances[0]; !in.Refused {
+		t.Fatalf("the old password was not refused: %+v", in)
+	}
+	if in := observe(t, o).Instances[0]; in.Redis == nil || o.Credentials(cluster()).Password != "new" {
+		t.Errorf("the new password is not in use: %+v", in)
+	}
+	o.Forget("uid")
+	if o.Credentials(cluster()).Password != "" {
+		t.Error("the password of a forgotten cluster is remembered")
+	}
+}
+
+func TestSettingsAge(t *testing.T) {
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "mine"}, Data: map[string]string{"redis.conf": "maxclients 1"}}
+	o, kube, _ := newObserver(t, interceptor.Funcs{}, config)
+	c := cluster()
+	c.Spec.Pod = []v1alpha1.PodTemplate{{Configmap: "mine"}}
+	want := func(at time.Time, text string) {
+		t.Helper()
+		if got, problem, err := o.Settings(t.Context(), c, at); got != text || problem != "" || err != nil {
+			t.Errorf("settings %q, problem %q, %v; want %q", got, problem, err, text)
+		}
+	}
+	want(now, "maxclients 1")
+	config.Data["redis.conf"] = "maxclients 2"
+	if err := kube.Update(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	want(now.Add(settingsAge-1), "maxclients 1")
+	want(now.Add(settingsAge), "maxclients 2")
+	if err := kube.Delete(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	want(now.Add(settingsAge+1), "maxclients 2")
+	o.ForgetSettings(c.UID)
+	if _, problem, err := o.Settings(t.Context(), c, now.Add(settingsAge+2)); !strings.Contains(problem, "ConfigMap mine does not exist in namespace n") || err != nil {
+		t.Errorf("problem %q, %v", problem, err)
+	}
+}

@@ -1,0 +1,43 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"testing"
+	"time"
+)
+
+// What has just begun is looked at soon, what lasts more and more seldom, and a new reason begins anew.
+func TestPatience(t *testing.T) {
+	const soon, most = 100 * time.Millisecond, 10 * time.Second
+	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	var p patience
+	for _, tt := range []struct {
+		at     time.Duration
+		reason string
+		want   time.Duration
+	}{
+		{0, "is not linked", soon},
+		{400 * time.Millisecond, "is not linked", soon},
+		{5 * time.Second, "is not linked", time.Second},
+		{time.Hour, "is not linked", most},
+		{time.Hour, "is not in sync", soon},
+		{time.Hour + 10*time.Second, "is not in sync", 2 * time.Second},
+		{2 * time.Hour, "is not linked", soon},
+	} {
+		if got := p.next("uid", tt.reason, soon, most, start.Add(tt.at)); got != tt.want {
+			t.Errorf("after %s, %q: %s, want %s", tt.at, tt.reason, got, tt.want)
+		}
+	}
+	if got := p.next("other", "is not linked", soon, most, start.Add(3*time.Hour)); got != soon {
+		t.Errorf("another cluster waits %s", got)
+	}
+	if got := p.next("uid", "x", soon, soon/2, start); got != soon {
+		t.Errorf("a poll interval that is shorter than the first look makes it %s", got)
+	}
+	p.forget("uid")
+	if got := p.next("uid", "is not linked", soon, most, start.Add(4*time.Hour)); got != soon {
+		t.Errorf("a forgotten cluster waits %s", got)
+	}
+}

@@ -1,0 +1,258 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
+)
+
+const (
+	// tick is how often the stand-in looks, and worldTick how much time passes for Redis meanwhile: elections and
+	// failure detection come to their end within a test.
+	tick      = 20 * time.Millisecond
+	worldTick = 500 * time.Millisecond
+)
+
+// kubelet stands in for the StatefulSet controller, the kubelets and the garbage collector of one namespace: StatefulSets
+// get their pods, pods a simulated Redis that keeps its data as in a claim, and what is deleted in the foreground goes.
+type kubelet struct {
+	t         *testing.T
+	namespace string
+	world     *redistest.World
+
+	mu        sync.Mutex
+	nodes     map[string]*redistest.Node // by pod name; they outlive their pods, as claims do
+	running   map[string]types.UID       // pods by name
+	addresses map[string]string          // what the next pod of a name gets instead of a fresh address
+	used      int                        // addresses
+}
+
+// startKubelet runs the stand-in, and time in its world, until the test ends.
+func startKubelet(t *testing.T, namespace string) *kubelet {
+	t.Helper()
+	k := &kubelet{t: t, namespace: namespace, world: redistest.New(redistest.Options{Seed: 1}),
+		nodes: map[string]*redistest.Node{}, running: map[string]types.UID{}, addresses: map[string]string{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		ticker := time.NewTicker(tick)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			if err := k.work(ctx); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				t.Errorf("the stand-in for the kubelet: %v", err)
+				return
+			}
+			k.world.Run(worldTick)
+		}
+	})
+	t.Cleanup(func() { cancel(); ended.Wait(); k.world.Close() })
+	return k
+}
+
+// node is the Redis of a pod.
+func (k *kubelet) node(pod string) *redistest.Node {
+	k.t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := k.nodes[pod]
+	if n == nil {
+		k.t.Fatalf("pod %s never ran", pod)
+	}
+	return n
+}
+
+// kill deletes pods at once. Each comes back at the address given for it, or at a fresh one.
+func (k *kubelet) kill(addresses map[string]string, pods ...string) {
+	k.t.Helper()
+	k.mu.Lock()
+	for pod, address := range addresses {
+		k.addresses[pod] = address
+	}
+	k.mu.Unlock()
+	for _, pod := range pods {
+		object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: pod}}
+		check(k.t, api.Delete(context.Background(), object, client.GracePeriodSeconds(0)))
+	}
+}
+
+// work is one look at everything.
+func (k *kubelet) work(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var sets appsv1.StatefulSetList
+	if err := api.List(ctx, &sets, client.InNamespace(k.namespace)); err != nil {
+		return err
+	}
+	var pods corev1.PodList
+	if err := api.List(ctx, &pods, client.InNamespace(k.namespace)); err != nil {
+		return err
+	}
+	k.stopGone(pods.Items)
+	for i := range sets.Items {
+		if err := k.workOn(ctx, &sets.Items[i], pods.Items); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stopGone stops the Redis of every pod that does not exist any more.
+func (k *kubelet) stopGone(pods []corev1.Pod) {
+	for name, uid := range k.running {
+		if !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == uid }) {
+			k.world.Kill(k.nodes[name])
+			delete(k.running, name)
+		}
+	}
+}
+
+func (k *kubelet) workOn(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) error {
+	if set.DeletionTimestamp != nil {
+		return k.collect(ctx, set, pods)
+	}
+	for ordinal := range int(ptr.Deref(set.Spec.Replicas, 1)) {
+		name := fmt.Sprintf("%s-%d", set.Name, ordinal)
+		at := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name })
+		if at < 0 {
+			if err := api.Create(ctx, newPod(set, name, ordinal)); err != nil {
+				return err
+			}
+			continue
+		}
+		if pod := &pods[at]; k.running[name] != pod.UID {
+			if err := k.start(ctx, pod); err != nil {
+				return err
+			}
+		}
+	}
+	if set.Status.ObservedGeneration == set.Generation {
+		return nil
+	}
+	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: *set.Spec.Replicas, UpdateRevision: "1", CurrentRevision: "1"}
+	return api.Status().Update(ctx, set)
+}
+
+// collect deletes the pods of a StatefulSet that is being deleted, and then lets it go.
+func (k *kubelet) collect(ctx context.Context, set *appsv1.StatefulSet, pods []corev1.Pod) error {
+	left := 0
+	for i := range pods {
+		if owner := metav1.GetControllerOf(&pods[i]); owner != nil && owner.UID == set.UID {
+			left++
+			if err := api.Delete(ctx, &pods[i], client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
+	}
+	if left > 0 {
+		return nil
+	}
+	return api.Patch(ctx, set, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+}
+
+func newPod(set *appsv1.StatefulSet, name string, ordinal int) *corev1.Pod {
+	template := set.Spec.Template.DeepCopy()
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Namespace, pod.Name = set.Namespace, name
+	pod.Labels[appsv1.StatefulSetPodNameLabel] = name
+	pod.Labels[appsv1.StatefulSetRevisionLabel] = "1"
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+	pod.Spec.NodeName = fmt.Sprintf("node-%d", ordinal%3)
+	for _, claim := range set.Spec.VolumeClaimTemplates {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: claim.Name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name + "-" + name}}})
+	}
+	return pod
+}
+
+// start runs the Redis of a pod, unless its password is not there yet.
+func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
+	password, err := k.password(ctx, pod)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	address := k.addresses[pod.Name]
+	delete(k.addresses, pod.Name)
+	if address == "" {
+		k.used++
+		address = fmt.Sprintf("10.1.%d.%d", k.used/250, 1+k.used%250)
+	}
+	if node := k.nodes[pod.Name]; node != nil {
+		k.world.Restart(node, address, true)
+	} else {
+		k.nodes[pod.Name] = k.world.AddNode(redistest.NodeOptions{IP: address, Password: password, Hostname: announcedName(pod)})
+	}
+	k.running[pod.Name] = pod.UID
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}, HostIP: "192.168.0.1", HostIPs: []corev1.HostIP{{IP: "192.168.0.1"}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
+	return api.Status().Update(ctx, pod)
+}
+
+// announcedName is what follows --cluster-announce-hostname in the command of the container.
+func announcedName(pod *corev1.Pod) string {
+	command := pod.Spec.Containers[0].Command
+	at := slices.Index(command, "--cluster-announce-hostname")
+	return strings.ReplaceAll(command[at+1], "$(POD_NAME)", pod.Name)
+}
+
+// password reads auth.conf from the Secret that the pod mounts, as Redis reads it.
+func (k *kubelet) password(ctx context.Context, pod *corev1.Pod) (string, error) {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Projected == nil {
+			continue
+		}
+		for _, source := range volume.Projected.Sources {
+			if source.Secret == nil {
+				continue
+			}
+			var secret corev1.Secret
+			if err := api.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: source.Secret.Name}, &secret); err != nil {
+				return "", err
+			}
+			return requirepass(string(secret.Data[v1alpha1.SecretKeyConfig]))
+		}
+	}
+	return "", nil
+}
+
+// requirepass is the password that lines of redis.conf set; an error when they hold any other setting.
+func requirepass(config string) (string, error) {
+	found := map[string]string{}
+	for line := range strings.Lines(config) {
+		words, err := values.SplitArguments(line)
+		if err != nil {
+			return "", fmt.Errorf("line %q of auth.conf: %w", line, err)
+		}
+		if len(words) != 2 || words[0] != "requirepass" && words[0] != "masterauth" {
+			return "", fmt.Errorf("line %q of auth.conf is no password", line)
+		}
+		found[words[0]] = words[1]
+	}
+	if len(found) != 2 || found["requirepass"] != found["masterauth"] {
+		return "", fmt.Errorf("auth.conf is %q", config)
+	}
+	return found["requirepass"], nil
+}
