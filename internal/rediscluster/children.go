@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,6 +100,11 @@ func (c *children) observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if err != nil {
 		return wanted{}, err
 	}
+	if d.Paused {
+		if pending, err = c.missing(ctx, cluster, pending); err != nil {
+			return wanted{}, err
+		}
+	}
 	if w.obsolete, err = c.obsolete(ctx, cluster, objects); err != nil {
 		return wanted{}, err
 	}
@@ -119,6 +125,27 @@ func nodeTimeout(settings []values.Setting) time.Duration {
 		}
 	}
 	return 0
+}
+
+// missing keeps of the pending children those that do not exist, when nothing is known of
+// the others: after a restart of the operator only an apply would tell whether they are as
+// rendered, and a paused cluster is not applied.
+func (c *children) missing(ctx context.Context, cluster *v1alpha1.RedisCluster, pending []apply.Ref) ([]apply.Ref, error) {
+	if _, known, err := c.applier.Drifted(ctx, cluster); known || err != nil {
+		return pending, err
+	}
+	var missing []apply.Ref
+	for _, ref := range pending {
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(ref.GroupVersionKind)
+		err := c.cache.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, object)
+		if apierrors.IsNotFound(err) {
+			missing = append(missing, ref)
+		} else if err != nil {
+			return nil, fmt.Errorf("read %s from the cache: %w", ref, err)
+		}
+	}
+	return missing, nil
 }
 
 // asTemplated is the cluster with the storage that the StatefulSets' claim template asks

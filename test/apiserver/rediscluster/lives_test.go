@@ -37,6 +37,22 @@ func TestIdleAsksNothing(t *testing.T) {
 	quiet("a paused cluster")
 }
 
+// An operator that starts anew knows nothing of a paused cluster's children, and may not
+// apply them to find out: it stays Ready all the same.
+func TestPausedStaysReadyOverRestart(t *testing.T) {
+	cluster, op, k := running(t)
+	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Pause = true })
+	awaitPhase(t, cluster, v1alpha1.PhasePaused, "spec.pause is true")
+	version := cluster.ResourceVersion
+	op.stop()
+	startOperator(t, cluster.Namespace, k.world)
+	awaitPasses(t, 5)
+	get(t, cluster)
+	if !conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) || cluster.ResourceVersion != version {
+		t.Errorf("after the restart the status was written anew: %+v, plan %+v", cluster.Status.Conditions, cluster.Status.Plan)
+	}
+}
+
 // Paused from the start, nothing is made, and the status says what would be.
 func TestPausedMakesNothing(t *testing.T) {
 	namespace := newNamespace(t)
