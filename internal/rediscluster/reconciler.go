@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -34,8 +35,10 @@ type Reconciler struct {
 	children *children
 	events   reporter
 	patience patience
-	options  Options
-	now      func() time.Time
+	// identities are the objects that something is remembered of.
+	identities identities
+	options    Options
+	now        func() time.Time
 }
 
 // Reconcile is one pass: observe, plan, act, report.
@@ -44,8 +47,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, &cluster); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			metrics.RedisCluster(req.Namespace, req.Name).Delete()
+			r.forget(r.identities.replace(req.NamespacedName, ""))
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if before := r.identities.replace(req.NamespacedName, cluster.UID); before != cluster.UID {
+		r.forget(before) // a former object of the same name
 	}
 	admission.Default(&cluster)
 
@@ -101,8 +108,7 @@ func (r *Reconciler) desired(cluster *v1alpha1.RedisCluster) plan.Desired {
 // report writes the status when it differs, and only then says what happened.
 func (r *Reconciler) report(ctx context.Context, cluster *v1alpha1.RedisCluster, pass status.Pass, acted bool) error {
 	if _, removed := pass.Decision.Step.(plan.RemoveFinalizer); removed && pass.Err == nil {
-		r.forget(cluster)
-		return nil
+		return nil // there is nothing to report on
 	}
 	before := cluster.DeepCopy()
 	cluster.Status = status.Compute(cluster, pass, r.now())
@@ -119,10 +125,11 @@ func (r *Reconciler) report(ctx context.Context, cluster *v1alpha1.RedisCluster,
 	return nil
 }
 
-func (r *Reconciler) forget(cluster *v1alpha1.RedisCluster) {
-	r.observer.Forget(cluster.UID)
-	r.children.forget(cluster.UID)
-	r.patience.forget(cluster.UID)
+// forget drops what is remembered of an object that is gone.
+func (r *Reconciler) forget(uid types.UID) {
+	r.observer.Forget(uid)
+	r.children.forget(uid)
+	r.patience.forget(uid)
 }
 
 // outcome says when to look again. A cluster that is as it should be is looked at every

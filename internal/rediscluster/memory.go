@@ -42,3 +42,26 @@ func (p *patience) forget(uid types.UID) {
 	defer p.mu.Unlock()
 	delete(p.waits, uid)
 }
+
+// identities are the UIDs of objects by their names: when an object is gone, only its name
+// is left to go by.
+type identities struct {
+	mu    sync.Mutex
+	known map[types.NamespacedName]types.UID
+}
+
+// replace notes the UID of an object, empty when it is gone, and returns the former one.
+func (i *identities) replace(name types.NamespacedName, uid types.UID) types.UID {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	before := i.known[name]
+	if uid == "" {
+		delete(i.known, name)
+		return before
+	}
+	if i.known == nil {
+		i.known = map[types.NamespacedName]types.UID{}
+	}
+	i.known[name] = uid
+	return before
+}

@@ -6,6 +6,8 @@ package rediscluster
 import (
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // What has just begun is looked at soon, what lasts more and more seldom, and a new reason begins anew.
@@ -39,5 +41,20 @@ func TestPatience(t *testing.T) {
 	p.forget("uid")
 	if got := p.next("uid", "is not linked", soon, most, start.Add(4*time.Hour)); got != soon {
 		t.Errorf("a forgotten cluster waits %s", got)
+	}
+}
+
+func TestIdentities(t *testing.T) {
+	var known identities
+	name := types.NamespacedName{Namespace: "n", Name: "c"}
+	for _, step := range []struct{ uid, before types.UID }{
+		{"first", ""}, {"first", "first"}, {"second", "first"}, {"", "second"}, {"", ""},
+	} {
+		if before := known.replace(name, step.uid); before != step.before {
+			t.Errorf("before %q was %q, want %q", step.uid, before, step.before)
+		}
+	}
+	if len(known.known) > 0 {
+		t.Errorf("something is kept of an object that is gone: %v", known.known)
 	}
 }
