@@ -9,6 +9,7 @@ package application
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,7 +44,13 @@ type reconciler struct {
 	// uids are those of the Applications that were seen, by name, so that what is
 	// remembered about one can be dropped when it is gone.
 	uids sync.Map
+	// untold are the events, by the Application's UID, of passes whose status could not be
+	// written: what was done is told once, by the pass that reports it.
+	untold sync.Map
 }
+
+// event is one that is to be written.
+type event struct{ kind, reason, action, note string }
 
 // Reconcile runs one pass.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -52,6 +59,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.applications.Get(ctx, request.NamespacedName, object); err != nil {
 		if uid, seen := r.uids.LoadAndDelete(request.NamespacedName); seen && apierrors.IsNotFound(err) {
 			r.applier.Forget(uid.(types.UID))
+			r.untold.Delete(uid)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -65,7 +73,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	log.FromContext(ctx).V(1).Info("Reconciled", "step", fmt.Sprintf("%T", step), "changes", done.changes.String(), "reason", done.outcome.Reason())
 
 	status := ComputeStatus(snapshot, step, done, r.now())
+	news := append(r.takeUntold(object.GetUID()), eventsOf(snapshot, step, done, &status)...)
 	if err := r.write(ctx, object, &snapshot.Status, &status); err != nil {
+		r.untold.Store(object.GetUID(), changesOnly(news))
 		// A conflict means that the cache lags behind our own last write. The pass is
 		// repeated on a newer one, so that no count is lost or doubled.
 		if apierrors.IsConflict(err) {
@@ -73,7 +83,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	r.tell(object, snapshot, step, done, &status)
+	for _, e := range news {
+		r.recorder.Eventf(object, nil, e.kind, e.reason, e.action, "%s", e.note)
+	}
 	return done.outcome.Result()
 }
 
@@ -95,27 +107,43 @@ func (r *reconciler) write(ctx context.Context, object *unstructured.Unstructure
 	return nil
 }
 
-// tell writes events: one for each change of the Deployment, one when what keeps
-// the Application from being ready is new.
-func (r *reconciler) tell(object *unstructured.Unstructured, s *Snapshot, step Step, d done, status *applicationv1.ApplicationStatus) {
+// changesOnly leaves out what the next pass finds again by itself: only what was done is
+// done once.
+func changesOnly(news []event) []event {
+	return slices.DeleteFunc(news, func(e event) bool { return e.kind == corev1.EventTypeWarning })
+}
+
+func (r *reconciler) takeUntold(uid types.UID) []event {
+	untold, ok := r.untold.LoadAndDelete(uid)
+	if !ok {
+		return nil
+	}
+	return untold.([]event)
+}
+
+// eventsOf are the events of a pass: one for each change of the Deployment, one when what
+// keeps the Application from being ready is new.
+func eventsOf(s *Snapshot, step Step, d done, status *applicationv1.ApplicationStatus) []event {
+	var news []event
 	for _, change := range d.changes.Changed() {
-		reason, action := string(change.Action), "Apply"
+		reason := string(change.Action)
 		if _, restoring := step.(Restore); restoring && change.Action == apply.Configured {
 			reason = "Updated"
 			if s.Status.ObservedGeneration == s.Generation {
 				reason = "Restored"
 			}
 		}
-		r.recorder.Eventf(object, nil, corev1.EventTypeNormal, reason, action, "%s %s", reason, change.Ref)
+		news = append(news, event{corev1.EventTypeNormal, reason, "Apply", reason + " " + change.Ref.String()})
 	}
 	was, is := readyCondition(&s.Status), readyCondition(status)
 	if is.Reason == was.Reason && is.Message == was.Message {
-		return
+		return news
 	}
 	switch is.Reason {
 	case applicationv1.ReasonInvalid, applicationv1.ReasonConflict, applicationv1.ReasonApplyFailed, applicationv1.ReasonDeploymentFailed:
-		r.recorder.Eventf(object, nil, corev1.EventTypeWarning, is.Reason, "Reconcile", "%s", limit(is.Message))
+		news = append(news, event{corev1.EventTypeWarning, is.Reason, "Reconcile", limit(is.Message)})
 	}
+	return news
 }
 
 // limit keeps a message within what an Event takes (1024 bytes).
