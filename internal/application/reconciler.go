@@ -133,7 +133,7 @@ func eventsOf(s *Snapshot, step Step, d done, status *applicationv1.ApplicationS
 				reason = "Restored"
 			}
 		}
-		news = append(news, event{corev1.EventTypeNormal, reason, "Apply", reason + " " + change.Ref.String()})
+		news = append(news, event{corev1.EventTypeNormal, reason, "Apply", reason + " " + change.String()})
 	}
 	was, is := readyCondition(&s.Status), readyCondition(status)
 	if is.Reason == was.Reason && is.Message == was.Message {

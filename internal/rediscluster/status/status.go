@@ -37,7 +37,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Pass, now time.Time) v1alpha1.Red
 	status.Replicas = int32(len(s.Instances)) //nolint:gosec // at most 1000 instances
 	status.Selector = labels.Set{v1alpha1.LabelCluster: cluster.Name}.String()
 	status.Shards = int32(len(s.Masters())) //nolint:gosec // at most 500 shards
-	status.Slots = int32(s.Owned().Len())
+	status.Slots = int32(s.Owned().Len())   //nolint:gosec // at most 16384
 	status.Instances = fmt.Sprintf("%d/%d", ReadyInstances(s), d.Topology.Instances())
 	status.Phase = phase(p)
 	status.Reason = reason(p)
