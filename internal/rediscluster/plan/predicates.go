@@ -24,8 +24,6 @@ const (
 	SlotsDisjoint Predicate = "slots_disjoint"
 	// NoStrayKeys: an instance that owns no slot holds no key.
 	NoStrayKeys Predicate = "no_stray_keys"
-	// NoOpenSlots: no slot is half-moved.
-	NoOpenSlots Predicate = "no_open_slots"
 	// SlotsCovered: all 16384 slots are owned by reachable masters.
 	SlotsCovered Predicate = "slots_covered"
 	// NodeGone: a node ID is answered to by no pod, though all pods were asked.
