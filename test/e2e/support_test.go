@@ -26,7 +26,7 @@ import (
 )
 
 // patience bounds every wait. It is long because it only matters when a test fails.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // newNamespace makes a namespace of the test's own in which the operator may keep
 // Secrets, under the restricted pod security standard.

@@ -78,9 +78,6 @@ func (a *Actor) choosePassword(ctx context.Context, cluster *v1alpha1.RedisClust
 // authConfig is the password as redis.conf lines. Whatever bytes the password holds, they
 // stay one argument.
 func authConfig(password string) string {
-	lines := ""
-	for _, name := range []string{"requirepass", "masterauth"} {
-		lines += values.Setting{Name: name, Args: []string{password}}.Line() + "\n"
-	}
-	return lines
+	quoted := values.Quote(password)
+	return "requirepass " + quoted + "\nmasterauth " + quoted + "\n"
 }
