@@ -22,6 +22,7 @@ var (
 	phase = redisGauge("phase", "1 for the phase that the RedisCluster is in.", "phase")
 	slots = redisGauge("slots_covered", "Hash slots, of 16384, that a reachable master serves.")
 	ready = redisGauge("instances_ready", "Instances of the RedisCluster that are ready.")
+	move  = redisGauge("slots_to_move", "Hash slots that are on their way to another shard.")
 	total = redisGauge("instances", "Instances that the RedisCluster asks for.")
 )
 
@@ -32,7 +33,7 @@ func redisGauge(name, help string, more ...string) *prometheus.GaugeVec {
 
 // Register adds the metrics to the registry that the manager serves. Calling it again changes nothing.
 var Register = sync.OnceValue(func() error {
-	for _, c := range []prometheus.Collector{build, phase, slots, ready, total} {
+	for _, c := range []prometheus.Collector{build, phase, slots, move, ready, total} {
 		if err := metrics.Registry.Register(c); err != nil {
 			return err
 		}
@@ -51,6 +52,8 @@ type RedisClusterValues struct {
 	Phase string
 	// SlotsCovered is between 0 and 16384.
 	SlotsCovered int
+	// SlotsToMove is how many slots are not where the goal of a scaling wants them.
+	SlotsToMove int
 	// InstancesReady of Instances are ready.
 	InstancesReady, Instances int
 }
@@ -68,13 +71,14 @@ func (s RedisClusterSeries) Set(v RedisClusterValues) {
 	phase.DeletePartialMatch(s.labels())
 	phase.WithLabelValues(s.namespace, s.name, v.Phase).Set(1)
 	slots.WithLabelValues(s.namespace, s.name).Set(float64(v.SlotsCovered))
+	move.WithLabelValues(s.namespace, s.name).Set(float64(v.SlotsToMove))
 	ready.WithLabelValues(s.namespace, s.name).Set(float64(v.InstancesReady))
 	total.WithLabelValues(s.namespace, s.name).Set(float64(v.Instances))
 }
 
 // Delete removes every series of the RedisCluster; call it once the object is gone.
 func (s RedisClusterSeries) Delete() {
-	for _, gauge := range []*prometheus.GaugeVec{phase, slots, ready, total} {
+	for _, gauge := range []*prometheus.GaugeVec{phase, slots, move, ready, total} {
 		gauge.DeletePartialMatch(s.labels())
 	}
 }

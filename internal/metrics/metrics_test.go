@@ -38,13 +38,14 @@ func TestSeriesLiveAndDieWithTheirObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	RedisCluster("shop", "cart").Set(RedisClusterValues{Phase: "Creating", SlotsCovered: 0, Instances: 6})
-	RedisCluster("shop", "cart").Set(RedisClusterValues{Phase: "Running", SlotsCovered: 16384, InstancesReady: 6, Instances: 6})
+	RedisCluster("shop", "cart").Set(RedisClusterValues{Phase: "Running", SlotsCovered: 16384, SlotsToMove: 12, InstancesReady: 6, Instances: 6})
 	RedisCluster("shop", "other").Set(RedisClusterValues{Phase: "Creating"})
 	RedisCluster("shop", "other").Delete()
 
 	want := map[string]float64{
 		"middleware_operator_rediscluster_phase{cart,shop,Running}":   1,
 		"middleware_operator_rediscluster_slots_covered{cart,shop}":   16384,
+		"middleware_operator_rediscluster_slots_to_move{cart,shop}":   12,
 		"middleware_operator_rediscluster_instances_ready{cart,shop}": 6,
 		"middleware_operator_rediscluster_instances{cart,shop}":       6,
 	}

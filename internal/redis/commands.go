@@ -75,11 +75,7 @@ func (n *Node) AddSlots(ctx context.Context, set slots.Set) error {
 	if set.IsEmpty() {
 		return nil
 	}
-	var bounds []any
-	for _, interval := range set.Ranges() {
-		bounds = append(bounds, interval.First, interval.Last)
-	}
-	return n.tell(ctx, "CLUSTER ADDSLOTSRANGE", bounds...)
+	return n.tell(ctx, "CLUSTER ADDSLOTSRANGE", bounds(set)...)
 }
 
 // SetConfigEpoch gives a node that is alone and at epoch zero its first configuration epoch. Distinct epochs spare a

@@ -22,10 +22,11 @@ var describeCommands = []command{
 	{name: "CLUSTER INFO", args: words("CLUSTER INFO")},
 	{name: "CLUSTER NODES", args: words("CLUSTER NODES")},
 	{name: "CONFIG GET", args: words("CONFIG GET " + settingNodeTimeout)},
+	atomicProbe,
 }
 
 // readers read the answers to describeCommands.
-var readers = []func(*View, *redis.Cmd) error{asText(readInfo), asText(readClusterInfo), asText(readNodes), readSettings}
+var readers = []func(*View, *redis.Cmd) error{asText(readInfo), asText(readClusterInfo), asText(readNodes), readSettings, readAtomicMethod}
 
 const settingNodeTimeout = "cluster-node-timeout"
 
@@ -53,7 +54,8 @@ func readSettings(view *View, answer *redis.Cmd) error {
 	return nil
 }
 
-// Describe asks the node everything that decisions rest on, in one round trip.
+// Describe asks the node everything that decisions rest on, in one round trip; in two when the engine moves slots on its
+// own, for the jobs under way.
 //
 // While the node loads its data set, most engines refuse the cluster's commands. Then the error is ErrLoading and the
 // View holds what INFO says (process, engine, memory, role, Loading); its cluster fields are unknown, not empty. With
@@ -71,13 +73,30 @@ func (n *Node) Describe(ctx context.Context) (View, error) {
 			if errors.Is(refused, ErrLoading) && view.Loading {
 				return view, refused
 			}
+			if c.name == atomicProbe.name && (errors.Is(refused, ErrUnsupported) || errors.Is(refused, ErrAuth)) {
+				continue // COMMAND was renamed or is not permitted: slots move the classic way
+			}
 			return View{}, refused
 		}
 		if err := read(&view, answer); err != nil {
 			return View{}, n.notUnderstood(c, err)
 		}
 	}
+	if view.SlotMigrations, err = n.slotMigrationsUnderWay(ctx, view.Atomic); err != nil {
+		return View{}, err
+	}
 	return view, nil
+}
+
+func (n *Node) slotMigrationsUnderWay(ctx context.Context, method AtomicMethod) ([]SlotMigration, error) {
+	jobs, err := n.SlotMigrations(ctx, method)
+	var underWay []SlotMigration
+	for _, job := range jobs {
+		if job.Outcome == SlotMigrationUnderWay {
+			underWay = append(underWay, job)
+		}
+	}
+	return underWay, err
 }
 
 func words(text string) []any {

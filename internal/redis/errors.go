@@ -22,6 +22,9 @@ var (
 	ErrProtocol = errors.New("answer not understood")
 	// ErrClosed means that the pool was closed.
 	ErrClosed = errors.New("pool is closed")
+	// ErrTargetIO means that MIGRATE lost the node it sends to (IOERR). Each of its keys is at the source, and may be at
+	// the target as well.
+	ErrTargetIO = errors.New("target of the migration does not answer")
 
 	// ErrRefused means that the node answered with an error: the command was not executed.
 	ErrRefused error = refusal("refused")
@@ -35,6 +38,16 @@ var (
 	ErrUnknownNode error = refusal("node ID is not known there")
 	// ErrSlotBusy means that a slot that was to be assigned has an owner already.
 	ErrSlotBusy error = refusal("slot has an owner")
+	// ErrNotOwner means that the node does not own the slot, or answered with a redirection (MOVED, ASK).
+	ErrNotOwner error = refusal("slot is not served here")
+	// ErrAlreadyOwner means that a slot was to be imported by the node that owns it.
+	ErrAlreadyOwner error = refusal("slot is owned already")
+	// ErrSlotHasKeys means that a node that was to give a slot away still holds keys of it.
+	ErrSlotHasKeys error = refusal("slot has keys")
+	// ErrBusyKey means that the target of a MIGRATE has a key of the same name. The other keys of the command moved.
+	ErrBusyKey error = refusal("key exists at the target")
+	// ErrTryAgain means that a command needs several keys of a slot that is half moved (TRYAGAIN).
+	ErrTryAgain error = refusal("slot is half moved")
 	// ErrUnsupported means that the engine does not know the command.
 	ErrUnsupported error = refusal("command is not supported")
 	// ErrNotCluster means that the server does not run in cluster mode.
@@ -107,6 +120,12 @@ func classify(reply string) error {
 		return ErrLoading
 	case "CLUSTERDOWN":
 		return ErrClusterDown
+	case "MOVED", "ASK":
+		return ErrNotOwner
+	case "TRYAGAIN":
+		return ErrTryAgain
+	case "IOERR":
+		return ErrTargetIO
 	}
 	lower := strings.ToLower(reply)
 	for _, known := range []struct {
@@ -116,6 +135,10 @@ func classify(reply string) error {
 		{"unknown node", ErrUnknownNode},
 		{"i don't know about node", ErrUnknownNode},
 		{"is already busy", ErrSlotBusy},
+		{"i'm not the owner of hash slot", ErrNotOwner},
+		{"i'm already the owner of hash slot", ErrAlreadyOwner},
+		{"still hold keys for this hash slot", ErrSlotHasKeys},
+		{"target instance replied with error: busykey", ErrBusyKey},
 		{"unknown command", ErrUnsupported},
 		{"unknown subcommand", ErrUnsupported},
 		{"cluster support disabled", ErrNotCluster},

@@ -79,6 +79,7 @@ func readInfo(view *View, text string) error {
 	view.Uptime = info.seconds("uptime_in_seconds")
 	view.UsedMemory = info.count("used_memory")
 	view.MaxMemory = info.count("maxmemory")
+	view.Libraries = info.count("number_of_libraries")
 	view.Loading = info.text("loading") != "0" || info.values["async_loading"] == "1"
 	readReplication(view, info)
 	if info.err == nil {

@@ -48,7 +48,7 @@ func TestReadInfoOfEveryEngine(t *testing.T) {
 
 func infoText(changes ...string) string {
 	lines := map[string]string{
-		"redis_version": "7.0.15", "run_id": "r", "uptime_in_seconds": "90", "used_memory": "1", "maxmemory": "2",
+		"redis_version": "7.0.15", "run_id": "r", "uptime_in_seconds": "90", "used_memory": "1", "maxmemory": "2", "number_of_libraries": "3",
 		"loading": "0", "role": "master", "master_repl_offset": "5",
 	}
 	for _, change := range changes {
@@ -66,7 +66,7 @@ func infoText(changes ...string) string {
 
 func TestReadInfo(t *testing.T) {
 	base := View{
-		Engine: EngineRedis, Version: "7.0.15", RunID: "r", Uptime: 90 * time.Second, UsedMemory: 1, MaxMemory: 2,
+		Engine: EngineRedis, Version: "7.0.15", RunID: "r", Uptime: 90 * time.Second, UsedMemory: 1, MaxMemory: 2, Libraries: 3,
 		Role: RoleMaster, ReplicationOffset: 5,
 	}
 	with := func(change func(*View)) View {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -17,6 +18,17 @@ type Node struct {
 	pool *Pool
 	// key is behind a pointer, so that printing a Node prints no password.
 	key *clientKey
+	// lanes is the number of connections that a change of many slots is spread over; 0: one.
+	lanes int
+}
+
+// InParallel is the same node for the change of many slots at an engine that answers each CLUSTER SETSLOT only when its
+// replicas have executed it (Valkey from 8.0 on), one after the other on a connection: there it is spread over many
+// connections, so that those on different ones share their waiting. Other commands work as with any Node.
+func (n *Node) InParallel() *Node {
+	key := *n.key
+	key.parallel = true
+	return &Node{pool: n.pool, key: &key, lanes: parallelLanes}
 }
 
 // Addr is the address the node is reached at, ip:port.
@@ -47,6 +59,11 @@ func (n *Node) do(ctx context.Context, c command) (*redis.Cmd, error) {
 // pipeline sends the commands at once and returns their answers, error replies among them. It fails when no
 // authenticated connection could be made or it was lost.
 func (n *Node) pipeline(ctx context.Context, commands ...command) (answers []*redis.Cmd, err error) {
+	return n.pipelineWithin(ctx, n.pool.options.IOTimeout, commands...)
+}
+
+// pipelineWithin is pipeline with a time of its own for the commands.
+func (n *Node) pipelineWithin(ctx context.Context, timeout time.Duration, commands ...command) (answers []*redis.Cmd, err error) {
 	client, err := n.pool.acquire(*n.key)
 	if err != nil {
 		return nil, n.failed(ctx, commands[0], err)
@@ -54,9 +71,12 @@ func (n *Node) pipeline(ctx context.Context, commands ...command) (answers []*re
 	unreachable := false
 	defer func() { n.pool.release(*n.key, client, unreachable) }()
 
-	limited, cancel := context.WithTimeout(ctx, n.pool.options.DialTimeout+n.pool.options.IOTimeout)
+	limited, cancel := context.WithTimeout(ctx, n.pool.options.DialTimeout+timeout)
 	defer cancel()
 	pipe := client.Pipeline()
+	if timeout > n.pool.options.IOTimeout {
+		pipe = client.WithTimeout(timeout).Pipeline() // shares the connections
+	}
 	for _, c := range commands {
 		answers = append(answers, pipe.Do(limited, c.args...))
 	}

@@ -67,7 +67,11 @@ type Pool struct {
 type clientKey struct {
 	addr        string
 	credentials Credentials
+	// parallel clients keep parallelLanes connections while they are in use, others a few.
+	parallel bool
 }
+
+const parallelLanes = 32
 
 // client is guarded by Pool.mu.
 type client struct {
@@ -168,6 +172,10 @@ func (p *Pool) retire(key clientKey, c *client) {
 // newClient makes a client that asks one node once: no retries of commands or dials, no redirections, no commands of
 // its own but the authentication.
 func (p *Pool) newClient(key clientKey) *redis.Client {
+	mostConns, mostIdle := 8, 2
+	if key.parallel {
+		mostConns, mostIdle = parallelLanes, parallelLanes
+	}
 	return redis.NewClient(&redis.Options{
 		Addr: key.addr,
 		Dialer: func(ctx context.Context, _, addr string) (net.Conn, error) {
@@ -181,9 +189,9 @@ func (p *Pool) newClient(key clientKey) *redis.Client {
 		ReadTimeout:           p.options.IOTimeout,
 		WriteTimeout:          p.options.IOTimeout,
 		ContextTimeoutEnabled: true,
-		PoolSize:              8,
+		PoolSize:              mostConns,
 		PipelinePoolSize:      -1, // no second pool for pipelines
-		MaxIdleConns:          2,
+		MaxIdleConns:          mostIdle,
 		ReadBufferSize:        8 << 10,
 		WriteBufferSize:       4 << 10,
 		DisableIdentity:       true,

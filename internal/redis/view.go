@@ -42,6 +42,8 @@ type View struct {
 	Keys int64
 	// UsedMemory is what the engine has allocated, MaxMemory the limit it was given (0: none). Bytes.
 	UsedMemory, MaxMemory int64
+	// Libraries is the number of function libraries (FUNCTION LOAD).
+	Libraries int64
 
 	// ClusterState is the node's own opinion whether the cluster serves.
 	ClusterState ClusterState
@@ -59,6 +61,12 @@ type View struct {
 	// Migrating are the slots the node is giving away, Importing those it is receiving: slot to the node ID of the other
 	// side. They are nil when no slot is open. From Valkey 8 on, a replica shows those of its master.
 	Migrating, Importing map[uint16]string
+
+	// Atomic is how the engine moves slots on its own.
+	Atomic AtomicMethod
+	// SlotMigrations are the jobs of that kind which are under way, as this node sees them, the latest first: it may be
+	// the source, the target or a replica of the target. nil when there is none.
+	SlotMigrations []SlotMigration
 
 	// Peers is the node's table of the cluster, the node itself included, in the order the node told it. Nodes with
 	// which it still shakes hands are in it under an ID that is not theirs (see Peer.Flags).

@@ -4,6 +4,8 @@
 package rediscluster
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 
@@ -18,7 +20,8 @@ type reporter struct{ recorder events.EventRecorder }
 
 func (r reporter) report(before, after *v1alpha1.RedisCluster, pass status.Pass, acted bool) {
 	step := pass.Decision.Step
-	if acted && pass.Err == nil {
+	_, moving := step.(plan.MoveSlots)
+	if acted && pass.Err == nil && !moving {
 		kind := corev1.EventTypeNormal
 		if losesData(step) {
 			kind = corev1.EventTypeWarning
@@ -27,6 +30,9 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, pass status.Pass,
 	}
 	if pass.Err != nil && before.Status.Reason != after.Status.Reason {
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "StepFailed", step.Name(), "%s", pass.Err.Error())
+	}
+	if note := progress(before.Status.Migration, after.Status.Migration); note != "" {
+		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "MoveSlots", "MoveSlots", "%s", note)
 	}
 	if was, is := before.Status.Phase, after.Status.Phase; was != is && worthTelling[is] {
 		kind, note := corev1.EventTypeNormal, after.Status.Reason
@@ -38,6 +44,23 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, pass status.Pass,
 		}
 		r.recorder.Eventf(after, nil, kind, string(is), "Reconcile", "%s", note)
 	}
+}
+
+// progress tells of moving slots when another quarter of them has moved.
+func progress(before, after *v1alpha1.MigrationStatus) string {
+	switch {
+	case before == nil:
+		return ""
+	case after == nil:
+		return fmt.Sprintf("all %d slots have moved", before.SlotsTotal)
+	case quarter(before) == quarter(after):
+		return ""
+	}
+	return fmt.Sprintf("%d of %d slots have moved, %d keys, %d slots a second", after.SlotsTotal-after.SlotsLeft, after.SlotsTotal, after.KeysMoved, after.SlotsPerSecond)
+}
+
+func quarter(m *v1alpha1.MigrationStatus) int32 {
+	return 4 * (m.SlotsTotal - m.SlotsLeft) / max(m.SlotsTotal, 1)
 }
 
 // worthTelling are the phases that say more than the steps that led to them.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -73,20 +74,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	default:
 		return outcome.Retry(fmt.Errorf("render: %w", err)).Result()
 	}
-	subject := act.Subject{Cluster: &cluster, Credentials: r.observer.Credentials(&cluster), Children: rendered.objects, Obsolete: rendered.obsolete}
-	acted, err := r.actor.Do(ctx, subject, pass.Decision.Step)
-	if _, applied := pass.Decision.Step.(plan.ApplyChildren); applied && !acted && err == nil {
+	subject := act.Subject{Cluster: &cluster, Credentials: r.observer.Credentials(&cluster), Children: rendered.objects, Obsolete: rendered.obsolete, Pipeline: pipeline(&cluster)}
+	result, err := r.actor.Do(ctx, subject, pass.Decision.Step)
+	if _, applied := pass.Decision.Step.(plan.ApplyChildren); applied && !result.Acted && err == nil {
 		snap.Pending = nil // they were as rendered after all, so this pass is about what comes next
 		pass.Decision = plan.Decide(desired, snap, r.now())
-		acted, err = r.actor.Do(ctx, subject, pass.Decision.Step)
+		result, err = r.actor.Do(ctx, subject, pass.Decision.Step)
 	}
+	pass.KeysMoved = result.KeysMoved
 	if err != nil {
 		pass.Err, pass.StallCause = err, stallCause(err)
 	}
-	if err := r.report(ctx, &cluster, pass, acted); err != nil {
+	if err := r.report(ctx, &cluster, pass, result.Acted); err != nil {
 		return outcome.Retry(err).Result()
 	}
-	return r.outcome(&cluster, pass, acted).Result()
+	return r.outcome(&cluster, pass, result.Acted).Result()
 }
 
 func (r *Reconciler) desired(cluster *v1alpha1.RedisCluster) plan.Desired {
@@ -96,6 +98,12 @@ func (r *Reconciler) desired(cluster *v1alpha1.RedisCluster) plan.Desired {
 		HasFinalizer:  controllerutil.ContainsFinalizer(cluster, v1alpha1.Finalizer),
 		CreateTimeout: r.options.CreateTimeout, UpgradeTimeout: r.options.UpgradeTimeout,
 	}
+	strategy := &cluster.Spec.UpdateStrategy
+	d.AssignReceive, d.KeysPerSecond = strategy.Type == v1alpha1.AssignReceive, int(strategy.KeysPerSecond)
+	for _, entry := range strategy.AssignStrategies {
+		d.Gifts = append(d.Gifts, plan.Gift{Slots: int(entry.Slots), From: entry.From()})
+	}
+	d.OverCapacity = cluster.Annotations[v1alpha1.AnnotationOverCapacity] == "true"
 	if cluster.Spec.Storage != nil {
 		d.ClaimBytes = cluster.Spec.Storage.Size.Value()
 	}
@@ -103,6 +111,12 @@ func (r *Reconciler) desired(cluster *v1alpha1.RedisCluster) plan.Desired {
 		d.Problems = append(d.Problems, problem.Error())
 	}
 	return d
+}
+
+// pipeline is spec.updateStrategy.pipeline, which admission has checked; 0 when it is wrong.
+func pipeline(cluster *v1alpha1.RedisCluster) int {
+	n, _ := strconv.Atoi(cluster.Spec.UpdateStrategy.Pipeline)
+	return n
 }
 
 // report writes the status when it differs, and only then says what happened.
@@ -114,6 +128,7 @@ func (r *Reconciler) report(ctx context.Context, cluster *v1alpha1.RedisCluster,
 	cluster.Status = status.Compute(cluster, pass, r.now())
 	metrics.RedisCluster(cluster.Namespace, cluster.Name).Set(metrics.RedisClusterValues{
 		Phase: string(cluster.Status.Phase), SlotsCovered: int(cluster.Status.Slots),
+		SlotsToMove:    slotsToMove(cluster),
 		InstancesReady: status.ReadyInstances(pass.Snapshot), Instances: int(pass.Decision.Topology.Instances()),
 	})
 	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
@@ -123,6 +138,13 @@ func (r *Reconciler) report(ctx context.Context, cluster *v1alpha1.RedisCluster,
 	}
 	r.events.report(before, cluster, pass, acted)
 	return nil
+}
+
+func slotsToMove(cluster *v1alpha1.RedisCluster) int {
+	if cluster.Status.Migration == nil {
+		return 0
+	}
+	return int(cluster.Status.Migration.SlotsLeft)
 }
 
 // forget drops what is remembered of an object that is gone.
@@ -148,6 +170,8 @@ func (r *Reconciler) outcome(cluster *v1alpha1.RedisCluster, pass status.Pass, a
 	switch step := step.(type) {
 	case plan.RemoveFinalizer:
 		return outcome.Done()
+	case plan.MoveSlots:
+		return outcome.Wait(step.Why(), goOn)
 	case plan.Wait:
 		if step.After > 0 {
 			return outcome.Wait(step.Why(), r.patience.next(cluster.UID, step.Why(), step.After, r.options.PollInterval, r.now()))
@@ -160,6 +184,9 @@ func (r *Reconciler) outcome(cluster *v1alpha1.RedisCluster, pass status.Pass, a
 		return outcome.Wait(step.Why(), r.options.PollInterval)
 	}
 }
+
+// goOn is how soon to go on with a step that was only begun.
+const goOn = time.Millisecond
 
 // afterStep is how soon to observe what a step did.
 const afterStep = 50 * time.Millisecond

@@ -77,7 +77,7 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	r := &Reconciler{
 		client:   mgr.GetClient(),
 		observer: observer,
-		actor:    &act.Actor{Client: live, Applier: applier, Redis: o.Redis},
+		actor:    &act.Actor{Client: live, Applier: applier, Redis: o.Redis, Now: time.Now},
 		children: &children{chart: o.Chart, applier: applier, cache: childCache, observer: observer, mapper: mgr.GetRESTMapper()},
 		events:   reporter{recorder: mgr.GetEventRecorder("rediscluster")},
 		options:  o,

@@ -4,12 +4,10 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,10 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/remotecommand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"middleware.hc.cn/operator/test/application"
 )
 
 // patience bounds every wait. It is long because it only matters when a test fails.
@@ -138,18 +136,11 @@ func isReady(t *testing.T, object client.Object) error {
 
 // execute runs a program in a container, as kubectl exec does.
 func execute(ctx context.Context, namespace, pod, container string, command ...string) (string, error) {
-	req := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true}, clientgoscheme.ParameterCodec)
-	executor, err := remotecommand.NewWebSocketExecutor(restConfig, "GET", req.URL().String())
-	if err != nil {
-		return "", err
-	}
-	var out, errOut bytes.Buffer
-	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &errOut})
-	if err != nil {
-		return out.String(), fmt.Errorf("%s in %s: %w: %s%s", command[0], pod, err, out.String(), errOut.String())
-	}
-	return strings.TrimSpace(out.String()), nil
+	return pods().Execute(ctx, nil, namespace, pod, container, command...)
+}
+
+func pods() application.Kubernetes {
+	return application.Kubernetes{Config: restConfig, Client: clientset}
 }
 
 // report logs what helps to understand a failure.

@@ -168,14 +168,14 @@ func TestLifeOfACluster(t *testing.T) {
 	})
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func mustIdentify(t *testing.T, node *redis.Node) string {
+func mustIdentify(t testing.TB, node *redis.Node) string {
 	t.Helper()
 	id, err := node.Identify(t.Context())
 	must(t, err)
@@ -183,7 +183,7 @@ func mustIdentify(t *testing.T, node *redis.Node) string {
 }
 
 // knows is nil when the node has the peer in its table, past the handshake.
-func knows(t *testing.T, node *redis.Node, id string) error {
+func knows(t testing.TB, node *redis.Node, id string) error {
 	view, err := node.Describe(t.Context())
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func knows(t *testing.T, node *redis.Node, id string) error {
 }
 
 // inSync is nil when the node replicates the master over a working link.
-func inSync(t *testing.T, node *redis.Node, masterID string) error {
+func inSync(t testing.TB, node *redis.Node, masterID string) error {
 	view, err := node.Describe(t.Context())
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -21,6 +22,15 @@ import (
 
 const password = "engine-test-password"
 
+// TestMain runs more tests at once than there are processors: they wait for servers most of the time.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
 // engine is one entry of ENGINES.
 type engine struct {
 	name, command string
@@ -29,23 +39,35 @@ type engine struct {
 // forEachEngine runs the test once for every engine of ENGINES, and fails when there is none.
 func forEachEngine(t *testing.T, test func(t *testing.T, e engine)) {
 	t.Helper()
-	entries := strings.Fields(os.Getenv("ENGINES"))
-	if len(entries) == 0 {
-		t.Fatal("ENGINES is not set: it must list the servers to test as NAME=COMMAND, " +
-			"such as ENGINES=redis-7.0.15=/usr/bin/redis-server")
+	for _, e := range engines(t) {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, e)
+		})
 	}
-	for _, entry := range entries {
+}
+
+// engines are those of ENGINES, at least one.
+func engines(t testing.TB) []engine {
+	t.Helper()
+	var all []engine
+	for entry := range strings.FieldsSeq(os.Getenv("ENGINES")) {
 		name, command, found := strings.Cut(entry, "=")
 		if !found {
 			t.Fatalf("ENGINES: %q is not NAME=COMMAND", entry)
 		}
-		t.Run(name, func(t *testing.T) { test(t, engine{name: name, command: command}) })
+		all = append(all, engine{name: name, command: command})
 	}
+	if len(all) == 0 {
+		t.Fatal("ENGINES is not set: it must list the servers to test as NAME=COMMAND, " +
+			"such as ENGINES=redis-7.0.15=/usr/bin/redis-server")
+	}
+	return all
 }
 
 // server is one running process.
 type server struct {
-	t             *testing.T
+	t             testing.TB
 	engine        engine
 	dir           string
 	port, busPort int
@@ -60,23 +82,24 @@ func clusterMode(busPort int) []string {
 	return []string{
 		"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(busPort), "--cluster-node-timeout", "2000",
 		"--cluster-announce-ip", "127.0.0.1", "--cluster-announce-hostname", "pod-0.example.svc",
+		"--cluster-allow-replica-migration", "no", // as the chart sets it
 	}
 }
 
 // start runs a server in cluster mode with an empty directory and waits until it answers.
-func start(t *testing.T, e engine, pool *redis.Pool) *server {
+func start(t testing.TB, e engine, pool *redis.Pool) *server {
 	t.Helper()
 	busPort := freePort(t)
 	return startWith(t, pool, &server{t: t, engine: e, busPort: busPort, settings: clusterMode(busPort)})
 }
 
 // startPlain is start without cluster mode.
-func startPlain(t *testing.T, e engine, pool *redis.Pool) *server {
+func startPlain(t testing.TB, e engine, pool *redis.Pool) *server {
 	t.Helper()
 	return startWith(t, pool, &server{t: t, engine: e})
 }
 
-func startWith(t *testing.T, pool *redis.Pool, s *server) *server {
+func startWith(t testing.TB, pool *redis.Pool, s *server) *server {
 	t.Helper()
 	s.dir, s.port = t.TempDir(), freePort(t)
 	s.run()
@@ -127,7 +150,7 @@ func (s *server) node(pool *redis.Pool) *redis.Node {
 	return pool.Node(s.addr(), redis.Credentials{Password: password})
 }
 
-func newPool(t *testing.T) *redis.Pool {
+func newPool(t testing.TB) *redis.Pool {
 	t.Helper()
 	pool := redis.NewPool(redis.Options{})
 	t.Cleanup(pool.Close)
@@ -136,7 +159,7 @@ func newPool(t *testing.T) *redis.Pool {
 
 // freePort is a port that nobody listens on. It is below those that the system gives to outgoing connections (32768 and
 // up on Linux), so that none takes it before the server does.
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	const low, high, attempts = 20000, 32768, 100
 	for range attempts {
@@ -153,7 +176,7 @@ func freePort(t *testing.T) int {
 
 // eventually repeats the check until it succeeds, and fails with its last error. The limit only ends a test that
 // hangs.
-func eventually(t *testing.T, check func() error) {
+func eventually(t testing.TB, check func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

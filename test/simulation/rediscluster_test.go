@@ -8,14 +8,17 @@
 package simulation
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,9 +59,18 @@ type simulation struct {
 	instances []*instance
 	addresses int
 	narrative []string
+	// valkey makes instances that can move whole slots by themselves.
+	valkey bool
+	// crash ends the operator's process in the middle of a pass.
+	crash context.CancelFunc
 }
 
 func newSimulation(t *testing.T, seed uint64, perShard int) *simulation {
+	t.Helper()
+	return newSimulationOf(t, seed, perShard, false)
+}
+
+func newSimulationOf(t *testing.T, seed uint64, perShard int, valkey bool) *simulation {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -67,7 +79,7 @@ func newSimulation(t *testing.T, seed uint64, perShard int) *simulation {
 	pool := redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: 100 * time.Millisecond, IOTimeout: time.Second})
 	t.Cleanup(func() { pool.Close(); world.Close() })
 	s := &simulation{
-		t: t, random: rand.New(rand.NewPCG(seed, 1)), world: world,
+		t: t, valkey: valkey, random: rand.New(rand.NewPCG(seed, 1)), world: world,
 		kube: fake.NewClientBuilder().WithScheme(scheme).Build(),
 		cluster: &v1alpha1.RedisCluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "sim", Name: "c", UID: "uid", Finalizers: []string{v1alpha1.Finalizer}},
@@ -75,7 +87,7 @@ func newSimulation(t *testing.T, seed uint64, perShard int) *simulation {
 		},
 	}
 	s.observer = &observe.Observer{Children: s.kube, Secrets: s.kube, Redis: pool}
-	s.actor = &act.Actor{Client: s.kube, Redis: pool}
+	s.actor = &act.Actor{Client: s.kube, Redis: pool, Now: world.Now}
 	for shard := range 3 {
 		s.create(s.statefulSet(shard, perShard))
 		for ordinal := range perShard {
@@ -103,6 +115,52 @@ func (s *simulation) statefulSet(shard, replicas int) *appsv1.StatefulSet {
 	}
 }
 
+// statefulSets makes the StatefulSets be as the chart renders them for a topology, and
+// starts the pods that they ask for: what the API server and its controllers do.
+func (s *simulation) statefulSets(topology v1alpha1.Topology) {
+	for shard, replicas := range topology {
+		set := s.statefulSet(shard, int(replicas))
+		if err := s.kube.Get(s.t.Context(), client.ObjectKeyFromObject(set), set); apierrors.IsNotFound(err) {
+			s.create(set)
+		} else if *set.Spec.Replicas != replicas {
+			set.Spec.Replicas = ptr.To(replicas)
+			if err := s.kube.Update(s.t.Context(), set); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+		for ordinal := range int(replicas) {
+			if s.find(fmt.Sprintf("%s-%d", set.Name, ordinal)) == nil {
+				s.start(shard, ordinal)
+			}
+		}
+	}
+}
+
+// sweep stops the pods that no StatefulSet asks for.
+func (s *simulation) sweep() {
+	var sets appsv1.StatefulSetList
+	if err := s.kube.List(s.t.Context(), &sets); err != nil {
+		s.t.Fatal(err)
+	}
+	wanted := map[string]bool{}
+	for i := range sets.Items {
+		for ordinal := range int(*sets.Items[i].Spec.Replicas) {
+			wanted[fmt.Sprintf("%s-%d", sets.Items[i].Name, ordinal)] = true
+		}
+	}
+	s.instances = slices.DeleteFunc(s.instances, func(in *instance) bool {
+		if wanted[in.pod.Name] {
+			return false
+		}
+		s.world.Kill(in.node)
+		if err := s.kube.Delete(s.t.Context(), in.pod); err != nil {
+			s.t.Fatal(err)
+		}
+		s.say("%s is gone", in.pod.Name)
+		return true
+	})
+}
+
 // start makes a pod with a fresh Redis.
 func (s *simulation) start(shard, ordinal int) {
 	pod := &corev1.Pod{
@@ -113,7 +171,7 @@ func (s *simulation) start(shard, ordinal int) {
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
 	s.create(pod)
-	s.instances = append(s.instances, &instance{pod: pod, node: s.world.AddNode(redistest.NodeOptions{IP: pod.Status.PodIP})})
+	s.instances = append(s.instances, &instance{pod: pod, node: s.world.AddNode(redistest.NodeOptions{IP: pod.Status.PodIP, Valkey: s.valkey})})
 }
 
 func (s *simulation) address() string {
@@ -137,18 +195,31 @@ func (s *simulation) say(format string, args ...any) {
 
 // pass is one pass of the operator; it returns the step that was decided.
 func (s *simulation) pass() plan.Step {
-	snap, err := s.observer.Observe(s.t.Context(), s.cluster)
+	ctx, crash := context.WithCancel(s.t.Context())
+	defer crash()
+	s.crash = crash
+	snap, err := s.observer.Observe(ctx, s.cluster)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	desired := plan.Desired{Topology: s.cluster.Spec.Topology(), HasFinalizer: true, NodeTimeout: nodeTimeout}
+	desired := plan.Desired{Topology: s.cluster.Spec.Topology(), HasFinalizer: true, NodeTimeout: nodeTimeout,
+		AssignReceive: s.cluster.Spec.UpdateStrategy.Type == v1alpha1.AssignReceive}
+	for _, entry := range s.cluster.Spec.UpdateStrategy.AssignStrategies {
+		desired.Gifts = append(desired.Gifts, plan.Gift{Slots: int(entry.Slots), From: entry.From()})
+	}
 	decision := plan.Decide(desired, snap, s.world.Now())
+	s.statefulSets(decision.Topology)
 	subject := act.Subject{Cluster: s.cluster, Credentials: s.observer.Credentials(s.cluster)}
-	acted, err := s.actor.Do(s.t.Context(), subject, decision.Step)
-	if acted {
+	result, err := s.actor.Do(ctx, subject, decision.Step)
+	if result.Acted {
 		s.say("%s: %s (error: %v)", decision.Step.Name(), decision.Step.Why(), err)
 	}
-	s.cluster.Status = status.Compute(s.cluster, status.Pass{Snapshot: snap, Decision: decision, Err: err}, s.world.Now())
+	if ctx.Err() != nil {
+		s.say("the operator crashed")
+		return decision.Step // and reported nothing
+	}
+	s.cluster.Status = status.Compute(s.cluster, status.Pass{Snapshot: snap, Decision: decision, Err: err, KeysMoved: result.KeysMoved}, s.world.Now())
+	s.sweep()
 	return decision.Step
 }
 
@@ -188,7 +259,7 @@ func (s *simulation) wantWhole() {
 			s.fail("%s knows %d nodes, want %d", in.Name, len(in.Redis.Peers), len(s.instances)-1)
 		}
 	}
-	if total != slots.Count || snap.Owned().Len() != slots.Count || len(snap.Masters()) != 3 {
+	if shards := int(s.cluster.Spec.ShardCount()); total != slots.Count || snap.Owned().Len() != slots.Count || len(snap.Masters()) != shards {
 		s.fail("%d slots are owned by %d shards, %d of them distinct", total, len(snap.Masters()), snap.Owned().Len())
 	}
 }
@@ -246,12 +317,20 @@ func (s *simulation) wantData(generation int, shards map[int]bool) {
 }
 
 func (s *simulation) named(pod string) *instance {
+	in := s.find(pod)
+	if in == nil {
+		s.t.Fatalf("no instance %s", pod)
+	}
+	return in
+}
+
+// find is nil when there is no such pod.
+func (s *simulation) find(pod string) *instance {
 	for _, in := range s.instances {
 		if in.pod.Name == pod {
 			return in
 		}
 	}
-	s.t.Fatalf("no instance %s", pod)
 	return nil
 }
 

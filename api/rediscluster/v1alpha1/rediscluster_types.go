@@ -155,6 +155,14 @@ type SlotStrategy struct {
 	// +optional
 	Pipeline string `json:"pipeline,omitempty"`
 
+	// keysPerSecond limits how many keys move in a second, for clusters whose clients
+	// need every bit of speed. 0 is no limit. A limit makes the operator move keys itself
+	// (MIGRATE) also where the engine can move whole slots, which nothing can slow down.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	KeysPerSecond int32 `json:"keysPerSecond,omitempty"`
+
 	// assignStrategies feed the new masters: entry i is for new master i.
 	//
 	// +kubebuilder:validation:MaxItems=500

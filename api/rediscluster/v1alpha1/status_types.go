@@ -67,6 +67,12 @@ type RedisClusterStatus struct {
 	// +optional
 	Plan *PlanStatus `json:"plan,omitempty"`
 
+	// migration is the progress of moving slots between shards. It is absent when no
+	// slots are to move.
+	//
+	// +optional
+	Migration *MigrationStatus `json:"migration,omitempty"`
+
 	// currentVersion is the oldest version that an instance runs.
 	//
 	// +optional
@@ -212,4 +218,91 @@ type PlanStatus struct {
 	//
 	// +optional
 	BlockedBy string `json:"blockedBy,omitempty"`
+
+	// moves are the slots that are to move, before and while they do.
+	//
+	// +listType=atomic
+	// +optional
+	Moves []MoveStatus `json:"moves,omitempty"`
 }
+
+// MoveStatus is slots that change their owner.
+type MoveStatus struct {
+	// from is the pod of the master that gives the slots.
+	From string `json:"from"`
+
+	// to is the pod of the master that receives them.
+	To string `json:"to"`
+
+	// count is how many slots are left to move.
+	Count int32 `json:"count"`
+
+	// slots are those slots, such as 0-1364.
+	//
+	// +optional
+	Slots string `json:"slots,omitempty"`
+}
+
+// MigrationStatus is the progress of moving slots between shards.
+type MigrationStatus struct {
+	// fromShards is how many shards owned slots when the scaling began.
+	FromShards int32 `json:"fromShards"`
+
+	// toShards is how many shards are to own slots.
+	ToShards int32 `json:"toShards"`
+
+	// method is how the engine moves slots: Atomic (whole slots by the engine itself,
+	// from Valkey 9 and Redis 8.4 on) or Classic (keys, by MIGRATE).
+	//
+	// +optional
+	Method MigrationMethod `json:"method,omitempty"`
+
+	// slotsTotal is how many slots have to move altogether.
+	//
+	// +optional
+	SlotsTotal int32 `json:"slotsTotal,omitempty"`
+
+	// slotsLeft is how many of them have not moved yet.
+	SlotsLeft int32 `json:"slotsLeft"`
+
+	// keysMoved is how many keys have been moved so far. An atomic migration counts
+	// none.
+	//
+	// +optional
+	KeysMoved int64 `json:"keysMoved,omitempty"`
+
+	// slotsPerSecond is the rate since startTime.
+	//
+	// +optional
+	SlotsPerSecond int32 `json:"slotsPerSecond,omitempty"`
+
+	// startTime is when the first slots began to move.
+	//
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// estimatedEndTime is when the last slot will have moved, at the rate so far.
+	//
+	// +optional
+	EstimatedEndTime *metav1.Time `json:"estimatedEndTime,omitempty"`
+
+	// goal is the slots that each shard is to own, by shard number. The operator keeps
+	// to it when it is restarted in the middle.
+	//
+	// +listType=atomic
+	Goal []string `json:"goal"`
+
+	// for identifies the part of the spec that the goal was computed for.
+	For string `json:"for"`
+}
+
+// MigrationMethod is how slots move.
+//
+// +kubebuilder:validation:Enum=Atomic;Classic
+type MigrationMethod string
+
+// The migration methods.
+const (
+	MigrationAtomic  MigrationMethod = "Atomic"
+	MigrationClassic MigrationMethod = "Classic"
+)

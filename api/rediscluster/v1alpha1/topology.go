@@ -3,7 +3,10 @@
 
 package v1alpha1
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Topology is how many instances each shard has: entry i is for shard i.
 //
@@ -41,6 +44,15 @@ func (s *RedisClusterSpec) ShardCount() int32 {
 		return *s.Shards
 	}
 	return max(s.InstanceCount()/2, MinShards)
+}
+
+// From are the node IDs of fromReplicas.
+func (a AssignStrategy) From() []string {
+	var ids []string
+	for id := range strings.SplitSeq(a.FromReplicas, ",") {
+		ids = append(ids, strings.TrimSpace(id))
+	}
+	return ids
 }
 
 // Instances is the number of instances in all shards.
@@ -99,6 +111,15 @@ const (
 	// LabelShard is the number of the shard.
 	LabelShard = "redis.middleware.hc.cn/shard"
 )
+
+// AnnotationOverCapacity with the value true allows a scale-in although the data may not
+// fit into the shards that stay.
+const AnnotationOverCapacity = "redis.middleware.hc.cn/allow-scale-in-over-capacity"
+
+// PodConditionServing is a readiness gate of every instance: the operator sets it to True
+// once the instance knows the whole cluster, and to False before the instance leaves, so
+// that the Service never leads a client to an instance with a partial view.
+const PodConditionServing = "redis.middleware.hc.cn/serving"
 
 // Finalizer lets deletion follow spec.finalizers.
 const Finalizer = "redis.middleware.hc.cn/cleanup"

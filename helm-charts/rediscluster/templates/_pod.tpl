@@ -17,6 +17,8 @@ spec:
   automountServiceAccountToken: false
   enableServiceLinks: false
   terminationGracePeriodSeconds: 30
+  readinessGates:
+    - conditionType: redis.middleware.hc.cn/serving
   securityContext:
     runAsNonRoot: true
     runAsUser: 999
@@ -52,9 +54,8 @@ spec:
 {{/*
 Redis is started without a shell. Its address changes with every restart of the pod, so
 it stands behind the file in the command, and its DNS name never does.
-Readiness is asked often, because nothing can be done with an instance before it is
-ready; whether Redis is in sync and covers slots is what the operator asks over the
-protocol, so an open port is enough here. Liveness is patient: Redis opens its port before it
+An open port is enough for the probe; whether Redis knows the cluster and is in sync is
+what the operator asks over the protocol, and says in the pod's readiness gate. Liveness is patient: Redis opens its port before it
 loads data, and a minute without accepting a connection is not a slow command.
 */}}
 {{- define "rediscluster.redisContainer" -}}

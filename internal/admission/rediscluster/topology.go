@@ -95,6 +95,9 @@ func checkSlotStrategy(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	if n, err := strconv.Atoi(strategy.Pipeline); strategy.Pipeline != "" && (err != nil || n < 1 || n > maxPipeline) {
 		refused = append(refused, field.Invalid(at.Child("pipeline"), strategy.Pipeline, fmt.Sprintf(`must be a number of keys from 1 to %d, as a string such as "100"`, maxPipeline)))
 	}
+	if strategy.KeysPerSecond < 0 {
+		refused = append(refused, field.Invalid(at.Child("keysPerSecond"), strategy.KeysPerSecond, "must be a number of keys, or 0 for no limit"))
+	}
 	at = at.Child("assignStrategies")
 	assigned := len(strategy.AssignStrategies)
 	if strategy.Type == v1alpha1.AssignReceive && assigned == 0 {
@@ -128,8 +131,7 @@ func checkNodeIDs(cr *v1alpha1.RedisCluster) field.ErrorList {
 	for i, entry := range cr.Spec.UpdateStrategy.AssignStrategies {
 		at := specPath.Child("updateStrategy", "assignStrategies").Index(i).Child("fromReplicas")
 		seen := map[string]bool{}
-		for id := range strings.SplitSeq(entry.FromReplicas, ",") {
-			id = strings.TrimSpace(id)
+		for _, id := range entry.From() {
 			if !nodeID.MatchString(id) {
 				refused = append(refused, field.Invalid(at, id, "is not a node ID; name masters by their 40 hex digits, which status.nodes[].nodeId shows, separated by commas"))
 			}

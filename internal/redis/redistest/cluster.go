@@ -13,29 +13,52 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
-// clusterCommands are the subcommands of CLUSTER (clusterCommand); handlers get the arguments after the subcommand.
-var clusterCommands = map[string]struct {
+// clusterCommand is a subcommand of CLUSTER (clusterCommand); the handler gets the arguments after the subcommand.
+type clusterCommand struct {
 	handler  func(n *Node, args []string) any
-	min, max int // arguments; max -1: any number
-}{
-	"MYID":             {handler: func(n *Node, _ []string) any { return n.id }},
-	"INFO":             {handler: func(n *Node, _ []string) any { return n.clusterInfo() }},
-	"NODES":            {handler: func(n *Node, _ []string) any { return n.nodes() }},
-	"SHARDS":           {handler: func(n *Node, _ []string) any { return n.shards() }},
-	"MEET":             {handler: (*Node).meetCommand, min: 2, max: 3},
-	"ADDSLOTSRANGE":    {handler: (*Node).addSlotsCommand, min: 2, max: -1},
-	"SET-CONFIG-EPOCH": {handler: (*Node).setEpochCommand, min: 1, max: 1},
-	"REPLICATE":        {handler: (*Node).replicateCommand, min: 1, max: 1},
-	"FORGET":           {handler: (*Node).forgetCommand, min: 1, max: 1},
-	"FAILOVER":         {handler: (*Node).failoverCommand, max: 1},
-	"RESET":            {handler: (*Node).resetCommand, max: 1},
-	"SAVECONFIG":       {handler: func(*Node, []string) any { return okReply }},
+	min, max int  // arguments; max -1: any number
+	atomic   bool // of Valkey 9
+}
+
+var clusterCommands map[string]clusterCommand
+
+func init() { // breaks the initialization cycle through COMMAND INFO
+	clusterCommands = map[string]clusterCommand{
+		"MYID":             {handler: func(n *Node, _ []string) any { return n.id }},
+		"INFO":             {handler: func(n *Node, _ []string) any { return n.clusterInfo() }},
+		"NODES":            {handler: func(n *Node, _ []string) any { return n.nodes() }},
+		"SHARDS":           {handler: func(n *Node, _ []string) any { return n.shards() }},
+		"MEET":             {handler: (*Node).meetCommand, min: 2, max: 3},
+		"ADDSLOTS":         {handler: (*Node).addSlotsCommand, min: 1, max: -1},
+		"ADDSLOTSRANGE":    {handler: (*Node).addSlotsRangeCommand, min: 2, max: -1},
+		"DELSLOTS":         {handler: (*Node).delSlotsCommand, min: 1, max: -1},
+		"DELSLOTSRANGE":    {handler: (*Node).delSlotsRangeCommand, min: 2, max: -1},
+		"SETSLOT":          {handler: (*Node).setSlotCommand, min: 2, max: -1},
+		"COUNTKEYSINSLOT":  {handler: (*Node).countKeysCommand, min: 1, max: 1},
+		"GETKEYSINSLOT":    {handler: (*Node).getKeysCommand, min: 2, max: 2},
+		"BUMPEPOCH":        {handler: (*Node).bumpEpochCommand},
+		"SET-CONFIG-EPOCH": {handler: (*Node).setEpochCommand, min: 1, max: 1},
+		"REPLICATE":        {handler: (*Node).replicateCommand, min: 1, max: 1},
+		"FORGET":           {handler: (*Node).forgetCommand, min: 1, max: 1},
+		"FAILOVER":         {handler: (*Node).failoverCommand, max: 1},
+		"RESET":            {handler: (*Node).resetCommand, max: 1},
+		"SAVECONFIG":       {handler: func(*Node, []string) any { return okReply }},
+
+		"MIGRATESLOTS":         {handler: (*Node).migrateSlotsCommand, min: 2, max: -1, atomic: true},
+		"GETSLOTMIGRATIONS":    {handler: (*Node).getMigrationsCommand, atomic: true},
+		"CANCELSLOTMIGRATIONS": {handler: (*Node).cancelMigrationsCommand, atomic: true},
+	}
+}
+
+// existsAt says whether the node's engine has the command.
+func (c clusterCommand) existsAt(n *Node) bool {
+	return !c.atomic || n.options.Valkey && n.majorVersion() >= 9
 }
 
 func (s *session) cluster(args []string) any {
 	sub, args := args[0], args[1:]
 	command, known := clusterCommands[strings.ToUpper(sub)]
-	if !known {
+	if !known || !command.existsAt(s.node) {
 		return unknownSubcommand("CLUSTER", sub)
 	}
 	if len(args) < command.min || (command.max >= 0 && len(args) > command.max) {
@@ -62,30 +85,60 @@ func (n *Node) meetCommand(args []string) any {
 	return okReply
 }
 
-func (n *Node) addSlotsCommand(args []string) any {
-	if len(args)%2 == 1 {
-		return wrongArity("cluster|addslotsrange")
+func (n *Node) addSlotsCommand(args []string) any      { return n.updateSlots(pairsOfOne(args), true) }
+func (n *Node) delSlotsCommand(args []string) any      { return n.updateSlots(pairsOfOne(args), false) }
+func (n *Node) addSlotsRangeCommand(args []string) any { return n.updateSlots(args, true) }
+
+func (n *Node) delSlotsRangeCommand(args []string) any { return n.updateSlots(args, false) }
+
+// pairsOfOne makes bounds of single slots.
+func pairsOfOne(numbers []string) []string {
+	var bounds []string
+	for _, number := range numbers {
+		bounds = append(bounds, number, number)
 	}
-	var added slots.Set
-	for pair := range slices.Chunk(args, 2) {
+	return bounds
+}
+
+// updateSlots claims slots of nobody, or unassigns slots, given as pairs of bounds (checkSlotAssignmentsOrReply,
+// clusterUpdateSlots).
+func (n *Node) updateSlots(bounds []string, claim bool) any {
+	if len(bounds)%2 == 1 {
+		if claim {
+			return wrongArity("cluster|addslotsrange")
+		}
+		return wrongArity("cluster|delslotsrange")
+	}
+	var all slots.Set
+	for pair := range slices.Chunk(bounds, 2) {
 		first, err := slots.ParseNumber(pair[0])
 		last, err2 := slots.ParseNumber(pair[1])
 		if err != nil || err2 != nil {
-			return errorText("ERR Invalid or out of range slot")
+			return invalidSlot
 		}
 		if first > last {
 			return errorText(fmt.Sprintf("ERR start slot number %d is greater than end slot number %d", first, last))
 		}
-		wanted := slots.Range(first, last)
-		if busy := wanted.Intersect(n.owned()); !busy.IsEmpty() {
+		wanted, owned := slots.Range(first, last), n.owned()
+		if busy := wanted.Intersect(owned); claim && !busy.IsEmpty() {
 			return errorText(fmt.Sprintf("ERR Slot %s is already busy", busy.Take(1)))
 		}
-		if twice := wanted.Intersect(added); !twice.IsEmpty() {
+		if free := wanted.Subtract(owned); !claim && !free.IsEmpty() {
+			return errorText(fmt.Sprintf("ERR Slot %s is already unassigned", free.Take(1)))
+		}
+		if twice := wanted.Intersect(all); !twice.IsEmpty() {
 			return errorText(fmt.Sprintf("ERR Slot %s specified multiple times", twice.Take(1)))
 		}
-		added = added.Union(wanted)
+		all = all.Union(wanted)
 	}
-	n.self().slots = n.self().slots.Union(added)
+	var owner *peer
+	if claim {
+		owner = n.self()
+	}
+	for slot := range n.importing.set().Intersect(all).Slots() {
+		delete(n.importing, slot)
+	}
+	n.assign(all, owner)
 	return okReply
 }
 
@@ -172,14 +225,17 @@ func (n *Node) resetCommand(args []string) any {
 	if self.replica {
 		n.becomeMaster()
 		n.keys = map[string]string{}
+		self.shard = n.world.hexID()
 	}
+	n.closeSlots()
+	n.endJobs(anyJob, "Slots are no longer owned by myself")
 	n.table = n.table[:1]
 	n.notClaimed, self.slots = slots.Set{}, slots.Set{}
 	n.manual, n.election = manualFailover{}, election{}
 	if mode == "HARD" {
 		n.currentEpoch, n.lastVoteEpoch, self.configEpoch = 0, 0, 0
 		n.id = n.world.hexID()
-		self.id = n.id
+		self.id, self.shard = n.id, n.id
 	}
 	return okReply
 }

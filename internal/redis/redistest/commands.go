@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
 const okReply = simple("OK")
@@ -22,6 +20,10 @@ type spec struct {
 	min, max int
 	// loading commands are served while the data set is read, open ones before authentication.
 	loading, open bool
+	// keys says which arguments are keys; nil for commands without. Commands that write are not for replicas, asking ones
+	// need no ASKING (RESTORE-ASKING), and MIGRATE is local wherever its slot is open.
+	keys                   func(args []string) []string
+	write, asking, migrate bool
 }
 
 // commands is the command table. CLUSTER has one of its own.
@@ -36,14 +38,35 @@ func init() { // breaks the initialization cycle through execute
 		"ROLE":    {handler: func(s *session, _ []string) any { return s.node.role() }, loading: true},
 		"DBSIZE":  {handler: func(s *session, _ []string) any { return len(s.node.keys) }},
 		"CONFIG":  {handler: (*session).config, min: 1, max: -1, loading: true},
-		"GET":     {handler: (*session).get, min: 1, max: 1},
-		"SET":     {handler: (*session).set, min: 2, max: 2},
+		"COMMAND": {handler: (*session).commandInfo, max: -1, loading: true},
 		"CLUSTER": {handler: (*session).cluster, min: 1, max: -1},
+
+		"ASKING":    {handler: func(s *session, _ []string) any { s.asking = true; return okReply }},
+		"READONLY":  {handler: func(s *session, _ []string) any { s.readonly = true; return okReply }},
+		"READWRITE": {handler: func(s *session, _ []string) any { s.readonly = false; return okReply }},
+
+		"GET":            {handler: (*session).get, min: 1, max: 1, keys: firstKey},
+		"SET":            {handler: (*session).mset, min: 2, max: 2, keys: firstKey, write: true},
+		"MGET":           {handler: (*session).mget, min: 1, max: -1, keys: allKeys},
+		"MSET":           {handler: (*session).mset, min: 2, max: -1, keys: everySecondKey, write: true},
+		"DEL":            {handler: (*session).del, min: 1, max: -1, keys: allKeys, write: true},
+		"UNLINK":         {handler: (*session).del, min: 1, max: -1, keys: allKeys, write: true},
+		"EXISTS":         {handler: (*session).exists, min: 1, max: -1, keys: allKeys},
+		"MEMORY":         {handler: (*session).memory, min: 2, max: 4, keys: secondKey},
+		"DUMP":           {handler: (*session).dump, min: 1, max: 1, keys: firstKey},
+		"TYPE":           {handler: (*session).typeOf, min: 1, max: 1, keys: firstKey},
+		"RESTORE":        {handler: (*session).restore, min: 3, max: -1, keys: firstKey, write: true},
+		"RESTORE-ASKING": {handler: (*session).restore, min: 3, max: -1, keys: firstKey, write: true, asking: true},
+		"MIGRATE":        {handler: (*session).migrate, min: 5, max: -1, keys: migrateKeys, write: true, migrate: true},
+		"FUNCTION":       {handler: (*session).function, min: 1, max: -1},
+		"FLUSHALL":       {handler: (*session).flushAll, max: 1},
 	}
 }
 
 // execute runs one command (processCommand).
 func (s *session) execute(args []string) any {
+	asking := s.asking
+	s.asking = false // it holds for one command (resetClient)
 	command, known := commands[strings.ToUpper(args[0])]
 	if !known {
 		return errorText(fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", args[0], quoted(args[1:])))
@@ -57,7 +80,45 @@ func (s *session) execute(args []string) any {
 	if s.node.loading && !command.loading {
 		return errorText("LOADING Redis is loading the dataset in memory")
 	}
+	if command.keys != nil {
+		if refusal := s.route(command, command.keys(args[1:]), asking || command.asking); refusal != "" {
+			return refusal
+		}
+	}
 	return command.handler(s, args[1:])
+}
+
+// commandInfo is COMMAND INFO: the entries of the commands that this engine has, without key specifications.
+func (s *session) commandInfo(args []string) any {
+	if len(args) == 0 || !strings.EqualFold(args[0], "INFO") {
+		return errorText("ERR only COMMAND INFO is simulated")
+	}
+	answer := []any{}
+	for _, name := range args[1:] {
+		answer = append(answer, s.describeCommand(name))
+	}
+	return answer
+}
+
+func (s *session) describeCommand(name string) any {
+	container, sub, isSub := strings.Cut(strings.ToUpper(name), "|")
+	arity, known := 0, false
+	if command, found := commands[container]; found && !isSub {
+		arity, known = -(command.min + 1), true
+		if command.min == command.max {
+			arity = -arity
+		}
+	}
+	if command, found := clusterCommands[sub]; found && container == "CLUSTER" && command.existsAt(s.node) {
+		arity, known = -(command.min + 2), true
+		if command.min == command.max {
+			arity = -arity
+		}
+	}
+	if !known {
+		return nullArray{}
+	}
+	return []any{strings.ToLower(name), arity, []any{}, 0, 0, 0, []any{}, []any{}, []any{}, []any{}}
 }
 
 func (c spec) accepts(args []string) bool {
@@ -132,42 +193,6 @@ func (s *session) config(args []string) any {
 
 func unknownSubcommand(command, sub string) errorText {
 	return errorText(fmt.Sprintf("ERR unknown subcommand '%s'. Try %s HELP.", sub, command))
-}
-
-func (s *session) get(args []string) any {
-	if refusal := s.node.redirect(args[0]); refusal != "" {
-		return refusal
-	}
-	if value, found := s.node.keys[args[0]]; found {
-		return value
-	}
-	return null{}
-}
-
-func (s *session) set(args []string) any {
-	if refusal := s.node.redirect(args[0]); refusal != "" {
-		return refusal
-	}
-	s.node.keys[args[0]] = args[1]
-	s.node.offset += int64(len(args[0]) + len(args[1]))
-	return okReply
-}
-
-// redirect says why the key is not served here (getNodeByQuery); empty when it is.
-func (n *Node) redirect(key string) errorText {
-	if n.state != "ok" {
-		return "CLUSTERDOWN The cluster is down"
-	}
-	slot := slots.KeySlot(key)
-	for _, p := range n.table {
-		if p.slots.Contains(slot) {
-			if p == n.self() {
-				return ""
-			}
-			return errorText(fmt.Sprintf("MOVED %d %s:%d", slot, p.ip, p.port))
-		}
-	}
-	return "CLUSTERDOWN Hash slot not served"
 }
 
 // role is ROLE as replicas and masters answer it.

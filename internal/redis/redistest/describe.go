@@ -31,6 +31,9 @@ func (n *Node) nodes() string {
 		for _, interval := range p.slots.Ranges() {
 			b.WriteString(" " + interval.String())
 		}
+		if p == n.self() {
+			b.WriteString(n.openSlots())
+		}
 		b.WriteString("\n")
 	}
 	return b.String()
@@ -117,6 +120,7 @@ func (n *Node) info() string {
 	) + "\r\n# Memory\r\n" + lines(
 		"used_memory:%d", usedMemory,
 		"maxmemory:%d", n.options.MaxMemory,
+		"number_of_libraries:%d", len(n.libraries),
 	) + "\r\n# Persistence\r\n" + lines(
 		"loading:%d", loading,
 		"async_loading:%d", 0,
@@ -199,6 +203,6 @@ func (n *Node) shardMember(p *peer) any {
 
 // fingerprint is all of an entry that gossip can change but the times.
 func (p *peer) fingerprint() string {
-	return fmt.Sprintf("%s %s:%d@%d,%s %t %s %d %s %t %t %t %t %t %t %d", p.id, p.ip, p.port, p.busPort, p.hostname,
-		p.replica, p.masterID, p.configEpoch, p.slots, p.handshake, p.meet, p.noAddress, p.pfail, p.fail, p.linkUp, len(p.reports))
+	return fmt.Sprintf("%s %s:%d@%d,%s %s %t %s %d %s %t %t %t %t %t %t %d", p.id, p.ip, p.port, p.busPort, p.hostname,
+		p.shard, p.replica, p.masterID, p.configEpoch, p.slots, p.handshake, p.meet, p.noAddress, p.pfail, p.fail, p.linkUp, len(p.reports))
 }

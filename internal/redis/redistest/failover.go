@@ -5,6 +5,7 @@ package redistest
 
 import (
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -121,6 +122,11 @@ func (n *Node) replicate() {
 		return
 	}
 	n.keys, n.offset = maps.Clone(source.keys), source.offset
+	n.libraries = slices.Clone(source.libraries)
+	if n.options.Valkey {
+		n.copyMarks(source)
+		n.trackJobs(source)
+	}
 	n.masterLinkUp, n.masterLostSince = true, time.Time{}
 }
 
@@ -238,23 +244,16 @@ func (n *Node) replaceMaster() {
 	n.becomeMaster()
 	self.slots, old.slots = old.slots, self.slots
 	n.manual, n.election = manualFailover{}, election{}
-	for _, p := range n.table[1:] {
-		if receiver := n.world.onBus(n, p.ip, p.busPort); receiver != nil {
-			receiver.receive(n.compose(message{}), nil)
-		}
+	n.broadcast()
+	if n.options.Valkey {
+		n.verifyData()
+		n.endJobs(importJob, "A failover occurred during slot import")
 	}
 }
 
-// takeOver claims the master's slots without asking (CLUSTER FAILOVER TAKEOVER, clusterBumpConfigEpochWithoutConsensus).
+// takeOver claims the master's slots without asking (CLUSTER FAILOVER TAKEOVER).
 func (n *Node) takeOver() {
-	highest := n.currentEpoch
-	for _, p := range n.table {
-		highest = max(highest, p.configEpoch)
-	}
-	if self := n.self(); self.configEpoch == 0 || self.configEpoch != highest {
-		n.currentEpoch = highest + 1
-		self.configEpoch = n.currentEpoch
-	}
+	n.bumpEpoch()
 	n.replaceMaster()
 }
 

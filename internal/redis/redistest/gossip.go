@@ -40,6 +40,7 @@ func (w *World) round() {
 		if n.listener != nil {
 			n.replicate()
 			n.failover()
+			n.proceedJobs()
 			n.updateState()
 		}
 	}
@@ -72,6 +73,15 @@ func (n *Node) pingPeer(p *peer) {
 	p.meet = false
 	target.receive(n.compose(message{meet: isMeet, ping: !isMeet}), nil)
 	n.receive(target.compose(message{}), p)
+}
+
+// broadcast sends an unasked PONG to all known nodes (clusterBroadcastPong).
+func (n *Node) broadcast() {
+	for _, p := range slices.Clone(n.table[1:]) {
+		if receiver := n.world.onBus(n, p.ip, p.busPort); receiver != nil {
+			receiver.receive(n.compose(message{}), nil)
+		}
+	}
 }
 
 // compose fills in the header and the gossip section (clusterBuildMessageHdr, clusterSendPing).
@@ -114,7 +124,8 @@ func (n *Node) receive(m message, about *peer) {
 		sender.moveTo(m.from)
 	}
 	sender.hostname = m.from.hostname
-	n.learnRole(sender, m.from)
+	n.learnRole(sender, m)
+	sender.shard = m.from.shard
 	n.learnSlots(sender, m)
 	n.resolveCollision(sender)
 	n.learnGossip(sender, m.gossip)
@@ -167,86 +178,6 @@ func (n *Node) addHandshake(ip string, port, busPort int, meet bool) {
 		id: n.world.hexID(), ip: ip, port: port, busPort: busPort,
 		handshake: true, meet: meet, created: n.world.now,
 	})
-}
-
-// learnRole follows what the sender says of its own role ("Check for role switch").
-func (n *Node) learnRole(sender *peer, from peer) {
-	if !from.replica {
-		sender.replica, sender.masterID = false, ""
-		return
-	}
-	if !sender.replica {
-		sender.slots = slots.Set{} // clusterDelNodeSlots
-	}
-	sender.replica = true
-	if n.find(from.masterID) != nil {
-		sender.masterID = from.masterID
-	}
-}
-
-// learnSlots believes a master's claim and corrects a claim that is out of date ("Update our info about served slots").
-func (n *Node) learnSlots(sender *peer, m message) {
-	owner := sender
-	if sender.replica {
-		owner = n.find(sender.masterID)
-	}
-	if owner == nil || owner.slots.Equal(m.claimed) {
-		return
-	}
-	if !sender.replica {
-		n.rebind(sender, m.configEpoch, m.claimed)
-	}
-	for _, p := range n.table {
-		claimed := m.claimed.Intersect(p.slots).Subtract(n.notClaimed)
-		if p != sender && p.configEpoch > m.configEpoch && !claimed.IsEmpty() {
-			m.sender.update(*p) // clusterSendUpdate
-			return
-		}
-	}
-}
-
-// update processes an UPDATE message: the configuration of some other master is newer than what this node claims.
-func (n *Node) update(about peer) {
-	p := n.find(about.id)
-	if p == nil || p == n.self() || p.configEpoch >= about.configEpoch {
-		return
-	}
-	p.replica, p.masterID = false, ""
-	p.configEpoch = about.configEpoch
-	n.rebind(p, about.configEpoch, about.slots)
-}
-
-// rebind gives the sender the slots it claims that nobody owns or that are owned with an older epoch. Who loses its last
-// slot that way to a node that has taken over exactly those follows it (clusterUpdateSlotsConfigWith).
-func (n *Node) rebind(sender *peer, epoch uint64, claimed slots.Set) {
-	shard := n.self()
-	if shard.replica {
-		if shard = n.master(); shard == nil {
-			shard = n.self()
-		}
-	}
-	free := n.owned().Complement().Union(n.notClaimed)
-	var taken slots.Set // from our shard
-	gained := claimed.Intersect(free)
-	for _, p := range n.table {
-		lost := p.slots.Intersect(gained)
-		if p != sender && p.configEpoch < epoch {
-			lost = p.slots.Intersect(claimed)
-		}
-		if p == sender || lost.IsEmpty() {
-			continue
-		}
-		p.slots = p.slots.Subtract(lost)
-		gained = gained.Union(lost)
-		if p == shard {
-			taken = lost
-		}
-	}
-	n.notClaimed = n.notClaimed.Subtract(claimed).Union(sender.slots.Subtract(claimed))
-	sender.slots = sender.slots.Union(gained)
-	if !taken.IsEmpty() && shard.slots.IsEmpty() && claimed.Equal(taken) {
-		n.follow(sender.id)
-	}
 }
 
 // resolveCollision gives the master with the smaller node ID a new epoch (clusterHandleConfigEpochCollision).

@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
@@ -30,6 +31,7 @@ type Node struct {
 
 	// The data set and its replication.
 	keys            map[string]string
+	libraries       []string // names of function libraries
 	offset          int64
 	masterLinkUp    bool
 	masterLostSince time.Time // zero while the link is up and before it ever was
@@ -39,6 +41,8 @@ type Node struct {
 	table         []*peer // the node itself first
 	currentEpoch  uint64
 	lastVoteEpoch uint64
+	migrating     marks // to whom
+	importing     marks // from whom
 
 	// What the cluster code keeps in memory only.
 	notClaimed    slots.Set // bound to an owner that has stopped to claim them (owner_not_claiming_slot)
@@ -48,6 +52,7 @@ type Node struct {
 	manual        manualFailover
 	election      election
 	voted         map[string]time.Time // when it voted for a replica of which master
+	jobs          []*job               // migrations of Valkey 9, the newest first
 }
 
 // peer is one entry of a node's table (clusterNode).
@@ -56,6 +61,7 @@ type peer struct {
 	ip            string
 	port, busPort int
 	hostname      string
+	shard         string // shard_id
 	replica       bool
 	masterID      string
 	configEpoch   uint64
@@ -110,6 +116,16 @@ func (n *Node) addr() string { return net.JoinHostPort(n.options.IP, strconv.Ito
 
 func (n *Node) busPort() int { return n.options.Port + 10000 }
 
+// majorVersion is the first number of the engine's version.
+func (n *Node) majorVersion() int {
+	major, _, _ := strings.Cut(n.options.Version, ".")
+	number, err := strconv.Atoi(major)
+	if err != nil {
+		panic("redistest: version " + n.options.Version)
+	}
+	return number
+}
+
 func (n *Node) self() *peer { return n.table[0] }
 
 // find is the entry with the ID, nil when the node does not know it.
@@ -139,8 +155,10 @@ func (n *Node) master() *peer {
 	return n.find(n.self().masterID)
 }
 
-// remove deletes an entry; replicas of it lose their master (clusterDelNode, freeClusterNode).
+// remove deletes an entry and all marks that name it; replicas of it lose their master (clusterDelNode, freeClusterNode).
 func (n *Node) remove(p *peer) {
+	n.migrating.drop(p.id)
+	n.importing.drop(p.id)
 	n.table = slices.DeleteFunc(n.table, func(other *peer) bool { return other == p })
 	n.notClaimed = n.notClaimed.Subtract(p.slots)
 	for _, other := range n.table {
@@ -158,10 +176,14 @@ func (n *Node) becomeMaster() {
 	n.masterLinkUp, n.masterLostSince = false, time.Time{}
 }
 
-// follow makes the node a replica of the master (clusterSetMaster).
+// follow makes the node a replica of the master (clusterSetMaster). A master that turns replica forgets its marks, in
+// Valkey only when it comes into another shard (clusterSetPrimary).
 func (n *Node) follow(masterID string) {
-	self := n.self()
-	self.replica, self.masterID = true, masterID
+	self, master := n.self(), n.find(masterID)
+	if n.options.Valkey && self.shard != master.shard || !n.options.Valkey && !self.replica {
+		n.closeSlots()
+	}
+	self.replica, self.masterID, self.shard = true, masterID, master.shard
 	self.slots = slots.Set{}
 	n.masterLinkUp, n.masterLostSince = false, time.Time{} // replicationSetMaster: down "since ever"
 	n.manual, n.election = manualFailover{}, election{}
@@ -169,10 +191,12 @@ func (n *Node) follow(masterID string) {
 
 // wipe gives the node an empty data set and an empty nodes.conf with a new identity.
 func (n *Node) wipe() {
+	n.libraries = nil
 	n.keys, n.offset = map[string]string{}, 0
 	n.id = n.world.hexID()
 	n.currentEpoch, n.lastVoteEpoch = 0, 0
-	n.table = []*peer{{id: n.id, created: n.world.now, linkUp: true}}
+	n.closeSlots()
+	n.table = []*peer{{id: n.id, shard: n.id, created: n.world.now, linkUp: true}}
 }
 
 // reloadTable keeps what nodes.conf holds and drops the rest (clusterLoadConfig): handshakes are not saved, links are
@@ -198,8 +222,10 @@ func (n *Node) start() {
 	n.notClaimed, n.banned = slots.Set{}, map[string]time.Time{}
 	n.state, n.minoritySince = "fail", time.Time{}
 	n.manual, n.election, n.voted = manualFailover{}, election{}, map[string]time.Time{}
+	n.jobs = nil
 	self := n.self()
 	self.ip, self.port, self.busPort, self.hostname = n.options.IP, n.options.Port, n.busPort(), n.options.Hostname
+	n.verifyData()
 	go n.serve(listener)
 }
 
@@ -217,5 +243,9 @@ func (n *Node) stop() {
 
 // fingerprint is what gossip can change of the node itself but the times.
 func (n *Node) fingerprint() string {
-	return fmt.Sprintf("%s %d %d %t %s", n.id, n.currentEpoch, n.offset, n.masterLinkUp, n.state)
+	var jobs strings.Builder
+	for _, j := range n.jobs {
+		jobs.WriteString(" " + j.state)
+	}
+	return fmt.Sprintf("%s %d %d %t %s %v %v%s", n.id, n.currentEpoch, n.offset, n.masterLinkUp, n.state, n.migrating, n.importing, jobs.String())
 }

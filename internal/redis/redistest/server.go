@@ -26,6 +26,9 @@ const (
 	DropAfter
 	// Hang neither executes nor answers; the connection stays open.
 	Hang
+	// TargetReplyLost is for MIGRATE: the target executes it, the source never hears of that, keeps the keys and answers
+	// IOERR. The keys are at both ends then.
+	TargetReplyLost
 )
 
 // Failure is one command that fails.
@@ -44,10 +47,36 @@ func (w *World) FailNext(n *Node, command string, failure Failure) {
 	n.failures[name] = append(n.failures[name], failure)
 }
 
+// OnCommand calls back with each command that reaches a node, before it is executed; what the callback does to the world
+// (Kill, Partition, Run) has happened by then. Nil ends that. It may be called from several goroutines at once.
+func (w *World) OnCommand(callback func(n *Node, args []string)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.onCommand = callback
+}
+
+// announce calls the callback, without the lock.
+func (s *session) announce(args []string) {
+	w := s.node.world
+	w.mu.Lock()
+	callback := w.onCommand
+	if w.isolated[s.node] {
+		callback = nil // the command does not arrive
+	}
+	w.mu.Unlock()
+	if callback != nil {
+		callback(s.node, args)
+	}
+}
+
 // session is one connection of a client.
 type session struct {
-	node          *Node
-	authenticated bool
+	node            *Node
+	conn            net.Conn // nil for another node's
+	authenticated   bool
+	asking          bool // the last command was ASKING
+	readonly        bool
+	targetReplyLost bool // MIGRATE is made to fail
 }
 
 // Types of replies beside string (bulk), int and []any (array).
@@ -55,6 +84,7 @@ type (
 	simple    string
 	errorText string
 	null      struct{}
+	nullArray struct{}
 )
 
 func (n *Node) serve(listener net.Listener) {
@@ -82,7 +112,7 @@ func (n *Node) converse(conn net.Conn) {
 		delete(n.conns, conn)
 		n.world.mu.Unlock()
 	}()
-	client := &session{node: n}
+	client := &session{node: n, conn: conn}
 	in, out := bufio.NewReader(conn), bufio.NewWriter(conn)
 	for {
 		args, err := readCommand(in)
@@ -96,7 +126,7 @@ func (n *Node) converse(conn net.Conn) {
 			return
 		case DropBefore, DropAfter:
 			return
-		case ReplyError:
+		case ReplyError, TargetReplyLost:
 		}
 		writeReply(out, reply)
 		// What was pipelined is answered together, as far as it has arrived.
@@ -108,12 +138,16 @@ func (n *Node) converse(conn net.Conn) {
 	}
 }
 
-// handle executes one command unless a failure is due. The verdict says what becomes of the connection; zero and
-// ReplyError answer.
+// handle executes one command unless a failure is due. The verdict says what becomes of the connection; zero, ReplyError
+// and TargetReplyLost answer.
 func (s *session) handle(args []string) (reply any, verdict FailureKind) {
+	s.announce(args)
 	n := s.node
 	n.world.mu.Lock()
 	defer n.world.mu.Unlock()
+	if !n.conns[s.conn] {
+		return nil, DropBefore // the process that it came to is gone
+	}
 	if n.world.isolated[n] {
 		return nil, Hang
 	}
@@ -123,8 +157,9 @@ func (s *session) handle(args []string) (reply any, verdict FailureKind) {
 		return errorText(failure.Reply), ReplyError
 	case DropBefore, Hang:
 		return nil, failure.Kind
-	case DropAfter:
+	case DropAfter, TargetReplyLost:
 	}
+	s.targetReplyLost = failure.Kind == TargetReplyLost
 	reply = s.execute(args)
 	n.updateState()
 	n.world.settle()
@@ -197,6 +232,8 @@ func writeReply(out *bufio.Writer, reply any) {
 		_, _ = fmt.Fprintf(out, "$%d\r\n%s\r\n", len(reply), reply)
 	case null:
 		_, _ = out.WriteString("$-1\r\n")
+	case nullArray:
+		_, _ = out.WriteString("*-1\r\n")
 	case []any:
 		_, _ = fmt.Fprintf(out, "*%d\r\n", len(reply))
 		for _, element := range reply {

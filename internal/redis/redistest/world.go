@@ -22,6 +22,8 @@ type Options struct {
 	// InstantGossip lets gossip settle after every command and every event, so that a test need not call Gossip.
 	// Time does not pass by it: what takes time (failure detection, elections) still needs Run.
 	InstantGossip bool
+	// SlotMigrationTime is how long a migration of slots by Valkey 9 takes at least; at once when zero, which is two rounds.
+	SlotMigrationTime time.Duration
 	// Seed makes node IDs and run IDs, the same ones for the same seed.
 	Seed uint64
 }
@@ -35,6 +37,8 @@ type World struct {
 	random   *rand.Rand
 	nodes    []*Node
 	isolated map[*Node]bool // one side of a partition, the operator is on the other
+
+	onCommand func(n *Node, args []string)
 }
 
 // New makes a world without nodes. Its clock starts on an arbitrary date and moves by Advance and Run only.

@@ -26,16 +26,25 @@ type fixture struct {
 	world *redistest.World
 	pool  *redis.Pool
 	nodes []*redistest.Node
+
+	valkey bool // that is the engine
 }
 
 func form(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{t: t, world: redistest.New(redistest.Options{InstantGossip: true})}
+	return formOf(t, redistest.NodeOptions{}, redistest.Options{InstantGossip: true})
+}
+
+// formOf forms it of nodes with these options.
+func formOf(t *testing.T, node redistest.NodeOptions, world redistest.Options) *fixture {
+	t.Helper()
+	f := &fixture{t: t, world: redistest.New(world), valkey: node.Valkey}
 	t.Cleanup(f.world.Close)
 	f.pool = redis.NewPool(redis.Options{Dialer: f.world.Dial, DialTimeout: 200 * time.Millisecond, IOTimeout: 200 * time.Millisecond})
 	t.Cleanup(f.pool.Close)
 	for i := range 6 {
-		f.nodes = append(f.nodes, f.world.AddNode(redistest.NodeOptions{IP: fmt.Sprintf("10.0.0.%d", i+1)}))
+		node.IP = fmt.Sprintf("10.0.0.%d", i+1)
+		f.nodes = append(f.nodes, f.world.AddNode(node))
 	}
 	for i, part := range slots.All().Split(3) {
 		f.must(f.node(i).SetConfigEpoch(t.Context(), uint64(i+1)))

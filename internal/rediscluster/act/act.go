@@ -9,8 +9,10 @@ package act
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,6 +32,8 @@ type Actor struct {
 	Client  client.Client
 	Applier *apply.Applier
 	Redis   *redis.Pool
+	// Now is the clock.
+	Now func() time.Time
 }
 
 // Subject is what a step is carried out on.
@@ -40,6 +44,8 @@ type Subject struct {
 	Children []*unstructured.Unstructured
 	// Obsolete are children of an earlier rendering that are to go.
 	Obsolete []apply.Ref
+	// Pipeline is how many keys one MIGRATE carries at most.
+	Pipeline int
 }
 
 // StallError says that a step cannot be done until someone changes something.
@@ -52,40 +58,77 @@ type StallError struct {
 
 func (e *StallError) Error() string { return e.Message }
 
-// Do carries out a step. acted says that something was changed, so that there is
-// something new to observe.
-func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (acted bool, err error) {
+// Result is what a step came to.
+type Result struct {
+	// Acted says that something was changed, so that there is something new to observe.
+	Acted bool
+	// KeysMoved is how many keys went from one master to another.
+	KeysMoved int64
+}
+
+// Do carries out a step. The result counts also when there is an error.
+func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, error) {
 	switch step := step.(type) {
-	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.ScaleWait, plan.RolloutWait:
-		return false, nil
-	case plan.AddFinalizer:
-		return true, a.addFinalizer(ctx, s.Cluster)
-	case plan.CreateAuth:
-		return true, a.createAuth(ctx, s.Cluster)
+	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.RolloutWait:
+		return Result{}, nil
+	case plan.RecordGoal: // the status holds it
+		return Result{Acted: true}, nil
 	case plan.ApplyChildren:
-		return a.applyChildren(ctx, s)
-	case plan.GrowClaims:
-		return true, a.growClaims(ctx, s, step)
-	case plan.AssignSlots:
-		return true, a.assignSlots(ctx, s, step)
-	case plan.Meet:
-		return true, a.meet(ctx, s, step)
-	case plan.SetNodeTimeout:
-		return true, a.setNodeTimeout(ctx, s, step)
-	case plan.Replicate:
-		return true, a.replicate(ctx, s, step)
-	case plan.Promote:
-		return true, a.promote(ctx, s, step)
-	case plan.Forget:
-		return true, a.forget(ctx, s, step)
-	case plan.DeleteChildren:
-		return true, a.deleteChildren(ctx, s.Cluster)
-	case plan.OrphanChildren:
-		return true, a.orphanChildren(ctx, s.Cluster)
-	case plan.RemoveFinalizer:
-		return true, a.removeFinalizer(ctx, s.Cluster)
+		changed, err := a.applyChildren(ctx, s)
+		return Result{Acted: changed}, err
+	case plan.MoveSlots:
+		progress, err := a.moveSlots(ctx, s, step)
+		return Result{Acted: true, KeysMoved: progress.Keys}, err
 	default:
-		return false, fmt.Errorf("step %s has no executor", step.Name())
+		return Result{Acted: true}, a.do(ctx, s, step)
+	}
+}
+
+// do carries out a step of which there is nothing to tell but that it was done.
+func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
+	switch step := step.(type) {
+	case plan.AddFinalizer:
+		return a.addFinalizer(ctx, s.Cluster)
+	case plan.CreateAuth:
+		return a.createAuth(ctx, s.Cluster)
+	case plan.GrowClaims:
+		return a.growClaims(ctx, s, step)
+	case plan.AssignSlots:
+		return a.assignSlots(ctx, s, step)
+	case plan.Meet:
+		return a.meet(ctx, s, step)
+	case plan.SetNodeTimeout:
+		return a.setNodeTimeout(ctx, s, step)
+	case plan.Replicate:
+		return a.replicate(ctx, s, step)
+	case plan.Promote:
+		return a.promote(ctx, s, step)
+	case plan.Forget:
+		return a.forget(ctx, s, step)
+	case plan.Admit:
+		return a.setServing(ctx, s, step.Pods, corev1.ConditionTrue, "KnowsTheCluster")
+	case plan.Dismiss:
+		return a.setServing(ctx, s, step.Pods, corev1.ConditionFalse, "Leaving")
+	case plan.CopyFunctions:
+		return a.copyFunctions(ctx, s, step)
+	case plan.CloseSlots:
+		return a.closeSlots(ctx, s, step)
+	case plan.ReopenSlots:
+		return a.reopenSlots(ctx, s, step)
+	case plan.CancelJobs:
+		return a.cancelJobs(ctx, s, step)
+	case plan.Handover:
+		return a.handover(ctx, s, step)
+	case plan.RemoveShards:
+		return a.removeShards(ctx, s.Cluster, step)
+	case plan.DeleteChildren:
+		return a.deleteChildren(ctx, s.Cluster)
+	case plan.OrphanChildren:
+		return a.orphanChildren(ctx, s.Cluster)
+	case plan.RemoveFinalizer:
+		return a.removeFinalizer(ctx, s.Cluster)
+	default:
+		return fmt.Errorf("step %s has no executor", step.Name())
 	}
 }
 

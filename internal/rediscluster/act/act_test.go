@@ -57,7 +57,7 @@ func newBench(t *testing.T, fails interceptor.Funcs, objects ...client.Object) *
 	}
 	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"}}
 	kube := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, cluster)...).WithInterceptorFuncs(fails).Build()
-	b.actor = &Actor{Client: kube, Redis: b.pool}
+	b.actor = &Actor{Client: kube, Redis: b.pool, Now: time.Now}
 	b.subject = Subject{Cluster: cluster}
 	if err := kube.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
 		t.Fatal(err)

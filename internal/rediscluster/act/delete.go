@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
 // addFinalizer lets deletion follow the policy.
@@ -62,6 +63,21 @@ func (a *Actor) deleteChildren(ctx context.Context, cluster *v1alpha1.RedisClust
 	if err != nil {
 		return err
 	}
+	return a.deleteSets(ctx, sets)
+}
+
+// removeShards deletes the StatefulSets of shards that hold nothing, as deleteChildren does.
+func (a *Actor) removeShards(ctx context.Context, cluster *v1alpha1.RedisCluster, step plan.RemoveShards) error {
+	sets, err := a.statefulSets(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	return a.deleteSets(ctx, slices.DeleteFunc(sets, func(set appsv1.StatefulSet) bool {
+		return !slices.ContainsFunc(step.Shards, func(shard int) bool { return set.Name == cluster.ShardName(shard) })
+	}))
+}
+
+func (a *Actor) deleteSets(ctx context.Context, sets []appsv1.StatefulSet) error {
 	for i := range sets {
 		set := &sets[i]
 		if set.DeletionTimestamp != nil {

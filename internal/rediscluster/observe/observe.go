@@ -58,6 +58,8 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster) 
 	s := &snapshot.Snapshot{
 		Formed:       conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionFormed),
 		RollingSince: rollingSince(cluster),
+		Scaling:      cluster.Status.Phase == v1alpha1.PhaseScaling,
+		Goal:         goal(cluster.Status.Migration),
 	}
 	if err := o.shards(ctx, cluster, s); err != nil {
 		return nil, err
@@ -75,6 +77,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster) 
 	s.Auth = auth
 	if auth.Known {
 		o.describeAll(ctx, credentials, s)
+		o.countOpenKeys(ctx, credentials, s)
 	}
 	o.forgetRefusedPassword(cluster, s)
 	s.Seen = o.seen.add(cluster, s)
@@ -150,13 +153,28 @@ func instance(cluster *v1alpha1.RedisCluster, pod *corev1.Pod) (snapshot.Instanc
 	if err != nil || owner == nil || owner.Kind != "StatefulSet" || owner.Name != cluster.ShardName(shard) {
 		return snapshot.Instance{}, false
 	}
-	return snapshot.Instance{
+	in := snapshot.Instance{
 		Name: pod.Name, Shard: shard, Ordinal: ordinal,
 		IP: pod.Status.PodIP, NodeName: pod.Spec.NodeName, HostIP: pod.Status.HostIP,
 		DomainName: fmt.Sprintf("%s.%s.%s.svc", pod.Name, cluster.HeadlessServiceName(), pod.Namespace),
 		Ready:      podReady(pod), Terminating: pod.DeletionTimestamp != nil, Waiting: waiting(pod),
-		Revision: pod.Labels[appsv1.StatefulSetRevisionLabel],
-	}, true
+		Revision: pod.Labels[appsv1.StatefulSetRevisionLabel], MemoryLimit: memoryLimit(pod),
+	}
+	readGate(&in, pod)
+	return in, true
+}
+
+// readGate reads whether clients are led to the instance.
+func readGate(in *snapshot.Instance, pod *corev1.Pod) {
+	in.Gated = slices.Contains(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: v1alpha1.PodConditionServing})
+	for _, c := range pod.Status.Conditions {
+		if c.Type == v1alpha1.PodConditionServing {
+			in.Serving = c.Status == corev1.ConditionTrue
+			if !in.Serving {
+				in.DismissedAt = c.LastTransitionTime.Time
+			}
+		}
+	}
 }
 
 func podReady(pod *corev1.Pod) bool {
@@ -229,7 +247,11 @@ func fromView(v redis.View) *snapshot.Redis {
 		MasterLinkUp: v.MasterLinkUp, MasterLinkDownFor: v.MasterLinkDownFor,
 		Offset: v.ReplicationOffset, Keys: v.Keys, Version: v.Version, Engine: string(v.Engine),
 		ClusterOK: v.ClusterState == redis.ClusterOK, Epoch: v.ConfigEpoch, NodeTimeout: v.NodeTimeout, Slots: v.Slots,
+		UsedMemory: v.UsedMemory, MaxMemory: v.MaxMemory, Libraries: v.Libraries, Atomic: snapshot.AtomicMethod(v.Atomic),
 		Migrating: v.Migrating, Importing: v.Importing, Peers: map[string]snapshot.Peer{},
+	}
+	for _, job := range v.SlotMigrations {
+		r.Jobs = append(r.Jobs, snapshot.Job{Slots: job.Slots, SourceID: job.SourceID, TargetID: job.TargetID})
 	}
 	for _, p := range v.Peers {
 		if p.ID == v.NodeID {

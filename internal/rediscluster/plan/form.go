@@ -5,6 +5,8 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
@@ -30,18 +32,24 @@ func planAssign(in input) Step {
 		return nil // planForget, planPromote or planSettle speak about these
 	}
 	reason := fmt.Sprintf("no instance owns slots %s", missing)
-	parts := slots.All().Split(len(in.topology))
+	step := AssignSlots{base: base{reason}}
+	for _, pod := range in.snap.Reachable() { // keys of half-moved slots show whose they are
+		if keys := held(pod).Intersect(missing); pod.Redis.Master && !keys.IsEmpty() {
+			step.Assignments = append(step.Assignments, Assignment{To: target(pod), Slots: keys})
+			missing = missing.Subtract(keys)
+		}
+	}
 	masters := in.snap.Masters()
 	chosen := map[string]int{} // masters by Kubernetes node, so that they spread
 	for _, master := range masters {
 		chosen[master.NodeName]++
 	}
-	step := AssignSlots{base: base{reason}}
-	for shard, part := range parts {
-		give := part.Intersect(missing)
-		if give.Len() == 0 {
+	receivers := receivers(in)
+	for i, give := range missing.Split(len(receivers)) {
+		if give.IsEmpty() {
 			continue
 		}
+		shard := receivers[i]
 		master := masters[shard]
 		if master == nil {
 			master = chooseMaster(in, shard, chosen)
@@ -58,6 +66,30 @@ func planAssign(in input) Step {
 		step.Assignments = append(step.Assignments, assignment)
 	}
 	return step
+}
+
+// held are the open slots that an instance has keys of.
+func held(pod *snapshot.Instance) slots.Set {
+	return slots.Of(slices.Collect(maps.Keys(pod.Redis.OpenKeys))...)
+}
+
+// receivers are the shards that unowned slots go to: those that own none, else all.
+func receivers(in input) []int {
+	masters := in.snap.Masters()
+	var empty, all []int
+	for shard := range in.topology {
+		if in.snap.Formed && shard >= len(in.desired.Topology) {
+			break // it is to go
+		}
+		all = append(all, shard)
+		if masters[shard] == nil {
+			empty = append(empty, shard)
+		}
+	}
+	if len(empty) == 0 {
+		return all
+	}
+	return empty
 }
 
 // claimedByPeers says whether some instance still believes that another node owns any
@@ -78,7 +110,7 @@ func claimedByPeers(s *snapshot.Snapshot, missing slots.Set) bool {
 func chooseMaster(in input, shard int, chosen map[string]int) *snapshot.Instance {
 	var best *snapshot.Instance
 	for _, pod := range in.snap.Reachable() {
-		if pod.Shard != shard || !pod.Redis.Master || pod.Redis.Keys > 0 || pod.Terminating {
+		if pod.Shard != shard || !pod.Redis.Master || pod.Redis.Keys > 0 || pod.Terminating || in.leaving(pod.Shard, pod.Ordinal) {
 			continue
 		}
 		if best == nil || chosen[pod.NodeName] < chosen[best.NodeName] {
@@ -98,8 +130,13 @@ const mostMeetings = 1000
 // harms nothing.
 const formingTimeout = time.Second
 
+// joiningTimeout is the cluster-node-timeout of a new master until it serves: it may serve
+// that long after it has met the others (the same rejoin delay). It has clients to look
+// after soon, so that this is no shorter than what Redis clusters commonly run with.
+const joiningTimeout = 2 * time.Second
+
 // planTimeout keeps cluster-node-timeout as it is asked for, and short while a new cluster
-// forms.
+// forms or a new master joins.
 func planTimeout(in input) Step {
 	want := in.desired.NodeTimeout
 	if want == 0 {
@@ -113,12 +150,21 @@ func planTimeout(in input) Step {
 		want, reason = min(want, formingTimeout), "a new cluster serves sooner with a short one"
 	}
 	step := SetNodeTimeout{Timeout: want}
+	joining := SetNodeTimeout{Timeout: min(want, joiningTimeout)}
 	for _, pod := range in.snap.Reachable() {
-		if pod.Redis.NodeTimeout != 0 && pod.Redis.NodeTimeout != want {
-			step.On = append(step.On, target(pod))
+		change, r := &step, pod.Redis
+		if in.snap.Formed && r.Master && r.Slots.IsEmpty() && !r.ClusterOK && !in.leaving(pod.Shard, pod.Ordinal) {
+			change = &joining
+		}
+		if r.NodeTimeout != 0 && r.NodeTimeout != change.Timeout {
+			change.On = append(change.On, target(pod))
 		}
 	}
-	if len(step.On) == 0 {
+	switch {
+	case len(step.On) > 0:
+	case len(joining.On) > 0:
+		step, want, reason = joining, joining.Timeout, "a new master serves sooner with a short one"
+	default:
 		return nil
 	}
 	step.Reason = fmt.Sprintf("cluster-node-timeout of %d instances is not %s: %s", len(step.On), want, reason)
@@ -136,7 +182,7 @@ func planMeet(in input) Step {
 	reachable := in.snap.Reachable()
 	for i, a := range reachable {
 		for _, b := range reachable[i+1:] {
-			if a.Terminating || b.Terminating || linked(a, b) || linked(b, a) || len(meetings) == mostMeetings {
+			if a.Terminating || b.Terminating || in.released(a) || in.released(b) || acquainted(a, b) || len(meetings) == mostMeetings {
 				continue
 			}
 			meetings = append(meetings, Meeting{From: target(a), To: target(b)})
@@ -148,6 +194,12 @@ func planMeet(in input) Step {
 	return Meet{base: base{fmt.Sprintf("%d pairs of instances do not know each other's address", len(meetings))}, Meetings: meetings}
 }
 
+// acquainted says that two instances need no introduction: both know each other, and one
+// knows where the other is, who tells it.
+func acquainted(a, b *snapshot.Instance) bool {
+	return knows(a, b) && knows(b, a) && (linked(a, b) || linked(b, a))
+}
+
 // linked says that a knows b at b's present address.
 func linked(a, b *snapshot.Instance) bool {
 	peer, ok := a.Redis.Peers[b.Redis.NodeID]
@@ -156,11 +208,11 @@ func linked(a, b *snapshot.Instance) bool {
 
 // planReplicate makes every instance that owns no slot a replica of its shard's master.
 func planReplicate(in input) Step {
-	masters := in.snap.Masters()
+	masters := in.masters()
 	var replications []Replication
 	for _, pod := range in.snap.Reachable() {
 		master := masters[pod.Shard]
-		if master == nil || master == pod || pod.Redis.Slots.Len() > 0 || pod.Redis.MasterID == master.Redis.NodeID || pod.Terminating {
+		if master == nil || master == pod || pod.Redis.Slots.Len() > 0 || pod.Redis.MasterID == master.Redis.NodeID || pod.Terminating || in.released(pod) {
 			continue
 		}
 		if pod.Redis.Master && pod.Redis.Keys > 0 {

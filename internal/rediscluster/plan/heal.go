@@ -19,8 +19,12 @@ const electionPatience = 30 * time.Second
 
 // planPromote helps a shard whose master is gone. The ordinary election comes first. It
 // is forced when it does not come to an end, and taken over only when most masters are
-// proven to be gone: then nobody is left to vote.
+// proven to be gone: then nobody is left to vote. A node that is gone and owned nothing (an
+// instance that came back with an old claim remembers one) needs no successor.
 func planPromote(in input) Step {
+	if slotsCovered(in.snap) {
+		return nil // whom the lost node's replicas follow is for planReplicate
+	}
 	for _, id := range lostMasters(in.snap) {
 		best := bestReplica(in.snap, id)
 		if best == nil {
@@ -114,8 +118,9 @@ func planSettle(in input) Step {
 	if v := snapshotComplete(in); !v.Holds {
 		return Wait{base: base{v.Reason}, BlockedBy: v.Predicate}
 	}
-	for _, pod := range in.snap.Reachable() {
-		if reason := unsettled(in.snap, pod); reason != "" {
+	members := in.members()
+	for _, pod := range members {
+		if reason := unsettled(in, members, pod); reason != "" {
 			return Wait{base: base{reason}, After: soon}
 		}
 	}
@@ -126,9 +131,9 @@ func planSettle(in input) Step {
 }
 
 // unsettled says what an instance still waits for; empty when nothing.
-func unsettled(s *snapshot.Snapshot, pod *snapshot.Instance) string {
+func unsettled(in input, members []*snapshot.Instance, pod *snapshot.Instance) string {
 	r := pod.Redis
-	for _, other := range s.Reachable() {
+	for _, other := range members {
 		if other == pod {
 			continue
 		}
@@ -143,13 +148,13 @@ func unsettled(s *snapshot.Snapshot, pod *snapshot.Instance) string {
 		}
 	}
 	switch {
-	case len(r.Migrating)+len(r.Importing) > 0:
+	case r.Master && len(r.Migrating)+len(r.Importing) > 0:
 		return fmt.Sprintf("%s has half-moved slots", pod.Name)
 	case !r.ClusterOK:
 		return fmt.Sprintf("%s does not serve yet", pod.Name)
 	case !r.Master && !r.MasterLinkUp:
 		return fmt.Sprintf("%s is not in sync with its master yet", pod.Name)
-	case r.Master && r.Slots.Len() == 0:
+	case r.Master && r.Slots.IsEmpty() && in.masters()[pod.Shard] != pod && !in.leaving(pod.Shard, pod.Ordinal):
 		return fmt.Sprintf("%s owns no slot and follows no master", pod.Name)
 	case !pod.Ready:
 		return fmt.Sprintf("pod %s is not ready yet", pod.Name)

@@ -29,6 +29,14 @@ type Desired struct {
 	// CreateTimeout is how long forming may take before the phase says Failed; 0 means
 	// for ever. The operator goes on trying all the same.
 	CreateTimeout time.Duration
+	// AssignReceive says that new masters receive the Gifts, new master i the Gift i;
+	// otherwise all masters are to own the same number of slots.
+	AssignReceive bool
+	Gifts         []Gift
+	// KeysPerSecond limits how fast keys move; 0 is no limit.
+	KeysPerSecond int
+	// OverCapacity allows a scale-in although the data may not fit.
+	OverCapacity bool
 	// UpgradeTimeout is how long instances may run an older template before the phase
 	// says Failed; 0 means for ever.
 	UpgradeTimeout time.Duration
@@ -56,6 +64,13 @@ type Decision struct {
 	Situation Situation
 	Topology  v1alpha1.Topology
 	Step      Step
+	// Goal is which shard is to own which slots; nil when no slots are to move.
+	Goal *snapshot.Goal
+	// Moves are the slots that are not where the goal wants them.
+	Moves []Move
+	// Whole says that every instance of the cluster serves, every slot is covered, and
+	// every replica is in sync, whatever else is to be done.
+	Whole bool
 }
 
 // Look again soon: Redis answers within one gossip round.
@@ -81,9 +96,14 @@ var rules = []func(input) Step{
 	planPromote,
 	planForget,
 	planReplicate,
+	planAdmit,
+	planFunctions,
+	planGoal,
+	planMove,
 	planSettle,
 	planStorage,
-	planScale,
+	planRefusal,
+	planLeave,
 	planRollout,
 }
 
@@ -93,12 +113,30 @@ func Decide(d Desired, s *snapshot.Snapshot, now time.Time) Decision {
 	if d.Deleting {
 		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in)}
 	}
-	step := next(in)
+	decision := Decision{Topology: in.topology, Step: next(in), Whole: planSettle(in) == nil}
+	decision.Situation = situation(in, decision.Step)
+	decision.Goal, decision.Moves = kept(in, decision.Step)
 	if d.Paused {
-		hold := Hold{base: base{"spec.pause is true: nothing is changed; set it to false to go on"}, Next: step}
-		return Decision{Situation: Paused, Topology: in.topology, Step: hold}
+		decision.Situation = Paused
+		decision.Step = Hold{base: base{"spec.pause is true: nothing is changed; set it to false to go on"}, Next: decision.Step}
 	}
-	return Decision{Situation: situation(in, step), Topology: in.topology, Step: step}
+	return decision
+}
+
+// kept is the goal after this pass, and what is left to move: the goal that the step
+// records, else the recorded one until it is reached or nothing asks for it any more.
+func kept(in input, step Step) (*snapshot.Goal, []Move) {
+	goal, err := in.goal()
+	record, recorded := step.(RecordGoal)
+	switch {
+	case recorded && in.desired.Paused:
+		return in.snap.Goal, record.Moves
+	case recorded:
+		return goal, record.Moves
+	case in.snap.Goal == nil || goal == nil && err == nil && slotsCovered(in.snap):
+		return nil, nil
+	}
+	return in.snap.Goal, in.moves(in.snap.Goal)
 }
 
 func next(in input) Step {
@@ -116,8 +154,6 @@ func situation(in input, step Step) Situation {
 		return Failed
 	case None:
 		return Steady
-	case ScaleWait:
-		return scaleDirection(in)
 	case RolloutWait:
 		if late(in.snap.RollingSince, in.desired.UpgradeTimeout, in.now) {
 			return Failed
@@ -134,6 +170,9 @@ func unsteady(in input) Situation {
 	case createTimedOut(in):
 		return Failed
 	case in.snap.Formed:
+		if direction, ok := scaling(in); ok {
+			return direction
+		}
 		return Healing
 	case len(in.snap.Shards) == 0:
 		return Absent

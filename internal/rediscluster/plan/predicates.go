@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -30,6 +31,13 @@ const (
 	NodeGone Predicate = "node_gone"
 	// MajorityLost: most masters that own slots are gone, so that no election can be won.
 	MajorityLost Predicate = "majority_lost"
+	// ShardWhole: the instances that take part in a move serve, are in sync, and are linked
+	// to the masters.
+	ShardWhole Predicate = "shard_whole"
+	// ReplicaInSync: a replica that stays has all of its master's data.
+	ReplicaInSync Predicate = "replica_in_sync"
+	// FitsInMemory: the shards that stay have room for the data of those that go.
+	FitsInMemory Predicate = "fits_in_memory"
 )
 
 // Verdict is a predicate's answer. Reason is set when it does not hold.
@@ -50,6 +58,7 @@ func snapshotComplete(in input) Verdict {
 		for ordinal := range int(n) {
 			name := fmt.Sprintf("instance %d of shard %d", ordinal, shard)
 			switch pod := in.snap.Find(shard, ordinal); {
+			case in.expendable(shard, ordinal):
 			case pod == nil:
 				return fails(SnapshotComplete, "%s has no pod yet", name)
 			case pod.Waiting != "":
@@ -60,7 +69,7 @@ func snapshotComplete(in input) Verdict {
 		}
 	}
 	for i := range in.snap.Instances {
-		if pod := &in.snap.Instances[i]; pod.Redis == nil && !pod.Terminating {
+		if pod := &in.snap.Instances[i]; pod.Redis == nil && !pod.Terminating && !in.expendable(pod.Shard, pod.Ordinal) {
 			return fails(SnapshotComplete, "%s does not answer: %s", pod.Name, pod.Error)
 		}
 	}
@@ -100,6 +109,8 @@ func slotsDisjoint(s *snapshot.Snapshot) Verdict {
 	}
 	return holds(SlotsDisjoint)
 }
+
+func slotsCovered(s *snapshot.Snapshot) bool { return s.Owned().Len() == slots.Count }
 
 func knows(a, b *snapshot.Instance) bool {
 	_, ok := a.Redis.Peers[b.Redis.NodeID]

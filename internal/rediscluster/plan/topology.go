@@ -4,39 +4,64 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// Effective is the topology that the chart is asked for now: the desired one as far as
-// it is safe. A shard that exists is still rendered, with no fewer instances than it
-// has: an instance goes only after it was proven to own nothing, and shards are added
-// and removed by moving slots first.
+// Effective is the topology that the chart is asked for now: the desired one as far as it
+// is safe. Shards and instances are added at once. A shard that exists stays with all its
+// instances until those that are to go hold nothing and are known to nobody.
 func Effective(d Desired, s *snapshot.Snapshot) v1alpha1.Topology {
 	existing := existingTopology(s)
 	if len(existing) == 0 {
 		return slices.Clone(d.Topology)
 	}
+	in := input{desired: d, snap: s}
 	shards := max(len(existing), shardsInTables(s))
-	if !s.Formed && s.Owned().IsEmpty() {
+	if s.Formed || s.Owned().IsEmpty() {
 		shards = max(shards, len(d.Topology))
 	}
-	// The desired split is only meaningful for the desired number of shards.
-	sameShards := shards == len(d.Topology)
 	effective := make(v1alpha1.Topology, shards)
+	copy(effective, existing)
+	// Until a cluster has formed, the desired split is only meaningful for as many shards.
+	splits := s.Formed || shards == len(d.Topology)
 	for i := range effective {
-		if i < len(existing) {
-			effective[i] = existing[i]
-		}
-		if sameShards {
+		if splits && i < len(d.Topology) {
 			effective[i] = max(effective[i], d.Topology[i])
+			in.shrink(effective, i)
 		}
 		effective[i] = max(effective[i], 1)
 	}
-	return effective
+	return slices.Clip(effective[:len(effective)-in.removed(effective)])
+}
+
+// shrink takes off the instances of a shard that the spec does not ask for, if they may go.
+func (in input) shrink(t v1alpha1.Topology, shard int) {
+	if t[shard] <= in.desired.Topology[shard] || !in.parted() {
+		return
+	}
+	for ordinal := int(in.desired.Topology[shard]); ordinal < int(t[shard]); ordinal++ {
+		if !in.mayGo(shard, ordinal) {
+			return
+		}
+	}
+	t[shard] = in.desired.Topology[shard]
+}
+
+// removed is how many shards at the end are being deleted because the spec does not ask for
+// them. (One that the spec asks for comes back.)
+func (in input) removed(t v1alpha1.Topology) int {
+	terminating := map[int]bool{}
+	for _, shard := range in.snap.Shards {
+		terminating[shard.Index] = shard.Terminating
+	}
+	n := 0
+	for i := len(t) - 1; i >= len(in.desired.Topology) && terminating[i] && in.snap.Formed && in.snap.Masters()[i] == nil; i-- {
+		n++
+	}
+	return n
 }
 
 // shardsInTables is how many masters own slots as far as any one instance knows. A shard
@@ -69,31 +94,30 @@ func existingTopology(s *snapshot.Snapshot) v1alpha1.Topology {
 	return t
 }
 
-// ScaleWait says that the spec asks for another topology than the one that runs.
-type ScaleWait struct{ base }
-
-// Name implements Step.
-func (ScaleWait) Name() string { return "Scale" }
-
 // RolloutWait says that instances run an older template than the one asked for.
 type RolloutWait struct{ base }
 
 // Name implements Step.
 func (RolloutWait) Name() string { return v1alpha1.ReasonRollOut }
 
-func planScale(in input) Step {
-	if slices.Equal(in.topology, in.desired.Topology) {
-		return nil
+// scaling says whether the cluster is on its way to another topology, and which way. Once
+// the StatefulSets are as asked for, what is left is only known from what was reported
+// before: new instances that start look like lost ones.
+func scaling(in input) (Situation, bool) {
+	want, exists := in.desired.Topology, existingTopology(in.snap)
+	from, to := len(exists), len(want)
+	if in.snap.Goal != nil {
+		from = in.snap.Goal.From
 	}
-	return ScaleWait{base{fmt.Sprintf("the spec asks for shards of %v instances, the cluster runs %v: moving slots between shards and removing instances is not part of this version; set replicas and shards back, or add instances only",
-		[]int32(in.desired.Topology), []int32(in.topology))}}
-}
-
-func scaleDirection(in input) Situation {
-	if in.desired.Topology.Instances() < in.topology.Instances() || len(in.desired.Topology) < len(in.topology) {
-		return ScalingIn
+	switch {
+	case !in.snap.Formed || !slotsCovered(in.snap):
+		return "", false
+	case to < from || to < len(exists) || want.Instances() < exists.Instances() || len(in.snap.Instances) > int(want.Instances()):
+		return ScalingIn, true
+	case to > from || to > len(in.owned()) || in.snap.Goal != nil || want.Instances() > exists.Instances() || in.snap.Scaling:
+		return ScalingOut, true
 	}
-	return ScalingOut
+	return "", false
 }
 
 // planRollout reports pods of an older template. Restarting them, failing over first,

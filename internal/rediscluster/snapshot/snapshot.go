@@ -30,8 +30,24 @@ type Snapshot struct {
 	RollingSince time.Time
 	// Formed says that the cluster has been as it should be once before.
 	Formed bool
+	// Scaling says that the cluster was on its way to another topology in the last pass.
+	Scaling bool
 	// Seen are node IDs that instances of this cluster have answered to before.
 	Seen map[string]bool
+	// Goal is which shard is to own which slots, as recorded when a scaling began; nil
+	// when no slots are to move.
+	Goal *Goal
+}
+
+// Goal is which shard is to own which slots.
+type Goal struct {
+	// For is what the goal was computed for: another desire makes another goal.
+	For string
+	// From is how many shards owned slots when the scaling began.
+	From int
+	// Shards are the slots that each shard is to own, by shard number. Together they are
+	// all slots, each once.
+	Shards []slots.Set
 }
 
 // Shard is one StatefulSet.
@@ -76,6 +92,10 @@ type Instance struct {
 	HostIP     string
 	// Ready is the pod's own readiness.
 	Ready bool
+	// Gated says that the pod is ready only while it is Serving: then the Service leads
+	// clients to it. DismissedAt is when Serving was taken away.
+	Gated, Serving bool
+	DismissedAt    time.Time
 	// Terminating says that the pod is being deleted.
 	Terminating bool
 	// Waiting says why the pod does not run, empty when it does.
@@ -87,6 +107,8 @@ type Instance struct {
 	Error string
 	// Refused says that Redis refused the password.
 	Refused bool
+	// MemoryLimit is what the Redis container may use, in bytes; 0 without a limit.
+	MemoryLimit int64
 }
 
 // Address is where clients and the operator reach the instance's Redis.
@@ -113,10 +135,48 @@ type Redis struct {
 	// NodeTimeout is the cluster-node-timeout in force.
 	NodeTimeout time.Duration
 	Slots       slots.Set
-	Migrating   map[uint16]string
-	Importing   map[uint16]string
+	// Migrating and Importing are the open slots of the instance: slot to the node ID of
+	// the other side.
+	Migrating map[uint16]string
+	Importing map[uint16]string
+	// OpenKeys are how many keys a master holds in slots that are open at any master;
+	// slots without keys are left out. Nil when it was not asked or did not answer.
+	OpenKeys map[uint16]int64
+	// UsedMemory is what Redis has allocated, MaxMemory its maxmemory (0: none). Bytes.
+	UsedMemory, MaxMemory int64
+	// Libraries is the number of function libraries.
+	Libraries int64
+	// Atomic is how the engine moves whole slots by itself; empty when it cannot.
+	Atomic AtomicMethod
+	// Jobs are the atomic migrations under way that the instance takes part in.
+	Jobs []Job
 	// Peers are the other nodes that the instance knows, by node ID.
 	Peers map[string]Peer
+}
+
+// AtomicMethod is a command that moves whole slots.
+type AtomicMethod string
+
+// The atomic methods; the values are those of package redis.
+const (
+	// AtomicSource is told to the master that gives the slots.
+	AtomicSource AtomicMethod = "CLUSTER MIGRATESLOTS"
+	// AtomicDestination is told to the master that receives them.
+	AtomicDestination AtomicMethod = "CLUSTER MIGRATION IMPORT"
+)
+
+// Job is an atomic migration of slots that an engine is carrying out.
+type Job struct {
+	Slots              slots.Set
+	SourceID, TargetID string
+}
+
+// ToldTo is the node ID of the end that is told about the job.
+func (j Job) ToldTo(method AtomicMethod) string {
+	if method == AtomicDestination {
+		return j.TargetID
+	}
+	return j.SourceID
 }
 
 // Peer is another node as one instance sees it.

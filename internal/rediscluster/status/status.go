@@ -27,6 +27,8 @@ type Pass struct {
 	Err error
 	// StallCause is set when Err is one that trying again cannot help.
 	StallCause string
+	// KeysMoved is how many keys went from one master to another in this pass.
+	KeysMoved int64
 }
 
 // Compute returns the status of the cluster after a pass.
@@ -42,6 +44,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Pass, now time.Time) v1alpha1.Red
 	status.Phase = phase(p)
 	status.Reason = reason(p)
 	status.Plan = planStatus(p)
+	status.Migration = migration(cluster.Status.Migration, p, now)
 	status.Nodes = nodes(cluster.Status.Nodes, s, now)
 	status.TargetVersion = targetVersion(&cluster.Spec)
 	status.CurrentVersion, status.Engine = oldestVersion(s)
@@ -93,7 +96,7 @@ func reason(p Pass) string {
 
 func planStatus(p Pass) *v1alpha1.PlanStatus {
 	step := needed(p.Decision.Step)
-	status := &v1alpha1.PlanStatus{Step: step.Name(), Reason: step.Why()}
+	status := &v1alpha1.PlanStatus{Step: step.Name(), Reason: step.Why(), Moves: moves(p.Decision.Moves)}
 	switch step := step.(type) {
 	case plan.Wait:
 		status.BlockedBy = string(step.BlockedBy)
@@ -114,18 +117,18 @@ func needed(step plan.Step) plan.Step {
 }
 
 func conditionsOf(p Pass) []metav1.Condition {
-	s := p.Snapshot
-	step := needed(p.Decision.Step)
+	s, d := p.Snapshot, p.Decision
+	step := needed(d.Step)
 	why := reason(p)
 	_, steady := step.(plan.None)
 	steady = steady && p.Err == nil
 	_, stale := step.(plan.RolloutWait)
-	_, scale := step.(plan.ScaleWait)
 	_, grow := step.(plan.GrowClaims)
-	serving := steady || stale || scale || grow
+	serving := steady || stale || grow
 	if serving {
 		why = "every instance serves, every slot is covered and every replica is in sync"
 	}
+	degraded := s.Formed && !serving && !d.Whole && !scaling(d)
 	isCovered := covered(s)
 	formed := s.Formed || steady
 	stalled, stallCause := stall(p)
@@ -135,7 +138,7 @@ func conditionsOf(p Pass) []metav1.Condition {
 			fmt.Sprintf("%d of %d slots are owned by masters that answer", s.Owned().Len(), slots.Count)),
 		conditions.Condition(v1alpha1.ConditionFormed, conditions.Status(formed), pick(formed, "Formed", "NotFormed"), ""),
 		conditions.Condition(v1alpha1.ConditionStalled, conditions.Status(stalled), stallCause, pick(stalled, reason(p), "")),
-		conditions.Condition(v1alpha1.ConditionDegraded, conditions.Status(formed && !serving), pick(formed && !serving, "NotAsItShouldBe", "AsItShouldBe"), pick(formed && !serving, why, "")),
+		conditions.Condition(v1alpha1.ConditionDegraded, conditions.Status(degraded), pick(degraded, "NotAsItShouldBe", "AsItShouldBe"), pick(degraded, why, "")),
 		progressing(p, steady || stalled),
 	}
 	return set

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -143,10 +144,23 @@ func (k *kubelet) workOn(ctx context.Context, set *appsv1.StatefulSet, pods []co
 			}
 			continue
 		}
-		if pod := &pods[at]; k.running[name] != pod.UID {
+		pod := &pods[at]
+		if k.running[name] != pod.UID {
 			if err := k.start(ctx, pod); err != nil {
 				return err
 			}
+		}
+		if err := k.setReady(ctx, pod); err != nil {
+			return err
+		}
+	}
+	for i := range pods { // the set was made smaller
+		ordinal, err := strconv.Atoi(strings.TrimPrefix(pods[i].Name, set.Name+"-"))
+		if err != nil || ordinal < int(ptr.Deref(set.Spec.Replicas, 1)) {
+			continue
+		}
+		if err := api.Delete(ctx, &pods[i], client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			return err
 		}
 	}
 	if set.Status.ObservedGeneration == set.Generation {
@@ -207,8 +221,27 @@ func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 	}
 	k.running[pod.Name] = pod.UID
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}, HostIP: "192.168.0.1", HostIPs: []corev1.HostIP{{IP: "192.168.0.1"}},
-		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}, {Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
 	return api.Status().Update(ctx, pod)
+}
+
+// setReady makes a pod ready as its readiness gates say.
+func (k *kubelet) setReady(ctx context.Context, pod *corev1.Pod) error {
+	ready := corev1.ConditionTrue
+	for _, gate := range pod.Spec.ReadinessGates {
+		if !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == gate.ConditionType && c.Status == corev1.ConditionTrue
+		}) {
+			ready = corev1.ConditionFalse
+		}
+	}
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady && c.Status != ready {
+			c.Status = ready
+			return client.IgnoreNotFound(api.Status().Update(ctx, pod))
+		}
+	}
+	return nil
 }
 
 // announcedName is what follows --cluster-announce-hostname in the command of the container.

@@ -1,0 +1,138 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/reshard"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+)
+
+// moveSlots moves slots for a while. What it does not come to is decided again.
+func (a *Actor) moveSlots(ctx context.Context, s Subject, step plan.MoveSlots) (reshard.Progress, error) {
+	nodes, err := a.ends(ctx, s, step)
+	if err != nil {
+		return reshard.Progress{}, err
+	}
+	moves := make([]reshard.Move, len(step.Moves))
+	for i, move := range step.Moves {
+		moves[i] = reshard.Move{From: end(nodes, move.From), To: end(nodes, move.To), Slots: move.Slots}
+	}
+	options := reshard.Options{Pipeline: s.Pipeline, KeysPerSecond: int(s.Cluster.Spec.UpdateStrategy.KeysPerSecond)}
+	for _, other := range step.Announce {
+		options.Announce = append(options.Announce, a.node(s, other))
+	}
+	if step.Atomic {
+		return reshard.Atomic(ctx, moves, options)
+	}
+	return reshard.Classic(ctx, moves, options)
+}
+
+// ends connects to the masters that slots move between, each identified.
+func (a *Actor) ends(ctx context.Context, s Subject, step plan.MoveSlots) (map[plan.Target]*redis.Node, error) {
+	var targets []plan.Target
+	nodes := map[plan.Target]*redis.Node{}
+	for _, move := range step.Moves {
+		for _, t := range []plan.Target{move.From, move.To} {
+			if !slices.Contains(targets, t) {
+				targets = append(targets, t)
+				nodes[t] = a.node(s, t)
+			}
+		}
+	}
+	return nodes, each(ctx, targets, func(ctx context.Context, t plan.Target) error {
+		_, err := a.identified(ctx, s, t)
+		return err
+	})
+}
+
+func end(nodes map[plan.Target]*redis.Node, t plan.Target) reshard.End {
+	return reshard.End{Node: nodes[t], ID: t.NodeID, IP: t.IP, Port: int(v1alpha1.PortRedis)}
+}
+
+// copyFunctions loads the function libraries of one master into new ones.
+func (a *Actor) copyFunctions(ctx context.Context, s Subject, step plan.CopyFunctions) error {
+	from, err := a.identified(ctx, s, step.From)
+	if err != nil {
+		return err
+	}
+	return each(ctx, step.To, func(ctx context.Context, t plan.Target) error {
+		to, err := a.identified(ctx, s, t)
+		if err != nil {
+			return err
+		}
+		if err := from.CopyFunctions(ctx, to); err != nil {
+			return fmt.Errorf("copy the functions of %s to %s: %w", step.From.Pod, t.Pod, err)
+		}
+		return nil
+	})
+}
+
+// closeSlots takes marks of moving off slots.
+func (a *Actor) closeSlots(ctx context.Context, s Subject, step plan.CloseSlots) error {
+	return each(ctx, step.Closings, func(ctx context.Context, closing plan.Closing) error {
+		node, err := a.identified(ctx, s, closing.On)
+		if err != nil {
+			return err
+		}
+		if err := node.SetSlots(ctx, closing.Slots, redis.SlotStable, ""); err != nil {
+			return fmt.Errorf("close slots %s at %s: %w", closing.Slots, closing.On.Pod, err)
+		}
+		return nil
+	})
+}
+
+// reopenSlots marks slots at their owner, and takes the receiver's mark off until it has
+// heard who the owner is.
+func (a *Actor) reopenSlots(ctx context.Context, s Subject, step plan.ReopenSlots) error {
+	return each(ctx, step.Moves, func(ctx context.Context, move plan.Move) error {
+		from, err := a.identified(ctx, s, move.From)
+		if err != nil {
+			return err
+		}
+		to, err := a.identified(ctx, s, move.To)
+		if err != nil {
+			return err
+		}
+		if err := from.SetSlots(ctx, move.Slots, redis.SlotMigrating, move.To.NodeID); err != nil {
+			return fmt.Errorf("mark slots %s at %s: %w", move.Slots, move.From.Pod, err)
+		}
+		if err := to.SetSlots(ctx, move.Slots, redis.SlotStable, ""); err != nil {
+			return fmt.Errorf("close slots %s at %s: %w", move.Slots, move.To.Pod, err)
+		}
+		return nil
+	})
+}
+
+// cancelJobs stops atomic migrations.
+func (a *Actor) cancelJobs(ctx context.Context, s Subject, step plan.CancelJobs) error {
+	return each(ctx, step.On, func(ctx context.Context, on plan.Target) error {
+		node, err := a.identified(ctx, s, on)
+		if err != nil {
+			return err
+		}
+		if err := node.CancelSlotMigrations(ctx); err != nil {
+			return fmt.Errorf("cancel the migrations of %s: %w", on.Pod, err)
+		}
+		return nil
+	})
+}
+
+// handover makes a replica the master of its shard, and loses no write. It has come about
+// when the roles have changed, which the next pass sees.
+func (a *Actor) handover(ctx context.Context, s Subject, step plan.Handover) error {
+	node, err := a.identified(ctx, s, step.Replica)
+	if err != nil {
+		return err
+	}
+	if err := node.Failover(ctx, redis.FailoverDefault); err != nil {
+		return fmt.Errorf("hand over to %s: %w", step.Replica.Pod, err)
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// goal reads which shard is to own which slots. One that does not give every slot away
+// once was not written by this operator, and counts as none.
+func goal(m *v1alpha1.MigrationStatus) *snapshot.Goal {
+	if m == nil {
+		return nil
+	}
+	g := &snapshot.Goal{For: m.For, From: int(m.FromShards)}
+	var all slots.Set
+	total := 0
+	for _, text := range m.Goal {
+		set, err := slots.Parse(text)
+		if err != nil {
+			return nil
+		}
+		g.Shards = append(g.Shards, set)
+		all = all.Union(set)
+		total += set.Len()
+	}
+	if total != slots.Count || all.Len() != slots.Count {
+		return nil
+	}
+	return g
+}
+
+// countOpenKeys asks every master how many keys it holds in slots that are half-moved.
+// There are none but after a crash in the middle.
+func (o *Observer) countOpenKeys(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot) {
+	var open []uint16
+	var masters []*snapshot.Instance
+	for _, in := range s.Reachable() {
+		if in.Redis.Master {
+			masters = append(masters, in)
+			open = slices.AppendSeq(open, maps.Keys(in.Redis.Migrating))
+			open = slices.AppendSeq(open, maps.Keys(in.Redis.Importing))
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	set := slots.Of(open...)
+	for _, in := range masters {
+		ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+		keys, err := o.Redis.Node(in.Address(), credentials).CountKeysInSlots(ctx, set)
+		cancel()
+		if err != nil {
+			continue // it stays unknown
+		}
+		in.Redis.OpenKeys = keys
+	}
+}
+
+// memoryLimit is what the container of Redis may use, in bytes; 0 without a limit.
+func memoryLimit(pod *corev1.Pod) int64 {
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == "redis" {
+			return c.Resources.Limits.Memory().Value()
+		}
+	}
+	return 0
+}

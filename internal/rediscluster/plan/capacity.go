@@ -1,0 +1,139 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// usableLimit is the part of a container's memory limit that data may take when maxmemory
+// is not set: a fork (AOF rewrite, full synchronization) needs the rest for the pages that
+// are written meanwhile.
+const usableLimit = 0.8
+
+// capacity holds when the data of shards that go fits into those that stay, by what each
+// receives of them: into maxmemory, or into the usable part of the memory limit. Keys are
+// taken to be spread evenly over a shard's slots.
+func capacity(in input, goal *snapshot.Goal) Verdict {
+	if in.desired.OverCapacity || len(in.desired.Topology) >= len(in.owned()) {
+		return holds(FitsInMemory)
+	}
+	masters := in.masters()
+	expected := map[string]int64{}
+	for _, move := range in.moves(goal) {
+		from := in.snap.ByNodeID(move.From.NodeID).Redis
+		part := from.UsedMemory * int64(move.Slots.Len()) / int64(from.Slots.Len())
+		expected[move.To.Pod] += part
+		expected[move.From.Pod] -= part
+	}
+	for shard := range in.desired.Topology {
+		pod := masters[shard]
+		if pod == nil {
+			continue
+		}
+		will, room, what := pod.Redis.UsedMemory+expected[pod.Name], pod.Redis.MaxMemory, "maxmemory"
+		if room == 0 {
+			room, what = int64(usableLimit*float64(pod.MemoryLimit)), fmt.Sprintf("%.0f %% of its memory limit", 100*usableLimit)
+		}
+		if room > 0 && will > room {
+			return fails(FitsInMemory, "shard %d would hold %s, more than the %s of %s: give its instances more memory, keep more shards, or set the annotation %s to true",
+				shard, megabytes(will), megabytes(room), what, v1alpha1.AnnotationOverCapacity)
+		}
+	}
+	return holds(FitsInMemory)
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+// movable cuts a move down to what can move now: between a master that serves and owns the
+// slots in the eyes of the receiver too, and a shard that is whole.
+func movable(in input, move Move) (Move, Verdict) {
+	from, to := in.snap.ByNodeID(move.From.NodeID), in.snap.ByNodeID(move.To.NodeID)
+	if v := serves(in, from); !v.Holds {
+		return move, v
+	}
+	for _, pod := range in.snap.Reachable() {
+		if pod.Shard == to.Shard && !in.released(pod) {
+			if v := serves(in, pod); !v.Holds {
+				return move, v
+			}
+		}
+	}
+	for ordinal := range int(in.topology[to.Shard]) {
+		if pod := in.snap.Find(to.Shard, ordinal); (pod == nil || pod.Redis == nil) && !in.expendable(to.Shard, ordinal) {
+			return move, fails(ShardWhole, "instance %d of shard %d, which is to receive slots, does not answer", ordinal, to.Shard)
+		}
+	}
+	known := to.Redis.Peers[from.Redis.NodeID].Slots
+	if move.Slots = move.Slots.Intersect(known); move.Slots.IsEmpty() {
+		return move, fails(ShardWhole, "%s has not heard yet what %s owns", to.Name, from.Name)
+	}
+	return move, holds(ShardWhole)
+}
+
+// serves says that a master serves, is linked to the other masters and suspected by none of
+// them, and that a replica is in sync.
+func serves(in input, pod *snapshot.Instance) Verdict {
+	r := pod.Redis
+	switch {
+	case pod.Terminating:
+		return fails(ShardWhole, "%s is being deleted", pod.Name)
+	case r.Master && !r.ClusterOK:
+		return fails(ShardWhole, "%s does not serve yet", pod.Name)
+	case !r.Master && !r.MasterLinkUp:
+		return fails(ShardWhole, "%s is not in sync with its master", pod.Name)
+	}
+	for _, other := range in.members() {
+		if !r.Master || other == pod || !other.Redis.Master {
+			continue // a replica need not be known to others
+		}
+		peer, ok := other.Redis.Peers[r.NodeID]
+		if !ok || !peer.Connected || peer.Failed || peer.Suspected || peer.Handshake || !peer.Master {
+			return fails(ShardWhole, "%s is not linked to %s", pod.Name, other.Name)
+		}
+	}
+	return holds(ShardWhole)
+}
+
+// masters are, by shard number, the instances that own slots, and for a shard that owns
+// none the one that receives its first: one that others follow already, or an empty one.
+func (in input) masters() map[int]*snapshot.Instance {
+	masters := in.snap.Masters()
+	if !in.snap.Formed {
+		return masters
+	}
+	load := map[string]int{}
+	for _, master := range masters {
+		load[master.NodeName]++
+	}
+	for shard := range in.desired.Topology {
+		if masters[shard] != nil {
+			continue
+		}
+		pod := followed(in, shard)
+		if pod == nil {
+			pod = chooseMaster(in, shard, load)
+		}
+		if pod != nil {
+			masters[shard] = pod
+			load[pod.NodeName]++
+		}
+	}
+	return masters
+}
+
+// followed is the master of a shard that another of its instances follows.
+func followed(in input, shard int) *snapshot.Instance {
+	reachable := in.snap.Reachable()
+	for _, pod := range reachable {
+		if pod.Shard == shard && pod.Redis.Master && slices.ContainsFunc(reachable, func(other *snapshot.Instance) bool { return other.Redis.MasterID == pod.Redis.NodeID }) {
+			return pod
+		}
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// Handover makes a replica the master of its shard without losing a write: the master
+// stops writes until the replica has them all (CLUSTER FAILOVER).
+type Handover struct {
+	base
+	Replica Target
+}
+
+// RemoveShards deletes the StatefulSets of shards that own nothing and that nobody knows.
+type RemoveShards struct {
+	base
+	Shards []int
+}
+
+// Name implements Step.
+func (Handover) Name() string { return "Handover" }
+
+// Name implements Step.
+func (RemoveShards) Name() string { return "RemoveShards" }
+
+// leaving says that the spec does not ask for the instance any more.
+func (in input) leaving(shard, ordinal int) bool {
+	desired := in.desired.Topology
+	return in.snap.Formed && (shard >= len(desired) || ordinal >= int(desired[shard]))
+}
+
+// released says that a leaving instance holds nothing that the cluster needs: it owns no
+// slot, has no part in moving one, and if it is a master, holds no key. A replica counts as
+// long as its shard does not go: then it goes with its master.
+func (in input) released(pod *snapshot.Instance) bool {
+	r := pod.Redis
+	if r == nil || !in.leaving(pod.Shard, pod.Ordinal) || !r.Slots.IsEmpty() || r.Master && (r.Keys > 0 || len(r.Migrating)+len(r.Importing) > 0) {
+		return false
+	}
+	return pod.Shard < len(in.desired.Topology) || in.snap.Masters()[pod.Shard] == nil
+}
+
+// expendable says that an instance which is not running is not needed: the spec does not
+// ask for it, all slots are owned by instances that answer, and if its shard is to go, that
+// has been drained (until then the instance is what its master fails over to).
+func (in input) expendable(shard, ordinal int) bool {
+	pod := in.snap.Find(shard, ordinal)
+	notRunning := pod == nil || pod.Waiting != "" || pod.Terminating && pod.Redis == nil
+	needed := shard >= len(in.desired.Topology) && in.snap.Masters()[shard] != nil
+	return notRunning && in.leaving(shard, ordinal) && !needed && slotsCovered(in.snap)
+}
+
+// members are the reachable instances that belong to the cluster: all but those released.
+func (in input) members() []*snapshot.Instance {
+	return slices.DeleteFunc(in.snap.Reachable(), in.released)
+}
+
+// parted says that the members know nobody but each other, and that every instance was
+// asked: what has been released can go.
+func (in input) parted() bool {
+	if !in.snap.Formed || !slotsCovered(in.snap) {
+		return false
+	}
+	for i := range in.snap.Instances {
+		pod := &in.snap.Instances[i]
+		if pod.Redis == nil && !in.expendable(pod.Shard, pod.Ordinal) {
+			return false
+		}
+	}
+	members := in.members()
+	for _, pod := range members {
+		for id := range pod.Redis.Peers {
+			if !slices.ContainsFunc(members, func(m *snapshot.Instance) bool { return m.Redis.NodeID == id }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// mayGo says that an instance which the spec does not ask for can be deleted, given that
+// the members have parted from it.
+func (in input) mayGo(shard, ordinal int) bool {
+	pod := in.snap.Find(shard, ordinal)
+	if pod != nil && pod.Redis != nil {
+		return in.released(pod)
+	}
+	return in.expendable(shard, ordinal)
+}
+
+// planLeave lets instances go that the spec does not ask for: a master hands over first,
+// clients are led elsewhere, then every member forgets them, then their StatefulSets shrink (Effective) or go.
+func planLeave(in input) Step {
+	var leaving []*snapshot.Instance
+	for _, pod := range in.snap.Reachable() {
+		if in.leaving(pod.Shard, pod.Ordinal) && !pod.Terminating {
+			leaving = append(leaving, pod)
+		}
+	}
+	for _, pod := range leaving {
+		if !in.released(pod) {
+			return hold(in, pod)
+		}
+	}
+	if step := dismiss(in, leaving); step != nil {
+		return step
+	}
+	if step := part(in, leaving); step != nil {
+		return step
+	}
+	step := RemoveShards{}
+	for _, shard := range in.snap.Shards {
+		if shard.Index >= len(in.desired.Topology) && !shard.Terminating {
+			step.Shards = append(step.Shards, shard.Index)
+		}
+	}
+	switch {
+	case !in.snap.Formed:
+		return nil
+	case len(step.Shards) == 0:
+		return gone(in)
+	case !in.parted():
+		return Wait{base: base{fmt.Sprintf("shards %v are to go, and not every instance is known to have parted from them", step.Shards)}, BlockedBy: SnapshotComplete, After: soon}
+	}
+	step.Reason = fmt.Sprintf("shards %v own nothing and nobody knows them any more", step.Shards)
+	return step
+}
+
+// gone waits for the pods of instances that have been let go.
+func gone(in input) Step {
+	for i := range in.snap.Instances {
+		if pod := &in.snap.Instances[i]; in.leaving(pod.Shard, pod.Ordinal) {
+			return Wait{base: base{fmt.Sprintf("pod %s is to go and is still there", pod.Name)}, After: soon}
+		}
+	}
+	return nil
+}
+
+// hold is what a leaving instance that is still needed waits for.
+func hold(in input, pod *snapshot.Instance) Step {
+	if !pod.Redis.Slots.IsEmpty() && pod.Shard < len(in.desired.Topology) {
+		return handover(in, pod)
+	}
+	if pod.Redis.Master && pod.Redis.Keys > 0 && pod.Redis.Slots.IsEmpty() {
+		return Stall{base: base{fmt.Sprintf("%s is to go, owns no slot and holds %d keys, which would be lost; move them, or delete its claim to give them up", pod.Name, pod.Redis.Keys)},
+			Cause: "StrayKeys", BlockedBy: NoStrayKeys}
+	}
+	return Wait{base: base{fmt.Sprintf("%s is to go and still takes part in moving slots", pod.Name)}, After: soon}
+}
+
+// handover makes the best replica that stays the master in place of one that leaves.
+func handover(in input, master *snapshot.Instance) Step {
+	var best *snapshot.Instance
+	for _, pod := range in.snap.Reachable() {
+		r := pod.Redis
+		if r.Master || r.MasterID != master.Redis.NodeID || !r.MasterLinkUp || pod.Terminating || in.leaving(pod.Shard, pod.Ordinal) {
+			continue
+		}
+		if best == nil || r.Offset > best.Redis.Offset {
+			best = pod
+		}
+	}
+	if best == nil {
+		return Wait{base: base{fmt.Sprintf("%s is to go and is the master of shard %d, of which no other instance is in sync", master.Name, master.Shard)}, BlockedBy: ReplicaInSync, After: soon}
+	}
+	return Handover{base: base{fmt.Sprintf("%s is to go and is the master of shard %d: %s takes over", master.Name, master.Shard, best.Name)}, Replica: target(best)}
+}
+
+// part makes the members forget the leaving instances.
+func part(in input, leaving []*snapshot.Instance) Step {
+	step := Forget{}
+	for _, member := range in.members() {
+		knows := false
+		for _, pod := range leaving {
+			if _, ok := member.Redis.Peers[pod.Redis.NodeID]; ok {
+				knows = true
+				if !slices.Contains(step.NodeIDs, pod.Redis.NodeID) {
+					step.NodeIDs = append(step.NodeIDs, pod.Redis.NodeID)
+				}
+			}
+		}
+		if knows {
+			step.On = append(step.On, target(member))
+		}
+	}
+	if len(step.On) == 0 {
+		return nil
+	}
+	slices.Sort(step.NodeIDs)
+	names := make([]string, len(leaving))
+	for i, pod := range leaving {
+		names[i] = pod.Name
+	}
+	step.Reason = "the spec does not ask for these instances, and they hold nothing: " + list(names)
+	return step
+}

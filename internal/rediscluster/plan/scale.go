@@ -1,0 +1,381 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// Move is slots that change their owner from one master to another.
+type Move struct {
+	From, To Target
+	Slots    slots.Set
+}
+
+// RecordGoal writes down which shard is to own which slots, before the first of them moves:
+// whoever goes on after a crash goes on with the same.
+type RecordGoal struct {
+	base
+	Moves []Move
+}
+
+// MoveSlots moves slots for a while.
+type MoveSlots struct {
+	base
+	Moves []Move
+	// Atomic says that the engines move whole slots by themselves.
+	Atomic bool
+	// Announce are the masters that are told who owns a slot now.
+	Announce []Target
+}
+
+// CancelJobs stops atomic migrations that are not wanted any more.
+type CancelJobs struct {
+	base
+	On []Target
+}
+
+// CopyFunctions loads the function libraries of one master into new ones.
+type CopyFunctions struct {
+	base
+	From Target
+	To   []Target
+}
+
+// Name implements Step.
+func (CopyFunctions) Name() string { return "CopyFunctions" }
+
+// Name implements Step.
+func (RecordGoal) Name() string { return "RecordGoal" }
+
+// Name implements Step.
+func (MoveSlots) Name() string { return "MoveSlots" }
+
+// Name implements Step.
+func (CancelJobs) Name() string { return "CancelJobs" }
+
+// errUncertain says that it cannot be said now which slots are to move.
+var errUncertain = errors.New("not every slot has one owner that answers")
+
+// goal is which shard is to own which slots, by the desire of now: the recorded one, a new
+// one when something is to be moved, or nil. The error says what the spec asks for that
+// cannot be.
+func (in input) goal() (*snapshot.Goal, error) {
+	recorded := in.snap.Goal
+	fingerprint := in.fingerprint()
+	if recorded != nil && recorded.For == fingerprint {
+		if in.reached(recorded) {
+			return nil, nil //nolint:nilnil // no goal and no error: nothing is to be moved
+		}
+		return recorded, nil
+	}
+	if !ownedOnce(in.snap) {
+		return nil, errUncertain
+	}
+	owned := in.owned()
+	want := len(in.desired.Topology)
+	first := 0 // the first shard that owns nothing: those from it on are new
+	for first < len(owned) && !owned[first].IsEmpty() {
+		first++
+	}
+	if recorded != nil {
+		first = min(first, recorded.From)
+	}
+	strays := in.strays()
+	if recorded == nil && first >= want && len(owned) <= want && !strays {
+		return nil, nil //nolint:nilnil // as above
+	}
+	goal := &snapshot.Goal{For: fingerprint, From: first}
+	switch {
+	case recorded == nil && first >= want && len(owned) <= want:
+		goal.Shards = owned // each shard's slots come together at its master
+	case !in.desired.AssignReceive:
+		goal.Shards = balance(owned, want)
+	case want > first:
+		shares, err := in.shares(first)
+		if err != nil {
+			return nil, err
+		}
+		if goal.Shards, err = assign(owned, first, shares); err != nil {
+			return nil, err
+		}
+	default:
+		goal.Shards = drain(owned, want)
+	}
+	if in.reached(goal) {
+		return nil, nil //nolint:nilnil // as above
+	}
+	return goal, nil
+}
+
+// fingerprint is what a goal is computed for.
+func (in input) fingerprint() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d shards", len(in.desired.Topology))
+	if in.desired.AssignReceive {
+		for _, gift := range in.desired.Gifts {
+			fmt.Fprintf(&b, ", %d from %s", gift.Slots, strings.Join(gift.From, "+"))
+		}
+	}
+	return b.String()
+}
+
+// owned is what each shard owns, by shard number, up to the last that owns anything.
+func (in input) owned() []slots.Set {
+	var owned []slots.Set
+	for _, pod := range in.snap.Reachable() {
+		if pod.Redis.Slots.IsEmpty() {
+			continue
+		}
+		for len(owned) <= pod.Shard {
+			owned = append(owned, slots.Set{})
+		}
+		owned[pod.Shard] = owned[pod.Shard].Union(pod.Redis.Slots)
+	}
+	return owned
+}
+
+// strays says that some shard has two masters that own slots.
+func (in input) strays() bool {
+	masters := in.snap.Masters()
+	return slices.ContainsFunc(in.snap.Reachable(), func(pod *snapshot.Instance) bool {
+		return !pod.Redis.Slots.IsEmpty() && masters[pod.Shard] != pod
+	})
+}
+
+// shares resolves what the new masters from first on are to receive.
+func (in input) shares(first int) ([]share, error) {
+	const at = "spec.updateStrategy.assignStrategies"
+	joining := len(in.desired.Topology) - first
+	if joining != len(in.desired.Gifts) {
+		return nil, fmt.Errorf("%s: %d entries for %d new masters; entry i says what new master i receives, so write %d entries, or set type to AutoReceive", at, len(in.desired.Gifts), joining, joining)
+	}
+	shares := make([]share, len(in.desired.Gifts))
+	for i, gift := range in.desired.Gifts {
+		shares[i].slots = gift.Slots
+		for _, id := range gift.From {
+			pod := in.snap.ByNodeID(id)
+			if pod == nil || pod.Shard >= first {
+				return nil, fmt.Errorf("%s[%d].fromReplicas: %s is no instance of a shard that can give slots; the masters are %s", at, i, id, list(in.masterIDs(first)))
+			}
+			if !slices.Contains(shares[i].from, pod.Shard) {
+				shares[i].from = append(shares[i].from, pod.Shard)
+			}
+		}
+	}
+	return shares, nil
+}
+
+func (in input) masterIDs(first int) []string {
+	var ids []string
+	for shard, master := range in.snap.Masters() {
+		if shard < first {
+			ids = append(ids, master.Redis.NodeID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// reached says that every slot is where the goal wants it.
+func (in input) reached(goal *snapshot.Goal) bool {
+	masters := in.snap.Masters()
+	for shard, set := range goal.Shards {
+		if set.IsEmpty() {
+			continue
+		}
+		if master := masters[shard]; master == nil || !set.Subtract(master.Redis.Slots).IsEmpty() {
+			return false
+		}
+	}
+	return true
+}
+
+// moves are the slots that are not where the goal wants them, by owner and future owner.
+// Slots of a master that is not known are left out.
+func (in input) moves(goal *snapshot.Goal) []Move {
+	masters := in.masters()
+	var moves []Move
+	for _, owner := range in.snap.Reachable() {
+		for shard, set := range goal.Shards {
+			to := masters[shard]
+			moving := owner.Redis.Slots.Intersect(set)
+			if to == nil || to == owner || moving.IsEmpty() {
+				continue
+			}
+			moves = append(moves, Move{From: target(owner), To: target(to), Slots: moving})
+		}
+	}
+	return sorted(moves)
+}
+
+func sorted(moves []Move) []Move {
+	slices.SortFunc(moves, func(a, b Move) int {
+		return cmp.Or(cmp.Compare(a.From.Pod, b.From.Pod), cmp.Compare(a.To.Pod, b.To.Pod))
+	})
+	return moves
+}
+
+// planFunctions gives new masters the functions of the others: masters do not share them,
+// and clients call them wherever their keys are.
+func planFunctions(in input) Step {
+	var source *snapshot.Instance
+	for _, master := range in.snap.Masters() {
+		if source == nil || cmp.Or(cmp.Compare(master.Redis.Libraries, source.Redis.Libraries), cmp.Compare(source.Name, master.Name)) > 0 {
+			source = master
+		}
+	}
+	if source == nil || source.Redis.Libraries == 0 {
+		return nil
+	}
+	step := CopyFunctions{base: base{fmt.Sprintf("new masters lack the %d function libraries of %s", source.Redis.Libraries, source.Name)}, From: target(source)}
+	masters := in.masters()
+	for shard := range in.desired.Topology {
+		if pod := masters[shard]; pod != nil && pod.Redis.Slots.IsEmpty() && pod.Redis.Libraries == 0 {
+			step.To = append(step.To, target(pod))
+		}
+	}
+	if len(step.To) == 0 {
+		return nil
+	}
+	return step
+}
+
+// planGoal begins a scaling, as soon as it is certain who owns what. What cannot be is
+// refused later, by planRefusal: the cluster is looked after all the same.
+func planGoal(in input) Step {
+	goal, err := in.goal()
+	if err != nil || goal == nil || goal == in.snap.Goal || !certain(in) || !capacity(in, goal).Holds {
+		return nil
+	}
+	moves := in.moves(goal)
+	return RecordGoal{base: base{fmt.Sprintf("%d slots are to move, so that %d shards own them: %s", count(moves), len(in.desired.Topology), summary(moves))}, Moves: moves}
+}
+
+// certain says that every instance answers, every slot has one owner, and every shard that
+// is to own slots has a master.
+func certain(in input) bool {
+	masters := in.masters()
+	for shard := range in.desired.Topology {
+		if masters[shard] == nil {
+			return false
+		}
+	}
+	// Two masters in one shard may be a failover that not everybody has heard of.
+	return snapshotComplete(in).Holds && ownedOnce(in.snap) && (!in.strays() || planSettle(in) == nil)
+}
+
+// ownedOnce says that every slot is owned by one instance that answers.
+func ownedOnce(s *snapshot.Snapshot) bool {
+	total := 0
+	for _, pod := range s.Reachable() {
+		total += pod.Redis.Slots.Len()
+	}
+	return total == slots.Count && slotsCovered(s)
+}
+
+// planRefusal says what of a scaling cannot be. Nothing has been begun then.
+func planRefusal(in input) Step {
+	goal, err := in.goal()
+	if errors.Is(err, errUncertain) {
+		return nil
+	}
+	if err != nil {
+		return Stall{base: base{err.Error()}, Cause: "InvalidAssignment"}
+	}
+	if goal == nil || goal == in.snap.Goal {
+		return nil
+	}
+	v := capacity(in, goal)
+	return Stall{base: base{v.Reason}, Cause: "OverCapacity", BlockedBy: v.Predicate}
+}
+
+// planMove closes what was left half-moved, and moves slots towards the recorded goal.
+// Slots move between shards that are whole; what concerns the others waits.
+func planMove(in input) Step {
+	open := openSlots(in)
+	if step := open.step(); step != nil {
+		return step
+	}
+	moves := open.finish // a slot can only be finished the way it was begun, so these come first
+	if goal, err := in.goal(); len(moves) == 0 && err == nil && goal != nil && goal == in.snap.Goal {
+		moves = in.moves(goal)
+	}
+	if step := cancelJobs(in, moves); step != nil {
+		return step
+	}
+	if len(moves) == 0 {
+		return nil
+	}
+	var ready []Move
+	var held Verdict
+	for _, move := range moves {
+		move, v := movable(in, move)
+		if v.Holds {
+			ready = append(ready, move)
+		} else {
+			held = v
+		}
+	}
+	if len(ready) == 0 {
+		return Wait{base: base{held.Reason}, BlockedBy: held.Predicate, After: soon}
+	}
+	step := MoveSlots{base: base{fmt.Sprintf("%d slots are left to move: %s", count(moves), summary(moves))}, Moves: ready, Atomic: in.desired.KeysPerSecond == 0}
+	for _, move := range ready {
+		from, to := in.snap.ByNodeID(move.From.NodeID).Redis, in.snap.ByNodeID(move.To.NodeID).Redis
+		if from.Atomic == "" || from.Atomic != to.Atomic || len(open.finish) > 0 {
+			step.Atomic = false
+		}
+	}
+	for _, pod := range in.snap.Reachable() {
+		if pod.Redis.Master && !in.released(pod) {
+			step.Announce = append(step.Announce, target(pod))
+		}
+	}
+	return step
+}
+
+// cancelJobs stops atomic migrations that lead elsewhere than the moves do.
+func cancelJobs(in input, moves []Move) Step {
+	step := CancelJobs{}
+	for _, pod := range in.snap.Reachable() {
+		for _, job := range pod.Redis.Jobs {
+			wanted := slices.ContainsFunc(moves, func(m Move) bool {
+				return m.From.NodeID == job.SourceID && m.To.NodeID == job.TargetID && job.Slots.Subtract(m.Slots).IsEmpty()
+			})
+			if !wanted && pod.Redis.NodeID == job.ToldTo(pod.Redis.Atomic) {
+				step.On = append(step.On, target(pod))
+				step.Reason = fmt.Sprintf("slots %s are not to move any more", job.Slots)
+				break
+			}
+		}
+	}
+	if len(step.On) == 0 {
+		return nil
+	}
+	return step
+}
+
+func count(moves []Move) int {
+	n := 0
+	for _, move := range moves {
+		n += move.Slots.Len()
+	}
+	return n
+}
+
+func summary(moves []Move) string {
+	lines := make([]string, len(moves))
+	for i, move := range moves {
+		lines[i] = fmt.Sprintf("%d from %s to %s", move.Slots.Len(), move.From.Pod, move.To.Pod)
+	}
+	return list(lines)
+}

@@ -1,0 +1,381 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// topologyOf is n shards of 2 instances.
+func topologyOf(n int) v1alpha1.Topology { return slices.Repeat(v1alpha1.Topology{2}, n) }
+
+// joined is the formed cluster with more shards, whose instances are members and own nothing.
+func joined(shards int) *snapshot.Snapshot {
+	s := formed()
+	for shard := 3; shard < shards; shard++ {
+		s.Shards = append(s.Shards, snapshot.Shard{Index: shard, Name: fmt.Sprintf("c-%d", shard), Replicas: 2})
+		for ordinal := range 2 {
+			in := snapshot.Instance{Name: fmt.Sprintf("c-%d-%d", shard, ordinal), Shard: shard, Ordinal: ordinal, IP: podIP(shard, ordinal), NodeName: "node0", Ready: true,
+				Redis: &snapshot.Redis{NodeID: nodeID(shard, ordinal), Master: ordinal == 0, ClusterOK: true, Peers: map[string]snapshot.Peer{}}}
+			if ordinal > 0 {
+				in.Redis.MasterID, in.Redis.MasterLinkUp = nodeID(shard, 0), true
+			}
+			s.Instances = append(s.Instances, in)
+		}
+	}
+	introduce(s)
+	return s
+}
+
+// scaled is the cluster of that many shards with the slots spread over all of them.
+func scaled(shards int) *snapshot.Snapshot {
+	s := joined(shards)
+	for shard, part := range slots.All().Split(shards) {
+		s.Find(shard, 0).Redis.Slots = part
+	}
+	introduce(s)
+	return s
+}
+
+// recorded notes the goal that the first pass would record.
+func recorded(d Desired, s *snapshot.Snapshot) *snapshot.Snapshot {
+	s.Goal = Decide(d, s, now).Goal
+	return s
+}
+
+func with(topology v1alpha1.Topology) Desired {
+	d := desired()
+	d.Topology = topology
+	return d
+}
+
+func TestScaling(t *testing.T) {
+	assign := func(n int, gifts ...Gift) Desired {
+		d := with(topologyOf(n))
+		d.AssignReceive, d.Gifts = true, gifts
+		return d
+	}
+	for name, tt := range map[string]struct {
+		desired   Desired
+		snapshot  *snapshot.Snapshot
+		situation Situation
+		step, why string
+	}{
+		"a shard is asked for": {with(topologyOf(4)), formed(), ScalingOut, "Wait", "instance 0 of shard 3 has no pod yet"},
+		"what is to move is recorded first": {with(topologyOf(4)), joined(4), ScalingOut, "RecordGoal",
+			"4096 slots are to move, so that 4 shards own them: 1365 from c-0-0 to c-3-0, 1366 from c-1-0 to c-3-0, 1365 from c-2-0 to c-3-0"},
+		"new masters get the functions first": {with(topologyOf(4)), with4(func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.Libraries = 2 }), ScalingOut, "CopyFunctions", "the 2 function libraries of c-1-0"},
+		"slots move":                          {with(topologyOf(4)), recorded(with(topologyOf(4)), joined(4)), ScalingOut, "MoveSlots", "4096 slots are left to move"},
+		"no slot moves to a master that does not serve yet": {with(topologyOf(4)), recorded(with(topologyOf(4)), with4(func(s *snapshot.Snapshot) {
+			s.Find(3, 0).Redis.ClusterOK = false
+		})), ScalingOut, "Wait", "c-3-0 does not serve yet"},
+		"no slot moves to a shard whose replica is not in sync": {with(topologyOf(4)), recorded(with(topologyOf(4)), with4(func(s *snapshot.Snapshot) {
+			s.Find(3, 1).Redis.MasterLinkUp = false
+		})), ScalingOut, "Wait", "c-3-1 is not in sync"},
+		"no slot moves to a shard that lost an instance":       {with(topologyOf(4)), lose(recorded(with(topologyOf(4)), joined(4)), 3, 1), ScalingOut, "Wait", "instance 1 of shard 3, which is to receive slots, does not answer"},
+		"slots of other shards move on when a replica is lost": {with(topologyOf(4)), lose(recorded(with(topologyOf(4)), joined(4)), 0, 1), ScalingOut, "MoveSlots", "4096 slots are left"},
+		"a shard is drained": {with(topologyOf(3)), recorded(with(topologyOf(3)), scaled(4)), ScalingIn, "MoveSlots",
+			"4096 slots are left to move: 1366 from c-3-0 to c-0-0, 1365 from c-3-0 to c-1-0, 1365 from c-3-0 to c-2-0"},
+		"a drained shard is forgotten":                     {with(topologyOf(3)), joined(4), ScalingIn, "Forget", "hold nothing: c-3-0, c-3-1"},
+		"a drained shard that nobody knows goes":           {with(topologyOf(3)), forgotten(joined(4), 3), ScalingIn, "RemoveShards", "shards [3]"},
+		"nobody goes while an instance does not answer":    {with(topologyOf(3)), lose(forgotten(joined(4), 3), 1, 1), ScalingIn, "Wait", "c-1-1 does not answer"},
+		"a shard that never came up does not hinder":       {with(topologyOf(3)), neverStarted(3), ScalingIn, "RemoveShards", "shards [3]"},
+		"a shard that holds the only copy of a slot stays": {with(topologyOf(3)), lose(scaled(4), 3, 0), Healing, "Wait", "c-3-0 does not answer"},
+		"keys without an owner are not thrown away":        {with(topologyOf(3)), with4(func(s *snapshot.Snapshot) { s.Find(3, 0).Redis.Keys = 5 }), Failed, "Stall", "c-3-0 is to go, owns no slot and holds 5 keys"},
+		"a master that is to go hands over":                {with(v1alpha1.Topology{2, 1, 2}), swapped(formed(), 1), ScalingIn, "Handover", "c-1-0 takes over"},
+		"and does not without a replica in sync":           {with(v1alpha1.Topology{2, 1, 2}), unsynced(swapped(formed(), 1), 1, 0), ScalingIn, "Wait", "c-1-0 is not in sync"},
+		"a replica that is to go is forgotten":             {with(v1alpha1.Topology{2, 1, 2}), formed(), ScalingIn, "Forget", "hold nothing: c-1-1"},
+		"a pod that is to go is waited for":                {with(v1alpha1.Topology{2, 1, 2}), stopping(1, 1), ScalingIn, "Wait", "c-1-1 is to go and is still there"},
+		"entries are counted":                              {assign(5, Gift{Slots: 5, From: []string{nodeID(0, 0)}}), joined(5), Failed, "Stall", "1 entries for 2 new masters"},
+		"givers must be known": {assign(4, Gift{Slots: 5, From: []string{nodeID(9, 9)}}), joined(4), Failed, "Stall",
+			"spec.updateStrategy.assignStrategies[0].fromReplicas: " + nodeID(9, 9) + " is no instance of a shard that can give slots"},
+		"givers cannot give what they do not own": {assign(4, Gift{Slots: 6000, From: []string{nodeID(0, 0)}}), joined(4), Failed, "Stall", "assignStrategies[0]: the named masters own 5461 slots"},
+		"a giver is named by its replica too":     {assign(4, Gift{Slots: 5, From: []string{nodeID(0, 1)}}), joined(4), ScalingOut, "RecordGoal", "5 from c-0-0 to c-3-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Decide(tt.desired, tt.snapshot, now)
+			if got.Situation != tt.situation || got.Step.Name() != tt.step || !strings.Contains(got.Step.Why(), tt.why) {
+				t.Errorf("got %s in %s: %s\nwant %s in %s: %s", got.Step.Name(), got.Situation, got.Step.Why(), tt.step, tt.situation, tt.why)
+			}
+		})
+	}
+}
+
+func with4(change func(*snapshot.Snapshot)) *snapshot.Snapshot {
+	return changed(func() *snapshot.Snapshot { return joined(4) }, change)()
+}
+
+// lose makes an instance's Redis not answer.
+func lose(s *snapshot.Snapshot, shard, ordinal int) *snapshot.Snapshot {
+	in := s.Find(shard, ordinal)
+	in.Redis, in.Error = nil, "timeout"
+	return s
+}
+
+// forgotten takes a shard out of the tables of all others.
+func forgotten(s *snapshot.Snapshot, shard int) *snapshot.Snapshot {
+	for _, in := range s.Reachable() {
+		if in.Shard != shard {
+			delete(in.Redis.Peers, nodeID(shard, 0))
+			delete(in.Redis.Peers, nodeID(shard, 1))
+		}
+	}
+	return s
+}
+
+// neverStarted is the formed cluster with a shard more, whose pods cannot be scheduled.
+func neverStarted(shard int) *snapshot.Snapshot {
+	s := formed()
+	s.Shards = append(s.Shards, snapshot.Shard{Index: shard, Name: "c", Replicas: 2})
+	s.Instances = append(s.Instances, snapshot.Instance{Name: "c", Shard: shard, Waiting: "not scheduled"})
+	return s
+}
+
+// swapped makes the second instance of a shard its master.
+func swapped(s *snapshot.Snapshot, shard int) *snapshot.Snapshot {
+	was, is := s.Find(shard, 0).Redis, s.Find(shard, 1).Redis
+	is.Slots, is.Master, is.MasterID = was.Slots, true, ""
+	was.Slots, was.Master, was.MasterID, was.MasterLinkUp = slots.Set{}, false, is.NodeID, true
+	introduce(s)
+	return s
+}
+
+func unsynced(s *snapshot.Snapshot, shard, ordinal int) *snapshot.Snapshot {
+	s.Find(shard, ordinal).Redis.MasterLinkUp = false
+	return s
+}
+
+// stopping is the formed cluster of which an instance was let go and stops.
+func stopping(shard, ordinal int) *snapshot.Snapshot {
+	s := formed()
+	forgetAll(s, nodeID(shard, ordinal))
+	s.Shards[shard].Replicas--
+	s.Find(shard, ordinal).Terminating = true
+	return s
+}
+
+// An instance that comes back with an old claim may follow a node that nobody else has ever
+// heard of: it follows its shard's master instead.
+func TestReplicaOfANodeOfThePast(t *testing.T) {
+	s := joined(4)
+	s.Find(3, 1).Redis.MasterID, s.Find(3, 1).Redis.MasterLinkUp = nodeID(9, 9), false
+	introduce(s)
+	step, ok := Decide(with(topologyOf(4)), s, now).Step.(Replicate)
+	if !ok || step.Replications[0].MasterID != nodeID(3, 0) {
+		t.Errorf("got %+v", Decide(with(topologyOf(4)), s, now).Step)
+	}
+}
+
+// What remains is decided from the recorded goal, wherever it was left.
+func TestGoalIsKept(t *testing.T) {
+	d := with(topologyOf(4))
+	s := recorded(d, joined(4))
+	first := Decide(d, s, now).Moves
+	moved := first[0].Slots.Take(1000)
+	s.Find(0, 0).Redis.Slots = s.Find(0, 0).Redis.Slots.Subtract(moved)
+	s.Find(3, 0).Redis.Slots = moved
+	introduce(s)
+	got := Decide(d, s, now)
+	want := slices.Clone(first)
+	want[0].Slots = want[0].Slots.Subtract(moved)
+	if diff := cmp.Diff(want, got.Moves, cmp.Comparer(slots.Set.Equal)); diff != "" {
+		t.Errorf("left to move (-want +got):\n%s", diff)
+	}
+	back := Decide(with(topologyOf(3)), s, now)
+	if record, ok := back.Step.(RecordGoal); !ok || count(record.Moves) != 1000 || back.Situation != ScalingIn {
+		t.Errorf("reversed in the middle: %s in %s: %s", back.Step.Name(), back.Situation, back.Step.Why())
+	}
+	if got := Decide(d, recorded(d, scaled(4)), now); got.Goal != nil {
+		t.Errorf("a goal that was reached is kept: %v", got.Goal)
+	}
+}
+
+// Data that does not fit is not moved: nothing is begun, and the numbers are told.
+func TestCapacity(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change  func(*Desired, *snapshot.Snapshot)
+		refused string
+	}{
+		"no limit":            {func(*Desired, *snapshot.Snapshot) {}, ""},
+		"maxmemory is enough": {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 134<<20, 0) }, ""},
+		"maxmemory is too little": {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 133<<20, 0) },
+			"shard 0 would hold 133.3 MiB, more than the 133.0 MiB of maxmemory: give its instances more memory, keep more shards, or set the annotation redis.middleware.hc.cn/allow-scale-in-over-capacity to true"},
+		"the limit leaves room for a fork": {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 0, 150<<20) }, "more than the 120.0 MiB of 80 % of its memory limit"},
+		"allowed all the same":             {func(d *Desired, s *snapshot.Snapshot) { limit(s, 133<<20, 0); d.OverCapacity = true }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := with(topologyOf(3)), scaled(4)
+			tt.change(&d, s)
+			got := Decide(d, s, now)
+			stall, refused := got.Step.(Stall)
+			if refused != (tt.refused != "") || !strings.Contains(stall.Reason, tt.refused) {
+				t.Errorf("got %s: %s, want %q", got.Step.Name(), got.Step.Why(), tt.refused)
+			}
+			if refused && (got.Goal != nil || !got.Whole) {
+				t.Errorf("something was begun: goal %v, whole %v", got.Goal, got.Whole)
+			}
+		})
+	}
+}
+
+func limit(s *snapshot.Snapshot, maxMemory, memoryLimit int64) {
+	for i := range s.Instances {
+		s.Instances[i].Redis.UsedMemory, s.Instances[i].Redis.MaxMemory, s.Instances[i].MemoryLimit = 100<<20, maxMemory, memoryLimit
+	}
+}
+
+// What becomes of half-moved slots: those that redis-cli --cluster fix knows, and those it
+// gives up on.
+func TestOpenSlots(t *testing.T) {
+	const slot = 100 // c-0-0 owns it
+	migrating := func(s *snapshot.Snapshot, shard int, to string) {
+		s.Find(shard, 0).Redis.Migrating = map[uint16]string{slot: to}
+	}
+	importing := func(s *snapshot.Snapshot, shard int, from string, keys int64) {
+		r := s.Find(shard, 0).Redis
+		r.Importing = map[uint16]string{slot: from}
+		if keys > 0 {
+			r.OpenKeys[slot] = keys
+		}
+	}
+	own := func(s *snapshot.Snapshot, shard int) {
+		for i := range s.Instances {
+			r := s.Instances[i].Redis
+			r.Slots = r.Slots.Subtract(slots.Of(slot))
+		}
+		if shard >= 0 {
+			s.Find(shard, 0).Redis.Slots = s.Find(shard, 0).Redis.Slots.Union(slots.Of(slot))
+		}
+		introduce(s)
+	}
+	for name, tt := range map[string]struct {
+		change func(*snapshot.Snapshot)
+		want   string
+	}{
+		"both ends marked, keys on the way": {func(s *snapshot.Snapshot) {
+			migrating(s, 0, nodeID(1, 0))
+			importing(s, 1, nodeID(0, 0), 3)
+		}, "finish c-0-0 > c-1-0"},
+		"both ends marked, nothing moved": {func(s *snapshot.Snapshot) {
+			migrating(s, 0, nodeID(1, 0))
+			importing(s, 1, nodeID(0, 0), 0)
+		}, "close c-0-0 c-1-0"},
+		"only the owner is marked":                {func(s *snapshot.Snapshot) { migrating(s, 0, nodeID(1, 0)) }, "close c-0-0"},
+		"only the receiver is marked":             {func(s *snapshot.Snapshot) { importing(s, 1, nodeID(0, 0), 0) }, "close c-1-0"},
+		"the owner's mark was lost in a failover": {func(s *snapshot.Snapshot) { importing(s, 1, nodeID(0, 1), 2) }, "reopen c-0-0 > c-1-0"},
+		"the owner was told of the new receiver":  {func(s *snapshot.Snapshot) { migrating(s, 0, nodeID(1, 0)); s.Find(1, 0).Redis.OpenKeys[slot] = 2 }, "finish c-0-0 > c-1-0"},
+		"and the receiver has not heard of it": {func(s *snapshot.Snapshot) {
+			importing(s, 1, nodeID(0, 0), 2)
+			s.Find(1, 0).Redis.Peers[nodeID(0, 0)] = snapshot.Peer{ID: nodeID(0, 0), IP: podIP(0, 0), Master: true, Connected: true}
+		}, "reopen c-0-0 > c-1-0"},
+		"the receiver's mark was lost in a failover": {func(s *snapshot.Snapshot) {
+			migrating(s, 0, nodeID(1, 1))
+			s.Find(1, 0).Redis.OpenKeys[slot] = 2
+		}, "reopen c-0-0 > c-1-0"},
+		"the receiver is gone for good":  {func(s *snapshot.Snapshot) { migrating(s, 0, nodeID(9, 9)) }, "close c-0-0"},
+		"the owner imports what it owns": {func(s *snapshot.Snapshot) { importing(s, 0, nodeID(1, 0), 4) }, "close c-0-0"},
+		"a former owner kept its mark": {func(s *snapshot.Snapshot) {
+			migrating(s, 0, nodeID(1, 0))
+			own(s, 1)
+		}, "close c-0-0"},
+		"several receivers, one with keys": {func(s *snapshot.Snapshot) {
+			migrating(s, 0, nodeID(1, 0))
+			importing(s, 1, nodeID(0, 0), 0)
+			importing(s, 2, nodeID(0, 0), 1)
+		}, "close c-1-0"},
+		"several receivers with keys: the one with most first": {func(s *snapshot.Snapshot) {
+			importing(s, 1, nodeID(0, 0), 1)
+			importing(s, 2, nodeID(0, 0), 2)
+		}, "finish c-0-0 > c-2-0"},
+		"nobody owns it: who has the keys does": {func(s *snapshot.Snapshot) {
+			own(s, -1)
+			importing(s, 2, nodeID(0, 0), 2)
+		}, "assign c-2-0"},
+		"a master did not say what it holds": {func(s *snapshot.Snapshot) {
+			migrating(s, 0, nodeID(1, 0))
+			s.Find(2, 0).Redis.OpenKeys = nil
+		}, "wait"},
+		"the receiver does not answer": {func(s *snapshot.Snapshot) {
+			migrating(s, 0, nodeID(1, 0))
+			lose(s, 1, 0)
+		}, "wait"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := formed()
+			for i := range s.Instances {
+				s.Instances[i].Redis.OpenKeys = map[uint16]int64{}
+			}
+			tt.change(s)
+			step := Decide(desired(), s, now).Step
+			if got := told(step); got != tt.want {
+				t.Errorf("got %s (%s: %s), want %s", got, step.Name(), step.Why(), tt.want)
+			}
+		})
+	}
+}
+
+// told is a step about slots in a few words.
+func told(step Step) string {
+	switch step := step.(type) {
+	case MoveSlots:
+		return fmt.Sprintf("finish %s > %s", step.Moves[0].From.Pod, step.Moves[0].To.Pod)
+	case ReopenSlots:
+		return fmt.Sprintf("reopen %s > %s", step.Moves[0].From.Pod, step.Moves[0].To.Pod)
+	case CloseSlots:
+		words := []string{"close"}
+		for _, c := range step.Closings {
+			words = append(words, c.On.Pod)
+		}
+		return strings.Join(words, " ")
+	case AssignSlots:
+		return "assign " + step.Assignments[0].To.Pod
+	case Wait:
+		return "wait"
+	}
+	return step.Name()
+}
+
+// An atomic migration that leads nowhere any more is cancelled where it was told.
+func TestJobs(t *testing.T) {
+	d := with(topologyOf(4))
+	job := snapshot.Job{Slots: slots.Range(4096, 4100), SourceID: nodeID(0, 0), TargetID: nodeID(3, 0)}
+	for name, tt := range map[string]struct {
+		method snapshot.AtomicMethod
+		want   []string
+	}{"told to the source": {snapshot.AtomicSource, []string{"c-0-0"}}, "told to the destination": {snapshot.AtomicDestination, []string{"c-3-0"}}} {
+		t.Run(name, func(t *testing.T) {
+			s := recorded(d, joined(4))
+			for _, in := range s.Reachable() {
+				in.Redis.Atomic = tt.method
+				if in.Ordinal == 0 && (in.Shard == 0 || in.Shard == 3) {
+					in.Redis.Jobs = []snapshot.Job{job}
+				}
+			}
+			if step, ok := Decide(d, s, now).Step.(MoveSlots); !ok || !step.Atomic {
+				t.Errorf("a job on its way: %+v", Decide(d, s, now).Step)
+			}
+			cancel, ok := Decide(with(topologyOf(3)), s, now).Step.(CancelJobs)
+			var on []string
+			for _, pod := range cancel.On {
+				on = append(on, pod.Pod)
+			}
+			if diff := cmp.Diff(tt.want, on); !ok || diff != "" {
+				t.Errorf("cancelled on (-want +got):\n%s", diff)
+			}
+			d := d
+			if d.KeysPerSecond = 10; Decide(d, recorded(d, joined(4)), now).Step.(MoveSlots).Atomic {
+				t.Error("a limit was set, and the engine moves slots by itself")
+			}
+		})
+	}
+}

@@ -1,0 +1,19 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import "encoding/json"
+
+// LoadResult is what `load run` prints, as far as tests and benchmarks look at it. The
+// counts are explained by `load run --help`.
+type LoadResult struct {
+	Seconds                                    float64
+	Writes, Reads, Pairs, Arrivals             int64
+	Failed, Lost, Stale, Corrupt, Torn, Unread int64
+	FailedAttempts, PairsTriedAgain            int64
+	Redirected                                 int64
+	LongestStallMS, ClientStallMS              float64
+	P50MS, P99MS, P999MS                       float64
+	Errors, Samples, Wrong                     json.RawMessage `json:",omitempty"`
+}

@@ -1,0 +1,152 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+)
+
+// Shards come and go under load on every engine: nothing fails, nothing is lost, and no
+// more slots move than must.
+func TestRedisClusterScales(t *testing.T) {
+	for _, engine := range engines {
+		t.Run(engine.name, func(t *testing.T) {
+			cluster := newCluster(newNamespace(t), "cache")
+			cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
+			create(t, cluster)
+			ready(t, cluster)
+			load := newLoad(t, cluster)
+			load.fill(20000)
+			load.start()
+			for _, to := range []struct{ shards, instances int32 }{{4, 8}, {6, 12}, {3, 6}} {
+				least := leastMoves(ownedByShard(cluster), int(to.shards))
+				setSize(t, cluster, to.shards, to.instances)
+				seen := followed(t, cluster)
+				if !seen.phases[v1alpha1.PhaseScaling] {
+					t.Errorf("to %d shards: the phase was never Scaling: %v", to.shards, seen.phases)
+				}
+				if seen.slotsTotal != least || seen.slotsPlanned != least {
+					t.Errorf("to %d shards: %d slots were planned and %d to move, the least is %d", to.shards, seen.slotsPlanned, seen.slotsTotal, least)
+				}
+				wantWhole(t, cluster, to.shards, to.instances)
+				wantTables(t, cluster, balanced(int(to.shards)))
+				if n := claims(t, cluster); n != int(to.instances) {
+					t.Errorf("%d claims, want one for each of %d instances", n, to.instances)
+				}
+			}
+			wantUnnoticed(t, load.stop())
+			load.wantData()
+		})
+	}
+}
+
+func setSize(t *testing.T, cluster *v1alpha1.RedisCluster, shards, instances int32) {
+	t.Helper()
+	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Shards, c.Spec.Replicas = ptr.To(shards), ptr.To(instances) })
+}
+
+// ownedByShard is how many slots each shard owns.
+func ownedByShard(cluster *v1alpha1.RedisCluster) []int {
+	var owned []int
+	for _, node := range cluster.Status.Nodes {
+		for len(owned) <= int(node.Shard) {
+			owned = append(owned, 0)
+		}
+		if node.Type == "master" {
+			owned[node.Shard] += countSlots(node.Slots)
+		}
+	}
+	return owned
+}
+
+// countSlots counts the slots of ranges such as 0-5460,6000.
+func countSlots(ranges string) int {
+	n := 0
+	for _, r := range splitList(ranges, ",") {
+		var from, to int
+		if _, err := fmt.Sscanf(r, "%d-%d", &from, &to); err != nil {
+			to = from
+		}
+		n += to - from + 1
+	}
+	return n
+}
+
+// leastMoves is the smallest number of slots that have to move so that the first shards
+// own all of them, as evenly as can be.
+func leastMoves(owned []int, shards int) int {
+	staying := slices.Clone(owned[:min(shards, len(owned))])
+	slices.Sort(staying)
+	slices.Reverse(staying)
+	moves := 0
+	for _, n := range owned[len(staying):] {
+		moves += n
+	}
+	for i, n := range staying {
+		target := 16384 / shards
+		if i < 16384%shards {
+			target++
+		}
+		moves += max(0, n-target)
+	}
+	return moves
+}
+
+// balanced is how many slots the masters own, most first, when no two differ by more than one.
+func balanced(shards int) []int {
+	counts := make([]int, shards)
+	for i := range counts {
+		counts[i] = 16384 / shards
+		if i < 16384%shards {
+			counts[i]++
+		}
+	}
+	return counts
+}
+
+// progress is what the status told on the way.
+type progress struct {
+	phases       map[v1alpha1.Phase]bool
+	slotsTotal   int // to move altogether, as the migration says
+	slotsPlanned int // to move, as the plan said first
+	method       v1alpha1.MigrationMethod
+}
+
+// followed waits until the cluster is Ready as asked for, and tells what it saw.
+func followed(t *testing.T, cluster *v1alpha1.RedisCluster) progress {
+	t.Helper()
+	seen := progress{phases: map[v1alpha1.Phase]bool{}}
+	start := time.Now()
+	eventually(t, fmt.Sprintf("%d shards of %d instances in all are Ready", *cluster.Spec.Shards, *cluster.Spec.Replicas), func() error {
+		err := isReady(t, cluster)
+		seen.add(cluster.Status)
+		return err
+	})
+	t.Logf("to %d shards: %.1f s, %d slots, method %s", *cluster.Spec.Shards, time.Since(start).Seconds(), seen.slotsTotal, seen.method)
+	return seen
+}
+
+func (p *progress) add(s v1alpha1.RedisClusterStatus) {
+	p.phases[s.Phase] = true
+	if s.Plan != nil {
+		planned := 0
+		for _, move := range s.Plan.Moves {
+			planned += int(move.Count)
+		}
+		p.slotsPlanned = max(p.slotsPlanned, planned)
+	}
+	if m := s.Migration; m != nil {
+		p.slotsTotal = max(p.slotsTotal, int(m.SlotsTotal))
+		if m.Method != "" {
+			p.method = m.Method
+		}
+	}
+}

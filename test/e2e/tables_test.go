@@ -1,0 +1,98 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+)
+
+// tableNode is a line of CLUSTER NODES.
+type tableNode struct {
+	id, flags, link string
+	slots           int
+	open            []string // slots on their way, as [93-<-id]
+}
+
+func splitList(text, separator string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(separator, r) })
+}
+
+// table is what one instance knows.
+func table(t *testing.T, cluster *v1alpha1.RedisCluster, pod string) ([]tableNode, error) {
+	text, err := cli(t.Context(), cluster, pod, "cluster", "nodes")
+	if err != nil {
+		return nil, err
+	}
+	var nodes []tableNode
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) < 8 {
+			return nil, fmt.Errorf("%s answers CLUSTER NODES with %q", pod, line)
+		}
+		node := tableNode{id: words[0], flags: words[2], link: words[7]}
+		for _, word := range words[8:] {
+			if strings.HasPrefix(word, "[") {
+				node.open = append(node.open, word)
+			} else {
+				node.slots += countSlots(word)
+			}
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes, nil
+}
+
+// wantTables asks every instance: it knows exactly the instances of the status, all of
+// them linked and well, no slot is on its way, and the masters own so many slots each
+// (most first).
+func wantTables(t *testing.T, cluster *v1alpha1.RedisCluster, owned []int) {
+	t.Helper()
+	var members []string
+	for _, node := range cluster.Status.Nodes {
+		members = append(members, node.NodeID)
+	}
+	slices.Sort(members)
+	for _, node := range cluster.Status.Nodes {
+		nodes, err := table(t, cluster, node.Name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		var known []string
+		var counts []int
+		for _, other := range nodes {
+			known = append(known, other.id)
+			if other.slots > 0 {
+				counts = append(counts, other.slots)
+			}
+			for _, bad := range []string{"fail", "handshake", "noaddr"} {
+				if strings.Contains(strings.ReplaceAll(other.flags, "nofailover", ""), bad) {
+					t.Errorf("%s sees %s as %s", node.Name, other.id, other.flags)
+				}
+			}
+			if other.link != "connected" {
+				t.Errorf("%s has no link to %s", node.Name, other.id)
+			}
+			if len(other.open) > 0 {
+				t.Errorf("%s has open slots: %v", node.Name, other.open)
+			}
+		}
+		slices.Sort(known)
+		if diff := cmp.Diff(members, known); diff != "" {
+			t.Errorf("%s knows other nodes than the cluster has (-has +knows):\n%s", node.Name, diff)
+		}
+		slices.Sort(counts)
+		slices.Reverse(counts)
+		if diff := cmp.Diff(owned, counts); diff != "" {
+			t.Errorf("slots by master in the eyes of %s (-want +got):\n%s", node.Name, diff)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/reshard"
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+)
+
+// cluster is masters and replicas of them, formed.
+type cluster struct {
+	t    testing.TB
+	pool *redis.Pool
+	// servers are the masters, then the replicas: servers[masters+i] follows servers[i] in the beginning.
+	servers []*server
+	ids     []string
+	masters int
+}
+
+// startCluster starts masters, of which the first owners share all slots, and one replica for each of the first replicas
+// masters.
+func startCluster(t testing.TB, e engine, masters, owners, replicas int) *cluster {
+	t.Helper()
+	c := &cluster{t: t, pool: newPool(t), masters: masters}
+	for range masters + replicas {
+		s := start(t, e, c.pool)
+		c.servers, c.ids = append(c.servers, s), append(c.ids, mustIdentify(t, s.node(c.pool)))
+	}
+	ctx := t.Context()
+	for i, part := range slots.All().Split(owners) {
+		must(t, c.node(i).SetConfigEpoch(ctx, uint64(i+1)))
+		must(t, c.node(i).AddSlots(ctx, part))
+	}
+	for _, s := range c.servers[1:] {
+		must(t, c.node(0).Meet(ctx, "127.0.0.1", s.port, s.busPort))
+	}
+	for i := range replicas {
+		eventually(t, func() error { return knows(t, c.node(masters+i), c.ids[i]) })
+		must(t, c.node(masters+i).Replicate(ctx, c.ids[i]))
+	}
+	eventually(t, c.formed)
+	for i := range replicas {
+		eventually(t, func() error { return inSync(t, c.node(masters+i), c.ids[i]) })
+	}
+	return c
+}
+
+// formed is nil when every node serves and knows all others.
+func (c *cluster) formed() error {
+	for i := range c.servers {
+		view, err := c.node(i).Describe(c.t.Context())
+		if err != nil {
+			return err
+		}
+		known := 0
+		for _, p := range view.Peers {
+			if p.LinkConnected && !p.Flags.HasAny(redis.FlagHandshake|redis.FlagPossiblyFailed|redis.FlagFailed) {
+				known++
+			}
+		}
+		if err := want(view.ClusterState == redis.ClusterOK && known == len(c.servers), "%s: %s, knows %d of %d",
+			c.node(i), view.ClusterState, known, len(c.servers)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cluster) node(i int) *redis.Node { return c.servers[i].node(c.pool) }
+
+func (c *cluster) end(i int) reshard.End {
+	return reshard.End{Node: c.node(i), ID: c.ids[i], IP: "127.0.0.1", Port: c.servers[i].port}
+}
+
+func (c *cluster) move(from, to int, set slots.Set) reshard.Move {
+	return reshard.Move{From: c.end(from), To: c.end(to), Slots: set}
+}
+
+func (c *cluster) view(i int) redis.View {
+	c.t.Helper()
+	view, err := c.node(i).Describe(c.t.Context())
+	must(c.t, err)
+	return view
+}
+
+// client is an ordinary application's: it follows redirections, and repeats nothing else.
+func (c *cluster) client() *goredis.ClusterClient {
+	var addrs []string
+	for _, s := range c.servers {
+		addrs = append(addrs, s.addr())
+	}
+	client := goredis.NewClusterClient(&goredis.ClusterOptions{
+		Addrs: addrs, Password: password, MaxRetries: -1, MaxRedirects: 16, Protocol: 2, DisableIdentity: true,
+	})
+	c.t.Cleanup(func() { _ = client.Close() }) // the test is over either way
+	return client
+}
+
+// settled is nil when all masters agree on the owners (slots by index of the master), no slot is open, and no master holds a
+// key of a slot that it does not own.
+func (c *cluster) settled(owners map[int]slots.Set) error {
+	var errs []error
+	for i := range c.masters {
+		view, err := c.node(i).Describe(c.t.Context())
+		if err != nil {
+			return err
+		}
+		errs = append(errs, want(len(view.Migrating)+len(view.Importing) == 0, "%s: open slots %v %v", c.node(i),
+			view.Migrating, view.Importing))
+		for owner, set := range owners {
+			peer, _ := view.Peer(c.ids[owner])
+			errs = append(errs, want(peer.Slots.Equal(set), "%s says that %s owns %s, want %s", c.node(i), c.node(owner),
+				peer.Slots, set))
+		}
+		stray, err := c.node(i).CountKeysInSlots(c.t.Context(), view.Slots.Complement())
+		errs = append(errs, err, want(len(stray) == 0, "%s holds keys of slots it does not own: %v", c.node(i), stray))
+	}
+	return errors.Join(errs...)
+}
+
+// direct is a client of one server.
+func (c *cluster) direct(i int) *goredis.Client {
+	client := goredis.NewClient(&goredis.Options{
+		Addr: c.servers[i].addr(), Password: password, MaxRetries: -1, Protocol: 2, PoolSize: 1,
+	})
+	c.t.Cleanup(func() { _ = client.Close() }) // the test is over either way
+	return client
+}

@@ -1,0 +1,122 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// load is an application that writes and reads while the test does something. Each command that ends with anything but an
+// answer or a redirection is a failure, even if the client repeats it with success.
+type load struct {
+	t      testing.TB
+	client *goredis.ClusterClient
+	stop   context.CancelFunc
+	wait   sync.WaitGroup
+
+	mu       sync.Mutex
+	failures []string
+	commands int
+	written  []map[string]int // by writer: the last acknowledged value of each key
+}
+
+const loadWriters, loadKeys = 4, 300
+
+func startLoad(c *cluster) *load {
+	ctx, stop := context.WithCancel(c.t.Context())
+	l := &load{t: c.t, client: c.client(), stop: stop, written: make([]map[string]int, loadWriters)}
+	l.client.OnNewNode(func(node *goredis.Client) { node.AddHook(l) })
+	for w := range loadWriters {
+		l.written[w] = map[string]int{}
+		l.wait.Go(func() { l.run(ctx, w) })
+	}
+	return l
+}
+
+// run writes ever higher values to keys of its own, and reads them back.
+func (l *load) run(ctx context.Context, w int) {
+	background := context.Background() // a command that was begun is finished
+	for n := 1; ctx.Err() == nil; n++ {
+		key := fmt.Sprintf("load:%d:%d", w, rand.IntN(loadKeys))
+		if l.client.Set(background, key, n, 0).Err() == nil {
+			l.written[w][key] = n
+		}
+		key = fmt.Sprintf("load:%d:%d", w, rand.IntN(loadKeys))
+		l.check(background, w, key)
+	}
+}
+
+func (l *load) check(ctx context.Context, w int, key string) {
+	value, err := l.client.Get(ctx, key).Result()
+	if want := l.written[w][key]; want != 0 && (err != nil || value != strconv.Itoa(want)) {
+		l.fail("%s reads %q, %v; %d was acknowledged", key, value, err, want)
+	}
+}
+
+func (l *load) fail(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failures = append(l.failures, fmt.Sprintf(format, args...))
+}
+
+// end stops the load, reads back all that was acknowledged and fails the test when anything went wrong on the way.
+func (l *load) end() {
+	l.t.Helper()
+	l.stop()
+	l.wait.Wait()
+	for w, keys := range l.written {
+		for key := range keys {
+			l.check(context.Background(), w, key)
+		}
+	}
+	l.t.Logf("%d commands of clients, %d failed", l.commands, len(l.failures))
+	if len(l.failures) > 0 {
+		l.t.Errorf("failures of clients:\n%.2000s", strings.Join(l.failures, "\n"))
+	}
+}
+
+// DialHook implements goredis.Hook.
+func (l *load) DialHook(next goredis.DialHook) goredis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+// ProcessHook implements goredis.Hook: it sees each attempt at a node.
+func (l *load) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
+	return func(ctx context.Context, cmd goredis.Cmder) error {
+		err := next(ctx, cmd)
+		l.attempted(cmd, err)
+		return err
+	}
+}
+
+// ProcessPipelineHook implements goredis.Hook: ASKING and its command are a pipeline.
+func (l *load) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []goredis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			l.attempted(cmd, cmd.Err())
+		}
+		return err
+	}
+}
+
+func (l *load) attempted(cmd goredis.Cmder, err error) {
+	redirected := err != nil && (strings.HasPrefix(err.Error(), "MOVED ") || strings.HasPrefix(err.Error(), "ASK "))
+	if err != nil && !errors.Is(err, goredis.Nil) && !redirected {
+		l.fail("%s: %v", cmd.Name(), err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.commands++
+}

@@ -1,0 +1,209 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// server says where a cluster is and how to get in.
+type server struct {
+	addresses []string
+	password  string
+}
+
+// connect makes an ordinary cluster client: it follows MOVED and ASK. What it repeats
+// beyond that by itself is written down in attempts. connections bounds the connections
+// to one instance; it is to be at least the number of commands under way, so that no
+// command waits for a connection.
+func connect(ctx context.Context, to server, connections int, book *attempts) (*redis.ClusterClient, error) {
+	client := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: to.addresses, Password: to.password,
+		MaxRetries: -1, DialerRetries: 1,
+		PoolSize: connections,
+		// Commands that an older engine answers with an error would be written down as failed.
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	if book != nil {
+		client.OnNewNode(func(node *redis.Client) { node.AddHook(hook{book, node.Options().Addr}) })
+	}
+	if err := client.Ping(ctx).Err(); err != nil {
+		_ = client.Close()
+		return nil, fmt.Errorf("reach the cluster at %s: %w", strings.Join(to.addresses, ","), err)
+	}
+	return client, nil
+}
+
+// administrative are commands that the client library sends for itself.
+var administrative = map[string]bool{
+	"asking": true, "auth": true, "client": true, "cluster": true, "command": true, "hello": true, "ping": true, "readonly": true, "select": true,
+}
+
+// kind of an attempt's end.
+type kind int
+
+const (
+	fine kind = iota
+	redirected
+	tryAgain
+	failed
+)
+
+// several are the commands of this program that have more than one key.
+var several = map[string]bool{"mset": true, "mget": true}
+
+// judgeAttempt tells how one attempt of a command ended. TRYAGAIN is the classic
+// migration's answer to a command whose keys are on both sides; to a command with one
+// key it is a failure.
+func judgeAttempt(command string, err error) kind {
+	if err == nil || errors.Is(err, redis.Nil) {
+		return fine
+	}
+	switch text := err.Error(); {
+	case strings.HasPrefix(text, "MOVED "), strings.HasPrefix(text, "ASK "):
+		return redirected
+	case strings.HasPrefix(text, "TRYAGAIN") && several[command]:
+		return tryAgain
+	}
+	return failed
+}
+
+// sample is one failed attempt.
+type sample struct {
+	At      time.Time `json:"at"`
+	Node    string    `json:"node"`
+	Command string    `json:"command"`
+	Error   string    `json:"error"`
+}
+
+const samplesKept = 5
+
+// marked is what a command's context carries, so that its failed attempts are known.
+type marked struct{}
+
+// mark gives a command's context, and the number of its attempts that failed.
+func mark(ctx context.Context) (context.Context, *atomic.Int32) {
+	n := new(atomic.Int32)
+	return context.WithValue(ctx, marked{}, n), n
+}
+
+// attempts writes down every attempt that the client made at an instance. Safe for
+// concurrent use.
+type attempts struct {
+	now func() time.Time
+
+	mu             sync.Mutex
+	failed         int64
+	redirected     int64
+	tryAgain       int64
+	administrative int64
+	byError        map[string]int64
+	samples        []sample
+}
+
+func (a *attempts) note(ctx context.Context, node, command string, args []any, err error) {
+	if err == nil {
+		return
+	}
+	verdict := judgeAttempt(command, err)
+	if verdict == fine {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if administrative[command] {
+		a.administrative++
+		return
+	}
+	switch verdict {
+	case fine:
+	case redirected:
+		a.redirected++
+	case tryAgain:
+		a.tryAgain++
+	case failed:
+		a.failed++
+		if n, ok := ctx.Value(marked{}).(*atomic.Int32); ok {
+			n.Add(1)
+		}
+		if a.byError == nil {
+			a.byError = map[string]int64{}
+		}
+		a.byError[shorten(err.Error())]++
+		if len(a.samples) < samplesKept {
+			s := sample{At: a.now().UTC(), Node: node, Command: command, Error: err.Error()}
+			if len(args) > 1 {
+				s.Command = fmt.Sprintf("%s %v", command, args[1])
+			}
+			a.samples = append(a.samples, s)
+		}
+	}
+}
+
+// shorten makes errors of the same cause alike: without ports of this side.
+func shorten(text string) string {
+	if before, after, ok := strings.Cut(text, "->"); ok {
+		if i := strings.LastIndexByte(before, ' '); i >= 0 {
+			return before[:i+1] + after
+		}
+	}
+	return text
+}
+
+// errors lists the texts of failed attempts, most frequent first.
+func (a *attempts) errors() []errorCount {
+	list := make([]errorCount, 0, len(a.byError))
+	for text, n := range a.byError {
+		list = append(list, errorCount{text, n})
+	}
+	sort.Slice(list, func(i, j int) bool {
+		return list[i].Count > list[j].Count || list[i].Count == list[j].Count && list[i].Error < list[j].Error
+	})
+	return list[:min(len(list), 20)]
+}
+
+type errorCount struct {
+	Error string `json:"error"`
+	Count int64  `json:"count"`
+}
+
+// hook takes down the attempts at one instance.
+type hook struct {
+	book *attempts
+	node string // its address
+}
+
+// DialHook is part of redis.Hook. A failed dial is the failure of the command it was for.
+func (hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook is part of redis.Hook.
+func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		h.book.note(ctx, h.node, cmd.Name(), cmd.Args(), err)
+		return err
+	}
+}
+
+// ProcessPipelineHook is part of redis.Hook. The client sends ASKING and a command this way.
+func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			h.book.note(ctx, h.node, cmd.Name(), cmd.Args(), cmd.Err())
+		}
+		return err
+	}
+}

@@ -1,0 +1,137 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// one is a cluster of one instance, which answers commands about keys with the answers
+// given, in turn.
+type one struct {
+	listener net.Listener
+	answers  chan string
+}
+
+func newOne(t *testing.T, answers ...string) *one {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	o := &one{listener: listener, answers: make(chan string, len(answers))}
+	for _, answer := range answers {
+		o.answers <- answer
+	}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go o.serve(conn)
+		}
+	}()
+	return o
+}
+
+func (o *one) serve(conn net.Conn) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for {
+		args, err := readCommand(in)
+		if err != nil {
+			return
+		}
+		if _, err := io.WriteString(conn, o.answer(args)); err != nil {
+			return
+		}
+	}
+}
+
+func (o *one) answer(args []string) string {
+	address := o.listener.Addr().(*net.TCPAddr)
+	switch strings.ToLower(args[0]) {
+	case "hello":
+		return "-ERR unknown command\r\n"
+	case "ping":
+		return "+PONG\r\n"
+	case "asking":
+		return "+OK\r\n"
+	case "command":
+		return "*0\r\n"
+	case "cluster":
+		return fmt.Sprintf("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$%d\r\n%s\r\n:%d\r\n", len(address.IP.String()), address.IP, address.Port)
+	}
+	return strings.ReplaceAll(<-o.answers, "HERE", address.String()) + "\r\n"
+}
+
+func readCommand(in *bufio.Reader) ([]string, error) {
+	number := func() (int, error) {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return 0, err
+		}
+		return strconv.Atoi(strings.TrimSpace(line[1:]))
+	}
+	n, err := number()
+	if err != nil {
+		return nil, err
+	}
+	args := make([]string, n)
+	for i := range args {
+		size, err := number()
+		if err != nil {
+			return nil, err
+		}
+		text := make([]byte, size+2)
+		if _, err := io.ReadFull(in, text); err != nil {
+			return nil, err
+		}
+		args[i] = string(text[:size])
+	}
+	return args, nil
+}
+
+// What the client library repeats by itself is a failed command all the same, while
+// redirections are not.
+func TestWhatCountsAsFailed(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		answers []string
+		failed  int64
+		reads   int64
+	}{
+		{"an answer", []string{"$-1"}, 0, 1},
+		{"a redirection", []string{"-MOVED 1 HERE", "$-1"}, 0, 1},
+		{"a slot on its way", []string{"-ASK 1 HERE", "$-1"}, 0, 1},
+		{"an error that the library hides", []string{"-CLUSTERDOWN The cluster is down", "$-1"}, 1, 1},
+		{"TRYAGAIN for a single key", []string{"-TRYAGAIN Multiple keys request during rehashing of slot", "$-1"}, 1, 1},
+		{"an error after ASKING, which the library hides", []string{"-ASK 1 HERE", "-LOADING Redis is loading", "$-1"}, 1, 1},
+		{"redirected for ever", []string{"-MOVED 1 HERE", "-MOVED 1 HERE", "-MOVED 1 HERE", "-MOVED 1 HERE"}, 1, 0},
+		{"an error for good", []string{"-NOPERM no"}, 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := server{addresses: []string{newOne(t, tt.answers...).listener.Addr().String()}}
+			s := &session{runOptions: runOptions{keys: 1, workers: 1}, book: &attempts{now: time.Now}, single: newLedger(1), values: values{sizes: "64"}}
+			var err error
+			if s.client, err = connect(t.Context(), server, 1, s.book); err != nil {
+				t.Fatal(err)
+			}
+			defer s.client.Close()
+			s.readOne(t.Context(), s.client, &latencies{}, 0)
+			if s.failed.Load() != tt.failed || s.read.Load() != tt.reads {
+				t.Errorf("%d failed, %d read; want %d and %d: %+v", s.failed.Load(), s.read.Load(), tt.failed, tt.reads, s.book.samples)
+			}
+		})
+	}
+}

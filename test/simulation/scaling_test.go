@@ -1,0 +1,169 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redistest"
+)
+
+// scale asks for another topology.
+func (s *simulation) scale(shards, perShard int32) {
+	s.cluster.Spec.Shards, s.cluster.Spec.Replicas = &shards, ptr.To(shards*perShard)
+	s.say("--- %d shards of %d", shards, perShard)
+}
+
+// give asks for one shard more, which receives that many slots of each other shard.
+func (s *simulation) give(slots int32) {
+	var ids []string
+	for shard := range s.cluster.Spec.ShardCount() {
+		ids = append(ids, s.named(s.cluster.ShardName(int(shard))+"-0").node.ID())
+	}
+	s.cluster.Spec.UpdateStrategy = v1alpha1.SlotStrategy{Type: v1alpha1.AssignReceive,
+		AssignStrategies: []v1alpha1.AssignStrategy{{Slots: slots * int32(len(ids)), FromReplicas: strings.Join(ids, ",")}}}
+	perShard := *s.cluster.Spec.Replicas / s.cluster.Spec.ShardCount()
+	s.scale(s.cluster.Spec.ShardCount()+1, perShard)
+}
+
+// moving says that a command belongs to moving slots.
+func moving(args []string) bool {
+	return strings.EqualFold(args[0], "MIGRATE") || len(args) > 1 && strings.EqualFold(args[0], "CLUSTER") && strings.Contains(strings.ToUpper(args[1]), "SLOT")
+}
+
+// Whatever the order of topologies, and whatever fails, the cluster gets there; no write
+// that was acknowledged is lost, and no command fails as long as none of the operator's is
+// made to fail.
+func TestScales(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			s := newSimulationOf(t, seed, 2, seed%2 == 1)
+			s.converge()
+			app := newApplication(s)
+			for key := range 60 {
+				app.write(fmt.Sprintf("key:%d", key))
+			}
+			s.world.Run(2 * time.Second)
+			var busy atomic.Bool
+			s.world.OnCommand(func(_ *redistest.Node, args []string) {
+				if moving(args) && busy.CompareAndSwap(false, true) {
+					if key := fmt.Sprintf("key:%d", s.random.IntN(80)); s.random.IntN(20) == 0 && !app.write(key) {
+						s.say("writing %s failed", key)
+						t.Errorf("writing %s failed", key)
+					}
+					busy.Store(false)
+				}
+			})
+			for range 3 {
+				s.scale(3+s.random.Int32N(3), 1+s.random.Int32N(2))
+				for range s.random.IntN(40) { // the next change of mind comes in the middle
+					s.pass()
+					s.world.Run(500 * time.Millisecond)
+				}
+			}
+			s.converge()
+			s.world.OnCommand(nil)
+			s.wantWhole()
+			app.wantAll()
+		})
+	}
+}
+
+// disaster is what happens at a command.
+type disaster struct {
+	name string
+	// strikes is called before the command is executed at the node.
+	strikes func(s *simulation, n *redistest.Node, command string)
+	// losesWrites says that a node is lost with what it had not replicated.
+	losesWrites bool
+}
+
+var disasters = []disaster{
+	{"the operator crashes", func(s *simulation, _ *redistest.Node, _ string) { s.crash() }, false},
+	{"the command is lost", func(s *simulation, n *redistest.Node, command string) {
+		s.world.FailNext(n, command, redistest.Failure{Kind: redistest.DropBefore})
+	}, false},
+	{"the answer is lost", func(s *simulation, n *redistest.Node, command string) {
+		s.world.FailNext(n, command, redistest.Failure{Kind: redistest.DropAfter})
+	}, false},
+	{"the answer between the instances is lost", func(s *simulation, n *redistest.Node, command string) {
+		if command == "MIGRATE" {
+			s.world.FailNext(n, command, redistest.Failure{Kind: redistest.TargetReplyLost})
+		}
+	}, false},
+	{"the instance restarts", func(s *simulation, n *redistest.Node, _ string) { s.restart(s.with(n), true) }, false},
+	{"the instance is lost", func(s *simulation, n *redistest.Node, _ string) { s.restart(s.with(n), false) }, true},
+}
+
+func (s *simulation) with(n *redistest.Node) *instance {
+	for _, in := range s.instances {
+		if in.node == n {
+			return in
+		}
+	}
+	s.t.Fatal("no instance has this node")
+	return nil
+}
+
+// Whatever happens at whichever command that moves slots, the next passes finish it: no
+// slot stays open, and every write that was acknowledged and replicated is there.
+func TestDisasterAtEveryCommand(t *testing.T) {
+	for _, d := range disasters {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			for at := 1; ; at++ {
+				if struck := strikeAt(t, d, at); !struck {
+					t.Logf("%d commands", at-1)
+					return
+				}
+			}
+		})
+	}
+}
+
+// strikeAt scales with a disaster at one command; false when there are fewer commands.
+func strikeAt(t *testing.T, d disaster, at int) (struck bool) {
+	t.Helper()
+	s := newSimulation(t, uint64(at), 2)
+	s.converge()
+	app := newApplication(s)
+	for key := range 60 {
+		app.write(fmt.Sprintf("key:{%d}", key%6))
+		app.write(fmt.Sprintf("key:%d", key))
+	}
+	s.world.Run(2 * time.Second)
+	s.give(1)
+	seen := 0
+	var busy atomic.Bool
+	s.world.OnCommand(func(n *redistest.Node, args []string) {
+		if !moving(args) || !busy.CompareAndSwap(false, true) {
+			return
+		}
+		defer busy.Store(false)
+		if seen++; seen == at {
+			struck = true
+			command := strings.ToUpper(args[0])
+			if command == "CLUSTER" {
+				command += " " + strings.ToUpper(args[1])
+			}
+			s.say("%s at %s: %s", d.name, s.with(n).pod.Name, strings.Join(args[:min(len(args), 5)], " "))
+			d.strikes(s, n, command)
+		}
+	})
+	s.converge()
+	s.world.OnCommand(nil)
+	s.wantWhole()
+	if !d.losesWrites {
+		app.wantAll()
+	}
+	return struck
+}
