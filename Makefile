@@ -24,7 +24,7 @@ MAKEFLAGS += --no-print-directory
 # Packages without a cluster or an API server. Those with goroutines of their own are tested with the race detector, the rest
 # without, because the detector compiles every dependency a second time.
 RACE_PACKAGES := ./internal/redis/... ./internal/apply/...
-UNIT_PACKAGES = $(filter-out $(shell go list $(RACE_PACKAGES)),$(shell go list ./api/... ./cmd/... ./config/... ./helm-charts/... ./internal/... ./test/simulation/...))
+UNIT_PACKAGES = $(filter-out $(shell go list $(RACE_PACKAGES)),$(shell go list ./api/... ./cmd/... ./config/... ./helm-charts/... ./internal/... ./test/model/... ./test/simulation/...))
 
 .PHONY: help
 help: ## print this
@@ -72,6 +72,11 @@ test-engine: ## tests against real Redis and Valkey processes
 test-e2e: ## the operator on a real cluster, end to end
 	hack/with-cluster.sh hack/deploy.sh "$(IMG)"
 	hack/with-cluster.sh go test -count=1 -timeout 40m $(RUN_FLAG) ./test/e2e/...
+
+.PHONY: bench-redis
+bench-redis: ## how fast RedisClusters scale, against redis-cli and the engine itself; BENCH="--keys 100000" makes it small
+	hack/with-cluster.sh hack/deploy.sh "$(IMG)"
+	hack/with-cluster.sh hack/bench-redis.sh $(BENCH)
 
 RUN_FLAG = $(if $(RUN),-run '$(RUN)' -v)
 

@@ -67,7 +67,7 @@ func (f *fields) seconds(name string) time.Duration {
 	return time.Duration(f.integer(name)) * time.Second
 }
 
-// readInfo reads the sections server, memory, persistence, replication and keyspace of INFO into the view.
+// readInfo reads the sections server, memory, persistence, replication, keyspace and errorstats of INFO into the view.
 func readInfo(view *View, text string) error {
 	info := parseFields(text)
 	view.Engine, view.Version = EngineRedis, info.text("redis_version")
@@ -81,11 +81,22 @@ func readInfo(view *View, text string) error {
 	view.MaxMemory = info.count("maxmemory")
 	view.Libraries = info.count("number_of_libraries")
 	view.Loading = info.text("loading") != "0" || info.values["async_loading"] == "1"
+	view.Redirections = redirections(info)
 	readReplication(view, info)
 	if info.err == nil {
 		view.Keys, info.err = countKeys(info.values)
 	}
 	return info.err
+}
+
+// redirections reads errorstat_MOVED:count=5; there is no such line before the first.
+func redirections(info *fields) int64 {
+	text, found := strings.CutPrefix(info.values["errorstat_MOVED"], "count=")
+	n, err := strconv.ParseInt(text, 10, 64)
+	if found && err != nil && info.err == nil {
+		info.err = fmt.Errorf("field errorstat_MOVED: %q does not begin with count=NUMBER", text)
+	}
+	return n
 }
 
 func readReplication(view *View, info *fields) {

@@ -23,9 +23,13 @@ var perMaster = []int{1365, 1366, 1365}
 func (s *subject) redisCLI(ctx context.Context, all []v1alpha1.NodeStatus, to int) (string, error) {
 	const way = "redis-cli --cluster reshard"
 	reshard := func(from, to string, slots int) error {
-		_, err := s.cli(ctx, s.cluster.Namespace, all[0].Name, "--cluster", "reshard", "127.0.0.1:6379", "--cluster-from", from, "--cluster-to", to,
+		// Not 127.0.0.1: redis-cli tells the other masters the address it was given.
+		out, err := s.cli(ctx, s.cluster.Namespace, all[0].Name, "--cluster", "reshard", all[0].Instance, "--cluster-from", from, "--cluster-to", to,
 			"--cluster-slots", strconv.Itoa(slots), "--cluster-pipeline", "100", "--cluster-yes")
-		return err
+		if err != nil {
+			return fmt.Errorf("%s failed: …%s", way, out[max(0, len(out)-300):])
+		}
+		return nil
 	}
 	if to == 4 {
 		return way, reshard(all[0].NodeID+","+all[1].NodeID+","+all[2].NodeID, all[3].NodeID, 4096)

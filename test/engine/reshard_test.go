@@ -189,37 +189,6 @@ func TestClassicMeetsKeysAtBothEnds(t *testing.T) {
 	})
 }
 
-func TestReturnOfStrayKeys(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
-		c := startCluster(t, e, 2, 1, 0)
-		ctx, client := t.Context(), c.client()
-		set := slots.Of(slots.KeySlot("tag"), slots.KeySlot("other"))
-		must(t, c.node(1).SetSlots(ctx, set, redis.SlotImporting, c.ids[0]))
-		must(t, client.MSet(ctx, "{tag}same", "1", "{tag}differs", "the owner's").Err())
-		for key, value := range map[string]string{"{tag}same": "1", "{tag}differs": "stray", "{tag}only": "2", "{other}": "3"} {
-			stray := c.direct(1).Pipeline()
-			stray.Do(ctx, "ASKING")
-			stray.Set(ctx, key, value, 0)
-			_, err := stray.Exec(ctx)
-			must(t, err)
-		}
-		must(t, c.node(1).SetSlots(ctx, set, redis.SlotStable, ""))
-		done, err := reshard.Return(ctx, c.end(1), c.end(0), set, reshard.Options{})
-		if err != nil || done.Conflicts != 1 || !done.Slots.Equal(set) {
-			t.Errorf("%+v, %v", done, err)
-		}
-		want := []any{"1", "the owner's", "2"}
-		if got, err := client.MGet(ctx, "{tag}same", "{tag}differs", "{tag}only").Result(); err != nil || !cmp.Equal(want, got) {
-			t.Errorf("the owner has %v, %v", got, err)
-		}
-		eventually(t, func() error { return c.settled(map[int]slots.Set{0: slots.All()}) })
-
-		if _, err := reshard.Return(ctx, c.end(0), c.end(1), set, reshard.Options{}); !errors.Is(err, redis.ErrAlreadyOwner) {
-			t.Errorf("keys of slots that it owns: %v", err)
-		}
-	})
-}
-
 // One slot with more and larger keys than a group may have.
 func TestBigKeysAndCrowdedSlots(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {

@@ -43,7 +43,7 @@ func watch(ctx context.Context, at server) (watchResult, error) {
 		}
 		if err != nil {
 			<-ctx.Done()
-			return w, nil //nolint:nilerr // it went when its slots had gone
+			return w, nil // it went when its slots had gone
 		}
 		w.saw(owned, moving, first, time.Now())
 		select {

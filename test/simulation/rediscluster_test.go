@@ -86,7 +86,7 @@ func newSimulationOf(t *testing.T, seed uint64, perShard int, valkey bool) *simu
 			Spec:       v1alpha1.RedisClusterSpec{Replicas: ptr.To(int32(3 * perShard)), Shards: ptr.To[int32](3), Auth: v1alpha1.Auth{Enabled: ptr.To(false)}},
 		},
 	}
-	s.observer = &observe.Observer{Children: s.kube, Secrets: s.kube, Redis: pool}
+	s.observer = &observe.Observer{Children: s.kube, Secrets: s.kube, Redis: pool, Now: world.Now}
 	s.actor = &act.Actor{Client: s.kube, Redis: pool, Now: world.Now}
 	for shard := range 3 {
 		s.create(s.statefulSet(shard, perShard))

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package reshard moves slots with their keys from master to master while clients go on: key by key with the commands that
-// every engine has (Classic), or by the engine itself where it can (Atomic). Return brings stray keys back to the owner of
-// their slot.
+// every engine has (Classic), or by the engine itself where it can (Atomic).
 //
 // Everything here may be cut off at any command and is finished by calling it again with the same moves: what is left half
 // done is read from the nodes, nothing is remembered. Nothing is decided here either: which slots move where is the

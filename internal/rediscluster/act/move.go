@@ -88,8 +88,8 @@ func (a *Actor) closeSlots(ctx context.Context, s Subject, step plan.CloseSlots)
 	})
 }
 
-// reopenSlots marks slots at their owner, and takes the receiver's mark off until it has
-// heard who the owner is.
+// reopenSlots tells the receiver of half-moved slots who owns them, and then the owner who
+// receives them. NODE with another node's ID binds a slot, and keeps the mark importing.
 func (a *Actor) reopenSlots(ctx context.Context, s Subject, step plan.ReopenSlots) error {
 	return each(ctx, step.Moves, func(ctx context.Context, move plan.Move) error {
 		from, err := a.identified(ctx, s, move.From)
@@ -100,11 +100,13 @@ func (a *Actor) reopenSlots(ctx context.Context, s Subject, step plan.ReopenSlot
 		if err != nil {
 			return err
 		}
+		for _, state := range []redis.SlotState{redis.SlotImporting, redis.SlotOwned} {
+			if err := to.SetSlots(ctx, move.Slots, state, move.From.NodeID); err != nil {
+				return fmt.Errorf("mark slots %s at %s: %w", move.Slots, move.To.Pod, err)
+			}
+		}
 		if err := from.SetSlots(ctx, move.Slots, redis.SlotMigrating, move.To.NodeID); err != nil {
 			return fmt.Errorf("mark slots %s at %s: %w", move.Slots, move.From.Pod, err)
-		}
-		if err := to.SetSlots(ctx, move.Slots, redis.SlotStable, ""); err != nil {
-			return fmt.Errorf("close slots %s at %s: %w", move.Slots, move.To.Pod, err)
 		}
 		return nil
 	})

@@ -52,6 +52,7 @@ func (o *Observer) Forget(uid types.UID) {
 	o.passwords.drop(uid)
 	o.settings.drop(uid)
 	o.seen.drop(uid)
+	o.asked.forget(uid)
 }
 
 // Credentials are what the instances of a cluster accept, as last observed.

@@ -46,10 +46,20 @@ type Observer struct {
 	ServiceAccount string
 	// Redis connects to instances.
 	Redis *redis.Pool
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
 
 	passwords passwords
 	settings  settings
 	seen      seen
+	asked     asked
+}
+
+func (o *Observer) now() time.Time {
+	if o.Now == nil {
+		return time.Now()
+	}
+	return o.Now()
 }
 
 // Observe reads a cluster. An instance that does not answer is in the snapshot without
@@ -81,6 +91,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster) 
 	}
 	o.forgetRefusedPassword(cluster, s)
 	s.Seen = o.seen.add(cluster, s)
+	o.asked.note(cluster.UID, s, o.now())
 	return s, nil
 }
 
@@ -227,7 +238,7 @@ func (o *Observer) describeAll(ctx context.Context, credentials redis.Credential
 				in.Error = fmt.Sprintf("%s answers at its address %s", name, in.IP)
 				return nil // the pod has moved on, and what answers may be another cluster's
 			}
-			in.Redis = fromView(view)
+			in.Redis, in.Redirections = fromView(view), view.Redirections
 			return nil
 		})
 	}

@@ -61,7 +61,7 @@ func planAssign(in input) Step {
 		chosen[master.NodeName]++
 		assignment := Assignment{To: target(master), Slots: give}
 		if master.Redis.Isolated() && master.Redis.Epoch == 0 {
-			assignment.Epoch = uint64(shard + 1)
+			assignment.Epoch = uint64(shard + 1) //nolint:gosec // at most 500 shards
 		}
 		step.Assignments = append(step.Assignments, assignment)
 	}
@@ -214,6 +214,9 @@ func planReplicate(in input) Step {
 		master := masters[pod.Shard]
 		if master == nil || master == pod || pod.Redis.Slots.Len() > 0 || pod.Redis.MasterID == master.Redis.NodeID || pod.Terminating || in.released(pod) {
 			continue
+		}
+		if pod.Redis.Master && len(pod.Redis.Importing)+len(pod.Redis.Migrating) > 0 {
+			continue // its keys are of half-moved slots, which planMove finishes
 		}
 		if pod.Redis.Master && pod.Redis.Keys > 0 {
 			return Stall{base: base{fmt.Sprintf("%s owns no slot and holds %d keys, which would be lost if it became a replica; delete its claim to give them up", pod.Name, pod.Redis.Keys)},

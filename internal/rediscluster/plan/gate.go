@@ -77,8 +77,28 @@ func dismiss(in input, leaving []*snapshot.Instance) Step {
 	case len(step.Pods) > 0:
 		step.Reason = "these instances are about to go: " + list(step.Pods)
 		return step
-	case pause > 0:
+	case pause <= 0:
+		return unasked(in, leaving)
+	default:
 		return Wait{base: base{fmt.Sprintf("the Service leads no client to %d leaving instances any more, and all of Kubernetes is to hear of it", len(leaving))}, After: pause}
+	}
+}
+
+// Clients that know the cluster of before learn that a slot has moved from the answer MOVED
+// to a command about it. Those that go on asking an instance which leaves get some time: a
+// command that finds nobody would fail.
+const (
+	quiet        = 5 * time.Second
+	mostPatience = time.Minute // since the instance was dismissed
+)
+
+// unasked waits until clients have stopped asking instances that are about to go.
+func unasked(in input, leaving []*snapshot.Instance) Step {
+	for _, pod := range leaving {
+		since := in.now.Sub(pod.Redis.AskedAt)
+		if pod.Gated && since < quiet && in.now.Sub(pod.DismissedAt) < mostPatience {
+			return Wait{base: base{fmt.Sprintf("clients still ask %s, which is about to go, for slots that have moved", pod.Name)}, After: soon}
+		}
 	}
 	return nil
 }

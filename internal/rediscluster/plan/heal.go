@@ -75,6 +75,31 @@ func bestReplica(s *snapshot.Snapshot, masterID string) *snapshot.Instance {
 	return best
 }
 
+// planReturn gives a shard that has no master one of its own again. Its instances may follow
+// a node of another shard: a master that came back after it had lost its slots to others
+// follows whoever took the last (clusterUpdateSlotsConfigWith in cluster.c), and may have
+// been promoted since.
+func planReturn(in input) Step {
+	if !in.snap.Formed {
+		return nil
+	}
+	masters := in.masters()
+	for shard := range in.desired.Topology {
+		if masters[shard] != nil {
+			continue
+		}
+		for _, pod := range in.snap.Reachable() {
+			master := in.snap.ByNodeID(pod.Redis.MasterID)
+			if pod.Shard != shard || pod.Redis.Master || !pod.Redis.MasterLinkUp || pod.Terminating ||
+				master == nil || master.Shard == shard || masters[master.Shard] == master || !upToDate(pod, master) {
+				continue
+			}
+			return Handover{base: base{fmt.Sprintf("shard %d has no master: %s takes over from %s, which is of another shard", shard, pod.Name, master.Name)}, Replica: target(pod)}
+		}
+	}
+	return nil
+}
+
 // planForget removes nodes that are gone: no pod answers to the ID though every pod was
 // asked, and no replica still follows it (it may hold the only copy of its slots).
 func planForget(in input) Step {

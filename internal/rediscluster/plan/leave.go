@@ -159,7 +159,7 @@ func handover(in input, master *snapshot.Instance) Step {
 	var best *snapshot.Instance
 	for _, pod := range in.snap.Reachable() {
 		r := pod.Redis
-		if r.Master || r.MasterID != master.Redis.NodeID || !r.MasterLinkUp || pod.Terminating || in.leaving(pod.Shard, pod.Ordinal) {
+		if r.Master || r.MasterID != master.Redis.NodeID || !r.MasterLinkUp || pod.Terminating || in.leaving(pod.Shard, pod.Ordinal) || !upToDate(pod, master) {
 			continue
 		}
 		if best == nil || r.Offset > best.Redis.Offset {
@@ -170,6 +170,13 @@ func handover(in input, master *snapshot.Instance) Step {
 		return Wait{base: base{fmt.Sprintf("%s is to go and is the master of shard %d, of which no other instance is in sync", master.Name, master.Shard)}, BlockedBy: ReplicaInSync, After: soon}
 	}
 	return Handover{base: base{fmt.Sprintf("%s is to go and is the master of shard %d: %s takes over", master.Name, master.Shard, best.Name)}, Replica: target(best)}
+}
+
+// upToDate says that a replica knows exactly what its master owns: with its promotion it
+// claims what it thinks that is, with a newer epoch than anybody's, and who owns a slot of
+// that by now would throw its keys away.
+func upToDate(replica, master *snapshot.Instance) bool {
+	return replica.Redis.Peers[master.Redis.NodeID].Slots.Equal(master.Redis.Slots)
 }
 
 // part makes the members forget the leaving instances.

@@ -24,11 +24,11 @@ type Closing struct {
 	Slots slots.Set
 }
 
-// ReopenSlots puts marks right after a failover of either end. The owner is marked as
-// giving the slots to the receiver of now, which makes them stay known as half-moved; the
-// receiver's mark goes, so that it learns who the owner is: Redis 7 ignores all gossip
-// about a slot that it imports, and a receiver whose slot is bound to a dead owner takes
-// the whole cluster for failed.
+// ReopenSlots puts marks right after a failover of either end: the receiver is told who the
+// owner is, and then the owner who the receiver is. Redis 7 ignores all gossip about a slot
+// that it imports, and a receiver whose slot is bound to a dead owner takes the whole
+// cluster for failed. The receiver's mark never goes meanwhile: without it, a restart would
+// throw the keys away that have moved already.
 type ReopenSlots struct {
 	base
 	Moves []Move

@@ -96,6 +96,7 @@ var rules = []func(input) Step{
 	planPromote,
 	planForget,
 	planReplicate,
+	planReturn,
 	planAdmit,
 	planFunctions,
 	planGoal,

@@ -285,14 +285,15 @@ func ownedOnce(s *snapshot.Snapshot) bool {
 // planRefusal says what of a scaling cannot be. Nothing has been begun then.
 func planRefusal(in input) Step {
 	goal, err := in.goal()
-	if errors.Is(err, errUncertain) {
+	switch {
+	case errors.Is(err, errUncertain):
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return Stall{base: base{err.Error()}, Cause: "InvalidAssignment"}
-	}
-	if goal == nil || goal == in.snap.Goal {
+	case goal == nil:
 		return nil
+	case goal == in.snap.Goal:
+		return Wait{base: base{"slots are to move to a shard that has no master"}, BlockedBy: ShardWhole, After: soon}
 	}
 	v := capacity(in, goal)
 	return Stall{base: base{v.Reason}, Cause: "OverCapacity", BlockedBy: v.Predicate}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -86,17 +87,18 @@ func TestScaling(t *testing.T) {
 		"slots of other shards move on when a replica is lost": {with(topologyOf(4)), lose(recorded(with(topologyOf(4)), joined(4)), 0, 1), ScalingOut, "MoveSlots", "4096 slots are left"},
 		"a shard is drained": {with(topologyOf(3)), recorded(with(topologyOf(3)), scaled(4)), ScalingIn, "MoveSlots",
 			"4096 slots are left to move: 1366 from c-3-0 to c-0-0, 1365 from c-3-0 to c-1-0, 1365 from c-3-0 to c-2-0"},
-		"a drained shard is forgotten":                     {with(topologyOf(3)), joined(4), ScalingIn, "Forget", "hold nothing: c-3-0, c-3-1"},
-		"a drained shard that nobody knows goes":           {with(topologyOf(3)), forgotten(joined(4), 3), ScalingIn, "RemoveShards", "shards [3]"},
-		"nobody goes while an instance does not answer":    {with(topologyOf(3)), lose(forgotten(joined(4), 3), 1, 1), ScalingIn, "Wait", "c-1-1 does not answer"},
-		"a shard that never came up does not hinder":       {with(topologyOf(3)), neverStarted(3), ScalingIn, "RemoveShards", "shards [3]"},
-		"a shard that holds the only copy of a slot stays": {with(topologyOf(3)), lose(scaled(4), 3, 0), Healing, "Wait", "c-3-0 does not answer"},
-		"keys without an owner are not thrown away":        {with(topologyOf(3)), with4(func(s *snapshot.Snapshot) { s.Find(3, 0).Redis.Keys = 5 }), Failed, "Stall", "c-3-0 is to go, owns no slot and holds 5 keys"},
-		"a master that is to go hands over":                {with(v1alpha1.Topology{2, 1, 2}), swapped(formed(), 1), ScalingIn, "Handover", "c-1-0 takes over"},
-		"and does not without a replica in sync":           {with(v1alpha1.Topology{2, 1, 2}), unsynced(swapped(formed(), 1), 1, 0), ScalingIn, "Wait", "c-1-0 is not in sync"},
-		"a replica that is to go is forgotten":             {with(v1alpha1.Topology{2, 1, 2}), formed(), ScalingIn, "Forget", "hold nothing: c-1-1"},
-		"a pod that is to go is waited for":                {with(v1alpha1.Topology{2, 1, 2}), stopping(1, 1), ScalingIn, "Wait", "c-1-1 is to go and is still there"},
-		"entries are counted":                              {assign(5, Gift{Slots: 5, From: []string{nodeID(0, 0)}}), joined(5), Failed, "Stall", "1 entries for 2 new masters"},
+		"a drained shard is forgotten":                       {with(topologyOf(3)), joined(4), ScalingIn, "Forget", "hold nothing: c-3-0, c-3-1"},
+		"a drained shard that nobody knows goes":             {with(topologyOf(3)), forgotten(joined(4), 3), ScalingIn, "RemoveShards", "shards [3]"},
+		"nobody goes while an instance does not answer":      {with(topologyOf(3)), lose(forgotten(joined(4), 3), 1, 1), ScalingIn, "Wait", "c-1-1 does not answer"},
+		"a shard that never came up does not hinder":         {with(topologyOf(3)), neverStarted(3), ScalingIn, "RemoveShards", "shards [3]"},
+		"a shard that holds the only copy of a slot stays":   {with(topologyOf(3)), lose(scaled(4), 3, 0), Healing, "Wait", "c-3-0 does not answer"},
+		"keys without an owner are not thrown away":          {with(topologyOf(3)), with4(func(s *snapshot.Snapshot) { s.Find(3, 0).Redis.Keys = 5 }), Failed, "Stall", "c-3-0 is to go, owns no slot and holds 5 keys"},
+		"a master that is to go hands over":                  {with(v1alpha1.Topology{2, 1, 2}), swapped(formed(), 1), ScalingIn, "Handover", "c-1-0 takes over"},
+		"and does not to a replica that thinks it owns more": {with(v1alpha1.Topology{2, 1, 2}), outdated(swapped(formed(), 1), 1), ScalingIn, "Wait", "has not heard yet what c-1-1 is and owns"},
+		"and does not without a replica in sync":             {with(v1alpha1.Topology{2, 1, 2}), unsynced(swapped(formed(), 1), 1, 0), ScalingIn, "Wait", "c-1-0 is not in sync"},
+		"a replica that is to go is forgotten":               {with(v1alpha1.Topology{2, 1, 2}), formed(), ScalingIn, "Forget", "hold nothing: c-1-1"},
+		"a pod that is to go is waited for":                  {with(v1alpha1.Topology{2, 1, 2}), stopping(1, 1), ScalingIn, "Wait", "c-1-1 is to go and is still there"},
+		"entries are counted":                                {assign(5, Gift{Slots: 5, From: []string{nodeID(0, 0)}}), joined(5), Failed, "Stall", "1 entries for 2 new masters"},
 		"givers must be known": {assign(4, Gift{Slots: 5, From: []string{nodeID(9, 9)}}), joined(4), Failed, "Stall",
 			"spec.updateStrategy.assignStrategies[0].fromReplicas: " + nodeID(9, 9) + " is no instance of a shard that can give slots"},
 		"givers cannot give what they do not own": {assign(4, Gift{Slots: 6000, From: []string{nodeID(0, 0)}}), joined(4), Failed, "Stall", "assignStrategies[0]: the named masters own 5461 slots"},
@@ -155,6 +157,16 @@ func unsynced(s *snapshot.Snapshot, shard, ordinal int) *snapshot.Snapshot {
 	return s
 }
 
+// outdated makes the first instance of a shard think that its master, the second, owns a
+// slot of shard 0 too.
+func outdated(s *snapshot.Snapshot, shard int) *snapshot.Snapshot {
+	peers := s.Find(shard, 0).Redis.Peers
+	master := peers[nodeID(shard, 1)]
+	master.Slots = master.Slots.Union(slots.Of(0))
+	peers[nodeID(shard, 1)] = master
+	return s
+}
+
 // stopping is the formed cluster of which an instance was let go and stops.
 func stopping(shard, ordinal int) *snapshot.Snapshot {
 	s := formed()
@@ -173,6 +185,76 @@ func TestReplicaOfANodeOfThePast(t *testing.T) {
 	step, ok := Decide(with(topologyOf(4)), s, now).Step.(Replicate)
 	if !ok || step.Replications[0].MasterID != nodeID(3, 0) {
 		t.Errorf("got %+v", Decide(with(topologyOf(4)), s, now).Step)
+	}
+}
+
+// Clients are led elsewhere before an instance goes: the Service first, and then as long as
+// they ask it for slots that have moved, for a minute at most.
+func TestClientsBeforeLeaving(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change    func(*snapshot.Instance)
+		step, why string
+	}{
+		"in the Service":          {func(in *snapshot.Instance) { in.Serving = true }, "Dismiss", "c-1-1"},
+		"just out of the Service": {func(in *snapshot.Instance) { in.DismissedAt = now.Add(-time.Second) }, "Wait", "all of Kubernetes is to hear of it"},
+		"still asked": {func(in *snapshot.Instance) {
+			in.DismissedAt, in.Redis.AskedAt = now.Add(-50*time.Second), now.Add(-4*time.Second)
+		}, "Wait", "clients still ask c-1-1"},
+		"asked for ever": {func(in *snapshot.Instance) {
+			in.DismissedAt, in.Redis.AskedAt = now.Add(-time.Minute), now
+		}, "Forget", "c-1-1"},
+		"not asked": {func(in *snapshot.Instance) {
+			in.DismissedAt, in.Redis.AskedAt = now.Add(-3*time.Second), now.Add(-6*time.Second)
+		}, "Forget", "c-1-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := formed()
+			s.Find(1, 1).Gated = true
+			tt.change(s.Find(1, 1))
+			got := Decide(with(v1alpha1.Topology{2, 1, 2}), s, now).Step
+			if got.Name() != tt.step || !strings.Contains(got.Why(), tt.why) {
+				t.Errorf("got %s: %s", got.Name(), got.Why())
+			}
+		})
+	}
+}
+
+// An instance is opened to clients when it knows the whole cluster.
+func TestAdmit(t *testing.T) {
+	s := joined(4)
+	for i := range s.Instances {
+		s.Instances[i].Gated, s.Instances[i].Serving = true, s.Instances[i].Shard < 3
+	}
+	s.Find(3, 1).Redis.Peers[nodeID(0, 0)] = snapshot.Peer{ID: nodeID(0, 0), IP: podIP(0, 0), Master: true, Connected: true}
+	step, ok := Decide(with(topologyOf(4)), s, now).Step.(Admit)
+	if diff := cmp.Diff([]string{"c-3-0"}, step.Pods); !ok || diff != "" {
+		t.Errorf("admitted (-want +got):\n%s", diff)
+	}
+}
+
+// A master that came back and followed the receiver of its last slot comes home.
+func TestShardWithoutAMasterOfItsOwn(t *testing.T) {
+	s := joined(4)
+	stray := s.Find(0, 1).Redis
+	stray.Master, stray.MasterID, stray.Slots = true, "", slots.Of(16383)
+	s.Find(2, 0).Redis.Slots = s.Find(2, 0).Redis.Slots.Subtract(stray.Slots)
+	for ordinal := range 2 {
+		r := s.Find(3, ordinal).Redis
+		r.Master, r.MasterID, r.MasterLinkUp = false, nodeID(0, 1), true
+	}
+	introduce(s)
+	step, ok := Decide(with(topologyOf(4)), s, now).Step.(Handover)
+	if !ok || step.Replica.Pod != "c-3-0" {
+		t.Errorf("got %+v", Decide(with(topologyOf(4)), s, now).Step)
+	}
+}
+
+// A table that names the dead master of a shard that has failed over does not make a shard.
+func TestDeadMasterInATable(t *testing.T) {
+	s := formed()
+	s.Find(2, 0).Redis.Peers["dead"] = snapshot.Peer{ID: "dead", Master: true, Slots: slots.Of(5)}
+	if got := Effective(desired(), s); len(got) != 3 {
+		t.Errorf("effective topology is %v", got)
 	}
 }
 

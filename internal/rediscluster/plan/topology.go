@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -64,23 +65,41 @@ func (in input) removed(t v1alpha1.Topology) int {
 	return n
 }
 
-// shardsInTables is how many masters own slots as far as any one instance knows. A shard
-// whose StatefulSet was deleted still exists: its claims hold its data.
+// shardsInTables is how many shards own slots as far as any one instance knows. A shard
+// whose StatefulSet was deleted still exists: its claims hold its data. Owners that nobody
+// answers for count only with slots that nobody else owns: a table may name the dead master
+// of a shard that has failed over.
 func shardsInTables(s *snapshot.Snapshot) int {
+	missing := slots.All().Subtract(s.Owned())
 	most := 0
 	for _, in := range s.Reachable() {
-		owners := 0
-		if in.Redis.Slots.Len() > 0 {
-			owners++
+		shards, unknown := map[int]bool{}, 0
+		if !in.Redis.Slots.IsEmpty() {
+			shards[in.Shard] = true
 		}
-		for _, peer := range in.Redis.Peers {
-			if peer.Slots.Len() > 0 {
-				owners++
+		for id, peer := range in.Redis.Peers {
+			shard, known := shardOf(s, id)
+			switch {
+			case peer.Slots.IsEmpty():
+			case known:
+				shards[shard] = true
+			case !peer.Slots.Intersect(missing).IsEmpty():
+				unknown++
 			}
 		}
-		most = max(most, owners)
+		most = max(most, len(shards)+unknown)
 	}
 	return most
+}
+
+// shardOf is the shard of a node: of the instance that answers to its ID, or that follows it.
+func shardOf(s *snapshot.Snapshot, id string) (shard int, known bool) {
+	for _, in := range s.Reachable() {
+		if in.Redis.NodeID == id || in.Redis.MasterID == id {
+			return in.Shard, true
+		}
+	}
+	return 0, false
 }
 
 func existingTopology(s *snapshot.Snapshot) v1alpha1.Topology {

@@ -105,6 +105,8 @@ type Instance struct {
 	// Redis is nil when Redis could not be asked; Error says why.
 	Redis *Redis
 	Error string
+	// Redirections is how many commands the instance has answered with MOVED.
+	Redirections int64
 	// Refused says that Redis refused the password.
 	Refused bool
 	// MemoryLimit is what the Redis container may use, in bytes; 0 without a limit.
@@ -144,6 +146,9 @@ type Redis struct {
 	OpenKeys map[uint16]int64
 	// UsedMemory is what Redis has allocated, MaxMemory its maxmemory (0: none). Bytes.
 	UsedMemory, MaxMemory int64
+	// AskedAt is when a client last took the instance for the owner of a slot that it does
+	// not own (it answered MOVED), as far as that was seen; the first look counts too.
+	AskedAt time.Time
 	// Libraries is the number of function libraries.
 	Libraries int64
 	// Atomic is how the engine moves whole slots by itself; empty when it cannot.

@@ -1,0 +1,102 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+)
+
+// newChecker checks a cluster in which slots 5459 and 5460, of shard 0, are the joining shard's share.
+func newChecker() *checker {
+	c := &checker{restless: []int8{0, 1, 6, 7}, whispers: true}
+	c.sets = map[uint8]slots.Set{}
+	c.blocks = [blocks]slots.Set{slots.Of(5459), slots.Of(5460), slots.Range(0, 5458), slots.Range(5461, 10922), slots.Range(10923, 16383)}
+	c.gifts = []plan.Gift{{Slots: moving, From: []string{nodeIDs[0], nodeIDs[1]}}}
+	return c
+}
+
+// scaleOut is a cluster of three shards that is asked for the fourth.
+func scaleOut(b budget) world {
+	w := steady(shards-1, [moving]int8{0, 0})
+	w.wanted, w.left = shards, b
+	return w
+}
+
+// scaleIn is a cluster of four shards of which the last is to go.
+func scaleIn(b budget) world {
+	w := steady(shards, [moving]int8{joining * replicas, joining * replicas})
+	w.wanted, w.left = shards-1, b
+	return w
+}
+
+// TestModel visits all that can happen within small budgets. MODEL_DEPTH=2 visits more: some minutes.
+func TestModel(t *testing.T) {
+	budgets := []budget{{writes: 2}, {changes: 2}, {faults: 1, writes: 1}, {faults: 1, changes: 1}}
+	if os.Getenv("MODEL_DEPTH") == "2" {
+		budgets = append(budgets, budget{faults: 2}, budget{faults: 1, writes: 1, changes: 1}, budget{faults: 2, writes: 1}, budget{faults: 2, changes: 1})
+	}
+	for _, b := range budgets {
+		for _, e := range []engine{{}, {marksReplicated: true}} {
+			what := fmt.Sprintf("marks replicated %t, %d faults, %d writes, %d changes", e.marksReplicated, b.faults, b.writes, b.changes)
+			t.Run("out, "+what, func(t *testing.T) { check(t, e, scaleOut(b)) })
+			t.Run("in, "+what, func(t *testing.T) { check(t, e, scaleIn(b)) })
+		}
+	}
+}
+
+func check(t *testing.T, e engine, start world) {
+	t.Helper()
+	c := newChecker()
+	c.engine = e
+	if v := c.explore(start); v != nil {
+		t.Fatalf("%s:\n%s", v.rule, c.trace(v.id))
+	}
+	t.Logf("%d states, %d transitions, %d decisions", len(c.worlds), c.steps, len(c.decisions))
+	stuck, shown := c.stuck(), map[string]bool{}
+	for _, id := range stuck { // one of each sort
+		w := c.worlds[id]
+		name, _, _ := strings.Cut(c.decide(&w, 0).name, ":")
+		if w.length == 0 && w.quiet() && !shown[name] {
+			shown[name] = true
+			t.Errorf("%d states lead nowhere, such as:\n%s", len(stuck), c.trace(id))
+		}
+	}
+	if len(stuck) > 0 && len(shown) == 0 {
+		t.Errorf("%d states lead nowhere, such as:\n%s", len(stuck), c.trace(stuck[0]))
+	}
+	if id := c.loops(); id >= 0 {
+		t.Errorf("the operator goes round in circles:\n%s", c.trace(id))
+	}
+}
+
+// TestSabotage shows that mistakes are found: each of these breaks a rule, or leads nowhere.
+func TestSabotage(t *testing.T) {
+	for name, tt := range map[string]struct {
+		start    world
+		sabotage func(*checker)
+	}{
+		"the former owner hears first":                                  {scaleIn(budget{}), func(c *checker) { c.sourceFirst = true }},
+		"half-moved slots are closed":                                   {scaleIn(budget{faults: 1}), func(c *checker) { c.sabotage = closeInstead }},
+		"marks are taken off after a failover, and a receiver restarts": {scaleIn(budget{faults: 2}), func(c *checker) { c.sabotage = reopenByStable }},
+		"news of a new owner stays on the way while it is replaced":     {scaleIn(budget{changes: 2}), func(c *checker) { c.slowBus = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newChecker()
+			tt.sabotage(c)
+			if v := c.explore(tt.start); v != nil {
+				t.Logf("found after %d states: %s", len(c.worlds), v.rule)
+				return
+			}
+			if stuck := c.stuck(); len(stuck) == 0 {
+				t.Errorf("not found in %d states", len(c.worlds))
+			}
+		})
+	}
+}
