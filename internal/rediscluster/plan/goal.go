@@ -5,156 +5,174 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// Gift is what one new master receives under AssignReceive.
-type Gift struct {
-	// Slots is how many, 1 to slots.Count.
-	Slots int
-	// From are the node IDs of instances whose shards give them.
-	From []string
-}
+// errUncertain says that it cannot be said now which slots are to move.
+var errUncertain = errors.New("not every slot has one owner that answers")
 
-// share is a Gift whose givers are known: shard numbers.
-type share struct {
-	slots int
-	from  []int
-}
-
-// balance returns which slots each shard is to own so that the first want shards own all of
-// them, no two of them differing by more than one. owned is what each shard owns now. The
-// fewest slots that make it so change their owner, each of them once.
-func balance(owned []slots.Set, want int) []slots.Set {
-	targets := make([]int, max(len(owned), want))
-	order := make([]int, want)
-	for i := range order {
-		order[i] = i
+// goal is which shard is to own which slots, by the desire of now: the recorded one, a new
+// one when something is to be moved, or nil. The error says what the spec asks for that
+// cannot be.
+func (in input) goal() (*snapshot.Goal, error) {
+	recorded := in.snap.Goal
+	fingerprint := in.fingerprint()
+	if recorded != nil && recorded.For == fingerprint {
+		if in.reached(recorded) {
+			return nil, nil
+		}
+		return recorded, nil
 	}
-	// Those that own most keep the slot that does not divide: it need not move then.
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(size(owned, b), size(owned, a)) })
-	total := 0
-	for _, set := range owned {
-		total += set.Len()
+	if !ownedOnce(in.snap) {
+		return nil, errUncertain
 	}
-	for rank, shard := range order {
-		targets[shard] = total / want
-		if rank < total%want {
-			targets[shard]++
-		}
+	owned := in.owned()
+	want := len(in.desired.Topology)
+	first := 0 // the first shard that owns nothing: those from it on are new
+	for first < len(owned) && !owned[first].IsEmpty() {
+		first++
 	}
-	return redistribute(owned, targets)
-}
-
-// drain returns which slots each shard is to own so that the first want shards own all of
-// them and none of these gives any away: the smallest are filled up first.
-func drain(owned []slots.Set, want int) []slots.Set {
-	targets := make([]int, max(len(owned), want))
-	left := 0
-	for shard := range targets {
-		if shard < want {
-			targets[shard] = size(owned, shard)
-		} else {
-			left += size(owned, shard)
-		}
+	if recorded != nil {
+		first = min(first, recorded.From)
 	}
-	for ; left > 0; left-- {
-		smallest := 0
-		for shard := range want {
-			if targets[shard] < targets[smallest] {
-				smallest = shard
-			}
-		}
-		targets[smallest]++
+	strays := in.strays()
+	if recorded == nil && first >= want && len(owned) <= want && !strays {
+		return nil, nil
 	}
-	return redistribute(owned, targets)
-}
-
-// assign returns which slots each shard is to own when the shards from first on receive the
-// shares, in this order. Each giver gives in proportion to what it owns. A share counts
-// what the new master owns already.
-func assign(owned []slots.Set, first int, shares []share) ([]slots.Set, error) {
-	goal := make([]slots.Set, max(len(owned), first+len(shares)))
-	copy(goal, owned)
-	for i, s := range shares {
-		to := first + i
-		needed := s.slots - goal[to].Len()
-		counts := make([]int, len(s.from))
-		available := 0
-		for k, from := range s.from {
-			counts[k] = goal[from].Len()
-			available += counts[k]
+	goal := &snapshot.Goal{For: fingerprint, From: first}
+	switch {
+	case recorded == nil && first >= want && len(owned) <= want:
+		goal.Shards = owned // each shard's slots come together at its master
+	case !in.desired.AssignReceive:
+		goal.Shards = balance(owned, want)
+	case want > first:
+		shares, err := in.shares(first)
+		if err != nil {
+			return nil, err
 		}
-		// A master must keep a slot: without one it has no vote and serves nobody.
-		if needed > available-len(s.from) {
-			return nil, fmt.Errorf("spec.updateStrategy.assignStrategies[%d]: the named masters own %d slots and must keep one each, which is less than the %d that are asked of them; lower slots, or name more masters in fromReplicas", i, available, needed)
+		if goal.Shards, err = assign(owned, first, shares); err != nil {
+			return nil, err
 		}
-		for k, n := range proportional(max(needed, 0), counts) {
-			given := last(goal[s.from[k]], n)
-			goal[s.from[k]] = goal[s.from[k]].Subtract(given)
-			goal[to] = goal[to].Union(given)
-		}
+	default:
+		goal.Shards = drain(owned, want)
+	}
+	if in.reached(goal) {
+		return nil, nil
 	}
 	return goal, nil
 }
 
-// proportional divides n in proportion to the counts, each of which keeps one: by largest
-// remainder, the first of equals. n must be at most their sum less their number.
-func proportional(n int, counts []int) []int {
-	total := 0
-	for _, c := range counts {
-		total += c
+// fingerprint is what a goal is computed for.
+func (in input) fingerprint() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d shards", len(in.desired.Topology))
+	if in.desired.AssignReceive {
+		for _, gift := range in.desired.Gifts {
+			fmt.Fprintf(&b, ", %d from %s", gift.Slots, strings.Join(gift.From, "+"))
+		}
 	}
-	parts := make([]int, len(counts))
-	if total == 0 {
-		return parts
+	return b.String()
+}
+
+// owned is what each shard owns, by shard number, up to the last that owns anything.
+func (in input) owned() []slots.Set {
+	var owned []slots.Set
+	for _, pod := range in.snap.Reachable() {
+		if pod.Redis.Slots.IsEmpty() {
+			continue
+		}
+		for len(owned) <= pod.Shard {
+			owned = append(owned, slots.Set{})
+		}
+		owned[pod.Shard] = owned[pod.Shard].Union(pod.Redis.Slots)
 	}
-	order, given := make([]int, len(counts)), 0
-	for i, c := range counts {
-		order[i] = i
-		parts[i] = n * c / total
-		given += parts[i]
+	return owned
+}
+
+// strays says that some shard has two masters that own slots.
+func (in input) strays() bool {
+	masters := in.snap.Masters()
+	return slices.ContainsFunc(in.snap.Reachable(), func(pod *snapshot.Instance) bool {
+		return !pod.Redis.Slots.IsEmpty() && masters[pod.Shard] != pod
+	})
+}
+
+// shares resolves what the new masters from first on are to receive.
+func (in input) shares(first int) ([]share, error) {
+	const at = "spec.updateStrategy.assignStrategies"
+	joining := len(in.desired.Topology) - first
+	if joining != len(in.desired.Gifts) {
+		return nil, fmt.Errorf("%s: %d entries for %d new masters; entry i says what new master i receives, so write %d entries, or set type to AutoReceive", at, len(in.desired.Gifts), joining, joining)
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(n*counts[b]%total, n*counts[a]%total) })
-	for given < n {
-		for _, i := range order {
-			if given < n && parts[i] < counts[i]-1 {
-				parts[i]++
-				given++
+	shares := make([]share, len(in.desired.Gifts))
+	for i, gift := range in.desired.Gifts {
+		shares[i].slots = gift.Slots
+		for _, id := range gift.From {
+			pod := in.snap.ByNodeID(id)
+			if pod == nil || pod.Shard >= first {
+				return nil, fmt.Errorf("%s[%d].fromReplicas: %s is no instance of a shard that can give slots; the masters are %s", at, i, id, list(in.masterIDs(first)))
+			}
+			if !slices.Contains(shares[i].from, pod.Shard) {
+				shares[i].from = append(shares[i].from, pod.Shard)
 			}
 		}
 	}
-	return parts
+	return shares, nil
 }
 
-// redistribute moves slots from shards that own more than their target to those that own
-// less, as few as possible and between as few pairs as comes naturally.
-func redistribute(owned []slots.Set, targets []int) []slots.Set {
-	goal := make([]slots.Set, len(targets))
-	copy(goal, owned)
-	from := 0
-	for to := range goal {
-		for goal[to].Len() < targets[to] {
-			for goal[from].Len() <= targets[from] {
-				from++
-			}
-			moved := last(goal[from], min(goal[from].Len()-targets[from], targets[to]-goal[to].Len()))
-			goal[from] = goal[from].Subtract(moved)
-			goal[to] = goal[to].Union(moved)
+func (in input) masterIDs(first int) []string {
+	var ids []string
+	for shard, master := range in.snap.Masters() {
+		if shard < first {
+			ids = append(ids, master.Redis.NodeID)
 		}
 	}
-	return goal
+	slices.Sort(ids)
+	return ids
 }
 
-// last is the highest n slots of a set.
-func last(s slots.Set, n int) slots.Set { return s.Subtract(s.Take(s.Len() - n)) }
-
-func size(owned []slots.Set, shard int) int {
-	if shard >= len(owned) {
-		return 0
+// reached says that every slot is where the goal wants it.
+func (in input) reached(goal *snapshot.Goal) bool {
+	masters := in.snap.Masters()
+	for shard, set := range goal.Shards {
+		if set.IsEmpty() {
+			continue
+		}
+		if master := masters[shard]; master == nil || !set.Subtract(master.Redis.Slots).IsEmpty() {
+			return false
+		}
 	}
-	return owned[shard].Len()
+	return true
 }
+
+// moves are the slots that are not where the goal wants them, by owner and future owner.
+// Slots of a master that is not known are left out.
+func (in input) moves(goal *snapshot.Goal) []Move {
+	masters := in.masters()
+	var moves []Move
+	for _, owner := range in.snap.Reachable() {
+		for shard, set := range goal.Shards {
+			to := masters[shard]
+			moving := owner.Redis.Slots.Intersect(set)
+			if to == nil || to == owner || moving.IsEmpty() {
+				continue
+			}
+			moves = append(moves, Move{From: target(owner), To: target(to), Slots: moving})
+		}
+	}
+	return sorted(moves)
+}
+
+func sorted(moves []Move) []Move {
+	slices.SortFunc(moves, func(a, b Move) int {
+		return cmp.Or(cmp.Compare(a.From.Pod, b.From.Pod), cmp.Compare(a.To.Pod, b.To.Pod))
+	})
+	return moves
+}
+
