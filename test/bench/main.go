@@ -69,20 +69,22 @@ func bench(ctx context.Context, o options) error {
 		return err
 	}
 	report := report{At: time.Now().UTC(), Machine: machine(), Keys: o.keys, Replicas: o.replicas, Writes: o.writes, Reads: o.reads}
+	var failure error
 	for _, e := range chosen {
 		figures, err := measure(ctx, k, e, o)
 		report.Engines = append(report.Engines, figures)
-		// What was measured before a failure is kept.
-		if writeErr := write(o.out, report); writeErr != nil {
-			return writeErr
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", e.Name, err)
+		if failure = err; failure != nil {
+			failure = fmt.Errorf("%s: %w", e.Name, err)
+			break
 		}
 	}
+	// What was measured before a failure is kept.
 	fmt.Println(report.markdown())
+	if err := write(o.out, report); err != nil {
+		return err
+	}
 	fmt.Fprintf(os.Stderr, "wrote %s\n", o.out)
-	return nil
+	return failure
 }
 
 func choose(names string) ([]engine, error) {

@@ -53,6 +53,7 @@ func connect() (err error) {
 		return err
 	}
 	restConfig.QPS = -1 // the tests poll
+	restConfig.WarningHandler = rest.NoWarnings{} // admission's, about what tests mean to do
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	for _, add := range []func(*runtime.Scheme) error{appv1alpha1.AddToScheme, applicationv1.AddToScheme,

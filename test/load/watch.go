@@ -30,7 +30,7 @@ type watchResult struct {
 func watch(ctx context.Context, at server) (watchResult, error) {
 	var clients []*redis.Client
 	for _, address := range at.addresses {
-		client := redis.NewClient(&redis.Options{Addr: address, Password: at.password, DisableIdentity: true})
+		client := redis.NewClient(&redis.Options{Addr: address, Password: at.password, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second, ReadTimeout: 5 * time.Second})
 		defer client.Close()
 		clients = append(clients, client)
 	}
