@@ -52,7 +52,7 @@ func connect() (err error) {
 	if restConfig, err = config.GetConfig(); err != nil {
 		return err
 	}
-	restConfig.QPS = -1 // the tests poll
+	restConfig.QPS = -1                           // the tests poll
 	restConfig.WarningHandler = rest.NoWarnings{} // admission's, about what tests mean to do
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
