@@ -175,4 +175,3 @@ func sorted(moves []Move) []Move {
 	})
 	return moves
 }
-
