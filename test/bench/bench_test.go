@@ -26,7 +26,7 @@ func TestSlotsOfAndRanges(t *testing.T) {
 }
 
 func TestReportComparesLikeWithLike(t *testing.T) {
-	loaded := &application.LoadResult{LongestStallMS: 42}
+	loaded := &application.LoadResult{LongestStallMS: 42, ClientStallMS: 7, Writes: 4000, Reads: 1000, Seconds: 5}
 	f := figures{Engine: engines[1], EmptyOut: []float64{9, 7, 8}, Moves: []moved{
 		{Way: "operator", To: 4, Slots: 4096, Keys: 3000, Migration: 1, Whole: 5},
 		{Way: "redis-cli", To: 3, Slots: 4096, Keys: 3000, Migration: 10},
@@ -36,8 +36,8 @@ func TestReportComparesLikeWithLike(t *testing.T) {
 	text := report{Engines: []figures{f}}.markdown()
 	for _, want := range []string{
 		"| Redis 8.0.6 | median of 3 runs (longest) | 8.0 s (9.0 s) | – |",
-		"| Redis 8.0.6 | 3 → 4 | operator | 4096 | 3000 | 1.00 s | 4096 | 3000 | 5.0 s | 4.00 × | no load | – | – |",
-		"| 1500 | 0.0 s | – | 42 ms | 0 | 0 |",
+		"| Redis 8.0.6 | 3 → 4 | operator | 4096 | 3000 | 1.00 s | 4096 | 3000 | 5.0 s | 4.00 × | no load | – | – | – |",
+		"| 1500 | 0.0 s | – | 42 ms (7 ms) | 1000 | 0 | 0 |",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)

@@ -63,7 +63,7 @@ func (s *subject) migrateSlots(ctx context.Context, all []v1alpha1.NodeStatus, t
 			rest = rest[:len(rest)-len(given)]
 		}
 		group.Go(func() error { return s.migrate(migrating, from, receiver, given) })
-		if to == 3 { // one command at a time for one source: it refuses another while it forks
+		if to == 3 { // one after the other: a source works off its jobs in turn
 			if err := group.Wait(); err != nil {
 				return way, err
 			}

@@ -41,7 +41,7 @@ func (r report) markdown() string {
 	for _, f := range r.Engines {
 		fmt.Fprintf(&b, "| %s %s | median of %d runs (longest) | %s | %s |\n", name(f.Engine), f.Engine.Version, len(f.EmptyOut), spread(f.EmptyOut), spread(f.EmptyIn))
 	}
-	fmt.Fprintln(&b, "\n| engine | shards | by | slots | keys | first to last slot | slots/s | keys/s | whole | of the engine's own means | longest stall | failed | lost |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(&b, "\n| engine | shards | by | slots | keys | first to last slot | slots/s | keys/s | whole | of the engine's own means | longest stall (the client's own) | commands/s | failed | lost |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, f := range r.Engines {
 		for _, m := range f.Moves {
 			fmt.Fprintln(&b, f.row(m))
@@ -68,9 +68,10 @@ func (f figures) row(m moved) string {
 	if m.To == 3 {
 		direction = "4 → 3"
 	}
-	noticed := "no load | – | –"
+	noticed := "no load | – | – | –"
 	if m.Load != nil {
-		noticed = fmt.Sprintf("%.0f ms | %d | %d", m.Load.LongestStallMS, m.Load.Failed, m.Load.Lost)
+		noticed = fmt.Sprintf("%.0f ms (%.0f ms) | %.0f | %d | %d", m.Load.LongestStallMS, m.Load.ClientStallMS,
+			float64(m.Load.Writes+m.Load.Reads)/m.Load.Seconds, m.Load.Failed, m.Load.Lost)
 	}
 	return fmt.Sprintf("| %s %s | %s | %s | %d | %d | %.2f s | %.0f | %.0f | %.1f s | %s | %s |", name(f.Engine), f.Engine.Version, direction, m.Way,
 		m.Slots, m.Keys, m.Migration, float64(m.Slots)/m.Migration, float64(m.Keys)/m.Migration, m.Whole, f.ratio(m), noticed)
