@@ -137,8 +137,10 @@ func TestClassicAfterAnyCommandWasLost(t *testing.T) {
 				p.write(0, keys...)
 				ctx, kill := context.WithCancel(t.Context())
 				var seen atomic.Int64
+				struck := make(chan struct{}) // the failure may outlast the call that it ends
 				p.world.OnCommand(func(n *redistest.Node, args []string) {
 					if seen.Add(1) == nth {
+						defer close(struck)
 						command := strings.ToUpper(args[0])
 						if command == "CLUSTER" || command == "MEMORY" {
 							command += " " + strings.ToUpper(args[1])
@@ -150,7 +152,9 @@ func TestClassicAfterAnyCommandWasLost(t *testing.T) {
 				moves := []reshard.Move{{From: p.ends[0], To: p.ends[1], Slots: set}}
 				_, _ = reshard.Classic(ctx, moves, options) // it may fail: that is the point
 				kill()
-				reached = seen.Load() >= nth
+				if reached = seen.Load() >= nth; reached {
+					<-struck
+				}
 				p.world.OnCommand(nil)
 				p.world.Run(5 * time.Second)
 				if _, err := reshard.Classic(t.Context(), moves, options); err != nil {
