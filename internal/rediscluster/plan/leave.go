@@ -132,8 +132,13 @@ func planLeave(in input) Step {
 	return step
 }
 
-// gone waits for the pods of instances that have been let go.
+// gone waits for the pods and StatefulSets that have been let go.
 func gone(in input) Step {
+	for _, shard := range in.snap.Shards {
+		if shard.Index >= len(in.desired.Topology) {
+			return Wait{base: base{fmt.Sprintf("StatefulSet %s is to go and is still there", shard.Name)}, After: soon}
+		}
+	}
 	for i := range in.snap.Instances {
 		if pod := &in.snap.Instances[i]; in.leaving(pod.Shard, pod.Ordinal) {
 			return Wait{base: base{fmt.Sprintf("pod %s is to go and is still there", pod.Name)}, After: soon}

@@ -98,6 +98,7 @@ func TestScaling(t *testing.T) {
 		"and does not without a replica in sync":             {with(v1alpha1.Topology{2, 1, 2}), unsynced(swapped(formed(), 1), 1, 0), ScalingIn, "Wait", "c-1-0 is not in sync"},
 		"a replica that is to go is forgotten":               {with(v1alpha1.Topology{2, 1, 2}), formed(), ScalingIn, "Forget", "hold nothing: c-1-1"},
 		"a pod that is to go is waited for":                  {with(v1alpha1.Topology{2, 1, 2}), stopping(1, 1), ScalingIn, "Wait", "c-1-1 is to go and is still there"},
+		"a StatefulSet that is to go is waited for":          {with(topologyOf(3)), deleted(formed(), 3), ScalingIn, "Wait", "StatefulSet c-3 is to go and is still there"},
 		"entries are counted":                                {assign(5, Gift{Slots: 5, From: []string{nodeID(0, 0)}}), joined(5), Failed, "Stall", "1 entries for 2 new masters"},
 		"givers must be known": {assign(4, Gift{Slots: 5, From: []string{nodeID(9, 9)}}), joined(4), Failed, "Stall",
 			"spec.updateStrategy.assignStrategies[0].fromReplicas: " + nodeID(9, 9) + " is no instance of a shard that can give slots"},
@@ -256,6 +257,12 @@ func TestDeadMasterInATable(t *testing.T) {
 	if got := Effective(desired(), s); len(got) != 3 {
 		t.Errorf("effective topology is %v", got)
 	}
+}
+
+// deleted adds a StatefulSet that is being deleted and has no pods any more.
+func deleted(s *snapshot.Snapshot, shard int) *snapshot.Snapshot {
+	s.Shards = append(s.Shards, snapshot.Shard{Index: shard, Name: fmt.Sprintf("c-%d", shard), Replicas: 2, Terminating: true})
+	return s
 }
 
 // What remains is decided from the recorded goal, wherever it was left.

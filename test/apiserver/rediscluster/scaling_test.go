@@ -6,6 +6,7 @@ package rediscluster
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redistest"
 )
 
 // scaleTo is what kubectl scale and a HorizontalPodAutoscaler do.
@@ -110,19 +112,27 @@ func TestScalingGoesOnAfterRestart(t *testing.T) {
 			masters[node.Shard] = node.NodeID
 		}
 	}
+	// The operator stops at one of the commands that move slots.
+	reached, release := make(chan struct{}), make(chan struct{})
+	var commands atomic.Int64
+	k.world.OnCommand(func(_ *redistest.Node, args []string) {
+		if len(args) > 1 && strings.EqualFold(args[1], "SETSLOT") && commands.Add(1) == 1000 {
+			close(reached)
+			<-release
+		}
+	})
 	change(t, cluster, func(c *v1alpha1.RedisCluster) {
 		c.Spec.Replicas, c.Spec.Shards = new(int32(8)), new(int32(4))
 		c.Spec.UpdateStrategy = v1alpha1.SlotStrategy{Type: v1alpha1.AssignReceive,
 			AssignStrategies: []v1alpha1.AssignStrategy{{Slots: 3001, FromReplicas: masters[0] + "," + masters[1]}}}
 	})
-	eventually(t, "slots move", func() string {
-		get(t, cluster)
-		if m := cluster.Status.Migration; m == nil || m.SlotsLeft == m.SlotsTotal {
-			return fmt.Sprintf("%+v", m)
-		}
-		return ""
-	})
+	<-reached
 	op.stop()
+	close(release)
+	get(t, cluster)
+	if m := cluster.Status.Migration; m == nil || m.SlotsTotal != 3001 {
+		t.Errorf("the goal was not recorded before slots moved: %+v", m)
+	}
 	startOperator(t, cluster.Namespace, k.world)
 	awaitWhole(t, cluster)
 	if diff := cmp.Diff(map[int32]int{0: 3961, 1: 3961, 2: 5461, 3: 3001}, slotsOf(t, cluster)); diff != "" {
