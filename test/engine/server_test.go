@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -157,6 +158,9 @@ func newPool(t testing.TB) *redis.Pool {
 	return pool
 }
 
+// given are the ports that freePort has returned: tests run in parallel, and a server takes its port a little later.
+var given sync.Map
+
 // freePort is a port that nobody listens on. It is below those that the system gives to outgoing connections (32768 and
 // up on Linux), so that none takes it before the server does.
 func freePort(t testing.TB) int {
@@ -164,6 +168,9 @@ func freePort(t testing.TB) int {
 	const low, high, attempts = 20000, 32768, 100
 	for range attempts {
 		port := low + rand.IntN(high-low)
+		if _, taken := given.LoadOrStore(port, true); taken {
+			continue
+		}
 		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
 			_ = listener.Close() // nothing was sent
