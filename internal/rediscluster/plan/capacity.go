@@ -104,7 +104,9 @@ func serves(in input, pod *snapshot.Instance) Verdict {
 // none the one that receives its first: one that others follow already, or an empty one.
 func (in input) masters() map[int]*snapshot.Instance {
 	masters := in.snap.Masters()
-	if !in.snap.Formed {
+	// While some slot has no owner that answers, a shard without slots may have lost its
+	// master: its replicas hold the data, and must not follow an empty instance.
+	if !in.snap.Formed || !slotsCovered(in.snap) {
 		return masters
 	}
 	load := map[string]int{}

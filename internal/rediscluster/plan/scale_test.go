@@ -265,6 +265,18 @@ func deleted(s *snapshot.Snapshot, shard int) *snapshot.Snapshot {
 	return s
 }
 
+// A replica whose master is lost holds the only copy of its slots: it does not follow the
+// empty instance that comes up in its master's place, whatever else is not known yet.
+func TestOnlyCopyDoesNotFollowAnEmptyInstance(t *testing.T) {
+	s := formed()
+	comeBackEmpty(s, 0, 0)
+	introduce(s)
+	s.Find(2, 0).Redis, s.Find(2, 0).Waiting = nil, "starting"
+	if step, replicates := Decide(desired(), s, now).Step.(Replicate); replicates {
+		t.Errorf("%+v", step.Replications)
+	}
+}
+
 // What remains is decided from the recorded goal, wherever it was left.
 func TestGoalIsKept(t *testing.T) {
 	d := with(topologyOf(4))
