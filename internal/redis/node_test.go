@@ -37,7 +37,7 @@ func oneNode(t *testing.T, options redis.Options) (*redistest.World, *redistest.
 	if options.Dialer == nil {
 		options.Dialer = world.Dial
 	}
-	options.DialTimeout, options.IOTimeout = 200*time.Millisecond, 200*time.Millisecond
+	options.DialTimeout, options.IOTimeout = 2*time.Second, 2*time.Second
 	pool := redis.NewPool(options)
 	t.Cleanup(pool.Close)
 	return world, node, pool
@@ -142,6 +142,7 @@ func TestErrorsTellTheirClass(t *testing.T) {
 		}, redis.ErrRefused, "CONFIG SET masterauth", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel() // those that hang last as long as the timeout, which a busy machine must not reach
 			world, simulated, pool := oneNode(t, redis.Options{})
 			tc.prepare(world, simulated)
 			err := tc.call(t.Context(), pool.Node(addr, tc.credentials))

@@ -76,7 +76,7 @@ func newSimulationOf(t *testing.T, seed uint64, perShard int, valkey bool) *simu
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	world := redistest.New(redistest.Options{Seed: seed})
-	pool := redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: 100 * time.Millisecond, IOTimeout: time.Second})
+	pool := redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second})
 	t.Cleanup(func() { pool.Close(); world.Close() })
 	s := &simulation{
 		t: t, valkey: valkey, random: rand.New(rand.NewPCG(seed, 1)), world: world,

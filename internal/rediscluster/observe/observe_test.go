@@ -59,7 +59,7 @@ func secret(password string) *corev1.Secret {
 func newObserver(t *testing.T, fails interceptor.Funcs, objects ...client.Object) (*Observer, client.Client, *redistest.World) {
 	t.Helper()
 	world := redistest.New(redistest.Options{InstantGossip: true})
-	pool := redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: 100 * time.Millisecond, IOTimeout: 100 * time.Millisecond})
+	pool := redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second})
 	t.Cleanup(func() { pool.Close(); world.Close() })
 	kube := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(fails).Build()
 	return &Observer{Children: kube, Secrets: kube, Redis: pool, ServiceAccount: "system:operator"}, kube, world

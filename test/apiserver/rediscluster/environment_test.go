@@ -149,7 +149,7 @@ func startOperator(t *testing.T, namespace string, world *redistest.World) *oper
 	check(t, err)
 	check(t, rediscluster.Add(mgr, children, rediscluster.Options{
 		Chart: loaded, ServiceAccount: serviceAccount, PollInterval: pollInterval,
-		Redis: redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: 200 * time.Millisecond, IOTimeout: time.Second}),
+		Redis: redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second}),
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
