@@ -24,7 +24,7 @@ MAKEFLAGS += --no-print-directory
 # Packages without a cluster or an API server. Those with goroutines of their own are tested with the race detector, the rest
 # without, because the detector compiles every dependency a second time.
 RACE_PACKAGES := ./internal/redis/... ./internal/apply/...
-UNIT_PACKAGES = $(filter-out $(shell go list $(RACE_PACKAGES)),$(shell go list ./api/... ./cmd/... ./config/... ./helm-charts/... ./internal/... ./test/model/... ./test/simulation/... ./test/load/... ./test/bench/...))
+UNIT_PACKAGES = $(filter-out $(shell go list $(RACE_PACKAGES)),$(shell go list ./api/... ./cmd/... ./config/... ./helm-charts/... ./internal/... ./test/model/... ./test/simulation/... ./test/load/... ./test/bench/... ./test/benchhelm/...))
 
 .PHONY: help
 help: ## print this
@@ -62,6 +62,7 @@ test-cluster-unit: ## tests of the local cluster's own code
 
 .PHONY: test-apiserver
 test-apiserver: ## tests against a real API server and etcd
+	hack/tool.sh helm-operator >/dev/null; hack/tool.sh helm >/dev/null # what operators are taken over from, and what charts are compared with
 	assets=$$(hack/envtest.sh); KUBEBUILDER_ASSETS=$$assets go test -count=1 -p 1 -timeout 15m $(RUN_FLAG) ./test/apiserver/...
 
 .PHONY: test-engine
@@ -77,6 +78,10 @@ test-e2e: ## the operator on a real cluster, end to end
 bench-redis: ## how fast RedisClusters scale, against redis-cli and the engine itself; BENCH="--keys 100000" makes it small
 	hack/with-cluster.sh hack/deploy.sh "$(IMG)"
 	hack/with-cluster.sh hack/bench-redis.sh $(BENCH)
+
+.PHONY: bench-helm
+bench-helm: ## chart kinds against the real helm-operator on one API server; BENCH="--crs 50 --skip-idle" makes it small
+	hack/bench-helm.sh $(BENCH)
 
 RUN_FLAG = $(if $(RUN),-run '$(RUN)' -v)
 
@@ -101,6 +106,10 @@ lint: ## golangci-lint: who may import what, exhaustive switches, and the usual
 .PHONY: verify
 verify: ## fail if generated files, formats or modules are not up to date
 	hack/verify.sh
+
+.PHONY: validate
+validate: build ## check watches.yaml, charts, CRDs and samples as they are shipped
+	bin/manager validate --strict --crds=config/crd/bases --sample=config/samples
 
 ##@ Build and run
 

@@ -5,6 +5,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,9 +26,13 @@ func newRoot(env manager.Environment) *cobra.Command {
 		"  manager --leader-elect=false --install-crds --kubeconfig=$HOME/.kube/config"
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(newRun(env), newVersion())
+	root.AddCommand(newRun(env), newValidate(env), newRender(env), newVersion())
 	return root
 }
+
+// gcPercent is Go's GOGC for the operator: its heap lives as long as the objects it watches, and half the usual garbage on top of
+// it costs little processor time and saves a quarter of the memory. The environment's GOGC goes before it.
+const gcPercent = 50
 
 func newRun(env manager.Environment) *cobra.Command {
 	options := manager.DefaultOptions()
@@ -39,6 +45,9 @@ func newRun(env manager.Environment) *cobra.Command {
 			ctrl.SetLogger(zap.New(zap.UseFlagOptions(&options.Log)))
 			if err := options.Validate(); err != nil {
 				return err
+			}
+			if _, set := os.LookupEnv("GOGC"); !set {
+				debug.SetGCPercent(gcPercent)
 			}
 			cfg, err := config.GetConfig()
 			if err != nil {

@@ -6,14 +6,27 @@
 // Fields that were rendered belong to one field manager, FieldManager; fields of other writers stay as they are. An object
 // is only ever changed or deleted when it carries the ownership of the owner it is applied for. Deviations are recognised
 // from metadata alone (see docs/adr/0003-drift-by-managed-fields.md), so an idle object costs no request.
+//
+// # What ownership is worth
+//
+// An object is the owner's by its controller reference, which holds the owner's UID. Where Kubernetes follows no reference
+// (another namespace, a cluster-scoped object of a namespaced owner, an object that outlives its owner by policy) it is the
+// owner's by operator-lib's annotations, which hold its kind, namespace and name. A controller reference to anybody else
+// overrules them.
+//
+// Whoever may write an object may write its annotations, and so give it to an owner or take it away. Given, the object is
+// overwritten or deleted only if the owner's chart renders, or its inventory lists, that very kind, namespace and name: its
+// writer could have done that as well, and learns nothing but what is rendered into an object they may read. Taken away, the
+// owner is refused the name (NotOursError) until someone gives it back: its writer could have deleted it as well. Annotations
+// hold no UID, so that a resource restored from a backup, or made again under its name, finds what was kept of it; whoever may
+// create a resource of that kind, namespace and name therefore inherits what a former one left. Which kinds and namespaces
+// a chart may reach is not decided here, but by what the caller lets through.
 package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,79 +55,6 @@ const (
 	neverVersion = "1"
 )
 
-// Ref names one child. UID is empty as long as the object was not seen.
-type Ref struct {
-	schema.GroupVersionKind
-	Namespace, Name string
-	UID             types.UID
-}
-
-// RefOf returns the Ref of an object.
-func RefOf(o *unstructured.Unstructured) Ref {
-	return Ref{GroupVersionKind: o.GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}
-}
-
-// Same tells whether two Refs name the same object, whatever version of its API they use and whichever UID they know.
-func (r Ref) Same(other Ref) bool {
-	return r.GroupKind() == other.GroupKind() && r.Namespace == other.Namespace && r.Name == other.Name
-}
-
-// String is "Deployment shop/web", as people write it.
-func (r Ref) String() string {
-	if r.Namespace == "" {
-		return r.Kind + " " + r.Name
-	}
-	return r.Kind + " " + r.Namespace + "/" + r.Name
-}
-
-// Action is what was done to one child.
-type Action string
-
-const (
-	// Created means that the child did not exist.
-	Created Action = "Created"
-	// Configured means that the child existed and was changed.
-	Configured Action = "Configured"
-	// Unchanged means that the child was as desired.
-	Unchanged Action = "Unchanged"
-	// Recreated means that the child had been applied before, was gone, and was made again.
-	Recreated Action = "Recreated"
-	// Deleted means that the deletion of the child was asked for.
-	Deleted Action = "Deleted"
-)
-
-// Change is what was done to which child.
-type Change struct {
-	Ref
-	Action
-}
-
-// ChangeSet is what a call did, one entry a child, in the order in which it was done.
-type ChangeSet []Change
-
-// Changed leaves out the children that were as desired.
-func (s ChangeSet) Changed() ChangeSet {
-	var changed ChangeSet
-	for _, c := range s {
-		if c.Action != Unchanged {
-			changed = append(changed, c)
-		}
-	}
-	return changed
-}
-
-// String names what changed: "created Service shop/web, configured Deployment shop/web", or "nothing changed".
-func (s ChangeSet) String() string {
-	var words []string
-	for _, c := range s.Changed() {
-		words = append(words, strings.ToLower(string(c.Action))+" "+c.String())
-	}
-	if len(words) == 0 {
-		return "nothing changed"
-	}
-	return strings.Join(words, ", ")
-}
-
 // Applier applies and prunes the children of any number of owners. It is safe for concurrent use, one call an owner at a
 // time.
 type Applier struct {
@@ -141,25 +81,38 @@ func ForManager(mgr ctrl.Manager, children client.Reader) (*Applier, error) {
 	return New(live, children), nil
 }
 
+// Option changes how one call of Apply works.
+type Option func(*options)
+
+type options struct{ recreate bool }
+
+// Recreate deletes objects whose immutable fields have to change and makes them anew, whatever their kind, as Helm's --force
+// does. Without it only what the chart marks with RecreateAnnotation is.
+func Recreate() Option { return func(o *options) { o.recreate = true } }
+
 // Apply makes the desired objects exist as they are written, on behalf of owner. Desired objects are not changed; one without
 // a namespace is put into the owner's if its kind is namespaced. The change set tells about every object, also when an error
-// ends it early.
+// ends it early. Children of it that are Awaited are not as desired yet.
 //
 // Errors: NotOursError when an object exists that does not belong to owner, ImmutableError when a change is impossible,
-// otherwise the API server's error, wrapped. Nothing is written if the cache already shows a foreign object.
-func (a *Applier) Apply(ctx context.Context, owner client.Object, desired []*unstructured.Unstructured) (ChangeSet, error) {
+// ForbiddenError when the operator lacks a right, otherwise the API server's error, wrapped; Reason tells them apart. Nothing
+// is written if the cache already shows a foreign object or a kind is unknown.
+func (a *Applier) Apply(ctx context.Context, owner client.Object, desired []*unstructured.Unstructured, how ...Option) (ChangeSet, error) {
+	var chosen options
+	for _, option := range how {
+		option(&chosen)
+	}
 	plan, err := a.decideAll(ctx, owner, desired)
 	if err != nil {
 		return nil, err
 	}
 	changes := make(ChangeSet, 0, len(plan))
 	for _, child := range plan {
-		change := Change{Ref: RefOf(child.object), Action: Unchanged}
-		if child.verdict == upToDate {
-			change.UID = child.uid()
-			changes = append(changes, change)
+		if child.verdict != outdated {
+			changes = append(changes, child.leftAlone())
 			continue
 		}
+		child.recreate = chosen.recreate || child.object.GetAnnotations()[RecreateAnnotation] == "true"
 		change, err := a.write(ctx, owner, child)
 		if err != nil {
 			return changes, err
@@ -169,9 +122,26 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired []*uns
 	return changes, nil
 }
 
-// Drifted returns the children of owner that were applied by this process and are no longer as they were applied, by what
-// the cache knows. It makes no request. Known is false when nothing was applied for owner yet (after a restart): then
-// nothing can be said.
+// Known is what a former process knew about a child after it applied it.
+type Known struct {
+	Ref
+	// Fields is Change.Fields of that apply. If it is empty, only the existence of the child can be compared.
+	Fields string
+}
+
+// Recall tells what a former process applied for owner, so that Drifted can tell by it, without a request, what was changed or
+// deleted since. A child that the cache does not show counts as deleted. What this process applied itself is not forgotten for
+// it. Known may come from a place that others can write: it never proves that an object is the owner's, and Apply sends each
+// child once all the same.
+func (a *Applier) Recall(owner client.Object, known []Known) {
+	for _, child := range known {
+		a.memory.recall(owner.GetUID(), keyOf(child.Ref), applied{ref: child.Ref, mark: child.Fields, at: a.now(), seen: true, recalled: true})
+	}
+}
+
+// Drifted returns the children of owner that were applied by this process, or recalled, and are no longer as they were
+// applied, by what the cache knows. It makes no request. Known is false when nothing was applied or recalled for owner yet:
+// then nothing can be said.
 func (a *Applier) Drifted(ctx context.Context, owner client.Object) (drifted []Ref, known bool, err error) {
 	remembered := a.memory.all(owner.GetUID())
 	for k, was := range remembered {
@@ -179,11 +149,13 @@ func (a *Applier) Drifted(ctx context.Context, owner client.Object) (drifted []R
 		if err != nil {
 			return nil, false, err
 		}
-		if verdictOf(&was, was.digest, cached, a.now()) != upToDate {
+		switch verdictOf(&was, was.digest, cached, a.now()) {
+		case outdated:
 			drifted = append(drifted, was.ref)
-			continue
+		case upToDate:
+			a.memory.sawIfCurrent(owner.GetUID(), k, was, cached)
+		case deleting: // its disappearance will be drift
 		}
-		a.memory.sawIfCurrent(owner.GetUID(), k, was, cached)
 	}
 	sortRefs(drifted)
 	return drifted, len(remembered) > 0, nil
@@ -192,36 +164,49 @@ func (a *Applier) Drifted(ctx context.Context, owner client.Object) (drifted []R
 // Forget drops what is remembered about an owner that is gone.
 func (a *Applier) Forget(ownerUID types.UID) { a.memory.forget(ownerUID) }
 
-// write sends one object and remembers the answer.
+// write brings one object to its desired state and remembers the answer.
 func (a *Applier) write(ctx context.Context, owner client.Object, child child) (Change, error) {
 	change := Change{Ref: RefOf(child.object), Action: Configured}
 	before := child.resourceVersions()
 	result, err := a.createOrChange(ctx, owner, child, &change, &before)
-	if err != nil {
-		return a.onRefusal(ctx, owner, child, err)
+	if apierrors.IsInvalid(err) {
+		if isImmutable(err) {
+			return a.recreate(ctx, owner, child, err)
+		}
+		result, err = a.untangle(ctx, owner, child, err)
 	}
-	change.UID = result.GetUID()
+	if err != nil {
+		return change, describe(err, "apply", change.Ref)
+	}
+	if result == nil {
+		return change, nil // it is being deleted
+	}
+	change.UID, change.Fields = result.GetUID(), markOf(result.GetManagedFields())
 	if slices.Contains(before, result.GetResourceVersion()) {
 		change.Action = Unchanged
 	}
 	a.memory.put(owner.GetUID(), keyOf(change.Ref), applied{
-		ref: change.Ref, digest: child.digest, fields: fieldsDigest(result.GetManagedFields()),
-		version: result.GetResourceVersion(), at: a.now(),
+		ref: change.Ref, digest: child.digest, version: result.GetResourceVersion(), at: a.now(),
+		fields: fieldsDigest(result.GetManagedFields()), mark: change.Fields,
 	})
 	return change, nil
 }
 
-// createOrChange makes an object the cache does not show, or changes the one that is there. An object that exists although the cache
-// does not show it (no label, or the cache lags) is changed only if it is the owner's.
+// createOrChange changes the object the cache shows, or makes one. An object that exists although the cache does not show it
+// (no label, or the cache lags) is changed only if it is the owner's. The result is nil if it is being deleted.
 func (a *Applier) createOrChange(ctx context.Context, owner client.Object, child child, change *Change, before *[]string) (*unstructured.Unstructured, error) {
 	if child.cached != nil {
-		return a.send(ctx, child.object, true)
+		result, err := a.change(ctx, child, child.cached)
+		if !apierrors.IsConflict(err) {
+			return result, err
+		}
+		// The object the cache shows is gone, or another has its name now.
 	}
 	change.Action = Created
 	if child.remembered != nil {
 		change.Action = Recreated
 	}
-	result, err := a.send(ctx, child.object, false)
+	result, err := a.create(ctx, child.object)
 	if !apierrors.IsConflict(err) {
 		return result, err
 	}
@@ -229,27 +214,68 @@ func (a *Applier) createOrChange(ctx context.Context, owner client.Object, child
 	if err != nil {
 		return nil, fmt.Errorf("look at %s, which exists already: %w", change.Ref, err)
 	}
-	if err := ownedBy(owner, child.ownerGVK, change.Ref, live); err != nil && !child.remembered.madeIt(live) {
+	if err := child.ownedBy(owner, live); err != nil {
 		return nil, err
+	}
+	change.UID = live.GetUID()
+	if live.GetDeletionTimestamp() != nil {
+		change.Action = Deleting
+		return nil, nil
 	}
 	change.Action = Configured
 	*before = append(*before, live.GetResourceVersion())
-	return a.send(ctx, child.object, true)
+	return a.change(ctx, child, live)
 }
 
-// send applies a copy of the object. Without force it only creates: the API server answers Conflict if the object exists.
-func (a *Applier) send(ctx context.Context, object *unstructured.Unstructured, force bool) (*unstructured.Unstructured, error) {
+// create applies an object that does not exist; the API server answers Conflict if it does.
+func (a *Applier) create(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	body := object.DeepCopy()
-	options := []client.ApplyOption{client.FieldOwner(FieldManager)}
-	if force {
-		options = append(options, client.ForceOwnership)
-	} else {
-		body.SetResourceVersion(neverVersion)
-	}
-	if err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), options...); err != nil {
+	body.SetResourceVersion(neverVersion)
+	return a.request(ctx, body, client.FieldOwner(FieldManager))
+}
+
+// change applies the very object whose metadata is shown, with what must be kept of it; the API server answers Conflict if that
+// object is gone or was replaced.
+func (a *Applier) change(ctx context.Context, child child, shown *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
+	if err := a.preserve(ctx, child, shown); err != nil {
 		return nil, err
 	}
-	return body, nil
+	return a.send(ctx, child.object, shown.GetUID())
+}
+
+// send applies to the object of a UID, and takes over the fields that are rendered; the API server answers Conflict if it is gone
+// or was replaced.
+func (a *Applier) send(ctx context.Context, object *unstructured.Unstructured, uid types.UID) (*unstructured.Unstructured, error) {
+	return a.sendAs(ctx, object, uid, client.FieldOwner(FieldManager), client.ForceOwnership)
+}
+
+func (a *Applier) sendAs(ctx context.Context, object *unstructured.Unstructured, uid types.UID, how ...client.ApplyOption) (*unstructured.Unstructured, error) {
+	body := object.DeepCopy()
+	body.SetUID(uid)
+	result, err := a.request(ctx, body, how...)
+	if apierrors.IsInvalid(err) && slices.Contains(refusedFields(err), "metadata.uid") {
+		ref := RefOf(object)
+		return nil, apierrors.NewConflict(schema.GroupResource{Group: ref.Group, Resource: ref.Kind}, ref.Name, err)
+	}
+	return result, err
+}
+
+// request makes one apply; if the API server refuses it because of duplicate elements, another without them.
+func (a *Applier) request(ctx context.Context, body *unstructured.Unstructured, how ...client.ApplyOption) (*unstructured.Unstructured, error) {
+	for range maxDuplicates {
+		result := body.DeepCopy()
+		err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), how...)
+		duplicates := duplicatesIn(err)
+		if len(duplicates) == 0 {
+			return result, err
+		}
+		single, contradiction := withoutDuplicates(body, duplicates)
+		if contradiction != nil {
+			return nil, fmt.Errorf("%w: %w", contradiction, err)
+		}
+		body = single
+	}
+	return body, a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), how...)
 }
 
 // live reads an object's metadata from the API server.
@@ -274,28 +300,4 @@ func read(ctx context.Context, from client.Reader, ref Ref) (*metav1.PartialObje
 	object.SetGroupVersionKind(ref.GroupVersionKind)
 	err := from.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, object)
 	return object, err
-}
-
-// onRefusal looks at why the API server refused an apply. A change of immutable fields of a kind that may be made anew
-// deletes the object; the event of its disappearance brings the pass that makes the new one.
-func (a *Applier) onRefusal(ctx context.Context, owner client.Object, child child, refusal error) (Change, error) {
-	ref := RefOf(child.object)
-	var foreign *NotOursError
-	if errors.As(refusal, &foreign) {
-		return Change{Ref: ref}, refusal
-	}
-	if !isImmutable(refusal) {
-		return Change{Ref: ref}, fmt.Errorf("apply %s: %w", ref, refusal)
-	}
-	if !mayRecreate(child.object) {
-		return Change{Ref: ref}, &ImmutableError{Ref: ref, Err: refusal}
-	}
-	deleted, err := a.remove(ctx, owner, child.ownerGVK, ref)
-	if errors.As(err, &foreign) {
-		return Change{Ref: ref}, err
-	}
-	if err != nil {
-		return Change{Ref: ref}, fmt.Errorf("delete %s, whose fields cannot be changed: %w", ref, err)
-	}
-	return Change{Ref: deleted, Action: Deleted}, nil
 }

@@ -38,8 +38,13 @@ func TestVerdict(t *testing.T) {
 	was := func(seen bool) *applied {
 		return &applied{ref: Ref{UID: "u"}, digest: "d", fields: fieldsDigest([]metav1.ManagedFieldsEntry{ours}), version: "100", at: t0, seen: seen}
 	}
-	deleting := metadataOf("u", "101", ours)
-	deleting.DeletionTimestamp = ptr.To(metav1.NewTime(t0))
+	known, later := markOf([]metav1.ManagedFieldsEntry{ours}), ours
+	later.Time = ptr.To(metav1.NewTime(t0))
+	recalled := func(uid, mark string) *applied {
+		return &applied{ref: Ref{UID: types.UID(uid)}, mark: mark, at: t0, seen: true, recalled: true}
+	}
+	beingDeleted := metadataOf("u", "101", ours)
+	beingDeleted.DeletionTimestamp = ptr.To(metav1.NewTime(t0))
 	for _, tc := range []struct {
 		name   string
 		was    *applied
@@ -61,7 +66,16 @@ func TestVerdict(t *testing.T) {
 		{"our new object never appeared", was(false), "d", nil, cacheLag, outdated},
 		{"it was there and is gone", was(true), "d", nil, 0, outdated},
 		{"it was replaced by another of its name", was(true), "d", metadataOf("v", "90", ours), 0, outdated},
-		{"it is being deleted", was(true), "e", deleting, 0, upToDate},
+		{"recalled, as it was", recalled("u", known), "", metadataOf("u", "100", ours), 0, upToDate},
+		{"recalled, a field was taken", recalled("u", known), "", metadataOf("u", "100", entry(`{"f:data":{}}`)), 0, outdated},
+		{"recalled, applied once more", recalled("u", known), "", metadataOf("u", "100", later), 0, outdated},
+		{"applied once more, by ourselves", was(true), "d", metadataOf("u", "100", later), 0, upToDate},
+		{"recalled, its fields unknown", recalled("u", ""), "", metadataOf("u", "100", ours), 0, upToDate},
+		{"recalled, its UID unknown", recalled("", known), "", metadataOf("u", "100", ours), 0, upToDate},
+		{"recalled, replaced", recalled("v", known), "", metadataOf("u", "100", ours), 0, outdated},
+		{"recalled, and gone", recalled("u", known), "", nil, 0, outdated},
+		{"recalled, something is wanted", recalled("u", known), "d", metadataOf("u", "100", ours), 0, outdated},
+		{"it is being deleted", was(true), "e", beingDeleted, 0, deleting},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := verdictOf(tc.was, tc.digest, tc.cached, t0.Add(tc.after)); got != tc.want {
@@ -143,21 +157,19 @@ func TestImmutable(t *testing.T) {
 			t.Errorf("%v: got %v", tc.err, got)
 		}
 	}
-	job := configMap(nil)
-	job.SetGroupVersionKind(schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"})
-	if !mayRecreate(job) || mayRecreate(configMap(nil)) || !mayRecreate(configMap(map[string]string{RecreateAnnotation: "true"})) {
-		t.Error("only Jobs, and what the chart marks, may be deleted and made anew")
-	}
 }
 
 func TestChangeSetString(t *testing.T) {
 	deployment := Ref{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Namespace: "shop", Name: "web"}
 	service := Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Service"}, Namespace: "shop", Name: "web"}
-	set := ChangeSet{{deployment, Configured}, {service, Unchanged}, {service, Deleted}}
+	set := ChangeSet{{Ref: deployment, Action: Configured}, {Ref: service, Action: Unchanged}, {Ref: service, Action: Deleting}, {Ref: service, Action: Deleted}}
 	if got, want := set.String(), "configured Deployment shop/web, deleted Service shop/web"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := (ChangeSet{{service, Unchanged}}).String(); got != "nothing changed" {
+	if awaited := set.Awaited(); len(awaited) != 2 {
+		t.Errorf("what is being deleted is awaited: %v", awaited)
+	}
+	if got := (ChangeSet{{Ref: service, Action: Unchanged}}).String(); got != "nothing changed" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -28,6 +28,8 @@ const (
 	upToDate verdict = iota
 	// outdated has to be applied.
 	outdated
+	// deleting has to disappear before it can be applied; its disappearance is an event.
+	deleting
 )
 
 // child is one desired object and what is known about it.
@@ -38,6 +40,35 @@ type child struct {
 	remembered *applied
 	cached     *metav1.PartialObjectMetadata
 	verdict    verdict
+	recreate   bool // it may be deleted if its immutable fields have to change
+}
+
+// leftAlone is what Apply tells about a child that it does nothing to.
+func (c child) leftAlone() Change {
+	change := Change{Ref: RefOf(c.object), Action: Unchanged}
+	change.UID = c.uid()
+	if c.verdict == deleting {
+		change.Action = Deleting
+		return change
+	}
+	if c.remembered != nil {
+		change.Fields = c.remembered.mark
+	}
+	return change
+}
+
+// behind tells whether what is shown precedes what we applied.
+func (c child) behind(shown metav1.Object) bool {
+	return c.remembered != nil && Older(shown.GetResourceVersion(), c.remembered.version)
+}
+
+// ownedBy returns nil when a live object of the child's name is the owner's, or was applied by us and nobody has taken control
+// of it since; a NotOursError otherwise.
+func (c child) ownedBy(owner client.Object, object metav1.Object) error {
+	if c.remembered.madeIt(object) {
+		return nil
+	}
+	return ownedBy(owner, c.ownerGVK, RefOf(c.object), object)
 }
 
 func (c child) uid() types.UID {
@@ -83,8 +114,8 @@ func (a *Applier) decideAll(ctx context.Context, owner client.Object, desired []
 			return nil, err
 		}
 		c.remembered = a.memory.get(owner.GetUID(), keyOf(ref))
-		if c.cached != nil && !c.remembered.madeIt(c.cached) {
-			if err := ownedBy(owner, gvk, ref, c.cached); err != nil {
+		if c.cached != nil {
+			if err := c.ownedBy(owner, c.cached); err != nil {
 				foreign = append(foreign, err)
 				continue
 			}
@@ -101,7 +132,7 @@ func (a *Applier) decideAll(ctx context.Context, owner client.Object, desired []
 // verdictOf compares what was applied with what the cache shows. It is pure.
 func verdictOf(was *applied, digest string, cached *metav1.PartialObjectMetadata, now time.Time) verdict {
 	if cached != nil && cached.GetDeletionTimestamp() != nil {
-		return upToDate // nothing can be done before it is gone; its disappearance is an event
+		return deleting
 	}
 	if was == nil || was.digest != digest {
 		return outdated
@@ -112,17 +143,32 @@ func verdictOf(was *applied, digest string, cached *metav1.PartialObjectMetadata
 		}
 		return outdated
 	}
-	if cached.GetUID() == was.ref.UID && older(cached.GetResourceVersion(), was.version) {
+	if cached.GetUID() == was.ref.UID && Older(cached.GetResourceVersion(), was.version) {
 		return upToDate // the cache shows the time before our own write
 	}
-	if cached.GetUID() != was.ref.UID || fieldsDigest(cached.GetManagedFields()) != was.fields {
+	if was.ref.UID != "" && cached.GetUID() != was.ref.UID {
+		return outdated
+	}
+	if !was.shownBy(cached) {
 		return outdated
 	}
 	return upToDate
 }
 
-// older tells whether resource version a precedes b. Versions that cannot be compared are not older.
-func older(a, b string) bool {
+// shownBy tells whether the fields of an object are those we applied. What a former process applied must be its last apply, too:
+// that of one which ended before it could tell is not what is recalled.
+func (was *applied) shownBy(object metav1.Object) bool {
+	if was.ref.UID == object.GetUID() && was.version == object.GetResourceVersion() {
+		return true
+	}
+	if was.recalled {
+		return was.mark == "" || was.mark == markOf(object.GetManagedFields())
+	}
+	return was.fields == fieldsDigest(object.GetManagedFields())
+}
+
+// Older tells whether resource version a precedes b. Versions that cannot be compared are not older.
+func Older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }
@@ -135,26 +181,4 @@ func digestOf(object *unstructured.Unstructured) (string, error) {
 	}
 	sum := sha256.Sum256(encoded)
 	return hex.EncodeToString(sum[:]), nil
-}
-
-// fieldsDigest is the digest of the set of fields we own, as the API server keeps it: whoever changes or removes one of them
-// takes it out of that set. It is empty if we own nothing. The set is JSON whose keys the API server orders by value and Go
-// by text, and an answer that went through a map has lost the former: so the digest is of Go's order.
-func fieldsDigest(entries []metav1.ManagedFieldsEntry) string {
-	for _, entry := range entries {
-		if entry.Manager != FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != "" {
-			continue
-		}
-		var fields map[string]any
-		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
-			return ""
-		}
-		ordered, err := json.Marshal(fields)
-		if err != nil {
-			return ""
-		}
-		sum := sha256.Sum256(append([]byte(entry.APIVersion+"\n"), ordered...))
-		return hex.EncodeToString(sum[:])
-	}
-	return ""
 }

@@ -9,13 +9,14 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // RecreateAnnotation with the value "true", set in a chart's manifest, allows to delete and make anew an object whose
 // immutable fields have to change.
 const RecreateAnnotation = "middleware.hc.cn/recreate-on-immutable"
+
+// forceAnnotation is how the author of a resource asks for Recreate; it is helm-operator's.
+const forceAnnotation = "helm.sdk.operatorframework.io/upgrade-force"
 
 // NotOursError says that an object of the wanted name exists and belongs to someone else. Trying again does not help.
 type NotOursError struct {
@@ -39,17 +40,26 @@ type ImmutableError struct {
 }
 
 func (e *ImmutableError) Error() string {
-	return fmt.Sprintf("%s cannot be changed in place: %v; undo the change, or delete the object so that it is made anew", e.Ref, e.Err)
+	return fmt.Sprintf("%s cannot be changed in place: %v; undo the change, or have it deleted and made anew: by the annotation %s: \"true\" "+
+		"in the chart's manifest, or once by %s: \"true\" on the resource", e.Ref, e.Err, RecreateAnnotation, forceAnnotation)
 }
 
 func (e *ImmutableError) Unwrap() error { return e.Err }
 
-// recreatable are the kinds that lose nothing but a run when they are deleted and made anew.
-var recreatable = map[schema.GroupKind]bool{{Group: "batch", Kind: "Job"}: true}
-
-func mayRecreate(object *unstructured.Unstructured) bool {
-	return recreatable[object.GroupVersionKind().GroupKind()] || object.GetAnnotations()[RecreateAnnotation] == "true"
+// ForbiddenError says that the operator lacks a right. Trying again does not help until someone grants it.
+type ForbiddenError struct {
+	Ref Ref
+	// Verb is the one that RBAC missed: "create", "patch", "delete", "get"; "escalate" when the object would grant rights
+	// that the operator does not have itself.
+	Verb string
+	Err  error
 }
+
+func (e *ForbiddenError) Error() string {
+	return fmt.Sprintf("the operator may not %s %s: %v; grant its service account that right", e.Verb, e.Ref, e.Err)
+}
+
+func (e *ForbiddenError) Unwrap() error { return e.Err }
 
 // isImmutable recognises the API server's refusals to change a field of an existing object. There is no code for them; these
 // are the wordings of k8s.io/kubernetes' validation.
@@ -59,11 +69,13 @@ func isImmutable(err error) bool {
 		return false
 	}
 	for _, wording := range []string{
-		"field is immutable",               // Job template, selectors, Secret and ConfigMap data, roleRef
-		"updates to statefulset spec",      // StatefulSet: "… for fields other than … are forbidden"
-		"may not change once set",          // Service clusterIP
-		"spec is immutable after creation", // PersistentVolumeClaim
-		"cannot change roleRef",            // RoleBinding
+		"is immutable",                 // Job template, selectors, Secret, ConfigMap, claims; what rules of CRDs usually say
+		"updates to statefulset spec",  // StatefulSet: "… for fields other than … are forbidden"
+		"pod updates may not change",   // Pod: "… fields other than …"
+		"may not change once set",      // Service clusterIP
+		"may not be changed",           // PriorityClass
+		"cannot change roleRef",        // RoleBinding
+		"failed rule: self == oldSelf", // rules of CRDs without a message
 	} {
 		if strings.Contains(status.Status().Message, wording) {
 			return true

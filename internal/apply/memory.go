@@ -27,16 +27,20 @@ func keyOf(ref Ref) key { return key{ref.GroupKind(), ref.Namespace, ref.Name} }
 type applied struct {
 	ref     Ref
 	digest  string    // of the object as it was sent
-	fields  string    // of our managedFields entry in the answer
-	version string    // resourceVersion in the answer
+	fields  string    // fieldsDigest of the answer
+	mark    string    // markOf the answer
+	version string    // resourceVersion in the answer, or a later one the cache has shown with the same fields
 	at      time.Time // when it was applied
 	seen    bool      // the cache has shown that version or a newer one
+
+	// recalled is true of what a former process applied: only ref and mark are known, and nothing is proved by it.
+	recalled bool
 }
 
 // madeIt tells whether this very object was applied by us and nobody has taken control of it since: then it is ours even if
 // someone removed the reference to its owner.
 func (was *applied) madeIt(object metav1.Object) bool {
-	return was != nil && was.ref.UID == object.GetUID() && metav1.GetControllerOf(object) == nil
+	return was != nil && !was.recalled && was.ref.UID == object.GetUID() && metav1.GetControllerOf(object) == nil
 }
 
 // memory keeps what was applied, by owner.
@@ -70,12 +74,21 @@ func (m *memory) put(owner types.UID, k key, was applied) {
 	m.owners[owner][k] = was
 }
 
-// sawIfCurrent notes that the cache has caught up with what was applied: from then on a child that is missing is gone.
-func (m *memory) sawIfCurrent(owner types.UID, k key, was applied, cached *metav1.PartialObjectMetadata) {
-	if was.seen || cached == nil || older(cached.GetResourceVersion(), was.version) {
+// recall puts what a former process applied, unless this process has applied it.
+func (m *memory) recall(owner types.UID, k key, was applied) {
+	if known := m.get(owner, k); known != nil && !known.recalled {
 		return
 	}
-	was.seen = true
+	m.put(owner, k, was)
+}
+
+// sawIfCurrent notes that the cache shows what was applied, or a later version of the object in which our fields are the same:
+// from then on a child that is missing is gone, and that version need not be compared again.
+func (m *memory) sawIfCurrent(owner types.UID, k key, was applied, cached *metav1.PartialObjectMetadata) {
+	if cached == nil || was.seen && was.version == cached.GetResourceVersion() || Older(cached.GetResourceVersion(), was.version) {
+		return
+	}
+	was.seen, was.version = true, cached.GetResourceVersion()
 	m.put(owner, k, was)
 }
 

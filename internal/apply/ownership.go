@@ -5,10 +5,12 @@ package apply
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/operator-framework/operator-lib/handler"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,14 +46,19 @@ func stamp(object *unstructured.Unstructured, owner client.Object, ownerGVK sche
 		}})
 		return stamped
 	}
-	annotations := stamped.GetAnnotations()
+	annotate(stamped, owner, ownerGVK)
+	return stamped
+}
+
+// annotate names the owner of an object in operator-lib's annotations.
+func annotate(object metav1.Object, owner client.Object, ownerGVK schema.GroupVersionKind) {
+	annotations := maps.Clone(object.GetAnnotations())
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
 	annotations[handler.NamespacedNameAnnotation] = namespacedName(owner)
 	annotations[handler.TypeAnnotation] = ownerGVK.GroupKind().String()
-	stamped.SetAnnotations(annotations)
-	return stamped
+	object.SetAnnotations(annotations)
 }
 
 func followed(owner client.Object, object metav1.Object) bool {
@@ -59,6 +66,15 @@ func followed(owner client.Object, object metav1.Object) bool {
 }
 
 func isKept(annotations map[string]string) bool { return annotations[keepAnnotation] == keepValue }
+
+// OwnedBy returns nil when a live object belongs to owner, whose kind is set; a NotOursError otherwise.
+func OwnedBy(owner client.Object, object metav1.Object) error {
+	ref := Ref{Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID()}
+	if kinded, ok := object.(runtime.Object); ok {
+		ref.GroupVersionKind = kinded.GetObjectKind().GroupVersionKind()
+	}
+	return ownedBy(owner, owner.GetObjectKind().GroupVersionKind(), ref, object)
+}
 
 // ownedBy returns nil when the object belongs to owner, a NotOursError otherwise.
 func ownedBy(owner client.Object, ownerGVK schema.GroupVersionKind, ref Ref, object metav1.Object) error {

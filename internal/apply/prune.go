@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -18,9 +17,13 @@ import (
 )
 
 // Prune deletes the objects of previous that are not in keep, in reverse order, in the background (their dependents follow).
-// Each is read from the API server first: an object is only deleted as the very one that was read (UID precondition), only
-// if it carries owner's ownership, and not if it is annotated helm.sh/resource-policy: keep. What is gone already, is being
-// deleted, or is not ours is left out of the change set.
+// Each is read from the API server first: an object is only deleted as the very one that was read (UID precondition), and only
+// if it carries owner's ownership. What is gone already (perhaps with its whole kind), is being deleted, or is not ours is left
+// out of the change set. Every object is tried; the errors are joined.
+//
+// An object annotated helm.sh/resource-policy: keep stays, and so do its label and ownership annotations, as Helm's do: an
+// owner of the same kind, namespace and name finds its data again, and no other owner may take them. Only a reference to the
+// owner, which would let the garbage collector delete it, is replaced by the annotations.
 func (a *Applier) Prune(ctx context.Context, owner client.Object, previous, keep []Ref) (ChangeSet, error) {
 	gvk, err := a.client.GroupVersionKindFor(owner)
 	if err != nil {
@@ -32,29 +35,52 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, previous, keep
 		if slices.ContainsFunc(keep, ref.Same) {
 			continue
 		}
-		deleted, err := a.remove(ctx, owner, gvk, ref)
+		deleted, err := a.prune(ctx, owner, gvk, ref)
 		var foreign *NotOursError
-		switch {
-		case errors.As(err, &foreign):
-			a.memory.drop(owner.GetUID(), keyOf(ref))
-		case err != nil:
-			failed = append(failed, fmt.Errorf("delete %s: %w", ref, err))
-		default:
-			a.memory.drop(owner.GetUID(), keyOf(ref))
-			if deleted.UID != "" {
-				changes = append(changes, Change{Ref: deleted, Action: Deleted})
-			}
+		if err != nil && !errors.As(err, &foreign) {
+			failed = append(failed, describe(err, "delete", ref))
+			continue
+		}
+		a.memory.drop(owner.GetUID(), keyOf(ref))
+		if deleted.UID != "" {
+			changes = append(changes, Change{Ref: deleted, Action: Deleted})
 		}
 	}
 	return changes, errors.Join(failed...)
 }
 
-// remove deletes one object of owner. The Ref it returns has a UID if a deletion was asked for.
-func (a *Applier) remove(ctx context.Context, owner client.Object, gvk schema.GroupVersionKind, ref Ref) (Ref, error) {
+// Gone returns those of refs that still exist and have to go: they are the owner's, are not kept by policy, and are not others
+// that have taken the name of one whose UID the Ref gives. It reads each from the API server. An error means that nothing is
+// known of one of them; remaining is not complete then.
+func (a *Applier) Gone(ctx context.Context, owner client.Object, refs []Ref) (remaining []Ref, err error) {
+	gvk, err := a.client.GroupVersionKindFor(owner)
+	if err != nil {
+		return nil, fmt.Errorf("find the kind of the owner %s: %w", owner.GetName(), err)
+	}
+	for _, ref := range refs {
+		live, err := a.live(ctx, ref)
+		if isAbsent(err) {
+			continue
+		}
+		if err != nil {
+			return remaining, describe(err, "look whether it is gone:", ref)
+		}
+		replaced := ref.UID != "" && ref.UID != live.GetUID()
+		if replaced || ownedBy(owner, gvk, ref, live) != nil || isKept(live.GetAnnotations()) && live.GetDeletionTimestamp() == nil {
+			continue
+		}
+		ref.UID = live.GetUID()
+		remaining = append(remaining, ref)
+	}
+	return remaining, nil
+}
+
+// prune deletes one object of owner, or lets it be if it is kept. The Ref it returns has a UID if a deletion was asked for.
+func (a *Applier) prune(ctx context.Context, owner client.Object, gvk schema.GroupVersionKind, ref Ref) (Ref, error) {
 	ref.UID = ""
 	live, err := a.live(ctx, ref)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return ref, nil // gone, perhaps with its whole kind
+	if isAbsent(err) {
+		return ref, nil
 	}
 	if err != nil {
 		return ref, err
@@ -62,17 +88,40 @@ func (a *Applier) remove(ctx context.Context, owner client.Object, gvk schema.Gr
 	if err := ownedBy(owner, gvk, ref, live); err != nil {
 		return ref, err
 	}
-	if live.GetDeletionTimestamp() != nil || isKept(live.GetAnnotations()) {
+	if live.GetDeletionTimestamp() != nil {
 		return ref, nil
 	}
-	err = a.client.Delete(ctx, live, client.Preconditions{UID: ptr.To(live.GetUID())},
-		client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return ref, nil // gone, or replaced by another object, which is not ours to delete
+	if isKept(live.GetAnnotations()) {
+		return ref, a.outlive(ctx, owner, gvk, live)
 	}
-	if err != nil {
-		return ref, err
+	asked, err := a.delete(ctx, live, metav1.DeletePropagationBackground)
+	if asked {
+		ref.UID = live.GetUID()
 	}
-	ref.UID = live.GetUID()
-	return ref, nil
+	return ref, err
 }
+
+// delete asks for the deletion of the very object that was read. Asked is false if it is gone, or replaced by another object,
+// which is not ours to delete.
+func (a *Applier) delete(ctx context.Context, live *metav1.PartialObjectMetadata, propagation metav1.DeletionPropagation) (asked bool, err error) {
+	err = a.client.Delete(ctx, live, client.Preconditions{UID: ptr.To(live.GetUID())}, client.PropagationPolicy(propagation))
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// outlive replaces an object's reference to its owner by the annotations that name it.
+func (a *Applier) outlive(ctx context.Context, owner client.Object, gvk schema.GroupVersionKind, live *metav1.PartialObjectMetadata) error {
+	references := slices.DeleteFunc(slices.Clone(live.GetOwnerReferences()), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() })
+	if len(references) == len(live.GetOwnerReferences()) {
+		return nil
+	}
+	freed := live.DeepCopy()
+	freed.SetOwnerReferences(references)
+	annotate(freed, owner, gvk)
+	return a.client.Patch(ctx, freed, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{}), client.FieldOwner(FieldManager))
+}
+
+// isAbsent tells from the answer to a read that an object does not exist: it is gone, perhaps with its whole kind.
+func isAbsent(err error) bool { return apierrors.IsNotFound(err) || isUnknownKind(err) }

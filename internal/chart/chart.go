@@ -3,110 +3,44 @@
 
 // Package chart turns a Helm chart and values into Kubernetes objects, and releases into the records Helm's own commands read.
 //
-// Everything here is pure: no clock, no Kubernetes client, no network. It is the only package that imports Helm.
+// Everything here is pure but for the Lookup that a caller may hand in: no clock, no Kubernetes client, no network. It is the
+// only package that imports Helm.
+//
+// # What stands between the author of a resource and the cluster
+//
+// Values are data, and a chart's author may have forgotten to quote them. Three rules hold whatever the chart looks like:
+//
+//   - No string of a value is executed: where a chart calls tpl, values that hold template actions are refused (Render).
+//   - No string of a value shapes the objects: where a value holds characters that mean something in YAML, the chart is
+//     rendered again with stand-ins for it, and everything that is not the value itself must come out the same (see shape.go).
+//   - Only kinds that the chart writes, only in the namespaces allowed (Check, Kinds).
 package chart
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path"
-	"regexp"
 	"slices"
-	"strings"
+	"sync"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/ignore"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Chart is a loaded chart. It never changes and may be rendered by any number of goroutines at once.
 type Chart struct {
-	helm             *helmchart.Chart
-	digest           string
-	kinds            []string
-	usesTpl          bool
-	usesCapabilities bool
+	helm   *helmchart.Chart
+	digest string
+	facts  facts
+	// packed is the chart as stored releases hold it, made on first use.
+	packed  func() ([]byte, error)
+	schemas *schemas
 }
 
-// LoadDir loads the chart in a directory.
-func LoadDir(dir string) (*Chart, error) {
-	c, err := Load(os.DirFS(dir))
-	if err != nil {
-		return nil, fmt.Errorf("chart %s: %w", dir, err)
-	}
-	return c, nil
-}
-
-// Load loads the chart whose Chart.yaml lies at the root of fsys. Hidden files, and Go files (a chart may lie beside the Go
-// package that embeds it), are not part of it.
-func Load(fsys fs.FS) (*Chart, error) {
-	files, err := readFiles(fsys)
-	if err != nil {
-		return nil, &Error{Stage: StageLoad, Err: err, Remedy: "check that the chart's directory exists and can be read"}
-	}
-	loaded, err := loader.LoadFiles(files)
-	if err != nil {
-		return nil, &Error{Stage: StageLoad, Path: "Chart.yaml", Err: err, Remedy: "run `helm lint` on the chart"}
-	}
-	if err := loaded.Validate(); err != nil {
-		return nil, &Error{Stage: StageLoad, Path: "Chart.yaml", Err: err, Remedy: "run `helm lint` on the chart"}
-	}
-	c := &Chart{helm: loaded, digest: digestOfFiles(files)}
-	c.scan(loaded)
-	slices.Sort(c.kinds)
-	c.kinds = slices.Compact(c.kinds)
-	return c, nil
-}
-
-func readFiles(fsys fs.FS) ([]*loader.BufferedFile, error) {
-	ignored, err := ignoreRules(fsys)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", ignore.HelmIgnore, err)
-	}
-	var files []*loader.BufferedFile
-	err = fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		hidden := name != "." && strings.HasPrefix(path.Base(name), ".")
-		if hidden || name != "." && ignored.Ignore(name, info) {
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if entry.IsDir() || path.Dir(name) == "." && path.Ext(name) == ".go" {
-			return nil
-		}
-		data, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return err
-		}
-		files = append(files, &loader.BufferedFile{Name: name, Data: bytes.TrimPrefix(data, []byte("\uFEFF"))})
-		return nil
-	})
-	return files, err
-}
-
-func ignoreRules(fsys fs.FS) (*ignore.Rules, error) {
-	file, err := fsys.Open(ignore.HelmIgnore)
-	if errors.Is(err, fs.ErrNotExist) {
-		return ignore.Empty(), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	return ignore.Parse(file)
+func newChart(loaded *helmchart.Chart, digest string) *Chart {
+	c := &Chart{helm: loaded, digest: digest, facts: factsOf(loaded), schemas: &schemas{}}
+	c.packed = sync.OnceValues(func() ([]byte, error) { return packChart(loaded) })
+	c.facts.kinds = append(c.facts.kinds, c.defaultKinds()...)
+	slices.Sort(c.facts.kinds)
+	c.facts.kinds = slices.Compact(c.facts.kinds)
+	return c
 }
 
 // Name is the chart's name, as in Chart.yaml.
@@ -118,99 +52,60 @@ func (c *Chart) Version() string { return c.helm.Metadata.Version }
 // Digest identifies the chart's content: SHA-256, hexadecimal.
 func (c *Chart) Digest() string { return c.digest }
 
-// Kinds are the kinds of object the chart's templates (those of its dependencies too) write literally: the words of every
-// top-level `kind:` line, and the quoted words when that line holds an action (`kind: {{ ternary "A" "B" … }}`). They are
-// what the chart may create; a kind that comes from a value is not among them.
-func (c *Chart) Kinds() []string { return slices.Clone(c.kinds) }
+// Kinds are the kinds of object the chart makes of its own accord, dependencies included: those its templates write
+// literally (kinds.go says how they are found), and those it makes with its own default values. They are what the chart may
+// create; a kind that only a resource's values name is not among them. Helm's test hooks, which nothing runs here, do not count.
+func (c *Chart) Kinds() []string { return slices.Clone(c.facts.kinds) }
 
-// UsesCapabilities tells whether a template looks at the cluster's version or APIs.
-func (c *Chart) UsesCapabilities() bool { return c.usesCapabilities }
+// UsesCapabilities tells whether a template looks at the cluster's version or APIs, or Chart.yaml asks for a version.
+func (c *Chart) UsesCapabilities() bool { return c.facts.capabilities }
 
-// HasCRDs tells whether the chart has a crds/ directory with content.
+// UsesLookup tells whether a template calls lookup, so that what it says depends on the cluster.
+func (c *Chart) UsesLookup() bool { return c.facts.lookup }
+
+// Deterministic tells whether the templates say the same each time: none calls a function of chance or time, such as
+// randAlphaNum, genCA or now, or reads a dictionary's keys without sorting them.
+func (c *Chart) Deterministic() bool { return !c.facts.random }
+
+// HasHooks tells whether a template, or a default value, mentions helm.sh/hook. A resource's own values can annotate an object
+// as a hook in any chart that lets them write annotations.
+func (c *Chart) HasHooks() bool { return c.facts.hooks }
+
+// HasCRDs tells whether the chart, or one of its dependencies, has a crds/ directory with content.
 func (c *Chart) HasCRDs() bool { return len(c.helm.CRDObjects()) > 0 }
 
-var (
-	kindLine   = regexp.MustCompile(`(?m)^["']?kind["']?:[ \t]*(.*)$`)
-	plainKind  = regexp.MustCompile(`^["']?([A-Z][A-Za-z0-9]*)["']?\s*(?:#.*)?$`)
-	quotedKind = regexp.MustCompile(`["` + "`" + `]([A-Z][A-Za-z0-9]*)["` + "`" + `]`)
-	tplCall    = regexp.MustCompile(`\btpl\b`)
-)
+// CRDs are the contents of crds/ of the chart and of all its dependencies, enabled or not. No template touches them. Errors
+// are *Error.
+func (c *Chart) CRDs() ([]*unstructured.Unstructured, error) { return crdsOf(c.helm) }
 
-// scan reads what can be said about the templates without rendering them. It errs on the safe side: the word tpl in a
-// comment counts as a use.
-func (c *Chart) scan(part *helmchart.Chart) {
-	if part.Metadata.KubeVersion != "" {
-		c.usesCapabilities = true
-	}
-	for _, template := range part.Templates {
-		c.usesTpl = c.usesTpl || tplCall.Match(template.Data)
-		c.usesCapabilities = c.usesCapabilities || bytes.Contains(template.Data, []byte("Capabilities"))
-		for _, line := range kindLine.FindAllSubmatch(template.Data, -1) {
-			if kind := plainKind.FindSubmatch(bytes.TrimSpace(line[1])); kind != nil {
-				c.kinds = append(c.kinds, string(kind[1]))
-				continue
+func crdsOf(part *helmchart.Chart) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, file := range part.CRDObjects() {
+		for _, text := range documents(string(file.File.Data)) {
+			_, objects, err := decode(file.Filename, text)
+			if err != nil {
+				return nil, err
 			}
-			for _, kind := range quotedKind.FindAllSubmatch(line[1], -1) {
-				c.kinds = append(c.kinds, string(kind[1]))
-			}
+			all = append(all, objects...)
 		}
 	}
-	for _, dependency := range part.Dependencies() {
-		c.scan(dependency)
-	}
+	return all, nil
 }
 
-// private returns a copy for one rendering. Helm resolves dependencies by changing the chart (enabled flags, aliases, imported
-// values), so a shared one would carry one CR's conditions into the next. Templates and files are only read and are shared.
-func private(c *helmchart.Chart) *helmchart.Chart {
-	copied := *c
-	if c.Metadata != nil {
-		metadata := *c.Metadata
-		metadata.Dependencies = make([]*helmchart.Dependency, len(c.Metadata.Dependencies))
-		for i, dependency := range c.Metadata.Dependencies {
-			d := *dependency
-			d.ImportValues = slices.Clone(d.ImportValues)
-			metadata.Dependencies[i] = &d
+// defaultKinds are the kinds the chart makes when nobody gives it any value. A chart that needs some makes nothing.
+func (c *Chart) defaultKinds() []string {
+	rendered, err := c.Render(nil, Release{Name: "release-name", Namespace: "default", Revision: 1, IsInstall: true}, Capabilities{})
+	if err != nil {
+		return nil
+	}
+	var kinds []string
+	for _, object := range rendered.Objects {
+		kinds = append(kinds, object.GetKind())
+	}
+	for _, hook := range rendered.Hooks {
+		if !hook.isTest() {
+			kinds = append(kinds, hook.Object.GetKind())
 		}
-		copied.Metadata = &metadata
 	}
-	copied.Values = copyValues(c.Values)
-	dependencies := make([]*helmchart.Chart, 0, len(c.Dependencies()))
-	for _, dependency := range c.Dependencies() {
-		dependencies = append(dependencies, private(dependency))
-	}
-	copied.SetDependencies(dependencies...)
-	return &copied
-}
-
-func copyValues(values map[string]any) map[string]any {
-	copied := make(map[string]any, len(values))
-	for k, v := range values {
-		copied[k] = copyValue(v)
-	}
-	return copied
-}
-
-func copyValue(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		return copyValues(v)
-	case []any:
-		copied := make([]any, len(v))
-		for i := range v {
-			copied[i] = copyValue(v[i])
-		}
-		return copied
-	default:
-		return v
-	}
-}
-
-func digestOfFiles(files []*loader.BufferedFile) string {
-	sum := sha256.New()
-	for _, file := range files { // WalkDir goes in lexical order
-		content := sha256.Sum256(file.Data)
-		fmt.Fprintf(sum, "%q %x\n", file.Name, content)
-	}
-	return hex.EncodeToString(sum.Sum(nil))
+	return kinds
 }

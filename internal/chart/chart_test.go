@@ -79,7 +79,7 @@ func TestRenderSortsAndKeepsApart(t *testing.T) {
 	if strings.Contains(rendered.Manifest, "migrate") || !strings.Contains(rendered.Manifest, "# Source: demo/templates/config.yaml") {
 		t.Errorf("the manifest is Helm's, without hooks: %s", rendered.Manifest)
 	}
-	if diff := cmp.Diff([]string{"ConfigMap", "Deployment", "Job", "List", "Service"}, c.Kinds()); diff != "" {
+	if diff := cmp.Diff([]string{"ConfigMap", "Deployment", "Job", "Secret", "Service"}, c.Kinds()); diff != "" {
 		t.Errorf("kinds: %s", diff)
 	}
 }
@@ -152,7 +152,8 @@ func TestCheck(t *testing.T) {
 		{"cluster-scoped", "kind: ClusterRole\napiVersion: rbac.authorization.k8s.io/v1\nmetadata: {name: a}\n", "cluster-scoped"},
 		{"a kind from a value", "kind: {{ .Values.kind }}\napiVersion: v1\nmetadata: {name: a}\n", "does not write this kind literally"},
 		{"a kind the chart chooses", "kind: {{ ternary \"Secret\" \"ConfigMap\" true }}\napiVersion: v1\nmetadata: {name: a}\n", ""},
-		{"a hook elsewhere", "kind: Secret\napiVersion: v1\nmetadata: {name: a, namespace: other, annotations: {helm.sh/hook: test}}\n", `namespace "other"`},
+		{"a hook elsewhere", "kind: Secret\napiVersion: v1\nmetadata: {name: a, namespace: other, annotations: {helm.sh/hook: pre-install}}\n", `namespace "other"`},
+		{"a test hook, which nothing runs", "kind: Secret\napiVersion: v1\nmetadata: {name: a, namespace: other, annotations: {helm.sh/hook: test}}\n", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := load(t, map[string]string{"templates/t.yaml": tc.template})
@@ -190,6 +191,15 @@ func TestDigestFor(t *testing.T) {
 		{"the next revision", digest(plain, map[string]any{"n": int64(1), "text": "a"}, upgraded, "v1.30.0"), true},
 		{"a cluster upgrade the chart does not look at", digest(plain, values, shop, "v1.31.0"), true},
 		{"another value", digest(plain, map[string]any{"text": "b", "n": int64(1)}, shop, "v1.30.0"), false},
+		{"something to ask", func() string {
+			d, err := plain.DigestFor(values, shop, Capabilities{KubeVersion: "v1.30.0", Lookup: func(string, string, string, string) (map[string]any, error) { return nil, nil }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}(), true},
+		{"another name", digest(plain, values, Release{Name: "we", Namespace: "shop"}, "v1.30.0"), false},
+		{"the same letters, divided elsewhere", digest(plain, values, Release{Name: "we", Namespace: "bshop"}, "v1.30.0"), false},
 		{"another chart", digest(looks, values, shop, "v1.30.0"), false},
 	} {
 		if (tc.other == base) != tc.same {

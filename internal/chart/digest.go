@@ -8,23 +8,33 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
 )
 
 // rendererVersion changes when the same chart and values would be rendered to something else than before.
-const rendererVersion = "1"
+const rendererVersion = "2"
 
 // DigestFor identifies what Render would say: equal digests mean equal objects, without rendering. It covers the chart, the
 // values as given (the chart's defaults are part of the chart), the release's name and namespace, the renderer, and the
-// capabilities if a template looks at them. The revision is left out on purpose: a chart that prints it is rendered once a
-// change, not for ever.
+// cluster's version and APIs if a template looks at them. The revision, and whether it is an installation or an upgrade, are
+// left out on purpose: a chart that prints them is rendered once a change, not for ever. What a chart looks up (UsesLookup) or
+// leaves to chance (Deterministic) no digest can tell.
 func (c *Chart) DigestFor(values map[string]any, release Release, capabilities Capabilities) (string, error) {
-	if !c.usesCapabilities {
-		capabilities = Capabilities{}
-	}
-	encoded, err := json.Marshal([]any{rendererVersion, c.digest, values, release.Name, release.Namespace, capabilities})
+	encoded, err := json.Marshal(values) // keys in order
 	if err != nil {
 		return "", fmt.Errorf("digest of the values: %w", err)
 	}
-	sum := sha256.Sum256(encoded)
+	text := make([]byte, 0, 512)
+	part := func(next string) { text = append(append(strconv.AppendInt(text, int64(len(next)), 10), ':'), next...) }
+	for _, next := range []string{rendererVersion, c.digest, release.Name, release.Namespace} {
+		part(next)
+	}
+	if c.facts.capabilities {
+		part(capabilities.KubeVersion)
+		for _, version := range capabilities.APIVersions {
+			part(version)
+		}
+	}
+	sum := sha256.Sum256(append(text, encoded...))
 	return hex.EncodeToString(sum[:]), nil
 }

@@ -4,13 +4,9 @@
 package chart
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
@@ -24,11 +20,24 @@ const StoredType = "helm.sh/release.v1"
 // Status is the state of a stored release, in Helm's words.
 type Status string
 
+// The states Helm knows.
 const (
 	// StatusDeployed is the release that is installed.
 	StatusDeployed = Status(helmrelease.StatusDeployed)
 	// StatusSuperseded is one that was replaced by a later revision.
 	StatusSuperseded = Status(helmrelease.StatusSuperseded)
+	// StatusFailed is one that could not be made.
+	StatusFailed = Status(helmrelease.StatusFailed)
+	// StatusUninstalling is one that is being removed.
+	StatusUninstalling = Status(helmrelease.StatusUninstalling)
+	// StatusUninstalled is one that was removed and whose history was kept.
+	StatusUninstalled = Status(helmrelease.StatusUninstalled)
+	// StatusPendingInstall, StatusPendingUpgrade and StatusPendingRollback are what an interrupted Helm leaves behind.
+	StatusPendingInstall  = Status(helmrelease.StatusPendingInstall)
+	StatusPendingUpgrade  = Status(helmrelease.StatusPendingUpgrade)
+	StatusPendingRollback = Status(helmrelease.StatusPendingRollback)
+	// StatusUnknown is one of which Helm cannot tell.
+	StatusUnknown = Status(helmrelease.StatusUnknown)
 )
 
 // Record is what a release's history says about one revision.
@@ -47,6 +56,33 @@ type Stored struct {
 	Data       map[string][]byte
 }
 
+// Past is a revision as it was stored, by this operator, by Helm or by an operator that uses Helm.
+type Past struct {
+	Name, Namespace         string
+	ChartName, ChartVersion string
+	Revision                int
+	Status                  Status
+	Description             string
+	FirstDeployed           time.Time
+	LastDeployed            time.Time
+	// Values are those that were given, without the chart's defaults.
+	Values map[string]any
+	// Rendered has Objects, Hooks, Manifest and Notes.
+	Rendered *Rendered
+}
+
+// release is a revision as Helm stores it (helm.sh/helm/v3/pkg/release), with the chart left as it is.
+type release struct {
+	Chart     json.RawMessage     `json:"chart,omitempty"`
+	Name      string              `json:"name,omitempty"`
+	Info      *helmrelease.Info   `json:"info,omitempty"`
+	Config    map[string]any      `json:"config,omitempty"`
+	Manifest  string              `json:"manifest,omitempty"`
+	Hooks     []*helmrelease.Hook `json:"hooks,omitempty"`
+	Version   int                 `json:"version,omitempty"`
+	Namespace string              `json:"namespace,omitempty"`
+}
+
 // StoredName is the name of the Secret that holds a revision.
 func StoredName(release string, revision int) string {
 	return fmt.Sprintf("sh.helm.release.v1.%s.v%d", release, revision)
@@ -55,72 +91,107 @@ func StoredName(release string, revision int) string {
 // EncodeRelease writes one revision as Helm stores it, so that helm list, status, history and get read it. The size is bounded
 // by the chart and its values; Kubernetes takes Secrets of up to 1 MiB.
 func (c *Chart) EncodeRelease(rendered *Rendered, record Record) (Stored, error) {
-	stored := &helmrelease.Release{
+	packedChart, err := c.packed()
+	if err != nil {
+		return Stored{}, err
+	}
+	data, err := packRelease(packedChart, &release{
 		Name: record.Release.Name, Namespace: record.Release.Namespace, Version: record.Release.Revision,
-		Chart: c.helm, Config: rendered.values, Manifest: rendered.Manifest,
+		Config: rendered.values, Manifest: rendered.Manifest, Hooks: storedHooks(rendered.Hooks),
 		Info: &helmrelease.Info{
 			FirstDeployed: helmtime.Time{Time: record.FirstDeployed}, LastDeployed: helmtime.Time{Time: record.LastDeployed},
 			Status: helmrelease.Status(record.Status), Description: record.Description, Notes: rendered.Notes,
 		},
-	}
-	data, err := encode(stored)
+	})
 	if err != nil {
 		return Stored{}, err
 	}
 	return Stored{
-		Name: StoredName(stored.Name, stored.Version), Type: StoredType,
+		Name: StoredName(record.Release.Name, record.Release.Revision), Type: StoredType,
 		Labels: map[string]string{
-			"name": stored.Name, "owner": "helm", "status": string(record.Status), "version": strconv.Itoa(stored.Version),
+			"name": record.Release.Name, "owner": "helm", "status": string(record.Status), "version": strconv.Itoa(record.Release.Revision),
 			"createdAt": strconv.FormatInt(record.LastDeployed.Unix(), 10),
 		},
 		Data: map[string][]byte{"release": data},
 	}, nil
 }
 
+// storedHooks are hooks as a release holds them. The items of a list are one of Helm's hooks.
+func storedHooks(hooks []Hook) []*helmrelease.Hook {
+	var stored []*helmrelease.Hook
+	written := map[string]bool{}
+	for _, hook := range hooks {
+		if key := hook.path + "\n" + hook.manifest; written[key] {
+			continue
+		} else {
+			written[key] = true
+		}
+		h := &helmrelease.Hook{Name: hook.Object.GetName(), Kind: hook.Object.GetKind(), Path: hook.path, Manifest: hook.manifest, Weight: hook.Weight}
+		for _, event := range hook.Events {
+			h.Events = append(h.Events, helmrelease.HookEvent(event))
+		}
+		for _, policy := range hook.DeletePolicies {
+			h.DeletePolicies = append(h.DeletePolicies, helmrelease.HookDeletePolicy(policy))
+		}
+		stored = append(stored, h)
+	}
+	return stored
+}
+
 // Restate returns the stored data of a release with another status, and when the release was first deployed.
 func Restate(data []byte, status Status) (restated []byte, firstDeployed time.Time, err error) {
-	stored, err := decodeRelease(data)
+	stored, err := unpackRelease(data)
 	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("read the stored release: %w", err)
-	}
-	if stored.Info == nil {
-		return nil, time.Time{}, errors.New("read the stored release: it holds no info")
+		return nil, time.Time{}, err
 	}
 	stored.Info.Status = helmrelease.Status(status)
-	restated, err = encode(stored)
+	packedChart, err := pack(chartFirst, stored.Chart)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	restated, err = packRelease(packedChart, stored)
 	return restated, stored.Info.FirstDeployed.Time, err
 }
 
-// encode is JSON, gzip, base64: what Helm's driver does (helm.sh/helm/v3/pkg/storage/driver, which does not export it).
-func encode(stored *helmrelease.Release) ([]byte, error) {
-	plain, err := json.Marshal(stored)
-	if err != nil {
-		return nil, fmt.Errorf("encode release %s: %w", stored.Name, err)
-	}
-	var packed bytes.Buffer
-	writer := gzip.NewWriter(&packed)
-	if _, err := writer.Write(plain); err != nil {
-		return nil, fmt.Errorf("compress release %s: %w", stored.Name, err)
-	}
-	if err := writer.Close(); err != nil {
-		return nil, fmt.Errorf("compress release %s: %w", stored.Name, err)
-	}
-	return []byte(base64.StdEncoding.EncodeToString(packed.Bytes())), nil
-}
-
-func decodeRelease(data []byte) (*helmrelease.Release, error) {
-	packed, err := base64.StdEncoding.DecodeString(string(data))
+// DecodeRelease reads the stored data of a release.
+func DecodeRelease(data []byte) (*Past, error) {
+	stored, err := unpackRelease(data)
 	if err != nil {
 		return nil, err
 	}
-	reader, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
+	var chart struct {
+		Metadata struct{ Name, Version string } `json:"metadata"`
 	}
-	plain, err := io.ReadAll(reader)
-	if err != nil {
-		return nil, err
+	if len(stored.Chart) > 0 {
+		if err := json.Unmarshal(stored.Chart, &chart); err != nil {
+			return nil, fmt.Errorf("read the chart of the stored release: %w", err)
+		}
 	}
-	stored := &helmrelease.Release{}
-	return stored, json.Unmarshal(plain, stored)
+	rendered := &Rendered{Manifest: stored.Manifest, Notes: stored.Info.Notes, values: stored.Config}
+	for _, text := range documents(stored.Manifest) {
+		_, objects, err := decode("manifest", text)
+		if err != nil {
+			return nil, fmt.Errorf("read the manifest of the stored release: %w", err)
+		}
+		rendered.Objects = append(rendered.Objects, objects...)
+	}
+	for _, hook := range stored.Hooks {
+		if hook == nil {
+			return nil, errors.New("read the stored release: a hook is null")
+		}
+		d, err := readDocument(hook.Path, hook.Manifest)
+		if err != nil {
+			return nil, fmt.Errorf("read a hook of the stored release: %w", err)
+		}
+		if d.isHook() {
+			rendered.addHooks(d)
+		}
+	}
+	rendered.sortHooks()
+	return &Past{
+		Name: stored.Name, Namespace: stored.Namespace, ChartName: chart.Metadata.Name, ChartVersion: chart.Metadata.Version,
+		Revision: stored.Version, Status: Status(stored.Info.Status), Description: stored.Info.Description,
+		FirstDeployed: stored.Info.FirstDeployed.Time, LastDeployed: stored.Info.LastDeployed.Time,
+		Values: stored.Config, Rendered: rendered,
+	}, nil
 }

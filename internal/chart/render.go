@@ -4,6 +4,7 @@
 package chart
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,13 +12,12 @@ import (
 	"slices"
 	"strings"
 
+	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
-	"helm.sh/helm/v3/pkg/releaseutil"
 	"helm.sh/helm/v3/pkg/strvals"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
+	kubeversion "k8s.io/component-base/version"
 )
 
 // Release is what a chart sees as .Release.
@@ -27,30 +27,24 @@ type Release struct {
 	IsInstall, IsUpgrade bool
 }
 
-// Capabilities is what a chart sees as .Capabilities.
+// Capabilities is what a chart sees of the cluster.
 type Capabilities struct {
-	// KubeVersion is the version of the API server, such as "v1.37.2". Empty means Helm's built-in default.
+	// KubeVersion is the version of the API server, such as "v1.37.2". Empty means that of the
+	// Kubernetes libraries this is built with.
 	KubeVersion string
 	// APIVersions are the group/versions and group/version/Kinds the API server serves. Empty means those Helm knows.
 	APIVersions []string
-}
-
-// Hook is an object that runs at a point of the release's life instead of belonging to it.
-type Hook struct {
-	Object *unstructured.Unstructured
-	// Events are Helm's names: pre-install, post-upgrade, test, …
-	Events []string
-	Weight int
-	// DeletePolicies are Helm's names: before-hook-creation, hook-succeeded, hook-failed.
-	DeletePolicies []string
+	// Lookup answers the function of that name. Nil finds nothing.
+	Lookup Lookup
 }
 
 // Rendered is what a chart says for one set of values.
 type Rendered struct {
 	// Objects are in Helm's order of installation.
 	Objects []*unstructured.Unstructured
-	Hooks   []Hook
-	// CRDs are the contents of crds/, which no template touches.
+	// Hooks are in Helm's order of execution: by weight, then name.
+	Hooks []Hook
+	// CRDs are the contents of crds/ of the chart and its enabled dependencies, which no template touches.
 	CRDs []*unstructured.Unstructured
 	// Manifest is the text Helm would store and print, without hooks.
 	Manifest string
@@ -59,125 +53,85 @@ type Rendered struct {
 	values map[string]any
 }
 
-// Render is pure: the same chart, values, release and capabilities give the same objects, as long as the templates use neither
-// random values nor the time. Values override the chart's defaults and are validated with its values.schema.json.
+// Render is pure: the same chart, values, release and capabilities give the same objects, if the chart is Deterministic and
+// does not look things up. Values override the chart's defaults and are validated with its values.schema.json.
 //
-// Strings of values are data: in a chart that calls tpl, values that hold template actions are refused. Every error is an
-// *Error.
+// Strings of values are data. In a chart that calls tpl, values that hold template actions are refused; and a value that would
+// change what the chart says beside itself is refused (shape.go).
+//
+// Errors are *Error, but for those of Lookup, which are returned wrapped.
 func (c *Chart) Render(values map[string]any, release Release, capabilities Capabilities) (*Rendered, error) {
-	if c.usesTpl {
+	if c.facts.tpl {
 		if where := templateText("spec", values); where != "" {
 			return nil, &Error{Stage: StageValues, Path: where, Err: errors.New("the chart passes values through tpl, and this one holds a template action"),
 				Remedy: "remove {{ from the value"}
 		}
 	}
-	caps, err := helmCapabilities(capabilities)
-	if err != nil {
+	in := inputs{values: values, release: release, lookups: lookups{ask: capabilities.Lookup}}
+	var err error
+	if in.capabilities, err = helmCapabilities(capabilities); err != nil {
 		return nil, &Error{Stage: StageTemplate, Path: ".Capabilities.KubeVersion", Err: err}
 	}
-	own := private(c.helm)
-	if required := own.Metadata.KubeVersion; required != "" && !chartutil.IsCompatibleRange(required, caps.KubeVersion.Version) {
-		return nil, &Error{Stage: StageLoad, Path: "Chart.yaml", Err: fmt.Errorf("the chart needs Kubernetes %s, this is %s", required, caps.KubeVersion.Version),
-			Remedy: "use a version of the chart made for this Kubernetes"}
-	}
-	given := copyValues(values)
-	if err := chartutil.ProcessDependenciesWithMerge(own, given); err != nil {
-		return nil, &Error{Stage: StageValues, Path: "Chart.yaml", Err: fmt.Errorf("resolve dependencies: %w", err)}
-	}
-	top, err := chartutil.ToRenderValues(own, given, chartutil.ReleaseOptions{Name: release.Name, Namespace: release.Namespace,
-		Revision: release.Revision, IsInstall: release.IsInstall, IsUpgrade: release.IsUpgrade}, caps)
+	files, own, err := c.execute(in)
 	if err != nil {
-		return nil, &Error{Stage: StageValues, Path: "spec", Err: errors.New(oneLine(err.Error())), Remedy: "see the chart's values.schema.json"}
-	}
-	files, err := new(engine.Engine).Render(own, top)
-	if err != nil {
-		return nil, &Error{Stage: StageTemplate, Err: errors.New(oneLine(err.Error()))}
+		return nil, err
 	}
 	rendered := &Rendered{Notes: takeNotes(files, own.Name()), values: copyValues(values)}
 	if err := rendered.read(files); err != nil {
 		return nil, err
 	}
-	for _, crd := range own.CRDObjects() {
-		objects, err := decode(crd.Filename, string(crd.File.Data))
-		if err != nil {
-			return nil, err
-		}
-		rendered.CRDs = append(rendered.CRDs, objects...)
+	if err := c.checkShape(files, in); err != nil {
+		return nil, err
 	}
-	return rendered, nil
+	rendered.CRDs, err = crdsOf(own)
+	return rendered, err
 }
 
-// read sorts what the templates wrote into objects and hooks.
-func (r *Rendered) read(files map[string]string) error {
-	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+// inputs are what the templates see.
+type inputs struct {
+	values       map[string]any
+	release      Release
+	capabilities *chartutil.Capabilities
+	lookups      lookups
+	// standIns: the values are not real, so that their schema has nothing to say about them.
+	standIns bool
+}
+
+// execute runs the templates. It returns what each file of templates/ became, and the copy of the chart with the dependencies
+// that the values enable.
+func (c *Chart) execute(in inputs) (map[string]string, *helmchart.Chart, error) {
+	own := private(c.helm)
+	if required := own.Metadata.KubeVersion; required != "" && !chartutil.IsCompatibleRange(required, in.capabilities.KubeVersion.Version) {
+		return nil, nil, &Error{Stage: StageLoad, Path: "Chart.yaml",
+			Err:    fmt.Errorf("the chart needs Kubernetes %s, this is %s", required, in.capabilities.KubeVersion.Version),
+			Remedy: "use a version of the chart made for this Kubernetes"}
+	}
+	given := copyValues(in.values)
+	if err := chartutil.ProcessDependenciesWithMerge(own, given); err != nil {
+		return nil, nil, &Error{Stage: StageValues, Path: "Chart.yaml", Err: fmt.Errorf("resolve dependencies: %w", err)}
+	}
+	top, err := chartutil.ToRenderValuesWithSchemaValidation(own, given, chartutil.ReleaseOptions{Name: in.release.Name,
+		Namespace: in.release.Namespace, Revision: in.release.Revision, IsInstall: in.release.IsInstall, IsUpgrade: in.release.IsUpgrade},
+		in.capabilities, true)
 	if err != nil {
-		return &Error{Stage: StageManifest, Err: err, Remedy: "render the chart with `helm template` and look at the YAML"}
+		return nil, nil, &Error{Stage: StageValues, Path: "spec", Err: errors.New(oneLine(err.Error())), Remedy: "see the chart's values.yaml"}
 	}
-	var text strings.Builder
-	for _, manifest := range manifests {
-		fmt.Fprintf(&text, "---\n# Source: %s\n%s\n", manifest.Name, manifest.Content)
-		objects, err := decode(manifest.Name, manifest.Content)
-		if err != nil {
-			return err
-		}
-		r.Objects = append(r.Objects, objects...)
+	if all, ok := top["Values"].(chartutil.Values); ok && !in.standIns {
+		err = c.schemas.validate(own, all)
 	}
-	r.Manifest = text.String()
-	for _, h := range hooks {
-		objects, err := decode(h.Path, h.Manifest)
-		if err != nil {
-			return err
-		}
-		for _, object := range objects {
-			hook := Hook{Object: object, Weight: h.Weight}
-			for _, event := range h.Events {
-				hook.Events = append(hook.Events, event.String())
-			}
-			for _, policy := range h.DeletePolicies {
-				hook.DeletePolicies = append(hook.DeletePolicies, policy.String())
-			}
-			r.Hooks = append(r.Hooks, hook)
-		}
-	}
-	return nil
-}
-
-// decode reads one YAML document; a List becomes its items, an empty document nothing.
-func decode(from, content string) ([]*unstructured.Unstructured, error) {
-	refuse := func(err error) error {
-		return &Error{Stage: StageManifest, Path: from, Err: err, Remedy: "render the chart with `helm template` and look at the YAML"}
-	}
-	encoded, err := yaml.YAMLToJSON([]byte(content))
 	if err != nil {
-		return nil, refuse(err)
+		return nil, nil, &Error{Stage: StageValues, Path: "spec", Err: errors.New(oneLine(err.Error())), Remedy: "see the chart's values.schema.json"}
 	}
-	if text := string(encoded); text == "null" || text == "{}" {
-		return nil, nil // only comments
+	var files map[string]string
+	if in.lookups.ask == nil {
+		files, err = engine.Render(own, top)
+	} else if files, err = engine.RenderWithClientProvider(own, top, &in.lookups); in.lookups.failed != nil {
+		return nil, nil, in.lookups.failed
 	}
-	object := &unstructured.Unstructured{}
-	if err := object.UnmarshalJSON(encoded); err != nil {
-		return nil, refuse(err)
+	if err != nil {
+		return nil, nil, &Error{Stage: StageTemplate, Err: errors.New(oneLine(err.Error()))}
 	}
-	if !object.IsList() {
-		return checkNamed(object, refuse)
-	}
-	var items []*unstructured.Unstructured
-	err = object.EachListItem(func(item runtime.Object) error {
-		named, err := checkNamed(item.(*unstructured.Unstructured), refuse)
-		items = append(items, named...)
-		return err
-	})
-	return items, err
-}
-
-func checkNamed(object *unstructured.Unstructured, refuse func(error) error) ([]*unstructured.Unstructured, error) {
-	if object.GetAPIVersion() == "" || object.GetKind() == "" {
-		return nil, refuse(errors.New("an object without apiVersion or kind"))
-	}
-	if object.GetName() == "" {
-		return nil, refuse(fmt.Errorf("a %s without metadata.name", object.GetKind()))
-	}
-	return []*unstructured.Unstructured{object}, nil
+	return files, own, nil
 }
 
 // takeNotes removes every NOTES.txt and returns the top chart's.
@@ -216,13 +170,11 @@ func templateText(at string, value any) string {
 
 func helmCapabilities(c Capabilities) (*chartutil.Capabilities, error) {
 	caps := chartutil.DefaultCapabilities.Copy()
-	if c.KubeVersion != "" {
-		version, err := chartutil.ParseKubeVersion(c.KubeVersion)
-		if err != nil {
-			return nil, err
-		}
-		caps.KubeVersion = *version
+	version, err := chartutil.ParseKubeVersion(cmp.Or(c.KubeVersion, "v"+kubeversion.DefaultKubeBinaryVersion+".0"))
+	if err != nil {
+		return nil, err
 	}
+	caps.KubeVersion = *version
 	if len(c.APIVersions) > 0 {
 		caps.APIVersions = slices.Clone(c.APIVersions)
 	}

@@ -5,11 +5,10 @@ package manager
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -36,13 +35,26 @@ func (o Options) customResources() cache.Options {
 	return options
 }
 
-// newChildren makes the children's cache and has the manager run it.
-func newChildren(mgr ctrl.Manager, o Options) (cache.Cache, error) {
+// newChildren makes the children's cache and has the manager run it. It covers the watched namespaces and those that resources
+// may reach.
+func newChildren(mgr ctrl.Manager, o Options, controllers []controller) (cache.Cache, error) {
+	namespaces := o.namespaces()
+	for _, c := range controllers {
+		for _, reached := range c.reach {
+			switch {
+			case namespaces == nil:
+			case reached == "*":
+				namespaces = nil
+			default:
+				namespaces[reached] = cache.Config{}
+			}
+		}
+	}
 	children, err := cache.New(mgr.GetConfig(), cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-		DefaultNamespaces:    o.namespaces(),
+		DefaultNamespaces:    namespaces,
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{apply.ManagedByLabel: apply.ManagedByValue}),
-		DefaultTransform:     withOwnManagedFields,
+		DefaultTransform:     compactChild,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of children: %w", err)
@@ -78,28 +90,36 @@ func uncached() *client.CacheOptions {
 
 // withoutManagedFields drops what no controller reads of a custom resource.
 func withoutManagedFields(object any) (any, error) {
-	return keepManagedFields(object, func(metav1.ManagedFieldsEntry) bool { return false })
+	return transformed(object, func(object any) {
+		if whole, ok := object.(*unstructured.Unstructured); ok { // its accessors would copy every entry
+			unstructured.RemoveNestedField(whole.Object, "metadata", "managedFields")
+			return
+		}
+		if accessor, err := meta.Accessor(object); err == nil {
+			accessor.SetManagedFields(nil)
+		}
+	})
 }
 
-// withOwnManagedFields keeps the entries of the operator, by which internal/apply recognises drift, and drops those of the
-// kubelet and of the controllers, which are most of the memory of a pod's metadata.
-func withOwnManagedFields(object any) (any, error) {
-	return keepManagedFields(object, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == apply.FieldManager })
+// compactChild keeps of a child what is read: of managed fields a digest of the operator's own entry, and of objects of chart kinds
+// not what their pods are made from.
+func compactChild(object any) (any, error) {
+	return transformed(object, func(object any) {
+		apply.Compact(object)
+		if whole, ok := object.(*unstructured.Unstructured); ok {
+			unstructured.RemoveNestedField(whole.Object, "spec", "template")
+			unstructured.RemoveNestedField(whole.Object, "spec", "jobTemplate")
+			unstructured.RemoveNestedField(whole.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+		}
+	})
 }
 
-func keepManagedFields(object any, keep func(metav1.ManagedFieldsEntry) bool) (any, error) {
+// transformed changes an object, or the last state of one that was deleted.
+func transformed(object any, change func(any)) (any, error) {
 	if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-		kept, err := keepManagedFields(tombstone.Obj, keep)
-		tombstone.Obj = kept
-		return tombstone, err
+		change(tombstone.Obj)
+		return tombstone, nil
 	}
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return object, nil //nolint:nilerr // what has no metadata has no managed fields
-	}
-	if entries := accessor.GetManagedFields(); len(entries) > 0 {
-		drop := func(e metav1.ManagedFieldsEntry) bool { return !keep(e) }
-		accessor.SetManagedFields(slices.DeleteFunc(entries, drop))
-	}
+	change(object)
 	return object, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"middleware.hc.cn/operator/internal/apply"
@@ -21,14 +22,21 @@ func TestCachesKeepOnlyTheManagedFieldsThatAreRead(t *testing.T) {
 		}
 		return o
 	}
+	applied := func(managers ...string) *metav1.PartialObjectMetadata {
+		o := object(managers...)
+		for i := range o.ManagedFields {
+			o.ManagedFields[i].Operation = metav1.ManagedFieldsOperationApply
+		}
+		return o
+	}
 	tests := map[string]struct {
 		transform toolscache.TransformFunc
 		in, want  any
 	}{
 		"custom resource":         {withoutManagedFields, object("kubectl"), object()},
-		"child":                   {withOwnManagedFields, object("kubelet", apply.FieldManager), object(apply.FieldManager)},
-		"child deleted meanwhile": {withOwnManagedFields, toolscache.DeletedFinalStateUnknown{Key: "a", Obj: object("kubelet")}, toolscache.DeletedFinalStateUnknown{Key: "a", Obj: object()}},
-		"no object":               {withOwnManagedFields, 7, 7},
+		"child":                   {compactChild, applied("kubelet", apply.FieldManager), applied(apply.FieldManager)},
+		"child deleted meanwhile": {compactChild, toolscache.DeletedFinalStateUnknown{Key: "a", Obj: object("kubelet")}, toolscache.DeletedFinalStateUnknown{Key: "a", Obj: object()}},
+		"no object":               {compactChild, 7, 7},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -41,5 +49,17 @@ func TestCachesKeepOnlyTheManagedFieldsThatAreRead(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestCacheOfChildrenKeepsNoPodTemplates(t *testing.T) {
+	deployment := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"},
+		"spec": map[string]any{"replicas": int64(1), "template": map[string]any{"spec": map[string]any{}}}, "status": map[string]any{"replicas": int64(1)}}}
+	if _, err := compactChild(deployment); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"replicas": int64(1)}, "status": map[string]any{"replicas": int64(1)}}
+	if diff := cmp.Diff(want, deployment.Object); diff != "" {
+		t.Error(diff)
 	}
 }

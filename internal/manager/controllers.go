@@ -5,8 +5,6 @@ package manager
 
 import (
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -40,13 +38,22 @@ type controller struct {
 	name string
 	gvk  schema.GroupVersionKind
 	add  func(w wiring, concurrency int) error
+	// reach are the namespaces besides their own in which resources of the kind may have objects; "*" is all.
+	reach []string
+	// admission says that the webhooks have rules for the kind.
+	admission bool
+	// optional says that the operator runs without this controller if its CRD is not installed.
+	optional bool
 }
 
 // controllers returns the selected controllers: the Go kinds first, then the chart kinds in the order of the watches file.
 func (o Options) controllers(env Environment) ([]controller, error) {
 	table := []controller{
-		{"rediscluster", redisv1alpha1.GroupVersion.WithKind("RedisCluster"), addRedisCluster},
-		{"application", applicationv1.GroupVersion.WithKind("Application"), addApplication},
+		{name: "rediscluster", gvk: redisv1alpha1.GroupVersion.WithKind("RedisCluster"), add: addRedisCluster, admission: true},
+		{name: "application", gvk: applicationv1.GroupVersion.WithKind("Application"), add: addApplication, admission: true},
+	}
+	for i := range table { // those that the selection does not name
+		table[i].optional = !slices.Contains(o.Controllers, table[i].name)
 	}
 	charts, err := chartControllers(o.WatchesFile, env)
 	if err != nil {
@@ -102,34 +109,33 @@ func addApplication(w wiring, concurrency int) error {
 
 // chartControllers returns one controller for each entry of a watches file.
 func chartControllers(path string, env Environment) ([]controller, error) {
-	files := os.DirFS(filepath.Dir(path))
-	entries, err := watches.Load(files, filepath.Base(path), env)
+	entries, err := watches.LoadFile(path, env)
 	if err != nil {
 		return nil, err
 	}
 	var table []controller
 	for _, entry := range entries {
 		table = append(table, controller{
-			name: strings.ToLower(entry.Kind),
-			gvk:  entry.GroupVersionKind,
-			add:  func(w wiring, concurrency int) error { return addChart(w, files, entry, concurrency) },
+			name:      strings.ToLower(entry.Kind),
+			gvk:       entry.GroupVersionKind,
+			add:       func(w wiring, concurrency int) error { return addChart(w, entry, concurrency) },
+			reach:     entry.Allow.Namespaces,
+			admission: chartkind.For(entry.GroupVersionKind).Validate != nil,
 		})
 	}
 	return table, nil
 }
 
-func addChart(w wiring, files fs.FS, entry watches.Watch, concurrency int) error {
-	root, err := fs.Sub(files, entry.Chart)
-	if err != nil {
-		return err
-	}
-	loaded, err := chart.Load(root)
+func addChart(w wiring, entry watches.Watch, concurrency int) error {
+	loaded, err := chart.LoadPath(entry.Chart)
 	if err != nil {
 		return err
 	}
 	kind := chartkind.For(entry.GroupVersionKind)
 	return release.Add(w.mgr, w.children, entry, loaded, release.Options{
 		MaxConcurrentReconciles: concurrency,
+		MaxHistory:              w.options.MaxReleaseHistory,
+		ReconcilePeriod:         w.options.ReconcilePeriod,
 		Validate:                kind.Validate,
 		StatusExtras:            kind.StatusExtras,
 		ServiceAccount:          w.env.serviceAccount(),

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"middleware.hc.cn/operator/internal/apply"
@@ -77,19 +79,38 @@ func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return false
 }
 
-// requireCRDs fails when the API server does not serve the kind of one of the controllers.
-func requireCRDs(mapper meta.RESTMapper, controllers []controller) error {
-	var errs []error
+// served returns the controllers whose kinds the API server serves. A kind that is missing is an error unless its controller is
+// optional; none at all is one too.
+func served(ctx context.Context, mapper meta.RESTMapper, controllers []controller) ([]controller, error) {
+	var found []controller
+	var errs, missing []error
 	for _, c := range controllers {
 		_, err := mapper.RESTMapping(c.gvk.GroupKind(), c.gvk.Version)
 		switch {
+		case err == nil:
+			found = append(found, c)
 		case meta.IsNoMatchError(err):
-			errs = append(errs, fmt.Errorf(
+			err := fmt.Errorf(
 				"the API server does not know %s (%s): install its CRD (kubectl apply --server-side -k config/crd, or --install-crds), or leave the controller out (--controllers=*,-%s)",
-				c.gvk.Kind, c.gvk.GroupVersion(), c.name))
-		case err != nil:
+				c.gvk.Kind, c.gvk.GroupVersion(), c.name)
+			missing = append(missing, err)
+			if !c.optional {
+				errs = append(errs, err)
+			}
+		default:
 			errs = append(errs, fmt.Errorf("asking the API server for %s (%s): %w", c.gvk.Kind, c.gvk.GroupVersion(), err))
 		}
 	}
-	return errors.Join(errs...)
+	if len(found) == 0 && len(errs) == 0 {
+		errs = missing
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	for _, c := range controllers {
+		if !slices.ContainsFunc(found, func(f controller) bool { return f.name == c.name }) {
+			log.FromContext(ctx).Info("A controller does not run because its CRD is not installed; install it and restart the operator to have it", "controller", c.name)
+		}
+	}
+	return found, nil
 }

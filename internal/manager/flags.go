@@ -28,6 +28,7 @@ func (o *Options) Flags(env Environment) []FlagGroup {
 		{"Endpoints", o.servingFlags()},
 		{"Admission webhooks", o.webhookFlags()},
 		{"API server and logs", o.generalFlags()},
+		{"From helm-operator's command line", o.helmOperatorFlags()},
 	}
 }
 
@@ -49,6 +50,9 @@ func (o *Options) workFlags(env Environment) *pflag.FlagSet {
 	f.StringVar(&o.WatchesFile, "watches-file", o.WatchesFile, "file that lists the chart kinds; charts are found relative to it")
 	f.Var(&o.Concurrency, "max-concurrent-reconciles",
 		"objects worked on at once, for each kind or for named ones (4, or rediscluster=8,crontab=2, or both: 4,rediscluster=8)")
+	f.IntVar(&o.MaxReleaseHistory, "max-release-history", o.MaxReleaseHistory, "revisions that Helm's history keeps of a release of a chart kind")
+	f.DurationVar(&o.ReconcilePeriod, "reconcile-period", o.ReconcilePeriod,
+		"how often resources of chart kinds are looked at without a reason, unless the watches file says otherwise; 0 means never, changes are enough")
 	f.DurationVar(&o.SyncPeriod, "sync-period", o.SyncPeriod,
 		"how often each object is looked at without a reason; 0 means never, changes are enough")
 	f.DurationVar(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", o.GracefulShutdownTimeout,
@@ -93,6 +97,21 @@ func (o *Options) webhookFlags() *pflag.FlagSet {
 	f.IntVar(&w.Port, "webhook-port", w.Port, "port of the webhooks")
 	f.StringVar(&w.CertDir, "webhook-cert-dir", w.CertDir,
 		"directory with tls.crt and tls.key; when it has none the operator makes and rotates a certificate of its own")
+	return f
+}
+
+// helmOperatorFlags let a Deployment that was made for helm-operator or helm-operator-plugins start this operator as it is.
+func (o *Options) helmOperatorFlags() *pflag.FlagSet {
+	f := newFlagSet()
+	f.StringVar(&o.Serving.MetricsAddress, "metrics-addr", o.Serving.MetricsAddress, "the same as --metrics-bind-address")
+	f.BoolVar(&o.LeaderElection.Enabled, "enable-leader-election", o.LeaderElection.Enabled, "the same as --leader-elect")
+	for _, flag := range []struct{ name, why string }{
+		{"metrics-require-rbac", "--metrics-secure asks for it already"},
+		{"enable-http2", "the endpoints negotiate"},
+		{"suppress-override-values", "overridden values make no events"},
+	} {
+		f.Bool(flag.name, false, "accepted, and changes nothing: "+flag.why)
+	}
 	return f
 }
 

@@ -9,14 +9,19 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
+	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -37,14 +42,23 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 	if err != nil {
 		return err
 	}
-	mgr, keeper, err := o.newManager(cfg, env)
+	scheme, err := newScheme()
 	if err != nil {
 		return err
 	}
-	if err := o.prepareAPI(ctx, mgr, controllers); err != nil {
+	api, err := newAPI(cfg, scheme)
+	if err != nil {
 		return err
 	}
-	children, err := newChildren(mgr, o)
+	if controllers, err = o.prepareAPI(ctx, api, controllers); err != nil {
+		return err
+	}
+	o.Webhooks.Mode = o.webhookMode(env, controllers)
+	mgr, keeper, err := o.newManager(api, env)
+	if err != nil {
+		return err
+	}
+	children, err := newChildren(mgr, o, controllers)
 	if err != nil {
 		return err
 	}
@@ -54,10 +68,10 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 			return fmt.Errorf("controller %s: %w", c.name, err)
 		}
 	}
-	if err := addWebhooks(mgr, o, keeper, env); err != nil {
+	if err := addWebhooks(mgr, o, keeper); err != nil {
 		return err
 	}
-	if err := addHealth(mgr, children, keeper, o.webhooks(env)); err != nil {
+	if err := addHealth(mgr, children, keeper, o.webhooks()); err != nil {
 		return err
 	}
 	build := BuildInfo()
@@ -66,19 +80,19 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 	}
 	metrics.Build(build.Version, build.Commit, build.Go)
 	mgr.GetLogger().Info("Starting the operator", "version", build.Version, "commit", build.Commit, "controllers", names(controllers),
-		"namespaces", cmp.Or(strings.Join(o.Namespaces, ","), "all"), "webhooks", o.webhooks(env))
+		"namespaces", cmp.Or(strings.Join(o.Namespaces, ","), "all"), "webhooks", o.webhooks())
 	return mgr.Start(ctx)
 }
 
 // newManager makes the manager and, if the operator is to look after the webhooks' certificate itself, what does that.
-func (o Options) newManager(cfg *rest.Config, env Environment) (ctrl.Manager, *certs.Keeper, error) {
+func (o Options) newManager(api api, env Environment) (ctrl.Manager, *certs.Keeper, error) {
 	own := env.namespace()
 	if o.LeaderElection.Enabled && cmp.Or(o.LeaderElection.Namespace, own) == "" {
 		return nil, nil, errors.New("--leader-elect: outside of a cluster the Lease needs a namespace; give --leader-election-namespace, or --leader-elect=false")
 	}
 	server := ctrlwebhook.Options{Port: o.Webhooks.Port, CertDir: o.Webhooks.CertDir}
 	var keeper *certs.Keeper
-	if o.webhooks(env) && !hasCertificate(o.Webhooks.CertDir) {
+	if o.webhooks() && !hasCertificate(o.Webhooks.CertDir) {
 		if own == "" {
 			return nil, nil, fmt.Errorf("--webhooks: outside of a cluster a certificate is needed; put tls.crt and tls.key into %s, or give --webhooks=off", o.Webhooks.CertDir)
 		}
@@ -90,12 +104,9 @@ func (o Options) newManager(cfg *rest.Config, env Environment) (ctrl.Manager, *c
 		})
 		server.TLSOpts = append(server.TLSOpts, func(c *tls.Config) { c.GetCertificate = keeper.GetCertificate })
 	}
-	scheme, err := newScheme()
-	if err != nil {
-		return nil, nil, err
-	}
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:                        scheme,
+	mgr, err := ctrl.NewManager(api.config, ctrl.Options{
+		Scheme:                        api.scheme,
+		MapperProvider:                func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return api.mapper, nil },
 		Cache:                         o.customResources(),
 		Client:                        client.Options{Cache: uncached()},
 		Metrics:                       o.metrics(),
@@ -125,23 +136,44 @@ func (o Options) metrics() metricsserver.Options {
 	return options
 }
 
-// prepareAPI makes sure that the API server serves the kinds of the controllers.
-func (o Options) prepareAPI(ctx context.Context, mgr ctrl.Manager, controllers []controller) error {
-	if o.InstallCRDs {
-		// The manager's client reads from a cache that does not run yet.
-		direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
-		if err != nil {
-			return err
-		}
-		if err := installCRDs(ctx, direct, crd.Bases()); err != nil {
-			return err
-		}
-	}
-	return requireCRDs(mgr.GetRESTMapper(), controllers)
+// api is how the API server is reached before there is a manager, and what the manager takes over of it.
+type api struct {
+	config *rest.Config
+	http   *http.Client
+	scheme *runtime.Scheme
+	mapper meta.RESTMapper
 }
 
-func addWebhooks(mgr ctrl.Manager, o Options, keeper *certs.Keeper, env Environment) error {
-	if !o.webhooks(env) {
+func newAPI(config *rest.Config, scheme *runtime.Scheme) (api, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return api{}, fmt.Errorf("making a client for the API server: %w", err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, client)
+	if err != nil {
+		return api{}, fmt.Errorf("asking the API server what it serves: %w", err)
+	}
+	return api{config, client, scheme, &rememberedMapper{RESTMapper: mapper}}, nil
+}
+
+// prepareAPI returns the controllers whose kinds the API server serves. It is an error if it does not serve one of a controller
+// that was named or that the watches file lists. A Go kind that only * turned on is left out then: whoever brings charts of their
+// own need not install our CRDs.
+func (o Options) prepareAPI(ctx context.Context, api api, controllers []controller) ([]controller, error) {
+	if o.InstallCRDs {
+		direct, err := client.New(api.config, client.Options{Scheme: api.scheme, Mapper: api.mapper, HTTPClient: api.http})
+		if err != nil {
+			return nil, err
+		}
+		if err := installCRDs(ctx, direct, crd.Bases()); err != nil {
+			return nil, err
+		}
+	}
+	return served(ctx, api.mapper, controllers)
+}
+
+func addWebhooks(mgr ctrl.Manager, o Options, keeper *certs.Keeper) error {
+	if !o.webhooks() {
 		return nil
 	}
 	if err := webhook.Add(mgr, webhook.Options{AllowHostPath: o.AllowHostPath}); err != nil {
@@ -153,13 +185,19 @@ func addWebhooks(mgr ctrl.Manager, o Options, keeper *certs.Keeper, env Environm
 	return keeper.Add(mgr)
 }
 
-// webhooks says whether admission is served.
-func (o Options) webhooks(env Environment) bool {
-	if o.Webhooks.Mode == WebhooksAuto {
-		return env.inCluster()
+// webhookMode decides what auto means: admission is served when the operator runs in a pod and runs a kind that has rules.
+func (o Options) webhookMode(env Environment, controllers []controller) WebhookMode {
+	if o.Webhooks.Mode != WebhooksAuto {
+		return o.Webhooks.Mode
 	}
-	return o.Webhooks.Mode == WebhooksOn
+	if env.inCluster() && slices.ContainsFunc(controllers, func(c controller) bool { return c.admission }) {
+		return WebhooksOn
+	}
+	return WebhooksOff
 }
+
+// webhooks says whether admission is served; the mode is decided by then.
+func (o Options) webhooks() bool { return o.Webhooks.Mode == WebhooksOn }
 
 // hasCertificate says whether somebody mounted a certificate (OLM and cert-manager do).
 func hasCertificate(dir string) bool {

@@ -29,6 +29,11 @@ type Options struct {
 	SyncPeriod time.Duration
 	// Concurrency is how many objects of a kind are worked on at once.
 	Concurrency Concurrency
+	// ReconcilePeriod is how often resources of chart kinds are looked at without a reason where the watches file says nothing;
+	// zero means never.
+	ReconcilePeriod time.Duration
+	// MaxReleaseHistory is how many revisions of a release Helm's history keeps.
+	MaxReleaseHistory int
 	// InstallCRDs applies the operator's own CRDs before anything else starts; meant for development.
 	InstallCRDs bool
 	// AllowHostPath lets RedisClusters keep their data in directories of the nodes.
@@ -96,6 +101,7 @@ func DefaultOptions() Options {
 		Controllers:             []string{"*"},
 		WatchesFile:             "watches.yaml",
 		Concurrency:             Concurrency{Default: 4},
+		MaxReleaseHistory:       10,
 		GracefulShutdownTimeout: 30 * time.Second,
 		RedisCluster: RedisClusterOptions{
 			PollInterval:   10 * time.Second,
@@ -138,6 +144,7 @@ func (o Options) Validate() error {
 // optionRules are checked in this order.
 var optionRules = []func(Options) []error{
 	validateNamespaces,
+	validateHistory,
 	validateDurations,
 	validateLeaderElection,
 	validateAddresses,
@@ -155,6 +162,13 @@ func validateNamespaces(o Options) []error {
 	return errs
 }
 
+func validateHistory(o Options) []error {
+	if o.MaxReleaseHistory < 1 {
+		return []error{fmt.Errorf("--max-release-history: %d is too few; give 1 or more", o.MaxReleaseHistory)}
+	}
+	return nil
+}
+
 func validateDurations(o Options) []error {
 	var errs []error
 	positive := []struct {
@@ -169,6 +183,9 @@ func validateDurations(o Options) []error {
 		if d.value < time.Second {
 			errs = append(errs, fmt.Errorf("--%s: %v is too short; give 1s or more", d.flag, d.value))
 		}
+	}
+	if o.ReconcilePeriod != 0 && o.ReconcilePeriod < time.Second {
+		errs = append(errs, fmt.Errorf("--reconcile-period: %v is too short; give 1s or more, or 0 for no period", o.ReconcilePeriod))
 	}
 	if o.SyncPeriod != 0 && o.SyncPeriod < 10*time.Second {
 		errs = append(errs, fmt.Errorf("--sync-period: %v is too short; give 10s or more, or 0 for no resync", o.SyncPeriod))

@@ -4,97 +4,88 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
 )
 
-// retryForeign is how often a name that someone else holds is tried again: nothing tells us when it becomes free.
-const retryForeign = time.Minute
+const (
+	// retryForeign is how often what only a person can mend is tried again where nothing tells us that it was: a name that
+	// someone else holds, a right that is missing, a refusal of somebody's admission.
+	retryForeign = time.Minute
+	// goOn is when to take the next step after one that left nothing to wait for.
+	goOn = 10 * time.Millisecond
+	// uninstallTimeout is how long a deletion waits for children that do not go, as long as helm does. They are being deleted
+	// all the same; what holds them is theirs.
+	uninstallTimeout = 5 * time.Minute
+	// uninstallPoll is how often a deletion looks whether the children are gone; most tell it by an event.
+	uninstallPoll = 2 * time.Second
+)
 
 // act carries out a Step. It never chooses one. What went wrong is in the effect, so that it reaches the status.
 func (r *Reconciler) act(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot, step Step) effect {
-	done := effect{step: step, deployed: seen.Deployed, inventory: seen.Inventory, children: seen.Children}
+	done := effect{step: step, deployed: seen.Deployed, inventory: seen.Inventory, children: seen.Children, hooks: progressOf(desired, seen)}
 	switch step := step.(type) {
 	case Nothing, Gone, Pause, Stall:
+	case AddFinalizer:
+		done.failure, done.again = classify(r.addFinalizer(ctx, cr)), goOn
+	case TakeOver:
+		r.deploy(ctx, cr, desired, seen, step.Revision, &done)
 	case Install:
-		r.deploy(ctx, cr, desired, 1, &done)
+		r.deploy(ctx, cr, desired, seen, 1, &done)
 	case Upgrade:
-		r.deploy(ctx, cr, desired, step.Revision, &done)
+		r.deploy(ctx, cr, desired, seen, step.Revision, &done)
 	case Repair:
-		r.deploy(ctx, cr, desired, seen.Deployed.Revision, &done)
+		r.deploy(ctx, cr, desired, seen, seen.Deployed.Revision, &done)
 	case RecordHistory:
-		rendered, err := r.render(ctx, cr, desired, seen.Deployed.Revision)
-		if err != nil {
-			done.failure = classify(err)
-			break
-		}
-		done.history = r.recordHistory(ctx, cr, rendered, r.releaseOf(cr, seen.Deployed.Revision))
-		r.memory.update(cr.GetUID(), func(m *memory) { m.historyTried = true })
+		done.history, done.failure = r.recordAgain(ctx, cr, desired, seen)
+	case ClearHook:
+		done.failure, done.again = classify(r.deleteHook(ctx, seen.Hook)), goOn
+	case StartHook:
+		done.hooks = step.Hook.Progress
+		done.failure = classify(r.startHook(ctx, cr, step.Hook))
+		done.again = goOn
+	case AwaitHook:
+		done.hooks = step.Hook.Progress
+		done.again = max(step.Until.Sub(r.options.Now()), goOn)
+	case EndHook:
+		r.endHook(ctx, cr, desired, step, seen, &done)
 	case Uninstall:
-		done.failure = classify(r.uninstall(ctx, cr, seen))
+		r.uninstall(ctx, cr, desired, &done)
+	case Leave:
+		done.failure = classify(r.leave(ctx, cr, desired, seen))
 	}
 	return done
 }
 
-// releaseOf is what the chart sees as .Release. It depends on the revision alone, so that rendering a revision again gives
-// the same objects.
-func (r *Reconciler) releaseOf(cr *unstructured.Unstructured, revision int64) chart.Release {
-	return chart.Release{Name: cr.GetName(), Namespace: cr.GetNamespace(), Revision: int(revision), IsInstall: revision == 1, IsUpgrade: revision > 1}
-}
-
-// render returns what the revision consists of, checked against what the resource may create.
-func (r *Reconciler) render(ctx context.Context, cr *unstructured.Unstructured, desired Desired, revision int64) (*chart.Rendered, error) {
-	capabilities, err := r.capabilities(ctx)
-	if err != nil {
-		return nil, err
-	}
-	rendered, err := r.chart.Render(desired.Values, r.releaseOf(cr, revision), capabilities)
-	if err != nil {
-		return nil, err
-	}
-	if err := chart.Check(rendered, chart.Allowed{Namespace: cr.GetNamespace(), Kinds: r.chart.Kinds(), Namespaced: r.namespaced}); err != nil {
-		return nil, err
-	}
-	for _, hook := range rendered.Hooks {
-		if len(hook.Events) != 1 || hook.Events[0] != "test" {
-			return nil, &chart.Error{Stage: chart.StageCheck, Path: hook.Object.GetKind() + " " + hook.Object.GetName(),
-				Err: errors.New("it is a Helm hook, and hooks are not run yet"), Remedy: "take helm.sh/hook off it, or use a chart without hooks"}
-		}
-	}
-	return rendered, nil
-}
-
 // deploy makes the objects of a revision exist: inventory first (old and new objects), then apply, then prune, then history.
-func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, desired Desired, revision int64, done *effect) {
-	rendered, err := r.render(ctx, cr, desired, revision)
+func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot, revision int64, done *effect) {
+	rendered, err := r.rendered(ctx, cr, desired, seen, revision)
 	if err != nil {
 		done.failure = classify(err)
 		return
 	}
-	wanted := refsOf(rendered.Objects, cr.GetNamespace())
-	if err := r.recordInventory(ctx, cr, union(done.inventory, wanted)); err != nil {
-		done.failure = classify(fmt.Errorf("record the inventory: %w", err))
+	wanted, err := r.refsOf(rendered.Objects, cr)
+	if err != nil {
+		done.failure = classify(err)
 		return
 	}
-	previous := done.inventory
-	done.inventory = union(previous, wanted)
-	for _, ref := range wanted {
-		if err := r.watch(ref.GroupVersionKind); err != nil {
-			done.failure = classify(err)
-			return
-		}
+	done.failure = r.prepare(ctx, cr, done, wanted)
+	if done.failure != nil {
+		return
 	}
-	r.memory.update(cr.GetUID(), func(m *memory) { m.applied = "" })
-	applied, err := r.applier.Apply(ctx, cr, rendered.Objects)
+	previous := refsIn(seen.Inventory)
+	r.memory.update(cr.GetUID(), func(m *memory) { m.applied, m.begun = "", true })
+	applied, err := r.applier.Apply(ctx, cr, rendered.Objects, applyOptions(cr)...)
 	done.changes = applied
 	if err != nil {
 		done.failure = classify(err)
@@ -106,60 +97,158 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 		done.failure = classify(err)
 		return
 	}
-	done.inventory = done.inventory[:0:0]
+	done.inventory = nil
 	for _, change := range applied {
-		done.inventory = append(done.inventory, change.Ref)
+		done.inventory = append(done.inventory, apply.Known{Ref: change.Ref, Fields: change.Fields})
 	}
-	done.deployed = Deployed{Name: cr.GetName(), Revision: revision, Digest: desired.Digest}
-	if _, repair := done.step.(Repair); !repair {
-		done.history = r.recordHistory(ctx, cr, rendered, r.releaseOf(cr, revision))
-		r.memory.update(cr.GetUID(), func(m *memory) { m.historyTried = true })
-	}
-	if !slices.ContainsFunc(applied, func(c apply.Change) bool { return c.Action == apply.Deleted }) {
-		// What was deleted because it could not be changed is made anew by the pass its disappearance brings.
-		r.memory.update(cr.GetUID(), func(m *memory) { m.applied = desired.Digest })
+	r.complete(ctx, cr, desired, rendered, revision, done)
+	if len(applied.Awaited()) == 0 { // what has to go first is made anew by the pass that its disappearance brings
+		r.memory.update(cr.GetUID(), func(m *memory) { m.applied, m.rendered = done.deployed.Digest, nil })
 	}
 }
 
-// uninstall deletes what the inventory lists and the history, then takes our finalizers off. A history that may not be read
-// does not hold a deletion up.
-func (r *Reconciler) uninstall(ctx context.Context, cr *unstructured.Unstructured, seen Snapshot) error {
-	if _, err := r.applier.Prune(ctx, cr, seen.Inventory, nil); err != nil {
+// prepare does what has to be done before the first object is applied: inventory and watches.
+func (r *Reconciler) prepare(ctx context.Context, cr *unstructured.Unstructured, done *effect, wanted []apply.Ref) *failure {
+	all := union(done.inventory, wanted)
+	if err := r.recordInventory(ctx, cr, all); err != nil {
+		return classify(fmt.Errorf("record the inventory: %w", err))
+	}
+	done.inventory = all
+	for _, ref := range wanted {
+		if err := r.watch(ref.GroupVersionKind); err != nil {
+			return classify(err)
+		}
+	}
+	return nil
+}
+
+// complete notes that a revision is deployed, and begins the hooks that follow it.
+func (r *Reconciler) complete(ctx context.Context, cr *unstructured.Unstructured, desired Desired, rendered *chart.Rendered, revision int64, done *effect) {
+	done.deployed = Deployed{Name: cr.GetName(), Revision: revision, Digest: desired.Digest}
+	if _, repair := done.step.(Repair); repair {
+		return
+	}
+	if r.chart.UsesLookup() { // it may look at what was just made
+		digest, err := r.digest(ctx, cr, desired.Values, revision)
+		if err != nil {
+			done.failure = classify(err)
+			return
+		}
+		done.deployed.Digest = digest
+	}
+	if _, taken := done.step.(TakeOver); taken { // its hooks ran
+		done.history = recorded(ReleaseFor(cr, revision))
+		return
+	}
+	done.history = r.recordHistory(ctx, cr, rendered, revision)
+	r.memory.update(cr.GetUID(), func(m *memory) { m.historyTried = true })
+	done.hooks = Progress{}
+	after := postInstall
+	if revision > 1 {
+		after = postUpgrade
+	}
+	if len(hooksOf(desired, after)) > 0 {
+		done.hooks = Progress{Event: string(after), Revision: revision, Digest: done.deployed.Digest}
+		done.again = goOn
+	}
+}
+
+// rendered returns what is to be applied. A revision that was deployed by a chart that is not deterministic is taken from Helm's
+// history if it can be, because rendering it again would give something else.
+func (r *Reconciler) rendered(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot, revision int64) (*chart.Rendered, error) {
+	if desired.Failure != nil {
+		return nil, desired.Failure
+	}
+	if desired.Rendered != nil && desired.Revision == revision {
+		return desired.Rendered, nil
+	}
+	if !r.chart.Deterministic() && revision == seen.Deployed.Revision {
+		known, err := r.recordedRevision(ctx, cr, revision)
+		if err != nil || known != nil {
+			return known, err
+		}
+	}
+	return r.render(ctx, cr, desired.Values, revision)
+}
+
+// recordAgain writes the current revision into the history.
+func (r *Reconciler) recordAgain(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot) (*metav1.Condition, *failure) {
+	rendered, err := r.rendered(ctx, cr, desired, seen, seen.Deployed.Revision)
+	if err != nil {
+		return nil, classify(err)
+	}
+	history := r.recordHistory(ctx, cr, rendered, seen.Deployed.Revision)
+	r.memory.update(cr.GetUID(), func(m *memory) { m.historyTried = true })
+	return history, nil
+}
+
+// uninstall deletes what the inventory lists and waits until it is gone, but not for ever.
+func (r *Reconciler) uninstall(ctx context.Context, cr *unstructured.Unstructured, desired Desired, done *effect) {
+	var err error
+	if desired.Failure != nil && r.chart.HasHooks() {
+		done.hooksSkipped = desired.Failure.Error()
+	}
+	if done.changes, err = r.applier.Prune(ctx, cr, refsIn(done.inventory), nil); err != nil {
+		done.failure = classify(err)
+		return
+	}
+	remaining, err := r.applier.Gone(ctx, cr, refsIn(done.inventory))
+	if err != nil {
+		done.failure = classify(err)
+		return
+	}
+	deadline := cr.GetDeletionTimestamp().Add(uninstallTimeout)
+	if len(remaining) > 0 && r.options.Now().Before(deadline) {
+		done.remaining, done.again = remaining, uninstallPoll
+		return
+	}
+	done.remaining = remaining
+	done.hooks = Progress{Event: string(postDelete), Revision: desired.Revision, Digest: desired.Digest}
+	done.again = goOn
+}
+
+// leave deletes the hooks' objects and the history, then takes our finalizers off. A history that may not be read does not hold
+// a deletion up.
+func (r *Reconciler) leave(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot) error {
+	if err := r.deleteHooks(ctx, cr, desired); err != nil {
 		return err
 	}
-	if err := r.deleteHistory(ctx, cr, seen.Deployed.Revision); err != nil {
+	if err := r.deleteHistory(ctx, cr); err != nil {
 		return err
 	}
 	return r.removeFinalizers(ctx, cr, seen.Finalizers)
 }
 
-func refsOf(objects []*unstructured.Unstructured, namespace string) []apply.Ref {
-	refs := make([]apply.Ref, 0, len(objects))
-	for _, object := range objects {
-		ref := apply.RefOf(object)
-		ref.Namespace = namespace // Check let nothing else through
-		refs = append(refs, ref)
+func applyOptions(cr *unstructured.Unstructured) []apply.Option {
+	if cr.GetAnnotations()[UpgradeForceAnnotation] == "true" {
+		return []apply.Option{apply.Recreate()}
 	}
-	return refs
+	return nil
+}
+
+// remains names objects that are still there.
+func remains(refs []apply.Ref) string {
+	var names []string
+	for _, ref := range refs {
+		names = append(names, ref.Kind+" "+ref.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // classify tells what can be mended by trying again from what cannot.
 func classify(err error) *failure {
-	var refused *chart.Error
-	var foreign *apply.NotOursError
-	var immutable *apply.ImmutableError
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &refused):
-		return &failure{reason: ReasonRenderFailed, final: true, err: err}
-	case errors.As(err, &foreign):
-		return &failure{reason: ReasonNotOurs, final: true, again: retryForeign, err: err}
-	case errors.As(err, &immutable):
-		return &failure{reason: ReasonImmutable, final: true, err: err}
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
-		return &failure{reason: ReasonRejected, final: true, err: err}
-	default:
-		return &failure{reason: ReasonReconcileError, err: err}
 	}
+	var refused *chart.Error
+	if errors.As(err, &refused) {
+		return &failure{reason: ReasonRenderFailed, final: true, err: err}
+	}
+	f := &failure{err: err}
+	f.reason, f.final = apply.Reason(err)
+	f.reason = cmp.Or(f.reason, ReasonReconcileError)
+	if f.final && f.reason != apply.ReasonImmutable {
+		f.again = retryForeign
+	}
+	return f
 }

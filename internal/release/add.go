@@ -43,10 +43,12 @@ type Options struct {
 	MaxConcurrentReconciles int
 	// MaxHistory is the number of revisions kept in Helm's history. Default 10.
 	MaxHistory int
+	// ReconcilePeriod is how often a resource is looked at without a reason if neither its annotation nor the watch says so.
+	ReconcilePeriod time.Duration
 	// ServiceAccount is the operator's own, "namespace:name", for messages about missing rights.
 	ServiceAccount string
 	// Capabilities returns what charts see as .Capabilities; it is asked in every pass of a chart that uses them and must
-	// answer from a cache. Default: discovery, once.
+	// answer from a cache. Default: discovery, every ten minutes at most.
 	Capabilities func(context.Context) (chart.Capabilities, error)
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -67,7 +69,7 @@ func (o Options) withDefaults(mgr ctrl.Manager, w watches.Watch) Options {
 		o.ServiceAccount = "NAMESPACE:NAME of the operator's service account"
 	}
 	if o.Capabilities == nil {
-		o.Capabilities = discoverOnce(mgr.GetConfig(), mgr.GetHTTPClient())
+		o.Capabilities = discovered(mgr.GetConfig(), mgr.GetHTTPClient(), o.Now)
 	}
 	return o
 }
@@ -79,6 +81,10 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 	if err != nil {
 		return fmt.Errorf("make a client for %s: %w", w.Kind, err)
 	}
+	crds, err := c.CRDs()
+	if err != nil {
+		return fmt.Errorf("read the chart's crds/: %w", err)
+	}
 	reader := childReader{children}
 	r := &Reconciler{
 		gvk: w.GroupVersionKind, chart: c, options: o.withDefaults(mgr, w), entry: w,
@@ -88,7 +94,7 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 		namespaced: func(gvk schema.GroupVersionKind) (bool, error) {
 			return apiutil.IsGVKNamespaced(gvk, mgr.GetRESTMapper())
 		},
-		status: statusWriter{client: live},
+		status: statusWriter{client: live}, crds: crdInstaller{client: live, crds: crds},
 	}
 	r.capabilities = func(ctx context.Context) (chart.Capabilities, error) {
 		if !c.UsesCapabilities() {
@@ -101,9 +107,6 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 	})
 	if err != nil {
 		return fmt.Errorf("make the controller of %s: %w", w.Kind, err)
-	}
-	if c.HasCRDs() {
-		mgr.GetLogger().Info("The crds/ of this chart are not applied, a person with the right to installs them", "chart", c.Name(), "kind", w.Kind)
 	}
 	r.watch = childWatches(mgr, children, w, run)
 	return run.Watch(source.Kind(mgr.GetCache(), client.Object(kindOf(w.GroupVersionKind)), &crhandler.EnqueueRequestForObject{}, ownPredicate(w)))

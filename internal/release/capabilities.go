@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/discovery"
@@ -17,26 +19,32 @@ import (
 	"middleware.hc.cn/operator/internal/chart"
 )
 
-// discoverOnce asks the API server what it is and serves when that is first needed, and remembers the answer.
-func discoverOnce(config *rest.Config, http *http.Client) func(context.Context) (chart.Capabilities, error) {
+// capabilitiesFor is how long the answer of discovery counts. It is asked again when a pass needs it after that, so that idle
+// resources cost nothing.
+const capabilitiesFor = 10 * time.Minute
+
+// discovered asks the API server what it is and serves when that is needed, and remembers the answer.
+func discovered(config *rest.Config, http *http.Client, now func() time.Time) func(context.Context) (chart.Capabilities, error) {
 	var mu sync.Mutex
-	var known *chart.Capabilities
-	return func(ctx context.Context) (chart.Capabilities, error) {
+	var known chart.Capabilities
+	var at time.Time
+	return func(context.Context) (chart.Capabilities, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if known != nil {
-			return *known, nil
+		if !at.IsZero() && now().Sub(at) < capabilitiesFor {
+			return known, nil
 		}
-		found, err := discover(config, http)
+		found, err := Discover(config, http)
 		if err != nil {
 			return chart.Capabilities{}, fmt.Errorf("discover the cluster's capabilities: %w", err)
 		}
-		known = &found
-		return found, nil
+		known, at = found, now()
+		return known, nil
 	}
 }
 
-func discover(config *rest.Config, http *http.Client) (chart.Capabilities, error) {
+// Discover asks the API server what it is and serves.
+func Discover(config *rest.Config, http *http.Client) (chart.Capabilities, error) {
 	var found chart.Capabilities
 	api, err := discovery.NewDiscoveryClientForConfigAndClient(config, http)
 	if err != nil {
@@ -57,6 +65,7 @@ func discover(config *rest.Config, http *http.Client) (chart.Capabilities, error
 			found.APIVersions = append(found.APIVersions, group.GroupVersion+"/"+resource.Kind)
 		}
 	}
+	slices.Sort(found.APIVersions) // the order is not part of what is known
 	return found, nil
 }
 

@@ -4,6 +4,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,12 +25,17 @@ var errTaken = errors.New("another release of this name is recorded in this name
 
 // recordHistory writes a revision into Helm's storage, after the fact: nothing depends on it, so a failure is a condition and
 // the release goes on. Secrets are read and written by name, past any cache.
-func (r *Reconciler) recordHistory(ctx context.Context, cr *unstructured.Unstructured, rendered *chart.Rendered, release chart.Release) *metav1.Condition {
-	err := r.writeHistory(ctx, cr, rendered, release)
+func (r *Reconciler) recordHistory(ctx context.Context, cr *unstructured.Unstructured, rendered *chart.Rendered, revision int64) *metav1.Condition {
+	release := ReleaseFor(cr, revision)
 	condition := conditions.Condition(TypeHistoryRecorded, metav1.ConditionFalse, ReasonHistoryFailed, "")
+	if release.Namespace == "" {
+		condition.Reason, condition.Message = ReasonHistoryClusterScoped, "Helm keeps its history in a namespace, and this resource is in none; everything else works"
+		return &condition
+	}
+	err := r.writeHistory(ctx, cr, rendered, release)
 	switch {
 	case err == nil:
-		condition = conditions.Condition(TypeHistoryRecorded, metav1.ConditionTrue, ReasonRecorded, fmt.Sprintf("helm history %s -n %s shows it", release.Name, release.Namespace))
+		return recorded(release)
 	case apierrors.IsForbidden(err):
 		condition.Reason, condition.Message = ReasonHistoryForbidden, fmt.Sprintf("the operator may not keep Helm's history (Secrets) in this namespace, everything else works; to allow it: "+
 			"kubectl create rolebinding middleware-operator -n %s --clusterrole=middleware-operator-namespace --serviceaccount=%s", release.Namespace, r.options.ServiceAccount)
@@ -41,11 +47,18 @@ func (r *Reconciler) recordHistory(ctx context.Context, cr *unstructured.Unstruc
 	return &condition
 }
 
+// recorded says that Helm's history knows the release.
+func recorded(release chart.Release) *metav1.Condition {
+	c := conditions.Condition(TypeHistoryRecorded, metav1.ConditionTrue, ReasonRecorded, fmt.Sprintf("helm history %s -n %s shows it", release.Name, release.Namespace))
+	return &c
+}
+
 func (r *Reconciler) writeHistory(ctx context.Context, cr *unstructured.Unstructured, rendered *chart.Rendered, release chart.Release) error {
 	now := r.options.Now()
-	record := chart.Record{Release: release, Status: chart.StatusDeployed, Description: "Install complete", FirstDeployed: now, LastDeployed: now}
+	record := chart.Record{Release: release, Status: chart.StatusDeployed, FirstDeployed: now, LastDeployed: now,
+		Description: cmp.Or(cr.GetAnnotations()[annotationDomain+"install-description"], "Install complete")}
 	if release.Revision > 1 {
-		record.Description = "Upgrade complete"
+		record.Description = cmp.Or(cr.GetAnnotations()[annotationDomain+"upgrade-description"], "Upgrade complete")
 		first, err := r.supersede(ctx, cr, release.Name, release.Revision-1)
 		if err != nil {
 			return err
@@ -117,15 +130,45 @@ func (r *Reconciler) supersede(ctx context.Context, cr *unstructured.Unstructure
 	return metav1.NewTime(first), nil
 }
 
-// deleteHistory removes what is recorded. A namespace in which Secrets may not be read has no history of ours.
-func (r *Reconciler) deleteHistory(ctx context.Context, cr *unstructured.Unstructured, revision int64) error {
-	for last := int(revision); last > max(0, int(revision)-r.options.MaxHistory); last-- {
-		err := r.forgetRevision(ctx, cr, last)
-		if apierrors.IsForbidden(err) {
-			return nil
+// recordedRevision returns what the history says a revision consists of; nil if it does not know or may not be read.
+func (r *Reconciler) recordedRevision(ctx context.Context, cr *unstructured.Unstructured, revision int64) (*chart.Rendered, error) {
+	secret := &corev1.Secret{}
+	err := r.live.Get(ctx, types.NamespacedName{Namespace: cr.GetNamespace(), Name: chart.StoredName(cr.GetName(), int(revision))}, secret)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || err == nil && !refersTo(secret, cr.GetUID()) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the recorded revision %d: %w", revision, err)
+	}
+	past, err := chart.DecodeRelease(secret.Data["release"])
+	if err != nil {
+		return nil, fmt.Errorf("read the recorded revision %d: %w", revision, err)
+	}
+	return past.Rendered, chart.Check(past.Rendered, AllowedFor(cr, r.entry, r.chart, r.namespaced))
+}
+
+// deleteHistory removes what is recorded, by whomever it was. Where Secrets may not be listed, the garbage collector does it: every
+// record refers to its resource.
+func (r *Reconciler) deleteHistory(ctx context.Context, cr *unstructured.Unstructured) error {
+	if cr.GetNamespace() == "" {
+		return nil
+	}
+	secrets := &metav1.PartialObjectMetadataList{}
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	err := r.live.List(ctx, secrets, client.InNamespace(cr.GetNamespace()), client.MatchingLabels{"owner": "helm", "name": cr.GetName()})
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look for the history: %w", err)
+	}
+	for i := range secrets.Items {
+		secret := &secrets.Items[i]
+		if !refersTo(secret, cr.GetUID()) {
+			continue
 		}
-		if err != nil {
-			return err
+		if err := r.live.Delete(ctx, secret, client.Preconditions{UID: &secret.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %s: %w", secret.Name, err)
 		}
 	}
 	return nil

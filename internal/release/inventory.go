@@ -4,12 +4,16 @@
 package release
 
 import (
+	"slices"
+	"time"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/watches"
 )
 
 // The fields of status that belong to the engine. api/chart/v1 describes them.
@@ -17,6 +21,7 @@ const (
 	fieldConditions         = "conditions"
 	fieldDeployedRelease    = "deployedRelease"
 	fieldInventory          = "inventory"
+	fieldHooks              = "hooks"
 	fieldObservedGeneration = "observedGeneration"
 )
 
@@ -41,11 +46,36 @@ func (d Deployed) write() any {
 	return map[string]any{"name": d.Name, "revision": d.Revision, "digest": d.Digest}
 }
 
-// readInventory reads status.inventory. Only objects in the resource's own namespace are believed: whoever may write a status
-// does not thereby point the operator elsewhere.
-func readInventory(cr *unstructured.Unstructured) []apply.Ref {
+// readProgress reads status.hooks.
+func readProgress(cr *unstructured.Unstructured) Progress {
+	m, _, _ := unstructured.NestedMap(cr.Object, "status", fieldHooks)
+	var p Progress
+	p.Event, _ = m["event"].(string)
+	p.Revision, _ = m["revision"].(int64)
+	p.Digest, _ = m["digest"].(string)
+	p.Completed, _ = m["completed"].(int64)
+	p.Failures, _ = m["failures"].(int64)
+	p.Message, _ = m["message"].(string)
+	if text, _ := m["failedAt"].(string); text != "" {
+		p.FailedAt, _ = time.Parse(time.RFC3339, text) // nonsense is the zero time: tried again at once
+	}
+	p.Completed, p.Failures = max(p.Completed, 0), max(p.Failures, 0)
+	return p
+}
+
+func (p Progress) write() any {
+	m := map[string]any{"event": p.Event, "revision": p.Revision, "digest": p.Digest, "completed": p.Completed}
+	if p.Failures > 0 {
+		m["failures"], m["message"], m["failedAt"] = p.Failures, p.Message, p.FailedAt.UTC().Format(time.RFC3339)
+	}
+	return m
+}
+
+// readInventory reads status.inventory. Only objects where the watch lets a resource make any are believed: whoever may write
+// a status does not thereby point the operator elsewhere.
+func readInventory(cr *unstructured.Unstructured, allow watches.Allow) []apply.Known {
 	list, _, _ := unstructured.NestedSlice(cr.Object, "status", fieldInventory)
-	var refs []apply.Ref
+	var inventory []apply.Known
 	for _, entry := range list {
 		m, ok := entry.(map[string]any)
 		if !ok {
@@ -56,19 +86,36 @@ func readInventory(cr *unstructured.Unstructured) []apply.Ref {
 			GroupVersionKind: schema.GroupVersionKind{Group: text("group"), Version: text("version"), Kind: text("kind")},
 			Namespace:        text("namespace"), Name: text("name"), UID: types.UID(text("uid")),
 		}
-		if ref.Kind == "" || ref.Version == "" || ref.Name == "" || ref.Namespace != cr.GetNamespace() {
+		if ref.Kind == "" || ref.Version == "" || ref.Name == "" || !mayReach(cr, allow, ref.Namespace) {
 			continue
 		}
-		refs = append(refs, ref)
+		inventory = append(inventory, apply.Known{Ref: ref, Fields: text("fields")})
 	}
-	return refs
+	return inventory
 }
 
-func writeInventory(refs []apply.Ref) any {
-	list := make([]any, 0, len(refs))
-	for _, ref := range refs {
-		entry := map[string]any{"version": ref.Version, "kind": ref.Kind, "name": ref.Name}
-		for key, value := range map[string]string{"group": ref.Group, "namespace": ref.Namespace, "uid": string(ref.UID)} {
+// Inventory returns the objects that belong to a resource, by its status.
+func Inventory(cr *unstructured.Unstructured, entry watches.Watch) []apply.Ref {
+	return refsIn(readInventory(cr, entry.Allow))
+}
+
+// mayReach tells whether a resource may have objects in a namespace; the empty one stands for cluster-scoped objects.
+func mayReach(cr *unstructured.Unstructured, allow watches.Allow, namespace string) bool {
+	switch {
+	case namespace == cr.GetNamespace():
+		return true
+	case namespace == "":
+		return allow.ClusterScoped
+	default:
+		return slices.Contains(allow.Namespaces, namespace) || slices.Contains(allow.Namespaces, "*")
+	}
+}
+
+func writeInventory(inventory []apply.Known) any {
+	list := make([]any, 0, len(inventory))
+	for _, known := range inventory {
+		entry := map[string]any{"version": known.Version, "kind": known.Kind, "name": known.Name}
+		for key, value := range map[string]string{"group": known.Group, "namespace": known.Namespace, "uid": string(known.UID), "fields": known.Fields} {
 			if value != "" {
 				entry[key] = value
 			}
@@ -79,21 +126,20 @@ func writeInventory(refs []apply.Ref) any {
 }
 
 // union returns old and, after it, what of more is not in it.
-func union(old, more []apply.Ref) []apply.Ref {
-	all := append([]apply.Ref(nil), old...)
+func union(old []apply.Known, more []apply.Ref) []apply.Known {
+	all := slices.Clone(old)
 	for _, ref := range more {
-		if !contains(all, ref) {
-			all = append(all, ref)
+		if !slices.ContainsFunc(all, func(known apply.Known) bool { return known.Same(ref) }) {
+			all = append(all, apply.Known{Ref: ref})
 		}
 	}
 	return all
 }
 
-func contains(refs []apply.Ref, ref apply.Ref) bool {
-	for i := range refs {
-		if refs[i].Same(ref) {
-			return true
-		}
+func refsIn(inventory []apply.Known) []apply.Ref {
+	refs := make([]apply.Ref, 0, len(inventory))
+	for _, known := range inventory {
+		refs = append(refs, known.Ref)
 	}
-	return false
+	return refs
 }

@@ -5,14 +5,28 @@ package release
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"middleware.hc.cn/operator/internal/chart"
 )
 
-// memory is what is remembered about one resource between passes. Losing it costs one no-op apply a child.
+// memory is what is remembered about one resource between passes. Losing it costs little: what was applied is recalled from the
+// status.
 type memory struct {
+	begun        bool   // this process has seen the resource
 	applied      string // digest of the rendering that was applied completely
 	historyTried bool   // this process tried to record the current revision
+	version      string // resourceVersion of the resource after our last write
+	// rendered is what a chart that is not deterministic gave for a digest, until it is applied completely: trying again must
+	// not make other passwords.
+	rendered *chart.Rendered
+	digest   string
+	// diagnosed is when the pods of children that are not ready were last looked at, and how long after to look again.
+	diagnosed time.Time
+	patience  time.Duration
+	why       map[types.UID]string
 }
 
 type memories struct {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,11 +22,11 @@ import (
 )
 
 const (
-	// Finalizer is how helm-operator-plugins spells it; LegacyFinalizer is helm-operator's. Neither is put on anything: children
-	// and history carry owner references, so Kubernetes removes them, also while no operator runs. Both are honoured on
-	// resources that carry them from before.
-	Finalizer       = "helm.sdk.operatorframework.io/uninstall-helm-release"
-	LegacyFinalizer = "uninstall-helm-release"
+	// Finalizer is helm-operator-plugins' own. It is put on a resource only where deleting takes more than the garbage
+	// collector does: hooks of a deletion, children no owner reference reaches, a wish to wait. SDKFinalizer is the one of
+	// operator-sdk's helm-operator. Both are honoured on resources that carry them from before.
+	Finalizer    = "uninstall-helm-release"
+	SDKFinalizer = "helm.sdk.operatorframework.io/uninstall-release"
 
 	// PauseAnnotation with the value "true" makes the operator leave a resource and its children as they are.
 	PauseAnnotation = "middleware.hc.cn/pause"
@@ -37,22 +38,43 @@ const (
 // Snapshot is what was seen of a resource and its release.
 type Snapshot struct {
 	Deleting, Paused bool
+	// Terminating says that the resource's namespace is being deleted, so that nothing can be made in it.
+	Terminating bool
 	// Finalizers are ours among those of the resource.
 	Finalizers []string
 	Deployed   Deployed
+	// Former is the release another operator left, nil when there is none or it was taken over.
+	Former *Former
 	// Inventory are the objects that belong to the release, as its status records them.
-	Inventory []apply.Ref
+	Inventory []apply.Known
 	// Children are what the cache shows of the inventory, in its order.
 	Children []Child
-	// Drifted are the children that are no longer as this process applied them.
+	// Drifted are the children that are no longer as they were applied.
 	Drifted []apply.Ref
-	// Applied is the digest of the rendering this process applied completely; empty when it has not, or when a later attempt
-	// failed midway.
+	// Applied is the digest of the rendering that is known to be applied completely; empty when an attempt failed midway, or
+	// when a former process did not record enough to tell.
 	Applied string
+	// Hooks is how far the hooks that run are, the zero value when none do.
+	Hooks Progress
+	// Hook is the object of the hook whose turn it is, nil when there is none.
+	Hook *unstructured.Unstructured
 	// History is the condition HistoryRecorded, nil before the first attempt.
 	History *metav1.Condition
 	// HistoryTried tells whether this process tried to record the current revision.
 	HistoryTried bool
+}
+
+// outdated tells whether the release is another one than the digest names.
+func (s Snapshot) outdated(digest string) bool {
+	return s.Deployed.Digest == "" || s.Deployed.Digest != digest
+}
+
+// nextRevision is the number of the next revision.
+func (s Snapshot) nextRevision() int64 {
+	if s.Former != nil {
+		return s.Former.Revision + 1
+	}
+	return s.Deployed.Revision + 1
 }
 
 // Deployed is the release the status records.
@@ -67,41 +89,83 @@ type Child struct {
 	apply.Ref
 	// Object is nil while the cache does not show it. It holds metadata only for kinds that have no status.
 	Object *unstructured.Unstructured
+	// Why is what keeps its pods from running, if somebody looked.
+	Why string
 }
 
-// observe reads everything a pass decides on, from caches and memory only.
+// observe reads what a pass decides on: from caches and memory only, but for a release that another operator left and for
+// the namespace of a resource that is being deleted.
 func (r *Reconciler) observe(ctx context.Context, cr *unstructured.Unstructured) (Snapshot, error) {
 	seen := Snapshot{
 		Deleting: cr.GetDeletionTimestamp() != nil,
 		Paused:   cr.GetAnnotations()[PauseAnnotation] == "true",
-		Deployed: readDeployed(cr), Inventory: readInventory(cr),
+		Deployed: readDeployed(cr), Inventory: readInventory(cr, r.entry.Allow), Hooks: readProgress(cr),
 		History: conditions.Find(conditions.Read(cr), TypeHistoryRecorded),
 	}
-	for _, finalizer := range []string{Finalizer, LegacyFinalizer} {
+	for _, finalizer := range []string{Finalizer, SDKFinalizer} {
 		if slices.Contains(cr.GetFinalizers(), finalizer) {
 			seen.Finalizers = append(seen.Finalizers, finalizer)
 		}
 	}
-	if seen.Deleting {
-		return seen, nil
+	var err error
+	if seen.Former, err = r.findFormer(ctx, cr, seen); err != nil {
+		return seen, err
 	}
-	remembered := r.memory.get(cr.GetUID())
-	seen.Applied, seen.HistoryTried = remembered.applied, remembered.historyTried
+	if seen.Former != nil {
+		seen.Inventory = union(seen.Inventory, seen.Former.Refs)
+	}
+	if seen.Deleting {
+		seen.Terminating, err = r.namespaceEnds(ctx, cr)
+		return seen, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
-	var err error
 	if seen.Children, err = r.observeChildren(ctx, seen.Inventory); err != nil {
 		return seen, err
 	}
+	r.recall(cr, seen)
+	remembered := r.memory.get(cr.GetUID())
+	seen.Applied, seen.HistoryTried = remembered.applied, remembered.historyTried
 	if seen.Drifted, _, err = r.applier.Drifted(ctx, cr); err != nil {
 		return seen, err
 	}
 	return seen, nil
 }
 
-func (r *Reconciler) observeChildren(ctx context.Context, inventory []apply.Ref) ([]Child, error) {
+// recall brings back what a former process applied, once after a start, if its status tells it of every object. Then drift is
+// recognised from the cache, and a resource that is as it was costs no request.
+func (r *Reconciler) recall(cr *unstructured.Unstructured, seen Snapshot) {
+	known := r.memory.get(cr.GetUID()).begun
+	if known || seen.Deployed.Digest == "" || seen.Former != nil {
+		return
+	}
+	r.memory.update(cr.GetUID(), func(m *memory) { m.begun = true })
+	for _, child := range seen.Inventory {
+		if child.UID == "" || child.Fields == "" {
+			return
+		}
+	}
+	r.applier.Recall(cr, seen.Inventory)
+	r.memory.update(cr.GetUID(), func(m *memory) { m.applied = seen.Deployed.Digest })
+}
+
+// namespaceEnds tells whether the namespace of a resource that holds our finalizer is being deleted.
+func (r *Reconciler) namespaceEnds(ctx context.Context, cr *unstructured.Unstructured) (bool, error) {
+	if !r.chart.HasHooks() || cr.GetNamespace() == "" {
+		return false, nil // it makes no difference
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.live.Get(ctx, types.NamespacedName{Name: cr.GetNamespace()}, namespace); err != nil {
+		return false, fmt.Errorf("look at namespace %s: %w", cr.GetNamespace(), err)
+	}
+	return namespace.GetDeletionTimestamp() != nil, nil
+}
+
+func (r *Reconciler) observeChildren(ctx context.Context, inventory []apply.Known) ([]Child, error) {
 	children := make([]Child, 0, len(inventory))
-	for _, ref := range inventory {
+	for _, known := range inventory {
+		ref := known.Ref
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(ref.GroupVersionKind)
 		err := r.children.get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, object)

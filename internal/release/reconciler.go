@@ -11,15 +11,11 @@ package release
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -36,6 +32,10 @@ const (
 	visibleAfter = 6 * time.Second
 	// conflictAfter is when to look again after someone else changed the resource during a pass.
 	conflictAfter = 200 * time.Millisecond
+	// ownWriteAfter is when to look again while the cache still shows the time before our own write.
+	ownWriteAfter = 20 * time.Millisecond
+	// lookupPeriod is helm-operator's default period.
+	lookupPeriod = time.Minute
 )
 
 // Reconciler runs one chart kind. Add makes it.
@@ -54,6 +54,7 @@ type Reconciler struct {
 	capabilities func(context.Context) (chart.Capabilities, error)
 	namespaced   func(schema.GroupVersionKind) (bool, error)
 	status       statusWriter
+	crds         crdInstaller
 }
 
 // Reconcile is one pass.
@@ -73,31 +74,58 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if former := r.memory.remember(request.NamespacedName, cr.GetUID()); former != "" {
 		r.applier.Forget(former)
 	}
+	if apply.Older(cr.GetResourceVersion(), r.memory.get(cr.GetUID()).version) {
+		return outcome.Wait("the cache does not show our own write yet", ownWriteAfter).Result()
+	}
 	return r.pass(ctx, cr).Result()
 }
 
 func (r *Reconciler) pass(ctx context.Context, cr *unstructured.Unstructured) outcome.Outcome {
 	seen, err := r.observe(ctx, cr)
 	if err != nil {
-		return outcome.Retry(err)
+		return r.blind(ctx, cr, seen, err)
 	}
-	desired, err := r.desired(ctx, cr)
+	desired, err := r.desired(ctx, cr, seen)
 	if err != nil {
-		return outcome.Retry(err)
+		return r.blind(ctx, cr, seen, err)
+	}
+	if next := nextHook(desired, seen); next != nil {
+		if seen.Hook, err = r.observeHook(ctx, cr, next); err != nil {
+			return r.blind(ctx, cr, seen, err)
+		}
 	}
 	step := Plan(desired, seen, r.options.Now())
 	if _, idle := step.(Nothing); !idle {
 		log.FromContext(ctx).V(1).Info("Acting", "step", fmt.Sprintf("%T", step))
 	}
 	done := r.act(ctx, cr, desired, seen, step)
-	if _, gone := step.(Gone); gone || seen.Deleting && done.failure == nil {
+	if _, gone := step.(Gone); gone {
 		return outcome.Done()
 	}
-	if len(done.changes) > 0 {
+	if _, left := step.(Leave); left && done.failure == nil {
+		return outcome.Done()
+	}
+	if !seen.Deleting && len(done.changes) > 0 {
 		if done.children, err = r.observeChildren(ctx, done.inventory); err != nil {
 			return outcome.Retry(err)
 		}
 	}
+	return r.conclude(ctx, cr, done)
+}
+
+// blind ends a pass that could not see what it has to decide on. What only a person can mend is told.
+func (r *Reconciler) blind(ctx context.Context, cr *unstructured.Unstructured, seen Snapshot, err error) outcome.Outcome {
+	failure := classify(err)
+	if !failure.final {
+		return outcome.Retry(err)
+	}
+	done := effect{step: Nothing{}, deployed: seen.Deployed, inventory: readInventory(cr, r.entry.Allow), hooks: seen.Hooks, failure: failure}
+	return r.conclude(ctx, cr, done)
+}
+
+// conclude writes the status of a pass, then tells about it.
+func (r *Reconciler) conclude(ctx context.Context, cr *unstructured.Unstructured, done effect) outcome.Outcome {
+	r.diagnose(ctx, cr, &done)
 	changed, err := r.report(ctx, cr, done)
 	if err != nil {
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -106,38 +134,11 @@ func (r *Reconciler) pass(ctx context.Context, cr *unstructured.Unstructured) ou
 		return outcome.Retry(fmt.Errorf("write the status: %w", err))
 	}
 	r.tell(cr, done, changed)
-	return r.outcomeOf(done)
-}
-
-// desired is what the resource asks for. It is pure but for the cluster's capabilities, which are cached.
-func (r *Reconciler) desired(ctx context.Context, cr *unstructured.Unstructured) (Desired, error) {
-	var d Desired
-	if r.options.Validate != nil {
-		d.Invalid = r.options.Validate(cr)
-	}
-	spec, found, err := unstructured.NestedMap(cr.Object, "spec")
-	if err != nil {
-		d.Invalid = append(d.Invalid, field.Invalid(field.NewPath("spec"), "", "must be an object"))
-	}
-	if !found || spec == nil {
-		spec = map[string]any{}
-	}
-	d.Values = runtime.DeepCopyJSON(spec)
-	for _, key := range slices.Sorted(maps.Keys(r.entry.OverrideValues)) {
-		if err := chart.Override(d.Values, key, r.entry.OverrideValues[key]); err != nil {
-			return d, err
-		}
-	}
-	capabilities, err := r.capabilities(ctx)
-	if err != nil {
-		return d, err
-	}
-	d.Digest, err = r.chart.DigestFor(d.Values, r.releaseOf(cr, 1), capabilities)
-	return d, err
+	return r.outcomeOf(cr, done)
 }
 
 // outcomeOf turns what happened into when to look again.
-func (r *Reconciler) outcomeOf(done effect) outcome.Outcome {
+func (r *Reconciler) outcomeOf(cr *unstructured.Unstructured, done effect) outcome.Outcome {
 	if done.failure != nil {
 		switch {
 		case !done.failure.final:
@@ -151,12 +152,15 @@ func (r *Reconciler) outcomeOf(done effect) outcome.Outcome {
 		return outcome.Stalled(stall.Reason)
 	}
 	for _, child := range done.children {
-		if child.Object == nil {
+		if child.Object == nil && done.again == 0 {
 			return outcome.Wait("waiting to see "+child.String(), visibleAfter)
 		}
 	}
-	if r.entry.ReconcilePeriod > 0 {
-		return outcome.Wait("reconcilePeriod", r.entry.ReconcilePeriod)
+	if done.again > 0 {
+		return outcome.Wait("there is more to do", done.again)
+	}
+	if period := r.period(cr); period > 0 {
+		return outcome.Wait("reconcilePeriod", period)
 	}
 	return outcome.Done()
 }

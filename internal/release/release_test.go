@@ -14,62 +14,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/watches"
 )
 
 var (
 	now        = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	deployment = apply.Ref{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Namespace: "shop", Name: "web", UID: "u"}
 )
-
-func TestPlan(t *testing.T) {
-	settled := Snapshot{Deployed: Deployed{Name: "web", Revision: 3, Digest: "d"}, Applied: "d",
-		History: &metav1.Condition{Status: metav1.ConditionTrue}, HistoryTried: true}
-	for _, tc := range []struct {
-		name    string
-		desired Desired
-		seen    func(*Snapshot)
-		want    Step
-	}{
-		{"nothing to do", Desired{Digest: "d"}, func(*Snapshot) {}, Nothing{}},
-		{"a new resource", Desired{Digest: "d"}, func(s *Snapshot) { *s = Snapshot{} }, Install{}},
-		{"a changed resource", Desired{Digest: "e"}, func(*Snapshot) {}, Upgrade{Revision: 4}},
-		{"a deleted child", Desired{Digest: "d"}, func(s *Snapshot) { s.Drifted = []apply.Ref{deployment} },
-			Repair{Reason: "Deployment shop/web was changed or deleted", Drifted: []apply.Ref{deployment}}},
-		{"a change comes before a repair", Desired{Digest: "e"}, func(s *Snapshot) { s.Drifted = []apply.Ref{deployment} }, Upgrade{Revision: 4}},
-		{"after a start", Desired{Digest: "d"}, func(s *Snapshot) { s.Applied = "" },
-			Repair{Reason: "the children were not compared since the operator started or since a failure"}},
-		{"back to the deployed spec after half an upgrade", Desired{Digest: "d"}, func(s *Snapshot) { s.Applied = "e" },
-			Repair{Reason: "the children were not compared since the operator started or since a failure"}},
-		{"an invalid resource", Desired{Digest: "e", Invalid: field.ErrorList{field.Required(field.NewPath("spec", "image"), "an image is needed")}}, func(*Snapshot) {},
-			Stall{Reason: ReasonInvalidSpec, Message: "spec.image: Required value: an image is needed"}},
-		{"a pause holds everything", Desired{Digest: "e"}, func(s *Snapshot) { s.Paused = true }, Pause{}},
-		{"a deletion ends a pause", Desired{}, func(s *Snapshot) { s.Paused, s.Deleting = true, true }, Gone{}},
-		{"a deletion with our finalizer", Desired{}, func(s *Snapshot) { s.Deleting, s.Finalizers = true, []string{LegacyFinalizer} }, Uninstall{}},
-		{"a record that failed for a moment", Desired{Digest: "d"}, func(s *Snapshot) {
-			s.History = &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonHistoryFailed}
-		}, RecordHistory{}},
-		{"a record that was forbidden is tried once a start", Desired{Digest: "d"}, func(s *Snapshot) {
-			s.History, s.HistoryTried = &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonHistoryForbidden}, false
-		}, RecordHistory{}},
-		{"and not in every pass", Desired{Digest: "d"}, func(s *Snapshot) {
-			s.History = &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonHistoryForbidden}
-		}, Nothing{}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			seen := settled
-			tc.seen(&seen)
-			if diff := cmp.Diff(tc.want, Plan(tc.desired, seen, now)); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
 
 func parse(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
@@ -128,7 +84,7 @@ func TestStatusKeepsWhatOthersWrote(t *testing.T) {
 	cr := parse(t, `{apiVersion: a/v1, kind: B, metadata: {name: web, namespace: shop, generation: 2}, status: {theirs: 1, old: x,
 		conditions: [{type: Theirs, status: 'True', reason: R, message: m, lastTransitionTime: '2026-01-01T00:00:00Z'}]}}`)
 	pods := parse(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2}, status: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, availableReplicas: 1}}")
-	done := effect{step: Nothing{}, deployed: Deployed{"web", 2, "d"}, inventory: []apply.Ref{deployment}, children: []Child{{deployment, pods}}}
+	done := effect{step: Nothing{}, deployed: Deployed{"web", 2, "d"}, inventory: []apply.Known{{Ref: deployment, Fields: "f"}}, children: []Child{{Ref: deployment, Object: pods}}}
 	more := extras{fields: map[string]any{"url": "http://web", "old": nil, "inventory": "forged"},
 		conditions: []metav1.Condition{{Type: "Complete", Status: metav1.ConditionFalse, Reason: "Running"}}}
 	status, err := computeStatus(cr, done, more, 2, now)
@@ -139,7 +95,7 @@ func TestStatusKeepsWhatOthersWrote(t *testing.T) {
 	delete(status, "conditions")
 	want := map[string]any{"theirs": int64(1), "url": "http://web", "observedGeneration": int64(2),
 		"deployedRelease": map[string]any{"name": "web", "revision": int64(2), "digest": "d"},
-		"inventory":       []any{map[string]any{"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop", "name": "web", "uid": "u"}}}
+		"inventory":       []any{map[string]any{"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop", "name": "web", "uid": "u", "fields": "f"}}}
 	if diff := cmp.Diff(want, status); diff != "" {
 		t.Error(diff)
 	}
@@ -174,7 +130,8 @@ func TestClassify(t *testing.T) {
 		{errors.Join(&apply.NotOursError{}), ReasonNotOurs, true},
 		{&apply.ImmutableError{Err: errors.New("x")}, ReasonImmutable, true},
 		{apierrors.NewInvalid(kind, "web", nil), ReasonRejected, true},
-		{apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("quota")), ReasonReconcileError, false},
+		{apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("exceeded quota")), apply.ReasonQuotaExceeded, false},
+		{apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("denied by policy")), ReasonRejected, true},
 		{errors.New("connection refused"), ReasonReconcileError, false},
 	} {
 		if got := classify(tc.err); got.reason != tc.reason || got.final != tc.final {
@@ -186,12 +143,26 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-func TestInventoryBelievesOnlyItsOwnNamespace(t *testing.T) {
+func TestInventoryBelievesOnlyWhereTheWatchLets(t *testing.T) {
 	cr := parse(t, `{apiVersion: a/v1, kind: B, metadata: {name: web, namespace: shop}, status: {inventory: [
 		{group: apps, version: v1, kind: Deployment, namespace: shop, name: web, uid: u},
-		{version: v1, kind: Secret, namespace: kube-system, name: root}, {version: v1, kind: Node, name: n}, nonsense]}}`)
-	if diff := cmp.Diff([]apply.Ref{deployment}, readInventory(cr)); diff != "" {
-		t.Error(diff)
+		{version: v1, kind: Secret, namespace: kube-system, name: root}, {version: v1, kind: Node, name: node-1}, nonsense]}}`)
+	for _, tc := range []struct {
+		allow watches.Allow
+		want  []string
+	}{
+		{watches.Allow{}, []string{"Deployment shop/web"}},
+		{watches.Allow{ClusterScoped: true}, []string{"Deployment shop/web", "Node node-1"}},
+		{watches.Allow{Namespaces: []string{"kube-system"}}, []string{"Deployment shop/web", "Secret kube-system/root"}},
+		{watches.Allow{Namespaces: []string{"*"}, ClusterScoped: true}, []string{"Deployment shop/web", "Secret kube-system/root", "Node node-1"}},
+	} {
+		var got []string
+		for _, known := range readInventory(cr, tc.allow) {
+			got = append(got, known.String())
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%+v: %s", tc.allow, diff)
+		}
 	}
 	if got := firstOf([]string{"a.", "b", "c"}); !strings.HasPrefix(got, "a (and 2 more") {
 		t.Errorf("got %q", got)

@@ -5,6 +5,7 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -66,17 +67,41 @@ func (w *statusWriter) generation(cr *unstructured.Unstructured) int64 {
 }
 
 // recordInventory writes the inventory ahead of an apply, if it names other objects than before.
-func (r *Reconciler) recordInventory(ctx context.Context, cr *unstructured.Unstructured, inventory []apply.Ref) error {
-	recorded := readInventory(cr)
-	if slices.EqualFunc(recorded, inventory, apply.Ref.Same) {
+func (r *Reconciler) recordInventory(ctx context.Context, cr *unstructured.Unstructured, inventory []apply.Known) error {
+	same := func(a, b apply.Known) bool { return a.Same(b.Ref) }
+	if slices.EqualFunc(readInventory(cr, r.entry.Allow), inventory, same) {
 		return nil
 	}
+	return r.recordField(ctx, cr, fieldInventory, writeInventory(inventory))
+}
+
+// recordProgress writes how far the hooks are.
+func (r *Reconciler) recordProgress(ctx context.Context, cr *unstructured.Unstructured, progress Progress) error {
+	if progress.Event == "" {
+		return r.recordField(ctx, cr, fieldHooks, nil)
+	}
+	return r.recordField(ctx, cr, fieldHooks, progress.write())
+}
+
+// recordField writes one field of the status in the middle of a pass; nil removes it.
+func (r *Reconciler) recordField(ctx context.Context, cr *unstructured.Unstructured, name string, value any) error {
 	status := map[string]any{}
 	if had, ok := cr.Object["status"].(map[string]any); ok {
 		status = (&unstructured.Unstructured{Object: had}).DeepCopy().Object
 	}
-	status[fieldInventory] = writeInventory(inventory)
-	_, err := r.status.write(ctx, cr, status)
+	status[name] = value
+	if value == nil {
+		delete(status, name)
+	}
+	return r.writeStatus(ctx, cr, status)
+}
+
+// writeStatus writes the status if it differs, and remembers which version of the resource that made.
+func (r *Reconciler) writeStatus(ctx context.Context, cr *unstructured.Unstructured, status map[string]any) error {
+	changed, err := r.status.write(ctx, cr, status)
+	if err == nil && changed {
+		r.memory.update(cr.GetUID(), func(m *memory) { m.version = cr.GetResourceVersion() })
+	}
 	return err
 }
 
@@ -91,9 +116,19 @@ func (r *Reconciler) report(ctx context.Context, cr *unstructured.Unstructured, 
 	if err != nil {
 		return before, err
 	}
-	_, err = r.status.write(ctx, cr, status)
-	return before, err
+	if err := r.writeStatus(ctx, cr, status); err != nil {
+		return before, err
+	}
+	if readDeployed(cr) != done.deployed || len(readInventory(cr, r.entry.Allow)) != len(done.inventory) {
+		r.events.Eventf(cr, nil, corev1.EventTypeWarning, "StatusPruned", "Reporting", "%s", errPruned.Error())
+		return before, errPruned
+	}
+	return before, nil
 }
+
+// errPruned says that the API server does not keep what the engine has to know in its next pass.
+var errPruned = errors.New("the CRD of this kind drops fields of the status (deployedRelease, inventory): " +
+	"let its schema keep them, with x-kubernetes-preserve-unknown-fields: true under status")
 
 func visible(children []Child) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
@@ -122,17 +157,31 @@ func (r *Reconciler) tell(cr *unstructured.Unstructured, done effect, before []m
 			r.events.Eventf(cr, nil, corev1.EventTypeWarning, "HistoryNotRecorded", "Recording", "%s", clip(h.Message))
 		}
 	}
-	what := clip(done.changes.String())
+	normal := func(reason, action, note string) {
+		r.events.Eventf(cr, nil, corev1.EventTypeNormal, reason, action, "%s", clip(note))
+	}
+	what := done.changes.String()
 	switch step := done.step.(type) {
 	case Install:
-		r.events.Eventf(cr, nil, corev1.EventTypeNormal, "Installed", "Installing", "%s", what)
+		normal("Installed", "Installing", what)
 	case Upgrade:
-		r.events.Eventf(cr, nil, corev1.EventTypeNormal, "Upgraded", "Upgrading", "%s", clip(fmt.Sprintf("revision %d: %s", step.Revision, what)))
+		normal("Upgraded", "Upgrading", fmt.Sprintf("revision %d: %s", step.Revision, what))
+	case TakeOver:
+		normal("TakenOver", "TakingOver", fmt.Sprintf("revision %d of another operator: %s", step.Revision, what))
 	case Repair:
 		if len(done.changes.Changed()) > 0 {
-			r.events.Eventf(cr, nil, corev1.EventTypeNormal, "Repaired", "Repairing", "%s", what)
+			normal("Repaired", "Repairing", what)
 		}
-	case Nothing, Gone, Pause, Stall, RecordHistory, Uninstall:
+	case StartHook:
+		normal("HookStarted", "RunningHook", step.Hook.String())
+	case Uninstall:
+		if done.hooksSkipped != "" {
+			r.events.Eventf(cr, nil, corev1.EventTypeWarning, "HooksSkipped", "Uninstalling", "the hooks of the deletion cannot be rendered: %s", clip(done.hooksSkipped))
+		}
+		if done.hooks.Event == string(postDelete) && len(done.remaining) > 0 {
+			r.events.Eventf(cr, nil, corev1.EventTypeWarning, "NotWaitedFor", "Uninstalling", "still being deleted after %v: %s", uninstallTimeout, clip(remains(done.remaining)))
+		}
+	case Nothing, Gone, Pause, Stall, RecordHistory, AddFinalizer, ClearHook, AwaitHook, EndHook, Leave:
 	}
 }
 
@@ -145,10 +194,22 @@ func clip(text string) string {
 	return text
 }
 
-// removeFinalizers takes the given finalizers off the resource, on condition that nobody changed it since it was read.
+// addFinalizer puts our finalizer on the resource, on condition that nobody changed it since it was read.
+func (r *Reconciler) addFinalizer(ctx context.Context, cr *unstructured.Unstructured) error {
+	return r.patchFinalizers(ctx, cr, append(slices.Clone(cr.GetFinalizers()), Finalizer))
+}
+
+// removeFinalizers takes the given finalizers off the resource, on the same condition.
 func (r *Reconciler) removeFinalizers(ctx context.Context, cr *unstructured.Unstructured, ours []string) error {
+	return r.patchFinalizers(ctx, cr, slices.DeleteFunc(slices.Clone(cr.GetFinalizers()), func(f string) bool { return slices.Contains(ours, f) }))
+}
+
+func (r *Reconciler) patchFinalizers(ctx context.Context, cr *unstructured.Unstructured, finalizers []string) error {
 	before := cr.DeepCopy()
-	cr.SetFinalizers(slices.DeleteFunc(cr.GetFinalizers(), func(f string) bool { return slices.Contains(ours, f) }))
+	cr.SetFinalizers(finalizers)
 	err := r.live.Patch(ctx, cr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err == nil {
+		r.memory.update(cr.GetUID(), func(m *memory) { m.version = cr.GetResourceVersion() })
+	}
 	return client.IgnoreNotFound(err)
 }

@@ -25,6 +25,7 @@ const (
 	TypeReady           = "Ready"
 	TypeProgressing     = "Progressing"
 	TypeHistoryRecorded = "HistoryRecorded"
+	TypeStalled         = "Stalled"
 )
 
 // Condition reasons. Those of Deployed and ReleaseFailed are helm-operator's.
@@ -33,13 +34,14 @@ const (
 	ReasonUpgradeSuccessful = "UpgradeSuccessful"
 	ReasonInstallError      = "InstallError"
 	ReasonUpgradeError      = "UpgradeError"
+	ReasonUninstallError    = "UninstallError"
 	ReasonReconcileError    = "ReconcileError"
 	ReasonPaused            = "PauseReconcileAnnotationTrue"
 	ReasonInvalidSpec       = "InvalidSpec"
 	ReasonRenderFailed      = "RenderFailed"
-	ReasonNotOurs           = "ObjectNotOurs"
-	ReasonImmutable         = "ImmutableField"
-	ReasonRejected          = "RejectedByAPIServer"
+	ReasonNotOurs           = apply.ReasonNotOurs
+	ReasonImmutable         = apply.ReasonImmutable
+	ReasonRejected          = apply.ReasonRejected
 	ReasonRecorded          = "Recorded"
 	ReasonHistoryForbidden  = "Forbidden"
 	ReasonHistoryNameTaken  = "NameTaken"
@@ -48,6 +50,11 @@ const (
 	ReasonChildNotReady     = "ChildNotReady"
 	ReasonChildFailed       = "ChildFailed"
 	ReasonNotDeployed       = "NotDeployed"
+	ReasonHookRunning       = "HookRunning"
+	ReasonHookFailed        = "HookFailed"
+	ReasonUninstalling      = "Uninstalling"
+
+	ReasonHistoryClusterScoped = "ClusterScoped"
 )
 
 // effect is what a pass found and did; status is computed from it.
@@ -55,10 +62,20 @@ type effect struct {
 	step     Step
 	deployed Deployed
 	// inventory and children are as they are after the step.
-	inventory []apply.Ref
+	inventory []apply.Known
 	children  []Child
 	changes   apply.ChangeSet
 	history   *metav1.Condition
+	// hooks is how far the hooks are after the step; the zero value when none run.
+	hooks Progress
+	// hookFailure is why a hook failed in this step.
+	hookFailure string
+	// hooksSkipped is why hooks of a deletion did not run.
+	hooksSkipped string
+	// remaining are the objects that an uninstallation waits for.
+	remaining []apply.Ref
+	// again is when to look again without an event; zero means never.
+	again time.Duration
 	// failure is nil when the step succeeded.
 	failure *failure
 }
@@ -90,7 +107,7 @@ func computeStatus(cr *unstructured.Unstructured, done effect, more extras, obse
 	status := next.Object["status"].(map[string]any)
 	for key, value := range more.fields {
 		switch {
-		case key == fieldConditions || key == fieldDeployedRelease || key == fieldInventory || key == fieldObservedGeneration:
+		case key == fieldConditions || key == fieldDeployedRelease || key == fieldInventory || key == fieldHooks || key == fieldObservedGeneration:
 		case value == nil:
 			delete(status, key)
 		default:
@@ -102,6 +119,10 @@ func computeStatus(cr *unstructured.Unstructured, done effect, more extras, obse
 	}
 	if len(done.inventory) > 0 || status[fieldInventory] != nil {
 		status[fieldInventory] = writeInventory(done.inventory)
+	}
+	delete(status, fieldHooks)
+	if done.hooks.Event != "" {
+		status[fieldHooks] = done.hooks.write()
 	}
 	if observedGeneration > 0 {
 		status[fieldObservedGeneration] = observedGeneration
@@ -123,29 +144,68 @@ func releaseConditions(done effect) []metav1.Condition {
 		return set
 	}
 	irreconcilable := conditions.Condition(TypeIrreconcilable, metav1.ConditionFalse, "Reconcilable", "")
-	releaseFailed := conditions.Condition(TypeReleaseFailed, metav1.ConditionFalse, "NotFailed", "")
 	if stall, ok := done.step.(Stall); ok {
 		irreconcilable = conditions.Condition(TypeIrreconcilable, metav1.ConditionTrue, stall.Reason, stall.Message)
 	}
 	if f := done.failure; f != nil && f.final {
 		irreconcilable = conditions.Condition(TypeIrreconcilable, metav1.ConditionTrue, f.reason, f.err.Error())
 	}
-	if f := done.failure; f != nil {
-		reason := ReasonReconcileError
-		switch done.step.(type) {
-		case Install:
-			reason = ReasonInstallError
-		case Upgrade:
-			reason = ReasonUpgradeError
-		case Nothing, Gone, Pause, Stall, Repair, RecordHistory, Uninstall:
-		}
-		releaseFailed = conditions.Condition(TypeReleaseFailed, metav1.ConditionTrue, reason, f.err.Error())
+	stalled := irreconcilable
+	stalled.Type = TypeStalled
+	if stalled.Status == metav1.ConditionFalse {
+		stalled.Reason = "NotStalled"
 	}
-	set = append(set, irreconcilable, releaseFailed)
+	releaseFailed := conditions.Condition(TypeReleaseFailed, metav1.ConditionFalse, "NotFailed", "")
+	if message := failureMessage(done); message != "" {
+		releaseFailed = conditions.Condition(TypeReleaseFailed, metav1.ConditionTrue, failedReason(done.step), message)
+	}
+	set = append(set, irreconcilable, stalled, releaseFailed)
 	if done.history != nil {
 		set = append(set, *done.history)
 	}
 	return append(set, deployedCondition(done))
+}
+
+// failureMessage is why the release failed; empty when it did not.
+func failureMessage(done effect) string {
+	if done.failure != nil {
+		return done.failure.err.Error()
+	}
+	if wait, ok := done.step.(AwaitHook); ok && wait.Failed {
+		return wait.Message
+	}
+	return done.hookFailure
+}
+
+// failedReason is helm-operator's word for what failed.
+func failedReason(step Step) string {
+	event := ""
+	switch step := step.(type) {
+	case Install:
+		return ReasonInstallError
+	case Upgrade:
+		return ReasonUpgradeError
+	case Uninstall, Leave:
+		return ReasonUninstallError
+	case ClearHook:
+		event = step.Hook.Progress.Event
+	case StartHook:
+		event = step.Hook.Progress.Event
+	case AwaitHook:
+		event = step.Hook.Progress.Event
+	case EndHook:
+		event = step.Hook.Progress.Event
+	case Nothing, Gone, Pause, Stall, AddFinalizer, TakeOver, Repair, RecordHistory:
+	}
+	switch hookEvent(event).action() {
+	case "install":
+		return ReasonInstallError
+	case "upgrade":
+		return ReasonUpgradeError
+	case "delete":
+		return ReasonUninstallError
+	}
+	return ReasonReconcileError
 }
 
 func deployedCondition(done effect) metav1.Condition {
@@ -174,16 +234,22 @@ func readyConditions(done effect) []metav1.Condition {
 	if done.failure != nil {
 		return notReady(done.failure.reason, done.failure.err.Error(), !done.failure.final)
 	}
+	if reason, message := underWay(done); reason != "" {
+		return notReady(reason, message, true)
+	}
 	if _, paused := done.step.(Pause); paused && done.deployed.Digest == "" {
 		return notReady(ReasonPaused, "nothing was installed before the pause", false)
+	}
+	if done.deployed.Digest == "" {
+		return notReady(ReasonNotDeployed, "no revision was installed completely", true)
 	}
 	var broken, pending []string
 	for _, child := range done.children {
 		switch state := readinessOf(child.Object); state.progress {
 		case failed:
-			broken = append(broken, child.Kind+" "+child.Name+" "+state.why)
+			broken = append(broken, child.sentence(state))
 		case inProgress:
-			pending = append(pending, child.Kind+" "+child.Name+" "+state.why)
+			pending = append(pending, child.sentence(state))
 		case ready:
 		}
 	}
@@ -198,6 +264,49 @@ func readyConditions(done effect) []metav1.Condition {
 		conditions.Condition(TypeReady, metav1.ConditionTrue, ReasonChildrenReady, message),
 		conditions.Condition(TypeProgressing, metav1.ConditionFalse, ReasonChildrenReady, message),
 	}
+}
+
+// underWay says what the release waits for besides its children: a hook, or the end of its deletion.
+func underWay(done effect) (reason, message string) {
+	switch step := done.step.(type) {
+	case AwaitHook:
+		if step.Failed {
+			return ReasonHookFailed, step.Message
+		}
+		return ReasonHookRunning, step.Message
+	case StartHook:
+		return ReasonHookRunning, step.Hook.String() + " runs"
+	case ClearHook:
+		return ReasonHookRunning, step.Hook.String() + " waits until its earlier run is gone"
+	case EndHook:
+		if done.hookFailure != "" {
+			return ReasonHookFailed, done.hookFailure
+		}
+		if done.hooks.Event != "" {
+			return ReasonHookRunning, step.Hook.String() + " succeeded"
+		}
+	case Uninstall:
+		if len(done.remaining) > 0 {
+			return ReasonUninstalling, "waiting until these are gone: " + remains(done.remaining)
+		}
+		return ReasonUninstalling, "the objects are gone"
+	case Leave:
+		return ReasonUninstalling, "the last records are being removed"
+	case Nothing, Gone, Pause, Stall, AddFinalizer, TakeOver, Install, Upgrade, Repair, RecordHistory:
+	}
+	if done.hooks.Event != "" {
+		return ReasonHookRunning, done.hooks.Event + " hooks follow"
+	}
+	return "", ""
+}
+
+// sentence names the child and says what keeps it from being ready.
+func (c Child) sentence(state readiness) string {
+	text := c.Kind + " " + c.Name + " " + state.why
+	if c.Why != "" {
+		text += ": " + c.Why
+	}
+	return text
 }
 
 func firstOf(sentences []string) string {

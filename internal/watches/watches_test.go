@@ -58,7 +58,7 @@ func TestLoad(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	const entry = "- group: example.com\n  version: v1\n  kind: Web\n  chart: charts/web\n"
 	for _, tc := range []struct{ name, content, says string }{
-		{"an unknown field", entry + "  reconcilePeriods: 5m\n", `opt/watches.yaml:5: unknown field "reconcilePeriods"; the fields are`},
+		{"an unknown field", entry + "  reconcilePeriods: 5m\n", `opt/watches.yaml:5: unknown field "reconcilePeriods"; did you mean "reconcilePeriod"? The fields are`},
 		{"the same kind twice", entry + entry, "opt/watches.yaml:5: Web is listed a second time, first in line 1"},
 		{"a bad duration", entry + "  reconcilePeriod: often\n", `:5: reconcilePeriod "often" is no duration; write one such as 30s`},
 		{"a negative duration", entry + "  reconcilePeriod: -1s\n", "is no duration"},
@@ -68,8 +68,19 @@ func TestRefusals(t *testing.T) {
 		{"no chart", "- {group: g, version: v1, kind: A}\n", `field "chart" is missing`},
 		{"no kind", "- {group: g, version: v1, kind: '', chart: charts/web}\n", "an empty value"},
 		{"a wrong type", entry + "  watchDependentResources: perhaps\n", `field "watchDependentResources"`},
-		{"an unset variable", entry + "  overrideValues: {a: $NOPE}\n", "needs the environment variable NOPE"},
 		{"a bad selector", entry + "  selector: {matchExpressions: [{key: a, operator: Near}]}\n", "selector:"},
+		{"an operator no selector has", entry + "  selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}\n", "write matchLabels or matchExpressions"},
+		{"a misspelt selector", entry + "  selector:\n    matchLabel: {a: b}\n", `:6: unknown field "matchLabel"; did you mean "matchLabels"?`},
+		{"a misspelt expression", entry + "  selector: {matchExpressions: [{key: a, operater: In}]}\n", `unknown field "operater"; did you mean "operator"?`},
+		{"a misspelt permission", entry + "  allow:\n    clusterscoped: true\n", `:6: unknown field "clusterscoped"; did you mean "clusterScoped"?`},
+		{"a permission of the wrong type", entry + "  allow: {kinds: Widget}\n", `:5: field "kinds": cannot unmarshal !!str`},
+		{"a period without a unit", entry + "  reconcilePeriod: 60\n", "write one such as 30s"},
+		{"a broken template", entry + "  overrideValues:\n    a: '{{ nope }}'\n", ":6: overrideValues[a]: template: value:1: function \"nope\" not defined; correct the template"},
+		{"an override that is no string", entry + "  overrideValues:\n    a: {b: c}\n", ":6: overrideValues[a] is not a string"},
+		{"a field of Ansible's operator", entry + "  role: web\n", `:5: unknown field "role"`},
+		{"fields merged in", "- &a\n  group: g\n- <<: *a\n", "a merge key (<<); write the fields out"},
+		{"a second document", entry + "---\n" + entry, "there is a second YAML document"},
+		{"an absolute path within a file system", "- {group: g, version: v1, kind: A, chart: /charts/web}\n", "lies outside"},
 		{"no list", "group: g\n", "the file is not a list"},
 		{"no YAML", "\t- x", "correct the YAML"},
 	} {

@@ -32,6 +32,41 @@ type ReleaseStatus struct {
 	// +optional
 	// +listType=atomic
 	Inventory []InventoryEntry `json:"inventory,omitempty"`
+
+	// How far the chart's hooks are, while they run.
+	// +optional
+	Hooks *HookProgress `json:"hooks,omitempty"`
+}
+
+// HookProgress tells how far the hooks of one event are.
+type HookProgress struct {
+	// Event whose hooks run: pre-install, post-install, pre-upgrade, post-upgrade,
+	// pre-delete or post-delete.
+	Event string `json:"event"`
+
+	// Revision of the release that they run for.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// Digest of the release that they run for.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// Number of the event's hooks that have succeeded.
+	// +optional
+	Completed int64 `json:"completed,omitempty"`
+
+	// How often the hook that is next has failed.
+	// +optional
+	Failures int64 `json:"failures,omitempty"`
+
+	// Why it failed last.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// When it failed last.
+	// +optional
+	FailedAt *metav1.Time `json:"failedAt,omitempty"`
 }
 
 // DeployedRelease identifies the Helm release that is deployed.
@@ -77,4 +112,9 @@ type InventoryEntry struct {
 	// UID of the object, once it was seen.
 	// +optional
 	UID string `json:"uid,omitempty"`
+
+	// Digest of the fields that were applied. After a restart the operator
+	// recognises by it, without a request, that nobody changed the object.
+	// +optional
+	Fields string `json:"fields,omitempty"`
 }

@@ -23,6 +23,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/pods"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -168,7 +169,7 @@ func instance(cluster *v1alpha1.RedisCluster, pod *corev1.Pod) (snapshot.Instanc
 		Name: pod.Name, Shard: shard, Ordinal: ordinal,
 		IP: pod.Status.PodIP, NodeName: pod.Spec.NodeName, HostIP: pod.Status.HostIP,
 		DomainName: fmt.Sprintf("%s.%s.%s.svc", pod.Name, cluster.HeadlessServiceName(), pod.Namespace),
-		Ready:      podReady(pod), Terminating: pod.DeletionTimestamp != nil, Waiting: waiting(pod),
+		Ready:      pods.Ready(pod), Terminating: pod.DeletionTimestamp != nil, Waiting: pods.Why(pod),
 		Revision: pod.Labels[appsv1.StatefulSetRevisionLabel], MemoryLimit: memoryLimit(pod),
 	}
 	readGate(&in, pod)
@@ -186,33 +187,6 @@ func readGate(in *snapshot.Instance, pod *corev1.Pod) {
 			}
 		}
 	}
-}
-
-func podReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-// waiting says why a pod does not run; empty when it does.
-func waiting(pod *corev1.Pod) string {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return "not scheduled: " + c.Message
-		}
-	}
-	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if w := c.State.Waiting; w != nil && w.Reason != "PodInitializing" {
-			return strings.TrimSuffix(fmt.Sprintf("container %s: %s: %s", c.Name, w.Reason, w.Message), ": ")
-		}
-		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-			return fmt.Sprintf("container %s ended with exit code %d (%s)", c.Name, t.ExitCode, t.Reason)
-		}
-	}
-	if pod.Status.PodIP == "" {
-		return "starting"
-	}
-	return ""
 }
 
 // describeAll asks every instance that has an address, several at a time.

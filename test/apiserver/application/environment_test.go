@@ -11,156 +11,72 @@ package application
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
 	applicationv1 "middleware.hc.cn/operator/api/application/v1"
 	"middleware.hc.cn/operator/internal/application"
-	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/test/apiserver/environment"
 )
 
 var (
-	environment = &envtest.Environment{CRDDirectoryPaths: []string{"../../../config/crd/bases"}, ErrorIfCRDPathMissing: true}
-	scheme      = runtime.NewScheme()
-	admin       *rest.Config
-	api         client.Client
-	requests    atomic.Int64 // what the operator asks of the API server, watches and Events apart
+	scheme   = runtime.NewScheme()
+	api      client.Client
+	requests environment.Requests // what the operator asks of the API server
 )
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%v\nset KUBEBUILDER_ASSETS to the directory that hack/envtest.sh prints\n", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (int, error) {
 	utilruntime.Must(clientscheme.AddToScheme(scheme))
 	utilruntime.Must(applicationv1.AddToScheme(scheme))
-	var err error
-	if admin, err = environment.Start(); err != nil {
-		return 1, fmt.Errorf("start the API server: %w", err)
-	}
-	defer func() { _ = environment.Stop() }() // its processes end with this one at the latest
-	if api, err = client.New(admin, client.Options{Scheme: scheme}); err != nil {
-		return 1, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	if err := start(ctx, ended); err != nil {
-		cancel()
-		return 1, err
-	}
-	code := m.Run()
-	cancel()
-	return code, <-ended
+	server := &envtest.Environment{CRDDirectoryPaths: []string{"../../../config/crd/bases"}, ErrorIfCRDPathMissing: true}
+	os.Exit(environment.Run(m, server, scheme, start))
 }
 
-// start runs the operator for all namespaces.
-func start(ctx context.Context, ended chan<- error) error {
-	counted := rest.CopyConfig(admin)
-	counted.QPS = -1
-	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next} })
-	mgr, err := ctrl.NewManager(counted, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-	})
+// start runs the operator for all namespaces and all tests.
+func start(ctx context.Context, admin *rest.Config, c client.Client) (<-chan error, error) {
+	api = c
+	mgr, children, err := environment.NewManager(requests.Of(admin), scheme)
 	if err != nil {
-		return err
-	}
-	children, err := cache.New(counted, cache.Options{
-		Scheme: scheme, Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
-		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{apply.ManagedByLabel: apply.ManagedByValue}),
-	})
-	if err != nil {
-		return err
-	}
-	if err := mgr.Add(children); err != nil {
-		return err
+		return nil, err
 	}
 	if err := application.Add(mgr, children, application.Options{}); err != nil {
-		return err
+		return nil, err
 	}
+	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	return nil
+	return ended, nil
 }
 
-type counter struct{ next http.RoundTripper }
-
-func (c counter) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Query().Get("watch") == "" && !strings.Contains(request.URL.Path, "/events") {
-		requests.Add(1)
-	}
-	return c.next.RoundTrip(request)
-}
-
-// passes is the number of passes that have ended.
 func passes(t *testing.T) float64 {
 	t.Helper()
-	families, err := metrics.Registry.Gather()
-	check(t, err)
-	total := 0.0
-	for _, family := range families {
-		if family.GetName() != "controller_runtime_reconcile_total" {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			total += metric.GetCounter().GetValue()
-		}
-	}
-	return total
+	return environment.Passes(t)
 }
 
 func check(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	environment.Check(t, err)
 }
 
-// eventually waits until what returns nothing; it says what is amiss after a minute.
+// eventually waits until what returns nothing; its last answer is the failure's reason.
 func eventually(t *testing.T, name string, what func() string) {
 	t.Helper()
-	amiss := ""
-	for range 600 {
-		if amiss = what(); amiss == "" {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Fatalf("%s: %s", name, amiss)
+	environment.Eventually(t, name, what)
 }
 
 func newNamespace(t *testing.T) string {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "application-"}}
-	check(t, api.Create(context.Background(), namespace))
-	return namespace.Name
+	return environment.NewNamespace(t, api, "application")
 }
 
 // sample is an Application of config/samples, in a namespace.

@@ -313,7 +313,7 @@ func TestImmutableJobIsMadeAnew(t *testing.T) {
 func TestUninstallHonoursOlderFinalizers(t *testing.T) {
 	namespace := newNamespace(t)
 	startOperator(t, admin, namespace)
-	web := newWeb(t, namespace, "web", map[string]any{}, release.LegacyFinalizer, release.Finalizer)
+	web := newWeb(t, namespace, "web", map[string]any{}, release.SDKFinalizer, release.Finalizer)
 	becomeReady(t, web)
 	check(t, api.Delete(context.Background(), web))
 	eventually(t, "resource, children and history gone", func() string {

@@ -17,38 +17,28 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	helmcharts "middleware.hc.cn/operator/helm-charts"
-	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/rediscluster"
+	"middleware.hc.cn/operator/test/apiserver/environment"
 )
 
 const (
@@ -61,41 +51,28 @@ const (
 )
 
 var (
-	environment = &envtest.Environment{CRDDirectoryPaths: []string{root + "/config/crd/bases"}, ErrorIfCRDPathMissing: true}
-	scheme      = runtime.NewScheme()
-	admin       *rest.Config
-	api         client.Client
+	scheme = runtime.NewScheme()
+	admin  *rest.Config
+	api    client.Client
 )
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "6") // the tests mostly wait; the flag exists in every test binary
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%v\nset KUBEBUILDER_ASSETS to the directory that hack/envtest.sh prints\n", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (int, error) {
-	ctrl.SetLogger(logr.Discard()) // tests tell what failed
 	utilruntime.Must(clientscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	var err error
-	if admin, err = environment.Start(); err != nil {
-		return 1, fmt.Errorf("start the API server: %w", err)
-	}
-	defer func() { _ = environment.Stop() }() // its processes end with this one at the latest
-	admin.QPS = -1
-	if api, err = client.New(admin, client.Options{Scheme: scheme}); err != nil {
-		return 1, err
-	}
+	server := &envtest.Environment{CRDDirectoryPaths: []string{root + "/config/crd/bases"}, ErrorIfCRDPathMissing: true}
+	os.Exit(environment.Run(m, server, scheme, grant))
+}
+
+// grant gives the operator's service account its rights.
+func grant(_ context.Context, config *rest.Config, c client.Client) (<-chan error, error) {
+	admin, api = config, c
 	for _, file := range []string{"manager_role.yaml", "namespace_role.yaml"} {
 		if err := applyFile(root + "/config/rbac/" + file); err != nil {
-			return 1, err
+			return nil, err
 		}
 	}
-	return m.Run(), nil
+	return nil, nil
 }
 
 // applyFile creates the objects of a file.
@@ -119,10 +96,8 @@ func applyFile(path string) error {
 // operator is a running manager with the RedisCluster controller, for one namespace.
 type operator struct {
 	// stop ends it and waits for that.
-	stop func()
-
-	mu       sync.Mutex
-	requests []string // "PATCH /apis/…", watches and Events apart
+	stop     func()
+	requests environment.Requests
 }
 
 // startOperator runs the operator until stop is called or the test ends.
@@ -131,18 +106,8 @@ func startOperator(t *testing.T, namespace string, world *redistest.World) *oper
 	op := &operator{}
 	as := rest.CopyConfig(admin)
 	as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + serviceAccount}
-	as.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{next, op} })
-	only := map[string]cache.Config{namespace: {}}
-	mgr, err := ctrl.NewManager(as, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-		Cache:      cache.Options{DefaultNamespaces: only, ReaderFailOnMissingInformer: true},
-	})
+	mgr, children, err := environment.NewManager(op.requests.Of(as), scheme, namespace)
 	check(t, err)
-	children, err := cache.New(as, cache.Options{Scheme: scheme, Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), DefaultNamespaces: only,
-		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{apply.ManagedByLabel: apply.ManagedByValue})})
-	check(t, err)
-	check(t, mgr.Add(managedCache{children}))
 	files, err := fs.Sub(helmcharts.FS, "rediscluster")
 	check(t, err)
 	loaded, err := chart.Load(files)
@@ -151,45 +116,12 @@ func startOperator(t *testing.T, namespace string, world *redistest.World) *oper
 		Chart: loaded, ServiceAccount: serviceAccount, PollInterval: pollInterval,
 		Redis: redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second}),
 	}))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	op.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the operator ended with: %v", err)
-		}
-	})
-	t.Cleanup(op.stop)
+	op.stop = environment.Start(t, mgr)
 	return op
 }
 
-// managedCache is started before the controllers, as the operator's own is.
-type managedCache struct{ cache.Cache }
-
-func (c managedCache) GetCache() cache.Cache { return c.Cache }
-
-// recorder notes what the operator asks of the API server.
-type recorder struct {
-	next http.RoundTripper
-	op   *operator
-}
-
-func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Query().Get("watch") == "" && !strings.Contains(request.URL.Path, "/events") {
-		r.op.mu.Lock()
-		r.op.requests = append(r.op.requests, request.Method+" "+request.URL.Path)
-		r.op.mu.Unlock()
-	}
-	return r.next.RoundTrip(request)
-}
-
 // asked are the requests so far.
-func (o *operator) asked() []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(o.requests)
-}
+func (o *operator) asked() []string { return o.requests.List() }
 
 // written are the objects, as resource/name, that were created, patched or deleted since a number of requests.
 func (o *operator) written(since int) []string {
@@ -205,29 +137,12 @@ func (o *operator) written(since int) []string {
 	return names
 }
 
-// passes is the number of passes that have ended, of all operators of this process.
-func passes(t *testing.T) float64 {
-	t.Helper()
-	families, err := metrics.Registry.Gather()
-	check(t, err)
-	total := 0.0
-	for _, family := range families {
-		if family.GetName() != "controller_runtime_reconcile_total" {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			total += metric.GetCounter().GetValue()
-		}
-	}
-	return total
-}
-
 // awaitPasses waits until a number of further passes have ended.
 func awaitPasses(t *testing.T, n float64) {
 	t.Helper()
-	before := passes(t)
+	before := environment.Passes(t)
 	eventually(t, "further passes", func() string {
-		if done := passes(t) - before; done < n {
+		if done := environment.Passes(t) - before; done < n {
 			return fmt.Sprintf("%v of %v", done, n)
 		}
 		return ""
@@ -244,9 +159,7 @@ func newNamespace(t *testing.T) string {
 
 func newBareNamespace(t *testing.T) string {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "redis-"}}
-	check(t, api.Create(context.Background(), namespace))
-	return namespace.Name
+	return environment.NewNamespace(t, api, "redis")
 }
 
 // allow does what `kubectl create rolebinding` in the message about missing rights does.
@@ -282,19 +195,11 @@ func said(t *testing.T, cluster *v1alpha1.RedisCluster) map[string]int {
 
 func check(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	environment.Check(t, err)
 }
 
 // eventually waits until holds returns nothing; its last answer is the failure's reason.
 func eventually(t *testing.T, what string, holds func() string) {
 	t.Helper()
-	last := ""
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if last = holds(); last == "" {
-			return
-		}
-	}
-	t.Fatalf("%s did not happen: %s", what, last)
+	environment.Eventually(t, what, holds)
 }

@@ -1,0 +1,77 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// digestKey begins the one key by which Compact replaces a set of fields; the set's digest is the rest of it. No set of the API
+// server has such a key ("f:", "k:", "v:", "i:" and "." are all there are).
+const digestKey = "digest:"
+
+// Compact reduces what a cache keeps of an object to what an Applier reads: of managed fields, a digest of our own entry, and
+// whether spec.replicas is in it. That is most of the memory that a child costs. The object is changed.
+func Compact(object any) {
+	if whole, ok := object.(*unstructured.Unstructured); ok {
+		compactMap(whole)
+		return
+	}
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return
+	}
+	entries := slices.DeleteFunc(accessor.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return !isOwn(e) })
+	for i := range entries {
+		if encoded, err := json.Marshal(compacted(fieldsOf(entries[i]), entries[i].APIVersion)); err == nil {
+			entries[i].FieldsV1 = metav1.NewFieldsV1(string(encoded))
+		}
+	}
+	accessor.SetManagedFields(slices.Clip(entries))
+}
+
+// compactMap does it in place: the accessors of unstructured objects copy every entry to and fro.
+func compactMap(object *unstructured.Unstructured) {
+	metadata, _ := object.Object["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
+	delete(metadata, "managedFields")
+	for _, raw := range entries {
+		entry, _ := raw.(map[string]any)
+		fields, _ := entry["fieldsV1"].(map[string]any)
+		if entry["manager"] != FieldManager || entry["operation"] != string(metav1.ManagedFieldsOperationApply) || entry["subresource"] != nil || fields == nil {
+			continue
+		}
+		version, _ := entry["apiVersion"].(string)
+		entry["fieldsV1"] = map[string]any(compacted(fields, version))
+		metadata["managedFields"] = []any{entry}
+	}
+}
+
+func compacted(fields fieldSet, apiVersion string) fieldSet {
+	digest := fields.digest(apiVersion)
+	if digest == "" {
+		return fields
+	}
+	short := fieldSet{digestKey + digest: map[string]any{}}
+	if fields.has("f:spec", "f:replicas") {
+		short["f:spec"] = map[string]any{"f:replicas": map[string]any{}}
+	}
+	return short
+}
+
+// fromCompact returns the digest a compacted set carries; empty if it is a set of the API server.
+func (s fieldSet) fromCompact() string {
+	for key := range s {
+		if digest, found := strings.CutPrefix(key, digestKey); found {
+			return digest
+		}
+	}
+	return ""
+}

@@ -1,0 +1,47 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// What a cache keeps must tell the same as the whole: or every object would count as changed.
+func TestCompactKeepsWhatIsRead(t *testing.T) {
+	at := metav1.NewTime(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
+	for _, fields := range []string{
+		`{"f:data":{"f:b":{},"f:a":{}}}`,
+		`{"f:spec":{"f:replicas":{},"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`,
+	} {
+		typed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{
+			{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(fields)},
+			{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)},
+			{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", FieldsV1: metav1.NewFieldsV1(fields)},
+		}}}
+		encoded, err := json.Marshal(typed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := &unstructured.Unstructured{}
+		if err := json.Unmarshal(encoded, &whole.Object); err != nil {
+			t.Fatal(err)
+		}
+		before := typed.ManagedFields
+		digest, mark, replicas := fieldsDigest(before), markOf(before), ownFields(before).has("f:spec", "f:replicas")
+		for range 2 { // a cache may transform an object again
+			for _, object := range []metav1.Object{typed, whole} {
+				Compact(object)
+				entries := object.GetManagedFields()
+				if len(entries) != 1 || fieldsDigest(entries) != digest || markOf(entries) != mark || ownFields(entries).has("f:spec", "f:replicas") != replicas {
+					t.Errorf("%T: %v", object, entries)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,49 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pods says in a few words why a pod does not run. It is pure.
+package pods
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Starting is the answer about a pod that is on its way and has nothing to complain about.
+const Starting = "starting"
+
+// Why says, in the words of Kubernetes, what keeps a pod from running: no node that fits, a container that waits (image, crash
+// loop) or that ended badly. It is Starting while its containers are made, and empty if nothing keeps it.
+func Why(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return "not scheduled: " + c.Message
+		}
+	}
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		w := c.State.Waiting
+		if w != nil && w.Reason == "ContainerCreating" {
+			return Starting
+		}
+		if w != nil && w.Reason != "PodInitializing" {
+			return strings.TrimSuffix(fmt.Sprintf("container %s: %s: %s", c.Name, w.Reason, w.Message), ": ")
+		}
+		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
+			return fmt.Sprintf("container %s ended with exit code %d (%s)", c.Name, t.ExitCode, t.Reason)
+		}
+	}
+	if pod.Status.PodIP == "" {
+		return Starting
+	}
+	return ""
+}
+
+// Ready tells whether the pod has the condition Ready.
+func Ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}

@@ -1,0 +1,39 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package pods
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestWhy(t *testing.T) {
+	waits := func(reason, message string) corev1.PodStatus {
+		return corev1.PodStatus{PodIP: "10.0.0.1", ContainerStatuses: []corev1.ContainerStatus{{Name: "web",
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}}
+	}
+	ended := func(code int32, reason string) corev1.PodStatus {
+		return corev1.PodStatus{PodIP: "10.0.0.1", InitContainerStatuses: []corev1.ContainerStatus{{Name: "init",
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}}}}}
+	}
+	for _, tc := range []struct {
+		status corev1.PodStatus
+		want   string
+	}{
+		{corev1.PodStatus{PodIP: "10.0.0.1"}, ""},
+		{corev1.PodStatus{}, Starting},
+		{waits("ContainerCreating", ""), Starting},
+		{waits("PodInitializing", ""), ""},
+		{waits("CrashLoopBackOff", ""), "container web: CrashLoopBackOff"},
+		{waits("ErrImagePull", "no such image"), "container web: ErrImagePull: no such image"},
+		{ended(0, "Completed"), ""},
+		{ended(137, "OOMKilled"), "container init ended with exit code 137 (OOMKilled)"},
+		{corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes"}}}, "not scheduled: 0/3 nodes"},
+	} {
+		if got := Why(&corev1.Pod{Status: tc.status}); got != tc.want {
+			t.Errorf("%+v: got %q, want %q", tc.status, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/watches"
+)
+
+// The annotations of helm-operator and helm-operator-plugins, with their meaning there. rollback-force is accepted too and
+// has no meaning: nothing is ever rolled back.
+const (
+	annotationDomain = "helm.sdk.operatorframework.io/"
+
+	// UpgradeForceAnnotation lets objects be deleted and made anew when fields have to change that Kubernetes does not change.
+	UpgradeForceAnnotation = annotationDomain + "upgrade-force"
+	// UninstallWaitAnnotation makes the deletion of a resource wait until its children are gone.
+	UninstallWaitAnnotation = annotationDomain + "uninstall-wait"
+	// ReconcilePeriodAnnotation replaces the watch's reconcilePeriod.
+	ReconcilePeriodAnnotation = annotationDomain + "reconcile-period"
+)
+
+// disableHooks are the annotations that switch hooks off, by the action they belong to.
+var disableHooks = map[string]string{
+	"install": annotationDomain + "install-disable-hooks",
+	"upgrade": annotationDomain + "upgrade-disable-hooks",
+	"delete":  annotationDomain + "uninstall-disable-hooks",
+}
+
+// Values are what the chart of a resource is given: its spec, and the watch's overrides over it. The error is for a person.
+func Values(cr *unstructured.Unstructured, entry watches.Watch) (map[string]any, error) {
+	spec, found, err := unstructured.NestedMap(cr.Object, "spec")
+	if err != nil {
+		return nil, field.Invalid(field.NewPath("spec"), "", "must be an object")
+	}
+	if !found || spec == nil {
+		spec = map[string]any{}
+	}
+	values := runtime.DeepCopyJSON(spec)
+	for _, key := range slices.Sorted(maps.Keys(entry.OverrideValues)) {
+		if err := chart.Override(values, key, entry.OverrideValues[key]); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// ReleaseFor is what the chart sees as .Release. It depends on the revision alone, so that rendering a revision again gives
+// the same objects.
+func ReleaseFor(cr *unstructured.Unstructured, revision int64) chart.Release {
+	return chart.Release{Name: cr.GetName(), Namespace: cr.GetNamespace(), Revision: int(revision), IsInstall: revision == 1, IsUpgrade: revision > 1}
+}
+
+// AllowedFor is what a resource may cause to exist: the kinds its chart writes, in its own namespace, and what the watch adds.
+// A cluster-scoped resource may have cluster-scoped objects.
+func AllowedFor(cr *unstructured.Unstructured, entry watches.Watch, c *chart.Chart, namespaced func(schema.GroupVersionKind) (bool, error)) chart.Allowed {
+	return chart.Allowed{
+		Namespace: cr.GetNamespace(), Namespaces: entry.Allow.Namespaces, ClusterScoped: entry.Allow.ClusterScoped || cr.GetNamespace() == "",
+		Kinds: append(c.Kinds(), entry.Allow.Kinds...), Namespaced: namespaced,
+	}
+}
+
+// desired is what the resource asks for. It is pure but for what charts may see of the cluster: its capabilities, which are
+// cached, and what lookup reads. A chart is rendered only if the digest does not tell that nothing changed.
+func (r *Reconciler) desired(ctx context.Context, cr *unstructured.Unstructured, seen Snapshot) (Desired, error) {
+	d := Desired{WaitForDeletion: cr.GetAnnotations()[UninstallWaitAnnotation] == "true", Revision: seen.nextRevision()}
+	for action, annotation := range disableHooks {
+		if cr.GetAnnotations()[annotation] == "true" {
+			d.WithoutHooks = append(d.WithoutHooks, action)
+		}
+	}
+	if r.options.Validate != nil {
+		d.Invalid = r.options.Validate(cr)
+	}
+	var refused *chart.Error
+	var err error
+	if d.Values, err = Values(cr, r.entry); errors.As(err, &refused) {
+		return d, err // the watches file is wrong, not the resource
+	} else if err != nil {
+		d.Invalid = append(d.Invalid, field.Invalid(field.NewPath("spec"), "", "must be an object"))
+		return d, nil
+	}
+	d.Digest, d.Failure = r.digest(ctx, cr, d.Values, max(seen.Deployed.Revision, 1))
+	if d.Failure != nil {
+		return d, nil
+	}
+	if !seen.outdated(d.Digest) {
+		d.Revision = seen.Deployed.Revision
+	}
+	if len(d.Invalid) > 0 && !seen.Deleting || seen.Paused || !r.mustRender(d, seen) {
+		return d, nil
+	}
+	if former := seen.Former; former != nil && former.Complete {
+		d.Rendered, d.Failure = r.render(ctx, cr, d.Values, former.Revision)
+		if d.Failure == nil && sameObjects(d.Rendered.Objects, former.Objects, cr.GetNamespace()) {
+			d.Revision = former.Revision
+			return d, nil
+		}
+	}
+	d.Rendered, d.Failure = r.renderOnce(ctx, cr, d)
+	if d.Failure == nil {
+		d.OutOfReach, err = r.outOfReach(cr, d)
+	}
+	return d, err
+}
+
+// mustRender tells whether what is to be done cannot be said from digests alone.
+func (r *Reconciler) mustRender(d Desired, seen Snapshot) bool {
+	if seen.Deleting {
+		return r.chart.HasHooks() && len(seen.Finalizers) > 0
+	}
+	return seen.outdated(d.Digest) || seen.Hooks.Event != ""
+}
+
+// renderOnce renders a revision. What a chart gives that is not deterministic is kept until it is applied completely.
+func (r *Reconciler) renderOnce(ctx context.Context, cr *unstructured.Unstructured, d Desired) (*chart.Rendered, error) {
+	if r.chart.Deterministic() {
+		return r.render(ctx, cr, d.Values, d.Revision)
+	}
+	kept := r.memory.get(cr.GetUID())
+	if kept.rendered != nil && kept.digest == d.Digest {
+		return kept.rendered, nil
+	}
+	rendered, err := r.render(ctx, cr, d.Values, d.Revision)
+	if err == nil {
+		r.memory.update(cr.GetUID(), func(m *memory) { m.rendered, m.digest = rendered, d.Digest })
+	}
+	return rendered, err
+}
+
+// render returns what a revision consists of, checked against what the resource may create.
+func (r *Reconciler) render(ctx context.Context, cr *unstructured.Unstructured, values map[string]any, revision int64) (*chart.Rendered, error) {
+	if err := r.crds.install(ctx); err != nil { // the scope of a kind is known once it is served
+		return nil, err
+	}
+	capabilities, err := r.capabilities(ctx)
+	if err != nil {
+		return nil, err
+	}
+	capabilities.Lookup = LookupFor(ctx, r.live, cr, r.entry.Allow, r.namespaced)
+	rendered, err := r.chart.Render(values, ReleaseFor(cr, revision), capabilities)
+	if err != nil {
+		return nil, err
+	}
+	return rendered, chart.Check(rendered, AllowedFor(cr, r.entry, r.chart, r.namespaced))
+}
+
+// digest identifies what the chart would render. A chart that looks at objects of the cluster has to be rendered to know; if
+// it gives something else each time, what it looks at cannot be told from what it invents, and only its input counts.
+func (r *Reconciler) digest(ctx context.Context, cr *unstructured.Unstructured, values map[string]any, revision int64) (string, error) {
+	capabilities, err := r.capabilities(ctx)
+	if err != nil {
+		return "", err
+	}
+	byInput, err := r.chart.DigestFor(values, ReleaseFor(cr, 1), capabilities)
+	if err != nil || !r.chart.UsesLookup() {
+		return byInput, err
+	}
+	first, err := r.render(ctx, cr, values, revision)
+	if err != nil {
+		return "", err
+	}
+	if !r.chart.Deterministic() {
+		second, err := r.render(ctx, cr, values, revision)
+		if err != nil || first.Manifest != second.Manifest {
+			return byInput, err
+		}
+	}
+	sum := sha256.Sum256([]byte(byInput + "\n" + first.Manifest))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// outOfReach tells whether something of the rendering outlives the resource unless we delete it, or has to run when it goes.
+func (r *Reconciler) outOfReach(cr *unstructured.Unstructured, d Desired) (bool, error) {
+	objects := d.Rendered.Objects
+	for _, event := range []hookEvent{preInstall, postInstall, preUpgrade, postUpgrade, preDelete, postDelete} {
+		for _, hook := range hooksOf(d, event) {
+			if event == preDelete || event == postDelete {
+				return true, nil
+			}
+			objects = append(slices.Clip(objects), hook.Object)
+		}
+	}
+	for _, object := range objects {
+		ref, err := r.refOf(object, cr)
+		if err != nil {
+			return false, err
+		}
+		if cr.GetNamespace() != "" && ref.Namespace != cr.GetNamespace() && !chart.IsKept(object) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// refOf names an object where it will be.
+func (r *Reconciler) refOf(object *unstructured.Unstructured, cr *unstructured.Unstructured) (apply.Ref, error) {
+	ref := apply.RefOf(object)
+	namespaced, err := r.namespaced(ref.GroupVersionKind)
+	switch {
+	case err != nil:
+		return ref, fmt.Errorf("find the scope of %s: %w", ref, err)
+	case !namespaced:
+		ref.Namespace = ""
+	case ref.Namespace == "":
+		ref.Namespace = cr.GetNamespace()
+	}
+	return ref, nil
+}
+
+func (r *Reconciler) refsOf(objects []*unstructured.Unstructured, cr *unstructured.Unstructured) ([]apply.Ref, error) {
+	refs := make([]apply.Ref, 0, len(objects))
+	for _, object := range objects {
+		ref, err := r.refOf(object, cr)
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, ref)
+	}
+	return refs, nil
+}
+
+// period is how often the resource is looked at without a reason; zero means never. What lookup reads cannot be watched, so a
+// chart that uses it is looked at as often as helm-operator does it unless something else is said.
+func (r *Reconciler) period(cr *unstructured.Unstructured) time.Duration {
+	if d, err := time.ParseDuration(cr.GetAnnotations()[ReconcilePeriodAnnotation]); err == nil && d >= 0 {
+		return d
+	}
+	period := cmp.Or(r.entry.ReconcilePeriod, r.options.ReconcilePeriod)
+	if period == 0 && r.chart.UsesLookup() {
+		return lookupPeriod
+	}
+	return period
+}

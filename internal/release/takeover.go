@@ -1,0 +1,114 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/operator-framework/operator-lib/handler"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/chart"
+)
+
+// Former is a release that another operator made for a resource: helm-operator-plugins or operator-sdk's helm-operator.
+type Former struct {
+	// Revision is its highest revision.
+	Revision int64
+	// Complete says that this revision was deployed; it may have failed, or been left pending by a crash.
+	Complete bool
+	// Objects are those of that revision as they were recorded.
+	Objects []*unstructured.Unstructured
+	// Refs are the objects of this and of every other recorded revision that may still have some.
+	Refs []apply.Ref
+}
+
+// findFormer looks for a release in Helm's history that the resource's status does not know. It asks the API server only if
+// the resource shows that an operator like ours had it: by a finalizer, or by a release in its status.
+func (r *Reconciler) findFormer(ctx context.Context, cr *unstructured.Unstructured, seen Snapshot) (*Former, error) {
+	if seen.Deployed.Digest != "" || len(seen.Finalizers) == 0 && seen.Deployed.Name == "" || cr.GetNamespace() == "" {
+		return nil, nil
+	}
+	secrets := &corev1.SecretList{}
+	err := r.live.List(ctx, secrets, client.InNamespace(cr.GetNamespace()), client.MatchingLabels{"owner": "helm", "name": cr.GetName()})
+	if apierrors.IsForbidden(err) {
+		return nil, &apply.ForbiddenError{Verb: "list", Err: err, Ref: apply.Ref{Namespace: cr.GetNamespace(), Name: "owner=helm,name=" + cr.GetName(),
+			GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret")}}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for a release that another operator left: %w", err)
+	}
+	var past []*chart.Past
+	for _, secret := range secrets.Items {
+		if string(secret.Type) != chart.StoredType || !refersTo(&secret, cr.GetUID()) {
+			continue
+		}
+		recorded, err := chart.DecodeRelease(secret.Data["release"])
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", secret.Name, err)
+		}
+		past = append(past, recorded)
+	}
+	return formerOf(past, func(o *unstructured.Unstructured) (apply.Ref, error) { return r.refOf(o, cr) })
+}
+
+// formerOf sums up what is recorded of a release; nil when nothing is.
+func formerOf(past []*chart.Past, refOf func(*unstructured.Unstructured) (apply.Ref, error)) (*Former, error) {
+	if len(past) == 0 {
+		return nil, nil
+	}
+	slices.SortFunc(past, func(a, b *chart.Past) int { return b.Revision - a.Revision })
+	former := &Former{Revision: int64(past[0].Revision), Complete: past[0].Status == chart.StatusDeployed, Objects: past[0].Rendered.Objects}
+	for _, revision := range past {
+		for _, object := range revision.Rendered.Objects {
+			ref, err := refOf(object)
+			if err != nil {
+				return nil, err
+			}
+			if !slices.ContainsFunc(former.Refs, ref.Same) {
+				former.Refs = append(former.Refs, ref)
+			}
+		}
+		if revision.Status == chart.StatusDeployed {
+			break // what was before it was pruned when it was deployed
+		}
+	}
+	return former, nil
+}
+
+// sameObjects tells whether two renderings ask for the same. The other operators record who owns an object in its manifest, and
+// may record the namespace that it is in anyway: neither counts.
+func sameObjects(ours, theirs []*unstructured.Unstructured, namespace string) bool {
+	plain := func(objects []*unstructured.Unstructured) map[string]any {
+		byName := map[string]any{}
+		for _, object := range objects {
+			o := object.DeepCopy()
+			if o.GetNamespace() == namespace {
+				o.SetNamespace("")
+			}
+			o.SetOwnerReferences(nil)
+			annotations := o.GetAnnotations()
+			delete(annotations, handler.NamespacedNameAnnotation)
+			delete(annotations, handler.TypeAnnotation)
+			if len(annotations) == 0 {
+				annotations = nil
+			}
+			o.SetAnnotations(annotations)
+			if len(o.GetLabels()) == 0 {
+				o.SetLabels(nil)
+			}
+			unstructured.RemoveNestedField(o.Object, "status")
+			byName[apply.RefOf(o).String()+o.GroupVersionKind().String()] = o.Object
+		}
+		return byName
+	}
+	return reflect.DeepEqual(plain(ours), plain(theirs))
+}
