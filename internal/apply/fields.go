@@ -38,6 +38,15 @@ func (s fieldSet) has(path ...string) bool {
 	return true
 }
 
+// at is the set below a field.
+func (s fieldSet) at(path ...string) fieldSet {
+	at := map[string]any(s)
+	for _, step := range path {
+		at, _ = at[step].(map[string]any)
+	}
+	return at
+}
+
 // add puts the fields of another set into this one.
 func (s fieldSet) add(other fieldSet) {
 	for step, theirs := range other {
@@ -144,6 +153,11 @@ func fold(entries []metav1.ManagedFieldsEntry, theirs func(metav1.ManagedFieldsE
 	}
 	for _, annotation := range helmAnnotations {
 		fields.remove("f:metadata", "f:annotations", "f:"+annotation)
+	}
+	// Who owns the map itself, which an empty set means too, and applies none removes all of it.
+	fields.remove("f:metadata", "f:annotations", ".")
+	if len(fields.at("f:metadata", "f:annotations")) == 0 {
+		fields.remove("f:metadata", "f:annotations")
 	}
 	encoded, err := json.Marshal(fields)
 	if err != nil {

@@ -49,6 +49,10 @@ func TestFold(t *testing.T) {
 			[]metav1.ManagedFieldsEntry{managed("helm", "v1", update, `{"f:metadata":{"f:annotations":{"f:a":{},"f:meta.helm.sh/release-name":{}}}}`)},
 			[]metav1.ManagedFieldsEntry{managed(FieldManager, "v1", applied, `{"f:metadata":{"f:annotations":{"f:a":{}}}}`)},
 		},
+		"nor is the map that holds nothing else": { // an empty set would be the whole map
+			[]metav1.ManagedFieldsEntry{managed("helm", "v1", update, `{"f:data":{},"f:metadata":{"f:annotations":{".":{},"f:meta.helm.sh/release-name":{},"f:meta.helm.sh/release-namespace":{}}}}`)},
+			[]metav1.ManagedFieldsEntry{managed(FieldManager, "v1", applied, `{"f:data":{},"f:metadata":{}}`)},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := fold(tc.entries, isHelms)

@@ -20,20 +20,21 @@ const rendererVersion = "2"
 // left out on purpose: a chart that prints them is rendered once a change, not for ever. What a chart looks up (UsesLookup) or
 // leaves to chance (Deterministic) no digest can tell.
 func (c *Chart) DigestFor(values map[string]any, release Release, capabilities Capabilities) (string, error) {
+	if !c.facts.capabilities {
+		capabilities = Capabilities{}
+	}
 	encoded, err := json.Marshal(values) // keys in order
 	if err != nil {
 		return "", fmt.Errorf("digest of the values: %w", err)
 	}
-	text := make([]byte, 0, 512)
+	text := make([]byte, 0, len(encoded)+48*len(capabilities.APIVersions)+256) // mostly enough
 	part := func(next string) { text = append(append(strconv.AppendInt(text, int64(len(next)), 10), ':'), next...) }
 	for _, next := range []string{rendererVersion, c.digest, release.Name, release.Namespace} {
 		part(next)
 	}
-	if c.facts.capabilities {
-		part(capabilities.KubeVersion)
-		for _, version := range capabilities.APIVersions {
-			part(version)
-		}
+	part(capabilities.KubeVersion)
+	for _, version := range capabilities.APIVersions {
+		part(version)
 	}
 	sum := sha256.Sum256(append(text, encoded...))
 	return hex.EncodeToString(sum[:]), nil

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/releaseutil"
 )
 
 // The charts of this test: one that forgets quotes wherever one can, and one that never does.
@@ -167,10 +170,30 @@ func onlyTheCharts(rendered *Rendered, named bool) string {
 	return ""
 }
 
+func TestDocumentsAreHelms(t *testing.T) {
+	texts := append([]string{"---", "---\n", "a\n---\n---\nb", "---\n---\na", "--- \n\n---a", "a ---\nb", "a\n\n \t---\nb", "a\r\n---\r\nb", "a\n---b\n---- c", "a\n---\n\n\n---\n \n---\nb\n---",
+		"\v---\na", "a\u0085\n---\u00a0b"}, fuzzSeeds...)
+	for _, first := range texts {
+		for _, second := range texts[:12] {
+			text := first + "\n" + second
+			var want []string
+			split := releaseutil.SplitManifests(text)
+			for i := range len(split) {
+				if one := split[fmt.Sprintf("manifest-%d", i)]; one != "" {
+					want = append(want, one)
+				}
+			}
+			if diff := cmp.Diff(want, documents(text)); diff != "" {
+				t.Errorf("%q: %s", text, diff)
+			}
+		}
+	}
+}
+
 // TestHugeAndWrong covers what makes a fuzzer slow, and values of every other type in every field.
 func TestHugeAndWrong(t *testing.T) {
 	wrong := []any{nil, true, int64(-1), 1.5e300, []any{}, []any{[]any{nil}}, map[string]any{}, map[string]any{"a": map[string]any{"": nil}}}
-	huge := []any{strings.Repeat("a", 1<<20), strings.Repeat("x: y\n", 1<<18), strings.Repeat("\"", 1<<20)}
+	huge := []any{strings.Repeat("a", 1<<18), strings.Repeat("x: y\n", 1<<18), strings.Repeat("\"", 1<<18)}
 	for _, files := range []map[string]string{fuzzForgetful, fuzzCareful} {
 		c := load(t, files)
 		for _, field := range fuzzFields {

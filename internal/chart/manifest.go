@@ -82,14 +82,20 @@ func (r *Rendered) read(files map[string]string) error {
 	return nil
 }
 
-// documents splits what a template wrote as Helm does: at lines that begin with ---, whatever they stand in.
+// documents splits what a template wrote as Helm does (releaseutil.SplitManifests, whose regular expression takes a second for
+// a megabyte): at lines that begin with ---, whatever they stand in; but one that follows another is content.
 func documents(text string) []string {
-	split := releaseutil.SplitManifests(text)
-	names := slices.Collect(maps.Keys(split))
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }) // manifest-0, …
-	list := make([]string, len(names))
-	for i, name := range names {
-		list[i] = split[name]
+	const space = "\t\n\f\r "
+	text = strings.TrimSpace(text)
+	if begun, ok := strings.CutPrefix(text, "---"); ok {
+		text = strings.TrimLeft(begun, space)
+	}
+	var list []string
+	for more := true; more; text = strings.TrimLeft(text, space) {
+		var one string
+		if one, text, more = strings.Cut(text, "\n---"); strings.TrimSpace(one) != "" {
+			list = append(list, strings.TrimSpace(one))
+		}
 	}
 	return list
 }

@@ -103,7 +103,15 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 	}
 	r.complete(ctx, cr, desired, rendered, revision, done)
 	if len(applied.Awaited()) == 0 { // what has to go first is made anew by the pass that its disappearance brings
-		r.memory.update(cr.GetUID(), func(m *memory) { m.applied, m.rendered = done.deployed.Digest, nil })
+		r.memory.update(cr.GetUID(), func(m *memory) { m.applied = done.deployed.Digest })
+		r.dropRendered(cr, done)
+	}
+}
+
+// dropRendered forgets the rendering of a release that is done.
+func (r *Reconciler) dropRendered(cr *unstructured.Unstructured, done *effect) {
+	if done.hooks.Event == "" {
+		r.memory.update(cr.GetUID(), func(m *memory) { m.rendered = nil })
 	}
 }
 

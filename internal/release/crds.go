@@ -7,18 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/internal/conditions"
 )
 
-// errNotServed says that a CRD was made and its kind is not served yet.
-var errNotServed = errors.New("the API server does not serve it yet")
+// errNotServed says that CRDs were made and their kinds are not served yet.
+var errNotServed = errors.New("the API server does not serve them yet")
 
 // crdInstaller makes the CRDs of a chart's crds/ as Helm does: those that are missing, before the first release, and neither
 // changes nor deletes one ever. No template touches them and no resource has a say in them.
@@ -37,29 +37,32 @@ func (i *crdInstaller) install(ctx context.Context) error {
 	if i.done {
 		return nil
 	}
+	var waiting []string
 	for _, crd := range i.crds {
-		if err := i.ensure(ctx, crd); err != nil {
-			return err
+		established, err := i.ensure(ctx, crd)
+		if err != nil {
+			return fmt.Errorf("%s of the chart's crds/: %w", crd.GetName(), err)
 		}
+		if !established {
+			waiting = append(waiting, crd.GetName())
+		}
+	}
+	if len(waiting) > 0 {
+		return fmt.Errorf("%s of the chart's crds/: %w", strings.Join(waiting, ", "), errNotServed)
 	}
 	i.done = true
 	return nil
 }
 
-func (i *crdInstaller) ensure(ctx context.Context, crd *unstructured.Unstructured) error {
+// ensure makes a CRD if it is missing, and tells whether its kind is served.
+func (i *crdInstaller) ensure(ctx context.Context, crd *unstructured.Unstructured) (established bool, err error) {
 	live := crd.DeepCopy()
-	err := i.client.Get(ctx, client.ObjectKeyFromObject(crd), live)
+	err = i.client.Get(ctx, client.ObjectKeyFromObject(crd), live)
 	if apierrors.IsNotFound(err) {
 		err = i.client.Create(ctx, live)
 	}
 	if apierrors.IsForbidden(err) {
-		return fmt.Errorf("%s of the chart's crds/: %w; install the CRDs yourself, or let the operator get and create customresourcedefinitions", crd.GetName(), err)
+		return false, fmt.Errorf("%w; install the CRDs yourself, or let the operator get and create customresourcedefinitions", err)
 	}
-	if err != nil {
-		return fmt.Errorf("%s of the chart's crds/: %w", crd.GetName(), err)
-	}
-	if c := conditions.Find(conditions.Read(live), "Established"); c == nil || c.Status != metav1.ConditionTrue {
-		return fmt.Errorf("%s of the chart's crds/: %w", crd.GetName(), errNotServed)
-	}
-	return nil
+	return conditions.IsTrue(conditions.Read(live), "Established"), err
 }

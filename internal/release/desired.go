@@ -97,8 +97,9 @@ func (r *Reconciler) desired(ctx context.Context, cr *unstructured.Unstructured,
 		d.Invalid = append(d.Invalid, field.Invalid(field.NewPath("spec"), "", "must be an object"))
 		return d, nil
 	}
-	d.Digest, d.Failure = r.digest(ctx, cr, d.Values, max(seen.Deployed.Revision, 1))
-	if d.Failure != nil {
+	if seen.Deleting { // what is deployed goes, whatever it is
+		d.Digest, d.Revision = seen.Deployed.Digest, max(seen.Deployed.Revision, 1)
+	} else if d.Digest, d.Failure = r.digest(ctx, cr, d.Values, max(seen.Deployed.Revision, 1)); d.Failure != nil {
 		return d, nil
 	}
 	if !seen.outdated(d.Digest) {
@@ -107,7 +108,7 @@ func (r *Reconciler) desired(ctx context.Context, cr *unstructured.Unstructured,
 	if len(d.Invalid) > 0 && !seen.Deleting || seen.Paused || !r.mustRender(d, seen) {
 		return d, nil
 	}
-	if former := seen.Former; former != nil && former.Complete {
+	if former := seen.Former; former != nil && former.Complete && !seen.Deleting {
 		d.Rendered, d.Failure = r.render(ctx, cr, d.Values, former.Revision)
 		if d.Failure == nil && sameObjects(d.Rendered.Objects, former.Objects, cr.GetNamespace()) {
 			d.Revision = former.Revision
@@ -129,24 +130,29 @@ func (r *Reconciler) mustRender(d Desired, seen Snapshot) bool {
 	return seen.outdated(d.Digest) || seen.Hooks.Event != ""
 }
 
-// renderOnce renders a revision. What a chart gives that is not deterministic is kept until it is applied completely.
+// renderOnce renders a revision. What a chart gives that is not deterministic is kept until it is applied completely, and what
+// has hooks as long as they run.
 func (r *Reconciler) renderOnce(ctx context.Context, cr *unstructured.Unstructured, d Desired) (*chart.Rendered, error) {
-	if r.chart.Deterministic() {
+	if r.chart.Deterministic() && !r.chart.HasHooks() {
 		return r.render(ctx, cr, d.Values, d.Revision)
 	}
 	kept := r.memory.get(cr.GetUID())
-	if kept.rendered != nil && kept.digest == d.Digest {
+	if kept.rendered != nil && kept.digest == d.Digest && kept.revision == d.Revision {
 		return kept.rendered, nil
 	}
 	rendered, err := r.render(ctx, cr, d.Values, d.Revision)
 	if err == nil {
-		r.memory.update(cr.GetUID(), func(m *memory) { m.rendered, m.digest = rendered, d.Digest })
+		r.memory.update(cr.GetUID(), func(m *memory) { m.rendered, m.digest, m.revision = rendered, d.Digest, d.Revision })
 	}
 	return rendered, err
 }
 
 // render returns what a revision consists of, checked against what the resource may create.
 func (r *Reconciler) render(ctx context.Context, cr *unstructured.Unstructured, values map[string]any, revision int64) (*chart.Rendered, error) {
+	return r.renderWith(ctx, cr, values, revision, LookupFor(ctx, r.live, cr, r.entry.Allow, r.namespaced))
+}
+
+func (r *Reconciler) renderWith(ctx context.Context, cr *unstructured.Unstructured, values map[string]any, revision int64, lookup chart.Lookup) (*chart.Rendered, error) {
 	if err := r.crds.install(ctx); err != nil { // the scope of a kind is known once it is served
 		return nil, err
 	}
@@ -154,7 +160,7 @@ func (r *Reconciler) render(ctx context.Context, cr *unstructured.Unstructured, 
 	if err != nil {
 		return nil, err
 	}
-	capabilities.Lookup = LookupFor(ctx, r.live, cr, r.entry.Allow, r.namespaced)
+	capabilities.Lookup = lookup
 	rendered, err := r.chart.Render(values, ReleaseFor(cr, revision), capabilities)
 	if err != nil {
 		return nil, err
@@ -162,29 +168,42 @@ func (r *Reconciler) render(ctx context.Context, cr *unstructured.Unstructured, 
 	return rendered, chart.Check(rendered, AllowedFor(cr, r.entry, r.chart, r.namespaced))
 }
 
-// digest identifies what the chart would render. A chart that looks at objects of the cluster has to be rendered to know; if
-// it gives something else each time, what it looks at cannot be told from what it invents, and only its input counts.
+// digest identifies what the chart would render. A chart that looks at objects of the cluster has to be rendered to know, unless
+// they are as they were. If it gives something else each time, what it looks at cannot be told from what it invents, and only
+// its input counts.
 func (r *Reconciler) digest(ctx context.Context, cr *unstructured.Unstructured, values map[string]any, revision int64) (string, error) {
 	capabilities, err := r.capabilities(ctx)
 	if err != nil {
 		return "", err
 	}
-	byInput, err := r.chart.DigestFor(values, ReleaseFor(cr, 1), capabilities)
+	input, err := r.chart.DigestFor(values, ReleaseFor(cr, 1), capabilities)
 	if err != nil || !r.chart.UsesLookup() {
-		return byInput, err
+		return input, err
 	}
-	first, err := r.render(ctx, cr, values, revision)
+	lookup := LookupFor(ctx, r.live, cr, r.entry.Allow, r.namespaced)
+	if before := r.memory.get(cr.GetUID()).looked; before != nil && before.input == input && before.revision == revision {
+		if same, err := before.same(lookup); err != nil || same {
+			return before.digest, err
+		}
+	}
+	now := &looked{input: input, revision: revision}
+	first, err := r.renderWith(ctx, cr, values, revision, now.note(lookup))
 	if err != nil {
 		return "", err
 	}
+	sum := sha256.Sum256([]byte(input + "\n" + first.Manifest))
+	now.digest = hex.EncodeToString(sum[:])
 	if !r.chart.Deterministic() {
 		second, err := r.render(ctx, cr, values, revision)
-		if err != nil || first.Manifest != second.Manifest {
-			return byInput, err
+		if err != nil {
+			return "", err
+		}
+		if first.Manifest != second.Manifest {
+			now.digest = input
 		}
 	}
-	sum := sha256.Sum256([]byte(byInput + "\n" + first.Manifest))
-	return hex.EncodeToString(sum[:]), nil
+	r.memory.update(cr.GetUID(), func(m *memory) { m.looked = now })
+	return now.digest, nil
 }
 
 // outOfReach tells whether something of the rendering outlives the resource unless we delete it, or has to run when it goes.

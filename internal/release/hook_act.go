@@ -103,6 +103,7 @@ func (r *Reconciler) endHook(ctx context.Context, cr *unstructured.Unstructured,
 		progress = Progress{}
 	}
 	done.hooks, done.again = progress, goOn
+	r.dropRendered(cr, done)
 	if err := r.recordProgress(ctx, cr, progress); err != nil {
 		done.failure = classify(fmt.Errorf("record that %s ended: %w", step.Hook, err))
 		return

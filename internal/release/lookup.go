@@ -5,6 +5,8 @@ package release
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -65,4 +67,49 @@ func mayLookUp(cr *unstructured.Unstructured, allow watches.Allow, namespaced bo
 		return fmt.Errorf("it reads namespace %q", namespace)
 	}
 	return nil
+}
+
+// looked remembers what lookup told a rendering. As long as the same questions have the same answers, what was rendered need not be
+// rendered again to know it.
+type looked struct {
+	// input is the digest of everything else that the rendering depends on.
+	input    string
+	revision int64
+	asked    []question
+	// digest is what the rendering was found to be.
+	digest string
+}
+
+type question struct{ apiVersion, kind, namespace, name, answer string }
+
+// note returns a lookup that remembers what it was asked and what it said.
+func (l *looked) note(lookup chart.Lookup) chart.Lookup {
+	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
+		found, err := lookup(apiVersion, kind, namespace, name)
+		if err == nil {
+			l.asked = append(l.asked, question{apiVersion, kind, namespace, name, answerDigest(found)})
+		}
+		return found, err
+	}
+}
+
+// same asks again.
+func (l *looked) same(lookup chart.Lookup) (bool, error) {
+	for _, q := range l.asked {
+		found, err := lookup(q.apiVersion, q.kind, q.namespace, q.name)
+		if err != nil || answerDigest(found) != q.answer {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// answerDigest is empty for what cannot be encoded, which the API server does not send.
+func answerDigest(found map[string]any) string {
+	encoded, err := json.Marshal(found)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(encoded)
+	return string(sum[:])
 }

@@ -19,10 +19,13 @@ type memory struct {
 	applied      string // digest of the rendering that was applied completely
 	historyTried bool   // this process tried to record the current revision
 	version      string // resourceVersion of the resource after our last write
-	// rendered is what a chart that is not deterministic gave for a digest, until it is applied completely: trying again must
-	// not make other passwords.
+	// rendered is what the chart gave for a digest and a revision, as long as it may be needed again: trying again must not
+	// make other passwords, and the next hook of a release need not render it anew.
 	rendered *chart.Rendered
 	digest   string
+	revision int64
+	// looked is what lookup told the last rendering.
+	looked *looked
 	// diagnosed is when the pods of children that are not ready were last looked at, and how long after to look again.
 	diagnosed time.Time
 	patience  time.Duration

@@ -10,6 +10,7 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -34,6 +35,8 @@ const (
 	conflictAfter = 200 * time.Millisecond
 	// ownWriteAfter is when to look again while the cache still shows the time before our own write.
 	ownWriteAfter = 20 * time.Millisecond
+	// servedAfter is when to look again whether CRDs that were just made are served.
+	servedAfter = 200 * time.Millisecond
 	// lookupPeriod is helm-operator's default period.
 	lookupPeriod = time.Minute
 )
@@ -88,6 +91,9 @@ func (r *Reconciler) pass(ctx context.Context, cr *unstructured.Unstructured) ou
 	desired, err := r.desired(ctx, cr, seen)
 	if err != nil {
 		return r.blind(ctx, cr, seen, err)
+	}
+	if errors.Is(desired.Failure, errNotServed) {
+		return outcome.Wait(desired.Failure.Error(), servedAfter)
 	}
 	if next := nextHook(desired, seen); next != nil {
 		if seen.Hook, err = r.observeHook(ctx, cr, next); err != nil {

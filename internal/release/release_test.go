@@ -168,3 +168,25 @@ func TestInventoryBelievesOnlyWhereTheWatchLets(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestLookupsThatSayTheSameNeedNoRendering(t *testing.T) {
+	answers := map[string]map[string]any{"a": {"data": "1"}}
+	lookup := func(_, _, _, name string) (map[string]any, error) {
+		if name == "broken" {
+			return nil, errors.New("connection refused")
+		}
+		return answers[name], nil
+	}
+	var l looked
+	noting := l.note(lookup)
+	for _, name := range []string{"a", "b", "broken"} {
+		_, _ = noting("v1", "Secret", "shop", name) // what failed is not noted: its rendering failed too
+	}
+	if same, err := l.same(lookup); !same || err != nil {
+		t.Errorf("the same answers: %v, %v", same, err)
+	}
+	answers["b"] = map[string]any{"data": "2"}
+	if same, _ := l.same(lookup); same {
+		t.Error("an object that came is another answer")
+	}
+}

@@ -57,8 +57,8 @@ type turn struct {
 	names    []string
 }
 
-// measure lets a contender settle, idle, update and repair custom resources, and removes them.
-func measure(ctx context.Context, s *server, o options, c contender, size int, withDrifts bool) (measured run, err error) {
+// measure lets a contender settle custom resources, idle, and, if all is wanted, update and repair them; then it removes them.
+func measure(ctx context.Context, s *server, o options, c contender, size int, all bool) (measured run, err error) {
 	measured = run{Contender: c.name, CRs: size}
 	t, end, err := s.begin(ctx, o, c, size)
 	if err != nil {
@@ -80,12 +80,12 @@ func measure(ctx context.Context, s *server, o options, c contender, size int, w
 			return measured, err
 		}
 	}
-	if !c.driftOnly {
+	if all && !c.driftOnly {
 		if measured.Update, err = t.update(ctx); err != nil {
 			return measured, err
 		}
 	}
-	if withDrifts && o.drifts > 0 {
+	if all && o.drifts > 0 {
 		time.Sleep(pause)
 		progress("%s: drifts", c.name)
 		repaired, err := s.makeDrifts(ctx, t.world, t.names[:min(o.drifts, size)])

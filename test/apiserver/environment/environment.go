@@ -74,7 +74,7 @@ func Check(t testing.TB, err error) {
 }
 
 // patience is how long Eventually waits: far longer than anything takes, as machines may be busy.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // Eventually waits until holds returns the empty string; its last answer is the failure's reason.
 func Eventually(t testing.TB, what string, holds func() string) {
