@@ -32,6 +32,18 @@ type Chart struct {
 	// packed is the chart as stored releases hold it, made on first use.
 	packed  func() ([]byte, error)
 	schemas *schemas
+	// structured: strings of values may shape the objects.
+	structured bool
+}
+
+// AllowStructuredValues returns the chart without the refusal of strings that change what it says beside themselves (shape.go).
+// It is for charts that read structure from text on purpose: fromYaml, splitList, lists that a string is looked up in. Whoever
+// writes the values then decides what the objects consist of; of which kinds and in which places they are is checked all the
+// same.
+func (c *Chart) AllowStructuredValues() *Chart {
+	copied := *c
+	copied.structured = true
+	return &copied
 }
 
 func newChart(loaded *helmchart.Chart, digest string) *Chart {

@@ -80,8 +80,10 @@ func (c *Chart) Render(values map[string]any, release Release, capabilities Capa
 	if err := rendered.read(files); err != nil {
 		return nil, err
 	}
-	if err := c.checkShape(files, in); err != nil {
-		return nil, err
+	if !c.structured {
+		if err := c.checkShape(files, in); err != nil {
+			return nil, err
+		}
 	}
 	rendered.CRDs, err = crdsOf(own)
 	return rendered, err

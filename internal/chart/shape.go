@@ -40,7 +40,7 @@ func (c *Chart) checkShape(files map[string]string, in inputs) error {
 	}
 	refuse := func(problem string) error {
 		return &Error{Stage: StageCheck, Path: strings.Join(suspects[:min(len(suspects), 3)], ", "), Err: errors.New(problem),
-			Remedy: "leave line breaks, quotes, brackets and \": \" out of it, or have the chart quote it (quote, toJson, or nindent in a block scalar)"}
+			Remedy: "leave line breaks, quotes, brackets and \": \" out of it, have the chart quote it (quote, toJson, or nindent in a block scalar), or, if the chart reads structure from text on purpose, set allow.structuredValues in watches.yaml"}
 	}
 	renderings := []map[string]string{files}
 	in.standIns = true

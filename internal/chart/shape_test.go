@@ -7,6 +7,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // forgetful is a chart whose author quoted nothing.
@@ -112,5 +114,27 @@ func TestTheRefusalTellsWhereAndWhy(t *testing.T) {
 	const want = "spec.deep.text: its special characters would change demo/templates/c.yaml[0]: data beside the value itself; leave line breaks"
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got  %v\nwant %s…", err, want)
+	}
+}
+
+// A chart that looks strings up in lists, as kyverno's does, gives other objects for them although it writes none of them.
+func TestStructuredValuesAreAllowedOnRequest(t *testing.T) {
+	files := map[string]string{"values.yaml": "leaveOut: []\n", "templates/config.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: config}
+data:
+  filters: "{{ range list "[Node,*,*]" "[Event,*,*]" }}{{ if not (has . $.Values.leaveOut) }}{{ . }}{{ end }}{{ end }}"
+`}
+	c := load(t, files)
+	values := map[string]any{"leaveOut": []any{"[Node,*,*]"}}
+	if _, err := c.Render(values, Release{Name: "r", Namespace: "n"}, Capabilities{}); err == nil || !strings.Contains(err.Error(), "allow.structuredValues") {
+		t.Errorf("without leave it is refused, and the refusal names the leave: %v", err)
+	}
+	rendered, err := c.AllowStructuredValues().Render(values, Release{Name: "r", Namespace: "n"}, Capabilities{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _, _ := unstructured.NestedString(rendered.Objects[0].Object, "data", "filters"); got != "[Event,*,*]" {
+		t.Errorf("got %q", got)
 	}
 }

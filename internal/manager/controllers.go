@@ -131,6 +131,9 @@ func addChart(w wiring, entry watches.Watch, concurrency int) error {
 	if err != nil {
 		return err
 	}
+	if entry.Allow.StructuredValues {
+		loaded = loaded.AllowStructuredValues()
+	}
 	kind := chartkind.For(entry.GroupVersionKind)
 	return release.Add(w.mgr, w.children, entry, loaded, release.Options{
 		MaxConcurrentReconciles: concurrency,

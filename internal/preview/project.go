@@ -79,7 +79,9 @@ func (p Project) watches() (list []watches.Watch, unset []string, err error) {
 func (p Project) load(w watches.Watch) (kind, error) {
 	k := kind{Watch: w, path: shown(w.Chart)}
 	var err error
-	k.chart, err = chart.LoadPath(w.Chart)
+	if k.chart, err = chart.LoadPath(w.Chart); err == nil && w.Allow.StructuredValues {
+		k.chart = k.chart.AllowStructuredValues()
+	}
 	return k, err
 }
 

@@ -26,6 +26,9 @@ func (r *Reconciler) observeHook(ctx context.Context, cr *unstructured.Unstructu
 	if err != nil {
 		return nil, err
 	}
+	if err := r.watch(ref.GroupVersionKind); err != nil { // a former process may have started it
+		return nil, err
+	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(ref.GroupVersionKind)
 	err = r.live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, live)
@@ -56,9 +59,6 @@ func (r *Reconciler) hookIsOurs(cr *unstructured.Unstructured, ref apply.Ref, li
 func (r *Reconciler) startHook(ctx context.Context, cr *unstructured.Unstructured, next NextHook) error {
 	ref, err := r.refOf(next.Object, cr)
 	if err != nil {
-		return err
-	}
-	if err := r.watch(ref.GroupVersionKind); err != nil {
 		return err
 	}
 	object := next.Object.DeepCopy()

@@ -35,6 +35,8 @@ const (
 	hookRunAnnotation = "middleware.hc.cn/hook-run"
 
 	hookTimeout = 5 * time.Minute
+	// hookPoll is how often a hook that runs is looked at; its end is an event too, unless the watch wants none of children.
+	hookPoll = 10 * time.Second
 	// A failed hook is tried again after the first time, then after twice as long each, up to the second.
 	hookRetryFirst, hookRetryMost = 10 * time.Second, 10 * time.Minute
 )
@@ -187,7 +189,11 @@ func planHook(desired Desired, seen Snapshot, now time.Time) Step {
 	case !now.Before(deadline):
 		return EndHook{Hook: *next, Failure: fmt.Sprintf("it did not end within %v", next.timeout())}
 	}
-	return AwaitHook{Hook: *next, Until: deadline, Message: fmt.Sprintf("%s runs", next)}
+	until := deadline
+	if poll := now.Add(hookPoll); poll.Before(deadline) {
+		until = poll
+	}
+	return AwaitHook{Hook: *next, Until: until, Message: fmt.Sprintf("%s runs", next)}
 }
 
 func retryHookAfter(failures int64) time.Duration {

@@ -199,6 +199,7 @@ func TestHookThatHangsFails(t *testing.T) {
 	w.desired.Rendered.Hooks[0].Object.SetAnnotations(map[string]string{HookTimeoutAnnotation: "20m"})
 	w.step()
 	w.live["both"].Object["status"] = nil
+	w.now = now.Add(20*time.Minute - 5*time.Second)
 	if wait, ok := w.step().(AwaitHook); !ok || !wait.Until.Equal(now.Add(20*time.Minute)) {
 		t.Errorf("it is waited for until its deadline: %+v", wait)
 	}

@@ -5,16 +5,19 @@ package release
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"sync/atomic"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/internal/apply"
@@ -35,9 +38,9 @@ func (w *statusWriter) write(ctx context.Context, cr *unstructured.Unstructured,
 		return false, nil
 	}
 	if !w.plain.Load() {
-		after := cr.DeepCopy()
-		after.Object["status"] = status
-		err := w.client.Status().Patch(ctx, after, client.MergeFromWithOptions(cr.DeepCopy(), client.MergeFromWithOptimisticLock{}))
+		after, err := w.patch(cr, status, func(object client.Object, patch client.Patch) error {
+			return w.client.Status().Patch(ctx, object, patch)
+		})
 		if err == nil {
 			cr.Object = after.Object
 		}
@@ -46,16 +49,44 @@ func (w *statusWriter) write(ctx context.Context, cr *unstructured.Unstructured,
 		}
 		// Either the kind has no status subresource or the resource is gone; the patch of the resource itself tells which.
 	}
-	after := cr.DeepCopy()
-	after.Object["status"] = status
 	// Here each write changes the generation, so that writing which one was observed would never end.
 	delete(status, fieldObservedGeneration)
-	if err := w.client.Patch(ctx, after, client.MergeFromWithOptions(cr.DeepCopy(), client.MergeFromWithOptimisticLock{})); err != nil {
+	after, err := w.patch(cr, status, func(object client.Object, patch client.Patch) error { return w.client.Patch(ctx, object, patch) })
+	if err != nil {
 		return true, err
 	}
 	w.plain.Store(true)
 	cr.Object = after.Object
 	return true, nil
+}
+
+// patch sends what differs between the status of cr and the given one, and returns the API server's answer. The status alone is
+// encoded and compared: it is written more often than anything else.
+func (w *statusWriter) patch(cr *unstructured.Unstructured, status map[string]any, send func(client.Object, client.Patch) error) (*unstructured.Unstructured, error) {
+	former, _ := cr.Object["status"].(map[string]any)
+	if former == nil {
+		former = map[string]any{}
+	}
+	before, errBefore := json.Marshal(former)
+	after, errAfter := json.Marshal(status)
+	if err := errors.Join(errBefore, errAfter); err != nil {
+		return nil, fmt.Errorf("encode the status: %w", err)
+	}
+	change, err := jsonpatch.CreateMergePatch(before, after)
+	if err != nil {
+		return nil, fmt.Errorf("compare the status: %w", err)
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": cr.GetResourceVersion(), "uid": cr.GetUID()},
+		"status":   json.RawMessage(change),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode the patch: %w", err)
+	}
+	answer := kindOf(cr.GroupVersionKind())
+	answer.SetNamespace(cr.GetNamespace())
+	answer.SetName(cr.GetName())
+	return answer, send(answer, client.RawPatch(types.MergePatchType, body))
 }
 
 // generation is what status may say was observed; zero for kinds whose generation counts every write.

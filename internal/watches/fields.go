@@ -43,9 +43,10 @@ var entryFields = map[string]field[Watch]{
 }
 
 var allowFields = map[string]field[Allow]{
-	"clusterScoped": func(_ reader, a *Allow, v *yaml.Node) error { return v.Decode(&a.ClusterScoped) },
-	"namespaces":    func(_ reader, a *Allow, v *yaml.Node) error { return v.Decode(&a.Namespaces) },
-	"kinds":         func(_ reader, a *Allow, v *yaml.Node) error { return v.Decode(&a.Kinds) },
+	"structuredValues": func(_ reader, a *Allow, v *yaml.Node) error { return v.Decode(&a.StructuredValues) },
+	"clusterScoped":    func(_ reader, a *Allow, v *yaml.Node) error { return v.Decode(&a.ClusterScoped) },
+	"namespaces":       func(_ reader, a *Allow, v *yaml.Node) error { return v.Decode(&a.Namespaces) },
+	"kinds":            func(_ reader, a *Allow, v *yaml.Node) error { return v.Decode(&a.Kinds) },
 }
 
 var selectorFields = map[string]field[metav1.LabelSelector]{

@@ -50,6 +50,7 @@ const (
     - {key: frozen, operator: DoesNotExist}
   allow:
     clusterScoped: true
+    structuredValues: true
     namespaces: ["*"]
     kinds: [Widget]
 - version: v1
@@ -104,7 +105,7 @@ func TestProjectsOfHelmOperator(t *testing.T) {
 	if diff := cmp.Diff(overrides, list[0].OverrideValues); diff != "" {
 		t.Errorf("overrideValues: %s", diff)
 	}
-	if diff := cmp.Diff(Allow{ClusterScoped: true, Namespaces: []string{"*"}, Kinds: []string{"Widget"}}, list[1].Allow); diff != "" {
+	if diff := cmp.Diff(Allow{ClusterScoped: true, StructuredValues: true, Namespaces: []string{"*"}, Kinds: []string{"Widget"}}, list[1].Allow); diff != "" {
 		t.Errorf("allow: %s", diff)
 	}
 	chosen := labels.Set{"tier": "gold", "environment": "test"}

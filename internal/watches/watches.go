@@ -47,6 +47,8 @@ type Watch struct {
 
 // Allow widens what a CR may cause to exist. The field is ours; helm-operator, which allows everything, has none.
 type Allow struct {
+	// StructuredValues lets strings of a resource decide what its objects consist of, for charts that read structure from text.
+	StructuredValues bool
 	// ClusterScoped allows objects that live in no namespace.
 	ClusterScoped bool
 	// Namespaces are those besides the CR's own; "*" allows all.

@@ -16,8 +16,8 @@ import (
 const (
 	// driftPause is how long after a drift the next one is made, so that they meet an operator that is not busy with the last.
 	driftPause = 200 * time.Millisecond
-	// driftLimit is how long a drift may last: more than two of helm-operator's periods.
-	driftLimit = 150 * time.Second
+	// driftLimit is how long a drift may last: two of helm-operator's periods.
+	driftLimit = 2 * time.Minute
 )
 
 // drift is a child that was deleted or edited behind the operator's back.

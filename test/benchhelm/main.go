@@ -43,7 +43,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.manager, "manager", "bin/manager", "this operator's binary")
 	flag.StringVar(&o.helmOperator, "helm-operator", "", "helm-operator's binary")
-	flag.StringVar(&o.crs, "crs", "200,1000", "how many custom resources, comma separated; updates and drifts are made with the first number only")
+	flag.StringVar(&o.crs, "crs", "200,1000", "how many custom resources, comma separated; the first number is measured in full, others settle only")
 	flag.IntVar(&o.rounds, "rounds", 2, "how often each operator takes its turn with the first number of custom resources")
 	flag.StringVar(&o.contenders, "contenders", strings.Join(names(contenders), ","), "who is measured")
 	flag.IntVar(&o.drifts, "drifts", 100, "how many children are deleted or edited behind the operator's back; 0 leaves that out")

@@ -57,7 +57,7 @@ type turn struct {
 	names    []string
 }
 
-// measure lets a contender settle custom resources, idle, and, if all is wanted, update and repair them; then it removes them.
+// measure lets a contender settle custom resources, and, if all is wanted, idle, update and repair them; then it removes them.
 func measure(ctx context.Context, s *server, o options, c contender, size int, all bool) (measured run, err error) {
 	measured = run{Contender: c.name, CRs: size}
 	t, end, err := s.begin(ctx, o, c, size)
@@ -75,7 +75,7 @@ func measure(ctx context.Context, s *server, o options, c contender, size int, a
 	if c.driftOnly {
 		measured.Settle = nil
 	}
-	if o.idle > 0 && !c.driftOnly {
+	if all && o.idle > 0 && !c.driftOnly {
 		if measured.Idle, err = t.idle(ctx, o.idle); err != nil {
 			return measured, err
 		}

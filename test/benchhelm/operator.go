@@ -121,7 +121,7 @@ func (l launch) start(ctx context.Context) (*operator, error) {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
-	command := exec.Command(binary, l.arguments(l.options, l.watches, a)...)
+	command := exec.Command(binary, l.arguments(l.options, l.watches, a)...) //nolint:gosec // whoever runs the bench names the binary
 	command.Dir = l.project
 	command.Env = append(os.Environ(), "KUBECONFIG="+l.kubeconfig, "WATCH_NAMESPACE="+l.namespace)
 	command.Stdout, command.Stderr = log, log

@@ -133,7 +133,7 @@ func (r *reader) run(t *testing.T, b block) {
 }
 
 func (r *reader) shell(ctx context.Context, script string) (string, error) {
-	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script) //nolint:gosec // the page of this checkout
+	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
 	command.Dir, command.Env = r.dir, r.environment
 	output, err := command.CombinedOutput()
 	return string(output), err

@@ -232,7 +232,7 @@ func getManifest(t *testing.T, cr *unstructured.Unstructured) []*unstructured.Un
 	check(t, err)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	check(t, os.WriteFile(file, server.KubeConfig, 0o600))
-	text, err := exec.Command(binary, "get", "manifest", cr.GetName(), "--namespace", cr.GetNamespace(), "--kubeconfig", file).CombinedOutput() //nolint:gosec // names of this test
+	text, err := exec.Command(binary, "get", "manifest", cr.GetName(), "--namespace", cr.GetNamespace(), "--kubeconfig", file).CombinedOutput()
 	if err != nil {
 		t.Fatalf("helm get manifest: %v: %s", err, text)
 	}

@@ -34,7 +34,7 @@ func helmTemplate(t *testing.T, dir, namespace, version, values string, more ...
 	t.Helper()
 	binary, err := helm()
 	check(t, err)
-	command := exec.Command(binary, append([]string{"template", "rel", dir, "--namespace", namespace, "--kube-version", version, "--values", "-"}, more...)...) //nolint:gosec // paths of this test
+	command := exec.Command(binary, append([]string{"template", "rel", dir, "--namespace", namespace, "--kube-version", version, "--values", "-"}, more...)...)
 	var problem bytes.Buffer
 	command.Stdin, command.Stderr = strings.NewReader(values), &problem
 	text, err := command.Output()
@@ -107,24 +107,41 @@ func TestRenderingsAreHelmsOwn(t *testing.T) {
 				if slices.Contains(e.random, name) {
 					continue
 				}
-				t.Run(name, func(t *testing.T) { compare(t, e, loaded, dir, values) })
+				t.Run(name, func(t *testing.T) {
+					switch {
+					case slices.Contains(e.refused, name):
+						refuses(t, loaded, values, "beside the value itself")
+						compare(t, e, loaded.AllowStructuredValues(), dir, values)
+					case strings.Contains(values, "{{"): // a value is data here, also in a chart that passes it through tpl
+						refuses(t, loaded, values, "holds a template action")
+					default:
+						compare(t, e, loaded, dir, values)
+					}
+				})
 			}
 		})
 	}
 }
 
-func compare(t *testing.T, e entry, loaded *chart.Chart, dir, text string) {
+func render(t *testing.T, loaded *chart.Chart, text string) (*chart.Rendered, error) {
 	t.Helper()
 	var values map[string]any
 	check(t, yaml.Unmarshal([]byte(text), &values))
-	got, err := loaded.Render(values, chart.Release{Name: "rel", Namespace: "ns", Revision: 1, IsInstall: true}, chart.Capabilities{KubeVersion: kubeVersion})
-	want, refused := helmTemplate(t, dir, "ns", kubeVersion, text, "--include-crds")
-	if strings.Contains(text, "{{") { // a value is data here, also in a chart that passes it through tpl
-		if err == nil || !strings.Contains(err.Error(), "holds a template action") {
-			t.Errorf("a value with a template action is not refused: %v", err)
-		}
-		return
+	return loaded.Render(values, chart.Release{Name: "rel", Namespace: "ns", Revision: 1, IsInstall: true}, chart.Capabilities{KubeVersion: kubeVersion})
+}
+
+// refuses checks that values are refused although Helm takes them.
+func refuses(t *testing.T, loaded *chart.Chart, text, problem string) {
+	t.Helper()
+	if _, err := render(t, loaded, text); err == nil || !strings.Contains(err.Error(), problem) {
+		t.Errorf("got %v, want a refusal that says %q", err, problem)
 	}
+}
+
+func compare(t *testing.T, e entry, loaded *chart.Chart, dir, text string) {
+	t.Helper()
+	got, err := render(t, loaded, text)
+	want, refused := helmTemplate(t, dir, "ns", kubeVersion, text, "--include-crds")
 	if (err == nil) != (refused == "") {
 		t.Fatalf("Helm says %q, this engine says %v", refused, err)
 	}
@@ -151,5 +168,17 @@ func compare(t *testing.T, e entry, loaded *chart.Chart, dir, text string) {
 		Namespaced: func(schema.GroupVersionKind) (bool, error) { return true, nil }})
 	if err != nil {
 		t.Errorf("the chart's own kinds are allowed: %v", err)
+	}
+}
+
+// A chart that lacks a dependency is refused, as Helm's own command refuses it.
+func TestChartWithoutItsDependencies(t *testing.T) {
+	e := named(t, "kyverno")
+	e.without = nil
+	dir := e.path(t)
+	_, err := chart.LoadDir(dir)
+	_, refused := helmTemplate(t, dir, "ns", kubeVersion, "")
+	if err == nil || !strings.Contains(err.Error(), "kyverno-api is not in charts/") || !strings.Contains(refused, "missing in charts/") {
+		t.Errorf("Helm says %q, this engine says %v", refused, err)
 	}
 }

@@ -110,8 +110,9 @@ func TestHooksFromInstallToUninstall(t *testing.T) {
 
 	// A restart in the middle goes on where it was.
 	op.stop()
-	finish(t, namespace, "web-announce", true)
 	op = start(t, namespace, hooked, watches.Allow{})
+	has(t, web, "Ready", metav1.ConditionFalse, "post-install hook Job web-announce runs")
+	finish(t, namespace, "web-announce", true)
 	has(t, web, "Ready", metav1.ConditionTrue, "")
 	if _, running, _ := unstructured.NestedMap(web.Object, "status", "hooks"); running {
 		t.Error("status.hooks is there although no hook runs")

@@ -75,7 +75,7 @@ func writeKubeconfig(directory string) error {
 // build builds what is not built yet.
 func build(directory string) error {
 	for _, tool := range []string{"helm-operator", "helm"} {
-		command := exec.Command(filepath.Join(root, "hack", "tool.sh"), tool) //nolint:gosec // a script of this project
+		command := exec.Command(filepath.Join(root, "hack", "tool.sh"), tool)
 		command.Stderr = os.Stderr
 		path, err := command.Output()
 		if err != nil {
@@ -84,7 +84,7 @@ func build(directory string) error {
 		binaries[tool] = strings.TrimSpace(string(path))
 	}
 	binaries["manager"] = filepath.Join(directory, "manager")
-	command := exec.Command("go", "build", "-o", binaries["manager"], "./cmd/manager") //nolint:gosec // a path of this test
+	command := exec.Command("go", "build", "-o", binaries["manager"], "./cmd/manager")
 	command.Dir = root
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("build cmd/manager: %w\n%s", err, out)
@@ -98,7 +98,7 @@ func start(t *testing.T, project, program string, arguments ...string) (stop fun
 	t.Helper()
 	log, err := os.CreateTemp(t.TempDir(), program)
 	environment.Check(t, err)
-	command := exec.Command(binaries[program], arguments...) //nolint:gosec // built by this test
+	command := exec.Command(binaries[program], arguments...)
 	command.Dir = project
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	command.Stdout, command.Stderr = log, log
@@ -134,7 +134,7 @@ func startThisOperator(t *testing.T, project string) (stop func()) {
 // helm is what Helm's own command line says.
 func helm(t *testing.T, arguments ...string) string {
 	t.Helper()
-	command := exec.Command(binaries["helm"], arguments...) //nolint:gosec // a tool of this project
+	command := exec.Command(binaries["helm"], arguments...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	var problem strings.Builder
 	command.Stderr = &problem
