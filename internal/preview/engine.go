@@ -43,7 +43,7 @@ func (k kind) render(cr *unstructured.Unstructured, capabilities chart.Capabilit
 	if err != nil {
 		return rendering{}, err
 	}
-	rendered, err := k.chart.Render(values, release.ReleaseFor(cr, revision), capabilities)
+	rendered, err := k.chart.Render(values, release.RevisionOf(cr, revision), capabilities)
 	if err != nil {
 		return rendering{}, err
 	}
@@ -54,7 +54,7 @@ func (k kind) render(cr *unstructured.Unstructured, capabilities chart.Capabilit
 func (k kind) revision(cr *unstructured.Unstructured, values map[string]any, capabilities chart.Capabilities) (int64, error) {
 	deployed, _, _ := unstructured.NestedMap(cr.Object, "status", "deployedRelease")
 	installed, _ := deployed["revision"].(int64)
-	digest, err := k.chart.DigestFor(values, release.ReleaseFor(cr, 1), capabilities)
+	digest, err := k.chart.DigestFor(values, release.RevisionOf(cr, 1), capabilities)
 	if err != nil || installed > 0 && digest == deployed["digest"] {
 		return installed, err
 	}

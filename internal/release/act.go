@@ -145,7 +145,7 @@ func (r *Reconciler) complete(ctx context.Context, cr *unstructured.Unstructured
 		done.deployed.Digest = digest
 	}
 	if _, taken := done.step.(TakeOver); taken { // its hooks ran
-		done.history = recorded(ReleaseFor(cr, revision))
+		done.history = recorded(RevisionOf(cr, revision))
 		return
 	}
 	done.history = r.recordHistory(ctx, cr, rendered, revision)

@@ -62,9 +62,9 @@ func Values(cr *unstructured.Unstructured, entry watches.Watch) (map[string]any,
 	return values, nil
 }
 
-// ReleaseFor is what the chart sees as .Release. It depends on the revision alone, so that rendering a revision again gives
+// RevisionOf is what the chart sees as .Release. It depends on the revision alone, so that rendering a revision again gives
 // the same objects.
-func ReleaseFor(cr *unstructured.Unstructured, revision int64) chart.Release {
+func RevisionOf(cr *unstructured.Unstructured, revision int64) chart.Release {
 	return chart.Release{Name: cr.GetName(), Namespace: cr.GetNamespace(), Revision: int(revision), IsInstall: revision == 1, IsUpgrade: revision > 1}
 }
 
@@ -95,12 +95,12 @@ func (r *Reconciler) desired(ctx context.Context, cr *unstructured.Unstructured,
 		return d, err // the watches file is wrong, not the resource
 	} else if err != nil {
 		d.Invalid = append(d.Invalid, field.Invalid(field.NewPath("spec"), "", "must be an object"))
-		return d, nil
+		return d, nil //nolint:nilerr // it is in what is returned
 	}
 	if seen.Deleting { // what is deployed goes, whatever it is
 		d.Digest, d.Revision = seen.Deployed.Digest, max(seen.Deployed.Revision, 1)
 	} else if d.Digest, d.Failure = r.digest(ctx, cr, d.Values, max(seen.Deployed.Revision, 1)); d.Failure != nil {
-		return d, nil
+		return d, nil //nolint:nilerr // it is in what is returned
 	}
 	if !seen.outdated(d.Digest) {
 		d.Revision = seen.Deployed.Revision
@@ -161,7 +161,7 @@ func (r *Reconciler) renderWith(ctx context.Context, cr *unstructured.Unstructur
 		return nil, err
 	}
 	capabilities.Lookup = lookup
-	rendered, err := r.chart.Render(values, ReleaseFor(cr, revision), capabilities)
+	rendered, err := r.chart.Render(values, RevisionOf(cr, revision), capabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (r *Reconciler) digest(ctx context.Context, cr *unstructured.Unstructured, 
 	if err != nil {
 		return "", err
 	}
-	input, err := r.chart.DigestFor(values, ReleaseFor(cr, 1), capabilities)
+	input, err := r.chart.DigestFor(values, RevisionOf(cr, 1), capabilities)
 	if err != nil || !r.chart.UsesLookup() {
 		return input, err
 	}

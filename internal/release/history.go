@@ -26,7 +26,7 @@ var errTaken = errors.New("another release of this name is recorded in this name
 // recordHistory writes a revision into Helm's storage, after the fact: nothing depends on it, so a failure is a condition and
 // the release goes on. Secrets are read and written by name, past any cache.
 func (r *Reconciler) recordHistory(ctx context.Context, cr *unstructured.Unstructured, rendered *chart.Rendered, revision int64) *metav1.Condition {
-	release := ReleaseFor(cr, revision)
+	release := RevisionOf(cr, revision)
 	condition := conditions.Condition(TypeHistoryRecorded, metav1.ConditionFalse, ReasonHistoryFailed, "")
 	if release.Namespace == "" {
 		condition.Reason, condition.Message = ReasonHistoryClusterScoped, "Helm keeps its history in a namespace, and this resource is in none; everything else works"

@@ -65,7 +65,7 @@ func why(t *testing.T, app *appv1alpha1.App, says ...string) {
 		}
 		c := conditions.Find(app.Status.Conditions, "Ready")
 		if c == nil || c.Status != metav1.ConditionFalse {
-			return fmt.Errorf("Ready is %+v", c) //nolint:staticcheck // Ready is a name
+			return fmt.Errorf("Ready is %+v", c)
 		}
 		for _, part := range says {
 			if !strings.Contains(c.Message, part) {
@@ -86,7 +86,9 @@ func TestPodsStayWhenAutoscalingIsSwitchedOn(t *testing.T) {
 	namespace := newNamespace(t)
 	app := newApp(t, namespace, "web", func(s *appv1alpha1.AppSpec) { s.Replicas, s.Resources = ptr.To[int32](3), requests("10m", "8Mi") })
 	ready(t, app)
-	change(t, app, func(a *appv1alpha1.App) { a.Spec.Autoscaling = &appv1alpha1.Autoscaling{MinReplicas: ptr.To[int32](2), MaxReplicas: 4} })
+	change(t, app, func(a *appv1alpha1.App) {
+		a.Spec.Autoscaling = &appv1alpha1.Autoscaling{MinReplicas: ptr.To[int32](2), MaxReplicas: 4}
+	})
 	for until := time.Now().Add(5 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		if got := ptr.Deref(onlyDeployment(t, namespace).Spec.Replicas, -1); got < 2 {
 			t.Fatalf("the Deployment has %d replicas", got)
