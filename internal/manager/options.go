@@ -100,7 +100,7 @@ func DefaultOptions() Options {
 	return Options{
 		Controllers:             []string{"*"},
 		WatchesFile:             "watches.yaml",
-		Concurrency:             Concurrency{Default: 4},
+		Concurrency:             Concurrency{Default: 8},
 		MaxReleaseHistory:       10,
 		GracefulShutdownTimeout: 30 * time.Second,
 		RedisCluster: RedisClusterOptions{
