@@ -13,6 +13,8 @@ LDFLAGS := -s -w -X middleware.hc.cn/operator/internal/manager.Version=$(VERSION
 export GOFLAGS := -buildvcs=false
 export GOWORK := off
 export KUBECONFIG
+# all: end-to-end tests run on every engine, also those that take long.
+export E2E
 # hack/image.sh builds the same binary.
 export LDFLAGS VERSION
 
@@ -24,13 +26,13 @@ MAKEFLAGS += --no-print-directory
 # Packages without a cluster or an API server. Those with goroutines of their own are tested with the race detector, the rest
 # without, because the detector compiles every dependency a second time.
 RACE_PACKAGES := ./internal/redis/... ./internal/apply/...
-UNIT_PACKAGES = $(filter-out $(shell go list $(RACE_PACKAGES)),$(shell go list ./api/... ./cmd/... ./config/... ./helm-charts/... ./internal/... ./test/model/... ./test/simulation/... ./test/load/... ./test/bench/... ./test/benchhelm/...))
+UNIT_PACKAGES = $(filter-out $(shell go list $(RACE_PACKAGES)),$(shell go list ./api/... ./cmd/... ./config/... ./hack/olm/... ./helm-charts/... ./internal/... ./test/model/... ./test/simulation/... ./test/load/... ./test/application/... ./test/bench/... ./test/benchhelm/... ./test/bundle/... ./test/scorecard/...))
 
 .PHONY: help
 help: ## print this
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo "Variables: IMG, VERSION, KUBECONFIG (a cluster of your own), NS (enable-namespace), RUN (test-e2e: a test's name)"
+	@echo "Variables: IMG, VERSION, KUBECONFIG (a cluster of your own), NS (enable-namespace), RUN (test-e2e, test-olm: a test's name)"
 
 ##@ See it run
 
@@ -72,10 +74,20 @@ test-engine: ## tests against real Redis and Valkey processes
 .PHONY: test-e2e
 test-e2e: ## the operator on a real cluster, end to end
 	hack/with-cluster.sh hack/deploy.sh "$(IMG)"
-	hack/with-cluster.sh go test -count=1 -timeout 40m $(RUN_FLAG) ./test/e2e/...
+	hack/with-cluster.sh go test -count=1 -timeout 60m -parallel 4 $(RUN_FLAG) ./test/e2e/...
+
+.PHONY: nightly
+nightly: ## what `test` leaves out for its time: every engine in every end-to-end test, the operator on a real OLM, linters
+	$(MAKE) test-e2e E2E=all
+	$(MAKE) test-olm
+	$(MAKE) lint
+
+.PHONY: test-olm
+test-olm: ## the bundle on a real OLM: install modes, upgrade under load, run bundle, scorecard (root on Linux; not in `test`)
+	hack/test-olm.sh "$(RUN)"
 
 .PHONY: bench-redis
-bench-redis: ## how fast RedisClusters scale, against redis-cli and the engine itself; BENCH="--keys 100000" makes it small
+bench-redis: ## how fast RedisClusters scale, against redis-cli and the engine itself; BENCH="--measure rollouts,failovers" measures those; --help tells more
 	hack/with-cluster.sh hack/deploy.sh "$(IMG)"
 	hack/with-cluster.sh hack/bench-redis.sh $(BENCH)
 
@@ -149,6 +161,49 @@ build-installer: ## dist/install.yaml: everything in one file
 	@mkdir -p dist
 	hack/with-kubectl.sh kubectl kustomize build/deploy > dist/install.yaml
 	@echo "wrote dist/install.yaml: kubectl apply --server-side -f dist/install.yaml"
+
+##@ OLM
+
+# Images and folders of what OLM installs from. BUNDLE holds bundle/ and bundle.Dockerfile: the checkout's, or the one that
+# `make bundle-pin` wrote (BUNDLE=build/pinned).
+BUNDLE ?= .
+BUNDLE_IMG ?= middleware.hc.cn/operator-bundle:v$(VERSION)
+CATALOG_IMG ?= middleware.hc.cn/operator-catalog:v$(VERSION)
+SCORECARD_IMG ?= middleware.hc.cn/operator-scorecard:v$(VERSION)
+# What the catalog's image is built on: a name, or docker-archive:FILE where only buildah works.
+OPM_IMG ?= quay.io/operator-framework/opm:v1.72.0
+# Prints the digest of the image that is appended to it.
+RESOLVER ?= $$(hack/tool.sh crane) digest
+
+.PHONY: bundle bundle-validate bundle-pin bundle-build
+bundle: ## bundle/ from api/ and config/manifests
+	hack/bundle.sh "$(VERSION)" "$(IMG)"
+bundle-validate: ## every validator of operator-sdk that applies; a warning fails
+	hack/bundle-validate.sh "$(BUNDLE)/bundle"
+bundle-pin: ## build/pinned: the bundle with every image by digest (RESOLVER)
+	rm -rf build/pinned && mkdir -p build/pinned
+	cp -r bundle bundle.Dockerfile build/pinned
+	go run ./hack/olm pin --bundle=build/pinned/bundle --resolver="$(RESOLVER)"
+bundle-build: ## the bundle's image as an archive; prints its path (BUNDLE, BUNDLE_IMG)
+	@hack/build-image.sh "$(BUNDLE_IMG)" "$(BUNDLE)/bundle.Dockerfile" "$(BUNDLE)" -- bundle
+
+.PHONY: catalog catalog-build
+catalog: ## build/catalog: the file-based catalog of catalog/semver.yaml
+	hack/catalog.sh catalog/semver.yaml build/catalog "$(BUNDLE_IMG)=$(BUNDLE)/bundle"
+catalog-build: catalog ## the catalog's image as an archive; prints its path (CATALOG_IMG, OPM_IMG)
+	@hack/build-image.sh "$(CATALOG_IMG)" catalog/catalog.Dockerfile build/catalog "BASE=$(OPM_IMG)" -- configs cache
+
+.PHONY: scorecard-build
+scorecard-build: ## the image of our scorecard tests as an archive; prints its path (SCORECARD_IMG)
+	@hack/scorecard-image.sh "$(SCORECARD_IMG)"
+
+.PHONY: operatorhub
+operatorhub: ## dist/operatorhub: what a pull request to OperatorHub's repository holds (BUNDLE, REVIEWERS)
+	REVIEWERS="$(REVIEWERS)" hack/operatorhub.sh "$(VERSION)" "$(BUNDLE)/bundle" "$(BUNDLE_IMG)"
+
+.PHONY: release-crds
+release-crds: ## config/crd/released/VERSION: the CRDs that the next version is compared with
+	go run ./hack/olm release --output=config/crd/released/$(VERSION)
 
 .PHONY: clean
 clean: ## remove what was built in this checkout

@@ -174,9 +174,12 @@ func TestOnlyTheOperatorIsBound(t *testing.T) {
 		bound[b.Namespace+": "+b.RoleRef.Name] = b.Subjects
 	}
 	expected := map[string][]rbacv1.Subject{
-		"everywhere: middleware-operator-manager":         want,
-		"middleware-operator-system: middleware-operator": want,
-		"default: middleware-operator-namespace":          want,
+		"everywhere: middleware-operator-manager":                     want,
+		"everywhere: middleware-operator-cluster":                     want,
+		"everywhere: middleware-operator-certificate":                 want,
+		"middleware-operator-system: middleware-operator":             want,
+		"middleware-operator-system: middleware-operator-certificate": want,
+		"default: middleware-operator-namespace":                      want,
 	}
 	if diff := cmp.Diff(expected, bound); diff != "" {
 		t.Errorf("bindings (-want +got):\n%s", diff)

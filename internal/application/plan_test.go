@@ -62,6 +62,7 @@ func TestPlan(t *testing.T) {
 
 func TestConditions(t *testing.T) {
 	made := done{changes: apply.ChangeSet{{Ref: apply.Ref{GroupVersionKind: deploymentKind, Namespace: "n", Name: "web"}, Action: apply.Created}}}
+	same := done{changes: apply.ChangeSet{{Ref: made.changes[0].Ref, Action: apply.Unchanged}}}
 	tests := []struct {
 		name string
 		seen Snapshot
@@ -69,6 +70,8 @@ func TestConditions(t *testing.T) {
 		want string // Ready, Progressing, Stalled: reason: message
 	}{
 		{"made", Snapshot{Differs: true}, made, "False True False RollingOut: created Deployment n/web"},
+		{"applied again after a restart of the operator", Snapshot{Deployment: deployment(nil), Differs: true}, same,
+			"True False False Available: Deployment web: 2 of 2 pods are available"},
 		{"not seen yet", Snapshot{}, done{}, "False True False RollingOut: the Deployment was made and is not seen yet"},
 		{"available", Snapshot{Deployment: deployment(nil)}, done{}, "True False False Available: Deployment web: 2 of 2 pods are available"},
 		{"scaled to nothing", Snapshot{Deployment: deployment(func(d *appsv1.Deployment) {

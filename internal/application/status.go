@@ -82,6 +82,11 @@ func judge(s *Snapshot, step Step, d done) verdict {
 	case AwaitDeletion:
 		return verdict{progressing: true, reason: applicationv1.ReasonRollingOut, message: "the Deployment is being deleted; it will be made again"}
 	case Make, Restore:
+		if len(d.changes.Changed()) == 0 {
+			// The first pass after a restart applies what it does not remember having applied, and changes nothing. No event
+			// follows of it, so this pass says how the Deployment does.
+			return rollout(s.Deployment)
+		}
 		return verdict{progressing: true, reason: applicationv1.ReasonRollingOut, message: d.changes.String()}
 	case Keep:
 		return rollout(s.Deployment)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,6 +22,7 @@ import (
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster"
 	"middleware.hc.cn/operator/internal/release"
+	"middleware.hc.cn/operator/internal/upgradeable"
 	"middleware.hc.cn/operator/internal/watches"
 )
 
@@ -91,7 +93,7 @@ func addRedisCluster(w wiring, concurrency int) error {
 	if err != nil {
 		return err
 	}
-	return rediscluster.Add(w.mgr, w.children, rediscluster.Options{
+	err = rediscluster.Add(w.mgr, w.children, rediscluster.Options{
 		Chart:                   loaded,
 		Redis:                   redis.NewPool(redis.Options{}),
 		PollInterval:            w.options.RedisCluster.PollInterval,
@@ -101,6 +103,23 @@ func addRedisCluster(w wiring, concurrency int) error {
 		AllowHostPath:           w.options.AllowHostPath,
 		ServiceAccount:          w.env.serviceAccount(),
 	})
+	if err != nil {
+		return err
+	}
+	return addUpgradeable(w)
+}
+
+// addUpgradeable tells OLM when it may replace the operator, if OLM is what installed it. Not to be able to is no reason not to run.
+func addUpgradeable(w wiring) error {
+	if w.env.Get(upgradeable.Variable) == "" {
+		return nil
+	}
+	condition, err := upgradeable.InCluster(w.mgr)
+	if err != nil {
+		w.mgr.GetLogger().Info("OLM is not told when the operator may be upgraded", "error", err.Error())
+		return nil
+	}
+	return upgradeable.Add(w.mgr, upgradeable.Options{Limits: upgradeable.DefaultLimits(), Condition: condition, Now: time.Now})
 }
 
 func addApplication(w wiring, concurrency int) error {

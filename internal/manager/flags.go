@@ -65,7 +65,7 @@ func (o *Options) redisFlags() *pflag.FlagSet {
 	f, r := newFlagSet(), &o.RedisCluster
 	f.DurationVar(&r.CreateTimeout, "cluster-create-timeout", r.CreateTimeout, "how long forming a cluster may take before its phase is Failed")
 	f.DurationVar(&r.UpgradeTimeout, "cluster-upgrade-timeout", r.UpgradeTimeout,
-		"how long a change of a cluster may take without progress before its phase is Failed")
+		"how long a roll-out may make no progress before its phase is Failed")
 	f.DurationVar(&r.PollInterval, "redis-poll-interval", r.PollInterval, "how often the instances of a formed cluster are asked for their state")
 	f.BoolVar(&o.AllowHostPath, "allow-host-path", o.AllowHostPath, "let RedisClusters keep their data in directories of the nodes (volumes of type hostPath)")
 	return f

@@ -6,6 +6,7 @@ package manager
 import (
 	"fmt"
 
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -17,12 +18,13 @@ import (
 	redisv1alpha1 "middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
 
-// newScheme knows Kubernetes' own kinds, the operator's five, and CustomResourceDefinitions.
+// newScheme knows Kubernetes' own kinds, the operator's five, CustomResourceDefinitions and OLM's conditions.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
 		clientgoscheme.AddToScheme,
 		apiextensionsv1.AddToScheme,
+		operatorsv2.AddToScheme,
 		redisv1alpha1.AddToScheme,
 		applicationv1.AddToScheme,
 		appv1alpha1.AddToScheme,

@@ -7,6 +7,7 @@ package metrics
 
 import (
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -24,6 +25,7 @@ var (
 	ready = redisGauge("instances_ready", "Instances of the RedisCluster that are ready.")
 	move  = redisGauge("slots_to_move", "Hash slots that are on their way to another shard.")
 	total = redisGauge("instances", "Instances that the RedisCluster asks for.")
+	certs = redisGauge("certificate_expiry_timestamp_seconds", "When the certificate of the instances expires; absent without TLS.")
 )
 
 func redisGauge(name, help string, more ...string) *prometheus.GaugeVec {
@@ -33,7 +35,7 @@ func redisGauge(name, help string, more ...string) *prometheus.GaugeVec {
 
 // Register adds the metrics to the registry that the manager serves. Calling it again changes nothing.
 var Register = sync.OnceValue(func() error {
-	for _, c := range []prometheus.Collector{build, phase, slots, move, ready, total} {
+	for _, c := range []prometheus.Collector{build, phase, slots, move, ready, total, certs} {
 		if err := metrics.Registry.Register(c); err != nil {
 			return err
 		}
@@ -56,6 +58,8 @@ type RedisClusterValues struct {
 	SlotsToMove int
 	// InstancesReady of Instances are ready.
 	InstancesReady, Instances int
+	// CertificateNotAfter is zero without TLS.
+	CertificateNotAfter time.Time
 }
 
 // RedisClusterSeries are the series of one RedisCluster.
@@ -74,11 +78,15 @@ func (s RedisClusterSeries) Set(v RedisClusterValues) {
 	move.WithLabelValues(s.namespace, s.name).Set(float64(v.SlotsToMove))
 	ready.WithLabelValues(s.namespace, s.name).Set(float64(v.InstancesReady))
 	total.WithLabelValues(s.namespace, s.name).Set(float64(v.Instances))
+	certs.DeletePartialMatch(s.labels())
+	if !v.CertificateNotAfter.IsZero() {
+		certs.WithLabelValues(s.namespace, s.name).Set(float64(v.CertificateNotAfter.Unix()))
+	}
 }
 
 // Delete removes every series of the RedisCluster; call it once the object is gone.
 func (s RedisClusterSeries) Delete() {
-	for _, gauge := range []*prometheus.GaugeVec{phase, slots, move, ready, total} {
+	for _, gauge := range []*prometheus.GaugeVec{phase, slots, move, ready, total, certs} {
 		gauge.DeletePartialMatch(s.labels())
 	}
 }

@@ -6,6 +6,7 @@ package metrics
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -38,7 +39,7 @@ func TestSeriesLiveAndDieWithTheirObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	RedisCluster("shop", "cart").Set(RedisClusterValues{Phase: "Creating", SlotsCovered: 0, Instances: 6})
-	RedisCluster("shop", "cart").Set(RedisClusterValues{Phase: "Running", SlotsCovered: 16384, SlotsToMove: 12, InstancesReady: 6, Instances: 6})
+	RedisCluster("shop", "cart").Set(RedisClusterValues{Phase: "Running", SlotsCovered: 16384, SlotsToMove: 12, InstancesReady: 6, Instances: 6, CertificateNotAfter: time.Unix(1800000000, 0)})
 	RedisCluster("shop", "other").Set(RedisClusterValues{Phase: "Creating"})
 	RedisCluster("shop", "other").Delete()
 
@@ -48,6 +49,8 @@ func TestSeriesLiveAndDieWithTheirObject(t *testing.T) {
 		"middleware_operator_rediscluster_slots_to_move{cart,shop}":   12,
 		"middleware_operator_rediscluster_instances_ready{cart,shop}": 6,
 		"middleware_operator_rediscluster_instances{cart,shop}":       6,
+
+		"middleware_operator_rediscluster_certificate_expiry_timestamp_seconds{cart,shop}": 1800000000,
 	}
 	if diff := cmp.Diff(want, series(t)); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)

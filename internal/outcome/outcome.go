@@ -9,6 +9,8 @@ import (
 	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -47,12 +49,24 @@ func Wait(reason string, after time.Duration) Outcome {
 func Stalled(reason string) Outcome { return Outcome{kind: KindStalled, reason: reason} }
 
 // Retry says that the pass is to be tried again with back-off. A nil error is a mistake of the caller; it is retried too,
-// because reporting success for it would hide the mistake.
+// because reporting success for it would hide the mistake. What cannot be made because its namespace is being deleted is
+// no failure: the object goes as well, and until then it is looked at now and then.
 func Retry(err error) Outcome {
+	if NamespaceGoing(err) {
+		return Wait(err.Error(), whileNamespaceGoes)
+	}
 	if err == nil {
 		err = errors.New("outcome.Retry was called without an error")
 	}
 	return Outcome{kind: KindRetry, reason: err.Error(), err: err}
+}
+
+// whileNamespaceGoes is how often an object is looked at whose namespace is being deleted.
+const whileNamespaceGoes = 10 * time.Second
+
+// NamespaceGoing says that something could not be made because its namespace is being deleted.
+func NamespaceGoing(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // Kind returns which of the four outcomes this is.

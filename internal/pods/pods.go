@@ -16,14 +16,23 @@ import (
 const Starting = "starting"
 
 // Why says, in the words of Kubernetes, what keeps a pod from running: no node that fits, a container that waits (image, crash
-// loop) or that ended badly. It is Starting while its containers are made, and empty if nothing keeps it.
-func Why(pod *corev1.Pod) string {
+// loop) or that ended badly. It is Starting while its containers are made, and empty if nothing keeps it. When containers are
+// named, the others do not count, save for init containers, and those only until one that was named runs (a sidecar may be an
+// init container that goes on).
+func Why(pod *corev1.Pod, containers ...string) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			return "not scheduled: " + c.Message
 		}
 	}
-	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+	named := slices.DeleteFunc(slices.Clone(pod.Status.ContainerStatuses), func(c corev1.ContainerStatus) bool {
+		return len(containers) > 0 && !slices.Contains(containers, c.Name)
+	})
+	first := pod.Status.InitContainerStatuses
+	if len(containers) > 0 && slices.ContainsFunc(named, func(c corev1.ContainerStatus) bool { return c.State.Running != nil }) {
+		first = nil
+	}
+	for _, c := range slices.Concat(first, named) {
 		w := c.State.Waiting
 		if w != nil && w.Reason == "ContainerCreating" {
 			return Starting

@@ -37,3 +37,30 @@ func TestWhy(t *testing.T) {
 		}
 	}
 }
+
+// Containers that were not named do not count; init containers do until one that was named runs.
+func TestWhyOfSomeContainers(t *testing.T) {
+	waits := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	initial := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}
+	for name, tt := range map[string]struct {
+		sidecar, beside, web corev1.ContainerState
+		want, ofAll          string
+	}{
+		"all run":                  {runs, runs, runs, "", ""},
+		"one beside it does not":   {runs, waits, runs, "", "container beside: CrashLoopBackOff"},
+		"nor a sidecar":            {waits, runs, runs, "", "container sidecar: CrashLoopBackOff"},
+		"none does":                {runs, waits, waits, "container web: CrashLoopBackOff", "container beside: CrashLoopBackOff"},
+		"it waits for a sidecar":   {waits, initial, initial, "container sidecar: CrashLoopBackOff", "container sidecar: CrashLoopBackOff"},
+		"all are being made ready": {runs, initial, initial, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{Status: corev1.PodStatus{PodIP: "10.0.0.1",
+				InitContainerStatuses: []corev1.ContainerStatus{{Name: "sidecar", State: tt.sidecar}},
+				ContainerStatuses:     []corev1.ContainerStatus{{Name: "beside", State: tt.beside}, {Name: "web", State: tt.web}}}}
+			if got, all := Why(pod, "web"), Why(pod); got != tt.want || all != tt.ofAll {
+				t.Errorf("of web: %q, want %q; of all: %q, want %q", got, tt.want, all, tt.ofAll)
+			}
+		})
+	}
+}

@@ -16,6 +16,11 @@ const redacted = "[redacted]"
 type Credentials struct {
 	// Password is that of the default user.
 	Password string
+	// Other is tried where Password is refused: a node that has just started may know only the one of before. Empty:
+	// there is none.
+	Other string
+	// TLS encrypts connections; nil: they are not.
+	TLS *TLS
 }
 
 // String implements fmt.Stringer without the password.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,14 +22,17 @@ var describeCommands = []command{
 	{name: "INFO", args: words("INFO server memory persistence replication keyspace errorstats")},
 	{name: "CLUSTER INFO", args: words("CLUSTER INFO")},
 	{name: "CLUSTER NODES", args: words("CLUSTER NODES")},
-	{name: "CONFIG GET", args: words("CONFIG GET " + settingNodeTimeout)},
+	{name: configGet, args: words("CONFIG GET " + settingNodeTimeout)},
 	atomicProbe,
 }
 
 // readers read the answers to describeCommands.
 var readers = []func(*View, *redis.Cmd) error{asText(readInfo), asText(readClusterInfo), asText(readNodes), readSettings, readAtomicMethod}
 
-const settingNodeTimeout = "cluster-node-timeout"
+const (
+	configGet          = "CONFIG GET"
+	settingNodeTimeout = "cluster-node-timeout"
+)
 
 func asText(read func(*View, string) error) func(*View, *redis.Cmd) error {
 	return func(view *View, answer *redis.Cmd) error {
@@ -50,24 +54,40 @@ func readSettings(view *View, answer *redis.Cmd) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", settingNodeTimeout, err)
 	}
+	view.Settings = settings
 	view.NodeTimeout = time.Duration(milliseconds) * time.Millisecond
 	return nil
 }
 
-// Describe asks the node everything that decisions rest on, in one round trip; in two when the engine moves slots on its
-// own, for the jobs under way.
+// describing are the describeCommands that ask for these settings too.
+func describing(settings []string) []command {
+	commands := slices.Clone(describeCommands)
+	for i := range commands {
+		if c := &commands[i]; c.name == configGet {
+			c.args = slices.Clone(c.args)
+			for _, name := range settings {
+				c.args = append(c.args, name)
+			}
+		}
+	}
+	return commands
+}
+
+// Describe asks the node everything that decisions rest on and the values of the settings named, in one round trip; in
+// two when the engine moves slots on its own, for the jobs under way.
 //
 // While the node loads its data set, most engines refuse the cluster's commands. Then the error is ErrLoading and the
 // View holds what INFO says (process, engine, memory, role, Loading); its cluster fields are unknown, not empty. With
 // any other error the View is the zero value.
-func (n *Node) Describe(ctx context.Context) (View, error) {
-	answers, err := n.pipeline(ctx, describeCommands...)
+func (n *Node) Describe(ctx context.Context, settings ...string) (View, error) {
+	commands := describing(settings)
+	answers, err := n.pipeline(ctx, commands...)
 	if err != nil {
 		return View{}, err
 	}
 	var view View
 	for i, read := range readers {
-		c, answer := describeCommands[i], answers[i]
+		c, answer := commands[i], answers[i]
 		if err := answer.Err(); err != nil {
 			refused := n.failed(ctx, c, err)
 			if errors.Is(refused, ErrLoading) && view.Loading {

@@ -50,6 +50,8 @@ var (
 	ErrTryAgain error = refusal("slot is half moved")
 	// ErrUnsupported means that the engine does not know the command.
 	ErrUnsupported error = refusal("command is not supported")
+	// ErrImmutable means that a running server does not change the setting.
+	ErrImmutable error = refusal("setting cannot be changed while the server runs")
 	// ErrNotCluster means that the server does not run in cluster mode.
 	ErrNotCluster error = refusal("cluster mode is off")
 )
@@ -141,6 +143,7 @@ func classify(reply string) error {
 		{"target instance replied with error: busykey", ErrBusyKey},
 		{"unknown command", ErrUnsupported},
 		{"unknown subcommand", ErrUnsupported},
+		{"can't set immutable config", ErrImmutable},
 		{"cluster support disabled", ErrNotCluster},
 	} {
 		if strings.Contains(lower, known.part) {

@@ -111,7 +111,8 @@ func readReplication(view *View, info *fields) {
 		if !view.MasterLinkUp {
 			// -1 says that there never was a link in this process.
 			view.MasterLinkDownFor = info.seconds("master_link_down_since_seconds")
-			if view.MasterLinkDownFor < 0 {
+			view.MasterLinkLost = view.MasterLinkDownFor >= 0
+			if !view.MasterLinkLost {
 				view.MasterLinkDownFor = view.Uptime
 			}
 		}

@@ -91,7 +91,10 @@ func TestReadInfo(t *testing.T) {
 			v.Role, v.ReplicationOffset, v.MasterLinkUp = RoleReplica, 4, true
 		})},
 		{"replica cut off", append(asReplica, "master_link_status:down", "master_link_down_since_seconds:7"), with(func(v *View) {
-			v.Role, v.ReplicationOffset, v.MasterLinkDownFor = RoleReplica, 4, 7*time.Second
+			v.Role, v.ReplicationOffset, v.MasterLinkDownFor, v.MasterLinkLost = RoleReplica, 4, 7*time.Second, true
+		})},
+		{"replica that never had a master", append(asReplica, "master_link_status:down", "master_link_down_since_seconds:-1"), with(func(v *View) {
+			v.Role, v.ReplicationOffset, v.MasterLinkDownFor = RoleReplica, 4, 90*time.Second
 		})},
 		{"loading", []string{"loading:1"}, with(func(v *View) { v.Loading = true })},
 		{"loading after a full synchronization", []string{"async_loading:1"}, with(func(v *View) { v.Loading = true })},

@@ -62,8 +62,20 @@ func (n *Node) pipeline(ctx context.Context, commands ...command) (answers []*re
 	return n.pipelineWithin(ctx, n.pool.options.IOTimeout, commands...)
 }
 
-// pipelineWithin is pipeline with a time of its own for the commands.
+// pipelineWithin is pipeline with a time of its own for the commands. A refused password is followed by the other one, if
+// there is one: no command was sent then.
 func (n *Node) pipelineWithin(ctx context.Context, timeout time.Duration, commands ...command) (answers []*redis.Cmd, err error) {
+	answers, err = n.attempt(ctx, timeout, commands...)
+	if other := n.key.credentials.Other; other != "" && errors.Is(err, ErrAuth) {
+		key := *n.key
+		key.credentials.Password, key.credentials.Other = other, ""
+		return (&Node{pool: n.pool, key: &key}).attempt(ctx, timeout, commands...)
+	}
+	return answers, err
+}
+
+// attempt sends the commands with one password.
+func (n *Node) attempt(ctx context.Context, timeout time.Duration, commands ...command) (answers []*redis.Cmd, err error) {
 	client, err := n.pool.acquire(*n.key)
 	if err != nil {
 		return nil, n.failed(ctx, commands[0], err)
@@ -102,7 +114,7 @@ func isReply(err error) bool {
 }
 
 func (n *Node) failed(ctx context.Context, c command, err error) error {
-	return newError(ctx, n.key.addr, c.name, err, append(c.secrets, n.key.credentials.Password)...)
+	return newError(ctx, n.key.addr, c.name, err, append(c.secrets, n.key.credentials.Password, n.key.credentials.Other)...)
 }
 
 // notUnderstood reports an answer that is not what the command is documented to answer.

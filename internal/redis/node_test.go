@@ -68,10 +68,10 @@ func TestCommands(t *testing.T) {
 		t.Errorf("Identify: %q, %v", id, err)
 	}
 	got, err := node.ConfigGet(ctx, "maxmemory", "save")
-	if diff := cmp.Diff(map[string]string{"maxmemory": "100mb"}, got); err != nil || diff != "" {
+	if diff := cmp.Diff(map[string]string{"maxmemory": "104857600", "save": "3600 1 300 100 60 10000"}, got); err != nil || diff != "" {
 		t.Errorf("ConfigGet: %v (-want +got):\n%s", err, diff)
 	}
-	view, err := node.Describe(ctx)
+	view, err := node.Describe(ctx, "maxmemory", "no-such-setting")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -179,9 +179,18 @@ func (p *Pool) newClient(key clientKey) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: key.addr,
 		Dialer: func(ctx context.Context, _, addr string) (net.Conn, error) {
-			return p.options.Dialer(ctx, addr)
+			conn, err := p.options.Dialer(ctx, addr)
+			if err != nil || key.credentials.TLS == nil {
+				return conn, err
+			}
+			secure, err := key.credentials.TLS.wrap(ctx, conn)
+			if err != nil {
+				return nil, err
+			}
+			return secure, nil
 		},
 		Protocol:              2, // the answers are parsed as text
+		Username:              userOf(key.credentials),
 		Password:              key.credentials.Password,
 		MaxRetries:            -1,
 		DialerRetries:         1,
@@ -199,4 +208,13 @@ func (p *Pool) newClient(key clientKey) *redis.Client {
 			Mode: maintnotifications.ModeDisabled,
 		},
 	})
+}
+
+// userOf names the default user where there is a password: AUTH with a name also succeeds at a node that asks for no
+// password (yet), AUTH without one is refused there.
+func userOf(credentials Credentials) string {
+	if credentials.Password == "" {
+		return ""
+	}
+	return "default"
 }

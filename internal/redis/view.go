@@ -32,6 +32,8 @@ type View struct {
 	// MasterLinkDownFor is how long a replica has been without its master, in whole seconds; zero while the link is up
 	// and for a master. A replica that never had the link since it started counts from its start.
 	MasterLinkDownFor time.Duration
+	// MasterLinkLost is true for a replica whose link is down and was up before since it started.
+	MasterLinkLost bool
 	// ReplicationOffset is how many bytes of its replication stream the node has produced (a master) or processed
 	// (a replica). Offsets compare only within one shard.
 	ReplicationOffset int64
@@ -57,6 +59,9 @@ type View struct {
 
 	// NodeTimeout is the node's cluster-node-timeout in force.
 	NodeTimeout time.Duration
+	// Settings are the values in force of the settings that were asked for; one that the engine does not have is
+	// missing.
+	Settings map[string]string
 
 	// Slots are the slots the node itself owns. A replica owns none.
 	Slots slots.Set

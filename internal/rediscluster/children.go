@@ -67,6 +67,8 @@ type wanted struct {
 	obsolete []apply.Ref
 	// nodeTimeout is the cluster-node-timeout that the configuration asks for.
 	nodeTimeout time.Duration
+	// settings are those that are asked for; nil when they are not known.
+	settings []values.Setting
 }
 
 // observe renders the children for the effective topology, and notes in the snapshot
@@ -87,11 +89,12 @@ func (c *children) observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		c.observer.ForgetSettings(cluster.UID) // so that the next pass sees them mended
 		return wanted{}, &act.StallError{Cause: "InvalidSpec", Message: fmt.Sprintf("spec.pod[0].configmap: %v", err)}
 	}
-	objects, err := c.render(cluster, values.Build(asTemplated(cluster, s), plan.Effective(d, s), values.Inputs{ConfigMapSettings: settings}))
+	d.Settings = values.AskedFor(cluster, settings)
+	objects, err := c.render(cluster, values.Build(asTemplated(cluster, s), plan.Effective(d, s), values.Inputs{Settings: plan.EffectiveSettings(d, s)}))
 	if err != nil {
 		return wanted{}, &act.StallError{Cause: "RenderFailed", Message: err.Error()}
 	}
-	w := wanted{objects: objects, nodeTimeout: nodeTimeout(values.Settings(cluster.Spec.Config, settings))}
+	w := wanted{objects: objects, settings: d.Settings, nodeTimeout: nodeTimeout(d.Settings)}
 	pending, err := c.applier.Pending(ctx, cluster, objects)
 	var notOurs *apply.NotOursError
 	if errors.As(err, &notOurs) {

@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/outcome"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/status"
 )
@@ -28,11 +30,14 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, pass status.Pass,
 		}
 		r.recorder.Eventf(after, nil, kind, step.Name(), step.Name(), "%s", step.Why())
 	}
-	if pass.Err != nil && before.Status.Reason != after.Status.Reason {
+	if pass.Err != nil && !outcome.NamespaceGoing(pass.Err) && before.Status.Reason != after.Status.Reason {
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "StepFailed", step.Name(), "%s", pass.Err.Error())
 	}
 	if note := progress(before.Status.Migration, after.Status.Migration); note != "" {
 		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "MoveSlots", "MoveSlots", "%s", note)
+	}
+	if note := refusal(before, after); note != "" {
+		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "SettingRefused", "SetConfig", "%s", note)
 	}
 	if was, is := before.Status.Phase, after.Status.Phase; was != is && worthTelling[is] {
 		kind, note := corev1.EventTypeNormal, after.Status.Reason
@@ -44,6 +49,16 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, pass status.Pass,
 		}
 		r.recorder.Eventf(after, nil, kind, string(is), "Reconcile", "%s", note)
 	}
+}
+
+// refusal tells of settings that will not come into force, when others do than before.
+func refusal(before, after *v1alpha1.RedisCluster) string {
+	was := conditions.Find(before.Status.Conditions, v1alpha1.ConditionConfigured)
+	is := conditions.Find(after.Status.Conditions, v1alpha1.ConditionConfigured)
+	if is == nil || is.Reason != "SettingRefused" || was != nil && was.Message == is.Message {
+		return ""
+	}
+	return is.Message
 }
 
 // progress tells of moving slots when another quarter of them has moved.

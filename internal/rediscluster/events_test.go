@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -22,6 +23,11 @@ func TestReport(t *testing.T) {
 	}
 	pass := func(step plan.Step, err error) status.Pass {
 		return status.Pass{Decision: plan.Decision{Step: step}, Err: err}
+	}
+	refused := func(message string) *v1alpha1.RedisCluster {
+		c := with("Running", "")
+		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConfigured, Status: metav1.ConditionFalse, Reason: "SettingRefused", Message: message}}
+		return c
 	}
 	broken := errors.New("c-0-0 does not answer")
 	for name, tt := range map[string]struct {
@@ -39,6 +45,8 @@ func TestReport(t *testing.T) {
 		"a takeover":             {with("Failed", ""), with("Failed", ""), pass(plan.Promote{Takeover: true}, nil), true, []string{"Warning Promote "}},
 		"a step that fails":      {with("Running", ""), with("Running", broken.Error()), pass(plan.Meet{}, broken), true, []string{"Warning StepFailed " + broken.Error()}},
 		"it fails the same way":  {with("Running", broken.Error()), with("Running", broken.Error()), pass(plan.Meet{}, broken), true, nil},
+		"a setting is refused":   {with("Running", ""), refused("hz: no"), pass(plan.None{}, nil), false, []string{"Warning SettingRefused hz: no"}},
+		"and is still refused":   {refused("hz: no"), refused("hz: no"), pass(plan.None{}, nil), false, nil},
 		"deleted: nothing extra": {with("Running", ""), with("Deleting", ""), pass(plan.Wait{}, nil), false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

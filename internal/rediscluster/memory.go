@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // patience spaces out looking again at a cluster that keeps waiting for the same thing:
@@ -43,25 +44,57 @@ func (p *patience) forget(uid types.UID) {
 	delete(p.waits, uid)
 }
 
-// identities are the UIDs of objects by their names: when an object is gone, only its name
-// is left to go by.
+// identities are the objects that something is remembered of, by their names: when an object
+// is gone, only its name is left to go by.
 type identities struct {
 	mu    sync.Mutex
-	known map[types.NamespacedName]types.UID
+	known map[types.NamespacedName]identity
+}
+
+// identity is one object, and the version of it with which the last pass ended.
+type identity struct {
+	uid     types.UID
+	version string
+	written time.Time
 }
 
 // replace notes the UID of an object, empty when it is gone, and returns the former one.
 func (i *identities) replace(name types.NamespacedName, uid types.UID) types.UID {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	before := i.known[name]
-	if uid == "" {
+	before := i.known[name].uid
+	switch {
+	case uid == "":
 		delete(i.known, name)
-		return before
+	case uid != before:
+		if i.known == nil {
+			i.known = map[types.NamespacedName]identity{}
+		}
+		i.known[name] = identity{uid: uid}
 	}
-	if i.known == nil {
-		i.known = map[types.NamespacedName]types.UID{}
-	}
-	i.known[name] = uid
 	return before
 }
+
+// wrote notes the version of an object at the end of a pass: what that wrote last, or else read.
+func (i *identities) wrote(name types.NamespacedName, version string, now time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if known, ok := i.known[name]; ok && known.version != version {
+		known.version, known.written = version, now
+		i.known[name] = known
+	}
+}
+
+// behind says that a version from the cache is older than what the operator itself wrote:
+// whoever acts on it does again what is done already. That is believed for staleFor only,
+// because an API server restored from a backup counts its versions anew.
+func (i *identities) behind(name types.NamespacedName, version string, now time.Time) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	known := i.known[name]
+	order, err := resourceversion.CompareResourceVersion(version, known.version)
+	return err == nil && order < 0 && now.Sub(known.written) < staleFor
+}
+
+// staleFor is how long a cache may lag behind what the operator wrote.
+const staleFor = 10 * time.Second

@@ -54,7 +54,43 @@ func TestIdentities(t *testing.T) {
 			t.Errorf("before %q was %q, want %q", step.uid, before, step.before)
 		}
 	}
+	known.wrote(name, "1", time.Now())
 	if len(known.known) > 0 {
 		t.Errorf("something is kept of an object that is gone: %v", known.known)
+	}
+}
+
+// A cache that lags behind the operator's own writes is told by the version, for a while, and of the same object only.
+func TestBehind(t *testing.T) {
+	var known identities
+	name, other := types.NamespacedName{Name: "c"}, types.NamespacedName{Name: "d"}
+	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	known.replace(name, "uid")
+	if known.behind(name, "99", start) {
+		t.Error("behind before anything was written")
+	}
+	known.wrote(name, "100", start)
+	known.wrote(name, "100", start.Add(staleFor/2)) // a later pass that wrote nothing
+	for _, tt := range []struct {
+		name    types.NamespacedName
+		version string
+		after   time.Duration
+		want    bool
+	}{
+		{name, "99", 0, true},
+		{name, "99", staleFor - 1, true},
+		{name, "99", staleFor, false},
+		{name, "100", 0, false},
+		{name, "101", 0, false},
+		{name, "not a number", 0, false},
+		{other, "99", 0, false},
+	} {
+		if got := known.behind(tt.name, tt.version, start.Add(tt.after)); got != tt.want {
+			t.Errorf("%s at version %s after %s: %v, want %v", tt.name.Name, tt.version, tt.after, got, tt.want)
+		}
+	}
+	known.replace(name, "another")
+	if known.behind(name, "99", start) {
+		t.Error("another object of the name is taken for the former")
 	}
 }

@@ -30,13 +30,12 @@ import (
 
 // Reconciler reconciles RedisClusters.
 type Reconciler struct {
-	client   client.Client // reads RedisClusters from the cache
-	observer *observe.Observer
-	actor    *act.Actor
-	children *children
-	events   reporter
-	patience patience
-	// identities are the objects that something is remembered of.
+	client     client.Client // reads RedisClusters from the cache
+	observer   *observe.Observer
+	actor      *act.Actor
+	children   *children
+	events     reporter
+	patience   patience
 	identities identities
 	options    Options
 	now        func() time.Time
@@ -55,6 +54,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if before := r.identities.replace(req.NamespacedName, cluster.UID); before != cluster.UID {
 		r.forget(before) // a former object of the same name
 	}
+	if r.identities.behind(req.NamespacedName, cluster.ResourceVersion, r.now()) {
+		return outcome.Wait("the cache does not show yet what was written last", afterStep).Result()
+	}
+	defer func() { r.identities.wrote(req.NamespacedName, cluster.ResourceVersion, r.now()) }()
 	admission.Default(&cluster)
 
 	snap, err := r.observer.Observe(ctx, &cluster)
@@ -63,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	desired := r.desired(&cluster)
 	rendered, err := r.children.observe(ctx, &cluster, desired, snap, r.now())
-	desired.NodeTimeout = rendered.nodeTimeout
+	desired.NodeTimeout, desired.Settings = rendered.nodeTimeout, rendered.settings
 	pass := status.Pass{Snapshot: snap}
 	switch {
 	case err == nil:
@@ -81,7 +84,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		pass.Decision = plan.Decide(desired, snap, r.now())
 		result, err = r.actor.Do(ctx, subject, pass.Decision.Step)
 	}
-	pass.KeysMoved = result.KeysMoved
+	pass.KeysMoved, pass.Refusals = result.KeysMoved, result.Refusals
+	for _, echo := range result.Echoes {
+		r.observer.NoteEcho(cluster.UID, echo.Name, echo.Value, echo.Shown)
+	}
 	if err != nil {
 		pass.Err, pass.StallCause = err, stallCause(err)
 	}
@@ -103,7 +109,13 @@ func (r *Reconciler) desired(cluster *v1alpha1.RedisCluster) plan.Desired {
 	for _, entry := range strategy.AssignStrategies {
 		d.Gifts = append(d.Gifts, plan.Gift{Slots: int(entry.Slots), From: entry.From()})
 	}
+	volumes := cluster.Spec.Template().Volumes
+	d.Ephemeral = volumes != nil && volumes.Type == v1alpha1.VolumeEmptyDir
+	d.Apart = cluster.Spec.AntiAffinity == v1alpha1.AntiAffinityRequired
+	d.SpreadMasters = cluster.Spec.SpreadMasters
+	d.OnDelete = cluster.Spec.Template().UpdateStrategy.Type == v1alpha1.OnDelete
 	d.OverCapacity = cluster.Annotations[v1alpha1.AnnotationOverCapacity] == "true"
+	d.PreviousPasswordFor = cluster.PreviousPasswordFor()
 	if cluster.Spec.Storage != nil {
 		d.ClaimBytes = cluster.Spec.Storage.Size.Value()
 	}
@@ -130,6 +142,7 @@ func (r *Reconciler) report(ctx context.Context, cluster *v1alpha1.RedisCluster,
 		Phase: string(cluster.Status.Phase), SlotsCovered: int(cluster.Status.Slots),
 		SlotsToMove:    slotsToMove(cluster),
 		InstancesReady: status.ReadyInstances(pass.Snapshot), Instances: int(pass.Decision.Topology.Instances()),
+		CertificateNotAfter: pass.Snapshot.TLS.NotAfter,
 	})
 	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
 		if err := r.client.Status().Patch(ctx, cluster, client.MergeFrom(before)); err != nil {

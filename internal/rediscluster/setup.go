@@ -34,6 +34,9 @@ import (
 // firstRetry is how soon a pass that failed is tried again; the time doubles with each.
 const firstRetry = 50 * time.Millisecond
 
+// handoverWithin is when Redis gives a hand-over up (CLUSTER_MF_TIMEOUT in cluster.c).
+const handoverWithin = 5 * time.Second
+
 // Options of the controller.
 type Options struct {
 	// Chart renders the children.
@@ -77,7 +80,7 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	r := &Reconciler{
 		client:   mgr.GetClient(),
 		observer: observer,
-		actor:    &act.Actor{Client: live, Applier: applier, Redis: o.Redis, Now: time.Now},
+		actor:    &act.Actor{Client: live, Applier: applier, Redis: o.Redis, Access: &observer.Access, ServiceAccount: o.ServiceAccount, Now: time.Now, HandoverWithin: handoverWithin},
 		children: &children{chart: o.Chart, applier: applier, cache: childCache, observer: observer, mapper: mgr.GetRESTMapper()},
 		events:   reporter{recorder: mgr.GetEventRecorder("rediscluster")},
 		options:  o,

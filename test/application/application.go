@@ -5,7 +5,6 @@ package application
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
@@ -45,7 +45,7 @@ func Start(ctx context.Context, k Kubernetes, namespace, cluster, secret string)
 		return nil, err
 	}
 	defer binary.Close()
-	if _, err := k.Client.CoreV1().Pods(namespace).Create(ctx, pod(secret), metav1.CreateOptions{}); err != nil {
+	if err := create(ctx, k, namespace, pod(secret)); err != nil {
 		return nil, fmt.Errorf("create the application's pod: %w", err)
 	}
 	phase := corev1.PodPhase("")
@@ -61,6 +61,22 @@ func Start(ctx context.Context, k Kubernetes, namespace, cluster, secret string)
 	}
 	_, err = k.Execute(ctx, binary, namespace, podName, container, "sh", "-c", "cat >"+program+" && chmod +x "+program)
 	return &Application{kubernetes: k, namespace: namespace, cluster: cluster}, err
+}
+
+// create makes the pod in place of an earlier one, which may have been told another password.
+func create(ctx context.Context, k Kubernetes, namespace string, pod *corev1.Pod) error {
+	pods, now := k.Client.CoreV1().Pods(namespace), int64(0)
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			return err == nil, err
+		}
+		err = pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+		if apierrors.IsNotFound(err) {
+			err = nil
+		}
+		return false, err
+	})
 }
 
 func pod(secret string) *corev1.Pod {
@@ -113,70 +129,9 @@ func build(ctx context.Context, k Kubernetes) (string, error) {
 	return path, nil
 }
 
-// Do runs a verb of test/load to its end and returns what it printed.
-func (a *Application) Do(ctx context.Context, verb string, flags ...string) (string, error) {
-	return a.execute(ctx, append([]string{program, verb, "--addr", a.Address()}, flags...)...)
-}
-
 func (a *Application) execute(ctx context.Context, command ...string) (string, error) {
 	return a.kubernetes.Execute(ctx, nil, a.namespace, podName, container, command...)
 }
 
 // Address is where an application finds the cluster.
 func (a *Application) Address() string { return a.cluster + ":6379" }
-
-// Running is a verb that ends when it is told to.
-type Running struct {
-	application *Application
-	pidFile     string
-	end         chan end
-}
-
-type end struct {
-	out string
-	err error
-}
-
-// Begin starts a verb of test/load that runs until it is told to end, as run and watch do.
-// Of one verb only one can run at a time.
-// It needs a flag --addr; Address gives the cluster's Service.
-func (a *Application) Begin(ctx context.Context, verb string, flags ...string) (*Running, error) {
-	r := &Running{application: a, pidFile: filepath.Dir(program) + "/" + verb + ".pid", end: make(chan end, 1)}
-	if _, err := a.execute(ctx, "rm", "-f", r.pidFile); err != nil {
-		return nil, err
-	}
-	command := append([]string{"sh", "-c", "echo $$ >" + r.pidFile + `; exec "$@"`, "sh", program, verb}, flags...)
-	go func() {
-		out, err := a.execute(ctx, command...)
-		r.end <- end{out, err}
-	}()
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		_, err := a.execute(ctx, "test", "-s", r.pidFile)
-		return err == nil, nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("load %s did not start: %w", verb, err)
-	}
-	return r, nil
-}
-
-// End tells the verb to end, waits for it and reads the JSON that it printed into result.
-// An error if it had ended by itself.
-func (r *Running) End(ctx context.Context, result any) error {
-	select {
-	case e := <-r.end:
-		return fmt.Errorf("it ended by itself: %w: %s", errors.Join(e.err, errors.New("too early")), e.out)
-	default:
-	}
-	if _, err := r.application.execute(ctx, "sh", "-c", `kill -TERM "$(cat `+r.pidFile+`)"`); err != nil {
-		return err
-	}
-	e := <-r.end
-	if e.err != nil {
-		return e.err
-	}
-	if err := json.Unmarshal([]byte(e.out), result); err != nil {
-		return fmt.Errorf("read what load printed: %w: %s", err, e.out)
-	}
-	return nil
-}

@@ -3,7 +3,10 @@
 
 package application
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // LoadResult is what `load run` prints, as far as tests and benchmarks look at it. The
 // counts are explained by `load run --help`.
@@ -15,5 +18,13 @@ type LoadResult struct {
 	Redirected                                 int64
 	LongestStallMS, ClientStallMS              float64
 	P50MS, P99MS, P999MS                       float64
+	GapsMS                                     []float64 // longest time without an acknowledged write, by sixteenth of the slots
+	Outages                                    []Outage
 	Errors, Samples, Wrong                     json.RawMessage `json:",omitempty"`
+}
+
+// Outage is a time in which no write into a sixteenth of the slots was acknowledged.
+type Outage struct {
+	From, To  time.Time
+	Sixteenth int
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -45,8 +46,53 @@ func TestReportComparesLikeWithLike(t *testing.T) {
 	}
 }
 
+// The outage that a kill was the cause of is the one in the slots of its shard that began before it and ended after it.
+func TestKillsAreMatchedWithOutages(t *testing.T) {
+	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+	k := killed{
+		Kills: []kill{{At: at(10), From: 0, To: 5460}, {At: at(30), From: 5461, To: 10922}, {At: at(50), From: 0, To: 5460}},
+		Plain: application.LoadResult{Outages: []application.Outage{{Sixteenth: 1, From: at(9.9), To: at(14)}}},
+		Probe: application.LoadResult{Outages: []application.Outage{
+			{Sixteenth: 0, From: at(9.9), To: at(12.5)}, {Sixteenth: 1, From: at(9.9), To: at(13)}, {Sixteenth: 2, From: at(9.9), To: at(13)},
+			{Sixteenth: 3, From: at(10.05), To: at(13)}, {Sixteenth: 4, From: at(9.9), To: at(13)},
+			{Sixteenth: 5, From: at(9.9), To: at(40)}, // two shards have part of it
+			{Sixteenth: 6, From: at(29.9), To: at(33)}, {Sixteenth: 7, From: at(29.9), To: at(33)}, {Sixteenth: 8, From: at(29.9), To: at(33)}, {Sixteenth: 9, From: at(29.9), To: at(33)},
+		}},
+	}
+	k.match()
+	var got [][2]float64
+	for _, one := range k.Kills {
+		got = append(got, [2]float64{one.Shard, one.Client})
+	}
+	if diff := cmp.Diff([][2]float64{{3, 4}, {3, 0}, {0, 0}}, got); diff != "" {
+		t.Errorf("seconds without the shard, and of the client (-want +got):\n%s", diff)
+	}
+}
+
+func TestReportOfRollOutsAndKills(t *testing.T) {
+	f := figures{Engine: engines[1],
+		Rolls: []roll{{Seconds: 50, Load: application.LoadResult{Writes: 100, Reads: 100, LongestStallMS: 90, GapsMS: []float64{10, 120}}},
+			{Seconds: 40, Load: application.LoadResult{Writes: 100, Failed: 1, LongestStallMS: 80, GapsMS: []float64{70, 60}}}},
+		Kills: &killed{Kills: []kill{{Shard: 2.5, Client: 3}}, Plain: application.LoadResult{Writes: 7, Lost: 2}, Replicated: application.LoadResult{Writes: 5}},
+	}
+	text := report{Engines: []figures{f}}.markdown()
+	for _, want := range []string{
+		"| Redis 8.0.6 | 2 | p50 50.0 s, p99 50.0 s, max 50.0 s | p50 120 ms, p99 120 ms, max 120 ms | p50 90 ms, p99 90 ms, max 90 ms | p50 0 ms, p99 0 ms, max 0 ms | 300 | 1 | 0 |",
+		"| Redis 8.0.6 | 1 | p50 2.50 s, p99 2.50 s, max 2.50 s | p50 3.00 s, p99 3.00 s, max 3.00 s | the master | 7 | 0 | 2 |",
+		"| all replicas (WAIT) | 5 | 0 | 0 |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report lacks %q:\n%s", want, text)
+		}
+	}
+}
+
 func TestChooseRefusesUnknownEngines(t *testing.T) {
 	if _, err := choose("redis-8.0,redis-9"); err == nil || !strings.Contains(err.Error(), `"redis-9"`) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := chooseMeasures("rollouts,naps"); err == nil || !strings.Contains(err.Error(), `"naps"`) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -111,13 +111,14 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // newCluster makes a cluster of three shards and waits until it is ready.
-func (k kube) newCluster(ctx context.Context, namespace string, e engine, replicas int) (*v1alpha1.RedisCluster, error) {
+func (k kube) newCluster(ctx context.Context, namespace string, e engine, replicas int, config map[string]string) (*v1alpha1.RedisCluster, error) {
 	cluster := &v1alpha1.RedisCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: clusterName},
 		Spec: v1alpha1.RedisClusterSpec{
 			Repository: e.Repository, Version: e.Version,
 			Shards: ptr.To[int32](3), Replicas: ptr.To(instances(3, replicas)),
 			Storage: &v1alpha1.Storage{Size: resource.MustParse("4Gi"), Retain: v1alpha1.RetainDelete},
+			Config:  config,
 		},
 	}
 	if err := k.Create(ctx, cluster); err != nil {

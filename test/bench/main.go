@@ -1,10 +1,14 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures how fast a RedisCluster scales, against the engine's own means on
-// the same cluster with the same data: redis-cli --cluster reshard, or CLUSTER MIGRATESLOTS
-// where the engine has it. It needs KUBECONFIG and the operator deployed there
-// (make bench-redis does both).
+// Command bench measures what a RedisCluster's clients notice of changes and failures:
+//
+//   - scaling, against the engine's own means on the same cluster with the same data:
+//     redis-cli --cluster reshard, or CLUSTER MIGRATESLOTS where the engine has it;
+//   - rollouts, each of which restarts every instance;
+//   - failovers: masters are killed at random (local cluster only).
+//
+// It needs KUBECONFIG and the operator deployed there (make bench-redis does both).
 package main
 
 import (
@@ -38,6 +42,9 @@ type options struct {
 	writes    int // a second under load
 	reads     int // a second under load
 	engines   string
+	measure   string // of scaling, rollouts, failovers
+	rollouts  int
+	kills     int
 	out       string
 }
 
@@ -49,6 +56,9 @@ func main() {
 	flag.IntVar(&o.writes, "writes", 2600, "writes a second under load")
 	flag.IntVar(&o.reads, "reads", 1000, "reads a second under load")
 	flag.StringVar(&o.engines, "engines", "redis-8.0,valkey-9.1", "which engines, of redis-7.0, redis-8.0, valkey-8.1, valkey-9.1")
+	flag.StringVar(&o.measure, "measure", "scaling", "what to measure, of scaling, rollouts, failovers; several separated by commas")
+	flag.IntVar(&o.rollouts, "rollouts", 20, "how many changes are rolled out to every instance")
+	flag.IntVar(&o.kills, "kills", 200, "how many masters are killed")
 	flag.StringVar(&o.out, "out", "build/bench-redis.json", "file for the figures")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -64,6 +74,10 @@ func bench(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	measures, err := chooseMeasures(o.measure)
+	if err != nil {
+		return err
+	}
 	k, err := connect()
 	if err != nil {
 		return err
@@ -71,7 +85,7 @@ func bench(ctx context.Context, o options) error {
 	report := report{At: time.Now().UTC(), Machine: machine(), Keys: o.keys, Replicas: o.replicas, Writes: o.writes, Reads: o.reads}
 	var failure error
 	for _, e := range chosen {
-		figures, err := measure(ctx, k, e, o)
+		figures, err := measure(ctx, k, e, o, measures)
 		report.Engines = append(report.Engines, figures)
 		if failure = err; failure != nil {
 			failure = fmt.Errorf("%s: %w", e.Name, err)
@@ -98,6 +112,21 @@ next:
 			}
 		}
 		return nil, fmt.Errorf("--engines: %q is none of redis-7.0, redis-8.0, valkey-8.1, valkey-9.1", name)
+	}
+	return chosen, nil
+}
+
+// measures is what can be measured of a cluster. Each writes into the figures.
+var measures = map[string]func(*subject, context.Context, *figures) error{
+	"scaling": (*subject).scaling, "rollouts": (*subject).rolls, "failovers": (*subject).failovers,
+}
+
+func chooseMeasures(names string) ([]string, error) {
+	chosen := strings.Split(names, ",")
+	for _, name := range chosen {
+		if measures[name] == nil {
+			return nil, fmt.Errorf("--measure: %q is none of scaling, rollouts, failovers", name)
+		}
 	}
 	return chosen, nil
 }

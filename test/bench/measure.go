@@ -36,7 +36,9 @@ type figures struct {
 	EmptyIn  []float64 `json:"emptyIn"`
 	FillKeys int       `json:"fillKeys"`
 	Bytes    int64     `json:"bytes"`
-	Moves    []moved   `json:"moves"`
+	Moves    []moved   `json:"moves,omitempty"`
+	Rolls    []roll    `json:"rolls,omitempty"`
+	Kills    *killed   `json:"kills,omitempty"`
 }
 
 // subject is one cluster under measurement.
@@ -48,12 +50,22 @@ type subject struct {
 	data    []string
 }
 
-func measure(ctx context.Context, k kube, e engine, o options) (figures, error) {
+func measure(ctx context.Context, k kube, e engine, o options, what []string) (figures, error) {
 	f := figures{Engine: e}
-	progress("%s: a cluster of 3 shards with %d replicas each", e.Name, o.replicas)
+	for _, name := range what {
+		if err := measureOne(ctx, k, e, o, name, &f); err != nil {
+			return f, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return f, nil
+}
+
+// measureOne takes one measurement of a new cluster, in a namespace of its own.
+func measureOne(ctx context.Context, k kube, e engine, o options, what string, f *figures) error {
+	progress("%s, %s: a cluster of 3 shards with %d replicas each", e.Name, what, o.replicas)
 	namespace, err := k.newNamespace(ctx)
 	if err != nil {
-		return f, err
+		return err
 	}
 	defer func() {
 		if err := k.removeNamespace(context.WithoutCancel(ctx), namespace); err != nil {
@@ -61,27 +73,39 @@ func measure(ctx context.Context, k kube, e engine, o options) (figures, error) 
 		}
 	}()
 	s := subject{kube: k, options: o, data: []string{"--keys", strconv.Itoa(o.keys)}}
-	if s.cluster, err = k.newCluster(ctx, namespace, e, o.replicas); err != nil {
-		return f, err
+	var config map[string]string
+	if what == "failovers" {
+		config = map[string]string{"cluster-node-timeout": strconv.FormatInt(nodeTimeout.Milliseconds(), 10)}
+	}
+	if s.cluster, err = k.newCluster(ctx, namespace, e, o.replicas, config); err != nil {
+		return err
 	}
 	if s.app, err = application.Start(ctx, k.pods, namespace, clusterName, s.cluster.AuthSecretName()); err != nil {
-		return f, err
+		return err
 	}
-	if err := s.empty(ctx, &f); err != nil {
-		return f, err
-	}
-	if err := s.fill(ctx, &f); err != nil {
-		return f, err
-	}
-	for _, load := range []bool{false, true} {
-		moves, err := s.cycle(ctx, load, strings.HasPrefix(e.Version, "9."))
-		f.Moves = append(f.Moves, moves...)
-		if err != nil {
-			return f, err
-		}
+	if err := measures[what](&s, ctx, f); err != nil {
+		return err
 	}
 	_, err = s.app.Do(ctx, "verify", s.data...)
-	return f, err
+	return err
+}
+
+// scaling scales an empty cluster, then one with data, without load and under it.
+func (s *subject) scaling(ctx context.Context, f *figures) error {
+	if err := s.empty(ctx, f); err != nil {
+		return err
+	}
+	if err := s.fill(ctx, f); err != nil {
+		return err
+	}
+	for _, load := range []bool{false, true} {
+		moves, err := s.cycle(ctx, load, strings.HasPrefix(f.Engine.Version, "9."))
+		f.Moves = append(f.Moves, moves...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // empty scales without data.

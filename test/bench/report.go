@@ -37,6 +37,24 @@ func (r report) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s. %d keys of mixed sizes, 3 and 4 shards with %d replicas each; under load: %d writes and %d reads a second.\n\n",
 		r.At.Format(time.DateTime), r.Machine, r.Keys, r.Replicas, r.Writes, r.Reads)
+	for _, t := range []struct {
+		head  string
+		lines func(figures) string
+	}{
+		{"| engine | roll-outs | six instances | longest time without a write to a sixteenth of the slots | longest command | the client's own | commands | failed | lost |\n|---|---|---|---|---|---|---|---|---|", figures.rollLines},
+		{"| engine | masters killed | to the first write acknowledged by the shard | by the ordinary client | acknowledged by | writes | failed | lost |\n|---|---|---|---|---|---|---|---|", figures.killLines},
+	} {
+		var lines string
+		for _, f := range r.Engines {
+			lines += t.lines(f)
+		}
+		if lines != "" {
+			fmt.Fprintf(&b, "%s\n%s\n", t.head, lines)
+		}
+	}
+	if !slices.ContainsFunc(r.Engines, func(f figures) bool { return len(f.Moves) > 0 }) {
+		return b.String()
+	}
 	fmt.Fprintln(&b, "| engine | empty cluster, patch to Ready | 3 to 4 shards | 4 to 3 shards |\n|---|---|---|---|")
 	for _, f := range r.Engines {
 		fmt.Fprintf(&b, "| %s %s | median of %d runs (longest) | %s | %s |\n", name(f.Engine), f.Engine.Version, len(f.EmptyOut), spread(f.EmptyOut), spread(f.EmptyIn))
@@ -53,6 +71,15 @@ func (r report) markdown() string {
 func name(e engine) string {
 	before, _, _ := strings.Cut(e.Name, "-")
 	return strings.ToUpper(before[:1]) + before[1:]
+}
+
+// quantiles are the median, the 99th percentile and the longest of a list.
+func quantiles(list []float64, format string) string {
+	sorted := slices.Sorted(slices.Values(list))
+	at := func(part float64) string {
+		return fmt.Sprintf(format, sorted[min(int(part*float64(len(sorted))), len(sorted)-1)])
+	}
+	return fmt.Sprintf("p50 %s, p99 %s, max %s", at(0.5), at(0.99), at(1))
 }
 
 func spread(list []float64) string {

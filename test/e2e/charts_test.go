@@ -16,6 +16,8 @@ import (
 
 	appv1alpha1 "middleware.hc.cn/operator/api/app/v1alpha1"
 	"middleware.hc.cn/operator/internal/conditions"
+
+	"middleware.hc.cn/operator/test/live"
 )
 
 func newApp(t *testing.T, namespace, name string, change func(*appv1alpha1.AppSpec)) *appv1alpha1.App {
@@ -23,13 +25,13 @@ func newApp(t *testing.T, namespace, name string, change func(*appv1alpha1.AppSp
 	app := &appv1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: appv1alpha1.AppSpec{Image: "docker.io/library/busybox:1.36", Command: []string{"httpd", "-f", "-p", "8080", "-h", "/tmp"}}}
 	change(&app.Spec)
-	create(t, app)
+	live.Create(t, app)
 	return app
 }
 
 // A person who looks at the resource sees what keeps its pods from running, without looking at the pods.
 func TestReadySaysWhyPodsDoNotRun(t *testing.T) {
-	namespace := newNamespace(t)
+	namespace := live.NewNamespace(t)
 	for name, tt := range map[string]struct {
 		change func(*appv1alpha1.AppSpec)
 		says   []string
@@ -46,8 +48,8 @@ func TestReadySaysWhyPodsDoNotRun(t *testing.T) {
 	}
 	t.Run("quota", func(t *testing.T) {
 		t.Parallel()
-		limited := newNamespace(t)
-		create(t, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: limited, Name: "none"},
+		limited := live.NewNamespace(t)
+		live.Create(t, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: limited, Name: "none"},
 			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}})
 		app := newApp(t, limited, "quota", func(*appv1alpha1.AppSpec) {})
 		why(t, app, "Deployment quota", "exceeded quota")
@@ -59,8 +61,8 @@ func TestReadySaysWhyPodsDoNotRun(t *testing.T) {
 
 func why(t *testing.T, app *appv1alpha1.App, says ...string) {
 	t.Helper()
-	eventually(t, app.Name+" says why it is not Ready", func() error {
-		if err := get(t, app); err != nil {
+	live.Eventually(t, app.Name+" says why it is not Ready", func() error {
+		if err := live.Get(t, app); err != nil {
 			return err
 		}
 		c := conditions.Find(app.Status.Conditions, "Ready")
@@ -83,10 +85,10 @@ func requests(cpu, memory string) corev1.ResourceRequirements {
 
 // When autoscaling is switched on the chart no longer says how many pods there are. They must not become one on the way.
 func TestPodsStayWhenAutoscalingIsSwitchedOn(t *testing.T) {
-	namespace := newNamespace(t)
+	namespace := live.NewNamespace(t)
 	app := newApp(t, namespace, "web", func(s *appv1alpha1.AppSpec) { s.Replicas, s.Resources = ptr.To[int32](3), requests("10m", "8Mi") })
-	ready(t, app)
-	change(t, app, func(a *appv1alpha1.App) {
+	live.Ready(t, app)
+	live.Change(t, app, func(a *appv1alpha1.App) {
 		a.Spec.Autoscaling = &appv1alpha1.Autoscaling{MinReplicas: ptr.To[int32](2), MaxReplicas: 4}
 	})
 	for until := time.Now().Add(5 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
@@ -94,5 +96,5 @@ func TestPodsStayWhenAutoscalingIsSwitchedOn(t *testing.T) {
 			t.Fatalf("the Deployment has %d replicas", got)
 		}
 	}
-	ready(t, app)
+	live.Ready(t, app)
 }

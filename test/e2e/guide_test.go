@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+
+	"middleware.hc.cn/operator/test/live"
 )
 
 // guide is a page for people that this test follows to the letter: it writes the files, runs the commands, and looks for the
@@ -88,8 +90,8 @@ type reader struct {
 func newReader(t *testing.T) *reader {
 	t.Helper()
 	var operator appsv1.Deployment
-	operator.Namespace, operator.Name = operatorNamespace, operatorDeployment
-	if err := get(t, &operator); err != nil {
+	operator.Namespace, operator.Name = live.OperatorNamespace, live.OperatorDeployment
+	if err := live.Get(t, &operator); err != nil {
 		t.Fatal(err)
 	}
 	tools := t.TempDir()
@@ -122,7 +124,7 @@ func (r *reader) write(t *testing.T, name, text string) {
 
 func (r *reader) run(t *testing.T, b block) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), live.Patience)
 	defer cancel()
 	output, err := r.shell(ctx, b.text)
 	r.output = output
@@ -155,8 +157,8 @@ func (r *reader) cleanUp(t *testing.T) {
 	if !t.Failed() {
 		return
 	}
-	report(t, "team-a")
-	report(t, "site-operator")
+	live.Report(t, "team-a")
+	live.Report(t, "site-operator")
 	output, err := r.shell(context.Background(), `
 kubectl get sites --all-namespaces -o yaml || true
 kubectl logs -n site-operator deployment/site-operator --tail=40 || true

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,23 +21,25 @@ import (
 	applicationv1 "middleware.hc.cn/operator/api/application/v1"
 	crontabv1beta1 "middleware.hc.cn/operator/api/crontab/v1beta1"
 	foobarv1 "middleware.hc.cn/operator/api/foobar/v1"
+
+	"middleware.hc.cn/operator/test/live"
 )
 
 // place puts a sample into the test's namespace.
 func place(t *testing.T, file string, into client.Object, namespace string) {
 	t.Helper()
-	sample(t, file, into)
+	live.Sample(t, file, into)
 	into.SetNamespace(namespace)
-	create(t, into)
+	live.Create(t, into)
 }
 
 func TestCronTabOfTheSourceDocument(t *testing.T) {
-	namespace := newNamespace(t)
+	namespace := live.NewNamespace(t)
 	var tab crontabv1beta1.CronTab
 	place(t, "stable_v1beta1_crontab.yaml", &tab, namespace)
-	ready(t, &tab)
+	live.Ready(t, &tab)
 	var jobs batchv1.CronJobList
-	if err := kube.List(t.Context(), &jobs, client.InNamespace(namespace)); err != nil || len(jobs.Items) != 1 {
+	if err := live.Kube.List(t.Context(), &jobs, client.InNamespace(namespace)); err != nil || len(jobs.Items) != 1 {
 		t.Fatalf("%d CronJobs (%v), want 1", len(jobs.Items), err)
 	}
 	job := jobs.Items[0]
@@ -52,15 +53,15 @@ func TestCronTabOfTheSourceDocument(t *testing.T) {
 
 // A CronTab runs: within the minute its pod has run to its end.
 func TestCronTabRuns(t *testing.T) {
-	namespace := newNamespace(t)
+	namespace := live.NewNamespace(t)
 	tab := &crontabv1beta1.CronTab{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "minutely"},
 		Spec: crontabv1beta1.CronTabSpec{CronSpec: "* * * * *", Image: "docker.io/library/busybox:1.36",
 			Command: []string{"echo", "it is time"}},
 	}
-	create(t, tab)
-	eventually(t, "the CronTab has run", func() error {
-		if err := get(t, tab); err != nil || tab.Status.LastRunTime == nil {
+	live.Create(t, tab)
+	live.Eventually(t, "the CronTab has run", func() error {
+		if err := live.Get(t, tab); err != nil || tab.Status.LastRunTime == nil {
 			return errors.Join(err, errors.New("no last run in status"))
 		}
 		return podSaid(t, namespace, "it is time")
@@ -68,11 +69,11 @@ func TestCronTabRuns(t *testing.T) {
 }
 
 func TestFooBarOfTheSourceDocument(t *testing.T) {
-	namespace := newNamespace(t)
+	namespace := live.NewNamespace(t)
 	var bar foobarv1.FooBar
 	place(t, "k8s_v1_foobar.yaml", &bar, namespace)
-	eventually(t, "the FooBar is Complete", func() error {
-		if err := get(t, &bar); err != nil {
+	live.Eventually(t, "the FooBar is Complete", func() error {
+		if err := live.Get(t, &bar); err != nil {
 			return err
 		}
 		for _, c := range bar.Status.Conditions {
@@ -82,14 +83,12 @@ func TestFooBarOfTheSourceDocument(t *testing.T) {
 		}
 		return fmt.Errorf("conditions: %v", bar.Status.Conditions)
 	})
-	if err := podSaid(t, namespace, "foobar"); err != nil {
-		t.Error(err)
-	}
+	live.Eventually(t, "its output can be read", func() error { return podSaid(t, namespace, "foobar") })
 	// barz is "false": another foo alone does not run the command again, another command does.
 	first := bar.Status.JobName
-	change(t, &bar, func(b *foobarv1.FooBar) { b.Spec.Foo = "another" })
-	eventually(t, "another foo has been seen", func() error {
-		if err := get(t, &bar); err != nil || bar.Status.ObservedGeneration != bar.Generation {
+	live.Change(t, &bar, func(b *foobarv1.FooBar) { b.Spec.Foo = "another" })
+	live.Eventually(t, "another foo has been seen", func() error {
+		if err := live.Get(t, &bar); err != nil || bar.Status.ObservedGeneration != bar.Generation {
 			return errors.Join(err, fmt.Errorf("status is about generation %d", bar.Status.ObservedGeneration))
 		}
 		return nil
@@ -97,9 +96,9 @@ func TestFooBarOfTheSourceDocument(t *testing.T) {
 	if bar.Status.JobName != first {
 		t.Errorf("another foo made Job %s of %s", bar.Status.JobName, first)
 	}
-	change(t, &bar, func(b *foobarv1.FooBar) { b.Spec.Command = "echo again" })
-	eventually(t, "the new command has run", func() error {
-		if err := get(t, &bar); err != nil {
+	live.Change(t, &bar, func(b *foobarv1.FooBar) { b.Spec.Command = "echo again" })
+	live.Eventually(t, "the new command has run", func() error {
+		if err := live.Get(t, &bar); err != nil {
 			return err
 		}
 		if bar.Status.JobName == first {
@@ -110,10 +109,10 @@ func TestFooBarOfTheSourceDocument(t *testing.T) {
 }
 
 func TestAppServesHTTP(t *testing.T) {
-	namespace := newNamespace(t)
+	namespace := live.NewNamespace(t)
 	var app appv1alpha1.App
 	place(t, "appcontroller_v1alpha1_app.yaml", &app, namespace)
-	ready(t, &app)
+	live.Ready(t, &app)
 	answer := fetch(t, namespace, "http://"+app.Name)
 	if !strings.Contains(answer, "200 OK") {
 		t.Errorf("the App answers %q through its Service", answer)
@@ -122,13 +121,13 @@ func TestAppServesHTTP(t *testing.T) {
 		t.Errorf("status.readyReplicas is %d", app.Status.ReadyReplicas)
 	}
 
-	change(t, &app, func(a *appv1alpha1.App) {
+	live.Change(t, &app, func(a *appv1alpha1.App) {
 		a.Spec.Ingress = appv1alpha1.Ingress{Enabled: ptr.To(true), Host: "shop.example.com"}
 		a.Spec.Canary = &appv1alpha1.Canary{Image: a.Spec.Image, Weight: ptr.To[int32](10)}
 	})
-	eventually(t, "a canary shares the traffic", func() error {
+	live.Eventually(t, "a canary shares the traffic", func() error {
 		var ingresses networkingv1.IngressList
-		if err := kube.List(t.Context(), &ingresses, client.InNamespace(namespace)); err != nil {
+		if err := live.Kube.List(t.Context(), &ingresses, client.InNamespace(namespace)); err != nil {
 			return err
 		}
 		if len(ingresses.Items) != 2 {
@@ -141,12 +140,12 @@ func TestAppServesHTTP(t *testing.T) {
 		}
 		return errors.New("no ingress has the canary's weight")
 	})
-	if err := kube.Delete(t.Context(), &app); err != nil {
+	if err := live.Kube.Delete(t.Context(), &app); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "everything goes with the App", func() error {
+	live.Eventually(t, "everything goes with the App", func() error {
 		var deployments appsv1.DeploymentList
-		if err := kube.List(t.Context(), &deployments, client.InNamespace(namespace)); err != nil || len(deployments.Items) > 0 {
+		if err := live.Kube.List(t.Context(), &deployments, client.InNamespace(namespace)); err != nil || len(deployments.Items) > 0 {
 			return errors.Join(err, fmt.Errorf("%d Deployments are left", len(deployments.Items)))
 		}
 		return gone(t, app.DeepCopy())
@@ -154,69 +153,59 @@ func TestAppServesHTTP(t *testing.T) {
 }
 
 func TestApplicationOfTheSourceDocument(t *testing.T) {
-	namespace := newNamespace(t)
+	namespace := live.NewNamespace(t)
 	var application applicationv1.Application
 	place(t, "controller_v1_application.yaml", &application, namespace)
-	ready(t, &application)
+	live.Ready(t, &application)
 	deployment := onlyDeployment(t, namespace)
 	count := application.Status.Count
 
 	uid := deployment.UID
-	if err := kube.Delete(t.Context(), deployment); err != nil {
+	if err := live.Kube.Delete(t.Context(), deployment); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the deleted Deployment is made again", func() error {
+	live.Eventually(t, "the deleted Deployment is made again", func() error {
 		var list appsv1.DeploymentList
-		if err := kube.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
+		if err := live.Kube.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
 			return err
 		}
 		if len(list.Items) != 1 || list.Items[0].UID == uid {
 			return fmt.Errorf("%d Deployments", len(list.Items))
 		}
-		return isReady(t, &application)
+		if err := live.IsReady(t, &application); err != nil {
+			return err
+		}
+		if application.Status.Count <= count {
+			return fmt.Errorf("status.count is %d as before", application.Status.Count)
+		}
+		return nil
 	})
-	if application.Status.Count <= count {
-		t.Errorf("status.count was %d and is %d, want more", count, application.Status.Count)
-	}
 
 	deployment = onlyDeployment(t, namespace)
 	image := deployment.Spec.Template.Spec.Containers[0].Image
-	change(t, deployment, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "docker.io/library/nothing:1" })
-	eventually(t, "the edited Deployment is restored", func() error {
-		if got := onlyDeployment(t, namespace).Spec.Template.Spec.Containers[0].Image; got != image {
-			return fmt.Errorf("its image is %s", got)
-		}
-		return isReady(t, &application)
-	})
-
-	if err := kube.Delete(t.Context(), &application); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the Deployment goes with the Application", func() error {
-		return gone(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deployment.Name}})
-	})
-}
-
-// change reads an object, changes it and writes it, again when someone else wrote in
-// between.
-func change[T client.Object](t *testing.T, object T, mutate func(T)) {
-	t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := get(t, object); err != nil {
+	live.Change(t, deployment, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "docker.io/library/nothing:1" })
+	live.Eventually(t, "the edited Deployment is restored", func() error {
+		if err := live.Get(t, deployment); err != nil {
 			return err
 		}
-		mutate(object)
-		return kube.Update(t.Context(), object)
+		if got := deployment.Spec.Template.Spec.Containers[0].Image; got != image {
+			return fmt.Errorf("its image is %s", got)
+		}
+		return live.IsReady(t, &application)
 	})
-	if err != nil {
-		t.Fatalf("change %T %s: %v", object, object.GetName(), err)
+
+	if err := live.Kube.Delete(t.Context(), &application); err != nil {
+		t.Fatal(err)
 	}
+	live.Eventually(t, "the Deployment goes with the Application", func() error {
+		return gone(t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deployment.Name}})
+	})
 }
 
 func onlyDeployment(t *testing.T, namespace string) *appsv1.Deployment {
 	t.Helper()
 	var list appsv1.DeploymentList
-	if err := kube.List(t.Context(), &list, client.InNamespace(namespace)); err != nil || len(list.Items) != 1 {
+	if err := live.Kube.List(t.Context(), &list, client.InNamespace(namespace)); err != nil || len(list.Items) != 1 {
 		t.Fatalf("%d Deployments (%v), want 1", len(list.Items), err)
 	}
 	return &list.Items[0]
@@ -225,14 +214,14 @@ func onlyDeployment(t *testing.T, namespace string) *appsv1.Deployment {
 // podSaid looks for a pod that ran to its end and printed a line.
 func podSaid(t *testing.T, namespace, line string) error {
 	var pods corev1.PodList
-	if err := kube.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
+	if err := live.Kube.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
 		return err
 	}
 	for i := range pods.Items {
 		if pods.Items[i].Status.Phase != corev1.PodSucceeded {
 			continue
 		}
-		if text, err := logs(t.Context(), namespace, pods.Items[i].Name, 10); err == nil && strings.TrimSpace(text) == line {
+		if text, err := live.Logs(t.Context(), namespace, pods.Items[i].Name, 10); err == nil && strings.TrimSpace(text) == line {
 			return nil
 		}
 	}
@@ -240,7 +229,8 @@ func podSaid(t *testing.T, namespace, line string) error {
 }
 
 // fetch asks a URL from a pod of its own, as any client in the cluster would, and returns
-// the status line and headers.
+// the status line and headers. A Service leads to a pod a moment after the pod is ready, so
+// it asks again for a while.
 func fetch(t *testing.T, namespace, url string) string {
 	t.Helper()
 	pod := &corev1.Pod{
@@ -250,23 +240,23 @@ func fetch(t *testing.T, namespace, url string) string {
 			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65532),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{
-				Name: "fetch", Image: "docker.io/library/busybox:1.36", Command: []string{"wget", "-S", "-O", "/dev/null", url},
+				Name: "fetch", Image: "docker.io/library/busybox:1.36", Command: []string{"sh", "-c", `for i in $(seq 20); do wget -S -O /dev/null "$0" && exit; sleep 1; done; exit 1`, url},
 				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false),
 					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 			}},
 		},
 	}
-	create(t, pod)
+	live.Create(t, pod)
 	var text string
-	eventually(t, "the answer is there", func() error {
-		if err := get(t, pod); err != nil {
+	live.Eventually(t, "the answer is there", func() error {
+		if err := live.Get(t, pod); err != nil {
 			return err
 		}
 		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
 			return fmt.Errorf("the pod is %s", pod.Status.Phase)
 		}
 		var err error
-		text, err = logs(t.Context(), namespace, pod.Name, 20)
+		text, err = live.Logs(t.Context(), namespace, pod.Name, 20)
 		return err
 	})
 	return text

@@ -15,39 +15,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+
+	"middleware.hc.cn/operator/test/live"
 )
 
 // A master that gives slots and one that receives them are lost in the middle: commands
 // may fail until their replicas have taken over, and writes of that moment may be lost, but
 // the scaling ends, no slot stays open, and data that had been there is whole.
 func TestRedisClusterScalesWhilePodsDie(t *testing.T) {
-	cluster := newCluster(newNamespace(t), "cache")
+	cluster := newCluster(live.NewNamespace(t), "cache")
 	cluster.Spec.UpdateStrategy.KeysPerSecond = gently
-	create(t, cluster)
-	ready(t, cluster)
-	load := newLoad(t, cluster)
-	load.fill(12000)
-	load.start()
+	live.Create(t, cluster)
+	live.Ready(t, cluster)
+	load := live.NewLoad(t, cluster)
+	load.Fill(12000)
+	load.Start()
 	setSize(t, cluster, 4, 8)
 	midway(t, cluster)
 	killPods(t, cluster, master(t, cluster, 0).Name)
-	eventually(t, "the slots go on moving", func() error { return moves(t, cluster) })
+	live.Eventually(t, "the slots go on moving", func() error { return moves(t, cluster) })
 	killPods(t, cluster, master(t, cluster, 3).Name)
-	ready(t, cluster)
+	live.Ready(t, cluster)
 	wantWhole(t, cluster, 4, 8)
 	wantTables(t, cluster, balanced(4))
-	result := load.stop()
+	result := load.Stop()
 	t.Logf("with two masters killed: %d commands failed, %d acknowledged writes lost, %d stale reads", result.Failed, result.Lost, result.Stale)
 	if result.Corrupt+result.Torn+result.Unread > 0 {
 		t.Errorf("%d values that nobody wrote, %d pairs torn, %d keys unread: %s", result.Corrupt, result.Torn, result.Unread, result.Wrong)
 	}
-	load.wantData()
+	load.WantData()
 }
 
 // moves waits for the next slot.
 func moves(t *testing.T, cluster *v1alpha1.RedisCluster) error {
 	before := cluster.Status.Migration
-	if err := get(t, cluster); err != nil {
+	if err := live.Get(t, cluster); err != nil {
 		return err
 	}
 	after := cluster.Status.Migration
@@ -62,55 +64,55 @@ func moves(t *testing.T, cluster *v1alpha1.RedisCluster) error {
 func TestRedisClusterScalesWhileTheOperatorDies(t *testing.T) {
 	var clusters []*v1alpha1.RedisCluster
 	for _, engine := range []int{0, 3} {
-		cluster := newCluster(newNamespace(t), "cache")
+		cluster := newCluster(live.NewNamespace(t), "cache")
 		cluster.Spec.Repository, cluster.Spec.Version = engines[engine].repository, engines[engine].version
-		create(t, cluster)
+		live.Create(t, cluster)
 		clusters = append(clusters, cluster)
 	}
 	classic, atomic := clusters[0], clusters[1]
 	for _, cluster := range clusters {
-		ready(t, cluster)
+		live.Ready(t, cluster)
 	}
-	change(t, classic, func(c *v1alpha1.RedisCluster) { c.Spec.UpdateStrategy.KeysPerSecond = gently })
-	loads := []*load{newLoad(t, classic), newLoad(t, atomic)}
-	loads[0].fill(12000)
-	loads[1].fill(50000)
+	live.Change(t, classic, func(c *v1alpha1.RedisCluster) { c.Spec.UpdateStrategy.KeysPerSecond = gently })
+	loads := []*live.Load{live.NewLoad(t, classic), live.NewLoad(t, atomic)}
+	loads[0].Fill(12000)
+	loads[1].Fill(50000)
 	for _, load := range loads {
-		load.start()
+		load.Start()
 	}
 	crash := newCrasher(t)
 
 	setSize(t, atomic, 4, 8)
 	setSize(t, classic, 4, 8)
-	eventually(t, "slots begin to move by themselves", func() error { return migrates(t, atomic) })
+	live.Eventually(t, "slots begin to move by themselves", func() error { return migrates(t, atomic) })
 	crash.operator(t)
 	midway(t, classic)
 	deleteOperator(t)
-	ready(t, atomic)
+	live.Ready(t, atomic)
 	// The webhook is the operator's: while it starts, nothing is admitted.
-	eventually(t, "the next change is admitted", func() error {
-		if err := get(t, atomic); err != nil {
+	live.Eventually(t, "the next change is admitted", func() error {
+		if err := live.Get(t, atomic); err != nil {
 			return err
 		}
 		atomic.Spec.Shards, atomic.Spec.Replicas = ptr.To[int32](3), ptr.To[int32](6)
-		return kube.Update(t.Context(), atomic)
+		return live.Kube.Update(t.Context(), atomic)
 	})
-	eventually(t, "slots begin to move back", func() error { return migrates(t, atomic) })
+	live.Eventually(t, "slots begin to move back", func() error { return migrates(t, atomic) })
 	crash.operator(t)
 	for _, cluster := range clusters {
-		ready(t, cluster)
+		live.Ready(t, cluster)
 		wantWhole(t, cluster, *cluster.Spec.Shards, *cluster.Spec.Replicas)
 		wantTables(t, cluster, balanced(int(*cluster.Spec.Shards)))
 	}
 	for _, load := range loads {
-		wantUnnoticed(t, load.stop())
-		load.wantData()
+		live.WantUnnoticed(t, load.Stop())
+		load.WantData()
 	}
 }
 
 // migrates says that a migration has begun for the present spec.
 func migrates(t *testing.T, cluster *v1alpha1.RedisCluster) error {
-	if err := get(t, cluster); err != nil {
+	if err := live.Get(t, cluster); err != nil {
 		return err
 	}
 	if s := cluster.Status; s.Migration == nil || s.ObservedGeneration != cluster.Generation {
@@ -124,7 +126,7 @@ func deleteOperator(t *testing.T) {
 	t.Helper()
 	pods := operatorPods(t)
 	for i := range pods {
-		if err := kube.Delete(t.Context(), &pods[i], client.GracePeriodSeconds(0)); err != nil {
+		if err := live.Kube.Delete(t.Context(), &pods[i], client.GracePeriodSeconds(0)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,7 +135,7 @@ func deleteOperator(t *testing.T) {
 func operatorPods(t *testing.T) []corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
-	if err := kube.List(t.Context(), &pods, client.InNamespace(operatorNamespace)); err != nil || len(pods.Items) == 0 {
+	if err := live.Kube.List(t.Context(), &pods, client.InNamespace(live.OperatorNamespace)); err != nil || len(pods.Items) == 0 {
 		t.Fatalf("%d pods of the operator (%v)", len(pods.Items), err)
 	}
 	return pods.Items
@@ -146,9 +148,9 @@ type crasher struct{ namespace string }
 func newCrasher(t *testing.T) crasher {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-crash-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}}}
-	create(t, ns)
-	t.Cleanup(func() { _ = kube.Delete(context.Background(), ns) })
-	nodes, err := clientset.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	live.Create(t, ns)
+	t.Cleanup(func() { _ = live.Kube.Delete(context.Background(), ns) })
+	nodes, err := live.Clientset.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,9 +161,9 @@ func newCrasher(t *testing.T) crasher {
 				Containers: []corev1.Container{{Name: "crash", Image: "docker.io/library/redis:7.0.15", Command: []string{"sleep", "86400"},
 					SecurityContext: &corev1.SecurityContext{RunAsUser: new(int64)}}}},
 		}
-		create(t, pod)
-		eventually(t, "the pod on "+pod.Name+" runs", func() error {
-			if err := get(t, pod); err != nil || pod.Status.Phase != corev1.PodRunning {
+		live.Create(t, pod)
+		live.Eventually(t, "the pod on "+pod.Name+" runs", func() error {
+			if err := live.Get(t, pod); err != nil || pod.Status.Phase != corev1.PodRunning {
 				return errors.Join(err, fmt.Errorf("it is %s", pod.Status.Phase))
 			}
 			return nil
@@ -174,11 +176,11 @@ func newCrasher(t *testing.T) crasher {
 func (c crasher) operator(t *testing.T) {
 	t.Helper()
 	for _, pod := range operatorPods(t) {
-		if pod.DeletionTimestamp != nil {
+		if pod.DeletionTimestamp != nil || pod.Spec.NodeName == "" {
 			continue
 		}
 		script := `for p in /proc/[0-9]*; do case "$(tr '\0' ' ' <"$p/cmdline" 2>/dev/null)" in "/manager "*) kill -9 "${p#/proc/}" && echo killed;; esac; done; true`
-		if out, err := execute(t.Context(), c.namespace, pod.Spec.NodeName, "crash", "sh", "-c", script); err != nil || out == "" {
+		if out, err := live.Execute(t.Context(), c.namespace, pod.Spec.NodeName, "crash", "sh", "-c", script); err != nil || out == "" {
 			t.Fatalf("kill the operator on %s: %v %q", pod.Spec.NodeName, err, out)
 		}
 	}

@@ -12,23 +12,25 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+
+	"middleware.hc.cn/operator/test/live"
 )
 
 // Instances per shard come and go; a master that is to go hands its shard over first. Then
 // a new master receives exactly what assignStrategies says.
 func TestRedisClusterScalesInstances(t *testing.T) {
-	cluster := newCluster(newNamespace(t), "cache")
+	cluster := newCluster(live.NewNamespace(t), "cache")
 	cluster.Spec.Repository, cluster.Spec.Version = "docker.io/valkey/valkey", "9.1.2"
 	cluster.Spec.Storage.Retain = v1alpha1.Retain
-	create(t, cluster)
-	ready(t, cluster)
-	load := newLoad(t, cluster)
-	load.fill(12000)
-	load.start()
+	live.Create(t, cluster)
+	live.Ready(t, cluster)
+	load := live.NewLoad(t, cluster)
+	load.Fill(12000)
+	load.Start()
 
 	t.Run("a replica more for each shard", func(t *testing.T) {
 		setSize(t, cluster, 3, 9)
-		ready(t, cluster)
+		live.Ready(t, cluster)
 		wantWhole(t, cluster, 3, 9)
 		wantTables(t, cluster, balanced(3))
 	})
@@ -37,17 +39,17 @@ func TestRedisClusterScalesInstances(t *testing.T) {
 		if out, err := cli(t.Context(), cluster, promoted, "cluster", "failover"); err != nil || out != "OK" {
 			t.Fatalf("%v: %s", err, out)
 		}
-		eventually(t, promoted+" is the master", func() error {
-			if err := get(t, cluster); err != nil {
+		live.Eventually(t, promoted+" is the master", func() error {
+			if err := live.Get(t, cluster); err != nil {
 				return err
 			}
-			if got := master(t, cluster, 1).Name; got != promoted {
-				return fmt.Errorf("it is %s", got)
+			if got, found := masterOf(cluster, 1); !found || got.Name != promoted {
+				return fmt.Errorf("it is %q", got.Name)
 			}
 			return nil
 		})
 		setSize(t, cluster, 3, 6)
-		ready(t, cluster)
+		live.Ready(t, cluster)
 		wantWhole(t, cluster, 3, 6)
 		wantTables(t, cluster, balanced(3))
 		if n := claims(t, cluster); n != 9 {
@@ -56,8 +58,8 @@ func TestRedisClusterScalesInstances(t *testing.T) {
 	})
 	t.Run("AssignReceive refuses nodes that are not there", func(t *testing.T) {
 		assign(t, cluster, v1alpha1.AssignStrategy{Slots: 300, FromReplicas: strings.Repeat("0", 40)})
-		eventually(t, "it says which field is wrong", func() error {
-			if err := get(t, cluster); err != nil {
+		live.Eventually(t, "it says which field is wrong", func() error {
+			if err := live.Get(t, cluster); err != nil {
 				return err
 			}
 			stalled := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled)
@@ -71,21 +73,21 @@ func TestRedisClusterScalesInstances(t *testing.T) {
 		first, third := master(t, cluster, 0), master(t, cluster, 2)
 		before := ownedByShard(cluster)
 		assign(t, cluster, v1alpha1.AssignStrategy{Slots: 300, FromReplicas: first.NodeID + "," + third.NodeID})
-		ready(t, cluster)
+		live.Ready(t, cluster)
 		wantWhole(t, cluster, 4, 8)
 		after := ownedByShard(cluster)
 		if before[0]-after[0] != 150 || before[1] != after[1] || before[2]-after[2] != 150 || after[3] != 300 {
 			t.Errorf("slots by shard were %v and are %v; shards 0 and 2 should have given 150 each", before, after)
 		}
 	})
-	wantUnnoticed(t, load.stop())
-	load.wantData()
+	live.WantUnnoticed(t, load.Stop())
+	load.WantData()
 }
 
 // assign asks for a fourth shard that receives what the strategy says.
 func assign(t *testing.T, cluster *v1alpha1.RedisCluster, strategy v1alpha1.AssignStrategy) {
 	t.Helper()
-	change(t, cluster, func(c *v1alpha1.RedisCluster) {
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
 		c.Spec.UpdateStrategy = v1alpha1.SlotStrategy{Type: v1alpha1.AssignReceive, AssignStrategies: []v1alpha1.AssignStrategy{strategy}}
 		shards, instances := int32(4), int32(8)
 		c.Spec.Shards, c.Spec.Replicas = &shards, &instances
@@ -94,21 +96,21 @@ func assign(t *testing.T, cluster *v1alpha1.RedisCluster, strategy v1alpha1.Assi
 
 // Data that would not fit into the shards that stay is not moved, unless that is allowed.
 func TestRedisClusterScaleInNeedsRoom(t *testing.T) {
-	cluster := newCluster(newNamespace(t), "small")
+	cluster := newCluster(live.NewNamespace(t), "small")
 	four := int32(4)
 	cluster.Spec.Shards, cluster.Spec.Replicas = &four, &four
 	// A cache: it evicts rather than refuse.
 	cluster.Spec.Config = map[string]string{"maxmemory": "12mb", "maxmemory-policy": "allkeys-lru"}
-	create(t, cluster)
-	ready(t, cluster)
-	load := newLoad(t, cluster)
+	live.Create(t, cluster)
+	live.Ready(t, cluster)
+	load := live.NewLoad(t, cluster)
 	// 10 MB a shard of four are more than 12 MB a shard of three.
-	if out, err := load.app.Do(t.Context(), "fill", "--keys", "33000", "--sizes", "1000"); err != nil {
+	if out, err := load.Application.Do(t.Context(), "fill", "--keys", "33000", "--sizes", "1000"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	setSize(t, cluster, 3, 3)
-	eventually(t, "it refuses, with the numbers and the way out", func() error {
-		if err := get(t, cluster); err != nil {
+	live.Eventually(t, "it refuses, with the numbers and the way out", func() error {
+		if err := live.Get(t, cluster); err != nil {
 			return err
 		}
 		if s := cluster.Status; s.ObservedGeneration != cluster.Generation || !strings.Contains(s.Reason, "more than the 12.0 MiB of maxmemory") || !strings.Contains(s.Reason, v1alpha1.AnnotationOverCapacity) {
@@ -119,11 +121,11 @@ func TestRedisClusterScaleInNeedsRoom(t *testing.T) {
 	if owned := ownedByShard(cluster); len(owned) != 4 || owned[3] != 4096 {
 		t.Errorf("slots by shard are %v although the scale-in was refused", owned)
 	}
-	change(t, cluster, func(c *v1alpha1.RedisCluster) {
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
 		c.Annotations = map[string]string{v1alpha1.AnnotationOverCapacity: "true"}
 	})
-	eventually(t, "three shards are left", func() error {
-		if err := isReady(t, cluster); err != nil {
+	live.Eventually(t, "three shards are left", func() error {
+		if err := live.IsReady(t, cluster); err != nil {
 			return err
 		}
 		if len(ownedByShard(cluster)) != 3 {

@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+
+	"middleware.hc.cn/operator/test/live"
 )
 
 // Shards come and go under load on every engine: nothing fails, nothing is lost, and no
@@ -19,13 +21,13 @@ import (
 func TestRedisClusterScales(t *testing.T) {
 	for _, engine := range engines {
 		t.Run(engine.name, func(t *testing.T) {
-			cluster := newCluster(newNamespace(t), "cache")
+			cluster := newCluster(live.NewNamespace(t), "cache")
 			cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
-			create(t, cluster)
-			ready(t, cluster)
-			load := newLoad(t, cluster)
-			load.fill(20000)
-			load.start()
+			live.Create(t, cluster)
+			live.Ready(t, cluster)
+			load := live.NewLoad(t, cluster)
+			load.Fill(20000)
+			load.Start()
 			for _, to := range []struct{ shards, instances int32 }{{4, 8}, {6, 12}, {3, 6}} {
 				least := leastMoves(ownedByShard(cluster), int(to.shards))
 				setSize(t, cluster, to.shards, to.instances)
@@ -42,15 +44,15 @@ func TestRedisClusterScales(t *testing.T) {
 					t.Errorf("%d claims, want one for each of %d instances", n, to.instances)
 				}
 			}
-			wantUnnoticed(t, load.stop())
-			load.wantData()
+			live.WantUnnoticed(t, load.Stop())
+			load.WantData()
 		})
 	}
 }
 
 func setSize(t *testing.T, cluster *v1alpha1.RedisCluster, shards, instances int32) {
 	t.Helper()
-	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Shards, c.Spec.Replicas = ptr.To(shards), ptr.To(instances) })
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Shards, c.Spec.Replicas = ptr.To(shards), ptr.To(instances) })
 }
 
 // ownedByShard is how many slots each shard owns.
@@ -125,8 +127,8 @@ func followed(t *testing.T, cluster *v1alpha1.RedisCluster) progress {
 	t.Helper()
 	seen := progress{phases: map[v1alpha1.Phase]bool{}}
 	start := time.Now()
-	eventually(t, fmt.Sprintf("%d shards of %d instances in all are Ready", *cluster.Spec.Shards, *cluster.Spec.Replicas), func() error {
-		err := isReady(t, cluster)
+	live.Eventually(t, fmt.Sprintf("%d shards of %d instances in all are Ready", *cluster.Spec.Shards, *cluster.Spec.Replicas), func() error {
+		err := live.IsReady(t, cluster)
 		seen.add(cluster.Status)
 		return err
 	})

@@ -4,7 +4,11 @@
 package engine
 
 import (
+	"crypto/tls"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -22,15 +26,22 @@ type cluster struct {
 	servers []*server
 	ids     []string
 	masters int
+	tls     *tls.Config // for clients; nil: none
 }
 
 // startCluster starts masters, of which the first owners share all slots, and one replica for each of the first replicas
 // masters.
 func startCluster(t testing.TB, e engine, masters, owners, replicas int) *cluster {
 	t.Helper()
-	c := &cluster{t: t, pool: newPool(t), masters: masters}
+	return startClusterOf(t, newPool(t), masters, owners, replicas, func(pool *redis.Pool) *server { return start(t, e, pool) })
+}
+
+// startClusterOf is startCluster of servers that are started in some other way.
+func startClusterOf(t testing.TB, pool *redis.Pool, masters, owners, replicas int, start func(*redis.Pool) *server) *cluster {
+	t.Helper()
+	c := &cluster{t: t, pool: pool, masters: masters}
 	for range masters + replicas {
-		s := start(t, e, c.pool)
+		s := start(c.pool)
 		c.servers, c.ids = append(c.servers, s), append(c.ids, mustIdentify(t, s.node(c.pool)))
 	}
 	ctx := t.Context()
@@ -49,7 +60,38 @@ func startCluster(t testing.TB, e engine, masters, owners, replicas int) *cluste
 	for i := range replicas {
 		eventually(t, func() error { return inSync(t, c.node(masters+i), c.ids[i]) })
 	}
+	for i := range c.servers {
+		eventually(t, func() error { return c.restartable(i) })
+	}
 	return c
+}
+
+// restartable is nil when a server can read its own nodes.conf. Valkey 8.1.1 cannot while it has heard who is a replica, and not yet
+// that it is in the shard of its master.
+func (c *cluster) restartable(i int) error {
+	if err := c.node(i).SaveConfig(c.t.Context()); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(c.servers[i].dir, "nodes.conf"))
+	if err != nil {
+		return err
+	}
+	shards, masters := map[string]string{}, map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) < 8 {
+			continue
+		}
+		_, after, _ := strings.Cut(words[1], "shard-id=")
+		shard, _, _ := strings.Cut(after, ",")
+		shards[words[0]], masters[words[0]] = shard, words[3]
+	}
+	for id, master := range masters {
+		if err := want(master == "-" || shards[id] == shards[master], "%s has node %s in shard %s, and its master %s in %s", c.node(i), id, shards[id], master, shards[master]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // formed is nil when every node serves and knows all others.
@@ -97,7 +139,7 @@ func (c *cluster) client() *goredis.ClusterClient {
 		addrs = append(addrs, s.addr())
 	}
 	client := goredis.NewClusterClient(&goredis.ClusterOptions{
-		Addrs: addrs, Password: password, MaxRetries: -1, MaxRedirects: 16, Protocol: 2, DisableIdentity: true,
+		Addrs: addrs, Password: password, MaxRetries: -1, MaxRedirects: 16, Protocol: 2, DisableIdentity: true, TLSConfig: c.tls,
 	})
 	c.t.Cleanup(func() { _ = client.Close() }) // the test is over either way
 	return client

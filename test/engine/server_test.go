@@ -73,9 +73,14 @@ type server struct {
 	dir           string
 	port, busPort int
 	settings      []string
-	output        *bytes.Buffer // read it only after the process ended
-	process       *exec.Cmd
-	ended         chan struct{}
+	// access is the file that says who may log in, a whole redis.conf; empty when that is on the command line. password is
+	// what the test logs in with.
+	access, password string
+	// secured makes the server listen with TLS only.
+	secured *redis.TLS
+	output  *bytes.Buffer // read it only after the process ended
+	process *exec.Cmd
+	ended   chan struct{}
 }
 
 // clusterMode are the settings of a server that belongs to a cluster.
@@ -102,7 +107,13 @@ func startPlain(t testing.TB, e engine, pool *redis.Pool) *server {
 
 func startWith(t testing.TB, pool *redis.Pool, s *server) *server {
 	t.Helper()
-	s.dir, s.port = t.TempDir(), freePort(t)
+	if s.dir == "" {
+		s.dir = t.TempDir()
+	}
+	if s.password == "" {
+		s.password = password
+	}
+	s.port = freePort(t)
 	s.run()
 	t.Cleanup(s.kill)
 	eventually(t, func() error {
@@ -119,10 +130,14 @@ func startWith(t testing.TB, pool *redis.Pool, s *server) *server {
 func (s *server) run() {
 	s.t.Helper()
 	s.output = &bytes.Buffer{}
-	settings := append([]string{
-		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--appendonly", "yes", "--save", "",
-		"--repl-diskless-sync-delay", "0", "--requirepass", password, "--masterauth", password,
-	}, s.settings...)
+	settings := append(s.portSettings(), "--bind", "127.0.0.1", "--dir", s.dir, "--appendonly", "yes", "--save", "",
+		"--repl-diskless-sync-delay", "0")
+	settings = append(settings, s.settings...)
+	if s.access != "" {
+		settings = append([]string{s.access}, settings...)
+	} else {
+		settings = append(settings, "--requirepass", password, "--masterauth", password)
+	}
 	s.process = exec.Command(s.engine.command, settings...) // the tests exist to run what ENGINES names
 	s.process.Stdout, s.process.Stderr = s.output, s.output
 	if err := s.process.Start(); err != nil {
@@ -148,7 +163,7 @@ func (s *server) kill() {
 func (s *server) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
 func (s *server) node(pool *redis.Pool) *redis.Node {
-	return pool.Node(s.addr(), redis.Credentials{Password: password})
+	return pool.Node(s.addr(), redis.Credentials{Password: s.password, TLS: s.secured})
 }
 
 func newPool(t testing.TB) *redis.Pool {

@@ -19,8 +19,10 @@ import (
 
 // server says where a cluster is and how to get in.
 type server struct {
-	addresses []string
-	password  string
+	addresses   []string
+	password    string
+	dialTimeout time.Duration // 0: the library's own
+	refresh     time.Duration // how often to ask who owns what; 0: the library's own
 }
 
 // connect makes an ordinary cluster client: it follows MOVED and ASK. What it repeats
@@ -30,7 +32,7 @@ type server struct {
 func connect(ctx context.Context, to server, connections int, book *attempts) (*redis.ClusterClient, error) {
 	client := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: to.addresses, Password: to.password,
-		MaxRetries: -1, DialerRetries: 1,
+		MaxRetries: -1, DialerRetries: 1, DialTimeout: to.dialTimeout, ClusterStateReloadInterval: to.refresh,
 		PoolSize: connections,
 		// Commands that an older engine answers with an error would be written down as failed.
 		DisableIdentity:          true,

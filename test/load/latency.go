@@ -71,10 +71,23 @@ const slotRanges = 16
 // gaps are the longest times between two acknowledged writes into the same range of
 // slots. At low rates they are mostly the pace of the writers.
 type gaps struct {
-	mu   sync.Mutex
-	last [slotRanges]time.Time
-	most [slotRanges]time.Duration
+	mu      sync.Mutex
+	last    [slotRanges]time.Time
+	most    [slotRanges]time.Duration
+	outages []outage
 }
+
+// outage is a gap that is longer than the pace of the writers explains.
+type outage struct {
+	From      time.Time `json:"from"` // the last acknowledged write before it
+	To        time.Time `json:"to"`   // and the first one after it
+	Sixteenth int       `json:"sixteenth"`
+}
+
+const (
+	outageAfter = 300 * time.Millisecond
+	outagesKept = 20_000
+)
 
 func (g *gaps) acknowledged(slot int, at time.Time) {
 	i := slot * slotRanges / 16384
@@ -84,7 +97,11 @@ func (g *gaps) acknowledged(slot int, at time.Time) {
 		return
 	}
 	if !g.last[i].IsZero() {
-		g.most[i] = max(g.most[i], at.Sub(g.last[i]))
+		gap := at.Sub(g.last[i])
+		g.most[i] = max(g.most[i], gap)
+		if gap >= outageAfter && len(g.outages) < outagesKept {
+			g.outages = append(g.outages, outage{g.last[i].UTC(), at.UTC(), i})
+		}
 	}
 	g.last[i] = at
 }

@@ -49,7 +49,7 @@ func command(out, progress io.Writer) *cobra.Command {
 	}
 	root.PersistentFlags().StringSliceVar(&addresses, "addr", []string{"127.0.0.1:6379"}, "where the cluster is: host:port, several separated by commas")
 	server := func() server { return server{addresses: addresses, password: os.Getenv("REDIS_PASSWORD")} }
-	root.AddCommand(fillCommand(server, out), verifyCommand(server, out), runCommand(server, out, progress), watchCommand(server, out))
+	root.AddCommand(fillCommand(server, out), verifyCommand(server, out), runCommand(server, out, progress), watchCommand(server, out), probeCommand(server, out))
 	return root
 }
 
@@ -118,7 +118,9 @@ then reads back everything that was acknowledged and prints what it saw:
 			if o.verbose {
 				o.progress = json.NewEncoder(progress)
 			}
-			result, err := run(cmd.Context(), server(), o)
+			at := server()
+			at.dialTimeout, at.refresh = o.dialTimeout, o.refresh
+			result, err := run(cmd.Context(), at, o)
 			if err != nil {
 				return err
 			}
@@ -136,6 +138,21 @@ func watchCommand(server func() server, out io.Writer) *cobra.Command {
 		Example: "  load watch --addr 10.244.1.7:6379,10.244.2.4:6379",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			result, err := watch(cmd.Context(), server())
+			if err != nil {
+				return err
+			}
+			return printJSON(out, result)
+		},
+	}
+}
+
+func probeCommand(server func() server, out io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use: "probe", Short: "Tell when no write into a sixteenth of the slots was acknowledged by any instance", Args: cobra.NoArgs,
+		Long:    "Writes a key of each sixteenth of the slots at every instance that the cluster names, 50 times a second, until it gets SIGTERM or SIGINT. Prints the times of 300 ms and more in which nobody acknowledged one. It does not depend on a client that has to learn who owns what.",
+		Example: "  load probe --addr cache:6379",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			result, err := probe(cmd.Context(), server())
 			if err != nil {
 				return err
 			}

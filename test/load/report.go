@@ -46,6 +46,7 @@ type result struct {
 	P999MS         float64   `json:"p999MS"`
 	Slowest        []slow    `json:"slowest"`
 	GapsMS         []float64 `json:"gapsMS"` // by sixteenth of the slots
+	Outages        []outage  `json:"outages,omitempty"`
 }
 
 func (s *session) result(started time.Time, seconds float64, single, paired latencies, stall time.Duration, unread int) result {
@@ -60,7 +61,7 @@ func (s *session) result(started time.Time, seconds float64, single, paired late
 		Errors: b.errors(), Samples: b.samples, Wrong: s.wrongs,
 		LongestStallMS: single.quantile(1), LongestPairMS: paired.quantile(1), ClientStallMS: milliseconds(stall),
 		P50MS: single.quantile(0.5), P99MS: single.quantile(0.99), P999MS: single.quantile(0.999),
-		Slowest: single.slowest, GapsMS: s.gaps.milliseconds(),
+		Slowest: single.slowest, GapsMS: s.gaps.milliseconds(), Outages: s.gaps.outages,
 	}
 }
 

@@ -23,8 +23,10 @@ type runOptions struct {
 	keys, workers         int
 	writes, reads         int // a second; 0: as fast as it goes
 	pairs, arrivals       int // a second; 0: none
+	replicated            int // replicas that must have a write before it counts as acknowledged
 	sizes                 string
 	duration, readBackFor time.Duration
+	dialTimeout, refresh  time.Duration
 	verbose               bool
 	progress              *json.Encoder
 }
@@ -36,8 +38,11 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&o.reads, "reads", 2500, "reads a second; 0 is as many as possible, -1 none")
 	cmd.Flags().IntVar(&o.pairs, "pairs", 0, "MSET and MGET of two keys in one slot a second, each")
 	cmd.Flags().IntVar(&o.arrivals, "arrivals", 0, "new clients a second: each connects by --addr, reads a few keys and leaves")
+	cmd.Flags().IntVar(&o.replicated, "replicated", 0, "number of replicas that must have a write before it counts as acknowledged (WAIT)")
 	cmd.Flags().StringVar(&o.sizes, "sizes", "mixed", "size of values, as for fill")
 	cmd.Flags().DurationVar(&o.duration, "duration", 0, "how long; 0 is until SIGTERM or SIGINT")
+	cmd.Flags().DurationVar(&o.dialTimeout, "dial-timeout", 0, "how long to try to connect to an instance, new clients (--arrivals) apart; 0 is the client library's own, 5s")
+	cmd.Flags().DurationVar(&o.refresh, "refresh", 0, "how often to ask who owns which slots; 0 is the client library's own, 60s")
 	cmd.Flags().DurationVar(&o.readBackFor, "read-back-timeout", time.Minute, "how long to try to read everything back")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print a line a second to standard error")
 }
@@ -215,7 +220,7 @@ func (s *session) write(ctx context.Context, l *latencies, key int) {
 	}
 	ctx, failures := mark(ctx)
 	sent := time.Now()
-	previous, err := s.client.Do(ctx, args...).Text()
+	previous, err := s.set(ctx, name, args)
 	s.finish(sent, l, "set", name, slot, failures, err)
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return
@@ -242,9 +247,12 @@ func (s *session) readOne(ctx context.Context, client *redis.ClusterClient, l *l
 }
 
 // arrive is an application that starts now: it asks whoever answers at the address for
-// the topology, and reads a few keys.
+// the topology, and reads a few keys. It has the client library's own time to look the
+// address up and to connect, because it knows no other.
 func (s *session) arrive(ctx context.Context, l *latencies) {
-	client, err := connect(ctx, s.server, 1, s.book)
+	at := s.server
+	at.dialTimeout = 0
+	client, err := connect(ctx, at, 1, s.book)
 	if err != nil {
 		s.failed.Add(1)
 		s.wrong("a new client: %v", err)

@@ -102,6 +102,11 @@ var disasters = []disaster{
 		}
 	}, false},
 	{"the instance restarts", func(s *simulation, n *redistest.Node, _ string) { s.restart(s.with(n), true) }, false},
+	{"the instance is superseded and comes back with an old copy", func(s *simulation, n *redistest.Node, _ string) {
+		if s.world.Supersede(n) {
+			s.restart(s.with(n), true)
+		}
+	}, false},
 	{"the instance is lost", func(s *simulation, n *redistest.Node, _ string) { s.restart(s.with(n), false) }, true},
 }
 

@@ -14,6 +14,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type ReleaseStatus struct {
 	// Generation of the object that this status describes.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=90,displayName="Observed Generation",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// State of the object. Ready is what most people wait for
@@ -21,20 +22,24 @@ type ReleaseStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=50,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// Helm release that is deployed.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=60,displayName="Deployed Release"
 	DeployedRelease *DeployedRelease `json:"deployedRelease,omitempty"`
 
 	// Objects that belong to this one. It is recorded before they are applied,
 	// so that none is ever lost track of.
 	// +optional
 	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=70,displayName="Inventory"
 	Inventory []InventoryEntry `json:"inventory,omitempty"`
 
 	// How far the chart's hooks are, while they run.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=80,displayName="Hook Progress"
 	Hooks *HookProgress `json:"hooks,omitempty"`
 }
 

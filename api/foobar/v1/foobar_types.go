@@ -22,6 +22,7 @@ type FooBarSpec struct {
 	// Text that the command finds in its environment as FOO.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=30,displayName="Foo",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Foo string `json:"foo,omitempty"`
 
 	// What runs the command again: "true", each change of foo, command or image;
@@ -31,6 +32,7 @@ type FooBarSpec struct {
 	// +optional
 	// +kubebuilder:default="false"
 	// +kubebuilder:validation:Enum="true";"false"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=40,displayName="Run Again on Every Change",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:true","urn:alm:descriptor:com.tectonic.ui:select:false"}
 	Barz string `json:"barz,omitempty"`
 
 	// Shell command, run by "sh -c" in the image. Required. It reaches the shell
@@ -38,6 +40,7 @@ type FooBarSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=16384
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=10,displayName="Command",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Command string `json:"command"`
 
 	// Container image that runs the command. It must hold a shell.
@@ -45,6 +48,7 @@ type FooBarSpec struct {
 	// +kubebuilder:default="docker.io/library/busybox:1.36"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=20,displayName="Image",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Image string `json:"image,omitempty"`
 }
 
@@ -54,10 +58,12 @@ type FooBarStatus struct {
 
 	// Successful and wanted runs, such as 1/1.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=10,displayName="Completions",xDescriptors={"urn:alm:descriptor:text"}
 	Completions string `json:"completions,omitempty"`
 
 	// Job that runs the present command: kubectl logs job/NAME shows its output.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=20,displayName="Job",xDescriptors={"urn:alm:descriptor:io.kubernetes:Job"}
 	JobName string `json:"jobName,omitempty"`
 }
 
@@ -71,6 +77,7 @@ type FooBarStatus struct {
 // +kubebuilder:printcolumn:name="Completions",type=string,JSONPath=`.status.completions`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 52",message="metadata.name must have at most 52 characters, because the name of its Job appends 11"
+// +operator-sdk:csv:customresourcedefinitions:order=5,displayName="Foo Bar",resources={{Job,v1},{Pod,v1},{ConfigMap,v1},{Secret,v1},{Event,v1}}
 type FooBar struct {
 	metav1.TypeMeta `json:",inline"`
 	// Name, namespace, labels and annotations of the object.

@@ -11,12 +11,14 @@ type PodTemplate struct {
 	//
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=90,displayName="Labels",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// annotations are added to the pods.
 	//
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=91,displayName="Annotations",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Annotations map[string]string `json:"annotations,omitempty"`
 
 	// env are added to the Redis container. Names that the operator sets cannot be
@@ -27,29 +29,34 @@ type PodTemplate struct {
 	// +listType=map
 	// +listMapKey=name
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=89,displayName="Environment Variables",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Env []corev1.EnvVar `json:"env,omitempty"`
 
-	// affinity of the pods. When podAntiAffinity is unset, instances of a shard prefer
-	// to run on different nodes.
+	// affinity of the pods. podAntiAffinity replaces the preference of a shard's instances
+	// for different nodes and zones. See antiAffinity.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=92,displayName="Affinity",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
 	// resources of the Redis container.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=81,displayName="Resource Requirements",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:resourceRequirements"}
 	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// updateStrategy says who restarts instances when their template changes.
 	//
 	// +kubebuilder:default={}
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=98,displayName="Pod Update Strategy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	UpdateStrategy PodUpdateStrategy `json:"updateStrategy,omitempty"`
 
 	// volumes says where data is kept when it is not in a claim an instance (see
 	// storage).
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=83,displayName="Data Volume",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Volumes *Volumes `json:"volumes,omitempty"`
 
 	// configmap is the name of a ConfigMap in the same namespace whose key redis.conf
@@ -57,6 +64,7 @@ type PodTemplate struct {
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=82,displayName="Configuration ConfigMap",xDescriptors={"urn:alm:descriptor:io.kubernetes:ConfigMap"}
 	Configmap string `json:"configmap,omitempty"`
 
 	// monitorImage is the image of a Redis exporter. When set, it runs beside every
@@ -64,6 +72,7 @@ type PodTemplate struct {
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=86,displayName="Exporter Image",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	MonitorImage string `json:"monitorImage,omitempty"`
 
 	// initImage is the image of an init container that runs its own entrypoint, with
@@ -71,6 +80,7 @@ type PodTemplate struct {
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=87,displayName="Init Container Image",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	InitImage string `json:"initImage,omitempty"`
 
 	// middlewareImage overrides repository and version: the whole image reference of
@@ -78,30 +88,38 @@ type PodTemplate struct {
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=88,displayName="Redis Image",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	MiddlewareImage string `json:"middlewareImage,omitempty"`
 
 	// nodeSelector of the pods.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=93,displayName="Node Selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
 	// tolerations of the pods.
 	//
 	// +listType=atomic
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=94,displayName="Tolerations",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// topologySpreadConstraints of the pods.
+	// topologySpreadConstraints of the pods. Without any, the instances of the cluster
+	// prefer to be spread evenly over zones and over nodes; these replace that. Their
+	// labelSelector can name redis.middleware.hc.cn/cluster, whose value is the name of the
+	// RedisCluster.
 	//
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=95,displayName="Topology Spread Constraints",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
 	// priorityClassName of the pods.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=96,displayName="Priority Class",xDescriptors={"urn:alm:descriptor:io.kubernetes:scheduling.k8s.io:v1:PriorityClass","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
 	// imagePullSecrets of the pods.
@@ -109,6 +127,7 @@ type PodTemplate struct {
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=97,displayName="Image Pull Secrets",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 }
 
@@ -119,6 +138,7 @@ type PodUpdateStrategy struct {
 	//
 	// +kubebuilder:default=RollingUpdate
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=99,displayName="Update Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:RollingUpdate","urn:alm:descriptor:com.tectonic.ui:select:OnDelete"}
 	Type PodUpdateStrategyType `json:"type,omitempty"`
 }
 
@@ -142,12 +162,15 @@ type Volumes struct {
 	// node; the operator must be started with --allow-host-path), nfs or pvc (an
 	// existing claim, shared by all instances, each in a directory of its own; type
 	// pvc without a name is a claim an instance). Required.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=84,displayName="Volume Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:emptyDir","urn:alm:descriptor:com.tectonic.ui:select:hostPath","urn:alm:descriptor:com.tectonic.ui:select:nfs","urn:alm:descriptor:com.tectonic.ui:select:pvc"}
 	Type VolumeType `json:"type"`
 
 	// persistentVolumeClaimName is the existing claim of the types nfs and pvc.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=85,displayName="Volume Claim",xDescriptors={"urn:alm:descriptor:io.kubernetes:PersistentVolumeClaim"}
 	PersistentVolumeClaimName string `json:"persistentVolumeClaimName,omitempty"`
 }
 

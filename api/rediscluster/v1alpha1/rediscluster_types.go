@@ -4,6 +4,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -17,6 +19,8 @@ const (
 	DefaultVersion           = "8.0.6"
 	DefaultPipeline          = "100"
 	DefaultStorageSize       = "1Gi"
+
+	DefaultPreviousPasswordFor = time.Hour
 )
 
 // RedisClusterSpec is the Redis Cluster a user asks for.
@@ -32,6 +36,7 @@ type RedisClusterSpec struct {
 	// +kubebuilder:validation:Minimum=3
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=10,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// shards is the number of masters, each of which owns an equal part of the 16384
@@ -40,6 +45,7 @@ type RedisClusterSpec struct {
 	// +kubebuilder:validation:Minimum=3
 	// +kubebuilder:validation:Maximum=500
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=20,displayName="Shards",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
 	Shards *int32 `json:"shards,omitempty"`
 
 	// pause puts the cluster under maintenance: the operator goes on observing and
@@ -47,6 +53,7 @@ type RedisClusterSpec struct {
 	//
 	// +kubebuilder:default=false
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=150,displayName="Pause",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
 	Pause bool `json:"pause,omitempty"`
 
 	// finalizers says how deleting the RedisCluster treats what it owns. foreground
@@ -56,6 +63,7 @@ type RedisClusterSpec struct {
 	//
 	// +kubebuilder:default=foreground
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=140,displayName="Deletion Policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:foreground","urn:alm:descriptor:com.tectonic.ui:select:background","urn:alm:descriptor:com.tectonic.ui:select:orphan","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Finalizers DeletionPolicy `json:"finalizers,omitempty"`
 
 	// repository is the image without its tag. Redis 7.0 and later and Valkey 8 and
@@ -65,6 +73,7 @@ type RedisClusterSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=40,displayName="Image Repository",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Repository string `json:"repository,omitempty"`
 
 	// version is the image's tag, which begins with the version of the engine
@@ -73,12 +82,14 @@ type RedisClusterSpec struct {
 	// +kubebuilder:default="8.0.6"
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=30,displayName="Version",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Version string `json:"version,omitempty"`
 
 	// updateStrategy says how slots are given to new masters.
 	//
 	// +kubebuilder:default={type: "AutoReceive", pipeline: "100"}
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=110,displayName="Slot Distribution",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	UpdateStrategy SlotStrategy `json:"updateStrategy,omitempty"`
 
 	// pod is the template of every instance. Exactly one entry is supported today.
@@ -86,6 +97,7 @@ type RedisClusterSpec struct {
 	// +kubebuilder:validation:MaxItems=1
 	// +listType=atomic
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=80,displayName="Pod Template"
 	Pod []PodTemplate `json:"pod,omitempty"`
 
 	// storage asks for one persistent volume claim an instance. It is the default way
@@ -93,6 +105,7 @@ type RedisClusterSpec struct {
 	// of 1Gi of the default storage class.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=50,displayName="Storage"
 	Storage *Storage `json:"storage,omitempty"`
 
 	// config holds redis.conf settings, such as maxmemory-policy: allkeys-lru. What
@@ -101,26 +114,54 @@ type RedisClusterSpec struct {
 	//
 	// +kubebuilder:validation:MaxProperties=200
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=70,displayName="Redis Configuration"
 	Config map[string]string `json:"config,omitempty"`
 
 	// auth is the password of the default user.
 	//
 	// +kubebuilder:default={}
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=60,displayName="Authentication"
 	Auth Auth `json:"auth,omitempty"`
+
+	// tls encrypts everything: clients, replication and the cluster bus. There is no port
+	// without it then. It cannot be turned on or off later.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=66,displayName="TLS"
+	TLS *TLS `json:"tls,omitempty"`
 
 	// networkPolicy limits who reaches the instances: clients reach the Redis port,
 	// only instances of this cluster and the operator reach the cluster bus.
 	//
 	// +kubebuilder:default={}
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=120,displayName="Network Policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	NetworkPolicy Toggle `json:"networkPolicy,omitempty"`
 
 	// podDisruptionBudget keeps evictions from taking more than one instance at a time.
 	//
 	// +kubebuilder:default={}
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=130,displayName="Pod Disruption Budget",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	PodDisruptionBudget Toggle `json:"podDisruptionBudget,omitempty"`
+
+	// antiAffinity keeps the instances of a shard on different Kubernetes nodes. Preferred
+	// does so, and prefers different zones, as long as there are enough of them. Required
+	// lets no two share a node, whatever happens: a shard of three instances then needs
+	// three nodes, and an instance that finds none stays Pending.
+	//
+	// +kubebuilder:default=Preferred
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=133,displayName="Shard Separation",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Preferred","urn:alm:descriptor:com.tectonic.ui:select:Required","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	AntiAffinity AntiAffinity `json:"antiAffinity,omitempty"`
+
+	// spreadMasters makes masters run on different nodes and in different zones again
+	// after failovers have gathered them, by handing over to replicas elsewhere.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=135,displayName="Spread Masters",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	SpreadMasters bool `json:"spreadMasters,omitempty"`
 }
 
 // DeletionPolicy says how deletion treats what the cluster owns.
@@ -135,6 +176,17 @@ const (
 	DeletionOrphan     DeletionPolicy = "orphan"
 )
 
+// AntiAffinity says how strictly the instances of a shard are kept apart.
+//
+// +kubebuilder:validation:Enum=Preferred;Required
+type AntiAffinity string
+
+// The ways to keep the instances of a shard apart.
+const (
+	AntiAffinityPreferred AntiAffinity = "Preferred"
+	AntiAffinityRequired  AntiAffinity = "Required"
+)
+
 // SlotStrategy says how slots are given to new masters.
 //
 // +kubebuilder:validation:XValidation:rule="self.type == 'AssignReceive' || !has(self.assignStrategies) || size(self.assignStrategies) == 0",message="assignStrategies belong to type AssignReceive: remove them, or set type to AssignReceive",fieldPath=".assignStrategies"
@@ -145,6 +197,7 @@ type SlotStrategy struct {
 	//
 	// +kubebuilder:default=AutoReceive
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=111,displayName="Distribution Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:AutoReceive","urn:alm:descriptor:com.tectonic.ui:select:AssignReceive"}
 	Type SlotStrategyType `json:"type,omitempty"`
 
 	// pipeline is the number of keys that one MIGRATE command carries, as a string of
@@ -153,6 +206,7 @@ type SlotStrategy struct {
 	// +kubebuilder:default="100"
 	// +kubebuilder:validation:Pattern=`^([1-9][0-9]{0,3}|10000)$`
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=115,displayName="Keys per MIGRATE",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Pipeline string `json:"pipeline,omitempty"`
 
 	// keysPerSecond limits how many keys move in a second, for clusters whose clients
@@ -161,6 +215,7 @@ type SlotStrategy struct {
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=116,displayName="Keys per Second",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
 	KeysPerSecond int32 `json:"keysPerSecond,omitempty"`
 
 	// assignStrategies feed the new masters: entry i is for new master i.
@@ -168,6 +223,7 @@ type SlotStrategy struct {
 	// +kubebuilder:validation:MaxItems=500
 	// +listType=atomic
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=112,displayName="Assignments",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldDependency:updateStrategy.type:AssignReceive"}
 	AssignStrategies []AssignStrategy `json:"assignStrategies,omitempty"`
 }
 
@@ -188,6 +244,7 @@ type AssignStrategy struct {
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=16384
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=113,displayName="Slots",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
 	Slots int32 `json:"slots"`
 
 	// fromReplicas lists the node IDs of the masters that give the slots, separated by
@@ -195,6 +252,7 @@ type AssignStrategy struct {
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=8192
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=114,displayName="Source Node IDs",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	FromReplicas string `json:"fromReplicas"`
 }
 
@@ -204,6 +262,7 @@ type Storage struct {
 	//
 	// +kubebuilder:default="1Gi"
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=51,displayName="Size",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Size resource.Quantity `json:"size,omitempty"`
 
 	// storageClassName of each claim. Default: the cluster's default storage class. It
@@ -211,6 +270,7 @@ type Storage struct {
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=52,displayName="Storage Class",xDescriptors={"urn:alm:descriptor:io.kubernetes:StorageClass"}
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
 	// retain says whether claims outlive the instance they were made for, when the
@@ -218,6 +278,7 @@ type Storage struct {
 	//
 	// +kubebuilder:default=Retain
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=53,displayName="Claim Retention",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete"}
 	Retain RetainPolicy `json:"retain,omitempty"`
 }
 
@@ -232,28 +293,13 @@ const (
 	RetainDelete RetainPolicy = "Delete"
 )
 
-// Auth is the password of the default user.
-type Auth struct {
-	// enabled asks clients for a password.
-	//
-	// +kubebuilder:default=true
-	// +optional
-	Enabled *bool `json:"enabled,omitempty"`
-
-	// secretName is a Secret in the same namespace whose key password holds the
-	// password, and whose label redis.middleware.hc.cn/auth is true. Default: a random password, kept in the Secret <name>-auth.
-	//
-	// +kubebuilder:validation:MaxLength=253
-	// +optional
-	SecretName string `json:"secretName,omitempty"`
-}
-
 // Toggle turns something on or off.
 type Toggle struct {
-	// enabled turns it on.
+	// enabled turns it on. It is on by default.
 	//
 	// +kubebuilder:default=true
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=131,displayName="Enabled",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
 	Enabled *bool `json:"enabled,omitempty"`
 }
 
@@ -275,6 +321,7 @@ type Toggle struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.reason`
 // +kubebuilder:printcolumn:name="Plan",type=string,priority=1,JSONPath=`.status.plan.step`
+// +operator-sdk:csv:customresourcedefinitions:order=1,displayName="Redis Cluster",resources={{StatefulSet,v1},{Pod,v1},{Service,v1},{ConfigMap,v1},{Secret,v1},{PersistentVolumeClaim,v1},{PodDisruptionBudget,v1},{NetworkPolicy,v1},{Event,v1}}
 type RedisCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

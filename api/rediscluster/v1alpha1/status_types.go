@@ -10,88 +10,186 @@ type RedisClusterStatus struct {
 	// replicas is the number of instances that exist (scale subresource).
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=40,displayName="Instances",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	Replicas int32 `json:"replicas,omitempty"`
 
 	// selector selects the pods of the cluster (scale subresource).
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=170,displayName="Pod Selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Selector string `json:"selector,omitempty"`
 
 	// shards is the number of masters that own slots.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=50,displayName="Shards",xDescriptors={"urn:alm:descriptor:text"}
 	Shards int32 `json:"shards,omitempty"`
 
 	// slots is how many of the 16384 slots are served by a reachable master.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=60,displayName="Covered Slots",xDescriptors={"urn:alm:descriptor:text"}
 	Slots int32 `json:"slots,omitempty"`
 
 	// instances is the number of ready instances and of all that are asked for, such
 	// as 6/6.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=30,displayName="Ready Instances",xDescriptors={"urn:alm:descriptor:text"}
 	Instances string `json:"instances,omitempty"`
 
 	// phase is the situation in one word.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=10,displayName="Phase",xDescriptors={"urn:alm:descriptor:io.kubernetes.phase"}
 	Phase Phase `json:"phase,omitempty"`
 
 	// reason explains the phase in a sentence.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=20,displayName="Reason",xDescriptors={"urn:alm:descriptor:io.kubernetes.phase:reason"}
 	Reason string `json:"reason,omitempty"`
 
 	// observedGeneration is the generation of the spec that this status is about.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=180,displayName="Observed Generation",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions: Ready, Progressing, Degraded, SlotsCovered, Formed, Stalled.
+	// conditions: Ready, Progressing, Degraded, SlotsCovered, Formed, Stalled,
+	// Configured, AccessApplied, CertificateInUse.
 	//
 	// +listType=map
 	// +listMapKey=type
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=110,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// nodes are the instances.
+	// nodes are the instances: where each runs, what it owns and how it does.
 	//
 	// +listType=map
 	// +listMapKey=name
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=120,displayName="Instance Details"
 	Nodes []NodeStatus `json:"nodes,omitempty"`
 
 	// plan is what the operator does next.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=140,displayName="Plan"
 	Plan *PlanStatus `json:"plan,omitempty"`
 
 	// migration is the progress of moving slots between shards. It is absent when no
 	// slots are to move.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=150,displayName="Slot Migration"
 	Migration *MigrationStatus `json:"migration,omitempty"`
+
+	// rollOut is how far a new pod template has come. It is absent when no instance is to be
+	// restarted.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=165,displayName="Rollout"
+	RollOut *RollOutStatus `json:"rollOut,omitempty"`
+
+	// settings are those that redis.conf holds, apart from the operator's own, and those
+	// that running instances may still have from it.
+	//
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=190,displayName="Settings"
+	Settings []SettingStatus `json:"settings,omitempty"`
+
+	// refusedSettings are the settings that an engine refused.
+	//
+	// +listType=atomic
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=193,displayName="Refused Settings"
+	RefusedSettings []RefusedSetting `json:"refusedSettings,omitempty"`
 
 	// currentVersion is the oldest version that an instance runs.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=70,displayName="Current Version",xDescriptors={"urn:alm:descriptor:text"}
 	CurrentVersion string `json:"currentVersion,omitempty"`
 
 	// targetVersion is the version asked for.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=80,displayName="Target Version",xDescriptors={"urn:alm:descriptor:text"}
 	TargetVersion string `json:"targetVersion,omitempty"`
 
 	// engine is what the instances run: redis or valkey.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=90,displayName="Engine",xDescriptors={"urn:alm:descriptor:text"}
 	Engine string `json:"engine,omitempty"`
 
 	// secretName is the Secret that holds the password under the key password.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=100,displayName="Password Secret",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
 	SecretName string `json:"secretName,omitempty"`
+
+	// passwordChange is how far a change of the password has come. It is absent when none
+	// is under way.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=101,displayName="Password Change"
+	PasswordChange *PasswordChange `json:"passwordChange,omitempty"`
+
+	// certificateNotAfter is when the certificate of the instances expires: the first of those
+	// that they show and of the one in the Secret.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=106,displayName="Certificate Expiry",xDescriptors={"urn:alm:descriptor:text"}
+	CertificateNotAfter *metav1.Time `json:"certificateNotAfter,omitempty"`
+}
+
+// PasswordChange is how far a change of the password has come.
+type PasswordChange struct {
+	// stage is Accepting (the next password is made known to every instance, clients use the
+	// present one) or Retiring (clients are told the new password, instances accept the
+	// previous one too).
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=102,displayName="Stage",xDescriptors={"urn:alm:descriptor:text"}
+	Stage string `json:"stage"`
+
+	// since is when the stage began.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=103,displayName="Since",xDescriptors={"urn:alm:descriptor:text"}
+	Since metav1.Time `json:"since,omitempty"`
+
+	// until is when the stage ends at the earliest.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=104,displayName="Until",xDescriptors={"urn:alm:descriptor:text"}
+	Until metav1.Time `json:"until,omitempty"`
+
+	// message says what the stage waits for.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=105,displayName="Message",xDescriptors={"urn:alm:descriptor:text"}
+	Message string `json:"message,omitempty"`
+}
+
+// RollOutStatus is how far a new pod template has come.
+type RollOutStatus struct {
+	// updated is the number of instances that are not of an older template any more,
+	// whether they serve or not.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=166,displayName="Updated Instances",xDescriptors={"urn:alm:descriptor:text"}
+	Updated int32 `json:"updated"`
+
+	// total is the number of instances.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=167,displayName="Instances",xDescriptors={"urn:alm:descriptor:text"}
+	Total int32 `json:"total"`
+
+	// lastProgressTime is when updated last grew, the spec last changed, or the roll-out
+	// began. The operator's flag --cluster-upgrade-timeout counts from here.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=168,displayName="Last Progress",xDescriptors={"urn:alm:descriptor:text"}
+	LastProgressTime metav1.Time `json:"lastProgressTime"`
 }
 
 // Phase is the situation of a cluster in one word.
@@ -128,181 +226,111 @@ const (
 	// ConditionStalled is True when the operator cannot go on until someone changes
 	// something. Its message says what.
 	ConditionStalled = "Stalled"
+	// ConditionAccessApplied is True when running instances accept the passwords and users
+	// that the spec and its Secrets ask for, and nobody else.
+	ConditionAccessApplied = "AccessApplied"
+	// ConditionCertificateInUse is True when every instance shows the certificate that the
+	// Secret of spec.tls holds. It is absent without TLS.
+	ConditionCertificateInUse = "CertificateInUse"
 )
+
+// ConditionConfigured is True when the settings asked for are in force on every instance.
+// Its message names those that are not, each with its field and the engine's own words.
+const ConditionConfigured = "Configured"
 
 // ReasonRollOut is the reason of Progressing while instances run an older template.
 const ReasonRollOut = "RollOut"
 
+// ReasonTimedOut is the reason of Progressing when forming or a roll-out took longer than the
+// operator's flags allow.
+const ReasonTimedOut = "TimedOut"
+
+// ReasonCannotGrow is the reason of Stalled while claims cannot grow to spec.storage.size.
+const ReasonCannotGrow = "CannotGrow"
+
 // NodeStatus is one instance.
 type NodeStatus struct {
 	// name is the instance's pod.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=121,displayName="Pod",xDescriptors={"urn:alm:descriptor:io.kubernetes:Pod"}
 	Name string `json:"name"`
 
 	// instance is the address that clients use, ip:port.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=128,displayName="Address",xDescriptors={"urn:alm:descriptor:text"}
 	Instance string `json:"instance,omitempty"`
 
 	// type is master or slave (a replica, in the words of the Redis protocol).
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=122,displayName="Role",xDescriptors={"urn:alm:descriptor:text"}
 	Type string `json:"type,omitempty"`
 
 	// masterNodeId is the node ID of the master that this instance replicates; a
 	// master's own node ID.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=131,displayName="Master Node ID",xDescriptors={"urn:alm:descriptor:text"}
 	MasterNodeID string `json:"masterNodeId,omitempty"`
 
 	// nodeId is the instance's own node ID, 40 hex digits.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=130,displayName="Node ID",xDescriptors={"urn:alm:descriptor:text"}
 	NodeID string `json:"nodeId,omitempty"`
 
 	// shard is the number of the shard, from 0.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=123,displayName="Shard",xDescriptors={"urn:alm:descriptor:text"}
 	Shard int32 `json:"shard"`
 
 	// domainName is the instance's stable DNS name.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=129,displayName="DNS Name",xDescriptors={"urn:alm:descriptor:text"}
 	DomainName string `json:"domainName,omitempty"`
 
 	// slots that the instance owns, as ranges: 0-5460,6000.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=124,displayName="Slots",xDescriptors={"urn:alm:descriptor:text"}
 	Slots string `json:"slots,omitempty"`
 
 	// hostname is the Kubernetes node that the instance runs on.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=132,displayName="Kubernetes Node",xDescriptors={"urn:alm:descriptor:io.kubernetes:Node"}
 	Hostname string `json:"hostname,omitempty"`
 
 	// hostIP is the address of that Kubernetes node.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=133,displayName="Node IP",xDescriptors={"urn:alm:descriptor:text"}
 	HostIP string `json:"hostIP,omitempty"`
 
 	// status is True when the instance serves, False when it does not, Unknown when it
 	// could not be asked.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=125,displayName="Serving",xDescriptors={"urn:alm:descriptor:text"}
 	Status metav1.ConditionStatus `json:"status"`
 
 	// reason is why, in one CamelCase word.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=126,displayName="Reason",xDescriptors={"urn:alm:descriptor:text"}
 	Reason string `json:"reason,omitempty"`
 
 	// message is why, in a sentence.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=127,displayName="Message",xDescriptors={"urn:alm:descriptor:text"}
 	Message string `json:"message,omitempty"`
 
 	// lastTransitionTime is when status last changed.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=134,displayName="Last Transition",xDescriptors={"urn:alm:descriptor:text"}
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
 }
-
-// PlanStatus is what the operator does next.
-type PlanStatus struct {
-	// step is the next step's name, such as Meet, AssignSlots, ApplyChildren or None.
-	Step string `json:"step"`
-
-	// reason says why that step is next, or what it waits for.
-	//
-	// +optional
-	Reason string `json:"reason,omitempty"`
-
-	// blockedBy names the safety predicate that holds the step back.
-	//
-	// +optional
-	BlockedBy string `json:"blockedBy,omitempty"`
-
-	// moves are the slots that are to move, before and while they do.
-	//
-	// +listType=atomic
-	// +optional
-	Moves []MoveStatus `json:"moves,omitempty"`
-}
-
-// MoveStatus is slots that change their owner.
-type MoveStatus struct {
-	// from is the pod of the master that gives the slots.
-	From string `json:"from"`
-
-	// to is the pod of the master that receives them.
-	To string `json:"to"`
-
-	// count is how many slots are left to move.
-	Count int32 `json:"count"`
-
-	// slots are those slots, such as 0-1364.
-	//
-	// +optional
-	Slots string `json:"slots,omitempty"`
-}
-
-// MigrationStatus is the progress of moving slots between shards.
-type MigrationStatus struct {
-	// fromShards is how many shards owned slots when the scaling began.
-	FromShards int32 `json:"fromShards"`
-
-	// toShards is how many shards are to own slots.
-	ToShards int32 `json:"toShards"`
-
-	// method is how the engine moves slots: Atomic (whole slots by the engine itself,
-	// from Valkey 9 and Redis 8.4 on) or Classic (keys, by MIGRATE).
-	//
-	// +optional
-	Method MigrationMethod `json:"method,omitempty"`
-
-	// slotsTotal is how many slots have to move altogether.
-	//
-	// +optional
-	SlotsTotal int32 `json:"slotsTotal,omitempty"`
-
-	// slotsLeft is how many of them have not moved yet.
-	SlotsLeft int32 `json:"slotsLeft"`
-
-	// keysMoved is how many keys have been moved so far. An atomic migration counts
-	// none.
-	//
-	// +optional
-	KeysMoved int64 `json:"keysMoved,omitempty"`
-
-	// slotsPerSecond is the rate since startTime.
-	//
-	// +optional
-	SlotsPerSecond int32 `json:"slotsPerSecond,omitempty"`
-
-	// startTime is when the first slots began to move.
-	//
-	// +optional
-	StartTime *metav1.Time `json:"startTime,omitempty"`
-
-	// estimatedEndTime is when the last slot will have moved, at the rate so far.
-	//
-	// +optional
-	EstimatedEndTime *metav1.Time `json:"estimatedEndTime,omitempty"`
-
-	// goal is the slots that each shard is to own, by shard number. The operator keeps
-	// to it when it is restarted in the middle.
-	//
-	// +listType=atomic
-	Goal []string `json:"goal"`
-
-	// for identifies the part of the spec that the goal was computed for.
-	For string `json:"for"`
-}
-
-// MigrationMethod is how slots move.
-//
-// +kubebuilder:validation:Enum=Atomic;Classic
-type MigrationMethod string
-
-// The migration methods.
-const (
-	MigrationAtomic  MigrationMethod = "Atomic"
-	MigrationClassic MigrationMethod = "Classic"
-)

@@ -6,6 +6,7 @@ package v1alpha1
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Topology is how many instances each shard has: entry i is for shard i.
@@ -78,6 +79,25 @@ func (c *RedisCluster) AuthEnabled() bool {
 	return c.Spec.Auth.Enabled == nil || *c.Spec.Auth.Enabled
 }
 
+// PreviousPasswordFor is spec.auth.previousPasswordFor, or its default.
+func (c *RedisCluster) PreviousPasswordFor() time.Duration {
+	if c.Spec.Auth.PreviousPasswordFor == nil {
+		return DefaultPreviousPasswordFor
+	}
+	return c.Spec.Auth.PreviousPasswordFor.Duration
+}
+
+// TLSTrustSecretName is the Secret with the certificates that are trusted; empty without TLS.
+func (c *RedisCluster) TLSTrustSecretName() string {
+	switch {
+	case c.Spec.TLS == nil:
+		return ""
+	case c.Spec.TLS.CASecretName != "":
+		return c.Spec.TLS.CASecretName
+	}
+	return c.Spec.TLS.SecretName
+}
+
 // Template is the pod template, or an empty one when none is given.
 func (s *RedisClusterSpec) Template() PodTemplate {
 	if len(s.Pod) == 0 {
@@ -108,6 +128,8 @@ const (
 	// LabelAuth with the value true is what a Secret must carry to be named in
 	// spec.auth.secretName: who may write RedisClusters may not read every Secret.
 	LabelAuth = "redis.middleware.hc.cn/auth"
+	// LabelTLS with the value true is what a Secret must carry to be named in spec.tls.
+	LabelTLS = "redis.middleware.hc.cn/tls"
 	// LabelShard is the number of the shard.
 	LabelShard = "redis.middleware.hc.cn/shard"
 )

@@ -50,7 +50,7 @@ capabilities: {drop: [ALL]}
 {{- end }}
 
 {{/* Instances of a shard prefer different nodes and zones; the argument is {root, shard}. */}}
-{{- define "rediscluster.antiAffinity" -}}
+{{- define "rediscluster.preferApart" -}}
 preferredDuringSchedulingIgnoredDuringExecution:
   {{- range list (dict "weight" 100 "key" "kubernetes.io/hostname") (dict "weight" 50 "key" "topology.kubernetes.io/zone") }}
   - weight: {{ .weight }}
@@ -60,4 +60,36 @@ preferredDuringSchedulingIgnoredDuringExecution:
         matchLabels:
           {{- include "rediscluster.shardSelector" $ | nindent 10 }}
   {{- end }}
+{{- end }}
+
+{{/*
+Instances of a shard never share a node; the argument is {root, shard}. As long as there are
+fewer nodes than minDomains, a node without an instance counts as the least loaded one, and
+maxSkew is what every node may hold. A required podAntiAffinity would say the same of the pods
+that exist, too, and keep the first pod without it from starting beside them: nothing could be
+relaxed any more.
+*/}}
+{{- define "rediscluster.requireApart" -}}
+- topologyKey: kubernetes.io/hostname
+  maxSkew: 1
+  minDomains: 100000
+  whenUnsatisfiable: DoNotSchedule
+  labelSelector:
+    matchLabels:
+      {{- include "rediscluster.shardSelector" . | nindent 6 }}
+{{- end }}
+
+{{/*
+Instances of the cluster are spread evenly over zones, and over nodes, where that can be: what
+keeps those of a shard apart would let the others gather.
+*/}}
+{{- define "rediscluster.spread" -}}
+{{- range $key := list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
+- topologyKey: {{ $key }}
+  maxSkew: 1
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels:
+      {{- include "rediscluster.selector" $ | nindent 6 }}
+{{- end }}
 {{- end }}

@@ -16,7 +16,8 @@ metadata:
 spec:
   automountServiceAccountToken: false
   enableServiceLinks: false
-  terminationGracePeriodSeconds: 30
+  # 40 s for handing over (handover.sh), 10 s for replicas to catch up (shutdown-timeout), and time to write.
+  terminationGracePeriodSeconds: 60
   readinessGates:
     - conditionType: redis.middleware.hc.cn/serving
   securityContext:
@@ -26,7 +27,7 @@ spec:
     fsGroup: 999
     fsGroupChangePolicy: OnRootMismatch
     seccompProfile: {type: RuntimeDefault}
-  {{- range $field := list "nodeSelector" "tolerations" "topologySpreadConstraints" "imagePullSecrets" }}
+  {{- range $field := list "nodeSelector" "tolerations" "imagePullSecrets" }}
   {{- with get $pod $field }}
   {{ $field }}:
     {{- toYaml . | nindent 4 }}
@@ -37,10 +38,19 @@ spec:
   {{- end }}
   {{- $affinity := deepCopy ($pod.affinity | default dict) }}
   {{- if not (hasKey $affinity "podAntiAffinity") }}
-  {{- $_ := set $affinity "podAntiAffinity" (include "rediscluster.antiAffinity" . | fromYaml) }}
+  {{- $_ := set $affinity "podAntiAffinity" (include "rediscluster.preferApart" . | fromYaml) }}
   {{- end }}
   affinity:
     {{- toYaml $affinity | nindent 4 }}
+  topologySpreadConstraints:
+    {{- if $pod.topologySpreadConstraints }}
+    {{- toYaml $pod.topologySpreadConstraints | nindent 4 }}
+    {{- else }}
+    {{- include "rediscluster.spread" $root | nindent 4 }}
+    {{- end }}
+    {{- if eq $values.antiAffinity "Required" }}
+    {{- include "rediscluster.requireApart" . | nindent 4 }}
+    {{- end }}
   {{- include "rediscluster.initContainers" $root | nindent 2 }}
   containers:
     {{- include "rediscluster.redisContainer" $root | nindent 4 }}
@@ -52,7 +62,7 @@ spec:
 {{- end }}
 
 {{/*
-Redis is started without a shell. Its address changes with every restart of the pod, so
+A shell starts Redis, and gives its place to it (start.sh). The address of Redis changes with every restart of the pod, so
 it stands behind the file in the command, and its DNS name never does.
 An open port is enough for the probe; whether Redis knows the cluster and is in sync is
 what the operator asks over the protocol, and says in the pod's readiness gate. Liveness is patient: Redis opens its port before it
@@ -62,7 +72,11 @@ loads data, and a minute without accepting a connection is not a slow command.
 - name: redis
   image: {{ .Values.image | quote }}
   imagePullPolicy: IfNotPresent
+  # A server that does not start says why; so the operator can.
+  terminationMessagePolicy: FallbackToLogsOnError
   command:
+    - sh
+    - /etc/redis/start.sh
     - redis-server
     - /etc/redis/redis.conf
     - --cluster-announce-ip
@@ -86,6 +100,9 @@ loads data, and a minute without accepting a connection is not a slow command.
     periodSeconds: 1
     timeoutSeconds: 1
     failureThreshold: 3
+  lifecycle:
+    preStop:
+      exec: {command: [sh, /etc/redis/handover.sh]}
   livenessProbe:
     tcpSocket: {port: redis}
     initialDelaySeconds: 20
@@ -107,10 +124,18 @@ loads data, and a minute without accepting a connection is not a slow command.
   imagePullPolicy: IfNotPresent
   env:
     - name: REDIS_ADDR
-      value: redis://localhost:6379
+      value: {{ ternary "rediss" "redis" .Values.tls.enabled }}://localhost:6379
+    {{- if .Values.tls.enabled }}
+    # The certificate is for DNS names of pods, and the exporter asks within its own.
+    - {name: REDIS_EXPORTER_SKIP_TLS_VERIFICATION, value: "true"}
+    {{- end }}
     {{- if .Values.auth.enabled }}
+    # A user of its own: it may read figures only, and its password stays when clients' changes. Settings hold a password,
+    # so it is not to ask for them.
+    - {name: REDIS_USER, value: exporter}
     - name: REDIS_PASSWORD
-      valueFrom: {secretKeyRef: {name: {{ printf "%s-auth" .Release.Name | quote }}, key: password}}
+      valueFrom: {secretKeyRef: {name: {{ printf "%s-auth" .Release.Name | quote }}, key: exporter-password}}
+    - {name: REDIS_EXPORTER_CONFIG_COMMAND, value: "-"}
     {{- end }}
   ports:
     - {name: metrics, containerPort: 9121, protocol: TCP}
@@ -163,7 +188,7 @@ initContainers:
 {{- end }}
 {{- end }}
 
-{{/* Of the Secret only auth.conf is mounted. */}}
+{{/* Of the Secret, what Redis reads (auth.conf) and what handover.sh does (password) is mounted. */}}
 {{- define "rediscluster.volumes" -}}
 - name: config
   projected:
@@ -171,11 +196,19 @@ initContainers:
     sources:
       - configMap:
           name: {{ printf "%s-config" .Release.Name | quote }}
-          items: [{key: redis.conf, path: redis.conf}]
+          items: [{key: redis.conf, path: redis.conf}, {key: handover.sh, path: handover.sh}, {key: start.sh, path: start.sh}]
       {{- if .Values.auth.enabled }}
       - secret:
           name: {{ printf "%s-auth" .Release.Name | quote }}
-          items: [{key: auth.conf, path: auth/auth.conf}]
+          items: [{key: auth.conf, path: auth/auth.conf}, {key: password, path: auth/password}]
+      {{- end }}
+      {{- if .Values.tls.enabled }}
+      - secret:
+          name: {{ .Values.tls.secretName | quote }}
+          items: [{key: tls.crt, path: tls/tls.crt}, {key: tls.key, path: tls/tls.key}]
+      - secret:
+          name: {{ .Values.tls.caSecretName | quote }}
+          items: [{key: ca.crt, path: tls/ca.crt}]
       {{- end }}
 {{- if eq .Values.data.type "emptyDir" }}
 - name: data

@@ -160,5 +160,10 @@ func checkScheduling(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	if strings.HasPrefix(template.PriorityClassName, "system-") {
 		refused = append(refused, field.Forbidden(podPath.Child("priorityClassName"), "the system- classes would let a database evict what keeps the cluster running; use a class of your own"))
 	}
+	for i, constraint := range template.TopologySpreadConstraints {
+		if cr.Spec.AntiAffinity == v1alpha1.AntiAffinityRequired && constraint.TopologyKey == corev1.LabelHostname && constraint.WhenUnsatisfiable == corev1.DoNotSchedule {
+			refused = append(refused, field.Forbidden(podPath.Child("topologySpreadConstraints").Index(i), "spec.antiAffinity Required is such a constraint of "+corev1.LabelHostname+", and a pod can have one; remove it, or set spec.antiAffinity to Preferred"))
+		}
+	}
 	return refused
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -34,6 +35,8 @@ func Default(cr *v1alpha1.RedisCluster) {
 	defaultTo(&s.UpdateStrategy.Type, v1alpha1.AutoReceive)
 	defaultTo(&s.UpdateStrategy.Pipeline, v1alpha1.DefaultPipeline)
 	defaultTo(&s.Auth.Enabled, ptr.To(true))
+	defaultTo(&s.Auth.PreviousPasswordFor, &metav1.Duration{Duration: v1alpha1.DefaultPreviousPasswordFor})
+	defaultTo(&s.AntiAffinity, v1alpha1.AntiAffinityPreferred)
 	defaultTo(&s.NetworkPolicy.Enabled, ptr.To(true))
 	defaultTo(&s.PodDisruptionBudget.Enabled, ptr.To(true))
 	for i := range s.Pod {
@@ -66,6 +69,7 @@ var rules = []func(*v1alpha1.RedisCluster, Options) field.ErrorList{
 	checkDataPlace,
 	checkStorage,
 	checkConfig,
+	checkAuth,
 	checkLabels,
 	checkAnnotations,
 	checkEnv,
@@ -107,6 +111,7 @@ var advice = []func(*v1alpha1.RedisCluster) []string{
 	adviseKeepingData,
 	adviseAuth,
 	adviseImages,
+	adviseConfig,
 }
 
 // Warnings returns what a user should know about a RedisCluster that is accepted.

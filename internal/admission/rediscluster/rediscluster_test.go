@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -150,6 +151,10 @@ func TestValidate(t *testing.T) {
 			`spec.pod[0].resources.requests[memory]: Invalid value: "2Gi": must not exceed the limit of 1Gi; lower the request or raise the limit`}},
 		{name: "storage as a resource of a container", spec: `{pod: [{resources: {limits: {storage: 1Gi}}}]}`, want: []string{
 			`spec.pod[0].resources.limits: Unsupported value: "storage": supported values: "cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/device"`}},
+		{name: "two strict constraints of nodes", spec: `{antiAffinity: Required, pod: [{topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule}]}]}`, want: []string{
+			"spec.pod[0].topologySpreadConstraints[0]: Forbidden: spec.antiAffinity Required is such a constraint of kubernetes.io/hostname, and a pod can have one; remove it, or set spec.antiAffinity to Preferred"}},
+		{name: "unknown anti-affinity", spec: `{antiAffinity: Sometimes}`, want: []string{
+			`spec.antiAffinity: Unsupported value: "Sometimes": supported values: "Preferred", "Required"`}},
 		{name: "system priority", spec: `{pod: [{priorityClassName: system-node-critical}]}`, want: []string{
 			"spec.pod[0].priorityClassName: Forbidden: the system- classes would let a database evict what keeps the cluster running; use a class of your own"}},
 		{name: "two templates", spec: `{pod: [{}, {}]}`, want: []string{
@@ -195,6 +200,10 @@ func TestWarnings(t *testing.T) {
 			"spec.pod[0].volumes.type: emptyDir loses an instance's data with its pod; what no replica holds is gone; use storage to keep data",
 			"spec.config[appendonly]: without the append-only file a restarted instance comes back without its latest writes; remove the setting to keep them",
 			"spec.auth.enabled: without a password whoever reaches the Redis port can read, change and stop everything; it cannot be turned on later"}},
+		{name: "a setting that the engine does not have", spec: `{version: 7.0.15, config: {locale-collate: C, hash-max-ziplist-value: "64", io-threads-do-reads: "yes"}}`, want: []string{
+			"spec.config[locale-collate]: is no setting of redis 7.0: instances that do not know it do not start, and running ones are not told"}},
+		{name: "a setting that no engine has", spec: `{version: 8.4.0, config: {locale-collate: C, made-up: "1"}}`, want: []string{
+			"spec.config[made-up]: is no setting of any engine that this operator was tested with (redis-7.0, redis-8.0, valkey-8.1, valkey-9.1): instances that do not know it do not start, and running ones are not told"}},
 		{name: "image without a version", spec: `{pod: [{monitorImage: docker.io/oliver006/redis_exporter}]}`, want: []string{
 			`spec.pod[0].monitorImage: "docker.io/oliver006/redis_exporter" names no version, so each node runs the "latest" that it pulled first; add a tag or a digest`}},
 	}
@@ -220,6 +229,10 @@ func TestValidateUpdate(t *testing.T) {
 		{name: "Redis 7.2 to Valkey", before: `{version: 7.2.4}`, after: `{repository: docker.io/valkey/valkey, version: 8.1.1}`},
 		{name: "smaller claims", before: `{storage: {size: 2Gi}}`, after: `{storage: {size: 1Gi}}`, want: []string{
 			`spec.storage.size: Invalid value: "1Gi": a claim cannot shrink; set 2Gi or more`}},
+		{name: "smaller than the claims of a volume of type pvc", before: `{pod: [{volumes: {type: pvc}}]}`, after: `{storage: {size: 500Mi}}`, want: []string{
+			`spec.storage.size: Invalid value: "500Mi": a claim cannot shrink; set 1Gi or more`}},
+		{name: "a class where the default was", before: `{pod: [{volumes: {type: pvc}}]}`, after: `{storage: {storageClassName: fast}}`, want: []string{
+			`spec.storage.storageClassName: Invalid value: "fast": a claim keeps its class for life, and this was unset; put it back, or make a new RedisCluster and copy the data`}},
 		{name: "other class", before: `{storage: {}}`, after: `{storage: {storageClassName: fast}}`, want: []string{
 			`spec.storage.storageClassName: Invalid value: "fast": a claim keeps its class for life, and this was unset; put it back, or make a new RedisCluster and copy the data`}},
 		{name: "other place for data", before: `{}`, after: `{pod: [{volumes: {type: emptyDir}}]}`, want: []string{
@@ -255,5 +268,19 @@ func TestPausedClusterIsNoDraft(t *testing.T) {
 	before.Status.Nodes = []v1alpha1.NodeStatus{{Name: "cache-0-0"}}
 	if refused := ValidateUpdate(before, after, Options{}); len(refused) != 1 {
 		t.Errorf("refusals: %v, want one about spec.auth.enabled", refused)
+	}
+}
+
+// TestSizeTakenBack: a size that the storage class did not let the claims grow to is no fact yet, and must not keep the user
+// from correcting it.
+func TestSizeTakenBack(t *testing.T) {
+	before, after := cluster(t, `{storage: {size: 2Gi}}`), cluster(t, `{storage: {size: 1Gi}}`)
+	before.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCannotGrow}}
+	if refused := ValidateUpdate(before, after, Options{}); len(refused) > 0 {
+		t.Errorf("refused: %v", refused)
+	}
+	before.Status.Conditions[0].Reason = "OverCapacity"
+	if refused := ValidateUpdate(before, after, Options{}); len(refused) != 1 {
+		t.Errorf("refusals: %v, want one about spec.storage.size", refused)
 	}
 }

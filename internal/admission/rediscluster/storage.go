@@ -67,10 +67,14 @@ func checkObjectNames(cr *v1alpha1.RedisCluster) field.ErrorList {
 	references := []reference{
 		{podPath.Child("configmap"), template.Configmap, "ConfigMap"},
 		{podPath.Child("priorityClassName"), template.PriorityClassName, "PriorityClass"},
-		{specPath.Child("auth", "secretName"), cr.Spec.Auth.SecretName, "Secret"},
+		{authPath.Child("secretName"), cr.Spec.Auth.SecretName, "Secret"},
+		{authPath.Child("aclSecretName"), cr.Spec.Auth.ACLSecretName, "Secret"},
 	}
 	if template.Volumes != nil {
 		references = append(references, reference{volumesPath.Child("persistentVolumeClaimName"), template.Volumes.PersistentVolumeClaimName, "PersistentVolumeClaim"})
+	}
+	if tls := cr.Spec.TLS; tls != nil {
+		references = append(references, reference{tlsPath.Child("secretName"), tls.SecretName, "Secret"}, reference{tlsPath.Child("caSecretName"), tls.CASecretName, "Secret"})
 	}
 	if cr.Spec.Storage != nil && cr.Spec.Storage.StorageClassName != nil {
 		references = append(references, reference{storagePath.Child("storageClassName"), *cr.Spec.Storage.StorageClassName, "StorageClass"})

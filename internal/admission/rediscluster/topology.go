@@ -85,6 +85,8 @@ func checkEnums(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	if len(cr.Spec.Pod) > 1 {
 		refused = append(refused, field.TooMany(specPath.Child("pod"), len(cr.Spec.Pod), 1))
 	}
+	refused = append(refused, shared.OneOf(specPath.Child("antiAffinity"), cr.Spec.AntiAffinity,
+		v1alpha1.AntiAffinityPreferred, v1alpha1.AntiAffinityRequired)...)
 	return append(refused, shared.OneOf(podPath.Child("updateStrategy", "type"), cr.Spec.Template().UpdateStrategy.Type,
 		v1alpha1.RollingUpdate, v1alpha1.OnDelete)...)
 }

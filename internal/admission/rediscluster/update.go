@@ -6,10 +6,12 @@ package rediscluster
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/conditions"
 )
 
 // transitions are what a running cluster cannot follow, paused or not: a pause ends, and
@@ -19,6 +21,7 @@ var transitions = []func(before, after *v1alpha1.RedisCluster) field.ErrorList{
 	keepStorageClass,
 	neverShrink,
 	keepAuth,
+	keepTLS,
 	keepMajorVersion,
 }
 
@@ -64,8 +67,20 @@ func keepDataPlace(before, after *v1alpha1.RedisCluster) field.ErrorList {
 	return nil
 }
 
+// claim is what each instance claims, also where pod[0].volumes asks for it; nil when
+// instances have no claims of their own.
+func claim(cr *v1alpha1.RedisCluster) *v1alpha1.Storage {
+	switch {
+	case dataPlace(cr) != v1alpha1.Volumes{Type: v1alpha1.VolumePVC}:
+		return nil
+	case cr.Spec.Storage == nil:
+		return &v1alpha1.Storage{Size: resource.MustParse(v1alpha1.DefaultStorageSize)}
+	}
+	return cr.Spec.Storage
+}
+
 func keepStorageClass(before, after *v1alpha1.RedisCluster) field.ErrorList {
-	was, is := before.Spec.Storage, after.Spec.Storage
+	was, is := claim(before), claim(after)
 	if was == nil || is == nil || ptr.Equal(was.StorageClassName, is.StorageClassName) {
 		return nil
 	}
@@ -79,19 +94,16 @@ func className(name *string) string {
 	return fmt.Sprintf("%q", *name)
 }
 
+// neverShrink lets a size that the claims could not grow to be taken back.
 func neverShrink(before, after *v1alpha1.RedisCluster) field.ErrorList {
-	was, is := before.Spec.Storage, after.Spec.Storage
+	was, is := claim(before), claim(after)
 	if was == nil || is == nil || is.Size.Cmp(was.Size) >= 0 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(storagePath.Child("size"), is.Size.String(), fmt.Sprintf("a claim cannot shrink; set %s or more", was.Size.String()))}
-}
-
-func keepAuth(before, after *v1alpha1.RedisCluster) field.ErrorList {
-	if before.AuthEnabled() == after.AuthEnabled() {
+	if stalled := conditions.Find(before.Status.Conditions, v1alpha1.ConditionStalled); stalled != nil && stalled.Reason == v1alpha1.ReasonCannotGrow {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(specPath.Child("auth", "enabled"), after.AuthEnabled(), fmt.Sprintf("cannot change from %t: instances with and without a password do not replicate from each other; make a new RedisCluster and copy the data", before.AuthEnabled()))}
+	return field.ErrorList{field.Invalid(storagePath.Child("size"), is.Size.String(), fmt.Sprintf("a claim cannot shrink; set %s or more", was.Size.String()))}
 }
 
 // keepMajorVersion refuses a version that cannot read what the present one wrote: an

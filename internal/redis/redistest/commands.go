@@ -5,8 +5,6 @@ package redistest
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,6 +35,7 @@ func init() { // breaks the initialization cycle through execute
 		"INFO":    {handler: func(s *session, _ []string) any { return s.node.info() }, max: -1, loading: true},
 		"ROLE":    {handler: func(s *session, _ []string) any { return s.node.role() }, loading: true},
 		"DBSIZE":  {handler: func(s *session, _ []string) any { return len(s.node.keys) }},
+		"ACL":     {handler: (*session).acl, min: 1, max: -1, loading: true},
 		"CONFIG":  {handler: (*session).config, min: 1, max: -1, loading: true},
 		"COMMAND": {handler: (*session).commandInfo, max: -1, loading: true},
 		"CLUSTER": {handler: (*session).cluster, min: 1, max: -1},
@@ -74,7 +73,7 @@ func (s *session) execute(args []string) any {
 	if !command.accepts(args[1:]) {
 		return wrongArity(args[0])
 	}
-	if s.node.options.Password != "" && !s.authenticated && !command.open {
+	if !s.authenticated && !s.node.open() && !command.open {
 		return errorText("NOAUTH Authentication required.")
 	}
 	if s.node.loading && !command.loading {
@@ -139,14 +138,17 @@ func quoted(args []string) string {
 
 const wrongPassword = errorText("WRONGPASS invalid username-password pair or user is disabled.")
 
-// auth accepts the default user only.
+// auth logs in as any user; all of them may do everything here.
 func (s *session) auth(args []string) any {
-	password := s.node.options.Password
-	if len(args) == 1 && password == "" {
+	name := defaultUser
+	if len(args) == 2 {
+		name = args[0]
+	}
+	if len(args) == 1 && s.node.open() {
 		return errorText("ERR AUTH <password> called without any password configured for the default user. " +
 			"Are you sure your configuration is correct?")
 	}
-	if len(args) == 2 && args[0] != "default" || password != "" && args[len(args)-1] != password {
+	if !s.node.letsIn(name, args[len(args)-1]) {
 		return wrongPassword
 	}
 	s.authenticated = true
@@ -163,32 +165,11 @@ func (s *session) hello(args []string) any {
 			return reply
 		}
 	}
-	if s.node.options.Password != "" && !s.authenticated {
+	if !s.authenticated && !s.node.open() {
 		return errorText("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> " +
 			"AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 	}
 	return []any{"server", "redis", "version", s.node.options.Version, "proto", 2, "mode", "cluster"}
-}
-
-// config keeps settings as they are set; it knows no defaults and checks no values.
-func (s *session) config(args []string) any {
-	settings := s.node.settings
-	switch sub := strings.ToUpper(args[0]); {
-	case sub == "GET" && len(args) > 1:
-		var found []any
-		for _, name := range slices.Sorted(maps.Keys(settings)) {
-			if slices.Contains(args[1:], name) || slices.Contains(args[1:], "*") {
-				found = append(found, name, settings[name])
-			}
-		}
-		return found
-	case sub == "SET" && len(args) > 1 && len(args)%2 == 1:
-		for pair := range slices.Chunk(args[1:], 2) {
-			settings[strings.ToLower(pair[0])] = pair[1]
-		}
-		return okReply
-	}
-	return unknownSubcommand("CONFIG", args[0])
 }
 
 func unknownSubcommand(command, sub string) errorText {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
 const (
@@ -115,7 +117,7 @@ func (n *Node) replicate() {
 	if master := n.master(); master != nil && !master.noAddress {
 		source = n.world.onBus(n, master.ip, master.busPort)
 	}
-	if source == nil || source.loading {
+	if source == nil || source.loading || !n.masterLinkUp && !n.linkable(source) {
 		if n.masterLinkUp {
 			n.masterLinkUp, n.masterLostSince = false, n.world.now
 		}
@@ -255,6 +257,25 @@ func (n *Node) replaceMaster() {
 func (n *Node) takeOver() {
 	n.bumpEpoch()
 	n.replaceMaster()
+}
+
+// Supersede has a replica in sync take a master's slots over, in such a way that the former master is left as one without slots,
+// and has its keys again when it is restarted: with Redis 7.0 that comes of a hand-over while slots move. False if there is no such
+// replica.
+func (w *World) Supersede(n *Node) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := slices.IndexFunc(w.nodes, func(r *Node) bool { return r.self().replica && r.self().masterID == n.id && r.masterLinkUp })
+	if at < 0 {
+		return false
+	}
+	keys := maps.Clone(n.keys)
+	w.nodes[at].takeOver()
+	w.settle()
+	self := n.self()
+	self.replica, self.masterID, self.slots = false, "", slots.Set{}
+	n.keys = keys
+	return true
 }
 
 // updateState decides whether the cluster is ok for this node (clusterUpdateState).

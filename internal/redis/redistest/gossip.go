@@ -93,6 +93,7 @@ func (n *Node) compose(m message) message {
 	}
 	m.sender, m.from, m.currentEpoch = n, *self, n.currentEpoch
 	m.claimed, m.configEpoch = owner.slots, owner.configEpoch
+	m.gossip = make([]peer, 0, len(n.table)-1)
 	for _, p := range n.table[1:] {
 		if !p.handshake && !p.noAddress {
 			m.gossip = append(m.gossip, *p)

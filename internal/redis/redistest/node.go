@@ -28,6 +28,9 @@ type Node struct {
 	started  time.Time
 	loading  bool
 	settings map[string]string
+	file     map[string]string   // redis.conf; nil: settings stay through a restart
+	words    map[string]string   // what CONFIG GET shows, whatever is set
+	users    map[string][]string // rules by name, as ACL LIST shows them
 
 	// The data set and its replication.
 	keys            map[string]string
@@ -217,6 +220,8 @@ func (n *Node) start() {
 		panic(fmt.Sprintf("redistest: %v", err))
 	}
 	n.listener, n.conns = listener, map[net.Conn]bool{}
+	n.readFile()
+	n.loadUsers()
 	n.runID, n.started, n.loading = n.world.hexID(), n.world.now, false
 	n.masterLinkUp, n.masterLostSince = false, time.Time{}
 	n.notClaimed, n.banned = slots.Set{}, map[string]time.Time{}

@@ -6,10 +6,10 @@ package redistest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -63,6 +63,11 @@ type NodeOptions struct {
 	Hostname string
 	// Password is required of clients; none when empty.
 	Password string
+	// Config are lines of redis.conf about users (user, requirepass) and the link to the master (masterauth, masteruser),
+	// which the node reads whenever it starts.
+	Config string
+	// Settings are those of redis.conf, see Node.SetFile; nil: the defaults.
+	Settings map[string]string
 	// Valkey makes the node report that engine. Version is 7.0.15, or 9.1.2 for Valkey, by default.
 	Valkey  bool
 	Version string
@@ -83,7 +88,8 @@ func (w *World) AddNode(options NodeOptions) *Node {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := &Node{world: w, options: options, settings: map[string]string{"cluster-node-timeout": strconv.FormatInt(w.options.NodeTimeout.Milliseconds(), 10)}, failures: map[string][]Failure{}}
+	n := &Node{world: w, options: options, failures: map[string][]Failure{}}
+	n.settings, n.file = n.defaultSettings(), maps.Clone(options.Settings)
 	n.wipe()
 	n.start()
 	w.nodes = append(w.nodes, n)

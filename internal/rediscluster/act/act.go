@@ -19,6 +19,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -32,8 +33,15 @@ type Actor struct {
 	Client  client.Client
 	Applier *apply.Applier
 	Redis   *redis.Pool
+	// Access remembers who is to be let in; it is the observer's.
+	Access *access.Memory
+	// ServiceAccount is the operator's own, namespace:name, for messages about missing
+	// rights.
+	ServiceAccount string
 	// Now is the clock.
 	Now func() time.Time
+	// HandoverWithin is how long a hand-over is watched; 0 leaves that to the next pass.
+	HandoverWithin time.Duration
 }
 
 // Subject is what a step is carried out on.
@@ -64,6 +72,10 @@ type Result struct {
 	Acted bool
 	// KeysMoved is how many keys went from one master to another.
 	KeysMoved int64
+	// Refusals are settings that instances refused, Echoes those that they took and show
+	// otherwise.
+	Refusals []snapshot.Refusal
+	Echoes   []Echo
 }
 
 // Do carries out a step. The result counts also when there is an error.
@@ -76,6 +88,8 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 	case plan.ApplyChildren:
 		changed, err := a.applyChildren(ctx, s)
 		return Result{Acted: changed}, err
+	case plan.SetConfig:
+		return a.setConfig(ctx, s, step)
 	case plan.MoveSlots:
 		progress, err := a.moveSlots(ctx, s, step)
 		return Result{Acted: true, KeysMoved: progress.Keys}, err
@@ -91,6 +105,12 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 		return a.addFinalizer(ctx, s.Cluster)
 	case plan.CreateAuth:
 		return a.createAuth(ctx, s.Cluster)
+	case plan.SetAccess:
+		return a.setAccess(ctx, s, step)
+	case plan.ReloadCertificates:
+		return a.reloadCertificates(ctx, s, step)
+	case plan.ChangePassword:
+		return a.changePassword(ctx, s, step)
 	case plan.GrowClaims:
 		return a.growClaims(ctx, s, step)
 	case plan.AssignSlots:
@@ -119,6 +139,12 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 		return a.cancelJobs(ctx, s, step)
 	case plan.Handover:
 		return a.handover(ctx, s, step)
+	case plan.Restart:
+		return a.restart(ctx, s, step)
+	case plan.Discard:
+		return a.discard(ctx, s, step)
+	case plan.Renew:
+		return a.renew(ctx, s, step)
 	case plan.RemoveShards:
 		return a.removeShards(ctx, s.Cluster, step)
 	case plan.DeleteChildren:

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,25 @@ func TestRedisSteps(t *testing.T) {
 		if diff := cmp.Diff([]int{3 - i}, b.knows(i)); diff != "" {
 			t.Errorf("node %d knows (-want +got):\n%s", i, diff)
 		}
+	}
+}
+
+// A master is silent while it hands over, and not any longer.
+func TestHandoverHushesTheMaster(t *testing.T) {
+	b := newBench(t, interceptor.Funcs{})
+	b.must(plan.AssignSlots{Assignments: []plan.Assignment{{To: b.targets[0], Slots: slots.All(), Epoch: 1}}})
+	b.meetAll()
+	b.must(plan.Replicate{Replications: []plan.Replication{{Replica: b.targets[2], MasterID: b.targets[0].NodeID}}})
+	b.world.Run(2 * time.Second)
+	var told []string
+	b.world.OnCommand(func(n *redistest.Node, args []string) {
+		if command := strings.Join(args, " "); strings.HasPrefix(command, "CONFIG SET") || strings.HasPrefix(command, "CLUSTER FAILOVER") {
+			told = append(told, fmt.Sprintf("%d: %s", slices.Index(b.nodes, n), command))
+		}
+	})
+	b.must(plan.Handover{Master: b.targets[0], Replica: b.targets[2]})
+	if diff := cmp.Diff([]string{"0: CONFIG SET dynamic-hz no hz 1", "2: CLUSTER FAILOVER", "0: CONFIG SET dynamic-hz yes hz 10"}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }
 

@@ -53,6 +53,7 @@ func (a *Actor) patchFinalizers(ctx context.Context, cluster *v1alpha1.RedisClus
 	if err := a.Client.Patch(ctx, changed, patch); err != nil {
 		return fmt.Errorf("write the finalizers: %w", err)
 	}
+	cluster.Finalizers, cluster.ResourceVersion = changed.Finalizers, changed.ResourceVersion
 	return nil
 }
 

@@ -25,6 +25,7 @@ func (a *Actor) promote(ctx context.Context, s Subject, step plan.Promote) error
 	if err := node.Failover(ctx, mode); err != nil {
 		return fmt.Errorf("promote %s: %w", step.Replica.Pod, err)
 	}
+	a.watch(ctx, node)
 	return nil
 }
 

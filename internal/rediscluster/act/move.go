@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis"
@@ -126,15 +127,46 @@ func (a *Actor) cancelJobs(ctx context.Context, s Subject, step plan.CancelJobs)
 	})
 }
 
-// handover makes a replica the master of its shard, and loses no write. It has come about
-// when the roles have changed, which the next pass sees.
+// handover makes a replica the master of its shard, and loses no write. Clients wait meanwhile,
+// and asked a second time Redis would begin anew: so it is watched, which takes milliseconds.
 func (a *Actor) handover(ctx context.Context, s Subject, step plan.Handover) error {
-	node, err := a.identified(ctx, s, step.Replica)
+	master, err := a.identified(ctx, s, step.Master)
 	if err != nil {
 		return err
 	}
-	if err := node.Failover(ctx, redis.FailoverDefault); err != nil {
+	replica, err := a.identified(ctx, s, step.Replica)
+	if err != nil {
+		return err
+	}
+	end, err := master.Hush(ctx)
+	if end != nil {
+		// Where this does not succeed, planConfig does it in the next pass.
+		defer func() { _ = end(context.WithoutCancel(ctx)) }()
+	}
+	if err != nil {
+		return fmt.Errorf("prepare %s for handing over: %w", step.Master.Pod, err)
+	}
+	if err := replica.Failover(ctx, redis.FailoverDefault); err != nil {
 		return fmt.Errorf("hand over to %s: %w", step.Replica.Pod, err)
 	}
+	a.watch(ctx, replica)
 	return nil
+}
+
+const handoverPoll = 20 * time.Millisecond
+
+// watch waits until a replica is a master, or the time that this may take is over: the next pass
+// sees what has become of it.
+func (a *Actor) watch(ctx context.Context, node *redis.Node) {
+	ctx, cancel := context.WithTimeout(ctx, a.HandoverWithin)
+	defer cancel()
+	for ctx.Err() == nil {
+		if view, err := node.Describe(ctx); err == nil && view.Role == redis.RoleMaster {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(handoverPoll):
+		}
+	}
 }

@@ -52,7 +52,7 @@ func TestGrowClaimsRefused(t *testing.T) {
 	if !errors.As(err, &stall) || stall.Cause != "CannotGrow" {
 		t.Fatalf("got %v, want to be stalled", err)
 	}
-	for _, part := range []string{"spec.storage.size", "data-c-0-0", "allowVolumeExpansion: true"} {
+	for _, part := range []string{"spec.storage.size", "data-c-0-0", "allowVolumeExpansion: true", "set the size back to 1Gi"} {
 		if !strings.Contains(stall.Message, part) {
 			t.Errorf("%q does not say %q", stall.Message, part)
 		}

@@ -6,103 +6,111 @@ package observe
 import (
 	"context"
 	"fmt"
-	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// passwords remembers what was read: Secrets are neither cached nor watched, and an idle
-// cluster costs no request. A password that Redis refuses is read again.
-type passwords struct {
-	mu    sync.Mutex
-	known map[types.UID]string
-}
-
-func (p *passwords) get(uid types.UID) (string, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	password, ok := p.known[uid]
-	return password, ok
-}
-
-func (p *passwords) put(uid types.UID, password string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.known == nil {
-		p.known = map[types.UID]string{}
-	}
-	p.known[uid] = password
-}
-
-func (p *passwords) drop(uid types.UID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.known, uid)
-}
-
 // Forget drops what is remembered of a cluster.
 func (o *Observer) Forget(uid types.UID) {
-	o.passwords.drop(uid)
+	o.Access.Forget(uid)
 	o.settings.drop(uid)
 	o.seen.drop(uid)
 	o.asked.forget(uid)
+	o.certificates.forget(uid)
+	o.echoes.forget(uid)
+}
+
+func (o *Observer) reader() access.Reader {
+	return access.Reader{Client: o.Secrets, ServiceAccount: o.ServiceAccount}
 }
 
 // Credentials are what the instances of a cluster accept, as last observed.
 func (o *Observer) Credentials(cluster *v1alpha1.RedisCluster) redis.Credentials {
-	password, _ := o.passwords.get(cluster.UID)
-	return redis.Credentials{Password: password}
+	var credentials redis.Credentials
+	if cluster.Spec.TLS != nil {
+		credentials.TLS = o.certificates.of(cluster.UID).tls
+	}
+	if last, known, _ := o.Access.Get(cluster.UID, o.now()); known && cluster.AuthEnabled() {
+		credentials.Password, credentials.Other = last.State.Password, last.State.Other()
+	}
+	return credentials
 }
 
-func (o *Observer) auth(ctx context.Context, cluster *v1alpha1.RedisCluster) (snapshot.Auth, redis.Credentials, error) {
+func (o *Observer) auth(ctx context.Context, cluster *v1alpha1.RedisCluster) (snapshot.Auth, error) {
 	if !cluster.AuthEnabled() {
-		return snapshot.Auth{Known: true}, redis.Credentials{}, nil
+		return snapshot.Auth{Known: true}, nil
 	}
-	if password, ok := o.passwords.get(cluster.UID); ok {
-		return snapshot.Auth{Known: true}, redis.Credentials{Password: password}, nil
+	last, known, fresh := o.Access.Get(cluster.UID, o.now())
+	if fresh && last.Generation == cluster.Generation {
+		return o.authOf(cluster, last), nil
 	}
-	var secret corev1.Secret
-	err := o.Secrets.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.AuthSecretName()}, &secret)
+	reading, err := o.reader().Read(ctx, cluster)
 	switch {
-	case apierrors.IsNotFound(err):
-		return snapshot.Auth{Absent: true}, redis.Credentials{}, nil
-	case apierrors.IsForbidden(err):
-		return snapshot.Auth{Problem: o.forbidden(cluster)}, redis.Credentials{}, nil
+	case err != nil && known:
+		return o.authOf(cluster, last), nil // the API server is away, and the password goes on to be right
 	case err != nil:
-		return snapshot.Auth{}, redis.Credentials{}, fmt.Errorf("read the Secret of the password: %w", err)
+		return snapshot.Auth{}, fmt.Errorf("read the Secret of the password: %w", err)
+	case reading.State == nil && !reading.Absent && known:
+		last.AskedProblem = reading.Problem // instances accept what they accepted, all the same
+		reading = last
+	case reading.State == nil:
+		o.Access.Expire(cluster.UID)
+		return snapshot.Auth{Absent: reading.Absent, Problem: reading.Problem}, nil
 	}
-	if secret.Labels[v1alpha1.LabelCluster] != cluster.Name {
-		// Its lines must not become configuration, nor its password a password of Redis.
-		return snapshot.Auth{Problem: fmt.Sprintf("Secret %s exists and was not made for this cluster: delete it, or choose another name for the cluster", secret.Name)},
-			redis.Credentials{}, nil
-	}
-	password := secret.Data[v1alpha1.SecretKeyPassword]
-	if len(password) == 0 || len(secret.Data[v1alpha1.SecretKeyConfig]) == 0 {
-		return snapshot.Auth{Problem: fmt.Sprintf("the Secret %s lacks the keys %s and %s: restore them, or delete the Secret so that it is made anew",
-			secret.Name, v1alpha1.SecretKeyPassword, v1alpha1.SecretKeyConfig)}, redis.Credentials{}, nil
-	}
-	o.passwords.put(cluster.UID, string(password))
-	return snapshot.Auth{Known: true}, redis.Credentials{Password: string(password)}, nil
+	o.Access.Put(cluster.UID, reading, o.now())
+	return o.authOf(cluster, reading), nil
 }
 
-// forbidden says how to let the operator keep Secrets in a namespace.
-func (o *Observer) forbidden(cluster *v1alpha1.RedisCluster) string {
-	return fmt.Sprintf("the operator may not keep Secrets in namespace %s; allow it with: kubectl create rolebinding middleware-operator --namespace %s --clusterrole middleware-operator-namespace --serviceaccount %s",
-		cluster.Namespace, cluster.Namespace, o.ServiceAccount)
+func (o *Observer) authOf(cluster *v1alpha1.RedisCluster, r access.Reading) snapshot.Auth {
+	auth := snapshot.Auth{
+		Known:  true,
+		Wanted: &snapshot.Access{Passwords: r.State.Accepts(), Link: access.Digest(r.State.Password), Users: r.State.UsersDigest()},
+		Due:    r.State.Due(r.Asked), UsersDue: r.State.UsersDue(r.Asked), AskedProblem: r.AskedProblem,
+		Changing: snapshot.PasswordStage(r.State.Stage()), ChangedAt: r.State.ChangedAt,
+	}
+	if why := o.Access.Refused(cluster.UID, r.Asked.Users); why != "" {
+		auth.UsersDue, auth.AskedProblem = false, why
+	}
+	return auth
+}
+
+// askAccess asks every instance whom it lets in. What one does not answer is not known.
+func (o *Observer) askAccess(ctx context.Context, cluster *v1alpha1.RedisCluster, credentials redis.Credentials, s *snapshot.Snapshot) {
+	if s.Auth.Wanted == nil {
+		return
+	}
+	last, _, _ := o.Access.Get(cluster.UID, o.now())
+	var group errgroup.Group
+	group.SetLimit(describeAtOnce)
+	for _, in := range s.Reachable() {
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+			defer cancel()
+			shown, err := o.Redis.Node(in.Address(), credentials).Access(ctx)
+			if err != nil {
+				return nil // not known
+			}
+			in.Redis.Access = &snapshot.Access{Passwords: shown.Passwords, Users: last.State.ShownUsers(shown.Users)}
+			if shown.LinkUser == access.DefaultUser {
+				in.Redis.Access.Link = shown.Link
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the functions return no error
 }
 
 // forgetRefusedPassword makes the next pass read the Secret again.
 func (o *Observer) forgetRefusedPassword(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) {
 	for i := range s.Instances {
 		if s.Instances[i].Refused {
-			o.passwords.drop(cluster.UID)
+			o.Access.Expire(cluster.UID)
 			return
 		}
 	}

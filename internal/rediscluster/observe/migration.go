@@ -70,7 +70,7 @@ func (o *Observer) countOpenKeys(ctx context.Context, credentials redis.Credenti
 // memoryLimit is what the container of Redis may use, in bytes; 0 without a limit.
 func memoryLimit(pod *corev1.Pod) int64 {
 	for i := range pod.Spec.Containers {
-		if c := &pod.Spec.Containers[i]; c.Name == "redis" {
+		if c := &pod.Spec.Containers[i]; c.Name == redisContainer {
 			return c.Resources.Limits.Memory().Value()
 		}
 	}

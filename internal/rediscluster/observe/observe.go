@@ -25,6 +25,7 @@ import (
 	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/pods"
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -33,6 +34,8 @@ const (
 	describeTimeout = 2 * time.Second
 	// describeAtOnce bounds how many instances are asked at the same time.
 	describeAtOnce = 16
+	// redisContainer is the container of Redis in its pod; an exporter may run beside it.
+	redisContainer = "redis"
 )
 
 // Observer reads.
@@ -50,10 +53,14 @@ type Observer struct {
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 
-	passwords passwords
-	settings  settings
-	seen      seen
-	asked     asked
+	// Access remembers who is to be let in.
+	Access access.Memory
+
+	certificates certificates
+	settings     settings
+	seen         seen
+	asked        asked
+	echoes       echoes
 }
 
 func (o *Observer) now() time.Time {
@@ -67,10 +74,12 @@ func (o *Observer) now() time.Time {
 // its Redis view. An error means that Kubernetes could not be read: nothing is known.
 func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster) (*snapshot.Snapshot, error) {
 	s := &snapshot.Snapshot{
-		Formed:       conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionFormed),
-		RollingSince: rollingSince(cluster),
-		Scaling:      cluster.Status.Phase == v1alpha1.PhaseScaling,
-		Goal:         goal(cluster.Status.Migration),
+		Formed:   conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionFormed),
+		RolledAt: rolledAt(cluster),
+		Scaling:  cluster.Status.Phase == v1alpha1.PhaseScaling,
+		Rolling:  cluster.Status.RollOut != nil,
+		Goal:     goal(cluster.Status.Migration),
+		Settings: settingsOf(cluster), Refusals: refusals(cluster, o.now()),
 	}
 	if err := o.shards(ctx, cluster, s); err != nil {
 		return nil, err
@@ -81,13 +90,20 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster) 
 	if err := o.claims(ctx, cluster, s); err != nil {
 		return nil, err
 	}
-	auth, credentials, err := o.auth(ctx, cluster)
+	auth, err := o.auth(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
 	s.Auth = auth
-	if auth.Known {
-		o.describeAll(ctx, credentials, s)
+	if s.TLS, err = o.tls(ctx, cluster); err != nil {
+		return nil, err
+	}
+	if auth.Known && s.TLS.Known {
+		credentials := o.Credentials(cluster)
+		o.describeAll(ctx, credentials, s, o.settingNames(ctx, cluster))
+		o.echoes.translate(cluster.UID, s)
+		o.askAccess(ctx, cluster, credentials, s)
+		o.askCertificates(ctx, cluster, credentials, s)
 		o.countOpenKeys(ctx, credentials, s)
 	}
 	o.forgetRefusedPassword(cluster, s)
@@ -96,13 +112,12 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster) 
 	return s, nil
 }
 
-// rollingSince is when the status first said that a roll-out is under way.
-func rollingSince(cluster *v1alpha1.RedisCluster) time.Time {
-	progressing := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionProgressing)
-	if progressing == nil || progressing.Status != metav1.ConditionTrue || progressing.Reason != v1alpha1.ReasonRollOut {
+// rolledAt is when the roll-out of the present spec last made progress.
+func rolledAt(cluster *v1alpha1.RedisCluster) time.Time {
+	if cluster.Status.RollOut == nil || cluster.Status.ObservedGeneration != cluster.Generation {
 		return time.Time{}
 	}
-	return progressing.LastTransitionTime.Time
+	return cluster.Status.RollOut.LastProgressTime.Time
 }
 
 func (o *Observer) shards(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) error {
@@ -126,7 +141,7 @@ func (o *Observer) shards(ctx context.Context, cluster *v1alpha1.RedisCluster, s
 			shard.Replicas = *set.Spec.Replicas
 		}
 		if set.Status.ObservedGeneration < set.Generation {
-			shard.UpdateRevision = "" // not computed yet
+			shard.UpdateRevision, shard.Unseen = "", true // not computed yet
 		}
 		s.Shards = append(s.Shards, shard)
 	}
@@ -166,14 +181,44 @@ func instance(cluster *v1alpha1.RedisCluster, pod *corev1.Pod) (snapshot.Instanc
 		return snapshot.Instance{}, false
 	}
 	in := snapshot.Instance{
-		Name: pod.Name, Shard: shard, Ordinal: ordinal,
-		IP: pod.Status.PodIP, NodeName: pod.Spec.NodeName, HostIP: pod.Status.HostIP,
+		Name: pod.Name, UID: string(pod.UID), Shard: shard, Ordinal: ordinal,
+		IP: pod.Status.PodIP, NodeName: pod.Spec.NodeName, Zone: pod.Labels[corev1.LabelTopologyZone], HostIP: pod.Status.HostIP,
 		DomainName: fmt.Sprintf("%s.%s.%s.svc", pod.Name, cluster.HeadlessServiceName(), pod.Namespace),
-		Ready:      pods.Ready(pod), Terminating: pod.DeletionTimestamp != nil, Waiting: pods.Why(pod),
+		Ready:      pods.Ready(pod), Terminating: pod.DeletionTimestamp != nil, Waiting: pods.Why(pod, redisContainer),
 		Revision: pod.Labels[appsv1.StatefulSetRevisionLabel], MemoryLimit: memoryLimit(pod),
+	}
+	in.LastWords = lastWords(pod)
+	if pod.DeletionTimestamp != nil {
+		in.StopBy = pod.DeletionTimestamp.Time // the API server has added the grace period
+	}
+	if why := pods.Why(pod); in.Waiting == "" && why != pods.Starting {
+		in.Beside = why
+	}
+	in.Broken = in.Waiting != "" && in.Waiting != pods.Starting
+	if pod.DeletionTimestamp == nil {
+		in.Stopped, in.StoppedAt = stopped(pod)
 	}
 	readGate(&in, pod)
 	return in, true
+}
+
+// stopped says that a pod's Redis is known not to run, and since when: the pod is on no node yet,
+// or its kubelet says so of the container.
+func stopped(pod *corev1.Pod) (yes bool, since time.Time) {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name != redisContainer {
+			continue
+		}
+		ended := c.State.Terminated
+		if ended == nil {
+			ended = c.LastTerminationState.Terminated
+		}
+		if c.State.Running == nil && ended != nil {
+			since = ended.FinishedAt.Time
+		}
+		return c.State.Running == nil, since
+	}
+	return pod.Spec.NodeName == "", time.Time{}
 }
 
 // readGate reads whether clients are led to the instance.
@@ -190,7 +235,7 @@ func readGate(in *snapshot.Instance, pod *corev1.Pod) {
 }
 
 // describeAll asks every instance that has an address, several at a time.
-func (o *Observer) describeAll(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot) {
+func (o *Observer) describeAll(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot, settings []string) {
 	var group errgroup.Group
 	group.SetLimit(describeAtOnce)
 	for i := range s.Instances {
@@ -202,7 +247,7 @@ func (o *Observer) describeAll(ctx context.Context, credentials redis.Credential
 		group.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 			defer cancel()
-			view, err := o.Redis.Node(in.Address(), credentials).Describe(ctx)
+			view, err := o.Redis.Node(in.Address(), credentials).Describe(ctx, settings...)
 			if err != nil {
 				in.Error = err.Error()
 				in.Refused = errors.Is(err, redis.ErrAuth)
@@ -229,10 +274,10 @@ func announcedName(v redis.View) string {
 func fromView(v redis.View) *snapshot.Redis {
 	r := &snapshot.Redis{
 		NodeID: v.NodeID, Master: v.Role == redis.RoleMaster, MasterID: v.MasterID,
-		MasterLinkUp: v.MasterLinkUp, MasterLinkDownFor: v.MasterLinkDownFor,
+		MasterLinkUp: v.MasterLinkUp, MasterLinkDownFor: v.MasterLinkDownFor, MasterLinkLost: v.MasterLinkLost,
 		Offset: v.ReplicationOffset, Keys: v.Keys, Version: v.Version, Engine: string(v.Engine),
 		ClusterOK: v.ClusterState == redis.ClusterOK, Epoch: v.ConfigEpoch, NodeTimeout: v.NodeTimeout, Slots: v.Slots,
-		UsedMemory: v.UsedMemory, MaxMemory: v.MaxMemory, Libraries: v.Libraries, Atomic: snapshot.AtomicMethod(v.Atomic),
+		Settings: v.Settings, UsedMemory: v.UsedMemory, MaxMemory: v.MaxMemory, Libraries: v.Libraries, Atomic: snapshot.AtomicMethod(v.Atomic),
 		Migrating: v.Migrating, Importing: v.Importing, Peers: map[string]snapshot.Peer{},
 	}
 	for _, job := range v.SlotMigrations {
@@ -245,7 +290,7 @@ func fromView(v redis.View) *snapshot.Redis {
 		r.Peers[p.ID] = snapshot.Peer{
 			ID: p.ID, IP: p.IP, Master: p.Flags.Has(redis.FlagMaster), MasterID: p.MasterID,
 			Failed: p.Flags.Has(redis.FlagFailed), Suspected: p.Flags.Has(redis.FlagPossiblyFailed),
-			Handshake: p.Flags.Has(redis.FlagHandshake), Connected: p.LinkConnected, Slots: p.Slots,
+			Handshake: p.Flags.Has(redis.FlagHandshake), Connected: p.LinkConnected, Slots: p.Slots, LastPong: p.PongReceived,
 		}
 	}
 	return r

@@ -25,6 +25,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -51,8 +52,9 @@ func pod(change func(*corev1.Pod)) *corev1.Pod {
 }
 
 func secret(password string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-auth", Labels: map[string]string{v1alpha1.LabelCluster: "c"}},
-		Data: map[string][]byte{"password": []byte(password), "auth.conf": []byte("requirepass x\nmasterauth x\n")}}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-auth", Labels: map[string]string{v1alpha1.LabelCluster: "c"}}}
+	access.State{Password: password, Exporter: "e"}.Write(s)
+	return s
 }
 
 // newObserver observes objects of a fake API server and nodes of a simulated world.
@@ -74,6 +76,27 @@ func observe(t *testing.T, o *Observer) *snapshot.Snapshot {
 	return s
 }
 
+// When the container of Redis ended is known while it has ended, and while it waits to be started again.
+func TestWhenRedisEnded(t *testing.T) {
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, FinishedAt: metav1.Time{Time: now}}}
+	for name, tt := range map[string]struct {
+		status corev1.ContainerStatus
+		want   time.Time
+	}{
+		"ended":      {corev1.ContainerStatus{State: ended}, now},
+		"waits":      {corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}, LastTerminationState: ended}, now},
+		"runs again": {corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: ended}, time.Time{}},
+		"never ran":  {corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.status.Name = "redis"
+			if _, since := stopped(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{tt.status}}}); !since.Equal(tt.want) {
+				t.Errorf("it ended at %v, want %v", since, tt.want)
+			}
+		})
+	}
+}
+
 // Why a pod does not run is said in the words of Kubernetes; a pod that does not run is not asked.
 func TestPodStates(t *testing.T) {
 	waits := func(reason, message string) []corev1.ContainerStatus {
@@ -82,18 +105,32 @@ func TestPodStates(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change  func(*corev1.Pod)
 		waiting string
+		stopped bool // Redis is known not to run
+		beside  string
 	}{
-		"runs": {nil, ""},
+		"runs": {nil, "", false, ""},
 		"not scheduled": {func(p *corev1.Pod) {
-			p.Status = corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}}}
-		}, "not scheduled: 0/3 nodes are available"},
-		"no address yet":      {func(p *corev1.Pod) { p.Status = corev1.PodStatus{} }, "starting"},
-		"image not there":     {func(p *corev1.Pod) { p.Status.ContainerStatuses = waits("ImagePullBackOff", "back-off") }, "container redis: ImagePullBackOff: back-off"},
-		"without a message":   {func(p *corev1.Pod) { p.Status.ContainerStatuses = waits("CrashLoopBackOff", "") }, "container redis: CrashLoopBackOff"},
-		"init container runs": {func(p *corev1.Pod) { p.Status.ContainerStatuses, p.Status.PodIP = waits("PodInitializing", ""), "" }, "starting"},
+			p.Spec.NodeName, p.Status = "", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}}}
+		}, "not scheduled: 0/3 nodes are available", true, ""},
+		"no address yet":      {func(p *corev1.Pod) { p.Status = corev1.PodStatus{} }, "starting", false, ""},
+		"image not there":     {func(p *corev1.Pod) { p.Status.ContainerStatuses = waits("ImagePullBackOff", "back-off") }, "container redis: ImagePullBackOff: back-off", true, ""},
+		"without a message":   {func(p *corev1.Pod) { p.Status.ContainerStatuses = waits("CrashLoopBackOff", "") }, "container redis: CrashLoopBackOff", true, ""},
+		"init container runs": {func(p *corev1.Pod) { p.Status.ContainerStatuses, p.Status.PodIP = waits("PodInitializing", ""), "" }, "starting", true, ""},
 		"ended badly": {func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "redis", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}
-		}, "container redis ended with exit code 137 (OOMKilled)"},
+		}, "container redis ended with exit code 137 (OOMKilled)", true, ""},
+		"the exporter is not there": {func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = append(waits("ImagePullBackOff", ""), corev1.ContainerStatus{Name: "redis", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
+			p.Status.ContainerStatuses[0].Name = "exporter"
+		}, "", false, "container exporter: ImagePullBackOff"},
+		"the exporter is on its way": {func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = append(waits("ContainerCreating", ""), corev1.ContainerStatus{Name: "redis", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
+			p.Status.ContainerStatuses[0].Name = "exporter"
+		}, "", false, ""},
+		"being deleted": {func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = waits("CrashLoopBackOff", "")
+			p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: now}, []string{"test/wait"}
+		}, "container redis: CrashLoopBackOff", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), pod(tt.change))
@@ -105,6 +142,12 @@ func TestPodStates(t *testing.T) {
 			in := s.Instances[0]
 			if in.Waiting != tt.waiting || (in.Redis != nil) != (tt.waiting == "") || in.Error != tt.waiting {
 				t.Errorf("waiting %q, error %q, asked: %v; want %q", in.Waiting, in.Error, in.Redis != nil, tt.waiting)
+			}
+			if in.Stopped != tt.stopped {
+				t.Errorf("known not to run: %v, want %v", in.Stopped, tt.stopped)
+			}
+			if in.Beside != tt.beside {
+				t.Errorf("beside it %q, want %q", in.Beside, tt.beside)
 			}
 		})
 	}
@@ -298,5 +341,22 @@ func TestSettingsAge(t *testing.T) {
 	o.ForgetSettings(c.UID)
 	if _, problem, err := o.Settings(t.Context(), c, now.Add(settingsAge+2)); !strings.Contains(problem, "ConfigMap mine does not exist in namespace n") || err != nil {
 		t.Errorf("problem %q, %v", problem, err)
+	}
+}
+
+// The time that a roll-out may take is counted for the present spec only.
+func TestRolledAt(t *testing.T) {
+	at := metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+	if got := rolledAt(cluster); !got.IsZero() {
+		t.Errorf("without a roll-out: %s", got)
+	}
+	cluster.Status.RollOut, cluster.Status.ObservedGeneration = &v1alpha1.RollOutStatus{LastProgressTime: at}, 2
+	if got := rolledAt(cluster); !got.Equal(at.Time) {
+		t.Errorf("got %s, want %s", got, at)
+	}
+	cluster.Generation = 3
+	if got := rolledAt(cluster); !got.IsZero() {
+		t.Errorf("of a spec that has just changed: %s", got)
 	}
 }

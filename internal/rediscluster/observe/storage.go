@@ -28,7 +28,7 @@ func (o *Observer) claims(ctx context.Context, cluster *v1alpha1.RedisCluster, s
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		if claim.DeletionTimestamp == nil {
-			s.Claims = append(s.Claims, snapshot.Claim{Name: claim.Name, Requested: claim.Spec.Resources.Requests.Storage().Value()})
+			s.Claims = append(s.Claims, snapshot.Claim{Name: claim.Name, UID: string(claim.UID), Requested: claim.Spec.Resources.Requests.Storage().Value()})
 		}
 	}
 	slices.SortFunc(s.Claims, func(a, b snapshot.Claim) int { return cmp.Compare(a.Name, b.Name) })

@@ -9,15 +9,11 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
-// usableLimit is the part of a container's memory limit that data may take when maxmemory
-// is not set: a fork (AOF rewrite, full synchronization) needs the rest for the pages that
-// are written meanwhile.
-const usableLimit = 0.8
-
 // capacity holds when the data of shards that go fits into those that stay, by what each
-// receives of them: into maxmemory, or into the usable part of the memory limit. Keys are
+// receives of them: into maxmemory, or into the part of the memory limit that data may take. Keys are
 // taken to be spread evenly over a shard's slots.
 func capacity(in input, goal *snapshot.Goal) Verdict {
 	if in.desired.OverCapacity || len(in.desired.Topology) >= len(in.owned()) {
@@ -38,7 +34,7 @@ func capacity(in input, goal *snapshot.Goal) Verdict {
 		}
 		will, room, what := pod.Redis.UsedMemory+expected[pod.Name], pod.Redis.MaxMemory, "maxmemory"
 		if room == 0 {
-			room, what = int64(usableLimit*float64(pod.MemoryLimit)), fmt.Sprintf("%.0f %% of its memory limit", 100*usableLimit)
+			room, what = values.MaxMemory(pod.MemoryLimit), fmt.Sprintf("%d %% of its memory limit", values.DataPercent)
 		}
 		if room > 0 && will > room {
 			return fails(FitsInMemory, "shard %d would hold %s, more than the %s of %s: give its instances more memory, keep more shards, or set the annotation %s to true",
@@ -61,6 +57,11 @@ func movable(in input, move Move) (Move, Verdict) {
 		if pod.Shard == to.Shard && !in.released(pod) {
 			if v := serves(in, pod); !v.Holds {
 				return move, v
+			}
+			// With its first slot the shard is in everybody's table, and clients ask any of its
+			// instances for theirs.
+			if !informed(pod) {
+				return move, fails(ShardWhole, "%s does not know yet who owns which slots", pod.Name)
 			}
 		}
 	}
@@ -109,21 +110,16 @@ func (in input) masters() map[int]*snapshot.Instance {
 	if !in.snap.Formed || !slotsCovered(in.snap) {
 		return masters
 	}
-	load := map[string]int{}
-	for _, master := range masters {
-		load[master.NodeName]++
-	}
 	for shard := range in.desired.Topology {
 		if masters[shard] != nil {
 			continue
 		}
 		pod := followed(in, shard)
 		if pod == nil {
-			pod = chooseMaster(in, shard, load)
+			pod = chooseMaster(in, shard, masters)
 		}
 		if pod != nil {
 			masters[shard] = pod
-			load[pod.NodeName]++
 		}
 	}
 	return masters

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,32 +34,26 @@ func planAssign(in input) Step {
 	}
 	reason := fmt.Sprintf("no instance owns slots %s", missing)
 	step := AssignSlots{base: base{reason}}
-	for _, pod := range in.snap.Reachable() { // keys of half-moved slots show whose they are
+	holders := in.snap.Reachable() // keys of half-moved slots show whose they are; an old copy counts when there is no other
+	slices.SortStableFunc(holders, func(a, b *snapshot.Instance) int { return cmp.Compare(age(in, a), age(in, b)) })
+	for _, pod := range holders {
 		if keys := held(pod).Intersect(missing); pod.Redis.Master && !keys.IsEmpty() {
 			step.Assignments = append(step.Assignments, Assignment{To: target(pod), Slots: keys})
 			missing = missing.Subtract(keys)
 		}
 	}
-	masters := in.snap.Masters()
-	chosen := map[string]int{} // masters by Kubernetes node, so that they spread
-	for _, master := range masters {
-		chosen[master.NodeName]++
-	}
 	receivers := receivers(in)
+	chosen := chooseMasters(in, receivers)
 	for i, give := range missing.Split(len(receivers)) {
 		if give.IsEmpty() {
 			continue
 		}
 		shard := receivers[i]
-		master := masters[shard]
-		if master == nil {
-			master = chooseMaster(in, shard, chosen)
-		}
+		master := chosen[shard]
 		if master == nil {
 			return Stall{base: base{fmt.Sprintf("%s, and no instance of shard %d can take its part: each holds keys or follows a master; delete the claims of the shard to give its data up", reason, shard)},
 				Cause: "NoCandidate", BlockedBy: NoStrayKeys}
 		}
-		chosen[master.NodeName]++
 		assignment := Assignment{To: target(master), Slots: give}
 		if master.Redis.Isolated() && master.Redis.Epoch == 0 {
 			assignment.Epoch = uint64(shard + 1) //nolint:gosec // at most 500 shards
@@ -66,6 +61,14 @@ func planAssign(in input) Step {
 		step.Assignments = append(step.Assignments, assignment)
 	}
 	return step
+}
+
+// age orders instances by how old what they hold may be.
+func age(in input, pod *snapshot.Instance) int {
+	if in.superseded(pod) {
+		return 1
+	}
+	return 0
 }
 
 // held are the open slots that an instance has keys of.
@@ -105,16 +108,46 @@ func claimedByPeers(s *snapshot.Snapshot, missing slots.Set) bool {
 	return false
 }
 
-// chooseMaster picks the instance of a shard that becomes its first master: an empty
-// one, on the Kubernetes node with the fewest masters, then the lowest ordinal.
-func chooseMaster(in input, shard int, chosen map[string]int) *snapshot.Instance {
+// chooseMasters adds to the masters there are the instance of each other shard that becomes its
+// first one: an empty one. As few masters as possible share a Kubernetes node, then a zone: a
+// node that is lost is not to take most of them, without whom nobody can be elected. A shard
+// none of whose instances can be one has none.
+func chooseMasters(in input, shards []int) map[int]*snapshot.Instance {
+	masters := in.snap.Masters()
+	chosen := maps.Clone(masters)
+	// First one after the other; then an earlier choice may turn out to be in the way of a later one.
+	for better := true; better; {
+		better = false
+		for _, shard := range shards {
+			if masters[shard] != nil {
+				continue
+			}
+			after := maps.Clone(chosen)
+			delete(after, shard)
+			if after[shard] = chooseMaster(in, shard, after); after[shard] == nil {
+				continue
+			}
+			if chosen[shard] == nil || gathered(after).less(gathered(chosen)) {
+				chosen, better = after, true
+			}
+		}
+	}
+	return chosen
+}
+
+// chooseMaster picks the instance of a shard that becomes its first master beside those of other
+// shards; nil when none can.
+func chooseMaster(in input, shard int, others map[int]*snapshot.Instance) *snapshot.Instance {
 	var best *snapshot.Instance
+	var least crowding
 	for _, pod := range in.snap.Reachable() {
 		if pod.Shard != shard || !pod.Redis.Master || pod.Redis.Keys > 0 || pod.Terminating || in.leaving(pod.Shard, pod.Ordinal) {
 			continue
 		}
-		if best == nil || chosen[pod.NodeName] < chosen[best.NodeName] {
-			best = pod
+		with := maps.Clone(others)
+		with[shard] = pod
+		if crowd := gathered(with); best == nil || crowd.less(least) {
+			best, least = pod, crowd
 		}
 	}
 	return best
@@ -215,8 +248,12 @@ func planReplicate(in input) Step {
 		if master == nil || master == pod || pod.Redis.Slots.Len() > 0 || pod.Redis.MasterID == master.Redis.NodeID || pod.Terminating || in.released(pod) {
 			continue
 		}
-		if pod.Redis.Master && len(pod.Redis.Importing)+len(pod.Redis.Migrating) > 0 {
+		marked := pod.Redis.Master && len(pod.Redis.Importing)+len(pod.Redis.Migrating) > 0
+		if marked && (!in.superseded(pod) || !ownedOnce(in.snap)) {
 			continue // its keys are of half-moved slots, which planMove finishes
+		}
+		if marked && pod.Redis.Keys > 0 { // which it would have to be rid of to follow anybody
+			return in.renew(pod, fmt.Sprintf("%s has come back with an old copy of what %s has taken over", pod.Name, master.Name))
 		}
 		if pod.Redis.Master && pod.Redis.Keys > 0 {
 			return Stall{base: base{fmt.Sprintf("%s owns no slot and holds %d keys, which would be lost if it became a replica; delete its claim to give them up", pod.Name, pod.Redis.Keys)},

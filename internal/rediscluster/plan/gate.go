@@ -35,12 +35,12 @@ func (Dismiss) Name() string { return "Dismiss" }
 const dismissal = 2 * time.Second
 
 // planAdmit opens instances to clients that ask the Service. One that has just joined would
-// tell them of a cluster of which it knows a part. Nothing but leaving closes it again:
-// whether an instance answers is for the pod's probe.
+// tell them of a cluster of which it knows a part. Leaving, and being about to restart, close
+// it again, and nothing else: whether an instance answers is for the pod's probe.
 func planAdmit(in input) Step {
 	step := Admit{}
 	for _, pod := range in.snap.Reachable() {
-		if pod.Gated && !pod.Serving && !pod.Terminating && !in.released(pod) && informed(pod) {
+		if pod.Gated && !pod.Serving && !pod.Terminating && !in.released(pod) && !in.retiring(pod) && informed(pod) {
 			step.Pods = append(step.Pods, pod.Name)
 		}
 	}
@@ -61,7 +61,7 @@ func informed(pod *snapshot.Instance) bool {
 }
 
 // dismiss keeps clients away from instances that are about to go.
-func dismiss(in input, leaving []*snapshot.Instance) Step {
+func dismiss(in input, leaving []*snapshot.Instance, quiet time.Duration) Step {
 	step := Dismiss{}
 	var pause time.Duration
 	for _, pod := range leaving {
@@ -78,7 +78,7 @@ func dismiss(in input, leaving []*snapshot.Instance) Step {
 		step.Reason = "these instances are about to go: " + list(step.Pods)
 		return step
 	case pause <= 0:
-		return unasked(in, leaving)
+		return unasked(in, leaving, quiet)
 	default:
 		return Wait{base: base{fmt.Sprintf("the Service leads no client to %d leaving instances any more, and all of Kubernetes is to hear of it", len(leaving))}, After: pause}
 	}
@@ -93,7 +93,7 @@ const (
 )
 
 // unasked waits until clients have stopped asking instances that are about to go.
-func unasked(in input, leaving []*snapshot.Instance) Step {
+func unasked(in input, leaving []*snapshot.Instance, quiet time.Duration) Step {
 	for _, pod := range leaving {
 		since := in.now.Sub(pod.Redis.AskedAt)
 		if pod.Gated && since < quiet && in.now.Sub(pod.DismissedAt) < mostPatience {

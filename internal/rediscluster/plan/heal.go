@@ -6,74 +6,11 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"time"
+	"strings"
 
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
-
-// electionPatience is how long an ordinary failover may take before it is forced: an
-// election is retried after at least 4 s and after 4 node timeouts (Redis Cluster
-// specification), so that this is more than one retry at the default timeout of 5 s.
-const electionPatience = 30 * time.Second
-
-// planPromote helps a shard whose master is gone. The ordinary election comes first. It
-// is forced when it does not come to an end, and taken over only when most masters are
-// proven to be gone: then nobody is left to vote. A node that is gone and owned nothing (an
-// instance that came back with an old claim remembers one) needs no successor.
-func planPromote(in input) Step {
-	if slotsCovered(in.snap) {
-		return nil // whom the lost node's replicas follow is for planReplicate
-	}
-	for _, id := range lostMasters(in.snap) {
-		best := bestReplica(in.snap, id)
-		if best == nil {
-			continue
-		}
-		gone := nodeGone(in, id)
-		lost := majorityLost(in)
-		switch {
-		case !gone.Holds:
-			continue // planSettle waits for the pod; Redis elects meanwhile if it can
-		case lost.Holds:
-			return Promote{base: base{fmt.Sprintf("master %s of shard %d is gone, and so are most masters: nobody is left to elect %s", short(id), best.Shard, best.Name)},
-				Replica: target(best), Takeover: true}
-		case best.Redis.MasterLinkDownFor > electionPatience:
-			return Promote{base: base{fmt.Sprintf("master %s of shard %d is gone, and no replica was elected within %s", short(id), best.Shard, electionPatience)},
-				Replica: target(best)}
-		default:
-			return Wait{base: base{fmt.Sprintf("master %s of shard %d is gone; %s is to be elected", short(id), best.Shard, best.Name)}, After: soon}
-		}
-	}
-	return nil
-}
-
-// lostMasters are the node IDs that replicas follow and no instance answers to.
-func lostMasters(s *snapshot.Snapshot) []string {
-	var ids []string
-	for _, in := range s.Reachable() {
-		id := in.Redis.MasterID
-		if !in.Redis.Master && id != "" && s.ByNodeID(id) == nil && !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-// bestReplica is the replica of a master that has received most of its data.
-func bestReplica(s *snapshot.Snapshot, masterID string) *snapshot.Instance {
-	var best *snapshot.Instance
-	for _, in := range s.Reachable() {
-		if in.Redis.Master || in.Redis.MasterID != masterID || in.Terminating {
-			continue
-		}
-		if best == nil || in.Redis.Offset > best.Redis.Offset {
-			best = in
-		}
-	}
-	return best
-}
 
 // planReturn gives a shard that has no master one of its own again. Its instances may follow
 // a node of another shard: a master that came back after it had lost its slots to others
@@ -94,7 +31,7 @@ func planReturn(in input) Step {
 				master == nil || master.Shard == shard || masters[master.Shard] == master || !upToDate(pod, master) {
 				continue
 			}
-			return Handover{base: base{fmt.Sprintf("shard %d has no master: %s takes over from %s, which is of another shard", shard, pod.Name, master.Name)}, Replica: target(pod)}
+			return Handover{base: base{fmt.Sprintf("shard %d has no master: %s takes over from %s, which is of another shard", shard, pod.Name, master.Name)}, Master: target(master), Replica: target(pod)}
 		}
 	}
 	return nil
@@ -138,15 +75,27 @@ func planForget(in input) Step {
 	return step
 }
 
-// planSettle waits for what has been started, and names what is not yet as it should be.
+// planSettle waits for what has been started, and names what is not yet as it should be. It does not wait for a pod to be ready
+// that a restart makes ready.
 func planSettle(in input) Step {
+	return settle(in, func(pod *snapshot.Instance) bool {
+		return in.retiring(pod) || pod.Beside != "" && in.stale(pod)
+	})
+}
+
+// settle waits for everything but the readiness of pods that are excused.
+func settle(in input, excused func(*snapshot.Instance) bool) Step {
 	if v := snapshotComplete(in); !v.Holds {
-		return Wait{base: base{v.Reason}, BlockedBy: v.Predicate}
+		// Kubernetes tells when a pod starts, and nobody when Redis has loaded its data.
+		return Wait{base: base{v.Reason}, BlockedBy: v.Predicate, After: soon}
 	}
 	members := in.members()
 	for _, pod := range members {
 		if reason := unsettled(in, members, pod); reason != "" {
 			return Wait{base: base{reason}, After: soon}
+		}
+		if !pod.Ready && !excused(pod) {
+			return Wait{base: base{strings.TrimSuffix(fmt.Sprintf("pod %s is not ready yet: %s", pod.Name, pod.Beside), ": ")}, After: soon}
 		}
 	}
 	if missing := slots.All().Subtract(in.snap.Owned()); missing.Len() > 0 {
@@ -177,12 +126,10 @@ func unsettled(in input, members []*snapshot.Instance, pod *snapshot.Instance) s
 		return fmt.Sprintf("%s has half-moved slots", pod.Name)
 	case !r.ClusterOK:
 		return fmt.Sprintf("%s does not serve yet", pod.Name)
-	case !r.Master && !r.MasterLinkUp:
+	case !r.Master && !r.MasterLinkUp && !in.skewed(pod):
 		return fmt.Sprintf("%s is not in sync with its master yet", pod.Name)
 	case r.Master && r.Slots.IsEmpty() && in.masters()[pod.Shard] != pod && !in.leaving(pod.Shard, pod.Ordinal):
 		return fmt.Sprintf("%s owns no slot and follows no master", pod.Name)
-	case !pod.Ready:
-		return fmt.Sprintf("pod %s is not ready yet", pod.Name)
 	}
 	return ""
 }

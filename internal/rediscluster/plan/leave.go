@@ -10,11 +10,11 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// Handover makes a replica the master of its shard without losing a write: the master
-// stops writes until the replica has them all (CLUSTER FAILOVER).
+// Handover makes a replica the master in place of the one that it follows, without losing a
+// write: the master stops writes until the replica has them all (CLUSTER FAILOVER).
 type Handover struct {
 	base
-	Replica Target
+	Master, Replica Target
 }
 
 // RemoveShards deletes the StatefulSets of shards that own nothing and that nobody knows.
@@ -108,7 +108,7 @@ func planLeave(in input) Step {
 			return hold(in, pod)
 		}
 	}
-	if step := dismiss(in, leaving); step != nil {
+	if step := dismiss(in, leaving, quiet); step != nil {
 		return step
 	}
 	if step := part(in, leaving); step != nil {
@@ -163,18 +163,17 @@ func hold(in input, pod *snapshot.Instance) Step {
 func handover(in input, master *snapshot.Instance) Step {
 	var best *snapshot.Instance
 	for _, pod := range in.snap.Reachable() {
-		r := pod.Redis
-		if r.Master || r.MasterID != master.Redis.NodeID || !r.MasterLinkUp || pod.Terminating || in.leaving(pod.Shard, pod.Ordinal) || !upToDate(pod, master) {
+		if !succeeds(pod, master) || in.leaving(pod.Shard, pod.Ordinal) {
 			continue
 		}
-		if best == nil || r.Offset > best.Redis.Offset {
+		if best == nil || pod.Redis.Offset > best.Redis.Offset {
 			best = pod
 		}
 	}
 	if best == nil {
 		return Wait{base: base{fmt.Sprintf("%s is to go and is the master of shard %d, of which no other instance is in sync", master.Name, master.Shard)}, BlockedBy: ReplicaInSync, After: soon}
 	}
-	return Handover{base: base{fmt.Sprintf("%s is to go and is the master of shard %d: %s takes over", master.Name, master.Shard, best.Name)}, Replica: target(best)}
+	return Handover{base: base{fmt.Sprintf("%s is to go and is the master of shard %d: %s takes over", master.Name, master.Shard, best.Name)}, Master: target(master), Replica: target(best)}
 }
 
 // upToDate says that a replica knows exactly what its master owns: with its promotion it

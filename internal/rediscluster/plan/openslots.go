@@ -75,7 +75,7 @@ func openSlots(in input) repair {
 	finish, reopen := map[[2]string]slots.Set{}, map[[2]string]slots.Set{}
 	masters := map[string]*snapshot.Instance{}
 	for _, pod := range in.snap.Reachable() {
-		if pod.Redis.Master {
+		if pod.Redis.Master && !in.superseded(pod) {
 			masters[pod.Name] = pod
 		}
 	}
@@ -124,11 +124,23 @@ func openSlots(in input) repair {
 	return r
 }
 
+// superseded says that the instance is a former master which has come back: it owns nothing, another one of its shard owns
+// slots, and nobody is giving it any. What it holds is an old copy of its shard's data. Redis that starts marks the slots of
+// keys as importing when others own them (verifyClusterConfigWithData in cluster.c), so that its marks say nothing.
+func (in input) superseded(pod *snapshot.Instance) bool {
+	if !pod.Redis.Master || !pod.Redis.Slots.IsEmpty() || in.snap.Masters()[pod.Shard] == nil {
+		return false
+	}
+	return !slices.ContainsFunc(in.snap.Reachable(), func(other *snapshot.Instance) bool {
+		return slices.Contains(slices.Collect(maps.Values(other.Redis.Migrating)), pod.Redis.NodeID)
+	})
+}
+
 // openSlots are all slots that a master marks as moving.
 func (in input) openSlots() slots.Set {
 	var numbers []uint16
 	for _, pod := range in.snap.Reachable() {
-		if pod.Redis.Master {
+		if pod.Redis.Master && !in.superseded(pod) {
 			numbers = slices.AppendSeq(numbers, maps.Keys(pod.Redis.Migrating))
 			numbers = slices.AppendSeq(numbers, maps.Keys(pod.Redis.Importing))
 		}

@@ -11,6 +11,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // Desired is what the RedisCluster asks for.
@@ -37,9 +38,22 @@ type Desired struct {
 	KeysPerSecond int
 	// OverCapacity allows a scale-in although the data may not fit.
 	OverCapacity bool
-	// UpgradeTimeout is how long instances may run an older template before the phase
-	// says Failed; 0 means for ever.
+	// PreviousPasswordFor is how long a password is accepted after clients were told the next.
+	PreviousPasswordFor time.Duration
+	// UpgradeTimeout is how long a roll-out may make no progress before the phase says
+	// Failed; 0 means for ever. The operator goes on trying all the same.
 	UpgradeTimeout time.Duration
+	// OnDelete leaves the restarting of instances to the user.
+	OnDelete bool
+	// Apart says that instances of a shard may never share a node.
+	Apart bool
+	// SpreadMasters asks for masters on different nodes and in different zones.
+	SpreadMasters bool
+	// Ephemeral says that an instance's data goes with its pod.
+	Ephemeral bool
+	// Settings are those of redis.conf that are asked for, by name; nil when they are not
+	// known.
+	Settings []values.Setting
 }
 
 // Situation is the state of the cluster in one word; phase and conditions follow from it.
@@ -68,6 +82,16 @@ type Decision struct {
 	Goal *snapshot.Goal
 	// Moves are the slots that are not where the goal wants them.
 	Moves []Move
+	// Settings are those that redis.conf holds after this pass, and that instances may still
+	// have from it. SettingChanges are not in force everywhere yet, SettingProblems will not
+	// be until someone changes them.
+	Settings        map[string]string
+	SettingChanges  []SettingChange
+	SettingProblems []SettingProblem
+	// Rollout is how far the new template has come; nil when no instance is to be restarted.
+	Rollout *Rollout
+	// Overdue says, in a sentence, which time limit has passed; empty when none has.
+	Overdue string
 	// Whole says that every instance of the cluster serves, every slot is covered, and
 	// every replica is in sync, whatever else is to be done.
 	Whole bool
@@ -88,9 +112,17 @@ var rules = []func(input) Step{
 	planValidation,
 	planFinalizer,
 	planAuth,
+	planTLS,
 	planChildren,
+	planReidentify,
 	planConflict,
+	planAccess,
+	planCertificates,
 	planTimeout,
+	planDiscard,
+	planRepair,
+	planRenew,
+	planMisconfigured,
 	planAssign,
 	planMeet,
 	planPromote,
@@ -99,6 +131,7 @@ var rules = []func(input) Step{
 	planReturn,
 	planAdmit,
 	planFunctions,
+	planConfig,
 	planGoal,
 	planMove,
 	planSettle,
@@ -106,19 +139,27 @@ var rules = []func(input) Step{
 	planRefusal,
 	planLeave,
 	planRollout,
+	planSpread,
 }
 
 // Decide chooses the next step.
 func Decide(d Desired, s *snapshot.Snapshot, now time.Time) Decision {
 	in := input{desired: d, snap: s, topology: Effective(d, s), now: now}
 	if d.Deleting {
-		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in)}
+		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in), Settings: s.Settings}
 	}
-	decision := Decision{Topology: in.topology, Step: next(in), Whole: planSettle(in) == nil}
+	decision := Decision{Topology: in.topology, Step: next(in), Whole: settle(in, in.retiring) == nil}
 	decision.Situation = situation(in, decision.Step)
+	if decision.Situation == RollingOut {
+		decision.Rollout = in.rollout()
+	}
+	if decision.Overdue = overdue(in, decision.Situation); decision.Overdue != "" {
+		decision.Situation = Failed
+	}
 	decision.Goal, decision.Moves = kept(in, decision.Step)
+	decision.Settings, decision.SettingChanges, decision.SettingProblems = in.settingsAfter(), in.settingChanges(), in.settingProblems()
 	if d.Paused {
-		decision.Situation = Paused
+		decision.Situation, decision.Overdue = Paused, ""
 		decision.Step = Hold{base: base{"spec.pause is true: nothing is changed; set it to false to go on"}, Next: decision.Step}
 	}
 	return decision
@@ -156,9 +197,6 @@ func situation(in input, step Step) Situation {
 	case None:
 		return Steady
 	case RolloutWait:
-		if late(in.snap.RollingSince, in.desired.UpgradeTimeout, in.now) {
-			return Failed
-		}
 		return RollingOut
 	default:
 		return unsteady(in)
@@ -168,11 +206,12 @@ func situation(in input, step Step) Situation {
 // unsteady is the situation of a cluster that something has to be done for.
 func unsteady(in input) Situation {
 	switch {
-	case createTimedOut(in):
-		return Failed
 	case in.snap.Formed:
 		if direction, ok := scaling(in); ok {
 			return direction
+		}
+		if in.rolling() {
+			return RollingOut
 		}
 		return Healing
 	case len(in.snap.Shards) == 0:
@@ -182,17 +221,28 @@ func unsteady(in input) Situation {
 	}
 }
 
-func createTimedOut(in input) bool {
-	if in.snap.Formed || len(in.snap.Shards) == 0 {
-		return false
+// overdue says that forming the cluster, or its roll-out, takes longer than it may. A user who
+// restarts instances takes the time that it takes.
+func overdue(in input, s Situation) string {
+	d := in.desired
+	switch {
+	case s == Forming && late(in.formingSince(), d.CreateTimeout, in.now):
+		return fmt.Sprintf("the cluster is not formed after %s", d.CreateTimeout)
+	case s == RollingOut && !d.OnDelete && late(in.snap.RolledAt, d.UpgradeTimeout, in.now):
+		return fmt.Sprintf("the roll-out has made no progress for %s", d.UpgradeTimeout)
 	}
-	started := in.snap.Shards[0].CreatedAt
-	for _, shard := range in.snap.Shards {
-		if shard.CreatedAt.Before(started) {
-			started = shard.CreatedAt
+	return ""
+}
+
+// formingSince is when the first child was made.
+func (in input) formingSince() time.Time {
+	var since time.Time
+	for i, shard := range in.snap.Shards {
+		if i == 0 || shard.CreatedAt.Before(since) {
+			since = shard.CreatedAt
 		}
 	}
-	return late(started, in.desired.CreateTimeout, in.now)
+	return since
 }
 
 // late says that something which began at since takes longer than it may. A zero since or

@@ -220,6 +220,22 @@ func TestDecide(t *testing.T) {
 				}
 			}),
 			situation: Healing, step: "Wait", why: "c-1-0 does not answer: i/o timeout", blockedBy: SnapshotComplete},
+		"a stranger that owns nothing is sent away": {
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				s.Find(0, 0).Redis.Peers["f"] = snapshot.Peer{ID: "f", IP: "10.77.0.1", Connected: true, Master: true}
+			}),
+			situation: Healing, step: "Forget"},
+		"a stranger is sent away only when all pods were asked": {
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				s.Find(0, 0).Redis.Peers["f"] = snapshot.Peer{ID: "f", IP: "10.77.0.1", Connected: true, Master: true}
+				s.Find(1, 1).Redis, s.Find(1, 1).Error = nil, "i/o timeout"
+			}),
+			situation: Healing, step: "Wait", why: "c-1-1 does not answer", blockedBy: SnapshotComplete},
+		"a stranger that owns a slot stops everything": {
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				s.Find(0, 0).Redis.Peers["f"] = snapshot.Peer{ID: "f", IP: "10.77.0.1", Connected: true, Master: true, Slots: slots.Of(7)}
+			}),
+			situation: Failed, step: "Stall", why: "no pod of this cluster", blockedBy: NoForeignNode},
 		"a node that is gone for good is forgotten": {
 			snapshot:  changed(formed, func(s *snapshot.Snapshot) { comeBackEmpty(s, 1, 1); introduce(s) }),
 			situation: Healing, step: "Forget"},
@@ -262,11 +278,6 @@ func TestDecide(t *testing.T) {
 				s.Claims = []snapshot.Claim{{Name: "data-c-0-0", Requested: 1 << 30}}
 			}),
 			situation: Healing, step: "Wait", why: "has no pod yet", blockedBy: SnapshotComplete},
-		"an older template is reported": {
-			snapshot: changed(formed, func(s *snapshot.Snapshot) {
-				s.Shards[1].UpdateRevision, s.Find(1, 0).Revision = "new", "old"
-			}),
-			situation: RollingOut, step: "RollOut", why: "c-1-0"},
 		"forming that takes too long is called failed, and goes on": {
 			desired: func(d *Desired) { d.CreateTimeout = time.Minute },
 			snapshot: changed(fresh, func(s *snapshot.Snapshot) {
@@ -338,47 +349,6 @@ func forgetAll(s *snapshot.Snapshot, id string) {
 	}
 }
 
-func TestForming(t *testing.T) {
-	step, ok := Decide(desired(), fresh(), now).Step.(AssignSlots)
-	if !ok {
-		t.Fatal("fresh instances are not given slots")
-	}
-	var all slots.Set
-	nodes := map[string]int{}
-	for i, assignment := range step.Assignments {
-		if all.Intersect(assignment.Slots).Len() > 0 {
-			t.Errorf("slots %s are given twice", assignment.Slots)
-		}
-		all = all.Union(assignment.Slots)
-		if assignment.Epoch != uint64(i+1) {
-			t.Errorf("assignment %d has epoch %d", i, assignment.Epoch)
-		}
-		nodes[assignment.To.Pod[len(assignment.To.Pod)-1:]]++
-	}
-	if all.Len() != slots.Count {
-		t.Errorf("%d slots are given, want all", all.Len())
-	}
-	// The ordinal is the Kubernetes node in this world: masters spread over both.
-	if diff := cmp.Diff(map[string]int{"0": 2, "1": 1}, nodes); diff != "" {
-		t.Errorf("masters by node (-want +got):\n%s", diff)
-	}
-}
-
-// A cluster whose forming was cut short goes on where it was: what is owned stays.
-func TestFormingGoesOn(t *testing.T) {
-	s := fresh()
-	s.Find(1, 1).Redis.Slots = slots.All().Split(3)[1]
-	step := Decide(desired(), s, now).Step.(AssignSlots)
-	for _, assignment := range step.Assignments {
-		if strings.HasPrefix(assignment.To.Pod, "c-1-") {
-			t.Errorf("shard 1 is given slots %s again", assignment.Slots)
-		}
-	}
-	if len(step.Assignments) != 2 {
-		t.Errorf("%d shards are given slots, want 2", len(step.Assignments))
-	}
-}
-
 // Nothing that is decided depends on the order of a map.
 func TestDecideIsDeterministic(t *testing.T) {
 	for range 20 {
@@ -393,48 +363,5 @@ func TestDecideIsDeterministic(t *testing.T) {
 		if p := first.Step.(Promote); p.Replica.Pod != "c-1-1" || !p.Takeover {
 			t.Fatalf("promotes %+v", p)
 		}
-	}
-}
-
-// A StatefulSet that someone deleted is made again: its shard's claims hold its data. It
-// was once taken for a cluster of one shard less, whose slots nobody owned.
-func TestDeletedShardComesBack(t *testing.T) {
-	for shard := range 3 {
-		s := formed()
-		s.Shards = append(s.Shards[:shard], s.Shards[shard+1:]...)
-		kill(s, shard, 0)
-		kill(s, shard, 1)
-		if diff := cmp.Diff(v1alpha1.Topology{2, 2, 2}, Effective(desired(), s)); diff != "" {
-			t.Errorf("shard %d:\n%s", shard, diff)
-		}
-		if step := Decide(desired(), s, now).Step; step.Name() != "Wait" {
-			t.Errorf("shard %d: %s: %s", shard, step.Name(), step.Why())
-		}
-	}
-}
-
-func TestEffective(t *testing.T) {
-	topology := func(counts ...int32) v1alpha1.Topology { return counts }
-	for name, tt := range map[string]struct {
-		existing, desired, want v1alpha1.Topology
-		formed                  bool
-	}{
-		"nothing exists: what is desired":             {nil, topology(3, 2, 2), topology(3, 2, 2), false},
-		"a creation that was cut short is completed":  {topology(2, 2), topology(2, 2, 2), topology(2, 2, 2), false},
-		"instances are added to the shards there are": {topology(2, 2, 2), topology(3, 3, 3), topology(3, 3, 3), true},
-		"an instance is not taken away":               {topology(3, 3, 3), topology(2, 2, 2), topology(3, 3, 3), true},
-		"a shard is added":                            {topology(2, 2, 2), topology(2, 2, 2, 2), topology(2, 2, 2, 2), true},
-		"a shard is not taken away":                   {topology(2, 2, 2, 2), topology(2, 2, 2), topology(2, 2, 2, 2), true},
-		"a shard is not added while another forms":    {topology(2, 2, 2), topology(2, 2, 2, 2), topology(2, 2, 2, 2), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &snapshot.Snapshot{Formed: tt.formed}
-			for i, n := range tt.existing {
-				s.Shards = append(s.Shards, snapshot.Shard{Index: i, Replicas: n})
-			}
-			if diff := cmp.Diff(tt.want, Effective(Desired{Topology: tt.desired}, s)); diff != "" {
-				t.Error(diff)
-			}
-		})
 	}
 }

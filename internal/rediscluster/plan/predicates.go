@@ -29,6 +29,8 @@ const (
 	SlotsCovered Predicate = "slots_covered"
 	// NodeGone: a node ID is answered to by no pod, though all pods were asked.
 	NodeGone Predicate = "node_gone"
+	// NodeStopped: a node ID is answered to by no pod, and those that do not answer do not run.
+	NodeStopped Predicate = "node_stopped"
 	// MajorityLost: most masters that own slots are gone, so that no election can be won.
 	MajorityLost Predicate = "majority_lost"
 	// ShardWhole: the instances that take part in a move serve, are in sync, and are linked
@@ -62,7 +64,7 @@ func snapshotComplete(in input) Verdict {
 			case pod == nil:
 				return fails(SnapshotComplete, "%s has no pod yet", name)
 			case pod.Waiting != "":
-				return fails(SnapshotComplete, "%s: %s", pod.Name, pod.Waiting)
+				return fails(SnapshotComplete, "%s: %s%s", pod.Name, pod.Waiting, in.roomier(pod))
 			case pod.Redis == nil:
 				return fails(SnapshotComplete, "%s does not answer: %s", pod.Name, pod.Error)
 			}
@@ -76,9 +78,17 @@ func snapshotComplete(in input) Verdict {
 	return holds(SnapshotComplete)
 }
 
+// roomier says what helps an instance that finds no node of its own; empty for others.
+func (in input) roomier(pod *snapshot.Instance) string {
+	if !in.desired.Apart || !strings.Contains(pod.Waiting, "topology spread constraints") {
+		return "" // the scheduler gives other reasons
+	}
+	return fmt.Sprintf("; spec.antiAffinity is Required, so the %d instances of shard %d need a node each: add nodes, or set it to Preferred", in.topology[pod.Shard], pod.Shard)
+}
+
 // noForeignNode: a live link to a node ID that no pod has ever answered to, at an address
 // that is none of our pods', leads into another cluster. (The link to a pod that was just
-// killed looks alive for a moment.)
+// killed looks alive for a moment.) A master that owns nothing is no cluster: planForget sends it away.
 func noForeignNode(s *snapshot.Snapshot) Verdict {
 	ours := map[string]bool{}
 	for i := range s.Instances {
@@ -87,7 +97,8 @@ func noForeignNode(s *snapshot.Snapshot) Verdict {
 	for _, in := range s.Reachable() {
 		for _, id := range sortedPeers(in.Redis) {
 			peer := in.Redis.Peers[id]
-			if peer.Connected && !peer.Failed && !peer.Suspected && !peer.Handshake && s.ByNodeID(id) == nil && !s.Seen[id] && !ours[peer.IP] {
+			empty := peer.Master && peer.Slots.IsEmpty()
+			if peer.Connected && !peer.Failed && !peer.Suspected && !peer.Handshake && !empty && s.ByNodeID(id) == nil && !s.Seen[id] && !ours[peer.IP] {
 				return fails(NoForeignNode, "%s is linked to node %s at %s, which is no pod of this cluster", in.Name, short(id), peer.IP)
 			}
 		}

@@ -169,6 +169,7 @@ func planMove(in input) Step {
 	if len(ready) == 0 {
 		return Wait{base: base{held.Reason}, BlockedBy: held.Predicate, After: soon}
 	}
+	ready = oneWay(ready)
 	step := MoveSlots{base: base{fmt.Sprintf("%d slots are left to move: %s", count(moves), summary(moves))}, Moves: ready, Atomic: in.desired.KeysPerSecond == 0}
 	for _, move := range ready {
 		from, to := in.snap.ByNodeID(move.From.NodeID).Redis, in.snap.ByNodeID(move.To.NodeID).Redis
@@ -203,6 +204,20 @@ func cancelJobs(in input, moves []Move) Step {
 		return nil
 	}
 	return step
+}
+
+// oneWay leaves moves out so that no master gives slots while it receives others. The receiver of a slot is its owner because its
+// epoch is the highest. If the giver received a slot of its own before it is told, its epoch would be higher, and by its next
+// ping it would own what it gave; the receiver would drop the keys (clusterUpdateSlotsConfigWith in cluster.c).
+func oneWay(moves []Move) []Move {
+	gives, receives := map[string]bool{}, map[string]bool{}
+	return slices.DeleteFunc(moves, func(m Move) bool {
+		if receives[m.From.NodeID] || gives[m.To.NodeID] {
+			return true
+		}
+		gives[m.From.NodeID], receives[m.To.NodeID] = true, true
+		return false
+	})
 }
 
 func count(moves []Move) int {

@@ -113,12 +113,6 @@ func existingTopology(s *snapshot.Snapshot) v1alpha1.Topology {
 	return t
 }
 
-// RolloutWait says that instances run an older template than the one asked for.
-type RolloutWait struct{ base }
-
-// Name implements Step.
-func (RolloutWait) Name() string { return v1alpha1.ReasonRollOut }
-
 // scaling says whether the cluster is on its way to another topology, and which way. Once
 // the StatefulSets are as asked for, what is left is only known from what was reported
 // before: new instances that start look like lost ones.
@@ -137,22 +131,4 @@ func scaling(in input) (Situation, bool) {
 		return ScalingOut, true
 	}
 	return "", false
-}
-
-// planRollout reports pods of an older template. Restarting them, failing over first,
-// is the user's for now: each deleted pod comes back with the new template.
-func planRollout(in input) Step {
-	var stale []string
-	for _, shard := range in.snap.Shards {
-		for i := range in.snap.Instances {
-			pod := &in.snap.Instances[i]
-			if pod.Shard == shard.Index && shard.UpdateRevision != "" && pod.Revision != "" && pod.Revision != shard.UpdateRevision {
-				stale = append(stale, pod.Name)
-			}
-		}
-	}
-	if len(stale) == 0 {
-		return nil
-	}
-	return RolloutWait{base{"these pods run an older template, and take the new one when you delete them, replicas first: " + list(stale)}}
 }

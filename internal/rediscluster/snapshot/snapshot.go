@@ -7,6 +7,7 @@ package snapshot
 
 import (
 	"net"
+	"strings"
 	"time"
 
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
@@ -22,21 +23,30 @@ type Snapshot struct {
 	Claims []Claim
 	// Auth is what is known of the password.
 	Auth Auth
+	// TLS is what is known of the instances' certificate.
+	TLS TLS
 	// Pending names the children that are not as the chart renders them.
 	Pending []string
 	// HasOwnedChildren says that some child still names the RedisCluster as its owner.
 	HasOwnedChildren bool
-	// RollingSince is when the roll-out that is under way began; zero when none is.
-	RollingSince time.Time
+	// RolledAt is when the roll-out that is under way last made progress; zero when none is.
+	RolledAt time.Time
 	// Formed says that the cluster has been as it should be once before.
 	Formed bool
 	// Scaling says that the cluster was on its way to another topology in the last pass.
 	Scaling bool
+	// Rolling says that instances were to be restarted in the last pass, or had just been.
+	Rolling bool
 	// Seen are node IDs that instances of this cluster have answered to before.
 	Seen map[string]bool
 	// Goal is which shard is to own which slots, as recorded when a scaling began; nil
 	// when no slots are to move.
 	Goal *Goal
+	// Settings are those that redis.conf held after the last pass, and those that running
+	// instances may still have from it: name to value.
+	Settings map[string]string
+	// Refusals are the settings that engines refused.
+	Refusals []Refusal
 }
 
 // Goal is which shard is to own which slots.
@@ -60,16 +70,23 @@ type Shard struct {
 	Terminating bool
 	// UpdateRevision is the revision of the template that new pods get.
 	UpdateRevision string
+	// Unseen says that the StatefulSet's controller has not seen the template of now: which
+	// pods are older is not known yet.
+	Unseen bool
 	// ClaimSize is what the claim template requests, such as 1Gi; empty without one.
 	ClaimSize string
 }
 
 // Claim is a persistent volume claim.
 type Claim struct {
-	Name string
+	Name, UID string
 	// Requested is the storage asked for, in bytes.
 	Requested int64
 }
+
+// Pod is the name of the pod that the claim was made for: a StatefulSet's claim template
+// named data makes data-POD.
+func (c Claim) Pod() string { return strings.TrimPrefix(c.Name, "data-") }
 
 // Auth is what is known of the password.
 type Auth struct {
@@ -79,29 +96,90 @@ type Auth struct {
 	Absent bool
 	// Problem says why the password is not known, with a remedy.
 	Problem string
+	// Wanted is who is to be let in by every instance; nil when nobody is asked for a
+	// password.
+	Wanted *Access
+	// Due says that the operator's Secret does not hold the password that is asked for,
+	// UsersDue that it does not hold the users. AskedProblem says which Secret of the user's
+	// cannot be used, with a remedy; then what was asked before stays.
+	Due, UsersDue bool
+	AskedProblem  string
+	// Changing is how far a change of the password has come, ChangedAt when that stage began.
+	Changing  PasswordStage
+	ChangedAt time.Time
+}
+
+// TLS is what is known of the instances' certificate.
+type TLS struct {
+	Enabled bool
+	// Known says that instances can be reached: their certificate is known, or there is none.
+	Known bool
+	// Problem says why what the Secrets hold now cannot be used, with a remedy.
+	Problem string
+	// NotAfter is when the first certificate expires: of the one that was last found in order
+	// in the Secret, and of those that instances show.
+	NotAfter time.Time
+}
+
+// PasswordStage is how far a change of the password has come; empty when none is under way.
+type PasswordStage string
+
+// The stages of a change of the password; the values are those of package access.
+const (
+	// PasswordAccepting: the next one is made known to every instance.
+	PasswordAccepting PasswordStage = "Accepting"
+	// PasswordRetiring: clients are told the new one, the previous one is still accepted.
+	PasswordRetiring PasswordStage = "Retiring"
+)
+
+// Access is who an instance lets in, and how it logs in to its master; passwords are digests.
+type Access struct {
+	// Passwords are those of the user default, sorted.
+	Passwords []string
+	// Link is what the instance logs in to its master with.
+	Link string
+	// Users identifies the other users; empty when it is not known which those are.
+	Users string
 }
 
 // Instance is one pod and the Redis in it.
 type Instance struct {
 	Name       string
+	UID        string
 	Shard      int
 	Ordinal    int
 	IP         string
 	DomainName string
 	NodeName   string
-	HostIP     string
+	// Zone is that of the node, empty when Kubernetes does not tell pods of it.
+	Zone   string
+	HostIP string
 	// Ready is the pod's own readiness.
 	Ready bool
 	// Gated says that the pod is ready only while it is Serving: then the Service leads
 	// clients to it. DismissedAt is when Serving was taken away.
 	Gated, Serving bool
 	DismissedAt    time.Time
-	// Terminating says that the pod is being deleted.
+	// Terminating says that the pod is being deleted; StopBy is when its grace period ends.
 	Terminating bool
-	// Waiting says why the pod does not run, empty when it does.
+	StopBy      time.Time
+	// Waiting says why the pod does not run, empty when it does. Broken says that something
+	// keeps it from running, rather than that it is still on its way.
 	Waiting string
+	Broken  bool
+	// Beside says why another container of the pod than that of Redis does not run, empty when
+	// they do: the pod is not ready then, and its Redis is all the same.
+	Beside string
+	// Stopped says that the container of Redis does not run, as Kubernetes says, and that the
+	// pod is not being deleted; StoppedAt since when, by the clock of its node, zero when it never
+	// ran.
+	Stopped   bool
+	StoppedAt time.Time
 	// Revision is the revision of the template that the pod was made from.
 	Revision string
+	// LastWords are what the container of Redis said when it last ended badly; empty when it
+	// did not.
+	LastWords string
 	// Redis is nil when Redis could not be asked; Error says why.
 	Redis *Redis
 	Error string
@@ -119,6 +197,9 @@ func (in *Instance) Address() string { return Address(in.IP) }
 // Address is where the Redis of an instance with that IP listens.
 func Address(ip string) string { return net.JoinHostPort(ip, "6379") }
 
+// Dismissed says that the Service was told to lead no client to the instance any more.
+func (in *Instance) Dismissed() bool { return in.Gated && !in.Serving && !in.DismissedAt.IsZero() }
+
 // Redis is an instance's own view of itself and of its peers.
 type Redis struct {
 	NodeID   string
@@ -127,16 +208,21 @@ type Redis struct {
 	// MasterLinkUp and MasterLinkDownFor are about a replica's link to its master.
 	MasterLinkUp      bool
 	MasterLinkDownFor time.Duration
-	Offset            int64
-	Keys              int64
-	Version           string
-	Engine            string
+	// MasterLinkLost says that the link is down and was up before in this process.
+	MasterLinkLost bool
+	Offset         int64
+	Keys           int64
+	Version        string
+	Engine         string
 	// ClusterOK is the instance's own cluster_state.
 	ClusterOK bool
 	Epoch     uint64
 	// NodeTimeout is the cluster-node-timeout in force.
 	NodeTimeout time.Duration
-	Slots       slots.Set
+	// Settings are the settings in force, as far as they were asked for; nil when they were
+	// not. The engine does not have one that is missing.
+	Settings map[string]string
+	Slots    slots.Set
 	// Migrating and Importing are the open slots of the instance: slot to the node ID of
 	// the other side.
 	Migrating map[uint16]string
@@ -157,6 +243,11 @@ type Redis struct {
 	Jobs []Job
 	// Peers are the other nodes that the instance knows, by node ID.
 	Peers map[string]Peer
+	// OldCertificate says that the instance showed another certificate than the Secret's when
+	// it was last looked at; CertificateSeen that this was in this pass.
+	OldCertificate, CertificateSeen bool
+	// Access is whom the instance lets in; nil when that was not asked or not answered.
+	Access *Access
 }
 
 // AtomicMethod is a command that moves whole slots.
@@ -194,7 +285,9 @@ type Peer struct {
 	Handshake bool
 	// Connected says that the cluster-bus link to the peer is up.
 	Connected bool
-	Slots     slots.Set
+	// LastPong is when the peer last answered, as far as the instance knows; zero when never.
+	LastPong time.Time
+	Slots    slots.Set
 }
 
 // Reachable are the instances whose Redis answered.

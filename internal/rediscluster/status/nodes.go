@@ -50,6 +50,8 @@ func nodeOf(in *snapshot.Instance) v1alpha1.NodeStatus {
 		node.Status, node.Reason, node.Message = metav1.ConditionFalse, "ClusterDown", "the instance sees the cluster as down"
 	case !in.Redis.Master && !in.Redis.MasterLinkUp:
 		node.Status, node.Reason, node.Message = metav1.ConditionFalse, "NotInSync", "the replica is not in sync with its master"
+	case in.Beside != "":
+		node.Status, node.Reason, node.Message = metav1.ConditionFalse, "NotReady", in.Beside
 	default:
 		node.Status, node.Reason = metav1.ConditionTrue, "Serving"
 	}

@@ -29,7 +29,12 @@ type Pass struct {
 	StallCause string
 	// KeysMoved is how many keys went from one master to another in this pass.
 	KeysMoved int64
+	// Refusals are settings that instances refused in this pass.
+	Refusals []snapshot.Refusal
 }
+
+// timeUnit is how exact the API's times are.
+const timeUnit = time.Second
 
 // Compute returns the status of the cluster after a pass.
 func Compute(cluster *v1alpha1.RedisCluster, p Pass, now time.Time) v1alpha1.RedisClusterStatus {
@@ -44,7 +49,9 @@ func Compute(cluster *v1alpha1.RedisCluster, p Pass, now time.Time) v1alpha1.Red
 	status.Phase = phase(p)
 	status.Reason = reason(p)
 	status.Plan = planStatus(p)
+	status.RollOut = rollOut(cluster, d.Rollout, now)
 	status.Migration = migration(cluster.Status.Migration, p, now)
+	status.Settings, status.RefusedSettings = settingsOf(d), refusals(p)
 	status.Nodes = nodes(cluster.Status.Nodes, s, now)
 	status.TargetVersion = targetVersion(&cluster.Spec)
 	status.CurrentVersion, status.Engine = oldestVersion(s)
@@ -52,6 +59,8 @@ func Compute(cluster *v1alpha1.RedisCluster, p Pass, now time.Time) v1alpha1.Red
 	if cluster.AuthEnabled() {
 		status.SecretName = cluster.AuthSecretName()
 	}
+	status.PasswordChange = passwordChange(s, d, cluster.PreviousPasswordFor())
+	status.CertificateNotAfter = notAfter(s)
 	status.Conditions = conditions.Set(status.Conditions, now, cluster.Generation, conditionsOf(p)...)
 	return status
 }
@@ -89,14 +98,17 @@ func reason(p Pass) string {
 		return p.Err.Error()
 	}
 	if _, steady := p.Decision.Step.(plan.None); steady {
-		return ""
+		return settingProblems(p.Decision)
+	}
+	if p.Decision.Overdue != "" {
+		return p.Decision.Overdue + ": " + p.Decision.Step.Why()
 	}
 	return p.Decision.Step.Why()
 }
 
 func planStatus(p Pass) *v1alpha1.PlanStatus {
 	step := needed(p.Decision.Step)
-	status := &v1alpha1.PlanStatus{Step: step.Name(), Reason: step.Why(), Moves: moves(p.Decision.Moves)}
+	status := &v1alpha1.PlanStatus{Step: step.Name(), Reason: step.Why(), Moves: moves(p.Decision.Moves), Settings: settingChanges(p.Decision)}
 	switch step := step.(type) {
 	case plan.Wait:
 		status.BlockedBy = string(step.BlockedBy)
@@ -122,13 +134,13 @@ func conditionsOf(p Pass) []metav1.Condition {
 	why := reason(p)
 	_, steady := step.(plan.None)
 	steady = steady && p.Err == nil
-	_, stale := step.(plan.RolloutWait)
 	_, grow := step.(plan.GrowClaims)
-	serving := steady || stale || grow
+	rolling := d.Situation == plan.RollingOut
+	serving := steady || d.Whole && (d.Rollout != nil || grow || outdated(step))
 	if serving {
 		why = "every instance serves, every slot is covered and every replica is in sync"
 	}
-	degraded := s.Formed && !serving && !d.Whole && !scaling(d)
+	degraded := s.Formed && !serving && !d.Whole && !scaling(d) && !rolling
 	isCovered := covered(s)
 	formed := s.Formed || steady
 	stalled, stallCause := stall(p)
@@ -140,6 +152,11 @@ func conditionsOf(p Pass) []metav1.Condition {
 		conditions.Condition(v1alpha1.ConditionStalled, conditions.Status(stalled), stallCause, pick(stalled, reason(p), "")),
 		conditions.Condition(v1alpha1.ConditionDegraded, conditions.Status(degraded), pick(degraded, "NotAsItShouldBe", "AsItShouldBe"), pick(degraded, why, "")),
 		progressing(p, steady || stalled),
+		accessApplied(s),
+		configured(p),
+	}
+	if s.TLS.Enabled {
+		set = append(set, certificateInUse(s))
 	}
 	return set
 }
@@ -150,8 +167,26 @@ func progressing(p Pass, atRest bool) metav1.Condition {
 		return conditions.Condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, "Paused", p.Decision.Step.Why())
 	case atRest:
 		return conditions.Condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, "AtRest", "")
+	case p.Decision.Overdue != "":
+		return conditions.Condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonTimedOut, reason(p))
 	}
-	return conditions.Condition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, p.Decision.Step.Name(), p.Decision.Step.Why())
+	name := p.Decision.Step.Name()
+	if p.Decision.Situation == plan.RollingOut {
+		name = v1alpha1.ReasonRollOut
+	}
+	return conditions.Condition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, name, p.Decision.Step.Why())
+}
+
+// outdated says that nothing is wrong but that instances run an older template, or let in
+// whom they were told before, and that changing that is somebody's, the operator's or the
+// user's, next step.
+func outdated(step plan.Step) bool {
+	switch step.(type) {
+	case plan.RolloutWait, plan.Restart, plan.SetAccess, plan.ChangePassword, plan.SetConfig:
+		return true
+	default:
+		return false
+	}
 }
 
 func stall(p Pass) (bool, string) {
@@ -160,6 +195,9 @@ func stall(p Pass) (bool, string) {
 	}
 	if s, ok := p.Decision.Step.(plan.Stall); ok {
 		return true, s.Cause
+	}
+	if _, atRest := p.Decision.Step.(plan.None); atRest && len(p.Decision.SettingProblems) > 0 {
+		return true, "SettingRefused"
 	}
 	return false, "NotStalled"
 }

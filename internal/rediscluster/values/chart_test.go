@@ -6,12 +6,16 @@ package values_test
 import (
 	"flag"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
@@ -88,6 +92,7 @@ func TestGolden(t *testing.T) {
 		{name: "emptydir-noauth", file: "testdata/emptydir-noauth.yaml"},
 		{name: "nfs", file: "testdata/nfs.yaml"},
 		{name: "hostpath", file: "testdata/hostpath.yaml"},
+		{name: "tls", file: "testdata/tls.yaml"},
 		{name: "everything", file: "testdata/everything.yaml", in: values.Inputs{ConfigMapSettings: map[string]string{"maxmemory": "1gb", "save": "900 1 300 10"}}},
 	}
 	for _, test := range cases {
@@ -165,4 +170,62 @@ func TestConfigChangeRestartsNothing(t *testing.T) {
 	if diff := cmp.Diff(podTemplates(before), podTemplates(after)); diff != "" {
 		t.Errorf("the pod template changed with spec.config:\n%s", diff)
 	}
+}
+
+// TestScheduling: which of the operator's wishes about nodes and zones the user's replace, and which they do not.
+func TestScheduling(t *testing.T) {
+	c := loadChart(t)
+	own := corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: "rack", WhenUnsatisfiable: corev1.DoNotSchedule}
+	const evenly, apart = "zone ScheduleAnyway, hostname ScheduleAnyway", ", hostname DoNotSchedule of shard 1"
+	for name, tt := range map[string]struct {
+		spec           v1alpha1.RedisClusterSpec
+		spread, prefer string
+	}{
+		"nothing said": {spread: evenly, prefer: "hostname, zone"},
+		"required":     {spec: v1alpha1.RedisClusterSpec{AntiAffinity: v1alpha1.AntiAffinityRequired}, spread: evenly + apart, prefer: "hostname, zone"},
+		"no preference": {spec: v1alpha1.RedisClusterSpec{Pod: []v1alpha1.PodTemplate{{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}}}},
+			spread: evenly},
+		"nodes named": {spec: v1alpha1.RedisClusterSpec{Pod: []v1alpha1.PodTemplate{{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}}}},
+			spread: evenly, prefer: "hostname, zone"},
+		"constraints of the user's": {spec: v1alpha1.RedisClusterSpec{Pod: []v1alpha1.PodTemplate{{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{own}}}},
+			spread: "rack DoNotSchedule", prefer: "hostname, zone"},
+		"constraints of the user's and required": {spec: v1alpha1.RedisClusterSpec{AntiAffinity: v1alpha1.AntiAffinityRequired, Pod: []v1alpha1.PodTemplate{{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{own}}}},
+			spread: "rack DoNotSchedule" + apart, prefer: "hostname, zone"},
+	} {
+		cr := readCluster(t, "testdata/default.yaml")
+		cr.Spec.AntiAffinity, cr.Spec.Pod = tt.spec.AntiAffinity, tt.spec.Pod
+		objects, err := render(c, cr, cr.Spec.Topology(), values.Inputs{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		spec := podSpec(t, objects, cr.ShardName(1))
+		var spread, prefer []string
+		for _, constraint := range spec.TopologySpreadConstraints {
+			says := path.Base(constraint.TopologyKey) + " " + string(constraint.WhenUnsatisfiable)
+			if constraint.LabelSelector != nil && constraint.LabelSelector.MatchLabels[v1alpha1.LabelShard] != "" {
+				says += " of shard " + constraint.LabelSelector.MatchLabels[v1alpha1.LabelShard]
+			}
+			spread = append(spread, says)
+		}
+		for _, term := range spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+			prefer = append(prefer, path.Base(term.PodAffinityTerm.TopologyKey))
+		}
+		if diff := cmp.Diff([]string{tt.spread, tt.prefer}, []string{strings.Join(spread, ", "), strings.Join(prefer, ", ")}); diff != "" {
+			t.Errorf("%s: spread and preference (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// podSpec is that of a StatefulSet's template.
+func podSpec(t *testing.T, objects []*unstructured.Unstructured, name string) corev1.PodSpec {
+	t.Helper()
+	var set appsv1.StatefulSet
+	for _, object := range objects {
+		if object.GetKind() == "StatefulSet" && object.GetName() == name {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &set, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return set.Spec.Template.Spec
 }

@@ -41,7 +41,7 @@ func FuzzStrings(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, key, value string) {
-		parsed, _ := values.ParseConfig("maxclients 10\n" + value)
+		parsed, _ := values.ParseConfig("maxclients 1000\n" + value)
 		got, err := render(c, written(key, value), topology, values.Inputs{ConfigMapSettings: parsed})
 		if err != nil {
 			return // refused

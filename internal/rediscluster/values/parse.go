@@ -17,6 +17,9 @@ var cumulative = map[string]bool{
 	"client-output-buffer-limit": true,
 }
 
+// mostSettings is more than any engine has.
+const mostSettings = 500
+
 // ParseConfig reads a user's redis.conf. The result is what Settings takes: a value is
 // the line's arguments, quoted where they need it. The error names every line that
 // cannot be used, with what to do about it.
@@ -31,6 +34,9 @@ func ParseConfig(text string) (map[string]string, error) {
 		if err := parseLine(line, settings); err != nil {
 			problems = append(problems, fmt.Errorf("line %d: %w", i+1, err))
 		}
+	}
+	if len(settings) > mostSettings {
+		problems = append(problems, fmt.Errorf("more than %d settings", mostSettings))
 	}
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)

@@ -16,7 +16,7 @@ const (
 	ownsProcess  = "Kubernetes runs the process and reads its log"
 	ownsPassword = "the password is set with spec.auth"
 	ownsCluster  = "the operator manages the cluster's members and slots"
-	ownsTLS      = "TLS is not a matter of single settings here"
+	ownsTLS      = "TLS is set with spec.tls"
 	ownsStop     = "the operator moves a master's role before it stops an instance"
 	noCode       = "it would load other files or code into the server"
 	noProtected  = "it would open commands that read and write files or crash the server"
@@ -106,10 +106,26 @@ func Reserved(name string) (reason string, reserved bool) {
 	return "", false
 }
 
+// aliases are further names of settings (config.c), each with the one that all engines know.
+var aliases = map[string]string{
+	"hash-max-ziplist-entries":          "hash-max-listpack-entries",
+	"hash-max-ziplist-value":            "hash-max-listpack-value",
+	"list-max-ziplist-size":             "list-max-listpack-size",
+	"zset-max-ziplist-entries":          "zset-max-listpack-entries",
+	"zset-max-ziplist-value":            "zset-max-listpack-value",
+	"lua-time-limit":                    "busy-reply-threshold",
+	"commandlog-execution-slower-than":  "slowlog-log-slower-than",
+	"commandlog-slow-execution-max-len": "slowlog-max-len",
+}
+
 // Canonical is the one spelling under which a setting is merged. Redis ignores case in
 // names, and every name with slave in it is an alias of the one with replica.
 func Canonical(name string) string {
-	return strings.ReplaceAll(strings.ToLower(name), "slave", "replica")
+	name = strings.ReplaceAll(strings.ToLower(name), "slave", "replica")
+	if other, ok := aliases[name]; ok {
+		return other
+	}
+	return name
 }
 
 // reservedEnv are the variables of the Redis container that the operator sets, or that
@@ -120,6 +136,7 @@ var reservedEnv = map[string]bool{
 	"POD_IP":         true,
 	"REDIS_ADDR":     true,
 	"REDIS_PASSWORD": true,
+	"REDIS_USER":     true,
 	"REDISCLI_AUTH":  true,
 }
 

@@ -56,14 +56,53 @@ var defaultSettings = map[string]string{
 	"repl-diskless-sync":       "yes",
 	"repl-diskless-sync-delay": "0",
 	// Seconds that a stopping master waits for its replicas to catch up: below the
-	// pod's grace period of 30 s, so that the shutdown is never cut short.
+	// part of the pod's grace period that handing over leaves, so that the shutdown is never cut short.
 	"shutdown-timeout": "10",
+	// Valkey reports a nodes.conf that it cannot read as a crash. Of what a container wrote
+	// before it ended Kubernetes keeps the last 2 KiB; behind a crash report of 10 KiB the
+	// reason is lost, and the operator could not tell that the file is damaged.
+	"crash-log-enabled": "no",
+	// How often a second an instance does its regular work, which is the engines' own default. A
+	// hand-over lowers it for a moment (redis.Hush), and one that is interrupted leaves it low.
+	"hz": "10",
 }
+
+// Source is who wants a setting.
+type Source int
+
+// The sources, the weakest first.
+const (
+	FromDefaults Source = iota
+	// FromLimit is the maxmemory that follows from the container's memory limit.
+	FromLimit
+	FromConfigMap
+	FromSpec
+	FromOperator
+)
 
 // Setting is one directive of redis.conf.
 type Setting struct {
-	Name string
-	Args []string
+	Name   string
+	Args   []string
+	Source Source
+}
+
+// Value is the setting as CONFIG SET takes it.
+func (s Setting) Value() string { return strings.Join(s.Args, " ") }
+
+// Text is the setting's value as users write it, of which Arguments are the setting's Args.
+func (s Setting) Text() string { return joinArguments(s.Args) }
+
+// Field is where the user has set it; empty when it is not the user's.
+func (s Setting) Field() string {
+	switch s.Source {
+	case FromSpec:
+		return "spec.config[" + s.Name + "]"
+	case FromConfigMap:
+		return "spec.pod[0].configmap: " + s.Name
+	case FromDefaults, FromLimit, FromOperator:
+	}
+	return ""
 }
 
 // Line is the setting as a line of redis.conf, without its end. Every argument is
@@ -83,26 +122,37 @@ func (s Setting) Line() string {
 // refuses in spec.config or in the ConfigMap is left out: admission has reported it, and
 // an object that came past admission must not do more than one that did not.
 func Settings(config, configMap map[string]string) []Setting {
-	merged := maps.Clone(defaultSettings)
-	for _, layer := range []map[string]string{configMap, config} {
-		for _, name := range slices.Sorted(maps.Keys(layer)) {
-			if CheckSetting(name, layer[name]) == nil {
-				merged[Canonical(name)] = layer[name]
+	merged := map[string]Setting{}
+	add := func(name, value string, source Source) {
+		name = Canonical(name)
+		merged[name] = Setting{Name: name, Args: Arguments(value), Source: source}
+	}
+	for name, value := range defaultSettings {
+		add(name, value, FromDefaults)
+	}
+	for _, layer := range []struct {
+		settings map[string]string
+		source   Source
+	}{{configMap, FromConfigMap}, {config, FromSpec}} {
+		for _, name := range slices.Sorted(maps.Keys(layer.settings)) {
+			if CheckSetting(name, layer.settings[name]) == nil {
+				add(name, layer.settings[name], layer.source)
 			}
 		}
 	}
-	maps.Copy(merged, ownedSettings)
-
+	for name, value := range ownedSettings {
+		add(name, value, FromOperator)
+	}
 	settings := make([]Setting, 0, len(merged))
 	for _, name := range slices.Sorted(maps.Keys(merged)) {
-		settings = append(settings, Setting{Name: name, Args: arguments(merged[name])})
+		settings = append(settings, merged[name])
 	}
 	return settings
 }
 
-// arguments are those of a value that CheckSetting accepted. An empty value is one empty
+// Arguments are those of a value that CheckSetting accepted. An empty value is one empty
 // argument, so that save: "" means what it means in redis.conf.
-func arguments(value string) []string {
+func Arguments(value string) []string {
 	args, err := SplitArguments(value)
 	if err != nil {
 		return []string{value}
@@ -119,6 +169,9 @@ var (
 	errSettingLines = errors.New("a value cannot hold line breaks or NUL bytes: write it on one line; several groups of a setting such as save go behind each other, 900 1 300 10")
 )
 
+// longestValue bounds what the status repeats of a value.
+const longestValue = 1024
+
 // CheckSetting says why a setting cannot be used: its name is no name, the operator
 // owns it, its value is no list of arguments, or the value is out of a range that keeps
 // the cluster safe. It is nil when the setting can be used; whether the engine knows
@@ -133,25 +186,48 @@ func CheckSetting(name, value string) error {
 	if strings.ContainsAny(value, "\n\r\x00") {
 		return errSettingLines
 	}
+	if len(value) > longestValue {
+		return fmt.Errorf("a value cannot be longer than %d bytes", longestValue)
+	}
 	args, err := SplitArguments(value)
 	if err != nil {
 		return err
 	}
-	if bounds, ok := settingBounds[Canonical(name)]; ok {
-		return bounds.check(args)
+	if check, ok := checks[Canonical(name)]; ok {
+		return check(args)
 	}
 	return nil
+}
+
+// checks are what the values of some settings must be: those that keep the cluster safe, and
+// those of settings that a server takes only when it starts, of which no running one can be
+// asked whether it would.
+var checks = map[string]func(args []string) error{
+	"cluster-node-timeout":            bounds{1000, 600_000, "milliseconds; less than a second takes every hiccup for a failure"}.check,
+	"cluster-replica-validity-factor": bounds{1, 1000, "0 would let a replica win that lost contact to its master long ago, with all that was written since"}.check,
+	"maxclients":                      bounds{100, 1_000_000, "replicas, the operator and whoever looks for a fault need connections, too"}.check,
+
+	"databases":           bounds{1, 16384, "a cluster uses one"}.check,
+	"io-threads":          bounds{1, 128, "threads"}.check,
+	"tcp-backlog":         bounds{0, 65535, "connections"}.check,
+	"always-show-logo":    yesOrNo,
+	"disable-thp":         yesOrNo,
+	"io-threads-do-reads": yesOrNo,
+	"mptcp":               yesOrNo,
+	"rdbchecksum":         yesOrNo,
+	"repl-mptcp":          yesOrNo,
+	"set-proc-title":      yesOrNo,
+	"aof-rewrite-cpulist": listOfCPUs,
+	"bgsave-cpulist":      listOfCPUs,
+	"bio-cpulist":         listOfCPUs,
+	"server-cpulist":      listOfCPUs,
+	"hash-seed":           oneWord,
 }
 
 // bounds limits a setting that is one whole number.
 type bounds struct {
 	min, max int64
 	reason   string
-}
-
-var settingBounds = map[string]bounds{
-	"cluster-node-timeout":            {1000, 600_000, "milliseconds; less than a second takes every hiccup for a failure"},
-	"cluster-replica-validity-factor": {1, 1000, "0 would let a replica win that lost contact to its master long ago, with all that was written since"},
 }
 
 func (b bounds) check(args []string) error {
@@ -161,4 +237,27 @@ func (b bounds) check(args []string) error {
 		}
 	}
 	return fmt.Errorf("must be a whole number from %d to %d (%s)", b.min, b.max, b.reason)
+}
+
+func yesOrNo(args []string) error {
+	if len(args) == 1 && (strings.EqualFold(args[0], "yes") || strings.EqualFold(args[0], "no")) {
+		return nil
+	}
+	return errors.New("must be yes or no")
+}
+
+var cpus = regexp.MustCompile(`^[0-9]+([,:-][0-9]+)*$`)
+
+func listOfCPUs(args []string) error {
+	if len(args) == 1 && cpus.MatchString(args[0]) {
+		return nil
+	}
+	return errors.New("must be a list of processors, such as 0-3,8")
+}
+
+func oneWord(args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return errors.New("must be one word, or one in quotes")
 }

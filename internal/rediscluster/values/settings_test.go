@@ -106,7 +106,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		"rename-command FLUSHALL \"\"":       `line 1: "rename-command": cannot be set: the operator needs every command under its own name; remove it`,
 		"slaveof host 6379":                  `line 1: "replicaof": cannot be set: the operator manages the cluster's members and slots; remove it`,
 		"dir /":                              `line 1: "dir": cannot be set: the operator decides where an instance keeps its files; remove it`,
-		"tls-port 6380":                      `line 1: "tls-port": cannot be set: TLS is not a matter of single settings here; remove it`,
+		"tls-port 6380":                      `line 1: "tls-port": cannot be set: TLS is set with spec.tls; remove it`,
 		"enable-module-command yes":          `line 1: "enable-module-command": cannot be set: it would open commands that read and write files or crash the server; remove it`,
 		"server_cpulist 0":                   `line 1: "server_cpulist": is no name of a redis.conf setting: use lower-case letters, digits and hyphens, beginning with a letter, such as maxmemory-policy`,
 		"maxmemory":                          `line 1: "maxmemory" has no value: write the setting's name, a space and its value`,

@@ -21,6 +21,9 @@ type Inputs struct {
 	// ConfigMapSettings is ParseConfig of the key redis.conf of the ConfigMap
 	// pod[0].configmap; nil without one.
 	ConfigMapSettings map[string]string
+	// Settings are what redis.conf is to hold now, which is not always all that is asked
+	// for; nil: what is asked for.
+	Settings []Setting
 }
 
 // Where an instance keeps its data, as the chart calls it.
@@ -41,8 +44,10 @@ func Build(cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, in Inputs) map
 		"shards":              shards(topology),
 		"config":              configLines(cr, in),
 		"auth":                map[string]any{"enabled": cr.AuthEnabled()},
+		"tls":                 tls(cr),
 		"data":                data(&cr.Spec, template),
-		"pod":                 pod(template),
+		"antiAffinity":        antiAffinity(cr.Spec.AntiAffinity),
+		"pod":                 pod(template, in.settings(cr)),
 		"metrics":             map[string]any{"image": template.MonitorImage},
 		"init":                map[string]any{"image": template.InitImage},
 		"networkPolicy":       toggle(cr.Spec.NetworkPolicy),
@@ -65,10 +70,10 @@ func configLines(cr *v1alpha1.RedisCluster, in Inputs) []any {
 	if cr.AuthEnabled() {
 		lines = append(lines, Setting{Name: "include", Args: []string{AuthConfigPath}}.Line())
 	}
-	for _, setting := range Settings(cr.Spec.Config, in.ConfigMapSettings) {
+	for _, setting := range in.settings(cr) {
 		lines = append(lines, setting.Line())
 	}
-	return lines
+	return append(lines, tlsLines(cr)...)
 }
 
 func data(spec *v1alpha1.RedisClusterSpec, template v1alpha1.PodTemplate) map[string]any {
@@ -104,13 +109,20 @@ func claim(storage *v1alpha1.Storage) map[string]any {
 	return values
 }
 
+func antiAffinity(a v1alpha1.AntiAffinity) string {
+	if a == "" {
+		a = v1alpha1.AntiAffinityPreferred
+	}
+	return string(a)
+}
+
 // podFields are the fields of the pod template that the chart takes as they are.
 var podFields = []string{
 	"labels", "annotations", "affinity", "resources", "nodeSelector", "tolerations",
 	"topologySpreadConstraints", "priorityClassName", "imagePullSecrets",
 }
 
-func pod(template v1alpha1.PodTemplate) map[string]any {
+func pod(template v1alpha1.PodTemplate, settings []Setting) map[string]any {
 	fields := unstructured(&template)
 	values := map[string]any{}
 	for _, name := range podFields {
@@ -127,6 +139,7 @@ func pod(template v1alpha1.PodTemplate) map[string]any {
 	if len(env) > 0 {
 		values["env"] = env
 	}
+	annotate(values, settings)
 	return values
 }
 

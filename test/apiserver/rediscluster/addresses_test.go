@@ -34,9 +34,14 @@ func TestSwappedAddresses(t *testing.T) {
 			awaitPasses(t, 20)
 			for pod, address := range map[string]string{one: second, other: first} {
 				object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: pod}}
-				get(t, object)
-				object.Status.PodIP, object.Status.PodIPs = address, []corev1.PodIP{{IP: address}}
-				check(t, api.Status().Update(context.Background(), object))
+				eventually(t, "the kubelet tells "+pod+"'s address", func() string {
+					get(t, object)
+					object.Status.PodIP, object.Status.PodIPs = address, []corev1.PodIP{{IP: address}}
+					if err := api.Status().Update(context.Background(), object); err != nil {
+						return err.Error()
+					}
+					return ""
+				})
 			}
 		},
 	} {

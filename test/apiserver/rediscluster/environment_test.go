@@ -100,12 +100,15 @@ type operator struct {
 	requests environment.Requests
 }
 
-// startOperator runs the operator until stop is called or the test ends.
-func startOperator(t *testing.T, namespace string, world *redistest.World) *operator {
+// startOperator runs the operator until stop is called or the test ends. Its connection to the API server can be changed.
+func startOperator(t *testing.T, namespace string, world *redistest.World, change ...func(*rest.Config)) *operator {
 	t.Helper()
 	op := &operator{}
 	as := rest.CopyConfig(admin)
 	as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + serviceAccount}
+	for _, change := range change {
+		change(as)
+	}
 	mgr, children, err := environment.NewManager(op.requests.Of(as), scheme, namespace)
 	check(t, err)
 	files, err := fs.Sub(helmcharts.FS, "rediscluster")

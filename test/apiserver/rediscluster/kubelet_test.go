@@ -23,7 +23,6 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redistest"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 const (
@@ -45,13 +44,15 @@ type kubelet struct {
 	running   map[string]types.UID       // pods by name
 	addresses map[string]string          // what the next pod of a name gets instead of a fresh address
 	used      int                        // addresses
+	refused   map[string]bool            // settings that servers do not start with
+	crashed   map[types.UID]bool         // pods whose container waits to be tried again, longer than a test takes
 }
 
 // startKubelet runs the stand-in, and time in its world, until the test ends.
 func startKubelet(t *testing.T, namespace string) *kubelet {
 	t.Helper()
 	k := &kubelet{t: t, namespace: namespace, world: redistest.New(redistest.Options{Seed: 1}),
-		nodes: map[string]*redistest.Node{}, running: map[string]types.UID{}, addresses: map[string]string{}}
+		nodes: map[string]*redistest.Node{}, running: map[string]types.UID{}, addresses: map[string]string{}, refused: map[string]bool{}, crashed: map[types.UID]bool{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	ended.Go(func() {
@@ -145,7 +146,13 @@ func (k *kubelet) workOn(ctx context.Context, set *appsv1.StatefulSet, pods []co
 			continue
 		}
 		pod := &pods[at]
-		if k.running[name] != pod.UID {
+		if pod.DeletionTimestamp != nil { // its time to stop is over at once
+			if err := api.Delete(ctx, pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			continue
+		}
+		if k.running[name] != pod.UID && !k.crashed[pod.UID] {
 			if err := k.start(ctx, pod); err != nil {
 				return err
 			}
@@ -202,11 +209,20 @@ func newPod(set *appsv1.StatefulSet, name string, ordinal int) *corev1.Pod {
 	return pod
 }
 
-// start runs the Redis of a pod, unless its password is not there yet.
+// start runs the Redis of a pod, unless its Secret is not there yet.
 func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
-	password, err := k.password(ctx, pod)
+	config, err := k.config(ctx, pod)
 	if err != nil {
 		return client.IgnoreNotFound(err)
+	}
+	file, err := k.file(ctx, pod)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	for name := range k.refused {
+		if value, set := file[name]; set {
+			return k.crash(ctx, pod, name, value)
+		}
 	}
 	address := k.addresses[pod.Name]
 	delete(k.addresses, pod.Name)
@@ -215,9 +231,11 @@ func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 		address = fmt.Sprintf("10.1.%d.%d", k.used/250, 1+k.used%250)
 	}
 	if node := k.nodes[pod.Name]; node != nil {
+		k.world.SetConfig(node, config)
+		node.SetFile(file)
 		k.world.Restart(node, address, true)
 	} else {
-		k.nodes[pod.Name] = k.world.AddNode(redistest.NodeOptions{IP: address, Password: password, Hostname: announcedName(pod)})
+		k.nodes[pod.Name] = k.world.AddNode(redistest.NodeOptions{IP: address, Config: config, Settings: file, Hostname: announcedName(pod)})
 	}
 	k.running[pod.Name] = pod.UID
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}, HostIP: "192.168.0.1", HostIPs: []corev1.HostIP{{IP: "192.168.0.1"}},
@@ -251,8 +269,8 @@ func announcedName(pod *corev1.Pod) string {
 	return strings.ReplaceAll(command[at+1], "$(POD_NAME)", pod.Name)
 }
 
-// password reads auth.conf from the Secret that the pod mounts, as Redis reads it.
-func (k *kubelet) password(ctx context.Context, pod *corev1.Pod) (string, error) {
+// config reads auth.conf from the Secret that the pod mounts; empty when it mounts none.
+func (k *kubelet) config(ctx context.Context, pod *corev1.Pod) (string, error) {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.Projected == nil {
 			continue
@@ -265,27 +283,8 @@ func (k *kubelet) password(ctx context.Context, pod *corev1.Pod) (string, error)
 			if err := api.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: source.Secret.Name}, &secret); err != nil {
 				return "", err
 			}
-			return requirepass(string(secret.Data[v1alpha1.SecretKeyConfig]))
+			return string(secret.Data[v1alpha1.SecretKeyConfig]), nil
 		}
 	}
 	return "", nil
-}
-
-// requirepass is the password that lines of redis.conf set; an error when they hold any other setting.
-func requirepass(config string) (string, error) {
-	found := map[string]string{}
-	for line := range strings.Lines(config) {
-		words, err := values.SplitArguments(line)
-		if err != nil {
-			return "", fmt.Errorf("line %q of auth.conf: %w", line, err)
-		}
-		if len(words) != 2 || words[0] != "requirepass" && words[0] != "masterauth" {
-			return "", fmt.Errorf("line %q of auth.conf is no password", line)
-		}
-		found[words[0]] = words[1]
-	}
-	if len(found) != 2 || found["requirepass"] != found["masterauth"] {
-		return "", fmt.Errorf("auth.conf is %q", config)
-	}
-	return found["requirepass"], nil
 }

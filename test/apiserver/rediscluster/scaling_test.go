@@ -20,10 +20,15 @@ import (
 // scaleTo is what kubectl scale and a HorizontalPodAutoscaler do.
 func scaleTo(t *testing.T, cluster *v1alpha1.RedisCluster, replicas int32) {
 	t.Helper()
-	scale := &autoscalingv1.Scale{}
-	check(t, api.SubResource("scale").Get(t.Context(), cluster, scale))
-	scale.Spec.Replicas = replicas
-	check(t, api.SubResource("scale").Update(t.Context(), cluster, client.WithSubResourceBody(scale)))
+	eventually(t, "the scale is written", func() string { // the operator may write in between
+		scale := &autoscalingv1.Scale{}
+		check(t, api.SubResource("scale").Get(t.Context(), cluster, scale))
+		scale.Spec.Replicas = replicas
+		if err := api.SubResource("scale").Update(t.Context(), cluster, client.WithSubResourceBody(scale)); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 	get(t, cluster)
 }
 

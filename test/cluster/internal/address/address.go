@@ -50,10 +50,12 @@ type HostLink struct {
 	Host, ControlPlane netip.Addr
 }
 
-// hostLinks are tried in this order; a machine may use one of them already.
+// hostLinks are tried in this order: one for each of three clusters, and one more,
+// since a machine may use one of them already.
 var hostLinks = []netip.Prefix{
 	netip.MustParsePrefix("198.51.100.0/30"),
 	netip.MustParsePrefix("198.51.100.240/30"),
+	netip.MustParsePrefix("198.51.100.120/30"),
 	netip.MustParsePrefix("192.0.2.240/30"),
 }
 
@@ -61,11 +63,24 @@ var hostLinks = []netip.Prefix{
 func ChooseHostLink(used []netip.Prefix) (HostLink, error) {
 	for _, candidate := range hostLinks {
 		if !overlapsAny(candidate, used) {
-			host := candidate.Addr().Next()
-			return HostLink{Host: host, ControlPlane: host.Next()}, nil
+			return linkIn(candidate), nil
 		}
 	}
 	return HostLink{}, fmt.Errorf("this machine uses all of %v itself; free one of them for the cluster's link to the host", hostLinks)
+}
+
+// ControlPlanes are the addresses that ChooseHostLink may give a control plane.
+func ControlPlanes() []netip.Addr {
+	var all []netip.Addr
+	for _, candidate := range hostLinks {
+		all = append(all, linkIn(candidate).ControlPlane)
+	}
+	return all
+}
+
+func linkIn(p netip.Prefix) HostLink {
+	host := p.Addr().Next()
+	return HostLink{Host: host, ControlPlane: host.Next()}
 }
 
 func overlapsAny(p netip.Prefix, others []netip.Prefix) bool {

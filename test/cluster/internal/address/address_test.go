@@ -22,8 +22,11 @@ func TestChooseHostLink(t *testing.T) {
 		used []netip.Prefix
 		want string // the control plane's address; empty for a refusal
 	}{
-		"nothing used":            {prefixes("10.0.0.0/8"), "198.51.100.2"},
-		"another cluster is up":   {prefixes("198.51.100.0/30"), "198.51.100.242"},
+		"nothing used":          {prefixes("10.0.0.0/8"), "198.51.100.2"},
+		"another cluster is up": {prefixes("198.51.100.0/30"), "198.51.100.242"},
+		"two other clusters are up and the machine has a range": {
+			prefixes("198.51.100.0/30", "198.51.100.240/30", "192.0.2.0/24"), "198.51.100.122",
+		},
 		"the machine's own range": {prefixes("198.51.100.0/24"), "192.0.2.242"},
 		"everything used":         {prefixes("198.51.100.0/24", "192.0.2.0/24"), ""},
 	}

@@ -6,7 +6,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"runtime"
 	"text/tabwriter"
@@ -16,7 +15,6 @@ import (
 
 	"middleware.hc.cn/operator/test/cluster/internal/audit"
 	"middleware.hc.cn/operator/test/cluster/internal/lifecycle"
-	"middleware.hc.cn/operator/test/cluster/internal/registry"
 	"middleware.hc.cn/operator/test/cluster/internal/sandbox"
 	"middleware.hc.cn/operator/test/cluster/internal/state"
 	"middleware.hc.cn/operator/test/cluster/internal/storage"
@@ -36,19 +34,23 @@ docker-archive: write them) or the name of an image built here.`,
 }
 
 func images() *cobra.Command {
-	return &cobra.Command{
-		Use:     "images",
-		Short:   "Build the archives of all images and print their paths",
-		Example: "  hack/cluster.sh images",
-		Args:    cobra.NoArgs,
+	olm := false
+	cmd := &cobra.Command{
+		Use:   "images",
+		Short: "Build the archives of all images and print their paths",
+		Example: `  hack/cluster.sh images
+  hack/cluster.sh images --olm   # those of OLM, opm and scorecard instead`,
+		Args: cobra.NoArgs,
 		RunE: with(func(_ context.Context, c *lifecycle.Cluster, _ []string) error {
-			archives, err := c.BuildImages()
+			archives, err := c.BuildImages(olm)
 			for _, a := range archives {
 				fmt.Println(a)
 			}
 			return err
 		}),
 	}
+	cmd.Flags().BoolVar(&olm, "olm", false, "the images of OLM and of what operator-sdk starts, which the cluster itself does without")
+	return cmd
 }
 
 func logs() *cobra.Command {
@@ -143,13 +145,5 @@ func hidden() []*cobra.Command {
 		Use: sandbox.InitCommand + " DIR", Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return sandbox.Init(args[0]) },
 	}
-	var listen string
-	images := &cobra.Command{
-		Use: "registry FOLDER…", Hidden: true,
-		RunE: func(_ *cobra.Command, folders []string) error {
-			return http.ListenAndServe(listen, &registry.Handler{Folders: folders})
-		},
-	}
-	images.Flags().StringVar(&listen, "listen", "", "")
-	return []*cobra.Command{provisioner, initialize, images}
+	return []*cobra.Command{provisioner, initialize, serveImages()}
 }

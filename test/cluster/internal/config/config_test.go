@@ -69,7 +69,7 @@ func TestNothingRoutesOutOfTheCluster(t *testing.T) {
 	}
 }
 
-func TestEveryNodeReachesThePodsOfEveryOther(t *testing.T) {
+func TestEveryNodeReachesThePodsOfEveryOtherAndTheRegistry(t *testing.T) {
 	want := []string{
 		"link set lo up",
 		"addr add 203.0.113.12/24 dev eth0",
@@ -77,6 +77,10 @@ func TestEveryNodeReachesThePodsOfEveryOther(t *testing.T) {
 		"route add 10.96.0.0/16 dev eth0",
 		"route add 10.244.1.0/24 via 203.0.113.11",
 		"route add 10.244.3.0/24 via 203.0.113.13",
+		"route add 198.51.100.2 via 203.0.113.1",
+		"route add 198.51.100.242 via 203.0.113.1",
+		"route add 198.51.100.122 via 203.0.113.1",
+		"route add 192.0.2.242 via 203.0.113.1",
 	}
 	if diff := cmp.Diff(want, NodeNetwork(2, 3)); diff != "" {
 		t.Error(diff)

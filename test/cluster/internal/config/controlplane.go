@@ -72,8 +72,10 @@ func ControlPlane() []sandbox.Program {
 			"--members=" + Members,
 		}},
 		{Name: "registry", Args: []string{
-			Tools + "/cluster/cluster", "registry",
+			Tools + "/cluster/cluster", RegistryCommand,
 			fmt.Sprintf("--listen=%s:%d", address.Bridge, RegistryPort),
+			fmt.Sprintf("--listen-tls=:%d", RegistryTLSPort),
+			"--tls-cert=" + Config + "/registry.crt", "--tls-key=" + Config + "/registry.key",
 			BuiltImages, LoadedImages,
 		}},
 	}

@@ -100,8 +100,16 @@ state = "/run/containerd"
 `
 
 // RegistryPort is where the control plane serves the images that were built or
-// loaded, for pods that always pull.
-const RegistryPort = 5000
+// loaded to the nodes, which take it for any registry. RegistryTLSPort is the same
+// for the machine's programs and for pods, with a certificate of the cluster's
+// authority for the control plane's addresses.
+const (
+	RegistryPort    = 5000
+	RegistryTLSPort = 5443
+)
+
+// RegistryCommand is the hidden command that serves images.
+const RegistryCommand = "serve-images"
 
 var registryMirror = fmt.Sprintf(`[host."http://%s:%d"]
   capabilities = ["pull", "resolve"]
@@ -225,6 +233,10 @@ func NodeNetwork(n, nodes int) []string {
 		if m != n {
 			lines = append(lines, fmt.Sprintf("route add %s via %s", address.PodRange(m), address.Node(m)))
 		}
+	}
+	// The registry is reached by one name from the machine, nodes and pods alike.
+	for _, a := range address.ControlPlanes() {
+		lines = append(lines, fmt.Sprintf("route add %s via %s", a, address.Bridge))
 	}
 	return lines
 }

@@ -7,10 +7,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 
@@ -25,8 +27,8 @@ import (
 type Builder struct {
 	// Dir keeps the archives.
 	Dir string
-	// Tool finds (and builds, if need be) the binary of a tool.
-	Tool func(name string) (string, error)
+	// Tool finds (and builds, if need be) a binary of a tool module.
+	Tool func(module, binary string) (string, error)
 	// Out gets progress.
 	Out io.Writer
 }
@@ -36,14 +38,11 @@ func (b Builder) Build(recipes []Recipe) ([]string, error) {
 	archives := make([]string, len(recipes))
 	var missing []int
 	for i, r := range recipes {
-		tool := ""
-		if r.Tool != "" {
-			var err error
-			if tool, err = b.Tool(r.Tool); err != nil {
-				return nil, err
-			}
+		tools, err := b.tools(r)
+		if err != nil {
+			return nil, err
 		}
-		key, err := r.key(tool)
+		key, err := r.key(strings.Join(slices.Sorted(maps.Values(tools)), "\n"))
 		if err != nil {
 			return nil, err
 		}
@@ -76,6 +75,21 @@ func (b Builder) Build(recipes []Recipe) ([]string, error) {
 		}
 	}
 	return archives, nil
+}
+
+// tools are the files on this machine of the tools that the recipe packs, by their
+// path in the image.
+func (b Builder) tools(r Recipe) (map[string]string, error) {
+	found := map[string]string{}
+	for at, tool := range r.tools() {
+		module, binary, _ := strings.Cut(tool, "/")
+		path, err := b.Tool(module, binary)
+		if err != nil {
+			return nil, err
+		}
+		found[at] = path
+	}
+	return found, nil
 }
 
 // source is what was fetched of one suite.
@@ -149,16 +163,21 @@ func (b Builder) build(r Recipe, s source, archive string) error {
 }
 
 func (b Builder) fill(t tree, r Recipe, s source) error {
-	if r.Tool != "" {
-		path, err := b.Tool(r.Tool)
-		if err != nil {
-			return err
-		}
+	tools, err := b.tools(r)
+	if err != nil {
+		return err
+	}
+	for at, path := range tools {
 		content, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		t["/"+r.Tool] = entry{mode: 0o755, content: content}
+		t[at] = entry{mode: 0o755, content: content}
+	}
+	for _, folder := range r.Folders {
+		t[folder] = entry{mode: 0o755, dir: true}
+	}
+	if r.Suite == "" {
 		return nil
 	}
 	for at, path := range r.Programs {
@@ -228,7 +247,7 @@ func pack(r Recipe, layer []byte) (v1.Image, error) {
 	file = file.DeepCopy()
 	file.Architecture, file.OS = runtime.GOARCH, "linux"
 	file.Config = v1.Config{
-		Cmd: r.Cmd, User: r.User, WorkingDir: r.WorkDir,
+		Entrypoint: r.Entrypoint, Cmd: r.Cmd, User: r.User, WorkingDir: r.WorkDir, Labels: r.Labels,
 		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 	}
 	return mutate.ConfigFile(image, file)

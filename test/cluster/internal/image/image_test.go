@@ -8,9 +8,18 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"middleware.hc.cn/operator/test/cluster/internal/config"
 )
 
 func TestVersions(t *testing.T) {
@@ -54,6 +63,98 @@ func TestKeyFollowsRecipeAndTool(t *testing.T) {
 	}
 	if key(base, "") == key(other, "") || key(base, "tool-1") == key(base, "tool-2") {
 		t.Error("different images have one key")
+	}
+}
+
+func TestAnImageOfBuiltTools(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "binary")
+	if err := os.WriteFile(program, []byte("program"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	builder := Builder{Dir: t.TempDir(), Out: io.Discard, Tool: func(module, binary string) (string, error) {
+		asked = append(asked, module+" "+binary)
+		return program, nil
+	}}
+	recipe := Recipe{
+		Name: "catalog", Names: []string{"example.org/opm:v1"}, Tools: map[string]string{"/usr/bin/opm": "module/opm"},
+		Folders: []string{"/configs"}, Labels: map[string]string{"configs": "/configs"},
+		Entrypoint: []string{"/bin/opm"}, User: "1001",
+	}
+	archives, err := builder.Build([]Recipe{recipe})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag, err := name.NewTag(recipe.Names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := tarball.ImageFromPath(archives[0], &tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := file.Config
+	got.Env = nil
+	want := v1.Config{Entrypoint: recipe.Entrypoint, User: "1001", Labels: recipe.Labels}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	content := map[string]string{}
+	stream := mutate.Extract(image)
+	defer stream.Close()
+	for r := tar.NewReader(stream); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content["/"+strings.TrimSuffix(h.Name, "/")] = string(data)
+	}
+	if content["/usr/bin/opm"] != "program" {
+		t.Errorf("the program is %q", content["/usr/bin/opm"])
+	}
+	if _, ok := content["/configs"]; !ok {
+		t.Error("there is no folder /configs")
+	}
+
+	asked = nil
+	again, err := builder.Build([]Recipe{recipe})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(archives, again); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"module opm"}, asked); diff != "" {
+		t.Error(diff) // once for the key: nothing is built again
+	}
+}
+
+// The images' names say which versions hack/tools builds them from.
+func TestOLMImagesAreNamedAfterTheVersionsOfTheirTools(t *testing.T) {
+	for image, c := range map[string]struct{ tool, module string }{
+		config.OLMImage:           {"olm", "github.com/operator-framework/operator-lifecycle-manager"},
+		config.OPMImage:           {"opm", "github.com/operator-framework/operator-registry"},
+		config.ScorecardTestImage: {"operator-sdk", "github.com/operator-framework/operator-sdk"},
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "hack", "tools", c.tool, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, version, _ := strings.Cut(image, ":")
+		if !strings.Contains(string(text), c.module+" "+version+" ") {
+			t.Errorf("%s is not the version of %s in hack/tools/%s/go.mod", image, c.module, c.tool)
+		}
 	}
 }
 

@@ -24,9 +24,15 @@ type Recipe struct {
 	Name string
 	// System images are run by the cluster itself.
 	System bool
+	// OLM images are run by OLM and by what operator-sdk starts: built only when
+	// asked for, and pulled from the cluster's registry.
+	OLM bool `json:",omitempty"`
 	// Tool is a tool module whose binary of the same name is the image's program;
 	// empty for an image made of Debian packages.
 	Tool string
+	// Tools are built tools that are put in, by their path in the image; the value
+	// is MODULE/BINARY.
+	Tools map[string]string `json:",omitempty"`
 	// Suite and Package name the Debian package that holds the programs. busybox
 	// of the same suite is always added, for a shell.
 	Suite, Package string
@@ -41,13 +47,19 @@ type Recipe struct {
 	Tags       []string
 	// Names are further complete names of the image.
 	Names []string
-	// Cmd, User and WorkDir are the image's configuration.
+	// Folders are empty folders, which every user may read.
+	Folders []string `json:",omitempty"`
+	// The image's configuration.
+	Entrypoint    []string `json:",omitempty"`
 	Cmd           []string
 	User, WorkDir string
+	Labels        map[string]string `json:",omitempty"`
 }
 
 // Recipes are all images.
-func Recipes() []Recipe {
+func Recipes() []Recipe { return append(clusterRecipes(), olmRecipes()...) }
+
+func clusterRecipes() []Recipe {
 	return []Recipe{
 		{
 			Name: "pause", System: true, Suite: "trixie", Package: "busybox-static",
@@ -126,7 +138,17 @@ func valkey(name, suite string) Recipe {
 	}
 }
 
-// key changes when the recipe, the way it is built, or the tool that it packs does.
+// tools are the built tools that the recipe packs, by their path in the image; the
+// value is MODULE/BINARY.
+func (r Recipe) tools() map[string]string {
+	if r.Tool != "" {
+		return map[string]string{"/" + r.Tool: r.Tool + "/" + r.Tool}
+	}
+	return r.Tools
+}
+
+// key changes when the recipe, the way it is built, or a tool that it packs does.
+// toolPath is where those tools are, which their versions are part of.
 func (r Recipe) key(toolPath string) (string, error) {
 	text, err := json.Marshal(r)
 	if err != nil {

@@ -85,8 +85,13 @@ func (c *Cluster) writeControlPlaneFiles(link address.HostLink) error {
 	if err != nil {
 		return err
 	}
+	registry, err := authority.Server("registry", "localhost", "127.0.0.1", address.Bridge, link.ControlPlane.String())
+	if err != nil {
+		return err
+	}
 	files := map[string][]byte{
 		"apiserver.crt": serving.Cert, "apiserver.key": serving.Key,
+		"registry.crt": registry.Cert, "registry.key": registry.Key,
 		"audit-policy.yaml": []byte(config.AuditPolicy),
 		"resolv.conf":       []byte(config.ResolvConf()),
 	}

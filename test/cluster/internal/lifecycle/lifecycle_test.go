@@ -7,10 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"middleware.hc.cn/operator/test/cluster/internal/image"
 )
 
 func TestWipeKeepsOnlyTheImageStore(t *testing.T) {
@@ -38,6 +41,42 @@ func TestWipeKeepsOnlyTheImageStore(t *testing.T) {
 	}
 	if err := wipeMember(filepath.Join(dir, "never-made")); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestUpMakesOnlyTheImagesThatItsOptionsAskFor(t *testing.T) {
+	for _, c := range []struct {
+		options Options
+		want    []string
+	}{
+		{Options{}, []string{"coredns", "pause"}},
+		{Options{MetricsServer: true}, []string{"coredns", "metrics-server", "pause"}},
+		{Options{Engines: true}, []string{
+			"busybox", "coredns", "pause", "redis-7.0", "redis-8.0", "redis-exporter", "valkey-8.1", "valkey-9.1",
+		}},
+	} {
+		var got []string
+		for _, r := range image.Recipes() {
+			if c.options.wants(r) {
+				got = append(got, r.Name)
+			}
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%+v: %s", c.options, diff)
+		}
+	}
+}
+
+func TestRepositoryOf(t *testing.T) {
+	for name, want := range map[string]string{
+		"middleware.hc.cn/operator-catalog:v0.1.0": "middleware.hc.cn/operator-catalog",
+		"localhost:5000/catalog":                   "localhost:5000/catalog",
+		"localhost:5000/catalog:v1":                "localhost:5000/catalog",
+	} {
+		if got := repositoryOf(name); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
 	}
 }
 

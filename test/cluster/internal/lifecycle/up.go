@@ -149,9 +149,9 @@ func (c *Cluster) installTools() error {
 	return os.WriteFile(filepath.Join(dir, "cluster", "cluster"), self, 0o755)
 }
 
-// tool is the path of a built tool.
-func (c *Cluster) tool(progress, name string) (string, error) {
-	cmd := exec.Command(filepath.Join(c.Dirs.Project, "hack", "tool.sh"), name)
+// tool is the path of a built tool: the module's binary of the same name, or another.
+func (c *Cluster) tool(progress, name string, binary ...string) (string, error) {
+	cmd := exec.Command(filepath.Join(c.Dirs.Project, "hack", "tool.sh"), append([]string{name}, binary...)...)
 	cmd.Env = append(os.Environ(), "MIDDLEWARE_OPERATOR_CACHE="+c.Dirs.Cache)
 	cmd.Stderr = prefixed{out: c.Out, prefix: progress + ": "}
 	out, err := cmd.Output()
@@ -161,11 +161,22 @@ func (c *Cluster) tool(progress, name string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
+// wants says which images are put into the nodes when they start.
+func (o Options) wants(r image.Recipe) bool {
+	switch {
+	case r.OLM:
+		return false
+	case r.Name == "metrics-server":
+		return o.MetricsServer
+	}
+	return r.System || o.Engines
+}
+
 // buildImages makes the image archives that are not in the cache.
 func (c *Cluster) buildImages(o Options) ([]string, error) {
 	var wanted []image.Recipe
 	for _, r := range image.Recipes() {
-		if (r.System || o.Engines) && (r.Tool != "metrics-server" || o.MetricsServer) {
+		if o.wants(r) {
 			wanted = append(wanted, r)
 		}
 	}
@@ -175,14 +186,21 @@ func (c *Cluster) buildImages(o Options) ([]string, error) {
 func (c *Cluster) imageBuilder() image.Builder {
 	return image.Builder{
 		Dir:  c.Dirs.Images(),
-		Tool: func(name string) (string, error) { return c.tool("tool for an image", name) },
+		Tool: func(module, binary string) (string, error) { return c.tool("tool for an image", module, binary) },
 		Out:  c.Out,
 	}
 }
 
-// BuildImages makes all image archives and returns their paths.
-func (c *Cluster) BuildImages() ([]string, error) {
-	return c.imageBuilder().Build(image.Recipes())
+// BuildImages makes the image archives and returns their paths: those of OLM, or
+// all others.
+func (c *Cluster) BuildImages(olm bool) ([]string, error) {
+	var wanted []image.Recipe
+	for _, r := range image.Recipes() {
+		if r.OLM == olm {
+			wanted = append(wanted, r)
+		}
+	}
+	return c.imageBuilder().Build(wanted)
 }
 
 // startAll starts the members. Their programs start only when all are linked.

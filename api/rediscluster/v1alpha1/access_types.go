@@ -1,0 +1,79 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Auth is the password of the default user.
+type Auth struct {
+	// enabled asks clients for a password.
+	//
+	// +kubebuilder:default=true
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=61,displayName="Password Required",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// secretName is a Secret in the same namespace whose key password holds the
+	// password, and whose label redis.middleware.hc.cn/auth is true. Default: a
+	// random password, kept in the Secret <name>-auth.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=62,displayName="Password Secret",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret","urn:alm:descriptor:com.tectonic.ui:fieldDependency:auth.enabled:true"}
+	SecretName string `json:"secretName,omitempty"`
+
+	// rotate asks for another random password: any value that it did not have before does,
+	// such as a date. Clients find the new one in the Secret <name>-auth as soon as every
+	// instance accepts it. Not together with secretName, whose Secret is changed instead.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=63,displayName="Rotate Password",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Rotate string `json:"rotate,omitempty"`
+
+	// previousPasswordFor is how long instances go on accepting a password after clients
+	// were told the next one. In that time every client that logs in has to learn the new
+	// one; connections that are open stay. At least 2m, which is how long instances may
+	// take to see it in their files.
+	//
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:default="1h"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(ms|s|m|h))+$`
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=64,displayName="Previous Password Valid For",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	PreviousPasswordFor *metav1.Duration `json:"previousPasswordFor,omitempty"`
+
+	// aclSecretName is a Secret in the same namespace that holds users beside default, and
+	// whose label redis.middleware.hc.cn/auth is true. A key is a user's name, its value the
+	// rules in the engine's own words, such as: on >password ~cache:* +@read. No user gets
+	// commands of the category @admin.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=65,displayName="Users Secret",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret","urn:alm:descriptor:com.tectonic.ui:fieldDependency:auth.enabled:true"}
+	ACLSecretName string `json:"aclSecretName,omitempty"`
+}
+
+// TLS is the certificate of the instances. A change of the Secrets is loaded without a
+// restart.
+type TLS struct {
+	// secretName is a Secret in the same namespace with the certificate (tls.crt) and its key
+	// (tls.key), such as cert-manager makes, and whose label redis.middleware.hc.cn/tls is
+	// true. The certificate must be valid for *.<name>-nodes.<namespace>.svc, as a server's
+	// and, if it limits its use, as a client's. Required.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=67,displayName="Certificate Secret",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
+	SecretName string `json:"secretName"`
+
+	// caSecretName is a Secret in the same namespace with the certificates that are trusted
+	// (ca.crt) and the same label. Default: ca.crt of secretName.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=68,displayName="CA Secret",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
+	CASecretName string `json:"caSecretName,omitempty"`
+}

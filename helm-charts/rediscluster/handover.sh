@@ -1,0 +1,102 @@
+#!/bin/sh
+# What the kubelet runs in the Redis container before it stops it (preStop): a master hands
+# its role over to a replica that has all its writes, and stays until clients have noticed.
+# The operator does the same before a restart of its own; this is for evictions, drains and
+# deletions that it did not start, also while it is not running. A replica stays for two
+# seconds: so long it takes until every Kubernetes node has heard that the Service does not
+# lead to it any more. It ends within 40 s, whoever does not answer, and whatever fails here,
+# the instance stops.
+#
+# Nothing in it comes from a custom resource.
+
+password=/etc/redis/auth/password
+if [ -r "$password" ]; then
+  REDISCLI_AUTH=$(cat "$password")
+  export REDISCLI_AUTH
+fi
+export REDISCLI_HISTFILE=/dev/null
+tls=
+if [ -r /etc/redis/tls/ca.crt ]; then tls="--tls --cacert /etc/redis/tls/ca.crt"; fi
+
+# now prints seconds that no change of the clock moves.
+now() { read -r uptime _ </proc/uptime && echo "${uptime%.*}"; }
+
+# redis asks an instance, this one or that of -h, for two seconds at most, and nobody when
+# time is up.
+end=$(($(now) + 38))
+# shellcheck disable=SC2086 # the options are words
+redis() { [ "$(now)" -lt "$end" ] && timeout 2 redis-cli --raw $tls "$@" </dev/null 2>/dev/null; }
+
+# While it stops it is not elected, and is nobody's successor.
+unwilling=cluster-replica-no-failover
+redis CONFIG SET "$unwilling" yes >/dev/null
+
+# successor prints the address of the replica that has received most (ROLE: master, its
+# offset, then address, port and offset of each replica), of those that answer and do not
+# stop themselves; nothing if this is no master or has no such replica.
+successor() {
+  redis ROLE | {
+    read -r role && [ "$role" = master ] && read -r _ || return 0
+    best= most=-1
+    while read -r address && read -r _ && read -r offset; do
+      [ "$offset" -gt "$most" ] && [ "$(redis -h "$address" CONFIG GET "$unwilling" | tail -n 1)" = no ] || continue
+      best=$address most=$offset
+    done
+    echo "$best"
+  }
+}
+
+# mishears says that this engine may take a stale message about another one's role for news: Redis
+# before 7.4. Valkey tells the version of Redis that it is like, too.
+mishears() {
+  info=$(redis INFO server)
+  case $info in *server_name:valkey*) return 1 ;; esac
+  case $info in *redis_version:7.[0-3].*) return 0 ;; *) return 1 ;; esac
+}
+
+# hush keeps it from pinging others for most of a second, in which the successor takes over. What
+# that one answers before it is promoted might be read after its promotion, and such an engine
+# would not know for up to a second who owns its slots, and say so to clients
+# (github.com/redis/redis/pull/13055).
+hush() {
+  redis CONFIG SET dynamic-hz no hz 1 >/dev/null
+  sleep 0.2 # the next round of pings is due already, the one after that in a second
+  redis PING >/dev/null # a server that was kept waiting has done it when it answers a new connection
+}
+
+# moving says that slots are on their way from or to this master. Its replica may not have heard yet
+# who owns the last of them, and would claim them by its higher epoch; their receiver would drop the
+# keys. The operator moves no more as soon as it sees that the pod stops.
+moving() { redis CLUSTER NODES | grep -q 'myself.* \['; }
+
+# redirected prints how many commands have been answered with MOVED.
+redirected() { redis INFO errorstats | grep '^errorstat_MOVED:'; }
+
+# For how many seconds it is in peace: it is no master with a successor, and when it has been
+# one, no client is redirected any more. It stops after so many as are needed.
+peace=0 needed=2 again=0 patient=$(($(now) + 4))
+while [ "$(now)" -lt $((end - 7)) ]; do
+  replica=$(successor)
+  if [ -n "$replica" ] && [ "$(now)" -lt "$patient" ] && moving; then
+    sleep 0.1
+    continue
+  fi
+  if [ -n "$replica" ]; then
+    # The master pauses clients until the replica has everything. An attempt that does not
+    # succeed within 5 s is given up by Redis; the next one begins.
+    if [ "$(now)" -ge "$again" ]; then
+      if mishears; then hush; fi
+      redis -h "$replica" CLUSTER FAILOVER >/dev/null
+      again=$(($(now) + 5))
+    fi
+    peace=0 needed=3
+    sleep 0.1
+    continue
+  fi
+  [ "$peace" -lt "$needed" ] || break
+  before=
+  [ "$needed" = 2 ] || before=$(redirected)
+  sleep 1
+  if [ "$needed" = 2 ] || [ "$(redirected)" = "$before" ]; then peace=$((peace + 1)); else peace=0; fi
+done
+exit 0

@@ -1,0 +1,96 @@
+#!/bin/sh
+# What the Redis container runs: the server that its arguments name. A master that has ended
+# without being asked to (a crash, a lack of memory) first lets a replica take over that
+# followed it to its end, and then starts as that one's replica.
+#
+# It would be back within a second, before anyone has noticed, and its replicas would copy
+# what is in its append-only file. That may lack the writes of the last two seconds: while a
+# slow disk syncs what was written before, Redis only keeps them in memory (appendfsync
+# everysec, flushAppendOnlyFile in aof.c). Replicas have them, and have said so (WAIT).
+# Besides, a master that has started refuses writes for two seconds, and a replica that is
+# elected does not.
+#
+# Nothing in it comes from a custom resource.
+
+nodes=/data/nodes.conf
+[ -r "$nodes" ] || exec "$@"
+trap 'exit 0' TERM # a shell that is process 1 would not end
+
+# What this instance was: a master with slots (id), one of so many. Two cannot elect anyone
+# without it.
+id= masters=0
+while read -r node _ flags _ _ _ _ _ slots; do
+  case $flags in *master*) ;; *) continue ;; esac
+  [ -n "$slots" ] || continue
+  masters=$((masters + 1))
+  case $flags in *myself*) id=$node ;; esac
+done <"$nodes"
+if [ -z "$id" ] || [ "$masters" -lt 3 ]; then exec "$@"; fi
+
+password=/etc/redis/auth/password
+if [ -r "$password" ]; then
+  REDISCLI_AUTH=$(cat "$password")
+  export REDISCLI_AUTH
+fi
+export REDISCLI_HISTFILE=/dev/null
+tls=
+if [ -r /etc/redis/tls/ca.crt ]; then tls="--tls --cacert /etc/redis/tls/ca.crt"; fi
+# shellcheck disable=SC2086 # the options are words
+redis() { timeout 1 redis-cli --raw $tls "$@" </dev/null 2>/dev/null; }
+
+# replicas prints the addresses of its replicas, as "ip port". With TLS newer engines write 0 for
+# the port that is not encrypted.
+replicas() {
+  while read -r _ address flags master _; do
+    [ "$master" = "$id" ] || continue
+    address=${address%%@*}
+    port=${address##*:}
+    [ "$port" != 0 ] || port=6379
+    echo "${address%:*} $port"
+  done <"$nodes"
+}
+
+# written is when it last wrote data to its disk; 0 when it never did.
+written=$(stat -c %Y /data/*.rdb /data/*.aof /data/*/*.rdb /data/*/*.aof 2>/dev/null | sort -n | tail -n 1)
+written=${written:-0}
+
+# field prints the value of a line of INFO, which is its standard input.
+field() { tr -d '\r' | sed -n "s/^$1://p"; }
+
+# successor prints the address of the replica that has received most, of those that followed
+# this instance to its end: they lost it in this process of theirs, and not before it last
+# wrote (by whole seconds of two clocks). It prints "elected" when one has taken over already.
+successor() {
+  best= most=-1
+  while read -r ip port; do
+    info=$(redis -h "$ip" -p "$port" INFO replication)
+    if [ "$(echo "$info" | field role)" = master ]; then
+      echo elected
+      return
+    fi
+    lost=$(echo "$info" | field master_link_down_since_seconds)
+    offset=$(echo "$info" | field slave_repl_offset)
+    [ "${lost:--1}" -ge 0 ] && [ $(($(date +%s) - lost)) -ge $((written - 2)) ] && [ "${offset:--1}" -gt "$most" ] || continue
+    best="$ip $port" most=$offset
+  done
+  echo "$best"
+}
+
+# Twice the node timeout is what an election without help may take.
+timeout=$(sed -n 's/^cluster-node-timeout "\{0,1\}\([0-9]*\).*/\1/p' /etc/redis/redis.conf 2>/dev/null)
+most=$((2 * ${timeout:-5000} / 1000 + 5))
+[ "$most" -le 60 ] || most=60
+until=$(($(date +%s) + most)) again=0
+while now=$(date +%s) && [ "$now" -lt "$until" ]; do
+  found=$(replicas | successor)
+  if [ -z "$found" ] || [ "$found" = elected ]; then break; fi
+  if [ "$now" -ge "$again" ]; then
+    echo "start.sh: this was a master; its replica at $found, which followed it to its end, takes over first"
+    # Without FORCE it would ask this instance, and without asking it would wait for the node timeout. The masters vote all the same.
+    redis -h "${found% *}" -p "${found#* }" CLUSTER FAILOVER FORCE >/dev/null
+    again=$((now + 3))
+  fi
+  sleep 0.1
+done
+unset REDISCLI_AUTH REDISCLI_HISTFILE
+exec "$@"

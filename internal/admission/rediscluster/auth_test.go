@@ -1,0 +1,47 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAuthAndTLSRefused(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{auth: {secretName: mine, rotate: "1"}}`:                 "spec.auth.rotate: Invalid value: \"1\": asks for a random password, and spec.auth.secretName gives one",
+		`{auth: {enabled: false, aclSecretName: users}}`:          "spec.auth.aclSecretName: Invalid value: \"users\": users mean little",
+		`{auth: {secretName: mine, aclSecretName: mine}}`:         "spec.auth.aclSecretName: Invalid value: \"mine\": each key of it is a user",
+		`{auth: {secretName: cache-auth}}`:                        "spec.auth.secretName: Invalid value: \"cache-auth\": is the Secret that the operator keeps itself",
+		`{auth: {aclSecretName: cache-auth}}`:                     "spec.auth.aclSecretName: Invalid value: \"cache-auth\": is the Secret that the operator keeps itself",
+		`{auth: {previousPasswordFor: -1h}}`:                      "spec.auth.previousPasswordFor: Invalid value: \"-1h0m0s\": cannot be negative",
+		`{auth: {aclSecretName: A_b}}`:                            "spec.auth.aclSecretName: Invalid value: \"A_b\": cannot be the name of a Secret",
+		`{tls: {secretName: A_b}}`:                                "spec.tls.secretName: Invalid value: \"A_b\": cannot be the name of a Secret",
+		`{auth: {rotate: "1", aclSecretName: users}}`:             "",
+		`{auth: {secretName: mine, previousPasswordFor: 30m}}`:    "",
+		`{tls: {secretName: certificate, caSecretName: company}}`: "",
+	} {
+		refused := strings.Join(sentences(Validate(cluster(t, spec), Options{})), "\n")
+		if !strings.HasPrefix(refused, want) || want == "" && refused != "" {
+			t.Errorf("%s: %q, want one that begins with %q", spec, refused, want)
+		}
+	}
+}
+
+func TestTLSStays(t *testing.T) {
+	const with, without = `{tls: {secretName: a}}`, `{}`
+	for _, tt := range []struct{ before, after, want string }{
+		{with, with, ""},
+		{without, without, ""},
+		{without, with, "spec.tls: Forbidden: TLS cannot be turned on or off later"},
+		{with, without, "spec.tls: Forbidden: TLS cannot be turned on or off later"},
+		{with, `{tls: {secretName: b}}`, "spec.tls.secretName: Invalid value: \"b\": cannot change from \"a\""},
+		{with, `{tls: {secretName: a, caSecretName: c}}`, "spec.tls.secretName: Invalid value: \"a\": cannot change from \"a\" with CA \"\""},
+	} {
+		refused := strings.Join(sentences(ValidateUpdate(cluster(t, tt.before), cluster(t, tt.after), Options{})), "\n")
+		if !strings.HasPrefix(refused, tt.want) || tt.want == "" && refused != "" {
+			t.Errorf("%s to %s: %q, want %q", tt.before, tt.after, refused, tt.want)
+		}
+	}
+}

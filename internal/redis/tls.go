@@ -1,0 +1,86 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redis
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// TLS makes connections encrypted. Connections are shared by Credentials with the same TLS.
+type TLS struct {
+	trusted *x509.CertPool
+	name    string
+}
+
+// NewTLS trusts the certificates in PEM, and takes a node's certificate when it is valid for the DNS name. It is nil when
+// there is no certificate in PEM.
+func NewTLS(trusted []byte, name string) *TLS {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(trusted) {
+		return nil
+	}
+	return &TLS{trusted: pool, name: name}
+}
+
+// Verify says why a node's certificate would not be taken at that time.
+func (t *TLS) Verify(pair tls.Certificate, now time.Time) error {
+	others := x509.NewCertPool()
+	for _, der := range pair.Certificate[1:] {
+		if certificate, err := x509.ParseCertificate(der); err == nil {
+			others.AddCert(certificate)
+		}
+	}
+	_, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: t.trusted, Intermediates: others, DNSName: t.name, CurrentTime: now})
+	return err
+}
+
+// wrap makes a connection encrypted; without TLS it stays as it is. It never falls back.
+func (t *TLS) wrap(ctx context.Context, conn net.Conn) (*tls.Conn, error) {
+	secure := tls.Client(conn, &tls.Config{RootCAs: t.trusted, ServerName: t.name, MinVersion: tls.VersionTLS12})
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("TLS: %w", err), conn.Close())
+	}
+	return secure, nil
+}
+
+// Fingerprint identifies a certificate: SHA-256 of its DER, in hex.
+func Fingerprint(certificate *x509.Certificate) string {
+	sum := sha256.Sum256(certificate.Raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// Certificate is what the node shows to a new connection.
+func (n *Node) Certificate(ctx context.Context) (*x509.Certificate, error) {
+	secured := n.key.credentials.TLS
+	c := command{name: "TLS"}
+	if secured == nil {
+		return nil, n.failed(ctx, c, errors.New("the node is reached without TLS"))
+	}
+	ctx, cancel := context.WithTimeout(ctx, n.pool.options.DialTimeout)
+	defer cancel()
+	conn, err := n.pool.options.Dialer(ctx, n.key.addr)
+	if err != nil {
+		return nil, n.failed(ctx, c, err)
+	}
+	secure, err := secured.wrap(ctx, conn)
+	if err != nil {
+		return nil, n.failed(ctx, c, err)
+	}
+	defer func() { _ = secure.Close() }() // nothing was sent
+	return secure.ConnectionState().PeerCertificates[0], nil
+}
+
+// ReloadCertificates makes the node read its certificate, key and trusted certificates again, of which path is the first.
+// Connections that are open stay. The engines load all three when one is set, to the value that it has too.
+func (n *Node) ReloadCertificates(ctx context.Context, path string) error {
+	return n.ConfigSet(ctx, "tls-cert-file", path)
+}

@@ -1,0 +1,183 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+var (
+	before = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	later  = before.Add(time.Hour)
+)
+
+// What is written is read again, whatever bytes the passwords hold, and is not stale then.
+func TestStateSurvivesTheSecret(t *testing.T) {
+	users, err := ParseUsers(map[string][]byte{"alice": []byte("on >wonder ~a* (~b* +get) +@read"), "zed": []byte("off")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, state := range map[string]State{
+		"at rest":  {Password: "p", Exporter: "e", ChangedAt: before},
+		"changing": {Password: "p", Next: "n", Previous: "o", Exporter: "e", Users: users, Token: "t", ChangedAt: before},
+		"hostile":  {Password: "a\"b'c\\d \r\nuser mallory on nopass +@all\x00\xff#", Exporter: "e", ChangedAt: before},
+	} {
+		t.Run(name, func(t *testing.T) {
+			secret := &corev1.Secret{}
+			State{Password: "x", Next: "stays not", Previous: "stays not"}.Write(secret)
+			state.Write(secret)
+			got, edited, stale, err := parse(secret)
+			if diff := cmp.Diff(state, got); diff != "" || edited != "" || stale || err != nil {
+				t.Errorf("(-written +read):\n%s edited %q, stale %v, %v", diff, edited, stale, err)
+			}
+			if strings.Contains(state.Config(), "mallory") && strings.Count(state.Config(), "\n") != 4 {
+				t.Errorf("auth.conf has other lines than it should:\n%s", state.Config())
+			}
+		})
+	}
+}
+
+// A Secret that somebody wrote a password into is read as the state that instances know, and that password.
+func TestEditedSecret(t *testing.T) {
+	secret := &corev1.Secret{}
+	State{Password: "p", Exporter: "e"}.Write(secret)
+	secret.Data["password"] = []byte("by hand")
+	state, edited, stale, err := parse(secret)
+	if state.Password != "p" || edited != "by hand" || !stale || err != nil {
+		t.Errorf("state %+v, edited %q, stale %v, %v", state, edited, stale, err)
+	}
+	after := state.Accept(Asked{Password: edited, Stale: true}, later)
+	if after.Password != "p" || after.Next != "by hand" {
+		t.Errorf("accepted as %+v", after)
+	}
+	for _, key := range []string{"password", "auth.conf"} {
+		broken := secret.DeepCopy()
+		delete(broken.Data, key)
+		if _, _, _, err := parse(broken); err == nil {
+			t.Errorf("without %s it is taken", key)
+		}
+	}
+}
+
+func TestStagesOfAChange(t *testing.T) {
+	rest := State{Password: "p", Exporter: "e", Token: "t", ChangedAt: before}
+	changing := rest
+	changing.Next = "n"
+	retiring := rest
+	retiring.Previous = "o"
+	for name, tt := range map[string]struct {
+		state State
+		asked Asked
+		due   bool
+		next  string // after Accept; * for any
+		moved bool   // the time is that of the change
+	}{
+		"nothing is asked":              {state: rest, asked: Asked{Token: "t"}},
+		"what is there is given":        {state: rest, asked: Asked{Token: "t", Password: "p"}},
+		"another is given":              {state: rest, asked: Asked{Token: "t", Password: "q"}, due: true, next: "q", moved: true},
+		"another token":                 {state: rest, asked: Asked{Token: "u"}, due: true, next: "*", moved: true},
+		"no token any more":             {state: rest, asked: Asked{}, due: true},
+		"another token, and one given":  {state: rest, asked: Asked{Token: "u", Password: "p"}, due: true},
+		"the next one is given":         {state: changing, asked: Asked{Token: "t", Password: "n"}, next: "n"},
+		"taken back":                    {state: changing, asked: Asked{Token: "t", Password: "p"}, due: true, moved: true},
+		"another one before the end":    {state: changing, asked: Asked{Token: "t", Password: "q"}, due: true, next: "q", moved: true},
+		"another one while one retires": {state: retiring, asked: Asked{Token: "t", Password: "q"}, due: true, next: "q", moved: true},
+		"the Secret is stale":           {state: rest, asked: Asked{Token: "t", Stale: true}, due: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tt.state.Due(tt.asked); got != tt.due {
+				t.Errorf("due: %v", got)
+			}
+			after := tt.state.Accept(tt.asked, later)
+			if after.Next != tt.next && (tt.next != "*" || len(after.Next) < 26) || after.Password != "p" || after.Due(Asked{Token: tt.asked.Token, Password: tt.asked.Password}) {
+				t.Errorf("accepted as %+v", after)
+			}
+			if after.ChangedAt.Equal(later) != tt.moved {
+				t.Errorf("changed at %s", after.ChangedAt)
+			}
+		})
+	}
+	published := changing.Publish(later)
+	if diff := cmp.Diff(State{Password: "n", Previous: "p", Exporter: "e", Token: "t", ChangedAt: later}, published); diff != "" {
+		t.Errorf("published (-want +got):\n%s", diff)
+	}
+	if got := published.Retire(later); got.Previous != "" || got.Password != "n" || got.Stage() != "" {
+		t.Errorf("retired as %+v", got)
+	}
+}
+
+func TestParseUsers(t *testing.T) {
+	wonder := "#" + Digest("wonder")
+	for name, tt := range map[string]struct {
+		rules string
+		want  []string
+		err   string
+	}{
+		"usual":                     {rules: "on >wonder ~cache:* &news +@read -keys", want: []string{"on", wonder, "~cache:*", "&news", "+@read", "-keys", "-@admin"}},
+		"a digest":                  {rules: "on " + wonder + "\n", want: []string{"on", wonder, "-@admin"}},
+		"subcommands and patterns":  {rules: "on %R~a %W~b %RW~c +client|id allkeys", want: []string{"on", "%R~a", "%W~b", "%RW~c", "+client|id", "allkeys", "-@admin"}},
+		"selectors":                 {rules: "on ~a (~b +get)  (%R~c  +@all)", want: []string{"on", "~a", "(~b +get -@admin)", "(%R~c +@all -@admin)", "-@admin"}},
+		"harmless ones of @admin":   {rules: "on +slowlog|get +config|get", want: []string{"on", "+slowlog|get", "+config|get", "-@admin", "+slowlog|get"}},
+		"empty":                     {rules: " ", err: "has no rules"},
+		"nopass":                    {rules: "on nopass", err: "give the user a password"},
+		"another line":              {rules: "on >x\nuser default on nopass", err: "one line"},
+		"reset":                     {rules: "reset", err: "is none of"},
+		"an open parenthesis":       {rules: "on (+get", err: "is not closed"},
+		"a password in parentheses": {rules: "on (>x +get)", err: "in parentheses"},
+		"on in parentheses":         {rules: "on (on +get)", err: "in parentheses"},
+		"quotes":                    {rules: `on "+get"`, err: "is none of"},
+		"an empty password":         {rules: "on >", err: "1 to 512 bytes"},
+		"a long password":           {rules: "on >" + strings.Repeat("x", 513), err: "1 to 512 bytes"},
+		"not printable":             {rules: "on ~a\x00b", err: "is none of"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			users, err := ParseUsers(map[string][]byte{"alice": []byte(tt.rules)})
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) || !strings.HasPrefix(err.Error(), "key alice: ") {
+					t.Errorf("error %v, want one with %q", err, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, users[0].Rules); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(users, storedUsers(stored(users))); diff != "" {
+				t.Errorf("stored and read (-before +after):\n%s", diff)
+			}
+		})
+	}
+	for _, name := range []string{"default", "exporter", "operator-trial", "-x", "a b", strings.Repeat("x", 65)} {
+		if _, err := ParseUsers(map[string][]byte{name: []byte("on")}); err == nil {
+			t.Errorf("a user may be called %q", name)
+		}
+	}
+}
+
+// An instance has the users of the state when it shows their names and the mark, in whatever words.
+func TestShownUsers(t *testing.T) {
+	state := State{Password: "p", Exporter: "e", Users: []User{{Name: "alice", Rules: []string{"on"}}}}
+	mark := "on resetchannels -@all " + markPrefix + state.UsersDigest()
+	for name, tt := range map[string]struct {
+		shown map[string]string
+		same  bool
+	}{
+		"the same":            {shown: map[string]string{"alice": "on sanitize-payload", "exporter": mark}, same: true},
+		"one is missing":      {shown: map[string]string{"exporter": mark}},
+		"one too many":        {shown: map[string]string{"alice": "", "bob": "", "exporter": mark}},
+		"marked as others":    {shown: map[string]string{"alice": "", "exporter": "on " + markPrefix + "x"}},
+		"the mark is missing": {shown: map[string]string{"alice": "", "exporter": "on"}},
+	} {
+		if got := state.ShownUsers(tt.shown) == state.UsersDigest(); got != tt.same {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// certificateAge is how old may be what is known of the Secrets' and of an instance's
+// certificate.
+const certificateAge = time.Minute
+
+// keyTrusted is the key of the trusted certificates.
+const keyTrusted = "ca.crt"
+
+// certificates remembers what was read of the Secrets of spec.tls, and which certificate each
+// instance showed.
+type certificates struct {
+	mu    sync.Mutex
+	known map[types.UID]*certificate
+}
+
+type certificate struct {
+	trusted     string // what tls was made of: connections are kept while it stays
+	tls         *redis.TLS
+	fingerprint string
+	notAfter    time.Time
+	problem     string
+	readAt      time.Time
+	generation  int64
+	shown       map[string]shown // by address
+}
+
+// shown is a certificate that an instance showed.
+type shown struct {
+	fingerprint string
+	notAfter    time.Time
+	at          time.Time
+}
+
+func (c *certificates) of(uid types.UID) *certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil {
+		c.known = map[types.UID]*certificate{}
+	}
+	if c.known[uid] == nil {
+		c.known[uid] = &certificate{shown: map[string]shown{}}
+	}
+	return c.known[uid]
+}
+
+func (c *certificates) forget(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, uid)
+}
+
+// tls reads the certificate; passes of one cluster come one after the other. What cannot be
+// used leaves what was known before, with a problem.
+func (o *Observer) tls(ctx context.Context, cluster *v1alpha1.RedisCluster) (snapshot.TLS, error) {
+	if cluster.Spec.TLS == nil {
+		return snapshot.TLS{Known: true}, nil
+	}
+	c, now := o.certificates.of(cluster.UID), o.now()
+	if c.tls == nil || c.generation != cluster.Generation || now.Sub(c.readAt) >= certificateAge {
+		problem, err := o.readCertificate(ctx, cluster, c)
+		if err != nil && c.tls == nil {
+			return snapshot.TLS{}, err
+		}
+		if err == nil { // otherwise the API server is away, and what is known goes on to be right
+			c.problem, c.readAt, c.generation = problem, now, cluster.Generation
+		}
+	}
+	return snapshot.TLS{Enabled: true, Known: c.tls != nil, Problem: c.problem, NotAfter: c.notAfter}, nil
+}
+
+// readCertificate reads the Secrets of spec.tls, and says, with a remedy, why they cannot be
+// used.
+func (o *Observer) readCertificate(ctx context.Context, cluster *v1alpha1.RedisCluster, c *certificate) (problem string, err error) {
+	own, problem, err := o.tlsSecret(ctx, cluster, "secretName", cluster.Spec.TLS.SecretName)
+	if own == nil {
+		return problem, err
+	}
+	trusted, problem, err := o.tlsSecret(ctx, cluster, "caSecretName", cluster.TLSTrustSecretName())
+	if trusted == nil {
+		return problem, err
+	}
+	pair, err := tls.X509KeyPair(own.Data[corev1.TLSCertKey], own.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return fmt.Sprintf("spec.tls.secretName: Secret %s holds no certificate with its key under %s and %s (%v): correct it", own.Name, corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err), nil
+	}
+	text := string(trusted.Data[keyTrusted])
+	secured := c.tls
+	if text != c.trusted || secured == nil {
+		secured = redis.NewTLS([]byte(text), fmt.Sprintf("any.%s.%s.svc", cluster.HeadlessServiceName(), cluster.Namespace))
+	}
+	if secured == nil {
+		return fmt.Sprintf("spec.tls: Secret %s holds no trusted certificates under %s: add them, or name the Secret that holds them in spec.tls.caSecretName", trusted.Name, keyTrusted), nil
+	}
+	if err := secured.Verify(pair, o.now()); err != nil {
+		return fmt.Sprintf("spec.tls.secretName: the certificate in Secret %s is not valid for *.%s.%s.svc: %v; renew it, or correct %s", own.Name, cluster.HeadlessServiceName(), cluster.Namespace, err, keyTrusted), nil
+	}
+	c.tls, c.trusted = secured, text
+	c.fingerprint, c.notAfter = redis.Fingerprint(pair.Leaf), pair.Leaf.NotAfter
+	return "", nil
+}
+
+// tlsSecret reads a Secret of spec.tls. It must carry a label, because its key becomes
+// readable in the pods: who may write RedisClusters may not read every Secret.
+func (o *Observer) tlsSecret(ctx context.Context, cluster *v1alpha1.RedisCluster, field, name string) (*corev1.Secret, string, error) {
+	var secret corev1.Secret
+	err := o.Secrets.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, &secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Sprintf("spec.tls.%s: Secret %s does not exist in namespace %s: create it", field, name, cluster.Namespace), nil
+	case apierrors.IsForbidden(err):
+		return nil, o.reader().Forbidden(cluster.Namespace), nil
+	case err != nil:
+		return nil, "", fmt.Errorf("read Secret %s: %w", name, err)
+	case secret.Labels[v1alpha1.LabelTLS] != "true":
+		return nil, fmt.Sprintf("spec.tls.%s: Secret %s is not meant for this: who may label it allows it with: kubectl label secret %s --namespace %s %s=true", field, name, name, cluster.Namespace, v1alpha1.LabelTLS), nil
+	}
+	return &secret, "", nil
+}
+
+// askCertificates looks, once a minute, whether instances show the certificate of the Secret
+// to new connections. The kubelet changes their files some time after the Secret.
+func (o *Observer) askCertificates(ctx context.Context, cluster *v1alpha1.RedisCluster, credentials redis.Credentials, s *snapshot.Snapshot) {
+	if credentials.TLS == nil {
+		return
+	}
+	c, now := o.certificates.of(cluster.UID), o.now()
+	var mu sync.Mutex
+	after := map[string]shown{}
+	var group errgroup.Group
+	group.SetLimit(describeAtOnce)
+	for _, in := range s.Reachable() {
+		before, known := c.shown[in.Address()]
+		group.Go(func() error {
+			fresh := known && now.Sub(before.at) < certificateAge
+			if !fresh {
+				certificate, err := o.Redis.Node(in.Address(), credentials).Certificate(ctx)
+				if err != nil {
+					return nil // not known
+				}
+				before = shown{fingerprint: redis.Fingerprint(certificate), notAfter: certificate.NotAfter, at: now}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			after[in.Address()] = before
+			in.Redis.OldCertificate = before.fingerprint != c.fingerprint
+			in.Redis.CertificateSeen = !fresh
+			return nil
+		})
+	}
+	_ = group.Wait() // the functions return no error
+	c.shown = after
+	for _, in := range after {
+		if in.notAfter.Before(s.TLS.NotAfter) {
+			s.TLS.NotAfter = in.notAfter
+		}
+	}
+}

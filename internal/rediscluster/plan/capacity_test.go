@@ -1,0 +1,45 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// Data that does not fit is not moved: nothing is begun, and the numbers are told.
+func TestCapacity(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change  func(*Desired, *snapshot.Snapshot)
+		refused string
+	}{
+		"no limit":            {func(*Desired, *snapshot.Snapshot) {}, ""},
+		"maxmemory is enough": {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 134<<20, 0) }, ""},
+		"maxmemory is too little": {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 133<<20, 0) },
+			"shard 0 would hold 133.3 MiB, more than the 133.0 MiB of maxmemory: give its instances more memory, keep more shards, or set the annotation redis.middleware.hc.cn/allow-scale-in-over-capacity to true"},
+		"the limit leaves room for a fork": {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 0, 150<<20) }, "more than the 112.5 MiB of 75 % of its memory limit"},
+		"allowed all the same":             {func(d *Desired, s *snapshot.Snapshot) { limit(s, 133<<20, 0); d.OverCapacity = true }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := with(topologyOf(3)), scaled(4)
+			tt.change(&d, s)
+			got := Decide(d, s, now)
+			stall, refused := got.Step.(Stall)
+			if refused != (tt.refused != "") || !strings.Contains(stall.Reason, tt.refused) {
+				t.Errorf("got %s: %s, want %q", got.Step.Name(), got.Step.Why(), tt.refused)
+			}
+			if refused && (got.Goal != nil || !got.Whole) {
+				t.Errorf("something was begun: goal %v, whole %v", got.Goal, got.Whole)
+			}
+		})
+	}
+}
+
+func limit(s *snapshot.Snapshot, maxMemory, memoryLimit int64) {
+	for i := range s.Instances {
+		s.Instances[i].Redis.UsedMemory, s.Instances[i].Redis.MaxMemory, s.Instances[i].MemoryLimit = 100<<20, maxMemory, memoryLimit
+	}
+}

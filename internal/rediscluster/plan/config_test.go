@@ -1,0 +1,272 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"middleware.hc.cn/operator/internal/rediscluster/settings"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
+)
+
+const gib = 1 << 30
+
+// configured is a formed cluster of Redis 7.0.15 with every setting at its default, and what
+// asks for these settings and nothing else.
+func configured(asked ...values.Setting) (Desired, *snapshot.Snapshot) {
+	s := formed()
+	for i := range s.Instances {
+		in := &s.Instances[i]
+		in.Redis.Engine, in.Redis.Version, in.Redis.UsedMemory = "redis", "7.0.15", gib/4
+		in.Redis.Settings = settings.Defaults("redis-7.0")
+	}
+	d := desired()
+	d.Settings = append([]values.Setting{}, asked...)
+	return d, s
+}
+
+func asked(name, value string) values.Setting {
+	return values.Setting{Name: name, Args: values.Arguments(value), Source: values.FromSpec}
+}
+
+func derived(value string) values.Setting {
+	return values.Setting{Name: "maxmemory", Args: []string{value}, Source: values.FromLimit}
+}
+
+// lines are redis.conf.
+func lines(settings []values.Setting) string {
+	var all []string
+	for _, s := range settings {
+		all = append(all, s.Name+" "+s.Value())
+	}
+	return strings.Join(all, "; ")
+}
+
+// TestSettings: what redis.conf holds, what is next, what is shown, and what is wrong.
+func TestSettings(t *testing.T) {
+	all := func(s *snapshot.Snapshot, name, value string) {
+		for i := range s.Instances {
+			s.Instances[i].Redis.Settings[name] = value
+		}
+	}
+	refuse := func(s *snapshot.Snapshot, name, value string, immutable bool) {
+		s.Refusals = append(s.Refusals, snapshot.Refusal{Name: name, Value: value, Engine: "redis 7.0.15", Message: "no, thanks", Immutable: immutable})
+	}
+	for name, tc := range map[string]struct {
+		asked   []values.Setting
+		change  func(*Desired, *snapshot.Snapshot)
+		file    string
+		step    string
+		way     Way    // of the only change shown
+		problem string // part of it
+	}{
+		"in force": {asked: []values.Setting{asked("hz", "10")}, file: "hz 10", step: "None"},
+		"a change comes into force before it reaches the file": {asked: []values.Setting{asked("hz", "20")}, step: "SetConfig", way: Live},
+		"one instance that has taken it is enough for the file": {asked: []values.Setting{asked("hz", "20")},
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Settings["hz"] = "20" },
+			file:   "hz 20", step: "SetConfig", way: Live},
+		"until then the file keeps what it had": {asked: []values.Setting{asked("hz", "20")},
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Settings = map[string]string{"hz": "15"}; all(s, "hz", "15") },
+			file:   "hz 15", step: "SetConfig", way: Live},
+		"where nobody runs, all goes in": {asked: []values.Setting{asked("hz", "20"), asked("made-up", "1")},
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				for i := range s.Instances {
+					s.Instances[i].Redis, s.Instances[i].Waiting = nil, "container redis: CrashLoopBackOff"
+				}
+			},
+			file: "hz 20; made-up 1", step: "Wait"},
+		"where nobody answers, nothing does": {asked: []values.Setting{asked("hz", "20")},
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				s.Settings = map[string]string{"hz": "10"}
+				for i := range s.Instances {
+					s.Instances[i].Redis = nil
+				}
+			},
+			file: "hz 10", step: "Wait"},
+		"what the engine refuses stays out, and is not tried again": {asked: []values.Setting{asked("maxmemory-policy", "best"), asked("hz", "10")},
+			change: func(_ *Desired, s *snapshot.Snapshot) { refuse(s, "maxmemory-policy", "best", false) },
+			file:   "hz 10", step: "None", way: Held, problem: `spec.config[maxmemory-policy]: redis 7.0.15 refuses the value "best": no, thanks: change or remove it`},
+		"another version is asked again": {asked: []values.Setting{asked("maxmemory-policy", "best")},
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				refuse(s, "maxmemory-policy", "best", false)
+				for i := range s.Instances {
+					s.Instances[i].Redis.Version = "8.0.6"
+				}
+			}, step: "SetConfig", way: Live},
+		"what the engine does not have stays out": {asked: []values.Setting{asked("made-up", "1")},
+			step: "None", way: Held, problem: "spec.config[made-up]: redis 7.0.15 has no such setting"},
+		"what some instances do not have yet waits for their upgrade": {asked: []values.Setting{asked("locale-collate", "C")},
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 1).Redis.Settings["locale-collate"] = "C" },
+			step:   "None", way: Held},
+		"what is taken only at the start goes to the file": {asked: []values.Setting{asked("tcp-backlog", "128")},
+			file: "tcp-backlog 128", step: "None"},
+		"and is shown while it waits for the restart": {asked: []values.Setting{asked("tcp-backlog", "128")},
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Pending = []string{"StatefulSet c-0"} },
+			file:   "tcp-backlog 128", step: "ApplyChildren", way: AtRestart},
+		"a setting that nobody knows is tried": {asked: []values.Setting{asked("brand-new", "1")},
+			change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "brand-new", "0") },
+			step:   "SetConfig", way: Live},
+		"and goes to the file when only a start takes it": {asked: []values.Setting{asked("brand-new", "1")},
+			change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "brand-new", "0"); refuse(s, "brand-new", "1", true) },
+			file:   "brand-new 1", step: "None", way: AtRestart},
+		"what nobody asks for any more goes back to the default": {
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Settings = map[string]string{"hz": "20"}; all(s, "hz", "20") },
+			step:   "SetConfig", way: Live},
+		"what was never asked for is left alone": {change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "hz", "20") }, step: "None"},
+		"a maxmemory that follows from the limit": {asked: []values.Setting{derived("805306300")},
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				for i := range s.Instances {
+					s.Instances[i].MemoryLimit = gib
+				}
+			}, step: "SetConfig", way: Live},
+		"is no less than what is used already": {asked: []values.Setting{derived("805306300")},
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				for i := range s.Instances {
+					s.Instances[i].MemoryLimit = gib
+				}
+				s.Find(0, 0).Redis.UsedMemory = gib
+				for i := range s.Instances {
+					s.Instances[i].Redis.Settings["maxmemory"] = "805306350"
+				}
+				s.Find(0, 0).Redis.Settings["maxmemory"] = "0"
+			}, step: "None", way: Held},
+		"a user's maxmemory is the user's": {asked: []values.Setting{asked("maxmemory", "1mb")}, step: "SetConfig", way: Live},
+		"a paused cluster shows the change": {asked: []values.Setting{asked("hz", "20")},
+			change: func(d *Desired, _ *snapshot.Snapshot) { d.Paused = true },
+			step:   "Paused", way: Live},
+		"healing comes first": {asked: []values.Setting{asked("hz", "20")},
+			change: func(_ *Desired, s *snapshot.Snapshot) { comeBackEmpty(s, 1, 1) },
+			step:   "Meet", way: Live},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := configured(tc.asked...)
+			if tc.change != nil {
+				tc.change(&d, s)
+			}
+			if got := lines(EffectiveSettings(d, s)); got != tc.file {
+				t.Errorf("redis.conf is %q, want %q", got, tc.file)
+			}
+			decision := Decide(d, s, now)
+			step := decision.Step.Name()
+			if hold, ok := decision.Step.(Hold); ok {
+				step = "Paused"
+				if hold.Next.Name() != "SetConfig" {
+					t.Errorf("next is %s", hold.Next.Name())
+				}
+			}
+			if step != tc.step {
+				t.Errorf("step %s (%s), want %s", step, decision.Step.Why(), tc.step)
+			}
+			var way Way
+			if len(decision.SettingChanges) == 1 {
+				way = decision.SettingChanges[0].Way
+			}
+			if way != tc.way || len(decision.SettingChanges) > 1 {
+				t.Errorf("changes %+v, want one that is %q", decision.SettingChanges, tc.way)
+			}
+			var problem string
+			if len(decision.SettingProblems) > 0 {
+				problem = decision.SettingProblems[0].Message
+			}
+			if (problem == "") != (tc.problem == "") || !strings.Contains(problem, tc.problem) {
+				t.Errorf("problem %q, want %q", problem, tc.problem)
+			}
+		})
+	}
+}
+
+// TestSettingsWaves: one replica first, then the other replicas, then the masters.
+func TestSettingsWaves(t *testing.T) {
+	d, s := configured(asked("hz", "20"), asked("client-output-buffer-limit", "normal 1mb 1mb 1"))
+	var waves []string
+	for range 10 {
+		step, ok := Decide(d, s, now).Step.(SetConfig)
+		if !ok {
+			break
+		}
+		var pods []string
+		for _, change := range step.Changes {
+			pods = append(pods, change.On.Pod)
+			in := s.ByNodeID(change.On.NodeID)
+			for name, value := range change.Settings {
+				in.Redis.Settings[name] = value
+			}
+		}
+		waves = append(waves, strings.Join(pods, " "))
+	}
+	if diff := cmp.Diff([]string{"c-0-1", "c-1-1 c-2-1", "c-0-0 c-1-0 c-2-0"}, waves); diff != "" {
+		t.Errorf("waves (-want +got):\n%s", diff)
+	}
+	if got, want := s.Instances[0].Redis.Settings["client-output-buffer-limit"], "normal 1048576 1048576 1 replica 268435456 67108864 60 pubsub 33554432 8388608 60"; got != want {
+		t.Errorf("limits %q, want %q", got, want)
+	}
+}
+
+// TestSettingsAreRemembered: what is removed is remembered until no instance has it any more.
+func TestSettingsAreRemembered(t *testing.T) {
+	d, s := configured()
+	s.Settings = map[string]string{"hz": "20", "tcp-backlog": "128"}
+	last := s.Find(2, 1).Redis
+	last.Settings["hz"] = "20"
+	after := func(want map[string]string) {
+		t.Helper()
+		if diff := cmp.Diff(want, Decide(d, s, now).Settings); diff != "" {
+			t.Errorf("settings (-want +got):\n%s", diff)
+		}
+	}
+	after(map[string]string{"hz": "20"})
+	s.Find(2, 1).Redis = nil // it may come back as it was
+	after(map[string]string{"hz": "20"})
+	last.Settings["hz"] = "10"
+	s.Find(2, 1).Redis = last
+	after(map[string]string{})
+	d.Settings = nil // not known
+	after(map[string]string{"hz": "20", "tcp-backlog": "128"})
+}
+
+// TestMisconfigured: an instance that does not start because of a setting.
+func TestMisconfigured(t *testing.T) {
+	const words = "*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***\nReading the configuration file, at line 9\n>>> 'made-up \"a b\"'\nBad directive or wrong number of arguments\n"
+	bad := asked("made-up", `"a b"`)
+	broken := func(s *snapshot.Snapshot, words string) {
+		in := s.Find(1, 1)
+		in.Redis, in.Broken, in.Waiting, in.LastWords, in.UID = nil, true, "container redis: CrashLoopBackOff", words, "uid"
+	}
+	for name, tc := range map[string]struct {
+		asked  []values.Setting
+		words  string
+		formed bool
+		step   string
+		why    string
+	}{
+		"a new cluster says so":                         {asked: []values.Setting{bad}, words: words, step: "Stall", why: "spec.config[made-up]: "},
+		"a corrected one is replaced":                   {words: words, step: "Restart", why: "made-up, which has been corrected since"},
+		"with another value, too":                       {asked: []values.Setting{asked("made-up", "2")}, words: words, step: "Restart", why: "made-up"},
+		"in a cluster that serves, too":                 {words: words, formed: true, step: "Restart", why: "made-up"},
+		"a line of another file is none of ours":        {words: strings.ReplaceAll(words, "made-up", "requirepass"), formed: true, step: "Wait", why: "CrashLoopBackOff"},
+		"other last words are for the kubelet to retry": {words: "Out of memory", formed: true, step: "Wait", why: "CrashLoopBackOff"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := configured(tc.asked...)
+			s.Formed = tc.formed
+			if !tc.formed {
+				for i := range s.Instances {
+					s.Instances[i].Redis = nil
+				}
+			}
+			broken(s, tc.words)
+			step := Decide(d, s, now).Step
+			if step.Name() != tc.step || !strings.Contains(step.Why(), tc.why) {
+				t.Errorf("%s: %s", step.Name(), step.Why())
+			}
+			if restart, ok := step.(Restart); ok && (restart.Pod != "c-1-1" || restart.UID != "uid" || !restart.Broken) {
+				t.Errorf("%+v", restart)
+			}
+		})
+	}
+}

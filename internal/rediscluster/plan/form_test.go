@@ -1,0 +1,114 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+func TestForming(t *testing.T) {
+	step, ok := Decide(desired(), fresh(), now).Step.(AssignSlots)
+	if !ok {
+		t.Fatal("fresh instances are not given slots")
+	}
+	var all slots.Set
+	nodes := map[string]int{}
+	for i, assignment := range step.Assignments {
+		if all.Intersect(assignment.Slots).Len() > 0 {
+			t.Errorf("slots %s are given twice", assignment.Slots)
+		}
+		all = all.Union(assignment.Slots)
+		if assignment.Epoch != uint64(i+1) {
+			t.Errorf("assignment %d has epoch %d", i, assignment.Epoch)
+		}
+		nodes[assignment.To.Pod[len(assignment.To.Pod)-1:]]++
+	}
+	if all.Len() != slots.Count {
+		t.Errorf("%d slots are given, want all", all.Len())
+	}
+	// The ordinal is the Kubernetes node in this world: masters spread over both.
+	if diff := cmp.Diff(map[string]int{"0": 2, "1": 1}, nodes); diff != "" {
+		t.Errorf("masters by node (-want +got):\n%s", diff)
+	}
+}
+
+// Masters are on different nodes from the beginning where that can be had, also when the first choice is in the way of the last.
+func TestFirstMastersShareNoNode(t *testing.T) {
+	s := fresh()
+	for i, node := range []string{"n1", "n2", "n3", "n2", "n1", "n3"} { // c-0-0, c-0-1, c-1-0, …
+		s.Instances[i].NodeName = node
+	}
+	used := map[string]bool{}
+	for _, assignment := range Decide(desired(), s, now).Step.(AssignSlots).Assignments {
+		used[s.ByNodeID(assignment.To.NodeID).NodeName] = true
+	}
+	if len(used) != 3 {
+		t.Errorf("masters are on %d nodes, want 3", len(used))
+	}
+}
+
+// A cluster whose forming was cut short goes on where it was: what is owned stays.
+func TestFormingGoesOn(t *testing.T) {
+	s := fresh()
+	s.Find(1, 1).Redis.Slots = slots.All().Split(3)[1]
+	step := Decide(desired(), s, now).Step.(AssignSlots)
+	for _, assignment := range step.Assignments {
+		if strings.HasPrefix(assignment.To.Pod, "c-1-") {
+			t.Errorf("shard 1 is given slots %s again", assignment.Slots)
+		}
+	}
+	if len(step.Assignments) != 2 {
+		t.Errorf("%d shards are given slots, want 2", len(step.Assignments))
+	}
+}
+
+// A StatefulSet that someone deleted is made again: its shard's claims hold its data. It
+// was once taken for a cluster of one shard less, whose slots nobody owned.
+func TestDeletedShardComesBack(t *testing.T) {
+	for shard := range 3 {
+		s := formed()
+		s.Shards = append(s.Shards[:shard], s.Shards[shard+1:]...)
+		kill(s, shard, 0)
+		kill(s, shard, 1)
+		if diff := cmp.Diff(v1alpha1.Topology{2, 2, 2}, Effective(desired(), s)); diff != "" {
+			t.Errorf("shard %d:\n%s", shard, diff)
+		}
+		if step := Decide(desired(), s, now).Step; step.Name() != "Wait" {
+			t.Errorf("shard %d: %s: %s", shard, step.Name(), step.Why())
+		}
+	}
+}
+
+func TestEffective(t *testing.T) {
+	topology := func(counts ...int32) v1alpha1.Topology { return counts }
+	for name, tt := range map[string]struct {
+		existing, desired, want v1alpha1.Topology
+		formed                  bool
+	}{
+		"nothing exists: what is desired":             {nil, topology(3, 2, 2), topology(3, 2, 2), false},
+		"a creation that was cut short is completed":  {topology(2, 2), topology(2, 2, 2), topology(2, 2, 2), false},
+		"instances are added to the shards there are": {topology(2, 2, 2), topology(3, 3, 3), topology(3, 3, 3), true},
+		"an instance is not taken away":               {topology(3, 3, 3), topology(2, 2, 2), topology(3, 3, 3), true},
+		"a shard is added":                            {topology(2, 2, 2), topology(2, 2, 2, 2), topology(2, 2, 2, 2), true},
+		"a shard is not taken away":                   {topology(2, 2, 2, 2), topology(2, 2, 2), topology(2, 2, 2, 2), true},
+		"a shard is not added while another forms":    {topology(2, 2, 2), topology(2, 2, 2, 2), topology(2, 2, 2, 2), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &snapshot.Snapshot{Formed: tt.formed}
+			for i, n := range tt.existing {
+				s.Shards = append(s.Shards, snapshot.Shard{Index: i, Replicas: n})
+			}
+			if diff := cmp.Diff(tt.want, Effective(Desired{Topology: tt.desired}, s)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

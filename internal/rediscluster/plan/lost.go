@@ -1,0 +1,172 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// Discard removes the object of a pod whose node does not answer, so that the instance can
+// start elsewhere. A kubelet that comes back ends what still runs of it.
+type Discard struct {
+	base
+	Pod, UID string
+}
+
+// Renew gives an instance that cannot read its own files, or has old ones, an empty claim, and so a new node
+// ID: it copies the data of its shard's master.
+type Renew struct {
+	base
+	Pod, UID string
+	// Claim is the claim to delete first; empty when the data goes with the pod.
+	Claim snapshot.Claim
+}
+
+// Name implements Step.
+func (Discard) Name() string { return "Discard" }
+
+// Name implements Step.
+func (Renew) Name() string { return "Renew" }
+
+// lostPatience is how long after the end of its grace period a pod may still be there. A
+// kubelet that works has ended it by then.
+const lostPatience = 30 * time.Second
+
+// planDiscard lets an instance go whose pod was to stop and does not: its node is lost. Nobody
+// else does: Kubernetes waits for the kubelet. It is proven that the cluster goes on without it:
+// every slot is owned by an instance that answers, and all of those say that it has failed, so
+// that a Redis which still runs there is in a minority and takes no writes.
+func planDiscard(in input) Step {
+	if !in.snap.Formed || !slotsCovered(in.snap) {
+		return nil
+	}
+	for i := range in.snap.Instances {
+		pod := &in.snap.Instances[i]
+		if !pod.Terminating || pod.Redis != nil || pod.StopBy.IsZero() || in.now.Sub(pod.StopBy) < lostPatience || !failedForAll(in.snap, pod) {
+			continue
+		}
+		return Discard{base: base{fmt.Sprintf("%s was to stop %s ago and its node %s does not say that it has; the other instances count it as failed, and own all slots", pod.Name,
+			in.now.Sub(pod.StopBy).Round(time.Second), pod.NodeName)}, Pod: pod.Name, UID: pod.UID}
+	}
+	return nil
+}
+
+// failedForAll says that every instance that answers counts the node at a pod's address as
+// failed, or does not know it.
+func failedForAll(s *snapshot.Snapshot, pod *snapshot.Instance) bool {
+	for _, in := range s.Reachable() {
+		for _, peer := range in.Redis.Peers {
+			if peer.IP == pod.IP && !peer.Failed {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// corruptions are what Redis and Valkey say when they end because of the content of their own files: cluster.c, aof.c and rdb.c.
+var corruptions = []string{
+	"corrupted cluster config file",
+	"Bad file format reading the append only file",
+	"Unrecoverable error reading the append only file",
+	"Short read or OOM loading DB",
+	"Error reading the RDB file",
+	"Wrong signature trying to load DB from file",
+}
+
+// Corruption is what a server's last words say is wrong with its own files; empty when they
+// say nothing of that.
+func Corruption(lastWords string) string {
+	for _, words := range corruptions {
+		if strings.Contains(lastWords, words) {
+			return words
+		}
+	}
+	return ""
+}
+
+// planRenew replaces the data of an instance that cannot start because its files are damaged,
+// if another instance of its shard owns slots, so that what is thrown away is a copy.
+func planRenew(in input) Step {
+	if !in.snap.Formed || !slotsCovered(in.snap) {
+		return nil
+	}
+	for i := range in.snap.Instances {
+		pod := &in.snap.Instances[i]
+		words := Corruption(pod.LastWords)
+		if !pod.Broken || pod.Redis != nil || pod.Terminating || words == "" || in.leaving(pod.Shard, pod.Ordinal) {
+			continue
+		}
+		master := in.snap.Masters()[pod.Shard]
+		if master == nil {
+			continue
+		}
+		return in.renew(pod, fmt.Sprintf("%s cannot read its own files (%s); %s has its data", pod.Name, words, master.Name))
+	}
+	return nil
+}
+
+// renew is how an instance gets rid of what it has on disk.
+func (in input) renew(pod *snapshot.Instance, reason string) Step {
+	step := Renew{base: base{reason}, Pod: pod.Name, UID: pod.UID}
+	if n := slices.IndexFunc(in.snap.Claims, func(c snapshot.Claim) bool { return c.Pod() == pod.Name }); n >= 0 {
+		step.Claim = in.snap.Claims[n]
+	} else if !in.desired.Ephemeral {
+		return Stall{base: base{reason + "; its files are in a volume that instances share or that the node keeps: remove its directory there, and delete the pod"}, Cause: "DamagedFiles"}
+	}
+	return step
+}
+
+// planReidentify renews an instance that has lost its nodes.conf and kept its data. It comes up
+// under a new node ID, knows nobody, and claims the slots of the keys that it holds
+// (verifyClusterConfigWithData in cluster.c), as if it were another cluster. It is not, if all
+// that it claims is owned by an instance of its own shard, and everybody else knows and agrees:
+// with its nodes.conf it would have followed that one and dropped its data.
+func planReidentify(in input) Step {
+	if !in.snap.Formed {
+		return nil
+	}
+	for _, pod := range in.snap.Reachable() {
+		if !pod.Redis.Isolated() || pod.Redis.Slots.IsEmpty() || pod.Terminating || in.leaving(pod.Shard, pod.Ordinal) {
+			continue
+		}
+		if owner := in.agreedOwner(pod); owner != nil {
+			return in.renew(pod, fmt.Sprintf("%s has lost its nodes.conf: it knows nobody, and the slots that it claims are those of %s, as all others say", pod.Name, owner.Name))
+		}
+	}
+	return nil
+}
+
+// agreedOwner is the other instance of a shard that owns all slots which an isolated one
+// claims, in its own view and in that of every instance that knows anybody, which must be most.
+func (in input) agreedOwner(isolated *snapshot.Instance) *snapshot.Instance {
+	var owner *snapshot.Instance
+	for _, pod := range in.snap.Reachable() {
+		if pod != isolated && pod.Shard == isolated.Shard && isolated.Redis.Slots.Subtract(pod.Redis.Slots).IsEmpty() {
+			owner = pod
+		}
+	}
+	if owner == nil {
+		return nil
+	}
+	agree := 0
+	for _, pod := range in.snap.Reachable() {
+		if pod.Redis.Isolated() {
+			continue
+		}
+		if pod != owner && !isolated.Redis.Slots.Subtract(pod.Redis.Peers[owner.Redis.NodeID].Slots).IsEmpty() {
+			return nil
+		}
+		agree++
+	}
+	if 2*agree <= int(in.topology.Instances()) {
+		return nil
+	}
+	return owner
+}

@@ -1,0 +1,160 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// electionPatience is how long an ordinary failover may take before it is forced: an
+// election is retried after at least 4 s and after 4 node timeouts (Redis Cluster
+// specification), so that this is more than one retry at the default timeout of 5 s.
+const electionPatience = 30 * time.Second
+
+// planPromote helps a shard whose master is gone, or does not run and leaves a replica with
+// its data. A crash that the kubelet reports needs no node timeout to be noticed. Otherwise the
+// ordinary election comes first. It is forced when it does not come to an end,
+// and taken over only when most masters are proven not to be there: then nobody is left to
+// vote. A node that is gone and owned nothing (an instance that came back with an old claim
+// remembers one) needs no successor.
+func planPromote(in input) Step {
+	if slotsCovered(in.snap) {
+		return nil // whom the lost node's replicas follow is for planReplicate
+	}
+	for _, id := range lostMasters(in.snap) {
+		if best := bestReplica(in.snap, id); best != nil {
+			if step := succession(in, id, best); step != nil {
+				return step
+			}
+		}
+	}
+	return nil
+}
+
+// succession is nil while the master may run: planSettle waits for its pod, and Redis elects
+// meanwhile if it can.
+func succession(in input, id string, best *snapshot.Instance) Step {
+	late := best.Redis.MasterLinkDownFor > electionPatience
+	state := "is gone"
+	switch {
+	case !late && crashed(in, id, best).Holds && !majorityLost(in).Holds:
+		return Promote{base: base{fmt.Sprintf("master %s of shard %d has crashed: the others elect %s, which followed it to its end, without waiting for the node timeout",
+			short(id), best.Shard, best.Name)}, Replica: target(best)}
+	case nodeGone(in, id).Holds:
+	case late && nodeStopped(in, id).Holds && lastInSync(in, id, best).Holds:
+		state = "does not run"
+	default:
+		return nil
+	}
+	step := Promote{Replica: target(best), Takeover: majorityLost(in).Holds}
+	switch {
+	case step.Takeover:
+		step.Reason = fmt.Sprintf("master %s of shard %d %s, and so are most masters: nobody is left to elect %s", short(id), best.Shard, state, best.Name)
+	case late:
+		step.Reason = fmt.Sprintf("master %s of shard %d %s, and no replica was elected within %s", short(id), best.Shard, state, electionPatience)
+	default:
+		return Wait{base: base{fmt.Sprintf("master %s of shard %d is gone; %s is to be elected", short(id), best.Shard, best.Name)}, After: soon}
+	}
+	return step
+}
+
+// crashed proves that a master's process has ended, and that a replica followed it to its end: the
+// kubelet says when the container at the master's address ended, and the replica lost its link
+// then, not before. (The container is restarted in a moment, or in minutes when it crashes again
+// and again. Should it be back already, it becomes a replica: start.sh.)
+func crashed(in input, id string, replica *snapshot.Instance) Verdict {
+	const clocks = 2 * time.Second // whole seconds of two clocks
+	r := replica.Redis
+	for i := range in.snap.Instances {
+		pod := &in.snap.Instances[i]
+		if pod.Shard != replica.Shard || pod.Redis != nil || !pod.Stopped || pod.StoppedAt.IsZero() || pod.IP == "" || pod.IP != r.Peers[id].IP {
+			continue
+		}
+		if r.MasterLinkUp || !r.MasterLinkLost || in.now.Add(-r.MasterLinkDownFor).Before(pod.StoppedAt.Add(-clocks)) {
+			return fails(ReplicaInSync, "%s did not follow %s to its end", replica.Name, pod.Name)
+		}
+		return holds(NodeStopped)
+	}
+	return fails(NodeStopped, "no container is known to have ended at the address of node %s", short(id))
+}
+
+// nodeStopped proves that nobody runs as a node ID: every pod answers to another one or, as
+// Kubernetes says, has no Redis that runs. It may come back with its data, if that is in a
+// claim. (The pod that was the node may be gone: a StatefulSet makes the next of a name only
+// then.)
+func nodeStopped(in input, id string) Verdict {
+	if pod := in.snap.ByNodeID(id); pod != nil {
+		return fails(NodeStopped, "node %s is %s", short(id), pod.Name)
+	}
+	for shard, n := range in.topology {
+		for ordinal := range int(n) {
+			if in.snap.Find(shard, ordinal) == nil {
+				return fails(NodeStopped, "instance %d of shard %d has no pod yet", ordinal, shard)
+			}
+		}
+	}
+	for i := range in.snap.Instances {
+		if pod := &in.snap.Instances[i]; pod.Redis == nil && !pod.Stopped {
+			return fails(NodeStopped, "%s may run and does not answer", pod.Name)
+		}
+	}
+	return holds(NodeStopped)
+}
+
+// lastInSync proves that a replica followed its master until that was last seen alive: in this
+// process it was in sync, and lost the link no more than a node timeout before anybody got the
+// last answer from the master. (An ordinary election takes replicas that lost the link up to
+// ten node timeouts before: cluster-replica-validity-factor.) Nobody sees the master alive now.
+func lastInSync(in input, id string, replica *snapshot.Instance) Verdict {
+	r := replica.Redis
+	if r.MasterLinkUp || !r.MasterLinkLost {
+		return fails(ReplicaInSync, "%s has not been in sync since it started", replica.Name)
+	}
+	var lastSeen time.Time
+	for _, pod := range in.snap.Reachable() {
+		peer, ok := pod.Redis.Peers[id]
+		if ok && !peer.Failed && !peer.Suspected {
+			return fails(ReplicaInSync, "%s sees node %s alive", pod.Name, short(id))
+		}
+		if ok && peer.LastPong.After(lastSeen) {
+			lastSeen = peer.LastPong
+		}
+	}
+	lost := in.now.Add(-r.MasterLinkDownFor)
+	if lastSeen.IsZero() || lost.Before(lastSeen.Add(-r.NodeTimeout)) {
+		return fails(ReplicaInSync, "%s may lack what node %s wrote last", replica.Name, short(id))
+	}
+	return holds(ReplicaInSync)
+}
+
+// lostMasters are the node IDs that replicas follow and no instance answers to.
+func lostMasters(s *snapshot.Snapshot) []string {
+	var ids []string
+	for _, in := range s.Reachable() {
+		id := in.Redis.MasterID
+		if !in.Redis.Master && id != "" && s.ByNodeID(id) == nil && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// bestReplica is the replica of a master that has received most of its data.
+func bestReplica(s *snapshot.Snapshot, masterID string) *snapshot.Instance {
+	var best *snapshot.Instance
+	for _, in := range s.Reachable() {
+		if in.Redis.Master || in.Redis.MasterID != masterID || in.Terminating {
+			continue
+		}
+		if best == nil || in.Redis.Offset > best.Redis.Offset {
+			best = in
+		}
+	}
+	return best
+}

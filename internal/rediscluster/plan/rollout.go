@@ -1,0 +1,258 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// RolloutWait says that instances run an older template than the one asked for, and that
+// restarting them is left to the user (pod[0].updateStrategy.type OnDelete).
+type RolloutWait struct{ base }
+
+// Restart deletes the pod of an instance, so that it comes back with the template asked for.
+type Restart struct {
+	base
+	Pod, UID string
+	// Broken says that the pod is not ready as it is, because the instance or what runs beside
+	// it does not start: a disruption budget has no say in its deletion.
+	Broken bool
+}
+
+// Name implements Step.
+func (RolloutWait) Name() string { return v1alpha1.ReasonRollOut }
+
+// Name implements Step.
+func (Restart) Name() string { return "Restart" }
+
+// Rollout is how far a new template has come. It does not go to and fro while an instance
+// crashes again and again.
+type Rollout struct {
+	// Updated of Total instances are not of an older template any more.
+	Updated, Total int32
+}
+
+func (in input) rollout() *Rollout {
+	total := in.topology.Instances()
+	r := &Rollout{Updated: total, Total: total}
+	for i := range in.snap.Instances {
+		if pod := &in.snap.Instances[i]; in.stale(pod) || in.unseenShard(pod.Shard) {
+			r.Updated = max(0, r.Updated-1)
+		}
+	}
+	return r
+}
+
+// stale says that the instance's pod is of an older template than the one asked for.
+func (in input) stale(pod *snapshot.Instance) bool {
+	for _, shard := range in.snap.Shards {
+		if shard.Index == pod.Shard {
+			return shard.UpdateRevision != "" && pod.Revision != "" && pod.Revision != shard.UpdateRevision && !in.leaving(pod.Shard, pod.Ordinal)
+		}
+	}
+	return false
+}
+
+// outdated are the stale instances in the order in which they are restarted: one that the
+// Service was taken away from goes on, replicas come before masters, and those that are not
+// ready before others. A master that has handed over is a replica, and comes next.
+func (in input) outdated() []*snapshot.Instance {
+	var outdated []*snapshot.Instance
+	for i := range in.snap.Instances {
+		if pod := &in.snap.Instances[i]; in.stale(pod) {
+			outdated = append(outdated, pod)
+		}
+	}
+	slices.SortStableFunc(outdated, func(a, b *snapshot.Instance) int { return cmp.Compare(urgency(a), urgency(b)) })
+	return outdated
+}
+
+func urgency(pod *snapshot.Instance) int {
+	switch {
+	case pod.Dismissed():
+		return 0
+	case pod.Redis != nil && !pod.Redis.Master && pod.Beside != "":
+		return 1
+	case pod.Redis != nil && !pod.Redis.Master:
+		return 2
+	default:
+		return 3
+	}
+}
+
+// retiring says that the instance was taken from the Service in order to be restarted.
+func (in input) retiring(pod *snapshot.Instance) bool {
+	return !in.desired.OnDelete && pod.Dismissed() && in.stale(pod)
+}
+
+// unseen names a StatefulSet whose controller has not seen its template of now; empty when
+// there is none.
+func (in input) unseen() string {
+	for _, shard := range in.snap.Shards {
+		if shard.Unseen && !shard.Terminating {
+			return shard.Name
+		}
+	}
+	return ""
+}
+
+func (in input) unseenShard(index int) bool {
+	return slices.ContainsFunc(in.snap.Shards, func(s snapshot.Shard) bool { return s.Index == index && s.Unseen })
+}
+
+// rolling says that the operator restarts instances of this cluster, or just did.
+func (in input) rolling() bool {
+	return in.snap.Formed && !in.desired.OnDelete && (in.snap.Rolling || len(in.outdated()) > 0 || in.unseen() != "")
+}
+
+// planRepair replaces an instance that does not run by one of the template asked for: a
+// version that does not start is left behind when the spec names another one, without
+// waiting for it. (A StatefulSet's own controller would wait for ever.)
+func planRepair(in input) Step {
+	if in.desired.OnDelete {
+		return nil
+	}
+	for _, pod := range in.outdated() {
+		if pod.Broken && pod.Redis == nil && !pod.Terminating && in.replaceable(pod) {
+			return Restart{base: base{fmt.Sprintf("%s does not run (%s) and is of an older template", pod.Name, pod.Waiting)}, Pod: pod.Name, UID: pod.UID, Broken: true}
+		}
+	}
+	return nil
+}
+
+// replaceable says that no data goes with the pod: the cluster holds none yet, a claim keeps
+// it, or another instance of the shard has it.
+func (in input) replaceable(pod *snapshot.Instance) bool {
+	if !in.snap.Formed || slices.ContainsFunc(in.snap.Claims, func(c snapshot.Claim) bool { return c.Pod() == pod.Name }) {
+		return true
+	}
+	return slices.ContainsFunc(in.snap.Reachable(), func(other *snapshot.Instance) bool { return other.Shard == pod.Shard })
+}
+
+// planRollout restarts instances that run an older template, one at a time. It is reached
+// only when the last one is back: it serves, is in sync, and all know it (planSettle), and
+// no slots are to move.
+func planRollout(in input) Step {
+	outdated := in.outdated()
+	switch {
+	case in.unseen() != "":
+		return Wait{base: base{fmt.Sprintf("which pods of StatefulSet %s are of an older template is not known yet", in.unseen())}, After: soon}
+	case len(outdated) == 0:
+		return nil
+	case in.desired.OnDelete:
+		names := make([]string, len(outdated))
+		for i, pod := range outdated {
+			names[i] = pod.Name
+		}
+		return RolloutWait{base{"these pods run an older template, and take the new one when you delete them, replicas first: " + list(names)}}
+	}
+	next := outdated[0]
+	if next.Terminating {
+		return Wait{base: base{fmt.Sprintf("%s is stopping", next.Name)}, After: soon}
+	}
+	step := retire(in, next)
+	if _, waits := step.(Wait); waits && !next.Redis.Master {
+		// While the clients of one master learn who has taken over, the next one hands over: they learn of it meanwhile.
+		if other := another(in, outdated); other != nil {
+			return other
+		}
+	}
+	if step != nil {
+		return step
+	}
+	return Restart{base: base{fmt.Sprintf("%s runs an older template, as %d of %d instances do", next.Name, len(outdated), len(in.snap.Instances))},
+		Pod: next.Name, UID: next.UID, Broken: next.Beside != ""}
+}
+
+// another lets a replica that has the new template take over from a master that is to be restarted, if there is such a pair.
+func another(in input, outdated []*snapshot.Instance) Step {
+	for _, pod := range outdated {
+		if !pod.Redis.Master || in.alone(pod) {
+			continue
+		}
+		if step, ok := succeed(in, pod).(Handover); ok && !in.stale(in.snap.ByNodeID(step.Replica.NodeID)) {
+			return step
+		}
+	}
+	return nil
+}
+
+// retire prepares an instance for its restart. A replica takes over from a master, which the
+// Service leads no client to any more, and clients have stopped asking it. A replica that
+// clients do not take for a master needs no more than its pod's own patience: it serves for
+// two seconds after its Service has been told (handover.sh).
+func retire(in input, pod *snapshot.Instance) Step {
+	switch {
+	case in.alone(pod):
+		return nil
+	case !pod.Redis.Master && !pod.Dismissed():
+		if pod.Gated && pod.Serving && in.now.Sub(pod.Redis.AskedAt) < quietBeforeRestart {
+			return Dismiss{base: base{fmt.Sprintf("%s is about to be restarted, and clients still ask it for slots that have moved", pod.Name)}, Pods: []string{pod.Name}}
+		}
+		return nil
+	case pod.Redis.Master && pod.Gated && pod.Serving:
+		return Dismiss{base: base{fmt.Sprintf("%s is about to be restarted with a new template", pod.Name)}, Pods: []string{pod.Name}}
+	case pod.Redis.Master:
+		return succeed(in, pod)
+	default:
+		return dismiss(in, []*snapshot.Instance{pod}, quietBeforeRestart)
+	}
+}
+
+// quietBeforeRestart is shorter than quiet because the instance comes back: a client that
+// asks seldom finds it again.
+const quietBeforeRestart = 3 * time.Second
+
+// alone says that the instance is the only one of its shard: nobody could take over, and its
+// shard does not serve while it restarts.
+func (in input) alone(pod *snapshot.Instance) bool {
+	return in.desired.Topology[pod.Shard] == 1
+}
+
+// succeed makes a replica the master in place of one that is to be restarted: one with the
+// new template if there is any, so that the shard changes hands once.
+func succeed(in input, master *snapshot.Instance) Step {
+	var best *snapshot.Instance
+	for _, pod := range in.snap.Reachable() {
+		if !succeeds(pod, master) || in.leaving(pod.Shard, pod.Ordinal) || in.retiring(pod) {
+			continue
+		}
+		if best == nil || prefer(in, pod, best) {
+			best = pod
+		}
+	}
+	if best == nil {
+		return Wait{base: base{fmt.Sprintf("%s is to be restarted and is the master of shard %d, of which no other instance is in sync", master.Name, master.Shard)},
+			BlockedBy: ReplicaInSync, After: soon}
+	}
+	return Handover{base: base{fmt.Sprintf("%s is to be restarted and is the master of shard %d: %s takes over", master.Name, master.Shard, best.Name)}, Master: target(master), Replica: target(best)}
+}
+
+// prefer says that a is a better successor than b.
+func prefer(in input, a, b *snapshot.Instance) bool {
+	if in.stale(a) != in.stale(b) {
+		return in.stale(b)
+	}
+	return a.Redis.Offset > b.Redis.Offset
+}
+
+// succeeds says that a replica can take over from its master without losing a write.
+func succeeds(pod, master *snapshot.Instance) bool {
+	r := pod.Redis
+	return !r.Master && r.MasterID == master.Redis.NodeID && r.MasterLinkUp && !pod.Terminating && upToDate(pod, master)
+}
+
+// skewed says that a stale replica cannot follow its master of a newer version: data of a
+// newer engine may be unreadable for an older one. It is no good copy, and the restart that
+// awaits it is what mends it.
+func (in input) skewed(pod *snapshot.Instance) bool {
+	const patience = 5 * time.Second
+	return !in.desired.OnDelete && in.stale(pod) && !pod.Redis.Master && !pod.Redis.MasterLinkUp && pod.Redis.MasterLinkDownFor > patience
+}

@@ -1,0 +1,40 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+// ReloadCertificates makes running instances read their certificate again.
+type ReloadCertificates struct {
+	base
+	On []Target
+}
+
+// Name implements Step.
+func (ReloadCertificates) Name() string { return "ReloadCertificates" }
+
+// planTLS wants a certificate before anything is made that needs one. Without it there is no
+// reaching an instance, and a port that is not encrypted is never a way.
+func planTLS(in input) Step {
+	if in.snap.TLS.Known || !in.snap.TLS.Enabled {
+		return nil
+	}
+	return Stall{base: base{in.snap.TLS.Problem}, Cause: "CertificateUnavailable"}
+}
+
+// planCertificates loads a renewed certificate, which the kubelet has put, or will have put,
+// into the files of the pods. Each look at an instance is followed by one attempt: those come
+// once a minute until it shows the new one.
+func planCertificates(in input) Step {
+	step := ReloadCertificates{}
+	var names []string
+	for _, pod := range in.snap.Reachable() {
+		if pod.Redis.OldCertificate && pod.Redis.CertificateSeen && !pod.Terminating {
+			step.On, names = append(step.On, target(pod)), append(names, pod.Name)
+		}
+	}
+	if len(step.On) == 0 {
+		return nil
+	}
+	step.Reason = "these instances show another certificate than the Secret holds: " + list(names)
+	return step
+}

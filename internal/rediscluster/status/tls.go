@@ -1,0 +1,37 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// notAfter is when the certificate expires; nil without one.
+func notAfter(s *snapshot.Snapshot) *metav1.Time {
+	if s.TLS.NotAfter.IsZero() {
+		return nil
+	}
+	at := metav1.NewTime(s.TLS.NotAfter)
+	return &at
+}
+
+// certificateInUse says whether instances show the certificate that the Secret holds.
+func certificateInUse(s *snapshot.Snapshot) metav1.Condition {
+	condition := func(holds bool, reason, message string) metav1.Condition {
+		return conditions.Condition(v1alpha1.ConditionCertificateInUse, conditions.Status(holds), reason, message)
+	}
+	if s.TLS.Problem != "" {
+		return condition(false, "SecretUnusable", s.TLS.Problem)
+	}
+	for _, pod := range s.Reachable() {
+		if pod.Redis.OldCertificate {
+			return condition(false, "NotLoaded", pod.Name+" shows another certificate than the Secret holds; the files of pods change a minute or two after the Secret")
+		}
+	}
+	return condition(true, "InUse", "")
+}

@@ -1,0 +1,99 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/test/live"
+)
+
+// A roll-out that comes no further fails when its time is over, stays so without doing anything, and the former version heals it.
+func TestRedisClusterUpgradeTimesOut(t *testing.T) {
+	cluster := newCluster(live.NewNamespace(t), "cache")
+	live.Create(t, cluster)
+	live.Ready(t, cluster)
+	restartOperator(t, "--cluster-upgrade-timeout=20s")
+	load := live.NewLoad(t, cluster)
+	load.Fill(1000)
+	load.Start()
+
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Version = "7.0.99" })
+	live.Eventually(t, "the roll-out fails and says why", func() error {
+		if err := live.Get(t, cluster); err != nil {
+			return err
+		}
+		if s := cluster.Status; s.Phase != v1alpha1.PhaseFailed || !strings.Contains(s.Reason, "the roll-out has made no progress for 20s") || !strings.Contains(s.Reason, "ImagePull") {
+			return fmt.Errorf("phase %s: %s", s.Phase, s.Reason)
+		}
+		return nil
+	})
+	if r := cluster.Status.RollOut; r == nil || r.Updated != 1 || r.Total != 6 {
+		t.Errorf("status.rollOut is %+v, want 1 of 6", r)
+	}
+	pods := podUIDs(t, cluster)
+	for until := time.Now().Add(15 * time.Second); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
+		if err := live.Get(t, cluster); err != nil || cluster.Status.Phase != v1alpha1.PhaseFailed {
+			t.Fatalf("phase %s: %s (%v), want it to stay Failed", cluster.Status.Phase, cluster.Status.Reason, err)
+		}
+	}
+	for name, uid := range podUIDs(t, cluster) {
+		if pods[name] != uid {
+			t.Errorf("%s was replaced again by what does not start", name)
+		}
+	}
+
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Version = "7.0.15" })
+	live.Ready(t, cluster)
+	wantWhole(t, cluster, 3, 6)
+	live.WantUnnoticed(t, load.Stop())
+	load.WantData()
+}
+
+// restartOperator gives the operator a flag more until the test ends.
+func restartOperator(t *testing.T, flag string) {
+	t.Helper()
+	var args []string
+	change := func(ctx context.Context, set func(current []string) []string) {
+		t.Helper()
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: live.OperatorNamespace, Name: live.OperatorDeployment}}
+		err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			if err := live.Kube.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
+				return err
+			}
+			container := &deployment.Spec.Template.Spec.Containers[0]
+			container.Args = set(container.Args)
+			return live.Kube.Update(ctx, deployment)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		live.EventuallyIn(ctx, t, "the operator runs with "+strings.Join(deployment.Spec.Template.Spec.Containers[0].Args, " "), func() error {
+			if err := live.Kube.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
+				return err
+			}
+			s := deployment.Status
+			if s.ObservedGeneration != deployment.Generation || s.UpdatedReplicas != *deployment.Spec.Replicas || s.Replicas != s.UpdatedReplicas || s.AvailableReplicas != s.Replicas {
+				return fmt.Errorf("%d of %d operators are new and available, of %d", s.AvailableReplicas, *deployment.Spec.Replicas, s.Replicas)
+			}
+			return nil
+		})
+	}
+	change(t.Context(), func(current []string) []string {
+		args = slices.Clone(current)
+		return append(current, flag)
+	})
+	t.Cleanup(func() { change(context.Background(), func([]string) []string { return args }) })
+}

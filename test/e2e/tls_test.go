@@ -1,0 +1,138 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/test/live"
+)
+
+// authority signs certificates.
+type authority struct {
+	t           *testing.T
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	pem         []byte
+}
+
+func newAuthority(t *testing.T) authority {
+	t.Helper()
+	a := authority{t: t}
+	var err error
+	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.certificate, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	a.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return a
+}
+
+// issue makes the content of a Secret with a certificate for these names.
+func (a authority) issue(until time.Time, names ...string) map[string][]byte {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(until.Unix()), Subject: pkix.Name{CommonName: "redis"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
+		DNSNames: names, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return map[string][]byte{"ca.crt": a.pem, "tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})}
+}
+
+// A cluster with TLS forms, serves nobody without it, loses an instance, rolls, and loads a renewed certificate without a restart.
+func TestRedisClusterTLS(t *testing.T) {
+	t.Parallel()
+	for _, engine := range chosen() {
+		t.Run(engine.name, func(t *testing.T) {
+			t.Parallel() // it waits for the kubelet most of the time
+			cluster := newCluster(live.NewNamespace(t), "cache")
+			cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
+			cluster.Spec.TLS = &v1alpha1.TLS{SecretName: "cache-tls"}
+			ca, name := newAuthority(t), fmt.Sprintf("*.%s.%s.svc", cluster.HeadlessServiceName(), cluster.Namespace)
+			first, second := time.Now().Add(6*time.Hour).Truncate(time.Second), time.Now().Add(12*time.Hour).Truncate(time.Second)
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "cache-tls", Labels: map[string]string{v1alpha1.LabelTLS: "true"}},
+				Data: ca.issue(first, name)}
+			live.Create(t, secret)
+			live.Create(t, cluster)
+			live.Ready(t, cluster)
+			wantEncrypted(t, cluster)
+
+			settled(t, cluster, killPods(t, cluster, master(t, cluster, 0).Name))
+			rolled(t, cluster, "a roll-out with TLS", func(c *v1alpha1.RedisCluster) {
+				c.Spec.Pod = []v1alpha1.PodTemplate{{Annotations: map[string]string{"example.com/rolled": "once"}}}
+			})
+			wantEncrypted(t, cluster)
+
+			before := podUIDs(t, cluster)
+			live.Change(t, secret, func(s *corev1.Secret) { s.Data = ca.issue(second, name) })
+			live.Eventually(t, "every instance shows the renewed certificate", func() error {
+				if err := live.Get(t, cluster); err != nil {
+					return err
+				}
+				c := conditions.Find(cluster.Status.Conditions, "CertificateInUse")
+				if c == nil || c.Status != metav1.ConditionTrue || cluster.Status.CertificateNotAfter == nil || !cluster.Status.CertificateNotAfter.Time.Equal(second) {
+					return fmt.Errorf("%+v, until %v", c, cluster.Status.CertificateNotAfter)
+				}
+				return nil
+			})
+			for pod, uid := range podUIDs(t, cluster) {
+				if before[pod] != uid {
+					t.Errorf("%s was restarted for a certificate", pod)
+				}
+			}
+			wantEncrypted(t, cluster)
+		})
+	}
+}
+
+// wantEncrypted asks every instance with TLS, and without.
+func wantEncrypted(t *testing.T, cluster *v1alpha1.RedisCluster) {
+	t.Helper()
+	if err := live.Get(t, cluster); err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range names(cluster) {
+		info, err := cli(t.Context(), cluster, pod, "cluster", "info")
+		if err != nil || !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, "cluster_slots_ok:16384") {
+			t.Errorf("%s with TLS: %v: %s", pod, err, info)
+		}
+		plain, err := live.Execute(t.Context(), cluster.Namespace, pod, "redis", "timeout", "3", "redis-cli", "ping")
+		if err == nil && strings.Contains(plain, "PONG") {
+			t.Errorf("%s answers without TLS: %s", pod, plain)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"middleware.hc.cn/operator/internal/redis"
+)
+
+// While a master hands over, it asks its successor for nothing that could be answered late: an engine that mishears roles would
+// forget who owns its slots. It pings once, when it is asked to hand over; one that is not hushed goes on ten times a second.
+func TestMasterThatHandsOverIsHushed(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		c := startCluster(t, e, 3, 3, 1)
+		const old, next = 0, 3
+		began := time.Now()
+		end, err := c.node(old).Hush(t.Context())
+		must(t, err)
+		if (end != nil) != mishears(e) {
+			t.Fatalf("it was hushed: %t", end != nil)
+		}
+		for _, other := range []int{1, 2} {
+			must(t, c.servers[other].process.Process.Signal(syscall.SIGSTOP)) // they do not vote, and it takes long
+		}
+		before := c.pings(old)
+		must(t, c.node(next).Failover(t.Context(), redis.FailoverDefault))
+		time.Sleep(400 * time.Millisecond)
+		sent, took := c.pings(old)-before, time.Since(began)
+		t.Logf("it sent %d pings", sent)
+		for _, other := range []int{1, 2} {
+			must(t, c.servers[other].process.Process.Signal(syscall.SIGCONT))
+		}
+		eventually(t, func() error { return inSync(t, c.node(old), c.ids[next]) })
+		if end != nil {
+			must(t, end(t.Context()))
+			if took < time.Second && sent > 1 { // a slow machine has let it speak again
+				t.Errorf("a hushed master sent %d pings, want 1", sent)
+			}
+		}
+		c.wantHz(old, "10")
+	})
+}
+
+// mishears says that an engine is one of those that are hushed.
+func mishears(e engine) bool {
+	return strings.HasPrefix(e.name, "redis-7.0") || strings.HasPrefix(e.name, "redis-7.2")
+}
+
+// pings is how many a node has sent.
+func (c *cluster) pings(i int) int {
+	c.t.Helper()
+	info, err := c.direct(i).ClusterInfo(context.Background()).Result()
+	must(c.t, err)
+	n, err := strconv.Atoi(regexp.MustCompile(`(?m)^cluster_stats_messages_ping_sent:(\d+)`).FindStringSubmatch(info)[1])
+	must(c.t, err)
+	return n
+}
+
+func (c *cluster) wantHz(i int, hz string) {
+	c.t.Helper()
+	settings, err := c.node(i).ConfigGet(c.t.Context(), "hz")
+	must(c.t, err)
+	if settings["hz"] != hz {
+		c.t.Errorf("hz is %s, want %s", settings["hz"], hz)
+	}
+}
+
+// The script of a pod that stops does the same, and has no need to undo it.
+func TestScriptHushesAMasterThatStops(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		s := startStopping(t, e, 1)
+		must(t, s.stop(0, "true"))
+		eventually(t, func() error { return inSync(t, s.node(0), s.ids[1]) })
+		want := "10"
+		if mishears(e) {
+			want = "1"
+		}
+		s.wantHz(0, want)
+	})
+}

@@ -1,0 +1,97 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/test/application"
+)
+
+// Load is an application of a cluster, with the test that it belongs to.
+type Load struct {
+	t           *testing.T
+	Application *application.Application
+	running     *application.Running
+	data        []string // the flags of what was filled in
+}
+
+// NewLoad starts the application of a cluster that is Ready.
+func NewLoad(t *testing.T, cluster *v1alpha1.RedisCluster) *Load {
+	t.Helper()
+	app, err := application.Start(t.Context(), Pods(), cluster.Namespace, cluster.Name, cluster.AuthSecretName())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Load{t: t, Application: app}
+}
+
+// Fill puts keys of every type in, and six big ones of a mebibyte, one of each type.
+func (l *Load) Fill(keys int) {
+	l.t.Helper()
+	l.data = []string{"--keys", fmt.Sprint(keys), "--types", "all", "--big", "6"}
+	if out, err := l.Application.Do(l.t.Context(), "fill", l.data...); err != nil {
+		l.t.Fatalf("fill: %v %s", err, out)
+	}
+}
+
+// WantData checks every key that fill has put in, and that no key is on two masters.
+func (l *Load) WantData() {
+	l.t.Helper()
+	out, err := l.Application.Do(l.t.Context(), "verify", l.data...)
+	if err != nil {
+		l.t.Errorf("verify: %v", err)
+		return
+	}
+	var seen struct{ Keys, KeysOnMasters int64 }
+	if err := json.Unmarshal([]byte(out), &seen); err != nil || seen.Keys != seen.KeysOnMasters {
+		l.t.Errorf("%d keys were put in, the masters hold %d (%v)", seen.Keys, seen.KeysOnMasters, err)
+	}
+}
+
+// asAdvised are the two settings of a client that docs/reliability.md advises for pods, whose addresses change: with the
+// library's own it asks addresses of former pods for the present ones, 5 s each, and closes connections that it uses. It
+// repeats nothing.
+var asAdvised = []string{"--dial-timeout", "2s", "--refresh", "1s"}
+
+// Start begins to write, to read, to do both with two keys at once, and to connect anew.
+func (l *Load) Start() {
+	l.t.Helper()
+	flags := []string{"--addr", l.Application.Address(), "--writes", "400", "--reads", "400", "--pairs", "20", "--arrivals", "4", "--keys", "5000"}
+	var err error
+	l.running, err = l.Application.Begin(l.t.Context(), "run", slices.Concat(flags, asAdvised)...)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// Stop ends the load and returns what it saw.
+func (l *Load) Stop() application.LoadResult {
+	l.t.Helper()
+	var r application.LoadResult
+	if err := l.running.End(l.t.Context(), &r); err != nil {
+		l.t.Fatalf("load: %v", err)
+	}
+	l.t.Logf("load: %d writes, %d reads, %d pairs, %d arrivals in %.0f s; %d redirected, %d pairs tried again; longest stall %.0f ms (this program's own %.0f ms), median %.2f ms, p99 %.1f ms",
+		r.Writes, r.Reads, r.Pairs, r.Arrivals, r.Seconds, r.Redirected, r.PairsTriedAgain, r.LongestStallMS, r.ClientStallMS, r.P50MS, r.P99MS)
+	return r
+}
+
+// WantUnnoticed says that planned work went unnoticed: nothing failed, nothing was lost.
+func WantUnnoticed(t *testing.T, r application.LoadResult) {
+	t.Helper()
+	if r.Writes == 0 || r.Reads == 0 || r.Pairs == 0 || r.Arrivals == 0 {
+		t.Error("the load did nothing")
+	}
+	if r.Failed+r.FailedAttempts > 0 {
+		t.Errorf("%d commands failed (%d attempts): %s %s %s", r.Failed, r.FailedAttempts, r.Errors, r.Samples, r.Wrong)
+	}
+	if r.Lost+r.Stale+r.Corrupt+r.Torn+r.Unread > 0 {
+		t.Errorf("%d acknowledged writes lost, %d stale reads, %d corrupt, %d torn, %d unread: %s", r.Lost, r.Stale, r.Corrupt, r.Torn, r.Unread, r.Wrong)
+	}
+}

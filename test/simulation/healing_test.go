@@ -1,0 +1,103 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+)
+
+// damage kills and restarts instances at random. It returns the shards of which some
+// instance kept its data, and whether the time for an election is needed.
+func (s *simulation) damage() map[int]bool {
+	kept := map[int]bool{}
+	for i, in := range s.instances {
+		shard := i / (len(s.instances) / 3)
+		switch s.random.IntN(4) {
+		case 0:
+			s.restart(in, false)
+		case 1:
+			s.restart(in, true)
+			kept[shard] = true
+		default:
+			kept[shard] = true
+		}
+	}
+	return kept
+}
+
+// unreliable makes commands of the next passes fail now and then, before or after they
+// take effect.
+func (s *simulation) unreliable() {
+	commands := []string{"CLUSTER MEET", "CLUSTER ADDSLOTSRANGE", "CLUSTER REPLICATE", "CLUSTER FORGET", "CLUSTER FAILOVER", "CLUSTER MYID"}
+	kinds := []redistest.FailureKind{redistest.ReplyError, redistest.DropBefore, redistest.DropAfter}
+	for _, in := range s.instances {
+		if s.random.IntN(2) == 0 {
+			s.world.FailNext(in.node, commands[s.random.IntN(len(commands))],
+				redistest.Failure{Kind: kinds[s.random.IntN(len(kinds))], Reply: "ERR made to fail"})
+		}
+	}
+}
+
+func TestFormsUnderFailingCommands(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			s := newSimulation(t, seed, 1+int(seed%3))
+			s.unreliable()
+			s.converge()
+			s.wantWhole()
+		})
+	}
+}
+
+// Whatever is damaged, the cluster comes back whole, and with the data of every shard of
+// which one instance kept its disk.
+func TestHealsAnyDamage(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			s := newSimulation(t, seed, 2+int(seed%2))
+			s.converge()
+			for generation := range 3 {
+				s.write(generation)
+				kept := s.damage()
+				if s.random.IntN(2) == 0 {
+					s.unreliable()
+				}
+				s.converge()
+				s.wantWhole()
+				s.wantData(generation, kept)
+			}
+		})
+	}
+}
+
+// Nothing is forgotten, taken over or formed while an instance cannot be reached: it may
+// hold the only copy.
+func TestUnknownIsNotAbsent(t *testing.T) {
+	t.Parallel()
+	s := newSimulationWithin(t, 7, 2, false, 200*time.Millisecond)
+	s.converge()
+	s.write(1)
+	first, second := s.named("c-0-0"), s.named("c-0-1")
+	s.world.Partition(first.node, second.node)
+	s.narrative = nil
+	for range 30 {
+		switch step := s.pass().(type) {
+		case plan.Wait, plan.None:
+		default:
+			s.fail("%s while a whole shard cannot be reached: %s", step.Name(), step.Why())
+		}
+		s.world.Run(time.Second)
+	}
+	s.world.Heal()
+	s.converge()
+	s.wantWhole()
+	s.wantData(1, map[int]bool{0: true, 1: true, 2: true})
+}

@@ -1,0 +1,125 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redistest"
+)
+
+func (s *simulation) create(object client.Object) {
+	if err := s.kube.Create(s.t.Context(), object); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *simulation) labels(shard int) map[string]string {
+	return map[string]string{v1alpha1.LabelCluster: s.cluster.Name, v1alpha1.LabelShard: fmt.Sprint(shard)}
+}
+
+func (s *simulation) statefulSet(shard, replicas int) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.Namespace, Name: s.cluster.ShardName(shard), Labels: s.labels(shard),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "RedisCluster", Name: "c", UID: s.cluster.UID, Controller: ptr.To(true)}}},
+		Spec: appsv1.StatefulSetSpec{Replicas: ptr.To(int32(replicas))},
+	}
+}
+
+// statefulSets makes the StatefulSets be as the chart renders them for a topology, and
+// starts the pods that they ask for: what the API server and its controllers do.
+func (s *simulation) statefulSets(topology v1alpha1.Topology) {
+	for shard, replicas := range topology {
+		set := s.statefulSet(shard, int(replicas))
+		if err := s.kube.Get(s.t.Context(), client.ObjectKeyFromObject(set), set); apierrors.IsNotFound(err) {
+			s.create(set)
+		} else if *set.Spec.Replicas != replicas {
+			set.Spec.Replicas = ptr.To(replicas)
+			if err := s.kube.Update(s.t.Context(), set); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+		for ordinal := range int(replicas) {
+			if s.find(fmt.Sprintf("%s-%d", set.Name, ordinal)) == nil {
+				s.start(shard, ordinal)
+			}
+		}
+	}
+}
+
+// sweep stops the pods that no StatefulSet asks for.
+func (s *simulation) sweep() {
+	var sets appsv1.StatefulSetList
+	if err := s.kube.List(s.t.Context(), &sets); err != nil {
+		s.t.Fatal(err)
+	}
+	wanted := map[string]bool{}
+	for i := range sets.Items {
+		for ordinal := range int(*sets.Items[i].Spec.Replicas) {
+			wanted[fmt.Sprintf("%s-%d", sets.Items[i].Name, ordinal)] = true
+		}
+	}
+	s.instances = slices.DeleteFunc(s.instances, func(in *instance) bool {
+		if wanted[in.pod.Name] {
+			return false
+		}
+		s.world.Kill(in.node)
+		if err := s.kube.Delete(s.t.Context(), in.pod); err != nil {
+			s.t.Fatal(err)
+		}
+		s.say("%s is gone", in.pod.Name)
+		return true
+	})
+}
+
+// start makes a pod with a fresh Redis.
+func (s *simulation) start(shard, ordinal int) {
+	pod := s.pod(shard, ordinal)
+	s.instances = append(s.instances, &instance{pod: pod, node: s.world.AddNode(redistest.NodeOptions{IP: pod.Status.PodIP, Valkey: s.valkey, Settings: s.file})})
+}
+
+// pod makes a running pod of the template of now.
+func (s *simulation) pod(shard, ordinal int) *corev1.Pod {
+	labels := s.labels(shard)
+	labels[appsv1.StatefulSetRevisionLabel] = s.template
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.Namespace, Name: fmt.Sprintf("%s-%d", s.cluster.ShardName(shard), ordinal), Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: s.cluster.ShardName(shard), UID: types.UID(fmt.Sprint(shard)), Controller: ptr.To(true)}}},
+		Spec: corev1.PodSpec{NodeName: fmt.Sprintf("node%d", (shard+ordinal)%3),
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: v1alpha1.PodConditionServing}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: s.address(),
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+	s.create(pod)
+	return pod
+}
+
+func (s *simulation) address() string {
+	s.addresses++
+	return fmt.Sprintf("10.0.%d.%d", s.addresses/250, 1+s.addresses%250)
+}
+
+// restart gives a pod a new address, as a deleted pod of a StatefulSet gets.
+func (s *simulation) restart(in *instance, keepsData bool) {
+	if err := s.kube.Get(s.t.Context(), client.ObjectKeyFromObject(in.pod), in.pod); err != nil {
+		s.t.Fatal(err)
+	}
+	in.pod.Status.PodIP = s.address()
+	in.pod.Status.Conditions = slices.DeleteFunc(in.pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == v1alpha1.PodConditionServing })
+	if err := s.kube.Status().Update(s.t.Context(), in.pod); err != nil {
+		s.t.Fatal(err)
+	}
+	s.world.Restart(in.node, in.pod.Status.PodIP, keepsData)
+	s.say("restart %s at %s, data kept: %v", in.pod.Name, in.pod.Status.PodIP, keepsData)
+}

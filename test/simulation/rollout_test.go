@@ -1,0 +1,109 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+)
+
+// retemplate changes the template of all StatefulSets.
+func (s *simulation) retemplate(revision string) {
+	s.template = revision
+	var sets appsv1.StatefulSetList
+	if err := s.kube.List(s.t.Context(), &sets); err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range sets.Items {
+		sets.Items[i].Status.UpdateRevision = revision
+		if err := s.kube.Status().Update(s.t.Context(), &sets.Items[i]); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.say("--- template %s", revision)
+}
+
+// replaced gives the StatefulSets the pods back that were evicted, with the template of now, and returns their names.
+func (s *simulation) replaced(keepsData bool) []string {
+	var names []string
+	for _, in := range s.instances {
+		if err := s.kube.Get(s.t.Context(), client.ObjectKeyFromObject(in.pod), in.pod.DeepCopy()); !apierrors.IsNotFound(err) {
+			continue
+		}
+		var shard, ordinal int
+		if _, err := fmt.Sscanf(in.pod.Name, s.cluster.Name+"-%d-%d", &shard, &ordinal); err != nil {
+			s.t.Fatal(err)
+		}
+		in.pod = s.pod(shard, ordinal)
+		s.world.Restart(in.node, in.pod.Status.PodIP, keepsData)
+		s.say("%s is back with template %s, data kept: %t", in.pod.Name, s.template, keepsData)
+		names = append(names, in.pod.Name)
+	}
+	return names
+}
+
+// masters are the pods whose Redis owns slots.
+func (s *simulation) masters() map[string]bool {
+	snap, err := s.observer.Observe(s.t.Context(), s.cluster)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	masters := map[string]bool{}
+	for _, in := range snap.Reachable() {
+		masters[in.Name] = !in.Redis.Slots.IsEmpty()
+	}
+	return masters
+}
+
+// Every instance gets the new template, one at a time, replicas before masters; each restart finds the cluster whole; no master is
+// restarted; and no write fails, whatever of the operator's commands do.
+func TestRollsOut(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			s := newSimulation(t, seed, 2+int(seed%2))
+			s.converge()
+			app := newApplication(s)
+			s.retemplate("v2")
+			if seed%3 == 2 {
+				s.unreliable()
+			}
+			restarted := map[string]int{}
+			for range 600 {
+				for key := range 6 {
+					if name := fmt.Sprintf("key:%d", key); !app.write(name) {
+						s.fail("writing %s failed", name)
+					}
+				}
+				masters := s.masters()
+				step := s.pass()
+				if _, done := step.(plan.None); done && s.cluster.Status.Phase == "Running" {
+					break
+				}
+				for _, pod := range s.replaced(true) {
+					restarted[pod]++
+					if masters[pod] {
+						s.fail("%s was restarted while it was a master", pod)
+					}
+				}
+				s.world.Run(time.Second)
+			}
+			s.converge()
+			s.wantWhole()
+			app.wantAll()
+			for _, in := range s.instances {
+				if restarted[in.pod.Name] != 1 {
+					s.fail("%s was restarted %d times, want once", in.pod.Name, restarted[in.pod.Name])
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,218 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulation runs observing, planning and acting against a simulated Redis Cluster
+// that speaks RESP, until nothing is left to do: many seeds, damage of every kind, commands
+// that fail half-way. What it asserts is what users care about: the cluster comes back,
+// and no data is lost that any instance still holds.
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/rediscluster/act"
+	"middleware.hc.cn/operator/internal/rediscluster/observe"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/status"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
+)
+
+// nodeTimeout is what the cluster asks for; a new one forms with a shorter one.
+const nodeTimeout = 5 * time.Second
+
+// instance is a pod and the Redis in it.
+type instance struct {
+	pod  *corev1.Pod
+	node *redistest.Node
+}
+
+// simulation is a cluster of 3 shards, the operator's parts, and a narrative of what they did.
+type simulation struct {
+	t         *testing.T
+	random    *rand.Rand
+	world     *redistest.World
+	kube      client.Client
+	observer  *observe.Observer
+	actor     *act.Actor
+	cluster   *v1alpha1.RedisCluster
+	instances []*instance
+	addresses int
+	narrative []string
+	// valkey makes instances that can move whole slots by themselves.
+	valkey bool
+	// template is the revision of the template that new pods get.
+	template string
+	// file is the ConfigMap child: redis.conf, which pods read when they start.
+	file map[string]string
+	// crash ends the operator's process in the middle of a pass.
+	crash context.CancelFunc
+}
+
+// TestMain collects garbage less often than usual: the heap is small, and a fifth of the time went into that.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
+
+func newSimulation(t *testing.T, seed uint64, perShard int) *simulation {
+	t.Helper()
+	return newSimulationOf(t, seed, perShard, false)
+}
+
+func newSimulationOf(t *testing.T, seed uint64, perShard int, valkey bool) *simulation {
+	t.Helper()
+	return newSimulationWithin(t, seed, perShard, valkey, 2*time.Second)
+}
+
+// newSimulationWithin makes one whose operator waits so long for an answer, in real time.
+func newSimulationWithin(t *testing.T, seed uint64, perShard int, valkey bool, patience time.Duration) *simulation {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	world := redistest.New(redistest.Options{Seed: seed})
+	pool := redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: patience, IOTimeout: patience})
+	t.Cleanup(func() { pool.Close(); world.Close() })
+	s := &simulation{
+		t: t, template: "v1", valkey: valkey, random: rand.New(rand.NewPCG(seed, 1)), world: world,
+		// Nobody looks at managed fields, and keeping them takes longer than all the rest.
+		kube: fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).Build(),
+		cluster: &v1alpha1.RedisCluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "sim", Name: "c", UID: "uid", Finalizers: []string{v1alpha1.Finalizer}},
+			Spec:       v1alpha1.RedisClusterSpec{Replicas: ptr.To(int32(3 * perShard)), Shards: ptr.To[int32](3), Auth: v1alpha1.Auth{Enabled: ptr.To(false)}},
+		},
+	}
+	s.observer = &observe.Observer{Children: s.kube, Secrets: s.kube, Redis: pool, Now: world.Now}
+	s.actor = &act.Actor{Client: s.kube, Redis: pool, Access: &s.observer.Access, Now: world.Now}
+	s.configure(values.AskedFor(s.cluster, nil))
+	for shard := range 3 {
+		s.create(s.statefulSet(shard, perShard))
+		for ordinal := range perShard {
+			s.start(shard, ordinal)
+		}
+	}
+	return s
+}
+
+func (s *simulation) say(format string, args ...any) {
+	s.narrative = append(s.narrative, fmt.Sprintf(format, args...))
+}
+
+// pass is one pass of the operator; it returns the step that was decided.
+func (s *simulation) pass() plan.Step {
+	ctx, crash := context.WithCancel(s.t.Context())
+	defer crash()
+	s.crash = crash
+	snap, err := s.observer.Observe(ctx, s.cluster)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	desired := plan.Desired{Topology: s.cluster.Spec.Topology(), HasFinalizer: true, NodeTimeout: nodeTimeout, PreviousPasswordFor: s.cluster.PreviousPasswordFor(),
+		AssignReceive: s.cluster.Spec.UpdateStrategy.Type == v1alpha1.AssignReceive}
+	for _, entry := range s.cluster.Spec.UpdateStrategy.AssignStrategies {
+		desired.Gifts = append(desired.Gifts, plan.Gift{Slots: int(entry.Slots), From: entry.From()})
+	}
+	desired.Settings, desired.Ephemeral = values.AskedFor(s.cluster, nil), true
+	s.configure(plan.EffectiveSettings(desired, snap))
+	decision := plan.Decide(desired, snap, s.world.Now())
+	s.statefulSets(decision.Topology)
+	subject := act.Subject{Cluster: s.cluster, Credentials: s.observer.Credentials(s.cluster)}
+	result, err := s.actor.Do(ctx, subject, decision.Step)
+	if result.Acted {
+		s.say("%s: %s (error: %v)", decision.Step.Name(), decision.Step.Why(), err)
+	}
+	if _, renewed := decision.Step.(plan.Renew); renewed {
+		s.replaced(false)
+	}
+	for _, echo := range result.Echoes {
+		s.observer.NoteEcho(s.cluster.UID, echo.Name, echo.Value, echo.Shown)
+	}
+	if ctx.Err() != nil {
+		s.say("the operator crashed")
+		return decision.Step // and reported nothing
+	}
+	s.cluster.Status = status.Compute(s.cluster, status.Pass{Snapshot: snap, Decision: decision, Err: err, KeysMoved: result.KeysMoved, Refusals: result.Refusals}, s.world.Now())
+	s.sweep()
+	return decision.Step
+}
+
+// converge lets the operator and time work until nothing is left to do.
+func (s *simulation) converge() {
+	s.t.Helper()
+	const most = 400
+	for range most {
+		if _, done := s.pass().(plan.None); done {
+			return
+		}
+		s.world.Run(time.Second)
+	}
+	last := s.pass()
+	s.fail("not settled after %d passes; last step %s: %s", most, last.Name(), last.Why())
+}
+
+func (s *simulation) fail(format string, args ...any) {
+	s.t.Helper()
+	s.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(s.narrative, "\n"))
+}
+
+// wantWhole asserts that every slot has one owner, and every shard its replicas.
+func (s *simulation) wantWhole() {
+	s.t.Helper()
+	snap, err := s.observer.Observe(s.t.Context(), s.cluster)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	total := 0
+	for _, in := range snap.Reachable() {
+		total += in.Redis.Slots.Len()
+		if in.Redis.NodeTimeout != nodeTimeout {
+			s.fail("%s has a node timeout of %s, want %s", in.Name, in.Redis.NodeTimeout, nodeTimeout)
+		}
+		if len(in.Redis.Peers) != len(s.instances)-1 {
+			s.fail("%s knows %d nodes, want %d", in.Name, len(in.Redis.Peers), len(s.instances)-1)
+		}
+	}
+	if shards := int(s.cluster.Spec.ShardCount()); total != slots.Count || snap.Owned().Len() != slots.Count || len(snap.Masters()) != shards {
+		s.fail("%d slots are owned by %d shards, %d of them distinct", total, len(snap.Masters()), snap.Owned().Len())
+	}
+}
+
+func (s *simulation) named(pod string) *instance {
+	in := s.find(pod)
+	if in == nil {
+		s.t.Fatalf("no instance %s", pod)
+	}
+	return in
+}
+
+// find is nil when there is no such pod.
+func (s *simulation) find(pod string) *instance {
+	for _, in := range s.instances {
+		if in.pod.Name == pod {
+			return in
+		}
+	}
+	return nil
+}
