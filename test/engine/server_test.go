@@ -151,12 +151,14 @@ func (s *server) run() {
 	}()
 }
 
-// kill ends the process as a lost machine does. What it wrote is shown when the test failed.
+// kill ends the process as a lost machine does. The last of what it wrote is shown when the test failed.
 func (s *server) kill() {
 	_ = s.process.Process.Kill() // it may have ended
 	<-s.ended
 	if s.t.Failed() {
-		s.t.Logf("%s on port %d wrote:\n%s", s.engine.name, s.port, s.output)
+		const shown = 30
+		lines := strings.SplitAfter(s.output.String(), "\n")
+		s.t.Logf("%s on port %d wrote %d lines, in the end:\n%s", s.engine.name, s.port, len(lines), strings.Join(lines[max(0, len(lines)-shown):], ""))
 	}
 }
 
