@@ -15,6 +15,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
 // scale asks for another topology.
@@ -47,7 +48,8 @@ func TestScales(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			s := newSimulationOf(t, seed, 2, seed%2 == 1)
+			valkey := seed%2 == 1
+			s := newSimulationOf(t, seed, 2, valkey)
 			s.converge()
 			app := newApplication(s)
 			for key := range 60 {
@@ -67,8 +69,11 @@ func TestScales(t *testing.T) {
 			for range 3 {
 				s.scale(3+s.random.Int32N(3), 1+s.random.Int32N(2))
 				for range s.random.IntN(40) { // the next change of mind comes in the middle
-					s.pass()
+					step := s.pass()
 					s.world.Run(500 * time.Millisecond)
+					if _, ok := step.(plan.Replicate); ok && valkey {
+						s.world.SwapNewcomers()
+					}
 				}
 			}
 			s.converge()

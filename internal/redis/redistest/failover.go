@@ -278,6 +278,25 @@ func (w *World) Supersede(n *Node) bool {
 	return true
 }
 
+// SwapNewcomers makes each replica of a master without slots that master's master, as Valkey does when the replica has the higher
+// epoch and a message that it sent before it followed arrives late: it counts as a failover in the shard
+// (clusterUpdateSlotsConfigWith).
+func (w *World) SwapNewcomers() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, master := range w.nodes {
+		at := slices.IndexFunc(w.nodes, func(r *Node) bool { return r.self().replica && r.self().masterID == master.id && r.masterLinkUp })
+		if at < 0 || master.self().replica || !master.self().slots.IsEmpty() || len(master.keys)+len(master.importing) > 0 {
+			continue
+		}
+		replica := w.nodes[at]
+		replica.becomeMaster()
+		replica.bumpEpoch()
+		master.follow(replica.id)
+	}
+	w.settle()
+}
+
 // updateState decides whether the cluster is ok for this node (clusterUpdateState).
 func (n *Node) updateState() {
 	if n.listener == nil {
