@@ -77,8 +77,8 @@ func (l *Load) Stop() application.LoadResult {
 	if err := l.running.End(l.t.Context(), &r); err != nil {
 		l.t.Fatalf("load: %v", err)
 	}
-	l.t.Logf("load: %d writes, %d reads, %d pairs, %d arrivals in %.0f s; %d redirected, %d pairs tried again; longest stall %.0f ms (this program's own %.0f ms), median %.2f ms, p99 %.1f ms",
-		r.Writes, r.Reads, r.Pairs, r.Arrivals, r.Seconds, r.Redirected, r.PairsTriedAgain, r.LongestStallMS, r.ClientStallMS, r.P50MS, r.P99MS)
+	l.t.Logf("load: %d writes, %d reads, %d pairs, %d arrivals in %.0f s; %d redirected, %d pairs tried again, %d connections closed by the client itself; longest stall %.0f ms (this program's own %.0f ms), median %.2f ms, p99 %.1f ms",
+		r.Writes, r.Reads, r.Pairs, r.Arrivals, r.Seconds, r.Redirected, r.PairsTriedAgain, r.HungUp, r.LongestStallMS, r.ClientStallMS, r.P50MS, r.P99MS)
 	return r
 }
 

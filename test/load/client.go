@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sort"
 	"strings"
 	"sync"
@@ -60,6 +61,7 @@ const (
 	fine kind = iota
 	redirected
 	tryAgain
+	hungUp
 	failed
 )
 
@@ -68,12 +70,16 @@ var several = map[string]bool{"mset": true, "mget": true}
 
 // judgeAttempt tells how one attempt of a command ended. TRYAGAIN is the classic
 // migration's answer to a command whose keys are on both sides; to a command with one
-// key it is a failure.
+// key it is a failure. The client has hung up when it closed the connection itself; no
+// instance and no network can bring that error about. go-redis does with instances that it
+// knows from MOVED alone, also while it uses them (https://github.com/redis/go-redis/issues/3284).
 func judgeAttempt(command string, err error) kind {
 	if err == nil || errors.Is(err, redis.Nil) {
 		return fine
 	}
 	switch text := err.Error(); {
+	case errors.Is(err, net.ErrClosed), errors.Is(err, redis.ErrClosed):
+		return hungUp
 	case strings.HasPrefix(text, "MOVED "), strings.HasPrefix(text, "ASK "):
 		return redirected
 	case strings.HasPrefix(text, "TRYAGAIN") && several[command]:
@@ -92,13 +98,16 @@ type sample struct {
 
 const samplesKept = 5
 
-// marked is what a command's context carries, so that its failed attempts are known.
+// marked is what a command's context carries, so that what became of its attempts is known.
 type marked struct{}
 
-// mark gives a command's context, and the number of its attempts that failed.
-func mark(ctx context.Context) (context.Context, *atomic.Int32) {
-	n := new(atomic.Int32)
-	return context.WithValue(ctx, marked{}, n), n
+// tries counts the attempts of one command that failed, and those in which the client hung up.
+type tries struct{ failed, hungUp atomic.Int32 }
+
+// mark gives a command's context, and the counts of its attempts.
+func mark(ctx context.Context) (context.Context, *tries) {
+	t := new(tries)
+	return context.WithValue(ctx, marked{}, t), t
 }
 
 // attempts writes down every attempt that the client made at an instance. Safe for
@@ -110,6 +119,7 @@ type attempts struct {
 	failed         int64
 	redirected     int64
 	tryAgain       int64
+	hungUp         int64
 	administrative int64
 	byError        map[string]int64
 	samples        []sample
@@ -129,17 +139,22 @@ func (a *attempts) note(ctx context.Context, node, command string, args []any, e
 		a.administrative++
 		return
 	}
+	mine, ok := ctx.Value(marked{}).(*tries)
+	if !ok {
+		mine = new(tries) // of nobody
+	}
 	switch verdict {
 	case fine:
 	case redirected:
 		a.redirected++
 	case tryAgain:
 		a.tryAgain++
+	case hungUp:
+		a.hungUp++
+		mine.hungUp.Add(1)
 	case failed:
 		a.failed++
-		if n, ok := ctx.Value(marked{}).(*atomic.Int32); ok {
-			n.Add(1)
-		}
+		mine.failed.Add(1)
 		if a.byError == nil {
 			a.byError = map[string]int64{}
 		}

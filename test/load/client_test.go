@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // one is a cluster of one instance, which answers commands about keys with the answers
@@ -133,5 +136,27 @@ func TestWhatCountsAsFailed(t *testing.T) {
 				t.Errorf("%d failed, %d read; want %d and %d: %+v", s.failed.Load(), s.read.Load(), tt.failed, tt.reads, s.book.samples)
 			}
 		})
+	}
+}
+
+// A client library that closes a connection which it uses has not met a cluster that failed.
+func TestClientThatHangsUp(t *testing.T) {
+	silent := newOne(t)
+	book := &attempts{now: time.Now}
+	s := &session{runOptions: runOptions{keys: 1, workers: 1}, book: book, single: newLedger(1), values: values{sizes: "64"}}
+	var err error
+	if s.client, err = connect(t.Context(), server{addresses: []string{silent.listener.Addr().String()}}, 1, book); err != nil {
+		t.Fatal(err)
+	}
+	defer s.client.Close()
+	if err := s.client.ForEachMaster(t.Context(), func(_ context.Context, node *redis.Client) error {
+		time.AfterFunc(50*time.Millisecond, func() { _ = node.Close() })
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.readOne(t.Context(), s.client, &latencies{}, 0)
+	if s.failed.Load() != 0 || s.read.Load() != 0 || book.failed != 0 || book.hungUp == 0 {
+		t.Errorf("%d commands and %d attempts failed, %d read, %d hung up; want some of the last only: %+v", s.failed.Load(), book.failed, s.read.Load(), book.hungUp, book.samples)
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -63,6 +65,9 @@ func TestJudgeAttempt(t *testing.T) {
 		{"set", errors.New("LOADING Redis is loading the dataset in memory"), failed},
 		{"mset", errors.New("CLUSTERDOWN Hash slot not served"), failed},
 		{"set", io.EOF, failed},
+		{"set", &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, failed},
+		{"set", &net.OpError{Op: "read", Net: "tcp", Err: net.ErrClosed}, hungUp},
+		{"get", redis.ErrClosed, hungUp},
 	} {
 		if got := judgeAttempt(tt.command, tt.err); got != tt.want {
 			t.Errorf("judgeAttempt(%s, %v) = %v, want %v", tt.command, tt.err, got, tt.want)
@@ -72,14 +77,14 @@ func TestJudgeAttempt(t *testing.T) {
 
 func TestAttempts(t *testing.T) {
 	a := &attempts{now: func() time.Time { return time.Unix(0, 0) }}
-	ctx, failures := mark(t.Context())
+	ctx, tried := mark(t.Context())
 	a.note(ctx, "10.0.0.1:6379", "set", []any{"set", "k"}, io.EOF)
 	a.note(ctx, "10.0.0.1:6379", "set", []any{"set", "k"}, nil) // the library tried again, and succeeded
 	a.note(ctx, "10.0.0.1:6379", "cluster", nil, io.EOF)        // its own look at the topology
 	a.note(context.Background(), "10.0.0.1:6379", "get", []any{"get", "k"}, errors.New("MOVED 1 10.0.0.1:6379"))
-	if failures.Load() != 1 || a.failed != 1 || a.administrative != 1 || a.redirected != 1 || len(a.samples) != 1 {
+	if tried.failed.Load() != 1 || a.failed != 1 || a.administrative != 1 || a.redirected != 1 || len(a.samples) != 1 {
 		t.Errorf("failures of the command %d, in all %d, administrative %d, redirected %d, samples %v; want 1 of each",
-			failures.Load(), a.failed, a.administrative, a.redirected, a.samples)
+			tried.failed.Load(), a.failed, a.administrative, a.redirected, a.samples)
 	}
 	for range 10 {
 		a.note(ctx, "10.0.0.1:6379", "get", []any{"get", "k"}, errors.New("read tcp 10.0.0.9:40000->10.0.0.1:6379: connection reset by peer"))

@@ -110,6 +110,8 @@ then reads back everything that was acknowledged and prints what it saw:
   corrupt  values that nobody wrote
   tryAgain answers TRYAGAIN to commands with several keys, which the protocol of
            classic slot migration allows; not in failed
+  hungUp   attempts whose connection the client library closed itself, which says
+           nothing about the cluster; not in failed
   longestStallMS  the longest time that one command took, redirections included
   clientStallMS   how late this program itself woke up at worst: what part of a stall
                   may be due to a busy machine`,

@@ -32,6 +32,7 @@ type result struct {
 	FailedAttempts  int64        `json:"failedAttempts"`
 	TryAgain        int64        `json:"tryAgain"`        // attempts
 	PairsTriedAgain int64        `json:"pairsTriedAgain"` // commands that ended with it
+	HungUp          int64        `json:"hungUp"`          // attempts
 	Redirected      int64        `json:"redirected"`
 	Topology        int64        `json:"topologyErrors"` // of commands that the client sends for itself
 	Errors          []errorCount `json:"errors,omitempty"`
@@ -57,7 +58,7 @@ func (s *session) result(started time.Time, seconds float64, single, paired late
 		Started: started.UTC(), Seconds: seconds,
 		Writes: s.written.Load(), Reads: s.read.Load(), Pairs: s.pairsDone.Load(), Arrivals: s.arrived.Load(),
 		Failed: s.failed.Load(), Lost: s.lost.Load(), Stale: s.stale.Load(), Corrupt: s.corrupt.Load(), Torn: s.torn.Load(), Unread: unread,
-		FailedAttempts: b.failed, TryAgain: b.tryAgain, PairsTriedAgain: s.pairsTriedAgain.Load(), Redirected: b.redirected, Topology: b.administrative,
+		FailedAttempts: b.failed, TryAgain: b.tryAgain, PairsTriedAgain: s.pairsTriedAgain.Load(), HungUp: b.hungUp, Redirected: b.redirected, Topology: b.administrative,
 		Errors: b.errors(), Samples: b.samples, Wrong: s.wrongs,
 		LongestStallMS: single.quantile(1), LongestPairMS: paired.quantile(1), ClientStallMS: milliseconds(stall),
 		P50MS: single.quantile(0.5), P99MS: single.quantile(0.99), P999MS: single.quantile(0.999),

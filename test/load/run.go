@@ -186,16 +186,16 @@ func oversleep(ctx context.Context) (worst time.Duration) {
 }
 
 // finish takes down how a command ended: its time, and whether it or an attempt at it failed.
-func (s *session) finish(sent time.Time, l *latencies, command, key string, slot int, attempts *atomic.Int32, err error) {
+func (s *session) finish(sent time.Time, l *latencies, command, key string, slot int, t *tries, err error) {
 	l.add(sent, time.Since(sent), slot, func() string { return command + " " + key })
-	triedAgain := err != nil && judgeAttempt(command, err) == tryAgain
-	if triedAgain {
+	verdict := judgeAttempt(command, err)
+	if verdict == tryAgain {
 		s.pairsTriedAgain.Add(1)
 	}
-	if attempts.Load() > 0 || err != nil && !triedAgain && !errors.Is(err, redis.Nil) {
+	if t.failed.Load() > 0 || verdict == failed || verdict == redirected {
 		s.failed.Add(1)
 	}
-	if err != nil && judgeAttempt(command, err) == redirected {
+	if verdict == redirected {
 		s.wrong("%s %s: more redirections than the client follows, the last is %v", command, key, err)
 	}
 }
@@ -218,27 +218,31 @@ func (s *session) write(ctx context.Context, l *latencies, key int) {
 	if s.values.expires(key) {
 		args = append(args, "px", lifetime.Milliseconds())
 	}
-	ctx, failures := mark(ctx)
+	ctx, tried := mark(ctx)
 	sent := time.Now()
 	previous, err := s.set(ctx, name, args)
-	s.finish(sent, l, "set", name, slot, failures, err)
+	s.finish(sent, l, "set", name, slot, tried, err)
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return
 	}
 	s.single.acknowledge(key, number)
 	s.gaps.acknowledged(slot, time.Now())
 	s.written.Add(1)
-	s.judge(name, key, previous, err == nil, acknowledged, number-1, &s.lost, "a write finds")
+	before := number - 1
+	if tried.hungUp.Load() > 0 {
+		before = number // it was sent twice, and may have happened the first time
+	}
+	s.judge(name, key, previous, err == nil, acknowledged, before, &s.lost, "a write finds")
 }
 
 // readOne reads a key and looks at its value.
 func (s *session) readOne(ctx context.Context, client *redis.ClusterClient, l *latencies, key int) {
 	acknowledged := s.single.acknowledged(key)
 	name, slot := s.values.key(key)
-	ctx, failures := mark(ctx)
+	ctx, tried := mark(ctx)
 	sent := time.Now()
 	got, err := client.Get(ctx, name).Result()
-	s.finish(sent, l, "get", name, slot, failures, err)
+	s.finish(sent, l, "get", name, slot, tried, err)
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return
 	}
@@ -291,19 +295,19 @@ func (s *session) judge(name string, key int, value string, found bool, acknowle
 func (s *session) pair(ctx context.Context, l *latencies, pair int) {
 	a, b, slot := s.values.pair(pair)
 	acknowledged, number := s.paired.acknowledged(pair), s.paired.attempt(pair)
-	setting, failures := mark(ctx)
+	setting, tried := mark(ctx)
 	sent := time.Now()
 	err := s.client.MSet(setting, a, number, b, number).Err()
-	s.finish(sent, l, "mset", a, slot, failures, err)
+	s.finish(sent, l, "mset", a, slot, tried, err)
 	if err == nil {
 		s.paired.acknowledge(pair, number)
 		acknowledged = number
 		s.pairsDone.Add(1)
 	}
-	getting, failures := mark(ctx)
+	getting, tried := mark(ctx)
 	sent = time.Now()
 	got, err := s.client.MGet(getting, a, b).Result()
-	s.finish(sent, l, "mget", a, slot, failures, err)
+	s.finish(sent, l, "mget", a, slot, tried, err)
 	if err != nil {
 		return
 	}
