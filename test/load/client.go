@@ -101,8 +101,8 @@ const samplesKept = 5
 // marked is what a command's context carries, so that what became of its attempts is known.
 type marked struct{}
 
-// tries counts the attempts of one command that failed, and those in which the client hung up.
-type tries struct{ failed, hungUp atomic.Int32 }
+// tries counts the attempts of one command that failed, that were answered with TRYAGAIN, and in which the client hung up.
+type tries struct{ failed, tryAgain, hungUp atomic.Int32 }
 
 // mark gives a command's context, and the counts of its attempts.
 func mark(ctx context.Context) (context.Context, *tries) {
@@ -149,6 +149,7 @@ func (a *attempts) note(ctx context.Context, node, command string, args []any, e
 		a.redirected++
 	case tryAgain:
 		a.tryAgain++
+		mine.tryAgain.Add(1)
 	case hungUp:
 		a.hungUp++
 		mine.hungUp.Add(1)

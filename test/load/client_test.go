@@ -139,6 +139,34 @@ func TestWhatCountsAsFailed(t *testing.T) {
 	}
 }
 
+// A command with two keys may meet one on each side; TRYAGAIN uses up the redirections that the library follows.
+func TestWhatCountsAsTriedAgain(t *testing.T) {
+	const moved, again, read = "-MOVED 1 HERE", "-TRYAGAIN Multiple keys request during rehashing of slot", "*2\r\n$1\r\n1\r\n$1\r\n1"
+	for _, tt := range []struct {
+		name               string
+		answers            []string
+		failed, triedAgain int64
+	}{
+		{"done at the second try", []string{again, "+OK", read}, 0, 0},
+		{"TRYAGAIN in the end", []string{again, again, again, again, read}, 0, 1},
+		{"given up after it", []string{again, moved, moved, moved, read}, 0, 1},
+		{"given up without it", []string{moved, moved, moved, moved, read}, 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &session{book: &attempts{now: time.Now}, paired: newLedger(1), values: values{sizes: "64"}}
+			var err error
+			if s.client, err = connect(t.Context(), server{addresses: []string{newOne(t, tt.answers...).listener.Addr().String()}}, 1, s.book); err != nil {
+				t.Fatal(err)
+			}
+			defer s.client.Close()
+			s.pair(t.Context(), &latencies{}, 0)
+			if s.failed.Load() != tt.failed || s.pairsTriedAgain.Load() != tt.triedAgain || s.torn.Load() != 0 {
+				t.Errorf("%d failed, %d tried again, want %d and %d: %v", s.failed.Load(), s.pairsTriedAgain.Load(), tt.failed, tt.triedAgain, s.wrongs)
+			}
+		})
+	}
+}
+
 // A client library that closes a connection which it uses has not met a cluster that failed.
 func TestClientThatHangsUp(t *testing.T) {
 	silent := newOne(t)

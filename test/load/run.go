@@ -189,6 +189,9 @@ func oversleep(ctx context.Context) (worst time.Duration) {
 func (s *session) finish(sent time.Time, l *latencies, command, key string, slot int, t *tries, err error) {
 	l.add(sent, time.Since(sent), slot, func() string { return command + " " + key })
 	verdict := judgeAttempt(command, err)
+	if verdict == redirected && t.tryAgain.Load() > 0 {
+		verdict = tryAgain // the client counts those among the redirections that it follows
+	}
 	if verdict == tryAgain {
 		s.pairsTriedAgain.Add(1)
 	}
