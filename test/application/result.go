@@ -14,7 +14,8 @@ type LoadResult struct {
 	Seconds                                    float64
 	Writes, Reads, Pairs, Arrivals             int64
 	Failed, Lost, Stale, Corrupt, Torn, Unread int64
-	FailedAttempts, PairsTriedAgain, HungUp    int64
+	FailedAttempts, PairsTriedAgain            int64
+	HungUp, Starved                            int64
 	Redirected                                 int64
 	LongestStallMS, ClientStallMS              float64
 	P50MS, P99MS, P999MS                       float64

@@ -41,7 +41,7 @@ func TestRedisClusterSettings(t *testing.T) {
 		t.Run(engine.name, func(t *testing.T) {
 			cluster := newCluster(live.NewNamespace(t), "cache")
 			cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
-			cluster.Spec.Pod = []v1alpha1.PodTemplate{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}}}}
+			cluster.Spec.Pod[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}
 			live.Create(t, cluster)
 			live.Ready(t, cluster)
 			load := live.NewLoad(t, cluster)

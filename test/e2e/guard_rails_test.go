@@ -76,7 +76,7 @@ func TestRedisClusterKeepsShardsApart(t *testing.T) {
 	cluster.Spec.Replicas = ptr.To[int32](7) // three, two and two
 	cluster.Spec.AntiAffinity = v1alpha1.AntiAffinityRequired
 	cluster.Spec.Storage = nil
-	cluster.Spec.Pod = []v1alpha1.PodTemplate{{Volumes: &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}}}
+	cluster.Spec.Pod[0].Volumes = &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}
 	live.Create(t, cluster)
 	live.Ready(t, cluster)
 	write(t, cluster, 100)

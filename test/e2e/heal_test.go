@@ -107,7 +107,7 @@ func TestRedisClusterLosesANode(t *testing.T) {
 	}
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	cluster.Spec.Storage = nil
-	cluster.Spec.Pod = []v1alpha1.PodTemplate{{Volumes: &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}}}
+	cluster.Spec.Pod[0].Volumes = &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}
 	live.Create(t, cluster)
 	live.Ready(t, cluster)
 	keys := 200

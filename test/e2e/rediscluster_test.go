@@ -48,6 +48,8 @@ func newCluster(namespace, name string) *v1alpha1.RedisCluster {
 			Repository: "docker.io/library/redis", Version: "7.0.15",
 			Replicas: ptr.To[int32](6),
 			Storage:  &v1alpha1.Storage{Size: resource.MustParse("64Mi"), Retain: v1alpha1.RetainDelete},
+			// Without a request the kernel gives them a small part of what the operator and the application get beside them.
+			Pod: []v1alpha1.PodTemplate{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m")}}}},
 		},
 	}
 }
@@ -152,7 +154,7 @@ func TestRedisClusterOnEmptyDir(t *testing.T) {
 	namespace := live.NewNamespace(t)
 	cluster := newCluster(namespace, "scratch")
 	cluster.Spec.Storage = nil
-	cluster.Spec.Pod = []v1alpha1.PodTemplate{{Volumes: &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}}}
+	cluster.Spec.Pod[0].Volumes = &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}
 	cluster.Spec.Auth.Enabled = ptr.To(false)
 	live.Create(t, cluster)
 	live.Ready(t, cluster)

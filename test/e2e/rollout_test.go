@@ -44,7 +44,7 @@ func TestRedisClusterRollsOut(t *testing.T) {
 				t.Errorf("versions %s of %s, want %s", cluster.Status.CurrentVersion, cluster.Status.TargetVersion, upgrade.to)
 			}
 			rolled(t, cluster, "more memory", func(c *v1alpha1.RedisCluster) {
-				c.Spec.Pod = []v1alpha1.PodTemplate{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("192Mi")}}}}
+				c.Spec.Pod[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("192Mi")}
 			})
 			live.WantUnnoticed(t, load.Stop())
 			load.WantData()
@@ -122,7 +122,7 @@ func TestRedisClusterBrokenImage(t *testing.T) {
 			t.Parallel()
 			cluster := newCluster(live.NewNamespace(t), "cache")
 			cluster.Spec.Storage = nil
-			cluster.Spec.Pod = []v1alpha1.PodTemplate{{Volumes: &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}}}
+			cluster.Spec.Pod[0].Volumes = &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}
 			live.Create(t, cluster)
 			live.Ready(t, cluster)
 			load := live.NewLoad(t, cluster)
@@ -186,7 +186,7 @@ func replacesALostReplica(t *testing.T, cluster *v1alpha1.RedisCluster) string {
 func TestRedisClusterDrains(t *testing.T) {
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	cluster.Spec.Storage = nil
-	cluster.Spec.Pod = []v1alpha1.PodTemplate{{Volumes: &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}}}
+	cluster.Spec.Pod[0].Volumes = &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}
 	live.Create(t, cluster)
 	live.Ready(t, cluster)
 	load := live.NewLoad(t, cluster)

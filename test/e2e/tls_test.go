@@ -93,7 +93,7 @@ func TestRedisClusterTLS(t *testing.T) {
 
 			settled(t, cluster, killPods(t, cluster, master(t, cluster, 0).Name))
 			rolled(t, cluster, "a roll-out with TLS", func(c *v1alpha1.RedisCluster) {
-				c.Spec.Pod = []v1alpha1.PodTemplate{{Annotations: map[string]string{"example.com/rolled": "once"}}}
+				c.Spec.Pod[0].Annotations = map[string]string{"example.com/rolled": "once"}
 			})
 			wantEncrypted(t, cluster)
 

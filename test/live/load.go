@@ -77,8 +77,8 @@ func (l *Load) Stop() application.LoadResult {
 	if err := l.running.End(l.t.Context(), &r); err != nil {
 		l.t.Fatalf("load: %v", err)
 	}
-	l.t.Logf("load: %d writes, %d reads, %d pairs, %d arrivals in %.0f s; %d redirected, %d pairs tried again, %d connections closed by the client itself; longest stall %.0f ms (this program's own %.0f ms), median %.2f ms, p99 %.1f ms",
-		r.Writes, r.Reads, r.Pairs, r.Arrivals, r.Seconds, r.Redirected, r.PairsTriedAgain, r.HungUp, r.LongestStallMS, r.ClientStallMS, r.P50MS, r.P99MS)
+	l.t.Logf("load: %d writes, %d reads, %d pairs, %d arrivals in %.0f s; %d redirected, %d pairs tried again, %d connections closed by the client itself, %d attempts while the machine stood still; longest stall %.0f ms (this program's own %.0f ms), median %.2f ms, p99 %.1f ms",
+		r.Writes, r.Reads, r.Pairs, r.Arrivals, r.Seconds, r.Redirected, r.PairsTriedAgain, r.HungUp, r.Starved, r.LongestStallMS, r.ClientStallMS, r.P50MS, r.P99MS)
 	return r
 }
 
@@ -89,9 +89,12 @@ func WantUnnoticed(t *testing.T, r application.LoadResult) {
 		t.Error("the load did nothing")
 	}
 	if r.Failed+r.FailedAttempts > 0 {
-		t.Errorf("%d commands failed (%d attempts): %s %s %s", r.Failed, r.FailedAttempts, r.Errors, r.Samples, r.Wrong)
+		t.Errorf("%d commands failed (%d attempts): %s %s", r.Failed, r.FailedAttempts, r.Errors, r.Samples)
 	}
 	if r.Lost+r.Stale+r.Corrupt+r.Torn+r.Unread > 0 {
-		t.Errorf("%d acknowledged writes lost, %d stale reads, %d corrupt, %d torn, %d unread: %s", r.Lost, r.Stale, r.Corrupt, r.Torn, r.Unread, r.Wrong)
+		t.Errorf("%d acknowledged writes lost, %d stale reads, %d corrupt, %d torn, %d unread", r.Lost, r.Stale, r.Corrupt, r.Torn, r.Unread)
+	}
+	if t.Failed() {
+		t.Errorf("first of all: %s", r.Wrong)
 	}
 }

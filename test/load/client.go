@@ -62,6 +62,7 @@ const (
 	redirected
 	tryAgain
 	hungUp
+	starved
 	failed
 )
 
@@ -101,8 +102,12 @@ const samplesKept = 5
 // marked is what a command's context carries, so that what became of its attempts is known.
 type marked struct{}
 
-// tries counts the attempts of one command that failed, that were answered with TRYAGAIN, and in which the client hung up.
-type tries struct{ failed, tryAgain, hungUp atomic.Int32 }
+// tries counts the attempts of one command that failed, that were answered with TRYAGAIN, in which the client hung up, and that
+// were starved.
+type tries struct{ failed, tryAgain, hungUp, starved atomic.Int32 }
+
+// perhapsTwice tells whether a command may have been done by an attempt whose answer did not arrive, before the one whose did.
+func (t *tries) perhapsTwice() bool { return t.hungUp.Load()+t.starved.Load() > 0 }
 
 // mark gives a command's context, and the counts of its attempts.
 func mark(ctx context.Context) (context.Context, *tries) {
@@ -113,23 +118,38 @@ func mark(ctx context.Context) (context.Context, *tries) {
 // attempts writes down every attempt that the client made at an instance. Safe for
 // concurrent use.
 type attempts struct {
-	now func() time.Time
+	now   func() time.Time
+	still *standstills
 
 	mu             sync.Mutex
 	failed         int64
 	redirected     int64
 	tryAgain       int64
 	hungUp         int64
+	starved        int64
 	administrative int64
 	byError        map[string]int64
 	samples        []sample
 }
 
-func (a *attempts) note(ctx context.Context, node, command string, args []any, err error) {
+// judge is judgeAttempt with one more end: a time-out is the machine's, and the attempt starved, if the machine stood still for
+// half of the time that the attempt took or more.
+func (a *attempts) judge(command string, begun time.Time, err error) kind {
+	verdict := judgeAttempt(command, err)
+	var timed interface{ Timeout() bool }
+	if verdict == failed && errors.As(err, &timed) && timed.Timeout() {
+		if now := a.now(); 2*a.still.during(begun, now) >= now.Sub(begun) {
+			return starved
+		}
+	}
+	return verdict
+}
+
+func (a *attempts) note(ctx context.Context, begun time.Time, node, command string, args []any, err error) {
 	if err == nil {
 		return
 	}
-	verdict := judgeAttempt(command, err)
+	verdict := a.judge(command, begun, err)
 	if verdict == fine {
 		return
 	}
@@ -153,6 +173,9 @@ func (a *attempts) note(ctx context.Context, node, command string, args []any, e
 	case hungUp:
 		a.hungUp++
 		mine.hungUp.Add(1)
+	case starved:
+		a.starved++
+		mine.starved.Add(1)
 	case failed:
 		a.failed++
 		mine.failed.Add(1)
@@ -209,8 +232,9 @@ func (hook) DialHook(next redis.DialHook) redis.DialHook { return next }
 // ProcessHook is part of redis.Hook.
 func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
+		begun := h.book.now()
 		err := next(ctx, cmd)
-		h.book.note(ctx, h.node, cmd.Name(), cmd.Args(), err)
+		h.book.note(ctx, begun, h.node, cmd.Name(), cmd.Args(), err)
 		return err
 	}
 }
@@ -218,9 +242,10 @@ func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // ProcessPipelineHook is part of redis.Hook. The client sends ASKING and a command this way.
 func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
+		begun := h.book.now()
 		err := next(ctx, cmds)
 		for _, cmd := range cmds {
-			h.book.note(ctx, h.node, cmd.Name(), cmd.Args(), cmd.Err())
+			h.book.note(ctx, begun, h.node, cmd.Name(), cmd.Args(), cmd.Err())
 		}
 		return err
 	}

@@ -78,16 +78,16 @@ func TestJudgeAttempt(t *testing.T) {
 func TestAttempts(t *testing.T) {
 	a := &attempts{now: func() time.Time { return time.Unix(0, 0) }}
 	ctx, tried := mark(t.Context())
-	a.note(ctx, "10.0.0.1:6379", "set", []any{"set", "k"}, io.EOF)
-	a.note(ctx, "10.0.0.1:6379", "set", []any{"set", "k"}, nil) // the library tried again, and succeeded
-	a.note(ctx, "10.0.0.1:6379", "cluster", nil, io.EOF)        // its own look at the topology
-	a.note(context.Background(), "10.0.0.1:6379", "get", []any{"get", "k"}, errors.New("MOVED 1 10.0.0.1:6379"))
+	a.note(ctx, a.now(), "10.0.0.1:6379", "set", []any{"set", "k"}, io.EOF)
+	a.note(ctx, a.now(), "10.0.0.1:6379", "set", []any{"set", "k"}, nil) // the library tried again, and succeeded
+	a.note(ctx, a.now(), "10.0.0.1:6379", "cluster", nil, io.EOF)        // its own look at the topology
+	a.note(context.Background(), a.now(), "10.0.0.1:6379", "get", []any{"get", "k"}, errors.New("MOVED 1 10.0.0.1:6379"))
 	if tried.failed.Load() != 1 || a.failed != 1 || a.administrative != 1 || a.redirected != 1 || len(a.samples) != 1 {
 		t.Errorf("failures of the command %d, in all %d, administrative %d, redirected %d, samples %v; want 1 of each",
 			tried.failed.Load(), a.failed, a.administrative, a.redirected, a.samples)
 	}
 	for range 10 {
-		a.note(ctx, "10.0.0.1:6379", "get", []any{"get", "k"}, errors.New("read tcp 10.0.0.9:40000->10.0.0.1:6379: connection reset by peer"))
+		a.note(ctx, a.now(), "10.0.0.1:6379", "get", []any{"get", "k"}, errors.New("read tcp 10.0.0.9:40000->10.0.0.1:6379: connection reset by peer"))
 	}
 	if got := a.errors(); len(got) != 2 || got[0] != (errorCount{"read tcp 10.0.0.1:6379: connection reset by peer", 10}) {
 		t.Errorf("errors by text: %v", got)

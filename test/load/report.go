@@ -33,6 +33,7 @@ type result struct {
 	TryAgain        int64        `json:"tryAgain"`        // attempts
 	PairsTriedAgain int64        `json:"pairsTriedAgain"` // commands that ended with it
 	HungUp          int64        `json:"hungUp"`          // attempts
+	Starved         int64        `json:"starved"`         // attempts
 	Redirected      int64        `json:"redirected"`
 	Topology        int64        `json:"topologyErrors"` // of commands that the client sends for itself
 	Errors          []errorCount `json:"errors,omitempty"`
@@ -50,7 +51,7 @@ type result struct {
 	Outages        []outage  `json:"outages,omitempty"`
 }
 
-func (s *session) result(started time.Time, seconds float64, single, paired latencies, stall time.Duration, unread int) result {
+func (s *session) result(started time.Time, seconds float64, single, paired latencies, unread int) result {
 	b := s.book
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,9 +59,9 @@ func (s *session) result(started time.Time, seconds float64, single, paired late
 		Started: started.UTC(), Seconds: seconds,
 		Writes: s.written.Load(), Reads: s.read.Load(), Pairs: s.pairsDone.Load(), Arrivals: s.arrived.Load(),
 		Failed: s.failed.Load(), Lost: s.lost.Load(), Stale: s.stale.Load(), Corrupt: s.corrupt.Load(), Torn: s.torn.Load(), Unread: unread,
-		FailedAttempts: b.failed, TryAgain: b.tryAgain, PairsTriedAgain: s.pairsTriedAgain.Load(), HungUp: b.hungUp, Redirected: b.redirected, Topology: b.administrative,
+		FailedAttempts: b.failed, TryAgain: b.tryAgain, PairsTriedAgain: s.pairsTriedAgain.Load(), HungUp: b.hungUp, Starved: b.starved, Redirected: b.redirected, Topology: b.administrative,
 		Errors: b.errors(), Samples: b.samples, Wrong: s.wrongs,
-		LongestStallMS: single.quantile(1), LongestPairMS: paired.quantile(1), ClientStallMS: milliseconds(stall),
+		LongestStallMS: single.quantile(1), LongestPairMS: paired.quantile(1), ClientStallMS: milliseconds(b.still.longest()),
 		P50MS: single.quantile(0.5), P99MS: single.quantile(0.99), P999MS: single.quantile(0.999),
 		Slowest: single.slowest, GapsMS: s.gaps.milliseconds(), Outages: s.gaps.outages,
 	}

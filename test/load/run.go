@@ -82,7 +82,9 @@ func run(ctx context.Context, at server, o runOptions) (result, error) {
 	if err := o.check(); err != nil {
 		return result{}, err
 	}
-	s := &session{runOptions: o, server: at, book: &attempts{now: time.Now}, single: newLedger(o.keys), paired: newLedger(o.workers)}
+	watching, watched := context.WithCancel(context.WithoutCancel(ctx))
+	defer watched()
+	s := &session{runOptions: o, server: at, book: &attempts{now: time.Now, still: watchStandstills(watching)}, single: newLedger(o.keys), paired: newLedger(o.workers)}
 	s.values = values{prefix: "run:" + strconv.FormatInt(time.Now().UnixNano(), 36) + ":", sizes: o.sizes}
 	var err error
 	if s.client, err = connect(ctx, at, 3*o.workers, s.book); err != nil {
@@ -98,18 +100,17 @@ func run(ctx context.Context, at server, o runOptions) (result, error) {
 		defer cancel()
 	}
 	started := time.Now()
-	single, paired, stall := s.work(ctx, commands)
+	single, paired := s.work(ctx, commands)
 	seconds := time.Since(started).Seconds()
 
 	reading, cancel := context.WithTimeout(commands, o.readBackFor)
 	defer cancel()
 	unread := s.readBack(reading)
-	return s.result(started, seconds, single, paired, stall, unread), nil
+	return s.result(started, seconds, single, paired, unread), nil
 }
 
-// work runs all workers until ctx ends. It returns the times of commands with one key,
-// with two, and how late this program woke up at worst.
-func (s *session) work(ctx, commands context.Context) (single, paired latencies, stall time.Duration) {
+// work runs all workers until ctx ends. It returns the times of commands with one key, and with two.
+func (s *session) work(ctx, commands context.Context) (single, paired latencies) {
 	var all sync.WaitGroup
 	var ones, twos []*latencies
 	start := func(perSecond, workers int, list *[]*latencies, one func(*latencies)) {
@@ -130,12 +131,11 @@ func (s *session) work(ctx, commands context.Context) (single, paired latencies,
 	if s.arrivals > 0 {
 		start(s.arrivals, 1, new([]*latencies), func(l *latencies) { s.arrive(commands, l) })
 	}
-	all.Go(func() { stall = oversleep(ctx) })
 	if s.progress != nil {
 		all.Go(func() { s.report(ctx) })
 	}
 	all.Wait()
-	return merge(ones), merge(twos), stall
+	return merge(ones), merge(twos)
 }
 
 // keyOf gives any key that a writer writes: no two write the same.
@@ -174,21 +174,10 @@ func pace(ctx context.Context, perSecond, workers int, do func()) {
 	}
 }
 
-// oversleep measures how late a sleeper wakes up at worst.
-func oversleep(ctx context.Context) (worst time.Duration) {
-	const nap = 2 * time.Millisecond
-	for ctx.Err() == nil {
-		started := time.Now()
-		time.Sleep(nap)
-		worst = max(worst, time.Since(started)-nap)
-	}
-	return worst
-}
-
 // finish takes down how a command ended: its time, and whether it or an attempt at it failed.
 func (s *session) finish(sent time.Time, l *latencies, command, key string, slot int, t *tries, err error) {
 	l.add(sent, time.Since(sent), slot, func() string { return command + " " + key })
-	verdict := judgeAttempt(command, err)
+	verdict := s.book.judge(command, sent, err)
 	if verdict == redirected && t.tryAgain.Load() > 0 {
 		verdict = tryAgain // the client counts those among the redirections that it follows
 	}
@@ -232,8 +221,8 @@ func (s *session) write(ctx context.Context, l *latencies, key int) {
 	s.gaps.acknowledged(slot, time.Now())
 	s.written.Add(1)
 	before := number - 1
-	if tried.hungUp.Load() > 0 {
-		before = number // it was sent twice, and may have happened the first time
+	if tried.perhapsTwice() {
+		before = number
 	}
 	s.judge(name, key, previous, err == nil, acknowledged, before, &s.lost, "a write finds")
 }
@@ -259,10 +248,13 @@ func (s *session) readOne(ctx context.Context, client *redis.ClusterClient, l *l
 func (s *session) arrive(ctx context.Context, l *latencies) {
 	at := s.server
 	at.dialTimeout = 0
+	begun := time.Now()
 	client, err := connect(ctx, at, 1, s.book)
 	if err != nil {
-		s.failed.Add(1)
-		s.wrong("a new client: %v", err)
+		if s.book.judge("ping", begun, err) == failed {
+			s.failed.Add(1)
+			s.wrong("a new client: %v", err)
+		}
 		return
 	}
 	defer client.Close()

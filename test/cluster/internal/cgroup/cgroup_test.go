@@ -68,3 +68,30 @@ func TestNewCPUSetInheritsItsParents(t *testing.T) {
 		}
 	}
 }
+
+func TestWeigh(t *testing.T) {
+	for name, test := range map[string]struct {
+		unified    bool
+		file, want string
+	}{
+		"v1": {false, "cpu.shares", "4096"},
+		"v2": {true, "cpu.weight", "400"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			processor, other := t.TempDir(), t.TempDir()
+			file := filepath.Join(processor, test.file)
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := (Trees{Unified: test.unified, Roots: []string{processor, other}}).Weigh("/", 4); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := os.ReadFile(file); err != nil || string(got) != test.want {
+				t.Errorf("%s is %q, %v; want %q", test.file, got, err, test.want)
+			}
+			if entries, _ := os.ReadDir(other); len(entries) > 0 {
+				t.Errorf("the tree of another controller has %v", entries)
+			}
+		})
+	}
+}

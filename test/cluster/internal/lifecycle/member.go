@@ -98,6 +98,10 @@ func (c *Cluster) startMember(name string, spec sandbox.Spec) (*sandbox.Held, er
 	if err := trees.Delegate(config.Cgroup(c.Dirs.Name, name)); err != nil {
 		return nil, err
 	}
+	// Compilers and tests beside the cluster must not look like failing machines in it.
+	if err := trees.Weigh(config.CgroupRoot(c.Dirs.Name), 4); err != nil {
+		return nil, err
+	}
 	executable := filepath.Join(c.Dirs.State, "tools", "cluster", "cluster")
 	held, err := sandbox.Start(c.Dirs.Member(name), executable, spec)
 	if err != nil {

@@ -1,0 +1,109 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// second is a moment of a run.
+func second(s float64) time.Time { return time.Unix(0, 0).Add(time.Duration(s * float64(time.Second))) }
+
+// stoodStill knows a machine of two processors, one of which stood still in the seconds 10 to 12 and 13 to 14, and since second
+// 20. The other one did in seconds 13 to 13.5.
+func stoodStill() *standstills {
+	s := &standstills{processors: make([]processor, 2)}
+	for i, late := range [][]span{{{second(10), second(12)}, {second(13), second(14)}}, {{second(13), second(13.5)}}} {
+		for _, l := range late {
+			s.processors[i].due = l.from
+			s.awake(i, l.to)
+		}
+		s.processors[i].due = second(20)
+		s.awake(i, second(20).Add(-nap))
+	}
+	s.awake(1, second(100).Add(-nap))
+	s.processors[1].late = s.processors[1].late[:1]
+	return s
+}
+
+func TestStandstills(t *testing.T) {
+	s := stoodStill()
+	for _, tt := range []struct{ from, to, want float64 }{
+		{1, 9, 0}, {9, 11, 1}, {10.5, 11, 0.5}, {9, 15, 3}, {12, 15, 1}, {14, 20, 0}, {13, 13.25, 0.25}, {19, 20.01, 0}, {19, 23, 3},
+	} {
+		want := time.Duration(tt.want * float64(time.Second))
+		if got := s.during(second(tt.from), second(tt.to)); got != want {
+			t.Errorf("during(%v, %v) = %v, want %v", tt.from, tt.to, got, want)
+		}
+	}
+	if got := s.longest(); got != 2*time.Second {
+		t.Errorf("longest() = %v, want 2s", got)
+	}
+	var none *standstills
+	if got := none.during(second(0), second(1)); got != 0 {
+		t.Errorf("nobody watched, and still %v", got)
+	}
+}
+
+// There is a sleeper on every processor, and each goes on waking up.
+func TestSleepersWakeUp(t *testing.T) {
+	begun := time.Now()
+	s := watchStandstills(t.Context())
+	if len(s.processors) == 0 {
+		t.Fatal("no processor is watched")
+	}
+	for i := range s.processors {
+		for awake := false; !awake; time.Sleep(nap) {
+			s.mu.Lock()
+			awake = s.processors[i].due.Sub(begun) > 2*lateAfter
+			s.mu.Unlock()
+			if !awake && time.Since(begun) > time.Minute {
+				t.Fatalf("the sleeper on processor %d of %d does not wake up", i, len(s.processors))
+			}
+		}
+	}
+}
+
+// Time-outs are not counted as failures while the machine stood still; other errors are.
+func TestWhatCountsAsStarved(t *testing.T) {
+	timedOut := &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
+	for _, tt := range []struct {
+		begun, ended float64
+		err          error
+		want         kind
+	}{
+		{9, 12, timedOut, starved},
+		{10.5, 13.5, timedOut, starved},
+		{11, 14, fmt.Errorf("reach the cluster: %w", timedOut), starved},
+		{7.9, 10.9, timedOut, failed}, // most of its time the machine ran
+		{1, 4, timedOut, failed},
+		{19, 22, timedOut, starved}, // the machine stands still
+		{10, 12, io.EOF, failed},
+		{10, 12, errors.New("CLUSTERDOWN The cluster is down"), failed},
+		{10, 12, nil, fine},
+	} {
+		a := &attempts{still: stoodStill(), now: func() time.Time { return second(tt.ended) }}
+		ctx, tried := mark(t.Context())
+		a.note(ctx, second(tt.begun), "10.0.0.1:6379", "set", []any{"set", "k"}, tt.err)
+		if got := a.judge("set", second(tt.begun), tt.err); got != tt.want {
+			t.Errorf("from %v to %v: %v is %v, want %v", tt.begun, tt.ended, tt.err, got, tt.want)
+		}
+		if a.failed != count(tt.want == failed) || a.starved != count(tt.want == starved) || tried.perhapsTwice() != (tt.want == starved) {
+			t.Errorf("from %v to %v: %v: %d failed, %d starved, perhaps twice %t", tt.begun, tt.ended, tt.err, a.failed, a.starved, tried.perhapsTwice())
+		}
+	}
+}
+
+func count(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}
