@@ -137,6 +137,14 @@ func (c *cluster) view(i int) redis.View {
 	return view
 }
 
+// bearSilence lets servers be silent for long before the others take them for failing, as a busy machine makes them for seconds.
+func (c *cluster) bearSilence() {
+	c.t.Helper()
+	for i := range c.servers {
+		must(c.t, c.node(i).ConfigSet(c.t.Context(), "cluster-node-timeout", "15000"))
+	}
+}
+
 // client is an ordinary application's: it follows redirections, and repeats nothing else.
 func (c *cluster) client() *goredis.ClusterClient {
 	var addrs []string
@@ -145,6 +153,7 @@ func (c *cluster) client() *goredis.ClusterClient {
 	}
 	client := goredis.NewClusterClient(&goredis.ClusterOptions{
 		Addrs: addrs, Password: password, MaxRetries: -1, MaxRedirects: 16, Protocol: 2, DisableIdentity: true, TLSConfig: c.tls,
+		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience,
 	})
 	c.t.Cleanup(func() { _ = client.Close() }) // the test is over either way
 	return client

@@ -34,6 +34,7 @@ type load struct {
 const loadWriters, loadKeys = 4, 300
 
 func startLoad(c *cluster) *load {
+	c.bearSilence()
 	ctx, stop := context.WithCancel(c.t.Context())
 	l := &load{t: c.t, client: c.client(), stop: stop, written: make([]map[string]int, loadWriters)}
 	l.client.OnNewNode(func(node *goredis.Client) { node.AddHook(l) })

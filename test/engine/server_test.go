@@ -170,7 +170,7 @@ func (s *server) node(pool *redis.Pool) *redis.Node {
 
 func newPool(t testing.TB) *redis.Pool {
 	t.Helper()
-	pool := redis.NewPool(redis.Options{})
+	pool := redis.NewPool(redis.Options{DialTimeout: patience, IOTimeout: patience})
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -197,6 +197,10 @@ func freePort(t testing.TB) int {
 	t.Fatalf("no free port from %d to %d in %d attempts", low, high-1, attempts)
 	return 0
 }
+
+// patience is how long an answer may take: a busy machine stands still for seconds. What is tested is what is answered; what
+// hangs for good is found all the same.
+const patience = 20 * time.Second
 
 // eventually repeats the check until it succeeds, and fails with its last error. The limit only ends a test that
 // hangs.

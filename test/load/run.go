@@ -196,7 +196,7 @@ func (s *session) finish(sent time.Time, l *latencies, command, key string, slot
 func (s *session) wrong(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.wrongs) < 4*samplesKept {
+	if len(s.wrongs) < 2*samplesKept {
 		s.wrongs = append(s.wrongs, time.Now().UTC().Format(time.RFC3339Nano)+" "+fmt.Sprintf(format, args...))
 	}
 }
