@@ -138,7 +138,8 @@ func (a *attempts) judge(command string, begun time.Time, err error) kind {
 	verdict := judgeAttempt(command, err)
 	var timed interface{ Timeout() bool }
 	if verdict == failed && errors.As(err, &timed) && timed.Timeout() {
-		if now := a.now(); 2*a.still.during(begun, now) >= now.Sub(begun) {
+		now := a.now()
+		if still := a.still.during(begun, now); still > 0 && 2*still >= now.Sub(begun) {
 			return starved
 		}
 	}
