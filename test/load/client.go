@@ -194,6 +194,13 @@ func (a *attempts) note(ctx context.Context, begun time.Time, node, command stri
 	}
 }
 
+// noteStarved takes down a starved attempt that no command of the application made.
+func (a *attempts) noteStarved() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.starved++
+}
+
 // shorten makes errors of the same cause alike: without ports of this side.
 func shorten(text string) string {
 	if before, after, ok := strings.Cut(text, "->"); ok {

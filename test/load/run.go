@@ -251,10 +251,12 @@ func (s *session) arrive(ctx context.Context, l *latencies) {
 	begun := time.Now()
 	client, err := connect(ctx, at, 1, s.book)
 	if err != nil {
-		if s.book.judge("ping", begun, err) == failed {
-			s.failed.Add(1)
-			s.wrong("a new client: %v", err)
+		if s.book.judge("ping", begun, err) == starved {
+			s.book.noteStarved()
+			return
 		}
+		s.failed.Add(1)
+		s.wrong("a new client: %v", err)
 		return
 	}
 	defer client.Close()

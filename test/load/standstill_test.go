@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // second is a moment of a run.
@@ -19,18 +22,22 @@ func second(s float64) time.Time { return time.Unix(0, 0).Add(time.Duration(s * 
 // stoodStill knows a machine of two processors, one of which stood still in the seconds 10 to 12 and 13 to 14, and since second
 // 20. The other one did in seconds 13 to 13.5.
 func stoodStill() *standstills {
-	s := &standstills{processors: make([]processor, 2)}
-	for i, late := range [][]span{{{second(10), second(12)}, {second(13), second(14)}}, {{second(13), second(13.5)}}} {
-		for _, l := range late {
-			s.processors[i].due = l.from
-			s.awake(i, l.to)
-		}
-		s.processors[i].due = second(20)
-		s.awake(i, second(20).Add(-nap))
+	return &standstills{processors: []processor{
+		{due: second(20), late: []span{{second(10), second(12)}, {second(13), second(14)}}},
+		{due: second(100), late: []span{{second(13), second(13.5)}}},
+	}}
+}
+
+// A sleeper takes down that it woke up late, and when it is to wake up next.
+func TestAwake(t *testing.T) {
+	s := &standstills{processors: []processor{{due: second(1)}}}
+	for _, at := range []float64{1, 1.01, 3} { // in time, a little late, late
+		s.awake(0, second(at))
 	}
-	s.awake(1, second(100).Add(-nap))
-	s.processors[1].late = s.processors[1].late[:1]
-	return s
+	want := processor{due: second(3).Add(nap), late: []span{{second(1.01).Add(nap), second(3)}}}
+	if diff := cmp.Diff(want, s.processors[0], cmp.AllowUnexported(processor{}, span{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 func TestStandstills(t *testing.T) {
@@ -98,6 +105,32 @@ func TestWhatCountsAsStarved(t *testing.T) {
 		if a.failed != count(tt.want == failed) || a.starved != count(tt.want == starved) || tried.perhapsTwice() != (tt.want == starved) {
 			t.Errorf("from %v to %v: %v: %d failed, %d starved, perhaps twice %t", tt.begun, tt.ended, tt.err, a.failed, a.starved, tried.perhapsTwice())
 		}
+	}
+}
+
+// A new client whom nobody answers has failed, unless the machine stood still.
+func TestWhatCountsAsFailedArrival(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for name, tt := range map[string]struct {
+		still           *standstills
+		failed, starved int64
+	}{
+		"the machine runs": {nil, 1, 0},
+		"it stands still":  {&standstills{processors: []processor{{}}}, 0, 1}, // since ever
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			s := &session{server: server{addresses: []string{silent.Addr().String()}}, book: &attempts{now: time.Now, still: tt.still}}
+			s.arrive(ctx, &latencies{})
+			if s.failed.Load() != tt.failed || s.book.starved != tt.starved || s.arrived.Load() != 0 {
+				t.Errorf("%d failed, %d starved, %d arrived, want %d, %d and none: %v", s.failed.Load(), s.book.starved, s.arrived.Load(), tt.failed, tt.starved, s.wrongs)
+			}
+		})
 	}
 }
 
