@@ -251,12 +251,7 @@ func (s *session) arrive(ctx context.Context, l *latencies) {
 	begun := time.Now()
 	client, err := connect(ctx, at, 1, s.book)
 	if err != nil {
-		if s.book.judge("ping", begun, err) == starved {
-			s.book.noteStarved()
-			return
-		}
-		s.failed.Add(1)
-		s.wrong("a new client: %v", err)
+		s.turnedAway(begun, err)
 		return
 	}
 	defer client.Close()
@@ -264,6 +259,16 @@ func (s *session) arrive(ctx context.Context, l *latencies) {
 		s.readOne(ctx, client, l, anyOf(s.keys))
 	}
 	s.arrived.Add(1)
+}
+
+// turnedAway takes down that a new client could not connect, for whatever reason.
+func (s *session) turnedAway(begun time.Time, err error) {
+	if s.book.judge("ping", begun, err) == starved {
+		s.book.noteStarved()
+		return
+	}
+	s.failed.Add(1)
+	s.wrong("a new client: %v", err)
 }
 
 // judge counts an answer that is older than it may be in tooOld, and values that nobody wrote.

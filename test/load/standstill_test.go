@@ -4,7 +4,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -108,29 +107,23 @@ func TestWhatCountsAsStarved(t *testing.T) {
 	}
 }
 
-// A new client whom nobody answers has failed, unless the machine stood still.
-func TestWhatCountsAsFailedArrival(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	for name, tt := range map[string]struct {
-		still           *standstills
-		failed, starved int64
+// A new client that cannot connect has failed, unless it starved.
+func TestNewClientsTurnedAway(t *testing.T) {
+	for _, tt := range []struct {
+		begun float64
+		err   error
+		want  kind
 	}{
-		"the machine runs": {nil, 1, 0},
-		"it stands still":  {&standstills{processors: []processor{{}}}, 0, 1}, // since ever
+		{10, os.ErrDeadlineExceeded, starved},
+		{1, os.ErrDeadlineExceeded, failed},
+		{10, net.ErrClosed, failed},
+		{10, errors.New("MOVED 1 10.0.0.1:6379"), failed},
 	} {
-		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
-			s := &session{server: server{addresses: []string{silent.Addr().String()}}, book: &attempts{now: time.Now, still: tt.still}}
-			s.arrive(ctx, &latencies{})
-			if s.failed.Load() != tt.failed || s.book.starved != tt.starved || s.arrived.Load() != 0 {
-				t.Errorf("%d failed, %d starved, %d arrived, want %d, %d and none: %v", s.failed.Load(), s.book.starved, s.arrived.Load(), tt.failed, tt.starved, s.wrongs)
-			}
-		})
+		s := &session{book: &attempts{still: stoodStill(), now: func() time.Time { return second(tt.begun + 2) }}}
+		s.turnedAway(second(tt.begun), tt.err)
+		if s.failed.Load() != count(tt.want == failed) || s.book.starved != count(tt.want == starved) {
+			t.Errorf("from second %v on, %v: %d failed, %d starved", tt.begun, tt.err, s.failed.Load(), s.book.starved)
+		}
 	}
 }
 
