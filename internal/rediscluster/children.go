@@ -43,6 +43,9 @@ var optional = []schema.GroupVersionKind{
 	networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
 }
 
+// statefulSet is the one kind of children that names Secrets.
+const statefulSet = "StatefulSet"
+
 // children renders the chart of a cluster and compares it with what exists.
 type children struct {
 	chart    *chart.Chart
@@ -63,6 +66,7 @@ type rendering struct {
 
 // wanted is what the chart renders for a pass, and what it no longer renders.
 type wanted struct {
+	// objects are without the StatefulSets that are held back.
 	objects  []*unstructured.Unstructured
 	obsolete []apply.Ref
 	// nodeTimeout is the cluster-node-timeout that the configuration asks for.
@@ -106,6 +110,12 @@ func (c *children) observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if d.Paused {
 		if pending, err = c.missing(ctx, cluster, pending); err != nil {
 			return wanted{}, err
+		}
+	}
+	if slices.ContainsFunc(pending, func(ref apply.Ref) bool { return ref.Kind == statefulSet }) {
+		if s.Withheld = c.observer.Withheld(ctx, cluster); s.Withheld != nil {
+			pending = slices.DeleteFunc(pending, func(ref apply.Ref) bool { return ref.Kind == statefulSet })
+			w.objects = slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() == statefulSet })
 		}
 	}
 	if w.obsolete, err = c.obsolete(ctx, cluster, objects); err != nil {

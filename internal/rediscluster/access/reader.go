@@ -55,9 +55,9 @@ func (r Reader) Read(ctx context.Context, cluster *v1alpha1.RedisCluster) (Readi
 	if secret == nil {
 		return r.spec(ctx, cluster, reading, asked, State{})
 	}
-	if secret.Labels[v1alpha1.LabelCluster] != cluster.Name {
+	if why := foreign(secret, cluster); why != "" {
 		// Its lines must not become configuration, nor its password a password of Redis.
-		reading.Problem = fmt.Sprintf("Secret %s exists and was not made for this cluster: delete it, or choose another name for the cluster", secret.Name)
+		reading.Problem = why
 		return reading, nil
 	}
 	state, edited, stale, err := parse(secret)
@@ -105,6 +105,27 @@ func (r Reader) spec(ctx context.Context, cluster *v1alpha1.RedisCluster, readin
 	}
 	reading.Asked = asked
 	return reading, nil
+}
+
+// Mountable says, with a remedy, why the operator's Secret may not go into pods; empty when it
+// exists and was made for the cluster.
+func (r Reader) Mountable(ctx context.Context, cluster *v1alpha1.RedisCluster) (problem string, err error) {
+	secret, problem, err := r.get(ctx, cluster.Namespace, cluster.AuthSecretName())
+	switch {
+	case err != nil || problem != "":
+		return problem, err
+	case secret == nil:
+		return fmt.Sprintf("Secret %s is gone; it is made again", cluster.AuthSecretName()), nil
+	}
+	return foreign(secret, cluster), nil
+}
+
+// foreign says that a Secret of the operator's name is not its own; empty when it is.
+func foreign(secret *corev1.Secret, cluster *v1alpha1.RedisCluster) string {
+	if secret.Labels[v1alpha1.LabelCluster] == cluster.Name {
+		return ""
+	}
+	return fmt.Sprintf("Secret %s exists and was not made for this cluster: delete it, or choose another name for the cluster", secret.Name)
 }
 
 // givenPassword is what the user's Secret holds, or the present password and why not.

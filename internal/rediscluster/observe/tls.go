@@ -40,10 +40,27 @@ type certificate struct {
 	tls         *redis.TLS
 	fingerprint string
 	notAfter    time.Time
-	problem     string
-	readAt      time.Time
-	generation  int64
-	shown       map[string]shown // by address
+	// names are those of the Secrets that were last found in order.
+	names secretNames
+	// problem says why the Secrets that the spec names cannot be used; denied, that they may
+	// not even be mounted.
+	problem    string
+	denied     bool
+	readAt     time.Time
+	generation int64
+	shown      map[string]shown // by address
+}
+
+// secretNames are those that spec.tls names.
+type secretNames struct{ own, trusted string }
+
+func namesOf(cluster *v1alpha1.RedisCluster) secretNames {
+	return secretNames{own: cluster.Spec.TLS.SecretName, trusted: cluster.TLSTrustSecretName()}
+}
+
+// fresh says that what is known is of the present spec and recent.
+func (c *certificate) fresh(cluster *v1alpha1.RedisCluster, now time.Time) bool {
+	return c.generation == cluster.Generation && now.Sub(c.readAt) < certificateAge
 }
 
 // shown is a certificate that an instance showed.
@@ -77,33 +94,48 @@ func (o *Observer) tls(ctx context.Context, cluster *v1alpha1.RedisCluster) (sna
 	if cluster.Spec.TLS == nil {
 		return snapshot.TLS{Known: true}, nil
 	}
-	c, now := o.certificates.of(cluster.UID), o.now()
-	if c.tls == nil || c.generation != cluster.Generation || now.Sub(c.readAt) >= certificateAge {
-		problem, err := o.readCertificate(ctx, cluster, c)
-		if err != nil && c.tls == nil {
+	c := o.certificates.of(cluster.UID)
+	if c.tls == nil || !c.fresh(cluster, o.now()) {
+		if err := o.lookAtCertificate(ctx, cluster, c); err != nil && c.tls == nil {
 			return snapshot.TLS{}, err
-		}
-		if err == nil { // otherwise the API server is away, and what is known goes on to be right
-			c.problem, c.readAt, c.generation = problem, now, cluster.Generation
-		}
+		} // otherwise the API server is away, and what is known goes on to be right
 	}
 	return snapshot.TLS{Enabled: true, Known: c.tls != nil, Problem: c.problem, NotAfter: c.notAfter}, nil
 }
 
+// lookAtCertificate reads the Secrets of spec.tls now. An error leaves all as it was.
+func (o *Observer) lookAtCertificate(ctx context.Context, cluster *v1alpha1.RedisCluster, c *certificate) error {
+	problem, denied, err := o.readCertificate(ctx, cluster, c)
+	if err != nil {
+		return err
+	}
+	c.problem, c.denied, c.readAt, c.generation = problem, denied, o.now(), cluster.Generation
+	return nil
+}
+
 // readCertificate reads the Secrets of spec.tls, and says, with a remedy, why they cannot be
-// used.
-func (o *Observer) readCertificate(ctx context.Context, cluster *v1alpha1.RedisCluster, c *certificate) (problem string, err error) {
-	own, problem, err := o.tlsSecret(ctx, cluster, "secretName", cluster.Spec.TLS.SecretName)
+// used; denied says that one may not be mounted either.
+func (o *Observer) readCertificate(ctx context.Context, cluster *v1alpha1.RedisCluster, c *certificate) (problem string, denied bool, err error) {
+	names := namesOf(cluster)
+	own, problem, err := o.tlsSecret(ctx, cluster, "secretName", names.own)
 	if own == nil {
-		return problem, err
+		return problem, true, err
 	}
-	trusted, problem, err := o.tlsSecret(ctx, cluster, "caSecretName", cluster.TLSTrustSecretName())
+	trusted, problem, err := o.tlsSecret(ctx, cluster, "caSecretName", names.trusted)
 	if trusted == nil {
-		return problem, err
+		return problem, true, err
 	}
+	if problem = inOrder(cluster, c, own, trusted, o.now()); problem == "" {
+		c.names = names
+	}
+	return problem, false, nil
+}
+
+// inOrder notes the certificate that two Secrets hold, or says why it cannot be used.
+func inOrder(cluster *v1alpha1.RedisCluster, c *certificate, own, trusted *corev1.Secret, now time.Time) (problem string) {
 	pair, err := tls.X509KeyPair(own.Data[corev1.TLSCertKey], own.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return fmt.Sprintf("spec.tls.secretName: Secret %s holds no certificate with its key under %s and %s (%v): correct it", own.Name, corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err), nil
+		return fmt.Sprintf("spec.tls.secretName: Secret %s holds no certificate with its key under %s and %s (%v): correct it", own.Name, corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)
 	}
 	text := string(trusted.Data[keyTrusted])
 	secured := c.tls
@@ -111,14 +143,14 @@ func (o *Observer) readCertificate(ctx context.Context, cluster *v1alpha1.RedisC
 		secured = redis.NewTLS([]byte(text), fmt.Sprintf("any.%s.%s.svc", cluster.HeadlessServiceName(), cluster.Namespace))
 	}
 	if secured == nil {
-		return fmt.Sprintf("spec.tls: Secret %s holds no trusted certificates under %s: add them, or name the Secret that holds them in spec.tls.caSecretName", trusted.Name, keyTrusted), nil
+		return fmt.Sprintf("spec.tls: Secret %s holds no trusted certificates under %s: add them, or name the Secret that holds them in spec.tls.caSecretName", trusted.Name, keyTrusted)
 	}
-	if err := secured.Verify(pair, o.now()); err != nil {
-		return fmt.Sprintf("spec.tls.secretName: the certificate in Secret %s is not valid for *.%s.%s.svc: %v; renew it, or correct %s", own.Name, cluster.HeadlessServiceName(), cluster.Namespace, err, keyTrusted), nil
+	if err := secured.Verify(pair, now); err != nil {
+		return fmt.Sprintf("spec.tls.secretName: the certificate in Secret %s is not valid for *.%s.%s.svc: %v; renew it, or correct %s", own.Name, cluster.HeadlessServiceName(), cluster.Namespace, err, keyTrusted)
 	}
 	c.tls, c.trusted = secured, text
 	c.fingerprint, c.notAfter = redis.Fingerprint(pair.Leaf), pair.Leaf.NotAfter
-	return "", nil
+	return ""
 }
 
 // tlsSecret reads a Secret of spec.tls. It must carry a label, because its key becomes

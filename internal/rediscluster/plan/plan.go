@@ -134,6 +134,7 @@ var rules = []func(input) Step{
 	planConfig,
 	planGoal,
 	planMove,
+	planWithheld,
 	planSettle,
 	planStorage,
 	planRefusal,
@@ -286,6 +287,15 @@ func planChildren(in input) Step {
 		return nil
 	}
 	return ApplyChildren{base: base{"children to apply: " + list(in.snap.Pending)}, Topology: in.topology}
+}
+
+// planWithheld says why StatefulSets stay as they are. Instances that run have been seen to by
+// then, and what has begun to move has moved.
+func planWithheld(in input) Step {
+	if in.snap.Withheld == nil {
+		return nil
+	}
+	return Stall{base: base{in.snap.Withheld.Message}, Cause: in.snap.Withheld.Cause}
 }
 
 func target(in *snapshot.Instance) Target {

@@ -136,6 +136,23 @@ func TestDecide(t *testing.T) {
 		"children that are not as rendered are applied": {
 			snapshot:  changed(fresh, func(s *snapshot.Snapshot) { s.Pending = []string{"StatefulSet c-0"} }),
 			situation: Forming, step: "ApplyChildren", why: "StatefulSet c-0"},
+		"a StatefulSet whose Secret may not be mounted is not made, and the reason is told": {
+			snapshot: func() *snapshot.Snapshot {
+				return &snapshot.Snapshot{Auth: snapshot.Auth{Known: true}, TLS: snapshot.TLS{Enabled: true, Known: true}, Withheld: &snapshot.Withheld{Cause: "CertificateUnavailable", Message: "label it"}}
+			},
+			situation: Failed, step: "Stall", why: "label it"},
+		"a shard that may not be made is not waited for in silence": {
+			desired:   func(d *Desired) { d.Topology = v1alpha1.Topology{2, 2, 2, 2} },
+			snapshot:  changed(formed, func(s *snapshot.Snapshot) { s.Withheld = &snapshot.Withheld{Message: "label it"} }),
+			situation: Failed, step: "Stall", why: "label it"},
+		"a StatefulSet that is held back holds no promotion back": {
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				comeBackEmpty(s, 1, 0)
+				introduce(s)
+				s.Find(1, 1).Redis.MasterLinkDownFor = electionPatience + time.Second
+				s.Withheld = &snapshot.Withheld{Message: "label it"}
+			}),
+			situation: Healing, step: "Promote"},
 		"a pod that is missing is waited for": {
 			snapshot:  changed(formed, func(s *snapshot.Snapshot) { kill(s, 1, 0) }),
 			situation: Healing, step: "Wait", why: "instance 0 of shard 1 has no pod yet", blockedBy: SnapshotComplete},

@@ -27,6 +27,9 @@ type Snapshot struct {
 	TLS TLS
 	// Pending names the children that are not as the chart renders them.
 	Pending []string
+	// Withheld says why StatefulSets that are not as the chart renders them stay as they are;
+	// nil when none is held back.
+	Withheld *Withheld
 	// HasOwnedChildren says that some child still names the RedisCluster as its owner.
 	HasOwnedChildren bool
 	// RolledAt is when the roll-out that is under way last made progress; zero when none is.
@@ -119,6 +122,13 @@ type TLS struct {
 	// NotAfter is when the first certificate expires: of the one that was last found in order
 	// in the Secret, and of those that instances show.
 	NotAfter time.Time
+}
+
+// Withheld is why no StatefulSet may be written: a Secret that one would name is not meant for
+// the cluster, or cannot be read.
+type Withheld struct {
+	// Cause is the reason of the condition Stalled; Message says what to do.
+	Cause, Message string
 }
 
 // PasswordStage is how far a change of the password has come; empty when none is under way.

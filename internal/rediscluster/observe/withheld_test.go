@@ -1,0 +1,136 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/webhook/certs"
+)
+
+var pair = sync.OnceValues(func() (certs.Set, error) {
+	set, _, err := certs.Next(now, certs.Set{}, []string{"*.c-nodes.n.svc"})
+	return set, err
+})
+
+// certified is a Secret with a certificate for the instances of cluster; labelled says that it may be mounted.
+func certified(t *testing.T, name string, labelled bool) *corev1.Secret {
+	t.Helper()
+	set, err := pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}, Data: set.Data()}
+	if labelled {
+		s.Labels = map[string]string{v1alpha1.LabelTLS: "true"}
+	}
+	return s
+}
+
+// Which Secrets a StatefulSet may name is decided on what they are now, whatever was known before.
+func TestWithheld(t *testing.T) {
+	label := func(kube client.Client, name string, labels map[string]string) {
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}
+		if err := kube.Get(context.Background(), client.ObjectKeyFromObject(s), s); err != nil {
+			t.Fatal(err)
+		}
+		s.Labels = labels
+		if err := kube.Update(context.Background(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := func(own, trusted string) func(*v1alpha1.RedisCluster) {
+		return func(c *v1alpha1.RedisCluster) {
+			c.Generation, c.Spec.TLS = 2, &v1alpha1.TLS{SecretName: own, CASecretName: trusted}
+		}
+	}
+	for what, tt := range map[string]struct {
+		spec  func(*v1alpha1.RedisCluster)
+		world func(client.Client)
+		fails bool // the API server does not answer
+		later time.Duration
+		want  string // part of the message; empty: nothing is withheld
+	}{
+		"as it was":                             {},
+		"another good Secret":                   {spec: name("other", "")},
+		"an unlabelled Secret":                  {spec: name("victim", ""), want: "spec.tls.secretName: Secret victim is not meant for this: who may label it allows it with: kubectl label secret victim"},
+		"an unlabelled Secret of a CA":          {spec: name("good", "victim"), want: "spec.tls.caSecretName: Secret victim is not meant for this"},
+		"an unlabelled Secret with a good CA":   {spec: name("victim", "good"), want: "spec.tls.secretName: Secret victim is not meant for this"},
+		"a Secret that does not exist":          {spec: name("nothing", ""), want: "Secret nothing does not exist"},
+		"a labelled Secret with nonsense":       {spec: name("broken", ""), want: "Secret broken holds no certificate"},
+		"a label that was taken off":            {world: func(kube client.Client) { label(kube, "good", nil) }, want: "Secret good is not meant for this"},
+		"a certificate that expired":            {later: 91 * 24 * time.Hour},
+		"an API server that does not answer":    {fails: true, want: "cannot be read now"},
+		"another's Secret in the password's":    {world: func(kube client.Client) { label(kube, "c-auth", nil) }, want: "Secret c-auth exists and was not made for this cluster"},
+		"the password's Secret of another name": {world: func(kube client.Client) { label(kube, "c-auth", map[string]string{v1alpha1.LabelCluster: "d"}) }, want: "was not made for this cluster"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			at, fails := now, false
+			o, kube, _ := newObserver(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				if fails {
+					return errors.New("etcd is away")
+				}
+				return c.Get(ctx, key, o, options...)
+			}}, secret("p"), certified(t, "good", true), certified(t, "other", true), certified(t, "victim", false),
+				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "broken", Labels: map[string]string{v1alpha1.LabelTLS: "true"}}})
+			o.Now = func() time.Time { return at }
+			c := cluster()
+			c.Generation, c.Spec.TLS = 1, &v1alpha1.TLS{SecretName: "good"}
+			pass := func() string {
+				if _, err := o.Observe(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				if why := o.Withheld(t.Context(), c); why != nil {
+					return why.Message
+				}
+				return ""
+			}
+			if why := pass(); why != "" {
+				t.Fatalf("at first: %s", why)
+			}
+			if tt.spec != nil {
+				tt.spec(c)
+			}
+			if tt.world != nil {
+				tt.world(kube)
+			}
+			at, fails = at.Add(tt.later), tt.fails
+			if why := pass(); (why == "") != (tt.want == "") || !strings.Contains(why, tt.want) {
+				t.Errorf("got %q, want %q", why, tt.want)
+			}
+		})
+	}
+}
+
+// A Secret that is labelled after it was refused is taken within a minute.
+func TestALabelIsNoticed(t *testing.T) {
+	at := now
+	victim := certified(t, "victim", false)
+	o, kube, _ := newObserver(t, interceptor.Funcs{}, secret("p"), victim)
+	o.Now = func() time.Time { return at }
+	c := cluster()
+	c.Spec.TLS = &v1alpha1.TLS{SecretName: "victim"}
+	if s, err := o.Observe(t.Context(), c); err != nil || s.TLS.Known || o.Withheld(t.Context(), c) == nil {
+		t.Fatalf("an unlabelled Secret is taken: %v", err)
+	}
+	victim.Labels = map[string]string{v1alpha1.LabelTLS: "true"}
+	if err := kube.Update(t.Context(), victim); err != nil {
+		t.Fatal(err)
+	}
+	at = at.Add(certificateAge)
+	if s, err := o.Observe(t.Context(), c); err != nil || !s.TLS.Known || o.Withheld(t.Context(), c) != nil {
+		t.Errorf("a labelled Secret is not taken: %v, %+v", err, s)
+	}
+}
