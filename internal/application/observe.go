@@ -80,6 +80,11 @@ func (r *reconciler) differs(ctx context.Context, owner *unstructured.Unstructur
 		s.Foreign = foreign.Error()
 		return false, nil
 	}
+	if err != nil {
+		return false, err
+	}
+	drift, err := r.applier.Drifted(ctx, owner)
+	s.Lagging = drift.Lagging
 	return len(pending) > 0, err
 }
 

@@ -26,6 +26,7 @@ import (
 
 	applicationv1 "middleware.hc.cn/operator/api/application/v1"
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/outcome"
 )
 
 var (
@@ -44,6 +45,8 @@ type reconciler struct {
 	// uids are those of the Applications that were seen, by name, so that what is
 	// remembered about one can be dropped when it is gone.
 	uids sync.Map
+	// written are the versions that the last status writes made, by the Application's UID.
+	written sync.Map
 	// untold are the events, by the Application's UID, of passes whose status could not be
 	// written: what was done is told once, by the pass that reports it.
 	untold sync.Map
@@ -60,10 +63,16 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if uid, seen := r.uids.LoadAndDelete(request.NamespacedName); seen && apierrors.IsNotFound(err) {
 			r.applier.Forget(uid.(types.UID))
 			r.untold.Delete(uid)
+			r.written.Delete(uid)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	r.uids.Store(request.NamespacedName, object.GetUID())
+	if written, ok := r.written.Load(object.GetUID()); ok {
+		if again, behind := written.(apply.Written).Behind(object.GetResourceVersion(), r.now()); behind {
+			return outcome.Wait("the cache does not show our own write yet", again).Result()
+		}
+	}
 	snapshot, err := r.observe(ctx, object)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -76,18 +85,30 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	news := append(r.takeUntold(object.GetUID()), eventsOf(snapshot, step, done, &status)...)
 	if err := r.write(ctx, object, &snapshot.Status, &status); err != nil {
 		r.untold.Store(object.GetUID(), changesOnly(news))
-		// A conflict means that the cache lags behind our own last write. The pass is
-		// repeated on a newer one, so that no count is lost or doubled.
+		// A conflict means that somebody else wrote meanwhile. The pass is repeated on what
+		// they wrote, so that no count is lost or doubled.
 		if apierrors.IsConflict(err) {
-			return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, nil
+			return outcome.Wait("the Application changed during the pass", conflictAfter).Result()
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	for _, e := range news {
 		r.recorder.Eventf(object, nil, e.kind, e.reason, e.action, "%s", e.note)
 	}
+	if snapshot.Lagging && done.outcome.Kind() == outcome.KindDone {
+		return outcome.Wait("waiting to see the Deployment as it was applied", lagAfter).Result()
+	}
 	return done.outcome.Result()
 }
+
+const (
+	// conflictAfter is when to look again after somebody else changed the Application during a
+	// pass: the change is an event too.
+	conflictAfter = time.Second
+	// lagAfter is when to look again for a Deployment that the cache does not show as it was
+	// applied.
+	lagAfter = apply.Lag + time.Second
+)
 
 // write patches the status when it differs.
 func (r *reconciler) write(ctx context.Context, object *unstructured.Unstructured, old, status *applicationv1.ApplicationStatus) error {
@@ -104,6 +125,7 @@ func (r *reconciler) write(ctx context.Context, object *unstructured.Unstructure
 	if err := r.writer.Status().Patch(ctx, changed, patch); err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
+	r.written.Store(object.GetUID(), apply.Written{Version: changed.GetResourceVersion(), At: r.now()})
 	return nil
 }
 

@@ -33,6 +33,8 @@ type Snapshot struct {
 	// Differs tells that the Deployment is not as the template says: it is missing,
 	// the template is new, or someone changed a field that the template sets.
 	Differs bool
+	// Lagging tells that the cache may not show yet what was applied last.
+	Lagging bool
 	// Foreign says who is in the way: a Deployment that matches the selector, or has
 	// the name, and does not belong to the Application. Looked for only when there is
 	// no Deployment of ours.

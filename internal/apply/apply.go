@@ -47,9 +47,6 @@ const (
 	// ManagedByValue is the value of ManagedByLabel.
 	ManagedByValue = "middleware-operator"
 
-	// cacheLag is how long an object that was applied may be missing from the cache before it counts as deleted.
-	cacheLag = 5 * time.Second
-
 	// neverVersion is a resourceVersion no object can have: etcd's first revision precedes the first write. Sent with an
 	// apply it lets the API server create an object and makes it refuse to touch one that exists.
 	neverVersion = "1"
@@ -139,26 +136,38 @@ func (a *Applier) Recall(owner client.Object, known []Known) {
 	}
 }
 
-// Drifted returns the children of owner that were applied by this process, or recalled, and are no longer as they were
-// applied, by what the cache knows. It makes no request. Known is false when nothing was applied or recalled for owner yet:
-// then nothing can be said.
-func (a *Applier) Drifted(ctx context.Context, owner client.Object) (drifted []Ref, known bool, err error) {
+// Drift is what the cache tells about the children of an owner.
+type Drift struct {
+	// Refs are the children that are no longer as they were applied.
+	Refs []Ref
+	// Known is false when nothing was applied or recalled for the owner yet: then nothing can be said.
+	Known bool
+	// Lagging says that the cache does not show all of our own writes yet: look again within Lag.
+	Lagging bool
+}
+
+// Drifted compares the children of owner that were applied by this process, or recalled, with what the cache knows. It makes no
+// request.
+func (a *Applier) Drifted(ctx context.Context, owner client.Object) (Drift, error) {
 	remembered := a.memory.all(owner.GetUID())
+	drift := Drift{Known: len(remembered) > 0}
 	for k, was := range remembered {
 		cached, err := a.cached(ctx, was.ref)
 		if err != nil {
-			return nil, false, err
+			return Drift{}, err
 		}
 		switch verdictOf(&was, was.digest, cached, a.now()) {
 		case outdated:
-			drifted = append(drifted, was.ref)
+			drift.Refs = append(drift.Refs, was.ref)
+		case lagging:
+			drift.Lagging = true
 		case upToDate:
 			a.memory.sawIfCurrent(owner.GetUID(), k, was, cached)
 		case deleting: // its disappearance will be drift
 		}
 	}
-	sortRefs(drifted)
-	return drifted, len(remembered) > 0, nil
+	sortRefs(drift.Refs)
+	return drift, nil
 }
 
 // Forget drops what is remembered about an owner that is gone.

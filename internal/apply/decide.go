@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -30,6 +29,8 @@ const (
 	outdated
 	// deleting has to disappear before it can be applied; its disappearance is an event.
 	deleting
+	// lagging needs no request yet: the cache shows the time before our own write, which is believed for Lag.
+	lagging
 )
 
 // child is one desired object and what is known about it.
@@ -57,9 +58,9 @@ func (c child) leftAlone() Change {
 	return change
 }
 
-// behind tells whether what is shown precedes what we applied.
+// behind tells whether what is shown precedes what we applied, or seems to.
 func (c child) behind(shown metav1.Object) bool {
-	return c.remembered != nil && Older(shown.GetResourceVersion(), c.remembered.version)
+	return c.remembered != nil && older(shown.GetResourceVersion(), c.remembered.version)
 }
 
 // ownedBy returns nil when a live object of the child's name is the owner's, or was applied by us and nobody has taken control
@@ -138,13 +139,16 @@ func verdictOf(was *applied, digest string, cached *metav1.PartialObjectMetadata
 		return outdated
 	}
 	if cached == nil {
-		if !was.seen && now.Sub(was.at) < cacheLag {
-			return upToDate // the cache has not caught up with our own write
+		if !was.seen && now.Sub(was.at) < Lag {
+			return lagging
 		}
 		return outdated
 	}
-	if cached.GetUID() == was.ref.UID && Older(cached.GetResourceVersion(), was.version) {
-		return upToDate // the cache shows the time before our own write
+	if cached.GetUID() == was.ref.UID && older(cached.GetResourceVersion(), was.version) {
+		if _, behind := was.written().Behind(cached.GetResourceVersion(), now); behind {
+			return lagging
+		}
+		return outdated // the API server knows nothing of our write, whatever fields we own
 	}
 	if was.ref.UID != "" && cached.GetUID() != was.ref.UID {
 		return outdated
@@ -158,19 +162,10 @@ func verdictOf(was *applied, digest string, cached *metav1.PartialObjectMetadata
 // shownBy tells whether the fields of an object are those we applied. What a former process applied must be its last apply, too:
 // that of one which ended before it could tell is not what is recalled.
 func (was *applied) shownBy(object metav1.Object) bool {
-	if was.ref.UID == object.GetUID() && was.version == object.GetResourceVersion() {
-		return true
-	}
 	if was.recalled {
 		return was.mark == "" || was.mark == markOf(object.GetManagedFields())
 	}
 	return was.fields == fieldsDigest(object.GetManagedFields())
-}
-
-// Older tells whether resource version a precedes b. Versions that cannot be compared are not older.
-func Older(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
 }
 
 // digestOf is the digest of an object as it is sent. Go's JSON has sorted keys, so equal objects have equal digests.

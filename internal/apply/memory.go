@@ -43,6 +43,9 @@ func (was *applied) madeIt(object metav1.Object) bool {
 	return was != nil && !was.recalled && was.ref.UID == object.GetUID() && metav1.GetControllerOf(object) == nil
 }
 
+// written is the version of the child, and when it was applied.
+func (was *applied) written() Written { return Written{Version: was.version, At: was.at} }
+
 // memory keeps what was applied, by owner.
 type memory struct {
 	mu     sync.Mutex
@@ -83,9 +86,9 @@ func (m *memory) recall(owner types.UID, k key, was applied) {
 }
 
 // sawIfCurrent notes that the cache shows what was applied, or a later version of the object in which our fields are the same:
-// from then on a child that is missing is gone, and that version need not be compared again.
+// from then on a child that is missing is gone.
 func (m *memory) sawIfCurrent(owner types.UID, k key, was applied, cached *metav1.PartialObjectMetadata) {
-	if cached == nil || was.seen && was.version == cached.GetResourceVersion() || Older(cached.GetResourceVersion(), was.version) {
+	if cached == nil || was.seen && was.version == cached.GetResourceVersion() {
 		return
 	}
 	was.seen, was.version = true, cached.GetResourceVersion()

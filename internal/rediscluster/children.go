@@ -144,7 +144,7 @@ func nodeTimeout(settings []values.Setting) time.Duration {
 // the others: after a restart of the operator only an apply would tell whether they are as
 // rendered, and a paused cluster is not applied.
 func (c *children) missing(ctx context.Context, cluster *v1alpha1.RedisCluster, pending []apply.Ref) ([]apply.Ref, error) {
-	if _, known, err := c.applier.Drifted(ctx, cluster); known || err != nil {
+	if drift, err := c.applier.Drifted(ctx, cluster); drift.Known || err != nil {
 		return pending, err
 	}
 	var missing []apply.Ref

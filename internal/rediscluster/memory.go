@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"middleware.hc.cn/operator/internal/apply"
 )
 
 // patience spaces out looking again at a cluster that keeps waiting for the same thing:
@@ -53,9 +54,8 @@ type identities struct {
 
 // identity is one object, and the version of it with which the last pass ended.
 type identity struct {
-	uid     types.UID
-	version string
-	written time.Time
+	uid types.UID
+	apply.Written
 }
 
 // replace notes the UID of an object, empty when it is gone, and returns the former one.
@@ -79,22 +79,16 @@ func (i *identities) replace(name types.NamespacedName, uid types.UID) types.UID
 func (i *identities) wrote(name types.NamespacedName, version string, now time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if known, ok := i.known[name]; ok && known.version != version {
-		known.version, known.written = version, now
+	if known, ok := i.known[name]; ok && known.Version != version {
+		known.Written = apply.Written{Version: version, At: now}
 		i.known[name] = known
 	}
 }
 
 // behind says that a version from the cache is older than what the operator itself wrote:
-// whoever acts on it does again what is done already. That is believed for staleFor only,
-// because an API server restored from a backup counts its versions anew.
-func (i *identities) behind(name types.NamespacedName, version string, now time.Time) bool {
+// whoever acts on it does again what is done already. again is how soon to look again.
+func (i *identities) behind(name types.NamespacedName, version string, now time.Time) (again time.Duration, yes bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	known := i.known[name]
-	order, err := resourceversion.CompareResourceVersion(version, known.version)
-	return err == nil && order < 0 && now.Sub(known.written) < staleFor
+	return i.known[name].Behind(version, now)
 }
-
-// staleFor is how long a cache may lag behind what the operator wrote.
-const staleFor = 10 * time.Second

@@ -54,8 +54,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if before := r.identities.replace(req.NamespacedName, cluster.UID); before != cluster.UID {
 		r.forget(before) // a former object of the same name
 	}
-	if r.identities.behind(req.NamespacedName, cluster.ResourceVersion, r.now()) {
-		return outcome.Wait("the cache does not show yet what was written last", afterStep).Result()
+	if again, behind := r.identities.behind(req.NamespacedName, cluster.ResourceVersion, r.now()); behind {
+		return outcome.Wait("the cache does not show yet what was written last", again).Result()
 	}
 	defer func() { r.identities.wrote(req.NamespacedName, cluster.ResourceVersion, r.now()) }()
 	admission.Default(&cluster)

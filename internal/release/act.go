@@ -33,7 +33,7 @@ const (
 
 // act carries out a Step. It never chooses one. What went wrong is in the effect, so that it reaches the status.
 func (r *Reconciler) act(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot, step Step) effect {
-	done := effect{step: step, deployed: seen.Deployed, inventory: seen.Inventory, children: seen.Children, hooks: progressOf(desired, seen)}
+	done := effect{step: step, deployed: seen.Deployed, inventory: seen.Inventory, children: seen.Children, hooks: progressOf(desired, seen), lagging: seen.Lagging}
 	switch step := step.(type) {
 	case Nothing, Gone, Pause, Stall:
 	case AddFinalizer:

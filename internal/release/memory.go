@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
 )
 
@@ -18,7 +19,7 @@ type memory struct {
 	begun        bool   // this process has seen the resource
 	applied      string // digest of the rendering that was applied completely
 	historyTried bool   // this process tried to record the current revision
-	version      string // resourceVersion of the resource after our last write
+	written      apply.Written
 	// rendered is what the chart gave for a digest and a revision, as long as it may be needed again: trying again must not
 	// make other passwords, and the next hook of a release need not render it anew.
 	rendered *chart.Rendered

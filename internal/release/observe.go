@@ -51,6 +51,8 @@ type Snapshot struct {
 	Children []Child
 	// Drifted are the children that are no longer as they were applied.
 	Drifted []apply.Ref
+	// Lagging says that the cache does not show all that was applied yet.
+	Lagging bool
 	// Applied is the digest of the rendering that is known to be applied completely; empty when an attempt failed midway, or
 	// when a former process did not record enough to tell.
 	Applied string
@@ -126,10 +128,9 @@ func (r *Reconciler) observe(ctx context.Context, cr *unstructured.Unstructured)
 	r.recall(cr, seen)
 	remembered := r.memory.get(cr.GetUID())
 	seen.Applied, seen.HistoryTried = remembered.applied, remembered.historyTried
-	if seen.Drifted, _, err = r.applier.Drifted(ctx, cr); err != nil {
-		return seen, err
-	}
-	return seen, nil
+	drift, err := r.applier.Drifted(ctx, cr)
+	seen.Drifted, seen.Lagging = drift.Refs, drift.Lagging
+	return seen, err
 }
 
 // recall brings back what a former process applied, once after a start, if its status tells it of every object. Then drift is

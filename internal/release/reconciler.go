@@ -29,12 +29,10 @@ import (
 )
 
 const (
-	// visibleAfter is when to look again for a child that was applied and that the cache does not show yet.
-	visibleAfter = 6 * time.Second
-	// conflictAfter is when to look again after someone else changed the resource during a pass.
-	conflictAfter = 200 * time.Millisecond
-	// ownWriteAfter is when to look again while the cache still shows the time before our own write.
-	ownWriteAfter = 20 * time.Millisecond
+	// visibleAfter is when to look again for children that were applied and that the cache does not show yet.
+	visibleAfter = apply.Lag + time.Second
+	// conflictAfter is when to look again after someone else changed the resource during a pass: the change is an event too.
+	conflictAfter = time.Second
 	// servedAfter is when to look again whether CRDs that were just made are served.
 	servedAfter = 200 * time.Millisecond
 	// lookupPeriod is helm-operator's default period.
@@ -77,8 +75,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if former := r.memory.remember(request.NamespacedName, cr.GetUID()); former != "" {
 		r.applier.Forget(former)
 	}
-	if apply.Older(cr.GetResourceVersion(), r.memory.get(cr.GetUID()).version) {
-		return outcome.Wait("the cache does not show our own write yet", ownWriteAfter).Result()
+	if again, behind := r.memory.get(cr.GetUID()).written.Behind(cr.GetResourceVersion(), r.options.Now()); behind {
+		return outcome.Wait("the cache does not show our own write yet", again).Result()
 	}
 	return r.pass(ctx, cr).Result()
 }
@@ -157,13 +155,16 @@ func (r *Reconciler) outcomeOf(cr *unstructured.Unstructured, done effect) outco
 	if stall, ok := done.step.(Stall); ok {
 		return outcome.Stalled(stall.Reason)
 	}
+	if done.again > 0 {
+		return outcome.Wait("there is more to do", done.again)
+	}
 	for _, child := range done.children {
-		if child.Object == nil && done.again == 0 {
+		if child.Object == nil {
 			return outcome.Wait("waiting to see "+child.String(), visibleAfter)
 		}
 	}
-	if done.again > 0 {
-		return outcome.Wait("there is more to do", done.again)
+	if done.lagging {
+		return outcome.Wait("waiting to see what was applied", visibleAfter)
 	}
 	if period := r.period(cr); period > 0 {
 		return outcome.Wait("reconcilePeriod", period)

@@ -131,9 +131,16 @@ func (r *Reconciler) recordField(ctx context.Context, cr *unstructured.Unstructu
 func (r *Reconciler) writeStatus(ctx context.Context, cr *unstructured.Unstructured, status map[string]any) error {
 	changed, err := r.status.write(ctx, cr, status)
 	if err == nil && changed {
-		r.memory.update(cr.GetUID(), func(m *memory) { m.version = cr.GetResourceVersion() })
+		r.wrote(cr)
 	}
 	return err
+}
+
+// wrote remembers which version of the resource our write made.
+func (r *Reconciler) wrote(cr *unstructured.Unstructured) {
+	r.memory.update(cr.GetUID(), func(m *memory) {
+		m.written = apply.Written{Version: cr.GetResourceVersion(), At: r.options.Now()}
+	})
 }
 
 // report computes the status and writes it if it differs.
@@ -240,7 +247,7 @@ func (r *Reconciler) patchFinalizers(ctx context.Context, cr *unstructured.Unstr
 	cr.SetFinalizers(finalizers)
 	err := r.live.Patch(ctx, cr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err == nil {
-		r.memory.update(cr.GetUID(), func(m *memory) { m.version = cr.GetResourceVersion() })
+		r.wrote(cr)
 	}
 	return client.IgnoreNotFound(err)
 }

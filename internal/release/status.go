@@ -76,6 +76,8 @@ type effect struct {
 	remaining []apply.Ref
 	// again is when to look again without an event; zero means never.
 	again time.Duration
+	// lagging says that the cache did not show all that was applied before the step.
+	lagging bool
 	// failure is nil when the step succeeded.
 	failure *failure
 }

@@ -76,9 +76,9 @@ func BenchmarkIdle(b *testing.B) {
 	before := idle.requests.Load()
 	b.ReportAllocs()
 	for b.Loop() {
-		drifted, _, err := idle.Drifted(context.Background(), owner)
-		if err != nil || len(drifted) > 0 {
-			b.Fatal(drifted, err)
+		drift, err := idle.Drifted(context.Background(), owner)
+		if err != nil || len(drift.Refs) > 0 {
+			b.Fatal(drift, err)
 		}
 	}
 	b.ReportMetric(float64(idle.requests.Load()-before), "requests")

@@ -199,14 +199,14 @@ func (o operator) mustApply(t testing.TB, owner client.Object, text string, opti
 func (o operator) mustDrift(t testing.TB, owner client.Object, want ...string) {
 	t.Helper()
 	before := o.requests.Load()
-	drifted, known, err := o.Drifted(context.Background(), owner)
+	drift, err := o.Drifted(context.Background(), owner)
 	check(t, err)
 	var got []string
-	for _, ref := range drifted {
+	for _, ref := range drift.Refs {
 		got = append(got, ref.Kind+" "+ref.Name)
 	}
-	if !known || strings.Join(got, ",") != strings.Join(want, ",") || o.requests.Load() != before {
-		t.Errorf("drifted: %v, want %v (known: %v, requests: %d)", got, want, known, o.requests.Load()-before)
+	if !drift.Known || strings.Join(got, ",") != strings.Join(want, ",") || o.requests.Load() != before {
+		t.Errorf("drifted: %v, want %v (known: %v, requests: %d)", got, want, drift.Known, o.requests.Load()-before)
 	}
 }
 
