@@ -13,6 +13,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -33,7 +34,7 @@ import (
 )
 
 // Run starts the operator and returns when ctx ends: passes in flight finish first, within GracefulShutdownTimeout, then the lease
-// is released. POD_NAMESPACE and KUBERNETES_SERVICE_HOST in env tell where it runs.
+// is released. It returns an error when etcd was restored from a backup meanwhile. POD_NAMESPACE and KUBERNETES_SERVICE_HOST in env tell where it runs.
 func Run(ctx context.Context, cfg *rest.Config, o Options, env Environment) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -46,6 +47,10 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 	if err != nil {
 		return err
 	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap((&rewinds{now: time.Now, noticed: func() { end(errRewound) }}).wrap)
 	api, err := newAPI(cfg, scheme)
 	if err != nil {
 		return err
@@ -81,7 +86,13 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 	metrics.Build(build.Version, build.Commit, build.Go)
 	mgr.GetLogger().Info("Starting the operator", "version", build.Version, "commit", build.Commit, "controllers", names(controllers),
 		"namespaces", cmp.Or(strings.Join(o.Namespaces, ","), "all"), "webhooks", o.webhooks())
-	return mgr.Start(ctx)
+	if err := mgr.Start(ctx); err != nil {
+		return err
+	}
+	if errors.Is(context.Cause(ctx), errRewound) {
+		return errRewound
+	}
+	return nil
 }
 
 // newManager makes the manager and, if the operator is to look after the webhooks' certificate itself, what does that.
