@@ -46,8 +46,8 @@ func (c *Chart) AllowStructuredValues() *Chart {
 	return &copied
 }
 
-func newChart(loaded *helmchart.Chart, digest string) *Chart {
-	c := &Chart{helm: loaded, digest: digest, facts: factsOf(loaded), schemas: &schemas{}}
+func newChart(loaded *helmchart.Chart, digest string, known *schemas) *Chart {
+	c := &Chart{helm: loaded, digest: digest, facts: factsOf(loaded), schemas: known}
 	c.packed = sync.OnceValues(func() ([]byte, error) { return packChart(loaded) })
 	c.facts.kinds = append(c.facts.kinds, c.defaultKinds()...)
 	slices.Sort(c.facts.kinds)

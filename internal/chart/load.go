@@ -82,7 +82,11 @@ func loadFiles(files []*loader.BufferedFile) (*Chart, error) {
 	if err := missingDependency(loaded); err != nil {
 		return nil, err
 	}
-	return newChart(loaded, digest), nil
+	known := &schemas{}
+	if err := known.elsewhere(loaded, ""); err != nil {
+		return nil, err
+	}
+	return newChart(loaded, digest, known), nil
 }
 
 func readFiles(fsys fs.FS) ([]*loader.BufferedFile, error) {

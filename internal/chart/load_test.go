@@ -7,11 +7,15 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -123,6 +127,66 @@ func TestWhatCannotBeLoaded(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tc.says)
 			}
 		})
+	}
+}
+
+// A schema that refers to another is refused, whoever would serve it; what is in the schema itself may be referred to.
+func TestSchemasElsewhere(t *testing.T) {
+	var asked atomic.Int32
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		_, _ = w.Write([]byte(`{"type":"integer"}`))
+	}))
+	t.Cleanup(web.Close)
+	local := filepath.Join(t.TempDir(), "size.json")
+	if err := os.WriteFile(local, []byte(`{"type":"integer"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ref := func(to string) string { return fmt.Sprintf(`{"properties":{"size":{"$ref":%q}}}`, to) }
+	const named = `{"$id":"https://example.com/demo/values.json","properties":{"size":{"$ref":%q}},"$defs":{"size":{"$id":"size.json","type":"integer"}}}`
+	for name, tc := range map[string]struct {
+		schema  string
+		refused string
+	}{
+		"on the web":                  {ref(web.URL + "/size.json"), web.URL + "/size.json"},
+		"on the web, over TLS":        {ref("https://example.com/size.json#/a"), "https://example.com/size.json"},
+		"a file":                      {ref("file://" + local), "file://" + local},
+		"a file beside it":            {ref("size.json"), "file:///size.json"},
+		"a meta-schema of others":     {`{"$schema":"https://example.com/schema"}`, "https://example.com/schema"},
+		"beside its own name":         {fmt.Sprintf(named, "other.json"), "https://example.com/demo/other.json"},
+		"within it":                   {`{"properties":{"size":{"$ref":"#/$defs/size"}},"$defs":{"size":{"type":"integer"}}}`, ""},
+		"within it, by its own name":  {fmt.Sprintf(named, "https://example.com/demo/size.json"), ""},
+		"within it, by a part's name": {fmt.Sprintf(named, "size.json"), ""},
+		"a draft":                     {`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"size":{"type":"integer"}}}`, ""},
+	} {
+		for dir, prefix := range map[string]string{"": "", "charts/sub/": "charts/sub/"} {
+			t.Run(name+" "+dir, func(t *testing.T) {
+				chart := map[string]string{"Chart.yaml": "apiVersion: v2\nname: demo\nversion: 1.0.0\n", "templates/c.yaml": configMap,
+					"charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n", dir + "values.schema.json": tc.schema}
+				loaded, err := Load(files(chart))
+				if tc.refused != "" {
+					if want := prefix + "values.schema.json: it refers to " + tc.refused; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "under $defs") {
+						t.Errorf("got %v, want %s", err, want)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				for size, good := range map[any]bool{int64(1): true, "big": false} {
+					given := map[string]any{"size": size}
+					if dir != "" {
+						given = map[string]any{"sub": given}
+					}
+					if _, err := loaded.Render(given, Release{Name: "r", Namespace: "n", Revision: 1, IsInstall: true}, Capabilities{}); (err == nil) != good {
+						t.Errorf("size %v: %v", size, err)
+					}
+				}
+			})
+		}
+	}
+	if asked.Load() > 0 {
+		t.Error("something was fetched")
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"path"
 	"slices"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
@@ -23,8 +22,7 @@ func (c *Chart) problems(part *helmchart.Chart, dir string) []error {
 		found = append(found, &Error{Stage: StageLoad, Path: path.Join(dir, file), Err: errors.New(oneLine(err.Error())), Remedy: remedy})
 	}
 	if part.Schema != nil {
-		_, err := c.schemas.compile(part.Schema)
-		if remote := (*jsonschema.LoadURLError)(nil); err != nil && !errors.As(err, &remote) {
+		if _, err := c.schemas.compile(part.Schema); err != nil {
 			report("values.schema.json", err, "correct the schema, which is JSON Schema as in https://helm.sh/docs/topics/charts/#schema-files")
 		}
 	}

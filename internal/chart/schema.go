@@ -7,12 +7,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
 )
 
 // schemas holds the compiled values.schema.json of a chart and its dependencies: Helm compiles them for each rendering, which
@@ -41,15 +41,29 @@ func (s *schemas) validate(part *helmchart.Chart, values map[string]any) error {
 
 func (s *schemas) validateOne(text []byte, values map[string]any) error {
 	compiled, err := s.compile(text)
-	if remote := (*jsonschema.LoadURLError)(nil); errors.As(err, &remote) {
-		// It refers to a schema elsewhere, which Helm fetches.
-		return chartutil.ValidateAgainstSingleSchema(values, text)
-	}
 	if err != nil {
 		return fmt.Errorf("values.schema.json: %w", err)
 	}
 	if err := compiled.Validate(values); err != nil {
 		return errors.New(strings.TrimPrefix(err.Error(), "jsonschema validation failed with '"+schemaURL+"#'\n"))
+	}
+	return nil
+}
+
+// elsewhere refuses a chart, or a dependency in dir, whose schema refers to one that is not in it: it would be fetched, from
+// wherever its author says, by whoever renders. What its own $defs and $id hold, and the drafts of JSON Schema, are at hand.
+func (s *schemas) elsewhere(part *helmchart.Chart, dir string) error {
+	if part.Schema != nil {
+		_, err := s.compile(part.Schema)
+		if remote := (*jsonschema.LoadURLError)(nil); errors.As(err, &remote) {
+			return &Error{Stage: StageLoad, Path: path.Join(dir, "values.schema.json"), Err: fmt.Errorf("it refers to %s, and nothing is fetched", remote.URL),
+				Remedy: "copy what it refers to into the schema, under $defs"}
+		}
+	}
+	for _, dependency := range part.Dependencies() {
+		if err := s.elsewhere(dependency, path.Join(dir, "charts", dependency.Name())); err != nil {
+			return err
+		}
 	}
 	return nil
 }
