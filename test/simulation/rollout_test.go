@@ -4,7 +4,9 @@
 package simulation
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
@@ -106,4 +110,56 @@ func TestRollsOut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An operator that is killed in the middle of a hand-over leaves no setting changed: neither on a master that was only prepared
+// for it, nor on one that has become a replica, nor on one that restarts meanwhile.
+func TestInterruptedHandoverLeavesNothingChanged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		killed   [2]string // at the first command that begins with the second, after one that begins with the first
+		restarts bool
+	}{
+		"prepared":       {killed: [2]string{"CONFIG SET dynamic-hz no", "PING"}},
+		"handed over":    {killed: [2]string{"CLUSTER FAILOVER", "CONFIG SET"}},
+		"and restarting": {killed: [2]string{"CLUSTER FAILOVER", "CONFIG SET"}, restarts: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSimulation(t, 1, 2)
+			s.converge()
+			ctx, kill := context.WithCancel(t.Context())
+			defer kill()
+			began := false
+			s.world.OnCommand(func(n *redistest.Node, args []string) {
+				command := strings.Join(args, " ")
+				if began && strings.HasPrefix(command, tt.killed[1]) {
+					kill()
+				}
+				if ctx.Err() != nil { // whoever is dead restores nothing
+					s.world.FailNext(n, args[0], redistest.Failure{Kind: redistest.DropBefore})
+				}
+				began = began || strings.HasPrefix(command, tt.killed[0])
+			})
+			master, replica := s.named("c-0-0"), s.named("c-0-1")
+			if !s.masters()[master.pod.Name] {
+				master, replica = replica, master
+			}
+			_, err := s.actor.Do(ctx, act.Subject{Cluster: s.cluster}, plan.Handover{Master: target(master), Replica: target(replica)})
+			s.world.OnCommand(nil)
+			if got := master.node.Setting("dynamic-hz"); ctx.Err() == nil || got != "no" {
+				s.fail("killed: %v (%v), dynamic-hz is %q", ctx.Err(), err, got)
+			}
+			if tt.restarts {
+				s.restart(master, true)
+			}
+			s.converge()
+			s.wantWhole()
+			s.wantInForce("dynamic-hz", "yes")
+			s.wantInForce("hz", "10")
+		})
+	}
+}
+
+func target(in *instance) plan.Target {
+	return plan.Target{Pod: in.pod.Name, IP: in.pod.Status.PodIP, NodeID: in.node.ID()}
 }

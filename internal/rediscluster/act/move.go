@@ -140,7 +140,7 @@ func (a *Actor) handover(ctx context.Context, s Subject, step plan.Handover) err
 	}
 	end, err := master.Hush(ctx)
 	if end != nil {
-		// Where this does not succeed, planConfig does it in the next pass.
+		// Where this does not happen, planConfig does it in the next pass.
 		defer func() { _ = end(context.WithoutCancel(ctx)) }()
 	}
 	if err != nil {

@@ -45,12 +45,12 @@ func refusals(cluster *v1alpha1.RedisCluster, now time.Time) []snapshot.Refusal 
 }
 
 // settingNames are the settings that instances are asked for: those that the cluster asks
-// for, and those that its redis.conf held before.
+// for, those that its redis.conf held before, and those that the operator itself changes.
 func (o *Observer) settingNames(ctx context.Context, cluster *v1alpha1.RedisCluster) []string {
 	// Why the user's ConfigMap cannot be read is told when the children are rendered.
 	text, _, _ := o.Settings(ctx, cluster, o.now())
 	configMap, _ := values.ParseConfig(text)
-	var names []string
+	names := values.Momentary()
 	for _, s := range values.AskedFor(cluster, configMap) {
 		names = append(names, s.Name)
 	}

@@ -143,7 +143,7 @@ func onlyAtStart(name string) bool { return settings.Known(name) && settings.Nee
 // the operator, each with the default that it returns to.
 func (in input) withdrawn(pod *snapshot.Instance) map[string]string {
 	gone := map[string]string{}
-	for name := range in.snap.Settings {
+	for _, name := range slices.AppendSeq(values.Momentary(), maps.Keys(in.snap.Settings)) {
 		value, has := pod.Redis.Settings[name]
 		if in.desired.Settings == nil || in.asksFor(name) || apart[name] || settings.NeedsRestart(name) || !has {
 			continue

@@ -118,6 +118,17 @@ func TestSettings(t *testing.T) {
 			change: func(_ *Desired, s *snapshot.Snapshot) { s.Settings = map[string]string{"hz": "20"}; all(s, "hz", "20") },
 			step:   "SetConfig", way: Live},
 		"what was never asked for is left alone": {change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "hz", "20") }, step: "None"},
+		"what a hand-over that was interrupted has left is put right": {
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 1).Redis.Settings["dynamic-hz"] = "no" },
+			step:   "SetConfig", way: Live},
+		"unless it is asked for": {asked: []values.Setting{asked("dynamic-hz", "no")},
+			change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "dynamic-hz", "no") },
+			file:   "dynamic-hz no", step: "None"},
+		"or the engine does not have it": {change: func(_ *Desired, s *snapshot.Snapshot) {
+			for i := range s.Instances {
+				delete(s.Instances[i].Redis.Settings, "dynamic-hz")
+			}
+		}, step: "None"},
 		"a maxmemory that follows from the limit": {asked: []values.Setting{derived("805306300")},
 			change: func(_ *Desired, s *snapshot.Snapshot) {
 				for i := range s.Instances {

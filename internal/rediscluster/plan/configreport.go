@@ -125,7 +125,7 @@ func (in input) settingChanges() []SettingChange {
 			if back[name] == nil {
 				back[name] = &SettingChange{Name: name, To: value}
 			}
-			back[name].add(pod, Live, "nobody asks for it any more")
+			back[name].add(pod, Live, "nobody asks for it")
 		}
 	}
 	for _, change := range back {

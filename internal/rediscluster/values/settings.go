@@ -67,6 +67,11 @@ var defaultSettings = map[string]string{
 	"hz": "10",
 }
 
+// Momentary are settings that the operator changes for a moment (redis.Hush) and that not every
+// engine has, so that they cannot stand in redis.conf. Where nobody asks for them they are kept
+// at the engine's default: an operator that is killed in that moment changes nothing for good.
+func Momentary() []string { return []string{"dynamic-hz"} }
+
 // Source is who wants a setting.
 type Source int
 
