@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/rediscluster/settings"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // While a master hands over, it asks its successor for nothing that could be answered late: an engine that mishears roles would
@@ -66,10 +68,10 @@ func (c *cluster) pings(i int) int {
 
 func (c *cluster) wantHz(i int, hz string) {
 	c.t.Helper()
-	settings, err := c.node(i).ConfigGet(c.t.Context(), "hz")
+	shown, err := c.node(i).ConfigGet(c.t.Context(), "hz")
 	must(c.t, err)
-	if settings["hz"] != hz {
-		c.t.Errorf("hz is %s, want %s", settings["hz"], hz)
+	if shown["hz"] != hz {
+		c.t.Errorf("hz is %s, want %s", shown["hz"], hz)
 	}
 }
 
@@ -84,5 +86,42 @@ func TestScriptHushesAMasterThatStops(t *testing.T) {
 			want = "1"
 		}
 		s.wantHz(0, want)
+	})
+}
+
+// All that a hand-over leaves changed when whoever began it is killed is among the settings that every pass looks at, and the
+// engine takes the values back that the operator knows of it.
+func TestInterruptedHandoverCanBeUndone(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		c, ctx := startCluster(t, e, 1, 1, 1), t.Context()
+		before, err := c.node(0).ConfigGet(ctx, "*")
+		must(t, err)
+		_, err = c.node(0).Hush(ctx) // and what would end it is never called
+		must(t, err)
+		must(t, c.node(1).Failover(ctx, redis.FailoverDefault))
+		eventually(t, func() error { return inSync(t, c.node(0), c.ids[1]) })
+		looked := values.Momentary()
+		for _, s := range values.Settings(nil, nil) {
+			looked = append(looked, s.Name)
+		}
+		view, err := c.node(0).Describe(ctx, looked...)
+		must(t, err)
+		after, err := c.node(0).ConfigGet(ctx, "*")
+		must(t, err)
+		changed := map[string]string{}
+		for name, value := range after {
+			if value == before[name] || name == "replicaof" || name == "slaveof" {
+				continue
+			}
+			byDefault, known := settings.Default(name, string(view.Engine), view.Version)
+			if !known || byDefault != before[name] || view.Settings[name] != value {
+				t.Errorf("%s was %q and is %q; a pass sees %q, and knows the default %q", name, before[name], value, view.Settings[name], byDefault)
+			}
+			changed[name] = byDefault
+		}
+		if mishears(e) != (len(changed) == 2) {
+			t.Errorf("changed: %v", changed)
+		}
+		must(t, c.node(0).ConfigSetAll(ctx, changed))
 	})
 }
