@@ -121,22 +121,47 @@ func TestUsersAreNoOperators(t *testing.T) {
 	})
 }
 
-// The exporter's user reads figures, and neither data nor passwords.
+// The exporter's user reads figures, and neither data nor passwords: no keys and values of others' slow commands either. It does
+// so on an instance that has been given other users by an earlier operator, too, and on connections that are open.
 func TestExporterUser(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		pool := newPool(t)
 		s := startFromFile(t, e, pool, access.State{Password: password, Exporter: "figures"})
 		client := goredis.NewClient(&goredis.Options{Addr: s.addr(), Username: access.ExporterUser, Password: "figures", Protocol: 2, MaxRetries: -1, DisableIdentity: true})
 		defer func() { _ = client.Close() }()
-		for _, words := range [][]any{{"PING"}, {"INFO", "ALL"}, {"CLUSTER", "INFO"}, {"SLOWLOG", "LEN"}, {"LATENCY", "LATEST"}, {"CLIENT", "LIST"}} {
-			if err := client.Do(t.Context(), words...).Err(); err != nil {
-				t.Errorf("%v: %v", words, err)
+		wantFigures := func() {
+			t.Helper()
+			for _, words := range [][]any{{"PING"}, {"INFO", "ALL"}, {"CLUSTER", "INFO"}, {"CLUSTER", "NODES"}, {"SLOWLOG", "LEN"}, {"LATENCY", "LATEST"},
+				{"LATENCY", "HISTOGRAM"}, {"CLIENT", "SETNAME", "redis_exporter"}} {
+				if err := client.Do(t.Context(), words...).Err(); err != nil {
+					t.Errorf("%v: %v", words, err)
+				}
+			}
+			for _, words := range [][]any{{"GET", "x"}, {"SCAN", "0"}, {"CONFIG", "GET", "*"}, {"ACL", "LIST"}, {"KEYS", "*"}, {"CLUSTER", "RESET"},
+				{"SLOWLOG", "GET", "1"}, {"SLOWLOG", "RESET"}, {"CLIENT", "LIST"}, {"MONITOR"}, {"SUBSCRIBE", "x"}} {
+				if err := client.Do(t.Context(), words...).Err(); err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
+					t.Errorf("%v is allowed: %v", words, err)
+				}
 			}
 		}
-		for _, words := range [][]any{{"GET", "x"}, {"SCAN", "0"}, {"CONFIG", "GET", "*"}, {"ACL", "LIST"}, {"KEYS", "*"}, {"CLUSTER", "RESET"}} {
-			if err := client.Do(t.Context(), words...).Err(); err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
-				t.Errorf("%v is allowed: %v", words, err)
-			}
+		wantFigures()
+
+		state, node := access.State{Password: password, Exporter: "figures"}, s.node(pool)
+		must(t, node.SetUser(t.Context(), access.ExporterUser, []string{"on", "+@all", "#" + access.Digest("figures"), "~users:" + access.Digest("before")}))
+		must(t, client.Do(t.Context(), "SLOWLOG", "GET", "1").Err())
+		shown, err := node.Access(t.Context())
+		must(t, err)
+		if state.ShownUsers(shown.Users) == state.UsersDigest() {
+			t.Error("the users of before are not noticed")
+		}
+		for _, user := range state.AllUsers() {
+			must(t, node.SetUser(t.Context(), user.Name, user.Rules))
+		}
+		wantFigures()
+		shown, err = node.Access(t.Context())
+		must(t, err)
+		if state.ShownUsers(shown.Users) != state.UsersDigest() {
+			t.Error("the users of now are not recognized")
 		}
 	})
 }

@@ -4,6 +4,7 @@
 package access
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,33 @@ func TestStateSurvivesTheSecret(t *testing.T) {
 				t.Errorf("auth.conf has other lines than it should:\n%s", state.Config())
 			}
 		})
+	}
+}
+
+// Other rules for the exporter, of another version of the operator, reach clusters that run: the Secret is written anew without
+// a change of the password, and instances that have the users of before are recognized, whatever words they show them in.
+func TestOtherExporterRulesAreRolledOut(t *testing.T) {
+	present := exporterRules
+	defer func() { exporterRules = present }()
+	exporterRules = append(slices.Clone(present), "+slowlog|get")
+	secret := &corev1.Secret{}
+	state := State{Password: "p", Exporter: "e", ChangedAt: before}
+	state.Write(secret)
+	shown := map[string]string{ExporterUser: "on sanitize-payload resetchannels -@all +ping " + markPrefix + state.UsersDigest()}
+	if got := state.ShownUsers(shown); got != state.UsersDigest() {
+		t.Errorf("the same users are not recognized: %s", got)
+	}
+
+	exporterRules = present
+	state, _, stale, err := parse(secret)
+	if err != nil || !stale || !state.Due(Asked{Stale: stale}) || state.ShownUsers(shown) == state.UsersDigest() {
+		t.Errorf("stale %v, instances show %s, want another than %s (%v)", stale, state.ShownUsers(shown), state.UsersDigest(), err)
+	}
+	after := state.Accept(Asked{Stale: stale}, later)
+	after.Write(secret)
+	read, _, stale, err := parse(secret)
+	if diff := cmp.Diff(state, read); diff != "" || stale || err != nil || strings.Contains(read.Config(), "slowlog|get") {
+		t.Errorf("(-before +after):\n%s stale %v, %v:\n%s", diff, stale, err, read.Config())
 	}
 }
 

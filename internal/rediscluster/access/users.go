@@ -32,10 +32,12 @@ type User struct {
 
 func (u User) equal(v User) bool { return u.Name == v.Name && slices.Equal(u.Rules, v.Rules) }
 
-// exporterRules let the exporter read figures and no data. It reads no settings, because
-// those hold the password that instances log in to each other with.
+// exporterRules let the exporter, an image of the author's choice, read figures and no data.
+// It reads no settings, because those hold the password that instances log in to each other
+// with; no entries of the slow log, which are commands with their keys and values; and no list
+// of clients, who name themselves as they like.
 var exporterRules = []string{"on", "resetchannels", "-@all", "+ping", "+info", "+cluster|info", "+cluster|nodes", "+cluster|slots", "+cluster|myid",
-	"+slowlog|len", "+slowlog|get", "+latency|latest", "+latency|histogram", "+client|list", "+client|setname", "+command|count"}
+	"+slowlog|len", "+latency|latest", "+latency|histogram", "+client|setname", "+command|count"}
 
 // markPrefix begins a pattern of keys that the exporter is given, and that means nothing to
 // it: it says which users an instance was given. Engines show rules in words of their own,
