@@ -30,12 +30,6 @@ type Options struct {
 	Now func() time.Time
 }
 
-// +kubebuilder:rbac:groups=controller.controller.daocloud.io,resources=applications,verbs=get;list;watch
-// +kubebuilder:rbac:groups=controller.controller.daocloud.io,resources=applications/status,verbs=get;patch
-// +kubebuilder:rbac:groups=controller.controller.daocloud.io,resources=applications/finalizers,verbs=update
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-
 // Add registers the controller with a manager. The children are the objects that
 // carry apply.ManagedByLabel.
 //

@@ -16,8 +16,7 @@ import (
 )
 
 var (
-	resourceVerbs = []string{"get", "list", "watch", "update", "patch"}
-	statusVerbs   = []string{"update", "patch"}
+	resourceVerbs = []string{"list", "watch", "patch"}
 	childVerbs    = []string{"get", "list", "watch", "create", "patch", "delete"}
 	crdVerbs      = []string{"get", "create"}
 	eventVerbs    = []string{"create", "patch"}
@@ -43,11 +42,12 @@ func (r *Report) Rules() []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, group := range slices.Sorted(maps.Keys(own)) {
 		resources := distinct(own[group])
-		var subresources []string
+		var finalizers, status []string
 		for _, resource := range resources {
-			subresources = append(subresources, resource+"/finalizers", resource+"/status")
+			finalizers, status = append(finalizers, resource+"/finalizers"), append(status, resource+"/status")
 		}
-		rules = append(rules, rule(group, resources, resourceVerbs), rule(group, subresources, statusVerbs))
+		// Children may block the deletion of their owner only for whoever may update its finalizers.
+		rules = append(rules, rule(group, resources, resourceVerbs), rule(group, status, []string{"patch"}), rule(group, finalizers, []string{"update"}))
 	}
 	for _, group := range slices.Sorted(maps.Keys(children)) {
 		rules = append(rules, rule(group, distinct(children[group]), childVerbs))
@@ -61,7 +61,7 @@ func (r *Report) Rules() []rbacv1.PolicyRule {
 	if crds {
 		rules = append(rules, rule(crdKind.Group, []string{"customresourcedefinitions"}, crdVerbs))
 	}
-	return append(rules, rbacv1.PolicyRule{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: eventVerbs})
+	return append(rules, rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: eventVerbs})
 }
 
 func rule(group string, resources, verbs []string) rbacv1.PolicyRule {
