@@ -67,6 +67,19 @@ func TestRedisClusterGuardRails(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"6379": "everybody", "16379": own}, reach); diff != "" || metav1.FormatLabelSelector(&policy.Spec.PodSelector) != own {
 		t.Errorf("who reaches which port of %s (-want +got):\n%s", metav1.FormatLabelSelector(&policy.Spec.PodSelector), diff)
 	}
+	reached := map[string]string{}
+	for _, rule := range policy.Spec.Egress {
+		to := "everything"
+		for _, peer := range rule.To {
+			to = metav1.FormatLabelSelector(peer.PodSelector)
+		}
+		for _, port := range rule.Ports {
+			reached[port.Port.String()] = to
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"6379": own, "16379": own, "53": "everything"}, reached); diff != "" || len(policy.Spec.PolicyTypes) != 2 {
+		t.Errorf("what instances reach, of %v (-want +got):\n%s", policy.Spec.PolicyTypes, diff)
+	}
 }
 
 // Instances of a shard that may not share a node do not, whatever happens; too few nodes are told with the remedy, which helps.

@@ -131,8 +131,9 @@ type RedisClusterSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=66,displayName="TLS"
 	TLS *TLS `json:"tls,omitempty"`
 
-	// networkPolicy limits who reaches the instances: clients reach the Redis port,
-	// only instances of this cluster and the operator reach the cluster bus.
+	// networkPolicy limits who reaches the instances, and whom they reach: clients reach the
+	// Redis port, only instances of this cluster reach the cluster bus; instances reach each
+	// other and DNS. Another NetworkPolicy for the same pods allows more.
 	//
 	// +kubebuilder:default={}
 	// +optional

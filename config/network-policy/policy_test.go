@@ -1,0 +1,45 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package networkpolicy tests what the operator itself may reach.
+package networkpolicy
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+)
+
+// The port of Redis, on which the operator logs in with passwords, is reached at pods of RedisClusters only; what is reached
+// everywhere are DNS and the usual ports of API servers.
+func TestPasswordsLeaveForInstancesOnly(t *testing.T) {
+	text, err := os.ReadFile("operator.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policy networkingv1.NetworkPolicy
+	if err := yaml.UnmarshalStrict(text, &policy); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, rule := range policy.Spec.Egress {
+		to := "everything"
+		for _, peer := range rule.To {
+			to = metav1.FormatLabelSelector(peer.PodSelector) + " in " + metav1.FormatLabelSelector(peer.NamespaceSelector)
+		}
+		for _, port := range rule.Ports {
+			got[port.Port.String()+"/"+string(*port.Protocol)] = to
+		}
+	}
+	want := map[string]string{"6379/TCP": v1alpha1.LabelCluster + " in <none>", "53/TCP": "everything", "53/UDP": "everything",
+		"443/TCP": "everything", "6443/TCP": "everything", "8443/TCP": "everything", "16443/TCP": "everything"}
+	if diff := cmp.Diff(want, got); diff != "" || len(policy.Spec.PolicyTypes) != 2 {
+		t.Errorf("%v (-want +got):\n%s", policy.Spec.PolicyTypes, diff)
+	}
+}
