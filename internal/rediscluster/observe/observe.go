@@ -184,7 +184,7 @@ func instance(cluster *v1alpha1.RedisCluster, pod *corev1.Pod) (snapshot.Instanc
 		Name: pod.Name, UID: string(pod.UID), Shard: shard, Ordinal: ordinal,
 		IP: pod.Status.PodIP, NodeName: pod.Spec.NodeName, Zone: pod.Labels[corev1.LabelTopologyZone], HostIP: pod.Status.HostIP,
 		DomainName: fmt.Sprintf("%s.%s.%s.svc", pod.Name, cluster.HeadlessServiceName(), pod.Namespace),
-		Ready:      pods.Ready(pod), Terminating: pod.DeletionTimestamp != nil, Waiting: pods.Why(pod, redisContainer),
+		Ready:      pods.Ready(pod), Terminating: pod.DeletionTimestamp != nil, Waiting: cmp.Or(pods.Why(pod, redisContainer), ended(pod)),
 		Revision: pod.Labels[appsv1.StatefulSetRevisionLabel], MemoryLimit: memoryLimit(pod),
 	}
 	in.LastWords = lastWords(pod)
@@ -200,6 +200,21 @@ func instance(cluster *v1alpha1.RedisCluster, pod *corev1.Pod) (snapshot.Instanc
 	}
 	readGate(&in, pod)
 	return in, true
+}
+
+// ended says that a pod came to its end without a complaint, as one does that was evicted or
+// whose node shut down. Its status keeps an address that has been given back: whoever has it
+// now is not to be told the password.
+func ended(pod *corev1.Pod) string {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return strings.TrimSuffix("the pod has ended: "+pod.Status.Reason, ": ")
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == redisContainer && c.State.Terminated != nil {
+			return "container redis has ended"
+		}
+	}
+	return ""
 }
 
 // stopped says that a pod's Redis is known not to run, and since when: the pod is on no node yet,

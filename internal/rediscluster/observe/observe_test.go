@@ -119,6 +119,11 @@ func TestPodStates(t *testing.T) {
 		"ended badly": {func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "redis", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}
 		}, "container redis ended with exit code 137 (OOMKilled)", true, ""},
+		"ended well": {func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "redis", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}}}
+		}, "container redis has ended", true, ""},
+		"its node shut down": {func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Terminated" }, "the pod has ended: Terminated", false, ""},
+		"it was finished":    {func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, "the pod has ended", false, ""},
 		"the exporter is not there": {func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = append(waits("ImagePullBackOff", ""), corev1.ContainerStatus{Name: "redis", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 			p.Status.ContainerStatuses[0].Name = "exporter"
