@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -85,6 +86,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		result, err = r.actor.Do(ctx, subject, pass.Decision.Step)
 	}
 	pass.KeysMoved, pass.Refusals = result.KeysMoved, result.Refusals
+	if handover, is := pass.Decision.Step.(plan.Handover); is && err == nil {
+		r.observer.NoteHandover(cluster.UID, handover.Replica.NodeID)
+	}
 	for _, echo := range result.Echoes {
 		r.observer.NoteEcho(cluster.UID, echo.Name, echo.Value, echo.Shown)
 	}
@@ -112,7 +116,7 @@ func (r *Reconciler) desired(cluster *v1alpha1.RedisCluster) plan.Desired {
 	volumes := cluster.Spec.Template().Volumes
 	d.Ephemeral = volumes != nil && volumes.Type == v1alpha1.VolumeEmptyDir
 	d.Apart = cluster.Spec.AntiAffinity == v1alpha1.AntiAffinityRequired
-	d.SpreadMasters = cluster.Spec.SpreadMasters
+	d.SpreadMasters = ptr.Deref(cluster.Spec.SpreadMasters, true)
 	d.OnDelete = cluster.Spec.Template().UpdateStrategy.Type == v1alpha1.OnDelete
 	d.OverCapacity = cluster.Annotations[v1alpha1.AnnotationOverCapacity] == "true"
 	d.PreviousPasswordFor = cluster.PreviousPasswordFor()

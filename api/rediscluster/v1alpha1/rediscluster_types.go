@@ -158,11 +158,13 @@ type RedisClusterSpec struct {
 	AntiAffinity AntiAffinity `json:"antiAffinity,omitempty"`
 
 	// spreadMasters makes masters run on different nodes and in different zones again
-	// after failovers have gathered them, by handing over to replicas elsewhere.
+	// after failovers have gathered them, by handing over to replicas elsewhere. No write is
+	// lost and no ordinary command fails. The condition MastersSpread says when it cannot.
 	//
+	// +kubebuilder:default=true
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=135,displayName="Spread Masters",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:advanced"}
-	SpreadMasters bool `json:"spreadMasters,omitempty"`
+	SpreadMasters *bool `json:"spreadMasters,omitempty"`
 }
 
 // DeletionPolicy says how deletion treats what the cluster owns.

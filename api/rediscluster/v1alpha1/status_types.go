@@ -238,6 +238,10 @@ const (
 // Its message names those that are not, each with its field and the engine's own words.
 const ConditionConfigured = "Configured"
 
+// ConditionMastersSpread is True when no node and no zone has so many masters that the others
+// could not elect without them. Its message names the one that has, and what helps.
+const ConditionMastersSpread = "MastersSpread"
+
 // ReasonRollOut is the reason of Progressing while instances run an older template.
 const ReasonRollOut = "RollOut"
 

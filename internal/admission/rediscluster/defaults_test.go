@@ -31,7 +31,7 @@ func TestDefaultsAgreeWithSchema(t *testing.T) {
 		`{spec: {storage: {}}}`,
 		`{spec: {storage: {}, pod: [{}]}}`,
 		`{spec: {replicas: 9, pod: [{updateStrategy: {}, volumes: {type: emptyDir}}], updateStrategy: {}, auth: {}, networkPolicy: {}}}`,
-		`{spec: {storage: {size: 5Gi}, version: 7.0.15, updateStrategy: {pipeline: "7"}, auth: {enabled: false}, podDisruptionBudget: {enabled: false}}}`,
+		`{spec: {storage: {size: 5Gi}, version: 7.0.15, updateStrategy: {pipeline: "7"}, auth: {enabled: false}, podDisruptionBudget: {enabled: false}, spreadMasters: false}}`,
 	} {
 		var bySchema map[string]any
 		if err := yaml.Unmarshal([]byte(manifest), &bySchema); err != nil {

@@ -37,6 +37,7 @@ func Default(cr *v1alpha1.RedisCluster) {
 	defaultTo(&s.Auth.Enabled, ptr.To(true))
 	defaultTo(&s.Auth.PreviousPasswordFor, &metav1.Duration{Duration: v1alpha1.DefaultPreviousPasswordFor})
 	defaultTo(&s.AntiAffinity, v1alpha1.AntiAffinityPreferred)
+	defaultTo(&s.SpreadMasters, ptr.To(true))
 	defaultTo(&s.NetworkPolicy.Enabled, ptr.To(true))
 	defaultTo(&s.PodDisruptionBudget.Enabled, ptr.To(true))
 	for i := range s.Pod {

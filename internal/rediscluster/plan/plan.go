@@ -95,6 +95,8 @@ type Decision struct {
 	// Whole says that every instance of the cluster serves, every slot is covered, and
 	// every replica is in sync, whatever else is to be done.
 	Whole bool
+	// Spread is how the masters are spread over nodes and zones.
+	Spread Spread
 }
 
 // Look again soon: Redis answers within one gossip round.
@@ -134,6 +136,7 @@ var rules = []func(input) Step{
 	planConfig,
 	planGoal,
 	planMove,
+	planMajority,
 	planWithheld,
 	planSettle,
 	planStorage,
@@ -149,7 +152,7 @@ func Decide(d Desired, s *snapshot.Snapshot, now time.Time) Decision {
 	if d.Deleting {
 		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in), Settings: s.Settings}
 	}
-	decision := Decision{Topology: in.topology, Step: next(in), Whole: settle(in, in.retiring) == nil}
+	decision := Decision{Topology: in.topology, Step: next(in), Whole: settle(in, in.retiring) == nil, Spread: in.spread()}
 	decision.Situation = situation(in, decision.Step)
 	if decision.Situation == RollingOut {
 		decision.Rollout = in.rollout()

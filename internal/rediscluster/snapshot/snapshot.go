@@ -42,6 +42,9 @@ type Snapshot struct {
 	Rolling bool
 	// Seen are node IDs that instances of this cluster have answered to before.
 	Seen map[string]bool
+	// Reluctant are the replicas, by node ID, that were told to take over from their master and
+	// have not done so; with the time.
+	Reluctant map[string]time.Time
 	// Goal is which shard is to own which slots, as recorded when a scaling began; nil
 	// when no slots are to move.
 	Goal *Goal

@@ -61,7 +61,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Pass, now time.Time) v1alpha1.Red
 	}
 	status.PasswordChange = passwordChange(s, d, cluster.PreviousPasswordFor())
 	status.CertificateNotAfter = notAfter(s)
-	status.Conditions = conditions.Set(status.Conditions, now, cluster.Generation, conditionsOf(p)...)
+	status.Conditions = conditions.Set(status.Conditions, now, cluster.Generation, append(conditionsOf(p), mastersSpread(cluster.Status.Conditions, d))...)
 	return status
 }
 
