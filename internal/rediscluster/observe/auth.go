@@ -24,7 +24,7 @@ func (o *Observer) Forget(uid types.UID) {
 	o.asked.forget(uid)
 	o.certificates.forget(uid)
 	o.echoes.forget(uid)
-	o.handovers.forget(uid)
+	o.roles.forget(uid)
 }
 
 func (o *Observer) reader() access.Reader {

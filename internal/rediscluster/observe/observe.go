@@ -61,7 +61,7 @@ type Observer struct {
 	seen         seen
 	asked        asked
 	echoes       echoes
-	handovers    handovers
+	roles        roles
 }
 
 func (o *Observer) now() time.Time {
@@ -110,7 +110,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster) 
 	o.forgetRefusedPassword(cluster, s)
 	s.Seen = o.seen.add(cluster, s)
 	o.asked.note(cluster.UID, s, o.now())
-	s.Reluctant = o.handovers.pending(cluster.UID, s, o.now())
+	o.roles.note(cluster.UID, s, o.now())
 	return s, nil
 }
 

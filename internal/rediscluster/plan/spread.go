@@ -76,9 +76,16 @@ func (in input) agreed() bool {
 // exchange is a hand-over: the master of a shard and one of its replicas change their roles.
 type exchange struct{ master, replica *snapshot.Instance }
 
-// reluctance is for how long a replica that was told to take over and did not is not told again
-// for the sake of spreading: its master holds writes back for as long as that takes.
-const reluctance = 5 * time.Minute
+// untimely says that a hand-over may come to nothing, for which writes would stand still for
+// seconds. A replica that was told to take over and did not is left alone for a while. And voters
+// vote about the same master once in two node timeouts (clusterSendFailoverAuthIfNeeded in
+// cluster.c): the one that hands over, and the one that is to be it and may be lost again.
+func (in input) untimely(e exchange) bool {
+	const reluctance, clocks = 5 * time.Minute, 2 * time.Second
+	voted := 2*e.master.Redis.NodeTimeout + clocks
+	return in.now.Sub(e.replica.Redis.ToldAt) < reluctance ||
+		in.now.Sub(e.master.Redis.DeposedAt) < voted || in.now.Sub(e.replica.Redis.DeposedAt) < voted
+}
 
 // successors are the hand-overs that may take place now, if masters are to be spread. While an
 // instance is about to stop there are none: it hands over itself.
@@ -88,8 +95,7 @@ func (in input) successors(masters map[int]*snapshot.Instance) []exchange {
 		return nil
 	}
 	return slices.DeleteFunc(in.exchanges(masters), func(e exchange) bool {
-		told, was := in.snap.Reluctant[e.replica.Redis.NodeID]
-		return was && in.now.Sub(told) < reluctance || !e.replica.Ready || !succeeds(e.replica, e.master) || in.stale(e.replica) != in.stale(e.master)
+		return in.untimely(e) || !e.replica.Ready || !succeeds(e.replica, e.master) || in.stale(e.replica) != in.stale(e.master)
 	})
 }
 

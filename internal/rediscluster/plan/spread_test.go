@@ -130,10 +130,19 @@ func TestMajorityPartsWhileInstancesAreAway(t *testing.T) {
 		"not while slots move":                   {changed(lost, func(s *snapshot.Snapshot) { s.Goal = &snapshot.Goal{For: "3 shards", From: 3} })(), "Wait"},
 		"not while a slot is half-moved":         {changed(lost, func(s *snapshot.Snapshot) { s.Find(2, 0).Redis.Jobs = []snapshot.Job{{}} })(), "Wait"},
 		"not to a replica that just did not take over": {changed(lost, func(s *snapshot.Snapshot) {
-			s.Reluctant = map[string]time.Time{nodeID(1, 1): now.Add(-time.Minute)}
+			s.Find(1, 1).Redis.ToldAt = now.Add(-time.Minute)
 		})(), "Wait"},
 		"again after a while": {changed(lost, func(s *snapshot.Snapshot) {
-			s.Reluctant = map[string]time.Time{nodeID(1, 1): now.Add(-time.Hour)}
+			s.Find(1, 1).Redis.ToldAt = now.Add(-time.Hour)
+		})(), "Handover"},
+		"not while voters do not vote about the master again": {changed(lost, func(s *snapshot.Snapshot) {
+			s.Find(1, 0).Redis.NodeTimeout, s.Find(1, 0).Redis.DeposedAt = 15*time.Second, now.Add(-25*time.Second)
+		})(), "Wait"},
+		"nor about the one that is to be it": {changed(lost, func(s *snapshot.Snapshot) {
+			s.Find(1, 0).Redis.NodeTimeout, s.Find(1, 1).Redis.DeposedAt = 15*time.Second, now.Add(-25*time.Second)
+		})(), "Wait"},
+		"when they do": {changed(lost, func(s *snapshot.Snapshot) {
+			s.Find(1, 0).Redis.NodeTimeout, s.Find(1, 1).Redis.DeposedAt = 15*time.Second, now.Add(-35*time.Second)
 		})(), "Handover"},
 		"not for mere evenness": {func() *snapshot.Snapshot {
 			s := placed("a", "a", "b", "c", "d", "n", "e", "f", "g", "h")

@@ -42,9 +42,6 @@ type Snapshot struct {
 	Rolling bool
 	// Seen are node IDs that instances of this cluster have answered to before.
 	Seen map[string]bool
-	// Reluctant are the replicas, by node ID, that were told to take over from their master and
-	// have not done so; with the time.
-	Reluctant map[string]time.Time
 	// Goal is which shard is to own which slots, as recorded when a scaling began; nil
 	// when no slots are to move.
 	Goal *Goal
@@ -248,6 +245,9 @@ type Redis struct {
 	// AskedAt is when a client last took the instance for the owner of a slot that it does
 	// not own (it answered MOVED), as far as that was seen; the first look counts too.
 	AskedAt time.Time
+	// ToldAt is when a replica was told to take over, which it has not done yet; DeposedAt when
+	// the instance was last seen to be a master no more. Zero when neither was seen.
+	ToldAt, DeposedAt time.Time
 	// Libraries is the number of function libraries.
 	Libraries int64
 	// Atomic is how the engine moves whole slots by itself; empty when it cannot.

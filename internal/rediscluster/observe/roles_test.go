@@ -1,0 +1,62 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// When a master was last deposed is when its successor was first seen, also if it does not answer itself until later; and a replica
+// that was told to take over is remembered until it has.
+func TestRolesAreRemembered(t *testing.T) {
+	began := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	clock := began
+	o := &Observer{Now: func() time.Time { return clock }}
+	const uid = types.UID("one")
+	pass := func(after time.Duration, master string, answer ...string) map[string]*snapshot.Redis {
+		clock = began.Add(after)
+		s, seen := &snapshot.Snapshot{}, map[string]*snapshot.Redis{}
+		for _, id := range answer {
+			seen[id] = &snapshot.Redis{NodeID: id}
+			if id == master {
+				seen[id].Slots = slots.All()
+			}
+			s.Instances = append(s.Instances, snapshot.Instance{Redis: seen[id]})
+		}
+		s.Instances = append(s.Instances, snapshot.Instance{Shard: 1, Redis: &snapshot.Redis{NodeID: "other", Slots: slots.All()}})
+		o.roles.note(uid, s, clock)
+		if s.Instances[len(answer)].Redis.DeposedAt != (time.Time{}) {
+			t.Errorf("after %s the master of another shard is deposed", after)
+		}
+		return seen
+	}
+	pass(0, "a", "a", "b")
+	o.NoteHandover(uid, "b")
+	if got := pass(time.Second, "a", "a", "b")["b"].ToldAt; !got.Equal(began) {
+		t.Errorf("b was told at %s", got)
+	}
+	if got := pass(6*time.Second, "b", "b")["b"]; !got.ToldAt.IsZero() || !got.DeposedAt.IsZero() {
+		t.Errorf("b took over, and was told at %s, deposed at %s", got.ToldAt, got.DeposedAt)
+	}
+	if got := pass(40*time.Second, "b", "a", "b")["a"].DeposedAt; !got.Equal(began.Add(6 * time.Second)) {
+		t.Errorf("a was deposed at %s", got)
+	}
+	if got := pass(41*time.Second, "a", "a", "b"); !got["b"].DeposedAt.Equal(began.Add(41*time.Second)) || !got["a"].DeposedAt.Equal(began.Add(6*time.Second)) {
+		t.Errorf("b was deposed at %s, a at %s", got["b"].DeposedAt, got["a"].DeposedAt)
+	}
+	pass(3*time.Hour, "b", "b")
+	if n := len(o.roles.known[uid]); n != 2 {
+		t.Errorf("%d nodes are remembered, want those that answer", n)
+	}
+	o.roles.forget(uid)
+	if len(o.roles.known) != 0 {
+		t.Errorf("an object that is gone is remembered")
+	}
+}
