@@ -182,12 +182,15 @@ func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any) ([]*
 	if err != nil {
 		return nil, fmt.Errorf("values: %w", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if was, ok := c.known[cluster.UID]; ok && was.digest == digest {
-		return was.objects, nil
+	if objects, ok := c.kept(cluster.UID, digest); ok {
+		return objects, nil
 	}
-	rendered, err := c.chart.Render(v, release, chart.Capabilities{})
+	// What strings make of the objects is checked with one shard: they are the same in all, and
+	// the check renders twice more.
+	if _, err := c.chart.Render(values.OneShard(v), release, chart.Capabilities{}); err != nil {
+		return nil, fmt.Errorf("render the chart: %w", err)
+	}
+	rendered, err := c.chart.AllowStructuredValues().Render(v, release, chart.Capabilities{})
 	if err != nil {
 		return nil, fmt.Errorf("render the chart: %w", err)
 	}
@@ -198,11 +201,26 @@ func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any) ([]*
 	if err := chart.Check(rendered, allowed); err != nil {
 		return nil, fmt.Errorf("the rendered chart: %w", err)
 	}
+	c.keep(cluster.UID, rendering{digest: digest, objects: rendered.Objects})
+	return rendered.Objects, nil
+}
+
+// kept is the last rendering of a cluster if it was of a digest. Nothing is rendered under the
+// lock, which all clusters share: passes of one cluster come one after the other anyway.
+func (c *children) kept(uid types.UID, digest string) (objects []*unstructured.Unstructured, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was, ok := c.known[uid]
+	return was.objects, ok && was.digest == digest
+}
+
+func (c *children) keep(uid types.UID, r rendering) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.known == nil {
 		c.known = map[types.UID]rendering{}
 	}
-	c.known[cluster.UID] = rendering{digest: digest, objects: rendered.Objects}
-	return rendered.Objects, nil
+	c.known[uid] = r
 }
 
 // obsolete finds children of ours that are not rendered any more.

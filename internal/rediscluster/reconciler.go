@@ -103,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (r *Reconciler) desired(cluster *v1alpha1.RedisCluster) plan.Desired {
 	d := plan.Desired{
-		Topology: cluster.Spec.Topology(), Policy: cluster.Spec.Finalizers,
+		Topology: cluster.Spec.Topology(), Policy: cluster.DeletionPolicy(),
 		Paused: cluster.Spec.Pause, Deleting: cluster.DeletionTimestamp != nil,
 		HasFinalizer:  controllerutil.ContainsFinalizer(cluster, v1alpha1.Finalizer),
 		CreateTimeout: r.options.CreateTimeout, UpgradeTimeout: r.options.UpgradeTimeout,

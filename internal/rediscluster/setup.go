@@ -6,6 +6,7 @@ package rediscluster
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -106,11 +107,25 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	return b.Complete(r)
 }
 
-// toCluster maps a child to its RedisCluster by label.
+// toCluster maps a child to its RedisCluster by the chain of owners: the RedisCluster itself or,
+// of a pod, a StatefulSet of one of its shards. A label alone wakes nobody.
 func toCluster(_ context.Context, child client.Object) []reconcile.Request {
-	name := child.GetLabels()[v1alpha1.LabelCluster]
-	if name == "" {
+	owner := metav1.GetControllerOf(child)
+	if owner == nil {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: child.GetNamespace(), Name: name}}}
+	cluster := v1alpha1.RedisCluster{}
+	group, _, _ := strings.Cut(owner.APIVersion, "/")
+	switch {
+	case owner.Kind == "RedisCluster" && group == v1alpha1.GroupVersion.Group:
+		cluster.Name = owner.Name
+	case owner.Kind == "StatefulSet" && group == appsv1.GroupName:
+		cluster.Name = child.GetLabels()[v1alpha1.LabelCluster]
+		if _, ok := cluster.ShardOf(owner.Name); !ok {
+			return nil
+		}
+	default:
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: child.GetNamespace(), Name: cluster.Name}}}
 }

@@ -31,7 +31,7 @@ func (s *simulation) labels(shard int) map[string]string {
 
 func (s *simulation) statefulSet(shard, replicas int) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.Namespace, Name: s.cluster.ShardName(shard), Labels: s.labels(shard),
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.Namespace, Name: s.cluster.ShardName(shard), UID: types.UID(fmt.Sprint(shard)), Labels: s.labels(shard),
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "RedisCluster", Name: "c", UID: s.cluster.UID, Controller: ptr.To(true)}}},
 		Spec: appsv1.StatefulSetSpec{Replicas: ptr.To(int32(replicas))},
 	}

@@ -5,8 +5,18 @@ package v1alpha1
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Limits of RedisClusterSpec; its markers say the same.
+const (
+	MaxReplicas int32 = 1000
+	MaxShards   int32 = 500
 )
 
 // Topology is how many instances each shard has: entry i is for shard i.
@@ -17,7 +27,7 @@ type Topology []int32
 // Topology spreads spec.replicas over spec.shards as evenly as possible; the first
 // shards get one instance more. Unset fields count as their defaults.
 func (s *RedisClusterSpec) Topology() Topology {
-	instances, shards := s.InstanceCount(), s.ShardCount()
+	instances, shards := s.InstanceCount(), min(s.ShardCount(), MaxShards)
 	if shards < 1 {
 		return nil
 	}
@@ -67,6 +77,48 @@ func (t Topology) Instances() int32 {
 
 // ShardName is the name of the StatefulSet of a shard.
 func (c *RedisCluster) ShardName(shard int) string { return fmt.Sprintf("%s-%d", c.Name, shard) }
+
+// ShardOf is the shard whose StatefulSet has a name; false when the operator gives no
+// StatefulSet of the cluster that name.
+func (c *RedisCluster) ShardOf(set string) (shard int, ok bool) {
+	text, ok := strings.CutPrefix(set, c.Name+"-")
+	if !ok {
+		return 0, false
+	}
+	return number(text, MaxShards)
+}
+
+// InstanceOf is the shard and the ordinal of the instance whose pod has a name; false when
+// no pod of the cluster can have it.
+func (c *RedisCluster) InstanceOf(pod string) (shard, ordinal int, ok bool) {
+	at := strings.LastIndexByte(pod, '-')
+	if at < 0 {
+		return 0, 0, false
+	}
+	if shard, ok = c.ShardOf(pod[:at]); !ok {
+		return 0, 0, false
+	}
+	ordinal, ok = number(pod[at+1:], MaxReplicas)
+	return shard, ordinal, ok
+}
+
+// number reads a number below a limit in the one spelling that names are made with.
+func number(text string, limit int32) (int, bool) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n >= int(limit) || strconv.Itoa(n) != text {
+		return 0, false
+	}
+	return n, true
+}
+
+// DeletionPolicy is spec.finalizers, unless who deletes the object asks to leave its
+// children behind (kubectl delete --cascade=orphan): then it is orphan.
+func (c *RedisCluster) DeletionPolicy() DeletionPolicy {
+	if slices.Contains(c.Finalizers, metav1.FinalizerOrphanDependents) {
+		return DeletionOrphan
+	}
+	return c.Spec.Finalizers
+}
 
 // HeadlessServiceName is the Service that gives instances their DNS names.
 func (c *RedisCluster) HeadlessServiceName() string { return c.Name + "-nodes" }

@@ -18,8 +18,8 @@ import (
 // Limits of the API (the markers of RedisClusterSpec say the same).
 const (
 	maxName     = 40
-	maxReplicas = 1000
-	maxShards   = 500
+	maxReplicas = v1alpha1.MaxReplicas
+	maxShards   = v1alpha1.MaxShards
 	maxPipeline = 10000
 	slotCount   = 16384
 )

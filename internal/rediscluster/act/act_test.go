@@ -295,9 +295,10 @@ func TestOrphanKeepsOtherOwners(t *testing.T) {
 	}
 }
 
-// The cache may not show yet what was made last: foreground deletion asks the API server before it lets the object go.
-func TestForegroundSeesWhatTheCacheDoesNot(t *testing.T) {
-	for _, policy := range []v1alpha1.DeletionPolicy{v1alpha1.DeletionForeground, v1alpha1.DeletionBackground} {
+// The cache may not show yet what was made last: the API server is asked before the object goes, where what is left would be
+// deleted too late, or against the user's wish.
+func TestDeletionSeesWhatTheCacheDoesNot(t *testing.T) {
+	for _, policy := range []v1alpha1.DeletionPolicy{v1alpha1.DeletionForeground, v1alpha1.DeletionBackground, v1alpha1.DeletionOrphan} {
 		b := newBench(t, interceptor.Funcs{}, set("c-0", ours))
 		b.must(plan.AddFinalizer{})
 		key := client.ObjectKeyFromObject(b.subject.Cluster)
@@ -310,10 +311,21 @@ func TestForegroundSeesWhatTheCacheDoesNot(t *testing.T) {
 		if err := b.actor.Client.Get(t.Context(), key, &after); err != nil {
 			t.Fatal(err)
 		}
-		waits := policy == v1alpha1.DeletionForeground
+		waits := policy != v1alpha1.DeletionBackground
 		if (err != nil) != waits || (len(after.Finalizers) > 0) != waits {
 			t.Errorf("%s: error %v, finalizers %v", policy, err, after.Finalizers)
 		}
+	}
+}
+
+// What is not the cluster's, or is none that it can have made, holds up no deletion.
+func TestDeletionWaitsForNobodyElse(t *testing.T) {
+	b := newBench(t, interceptor.Funcs{}, set("c-0", theirs), set("c-1", nil), set("c-2000000000", ours))
+	b.subject.Cluster.Spec.Finalizers = v1alpha1.DeletionForeground
+	b.must(plan.AddFinalizer{})
+	b.must(plan.RemoveFinalizer{})
+	if len(b.subject.Cluster.Finalizers) > 0 {
+		t.Errorf("finalizers %v are left", b.subject.Cluster.Finalizers)
 	}
 }
 

@@ -29,9 +29,10 @@ func (a *Actor) addFinalizer(ctx context.Context, cluster *v1alpha1.RedisCluster
 }
 
 // removeFinalizer lets the object go. Owner references do the rest. The cache may not show
-// yet what was made last, so foreground deletion asks the API server before.
+// yet what was made last, so the API server is asked before where that would be deleted too
+// late, or at all.
 func (a *Actor) removeFinalizer(ctx context.Context, cluster *v1alpha1.RedisCluster) error {
-	if cluster.Spec.Finalizers == v1alpha1.DeletionForeground {
+	if cluster.DeletionPolicy() != v1alpha1.DeletionBackground {
 		sets, err := a.statefulSets(ctx, cluster)
 		if err != nil {
 			return err
@@ -92,13 +93,17 @@ func (a *Actor) deleteSets(ctx context.Context, sets []appsv1.StatefulSet) error
 	return nil
 }
 
-// statefulSets are those that the cluster owns, from the API server.
+// statefulSets are those of shards that the cluster owns, from the API server. (What else names
+// it as its owner goes with it.)
 func (a *Actor) statefulSets(ctx context.Context, cluster *v1alpha1.RedisCluster) ([]appsv1.StatefulSet, error) {
 	var sets appsv1.StatefulSetList
 	if err := a.Client.List(ctx, &sets, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
 		return nil, fmt.Errorf("list the StatefulSets: %w", err)
 	}
-	return slices.DeleteFunc(sets.Items, func(set appsv1.StatefulSet) bool { return !ownedBy(cluster, &set) }), nil
+	return slices.DeleteFunc(sets.Items, func(set appsv1.StatefulSet) bool {
+		_, named := cluster.ShardOf(set.Name)
+		return !named || !ownedBy(cluster, &set)
+	}), nil
 }
 
 // orphanChildren takes the owner off every child.

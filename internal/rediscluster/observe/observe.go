@@ -11,14 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -82,10 +81,11 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster) 
 		Goal:     goal(cluster.Status.Migration),
 		Settings: settingsOf(cluster), Refusals: refusals(cluster, o.now()),
 	}
-	if err := o.shards(ctx, cluster, s); err != nil {
+	sets, err := o.shards(ctx, cluster, s)
+	if err != nil {
 		return nil, err
 	}
-	if err := o.pods(ctx, cluster, s); err != nil {
+	if err := o.pods(ctx, cluster, sets, s); err != nil {
 		return nil, err
 	}
 	if err := o.claims(ctx, cluster, s); err != nil {
@@ -122,25 +122,25 @@ func rolledAt(cluster *v1alpha1.RedisCluster) time.Time {
 	return cluster.Status.RollOut.LastProgressTime.Time
 }
 
-func (o *Observer) shards(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) error {
+// shards reads the StatefulSets, and returns their UIDs by shard. One counts by its owner and its
+// name: labels are anybody's to write, and an index is believed only as far as the API goes.
+func (o *Observer) shards(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) (map[int]types.UID, error) {
 	var sets appsv1.StatefulSetList
 	if err := o.Children.List(ctx, &sets, ofCluster(cluster)...); err != nil {
-		return fmt.Errorf("list the StatefulSets: %w", err)
+		return nil, fmt.Errorf("list the StatefulSets: %w", err)
 	}
+	ours := map[int]types.UID{}
 	for i := range sets.Items {
 		set := &sets.Items[i]
-		index, err := strconv.Atoi(set.Labels[v1alpha1.LabelShard])
-		if err != nil || set.Name != cluster.ShardName(index) {
-			continue // not one that this operator makes
+		index, named := cluster.ShardOf(set.Name)
+		if !named || !metav1.IsControlledBy(set, cluster) {
+			continue // what is in the way is told when the children are compared
 		}
-		owner := metav1.GetControllerOf(set)
-		if owner != nil && owner.UID == cluster.UID {
-			s.HasOwnedChildren = true
-		}
+		ours[index], s.HasOwnedChildren = set.UID, true
 		shard := snapshot.Shard{Index: index, Name: set.Name, CreatedAt: set.CreationTimestamp.Time,
 			Terminating: set.DeletionTimestamp != nil, UpdateRevision: set.Status.UpdateRevision, ClaimSize: claimSize(set)}
 		if set.Spec.Replicas != nil {
-			shard.Replicas = *set.Spec.Replicas
+			shard.Replicas = min(max(*set.Spec.Replicas, 0), v1alpha1.MaxReplicas) // anybody may scale it
 		}
 		if set.Status.ObservedGeneration < set.Generation {
 			shard.UpdateRevision, shard.Unseen = "", true // not computed yet
@@ -148,20 +148,21 @@ func (o *Observer) shards(ctx context.Context, cluster *v1alpha1.RedisCluster, s
 		s.Shards = append(s.Shards, shard)
 	}
 	slices.SortFunc(s.Shards, func(a, b snapshot.Shard) int { return cmp.Compare(a.Index, b.Index) })
-	return nil
+	return ours, nil
 }
 
 func ofCluster(cluster *v1alpha1.RedisCluster) []client.ListOption {
 	return []client.ListOption{client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}}
 }
 
-func (o *Observer) pods(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) error {
+// pods reads the instances of the StatefulSets that are the cluster's.
+func (o *Observer) pods(ctx context.Context, cluster *v1alpha1.RedisCluster, sets map[int]types.UID, s *snapshot.Snapshot) error {
 	var pods corev1.PodList
 	if err := o.Children.List(ctx, &pods, ofCluster(cluster)...); err != nil {
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	for i := range pods.Items {
-		if in, ok := instance(cluster, &pods.Items[i]); ok {
+		if in, ok := instance(cluster, sets, &pods.Items[i]); ok {
 			s.Instances = append(s.Instances, in)
 		}
 	}
@@ -171,15 +172,13 @@ func (o *Observer) pods(ctx context.Context, cluster *v1alpha1.RedisCluster, s *
 	return nil
 }
 
-// instance reads a pod; false when it is none of the cluster's StatefulSets'.
-func instance(cluster *v1alpha1.RedisCluster, pod *corev1.Pod) (snapshot.Instance, bool) {
-	shard, err := strconv.Atoi(pod.Labels[v1alpha1.LabelShard])
-	if err != nil {
-		return snapshot.Instance{}, false
-	}
-	ordinal, err := strconv.Atoi(strings.TrimPrefix(pod.Name, cluster.ShardName(shard)+"-"))
+// instance reads a pod; false when it is none of the StatefulSets': what runs in another is
+// told nothing, least of all a password. The pods of a StatefulSet that is gone are on their
+// way out, or about to be adopted by its successor.
+func instance(cluster *v1alpha1.RedisCluster, sets map[int]types.UID, pod *corev1.Pod) (snapshot.Instance, bool) {
+	shard, ordinal, named := cluster.InstanceOf(pod.Name)
 	owner := metav1.GetControllerOf(pod)
-	if err != nil || owner == nil || owner.Kind != "StatefulSet" || owner.Name != cluster.ShardName(shard) {
+	if uid, ours := sets[shard]; !named || !ours || owner == nil || owner.Kind != "StatefulSet" || owner.UID != uid {
 		return snapshot.Instance{}, false
 	}
 	in := snapshot.Instance{

@@ -51,6 +51,19 @@ func pod(change func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
+// statefulSet is that of shard 0, unless it is changed.
+func statefulSet(change func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
+	s := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0", UID: "set", Labels: map[string]string{v1alpha1.LabelCluster: "c", v1alpha1.LabelShard: "0"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisCluster", Name: "c", UID: "uid", Controller: new(true)}}},
+		Spec: appsv1.StatefulSetSpec{Replicas: new(int32(2))},
+	}
+	if change != nil {
+		change(s)
+	}
+	return s
+}
+
 func secret(password string) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-auth", Labels: map[string]string{v1alpha1.LabelCluster: "c"}}}
 	access.State{Password: password, Exporter: "e"}.Write(s)
@@ -138,7 +151,7 @@ func TestPodStates(t *testing.T) {
 		}, "container redis: CrashLoopBackOff", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), pod(tt.change))
+			o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), statefulSet(nil), pod(tt.change))
 			world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "s"})
 			s := observe(t, o)
 			if len(s.Instances) != 1 {
@@ -159,7 +172,7 @@ func TestPodStates(t *testing.T) {
 }
 
 func TestInstance(t *testing.T) {
-	o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), pod(nil))
+	o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), statefulSet(nil), pod(nil))
 	node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "s", Hostname: "c-0-0.c-nodes.n.svc"})
 	s := observe(t, o)
 	got := s.Instances[0]
@@ -178,16 +191,90 @@ func TestPodsOfOthers(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Pod){
 		"no owner":                  func(p *corev1.Pod) { p.OwnerReferences = nil },
 		"another kind of owner":     func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "ReplicaSet" },
-		"another StatefulSet's":     func(p *corev1.Pod) { p.OwnerReferences[0].Name = "d-0" },
-		"no number of a shard":      func(p *corev1.Pod) { p.Labels[v1alpha1.LabelShard] = "x" },
-		"another shard's name":      func(p *corev1.Pod) { p.Labels[v1alpha1.LabelShard] = "1" },
+		"a former StatefulSet's":    func(p *corev1.Pod) { p.OwnerReferences[0].UID = "former" },
+		"another shard's name":      func(p *corev1.Pod) { p.Name = "c-1-0" },
 		"a name without an ordinal": func(p *corev1.Pod) { p.Name = "c-0-x" },
+		"another spelling":          func(p *corev1.Pod) { p.Name = "c-0-00" },
+		"a sign":                    func(p *corev1.Pod) { p.Name = "c-0-+1" },
+		"a negative ordinal":        func(p *corev1.Pod) { p.Name = "c-0--1" },
+		"an ordinal out of reach":   func(p *corev1.Pod) { p.Name = "c-0-1000" },
+		"an ordinal of ten digits":  func(p *corev1.Pod) { p.Name = "c-0-2000000000" },
 		"another cluster's label":   func(p *corev1.Pod) { p.Labels[v1alpha1.LabelCluster] = "d" },
 	} {
-		o, _, _ := newObserver(t, interceptor.Funcs{}, secret("s"), pod(change))
+		o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), statefulSet(nil), pod(change))
+		world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "s"})
 		if s := observe(t, o); len(s.Instances) > 0 {
 			t.Errorf("%s: observed as %+v", name, s.Instances[0])
 		}
+	}
+}
+
+// So does a StatefulSet: one of another's is no shard, and what runs in it no instance.
+func TestStatefulSetsOfOthers(t *testing.T) {
+	renamed := func(name, shard string) func(*appsv1.StatefulSet) {
+		return func(s *appsv1.StatefulSet) { s.Name, s.Labels[v1alpha1.LabelShard] = name, shard }
+	}
+	for name, change := range map[string]func(*appsv1.StatefulSet){
+		"made by hand":            func(s *appsv1.StatefulSet) { s.OwnerReferences = nil },
+		"a former cluster's":      func(s *appsv1.StatefulSet) { s.OwnerReferences[0].UID = "former" },
+		"owned, not controlled":   func(s *appsv1.StatefulSet) { s.OwnerReferences[0].Controller = nil },
+		"an index out of reach":   renamed("c-500", "500"),
+		"an index of ten digits":  renamed("c-2000000000", "2000000000"),
+		"more than a number":      renamed("c-9223372036854775808", "9223372036854775808"),
+		"a negative index":        renamed("c--1", "-1"),
+		"a sign":                  renamed("c-+1", "+1"),
+		"another spelling":        renamed("c-01", "1"),
+		"a pod's name":            renamed("c-0-0", "0"),
+		"no index":                renamed("c-x", "x"),
+		"another cluster's label": func(s *appsv1.StatefulSet) { s.Labels[v1alpha1.LabelCluster] = "d" },
+	} {
+		o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), statefulSet(change), pod(nil))
+		world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "s"})
+		if s := observe(t, o); len(s.Shards) > 0 || s.HasOwnedChildren || len(s.Instances) > 0 {
+			t.Errorf("%s: shards %+v, instances %+v, owned: %v", name, s.Shards, s.Instances, s.HasOwnedChildren)
+		}
+	}
+}
+
+// What anybody may write into a StatefulSet or pod of the cluster's own does not hide it, and is
+// believed only as far as the API goes.
+func TestOwnStatefulSetsThatWereChanged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change   func(*appsv1.StatefulSet)
+		replicas int32
+	}{
+		"as made":           {nil, 2},
+		"another label":     {func(s *appsv1.StatefulSet) { s.Labels[v1alpha1.LabelShard] = "7" }, 2},
+		"scaled by hand":    {func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(2000000000)) }, v1alpha1.MaxReplicas},
+		"scaled to nothing": {func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(0)) }, 0},
+	} {
+		o, _, _ := newObserver(t, interceptor.Funcs{}, secret("s"), statefulSet(tt.change), pod(func(p *corev1.Pod) { p.Labels[v1alpha1.LabelShard] = "7" }))
+		s := observe(t, o)
+		if len(s.Shards) != 1 || s.Shards[0].Index != 0 || s.Shards[0].Replicas != tt.replicas || len(s.Instances) != 1 || s.Instances[0].Shard != 0 || !s.HasOwnedChildren {
+			t.Errorf("%s: shards %+v, instances %+v", name, s.Shards, s.Instances)
+		}
+	}
+}
+
+// A claim counts by its name, which is that of an instance: a label would have the operator grow anybody's.
+func TestClaimsOfOthers(t *testing.T) {
+	var objects []client.Object
+	for _, name := range []string{"data-c-0-0", "data-c-3-1", "data-mysql-0", "c-0-1", "data-c-0", "data-c-0-01", "data-c-500-0", "data-c-0-1000"} {
+		objects = append(objects, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, Labels: map[string]string{v1alpha1.LabelCluster: "c"}}})
+	}
+	o, _, _ := newObserver(t, interceptor.Funcs{}, append(objects, secret("s"))...)
+	c := cluster()
+	c.Spec.Storage = &v1alpha1.Storage{}
+	s, err := o.Observe(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, claim := range s.Claims {
+		names = append(names, claim.Name)
+	}
+	if diff := cmp.Diff([]string{"data-c-0-0", "data-c-3-1"}, names); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
 	}
 }
 
@@ -210,7 +297,7 @@ func TestUnknownIsNotAbsent(t *testing.T) {
 		}, "d-0-0.d-nodes.n.svc answers at its address 10.0.0.1", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), pod(nil))
+			o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), statefulSet(nil), pod(nil))
 			node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "s"})
 			tt.damage(world, node)
 			in := observe(t, o).Instances[0]
@@ -296,7 +383,7 @@ func TestRefusedPasswordIsReadAgain(t *testing.T) {
 	o, kube, world := newObserver(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 		reads++
 		return c.Get(ctx, key, object, options...)
-	}}, secret("old"), pod(nil))
+	}}, secret("old"), statefulSet(nil), pod(nil))
 	node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "old"})
 	observe(t, o)
 	if s := observe(t, o); s.Instances[0].Redis == nil || reads != 1 {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,8 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// claims reads the instances' claims.
+// claims reads the instances' claims, which StatefulSets name after them: a claim of another
+// name is somebody else's, whatever its labels say.
 func (o *Observer) claims(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) error {
 	if cluster.Spec.Storage == nil {
 		return nil
@@ -27,7 +29,8 @@ func (o *Observer) claims(ctx context.Context, cluster *v1alpha1.RedisCluster, s
 	}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		if claim.DeletionTimestamp == nil {
+		pod, named := strings.CutPrefix(claim.Name, "data-")
+		if _, _, ours := cluster.InstanceOf(pod); named && ours && claim.DeletionTimestamp == nil {
 			s.Claims = append(s.Claims, snapshot.Claim{Name: claim.Name, UID: string(claim.UID), Requested: claim.Spec.Resources.Requests.Storage().Value()})
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
 
-// planDeletion follows spec.finalizers. It goes on while the cluster is paused: who
+// planDeletion follows the policy: spec.finalizers, or what who deletes the object asks for. It goes on while the cluster is paused: who
 // deletes a paused cluster means it.
 func planDeletion(in input) Step {
 	if !in.desired.HasFinalizer {
@@ -18,7 +18,7 @@ func planDeletion(in input) Step {
 	switch in.desired.Policy {
 	case v1alpha1.DeletionOrphan:
 		if in.snap.HasOwnedChildren {
-			return OrphanChildren{base{"spec.finalizers is orphan: children keep running without an owner"}}
+			return OrphanChildren{base{"the children are to be left behind: they keep running without an owner"}}
 		}
 	case v1alpha1.DeletionBackground:
 		// Owner references let Kubernetes collect the children.

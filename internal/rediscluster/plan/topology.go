@@ -24,6 +24,7 @@ func Effective(d Desired, s *snapshot.Snapshot) v1alpha1.Topology {
 	if s.Formed || s.Owned().IsEmpty() {
 		shards = max(shards, len(d.Topology))
 	}
+	shards = min(shards, int(v1alpha1.MaxShards)) // tables are what servers say
 	effective := make(v1alpha1.Topology, shards)
 	copy(effective, existing)
 	// Until a cluster has formed, the desired split is only meaningful for as many shards.
@@ -102,13 +103,17 @@ func shardOf(s *snapshot.Snapshot, id string) (shard int, known bool) {
 	return 0, false
 }
 
+// existingTopology is that of the StatefulSets. One beyond what the API allows counts for nothing.
 func existingTopology(s *snapshot.Snapshot) v1alpha1.Topology {
 	var t v1alpha1.Topology
 	for _, shard := range s.Shards {
+		if shard.Index < 0 || shard.Index >= int(v1alpha1.MaxShards) {
+			continue
+		}
 		for len(t) <= shard.Index {
 			t = append(t, 0)
 		}
-		t[shard.Index] = shard.Replicas
+		t[shard.Index] = min(max(shard.Replicas, 0), v1alpha1.MaxReplicas)
 	}
 	return t
 }

@@ -9,6 +9,7 @@ package values
 
 import (
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -53,6 +54,15 @@ func Build(cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, in Inputs) map
 		"networkPolicy":       toggle(cr.Spec.NetworkPolicy),
 		"podDisruptionBudget": toggle(cr.Spec.PodDisruptionBudget),
 	}
+}
+
+// OneShard returns the values with the first shard alone.
+func OneShard(values map[string]any) map[string]any {
+	one := maps.Clone(values)
+	if all, ok := one["shards"].([]any); ok && len(all) > 1 {
+		one["shards"] = all[:1]
+	}
+	return one
 }
 
 func shards(topology v1alpha1.Topology) []any {
