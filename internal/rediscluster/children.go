@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/rediscluster/act"
@@ -94,7 +95,11 @@ func (c *children) observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		return wanted{}, &act.StallError{Cause: "InvalidSpec", Message: fmt.Sprintf("spec.pod[0].configmap: %v", err)}
 	}
 	d.Settings = values.AskedFor(cluster, settings)
-	objects, err := c.render(cluster, values.Build(asTemplated(cluster, s), plan.Effective(d, s), values.Inputs{Settings: plan.EffectiveSettings(d, s)}))
+	topology := plan.Effective(d, s)
+	if refused := admission.CheckTemplate(cluster, len(topology)); len(refused) > 0 { // it may have more shards than the spec asks for
+		return wanted{}, &act.StallError{Cause: "InvalidSpec", Message: refused[0].Error()}
+	}
+	objects, err := c.render(cluster, values.Build(asTemplated(cluster, s), topology, values.Inputs{Settings: plan.EffectiveSettings(d, s)}))
 	if err != nil {
 		return wanted{}, &act.StallError{Cause: "RenderFailed", Message: err.Error()}
 	}

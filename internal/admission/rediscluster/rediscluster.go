@@ -86,16 +86,20 @@ var runRules = []func(*v1alpha1.RedisCluster) field.ErrorList{
 	checkObjectNames,
 }
 
-// Validate returns what is wrong with a defaulted RedisCluster, most basic things first.
+// Validate returns what is wrong with a defaulted RedisCluster, most basic things first. One
+// that is too large is not looked at any further.
 func Validate(cr *v1alpha1.RedisCluster, o Options) field.ErrorList {
-	var refused field.ErrorList
+	refused := checkSize(cr)
+	if len(refused) > 0 {
+		return refused
+	}
 	for _, rule := range rules {
 		refused = append(refused, rule(cr, o)...)
 	}
 	if !cr.Spec.Pause {
 		refused = append(refused, draftProblems(cr)...)
 	}
-	return refused
+	return refused[:min(len(refused), maxProblems)]
 }
 
 func draftProblems(cr *v1alpha1.RedisCluster) field.ErrorList {
@@ -118,6 +122,9 @@ var advice = []func(*v1alpha1.RedisCluster) []string{
 // Warnings returns what a user should know about a RedisCluster that is accepted.
 func Warnings(cr *v1alpha1.RedisCluster) []string {
 	var warnings []string
+	if len(checkSize(cr)) > 0 {
+		return nil // it is refused
+	}
 	if cr.Spec.Pause {
 		for _, problem := range draftProblems(cr) {
 			warnings = append(warnings, fmt.Sprintf("%v (accepted while spec.pause is true, refused when it is false)", problem))

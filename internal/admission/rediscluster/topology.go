@@ -133,6 +133,9 @@ func checkNodeIDs(cr *v1alpha1.RedisCluster) field.ErrorList {
 	for i, entry := range cr.Spec.UpdateStrategy.AssignStrategies {
 		at := specPath.Child("updateStrategy", "assignStrategies").Index(i).Child("fromReplicas")
 		seen := map[string]bool{}
+		if len(refused) >= maxProblems {
+			return refused
+		}
 		for _, id := range entry.From() {
 			if !nodeID.MatchString(id) {
 				refused = append(refused, field.Invalid(at, id, "is not a node ID; name masters by their 40 hex digits, which status.nodes[].nodeId shows, separated by commas"))

@@ -23,6 +23,10 @@ const (
 // MostUsers is how many users a cluster may have beside the operator's.
 const MostUsers = 200
 
+// longestRules is what the rules of all users may have, in bytes: each instance is told all of
+// them, and shows them when it is asked. A user's rules seldom have 200.
+const longestRules = 128 << 10
+
 // User is one user of the engine's access control list. Rules hold no password, only
 // digests, and are each one argument of ACL SETUSER.
 type User struct {
@@ -126,6 +130,13 @@ var harmless = []string{"+slowlog|get", "+slowlog|len", "+latency|latest", "+lat
 func ParseUsers(data map[string][]byte) ([]User, error) {
 	if len(data) > MostUsers {
 		return nil, fmt.Errorf("holds %d users: %d at most", len(data), MostUsers)
+	}
+	total := 0
+	for _, rules := range data {
+		total += len(rules)
+	}
+	if total > longestRules {
+		return nil, fmt.Errorf("holds rules of %d bytes: %d at most", total, longestRules)
 	}
 	var users []User
 	var problems []error

@@ -162,8 +162,11 @@ func (o *Observer) pods(ctx context.Context, cluster *v1alpha1.RedisCluster, set
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	for i := range pods.Items {
-		if in, ok := instance(cluster, sets, &pods.Items[i]); ok {
+		pod := &pods.Items[i]
+		if in, ok := instance(cluster, sets, pod); ok {
 			s.Instances = append(s.Instances, in)
+		} else if shard, ordinal, named := cluster.InstanceOf(pod.Name); named && sets[shard] != "" && pod.DeletionTimestamp == nil {
+			s.Taken = append(s.Taken, snapshot.Instance{Name: pod.Name, Shard: shard, Ordinal: ordinal})
 		}
 	}
 	slices.SortFunc(s.Instances, func(a, b snapshot.Instance) int {

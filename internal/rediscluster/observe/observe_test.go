@@ -209,6 +209,29 @@ func TestPodsOfOthers(t *testing.T) {
 	}
 }
 
+// A pod of another's that keeps an instance from starting is named, unless it is about to go.
+func TestPodInTheWay(t *testing.T) {
+	theirs := func(p *corev1.Pod) { p.OwnerReferences = nil }
+	for name, tt := range map[string]struct {
+		change func(*corev1.Pod)
+		want   []snapshot.Instance
+	}{
+		"ours":                            {nil, nil},
+		"theirs":                          {theirs, []snapshot.Instance{{Name: "c-0-0"}}},
+		"another name":                    {func(p *corev1.Pod) { theirs(p); p.Name = "web" }, nil},
+		"another shard that there is not": {func(p *corev1.Pod) { theirs(p); p.Name = "c-7-0" }, nil},
+		"about to go": {func(p *corev1.Pod) {
+			theirs(p)
+			p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: now}, []string{"test/wait"}
+		}, nil},
+	} {
+		o, _, _ := newObserver(t, interceptor.Funcs{}, secret("s"), statefulSet(nil), pod(tt.change))
+		if diff := cmp.Diff(tt.want, observe(t, o).Taken); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // So does a StatefulSet: one of another's is no shard, and what runs in it no instance.
 func TestStatefulSetsOfOthers(t *testing.T) {
 	renamed := func(name, shard string) func(*appsv1.StatefulSet) {

@@ -62,7 +62,7 @@ func snapshotComplete(in input) Verdict {
 			switch pod := in.snap.Find(shard, ordinal); {
 			case in.expendable(shard, ordinal):
 			case pod == nil:
-				return fails(SnapshotComplete, "%s has no pod yet", name)
+				return fails(SnapshotComplete, "%s has no pod yet%s", name, taken(in.snap, shard, ordinal))
 			case pod.Waiting != "":
 				return fails(SnapshotComplete, "%s: %s%s", pod.Name, pod.Waiting, in.roomier(pod))
 			case pod.Redis == nil:
@@ -76,6 +76,16 @@ func snapshotComplete(in input) Verdict {
 		}
 	}
 	return holds(SnapshotComplete)
+}
+
+// taken says who has the name of an instance without a pod; empty when nobody does.
+func taken(s *snapshot.Snapshot, shard, ordinal int) string {
+	for _, pod := range s.Taken {
+		if pod.Shard == shard && pod.Ordinal == ordinal {
+			return fmt.Sprintf(": pod %s exists and does not belong to its StatefulSet: delete it", pod.Name)
+		}
+	}
+	return ""
 }
 
 // roomier says what helps an instance that finds no node of its own; empty for others.

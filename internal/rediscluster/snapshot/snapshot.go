@@ -19,6 +19,9 @@ type Snapshot struct {
 	Shards []Shard
 	// Instances are the pods that exist, by shard and ordinal.
 	Instances []Instance
+	// Taken are the pods of others that have the names of instances, so that those cannot
+	// start. Only Name, Shard and Ordinal are set.
+	Taken []Instance
 	// Claims are the instances' persistent volume claims, by name.
 	Claims []Claim
 	// Auth is what is known of the password.

@@ -17,13 +17,24 @@ var cumulative = map[string]bool{
 	"client-output-buffer-limit": true,
 }
 
-// mostSettings is more than any engine has.
-const mostSettings = 500
+const (
+	// mostSettings is more than any engine has.
+	mostSettings = 500
+	// longestConfig is twice the file that comes with an engine, comments and all.
+	longestConfig = 256 << 10
+	// longestSettings is what all values together may have, written out in redis.conf four bytes for one: a ConfigMap holds 1 MiB.
+	longestSettings = 128 << 10
+	// mostProblems ends a list that nobody reads to its end.
+	mostProblems = 20
+)
 
 // ParseConfig reads a user's redis.conf. The result is what Settings takes: a value is
 // the line's arguments, quoted where they need it. The error names every line that
 // cannot be used, with what to do about it.
 func ParseConfig(text string) (map[string]string, error) {
+	if len(text) > longestConfig {
+		return nil, fmt.Errorf("has %d bytes: %d at most; leave out comments, and settings that are the engine's defaults", len(text), longestConfig)
+	}
 	settings := map[string]string{}
 	var problems []error
 	for i, line := range strings.Split(text, "\n") {
@@ -34,9 +45,16 @@ func ParseConfig(text string) (map[string]string, error) {
 		if err := parseLine(line, settings); err != nil {
 			problems = append(problems, fmt.Errorf("line %d: %w", i+1, err))
 		}
+		if len(problems) == mostProblems {
+			return nil, errors.Join(append(problems, errors.New("the lines after it were not looked at"))...)
+		}
 	}
-	if len(settings) > mostSettings {
-		problems = append(problems, fmt.Errorf("more than %d settings", mostSettings))
+	total := 0
+	for _, value := range settings {
+		total += len(value)
+	}
+	if len(settings) > mostSettings || total > longestSettings {
+		problems = append(problems, fmt.Errorf("%d settings with values of %d bytes: at most %d, with %d bytes", len(settings), total, mostSettings, longestSettings))
 	}
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
@@ -50,15 +68,18 @@ func parseLine(line string, settings map[string]string) error {
 		return err
 	}
 	if len(args) < 2 {
-		return fmt.Errorf("%q has no value: write the setting's name, a space and its value", line)
+		return fmt.Errorf("%.64q has no value: write the setting's name, a space and its value", line)
 	}
 	name, value := Canonical(args[0]), joinArguments(args[1:])
 	if err := CheckSetting(name, value); err != nil {
-		return fmt.Errorf("%q: %w", name, err)
+		return fmt.Errorf("%.64q: %w", name, err)
 	}
 	// An empty value clears what former lines added (save "").
 	if former := settings[name]; cumulative[name] && former != "" && former != `""` && value != `""` {
 		value = former + " " + value
+		if len(value) > longestValue {
+			return fmt.Errorf("%q: its lines together cannot be longer than %d bytes", name, longestValue)
+		}
 	}
 	settings[name] = value
 	return nil

@@ -174,15 +174,19 @@ var (
 	errSettingLines = errors.New("a value cannot hold line breaks or NUL bytes: write it on one line; several groups of a setting such as save go behind each other, 900 1 300 10")
 )
 
-// longestValue bounds what the status repeats of a value.
-const longestValue = 1024
+const (
+	// longestName is twice that of any engine's setting.
+	longestName = 64
+	// longestValue bounds what the status repeats of a value.
+	longestValue = 1024
+)
 
 // CheckSetting says why a setting cannot be used: its name is no name, the operator
 // owns it, its value is no list of arguments, or the value is out of a range that keeps
 // the cluster safe. It is nil when the setting can be used; whether the engine knows
 // the setting is for the engine to say.
 func CheckSetting(name, value string) error {
-	if !settingName.MatchString(name) {
+	if len(name) > longestName || !settingName.MatchString(name) {
 		return errSettingName
 	}
 	if reason, reserved := Reserved(name); reserved {

@@ -1,0 +1,159 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
+	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
+)
+
+// scopes is a mapper that knows every kind to live in namespaces, and tells whoever is interested when it is asked.
+type scopes struct {
+	meta.RESTMapper
+	asked func()
+}
+
+func (s scopes) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if s.asked != nil {
+		s.asked()
+	}
+	return &meta.RESTMapping{GroupVersionKind: kind.WithVersion(versions[0]), Scope: meta.RESTScopeNamespace}, nil
+}
+
+func newChildren(t testing.TB, asked func()) *children {
+	t.Helper()
+	loaded, err := chart.LoadDir(filepath.Join("..", "..", "helm-charts", "rediscluster"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &children{chart: loaded, mapper: scopes{asked: asked}}
+}
+
+func renderAll(t testing.TB, c *children, cluster *v1alpha1.RedisCluster) []*unstructured.Unstructured {
+	t.Helper()
+	admission.Default(cluster)
+	objects, err := c.render(cluster, values.Build(cluster, cluster.Spec.Topology(), values.Inputs{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+func sized(name string, shards, replicas int32, template v1alpha1.PodTemplate) *v1alpha1.RedisCluster {
+	return &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name)},
+		Spec: v1alpha1.RedisClusterSpec{Shards: &shards, Replicas: &replicas, Pod: []v1alpha1.PodTemplate{template}}}
+}
+
+func tolerations(n, bytes int) v1alpha1.PodTemplate {
+	var template v1alpha1.PodTemplate
+	for i := range n {
+		template.Tolerations = append(template.Tolerations, corev1.Toleration{Key: fmt.Sprintf("k%d", i), Value: strings.Repeat("\"", bytes)})
+	}
+	return template
+}
+
+// affinity has a term of many values, each of which is an entry of its own and next to no bytes.
+func affinity(values int) v1alpha1.PodTemplate {
+	in := corev1.NodeSelectorRequirement{Key: "k", Operator: corev1.NodeSelectorOpIn, Values: strings.Split(strings.Repeat("a,", values)+"a", ",")}
+	return v1alpha1.PodTemplate{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{in}}}}}}}
+}
+
+// The largest clusters that admission lets through are rendered within bounds; the next larger ones are not let through, and the
+// refusal names the field.
+func TestLargestClustersAreRenderedWithinBounds(t *testing.T) {
+	const mebi = 1 << 20
+	for name, tt := range map[string]struct {
+		accepted, refused *v1alpha1.RedisCluster
+		at                string
+		allocated, output uint64 // at most, in MiB
+	}{
+		"500 shards of 2, an ordinary template": {sized("c", 500, 1000, tolerations(3, 20)), sized("c", 500, 1000, tolerations(5, 900)), "spec.pod[0].tolerations", 320, 4},
+		"50 shards of 20, a large template":     {sized("c", 50, 1000, tolerations(43, 440)), sized("c", 50, 1000, tolerations(1000, 950)), "spec.pod[0].tolerations", 320, 5},
+		"50 shards of 20, many entries":         {sized("c", 50, 1000, affinity(1950)), sized("c", 50, 1000, affinity(2000)), "spec.pod[0].affinity", 320, 4},
+		"3 shards, a large template":            {sized("c", 3, 6, tolerations(60, 500)), sized("c", 3, 6, tolerations(80, 500)), "spec.pod[0].tolerations", 64, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newChildren(t, nil)
+			admission.Default(tt.accepted)
+			if refused := admission.Validate(tt.accepted, admission.Options{}); len(refused) > 0 {
+				t.Fatalf("it is refused: %v", refused)
+			}
+			admission.Default(tt.refused)
+			refused := admission.Validate(tt.refused, admission.Options{})
+			if len(refused) != 1 || refused[0].Field != tt.at || len(refused[0].Error()) > 500 {
+				t.Errorf("the next larger one: %v", refused)
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			objects := renderAll(t, c, tt.accepted)
+			runtime.ReadMemStats(&after)
+			encoded, err := json.Marshal(objects)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := (after.TotalAlloc - before.TotalAlloc) / mebi; got > tt.allocated {
+				t.Errorf("%d MiB were allocated, at most %d are to be", got, tt.allocated)
+			}
+			if got := uint64(len(encoded)) / mebi; got > tt.output {
+				t.Errorf("%d MiB were rendered, at most %d are to be", got, tt.output)
+			}
+			t.Logf("%d MiB allocated, %d KiB rendered", (after.TotalAlloc-before.TotalAlloc)/mebi, len(encoded)>>10)
+		})
+	}
+}
+
+// A rendering keeps no other cluster from its own: nothing is rendered or checked under the lock that all share.
+func TestRenderingHoldsNoLock(t *testing.T) {
+	var c *children
+	asked := 0
+	c = newChildren(t, func() {
+		if asked++; !c.mu.TryLock() {
+			t.Error("the lock is held while the rendered objects are checked")
+			return
+		}
+		c.mu.Unlock()
+	})
+	first := renderAll(t, c, sized("c", 3, 6, v1alpha1.PodTemplate{}))
+	if asked == 0 {
+		t.Fatal("nothing was checked")
+	}
+	asked = 0
+	if again := renderAll(t, c, sized("c", 3, 6, v1alpha1.PodTemplate{})); asked > 0 || &again[0] != &first[0] {
+		t.Error("the same was rendered again")
+	}
+}
+
+// That what strings make of the objects is checked with one shard lets none of them through.
+func TestStringsShapeNoShard(t *testing.T) {
+	hostile := "x\"\n---\nkind: Secret\nmetadata: {name: theirs}\n#"
+	template := v1alpha1.PodTemplate{Annotations: map[string]string{"example.com/a": hostile}, Tolerations: []corev1.Toleration{{Key: hostile}}}
+	for _, object := range renderAll(t, newChildren(t, nil), sized("c", 7, 14, template)) {
+		if object.GetKind() == "Secret" {
+			t.Errorf("a string made %s", object.GetName())
+		}
+		if object.GetKind() != "StatefulSet" {
+			continue
+		}
+		if got, _, _ := unstructured.NestedString(object.Object, "spec", "template", "metadata", "annotations", "example.com/a"); got != hostile {
+			t.Errorf("%s: the annotation is %q", object.GetName(), got)
+		}
+	}
+}
