@@ -38,12 +38,23 @@ type Reconciler struct {
 	events     reporter
 	patience   patience
 	identities identities
+	shares     *shares
 	options    Options
 	now        func() time.Time
 }
 
-// Reconcile is one pass: observe, plan, act, report.
+// Reconcile is one pass, as soon as the cluster's namespace may have a worker.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	turn := r.shares.enter(req.Namespace, r.now())
+	if turn == nil {
+		return outcome.Wait("other clusters of the namespace are worked on", turnedAway).Result()
+	}
+	defer func() { r.shares.leave(turn, r.now()) }()
+	return r.reconcile(ctx, req, turn)
+}
+
+// reconcile is one pass: observe, plan, act, report.
+func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn) (ctrl.Result, error) {
 	var cluster v1alpha1.RedisCluster
 	if err := r.client.Get(ctx, req.NamespacedName, &cluster); err != nil {
 		if client.IgnoreNotFound(err) == nil {
@@ -61,7 +72,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	defer func() { r.identities.wrote(req.NamespacedName, cluster.ResourceVersion, r.now()) }()
 	admission.Default(&cluster)
 
-	snap, err := r.observer.Observe(ctx, &cluster)
+	snap, held, err := r.observer.ObserveWithin(ctx, &cluster, turn.patience())
+	turn.held += held
 	if err != nil {
 		return outcome.Retry(fmt.Errorf("observe: %w", err)).Result()
 	}
@@ -79,11 +91,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return outcome.Retry(fmt.Errorf("render: %w", err)).Result()
 	}
 	subject := act.Subject{Cluster: &cluster, Credentials: r.observer.Credentials(&cluster), Children: rendered.objects, Obsolete: rendered.obsolete, Pipeline: pipeline(&cluster)}
-	result, err := r.actor.Do(ctx, subject, pass.Decision.Step)
+	result, err := r.do(ctx, subject, pass.Decision.Step, turn)
 	if _, applied := pass.Decision.Step.(plan.ApplyChildren); applied && !result.Acted && err == nil {
 		snap.Pending = nil // they were as rendered after all, so this pass is about what comes next
 		pass.Decision = plan.Decide(desired, snap, r.now())
-		result, err = r.actor.Do(ctx, subject, pass.Decision.Step)
+		result, err = r.do(ctx, subject, pass.Decision.Step, turn)
 	}
 	pass.KeysMoved, pass.Refusals = result.KeysMoved, result.Refusals
 	if handover, is := pass.Decision.Step.(plan.Handover); is && err == nil {
@@ -98,7 +110,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.report(ctx, &cluster, pass, result.Acted); err != nil {
 		return outcome.Retry(err).Result()
 	}
-	return r.outcome(&cluster, pass, result.Acted).Result()
+	return r.outcome(&cluster, pass, result.Acted, turn).Result()
+}
+
+// do carries out a step, within a time.
+func (r *Reconciler) do(ctx context.Context, subject act.Subject, step plan.Step, turn *turn) (act.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepWithin)
+	defer cancel()
+	began := r.now()
+	result, err := r.actor.Do(ctx, subject, step)
+	if took := r.now().Sub(began); err != nil || took > longStep {
+		turn.held += took
+	}
+	return result, err
 }
 
 func (r *Reconciler) desired(cluster *v1alpha1.RedisCluster) plan.Desired {
@@ -173,7 +197,7 @@ func (r *Reconciler) forget(uid types.UID) {
 
 // outcome says when to look again. A cluster that is as it should be is looked at every
 // poll interval, because Redis sends no events; that costs the API server nothing.
-func (r *Reconciler) outcome(cluster *v1alpha1.RedisCluster, pass status.Pass, acted bool) outcome.Outcome {
+func (r *Reconciler) outcome(cluster *v1alpha1.RedisCluster, pass status.Pass, acted bool, turn *turn) outcome.Outcome {
 	step := pass.Decision.Step
 	if _, held := step.(plan.Hold); held && len(pass.Snapshot.Instances) == 0 {
 		return outcome.Done() // nothing runs, and nothing is to be done until the spec changes
@@ -191,7 +215,7 @@ func (r *Reconciler) outcome(cluster *v1alpha1.RedisCluster, pass status.Pass, a
 		return outcome.Wait(step.Why(), goOn)
 	case plan.Wait:
 		if step.After > 0 {
-			return outcome.Wait(step.Why(), r.patience.next(cluster.UID, step.Why(), step.After, r.options.PollInterval, r.now()))
+			return outcome.Wait(step.Why(), r.patience.next(cluster.UID, step.Why(), max(step.After, turn.soonest()), r.options.PollInterval, r.now()))
 		}
 		return outcome.Wait(step.Why(), r.options.PollInterval)
 	default:
@@ -201,6 +225,13 @@ func (r *Reconciler) outcome(cluster *v1alpha1.RedisCluster, pass status.Pass, a
 		return outcome.Wait(step.Why(), r.options.PollInterval)
 	}
 }
+
+// stepWithin bounds how long a step may take. The longest is a MIGRATE of a large key; both of its
+// ends would be taken for failed long before.
+const stepWithin = time.Minute
+
+// longStep is how long a step may take that is not counted as waiting for instances.
+const longStep = 5 * time.Second
 
 // goOn is how soon to go on with a step that was only begun.
 const goOn = time.Millisecond

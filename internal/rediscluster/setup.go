@@ -54,7 +54,7 @@ type Options struct {
 	// UpgradeTimeout is how long instances may run an older template before the phase says
 	// Failed; 0: for ever.
 	UpgradeTimeout time.Duration
-	// MaxConcurrentReconciles is how many clusters are worked on at once. Default 4.
+	// MaxConcurrentReconciles is how many clusters are worked on at once; shares.go says whose. Default 4.
 	MaxConcurrentReconciles int
 	// AllowHostPath admits volumes of type hostPath.
 	AllowHostPath bool
@@ -84,6 +84,7 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		actor:    &act.Actor{Client: live, Applier: applier, Redis: o.Redis, Access: &observer.Access, ServiceAccount: o.ServiceAccount, Now: time.Now, HandoverWithin: handoverWithin},
 		children: &children{chart: o.Chart, applier: applier, cache: childCache, observer: observer, mapper: mgr.GetRESTMapper()},
 		events:   reporter{recorder: mgr.GetEventRecorder("rediscluster")},
+		shares:   &shares{workers: o.MaxConcurrentReconciles},
 		options:  o,
 		now:      time.Now,
 	}

@@ -6,6 +6,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +26,7 @@ func (o *Observer) Forget(uid types.UID) {
 	o.certificates.forget(uid)
 	o.echoes.forget(uid)
 	o.roles.forget(uid)
+	o.answers.forget(uid)
 }
 
 func (o *Observer) reader() access.Reader {
@@ -82,7 +84,7 @@ func (o *Observer) authOf(cluster *v1alpha1.RedisCluster, r access.Reading) snap
 }
 
 // askAccess asks every instance whom it lets in. What one does not answer is not known.
-func (o *Observer) askAccess(ctx context.Context, cluster *v1alpha1.RedisCluster, credentials redis.Credentials, s *snapshot.Snapshot) {
+func (o *Observer) askAccess(ctx context.Context, cluster *v1alpha1.RedisCluster, credentials redis.Credentials, s *snapshot.Snapshot, patience time.Duration) {
 	if s.Auth.Wanted == nil {
 		return
 	}
@@ -91,7 +93,7 @@ func (o *Observer) askAccess(ctx context.Context, cluster *v1alpha1.RedisCluster
 	group.SetLimit(describeAtOnce)
 	for _, in := range s.Reachable() {
 		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
 			shown, err := o.Redis.Node(in.Address(), credentials).Access(ctx)
 			if err != nil {

@@ -7,7 +7,9 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -42,7 +44,7 @@ func goal(m *v1alpha1.MigrationStatus) *snapshot.Goal {
 
 // countOpenKeys asks every master how many keys it holds in slots that are half-moved.
 // There are none but after a crash in the middle.
-func (o *Observer) countOpenKeys(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot) {
+func (o *Observer) countOpenKeys(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot, patience time.Duration) {
 	var open []uint16
 	var masters []*snapshot.Instance
 	for _, in := range s.Reachable() {
@@ -56,15 +58,19 @@ func (o *Observer) countOpenKeys(ctx context.Context, credentials redis.Credenti
 		return
 	}
 	set := slots.Of(open...)
+	var group errgroup.Group
+	group.SetLimit(describeAtOnce)
 	for _, in := range masters {
-		ctx, cancel := context.WithTimeout(ctx, describeTimeout)
-		keys, err := o.Redis.Node(in.Address(), credentials).CountKeysInSlots(ctx, set)
-		cancel()
-		if err != nil {
-			continue // it stays unknown
-		}
-		in.Redis.OpenKeys = keys
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			if keys, err := o.Redis.Node(in.Address(), credentials).CountKeysInSlots(ctx, set); err == nil { // else it stays unknown
+				in.Redis.OpenKeys = keys
+			}
+			return nil
+		})
 	}
+	_ = group.Wait() // the functions return no error
 }
 
 // memoryLimit is what the container of Redis may use, in bytes; 0 without a limit.

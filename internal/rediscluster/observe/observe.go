@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -29,8 +31,6 @@ import (
 )
 
 const (
-	// describeTimeout bounds how long one instance may take to describe itself.
-	describeTimeout = 2 * time.Second
 	// describeAtOnce bounds how many instances are asked at the same time.
 	describeAtOnce = 16
 	// redisContainer is the container of Redis in its pod; an exporter may run beside it.
@@ -61,6 +61,7 @@ type Observer struct {
 	asked        asked
 	echoes       echoes
 	roles        roles
+	answers      answers
 }
 
 func (o *Observer) now() time.Time {
@@ -70,9 +71,16 @@ func (o *Observer) now() time.Time {
 	return o.Now()
 }
 
-// Observe reads a cluster. An instance that does not answer is in the snapshot without
-// its Redis view. An error means that Kubernetes could not be read: nothing is known.
+// Observe is ObserveWithin with all the patience that an instance may ask for.
 func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster) (*snapshot.Snapshot, error) {
+	s, _, err := o.ObserveWithin(ctx, cluster, Patient)
+	return s, err
+}
+
+// ObserveWithin reads a cluster. An instance that does not answer in time, or was not asked because
+// others took too long, is in the snapshot without its Redis view. held is how long instances
+// kept the operator waiting. An error means that Kubernetes could not be read: nothing is known.
+func (o *Observer) ObserveWithin(ctx context.Context, cluster *v1alpha1.RedisCluster, patience time.Duration) (_ *snapshot.Snapshot, held time.Duration, _ error) {
 	s := &snapshot.Snapshot{
 		Formed:   conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionFormed),
 		RolledAt: rolledAt(cluster),
@@ -83,35 +91,30 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster) 
 	}
 	sets, err := o.shards(ctx, cluster, s)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if err := o.pods(ctx, cluster, sets, s); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if err := o.claims(ctx, cluster, s); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	auth, err := o.auth(ctx, cluster)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	s.Auth = auth
 	if s.TLS, err = o.tls(ctx, cluster); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if auth.Known && s.TLS.Known {
-		credentials := o.Credentials(cluster)
-		o.describeAll(ctx, credentials, s, o.settingNames(ctx, cluster))
-		o.echoes.translate(cluster.UID, s)
-		o.askAccess(ctx, cluster, credentials, s)
-		o.askCertificates(ctx, cluster, credentials, s)
-		o.countOpenKeys(ctx, credentials, s)
+		held = o.ask(ctx, cluster, s, patience)
 	}
 	o.forgetRefusedPassword(cluster, s)
 	s.Seen = o.seen.add(cluster, s)
 	o.asked.note(cluster.UID, s, o.now())
 	o.roles.note(cluster.UID, s, o.now())
-	return s, nil
+	return s, held, nil
 }
 
 // rolledAt is when the roll-out of the present spec last made progress.
@@ -253,34 +256,75 @@ func readGate(in *snapshot.Instance, pod *corev1.Pod) {
 	}
 }
 
-// describeAll asks every instance that has an address, several at a time.
-func (o *Observer) describeAll(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot, settings []string) {
-	var group errgroup.Group
-	group.SetLimit(describeAtOnce)
+// ask asks the instances for all that they alone know, and says how long they kept it waiting.
+func (o *Observer) ask(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, patience time.Duration) time.Duration {
+	credentials, settings := o.Credentials(cluster), o.settingNames(ctx, cluster)
+	whom, began := o.answers.round(cluster.UID, s), o.now()
+	ctx, cancel := context.WithTimeout(ctx, whom.within(patience))
+	defer cancel()
+	asked := o.describeAll(ctx, credentials, s, whom, patience, settings)
+	o.answers.note(cluster.UID, s, asked, o.now())
+	o.echoes.translate(cluster.UID, s)
+	o.askAccess(ctx, cluster, credentials, s, patience)
+	o.askCertificates(ctx, cluster, credentials, s)
+	o.countOpenKeys(ctx, credentials, s, patience)
+	return held(o.now().Sub(began), whom.answered)
+}
+
+// notAsked is the error of an instance that a pass had no time for.
+const notAsked = "it was not asked yet, because other instances of its cluster took too long to answer"
+
+// describeAll asks instances for their views, several at a time, and returns who of those that were
+// asked answered in time, by the UIDs of their pods.
+func (o *Observer) describeAll(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot, whom round, patience time.Duration, settings []string) map[string]bool {
 	for i := range s.Instances {
 		in := &s.Instances[i]
-		if in.Waiting != "" {
-			in.Error = in.Waiting
-			continue
+		if in.Error = in.Waiting; in.Error == "" {
+			in.Error = notAsked
 		}
-		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, describeTimeout)
-			defer cancel()
-			view, err := o.Redis.Node(in.Address(), credentials).Describe(ctx, settings...)
-			if err != nil {
-				in.Error = err.Error()
-				in.Refused = errors.Is(err, redis.ErrAuth)
-				return nil // an instance that does not answer is Unknown, not an error of the pass
-			}
-			if name := announcedName(view); name != "" && name != in.DomainName {
-				in.Error = fmt.Sprintf("%s answers at its address %s", name, in.IP)
-				return nil // the pod has moved on, and what answers may be another cluster's
-			}
-			in.Redis, in.Redirections = fromView(view), view.Redirections
-			return nil
-		})
 	}
-	_ = group.Wait() // the functions return no error
+	var mu sync.Mutex
+	asked := map[string]bool{}
+	var first, silent errgroup.Group
+	first.SetLimit(describeAtOnce)
+	describe := func(in *snapshot.Instance) func() error {
+		return func() error {
+			if ctx.Err() != nil {
+				return nil
+			}
+			began := o.now()
+			o.describe(ctx, credentials, in, patience, settings)
+			mu.Lock()
+			defer mu.Unlock()
+			asked[in.UID] = in.Redis != nil || o.now().Sub(began) < patience/2 // a refusal costs no time
+			return nil
+		}
+	}
+	for _, in := range whom.silent {
+		silent.Go(describe(in))
+	}
+	for _, in := range whom.first {
+		first.Go(describe(in))
+	}
+	_, _ = first.Wait(), silent.Wait() // the functions return no error
+	return asked
+}
+
+// describe asks one instance. One that does not answer is Unknown, which is no error of the pass.
+func (o *Observer) describe(ctx context.Context, credentials redis.Credentials, in *snapshot.Instance, patience time.Duration, settings []string) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	view, err := o.Redis.Node(in.Address(), credentials).Describe(ctx, settings...)
+	if err != nil {
+		in.Error = err.Error()
+		in.Refused = errors.Is(err, redis.ErrAuth)
+		return
+	}
+	if name := announcedName(view); name != "" && name != in.DomainName {
+		in.Error = fmt.Sprintf("%s answers at its address %s", name, in.IP)
+		return // the pod has moved on, and what answers may be another cluster's
+	}
+	in.Redis, in.Redirections, in.Error = fromView(view), view.Redirections, ""
 }
 
 // announcedName is the DNS name that an instance is started with, which is its pod's;

@@ -1,0 +1,110 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+const (
+	// Patient is how long an instance may take to answer. Hurried is that time where the cluster's namespace has kept the
+	// operator waiting for long already.
+	Patient = 2 * time.Second
+	Hurried = 500 * time.Millisecond
+
+	// answerShare is the time that each instance which answered last time adds to what a pass may take for all of them:
+	// several times what describing one of a cluster of a thousand costs.
+	answerShare = 20 * time.Millisecond
+	// mostSilent bounds how many of the instances that did not answer last time are asked again in a pass.
+	mostSilent = 32
+)
+
+// answers remembers which instances answered when they were asked last, by the UIDs of cluster and pod. An image may accept
+// connections and never answer: such instances must not hold up those that do.
+type answers struct {
+	mu    sync.Mutex
+	known map[types.UID]map[string]answer
+}
+
+type answer struct {
+	given bool
+	asked time.Time
+}
+
+// round is whom one pass asks, in this order: who answered last time, who was not asked yet, and then, beside those, some of
+// the silent, whoever was asked longest ago first.
+type round struct {
+	first, silent []*snapshot.Instance
+	// answered is how many of the first answered last time.
+	answered int
+}
+
+// round divides the instances that run.
+func (a *answers) round(uid types.UID, s *snapshot.Snapshot) round {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var r round
+	var fresh []*snapshot.Instance
+	known := a.known[uid]
+	for i := range s.Instances {
+		in := &s.Instances[i]
+		last, asked := known[in.UID]
+		switch {
+		case in.Waiting != "":
+		case !asked:
+			fresh = append(fresh, in)
+		case last.given:
+			r.first = append(r.first, in)
+		default:
+			r.silent = append(r.silent, in)
+		}
+	}
+	r.answered = len(r.first)
+	r.first = append(r.first, fresh...)
+	slices.SortStableFunc(r.silent, func(a, b *snapshot.Instance) int { return known[a.UID].asked.Compare(known[b.UID].asked) })
+	r.silent = r.silent[:min(len(r.silent), mostSilent)]
+	return r
+}
+
+// within is how long the round may take, given how long an instance may.
+func (r round) within(patience time.Duration) time.Duration {
+	return 2*patience + time.Duration(r.answered)*answerShare
+}
+
+// note remembers which of those that were asked answered in time. Of pods that are gone nothing is kept.
+func (a *answers) note(uid types.UID, s *snapshot.Snapshot, asked map[string]bool, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	before, after := a.known[uid], map[string]answer{}
+	for i := range s.Instances {
+		in := &s.Instances[i]
+		if given, ok := asked[in.UID]; ok {
+			after[in.UID] = answer{given: given, asked: now}
+		} else if last, ok := before[in.UID]; ok {
+			after[in.UID] = last
+		}
+	}
+	if a.known == nil {
+		a.known = map[types.UID]map[string]answer{}
+	}
+	a.known[uid] = after
+}
+
+func (a *answers) forget(uid types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.known, uid)
+}
+
+// held is how long instances kept a pass waiting beyond what asking those that answer takes.
+func held(took time.Duration, answered int) time.Duration {
+	const ordinary, each = 250 * time.Millisecond, 5 * time.Millisecond
+	return max(0, took-ordinary-time.Duration(answered)*each)
+}
