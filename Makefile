@@ -91,6 +91,11 @@ bench-redis: ## how fast RedisClusters scale, against redis-cli and the engine i
 	hack/with-cluster.sh hack/deploy.sh "$(IMG)"
 	hack/with-cluster.sh hack/bench-redis.sh $(BENCH)
 
+.PHONY: bench-neighbours
+bench-neighbours: ## what neighbours that mean harm cost an honest RedisCluster (local cluster only)
+	hack/with-cluster.sh hack/deploy.sh "$(IMG)"
+	hack/with-cluster.sh hack/bench-neighbours.sh $(BENCH)
+
 .PHONY: bench-helm
 bench-helm: ## chart kinds against the real helm-operator on one API server; BENCH="--crs 50 --rounds 1 --idle 0 --drifts 0 --crashes 0" makes it small
 	hack/bench-helm.sh $(BENCH)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/test/application"
 )
 
@@ -94,5 +95,24 @@ func TestChooseRefusesUnknownEngines(t *testing.T) {
 	}
 	if _, err := chooseMeasures("rollouts,naps"); err == nil || !strings.Contains(err.Error(), `"naps"`) {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestPeak(t *testing.T) {
+	got, err := peak("Name:\tmanager\nVmPeak:\t  999999 kB\nVmHWM:\t    3000 kB\n")
+	if err != nil || got != 3.072 {
+		t.Errorf("%v MB (%v), want 3.072", got, err)
+	}
+	if _, err := peak("Name:\tmanager\n"); err == nil {
+		t.Error("a status without memory is read without an error")
+	}
+}
+
+// The huge neighbour is one that admission lets pass, or it would prove nothing.
+func TestHugeIsAdmitted(t *testing.T) {
+	cluster := huge("n")
+	admission.Default(cluster)
+	if problems := admission.Validate(cluster, admission.Options{}); len(problems) > 0 || len(cluster.Spec.Pod[0].Tolerations) < 10 {
+		t.Errorf("%d tolerations; refused: %v", len(cluster.Spec.Pod[0].Tolerations), problems)
 	}
 }

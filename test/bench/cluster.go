@@ -66,6 +66,10 @@ func (k kube) newNamespace(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
+	return k.makeNamespace(ctx)
+}
+
+func (k kube) makeNamespace(ctx context.Context) (string, error) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-", Labels: map[string]string{label: "redis", "pod-security.kubernetes.io/enforce": "restricted"}}}
 	if err := k.Create(ctx, ns); err != nil {
 		return "", fmt.Errorf("create a namespace: %w", err)
@@ -77,11 +81,18 @@ func (k kube) newNamespace(ctx context.Context) (string, error) {
 	})
 }
 
-// removeNamespace deletes the cluster first, so that its finalizer finds what it needs, and
+// removeNamespace deletes its clusters first, so that their finalizers find what they need, and
 // waits until all is gone: the next measurement is to have the machine for itself.
 func (k kube) removeNamespace(ctx context.Context, name string) error {
-	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: clusterName}}
-	for _, object := range []client.Object{cluster, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}} {
+	var clusters v1alpha1.RedisClusterList
+	if err := k.List(ctx, &clusters, client.InNamespace(name)); err != nil {
+		return err
+	}
+	var objects []client.Object
+	for i := range clusters.Items {
+		objects = append(objects, &clusters.Items[i])
+	}
+	for _, object := range append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}) {
 		if err := client.IgnoreNotFound(k.Delete(ctx, object)); err != nil {
 			return err
 		}

@@ -57,43 +57,50 @@ func (s *subject) failovers(ctx context.Context, f *figures) error {
 	if err := s.fill(ctx, f); err != nil {
 		return err
 	}
-	f.Kills = &killed{}
+	var err error
+	f.Kills, err = s.killMasters(ctx)
+	return err
+}
+
+// killMasters kills masters under load and tells what the applications saw.
+func (s *subject) killMasters(ctx context.Context) (*killed, error) {
+	k := &killed{}
 	flags := []string{"--addr", s.app.Address(), "--writes", strconv.Itoa(s.writes / 4), "--reads", strconv.Itoa(s.reads / 4),
 		"--dial-timeout", "300ms", "--refresh", "1s"} // what docs/reliability.md advises
 	plain, err := s.app.Begin(ctx, "run", flags...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	replicated, err := s.app.Begin(ctx, "run", append(flags, "--replicated", strconv.Itoa(s.replicas))...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	probe, err := s.app.Begin(ctx, "probe", "--addr", s.app.Address())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for len(f.Kills.Kills) < s.kills {
+	for len(k.Kills) < s.kills {
 		if err := s.whole(ctx); err != nil {
-			return err
+			return nil, err
 		}
 		if err := pause(ctx, time.Duration(rand.Int64N(int64(time.Second)))); err != nil { //nolint:gosec // chooses a moment
-			return err
+			return nil, err
 		}
-		k, err := s.killOne(ctx)
+		one, err := s.killOne(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		f.Kills.Kills = append(f.Kills.Kills, k)
-		progress("killed %d of %d: %s, the master of slots %d-%d", len(f.Kills.Kills), s.kills, k.Pod, k.From, k.To)
+		k.Kills = append(k.Kills, one)
+		progress("killed %d of %d: %s, the master of slots %d-%d", len(k.Kills), s.kills, one.Pod, one.From, one.To)
 	}
 	if err := s.whole(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	if err := errors.Join(plain.End(ctx, &f.Kills.Plain), replicated.End(ctx, &f.Kills.Replicated), probe.End(ctx, &f.Kills.Probe)); err != nil {
-		return err
+	if err := errors.Join(plain.End(ctx, &k.Plain), replicated.End(ctx, &k.Replicated), probe.End(ctx, &k.Probe)); err != nil {
+		return nil, err
 	}
-	f.Kills.match()
-	return nil
+	k.match()
+	return k, nil
 }
 
 // killOne sends SIGKILL to any master, and deletes its pod when the kubelet has left it some time: it would wait longer and longer

@@ -6,7 +6,8 @@
 //   - scaling, against the engine's own means on the same cluster with the same data:
 //     redis-cli --cluster reshard, or CLUSTER MIGRATESLOTS where the engine has it;
 //   - rollouts, each of which restarts every instance;
-//   - failovers: masters are killed at random (local cluster only).
+//   - failovers: masters are killed at random (local cluster only);
+//   - neighbours: the same, alone and beside clusters of others that mean harm.
 //
 // It needs KUBECONFIG and the operator deployed there (make bench-redis does both).
 package main
@@ -42,7 +43,7 @@ type options struct {
 	writes    int // a second under load
 	reads     int // a second under load
 	engines   string
-	measure   string // of scaling, rollouts, failovers
+	measure   string // of scaling, rollouts, failovers, neighbours
 	rollouts  int
 	kills     int
 	out       string
@@ -56,7 +57,7 @@ func main() {
 	flag.IntVar(&o.writes, "writes", 2600, "writes a second under load")
 	flag.IntVar(&o.reads, "reads", 1000, "reads a second under load")
 	flag.StringVar(&o.engines, "engines", "redis-8.0,valkey-9.1", "which engines, of redis-7.0, redis-8.0, valkey-8.1, valkey-9.1")
-	flag.StringVar(&o.measure, "measure", "scaling", "what to measure, of scaling, rollouts, failovers; several separated by commas")
+	flag.StringVar(&o.measure, "measure", "scaling", "what to measure, of scaling, rollouts, failovers, neighbours; several separated by commas")
 	flag.IntVar(&o.rollouts, "rollouts", 20, "how many changes are rolled out to every instance")
 	flag.IntVar(&o.kills, "kills", 200, "how many masters are killed")
 	flag.StringVar(&o.out, "out", "build/bench-redis.json", "file for the figures")
@@ -118,14 +119,14 @@ next:
 
 // measures is what can be measured of a cluster. Each writes into the figures.
 var measures = map[string]func(*subject, context.Context, *figures) error{
-	"scaling": (*subject).scaling, "rollouts": (*subject).rolls, "failovers": (*subject).failovers,
+	"scaling": (*subject).scaling, "rollouts": (*subject).rolls, "failovers": (*subject).failovers, "neighbours": (*subject).neighbours,
 }
 
 func chooseMeasures(names string) ([]string, error) {
 	chosen := strings.Split(names, ",")
 	for _, name := range chosen {
 		if measures[name] == nil {
-			return nil, fmt.Errorf("--measure: %q is none of scaling, rollouts, failovers", name)
+			return nil, fmt.Errorf("--measure: %q is none of scaling, rollouts, failovers, neighbours", name)
 		}
 	}
 	return chosen, nil

@@ -39,6 +39,7 @@ type figures struct {
 	Moves    []moved   `json:"moves,omitempty"`
 	Rolls    []roll    `json:"rolls,omitempty"`
 	Kills    *killed   `json:"kills,omitempty"`
+	Harm     *harm     `json:"harm,omitempty"`
 }
 
 // subject is one cluster under measurement.
@@ -74,7 +75,7 @@ func measureOne(ctx context.Context, k kube, e engine, o options, what string, f
 	}()
 	s := subject{kube: k, options: o, data: []string{"--keys", strconv.Itoa(o.keys)}}
 	var config map[string]string
-	if what == "failovers" {
+	if what == "failovers" || what == "neighbours" {
 		config = map[string]string{"cluster-node-timeout": strconv.FormatInt(nodeTimeout.Milliseconds(), 10)}
 	}
 	if s.cluster, err = k.newCluster(ctx, namespace, e, o.replicas, config); err != nil {

@@ -43,6 +43,7 @@ func (r report) markdown() string {
 	}{
 		{"| engine | roll-outs | six instances | longest time without a write to a sixteenth of the slots | longest command | the client's own | commands | failed | lost |\n|---|---|---|---|---|---|---|---|---|", figures.rollLines},
 		{"| engine | masters killed | to the first write acknowledged by the shard | by the ordinary client | acknowledged by | writes | failed | lost |\n|---|---|---|---|---|---|---|---|", figures.killLines},
+		{"| engine | neighbours | masters killed | to the first write acknowledged by the shard | p99, of that alone | writes | failed | lost | restarts of the operator | its peak memory |\n|---|---|---|---|---|---|---|---|---|---|", figures.harmLines},
 	} {
 		var lines string
 		for _, f := range r.Engines {
