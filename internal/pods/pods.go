@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"middleware.hc.cn/operator/internal/excerpt"
 )
 
 // Starting is the answer about a pod that is on its way and has nothing to complain about.
@@ -20,6 +22,13 @@ const Starting = "starting"
 // named, the others do not count, save for init containers, and those only until one that was named runs (a sidecar may be an
 // init container that goes on).
 func Why(pod *corev1.Pod, containers ...string) string {
+	return excerpt.Of(why(pod, containers), longest)
+}
+
+// longest is how much is told. What kubelets and schedulers say repeats what registries, runtimes and images said.
+const longest = 500
+
+func why(pod *corev1.Pod, containers []string) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			return "not scheduled: " + c.Message

@@ -63,14 +63,20 @@ func (n *Node) Access(ctx context.Context) (Access, error) {
 	return access, nil
 }
 
+// mostUsers is how many users are read, five times as many as admission lets a cluster have.
+const mostUsers = 1000
+
 // readUsers reads ACL LIST: a line `user NAME RULES` for each user.
 func readUsers(lines []string) (Access, error) {
 	access := Access{Users: map[string]string{}}
+	if len(lines) > mostUsers {
+		return Access{}, fmt.Errorf("%d users: %d at most are looked at", len(lines), mostUsers)
+	}
 	for _, line := range lines {
 		rest, ok := strings.CutPrefix(line, "user ")
 		name, rules, found := strings.Cut(rest, " ")
-		if !ok || !found {
-			return Access{}, fmt.Errorf("%q is no user", line)
+		if !ok || !found || len(name) > longestName {
+			return Access{}, fmt.Errorf("%.80q is no user", line)
 		}
 		if name != defaultUser {
 			access.Users[name] = rules
@@ -80,7 +86,10 @@ func readUsers(lines []string) (Access, error) {
 			if rule == "nopass" {
 				access.Open = true
 			} else if digest, isPassword := strings.CutPrefix(rule, "#"); isPassword {
-				access.Passwords = append(access.Passwords, digest)
+				if len(digest) != hex.EncodedLen(sha256.Size) {
+					return Access{}, fmt.Errorf("user %s: a digest has %d characters", name, len(digest))
+				}
+				access.Passwords = append(access.Passwords, strings.Clone(digest))
 			}
 		}
 		slices.Sort(access.Passwords)
@@ -116,13 +125,19 @@ func (n *Node) setUser(ctx context.Context, name string, rules []string) error {
 	c := command{name: "ACL SETUSER", args: []any{"ACL", "SETUSER", name}}
 	for _, rule := range rules {
 		c.args = append(c.args, rule)
+		if digest, isPassword := strings.CutPrefix(rule, "#"); isPassword {
+			c.secrets = append(c.secrets, digest) // whoever has it can try passwords at leisure
+		}
 	}
 	return n.tellCommand(ctx, c)
 }
 
-// DeleteUser removes a user and ends its connections. A user that does not exist is no error.
-func (n *Node) DeleteUser(ctx context.Context, name string) error {
-	c := command{name: "ACL DELUSER", args: []any{"ACL", "DELUSER", name}}
+// DeleteUsers removes users and ends their connections. One that does not exist is no error.
+func (n *Node) DeleteUsers(ctx context.Context, names ...string) error {
+	c := command{name: "ACL DELUSER", args: []any{"ACL", "DELUSER"}}
+	for _, name := range names {
+		c.args = append(c.args, name)
+	}
 	_, err := n.do(ctx, c)
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"middleware.hc.cn/operator/internal/excerpt"
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
@@ -95,7 +96,7 @@ func (n *Node) ImportSlots(ctx context.Context, set slots.Set) (string, error) {
 	}
 	id, err := answer.Text()
 	if err != nil || id == "" {
-		return "", n.notUnderstood(c, fmt.Errorf("%v instead of the ID of a task", answer.Val()))
+		return "", n.unexpected(c, answer, "the ID of a task")
 	}
 	return id, nil
 }
@@ -151,11 +152,13 @@ func parseJobs(answer any, read func(*jobFields) SlotMigration) ([]SlotMigration
 	for _, entry := range entries {
 		pairs, isArray := entry.([]any)
 		if !isArray || len(pairs)%2 != 0 {
-			return nil, fmt.Errorf("%v instead of pairs", entry)
+			return nil, fmt.Errorf("%s instead of pairs", show(entry))
 		}
 		fields := jobFields{values: map[string]any{}}
 		for pair := range slices.Chunk(pairs, 2) {
-			fields.values[fmt.Sprint(pair[0])] = pair[1]
+			if name, isText := pair[0].(string); isText {
+				fields.values[name] = pair[1]
+			}
 		}
 		jobs = append(jobs, read(&fields))
 		if fields.err != nil {
@@ -218,30 +221,31 @@ func (f *jobFields) fail(format string, args ...any) {
 	}
 }
 
+// optional is text that may be missing. It is cut to a sentence: messages are shown to people, and the rest is short.
 func (f *jobFields) optional(name string) string {
 	text, _ := f.values[name].(string)
-	return text
+	return excerpt.Of(text, longestText)
 }
 
 func (f *jobFields) text(name string) string {
-	text, isText := f.values[name].(string)
-	if !isText {
-		f.fail("field %s: %v is not text", name, f.values[name])
+	if _, isText := f.values[name].(string); !isText {
+		f.fail("field %s: %s is not text", name, show(f.values[name]))
 	}
-	return text
+	return f.optional(name)
 }
 
 func (f *jobFields) integer(name string) int64 {
 	n, isInteger := f.values[name].(int64)
 	if !isInteger {
-		f.fail("field %s: %v is not a whole number", name, f.values[name])
+		f.fail("field %s: %s is not a whole number", name, show(f.values[name]))
 	}
-	return n
+	return max(0, min(n, mostCounted)) // times, which only sort the jobs
 }
 
 func (f *jobFields) slots(name string) slots.Set {
-	set, err := slots.Parse(f.text(name))
-	if err != nil {
+	text, _ := f.values[name].(string) // not cut
+	set, err := slots.Parse(text)
+	if f.text(name); err != nil {
 		f.fail("field %s: %w", name, err)
 	}
 	return set

@@ -5,6 +5,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -90,10 +91,26 @@ func (n *Node) Replicate(ctx context.Context, masterID string) error {
 	return n.tell(ctx, "CLUSTER REPLICATE", masterID)
 }
 
-// Forget removes a node from this node's table and bans it from coming back by gossip for 60 s. It concerns this node
-// only (engines from Redis 7.2 on also tell the others).
-func (n *Node) Forget(ctx context.Context, nodeID string) error {
-	return n.tell(ctx, "CLUSTER FORGET", nodeID)
+// Forget removes nodes from this node's table, in one round trip, and bans them from coming back by gossip for 60 s. It
+// concerns this node only (engines from Redis 7.2 on also tell the others). One that is refused does not keep the others. The
+// error is ErrUnknownNode only if there is no worse one.
+func (n *Node) Forget(ctx context.Context, nodeIDs ...string) error {
+	commands := make([]command, len(nodeIDs))
+	for i, id := range nodeIDs {
+		commands[i] = command{name: "CLUSTER FORGET", args: []any{"CLUSTER", "FORGET", id}}
+	}
+	answers, err := n.pipeline(ctx, commands...)
+	for i, answer := range answers {
+		if err != nil && !errors.Is(err, ErrUnknownNode) {
+			return err
+		}
+		if refused := answer.Err(); refused != nil {
+			err = n.failed(ctx, commands[i], refused)
+		} else if text, notText := answer.Text(); notText != nil || text != "OK" {
+			err = n.unexpected(commands[i], answer, "OK")
+		}
+	}
+	return err
 }
 
 // Failover makes this replica the master of its shard. It returns when the failover is scheduled (FORCE and default
@@ -130,6 +147,13 @@ func (n *Node) ConfigGet(ctx context.Context, patterns ...string) (map[string]st
 	return settings, nil
 }
 
+// What is read of settings. Values are kept, compared and shown in the status.
+const (
+	mostSettings = 1000
+	longestName  = 128
+	longestValue = 16 << 10
+)
+
 // settingsOf reads the answer of CONFIG GET: names and values in turn.
 func settingsOf(answer *redis.Cmd) (map[string]string, error) {
 	pairs, err := answer.StringSlice()
@@ -139,9 +163,16 @@ func settingsOf(answer *redis.Cmd) (map[string]string, error) {
 	if len(pairs)%2 != 0 {
 		return nil, fmt.Errorf("%d elements instead of pairs", len(pairs))
 	}
+	if len(pairs)/2 > mostSettings {
+		return nil, fmt.Errorf("%d settings: an engine has no more than %d", len(pairs)/2, mostSettings)
+	}
 	settings := make(map[string]string, len(pairs)/2)
 	for pair := range slices.Chunk(pairs, 2) {
-		settings[pair[0]] = pair[1]
+		name, value := pair[0], pair[1]
+		if len(name) > longestName || len(value) > longestValue {
+			return nil, fmt.Errorf("setting %.80q: the name has %d bytes of %d at most, the value %d of %d", name, len(name), longestName, len(value), longestValue)
+		}
+		settings[name] = value
 	}
 	return settings, nil
 }
@@ -167,7 +198,7 @@ func (n *Node) tellCommand(ctx context.Context, c command) error {
 		return err
 	}
 	if text, err := answer.Text(); err != nil || (text != "OK" && text != "PONG") {
-		return n.notUnderstood(c, fmt.Errorf("%v instead of OK", answer.Val()))
+		return n.unexpected(c, answer, "OK")
 	}
 	return nil
 }

@@ -50,12 +50,12 @@ func readSettings(view *View, answer *redis.Cmd) error {
 	if err != nil {
 		return err
 	}
-	milliseconds, err := strconv.Atoi(settings[settingNodeTimeout])
+	milliseconds, err := strconv.ParseInt(settings[settingNodeTimeout], 10, 64)
 	if err != nil {
-		return fmt.Errorf("%s: %w", settingNodeTimeout, err)
+		return fmt.Errorf("%s: %.80q is no number", settingNodeTimeout, settings[settingNodeTimeout])
 	}
 	view.Settings = settings
-	view.NodeTimeout = time.Duration(milliseconds) * time.Millisecond
+	view.NodeTimeout = max(0, duration(milliseconds, time.Millisecond))
 	return nil
 }
 

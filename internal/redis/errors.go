@@ -7,9 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"middleware.hc.cn/operator/internal/excerpt"
 )
 
 // The classes of failure. Errors of this package match one of them with errors.Is; those that are an answer of the
@@ -85,15 +88,18 @@ func (e *Error) Error() string {
 // Unwrap gives errors.Is and errors.As both the class and the cause.
 func (e *Error) Unwrap() []error { return []error{e.Kind, e.Err} }
 
+// longestText is how much is repeated of what a server said.
+const longestText = 200
+
 // newError classifies what go-redis returned. The secrets are blanked out in replies, because a server that does not
 // know a command answers with the beginning of its arguments. ctx is the caller's context.
 func newError(ctx context.Context, addr, command string, err error, secrets ...string) *Error {
-	failure := &Error{Addr: addr, Command: command, Kind: ErrUnreachable, Err: err}
+	failure := &Error{Addr: addr, Command: command, Kind: ErrUnreachable, Err: bounded(err)}
 	var reply redis.Error
 	switch {
 	case errors.As(err, &reply):
 		failure.Kind = classify(reply.Error())
-		failure.Err = errors.New(scrub(err.Error(), secrets))
+		failure.Err = errors.New(excerpt.Of(scrub(err.Error(), secrets), longestText))
 	case errors.Is(err, ErrClosed):
 		failure.Kind = ErrClosed
 	case isUnparsable(err):
@@ -104,9 +110,31 @@ func newError(ctx context.Context, addr, command string, err error, secrets ...s
 	return failure
 }
 
-// isUnparsable recognizes what the library itself says, which is that an answer is not RESP or not of the type the
+// brief is an error with a text of bounded length.
+type brief struct {
+	text string
+	err  error
+}
+
+func (e *brief) Error() string { return e.text }
+func (e *brief) Unwrap() error { return e.err }
+
+// bounded cuts off what an error repeats of an answer or of a certificate.
+func bounded(err error) error {
+	if text := err.Error(); excerpt.Of(text, longestText) != text {
+		return &brief{text: excerpt.Of(text, longestText), err: err}
+	}
+	return err
+}
+
+// isUnparsable recognizes what the guard says, and the library itself: that an answer is not RESP or not of the type the
 // command has, unless it is about its connections. It has no error value for the former.
 func isUnparsable(err error) bool {
+	var bad *badAnswer
+	var number *strconv.NumError
+	if errors.As(err, &bad) || errors.As(err, &number) {
+		return true
+	}
 	return strings.HasPrefix(err.Error(), "redis: ") && !errors.Is(err, redis.ErrClosed) &&
 		!errors.Is(err, redis.ErrPoolTimeout) && !errors.Is(err, redis.ErrPoolExhausted)
 }
@@ -153,11 +181,34 @@ func classify(reply string) error {
 	return ErrRefused
 }
 
+// scrub blanks out secrets, and their beginnings: servers cut off the arguments that they repeat.
 func scrub(text string, secrets []string) string {
-	for _, secret := range secrets {
-		if secret != "" {
-			text = strings.ReplaceAll(text, secret, redacted)
+	var b strings.Builder
+	for len(text) > 0 {
+		n := 0
+		for _, secret := range secrets {
+			n = max(n, revealed(text, secret))
 		}
+		if n > 0 {
+			b.WriteString(redacted)
+		} else {
+			n = 1
+			b.WriteByte(text[0])
+		}
+		text = text[n:]
 	}
-	return text
+	return b.String()
+}
+
+// revealed is how many characters of the secret the text begins with; 0 when that may be so by chance.
+func revealed(text, secret string) int {
+	const byChance = 4
+	n := 0
+	for n < min(len(text), len(secret)) && text[n] == secret[n] {
+		n++
+	}
+	if n < len(secret) && n <= byChance {
+		return 0
+	}
+	return n
 }

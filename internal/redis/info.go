@@ -5,109 +5,168 @@ package redis
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
-// fields are the name:value lines of INFO and CLUSTER INFO. The first field that is missing or malformed is kept as
-// err, so that a reader can ask for many fields and check once.
+// fields are name:value lines of INFO and CLUSTER INFO, those of wanted and no others. The first field that is missing or
+// malformed is kept as err, so that a reader can ask for many fields and check once.
 type fields struct {
 	values map[string]string
 	err    error
 }
 
+// wanted are the fields that are read.
+var wanted = map[string]bool{}
+
+func init() {
+	for _, name := range []string{
+		"redis_version", "valkey_version", "run_id", "uptime_in_seconds", "used_memory", "maxmemory", "number_of_libraries",
+		"loading", "async_loading", errorsMoved, "role", "master_repl_offset", "slave_repl_offset", "master_link_status",
+		"master_link_down_since_seconds",
+		"cluster_state", "cluster_slots_assigned", "cluster_current_epoch", "cluster_my_epoch",
+	} {
+		wanted[name] = true
+	}
+}
+
+const errorsMoved = "errorstat_MOVED"
+
 func parseFields(text string) *fields {
-	f := &fields{values: map[string]string{}}
+	f := &fields{values: make(map[string]string, len(wanted))}
 	for line := range strings.Lines(text) {
-		name, value, found := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
-		if found && !strings.HasPrefix(name, "#") {
-			f.values[name] = value
+		if name, value, _ := strings.Cut(line, ":"); wanted[name] {
+			f.values[name] = strings.TrimRight(value, "\r\n")
 		}
 	}
 	return f
 }
 
-func (f *fields) text(name string) string {
+func (f *fields) fail(format string, args ...any) {
+	if f.err == nil {
+		f.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (f *fields) word(name string) string {
 	value, found := f.values[name]
-	if !found && f.err == nil {
-		f.err = fmt.Errorf("field %s is missing", name)
+	if !found {
+		f.fail("field %s is missing", name)
 	}
 	return value
 }
 
-func (f *fields) integer(name string) int64 {
-	value := f.text(name)
+// mostCounted is the most of anything that a server can have: 256 Ti. Sums of such numbers, and products with a number of
+// slots, do not overflow.
+const mostCounted = 1 << 48
+
+// integer reads a number whose absolute value is no more than the limit.
+func (f *fields) integer(name string, limit int64) int64 {
+	value := f.word(name)
 	n, err := strconv.ParseInt(value, 10, 64)
-	if err != nil && f.err == nil {
-		f.err = fmt.Errorf("field %s: %q is not a whole number", name, value)
+	if err != nil {
+		f.fail("field %s: %.80q is not a whole number", name, value)
+	} else if n > limit || n < -limit {
+		f.fail("field %s: %d is more than a server can have", name, n)
 	}
 	return n
 }
 
 // count reads a number that cannot be negative.
 func (f *fields) count(name string) int64 {
-	n := f.integer(name)
-	if n < 0 && f.err == nil {
-		f.err = fmt.Errorf("field %s: %d is negative", name, n)
+	n := f.integer(name, mostCounted)
+	if n < 0 {
+		f.fail("field %s: %d is negative", name, n)
 	}
 	return n
 }
 
 func (f *fields) epoch(name string) uint64 {
-	value := f.text(name)
+	value := f.word(name)
 	n, err := strconv.ParseUint(value, 10, 64)
-	if err != nil && f.err == nil {
-		f.err = fmt.Errorf("field %s: %q is not a configuration epoch", name, value)
+	if err != nil {
+		f.fail("field %s: %.80q is not a configuration epoch", name, value)
 	}
 	return n
 }
 
+// longest is how long anything may take that is read as a duration; longer times count as this one.
+const longest = 100 * 365 * 24 * time.Hour
+
+// duration is a number of units as a duration.
+func duration(n int64, unit time.Duration) time.Duration {
+	most := int64(longest / unit)
+	return time.Duration(max(-most, min(n, most))) * unit
+}
+
 func (f *fields) seconds(name string) time.Duration {
-	return time.Duration(f.integer(name)) * time.Second
+	return duration(f.integer(name, math.MaxInt64), time.Second)
 }
 
 // readInfo reads the sections server, memory, persistence, replication, keyspace and errorstats of INFO into the view.
 func readInfo(view *View, text string) error {
 	info := parseFields(text)
-	view.Engine, view.Version = EngineRedis, info.text("redis_version")
+	view.Engine, view.Version = EngineRedis, info.version("redis_version")
 	// Valkey reports the version of Redis it is compatible with, and its own one beside it.
-	if version, found := info.values["valkey_version"]; found {
-		view.Engine, view.Version = EngineValkey, version
+	if _, found := info.values["valkey_version"]; found {
+		view.Engine, view.Version = EngineValkey, info.version("valkey_version")
 	}
-	view.RunID = info.text("run_id")
-	view.Uptime = info.seconds("uptime_in_seconds")
+	view.RunID = strings.Clone(info.word("run_id"))
+	if info.err == nil {
+		info.err = checkNodeID(view.RunID)
+	}
+	view.Uptime = max(0, info.seconds("uptime_in_seconds")) // negative when the clock was set back
 	view.UsedMemory = info.count("used_memory")
 	view.MaxMemory = info.count("maxmemory")
 	view.Libraries = info.count("number_of_libraries")
-	view.Loading = info.text("loading") != "0" || info.values["async_loading"] == "1"
+	view.Loading = info.word("loading") != "0" || info.values["async_loading"] == "1"
 	view.Redirections = redirections(info)
 	readReplication(view, info)
 	if info.err == nil {
-		view.Keys, info.err = countKeys(info.values)
+		view.Keys, info.err = countKeys(text)
 	}
 	return info.err
 }
 
+// version reads the version of an engine, such as 7.0.15 or 9.0.0-rc1. It is shown in the status.
+func (f *fields) version(name string) string {
+	const most = 32
+	value := f.word(name)
+	strange := func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune(".-+_", r)
+	}
+	if len(value) > most || strings.ContainsFunc(value, strange) {
+		f.fail("field %s: %.80q is no version", name, value)
+	}
+	return strings.Clone(value)
+}
+
 // redirections reads errorstat_MOVED:count=5; there is no such line before the first.
 func redirections(info *fields) int64 {
-	text, found := strings.CutPrefix(info.values["errorstat_MOVED"], "count=")
-	n, err := strconv.ParseInt(text, 10, 64)
-	if found && err != nil && info.err == nil {
-		info.err = fmt.Errorf("field errorstat_MOVED: %q does not begin with count=NUMBER", text)
+	text, found := info.values[errorsMoved]
+	if !found {
+		return 0
+	}
+	n, err := strconv.ParseInt(strings.TrimPrefix(text, "count="), 10, 64)
+	if err != nil || n < 0 {
+		info.fail("field %s: %.80q does not begin with count=NUMBER", errorsMoved, text)
 	}
 	return n
 }
 
 func readReplication(view *View, info *fields) {
-	switch role := info.text("role"); role {
+	switch role := info.word("role"); role {
 	case "master":
 		view.Role = RoleMaster
-		view.ReplicationOffset = info.integer("master_repl_offset")
+		view.ReplicationOffset = info.offset("master_repl_offset")
 	case "slave", "replica":
 		view.Role = RoleReplica
-		view.ReplicationOffset = info.integer("slave_repl_offset")
-		view.MasterLinkUp = info.text("master_link_status") == "up"
+		view.ReplicationOffset = info.offset("slave_repl_offset")
+		view.MasterLinkUp = info.word("master_link_status") == "up"
 		if !view.MasterLinkUp {
 			// -1 says that there never was a link in this process.
 			view.MasterLinkDownFor = info.seconds("master_link_down_since_seconds")
@@ -117,26 +176,30 @@ func readReplication(view *View, info *fields) {
 			}
 		}
 	default:
-		if info.err == nil {
-			info.err = fmt.Errorf("field role: %q is neither master nor slave", role)
-		}
+		info.fail("field role: %.80q is neither master nor slave", role)
 	}
 }
 
+// offset reads a replication offset, which may be -1 where there never was a master.
+func (f *fields) offset(name string) int64 { return max(0, f.integer(name, math.MaxInt64)) }
+
 // countKeys sums up the lines of the section keyspace, such as db0:keys=4,expires=1,avg_ttl=0.
-func countKeys(values map[string]string) (int64, error) {
+func countKeys(info string) (int64, error) {
 	var total int64
-	for name, value := range values {
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
 		number, isDB := strings.CutPrefix(name, "db")
-		if _, err := strconv.Atoi(number); !isDB || err != nil {
+		if _, err := strconv.ParseUint(number, 10, 31); !isDB || err != nil {
 			continue
 		}
 		count, _, _ := strings.Cut(value, ",")
 		keys, err := strconv.ParseInt(strings.TrimPrefix(count, "keys="), 10, 64)
 		if err != nil || keys < 0 {
-			return 0, fmt.Errorf("field %s: %q does not begin with keys=NUMBER", name, value)
+			return 0, fmt.Errorf("field %s: %.80q does not begin with keys=NUMBER", name, value)
 		}
-		total += keys
+		if total += min(keys, mostCounted+1); total > mostCounted {
+			return 0, fmt.Errorf("field %s: %d is more than a server can have", name, keys)
+		}
 	}
 	return total, nil
 }
@@ -144,13 +207,18 @@ func countKeys(values map[string]string) (int64, error) {
 // readClusterInfo reads CLUSTER INFO into the view.
 func readClusterInfo(view *View, text string) error {
 	info := parseFields(text)
-	switch state := ClusterState(info.text("cluster_state")); state {
-	case ClusterOK, ClusterFail:
-		view.ClusterState = state
+	switch state := ClusterState(info.word("cluster_state")); state {
+	case ClusterOK:
+		view.ClusterState = ClusterOK
+	case ClusterFail:
+		view.ClusterState = ClusterFail
 	default:
-		return fmt.Errorf("field cluster_state: %q is neither ok nor fail", state)
+		return fmt.Errorf("field cluster_state: %.80q is neither ok nor fail", state)
 	}
 	view.SlotsAssigned = int(info.count("cluster_slots_assigned"))
+	if view.SlotsAssigned > slots.Count {
+		info.fail("field cluster_slots_assigned: %d, and there are %d slots", view.SlotsAssigned, slots.Count)
+	}
 	view.CurrentEpoch = info.epoch("cluster_current_epoch")
 	view.ConfigEpoch = info.epoch("cluster_my_epoch")
 	return info.err

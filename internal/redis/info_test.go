@@ -46,9 +46,11 @@ func TestReadInfoOfEveryEngine(t *testing.T) {
 	}
 }
 
+const runID = "07c37dfeb235213a872192d90877d0cd55635b91"
+
 func infoText(changes ...string) string {
 	lines := map[string]string{
-		"redis_version": "7.0.15", "run_id": "r", "uptime_in_seconds": "90", "used_memory": "1", "maxmemory": "2", "number_of_libraries": "3",
+		"redis_version": "7.0.15", "run_id": runID, "uptime_in_seconds": "90", "used_memory": "1", "maxmemory": "2", "number_of_libraries": "3",
 		"loading": "0", "role": "master", "master_repl_offset": "5",
 	}
 	for _, change := range changes {
@@ -66,7 +68,7 @@ func infoText(changes ...string) string {
 
 func TestReadInfo(t *testing.T) {
 	base := View{
-		Engine: EngineRedis, Version: "7.0.15", RunID: "r", Uptime: 90 * time.Second, UsedMemory: 1, MaxMemory: 2, Libraries: 3,
+		Engine: EngineRedis, Version: "7.0.15", RunID: runID, Uptime: 90 * time.Second, UsedMemory: 1, MaxMemory: 2, Libraries: 3,
 		Role: RoleMaster, ReplicationOffset: 5,
 	}
 	with := func(change func(*View)) View {

@@ -5,12 +5,15 @@ package redis
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -43,6 +46,9 @@ const (
 	// slowestMigration is the rate, in bytes a second, that is allowed for. Values of many small elements, which are
 	// rebuilt one by one, are the slowest: some 50 MiB/s were measured.
 	slowestMigration = 16 << 20
+	// longestMigration is the longest that a call waits for its answers. The source goes on with what it was told, and the
+	// next call finds what became of it.
+	longestMigration = time.Minute
 )
 
 // migrateTimeout is MIGRATE's own timeout: the longest time of silence between source and target.
@@ -63,7 +69,7 @@ func (n *Node) Migrate(ctx context.Context, to MigrateTarget, batches []MigrateB
 		commands[i] = migrateCommand(to, batch)
 		timeout += 2 * migrateTimeout(batch.Bytes) // the server tries twice when a kept connection turns out to be closed
 	}
-	answers, err := n.pipelineWithin(ctx, timeout, commands...)
+	answers, err := n.pipelineWithin(ctx, min(timeout, longestMigration), commands...)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +78,7 @@ func (n *Node) Migrate(ctx context.Context, to MigrateTarget, batches []MigrateB
 		if err := answer.Err(); err != nil {
 			results[i] = n.failed(ctx, commands[i], err)
 		} else if text, err := answer.Text(); err != nil || (text != "OK" && text != "NOKEY") {
-			results[i] = n.notUnderstood(commands[i], fmt.Errorf("%v instead of OK or NOKEY", answer.Val()))
+			results[i] = n.unexpected(commands[i], answer, "OK or NOKEY")
 		}
 	}
 	return results, nil
@@ -97,6 +103,9 @@ func migrateCommand(to MigrateTarget, batch MigrateBatch) command {
 	}
 	return c
 }
+
+// largestKey is the most memory that a key is believed to take: 4 TiB.
+const largestKey = 4 << 40
 
 // MemoryUsage estimates the bytes that each key takes, in one round trip; 0 for a key that is gone. Large collections are
 // sampled by the server. importing is for keys of slots that the node imports; otherwise it owns them.
@@ -124,80 +133,103 @@ func (n *Node) MemoryUsage(ctx context.Context, keys []string, importing bool) (
 		} else if err != nil {
 			return nil, n.failed(ctx, c, err)
 		}
-		if sizes[i], err = answer.Int64(); err != nil {
+		sizes[i], err = answer.Int64()
+		if err == nil && (sizes[i] < 0 || sizes[i] > largestKey) {
+			err = fmt.Errorf("%d bytes are more than a key can take", sizes[i])
+		}
+		if err != nil {
 			return nil, n.notUnderstood(c, err)
 		}
 	}
 	return sizes, nil
 }
 
-// Fingerprint is text that is equal for equal values of a key, whatever node they are on, in two round trips; empty when
+// Fingerprint is a digest that is equal for equal values of a key, whatever node they are on, in two round trips; empty when
 // the node does not have the key. It compares values, not their expiry. It reads keys of slots that the node imports as well
 // as those that it owns.
 func (n *Node) Fingerprint(ctx context.Context, key string) (string, error) {
-	kind, err := n.asking(ctx, "TYPE", key)
+	answer, err := n.asking(ctx, n.pipeline, "TYPE", key)
 	if errors.Is(err, ErrNotOwner) { // a slot that is given away sends whoever asks for a key that is gone to the other end
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
+	kind, err := answer.Text()
+	if err != nil {
+		return "", n.notUnderstood(command{name: "TYPE"}, err)
+	}
 	// A large hash or set is dumped in the order of its table, which differs from process to process.
-	read := map[string]string{"none": "", "hash": "HGETALL", "set": "SMEMBERS"}
-	name, known := read[fmt.Sprint(kind.Val())]
-	if !known {
-		name = "DUMP"
-	}
-	if name == "" {
+	name := "DUMP"
+	switch kind {
+	case "none":
 		return "", nil
+	case "hash":
+		name = "HGETALL"
+	case "set":
+		name = "SMEMBERS"
 	}
-	value, err := n.asking(ctx, name, key)
+	value, err := n.asking(ctx, n.readAll, name, key)
 	if errors.Is(err, redis.Nil) || errors.Is(err, ErrNotOwner) { // gone meanwhile
 		return "", nil
+	}
+	if tooLong(err) {
+		return "", fmt.Errorf("%w: both ends have this key, and it is too large to be compared: delete it at the one that is wrong", err)
 	}
 	if err != nil {
 		return "", err
 	}
+	elements := make([]string, 1)
 	if name == "DUMP" {
-		return fmt.Sprint(kind.Val(), " ", value.Val()), nil
+		elements[0], err = value.Text()
+	} else {
+		elements, err = value.StringSlice()
 	}
-	elements, err := value.StringSlice()
 	if err != nil {
 		return "", n.notUnderstood(command{name: name}, err)
 	}
-	return fmt.Sprint(kind.Val(), " ", canonical(elements, name == "HGETALL")), nil
+	return digest(kind, elements, kind == "hash"), nil
 }
 
-// canonical is text that does not depend on the order of the elements, or of the pairs of elements.
-func canonical(elements []string, pairs bool) string {
+// digest does not depend on the order of the elements, or of the pairs of elements.
+func digest(kind string, elements []string, pairs bool) string {
 	size := 1
 	if pairs {
 		size = 2
 	}
-	var members []string
-	for member := range slices.Chunk(elements, size) {
-		members = append(members, fmt.Sprintf("%q", member))
-	}
-	slices.Sort(members)
-	return strings.Join(members, ",")
-}
-
-// Discard deletes keys of slots that the node imports or owns, one round trip each.
-func (n *Node) Discard(ctx context.Context, keys []string) error {
-	for _, key := range keys {
-		if _, err := n.asking(ctx, "UNLINK", key); err != nil {
-			return err
+	members := slices.Collect(slices.Chunk(elements, size))
+	slices.SortFunc(members, slices.Compare)
+	sum := sha256.New()
+	for _, member := range append([][]string{{kind}}, members...) {
+		for _, part := range member {
+			_ = binary.Write(sum, binary.BigEndian, uint64(len(part))) // a hash does not fail
+			_, _ = io.WriteString(sum, part)
 		}
 	}
-	return nil
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// Discard deletes keys of slots that the node imports or owns, in one round trip.
+func (n *Node) Discard(ctx context.Context, keys []string) error {
+	var commands []command
+	for _, key := range keys {
+		commands = append(commands, askingCommand, command{name: nameOf("UNLINK", key), args: []any{"UNLINK", key}})
+	}
+	answers, err := n.pipeline(ctx, commands...)
+	for i, answer := range answers {
+		if refused := answer.Err(); refused != nil && err == nil {
+			err = n.failed(ctx, commands[i], refused)
+		}
+	}
+	return err
 }
 
 var askingCommand = command{name: "ASKING", args: words("ASKING")}
 
 // asking sends a command about one key behind an ASKING, which makes the node execute it in a slot that it imports.
-func (n *Node) asking(ctx context.Context, name, key string) (*redis.Cmd, error) {
+func (n *Node) asking(ctx context.Context, send sender, name, key string) (*redis.Cmd, error) {
 	c := command{name: nameOf(name, key), args: []any{name, key}}
-	answers, err := n.pipeline(ctx, askingCommand, c)
+	answers, err := send(ctx, askingCommand, c)
 	if err != nil {
 		return nil, err
 	}

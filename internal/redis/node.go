@@ -6,6 +6,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -44,6 +45,37 @@ type command struct {
 	secrets []string
 }
 
+// read is do for commands that change nothing and whose answer has the size that users gave to what is asked for. One that is
+// over the ordinary limits is asked for again, within larger ones.
+func (n *Node) read(ctx context.Context, c command) (*redis.Cmd, error) {
+	answers, err := n.readAll(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := answers[0].Err(); err != nil {
+		return nil, n.failed(ctx, c, err)
+	}
+	return answers[0], nil
+}
+
+// readAll is pipeline for commands of that kind. Answers that are over the ordinary limits are read one after the other in the
+// whole process, so that those who wait share one allowance of memory.
+func (n *Node) readAll(ctx context.Context, commands ...command) ([]*redis.Cmd, error) {
+	answers, err := n.pipeline(ctx, commands...)
+	if !tooLong(err) {
+		return answers, err
+	}
+	select {
+	case n.pool.large <- struct{}{}:
+		defer func() { <-n.pool.large }()
+	case <-ctx.Done():
+		return nil, n.failed(ctx, commands[0], ctx.Err())
+	}
+	key := *n.key
+	key.large = true
+	return (&Node{pool: n.pool, key: &key}).pipeline(ctx, commands...)
+}
+
 // do sends one command and returns its answer.
 func (n *Node) do(ctx context.Context, c command) (*redis.Cmd, error) {
 	answers, err := n.pipeline(ctx, c)
@@ -56,10 +88,23 @@ func (n *Node) do(ctx context.Context, c command) (*redis.Cmd, error) {
 	return answers[0], nil
 }
 
+// sender is pipeline or readAll.
+type sender func(ctx context.Context, commands ...command) ([]*redis.Cmd, error)
+
+// commandsAtOnce is how many commands one exchange has at most, so that ordinary answers to them stay within the limits.
+const commandsAtOnce = 4096
+
 // pipeline sends the commands at once and returns their answers, error replies among them. It fails when no
 // authenticated connection could be made or it was lost.
 func (n *Node) pipeline(ctx context.Context, commands ...command) (answers []*redis.Cmd, err error) {
-	return n.pipelineWithin(ctx, n.pool.options.IOTimeout, commands...)
+	for some := range slices.Chunk(commands, commandsAtOnce) {
+		next, err := n.pipelineWithin(ctx, n.pool.options.IOTimeout, some...)
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, next...)
+	}
+	return answers, nil
 }
 
 // pipelineWithin is pipeline with a time of its own for the commands. A refused password is followed by the other one, if
@@ -102,9 +147,10 @@ func (n *Node) attempt(ctx context.Context, timeout time.Duration, commands ...c
 	if slices.ContainsFunc(answers, func(answer *redis.Cmd) bool { return isReply(answer.Err()) }) {
 		return answers, nil
 	}
-	// Either the connection is lost, or the authentication was refused: then the library sends no command, and none has
-	// an error of its own.
-	return nil, n.failed(ctx, commands[0], err)
+	// Either the connection is lost, or the authentication was refused: then the library sends no command, and all or none
+	// have an error.
+	at := slices.IndexFunc(answers, func(answer *redis.Cmd) bool { return answer.Err() != nil })
+	return nil, n.failed(ctx, commands[max(at, 0)], err)
 }
 
 // isReply tells an error that the node answered from one of the network.
@@ -119,5 +165,22 @@ func (n *Node) failed(ctx context.Context, c command, err error) error {
 
 // notUnderstood reports an answer that is not what the command is documented to answer.
 func (n *Node) notUnderstood(c command, err error) error {
-	return &Error{Addr: n.key.addr, Command: c.name, Kind: ErrProtocol, Err: err}
+	return &Error{Addr: n.key.addr, Command: c.name, Kind: ErrProtocol, Err: bounded(err)}
+}
+
+// unexpected reports an answer that is another than the ones that the command has.
+func (n *Node) unexpected(c command, answer *redis.Cmd, instead string) error {
+	return n.notUnderstood(c, fmt.Errorf("%s instead of %s", show(answer.Val()), instead))
+}
+
+// show is a value of an answer for people, of bounded length.
+func show(value any) string {
+	switch value := value.(type) {
+	case string:
+		return fmt.Sprintf("%.80q", value)
+	case []any:
+		return fmt.Sprintf("an array of %d elements", len(value))
+	default:
+		return fmt.Sprintf("%.80v", value)
+	}
 }

@@ -17,6 +17,11 @@ import (
 type table struct {
 	peers                []Peer
 	migrating, importing map[uint16]string
+
+	ids       map[string]string // by themselves
+	lines     map[string]bool   // by ID
+	hasMyself bool
+	owned     [slots.Count]bool
 }
 
 // readNodes reads CLUSTER NODES into the view.
@@ -47,39 +52,54 @@ func readNodes(view *View, text string) error {
 // newer engines add (flags, fields after the host name) is passed over; what contradicts the format is an error that
 // names it.
 func parseNodes(text string) (table, error) {
-	var parsed table
+	parsed := table{ids: map[string]string{}, lines: map[string]bool{}}
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		if line == "" {
 			continue
 		}
+		if len(parsed.peers) == mostPeers {
+			return table{}, fmt.Errorf("more than %d lines: a cluster has no more than 1000 nodes, and those that are gone are to be forgotten", mostPeers)
+		}
 		if err := parsed.addLine(line); err != nil {
-			return table{}, fmt.Errorf("line %q: %w", line, err)
+			return table{}, fmt.Errorf("line %.80q: %w", line, err)
 		}
 	}
 	return parsed, nil
 }
 
+// mostPeers is how many nodes are read: as many as admission allows instances, and half as many again that are gone.
+const mostPeers = 1500
+
 func (t *table) addLine(line string) error {
 	const fixedFields = 8
-	words := strings.Fields(line)
-	if len(words) < fixedFields {
-		return fmt.Errorf("%d fields instead of %d or more", len(words), fixedFields)
+	words, rest := make([]string, fixedFields), line
+	for i := range words {
+		if words[i], rest = nextWord(rest); words[i] == "" {
+			return fmt.Errorf("%d fields instead of %d or more", i, fixedFields)
+		}
 	}
-	peer := Peer{ID: words[0], Flags: parseFlags(words[2]), LinkConnected: words[7] == "connected"}
-	if err := checkNodeID(peer.ID); err != nil {
+	id, err := t.intern(words[0])
+	if err != nil {
 		return err
 	}
+	if t.lines[id] {
+		return fmt.Errorf("node %s has two lines", id)
+	}
+	t.lines[id] = true
+	peer := Peer{ID: id, Flags: parseFlags(words[2]), LinkConnected: words[7] == "connected"}
+	if peer.Flags.Has(FlagMyself) && t.hasMyself {
+		return errors.New("two lines are marked myself")
+	}
+	t.hasMyself = t.hasMyself || peer.Flags.Has(FlagMyself)
 	if err := peer.setAddress(words[1]); err != nil {
 		return err
 	}
 	if words[3] != "-" {
-		if err := checkNodeID(words[3]); err != nil {
+		if peer.MasterID, err = t.intern(words[3]); err != nil {
 			return err
 		}
-		peer.MasterID = words[3]
 	}
-	var err error
 	if peer.PingSent, err = parseMillis(words[4]); err != nil {
 		return err
 	}
@@ -87,46 +107,101 @@ func (t *table) addLine(line string) error {
 		return err
 	}
 	if peer.ConfigEpoch, err = strconv.ParseUint(words[6], 10, 64); err != nil {
-		return fmt.Errorf("config epoch: %w", err)
+		return fmt.Errorf("config epoch %.80q is not a number", words[6])
 	}
-	var owned []string
-	for _, word := range words[fixedFields:] {
-		if !strings.HasPrefix(word, "[") {
-			owned = append(owned, word)
-		} else if err := t.addOpenSlot(word); err != nil {
-			return err
-		}
-	}
-	if peer.Slots, err = slots.Parse(strings.Join(owned, " ")); err != nil {
+	if peer.Slots, err = t.addSlots(rest); err != nil {
 		return err
 	}
 	t.peers = append(t.peers, peer)
 	return nil
 }
 
+// nextWord cuts the first word off.
+func nextWord(text string) (word, rest string) {
+	text = strings.TrimLeft(text, " ")
+	if end := strings.IndexByte(text, ' '); end >= 0 {
+		return text[:end], text[end:]
+	}
+	return text, ""
+}
+
+// addSlots reads the rest of a line: the slots that the node owns, none of which another one does, and those that are open.
+func (t *table) addSlots(text string) (slots.Set, error) {
+	var owned []slots.Interval
+	for text != "" {
+		var word string
+		if word, text = nextWord(text); word == "" {
+			break
+		}
+		if strings.HasPrefix(word, "[") {
+			if err := t.addOpenSlot(word); err != nil {
+				return slots.Set{}, err
+			}
+			continue
+		}
+		interval, err := slots.ParseInterval(word)
+		if err != nil {
+			return slots.Set{}, err
+		}
+		for slot := int(interval.First); slot <= int(interval.Last); slot++ {
+			if t.owned[slot] {
+				return slots.Set{}, fmt.Errorf("slot %d has two owners", slot)
+			}
+			t.owned[slot] = true
+		}
+		owned = append(owned, interval)
+	}
+	return slots.OfIntervals(owned...), nil
+}
+
+// intern checks a node ID and returns the one text that the whole table has for it: no peer keeps all of the answer in memory.
+func (t *table) intern(id string) (string, error) {
+	if err := checkNodeID(id); err != nil {
+		return "", err
+	}
+	if known, found := t.ids[id]; found {
+		return known, nil
+	}
+	id = strings.Clone(id)
+	t.ids[id] = id
+	return id, nil
+}
+
 // setAddress reads ip:port@cport[,hostname[,name=value]…]. The ip may be empty or an IPv6 address without brackets.
 func (p *Peer) setAddress(field string) error {
-	parts := strings.Split(field, ",")
-	colon := strings.LastIndexByte(parts[0], ':')
+	address, more, _ := strings.Cut(field, ",")
+	hostname, _, _ := strings.Cut(more, ",")
+	colon := strings.LastIndexByte(address, ':')
 	if colon < 0 {
-		return fmt.Errorf("address %q has no port", field)
+		return fmt.Errorf("address %.80q has no port", field)
 	}
-	p.IP = parts[0][:colon]
-	port, busPort, found := strings.Cut(parts[0][colon+1:], "@")
+	port, busPort, found := strings.Cut(address[colon+1:], "@")
 	if !found {
-		return fmt.Errorf("address %q has no bus port", field)
+		return fmt.Errorf("address %.80q has no bus port", field)
 	}
 	var err error
 	if p.Port, err = parsePort(port); err != nil {
-		return fmt.Errorf("address %q: %w", field, err)
+		return fmt.Errorf("address %.80q: %w", field, err)
 	}
 	if p.BusPort, err = parsePort(busPort); err != nil {
-		return fmt.Errorf("address %q: %w", field, err)
+		return fmt.Errorf("address %.80q: %w", field, err)
 	}
-	if len(parts) > 1 && !strings.Contains(parts[1], "=") {
-		p.Hostname = parts[1]
+	if strings.Contains(hostname, "=") {
+		hostname = ""
 	}
+	if !isHost(address[:colon], ":%") || !isHost(hostname, "_") {
+		return fmt.Errorf("address %.80q is none", field)
+	}
+	p.IP, p.Hostname = strings.Clone(address[:colon]), strings.Clone(hostname)
 	return nil
+}
+
+// isHost reports whether text can be a name or an address, which may be announced in place of one; empty text can.
+func isHost(text, others string) bool {
+	const most = 255 // of a DNS name
+	return len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '.' && r != '-' && !strings.ContainsRune(others, r)
+	})
 }
 
 // addOpenSlot reads [slot->-nodeID] (migrating to) or [slot-<-nodeID] (importing from). Only the node's own line has
@@ -138,19 +213,22 @@ func (t *table) addOpenSlot(word string) error {
 	if !isMigrating {
 		var isImporting bool
 		if number, id, isImporting = strings.Cut(inner, "-<-"); !isImporting {
-			return fmt.Errorf("open slot %q is neither migrating nor importing", word)
+			return fmt.Errorf("open slot %.80q is neither migrating nor importing", word)
 		}
 		open = &t.importing
 	}
 	slot, err := slots.ParseNumber(number)
 	if err != nil {
-		return fmt.Errorf("open slot %q: %w", word, err)
+		return fmt.Errorf("open slot %.80q: %w", word, err)
 	}
-	if err := checkNodeID(id); err != nil {
-		return fmt.Errorf("open slot %q: %w", word, err)
+	if id, err = t.intern(id); err != nil {
+		return fmt.Errorf("open slot %.80q: %w", word, err)
 	}
 	if *open == nil {
 		*open = map[uint16]string{}
+	}
+	if _, found := (*open)[slot]; found {
+		return fmt.Errorf("open slot %.80q: it is there twice", word)
 	}
 	(*open)[slot] = id
 	return nil
@@ -159,7 +237,7 @@ func (t *table) addOpenSlot(word string) error {
 func checkNodeID(id string) error {
 	const length = 40
 	if len(id) != length || strings.Trim(id, "0123456789abcdef") != "" {
-		return fmt.Errorf("node ID %q is not %d hex digits", id, length)
+		return fmt.Errorf("node ID %.80q is not %d hex digits", id, length)
 	}
 	return nil
 }
@@ -167,7 +245,7 @@ func checkNodeID(id string) error {
 func parsePort(text string) (int, error) {
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
-		return 0, fmt.Errorf("port %q is not a number from 0 to 65535", text)
+		return 0, fmt.Errorf("port %.80q is not a number from 0 to 65535", text)
 	}
 	return int(port), nil
 }
@@ -175,8 +253,9 @@ func parsePort(text string) (int, error) {
 // parseMillis reads a Unix time in milliseconds; 0 is the zero time.
 func parseMillis(text string) (time.Time, error) {
 	millis, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("time %q is not a number of milliseconds", text)
+	const most = 1 << 48 // the year 10889
+	if err != nil || millis < 0 || millis > most {
+		return time.Time{}, fmt.Errorf("time %.80q is not a number of milliseconds", text)
 	}
 	if millis == 0 {
 		return time.Time{}, nil

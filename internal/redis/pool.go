@@ -58,6 +58,9 @@ func (o Options) withDefaults() Options {
 type Pool struct {
 	options Options
 
+	// large is held by whoever reads an answer of largeLimits: one at a time in the process.
+	large chan struct{}
+
 	mu      sync.Mutex
 	clients map[clientKey]*client
 	closed  bool
@@ -69,6 +72,15 @@ type clientKey struct {
 	credentials Credentials
 	// parallel clients keep parallelLanes connections while they are in use, others a few.
 	parallel bool
+	// large clients read answers of largeLimits.
+	large bool
+}
+
+func (k clientKey) limits() limits {
+	if k.large {
+		return largeLimits
+	}
+	return ordinaryLimits
 }
 
 const parallelLanes = 32
@@ -84,7 +96,7 @@ type client struct {
 
 // NewPool makes a pool; it opens no connection.
 func NewPool(options Options) *Pool {
-	return &Pool{options: options.withDefaults(), clients: map[clientKey]*client{}}
+	return &Pool{options: options.withDefaults(), large: make(chan struct{}, 1), clients: map[clientKey]*client{}}
 }
 
 // Node is the node at addr (ip:port). It makes no contact. A Node is cheap and need not be kept.
@@ -180,14 +192,17 @@ func (p *Pool) newClient(key clientKey) *redis.Client {
 		Addr: key.addr,
 		Dialer: func(ctx context.Context, _, addr string) (net.Conn, error) {
 			conn, err := p.options.Dialer(ctx, addr)
-			if err != nil || key.credentials.TLS == nil {
-				return conn, err
-			}
-			secure, err := key.credentials.TLS.wrap(ctx, conn)
 			if err != nil {
 				return nil, err
 			}
-			return secure, nil
+			if key.credentials.TLS != nil {
+				secure, err := key.credentials.TLS.wrap(ctx, conn)
+				if err != nil {
+					return nil, err
+				}
+				conn = secure
+			}
+			return newGuard(conn, key.limits()), nil
 		},
 		Protocol:              2, // the answers are parsed as text
 		Username:              userOf(key.credentials),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"middleware.hc.cn/operator/internal/contain"
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
@@ -69,7 +70,9 @@ func (n *Node) ChangeSlots(ctx context.Context, changes ...SlotChange) error {
 	errs := make([]error, len(lanes))
 	var wait sync.WaitGroup
 	for i, lane := range lanes {
-		wait.Go(func() { errs[i] = n.tellAll(ctx, lane) })
+		wait.Go(func() {
+			errs[i] = contain.Call(ctx, "change slots at "+n.Addr(), func() error { return n.tellAll(ctx, lane) })
+		})
 	}
 	wait.Wait()
 	return cmp.Or(errs...)
@@ -86,7 +89,7 @@ func (n *Node) tellAll(ctx context.Context, commands []command) error {
 			return n.failed(ctx, commands[i], err)
 		}
 		if text, err := answer.Text(); err != nil || text != "OK" {
-			return n.notUnderstood(commands[i], fmt.Errorf("%v instead of OK", answer.Val()))
+			return n.unexpected(commands[i], answer, "OK")
 		}
 	}
 	return nil
@@ -95,14 +98,18 @@ func (n *Node) tellAll(ctx context.Context, commands []command) error {
 // CountKeysInSlots counts the keys that the node holds, in one round trip. Only slots with keys are in the map. It counts
 // what is there, whether the node owns the slot or not.
 func (n *Node) CountKeysInSlots(ctx context.Context, set slots.Set) (map[uint16]int64, error) {
+	const mostInSlot = 1 << 32 // of a server
 	counts := map[uint16]int64{}
-	err := n.eachSlot(ctx, set, func(slot uint16) command {
+	err := n.eachSlot(ctx, n.pipeline, set, func(slot uint16) command {
 		return command{
 			name: fmt.Sprintf("CLUSTER COUNTKEYSINSLOT %d", slot),
 			args: []any{"CLUSTER", "COUNTKEYSINSLOT", slot},
 		}
 	}, func(slot uint16, answer *redis.Cmd) error {
 		count, err := answer.Int64()
+		if err == nil && (count < 0 || count > mostInSlot) {
+			err = fmt.Errorf("%d keys are more than a server can have", count)
+		}
 		if count > 0 {
 			counts[slot] = count
 		}
@@ -118,13 +125,16 @@ func (n *Node) CountKeysInSlots(ctx context.Context, set slots.Set) (map[uint16]
 // Only slots with keys are in the map. Keys may hold any bytes; those whose time is over may be among them.
 func (n *Node) KeysInSlots(ctx context.Context, set slots.Set, most int) (map[uint16][]string, error) {
 	keys := map[uint16][]string{}
-	err := n.eachSlot(ctx, set, func(slot uint16) command {
+	err := n.eachSlot(ctx, n.readAll, set, func(slot uint16) command {
 		return command{
 			name: fmt.Sprintf("CLUSTER GETKEYSINSLOT %d", slot),
 			args: []any{"CLUSTER", "GETKEYSINSLOT", slot, most},
 		}
 	}, func(slot uint16, answer *redis.Cmd) error {
 		found, err := answer.StringSlice()
+		if err == nil && len(found) > most {
+			err = fmt.Errorf("%d keys instead of %d at most", len(found), most)
+		}
 		if len(found) > 0 {
 			keys[slot] = found
 		}
@@ -136,10 +146,9 @@ func (n *Node) KeysInSlots(ctx context.Context, set slots.Set, most int) (map[ui
 	return keys, nil
 }
 
-// eachSlot sends one command for each slot, in one round trip, and reads the answers in the order of the slots up to the
-// first error.
-func (n *Node) eachSlot(ctx context.Context, set slots.Set, ask func(uint16) command,
-	read func(uint16, *redis.Cmd) error,
+// eachSlot sends one command for each slot and reads the answers in the order of the slots up to the first error.
+func (n *Node) eachSlot(ctx context.Context, send sender, set slots.Set,
+	ask func(uint16) command, read func(uint16, *redis.Cmd) error,
 ) error {
 	if set.IsEmpty() {
 		return nil
@@ -148,7 +157,7 @@ func (n *Node) eachSlot(ctx context.Context, set slots.Set, ask func(uint16) com
 	for slot := range set.Slots() {
 		commands = append(commands, ask(slot))
 	}
-	answers, err := n.pipeline(ctx, commands...)
+	answers, err := send(ctx, commands...)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (t *TLS) Verify(pair tls.Certificate, now time.Time) error {
 	return err
 }
 
-// wrap makes a connection encrypted; without TLS it stays as it is. It never falls back.
+// wrap makes a connection encrypted. It never falls back.
 func (t *TLS) wrap(ctx context.Context, conn net.Conn) (*tls.Conn, error) {
 	secure := tls.Client(conn, &tls.Config{RootCAs: t.trusted, ServerName: t.name, MinVersion: tls.VersionTLS12})
 	if err := secure.HandshakeContext(ctx); err != nil {

@@ -4,6 +4,7 @@
 package rediscluster
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/excerpt"
 	"middleware.hc.cn/operator/internal/outcome"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/status"
@@ -28,27 +30,30 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, pass status.Pass,
 		if losesData(step) {
 			kind = corev1.EventTypeWarning
 		}
-		r.recorder.Eventf(after, nil, kind, step.Name(), step.Name(), "%s", step.Why())
+		r.recorder.Eventf(after, nil, kind, step.Name(), step.Name(), "%s", note(step.Why()))
 	}
 	if pass.Err != nil && !outcome.NamespaceGoing(pass.Err) && before.Status.Reason != after.Status.Reason {
-		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "StepFailed", step.Name(), "%s", pass.Err.Error())
+		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "StepFailed", step.Name(), "%s", note(pass.Err.Error()))
 	}
-	if note := progress(before.Status.Migration, after.Status.Migration); note != "" {
-		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "MoveSlots", "MoveSlots", "%s", note)
+	if moved := progress(before.Status.Migration, after.Status.Migration); moved != "" {
+		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "MoveSlots", "MoveSlots", "%s", moved)
 	}
-	if note := refusal(before, after); note != "" {
-		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "SettingRefused", "SetConfig", "%s", note)
+	if refused := refusal(before, after); refused != "" {
+		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "SettingRefused", "SetConfig", "%s", refused)
 	}
 	if was, is := before.Status.Phase, after.Status.Phase; was != is && worthTelling[is] {
-		kind, note := corev1.EventTypeNormal, after.Status.Reason
+		kind := corev1.EventTypeNormal
 		if is == v1alpha1.PhaseFailed {
 			kind = corev1.EventTypeWarning
 		}
-		if note == "" {
-			note = "the cluster is " + string(is)
-		}
-		r.recorder.Eventf(after, nil, kind, string(is), "Reconcile", "%s", note)
+		r.recorder.Eventf(after, nil, kind, string(is), "Reconcile", "%s", cmp.Or(after.Status.Reason, "the cluster is "+string(is)))
 	}
+}
+
+// note is what an Event says. The API server refuses more than 1 KiB.
+func note(text string) string {
+	const most = 1000
+	return excerpt.Of(text, most)
 }
 
 // refusal tells of settings that will not come into force, when others do than before.

@@ -50,7 +50,7 @@ func TestAccessFromTheFileIsAccessSetLive(t *testing.T) {
 		fromFile, told := startFromFile(t, e, pool, state), start(t, e, pool)
 		node := told.node(pool)
 		must(t, node.SetUser(ctx, "stranger", []string{"on", "nopass"}))
-		must(t, node.DeleteUser(ctx, "stranger"))
+		must(t, node.DeleteUsers(ctx, "stranger"))
 		must(t, node.SetPasswords(ctx, state.Accepts()))
 		for _, user := range state.AllUsers() {
 			must(t, node.SetUser(ctx, user.Name, user.Rules))

@@ -4,6 +4,7 @@
 package reshard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,9 +44,24 @@ type drain struct {
 	done   Progress
 }
 
+// mostAtOnce is how many keys of one slot are listed at once, mostListed how many of several together: names of 100 bytes are
+// an ordinary answer.
+const mostAtOnce, mostListed = 2000, 6000
+
+// listable is as many of the slots as have no more keys than are listed at once, and at least one.
+func listable(set slots.Set, counts map[uint16]int64) slots.Set {
+	n, keys := 0, int64(0)
+	for slot := range set.Slots() {
+		if keys += min(counts[slot], mostAtOnce); n > 0 && keys > mostListed {
+			break
+		}
+		n++
+	}
+	return set.Take(n)
+}
+
 // slots moves the keys of the slots, which must be open, until the source holds none. On errSliceOver some are left.
 func (d *drain) slots(ctx context.Context, set slots.Set) error {
-	const mostAtOnce = 2000 // of one slot
 	emptyLists := 0
 	for {
 		counts, err := d.from.Node.CountKeysInSlots(ctx, set)
@@ -53,7 +69,7 @@ func (d *drain) slots(ctx context.Context, set slots.Set) error {
 			return err
 		}
 		set = setOf(counts)
-		keys, err := d.from.Node.KeysInSlots(ctx, set, mostAtOnce)
+		keys, err := d.from.Node.KeysInSlots(ctx, listable(set, counts), mostAtOnce)
 		if err != nil {
 			return err
 		}
@@ -176,7 +192,12 @@ func (d *drain) migrate(ctx context.Context, batches []redis.MigrateBatch, cost 
 // resolve settles a batch of which keys exist at both ends.
 func (d *drain) resolve(ctx context.Context, batch redis.MigrateBatch) error {
 	var both []string
-	for _, key := range batch.Keys {
+	var over error
+	for i, key := range batch.Keys {
+		if i > 0 && d.options.Now().After(d.giveUp) { // the others are met again
+			batch.Keys, over = batch.Keys[:i], errSliceOver
+			break
+		}
 		here, err := d.from.Node.Fingerprint(ctx, key)
 		if err != nil {
 			return err
@@ -197,14 +218,14 @@ func (d *drain) resolve(ctx context.Context, batch redis.MigrateBatch) error {
 		}
 	}
 	if d.wins == targetWins {
-		return d.from.Node.Discard(ctx, both) // what is left is moved when the slot is looked at again
+		return cmp.Or(d.from.Node.Discard(ctx, both), over) // what is left is moved when the slot is looked at again
 	}
 	batch.Replace = true
 	results, err := d.migrate(ctx, []redis.MigrateBatch{batch}, cost(len(batch.Keys), batch.Bytes))
 	if err != nil {
 		return err
 	}
-	return results[0]
+	return cmp.Or(results[0], over)
 }
 
 // setOf is the slots that the map has.

@@ -12,9 +12,11 @@ package reshard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	"middleware.hc.cn/operator/internal/contain"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
@@ -102,11 +104,13 @@ func sideBySide(ctx context.Context, moves []Move, run func(context.Context, Mov
 	)
 	for i, move := range moves {
 		wait.Go(func() {
-			done, err := run(ctx, move)
-			mu.Lock()
-			defer mu.Unlock()
-			total.add(done)
-			errs[i] = err
+			errs[i] = contain.Call(ctx, fmt.Sprintf("move slots from %s to %s", move.From.Node, move.To.Node), func() error {
+				done, err := run(ctx, move)
+				mu.Lock()
+				defer mu.Unlock()
+				total.add(done)
+				return err
+			})
 		})
 	}
 	wait.Wait()
@@ -119,7 +123,11 @@ func announce(ctx context.Context, nodes []*redis.Node, owned slots.Set, owner E
 	defer cancel()
 	var wait sync.WaitGroup
 	for _, node := range nodes {
-		wait.Go(func() { _ = node.SetSlots(ctx, owned, redis.SlotOwned, owner.ID) }) // gossip tells them as well
+		wait.Go(func() {
+			_ = contain.Call(ctx, "announce slots to "+node.Addr(), func() error {
+				return node.SetSlots(ctx, owned, redis.SlotOwned, owner.ID)
+			}) // gossip tells them as well
+		})
 	}
 	wait.Wait()
 }

@@ -7,6 +7,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -18,6 +19,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/contain"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
@@ -178,12 +180,38 @@ func (a *Actor) identified(ctx context.Context, s Subject, t plan.Target) (*redi
 	return node, nil
 }
 
-// each runs a function on every item, several at a time, and returns the first error.
+// each runs a function on every item, several at a time, and returns the error of the first item that has one. An item that
+// fails, or panics, does not stop the others.
 func each[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
-	group, ctx := errgroup.WithContext(ctx)
+	return cmp.Or(outcomes(ctx, items, do)...)
+}
+
+// outcomes is each with the error of every item.
+func outcomes[T any](ctx context.Context, items []T, do func(context.Context, T) error) []error {
+	errs := make([]error, len(items))
+	var group errgroup.Group
 	group.SetLimit(commandsAtOnce)
-	for _, item := range items {
-		group.Go(func() error { return do(ctx, item) })
+	for i, item := range items {
+		group.Go(func() error {
+			errs[i] = contain.Call(ctx, "carry out the step", func() error { return do(ctx, item) })
+			return nil
+		})
 	}
-	return group.Wait()
+	_ = group.Wait() // the errors are in the list
+	return errs
+}
+
+// identify makes sure that nodes are still the ones that were observed, and returns why one is not by its target.
+func (a *Actor) identify(ctx context.Context, s Subject, targets []plan.Target) map[plan.Target]error {
+	errs := outcomes(ctx, targets, func(ctx context.Context, t plan.Target) error {
+		_, err := a.identified(ctx, s, t)
+		return err
+	})
+	failed := map[plan.Target]error{}
+	for i, err := range errs {
+		if err != nil {
+			failed[targets[i]] = err
+		}
+	}
+	return failed
 }

@@ -149,9 +149,9 @@ func setUsers(ctx context.Context, on plan.Target, node *redis.Node, state acces
 	for _, user := range state.AllUsers() {
 		delete(found.Users, user.Name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(found.Users)) {
-		if err := node.DeleteUser(ctx, name); err != nil {
-			return fmt.Errorf("delete user %s of %s: %w", name, on.Pod, err)
+	if others := slices.Sorted(maps.Keys(found.Users)); len(others) > 0 {
+		if err := node.DeleteUsers(ctx, others...); err != nil {
+			return fmt.Errorf("delete users of %s: %w", on.Pod, err)
 		}
 	}
 	for _, user := range state.AllUsers() {
@@ -181,7 +181,7 @@ func (a *Actor) tryUsers(ctx context.Context, s Subject, on []plan.Target, users
 				return fmt.Errorf("try the rules of user %s on %s: %w", user.Name, on[i].Pod, err)
 			}
 		}
-		if err := node.DeleteUser(ctx, access.TrialUser); err != nil {
+		if err := node.DeleteUsers(ctx, access.TrialUser); err != nil {
 			return fmt.Errorf("delete user %s of %s: %w", access.TrialUser, on[i].Pod, err)
 		}
 		return nil

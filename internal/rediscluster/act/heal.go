@@ -38,10 +38,8 @@ func (a *Actor) forget(ctx context.Context, s Subject, step plan.Forget) error {
 		if err != nil {
 			return err
 		}
-		for _, id := range step.NodeIDs {
-			if err := node.Forget(ctx, id); err != nil && !errors.Is(err, redis.ErrUnknownNode) {
-				return fmt.Errorf("make %s forget node %s: %w", on.Pod, id, err)
-			}
+		if err := node.Forget(ctx, step.NodeIDs...); err != nil && !errors.Is(err, redis.ErrUnknownNode) {
+			return fmt.Errorf("make %s forget nodes: %w", on.Pod, err)
 		}
 		return nil
 	})

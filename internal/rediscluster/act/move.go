@@ -4,6 +4,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,28 +16,33 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
-// moveSlots moves slots for a while. What it does not come to is decided again.
+// moveSlots moves slots for a while. What it does not come to is decided again, and so are moves of which an end is not the
+// node that was observed.
 func (a *Actor) moveSlots(ctx context.Context, s Subject, step plan.MoveSlots) (reshard.Progress, error) {
-	nodes, err := a.ends(ctx, s, step)
-	if err != nil {
-		return reshard.Progress{}, err
-	}
-	moves := make([]reshard.Move, len(step.Moves))
-	for i, move := range step.Moves {
-		moves[i] = reshard.Move{From: end(nodes, move.From), To: end(nodes, move.To), Slots: move.Slots}
+	nodes, failed := a.ends(ctx, s, step)
+	var moves []reshard.Move
+	var errs []error
+	for _, move := range step.Moves {
+		if err := cmp.Or(failed[move.From], failed[move.To]); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		moves = append(moves, reshard.Move{From: end(nodes, move.From), To: end(nodes, move.To), Slots: move.Slots})
 	}
 	options := reshard.Options{Pipeline: s.Pipeline, KeysPerSecond: int(s.Cluster.Spec.UpdateStrategy.KeysPerSecond)}
 	for _, other := range step.Announce {
 		options.Announce = append(options.Announce, a.node(s, other))
 	}
+	run := reshard.Classic
 	if step.Atomic {
-		return reshard.Atomic(ctx, moves, options)
+		run = reshard.Atomic
 	}
-	return reshard.Classic(ctx, moves, options)
+	progress, err := run(ctx, moves, options)
+	return progress, cmp.Or(append(errs, err)...)
 }
 
-// ends connects to the masters that slots move between, each identified.
-func (a *Actor) ends(ctx context.Context, s Subject, step plan.MoveSlots) (map[plan.Target]*redis.Node, error) {
+// ends connects to the masters that slots move between, and says which are not identified.
+func (a *Actor) ends(ctx context.Context, s Subject, step plan.MoveSlots) (map[plan.Target]*redis.Node, map[plan.Target]error) {
 	var targets []plan.Target
 	nodes := map[plan.Target]*redis.Node{}
 	for _, move := range step.Moves {
@@ -47,10 +53,7 @@ func (a *Actor) ends(ctx context.Context, s Subject, step plan.MoveSlots) (map[p
 			}
 		}
 	}
-	return nodes, each(ctx, targets, func(ctx context.Context, t plan.Target) error {
-		_, err := a.identified(ctx, s, t)
-		return err
-	})
+	return nodes, a.identify(ctx, s, targets)
 }
 
 func end(nodes map[plan.Target]*redis.Node, t plan.Target) reshard.End {
@@ -63,12 +66,16 @@ func (a *Actor) copyFunctions(ctx context.Context, s Subject, step plan.CopyFunc
 	if err != nil {
 		return err
 	}
+	functions, err := from.Functions(ctx)
+	if err != nil {
+		return fmt.Errorf("read the functions of %s: %w", step.From.Pod, err)
+	}
 	return each(ctx, step.To, func(ctx context.Context, t plan.Target) error {
 		to, err := a.identified(ctx, s, t)
 		if err != nil {
 			return err
 		}
-		if err := from.CopyFunctions(ctx, to); err != nil {
+		if err := to.RestoreFunctions(ctx, functions); err != nil {
 			return fmt.Errorf("copy the functions of %s to %s: %w", step.From.Pod, t.Pod, err)
 		}
 		return nil

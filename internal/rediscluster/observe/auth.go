@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/contain"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -93,20 +94,22 @@ func (o *Observer) askAccess(ctx context.Context, cluster *v1alpha1.RedisCluster
 	group.SetLimit(describeAtOnce)
 	for _, in := range s.Reachable() {
 		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, patience)
-			defer cancel()
-			shown, err := o.Redis.Node(in.Address(), credentials).Access(ctx)
-			if err != nil {
-				return nil // not known
-			}
-			in.Redis.Access = &snapshot.Access{Passwords: shown.Passwords, Users: last.State.ShownUsers(shown.Users)}
-			if shown.LinkUser == access.DefaultUser {
-				in.Redis.Access.Link = shown.Link
-			}
-			return nil
+			return contain.Call(ctx, "ask "+in.Name+" whom it lets in", func() error {
+				ctx, cancel := context.WithTimeout(ctx, patience)
+				defer cancel()
+				shown, err := o.Redis.Node(in.Address(), credentials).Access(ctx)
+				if err != nil {
+					return err
+				}
+				in.Redis.Access = &snapshot.Access{Passwords: shown.Passwords, Users: last.State.ShownUsers(shown.Users)}
+				if shown.LinkUser == access.DefaultUser {
+					in.Redis.Access.Link = shown.Link
+				}
+				return nil
+			})
 		})
 	}
-	_ = group.Wait() // the functions return no error
+	_ = group.Wait() // what one does not answer is not known
 }
 
 // forgetRefusedPassword makes the next pass read the Secret again.

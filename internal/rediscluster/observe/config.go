@@ -61,6 +61,9 @@ func (o *Observer) settingNames(ctx context.Context, cluster *v1alpha1.RedisClus
 	return slices.Compact(names)
 }
 
+// longestWords is the limit of kubelets for a termination message.
+const longestWords = 4096
+
 // lastWords are what the container of Redis said when it last ended badly. The kubelet takes
 // them from the end of its log (terminationMessagePolicy).
 func lastWords(pod *corev1.Pod) string {
@@ -71,7 +74,7 @@ func lastWords(pod *corev1.Pod) string {
 		}
 		for _, t := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
 			if t != nil && t.ExitCode != 0 {
-				return t.Message
+				return t.Message[max(0, len(t.Message)-longestWords):]
 			}
 		}
 	}

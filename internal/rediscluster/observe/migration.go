@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/contain"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -62,15 +63,15 @@ func (o *Observer) countOpenKeys(ctx context.Context, credentials redis.Credenti
 	group.SetLimit(describeAtOnce)
 	for _, in := range masters {
 		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(ctx, patience)
-			defer cancel()
-			if keys, err := o.Redis.Node(in.Address(), credentials).CountKeysInSlots(ctx, set); err == nil { // else it stays unknown
-				in.Redis.OpenKeys = keys
-			}
-			return nil
+			return contain.Call(ctx, "count the keys of "+in.Name, func() (err error) {
+				ctx, cancel := context.WithTimeout(ctx, patience)
+				defer cancel()
+				in.Redis.OpenKeys, err = o.Redis.Node(in.Address(), credentials).CountKeysInSlots(ctx, set)
+				return err
+			})
 		})
 	}
-	_ = group.Wait() // the functions return no error
+	_ = group.Wait() // what one does not answer stays unknown
 }
 
 // memoryLimit is what the container of Redis may use, in bytes; 0 without a limit.

@@ -8,14 +8,11 @@ package observe
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -254,107 +251,4 @@ func readGate(in *snapshot.Instance, pod *corev1.Pod) {
 			}
 		}
 	}
-}
-
-// ask asks the instances for all that they alone know, and says how long they kept it waiting.
-func (o *Observer) ask(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, patience time.Duration) time.Duration {
-	credentials, settings := o.Credentials(cluster), o.settingNames(ctx, cluster)
-	whom, began := o.answers.round(cluster.UID, s), o.now()
-	ctx, cancel := context.WithTimeout(ctx, whom.within(patience))
-	defer cancel()
-	asked := o.describeAll(ctx, credentials, s, whom, patience, settings)
-	o.answers.note(cluster.UID, s, asked, o.now())
-	o.echoes.translate(cluster.UID, s)
-	o.askAccess(ctx, cluster, credentials, s, patience)
-	o.askCertificates(ctx, cluster, credentials, s)
-	o.countOpenKeys(ctx, credentials, s, patience)
-	return held(o.now().Sub(began), whom.answered)
-}
-
-// notAsked is the error of an instance that a pass had no time for.
-const notAsked = "it was not asked yet, because other instances of its cluster took too long to answer"
-
-// describeAll asks instances for their views, several at a time, and returns who of those that were
-// asked answered in time, by the UIDs of their pods.
-func (o *Observer) describeAll(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot, whom round, patience time.Duration, settings []string) map[string]bool {
-	for i := range s.Instances {
-		in := &s.Instances[i]
-		if in.Error = in.Waiting; in.Error == "" {
-			in.Error = notAsked
-		}
-	}
-	var mu sync.Mutex
-	asked := map[string]bool{}
-	var first, silent errgroup.Group
-	first.SetLimit(describeAtOnce)
-	describe := func(in *snapshot.Instance) func() error {
-		return func() error {
-			if ctx.Err() != nil {
-				return nil
-			}
-			began := o.now()
-			o.describe(ctx, credentials, in, patience, settings)
-			mu.Lock()
-			defer mu.Unlock()
-			asked[in.UID] = in.Redis != nil || o.now().Sub(began) < patience/2 // a refusal costs no time
-			return nil
-		}
-	}
-	for _, in := range whom.silent {
-		silent.Go(describe(in))
-	}
-	for _, in := range whom.first {
-		first.Go(describe(in))
-	}
-	_, _ = first.Wait(), silent.Wait() // the functions return no error
-	return asked
-}
-
-// describe asks one instance. One that does not answer is Unknown, which is no error of the pass.
-func (o *Observer) describe(ctx context.Context, credentials redis.Credentials, in *snapshot.Instance, patience time.Duration, settings []string) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	view, err := o.Redis.Node(in.Address(), credentials).Describe(ctx, settings...)
-	if err != nil {
-		in.Error = err.Error()
-		in.Refused = errors.Is(err, redis.ErrAuth)
-		return
-	}
-	if name := announcedName(view); name != "" && name != in.DomainName {
-		in.Error = fmt.Sprintf("%s answers at its address %s", name, in.IP)
-		return // the pod has moved on, and what answers may be another cluster's
-	}
-	in.Redis, in.Redirections, in.Error = fromView(view), view.Redirections, ""
-}
-
-// announcedName is the DNS name that an instance is started with, which is its pod's;
-// empty when it announces none.
-func announcedName(v redis.View) string {
-	self, _ := v.Self()
-	return self.Hostname
-}
-
-func fromView(v redis.View) *snapshot.Redis {
-	r := &snapshot.Redis{
-		NodeID: v.NodeID, Master: v.Role == redis.RoleMaster, MasterID: v.MasterID,
-		MasterLinkUp: v.MasterLinkUp, MasterLinkDownFor: v.MasterLinkDownFor, MasterLinkLost: v.MasterLinkLost,
-		Offset: v.ReplicationOffset, Keys: v.Keys, Version: v.Version, Engine: string(v.Engine),
-		ClusterOK: v.ClusterState == redis.ClusterOK, Epoch: v.ConfigEpoch, NodeTimeout: v.NodeTimeout, Slots: v.Slots,
-		Settings: v.Settings, UsedMemory: v.UsedMemory, MaxMemory: v.MaxMemory, Libraries: v.Libraries, Atomic: snapshot.AtomicMethod(v.Atomic),
-		Migrating: v.Migrating, Importing: v.Importing, Peers: map[string]snapshot.Peer{},
-	}
-	for _, job := range v.SlotMigrations {
-		r.Jobs = append(r.Jobs, snapshot.Job{Slots: job.Slots, SourceID: job.SourceID, TargetID: job.TargetID})
-	}
-	for _, p := range v.Peers {
-		if p.ID == v.NodeID {
-			continue
-		}
-		r.Peers[p.ID] = snapshot.Peer{
-			ID: p.ID, IP: p.IP, Master: p.Flags.Has(redis.FlagMaster), MasterID: p.MasterID,
-			Failed: p.Flags.Has(redis.FlagFailed), Suspected: p.Flags.Has(redis.FlagPossiblyFailed),
-			Handshake: p.Flags.Has(redis.FlagHandshake), Connected: p.LinkConnected, Slots: p.Slots, LastPong: p.PongReceived,
-		}
-	}
-	return r
 }

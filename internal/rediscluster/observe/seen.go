@@ -40,7 +40,24 @@ func (s *seen) add(cluster *v1alpha1.RedisCluster, snap *snapshot.Snapshot) map[
 	for _, in := range snap.Reachable() {
 		ids[in.Redis.NodeID] = true
 	}
+	if len(ids) > mostSeen {
+		maps.DeleteFunc(ids, func(id string, _ bool) bool { return !mentioned(snap, id) })
+	}
 	return maps.Clone(ids)
+}
+
+// mostSeen is how many node IDs are remembered before those are dropped that nobody mentions any more. Instances get a new ID
+// with an empty volume, some as often as they like.
+const mostSeen = 4096
+
+// mentioned says whether an instance answers to the ID, or knows a node of that ID.
+func mentioned(s *snapshot.Snapshot, id string) bool {
+	for _, in := range s.Reachable() {
+		if _, known := in.Redis.Peers[id]; known || in.Redis.NodeID == id {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *seen) drop(uid types.UID) {

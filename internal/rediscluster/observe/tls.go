@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/contain"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -185,23 +186,25 @@ func (o *Observer) askCertificates(ctx context.Context, cluster *v1alpha1.RedisC
 	for _, in := range s.Reachable() {
 		before, known := c.shown[in.Address()]
 		group.Go(func() error {
-			fresh := known && now.Sub(before.at) < certificateAge
-			if !fresh {
-				certificate, err := o.Redis.Node(in.Address(), credentials).Certificate(ctx)
-				if err != nil {
-					return nil // not known
+			return contain.Call(ctx, "look at the certificate of "+in.Name, func() error {
+				fresh := known && now.Sub(before.at) < certificateAge
+				if !fresh {
+					certificate, err := o.Redis.Node(in.Address(), credentials).Certificate(ctx)
+					if err != nil {
+						return err
+					}
+					before = shown{fingerprint: redis.Fingerprint(certificate), notAfter: certificate.NotAfter, at: now}
 				}
-				before = shown{fingerprint: redis.Fingerprint(certificate), notAfter: certificate.NotAfter, at: now}
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			after[in.Address()] = before
-			in.Redis.OldCertificate = before.fingerprint != c.fingerprint
-			in.Redis.CertificateSeen = !fresh
-			return nil
+				mu.Lock()
+				defer mu.Unlock()
+				after[in.Address()] = before
+				in.Redis.OldCertificate = before.fingerprint != c.fingerprint
+				in.Redis.CertificateSeen = !fresh
+				return nil
+			})
 		})
 	}
-	_ = group.Wait() // the functions return no error
+	_ = group.Wait() // what one does not show is not known
 	c.shown = after
 	for _, in := range after {
 		if in.notAfter.Before(s.TLS.NotAfter) {

@@ -65,14 +65,25 @@ func Of(numbers ...uint16) Set {
 	return normalized(intervals)
 }
 
+// OfIntervals is the set of the slots in the intervals, which may overlap. It panics when a slot does not exist.
+func OfIntervals(intervals ...Interval) Set {
+	for _, interval := range intervals {
+		mustExist(interval.Last)
+	}
+	return normalized(slices.Clone(intervals))
+}
+
 // Parse reads slots as Redis and redis-cli print them: numbers and first-last ranges, separated by commas, spaces or
 // both, in any order, overlapping or not. Empty text is the empty set. The error names the part that is wrong.
 func Parse(text string) (Set, error) {
 	var intervals []Interval
 	for token := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
-		interval, err := parseInterval(token)
+		interval, err := ParseInterval(token)
 		if err != nil {
 			return Set{}, err
+		}
+		if len(intervals) == Count {
+			return Set{}, fmt.Errorf("more than %d slots and ranges of slots", Count)
 		}
 		intervals = append(intervals, interval)
 	}
@@ -83,26 +94,27 @@ func Parse(text string) (Set, error) {
 func ParseNumber(text string) (uint16, error) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n >= Count {
-		return 0, fmt.Errorf("slot %q is not a number from 0 to %d", text, Count-1)
+		return 0, fmt.Errorf("slot %.80q is not a number from 0 to %d", text, Count-1)
 	}
 	return uint16(n), nil
 }
 
-func parseInterval(token string) (Interval, error) {
+// ParseInterval reads one slot number or one range of them.
+func ParseInterval(token string) (Interval, error) {
 	first, last, isRange := strings.Cut(token, "-")
 	if !isRange {
 		last = first
 	}
 	low, err := ParseNumber(first)
 	if err != nil {
-		return Interval{}, fmt.Errorf("slots %q: %w", token, err)
+		return Interval{}, fmt.Errorf("slots %.80q: %w", token, err)
 	}
 	high, err := ParseNumber(last)
 	if err != nil {
-		return Interval{}, fmt.Errorf("slots %q: %w", token, err)
+		return Interval{}, fmt.Errorf("slots %.80q: %w", token, err)
 	}
 	if high < low {
-		return Interval{}, fmt.Errorf("slots %q: the range ends before it begins", token)
+		return Interval{}, fmt.Errorf("slots %.80q: the range ends before it begins", token)
 	}
 	return Interval{low, high}, nil
 }

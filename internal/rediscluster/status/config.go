@@ -13,6 +13,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/excerpt"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
@@ -46,7 +47,7 @@ func refusals(p Pass) []v1alpha1.RefusedSetting {
 func settingChanges(d plan.Decision) []v1alpha1.SettingChange {
 	var list []v1alpha1.SettingChange
 	for _, c := range d.SettingChanges {
-		list = append(list, v1alpha1.SettingChange{Name: c.Name, From: c.From, To: c.To, Way: string(c.Way), Instances: c.Instances, Reason: c.Reason})
+		list = append(list, v1alpha1.SettingChange{Name: c.Name, From: cut(c.From), To: c.To, Way: string(c.Way), Instances: c.Instances, Reason: cut(c.Reason)})
 	}
 	return list
 }
@@ -79,11 +80,8 @@ func settingProblems(d plan.Decision) string {
 	return cut(strings.Join(messages, "; "))
 }
 
-// cut bounds what others have written.
+// cut bounds what others have written, to what an Event may say.
 func cut(text string) string {
-	const most = 1024
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return strings.ToValidUTF8(text, "")
+	const most = 1000
+	return excerpt.Of(text, most)
 }

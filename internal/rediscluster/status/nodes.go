@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/excerpt"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -56,13 +57,16 @@ func nodeOf(in *snapshot.Instance) v1alpha1.NodeStatus {
 		node.Status, node.Reason = metav1.ConditionTrue, "Serving"
 	}
 	if r := in.Redis; r != nil {
-		node.NodeID, node.Type, node.MasterNodeID, node.Slots = r.NodeID, "slave", r.MasterID, r.Slots.String()
+		node.NodeID, node.Type, node.MasterNodeID, node.Slots = r.NodeID, "slave", r.MasterID, excerpt.Of(r.Slots.String(), longestSlots)
 		if r.Master {
 			node.Type, node.MasterNodeID = "master", r.NodeID
 		}
 	}
 	return node
 }
+
+// longestSlots is how much is told of the slots of an instance, which may be up to 8192 ranges.
+const longestSlots = 2 << 10
 
 // ReadyInstances counts the instances that serve.
 func ReadyInstances(s *snapshot.Snapshot) int {

@@ -93,7 +93,10 @@ func phase(p Pass) v1alpha1.Phase {
 	return v1alpha1.PhaseNone
 }
 
-func reason(p Pass) string {
+// reason is what the status, its conditions and the events say.
+func reason(p Pass) string { return cut(why(p)) }
+
+func why(p Pass) string {
 	if p.Err != nil {
 		return p.Err.Error()
 	}
@@ -108,7 +111,7 @@ func reason(p Pass) string {
 
 func planStatus(p Pass) *v1alpha1.PlanStatus {
 	step := needed(p.Decision.Step)
-	status := &v1alpha1.PlanStatus{Step: step.Name(), Reason: step.Why(), Moves: moves(p.Decision.Moves), Settings: settingChanges(p.Decision)}
+	status := &v1alpha1.PlanStatus{Step: step.Name(), Reason: cut(step.Why()), Moves: moves(p.Decision.Moves), Settings: settingChanges(p.Decision)}
 	switch step := step.(type) {
 	case plan.Wait:
 		status.BlockedBy = string(step.BlockedBy)
@@ -164,7 +167,7 @@ func conditionsOf(p Pass) []metav1.Condition {
 func progressing(p Pass, atRest bool) metav1.Condition {
 	switch {
 	case p.Decision.Situation == plan.Paused:
-		return conditions.Condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, "Paused", p.Decision.Step.Why())
+		return conditions.Condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, "Paused", cut(p.Decision.Step.Why()))
 	case atRest:
 		return conditions.Condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, "AtRest", "")
 	case p.Decision.Overdue != "":
@@ -174,7 +177,7 @@ func progressing(p Pass, atRest bool) metav1.Condition {
 	if p.Decision.Situation == plan.RollingOut {
 		name = v1alpha1.ReasonRollOut
 	}
-	return conditions.Condition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, name, p.Decision.Step.Why())
+	return conditions.Condition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, name, cut(p.Decision.Step.Why()))
 }
 
 // outdated says that nothing is wrong but that instances run an older template, or let in
