@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"middleware.hc.cn/operator/internal/excerpt"
 )
 
 // Node is one server at one address. Its methods are single round trips, bounded by the pool's timeouts and by the
@@ -181,6 +183,6 @@ func show(value any) string {
 	case []any:
 		return fmt.Sprintf("an array of %d elements", len(value))
 	default:
-		return fmt.Sprintf("%.80v", value)
+		return excerpt.Of(fmt.Sprint(value), 80)
 	}
 }
