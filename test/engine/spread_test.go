@@ -41,15 +41,35 @@ func TestHandoversCostNothingWhileAnInstanceIsAway(t *testing.T) {
 	})
 }
 
-// handOver makes a replica the master in place of its own, as the operator does, and waits until both have taken their places.
+// handOver makes a replica the master in place of its own, as the operator does: when everybody knows who is what. One that is told
+// earlier may wait in vain for votes.
 func (c *cluster) handOver(master, replica int) {
 	c.t.Helper()
-	eventually(c.t, func() error { return inSync(c.t, c.node(replica), c.ids[master]) })
+	eventually(c.t, func() error { return c.agreed(master, replica) })
 	end, err := c.node(master).Hush(c.t.Context())
 	must(c.t, err)
 	must(c.t, c.node(replica).Failover(c.t.Context(), redis.FailoverDefault))
-	eventually(c.t, func() error { return inSync(c.t, c.node(master), c.ids[replica]) })
+	eventually(c.t, func() error { return c.agreed(replica, master) })
 	if end != nil {
 		must(c.t, end(c.t.Context()))
 	}
+}
+
+// agreed is nil when a replica is in sync, and all know its master and that it follows it.
+func (c *cluster) agreed(master, replica int) error {
+	if err := inSync(c.t, c.node(replica), c.ids[master]); err != nil {
+		return err
+	}
+	for i := range c.servers {
+		view, err := c.node(i).Describe(c.t.Context())
+		if err != nil {
+			return err
+		}
+		leads, _ := view.Peer(c.ids[master])
+		follows, _ := view.Peer(c.ids[replica])
+		if err := want(leads.Flags.Has(redis.FlagMaster) && follows.MasterID == c.ids[master], "%s has not heard of %s", c.node(i), c.node(master)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
