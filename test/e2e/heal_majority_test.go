@@ -14,7 +14,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/test/live"
@@ -28,6 +30,7 @@ func TestRedisClusterLosesMostMasters(t *testing.T) {
 	}
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	cluster.Spec.Config = map[string]string{"cluster-node-timeout": "2000"}
+	cluster.Spec.SpreadMasters = ptr.To(false)
 	live.Create(t, cluster)
 	live.Ready(t, cluster)
 	keys := 200
@@ -96,6 +99,7 @@ func TestRedisClusterLosesANodeOfMostMasters(t *testing.T) {
 	}
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	cluster.Spec.Config = map[string]string{"cluster-node-timeout": "2000"}
+	cluster.Spec.SpreadMasters = ptr.To(false)
 	live.Create(t, cluster)
 	live.Ready(t, cluster)
 	keys := 200
@@ -139,6 +143,50 @@ func TestRedisClusterLosesANodeOfMostMasters(t *testing.T) {
 	})
 	t.Logf("all slots are served %.1f s after the node was lost, %.1f s after Kubernetes was told so", time.Since(start).Seconds(), time.Since(told).Seconds())
 	wantKeysFrom(t, cluster, survivor, keys)
+}
+
+// Masters that were gathered on one node part by themselves, and clients notice nothing.
+func TestRedisClusterPartsItsMasters(t *testing.T) {
+	if !live.Local() {
+		t.Skip("needs instances on three nodes")
+	}
+	cluster := newCluster(live.NewNamespace(t), "cache")
+	cluster.Spec.SpreadMasters = ptr.To(false)
+	live.Create(t, cluster)
+	live.Ready(t, cluster)
+	crowded := gatherMasters(t, cluster)
+	live.Eventually(t, "it says so", func() error { return wantSpread(t, cluster, "Disabled", "node "+crowded+" runs 2 of 3 masters") })
+	load := live.NewLoad(t, cluster)
+	load.Fill(1000)
+	load.Start()
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.SpreadMasters = nil })
+	start := time.Now()
+	live.Eventually(t, "masters are apart", func() error { return errors.Join(wantSpread(t, cluster, "Spread", ""), live.IsReady(t, cluster)) })
+	t.Logf("apart %.1f s after they may be", time.Since(start).Seconds())
+	on := map[string]int{}
+	for _, n := range cluster.Status.Nodes {
+		if n.Type == "master" {
+			on[n.Hostname]++
+		}
+	}
+	if len(on) != 3 {
+		t.Errorf("masters are on %v", on)
+	}
+	live.WantUnnoticed(t, load.Stop())
+	load.WantData()
+}
+
+// wantSpread is nil when the condition MastersSpread has a reason, and its message begins with some words.
+func wantSpread(t *testing.T, cluster *v1alpha1.RedisCluster, reason, message string) error {
+	t.Helper()
+	if err := live.Get(t, cluster); err != nil {
+		return err
+	}
+	c := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionMastersSpread)
+	if c == nil || c.Reason != reason || !strings.HasPrefix(c.Message, message) {
+		return fmt.Errorf("MastersSpread is %+v, want %s: %s", c, reason, message)
+	}
+	return nil
 }
 
 // electionPatience is how long the operator leaves an election to Redis.

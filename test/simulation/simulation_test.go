@@ -130,7 +130,7 @@ func (s *simulation) pass() plan.Step {
 		s.t.Fatal(err)
 	}
 	desired := plan.Desired{Topology: s.cluster.Spec.Topology(), HasFinalizer: true, NodeTimeout: nodeTimeout, PreviousPasswordFor: s.cluster.PreviousPasswordFor(),
-		AssignReceive: s.cluster.Spec.UpdateStrategy.Type == v1alpha1.AssignReceive}
+		AssignReceive: s.cluster.Spec.UpdateStrategy.Type == v1alpha1.AssignReceive, SpreadMasters: ptr.Deref(s.cluster.Spec.SpreadMasters, false)}
 	for _, entry := range s.cluster.Spec.UpdateStrategy.AssignStrategies {
 		desired.Gifts = append(desired.Gifts, plan.Gift{Slots: int(entry.Slots), From: entry.From()})
 	}
@@ -145,6 +145,9 @@ func (s *simulation) pass() plan.Step {
 	}
 	if _, renewed := decision.Step.(plan.Renew); renewed {
 		s.replaced(false)
+	}
+	if handover, is := decision.Step.(plan.Handover); is && err == nil {
+		s.observer.NoteHandover(s.cluster.UID, handover.Replica.NodeID)
 	}
 	for _, echo := range result.Echoes {
 		s.observer.NoteEcho(s.cluster.UID, echo.Name, echo.Value, echo.Shown)
