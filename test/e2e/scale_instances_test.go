@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 
@@ -22,6 +23,7 @@ func TestRedisClusterScalesInstances(t *testing.T) {
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	cluster.Spec.Repository, cluster.Spec.Version = "docker.io/valkey/valkey", "9.1.2"
 	cluster.Spec.Storage.Retain = v1alpha1.Retain
+	cluster.Spec.SpreadMasters = ptr.To(false) // masters stay where this test makes them
 	live.Create(t, cluster)
 	live.Ready(t, cluster)
 	load := live.NewLoad(t, cluster)
