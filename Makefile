@@ -26,7 +26,7 @@ MAKEFLAGS += --no-print-directory
 # Packages without a cluster or an API server. Those with goroutines of their own are tested with the race detector, the rest
 # without, because the detector compiles every dependency a second time.
 RACE_PACKAGES := ./internal/redis/... ./internal/apply/...
-UNIT_PACKAGES = $(filter-out $(shell go list $(RACE_PACKAGES)),$(shell go list ./api/... ./cmd/... ./config/... ./hack/olm/... ./helm-charts/... ./internal/... ./test/model/... ./test/simulation/... ./test/load/... ./test/application/... ./test/bench/... ./test/benchhelm/... ./test/bundle/... ./test/scorecard/...))
+UNIT_PACKAGES = $(filter-out $(shell go list $(RACE_PACKAGES)),$(shell go list ./api/... ./cmd/... ./config/... ./hack/olm/... ./helm-charts/... ./internal/... ./test/model/... ./test/simulation/... ./test/load/... ./test/application/... ./test/bench/... ./test/benchhelm/... ./test/bundle/... ./test/scorecard/... ./test/documents/...))
 
 .PHONY: help
 help: ## print this
