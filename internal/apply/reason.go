@@ -96,7 +96,7 @@ func describe(err error, verb string, ref Ref) error {
 
 // missingVerb recognises RBAC's refusals, among all others that are Forbidden too, by the wording of k8s.io/apiserver's
 // authorizer and of the two admissions that ask it: "cannot VERB resource", "attempting to grant RBAC permissions not currently
-// held" and "cannot set blockOwnerDeletion".
+// held", "cannot set blockOwnerDeletion" and "cannot set an ownerRef on a resource you can't delete".
 func missingVerb(err error) (verb string, isRBAC bool) {
 	if !apierrors.IsForbidden(err) {
 		return "", false
@@ -107,6 +107,9 @@ func missingVerb(err error) (verb string, isRBAC bool) {
 	}
 	if strings.Contains(message, "cannot set blockOwnerDeletion") {
 		return "update the finalizers of the owner of", true
+	}
+	if strings.Contains(message, "cannot set an ownerRef on a resource you can't delete") {
+		return "delete", true
 	}
 	if _, after, found := strings.Cut(message, `" cannot `); found {
 		verb, _, isRBAC = strings.Cut(after, " resource ")

@@ -61,6 +61,8 @@ func TestMain(m *testing.M) {
 	utilruntime.Must(clientscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	server := &envtest.Environment{CRDDirectoryPaths: []string{root + "/config/crd/bases"}, ErrorIfCRDPathMissing: true}
+	// Off by default, and on in OpenShift: who sets blockOwnerDeletion must be allowed to update the owner's finalizers.
+	server.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	os.Exit(environment.Run(m, server, scheme, grant))
 }
 

@@ -68,6 +68,8 @@ func run(m *testing.M) (code int, err error) {
 		ErrorIfCRDPathMissing: true,
 		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{root + "/config/webhook"}},
 	}
+	// Off by default, and on in OpenShift: who sets blockOwnerDeletion must be allowed to update the owner's finalizers.
+	environment.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	if restConfig, err = environment.Start(); err != nil {
 		return 1, fmt.Errorf("starting an API server: %w", err)
 	}
