@@ -34,8 +34,23 @@ import (
 )
 
 // Run starts the operator and returns when ctx ends: passes in flight finish first, within GracefulShutdownTimeout, then the lease
-// is released. It returns an error when etcd was restored from a backup meanwhile. POD_NAMESPACE and KUBERNETES_SERVICE_HOST in env tell where it runs.
+// is released. It ends by itself, with an error, when etcd was restored from a backup. POD_NAMESPACE and KUBERNETES_SERVICE_HOST
+// in env tell where it runs.
 func Run(ctx context.Context, cfg *rest.Config, o Options, env Environment) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap((&rewinds{now: time.Now, noticed: func() { end(errRewound) }}).wrap)
+	if err := run(ctx, cfg, o, env); err != nil {
+		return err
+	}
+	if errors.Is(context.Cause(ctx), errRewound) {
+		return errRewound
+	}
+	return nil
+}
+
+func run(ctx context.Context, cfg *rest.Config, o Options, env Environment) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
@@ -47,10 +62,6 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 	if err != nil {
 		return err
 	}
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	cfg = rest.CopyConfig(cfg)
-	cfg.Wrap((&rewinds{now: time.Now, noticed: func() { end(errRewound) }}).wrap)
 	api, err := newAPI(cfg, scheme)
 	if err != nil {
 		return err
@@ -86,13 +97,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 	metrics.Build(build.Version, build.Commit, build.Go)
 	mgr.GetLogger().Info("Starting the operator", "version", build.Version, "commit", build.Commit, "controllers", names(controllers),
 		"namespaces", cmp.Or(strings.Join(o.Namespaces, ","), "all"), "webhooks", o.webhooks())
-	if err := mgr.Start(ctx); err != nil {
-		return err
-	}
-	if errors.Is(context.Cause(ctx), errRewound) {
-		return errRewound
-	}
-	return nil
+	return mgr.Start(ctx)
 }
 
 // newManager makes the manager and, if the operator is to look after the webhooks' certificate itself, what does that.
