@@ -129,6 +129,12 @@ func TestRefusals(t *testing.T) {
 			values: map[string]any{"list": []any{map[string]any{"deep": "{{ .Release }}"}}}, stage: StageValues, says: "spec.list[0].deep: the chart passes values through tpl"},
 		{name: "half an action", files: map[string]string{"templates/c.yaml": `{{ tpl (print .Values.a .Values.b) . }}`},
 			values: map[string]any{"a": "x{", "b": "{ .Release }}"}, stage: StageValues, says: "spec.a"},
+		{name: "more objects than anybody reads", files: map[string]string{"templates/c.yaml": "{{ range until (int .Values.n) }}\n---\nkind: ConfigMap\n{{ end }}"},
+			values: map[string]any{"n": int64(3000)}, stage: StageTemplate, says: "documents; at most 16777216 in 2000 are read"},
+		{name: "more text than anybody reads", files: map[string]string{"templates/c.yaml": `{{ repeat (int .Values.n) "0123456789abcdef" }}`},
+			values: map[string]any{"n": int64(1<<20 + 1)}, stage: StageTemplate, says: "it makes 16777232 bytes of text"},
+		{name: "a count that the schema bounds", files: map[string]string{"templates/c.yaml": "{{ range until (int .Values.n) }}{{ end }}",
+			"values.schema.json": `{"properties":{"n":{"maximum":100}}}`}, values: map[string]any{"n": int64(2_000_000_000)}, stage: StageValues, says: "maximum"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := load(t, tc.files).Render(tc.values, shop, Capabilities{KubeVersion: "v1.37.2"})

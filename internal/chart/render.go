@@ -133,7 +133,28 @@ func (c *Chart) execute(in inputs) (map[string]string, *helmchart.Chart, error) 
 	if err != nil {
 		return nil, nil, &Error{Stage: StageTemplate, Err: errors.New(oneLine(err.Error()))}
 	}
-	return files, own, nil
+	return files, own, bounded(files)
+}
+
+// What one rendering may come to: more than the largest charts make, and little enough to read. A release of Helm's has 1 MiB,
+// packed, and an object of Kubernetes 1.5 MiB.
+const (
+	mostText      = 16 << 20
+	mostDocuments = 2000
+)
+
+// bounded refuses what the templates wrote before anybody reads it as YAML.
+func bounded(files map[string]string) error {
+	size, separators := 0, 0
+	for _, text := range files {
+		size += len(text)
+		separators += strings.Count(text, "\n---")
+	}
+	if size <= mostText && separators <= mostDocuments {
+		return nil
+	}
+	return &Error{Stage: StageTemplate, Err: fmt.Errorf("it makes %d bytes of text in about %d documents; at most %d in %d are read", size, separators+1, mostText, mostDocuments),
+		Remedy: "ask for less, or have the chart's values.schema.json bound what it counts by"}
 }
 
 // takeNotes removes every NOTES.txt and returns the top chart's.

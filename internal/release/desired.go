@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"middleware.hc.cn/operator/internal/admission/rules"
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/watches"
@@ -36,6 +37,13 @@ const (
 	// ReconcilePeriodAnnotation replaces the watch's reconcilePeriod.
 	ReconcilePeriodAnnotation = annotationDomain + "reconcile-period"
 )
+
+// mostValues is what the values of one resource may be: a rendering reads and writes them several times, and one that takes long
+// keeps others of its kind waiting. Charts that take whole dashboards as values are given some 100 KiB.
+var mostValues = rules.Size{Bytes: 512 << 10, Entries: 20_000}
+
+// leastPeriod is the shortest that an annotation is taken at its word for: whoever may annotate one resource keeps no worker busy.
+const leastPeriod = time.Second
 
 // disableHooks are the annotations that switch hooks off, by the action they belong to.
 var disableHooks = map[string]string{
@@ -85,6 +93,10 @@ func (r *Reconciler) desired(ctx context.Context, cr *unstructured.Unstructured,
 		if cr.GetAnnotations()[annotation] == "true" {
 			d.WithoutHooks = append(d.WithoutHooks, action)
 		}
+	}
+	if refused := rules.AtMost(field.NewPath("spec"), cr.Object["spec"], mostValues); len(refused) > 0 && !seen.Deleting {
+		d.Invalid = refused
+		return d, nil
 	}
 	if r.options.Validate != nil {
 		d.Invalid = r.options.Validate(cr)
@@ -260,6 +272,9 @@ func (r *Reconciler) refsOf(objects []*unstructured.Unstructured, cr *unstructur
 // chart that uses it is looked at as often as helm-operator does it unless something else is said.
 func (r *Reconciler) period(cr *unstructured.Unstructured) time.Duration {
 	if d, err := time.ParseDuration(cr.GetAnnotations()[ReconcilePeriodAnnotation]); err == nil && d >= 0 {
+		if d > 0 {
+			d = max(d, leastPeriod)
+		}
 		return d
 	}
 	period := cmp.Or(r.entry.ReconcilePeriod, r.options.ReconcilePeriod)

@@ -21,6 +21,10 @@ import (
 // characters.
 const maxName = 56
 
+// maxSpec: an App with a hundred variables, ports and arguments has 20 KiB in 800 entries. It is rendered six times, with a
+// canary and to check what its strings make of the objects.
+var maxSpec = rules.Size{Bytes: 128 << 10, Entries: 4000}
+
 // Default sets what the CRD's schema sets too; a test holds them together. It also
 // sets a port's servicePort to its containerPort, which a schema cannot say.
 func Default(a *v1alpha1.App) {
@@ -67,8 +71,10 @@ func setDefault[T any](value **T, to T) {
 // Validate says everything that is wrong with an App.
 func Validate(a *v1alpha1.App) field.ErrorList {
 	spec, at := &a.Spec, field.NewPath("spec")
-	var refused field.ErrorList
-	refused = append(refused, name(a.Name)...)
+	if refused := rules.AtMost(at, spec, maxSpec); len(refused) > 0 {
+		return refused
+	}
+	refused := name(a.Name)
 	refused = append(refused, rules.Image(at.Child("image"), spec.Image)...)
 	refused = append(refused, rules.Range(at.Child("replicas"), spec.Replicas, 0, 1000)...)
 	refused = append(refused, rules.Texts(at.Child("command"), spec.Command)...)

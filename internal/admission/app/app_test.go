@@ -38,6 +38,8 @@ func TestValidateRefuses(t *testing.T) {
 		want   string
 	}{
 		{"nothing", func(*v1alpha1.AppSpec) {}, ""},
+		{"many arguments", func(s *v1alpha1.AppSpec) { s.Args = make([]string, 4000) }, "spec: Invalid value: \"12"},
+		{"a long argument", func(s *v1alpha1.AppSpec) { s.Args = []string{strings.Repeat("x", 128<<10)} }, "must be at most 131072 bytes in 4000 entries"},
 		{"no image", func(s *v1alpha1.AppSpec) { s.Image = "" }, "spec.image: Required value: name the container image, such as docker.io/library/busybox:1.36"},
 		{"replicas", func(s *v1alpha1.AppSpec) { s.Replicas = ptr.To[int32](-1) }, "spec.replicas: Invalid value: -1: must be from 0 to 1000"},
 		{"environment name", func(s *v1alpha1.AppSpec) { s.Env = []corev1.EnvVar{{Name: "A=B"}} }, `spec.env[0].name: Invalid value: "A=B": `},

@@ -24,6 +24,9 @@ import (
 // managedBy is the label that the operator sets on what it makes.
 const managedBy = "app.kubernetes.io/managed-by"
 
+// maxSpec: a pod of ten containers with a hundred variables each has 100 KiB in 4000 entries. Every pass compares all of it.
+var maxSpec = rules.Size{Bytes: 256 << 10, Entries: 10_000}
+
 var templatePath = field.NewPath("spec", "template")
 
 // Default sets nothing: what a template leaves out belongs to others. It is there
@@ -32,6 +35,9 @@ func Default(*applicationv1.Application) {}
 
 // Validate says everything that is wrong with an Application.
 func Validate(a *applicationv1.Application) field.ErrorList {
+	if refused := rules.AtMost(field.NewPath("spec"), a.Spec, maxSpec); len(refused) > 0 {
+		return refused
+	}
 	refused := selector(field.NewPath("spec", "selector"), a.Spec.Selector)
 	refused = append(refused, deploymentMetadata(a)...)
 	if a.Spec.Template.Spec.Selector != nil {

@@ -6,6 +6,7 @@ package application_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,6 +68,8 @@ func TestValidateRefuses(t *testing.T) {
 		want       string
 	}{
 		{"nothing", "metadata.name", "a", ""},
+		{"a long argument", pods + ".containers", container("args", []any{strings.Repeat("x", 256<<10)}), "spec: Invalid value"},
+		{"many arguments", pods + ".containers", container("args", slices.Repeat([]any{"x"}, 10_000)), "must be at most 262144 bytes in 10000 entries"},
 		{"empty selector", "spec.selector", map[string]any{}, "spec.selector: Required value: name the labels of the Deployment; an empty selector would match every Deployment of the namespace"},
 		{"no selector", "spec.selector", nil, "spec.selector: Required value"},
 		{"bad operator", "spec.selector", map[string]any{"matchExpressions": []any{map[string]any{"key": "app", "operator": "Like"}}},

@@ -4,6 +4,7 @@
 package rediscluster
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,6 +84,54 @@ func TestDraft(t *testing.T) {
 			t.Errorf("warning %d of the draft is %q, want %q and that it is a draft", i, warnings[i], sentence)
 		}
 	}
+}
+
+// What is too large is refused by the field that holds most, and nothing else of it is looked at.
+func TestSizes(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("x", n) }
+	repeat := func(n int, text string) string { return strings.TrimSuffix(strings.Repeat(text+",", n), ",") }
+	for name, tt := range map[string]struct{ spec, at string }{
+		"a hundred variables of 100 bytes at 50 shards": {`{replicas: 100, pod: [{env: [` + numbered(100, `{name: V%d, value: `+long(100)+`}`) + `]}]}`, ""},
+		"annotations of an agent":                       {`{pod: [{annotations: {a.example.com/a: "` + long(30_000) + `"}}]}`, ""},
+		"annotations of 64 KiB":                         {`{pod: [{annotations: {a.example.com/a: "` + long(64<<10) + `"}}]}`, "spec.pod[0].annotations"},
+		"annotations of 5 KiB at 500 shards":            {`{replicas: 1000, pod: [{annotations: {a.example.com/a: "` + long(5<<10) + `"}}]}`, "spec.pod[0].annotations"},
+		"many tolerations":                              {`{pod: [{labels: {a: b}, tolerations: [` + numbered(1000, `{key: k%d}`) + `]}]}`, "spec.pod[0].tolerations"},
+		"a large selector": {`{pod: [{labels: {a: b}, topologySpreadConstraints: [{labelSelector: {matchExpressions: [{key: k, operator: In, values: [` + repeat(2000, "a") + `]}]}}]}]}`,
+			"spec.pod[0].topologySpreadConstraints"},
+		"node labels":          {`{pod: [{nodeSelector: {` + numbered(2000, `k%d: v`) + `}}]}`, "spec.pod[0].nodeSelector"},
+		"an exporter's image":  {`{pod: [{monitorImage: "` + long(70_000) + `"}]}`, "spec.pod[0].monitorImage"},
+		"a long setting":       {`{config: {maxmemory: "` + long(64<<10) + `"}}`, "spec.config"},
+		"many settings":        {`{config: {` + numbered(201, `s%d: v`) + `}}`, "spec.config"},
+		"names without number": {`{updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 1, fromReplicas: "` + repeat(3001, "a") + `"}]}}`, "spec.updateStrategy.assignStrategies"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cr := cluster(t, tt.spec)
+			refused := Validate(cr, Options{})
+			switch {
+			case tt.at == "" && len(refused) > 0:
+				t.Errorf("it is refused: %v", refused)
+			case tt.at != "" && (len(refused) != 1 || refused[0].Field != tt.at || len(refused[0].Error()) > 500 || len(Warnings(cr)) > 0):
+				t.Errorf("got %d refusals, want one of %s: %.1000s", len(refused), tt.at, refused)
+			}
+		})
+	}
+}
+
+// A list of refusals ends where nobody reads it any more.
+func TestRefusalsAreCounted(t *testing.T) {
+	cr := cluster(t, `{updateStrategy: {type: AssignReceive, assignStrategies: [`+numbered(100, `{slots: 1, fromReplicas: "a%d,b,c"}`)+`]}}`)
+	if n := len(Validate(cr, Options{})); n == 0 || n > 50 {
+		t.Errorf("%d refusals", n)
+	}
+}
+
+// numbered writes something with the numbers from 0 to n, separated by commas.
+func numbered(n int, format string) string {
+	var items []string
+	for i := range n {
+		items = append(items, fmt.Sprintf(format, i))
+	}
+	return strings.Join(items, ", ")
 }
 
 func TestValidate(t *testing.T) {
