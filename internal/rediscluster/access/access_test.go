@@ -183,6 +183,9 @@ func TestParseUsers(t *testing.T) {
 			}
 		})
 	}
+	if _, err := ParseUsers(map[string][]byte{"a": make([]byte, 100<<10), "b": make([]byte, 100<<10)}); err == nil || err.Error() != "holds rules of 204800 bytes: 131072 at most" {
+		t.Errorf("rules that are too long: %v", err)
+	}
 	for _, name := range []string{"default", "exporter", "operator-trial", "-x", "a b", strings.Repeat("x", 65)} {
 		if _, err := ParseUsers(map[string][]byte{name: []byte("on")}); err == nil {
 			t.Errorf("a user may be called %q", name)

@@ -4,6 +4,7 @@
 package values_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -119,6 +120,31 @@ func TestParseConfigRefuses(t *testing.T) {
 	}
 	if _, err := values.ParseConfig(`maxmemory "1gb`); err == nil || !strings.Contains(err.Error(), "quotes are not balanced") {
 		t.Errorf("an open quote: %v", err)
+	}
+}
+
+// A ConfigMap holds 1 MiB of whatever its author likes: neither reading it nor what is said of it grows with that.
+func TestParseConfigIsBounded(t *testing.T) {
+	var distinct strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&distinct, "s%d %s\n", i, strings.Repeat("x", 1000))
+	}
+	for name, tt := range map[string]struct{ text, want string }{
+		"comments":        {strings.Repeat("# nothing\n", 30_000), "has 300000 bytes: 262144 at most"},
+		"many mistakes":   {strings.Repeat("port 1\n", 30_000), "line 20: "},
+		"a long line":     {strings.Repeat("x", 200_000), "has no value"},
+		"a long name":     {strings.Repeat("x", 65) + " y", "is no name of a redis.conf setting"},
+		"many saves":      {strings.Repeat("save 900 1\n", 20_000), `"save": its lines together cannot be longer than 1024 bytes`},
+		"many long ones":  {distinct.String(), "200 settings with values of 200000 bytes: at most 500, with 131072 bytes"},
+		"an engine's own": {strings.Repeat("# what a setting is for\n", 6000) + "maxclients 1000\n", ""},
+	} {
+		got, err := values.ParseConfig(tt.text)
+		if tt.want == "" && (err != nil || len(got) != 1) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+		if tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || len(err.Error()) > 5000) {
+			t.Errorf("%s: %.300v, want …%s…", name, err, tt.want)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ func byHand(namespace, cluster, name, shard string, replicas int32) *appsv1.Stat
 	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
 		Spec: appsv1.StatefulSetSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-				Containers: []corev1.Container{{Name: "redis", Image: "redis", Command: []string{"--cluster-announce-hostname", "$(POD_NAME)"}}}}}}}
+				Containers: []corev1.Container{{Name: "redis", Image: "redis", Command: []string{"--cluster-announce-hostname", "$(POD_NAME)." + cluster + "-nodes." + namespace + ".svc"}}}}}}}
 }
 
 // foreignObjects are what somebody else puts beside a cluster, labelled as its own.

@@ -198,6 +198,9 @@ func TestInvalidSpec(t *testing.T) {
 		"env": {func(c *v1alpha1.RedisCluster) {
 			c.Spec.Pod = []v1alpha1.PodTemplate{{Env: []corev1.EnvVar{{Name: "X", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}}}}
 		}, "spec.pod[0].env[0].valueFrom.secretKeyRef"},
+		"huge": {func(c *v1alpha1.RedisCluster) {
+			c.Spec.Replicas, c.Spec.Pod = new(int32(100)), []v1alpha1.PodTemplate{{Tolerations: make([]corev1.Toleration, 2500)}}
+		}, "spec.pod[0].tolerations"},
 	} {
 		cluster := newCluster(namespace, name)
 		tt.change(cluster)
@@ -221,4 +224,15 @@ func TestInvalidSpec(t *testing.T) {
 	if written := op.written(before); len(written) > 0 || cluster.Status.Slots != 16384 {
 		t.Errorf("these were written: %v; %d slots are served", written, cluster.Status.Slots)
 	}
+	// One that was accepted by an operator without limits, too; and it can be deleted.
+	change(t, cluster, func(c *v1alpha1.RedisCluster) {
+		c.Spec.Config, c.Spec.Pod = nil, []v1alpha1.PodTemplate{{Tolerations: make([]corev1.Toleration, 2500)}}
+	})
+	awaitStalled(t, cluster, "InvalidSpec", "spec.pod[0].tolerations")
+	if written := op.written(before); len(written) > 0 || cluster.Status.Slots != 16384 {
+		t.Errorf("these were written: %v; %d slots are served", written, cluster.Status.Slots)
+	}
+	remove(t, cluster)
+	awaitGone(t, cluster.DeepCopy())
+	wantNothingRuns(t, cluster)
 }
