@@ -71,7 +71,7 @@ func (s *simulation) ask(args ...string) string {
 
 // send is one command on a connection of its own.
 func (s *simulation) send(addr string, asking bool, args []string) string {
-	conn, err := s.world.Dial(s.t.Context(), addr)
+	conn, err := s.world.Connect(s.t.Context(), addr)
 	if err != nil {
 		return ""
 	}

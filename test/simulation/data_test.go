@@ -26,7 +26,7 @@ func (s *simulation) write(generation int) {
 // set writes through whichever instance owns the key's slot.
 func (s *simulation) set(key, value string) bool {
 	for _, in := range s.instances {
-		conn, err := s.world.Dial(s.t.Context(), in.node.Addr())
+		conn, err := s.world.Connect(s.t.Context(), in.node.Addr())
 		if err != nil {
 			continue
 		}

@@ -4,8 +4,8 @@
 package simulation
 
 import (
-	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis/redistest"
@@ -45,44 +45,42 @@ func (s *simulation) unreliable() {
 }
 
 func TestFormsUnderFailingCommands(t *testing.T) {
-	for seed := range uint64(20) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			s := newSimulation(t, seed, 1+int(seed%3))
-			s.unreliable()
-			s.converge()
-			s.wantWhole()
-		})
-	}
+	eachSeed(t, 20, func(t *testing.T, seed uint64) {
+		s := newSimulation(t, seed, 1+int(seed%3))
+		s.unreliable()
+		s.converge()
+		s.wantWhole()
+	})
 }
 
 // Whatever is damaged, the cluster comes back whole, and with the data of every shard of
 // which one instance kept its disk.
 func TestHealsAnyDamage(t *testing.T) {
-	for seed := range uint64(60) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			s := newSimulation(t, seed, 2+int(seed%2))
-			s.converge()
-			for generation := range 3 {
-				s.write(generation)
-				kept := s.damage()
-				if s.random.IntN(2) == 0 {
-					s.unreliable()
-				}
-				s.converge()
-				s.wantWhole()
-				s.wantData(generation, kept)
+	eachSeed(t, 60, func(t *testing.T, seed uint64) {
+		s := newSimulation(t, seed, 2+int(seed%2))
+		s.converge()
+		for generation := range 3 {
+			s.write(generation)
+			kept := s.damage()
+			if s.random.IntN(2) == 0 {
+				s.unreliable()
 			}
-		})
-	}
+			s.converge()
+			s.wantWhole()
+			s.wantData(generation, kept)
+		}
+	})
 }
 
 // Nothing is forgotten, taken over or formed while an instance cannot be reached: it may
 // hold the only copy.
 func TestUnknownIsNotAbsent(t *testing.T) {
 	t.Parallel()
-	s := newSimulationWithin(t, 7, 2, false, 200*time.Millisecond)
+	synctest.Test(t, unknownIsNotAbsent)
+}
+
+func unknownIsNotAbsent(t *testing.T) {
+	s := newSimulation(t, 7, 2)
 	s.converge()
 	s.write(1)
 	first, second := s.named("c-0-0"), s.named("c-0-1")

@@ -91,7 +91,7 @@ func (g *guarded) logIn() {
 	g.t.Helper()
 	for _, in := range g.instances {
 		for _, password := range usable(g.told, g.world.Now(), g.cluster.PreviousPasswordFor()-time.Second) {
-			conn, err := g.world.Dial(g.t.Context(), in.node.Addr())
+			conn, err := g.world.Connect(g.t.Context(), in.node.Addr())
 			if err != nil {
 				g.fail("dial %s: %v", in.pod.Name, err)
 			}
@@ -157,43 +157,40 @@ func (g *guarded) runUntilChanged(disturbed bool) {
 
 // A password changes and no client that was told one is refused, whatever happens meanwhile.
 func TestPasswordChanges(t *testing.T) {
-	for seed := range uint64(24) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			g := newGuarded(t, seed, seed%2 == 1)
-			first := g.told[0].password
-			switch seed % 3 {
-			case 0: // asked for by the spec
-				g.cluster.Spec.Auth.Rotate, g.cluster.Generation = "again", 2
-			case 1: // written into the operator's own Secret
-				secret := g.secret()
-				secret.Data[v1alpha1.SecretKeyPassword] = []byte("written by hand")
-				if err := g.kube.Update(t.Context(), secret); err != nil {
-					t.Fatal(err)
-				}
-				// Whoever reads it before the operator does is told a password that nobody accepts yet.
-				for string(g.secret().Data[v1alpha1.SecretKeyPassword]) != first {
-					g.pass()
-					g.world.Run(5 * time.Second)
-				}
-			case 2: // given by another Secret
-				g.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: g.cluster.Namespace, Name: "mine", Labels: map[string]string{v1alpha1.LabelAuth: "true"}},
-					Data: map[string][]byte{v1alpha1.SecretKeyPassword: []byte("given \n\"by\" another")}})
-				g.cluster.Spec.Auth.SecretName, g.cluster.Generation = "mine", 2
+	eachSeed(t, 24, func(t *testing.T, seed uint64) {
+		g := newGuarded(t, seed, seed%2 == 1)
+		first := g.told[0].password
+		switch seed % 3 {
+		case 0: // asked for by the spec
+			g.cluster.Spec.Auth.Rotate, g.cluster.Generation = "again", 2
+		case 1: // written into the operator's own Secret
+			secret := g.secret()
+			secret.Data[v1alpha1.SecretKeyPassword] = []byte("written by hand")
+			if err := g.kube.Update(t.Context(), secret); err != nil {
+				t.Fatal(err)
 			}
-			g.runUntilChanged(seed >= 6)
-			want := map[uint64]string{1: "written by hand", 2: "given \n\"by\" another"}[seed%3]
-			last := g.told[len(g.told)-1].password
-			if want != "" && last != want || last == first || len(g.told) != 2 {
-				g.fail("clients were told %d passwords, the last is %q", len(g.told), last)
+			// Whoever reads it before the operator does is told a password that nobody accepts yet.
+			for string(g.secret().Data[v1alpha1.SecretKeyPassword]) != first {
+				g.pass()
+				g.world.Run(5 * time.Second)
 			}
-			for _, in := range g.instances {
-				access, err := g.observer.Redis.Node(in.node.Addr(), g.observer.Credentials(g.cluster)).Access(t.Context())
-				if err != nil || len(access.Passwords) != 1 {
-					g.fail("%s accepts %d passwords at the end (%v)", in.pod.Name, len(access.Passwords), err)
-				}
+		case 2: // given by another Secret
+			g.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: g.cluster.Namespace, Name: "mine", Labels: map[string]string{v1alpha1.LabelAuth: "true"}},
+				Data: map[string][]byte{v1alpha1.SecretKeyPassword: []byte("given \n\"by\" another")}})
+			g.cluster.Spec.Auth.SecretName, g.cluster.Generation = "mine", 2
+		}
+		g.runUntilChanged(seed >= 6)
+		want := map[uint64]string{1: "written by hand", 2: "given \n\"by\" another"}[seed%3]
+		last := g.told[len(g.told)-1].password
+		if want != "" && last != want || last == first || len(g.told) != 2 {
+			g.fail("clients were told %d passwords, the last is %q", len(g.told), last)
+		}
+		for _, in := range g.instances {
+			access, err := g.observer.Redis.Node(in.node.Addr(), g.observer.Credentials(g.cluster)).Access(t.Context())
+			if err != nil || len(access.Passwords) != 1 {
+				g.fail("%s accepts %d passwords at the end (%v)", in.pod.Name, len(access.Passwords), err)
 			}
-			g.wantWhole()
-		})
-	}
+		}
+		g.wantWhole()
+	})
 }

@@ -70,46 +70,43 @@ func (s *simulation) masters() map[string]bool {
 // Every instance gets the new template, one at a time, replicas before masters; each restart finds the cluster whole; no master is
 // restarted; and no write fails, whatever of the operator's commands do.
 func TestRollsOut(t *testing.T) {
-	for seed := range uint64(12) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			s := newSimulation(t, seed, 2+int(seed%2))
-			s.converge()
-			app := newApplication(s)
-			s.retemplate("v2")
-			if seed%3 == 2 {
-				s.unreliable()
-			}
-			restarted := map[string]int{}
-			for range 600 {
-				for key := range 6 {
-					if name := fmt.Sprintf("key:%d", key); !app.write(name) {
-						s.fail("writing %s failed", name)
-					}
-				}
-				masters := s.masters()
-				step := s.pass()
-				if _, done := step.(plan.None); done && s.cluster.Status.Phase == "Running" {
-					break
-				}
-				for _, pod := range s.replaced(true) {
-					restarted[pod]++
-					if masters[pod] {
-						s.fail("%s was restarted while it was a master", pod)
-					}
-				}
-				s.world.Run(time.Second)
-			}
-			s.converge()
-			s.wantWhole()
-			app.wantAll()
-			for _, in := range s.instances {
-				if restarted[in.pod.Name] != 1 {
-					s.fail("%s was restarted %d times, want once", in.pod.Name, restarted[in.pod.Name])
+	eachSeed(t, 12, func(t *testing.T, seed uint64) {
+		s := newSimulation(t, seed, 2+int(seed%2))
+		s.converge()
+		app := newApplication(s)
+		s.retemplate("v2")
+		if seed%3 == 2 {
+			s.unreliable()
+		}
+		restarted := map[string]int{}
+		for range 600 {
+			for key := range 6 {
+				if name := fmt.Sprintf("key:%d", key); !app.write(name) {
+					s.fail("writing %s failed", name)
 				}
 			}
-		})
-	}
+			masters := s.masters()
+			step := s.pass()
+			if _, done := step.(plan.None); done && s.cluster.Status.Phase == "Running" {
+				break
+			}
+			for _, pod := range s.replaced(true) {
+				restarted[pod]++
+				if masters[pod] {
+					s.fail("%s was restarted while it was a master", pod)
+				}
+			}
+			s.world.Run(time.Second)
+		}
+		s.converge()
+		s.wantWhole()
+		app.wantAll()
+		for _, in := range s.instances {
+			if restarted[in.pod.Name] != 1 {
+				s.fail("%s was restarted %d times, want once", in.pod.Name, restarted[in.pod.Name])
+			}
+		}
+	})
 }
 
 // An operator that is killed in the middle of a hand-over leaves no setting changed: neither on a master that was only prepared

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -45,43 +46,40 @@ func moving(args []string) bool {
 // that was acknowledged is lost, and no command fails as long as none of the operator's is
 // made to fail.
 func TestScales(t *testing.T) {
-	for seed := range uint64(6) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			valkey := seed%2 == 1
-			s := newSimulationOf(t, seed, 2, valkey)
-			s.converge()
-			app := newApplication(s)
-			for key := range 60 {
-				app.write(fmt.Sprintf("key:%d", key))
-			}
-			s.world.Run(2 * time.Second)
-			var busy atomic.Bool
-			s.world.OnCommand(func(_ *redistest.Node, args []string) {
-				if moving(args) && busy.CompareAndSwap(false, true) {
-					if key := fmt.Sprintf("key:%d", s.random.IntN(80)); s.random.IntN(20) == 0 && !app.write(key) {
-						s.say("writing %s failed", key)
-						t.Errorf("writing %s failed", key)
-					}
-					busy.Store(false)
+	eachSeed(t, 6, func(t *testing.T, seed uint64) {
+		valkey := seed%2 == 1
+		s := newSimulationOf(t, seed, 2, valkey)
+		s.converge()
+		app := newApplication(s)
+		for key := range 60 {
+			app.write(fmt.Sprintf("key:%d", key))
+		}
+		s.world.Run(2 * time.Second)
+		var busy atomic.Bool
+		s.world.OnCommand(func(_ *redistest.Node, args []string) {
+			if moving(args) && busy.CompareAndSwap(false, true) {
+				if key := fmt.Sprintf("key:%d", s.random.IntN(80)); s.random.IntN(20) == 0 && !app.write(key) {
+					s.say("writing %s failed", key)
+					t.Errorf("writing %s failed", key)
 				}
-			})
-			for range 3 {
-				s.scale(3+s.random.Int32N(3), 1+s.random.Int32N(2))
-				for range s.random.IntN(40) { // the next change of mind comes in the middle
-					step := s.pass()
-					s.world.Run(500 * time.Millisecond)
-					if _, ok := step.(plan.Replicate); ok && valkey {
-						s.world.SwapNewcomers()
-					}
-				}
+				busy.Store(false)
 			}
-			s.converge()
-			s.world.OnCommand(nil)
-			s.wantWhole()
-			app.wantAll()
 		})
-	}
+		for range 3 {
+			s.scale(3+s.random.Int32N(3), 1+s.random.Int32N(2))
+			for range s.random.IntN(40) { // the next change of mind comes in the middle
+				step := s.pass()
+				s.world.Run(500 * time.Millisecond)
+				if _, ok := step.(plan.Replicate); ok && valkey {
+					s.world.SwapNewcomers()
+				}
+			}
+		}
+		s.converge()
+		s.world.OnCommand(nil)
+		s.wantWhole()
+		app.wantAll()
+	})
 }
 
 // disaster is what happens at a command.
@@ -138,7 +136,9 @@ func TestDisasterAtEveryCommand(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			for at := 1 + i%stride; ; at += stride {
-				if struck := strikeAt(t, d, at); !struck {
+				struck := false
+				synctest.Test(t, func(t *testing.T) { struck = strikeAt(t, d, at) })
+				if !struck {
 					return
 				}
 			}

@@ -53,6 +53,7 @@ type simulation struct {
 	t         *testing.T
 	random    *rand.Rand
 	world     *redistest.World
+	schedule  *schedule
 	kube      client.Client
 	observer  *observe.Observer
 	actor     *act.Actor
@@ -83,20 +84,15 @@ func newSimulation(t *testing.T, seed uint64, perShard int) *simulation {
 
 func newSimulationOf(t *testing.T, seed uint64, perShard int, valkey bool) *simulation {
 	t.Helper()
-	return newSimulationWithin(t, seed, perShard, valkey, 2*time.Second)
-}
-
-// newSimulationWithin makes one whose operator waits so long for an answer, in real time.
-func newSimulationWithin(t *testing.T, seed uint64, perShard int, valkey bool, patience time.Duration) *simulation {
-	t.Helper()
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	world := redistest.New(redistest.Options{Seed: seed})
-	pool := redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: patience, IOTimeout: patience})
+	world := redistest.New(redistest.Options{Seed: seed, Clock: time.Now})
+	schedule := newSchedule(t, seed)
+	pool := redis.NewPool(redis.Options{Dialer: schedule.dialer(world)})
 	t.Cleanup(func() { pool.Close(); world.Close() })
 	s := &simulation{
-		t: t, template: "v1", valkey: valkey, random: rand.New(rand.NewPCG(seed, 1)), world: world,
+		t: t, schedule: schedule, template: "v1", valkey: valkey, random: rand.New(rand.NewPCG(seed, 1)), world: world,
 		// Nobody looks at managed fields, and keeping them takes longer than all the rest.
 		kube: fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).Build(),
 		cluster: &v1alpha1.RedisCluster{
@@ -177,7 +173,7 @@ func (s *simulation) converge() {
 
 func (s *simulation) fail(format string, args ...any) {
 	s.t.Helper()
-	s.t.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(s.narrative, "\n"))
+	s.t.Fatalf("%s\n%s\n%s", fmt.Sprintf(format, args...), strings.Join(s.narrative, "\n"), s.state())
 }
 
 // wantWhole asserts that every slot has one owner, and every shard its replicas.

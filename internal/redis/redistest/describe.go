@@ -206,3 +206,10 @@ func (p *peer) fingerprint() string {
 	return fmt.Sprintf("%s %s:%d@%d,%s %s %t %s %d %s %t %t %t %t %t %t %d", p.id, p.ip, p.port, p.busPort, p.hostname,
 		p.shard, p.replica, p.masterID, p.configEpoch, p.slots, p.handshake, p.meet, p.noAddress, p.pfail, p.fail, p.linkUp, len(p.reports))
 }
+
+// Describe is CLUSTER NODES with the number of keys, for messages of tests.
+func (n *Node) Describe() string {
+	n.world.mu.Lock()
+	defer n.world.mu.Unlock()
+	return fmt.Sprintf("%d keys, link to the master %t, %s\n%s", len(n.keys), n.masterLinkUp, n.state, n.nodes())
+}

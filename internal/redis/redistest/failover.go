@@ -299,7 +299,7 @@ func (w *World) SwapNewcomers() {
 
 // updateState decides whether the cluster is ok for this node (clusterUpdateState).
 func (n *Node) updateState() {
-	if n.listener == nil {
+	if !n.lives() {
 		return
 	}
 	now := n.world.now

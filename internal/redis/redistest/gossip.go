@@ -27,7 +27,7 @@ type message struct {
 // round is one heartbeat of the whole world (clusterCron).
 func (w *World) round() {
 	for _, n := range w.nodes {
-		if n.listener == nil {
+		if !n.lives() {
 			continue
 		}
 		for _, p := range slices.Clone(n.table[1:]) {
@@ -37,7 +37,7 @@ func (w *World) round() {
 		}
 	}
 	for _, n := range w.nodes {
-		if n.listener != nil {
+		if n.lives() {
 			n.replicate()
 			n.failover()
 			n.proceedJobs()

@@ -19,8 +19,8 @@ import (
 type Node struct {
 	world    *World
 	options  NodeOptions
-	listener net.Listener // nil while the node is dead
-	conns    map[net.Conn]bool
+	listener net.Listener         // nil until somebody dials
+	conns    map[net.Conn]bool    // nil while the node is dead
 	failures map[string][]Failure // by command in capitals
 
 	// The process.
@@ -213,13 +213,25 @@ func (n *Node) reloadTable() {
 	}
 }
 
+// lives says that the process runs.
+func (n *Node) lives() bool { return n.conns != nil }
+
+// listen is the loopback address at which the node takes connections.
+func (n *Node) listen() string {
+	if n.listener == nil {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			panic(fmt.Sprintf("redistest: %v", err))
+		}
+		n.listener = listener
+		go n.serve(listener)
+	}
+	return n.listener.Addr().String()
+}
+
 // start begins a new process.
 func (n *Node) start() {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(fmt.Sprintf("redistest: %v", err))
-	}
-	n.listener, n.conns = listener, map[net.Conn]bool{}
+	n.conns = map[net.Conn]bool{}
 	n.readFile()
 	n.loadUsers()
 	n.runID, n.started, n.loading = n.world.hexID(), n.world.now, false
@@ -231,15 +243,16 @@ func (n *Node) start() {
 	self := n.self()
 	self.ip, self.port, self.busPort, self.hostname = n.options.IP, n.options.Port, n.busPort(), n.options.Hostname
 	n.verifyData()
-	go n.serve(listener)
 }
 
 // stop ends the process at once.
 func (n *Node) stop() {
-	if n.listener == nil {
+	if !n.lives() {
 		return
 	}
-	_ = n.listener.Close() // it is gone either way
+	if n.listener != nil {
+		_ = n.listener.Close() // it is gone either way
+	}
 	for conn := range n.conns {
 		_ = conn.Close() // it is gone either way
 	}

@@ -145,6 +145,7 @@ func (s *session) handle(args []string) (reply any, verdict FailureKind) {
 	n := s.node
 	n.world.mu.Lock()
 	defer n.world.mu.Unlock()
+	n.world.elapse()
 	if !n.conns[s.conn] {
 		return nil, DropBefore // the process that it came to is gone
 	}

@@ -26,6 +26,9 @@ type Options struct {
 	SlotMigrationTime time.Duration
 	// Seed makes node IDs and run IDs, the same ones for the same seed.
 	Seed uint64
+	// Clock lets time pass in the world as it does on this clock, too, with its rounds of gossip: between two commands, not
+	// during one. Nil: it passes by Advance and Run only.
+	Clock func() time.Time
 }
 
 // World is a set of simulated nodes and the network between them and the operator. It is safe for concurrent use.
@@ -34,6 +37,8 @@ type World struct {
 
 	mu       sync.Mutex
 	now      time.Time
+	seen     time.Time // by Options.Clock
+	due      time.Time // of the next round of gossip, if time passes by itself
 	random   *rand.Rand
 	nodes    []*Node
 	isolated map[*Node]bool // one side of a partition, the operator is on the other
@@ -46,13 +51,21 @@ func New(options Options) *World {
 	if options.NodeTimeout <= 0 {
 		options.NodeTimeout = 5 * time.Second
 	}
-	return &World{
+	w := &World{
 		options:  options,
 		now:      time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		random:   rand.New(rand.NewPCG(options.Seed, 16384)), //nolint:gosec // reproducible IDs are the purpose
 		isolated: map[*Node]bool{},
 	}
+	w.due = w.now.Add(roundTime)
+	if options.Clock != nil {
+		w.seen = options.Clock()
+	}
+	return w
 }
+
+// roundTime is how long a round of gossip takes.
+const roundTime = 500 * time.Millisecond
 
 // NodeOptions describes a node. Only IP is required.
 type NodeOptions struct {
@@ -75,7 +88,7 @@ type NodeOptions struct {
 	MaxMemory int64
 }
 
-// AddNode starts a fresh, empty node that knows nobody. It panics when no loopback port can be had.
+// AddNode starts a fresh, empty node that knows nobody.
 func (w *World) AddNode(options NodeOptions) *Node {
 	if options.Port == 0 {
 		options.Port = 6379
@@ -109,7 +122,29 @@ func (w *World) Close() {
 func (w *World) Now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.elapse()
 	return w.now
+}
+
+// elapse lets the time pass that has passed on Options.Clock.
+func (w *World) elapse() {
+	if w.options.Clock == nil {
+		return
+	}
+	now := w.options.Clock()
+	passed := now.Sub(w.seen)
+	w.seen = now
+	w.pass(passed)
+}
+
+// pass lets time pass with its rounds of gossip.
+func (w *World) pass(d time.Duration) {
+	for end := w.now.Add(d); !w.due.After(end); w.due = w.due.Add(roundTime) {
+		w.now = w.due
+		w.round()
+		d = end.Sub(w.now)
+	}
+	w.now = w.now.Add(d)
 }
 
 // Advance moves the clock. Nothing else happens until the next command or Gossip.
@@ -123,9 +158,13 @@ func (w *World) Advance(d time.Duration) {
 func (w *World) Run(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	const step = 500 * time.Millisecond
-	for ; d > 0; d -= step {
-		w.now = w.now.Add(min(d, step))
+	if w.options.Clock != nil {
+		w.elapse()
+		w.pass(d)
+		return
+	}
+	for ; d > 0; d -= roundTime {
+		w.now = w.now.Add(min(d, roundTime))
 		w.round()
 	}
 }
@@ -179,7 +218,8 @@ func (w *World) Partition(isolated ...*Node) {
 func (w *World) Heal() { w.Partition() }
 
 // Dial connects to the node that announces addr (ip:port), as redis.Options.Dialer wants it. Where no node lives the
-// connection is refused; a node behind a partition does not answer until the context ends.
+// connection is refused; a node behind a partition does not answer until the context ends. It panics when no loopback port can
+// be had.
 func (w *World) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	target, reachable := w.resolve(addr)
 	if !reachable {
@@ -195,20 +235,31 @@ func (w *World) Dial(ctx context.Context, addr string) (net.Conn, error) {
 
 // resolve is the loopback address of the living node at addr, empty when there is none.
 func (w *World) resolve(addr string) (target string, reachable bool) {
+	n, reachable := w.nodeAt(addr)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n == nil || !n.lives() {
+		return "", reachable
+	}
+	return n.listen(), reachable
+}
+
+// nodeAt is the living node at addr, nil when there is none.
+func (w *World) nodeAt(addr string) (n *Node, reachable bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, n := range w.nodes {
-		if n.listener != nil && n.addr() == addr {
-			return n.listener.Addr().String(), !w.isolated[n]
+		if n.lives() && n.addr() == addr {
+			return n, !w.isolated[n]
 		}
 	}
-	return "", true
+	return nil, true
 }
 
 // onBus is the living node whose cluster bus from can reach at the address, nil when there is none.
 func (w *World) onBus(from *Node, ip string, busPort int) *Node {
 	for _, n := range w.nodes {
-		if n.listener != nil && n.options.IP == ip && n.busPort() == busPort && w.isolated[n] == w.isolated[from] {
+		if n.lives() && n.options.IP == ip && n.busPort() == busPort && w.isolated[n] == w.isolated[from] {
 			return n
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis"
@@ -26,9 +25,9 @@ func Classic(ctx context.Context, moves []Move, o Options) (Progress, error) {
 	o = o.withDefaults()
 	end := o.Now().Add(o.Slice)
 	limit := &limiter{now: o.Now, perSecond: o.KeysPerSecond}
-	sources := map[string]*sync.Mutex{}
+	sources := map[string]chan struct{}{}
 	for _, move := range moves {
-		sources[move.From.ID] = &sync.Mutex{}
+		sources[move.From.ID] = make(chan struct{}, 1)
 	}
 	return sideBySide(ctx, moves, func(ctx context.Context, m Move) (Progress, error) {
 		d := &drain{

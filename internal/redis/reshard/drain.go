@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis"
@@ -37,8 +36,9 @@ type drain struct {
 	options  Options
 	pace     *pace
 	limit    *limiter
-	// alone is shared by all moves from one source: each of them blocks it.
-	alone *sync.Mutex
+	// alone is held for a round trip of MIGRATE by one of the moves from a source: each of them blocks it. It is a channel of
+	// one place, and no mutex, because testing/synctest sees who waits for a channel.
+	alone chan struct{}
 	// giveUp is when a slot that is not done is left to the next call.
 	giveUp time.Time
 	done   Progress
@@ -179,8 +179,8 @@ func (d *drain) send(ctx context.Context, batches []redis.MigrateBatch) error {
 }
 
 func (d *drain) migrate(ctx context.Context, batches []redis.MigrateBatch, cost float64) ([]error, error) {
-	d.alone.Lock()
-	defer d.alone.Unlock()
+	d.alone <- struct{}{}
+	defer func() { <-d.alone }()
 	start := d.options.Now()
 	results, err := d.from.Node.Migrate(ctx, d.to.target(), batches)
 	took := d.options.Now().Sub(start)
