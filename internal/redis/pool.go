@@ -27,6 +27,8 @@ type Options struct {
 	DialTimeout, IOTimeout time.Duration
 	// IdleTimeout is how long connections to a node are kept after their last use, by default 1 min.
 	IdleTimeout time.Duration
+	// MostConns is how many connections to a node there are at once at most, by default 8; others wait for one.
+	MostConns int
 	// Now is the clock that measures idleness, by default time.Now.
 	Now func() time.Time
 }
@@ -46,6 +48,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.IdleTimeout <= 0 {
 		o.IdleTimeout = time.Minute
+	}
+	if o.MostConns <= 0 {
+		o.MostConns = 8
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -184,7 +189,7 @@ func (p *Pool) retire(key clientKey, c *client) {
 // newClient makes a client that asks one node once: no retries of commands or dials, no redirections, no commands of
 // its own but the authentication.
 func (p *Pool) newClient(key clientKey) *redis.Client {
-	mostConns, mostIdle := 8, 2
+	mostConns, mostIdle := p.options.MostConns, 2
 	if key.parallel {
 		mostConns, mostIdle = parallelLanes, parallelLanes
 	}

@@ -56,20 +56,28 @@ func TestFormsUnderFailingCommands(t *testing.T) {
 // Whatever is damaged, the cluster comes back whole, and with the data of every shard of
 // which one instance kept its disk.
 func TestHealsAnyDamage(t *testing.T) {
-	eachSeed(t, 60, func(t *testing.T, seed uint64) {
-		s := newSimulation(t, seed, 2+int(seed%2))
-		s.converge()
-		for generation := range 3 {
-			s.write(generation)
-			kept := s.damage()
-			if s.random.IntN(2) == 0 {
-				s.unreliable()
-			}
-			s.converge()
-			s.wantWhole()
-			s.wantData(generation, kept)
+	eachSeed(t, 60, func(t *testing.T, seed uint64) { healsAnyDamage(t, seed, nil) })
+}
+
+// healsAnyDamage does damage again and again. onStart is called before anything happens, if it is not nil.
+func healsAnyDamage(t *testing.T, seed uint64, onStart func(*simulation)) *simulation {
+	t.Helper()
+	s := newSimulation(t, seed, 2+int(seed%2))
+	if onStart != nil {
+		onStart(s)
+	}
+	s.converge()
+	for generation := range 3 {
+		s.write(generation)
+		kept := s.damage()
+		if s.random.IntN(2) == 0 {
+			s.unreliable()
 		}
-	})
+		s.converge()
+		s.wantWhole()
+		s.wantData(generation, kept)
+	}
+	return s
 }
 
 // Nothing is forgotten, taken over or formed while an instance cannot be reached: it may

@@ -89,7 +89,8 @@ func newSimulationOf(t *testing.T, seed uint64, perShard int, valkey bool) *simu
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	world := redistest.New(redistest.Options{Seed: seed, Clock: time.Now})
 	schedule := newSchedule(t, seed)
-	pool := redis.NewPool(redis.Options{Dialer: schedule.dialer(world)})
+	// Who waits for a connection would get one in whatever order goroutines run: here nobody does.
+	pool := redis.NewPool(redis.Options{Dialer: schedule.dialer(world), MostConns: 100})
 	t.Cleanup(func() { pool.Close(); world.Close() })
 	s := &simulation{
 		t: t, schedule: schedule, template: "v1", valkey: valkey, random: rand.New(rand.NewPCG(seed, 1)), world: world,

@@ -127,6 +127,9 @@ func (n *Node) receive(m message, about *peer) {
 	sender.hostname = m.from.hostname
 	n.learnRole(sender, m)
 	sender.shard = m.from.shard
+	if n.self().replica && n.self().masterID == sender.id {
+		n.self().shard = sender.shard // updateShardId
+	}
 	n.learnSlots(sender, m)
 	n.resolveCollision(sender)
 	n.learnGossip(sender, m.gossip)
@@ -175,11 +178,15 @@ func (n *Node) addHandshake(ip string, port, busPort int, meet bool) {
 			return
 		}
 	}
+	id := n.world.hexID()
 	n.table = append(n.table, &peer{
-		id: n.world.hexID(), ip: ip, port: port, busPort: busPort,
+		id: id, ip: ip, port: port, busPort: busPort, shard: unknownShard(id),
 		handshake: true, meet: meet, created: n.world.now,
 	})
 }
+
+// unknownShard is the shard of a node that has not said it yet: one of its own (createClusterNode makes one up).
+func unknownShard(id string) string { return "unknown, of " + id }
 
 // resolveCollision gives the master with the smaller node ID a new epoch (clusterHandleConfigEpochCollision).
 func (n *Node) resolveCollision(sender *peer) {
@@ -200,7 +207,7 @@ func (n *Node) learnGossip(sender *peer, gossip []peer) {
 		case p == n.self():
 		case p == nil && now.After(n.banned[told.id]):
 			n.table = append(n.table, &peer{
-				id: told.id, ip: told.ip, port: told.port, busPort: told.busPort,
+				id: told.id, ip: told.ip, port: told.port, busPort: told.busPort, shard: unknownShard(told.id),
 				replica: told.replica, pfail: told.pfail, created: now,
 			})
 		case p == nil:

@@ -160,12 +160,14 @@ func (n *Node) setSlotNode(slot uint16, owner *peer) {
 // assign binds slots to an entry of the table, nobody when nil (clusterDelSlot, clusterAddSlot).
 func (n *Node) assign(moved slots.Set, owner *peer) {
 	for _, p := range n.table {
-		p.slots = p.slots.Subtract(moved)
+		if p != owner && !p.slots.Intersect(moved).IsEmpty() {
+			p.slots = p.slots.Subtract(moved)
+		}
 	}
 	if n.options.Valkey {
 		n.notClaimed = n.notClaimed.Subtract(moved)
 	}
-	if owner != nil {
+	if owner != nil && !moved.Subtract(owner.slots).IsEmpty() {
 		owner.slots = owner.slots.Union(moved)
 	}
 }
@@ -211,12 +213,22 @@ func (n *Node) keysIn(set slots.Set) []string {
 		return nil
 	}
 	for key := range n.keys {
-		if set.Contains(slots.KeySlot(key)) {
+		if set.Contains(n.world.slotOf(key)) {
 			found = append(found, key)
 		}
 	}
 	slices.Sort(found)
 	return found
+}
+
+// slotOf is the slot of a key, which is remembered: the same few are asked for again and again.
+func (w *World) slotOf(key string) uint16 {
+	slot, known := w.slots[key]
+	if !known {
+		slot = slots.KeySlot(key)
+		w.slots[key] = slot
+	}
+	return slot
 }
 
 // deleteKeysIn empties slots (delKeysInSlot).

@@ -41,7 +41,8 @@ type World struct {
 	due      time.Time // of the next round of gossip, if time passes by itself
 	random   *rand.Rand
 	nodes    []*Node
-	isolated map[*Node]bool // one side of a partition, the operator is on the other
+	slots    map[string]uint16 // of keys
+	isolated map[*Node]bool    // one side of a partition, the operator is on the other
 
 	onCommand func(n *Node, args []string)
 }
@@ -55,6 +56,7 @@ func New(options Options) *World {
 		options:  options,
 		now:      time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		random:   rand.New(rand.NewPCG(options.Seed, 16384)), //nolint:gosec // reproducible IDs are the purpose
+		slots:    map[string]uint16{},
 		isolated: map[*Node]bool{},
 	}
 	w.due = w.now.Add(roundTime)

@@ -33,6 +33,36 @@ func planReturn(in input) Step {
 			}
 			return Handover{base: base{fmt.Sprintf("shard %d has no master: %s takes over from %s, which is of another shard", shard, pod.Name, master.Name)}, Master: target(master), Replica: target(pod)}
 		}
+		if step := in.regain(shard, masters); step != nil {
+			return step
+		}
+	}
+	return nil
+}
+
+// regain renews an instance of a shard that has no master and owns nothing, all of whose instances follow others: the
+// master of another shard, or a node that is gone. Nothing else makes a replica a master that owns no slot: it is not elected,
+// and if it took over from the master of another shard, that would be left without one. What it holds is a copy of what owners
+// that answer have. A master that owns no slot and holds keys is a person's to give up.
+func (in input) regain(shard int, masters map[int]*snapshot.Instance) Step {
+	if !snapshotComplete(in).Holds || !ownedOnce(in.snap) {
+		return nil
+	}
+	for _, pod := range in.snap.Reachable() {
+		if pod.Shard != shard || pod.Terminating || in.leaving(pod.Shard, pod.Ordinal) {
+			continue
+		}
+		master := in.snap.ByNodeID(pod.Redis.MasterID)
+		switch {
+		case pod.Redis.Master && pod.Redis.Keys > 0 && len(pod.Redis.Importing)+len(pod.Redis.Migrating) == 0:
+			return Stall{base: base{fmt.Sprintf("shard %d has no master, and %s owns no slot and holds %d keys; delete its claim to give them up", shard, pod.Name, pod.Redis.Keys)},
+				Cause: "StrayKeys", BlockedBy: NoStrayKeys}
+		case pod.Redis.Master:
+		case master != nil && master.Shard != shard && masters[master.Shard] == master:
+			return in.renew(pod, fmt.Sprintf("shard %d has no master, and %s follows %s, the master of another shard", shard, pod.Name, master.Name))
+		case master == nil && pod.Redis.MasterID != "":
+			return in.renew(pod, fmt.Sprintf("shard %d has no master, and %s follows node %s, which is gone and owned nothing", shard, pod.Name, short(pod.Redis.MasterID)))
+		}
 	}
 	return nil
 }

@@ -132,11 +132,22 @@ func planRefusal(in input) Step {
 	case goal == in.snap.Goal:
 		return Wait{base: base{"slots are to move to a shard that has no master"}, BlockedBy: ShardWhole, After: soon}
 	}
-	v := capacity(in, goal)
-	if v.Holds {
-		return Wait{base: base{"slots are to move, and it is not certain who owns what"}, BlockedBy: SnapshotComplete, After: soon}
+	if v := capacity(in, goal); !v.Holds {
+		return Stall{base: base{v.Reason}, Cause: "OverCapacity", BlockedBy: v.Predicate}
 	}
-	return Stall{base: base{v.Reason}, Cause: "OverCapacity", BlockedBy: v.Predicate}
+	return unready(in)
+}
+
+// unready says what a scaling waits for that can be, although everybody agrees who owns what (planSettle): a shard that is
+// to own slots has no master.
+func unready(in input) Step {
+	masters := in.masters()
+	for shard := range in.desired.Topology {
+		if masters[shard] == nil {
+			return Wait{base: base{fmt.Sprintf("slots are to move to shard %d, and none of its instances can become its master yet", shard)}, BlockedBy: ShardWhole, After: soon}
+		}
+	}
+	return Wait{base: base{"slots are to move, and it is not certain who owns what"}, BlockedBy: SnapshotComplete, After: soon}
 }
 
 // planMove closes what was left half-moved, and moves slots towards the recorded goal.

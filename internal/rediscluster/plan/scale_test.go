@@ -255,6 +255,56 @@ func TestShardWithoutAMasterOfItsOwn(t *testing.T) {
 	}
 }
 
+// A shard that owns nothing and whose instances all follow others gets a master of its own again: an instance of it is made
+// anew. Nothing else would come, and a scaling that needs the shard would wait for ever.
+func TestShardWhoseInstancesFollowOthers(t *testing.T) {
+	strayed := func(master string, change func(*snapshot.Snapshot)) *snapshot.Snapshot {
+		s := joined(4)
+		for ordinal := range 2 {
+			r := s.Find(3, ordinal).Redis
+			r.Master, r.MasterID, r.MasterLinkUp = false, master, true
+		}
+		if change != nil {
+			change(s)
+		}
+		introduce(s)
+		return s
+	}
+	for name, tt := range map[string]struct {
+		snapshot *snapshot.Snapshot
+		topology v1alpha1.Topology
+		want     string // pod that is renewed; empty: another step
+		step     string
+	}{
+		"the master of another shard":                         {snapshot: strayed(nodeID(0, 0), nil), topology: topologyOf(4), want: "c-3-0"},
+		"the master of another shard, when one of each stays": {snapshot: strayed(nodeID(0, 0), nil), topology: v1alpha1.Topology{1, 1, 1, 1}, want: "c-3-0"},
+		"a node that is gone":                                 {snapshot: strayed("gone", nil), topology: topologyOf(4), want: "c-3-0"},
+		"an instance that does not answer may own something": {snapshot: strayed(nodeID(0, 0), func(s *snapshot.Snapshot) {
+			s.Find(1, 1).Redis, s.Find(1, 1).Waiting = nil, "starting"
+		}), topology: topologyOf(4), step: "Wait"},
+		"a slot without an owner may be in the copy": {snapshot: strayed(nodeID(0, 0), func(s *snapshot.Snapshot) {
+			r := s.Find(0, 0).Redis
+			r.Slots = r.Slots.Subtract(slots.Of(5))
+		}), topology: topologyOf(4), step: "Stall"},
+		"nobody asks for the shard": {snapshot: strayed(nodeID(0, 0), nil), topology: topologyOf(3), step: "Forget"},
+		"a master with stray keys is a person's to give up": {snapshot: strayed(nodeID(3, 0), func(s *snapshot.Snapshot) {
+			r := s.Find(3, 0).Redis
+			r.Master, r.MasterID, r.Keys = true, "", 3
+			s.Find(3, 1).Redis.MasterID = nodeID(0, 0)
+		}), topology: v1alpha1.Topology{1, 1, 1, 1}, step: "Stall"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := with(tt.topology)
+			d.Ephemeral = true
+			step := Decide(d, tt.snapshot, now).Step
+			renew, renews := step.(Renew)
+			if renews != (tt.want != "") || renew.Pod != tt.want || tt.step != "" && step.Name() != tt.step {
+				t.Errorf("got %s: %s", step.Name(), step.Why())
+			}
+		})
+	}
+}
+
 // A table that names the dead master of a shard that has failed over does not make a shard.
 func TestDeadMasterInATable(t *testing.T) {
 	s := formed()
