@@ -29,6 +29,8 @@ const (
 	meet
 	forget
 	follow
+	// renew gives `at` an empty claim: it starts again as a node that nobody knows.
+	renew
 	addSlots
 	failover
 	// createSet, removeSet and report go to the API server. report writes the goal in the status.
@@ -38,7 +40,7 @@ const (
 )
 
 var kindNames = map[kind]string{begin: "begin", change: "SETSLOT", drain: "drain", migrate: "MIGRATE", discard: "UNLINK",
-	announce: "announce", stable: "SETSLOT STABLE", bind: "SETSLOT IMPORTING, NODE", meet: "MEET", forget: "FORGET", follow: "REPLICATE", addSlots: "ADDSLOTS",
+	announce: "announce", stable: "SETSLOT STABLE", bind: "SETSLOT IMPORTING, NODE", meet: "MEET", forget: "FORGET", follow: "REPLICATE", renew: "delete claim and pod", addSlots: "ADDSLOTS",
 	failover: "FAILOVER", createSet: "create StatefulSet", removeSet: "delete StatefulSet", report: "write status"}
 
 // command is one thing that a pass of the operator does.
@@ -155,6 +157,14 @@ func (w *world) administer(c command, partly bool) bool {
 			return false
 		}
 		w.follow(c.at, c.to)
+		return true
+	case renew:
+		*n = blank()
+		n.pod = true
+		for i := range w.nodes { // its ID is new
+			w.nodes[i].drop(c.at)
+			w.nodes[i].banned &^= bit(c.at)
+		}
 		return true
 	case addSlots:
 		for block := range int8(blocks) {

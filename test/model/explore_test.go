@@ -17,6 +17,8 @@ type checker struct {
 	restless []int8
 	// whispers says that gossip also gets from one node to one other, not only to all.
 	whispers bool
+	// strays says that the instances of the joining shard may follow the master of another one.
+	strays bool
 
 	ids    map[world]int32
 	worlds []world
@@ -174,6 +176,27 @@ func (c *checker) cluster(w *world, yield func(string, bool, world)) {
 	for _, i := range c.restless {
 		c.upset(w, i, yield)
 	}
+	if c.strays && w.left.faults > 0 && w.length == 0 && w.canStray() {
+		next := *w
+		next.left.faults--
+		for ordinal := range int8(replicas) {
+			next.follow(joining*replicas+ordinal, 0)
+		}
+		yield("the instances of the joining shard follow n0", false, next)
+	}
+}
+
+// canStray says that the joining shard owns and holds nothing. Its instances follow the master of another shard then, if
+// that took all they had, owns nothing else, and they hear of it at once (clusterUpdateSlotsConfigWith); the taker here owns
+// more, which makes no difference afterwards.
+func (w *world) canStray() bool {
+	for ordinal := range int8(replicas) {
+		i := joining*replicas + ordinal
+		if n := &w.nodes[i]; !n.up || w.owned(i)|w.holds(i)|n.open() != 0 || !n.isMaster(0) || slices.Contains(n.owner[:], i) {
+			return false
+		}
+	}
+	return w.set == present && w.nodes[0].up && w.nodes[0].master() && w.owned(0) != 0
 }
 
 // knowsOtherwise says that a node takes another one for the owner of other moving slots than that does itself. (Other news

@@ -15,7 +15,7 @@ import (
 
 // newChecker checks a cluster in which slots 5459 and 5460, of shard 0, are the joining shard's share.
 func newChecker() *checker {
-	c := &checker{restless: []int8{0, 1, 6, 7}, whispers: true}
+	c := &checker{restless: []int8{0, 1, 6, 7}, whispers: true, strays: true}
 	c.sets = map[uint8]slots.Set{}
 	c.blocks = [blocks]slots.Set{slots.Of(5459), slots.Of(5460), slots.Range(0, 5458), slots.Range(5461, 10922), slots.Range(10923, 16383)}
 	c.gifts = []plan.Gift{{Slots: moving, From: []string{nodeIDs[0], nodeIDs[1]}}}
@@ -85,6 +85,7 @@ func TestSabotage(t *testing.T) {
 		"the former owner hears first":                                  {scaleIn(budget{}), func(c *checker) { c.sourceFirst = true }},
 		"half-moved slots are closed":                                   {scaleIn(budget{faults: 1}), func(c *checker) { c.sabotage = closeInstead }},
 		"marks are taken off after a failover, and a receiver restarts": {scaleIn(budget{faults: 2}), func(c *checker) { c.sabotage = reopenByStable }},
+		"instances that follow another shard's master are left alone":   {scaleOut(budget{faults: 1}), func(c *checker) { c.sabotage = leaveStrayed }},
 		"news of a new owner stays on the way while it is replaced":     {scaleIn(budget{changes: 2}), func(c *checker) { c.slowBus = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,9 +95,12 @@ func TestSabotage(t *testing.T) {
 				t.Logf("found after %d states: %s", len(c.worlds), v.rule)
 				return
 			}
-			if stuck := c.stuck(); len(stuck) == 0 {
-				t.Errorf("not found in %d states", len(c.worlds))
+			stuck := c.stuck()
+			if len(stuck) == 0 {
+				t.Fatalf("not found in %d states", len(c.worlds))
 			}
+			w := c.worlds[stuck[len(stuck)-1]]
+			t.Logf("%d of %d states lead nowhere, such as one where the operator decides %s", len(stuck), len(c.worlds), c.decide(&w, 0).name)
 		})
 	}
 }

@@ -50,6 +50,8 @@ const (
 	closeInstead sabotage = iota + 1
 	// reopenByStable takes the receiver's mark off after a failover, and relies on gossip for the rest.
 	reopenByStable
+	// leaveStrayed does nothing for a shard whose instances follow the master of another one.
+	leaveStrayed
 )
 
 // decided is a pass: what it will do, in any of several orders, and how it is called.
@@ -66,7 +68,7 @@ func (o *operator) decide(w *world, unknown uint8) decided {
 	if d, known := o.decisions[seen]; known {
 		return d
 	}
-	desired := plan.Desired{Topology: topology(int(w.wanted)), Policy: v1alpha1.DeletionForeground, HasFinalizer: true, AssignReceive: true}
+	desired := plan.Desired{Topology: topology(int(w.wanted)), Policy: v1alpha1.DeletionForeground, HasFinalizer: true, AssignReceive: true, Ephemeral: true}
 	if w.wanted == shards {
 		desired.Gifts = o.gifts
 	}

@@ -89,7 +89,9 @@ func (c *checker) done(w *world) bool {
 	return true
 }
 
-// stuck are worlds from which the cluster that was asked for cannot be reached without help, shortest way there first.
+// stuck are worlds from which the cluster that was asked for cannot be reached without help, shortest way there first. Where the
+// operator waits (or stalls) for something that does not come, the world is one of them: no fault, client or change of the spec
+// counts as what ends a wait.
 func (c *checker) stuck() []int32 {
 	reaches := make([]bool, len(c.worlds))
 	var queue []int32

@@ -55,6 +55,11 @@ func (o *operator) programs(w *world, step plan.Step) [][]command {
 			program = append(program, command{kind: follow, at: number(r.Replica.NodeID), to: number(r.MasterID)})
 		}
 		return [][]command{program}
+	case plan.Renew:
+		if o.sabotage == leaveStrayed {
+			return [][]command{nil}
+		}
+		return [][]command{{{kind: renew, at: int8(slices.Index(podNames[:], step.Pod))}}}
 	case plan.AssignSlots:
 		var program []command
 		for _, a := range step.Assignments {

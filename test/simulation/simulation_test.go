@@ -158,13 +158,23 @@ func (s *simulation) pass() plan.Step {
 	return decision.Step
 }
 
-// converge lets the operator and time work until nothing is left to do.
+// converge lets the operator and time work until nothing is left to do. No wait outlasts everything that could end it:
+// elections, bans and the time-outs of engines come to their end within a minute, and what takes longer says how long (After).
 func (s *simulation) converge() {
 	s.t.Helper()
-	const most = 400
+	const most, longest, soon = 400, 120, time.Second
+	still, reason, acted := 0, "", 0
 	for range most {
-		if _, done := s.pass().(plan.None); done {
+		step := s.pass()
+		if _, done := step.(plan.None); done {
 			return
+		}
+		wait, waits := step.(plan.Wait)
+		if still++; !waits || wait.After > soon || wait.Reason != reason || len(s.narrative) != acted {
+			still, acted, reason = 0, len(s.narrative), wait.Reason
+		}
+		if still == longest {
+			s.fail("nothing ends this wait: %s", reason)
 		}
 		s.world.Run(time.Second)
 	}
