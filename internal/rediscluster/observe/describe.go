@@ -146,7 +146,7 @@ func fromView(v redis.View, shared *texts) *snapshot.Redis {
 		r.Peers[id] = snapshot.Peer{
 			ID: id, IP: shared.one(p.IP), Master: p.Flags.Has(redis.FlagMaster), MasterID: shared.one(p.MasterID),
 			Failed: p.Flags.Has(redis.FlagFailed), Suspected: p.Flags.Has(redis.FlagPossiblyFailed),
-			Handshake: p.Flags.Has(redis.FlagHandshake), Connected: p.LinkConnected, Slots: p.Slots, LastPong: p.PongReceived,
+			Handshake: p.Flags.Has(redis.FlagHandshake), NoAddress: p.Flags.Has(redis.FlagNoAddress), Connected: p.LinkConnected, Slots: p.Slots, LastPong: p.PongReceived, Epoch: p.ConfigEpoch,
 		}
 	}
 	return r

@@ -30,8 +30,9 @@ func (o *Observer) claims(ctx context.Context, cluster *v1alpha1.RedisCluster, s
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		pod, named := strings.CutPrefix(claim.Name, "data-")
-		if _, _, ours := cluster.InstanceOf(pod); named && ours && claim.DeletionTimestamp == nil {
-			s.Claims = append(s.Claims, snapshot.Claim{Name: claim.Name, UID: string(claim.UID), Requested: claim.Spec.Resources.Requests.Storage().Value()})
+		if _, _, ours := cluster.InstanceOf(pod); named && ours {
+			s.Claims = append(s.Claims, snapshot.Claim{Name: claim.Name, UID: string(claim.UID),
+				Requested: claim.Spec.Resources.Requests.Storage().Value(), Terminating: claim.DeletionTimestamp != nil})
 		}
 	}
 	slices.SortFunc(s.Claims, func(a, b snapshot.Claim) int { return cmp.Compare(a.Name, b.Name) })

@@ -29,7 +29,7 @@ func planConflict(in input) Step {
 // a node that is gone must have been forgotten first.
 func planAssign(in input) Step {
 	missing := slots.All().Subtract(in.snap.Owned())
-	if missing.Len() == 0 || !snapshotComplete(in).Holds || claimedByPeers(in.snap, missing) {
+	if missing.Len() == 0 || !snapshotComplete(in).Holds || claimedByPeers(in.snap, missing) || in.disputedSlots(missing) {
 		return nil // planForget, planPromote or planSettle speak about these
 	}
 	reason := fmt.Sprintf("no instance owns slots %s", missing)
@@ -42,6 +42,7 @@ func planAssign(in input) Step {
 			missing = missing.Subtract(keys)
 		}
 	}
+	var stall Step
 	receivers := receivers(in)
 	chosen := chooseMasters(in, receivers)
 	for i, give := range missing.Split(len(receivers)) {
@@ -51,14 +52,18 @@ func planAssign(in input) Step {
 		shard := receivers[i]
 		master := chosen[shard]
 		if master == nil {
-			return Stall{base: base{fmt.Sprintf("%s, and no instance of shard %d can take its part: each holds keys or follows a master; delete the claims of the shard to give its data up", reason, shard)},
+			stall = Stall{base: base{fmt.Sprintf("%s, and no instance of shard %d can take its part: each holds keys or follows a master; delete the claims of the shard to give its data up", reason, shard)},
 				Cause: "NoCandidate", BlockedBy: NoStrayKeys}
+			continue
 		}
 		assignment := Assignment{To: target(master), Slots: give}
 		if master.Redis.Isolated() && master.Redis.Epoch == 0 {
 			assignment.Epoch = uint64(shard + 1) //nolint:gosec // at most 500 shards
 		}
 		step.Assignments = append(step.Assignments, assignment)
+	}
+	if len(step.Assignments) == 0 {
+		return stall
 	}
 	return step
 }
@@ -103,6 +108,16 @@ func claimedByPeers(s *snapshot.Snapshot, missing slots.Set) bool {
 			if peer.Slots.Intersect(missing).Len() > 0 {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// disputedSlots says that an instance whose claims are disputed claims some of the slots.
+func (in input) disputedSlots(missing slots.Set) bool {
+	for _, d := range in.disputes {
+		if in.snap.Formed && !d.claims.Intersect(missing).IsEmpty() {
+			return true
 		}
 	}
 	return false
@@ -206,16 +221,26 @@ func planTimeout(in input) Step {
 
 // planMeet makes every instance know every other one at its present address. Every pair
 // is introduced directly: gossip alone corrects an address only after the node timeout.
-// A new cluster is introduced once all of it is there.
+// A new cluster is introduced once all of it is there. One that would lose its keys by it is
+// not introduced: others forget first whom they take for the owner (planForget).
 func planMeet(in input) Step {
 	if !in.snap.Formed && !snapshotComplete(in).Holds {
 		return nil
 	}
 	var meetings []Meeting
 	reachable := in.snap.Reachable()
+	safe := map[*snapshot.Instance]bool{}
+	undisputed := func(pod *snapshot.Instance) bool {
+		verdict, known := safe[pod]
+		if !known {
+			verdict = claimsUndisputed(in, pod).Holds
+			safe[pod] = verdict
+		}
+		return verdict
+	}
 	for i, a := range reachable {
 		for _, b := range reachable[i+1:] {
-			if a.Terminating || b.Terminating || in.released(a) || in.released(b) || acquainted(a, b) || len(meetings) == mostMeetings {
+			if a.Terminating || b.Terminating || in.released(a) || in.released(b) || acquainted(a, b) || len(meetings) == mostMeetings || !undisputed(a) || !undisputed(b) {
 				continue
 			}
 			meetings = append(meetings, Meeting{From: target(a), To: target(b)})
@@ -243,6 +268,7 @@ func linked(a, b *snapshot.Instance) bool {
 func planReplicate(in input) Step {
 	masters := in.masters()
 	var replications []Replication
+	var renewal Step
 	for _, pod := range in.snap.Reachable() {
 		master := masters[pod.Shard]
 		if master == nil || master == pod || pod.Redis.Slots.Len() > 0 || pod.Redis.MasterID == master.Redis.NodeID || pod.Terminating || in.released(pod) {
@@ -253,18 +279,18 @@ func planReplicate(in input) Step {
 			continue // its keys are of half-moved slots, which planMove finishes
 		}
 		if marked && pod.Redis.Keys > 0 { // which it would have to be rid of to follow anybody
-			return in.renew(pod, fmt.Sprintf("%s has come back with an old copy of what %s has taken over", pod.Name, master.Name))
+			renewal = in.renew(pod, fmt.Sprintf("%s has come back with an old copy of what %s has taken over", pod.Name, master.Name))
+			continue
 		}
 		if pod.Redis.Master && pod.Redis.Keys > 0 {
-			return Stall{base: base{fmt.Sprintf("%s owns no slot and holds %d keys, which would be lost if it became a replica; delete its claim to give them up", pod.Name, pod.Redis.Keys)},
-				Cause: "StrayKeys", BlockedBy: NoStrayKeys}
+			continue // planStray speaks about it
 		}
 		if linked(pod, master) {
 			replications = append(replications, Replication{Replica: target(pod), MasterID: master.Redis.NodeID})
 		}
 	}
 	if len(replications) == 0 {
-		return nil
+		return renewal
 	}
 	return Replicate{base: base{fmt.Sprintf("%d instances do not follow their shard's master", len(replications))}, Replications: replications}
 }

@@ -97,6 +97,9 @@ func (in input) mayGo(shard, ordinal int) bool {
 // planLeave lets instances go that the spec does not ask for: a master hands over first,
 // clients are led elsewhere, then every member forgets them, then their StatefulSets shrink (Effective) or go.
 func planLeave(in input) Step {
+	if _, refused := planRefusal(in).(Stall); refused {
+		return nil
+	}
 	var leaving []*snapshot.Instance
 	for _, pod := range in.snap.Reachable() {
 		if in.leaving(pod.Shard, pod.Ordinal) && !pod.Terminating {

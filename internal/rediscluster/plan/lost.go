@@ -97,6 +97,7 @@ func planRenew(in input) Step {
 	if !in.snap.Formed || !slotsCovered(in.snap) {
 		return nil
 	}
+	var stall Step
 	for i := range in.snap.Instances {
 		pod := &in.snap.Instances[i]
 		words := Corruption(pod.LastWords)
@@ -107,14 +108,19 @@ func planRenew(in input) Step {
 		if master == nil {
 			continue
 		}
-		return in.renew(pod, fmt.Sprintf("%s cannot read its own files (%s); %s has its data", pod.Name, words, master.Name))
+		step := in.renew(pod, fmt.Sprintf("%s cannot read its own files (%s); %s has its data", pod.Name, words, master.Name))
+		if _, renews := step.(Renew); renews {
+			return step
+		}
+		stall = step
 	}
-	return nil
+	return stall
 }
 
 // renew is how an instance gets rid of what it has on disk.
 func (in input) renew(pod *snapshot.Instance, reason string) Step {
 	step := Renew{base: base{reason}, Pod: pod.Name, UID: pod.UID}
+	// A claim that is being deleted already is deleted again, and then the pod that it waits for.
 	if n := slices.IndexFunc(in.snap.Claims, func(c snapshot.Claim) bool { return c.Pod() == pod.Name }); n >= 0 {
 		step.Claim = in.snap.Claims[n]
 	} else if !in.desired.Ephemeral {
@@ -123,36 +129,44 @@ func (in input) renew(pod *snapshot.Instance, reason string) Step {
 	return step
 }
 
-// planReidentify renews an instance that has lost its nodes.conf and kept its data. It comes up
-// under a new node ID, knows nobody, and claims the slots of the keys that it holds
-// (verifyClusterConfigWithData in cluster.c), as if it were another cluster. It is not, if all
-// that it claims is owned by an instance of its own shard, and everybody else knows and agrees:
-// with its nodes.conf it would have followed that one and dropped its data.
+// planReidentify renews an instance that has lost its nodes.conf and kept its data (dispute).
+// What it holds is not needed, if all that it claims is owned by an instance of its own shard,
+// and everybody else knows and agrees: with its nodes.conf it would have followed that one and
+// dropped its data.
 func planReidentify(in input) Step {
 	if !in.snap.Formed {
 		return nil
 	}
+	var stall Step
 	for _, pod := range in.snap.Reachable() {
-		if !pod.Redis.Isolated() || pod.Redis.Slots.IsEmpty() || pod.Terminating || in.leaving(pod.Shard, pod.Ordinal) {
+		d, disputed := in.disputes[pod.Name]
+		if !disputed || pod.Terminating || in.leaving(pod.Shard, pod.Ordinal) {
 			continue
 		}
-		if owner := in.agreedOwner(pod); owner != nil {
-			return in.renew(pod, fmt.Sprintf("%s has lost its nodes.conf: it knows nobody, and the slots that it claims are those of %s, as all others say", pod.Name, owner.Name))
+		owner := in.agreedOwner(pod, d)
+		if owner == nil {
+			continue
 		}
+		step := in.renew(pod, fmt.Sprintf("%s has lost its nodes.conf: it knows nobody, and the slots that it claims are those of %s, as all others say", pod.Name, owner.Name))
+		if _, renews := step.(Renew); renews {
+			return step
+		}
+		stall = step
 	}
-	return nil
+	return stall
 }
 
-// agreedOwner is the other instance of a shard that owns all slots which an isolated one
+// agreedOwner is the other instance of a shard that owns all slots which a disputed one
 // claims, in its own view and in that of every instance that knows anybody, which must be most.
-func (in input) agreedOwner(isolated *snapshot.Instance) *snapshot.Instance {
+// One that has nothing is no owner of keys: it may have lost them itself.
+func (in input) agreedOwner(disputed *snapshot.Instance, d dispute) *snapshot.Instance {
 	var owner *snapshot.Instance
 	for _, pod := range in.snap.Reachable() {
-		if pod != isolated && pod.Shard == isolated.Shard && isolated.Redis.Slots.Subtract(pod.Redis.Slots).IsEmpty() {
+		if pod != disputed && pod.Shard == disputed.Shard && d.claims.Subtract(pod.Redis.Slots).IsEmpty() {
 			owner = pod
 		}
 	}
-	if owner == nil {
+	if owner == nil || owner.Redis.Keys == 0 && d.keys > 0 {
 		return nil
 	}
 	agree := 0
@@ -160,7 +174,7 @@ func (in input) agreedOwner(isolated *snapshot.Instance) *snapshot.Instance {
 		if pod.Redis.Isolated() {
 			continue
 		}
-		if pod != owner && !isolated.Redis.Slots.Subtract(pod.Redis.Peers[owner.Redis.NodeID].Slots).IsEmpty() {
+		if pod != owner && !d.claims.Subtract(pod.Redis.Peers[owner.Redis.NodeID].Slots).IsEmpty() {
 			return nil
 		}
 		agree++

@@ -43,6 +43,8 @@ func amnesiac(shard, ordinal, claims int, claim snapshot.Claim) *snapshot.Snapsh
 	in := s.Find(shard, ordinal)
 	fail(s, in.Redis.NodeID)
 	in.UID = "uid"
+	forgetAll(s, in.Redis.NodeID)
+	s.Find(1, 0).Redis.Keys = 3
 	in.Redis = &snapshot.Redis{NodeID: strings.Repeat("ab", 20), Master: true, Keys: 3, Peers: map[string]snapshot.Peer{},
 		Slots: slots.All().Split(3)[claims].Intersect(slots.Range(100, 11200))}
 	s.Claims = []snapshot.Claim{claim}
@@ -69,14 +71,17 @@ func TestLostInstances(t *testing.T) {
 		"with its pod, if that holds the data":                                     {desired: func(d *Desired) { d.Ephemeral = true }, snapshot: damaged(1, 1, corrupted), step: "Renew"},
 		"an instance that lost its nodes.conf and claims what its shard's master owns is renewed": {
 			snapshot: amnesiac(1, 1, 1, claim), step: "Renew", why: "c-1-1 has lost its nodes.conf: it knows nobody, and the slots that it claims are those of c-1-0"},
-		"not if it claims slots of another shard": {snapshot: amnesiac(1, 1, 2, claim), step: "Stall", why: "both own slots"},
+		"not if it claims slots of another shard": {snapshot: amnesiac(1, 1, 2, claim), step: "Stall", why: "c-2-0 may hold another copy; keep one"},
+		"not if what the master has was lost": {
+			snapshot: changed(func() *snapshot.Snapshot { return amnesiac(1, 1, 1, claim) }, func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.Keys = 0 })(),
+			step:     "Stall", why: "c-1-0 may hold another copy; keep one"},
 		"not if somebody disagrees": {
 			snapshot: changed(func() *snapshot.Snapshot { return amnesiac(1, 1, 1, claim) }, func(s *snapshot.Snapshot) {
 				peers := s.Find(0, 0).Redis.Peers
 				peer := peers[nodeID(1, 0)]
 				peer.Slots = slots.Set{}
 				peers[nodeID(1, 0)] = peer
-			})(), step: "Stall", why: "both own slots"},
+			})(), step: "Stall", why: "c-1-0 may hold another copy"},
 		"in a volume that is not ours to delete a person helps":              {snapshot: damaged(1, 1, corrupted), step: "Stall", why: "remove its directory"},
 		"a damaged master is not renewed before its successor has its slots": {snapshot: damaged(1, 0, corrupted, claim), step: "Wait"},
 		"an instance that ends for another reason is not renewed":            {snapshot: damaged(1, 1, "Can't open the append-only file: No space left on device", claim), step: "Wait"},

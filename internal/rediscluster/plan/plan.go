@@ -25,7 +25,8 @@ type Desired struct {
 	// NodeTimeout is the cluster-node-timeout asked for; 0 when it is not known.
 	NodeTimeout  time.Duration
 	HasFinalizer bool
-	// Problems are what validation refuses, as sentences with field paths.
+	// Problems are why the spec cannot be followed, as sentences with field paths. What heals the
+	// cluster as it is goes on.
 	Problems []string
 	// CreateTimeout is how long forming may take before the phase says Failed; 0 means
 	// for ever. The operator goes on trying all the same.
@@ -78,6 +79,9 @@ type Decision struct {
 	Situation Situation
 	Topology  v1alpha1.Topology
 	Step      Step
+	// Stalled is what a person has to change, also while Step does something else; nil when
+	// there is nothing.
+	Stalled *Stall
 	// Goal is which shard is to own which slots; nil when no slots are to move.
 	Goal *snapshot.Goal
 	// Moves are the slots that are not where the goal wants them.
@@ -103,32 +107,46 @@ type Decision struct {
 const soon = 100 * time.Millisecond
 
 type input struct {
-	desired  Desired
+	desired Desired
+	// snap is what was seen, without what the disputes are about.
 	snap     *snapshot.Snapshot
+	disputes map[string]dispute
+	// problems are those of Desired; while there are any, desired is the cluster as it is.
+	problems []string
 	topology v1alpha1.Topology
 	now      time.Time
 }
 
-// rules is the order of deciding: the first step found is taken.
+func newInput(d Desired, s *snapshot.Snapshot, now time.Time) input {
+	found := disputes(s)
+	in := input{desired: d, snap: setAside(s, found), disputes: found, problems: d.Problems, now: now}
+	in.topology = Effective(d, in.snap)
+	return in
+}
+
+// rules is the order of deciding: the first step found is taken. What a Stall holds back is in
+// Reaches.
 var rules = []func(input) Step{
 	planValidation,
 	planFinalizer,
 	planAuth,
 	planTLS,
 	planChildren,
-	planReidentify,
 	planConflict,
 	planAccess,
 	planCertificates,
 	planTimeout,
-	planDiscard,
-	planRepair,
-	planRenew,
-	planMisconfigured,
 	planAssign,
 	planMeet,
 	planPromote,
 	planForget,
+	planDiscard,
+	planRepair,
+	planReidentify,
+	planRenew,
+	planMisconfigured,
+	planAmbiguous,
+	planStray,
 	planReplicate,
 	planReturn,
 	planAdmit,
@@ -148,12 +166,20 @@ var rules = []func(input) Step{
 
 // Decide chooses the next step.
 func Decide(d Desired, s *snapshot.Snapshot, now time.Time) Decision {
-	in := input{desired: d, snap: s, topology: Effective(d, s), now: now}
+	in := newInput(d, s, now)
 	if d.Deleting {
 		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in), Settings: s.Settings}
 	}
-	decision := Decision{Topology: in.topology, Step: next(in), Whole: settle(in, in.retiring) == nil, Spread: in.spread()}
-	decision.Situation = situation(in, decision.Step)
+	order := rules
+	if len(d.Problems) > 0 {
+		order = rules[:1]
+		if stays, exists := asItIs(d, in); exists {
+			in.desired, in.topology, order = stays, Effective(stays, in.snap), healing
+		}
+	}
+	decision := Decision{Topology: in.topology, Whole: settle(in, in.retiring) == nil, Spread: in.spread()}
+	decision.Step, decision.Stalled = next(in, order)
+	decision.Situation = situation(in, decision)
 	if decision.Situation == RollingOut {
 		decision.Rollout = in.rollout()
 	}
@@ -163,7 +189,7 @@ func Decide(d Desired, s *snapshot.Snapshot, now time.Time) Decision {
 	decision.Goal, decision.Moves = kept(in, decision.Step)
 	decision.Settings, decision.SettingChanges, decision.SettingProblems = in.settingsAfter(), in.settingChanges(), in.settingProblems()
 	if d.Paused {
-		decision.Situation, decision.Overdue = Paused, ""
+		decision.Situation, decision.Overdue, decision.Stalled = Paused, "", nil
 		decision.Step = Hold{base: base{"spec.pause is true: nothing is changed; set it to false to go on"}, Next: decision.Step}
 	}
 	return decision
@@ -179,25 +205,19 @@ func kept(in input, step Step) (*snapshot.Goal, []Move) {
 		return in.snap.Goal, record.Moves
 	case recorded:
 		return goal, record.Moves
+	case in.snap.Goal != nil && len(in.problems) > 0:
+		return in.snap.Goal, in.moves(in.snap.Goal) // what is asked for is not known
 	case in.snap.Goal == nil || goal == nil && err == nil && slotsCovered(in.snap):
 		return nil, nil
 	}
 	return in.snap.Goal, in.moves(in.snap.Goal)
 }
 
-func next(in input) Step {
-	for _, rule := range rules {
-		if step := rule(in); step != nil {
-			return step
-		}
-	}
-	return None{base{"the cluster is as it should be"}}
-}
-
-func situation(in input, step Step) Situation {
-	switch step.(type) {
-	case Stall:
+func situation(in input, d Decision) Situation {
+	if d.Stalled != nil {
 		return Failed
+	}
+	switch d.Step.(type) {
 	case None:
 		return Steady
 	case RolloutWait:
@@ -253,17 +273,6 @@ func (in input) formingSince() time.Time {
 // limit is never late.
 func late(since time.Time, limit time.Duration, now time.Time) bool {
 	return limit > 0 && !since.IsZero() && now.Sub(since) > limit
-}
-
-func planValidation(in input) Step {
-	if len(in.desired.Problems) == 0 {
-		return nil
-	}
-	reason := in.desired.Problems[0]
-	if more := len(in.desired.Problems) - 1; more > 0 {
-		reason = fmt.Sprintf("%s (and %d more)", reason, more)
-	}
-	return Stall{base: base{reason}, Cause: "InvalidSpec"}
 }
 
 func planFinalizer(in input) Step {

@@ -38,6 +38,9 @@ const (
 	ShardWhole Predicate = "shard_whole"
 	// ReplicaInSync: a replica that stays has all of its master's data.
 	ReplicaInSync Predicate = "replica_in_sync"
+	// ClaimsUndisputed: no other node is taken for the owner of slots that an instance which is
+	// to be introduced owns and has keys of.
+	ClaimsUndisputed Predicate = "claims_undisputed"
 	// FitsInMemory: the shards that stay have room for the data of those that go.
 	FitsInMemory Predicate = "fits_in_memory"
 )

@@ -26,14 +26,23 @@ func planPromote(in input) Step {
 	if slotsCovered(in.snap) {
 		return nil // whom the lost node's replicas follow is for planReplicate
 	}
+	var wait Step
 	for _, id := range lostMasters(in.snap) {
-		if best := bestReplica(in.snap, id); best != nil {
-			if step := succession(in, id, best); step != nil {
-				return step
+		best := bestReplica(in.snap, id)
+		if best == nil {
+			continue
+		}
+		switch step := succession(in, id, best).(type) {
+		case Promote:
+			return step
+		case Wait: // another shard need not wait for this one's election
+			if wait == nil {
+				wait = step
 			}
+		default:
 		}
 	}
-	return nil
+	return wait
 }
 
 // succession is nil while the master may run: planSettle waits for its pod, and Redis elects
@@ -41,6 +50,9 @@ func planPromote(in input) Step {
 func succession(in input, id string, best *snapshot.Instance) Step {
 	late := best.Redis.MasterLinkDownFor > electionPatience
 	state := "is gone"
+	if in.heldElsewhere(id) && nodeGone(in, id).Holds {
+		return inherit(in, id, best)
+	}
 	switch {
 	case !late && crashed(in, id, best).Holds && !majorityLost(in).Holds:
 		return Promote{base: base{fmt.Sprintf("master %s of shard %d has crashed: the others elect %s, which followed it to its end, without waiting for the node timeout",
@@ -61,6 +73,19 @@ func succession(in input, id string, best *snapshot.Instance) Step {
 		return Wait{base: base{fmt.Sprintf("master %s of shard %d is gone; %s is to be elected", short(id), best.Shard, best.Name)}, After: soon}
 	}
 	return step
+}
+
+// inherit promotes the replica of a master that has come back under another node ID, with its
+// data and without its nodes.conf. Others may never count the former ID as failed: at its
+// address somebody answers, and Redis elects nobody then. The replica has all that there is if
+// it follows the same process still, by its address, or did so to the end. If neither is proven,
+// planAmbiguous speaks.
+func inherit(in input, id string, best *snapshot.Instance) Step {
+	if !best.Redis.MasterLinkUp && !lastInSync(in, id, best).Holds {
+		return nil
+	}
+	return Promote{base: base{fmt.Sprintf("master %s of shard %d has lost its nodes.conf and has another node ID now; %s has its data", short(id), best.Shard, best.Name)},
+		Replica: target(best), Takeover: majorityLost(in).Holds}
 }
 
 // crashed proves that a master's process has ended, and that a replica followed it to its end: the
@@ -118,7 +143,7 @@ func lastInSync(in input, id string, replica *snapshot.Instance) Verdict {
 	var lastSeen time.Time
 	for _, pod := range in.snap.Reachable() {
 		peer, ok := pod.Redis.Peers[id]
-		if ok && !peer.Failed && !peer.Suspected {
+		if ok && !peer.Failed && !peer.Suspected && !peer.NoAddress {
 			return fails(ReplicaInSync, "%s sees node %s alive", pod.Name, short(id))
 		}
 		if ok && peer.LastPong.After(lastSeen) {

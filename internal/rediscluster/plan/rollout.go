@@ -130,7 +130,7 @@ func planRepair(in input) Step {
 // replaceable says that no data goes with the pod: the cluster holds none yet, a claim keeps
 // it, or another instance of the shard has it.
 func (in input) replaceable(pod *snapshot.Instance) bool {
-	if !in.snap.Formed || slices.ContainsFunc(in.snap.Claims, func(c snapshot.Claim) bool { return c.Pod() == pod.Name }) {
+	if !in.snap.Formed || slices.ContainsFunc(in.snap.Claims, func(c snapshot.Claim) bool { return c.Pod() == pod.Name && !c.Terminating }) {
 		return true
 	}
 	return slices.ContainsFunc(in.snap.Reachable(), func(other *snapshot.Instance) bool { return other.Shard == pod.Shard })

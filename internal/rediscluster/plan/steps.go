@@ -44,13 +44,16 @@ type Hold struct {
 	Next Step
 }
 
-// Stall says that nothing can be done until someone changes something.
+// Stall says what cannot be done until someone changes something.
 type Stall struct {
 	base
 	// Cause is the reason in one CamelCase word.
 	Cause string
 	// BlockedBy names the safety predicate that holds, empty when none does.
 	BlockedBy Predicate
+	// After is when to look again because of something else that was started; 0 means at the
+	// next event or the poll interval.
+	After time.Duration
 }
 
 // AddFinalizer lets deletion follow the policy.

@@ -21,7 +21,7 @@ func (GrowClaims) Name() string { return "GrowClaims" }
 func planStorage(in input) Step {
 	var small []string
 	for _, claim := range in.snap.Claims {
-		if claim.Requested < in.desired.ClaimBytes {
+		if !claim.Terminating && claim.Requested < in.desired.ClaimBytes {
 			small = append(small, claim.Name)
 		}
 	}

@@ -19,6 +19,7 @@ func Effective(d Desired, s *snapshot.Snapshot) v1alpha1.Topology {
 	if len(existing) == 0 {
 		return slices.Clone(d.Topology)
 	}
+	s = setAside(s, disputes(s))
 	in := input{desired: d, snap: s}
 	shards := max(len(existing), shardsInTables(s))
 	if s.Formed || s.Owned().IsEmpty() {

@@ -43,6 +43,8 @@ type Snapshot struct {
 	Scaling bool
 	// Rolling says that instances were to be restarted in the last pass, or had just been.
 	Rolling bool
+	// Stalled is the cause of the stall that the last pass told; empty when it told none.
+	Stalled string
 	// Seen are node IDs that instances of this cluster have answered to before.
 	Seen map[string]bool
 	// Goal is which shard is to own which slots, as recorded when a scaling began; nil
@@ -88,6 +90,8 @@ type Claim struct {
 	Name, UID string
 	// Requested is the storage asked for, in bytes.
 	Requested int64
+	// Terminating says that the claim is being deleted: it goes when no pod uses it any more.
+	Terminating bool
 }
 
 // Pod is the name of the pod that the claim was made for: a StatefulSet's claim template
@@ -299,8 +303,12 @@ type Peer struct {
 	Failed    bool
 	Suspected bool
 	Handshake bool
+	// NoAddress says that another node answers where the peer was.
+	NoAddress bool
 	// Connected says that the cluster-bus link to the peer is up.
 	Connected bool
+	// Epoch is the configuration epoch of the peer, or of its master, as far as the instance knows.
+	Epoch uint64
 	// LastPong is when the peer last answered, as far as the instance knows; zero when never.
 	LastPong time.Time
 	Slots    slots.Set

@@ -1,0 +1,125 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import "fmt"
+
+// Reach is what a stall holds back.
+type Reach string
+
+// The reaches.
+const (
+	// Everything: the instances cannot be asked, or what is sent to one might reach another cluster.
+	Everything Reach = "Everything"
+	// WhatTheSpecSays: all but healing, which goes by what the cluster is (the rules in healing).
+	WhatTheSpecSays Reach = "WhatTheSpecSays"
+	// ItsPart: what concerns the instance, the shard or the change that the stall names. The
+	// rules that come after it leave that alone, each by a condition of its own.
+	ItsPart Reach = "ItsPart"
+)
+
+// Reaches are the causes of stalls, and what each holds back.
+var Reaches = map[string]Reach{
+	"PasswordUnavailable":    Everything,
+	"CertificateUnavailable": Everything,
+	"Conflict":               Everything,
+	"InvalidSpec":            WhatTheSpecSays,
+	"AmbiguousOwner":         ItsPart, // planMeet does not introduce the instance, and what it claims is set aside
+	"DamagedFiles":           ItsPart, // the instance does not run, or is set aside
+	"DataLost":               ItsPart, // the slots stay without an owner
+	"NoCandidate":            ItsPart, // the slots stay without an owner
+	"StrayKeys":              ItsPart, // planReplicate leaves the instance out, planLeave does not let it go
+	"SettingRefused":         ItsPart, // a new cluster whose pods do not start: nothing is assigned before all answer
+	"InvalidAssignment":      ItsPart, // no goal is recorded, so that no slot moves; planLeave lets nothing go
+	"OverCapacity":           ItsPart, // likewise
+}
+
+// healing are the rules that go by what the cluster is, not by what the spec asks for, in their
+// order: what is done for a cluster whose spec is not valid, with the topology that exists.
+var healing = []func(input) Step{
+	planValidation,
+	planConflict,
+	planMeet,
+	planPromote,
+	planForget,
+	planDiscard,
+	planAmbiguous,
+	planStray,
+	planReplicate,
+	planReturn,
+	planAdmit,
+	planSettle,
+}
+
+// asItIs is the desire that a cluster stays as it is: what an invalid spec asks for is not
+// known. False when there is no cluster yet.
+func asItIs(d Desired, in input) (Desired, bool) {
+	if len(in.snap.Shards) == 0 || !in.snap.Formed {
+		return d, false
+	}
+	d.Topology = existingTopology(in.snap)
+	return d, true
+}
+
+// next is the first step that a rule has. A stall gives way to steps of later rules, as far as
+// it holds nothing back; told is that stall. One that was told in the last pass goes on being
+// told while a step of an earlier rule is taken.
+func next(in input, rules []func(input) Step) (step Step, told *Stall) {
+	for _, rule := range rules {
+		found := rule(in)
+		if found == nil {
+			continue
+		}
+		if stall, ok := found.(Stall); ok {
+			if step == nil && Reaches[stall.Cause] == Everything {
+				return stall, &stall
+			}
+			if told == nil && (step == nil || stall.Cause == in.snap.Stalled) {
+				told = &stall
+			}
+		} else if step == nil {
+			step = found
+		}
+		if step != nil && (told != nil || in.snap.Stalled == "") {
+			break
+		}
+	}
+	wait, waits := step.(Wait)
+	switch {
+	case told != nil && (step == nil || waits):
+		told.After = wait.After
+		return *told, told
+	case step == nil:
+		return None{base{"the cluster is as it should be"}}, nil
+	}
+	return step, told
+}
+
+func planValidation(in input) Step {
+	if len(in.problems) == 0 {
+		return nil
+	}
+	reason := in.problems[0]
+	if more := len(in.problems) - 1; more > 0 {
+		reason = fmt.Sprintf("%s (and %d more)", reason, more)
+	}
+	return Stall{base: base{reason}, Cause: "InvalidSpec"}
+}
+
+// planStray tells of instances that own no slot and hold keys: they cannot follow anybody
+// without losing them.
+func planStray(in input) Step {
+	masters := in.masters()
+	for _, pod := range in.snap.Reachable() {
+		master, r := masters[pod.Shard], pod.Redis
+		if _, disputed := in.disputes[pod.Name]; disputed || master == nil || master == pod || pod.Terminating || in.released(pod) {
+			continue
+		}
+		if r.Master && r.Keys > 0 && r.Slots.IsEmpty() && len(r.Importing)+len(r.Migrating) == 0 {
+			return Stall{base: base{fmt.Sprintf("%s owns no slot and holds %d keys, which would be lost if it became a replica; delete its claim to give them up", pod.Name, r.Keys)},
+				Cause: "StrayKeys", BlockedBy: NoStrayKeys}
+		}
+	}
+	return nil
+}
