@@ -1,0 +1,326 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/rediscluster/act"
+	"middleware.hc.cn/operator/internal/rediscluster/observe"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+	"middleware.hc.cn/operator/internal/rediscluster/status"
+)
+
+// operated is a cluster of real servers that the operator's own parts look after: it is observed, planned for and acted
+// on as in the reconciler. Kubernetes is a fake that holds pods and claims.
+type operated struct {
+	t        *testing.T
+	engine   engine
+	pool     *redis.Pool
+	kube     client.Client
+	observer *observe.Observer
+	actor    *act.Actor
+	cluster  *v1alpha1.RedisCluster
+	topology v1alpha1.Topology
+	pods     []*operatedPod
+	steps    []string
+	// hold are the names of steps that are decided and not carried out.
+	hold map[string]bool
+}
+
+// operatedPod is an instance on an address of its own, with the ports that the operator expects.
+type operatedPod struct {
+	pod    *corev1.Pod
+	server *server
+}
+
+// operate starts a cluster of shards with so many instances each and lets the operator form it.
+func operate(t *testing.T, e engine, topology ...int32) *operated {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	o := &operated{t: t, engine: e, pool: newPool(t), kube: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Pod{}).Build(), topology: topology,
+		cluster: &v1alpha1.RedisCluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: "c", UID: "uid", Finalizers: []string{v1alpha1.Finalizer}},
+			Spec:       v1alpha1.RedisClusterSpec{Storage: &v1alpha1.Storage{}, Auth: v1alpha1.Auth{Enabled: ptr.To(false)}}}}
+	o.observer = &observe.Observer{Children: o.kube, Secrets: o.kube, Redis: o.pool}
+	o.actor = &act.Actor{Client: o.kube, Redis: o.pool, Access: &o.observer.Access, Now: time.Now}
+	for shard, replicas := range topology {
+		labels := map[string]string{v1alpha1.LabelCluster: "c", v1alpha1.LabelShard: fmt.Sprint(shard)}
+		must(t, o.kube.Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: o.cluster.ShardName(shard), Labels: labels},
+			Spec: appsv1.StatefulSetSpec{Replicas: ptr.To(replicas)}}))
+		for ordinal := range replicas {
+			o.add(shard, int(ordinal), labels)
+		}
+	}
+	o.converge()
+	return o
+}
+
+func (o *operated) add(shard, ordinal int, labels map[string]string) {
+	name := fmt.Sprintf("%s-%d", o.cluster.ShardName(shard), ordinal)
+	p := &operatedPod{pod: &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: name, Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: o.cluster.ShardName(shard), UID: types.UID(fmt.Sprint(shard)), Controller: ptr.To(true)}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}},
+		server: &server{t: o.t, engine: o.engine, dir: o.t.TempDir()}}
+	o.pods = append(o.pods, p)
+	o.ensure(p)
+	o.start(p, loopback(o.t))
+	o.t.Cleanup(p.server.kill)
+}
+
+// ensure makes the pod and the claim of an instance, as its StatefulSet does.
+func (o *operated) ensure(p *operatedPod) {
+	p.pod.ResourceVersion, p.pod.UID = "", types.UID(fmt.Sprintf("pod-%d", rand.Int64()))
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: "data-" + p.pod.Name, Labels: p.pod.Labels, UID: types.UID(fmt.Sprintf("claim-%d", rand.Int64()))}}
+	if err := o.kube.Create(o.t.Context(), claim); err != nil && !apierrors.IsAlreadyExists(err) {
+		o.t.Fatal(err)
+	}
+	if err := o.kube.Create(o.t.Context(), p.pod); err != nil && !apierrors.IsAlreadyExists(err) {
+		o.t.Fatal(err)
+	}
+}
+
+// loopback is an address of this machine where nobody listens on the ports of Redis.
+func loopback(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		ip := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250))
+		if _, taken := given.LoadOrStore(ip, true); taken {
+			continue
+		}
+		if listener, err := net.Listen("tcp", snapshot.Address(ip)); err == nil {
+			_ = listener.Close() // nothing was sent
+			return ip
+		}
+	}
+	t.Fatal("no free loopback address")
+	return ""
+}
+
+// start runs the server of a pod at an address.
+func (o *operated) start(p *operatedPod, ip string) {
+	o.t.Helper()
+	p.pod.Status.PodIP = ip
+	pod := p.pod.DeepCopy()
+	must(o.t, o.kube.Get(o.t.Context(), client.ObjectKeyFromObject(pod), pod))
+	pod.Status = p.pod.Status
+	must(o.t, o.kube.Status().Update(o.t.Context(), pod))
+	p.server.output = &bytes.Buffer{}
+	p.server.process = exec.Command(o.engine.command, "--port", "6379", "--bind", ip, "--dir", p.server.dir, "--appendonly", "yes", "--appendfsync", "always", "--save", "",
+		"--repl-diskless-sync-delay", "0", "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-announce-ip", ip,
+		"--cluster-require-full-coverage", "no", "--cluster-allow-replica-migration", "no") // the tests exist to run what ENGINES names
+	p.server.process.Stdout, p.server.process.Stderr = p.server.output, p.server.output
+	must(o.t, p.server.process.Start())
+	process, ended := p.server.process, make(chan struct{})
+	p.server.ended = ended
+	go func() {
+		_ = process.Wait() // that it ends is what counts; why is in its output
+		close(ended)
+	}()
+	eventually(o.t, func() error { return o.node(p).Ping(o.t.Context()) })
+}
+
+func (o *operated) node(p *operatedPod) *redis.Node {
+	return o.pool.Node(snapshot.Address(p.pod.Status.PodIP), redis.Credentials{})
+}
+
+// named is a pod by its shard and ordinal.
+func (o *operated) named(shard, ordinal int) *operatedPod {
+	name := fmt.Sprintf("%s-%d", o.cluster.ShardName(shard), ordinal)
+	return o.pods[slices.IndexFunc(o.pods, func(p *operatedPod) bool { return p.pod.Name == name })]
+}
+
+// look is a pass of the operator as far as its decision.
+func (o *operated) look() plan.Decision {
+	o.t.Helper()
+	snap, err := o.observer.Observe(o.t.Context(), o.cluster)
+	must(o.t, err)
+	decision := plan.Decide(plan.Desired{Topology: o.topology, HasFinalizer: true}, snap, time.Now())
+	o.cluster.Status = status.Compute(o.cluster, status.Pass{Snapshot: snap, Decision: decision}, time.Now())
+	return decision
+}
+
+// pass is a pass of the operator.
+func (o *operated) pass() plan.Step {
+	o.t.Helper()
+	decision := o.look()
+	if o.hold[decision.Step.Name()] {
+		return decision.Step
+	}
+	result, err := o.actor.Do(o.t.Context(), act.Subject{Cluster: o.cluster}, decision.Step)
+	if said := decision.Step.Name() + ": " + decision.Step.Why(); result.Acted || len(o.steps) == 0 || o.steps[len(o.steps)-1] != said {
+		o.steps = append(o.steps, said)
+	}
+	if err != nil {
+		o.steps = append(o.steps, "error: "+err.Error())
+	}
+	for _, p := range o.pods { // what the StatefulSets' controller does
+		if apierrors.IsNotFound(o.kube.Get(o.t.Context(), client.ObjectKeyFromObject(p.pod), &corev1.Pod{})) {
+			o.renewed(p)
+		}
+	}
+	return decision.Step
+}
+
+// renewed starts a pod that was deleted again, with an empty volume if its claim was deleted, too.
+func (o *operated) renewed(p *operatedPod) {
+	p.server.kill()
+	claim := &corev1.PersistentVolumeClaim{}
+	if apierrors.IsNotFound(o.kube.Get(o.t.Context(), client.ObjectKey{Namespace: "engines", Name: "data-" + p.pod.Name}, claim)) {
+		p.server.dir = o.t.TempDir()
+	}
+	o.ensure(p)
+	o.start(p, loopback(o.t))
+}
+
+// giveUp deletes the claim and the pod of an instance, as a person does.
+func (o *operated) giveUp(p *operatedPod) {
+	must(o.t, o.kube.Delete(o.t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: "data-" + p.pod.Name}}))
+	must(o.t, o.kube.Delete(o.t.Context(), p.pod.DeepCopy()))
+	o.renewed(p)
+}
+
+// converge lets the operator work until nothing is left to do.
+func (o *operated) converge() { o.until("None") }
+
+// until lets the operator work until it decides on the step.
+func (o *operated) until(step string) plan.Step {
+	o.t.Helper()
+	var last plan.Step
+	defer func() {
+		if o.t.Failed() {
+			o.t.Log(strings.Join(o.steps, "\n"))
+		}
+	}()
+	eventually(o.t, func() error {
+		last = o.pass()
+		return want(last.Name() == step, "%s: %s", last.Name(), last.Why())
+	})
+	return last
+}
+
+// fill writes keys all over the slots, as many as wanted, and waits until replicas have them.
+func (o *operated) fill(keys int) {
+	o.t.Helper()
+	c := o.client()
+	for i := range keys {
+		must(o.t, c.Set(o.t.Context(), fmt.Sprintf("key:%d", i), i, 0).Err())
+	}
+	eventually(o.t, func() error {
+		for _, p := range o.pods {
+			view, err := o.node(p).Describe(o.t.Context())
+			if err != nil {
+				return err
+			}
+			if master := o.answering(view.MasterID); master != nil {
+				theirs, err := o.node(master).Describe(o.t.Context())
+				if err := want(err == nil && theirs.Keys == view.Keys, "%s has %d keys, its master %d (%v)", p.pod.Name, view.Keys, theirs.Keys, err); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// answering is the pod that answers to a node ID; nil when none does.
+func (o *operated) answering(id string) *operatedPod {
+	for _, p := range o.pods {
+		if own, err := o.node(p).Identify(o.t.Context()); err == nil && own == id {
+			return p
+		}
+	}
+	return nil
+}
+
+// kept is how many of the keys an application reads with their values.
+func (o *operated) kept(keys int) int {
+	o.t.Helper()
+	c, found := o.client(), 0
+	for i := range keys {
+		if value, err := c.Get(o.t.Context(), fmt.Sprintf("key:%d", i)).Result(); err == nil && value == fmt.Sprint(i) {
+			found++
+		}
+	}
+	return found
+}
+
+func (o *operated) client() *goredis.ClusterClient {
+	var addrs []string
+	for _, p := range o.pods {
+		addrs = append(addrs, snapshot.Address(p.pod.Status.PodIP))
+	}
+	c := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs, MaxRetries: 3, MaxRedirects: 16, Protocol: 2, DisableIdentity: true, DialTimeout: patience, ReadTimeout: patience})
+	o.t.Cleanup(func() { _ = c.Close() }) // the test is over either way
+	return c
+}
+
+// stop ends the servers of pods at once.
+func (o *operated) stop(pods ...*operatedPod) {
+	for _, p := range pods {
+		p.server.kill()
+	}
+}
+
+// again starts a stopped server, at another address if moved, and without its nodes.conf if forgetful.
+func (o *operated) again(p *operatedPod, moved, forgetful bool) {
+	if forgetful {
+		must(o.t, os.Remove(filepath.Join(p.server.dir, "nodes.conf")))
+	}
+	ip := p.pod.Status.PodIP
+	if moved {
+		ip = loopback(o.t)
+	}
+	o.start(p, ip)
+}
+
+// view is how an instance sees itself.
+func (o *operated) view(p *operatedPod) redis.View {
+	o.t.Helper()
+	view, err := o.node(p).Describe(o.t.Context())
+	must(o.t, err)
+	return view
+}
+
+// owner is the master of a slot.
+func (o *operated) master(shard int) *operatedPod {
+	o.t.Helper()
+	for _, p := range o.pods {
+		if view := o.view(p); strings.HasPrefix(p.pod.Name, o.cluster.ShardName(shard)+"-") && !view.Slots.Intersect(slots.All()).IsEmpty() {
+			return p
+		}
+	}
+	o.t.Fatalf("shard %d has no master", shard)
+	return nil
+}
