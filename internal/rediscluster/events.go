@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -41,7 +42,11 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, pass status.Pass,
 	if refused := refusal(before, after); refused != "" {
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "SettingRefused", "SetConfig", "%s", refused)
 	}
-	if was, is := before.Status.Phase, after.Status.Phase; was != is && worthTelling[is] {
+	was, is := before.Status.Phase, after.Status.Phase
+	if stall := newStall(before, after); stall != nil && pass.Err == nil && (was == is || !worthTelling[is]) {
+		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, stall.Reason, "Reconcile", "%s", note(stall.Message))
+	}
+	if was != is && worthTelling[is] {
 		kind := corev1.EventTypeNormal
 		if is == v1alpha1.PhaseFailed {
 			kind = corev1.EventTypeWarning
@@ -66,6 +71,16 @@ func refusal(before, after *v1alpha1.RedisCluster) string {
 	return is.Message
 }
 
+// newStall is the condition Stalled when it tells of another cause than before.
+func newStall(before, after *v1alpha1.RedisCluster) *metav1.Condition {
+	was := conditions.Find(before.Status.Conditions, v1alpha1.ConditionStalled)
+	is := conditions.Find(after.Status.Conditions, v1alpha1.ConditionStalled)
+	if is == nil || is.Status != metav1.ConditionTrue || is.Reason == "SettingRefused" || was != nil && was.Reason == is.Reason {
+		return nil
+	}
+	return is
+}
+
 // progress tells of moving slots when another quarter of them has moved.
 func progress(before, after *v1alpha1.MigrationStatus) string {
 	switch {
@@ -88,6 +103,12 @@ var worthTelling = map[v1alpha1.Phase]bool{v1alpha1.PhaseRunning: true, v1alpha1
 
 // losesData says that a step gives up data, or may.
 func losesData(step plan.Step) bool {
-	promote, promoted := step.(plan.Promote)
-	return promoted && promote.Takeover
+	switch step := step.(type) {
+	case plan.Promote:
+		return step.Takeover
+	case plan.GiveUp:
+		return true
+	default:
+		return false
+	}
 }

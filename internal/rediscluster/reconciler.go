@@ -143,6 +143,7 @@ func (r *Reconciler) desired(cluster *v1alpha1.RedisCluster) plan.Desired {
 	d.SpreadMasters = ptr.Deref(cluster.Spec.SpreadMasters, true)
 	d.OnDelete = cluster.Spec.Template().UpdateStrategy.Type == v1alpha1.OnDelete
 	d.OverCapacity = cluster.Annotations[v1alpha1.AnnotationOverCapacity] == "true"
+	d.GiveUp = cluster.Annotations[v1alpha1.AnnotationGiveUpData]
 	d.PreviousPasswordFor = cluster.PreviousPasswordFor()
 	if cluster.Spec.Storage != nil {
 		d.ClaimBytes = cluster.Spec.Storage.Size.Value()

@@ -109,6 +109,14 @@ type RedisClusterStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=193,displayName="Refused Settings"
 	RefusedSettings []RefusedSetting `json:"refusedSettings,omitempty"`
 
+	// dataVolumes are, by pod, the volumes that data was last seen in: the UID of the claim, or
+	// shared when the instance has none of its own; empty when the data was given up. It is
+	// absent when data goes with the pod (emptyDir).
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=195,displayName="Data Volumes",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
+	DataVolumes map[string]string `json:"dataVolumes,omitempty"`
+
 	// currentVersion is the oldest version that an instance runs.
 	//
 	// +optional

@@ -190,6 +190,11 @@ const (
 // fit into the shards that stay.
 const AnnotationOverCapacity = "redis.middleware.hc.cn/allow-scale-in-over-capacity"
 
+// AnnotationGiveUpData gives up data whose volumes have come back empty. Its value is the one
+// that the message of the condition Stalled names with the reason DataLost: another loss has
+// another one.
+const AnnotationGiveUpData = "redis.middleware.hc.cn/give-up-data"
+
 // PodConditionServing is a readiness gate of every instance: the operator sets it to True
 // once the instance knows the whole cluster, and to False before the instance leaves, so
 // that the Service never leads a client to an instance with a partial view.

@@ -84,6 +84,7 @@ func (o *Observer) ObserveWithin(ctx context.Context, cluster *v1alpha1.RedisClu
 		Scaling:  cluster.Status.Phase == v1alpha1.PhaseScaling,
 		Rolling:  cluster.Status.RollOut != nil,
 		Goal:     goal(cluster.Status.Migration),
+		Stalled:  stalled(cluster), DataVolumes: cluster.Status.DataVolumes,
 		Settings: settingsOf(cluster), Refusals: refusals(cluster, o.now()),
 	}
 	sets, err := o.shards(ctx, cluster, s)
@@ -112,6 +113,14 @@ func (o *Observer) ObserveWithin(ctx context.Context, cluster *v1alpha1.RedisClu
 	o.asked.note(cluster.UID, s, o.now())
 	o.roles.note(cluster.UID, s, o.now())
 	return s, held, nil
+}
+
+// stalled is the cause of the stall that was told last; empty when there was none.
+func stalled(cluster *v1alpha1.RedisCluster) string {
+	if c := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
+		return c.Reason
+	}
+	return ""
 }
 
 // rolledAt is when the roll-out of the present spec last made progress.

@@ -32,6 +32,9 @@ func planAssign(in input) Step {
 	if missing.Len() == 0 || !snapshotComplete(in).Holds || claimedByPeers(in.snap, missing) || in.disputedSlots(missing) {
 		return nil // planForget, planPromote or planSettle speak about these
 	}
+	if step := in.lostData(missing); step != nil {
+		return step
+	}
 	reason := fmt.Sprintf("no instance owns slots %s", missing)
 	step := AssignSlots{base: base{reason}}
 	holders := in.snap.Reachable() // keys of half-moved slots show whose they are; an old copy counts when there is no other

@@ -39,6 +39,8 @@ type Desired struct {
 	KeysPerSecond int
 	// OverCapacity allows a scale-in although the data may not fit.
 	OverCapacity bool
+	// GiveUp is which loss of data a person has given up; empty when none.
+	GiveUp string
 	// PreviousPasswordFor is how long a password is accepted after clients were told the next.
 	PreviousPasswordFor time.Duration
 	// UpgradeTimeout is how long a roll-out may make no progress before the phase says
@@ -92,6 +94,8 @@ type Decision struct {
 	Settings        map[string]string
 	SettingChanges  []SettingChange
 	SettingProblems []SettingProblem
+	// DataVolumes are, by pod, the volumes that data was last seen in.
+	DataVolumes map[string]string
 	// Rollout is how far the new template has come; nil when no instance is to be restarted.
 	Rollout *Rollout
 	// Overdue says, in a sentence, which time limit has passed; empty when none has.
@@ -168,7 +172,7 @@ var rules = []func(input) Step{
 func Decide(d Desired, s *snapshot.Snapshot, now time.Time) Decision {
 	in := newInput(d, s, now)
 	if d.Deleting {
-		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in), Settings: s.Settings}
+		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in), Settings: s.Settings, DataVolumes: s.DataVolumes}
 	}
 	order := rules
 	if len(d.Problems) > 0 {
@@ -187,6 +191,7 @@ func Decide(d Desired, s *snapshot.Snapshot, now time.Time) Decision {
 		decision.Situation = Failed
 	}
 	decision.Goal, decision.Moves = kept(in, decision.Step)
+	decision.DataVolumes = in.dataVolumes(decision.Step)
 	decision.Settings, decision.SettingChanges, decision.SettingProblems = in.settingsAfter(), in.settingChanges(), in.settingProblems()
 	if d.Paused {
 		decision.Situation, decision.Overdue, decision.Stalled = Paused, "", nil

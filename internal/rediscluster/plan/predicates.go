@@ -41,6 +41,8 @@ const (
 	// ClaimsUndisputed: no other node is taken for the owner of slots that an instance which is
 	// to be introduced owns and has keys of.
 	ClaimsUndisputed Predicate = "claims_undisputed"
+	// DataFound: volumes that had data have some now.
+	DataFound Predicate = "data_found"
 	// FitsInMemory: the shards that stay have room for the data of those that go.
 	FitsInMemory Predicate = "fits_in_memory"
 )

@@ -45,6 +45,9 @@ type Snapshot struct {
 	Rolling bool
 	// Stalled is the cause of the stall that the last pass told; empty when it told none.
 	Stalled string
+	// DataVolumes are, by pod, the volumes that data was last seen in: the UID of the claim, or
+	// shared; empty when the data was given up.
+	DataVolumes map[string]string
 	// Seen are node IDs that instances of this cluster have answered to before.
 	Seen map[string]bool
 	// Goal is which shard is to own which slots, as recorded when a scaling began; nil

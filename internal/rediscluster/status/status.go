@@ -52,6 +52,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Pass, now time.Time) v1alpha1.Red
 	status.RollOut = rollOut(cluster, d.Rollout, now)
 	status.Migration = migration(cluster.Status.Migration, p, now)
 	status.Settings, status.RefusedSettings = settingsOf(d), refusals(p)
+	status.DataVolumes = d.DataVolumes
 	status.Nodes = nodes(cluster.Status.Nodes, s, now)
 	status.TargetVersion = targetVersion(&cluster.Spec)
 	status.CurrentVersion, status.Engine = oldestVersion(s)
@@ -97,8 +98,11 @@ func phase(p Pass) v1alpha1.Phase {
 func reason(p Pass) string { return cut(why(p)) }
 
 func why(p Pass) string {
-	if p.Err != nil {
+	switch {
+	case p.Err != nil:
 		return p.Err.Error()
+	case p.Decision.Stalled != nil:
+		return p.Decision.Stalled.Why()
 	}
 	if _, steady := p.Decision.Step.(plan.None); steady {
 		return settingProblems(p.Decision)
@@ -118,7 +122,9 @@ func planStatus(p Pass) *v1alpha1.PlanStatus {
 	case plan.Stall:
 		status.BlockedBy = string(step.BlockedBy)
 	default:
-		// Other steps are not held back.
+		if stalled := p.Decision.Stalled; stalled != nil {
+			status.BlockedBy = string(stalled.BlockedBy) // the step is about something else
+		}
 	}
 	return status
 }
@@ -137,6 +143,7 @@ func conditionsOf(p Pass) []metav1.Condition {
 	why := reason(p)
 	_, steady := step.(plan.None)
 	steady = steady && p.Err == nil
+	stalled, stallCause := stall(p)
 	_, grow := step.(plan.GrowClaims)
 	rolling := d.Situation == plan.RollingOut
 	serving := steady || d.Whole && (d.Rollout != nil || grow || outdated(step))
@@ -146,7 +153,6 @@ func conditionsOf(p Pass) []metav1.Condition {
 	degraded := s.Formed && !serving && !d.Whole && !scaling(d) && !rolling
 	isCovered := covered(s)
 	formed := s.Formed || steady
-	stalled, stallCause := stall(p)
 	set := []metav1.Condition{
 		conditions.Condition(v1alpha1.ConditionReady, conditions.Status(serving), readyReason(p, serving), why),
 		conditions.Condition(v1alpha1.ConditionSlotsCovered, conditions.Status(isCovered), pick(isCovered, "AllCovered", "NotCovered"),
@@ -196,7 +202,7 @@ func stall(p Pass) (bool, string) {
 	if p.StallCause != "" {
 		return true, p.StallCause
 	}
-	if s, ok := p.Decision.Step.(plan.Stall); ok {
+	if s := p.Decision.Stalled; s != nil {
 		return true, s.Cause
 	}
 	if _, atRest := p.Decision.Step.(plan.None); atRest && len(p.Decision.SettingProblems) > 0 {
