@@ -26,7 +26,7 @@ type reporter struct{ recorder events.EventRecorder }
 func (r reporter) report(before, after *v1alpha1.RedisCluster, pass status.Pass, acted bool) {
 	step := pass.Decision.Step
 	_, moving := step.(plan.MoveSlots)
-	if acted && pass.Err == nil && !moving {
+	if acted && (pass.Err == nil || pass.StallCause != "") && !moving {
 		kind := corev1.EventTypeNormal
 		if losesData(step) {
 			kind = corev1.EventTypeWarning

@@ -97,6 +97,15 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 		pass.Decision = plan.Decide(desired, snap, r.now())
 		result, err = r.do(ctx, subject, pass.Decision.Step, turn)
 	}
+	if cause := stallCause(err); cause != "" && len(desired.Problems) == 0 {
+		// What cannot be done holds back nothing that the cluster needs as it is.
+		pass.Err, pass.StallCause = err, cause
+		desired.Problems = append(desired.Problems, err.Error())
+		if heal := plan.Decide(desired, snap, r.now()); heal.Heals() {
+			pass.Decision = heal
+			result, err = r.do(ctx, subject, heal.Step, turn)
+		}
+	}
 	pass.KeysMoved, pass.Refusals = result.KeysMoved, result.Refusals
 	if handover, is := pass.Decision.Step.(plan.Handover); is && err == nil {
 		r.observer.NoteHandover(cluster.UID, handover.Replica.NodeID)
@@ -107,10 +116,11 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 	if err != nil {
 		pass.Err, pass.StallCause = err, stallCause(err)
 	}
-	if err := r.report(ctx, &cluster, pass, result.Acted); err != nil {
+	acted := result.Acted && stallCause(err) == ""
+	if err := r.report(ctx, &cluster, pass, acted); err != nil {
 		return outcome.Retry(err).Result()
 	}
-	return r.outcome(&cluster, pass, result.Acted, turn).Result()
+	return r.outcome(&cluster, pass, acted, turn).Result()
 }
 
 // do carries out a step, within a time.
@@ -203,10 +213,10 @@ func (r *Reconciler) outcome(cluster *v1alpha1.RedisCluster, pass status.Pass, a
 	if _, held := step.(plan.Hold); held && len(pass.Snapshot.Instances) == 0 {
 		return outcome.Done() // nothing runs, and nothing is to be done until the spec changes
 	}
-	if pass.StallCause != "" {
+	if pass.StallCause != "" && !acted {
 		return outcome.Wait(pass.Err.Error(), r.options.PollInterval)
 	}
-	if pass.Err != nil {
+	if pass.Err != nil && pass.StallCause == "" {
 		return outcome.Retry(pass.Err)
 	}
 	switch step := step.(type) {
@@ -215,10 +225,9 @@ func (r *Reconciler) outcome(cluster *v1alpha1.RedisCluster, pass status.Pass, a
 	case plan.MoveSlots:
 		return outcome.Wait(step.Why(), goOn)
 	case plan.Wait:
-		if step.After > 0 {
-			return outcome.Wait(step.Why(), r.patience.next(cluster.UID, step.Why(), max(step.After, turn.soonest()), r.options.PollInterval, r.now()))
-		}
-		return outcome.Wait(step.Why(), r.options.PollInterval)
+		return r.again(cluster, step, step.After, turn)
+	case plan.Stall:
+		return r.again(cluster, step, step.After, turn)
 	default:
 		if acted {
 			return outcome.Wait(step.Why(), afterStep)
@@ -233,6 +242,14 @@ const stepWithin = time.Minute
 
 // longStep is how long a step may take that is not counted as waiting for instances.
 const longStep = 5 * time.Second
+
+// again looks again after a while, and more and more rarely as long as the reason stays.
+func (r *Reconciler) again(cluster *v1alpha1.RedisCluster, step plan.Step, after time.Duration, turn *turn) outcome.Outcome {
+	if after > 0 {
+		return outcome.Wait(step.Why(), r.patience.next(cluster.UID, step.Why(), max(after, turn.soonest()), r.options.PollInterval, r.now()))
+	}
+	return outcome.Wait(step.Why(), r.options.PollInterval)
+}
 
 // goOn is how soon to go on with a step that was only begun.
 const goOn = time.Millisecond

@@ -406,6 +406,13 @@ func (in *RedisClusterStatus) DeepCopyInto(out *RedisClusterStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.DataVolumes != nil {
+		in, out := &in.DataVolumes, &out.DataVolumes
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.PasswordChange != nil {
 		in, out := &in.PasswordChange, &out.PasswordChange
 		*out = new(PasswordChange)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -49,14 +50,9 @@ func (in input) dataVolumes(step Step) map[string]string {
 		return in.snap.DataVolumes // where data is kept is not known
 	}
 	after := map[string]string{}
-	for shard, replicas := range in.topology {
-		for ordinal := range int(replicas) {
-			suffix := fmt.Sprintf("-%d-%d", shard, ordinal)
-			for name, volume := range in.snap.DataVolumes {
-				if strings.HasSuffix(name, suffix) {
-					after[name] = volume
-				}
-			}
+	for name, volume := range in.snap.DataVolumes {
+		if in.asksForPod(name) {
+			after[name] = volume
 		}
 	}
 	for _, pod := range in.snap.Reachable() {
@@ -74,6 +70,20 @@ func (in input) dataVolumes(step Step) map[string]string {
 		return nil
 	}
 	return after
+}
+
+// asksForPod says that a pod of the name, which ends in its shard and ordinal, is asked for.
+func (in input) asksForPod(name string) bool {
+	rest, last := cutLast(name)
+	_, before := cutLast(rest)
+	ordinal, err := strconv.Atoi(last)
+	shard, err2 := strconv.Atoi(before)
+	return err == nil && err2 == nil && shard >= 0 && shard < len(in.topology) && ordinal >= 0 && ordinal < int(in.topology[shard])
+}
+
+func cutLast(name string) (before, after string) {
+	at := strings.LastIndex(name, "-")
+	return name[:max(at, 0)], name[at+1:]
 }
 
 // emptied are the instances whose volumes had data before and have none now: the volume is the

@@ -52,6 +52,16 @@ var healing = []func(input) Step{
 	planSettle,
 }
 
+// Heals says that something is done although the spec cannot be followed.
+func (d Decision) Heals() bool {
+	switch d.Step.(type) {
+	case Stall, Hold, None, Wait:
+		return false
+	default:
+		return d.Situation != Deleting
+	}
+}
+
 // asItIs is the desire that a cluster stays as it is: what an invalid spec asks for is not
 // known. False when there is no cluster yet.
 func asItIs(d Desired, in input) (Desired, bool) {

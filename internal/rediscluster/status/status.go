@@ -160,7 +160,7 @@ func conditionsOf(p Pass) []metav1.Condition {
 		conditions.Condition(v1alpha1.ConditionFormed, conditions.Status(formed), pick(formed, "Formed", "NotFormed"), ""),
 		conditions.Condition(v1alpha1.ConditionStalled, conditions.Status(stalled), stallCause, pick(stalled, reason(p), "")),
 		conditions.Condition(v1alpha1.ConditionDegraded, conditions.Status(degraded), pick(degraded, "NotAsItShouldBe", "AsItShouldBe"), pick(degraded, why, "")),
-		progressing(p, steady || stalled),
+		progressing(p, steady || stalled && atRest(p)),
 		accessApplied(s),
 		configured(p),
 	}
@@ -168,6 +168,12 @@ func conditionsOf(p Pass) []metav1.Condition {
 		set = append(set, certificateInUse(s))
 	}
 	return set
+}
+
+// atRest says that what stalls is all that there is to do.
+func atRest(p Pass) bool {
+	_, waits := p.Decision.Step.(plan.Stall)
+	return waits || p.StallCause != ""
 }
 
 func progressing(p Pass, atRest bool) metav1.Condition {

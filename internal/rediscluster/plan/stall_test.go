@@ -1,0 +1,147 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// Of every cause it is said, here and in the documentation, what it holds back.
+func TestEveryStallSaysWhatItHoldsBack(t *testing.T) {
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "rediscluster.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, name := range sources {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`Cause: +"(\w+)"`).FindAllStringSubmatch(string(text), -1) {
+			found[match[1]] = true
+		}
+	}
+	if len(found) == 0 {
+		t.Fatal("no stalls found")
+	}
+	for cause := range found {
+		if Reaches[cause] == "" {
+			t.Errorf("%s is not in Reaches", cause)
+		}
+		if !strings.Contains(string(page), "| `"+cause+"` |") {
+			t.Errorf("docs/rediscluster.md does not say what to do about %s", cause)
+		}
+	}
+	for cause := range Reaches {
+		if !found[cause] {
+			t.Errorf("%s is in Reaches, and nothing stalls for it", cause)
+		}
+	}
+}
+
+// promotable makes the master of shard 1 be lost for good, most masters being there: its replica is to be elected by force.
+func promotable(s *snapshot.Snapshot) {
+	comeBackEmpty(s, 1, 0)
+	introduce(s)
+	s.Find(1, 1).Redis.MasterLinkDownFor = 2 * electionPatience
+}
+
+// stray makes the replica of shard 2 a master that holds keys.
+func stray(s *snapshot.Snapshot) {
+	r := s.Find(2, 1).Redis
+	r.Master, r.MasterID, r.Keys = true, "", 7
+	introduce(s)
+}
+
+func TestStallHoldsBackItsOwnPart(t *testing.T) {
+	const corrupted = `corrupted cluster config file "nodes.conf".`
+	for name, tt := range map[string]struct {
+		desired      func(*Desired)
+		snapshot     *snapshot.Snapshot
+		step, stalls string
+	}{
+		"alone it is what the pass says": {snapshot: changed(formed, stray)(), step: "Stall", stalls: "StrayKeys"},
+		"a wandered replica is led back beside stray keys": {snapshot: changed(formed, func(s *snapshot.Snapshot) {
+			stray(s)
+			s.Find(0, 1).Redis.MasterID = nodeID(1, 0)
+		})(), step: "Replicate", stalls: "StrayKeys"},
+		"an instance is opened to clients beside stray keys": {snapshot: changed(formed, func(s *snapshot.Snapshot) {
+			stray(s)
+			s.Find(0, 1).Gated = true
+		})(), step: "Admit", stalls: "StrayKeys"},
+		"what is told stays told while something earlier is done": {snapshot: changed(formed, func(s *snapshot.Snapshot) {
+			stray(s)
+			s.Stalled = "StrayKeys"
+			s.Find(0, 0).IP, s.Find(1, 0).IP = "10.8.0.1", "10.8.0.2"
+		})(), step: "Meet", stalls: "StrayKeys"},
+		"damaged files that a person must remove do not hold back a promotion": {snapshot: changed(func() *snapshot.Snapshot { return damaged(2, 1, corrupted) }, func(s *snapshot.Snapshot) {
+			s.Stalled = "DamagedFiles"
+			s.Find(1, 0).Stopped, s.Find(1, 0).StoppedAt, s.Find(1, 0).Redis = true, now, nil
+			r := s.Find(1, 1).Redis
+			r.MasterLinkUp, r.MasterLinkLost = false, true
+		})(), step: "Promote"},
+		"nor the introduction of others": {snapshot: changed(func() *snapshot.Snapshot { return damaged(2, 1, corrupted) }, func(s *snapshot.Snapshot) {
+			s.Stalled = "DamagedFiles"
+			s.Find(0, 0).IP, s.Find(1, 0).IP = "10.8.0.1", "10.8.0.2"
+		})(), step: "Meet", stalls: "DamagedFiles"},
+		"nor the renewal of another instance": {snapshot: changed(func() *snapshot.Snapshot {
+			return damaged(0, 1, corrupted, snapshot.Claim{Name: "data-c-1-1", UID: "claim"})
+		}, func(s *snapshot.Snapshot) {
+			in := s.Find(1, 1)
+			in.Redis, in.Waiting, in.Broken, in.LastWords = nil, "crashes", true, corrupted
+		})(), step: "Renew"},
+		"an invalid spec holds back no promotion": {desired: invalid, snapshot: changed(formed, promotable)(), step: "Promote", stalls: "InvalidSpec"},
+		"nor forgetting": {desired: invalid, snapshot: changed(formed, func(s *snapshot.Snapshot) { comeBackEmpty(s, 1, 1); introduce(s) })(), step: "Forget", stalls: "InvalidSpec"},
+		"nor that instances learn of new addresses":  {desired: invalid, snapshot: changed(formed, func(s *snapshot.Snapshot) { s.Find(0, 0).IP, s.Find(1, 0).IP = "10.8.0.1", "10.8.0.2" })(), step: "Meet", stalls: "InvalidSpec"},
+		"it does all that the spec asks for":         {desired: invalid, snapshot: changed(formed, func(s *snapshot.Snapshot) { s.Pending = []string{"StatefulSet c-0"} })(), step: "Stall", stalls: "InvalidSpec"},
+		"also of a cluster that has not been formed": {desired: invalid, snapshot: fresh(), step: "Stall", stalls: "InvalidSpec"},
+		"a foreign node holds back everything": {snapshot: changed(formed, func(s *snapshot.Snapshot) {
+			promotable(s)
+			s.Find(0, 0).Redis.Peers["f"] = snapshot.Peer{ID: "f", IP: "10.77.0.1", Connected: true}
+		})(), step: "Stall", stalls: "Conflict"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := desired()
+			if tt.desired != nil {
+				tt.desired(&d)
+			}
+			got := Decide(d, tt.snapshot, now)
+			if got.Step.Name() != tt.step {
+				t.Errorf("got %s (%s), want %s", got.Step.Name(), got.Step.Why(), tt.step)
+			}
+			cause := ""
+			if got.Stalled != nil {
+				cause = got.Stalled.Cause
+			}
+			if cause != tt.stalls || cause != "" && got.Situation != Failed {
+				t.Errorf("stalls for %q in %s, want %q", cause, got.Situation, tt.stalls)
+			}
+		})
+	}
+}
+
+// invalid asks for what is refused: a topology that would let a shard go.
+func invalid(d *Desired) {
+	d.Topology, d.Problems = d.Topology[:2], []string{"spec.shards: Invalid value: 2"}
+}
+
+// An interrupted Renew goes on: the claim is being deleted, and goes with the pod.
+func TestRenewGoesOnAfterItsClaim(t *testing.T) {
+	claim := snapshot.Claim{Name: "data-c-1-1", UID: "claim", Terminating: true}
+	got := Decide(desired(), damaged(1, 1, "corrupted cluster config file", claim), now)
+	if renew, ok := got.Step.(Renew); !ok || renew.Pod != "c-1-1" || renew.Claim != claim {
+		t.Errorf("got %+v, want the claim and the pod deleted", got.Step)
+	}
+}
