@@ -112,14 +112,28 @@ func (s *simulation) address() string {
 
 // restart gives a pod a new address, as a deleted pod of a StatefulSet gets.
 func (s *simulation) restart(in *instance, keepsData bool) {
+	s.move(in, s.address())
+	s.world.Restart(in.node, in.pod.Status.PodIP, keepsData)
+	s.say("restart %s at %s, data kept: %v", in.pod.Name, in.pod.Status.PodIP, keepsData)
+}
+
+// restartForgetful restarts an instance that has lost its nodes.conf, and kept its data.
+func (s *simulation) restartForgetful(in *instance, moved bool) {
+	if moved {
+		s.move(in, s.address())
+	}
+	s.world.RestartForgetful(in.node, in.pod.Status.PodIP)
+	s.say("restart %s at %s without its nodes.conf", in.pod.Name, in.pod.Status.PodIP)
+}
+
+// move gives a pod another address.
+func (s *simulation) move(in *instance, ip string) {
 	if err := s.kube.Get(s.t.Context(), client.ObjectKeyFromObject(in.pod), in.pod); err != nil {
 		s.t.Fatal(err)
 	}
-	in.pod.Status.PodIP = s.address()
+	in.pod.Status.PodIP = ip
 	in.pod.Status.Conditions = slices.DeleteFunc(in.pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == v1alpha1.PodConditionServing })
 	if err := s.kube.Status().Update(s.t.Context(), in.pod); err != nil {
 		s.t.Fatal(err)
 	}
-	s.world.Restart(in.node, in.pod.Status.PodIP, keepsData)
-	s.say("restart %s at %s, data kept: %v", in.pod.Name, in.pod.Status.PodIP, keepsData)
 }

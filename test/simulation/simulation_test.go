@@ -67,6 +67,8 @@ type simulation struct {
 	template string
 	// file is the ConfigMap child: redis.conf, which pods read when they start.
 	file map[string]string
+	// stored says that data is in volumes that outlive pods.
+	stored bool
 	// crash ends the operator's process in the middle of a pass.
 	crash context.CancelFunc
 }
@@ -131,7 +133,8 @@ func (s *simulation) pass() plan.Step {
 	for _, entry := range s.cluster.Spec.UpdateStrategy.AssignStrategies {
 		desired.Gifts = append(desired.Gifts, plan.Gift{Slots: int(entry.Slots), From: entry.From()})
 	}
-	desired.Settings, desired.Ephemeral = values.AskedFor(s.cluster, nil), true
+	desired.Settings, desired.Ephemeral = values.AskedFor(s.cluster, nil), !s.stored
+	desired.GiveUp = s.cluster.Annotations[v1alpha1.AnnotationGiveUpData]
 	s.configure(plan.EffectiveSettings(desired, snap))
 	decision := plan.Decide(desired, snap, s.world.Now())
 	s.statefulSets(decision.Topology)

@@ -196,6 +196,11 @@ func (n *Node) follow(masterID string) {
 func (n *Node) wipe() {
 	n.libraries = nil
 	n.keys, n.offset = map[string]string{}, 0
+	n.forgetAll()
+}
+
+// forgetAll gives the node an empty nodes.conf with a new identity.
+func (n *Node) forgetAll() {
 	n.id = n.world.hexID()
 	n.currentEpoch, n.lastVoteEpoch = 0, 0
 	n.closeSlots()

@@ -191,15 +191,24 @@ func (w *World) Kill(n *Node) {
 // now on; the others know it under the old one until they exchange a message. Without keepData it comes back as a new
 // node: empty, with a new node ID and an empty table.
 func (w *World) Restart(n *Node, newIP string, keepData bool) {
+	load := n.wipe
+	if keepData {
+		load = n.reloadTable
+	}
+	w.restart(n, newIP, load)
+}
+
+// RestartForgetful is Restart of a node that has lost its nodes.conf and kept its data set: it has a new ID, knows nobody,
+// and claims the slots of its keys.
+func (w *World) RestartForgetful(n *Node, newIP string) { w.restart(n, newIP, n.forgetAll) }
+
+// restart starts a node again with what load leaves of its files.
+func (w *World) restart(n *Node, newIP string, load func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n.stop()
 	n.options.IP = newIP
-	if keepData {
-		n.reloadTable()
-	} else {
-		n.wipe()
-	}
+	load()
 	n.start()
 	w.settle()
 }

@@ -204,7 +204,8 @@ func planTimeout(in input) Step {
 	joining := SetNodeTimeout{Timeout: min(want, joiningTimeout)}
 	for _, pod := range in.snap.Reachable() {
 		change, r := &step, pod.Redis
-		if in.snap.Formed && r.Master && r.Slots.IsEmpty() && !r.ClusterOK && !in.leaving(pod.Shard, pod.Ordinal) {
+		_, disputed := in.disputes[pod.Name]
+		if in.snap.Formed && r.Master && r.Slots.IsEmpty() && !r.ClusterOK && !disputed && !in.leaving(pod.Shard, pod.Ordinal) {
 			change = &joining
 		}
 		if r.NodeTimeout != 0 && r.NodeTimeout != change.Timeout {

@@ -157,7 +157,8 @@ func planReidentify(in input) Step {
 }
 
 // agreedOwner is the other instance of a shard that owns all slots which a disputed one
-// claims, in its own view and in that of every instance that knows anybody, which must be most.
+// claims, in its own view and in that of every instance that knows anybody, when those are most,
+// or all were asked.
 // One that has nothing is no owner of keys: it may have lost them itself.
 func (in input) agreedOwner(disputed *snapshot.Instance, d dispute) *snapshot.Instance {
 	var owner *snapshot.Instance
@@ -179,7 +180,7 @@ func (in input) agreedOwner(disputed *snapshot.Instance, d dispute) *snapshot.In
 		}
 		agree++
 	}
-	if 2*agree <= int(in.topology.Instances()) {
+	if 2*agree <= int(in.topology.Instances()) && !snapshotComplete(in).Holds {
 		return nil
 	}
 	return owner
