@@ -29,6 +29,11 @@ func TestReport(t *testing.T) {
 		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConfigured, Status: metav1.ConditionFalse, Reason: "SettingRefused", Message: message}}
 		return c
 	}
+	stalled := func(reason string) *v1alpha1.RedisCluster {
+		c := with("Failed", "")
+		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: reason, Message: "empty"}}
+		return c
+	}
 	broken := errors.New("c-0-0 does not answer")
 	for name, tt := range map[string]struct {
 		before, after *v1alpha1.RedisCluster
@@ -47,6 +52,9 @@ func TestReport(t *testing.T) {
 		"it fails the same way":  {with("Running", broken.Error()), with("Running", broken.Error()), pass(plan.Meet{}, broken), true, nil},
 		"a setting is refused":   {with("Running", ""), refused("hz: no"), pass(plan.None{}, nil), false, []string{"Warning SettingRefused hz: no"}},
 		"and is still refused":   {refused("hz: no"), refused("hz: no"), pass(plan.None{}, nil), false, nil},
+		"data is lost":           {with("Failed", ""), stalled("DataLost"), pass(plan.Stall{}, nil), false, []string{"Warning DataLost empty"}},
+		"and is still":           {stalled("DataLost"), stalled("DataLost"), pass(plan.Stall{}, nil), false, nil},
+		"data is given up":       {stalled("DataLost"), with("Failed", ""), pass(plan.GiveUp{}, nil), true, []string{"Warning GiveUp "}},
 		"deleted: nothing extra": {with("Running", ""), with("Deleting", ""), pass(plan.Wait{}, nil), false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -86,6 +86,10 @@ func TestCompute(t *testing.T) {
 			Pass{Snapshot: whole(), Decision: decide(whole(), func(d *plan.Desired) { d.Problems = []string{"spec.shards: too many"} })},
 			v1alpha1.PhaseFailed, metav1.ConditionFalse, "InvalidSpec", "spec.shards: too many",
 			map[string]metav1.ConditionStatus{"Stalled": "True", "Progressing": "False"}},
+		"something else is done while it stalls": {
+			Pass{Snapshot: whole(), Decision: plan.Decision{Situation: plan.Failed, Step: plan.Meet{}, Stalled: &plan.Stall{Cause: "StrayKeys"}}},
+			v1alpha1.PhaseFailed, metav1.ConditionFalse, "StrayKeys", "",
+			map[string]metav1.ConditionStatus{"Stalled": "True", "Progressing": "True"}},
 		"a step that cannot be done": {
 			Pass{Snapshot: whole(), Decision: decide(whole(), nil), Err: errors.New("Service c is taken"), StallCause: "NameTaken"},
 			v1alpha1.PhaseFailed, metav1.ConditionFalse, "NameTaken", "Service c is taken",
