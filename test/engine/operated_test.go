@@ -34,7 +34,6 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/status"
 )
@@ -52,8 +51,6 @@ type operated struct {
 	topology v1alpha1.Topology
 	pods     []*operatedPod
 	steps    []string
-	// hold are the names of steps that are decided and not carried out.
-	hold map[string]bool
 }
 
 // operatedPod is an instance on an address of its own, with the ports that the operator expects.
@@ -175,9 +172,6 @@ func (o *operated) look() plan.Decision {
 func (o *operated) pass() plan.Step {
 	o.t.Helper()
 	decision := o.look()
-	if o.hold[decision.Step.Name()] {
-		return decision.Step
-	}
 	result, err := o.actor.Do(o.t.Context(), act.Subject{Cluster: o.cluster}, decision.Step)
 	if said := decision.Step.Name() + ": " + decision.Step.Why(); result.Acted || len(o.steps) == 0 || o.steps[len(o.steps)-1] != said {
 		o.steps = append(o.steps, said)
@@ -313,11 +307,11 @@ func (o *operated) view(p *operatedPod) redis.View {
 	return view
 }
 
-// owner is the master of a slot.
+// master is the instance of a shard that owns slots.
 func (o *operated) master(shard int) *operatedPod {
 	o.t.Helper()
 	for _, p := range o.pods {
-		if view := o.view(p); strings.HasPrefix(p.pod.Name, o.cluster.ShardName(shard)+"-") && !view.Slots.Intersect(slots.All()).IsEmpty() {
+		if view := o.view(p); strings.HasPrefix(p.pod.Name, o.cluster.ShardName(shard)+"-") && !view.Slots.IsEmpty() {
 			return p
 		}
 	}
