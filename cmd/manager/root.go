@@ -49,6 +49,9 @@ func newRun(env manager.Environment) *cobra.Command {
 			if _, set := os.LookupEnv("GOGC"); !set {
 				debug.SetGCPercent(gcPercent)
 			}
+			if limit := env.MemoryLimit(); limit > 0 {
+				debug.SetMemoryLimit(limit)
+			}
 			cfg, err := config.GetConfig()
 			if err != nil {
 				return fmt.Errorf("finding the cluster (give --kubeconfig or set KUBECONFIG): %w", err)

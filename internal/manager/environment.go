@@ -6,6 +6,7 @@ package manager
 import (
 	"cmp"
 	"os"
+	"strconv"
 	"strings"
 )
 
@@ -39,4 +40,17 @@ func (e Environment) namespace() string {
 // serviceAccount is the operator's own, as kubectl's --serviceaccount wants it; outside of a cluster that of config/.
 func (e Environment) serviceAccount() string {
 	return cmp.Or(e.namespace(), "middleware-operator-system") + ":" + cmp.Or(e.Get("POD_SERVICE_ACCOUNT"), "middleware-operator")
+}
+
+// MemoryLimit is Go's GOMEMLIMIT in bytes that follows from the container's limit, which the variable MEMORY_LIMIT tells: a
+// tenth stays for what Go does not count. It is 0 when no limit is known, or when GOMEMLIMIT says what it is to be.
+func (e Environment) MemoryLimit() int64 {
+	if _, set := e("GOMEMLIMIT"); set {
+		return 0
+	}
+	limit, err := strconv.ParseInt(e.Get("MEMORY_LIMIT"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return max(0, limit/10*9)
 }
