@@ -4,6 +4,7 @@
 package pods
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,5 +63,16 @@ func TestWhyOfSomeContainers(t *testing.T) {
 				t.Errorf("of web: %q, want %q; of all: %q, want %q", got, tt.want, all, tt.ofAll)
 			}
 		})
+	}
+}
+
+// What registries and images said is repeated on one line, of bounded length.
+func TestWhyIsBrief(t *testing.T) {
+	message := "\x1b[31m" + strings.Repeat("no such image\n", 1000)
+	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "web",
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: message}}}}}}
+	got := Why(pod)
+	if len(got) > longest || strings.ContainsAny(got, "\x1b\n") || !strings.HasPrefix(got, "container web: ErrImagePull: ?[31mno such image no such") {
+		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }

@@ -254,3 +254,68 @@ func BenchmarkGuard(b *testing.B) {
 	b.Run("without", func(b *testing.B) { read(b, func(conn net.Conn) net.Conn { return conn }) })
 	b.Run("guarded", func(b *testing.B) { read(b, func(conn net.Conn) net.Conn { return newGuard(conn, ordinaryLimits) }) })
 }
+
+// BenchmarkDescribe is what the guard's share is to be compared with: asking a node of 20 everything, without a network.
+func BenchmarkDescribe(b *testing.B) {
+	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+	table := "07c37dfeb235213a872192d90877d0cd55635b91 10.0.0.7:6379@16379 myself,master - 0 0 5 connected 0-5460\n"
+	for i := range 19 {
+		table += fmt.Sprintf("%040x 10.0.0.7:6379@16379,c-0-0.c.n.svc master - 0 1764000000000 5 connected %d\n", i, 6000+i)
+	}
+	text := bulk(readCapture(b, engines[0], "replica.info")) + bulk(readCapture(b, engines[0], "replica.clusterinfo")) + bulk(table) +
+		"*2\r\n$20\r\ncluster-node-timeout\r\n$4\r\n5000\r\n*2\r\n*-1\r\n*-1\r\n"
+	pool := NewPool(Options{Dialer: func(context.Context, string) (net.Conn, error) { return &repeating{text: text}, nil }})
+	b.Cleanup(pool.Close)
+	node := pool.Node("10.0.0.7:6379", Credentials{})
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if _, err := node.Describe(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// repeating gives the same answer again and again, after a greeting.
+type repeating struct {
+	scripted
+	text    string
+	greeted bool
+}
+
+func (c *repeating) Write(p []byte) (int, error) {
+	c.answers = strings.NewReader(c.text)
+	if !c.greeted {
+		c.answers, c.greeted = strings.NewReader(noGreeting), true
+	}
+	return len(p), nil
+}
+
+// Numbers, counts and lengths that no honest server has are refused where they would be worked with.
+func TestImplausibleAnswers(t *testing.T) {
+	const beyond = ":9223372036854775807\r\n"
+	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+	for name, tt := range map[string]struct {
+		answer, want string
+		call         func(context.Context, *Node) error
+	}{
+		"memory of a key": {beyond, "more than a key can take", func(ctx context.Context, n *Node) error {
+			_, err := n.MemoryUsage(ctx, []string{"a"}, false)
+			return err
+		}},
+		"keys of a slot": {beyond, "more than a server can have", func(ctx context.Context, n *Node) error { _, err := n.CountKeysInSlots(ctx, slots.Of(1)); return err }},
+		"negative keys":  {":-1\r\n", "more than a server can have", func(ctx context.Context, n *Node) error { _, err := n.CountKeysInSlots(ctx, slots.Of(1)); return err }},
+		"more keys than asked for": {"*2\r\n+a\r\n+b\r\n", "2 keys instead of 1 at most", func(ctx context.Context, n *Node) error {
+			_, err := n.KeysInSlots(ctx, slots.Of(1), 1)
+			return err
+		}},
+		"many users":    {"*1001\r\n" + strings.Repeat(bulk("user a on"), 1001) + "*0\r\n", "1001 users", func(ctx context.Context, n *Node) error { _, err := n.Access(ctx); return err }},
+		"a digest":      {"*1\r\n" + bulk("user default on #abc") + "*0\r\n", "a digest has 3 characters", func(ctx context.Context, n *Node) error { _, err := n.Access(ctx); return err }},
+		"a value":       {"*2\r\n+hz\r\n" + bulk(strings.Repeat("1", longestValue+1)), "16385 of 16384", func(ctx context.Context, n *Node) error { _, err := n.ConfigGet(ctx, "hz"); return err }},
+		"many settings": {"*2002\r\n" + strings.Repeat("+a\r\n", 2002), "1001 settings", func(ctx context.Context, n *Node) error { _, err := n.ConfigGet(ctx, "hz"); return err }},
+	} {
+		err := tt.call(t.Context(), answers(t, noGreeting, []byte(tt.answer)))
+		if !errors.Is(err, ErrProtocol) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, want one that says %q", name, err, tt.want)
+		}
+	}
+}

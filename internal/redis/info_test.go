@@ -98,6 +98,10 @@ func TestReadInfo(t *testing.T) {
 		{"replica that never had a master", append(asReplica, "master_link_status:down", "master_link_down_since_seconds:-1"), with(func(v *View) {
 			v.Role, v.ReplicationOffset, v.MasterLinkDownFor = RoleReplica, 4, 90*time.Second
 		})},
+		{"times beyond all measure", append(asReplica, "uptime_in_seconds:9223372036854775807", "master_link_status:down", "master_link_down_since_seconds:9223372036854775807"), with(func(v *View) {
+			v.Role, v.ReplicationOffset, v.MasterLinkLost, v.Uptime, v.MasterLinkDownFor = RoleReplica, 4, true, longest, longest
+		})},
+		{"clock that was set back", []string{"uptime_in_seconds:-5"}, with(func(v *View) { v.Uptime = 0 })},
 		{"loading", []string{"loading:1"}, with(func(v *View) { v.Loading = true })},
 		{"loading after a full synchronization", []string{"async_loading:1"}, with(func(v *View) { v.Loading = true })},
 	} {
@@ -123,10 +127,21 @@ func TestReadInfoNamesTheBadField(t *testing.T) {
 		"role:slave":            "field slave_repl_offset is missing",
 		"db0:many":              `field db0: "many"`,
 		"uptime_in_seconds:1.5": `field uptime_in_seconds: "1.5"`,
+		"run_id:x":              `node ID "x" is not 40 hex digits`,
+		"redis_version:7.0.15 and the rest of the page": `"7.0.15 and the rest of the page" is no version`,
+		"redis_version:" + strings.Repeat("7", 33):      "is no version",
+		"used_memory:9223372036854775807":               "field used_memory: 9223372036854775807 is more than a server can have",
+		"db0:keys=9223372036854775807":                  "field db0: 9223372036854775807 is more than a server can have",
+		"db1:keys=-1":                                   `field db1: "keys=-1"`,
+		"errorstat_MOVED:count=-1":                      `field errorstat_MOVED: "count=-1"`,
 	} {
 		if err := readInfo(new(View), infoText(change)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("with %q: %v, want %q", change, err, want)
 		}
+	}
+	const many = "cluster_state:ok\r\ncluster_slots_assigned:16385\r\ncluster_current_epoch:1\r\ncluster_my_epoch:1\r\n"
+	if err := readClusterInfo(new(View), many); err == nil || !strings.Contains(err.Error(), "16385, and there are 16384 slots") {
+		t.Errorf("more slots than there are: %v", err)
 	}
 	if err := readClusterInfo(new(View), "cluster_state:maybe\r\n"); err == nil || !strings.Contains(err.Error(), `"maybe"`) {
 		t.Errorf("cluster state maybe: %v", err)

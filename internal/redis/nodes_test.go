@@ -4,11 +4,13 @@
 package redis
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -173,6 +175,52 @@ func TestParseNodesRefuses(t *testing.T) {
 				t.Errorf("error %v, want one that quotes the line and says %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// What no honest table has, one by one in order, is refused, whatever its lines.
+func TestParseNodesRefusesContradictions(t *testing.T) {
+	const me, other = "07c37dfeb235213a872192d90877d0cd55635b91", "17c37dfeb235213a872192d90877d0cd55635b91"
+	line := func(id, address, flags, rest string) string {
+		return id + " " + address + " " + flags + " - 0 0 1 connected" + rest + "\n"
+	}
+	myself := line(me, "10.0.0.7:6379@16379", "myself,master", " 0-10 [20->-"+other+"]")
+	var many strings.Builder
+	for i := range mostPeers + 1 {
+		fmt.Fprint(&many, line(fmt.Sprintf("%040x", i), "10.0.0.7:6379@16379", "master", ""))
+	}
+	for name, tc := range map[string]struct{ text, want string }{
+		"two that are myself":       {myself + line(other, "10.0.0.8:6379@16379", "myself,master", ""), "two lines are marked myself"},
+		"one twice":                 {myself + line(me, "10.0.0.8:6379@16379", "master", ""), "node " + me + " has two lines"},
+		"two owners of a slot":      {myself + line(other, "10.0.0.8:6379@16379", "master", " 10-20"), "slot 10 has two owners"},
+		"slot that is there twice":  {line(me, "10.0.0.7:6379@16379", "myself,master", " 5 3-7"), "slot 5 has two owners"},
+		"open slot twice":           {line(me, "10.0.0.7:6379@16379", "myself,master", " [5->-"+other+"] [5->-"+me+"]"), "it is there twice"},
+		"address of another sort":   {line(me, "$(reboot):6379@16379", "master", ""), "is none"},
+		"name of another sort":      {line(me, "10.0.0.7:6379@16379,a\x1b[31m", "master", ""), "is none"},
+		"name that is too long":     {line(me, "10.0.0.7:6379@16379,"+strings.Repeat("a", 256), "master", ""), "is none"},
+		"more nodes than there are": {many.String(), "more than 1500 lines"},
+	} {
+		_, err := parseNodes(tc.text)
+		if err == nil || !strings.Contains(err.Error(), tc.want) || len(err.Error()) > 1000 {
+			t.Errorf("%s: error %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// What is kept of a table does not keep its text in memory.
+func TestParsedNodesDoNotHoldTheText(t *testing.T) {
+	text := readCapture(t, engines[0], "migrating.nodes")
+	parsed, err := parseNodes(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := uintptr(unsafe.Pointer(unsafe.StringData(text)))
+	for _, p := range parsed.peers {
+		for _, kept := range []string{p.ID, p.IP, p.Hostname, p.MasterID} {
+			if at := uintptr(unsafe.Pointer(unsafe.StringData(kept))); kept != "" && at >= begin && at < begin+uintptr(len(text)) {
+				t.Errorf("%q is part of the text", kept)
+			}
+		}
 	}
 }
 

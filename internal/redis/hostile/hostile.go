@@ -128,28 +128,28 @@ func answer(conn net.Conn, kind Kind, command string) bool {
 		}
 		return false
 	}
-	switch kind {
-	case Silent:
+	if kind == Silent {
 		return true
-	case Drip:
+	}
+	if kind == Drip || kind == LateDrip && command == "CLUSTER NODES" {
 		return drip(conn)
-	case Garbage:
-		noise := make([]byte, 1<<12)
-		for i := range noise {
-			noise[i] = byte(rand.Uint32()) //nolint:gosec // noise
-		}
-		_, err := conn.Write(noise)
-		return err == nil
 	}
 	text, isFixed := fixed[kind]
-	if !isFixed {
+	if kind == Garbage {
+		text = noise()
+	} else if !isFixed {
 		text = plausible(kind, command)
-	}
-	if kind == LateDrip && strings.HasPrefix(command, "CLUSTER NODES") {
-		return drip(conn)
 	}
 	_, err := io.WriteString(conn, text)
 	return err == nil
+}
+
+func noise() string {
+	bytes := make([]byte, 1<<12)
+	for i := range bytes {
+		bytes[i] = byte(rand.Uint32()) //nolint:gosec // it need not be hard to guess
+	}
+	return string(bytes)
 }
 
 func drip(conn net.Conn) bool {
