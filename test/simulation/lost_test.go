@@ -6,6 +6,7 @@ package simulation
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -17,33 +18,34 @@ var everyShard = map[int]bool{0: true, 1: true, 2: true}
 // Whoever loses its nodes.conf, at the same address or another one, alone or together with others: what it holds is not lost, be
 // it the last copy of its shard or not.
 func TestKeepsWhatForgetfulInstancesHold(t *testing.T) {
-	for seed := range uint64(40) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			perShard := 1 + int(seed%2)
-			s := newSimulationOf(t, seed, perShard, seed%4 > 1)
-			s.converge()
-			for generation := range 3 {
-				s.write(generation)
-				for shard := range 3 {
-					if in := s.instances[shard*perShard+s.random.IntN(perShard)]; s.random.IntN(3) > 0 {
-						s.restartForgetful(in, s.random.IntN(2) == 0)
-					}
+	eachSeed(t, 40, func(t *testing.T, seed uint64) {
+		perShard := 1 + int(seed%2)
+		s := newSimulationOf(t, seed, perShard, seed%4 > 1)
+		s.converge()
+		for generation := range 3 {
+			s.write(generation)
+			for shard := range 3 {
+				if in := s.instances[shard*perShard+s.random.IntN(perShard)]; s.random.IntN(3) > 0 {
+					s.restartForgetful(in, s.random.IntN(2) == 0)
 				}
-				if s.random.IntN(2) == 0 {
-					s.unreliable()
-				}
-				s.converge()
-				s.wantWhole()
-				s.wantData(generation, everyShard)
 			}
-		})
-	}
+			if s.random.IntN(2) == 0 {
+				s.unreliable()
+			}
+			s.converge()
+			s.wantWhole()
+			s.wantData(generation, everyShard)
+		}
+	})
 }
 
 // When every instance of a shard has lost its nodes.conf, nobody is chosen, and nothing is lost until a person does.
 func TestPersonChoosesWhichCopyCounts(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, personChoosesWhichCopyCounts)
+}
+
+func personChoosesWhichCopyCounts(t *testing.T) {
 	s := newSimulation(t, 3, 2)
 	s.converge()
 	s.write(1)
@@ -63,29 +65,33 @@ func TestEmptyVolumesWaitForAPerson(t *testing.T) {
 	for _, lost := range []int{1, 3} {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			t.Parallel()
-			s := newSimulation(t, uint64(lost), 2)
-			s.stored = true
-			s.converge()
-			s.write(1)
-			for _, in := range s.instances[:2*lost] {
-				s.restart(in, false)
-			}
-			s.stalls("DataLost")
-			reason := s.cluster.Status.Reason
-			s.cluster.Annotations = map[string]string{v1alpha1.AnnotationGiveUpData: reason[len(reason)-8:]}
-			if step := s.pass(); step.Name() != "GiveUp" {
-				s.fail("%s: %s", step.Name(), step.Why())
-			}
-			s.unreliable()
-			s.converge()
-			s.wantWhole()
-			s.wantData(1, map[int]bool{0: lost < 1, 1: lost < 2, 2: lost < 3})
-			for _, in := range s.instances[:2] { // the annotation is still there
-				s.restart(in, false)
-			}
-			s.stalls("DataLost")
+			synctest.Test(t, func(t *testing.T) { emptyVolumesWaitForAPerson(t, lost) })
 		})
 	}
+}
+
+func emptyVolumesWaitForAPerson(t *testing.T, lost int) {
+	s := newSimulation(t, uint64(lost), 2)
+	s.stored = true
+	s.converge()
+	s.write(1)
+	for _, in := range s.instances[:2*lost] {
+		s.restart(in, false)
+	}
+	s.stalls("DataLost")
+	reason := s.cluster.Status.Reason
+	s.cluster.Annotations = map[string]string{v1alpha1.AnnotationGiveUpData: reason[len(reason)-8:]}
+	if step := s.pass(); step.Name() != "GiveUp" {
+		s.fail("%s: %s", step.Name(), step.Why())
+	}
+	s.unreliable()
+	s.converge()
+	s.wantWhole()
+	s.wantData(1, map[int]bool{0: lost < 1, 1: lost < 2, 2: lost < 3})
+	for _, in := range s.instances[:2] { // the annotation is still there
+		s.restart(in, false)
+	}
+	s.stalls("DataLost")
 }
 
 // stalls lets the operator work until it stalls for that cause, and asserts that it goes on doing so.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -122,39 +123,43 @@ func TestInterruptedHandoverLeavesNothingChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSimulation(t, 1, 2)
-			s.converge()
-			ctx, kill := context.WithCancel(t.Context())
-			defer kill()
-			began := false
-			s.world.OnCommand(func(n *redistest.Node, args []string) {
-				command := strings.Join(args, " ")
-				if began && strings.HasPrefix(command, tt.killed[1]) {
-					kill()
-				}
-				if ctx.Err() != nil { // whoever is dead restores nothing
-					s.world.FailNext(n, args[0], redistest.Failure{Kind: redistest.DropBefore})
-				}
-				began = began || strings.HasPrefix(command, tt.killed[0])
-			})
-			master, replica := s.named("c-0-0"), s.named("c-0-1")
-			if !s.masters()[master.pod.Name] {
-				master, replica = replica, master
-			}
-			_, err := s.actor.Do(ctx, act.Subject{Cluster: s.cluster}, plan.Handover{Master: target(master), Replica: target(replica)})
-			s.world.OnCommand(nil)
-			if got := master.node.Setting("dynamic-hz"); ctx.Err() == nil || got != "no" {
-				s.fail("killed: %v (%v), dynamic-hz is %q", ctx.Err(), err, got)
-			}
-			if tt.restarts {
-				s.restart(master, true)
-			}
-			s.converge()
-			s.wantWhole()
-			s.wantInForce("dynamic-hz", "yes")
-			s.wantInForce("hz", "10")
+			synctest.Test(t, func(t *testing.T) { interruptedHandover(t, tt.killed, tt.restarts) })
 		})
 	}
+}
+
+func interruptedHandover(t *testing.T, killed [2]string, restarts bool) {
+	s := newSimulation(t, 1, 2)
+	s.converge()
+	ctx, kill := context.WithCancel(t.Context())
+	defer kill()
+	began := false
+	s.world.OnCommand(func(n *redistest.Node, args []string) {
+		command := strings.Join(args, " ")
+		if began && strings.HasPrefix(command, killed[1]) {
+			kill()
+		}
+		if ctx.Err() != nil { // whoever is dead restores nothing
+			s.world.FailNext(n, args[0], redistest.Failure{Kind: redistest.DropBefore})
+		}
+		began = began || strings.HasPrefix(command, killed[0])
+	})
+	master, replica := s.named("c-0-0"), s.named("c-0-1")
+	if !s.masters()[master.pod.Name] {
+		master, replica = replica, master
+	}
+	_, err := s.actor.Do(ctx, act.Subject{Cluster: s.cluster}, plan.Handover{Master: target(master), Replica: target(replica)})
+	s.world.OnCommand(nil)
+	if got := master.node.Setting("dynamic-hz"); ctx.Err() == nil || got != "no" {
+		s.fail("killed: %v (%v), dynamic-hz is %q", ctx.Err(), err, got)
+	}
+	if restarts {
+		s.restart(master, true)
+	}
+	s.converge()
+	s.wantWhole()
+	s.wantInForce("dynamic-hz", "yes")
+	s.wantInForce("hz", "10")
 }
 
 func target(in *instance) plan.Target {
