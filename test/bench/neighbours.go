@@ -22,6 +22,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/redis/hostile"
 	"middleware.hc.cn/operator/test/process"
 )
 
@@ -32,9 +33,6 @@ const (
 	// acquainted is how long the operator has to make with its neighbours before the first kill.
 	acquainted = 30 * time.Second
 )
-
-// replies are the misbehaviours of test/hostile, a cluster each.
-var replies = []string{"bulk-overflow", "huge-array", "endless-string", "endless-error", "nested", "drip", "garbage", "liar"}
 
 // harm is what killed masters cost alone and beside neighbours that mean harm.
 type harm struct {
@@ -87,10 +85,10 @@ func (s *subject) neighbours(ctx context.Context, f *figures) error {
 func (s *subject) meanHarm(ctx context.Context, namespace string) error {
 	var objects []client.Object
 	for i := range silentClusters {
-		objects = append(objects, hostile(namespace, fmt.Sprint("silent-", i), "silent", 6))
+		objects = append(objects, hostileCluster(namespace, fmt.Sprint("silent-", i), hostile.Silent, 3, 6))
 	}
-	for _, reply := range replies {
-		objects = append(objects, hostile(namespace, reply, reply, 3))
+	for _, kind := range hostile.Kinds() {
+		objects = append(objects, hostileCluster(namespace, string(kind), kind, 3, 3))
 	}
 	objects = append(objects, foreignSet(namespace, "silent-0"), huge(namespace))
 	for _, object := range objects {
@@ -101,16 +99,16 @@ func (s *subject) meanHarm(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// hostile is a cluster of three shards whose image is no Redis.
-func hostile(namespace, name, reply string, instances int32) *v1alpha1.RedisCluster {
+// hostileCluster is one whose image is no Redis.
+func hostileCluster(namespace, name string, kind hostile.Kind, shards, instances int32) *v1alpha1.RedisCluster {
 	return &v1alpha1.RedisCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1alpha1.RedisClusterSpec{
-			Repository: hostileRepository, Version: hostileVersion, Shards: ptr.To[int32](3), Replicas: ptr.To(instances),
+			Repository: hostileRepository, Version: hostileVersion, Shards: ptr.To(shards), Replicas: ptr.To(instances),
 			Finalizers: v1alpha1.DeletionBackground,
 			Pod: []v1alpha1.PodTemplate{{
 				Volumes: &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir},
-				Env:     []corev1.EnvVar{{Name: "HOSTILE", Value: reply}},
+				Env:     []corev1.EnvVar{{Name: "HOSTILE", Value: string(kind)}},
 			}},
 		},
 	}
@@ -135,8 +133,7 @@ func foreignSet(namespace, cluster string) *appsv1.StatefulSet {
 // huge is the largest cluster of 50 shards that admission lets pass. No node takes its pods.
 func huge(namespace string) *v1alpha1.RedisCluster {
 	const most = 1000
-	cluster := hostile(namespace, "huge", "silent", 50)
-	cluster.Spec.Shards = ptr.To[int32](50)
+	cluster := hostileCluster(namespace, "huge", hostile.Silent, 50, 50)
 	cluster.Spec.Pod[0].NodeSelector = map[string]string{"no": "node"}
 	for i := range most {
 		before := cluster.DeepCopy()
@@ -228,6 +225,6 @@ func (f figures) harmLines() string {
 			k.Plain.Writes+k.Replicated.Writes, k.Plain.Failed+k.Replicated.Failed, k.Plain.Lost+k.Replicated.Lost, operator)
 	}
 	return line("none", f.Harm.Alone, alone, "1", "– | –") +
-		line(fmt.Sprintf("%d silent clusters, %d that answer with harm, a huge one, a foreign StatefulSet", silentClusters, len(replies)), f.Harm.Beside, beside,
+		line(fmt.Sprintf("%d silent clusters, %d that answer with harm, a huge one, a foreign StatefulSet", silentClusters, len(hostile.Kinds())), f.Harm.Beside, beside,
 			fmt.Sprintf("%.2f ×", p99(beside)/p99(alone)), fmt.Sprintf("%d | %.0f MB", f.Harm.Restarts, f.Harm.PeakMB))
 }

@@ -25,7 +25,7 @@ import (
 // them is described all the same.
 func TestHostileInstancesBesideAnHonestOne(t *testing.T) {
 	kinds := slices.DeleteFunc(hostile.Kinds(), func(k hostile.Kind) bool { return k == hostile.LongError }) // it describes itself honestly
-	objects := []client.Object{secret("s"), pod(nil)}
+	objects := []client.Object{secret("s"), statefulSet(nil), pod(nil)}
 	servers := map[string]string{}
 	for i, kind := range kinds {
 		ip := fmt.Sprintf("10.0.1.%d", i)

@@ -29,7 +29,7 @@ func TestSilentInstances(t *testing.T) {
 	const silent, answering = 300, 8
 	world := redistest.New(redistest.Options{InstantGossip: true})
 	t.Cleanup(world.Close)
-	objects := []client.Object{secret("s")}
+	objects := []client.Object{secret("s"), statefulSet(nil)}
 	for i := range silent + answering {
 		ip := fmt.Sprintf("10.1.%d.%d", i/200, i%200)
 		if i >= silent {
@@ -49,7 +49,7 @@ func TestSilentInstances(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-			return world.Dial(ctx, address)
+			return world.Connect(ctx, address)
 		}})
 		defer pool.Close()
 		defer time.Sleep(Patient) // the client library ends its dials by itself
@@ -100,7 +100,7 @@ func unique(names []string) map[string]bool {
 
 // An instance that refuses connections costs no time, and is asked in every pass: it may come up at any moment.
 func TestRefusalIsNoSilence(t *testing.T) {
-	o, _, _ := newObserver(t, interceptor.Funcs{}, secret("s"), pod(func(p *corev1.Pod) { p.UID = "p" }))
+	o, _, _ := newObserver(t, interceptor.Funcs{}, secret("s"), statefulSet(nil), pod(func(p *corev1.Pod) { p.UID = "p" }))
 	s := observe(t, o)
 	if whom := o.answers.round("uid", s); len(whom.silent) > 0 || len(whom.first) != 1 || s.Instances[0].Redis != nil {
 		t.Errorf("asked next: %+v", whom)
