@@ -91,21 +91,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 		return outcome.Retry(fmt.Errorf("render: %w", err)).Result()
 	}
 	subject := act.Subject{Cluster: &cluster, Credentials: r.observer.Credentials(&cluster), Children: rendered.objects, Obsolete: rendered.obsolete, Pipeline: pipeline(&cluster)}
-	result, err := r.do(ctx, subject, pass.Decision.Step, turn)
-	if _, applied := pass.Decision.Step.(plan.ApplyChildren); applied && !result.Acted && err == nil {
-		snap.Pending = nil // they were as rendered after all, so this pass is about what comes next
-		pass.Decision = plan.Decide(desired, snap, r.now())
-		result, err = r.do(ctx, subject, pass.Decision.Step, turn)
-	}
-	if cause := stallCause(err); cause != "" && len(desired.Problems) == 0 {
-		// What cannot be done holds back nothing that the cluster needs as it is.
-		pass.Err, pass.StallCause = err, cause
-		desired.Problems = append(desired.Problems, err.Error())
-		if heal := plan.Decide(desired, snap, r.now()); heal.Heals() {
-			pass.Decision = heal
-			result, err = r.do(ctx, subject, heal.Step, turn)
-		}
-	}
+	result, err := r.carryOut(ctx, subject, desired, &pass, turn)
 	pass.KeysMoved, pass.Refusals = result.KeysMoved, result.Refusals
 	if handover, is := pass.Decision.Step.(plan.Handover); is && err == nil {
 		r.observer.NoteHandover(cluster.UID, handover.Replica.NodeID)
@@ -121,6 +107,27 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 		return outcome.Retry(err).Result()
 	}
 	return r.outcome(&cluster, pass, acted, turn).Result()
+}
+
+// carryOut does what the pass has decided. It decides again when there was nothing to apply after
+// all, and when what was decided cannot be done while the cluster needs something as it is.
+func (r *Reconciler) carryOut(ctx context.Context, subject act.Subject, desired plan.Desired, pass *status.Pass, turn *turn) (act.Result, error) {
+	result, err := r.do(ctx, subject, pass.Decision.Step, turn)
+	if _, applied := pass.Decision.Step.(plan.ApplyChildren); applied && !result.Acted && err == nil {
+		pass.Snapshot.Pending = nil // they were as rendered after all, so this pass is about what comes next
+		pass.Decision = plan.Decide(desired, pass.Snapshot, r.now())
+		result, err = r.do(ctx, subject, pass.Decision.Step, turn)
+	}
+	if cause := stallCause(err); cause != "" && len(desired.Problems) == 0 {
+		// What cannot be done holds back nothing that the cluster needs as it is.
+		pass.Err, pass.StallCause = err, cause
+		desired.Problems = append(desired.Problems, err.Error())
+		if heal := plan.Decide(desired, pass.Snapshot, r.now()); heal.Heals() {
+			pass.Decision = heal
+			result, err = r.do(ctx, subject, heal.Step, turn)
+		}
+	}
+	return result, err
 }
 
 // do carries out a step, within a time.
