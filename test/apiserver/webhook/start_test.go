@@ -63,15 +63,16 @@ func TestSIGTERMReleasesTheLease(t *testing.T) {
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	holder := func(ctx context.Context) (string, error) {
-		lease := &coordinationv1.Lease{}
-		err := kube.Get(ctx, types.NamespacedName{Namespace: "default", Name: "outside"}, lease)
-		return ptr.Deref(lease.Spec.HolderIdentity, ""), err
+	read := func(ctx context.Context) (lease coordinationv1.LeaseSpec, err error) {
+		object := &coordinationv1.Lease{}
+		err = kube.Get(ctx, types.NamespacedName{Namespace: "default", Name: "outside"}, object)
+		return object.Spec, err
 	}
+	// One that is stopped before it hears that it has the lease cannot release it: it knows when it renews it.
 	eventually(t, "it does not lead", func(ctx context.Context) error {
-		name, err := holder(ctx)
-		if err == nil && name == "" {
-			err = errors.New("nobody holds the lease")
+		lease, err := read(ctx)
+		if err == nil && (lease.RenewTime == nil || lease.AcquireTime == nil || !lease.RenewTime.After(lease.AcquireTime.Time)) {
+			err = errors.New("nobody has renewed the lease")
 		}
 		return err
 	})
@@ -81,7 +82,8 @@ func TestSIGTERMReleasesTheLease(t *testing.T) {
 	if err := process.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
-	if name, err := holder(t.Context()); err != nil || name != "" {
+	lease, err := read(t.Context())
+	if name := ptr.Deref(lease.HolderIdentity, ""); err != nil || name != "" {
 		t.Errorf("the lease is held by %q (%v), want nobody", name, err)
 	}
 }
