@@ -92,7 +92,14 @@ func TestPersonChoosesBetweenCopies(t *testing.T) {
 			o.stop(lost, replica)
 			o.again(replica, true, all)
 			o.again(lost, moved, true)
-			stall := o.until("Stall").(plan.Stall)
+			stall, stalled := o.until("Stall", "None").(plan.Stall)
+			if !stalled && !moved && !all {
+				// The replica found its master's process at the address that it knew, and copied all of it before anybody looked.
+				if kept := o.kept(manyKeys); kept != manyKeys {
+					t.Errorf("%d of %d keys of a replica that was in sync again:\n%v", kept, manyKeys, o.steps)
+				}
+				continue
+			}
 			if stall.Cause != "AmbiguousOwner" || stall.BlockedBy != plan.ClaimsUndisputed {
 				t.Errorf("it stalls for %s (%s): %s", stall.Cause, stall.BlockedBy, stall.Why())
 			}

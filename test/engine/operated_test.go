@@ -73,7 +73,9 @@ func operate(t *testing.T, e engine, topology ...int32) *operated {
 	o.actor = &act.Actor{Client: o.kube, Redis: o.pool, Access: &o.observer.Access, Now: time.Now}
 	for shard, replicas := range topology {
 		labels := map[string]string{v1alpha1.LabelCluster: "c", v1alpha1.LabelShard: fmt.Sprint(shard)}
-		must(t, o.kube.Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: o.cluster.ShardName(shard), Labels: labels},
+		must(t, o.kube.Create(t.Context(), &appsv1.StatefulSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: o.cluster.ShardName(shard), UID: types.UID(fmt.Sprint(shard)), Labels: labels,
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o.cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}},
 			Spec: appsv1.StatefulSetSpec{Replicas: ptr.To(replicas)}}))
 		for ordinal := range replicas {
 			o.add(shard, int(ordinal), labels)
@@ -208,8 +210,8 @@ func (o *operated) giveUp(p *operatedPod) {
 // converge lets the operator work until nothing is left to do.
 func (o *operated) converge() { o.until("None") }
 
-// until lets the operator work until it decides on the step.
-func (o *operated) until(step string) plan.Step {
+// until lets the operator work until it decides on one of the steps.
+func (o *operated) until(steps ...string) plan.Step {
 	o.t.Helper()
 	var last plan.Step
 	defer func() {
@@ -219,7 +221,7 @@ func (o *operated) until(step string) plan.Step {
 	}()
 	eventually(o.t, func() error {
 		last = o.pass()
-		return want(last.Name() == step, "%s: %s", last.Name(), last.Why())
+		return want(slices.Contains(steps, last.Name()), "%s: %s", last.Name(), last.Why())
 	})
 	return last
 }
