@@ -87,8 +87,8 @@ func (s *subject) meanHarm(ctx context.Context, namespace string) error {
 	for i := range silentClusters {
 		objects = append(objects, hostileCluster(namespace, fmt.Sprint("silent-", i), hostile.Silent, 3, 6))
 	}
-	for _, kind := range hostile.Kinds() {
-		objects = append(objects, hostileCluster(namespace, string(kind), kind, 3, 3))
+	for i, kind := range hostile.Kinds() {
+		objects = append(objects, hostileCluster(namespace, fmt.Sprint("hostile-", i), kind, 3, 3))
 	}
 	objects = append(objects, foreignSet(namespace, "silent-0"), huge(namespace))
 	for _, object := range objects {
