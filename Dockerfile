@@ -9,10 +9,13 @@ LABEL org.opencontainers.image.title="Middleware Operator" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}"
 
+# hack/image-index.sh sets that of another architecture.
+ARG BINARY=bin/manager
+
 WORKDIR /opt/operator
 COPY watches.yaml ./
 COPY helm-charts/ ./helm-charts/
-COPY bin/manager /manager
+COPY ${BINARY} /manager
 
 USER 65532:65532
 ENTRYPOINT ["/manager"]

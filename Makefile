@@ -6,6 +6,10 @@ IMG ?= middleware.hc.cn/operator:$(VERSION)
 # The cluster to use; empty means the local one, which is brought up when needed (root on Linux).
 KUBECONFIG ?=
 
+# What `make build` writes, and the architectures of `make image-index`.
+BINARY ?= bin/manager
+ARCHITECTURES ?= amd64 arm64
+
 COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X middleware.hc.cn/operator/internal/manager.Version=$(VERSION) -X middleware.hc.cn/operator/internal/manager.Commit=$(COMMIT)
 
@@ -64,7 +68,8 @@ test-cluster-unit: ## tests of the local cluster's own code
 
 .PHONY: test-apiserver
 test-apiserver: ## tests against a real API server and etcd
-	hack/tool.sh helm-operator >/dev/null; hack/tool.sh helm >/dev/null # what operators are taken over from, and what charts are compared with
+	hack/tool.sh helm-operator >/dev/null; hack/tool.sh helm >/dev/null; hack/tool.sh gateway >/dev/null # what operators are taken over from, what charts are compared with, what traffic goes through
+	for tool in operator-sdk controller-gen kustomize "code-generator client-gen"; do hack/tool.sh $$tool >/dev/null; done # what adds kinds to a copy of the checkout
 	assets=$$(hack/envtest.sh); KUBEBUILDER_ASSETS=$$assets go test -count=1 -p 1 -timeout 15m $(RUN_FLAG) ./test/apiserver/...
 
 .PHONY: test-engine
@@ -74,6 +79,7 @@ test-engine: ## tests against real Redis and Valkey processes
 .PHONY: test-e2e
 test-e2e: ## the operator on a real cluster, end to end
 	hack/with-cluster.sh hack/deploy.sh "$(IMG)"
+	hack/with-cluster.sh hack/gateway-image.sh
 	hack/with-cluster.sh go test -count=1 -timeout 60m -parallel 4 $(RUN_FLAG) ./test/e2e/...
 
 .PHONY: nightly
@@ -105,12 +111,15 @@ RUN_FLAG = $(if $(RUN),-run '$(RUN)' -v)
 ##@ Change it
 
 .PHONY: generate
-generate: ## deep-copy functions from api/
+generate: ## deep-copy functions, clientset, listers and informers from api/
 	"$$(hack/tool.sh controller-gen)" object:headerFile=hack/boilerplate.go.txt paths=./api/...
+	hack/generate-clients.sh
+	hack/scaffolded.sh code
 
 .PHONY: manifests
-manifests: ## CRDs from api/
+manifests: ## CRDs from api/; roles and webhooks of scaffolded kinds
 	"$$(hack/tool.sh controller-gen)" crd paths=./api/... output:crd:dir=config/crd/bases
+	hack/scaffolded.sh manifests
 
 .PHONY: docs-api
 docs-api: ## API reference from api/
@@ -132,11 +141,13 @@ validate: build ## check watches.yaml, charts, CRDs and samples as they are ship
 
 .PHONY: build
 build: ## bin/manager, static
-	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/manager ./cmd/manager
+	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o $(BINARY) ./cmd
 
-.PHONY: image
+.PHONY: image image-index
 image: ## the operator's image as an archive; prints its path
 	@hack/image.sh "$(IMG)"
+image-index: ## the operator's image for every architecture, as one OCI archive; prints its path (ARCHITECTURES)
+	@hack/image-index.sh "$(IMG)" $(ARCHITECTURES)
 
 .PHONY: run
 run: build ## run the operator outside of the cluster (charts, watches.yaml and CRDs of this checkout)

@@ -6,8 +6,8 @@ failed=0
 fail() { echo "verify: $*" >&2; failed=1; }
 
 echo "verify: generated files"
-generated=(api bundle config/crd/bases config/manifests docs/reference)
-state() { find "${generated[@]}" -type f \( -name 'zz_generated*' -o -name '*.yaml' -o -name '*.md' \) -print0 2>/dev/null | sort -z | xargs -0 sha256sum; }
+generated=(api bundle config/crd/bases config/manifests docs/reference pkg/generated)
+state() { find "${generated[@]}" -type f \( -name 'zz_generated*' -o -path 'pkg/generated/*' -o -name '*.yaml' -o -name '*.md' \) -print0 2>/dev/null | sort -z | xargs -0 sha256sum; }
 before=$(state)
 make generate manifests docs-api >/dev/null
 make bundle >/dev/null # after the CRDs, which it holds
@@ -20,6 +20,8 @@ unformatted=$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l)
 bare=$(git ls-files -co --exclude-standard '*.go' | grep -v /zz_generated | while read -r f; do cmp -s <(head -n 2 "$f") hack/boilerplate.go.txt || echo "$f"; done)
 [[ -z $bare ]] || fail "without the two lines of hack/boilerplate.go.txt: $bare"
 go mod tidy -diff >/dev/null || fail "go.mod or go.sum is not tidy (go mod tidy)"
+[[ $(go list -m -f '{{.Version}}' k8s.io/client-go) == "$(cd hack/tools/code-generator && go list -m -f '{{.Version}}' k8s.io/code-generator)" ]] ||
+  fail "hack/tools/code-generator is of another version than k8s.io/client-go"
 go vet ./... || fail "go vet found mistakes"
 
 echo "verify: kustomizations"

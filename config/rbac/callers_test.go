@@ -26,17 +26,17 @@ const (
 
 	applying = "internal/apply/"
 	children = "apps/deployments apps/statefulsets batch/jobs batch/cronjobs /services /configmaps networking.k8s.io/ingresses " +
-		"networking.k8s.io/networkpolicies autoscaling/horizontalpodautoscalers policy/poddisruptionbudgets"
+		"networking.k8s.io/networkpolicies gateway.networking.k8s.io/httproutes autoscaling/horizontalpodautoscalers policy/poddisruptionbudgets"
 )
 
 // callers are what the operator's roles grant, and the code that asks for it: verbs on resources (group/resource), and a piece of
 // code that stands in a file. What is read from a cache needs list and watch, and no get. Server-side apply needs patch, and
 // create where the object does not exist.
 var callers = []struct{ role, resources, verbs, file, code string }{
-	{managerRole, "redis.middleware.hc.cn/redisclusters", "list watch", "internal/rediscluster/setup.go", "For(&v1alpha1.RedisCluster{}"},
+	{managerRole, "redis.middleware.hc.cn/redisclusters", "list watch", "internal/rediscluster/setup.go", "client.Object(&v1alpha1.RedisCluster{}), metrics.Enqueue("},
 	{managerRole, "redis.middleware.hc.cn/redisclusters", "patch", "internal/rediscluster/act/delete.go", "a.Client.Patch(ctx, changed, patch)"},
 	{managerRole, "redis.middleware.hc.cn/redisclusters/status", "patch", "internal/rediscluster/reconciler.go", "r.client.Status().Patch("},
-	{managerRole, "controller.controller.daocloud.io/applications", "list watch", "internal/application/add.go", "For(application,"},
+	{managerRole, "controller.controller.daocloud.io/applications", "list watch", "internal/application/add.go", "client.Object(application), metrics.Enqueue("},
 	{managerRole, "controller.controller.daocloud.io/applications/status", "patch", "internal/application/reconciler.go", "r.writer.Status().Patch("},
 	{managerRole, "appcontroller.middleware.hc.cn/apps stable.example.com/crontabs k8s.io/foobars", "list watch",
 		"internal/release/add.go", "source.Kind(mgr.GetCache(), client.Object(kindOf(w.GroupVersionKind))"},

@@ -31,28 +31,14 @@ spec:
               spec:
                 containers:
                   - {name: sidecar, image: r.example.com:5000/sidecar:1}
-                  - {name: manager, image: r.example.com:5000/operator:0.1.0}
+                  - name: manager
+                    image: r.example.com:5000/operator:0.1.0
+                    env:
+                      - {name: POD_NAMESPACE, value: x}
+                      - {name: RELATED_IMAGE_REDIS, value: "r.example.com:5000/redis:8.0.6"}
+                      - {name: RELATED_IMAGE_FOOBAR_SHELL, value: "docker.io/library/busybox:1.36"}
                 initContainers:
                   - {name: init, image: r.example.com/init}
-`
-
-const redisCRD = `
-spec:
-  versions:
-    - {name: v1alpha1, served: true, storage: false, schema: {openAPIV3Schema: {}}}
-    - name: v1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {properties: {spec: {properties: {repository: {default: docker.io/library/redis}, version: {default: 8.0.6}}}}}}
-`
-
-const foobarCRD = `
-spec:
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {properties: {spec: {properties: {image: {default: "docker.io/library/busybox:1.36"}}}}}}
 `
 
 // checkout writes a bundle, a base and an icon into a folder, with some of the files replaced.
@@ -62,9 +48,7 @@ func checkout(t *testing.T, replaced map[string]string) string {
 	files := map[string]string{
 		"base.yaml": "metadata: {annotations: {createdAt: \"2026-11-21T00:00:00Z\"}}\n",
 		"icon.svg":  "<svg/>",
-		"bundle/manifests/op.clusterserviceversion.yaml":             unfinished,
-		"bundle/manifests/redis.middleware.hc.cn_redisclusters.yaml": redisCRD,
-		"bundle/manifests/k8s.io_foobars.yaml":                       foobarCRD,
+		"bundle/manifests/op.clusterserviceversion.yaml": unfinished,
 	}
 	for name, text := range replaced {
 		files[name] = text
@@ -111,7 +95,7 @@ func TestFinish(t *testing.T) {
 	spec["icon"] = []any{map[string]any{"base64data": "PHN2Zy8+", "mediatype": "image/svg+xml"}}
 	spec["relatedImages"] = []any{
 		map[string]any{"name": "operator", "image": "r.example.com:5000/operator:0.1.0"},
-		map[string]any{"name": "redis", "image": "docker.io/library/redis:8.0.6"},
+		map[string]any{"name": "redis", "image": "r.example.com:5000/redis:8.0.6"},
 		map[string]any{"name": "foobar-shell", "image": "docker.io/library/busybox:1.36"},
 	}
 	if diff := cmp.Diff(want, readBack(t, root)); diff != "" {
@@ -125,11 +109,11 @@ func TestFinishRefuses(t *testing.T) {
 		"a base without a date": {"base.yaml", "metadata: {}", "must be the release date"},
 		"a date of another form": {"base.yaml", "metadata: {annotations: {createdAt: \"21.11.2026\"}}",
 			"must be the release date"},
-		"no manager":        {csvPath, strings.ReplaceAll(unfinished, "manager", "other"), "no container named manager"},
-		"no first resource": {csvPath, strings.ReplaceAll(unfinished, "RedisCluster", "FooBar"), "has no RedisCluster"},
-		"two CSVs":          {"bundle/manifests/b.clusterserviceversion.yaml", unfinished, "a bundle has one"},
-		"a CRD without its default": {"bundle/manifests/k8s.io_foobars.yaml", strings.ReplaceAll(foobarCRD, "image:", "picture:"),
-			"spec.image has no default"},
+		"no manager":               {csvPath, strings.ReplaceAll(unfinished, "manager", "other"), "no container named manager"},
+		"no first resource":        {csvPath, strings.ReplaceAll(unfinished, "RedisCluster", "FooBar"), "has no RedisCluster"},
+		"two CSVs":                 {"bundle/manifests/b.clusterserviceversion.yaml", unfinished, "a bundle has one"},
+		"no variables":             {csvPath, strings.ReplaceAll(unfinished, "RELATED_IMAGE_", "IMAGE_"), "has no variable RELATED_IMAGE_"},
+		"a variable without value": {csvPath, strings.ReplaceAll(unfinished, `"r.example.com:5000/redis:8.0.6"`, `""`), "RELATED_IMAGE_REDIS of the manager has no value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := finishIn(checkout(t, map[string]string{c.file: c.text}))
@@ -156,7 +140,7 @@ func TestPin(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]int{"r.example.com:5000/sidecar:1": 1, "r.example.com:5000/operator:0.1.0": 1, "r.example.com/init": 1,
-		"docker.io/library/redis:8.0.6": 1, "docker.io/library/busybox:1.36": 1}
+		"r.example.com:5000/redis:8.0.6": 1, "docker.io/library/busybox:1.36": 1}
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("images that were asked about:\n%s", diff)
 	}
@@ -169,7 +153,7 @@ func TestPin(t *testing.T) {
 			t.Errorf("an image is not pinned: %s", line)
 		}
 	}
-	for _, image := range []string{"r.example.com:5000/operator@", "r.example.com/init@", "containerImage: r.example.com:5000/operator@"} {
+	for _, image := range []string{"image: r.example.com:5000/redis@", "value: r.example.com:5000/redis:8.0.6@", "r.example.com:5000/operator@", "r.example.com/init@", "containerImage: r.example.com:5000/operator@"} {
 		if !strings.Contains(string(text), image+digest) {
 			t.Errorf("%s is missing in\n%s", image, text)
 		}

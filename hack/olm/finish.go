@@ -8,12 +8,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 )
 
 // Annotations of a CSV.
@@ -29,7 +27,7 @@ const firstKind = "RedisCluster"
 
 // finish completes the CSV with what follows from other files, so that it is written down once:
 // the date of the release (operator-sdk writes that of the run, which would make every bundle differ), the icon,
-// the operator's image, the images that it uses unless a resource names others, and the resource to begin with.
+// the operator's image, the images that its variables name, and the resource to begin with.
 func finish(bundle, base, icon string) error {
 	c, err := readCSV(bundle)
 	if err != nil {
@@ -38,7 +36,7 @@ func finish(bundle, base, icon string) error {
 	steps := []func() error{
 		func() error { return setCreatedAt(c, base) },
 		func() error { return setIcon(c, icon) },
-		func() error { return setImages(c, bundle) },
+		func() error { return setImages(c) },
 		func() error { return setInitializationResource(c) },
 	}
 	for _, step := range steps {
@@ -80,7 +78,7 @@ func iconData(file string) (string, error) {
 	return base64.StdEncoding.EncodeToString(picture), nil
 }
 
-func setImages(c *csv, bundle string) error {
+func setImages(c *csv) error {
 	manager, err := c.manager()
 	if err != nil {
 		return err
@@ -88,61 +86,41 @@ func setImages(c *csv, bundle string) error {
 	operator, _ := manager["image"].(string)
 	c.annotate(containerImage, operator)
 	related := []any{map[string]any{"name": "operator", "image": operator}}
-	defaults, err := defaultImages(bundle)
+	variables, err := imageVariables(manager)
 	if err != nil {
 		return err
 	}
-	for _, d := range defaults {
-		related = append(related, map[string]any{"name": d.name, "image": d.image})
+	for _, variable := range variables {
+		name := strings.TrimPrefix(variable["name"].(string), imageVariable)
+		related = append(related, map[string]any{"name": strings.ReplaceAll(strings.ToLower(name), "_", "-"), "image": variable["value"]})
 	}
 	return unstructured.SetNestedSlice(c.object.Object, related, "spec", "relatedImages")
 }
 
-type namedImage struct{ name, image string }
+// imageVariable begins the names of the manager's variables that hold the images of resources that name none.
+const imageVariable = "RELATED_IMAGE_"
 
-// defaultImages are the images that pods get when a custom resource names none: the defaults of the CRDs' schemas.
-func defaultImages(bundle string) ([]namedImage, error) {
-	redis, err := specDefaults(filepath.Join(bundle, "manifests", "redis.middleware.hc.cn_redisclusters.yaml"), "repository", "version")
+// imageVariables are these variables, to be read or changed in place.
+func imageVariables(manager map[string]any) ([]map[string]any, error) {
+	env, err := maps(manager, "env")
 	if err != nil {
 		return nil, err
 	}
-	foobar, err := specDefaults(filepath.Join(bundle, "manifests", "k8s.io_foobars.yaml"), "image")
-	if err != nil {
-		return nil, err
-	}
-	return []namedImage{{"redis", redis[0] + ":" + redis[1]}, {"foobar-shell", foobar[0]}}, nil
-}
-
-// specDefaults are the defaults that a CRD's storage version has for string fields of the spec.
-func specDefaults(file string, fields ...string) ([]string, error) {
-	text, err := os.ReadFile(file) //nolint:gosec // a file of this checkout
-	if err != nil {
-		return nil, err
-	}
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(text, &crd); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	var defaults []string
-	for _, version := range crd.Spec.Versions {
-		if !version.Storage {
+	var found []map[string]any
+	for _, variable := range env {
+		name, _ := variable["name"].(string)
+		if !strings.HasPrefix(name, imageVariable) {
 			continue
 		}
-		spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
-		for _, field := range fields {
-			value := ""
-			if d := spec.Properties[field].Default; d != nil {
-				if err := json.Unmarshal(d.Raw, &value); err != nil {
-					return nil, fmt.Errorf("%s: default of spec.%s: %w", file, field, err)
-				}
-			}
-			if value == "" {
-				return nil, fmt.Errorf("%s: spec.%s has no default", file, field)
-			}
-			defaults = append(defaults, value)
+		if value, _ := variable["value"].(string); value == "" {
+			return nil, fmt.Errorf("variable %s of the manager has no value", name)
 		}
+		found = append(found, variable)
 	}
-	return defaults, nil
+	if len(found) == 0 {
+		return nil, fmt.Errorf("the manager has no variable %s…", imageVariable)
+	}
+	return found, nil
 }
 
 func setInitializationResource(c *csv) error {

@@ -57,6 +57,18 @@ func pin(bundle string, resolve resolver) error {
 	if err != nil {
 		return err
 	}
+	variables, err := imageVariables(manager)
+	if err != nil {
+		return err
+	}
+	for _, variable := range variables {
+		image, _ := variable["value"].(string)
+		pinned, err := pins.of(image)
+		if err != nil {
+			return err
+		}
+		variable["value"] = withTagOf(image, pinned)
+	}
 	c.annotate(containerImage, manager["image"].(string))
 	return c.write()
 }
@@ -83,6 +95,16 @@ func (p pins) of(image string) (string, error) {
 	}
 	p.known[image] = withoutTag(image) + "@" + digest
 	return p.known[image], nil
+}
+
+// withTagOf puts the tag of an image into the same one by digest. Who runs it looks at the digest alone; the operator knows the
+// engine's version by the tag. (Tools that mirror want no tag in relatedImages.)
+func withTagOf(image, pinned string) string {
+	if strings.Contains(image, "@") {
+		return image
+	}
+	repository := withoutTag(image)
+	return image + strings.TrimPrefix(pinned, repository)
 }
 
 // withoutTag removes what follows the last colon, unless that is the port of the registry.

@@ -37,7 +37,7 @@ func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, 
 		return done{outcome: outcome.Stalled(step.Message)}
 	case Yield:
 		return done{outcome: outcome.Wait(step.Message, lookAgain)}
-	case AwaitDeletion, Keep:
+	case AwaitDeletion, Keep, Pause:
 		return done{outcome: outcome.Done()} // the next change of the Deployment is an event
 	case Make, Restore:
 		return r.applyDeployment(ctx, owner, s)

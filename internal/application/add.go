@@ -9,23 +9,31 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/metrics"
+	"middleware.hc.cn/operator/internal/resync"
 )
+
+// A pass that failed is tried again after firstRetry; the time doubles with each, up to lastRetry (client-go's own).
+const firstRetry, lastRetry = 5 * time.Millisecond, 1000 * time.Second
 
 // Options configures the controller of Applications.
 type Options struct {
 	// MaxConcurrentReconciles is the number of Applications that are reconciled at
 	// the same time. Default: 1.
 	MaxConcurrentReconciles int
+	// SyncPeriod is how often each Application is looked at without a reason; zero means never.
+	SyncPeriod time.Duration
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
@@ -64,11 +72,15 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 	// other; each has to wake the Application, because either may lag behind.
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("application").
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.MaxConcurrentReconciles}).
-		For(application, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.MaxConcurrentReconciles,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, resync.Most(lastRetry, o.SyncPeriod)),
+		}).
+		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(application), metrics.Enqueue(applicationKind),
+			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(source.Kind[client.Object](children, deployment, owner)).
 		WatchesRawSource(source.Kind[client.Object](children, metadata, owner)).
-		Complete(r)
+		Complete(resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: application}, r, o.Now))
 	if err != nil {
 		return fmt.Errorf("set up Application: %w", err)
 	}

@@ -20,12 +20,14 @@ import (
 	admission "middleware.hc.cn/operator/internal/admission/application"
 	"middleware.hc.cn/operator/internal/admission/rules"
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/pause"
 )
 
 // observe does all the reading of a pass. What it cannot read is an error, never
 // an absence.
 func (r *reconciler) observe(ctx context.Context, object *unstructured.Unstructured) (*Snapshot, error) {
-	s := &Snapshot{Generation: object.GetGeneration(), Deleting: object.GetDeletionTimestamp() != nil}
+	s := &Snapshot{Generation: object.GetGeneration(), Deleting: object.GetDeletionTimestamp() != nil,
+		Paused: pause.Asked(object), PauseMessage: pause.Message(object)}
 	if status, ok := object.Object["status"].(map[string]any); ok {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &s.Status); err != nil {
 			return nil, fmt.Errorf("read the status: %w", err)
@@ -46,6 +48,9 @@ func (r *reconciler) observe(ctx context.Context, object *unstructured.Unstructu
 	var err error
 	if s.Deployment, err = r.deployment(ctx, object, s.Desired); err != nil {
 		return nil, err
+	}
+	if s.Paused {
+		return s, nil // whether it differs makes no difference
 	}
 	if s.Differs, err = r.differs(ctx, object, s); err != nil || s.Deployment != nil || !s.Differs {
 		return s, err

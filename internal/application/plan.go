@@ -12,6 +12,8 @@ type (
 	// Leave does nothing: the Application is being deleted, and Kubernetes removes
 	// the Deployment by its owner reference.
 	Leave struct{}
+	// Pause does nothing: a person asked to leave the Deployment as it is.
+	Pause struct{}
 	// Refuse does nothing: the Application is wrong, and Message says how.
 	Refuse struct{ Message string }
 	// Yield does nothing: someone else's Deployment is in the way. Looking again is
@@ -28,6 +30,7 @@ type (
 )
 
 func (Leave) step()         {}
+func (Pause) step()         {}
 func (Refuse) step()        {}
 func (Yield) step()         {}
 func (AwaitDeletion) step() {}
@@ -38,7 +41,7 @@ func (Keep) step()          {}
 // Plan chooses the step. The first rule that applies wins. It is pure.
 func Plan(s *Snapshot) Step {
 	for _, rule := range []func(*Snapshot) Step{
-		leave, refuse, yield, awaitDeletion, makeDeployment, restore,
+		leave, hold, refuse, yield, awaitDeletion, makeDeployment, restore,
 	} {
 		if step := rule(s); step != nil {
 			return step
@@ -52,6 +55,13 @@ func leave(s *Snapshot) Step {
 		return nil
 	}
 	return Leave{}
+}
+
+func hold(s *Snapshot) Step {
+	if !s.Paused {
+		return nil
+	}
+	return Pause{}
 }
 
 func refuse(s *Snapshot) Step {

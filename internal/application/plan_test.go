@@ -49,6 +49,9 @@ func TestPlan(t *testing.T) {
 		{"being deleted", Snapshot{Deployment: gone, Differs: true}, AwaitDeletion{}},
 		{"someone else's", Snapshot{Differs: true, Foreign: "Deployment x"}, Yield{"Deployment x"}},
 		{"wrong", Snapshot{Refused: invalid}, Refuse{"spec.selector: Required value: name some; x: Forbidden: no"}},
+		{"paused, and edited by someone", Snapshot{Paused: true, Deployment: deployment(nil), Differs: true}, Pause{}},
+		{"paused, and wrong", Snapshot{Paused: true, Refused: invalid}, Pause{}},
+		{"paused, and being deleted", Snapshot{Paused: true, Deleting: true}, Leave{}},
 		{"being deleted itself, and wrong", Snapshot{Deleting: true, Refused: invalid, Differs: true}, Leave{}},
 	}
 	for _, tt := range tests {
@@ -86,6 +89,9 @@ func TestConditions(t *testing.T) {
 		{"gave up", Snapshot{Deployment: deployment(func(d *appsv1.Deployment) {
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: "ProgressDeadlineExceeded", Message: "timed out"}}
 		})}, done{}, "False False True DeploymentFailed: Deployment web: timed out"},
+		{"paused", Snapshot{Paused: true, Deployment: deployment(nil)}, done{}, "True False False Available: Deployment web: 2 of 2 pods are available"},
+		{"paused from the start", Snapshot{Paused: true}, done{},
+			"False False False PauseReconcileAnnotationTrue: there is no Deployment, and the pause keeps it from being made"},
 		{"conflict", Snapshot{Foreign: "Deployment x is in the way"}, done{}, "False False True Conflict: Deployment x is in the way"},
 		{"taken name", Snapshot{Differs: true}, done{refusal: &apply.NotOursError{Ref: apply.Ref{GroupVersionKind: deploymentKind, Name: "web"}}, outcome: outcome.Wait("", time.Minute)},
 			"False False True Conflict: Deployment web exists and was not made by this operator: it is left as it is; choose another name, or delete it first"},
@@ -98,8 +104,11 @@ func TestConditions(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			status := ComputeStatus(&tt.seen, Plan(&tt.seen), tt.done, now)
 			got := ""
-			for _, c := range status.Conditions {
+			for _, c := range status.Conditions[:3] {
 				got += string(c.Status) + " "
+			}
+			if paused := status.Conditions[3]; (paused.Status == metav1.ConditionTrue) != tt.seen.Paused {
+				t.Errorf("%s is %s", paused.Type, paused.Status)
 			}
 			got += status.Conditions[0].Reason + ": " + status.Conditions[0].Message
 			if diff := cmp.Diff(tt.want, got); diff != "" {

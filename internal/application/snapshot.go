@@ -22,6 +22,9 @@ type Snapshot struct {
 	Generation int64
 	// Deleting tells that the Application is being deleted.
 	Deleting bool
+	// Paused tells that a person asked to leave the Deployment as it is; PauseMessage is about that annotation.
+	Paused       bool
+	PauseMessage string
 	// Status is what the last pass wrote.
 	Status applicationv1.ApplicationStatus
 	// Refused says what is wrong with the Application. Nothing below is set then.
@@ -48,11 +51,12 @@ func (s *Snapshot) digest() string {
 	seen := struct {
 		Generation           int64
 		Deleting             bool
+		Paused               bool `json:",omitempty"` // so that the digests of others are those of before
 		Foreign              string
 		UID                  types.UID
 		DeploymentGeneration int64
 		DeploymentStatus     appsv1.DeploymentStatus
-	}{Generation: s.Generation, Deleting: s.Deleting, Foreign: s.Foreign}
+	}{Generation: s.Generation, Deleting: s.Deleting, Paused: s.Paused, Foreign: s.Foreign}
 	if s.Deployment != nil {
 		seen.UID, seen.DeploymentGeneration = s.Deployment.UID, s.Deployment.Generation
 		seen.DeploymentStatus = s.Deployment.Status

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -17,6 +18,7 @@ import (
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/outcome"
+	"middleware.hc.cn/operator/internal/pause"
 )
 
 // verdict is what the conditions say: at most one of stalled and progressing.
@@ -54,10 +56,16 @@ func ComputeStatus(s *Snapshot, step Step, d done, now time.Time) applicationv1.
 		}
 		return ""
 	}
+	_, paused := step.(Pause)
+	why := pause.ReasonNotPaused
+	if paused {
+		why = pause.ReasonPaused
+	}
 	status.Conditions = conditions.Set(status.Conditions, now, s.Generation,
 		conditions.Condition(applicationv1.ConditionReady, conditions.Status(v.ready), v.reason, v.message),
 		conditions.Condition(applicationv1.ConditionProgressing, conditions.Status(v.progressing), reasonIf(v.progressing), messageIf(v.progressing)),
 		conditions.Condition(applicationv1.ConditionStalled, conditions.Status(v.stalled), reasonIf(v.stalled), messageIf(v.stalled)),
+		conditions.Condition(applicationv1.ConditionPaused, conditions.Status(paused), why, s.PauseMessage),
 	)
 	return status
 }
@@ -75,6 +83,11 @@ func judge(s *Snapshot, step Step, d done) verdict {
 	switch step := step.(type) {
 	case Leave:
 		return verdict{progressing: true, reason: applicationv1.ReasonDeleting, message: "the Deployment is removed with the Application"}
+	case Pause:
+		if s.Deployment == nil {
+			return verdict{reason: pause.ReasonPaused, message: "there is no Deployment, and the pause keeps it from being made"}
+		}
+		return rollout(s.Deployment)
 	case Refuse:
 		return verdict{stalled: true, reason: applicationv1.ReasonInvalid, message: step.Message}
 	case Yield:
@@ -129,5 +142,5 @@ func statusDiffers(a, b *applicationv1.ApplicationStatus) bool {
 
 // readyCondition is the Ready condition of a status, the zero value if there is none.
 func readyCondition(status *applicationv1.ApplicationStatus) metav1.Condition {
-	return ptr.Deref(conditions.Find(status.Conditions, applicationv1.ConditionReady), metav1.Condition{})
+	return ptr.Deref(meta.FindStatusCondition(status.Conditions, applicationv1.ConditionReady), metav1.Condition{})
 }

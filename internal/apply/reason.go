@@ -42,7 +42,7 @@ func Reason(err error) (reason string, final bool) {
 		return ReasonImmutable, true
 	case errors.As(err, &forbidden):
 		return ReasonForbidden, true
-	case isUnknownKind(err):
+	case isUnknownKind(err), isLeavingKind(err):
 		return ReasonUnknownKind, false // its CRD may come
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return ReasonNamespaceDeleted, false // and our owner with it, or the namespace comes back
@@ -64,6 +64,11 @@ func isUnknownKind(err error) bool {
 		return true
 	}
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// isLeavingKind recognises that nothing more is made of a kind whose CRD is being deleted; the API server has no code for it.
+func isLeavingKind(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "while custom resource definition is terminating")
 }
 
 func isMissingNamespace(err error) bool {

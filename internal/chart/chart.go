@@ -70,7 +70,12 @@ func (c *Chart) Digest() string { return c.digest }
 func (c *Chart) Kinds() []string { return slices.Clone(c.facts.kinds) }
 
 // UsesCapabilities tells whether a template looks at the cluster's version or APIs, or Chart.yaml asks for a version.
-func (c *Chart) UsesCapabilities() bool { return c.facts.capabilities }
+func (c *Chart) UsesCapabilities() bool { return c.facts.capabilities || len(c.facts.asked) > 0 }
+
+// AsksOnlyFor returns the APIs that templates ask for by name. Only is false if they look at more of the cluster's capabilities.
+func (c *Chart) AsksOnlyFor() (apis []string, only bool) {
+	return slices.Clone(c.facts.asked), !c.facts.capabilities
+}
 
 // UsesLookup tells whether a template calls lookup, so that what it says depends on the cluster.
 func (c *Chart) UsesLookup() bool { return c.facts.lookup }

@@ -20,6 +20,9 @@ type facts struct {
 	kinds []string
 	// tpl, capabilities, lookup and random: some template makes use of these.
 	tpl, capabilities, lookup, random bool
+	// asked are the APIs that some template asks for by name, as in .Capabilities.APIVersions.Has "policy/v1". All other use of
+	// the cluster's capabilities is in capabilities.
+	asked []string
 	// hooks: helm.sh/hook is mentioned.
 	hooks bool
 	// files: some template reads files of the chart.
@@ -56,6 +59,8 @@ func factsOf(part *helmchart.Chart) facts {
 		f.visitText(part, &k)
 	}
 	f.kinds = k.read()
+	slices.Sort(f.asked)
+	f.asked = slices.Compact(f.asked)
 	return f
 }
 
@@ -99,6 +104,8 @@ func (f *facts) node(node parse.Node) {
 	switch n := node.(type) {
 	case *parse.IdentifierNode:
 		f.called(n.Ident)
+	case *parse.CommandNode:
+		f.command(n)
 	case *parse.ActionNode:
 		f.pipeline(n.Pipe)
 	case *parse.IfNode:
@@ -116,6 +123,7 @@ func (f *facts) node(node parse.Node) {
 	case *parse.VariableNode:
 		f.read(n.Ident)
 	case *parse.ChainNode:
+		f.capabilities = f.capabilities || slices.Contains(n.Field, "Capabilities")
 		f.read(n.Field)
 	case *parse.StringNode:
 		f.capabilities = f.capabilities || n.Text == "Capabilities"
@@ -134,9 +142,37 @@ func (f *facts) pipeline(pipe *parse.PipeNode) {
 	f.random = f.random || containsAny(calls, disordered) && !containsAny(calls, ordering)
 }
 
+// hasPath is how a template asks whether the cluster serves an API.
+var hasPath = []string{"Capabilities", "APIVersions", "Has"}
+
+// command takes note of the question whether the cluster serves an API. A question whose subject is not written in the template is
+// taken to look at all of them.
+func (f *facts) command(n *parse.CommandNode) {
+	for i, argument := range n.Args {
+		var path []string
+		switch a := argument.(type) {
+		case *parse.FieldNode:
+			path = a.Ident
+		case *parse.VariableNode:
+			path = a.Ident[1:]
+		}
+		if !slices.Equal(path, hasPath) {
+			continue
+		}
+		if len(n.Args) == 2 && i == 0 {
+			if api, literal := n.Args[1].(*parse.StringNode); literal {
+				f.asked = append(f.asked, api.Text)
+				continue
+			}
+		}
+		f.capabilities = true
+	}
+}
+
 // read takes note of a path such as .Capabilities.KubeVersion.
 func (f *facts) read(path []string) {
-	f.capabilities = f.capabilities || slices.Contains(path, "Capabilities")
+	asks := len(path) >= len(hasPath) && slices.Equal(path[len(path)-len(hasPath):], hasPath) // command has it
+	f.capabilities = f.capabilities || slices.Contains(path, "Capabilities") && !asks
 	f.files = f.files || slices.Contains(path, "Files")
 }
 

@@ -105,3 +105,48 @@ func TestKinds(t *testing.T) {
 		}
 	})
 }
+
+func TestAsksOnlyFor(t *testing.T) {
+	for _, tc := range []struct {
+		name, template string
+		asked          []string
+		only           bool
+	}{
+		{"nothing", "", nil, true},
+		{"two APIs", `{{ if and (.Capabilities.APIVersions.Has "b/v1/B") ($.Capabilities.APIVersions.Has "a/v1") }}{{ end }}`, []string{"a/v1", "b/v1/B"}, true},
+		{"in a named template", `{{ define "x" }}{{ .Capabilities.APIVersions.Has "a/v1" }}{{ end }}`, []string{"a/v1"}, true},
+		{"the version besides", `{{ .Capabilities.APIVersions.Has "a/v1" }}{{ .Capabilities.KubeVersion }}`, []string{"a/v1"}, false},
+		{"an API of the values", `{{ .Capabilities.APIVersions.Has .Values.api }}`, nil, false},
+		{"a computed API", `{{ .Capabilities.APIVersions.Has (print "a" "/v1") }}`, nil, false},
+		{"a piped API", `{{ "a/v1" | .Capabilities.APIVersions.Has }}`, nil, false},
+		{"a function that is passed on", `{{ call .Capabilities.APIVersions.Has "a/v1" }}`, nil, false},
+		{"all of them", `{{ range .Capabilities.APIVersions }}{{ . }}{{ end }}`, nil, false},
+		{"in a with", `{{ with .Capabilities }}{{ .APIVersions.Has "a/v1" }}{{ end }}`, nil, false},
+		{"through an expression", `{{ (index . "x").Capabilities.APIVersions.Has "a/v1" }}`, nil, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			asked, only := load(t, map[string]string{"templates/a.yaml": configMap, "templates/b.yaml": tc.template}).AsksOnlyFor()
+			if diff := cmp.Diff(tc.asked, asked); diff != "" || only != tc.only {
+				t.Errorf("only: %v, %s", only, diff)
+			}
+		})
+	}
+}
+
+// Whoever installs a CRD does not thereby upgrade each release of a chart that asks for another.
+func TestDigestHoldsTheAPIsThatAreAskedFor(t *testing.T) {
+	c := load(t, map[string]string{"templates/a.yaml": configMap + `{{ .Capabilities.APIVersions.Has "a/v1" }}`})
+	digest := func(kube string, apis ...string) string {
+		d, err := c.DigestFor(nil, shop, Capabilities{KubeVersion: kube, APIVersions: apis})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	if digest("v1.36.0", "v1") != digest("v1.37.0", "b/v1", "v1") {
+		t.Error("another API and another version change the digest")
+	}
+	if digest("v1.36.0", "v1") == digest("v1.36.0", "a/v1", "v1") {
+		t.Error("the API that the chart asks for does not change the digest")
+	}
+}

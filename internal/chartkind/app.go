@@ -18,7 +18,7 @@ import (
 )
 
 // AppStatus computes replicas, readyReplicas, selector and url of an App from its
-// stable (not its canary) Deployment, Service and Ingress.
+// stable (not its canary) Deployment, Service, and HTTPRoute or Ingress.
 func AppStatus(object *unstructured.Unstructured, children []*unstructured.Unstructured, _ time.Time) (map[string]any, []metav1.Condition) {
 	stable := func(name string) bool { return name == object.GetName() }
 	fields := map[string]any{"replicas": nil, "readyReplicas": nil, "selector": nil, "url": nil}
@@ -31,10 +31,39 @@ func AppStatus(object *unstructured.Unstructured, children []*unstructured.Unstr
 	}
 	ingress := newest[networkingv1.Ingress](children, schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"}, stable)
 	service := newest[corev1.Service](children, schema.GroupKind{Kind: "Service"}, stable)
-	if url := cmp.Or(ingressURL(ingress), serviceURL(service)); url != "" {
+	route := newest[unstructured.Unstructured](children, schema.GroupKind{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}, stable)
+	if url := cmp.Or(routeURL(route, object), ingressURL(ingress), serviceURL(service)); url != "" {
 		fields["url"] = url
 	}
 	return fields, nil
+}
+
+// AppAwaits is the route of an App that names a Gateway.
+func AppAwaits(object *unstructured.Unstructured) []string {
+	enabled, _, _ := unstructured.NestedBool(object.Object, "spec", "ingress", "enabled")
+	gateway, _, _ := unstructured.NestedMap(object.Object, "spec", "ingress", "gateway")
+	if !enabled || len(gateway) == 0 {
+		return nil
+	}
+	return []string{"gateway.networking.k8s.io/v1/HTTPRoute"}
+}
+
+// routeURL is where an HTTPRoute leads from. Whether that is HTTPS is known to the Gateway's listener; the App says it by naming a
+// certificate.
+func routeURL(route, app *unstructured.Unstructured) string {
+	if route == nil {
+		return ""
+	}
+	hosts, _, _ := unstructured.NestedStringSlice(route.Object, "spec", "hostnames")
+	if len(hosts) == 0 {
+		return ""
+	}
+	scheme := "http"
+	if secret, _, _ := unstructured.NestedString(app.Object, "spec", "ingress", "tlsSecretName"); secret != "" {
+		scheme = "https"
+	}
+	path, _, _ := unstructured.NestedString(app.Object, "spec", "ingress", "path")
+	return fmt.Sprintf("%s://%s%s", scheme, hosts[0], strings.TrimSuffix(path, "/"))
 }
 
 func ingressURL(in *networkingv1.Ingress) string {

@@ -23,20 +23,23 @@ import (
 	"middleware.hc.cn/operator/internal/admission/rules"
 )
 
-// Kind is what the engine is told about a kind. Both functions are nil for a kind
-// that is only a chart.
+// Kind is what the engine is told about a kind. Its functions are nil where there is
+// nothing to tell.
 type Kind struct {
 	// Validate says everything that is wrong with an object: the same as the webhook.
 	Validate func(object *unstructured.Unstructured) field.ErrorList
 	// StatusExtras computes the kind's own status fields and conditions from the
 	// object and its children. A field that is nil is to be removed.
 	StatusExtras func(object *unstructured.Unstructured, children []*unstructured.Unstructured, now time.Time) (map[string]any, []metav1.Condition)
+	// Awaits returns the APIs that an object asks for and that its chart does without
+	// where the cluster lacks them.
+	Awaits func(object *unstructured.Unstructured) []string
 }
 
 var kinds = map[schema.GroupVersionKind]Kind{
 	crontabv1beta1.GroupVersion.WithKind("CronTab"): {Validate: validate(crontab.Validate), StatusExtras: CronTabStatus},
 	foobarv1.GroupVersion.WithKind("FooBar"):        {Validate: validate(foobar.Validate), StatusExtras: FooBarStatus},
-	appv1alpha1.GroupVersion.WithKind("App"):        {Validate: validate(app.Validate), StatusExtras: AppStatus},
+	appv1alpha1.GroupVersion.WithKind("App"):        {Validate: validate(app.Validate), StatusExtras: AppStatus, Awaits: AppAwaits},
 }
 
 // For returns what there is to know about a kind; the zero value for one that does

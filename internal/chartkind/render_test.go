@@ -5,7 +5,9 @@ package chartkind_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -45,7 +47,7 @@ type kind struct {
 }
 
 var testKinds = map[string]kind{
-	"CronTab": {"crontab", "stable.example.com_crontabs.yaml", map[string]any{"cronSpec": "* * * * */5", "image": "my-awesome-cron-image"}, nil, withDefaults(crontab.Default)},
+	"CronTab": {"crontab", "stable.example.com_crontabs.yaml", map[string]any{"cronSpec": "* * * * */5", "image": "my-awesome-cron-image"}, []string{"env"}, withDefaults(crontab.Default)},
 	"FooBar":  {"foobar", "k8s.io_foobars.yaml", map[string]any{"command": "echo foobar"}, []string{"backoffLimit"}, withDefaults(foobar.Default)},
 	"App":     {"app", "appcontroller.middleware.hc.cn_apps.yaml", map[string]any{"image": "docker.io/library/busybox:1.36"}, nil, withDefaults(app.Default)},
 }
@@ -331,6 +333,73 @@ func TestAppReplicas(t *testing.T) {
 			}
 			if diff := cmp.Diff(map[string]any{"a": tt.stable, "a-canary": tt.canary}, got); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestAppRoutesThroughAGateway: where HTTPRoute is served, an App that names a Gateway has one, with weights and the header that
+// selects a version; elsewhere it has Ingresses.
+func TestAppRoutesThroughAGateway(t *testing.T) {
+	const backendStable, backendCanary = `{"name":"a","port":80,"weight":%d}`, `{"name":"a-canary","port":80,"weight":%d}`
+	rule := func(header string, backends ...string) string {
+		if header != "" {
+			header = `"headers":[{"name":"X-Canary","value":"` + header + `"}],`
+		}
+		return `{"backendRefs":[` + strings.Join(backends, ",") + `],"matches":[{` + header + `"path":{"type":"PathPrefix","value":"/shop"}}]}`
+	}
+	stable, canary := func(w int) string { return fmt.Sprintf(backendStable, w) }, func(w int) string { return fmt.Sprintf(backendCanary, w) }
+	served := chart.Capabilities{KubeVersion: "v1.37.2", APIVersions: []string{"gateway.networking.k8s.io/v1/HTTPRoute"}}
+	for _, tt := range []struct {
+		name   string
+		canary map[string]any
+		on     chart.Capabilities
+		rules  string
+	}{
+		{"not served", map[string]any{"image": "b:2", "weight": int64(30)}, chart.Capabilities{KubeVersion: "v1.37.2", APIVersions: []string{"gateway.networking.k8s.io/v1beta1/HTTPRoute"}}, ""},
+		{"no canary", nil, served, rule("", stable(100))},
+		{"weight", map[string]any{"image": "b:2", "weight": int64(30)}, served, rule("", stable(70), canary(30))},
+		{"no weight", map[string]any{"image": "b:2"}, served, rule("", stable(100), canary(0))},
+		{"all", map[string]any{"image": "b:2", "weight": int64(100)}, served, rule("", stable(0), canary(100))},
+		{"header", map[string]any{"image": "b:2", "weight": int64(30), "header": "X-Canary"}, served,
+			rule("always", canary(100)) + "," + rule("never", stable(100)) + "," + rule("", stable(70), canary(30))},
+		{"header's value", map[string]any{"image": "b:2", "weight": int64(30), "header": "X-Canary", "headerValue": "beta"}, served,
+			rule("beta", canary(100)) + "," + rule("", stable(70), canary(30))},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			spec := map[string]any{"image": "b:1", "ingress": map[string]any{"enabled": true, "host": "a.example.com", "path": "/shop",
+				"gateway": map[string]any{"name": "public", "namespace": "infra", "sectionName": "web"}}}
+			if tt.canary != nil {
+				spec["canary"] = tt.canary
+			}
+			rendered, err := loadChart(t, "app").Render(spec, chart.Release{Name: "a", Namespace: "default", Revision: 1}, tt.on)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ingresses, rules := 0, ""
+			for _, o := range rendered.Objects {
+				switch o.GetKind() {
+				case "Ingress":
+					ingresses++
+				case "HTTPRoute":
+					list, _, _ := unstructured.NestedSlice(o.Object, "spec", "rules")
+					text, err := json.Marshal(list)
+					if err != nil {
+						t.Fatal(err)
+					}
+					rules = strings.Trim(string(text), "[]")
+					to, _, _ := unstructured.NestedSlice(o.Object, "spec", "parentRefs")
+					want := []any{map[string]any{"name": "public", "namespace": "infra", "sectionName": "web"}}
+					if diff := cmp.Diff(want, to); diff != "" || o.GetName() != "a" || o.GetNamespace() != "default" {
+						t.Errorf("%s/%s leads from %s", o.GetNamespace(), o.GetName(), diff)
+					}
+				}
+			}
+			if want := strings.Trim("["+tt.rules+"]", "[]"); rules != want {
+				t.Errorf("rules:\n%s\nwant:\n%s", rules, want)
+			}
+			if (ingresses == 0) != (tt.rules != "") {
+				t.Errorf("%d Ingresses", ingresses)
 			}
 		})
 	}

@@ -116,6 +116,11 @@ func TestAppStatus(t *testing.T) {
 			map[string]any{"replicas": nil, "readyReplicas": nil, "selector": nil, "url": "tcp://a.default.svc:9090"}},
 		{"load balancer", []string{`{apiVersion: v1, kind: Service, metadata: {name: a, namespace: default}, spec: {ports: [{name: https, port: 8443}]}, status: {loadBalancer: {ingress: [{ip: "fd00::1"}]}}}`},
 			map[string]any{"replicas": nil, "readyReplicas": nil, "selector": nil, "url": "https://[fd00::1]:8443"}},
+		{"HTTPRoute", []string{
+			`{apiVersion: v1, kind: Service, metadata: {name: a, namespace: default}, spec: {ports: [{name: http, port: 80}]}}`,
+			`{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a}, spec: {rules: [{host: old.example.com}]}}`,
+			`{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: a}, spec: {hostnames: [a.example.com]}}`},
+			map[string]any{"replicas": nil, "readyReplicas": nil, "selector": nil, "url": "http://a.example.com"}},
 		{"Ingress", []string{
 			`{apiVersion: v1, kind: Service, metadata: {name: a, namespace: default}, spec: {ports: [{name: http, port: 80}]}}`,
 			`{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a}, spec: {tls: [{secretName: s}], rules: [{host: a.example.com, http: {paths: [{path: /shop/}]}}]}}`},
@@ -132,5 +137,29 @@ func TestAppStatus(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestAppAwaits: only an App that names a Gateway, and is reached from outside, waits for the Gateway API.
+func TestAppAwaits(t *testing.T) {
+	route := []string{"gateway.networking.k8s.io/v1/HTTPRoute"}
+	gateway := map[string]any{"name": "public"}
+	for _, tt := range []struct {
+		name    string
+		ingress map[string]any
+		want    []string
+	}{
+		{"no Ingress", nil, nil},
+		{"an Ingress", map[string]any{"enabled": true, "host": "a.b"}, nil},
+		{"a Gateway", map[string]any{"enabled": true, "host": "a.b", "gateway": gateway}, route},
+		{"switched off", map[string]any{"enabled": false, "gateway": gateway}, nil},
+	} {
+		spec := map[string]any{"image": "b:1"}
+		if tt.ingress != nil {
+			spec["ingress"] = tt.ingress
+		}
+		if diff := cmp.Diff(tt.want, chartkind.AppAwaits(newObject("App", "a", spec))); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
 	}
 }

@@ -1,7 +1,8 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conditions holds pure functions on lists of metav1.Condition and reads and writes such lists in the status of
+// Package conditions adds to apimachinery's functions on lists of metav1.Condition what those leave out (a clock that is given,
+// limits of the API server, comparing), and reads and writes such lists in the status of
 // unstructured objects without touching what others keep there.
 package conditions
 
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -43,37 +45,12 @@ func Set(list []metav1.Condition, now time.Time, observedGeneration int64, set .
 		if len(c.Message) > maxMessage {
 			c.Message = c.Message[:maxMessage-3] + "..."
 		}
-		i := index(result, c.Type)
-		if i < 0 {
-			result = append(result, c)
-			continue
+		if was := meta.FindStatusCondition(result, c.Type); was != nil && was.LastTransitionTime.IsZero() {
+			was.LastTransitionTime = c.LastTransitionTime // the API server refuses one without
 		}
-		if result[i].Status == c.Status && !result[i].LastTransitionTime.IsZero() {
-			c.LastTransitionTime = result[i].LastTransitionTime
-		}
-		result[i] = c
+		meta.SetStatusCondition(&result, c)
 	}
 	return result
-}
-
-// Remove returns the list without the given types.
-func Remove(list []metav1.Condition, types ...string) []metav1.Condition {
-	return slices.DeleteFunc(slices.Clone(list), func(c metav1.Condition) bool { return slices.Contains(types, c.Type) })
-}
-
-// Find returns the condition of that type, or nil.
-func Find(list []metav1.Condition, conditionType string) *metav1.Condition {
-	i := index(list, conditionType)
-	if i < 0 {
-		return nil
-	}
-	return &list[i]
-}
-
-// IsTrue tells whether the condition is there and True. Absent and Unknown are both not true.
-func IsTrue(list []metav1.Condition, conditionType string) bool {
-	c := Find(list, conditionType)
-	return c != nil && c.Status == metav1.ConditionTrue
 }
 
 // Differ tells whether two lists say different things. The order of conditions does not count; times do, to the second,
@@ -83,7 +60,7 @@ func Differ(a, b []metav1.Condition) bool {
 		return true
 	}
 	for i := range a {
-		other := Find(b, a[i].Type)
+		other := meta.FindStatusCondition(b, a[i].Type)
 		if other == nil || !equality.Semantic.DeepEqual(atSecond(a[i]), atSecond(*other)) {
 			return true
 		}
@@ -94,8 +71,4 @@ func Differ(a, b []metav1.Condition) bool {
 func atSecond(c metav1.Condition) metav1.Condition {
 	c.LastTransitionTime = metav1.NewTime(c.LastTransitionTime.UTC().Truncate(time.Second))
 	return c
-}
-
-func index(list []metav1.Condition, conditionType string) int {
-	return slices.IndexFunc(list, func(c metav1.Condition) bool { return c.Type == conditionType })
 }

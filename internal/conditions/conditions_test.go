@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -37,6 +38,10 @@ func TestSet(t *testing.T) {
 		t.Errorf("want a second condition whose reason is not empty, got %+v", both)
 	}
 	long := Set(nil, t0, 1, Condition("Ready", metav1.ConditionFalse, "X", strings.Repeat("x", 40000)))
+	timeless := Set([]metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}, t1, 1, Condition("Ready", metav1.ConditionTrue, "Ready", ""))
+	if got := timeless[0].LastTransitionTime; !got.Time.Equal(t1) {
+		t.Errorf("somebody left the time out, which the API server refuses: got %v", got)
+	}
 	if len(long[0].Message) != maxMessage {
 		t.Errorf("a message longer than the API server accepts must be cut, got %d", len(long[0].Message))
 	}
@@ -89,7 +94,7 @@ func TestWriteKeepsWhatOthersWrote(t *testing.T) {
 	if diff := cmp.Diff(want, object.Object["status"]); diff != "" {
 		t.Error(diff)
 	}
-	if !IsTrue(Read(object), "Ready") || IsTrue(Read(object), "Progressing") {
+	if !meta.IsStatusConditionTrue(Read(object), "Ready") || meta.IsStatusConditionTrue(Read(object), "Progressing") {
 		t.Error("Read must see what Write wrote, and absent is not true")
 	}
 }

@@ -6,6 +6,7 @@ package conditions
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,7 +41,7 @@ func WriteStatus(content map[string]any, list []metav1.Condition) error {
 			merged = append(merged, entry)
 			continue
 		}
-		c := Find(list, have.Type)
+		c := meta.FindStatusCondition(list, have.Type)
 		if c == nil || written[c.Type] {
 			merged = append(merged, entry)
 			continue

@@ -5,12 +5,14 @@ package manager
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,17 +25,18 @@ import (
 
 // customResources are the options of the manager's cache.
 func (o Options) customResources() cache.Options {
-	options := cache.Options{
+	return cache.Options{
 		DefaultNamespaces: o.namespaces(),
+		SyncPeriod:        neverResent(),
 		DefaultTransform:  withoutManagedFields,
 		// A read of a kind that no controller watches would list that kind in the whole cluster: an error is better.
 		ReaderFailOnMissingInformer: true,
 	}
-	if o.SyncPeriod > 0 {
-		options.SyncPeriod = &o.SyncPeriod
-	}
-	return options
 }
+
+// neverResent is the sync period of both caches. Left out it would be ten hours, and all objects would come at one moment:
+// --sync-period is package resync's.
+func neverResent() *time.Duration { return ptr.To[time.Duration](0) }
 
 // newChildren makes the children's cache and has the manager run it. It covers the watched namespaces and those that resources
 // may reach.
@@ -53,6 +56,7 @@ func newChildren(mgr ctrl.Manager, o Options, controllers []controller) (cache.C
 	children, err := cache.New(mgr.GetConfig(), cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(),
 		DefaultNamespaces:    namespaces,
+		SyncPeriod:           neverResent(),
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{apply.ManagedByLabel: apply.ManagedByValue}),
 		DefaultTransform:     compactChild,
 	})

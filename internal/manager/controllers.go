@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/operator-framework/operator-lib/proxy"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -32,6 +33,8 @@ type wiring struct {
 	children cache.Cache
 	options  Options
 	env      Environment
+	// platformUserIDs: pods get their user IDs from the platform.
+	platformUserIDs bool
 }
 
 // controller is one row of the table of controllers.
@@ -94,13 +97,15 @@ func addRedisCluster(w wiring, concurrency int) error {
 		return err
 	}
 	err = rediscluster.Add(w.mgr, w.children, rediscluster.Options{
-		Chart:                   loaded,
+		Chart:                   w.told(loaded),
 		Redis:                   redis.NewPool(redis.Options{}),
 		PollInterval:            w.options.RedisCluster.PollInterval,
 		CreateTimeout:           w.options.RedisCluster.CreateTimeout,
 		UpgradeTimeout:          w.options.RedisCluster.UpgradeTimeout,
+		SyncPeriod:              w.options.SyncPeriod,
 		MaxConcurrentReconciles: concurrency,
 		AllowHostPath:           w.options.AllowHostPath,
+		ClusterDomain:           w.options.clusterDomain(w.env),
 		ServiceAccount:          w.env.serviceAccount(),
 	})
 	if err != nil {
@@ -123,7 +128,7 @@ func addUpgradeable(w wiring) error {
 }
 
 func addApplication(w wiring, concurrency int) error {
-	return application.Add(w.mgr, w.children, application.Options{MaxConcurrentReconciles: concurrency})
+	return application.Add(w.mgr, w.children, application.Options{MaxConcurrentReconciles: concurrency, SyncPeriod: w.options.SyncPeriod})
 }
 
 // chartControllers returns one controller for each entry of a watches file.
@@ -154,12 +159,15 @@ func addChart(w wiring, entry watches.Watch, concurrency int) error {
 		loaded = loaded.AllowStructuredValues()
 	}
 	kind := chartkind.For(entry.GroupVersionKind)
-	return release.Add(w.mgr, w.children, entry, loaded, release.Options{
+	return release.Add(w.mgr, w.children, entry, w.told(loaded), release.Options{
 		MaxConcurrentReconciles: concurrency,
 		MaxHistory:              w.options.MaxReleaseHistory,
 		ReconcilePeriod:         w.options.ReconcilePeriod,
+		SyncPeriod:              w.options.SyncPeriod,
+		Proxy:                   proxy.ReadProxyVarsFromEnv(),
 		Validate:                kind.Validate,
 		StatusExtras:            kind.StatusExtras,
+		Awaits:                  kind.Awaits,
 		ServiceAccount:          w.env.serviceAccount(),
 	})
 }

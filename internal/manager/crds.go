@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,7 +41,12 @@ func installCRDs(ctx context.Context, c client.Client, files fs.FS) error {
 		if err != nil {
 			return err
 		}
-		if err := installCRD(ctx, c, text); err != nil {
+		err = installCRD(ctx, c, text)
+		if apierrors.IsForbidden(err) {
+			return fmt.Errorf("--install-crds: %w; install the operator with the right to it (kubectl apply --server-side -k config/overlays/install-crds), "+
+				"or install the CRDs yourself (kubectl apply --server-side -k config/crd) and leave the flag out", err)
+		}
+		if err != nil {
 			return fmt.Errorf("--install-crds: %s: %w", path, err)
 		}
 	}

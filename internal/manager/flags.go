@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 )
 
@@ -27,7 +28,9 @@ func (o *Options) Flags(env Environment) []FlagGroup {
 		{"Leader election", o.leaderElectionFlags()},
 		{"Endpoints", o.servingFlags()},
 		{"Admission webhooks", o.webhookFlags()},
-		{"API server and logs", o.generalFlags()},
+		{"API server", o.connectionFlags()},
+		{"Logs", o.logFlags()},
+		{"Logs, as Kubernetes' components write them", klogFlags()},
 		{"From helm-operator's command line", o.helmOperatorFlags()},
 	}
 }
@@ -35,13 +38,15 @@ func (o *Options) Flags(env Environment) []FlagGroup {
 func newFlagSet() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.SortFlags = false
+	flags.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	return flags
 }
 
 func (o *Options) workFlags(env Environment) *pflag.FlagSet {
 	f := newFlagSet()
 	f.StringSliceVar(&o.Controllers, "controllers", o.Controllers,
-		"controllers to run: * is all, NAME turns one on, -NAME turns one off (*,-foobar); the names are rediscluster, application and the kinds of the watches file in lower case")
+		"controllers to run: * is all, NAME turns one on, -NAME turns one off (*,-foobar); the names are rediscluster, application and the kinds of the watches file in lower case "+
+			"(a second kind of one name is kind.group); rediscluster and application are left out if * alone turns them on and their CRD is not installed")
 	if namespaces := env.Get("WATCH_NAMESPACE"); namespaces != "" {
 		o.Namespaces = strings.Split(namespaces, ",")
 	}
@@ -49,15 +54,18 @@ func (o *Options) workFlags(env Environment) *pflag.FlagSet {
 		"namespaces to watch, comma separated; none means all (default: the environment's WATCH_NAMESPACE)")
 	f.StringVar(&o.WatchesFile, "watches-file", o.WatchesFile, "file that lists the chart kinds; charts are found relative to it")
 	f.Var(&o.Concurrency, "max-concurrent-reconciles",
-		"objects worked on at once, for each kind or for named ones (4, or rediscluster=8,crontab=2, or both: 4,rediscluster=8)")
-	f.IntVar(&o.MaxReleaseHistory, "max-release-history", o.MaxReleaseHistory, "revisions that Helm's history keeps of a release of a chart kind")
+		"objects worked on at once, for each kind or for named ones (4, or rediscluster=8,crontab=2, or both: 4,rediscluster=8); RedisClusters of one namespace get three quarters of theirs at the most")
+	f.IntVar(&o.MaxReleaseHistory, "max-release-history", o.MaxReleaseHistory,
+		"revisions that Helm's history keeps of a release of a chart kind; with the next revision of a release, older ones are deleted, also when the number was larger before")
 	f.DurationVar(&o.ReconcilePeriod, "reconcile-period", o.ReconcilePeriod,
-		"how often resources of chart kinds are looked at without a reason, unless the watches file says otherwise; 0 means never, changes are enough")
+		"how long after a pass a resource of a chart kind that is at rest is looked at again, unless its annotation or the watches file says otherwise; 0 means never, changes are enough")
 	f.DurationVar(&o.SyncPeriod, "sync-period", o.SyncPeriod,
-		"how often each object is looked at without a reason; 0 means never, changes are enough")
+		"how often each object of every kind is looked at without a reason, whatever its state, 10s at the least; the moments are spread over the period; 0 means never, changes are enough")
+	f.Var((*userIDModeFlag)(&o.PlatformUserIDs), "platform-user-ids",
+		"leave the user and group IDs of pods to the platform: on, off, or auto (where OpenShift's SecurityContextConstraints are served, and not with --allow-host-path)")
 	f.DurationVar(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", o.GracefulShutdownTimeout,
 		"how long passes in flight may take to end after SIGTERM; the lease is released afterwards")
-	f.BoolVar(&o.InstallCRDs, "install-crds", o.InstallCRDs, "apply the operator's own CRDs at start (for development)")
+	f.BoolVar(&o.InstallCRDs, "install-crds", o.InstallCRDs, "apply the operator's own CRDs at start, those of this build; in a cluster it needs the role of config/components/install-crds")
 	return f
 }
 
@@ -67,6 +75,8 @@ func (o *Options) redisFlags() *pflag.FlagSet {
 	f.DurationVar(&r.UpgradeTimeout, "cluster-upgrade-timeout", r.UpgradeTimeout,
 		"how long a roll-out may make no progress before its phase is Failed")
 	f.DurationVar(&r.PollInterval, "redis-poll-interval", r.PollInterval, "how often the instances of a formed cluster are asked for their state")
+	f.StringVar(&r.ClusterDomain, "cluster-domain", r.ClusterDomain,
+		"DNS domain of the Kubernetes cluster, with which the status shows full names (default: from the search path of the operator's pod)")
 	f.BoolVar(&o.AllowHostPath, "allow-host-path", o.AllowHostPath, "let RedisClusters keep their data in directories of the nodes (volumes of type hostPath)")
 	return f
 }
@@ -93,7 +103,7 @@ func (o *Options) servingFlags() *pflag.FlagSet {
 
 func (o *Options) webhookFlags() *pflag.FlagSet {
 	f, w := newFlagSet(), &o.Webhooks
-	f.Var((*webhookModeFlag)(&w.Mode), "webhooks", "serve the admission webhooks: on, off, or auto (when running in a pod)")
+	f.Var((*webhookModeFlag)(&w.Mode), "webhooks", "serve the admission webhooks: on, off, or auto (when running in a pod, and one of the five kinds is among the controllers)")
 	f.IntVar(&w.Port, "webhook-port", w.Port, "port of the webhooks")
 	f.StringVar(&w.CertDir, "webhook-cert-dir", w.CertDir,
 		"directory with tls.crt and tls.key; when it has none the operator makes and rotates a certificate of its own")
@@ -115,10 +125,23 @@ func (o *Options) helmOperatorFlags() *pflag.FlagSet {
 	return f
 }
 
-func (o *Options) generalFlags() *pflag.FlagSet {
+func (o *Options) connectionFlags() *pflag.FlagSet {
 	f := newFlagSet()
 	native := flag.NewFlagSet("", flag.ContinueOnError)
 	config.RegisterFlags(native)
+	f.AddGoFlagSet(native)
+	f.Lookup(config.KubeconfigFlagName).Usage = "path of a kubeconfig (default: KUBECONFIG, or the pod's own, or ~/.kube/config)"
+	f.StringVar(&o.Master, "master", o.Master, "URL of the API server, instead of the one that the kubeconfig or the pod tells; their credentials are sent there")
+	f.Bool(VersionFlag, false, "print which build this is, and end")
+	return f
+}
+
+// VersionFlag is the one that asks for the build; cobra acts on it.
+const VersionFlag = "version"
+
+func (o *Options) logFlags() *pflag.FlagSet {
+	f := newFlagSet()
+	native := flag.NewFlagSet("", flag.ContinueOnError)
 	o.Log.BindFlags(native)
 	f.AddGoFlagSet(native)
 	return f

@@ -28,6 +28,7 @@ import (
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"middleware.hc.cn/operator/config/crd"
+	"middleware.hc.cn/operator/internal/admission/images"
 	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/webhook"
 	"middleware.hc.cn/operator/internal/webhook/certs"
@@ -54,11 +55,15 @@ func run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 	if err := o.Validate(); err != nil {
 		return err
 	}
+	defaultImages, err := images.FromEnvironment(env.Get)
+	if err != nil {
+		return err
+	}
 	controllers, err := o.controllers(env)
 	if err != nil {
 		return err
 	}
-	scheme, err := newScheme()
+	scheme, err := o.Scaffolded.scheme()
 	if err != nil {
 		return err
 	}
@@ -67,6 +72,10 @@ func run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 		return err
 	}
 	if controllers, err = o.prepareAPI(ctx, api, controllers); err != nil {
+		return err
+	}
+	userIDs, err := o.platformUserIDs(api.mapper)
+	if err != nil {
 		return err
 	}
 	o.Webhooks.Mode = o.webhookMode(env, controllers)
@@ -78,13 +87,16 @@ func run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 	if err != nil {
 		return err
 	}
-	w := wiring{mgr: mgr, children: children, options: o, env: env}
+	w := wiring{mgr: mgr, children: children, options: o, env: env, platformUserIDs: userIDs}
 	for _, c := range controllers {
 		if err := c.add(w, o.Concurrency.For(c.name)); err != nil {
 			return fmt.Errorf("controller %s: %w", c.name, err)
 		}
 	}
-	if err := addWebhooks(mgr, o, keeper); err != nil {
+	if err := addWebhooks(mgr, o, keeper, defaultImages); err != nil {
+		return err
+	}
+	if err := o.Scaffolded.add(mgr, o.webhooks()); err != nil {
 		return err
 	}
 	if err := addHealth(mgr, children, keeper, o.webhooks()); err != nil {
@@ -96,7 +108,7 @@ func run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 	}
 	metrics.Build(build.Version, build.Commit, build.Go)
 	mgr.GetLogger().Info("Starting the operator", "version", build.Version, "commit", build.Commit, "controllers", names(controllers),
-		"namespaces", cmp.Or(strings.Join(o.Namespaces, ","), "all"), "webhooks", o.webhooks())
+		"namespaces", cmp.Or(strings.Join(o.Namespaces, ","), "all"), "webhooks", o.webhooks(), "platformUserIDs", userIDs)
 	return mgr.Start(ctx)
 }
 
@@ -188,11 +200,11 @@ func (o Options) prepareAPI(ctx context.Context, api api, controllers []controll
 	return served(ctx, api.mapper, controllers)
 }
 
-func addWebhooks(mgr ctrl.Manager, o Options, keeper *certs.Keeper) error {
+func addWebhooks(mgr ctrl.Manager, o Options, keeper *certs.Keeper, defaultImages images.Defaults) error {
 	if !o.webhooks() {
 		return nil
 	}
-	if err := webhook.Add(mgr, webhook.Options{AllowHostPath: o.AllowHostPath}); err != nil {
+	if err := webhook.Add(mgr, webhook.Options{AllowHostPath: o.AllowHostPath, Images: defaultImages}); err != nil {
 		return err
 	}
 	if keeper == nil {

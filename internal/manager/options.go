@@ -34,12 +34,19 @@ type Options struct {
 	ReconcilePeriod time.Duration
 	// MaxReleaseHistory is how many revisions of a release Helm's history keeps.
 	MaxReleaseHistory int
+	// Master is the URL of the API server; empty means the one that the kubeconfig or the pod tells.
+	Master string
 	// InstallCRDs applies the operator's own CRDs before anything else starts; meant for development.
 	InstallCRDs bool
 	// AllowHostPath lets RedisClusters keep their data in directories of the nodes.
 	AllowHostPath bool
+	// PlatformUserIDs says who gives the operator's pods their user and group IDs.
+	PlatformUserIDs UserIDMode
 	// GracefulShutdownTimeout is how long passes in flight may take to end after SIGTERM.
 	GracefulShutdownTimeout time.Duration
+
+	// Scaffolded are the Go kinds that operator-sdk wrote into cmd/main.go.
+	Scaffolded Scaffolded
 
 	RedisCluster   RedisClusterOptions
 	LeaderElection LeaderElectionOptions
@@ -48,8 +55,10 @@ type Options struct {
 	Log            zap.Options
 }
 
-// RedisClusterOptions are the time limits and intervals of RedisCluster.
+// RedisClusterOptions are the time limits and intervals of RedisCluster, and what it shows.
 type RedisClusterOptions struct {
+	// ClusterDomain is the DNS domain of the Kubernetes cluster; empty: as the pod's search path says.
+	ClusterDomain string
 	// PollInterval is how often a formed cluster's instances are asked for their state.
 	PollInterval time.Duration
 	// CreateTimeout and UpgradeTimeout are how long forming a cluster and changing one may take without progress before its
@@ -100,6 +109,7 @@ func DefaultOptions() Options {
 	return Options{
 		Controllers:             []string{"*"},
 		WatchesFile:             "watches.yaml",
+		PlatformUserIDs:         UserIDsAuto,
 		Concurrency:             Concurrency{Default: 8},
 		MaxReleaseHistory:       10,
 		GracefulShutdownTimeout: 30 * time.Second,
@@ -145,10 +155,13 @@ func (o Options) Validate() error {
 var optionRules = []func(Options) []error{
 	validateNamespaces,
 	validateHistory,
+	validateClusterDomain,
 	validateDurations,
 	validateLeaderElection,
 	validateAddresses,
 	validateWebhooks,
+	validateUserIDs,
+	validateMaster,
 	func(o Options) []error { return o.Concurrency.validate() },
 }
 

@@ -4,6 +4,9 @@
 package manager
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
 )
 
 func environment(variables map[string]string) Environment {
@@ -74,6 +78,7 @@ func TestWrongFlagsSayWhatIsRight(t *testing.T) {
 		"namespace":      {"--watch-namespaces=Shop", `--watch-namespaces: "Shop" is not the name of a namespace`},
 		"create timeout": {"--cluster-create-timeout=0s", "--cluster-create-timeout: 0s is too short; give 1s or more"},
 		"unit missing":   {"--redis-poll-interval=5", `invalid argument "5" for "--redis-poll-interval" flag: time: missing unit in duration "5"`},
+		"domain":         {"--cluster-domain=cluster_local", `--cluster-domain: "cluster_local" is not a DNS domain; give one such as cluster.local`},
 		"resync":         {"--sync-period=1s", "--sync-period: 1s is too short; give 10s or more, or 0 for no resync"},
 		"graceful stop":  {"--graceful-shutdown-timeout=-1s", "--graceful-shutdown-timeout: -1s is negative; give 0 or more"},
 		"lease":          {"--leader-election-lease-duration=5s", "--leader-election-lease-duration: 5s must be longer than --leader-election-renew-deadline (10s)"},
@@ -81,7 +86,9 @@ func TestWrongFlagsSayWhatIsRight(t *testing.T) {
 		"lease's name":   {"--leader-election-id=A_B", `--leader-election-id: "A_B" cannot name a Lease`},
 		"address":        {"--metrics-bind-address=8080", `--metrics-bind-address: "8080" is not an address; give host:port, :port, or 0 to turn it off`},
 		"webhooks":       {"--webhooks=maybe", `--webhooks: "maybe" is unknown; give auto, on or off`},
+		"user IDs":       {"--platform-user-ids=maybe", `--platform-user-ids: "maybe" is unknown; give auto, on or off`},
 		"port":           {"--webhook-port=70000", "--webhook-port: 70000 is not a port; give 1 to 65535"},
+		"master":         {"--master=10.0.0.1", `--master: "10.0.0.1" is not the URL of an API server; give https://HOST:PORT`},
 		"no number":      {"--max-concurrent-reconciles=rediscluster=many", `"rediscluster=many" is neither a number nor NAME=NUMBER`},
 		"too many":       {"--max-concurrent-reconciles=rediscluster=1000", "--max-concurrent-reconciles: rediscluster=1000 is out of range; give 1 to 100"},
 		"none":           {"--max-concurrent-reconciles=0", "--max-concurrent-reconciles: 0 is out of range; give 1 to 100"},
@@ -170,5 +177,94 @@ func TestKindsOfOneNameAreToldApartByGroup(t *testing.T) {
 	got := names(distinguish([]controller{kind("a.example.com"), kind("b.example.com")}))
 	if diff := cmp.Diff([]string{"database", "database.b.example.com"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestMaster(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	const text = `{"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+"clusters": [{"name": "c", "cluster": {"server": "https://10.0.0.1:6443"}}], "users": [{"name": "u", "user": {"token": "secret"}}]}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	empty := t.TempDir()
+	for name, tc := range map[string]struct {
+		kubeconfig, master, host, token string
+		refused                         bool
+	}{
+		"a kubeconfig":                {path, "", "https://10.0.0.1:6443", "secret", false},
+		"a kubeconfig and an address": {path, "https://10.0.0.2:6443", "https://10.0.0.2:6443", "secret", false},
+		"an address alone":            {"", "http://127.0.0.1:8001", "http://127.0.0.1:8001", "", false},
+		"nothing":                     {"", "", "", "", true},
+		"a kubeconfig that is not there is not passed over": {filepath.Join(empty, "none"), "http://127.0.0.1:8001", "", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("KUBECONFIG", "")
+			t.Setenv("HOME", empty)
+			t.Setenv("KUBERNETES_SERVICE_HOST", "")
+			o, err := parse(t, environment(nil), "--kubeconfig="+tc.kubeconfig, "--master="+tc.master)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg, err := o.Connection()
+			if (err != nil) != tc.refused {
+				t.Fatalf("error %v, want one: %v", err, tc.refused)
+			}
+			if err == nil && (cfg.Host != tc.host || cfg.BearerToken != tc.token) {
+				t.Errorf("got %s with token %q", cfg.Host, cfg.BearerToken)
+			}
+		})
+	}
+}
+
+func TestLogs(t *testing.T) {
+	klogs := klog.CaptureState()
+	for name, tc := range map[string]struct {
+		flags []string
+		// ours and theirs are parts of what is written for a line of ours and one of client-go's, both of verbosity 2.
+		ours, theirs, refused string
+	}{
+		"by default":                         {nil, "", "", ""},
+		"more of it":                         {[]string{"--v=2"}, `"msg":"ours"`, `"msg":"theirs"`, ""},
+		"zap's level goes first":             {[]string{"--v=2", "--zap-log-level=info"}, "", "", ""},
+		"as Kubernetes' components log":      {[]string{"--v=2", "--logtostderr=true"}, `"ours" key="value"`, "theirs", ""},
+		"the same, with klog's own spelling": {[]string{"--v=2", "--skip_headers=false"}, `"ours" key="value"`, "theirs", ""},
+		"both":                               {[]string{"--zap-encoder=console", "--log_dir=/tmp"}, "", "", "give one or the other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer klogs.Restore()
+			o := DefaultOptions()
+			var written bytes.Buffer
+			o.Log.DestWriter = &written
+			flags := newFlagSet()
+			for _, group := range o.Flags(environment(nil)) {
+				flags.AddFlagSet(group.FlagSet)
+			}
+			if err := flags.Parse(append([]string{"--v=0"}, tc.flags...)); err != nil {
+				t.Fatal(err)
+			}
+			logger, err := o.logger(flags)
+			if tc.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.refused) {
+					t.Errorf("error %v, want %s", err, tc.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(tc.ours, `"ours"`) { // klog writes to standard error by itself
+				klog.LogToStderr(false)
+				klog.SetOutput(&written)
+			}
+			logger.V(2).Info("ours", "key", "value")
+			klog.V(2).Info("theirs")
+			klog.Flush()
+			for text, want := range map[string]string{"ours": tc.ours, "theirs": tc.theirs} {
+				if got := written.String(); !strings.Contains(got, want) || want == "" && strings.Contains(got, text) {
+					t.Errorf("%s: want %q in\n%s", text, want, got)
+				}
+			}
+		})
 	}
 }

@@ -18,9 +18,8 @@ import (
 	redisv1alpha1 "middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
 
-// newScheme knows Kubernetes' own kinds, the operator's five, CustomResourceDefinitions and OLM's conditions.
-func newScheme() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
+// AddToScheme adds Kubernetes' own kinds, the operator's five, CustomResourceDefinitions and OLM's conditions.
+func AddToScheme(scheme *runtime.Scheme) error {
 	builder := runtime.NewSchemeBuilder(
 		clientgoscheme.AddToScheme,
 		apiextensionsv1.AddToScheme,
@@ -32,7 +31,7 @@ func newScheme() (*runtime.Scheme, error) {
 		foobarv1.AddToScheme,
 	)
 	if err := builder.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("making the scheme: %w", err)
+		return fmt.Errorf("making the scheme: %w", err)
 	}
-	return scheme, nil
+	return nil
 }

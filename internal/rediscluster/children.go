@@ -169,7 +169,8 @@ func (c *children) missing(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 // asTemplated is the cluster with the storage that the StatefulSets' claim template asks
 // for: the template cannot change, and claims grow by a step of their own.
 func asTemplated(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) *v1alpha1.RedisCluster {
-	if cluster.Spec.Storage == nil || len(s.Shards) == 0 || s.Shards[0].ClaimSize == "" {
+	claim := cluster.Spec.Claim()
+	if claim == nil || len(s.Shards) == 0 || s.Shards[0].ClaimSize == "" {
 		return cluster
 	}
 	size, err := resource.ParseQuantity(s.Shards[0].ClaimSize)
@@ -177,7 +178,8 @@ func asTemplated(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) *v1alpha1
 		return cluster
 	}
 	templated := cluster.DeepCopy()
-	templated.Spec.Storage.Size = size
+	claim.Size = size
+	templated.Spec.Storage = claim
 	return templated
 }
 

@@ -8,11 +8,11 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/excerpt"
 	"middleware.hc.cn/operator/internal/outcome"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
@@ -63,8 +63,8 @@ func note(text string) string {
 
 // refusal tells of settings that will not come into force, when others do than before.
 func refusal(before, after *v1alpha1.RedisCluster) string {
-	was := conditions.Find(before.Status.Conditions, v1alpha1.ConditionConfigured)
-	is := conditions.Find(after.Status.Conditions, v1alpha1.ConditionConfigured)
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionConfigured)
+	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionConfigured)
 	if is == nil || is.Reason != "SettingRefused" || was != nil && was.Message == is.Message {
 		return ""
 	}
@@ -73,8 +73,8 @@ func refusal(before, after *v1alpha1.RedisCluster) string {
 
 // newStall is the condition Stalled when it tells of another cause than before.
 func newStall(before, after *v1alpha1.RedisCluster) *metav1.Condition {
-	was := conditions.Find(before.Status.Conditions, v1alpha1.ConditionStalled)
-	is := conditions.Find(after.Status.Conditions, v1alpha1.ConditionStalled)
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionStalled)
+	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionStalled)
 	if is == nil || is.Status != metav1.ConditionTrue || is.Reason == "SettingRefused" || was != nil && was.Reason == is.Reason {
 		return nil
 	}

@@ -27,6 +27,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/status"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // Reconciler reconciles RedisClusters.
@@ -80,7 +81,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 	desired := r.desired(&cluster)
 	rendered, err := r.children.observe(ctx, &cluster, desired, snap, r.now())
 	desired.NodeTimeout, desired.Settings = rendered.nodeTimeout, rendered.settings
-	pass := status.Pass{Snapshot: snap}
+	pass := status.Pass{Snapshot: snap, ClusterDomain: r.options.ClusterDomain}
 	switch {
 	case err == nil:
 		pass.Decision = plan.Decide(desired, snap, r.now())
@@ -152,18 +153,21 @@ func (r *Reconciler) desired(cluster *v1alpha1.RedisCluster) plan.Desired {
 	strategy := &cluster.Spec.UpdateStrategy
 	d.AssignReceive, d.KeysPerSecond = strategy.Type == v1alpha1.AssignReceive, int(strategy.KeysPerSecond)
 	for _, entry := range strategy.AssignStrategies {
-		d.Gifts = append(d.Gifts, plan.Gift{Slots: int(entry.Slots), From: entry.From()})
+		d.Gifts = append(d.Gifts, plan.Gift{Slots: int(entry.Slots), From: entry.From(), To: entry.To()})
 	}
 	volumes := cluster.Spec.Template().Volumes
 	d.Ephemeral = volumes != nil && volumes.Type == v1alpha1.VolumeEmptyDir
+	d.OnNode = volumes != nil && volumes.Type == v1alpha1.VolumeHostPath
+	d.GiveUpNode = cluster.Annotations[v1alpha1.AnnotationGiveUpNode]
 	d.Apart = cluster.Spec.AntiAffinity == v1alpha1.AntiAffinityRequired
 	d.SpreadMasters = ptr.Deref(cluster.Spec.SpreadMasters, true)
 	d.OnDelete = cluster.Spec.Template().UpdateStrategy.Type == v1alpha1.OnDelete
 	d.OverCapacity = cluster.Annotations[v1alpha1.AnnotationOverCapacity] == "true"
+	d.Modules = values.ModulesDigest(&cluster.Spec)
 	d.GiveUp = cluster.Annotations[v1alpha1.AnnotationGiveUpData]
 	d.PreviousPasswordFor = cluster.PreviousPasswordFor()
-	if cluster.Spec.Storage != nil {
-		d.ClaimBytes = cluster.Spec.Storage.Size.Value()
+	if claim := cluster.Spec.Claim(); claim != nil {
+		d.ClaimBytes = claim.Size.Value()
 	}
 	for _, problem := range admission.Validate(cluster, admission.Options{AllowHostPath: r.options.AllowHostPath}) {
 		d.Problems = append(d.Problems, problem.Error())

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -27,9 +26,11 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
+	"middleware.hc.cn/operator/internal/resync"
 )
 
 // firstRetry is how soon a pass that failed is tried again; the time doubles with each.
@@ -54,8 +55,12 @@ type Options struct {
 	// UpgradeTimeout is how long instances may run an older template before the phase says
 	// Failed; 0: for ever.
 	UpgradeTimeout time.Duration
+	// SyncPeriod is how often each RedisCluster is looked at without a reason, whatever its state; zero means never.
+	SyncPeriod time.Duration
 	// MaxConcurrentReconciles is how many clusters are worked on at once; shares.go says whose. Default 4.
 	MaxConcurrentReconciles int
+	// ClusterDomain is the DNS domain of the Kubernetes cluster; empty when it is not known.
+	ClusterDomain string
 	// AllowHostPath admits volumes of type hostPath.
 	AllowHostPath bool
 }
@@ -89,13 +94,13 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		now:      time.Now,
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("rediscluster").
-		For(&v1alpha1.RedisCluster{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}), metrics.Enqueue(v1alpha1.GroupVersion.WithKind("RedisCluster")),
+			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles,
 			// What fails is tried again within the poll interval: Redis sends no event when
 			// it is well again.
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, o.PollInterval),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, resync.Most(o.PollInterval, o.SyncPeriod)),
 		})
 	for _, child := range []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}} {
 		b = b.WatchesRawSource(source.Kind(childCache, child, handler.EnqueueRequestsFromMapFunc(toCluster)))
@@ -105,7 +110,7 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		child.SetGroupVersionKind(kind)
 		b = b.WatchesRawSource(source.Kind(childCache, client.Object(child), handler.EnqueueRequestsFromMapFunc(toCluster)))
 	}
-	return b.Complete(r)
+	return b.Complete(resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: &v1alpha1.RedisCluster{}}, r, time.Now))
 }
 
 // toCluster maps a child to its RedisCluster by the chain of owners: the RedisCluster itself or,

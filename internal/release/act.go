@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,7 +75,13 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 		done.failure = classify(err)
 		return
 	}
-	wanted, err := r.refsOf(rendered.Objects, cr)
+	standIns, err := r.standIns(ctx, cr, desired, rendered, seen.Inventory, revision)
+	if err != nil {
+		done.failure = classify(err)
+		return
+	}
+	objects := slices.Concat(rendered.Objects, standIns)
+	wanted, err := r.refsOf(objects, cr)
 	if err != nil {
 		done.failure = classify(err)
 		return
@@ -85,7 +92,7 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 	}
 	previous := refsIn(seen.Inventory)
 	r.memory.update(cr.GetUID(), func(m *memory) { m.applied, m.begun = "", true })
-	applied, err := r.applier.Apply(ctx, cr, rendered.Objects, applyOptions(cr)...)
+	applied, err := r.applier.Apply(ctx, cr, objects, applyOptions(cr)...)
 	done.changes = applied
 	if err != nil {
 		done.failure = classify(err)
@@ -100,6 +107,10 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 	done.inventory = nil
 	for _, change := range applied {
 		done.inventory = append(done.inventory, apply.Known{Ref: change.Ref, Fields: change.Fields})
+	}
+	if len(standIns) > 0 { // the revision is complete when what it replaces is gone, too
+		done.held, done.again = true, retryForeign
+		return
 	}
 	r.complete(ctx, cr, desired, rendered, revision, done)
 	if len(applied.Awaited()) == 0 { // what has to go first is made anew by the pass that its disappearance brings

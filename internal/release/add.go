@@ -4,30 +4,38 @@
 package release
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/operator-framework/operator-lib/handler"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	crhandler "sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/metrics"
+	"middleware.hc.cn/operator/internal/resync"
 	"middleware.hc.cn/operator/internal/watches"
 )
+
+// A pass that failed is tried again after firstRetry; the time doubles with each, up to lastRetry (client-go's own).
+const firstRetry, lastRetry = 5 * time.Millisecond, 1000 * time.Second
 
 // defaultMaxHistory is how many revisions Helm's history keeps, as helm does by default.
 const defaultMaxHistory = 10
@@ -45,16 +53,21 @@ type Options struct {
 	MaxHistory int
 	// ReconcilePeriod is how often a resource is looked at without a reason if neither its annotation nor the watch says so.
 	ReconcilePeriod time.Duration
+	// SyncPeriod is how often each resource is looked at without a reason, whatever its state; zero means never.
+	SyncPeriod time.Duration
+	// Proxy are the proxy variables of the operator's own environment, for the charts of watches that ask for them.
+	Proxy []corev1.EnvVar
 	// ServiceAccount is the operator's own, "namespace:name", for messages about missing rights.
 	ServiceAccount string
-	// Capabilities returns what charts see as .Capabilities; it is asked in every pass of a chart that uses them and must
-	// answer from a cache. Default: discovery, every ten minutes at most.
-	Capabilities func(context.Context) (chart.Capabilities, error)
+	// Awaits returns the APIs that a resource asks for and that its chart does without where the cluster lacks them, as
+	// .Capabilities.APIVersions has them. Their coming is noticed within a minute, and what the chart made without them stays
+	// until the objects of these APIs are ready. It must be pure.
+	Awaits func(*unstructured.Unstructured) []string
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
 
-func (o Options) withDefaults(mgr ctrl.Manager, w watches.Watch) Options {
+func (o Options) withDefaults(w watches.Watch) Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -67,9 +80,6 @@ func (o Options) withDefaults(mgr ctrl.Manager, w watches.Watch) Options {
 	o.MaxConcurrentReconciles = max(o.MaxConcurrentReconciles, 1)
 	if o.ServiceAccount == "" {
 		o.ServiceAccount = "NAMESPACE:NAME of the operator's service account"
-	}
-	if o.Capabilities == nil {
-		o.Capabilities = discovered(mgr.GetConfig(), mgr.GetHTTPClient(), o.Now)
 	}
 	return o
 }
@@ -87,7 +97,7 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 	}
 	reader := childReader{children}
 	r := &Reconciler{
-		gvk: w.GroupVersionKind, chart: c, options: o.withDefaults(mgr, w), entry: w,
+		gvk: w.GroupVersionKind, chart: c, options: o.withDefaults(w), entry: w,
 		reader: mgr.GetCache(), live: live, children: reader, applier: apply.New(live, reader),
 		events: mgr.GetEventRecorder("middleware-operator"),
 		memory: memories{byUID: map[types.UID]memory{}, uids: map[types.NamespacedName]types.UID{}},
@@ -96,20 +106,18 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 		},
 		status: statusWriter{client: live}, crds: crdInstaller{client: live, crds: crds},
 	}
-	r.capabilities = func(ctx context.Context) (chart.Capabilities, error) {
-		if !c.UsesCapabilities() {
-			return chart.Capabilities{}, nil
-		}
-		return r.options.Capabilities(ctx)
-	}
+	r.cluster = newDiscovered(mgr.GetConfig(), mgr.GetHTTPClient(), r.options.Now)
+	selected := func(o client.Object) bool { return w.Selector.Matches(labelSet(o)) }
 	run, err := controller.New(w.GroupKind().String(), mgr, controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: r.options.MaxConcurrentReconciles,
+		Reconciler:              resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: kindOf(w.GroupVersionKind), Selected: selected}, r, r.options.Now),
+		MaxConcurrentReconciles: r.options.MaxConcurrentReconciles,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, resync.Most(lastRetry, o.SyncPeriod)),
 	})
 	if err != nil {
 		return fmt.Errorf("make the controller of %s: %w", w.Kind, err)
 	}
 	r.watch = childWatches(mgr, children, w, run)
-	return run.Watch(source.Kind(mgr.GetCache(), client.Object(kindOf(w.GroupVersionKind)), &crhandler.EnqueueRequestForObject{}, ownPredicate(w)))
+	return run.Watch(source.Kind(mgr.GetCache(), client.Object(kindOf(w.GroupVersionKind)), metrics.Enqueue(w.GroupVersionKind), ownPredicate(selected)))
 }
 
 func kindOf(gvk schema.GroupVersionKind) *unstructured.Unstructured {
@@ -118,10 +126,13 @@ func kindOf(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return object
 }
 
-// ownPredicate lets through what can change what a resource asks for; its status is ours and wakes nobody.
-func ownPredicate(w watches.Watch) predicate.Predicate {
+// ownPredicate lets through what can change what a resource asks for; its status is ours and wakes nobody. What is deleted was
+// selected once, perhaps, and is then to be forgotten.
+func ownPredicate(selected func(client.Object) bool) predicate.Predicate {
+	may := predicate.NewPredicateFuncs(selected)
+	may.DeleteFunc = func(event.DeleteEvent) bool { return true }
 	return predicate.And(
-		predicate.NewPredicateFuncs(func(o client.Object) bool { return w.Selector.Matches(labelSet(o)) }),
+		may,
 		predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}),
 	)
 }

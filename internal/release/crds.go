@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -64,5 +65,5 @@ func (i *crdInstaller) ensure(ctx context.Context, crd *unstructured.Unstructure
 	if apierrors.IsForbidden(err) {
 		return false, fmt.Errorf("%w; install the CRDs yourself, or let the operator get and create customresourcedefinitions", err)
 	}
-	return conditions.IsTrue(conditions.Read(live), "Established"), err
+	return meta.IsStatusConditionTrue(conditions.Read(live), "Established"), err
 }

@@ -109,10 +109,14 @@ func (r *Reconciler) desired(ctx context.Context, cr *unstructured.Unstructured,
 		d.Invalid = append(d.Invalid, field.Invalid(field.NewPath("spec"), "", "must be an object"))
 		return d, nil //nolint:nilerr // it is in what is returned
 	}
+	withProxy(d.Values, r.entry.ProxyVariables, r.options.Proxy)
 	if seen.Deleting { // what is deployed goes, whatever it is
 		d.Digest, d.Revision = seen.Deployed.Digest, max(seen.Deployed.Revision, 1)
-	} else if d.Digest, d.Failure = r.digest(ctx, cr, d.Values, max(seen.Deployed.Revision, 1)); d.Failure != nil {
-		return d, nil //nolint:nilerr // it is in what is returned
+	} else {
+		d.Awaited = r.awaited(cr)
+		if d.Digest, d.Failure = r.digest(ctx, cr, d.Values, max(seen.Deployed.Revision, 1)); d.Failure != nil {
+			return d, nil //nolint:nilerr // it is in what is returned
+		}
 	}
 	if !seen.outdated(d.Digest) {
 		d.Revision = seen.Deployed.Revision
@@ -168,11 +172,15 @@ func (r *Reconciler) renderWith(ctx context.Context, cr *unstructured.Unstructur
 	if err := r.crds.install(ctx); err != nil { // the scope of a kind is known once it is served
 		return nil, err
 	}
-	capabilities, err := r.capabilities(ctx)
+	capabilities, err := r.capabilities()
 	if err != nil {
 		return nil, err
 	}
 	capabilities.Lookup = lookup
+	return r.renderFor(cr, values, revision, capabilities)
+}
+
+func (r *Reconciler) renderFor(cr *unstructured.Unstructured, values map[string]any, revision int64, capabilities chart.Capabilities) (*chart.Rendered, error) {
 	rendered, err := r.chart.Render(values, RevisionOf(cr, revision), capabilities)
 	if err != nil {
 		return nil, err
@@ -184,7 +192,7 @@ func (r *Reconciler) renderWith(ctx context.Context, cr *unstructured.Unstructur
 // they are as they were. If it gives something else each time, what it looks at cannot be told from what it invents, and only
 // its input counts.
 func (r *Reconciler) digest(ctx context.Context, cr *unstructured.Unstructured, values map[string]any, revision int64) (string, error) {
-	capabilities, err := r.capabilities(ctx)
+	capabilities, err := r.capabilities()
 	if err != nil {
 		return "", err
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -83,7 +84,7 @@ func (r *Reconciler) writeHistory(ctx context.Context, cr *unstructured.Unstruct
 	} else if err != nil {
 		return fmt.Errorf("record revision %d: %w", release.Revision, err)
 	}
-	return r.forgetRevision(ctx, cr, release.Revision-r.options.MaxHistory)
+	return r.forgetRevisions(ctx, cr, release.Revision-r.options.MaxHistory)
 }
 
 // replaceHistory writes a revision again, which a crash or a failed record left behind.
@@ -174,21 +175,36 @@ func (r *Reconciler) deleteHistory(ctx context.Context, cr *unstructured.Unstruc
 	return nil
 }
 
-func (r *Reconciler) forgetRevision(ctx context.Context, cr *unstructured.Unstructured, revision int) error {
-	if revision < 1 {
-		return nil
+// gap is how many revisions in a row may have no record before what is older is taken to have none either: a record that failed
+// leaves one out.
+const gap = 10
+
+// forgetRevisions deletes the records of a revision and of older ones. There is more than one to delete only when the history was
+// longer before, so a process looks for more once for each resource. The oldest goes first: a stop midway leaves no gap.
+func (r *Reconciler) forgetRevisions(ctx context.Context, cr *unstructured.Unstructured, newest int) error {
+	trimmed := r.memory.get(cr.GetUID()).historyTrimmed
+	var old []*corev1.Secret
+	for revision, missing := newest, 0; revision > 0 && missing < gap; revision-- {
+		secret := &corev1.Secret{}
+		err := r.live.Get(ctx, types.NamespacedName{Namespace: cr.GetNamespace(), Name: chart.StoredName(cr.GetName(), revision)}, secret)
+		switch {
+		case err == nil && refersTo(secret, cr.GetUID()):
+			old, missing = append(old, secret), 0
+		case client.IgnoreNotFound(err) == nil:
+			missing++
+		default:
+			return fmt.Errorf("forget revision %d: %w", revision, err)
+		}
+		if trimmed {
+			break
+		}
 	}
-	secret := &corev1.Secret{}
-	err := r.live.Get(ctx, types.NamespacedName{Namespace: cr.GetNamespace(), Name: chart.StoredName(cr.GetName(), revision)}, secret)
-	if apierrors.IsNotFound(err) || err == nil && !refersTo(secret, cr.GetUID()) {
-		return nil
+	for _, secret := range slices.Backward(old) {
+		if err := r.live.Delete(ctx, secret, client.Preconditions{UID: &secret.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("forget %s: %w", secret.Name, err)
+		}
 	}
-	if err == nil {
-		err = r.live.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
-	}
-	if err := client.IgnoreNotFound(err); err != nil {
-		return fmt.Errorf("forget revision %d: %w", revision, err)
-	}
+	r.memory.update(cr.GetUID(), func(m *memory) { m.historyTrimmed = true })
 	return nil
 }
 

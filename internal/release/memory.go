@@ -19,7 +19,11 @@ type memory struct {
 	begun        bool   // this process has seen the resource
 	applied      string // digest of the rendering that was applied completely
 	historyTried bool   // this process tried to record the current revision
-	written      apply.Written
+	// historyTrimmed says that records beyond the length of Helm's history were looked for.
+	historyTrimmed bool
+	// unclaimed says that the resource was seen without a sign of a former operator: the finalizer that it has now is ours.
+	unclaimed bool
+	written   apply.Written
 	// rendered is what the chart gave for a digest and a revision, as long as it may be needed again: trying again must not
 	// make other passwords, and the next hook of a release need not render it anew.
 	rendered *chart.Rendered

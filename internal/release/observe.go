@@ -19,6 +19,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/pause"
 )
 
 const (
@@ -28,11 +29,11 @@ const (
 	Finalizer    = "uninstall-helm-release"
 	SDKFinalizer = "helm.sdk.operatorframework.io/uninstall-release"
 
-	// PauseAnnotation with the value "true" makes the operator leave a resource and its children as they are.
-	PauseAnnotation = "middleware.hc.cn/pause"
-
-	// cacheTimeout bounds the wait for a cache that is being filled for the first time.
+	// cacheTimeout bounds the wait for a cache that is being filled for the first time, and otherKinds that for kinds
+	// which the chart does not write: a former version of it may have, but whoever may write the status can name any, also those
+	// that the operator may not list, and their caches are never filled.
 	cacheTimeout = 30 * time.Second
+	otherKinds   = time.Second
 )
 
 // Snapshot is what was seen of a resource and its release.
@@ -100,9 +101,9 @@ type Child struct {
 func (r *Reconciler) observe(ctx context.Context, cr *unstructured.Unstructured) (Snapshot, error) {
 	seen := Snapshot{
 		Deleting: cr.GetDeletionTimestamp() != nil,
-		Paused:   cr.GetAnnotations()[PauseAnnotation] == "true",
+		Paused:   pause.Asked(cr),
 		Deployed: readDeployed(cr), Inventory: readInventory(cr, r.entry.Allow), Hooks: readProgress(cr),
-		History: conditions.Find(conditions.Read(cr), TypeHistoryRecorded),
+		History: meta.FindStatusCondition(conditions.Read(cr), TypeHistoryRecorded),
 	}
 	for _, finalizer := range []string{Finalizer, SDKFinalizer} {
 		if slices.Contains(cr.GetFinalizers(), finalizer) {
@@ -165,11 +166,17 @@ func (r *Reconciler) namespaceEnds(ctx context.Context, cr *unstructured.Unstruc
 
 func (r *Reconciler) observeChildren(ctx context.Context, inventory []apply.Known) ([]Child, error) {
 	children := make([]Child, 0, len(inventory))
+	own := append(r.chart.Kinds(), r.entry.Allow.Kinds...)
+	others, cancel := context.WithTimeout(ctx, otherKinds)
+	defer cancel()
 	for _, known := range inventory {
-		ref := known.Ref
+		ref, within := known.Ref, ctx
+		if !slices.Contains(own, ref.Kind) {
+			within = others
+		}
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(ref.GroupVersionKind)
-		err := r.children.get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, object)
+		err := r.children.get(within, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, object)
 		if meta.IsNoMatchError(err) { // its whole kind is gone
 			children = append(children, Child{Ref: ref})
 			continue

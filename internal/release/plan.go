@@ -97,6 +97,8 @@ type Desired struct {
 	Rendered *chart.Rendered
 	// Failure is why rendering failed.
 	Failure error
+	// Awaited are the APIs that the resource asks for and the cluster does not serve.
+	Awaited []string
 	// WithoutHooks are Helm's names of the actions (install, upgrade, delete) whose hooks a person switched off.
 	WithoutHooks []string
 	// WaitForDeletion says that a person asked that the deletion waits until the children are gone.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,6 +80,7 @@ var readinessRules = map[schema.GroupKind]func(*unstructured.Unstructured) readi
 	{Group: "batch", Kind: "Job"}:                           jobReadiness,
 	{Group: "batch", Kind: "CronJob"}:                       always,
 	{Group: "networking.k8s.io", Kind: "Ingress"}:           always, // not every ingress controller reports an address
+	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}: routeReadiness,
 	{Kind: "Service"}:                                       serviceReadiness,
 	{Kind: "PersistentVolumeClaim"}:                         claimReadiness,
 	{Group: "policy", Kind: "PodDisruptionBudget"}:          always, // its conditions say what may be disrupted, not whether it works
@@ -200,7 +202,7 @@ func byConditions(o *unstructured.Unstructured) readiness {
 }
 
 func condition(o *unstructured.Unstructured, conditionType string) *metav1.Condition {
-	return conditions.Find(conditions.Read(o), conditionType)
+	return meta.FindStatusCondition(conditions.Read(o), conditionType)
 }
 
 func number(o *unstructured.Unstructured, path ...string) (int64, bool) {

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,21 +42,21 @@ const (
 
 // Reconciler runs one chart kind. Add makes it.
 type Reconciler struct {
-	gvk          schema.GroupVersionKind
-	chart        *chart.Chart
-	options      Options
-	entry        watches.Watch
-	reader       client.Reader // the resources themselves, cached
-	live         client.Client // reads past every cache
-	children     childReader
-	applier      *apply.Applier
-	events       recorder.EventRecorder
-	memory       memories
-	watch        func(schema.GroupVersionKind) error
-	capabilities func(context.Context) (chart.Capabilities, error)
-	namespaced   func(schema.GroupVersionKind) (bool, error)
-	status       statusWriter
-	crds         crdInstaller
+	gvk        schema.GroupVersionKind
+	chart      *chart.Chart
+	options    Options
+	entry      watches.Watch
+	reader     client.Reader // the resources themselves, cached
+	live       client.Client // reads past every cache
+	children   childReader
+	applier    *apply.Applier
+	events     recorder.EventRecorder
+	memory     memories
+	watch      func(schema.GroupVersionKind) error
+	cluster    *discovered
+	namespaced func(schema.GroupVersionKind) (bool, error)
+	status     statusWriter
+	crds       crdInstaller
 }
 
 // Reconcile is one pass.
@@ -103,6 +104,7 @@ func (r *Reconciler) pass(ctx context.Context, cr *unstructured.Unstructured) ou
 		log.FromContext(ctx).V(1).Info("Acting", "step", fmt.Sprintf("%T", step))
 	}
 	done := r.act(ctx, cr, desired, seen, step)
+	done.awaited = desired.Awaited
 	if _, gone := step.(Gone); gone {
 		return outcome.Done()
 	}
@@ -129,6 +131,9 @@ func (r *Reconciler) blind(ctx context.Context, cr *unstructured.Unstructured, s
 
 // conclude writes the status of a pass, then tells about it.
 func (r *Reconciler) conclude(ctx context.Context, cr *unstructured.Unstructured, done effect) outcome.Outcome {
+	if done.failure != nil && done.failure.reason == apply.ReasonUnknownKind {
+		r.cluster.doubt()
+	}
 	r.diagnose(ctx, cr, &done)
 	changed, err := r.report(ctx, cr, done)
 	if err != nil {
@@ -165,6 +170,9 @@ func (r *Reconciler) outcomeOf(cr *unstructured.Unstructured, done effect) outco
 	}
 	if done.lagging {
 		return outcome.Wait("waiting to see what was applied", visibleAfter)
+	}
+	if len(done.awaited) > 0 {
+		return outcome.Wait("waiting until "+strings.Join(done.awaited, ", ")+" is served", incompleteFor)
 	}
 	if period := r.period(cr); period > 0 {
 		return outcome.Wait("reconcilePeriod", period)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,6 +42,8 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 }
 
 func TestReadiness(t *testing.T) {
+	const route = "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {generation: 2, namespace: shop}, spec: {parentRefs: [{name: g}]}, status: {parents: "
+	const taken = "conditions: [{type: Accepted, status: 'True', observedGeneration: 2}, {type: ResolvedRefs, status: 'True', observedGeneration: 2}]"
 	const deployment, statefulSet = "{apiVersion: apps/v1, kind: Deployment, ", "{apiVersion: apps/v1, kind: StatefulSet, "
 	for _, tc := range []struct {
 		name, object string
@@ -65,6 +68,14 @@ func TestReadiness(t *testing.T) {
 		{"a balancer without an address", "{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}}", waiting("has no load balancer address")},
 		{"a claim", "{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Pending}}", waiting("is not bound to a volume")},
 		{"an autoscaler without metrics", "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, status: {conditions: [{type: ScalingActive, status: 'False'}, {type: AbleToScale, status: 'True'}]}}", isReady},
+		{"a route nobody answered", route + "[]}}", waiting("has no answer from Gateway shop/g: is it there, and does a controller run it?")},
+		{"a route that another Gateway took", route + "[{parentRef: {name: g, namespace: infra}, " + taken + "}]}}", waiting("has no answer from Gateway shop/g: is it there, and does a controller run it?")},
+		{"a route that was taken", route + "[{parentRef: {name: g, namespace: shop, kind: Gateway}, " + taken + "}]}}", isReady},
+		{"a route that one of two controllers took", route + "[{parentRef: {name: g}, conditions: [{type: Accepted, status: 'False'}]}, {parentRef: {name: g}, " + taken + "}]}}", isReady},
+		{"a route that changed since", route + "[{parentRef: {name: g}, conditions: [{type: Accepted, status: 'True', observedGeneration: 1}]}]}}", waiting("has no answer from Gateway shop/g since it changed")},
+		{"a route without its Services", route + "[{parentRef: {name: g}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, status: 'False', reason: BackendNotFound, message: no web}]}]}}",
+			waiting("is not accepted by Gateway shop/g: BackendNotFound: no web")},
+		{"a route whose status makes no sense", route + "[7, {parentRef: 7}]}}", waiting("has no answer from Gateway shop/g: is it there, and does a controller run it?")},
 		{"a ConfigMap", "{apiVersion: v1, kind: ConfigMap}", isReady},
 		{"another kind that is not ready", "{apiVersion: a/v1, kind: B, status: {conditions: [{type: Ready, status: 'False', reason: Broken, message: no disk}]}}", waiting("Ready is False: Broken no disk")},
 		{"another kind that gave up", "{apiVersion: a/v1, kind: B, status: {conditions: [{type: Stalled, status: 'True', reason: Bad, message: no disk}]}}", broken("Bad: no disk")},
@@ -99,11 +110,11 @@ func TestStatusKeepsWhatOthersWrote(t *testing.T) {
 	if diff := cmp.Diff(want, status); diff != "" {
 		t.Error(diff)
 	}
-	ready := conditions.Find(list, "Ready")
+	ready := meta.FindStatusCondition(list, "Ready")
 	if ready == nil || ready.Status != metav1.ConditionFalse || ready.Message != "Deployment web 1 of 2 pods are available" {
 		t.Errorf("Ready names the child and why: %+v", ready)
 	}
-	if conditions.Find(list, "Theirs") == nil || conditions.Find(list, "Complete") == nil || !conditions.IsTrue(list, "Deployed") {
+	if meta.FindStatusCondition(list, "Theirs") == nil || meta.FindStatusCondition(list, "Complete") == nil || !meta.IsStatusConditionTrue(list, "Deployed") {
 		t.Errorf("conditions of others and of the kind are there: %+v", list)
 	}
 	if cr.Object["status"].(map[string]any)["old"] != "x" {
@@ -132,6 +143,7 @@ func TestClassify(t *testing.T) {
 		{apierrors.NewInvalid(kind, "web", nil), ReasonRejected, true},
 		{apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("exceeded quota")), apply.ReasonQuotaExceeded, false},
 		{apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("denied by policy")), ReasonRejected, true},
+		{apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("create not allowed while custom resource definition is terminating")), apply.ReasonUnknownKind, false},
 		{errors.New("connection refused"), ReasonReconcileError, false},
 	} {
 		if got := classify(tc.err); got.reason != tc.reason || got.final != tc.final {

@@ -15,6 +15,7 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -181,17 +182,17 @@ func visible(children []Child) []*unstructured.Unstructured {
 // tell emits events about what happened in a pass whose status is written. A failure is told when it is new.
 func (r *Reconciler) tell(cr *unstructured.Unstructured, done effect, before []metav1.Condition) {
 	for _, conditionType := range []string{TypeIrreconcilable, TypeReleaseFailed} {
-		now, was := condition(cr, conditionType), conditions.Find(before, conditionType)
+		now, was := condition(cr, conditionType), meta.FindStatusCondition(before, conditionType)
 		if now != nil && now.Status == metav1.ConditionTrue && (was == nil || was.Status != now.Status || was.Message != now.Message) {
 			r.events.Eventf(cr, nil, corev1.EventTypeWarning, now.Reason, "Reconciling", "%s", clip(now.Message))
 			return
 		}
 	}
-	if done.failure != nil {
+	if done.failure != nil || done.held {
 		return
 	}
 	if h := done.history; h != nil && h.Status == metav1.ConditionFalse {
-		if was := conditions.Find(before, TypeHistoryRecorded); was == nil || was.Status != h.Status || was.Reason != h.Reason {
+		if was := meta.FindStatusCondition(before, TypeHistoryRecorded); was == nil || was.Status != h.Status || was.Reason != h.Reason {
 			r.events.Eventf(cr, nil, corev1.EventTypeWarning, "HistoryNotRecorded", "Recording", "%s", clip(h.Message))
 		}
 	}

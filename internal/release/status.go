@@ -13,6 +13,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/pause"
 )
 
 // Condition types. The first five are helm-operator's.
@@ -36,7 +37,6 @@ const (
 	ReasonUpgradeError      = "UpgradeError"
 	ReasonUninstallError    = "UninstallError"
 	ReasonReconcileError    = "ReconcileError"
-	ReasonPaused            = "PauseReconcileAnnotationTrue"
 	ReasonInvalidSpec       = "InvalidSpec"
 	ReasonRenderFailed      = "RenderFailed"
 	ReasonNotOurs           = apply.ReasonNotOurs
@@ -78,6 +78,10 @@ type effect struct {
 	again time.Duration
 	// lagging says that the cache did not show all that was applied before the step.
 	lagging bool
+	// held says that objects of a former revision stay until those that replace them are ready.
+	held bool
+	// awaited are the APIs that the resource asks for and the cluster does not serve.
+	awaited []string
 	// failure is nil when the step succeeded.
 	failure *failure
 }
@@ -129,20 +133,20 @@ func computeStatus(cr *unstructured.Unstructured, done effect, more extras, obse
 	if observedGeneration > 0 {
 		status[fieldObservedGeneration] = observedGeneration
 	}
-	set := append(releaseConditions(done), readyConditions(done)...)
+	set := append(releaseConditions(cr, done), readyConditions(done)...)
 	list := conditions.Set(conditions.Read(cr), now, observedGeneration, append(set, more.conditions...)...)
 	return status, conditions.Write(next, list)
 }
 
 // releaseConditions are those that tell about the release itself.
-func releaseConditions(done effect) []metav1.Condition {
+func releaseConditions(cr *unstructured.Unstructured, done effect) []metav1.Condition {
 	_, paused := done.step.(Pause)
 	set := []metav1.Condition{
 		conditions.Condition(TypeInitialized, metav1.ConditionTrue, "Seen", ""),
-		conditions.Condition(TypePaused, conditions.Status(paused), "NotPaused", ""),
+		conditions.Condition(TypePaused, conditions.Status(paused), pause.ReasonNotPaused, pause.Message(cr)),
 	}
 	if paused {
-		set[1].Reason, set[1].Message = ReasonPaused, "annotation "+PauseAnnotation+" is true: nothing is changed"
+		set[1].Reason = pause.ReasonPaused
 		return set
 	}
 	irreconcilable := conditions.Condition(TypeIrreconcilable, metav1.ConditionFalse, "Reconcilable", "")
@@ -240,7 +244,7 @@ func readyConditions(done effect) []metav1.Condition {
 		return notReady(reason, message, true)
 	}
 	if _, paused := done.step.(Pause); paused && done.deployed.Digest == "" {
-		return notReady(ReasonPaused, "nothing was installed before the pause", false)
+		return notReady(pause.ReasonPaused, "nothing was installed before the pause", false)
 	}
 	if done.deployed.Digest == "" {
 		return notReady(ReasonNotDeployed, "no revision was installed completely", true)

@@ -34,14 +34,22 @@ type Former struct {
 // findFormer looks for a release in Helm's history that the resource's status does not know. It asks the API server only if
 // the resource shows that an operator like ours had it: by a finalizer, or by a release in its status.
 func (r *Reconciler) findFormer(ctx context.Context, cr *unstructured.Unstructured, seen Snapshot) (*Former, error) {
-	if seen.Deployed.Digest != "" || len(seen.Finalizers) == 0 && seen.Deployed.Name == "" || cr.GetNamespace() == "" {
+	if seen.Deployed.Digest != "" || cr.GetNamespace() == "" || r.memory.get(cr.GetUID()).unclaimed {
+		return nil, nil
+	}
+	if len(seen.Finalizers) == 0 && seen.Deployed.Name == "" {
+		r.memory.update(cr.GetUID(), func(m *memory) { m.unclaimed = true })
 		return nil, nil
 	}
 	secrets := &corev1.SecretList{}
 	err := r.live.List(ctx, secrets, client.InNamespace(cr.GetNamespace()), client.MatchingLabels{"owner": "helm", "name": cr.GetName()})
 	if apierrors.IsForbidden(err) {
-		return nil, &apply.ForbiddenError{Verb: "list", Err: err, Ref: apply.Ref{Namespace: cr.GetNamespace(), Name: "owner=helm,name=" + cr.GetName(),
+		forbidden := &apply.ForbiddenError{Verb: "list", Err: err, Ref: apply.Ref{Namespace: cr.GetNamespace(), Name: "owner=helm,name=" + cr.GetName(),
 			GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret")}}
+		return nil, fmt.Errorf("another operator may have left a release, which is looked for among the Secrets: %w; until all resources of the namespace are taken over: "+
+			"kubectl create role middleware-operator-takeover -n %[2]s --verb=list --resource=secrets && "+
+			"kubectl create rolebinding middleware-operator-takeover -n %[2]s --role=middleware-operator-takeover --serviceaccount=%[3]s",
+			forbidden, cr.GetNamespace(), r.options.ServiceAccount)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for a release that another operator left: %w", err)

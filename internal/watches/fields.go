@@ -32,6 +32,7 @@ var entryFields = map[string]field[Watch]{
 	"chart":                   reader.chart,
 	"watchDependentResources": func(_ reader, w *Watch, v *yaml.Node) error { return v.Decode(&w.WatchDependentResources) },
 	"overrideValues":          reader.overrideValues,
+	"proxyVariables":          func(_ reader, w *Watch, v *yaml.Node) error { return v.Decode(&w.ProxyVariables) },
 	"reconcilePeriod":         reader.reconcilePeriod,
 	"maxConcurrentReconciles": reader.maxConcurrentReconciles,
 	"selector":                reader.selector,

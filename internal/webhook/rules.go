@@ -28,6 +28,9 @@ type rules[T client.Object] struct {
 	fresh func() T
 	spec  func(T) any
 
+	// image writes the default image into an object that names none; nil for kinds without one. before is nil at the
+	// object's making.
+	image          func(before, object T)
 	defaults       func(T)
 	validate       func(T) field.ErrorList
 	validateUpdate func(before, after T) field.ErrorList
@@ -51,9 +54,25 @@ func (r rules[T]) path(verb string) string {
 }
 
 // Default implements admission.Defaulter.
-func (r rules[T]) Default(_ context.Context, object T) error {
+func (r rules[T]) Default(ctx context.Context, object T) error {
+	if r.image != nil {
+		r.image(r.before(ctx), object)
+	}
 	r.defaults(object)
 	return nil
+}
+
+// before is the object as it is stored; nil when it is being made, or cannot be read as its Go type.
+func (r rules[T]) before(ctx context.Context) (before T) {
+	request, err := admission.RequestFromContext(ctx)
+	if err != nil || len(request.OldObject.Raw) == 0 {
+		return before
+	}
+	stored := r.fresh()
+	if err := json.Unmarshal(request.OldObject.Raw, stored); err != nil {
+		return before
+	}
+	return stored
 }
 
 // ValidateCreate implements admission.Validator.

@@ -16,6 +16,7 @@ import (
 	"middleware.hc.cn/operator/internal/admission/application"
 	"middleware.hc.cn/operator/internal/admission/crontab"
 	"middleware.hc.cn/operator/internal/admission/foobar"
+	"middleware.hc.cn/operator/internal/admission/images"
 	"middleware.hc.cn/operator/internal/admission/rediscluster"
 )
 
@@ -33,6 +34,8 @@ const (
 type Options struct {
 	// AllowHostPath lets RedisClusters keep their data in directories of the nodes.
 	AllowHostPath bool
+	// Images are those of resources that name none.
+	Images images.Defaults
 }
 
 // Add serves admission for the five kinds. Kinds that users add by watches.yaml have the rules of their CRD and of their chart's
@@ -42,9 +45,12 @@ func Add(mgr ctrl.Manager, o Options) error {
 	redisOptions := rediscluster.Options{AllowHostPath: o.AllowHostPath}
 
 	rules[*redisv1alpha1.RedisCluster]{
-		gvk:      redisv1alpha1.GroupVersion.WithKind("RedisCluster"),
-		fresh:    func() *redisv1alpha1.RedisCluster { return &redisv1alpha1.RedisCluster{} },
-		spec:     func(c *redisv1alpha1.RedisCluster) any { return c.Spec },
+		gvk:   redisv1alpha1.GroupVersion.WithKind("RedisCluster"),
+		fresh: func() *redisv1alpha1.RedisCluster { return &redisv1alpha1.RedisCluster{} },
+		spec:  func(c *redisv1alpha1.RedisCluster) any { return c.Spec },
+		image: func(before, c *redisv1alpha1.RedisCluster) {
+			rediscluster.DefaultImage(before, c, o.Images.Redis)
+		},
 		defaults: rediscluster.Default,
 		validate: func(c *redisv1alpha1.RedisCluster) field.ErrorList { return rediscluster.Validate(c, redisOptions) },
 		validateUpdate: func(before, after *redisv1alpha1.RedisCluster) field.ErrorList {
@@ -87,6 +93,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		gvk:            foobarv1.GroupVersion.WithKind("FooBar"),
 		fresh:          func() *foobarv1.FooBar { return &foobarv1.FooBar{} },
 		spec:           func(f *foobarv1.FooBar) any { return f.Spec },
+		image:          func(before, f *foobarv1.FooBar) { foobar.DefaultImage(before, f, o.Images.FooBar) },
 		defaults:       foobar.Default,
 		validate:       foobar.Validate,
 		validateUpdate: foobar.ValidateUpdate,

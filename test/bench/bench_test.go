@@ -69,6 +69,10 @@ func TestKillsAreMatchedWithOutages(t *testing.T) {
 	if diff := cmp.Diff([][2]float64{{3, 4}, {3, 0}, {0, 0}}, got); diff != "" {
 		t.Errorf("seconds without the shard, and of the client (-want +got):\n%s", diff)
 	}
+	// The last one made no outage: it says nothing of how long one lasts.
+	if times, count := k.times(func(k kill) float64 { return k.Shard }), k.count(); len(times) != 2 || count != "3 (1 without an outage)" {
+		t.Errorf("times %v of %s", times, count)
+	}
 }
 
 func TestReportOfRollOutsAndKills(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -36,7 +37,7 @@ type kill struct {
 	Pod    string    `json:"pod"`
 	From   int       `json:"from"`   // the first slot of its shard
 	To     int       `json:"to"`     // and the last one
-	Shard  float64   `json:"shard"`  // seconds until an instance acknowledged a write into each sixteenth of the slots that is the shard's alone
+	Shard  float64   `json:"shard"`  // seconds until an instance acknowledged a write into each sixteenth of the slots that is the shard's alone; 0 when the probe missed none
 	Client float64   `json:"client"` // and until the ordinary client had one acknowledged in each
 }
 
@@ -191,7 +192,7 @@ func (k *killed) match() {
 
 // outage is how many seconds after a moment the first write into a sixteenth of the slots was acknowledged; 0 when none was missed.
 func outage(outages []application.Outage, sixteenth int, at time.Time) float64 {
-	const written = 100 * time.Millisecond // an answer may be taken down a moment after the kill
+	const written = 300 * time.Millisecond // an answer may be taken down a moment after the kill; no shorter time is an outage
 	for _, o := range outages {
 		if o.Sixteenth == sixteenth && o.From.Before(at.Add(written)) && o.To.After(at) {
 			return o.To.Sub(at).Seconds()
@@ -200,17 +201,35 @@ func outage(outages []application.Outage, sixteenth int, at time.Time) float64 {
 	return 0
 }
 
+// times are those of the kills that made an outage, sorted.
+func (k *killed) times(of func(kill) float64) []float64 {
+	var list []float64
+	for _, one := range k.Kills {
+		if seconds := of(one); seconds > 0 {
+			list = append(list, seconds)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// count tells how many masters were killed, and of how many of them nobody noticed anything: they say nothing about how long one lasts.
+func (k *killed) count() string {
+	if unnoticed := len(k.Kills) - len(k.times(func(k kill) float64 { return k.Shard })); unnoticed > 0 {
+		return fmt.Sprintf("%d (%d without an outage)", len(k.Kills), unnoticed)
+	}
+	return strconv.Itoa(len(k.Kills))
+}
+
 // killLines are the report's lines about killed masters.
 func (f figures) killLines() string {
 	if f.Kills == nil {
 		return ""
 	}
-	var shard, client []float64
-	for _, k := range f.Kills.Kills {
-		shard, client = append(shard, k.Shard), append(client, k.Client)
-	}
+	shard := f.Kills.times(func(k kill) float64 { return k.Shard })
+	client := f.Kills.times(func(k kill) float64 { return k.Client })
 	line := func(what string, r application.LoadResult) string {
-		return fmt.Sprintf("| %s %s | %d | %s | %s | %s | %d | %d | %d |\n", name(f.Engine), f.Engine.Version, len(shard), quantiles(shard, "%.2f s"), quantiles(client, "%.2f s"),
+		return fmt.Sprintf("| %s %s | %s | %s | %s | %s | %d | %d | %d |\n", name(f.Engine), f.Engine.Version, f.Kills.count(), quantiles(shard, "%.2f s"), quantiles(client, "%.2f s"),
 			what, r.Writes, r.Failed, r.Lost)
 	}
 	return line("the master", f.Kills.Plain) + line("all replicas (WAIT)", f.Kills.Replicated)

@@ -31,7 +31,7 @@ const (
 	hostileVersion    = "7.4.0"
 	silentClusters    = 8
 	// acquainted is how long the operator has to make with its neighbours before the first kill.
-	acquainted = 30 * time.Second
+	acquainted = 90 * time.Second
 )
 
 // harm is what killed masters cost alone and beside neighbours that mean harm.
@@ -85,7 +85,7 @@ func (s *subject) neighbours(ctx context.Context, f *figures) error {
 func (s *subject) meanHarm(ctx context.Context, namespace string) error {
 	var objects []client.Object
 	for i := range silentClusters {
-		objects = append(objects, hostileCluster(namespace, fmt.Sprint("silent-", i), hostile.Silent, 3, 6))
+		objects = append(objects, hostileCluster(namespace, fmt.Sprint("silent-", i), hostile.Silent, 3, 3))
 	}
 	for i, kind := range hostile.Kinds() {
 		objects = append(objects, hostileCluster(namespace, fmt.Sprint("hostile-", i), kind, 3, 3))
@@ -201,16 +201,6 @@ func peak(status string) (float64, error) {
 	return 0, errors.New("/proc/PID/status lacks VmHWM")
 }
 
-// shards are the times to the first write acknowledged by the shard.
-func (k *killed) shards() []float64 {
-	var list []float64
-	for _, one := range k.Kills {
-		list = append(list, one.Shard)
-	}
-	slices.Sort(list)
-	return list
-}
-
 // p99 of a sorted list.
 func p99(sorted []float64) float64 { return sorted[min(int(0.99*float64(len(sorted))), len(sorted)-1)] }
 
@@ -219,9 +209,13 @@ func (f figures) harmLines() string {
 	if f.Harm == nil || f.Harm.Alone == nil || f.Harm.Beside == nil {
 		return ""
 	}
-	alone, beside := f.Harm.Alone.shards(), f.Harm.Beside.shards()
+	shard := func(k kill) float64 { return k.Shard }
+	alone, beside := f.Harm.Alone.times(shard), f.Harm.Beside.times(shard)
+	if len(alone) == 0 || len(beside) == 0 {
+		return ""
+	}
 	line := func(who string, k *killed, times []float64, ratio, operator string) string {
-		return fmt.Sprintf("| %s %s | %s | %d | %s | %s | %d | %d | %d | %s |\n", name(f.Engine), f.Engine.Version, who, len(times), quantiles(times, "%.2f s"), ratio,
+		return fmt.Sprintf("| %s %s | %s | %s | %s | %s | %d | %d | %d | %s |\n", name(f.Engine), f.Engine.Version, who, k.count(), quantiles(times, "%.2f s"), ratio,
 			k.Plain.Writes+k.Replicated.Writes, k.Plain.Failed+k.Replicated.Failed, k.Plain.Lost+k.Replicated.Lost, operator)
 	}
 	return line("none", f.Harm.Alone, alone, "1", "– | –") +

@@ -76,6 +76,9 @@ func name(e engine) string {
 
 // quantiles are the median, the 99th percentile and the longest of a list.
 func quantiles(list []float64, format string) string {
+	if len(list) == 0 {
+		return "–"
+	}
 	sorted := slices.Sorted(slices.Values(list))
 	at := func(part float64) string {
 		return fmt.Sprintf(format, sorted[min(int(part*float64(len(sorted))), len(sorted)-1)])

@@ -61,7 +61,7 @@ func TestDangerousCRDChangesAreFound(t *testing.T) {
 		"new limit": {
 			func(spec *schema) { edit(spec, "repository", func(p *schema) { p.MinLength = ptr.To[int64](20) }) }, "minLength"},
 		"changed default": {
-			func(spec *schema) { edit(spec, "version", func(p *schema) { p.Default.Raw = []byte(`"9.0.0"`) }) }, "default"},
+			func(spec *schema) { edit(spec, "replicas", func(p *schema) { p.Default.Raw = []byte(`9`) }) }, "default"},
 		"changed type": {
 			func(spec *schema) { edit(spec, "pause", func(p *schema) { p.Type = "string" }) }, "type"},
 		"removed value": {

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/test/live"
 )
 
@@ -35,7 +35,7 @@ func awaitStage(t *testing.T, cluster *v1alpha1.RedisCluster, stage string) {
 		if err := live.Get(t, cluster); err != nil {
 			return err
 		}
-		if !conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
+		if !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
 			return errors.New(cluster.Status.Reason)
 		}
 		switch change := cluster.Status.PasswordChange; {

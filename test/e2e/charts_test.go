@@ -10,12 +10,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	appv1alpha1 "middleware.hc.cn/operator/api/app/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 
 	"middleware.hc.cn/operator/test/live"
 )
@@ -53,7 +53,7 @@ func TestReadySaysWhyPodsDoNotRun(t *testing.T) {
 			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}})
 		app := newApp(t, limited, "quota", func(*appv1alpha1.AppSpec) {})
 		why(t, app, "Deployment quota", "exceeded quota")
-		if c := conditions.Find(app.Status.Conditions, "Ready"); c.Reason != "ChildFailed" {
+		if c := meta.FindStatusCondition(app.Status.Conditions, "Ready"); c.Reason != "ChildFailed" {
 			t.Errorf("the reason is %s", c.Reason)
 		}
 	})
@@ -65,7 +65,7 @@ func why(t *testing.T, app *appv1alpha1.App, says ...string) {
 		if err := live.Get(t, app); err != nil {
 			return err
 		}
-		c := conditions.Find(app.Status.Conditions, "Ready")
+		c := meta.FindStatusCondition(app.Status.Conditions, "Ready")
 		if c == nil || c.Status != metav1.ConditionFalse {
 			return fmt.Errorf("Ready is %+v", c)
 		}

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/test/live"
 )
 
@@ -25,7 +25,7 @@ func configured(t *testing.T, cluster *v1alpha1.RedisCluster, reason, message st
 		if err := live.Get(t, cluster); err != nil {
 			return err
 		}
-		c := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionConfigured)
+		c := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionConfigured)
 		if c == nil || c.Reason != reason || !strings.Contains(c.Message, message) || c.ObservedGeneration != cluster.Generation {
 			return fmt.Errorf("%+v", c)
 		}
@@ -60,7 +60,7 @@ func TestRedisClusterSettings(t *testing.T) {
 			})
 			configured(t, cluster, "SettingRefused", "spec.config[maxmemory-policy]: ")
 			configured(t, cluster, "SettingRefused", "spec.config[made-up]: ")
-			if !conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
+			if !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
 				t.Errorf("conditions %+v", cluster.Status.Conditions)
 			}
 			live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Config = map[string]string{"save": "900 1"} })
@@ -89,7 +89,7 @@ func TestRedisClusterBadSettingFromTheStart(t *testing.T) {
 				if err := live.Get(t, cluster); err != nil {
 					return err
 				}
-				if c := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionStalled); c == nil || c.Reason != "SettingRefused" ||
+				if c := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled); c == nil || c.Reason != "SettingRefused" ||
 					!strings.Contains(c.Message, "spec.config[maxmemory-policy]: ") || !strings.Contains(c.Message, "argument(s) must be one of the following") {
 					return fmt.Errorf("%+v", c)
 				}

@@ -96,7 +96,7 @@ func newReader(t *testing.T) *reader {
 	}
 	tools := t.TempDir()
 	root := filepath.Join("..", "..")
-	build := exec.Command("go", "build", "-o", filepath.Join(tools, "manager"), "./cmd/manager")
+	build := exec.Command("go", "build", "-o", filepath.Join(tools, "manager"), "./cmd")
 	build.Dir = root
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v: %s", build, err, output)

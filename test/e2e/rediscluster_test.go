@@ -110,43 +110,6 @@ func TestRedisClusterOfTheSourceDocument(t *testing.T) {
 	if err := live.Kube.List(t.Context(), &sets, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil || len(sets.Items) > 0 {
 		t.Fatalf("a paused cluster has %d StatefulSets (%v), want none", len(sets.Items), err)
 	}
-
-	// What of it can run here: an engine of today, storage that exists, slots by themselves.
-	namespace := live.NewNamespace(t)
-	resumed := cluster.DeepCopy()
-	resumed.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: cluster.Name}
-	resumed.Spec.Pause = false
-	resumed.Spec.Version = "7.0.15"
-	resumed.Spec.UpdateStrategy = v1alpha1.SlotStrategy{}
-	resumed.Spec.Pod[0].Volumes = &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}
-	resumed.Spec.Pod[0].Configmap, resumed.Spec.Pod[0].MonitorImage = "", ""
-	resumed.Spec.Pod[0].InitImage, resumed.Spec.Pod[0].MiddlewareImage = "", ""
-	resumed.Spec.Pod[0].Affinity = nil
-	resumed.Spec.Pod[0].Resources = corev1.ResourceRequirements{}
-	live.Create(t, resumed)
-	live.Ready(t, resumed)
-	wantWhole(t, resumed, 3, 7)
-	perShard := map[int32]int{}
-	for _, node := range resumed.Status.Nodes {
-		perShard[node.Shard]++
-	}
-	if perShard[0] != 3 || perShard[1] != 2 || perShard[2] != 2 {
-		t.Errorf("instances by shard are %v, want 3, 2 and 2", perShard)
-	}
-	var pod corev1.Pod
-	if err := live.Kube.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: cluster.Name + "-0-0"}, &pod); err != nil {
-		t.Fatal(err)
-	}
-	if pod.Labels["key"] != "value" || pod.Annotations["key"] != "value" {
-		t.Errorf("the template's label and annotation are not on the pod: %v %v", pod.Labels, pod.Annotations)
-	}
-	env := map[string]string{}
-	for _, e := range pod.Spec.Containers[0].Env {
-		env[e.Name] = e.Value
-	}
-	if env["tony"] != "aa" || env["MAXMEMORY"] != "2gb" {
-		t.Errorf("the template's variables are not in the container: %v", env)
-	}
 }
 
 // Data that lives with its pod is gone with all pods: the cluster serves again, empty.

@@ -82,6 +82,24 @@ func TestRedisClusterScalesInstances(t *testing.T) {
 			t.Errorf("slots by shard were %v and are %v; shards 0 and 2 should have given 150 each", before, after)
 		}
 	})
+	t.Run("AssignReceive moves slots to a shard that exists", func(t *testing.T) {
+		before, giver := ownedByShard(cluster), master(t, cluster, 1).NodeID
+		live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
+			c.Spec.UpdateStrategy.AssignStrategies = []v1alpha1.AssignStrategy{{Slots: 1000, FromReplicas: giver, ToShard: ptr.To[int32](3)}}
+		})
+		live.Ready(t, cluster)
+		if after := ownedByShard(cluster); before[1]-after[1] != 700 || before[0] != after[0] || before[2] != after[2] || after[3] != 1000 {
+			t.Errorf("slots by shard were %v and are %v; shard 1 should have given 700 to shard 3", before, after)
+		}
+	})
+	t.Run("back to AutoReceive they are balanced", func(t *testing.T) {
+		live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
+			c.Spec.UpdateStrategy = v1alpha1.SlotStrategy{Type: v1alpha1.AutoReceive}
+		})
+		live.Ready(t, cluster)
+		wantWhole(t, cluster, 4, 8)
+		wantTables(t, cluster, balanced(4))
+	})
 	live.WantUnnoticed(t, load.Stop())
 	load.WantData()
 }

@@ -17,10 +17,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/test/live"
 )
 
@@ -103,7 +103,7 @@ func TestRedisClusterTLS(t *testing.T) {
 				if err := live.Get(t, cluster); err != nil {
 					return err
 				}
-				c := conditions.Find(cluster.Status.Conditions, "CertificateInUse")
+				c := meta.FindStatusCondition(cluster.Status.Conditions, "CertificateInUse")
 				if c == nil || c.Status != metav1.ConditionTrue || cluster.Status.CertificateNotAfter == nil || !cluster.Status.CertificateNotAfter.Time.Equal(second) {
 					return fmt.Errorf("%+v, until %v", c, cluster.Status.CertificateNotAfter)
 				}

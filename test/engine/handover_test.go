@@ -89,18 +89,19 @@ func (s *stopping) stop(i int, meanwhile string) error {
 		fmt.Fprintf(&ports, "%s) port=%d;; ", podAddress(other), server.port)
 	}
 	wrapper := fmt.Sprintf(`#!/bin/sh
+PATH=%q
 shift # --raw
 port=%d
 ask() { %q -p "$port" --raw "$@"; }
 if [ "$1" = -h ]; then case "$2" in %s esac; shift 2; fi
 ask "$@"
 if [ "$1" = ROLE ] && mkdir %q 2>/dev/null; then %s; fi
-`, s.servers[i].port, s.cli, ports.String(), filepath.Join(dir, "asked"), meanwhile)
+`, os.Getenv("PATH"), s.servers[i].port, s.cli, ports.String(), filepath.Join(dir, "asked"), meanwhile)
 	writeProgram(s.t, filepath.Join(dir, "redis-cli"), wrapper)
 	ctx, cancel := context.WithTimeout(s.t.Context(), handoverLimit)
 	defer cancel()
 	script := exec.CommandContext(ctx, "sh", filepath.Join("..", "..", "helm-charts", "rediscluster", "handover.sh"))
-	script.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "REDISCLI_AUTH="+password)
+	script.Env = append(os.Environ(), "PATH="+imagePath(s.t, dir), "REDISCLI_AUTH="+password)
 	start := time.Now()
 	out, err := script.CombinedOutput()
 	s.t.Logf("instance %d may stop after %.1f s", i, time.Since(start).Seconds())

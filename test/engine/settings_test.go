@@ -116,3 +116,29 @@ func tsv(table map[string]map[string]string, columns []string) string {
 	}
 	return b.String()
 }
+
+// TestMemorySizes: what the operator takes for a memory size is one to every engine, of the same
+// number of bytes.
+func TestMemorySizes(t *testing.T) {
+	pool := newPool(t)
+	for _, e := range engines(t) {
+		t.Run(e.name, func(t *testing.T) {
+			node := startBare(t, e, pool)
+			for _, text := range []string{"0", "7mb", "7m", "7MB", "2gB", "2G", "2097152kb", "3000000k", "123456789", "123456789b", "8589934591gb", "9223372036854775807"} {
+				size, ok := settings.Memory(text)
+				if err := node.ConfigSet(t.Context(), "maxmemory", text); err != nil || !ok {
+					t.Errorf("%q: %v, and a size to the operator: %t", text, err, ok)
+					continue
+				}
+				if got, err := node.ConfigGet(t.Context(), "maxmemory"); err != nil || got["maxmemory"] != strconv.FormatInt(size, 10) {
+					t.Errorf("%q is %d, and %s to the engine (%v)", text, size, got["maxmemory"], err)
+				}
+			}
+			for _, text := range []string{"2Gi", "-1", "+1gb", "1.5gb", "2 gb", "1bk", "0x10"} {
+				if err := node.ConfigSet(t.Context(), "maxmemory", text); err == nil {
+					t.Errorf("the engine takes %q", text)
+				}
+			}
+		})
+	}
+}

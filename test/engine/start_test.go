@@ -33,8 +33,8 @@ func (c *cluster) runStart(i int) string {
 	must(c.t, os.WriteFile(filepath.Join(dir, "redis-cli"), fmt.Appendf(nil, "#!/bin/sh\nexec %q \"$@\"\n", cli(c.t, c.servers[i].engine)), 0o700))
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, "sh", filepath.Join(dir, "start.sh"), "echo", "the server starts")
-	command.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+	command := exec.CommandContext(ctx, "sh", filepath.Join(dir, "start.sh"), "/bin/echo", "the server starts")
+	command.Env = append(os.Environ(), "PATH="+imagePath(c.t, dir))
 	out, err := command.CombinedOutput()
 	if err != nil || !strings.HasSuffix(string(out), "the server starts\n") {
 		c.t.Fatalf("start.sh: %v: %s", err, out)

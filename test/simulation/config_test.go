@@ -10,8 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
@@ -76,7 +77,7 @@ func TestSettingsComeIntoForce(t *testing.T) {
 		if s.file["maxmemory"] != "64mb" {
 			s.fail("redis.conf has maxmemory %q", s.file["maxmemory"])
 		}
-		if c := conditions.Find(s.cluster.Status.Conditions, v1alpha1.ConditionConfigured); c == nil || c.Reason != "InForce" {
+		if c := meta.FindStatusCondition(s.cluster.Status.Conditions, v1alpha1.ConditionConfigured); c == nil || c.Reason != "InForce" {
 			s.fail("condition %+v", c)
 		}
 		steps := s.configSteps()
@@ -144,7 +145,7 @@ func TestRefusedSettings(t *testing.T) {
 		if s.file["maxmemory-policy"] != "allkeys-lru" || s.file["no-such-setting"] != "" {
 			s.fail("redis.conf %v", s.file)
 		}
-		c := conditions.Find(s.cluster.Status.Conditions, v1alpha1.ConditionConfigured)
+		c := meta.FindStatusCondition(s.cluster.Status.Conditions, v1alpha1.ConditionConfigured)
 		for _, want := range []string{
 			`spec.config[maxmemory-policy]: redis 7.0.15 refuses the value "least-loved": ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - argument(s) must be one of the following: volatile-lru`,
 			"spec.config[no-such-setting]: redis 7.0.15 has no such setting: change or remove it",
@@ -153,7 +154,7 @@ func TestRefusedSettings(t *testing.T) {
 				s.fail("condition %s, %s: %s\nwant in it: %s", c.Status, c.Reason, c.Message, want)
 			}
 		}
-		if !conditions.IsTrue(s.cluster.Status.Conditions, v1alpha1.ConditionReady) || !conditions.IsTrue(s.cluster.Status.Conditions, v1alpha1.ConditionStalled) ||
+		if !meta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionReady) || !meta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionStalled) ||
 			s.cluster.Status.Phase != v1alpha1.PhaseRunning {
 			s.fail("phase %s, conditions %+v", s.cluster.Status.Phase, s.cluster.Status.Conditions)
 		}
@@ -171,7 +172,7 @@ func TestRefusedSettings(t *testing.T) {
 		s.cluster.Spec.Config = map[string]string{"maxmemory-policy": "volatile-lru"}
 		s.converge()
 		s.wantInForce("maxmemory-policy", "volatile-lru")
-		if !conditions.IsTrue(s.cluster.Status.Conditions, v1alpha1.ConditionConfigured) {
+		if !meta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionConfigured) {
 			s.fail("conditions %+v", s.cluster.Status.Conditions)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
 // scale asks for another topology.
@@ -88,6 +89,57 @@ func scales(t *testing.T, seed uint64, onStart func(*simulation)) *simulation {
 	s.wantWhole()
 	app.wantAll()
 	return s
+}
+
+// Slots move between masters that exist when AssignReceive asks for it, and are balanced when it does not any more, whenever the mind
+// changes; no write that was acknowledged is lost.
+func TestAssigns(t *testing.T) {
+	eachSeed(t, 6, func(t *testing.T, seed uint64) {
+		s := newSimulationOf(t, seed, 2, seed%2 == 1)
+		s.converge()
+		app := newApplication(s)
+		for key := range 60 {
+			app.write(fmt.Sprintf("key:%d", key))
+		}
+		s.world.Run(2 * time.Second)
+		strategy := &s.cluster.Spec.UpdateStrategy
+		for range 3 {
+			to := s.random.Int32N(3)
+			*strategy = v1alpha1.SlotStrategy{Type: v1alpha1.AssignReceive, AssignStrategies: []v1alpha1.AssignStrategy{{Slots: 5500 + s.random.Int32N(1000), ToShard: &to,
+				FromReplicas: s.named(s.cluster.ShardName(int(to+1)%3)+"-0").node.ID() + "," + s.named(s.cluster.ShardName(int(to+2)%3)+"-1").node.ID()}}}
+			s.say("--- shard %d is to own %d slots", to, strategy.AssignStrategies[0].Slots)
+			for range s.random.IntN(40) {
+				s.pass()
+				s.world.Run(500 * time.Millisecond)
+			}
+		}
+		s.converge()
+		s.wantWhole()
+		if entry := strategy.AssignStrategies[0]; s.slotsOf(int(*entry.ToShard)) < int(entry.Slots) {
+			s.fail("shard %d owns %d slots", *entry.ToShard, s.slotsOf(int(*entry.ToShard)))
+		}
+		s.say("--- back to AutoReceive")
+		*strategy = v1alpha1.SlotStrategy{Type: v1alpha1.AutoReceive}
+		s.converge()
+		s.wantWhole()
+		for shard := range 3 {
+			if n := s.slotsOf(shard); n < 5461 || n > 5462 {
+				s.fail("shard %d owns %d slots", shard, n)
+			}
+		}
+		app.wantAll()
+	})
+}
+
+// slotsOf is how many slots the instances of a shard own in their own tables.
+func (s *simulation) slotsOf(shard int) int {
+	n := 0
+	for _, node := range s.cluster.Status.Nodes {
+		if set, err := slots.Parse(node.Slots); err == nil && int(node.Shard) == shard {
+			n += set.Len()
+		}
+	}
+	return n
 }
 
 // Instances of a shard that owns nothing may have followed the master of another one: Redis 7 does that when a shard's last

@@ -135,7 +135,7 @@ func (s *schedule) next() *parcel {
 		if p.more {
 			latency /= 1000
 		}
-		p.due = now.Add(time.Duration(latency)) //nolint:gosec // far below the limit
+		p.due = now.Add(time.Duration(latency))
 	}
 	if len(s.onWay) == 0 {
 		return nil

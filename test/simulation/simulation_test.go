@@ -131,7 +131,7 @@ func (s *simulation) pass() plan.Step {
 	desired := plan.Desired{Topology: s.cluster.Spec.Topology(), HasFinalizer: true, NodeTimeout: nodeTimeout, PreviousPasswordFor: s.cluster.PreviousPasswordFor(),
 		AssignReceive: s.cluster.Spec.UpdateStrategy.Type == v1alpha1.AssignReceive, SpreadMasters: ptr.Deref(s.cluster.Spec.SpreadMasters, false)}
 	for _, entry := range s.cluster.Spec.UpdateStrategy.AssignStrategies {
-		desired.Gifts = append(desired.Gifts, plan.Gift{Slots: int(entry.Slots), From: entry.From()})
+		desired.Gifts = append(desired.Gifts, plan.Gift{Slots: int(entry.Slots), From: entry.From(), To: entry.To()})
 	}
 	desired.Settings, desired.Ephemeral = values.AskedFor(s.cluster, nil), !s.stored
 	desired.GiveUp = s.cluster.Annotations[v1alpha1.AnnotationGiveUpData]

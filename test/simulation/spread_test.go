@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 )
 
@@ -67,7 +67,7 @@ func TestMastersPartBeforeTheNextNodeIsLost(t *testing.T) {
 			}
 		}
 		app.wantAll()
-		if c := conditions.Find(s.cluster.Status.Conditions, v1alpha1.ConditionMastersSpread); c == nil || c.Reason != "Spread" || !gathered {
+		if c := meta.FindStatusCondition(s.cluster.Status.Conditions, v1alpha1.ConditionMastersSpread); c == nil || c.Reason != "Spread" || !gathered {
 			s.fail("MastersSpread is %+v; masters were gathered on the way: %t", c, gathered)
 		}
 	})

@@ -231,6 +231,36 @@ type Ingress struct {
 	// +kubebuilder:validation:MaxProperties=64
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=57,displayName="Annotations",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced","urn:alm:descriptor:com.tectonic.ui:fieldDependency:ingress.enabled:true"}
 	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// Gateway of the Gateway API that leads to the Service, by an HTTPRoute in place
+	// of the Ingress, on clusters that serve HTTPRoute of gateway.networking.k8s.io/v1.
+	// On others there is an Ingress. Default: none.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=121,displayName="Gateway",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced","urn:alm:descriptor:com.tectonic.ui:fieldDependency:ingress.enabled:true"}
+	Gateway *Gateway `json:"gateway,omitempty"`
+}
+
+// Gateway names a Gateway of the Gateway API. Whether it takes the route is for its
+// listeners to say (allowedRoutes, hostname).
+type Gateway struct {
+	// Name of the Gateway. Required.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=122,displayName="Name",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Name string `json:"name"`
+
+	// Namespace of the Gateway. Default: the App's own.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=123,displayName="Namespace",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Namespace string `json:"namespace,omitempty"`
+
+	// Listener of the Gateway. Default: every listener that takes the route.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=124,displayName="Listener",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	SectionName string `json:"sectionName,omitempty"`
 }
 
 // Autoscaling lets the number of pods follow their CPU load.
@@ -260,9 +290,10 @@ type Autoscaling struct {
 	TargetCPUUtilization *int32 `json:"targetCPUUtilization,omitempty"`
 }
 
-// Canary is a second version that a part of the traffic reaches. The Ingress
-// must be served by ingress-nginx. Canary pods are as many as weight percent of
-// replicas, and at least one.
+// Canary is a second version that a part of the traffic reaches: through an
+// HTTPRoute (ingress.gateway), or through an Ingress whose controller knows the
+// canary annotations of ingress-nginx. Canary pods are as many as weight percent
+// of replicas, and at least one.
 // +kubebuilder:validation:XValidation:rule="!has(self.headerValue) || size(self.headerValue) == 0 || (has(self.header) && size(self.header) > 0)",message="headerValue needs header",fieldPath=".headerValue"
 type Canary struct {
 	// Container image of the second version. Required.
@@ -315,8 +346,8 @@ type AppStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=100,displayName="Pod Selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Selector string `json:"selector,omitempty"`
 
-	// Where the App answers: the host of the Ingress, or the name of the Service
-	// within the cluster.
+	// Where the App answers: the host of the HTTPRoute or Ingress, or the name of
+	// the Service within the cluster.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=10,displayName="URL",xDescriptors={"urn:alm:descriptor:org.w3:link"}
 	URL string `json:"url,omitempty"`
@@ -325,6 +356,7 @@ type AppStatus struct {
 // App is a web application: pods, a Service, an Ingress, and on request
 // autoscaling and a canary.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
@@ -334,7 +366,7 @@ type AppStatus struct {
 // +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.status.url`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 56 && self.metadata.name.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')",message="metadata.name must begin with a letter, hold only lower case letters, digits and hyphens, and have at most 56 characters, because it becomes the name of a Service"
-// +operator-sdk:csv:customresourcedefinitions:order=2,displayName="App",resources={{Deployment,v1},{ReplicaSet,v1},{Pod,v1},{Service,v1},{Ingress,v1},{HorizontalPodAutoscaler,v2},{Secret,v1},{Event,v1}}
+// +operator-sdk:csv:customresourcedefinitions:order=2,displayName="App",resources={{Deployment,v1},{ReplicaSet,v1},{Pod,v1},{Service,v1},{Ingress,v1},{HTTPRoute,v1},{HorizontalPodAutoscaler,v2},{Secret,v1},{Event,v1}}
 type App struct {
 	metav1.TypeMeta `json:",inline"`
 	// Name, namespace, labels and annotations of the object.

@@ -18,6 +18,9 @@ const (
 	ConditionProgressing = "Progressing"
 	// ConditionStalled is True when only a change by a person can help.
 	ConditionStalled = "Stalled"
+	// ConditionPaused is True while the annotation middleware.hc.cn/pause keeps the
+	// operator from changing the Deployment.
+	ConditionPaused = "Paused"
 )
 
 // Reasons of the conditions of an Application.
@@ -222,6 +225,7 @@ type ApplicationStatus struct {
 // Application keeps a Deployment as its template says: made when there is none,
 // recreated when deleted, restored when changed, removed with the Application.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=applications,singular=application,categories=middleware

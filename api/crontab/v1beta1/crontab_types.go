@@ -121,6 +121,7 @@ type CronTabStatus struct {
 
 // CronTab runs a container image on a cron schedule.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=crontabs,singular=crontab,shortName=ct,categories=middleware

@@ -1,10 +1,6 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1beta1 holds CronTab: a container image run on a cron schedule.
-//
-// +kubebuilder:object:generate=true
-// +groupName=stable.example.com
 package v1beta1
 
 import (
@@ -27,4 +23,13 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &CronTab{}, &CronTabList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
+}
+
+// SchemeGroupVersion and Resource are what generated clients, listers and
+// informers call the same.
+var SchemeGroupVersion = GroupVersion
+
+// Resource is the group's resource of that name.
+func Resource(resource string) schema.GroupResource {
+	return SchemeGroupVersion.WithResource(resource).GroupResource()
 }

@@ -43,9 +43,10 @@ type FooBarSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=10,displayName="Command",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Command string `json:"command"`
 
-	// Container image that runs the command. It must hold a shell.
+	// Container image that runs the command. It must hold a shell. Default:
+	// docker.io/library/busybox:1.36, or what the operator's RELATED_IMAGE_FOOBAR_SHELL
+	// says; it is written here when the object is made.
 	// +optional
-	// +kubebuilder:default="docker.io/library/busybox:1.36"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=20,displayName="Image",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
@@ -69,6 +70,7 @@ type FooBarStatus struct {
 
 // FooBar runs a shell command to completion.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=foobars,singular=foobar,categories=middleware

@@ -1,10 +1,6 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 is the API of RedisCluster, group redis.middleware.hc.cn.
-//
-// +kubebuilder:object:generate=true
-// +groupName=redis.middleware.hc.cn
 package v1alpha1
 
 import (
@@ -28,4 +24,13 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion, &RedisCluster{}, &RedisClusterList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
+}
+
+// SchemeGroupVersion and Resource are what generated clients, listers and
+// informers call the same.
+var SchemeGroupVersion = GroupVersion
+
+// Resource is the group's resource of that name.
+func Resource(resource string) schema.GroupResource {
+	return SchemeGroupVersion.WithResource(resource).GroupResource()
 }

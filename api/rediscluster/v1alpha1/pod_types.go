@@ -23,7 +23,9 @@ type PodTemplate struct {
 
 	// env are added to the Redis container. Names that the operator sets cannot be
 	// used, and values come from the manifest, from the pod's own fields or from its
-	// own resources; not from Secrets or ConfigMaps.
+	// own resources; not from Secrets or ConfigMaps. MAXMEMORY is a memory size such as
+	// 2gb, and taken for the setting maxmemory where config and configmap have none; no
+	// other variable is a setting.
 	//
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=map
@@ -75,13 +77,27 @@ type PodTemplate struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=86,displayName="Exporter Image",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	MonitorImage string `json:"monitorImage,omitempty"`
 
+	// monitor says more about the container of monitorImage. It cannot be set without it.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=861,displayName="Exporter Container",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Monitor *MonitorContainer `json:"monitor,omitempty"`
+
 	// initImage is the image of an init container that runs its own entrypoint, with
-	// the data directory mounted at /data, before Redis starts.
+	// the data directory mounted at /data, before Redis starts. See init.
 	//
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=87,displayName="Init Container Image",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	InitImage string `json:"initImage,omitempty"`
+
+	// init gives the container of initImage the variables of env and, read-only, the
+	// configuration at /etc/redis/redis.conf; {} is enough. Without init it has neither.
+	// It cannot be set without initImage.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=871,displayName="Init Container",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Init *InitContainer `json:"init,omitempty"`
 
 	// middlewareImage overrides repository and version: the whole image reference of
 	// the Redis container.
@@ -131,6 +147,37 @@ type PodTemplate struct {
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 }
 
+// MonitorContainer says more about the container of monitorImage.
+type MonitorContainer struct {
+	// resources of the container. Default: requests of 10m cpu and 32Mi memory, and a
+	// limit of 128Mi memory; what is set here replaces all of that.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=862,displayName="Exporter Resources",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:resourceRequirements","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// args are the arguments of the image's entrypoint.
+	//
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +listType=atomic
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=863,displayName="Exporter Arguments",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Args []string `json:"args,omitempty"`
+}
+
+// InitContainer says more about the container of initImage.
+type InitContainer struct {
+	// args are the arguments of the image's entrypoint.
+	//
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +listType=atomic
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=872,displayName="Init Arguments",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Args []string `json:"args,omitempty"`
+}
+
 // PodUpdateStrategy says who restarts instances when their template changes.
 type PodUpdateStrategy struct {
 	// type is RollingUpdate (the operator restarts one instance at a time, failing
@@ -161,7 +208,8 @@ type Volumes struct {
 	// type is emptyDir (data lives as long as its pod), hostPath (a directory of the
 	// node; the operator must be started with --allow-host-path), nfs or pvc (an
 	// existing claim, shared by all instances, each in a directory of its own; type
-	// pvc without a name is a claim an instance). Required.
+	// pvc without a name is a claim an instance, whose size and class are those of
+	// spec.storage). Required.
 	//
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=84,displayName="Volume Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:emptyDir","urn:alm:descriptor:com.tectonic.ui:select:hostPath","urn:alm:descriptor:com.tectonic.ui:select:nfs","urn:alm:descriptor:com.tectonic.ui:select:pvc"}
 	Type VolumeType `json:"type"`

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Defaults of RedisClusterSpec. The schema markers below repeat them, and a test
-// fails when the two disagree.
+// Defaults of RedisClusterSpec. The schema markers below repeat them but for the image, which
+// the operator's Deployment may set; a test fails when the two disagree.
 const (
 	DefaultReplicas    int32 = 6
 	MinShards          int32 = 3
@@ -67,9 +67,9 @@ type RedisClusterSpec struct {
 	Finalizers DeletionPolicy `json:"finalizers,omitempty"`
 
 	// repository is the image without its tag. Redis 7.0 and later and Valkey 8 and
-	// later are known to work.
+	// later are known to work. Default: docker.io/library/redis, or what the operator's
+	// RELATED_IMAGE_REDIS says; it is written here when the object is made.
 	//
-	// +kubebuilder:default="docker.io/library/redis"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
@@ -77,10 +77,11 @@ type RedisClusterSpec struct {
 	Repository string `json:"repository,omitempty"`
 
 	// version is the image's tag, which begins with the version of the engine
-	// (8.0.6, 9.1.2-alpine).
+	// (8.0.6, 9.1.2-alpine), a digest (sha256:…), or both (8.0.6@sha256:…). Default:
+	// 8.0.6, or what the operator's RELATED_IMAGE_REDIS says; it is written here when
+	// the object is made, so a newer operator does not change it.
 	//
-	// +kubebuilder:default="8.0.6"
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[0-9a-f]{64})?|sha256:[0-9a-f]{64})$`
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=30,displayName="Version",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Version string `json:"version,omitempty"`
@@ -102,7 +103,8 @@ type RedisClusterSpec struct {
 
 	// storage asks for one persistent volume claim an instance. It is the default way
 	// to keep data: a cluster that sets neither storage nor pod[0].volumes gets claims
-	// of 1Gi of the default storage class.
+	// of 1Gi of the default storage class. pod[0].volumes of type pvc without
+	// persistentVolumeClaimName says the same, and is removed where storage says how.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=50,displayName="Storage"
@@ -116,6 +118,16 @@ type RedisClusterSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=70,displayName="Redis Configuration"
 	Config map[string]string `json:"config,omitempty"`
+
+	// modules are loaded by every instance when it starts, in their order. A change
+	// restarts the instances one after the other; slots begin to move only when all of
+	// them have the modules asked for.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=75,displayName="Modules"
+	Modules []Module `json:"modules,omitempty"`
 
 	// auth is the password of the default user.
 	//
@@ -241,9 +253,9 @@ const (
 	AssignReceive SlotStrategyType = "AssignReceive"
 )
 
-// AssignStrategy is what one new master receives.
+// AssignStrategy is what one shard receives.
 type AssignStrategy struct {
-	// slots is how many slots the new master receives. Required.
+	// slots is how many slots the shard owns then. Required.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=16384
@@ -257,6 +269,15 @@ type AssignStrategy struct {
 	// +kubebuilder:validation:MaxLength=8192
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=114,displayName="Source Node IDs",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	FromReplicas string `json:"fromReplicas"`
+
+	// toShard is the number of a shard that exists, which receives what it lacks of slots. Without
+	// it, the entry is for a new master: the first such entry for the first that joins, and so on.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=499
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=115,displayName="Receiving Shard",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	ToShard *int32 `json:"toShard,omitempty"`
 }
 
 // Storage asks for one persistent volume claim an instance.
@@ -309,6 +330,7 @@ type Toggle struct {
 // RedisCluster is a Redis Cluster: shards of a master and its replicas, which
 // together own 16384 slots.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector

@@ -109,13 +109,20 @@ type RedisClusterStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=193,displayName="Refused Settings"
 	RefusedSettings []RefusedSetting `json:"refusedSettings,omitempty"`
 
-	// dataVolumes are, by pod, the volumes that data was last seen in: the UID of the claim, or
-	// shared when the instance has none of its own; empty when the data was given up. It is
+	// dataVolumes are, by pod, the volumes that data was last seen in: the UID of the claim,
+	// node/NAME for a directory of a node, or shared when the instance has none of its own; empty when the data was given up. It is
 	// absent when data goes with the pod (emptyDir).
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=195,displayName="Data Volumes",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	DataVolumes map[string]string `json:"dataVolumes,omitempty"`
+
+	// slotsAssigned says that the slots are distributed by AssignReceive. When the type is set back
+	// to AutoReceive, they are balanced.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=196,displayName="Slots Assigned",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
+	SlotsAssigned bool `json:"slotsAssigned,omitempty"`
 
 	// currentVersion is the oldest version that an instance runs.
 	//
@@ -123,7 +130,8 @@ type RedisClusterStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=70,displayName="Current Version",xDescriptors={"urn:alm:descriptor:text"}
 	CurrentVersion string `json:"currentVersion,omitempty"`
 
-	// targetVersion is the version asked for.
+	// targetVersion is the version asked for: spec.version, or what instances of
+	// pod[0].middlewareImage say that it is, once one has answered.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=80,displayName="Target Version",xDescriptors={"urn:alm:descriptor:text"}
@@ -200,7 +208,8 @@ type RollOutStatus struct {
 	LastProgressTime metav1.Time `json:"lastProgressTime"`
 }
 
-// Phase is the situation of a cluster in one word.
+// Phase is the situation of a cluster in one word. None, or none at all, is that of one which
+// has just been created: nothing has been made for it yet.
 //
 // +kubebuilder:validation:Enum=None;Creating;Running;Failed;Scaling;Upgrading;Paused;Deleting
 type Phase string
@@ -298,7 +307,8 @@ type NodeStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=123,displayName="Shard",xDescriptors={"urn:alm:descriptor:text"}
 	Shard int32 `json:"shard"`
 
-	// domainName is the instance's stable DNS name.
+	// domainName is the instance's stable DNS name, in full where the operator knows the
+	// DNS domain of the Kubernetes cluster.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=129,displayName="DNS Name",xDescriptors={"urn:alm:descriptor:text"}

@@ -5,11 +5,13 @@ package v1alpha1
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -64,6 +66,14 @@ func (a AssignStrategy) From() []string {
 		ids = append(ids, strings.TrimSpace(id))
 	}
 	return ids
+}
+
+// To is the number of the shard that receives; nil for a new master.
+func (a AssignStrategy) To() *int {
+	if a.ToShard == nil {
+		return nil
+	}
+	return new(int(*a.ToShard))
 }
 
 // Instances is the number of instances in all shards.
@@ -170,7 +180,26 @@ func (s *RedisClusterSpec) Image() string {
 	if version == "" {
 		version = DefaultVersion
 	}
+	if strings.HasPrefix(version, digestPrefix) {
+		return repository + "@" + version
+	}
 	return repository + ":" + version
+}
+
+const digestPrefix = "sha256:"
+
+var versionForm = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[0-9a-f]{64})?|sha256:[0-9a-f]{64})$`)
+
+// ValidVersion reports whether spec.version may be this: the pattern of the schema.
+func ValidVersion(version string) bool { return versionForm.MatchString(version) }
+
+// Tag is the tag in spec.version; empty when it is a digest alone.
+func (s *RedisClusterSpec) Tag() string {
+	tag, _, _ := strings.Cut(s.Version, "@")
+	if strings.HasPrefix(tag, digestPrefix) {
+		return ""
+	}
+	return tag
 }
 
 // Labels on the children of a RedisCluster.
@@ -195,6 +224,14 @@ const AnnotationOverCapacity = "redis.middleware.hc.cn/allow-scale-in-over-capac
 // another one.
 const AnnotationGiveUpData = "redis.middleware.hc.cn/give-up-data"
 
+// AnnotationGiveUpNode names a node that is gone for good: instances whose data is in a directory
+// of it (hostPath) start elsewhere, without that data.
+const AnnotationGiveUpNode = "redis.middleware.hc.cn/give-up-node"
+
+// SchedulingGateNode keeps an instance whose data is in a directory of a node from starting on
+// another one: the operator binds the pod to the node, and takes the gate away.
+const SchedulingGateNode = "redis.middleware.hc.cn/node"
+
 // PodConditionServing is a readiness gate of every instance: the operator sets it to True
 // once the instance knows the whole cluster, and to False before the instance leaves, so
 // that the Service never leads a client to an instance with a partial view.
@@ -217,3 +254,23 @@ const (
 	// SecretKeyConfig holds the password as redis.conf lines.
 	SecretKeyConfig = "auth.conf" //nolint:gosec // the name of a key, not what it holds
 )
+
+// Claim is what each instance claims, defaults filled in; nil when data is kept elsewhere. It
+// is spec.storage, also where pod[0].volumes of type pvc without a claim's name asks for it.
+func (s *RedisClusterSpec) Claim() *Storage {
+	volumes := s.Template().Volumes
+	if volumes != nil && (volumes.Type == VolumeEmptyDir || volumes.Type == VolumeHostPath || volumes.PersistentVolumeClaimName != "") {
+		return nil
+	}
+	claim := Storage{}
+	if s.Storage != nil {
+		claim = *s.Storage.DeepCopy()
+	}
+	if claim.Size.IsZero() {
+		claim.Size = resource.MustParse(DefaultStorageSize)
+	}
+	if claim.Retain == "" {
+		claim.Retain = Retain
+	}
+	return &claim
+}

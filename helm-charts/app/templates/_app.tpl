@@ -53,9 +53,11 @@ spec:
       enableServiceLinks: false
       securityContext:
         runAsNonRoot: true
+        {{- if not ($values.global | default dict).platformUserIDs }}
         runAsUser: 65532
         runAsGroup: 65532
         fsGroup: 65532
+        {{- end }}
         seccompProfile:
           type: RuntimeDefault
       containers:
@@ -161,6 +163,79 @@ spec:
       targetPort: {{ .name | quote }}
       protocol: {{ .protocol | default "TCP" | quote }}
     {{- end }}
+{{- end -}}
+
+{{/* What leads to the Service from outside: nothing, an Ingress, or an HTTPRoute. */}}
+{{- define "app.entrance" -}}
+{{- if not .Values.ingress.enabled -}}
+{{- else if and .Values.ingress.gateway (.Capabilities.APIVersions.Has "gateway.networking.k8s.io/v1/HTTPRoute") -}}
+HTTPRoute
+{{- else -}}
+Ingress
+{{- end -}}
+{{- end -}}
+
+{{/* Requests with the canary's header first, then all by weight. */}}
+{{- define "app.httproute" -}}
+{{- $values := .root.Values -}}
+{{- $weight := ($values.canary | default dict).weight | default 0 | int -}}
+{{- $stable := dict "root" .root "track" "stable" "weight" 100 -}}
+{{- $canary := dict "root" .root "track" "canary" "weight" 100 -}}
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata:
+  {{- include "app.metadata" . | nindent 2 }}
+spec:
+  parentRefs:
+    - name: {{ $values.ingress.gateway.name | quote }}
+      {{- with $values.ingress.gateway.namespace }}
+      namespace: {{ . | quote }}
+      {{- end }}
+      {{- with $values.ingress.gateway.sectionName }}
+      sectionName: {{ . | quote }}
+      {{- end }}
+  hostnames: [{{ $values.ingress.host | quote }}]
+  rules:
+    {{- with $values.canary }}
+    {{- if .header }}
+    - matches:
+        - {{- include "app.path" $values.ingress | nindent 10 }}
+          headers:
+            - name: {{ .header | quote }}
+              value: {{ .headerValue | default "always" | quote }}
+      backendRefs:
+        - {{- include "app.backend" $canary | nindent 10 }}
+    {{- if not .headerValue }}
+    - matches:
+        - {{- include "app.path" $values.ingress | nindent 10 }}
+          headers:
+            - name: {{ .header | quote }}
+              value: never
+      backendRefs:
+        - {{- include "app.backend" $stable | nindent 10 }}
+    {{- end }}
+    {{- end }}
+    {{- end }}
+    - matches:
+        - {{- include "app.path" $values.ingress | nindent 10 }}
+      backendRefs:
+        - {{- include "app.backend" (set $stable "weight" (sub 100 $weight)) | nindent 10 }}
+        {{- if $values.canary }}
+        - {{- include "app.backend" (set $canary "weight" $weight) | nindent 10 }}
+        {{- end }}
+{{- end -}}
+
+{{- define "app.path" -}}
+path:
+  type: {{ if eq .pathType "Exact" }}Exact{{ else }}PathPrefix{{ end }}
+  value: {{ .path | quote }}
+{{- end -}}
+
+{{- define "app.backend" -}}
+{{- $port := first .root.Values.ports -}}
+name: {{ include "app.name" . | quote }}
+port: {{ $port.servicePort | default $port.containerPort | int }}
+weight: {{ .weight }}
 {{- end -}}
 
 {{- define "app.ingress" -}}

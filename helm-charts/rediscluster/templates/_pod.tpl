@@ -20,11 +20,18 @@ spec:
   terminationGracePeriodSeconds: 60
   readinessGates:
     - conditionType: redis.middleware.hc.cn/serving
+  {{- if eq $values.data.type "hostPath" }}
+  # An instance starts where its data is, which the operator knows.
+  schedulingGates:
+    - name: redis.middleware.hc.cn/node
+  {{- end }}
   securityContext:
     runAsNonRoot: true
+    {{- if not ($values.global | default dict).platformUserIDs }}
     runAsUser: 999
     runAsGroup: 999
     fsGroup: 999
+    {{- end }}
     fsGroupChangePolicy: OnRootMismatch
     seccompProfile: {type: RuntimeDefault}
   {{- range $field := list "nodeSelector" "tolerations" "imagePullSecrets" }}
@@ -122,6 +129,10 @@ loads data, and a minute without accepting a connection is not a slow command.
 - name: exporter
   image: {{ .Values.metrics.image | quote }}
   imagePullPolicy: IfNotPresent
+  {{- with .Values.metrics.args }}
+  args:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   env:
     - name: REDIS_ADDR
       value: {{ ternary "rediss" "redis" .Values.tls.enabled }}://localhost:6379
@@ -140,8 +151,12 @@ loads data, and a minute without accepting a connection is not a slow command.
   ports:
     - {name: metrics, containerPort: 9121, protocol: TCP}
   resources:
+    {{- if .Values.metrics.resources }}
+    {{- toYaml .Values.metrics.resources | nindent 4 }}
+    {{- else }}
     requests: {cpu: 10m, memory: 32Mi}
     limits: {memory: 128Mi}
+    {{- end }}
   securityContext:
     {{- include "rediscluster.containerSecurity" . | nindent 4 }}
 {{- end }}
@@ -174,8 +189,17 @@ initContainers:
   - name: init
     image: {{ .Values.init.image | quote }}
     imagePullPolicy: IfNotPresent
+    {{- with .Values.init.args }}
+    args:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
     env:
       {{- include "rediscluster.identityEnv" . | nindent 6 }}
+      {{- if .Values.init.configured }}
+      {{- with .Values.pod.env }}
+      {{- toYaml . | nindent 6 }}
+      {{- end }}
+      {{- end }}
     {{- with .Values.pod.resources }}
     resources:
       {{- toYaml . | nindent 6 }}
@@ -184,6 +208,13 @@ initContainers:
       {{- include "rediscluster.containerSecurity" . | nindent 6 }}
     volumeMounts:
       {{- include "rediscluster.dataMount" . | nindent 6 }}
+      {{- if .Values.init.configured }}
+      # Alone: beside it are the password and the private key.
+      - name: config
+        mountPath: /etc/redis/redis.conf
+        subPath: redis.conf
+        readOnly: true
+      {{- end }}
   {{- end }}
 {{- end }}
 {{- end }}

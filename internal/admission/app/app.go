@@ -110,6 +110,9 @@ func Warnings(a *v1alpha1.App) []string {
 			warnings = append(warnings, "spec.canary: with a weight of 0 and no header no traffic reaches the canary; set weight or header")
 		}
 	}
+	if spec.Ingress.Gateway != nil && !ptr.Deref(spec.Ingress.Enabled, false) {
+		warnings = append(warnings, "spec.ingress.gateway: has no effect while spec.ingress.enabled is false")
+	}
 	if spec.Autoscaling != nil && ptr.Deref(spec.Replicas, 1) != 1 {
 		warnings = append(warnings, "spec.replicas: has no effect while spec.autoscaling is set")
 	}

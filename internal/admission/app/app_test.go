@@ -31,6 +31,11 @@ func TestValidateRefuses(t *testing.T) {
 	ingress := func(host string) change {
 		return func(s *v1alpha1.AppSpec) { s.Ingress = v1alpha1.Ingress{Enabled: ptr.To(true), Host: host} }
 	}
+	gateway := func(path string, to v1alpha1.Gateway) change {
+		return func(s *v1alpha1.AppSpec) {
+			s.Ingress = v1alpha1.Ingress{Enabled: ptr.To(true), Host: "a.example.com", Path: path, Gateway: &to}
+		}
+	}
 	cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 	tests := []struct {
 		name   string
@@ -90,6 +95,16 @@ func TestValidateRefuses(t *testing.T) {
 		{"canary by hand", annotation("nginx.ingress.kubernetes.io/canary", "true"), "spec.ingress.annotations[nginx.ingress.kubernetes.io/canary]: Forbidden: use spec.canary instead"},
 		{"annotation with a line break", annotation("nginx.ingress.kubernetes.io/rewrite-target", "/\nevil"), "must not hold a line break"},
 		{"annotation", annotation("cert-manager.io/cluster-issuer", "letsencrypt"), ""},
+		{"Gateway", gateway("/shop", v1alpha1.Gateway{Name: "public", Namespace: "infra", SectionName: "web"}), ""},
+		{"Gateway without a name", gateway("/", v1alpha1.Gateway{}), "spec.ingress.gateway.name: Required value: name the Gateway, or remove spec.ingress.gateway for an Ingress"},
+		{"Gateway's name", gateway("/", v1alpha1.Gateway{Name: "a b"}), `spec.ingress.gateway.name: Invalid value: "a b"`},
+		{"Gateway's namespace", gateway("/", v1alpha1.Gateway{Name: "a", Namespace: "a.b"}), `spec.ingress.gateway.namespace: Invalid value: "a.b"`},
+		{"Gateway's listener", gateway("/", v1alpha1.Gateway{Name: "a", SectionName: "A"}), `spec.ingress.gateway.sectionName: Invalid value: "A"`},
+		{"path that a route cannot have", gateway("/a/../b", v1alpha1.Gateway{Name: "a"}), `spec.ingress.path: Invalid value: "/a/../b": a path of the Gateway API holds no //, /./, /../ or %2F`},
+		{"path with an encoded slash", gateway("/a%2fb", v1alpha1.Gateway{Name: "a"}), `spec.ingress.path: Invalid value: "/a%2fb"`},
+		{"path with a bare percent sign", gateway("/a%b", v1alpha1.Gateway{Name: "a"}), `spec.ingress.path: Invalid value: "/a%b"`},
+		{"path with dots in names", gateway("/.well-known/a..b/%7E", v1alpha1.Gateway{Name: "a"}), ""},
+		{"such a path of an Ingress", func(s *v1alpha1.AppSpec) { s.Ingress.Path = "/a//b" }, ""},
 		{"class", func(s *v1alpha1.AppSpec) { s.Ingress.ClassName = "Nginx!" }, `spec.ingress.className: Invalid value: "Nginx!"`},
 		{"scaling without a request", func(s *v1alpha1.AppSpec) { s.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: 3} },
 			"spec.resources.requests[cpu]: Required value: autoscaling follows the load in percent of the requested CPU; request some, such as 100m"},
@@ -149,9 +164,11 @@ func TestName(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	a := valid()
 	a.Spec.Canary = &v1alpha1.Canary{Image: "busybox"}
+	a.Spec.Ingress.Gateway = &v1alpha1.Gateway{Name: "public"}
 	want := []string{
 		`spec.canary.image: "busybox" names no version, so each node runs the "latest" that it pulled first; add a tag or a digest`,
 		"spec.canary: without spec.ingress.enabled no traffic shifts to the canary; it answers as Service app-sample-canary only",
+		"spec.ingress.gateway: has no effect while spec.ingress.enabled is false",
 	}
 	if diff := cmp.Diff(want, app.Warnings(a)); diff != "" {
 		t.Error(diff)

@@ -25,8 +25,10 @@ var (
 	// pathCharacters are those of RFC 3986 without the semicolon and the quote:
 	// an Ingress controller writes a path into its configuration.
 	pathCharacters = regexp.MustCompile(`^/[A-Za-z0-9/._~%!$&()*+,=:@-]*$`)
-	headerName     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
-	headerValue    = regexp.MustCompile(`^[A-Za-z0-9._~-]+$`)
+	// httpRoutePath is what the Gateway API refuses besides, because proxies read it in more than one way.
+	httpRoutePath = regexp.MustCompile(`//|/\.{1,2}(/|$)|%(?i:2f)|%([^0-9A-Fa-f]|$)|%.([^0-9A-Fa-f]|$)`)
+	headerName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
+	headerValue   = regexp.MustCompile(`^[A-Za-z0-9._~-]+$`)
 )
 
 func httpPath(at *field.Path, path string) field.ErrorList {
@@ -48,6 +50,7 @@ func ingress(at *field.Path, spec *v1alpha1.AppSpec) field.ErrorList {
 	if in.Host != "" {
 		refused = append(refused, host(at.Child("host"), in.Host)...)
 	}
+	refused = append(refused, gateway(at, in)...)
 	if !ptr.Deref(in.Enabled, false) {
 		return refused
 	}
@@ -60,6 +63,30 @@ func ingress(at *field.Path, spec *v1alpha1.AppSpec) field.ErrorList {
 	}
 	if spec.Ports != nil && len(spec.Ports) == 0 {
 		refused = append(refused, field.Invalid(at.Child("enabled"), true, "an Ingress leads to the first port; add one to spec.ports"))
+	}
+	return refused
+}
+
+// gateway checks what an HTTPRoute of the Gateway API must hold to, so that an App is not refused later, when the cluster begins to
+// serve that kind.
+func gateway(at *field.Path, in *v1alpha1.Ingress) field.ErrorList {
+	if in.Gateway == nil {
+		return nil
+	}
+	to := at.Child("gateway")
+	refused := subdomain(to.Child("name"), in.Gateway.Name)
+	if in.Gateway.Name == "" {
+		refused = append(refused, field.Required(to.Child("name"), "name the Gateway, or remove spec.ingress.gateway for an Ingress"))
+	}
+	if namespace := in.Gateway.Namespace; namespace != "" {
+		for _, problem := range validation.IsDNS1123Label(namespace) {
+			refused = append(refused, field.Invalid(to.Child("namespace"), namespace, problem))
+		}
+	}
+	refused = append(refused, subdomain(to.Child("sectionName"), in.Gateway.SectionName)...)
+	if pathCharacters.MatchString(in.Path) && httpRoutePath.MatchString(in.Path) {
+		refused = append(refused, field.Invalid(at.Child("path"), in.Path,
+			"a path of the Gateway API holds no //, /./, /../ or %2F, and two hexadecimal digits after each %; remove it, or remove spec.ingress.gateway"))
 	}
 	return refused
 }

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	foobarv1 "middleware.hc.cn/operator/api/foobar/v1"
+	"middleware.hc.cn/operator/internal/admission/images"
 	"middleware.hc.cn/operator/internal/admission/rules"
 )
 
 const (
-	defaultImage = "docker.io/library/busybox:1.36"
 	// maxName leaves room for the 11 characters that the Job's name appends: a name
 	// that becomes a label has at most 63.
 	maxName = 52
@@ -25,13 +25,24 @@ const (
 	maxCommand = 16384
 )
 
-// Default sets what the CRD's schema sets too; a test holds them together.
+// DefaultImage writes the default image into a FooBar that names none, at its making. On an
+// update it keeps what the object had, so that a default that has moved runs no command again.
+func DefaultImage(before, f *foobarv1.FooBar, image string) {
+	if f.Spec.Image == "" && before != nil {
+		f.Spec.Image = before.Spec.Image
+	}
+	if f.Spec.Image == "" {
+		f.Spec.Image = image
+	}
+}
+
+// Default sets what the CRD's schema and the chart set too; a test holds them together.
 func Default(f *foobarv1.FooBar) {
 	if f.Spec.Barz == "" {
 		f.Spec.Barz = "false"
 	}
 	if f.Spec.Image == "" {
-		f.Spec.Image = defaultImage
+		f.Spec.Image = images.FooBar
 	}
 }
 

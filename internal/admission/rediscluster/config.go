@@ -27,6 +27,9 @@ func adviseConfig(cr *v1alpha1.RedisCluster) []string {
 		if _, reserved := values.Reserved(name); reserved || has(canonical, engine, known) {
 			continue
 		}
+		if len(cr.Spec.Modules) > 0 && !settings.Known(canonical) {
+			continue // it may be one of a module
+		}
 		whose := "any engine that this operator was tested with (" + strings.Join(settings.Engines(), ", ") + ")"
 		if known {
 			whose = engine.String()

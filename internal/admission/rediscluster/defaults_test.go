@@ -50,6 +50,9 @@ func TestDefaultsAgreeWithSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		Default(&got)
+		// The image is a default of the operator's Deployment, not of the schema.
+		defaultTo(&want.Spec.Repository, v1alpha1.DefaultRepository)
+		defaultTo(&want.Spec.Version, v1alpha1.DefaultVersion)
 		if diff := cmp.Diff(want.Spec, got.Spec); diff != "" {
 			t.Errorf("%s: the CRD's defaults and Default disagree (-CRD +Default):\n%s", manifest, diff)
 		}
@@ -75,6 +78,26 @@ func applySchemaDefaults(t *testing.T, value any, schema *apiextensionsv1.JSONSc
 	case []any:
 		for i := range value {
 			applySchemaDefaults(t, value[i], schema.Items.Schema)
+		}
+	}
+}
+
+// TestStorageIsTheVolume: type pvc beside storage says nothing that storage does not, and goes;
+// every other volume stays for Validate.
+func TestStorageIsTheVolume(t *testing.T) {
+	for spec, stays := range map[string]bool{
+		`{storage: {size: 5Gi, storageClassName: fast}, pod: [{volumes: {type: pvc}}]}`:  false,
+		`{pod: [{volumes: {type: pvc}}]}`:                                                true,
+		`{storage: {}, pod: [{volumes: {type: pvc, persistentVolumeClaimName: data}}]}`:  true,
+		`{storage: {}, pod: [{volumes: {type: nfs}}]}`:                                   true,
+		`{storage: {}, pod: [{volumes: {type: emptyDir}}, {volumes: {type: hostPath}}]}`: true,
+	} {
+		cr := cluster(t, spec)
+		if (cr.Spec.Pod[0].Volumes != nil) != stays {
+			t.Errorf("%s: volumes are %+v, and are to stay: %t", spec, cr.Spec.Pod[0].Volumes, stays)
+		}
+		if !stays && (cr.Spec.Storage.Size.String() != "5Gi" || *cr.Spec.Storage.StorageClassName != "fast") {
+			t.Errorf("%s: storage is %+v", spec, cr.Spec.Storage)
 		}
 	}
 }

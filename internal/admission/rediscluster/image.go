@@ -4,17 +4,38 @@
 package rediscluster
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/admission/images"
 	shared "middleware.hc.cn/operator/internal/admission/rules"
 )
+
+// DefaultImage writes the default image into a cluster that names none, at its making. On an
+// update it keeps what the object had: a manifest without these fields, which is applied again
+// after the default has moved, changes no image.
+//
+// A digest belongs to its repository: with another one, the version is the tag alone.
+func DefaultImage(before, cr *v1alpha1.RedisCluster, image images.Redis) {
+	if before != nil {
+		image.Repository = cmp.Or(before.Spec.Repository, image.Repository)
+		image.Version = cmp.Or(before.Spec.Version, image.Version)
+	}
+	defaultTo(&cr.Spec.Repository, image.Repository)
+	if cr.Spec.Repository != image.Repository {
+		byDefault := v1alpha1.RedisClusterSpec{Version: image.Version}
+		image.Version = cmp.Or(byDefault.Tag(), v1alpha1.DefaultVersion)
+	}
+	defaultTo(&cr.Spec.Version, image.Version)
+}
 
 // declaredImage is repository:version, which stands even where middlewareImage
 // overrides it.
@@ -44,19 +65,17 @@ type imageField struct {
 	image string
 }
 
-var tagForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
-
 func checkImages(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	var refused field.ErrorList
 	repository, at := cr.Spec.Repository, specPath.Child("repository")
 	if repository != "" {
 		refused = shared.Image(at, repository)
 		if named, err := reference.ParseNormalizedNamed(repository); err == nil && !reference.IsNameOnly(named) {
-			refused = append(refused, field.Invalid(at, repository, "must be an image without its tag or digest; the tag goes into spec.version, a digest into spec.pod[0].middlewareImage"))
+			refused = append(refused, field.Invalid(at, repository, "must be an image without its tag or digest; both go into spec.version"))
 		}
 	}
-	if version := cr.Spec.Version; version != "" && !tagForm.MatchString(version) {
-		refused = append(refused, field.Invalid(specPath.Child("version"), version, "must be an image's tag, such as 8.0.6 or 9.1.2-alpine: letters, digits, dots, hyphens and underscores"))
+	if version := cr.Spec.Version; version != "" && !v1alpha1.ValidVersion(version) {
+		refused = append(refused, field.Invalid(specPath.Child("version"), version, "must be an image's tag, such as 8.0.6 or 9.1.2-alpine (letters, digits, dots, hyphens and underscores), a digest sha256:…, or both: 8.0.6@sha256:…"))
 	}
 	for _, f := range podImages(cr) {
 		refused = append(refused, shared.Image(f.at, f.image)...)
@@ -80,16 +99,27 @@ type engine struct {
 
 func (e engine) String() string { return fmt.Sprintf("%s %d.%d", e.name, e.major, e.minor) }
 
+// movesSlots says that the engine can move whole slots by itself (redis.AtomicMethod).
+func (e engine) movesSlots() bool {
+	switch e.name {
+	case "valkey":
+		return e.major >= 9
+	case "redis":
+		return e.major > 8 || e.major == 8 && e.minor >= 4
+	}
+	return false
+}
+
 var versionTag = regexp.MustCompile(`^v?([0-9]{1,4})(?:\.([0-9]{1,4}))?(?:[.+_-].*)?$`)
 
-// engineOf reads the engine of an image whose name ends in redis or valkey and whose tag
+// engineOf reads the engine of an image whose name ends in redis, valkey or valkey-bundle and whose tag
 // begins with a version. Of other images nothing is known.
 func engineOf(image string) (e engine, known bool) {
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
 		return engine{}, false
 	}
-	e.name = path.Base(reference.Path(named))
+	e.name = strings.TrimSuffix(path.Base(reference.Path(named)), "-bundle") // Valkey with its modules, of the same version
 	tagged, ok := named.(reference.Tagged)
 	if !ok || (e.name != "redis" && e.name != "valkey") {
 		return engine{}, false

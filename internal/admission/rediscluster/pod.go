@@ -63,59 +63,31 @@ func checkAnnotations(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	return shared.Annotations(podPath.Child("annotations"), cr.Spec.Template().Annotations)
 }
 
-func checkEnv(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
-	var refused field.ErrorList
-	seen := map[string]bool{}
-	for i, v := range cr.Spec.Template().Env {
-		at := podPath.Child("env").Index(i)
-		for _, problem := range validation.IsEnvVarName(v.Name) {
-			refused = append(refused, field.Invalid(at.Child("name"), v.Name, problem))
-		}
-		if values.ReservedEnv(v.Name) {
-			refused = append(refused, field.Forbidden(at.Child("name"), v.Name+" is set by the operator; use another name"))
-		}
-		if seen[v.Name] {
-			refused = append(refused, field.Duplicate(at.Child("name"), v.Name))
-		}
-		seen[v.Name] = true
-		refused = append(refused, shared.Text(at.Child("value"), v.Value)...)
-		refused = append(refused, checkEnvSource(at.Child("valueFrom"), v)...)
-	}
-	return refused
-}
-
-// checkEnvSource lets values come from the pod itself only: whoever may write a
-// RedisCluster may not be allowed to read Secrets.
-func checkEnvSource(at *field.Path, v corev1.EnvVar) field.ErrorList {
-	source := v.ValueFrom
-	if source == nil {
-		return nil
-	}
-	if v.Value != "" {
-		return field.ErrorList{field.Forbidden(at, "a variable has a value or a valueFrom; remove one of them")}
-	}
-	const own = "values cannot come from Secrets, ConfigMaps or files; write the value into the manifest, or use fieldRef or resourceFieldRef"
-	var refused field.ErrorList
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"secretKeyRef", source.SecretKeyRef != nil},
-		{"configMapKeyRef", source.ConfigMapKeyRef != nil},
-		{"fileKeyRef", source.FileKeyRef != nil},
-	} {
-		if f.set {
-			refused = append(refused, field.Forbidden(at.Child(f.name), own))
-		}
-	}
-	if refused == nil && (source.FieldRef == nil) == (source.ResourceFieldRef == nil) {
-		refused = append(refused, field.Invalid(at, field.OmitValueType{}, "must have either fieldRef or resourceFieldRef"))
-	}
-	return refused
-}
-
 func checkResources(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
-	at, r := podPath.Child("resources"), cr.Spec.Template().Resources
+	return checkRequirements(podPath.Child("resources"), cr.Spec.Template().Resources)
+}
+
+// checkContainers is about what runs beside and before Redis.
+func checkContainers(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
+	template := cr.Spec.Template()
+	var refused field.ErrorList
+	if monitor, at := template.Monitor, podPath.Child("monitor"); monitor != nil {
+		if template.MonitorImage == "" {
+			refused = append(refused, field.Forbidden(at, "it belongs to the container of monitorImage, which is not set: set it, or remove monitor"))
+		}
+		refused = append(refused, shared.Texts(at.Child("args"), monitor.Args)...)
+		refused = append(refused, checkRequirements(at.Child("resources"), monitor.Resources)...)
+	}
+	if before, at := template.Init, podPath.Child("init"); before != nil {
+		if template.InitImage == "" {
+			refused = append(refused, field.Forbidden(at, "it belongs to the container of initImage, which is not set: set it, or remove init"))
+		}
+		refused = append(refused, shared.Texts(at.Child("args"), before.Args)...)
+	}
+	return refused
+}
+
+func checkRequirements(at *field.Path, r corev1.ResourceRequirements) field.ErrorList {
 	var refused field.ErrorList
 	if len(r.Claims) > 0 {
 		refused = append(refused, field.Forbidden(at.Child("claims"), "an instance has no resource claims; remove it"))

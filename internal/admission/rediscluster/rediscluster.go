@@ -24,8 +24,9 @@ type Options struct {
 	AllowHostPath bool
 }
 
-// Default writes what the CRD's schema defaults, and storage when nothing says where
-// data is kept. shards stays unset, so that kubectl scale keeps its meaning.
+// Default writes what the CRD's schema defaults, the built-in image, and storage when nothing says where
+// data is kept. Where storage and a volume of type pvc say that together, storage stays. shards stays unset, so that kubectl scale
+// keeps its meaning.
 func Default(cr *v1alpha1.RedisCluster) {
 	s := &cr.Spec
 	defaultTo(&s.Replicas, ptr.To(v1alpha1.DefaultReplicas))
@@ -45,6 +46,11 @@ func Default(cr *v1alpha1.RedisCluster) {
 	}
 	if s.Storage == nil && s.Template().Volumes == nil {
 		s.Storage = &v1alpha1.Storage{}
+	}
+	if s.Storage != nil && claimEach(cr) {
+		for i := range s.Pod {
+			s.Pod[i].Volumes = nil // type pvc, which adds nothing; the schema wants one of the two
+		}
 	}
 	if s.Storage != nil {
 		// A size of "0" is not an unset one: it is refused, not replaced.
@@ -70,11 +76,13 @@ var rules = []func(*v1alpha1.RedisCluster, Options) field.ErrorList{
 	checkDataPlace,
 	checkStorage,
 	checkConfig,
+	checkModules,
 	checkAuth,
 	checkLabels,
 	checkAnnotations,
 	checkEnv,
 	checkResources,
+	checkContainers,
 	checkScheduling,
 }
 
@@ -117,6 +125,9 @@ var advice = []func(*v1alpha1.RedisCluster) []string{
 	adviseAuth,
 	adviseImages,
 	adviseConfig,
+	adviseAssignment,
+	adviseEnv,
+	advisePipeline,
 }
 
 // Warnings returns what a user should know about a RedisCluster that is accepted.

@@ -25,6 +25,8 @@ var (
 	maxTemplates = shared.Size{Bytes: 2 << 20, Entries: 100_000}
 	// maxConfig: the longest value of a setting has 1 KiB, and few have more than 20 bytes.
 	maxConfig = shared.Size{Bytes: 64 << 10, Entries: 200}
+	// maxModuleText: in redis.conf a byte may become four, and its ConfigMap has 1 MiB.
+	maxModuleText = shared.Size{Bytes: 16 << 10, Entries: 2000}
 )
 
 const (
@@ -38,6 +40,7 @@ const (
 func checkSize(cr *v1alpha1.RedisCluster) field.ErrorList {
 	refused := CheckTemplate(cr, int(cr.Spec.ShardCount()))
 	refused = append(refused, shared.AtMost(specPath.Child("config"), cr.Spec.Config, maxConfig)...)
+	refused = append(refused, shared.AtMost(modulesPath, cr.Spec.Modules, maxModuleText)...)
 	givers := 0
 	for _, entry := range cr.Spec.UpdateStrategy.AssignStrategies {
 		givers += 1 + strings.Count(entry.FromReplicas, ",")
@@ -54,7 +57,12 @@ func CheckTemplate(cr *v1alpha1.RedisCluster, shards int) field.ErrorList {
 	if len(cr.Spec.Pod) == 0 {
 		return nil
 	}
-	size := shared.SizeOf(cr.Spec.Template())
+	template := cr.Spec.Template()
+	size := shared.SizeOf(template)
+	if template.Init != nil { // env is rendered twice
+		env := shared.SizeOf(template.Env)
+		size.Bytes, size.Entries = size.Bytes+env.Bytes, size.Entries+env.Entries
+	}
 	shards = min(max(shards, 1), int(maxShards))
 	switch {
 	case !size.Within(maxTemplate):

@@ -18,8 +18,8 @@ func checkDataPlace(cr *v1alpha1.RedisCluster, o Options) field.ErrorList {
 		return nil
 	}
 	var refused field.ErrorList
-	if cr.Spec.Storage != nil {
-		refused = append(refused, field.Forbidden(storagePath, "storage and pod[0].volumes both say where data is kept: set one of them"))
+	if cr.Spec.Storage != nil && !claimEach(cr) {
+		refused = append(refused, field.Forbidden(storagePath, "storage and pod[0].volumes both say where data is kept: set one of them, or volumes.type pvc without persistentVolumeClaimName"))
 	}
 	typePath, claimPath := volumesPath.Child("type"), volumesPath.Child("persistentVolumeClaimName")
 	switch volumes.Type {
@@ -34,7 +34,7 @@ func checkDataPlace(cr *v1alpha1.RedisCluster, o Options) field.ErrorList {
 		}
 	case v1alpha1.VolumeNFS:
 		if volumes.PersistentVolumeClaimName == "" {
-			refused = append(refused, field.Required(claimPath, "type nfs needs the name of the claim of the shared volume"))
+			refused = append(refused, field.Required(claimPath, "type nfs needs the name of the claim of the shared volume; for a claim an instance set type pvc, and spec.storage.storageClassName to a class of such volumes"))
 		}
 	case v1alpha1.VolumePVC:
 	case "":

@@ -6,6 +6,7 @@ package rediscluster
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -103,12 +104,41 @@ func checkSlotStrategy(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	at = at.Child("assignStrategies")
 	assigned := len(strategy.AssignStrategies)
 	if strategy.Type == v1alpha1.AssignReceive && assigned == 0 {
-		return append(refused, field.Required(at, "type AssignReceive needs one entry {slots, fromReplicas} for each new master; add them, or set type to AutoReceive"))
+		return append(refused, field.Required(at, "type AssignReceive needs one entry {slots, fromReplicas} for each new master, or {slots, fromReplicas, toShard} for a shard that exists; add them, or set type to AutoReceive"))
 	}
 	if strategy.Type != v1alpha1.AssignReceive && assigned > 0 {
 		return append(refused, field.Forbidden(at, "assignStrategies belong to type AssignReceive: remove them, or set type to AssignReceive"))
 	}
-	return append(refused, checkSlots(at, strategy.AssignStrategies)...)
+	refused = append(refused, checkSlots(at, strategy.AssignStrategies)...)
+	return append(refused, checkReceivers(at, cr)...)
+}
+
+// checkReceivers wants each shard to receive by one entry.
+func checkReceivers(at *field.Path, cr *v1alpha1.RedisCluster) field.ErrorList {
+	var refused field.ErrorList
+	seen := map[int]bool{}
+	for i, entry := range cr.Spec.UpdateStrategy.AssignStrategies {
+		to := entry.To()
+		switch at := at.Index(i).Child("toShard"); {
+		case to == nil:
+			continue
+		case *to < 0 || *to >= int(cr.Spec.ShardCount()):
+			refused = append(refused, field.Invalid(at, *to, fmt.Sprintf("must be the number of a shard, from 0 to %d; leave it out for a master that joins", cr.Spec.ShardCount()-1)))
+		case seen[*to]:
+			refused = append(refused, field.Duplicate(at, *to))
+		}
+		seen[*to] = true
+	}
+	return refused
+}
+
+// adviseAssignment says when entries do nothing by themselves.
+func adviseAssignment(cr *v1alpha1.RedisCluster) []string {
+	strategy := cr.Spec.UpdateStrategy
+	if strategy.Type != v1alpha1.AssignReceive || !slices.ContainsFunc(strategy.AssignStrategies, func(a v1alpha1.AssignStrategy) bool { return a.ToShard == nil }) {
+		return nil
+	}
+	return []string{"spec.updateStrategy.assignStrategies: entries without toShard are for masters that join, and move nothing before; name the shard that receives in toShard to move slots between masters that exist"}
 }
 
 func checkSlots(at *field.Path, assigned []v1alpha1.AssignStrategy) field.ErrorList {
@@ -121,7 +151,7 @@ func checkSlots(at *field.Path, assigned []v1alpha1.AssignStrategy) field.ErrorL
 		}
 	}
 	if total > slotCount && refused == nil {
-		refused = append(refused, field.Invalid(at, total, fmt.Sprintf("the new masters would receive %d slots together, and a cluster has %d; lower some entry's slots", total, slotCount)))
+		refused = append(refused, field.Invalid(at, total, fmt.Sprintf("shards would receive %d slots together, and a cluster has %d; lower some entry's slots", total, slotCount)))
 	}
 	return refused
 }
@@ -147,4 +177,14 @@ func checkNodeIDs(cr *v1alpha1.RedisCluster) field.ErrorList {
 		}
 	}
 	return refused
+}
+
+// advisePipeline warns of a number of keys that no command carries.
+func advisePipeline(cr *v1alpha1.RedisCluster) []string {
+	strategy := cr.Spec.UpdateStrategy
+	e, known := engineOf(cr.Spec.Image())
+	if strategy.Pipeline == v1alpha1.DefaultPipeline || strategy.KeysPerSecond > 0 || !known || !e.movesSlots() {
+		return nil
+	}
+	return []string{fmt.Sprintf("spec.updateStrategy.pipeline: %s moves whole slots by itself, and no MIGRATE carries keys; remove it, or set spec.updateStrategy.keysPerSecond to have the operator move keys", e)}
 }

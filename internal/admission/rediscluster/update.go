@@ -6,12 +6,11 @@ package rediscluster
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 )
 
 // transitions are what a running cluster cannot follow, paused or not: a pause ends, and
@@ -23,6 +22,7 @@ var transitions = []func(before, after *v1alpha1.RedisCluster) field.ErrorList{
 	keepAuth,
 	keepTLS,
 	keepMajorVersion,
+	keepModules,
 }
 
 // ValidateUpdate returns what is wrong with changing a RedisCluster from before to after,
@@ -67,20 +67,13 @@ func keepDataPlace(before, after *v1alpha1.RedisCluster) field.ErrorList {
 	return nil
 }
 
-// claim is what each instance claims, also where pod[0].volumes asks for it; nil when
-// instances have no claims of their own.
-func claim(cr *v1alpha1.RedisCluster) *v1alpha1.Storage {
-	switch {
-	case dataPlace(cr) != v1alpha1.Volumes{Type: v1alpha1.VolumePVC}:
-		return nil
-	case cr.Spec.Storage == nil:
-		return &v1alpha1.Storage{Size: resource.MustParse(v1alpha1.DefaultStorageSize)}
-	}
-	return cr.Spec.Storage
+// claimEach says that each instance has a claim of its own, which spec.storage describes.
+func claimEach(cr *v1alpha1.RedisCluster) bool {
+	return dataPlace(cr) == v1alpha1.Volumes{Type: v1alpha1.VolumePVC}
 }
 
 func keepStorageClass(before, after *v1alpha1.RedisCluster) field.ErrorList {
-	was, is := claim(before), claim(after)
+	was, is := before.Spec.Claim(), after.Spec.Claim()
 	if was == nil || is == nil || ptr.Equal(was.StorageClassName, is.StorageClassName) {
 		return nil
 	}
@@ -96,11 +89,11 @@ func className(name *string) string {
 
 // neverShrink lets a size that the claims could not grow to be taken back.
 func neverShrink(before, after *v1alpha1.RedisCluster) field.ErrorList {
-	was, is := claim(before), claim(after)
+	was, is := before.Spec.Claim(), after.Spec.Claim()
 	if was == nil || is == nil || is.Size.Cmp(was.Size) >= 0 {
 		return nil
 	}
-	if stalled := conditions.Find(before.Status.Conditions, v1alpha1.ConditionStalled); stalled != nil && stalled.Reason == v1alpha1.ReasonCannotGrow {
+	if stalled := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionStalled); stalled != nil && stalled.Reason == v1alpha1.ReasonCannotGrow {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(storagePath.Child("size"), is.Size.String(), fmt.Sprintf("a claim cannot shrink; set %s or more", was.Size.String()))}
@@ -135,9 +128,14 @@ func readByValkey(was, is engine) bool {
 // assignEveryNewMaster wants one entry of assignStrategies for each master that joins.
 func assignEveryNewMaster(before, after *v1alpha1.RedisCluster) field.ErrorList {
 	strategy := after.Spec.UpdateStrategy
-	joining := int(after.Spec.ShardCount() - before.Spec.ShardCount())
-	if strategy.Type != v1alpha1.AssignReceive || joining <= 0 || len(strategy.AssignStrategies) == joining {
+	joining, entries := int(after.Spec.ShardCount()-before.Spec.ShardCount()), 0
+	for _, entry := range strategy.AssignStrategies {
+		if entry.ToShard == nil {
+			entries++
+		}
+	}
+	if strategy.Type != v1alpha1.AssignReceive || joining <= 0 || entries == joining {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(specPath.Child("updateStrategy", "assignStrategies"), len(strategy.AssignStrategies), fmt.Sprintf("%d new masters join, and entry i says what new master i receives; write %d entries, or set type to AutoReceive", joining, joining))}
+	return field.ErrorList{field.Invalid(specPath.Child("updateStrategy", "assignStrategies"), entries, fmt.Sprintf("%d new masters join, and each entry without toShard says what one of them receives; write %d of them, or set type to AutoReceive", joining, joining))}
 }

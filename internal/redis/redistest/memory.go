@@ -58,7 +58,7 @@ func (m *memory) Write(p []byte) (int, error) {
 		buffered := bufio.NewReaderSize(rest, 512)
 		args, err := readCommand(buffered)
 		if err != nil {
-			break // not complete yet
+			return len(p), nil //nolint:nilerr // it is not complete yet
 		}
 		m.in.Next(m.in.Len() - rest.Len() - buffered.Buffered())
 		reply, verdict := m.client.handle(args)

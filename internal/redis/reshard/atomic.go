@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis"
@@ -24,17 +25,41 @@ var ErrNotAtomic = errors.New("the engine does not move slots on its own")
 // A job that failed or was cancelled is an error with the engine's message. With redis.AtomicDestination the engine tries
 // a failed job again by itself: it stays under way, and the error of its last attempt is returned when the slice ends.
 // Progress counts keys where the job ended within the call; bytes and blocking times are not known.
+//
+// An engine that refuses because of a module that it has loaded moves the slots as Classic does.
 func Atomic(ctx context.Context, moves []Move, o Options) (Progress, error) {
 	o = o.withDefaults()
 	end := o.Now().Add(o.Slice)
-	return sideBySide(ctx, moves, func(ctx context.Context, m Move) (Progress, error) {
+	byKey := make(chan Move, len(moves))
+	progress, err := sideBySide(ctx, moves, func(ctx context.Context, m Move) (Progress, error) {
 		done, err := atomicMove(ctx, m, o, end)
 		announce(ctx, o.Announce, done.Slots, m.To)
+		if refusedForModules(err) {
+			byKey <- Move{From: m.From, To: m.To, Slots: m.Slots.Subtract(done.Slots)}
+			return done, nil
+		}
 		if err != nil {
 			err = fmt.Errorf("moving slots from %s to %s: %w", m.From.Node, m.To.Node, err)
 		}
 		return done, err
 	})
+	close(byKey)
+	var rest []Move
+	for move := range byKey {
+		rest = append(rest, move)
+	}
+	if len(rest) == 0 {
+		return progress, err
+	}
+	classic, failure := Classic(ctx, rest, o)
+	progress.add(classic)
+	return progress, errors.Join(err, failure)
+}
+
+// refusedForModules says that the engine moves no slots by itself because a module has not declared that it may (Valkey,
+// clusterCommandMigrateSlots). Nothing was begun then.
+func refusedForModules(err error) bool {
+	return errors.Is(err, redis.ErrRefused) && strings.Contains(err.Error(), "does not support atomic slot migration")
 }
 
 // atomicMove follows the jobs under way from one end to the other, then makes one for the slots that are left.

@@ -127,6 +127,8 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 		return a.promote(ctx, s, step)
 	case plan.Forget:
 		return a.forget(ctx, s, step)
+	case plan.Place:
+		return a.place(ctx, s, step)
 	case plan.Admit:
 		return a.setServing(ctx, s, step.Pods, corev1.ConditionTrue, "KnowsTheCluster")
 	case plan.Dismiss:

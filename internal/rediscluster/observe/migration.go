@@ -74,12 +74,11 @@ func (o *Observer) countOpenKeys(ctx context.Context, credentials redis.Credenti
 	_ = group.Wait() // what one does not answer stays unknown
 }
 
-// memoryLimit is what the container of Redis may use, in bytes; 0 without a limit.
-func memoryLimit(pod *corev1.Pod) int64 {
+// readContainer reads of the Redis container what it may use, and its image.
+func readContainer(in *snapshot.Instance, pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		if c := &pod.Spec.Containers[i]; c.Name == redisContainer {
-			return c.Resources.Limits.Memory().Value()
+			in.MemoryLimit, in.Image = c.Resources.Limits.Memory().Value(), c.Image
 		}
 	}
-	return 0
 }

@@ -15,16 +15,17 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/pods"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 const (
@@ -79,12 +80,12 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster) 
 // kept the operator waiting. An error means that Kubernetes could not be read: nothing is known.
 func (o *Observer) ObserveWithin(ctx context.Context, cluster *v1alpha1.RedisCluster, patience time.Duration) (_ *snapshot.Snapshot, held time.Duration, _ error) {
 	s := &snapshot.Snapshot{
-		Formed:   conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionFormed),
+		Formed:   meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionFormed),
 		RolledAt: rolledAt(cluster),
 		Scaling:  cluster.Status.Phase == v1alpha1.PhaseScaling,
 		Rolling:  cluster.Status.RollOut != nil,
 		Goal:     goal(cluster.Status.Migration),
-		Stalled:  stalled(cluster), DataVolumes: cluster.Status.DataVolumes,
+		Stalled:  stalled(cluster), DataVolumes: cluster.Status.DataVolumes, SlotsAssigned: cluster.Status.SlotsAssigned,
 		Settings: settingsOf(cluster), Refusals: refusals(cluster, o.now()),
 	}
 	sets, err := o.shards(ctx, cluster, s)
@@ -117,7 +118,7 @@ func (o *Observer) ObserveWithin(ctx context.Context, cluster *v1alpha1.RedisClu
 
 // stalled is the cause of the stall that was told last; empty when there was none.
 func stalled(cluster *v1alpha1.RedisCluster) string {
-	if c := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
+	if c := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
 		return c.Reason
 	}
 	return ""
@@ -198,8 +199,9 @@ func instance(cluster *v1alpha1.RedisCluster, sets map[int]types.UID, pod *corev
 		IP: pod.Status.PodIP, NodeName: pod.Spec.NodeName, Zone: pod.Labels[corev1.LabelTopologyZone], HostIP: pod.Status.HostIP,
 		DomainName: fmt.Sprintf("%s.%s.%s.svc", pod.Name, cluster.HeadlessServiceName(), pod.Namespace),
 		Ready:      pods.Ready(pod), Terminating: pod.DeletionTimestamp != nil, Waiting: cmp.Or(pods.Why(pod, redisContainer), ended(pod)),
-		Revision: pod.Labels[appsv1.StatefulSetRevisionLabel], MemoryLimit: memoryLimit(pod),
+		Revision: pod.Labels[appsv1.StatefulSetRevisionLabel], Modules: pod.Annotations[values.AnnotationModules],
 	}
+	readContainer(&in, pod)
 	in.LastWords = lastWords(pod)
 	if pod.DeletionTimestamp != nil {
 		in.StopBy = pod.DeletionTimestamp.Time // the API server has added the grace period
@@ -212,6 +214,7 @@ func instance(cluster *v1alpha1.RedisCluster, sets map[int]types.UID, pod *corev
 		in.Stopped, in.StoppedAt = stopped(pod)
 	}
 	readGate(&in, pod)
+	in.Unplaced = slices.Contains(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: v1alpha1.SchedulingGateNode})
 	return in, true
 }
 

@@ -27,6 +27,7 @@ import (
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -41,7 +42,7 @@ func pod(change func(*corev1.Pod)) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0-0",
 			Labels:          map[string]string{v1alpha1.LabelCluster: "c", v1alpha1.LabelShard: "0", appsv1.StatefulSetRevisionLabel: "7"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "c-0", UID: "set", Controller: new(true)}}},
-		Spec: corev1.PodSpec{NodeName: "node1"},
+		Spec: corev1.PodSpec{NodeName: "node1", Containers: []corev1.Container{{Name: "exporter", Image: "exporter:1"}, {Name: "redis", Image: "redis:7.0.15"}}},
 		Status: corev1.PodStatus{PodIP: "10.0.0.1", HostIP: "192.168.0.1",
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
@@ -172,7 +173,9 @@ func TestPodStates(t *testing.T) {
 }
 
 func TestInstance(t *testing.T) {
-	o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), statefulSet(nil), pod(nil))
+	o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), statefulSet(nil), pod(func(p *corev1.Pod) {
+		p.Annotations = map[string]string{values.AnnotationModules: "0123"}
+	}))
 	node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "s", Hostname: "c-0-0.c-nodes.n.svc"})
 	s := observe(t, o)
 	got := s.Instances[0]
@@ -180,7 +183,7 @@ func TestInstance(t *testing.T) {
 		t.Errorf("Redis is %+v, seen %v", got.Redis, s.Seen)
 	}
 	got.Redis = nil
-	want := snapshot.Instance{Name: "c-0-0", IP: "10.0.0.1", DomainName: "c-0-0.c-nodes.n.svc", NodeName: "node1", HostIP: "192.168.0.1", Ready: true, Revision: "7"}
+	want := snapshot.Instance{Name: "c-0-0", IP: "10.0.0.1", DomainName: "c-0-0.c-nodes.n.svc", NodeName: "node1", HostIP: "192.168.0.1", Ready: true, Revision: "7", Image: "redis:7.0.15", Modules: "0123"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("instance (-want +got):\n%s", diff)
 	}

@@ -20,7 +20,7 @@ import (
 // claims reads the instances' claims, which StatefulSets name after them: a claim of another
 // name is somebody else's, whatever its labels say.
 func (o *Observer) claims(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) error {
-	if cluster.Spec.Storage == nil {
+	if cluster.Spec.Claim() == nil {
 		return nil
 	}
 	var claims corev1.PersistentVolumeClaimList

@@ -11,17 +11,21 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
-// Gift is what one new master receives under AssignReceive.
+// Gift is what one shard receives under AssignReceive.
 type Gift struct {
-	// Slots is how many, 1 to slots.Count.
+	// Slots is how many it owns then, 1 to slots.Count.
 	Slots int
 	// From are the node IDs of instances whose shards give them.
 	From []string
+	// To is the number of a shard that exists; nil for a new master.
+	To *int
 }
 
-// share is a Gift whose givers are known: shard numbers.
+// share is a Gift whose receiver and givers are known: shard numbers.
 type share struct {
+	entry int // of assignStrategies
 	slots int
+	to    int
 	from  []int
 }
 
@@ -73,15 +77,16 @@ func drain(owned []slots.Set, want int) []slots.Set {
 	return redistribute(owned, targets)
 }
 
-// assign returns which slots each shard is to own when the shards from first on receive the
-// shares, in this order. Each giver gives in proportion to what it owns. A share counts
-// what the new master owns already.
-func assign(owned []slots.Set, first int, shares []share) ([]slots.Set, error) {
-	goal := make([]slots.Set, max(len(owned), first+len(shares)))
-	copy(goal, owned)
-	for i, s := range shares {
-		to := first + i
-		needed := s.slots - goal[to].Len()
+// assign returns which slots each shard is to own when shards receive the shares, in this
+// order. Each giver gives in proportion to what it owns. A share counts what the receiver owns
+// already.
+func assign(owned []slots.Set, shares []share) ([]slots.Set, error) {
+	goal := slices.Clone(owned)
+	for _, s := range shares {
+		for len(goal) <= s.to {
+			goal = append(goal, slots.Set{})
+		}
+		needed := s.slots - goal[s.to].Len()
 		counts := make([]int, len(s.from))
 		available := 0
 		for k, from := range s.from {
@@ -90,12 +95,12 @@ func assign(owned []slots.Set, first int, shares []share) ([]slots.Set, error) {
 		}
 		// A master must keep a slot: without one it has no vote and serves nobody.
 		if needed > available-len(s.from) {
-			return nil, fmt.Errorf("spec.updateStrategy.assignStrategies[%d]: the named masters own %d slots and must keep one each, which is less than the %d that are asked of them; lower slots, or name more masters in fromReplicas", i, available, needed)
+			return nil, fmt.Errorf("spec.updateStrategy.assignStrategies[%d]: the named masters own %d slots and must keep one each, which is less than the %d that are asked of them; lower slots, or name more masters in fromReplicas", s.entry, available, needed)
 		}
 		for k, n := range proportional(max(needed, 0), counts) {
 			given := last(goal[s.from[k]], n)
 			goal[s.from[k]] = goal[s.from[k]].Subtract(given)
-			goal[to] = goal[to].Union(given)
+			goal[s.to] = goal[s.to].Union(given)
 		}
 	}
 	return goal, nil

@@ -12,11 +12,11 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
-// capacity holds when the data of shards that go fits into those that stay, by what each
-// receives of them: into maxmemory, or into the part of the memory limit that data may take. Keys are
-// taken to be spread evenly over a shard's slots.
+// capacity holds when the data of slots that move fits into the shards that receive them: into maxmemory, or into the part of the memory limit that data may take. Keys are
+// taken to be spread evenly over a shard's slots. New masters that take an equal share relieve the
+// others, and are never too small for it.
 func capacity(in input, goal *snapshot.Goal) Verdict {
-	if in.desired.OverCapacity || len(in.desired.Topology) >= len(in.owned()) {
+	if in.desired.OverCapacity || !in.desired.AssignReceive && len(in.desired.Topology) > len(in.owned()) {
 		return holds(FitsInMemory)
 	}
 	masters := in.masters()
@@ -29,7 +29,7 @@ func capacity(in input, goal *snapshot.Goal) Verdict {
 	}
 	for shard := range in.desired.Topology {
 		pod := masters[shard]
-		if pod == nil {
+		if pod == nil || expected[pod.Name] <= 0 {
 			continue
 		}
 		will, room, what := pod.Redis.UsedMemory+expected[pod.Name], pod.Redis.MaxMemory, "maxmemory"
@@ -37,7 +37,7 @@ func capacity(in input, goal *snapshot.Goal) Verdict {
 			room, what = values.MaxMemory(pod.MemoryLimit), fmt.Sprintf("%d %% of its memory limit", values.DataPercent)
 		}
 		if room > 0 && will > room {
-			return fails(FitsInMemory, "shard %d would hold %s, more than the %s of %s: give its instances more memory, keep more shards, or set the annotation %s to true",
+			return fails(FitsInMemory, "shard %d would hold %s, more than the %s of %s: give its instances more memory, move less to it, or set the annotation %s to true",
 				shard, megabytes(will), megabytes(room), what, v1alpha1.AnnotationOverCapacity)
 		}
 	}

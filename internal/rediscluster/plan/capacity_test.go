@@ -19,9 +19,22 @@ func TestCapacity(t *testing.T) {
 		"no limit":            {func(*Desired, *snapshot.Snapshot) {}, ""},
 		"maxmemory is enough": {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 134<<20, 0) }, ""},
 		"maxmemory is too little": {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 133<<20, 0) },
-			"shard 0 would hold 133.3 MiB, more than the 133.0 MiB of maxmemory: give its instances more memory, keep more shards, or set the annotation redis.middleware.hc.cn/allow-scale-in-over-capacity to true"},
+			"shard 0 would hold 133.3 MiB, more than the 133.0 MiB of maxmemory: give its instances more memory, move less to it, or set the annotation redis.middleware.hc.cn/allow-scale-in-over-capacity to true"},
 		"the limit leaves room for a fork": {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 0, 150<<20) }, "more than the 112.5 MiB of 75 % of its memory limit"},
-		"allowed all the same":             {func(d *Desired, s *snapshot.Snapshot) { limit(s, 133<<20, 0); d.OverCapacity = true }, ""},
+		"a shard that receives nothing is not asked": {func(d *Desired, s *snapshot.Snapshot) {
+			to := 1
+			*d, *s = with(topologyOf(4)), *scaled(4)
+			d.AssignReceive, d.Gifts = true, []Gift{{Slots: 4100, From: []string{nodeID(0, 0)}, To: &to}}
+			limit(s, 134<<20, 0)
+			s.Find(2, 0).Redis.UsedMemory = 200 << 20
+		}, ""},
+		"a shard that an entry names receives too much": {func(d *Desired, s *snapshot.Snapshot) {
+			to := 1
+			*d, *s = with(topologyOf(4)), *scaled(4)
+			d.AssignReceive, d.Gifts = true, []Gift{{Slots: 6144, From: []string{nodeID(0, 0)}, To: &to}}
+			limit(s, 120<<20, 0)
+		}, "shard 1 would hold 150.0 MiB, more than the 120.0 MiB of maxmemory"},
+		"allowed all the same": {func(d *Desired, s *snapshot.Snapshot) { limit(s, 133<<20, 0); d.OverCapacity = true }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := with(topologyOf(3)), scaled(4)

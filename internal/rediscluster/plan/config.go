@@ -122,7 +122,7 @@ func (in input) liveValue(s values.Setting, pod *snapshot.Instance) (string, boo
 	if apart[s.Name] || !has || onlyAtStart(s.Name) || refused(in.snap, s.Name, value, pod) != nil {
 		return "", false
 	}
-	return value, s.Source != values.FromLimit || fits(value, pod)
+	return value, !s.Source.SparesData() || fits(value, pod)
 }
 
 // valueOn is a setting's value on one instance.
@@ -203,7 +203,7 @@ func (in input) takes(setting values.Setting) bool {
 		value, has := pod.Redis.Settings[setting.Name]
 		want := valueOn(setting, pod)
 		r := refused(in.snap, setting.Name, want, pod)
-		if !has || r != nil && !r.Immutable || setting.Source == values.FromLimit && !fits(setting.Value(), pod) {
+		if !has || r != nil && !r.Immutable || setting.Source.SparesData() && !fits(setting.Value(), pod) {
 			return false
 		}
 		// An immutable one it takes when it starts, and cannot say so before.
@@ -221,9 +221,9 @@ func (in input) mayRun() bool {
 	})
 }
 
-// fits says that a maxmemory that nobody asked for is more than an instance uses: writes
-// would fail otherwise.
+// fits says that a maxmemory which no setting asks for is none (0), or more than an instance
+// uses: writes would fail, or keys go, otherwise.
 func fits(limit string, pod *snapshot.Instance) bool {
 	n, err := strconv.ParseInt(limit, 10, 64)
-	return err == nil && n > pod.Redis.UsedMemory
+	return err == nil && (n == 0 || n > pod.Redis.UsedMemory)
 }

@@ -38,6 +38,10 @@ func derived(value string) values.Setting {
 	return values.Setting{Name: "maxmemory", Args: []string{value}, Source: values.FromLimit}
 }
 
+func ofEnv(value string) values.Setting {
+	return values.Setting{Name: "maxmemory", Args: []string{value}, Source: values.FromEnv}
+}
+
 // lines are redis.conf.
 func lines(settings []values.Setting) string {
 	var all []string
@@ -146,6 +150,11 @@ func TestSettings(t *testing.T) {
 				}
 				s.Find(0, 0).Redis.Settings["maxmemory"] = "0"
 			}, step: "None", way: Held},
+		"a maxmemory of the environment": {asked: []values.Setting{ofEnv("805306300")}, step: "SetConfig", way: Live},
+		"spares what is used already, too": {asked: []values.Setting{ofEnv("1000")},
+			step: "None", way: Held},
+		"and is none where it says so": {asked: []values.Setting{ofEnv("0")},
+			change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "maxmemory", "805306350") }, step: "SetConfig", way: Live},
 		"a user's maxmemory is the user's": {asked: []values.Setting{asked("maxmemory", "1mb")}, step: "SetConfig", way: Live},
 		"a paused cluster shows the change": {asked: []values.Setting{asked("hz", "20")},
 			change: func(d *Desired, _ *snapshot.Snapshot) { d.Paused = true },

@@ -161,7 +161,7 @@ func (in input) difference(s values.Setting, pod *snapshot.Instance) (way Way, r
 		}
 		return Held, "the engine refuses it", true
 	}
-	if s.Source == values.FromLimit && !fits(want, pod) {
+	if s.Source.SparesData() && !fits(want, pod) {
 		return Held, "the instance uses more memory than that", true
 	}
 	return Live, "", true

@@ -34,6 +34,10 @@ func (in input) volume(pod *snapshot.Instance) string {
 	switch {
 	case in.desired.Ephemeral:
 		return ""
+	case in.desired.OnNode && pod.NodeName == "":
+		return ""
+	case in.desired.OnNode:
+		return onNode + pod.NodeName
 	case at >= 0:
 		return in.snap.Claims[at].UID
 	case in.desired.ClaimBytes > 0:

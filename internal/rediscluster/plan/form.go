@@ -61,14 +61,32 @@ func planAssign(in input) Step {
 		}
 		assignment := Assignment{To: target(master), Slots: give}
 		if master.Redis.Isolated() && master.Redis.Epoch == 0 {
-			assignment.Epoch = uint64(shard + 1) //nolint:gosec // at most 500 shards
+			assignment.Epoch = uint64(int(in.topology.Instances()) + shard + 1) //nolint:gosec // at most 1000 instances
 		}
 		step.Assignments = append(step.Assignments, assignment)
 	}
 	if len(step.Assignments) == 0 {
 		return stall
 	}
+	if !in.snap.Formed {
+		step.Assignments = append(step.Assignments, firstEpochs(in, chosen)...)
+	}
 	return step
+}
+
+// firstEpochs gives the replicas of a new cluster epochs below those of the masters. Without one
+// they collide at epoch 0, and some of them come out above their masters. A replica says its
+// master's epoch: Valkey 9 ignores for ever a node that says a lower one than before ("Ignore
+// stale message" in cluster_legacy.c), so that who has not heard of its role never would.
+func firstEpochs(in input, masters map[int]*snapshot.Instance) []Assignment {
+	var rest []Assignment
+	for i := range in.snap.Instances {
+		pod := &in.snap.Instances[i]
+		if r := pod.Redis; r != nil && r.Isolated() && r.Epoch == 0 && r.Slots.IsEmpty() && masters[pod.Shard] != pod {
+			rest = append(rest, Assignment{To: target(pod), Epoch: uint64(i + 1)})
+		}
+	}
+	return rest
 }
 
 // age orders instances by how old what they hold may be.

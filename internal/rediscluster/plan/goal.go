@@ -41,26 +41,22 @@ func (in input) goal() (*snapshot.Goal, error) {
 	if recorded != nil {
 		first = min(first, recorded.From)
 	}
-	strays := in.strays()
-	if recorded == nil && first >= want && len(owned) <= want && !strays {
-		return nil, nil
-	}
-	goal := &snapshot.Goal{For: fingerprint, From: first}
+	goal := &snapshot.Goal{For: fingerprint, From: first, Shards: owned}
+	steady := recorded == nil && first >= want && len(owned) <= want // the number of shards asks for nothing
 	switch {
-	case recorded == nil && first >= want && len(owned) <= want:
-		goal.Shards = owned // each shard's slots come together at its master
-	case !in.desired.AssignReceive:
-		goal.Shards = balance(owned, want)
-	case want > first:
-		shares, err := in.shares(first)
+	case in.desired.AssignReceive:
+		shares, err := in.shares(first, owned)
 		if err != nil {
 			return nil, err
 		}
-		if goal.Shards, err = assign(owned, first, shares); err != nil {
+		if want <= first {
+			goal.Shards = drain(owned, want)
+		}
+		if goal.Shards, err = assign(goal.Shards, shares); err != nil {
 			return nil, err
 		}
-	default:
-		goal.Shards = drain(owned, want)
+	case !steady || in.snap.SlotsAssigned:
+		goal.Shards = balance(owned, want)
 	}
 	if in.reached(goal) {
 		return nil, nil
@@ -75,6 +71,9 @@ func (in input) fingerprint() string {
 	if in.desired.AssignReceive {
 		for _, gift := range in.desired.Gifts {
 			fmt.Fprintf(&b, ", %d from %s", gift.Slots, strings.Join(gift.From, "+"))
+			if gift.To != nil {
+				fmt.Fprintf(&b, " to shard %d", *gift.To)
+			}
 		}
 	}
 	return b.String()
@@ -103,27 +102,67 @@ func (in input) strays() bool {
 	})
 }
 
-// shares resolves what the new masters from first on are to receive.
-func (in input) shares(first int) ([]share, error) {
+// shares resolves what shards are to receive: new masters, which are those from first on, and
+// shards that lack slots of what an entry says.
+func (in input) shares(first int, owned []slots.Set) ([]share, error) {
 	const at = "spec.updateStrategy.assignStrategies"
-	joining := len(in.desired.Topology) - first
-	if joining != len(in.desired.Gifts) {
-		return nil, fmt.Errorf("%s: %d entries for %d new masters; entry i says what new master i receives, so write %d entries, or set type to AutoReceive", at, len(in.desired.Gifts), joining, joining)
-	}
-	shares := make([]share, len(in.desired.Gifts))
+	joining := max(len(in.desired.Topology)-first, 0)
+	news, receivers := 0, map[int]int{} // entries by the shard that receives
 	for i, gift := range in.desired.Gifts {
-		shares[i].slots = gift.Slots
+		if gift.To == nil {
+			news++
+		} else {
+			receivers[*gift.To] = i
+		}
+	}
+	if joining > 0 && joining != news {
+		return nil, fmt.Errorf("%s: %d entries for %d new masters; each entry without toShard says what one new master receives, so write %d of them, or set type to AutoReceive", at, news, joining, joining)
+	}
+	var shares []share
+	to := first
+	for i, gift := range in.desired.Gifts {
+		s := share{entry: i, slots: gift.Slots, to: to}
+		switch {
+		case gift.To != nil && *gift.To >= first:
+			return nil, fmt.Errorf("%s[%d].toShard: shard %d owns no slots yet; leave toShard out for a shard that joins, or name one of the %d shards that own slots", at, i, *gift.To, first)
+		case gift.To != nil:
+			s.to = *gift.To
+		case joining == 0:
+			continue // its master has joined, or none does
+		default:
+			to++
+		}
+		if gift.To != nil && size(owned, s.to) >= s.slots {
+			continue
+		}
 		for _, id := range gift.From {
 			pod := in.snap.ByNodeID(id)
 			if pod == nil || pod.Shard >= first {
 				return nil, fmt.Errorf("%s[%d].fromReplicas: %s is no instance of a shard that can give slots; the masters are %s", at, i, id, list(in.masterIDs(first)))
 			}
-			if !slices.Contains(shares[i].from, pod.Shard) {
-				shares[i].from = append(shares[i].from, pod.Shard)
+			if other, receives := receivers[pod.Shard]; receives {
+				return nil, fmt.Errorf("%s[%d].fromReplicas: %s is of shard %d, which receives slots by entry %d; a shard does one of both", at, i, id, pod.Shard, other)
+			}
+			if !slices.Contains(s.from, pod.Shard) {
+				s.from = append(s.from, pod.Shard)
 			}
 		}
+		shares = append(shares, s)
 	}
 	return shares, nil
+}
+
+// slotsAssigned says that the slots are distributed by AssignReceive after this pass: that lasts
+// until they are balanced.
+func (in input) slotsAssigned() bool {
+	if len(in.problems) > 0 || in.desired.Paused {
+		return in.snap.SlotsAssigned // what is asked for is not known, or not yet in force
+	}
+	if in.desired.AssignReceive || !in.snap.SlotsAssigned {
+		return in.desired.AssignReceive
+	}
+	goal, err := in.goal()
+	return goal != nil || err != nil
 }
 
 func (in input) masterIDs(first int) []string {

@@ -155,11 +155,11 @@ func TestAssignProperties(t *testing.T) {
 			for _, shard := range from {
 				most += owned[shard].Len()
 			}
-			shares[i] = share{slots: rapid.IntRange(1, most+2).Draw(t, "slots"), from: from}
+			shares[i] = share{entry: i, slots: rapid.IntRange(1, most+2).Draw(t, "slots"), to: first + i, from: from}
 		}
-		goal, err := assign(owned, first, shares)
+		goal, err := assign(owned, shares)
 		if err != nil {
-			checkRefusal(t, owned, first, shares, err)
+			checkRefusal(t, owned, shares, err)
 			return
 		}
 		checkGoal(t, owned, goal)
@@ -179,12 +179,12 @@ func TestAssignProperties(t *testing.T) {
 
 // checkRefusal: shares are refused when they exceed what the givers can spare, by the name of the entry, and the entries
 // before it are all right.
-func checkRefusal(t *rapid.T, owned []slots.Set, first int, shares []share, err error) {
+func checkRefusal(t *rapid.T, owned []slots.Set, shares []share, err error) {
 	for i := range shares {
 		if !strings.Contains(err.Error(), fmt.Sprintf("spec.updateStrategy.assignStrategies[%d]:", i)) {
 			continue
 		}
-		goal, err := assign(owned, first, shares[:i])
+		goal, err := assign(owned, shares[:i])
 		if err != nil {
 			t.Fatalf("entry %d is named, and the entries before it are refused: %v", i, err)
 		}
@@ -252,21 +252,35 @@ func anyCluster(t *rapid.T, have, want int) *snapshot.Snapshot {
 	return s
 }
 
-// anyDesired asks for want shards, by either strategy. Gifts that cannot be given are not drawn.
+// anyDesired asks for want shards, by either strategy, also the one after the other. Gifts that cannot be given are not drawn.
 func anyDesired(t *rapid.T, s *snapshot.Snapshot, have, want int) Desired {
 	d := Desired{Policy: v1alpha1.DeletionForeground, HasFinalizer: true, Topology: make(v1alpha1.Topology, want)}
 	for i := range d.Topology {
 		d.Topology[i] = 2
 	}
+	s.SlotsAssigned = rapid.Bool().Draw(t, "slots are assigned")
 	if d.AssignReceive = rapid.Bool().Draw(t, "AssignReceive"); !d.AssignReceive {
 		return d
 	}
+	givers := have
+	if want >= have && rapid.Bool().Draw(t, "the last shard receives") {
+		givers--
+	}
+	var from []string
+	spare := 0
+	for shard := range givers {
+		from = append(from, nodeID(shard, rapid.IntRange(0, 1).Draw(t, "named instance")))
+		spare += s.Masters()[shard].Redis.Slots.Len() - 1
+	}
 	for range want - have {
-		gift := Gift{Slots: rapid.IntRange(1, 1000).Draw(t, "slots")}
-		for shard := range have {
-			gift.From = append(gift.From, nodeID(shard, rapid.IntRange(0, 1).Draw(t, "named instance")))
-		}
+		gift := Gift{Slots: rapid.IntRange(1, max(1, min(1000, spare/4))).Draw(t, "slots"), From: from}
+		spare -= gift.Slots
 		d.Gifts = append(d.Gifts, gift)
+	}
+	if givers < have && spare >= 0 {
+		to := have - 1
+		owns := s.Masters()[to].Redis.Slots.Len()
+		d.Gifts = append(d.Gifts, Gift{Slots: max(1, owns+rapid.IntRange(-100, spare).Draw(t, "slots more")), From: from, To: &to})
 	}
 	return d
 }
@@ -338,24 +352,32 @@ func checkScaled(t *rapid.T, d Desired, s *snapshot.Snapshot, before []slots.Set
 		t.Fatalf("%d slots were moved, and %d are elsewhere", moved.Len(), n)
 	}
 	switch counts := lengths(after); {
-	case want != have && !d.AssignReceive:
+	case !d.AssignReceive && (want != have || s.SlotsAssigned):
 		if fewest := fewestMoves(before, want); moved.Len() != fewest {
 			t.Fatalf("%d slots moved, %d are enough", moved.Len(), fewest)
 		}
 		if slices.Max(counts[:want])-slices.Min(counts[:want]) > 1 {
 			t.Fatalf("shards own %v", counts)
 		}
-	case want == have && !moved.IsEmpty():
+	case want == have && len(d.Gifts) == 0 && !moved.IsEmpty():
 		t.Fatalf("nothing was to change, and slots %s moved", moved)
-	case want > have:
+	case want >= have:
 		for i, gift := range d.Gifts {
-			if counts[have+i] != gift.Slots {
-				t.Fatalf("new master %d owns %d slots, want %d", i, counts[have+i], gift.Slots)
+			to, slots := have+i, gift.Slots
+			if gift.To != nil {
+				to, slots = *gift.To, max(gift.Slots, before[*gift.To].Len())
+			}
+			if counts[to] != slots {
+				t.Fatalf("shard %d owns %d slots, want %d", to, counts[to], slots)
 			}
 		}
 	}
 	s.Goal = nil
-	if goal, err := (input{desired: d, snap: s, topology: Effective(d, s), now: now}).goal(); goal != nil || err != nil {
+	in := input{desired: d, snap: s, topology: Effective(d, s), now: now}
+	if goal, err := in.goal(); goal != nil || err != nil {
 		t.Fatalf("the goal is reached, and there is another one: %v, %v", goal, err)
+	}
+	if in.slotsAssigned() != d.AssignReceive {
+		t.Fatalf("the slots are assigned: %t, want %t", in.slotsAssigned(), d.AssignReceive)
 	}
 }

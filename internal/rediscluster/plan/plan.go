@@ -31,8 +31,8 @@ type Desired struct {
 	// CreateTimeout is how long forming may take before the phase says Failed; 0 means
 	// for ever. The operator goes on trying all the same.
 	CreateTimeout time.Duration
-	// AssignReceive says that new masters receive the Gifts, new master i the Gift i;
-	// otherwise all masters are to own the same number of slots.
+	// AssignReceive says that shards receive the Gifts; otherwise all masters are to own the
+	// same number of slots.
 	AssignReceive bool
 	Gifts         []Gift
 	// KeysPerSecond limits how fast keys move; 0 is no limit.
@@ -52,8 +52,12 @@ type Desired struct {
 	Apart bool
 	// SpreadMasters asks for masters on different nodes and in different zones.
 	SpreadMasters bool
-	// Ephemeral says that an instance's data goes with its pod.
-	Ephemeral bool
+	// Ephemeral says that an instance's data goes with its pod, OnNode that it is in a directory of
+	// the pod's node. GiveUpNode is a node that is gone for good; empty when none is.
+	Ephemeral, OnNode bool
+	GiveUpNode        string
+	// Modules identifies those that instances are to load; empty without any.
+	Modules string
 	// Settings are those of redis.conf that are asked for, by name; nil when they are not
 	// known.
 	Settings []values.Setting
@@ -100,6 +104,9 @@ type Decision struct {
 	Rollout *Rollout
 	// Overdue says, in a sentence, which time limit has passed; empty when none has.
 	Overdue string
+	// SlotsAssigned says that the slots are distributed by AssignReceive; when it does not ask for
+	// that any more, they are balanced.
+	SlotsAssigned bool
 	// Whole says that every instance of the cluster serves, every slot is covered, and
 	// every replica is in sync, whatever else is to be done.
 	Whole bool
@@ -133,6 +140,7 @@ func newInput(d Desired, s *snapshot.Snapshot, now time.Time) input {
 var rules = []func(input) Step{
 	planValidation,
 	planFinalizer,
+	planPlace,
 	planAuth,
 	planTLS,
 	planChildren,
@@ -172,7 +180,7 @@ var rules = []func(input) Step{
 func Decide(d Desired, s *snapshot.Snapshot, now time.Time) Decision {
 	in := newInput(d, s, now)
 	if d.Deleting {
-		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in), Settings: s.Settings, DataVolumes: s.DataVolumes}
+		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in), Settings: s.Settings, DataVolumes: s.DataVolumes, SlotsAssigned: s.SlotsAssigned}
 	}
 	order := rules
 	if len(d.Problems) > 0 {
@@ -191,7 +199,7 @@ func Decide(d Desired, s *snapshot.Snapshot, now time.Time) Decision {
 		decision.Situation = Failed
 	}
 	decision.Goal, decision.Moves = kept(in, decision.Step)
-	decision.DataVolumes = in.dataVolumes(decision.Step)
+	decision.DataVolumes, decision.SlotsAssigned = in.dataVolumes(decision.Step), in.slotsAssigned()
 	decision.Settings, decision.SettingChanges, decision.SettingProblems = in.settingsAfter(), in.settingChanges(), in.settingProblems()
 	if d.Paused {
 		decision.Situation, decision.Overdue, decision.Stalled = Paused, "", nil
@@ -227,6 +235,11 @@ func situation(in input, d Decision) Situation {
 		return Steady
 	case RolloutWait:
 		return RollingOut
+	case RecordGoal:
+		if direction, scales := scaling(in); scales {
+			return direction
+		}
+		return ScalingOut // slots are assigned anew
 	default:
 		return unsteady(in)
 	}

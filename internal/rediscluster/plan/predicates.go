@@ -45,6 +45,8 @@ const (
 	DataFound Predicate = "data_found"
 	// FitsInMemory: the shards that stay have room for the data of those that go.
 	FitsInMemory Predicate = "fits_in_memory"
+	// ModulesLoaded: no instance is still to restart with other modules.
+	ModulesLoaded Predicate = "modules_loaded"
 )
 
 // Verdict is a predicate's answer. Reason is set when it does not hold.

@@ -90,7 +90,7 @@ func planFunctions(in input) Step {
 // refused later, by planRefusal: the cluster is looked after all the same.
 func planGoal(in input) Step {
 	goal, err := in.goal()
-	if err != nil || goal == nil || goal == in.snap.Goal || !certain(in) || !capacity(in, goal).Holds {
+	if err != nil || goal == nil || goal == in.snap.Goal || !certain(in) || !capacity(in, goal).Holds || !modulesLoaded(in).Holds {
 		return nil
 	}
 	moves := in.moves(goal)
@@ -131,6 +131,9 @@ func planRefusal(in input) Step {
 		return nil
 	case goal == in.snap.Goal:
 		return Wait{base: base{"slots are to move to a shard that has no master"}, BlockedBy: ShardWhole, After: soon}
+	}
+	if !modulesLoaded(in).Holds {
+		return nil // the instances restart first, or wait for the user to do it
 	}
 	if v := capacity(in, goal); !v.Holds {
 		return Stall{base: base{v.Reason}, Cause: "OverCapacity", BlockedBy: v.Predicate}

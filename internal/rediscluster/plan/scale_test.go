@@ -66,6 +66,17 @@ func TestScaling(t *testing.T) {
 		d.AssignReceive, d.Gifts = true, gifts
 		return d
 	}
+	shard := func(n int) *int { return &n }
+	assigned := func(s *snapshot.Snapshot) *snapshot.Snapshot { s.SlotsAssigned = true; return s }
+	draft := func(d Desired) Desired { d.Paused = true; return d }
+	uneven := func() *snapshot.Snapshot {
+		s := formed()
+		from, to := s.Find(0, 0).Redis, s.Find(1, 0).Redis
+		part := from.Slots.Take(100)
+		from.Slots, to.Slots = from.Slots.Subtract(part), to.Slots.Union(part)
+		introduce(s)
+		return s
+	}
 	for name, tt := range map[string]struct {
 		desired   Desired
 		snapshot  *snapshot.Snapshot
@@ -104,7 +115,17 @@ func TestScaling(t *testing.T) {
 		"a replica that is to go is forgotten":               {with(v1alpha1.Topology{2, 1, 2}), formed(), ScalingIn, "Forget", "hold nothing: c-1-1"},
 		"a pod that is to go is waited for":                  {with(v1alpha1.Topology{2, 1, 2}), stopping(1, 1), ScalingIn, "Wait", "c-1-1 is to go and is still there"},
 		"a StatefulSet that is to go is waited for":          {with(topologyOf(3)), deleted(formed(), 3), ScalingIn, "Wait", "StatefulSet c-3 is to go and is still there"},
-		"entries are counted":                                {assign(5, Gift{Slots: 5, From: []string{nodeID(0, 0)}}), joined(5), Failed, "Stall", "1 entries for 2 new masters"},
+		"entries are counted":                                {assign(5, Gift{Slots: 5, From: []string{nodeID(0, 0)}}, Gift{Slots: 6000, From: []string{nodeID(0, 0)}, To: shard(1)}), joined(5), Failed, "Stall", "1 entries for 2 new masters"},
+		"a running cluster's slots move to the shard that is named": {assign(3, Gift{Slots: 5471, From: []string{nodeID(0, 0), nodeID(2, 1)}, To: shard(1)}), formed(), ScalingOut, "RecordGoal",
+			"9 slots are to move, so that 3 shards own them: 5 from c-0-0 to c-1-0, 4 from c-2-0 to c-1-0"},
+		"a shard that has what the entry says needs no giver": {assign(3, Gift{Slots: 5000, From: []string{nodeID(9, 9)}, To: shard(1)}), formed(), Steady, "None", ""},
+		"entries for new masters do nothing when none joins":  {assign(3, Gift{Slots: 5, From: []string{nodeID(9, 9)}}), formed(), Steady, "None", ""},
+		"new masters and running ones receive together":       {assign(4, Gift{Slots: 5472, From: []string{nodeID(0, 0)}, To: shard(1)}, Gift{Slots: 5, From: []string{nodeID(2, 0)}}), joined(4), ScalingOut, "RecordGoal", "10 from c-0-0 to c-1-0, 5 from c-2-0 to c-3-0"},
+		"no shard gives and receives":                         {assign(3, Gift{Slots: 6000, From: []string{nodeID(0, 0)}, To: shard(1)}, Gift{Slots: 6000, From: []string{nodeID(1, 0)}, To: shard(0)}), formed(), Failed, "Stall", "assignStrategies[0].fromReplicas: " + nodeID(0, 0) + " is of shard 0, which receives slots by entry 1"},
+		"a shard that joins is not named":                     {assign(4, Gift{Slots: 5, From: []string{nodeID(0, 0)}}, Gift{Slots: 5, From: []string{nodeID(0, 0)}, To: shard(3)}), joined(4), Failed, "Stall", "assignStrategies[1].toShard: shard 3 owns no slots yet"},
+		"back to AutoReceive the slots are balanced":          {desired(), assigned(uneven()), ScalingOut, "RecordGoal", "100 slots are to move, so that 3 shards own them: 100 from c-1-0 to c-0-0"},
+		"who moved slots by hand is left alone":               {desired(), uneven(), Steady, "None", ""},
+		"a draft of AssignReceive shows what it would move":   {draft(assign(3, Gift{Slots: 5471, From: []string{nodeID(0, 0)}, To: shard(1)})), formed(), Paused, "Hold", "spec.pause is true"},
 		"givers must be known": {assign(4, Gift{Slots: 5, From: []string{nodeID(9, 9)}}), joined(4), Failed, "Stall",
 			"spec.updateStrategy.assignStrategies[0].fromReplicas: " + nodeID(9, 9) + " is no instance of a shard that can give slots"},
 		"givers cannot give what they do not own": {assign(4, Gift{Slots: 6000, From: []string{nodeID(0, 0)}}), joined(4), Failed, "Stall", "assignStrategies[0]: the named masters own 5461 slots"},

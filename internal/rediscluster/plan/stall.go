@@ -39,6 +39,7 @@ var Reaches = map[string]Reach{
 // order: what is done for a cluster whose spec is not valid, with the topology that exists.
 var healing = []func(input) Step{
 	planValidation,
+	planPlace,
 	planConflict,
 	planMeet,
 	planPromote,

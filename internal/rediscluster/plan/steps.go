@@ -79,7 +79,7 @@ type AssignSlots struct {
 	Assignments []Assignment
 }
 
-// Assignment is what one master is given.
+// Assignment is what one master is given, or the epoch of a replica of a new cluster.
 type Assignment struct {
 	To    Target
 	Slots slots.Set

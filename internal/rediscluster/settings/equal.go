@@ -46,17 +46,38 @@ func normalize(name, value string) []string {
 // number writes a number without its unit; what is none stays as it is. The units are those
 // of memtoull in util.c: k is 1000, kb is 1024.
 func number(word string) string {
-	digits := strings.TrimRight(word, "bkmg")
-	if factor, ok := units[word[len(digits):]]; ok {
-		n, err := strconv.ParseInt(digits, 10, 64)
-		if err == nil && n <= math.MaxInt64/factor && n >= math.MinInt64/factor {
-			return strconv.FormatInt(n*factor, 10)
-		}
+	if n, ok := bytes(word); ok {
+		return strconv.FormatInt(n, 10)
 	}
 	if f, err := strconv.ParseFloat(word, 64); err == nil && isDecimal(word) {
 		return strconv.FormatFloat(f, 'g', -1, 64)
 	}
 	return word
+}
+
+// Memory reads a memory size as redis.conf has it: digits and one of the units, in any case. Of
+// what is larger than an int64 Redis keeps the lower bits; here it is no size, and neither is a
+// negative number.
+func Memory(text string) (size int64, ok bool) {
+	const longest = 32
+	if len(text) > longest || text == "" || text[0] < '0' || text[0] > '9' {
+		return 0, false
+	}
+	return bytes(strings.ToLower(text))
+}
+
+// bytes reads a number with or without a unit, in lower case.
+func bytes(word string) (n int64, ok bool) {
+	digits := strings.TrimRight(word, "bkmg")
+	factor, ok := units[word[len(digits):]]
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n > math.MaxInt64/factor || n < math.MinInt64/factor {
+		return 0, false
+	}
+	return n * factor, true
 }
 
 var units = map[string]int64{

@@ -73,6 +73,24 @@ func FuzzEqual(f *testing.F) {
 	})
 }
 
+// TestMemory: the sizes of memtoull in util.c, as far as they are none that wrap around.
+func TestMemory(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "1": 1, "7b": 7, "2k": 2000, "2kb": 2048, "3m": 3_000_000, "3MB": 3 << 20, "2g": 2_000_000_000, "2Gb": 2 << 30,
+		"9223372036854775807": 9223372036854775807, "8589934591gb": 8589934591 << 30,
+		"": -1, "gb": -1, "-1": -1, "+1": -1, "2Gi": -1, "2 gb": -1, "2gb ": -1, "1.5gb": -1, "0x10": -1, "1bk": -1, "1e3": -1, "1_0": -1, "１": -1,
+		"9223372036854775808": -1, "8589934592gb": -1, "18446744073709551616": -1, strings.Repeat("0", 40): -1, "2gb\nx": -1, "2gb\x00": -1,
+	} {
+		got, ok := Memory(text)
+		if !ok {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("%q is %d, want %d", text, got, want)
+		}
+	}
+}
+
 func TestWhole(t *testing.T) {
 	const byDefault = "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"
 	for value, want := range map[string]string{

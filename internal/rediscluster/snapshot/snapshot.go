@@ -45,11 +45,13 @@ type Snapshot struct {
 	Rolling bool
 	// Stalled is the cause of the stall that the last pass told; empty when it told none.
 	Stalled string
-	// DataVolumes are, by pod, the volumes that data was last seen in: the UID of the claim, or
-	// shared; empty when the data was given up.
+	// DataVolumes are, by pod, the volumes that data was last seen in: the UID of the claim,
+	// node/NAME for a directory of a node, or shared; empty when the data was given up.
 	DataVolumes map[string]string
 	// Seen are node IDs that instances of this cluster have answered to before.
 	Seen map[string]bool
+	// SlotsAssigned says that the slots were last distributed by AssignReceive.
+	SlotsAssigned bool
 	// Goal is which shard is to own which slots, as recorded when a scaling began; nil
 	// when no slots are to move.
 	Goal *Goal
@@ -174,6 +176,8 @@ type Instance struct {
 	// Zone is that of the node, empty when Kubernetes does not tell pods of it.
 	Zone   string
 	HostIP string
+	// Unplaced says that the pod waits to be told which node its data is on.
+	Unplaced bool
 	// Ready is the pod's own readiness.
 	Ready bool
 	// Gated says that the pod is ready only while it is Serving: then the Service leads
@@ -197,6 +201,8 @@ type Instance struct {
 	StoppedAt time.Time
 	// Revision is the revision of the template that the pod was made from.
 	Revision string
+	// Modules identifies the modules that the pod was made with; empty without any.
+	Modules string
 	// LastWords are what the container of Redis said when it last ended badly; empty when it
 	// did not.
 	LastWords string
@@ -209,6 +215,8 @@ type Instance struct {
 	Refused bool
 	// MemoryLimit is what the Redis container may use, in bytes; 0 without a limit.
 	MemoryLimit int64
+	// Image is that of the Redis container.
+	Image string
 }
 
 // Address is where clients and the operator reach the instance's Redis.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
@@ -29,14 +29,14 @@ func TestConfigured(t *testing.T) {
 	want := func(p Pass, status metav1.ConditionStatus, reason, message string, stalled metav1.ConditionStatus) v1alpha1.RedisClusterStatus {
 		t.Helper()
 		got := Compute(cluster(), p, now)
-		c := conditions.Find(got.Conditions, v1alpha1.ConditionConfigured)
+		c := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionConfigured)
 		if c.Status != status || c.Reason != reason || !strings.Contains(c.Message, message) {
 			t.Errorf("Configured %s, %s: %s", c.Status, c.Reason, c.Message)
 		}
-		if c := conditions.Find(got.Conditions, v1alpha1.ConditionStalled); c.Status != stalled || !strings.Contains(c.Message, pick(stalled == metav1.ConditionTrue, message, "")) {
+		if c := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionStalled); c.Status != stalled || !strings.Contains(c.Message, pick(stalled == metav1.ConditionTrue, message, "")) {
 			t.Errorf("Stalled %s, %s: %s", c.Status, c.Reason, c.Message)
 		}
-		if !conditions.IsTrue(got.Conditions, v1alpha1.ConditionReady) || got.Phase != v1alpha1.PhaseRunning {
+		if !meta.IsStatusConditionTrue(got.Conditions, v1alpha1.ConditionReady) || got.Phase != v1alpha1.PhaseRunning {
 			t.Errorf("phase %s, conditions %+v", got.Phase, got.Conditions)
 		}
 		return got

@@ -15,7 +15,8 @@ import (
 )
 
 // nodes lists the instances. lastTransitionTime stays while the status of an instance does.
-func nodes(before []v1alpha1.NodeStatus, s *snapshot.Snapshot, now time.Time) []v1alpha1.NodeStatus {
+func nodes(before []v1alpha1.NodeStatus, p Pass, now time.Time) []v1alpha1.NodeStatus {
+	s := p.Snapshot
 	transitions := make(map[string]v1alpha1.NodeStatus, len(before))
 	for _, n := range before {
 		transitions[n.Name] = n
@@ -23,6 +24,9 @@ func nodes(before []v1alpha1.NodeStatus, s *snapshot.Snapshot, now time.Time) []
 	list := make([]v1alpha1.NodeStatus, 0, len(s.Instances))
 	for i := range s.Instances {
 		node := nodeOf(&s.Instances[i])
+		if node.DomainName != "" && p.ClusterDomain != "" {
+			node.DomainName += "." + p.ClusterDomain
+		}
 		node.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
 		if was, ok := transitions[node.Name]; ok && was.Status == node.Status {
 			node.LastTransitionTime = was.LastTransitionTime
@@ -92,13 +96,26 @@ func oldestVersion(s *snapshot.Snapshot) (oldest, engine string) {
 	return oldest, engine
 }
 
-// targetVersion is the version asked for; empty when middlewareImage names the image.
-func targetVersion(spec *v1alpha1.RedisClusterSpec) string {
-	if spec.Template().MiddlewareImage != "" {
-		return ""
-	}
-	if spec.Version == "" {
+// targetVersion is the version asked for. What middlewareImage, or a digest alone, holds is known
+// from the instances that run it, the newest if they differ; empty until one has answered.
+func targetVersion(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) string {
+	if cluster.Spec.Template().MiddlewareImage == "" && cluster.Spec.Version == "" {
 		return v1alpha1.DefaultVersion
 	}
-	return spec.Version
+	if tag := cluster.Spec.Tag(); cluster.Spec.Template().MiddlewareImage == "" && tag != "" {
+		return tag
+	}
+	image := cluster.Spec.Image()
+	var highest *version.Version
+	target := ""
+	if cluster.Status.ObservedGeneration == cluster.Generation {
+		target = cluster.Status.TargetVersion // those that told it may not answer now
+	}
+	for _, in := range s.Reachable() {
+		v, err := version.ParseGeneric(in.Redis.Version)
+		if err == nil && in.Image == image && (highest == nil || highest.LessThan(v)) {
+			highest, target = v, in.Redis.Version
+		}
+	}
+	return target
 }

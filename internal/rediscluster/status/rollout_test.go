@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -57,7 +57,7 @@ func TestRolloutTimesOut(t *testing.T) {
 	for _, at := range []time.Duration{11 * time.Minute, 12 * time.Minute, time.Hour} {
 		pass(at, stuck, v1alpha1.PhaseFailed, overdue)
 	}
-	progressing := conditions.Find(c.Status.Conditions, v1alpha1.ConditionProgressing)
+	progressing := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionProgressing)
 	if progressing.Status != metav1.ConditionFalse || progressing.Reason != v1alpha1.ReasonTimedOut || progressing.Message != overdue {
 		t.Errorf("Progressing is %+v", progressing)
 	}

@@ -6,6 +6,7 @@ package status
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -16,7 +17,7 @@ import (
 // mastersSpread says whether the loss of one node or zone leaves a majority of masters. What was
 // said before stays while a roll-out makes masters change places, and to the end.
 func mastersSpread(before []metav1.Condition, d plan.Decision) metav1.Condition {
-	if was := conditions.Find(before, v1alpha1.ConditionMastersSpread); was != nil && (d.Situation == plan.RollingOut || d.Situation == plan.Deleting) {
+	if was := meta.FindStatusCondition(before, v1alpha1.ConditionMastersSpread); was != nil && (d.Situation == plan.RollingOut || d.Situation == plan.Deleting) {
 		return *was
 	}
 	m := d.Spread.Majority

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -49,7 +49,7 @@ func TestMastersSpread(t *testing.T) {
 			if tt.decision.Step == nil {
 				tt.decision.Step = plan.None{}
 			}
-			got := conditions.Find(Compute(cluster(), Pass{Snapshot: on("a", "b", "c"), Decision: tt.decision}, now).Conditions, v1alpha1.ConditionMastersSpread)
+			got := meta.FindStatusCondition(Compute(cluster(), Pass{Snapshot: on("a", "b", "c"), Decision: tt.decision}, now).Conditions, v1alpha1.ConditionMastersSpread)
 			if got == nil || got.Status != tt.status || got.Reason != tt.reason || got.Message != tt.message || got.ObservedGeneration != 3 {
 				t.Errorf("MastersSpread is %+v\nwant %s, %s: %s", got, tt.status, tt.reason, tt.message)
 			}
@@ -64,11 +64,11 @@ func TestMastersSpreadStaysDuringARollout(t *testing.T) {
 	old := on("a", "b", "b")
 	old.Shards[0].UpdateRevision, old.Instances[0].Revision = "new", "old"
 	c.Status = Compute(c, Pass{Snapshot: old, Decision: decide(old, nil)}, now.Add(time.Minute))
-	if got := conditions.Find(c.Status.Conditions, v1alpha1.ConditionMastersSpread); c.Status.Phase != v1alpha1.PhaseUpgrading || got.Status != metav1.ConditionTrue || !got.LastTransitionTime.Time.Equal(now) {
+	if got := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionMastersSpread); c.Status.Phase != v1alpha1.PhaseUpgrading || got.Status != metav1.ConditionTrue || !got.LastTransitionTime.Time.Equal(now) {
 		t.Errorf("phase %s, MastersSpread %+v", c.Status.Phase, got)
 	}
 	c.Status = Compute(c, Pass{Snapshot: on("a", "b", "b"), Decision: decide(on("a", "b", "b"), nil)}, now.Add(2*time.Minute))
-	if got := conditions.Find(c.Status.Conditions, v1alpha1.ConditionMastersSpread); got.Status != metav1.ConditionFalse {
+	if got := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionMastersSpread); got.Status != metav1.ConditionFalse {
 		t.Errorf("afterwards MastersSpread is %+v", got)
 	}
 }

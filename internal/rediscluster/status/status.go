@@ -29,6 +29,8 @@ type Pass struct {
 	StallCause string
 	// KeysMoved is how many keys went from one master to another in this pass.
 	KeysMoved int64
+	// ClusterDomain is the DNS domain of the Kubernetes cluster; empty when it is not known.
+	ClusterDomain string
 	// Refusals are settings that instances refused in this pass.
 	Refusals []snapshot.Refusal
 }
@@ -52,9 +54,9 @@ func Compute(cluster *v1alpha1.RedisCluster, p Pass, now time.Time) v1alpha1.Red
 	status.RollOut = rollOut(cluster, d.Rollout, now)
 	status.Migration = migration(cluster.Status.Migration, p, now)
 	status.Settings, status.RefusedSettings = settingsOf(d), refusals(p)
-	status.DataVolumes = d.DataVolumes
-	status.Nodes = nodes(cluster.Status.Nodes, s, now)
-	status.TargetVersion = targetVersion(&cluster.Spec)
+	status.DataVolumes, status.SlotsAssigned = d.DataVolumes, d.SlotsAssigned
+	status.Nodes = nodes(cluster.Status.Nodes, p, now)
+	status.TargetVersion = targetVersion(cluster, s)
 	status.CurrentVersion, status.Engine = oldestVersion(s)
 	status.SecretName = ""
 	if cluster.AuthEnabled() {
@@ -71,7 +73,12 @@ func phase(p Pass) v1alpha1.Phase {
 		return v1alpha1.PhaseFailed
 	}
 	switch p.Decision.Situation {
-	case plan.Absent, plan.Forming:
+	case plan.Absent:
+		if _, making := needed(p.Decision.Step).(plan.ApplyChildren); !making {
+			return v1alpha1.PhaseNone
+		}
+		return v1alpha1.PhaseCreating
+	case plan.Forming:
 		return v1alpha1.PhaseCreating
 	case plan.Steady:
 		return v1alpha1.PhaseRunning

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -62,6 +62,9 @@ func TestCompute(t *testing.T) {
 	waiting := &snapshot.Snapshot{Auth: snapshot.Auth{Known: true}, Shards: whole().Shards,
 		Instances: []snapshot.Instance{{Name: "c-0-0", Waiting: "not scheduled: 0/3 nodes are available"}}}
 
+	unborn := &snapshot.Snapshot{Auth: snapshot.Auth{Absent: true}}
+	born := &snapshot.Snapshot{Auth: snapshot.Auth{Known: true}, Pending: []string{"StatefulSet c-0"}}
+
 	for name, tt := range map[string]struct {
 		pass   Pass
 		phase  v1alpha1.Phase
@@ -76,6 +79,16 @@ func TestCompute(t *testing.T) {
 		"an older template still serves": {
 			Pass{Snapshot: old, Decision: decide(old, nil)}, v1alpha1.PhaseUpgrading, metav1.ConditionTrue, "Serving", "c-0-0",
 			map[string]metav1.ConditionStatus{"Degraded": "False", "Progressing": "True"}},
+		"just created": {
+			Pass{Snapshot: &snapshot.Snapshot{}, Decision: decide(&snapshot.Snapshot{}, func(d *plan.Desired) { d.HasFinalizer = false })},
+			v1alpha1.PhaseNone, metav1.ConditionFalse, "Absent", "deletion must be able to follow spec.finalizers",
+			map[string]metav1.ConditionStatus{"Formed": "False", "Degraded": "False", "Progressing": "True"}},
+		"before its first object": {
+			Pass{Snapshot: unborn, Decision: decide(unborn, nil)}, v1alpha1.PhaseNone, metav1.ConditionFalse, "Absent", "the Secret that holds the password does not exist",
+			map[string]metav1.ConditionStatus{"Progressing": "True"}},
+		"with its first objects": {
+			Pass{Snapshot: born, Decision: decide(born, nil)}, v1alpha1.PhaseCreating, metav1.ConditionFalse, "Absent", "children to apply: StatefulSet c-0",
+			map[string]metav1.ConditionStatus{"Progressing": "True"}},
 		"pods that cannot be scheduled": {
 			Pass{Snapshot: waiting, Decision: decide(waiting, nil)}, v1alpha1.PhaseCreating, metav1.ConditionFalse, "Forming", "not scheduled: 0/3",
 			map[string]metav1.ConditionStatus{"SlotsCovered": "False", "Formed": "False", "Degraded": "False", "Progressing": "True"}},
@@ -104,12 +117,12 @@ func TestCompute(t *testing.T) {
 			if got.Phase != tt.phase || !strings.Contains(got.Reason, tt.says) || (tt.says == "") != (got.Reason == "") {
 				t.Errorf("phase %s, reason %q; want %s and %q", got.Phase, got.Reason, tt.phase, tt.says)
 			}
-			ready := conditions.Find(got.Conditions, v1alpha1.ConditionReady)
+			ready := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionReady)
 			if ready == nil || ready.Status != tt.ready || ready.Reason != tt.reason || ready.ObservedGeneration != 3 {
 				t.Errorf("Ready is %+v, want %s because of %s", ready, tt.ready, tt.reason)
 			}
 			for conditionType, want := range tt.others {
-				if c := conditions.Find(got.Conditions, conditionType); c == nil || c.Status != want {
+				if c := meta.FindStatusCondition(got.Conditions, conditionType); c == nil || c.Status != want {
 					t.Errorf("%s is %+v, want %s", conditionType, c, want)
 				}
 			}
@@ -140,5 +153,66 @@ func TestNodesKeepTheirTransition(t *testing.T) {
 		Reason: "NotReached", Message: "connection refused", LastTransitionTime: metav1.NewTime(now.Add(time.Minute))}
 	if diff := cmp.Diff(want, got[2]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestTargetVersion: what middlewareImage holds is what instances of that image say.
+func TestTargetVersion(t *testing.T) {
+	const image = "registry.example.com/db/cache:prod"
+	for name, tt := range map[string]struct {
+		image  string
+		change func(*v1alpha1.RedisCluster, *snapshot.Snapshot)
+		want   string
+	}{
+		"version":             {"", func(c *v1alpha1.RedisCluster, _ *snapshot.Snapshot) { c.Spec.Version = "9.1.2-alpine" }, "9.1.2-alpine"},
+		"the default version": {"", nil, v1alpha1.DefaultVersion},
+		"what the image runs": {image, func(_ *v1alpha1.RedisCluster, s *snapshot.Snapshot) { run(s, image, "7.0.15", "7.0.15", "7.0.15") }, "7.0.15"},
+		"while it rolls out": {image, func(_ *v1alpha1.RedisCluster, s *snapshot.Snapshot) {
+			run(s, image, "8.0.6", "7.0.15", "7.0.15")
+			s.Instances[1].Image, s.Instances[2].Image = "redis:7.0.15", "redis:7.0.15"
+		}, "8.0.6"},
+		"before any instance runs it": {image, nil, ""},
+		"what the image before was": {image, func(c *v1alpha1.RedisCluster, _ *snapshot.Snapshot) {
+			c.Status.TargetVersion, c.Status.ObservedGeneration = "7.0.15", 2
+		}, ""},
+		"what was said stays while nobody answers": {image, func(c *v1alpha1.RedisCluster, s *snapshot.Snapshot) {
+			c.Status.TargetVersion, c.Status.ObservedGeneration = "8.0.6", 3
+			for i := range s.Instances {
+				s.Instances[i].Redis = nil
+			}
+		}, "8.0.6"},
+		"a tag that has moved": {image, func(_ *v1alpha1.RedisCluster, s *snapshot.Snapshot) { run(s, image, "8.0.6", "8.0.10", "8.0.9") }, "8.0.10"},
+		"what is no version":   {image, func(_ *v1alpha1.RedisCluster, s *snapshot.Snapshot) { run(s, image, "best", "", "v") }, ""},
+		"an image by its digest": {"redis@sha256:aa", func(_ *v1alpha1.RedisCluster, s *snapshot.Snapshot) {
+			run(s, "redis@sha256:aa", "8.0.6", "8.0.6", "8.0.6")
+		}, "8.0.6"},
+	} {
+		c, s := cluster(), whole()
+		c.Spec.Pod = []v1alpha1.PodTemplate{{MiddlewareImage: tt.image}}
+		if tt.change != nil {
+			tt.change(c, s)
+		}
+		if got := Compute(c, Pass{Snapshot: s, Decision: decide(s, nil)}, now).TargetVersion; got != tt.want {
+			t.Errorf("%s: target %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// run has the instances run an image whose server says these versions.
+func run(s *snapshot.Snapshot, image string, versions ...string) {
+	for i, version := range versions {
+		s.Instances[i].Image, s.Instances[i].Redis.Version = image, version
+	}
+}
+
+// TestDomainNames: in full where the cluster's domain is known.
+func TestDomainNames(t *testing.T) {
+	for domain, want := range map[string]string{"": "c-0-0.c-nodes.n.svc", "example.com": "c-0-0.c-nodes.n.svc.example.com"} {
+		s := whole()
+		s.Instances[0].DomainName = "c-0-0.c-nodes.n.svc"
+		got := Compute(cluster(), Pass{Snapshot: s, Decision: decide(s, nil), ClusterDomain: domain}, now).Nodes
+		if got[0].DomainName != want || got[1].DomainName != "" {
+			t.Errorf("domain %q: names %q and %q, want %q", domain, got[0].DomainName, got[1].DomainName, want)
+		}
 	}
 }

@@ -93,6 +93,7 @@ func TestGolden(t *testing.T) {
 		{name: "nfs", file: "testdata/nfs.yaml"},
 		{name: "hostpath", file: "testdata/hostpath.yaml"},
 		{name: "tls", file: "testdata/tls.yaml"},
+		{name: "containers", file: "testdata/containers.yaml"},
 		{name: "everything", file: "testdata/everything.yaml", in: values.Inputs{ConfigMapSettings: map[string]string{"maxmemory": "1gb", "save": "900 1 300 10"}}},
 	}
 	for _, test := range cases {

@@ -21,9 +21,9 @@ func clusterOf(t *testing.T, spec string) *v1alpha1.RedisCluster {
 	return cr
 }
 
-// TestMaxMemoryFollowsTheLimit: three quarters of the memory limit, unless a user says what it
-// is or there is no limit.
-func TestMaxMemoryFollowsTheLimit(t *testing.T) {
+// TestMaxMemory: spec.config, the ConfigMap, the variable MAXMEMORY, three quarters of the
+// memory limit; and none of them.
+func TestMaxMemory(t *testing.T) {
 	for _, tc := range []struct {
 		spec, configMap, want string
 		source                values.Source
@@ -34,6 +34,14 @@ func TestMaxMemoryFollowsTheLimit(t *testing.T) {
 		{spec: `{pod: [{resources: {limits: {memory: "1000"}}}]}`, want: "750", source: values.FromLimit},
 		{spec: `{config: {maxmemory: "0"}, pod: [{resources: {limits: {memory: 1Gi}}}]}`, want: "0", source: values.FromSpec},
 		{spec: `{pod: [{resources: {limits: {memory: 1Gi}}}]}`, configMap: "maxmemory 12mb", want: "12mb", source: values.FromConfigMap},
+		{spec: `{pod: [{env: [{name: MAXMEMORY, value: 2gb}]}]}`, want: "2147483648", source: values.FromEnv},
+		{spec: `{pod: [{env: [{name: MAXMEMORY, value: 2GB}], resources: {limits: {memory: 4Gi}}}]}`, want: "2147483648", source: values.FromEnv},
+		{spec: `{pod: [{env: [{name: MAXMEMORY, value: "0"}], resources: {limits: {memory: 4Gi}}}]}`, want: "0", source: values.FromEnv},
+		{spec: `{pod: [{env: [{name: MAXMEMORY, value: 2gb}]}]}`, configMap: "maxmemory 12mb", want: "12mb", source: values.FromConfigMap},
+		{spec: `{config: {maxmemory: 1gb}, pod: [{env: [{name: MAXMEMORY, value: 2gb}]}]}`, configMap: "maxmemory 12mb", want: "1gb", source: values.FromSpec},
+		// What admission refuses counts as absent.
+		{spec: `{pod: [{env: [{name: MAXMEMORY, value: "2gb\nloadmodule x"}], resources: {limits: {memory: 1Gi}}}]}`, want: "805306350", source: values.FromLimit},
+		{spec: `{pod: [{env: [{name: MAXMEMORY, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}]}`},
 	} {
 		configMap, err := values.ParseConfig(tc.configMap)
 		if err != nil {

@@ -72,6 +72,8 @@ func written(key, value string) *v1alpha1.RedisCluster {
 		Labels: map[string]string{key: value}, Annotations: map[string]string{key: value}, NodeSelector: map[string]string{key: value},
 		Env:       []corev1.EnvVar{{Name: key, Value: value}, {Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: value}}}},
 		Configmap: value, PriorityClassName: value,
+		MonitorImage: "exporter:1", Monitor: &v1alpha1.MonitorContainer{Args: []string{key, value}},
+		InitImage: "prepare:1", Init: &v1alpha1.InitContainer{Args: []string{key, value}},
 		Tolerations:      []corev1.Toleration{{Key: key, Value: value}},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: value}},
 		Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
@@ -99,9 +101,13 @@ func inventory(objects []*unstructured.Unstructured) string {
 			fmt.Fprintf(&b, "  %s %v\n", name, pod[name])
 		}
 		containers, _, _ := unstructured.NestedSlice(pod, "containers")
-		for _, container := range containers {
+		before, _, _ := unstructured.NestedSlice(pod, "initContainers")
+		for _, container := range slices.Concat(before, containers) {
 			container := container.(map[string]any)
 			delete(container, "env")
+			if args, ok := container["args"].([]any); ok {
+				container["args"] = len(args)
+			}
 			fmt.Fprintf(&b, "  container %v\n", container)
 		}
 	}

@@ -18,6 +18,7 @@ const (
 	ownsCluster  = "the operator manages the cluster's members and slots"
 	ownsTLS      = "TLS is set with spec.tls"
 	ownsStop     = "the operator moves a master's role before it stops an instance"
+	ownsModules  = "modules are set with spec.modules"
 	noCode       = "it would load other files or code into the server"
 	noProtected  = "it would open commands that read and write files or crash the server"
 	noRename     = "the operator needs every command under its own name"
@@ -61,7 +62,7 @@ var ReservedSettings = map[string]string{
 	"shutdown-on-sigterm": ownsStop,
 	"shutdown-on-sigint":  ownsStop,
 	"include":             noCode,
-	"loadmodule":          noCode,
+	"loadmodule":          ownsModules,
 	"enable-*":            noProtected,
 	"rename-command":      noRename,
 	"socket-mark-id":      ownsAddress,
@@ -129,16 +130,25 @@ func Canonical(name string) string {
 }
 
 // reservedEnv are the variables of the Redis container that the operator sets, or that
-// would hand it a password.
-var reservedEnv = map[string]bool{
-	"POD_NAME":       true,
-	"POD_NAMESPACE":  true,
-	"POD_IP":         true,
-	"REDIS_ADDR":     true,
-	"REDIS_PASSWORD": true,
-	"REDIS_USER":     true,
-	"REDISCLI_AUTH":  true,
+// would hand it a password, each with what to do instead.
+var reservedEnv = map[string]string{
+	"POD_NAME":       anotherName,
+	"POD_NAMESPACE":  anotherName,
+	"POD_IP":         anotherName,
+	"REDIS_ADDR":     anotherName,
+	"REDIS_PASSWORD": useAuth,
+	"REDIS_USER":     anotherName,
+	"REDISCLI_AUTH":  useAuth,
 }
 
-// ReservedEnv says whether an environment variable cannot be set by users.
-func ReservedEnv(name string) bool { return reservedEnv[name] }
+const (
+	anotherName = "use another name"
+	useAuth     = "remove it, and set the password with spec.auth"
+)
+
+// ReservedEnv says whether an environment variable cannot be set by users, and what to do
+// instead.
+func ReservedEnv(name string) (remedy string, reserved bool) {
+	remedy, reserved = reservedEnv[name]
+	return remedy, reserved
+}

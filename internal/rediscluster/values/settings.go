@@ -80,10 +80,16 @@ const (
 	FromDefaults Source = iota
 	// FromLimit is the maxmemory that follows from the container's memory limit.
 	FromLimit
+	// FromEnv is the maxmemory of the variable MAXMEMORY in pod[0].env.
+	FromEnv
 	FromConfigMap
 	FromSpec
 	FromOperator
 )
+
+// SparesData says that a maxmemory from this source is not put below what an instance uses
+// already: it is not an explicit setting, and writes would fail, or keys go, because of it.
+func (s Source) SparesData() bool { return s == FromLimit || s == FromEnv }
 
 // Setting is one directive of redis.conf.
 type Setting struct {
@@ -105,6 +111,8 @@ func (s Setting) Field() string {
 		return "spec.config[" + s.Name + "]"
 	case FromConfigMap:
 		return "spec.pod[0].configmap: " + s.Name
+	case FromEnv:
+		return "spec.pod[0].env[" + EnvMaxMemory + "]"
 	case FromDefaults, FromLimit, FromOperator:
 	}
 	return ""
@@ -169,7 +177,8 @@ func Arguments(value string) []string {
 }
 
 var (
-	settingName     = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+	// A module's settings have its name in front: json.max-document-size.
+	settingName     = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z][a-z0-9_-]*)?$`)
 	errSettingName  = errors.New("is no name of a redis.conf setting: use lower-case letters, digits and hyphens, beginning with a letter, such as maxmemory-policy")
 	errSettingLines = errors.New("a value cannot hold line breaks or NUL bytes: write it on one line; several groups of a setting such as save go behind each other, 900 1 300 10")
 )

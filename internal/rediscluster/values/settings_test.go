@@ -103,7 +103,7 @@ func TestParseConfig(t *testing.T) {
 func TestParseConfigRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"maxmemory 1gb\ninclude /etc/passwd": `line 2: "include": cannot be set: it would load other files or code into the server; remove it`,
-		"LoadModule /x.so":                   `line 1: "loadmodule": cannot be set: it would load other files or code into the server; remove it`,
+		"LoadModule /x.so":                   `line 1: "loadmodule": cannot be set: modules are set with spec.modules; remove it`,
 		"rename-command FLUSHALL \"\"":       `line 1: "rename-command": cannot be set: the operator needs every command under its own name; remove it`,
 		"slaveof host 6379":                  `line 1: "replicaof": cannot be set: the operator manages the cluster's members and slots; remove it`,
 		"dir /":                              `line 1: "dir": cannot be set: the operator decides where an instance keeps its files; remove it`,

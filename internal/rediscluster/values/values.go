@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"maps"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -40,6 +39,8 @@ const (
 // of unstructured content can hold. cr is not changed.
 func Build(cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, in Inputs) map[string]any {
 	template := cr.Spec.Template()
+	podValues := pod(template, in.settings(cr))
+	annotateModules(podValues, &cr.Spec)
 	return map[string]any{
 		"image":               cr.Spec.Image(),
 		"shards":              shards(topology),
@@ -48,9 +49,9 @@ func Build(cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, in Inputs) map
 		"tls":                 tls(cr),
 		"data":                data(&cr.Spec, template),
 		"antiAffinity":        antiAffinity(cr.Spec.AntiAffinity),
-		"pod":                 pod(template, in.settings(cr)),
-		"metrics":             map[string]any{"image": template.MonitorImage},
-		"init":                map[string]any{"image": template.InitImage},
+		"pod":                 podValues,
+		"metrics":             metrics(template),
+		"init":                initial(template),
 		"networkPolicy":       toggle(cr.Spec.NetworkPolicy),
 		"podDisruptionBudget": toggle(cr.Spec.PodDisruptionBudget),
 	}
@@ -83,38 +84,22 @@ func configLines(cr *v1alpha1.RedisCluster, in Inputs) []any {
 	for _, setting := range in.settings(cr) {
 		lines = append(lines, setting.Line())
 	}
-	return append(lines, tlsLines(cr)...)
+	return append(append(lines, tlsLines(cr)...), moduleLines(&cr.Spec)...)
 }
 
 func data(spec *v1alpha1.RedisClusterSpec, template v1alpha1.PodTemplate) map[string]any {
-	volumes := template.Volumes
+	claim, volumes := spec.Claim(), template.Volumes
 	switch {
-	case volumes == nil:
-		return claim(spec.Storage)
-	case volumes.Type == v1alpha1.VolumeEmptyDir:
+	case claim == nil && volumes.Type == v1alpha1.VolumeEmptyDir:
 		return map[string]any{"type": dataEmptyDir}
-	case volumes.Type == v1alpha1.VolumeHostPath:
+	case claim == nil && volumes.Type == v1alpha1.VolumeHostPath:
 		return map[string]any{"type": dataHostPath}
-	case volumes.PersistentVolumeClaimName != "":
+	case claim == nil:
 		return map[string]any{"type": dataShared, "claimName": volumes.PersistentVolumeClaimName}
 	}
-	return claim(spec.Storage)
-}
-
-func claim(storage *v1alpha1.Storage) map[string]any {
-	if storage == nil {
-		storage = &v1alpha1.Storage{}
-	}
-	size, retain := storage.Size, storage.Retain
-	if size.IsZero() {
-		size = resource.MustParse(v1alpha1.DefaultStorageSize)
-	}
-	if retain == "" {
-		retain = v1alpha1.Retain
-	}
-	values := map[string]any{"type": dataClaim, "size": size.String(), "retain": string(retain)}
-	if storage.StorageClassName != nil {
-		values["storageClassName"] = *storage.StorageClassName
+	values := map[string]any{"type": dataClaim, "size": claim.Size.String(), "retain": string(claim.Retain)}
+	if claim.StorageClassName != nil {
+		values["storageClassName"] = *claim.StorageClassName
 	}
 	return values
 }
@@ -142,7 +127,7 @@ func pod(template v1alpha1.PodTemplate, settings []Setting) map[string]any {
 	}
 	var env []any
 	for i := range template.Env {
-		if !ReservedEnv(template.Env[i].Name) {
+		if _, reserved := ReservedEnv(template.Env[i].Name); !reserved {
 			env = append(env, unstructured(&template.Env[i]))
 		}
 	}
@@ -151,6 +136,39 @@ func pod(template v1alpha1.PodTemplate, settings []Setting) map[string]any {
 	}
 	annotate(values, settings)
 	return values
+}
+
+// metrics are the values of the exporter's container.
+func metrics(template v1alpha1.PodTemplate) map[string]any {
+	values := map[string]any{"image": template.MonitorImage}
+	if monitor := template.Monitor; monitor != nil {
+		addArgs(values, monitor.Args)
+		if resources := unstructured(&monitor.Resources); len(resources) > 0 {
+			values["resources"] = resources
+		}
+	}
+	return values
+}
+
+// initial are the values of the init container.
+func initial(template v1alpha1.PodTemplate) map[string]any {
+	values := map[string]any{"image": template.InitImage}
+	if template.Init != nil {
+		values["configured"] = true
+		addArgs(values, template.Init.Args)
+	}
+	return values
+}
+
+func addArgs(values map[string]any, args []string) {
+	if len(args) == 0 {
+		return
+	}
+	list := make([]any, len(args))
+	for i, arg := range args {
+		list[i] = arg
+	}
+	values["args"] = list
 }
 
 // unstructured converts an API struct. It cannot fail for those of PodTemplate, whose

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -87,6 +88,43 @@ func TestMadeRestoredRecreated(t *testing.T) {
 	awaitEvent(t, app, "Recreated")
 	rollOut(t, ns, web)
 	awaitCondition(t, app, "Ready", "True Available")
+}
+
+// TestPause: what is paused is left as it is, and says so; what happened meanwhile is put right afterwards.
+func TestPause(t *testing.T) {
+	ns := newNamespace(t)
+	app := sample(t, simple, ns)
+	create(t, app)
+	rollOut(t, ns, web)
+	awaitCondition(t, app, "Paused", "False NotPaused")
+	pause := func(value string) {
+		t.Helper()
+		check(t, api.Patch(ctx, app, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"annotations": {"middleware.hc.cn/pause": `+value+`}}}`))))
+	}
+	pause(`"true"`)
+	awaitCondition(t, app, "Paused", "True PauseReconcileAnnotationTrue: annotation middleware.hc.cn/pause is true: nothing is changed")
+	before := status(t, app).Count
+	edit(t, ns, web, func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Containers[0].Image = "mine:1"
+		d.Spec.Replicas = ptr.To[int32](0)
+	})
+	eventually(t, "a pass after the edit", func() string {
+		if status(t, app).Count == before {
+			return "none was counted"
+		}
+		return ""
+	})
+	if image := deploymentOf(t, ns, web).Spec.Template.Spec.Containers[0].Image; image != "mine:1" {
+		t.Errorf("it was changed while it was paused: image %s", image)
+	}
+	pause("null")
+	awaitCondition(t, app, "Paused", "False NotPaused")
+	eventually(t, "restored", func() string {
+		if image := deploymentOf(t, ns, web).Spec.Template.Spec.Containers[0].Image; image == "mine:1" {
+			return image
+		}
+		return ""
+	})
 }
 
 func awaitEvent(t *testing.T, regarding client.Object, reason string) {

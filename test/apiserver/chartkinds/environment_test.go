@@ -137,6 +137,12 @@ func addWeb(t *testing.T, mgr ctrl.Manager, children cache.Cache, op operator) {
 // addKind registers a kind with webChart. It refuses one text.
 func addKind(t *testing.T, mgr ctrl.Manager, children cache.Cache, op operator, kind schema.GroupVersionKind) {
 	t.Helper()
+	addKindWithHistory(t, mgr, children, op, kind, 0)
+}
+
+// addKindWithHistory is addKind for a length of Helm's history; 0 is the default.
+func addKindWithHistory(t *testing.T, mgr ctrl.Manager, children cache.Cache, op operator, kind schema.GroupVersionKind, length int) {
+	t.Helper()
 	files := fstest.MapFS{}
 	for name, content := range webChart {
 		files[name] = &fstest.MapFile{Data: []byte(content)}
@@ -144,7 +150,7 @@ func addKind(t *testing.T, mgr ctrl.Manager, children cache.Cache, op operator, 
 	loaded, err := chart.Load(files)
 	check(t, err)
 	check(t, release.Add(mgr, children, watches.Watch{GroupVersionKind: kind, WatchDependentResources: true, Selector: labels.Everything()}, loaded, release.Options{
-		ServiceAccount: "system:operator",
+		ServiceAccount: "system:operator", MaxHistory: length,
 		Validate: func(cr *unstructured.Unstructured) field.ErrorList {
 			op.passes.Add(1)
 			if text, _, _ := unstructured.NestedString(cr.Object, "spec", "text"); text == "forbidden" {

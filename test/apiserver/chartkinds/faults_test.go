@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -151,6 +152,18 @@ func TestNamespaceWithoutRightToSecrets(t *testing.T) {
 		"kubectl create rolebinding middleware-operator -n "+namespace+" --clusterrole=middleware-operator-namespace"); problem != "" {
 		t.Error(problem)
 	}
+
+	// What another operator left is looked for among all Secrets of the namespace; a finalizer of our own is no sign of one.
+	ours := object(webKind, namespace, "ours")
+	ours.SetAnnotations(map[string]string{release.UninstallWaitAnnotation: "true"})
+	ours.Object["spec"] = map[string]any{}
+	check(t, api.Create(context.Background(), ours))
+	becomeReady(t, ours)
+	theirs := newWeb(t, namespace, "theirs", map[string]any{}, release.SDKFinalizer)
+	eventually(t, "what is missing is said", func() string {
+		return says(t, theirs, "Irreconcilable", metav1.ConditionTrue,
+			"kubectl create role middleware-operator-takeover -n "+namespace+" --verb=list --resource=secrets && kubectl create rolebinding middleware-operator-takeover -n "+namespace)
+	})
 }
 
 // Without a status subresource every status write changes the generation. The passes must end nevertheless.
@@ -164,7 +177,7 @@ func TestKindWithoutStatusSubresource(t *testing.T) {
 	check(t, api.Create(context.Background(), plain))
 	deployed := func() string {
 		get(t, plain)
-		if !conditions.IsTrue(conditions.Read(plain), "Deployed") {
+		if !apimeta.IsStatusConditionTrue(conditions.Read(plain), "Deployed") {
 			return fmt.Sprint(plain.Object["status"])
 		}
 		return ""

@@ -38,7 +38,7 @@ func addShipped(t *testing.T, mgr ctrl.Manager, children cache.Cache, op operato
 		loaded, err := chart.Load(files)
 		check(t, err)
 		kind := chartkind.For(entry.GroupVersionKind)
-		check(t, release.Add(mgr, children, entry, loaded, release.Options{Validate: kind.Validate, StatusExtras: kind.StatusExtras}))
+		check(t, release.Add(mgr, children, entry, loaded, release.Options{Validate: kind.Validate, StatusExtras: kind.StatusExtras, Awaits: kind.Awaits}))
 		op.passes.Add(1)
 	}
 }

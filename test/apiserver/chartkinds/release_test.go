@@ -16,10 +16,13 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/internal/apply"
@@ -34,7 +37,7 @@ func meta(namespace, name string) metav1.ObjectMeta {
 func says(t *testing.T, web *unstructured.Unstructured, conditionType string, status metav1.ConditionStatus, text string) string {
 	t.Helper()
 	get(t, web)
-	c := conditions.Find(conditions.Read(web), conditionType)
+	c := apimeta.FindStatusCondition(conditions.Read(web), conditionType)
 	if c == nil || c.Status != status || !strings.Contains(c.Reason+": "+c.Message, text) {
 		return fmt.Sprintf("%s is %+v, want %s with %q", conditionType, c, status, text)
 	}
@@ -132,6 +135,55 @@ func TestHelmSeesTheHistory(t *testing.T) {
 		if len(secret.OwnerReferences) != 1 || secret.OwnerReferences[0].UID != web.GetUID() {
 			t.Errorf("%s goes with its resource: %v", secret.Name, secret.OwnerReferences)
 		}
+	}
+}
+
+// An operator that is to keep fewer revisions deletes those that one with another flag has left, with the next revision.
+func TestShorterHistoryForgetsWhatIsBeyondIt(t *testing.T) {
+	namespace := newNamespace(t)
+	text := 0
+	var web *unstructured.Unstructured
+	upgrade := func(times int) {
+		for range times {
+			text++
+			spec := map[string]any{"text": fmt.Sprint(text)}
+			if web == nil {
+				web = newWeb(t, namespace, "web", spec)
+			} else {
+				change(t, web, func(w *unstructured.Unstructured) { w.Object["spec"] = spec })
+			}
+			becomeReady(t, web)
+		}
+	}
+	revisions := func() (found []string) {
+		secrets := &corev1.SecretList{}
+		check(t, api.List(context.Background(), secrets, client.InNamespace(namespace)))
+		for _, secret := range secrets.Items {
+			found = append(found, secret.Labels["version"])
+		}
+		return found
+	}
+	with := func(length int) operator {
+		return startKinds(t, admin, namespace, func(t *testing.T, mgr ctrl.Manager, children cache.Cache, op operator) {
+			addKindWithHistory(t, mgr, children, op, webKind, length)
+		})
+	}
+	op := with(6)
+	upgrade(7)
+	if diff := cmp.Diff([]string{"2", "3", "4", "5", "6", "7"}, revisions()); diff != "" {
+		t.Fatalf("revisions (-want +got):\n%s", diff)
+	}
+	op.stop()
+	gap := &corev1.Secret{ObjectMeta: meta(namespace, "sh.helm.release.v1.web.v4")}
+	check(t, api.Delete(context.Background(), gap)) // as if it could not be recorded then
+	with(2)
+	upgrade(1)
+	if diff := cmp.Diff([]string{"7", "8"}, revisions()); diff != "" {
+		t.Errorf("revisions (-want +got):\n%s", diff)
+	}
+	upgrade(1)
+	if diff := cmp.Diff([]string{"8", "9"}, revisions()); diff != "" {
+		t.Errorf("revisions (-want +got):\n%s", diff)
 	}
 }
 

@@ -153,7 +153,7 @@ func await(t *testing.T, cr *unstructured.Unstructured) {
 		if !environment.Get(t, api, cr) {
 			return "it is gone"
 		}
-		c := conditions.Find(conditions.Read(cr), "Ready")
+		c := meta.FindStatusCondition(conditions.Read(cr), "Ready")
 		if c == nil || c.Status != "True" || c.ObservedGeneration != cr.GetGeneration() {
 			hooks, _, _ := unstructured.NestedFieldNoCopy(cr.Object, "status", "hooks")
 			return fmt.Sprintf("%+v, hooks: %v", c, hooks)

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
@@ -62,7 +62,7 @@ func awaitAccess(t *testing.T, cluster *v1alpha1.RedisCluster, reason, message s
 	t.Helper()
 	eventually(t, "AccessApplied says "+reason, func() string {
 		get(t, cluster)
-		c := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionAccessApplied)
+		c := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionAccessApplied)
 		if c == nil || c.Reason != reason || !strings.Contains(c.Message, message) || c.ObservedGeneration != cluster.Generation {
 			return fmt.Sprintf("it is %+v", c)
 		}
@@ -92,7 +92,7 @@ func TestNextPasswordIsAcceptedFirst(t *testing.T) {
 	if c := cluster.Status.PasswordChange; c == nil || c.Stage != "Accepting" || c.Until.Sub(c.Since.Time) != 2*time.Minute {
 		t.Errorf("the status says %+v", c)
 	}
-	if text := fmt.Sprint(cluster.Status); strings.Contains(text, before) || !conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
+	if text := fmt.Sprint(cluster.Status); strings.Contains(text, before) || !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
 		t.Errorf("the status tells the password, or the cluster is not ready: %s", cluster.Status.Reason)
 	}
 }

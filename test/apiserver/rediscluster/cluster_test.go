@@ -14,12 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 )
 
 // newCluster is a cluster of 3 shards with a replica each.
@@ -104,11 +104,11 @@ func awaitPhase(t *testing.T, cluster *v1alpha1.RedisCluster, phase v1alpha1.Pha
 func awaitStalled(t *testing.T, cluster *v1alpha1.RedisCluster, cause, message string) {
 	t.Helper()
 	awaitPhase(t, cluster, v1alpha1.PhaseFailed, message)
-	stalled := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionStalled)
+	stalled := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled)
 	if stalled == nil || stalled.Status != metav1.ConditionTrue || stalled.Reason != cause || !strings.Contains(stalled.Message, message) {
 		t.Errorf("Stalled is %+v, want True because of %s: …%s…", stalled, cause, message)
 	}
-	if conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
+	if meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
 		t.Error("a stalled cluster says that it is Ready")
 	}
 }
@@ -122,7 +122,7 @@ func awaitWhole(t *testing.T, cluster *v1alpha1.RedisCluster) {
 			return "it is gone"
 		}
 		s := cluster.Status
-		if conditions.IsTrue(s.Conditions, v1alpha1.ConditionReady) && s.Reason == "" && s.ObservedGeneration == cluster.Generation && s.Instances == fmt.Sprintf("%d/%d", total, total) {
+		if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) && s.Reason == "" && s.ObservedGeneration == cluster.Generation && s.Instances == fmt.Sprintf("%d/%d", total, total) {
 			return ""
 		}
 		return fmt.Sprintf("phase %s, reason %q, instances %s, %d slots", s.Phase, s.Reason, s.Instances, s.Slots)

@@ -7,18 +7,19 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
@@ -83,7 +84,7 @@ func awaitConfigured(t *testing.T, cluster *v1alpha1.RedisCluster, reason, messa
 	t.Helper()
 	eventually(t, "Configured is "+reason, func() string {
 		get(t, cluster)
-		c := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionConfigured)
+		c := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionConfigured)
 		if c != nil && c.Reason == reason && strings.Contains(c.Message, message) && c.ObservedGeneration == cluster.Generation {
 			return ""
 		}
@@ -144,7 +145,7 @@ func TestRefusedSetting(t *testing.T) {
 	awaitConfigured(t, cluster, "SettingRefused", "spec.config[made-up]: redis 7.0.15 has no such setting")
 	awaitConfigured(t, cluster, "SettingRefused", `spec.config[maxmemory-policy]: redis 7.0.15 refuses the value "least-loved"`)
 	awaitPhase(t, cluster, v1alpha1.PhaseRunning, "spec.config[made-up]")
-	if !conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) || !conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionStalled) {
+	if !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) || !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionStalled) {
 		t.Errorf("conditions %+v", cluster.Status.Conditions)
 	}
 	conf := redisConf(t, cluster)
@@ -154,7 +155,7 @@ func TestRefusedSetting(t *testing.T) {
 	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Config = nil })
 	awaitConfigured(t, cluster, "InForce", "")
 	awaitWhole(t, cluster)
-	if stalled := conditions.Find(cluster.Status.Conditions, v1alpha1.ConditionStalled); stalled.Status != metav1.ConditionFalse {
+	if stalled := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled); stalled.Status != metav1.ConditionFalse {
 		t.Errorf("Stalled %+v", stalled)
 	}
 }
@@ -198,5 +199,36 @@ func TestSettingForTheStartChangesTheTemplate(t *testing.T) {
 	})
 	if annotations := template(t, cluster, 1).Annotations; annotations["team"] != "shop" || annotations[values.AnnotationSettings] != digest() {
 		t.Errorf("the template of shard 1 has the annotations %v", annotations)
+	}
+}
+
+// MAXMEMORY of the environment comes into force on running instances. That the variable of their
+// processes changes, too, restarts them afterwards; here a user does that.
+func TestMaxMemoryOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	cluster, _, k := running(t)
+	pods := k.uids()
+	for _, size := range []struct{ text, bytes string }{{"64mb", "67108864"}, {"32mb", "33554432"}, {"0", "0"}} {
+		change(t, cluster, func(c *v1alpha1.RedisCluster) {
+			c.Spec.Pod = []v1alpha1.PodTemplate{{UpdateStrategy: v1alpha1.PodUpdateStrategy{Type: v1alpha1.OnDelete}, Env: []corev1.EnvVar{{Name: "MAXMEMORY", Value: size.text}}}}
+		})
+		eventually(t, "every instance has it", func() string {
+			for pod := range pods {
+				if got := k.node(pod).Setting("maxmemory"); got != size.bytes {
+					return fmt.Sprintf("%s has maxmemory %s, want %s", pod, got, size.bytes)
+				}
+			}
+			if conf, line := redisConf(t, cluster), fmt.Sprintf("maxmemory %q", size.bytes); !strings.Contains(conf, line) {
+				return "redis.conf lacks " + line + ":\n" + conf
+			}
+			return ""
+		})
+		containers := template(t, cluster, 0).Spec.Containers
+		if !slices.Contains(containers[0].Env, corev1.EnvVar{Name: "MAXMEMORY", Value: size.text}) {
+			t.Errorf("the process has the variables %v", containers[0].Env)
+		}
+	}
+	if diff := cmp.Diff(pods, k.uids()); diff != "" {
+		t.Errorf("pods were restarted:\n%s", diff)
 	}
 }

@@ -118,7 +118,7 @@ func startOperator(t *testing.T, namespace string, world *redistest.World, chang
 	loaded, err := chart.Load(files)
 	check(t, err)
 	check(t, rediscluster.Add(mgr, children, rediscluster.Options{
-		Chart: loaded, ServiceAccount: serviceAccount, PollInterval: pollInterval,
+		Chart: loaded, ServiceAccount: serviceAccount, PollInterval: pollInterval, ClusterDomain: "cluster.example",
 		Redis: redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second}),
 	}))
 	op.stop = environment.Start(t, mgr)

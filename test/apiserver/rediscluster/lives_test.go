@@ -13,10 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/conditions"
 )
 
 // The tests that count what is asked come first and alone: passes are counted in the whole process.
@@ -50,7 +51,7 @@ func TestPausedStaysReadyOverRestart(t *testing.T) {
 	startOperator(t, cluster.Namespace, k.world)
 	awaitPasses(t, 5)
 	get(t, cluster)
-	if !conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) || cluster.ResourceVersion != version {
+	if !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) || cluster.ResourceVersion != version {
 		t.Errorf("after the restart the status was written anew: %+v, plan %+v", cluster.Status.Conditions, cluster.Status.Plan)
 	}
 }
@@ -77,6 +78,32 @@ func TestPausedMakesNothing(t *testing.T) {
 	awaitWhole(t, cluster)
 }
 
+// The phases of a new cluster are those of its document, each in its turn.
+func TestPhasesOfANewCluster(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	watcher, err := client.NewWithWatch(admin, client.Options{Scheme: scheme})
+	check(t, err)
+	seen, err := watcher.Watch(t.Context(), &v1alpha1.RedisClusterList{}, client.InNamespace(namespace))
+	check(t, err)
+	defer seen.Stop()
+	k := startKubelet(t, namespace)
+	startOperator(t, namespace, k.world)
+	create(t, newCluster(namespace, "cache"))
+	var phases []v1alpha1.Phase
+	for event := range seen.ResultChan() {
+		if phase := event.Object.(*v1alpha1.RedisCluster).Status.Phase; !slices.Contains(phases, phase) {
+			phases = append(phases, phase)
+		}
+		if slices.Contains(phases, v1alpha1.PhaseRunning) {
+			break
+		}
+	}
+	if diff := cmp.Diff([]v1alpha1.Phase{"", v1alpha1.PhaseNone, v1alpha1.PhaseCreating, v1alpha1.PhaseRunning}, phases); diff != "" {
+		t.Errorf("phases (-want +got):\n%s", diff)
+	}
+}
+
 // From a CR to a cluster that serves.
 func TestForms(t *testing.T) {
 	t.Parallel()
@@ -97,13 +124,13 @@ func TestForms(t *testing.T) {
 
 	want := map[string]metav1.ConditionStatus{"Ready": "True", "SlotsCovered": "True", "Formed": "True", "Stalled": "False", "Degraded": "False", "Progressing": "False"}
 	for name, status := range want {
-		if c := conditions.Find(cluster.Status.Conditions, name); c == nil || c.Status != status || c.ObservedGeneration != cluster.Generation {
+		if c := meta.FindStatusCondition(cluster.Status.Conditions, name); c == nil || c.Status != status || c.ObservedGeneration != cluster.Generation {
 			t.Errorf("condition %s is %+v, want %s", name, c, status)
 		}
 	}
 	for _, node := range cluster.Status.Nodes {
 		if node.NodeID != k.node(node.Name).ID() || node.Instance != k.node(node.Name).Addr() || node.HostIP != "192.168.0.1" ||
-			node.DomainName != fmt.Sprintf("%s.cache-nodes.%s.svc", node.Name, cluster.Namespace) {
+			node.DomainName != fmt.Sprintf("%s.cache-nodes.%s.svc.cluster.example", node.Name, cluster.Namespace) {
 			t.Errorf("node %+v", node)
 		}
 	}
@@ -236,7 +263,7 @@ func TestOperatorRestarts(t *testing.T) {
 	k.kill(nil, pods...)
 	eventually(t, "the loss is seen", func() string {
 		get(t, cluster)
-		if conditions.IsTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
+		if meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
 			return "still Ready"
 		}
 		return ""
@@ -266,7 +293,7 @@ func TestOperatorRestarts(t *testing.T) {
 	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Pause = true })
 	awaitPhase(t, cluster, v1alpha1.PhasePaused, "")
 	ready := func(c *v1alpha1.RedisCluster) *metav1.Condition {
-		return conditions.Find(c.Status.Conditions, v1alpha1.ConditionReady)
+		return meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
 	}
 	if was, is := ready(resting), ready(cluster); !was.LastTransitionTime.Equal(&is.LastTransitionTime) {
 		t.Errorf("a restart of the operator made the cluster not Ready for a while: %+v, then %+v", was, is)

@@ -12,6 +12,7 @@ import (
 	"testing/fstest"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -113,7 +114,7 @@ func has(t *testing.T, web *unstructured.Unstructured, conditionType string, sta
 func says(t *testing.T, web *unstructured.Unstructured, conditionType string, status metav1.ConditionStatus, text string) string {
 	t.Helper()
 	get(t, web)
-	c := conditions.Find(conditions.Read(web), conditionType)
+	c := meta.FindStatusCondition(conditions.Read(web), conditionType)
 	if c == nil || c.Status != status || !contains(c.Reason+": "+c.Message, text) {
 		return conditionText(c)
 	}

@@ -84,10 +84,10 @@ func build(directory string) error {
 		binaries[tool] = strings.TrimSpace(string(path))
 	}
 	binaries["manager"] = filepath.Join(directory, "manager")
-	command := exec.Command("go", "build", "-o", binaries["manager"], "./cmd/manager")
+	command := exec.Command("go", "build", "-o", binaries["manager"], "./cmd")
 	command.Dir = root
 	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("build cmd/manager: %w\n%s", err, out)
+		return fmt.Errorf("build ./cmd: %w\n%s", err, out)
 	}
 	return nil
 }

@@ -6,12 +6,15 @@ package webhook
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -48,9 +51,55 @@ func TestDefaultsAreVisible(t *testing.T) {
 	if err := kube.Create(t.Context(), cluster, client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range [][]string{{"spec", "replicas"}, {"spec", "repository"}, {"spec", "version"}, {"spec", "storage", "size"}} {
+	for _, field := range [][]string{{"spec", "replicas"}, {"spec", "storage", "size"}} {
 		if _, found, err := unstructured.NestedFieldNoCopy(cluster.Object, field...); !found || err != nil {
 			t.Errorf("%s has no default", strings.Join(field, "."))
+		}
+	}
+}
+
+// TestTheImageOfTheDeploymentIsWritten, at the making of an object, and never later: what runs does not change because the
+// operator's default did.
+func TestTheImageOfTheDeploymentIsWritten(t *testing.T) {
+	pinned := "8.0.6@" + digest
+	for i, test := range []struct {
+		apiVersion, kind, made, applied string
+		want                            map[string]any
+	}{
+		{redis, "RedisCluster", `{}`, "", map[string]any{"repository": mirror + "/redis", "version": pinned}},
+		{redis, "RedisCluster", `{version: 7.2.5}`, "", map[string]any{"repository": mirror + "/redis", "version": "7.2.5"}},
+		{redis, "RedisCluster", `{repository: docker.io/valkey/valkey}`, "", map[string]any{"repository": "docker.io/valkey/valkey", "version": "8.0.6"}},
+		{redis, "RedisCluster", `{repository: docker.io/library/redis, version: 8.0.1}`, `{}`, map[string]any{"repository": "docker.io/library/redis", "version": "8.0.1"}},
+		{redis, "RedisCluster", `{repository: docker.io/library/redis, version: 8.0.1}`, `{version: 8.0.2}`, map[string]any{"repository": "docker.io/library/redis", "version": "8.0.2"}},
+		{foobar, "FooBar", `{command: echo}`, "", map[string]any{"image": mirror + "/busybox@" + digest}},
+		{foobar, "FooBar", `{command: echo, image: "docker.io/library/busybox:1.35"}`, `{command: echo}`, map[string]any{"image": "docker.io/library/busybox:1.35"}},
+	} {
+		object := manifest(t, test.apiVersion, test.kind, test.made)
+		object.SetName(fmt.Sprintf("image-%d", i))
+		if err := kube.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		if test.applied != "" {
+			again := manifest(t, test.apiVersion, test.kind, test.applied)
+			again.SetName(object.GetName())
+			eventually(t, "the update", func(ctx context.Context) error {
+				if err := kube.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+					return err
+				}
+				again.SetResourceVersion(object.GetResourceVersion())
+				return kube.Update(ctx, again)
+			})
+			object = again
+		}
+		got := map[string]any{}
+		for field := range test.want {
+			got[field], _, _ = unstructured.NestedString(object.Object, "spec", field)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s %s, then %s: %s", test.kind, test.made, test.applied, diff)
+		}
+		if err := kube.Delete(t.Context(), object); err != nil {
+			t.Error(err)
 		}
 	}
 }
@@ -88,3 +137,52 @@ func TestUpdates(t *testing.T) {
 		return client.IgnoreNotFound(err)
 	})
 }
+
+// A claim an instance can be asked for as a volume, too: with the size and class of storage.
+func TestVolumeOfTypePVCTakesStorage(t *testing.T) {
+	for name, write := range map[string]func(*unstructured.Unstructured) error{
+		"created": func(o *unstructured.Unstructured) error { return kube.Create(t.Context(), o, client.DryRunAll) },
+		"applied": func(o *unstructured.Unstructured) error {
+			return kube.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.DryRunAll, client.FieldOwner("kubectl"))
+		},
+	} {
+		cluster := manifest(t, redis, "RedisCluster", `{storage: {size: 5Gi, storageClassName: fast}, pod: [{volumes: {type: pvc}}]}`)
+		if err := write(cluster); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		size, _, _ := unstructured.NestedString(cluster.Object, "spec", "storage", "size")
+		pods, _, _ := unstructured.NestedSlice(cluster.Object, "spec", "pod")
+		if _, there := pods[0].(map[string]any)["volumes"]; size != "5Gi" || there {
+			t.Errorf("%s: it is %v", name, cluster.Object["spec"])
+		}
+	}
+}
+
+// What is accepted and changes nothing is told to who writes it.
+func TestWarningsReachTheClient(t *testing.T) {
+	var told warnings
+	config := rest.CopyConfig(restConfig)
+	config.WarningHandler = &told
+	warned, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := manifest(t, redis, "RedisCluster", `{repository: docker.io/valkey/valkey, version: 9.1.2, updateStrategy: {pipeline: "7"}, pod: [{env: [{name: MAXMEMORY, value: 2gb}, {name: MAXMEMORY_POLICY, value: allkeys-lru}]}]}`)
+	if err := warned.Create(t.Context(), cluster, client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	want := warnings{
+		"spec.pod[0].env[1].name: MAXMEMORY_POLICY changes nothing in Redis, which reads no settings from its environment; use spec.config[maxmemory-policy]",
+		"spec.updateStrategy.pipeline: valkey 9.1 moves whole slots by itself, and no MIGRATE carries keys; remove it, or set spec.updateStrategy.keysPerSecond to have the operator move keys",
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// warnings are what the API server told a client.
+type warnings []string
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(_ int, _, text string) { *w = append(*w, text) }

@@ -146,8 +146,18 @@ func options(hook envtest.WebhookInstallOptions, probes string) manager.Options 
 	return o
 }
 
+// The images of resources that name none are those of a mirror.
+const (
+	mirror = "mirror.example.com:5000/library"
+	digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+)
+
 func inPod(name string) (string, bool) {
-	value, set := map[string]string{"POD_NAMESPACE": namespace}[name]
+	value, set := map[string]string{
+		"POD_NAMESPACE":              namespace,
+		"RELATED_IMAGE_REDIS":        mirror + "/redis:8.0.6@" + digest,
+		"RELATED_IMAGE_FOOBAR_SHELL": mirror + "/busybox@" + digest,
+	}[name]
 	return value, set
 }
 

@@ -39,6 +39,8 @@ func TestWrongManifestsGetSentencesWithFieldPaths(t *testing.T) {
 		name, apiVersion, kind, spec string
 		want                         []string
 	}{
+		{"a module from the data", redis, "RedisCluster", `{modules: [{name: /data/dump.rdb}]}`, []string{`spec.modules[0].name`, `is not in the image: /data is written by others`}},
+		{"a module without a name", redis, "RedisCluster", `{modules: [{args: [a]}]}`, []string{`spec.modules[0].name`, `at least 1 chars long`}},
 		{"cron out of range", crontab, "CronTab", `{cronSpec: "61 * * * *", image: busybox:1.36}`, []string{`spec.cronSpec`, `position 1: minute "61"`}},
 		{"cron of words", crontab, "CronTab", `{cronSpec: "every day", image: busybox:1.36}`, []string{`spec.cronSpec`, `must have five fields`}},
 		{"no image", crontab, "CronTab", `{cronSpec: "* * * * *"}`, []string{`spec.image: Required value`}},
@@ -58,11 +60,14 @@ func TestWrongManifestsGetSentencesWithFieldPaths(t *testing.T) {
 		{"strategies without AssignReceive", redis, "RedisCluster", `{updateStrategy: {assignStrategies: [{slots: 5, fromReplicas: nodeId1}]}}`, []string{`spec.updateStrategy.assignStrategies`, `remove them, or set type to AssignReceive`}},
 		{"unknown deletion policy", redis, "RedisCluster", `{finalizers: sometimes}`, []string{`spec.finalizers`, `supported values: "foreground", "background", "orphan"`}},
 		{"nfs without a claim", redis, "RedisCluster", `{pod: [{volumes: {type: nfs}}]}`, []string{`spec.pod[0].volumes.persistentVolumeClaimName`, `type nfs needs persistentVolumeClaimName`}},
+		{"storage beside an existing claim", redis, "RedisCluster", `{storage: {size: 5Gi}, pod: [{volumes: {type: pvc, persistentVolumeClaimName: data}}]}`, []string{`spec.storage`, `both say where data is kept: set one of them`}},
+		{"a limit that is no memory size", redis, "RedisCluster", `{pod: [{env: [{name: MAXMEMORY, value: 2Gi}]}]}`, []string{`spec.pod[0].env[0].value: Invalid value: "2Gi"`, `such as 2gb`}},
 		{"directory of a node", redis, "RedisCluster", `{pod: [{volumes: {type: hostPath}}]}`, []string{`spec.pod[0].volumes.type: Forbidden`, `--allow-host-path`}},
 		{"setting the operator owns", redis, "RedisCluster", `{config: {requirepass: secret}}`, []string{`spec.config[requirepass]: Forbidden`, `the password is set with spec.auth`}},
 		{"setting that begins another line", redis, "RedisCluster", `{config: {maxmemory-policy: "noeviction\nloadmodule /tmp/x.so"}}`, []string{`spec.config[maxmemory-policy]`, `cannot hold line breaks`}},
 		{"old engine", redis, "RedisCluster", `{repository: redis, version: 3.2.8}`, []string{`spec.version`, `use Redis 7.0 or later`}},
-		{"reserved variable", redis, "RedisCluster", `{pod: [{env: [{name: REDISCLI_AUTH, value: x}]}]}`, []string{`spec.pod[0].env[0].name: Forbidden`, `use another name`}},
+		{"reserved variable", redis, "RedisCluster", `{pod: [{env: [{name: REDISCLI_AUTH, value: x}]}]}`, []string{`spec.pod[0].env[0].name: Forbidden`, `set the password with spec.auth`}},
+		{"variable that the operator sets", redis, "RedisCluster", `{pod: [{env: [{name: POD_IP, value: x}]}]}`, []string{`spec.pod[0].env[0].name: Forbidden`, `use another name`}},
 		{"size that is a word", redis, "RedisCluster", `{storage: {size: big}}`, []string{`spec.storage.size`, `should match`}},
 	}
 	for _, test := range tests {

@@ -100,17 +100,20 @@ func TestWhatKeepsItFromStartingIsSaid(t *testing.T) {
 	tests := map[string]struct {
 		change func(*manager.Options)
 		want   string
+		env    map[string]string
 	}{
+		"an image without a tag": {func(*manager.Options) {}, "RELATED_IMAGE_REDIS: \"redis\" has neither a tag nor a sha256 digest",
+			map[string]string{"RELATED_IMAGE_REDIS": "redis"}},
 		"no CRD": {func(o *manager.Options) { o.WatchesFile, o.Controllers = unknown, []string{"unknown"} },
-			"the API server does not know Unknown (example.com/v1): install its CRD"},
+			"the API server does not know Unknown (example.com/v1): install its CRD", nil},
 		"no namespace for the lease": {func(o *manager.Options) { o.LeaderElection.Enabled = true },
-			"outside of a cluster the Lease needs a namespace; give --leader-election-namespace, or --leader-elect=false"},
+			"outside of a cluster the Lease needs a namespace; give --leader-election-namespace, or --leader-elect=false", nil},
 		"no certificate": {func(o *manager.Options) { o.Webhooks.Mode, o.Webhooks.CertDir = manager.WebhooksOn, t.TempDir() },
-			"outside of a cluster a certificate is needed; put tls.crt and tls.key into"},
+			"outside of a cluster a certificate is needed; put tls.crt and tls.key into", nil},
 		"no such controller": {func(o *manager.Options) { o.Controllers = []string{"mysql"} },
-			`there is no controller "mysql"; there are rediscluster, application, crontab, foobar, app`},
+			`there is no controller "mysql"; there are rediscluster, application, crontab, foobar, app`, nil},
 		"no watches file": {func(o *manager.Options) { o.WatchesFile = "nowhere.yaml" },
-			"check the path given with --watches-file"},
+			"check the path given with --watches-file", nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +121,8 @@ func TestWhatKeepsItFromStartingIsSaid(t *testing.T) {
 			test.change(&o)
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("it started"))
 			defer cancel()
-			err := manager.Run(ctx, rest.CopyConfig(restConfig), o, nowhere)
+			env := func(name string) (string, bool) { value, set := test.env[name]; return value, set }
+			err := manager.Run(ctx, rest.CopyConfig(restConfig), o, env)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
