@@ -8,9 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -21,14 +18,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
-	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -54,95 +49,53 @@ type children struct {
 	cache    client.Reader
 	observer *observe.Observer
 	mapper   meta.RESTMapper
-
-	mu    sync.Mutex
-	known map[types.UID]rendering
 }
 
-// rendering is the last one of a cluster, kept because most passes ask for the same.
+// rendering is the last one of a cluster, kept because most reconciliations ask for the same.
 type rendering struct {
 	digest  string
 	objects []*unstructured.Unstructured
 }
 
-// wanted is what the chart renders for a pass, and what it no longer renders.
-type wanted struct {
-	// objects are without the StatefulSets that are held back.
-	objects  []*unstructured.Unstructured
-	obsolete []apply.Ref
-	// nodeTimeout is the cluster-node-timeout that the configuration asks for.
-	nodeTimeout time.Duration
-	// settings are those that are asked for; nil when they are not known.
-	settings []values.Setting
-}
-
-// observe renders the children for the effective topology, and notes in the snapshot
-// which of them are not as rendered. Errors that trying again cannot help are StallErrors.
-func (c *children) observe(ctx context.Context, cluster *v1alpha1.RedisCluster, d plan.Desired, s *snapshot.Snapshot, now time.Time) (wanted, error) {
-	if d.Deleting || len(d.Problems) > 0 {
-		return wanted{}, nil
+// Compare implements Children.
+func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, shape plan.Shape, m *Memory) (Comparison, error) {
+	refuse := func(cause string, why error) (Comparison, error) {
+		return Comparison{Pending: plan.Pending{Refused: &plan.Refused{Cause: cause, Message: why.Error()}}}, nil
 	}
-	text, problem, err := c.observer.Settings(ctx, cluster, now)
+	if refused := admission.CheckTemplate(cluster, len(shape.Topology)); len(refused) > 0 { // it may have more shards than the spec asks for
+		return refuse("InvalidSpec", refused[0])
+	}
+	objects, err := c.render(cluster, values.Build(asTemplated(cluster, s), shape.Topology, values.Inputs{Settings: shape.Settings}), m)
 	if err != nil {
-		return wanted{}, err
+		return refuse("RenderFailed", err)
 	}
-	if problem != "" {
-		return wanted{}, &act.StallError{Cause: "InvalidSpec", Message: problem}
-	}
-	settings, err := values.ParseConfig(text)
-	if err != nil {
-		c.observer.ForgetSettings(cluster.UID) // so that the next pass sees them mended
-		return wanted{}, &act.StallError{Cause: "InvalidSpec", Message: fmt.Sprintf("spec.pod[0].configmap: %v", err)}
-	}
-	d.Settings = values.AskedFor(cluster, settings)
-	topology := plan.Effective(d, s)
-	if refused := admission.CheckTemplate(cluster, len(topology)); len(refused) > 0 { // it may have more shards than the spec asks for
-		return wanted{}, &act.StallError{Cause: "InvalidSpec", Message: refused[0].Error()}
-	}
-	objects, err := c.render(cluster, values.Build(asTemplated(cluster, s), topology, values.Inputs{Settings: plan.EffectiveSettings(d, s)}))
-	if err != nil {
-		return wanted{}, &act.StallError{Cause: "RenderFailed", Message: err.Error()}
-	}
-	w := wanted{objects: objects, settings: d.Settings, nodeTimeout: nodeTimeout(d.Settings)}
 	pending, err := c.applier.Pending(ctx, cluster, objects)
 	var notOurs *apply.NotOursError
 	if errors.As(err, &notOurs) {
-		return wanted{}, &act.StallError{Cause: "NameTaken", Message: notOurs.Error()}
+		return refuse("NameTaken", notOurs)
 	}
 	if err != nil {
-		return wanted{}, err
+		return Comparison{}, err
 	}
-	if d.Paused {
+	if cluster.Spec.Pause {
 		if pending, err = c.missing(ctx, cluster, pending); err != nil {
-			return wanted{}, err
+			return Comparison{}, err
 		}
 	}
+	compared := Comparison{Objects: objects}
 	if slices.ContainsFunc(pending, func(ref apply.Ref) bool { return ref.Kind == statefulSet }) {
-		if s.Withheld = c.observer.Withheld(ctx, cluster); s.Withheld != nil {
+		if compared.Pending.Withheld = c.observer.Withheld(ctx, cluster, &m.Memory); compared.Pending.Withheld != nil {
 			pending = slices.DeleteFunc(pending, func(ref apply.Ref) bool { return ref.Kind == statefulSet })
-			w.objects = slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() == statefulSet })
+			compared.Objects = slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() == statefulSet })
 		}
 	}
-	if w.obsolete, err = c.obsolete(ctx, cluster, objects); err != nil {
-		return wanted{}, err
+	if compared.Obsolete, err = c.obsolete(ctx, cluster, objects); err != nil {
+		return Comparison{}, err
 	}
-	for _, ref := range slices.Concat(pending, w.obsolete) {
-		s.Pending = append(s.Pending, ref.Kind+" "+ref.Name)
+	for _, ref := range slices.Concat(pending, compared.Obsolete) {
+		compared.Pending.Children = append(compared.Pending.Children, ref.Kind+" "+ref.Name)
 	}
-	return w, nil
-}
-
-// nodeTimeout is cluster-node-timeout of the merged settings; 0 when it is not a number.
-func nodeTimeout(settings []values.Setting) time.Duration {
-	for _, setting := range settings {
-		if setting.Name == "cluster-node-timeout" && len(setting.Args) == 1 {
-			milliseconds, err := strconv.Atoi(setting.Args[0])
-			if err == nil {
-				return time.Duration(milliseconds) * time.Millisecond
-			}
-		}
-	}
-	return 0
+	return compared, nil
 }
 
 // missing keeps of the pending children those that do not exist, when nothing is known of
@@ -183,14 +136,14 @@ func asTemplated(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) *v1alpha1
 	return templated
 }
 
-func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any) ([]*unstructured.Unstructured, error) {
+func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any, m *Memory) ([]*unstructured.Unstructured, error) {
 	release := chart.Release{Name: cluster.Name, Namespace: cluster.Namespace, Revision: 1, IsInstall: true}
 	digest, err := c.chart.DigestFor(v, release, chart.Capabilities{})
 	if err != nil {
 		return nil, fmt.Errorf("values: %w", err)
 	}
-	if objects, ok := c.kept(cluster.UID, digest); ok {
-		return objects, nil
+	if m.rendered.digest == digest {
+		return m.rendered.objects, nil
 	}
 	// What strings make of the objects is checked with one shard: they are the same in all, and
 	// the check renders twice more.
@@ -208,26 +161,8 @@ func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any) ([]*
 	if err := chart.Check(rendered, allowed); err != nil {
 		return nil, fmt.Errorf("the rendered chart: %w", err)
 	}
-	c.keep(cluster.UID, rendering{digest: digest, objects: rendered.Objects})
+	m.rendered = rendering{digest: digest, objects: rendered.Objects}
 	return rendered.Objects, nil
-}
-
-// kept is the last rendering of a cluster if it was of a digest. Nothing is rendered under the
-// lock, which all clusters share: passes of one cluster come one after the other anyway.
-func (c *children) kept(uid types.UID, digest string) (objects []*unstructured.Unstructured, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	was, ok := c.known[uid]
-	return was.objects, ok && was.digest == digest
-}
-
-func (c *children) keep(uid types.UID, r rendering) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil {
-		c.known = map[types.UID]rendering{}
-	}
-	c.known[uid] = r
 }
 
 // obsolete finds children of ours that are not rendered any more.
@@ -252,11 +187,4 @@ func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster,
 		}
 	}
 	return obsolete, nil
-}
-
-func (c *children) forget(uid types.UID) {
-	c.applier.Forget(uid)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.known, uid)
 }

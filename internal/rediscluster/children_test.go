@@ -46,10 +46,10 @@ func newChildren(t testing.TB, asked func()) *children {
 	return &children{chart: loaded, mapper: scopes{asked: asked}}
 }
 
-func renderAll(t testing.TB, c *children, cluster *v1alpha1.RedisCluster) []*unstructured.Unstructured {
+func renderAll(t testing.TB, c *children, m *Memory, cluster *v1alpha1.RedisCluster) []*unstructured.Unstructured {
 	t.Helper()
 	admission.Default(cluster)
-	objects, err := c.render(cluster, values.Build(cluster, cluster.Spec.Topology(), values.Inputs{}))
+	objects, err := c.render(cluster, values.Build(cluster, cluster.Spec.Topology(), values.Inputs{}), m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestLargestClustersAreRenderedWithinBounds(t *testing.T) {
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			objects := renderAll(t, c, tt.accepted)
+			objects := renderAll(t, c, &Memory{}, tt.accepted)
 			runtime.ReadMemStats(&after)
 			encoded, err := json.Marshal(objects)
 			if err != nil {
@@ -120,23 +120,16 @@ func TestLargestClustersAreRenderedWithinBounds(t *testing.T) {
 	}
 }
 
-// A rendering keeps no other cluster from its own: nothing is rendered or checked under the lock that all share.
-func TestRenderingHoldsNoLock(t *testing.T) {
-	var c *children
+// The same is rendered once.
+func TestRenderingIsRemembered(t *testing.T) {
 	asked := 0
-	c = newChildren(t, func() {
-		if asked++; !c.mu.TryLock() {
-			t.Error("the lock is held while the rendered objects are checked")
-			return
-		}
-		c.mu.Unlock()
-	})
-	first := renderAll(t, c, sized("c", 3, 6, v1alpha1.PodTemplate{}))
+	c, m := newChildren(t, func() { asked++ }), &Memory{}
+	first := renderAll(t, c, m, sized("c", 3, 6, v1alpha1.PodTemplate{}))
 	if asked == 0 {
 		t.Fatal("nothing was checked")
 	}
 	asked = 0
-	if again := renderAll(t, c, sized("c", 3, 6, v1alpha1.PodTemplate{})); asked > 0 || &again[0] != &first[0] {
+	if again := renderAll(t, c, m, sized("c", 3, 6, v1alpha1.PodTemplate{})); asked > 0 || &again[0] != &first[0] {
 		t.Error("the same was rendered again")
 	}
 }
@@ -145,7 +138,7 @@ func TestRenderingHoldsNoLock(t *testing.T) {
 func TestStringsShapeNoShard(t *testing.T) {
 	hostile := "x\"\n---\nkind: Secret\nmetadata: {name: theirs}\n#"
 	template := v1alpha1.PodTemplate{Annotations: map[string]string{"example.com/a": hostile}, Tolerations: []corev1.Toleration{{Key: hostile}}}
-	for _, object := range renderAll(t, newChildren(t, nil), sized("c", 7, 14, template)) {
+	for _, object := range renderAll(t, newChildren(t, nil), &Memory{}, sized("c", 7, 14, template)) {
 		if object.GetKind() == "Secret" {
 			t.Errorf("a string made %s", object.GetName())
 		}

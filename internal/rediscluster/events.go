@@ -16,25 +16,24 @@ import (
 	"middleware.hc.cn/operator/internal/excerpt"
 	"middleware.hc.cn/operator/internal/outcome"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
-	"middleware.hc.cn/operator/internal/rediscluster/status"
 )
 
 // reporter tells what happened as Kubernetes Events. Nothing is said of a pass in which
 // nothing happened.
 type reporter struct{ recorder events.EventRecorder }
 
-func (r reporter) report(before, after *v1alpha1.RedisCluster, pass status.Pass, acted bool) {
-	step := pass.Decision.Step
+func (r reporter) report(before, after *v1alpha1.RedisCluster, report Report) {
+	step := report.Decision.Step
 	_, moving := step.(plan.MoveSlots)
-	if acted && (pass.Err == nil || pass.StallCause != "") && !moving {
+	if report.Acted && report.Err == nil && !moving {
 		kind := corev1.EventTypeNormal
 		if losesData(step) {
 			kind = corev1.EventTypeWarning
 		}
 		r.recorder.Eventf(after, nil, kind, step.Name(), step.Name(), "%s", note(step.Why()))
 	}
-	if pass.Err != nil && !outcome.NamespaceGoing(pass.Err) && before.Status.Reason != after.Status.Reason {
-		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "StepFailed", step.Name(), "%s", note(pass.Err.Error()))
+	if report.Err != nil && !outcome.NamespaceGoing(report.Err) && before.Status.Reason != after.Status.Reason {
+		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "StepFailed", step.Name(), "%s", note(report.Err.Error()))
 	}
 	if moved := progress(before.Status.Migration, after.Status.Migration); moved != "" {
 		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "MoveSlots", "MoveSlots", "%s", moved)
@@ -43,7 +42,7 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, pass status.Pass,
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "SettingRefused", "SetConfig", "%s", refused)
 	}
 	was, is := before.Status.Phase, after.Status.Phase
-	if stall := newStall(before, after); stall != nil && pass.Err == nil && (was == is || !worthTelling[is]) {
+	if stall := newStall(before, after); stall != nil && report.Err == nil && (was == is || !worthTelling[is]) {
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, stall.Reason, "Reconcile", "%s", note(stall.Message))
 	}
 	if was != is && worthTelling[is] {

@@ -60,7 +60,7 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake := events.NewFakeRecorder(10)
-			reporter{recorder: fake}.report(tt.before, tt.after, tt.pass, tt.acted)
+			reporter{recorder: fake}.report(tt.before, tt.after, Report{Pass: tt.pass, Acted: tt.acted})
 			close(fake.Events)
 			var got []string
 			for event := range fake.Events {

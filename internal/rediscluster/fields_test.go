@@ -10,6 +10,8 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 	"middleware.hc.cn/operator/test/fields"
 )
@@ -83,9 +85,9 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 			t.Fatal(err)
 		}
 		admission.Default(cluster)
-		desired := (&Reconciler{}).desired(cluster)
+		desired := plan.DesiredFor(cluster, &snapshot.Snapshot{}, plan.Options{})
 		desired.Problems = nil // of no interest: any field may have some
-		objects, err := c.render(cluster, values.Build(cluster, desired.Topology, values.Inputs{}))
+		objects, err := c.render(cluster, values.Build(cluster, desired.Topology, values.Inputs{}), &Memory{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,91 +4,151 @@
 package rediscluster
 
 import (
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/rediscluster/act"
+	"middleware.hc.cn/operator/internal/rediscluster/observe"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
-// patience spaces out looking again at a cluster that keeps waiting for the same thing:
-// soon at first, then a fifth of the time waited so far, never less often than the poll
-// interval.
-type patience struct {
-	mu    sync.Mutex
-	waits map[types.UID]wait
+// Memory is what is remembered of one cluster from one reconciliation to the next. One
+// reconciliation at a time may use it. The zero value remembers nothing.
+type Memory struct {
+	observe.Memory
+	rendered rendering
+	refused  refusedStep
+	asIs     asRendered
+	wait     wait
+	// moved reports that the last reconciliation moved slots.
+	moved bool
 }
 
+// refusedStep is a step that could not be carried out until somebody changes something. Until it is
+// tried again what the cluster needs as it is goes on.
+type refusedStep struct {
+	plan.Refused
+	generation int64
+	until      time.Time
+}
+
+// asRendered are children that were applied because they did not seem to be as rendered, and were:
+// the cache may lag behind for a while.
+type asRendered struct {
+	children []string
+	until    time.Time
+}
+
+// known is what is pending, with what the reconciliations before found out about it.
+func (m *Memory) known(cluster *v1alpha1.RedisCluster, pending plan.Pending, now time.Time) plan.Pending {
+	if m.refused.Cause != "" && pending.Refused == nil && m.refused.generation == cluster.Generation && now.Before(m.refused.until) {
+		pending.Refused = &m.refused.Refused
+	}
+	if now.Before(m.asIs.until) && slices.Equal(pending.Children, m.asIs.children) {
+		pending.Children = nil
+	}
+	return pending
+}
+
+// note remembers what a step came to. again reports that the step told nothing but what the next
+// reconciliation has to know.
+func (m *Memory) note(cluster *v1alpha1.RedisCluster, step plan.Step, pending plan.Pending, result act.Result, err error, l *Loop) (again bool) {
+	now := l.Now()
+	if switchover, is := step.(plan.Handover); is && err == nil {
+		m.NoteSwitchover(switchover.Replica.NodeID, now)
+	}
+	for _, n := range result.Normalized {
+		m.NoteNormalized(n.Name, n.Value, n.Shown)
+	}
+	if result.AccessChanged {
+		m.ExpireAccess()
+	}
+	if refused := result.UsersRefused; refused != nil {
+		m.NoteUsersRefused(refused.Users, refused.Why)
+	}
+	var stall *act.StallError
+	if errors.As(err, &stall) && cluster.DeletionTimestamp == nil {
+		m.refused = refusedStep{Refused: plan.Refused{Cause: stall.Cause, Message: stall.Message, Step: step}, generation: cluster.Generation, until: now.Add(l.RetryRefused)}
+		return true
+	}
+	if _, applied := step.(plan.ApplyChildren); applied && err == nil && !result.Acted {
+		m.asIs = asRendered{children: pending.Children, until: now.Add(apply.Lag)}
+		return true
+	}
+	return false
+}
+
+// wait is what a cluster waits for, and since when.
 type wait struct {
 	reason string
 	since  time.Time
 }
 
-func (p *patience) next(uid types.UID, reason string, soon, most time.Duration, now time.Time) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.waits == nil {
-		p.waits = map[types.UID]wait{}
-	}
-	w, ok := p.waits[uid]
-	if !ok || w.reason != reason {
-		w = wait{reason: reason, since: now}
-		p.waits[uid] = w
+// next spaces out looking again at a cluster that keeps waiting for the same thing: soon at
+// first, then a fifth of the time waited so far, never less often than most.
+func (w *wait) next(reason string, soon, most time.Duration, now time.Time) time.Duration {
+	if w.since.IsZero() || w.reason != reason {
+		*w = wait{reason: reason, since: now}
 	}
 	return min(max(soon, now.Sub(w.since)/5), max(soon, most))
 }
 
-func (p *patience) forget(uid types.UID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.waits, uid)
-}
-
-// identities are the objects that something is remembered of, by their names: when an object
-// is gone, only its name is left to go by.
-type identities struct {
+// memories hold what is remembered of each cluster, by name: when an object is gone, only its
+// name is left to go by. They are safe for concurrent use.
+type memories struct {
 	mu    sync.Mutex
-	known map[types.NamespacedName]identity
+	known map[types.NamespacedName]*remembered
 }
 
-// identity is one object, and the version of it with which the last pass ended.
-type identity struct {
-	uid types.UID
-	apply.Written
+// remembered is one object, and the version of it with which the last reconciliation ended.
+type remembered struct {
+	uid     types.UID
+	written apply.Written
+	memory  Memory
 }
 
-// replace notes the UID of an object, empty when it is gone, and returns the former one.
-func (i *identities) replace(name types.NamespacedName, uid types.UID) types.UID {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	before := i.known[name].uid
-	switch {
-	case uid == "":
-		delete(i.known, name)
-	case uid != before:
-		if i.known == nil {
-			i.known = map[types.NamespacedName]identity{}
-		}
-		i.known[name] = identity{uid: uid}
+// of is what is remembered of an object: nothing, if a former one had its name. before is that
+// one's UID; empty when there was none.
+func (m *memories) of(name types.NamespacedName, uid types.UID) (r *remembered, before types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r = m.known[name]; r != nil && r.uid == uid {
+		return r, ""
 	}
-	return before
-}
-
-// wrote notes the version of an object at the end of a pass: what that wrote last, or else read.
-func (i *identities) wrote(name types.NamespacedName, version string, now time.Time) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if known, ok := i.known[name]; ok && known.Version != version {
-		known.Written = apply.Written{Version: version, At: now}
-		i.known[name] = known
+	if r != nil {
+		before = r.uid
 	}
+	if m.known == nil {
+		m.known = map[types.NamespacedName]*remembered{}
+	}
+	r = &remembered{uid: uid}
+	m.known[name] = r
+	return r, before
 }
 
-// behind says that a version from the cache is older than what the operator itself wrote:
-// whoever acts on it does again what is done already. again is how soon to look again.
-func (i *identities) behind(name types.NamespacedName, version string, now time.Time) (again time.Duration, yes bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.known[name].Behind(version, now)
+// forget drops what is remembered of an object that is gone, and returns its UID; empty when it
+// was not known.
+func (m *memories) forget(name types.NamespacedName) types.UID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.known[name]
+	delete(m.known, name)
+	if r == nil {
+		return ""
+	}
+	return r.uid
+}
+
+// wrote notes the version of the object at the end of a reconciliation: what that wrote last, or
+// else read.
+func (r *remembered) wrote(version string, now time.Time) {
+	if r.written.Version != version {
+		r.written = apply.Written{Version: version, At: now}
+	}
 }

@@ -4,19 +4,25 @@
 package rediscluster
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/rediscluster/act"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
 // What has just begun is looked at soon, what lasts more and more seldom, and a new reason begins anew.
 func TestPatience(t *testing.T) {
 	const soon, most = 100 * time.Millisecond, 10 * time.Second
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	var p patience
+	var p wait
 	for _, tt := range []struct {
 		at     time.Duration
 		reason string
@@ -30,58 +36,93 @@ func TestPatience(t *testing.T) {
 		{time.Hour + 10*time.Second, "is not in sync", 2 * time.Second},
 		{2 * time.Hour, "is not linked", soon},
 	} {
-		if got := p.next("uid", tt.reason, soon, most, start.Add(tt.at)); got != tt.want {
+		if got := p.next(tt.reason, soon, most, start.Add(tt.at)); got != tt.want {
 			t.Errorf("after %s, %q: %s, want %s", tt.at, tt.reason, got, tt.want)
 		}
 	}
-	if got := p.next("other", "is not linked", soon, most, start.Add(3*time.Hour)); got != soon {
-		t.Errorf("another cluster waits %s", got)
-	}
-	if got := p.next("uid", "x", soon, soon/2, start); got != soon {
+	if got := p.next("x", soon, soon/2, start); got != soon {
 		t.Errorf("a poll interval that is shorter than the first look makes it %s", got)
 	}
-	p.forget("uid")
-	if got := p.next("uid", "is not linked", soon, most, start.Add(4*time.Hour)); got != soon {
-		t.Errorf("a forgotten cluster waits %s", got)
-	}
 }
 
-func TestIdentities(t *testing.T) {
-	var known identities
+// What is remembered of an object goes with it, and is not taken for that of another one of the same name.
+func TestMemories(t *testing.T) {
+	var known memories
 	name := types.NamespacedName{Namespace: "n", Name: "c"}
-	for _, step := range []struct{ uid, before types.UID }{
-		{"first", ""}, {"first", "first"}, {"second", "first"}, {"", "second"}, {"", ""},
-	} {
-		if before := known.replace(name, step.uid); before != step.before {
-			t.Errorf("before %q was %q, want %q", step.uid, before, step.before)
-		}
+	first, before := known.of(name, "first")
+	if again, _ := known.of(name, "first"); before != "" || again != first {
+		t.Errorf("before the first there was %q; it is another one the second time: %t", before, again != first)
 	}
-	known.wrote(name, "1", time.Now())
-	if len(known.known) > 0 {
-		t.Errorf("something is kept of an object that is gone: %v", known.known)
+	if second, before := known.of(name, "second"); before != "first" || second == first {
+		t.Errorf("before the second there was %q", before)
+	}
+	if gone := known.forget(name); gone != "second" || len(known.known) > 0 || known.forget(name) != "" {
+		t.Errorf("forgot %q, left %v", gone, known.known)
 	}
 }
 
-// A cache that lags behind the operator's own writes is told by the version, and of the same object only.
+// A cache that lags behind the operator's own writes is told by the version.
 func TestBehind(t *testing.T) {
-	var known identities
-	name, other := types.NamespacedName{Name: "c"}, types.NamespacedName{Name: "d"}
+	var r remembered
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	behind := func(name types.NamespacedName, version string, after time.Duration) bool {
-		_, yes := known.behind(name, version, start.Add(after))
+	behind := func(version string, after time.Duration) bool {
+		_, yes := r.written.Behind(version, start.Add(after))
 		return yes
 	}
-	known.replace(name, "uid")
-	if behind(name, "99", 0) {
+	if behind("99", 0) {
 		t.Error("behind before anything was written")
 	}
-	known.wrote(name, "100", start)
-	known.wrote(name, "100", start.Add(apply.Lag/2)) // a later pass that wrote nothing
-	if !behind(name, "99", 0) || behind(name, "99", apply.Lag) || behind(name, "100", 0) || behind(other, "99", 0) {
+	r.wrote("100", start)
+	r.wrote("100", start.Add(apply.Lag/2)) // a later reconciliation that wrote nothing
+	if !behind("99", 0) || behind("99", apply.Lag) || behind("100", 0) {
 		t.Error("what precedes the operator's own write is not told from what does not")
 	}
-	known.replace(name, "another")
-	if behind(name, "99", 0) {
-		t.Error("another object of the name is taken for the former")
+}
+
+// A step that was refused is told, and holds back what the spec asks for, until it is tried again or the spec changes. Children
+// that were applied and had been as rendered are not applied again before the cache can show it.
+func TestWhatAStepToldIsRemembered(t *testing.T) {
+	start := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	clock := start
+	l := &Loop{RetryRefused: 10 * time.Second, Now: func() time.Time { return clock }}
+	c := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+	pending := plan.Pending{Children: []string{"Service c"}}
+	for name, tt := range map[string]struct {
+		step        plan.Step
+		acted       bool
+		err         error
+		again       bool
+		then, later string // what is refused, or else pending
+		generation  int64
+	}{
+		"refused":             {step: plan.ApplyChildren{}, acted: true, err: &act.StallError{Cause: "NameTaken"}, again: true, then: "NameTaken", later: "Service c"},
+		"and a spec changed":  {step: plan.ApplyChildren{}, acted: true, err: &act.StallError{Cause: "NameTaken"}, again: true, generation: 2, then: "Service c", later: "Service c"},
+		"were as rendered":    {step: plan.ApplyChildren{}, again: true, then: "", later: ""},
+		"failed":              {step: plan.ApplyChildren{}, err: errors.New("timeout"), then: "Service c", later: "Service c"},
+		"applied":             {step: plan.ApplyChildren{}, acted: true, then: "Service c", later: "Service c"},
+		"another did nothing": {step: plan.SetConfig{}, then: "Service c", later: "Service c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var m Memory
+			clock = start
+			if again := m.note(c, tt.step, pending, act.Result{Acted: tt.acted}, tt.err, l); again != tt.again {
+				t.Errorf("again: %t, want %t", again, tt.again)
+			}
+			c := c.DeepCopy()
+			c.Generation += max(tt.generation-1, 0)
+			for after, want := range map[time.Duration]string{time.Second: tt.then, l.RetryRefused: tt.later} {
+				got := m.known(c, pending, start.Add(after))
+				is := strings.Join(got.Children, " ")
+				if got.Refused != nil {
+					is = got.Refused.Cause
+				}
+				if after == l.RetryRefused && tt.then == "" {
+					want = "Service c"
+				}
+				if is != want {
+					t.Errorf("after %s: %q, want %q", after, is, want)
+				}
+			}
+		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
@@ -19,12 +21,12 @@ func TestThePlanKnowsModulesAsPodsDo(t *testing.T) {
 		cluster := sized("c", 3, 6, v1alpha1.PodTemplate{})
 		cluster.Spec.Modules = modules
 		admission.Default(cluster)
-		want := (&Reconciler{}).desired(cluster).Modules
+		want := plan.DesiredFor(cluster, &snapshot.Snapshot{}, plan.Options{}).Modules
 		if (want == "") != (len(modules) == 0) {
 			t.Errorf("%s: the plan is told %q", name, want)
 		}
 		sets := 0
-		for _, object := range renderAll(t, newChildren(t, nil), cluster) {
+		for _, object := range renderAll(t, newChildren(t, nil), &Memory{}, cluster) {
 			if object.GetKind() != "StatefulSet" {
 				continue
 			}

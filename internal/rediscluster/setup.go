@@ -30,6 +30,7 @@ import (
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/resync"
 )
 
@@ -84,14 +85,19 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	applier := apply.New(live, childCache)
 	observer := &observe.Observer{Children: childCache, Secrets: live, Redis: o.Redis, ServiceAccount: o.ServiceAccount}
 	r := &Reconciler{
-		client:   mgr.GetClient(),
-		observer: observer,
-		actor:    &act.Actor{Client: live, Applier: applier, Redis: o.Redis, Access: &observer.Access, ServiceAccount: o.ServiceAccount, Now: time.Now, HandoverWithin: handoverWithin},
-		children: &children{chart: o.Chart, applier: applier, cache: childCache, observer: observer, mapper: mgr.GetRESTMapper()},
-		events:   reporter{recorder: mgr.GetEventRecorder("rediscluster")},
-		shares:   &shares{workers: o.MaxConcurrentReconciles},
-		options:  o,
-		now:      time.Now,
+		client: mgr.GetClient(),
+		loop: &Loop{
+			Observer:      observer,
+			Children:      &children{chart: o.Chart, applier: applier, cache: childCache, observer: observer, mapper: mgr.GetRESTMapper()},
+			Actor:         &act.Actor{Client: live, Applier: applier, Redis: o.Redis, ServiceAccount: o.ServiceAccount, Now: time.Now, HandoverWithin: handoverWithin},
+			Options:       plan.Options{CreateTimeout: o.CreateTimeout, UpgradeTimeout: o.UpgradeTimeout, AllowHostPath: o.AllowHostPath},
+			ClusterDomain: o.ClusterDomain, RetryRefused: o.PollInterval, Now: time.Now,
+		},
+		applier: applier,
+		events:  reporter{recorder: mgr.GetEventRecorder("rediscluster")},
+		shares:  &shares{workers: o.MaxConcurrentReconciles},
+		options: o,
+		now:     time.Now,
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("rediscluster").
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}), metrics.Enqueue(v1alpha1.GroupVersion.WithKind("RedisCluster")),

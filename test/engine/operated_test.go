@@ -5,6 +5,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -31,26 +32,25 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/rediscluster"
 	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
-	"middleware.hc.cn/operator/internal/rediscluster/status"
 )
 
 // operated is a cluster of real servers that the operator's own parts look after: it is observed, planned for and acted
 // on as in the reconciler. Kubernetes is a fake that holds pods and claims.
 type operated struct {
-	t        *testing.T
-	engine   engine
-	pool     *redis.Pool
-	kube     client.Client
-	observer *observe.Observer
-	actor    *act.Actor
-	cluster  *v1alpha1.RedisCluster
-	topology v1alpha1.Topology
-	pods     []*operatedPod
-	steps    []string
+	t       *testing.T
+	engine  engine
+	pool    *redis.Pool
+	kube    client.Client
+	loop    *rediscluster.Loop
+	memory  rediscluster.Memory
+	cluster *v1alpha1.RedisCluster
+	pods    []*operatedPod
+	steps   []string
 }
 
 // operatedPod is an instance on an address of its own, with the ports that the operator expects.
@@ -65,12 +65,14 @@ func operate(t *testing.T, e engine, topology ...int32) *operated {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	o := &operated{t: t, engine: e, pool: newPool(t), kube: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Pod{}).Build(), topology: topology,
+	instances := v1alpha1.Topology(topology).Instances()
+	o := &operated{t: t, engine: e, pool: newPool(t), kube: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Pod{}).Build(),
 		cluster: &v1alpha1.RedisCluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: "c", UID: "uid", Finalizers: []string{v1alpha1.Finalizer}},
-			Spec:       v1alpha1.RedisClusterSpec{Storage: &v1alpha1.Storage{}, Auth: v1alpha1.Auth{Enabled: ptr.To(false)}}}}
-	o.observer = &observe.Observer{Children: o.kube, Secrets: o.kube, Redis: o.pool}
-	o.actor = &act.Actor{Client: o.kube, Redis: o.pool, Access: &o.observer.Access, Now: time.Now}
+			Spec: v1alpha1.RedisClusterSpec{Shards: ptr.To(int32(len(topology))), Replicas: &instances, SpreadMasters: ptr.To(false), //nolint:gosec // few
+				Storage: &v1alpha1.Storage{}, Auth: v1alpha1.Auth{Enabled: ptr.To(false)}, Config: map[string]string{"cluster-node-timeout": "2000"}}}}
+	o.loop = &rediscluster.Loop{Observer: &observe.Observer{Children: o.kube, Secrets: o.kube, Redis: o.pool}, Children: o,
+		Actor: &act.Actor{Client: o.kube, Redis: o.pool, Now: time.Now}, Now: time.Now}
 	for shard, replicas := range topology {
 		labels := map[string]string{v1alpha1.LabelCluster: "c", v1alpha1.LabelShard: fmt.Sprint(shard)}
 		must(t, o.kube.Create(t.Context(), &appsv1.StatefulSet{
@@ -101,7 +103,8 @@ func (o *operated) add(shard, ordinal int, labels map[string]string) {
 // ensure makes the pod and the claim of an instance, as its StatefulSet does.
 func (o *operated) ensure(p *operatedPod) {
 	p.pod.ResourceVersion, p.pod.UID = "", types.UID(fmt.Sprintf("pod-%d", rand.Int64()))
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: "data-" + p.pod.Name, Labels: p.pod.Labels, UID: types.UID(fmt.Sprintf("claim-%d", rand.Int64()))}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: "data-" + p.pod.Name, Labels: p.pod.Labels, UID: types.UID(fmt.Sprintf("claim-%d", rand.Int64()))},
+		Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: o.cluster.Spec.Claim().Size}}}}
 	if err := o.kube.Create(o.t.Context(), claim); err != nil && !apierrors.IsAlreadyExists(err) {
 		o.t.Fatal(err)
 	}
@@ -160,26 +163,22 @@ func (o *operated) named(shard, ordinal int) *operatedPod {
 	return o.pods[slices.IndexFunc(o.pods, func(p *operatedPod) bool { return p.pod.Name == name })]
 }
 
-// look is a pass of the operator as far as its decision.
-func (o *operated) look() plan.Decision {
-	o.t.Helper()
-	snap, err := o.observer.Observe(o.t.Context(), o.cluster)
-	must(o.t, err)
-	decision := plan.Decide(plan.Desired{Topology: o.topology, HasFinalizer: true}, snap, time.Now())
-	o.cluster.Status = status.Compute(o.cluster, status.Pass{Snapshot: snap, Decision: decision}, time.Now())
-	return decision
+// Compare stands for the chart: StatefulSets and pods are made by the tests.
+func (o *operated) Compare(context.Context, *v1alpha1.RedisCluster, *snapshot.Snapshot, plan.Shape, *rediscluster.Memory) (rediscluster.Comparison, error) {
+	return rediscluster.Comparison{}, nil
 }
 
-// pass is a pass of the operator.
+// pass runs the operator's loop once.
 func (o *operated) pass() plan.Step {
 	o.t.Helper()
-	decision := o.look()
-	result, err := o.actor.Do(o.t.Context(), act.Subject{Cluster: o.cluster}, decision.Step)
-	if said := decision.Step.Name() + ": " + decision.Step.Why(); result.Acted || len(o.steps) == 0 || o.steps[len(o.steps)-1] != said {
+	report, err := o.loop.Once(o.t.Context(), o.cluster, &o.memory, observe.Patient)
+	must(o.t, err)
+	decision := report.Decision
+	if said := decision.Step.Name() + ": " + decision.Step.Why(); report.Acted || len(o.steps) == 0 || o.steps[len(o.steps)-1] != said {
 		o.steps = append(o.steps, said)
 	}
-	if err != nil {
-		o.steps = append(o.steps, "error: "+err.Error())
+	if report.Err != nil {
+		o.steps = append(o.steps, "error: "+report.Err.Error())
 	}
 	for _, p := range o.pods { // what the StatefulSets' controller does
 		if apierrors.IsNotFound(o.kube.Get(o.t.Context(), client.ObjectKeyFromObject(p.pod), &corev1.Pod{})) {

@@ -73,14 +73,15 @@ func (o *operator) decide(w *world, unknown uint8) decided {
 		desired.Gifts = o.gifts
 	}
 	s := o.snapshot(w, unknown)
-	effective := plan.Effective(desired, s)
-	if len(effective) < existing(w) && w.set == present {
-		panic("the topology shrinks under a StatefulSet that is not being deleted")
-	}
-	if len(effective) > existing(w) {
-		s.Pending = []string{"StatefulSet c-3"}
-	}
-	decision, fault := decidedSafely(desired, s)
+	decision, fault := decidedSafely(desired, s, func(topology v1alpha1.Topology) (pending plan.Pending) {
+		if len(topology) < existing(w) && w.set == present {
+			panic("the topology shrinks under a StatefulSet that is not being deleted")
+		}
+		if len(topology) > existing(w) {
+			pending.Children = []string{"StatefulSet c-3"}
+		}
+		return pending
+	})
 	if fault != "" {
 		d := decided{name: fault, goal: w.goal}
 		o.decisions[seen] = d
@@ -99,13 +100,14 @@ func (o *operator) decide(w *world, unknown uint8) decided {
 }
 
 // decidedSafely asks the planner; fault says that it panicked.
-func decidedSafely(desired plan.Desired, s *snapshot.Snapshot) (decision plan.Decision, fault string) {
+func decidedSafely(desired plan.Desired, s *snapshot.Snapshot, compare func(v1alpha1.Topology) plan.Pending) (decision plan.Decision, fault string) {
 	defer func() {
 		if r := recover(); r != nil {
 			fault = fmt.Sprintf("the planner panics: %v", r)
 		}
 	}()
-	return plan.Decide(desired, s, now), ""
+	shape := plan.ShapeOf(desired, s, now)
+	return shape.Next(compare(shape.Topology)), ""
 }
 
 func topology(n int) v1alpha1.Topology { return slices.Repeat(v1alpha1.Topology{replicas}, n) }

@@ -44,10 +44,7 @@ func (s *simulation) set(key, value string) bool {
 // wantData asserts that the masters hold the generation of every key of these shards.
 func (s *simulation) wantData(generation int, shards map[int]bool) {
 	s.t.Helper()
-	snap, err := s.observer.Observe(s.t.Context(), s.cluster)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	snap := s.observe()
 	masters := snap.Masters()
 	for key := range 12 {
 		name := fmt.Sprintf("key:%d", key)

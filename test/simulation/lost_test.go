@@ -72,7 +72,7 @@ func TestEmptyVolumesWaitForAPerson(t *testing.T) {
 
 func emptyVolumesWaitForAPerson(t *testing.T, lost int) {
 	s := newSimulation(t, uint64(lost), 2)
-	s.stored = true
+	s.cluster.Spec.Pod[0].Volumes = &v1alpha1.Volumes{Type: v1alpha1.VolumeNFS, PersistentVolumeClaimName: "shared"}
 	s.converge()
 	s.write(1)
 	for _, in := range s.instances[:2*lost] {

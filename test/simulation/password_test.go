@@ -16,8 +16,6 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redistest"
-	"middleware.hc.cn/operator/internal/rediscluster/act"
-	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
@@ -112,13 +110,6 @@ func (g *guarded) restartContainer(in *instance) {
 	g.restart(in, true)
 }
 
-// replace starts the operator again: it remembers nothing.
-func (g *guarded) replaceOperator() {
-	g.observer = &observe.Observer{Children: g.kube, Secrets: g.kube, Redis: g.observer.Redis, Now: g.world.Now}
-	g.actor = &act.Actor{Client: g.kube, Redis: g.actor.Redis, Access: &g.observer.Access, Now: g.world.Now}
-	g.say("another process of the operator")
-}
-
 // disturb does something that may happen at any time.
 func (g *guarded) disturb() {
 	in := g.instances[g.random.IntN(len(g.instances))]
@@ -127,6 +118,7 @@ func (g *guarded) disturb() {
 		g.restartContainer(in)
 	case 2, 3:
 		g.replaceOperator()
+		g.say("another process of the operator")
 	case 4, 5:
 		commands := []string{"ACL SETUSER", "CONFIG SET", "ACL LIST", "CLUSTER MYID"}
 		g.world.FailNext(in.node, commands[g.random.IntN(len(commands))], redistest.Failure{Kind: redistest.DropAfter})
@@ -186,7 +178,7 @@ func TestPasswordChanges(t *testing.T) {
 			g.fail("clients were told %d passwords, the last is %q", len(g.told), last)
 		}
 		for _, in := range g.instances {
-			access, err := g.observer.Redis.Node(in.node.Addr(), g.observer.Credentials(g.cluster)).Access(t.Context())
+			access, err := g.loop.Observer.Redis.Node(in.node.Addr(), g.memory.Credentials(g.cluster)).Access(t.Context())
 			if err != nil || len(access.Passwords) != 1 {
 				g.fail("%s accepts %d passwords at the end (%v)", in.pod.Name, len(access.Passwords), err)
 			}

@@ -57,10 +57,7 @@ func (s *simulation) replaced(keepsData bool) []string {
 
 // masters are the pods whose Redis owns slots.
 func (s *simulation) masters() map[string]bool {
-	snap, err := s.observer.Observe(s.t.Context(), s.cluster)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	snap := s.observe()
 	masters := map[string]bool{}
 	for _, in := range snap.Reachable() {
 		masters[in.Name] = !in.Redis.Slots.IsEmpty()
@@ -148,7 +145,7 @@ func interruptedHandover(t *testing.T, killed [2]string, restarts bool) {
 	if !s.masters()[master.pod.Name] {
 		master, replica = replica, master
 	}
-	_, err := s.actor.Do(ctx, act.Subject{Cluster: s.cluster}, plan.Handover{Master: target(master), Replica: target(replica)})
+	_, err := s.loop.Actor.Do(ctx, act.Subject{Cluster: s.cluster}, plan.Handover{Master: target(master), Replica: target(replica)})
 	s.world.OnCommand(nil)
 	if got := master.node.Setting("dynamic-hz"); ctx.Err() == nil || got != "no" {
 		s.fail("killed: %v (%v), dynamic-hz is %q", ctx.Err(), err, got)

@@ -31,11 +31,12 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/rediscluster"
 	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
-	"middleware.hc.cn/operator/internal/rediscluster/status"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
@@ -55,8 +56,8 @@ type simulation struct {
 	world     *redistest.World
 	schedule  *schedule
 	kube      client.Client
-	observer  *observe.Observer
-	actor     *act.Actor
+	loop      *rediscluster.Loop
+	memory    *rediscluster.Memory
 	cluster   *v1alpha1.RedisCluster
 	instances []*instance
 	addresses int
@@ -67,8 +68,6 @@ type simulation struct {
 	template string
 	// file is the ConfigMap child: redis.conf, which pods read when they start.
 	file map[string]string
-	// stored says that data is in volumes that outlive pods.
-	stored bool
 	// crash ends the operator's process in the middle of a pass.
 	crash context.CancelFunc
 }
@@ -100,11 +99,15 @@ func newSimulationOf(t *testing.T, seed uint64, perShard int, valkey bool) *simu
 		kube: fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).Build(),
 		cluster: &v1alpha1.RedisCluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "sim", Name: "c", UID: "uid", Finalizers: []string{v1alpha1.Finalizer}},
-			Spec:       v1alpha1.RedisClusterSpec{Replicas: ptr.To(int32(3 * perShard)), Shards: ptr.To[int32](3), Auth: v1alpha1.Auth{Enabled: ptr.To(false)}},
+			Spec: v1alpha1.RedisClusterSpec{Replicas: ptr.To(int32(3 * perShard)), Shards: ptr.To[int32](3), Auth: v1alpha1.Auth{Enabled: ptr.To(false)},
+				SpreadMasters: ptr.To(false), Pod: []v1alpha1.PodTemplate{{Volumes: &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}}}},
 		},
 	}
-	s.observer = &observe.Observer{Children: s.kube, Secrets: s.kube, Redis: pool, Now: world.Now}
-	s.actor = &act.Actor{Client: s.kube, Redis: pool, Access: &s.observer.Access, Now: world.Now}
+	s.loop = &rediscluster.Loop{
+		Observer: &observe.Observer{Children: s.kube, Secrets: s.kube, Redis: pool, Now: world.Now}, Children: s,
+		Actor: &act.Actor{Client: s.kube, Redis: pool, Now: world.Now}, Now: world.Now,
+	}
+	s.replaceOperator()
 	s.configure(values.AskedFor(s.cluster, nil))
 	for shard := range 3 {
 		s.create(s.statefulSet(shard, perShard))
@@ -119,46 +122,52 @@ func (s *simulation) say(format string, args ...any) {
 	s.narrative = append(s.narrative, fmt.Sprintf(format, args...))
 }
 
-// pass is one pass of the operator; it returns the step that was decided.
+// replaceOperator starts the operator again: it remembers nothing.
+func (s *simulation) replaceOperator() { s.memory = &rediscluster.Memory{} }
+
+// Compare stands for the chart and the API server, which has what is rendered at once: the file
+// that pods read when they start, and the StatefulSets with their pods.
+func (s *simulation) Compare(_ context.Context, _ *v1alpha1.RedisCluster, _ *snapshot.Snapshot, shape plan.Shape, _ *rediscluster.Memory) (rediscluster.Comparison, error) {
+	s.configure(shape.Settings)
+	s.statefulSets(shape.Topology)
+	return rediscluster.Comparison{}, nil
+}
+
+// pass runs the operator's loop once; it returns the step that was decided.
 func (s *simulation) pass() plan.Step {
 	ctx, crash := context.WithCancel(s.t.Context())
 	defer crash()
 	s.crash = crash
-	snap, err := s.observer.Observe(ctx, s.cluster)
+	cluster := s.cluster.DeepCopy()
+	report, err := s.loop.Once(ctx, cluster, s.memory, observe.Patient)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	desired := plan.Desired{Topology: s.cluster.Spec.Topology(), HasFinalizer: true, NodeTimeout: nodeTimeout, PreviousPasswordFor: s.cluster.PreviousPasswordFor(),
-		AssignReceive: s.cluster.Spec.UpdateStrategy.Type == v1alpha1.AssignReceive, SpreadMasters: ptr.Deref(s.cluster.Spec.SpreadMasters, false)}
-	for _, entry := range s.cluster.Spec.UpdateStrategy.AssignStrategies {
-		desired.Gifts = append(desired.Gifts, plan.Gift{Slots: int(entry.Slots), From: entry.From(), To: entry.To()})
+	step := report.Decision.Step
+	if report.Acted {
+		s.say("%s: %s (error: %v)", step.Name(), step.Why(), report.Err)
 	}
-	desired.Settings, desired.Ephemeral = values.AskedFor(s.cluster, nil), !s.stored
-	desired.GiveUp = s.cluster.Annotations[v1alpha1.AnnotationGiveUpData]
-	s.configure(plan.EffectiveSettings(desired, snap))
-	decision := plan.Decide(desired, snap, s.world.Now())
-	s.statefulSets(decision.Topology)
-	subject := act.Subject{Cluster: s.cluster, Credentials: s.observer.Credentials(s.cluster)}
-	result, err := s.actor.Do(ctx, subject, decision.Step)
-	if result.Acted {
-		s.say("%s: %s (error: %v)", decision.Step.Name(), decision.Step.Why(), err)
-	}
-	if _, renewed := decision.Step.(plan.Renew); renewed {
+	if _, renewed := step.(plan.Renew); renewed {
 		s.replaced(false)
-	}
-	if handover, is := decision.Step.(plan.Handover); is && err == nil {
-		s.observer.NoteHandover(s.cluster.UID, handover.Replica.NodeID)
-	}
-	for _, echo := range result.Echoes {
-		s.observer.NoteEcho(s.cluster.UID, echo.Name, echo.Value, echo.Shown)
 	}
 	if ctx.Err() != nil {
 		s.say("the operator crashed")
-		return decision.Step // and reported nothing
+		s.replaceOperator()
+		return step // and reported nothing
 	}
-	s.cluster.Status = status.Compute(s.cluster, status.Pass{Snapshot: snap, Decision: decision, Err: err, KeysMoved: result.KeysMoved, Refusals: result.Refusals}, s.world.Now())
+	s.cluster.Status = cluster.Status
 	s.sweep()
-	return decision.Step
+	return step
+}
+
+// observe is what the operator sees.
+func (s *simulation) observe() *snapshot.Snapshot {
+	s.t.Helper()
+	snap, _, err := s.loop.Observer.Observe(s.t.Context(), s.cluster, &observe.Memory{}, observe.Patient)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return snap
 }
 
 // converge lets the operator and time work until nothing is left to do. No wait outlasts everything that could end it:
@@ -193,10 +202,7 @@ func (s *simulation) fail(format string, args ...any) {
 // wantWhole asserts that every slot has one owner, and every shard its replicas.
 func (s *simulation) wantWhole() {
 	s.t.Helper()
-	snap, err := s.observer.Observe(s.t.Context(), s.cluster)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	snap := s.observe()
 	total := 0
 	for _, in := range snap.Reachable() {
 		total += in.Redis.Slots.Len()

@@ -35,8 +35,6 @@ type Actor struct {
 	Client  client.Client
 	Applier *apply.Applier
 	Redis   *redis.Pool
-	// Access remembers who is to be let in; it is the observer's.
-	Access *access.Memory
 	// ServiceAccount is the operator's own, namespace:name, for messages about missing
 	// rights.
 	ServiceAccount string
@@ -50,6 +48,8 @@ type Actor struct {
 type Subject struct {
 	Cluster     *v1alpha1.RedisCluster
 	Credentials redis.Credentials
+	// Access is who instances are to let in, as last read; nil when it is not known.
+	Access *access.State
 	// Children are the rendered objects for the topology of the decision.
 	Children []*unstructured.Unstructured
 	// Obsolete are children of an earlier rendering that are to go.
@@ -74,10 +74,14 @@ type Result struct {
 	Acted bool
 	// KeysMoved is how many keys went from one master to another.
 	KeysMoved int64
-	// Refusals are settings that instances refused, Echoes those that they took and show
-	// otherwise.
-	Refusals []snapshot.Refusal
-	Echoes   []Echo
+	// Refusals are settings that instances refused, Normalized those that they took and show
+	// in other words.
+	Refusals   []snapshot.Refusal
+	Normalized []Normalized
+	// AccessChanged says that the Secrets of the password and the users are to be read again.
+	AccessChanged bool
+	// UsersRefused are users whose rules an instance refused; nil when none did.
+	UsersRefused *UsersRefused
 }
 
 // Do carries out a step. The result counts also when there is an error.
@@ -92,6 +96,9 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 		return Result{Acted: changed}, err
 	case plan.SetConfig:
 		return a.setConfig(ctx, s, step)
+	case plan.ChangePassword:
+		refused, err := a.changePassword(ctx, s, step)
+		return Result{Acted: true, AccessChanged: true, UsersRefused: refused}, err
 	case plan.MoveSlots:
 		progress, err := a.moveSlots(ctx, s, step)
 		return Result{Acted: true, KeysMoved: progress.Keys}, err
@@ -106,13 +113,11 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 	case plan.AddFinalizer:
 		return a.addFinalizer(ctx, s.Cluster)
 	case plan.CreateAuth:
-		return a.createAuth(ctx, s.Cluster)
+		return a.createAuth(ctx, s)
 	case plan.SetAccess:
 		return a.setAccess(ctx, s, step)
 	case plan.ReloadCertificates:
 		return a.reloadCertificates(ctx, s, step)
-	case plan.ChangePassword:
-		return a.changePassword(ctx, s, step)
 	case plan.GrowClaims:
 		return a.growClaims(ctx, s, step)
 	case plan.AssignSlots:

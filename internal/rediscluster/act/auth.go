@@ -29,8 +29,8 @@ func (a *Actor) readAccess(ctx context.Context, cluster *v1alpha1.RedisCluster) 
 // createAuth makes the operator's own Secret: the password as it is, for clients, and as
 // redis.conf lines, for instances. Its password is the one of spec.auth.secretName, or a
 // random one. A Secret that was deleted while instances run is made as it was.
-func (a *Actor) createAuth(ctx context.Context, cluster *v1alpha1.RedisCluster) error {
-	now := a.Now()
+func (a *Actor) createAuth(ctx context.Context, s Subject) error {
+	cluster, now := s.Cluster, a.Now()
 	reading, err := a.readAccess(ctx, cluster)
 	if err != nil {
 		return err
@@ -39,8 +39,8 @@ func (a *Actor) createAuth(ctx context.Context, cluster *v1alpha1.RedisCluster) 
 		return &StallError{Cause: "PasswordUnavailable", Message: reading.AskedProblem}
 	}
 	state := access.New(reading.Asked.Password, reading.Asked.Token, now)
-	if last, known, _ := a.Access.Get(cluster.UID, now); known {
-		state = *last.State
+	if s.Access != nil {
+		state = *s.Access
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -62,17 +62,22 @@ func (a *Actor) createAuth(ctx context.Context, cluster *v1alpha1.RedisCluster) 
 	return nil
 }
 
+// UsersRefused are users whose rules an instance refused, and why, with a remedy.
+type UsersRefused struct {
+	Users []access.User
+	Why   string
+}
+
 // changePassword takes the Secret to the next stage. What was decided is checked again on
 // what the Secret holds now, and the update fails when somebody else changed it meanwhile.
-func (a *Actor) changePassword(ctx context.Context, s Subject, step plan.ChangePassword) error {
-	cluster, now := s.Cluster, a.Now()
-	reading, err := a.readAccess(ctx, cluster)
+func (a *Actor) changePassword(ctx context.Context, s Subject, step plan.ChangePassword) (*UsersRefused, error) {
+	now := a.Now()
+	reading, err := a.readAccess(ctx, s.Cluster)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a.Access.Expire(cluster.UID)
 	if reading.State == nil {
-		return fmt.Errorf("the Secret of the password cannot be changed: %s", reading.Problem)
+		return nil, fmt.Errorf("the Secret of the password cannot be changed: %s", reading.Problem)
 	}
 	state := *reading.State
 	switch {
@@ -81,11 +86,10 @@ func (a *Actor) changePassword(ctx context.Context, s Subject, step plan.ChangeP
 	case step.To == plan.AcceptUsers && state.UsersDue(reading.Asked):
 		why, err := a.tryUsers(ctx, s, step.On, reading.Asked.Users)
 		if why != "" {
-			a.Access.NoteRefused(cluster.UID, reading.Asked.Users, why)
-			return nil
+			return &UsersRefused{Users: reading.Asked.Users, Why: why}, nil
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		state.Users = reading.Asked.Users
 	case step.To == plan.PublishPassword && state.Stage() == access.Accepting && !state.Due(reading.Asked):
@@ -93,24 +97,23 @@ func (a *Actor) changePassword(ctx context.Context, s Subject, step plan.ChangeP
 	case step.To == plan.RetirePassword && state.Stage() == access.Retiring && !state.Due(reading.Asked):
 		state = state.Retire(now)
 	default:
-		return nil // it has changed since it was observed, and is observed again
+		return nil, nil // it has changed since it was observed, and is observed again
 	}
 	secret := reading.Secret
 	state.Write(secret)
 	if err := a.Client.Update(ctx, secret); err != nil {
-		return fmt.Errorf("change the Secret of the password: %w", err)
+		return nil, fmt.Errorf("change the Secret of the password: %w", err)
 	}
-	return nil
+	return nil, nil
 }
 
 // setAccess makes instances let in whom the Secret says: passwords and users first, so that
 // an instance accepts a password before any other logs in with it.
 func (a *Actor) setAccess(ctx context.Context, s Subject, step plan.SetAccess) error {
-	last, known, _ := a.Access.Get(s.Cluster.UID, a.Now())
-	if !known {
+	if s.Access == nil {
 		return fmt.Errorf("the password is not known")
 	}
-	state := *last.State
+	state := *s.Access
 	nodes := make(map[string]*redis.Node, len(step.On))
 	for _, on := range step.On {
 		nodes[on.Pod] = a.node(s, on)

@@ -17,8 +17,8 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// Echo is a value that an engine took and shows in other words.
-type Echo struct{ Name, Value, Shown string }
+// Normalized is a value that an engine took and shows in other words.
+type Normalized struct{ Name, Value, Shown string }
 
 // setConfig changes settings of running instances and looks whether they are in force. What
 // an engine refuses is no error: it is told in the result, and the rest is done.
@@ -44,7 +44,7 @@ func (a *Actor) setConfig(ctx context.Context, s Subject, step plan.SetConfig) (
 		for name, value := range change.Settings {
 			refused := slices.ContainsFunc(refusals, func(r snapshot.Refusal) bool { return r.Name == name })
 			if !refused && !settings.Equal(name, value, shown[name]) {
-				result.Echoes = append(result.Echoes, Echo{Name: name, Value: value, Shown: shown[name]})
+				result.Normalized = append(result.Normalized, Normalized{Name: name, Value: value, Shown: shown[name]})
 			}
 		}
 		return nil

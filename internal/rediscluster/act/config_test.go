@@ -32,7 +32,7 @@ func TestSetConfig(t *testing.T) {
 			t.Errorf("refusal %+v", r)
 		}
 	}
-	want := Result{Acted: true, Echoes: []Echo{{Name: "slowlog-max-len", Value: "64", Shown: "128"}}, Refusals: []snapshot.Refusal{
+	want := Result{Acted: true, Normalized: []Normalized{{Name: "slowlog-max-len", Value: "64", Shown: "128"}}, Refusals: []snapshot.Refusal{
 		{Name: "maxmemory-policy", Value: "least-loved", Engine: "redis 7.0.15"},
 		{Name: "tcp-backlog", Value: "128", Engine: "redis 7.0.15", Immutable: true},
 	}}

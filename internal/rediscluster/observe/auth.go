@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/types"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/contain"
@@ -18,78 +17,66 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// Forget drops what is remembered of a cluster.
-func (o *Observer) Forget(uid types.UID) {
-	o.Access.Forget(uid)
-	o.settings.drop(uid)
-	o.seen.drop(uid)
-	o.asked.forget(uid)
-	o.certificates.forget(uid)
-	o.echoes.forget(uid)
-	o.roles.forget(uid)
-	o.answers.forget(uid)
-}
-
 func (o *Observer) reader() access.Reader {
 	return access.Reader{Client: o.Secrets, ServiceAccount: o.ServiceAccount}
 }
 
 // Credentials are what the instances of a cluster accept, as last observed.
-func (o *Observer) Credentials(cluster *v1alpha1.RedisCluster) redis.Credentials {
+func (m *Memory) Credentials(cluster *v1alpha1.RedisCluster) redis.Credentials {
 	var credentials redis.Credentials
 	if cluster.Spec.TLS != nil {
-		credentials.TLS = o.certificates.of(cluster.UID).tls
+		credentials.TLS = m.certificate.tls
 	}
-	if last, known, _ := o.Access.Get(cluster.UID, o.now()); known && cluster.AuthEnabled() {
-		credentials.Password, credentials.Other = last.State.Password, last.State.Other()
+	if state := m.Access(); state != nil && cluster.AuthEnabled() {
+		credentials.Password, credentials.Other = state.Password, state.Other()
 	}
 	return credentials
 }
 
-func (o *Observer) auth(ctx context.Context, cluster *v1alpha1.RedisCluster) (snapshot.Auth, error) {
+func (o *Observer) auth(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) (snapshot.Auth, error) {
 	if !cluster.AuthEnabled() {
 		return snapshot.Auth{Known: true}, nil
 	}
-	last, known, fresh := o.Access.Get(cluster.UID, o.now())
+	last, known, fresh := m.access.Get(o.now())
 	if fresh && last.Generation == cluster.Generation {
-		return o.authOf(cluster, last), nil
+		return m.authOf(last), nil
 	}
 	reading, err := o.reader().Read(ctx, cluster)
 	switch {
 	case err != nil && known:
-		return o.authOf(cluster, last), nil // the API server is away, and the password goes on to be right
+		return m.authOf(last), nil // the API server is away, and the password goes on to be right
 	case err != nil:
 		return snapshot.Auth{}, fmt.Errorf("read the Secret of the password: %w", err)
 	case reading.State == nil && !reading.Absent && known:
 		last.AskedProblem = reading.Problem // instances accept what they accepted, all the same
 		reading = last
 	case reading.State == nil:
-		o.Access.Expire(cluster.UID)
+		m.access.Expire()
 		return snapshot.Auth{Absent: reading.Absent, Problem: reading.Problem}, nil
 	}
-	o.Access.Put(cluster.UID, reading, o.now())
-	return o.authOf(cluster, reading), nil
+	m.access.Put(reading, o.now())
+	return m.authOf(reading), nil
 }
 
-func (o *Observer) authOf(cluster *v1alpha1.RedisCluster, r access.Reading) snapshot.Auth {
+func (m *Memory) authOf(r access.Reading) snapshot.Auth {
 	auth := snapshot.Auth{
 		Known:  true,
 		Wanted: &snapshot.Access{Passwords: r.State.Accepts(), Link: access.Digest(r.State.Password), Users: r.State.UsersDigest()},
 		Due:    r.State.Due(r.Asked), UsersDue: r.State.UsersDue(r.Asked), AskedProblem: r.AskedProblem,
 		Changing: snapshot.PasswordStage(r.State.Stage()), ChangedAt: r.State.ChangedAt,
 	}
-	if why := o.Access.Refused(cluster.UID, r.Asked.Users); why != "" {
+	if why := m.access.Refused(r.Asked.Users); why != "" {
 		auth.UsersDue, auth.AskedProblem = false, why
 	}
 	return auth
 }
 
 // askAccess asks every instance whom it lets in. What one does not answer is not known.
-func (o *Observer) askAccess(ctx context.Context, cluster *v1alpha1.RedisCluster, credentials redis.Credentials, s *snapshot.Snapshot, patience time.Duration) {
+func (o *Observer) askAccess(ctx context.Context, m *Memory, credentials redis.Credentials, s *snapshot.Snapshot, patience time.Duration) {
 	if s.Auth.Wanted == nil {
 		return
 	}
-	last, _, _ := o.Access.Get(cluster.UID, o.now())
+	last, _, _ := m.access.Get(o.now())
 	var group errgroup.Group
 	group.SetLimit(describeAtOnce)
 	for _, in := range s.Reachable() {
@@ -112,11 +99,11 @@ func (o *Observer) askAccess(ctx context.Context, cluster *v1alpha1.RedisCluster
 	_ = group.Wait() // what one does not answer is not known
 }
 
-// forgetRefusedPassword makes the next pass read the Secret again.
-func (o *Observer) forgetRefusedPassword(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) {
+// expireRefusedPassword makes the next reconciliation read the Secret again.
+func (m *Memory) expireRefusedPassword(s *snapshot.Snapshot) {
 	for i := range s.Instances {
 		if s.Instances[i].Refused {
-			o.Access.Expire(cluster.UID)
+			m.access.Expire()
 			return
 		}
 	}

@@ -5,12 +5,13 @@ package observe
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -46,12 +47,9 @@ func refusals(cluster *v1alpha1.RedisCluster, now time.Time) []snapshot.Refusal 
 
 // settingNames are the settings that instances are asked for: those that the cluster asks
 // for, those that its redis.conf held before, and those that the operator itself changes.
-func (o *Observer) settingNames(ctx context.Context, cluster *v1alpha1.RedisCluster) []string {
-	// Why the user's ConfigMap cannot be read is told when the children are rendered.
-	text, _, _ := o.Settings(ctx, cluster, o.now())
-	configMap, _ := values.ParseConfig(text)
+func settingNames(cluster *v1alpha1.RedisCluster, config snapshot.UserConfig) []string {
 	names := values.Momentary()
-	for _, s := range values.AskedFor(cluster, configMap) {
+	for _, s := range values.AskedFor(cluster, config.Settings) {
 		names = append(names, s.Name)
 	}
 	for _, s := range cluster.Status.Settings {
@@ -81,43 +79,46 @@ func lastWords(pod *corev1.Pod) string {
 	return ""
 }
 
-// echoes remember values that an engine took and shows in other words, so that they are not
-// set for ever.
-type echoes struct {
-	mu    sync.Mutex
-	known map[types.UID]map[string]echo // by setting
+// configAge is how old the user's ConfigMap may be. It carries no label of ours, so it
+// is read by name and not watched.
+const configAge = time.Minute
+
+// configRead is what was read of the user's ConfigMap.
+type configRead struct {
+	name     string
+	settings map[string]string
+	at       time.Time
 }
 
-type echo struct{ value, shown string }
-
-// NoteEcho notes that a cluster's engine shows a value that it was given in other words.
-func (o *Observer) NoteEcho(uid types.UID, name, value, shown string) {
-	o.echoes.mu.Lock()
-	defer o.echoes.mu.Unlock()
-	if o.echoes.known == nil {
-		o.echoes.known = map[types.UID]map[string]echo{}
+// config reads redis.conf of the ConfigMap that the pod template names; it is empty when that names
+// none. It is read again when it is older than a minute, and at once while something is wrong with
+// it. An error means that it could not be read, now or before.
+func (o *Observer) config(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) (snapshot.UserConfig, error) {
+	name := cluster.Spec.Template().Configmap
+	if name == "" || cluster.DeletionTimestamp != nil {
+		return snapshot.UserConfig{}, nil
 	}
-	if o.echoes.known[uid] == nil {
-		o.echoes.known[uid] = map[string]echo{}
+	last := &m.config
+	if last.name == name && o.now().Sub(last.at) < configAge {
+		return snapshot.UserConfig{Settings: last.settings}, nil
 	}
-	o.echoes.known[uid][name] = echo{value: value, shown: shown}
-}
-
-// translate puts what was given in place of what is shown.
-func (e *echoes) translate(uid types.UID, s *snapshot.Snapshot) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for name, echo := range e.known[uid] {
-		for _, in := range s.Reachable() {
-			if in.Redis.Settings[name] == echo.shown {
-				in.Redis.Settings[name] = echo.value
-			}
-		}
+	var config corev1.ConfigMap
+	switch err := o.Secrets.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, &config); {
+	case apierrors.IsNotFound(err):
+		return snapshot.UserConfig{Problem: fmt.Sprintf("spec.pod[0].configmap: ConfigMap %s does not exist in namespace %s: create it, or remove the field", name, cluster.Namespace)}, nil
+	case err != nil && last.name == name:
+		return snapshot.UserConfig{Settings: last.settings}, nil // the API server is away, and what was read goes on to be right
+	case err != nil:
+		return snapshot.UserConfig{}, fmt.Errorf("read ConfigMap %s: %w", name, err)
 	}
-}
-
-func (e *echoes) forget(uid types.UID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.known, uid)
+	text, found := config.Data["redis.conf"]
+	if !found {
+		return snapshot.UserConfig{Problem: fmt.Sprintf("spec.pod[0].configmap: ConfigMap %s has no key redis.conf: add it, or remove the field", name)}, nil
+	}
+	settings, err := values.ParseConfig(text)
+	if err != nil {
+		return snapshot.UserConfig{Problem: fmt.Sprintf("spec.pod[0].configmap: %v", err)}, nil
+	}
+	*last = configRead{name: name, settings: settings, at: o.now()}
+	return snapshot.UserConfig{Settings: settings}, nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -20,13 +19,10 @@ import (
 // What is asked for now, what the user's ConfigMap asks for and what was asked for before is
 // what instances are asked about.
 func TestSettingNames(t *testing.T) {
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "mine"}, Data: map[string]string{"redis.conf": "slave-priority 7"}}
-	o, _, _ := newObserver(t, interceptor.Funcs{}, config)
 	c := cluster()
 	c.Spec.Config = map[string]string{"hz": "20", "port": "1"}
-	c.Spec.Pod = []v1alpha1.PodTemplate{{Configmap: "mine"}}
 	c.Status.Settings = []v1alpha1.SettingStatus{{Name: "save", Value: "60 1"}, {Name: "hz", Value: "10"}}
-	names := o.settingNames(t.Context(), c)
+	names := settingNames(c, snapshot.UserConfig{Settings: map[string]string{"replica-priority": "7"}})
 	for name, want := range map[string]bool{"hz": true, "replica-priority": true, "save": true, "appendonly": true, "maxmemory": false} {
 		if slices.Contains(names, name) != want {
 			t.Errorf("%s is asked for: %t, want %t", name, !want, want)
@@ -49,23 +45,19 @@ func TestRefusalsAreForgotten(t *testing.T) {
 }
 
 // A value in other words counts as the value until it is shown in yet others.
-func TestEchoes(t *testing.T) {
-	o := &Observer{}
-	o.NoteEcho("uid", "hz", "501", "500")
+func TestNormalizedValues(t *testing.T) {
+	var m Memory
+	m.NoteNormalized("hz", "501", "500")
 	seen := func(shown string) string {
 		s := &snapshot.Snapshot{Instances: []snapshot.Instance{{Redis: &snapshot.Redis{Settings: map[string]string{"hz": shown}}}, {}}}
-		o.echoes.translate("uid", s)
+		m.putGiven(s)
 		return s.Instances[0].Redis.Settings["hz"]
 	}
 	if seen("500") != "501" || seen("10") != "10" {
 		t.Errorf("500 is %s, 10 is %s", seen("500"), seen("10"))
 	}
-	o.NoteEcho("uid", "hz", "502", "500")
+	m.NoteNormalized("hz", "502", "500")
 	if seen("500") != "502" {
-		t.Errorf("500 is %s", seen("500"))
-	}
-	o.echoes.forget("uid")
-	if seen("500") != "500" {
 		t.Errorf("500 is %s", seen("500"))
 	}
 }

@@ -20,16 +20,16 @@ import (
 )
 
 // ask asks the instances for all that they alone know, and says how long they kept it waiting.
-func (o *Observer) ask(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, patience time.Duration) time.Duration {
-	credentials, settings := o.Credentials(cluster), o.settingNames(ctx, cluster)
-	whom, began := o.answers.round(cluster.UID, s), o.now()
+func (o *Observer) ask(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, s *snapshot.Snapshot, patience time.Duration) time.Duration {
+	credentials, settings := m.Credentials(cluster), settingNames(cluster, s.Config)
+	whom, began := m.round(s), o.now()
 	ctx, cancel := context.WithTimeout(ctx, whom.within(patience))
 	defer cancel()
 	asked := o.describeAll(ctx, credentials, s, whom, patience, settings)
-	o.answers.note(cluster.UID, s, asked, o.now())
-	o.echoes.translate(cluster.UID, s)
-	o.askAccess(ctx, cluster, credentials, s, patience)
-	o.askCertificates(ctx, cluster, credentials, s)
+	m.noteAnswers(s, asked, o.now())
+	m.putGiven(s)
+	o.askAccess(ctx, m, credentials, s, patience)
+	o.askCertificates(ctx, m, credentials, s)
 	o.countOpenKeys(ctx, credentials, s, patience)
 	return held(o.now().Sub(began), whom.answered)
 }

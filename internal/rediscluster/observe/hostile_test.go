@@ -61,15 +61,15 @@ func TestHostileInstancesBesideAnHonestOne(t *testing.T) {
 
 // IDs that instances have answered to are not remembered without end.
 func TestSeenIsBounded(t *testing.T) {
-	o, c := &Observer{}, cluster()
+	m, c := &Memory{}, cluster()
 	for i := range 3 * mostSeen {
 		s := &snapshot.Snapshot{Instances: []snapshot.Instance{{Redis: &snapshot.Redis{NodeID: fmt.Sprintf("%040x", i),
 			Peers: map[string]snapshot.Peer{fmt.Sprintf("%040x", 0): {}}}}}}
 		if i%mostSeen != 0 && i < 3*mostSeen-1 {
-			o.seen.ids[c.UID][fmt.Sprintf("%040x", i)] = true // as if it had been observed
+			m.ids[fmt.Sprintf("%040x", i)] = true // as if it had been observed
 			continue
 		}
-		ids := o.seen.add(c, s)
+		ids := m.noteIDs(c, s)
 		if len(ids) > mostSeen+1 || !ids[fmt.Sprintf("%040x", 0)] || !ids[fmt.Sprintf("%040x", i)] {
 			t.Errorf("%d IDs are remembered; the one that is still known: %t", len(ids), ids[fmt.Sprintf("%040x", 0)])
 		}

@@ -23,7 +23,6 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/pods"
 	"middleware.hc.cn/operator/internal/redis"
-	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
@@ -49,17 +48,6 @@ type Observer struct {
 	Redis *redis.Pool
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-
-	// Access remembers who is to be let in.
-	Access access.Memory
-
-	certificates certificates
-	settings     settings
-	seen         seen
-	asked        asked
-	echoes       echoes
-	roles        roles
-	answers      answers
 }
 
 func (o *Observer) now() time.Time {
@@ -69,16 +57,10 @@ func (o *Observer) now() time.Time {
 	return o.Now()
 }
 
-// Observe is ObserveWithin with all the patience that an instance may ask for.
-func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster) (*snapshot.Snapshot, error) {
-	s, _, err := o.ObserveWithin(ctx, cluster, Patient)
-	return s, err
-}
-
-// ObserveWithin reads a cluster. An instance that does not answer in time, or was not asked because
-// others took too long, is in the snapshot without its Redis view. held is how long instances
-// kept the operator waiting. An error means that Kubernetes could not be read: nothing is known.
-func (o *Observer) ObserveWithin(ctx context.Context, cluster *v1alpha1.RedisCluster, patience time.Duration) (_ *snapshot.Snapshot, held time.Duration, _ error) {
+// Observe reads a cluster, and remembers of it what the next reconciliation needs. patience is how long an instance may take
+// to answer: one that does not, or was not asked because others took too long, is in the snapshot without its Redis view. held
+// is how long instances kept the operator waiting. An error means that Kubernetes could not be read: nothing is known.
+func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, patience time.Duration) (_ *snapshot.Snapshot, held time.Duration, _ error) {
 	s := &snapshot.Snapshot{
 		Formed:   meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionFormed),
 		RolledAt: rolledAt(cluster),
@@ -98,21 +80,22 @@ func (o *Observer) ObserveWithin(ctx context.Context, cluster *v1alpha1.RedisClu
 	if err := o.claims(ctx, cluster, s); err != nil {
 		return nil, 0, err
 	}
-	auth, err := o.auth(ctx, cluster)
-	if err != nil {
+	if s.Config, err = o.config(ctx, cluster, m); err != nil {
 		return nil, 0, err
 	}
-	s.Auth = auth
-	if s.TLS, err = o.tls(ctx, cluster); err != nil {
+	if s.Auth, err = o.auth(ctx, cluster, m); err != nil {
 		return nil, 0, err
 	}
-	if auth.Known && s.TLS.Known {
-		held = o.ask(ctx, cluster, s, patience)
+	if s.TLS, err = o.tls(ctx, cluster, m); err != nil {
+		return nil, 0, err
 	}
-	o.forgetRefusedPassword(cluster, s)
-	s.Seen = o.seen.add(cluster, s)
-	o.asked.note(cluster.UID, s, o.now())
-	o.roles.note(cluster.UID, s, o.now())
+	if s.Auth.Known && s.TLS.Known {
+		held = o.ask(ctx, cluster, m, s, patience)
+	}
+	m.expireRefusedPassword(s)
+	s.Seen = m.noteIDs(cluster, s)
+	m.noteRedirected(s, o.now())
+	m.noteRoles(s, o.now())
 	return s, held, nil
 }
 

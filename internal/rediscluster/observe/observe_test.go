@@ -71,17 +71,32 @@ func secret(password string) *corev1.Secret {
 	return s
 }
 
+// remembering is an observer of one cluster, with its memory.
+type remembering struct {
+	*Observer
+	Memory
+}
+
+func (r *remembering) Observe(ctx context.Context, c *v1alpha1.RedisCluster) (*snapshot.Snapshot, error) {
+	s, _, err := r.Observer.Observe(ctx, c, &r.Memory, Patient)
+	return s, err
+}
+
+func (r *remembering) Withheld(ctx context.Context, c *v1alpha1.RedisCluster) *snapshot.Withheld {
+	return r.Observer.Withheld(ctx, c, &r.Memory)
+}
+
 // newObserver observes objects of a fake API server and nodes of a simulated world.
-func newObserver(t *testing.T, fails interceptor.Funcs, objects ...client.Object) (*Observer, client.Client, *redistest.World) {
+func newObserver(t *testing.T, fails interceptor.Funcs, objects ...client.Object) (*remembering, client.Client, *redistest.World) {
 	t.Helper()
 	world := redistest.New(redistest.Options{InstantGossip: true})
 	pool := redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second})
 	t.Cleanup(func() { pool.Close(); world.Close() })
 	kube := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(fails).Build()
-	return &Observer{Children: kube, Secrets: kube, Redis: pool, ServiceAccount: "system:operator"}, kube, world
+	return &remembering{Observer: &Observer{Children: kube, Secrets: kube, Redis: pool, ServiceAccount: "system:operator"}}, kube, world
 }
 
-func observe(t *testing.T, o *Observer) *snapshot.Snapshot {
+func observe(t *testing.T, o *remembering) *snapshot.Snapshot {
 	t.Helper()
 	s, err := o.Observe(t.Context(), cluster())
 	if err != nil {
@@ -313,38 +328,54 @@ func TestRefusedPasswordIsReadAgain(t *testing.T) {
 	if in := observe(t, o).Instances[0]; in.Redis == nil || o.Credentials(cluster()).Password != "new" {
 		t.Errorf("the new password is not in use: %+v", in)
 	}
-	o.Forget("uid")
-	if o.Credentials(cluster()).Password != "" {
-		t.Error("the password of a forgotten cluster is remembered")
-	}
 }
 
-func TestSettingsAge(t *testing.T) {
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "mine"}, Data: map[string]string{"redis.conf": "maxclients 1"}}
-	o, kube, _ := newObserver(t, interceptor.Funcs{}, config)
+// The ConfigMap is read once a minute, and at once while something is wrong with it.
+func TestConfigAge(t *testing.T) {
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "mine"}, Data: map[string]string{"redis.conf": "maxclients 100"}}
+	away := false
+	o, kube, _ := newObserver(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		if away {
+			return errors.New("etcd is away")
+		}
+		return c.Get(ctx, key, object, options...)
+	}}, config)
 	c := cluster()
 	c.Spec.Pod = []v1alpha1.PodTemplate{{Configmap: "mine"}}
-	want := func(at time.Time, text string) {
+	want := func(after time.Duration, maxclients, problem string, fails bool) {
 		t.Helper()
-		if got, problem, err := o.Settings(t.Context(), c, at); got != text || problem != "" || err != nil {
-			t.Errorf("settings %q, problem %q, %v; want %q", got, problem, err, text)
+		o.Now = func() time.Time { return now.Add(after) }
+		got, err := o.Observer.config(t.Context(), c, &o.Memory)
+		if got.Settings["maxclients"] != maxclients || !strings.Contains(got.Problem, problem) || (problem == "") != (got.Problem == "") || (err != nil) != fails {
+			t.Errorf("after %s: %+v, %v; want %q, %q", after, got, err, maxclients, problem)
 		}
 	}
-	want(now, "maxclients 1")
-	config.Data["redis.conf"] = "maxclients 2"
-	if err := kube.Update(t.Context(), config); err != nil {
-		t.Fatal(err)
+	write := func(text string) {
+		t.Helper()
+		config.Data["redis.conf"] = text
+		if err := kube.Update(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
 	}
-	want(now.Add(settingsAge-1), "maxclients 1")
-	want(now.Add(settingsAge), "maxclients 2")
+	away = true
+	want(0, "", "", true)
+	away = false
+	want(0, "100", "", false)
+	write("maxclients 200")
+	want(configAge-1, "100", "", false)
+	want(configAge, "200", "", false)
+	away = true // what was read goes on to be right
+	want(2*configAge, "200", "", false)
+	away = false
+	write("no directive at all \"")
+	want(2*configAge+1, "", "spec.pod[0].configmap: ", false)
+	write("maxclients 300") // mended: seen at once
+	want(2*configAge+2, "300", "", false)
 	if err := kube.Delete(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	want(now.Add(settingsAge+1), "maxclients 2")
-	o.ForgetSettings(c.UID)
-	if _, problem, err := o.Settings(t.Context(), c, now.Add(settingsAge+2)); !strings.Contains(problem, "ConfigMap mine does not exist in namespace n") || err != nil {
-		t.Errorf("problem %q, %v", problem, err)
-	}
+	want(2*configAge+3, "300", "", false)
+	want(4*configAge, "", "ConfigMap mine does not exist in namespace n", false)
 }
 
 // The time that a roll-out may take is counted for the present spec only.

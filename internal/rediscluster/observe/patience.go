@@ -5,10 +5,7 @@ package observe
 
 import (
 	"slices"
-	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -26,13 +23,8 @@ const (
 	mostSilent = 32
 )
 
-// answers remembers which instances answered when they were asked last, by the UIDs of cluster and pod. An image may accept
-// connections and never answer: such instances must not hold up those that do.
-type answers struct {
-	mu    sync.Mutex
-	known map[types.UID]map[string]answer
-}
-
+// answer is whether an instance answered when it was asked last. An image may accept connections and never answer: such
+// instances must not hold up those that do.
 type answer struct {
 	given bool
 	asked time.Time
@@ -47,12 +39,10 @@ type round struct {
 }
 
 // round divides the instances that run.
-func (a *answers) round(uid types.UID, s *snapshot.Snapshot) round {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (m *Memory) round(s *snapshot.Snapshot) round {
 	var r round
 	var fresh []*snapshot.Instance
-	known := a.known[uid]
+	known := m.answers
 	for i := range s.Instances {
 		in := &s.Instances[i]
 		last, asked := known[in.UID]
@@ -78,29 +68,18 @@ func (r round) within(patience time.Duration) time.Duration {
 	return 2*patience + time.Duration(r.answered)*answerShare
 }
 
-// note remembers which of those that were asked answered in time. Of pods that are gone nothing is kept.
-func (a *answers) note(uid types.UID, s *snapshot.Snapshot, asked map[string]bool, now time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	before, after := a.known[uid], map[string]answer{}
+// noteAnswers remembers which of those that were asked answered in time. Of pods that are gone nothing is kept.
+func (m *Memory) noteAnswers(s *snapshot.Snapshot, asked map[string]bool, now time.Time) {
+	after := map[string]answer{}
 	for i := range s.Instances {
 		in := &s.Instances[i]
 		if given, ok := asked[in.UID]; ok {
 			after[in.UID] = answer{given: given, asked: now}
-		} else if last, ok := before[in.UID]; ok {
+		} else if last, ok := m.answers[in.UID]; ok {
 			after[in.UID] = last
 		}
 	}
-	if a.known == nil {
-		a.known = map[types.UID]map[string]answer{}
-	}
-	a.known[uid] = after
-}
-
-func (a *answers) forget(uid types.UID) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.known, uid)
+	m.answers = after
 }
 
 // held is how long instances kept a pass waiting beyond what asking those that answer takes.

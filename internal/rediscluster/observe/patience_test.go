@@ -56,19 +56,19 @@ func TestSilentInstances(t *testing.T) {
 		o.Redis = pool
 		// Which of them answer is not known at first: the pass ends all the same. Then those that do come first.
 		began := time.Now()
-		_, held, err := o.ObserveWithin(t.Context(), cluster(), Patient)
+		_, held, err := o.Observer.Observe(t.Context(), cluster(), &o.Memory, Patient)
 		if took := time.Since(began); err != nil || took > 2*Patient || held < Patient {
 			t.Fatalf("the first pass took %s and was held up for %s: %v", took, held, err)
 		}
 		for range silent / describeAtOnce { // until all were asked
-			if _, _, err := o.ObserveWithin(t.Context(), cluster(), Patient); err != nil {
+			if _, _, err := o.Observer.Observe(t.Context(), cluster(), &o.Memory, Patient); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var asked []string
 		for range 1 + silent/mostSilent {
 			began, before := time.Now(), dialled.Load()
-			s, held, err := o.ObserveWithin(t.Context(), cluster(), Hurried)
+			s, held, err := o.Observer.Observe(t.Context(), cluster(), &o.Memory, Hurried)
 			if took := time.Since(began); err != nil || took > Hurried || held == 0 {
 				t.Fatalf("a pass took %s and was held up for %s: %v", took, held, err)
 			}
@@ -102,25 +102,21 @@ func unique(names []string) map[string]bool {
 func TestRefusalIsNoSilence(t *testing.T) {
 	o, _, _ := newObserver(t, interceptor.Funcs{}, secret("s"), statefulSet(nil), pod(func(p *corev1.Pod) { p.UID = "p" }))
 	s := observe(t, o)
-	if whom := o.answers.round("uid", s); len(whom.silent) > 0 || len(whom.first) != 1 || s.Instances[0].Redis != nil {
+	if whom := o.round(s); len(whom.silent) > 0 || len(whom.first) != 1 || s.Instances[0].Redis != nil {
 		t.Errorf("asked next: %+v", whom)
 	}
 }
 
-// What is remembered of pods goes with them, and with the cluster.
+// What is remembered of pods goes with them.
 func TestAnswersAreForgotten(t *testing.T) {
-	var a answers
+	var a Memory
 	s := &snapshot.Snapshot{Instances: []snapshot.Instance{{UID: "a"}, {UID: "b"}}}
-	a.note("cluster", s, map[string]bool{"a": true, "b": false}, now)
-	if whom := a.round("cluster", s); len(whom.first) != 1 || whom.answered != 1 || len(whom.silent) != 1 {
+	a.noteAnswers(s, map[string]bool{"a": true, "b": false}, now)
+	if whom := a.round(s); len(whom.first) != 1 || whom.answered != 1 || len(whom.silent) != 1 {
 		t.Errorf("asked next: %+v", whom)
 	}
-	a.note("cluster", &snapshot.Snapshot{}, nil, now)
-	if whom := a.round("cluster", s); len(whom.first) != 2 || whom.answered != 0 {
+	a.noteAnswers(&snapshot.Snapshot{}, nil, now)
+	if whom := a.round(s); len(whom.first) != 2 || whom.answered != 0 {
 		t.Errorf("asked after the pods were replaced: %+v", whom)
-	}
-	a.forget("cluster")
-	if len(a.known) > 0 {
-		t.Errorf("left: %v", a.known)
 	}
 }

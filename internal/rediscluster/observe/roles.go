@@ -4,20 +4,12 @@
 package observe
 
 import (
-	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// roles remember since when masters are masters no more, and which replicas were told to take over.
-type roles struct {
-	mu    sync.Mutex
-	known map[types.UID]map[string]role // by node ID
-}
-
+// role is since when a master is a master no more, and whether a replica was told to take over.
 type role struct {
 	shard               int
 	master              bool
@@ -27,28 +19,21 @@ type role struct {
 // forgotten is after how long nothing is remembered of a node that does not answer.
 const forgotten = time.Hour
 
-// NoteHandover notes that a replica of a cluster was told to take over.
-func (o *Observer) NoteHandover(uid types.UID, nodeID string) {
-	o.roles.mu.Lock()
-	defer o.roles.mu.Unlock()
-	if r, known := o.roles.known[uid][nodeID]; known {
-		r.told = o.now()
-		o.roles.known[uid][nodeID] = r
+// NoteSwitchover notes that a replica was told to take over.
+func (m *Memory) NoteSwitchover(nodeID string, now time.Time) {
+	if r, known := m.roles[nodeID]; known {
+		r.told = now
+		m.roles[nodeID] = r
 	}
 }
 
-// note fills in ToldAt and DeposedAt. A master is one no more when it says so, and when another
+// noteRoles fills in ToldAt and DeposedAt. A master is one no more when it says so, and when another
 // instance of its shard becomes one.
-func (r *roles) note(uid types.UID, s *snapshot.Snapshot, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.known == nil {
-		r.known = map[types.UID]map[string]role{}
+func (m *Memory) noteRoles(s *snapshot.Snapshot, now time.Time) {
+	if m.roles == nil {
+		m.roles = map[string]role{}
 	}
-	if r.known[uid] == nil {
-		r.known[uid] = map[string]role{}
-	}
-	nodes := r.known[uid]
+	nodes := m.roles
 	for _, in := range s.Reachable() {
 		if was, known := nodes[in.Redis.NodeID]; known && !was.master && !in.Redis.Slots.IsEmpty() {
 			depose(nodes, in.Shard, now)
@@ -80,10 +65,4 @@ func depose(nodes map[string]role, shard int, now time.Time) {
 			nodes[id] = r
 		}
 	}
-}
-
-func (r *roles) forget(uid types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.known, uid)
 }

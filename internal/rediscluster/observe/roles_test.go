@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -18,8 +16,7 @@ import (
 func TestRolesAreRemembered(t *testing.T) {
 	began := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	clock := began
-	o := &Observer{Now: func() time.Time { return clock }}
-	const uid = types.UID("one")
+	var m Memory
 	pass := func(after time.Duration, master string, answer ...string) map[string]*snapshot.Redis {
 		clock = began.Add(after)
 		s, seen := &snapshot.Snapshot{}, map[string]*snapshot.Redis{}
@@ -31,14 +28,14 @@ func TestRolesAreRemembered(t *testing.T) {
 			s.Instances = append(s.Instances, snapshot.Instance{Redis: seen[id]})
 		}
 		s.Instances = append(s.Instances, snapshot.Instance{Shard: 1, Redis: &snapshot.Redis{NodeID: "other", Slots: slots.All()}})
-		o.roles.note(uid, s, clock)
+		m.noteRoles(s, clock)
 		if s.Instances[len(answer)].Redis.DeposedAt != (time.Time{}) {
 			t.Errorf("after %s the master of another shard is deposed", after)
 		}
 		return seen
 	}
 	pass(0, "a", "a", "b")
-	o.NoteHandover(uid, "b")
+	m.NoteSwitchover("b", clock)
 	if got := pass(time.Second, "a", "a", "b")["b"].ToldAt; !got.Equal(began) {
 		t.Errorf("b was told at %s", got)
 	}
@@ -52,11 +49,7 @@ func TestRolesAreRemembered(t *testing.T) {
 		t.Errorf("b was deposed at %s, a at %s", got["b"].DeposedAt, got["a"].DeposedAt)
 	}
 	pass(3*time.Hour, "b", "b")
-	if n := len(o.roles.known[uid]); n != 2 {
+	if n := len(m.roles); n != 2 {
 		t.Errorf("%d nodes are remembered, want those that answer", n)
-	}
-	o.roles.forget(uid)
-	if len(o.roles.known) != 0 {
-		t.Errorf("an object that is gone is remembered")
 	}
 }

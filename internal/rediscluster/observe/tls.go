@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -29,13 +28,8 @@ const certificateAge = time.Minute
 // keyTrusted is the key of the trusted certificates.
 const keyTrusted = "ca.crt"
 
-// certificates remembers what was read of the Secrets of spec.tls, and which certificate each
-// instance showed.
-type certificates struct {
-	mu    sync.Mutex
-	known map[types.UID]*certificate
-}
-
+// certificate is what was read of the Secrets of spec.tls, and which certificate each instance
+// showed.
 type certificate struct {
 	trusted     string // what tls was made of: connections are kept while it stays
 	tls         *redis.TLS
@@ -71,31 +65,12 @@ type shown struct {
 	at          time.Time
 }
 
-func (c *certificates) of(uid types.UID) *certificate {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil {
-		c.known = map[types.UID]*certificate{}
-	}
-	if c.known[uid] == nil {
-		c.known[uid] = &certificate{shown: map[string]shown{}}
-	}
-	return c.known[uid]
-}
-
-func (c *certificates) forget(uid types.UID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.known, uid)
-}
-
-// tls reads the certificate; passes of one cluster come one after the other. What cannot be
-// used leaves what was known before, with a problem.
-func (o *Observer) tls(ctx context.Context, cluster *v1alpha1.RedisCluster) (snapshot.TLS, error) {
+// tls reads the certificate. What cannot be used leaves what was known before, with a problem.
+func (o *Observer) tls(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) (snapshot.TLS, error) {
 	if cluster.Spec.TLS == nil {
 		return snapshot.TLS{Known: true}, nil
 	}
-	c := o.certificates.of(cluster.UID)
+	c := &m.certificate
 	if c.tls == nil || !c.fresh(cluster, o.now()) {
 		if err := o.lookAtCertificate(ctx, cluster, c); err != nil && c.tls == nil {
 			return snapshot.TLS{}, err
@@ -174,11 +149,11 @@ func (o *Observer) tlsSecret(ctx context.Context, cluster *v1alpha1.RedisCluster
 
 // askCertificates looks, once a minute, whether instances show the certificate of the Secret
 // to new connections. The kubelet changes their files some time after the Secret.
-func (o *Observer) askCertificates(ctx context.Context, cluster *v1alpha1.RedisCluster, credentials redis.Credentials, s *snapshot.Snapshot) {
+func (o *Observer) askCertificates(ctx context.Context, m *Memory, credentials redis.Credentials, s *snapshot.Snapshot) {
 	if credentials.TLS == nil {
 		return
 	}
-	c, now := o.certificates.of(cluster.UID), o.now()
+	c, now := &m.certificate, o.now()
 	var mu sync.Mutex
 	after := map[string]shown{}
 	var group errgroup.Group

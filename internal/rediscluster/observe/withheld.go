@@ -14,21 +14,21 @@ import (
 // Withheld says why no StatefulSet may be written now; nil when every Secret that one names
 // was read just now and may go into pods. Who may write RedisClusters chooses the images that
 // see it, and may not read every Secret. What was refused is looked at again within a minute.
-func (o *Observer) Withheld(ctx context.Context, cluster *v1alpha1.RedisCluster) *snapshot.Withheld {
+func (o *Observer) Withheld(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) *snapshot.Withheld {
 	if cluster.AuthEnabled() {
 		why, err := o.reader().Mountable(ctx, cluster)
 		if err != nil {
 			why = fmt.Sprintf("the Secret of the password cannot be read now: %v", err)
 		}
 		if why != "" {
-			o.Access.Expire(cluster.UID) // so that the next pass sees it, and makes it if it is gone
+			m.access.Expire() // so that the next pass sees it, and makes it if it is gone
 			return &snapshot.Withheld{Cause: "PasswordUnavailable", Message: why}
 		}
 	}
 	if cluster.Spec.TLS == nil {
 		return nil
 	}
-	c := o.certificates.of(cluster.UID)
+	c := &m.certificate
 	if c.problem == "" || !c.fresh(cluster, o.now()) {
 		if err := o.lookAtCertificate(ctx, cluster, c); err != nil {
 			return &snapshot.Withheld{Cause: "CertificateUnavailable", Message: fmt.Sprintf("the Secrets of spec.tls cannot be read now: %v", err)}

@@ -69,7 +69,7 @@ func TestPlanAccess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := desired()
 			d.PreviousPasswordFor = keep
-			step := Decide(d, tt.snapshot, now).Step
+			step := decide(d, tt.snapshot, now).Step
 			if step.Name() != tt.step {
 				t.Fatalf("%s: %s, want %s", step.Name(), step.Why(), tt.step)
 			}
@@ -100,13 +100,13 @@ func TestPreviousPasswordOutlivesFiles(t *testing.T) {
 func TestPlanTLS(t *testing.T) {
 	s := guarded()
 	s.TLS = snapshot.TLS{Enabled: true, Problem: "spec.tls: no"}
-	if step, ok := Decide(desired(), s, now).Step.(Stall); !ok || step.Cause != "CertificateUnavailable" || step.Why() != "spec.tls: no" {
+	if step, ok := decide(desired(), s, now).Step.(Stall); !ok || step.Cause != "CertificateUnavailable" || step.Why() != "spec.tls: no" {
 		t.Errorf("without a certificate: %v", step)
 	}
 	s.TLS.Known = true
 	s.Instances[0].Redis.OldCertificate, s.Instances[0].Redis.CertificateSeen = true, true
 	s.Instances[1].Redis.OldCertificate = true // seen in an earlier pass, and told since
-	if step, ok := Decide(desired(), s, now).Step.(ReloadCertificates); !ok || len(step.On) != 1 || step.On[0].Pod != "c-0-0" {
+	if step, ok := decide(desired(), s, now).Step.(ReloadCertificates); !ok || len(step.On) != 1 || step.On[0].Pod != "c-0-0" {
 		t.Errorf("with an old certificate: %+v", step)
 	}
 }

@@ -39,7 +39,7 @@ func TestCapacity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, s := with(topologyOf(3)), scaled(4)
 			tt.change(&d, s)
-			got := Decide(d, s, now)
+			got := decide(d, s, now)
 			stall, refused := got.Step.(Stall)
 			if refused != (tt.refused != "") || !strings.Contains(stall.Reason, tt.refused) {
 				t.Errorf("got %s: %s, want %q", got.Step.Name(), got.Step.Why(), tt.refused)

@@ -171,17 +171,16 @@ func refused(s *snapshot.Snapshot, name, value string, pod *snapshot.Instance) *
 	return nil
 }
 
-// EffectiveSettings are the settings that redis.conf is to hold now. A change of one reaches
+// effectiveSettings are the settings that redis.conf is to hold now. A change of one reaches
 // the file when a running instance has taken it, so that an instance which restarts is never
 // given what no instance would start with; until then the file keeps what it had. Where no
 // instance runs that could be asked, all that is asked for goes in.
-func EffectiveSettings(d Desired, s *snapshot.Snapshot) []values.Setting {
-	in := input{desired: d, snap: s}
-	effective := make([]values.Setting, 0, len(d.Settings))
-	for _, setting := range d.Settings {
+func (in input) effectiveSettings() []values.Setting {
+	effective := make([]values.Setting, 0, len(in.desired.Settings))
+	for _, setting := range in.desired.Settings {
 		if in.takes(setting) {
 			effective = append(effective, setting)
-		} else if before, ok := s.Settings[setting.Name]; ok {
+		} else if before, ok := in.snap.Settings[setting.Name]; ok {
 			setting.Args = values.Arguments(before)
 			effective = append(effective, setting)
 		}

@@ -63,6 +63,7 @@ func TestSettings(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		asked   []values.Setting
+		pending Pending
 		change  func(*Desired, *snapshot.Snapshot)
 		file    string
 		step    string
@@ -110,8 +111,8 @@ func TestSettings(t *testing.T) {
 		"what is taken only at the start goes to the file": {asked: []values.Setting{asked("tcp-backlog", "128")},
 			file: "tcp-backlog 128", step: "None"},
 		"and is shown while it waits for the restart": {asked: []values.Setting{asked("tcp-backlog", "128")},
-			change: func(_ *Desired, s *snapshot.Snapshot) { s.Pending = []string{"StatefulSet c-0"} },
-			file:   "tcp-backlog 128", step: "ApplyChildren", way: AtRestart},
+			pending: Pending{Children: []string{"StatefulSet c-0"}},
+			file:    "tcp-backlog 128", step: "ApplyChildren", way: AtRestart},
 		"a setting that nobody knows is tried": {asked: []values.Setting{asked("brand-new", "1")},
 			change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "brand-new", "0") },
 			step:   "SetConfig", way: Live},
@@ -168,10 +169,10 @@ func TestSettings(t *testing.T) {
 			if tc.change != nil {
 				tc.change(&d, s)
 			}
-			if got := lines(EffectiveSettings(d, s)); got != tc.file {
+			if got := lines(ShapeOf(d, s, now).Settings); got != tc.file {
 				t.Errorf("redis.conf is %q, want %q", got, tc.file)
 			}
-			decision := Decide(d, s, now)
+			decision := ShapeOf(d, s, now).Next(tc.pending)
 			step := decision.Step.Name()
 			if hold, ok := decision.Step.(Hold); ok {
 				step = "Paused"
@@ -205,7 +206,7 @@ func TestSettingsWaves(t *testing.T) {
 	d, s := configured(asked("hz", "20"), asked("client-output-buffer-limit", "normal 1mb 1mb 1"))
 	var waves []string
 	for range 10 {
-		step, ok := Decide(d, s, now).Step.(SetConfig)
+		step, ok := decide(d, s, now).Step.(SetConfig)
 		if !ok {
 			break
 		}
@@ -235,7 +236,7 @@ func TestSettingsAreRemembered(t *testing.T) {
 	last.Settings["hz"] = "20"
 	after := func(want map[string]string) {
 		t.Helper()
-		if diff := cmp.Diff(want, Decide(d, s, now).Settings); diff != "" {
+		if diff := cmp.Diff(want, decide(d, s, now).Settings); diff != "" {
 			t.Errorf("settings (-want +got):\n%s", diff)
 		}
 	}
@@ -280,7 +281,7 @@ func TestMisconfigured(t *testing.T) {
 				}
 			}
 			broken(s, tc.words)
-			step := Decide(d, s, now).Step
+			step := decide(d, s, now).Step
 			if step.Name() != tc.step || !strings.Contains(step.Why(), tc.why) {
 				t.Errorf("%s: %s", step.Name(), step.Why())
 			}

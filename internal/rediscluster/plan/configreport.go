@@ -91,7 +91,7 @@ func planMisconfigured(in input) Step {
 		if !ok || in.desired.Settings == nil {
 			continue
 		}
-		if slices.ContainsFunc(EffectiveSettings(in.desired, in.snap), func(s values.Setting) bool { return concerns(fatal, s) }) {
+		if slices.ContainsFunc(in.effectiveSettings(), func(s values.Setting) bool { return concerns(fatal, s) }) {
 			if problems := in.settingProblems(); !in.snap.Formed && len(problems) > 0 {
 				return Stall{base: base{problems[0].Message}, Cause: "SettingRefused"}
 			}
@@ -153,7 +153,7 @@ func (in input) difference(s values.Setting, pod *snapshot.Instance) (way Way, r
 		return Held, "the engine has no such setting", true
 	case onlyAtStart(s.Name):
 		// What is left after the restart is the engine's own idea of the value.
-		return AtRestart, "", in.stale(pod) || len(in.snap.Pending) > 0
+		return AtRestart, "", in.stale(pod) || len(in.pending.Children) > 0
 	}
 	if r := refused(in.snap, s.Name, want, pod); r != nil {
 		if r.Immutable {
@@ -174,7 +174,7 @@ func (in input) settingsAfter() map[string]string {
 		return in.snap.Settings
 	}
 	after := map[string]string{}
-	for _, s := range EffectiveSettings(in.desired, in.snap) {
+	for _, s := range in.effectiveSettings() {
 		if s.Source != values.FromOperator {
 			after[s.Name] = s.Text()
 		}

@@ -135,7 +135,7 @@ func TestDisputedClaims(t *testing.T) {
 			if tt.desired != nil {
 				tt.desired(&d)
 			}
-			got := Decide(d, tt.snapshot, now)
+			got := decide(d, tt.snapshot, now)
 			if got.Step.Name() != tt.step || !strings.Contains(got.Step.Why(), tt.why) {
 				t.Errorf("got %s: %s\nwant %s: %s", got.Step.Name(), got.Step.Why(), tt.step, tt.why)
 			}

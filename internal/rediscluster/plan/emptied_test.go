@@ -88,7 +88,7 @@ func TestEmptyVolumes(t *testing.T) {
 			if tt.desired != nil {
 				tt.desired(&d)
 			}
-			got := Decide(d, tt.snapshot, now)
+			got := decide(d, tt.snapshot, now)
 			if got.Step.Name() != tt.step || !strings.Contains(got.Step.Why(), tt.why) {
 				t.Errorf("got %s: %s\nwant %s: %s", got.Step.Name(), got.Step.Why(), tt.step, tt.why)
 			}
@@ -101,7 +101,7 @@ func TestEmptyVolumes(t *testing.T) {
 
 // loss is the value of the annotation that the message asks for.
 func loss(s *snapshot.Snapshot) string {
-	why := Decide(desired(), s, now).Step.Why()
+	why := decide(desired(), s, now).Step.Why()
 	return why[len(why)-8:]
 }
 
@@ -120,17 +120,17 @@ func TestDataVolumes(t *testing.T) {
 	comeBackEmpty(s, 1, 0)
 	kill(s, 1, 1)
 	want := map[string]string{"c-0-0": "uid-c-0-0", "c-0-1": "uid-c-0-1", "c-1-1": "uid-c-1-1", "c-2-0": "uid-c-2-0", "c-2-1": "uid-c-2-1"}
-	if diff := cmp.Diff(want, Decide(desired(), s, now).DataVolumes); diff != "" {
+	if diff := cmp.Diff(want, decide(desired(), s, now).DataVolumes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	s, d := shardLost(), desired()
 	d.GiveUp = loss(s)
-	got := Decide(d, s, now).DataVolumes
+	got := decide(d, s, now).DataVolumes
 	if got["c-1-0"] != "" || got["c-1-1"] != "" || got["c-0-0"] != "uid-c-0-0" {
 		t.Errorf("after giving up: %v", got)
 	}
 	s.DataVolumes = got
-	if step := Decide(d, s, now).Step; step.Name() != "AssignSlots" {
+	if step := decide(d, s, now).Step; step.Name() != "AssignSlots" {
 		t.Errorf("then it is %s: %s", step.Name(), step.Why())
 	}
 }

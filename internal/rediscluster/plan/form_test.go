@@ -15,7 +15,7 @@ import (
 )
 
 func TestForming(t *testing.T) {
-	step, ok := Decide(desired(), fresh(), now).Step.(AssignSlots)
+	step, ok := decide(desired(), fresh(), now).Step.(AssignSlots)
 	if !ok {
 		t.Fatal("fresh instances are not given slots")
 	}
@@ -58,7 +58,7 @@ func TestFirstMastersShareNoNode(t *testing.T) {
 		s.Instances[i].NodeName = node
 	}
 	used := map[string]bool{}
-	for _, assignment := range Decide(desired(), s, now).Step.(AssignSlots).Assignments {
+	for _, assignment := range decide(desired(), s, now).Step.(AssignSlots).Assignments {
 		if assignment.Slots.IsEmpty() {
 			continue
 		}
@@ -73,7 +73,7 @@ func TestFirstMastersShareNoNode(t *testing.T) {
 func TestFormingGoesOn(t *testing.T) {
 	s := fresh()
 	s.Find(1, 1).Redis.Slots = slots.All().Split(3)[1]
-	step := Decide(desired(), s, now).Step.(AssignSlots)
+	step := decide(desired(), s, now).Step.(AssignSlots)
 	given := 0
 	for _, assignment := range step.Assignments {
 		if assignment.Slots.IsEmpty() {
@@ -97,10 +97,10 @@ func TestDeletedShardComesBack(t *testing.T) {
 		s.Shards = append(s.Shards[:shard], s.Shards[shard+1:]...)
 		kill(s, shard, 0)
 		kill(s, shard, 1)
-		if diff := cmp.Diff(v1alpha1.Topology{2, 2, 2}, Effective(desired(), s)); diff != "" {
+		if diff := cmp.Diff(v1alpha1.Topology{2, 2, 2}, ShapeOf(desired(), s, now).Topology); diff != "" {
 			t.Errorf("shard %d:\n%s", shard, diff)
 		}
-		if step := Decide(desired(), s, now).Step; step.Name() != "Wait" {
+		if step := decide(desired(), s, now).Step; step.Name() != "Wait" {
 			t.Errorf("shard %d: %s: %s", shard, step.Name(), step.Why())
 		}
 	}
@@ -125,7 +125,7 @@ func TestEffective(t *testing.T) {
 			for i, n := range tt.existing {
 				s.Shards = append(s.Shards, snapshot.Shard{Index: i, Replicas: n})
 			}
-			if diff := cmp.Diff(tt.want, Effective(Desired{Topology: tt.desired}, s)); diff != "" {
+			if diff := cmp.Diff(tt.want, ShapeOf(Desired{Topology: tt.desired}, s, now).Topology); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -308,7 +308,7 @@ func TestScalingMovesEachSlotOnce(t *testing.T) {
 		var first *snapshot.Goal
 		var moved slots.Set
 		for pass := 0; ; pass++ {
-			decision := Decide(d, s, now)
+			decision := decide(d, s, now)
 			switch step := decision.Step.(type) {
 			case RecordGoal:
 				if first != nil && cmp.Diff(first, decision.Goal) != "" {
@@ -373,7 +373,7 @@ func checkScaled(t *rapid.T, d Desired, s *snapshot.Snapshot, before []slots.Set
 		}
 	}
 	s.Goal = nil
-	in := input{desired: d, snap: s, topology: Effective(d, s), now: now}
+	in := input{desired: d, snap: s, topology: ShapeOf(d, s, now).Topology, now: now}
 	if goal, err := in.goal(); goal != nil || err != nil {
 		t.Fatalf("the goal is reached, and there is another one: %v, %v", goal, err)
 	}

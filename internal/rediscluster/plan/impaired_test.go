@@ -30,18 +30,18 @@ func TestScalingIsDeterministic(t *testing.T) {
 		have, want := rapid.IntRange(3, 5).Draw(t, "from"), rapid.IntRange(3, 6).Draw(t, "to")
 		s := anyCluster(t, have, want)
 		d := anyDesired(t, s, have, want)
-		s.Goal = Decide(d, s, now).Goal
+		s.Goal = decide(d, s, now).Goal
 		impair(t, s)
-		first := Decide(d, s, now)
+		first := decide(d, s, now)
 		for _, in := range s.Reachable() {
 			in.Redis.Peers = maps.Clone(in.Redis.Peers)
 		}
-		if diff := cmp.Diff(shown(first), shown(Decide(d, s, now))); diff != "" {
+		if diff := cmp.Diff(shown(first), shown(decide(d, s, now))); diff != "" {
 			t.Fatalf("another order of maps: %s", diff)
 		}
 		// Snapshots list instances by shard and ordinal. What moves where does not even depend on that.
 		s.Instances = rapid.Permutation(s.Instances).Draw(t, "order")
-		shuffled := Decide(d, s, now)
+		shuffled := decide(d, s, now)
 		if diff := cmp.Diff(first.Goal, shuffled.Goal); diff != "" || first.Step.Name() != shuffled.Step.Name() {
 			t.Fatalf("another order of instances: %s instead of %s, goal %s", shuffled.Step.Name(), first.Step.Name(), diff)
 		}
@@ -97,14 +97,14 @@ func TestImpairedInstances(t *testing.T) {
 		have, want := rapid.IntRange(3, 5).Draw(t, "from"), rapid.IntRange(3, 5).Draw(t, "to")
 		s := anyCluster(t, have, want)
 		d := anyDesired(t, s, have, want)
-		if s.Goal = Decide(d, s, now).Goal; s.Goal != nil && rapid.Bool().Draw(t, "slots have moved") {
+		if s.Goal = decide(d, s, now).Goal; s.Goal != nil && rapid.Bool().Draw(t, "slots have moved") {
 			for _, move := range (input{desired: d, snap: s, now: now}).moves(s.Goal) {
 				hand(s, move, move.Slots)
 			}
 		}
 		impair(t, s)
 		existing := existingTopology(s)
-		decision := Decide(d, s, now)
+		decision := decide(d, s, now)
 		if step, moves := decision.Step.(MoveSlots); moves {
 			for _, move := range step.Moves {
 				checkTakesPart(t, s, move)

@@ -60,7 +60,7 @@ func TestNoSlotBeginsToMoveBeforeTheModulesAreLoaded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, s := withModule()
 			tt.change(&d, s)
-			got := Decide(d, s, now)
+			got := decide(d, s, now)
 			if got.Step.Name() != tt.step || !strings.Contains(got.Step.Why(), tt.why) {
 				t.Errorf("%s: %s, want %s: … %s", got.Step.Name(), got.Step.Why(), tt.step, tt.why)
 			}
@@ -84,7 +84,7 @@ func swap(d *Desired, s *snapshot.Snapshot) {
 func TestAMoveThatHasBegunGoesOn(t *testing.T) {
 	d, s := withModule()
 	s.Goal = recorded(with(topologyOf(4)), joined(4)).Goal
-	if got := Decide(d, s, now); got.Step.Name() != "MoveSlots" {
+	if got := decide(d, s, now); got.Step.Name() != "MoveSlots" {
 		t.Errorf("%s: %s, want MoveSlots", got.Step.Name(), got.Step.Why())
 	}
 }

@@ -125,7 +125,7 @@ func TestOpenSlots(t *testing.T) {
 				s.Instances[i].Redis.OpenKeys = map[uint16]int64{}
 			}
 			tt.change(s)
-			step := Decide(desired(), s, now).Step
+			step := decide(desired(), s, now).Step
 			if got := told(step); got != tt.want {
 				t.Errorf("got %s (%s: %s), want %s", got, step.Name(), step.Why(), tt.want)
 			}
@@ -165,9 +165,9 @@ func TestMovesGoOneWay(t *testing.T) {
 		receiver.Importing = map[uint16]string{slot: giver.NodeID}
 		receiver.OpenKeys = map[uint16]int64{slot: 2}
 	}
-	step, ok := Decide(desired(), s, now).Step.(MoveSlots)
+	step, ok := decide(desired(), s, now).Step.(MoveSlots)
 	if !ok || len(step.Moves) != 1 || !strings.Contains(step.Why(), "3 slots are left to move") {
-		t.Fatalf("got %+v, want one of the three moves", Decide(desired(), s, now).Step)
+		t.Fatalf("got %+v, want one of the three moves", decide(desired(), s, now).Step)
 	}
 }
 
@@ -187,10 +187,10 @@ func TestJobs(t *testing.T) {
 					in.Redis.Jobs = []snapshot.Job{job}
 				}
 			}
-			if step, ok := Decide(d, s, now).Step.(MoveSlots); !ok || !step.Atomic {
-				t.Errorf("a job on its way: %+v", Decide(d, s, now).Step)
+			if step, ok := decide(d, s, now).Step.(MoveSlots); !ok || !step.Atomic {
+				t.Errorf("a job on its way: %+v", decide(d, s, now).Step)
 			}
-			cancel, ok := Decide(with(topologyOf(3)), s, now).Step.(CancelJobs)
+			cancel, ok := decide(with(topologyOf(3)), s, now).Step.(CancelJobs)
 			var on []string
 			for _, pod := range cancel.On {
 				on = append(on, pod.Pod)
@@ -199,7 +199,7 @@ func TestJobs(t *testing.T) {
 				t.Errorf("cancelled on (-want +got):\n%s", diff)
 			}
 			d := d
-			if d.KeysPerSecond = 10; Decide(d, recorded(d, joined(4)), now).Step.(MoveSlots).Atomic {
+			if d.KeysPerSecond = 10; decide(d, recorded(d, joined(4)), now).Step.(MoveSlots).Atomic {
 				t.Error("a limit was set, and the engine moves slots by itself")
 			}
 		})

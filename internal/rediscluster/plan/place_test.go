@@ -18,7 +18,7 @@ func unplaced() (Desired, *snapshot.Snapshot) {
 	for i := range s.Instances {
 		s.Instances[i].NodeName = "node" + s.Instances[i].Name[len("c-"):len("c-")+1]
 	}
-	s.DataVolumes = Decide(d, s, now).DataVolumes
+	s.DataVolumes = decide(d, s, now).DataVolumes
 	pod := s.Find(1, 0)
 	pod.UID, pod.NodeName, pod.Redis, pod.Unplaced, pod.Waiting = "again", "", nil, true, "it is not scheduled"
 	return d, s
@@ -42,7 +42,7 @@ func TestPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, s := unplaced()
 			tt.change(&d, s)
-			step, _ := Decide(d, s, now).Step.(Place)
+			step, _ := decide(d, s, now).Step.(Place)
 			if diff := cmp.Diff([]Placement{{Pod: "c-1-0", UID: "again", Node: tt.node}}, step.Pods); diff != "" {
 				t.Errorf("placements (-want +got):\n%s", diff)
 			}
@@ -50,11 +50,11 @@ func TestPlace(t *testing.T) {
 	}
 	d, s := unplaced()
 	d.Paused = true
-	if held, is := Decide(d, s, now).Step.(Hold); !is || held.Next.Name() != "Place" {
+	if held, is := decide(d, s, now).Step.(Hold); !is || held.Next.Name() != "Place" {
 		t.Errorf("a paused cluster: %+v", held)
 	}
 	// Where data was last seen stays known while the pod is away.
-	if got := Decide(d, s, now).DataVolumes["c-1-0"]; got != "node/node1" {
+	if got := decide(d, s, now).DataVolumes["c-1-0"]; got != "node/node1" {
 		t.Errorf("the data of c-1-0 is said to be on %q", got)
 	}
 }

@@ -14,55 +14,6 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
-// Desired is what the RedisCluster asks for.
-type Desired struct {
-	Topology v1alpha1.Topology
-	Policy   v1alpha1.DeletionPolicy
-	Paused   bool
-	Deleting bool
-	// ClaimBytes is the storage that each claim is to request; 0 without claims.
-	ClaimBytes int64
-	// NodeTimeout is the cluster-node-timeout asked for; 0 when it is not known.
-	NodeTimeout  time.Duration
-	HasFinalizer bool
-	// Problems are why the spec cannot be followed, as sentences with field paths. What heals the
-	// cluster as it is goes on.
-	Problems []string
-	// CreateTimeout is how long forming may take before the phase says Failed; 0 means
-	// for ever. The operator goes on trying all the same.
-	CreateTimeout time.Duration
-	// AssignReceive says that shards receive the Gifts; otherwise all masters are to own the
-	// same number of slots.
-	AssignReceive bool
-	Gifts         []Gift
-	// KeysPerSecond limits how fast keys move; 0 is no limit.
-	KeysPerSecond int
-	// OverCapacity allows a scale-in although the data may not fit.
-	OverCapacity bool
-	// GiveUp is which loss of data a person has given up; empty when none.
-	GiveUp string
-	// PreviousPasswordFor is how long a password is accepted after clients were told the next.
-	PreviousPasswordFor time.Duration
-	// UpgradeTimeout is how long a roll-out may make no progress before the phase says
-	// Failed; 0 means for ever. The operator goes on trying all the same.
-	UpgradeTimeout time.Duration
-	// OnDelete leaves the restarting of instances to the user.
-	OnDelete bool
-	// Apart says that instances of a shard may never share a node.
-	Apart bool
-	// SpreadMasters asks for masters on different nodes and in different zones.
-	SpreadMasters bool
-	// Ephemeral says that an instance's data goes with its pod, OnNode that it is in a directory of
-	// the pod's node. GiveUpNode is a node that is gone for good; empty when none is.
-	Ephemeral, OnNode bool
-	GiveUpNode        string
-	// Modules identifies those that instances are to load; empty without any.
-	Modules string
-	// Settings are those of redis.conf that are asked for, by name; nil when they are not
-	// known.
-	Settings []values.Setting
-}
-
 // Situation is the state of the cluster in one word; phase and conditions follow from it.
 type Situation string
 
@@ -85,6 +36,8 @@ type Decision struct {
 	Situation Situation
 	Topology  v1alpha1.Topology
 	Step      Step
+	// Rule is the one that found the step; empty when nothing is to be done.
+	Rule string
 	// Stalled is what a person has to change, also while Step does something else; nil when
 	// there is nothing.
 	Stalled *Stall
@@ -122,75 +75,129 @@ type input struct {
 	// snap is what was seen, without what the disputes are about.
 	snap     *snapshot.Snapshot
 	disputes map[string]dispute
-	// problems are those of Desired; while there are any, desired is the cluster as it is.
-	problems []string
+	pending  Pending
+	// problems are why the spec cannot be followed; while there are any, desired is the cluster as
+	// it is.
+	problems []problem
 	topology v1alpha1.Topology
 	now      time.Time
 }
 
-func newInput(d Desired, s *snapshot.Snapshot, now time.Time) input {
+// problem is why the spec cannot be followed: the cause of the stall, and a sentence.
+type problem struct {
+	cause, message string
+	// refused is the step that could not be carried out; nil when none was tried.
+	refused Step
+}
+
+// Shape is as much of a desire as is safe now: what the chart is asked for.
+type Shape struct {
+	Topology v1alpha1.Topology
+	// Settings are those that redis.conf is to hold.
+	Settings []values.Setting
+	in       input
+}
+
+// ShapeOf computes the shape of a cluster.
+func ShapeOf(d Desired, s *snapshot.Snapshot, now time.Time) Shape {
 	found := disputes(s)
-	in := input{desired: d, snap: setAside(s, found), disputes: found, problems: d.Problems, now: now}
-	in.topology = Effective(d, in.snap)
-	return in
+	in := input{desired: d, snap: setAside(s, found), disputes: found, now: now}
+	for _, message := range d.Problems {
+		in.problems = append(in.problems, problem{cause: "InvalidSpec", message: message})
+	}
+	in.topology = in.effective()
+	return Shape{Topology: in.topology, Settings: in.effectiveSettings(), in: in}
+}
+
+// Pending is what the children that exist lack of those that the chart renders for a shape.
+type Pending struct {
+	// Children names those that are to be applied or deleted, such as "Service cache".
+	Children []string
+	// Withheld says why StatefulSets that are not as the chart renders them stay as they are;
+	// nil when none is held back.
+	Withheld *snapshot.Withheld
+	// Refused is what cannot be rendered or done until somebody changes something; nil when there
+	// is nothing.
+	Refused *Refused
+}
+
+// Refused is what cannot be done until somebody changes something.
+type Refused struct {
+	// Cause is the reason in one CamelCase word, Message says what is wrong and what helps.
+	Cause, Message string
+	// Step is the step that could not be carried out; nil when none was tried.
+	Step Step
+}
+
+// rule decides on a step; nil when there is none. Its name is what the log says.
+type rule struct {
+	name string
+	find func(input) Step
 }
 
 // rules is the order of deciding: the first step found is taken. What a Stall holds back is in
 // Reaches.
-var rules = []func(input) Step{
-	planValidation,
-	planFinalizer,
-	planPlace,
-	planAuth,
-	planTLS,
-	planChildren,
-	planConflict,
-	planAccess,
-	planCertificates,
-	planTimeout,
-	planAssign,
-	planMeet,
-	planPromote,
-	planForget,
-	planDiscard,
-	planRepair,
-	planReidentify,
-	planRenew,
-	planMisconfigured,
-	planAmbiguous,
-	planStray,
-	planReplicate,
-	planReturn,
-	planAdmit,
-	planFunctions,
-	planConfig,
-	planGoal,
-	planMove,
-	planMajority,
-	planWithheld,
-	planSettle,
-	planStorage,
-	planRefusal,
-	planLeave,
-	planRollout,
-	planSpread,
+var rules = []rule{
+	{"validation", planValidation},
+	{"finalizer", planFinalizer},
+	{"place", planPlace},
+	{"auth", planAuth},
+	{"TLS", planTLS},
+	{"children", planChildren},
+	{"conflict", planConflict},
+	{"access", planAccess},
+	{"certificates", planCertificates},
+	{"timeout", planTimeout},
+	{"assign", planAssign},
+	{"meet", planMeet},
+	{"promote", planPromote},
+	{"forget", planForget},
+	{"discard", planDiscard},
+	{"repair", planRepair},
+	{"reidentify", planReidentify},
+	{"renew", planRenew},
+	{"misconfigured", planMisconfigured},
+	{"ambiguous", planAmbiguous},
+	{"stray", planStray},
+	{"replicate", planReplicate},
+	{"return", planReturn},
+	{"admit", planAdmit},
+	{"functions", planFunctions},
+	{"config", planConfig},
+	{"goal", planGoal},
+	{"move", planMove},
+	{"majority", planMajority},
+	{"withheld", planWithheld},
+	{"settle", planSettle},
+	{"storage", planStorage},
+	{"refusal", planRefusal},
+	{"leave", planLeave},
+	{"rollout", planRollout},
+	{"spread", planSpread},
 }
 
-// Decide chooses the next step.
-func Decide(d Desired, s *snapshot.Snapshot, now time.Time) Decision {
-	in := newInput(d, s, now)
+// Next decides what a cluster needs next.
+func (shape Shape) Next(pending Pending) Decision {
+	in := shape.in
+	d, s := in.desired, in.snap
+	in.pending = pending
 	if d.Deleting {
-		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in), Settings: s.Settings, DataVolumes: s.DataVolumes, SlotsAssigned: s.SlotsAssigned}
+		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in), Rule: "deletion", Settings: s.Settings, DataVolumes: s.DataVolumes, SlotsAssigned: s.SlotsAssigned}
+	}
+	if pending.Refused != nil && len(in.problems) == 0 {
+		in.problems = []problem{{cause: pending.Refused.Cause, message: pending.Refused.Message, refused: pending.Refused.Step}}
+		in.desired.Settings, in.desired.NodeTimeout = nil, 0
 	}
 	order := rules
-	if len(d.Problems) > 0 {
+	if len(in.problems) > 0 {
 		order = rules[:1]
-		if stays, exists := asItIs(d, in); exists {
-			in.desired, in.topology, order = stays, Effective(stays, in.snap), healing
+		if stays, exists := asItIs(in.desired, in); exists {
+			in.desired, order = stays, healing
+			in.topology = in.effective()
 		}
 	}
 	decision := Decision{Topology: in.topology, Whole: settle(in, in.retiring) == nil, Spread: in.spread()}
-	decision.Step, decision.Stalled = next(in, order)
+	decision.Step, decision.Stalled, decision.Rule = next(in, order)
 	decision.Situation = situation(in, decision)
 	if decision.Situation == RollingOut {
 		decision.Rollout = in.rollout()
@@ -313,19 +320,19 @@ func planAuth(in input) Step {
 }
 
 func planChildren(in input) Step {
-	if len(in.snap.Pending) == 0 {
+	if len(in.pending.Children) == 0 {
 		return nil
 	}
-	return ApplyChildren{base: base{"children to apply: " + list(in.snap.Pending)}, Topology: in.topology}
+	return ApplyChildren{base: base{"children to apply: " + list(in.pending.Children)}, Topology: in.topology}
 }
 
 // planWithheld says why StatefulSets stay as they are. Instances that run have been seen to by
 // then, and what has begun to move has moved.
 func planWithheld(in input) Step {
-	if in.snap.Withheld == nil {
+	if in.pending.Withheld == nil {
 		return nil
 	}
-	return Stall{base: base{in.snap.Withheld.Message}, Cause: in.snap.Withheld.Cause}
+	return Stall{base: base{in.pending.Withheld.Message}, Cause: in.pending.Withheld.Cause}
 }
 
 func target(in *snapshot.Instance) Target {

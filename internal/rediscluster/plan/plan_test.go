@@ -110,10 +110,16 @@ func comeBackEmpty(s *snapshot.Snapshot, shard, ordinal int) {
 	fail(s, old)
 }
 
-func TestDecide(t *testing.T) {
+// decide is the decision where no child is to be changed.
+func decide(d Desired, s *snapshot.Snapshot, now time.Time) Decision {
+	return ShapeOf(d, s, now).Next(Pending{})
+}
+
+func TestNext(t *testing.T) {
 	for name, tt := range map[string]struct {
 		desired   func(*Desired)
 		snapshot  func() *snapshot.Snapshot
+		pending   Pending
 		situation Situation
 		step      string
 		why       string // part of the reason
@@ -134,24 +140,25 @@ func TestDecide(t *testing.T) {
 			},
 			situation: Failed, step: "Stall", why: "kubectl create rolebinding"},
 		"children that are not as rendered are applied": {
-			snapshot:  changed(fresh, func(s *snapshot.Snapshot) { s.Pending = []string{"StatefulSet c-0"} }),
+			snapshot: fresh, pending: Pending{Children: []string{"StatefulSet c-0"}},
 			situation: Forming, step: "ApplyChildren", why: "StatefulSet c-0"},
 		"a StatefulSet whose Secret may not be mounted is not made, and the reason is told": {
 			snapshot: func() *snapshot.Snapshot {
-				return &snapshot.Snapshot{Auth: snapshot.Auth{Known: true}, TLS: snapshot.TLS{Enabled: true, Known: true}, Withheld: &snapshot.Withheld{Cause: "CertificateUnavailable", Message: "label it"}}
+				return &snapshot.Snapshot{Auth: snapshot.Auth{Known: true}, TLS: snapshot.TLS{Enabled: true, Known: true}}
 			},
+			pending:   Pending{Withheld: &snapshot.Withheld{Cause: "CertificateUnavailable", Message: "label it"}},
 			situation: Failed, step: "Stall", why: "label it"},
 		"a shard that may not be made is not waited for in silence": {
-			desired:   func(d *Desired) { d.Topology = v1alpha1.Topology{2, 2, 2, 2} },
-			snapshot:  changed(formed, func(s *snapshot.Snapshot) { s.Withheld = &snapshot.Withheld{Message: "label it"} }),
+			desired:  func(d *Desired) { d.Topology = v1alpha1.Topology{2, 2, 2, 2} },
+			snapshot: formed, pending: Pending{Withheld: &snapshot.Withheld{Message: "label it"}},
 			situation: Failed, step: "Stall", why: "label it"},
 		"a StatefulSet that is held back holds no promotion back": {
 			snapshot: changed(formed, func(s *snapshot.Snapshot) {
 				comeBackEmpty(s, 1, 0)
 				introduce(s)
 				s.Find(1, 1).Redis.MasterLinkDownFor = electionPatience + time.Second
-				s.Withheld = &snapshot.Withheld{Message: "label it"}
 			}),
+			pending:   Pending{Withheld: &snapshot.Withheld{Message: "label it"}},
 			situation: Healing, step: "Promote"},
 		"a pod that is missing is waited for": {
 			snapshot:  changed(formed, func(s *snapshot.Snapshot) { kill(s, 1, 0) }),
@@ -325,7 +332,7 @@ func TestDecide(t *testing.T) {
 			if tt.desired != nil {
 				tt.desired(&d)
 			}
-			got := Decide(d, tt.snapshot(), now)
+			got := ShapeOf(d, tt.snapshot(), now).Next(tt.pending)
 			if got.Situation != tt.situation || got.Step.Name() != tt.step {
 				t.Errorf("got %s in %s (%s), want %s in %s", got.Step.Name(), got.Situation, got.Step.Why(), tt.step, tt.situation)
 			}
@@ -379,8 +386,8 @@ func TestDecideIsDeterministic(t *testing.T) {
 		comeBackEmpty(s, 1, 0)
 		comeBackEmpty(s, 2, 0)
 		introduce(s)
-		first := Decide(desired(), s, now)
-		if diff := cmp.Diff(first, Decide(desired(), s, now), cmp.AllowUnexported(base{}, Promote{})); diff != "" {
+		first := decide(desired(), s, now)
+		if diff := cmp.Diff(first, decide(desired(), s, now), cmp.AllowUnexported(base{}, Promote{})); diff != "" {
 			t.Fatal(diff)
 		}
 		if p := first.Step.(Promote); p.Replica.Pod != "c-1-1" || !p.Takeover {

@@ -54,7 +54,7 @@ func TestCrashedMaster(t *testing.T) {
 		"not without voters":                {func(s *snapshot.Snapshot) { fail(s, nodeID(0, 0)); lose(s, 0, 0); lose(s, 2, 0); fail(s, nodeID(2, 0)) }, "Wait"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Decide(desired(), crash(tt.change), now)
+			got := decide(desired(), crash(tt.change), now)
 			if promote, ok := got.Step.(Promote); got.Step.Name() != tt.step || ok && (promote.Takeover || promote.Replica.Pod != "c-1-1") {
 				t.Errorf("got %s: %s %+v, want %s of c-1-1 by a vote", got.Step.Name(), got.Step.Why(), got.Step, tt.step)
 			}
@@ -109,7 +109,7 @@ func TestMastersThatStayAway(t *testing.T) {
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Decide(desired(), tt.snapshot(), now)
+			got := decide(desired(), tt.snapshot(), now)
 			if got.Step.Name() != tt.step || !strings.Contains(got.Step.Why(), tt.why) {
 				t.Errorf("got %s: %s\nwant %s: %s", got.Step.Name(), got.Step.Why(), tt.step, tt.why)
 			}

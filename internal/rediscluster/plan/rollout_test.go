@@ -207,7 +207,7 @@ func TestRollout(t *testing.T) {
 			if tt.desired != nil {
 				tt.desired(&d)
 			}
-			got := Decide(d, tt.snapshot, now)
+			got := decide(d, tt.snapshot, now)
 			if got.Situation != tt.situation || got.Step.Name() != tt.step || !strings.Contains(got.Step.Why(), tt.why) {
 				t.Errorf("got %s in %s: %s\nwant %s in %s: %s", got.Step.Name(), got.Situation, got.Step.Why(), tt.step, tt.situation, tt.why)
 			}
@@ -253,7 +253,7 @@ func TestRolloutProgress(t *testing.T) {
 		"the last is on its way":            {rolling(broken(outmoded(allPods...), 2, 0, "new")), &Rollout{Updated: 6, Total: 6}},
 		"an instance is lost for no reason": {broken(formed(), 2, 0, ""), nil},
 	} {
-		if diff := cmp.Diff(tt.want, Decide(desired(), tt.snapshot, now).Rollout); diff != "" {
+		if diff := cmp.Diff(tt.want, decide(desired(), tt.snapshot, now).Rollout); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -277,7 +277,7 @@ func TestBrokenExporter(t *testing.T) {
 		"one does not":      {exporterless(outmoded(), 1, 1), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Decide(desired(), tt.snapshot, now)
+			d := decide(desired(), tt.snapshot, now)
 			if step, ok := d.Step.(Restart); !ok || step.Broken != tt.broken || d.Whole == tt.broken {
 				t.Errorf("%T %+v, whole: %v", d.Step, d.Step, d.Whole)
 			}

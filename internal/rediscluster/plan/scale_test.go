@@ -50,7 +50,7 @@ func scaled(shards int) *snapshot.Snapshot {
 
 // recorded notes the goal that the first pass would record.
 func recorded(d Desired, s *snapshot.Snapshot) *snapshot.Snapshot {
-	s.Goal = Decide(d, s, now).Goal
+	s.Goal = decide(d, s, now).Goal
 	return s
 }
 
@@ -132,7 +132,7 @@ func TestScaling(t *testing.T) {
 		"a giver is named by its replica too":     {assign(4, Gift{Slots: 5, From: []string{nodeID(0, 1)}}), joined(4), ScalingOut, "RecordGoal", "5 from c-0-0 to c-3-0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Decide(tt.desired, tt.snapshot, now)
+			got := decide(tt.desired, tt.snapshot, now)
 			if got.Situation != tt.situation || got.Step.Name() != tt.step || !strings.Contains(got.Step.Why(), tt.why) {
 				t.Errorf("got %s in %s: %s\nwant %s in %s: %s", got.Step.Name(), got.Situation, got.Step.Why(), tt.step, tt.situation, tt.why)
 			}
@@ -209,9 +209,9 @@ func TestReplicaOfANodeOfThePast(t *testing.T) {
 	s := joined(4)
 	s.Find(3, 1).Redis.MasterID, s.Find(3, 1).Redis.MasterLinkUp = nodeID(9, 9), false
 	introduce(s)
-	step, ok := Decide(with(topologyOf(4)), s, now).Step.(Replicate)
+	step, ok := decide(with(topologyOf(4)), s, now).Step.(Replicate)
 	if !ok || step.Replications[0].MasterID != nodeID(3, 0) {
-		t.Errorf("got %+v", Decide(with(topologyOf(4)), s, now).Step)
+		t.Errorf("got %+v", decide(with(topologyOf(4)), s, now).Step)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestClientsBeforeLeaving(t *testing.T) {
 			s := formed()
 			s.Find(1, 1).Gated = true
 			tt.change(s.Find(1, 1))
-			got := Decide(with(v1alpha1.Topology{2, 1, 2}), s, now).Step
+			got := decide(with(v1alpha1.Topology{2, 1, 2}), s, now).Step
 			if got.Name() != tt.step || !strings.Contains(got.Why(), tt.why) {
 				t.Errorf("got %s: %s", got.Name(), got.Why())
 			}
@@ -253,7 +253,7 @@ func TestAdmit(t *testing.T) {
 		s.Instances[i].Gated, s.Instances[i].Serving = true, s.Instances[i].Shard < 3
 	}
 	s.Find(3, 1).Redis.Peers[nodeID(0, 0)] = snapshot.Peer{ID: nodeID(0, 0), IP: podIP(0, 0), Master: true, Connected: true}
-	step, ok := Decide(with(topologyOf(4)), s, now).Step.(Admit)
+	step, ok := decide(with(topologyOf(4)), s, now).Step.(Admit)
 	if diff := cmp.Diff([]string{"c-3-0"}, step.Pods); !ok || diff != "" {
 		t.Errorf("admitted (-want +got):\n%s", diff)
 	}
@@ -270,9 +270,9 @@ func TestShardWithoutAMasterOfItsOwn(t *testing.T) {
 		r.Master, r.MasterID, r.MasterLinkUp = false, nodeID(0, 1), true
 	}
 	introduce(s)
-	step, ok := Decide(with(topologyOf(4)), s, now).Step.(Handover)
+	step, ok := decide(with(topologyOf(4)), s, now).Step.(Handover)
 	if !ok || step.Replica.Pod != "c-3-0" {
-		t.Errorf("got %+v", Decide(with(topologyOf(4)), s, now).Step)
+		t.Errorf("got %+v", decide(with(topologyOf(4)), s, now).Step)
 	}
 }
 
@@ -317,7 +317,7 @@ func TestShardWhoseInstancesFollowOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := with(tt.topology)
 			d.Ephemeral = true
-			step := Decide(d, tt.snapshot, now).Step
+			step := decide(d, tt.snapshot, now).Step
 			renew, renews := step.(Renew)
 			if renews != (tt.want != "") || renew.Pod != tt.want || tt.step != "" && step.Name() != tt.step {
 				t.Errorf("got %s: %s", step.Name(), step.Why())
@@ -330,7 +330,7 @@ func TestShardWhoseInstancesFollowOthers(t *testing.T) {
 func TestDeadMasterInATable(t *testing.T) {
 	s := formed()
 	s.Find(2, 0).Redis.Peers["dead"] = snapshot.Peer{ID: "dead", Master: true, Slots: slots.Of(5)}
-	if got := Effective(desired(), s); len(got) != 3 {
+	if got := ShapeOf(desired(), s, now).Topology; len(got) != 3 {
 		t.Errorf("effective topology is %v", got)
 	}
 }
@@ -348,7 +348,7 @@ func TestOnlyCopyDoesNotFollowAnEmptyInstance(t *testing.T) {
 	comeBackEmpty(s, 0, 0)
 	introduce(s)
 	s.Find(2, 0).Redis, s.Find(2, 0).Waiting = nil, "starting"
-	if step, replicates := Decide(desired(), s, now).Step.(Replicate); replicates {
+	if step, replicates := decide(desired(), s, now).Step.(Replicate); replicates {
 		t.Errorf("%+v", step.Replications)
 	}
 }
@@ -357,22 +357,22 @@ func TestOnlyCopyDoesNotFollowAnEmptyInstance(t *testing.T) {
 func TestGoalIsKept(t *testing.T) {
 	d := with(topologyOf(4))
 	s := recorded(d, joined(4))
-	first := Decide(d, s, now).Moves
+	first := decide(d, s, now).Moves
 	moved := first[0].Slots.Take(1000)
 	s.Find(0, 0).Redis.Slots = s.Find(0, 0).Redis.Slots.Subtract(moved)
 	s.Find(3, 0).Redis.Slots = moved
 	introduce(s)
-	got := Decide(d, s, now)
+	got := decide(d, s, now)
 	want := slices.Clone(first)
 	want[0].Slots = want[0].Slots.Subtract(moved)
 	if diff := cmp.Diff(want, got.Moves, cmp.Comparer(slots.Set.Equal)); diff != "" {
 		t.Errorf("left to move (-want +got):\n%s", diff)
 	}
-	back := Decide(with(topologyOf(3)), s, now)
+	back := decide(with(topologyOf(3)), s, now)
 	if record, ok := back.Step.(RecordGoal); !ok || count(record.Moves) != 1000 || back.Situation != ScalingIn {
 		t.Errorf("reversed in the middle: %s in %s: %s", back.Step.Name(), back.Situation, back.Step.Why())
 	}
-	if got := Decide(d, recorded(d, scaled(4)), now); got.Goal != nil {
+	if got := decide(d, recorded(d, scaled(4)), now); got.Goal != nil {
 		t.Errorf("a goal that was reached is kept: %v", got.Goal)
 	}
 }

@@ -82,7 +82,7 @@ func TestSpread(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := spreading(len(tt.snapshot.Shards))
 			d.Topology[0] = tt.snapshot.Shards[0].Replicas
-			got := Decide(d, tt.snapshot, now)
+			got := decide(d, tt.snapshot, now)
 			if got.Step.Name() != tt.step || !strings.Contains(got.Step.Why(), tt.why) {
 				t.Errorf("got %s: %s\nwant %s: %s", got.Step.Name(), got.Step.Why(), tt.step, tt.why)
 			}
@@ -151,7 +151,7 @@ func TestMajorityPartsWhileInstancesAreAway(t *testing.T) {
 		}(), "Wait"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Decide(spreading(len(tt.snapshot.Shards)), tt.snapshot, now)
+			got := decide(spreading(len(tt.snapshot.Shards)), tt.snapshot, now)
 			handover, is := got.Step.(Handover)
 			if got.Step.Name() != tt.step || is && handover.Replica.Pod != "c-1-1" {
 				t.Errorf("got %s: %s, want %s", got.Step.Name(), got.Step.Why(), tt.step)
@@ -160,7 +160,7 @@ func TestMajorityPartsWhileInstancesAreAway(t *testing.T) {
 	}
 	d := spreading(3)
 	d.SpreadMasters = false
-	if step := Decide(d, lost(), now).Step; step.Name() != "Wait" {
+	if step := decide(d, lost(), now).Step; step.Name() != "Wait" {
 		t.Errorf("although that is switched off: %s: %s", step.Name(), step.Why())
 	}
 }
@@ -187,7 +187,7 @@ func TestMajorityPartsWithinOneTemplate(t *testing.T) {
 				s.Instances[i].Revision = "old"
 			}
 			s.Find(1, 0).Revision, s.Find(1, 1).Revision = tt.revisions[0], tt.revisions[1]
-			if got := Decide(d, s, now); got.Step.Name() != tt.step {
+			if got := decide(d, s, now); got.Step.Name() != tt.step {
 				t.Errorf("got %s: %s, want %s", got.Step.Name(), got.Step.Why(), tt.step)
 			}
 		})
@@ -197,7 +197,7 @@ func TestMajorityPartsWithinOneTemplate(t *testing.T) {
 // spreadOut hands over until nothing is left to do, and fails if that does not end.
 func spreadOut(t rapid.TB, s *snapshot.Snapshot) {
 	for step := 0; ; step++ {
-		handover, more := Decide(spreading(len(s.Shards)), s, now).Step.(Handover)
+		handover, more := decide(spreading(len(s.Shards)), s, now).Step.(Handover)
 		if !more {
 			return
 		}
@@ -282,7 +282,7 @@ func TestSpreadReport(t *testing.T) {
 		"its node is away":              {lost(), Spread{Known: true, Wanted: true, Majority: &Majority{Place: "a", Masters: 2, All: 3, Places: 4, Needed: 3, Replicas: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, Decide(spreading(len(tt.snapshot.Shards)), tt.snapshot, now).Spread); diff != "" {
+			if diff := cmp.Diff(tt.want, decide(spreading(len(tt.snapshot.Shards)), tt.snapshot, now).Spread); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -3,7 +3,11 @@
 
 package plan
 
-import "fmt"
+import (
+	"fmt"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+)
 
 // Reach is what a stall holds back.
 type Reach string
@@ -21,46 +25,41 @@ const (
 
 // Reaches are the causes of stalls, and what each holds back.
 var Reaches = map[string]Reach{
-	"PasswordUnavailable":    Everything,
-	"CertificateUnavailable": Everything,
-	"Conflict":               Everything,
-	"InvalidSpec":            WhatTheSpecSays,
-	"AmbiguousOwner":         ItsPart, // planMeet does not introduce the instance, and what it claims is set aside
-	"DamagedFiles":           ItsPart, // the instance does not run, or is set aside
-	"DataLost":               ItsPart, // the slots stay without an owner
-	"NoCandidate":            ItsPart, // the slots stay without an owner
-	"StrayKeys":              ItsPart, // planReplicate leaves the instance out, planLeave does not let it go
-	"SettingRefused":         ItsPart, // a new cluster whose pods do not start: nothing is assigned before all answer
-	"InvalidAssignment":      ItsPart, // no goal is recorded, so that no slot moves; planLeave lets nothing go
-	"OverCapacity":           ItsPart, // likewise
+	"PasswordUnavailable":     Everything,
+	"CertificateUnavailable":  Everything,
+	"Conflict":                Everything,
+	"InvalidSpec":             WhatTheSpecSays,
+	"RenderFailed":            WhatTheSpecSays,
+	"NameTaken":               WhatTheSpecSays,
+	"CannotChange":            WhatTheSpecSays,
+	"Forbidden":               WhatTheSpecSays,
+	v1alpha1.ReasonCannotGrow: WhatTheSpecSays,
+	"AmbiguousOwner":          ItsPart, // planMeet does not introduce the instance, and what it claims is set aside
+	"DamagedFiles":            ItsPart, // the instance does not run, or is set aside
+	"DataLost":                ItsPart, // the slots stay without an owner
+	"NoCandidate":             ItsPart, // the slots stay without an owner
+	"StrayKeys":               ItsPart, // planReplicate leaves the instance out, planLeave does not let it go
+	"SettingRefused":          ItsPart, // a new cluster whose pods do not start: nothing is assigned before all answer
+	"InvalidAssignment":       ItsPart, // no goal is recorded, so that no slot moves; planLeave lets nothing go
+	"OverCapacity":            ItsPart, // likewise
 }
 
 // healing are the rules that go by what the cluster is, not by what the spec asks for, in their
 // order: what is done for a cluster whose spec is not valid, with the topology that exists.
-var healing = []func(input) Step{
-	planValidation,
-	planPlace,
-	planConflict,
-	planMeet,
-	planPromote,
-	planForget,
-	planDiscard,
-	planAmbiguous,
-	planStray,
-	planReplicate,
-	planReturn,
-	planAdmit,
-	planSettle,
-}
-
-// Heals says that something is done although the spec cannot be followed.
-func (d Decision) Heals() bool {
-	switch d.Step.(type) {
-	case Stall, Hold, None, Wait:
-		return false
-	default:
-		return d.Situation != Deleting
-	}
+var healing = []rule{
+	{"validation", planValidation},
+	{"place", planPlace},
+	{"conflict", planConflict},
+	{"meet", planMeet},
+	{"promote", planPromote},
+	{"forget", planForget},
+	{"discard", planDiscard},
+	{"ambiguous", planAmbiguous},
+	{"stray", planStray},
+	{"replicate", planReplicate},
+	{"return", planReturn},
+	{"admit", planAdmit},
+	{"settle", planSettle},
 }
 
 // asItIs is the desire that a cluster stays as it is: what an invalid spec asks for is not
@@ -76,21 +75,22 @@ func asItIs(d Desired, in input) (Desired, bool) {
 // next is the first step that a rule has. A stall gives way to steps of later rules, as far as
 // it holds nothing back; told is that stall. One that was told in the last pass goes on being
 // told while a step of an earlier rule is taken.
-func next(in input, rules []func(input) Step) (step Step, told *Stall) {
+func next(in input, rules []rule) (step Step, told *Stall, by string) {
+	var tells string
 	for _, rule := range rules {
-		found := rule(in)
+		found := rule.find(in)
 		if found == nil {
 			continue
 		}
 		if stall, ok := found.(Stall); ok {
 			if step == nil && Reaches[stall.Cause] == Everything {
-				return stall, &stall
+				return stall, &stall, rule.name
 			}
 			if told == nil && (step == nil || stall.Cause == in.snap.Stalled) {
-				told = &stall
+				told, tells = &stall, rule.name
 			}
 		} else if step == nil {
-			step = found
+			step, by = found, rule.name
 		}
 		if step != nil && (told != nil || in.snap.Stalled == "") {
 			break
@@ -100,22 +100,23 @@ func next(in input, rules []func(input) Step) (step Step, told *Stall) {
 	switch {
 	case told != nil && (step == nil || waits):
 		told.After = wait.After
-		return *told, told
+		return *told, told, tells
 	case step == nil:
-		return None{base{"the cluster is as it should be"}}, nil
+		return None{base{"the cluster is as it should be"}}, nil, ""
 	}
-	return step, told
+	return step, told, by
 }
 
 func planValidation(in input) Step {
 	if len(in.problems) == 0 {
 		return nil
 	}
-	reason := in.problems[0]
+	first := in.problems[0]
+	reason := first.message
 	if more := len(in.problems) - 1; more > 0 {
 		reason = fmt.Sprintf("%s (and %d more)", reason, more)
 	}
-	return Stall{base: base{reason}, Cause: "InvalidSpec"}
+	return Stall{base: base{reason}, Cause: first.cause, Refused: first.refused}
 }
 
 // planStray tells of instances that own no slot and hold keys: they cannot follow anybody

@@ -54,6 +54,8 @@ type Stall struct {
 	// After is when to look again because of something else that was started; 0 means at the
 	// next event or the poll interval.
 	After time.Duration
+	// Refused is the step that could not be carried out; nil when none was tried.
+	Refused Step
 }
 
 // AddFinalizer lets deletion follow the policy.

@@ -11,16 +11,15 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// Effective is the topology that the chart is asked for now: the desired one as far as it
+// effective is the topology that the chart is asked for now: the desired one as far as it
 // is safe. Shards and instances are added at once. A shard that exists stays with all its
 // instances until those that are to go hold nothing and are known to nobody.
-func Effective(d Desired, s *snapshot.Snapshot) v1alpha1.Topology {
+func (in input) effective() v1alpha1.Topology {
+	d, s := in.desired, in.snap
 	existing := existingTopology(s)
 	if len(existing) == 0 {
 		return slices.Clone(d.Topology)
 	}
-	s = setAside(s, disputes(s))
-	in := input{desired: d, snap: s}
 	shards := max(len(existing), shardsInTables(s))
 	if s.Formed || s.Owned().IsEmpty() {
 		shards = max(shards, len(d.Topology))

@@ -41,7 +41,7 @@ func TestTableDoesNotDecideHowManyShards(t *testing.T) {
 		id := fmt.Sprintf("%040d", i)
 		table.Peers[id] = snapshot.Peer{ID: id, Master: true, Slots: slots.Of(1)}
 	}
-	if n := len(Effective(desired(), s)); n > int(v1alpha1.MaxShards) {
+	if n := len(ShapeOf(desired(), s, now).Topology); n > int(v1alpha1.MaxShards) {
 		t.Errorf("%d shards would be rendered", n)
 	}
 }

@@ -13,12 +13,12 @@ import (
 func TestUnseenTemplate(t *testing.T) {
 	s := formed()
 	s.Shards[1].Unseen = true
-	decision := Decide(desired(), s, now)
+	decision := decide(desired(), s, now)
 	if wait, ok := decision.Step.(Wait); !ok || !strings.Contains(wait.Why(), "c-1") || wait.After != soon || decision.Situation != RollingOut || !decision.Whole {
 		t.Errorf("%s, %s: %s", decision.Situation, decision.Step.Name(), decision.Step.Why())
 	}
 	s.Shards[1].Terminating = true
-	if step := Decide(desired(), s, now).Step; step.Name() != "None" {
+	if step := decide(desired(), s, now).Step; step.Name() != "None" {
 		t.Errorf("%s: %s", step.Name(), step.Why())
 	}
 }

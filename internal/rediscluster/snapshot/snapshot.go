@@ -28,11 +28,8 @@ type Snapshot struct {
 	Auth Auth
 	// TLS is what is known of the instances' certificate.
 	TLS TLS
-	// Pending names the children that are not as the chart renders them.
-	Pending []string
-	// Withheld says why StatefulSets that are not as the chart renders them stay as they are;
-	// nil when none is held back.
-	Withheld *Withheld
+	// Config is what the user's ConfigMap sets.
+	Config UserConfig
 	// HasOwnedChildren says that some child still names the RedisCluster as its owner.
 	HasOwnedChildren bool
 	// RolledAt is when the roll-out that is under way last made progress; zero when none is.
@@ -134,6 +131,13 @@ type TLS struct {
 	// NotAfter is when the first certificate expires: of the one that was last found in order
 	// in the Secret, and of those that instances show.
 	NotAfter time.Time
+}
+
+// UserConfig is what the user's ConfigMap (spec.pod[0].configmap) sets.
+type UserConfig struct {
+	// Settings are by name; Problem says, with a field path and a remedy, why there are none.
+	Settings map[string]string
+	Problem  string
 }
 
 // Withheld is why no StatefulSet may be written: a Secret that one would name is not meant for

@@ -46,7 +46,7 @@ func TestRolloutTimesOut(t *testing.T) {
 		t.Helper()
 		s, d := observe(c), plan.Desired{Topology: v1alpha1.Topology{1, 1, 1}, HasFinalizer: true}
 		limit(&d)
-		c.Status = Compute(c, Pass{Snapshot: s, Decision: plan.Decide(d, s, now.Add(at))}, now.Add(at))
+		c.Status = Compute(c, Pass{Snapshot: s, Decision: plan.ShapeOf(d, s, now.Add(at)).Next(plan.Pending{})}, now.Add(at))
 		if c.Status.Phase != phase || !strings.Contains(c.Status.Reason, says) {
 			t.Errorf("after %s: phase %s, reason %q; want %s and %q", at, c.Status.Phase, c.Status.Reason, phase, says)
 		}

@@ -25,8 +25,6 @@ type Pass struct {
 	Decision plan.Decision
 	// Err is why the step could not be carried out; nil when it was.
 	Err error
-	// StallCause is set when Err is one that trying again cannot help.
-	StallCause string
 	// KeysMoved is how many keys went from one master to another in this pass.
 	KeysMoved int64
 	// ClusterDomain is the DNS domain of the Kubernetes cluster; empty when it is not known.
@@ -69,9 +67,6 @@ func Compute(cluster *v1alpha1.RedisCluster, p Pass, now time.Time) v1alpha1.Red
 }
 
 func phase(p Pass) v1alpha1.Phase {
-	if p.StallCause != "" && p.Decision.Situation != plan.Deleting && p.Decision.Situation != plan.Paused {
-		return v1alpha1.PhaseFailed
-	}
 	switch p.Decision.Situation {
 	case plan.Absent:
 		if _, making := needed(p.Decision.Step).(plan.ApplyChildren); !making {
@@ -136,10 +131,13 @@ func planStatus(p Pass) *v1alpha1.PlanStatus {
 	return status
 }
 
-// needed is the step that the cluster needs, also while it is paused.
+// needed is the step that the cluster needs, also while it is paused, or refused.
 func needed(step plan.Step) plan.Step {
 	if hold, paused := step.(plan.Hold); paused {
-		return hold.Next
+		step = hold.Next
+	}
+	if stall, stalls := step.(plan.Stall); stalls && stall.Refused != nil {
+		return stall.Refused
 	}
 	return step
 }
@@ -180,7 +178,7 @@ func conditionsOf(p Pass) []metav1.Condition {
 // atRest says that what stalls is all that there is to do.
 func atRest(p Pass) bool {
 	_, waits := p.Decision.Step.(plan.Stall)
-	return waits || p.StallCause != ""
+	return waits
 }
 
 func progressing(p Pass, atRest bool) metav1.Condition {
@@ -212,9 +210,6 @@ func outdated(step plan.Step) bool {
 }
 
 func stall(p Pass) (bool, string) {
-	if p.StallCause != "" {
-		return true, p.StallCause
-	}
 	if s := p.Decision.Stalled; s != nil {
 		return true, s.Cause
 	}

@@ -4,7 +4,6 @@
 package status
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +50,12 @@ func decide(s *snapshot.Snapshot, change func(*plan.Desired)) plan.Decision {
 	if change != nil {
 		change(&d)
 	}
-	return plan.Decide(d, s, now)
+	return plan.ShapeOf(d, s, now).Next(plan.Pending{})
+}
+
+// pending is what is decided when children are to be changed, or could not be.
+func pending(s *snapshot.Snapshot, p plan.Pending) plan.Decision {
+	return plan.ShapeOf(plan.Desired{Topology: v1alpha1.Topology{1, 1, 1}, HasFinalizer: true}, s, now).Next(p)
 }
 
 func TestCompute(t *testing.T) {
@@ -63,7 +67,7 @@ func TestCompute(t *testing.T) {
 		Instances: []snapshot.Instance{{Name: "c-0-0", Waiting: "not scheduled: 0/3 nodes are available"}}}
 
 	unborn := &snapshot.Snapshot{Auth: snapshot.Auth{Absent: true}}
-	born := &snapshot.Snapshot{Auth: snapshot.Auth{Known: true}, Pending: []string{"StatefulSet c-0"}}
+	born := &snapshot.Snapshot{Auth: snapshot.Auth{Known: true}}
 
 	for name, tt := range map[string]struct {
 		pass   Pass
@@ -87,7 +91,7 @@ func TestCompute(t *testing.T) {
 			Pass{Snapshot: unborn, Decision: decide(unborn, nil)}, v1alpha1.PhaseNone, metav1.ConditionFalse, "Absent", "the Secret that holds the password does not exist",
 			map[string]metav1.ConditionStatus{"Progressing": "True"}},
 		"with its first objects": {
-			Pass{Snapshot: born, Decision: decide(born, nil)}, v1alpha1.PhaseCreating, metav1.ConditionFalse, "Absent", "children to apply: StatefulSet c-0",
+			Pass{Snapshot: born, Decision: pending(born, plan.Pending{Children: []string{"StatefulSet c-0"}})}, v1alpha1.PhaseCreating, metav1.ConditionFalse, "Absent", "children to apply: StatefulSet c-0",
 			map[string]metav1.ConditionStatus{"Progressing": "True"}},
 		"pods that cannot be scheduled": {
 			Pass{Snapshot: waiting, Decision: decide(waiting, nil)}, v1alpha1.PhaseCreating, metav1.ConditionFalse, "Forming", "not scheduled: 0/3",
@@ -104,7 +108,7 @@ func TestCompute(t *testing.T) {
 			v1alpha1.PhaseFailed, metav1.ConditionFalse, "StrayKeys", "",
 			map[string]metav1.ConditionStatus{"Stalled": "True", "Progressing": "True"}},
 		"a step that cannot be done": {
-			Pass{Snapshot: whole(), Decision: decide(whole(), nil), Err: errors.New("Service c is taken"), StallCause: "NameTaken"},
+			Pass{Snapshot: whole(), Decision: pending(whole(), plan.Pending{Refused: &plan.Refused{Cause: "NameTaken", Message: "Service c is taken", Step: plan.ApplyChildren{}}})},
 			v1alpha1.PhaseFailed, metav1.ConditionFalse, "NameTaken", "Service c is taken",
 			map[string]metav1.ConditionStatus{"Stalled": "True"}},
 		"paused": {

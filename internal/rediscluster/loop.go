@@ -1,0 +1,132 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rediscluster reconciles RedisClusters: it observes, plans one step, acts, and
+// reports.
+package rediscluster
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
+	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/rediscluster/act"
+	"middleware.hc.cn/operator/internal/rediscluster/observe"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+	"middleware.hc.cn/operator/internal/rediscluster/status"
+)
+
+// Loop is the control loop of RedisClusters. The controller, the simulation and the tests on real
+// engines run the same one.
+type Loop struct {
+	Observer *observe.Observer
+	Children Children
+	Actor    *act.Actor
+	// Options are the operator's.
+	Options plan.Options
+	// ClusterDomain is the DNS domain of the Kubernetes cluster; empty when it is not known.
+	ClusterDomain string
+	// RetryRefused is after how long a step that was refused is tried again.
+	RetryRefused time.Duration
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Children are the objects that the chart renders.
+type Children interface {
+	// Compare renders a shape and compares it with what exists. An error means that this is not
+	// known; what somebody must change is in Pending.Refused.
+	Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, shape plan.Shape, m *Memory) (Comparison, error)
+}
+
+// Comparison is what the chart renders, and how it differs from what exists.
+type Comparison struct {
+	Pending plan.Pending
+	// Objects are to be applied; StatefulSets that are withheld are not among them. Obsolete are
+	// to be deleted.
+	Objects  []*unstructured.Unstructured
+	Obsolete []apply.Ref
+}
+
+// Report is what one reconciliation came to.
+type Report struct {
+	status.Pass
+	// Acted reports that something was changed, so that there is something new to observe.
+	Acted bool
+	// Again reports that the step told only what the next reconciliation needs to know: there is
+	// no status of it.
+	Again bool
+	// Held is how long instances kept the operator waiting.
+	Held time.Duration
+	// movedBefore reports that the reconciliation before this one moved slots, too.
+	movedBefore bool
+}
+
+const (
+	// stepWithin bounds how long a step may take. The longest is a MIGRATE of a large key; both of
+	// its ends would be taken for failed long before.
+	stepWithin = time.Minute
+	// longStep is how long a step may take that is not counted as waiting for instances.
+	longStep = 5 * time.Second
+)
+
+// Once reconciles a cluster once: it observes, decides on one step, carries it out, remembers
+// what the next reconciliation needs, and computes the status of the cluster, which it does not
+// write. patience is how long an instance may take to answer. An error means that too little is
+// known to decide; Report.Err, that the step failed.
+func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, patience time.Duration) (Report, error) {
+	admission.Default(cluster)
+	snap, held, err := l.Observer.Observe(ctx, cluster, &m.Memory, patience)
+	if err != nil {
+		return Report{Held: held}, fmt.Errorf("observe: %w", err)
+	}
+	report := Report{Held: held, Pass: status.Pass{Snapshot: snap, ClusterDomain: l.ClusterDomain}}
+	desired := plan.DesiredFor(cluster, snap, l.Options)
+	shape := plan.ShapeOf(desired, snap, l.Now())
+	var children Comparison
+	if !desired.Deleting && len(desired.Problems) == 0 {
+		if children, err = l.Children.Compare(ctx, cluster, snap, shape, m); err != nil {
+			return report, fmt.Errorf("render: %w", err)
+		}
+	}
+	report.Decision = shape.Next(m.known(cluster, children.Pending, l.Now()))
+	result, took, err := l.do(ctx, report.Decision.Step, act.Subject{
+		Cluster: cluster, Credentials: m.Credentials(cluster), Access: m.Access(),
+		Children: children.Objects, Obsolete: children.Obsolete, Pipeline: pipeline(cluster),
+	})
+	if err != nil || took > longStep {
+		report.Held += took
+	}
+	report.movedBefore = m.moved
+	_, m.moved = report.Decision.Step.(plan.MoveSlots)
+	report.Again = m.note(cluster, report.Decision.Step, children.Pending, result, err, l)
+	if report.Again {
+		return report, nil
+	}
+	report.Acted, report.Err = result.Acted, err
+	report.KeysMoved, report.Refusals = result.KeysMoved, result.Refusals
+	cluster.Status = status.Compute(cluster, report.Pass, l.Now())
+	return report, nil
+}
+
+// do carries out a step, within a time.
+func (l *Loop) do(ctx context.Context, step plan.Step, subject act.Subject) (act.Result, time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepWithin)
+	defer cancel()
+	began := l.Now()
+	result, err := l.Actor.Do(ctx, subject, step)
+	return result, l.Now().Sub(began), err
+}
+
+// pipeline is spec.updateStrategy.pipeline, which admission has checked; 0 when it is wrong.
+func pipeline(cluster *v1alpha1.RedisCluster) int {
+	n, _ := strconv.Atoi(cluster.Spec.UpdateStrategy.Pipeline)
+	return n
+}

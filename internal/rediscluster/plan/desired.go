@@ -1,0 +1,128 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
+)
+
+// Options are the operator's own: the same for all clusters.
+type Options struct {
+	// CreateTimeout is how long forming may take before the phase says Failed, UpgradeTimeout how
+	// long a rollout may make no progress; 0: for ever.
+	CreateTimeout, UpgradeTimeout time.Duration
+	// AllowHostPath admits volumes of type hostPath.
+	AllowHostPath bool
+}
+
+// Desired is what the RedisCluster asks for.
+type Desired struct {
+	Topology v1alpha1.Topology
+	Policy   v1alpha1.DeletionPolicy
+	Paused   bool
+	Deleting bool
+	// ClaimBytes is the storage that each claim is to request; 0 without claims.
+	ClaimBytes int64
+	// NodeTimeout is the cluster-node-timeout asked for; 0 when it is not known.
+	NodeTimeout  time.Duration
+	HasFinalizer bool
+	// Problems are why the spec cannot be followed, as sentences with field paths. What heals the
+	// cluster as it is goes on; NodeTimeout and Settings are not known then.
+	Problems []string
+	// CreateTimeout is how long forming may take before the phase says Failed; 0 means
+	// for ever. The operator goes on trying all the same.
+	CreateTimeout time.Duration
+	// AssignReceive says that shards receive the Gifts; otherwise all masters are to own the
+	// same number of slots.
+	AssignReceive bool
+	Gifts         []Gift
+	// KeysPerSecond limits how fast keys move; 0 is no limit.
+	KeysPerSecond int
+	// OverCapacity allows a scale-in although the data may not fit.
+	OverCapacity bool
+	// GiveUp is which loss of data a person has given up; empty when none.
+	GiveUp string
+	// PreviousPasswordFor is how long a password is accepted after clients were told the next.
+	PreviousPasswordFor time.Duration
+	// UpgradeTimeout is how long a roll-out may make no progress before the phase says
+	// Failed; 0 means for ever. The operator goes on trying all the same.
+	UpgradeTimeout time.Duration
+	// OnDelete leaves the restarting of instances to the user.
+	OnDelete bool
+	// Apart says that instances of a shard may never share a node.
+	Apart bool
+	// SpreadMasters asks for masters on different nodes and in different zones.
+	SpreadMasters bool
+	// Ephemeral says that an instance's data goes with its pod, OnNode that it is in a directory of
+	// the pod's node. GiveUpNode is a node that is gone for good; empty when none is.
+	Ephemeral, OnNode bool
+	GiveUpNode        string
+	// Modules identifies those that instances are to load; empty without any.
+	Modules string
+	// Settings are those of redis.conf that are asked for, by name; nil when they are not
+	// known.
+	Settings []values.Setting
+}
+
+// DesiredFor is what a cluster, with its defaults, asks for.
+func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options) Desired {
+	spec, template := &cluster.Spec, cluster.Spec.Template()
+	d := Desired{
+		Topology: spec.Topology(), Policy: cluster.DeletionPolicy(), Paused: spec.Pause,
+		Deleting: cluster.DeletionTimestamp != nil, HasFinalizer: hasFinalizer(cluster),
+		CreateTimeout: o.CreateTimeout, UpgradeTimeout: o.UpgradeTimeout,
+		AssignReceive: spec.UpdateStrategy.Type == v1alpha1.AssignReceive, KeysPerSecond: int(spec.UpdateStrategy.KeysPerSecond),
+		Apart: spec.AntiAffinity == v1alpha1.AntiAffinityRequired, SpreadMasters: ptr.Deref(spec.SpreadMasters, true),
+		OnDelete: template.UpdateStrategy.Type == v1alpha1.OnDelete, Modules: values.ModulesDigest(spec),
+		OverCapacity: cluster.Annotations[v1alpha1.AnnotationOverCapacity] == "true",
+		GiveUp:       cluster.Annotations[v1alpha1.AnnotationGiveUpData], GiveUpNode: cluster.Annotations[v1alpha1.AnnotationGiveUpNode],
+		PreviousPasswordFor: cluster.PreviousPasswordFor(),
+	}
+	for _, entry := range spec.UpdateStrategy.AssignStrategies {
+		d.Gifts = append(d.Gifts, Gift{Slots: int(entry.Slots), From: entry.From(), To: entry.To()})
+	}
+	if volumes := template.Volumes; volumes != nil {
+		d.Ephemeral, d.OnNode = volumes.Type == v1alpha1.VolumeEmptyDir, volumes.Type == v1alpha1.VolumeHostPath
+	}
+	if claim := spec.Claim(); claim != nil {
+		d.ClaimBytes = claim.Size.Value()
+	}
+	for _, problem := range admission.Validate(cluster, admission.Options{AllowHostPath: o.AllowHostPath}) {
+		d.Problems = append(d.Problems, problem.Error())
+	}
+	if s.Config.Problem != "" {
+		d.Problems = append(d.Problems, s.Config.Problem)
+	}
+	if len(d.Problems) == 0 {
+		d.Settings = values.AskedFor(cluster, s.Config.Settings)
+		d.NodeTimeout = nodeTimeout(d.Settings)
+	}
+	return d
+}
+
+func hasFinalizer(cluster *v1alpha1.RedisCluster) bool {
+	return slices.Contains(cluster.Finalizers, v1alpha1.Finalizer)
+}
+
+// nodeTimeout is cluster-node-timeout of the settings; 0 when it is not a number.
+func nodeTimeout(settings []values.Setting) time.Duration {
+	for _, setting := range settings {
+		if setting.Name == "cluster-node-timeout" {
+			milliseconds, err := strconv.Atoi(setting.Value())
+			if err == nil {
+				return time.Duration(milliseconds) * time.Millisecond
+			}
+		}
+	}
+	return 0
+}
