@@ -96,7 +96,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 			return report, fmt.Errorf("render: %w", err)
 		}
 	}
-	report.Decision = shape.Next(m.known(cluster, children.Pending, l.Now()))
+	report.Decision = shape.Next(m.known(cluster, children.Pending, l))
 	result, took, err := l.do(ctx, report.Decision.Step, act.Subject{
 		Cluster: cluster, Credentials: m.Credentials(cluster), Access: m.Access(),
 		Children: children.Objects, Obsolete: children.Obsolete, Pipeline: pipeline(cluster),

@@ -35,7 +35,7 @@ type Memory struct {
 type refusedStep struct {
 	plan.Refused
 	generation int64
-	until      time.Time
+	told       time.Time // zero: not yet
 }
 
 // asRendered are children that were applied because they did not seem to be as rendered, and were:
@@ -46,9 +46,15 @@ type asRendered struct {
 }
 
 // known is what is pending, with what the reconciliations before found out about it.
-func (m *Memory) known(cluster *v1alpha1.RedisCluster, pending plan.Pending, now time.Time) plan.Pending {
-	if m.refused.Cause != "" && pending.Refused == nil && m.refused.generation == cluster.Generation && now.Before(m.refused.until) {
-		pending.Refused = &m.refused.Refused
+func (m *Memory) known(cluster *v1alpha1.RedisCluster, pending plan.Pending, l *Loop) plan.Pending {
+	now := l.Now()
+	if r := &m.refused; r.Cause != "" && pending.Refused == nil && r.generation == cluster.Generation {
+		if r.told.IsZero() { // however long it took to come back to the cluster, it is told once
+			r.told = now
+		}
+		if r.told.Equal(now) || now.Sub(r.told) < l.RetryRefused {
+			pending.Refused = &r.Refused
+		}
 	}
 	if now.Before(m.asIs.until) && slices.Equal(pending.Children, m.asIs.children) {
 		pending.Children = nil
@@ -74,7 +80,7 @@ func (m *Memory) note(cluster *v1alpha1.RedisCluster, step plan.Step, pending pl
 	}
 	var stall *act.StallError
 	if errors.As(err, &stall) && cluster.DeletionTimestamp == nil {
-		m.refused = refusedStep{Refused: plan.Refused{Cause: stall.Cause, Message: stall.Message, Step: step}, generation: cluster.Generation, until: now.Add(l.RetryRefused)}
+		m.refused = refusedStep{Refused: plan.Refused{Cause: stall.Cause, Message: stall.Message, Step: step}, generation: cluster.Generation}
 		return true
 	}
 	if _, applied := step.(plan.ApplyChildren); applied && err == nil && !result.Acted {

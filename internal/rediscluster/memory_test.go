@@ -94,8 +94,10 @@ func TestWhatAStepToldIsRemembered(t *testing.T) {
 		again       bool
 		then, later string // what is refused, or else pending
 		generation  int64
+		comesBack   time.Duration // after which the next reconciliation begins
 	}{
 		"refused":             {step: plan.ApplyChildren{}, acted: true, err: &act.StallError{Cause: "NameTaken"}, again: true, then: "NameTaken", later: "Service c"},
+		"and told late":       {step: plan.ApplyChildren{}, acted: true, err: &act.StallError{Cause: "NameTaken"}, again: true, comesBack: time.Hour, then: "NameTaken", later: "Service c"},
 		"and a spec changed":  {step: plan.ApplyChildren{}, acted: true, err: &act.StallError{Cause: "NameTaken"}, again: true, generation: 2, then: "Service c", later: "Service c"},
 		"were as rendered":    {step: plan.ApplyChildren{}, again: true, then: "", later: ""},
 		"failed":              {step: plan.ApplyChildren{}, err: errors.New("timeout"), then: "Service c", later: "Service c"},
@@ -110,8 +112,13 @@ func TestWhatAStepToldIsRemembered(t *testing.T) {
 			}
 			c := c.DeepCopy()
 			c.Generation += max(tt.generation-1, 0)
-			for after, want := range map[time.Duration]string{time.Second: tt.then, l.RetryRefused: tt.later} {
-				got := m.known(c, pending, start.Add(after))
+			for _, after := range []time.Duration{0, l.RetryRefused - 1, l.RetryRefused} {
+				want := tt.then
+				if after == l.RetryRefused {
+					want = tt.later
+				}
+				clock = start.Add(tt.comesBack + after)
+				got := m.known(c, pending, l)
 				is := strings.Join(got.Children, " ")
 				if got.Refused != nil {
 					is = got.Refused.Cause
