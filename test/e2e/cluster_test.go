@@ -186,10 +186,8 @@ func wantGone(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	if err := noPods(t, cluster); err != nil {
 		t.Error(err)
 	}
-	live.Eventually(t, "claims, Secret and Service are gone", func() error {
-		if n := claims(t, cluster); n > 0 {
-			return fmt.Errorf("%d claims are left", n)
-		}
+	wantClaims(t, cluster, 0)
+	live.Eventually(t, "Secret and Service are gone", func() error {
 		return errors.Join(
 			gone(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.AuthSecretName()}}),
 			gone(t, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}))
@@ -215,17 +213,24 @@ func noPods(t *testing.T, cluster *v1alpha1.RedisCluster) error {
 	return nil
 }
 
-func claims(t *testing.T, cluster *v1alpha1.RedisCluster) int {
+// wantClaims waits until a cluster has so many claims. Ready says nothing about those of instances that are gone: Kubernetes'
+// garbage collector deletes them, and each stays until no pod uses it any more.
+func wantClaims(t *testing.T, cluster *v1alpha1.RedisCluster, want int) {
 	t.Helper()
-	var list corev1.PersistentVolumeClaimList
-	if err := live.Kube.List(t.Context(), &list, client.InNamespace(cluster.Namespace)); err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for i := range list.Items {
-		if strings.Contains(list.Items[i].Name, cluster.Name+"-") {
-			n++
+	live.Eventually(t, fmt.Sprintf("there are %d claims", want), func() error {
+		var list corev1.PersistentVolumeClaimList
+		if err := live.Kube.List(t.Context(), &list, client.InNamespace(cluster.Namespace)); err != nil {
+			return err
 		}
-	}
-	return n
+		var found []string
+		for i := range list.Items {
+			if c := &list.Items[i]; strings.Contains(c.Name, cluster.Name+"-") {
+				found = append(found, fmt.Sprintf("%s, made %s, deleted %s, of %v", c.Name, c.CreationTimestamp, c.DeletionTimestamp, c.OwnerReferences))
+			}
+		}
+		if len(found) != want {
+			return fmt.Errorf("there are %d:\n%s", len(found), strings.Join(found, "\n"))
+		}
+		return nil
+	})
 }

@@ -168,9 +168,7 @@ func TestRedisClusterDeletion(t *testing.T) {
 			t.Fatal(err)
 		}
 		live.Eventually(t, "object and pods are gone", func() error { return errors.Join(gone(t, cluster.DeepCopy()), noPods(t, cluster)) })
-		if n := claims(t, cluster); n != 3 {
-			t.Errorf("%d claims are left, want 3", n)
-		}
+		wantClaims(t, cluster, 3)
 		// A cluster of the same name takes the data up again.
 		again := newCluster(namespace, "kept")
 		again.Spec.Replicas, again.Spec.Storage.Retain = ptr.To[int32](3), v1alpha1.Retain

@@ -40,9 +40,7 @@ func TestRedisClusterScales(t *testing.T) {
 				}
 				wantWhole(t, cluster, to.shards, to.instances)
 				wantTables(t, cluster, balanced(int(to.shards)))
-				if n := claims(t, cluster); n != int(to.instances) {
-					t.Errorf("%d claims, want one for each of %d instances", n, to.instances)
-				}
+				wantClaims(t, cluster, int(to.instances))
 			}
 			live.WantUnnoticed(t, load.Stop())
 			load.WantData()
