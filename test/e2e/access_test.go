@@ -55,37 +55,38 @@ func TestRedisClusterPasswordChanges(t *testing.T) {
 	for _, engine := range chosen() {
 		t.Run(engine.name, func(t *testing.T) {
 			t.Parallel() // it waits most of the time
-			cluster := newCluster(live.NewNamespace(t), "cache")
-			cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
-			cluster.Spec.Auth.PreviousPasswordFor = &metav1.Duration{Duration: 3 * time.Minute}
-			live.Create(t, cluster)
-			live.Ready(t, cluster)
-			load := live.NewLoad(t, cluster)
-			load.Fill(1000)
-			load.Start()
-			pods, before := podUIDs(t, cluster), password(t, cluster)
+			live.Scenario(t, func(t *testing.T, run *live.Run) {
+				cluster := newCluster(live.NewNamespace(t), "cache")
+				cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
+				cluster.Spec.Auth.PreviousPasswordFor = &metav1.Duration{Duration: 3 * time.Minute}
+				live.Create(t, cluster)
+				live.Ready(t, cluster)
+				load := live.NewLoad(t, cluster)
+				load.Fill(1000)
+				load.Start()
+				pods, before := podUIDs(t, cluster), password(t, cluster)
 
-			start := time.Now()
-			live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Auth.Rotate = "once" })
-			awaitStage(t, cluster, "Accepting")
-			if password(t, cluster) != before {
-				t.Error("clients are told the next password at once")
-			}
-			awaitStage(t, cluster, "Retiring")
-			t.Logf("clients were told the new password after %.0f s", time.Since(start).Seconds())
-			if password(t, cluster) == before {
-				t.Error("clients are still told the old password")
-			}
-			live.WantUnnoticed(t, load.Stop())
-			load.WantData()
-			later := live.NewLoad(t, cluster)
-			later.Start()
-			awaitStage(t, cluster, "")
-			t.Logf("the old password is refused after %.0f s", time.Since(start).Seconds())
-			live.WantUnnoticed(t, later.Stop())
-			if after := podUIDs(t, cluster); !maps.Equal(after, pods) {
-				t.Errorf("pods are %v, were %v", after, pods)
-			}
+				start := time.Now()
+				live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Auth.Rotate = "once" })
+				awaitStage(t, cluster, "Accepting")
+				if password(t, cluster) != before {
+					t.Error("clients are told the next password at once")
+				}
+				awaitStage(t, cluster, "Retiring")
+				t.Logf("clients were told the new password after %.0f s", time.Since(start).Seconds())
+				if password(t, cluster) == before {
+					t.Error("clients are still told the old password")
+				}
+				run.WantUnnoticed(load, live.NothingMoved)
+				later := live.NewLoad(t, cluster)
+				later.Start()
+				awaitStage(t, cluster, "")
+				t.Logf("the old password is refused after %.0f s", time.Since(start).Seconds())
+				run.WantUnnoticed(later, live.NothingMoved)
+				if after := podUIDs(t, cluster); !maps.Equal(after, pods) {
+					t.Errorf("pods are %v, were %v", after, pods)
+				}
+			})
 		})
 	}
 }

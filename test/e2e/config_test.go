@@ -39,39 +39,40 @@ func TestRedisClusterSettings(t *testing.T) {
 	t.Parallel()
 	for _, engine := range chosen() {
 		t.Run(engine.name, func(t *testing.T) {
-			cluster := newCluster(live.NewNamespace(t), "cache")
-			cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
-			cluster.Spec.Pod[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}
-			live.Create(t, cluster)
-			live.Ready(t, cluster)
-			load := live.NewLoad(t, cluster)
-			load.Fill(5000)
-			load.Start()
-			before := podUIDs(t, cluster)
+			live.Scenario(t, func(t *testing.T, run *live.Run) {
+				cluster := newCluster(live.NewNamespace(t), "cache")
+				cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
+				cluster.Spec.Pod[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}
+				live.Create(t, cluster)
+				live.Ready(t, cluster)
+				load := live.NewLoad(t, cluster)
+				load.Fill(5000)
+				load.Start()
+				before := podUIDs(t, cluster)
 
-			start := time.Now()
-			live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
-				c.Spec.Config = map[string]string{"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru", "save": "900 1", "client-output-buffer-limit": "pubsub 1mb 1mb 60"}
+				start := time.Now()
+				live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
+					c.Spec.Config = map[string]string{"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru", "save": "900 1", "client-output-buffer-limit": "pubsub 1mb 1mb 60"}
+				})
+				configured(t, cluster, "InForce", "")
+				t.Logf("four settings are in force on %d instances after %.1f s", len(before), time.Since(start).Seconds())
+				live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
+					c.Spec.Config["maxmemory-policy"], c.Spec.Config["made-up"] = "least-loved", "1"
+				})
+				configured(t, cluster, "SettingRefused", "spec.config[maxmemory-policy]: ")
+				configured(t, cluster, "SettingRefused", "spec.config[made-up]: ")
+				if !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
+					t.Errorf("conditions %+v", cluster.Status.Conditions)
+				}
+				live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Config = map[string]string{"save": "900 1"} })
+				configured(t, cluster, "InForce", "")
+				if after := podUIDs(t, cluster); !maps.Equal(before, after) {
+					t.Errorf("settings that change live restarted pods: %v, before %v", after, before)
+				}
+				rolled(t, cluster, "a setting for the start", func(c *v1alpha1.RedisCluster) { c.Spec.Config["tcp-backlog"] = "1024" })
+				configured(t, cluster, "InForce", "")
+				run.WantUnnoticed(load, live.NothingMoved)
 			})
-			configured(t, cluster, "InForce", "")
-			t.Logf("four settings are in force on %d instances after %.1f s", len(before), time.Since(start).Seconds())
-			live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
-				c.Spec.Config["maxmemory-policy"], c.Spec.Config["made-up"] = "least-loved", "1"
-			})
-			configured(t, cluster, "SettingRefused", "spec.config[maxmemory-policy]: ")
-			configured(t, cluster, "SettingRefused", "spec.config[made-up]: ")
-			if !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
-				t.Errorf("conditions %+v", cluster.Status.Conditions)
-			}
-			live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Config = map[string]string{"save": "900 1"} })
-			configured(t, cluster, "InForce", "")
-			if after := podUIDs(t, cluster); !maps.Equal(before, after) {
-				t.Errorf("settings that change live restarted pods: %v, before %v", after, before)
-			}
-			rolled(t, cluster, "a setting for the start", func(c *v1alpha1.RedisCluster) { c.Spec.Config["tcp-backlog"] = "1024" })
-			configured(t, cluster, "InForce", "")
-			live.WantUnnoticed(t, load.Stop())
-			load.WantData()
 		})
 	}
 }

@@ -150,30 +150,31 @@ func TestRedisClusterPartsItsMasters(t *testing.T) {
 	if !live.Local() {
 		t.Skip("needs instances on three nodes")
 	}
-	cluster := newCluster(live.NewNamespace(t), "cache")
-	cluster.Spec.SpreadMasters = ptr.To(false)
-	live.Create(t, cluster)
-	live.Ready(t, cluster)
-	crowded := gatherMasters(t, cluster)
-	live.Eventually(t, "it says so", func() error { return wantSpread(t, cluster, "Disabled", "node "+crowded+" runs 2 of 3 masters") })
-	load := live.NewLoad(t, cluster)
-	load.Fill(1000)
-	load.Start()
-	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.SpreadMasters = nil })
-	start := time.Now()
-	live.Eventually(t, "masters are apart", func() error { return errors.Join(wantSpread(t, cluster, "Spread", ""), live.IsReady(t, cluster)) })
-	t.Logf("apart %.1f s after they may be", time.Since(start).Seconds())
-	on := map[string]int{}
-	for _, n := range cluster.Status.Nodes {
-		if n.Type == "master" {
-			on[n.Hostname]++
+	live.Scenario(t, func(t *testing.T, run *live.Run) {
+		cluster := newCluster(live.NewNamespace(t), "cache")
+		cluster.Spec.SpreadMasters = ptr.To(false)
+		live.Create(t, cluster)
+		live.Ready(t, cluster)
+		crowded := gatherMasters(t, cluster)
+		live.Eventually(t, "it says so", func() error { return wantSpread(t, cluster, "Disabled", "node "+crowded+" runs 2 of 3 masters") })
+		load := live.NewLoad(t, cluster)
+		load.Fill(1000)
+		load.Start()
+		live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.SpreadMasters = nil })
+		start := time.Now()
+		live.Eventually(t, "masters are apart", func() error { return errors.Join(wantSpread(t, cluster, "Spread", ""), live.IsReady(t, cluster)) })
+		t.Logf("apart %.1f s after they may be", time.Since(start).Seconds())
+		on := map[string]int{}
+		for _, n := range cluster.Status.Nodes {
+			if n.Type == "master" {
+				on[n.Hostname]++
+			}
 		}
-	}
-	if len(on) != 3 {
-		t.Errorf("masters are on %v", on)
-	}
-	live.WantUnnoticed(t, load.Stop())
-	load.WantData()
+		if len(on) != 3 {
+			t.Errorf("masters are on %v", on)
+		}
+		run.WantUnnoticed(load, live.NothingMoved)
+	})
 }
 
 // wantSpread is nil when the condition MastersSpread has a reason, and its message begins with some words.

@@ -32,22 +32,23 @@ func TestRedisClusterRollsOut(t *testing.T) {
 		{"valkey", "docker.io/valkey/valkey", "8.1.1", "9.1.2"},
 	} {
 		t.Run(upgrade.name, func(t *testing.T) {
-			cluster := newCluster(live.NewNamespace(t), "cache")
-			cluster.Spec.Repository, cluster.Spec.Version = upgrade.repository, upgrade.from
-			live.Create(t, cluster)
-			live.Ready(t, cluster)
-			load := live.NewLoad(t, cluster)
-			load.Fill(5000)
-			load.Start()
-			rolled(t, cluster, "version "+upgrade.to, func(c *v1alpha1.RedisCluster) { c.Spec.Version = upgrade.to })
-			if cluster.Status.CurrentVersion != upgrade.to || cluster.Status.TargetVersion != upgrade.to {
-				t.Errorf("versions %s of %s, want %s", cluster.Status.CurrentVersion, cluster.Status.TargetVersion, upgrade.to)
-			}
-			rolled(t, cluster, "more memory", func(c *v1alpha1.RedisCluster) {
-				c.Spec.Pod[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("192Mi")}
+			live.Scenario(t, func(t *testing.T, run *live.Run) {
+				cluster := newCluster(live.NewNamespace(t), "cache")
+				cluster.Spec.Repository, cluster.Spec.Version = upgrade.repository, upgrade.from
+				live.Create(t, cluster)
+				live.Ready(t, cluster)
+				load := live.NewLoad(t, cluster)
+				load.Fill(5000)
+				load.Start()
+				rolled(t, cluster, "version "+upgrade.to, func(c *v1alpha1.RedisCluster) { c.Spec.Version = upgrade.to })
+				if cluster.Status.CurrentVersion != upgrade.to || cluster.Status.TargetVersion != upgrade.to {
+					t.Errorf("versions %s of %s, want %s", cluster.Status.CurrentVersion, cluster.Status.TargetVersion, upgrade.to)
+				}
+				rolled(t, cluster, "more memory", func(c *v1alpha1.RedisCluster) {
+					c.Spec.Pod[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("192Mi")}
+				})
+				run.WantUnnoticed(load, live.NothingMoved)
 			})
-			live.WantUnnoticed(t, load.Stop())
-			load.WantData()
 		})
 	}
 }
@@ -120,40 +121,41 @@ func TestRedisClusterBrokenImage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster := newCluster(live.NewNamespace(t), "cache")
-			cluster.Spec.Storage = nil
-			cluster.Spec.Pod[0].Volumes = &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}
-			live.Create(t, cluster)
-			live.Ready(t, cluster)
-			load := live.NewLoad(t, cluster)
-			load.Fill(1000)
-			load.Start()
-			before := podUIDs(t, cluster)
-			live.Change(t, cluster, tt.change)
-			live.Eventually(t, "the roll-out halts and says why", func() error {
-				if err := live.Get(t, cluster); err != nil {
-					return err
+			live.Scenario(t, func(t *testing.T, run *live.Run) {
+				cluster := newCluster(live.NewNamespace(t), "cache")
+				cluster.Spec.Storage = nil
+				cluster.Spec.Pod[0].Volumes = &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}
+				live.Create(t, cluster)
+				live.Ready(t, cluster)
+				load := live.NewLoad(t, cluster)
+				load.Fill(1000)
+				load.Start()
+				before := podUIDs(t, cluster)
+				live.Change(t, cluster, tt.change)
+				live.Eventually(t, "the roll-out halts and says why", func() error {
+					if err := live.Get(t, cluster); err != nil {
+						return err
+					}
+					if s := cluster.Status; s.Phase != v1alpha1.PhaseUpgrading || !strings.Contains(s.Reason, tt.why) || !strings.Contains(s.Reason, "ImagePull") {
+						return fmt.Errorf("phase %s: %s", s.Phase, s.Reason)
+					}
+					return nil
+				})
+				lost := tt.meanwhile(t, cluster)
+				var replaced []string
+				for pod, uid := range podUIDs(t, cluster) {
+					if before[pod] != uid && pod != lost {
+						replaced = append(replaced, pod)
+					}
 				}
-				if s := cluster.Status; s.Phase != v1alpha1.PhaseUpgrading || !strings.Contains(s.Reason, tt.why) || !strings.Contains(s.Reason, "ImagePull") {
-					return fmt.Errorf("phase %s: %s", s.Phase, s.Reason)
+				if len(replaced) != 1 {
+					t.Errorf("%v were replaced by what does not start, want one", replaced)
 				}
-				return nil
+				live.Change(t, cluster, tt.back)
+				live.Ready(t, cluster)
+				wantWhole(t, cluster, 3, 6)
+				run.WantUnnoticed(load, live.NothingMoved)
 			})
-			lost := tt.meanwhile(t, cluster)
-			var replaced []string
-			for pod, uid := range podUIDs(t, cluster) {
-				if before[pod] != uid && pod != lost {
-					replaced = append(replaced, pod)
-				}
-			}
-			if len(replaced) != 1 {
-				t.Errorf("%v were replaced by what does not start, want one", replaced)
-			}
-			live.Change(t, cluster, tt.back)
-			live.Ready(t, cluster)
-			wantWhole(t, cluster, 3, 6)
-			live.WantUnnoticed(t, load.Stop())
-			load.WantData()
 		})
 	}
 }
@@ -184,25 +186,26 @@ func replacesALostReplica(t *testing.T, cluster *v1alpha1.RedisCluster) string {
 // Nodes are drained one after the other, as `kubectl drain` does it, the operator's own among them, which knows of none of it: a
 // master hands over before it stops.
 func TestRedisClusterDrains(t *testing.T) {
-	cluster := newCluster(live.NewNamespace(t), "cache")
-	cluster.Spec.Storage = nil
-	cluster.Spec.Pod[0].Volumes = &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}
-	live.Create(t, cluster)
-	live.Ready(t, cluster)
-	load := live.NewLoad(t, cluster)
-	load.Fill(5000)
-	load.Start()
-	var nodes corev1.NodeList
-	if err := live.Kube.List(t.Context(), &nodes); err != nil {
-		t.Fatal(err)
-	}
-	for i := range nodes.Items {
-		drain(t, cluster, nodes.Items[i].Name)
-	}
-	live.Ready(t, cluster)
-	wantWhole(t, cluster, 3, 6)
-	live.WantUnnoticed(t, load.Stop())
-	load.WantData()
+	live.Scenario(t, func(t *testing.T, run *live.Run) {
+		cluster := newCluster(live.NewNamespace(t), "cache")
+		cluster.Spec.Storage = nil
+		cluster.Spec.Pod[0].Volumes = &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}
+		live.Create(t, cluster)
+		live.Ready(t, cluster)
+		load := live.NewLoad(t, cluster)
+		load.Fill(5000)
+		load.Start()
+		var nodes corev1.NodeList
+		if err := live.Kube.List(t.Context(), &nodes); err != nil {
+			t.Fatal(err)
+		}
+		for i := range nodes.Items {
+			drain(t, cluster, nodes.Items[i].Name)
+		}
+		live.Ready(t, cluster)
+		wantWhole(t, cluster, 3, 6)
+		run.WantUnnoticed(load, live.NothingMoved)
+	})
 }
 
 // drain evicts a cluster's pods and the operator from a node, waits until the cluster is Ready without it, and gives it back.

@@ -62,52 +62,52 @@ func moves(t *testing.T, cluster *v1alpha1.RedisCluster) error {
 // The operator dies again and again in the middle of moving slots, on an engine that moves
 // them key by key and on one that does it by itself. Applications do not notice.
 func TestRedisClusterScalesWhileTheOperatorDies(t *testing.T) {
-	var clusters []*v1alpha1.RedisCluster
-	for _, engine := range []int{0, 3} {
-		cluster := newCluster(live.NewNamespace(t), "cache")
-		cluster.Spec.Repository, cluster.Spec.Version = engines[engine].repository, engines[engine].version
-		live.Create(t, cluster)
-		clusters = append(clusters, cluster)
-	}
-	classic, atomic := clusters[0], clusters[1]
-	for _, cluster := range clusters {
-		live.Ready(t, cluster)
-	}
-	live.Change(t, classic, func(c *v1alpha1.RedisCluster) { c.Spec.UpdateStrategy.KeysPerSecond = gently })
-	loads := []*live.Load{live.NewLoad(t, classic), live.NewLoad(t, atomic)}
-	loads[0].Fill(12000)
-	loads[1].Fill(50000)
-	for _, load := range loads {
-		load.Start()
-	}
-	crash := newCrasher(t)
-
-	setSize(t, atomic, 4, 8)
-	setSize(t, classic, 4, 8)
-	live.Eventually(t, "slots begin to move by themselves", func() error { return migrates(t, atomic) })
-	crash.operator(t)
-	midway(t, classic)
-	deleteOperator(t)
-	live.Ready(t, atomic)
-	// The webhook is the operator's: while it starts, nothing is admitted.
-	live.Eventually(t, "the next change is admitted", func() error {
-		if err := live.Get(t, atomic); err != nil {
-			return err
+	live.Scenario(t, func(t *testing.T, run *live.Run) {
+		var clusters []*v1alpha1.RedisCluster
+		for _, engine := range []int{0, 3} {
+			cluster := newCluster(live.NewNamespace(t), "cache")
+			cluster.Spec.Repository, cluster.Spec.Version = engines[engine].repository, engines[engine].version
+			live.Create(t, cluster)
+			clusters = append(clusters, cluster)
 		}
-		atomic.Spec.Shards, atomic.Spec.Replicas = ptr.To[int32](3), ptr.To[int32](6)
-		return live.Kube.Update(t.Context(), atomic)
+		classic, atomic := clusters[0], clusters[1]
+		for _, cluster := range clusters {
+			live.Ready(t, cluster)
+		}
+		live.Change(t, classic, func(c *v1alpha1.RedisCluster) { c.Spec.UpdateStrategy.KeysPerSecond = gently })
+		loads := []*live.Load{live.NewLoad(t, classic), live.NewLoad(t, atomic)}
+		loads[0].Fill(12000)
+		loads[1].Fill(50000)
+		for _, load := range loads {
+			load.Start()
+		}
+		crash := newCrasher(t)
+
+		setSize(t, atomic, 4, 8)
+		setSize(t, classic, 4, 8)
+		live.Eventually(t, "slots begin to move by themselves", func() error { return migrates(t, atomic) })
+		crash.operator(t)
+		midway(t, classic)
+		deleteOperator(t)
+		live.Ready(t, atomic)
+		// The webhook is the operator's: while it starts, nothing is admitted.
+		live.Eventually(t, "the next change is admitted", func() error {
+			if err := live.Get(t, atomic); err != nil {
+				return err
+			}
+			atomic.Spec.Shards, atomic.Spec.Replicas = ptr.To[int32](3), ptr.To[int32](6)
+			return live.Kube.Update(t.Context(), atomic)
+		})
+		live.Eventually(t, "slots begin to move back", func() error { return migrates(t, atomic) })
+		crash.operator(t)
+		for _, cluster := range clusters {
+			live.Ready(t, cluster)
+			wantWhole(t, cluster, *cluster.Spec.Shards, *cluster.Spec.Replicas)
+			wantTables(t, cluster, balanced(int(*cluster.Spec.Shards)))
+		}
+		run.WantUnnoticed(loads[0], v1alpha1.MigrationClassic)
+		run.WantUnnoticed(loads[1], v1alpha1.MigrationAtomic)
 	})
-	live.Eventually(t, "slots begin to move back", func() error { return migrates(t, atomic) })
-	crash.operator(t)
-	for _, cluster := range clusters {
-		live.Ready(t, cluster)
-		wantWhole(t, cluster, *cluster.Spec.Shards, *cluster.Spec.Replicas)
-		wantTables(t, cluster, balanced(int(*cluster.Spec.Shards)))
-	}
-	for _, load := range loads {
-		live.WantUnnoticed(t, load.Stop())
-		load.WantData()
-	}
 }
 
 // migrates says that a migration has begun for the present spec.

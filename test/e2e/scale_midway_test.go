@@ -28,71 +28,72 @@ const gently = 600 // keys a second
 // A scaling that meets another change of mind: the opposite order, a pause, kubectl scale.
 // The load notices none of it.
 func TestRedisClusterChangesItsMindWhileScaling(t *testing.T) {
-	cluster := newCluster(live.NewNamespace(t), "cache")
-	cluster.Spec.UpdateStrategy.KeysPerSecond = gently
-	live.Create(t, cluster)
-	live.Ready(t, cluster)
-	load := live.NewLoad(t, cluster)
-	load.Fill(12000)
-	load.Start()
+	live.Scenario(t, func(t *testing.T, run *live.Run) {
+		cluster := newCluster(live.NewNamespace(t), "cache")
+		cluster.Spec.UpdateStrategy.KeysPerSecond = gently
+		live.Create(t, cluster)
+		live.Ready(t, cluster)
+		load := live.NewLoad(t, cluster)
+		load.Fill(12000)
+		load.Start()
 
-	t.Run("reversed in the middle", func(t *testing.T) {
-		setInstances(t, cluster, 12)
-		midway(t, cluster)
-		setInstances(t, cluster, 6)
-		live.Ready(t, cluster)
-		wantWhole(t, cluster, 3, 6)
-		wantTables(t, cluster, balanced(3))
-	})
-	t.Run("paused in the middle", func(t *testing.T) {
-		setInstances(t, cluster, 8)
-		midway(t, cluster)
-		live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Pause = true })
-		live.Eventually(t, "it is paused", func() error { return inPhase(t, cluster, v1alpha1.PhasePaused) })
-		before := slotsByNode(t, cluster)
-		time.Sleep(2 * time.Second) // long enough for a thousand keys
-		if after := slotsByNode(t, cluster); !maps.Equal(before, after) {
-			t.Errorf("slots moved while it was paused: %v, then %v", before, after)
-		}
-		live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Pause = false })
-		live.Ready(t, cluster)
-		wantWhole(t, cluster, 4, 8)
-		wantTables(t, cluster, balanced(4))
-	})
-	// Without a limit from here on.
-	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.UpdateStrategy.KeysPerSecond = 0 })
-	t.Run("by kubectl scale", func(t *testing.T) {
-		out, err := exec.CommandContext(t.Context(), "kubectl", "scale", "rec/"+cluster.Name, "--namespace", cluster.Namespace, "--replicas=10").CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		live.Ready(t, cluster)
-		wantWhole(t, cluster, 5, 10)
-	})
-	t.Run("by the scale subresource, as an autoscaler does", func(t *testing.T) {
-		scale := &autoscalingv1.Scale{}
-		if err := live.Kube.SubResource("scale").Get(t.Context(), cluster, scale); err != nil {
-			t.Fatal(err)
-		}
-		if scale.Status.Replicas != 10 || scale.Status.Selector == "" {
-			t.Errorf("the scale subresource tells %d replicas and the selector %q", scale.Status.Replicas, scale.Status.Selector)
-		}
-		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the operator writes the status of the same object
-			if err := live.Kube.SubResource("scale").Get(t.Context(), cluster, scale); err != nil {
-				return err
-			}
-			scale.Spec.Replicas = 6
-			return live.Kube.SubResource("scale").Update(t.Context(), cluster, client.WithSubResourceBody(scale))
+		t.Run("reversed in the middle", func(t *testing.T) {
+			setInstances(t, cluster, 12)
+			midway(t, cluster)
+			setInstances(t, cluster, 6)
+			live.Ready(t, cluster)
+			wantWhole(t, cluster, 3, 6)
+			wantTables(t, cluster, balanced(3))
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		live.Ready(t, cluster)
-		wantWhole(t, cluster, 3, 6)
-		wantTables(t, cluster, balanced(3))
+		t.Run("paused in the middle", func(t *testing.T) {
+			setInstances(t, cluster, 8)
+			midway(t, cluster)
+			live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Pause = true })
+			live.Eventually(t, "it is paused", func() error { return inPhase(t, cluster, v1alpha1.PhasePaused) })
+			before := slotsByNode(t, cluster)
+			time.Sleep(2 * time.Second) // long enough for a thousand keys
+			if after := slotsByNode(t, cluster); !maps.Equal(before, after) {
+				t.Errorf("slots moved while it was paused: %v, then %v", before, after)
+			}
+			live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Pause = false })
+			live.Ready(t, cluster)
+			wantWhole(t, cluster, 4, 8)
+			wantTables(t, cluster, balanced(4))
+		})
+		// Without a limit from here on.
+		live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.UpdateStrategy.KeysPerSecond = 0 })
+		t.Run("by kubectl scale", func(t *testing.T) {
+			out, err := exec.CommandContext(t.Context(), "kubectl", "scale", "rec/"+cluster.Name, "--namespace", cluster.Namespace, "--replicas=10").CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			live.Ready(t, cluster)
+			wantWhole(t, cluster, 5, 10)
+		})
+		t.Run("by the scale subresource, as an autoscaler does", func(t *testing.T) {
+			scale := &autoscalingv1.Scale{}
+			if err := live.Kube.SubResource("scale").Get(t.Context(), cluster, scale); err != nil {
+				t.Fatal(err)
+			}
+			if scale.Status.Replicas != 10 || scale.Status.Selector == "" {
+				t.Errorf("the scale subresource tells %d replicas and the selector %q", scale.Status.Replicas, scale.Status.Selector)
+			}
+			err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the operator writes the status of the same object
+				if err := live.Kube.SubResource("scale").Get(t.Context(), cluster, scale); err != nil {
+					return err
+				}
+				scale.Spec.Replicas = 6
+				return live.Kube.SubResource("scale").Update(t.Context(), cluster, client.WithSubResourceBody(scale))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			live.Ready(t, cluster)
+			wantWhole(t, cluster, 3, 6)
+			wantTables(t, cluster, balanced(3))
+		})
+		run.WantUnnoticed(load, v1alpha1.MigrationClassic)
 	})
-	live.WantUnnoticed(t, load.Stop())
-	load.WantData()
 }
 
 func setInstances(t *testing.T, cluster *v1alpha1.RedisCluster, instances int32) {

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -21,29 +22,32 @@ import (
 func TestRedisClusterScales(t *testing.T) {
 	for _, engine := range engines {
 		t.Run(engine.name, func(t *testing.T) {
-			cluster := newCluster(live.NewNamespace(t), "cache")
-			cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
-			live.Create(t, cluster)
-			live.Ready(t, cluster)
-			load := live.NewLoad(t, cluster)
-			load.Fill(20000)
-			load.Start()
-			for _, to := range []struct{ shards, instances int32 }{{4, 8}, {6, 12}, {3, 6}} {
-				least := leastMoves(ownedByShard(cluster), int(to.shards))
-				setSize(t, cluster, to.shards, to.instances)
-				seen := followed(t, cluster)
-				if !seen.phases[v1alpha1.PhaseScaling] {
-					t.Errorf("to %d shards: the phase was never Scaling: %v", to.shards, seen.phases)
+			live.Scenario(t, func(t *testing.T, run *live.Run) {
+				cluster := newCluster(live.NewNamespace(t), "cache")
+				cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
+				live.Create(t, cluster)
+				live.Ready(t, cluster)
+				load := live.NewLoad(t, cluster)
+				load.Fill(20000)
+				load.Start()
+				var method v1alpha1.MigrationMethod
+				for _, to := range []struct{ shards, instances int32 }{{4, 8}, {6, 12}, {3, 6}} {
+					least := leastMoves(ownedByShard(cluster), int(to.shards))
+					setSize(t, cluster, to.shards, to.instances)
+					seen := followed(t, cluster)
+					method = cmp.Or(seen.method, method)
+					if !seen.phases[v1alpha1.PhaseScaling] {
+						t.Errorf("to %d shards: the phase was never Scaling: %v", to.shards, seen.phases)
+					}
+					if seen.slotsTotal != least || seen.slotsPlanned != least {
+						t.Errorf("to %d shards: %d slots were planned and %d to move, the least is %d", to.shards, seen.slotsPlanned, seen.slotsTotal, least)
+					}
+					wantWhole(t, cluster, to.shards, to.instances)
+					wantTables(t, cluster, balanced(int(to.shards)))
+					wantClaims(t, cluster, int(to.instances))
 				}
-				if seen.slotsTotal != least || seen.slotsPlanned != least {
-					t.Errorf("to %d shards: %d slots were planned and %d to move, the least is %d", to.shards, seen.slotsPlanned, seen.slotsTotal, least)
-				}
-				wantWhole(t, cluster, to.shards, to.instances)
-				wantTables(t, cluster, balanced(int(to.shards)))
-				wantClaims(t, cluster, int(to.instances))
-			}
-			live.WantUnnoticed(t, load.Stop())
-			load.WantData()
+				run.WantUnnoticed(load, method)
+			})
 		})
 	}
 }

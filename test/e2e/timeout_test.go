@@ -22,44 +22,45 @@ import (
 
 // A roll-out that comes no further fails when its time is over, stays so without doing anything, and the former version heals it.
 func TestRedisClusterUpgradeTimesOut(t *testing.T) {
-	cluster := newCluster(live.NewNamespace(t), "cache")
-	live.Create(t, cluster)
-	live.Ready(t, cluster)
-	restartOperator(t, "--cluster-upgrade-timeout=20s")
-	load := live.NewLoad(t, cluster)
-	load.Fill(1000)
-	load.Start()
+	live.Scenario(t, func(t *testing.T, run *live.Run) {
+		cluster := newCluster(live.NewNamespace(t), "cache")
+		live.Create(t, cluster)
+		live.Ready(t, cluster)
+		restartOperator(t, "--cluster-upgrade-timeout=20s")
+		load := live.NewLoad(t, cluster)
+		load.Fill(1000)
+		load.Start()
 
-	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Version = "7.0.99" })
-	live.Eventually(t, "the roll-out fails and says why", func() error {
-		if err := live.Get(t, cluster); err != nil {
-			return err
+		live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Version = "7.0.99" })
+		live.Eventually(t, "the roll-out fails and says why", func() error {
+			if err := live.Get(t, cluster); err != nil {
+				return err
+			}
+			if s := cluster.Status; s.Phase != v1alpha1.PhaseFailed || !strings.Contains(s.Reason, "the roll-out has made no progress for 20s") || !strings.Contains(s.Reason, "ImagePull") {
+				return fmt.Errorf("phase %s: %s", s.Phase, s.Reason)
+			}
+			return nil
+		})
+		if r := cluster.Status.RollOut; r == nil || r.Updated != 1 || r.Total != 6 {
+			t.Errorf("status.rollOut is %+v, want 1 of 6", r)
 		}
-		if s := cluster.Status; s.Phase != v1alpha1.PhaseFailed || !strings.Contains(s.Reason, "the roll-out has made no progress for 20s") || !strings.Contains(s.Reason, "ImagePull") {
-			return fmt.Errorf("phase %s: %s", s.Phase, s.Reason)
+		pods := podUIDs(t, cluster)
+		for until := time.Now().Add(15 * time.Second); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
+			if err := live.Get(t, cluster); err != nil || cluster.Status.Phase != v1alpha1.PhaseFailed {
+				t.Fatalf("phase %s: %s (%v), want it to stay Failed", cluster.Status.Phase, cluster.Status.Reason, err)
+			}
 		}
-		return nil
+		for name, uid := range podUIDs(t, cluster) {
+			if pods[name] != uid {
+				t.Errorf("%s was replaced again by what does not start", name)
+			}
+		}
+
+		live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Version = "7.0.15" })
+		live.Ready(t, cluster)
+		wantWhole(t, cluster, 3, 6)
+		run.WantUnnoticed(load, live.NothingMoved)
 	})
-	if r := cluster.Status.RollOut; r == nil || r.Updated != 1 || r.Total != 6 {
-		t.Errorf("status.rollOut is %+v, want 1 of 6", r)
-	}
-	pods := podUIDs(t, cluster)
-	for until := time.Now().Add(15 * time.Second); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
-		if err := live.Get(t, cluster); err != nil || cluster.Status.Phase != v1alpha1.PhaseFailed {
-			t.Fatalf("phase %s: %s (%v), want it to stay Failed", cluster.Status.Phase, cluster.Status.Reason, err)
-		}
-	}
-	for name, uid := range podUIDs(t, cluster) {
-		if pods[name] != uid {
-			t.Errorf("%s was replaced again by what does not start", name)
-		}
-	}
-
-	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Version = "7.0.15" })
-	live.Ready(t, cluster)
-	wantWhole(t, cluster, 3, 6)
-	live.WantUnnoticed(t, load.Stop())
-	load.WantData()
 }
 
 // restartOperator gives the operator a flag more until the test ends.

@@ -117,7 +117,8 @@ then reads back everything that was acknowledged and prints what it saw:
            not in failed
   longestStallMS  the longest time that one command took, redirections included
   clientStallMS   how late this program itself woke up at worst on any processor, if later
-                  than 20 ms: what part of a stall may be due to a busy machine`,
+                  than 20 ms: what part of a stall may be due to a busy machine
+  stoodStillSeconds  how long it was late altogether, on the processor that was worst`,
 		Example: "  load run --addr cache:6379 --writes 2500 --reads 2500 --duration 30s\n  load run --addr cache:6379 --writes 0 --reads 0   # as fast as it goes",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.verbose {

@@ -40,15 +40,18 @@ type result struct {
 	Samples         []sample     `json:"samples,omitempty"`
 	Wrong           []string     `json:"wrong,omitempty"`
 
-	LongestStallMS float64   `json:"longestStallMS"`
-	LongestPairMS  float64   `json:"longestPairMS"`
-	ClientStallMS  float64   `json:"clientStallMS"`
-	P50MS          float64   `json:"p50MS"`
-	P99MS          float64   `json:"p99MS"`
-	P999MS         float64   `json:"p999MS"`
-	Slowest        []slow    `json:"slowest"`
-	GapsMS         []float64 `json:"gapsMS"` // by sixteenth of the slots
-	Outages        []outage  `json:"outages,omitempty"`
+	LongestStallMS float64 `json:"longestStallMS"`
+	LongestPairMS  float64 `json:"longestPairMS"`
+	ClientStallMS  float64 `json:"clientStallMS"`
+	// StoodStillSeconds is how long that processor stood still altogether that did so the longest.
+	StoodStillSeconds float64 `json:"stoodStillSeconds"`
+
+	P50MS   float64   `json:"p50MS"`
+	P99MS   float64   `json:"p99MS"`
+	P999MS  float64   `json:"p999MS"`
+	Slowest []slow    `json:"slowest"`
+	GapsMS  []float64 `json:"gapsMS"` // by sixteenth of the slots
+	Outages []outage  `json:"outages,omitempty"`
 }
 
 func (s *session) result(started time.Time, seconds float64, single, paired latencies, unread int) result {
@@ -62,7 +65,8 @@ func (s *session) result(started time.Time, seconds float64, single, paired late
 		FailedAttempts: b.failed, TryAgain: b.tryAgain, PairsTriedAgain: s.pairsTriedAgain.Load(), HungUp: b.hungUp, Starved: b.starved, Redirected: b.redirected, Topology: b.administrative,
 		Errors: b.errors(), Samples: b.samples, Wrong: s.wrongs,
 		LongestStallMS: single.quantile(1), LongestPairMS: paired.quantile(1), ClientStallMS: milliseconds(b.still.longest()),
-		P50MS: single.quantile(0.5), P99MS: single.quantile(0.99), P999MS: single.quantile(0.999),
+		StoodStillSeconds: b.still.during(started, started.Add(time.Duration(seconds*float64(time.Second)))).Seconds(),
+		P50MS:             single.quantile(0.5), P99MS: single.quantile(0.99), P999MS: single.quantile(0.999),
 		Slowest: single.slowest, GapsMS: s.gaps.milliseconds(), Outages: s.gaps.outages,
 	}
 }

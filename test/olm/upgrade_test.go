@@ -20,74 +20,75 @@ import (
 // A newer version arrives through the catalog while a RedisCluster is under load. OLM waits while slots move; then it swaps the
 // operator, no pod of the cluster restarts, and no command fails.
 func TestUpgrade(t *testing.T) {
-	serve(t, given.previous)
-	operator, team := namespaceOf(t, "upgrade"), namespaceOf(t, "upgrade-team")
-	group(t, operator)
-	installed := subscribe(t, operator)
-	installed.succeeded(given.previous)
-	installed.enable(team)
+	live.Scenario(t, func(t *testing.T, run *live.Run) {
+		serve(t, given.previous)
+		operator, team := namespaceOf(t, "upgrade"), namespaceOf(t, "upgrade-team")
+		group(t, operator)
+		installed := subscribe(t, operator)
+		installed.succeeded(given.previous)
+		installed.enable(team)
 
-	others := applySamples(t, team, false)
-	cluster := &redisv1alpha1.RedisCluster{}
-	live.Sample(t, "redis_v1alpha1_rediscluster_full.yaml", cluster)
-	cluster.Namespace, cluster.Spec.Shards, cluster.Spec.Replicas = team, ptr.To[int32](3), ptr.To[int32](6)
-	live.Create(t, cluster)
-	for _, o := range append(others, cluster) {
-		live.Ready(t, o)
-	}
-	load := live.NewLoad(t, cluster)
-	load.Fill(5000)
-	load.Start()
-
-	// Slots move, and slowly, so that the new version arrives in the middle.
-	live.Change(t, cluster, func(c *redisv1alpha1.RedisCluster) {
-		c.Spec.Shards, c.Spec.Replicas = ptr.To[int32](4), ptr.To[int32](8)
-		c.Spec.UpdateStrategy.KeysPerSecond = 25
-	})
-	wantUpgradeable(t, operator, given.previous, "False")
-	serve(t, given.current)
-	held := false
-	live.Eventually(t, "the new version waits until no slots move", func() error {
-		if err := live.Get(t, cluster); err != nil {
-			return err
+		others := applySamples(t, team, false)
+		cluster := &redisv1alpha1.RedisCluster{}
+		live.Sample(t, "redis_v1alpha1_rediscluster_full.yaml", cluster)
+		cluster.Namespace, cluster.Spec.Shards, cluster.Spec.Replicas = team, ptr.To[int32](3), ptr.To[int32](6)
+		live.Create(t, cluster)
+		for _, o := range append(others, cluster) {
+			live.Ready(t, o)
 		}
-		newer := object(serviceVersion, operator, csvName(given.current))
-		if err := live.Get(t, newer); err == nil {
-			held = held || field(newer, "status", "phase") == "Pending"
-			if field(newer, "status", "phase") == "Succeeded" && cluster.Status.Migration != nil {
-				t.Error("the operator was swapped while slots moved")
+		load := live.NewLoad(t, cluster)
+		load.Fill(5000)
+		load.Start()
+
+		// Slots move, and slowly, so that the new version arrives in the middle.
+		live.Change(t, cluster, func(c *redisv1alpha1.RedisCluster) {
+			c.Spec.Shards, c.Spec.Replicas = ptr.To[int32](4), ptr.To[int32](8)
+			c.Spec.UpdateStrategy.KeysPerSecond = 25
+		})
+		wantUpgradeable(t, operator, given.previous, "False")
+		serve(t, given.current)
+		held := false
+		live.Eventually(t, "the new version waits until no slots move", func() error {
+			if err := live.Get(t, cluster); err != nil {
+				return err
+			}
+			newer := object(serviceVersion, operator, csvName(given.current))
+			if err := live.Get(t, newer); err == nil {
+				held = held || field(newer, "status", "phase") == "Pending"
+				if field(newer, "status", "phase") == "Succeeded" && cluster.Status.Migration != nil {
+					t.Error("the operator was swapped while slots moved")
+				}
+			}
+			if cluster.Status.Migration != nil || !held {
+				return fmt.Errorf("held %v; phase %s: %s", held, cluster.Status.Phase, cluster.Status.Reason)
+			}
+			return nil
+		})
+		live.Ready(t, cluster)
+		pods := containers(t, team)
+		installed.succeeded(given.current)
+		wantUpgradeable(t, operator, given.current, "True")
+		time.Sleep(5 * time.Second) // the new version has looked at everything
+		for name, is := range containers(t, team) {
+			if was, existed := pods[name]; existed && was != is {
+				t.Errorf("%s was restarted by the upgrade: %s before, %s now", name, was, is)
 			}
 		}
-		if cluster.Status.Migration != nil || !held {
-			return fmt.Errorf("held %v; phase %s: %s", held, cluster.Status.Phase, cluster.Status.Reason)
+		for _, o := range append(others, cluster) {
+			live.Ready(t, o)
 		}
-		return nil
-	})
-	live.Ready(t, cluster)
-	pods := containers(t, team)
-	installed.succeeded(given.current)
-	wantUpgradeable(t, operator, given.current, "True")
-	time.Sleep(5 * time.Second) // the new version has looked at everything
-	for name, is := range containers(t, team) {
-		if was, existed := pods[name]; existed && was != is {
-			t.Errorf("%s was restarted by the upgrade: %s before, %s now", name, was, is)
-		}
-	}
-	for _, o := range append(others, cluster) {
-		live.Ready(t, o)
-	}
-	live.WantUnnoticed(t, load.Stop())
-	load.WantData()
+		run.WantUnnoticed(load, redisv1alpha1.MigrationClassic)
 
-	for _, o := range append(others, cluster) {
-		if err := live.Kube.Delete(t.Context(), o); err != nil {
-			t.Error(err)
+		for _, o := range append(others, cluster) {
+			if err := live.Kube.Delete(t.Context(), o); err != nil {
+				t.Error(err)
+			}
 		}
-	}
-	for _, o := range append(others, cluster) {
-		gone(t, o)
-	}
-	installed.remove(given.current)
+		for _, o := range append(others, cluster) {
+			gone(t, o)
+		}
+		installed.remove(given.current)
+	})
 }
 
 // wantUpgradeable waits until the operator tells OLM whether it may be swapped.

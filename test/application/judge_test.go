@@ -1,0 +1,56 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"strings"
+	"testing"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+)
+
+func TestUnnoticed(t *testing.T) {
+	const none, classic, atomic = v1alpha1.MigrationMethod(""), v1alpha1.MigrationClassic, v1alpha1.MigrationAtomic
+	for name, tt := range map[string]struct {
+		change func(*LoadResult)
+		moved  v1alpha1.MigrationMethod
+		failed string // what the only failure begins with; empty for none
+		open   string
+	}{
+		"nothing happened":                      {change: func(*LoadResult) {}},
+		"it did nothing":                        {change: func(r *LoadResult) { r.Pairs = 0 }, failed: "the load did nothing"},
+		"a command failed":                      {change: func(r *LoadResult) { r.Failed = 1 }, failed: "1 commands failed"},
+		"an attempt failed":                     {change: func(r *LoadResult) { r.FailedAttempts = 1 }, failed: "0 commands failed (1 attempts)"},
+		"a write was lost":                      {change: func(r *LoadResult) { r.Lost = 1 }, failed: "1 acknowledged writes lost"},
+		"a read was old":                        {change: func(r *LoadResult) { r.Stale = 1 }, failed: "0 acknowledged writes lost, 1 stale"},
+		"a value is nobody's":                   {change: func(r *LoadResult) { r.Corrupt = 1 }, failed: "0 acknowledged writes lost, 0 stale reads, 1 corrupt"},
+		"a pair was torn":                       {change: func(r *LoadResult) { r.Torn = 1 }, failed: "0 acknowledged writes lost, 0 stale reads, 0 corrupt, 1 torn"},
+		"a key was not read back":               {change: func(r *LoadResult) { r.Unread = 1 }, failed: "0 acknowledged writes lost, 0 stale reads, 0 corrupt, 0 torn, 1 unread"},
+		"few were starved":                      {change: func(r *LoadResult) { r.Starved = 42 }},
+		"many were starved":                     {change: func(r *LoadResult) { r.Starved = 43 }, open: "43 of 42000 commands timed out"},
+		"it failed, and many were starved":      {change: func(r *LoadResult) { r.Starved, r.Failed = 43, 1 }, failed: "1 commands failed", open: "43 of 42000"},
+		"it stood still for a while":            {change: func(r *LoadResult) { r.StoodStillSeconds = 12.5 }},
+		"it stood still for long":               {change: func(r *LoadResult) { r.StoodStillSeconds = 12.6 }, open: "this machine stood still for 12.6 of 50.0 s"},
+		"the client hung up a few times":        {change: func(r *LoadResult) { r.HungUp = 21 }},
+		"the client hung up often":              {change: func(r *LoadResult) { r.HungUp = 22 }, failed: "the client closed the connections of 22 of 42000"},
+		"tried again, key by key":               {change: func(r *LoadResult) { r.TryAgain, r.PairsTriedAgain = 20, 20 }, moved: classic},
+		"too often tried again":                 {change: func(r *LoadResult) { r.TryAgain = 21 }, moved: classic, failed: "21 answers to 2000 commands"},
+		"tried again, and slots moved at once":  {change: func(r *LoadResult) { r.TryAgain = 1 }, moved: atomic, failed: "1 answers were TRYAGAIN although no slot moved"},
+		"tried again, and slots stayed":         {change: func(r *LoadResult) { r.TryAgain = 1 }, moved: none, failed: "1 answers were TRYAGAIN although no slot moved"},
+		"starved where slots moved key by key":  {change: func(r *LoadResult) { r.Starved = 43 }, moved: classic, open: "43 of 42000"},
+		"nothing was done as all of it starved": {change: func(r *LoadResult) { *r = LoadResult{Starved: 9, Seconds: 50} }, failed: "the load did nothing", open: "9 of 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := LoadResult{Seconds: 50, Writes: 20000, Reads: 20000, Pairs: 1000, Arrivals: 200}
+			tt.change(&r)
+			failures, open := r.Unnoticed(tt.moved)
+			if (tt.failed != "") != (len(failures) == 1) || !strings.HasPrefix(strings.Join(failures, "; "), tt.failed) {
+				t.Errorf("failures %q, want %q", failures, tt.failed)
+			}
+			if (tt.open != "") != (open != "") || !strings.HasPrefix(open, tt.open) {
+				t.Errorf("open is %q, want %q", open, tt.open)
+			}
+		})
+	}
+}
