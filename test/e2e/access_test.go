@@ -59,11 +59,7 @@ func TestRedisClusterPasswordChanges(t *testing.T) {
 				cluster := newCluster(live.NewNamespace(t), "cache")
 				cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
 				cluster.Spec.Auth.PreviousPasswordFor = &metav1.Duration{Duration: 3 * time.Minute}
-				live.Create(t, cluster)
-				live.Ready(t, cluster)
-				load := live.NewLoad(t, cluster)
-				load.Fill(1000)
-				load.Start()
+				load := underLoad(t, cluster, 1000)
 				pods, before := podUIDs(t, cluster), password(t, cluster)
 
 				start := time.Now()

@@ -48,6 +48,17 @@ func names(cluster *v1alpha1.RedisCluster) []string {
 	return list
 }
 
+// underLoad makes a cluster, waits until it is Ready, fills keys in and starts an application.
+func underLoad(t *testing.T, cluster *v1alpha1.RedisCluster, keys int) *live.Load {
+	t.Helper()
+	live.Create(t, cluster)
+	live.Ready(t, cluster)
+	load := live.NewLoad(t, cluster)
+	load.Fill(keys)
+	load.Start()
+	return load
+}
+
 // killPods deletes pods without grace, as a failing node would, and returns their UIDs.
 func killPods(t *testing.T, cluster *v1alpha1.RedisCluster, pods ...string) map[string]bool {
 	t.Helper()

@@ -43,11 +43,7 @@ func TestRedisClusterSettings(t *testing.T) {
 				cluster := newCluster(live.NewNamespace(t), "cache")
 				cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
 				cluster.Spec.Pod[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}
-				live.Create(t, cluster)
-				live.Ready(t, cluster)
-				load := live.NewLoad(t, cluster)
-				load.Fill(5000)
-				load.Start()
+				load := underLoad(t, cluster, 5000)
 				before := podUIDs(t, cluster)
 
 				start := time.Now()

@@ -35,11 +35,7 @@ func TestRedisClusterRollsOut(t *testing.T) {
 			live.Scenario(t, func(t *testing.T, run *live.Run) {
 				cluster := newCluster(live.NewNamespace(t), "cache")
 				cluster.Spec.Repository, cluster.Spec.Version = upgrade.repository, upgrade.from
-				live.Create(t, cluster)
-				live.Ready(t, cluster)
-				load := live.NewLoad(t, cluster)
-				load.Fill(5000)
-				load.Start()
+				load := underLoad(t, cluster, 5000)
 				rolled(t, cluster, "version "+upgrade.to, func(c *v1alpha1.RedisCluster) { c.Spec.Version = upgrade.to })
 				if cluster.Status.CurrentVersion != upgrade.to || cluster.Status.TargetVersion != upgrade.to {
 					t.Errorf("versions %s of %s, want %s", cluster.Status.CurrentVersion, cluster.Status.TargetVersion, upgrade.to)
@@ -125,11 +121,7 @@ func TestRedisClusterBrokenImage(t *testing.T) {
 				cluster := newCluster(live.NewNamespace(t), "cache")
 				cluster.Spec.Storage = nil
 				cluster.Spec.Pod[0].Volumes = &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}
-				live.Create(t, cluster)
-				live.Ready(t, cluster)
-				load := live.NewLoad(t, cluster)
-				load.Fill(1000)
-				load.Start()
+				load := underLoad(t, cluster, 1000)
 				before := podUIDs(t, cluster)
 				live.Change(t, cluster, tt.change)
 				live.Eventually(t, "the roll-out halts and says why", func() error {
@@ -190,11 +182,7 @@ func TestRedisClusterDrains(t *testing.T) {
 		cluster := newCluster(live.NewNamespace(t), "cache")
 		cluster.Spec.Storage = nil
 		cluster.Spec.Pod[0].Volumes = &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}
-		live.Create(t, cluster)
-		live.Ready(t, cluster)
-		load := live.NewLoad(t, cluster)
-		load.Fill(5000)
-		load.Start()
+		load := underLoad(t, cluster, 5000)
 		var nodes corev1.NodeList
 		if err := live.Kube.List(t.Context(), &nodes); err != nil {
 			t.Fatal(err)

@@ -25,11 +25,7 @@ import (
 func TestRedisClusterScalesWhilePodsDie(t *testing.T) {
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	cluster.Spec.UpdateStrategy.KeysPerSecond = gently
-	live.Create(t, cluster)
-	live.Ready(t, cluster)
-	load := live.NewLoad(t, cluster)
-	load.Fill(12000)
-	load.Start()
+	load := underLoad(t, cluster, 12000)
 	setSize(t, cluster, 4, 8)
 	midway(t, cluster)
 	killPods(t, cluster, master(t, cluster, 0).Name)

@@ -25,11 +25,7 @@ func TestRedisClusterScalesInstances(t *testing.T) {
 		cluster.Spec.Repository, cluster.Spec.Version = "docker.io/valkey/valkey", "9.1.2"
 		cluster.Spec.Storage.Retain = v1alpha1.Retain
 		cluster.Spec.SpreadMasters = ptr.To(false) // masters stay where this test makes them
-		live.Create(t, cluster)
-		live.Ready(t, cluster)
-		load := live.NewLoad(t, cluster)
-		load.Fill(12000)
-		load.Start()
+		load := underLoad(t, cluster, 12000)
 
 		t.Run("a replica more for each shard", func(t *testing.T) {
 			setSize(t, cluster, 3, 9)

@@ -31,11 +31,7 @@ func TestRedisClusterChangesItsMindWhileScaling(t *testing.T) {
 	live.Scenario(t, func(t *testing.T, run *live.Run) {
 		cluster := newCluster(live.NewNamespace(t), "cache")
 		cluster.Spec.UpdateStrategy.KeysPerSecond = gently
-		live.Create(t, cluster)
-		live.Ready(t, cluster)
-		load := live.NewLoad(t, cluster)
-		load.Fill(12000)
-		load.Start()
+		load := underLoad(t, cluster, 12000)
 
 		t.Run("reversed in the middle", func(t *testing.T) {
 			setInstances(t, cluster, 12)

@@ -25,11 +25,7 @@ func TestRedisClusterScales(t *testing.T) {
 			live.Scenario(t, func(t *testing.T, run *live.Run) {
 				cluster := newCluster(live.NewNamespace(t), "cache")
 				cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
-				live.Create(t, cluster)
-				live.Ready(t, cluster)
-				load := live.NewLoad(t, cluster)
-				load.Fill(20000)
-				load.Start()
+				load := underLoad(t, cluster, 20000)
 				var method v1alpha1.MigrationMethod
 				for _, to := range []struct{ shards, instances int32 }{{4, 8}, {6, 12}, {3, 6}} {
 					least := leastMoves(ownedByShard(cluster), int(to.shards))

@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"middleware.hc.cn/operator/internal/redis/resp"
 )
 
 // one is a cluster of one instance, which answers commands about keys with the answers
@@ -51,7 +52,7 @@ func (o *one) serve(conn net.Conn) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)
 	for {
-		args, err := readCommand(in)
+		args, err := resp.ReadCommand(in)
 		if err != nil {
 			return
 		}
@@ -76,33 +77,6 @@ func (o *one) answer(args []string) string {
 		return fmt.Sprintf("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$%d\r\n%s\r\n:%d\r\n", len(address.IP.String()), address.IP, address.Port)
 	}
 	return strings.ReplaceAll(<-o.answers, "HERE", address.String()) + "\r\n"
-}
-
-func readCommand(in *bufio.Reader) ([]string, error) {
-	number := func() (int, error) {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return 0, err
-		}
-		return strconv.Atoi(strings.TrimSpace(line[1:]))
-	}
-	n, err := number()
-	if err != nil {
-		return nil, err
-	}
-	args := make([]string, n)
-	for i := range args {
-		size, err := number()
-		if err != nil {
-			return nil, err
-		}
-		text := make([]byte, size+2)
-		if _, err := io.ReadFull(in, text); err != nil {
-			return nil, err
-		}
-		args[i] = string(text[:size])
-	}
-	return args, nil
 }
 
 // What the client library repeats by itself is a failed command all the same, while

@@ -12,9 +12,10 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"middleware.hc.cn/operator/internal/redis/resp"
 )
 
 // A Kind is what a server does.
@@ -108,7 +109,7 @@ func converse(conn net.Conn, kind Kind) {
 	}
 	in := bufio.NewReader(conn)
 	for {
-		args, err := readCommand(in)
+		args, err := resp.ReadCommand(in)
 		if err != nil || !answer(conn, kind, strings.ToUpper(strings.Join(args, " "))) {
 			return
 		}
@@ -158,38 +159,4 @@ func drip(conn net.Conn) bool {
 		_, err = io.WriteString(conn, "a")
 	}
 	return false
-}
-
-// readCommand reads an array of strings, the form in which clients send commands.
-func readCommand(in *bufio.Reader) ([]string, error) {
-	count, err := readLength(in, '*')
-	if err != nil {
-		return nil, err
-	}
-	args := make([]string, count)
-	for i := range args {
-		length, err := readLength(in, '$')
-		if err != nil {
-			return nil, err
-		}
-		text := make([]byte, length+len("\r\n"))
-		if _, err := io.ReadFull(in, text); err != nil {
-			return nil, err
-		}
-		args[i] = string(text[:length])
-	}
-	return args, nil
-}
-
-func readLength(in *bufio.Reader, kind byte) (int, error) {
-	const most = 64 << 20
-	line, err := in.ReadString('\n')
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, string(kind))))
-	if err != nil || line[0] != kind || n < 0 || n > most {
-		return 0, fmt.Errorf("%q is no command", line)
-	}
-	return n, nil
 }

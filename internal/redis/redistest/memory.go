@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"middleware.hc.cn/operator/internal/redis/resp"
 )
 
 // Connect is Dial without a network: a command is executed by whoever writes it, within the call of Write that completes it.
@@ -56,7 +58,7 @@ func (m *memory) Write(p []byte) (int, error) {
 	for !m.hangs && !m.isClosed() {
 		rest := bytes.NewReader(m.in.Bytes())
 		buffered := bufio.NewReaderSize(rest, 512)
-		args, err := readCommand(buffered)
+		args, err := resp.ReadCommand(buffered)
 		if err != nil {
 			return len(p), nil //nolint:nilerr // it is not complete yet
 		}

@@ -5,12 +5,12 @@ package redistest
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"strings"
+
+	"middleware.hc.cn/operator/internal/redis/resp"
 )
 
 // FailureKind says how a command fails.
@@ -115,7 +115,7 @@ func (n *Node) converse(conn net.Conn) {
 	client := &session{node: n, conn: conn}
 	in, out := bufio.NewReader(conn), bufio.NewWriter(conn)
 	for {
-		args, err := readCommand(in)
+		args, err := resp.ReadCommand(in)
 		if err != nil {
 			return
 		}
@@ -179,45 +179,6 @@ func (n *Node) dueFailure(args []string) Failure {
 		}
 	}
 	return Failure{}
-}
-
-var errProtocol = errors.New("not an array of bulk strings")
-
-// readCommand reads an array of bulk strings, the form in which clients send commands.
-func readCommand(in *bufio.Reader) ([]string, error) {
-	count, err := readHeader(in, '*')
-	if err != nil || count == 0 {
-		return nil, errors.Join(err, errProtocol)
-	}
-	args := make([]string, count)
-	for i := range args {
-		length, err := readHeader(in, '$')
-		if err != nil {
-			return nil, err
-		}
-		text := make([]byte, length+len("\r\n"))
-		if _, err := io.ReadFull(in, text); err != nil {
-			return nil, err
-		}
-		args[i] = string(text[:length])
-	}
-	return args, nil
-}
-
-func readHeader(in *bufio.Reader, prefix byte) (int, error) {
-	line, err := in.ReadString('\n')
-	if err != nil {
-		return 0, err
-	}
-	const limit = 1 << 20
-	if line[0] != prefix {
-		return 0, errProtocol
-	}
-	n, err := strconv.Atoi(strings.TrimRight(line[1:], "\r\n"))
-	if err != nil || n < 0 || n > limit {
-		return 0, errProtocol
-	}
-	return n, nil
 }
 
 // writeReply writes RESP2. Errors show up when the writer is flushed.
