@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -60,6 +61,7 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 		recorder:     mgr.GetEventRecorder("application"),
 		now:          o.Now,
 	}
+	r.memory.Forgotten = func(_ types.NamespacedName, uid types.UID) { applier.Forget(uid) }
 	application := &unstructured.Unstructured{}
 	application.SetGroupVersionKind(applicationKind)
 	deployment := &unstructured.Unstructured{}

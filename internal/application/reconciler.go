@@ -10,15 +10,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +24,7 @@ import (
 	applicationv1 "middleware.hc.cn/operator/api/application/v1"
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/outcome"
+	"middleware.hc.cn/operator/internal/shell"
 )
 
 var (
@@ -42,14 +40,8 @@ type reconciler struct {
 	applier      *apply.Applier
 	recorder     events.EventRecorder
 	now          func() time.Time
-	// uids are those of the Applications that were seen, by name, so that what is
-	// remembered about one can be dropped when it is gone.
-	uids sync.Map
-	// written are the versions that the last status writes made, by the Application's UID.
-	written sync.Map
-	// untold are the events, by the Application's UID, of passes whose status could not be
-	// written: what was done is told once, by the pass that reports it.
-	untold sync.Map
+	// memory holds the events of passes whose status could not be written: what was done is told once, by the pass that reports it.
+	memory shell.Memory[[]event]
 }
 
 // event is one that is to be written.
@@ -59,19 +51,8 @@ type event struct{ kind, reason, action, note string }
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(applicationKind)
-	if err := r.applications.Get(ctx, request.NamespacedName, object); err != nil {
-		if uid, seen := r.uids.LoadAndDelete(request.NamespacedName); seen && apierrors.IsNotFound(err) {
-			r.applier.Forget(uid.(types.UID))
-			r.untold.Delete(uid)
-			r.written.Delete(uid)
-		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	r.uids.Store(request.NamespacedName, object.GetUID())
-	if written, ok := r.written.Load(object.GetUID()); ok {
-		if again, behind := written.(apply.Written).Behind(object.GetResourceVersion(), r.now()); behind {
-			return outcome.Wait("the cache does not show our own write yet", again).Result()
-		}
+	if why, ok := r.memory.Begin(ctx, r.applications, request.NamespacedName, object, r.now()); !ok {
+		return why.Result()
 	}
 	snapshot, err := r.observe(ctx, object)
 	if err != nil {
@@ -82,16 +63,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	log.FromContext(ctx).V(1).Info("Reconciled", "step", fmt.Sprintf("%T", step), "changes", done.changes.String(), "reason", done.outcome.Reason())
 
 	status := ComputeStatus(snapshot, step, done, r.now())
-	news := append(r.takeUntold(object.GetUID()), eventsOf(snapshot, step, done, &status)...)
+	news := append(r.memory.Get(object.GetUID()), eventsOf(snapshot, step, done, &status)...)
 	if err := r.write(ctx, object, &snapshot.Status, &status); err != nil {
-		r.untold.Store(object.GetUID(), changesOnly(news))
-		// A conflict means that somebody else wrote meanwhile. The pass is repeated on what
-		// they wrote, so that no count is lost or doubled.
-		if apierrors.IsConflict(err) {
-			return outcome.Wait("the Application changed during the pass", conflictAfter).Result()
-		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		r.memory.Update(object.GetUID(), func(untold *[]event) { *untold = changesOnly(news) })
+		return shell.Unwritten(err).Result()
 	}
+	r.memory.Update(object.GetUID(), func(untold *[]event) { *untold = nil })
 	for _, e := range news {
 		r.recorder.Eventf(object, nil, e.kind, e.reason, e.action, "%s", e.note)
 	}
@@ -101,14 +78,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return done.outcome.Result()
 }
 
-const (
-	// conflictAfter is when to look again after somebody else changed the Application during a
-	// pass: the change is an event too.
-	conflictAfter = time.Second
-	// lagAfter is when to look again for a Deployment that the cache does not show as it was
-	// applied.
-	lagAfter = apply.Lag + time.Second
-)
+// lagAfter is when to look again for a Deployment that the cache does not show as it was applied.
+const lagAfter = apply.Lag + time.Second
 
 // write patches the status when it differs.
 func (r *reconciler) write(ctx context.Context, object *unstructured.Unstructured, old, status *applicationv1.ApplicationStatus) error {
@@ -119,28 +90,19 @@ func (r *reconciler) write(ctx context.Context, object *unstructured.Unstructure
 	if err != nil {
 		return fmt.Errorf("encode the status: %w", err)
 	}
-	changed := object.DeepCopy()
-	changed.Object["status"] = encoded
-	patch := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
-	if err := r.writer.Status().Patch(ctx, changed, patch); err != nil {
-		return fmt.Errorf("write the status: %w", err)
+	answer, err := shell.PatchStatus(object, encoded, func(object client.Object, patch client.Patch) error {
+		return r.writer.Status().Patch(ctx, object, patch)
+	})
+	if err == nil {
+		r.memory.Wrote(answer, r.now())
 	}
-	r.written.Store(object.GetUID(), apply.Written{Version: changed.GetResourceVersion(), At: r.now()})
-	return nil
+	return err
 }
 
 // changesOnly leaves out what the next pass finds again by itself: only what was done is
 // done once.
 func changesOnly(news []event) []event {
 	return slices.DeleteFunc(news, func(e event) bool { return e.kind == corev1.EventTypeWarning })
-}
-
-func (r *reconciler) takeUntold(uid types.UID) []event {
-	untold, ok := r.untold.LoadAndDelete(uid)
-	if !ok {
-		return nil
-	}
-	return untold.([]event)
 }
 
 // eventsOf are the events of a pass: one for each change of the Deployment, one when what

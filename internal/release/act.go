@@ -91,7 +91,7 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 		return
 	}
 	previous := refsIn(seen.Inventory)
-	r.memory.update(cr.GetUID(), func(m *memory) { m.applied, m.begun = "", true })
+	r.memory.Update(cr.GetUID(), func(m *memory) { m.applied, m.begun = "", true })
 	applied, err := r.applier.Apply(ctx, cr, objects, applyOptions(cr)...)
 	done.changes = applied
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 	}
 	r.complete(ctx, cr, desired, rendered, revision, done)
 	if len(applied.Awaited()) == 0 { // what has to go first is made anew by the pass that its disappearance brings
-		r.memory.update(cr.GetUID(), func(m *memory) { m.applied = done.deployed.Digest })
+		r.memory.Update(cr.GetUID(), func(m *memory) { m.applied = done.deployed.Digest })
 		r.dropRendered(cr, done)
 	}
 }
@@ -122,7 +122,7 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 // dropRendered forgets the rendering of a release that is done.
 func (r *Reconciler) dropRendered(cr *unstructured.Unstructured, done *effect) {
 	if done.hooks.Event == "" {
-		r.memory.update(cr.GetUID(), func(m *memory) { m.rendered = nil })
+		r.memory.Update(cr.GetUID(), func(m *memory) { m.rendered = nil })
 	}
 }
 
@@ -160,7 +160,7 @@ func (r *Reconciler) complete(ctx context.Context, cr *unstructured.Unstructured
 		return
 	}
 	done.history = r.recordHistory(ctx, cr, rendered, revision)
-	r.memory.update(cr.GetUID(), func(m *memory) { m.historyTried = true })
+	r.memory.Update(cr.GetUID(), func(m *memory) { m.historyTried = true })
 	done.hooks = Progress{}
 	after := postInstall
 	if revision > 1 {
@@ -197,7 +197,7 @@ func (r *Reconciler) recordAgain(ctx context.Context, cr *unstructured.Unstructu
 		return nil, classify(err)
 	}
 	history := r.recordHistory(ctx, cr, rendered, seen.Deployed.Revision)
-	r.memory.update(cr.GetUID(), func(m *memory) { m.historyTried = true })
+	r.memory.Update(cr.GetUID(), func(m *memory) { m.historyTried = true })
 	return history, nil
 }
 

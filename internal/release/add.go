@@ -100,12 +100,12 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 		gvk: w.GroupVersionKind, chart: c, options: o.withDefaults(w), entry: w,
 		reader: mgr.GetCache(), live: live, children: reader, applier: apply.New(live, reader),
 		events: mgr.GetEventRecorder("middleware-operator"),
-		memory: memories{byUID: map[types.UID]memory{}, uids: map[types.NamespacedName]types.UID{}},
 		namespaced: func(gvk schema.GroupVersionKind) (bool, error) {
 			return apiutil.IsGVKNamespaced(gvk, mgr.GetRESTMapper())
 		},
 		status: statusWriter{client: live}, crds: crdInstaller{client: live, crds: crds},
 	}
+	r.memory.Forgotten = func(_ types.NamespacedName, uid types.UID) { r.applier.Forget(uid) }
 	r.cluster = newDiscovered(mgr.GetConfig(), mgr.GetHTTPClient(), r.options.Now)
 	selected := func(o client.Object) bool { return w.Selector.Matches(labelSet(o)) }
 	run, err := controller.New(w.GroupKind().String(), mgr, controller.Options{

@@ -152,13 +152,13 @@ func (r *Reconciler) renderOnce(ctx context.Context, cr *unstructured.Unstructur
 	if r.chart.Deterministic() && !r.chart.HasHooks() {
 		return r.render(ctx, cr, d.Values, d.Revision)
 	}
-	kept := r.memory.get(cr.GetUID())
+	kept := r.memory.Get(cr.GetUID())
 	if kept.rendered != nil && kept.digest == d.Digest && kept.revision == d.Revision {
 		return kept.rendered, nil
 	}
 	rendered, err := r.render(ctx, cr, d.Values, d.Revision)
 	if err == nil {
-		r.memory.update(cr.GetUID(), func(m *memory) { m.rendered, m.digest, m.revision = rendered, d.Digest, d.Revision })
+		r.memory.Update(cr.GetUID(), func(m *memory) { m.rendered, m.digest, m.revision = rendered, d.Digest, d.Revision })
 	}
 	return rendered, err
 }
@@ -201,7 +201,7 @@ func (r *Reconciler) digest(ctx context.Context, cr *unstructured.Unstructured, 
 		return input, err
 	}
 	lookup := LookupFor(ctx, r.live, cr, r.entry.Allow, r.namespaced)
-	if before := r.memory.get(cr.GetUID()).looked; before != nil && before.input == input && before.revision == revision {
+	if before := r.memory.Get(cr.GetUID()).looked; before != nil && before.input == input && before.revision == revision {
 		if same, err := before.same(lookup); err != nil || same {
 			return before.digest, err
 		}
@@ -222,7 +222,7 @@ func (r *Reconciler) digest(ctx context.Context, cr *unstructured.Unstructured, 
 			now.digest = input
 		}
 	}
-	r.memory.update(cr.GetUID(), func(m *memory) { m.looked = now })
+	r.memory.Update(cr.GetUID(), func(m *memory) { m.looked = now })
 	return now.digest, nil
 }
 

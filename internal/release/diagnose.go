@@ -36,7 +36,7 @@ func (r *Reconciler) diagnose(ctx context.Context, cr *unstructured.Unstructured
 	if cr.GetDeletionTimestamp() != nil {
 		return
 	}
-	is, now := r.memory.get(cr.GetUID()), r.options.Now()
+	is, now := r.memory.Get(cr.GetUID()), r.options.Now()
 	var waiting []int
 	for i, child := range done.children {
 		if child.Object != nil && runsPods(child.Object) && readinessOf(child.Object).progress != ready {
@@ -45,7 +45,7 @@ func (r *Reconciler) diagnose(ctx context.Context, cr *unstructured.Unstructured
 	}
 	if len(waiting) == 0 {
 		if is.patience > 0 {
-			r.memory.update(cr.GetUID(), func(m *memory) { m.patience, m.why = 0, nil })
+			r.memory.Update(cr.GetUID(), func(m *memory) { m.patience, m.why = 0, nil })
 		}
 		return
 	}
@@ -68,7 +68,7 @@ func (r *Reconciler) diagnose(ctx context.Context, cr *unstructured.Unstructured
 			child.Why, next.why[child.Object.GetUID()] = why, why
 		}
 	}
-	r.memory.update(cr.GetUID(), func(m *memory) { m.diagnosed, m.patience, m.why = next.diagnosed, next.patience, next.why })
+	r.memory.Update(cr.GetUID(), func(m *memory) { m.diagnosed, m.patience, m.why = next.diagnosed, next.patience, next.why })
 	done.lookAgain(next.patience)
 }
 

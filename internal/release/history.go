@@ -182,7 +182,7 @@ const gap = 10
 // forgetRevisions deletes the records of a revision and of older ones. There is more than one to delete only when the history was
 // longer before, so a process looks for more once for each resource. The oldest goes first: a stop midway leaves no gap.
 func (r *Reconciler) forgetRevisions(ctx context.Context, cr *unstructured.Unstructured, newest int) error {
-	trimmed := r.memory.get(cr.GetUID()).historyTrimmed
+	trimmed := r.memory.Get(cr.GetUID()).historyTrimmed
 	var old []*corev1.Secret
 	for revision, missing := newest, 0; revision > 0 && missing < gap; revision-- {
 		secret := &corev1.Secret{}
@@ -204,7 +204,7 @@ func (r *Reconciler) forgetRevisions(ctx context.Context, cr *unstructured.Unstr
 			return fmt.Errorf("forget %s: %w", secret.Name, err)
 		}
 	}
-	r.memory.update(cr.GetUID(), func(m *memory) { m.historyTrimmed = true })
+	r.memory.Update(cr.GetUID(), func(m *memory) { m.historyTrimmed = true })
 	return nil
 }
 

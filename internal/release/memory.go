@@ -4,12 +4,10 @@
 package release
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
 )
 
@@ -23,7 +21,6 @@ type memory struct {
 	historyTrimmed bool
 	// unclaimed says that the resource was seen without a sign of a former operator: the finalizer that it has now is ours.
 	unclaimed bool
-	written   apply.Written
 	// rendered is what the chart gave for a digest and a revision, as long as it may be needed again: trying again must not
 	// make other passwords, and the next hook of a release need not render it anew.
 	rendered *chart.Rendered
@@ -35,47 +32,4 @@ type memory struct {
 	diagnosed time.Time
 	patience  time.Duration
 	why       map[types.UID]string
-}
-
-type memories struct {
-	mu    sync.Mutex
-	byUID map[types.UID]memory
-	uids  map[types.NamespacedName]types.UID
-}
-
-// remember binds a name to a UID and returns the one it was bound to before, if that was another.
-func (m *memories) remember(name types.NamespacedName, uid types.UID) types.UID {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	former := m.uids[name]
-	if former == uid {
-		return ""
-	}
-	delete(m.byUID, former)
-	m.uids[name] = uid
-	return former
-}
-
-func (m *memories) get(uid types.UID) memory {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.byUID[uid]
-}
-
-func (m *memories) update(uid types.UID, change func(*memory)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	is := m.byUID[uid]
-	change(&is)
-	m.byUID[uid] = is
-}
-
-// forget drops a name and returns the UID it was bound to.
-func (m *memories) forget(name types.NamespacedName) types.UID {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	uid := m.uids[name]
-	delete(m.byUID, uid)
-	delete(m.uids, name)
-	return uid
 }

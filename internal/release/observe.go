@@ -127,7 +127,7 @@ func (r *Reconciler) observe(ctx context.Context, cr *unstructured.Unstructured)
 		return seen, err
 	}
 	r.recall(cr, seen)
-	remembered := r.memory.get(cr.GetUID())
+	remembered := r.memory.Get(cr.GetUID())
 	seen.Applied, seen.HistoryTried = remembered.applied, remembered.historyTried
 	drift, err := r.applier.Drifted(ctx, cr)
 	seen.Drifted, seen.Lagging = drift.Refs, drift.Lagging
@@ -137,18 +137,18 @@ func (r *Reconciler) observe(ctx context.Context, cr *unstructured.Unstructured)
 // recall brings back what a former process applied, once after a start, if its status tells it of every object. Then drift is
 // recognised from the cache, and a resource that is as it was costs no request.
 func (r *Reconciler) recall(cr *unstructured.Unstructured, seen Snapshot) {
-	known := r.memory.get(cr.GetUID()).begun
+	known := r.memory.Get(cr.GetUID()).begun
 	if known || seen.Deployed.Digest == "" || seen.Former != nil {
 		return
 	}
-	r.memory.update(cr.GetUID(), func(m *memory) { m.begun = true })
+	r.memory.Update(cr.GetUID(), func(m *memory) { m.begun = true })
 	for _, child := range seen.Inventory {
 		if child.UID == "" || child.Fields == "" {
 			return
 		}
 	}
 	r.applier.Recall(cr, seen.Inventory)
-	r.memory.update(cr.GetUID(), func(m *memory) { m.applied = seen.Deployed.Digest })
+	r.memory.Update(cr.GetUID(), func(m *memory) { m.applied = seen.Deployed.Digest })
 }
 
 // namespaceEnds tells whether the namespace of a resource that holds our finalizer is being deleted.

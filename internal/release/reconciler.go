@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,14 +25,13 @@ import (
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/outcome"
+	"middleware.hc.cn/operator/internal/shell"
 	"middleware.hc.cn/operator/internal/watches"
 )
 
 const (
 	// visibleAfter is when to look again for children that were applied and that the cache does not show yet.
 	visibleAfter = apply.Lag + time.Second
-	// conflictAfter is when to look again after someone else changed the resource during a pass: the change is an event too.
-	conflictAfter = time.Second
 	// servedAfter is when to look again whether CRDs that were just made are served.
 	servedAfter = 200 * time.Millisecond
 	// lookupPeriod is helm-operator's default period.
@@ -51,7 +49,7 @@ type Reconciler struct {
 	children   childReader
 	applier    *apply.Applier
 	events     recorder.EventRecorder
-	memory     memories
+	memory     shell.Memory[memory]
 	watch      func(schema.GroupVersionKind) error
 	cluster    *discovered
 	namespaced func(schema.GroupVersionKind) (bool, error)
@@ -63,21 +61,11 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	cr := &unstructured.Unstructured{}
 	cr.SetGroupVersionKind(r.gvk)
-	if err := r.reader.Get(ctx, request.NamespacedName, cr); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.forget(request)
-			return ctrl.Result{}, nil
-		}
-		return ctrl.Result{}, fmt.Errorf("read %s %s: %w", r.gvk.Kind, request.NamespacedName, err)
+	if why, ok := r.memory.Begin(ctx, r.reader, request.NamespacedName, cr, r.options.Now()); !ok {
+		return why.Result()
 	}
 	if !r.entry.Selector.Matches(labelSet(cr)) {
 		return ctrl.Result{}, nil // an event of a child of a resource that is not selected
-	}
-	if former := r.memory.remember(request.NamespacedName, cr.GetUID()); former != "" {
-		r.applier.Forget(former)
-	}
-	if again, behind := r.memory.get(cr.GetUID()).written.Behind(cr.GetResourceVersion(), r.options.Now()); behind {
-		return outcome.Wait("the cache does not show our own write yet", again).Result()
 	}
 	return r.pass(ctx, cr).Result()
 }
@@ -137,10 +125,7 @@ func (r *Reconciler) conclude(ctx context.Context, cr *unstructured.Unstructured
 	r.diagnose(ctx, cr, &done)
 	changed, err := r.report(ctx, cr, done)
 	if err != nil {
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return outcome.Wait("the resource changed during the pass", conflictAfter)
-		}
-		return outcome.Retry(fmt.Errorf("write the status: %w", err))
+		return shell.Unwritten(err)
 	}
 	r.tell(cr, done, changed)
 	return r.outcomeOf(cr, done)
@@ -178,10 +163,4 @@ func (r *Reconciler) outcomeOf(cr *unstructured.Unstructured, done effect) outco
 		return outcome.Wait("reconcilePeriod", period)
 	}
 	return outcome.Done()
-}
-
-func (r *Reconciler) forget(request ctrl.Request) {
-	if uid := r.memory.forget(request.NamespacedName); uid != "" {
-		r.applier.Forget(uid)
-	}
 }

@@ -5,24 +5,22 @@ package release
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"sync/atomic"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/shell"
 )
 
 // statusWriter patches the status of resources, through the subresource where the kind has one.
@@ -39,7 +37,7 @@ func (w *statusWriter) write(ctx context.Context, cr *unstructured.Unstructured,
 		return false, nil
 	}
 	if !w.plain.Load() {
-		after, err := w.patch(cr, status, func(object client.Object, patch client.Patch) error {
+		after, err := shell.PatchStatus(cr, status, func(object client.Object, patch client.Patch) error {
 			return w.client.Status().Patch(ctx, object, patch)
 		})
 		if err == nil {
@@ -52,42 +50,13 @@ func (w *statusWriter) write(ctx context.Context, cr *unstructured.Unstructured,
 	}
 	// Here each write changes the generation, so that writing which one was observed would never end.
 	delete(status, fieldObservedGeneration)
-	after, err := w.patch(cr, status, func(object client.Object, patch client.Patch) error { return w.client.Patch(ctx, object, patch) })
+	after, err := shell.PatchStatus(cr, status, func(object client.Object, patch client.Patch) error { return w.client.Patch(ctx, object, patch) })
 	if err != nil {
 		return true, err
 	}
 	w.plain.Store(true)
 	cr.Object = after.Object
 	return true, nil
-}
-
-// patch sends what differs between the status of cr and the given one, and returns the API server's answer. The status alone is
-// encoded and compared: it is written more often than anything else.
-func (w *statusWriter) patch(cr *unstructured.Unstructured, status map[string]any, send func(client.Object, client.Patch) error) (*unstructured.Unstructured, error) {
-	former, _ := cr.Object["status"].(map[string]any)
-	if former == nil {
-		former = map[string]any{}
-	}
-	before, errBefore := json.Marshal(former)
-	after, errAfter := json.Marshal(status)
-	if err := errors.Join(errBefore, errAfter); err != nil {
-		return nil, fmt.Errorf("encode the status: %w", err)
-	}
-	change, err := jsonpatch.CreateMergePatch(before, after)
-	if err != nil {
-		return nil, fmt.Errorf("compare the status: %w", err)
-	}
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": cr.GetResourceVersion(), "uid": cr.GetUID()},
-		"status":   json.RawMessage(change),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("encode the patch: %w", err)
-	}
-	answer := kindOf(cr.GroupVersionKind())
-	answer.SetNamespace(cr.GetNamespace())
-	answer.SetName(cr.GetName())
-	return answer, send(answer, client.RawPatch(types.MergePatchType, body))
 }
 
 // generation is what status may say was observed; zero for kinds whose generation counts every write.
@@ -139,9 +108,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, cr *unstructured.Unstructu
 
 // wrote remembers which version of the resource our write made.
 func (r *Reconciler) wrote(cr *unstructured.Unstructured) {
-	r.memory.update(cr.GetUID(), func(m *memory) {
-		m.written = apply.Written{Version: cr.GetResourceVersion(), At: r.options.Now()}
-	})
+	r.memory.Wrote(cr, r.options.Now())
 }
 
 // report computes the status and writes it if it differs.

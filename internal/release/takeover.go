@@ -34,11 +34,11 @@ type Former struct {
 // findFormer looks for a release in Helm's history that the resource's status does not know. It asks the API server only if
 // the resource shows that an operator like ours had it: by a finalizer, or by a release in its status.
 func (r *Reconciler) findFormer(ctx context.Context, cr *unstructured.Unstructured, seen Snapshot) (*Former, error) {
-	if seen.Deployed.Digest != "" || cr.GetNamespace() == "" || r.memory.get(cr.GetUID()).unclaimed {
+	if seen.Deployed.Digest != "" || cr.GetNamespace() == "" || r.memory.Get(cr.GetUID()).unclaimed {
 		return nil, nil
 	}
 	if len(seen.Finalizers) == 0 && seen.Deployed.Name == "" {
-		r.memory.update(cr.GetUID(), func(m *memory) { m.unclaimed = true })
+		r.memory.Update(cr.GetUID(), func(m *memory) { m.unclaimed = true })
 		return nil, nil
 	}
 	secrets := &corev1.SecretList{}
