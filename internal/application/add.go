@@ -10,23 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/resync"
 )
-
-// A pass that failed is tried again after firstRetry; the time doubles with each, up to lastRetry (client-go's own).
-const firstRetry, lastRetry = 5 * time.Millisecond, 1000 * time.Second
 
 // Options configures the controller of Applications.
 type Options struct {
@@ -76,7 +71,7 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 		Named("application").
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, resync.Most(lastRetry, o.SyncPeriod)),
+			RateLimiter:             resync.Retries(o.SyncPeriod),
 		}).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(application), metrics.Enqueue(applicationKind),
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).

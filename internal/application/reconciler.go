@@ -70,7 +70,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	r.memory.Update(object.GetUID(), func(untold *[]event) { *untold = nil })
 	for _, e := range news {
-		r.recorder.Eventf(object, nil, e.kind, e.reason, e.action, "%s", e.note)
+		r.recorder.Eventf(object, nil, e.kind, e.reason, e.action, "%s", shell.Note(e.note))
 	}
 	if snapshot.Lagging && done.outcome.Kind() == outcome.KindDone {
 		return outcome.Wait("waiting to see the Deployment as it was applied", lagAfter).Result()
@@ -125,16 +125,7 @@ func eventsOf(s *Snapshot, step Step, d done, status *applicationv1.ApplicationS
 	}
 	switch is.Reason {
 	case applicationv1.ReasonInvalid, applicationv1.ReasonConflict, applicationv1.ReasonApplyFailed, applicationv1.ReasonDeploymentFailed:
-		news = append(news, event{corev1.EventTypeWarning, is.Reason, "Reconcile", limit(is.Message)})
+		news = append(news, event{corev1.EventTypeWarning, is.Reason, "Reconcile", is.Message})
 	}
 	return news
-}
-
-// limit keeps a message within what an Event takes (1024 bytes).
-func limit(message string) string {
-	const most = 1000
-	if len(message) <= most {
-		return message
-	}
-	return message[:most] + "…"
 }

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	crhandler "sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"middleware.hc.cn/operator/internal/apply"
@@ -33,9 +31,6 @@ import (
 	"middleware.hc.cn/operator/internal/resync"
 	"middleware.hc.cn/operator/internal/watches"
 )
-
-// A pass that failed is tried again after firstRetry; the time doubles with each, up to lastRetry (client-go's own).
-const firstRetry, lastRetry = 5 * time.Millisecond, 1000 * time.Second
 
 // defaultMaxHistory is how many revisions Helm's history keeps, as helm does by default.
 const defaultMaxHistory = 10
@@ -111,7 +106,7 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 	run, err := controller.New(w.GroupKind().String(), mgr, controller.Options{
 		Reconciler:              resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: kindOf(w.GroupVersionKind), Selected: selected}, r, r.options.Now),
 		MaxConcurrentReconciles: r.options.MaxConcurrentReconciles,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, resync.Most(lastRetry, o.SyncPeriod)),
+		RateLimiter:             resync.Retries(o.SyncPeriod),
 	})
 	if err != nil {
 		return fmt.Errorf("make the controller of %s: %w", w.Kind, err)

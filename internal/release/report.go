@@ -148,10 +148,13 @@ func visible(children []Child) []*unstructured.Unstructured {
 
 // tell emits events about what happened in a pass whose status is written. A failure is told when it is new.
 func (r *Reconciler) tell(cr *unstructured.Unstructured, done effect, before []metav1.Condition) {
+	tell := func(kind, reason, action, format string, args ...any) {
+		r.events.Eventf(cr, nil, kind, reason, action, "%s", shell.Note(fmt.Sprintf(format, args...)))
+	}
 	for _, conditionType := range []string{TypeIrreconcilable, TypeReleaseFailed} {
 		now, was := condition(cr, conditionType), meta.FindStatusCondition(before, conditionType)
 		if now != nil && now.Status == metav1.ConditionTrue && (was == nil || was.Status != now.Status || was.Message != now.Message) {
-			r.events.Eventf(cr, nil, corev1.EventTypeWarning, now.Reason, "Reconciling", "%s", clip(now.Message))
+			tell(corev1.EventTypeWarning, now.Reason, "Reconciling", "%s", now.Message)
 			return
 		}
 	}
@@ -160,11 +163,11 @@ func (r *Reconciler) tell(cr *unstructured.Unstructured, done effect, before []m
 	}
 	if h := done.history; h != nil && h.Status == metav1.ConditionFalse {
 		if was := meta.FindStatusCondition(before, TypeHistoryRecorded); was == nil || was.Status != h.Status || was.Reason != h.Reason {
-			r.events.Eventf(cr, nil, corev1.EventTypeWarning, "HistoryNotRecorded", "Recording", "%s", clip(h.Message))
+			tell(corev1.EventTypeWarning, "HistoryNotRecorded", "Recording", "%s", h.Message)
 		}
 	}
 	normal := func(reason, action, note string) {
-		r.events.Eventf(cr, nil, corev1.EventTypeNormal, reason, action, "%s", clip(note))
+		tell(corev1.EventTypeNormal, reason, action, "%s", note)
 	}
 	what := done.changes.String()
 	switch step := done.step.(type) {
@@ -182,22 +185,13 @@ func (r *Reconciler) tell(cr *unstructured.Unstructured, done effect, before []m
 		normal("HookStarted", "RunningHook", step.Hook.String())
 	case Uninstall:
 		if done.hooksSkipped != "" {
-			r.events.Eventf(cr, nil, corev1.EventTypeWarning, "HooksSkipped", "Uninstalling", "the hooks of the deletion cannot be rendered: %s", clip(done.hooksSkipped))
+			tell(corev1.EventTypeWarning, "HooksSkipped", "Uninstalling", "the hooks of the deletion cannot be rendered: %s", done.hooksSkipped)
 		}
 		if done.hooks.Event == string(postDelete) && len(done.remaining) > 0 {
-			r.events.Eventf(cr, nil, corev1.EventTypeWarning, "NotWaitedFor", "Uninstalling", "still being deleted after %v: %s", uninstallTimeout, clip(remains(done.remaining)))
+			tell(corev1.EventTypeWarning, "NotWaitedFor", "Uninstalling", "still being deleted after %v: %s", uninstallTimeout, remains(done.remaining))
 		}
 	case Nothing, Gone, Pause, Stall, RecordHistory, AddFinalizer, ClearHook, AwaitHook, EndHook, Leave:
 	}
-}
-
-// clip shortens a text to what an event may hold.
-func clip(text string) string {
-	const most = 1000
-	if len(text) > most {
-		return text[:most] + "..."
-	}
-	return text
 }
 
 // addFinalizer puts our finalizer on the resource, on condition that nobody changed it since it was read.

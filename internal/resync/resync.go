@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,6 +65,12 @@ func untilNext(uid types.UID, period time.Duration, now time.Time) time.Duration
 		passed += period
 	}
 	return period - passed
+}
+
+// Retries is how a controller tries again what failed: after 5 ms, then after twice as long each, up to 1000 s (client-go's own) or
+// the period.
+func Retries(period time.Duration) workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, Most(1000*time.Second, period))
 }
 
 // Most is how long to wait at the most before a pass that failed is tried again: no longer than a period, if there is one.
