@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,34 +24,38 @@ import (
 // The operator keeps two caches. The manager's holds the custom resources. The children's holds what the operator made for them,
 // selected by label, so that nothing else of the cluster is ever listed or kept in memory. Secrets are in neither.
 
-// customResources are the options of the manager's cache.
-func (o Options) customResources() cache.Options {
-	return cache.Options{
+// NewManager makes a manager that is set up as given, with the operator's two caches. They cover the watched namespaces, and that
+// of children those that resources may reach besides; "*" is all.
+func (o Options) NewManager(as *rest.Config, setup ctrl.Options, reach ...string) (mgr ctrl.Manager, children cache.Cache, err error) {
+	setup.Cache = cache.Options{
 		DefaultNamespaces: o.namespaces(),
 		SyncPeriod:        neverResent(),
 		DefaultTransform:  withoutManagedFields,
 		// A read of a kind that no controller watches would list that kind in the whole cluster: an error is better.
 		ReaderFailOnMissingInformer: true,
 	}
+	setup.Client = client.Options{Cache: uncached()}
+	if mgr, err = ctrl.NewManager(as, setup); err != nil {
+		return nil, nil, fmt.Errorf("making the manager: %w", err)
+	}
+	children, err = o.newChildren(mgr, reach)
+	return mgr, children, err
 }
 
 // neverResent is the sync period of both caches. Left out it would be ten hours, and all objects would come at one moment:
 // --sync-period is package resync's.
 func neverResent() *time.Duration { return ptr.To[time.Duration](0) }
 
-// newChildren makes the children's cache and has the manager run it. It covers the watched namespaces and those that resources
-// may reach.
-func newChildren(mgr ctrl.Manager, o Options, controllers []controller) (cache.Cache, error) {
+// newChildren makes the children's cache and has the manager run it.
+func (o Options) newChildren(mgr ctrl.Manager, reach []string) (cache.Cache, error) {
 	namespaces := o.namespaces()
-	for _, c := range controllers {
-		for _, reached := range c.reach {
-			switch {
-			case namespaces == nil:
-			case reached == "*":
-				namespaces = nil
-			default:
-				namespaces[reached] = cache.Config{}
-			}
+	for _, reached := range reach {
+		switch {
+		case namespaces == nil:
+		case reached == "*":
+			namespaces = nil
+		default:
+			namespaces[reached] = cache.Config{}
 		}
 	}
 	children, err := cache.New(mgr.GetConfig(), cache.Options{
@@ -58,7 +63,7 @@ func newChildren(mgr ctrl.Manager, o Options, controllers []controller) (cache.C
 		DefaultNamespaces:    namespaces,
 		SyncPeriod:           neverResent(),
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{apply.ManagedByLabel: apply.ManagedByValue}),
-		DefaultTransform:     compactChild,
+		DefaultTransform:     CompactChild,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the cache of children: %w", err)
@@ -105,9 +110,9 @@ func withoutManagedFields(object any) (any, error) {
 	})
 }
 
-// compactChild keeps of a child what is read: of managed fields a digest of the operator's own entry, and of objects of chart kinds
+// CompactChild keeps of a child what is read: of managed fields a digest of the operator's own entry, and of objects of chart kinds
 // not what their pods are made from.
-func compactChild(object any) (any, error) {
+func CompactChild(object any) (any, error) {
 	return transformed(object, func(object any) {
 		apply.Compact(object)
 		if whole, ok := object.(*unstructured.Unstructured); ok {

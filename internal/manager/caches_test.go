@@ -34,9 +34,9 @@ func TestCachesKeepOnlyTheManagedFieldsThatAreRead(t *testing.T) {
 		in, want  any
 	}{
 		"custom resource":         {withoutManagedFields, object("kubectl"), object()},
-		"child":                   {compactChild, applied("kubelet", apply.FieldManager), applied(apply.FieldManager)},
-		"child deleted meanwhile": {compactChild, toolscache.DeletedFinalStateUnknown{Key: "a", Obj: object("kubelet")}, toolscache.DeletedFinalStateUnknown{Key: "a", Obj: object()}},
-		"no object":               {compactChild, 7, 7},
+		"child":                   {CompactChild, applied("kubelet", apply.FieldManager), applied(apply.FieldManager)},
+		"child deleted meanwhile": {CompactChild, toolscache.DeletedFinalStateUnknown{Key: "a", Obj: object("kubelet")}, toolscache.DeletedFinalStateUnknown{Key: "a", Obj: object()}},
+		"no object":               {CompactChild, 7, 7},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestCachesKeepOnlyTheManagedFieldsThatAreRead(t *testing.T) {
 func TestCacheOfChildrenKeepsNoPodTemplates(t *testing.T) {
 	deployment := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"},
 		"spec": map[string]any{"replicas": int64(1), "template": map[string]any{"spec": map[string]any{}}}, "status": map[string]any{"replicas": int64(1)}}}
-	if _, err := compactChild(deployment); err != nil {
+	if _, err := CompactChild(deployment); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"replicas": int64(1)}, "status": map[string]any{"replicas": int64(1)}}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -79,11 +80,7 @@ func run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 		return err
 	}
 	o.Webhooks.Mode = o.webhookMode(env, controllers)
-	mgr, keeper, err := o.newManager(api, env)
-	if err != nil {
-		return err
-	}
-	children, err := newChildren(mgr, o, controllers)
+	mgr, children, keeper, err := o.newManager(api, env, controllers)
 	if err != nil {
 		return err
 	}
@@ -112,17 +109,18 @@ func run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 	return mgr.Start(ctx)
 }
 
-// newManager makes the manager and, if the operator is to look after the webhooks' certificate itself, what does that.
-func (o Options) newManager(api api, env Environment) (ctrl.Manager, *certs.Keeper, error) {
+// newManager makes the manager and the cache of children and, if the operator is to look after the webhooks' certificate itself, what
+// does that.
+func (o Options) newManager(api api, env Environment, controllers []controller) (ctrl.Manager, cache.Cache, *certs.Keeper, error) {
 	own := env.namespace()
 	if o.LeaderElection.Enabled && cmp.Or(o.LeaderElection.Namespace, own) == "" {
-		return nil, nil, errors.New("--leader-elect: outside of a cluster the Lease needs a namespace; give --leader-election-namespace, or --leader-elect=false")
+		return nil, nil, nil, errors.New("--leader-elect: outside of a cluster the Lease needs a namespace; give --leader-election-namespace, or --leader-elect=false")
 	}
 	server := ctrlwebhook.Options{Port: o.Webhooks.Port, CertDir: o.Webhooks.CertDir}
 	var keeper *certs.Keeper
 	if o.webhooks() && !hasCertificate(o.Webhooks.CertDir) {
 		if own == "" {
-			return nil, nil, fmt.Errorf("--webhooks: outside of a cluster a certificate is needed; put tls.crt and tls.key into %s, or give --webhooks=off", o.Webhooks.CertDir)
+			return nil, nil, nil, fmt.Errorf("--webhooks: outside of a cluster a certificate is needed; put tls.crt and tls.key into %s, or give --webhooks=off", o.Webhooks.CertDir)
 		}
 		keeper = certs.NewKeeper(certs.Options{
 			Secret:        types.NamespacedName{Namespace: own, Name: webhook.CertificateSecret},
@@ -132,11 +130,13 @@ func (o Options) newManager(api api, env Environment) (ctrl.Manager, *certs.Keep
 		})
 		server.TLSOpts = append(server.TLSOpts, func(c *tls.Config) { c.GetCertificate = keeper.GetCertificate })
 	}
-	mgr, err := ctrl.NewManager(api.config, ctrl.Options{
+	var reach []string
+	for _, c := range controllers {
+		reach = append(reach, c.reach...)
+	}
+	mgr, children, err := o.NewManager(api.config, ctrl.Options{
 		Scheme:                        api.scheme,
 		MapperProvider:                func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return api.mapper, nil },
-		Cache:                         o.customResources(),
-		Client:                        client.Options{Cache: uncached()},
 		Metrics:                       o.metrics(),
 		HealthProbeBindAddress:        o.Serving.HealthAddress,
 		PprofBindAddress:              o.Serving.PprofAddress,
@@ -149,11 +149,8 @@ func (o Options) newManager(api api, env Environment) (ctrl.Manager, *certs.Keep
 		LeaseDuration:                 &o.LeaderElection.LeaseDuration,
 		RenewDeadline:                 &o.LeaderElection.RenewDeadline,
 		RetryPeriod:                   &o.LeaderElection.RetryPeriod,
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("making the manager: %w", err)
-	}
-	return mgr, keeper, nil
+	}, reach...)
+	return mgr, children, keeper, err
 }
 
 func (o Options) metrics() metricsserver.Options {

@@ -58,21 +58,12 @@ func start(ctx context.Context, admin *rest.Config, c client.Client) (<-chan err
 	return ended, nil
 }
 
-func passes(t *testing.T) float64 {
-	t.Helper()
-	return environment.Passes(t)
-}
+var passes = environment.Passes
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	environment.Check(t, err)
-}
+var check = environment.Check
 
 // eventually waits until what returns nothing; its last answer is the failure's reason.
-func eventually(t *testing.T, name string, what func() string) {
-	t.Helper()
-	environment.Eventually(t, name, what)
-}
+var eventually = environment.Eventually
 
 func newNamespace(t *testing.T) string {
 	t.Helper()

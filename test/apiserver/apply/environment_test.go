@@ -8,14 +8,11 @@ package apply
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,66 +21,37 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/manager"
+	"middleware.hc.cn/operator/test/apiserver/environment"
 )
 
 const group = "test.middleware.hc.cn"
 
 var (
-	environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{
-		newCRD("Web", apiextensionsv1.NamespaceScoped), newCRD("Platform", apiextensionsv1.ClusterScoped)}}
 	admin *rest.Config
 	api   client.Client
 )
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%v\nset KUBEBUILDER_ASSETS to the directory hack/envtest.sh prints\n", err)
-		code = 1
-	}
-	os.Exit(code)
+	web, platform := environment.FreeCRD(kindOf("Web"), nil), environment.FreeCRD(kindOf("Platform"), nil)
+	platform.Spec.Scope = apiextensionsv1.ClusterScoped
+	server := &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{web, platform}}
+	os.Exit(environment.Run(m, server, scheme.Scheme, environment.Into(&admin, &api)))
 }
 
-func run(m *testing.M) (int, error) {
-	ctrl.SetLogger(logr.Discard()) // tests tell what failed
-	var err error
-	if admin, err = environment.Start(); err != nil {
-		return 1, fmt.Errorf("start the API server: %w", err)
-	}
-	defer func() { _ = environment.Stop() }() // its processes end with this one at the latest
-	admin.QPS = -1
-	if api, err = client.New(admin, client.Options{Scheme: scheme.Scheme}); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
-}
-
-// newCRD describes a kind whose spec takes anything.
-func newCRD(kind string, scope apiextensionsv1.ResourceScope) *apiextensionsv1.CustomResourceDefinition {
-	singular := strings.ToLower(kind)
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + group},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: group, Scope: scope,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: singular + "s", Singular: singular, Kind: kind, ListKind: kind + "List"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", XPreserveUnknownFields: ptr.To(true)}}}},
-		},
-	}
+func kindOf(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}
 }
 
 // operator is an Applier with what it reads and asks.
 type operator struct {
 	*apply.Applier
-	requests *atomic.Int64
+	requests *environment.Requests
 }
 
 // newOperator starts an Applier that remembers nothing, with the rights of a configuration.
@@ -94,26 +62,13 @@ func newOperator(t testing.TB, as *rest.Config) operator {
 
 func newOperatorWith(t testing.TB, as *rest.Config, children client.Reader) operator {
 	t.Helper()
-	requests := new(atomic.Int64)
-	counted := rest.CopyConfig(as)
-	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, requests} })
-	live, err := client.New(counted, client.Options{Scheme: scheme.Scheme, Mapper: api.RESTMapper()})
+	requests := new(environment.Requests)
+	live, err := client.New(requests.Of(as), client.Options{Scheme: scheme.Scheme, Mapper: api.RESTMapper()})
 	check(t, err)
 	return operator{apply.New(live, children), requests}
 }
 
-type counter struct {
-	next  http.RoundTripper
-	count *atomic.Int64
-}
-
-func (c counter) RoundTrip(request *http.Request) (*http.Response, error) {
-	c.count.Add(1)
-	return c.next.RoundTrip(request)
-}
-
-// childrenCache shows what the operator's cache of children shows when it has caught up: objects with our label, and of their
-// managedFields our own entries.
+// childrenCache shows what the operator's cache of children shows when it has caught up: objects with our label, compacted.
 type childrenCache struct{ client.Client }
 
 func (c childrenCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
@@ -123,14 +78,8 @@ func (c childrenCache) Get(ctx context.Context, key client.ObjectKey, object cli
 	if object.GetLabels()[apply.ManagedByLabel] != apply.ManagedByValue {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: object.GetObjectKind().GroupVersionKind().Kind}, key.Name)
 	}
-	var own []metav1.ManagedFieldsEntry
-	for _, entry := range object.GetManagedFields() {
-		if entry.Manager == apply.FieldManager {
-			own = append(own, entry)
-		}
-	}
-	object.SetManagedFields(own)
-	return nil
+	_, err := manager.CompactChild(object)
+	return err
 }
 
 // frozenCache shows objects as they were, by kind.
@@ -146,31 +95,21 @@ func (c frozenCache) Get(_ context.Context, _ client.ObjectKey, into client.Obje
 
 func (frozenCache) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
 
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var check = environment.Check
 
 func newNamespace(t testing.TB) string {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "apply-"}}
-	check(t, api.Create(context.Background(), namespace))
+	namespace := environment.NewNamespace(t, api, "apply")
 	t.Cleanup(func() { // addresses and node ports belong to the whole cluster
-		check(t, api.DeleteAllOf(context.Background(), &corev1.Service{}, client.InNamespace(namespace.Name)))
+		check(t, api.DeleteAllOf(context.Background(), &corev1.Service{}, client.InNamespace(namespace)))
 	})
-	return namespace.Name
+	return namespace
 }
 
 // newOwner creates a resource that owns children.
 func newOwner(t testing.TB, kind, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
-	owner := &unstructured.Unstructured{}
-	owner.SetAPIVersion(group + "/v1")
-	owner.SetKind(kind)
-	owner.SetNamespace(namespace)
-	owner.SetName(name)
+	owner := environment.Object(kindOf(kind), namespace, name)
 	check(t, api.Create(context.Background(), owner))
 	return owner
 }

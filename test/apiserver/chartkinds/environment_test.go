@@ -48,10 +48,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(shared.Run(m, environment, scheme.Scheme, func(_ context.Context, config *rest.Config, c client.Client) (<-chan error, error) {
-		admin, api = config, c
-		return nil, nil
-	}))
+	os.Exit(shared.Run(m, environment, scheme.Scheme, shared.Into(&admin, &api)))
 }
 
 // webChart has a Deployment whose replicas are left to others, a ConfigMap, a Service that can be left out, and a Job on request.
@@ -161,10 +158,7 @@ func addKindWithHistory(t *testing.T, mgr ctrl.Manager, children cache.Cache, op
 	}))
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	shared.Check(t, err)
-}
+var check = shared.Check
 
 func newNamespace(t *testing.T) string {
 	t.Helper()
@@ -198,7 +192,4 @@ func change[T client.Object](t *testing.T, o T, how func(T)) {
 }
 
 // eventually waits until holds returns the empty string; its last answer is the failure's reason.
-func eventually(t *testing.T, what string, holds func() string) {
-	t.Helper()
-	shared.Eventually(t, what, holds)
-}
+var eventually = shared.Eventually

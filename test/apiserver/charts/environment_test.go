@@ -44,7 +44,4 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	environment.Check(t, err)
-}
+var check = environment.Check

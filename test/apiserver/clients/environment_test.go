@@ -6,7 +6,6 @@
 package clients
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -28,8 +27,5 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(shared.Run(m, server, scheme.Scheme, func(_ context.Context, config *rest.Config, c client.Client) (<-chan error, error) {
-		admin, api = config, c
-		return nil, nil
-	}))
+	os.Exit(shared.Run(m, server, scheme.Scheme, shared.Into(&admin, &api)))
 }

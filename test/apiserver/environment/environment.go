@@ -29,6 +29,14 @@ import (
 // them ends with ctx; the channel, if it returns one, says when.
 type Prepare func(ctx context.Context, admin *rest.Config, api client.Client) (ended <-chan error, err error)
 
+// Into is the Prepare of tests that need no more than the connections.
+func Into(admin **rest.Config, api *client.Client) Prepare {
+	return func(_ context.Context, as *rest.Config, c client.Client) (<-chan error, error) {
+		*admin, *api = as, c
+		return nil, nil
+	}
+}
+
 // Run starts an API server, prepares, runs the tests and stops everything. It returns the exit code for os.Exit; what went wrong
 // besides the tests is printed.
 func Run(m *testing.M, server *envtest.Environment, scheme *runtime.Scheme, prepare Prepare) int {

@@ -5,11 +5,10 @@ package environment
 
 import (
 	"context"
-	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -19,41 +18,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/manager"
 )
 
-// NewManager makes a manager and its cache of children as the operator does (internal/manager), without endpoints, for the
-// named namespaces, or all. It does not run yet.
+// NewManager makes the operator's own manager and cache of children, without endpoints, for the named namespaces, or all. It does not
+// run yet.
 func NewManager(as *rest.Config, scheme *runtime.Scheme, namespaces ...string) (ctrl.Manager, cache.Cache, error) {
-	var only map[string]cache.Config
-	for _, namespace := range namespaces {
-		if only == nil {
-			only = map[string]cache.Config{}
-		}
-		only[namespace] = cache.Config{}
-	}
-	mgr, err := ctrl.NewManager(as, ctrl.Options{
+	return manager.Options{Namespaces: namespaces}.NewManager(as, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)}, // several operators run in one test process
-		Cache:      cache.Options{DefaultNamespaces: only, ReaderFailOnMissingInformer: true},
 	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("make a manager: %w", err)
-	}
-	children, err := cache.New(as, cache.Options{
-		Scheme: scheme, Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient(), DefaultNamespaces: only,
-		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{apply.ManagedByLabel: apply.ManagedByValue}),
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("make the cache of children: %w", err)
-	}
-	return mgr, children, mgr.Add(managedCache{children})
 }
 
-// managedCache is started before the controllers, as the operator's own is.
-type managedCache struct{ cache.Cache }
+// Options are the operator's defaults with the charts of this checkout, for tests in a folder of test/apiserver: without endpoints,
+// webhooks and leader election.
+func Options() manager.Options {
+	o := manager.DefaultOptions()
+	o.WatchesFile = filepath.Join("..", "..", "..", "watches.yaml")
+	o.LeaderElection.Enabled, o.Webhooks.Mode = false, manager.WebhooksOff
+	o.Serving = manager.ServingOptions{MetricsAddress: "0", HealthAddress: "0", PprofAddress: "0"}
+	return o
+}
 
-func (c managedCache) GetCache() cache.Cache { return c.Cache }
+// Nowhere is the environment of an operator that runs outside of a cluster.
+func Nowhere(string) (string, bool) { return "", false }
 
 // Start runs a manager until the returned function is called, which waits for its end, or the test ends.
 func Start(t testing.TB, mgr ctrl.Manager) (stop func()) {

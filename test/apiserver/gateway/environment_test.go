@@ -81,10 +81,7 @@ func grant() error {
 	return nil
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	shared.Check(t, err)
-}
+var check = shared.Check
 
 // startOperator runs the App kind as it ships, with the rights of its role, for one namespace.
 func startOperator(t *testing.T, namespace string) (stop func()) {
@@ -170,10 +167,7 @@ func aMinuteLater(t *testing.T, app *unstructured.Unstructured) {
 	})
 }
 
-func eventually(t *testing.T, what string, holds func() string) {
-	t.Helper()
-	shared.Eventually(t, what, holds)
-}
+var eventually = shared.Eventually
 
 // entrances lists what leads to an App from outside.
 func entrances(t *testing.T, app *unstructured.Unstructured) string {

@@ -46,13 +46,8 @@ func scc() *apiextensionsv1.CustomResourceDefinition {
 func TestMain(m *testing.M) {
 	os.Exit(shared.Run(m, server, scheme.Scheme, func(ctx context.Context, admin *rest.Config, c client.Client) (<-chan error, error) {
 		api = c
-		o := manager.DefaultOptions()
-		o.WatchesFile = filepath.Join(root, "watches.yaml")
-		o.LeaderElection.Enabled = false
-		o.Webhooks.Mode = manager.WebhooksOff
-		o.Serving.MetricsAddress, o.Serving.HealthAddress, o.Serving.PprofAddress = "0", "0", "0"
 		ended := make(chan error, 1)
-		go func() { ended <- manager.Run(ctx, admin, o, func(string) (string, bool) { return "", false }) }()
+		go func() { ended <- manager.Run(ctx, admin, shared.Options(), shared.Nowhere) }()
 		return ended, nil
 	}))
 }

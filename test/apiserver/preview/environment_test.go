@@ -6,7 +6,6 @@
 package preview
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -34,10 +33,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(shared.Run(m, server, scheme.Scheme, func(_ context.Context, config *rest.Config, c client.Client) (<-chan error, error) {
-		admin, api = config, c
-		return nil, nil
-	}))
+	os.Exit(shared.Run(m, server, scheme.Scheme, shared.Into(&admin, &api)))
 }
 
 // siteFiles are a watches file and its chart: a ConfigMap, a Secret, a Service that can be left out, a Deployment whose replicas can

@@ -198,13 +198,7 @@ func said(t *testing.T, cluster *v1alpha1.RedisCluster) map[string]int {
 	return count
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	environment.Check(t, err)
-}
+var check = environment.Check
 
 // eventually waits until holds returns nothing; its last answer is the failure's reason.
-func eventually(t *testing.T, what string, holds func() string) {
-	t.Helper()
-	environment.Eventually(t, what, holds)
-}
+var eventually = environment.Eventually

@@ -38,10 +38,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(environment.Run(m, server, scheme.Scheme, func(_ context.Context, config *rest.Config, c client.Client) (<-chan error, error) {
-		admin, api = config, c
-		return nil, nil
-	}))
+	os.Exit(environment.Run(m, server, scheme.Scheme, environment.Into(&admin, &api)))
 }
 
 // operator is a running chart engine.
@@ -95,10 +92,7 @@ func annotated(key, value string) func(*unstructured.Unstructured) {
 	return func(web *unstructured.Unstructured) { web.SetAnnotations(map[string]string{key: value}) }
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	environment.Check(t, err)
-}
+var check = environment.Check
 
 func get(t *testing.T, o client.Object) bool {
 	t.Helper()

@@ -85,11 +85,7 @@ func operatorProcess(kubeconfig string) error {
 	if err != nil {
 		return err
 	}
-	o := manager.DefaultOptions()
-	o.WatchesFile = filepath.Join(root, "watches.yaml")
-	o.LeaderElection.Enabled, o.Webhooks.Mode = false, manager.WebhooksOff
-	o.Serving.MetricsAddress, o.Serving.HealthAddress = "0", "0"
-	return manager.Run(ctrl.SetupSignalHandler(), config, o, func(string) (string, bool) { return "", false })
+	return manager.Run(ctrl.SetupSignalHandler(), config, shared.Options(), shared.Nowhere)
 }
 
 // supervise runs the operator until the test ends, and starts it again when it ends, as a kubelet does. It returns how often it

@@ -76,14 +76,12 @@ func operatorProcess(period string) error {
 	if err != nil {
 		return err
 	}
-	o := manager.DefaultOptions()
+	o := shared.Options()
 	if o.SyncPeriod, err = time.ParseDuration(period); err != nil {
 		return err
 	}
-	o.WatchesFile = filepath.Join(root, "watches.yaml")
-	o.LeaderElection.Enabled, o.Webhooks.Mode = false, manager.WebhooksOff
-	o.Serving.MetricsAddress, o.Serving.MetricsSecure, o.Serving.HealthAddress = os.Getenv(metricsVariable), false, "0"
-	return manager.Run(ctrl.SetupSignalHandler(), config, o, func(string) (string, bool) { return "", false })
+	o.Serving.MetricsAddress, o.Serving.MetricsSecure = os.Getenv(metricsVariable), false
+	return manager.Run(ctrl.SetupSignalHandler(), config, o, shared.Nowhere)
 }
 
 // operator starts one, and returns what reads its metrics. It is stopped by the test's end.

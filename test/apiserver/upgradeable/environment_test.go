@@ -28,13 +28,8 @@ import (
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	testingclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/upgradeable"
@@ -57,10 +52,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	server := &envtest.Environment{CRDDirectoryPaths: []string{"../../../config/crd/bases", definition}, ErrorIfCRDPathMissing: true}
-	os.Exit(environment.Run(m, server, scheme, func(_ context.Context, as *rest.Config, c client.Client) (<-chan error, error) {
-		admin, api = as, c
-		return nil, nil
-	}))
+	os.Exit(environment.Run(m, server, scheme, environment.Into(&admin, &api)))
 }
 
 // operatorConditionCRD is the file of OLM's definition, in the module that also has its Go type.
@@ -110,16 +102,13 @@ func (i installation) grant(t *testing.T, name string, rule rbacv1.PolicyRule) {
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: i.namespace, Name: account}}}))
 }
 
-// run starts the operator's part that is tested, as the operator's service account. Its cache is that of RedisClusters only.
+// run starts the operator's part that is tested, as the operator's service account. It has a right to RedisClusters only: nothing else is
+// ever listed.
 func (i installation) run(t *testing.T) {
 	t.Helper()
 	as := i.requests.Of(admin)
 	as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + i.namespace + ":" + account}
-	mgr, err := ctrl.NewManager(as, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)}, // several operators run in one test process
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{i.namespace: {}}, ReaderFailOnMissingInformer: true},
-	})
+	mgr, _, err := environment.NewManager(as, scheme, i.namespace)
 	environment.Check(t, err)
 	live, err := client.New(as, client.Options{Scheme: scheme})
 	environment.Check(t, err)

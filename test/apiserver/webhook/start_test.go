@@ -22,20 +22,15 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"middleware.hc.cn/operator/internal/manager"
+	shared "middleware.hc.cn/operator/test/apiserver/environment"
 )
 
 // outside are the options of `make run`: no pod, no election, no webhooks.
 func outside() manager.Options {
-	o := manager.DefaultOptions()
-	o.WatchesFile = filepath.Join(root, "watches.yaml")
-	o.Controllers = []string{"foobar"}
-	o.LeaderElection.Enabled = false
-	o.Webhooks.Mode = manager.WebhooksAuto
-	o.Serving = manager.ServingOptions{MetricsAddress: "0", HealthAddress: "0", PprofAddress: "0"}
+	o := shared.Options()
+	o.Controllers, o.Webhooks.Mode = []string{"foobar"}, manager.WebhooksAuto
 	return o
 }
-
-func nowhere(string) (string, bool) { return "", false }
 
 // operatorVariable makes this test's binary run the operator instead of the tests, with the kubeconfig that it names.
 const operatorVariable = "RUN_OPERATOR_WITH"
@@ -49,7 +44,7 @@ func operatorProcess(kubeconfig string) error {
 	o := outside()
 	o.InstallCRDs = true
 	o.LeaderElection.Enabled, o.LeaderElection.ID, o.LeaderElection.Namespace = true, "outside", "default"
-	return manager.Run(ctrl.SetupSignalHandler(), config, o, nowhere)
+	return manager.Run(ctrl.SetupSignalHandler(), config, o, shared.Nowhere)
 }
 
 func TestSIGTERMReleasesTheLease(t *testing.T) {
@@ -112,7 +107,7 @@ func TestWhatKeepsItFromStartingIsSaid(t *testing.T) {
 			"outside of a cluster a certificate is needed; put tls.crt and tls.key into", nil},
 		"no such controller": {func(o *manager.Options) { o.Controllers = []string{"mysql"} },
 			`there is no controller "mysql"; there are rediscluster, application, crontab, foobar, app`, nil},
-		"no watches file": {func(o *manager.Options) { o.WatchesFile = "nowhere.yaml" },
+		"no watches file": {func(o *manager.Options) { o.WatchesFile = "shared.Nowhere.yaml" },
 			"check the path given with --watches-file", nil},
 	}
 	for name, test := range tests {
