@@ -99,6 +99,14 @@ func settled(t *testing.T, cluster *v1alpha1.RedisCluster, killed map[string]boo
 	})
 }
 
+// atRest is nil when a cluster is Ready and nothing is under way. It is Ready during a roll-out, too.
+func atRest(t *testing.T, cluster *v1alpha1.RedisCluster) error {
+	if err := live.IsReady(t, cluster); err != nil || cluster.Status.Phase != v1alpha1.PhaseRunning {
+		return errors.Join(err, fmt.Errorf("phase %s: %s", cluster.Status.Phase, cluster.Status.Reason))
+	}
+	return nil
+}
+
 // servesEverywhere asks every instance itself.
 func servesEverywhere(t *testing.T, cluster *v1alpha1.RedisCluster) error {
 	for _, name := range names(cluster) {

@@ -119,10 +119,7 @@ func TestRedisClusterKeepsShardsApart(t *testing.T) {
 				return fmt.Errorf("%s has not been restarted", pod.Name)
 			}
 		}
-		if err := live.IsReady(t, cluster); err != nil || cluster.Status.Phase != v1alpha1.PhaseRunning {
-			return errors.Join(err, fmt.Errorf("phase %s: %s", cluster.Status.Phase, cluster.Status.Reason))
-		}
-		return nil
+		return atRest(t, cluster)
 	})
 	wantWhole(t, cluster, 3, 7)
 	wantKeys(t, cluster, 100)

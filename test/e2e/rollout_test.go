@@ -57,11 +57,8 @@ func rolled(t *testing.T, cluster *v1alpha1.RedisCluster, what string, mutate fu
 	start := time.Now()
 	phases := map[v1alpha1.Phase]bool{}
 	live.Eventually(t, what+": every instance has it", func() error {
-		err := live.IsReady(t, cluster)
+		err := atRest(t, cluster)
 		phases[cluster.Status.Phase] = true
-		if err == nil && cluster.Status.Phase != v1alpha1.PhaseRunning {
-			return fmt.Errorf("phase %s: %s", cluster.Status.Phase, cluster.Status.Reason)
-		}
 		return err
 	})
 	t.Logf("%s: %d instances in %.1f s", what, len(before), time.Since(start).Seconds())
@@ -144,7 +141,7 @@ func TestRedisClusterBrokenImage(t *testing.T) {
 					t.Errorf("%v were replaced by what does not start, want one", replaced)
 				}
 				live.Change(t, cluster, tt.back)
-				live.Ready(t, cluster)
+				live.Eventually(t, "nothing is under way", func() error { return atRest(t, cluster) })
 				wantWhole(t, cluster, 3, 6)
 				run.WantUnnoticed(load, live.NothingMoved)
 			})
@@ -190,7 +187,7 @@ func TestRedisClusterDrains(t *testing.T) {
 		for i := range nodes.Items {
 			drain(t, cluster, nodes.Items[i].Name)
 		}
-		live.Ready(t, cluster)
+		live.Eventually(t, "nothing is under way", func() error { return atRest(t, cluster) })
 		wantWhole(t, cluster, 3, 6)
 		run.WantUnnoticed(load, live.NothingMoved)
 	})

@@ -57,7 +57,7 @@ func TestRedisClusterUpgradeTimesOut(t *testing.T) {
 		}
 
 		live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Version = "7.0.15" })
-		live.Ready(t, cluster)
+		live.Eventually(t, "nothing is under way", func() error { return atRest(t, cluster) })
 		wantWhole(t, cluster, 3, 6)
 		run.WantUnnoticed(load, live.NothingMoved)
 	})
