@@ -61,7 +61,7 @@ func TestMadeRestoredRecreated(t *testing.T) {
 	})
 	eventually(t, "restored", func() string {
 		d := deploymentOf(t, ns, web)
-		if got := d.Spec.Template.Spec.Containers[0].Image; got != "docker.io/library/busybox:1.36" || *d.Spec.Replicas != 1 {
+		if got := d.Spec.Template.Spec.Containers[0].Image; got != "registry.k8s.io/pause:3.10" || *d.Spec.Replicas != 1 {
 			return fmt.Sprintf("image %s, %d replicas", got, *d.Spec.Replicas)
 		}
 		if *d.Spec.RevisionHistoryLimit != 4 {

@@ -63,7 +63,8 @@ func clusterRecipes() []Recipe {
 	return []Recipe{
 		{
 			Name: "pause", System: true, Suite: "trixie", Package: "busybox-static",
-			Names: []string{config.PauseImage}, Cmd: []string{"/bin/sleep", "infinity"}, User: "65535:65535",
+			// The second is in the project's samples.
+			Names: []string{config.PauseImage, "registry.k8s.io/pause:3.10"}, Cmd: []string{"/bin/sleep", "infinity"}, User: "65535:65535",
 		},
 		{
 			Name: "coredns", System: true, Tool: "coredns",
