@@ -117,6 +117,13 @@ type RedisClusterStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=195,displayName="Data Volumes",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	DataVolumes map[string]string `json:"dataVolumes,omitempty"`
 
+	// placedOn are, by pod, the nodes that instances with volumes of type hostPath last ran on, written before they are
+	// given data. Pods that are made anew start there.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=197,displayName="Placed On",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
+	PlacedOn map[string]string `json:"placedOn,omitempty"`
+
 	// slotsAssigned says that the slots are distributed by AssignReceive. When the type is set back
 	// to AutoReceive, they are balanced.
 	//

@@ -496,6 +496,13 @@ func (in *RedisClusterStatus) DeepCopyInto(out *RedisClusterStatus) {
 			(*out)[key] = val
 		}
 	}
+	if in.PlacedOn != nil {
+		in, out := &in.PlacedOn, &out.PlacedOn
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.PasswordChange != nil {
 		in, out := &in.PasswordChange, &out.PasswordChange
 		*out = new(PasswordChange)

@@ -89,7 +89,7 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 	switch step := step.(type) {
 	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.RolloutWait:
 		return Result{}, nil
-	case plan.RecordGoal, plan.GiveUp: // the status holds it
+	case plan.RecordGoal, plan.RecordNodes, plan.GiveUp: // the status holds it
 		return Result{Acted: true}, nil
 	case plan.ApplyChildren:
 		changed, err := a.applyChildren(ctx, s)

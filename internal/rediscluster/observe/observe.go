@@ -67,7 +67,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		Scaling:  cluster.Status.Phase == v1alpha1.PhaseScaling,
 		Rolling:  cluster.Status.RollOut != nil,
 		Goal:     goal(cluster.Status.Migration),
-		Stalled:  stalled(cluster), DataVolumes: cluster.Status.DataVolumes, SlotsAssigned: cluster.Status.SlotsAssigned,
+		Stalled:  stalled(cluster), DataVolumes: cluster.Status.DataVolumes, PlacedOn: cluster.Status.PlacedOn, SlotsAssigned: cluster.Status.SlotsAssigned,
 		Settings: settingsOf(cluster), Refusals: refusals(cluster, o.now()),
 	}
 	sets, err := o.shards(ctx, cluster, s)
@@ -197,6 +197,7 @@ func instance(cluster *v1alpha1.RedisCluster, sets map[int]types.UID, pod *corev
 		in.Stopped, in.StoppedAt = stopped(pod)
 	}
 	readGate(&in, pod)
+	in.OnNode = slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "data" && v.HostPath != nil })
 	in.Unplaced = slices.Contains(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: v1alpha1.SchedulingGateNode})
 	return in, true
 }

@@ -190,6 +190,7 @@ func TestPodStates(t *testing.T) {
 func TestInstance(t *testing.T) {
 	o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), statefulSet(nil), pod(func(p *corev1.Pod) {
 		p.Annotations = map[string]string{values.AnnotationModules: "0123"}
+		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/d"}}}}
 	}))
 	node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "s", Hostname: "c-0-0.c-nodes.n.svc"})
 	s := observe(t, o)
@@ -198,7 +199,7 @@ func TestInstance(t *testing.T) {
 		t.Errorf("Redis is %+v, seen %v", got.Redis, s.Seen)
 	}
 	got.Redis = nil
-	want := snapshot.Instance{Name: "c-0-0", IP: "10.0.0.1", DomainName: "c-0-0.c-nodes.n.svc", NodeName: "node1", HostIP: "192.168.0.1", Ready: true, Revision: "7", Image: "redis:7.0.15", Modules: "0123"}
+	want := snapshot.Instance{Name: "c-0-0", IP: "10.0.0.1", DomainName: "c-0-0.c-nodes.n.svc", NodeName: "node1", HostIP: "192.168.0.1", Ready: true, Revision: "7", Image: "redis:7.0.15", Modules: "0123", OnNode: true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("instance (-want +got):\n%s", diff)
 	}

@@ -3,10 +3,7 @@
 
 package plan
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Place lets pods start that keep their data in a directory of a node: each on the node that has
 // its data, or on any if none has.
@@ -23,6 +20,13 @@ type Placement struct {
 // Name implements Step.
 func (Place) Name() string { return "Place" }
 
+// RecordNodes writes down which nodes instances run on that keep their data there, before they are
+// given any: whoever goes on after a crash starts their next pods where the data is.
+type RecordNodes struct{ base }
+
+// Name implements Step.
+func (RecordNodes) Name() string { return "RecordNodes" }
+
 // onNode precedes the name of the node in what identifies a directory of it.
 const onNode = "node/"
 
@@ -35,8 +39,8 @@ func planPlace(in input) Step {
 		if !pod.Unplaced || pod.Terminating {
 			continue
 		}
-		node, _ := strings.CutPrefix(in.snap.DataVolumes[pod.Name], onNode)
-		if node == in.snap.DataVolumes[pod.Name] || node == in.desired.GiveUpNode {
+		node := in.snap.PlacedOn[pod.Name]
+		if node == in.desired.GiveUpNode {
 			node = ""
 		}
 		if node != "" {
@@ -53,4 +57,39 @@ func planPlace(in input) Step {
 		step.Reason = fmt.Sprintf("%d instances have no data yet, and start on any node", len(step.Pods))
 	}
 	return step
+}
+
+// planRecordNodes comes before all that gives an instance slots, or has it copy: the scheduler
+// chooses the node, so this is the first time that it is known, and the last that it is empty.
+func planRecordNodes(in input) Step {
+	var found []string
+	for _, pod := range in.snap.Reachable() {
+		if pod.OnNode && in.snap.PlacedOn[pod.Name] != pod.NodeName {
+			found = append(found, fmt.Sprintf("%s on %s", pod.Name, pod.NodeName))
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return RecordNodes{base{"where instances are to keep their data: " + list(found)}}
+}
+
+// placedOn are, by pod, the nodes that instances with their data there last ran on, after this
+// pass. Instances that do not exist now keep theirs.
+func (in input) placedOn() map[string]string {
+	after := map[string]string{}
+	for name, node := range in.snap.PlacedOn {
+		if len(in.problems) > 0 || in.asksForPod(name) {
+			after[name] = node
+		}
+	}
+	for _, pod := range in.snap.Reachable() {
+		if pod.OnNode {
+			after[pod.Name] = pod.NodeName
+		}
+	}
+	if len(after) == 0 {
+		return nil
+	}
+	return after
 }

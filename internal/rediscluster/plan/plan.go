@@ -53,6 +53,8 @@ type Decision struct {
 	SettingProblems []SettingProblem
 	// DataVolumes are, by pod, the volumes that data was last seen in.
 	DataVolumes map[string]string
+	// PlacedOn are, by pod, the nodes that instances with their data there last ran on.
+	PlacedOn map[string]string
 	// Rollout is how far the new template has come; nil when no instance is to be restarted.
 	Rollout *Rollout
 	// Overdue says, in a sentence, which time limit has passed; empty when none has.
@@ -141,6 +143,7 @@ var rules = []rule{
 	{"validation", planValidation},
 	{"finalizer", planFinalizer},
 	{"place", planPlace},
+	{"record nodes", planRecordNodes},
 	{"auth", planAuth},
 	{"TLS", planTLS},
 	{"children", planChildren},
@@ -182,7 +185,7 @@ func (shape Shape) Next(pending Pending) Decision {
 	d, s := in.desired, in.snap
 	in.pending = pending
 	if d.Deleting {
-		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in), Rule: "deletion", Settings: s.Settings, DataVolumes: s.DataVolumes, SlotsAssigned: s.SlotsAssigned}
+		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in), Rule: "deletion", Settings: s.Settings, DataVolumes: s.DataVolumes, PlacedOn: s.PlacedOn, SlotsAssigned: s.SlotsAssigned}
 	}
 	if pending.Refused != nil && len(in.problems) == 0 {
 		in.problems = []problem{{cause: pending.Refused.Cause, message: pending.Refused.Message, refused: pending.Refused.Step}}
@@ -206,7 +209,7 @@ func (shape Shape) Next(pending Pending) Decision {
 		decision.Situation = Failed
 	}
 	decision.Goal, decision.Moves = kept(in, decision.Step)
-	decision.DataVolumes, decision.SlotsAssigned = in.dataVolumes(decision.Step), in.slotsAssigned()
+	decision.DataVolumes, decision.PlacedOn, decision.SlotsAssigned = in.dataVolumes(decision.Step), in.placedOn(), in.slotsAssigned()
 	decision.Settings, decision.SettingChanges, decision.SettingProblems = in.settingsAfter(), in.settingChanges(), in.settingProblems()
 	if d.Paused {
 		decision.Situation, decision.Overdue, decision.Stalled = Paused, "", nil

@@ -49,6 +49,7 @@ var Reaches = map[string]Reach{
 var healing = []rule{
 	{"validation", planValidation},
 	{"place", planPlace},
+	{"record nodes", planRecordNodes},
 	{"conflict", planConflict},
 	{"meet", planMeet},
 	{"promote", planPromote},

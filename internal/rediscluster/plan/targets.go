@@ -76,7 +76,7 @@ func Pods(step Step) []string {
 		pods = []string{step.Pod}
 	case Restart:
 		pods = []string{step.Pod}
-	case None, Wait, Hold, Stall, RolloutWait, AddFinalizer, CreateAuth, ApplyChildren, GrowClaims, RecordGoal, RemoveShards,
+	case None, Wait, Hold, Stall, RolloutWait, RecordNodes, AddFinalizer, CreateAuth, ApplyChildren, GrowClaims, RecordGoal, RemoveShards,
 		DeleteChildren, OrphanChildren, RemoveFinalizer:
 	}
 	slices.Sort(pods)

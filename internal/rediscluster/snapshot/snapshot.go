@@ -45,6 +45,8 @@ type Snapshot struct {
 	// DataVolumes are, by pod, the volumes that data was last seen in: the UID of the claim,
 	// node/NAME for a directory of a node, or shared; empty when the data was given up.
 	DataVolumes map[string]string
+	// PlacedOn are, by pod, the nodes that instances that are OnNode last ran on.
+	PlacedOn map[string]string
 	// Seen are node IDs that instances of this cluster have answered to before.
 	Seen map[string]bool
 	// SlotsAssigned says that the slots were last distributed by AssignReceive.
@@ -180,6 +182,8 @@ type Instance struct {
 	// Zone is that of the node, empty when Kubernetes does not tell pods of it.
 	Zone   string
 	HostIP string
+	// OnNode says that the pod keeps its data in a directory of its node.
+	OnNode bool
 	// Unplaced says that the pod waits to be told which node its data is on.
 	Unplaced bool
 	// Ready is the pod's own readiness.

@@ -52,7 +52,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Pass, now time.Time) v1alpha1.Red
 	status.RollOut = rollOut(cluster, d.Rollout, now)
 	status.Migration = migration(cluster.Status.Migration, p, now)
 	status.Settings, status.RefusedSettings = settingsOf(d), refusals(p)
-	status.DataVolumes, status.SlotsAssigned = d.DataVolumes, d.SlotsAssigned
+	status.DataVolumes, status.PlacedOn, status.SlotsAssigned = d.DataVolumes, d.PlacedOn, d.SlotsAssigned
 	status.Nodes = nodes(cluster.Status.Nodes, p, now)
 	status.TargetVersion = targetVersion(cluster, s)
 	status.CurrentVersion, status.Engine = oldestVersion(s)
