@@ -10,10 +10,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/test/live"
 )
@@ -30,11 +28,11 @@ func connect() error {
 	if err := live.Connect(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*live.Patience)
 	defer cancel()
 	var operator appsv1.Deployment
-	if err := live.Kube.Get(ctx, client.ObjectKey{Namespace: live.OperatorNamespace, Name: live.OperatorDeployment}, &operator); err != nil {
+	if err := live.Kube.Get(ctx, theOperator, &operator); err != nil {
 		return fmt.Errorf("find the operator: %w", err)
 	}
-	return nil
+	return clearLeftovers(ctx)
 }

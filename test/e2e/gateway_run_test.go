@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -14,17 +13,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/test/live"
 )
-
-// createForTest makes an object outside of the test's namespace, which goes with the test.
-func createForTest(t *testing.T, object client.Object) {
-	t.Helper()
-	live.Create(t, object)
-	t.Cleanup(func() { _ = live.Kube.Delete(context.Background(), object) })
-}
 
 // runGateway runs hack/tools/gateway in a namespace, for that namespace: as Service gateway, with an IngressClass of the
 // namespace's name. It may read that namespace, and answer in the status of what it serves.

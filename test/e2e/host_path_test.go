@@ -38,6 +38,9 @@ func TestRedisClusterOnHostPath(t *testing.T) {
 	const keys = 200
 	write(t, cluster, keys)
 	before := nodesOf(t, cluster)
+	if live.Ready(t, cluster); !maps.Equal(before, cluster.Status.PlacedOn) {
+		t.Errorf("pods run on %v, and the status says on %v", before, cluster.Status.PlacedOn)
+	}
 
 	settled(t, cluster, killPods(t, cluster, names(cluster)...))
 	if after := nodesOf(t, cluster); !maps.Equal(before, after) {

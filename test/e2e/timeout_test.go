@@ -4,17 +4,10 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/test/live"
@@ -61,40 +54,4 @@ func TestRedisClusterUpgradeTimesOut(t *testing.T) {
 		wantWhole(t, cluster, 3, 6)
 		run.WantUnnoticed(load, live.NothingMoved)
 	})
-}
-
-// restartOperator gives the operator a flag more until the test ends.
-func restartOperator(t *testing.T, flag string) {
-	t.Helper()
-	var args []string
-	change := func(ctx context.Context, set func(current []string) []string) {
-		t.Helper()
-		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: live.OperatorNamespace, Name: live.OperatorDeployment}}
-		err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-			if err := live.Kube.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
-				return err
-			}
-			container := &deployment.Spec.Template.Spec.Containers[0]
-			container.Args = set(container.Args)
-			return live.Kube.Update(ctx, deployment)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		live.EventuallyIn(ctx, t, "the operator runs with "+strings.Join(deployment.Spec.Template.Spec.Containers[0].Args, " "), func() error {
-			if err := live.Kube.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
-				return err
-			}
-			s := deployment.Status
-			if s.ObservedGeneration != deployment.Generation || s.UpdatedReplicas != *deployment.Spec.Replicas || s.Replicas != s.UpdatedReplicas || s.AvailableReplicas != s.Replicas {
-				return fmt.Errorf("%d of %d operators are new and available, of %d", s.AvailableReplicas, *deployment.Spec.Replicas, s.Replicas)
-			}
-			return nil
-		})
-	}
-	change(t.Context(), func(current []string) []string {
-		args = slices.Clone(current)
-		return append(current, flag)
-	})
-	t.Cleanup(func() { change(context.Background(), func([]string) []string { return args }) })
 }

@@ -70,8 +70,8 @@ func TestPlace(t *testing.T) {
 // deleted before the operator is back, starts where that data is.
 func TestNodesAreRecordedBeforeData(t *testing.T) {
 	for name, tt := range map[string]struct {
-		before *snapshot.Snapshot // of which the instances of these names have just started, on nodes of the scheduler's choice
-		fresh  string
+		before *snapshot.Snapshot
+		fresh  string // those that have just started, on nodes of the scheduler's choice
 		change func(*Desired)
 		last   string
 	}{

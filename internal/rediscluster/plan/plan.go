@@ -185,7 +185,8 @@ func (shape Shape) Next(pending Pending) Decision {
 	d, s := in.desired, in.snap
 	in.pending = pending
 	if d.Deleting {
-		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in), Rule: "deletion", Settings: s.Settings, DataVolumes: s.DataVolumes, PlacedOn: s.PlacedOn, SlotsAssigned: s.SlotsAssigned}
+		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in), Rule: "deletion", Settings: s.Settings,
+			DataVolumes: s.DataVolumes, PlacedOn: s.PlacedOn, SlotsAssigned: s.SlotsAssigned}
 	}
 	if pending.Refused != nil && len(in.problems) == 0 {
 		in.problems = []problem{{cause: pending.Refused.Cause, message: pending.Refused.Message, refused: pending.Refused.Step}}
