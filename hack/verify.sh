@@ -9,10 +9,9 @@ echo "verify: generated files"
 generated=(api bundle config/crd/bases config/manifests docs/reference pkg/generated)
 state() { find "${generated[@]}" -type f \( -name 'zz_generated*' -o -path 'pkg/generated/*' -o -name '*.yaml' -o -name '*.md' \) -print0 2>/dev/null | sort -z | xargs -0 sha256sum; }
 before=$(state)
-make generate manifests docs-api >/dev/null
-make bundle >/dev/null # after the CRDs, which it holds
+make -j1 generate manifests docs-api bundle >/dev/null
 after=$(state)
-[[ $before == "$after" ]] || { diff <(echo "$before") <(echo "$after") >&2 || true; fail "generated files were out of date; they are right now, commit them"; }
+[[ $before == "$after" ]] || { diff <(echo "$before") <(echo "$after") >&2 || true; fail "generated files were out of date; they are right now, commit them (make update)"; }
 
 echo "verify: Go formats, licence headers, modules"
 unformatted=$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l)
@@ -33,6 +32,9 @@ echo "verify: shell scripts"
 while read -r script; do
   bash -n "$script" || fail "$script is not valid bash"
 done < <(git ls-files -co --exclude-standard '*.sh' '.ci/run')
+
+echo "verify: workflows"
+"$(hack/tool.sh actionlint)" -shellcheck= -pyflakes= .github/workflows/*.yml || fail "a workflow is not valid"
 
 [[ $failed == 0 ]] && echo "verify: all is as it must be"
 exit $failed
