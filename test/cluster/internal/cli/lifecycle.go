@@ -21,12 +21,13 @@ func up() *cobra.Command {
 again with their data; after a crash or a reboot it starts empty. The first time it
 builds Kubernetes and the images, which takes some fifteen minutes on two cores.`,
 		Example: `  hack/cluster.sh up
-  hack/cluster.sh up --nodes 1 --metrics-server=false`,
+  hack/cluster.sh up --nodes 1 --engines=false
+  hack/cluster.sh up --metrics-server   # on a cluster that runs, too`,
 		Args: cobra.NoArgs,
 		RunE: with(func(ctx context.Context, c *lifecycle.Cluster, _ []string) error { return c.Up(ctx, o) }),
 	}
 	cmd.Flags().IntVar(&o.Nodes, "nodes", 3, "number of nodes; node1 is in zone-a, node2 in zone-b, node3 in zone-c, node4 in zone-a, …")
-	cmd.Flags().BoolVar(&o.MetricsServer, "metrics-server", true, "run metrics-server")
+	cmd.Flags().BoolVar(&o.MetricsServer, "metrics-server", false, "run metrics-server, which is built first")
 	cmd.Flags().BoolVar(&o.Engines, "engines", true, "load the images of Redis, Valkey, busybox and the exporter")
 	return cmd
 }

@@ -37,7 +37,7 @@ func images() *cobra.Command {
 	olm := false
 	cmd := &cobra.Command{
 		Use:   "images",
-		Short: "Build the archives of all images and print their paths",
+		Short: "Build the archives of the images that a cluster starts with and print their paths",
 		Example: `  hack/cluster.sh images
   hack/cluster.sh images --olm   # those of OLM, opm and scorecard instead`,
 		Args: cobra.NoArgs,

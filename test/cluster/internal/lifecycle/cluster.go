@@ -35,7 +35,7 @@ type Cluster struct {
 type Options struct {
 	// Nodes, from 1.
 	Nodes int
-	// MetricsServer runs metrics-server.
+	// MetricsServer runs metrics-server, also when the cluster was started without it.
 	MetricsServer bool
 	// Engines loads the images of Redis, Valkey and what the samples use; without
 	// it only what the cluster itself runs is loaded.

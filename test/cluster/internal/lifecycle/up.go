@@ -68,7 +68,25 @@ func (c *Cluster) complete(ctx context.Context, o Options, controlPlane int) err
 			return err
 		}
 	}
+	if o.MetricsServer {
+		if err := c.stage("metrics-server", func() error { return c.addMetricsServer(ctx) }); err != nil {
+			return err
+		}
+	}
 	return c.stage("ready", func() error { return c.waitReady(ctx, o.Nodes) })
+}
+
+// addMetricsServer runs metrics-server on a cluster that may have been started without it.
+func (c *Cluster) addMetricsServer(ctx context.Context) error {
+	archive, err := c.findArchive("metrics-server")
+	if err != nil {
+		return err
+	}
+	if err := c.importIntoAll([]string{archive}); err != nil {
+		return err
+	}
+	_, err = c.kubectl(ctx, addon.MetricsServer(), "apply", "--server-side", "--field-manager=cluster", "-f", "-")
+	return err
 }
 
 // create makes a new cluster.
@@ -192,11 +210,11 @@ func (c *Cluster) imageBuilder() image.Builder {
 }
 
 // BuildImages makes the image archives and returns their paths: those of OLM, or
-// all others.
+// what a cluster with engines starts with.
 func (c *Cluster) BuildImages(olm bool) ([]string, error) {
 	var wanted []image.Recipe
 	for _, r := range image.Recipes() {
-		if r.OLM == olm {
+		if olm && r.OLM || !olm && (Options{Engines: true}).wants(r) {
 			wanted = append(wanted, r)
 		}
 	}
