@@ -1,7 +1,7 @@
 # The Middleware Operator. `make` alone prints what can be made.
 
 VERSION ?= 0.1.0
-# Image of the operator. Without KUBECONFIG it is built here and loaded into the local cluster; with it, it must be pullable there.
+# Image of the operator. Without KUBECONFIG it is built here and loaded into the cluster; with it, it must be pullable there.
 IMG ?= middleware.hc.cn/operator:$(VERSION)
 # The cluster to use; empty means the local one, which is brought up when needed (root on Linux).
 KUBECONFIG ?=
@@ -27,22 +27,22 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 
-# Packages without a cluster or an API server. Those with goroutines of their own are tested with the race detector, the rest
-# without, because the detector compiles every dependency a second time.
+# Packages whose tests need nothing. Those with goroutines of their own are tested with the race detector, the rest without,
+# because the detector compiles every dependency a second time. AREA leaves one room of the house: hack/packages.sh.
 RACE_PACKAGES := ./internal/redis/... ./internal/apply/...
-UNIT_PACKAGES = $(filter-out $(shell go list $(RACE_PACKAGES)),$(shell go list ./api/... ./cmd/... ./config/... ./hack/olm/... ./helm-charts/... ./internal/... ./test/model/... ./test/simulation/... ./test/load/... ./test/live/... ./test/application/... ./test/bench/... ./test/benchhelm/... ./test/bundle/... ./test/scorecard/... ./test/documents/...))
+UNIT_PACKAGES = $(filter-out $(shell go list $(RACE_PACKAGES)),$(shell hack/packages.sh unit))
 
 .PHONY: help
 help: ## print this
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo "Variables: IMG, VERSION, KUBECONFIG (a cluster of your own), NS (enable-namespace), RUN (test-e2e, test-olm: a test's name)"
+	@echo "Variables: IMG, VERSION, KUBECONFIG (a cluster of your own), NS (enable-namespace), RUN (test-*: a test's name), AREA (check)"
 
 ##@ See it run
 
 .PHONY: demo
-demo: ## local cluster, operator and all five kinds; ends with a table and how to look further
-	hack/with-cluster.sh hack/demo.sh "$(IMG)"
+demo: ## a cluster (KUBECONFIG, else kind or k3d, else the local one), operator and all five kinds; ends with a table
+	hack/demo-cluster.sh hack/demo.sh "$(IMG)"
 
 .PHONY: cluster-up cluster-down cluster-status
 cluster-up: ## bring up the local cluster: three nodes in three zones
@@ -54,16 +54,24 @@ cluster-status: ## what of the local cluster runs
 
 ##@ Test
 
-# A file that takes a line for each test which a machine that stood still left inconclusive. Empty: such a test fails.
-INCONCLUSIVE ?=
-export INCONCLUSIVE
+.PHONY: check
+check: ## before a commit: formats, lint and unit tests, in a minute; AREA=app for one room
+	hack/check.sh "$(AREA)"
 
+# On two quiet cores and with warm caches `make test` has 25 minutes: what grows past that moves to `make test-all` or is made faster.
+LAYERS = --beside prepare --until test-engine lint test-unit test-cluster-unit test-apiserver test-engine test-e2e
 .PHONY: test test-all
-test: ## everything, quickest first; ends with what was inconclusive on a busy machine
-	@mkdir -p build && : >build/inconclusive
-	@status=0; $(MAKE) test-all INCONCLUSIVE=$(CURDIR)/build/inconclusive || status=$$?; \
-	if [[ -s build/inconclusive ]]; then echo "Inconclusive, so not passed:"; cat build/inconclusive; fi; exit $$status
-test-all: test-unit test-cluster-unit test-apiserver test-engine test-e2e ## the same; what is inconclusive fails
+# INCONCLUSIVE is a file that takes a line for each test which a machine that stood still left inconclusive; where there is none,
+# such a test fails.
+test: ## everything that a change must pass, quickest first; ends with times and what was inconclusive on a busy machine
+	INCONCLUSIVE=$(CURDIR)/build/inconclusive hack/test.sh $(LAYERS)
+test-all: ## that, every engine in every end-to-end test, and the operator on a real OLM
+	INCONCLUSIVE= E2E=all hack/test.sh $(LAYERS) test-olm
+
+.PHONY: prepare
+prepare: deploy ## what test-engine and test-e2e need: cluster, operator, gateway, servers
+	hack/with-cluster.sh hack/gateway-image.sh
+	hack/engines.sh >/dev/null
 
 .PHONY: test-unit
 test-unit: ## tests that need nothing
@@ -90,14 +98,8 @@ test-e2e: ## the operator on a real cluster, end to end
 	hack/with-cluster.sh hack/gateway-image.sh
 	hack/with-cluster.sh go test -count=1 -timeout 120m -parallel 4 $(RUN_FLAG) ./test/e2e/...
 
-.PHONY: nightly
-nightly: ## what `test` leaves out for its time: every engine in every end-to-end test, the operator on a real OLM, linters
-	$(MAKE) test-e2e E2E=all INCONCLUSIVE=
-	$(MAKE) test-olm INCONCLUSIVE=
-	$(MAKE) lint
-
 .PHONY: test-olm
-test-olm: ## the bundle on a real OLM: install modes, upgrade under load, run bundle, scorecard (root on Linux; not in `test`)
+test-olm: ## the bundle on a real OLM: install modes, upgrade under load, run bundle, scorecard (root on Linux; in `test-all`)
 	hack/test-olm.sh "$(RUN)"
 
 .PHONY: bench-redis
@@ -118,6 +120,11 @@ RUN_FLAG = $(if $(RUN),-run '$(RUN)' -v)
 
 ##@ Change it
 
+.PHONY: update
+update: ## all that is generated or compared with, in its order: code, CRDs, references, the bundle, golden files
+	$(MAKE) -j1 generate manifests docs-api bundle
+	hack/golden.sh
+
 .PHONY: generate
 generate: ## deep-copy functions, clientset, listers and informers from api/
 	"$$(hack/tool.sh controller-gen)" object:headerFile=hack/boilerplate.go.txt paths=./api/...
@@ -135,7 +142,7 @@ docs-api: ## API reference from api/
 
 .PHONY: lint
 lint: ## golangci-lint: who may import what, exhaustive switches, and the usual
-	"$$(hack/tool.sh golangci-lint)" run --timeout 20m
+	"$$(hack/tool.sh golangci-lint)" run
 
 .PHONY: verify
 verify: ## fail if generated files, formats or modules are not up to date

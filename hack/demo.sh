@@ -3,7 +3,7 @@
 # them, and says how to look further. Run it again as often as you like; what is there already is kept.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-image=${1:?usage: hack/with-cluster.sh hack/demo.sh IMAGE}
+image=${1:?usage: hack/demo-cluster.sh hack/demo.sh IMAGE}
 
 bold=$(tput bold 2>/dev/null || true) plain=$(tput sgr0 2>/dev/null || true)
 step() { printf '\n%s[%3d s] %s%s\n' "$bold" "$SECONDS" "$*" "$plain"; }
@@ -100,8 +100,8 @@ ${bold}Done in $SECONDS s.${plain} Look further:
   kubectl -n middleware-operator-system logs deployment/middleware-operator -f
 
 TEXT
-if [[ ${LOCAL_CLUSTER:-no} == yes ]]; then
-  echo "Stop it all: make cluster-down"
+if [[ -n ${CLUSTER_DOWN:-} ]]; then
+  echo "Stop it all: $CLUSTER_DOWN"
 else
   echo "Remove the samples: kubectl delete -k config/samples; the operator: make undeploy"
 fi

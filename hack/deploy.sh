@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # Installs the CRDs and the operator and waits until it is ready (through hack/with-cluster.sh):
 #   hack/deploy.sh IMAGE
-# The local cluster gets the image built and loaded; any other cluster must be able to pull it.
+# The image is built and loaded where hack/with-cluster.sh says how (LOAD_IMAGE); any other cluster must be able to pull it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 image=${1:?usage: hack/with-cluster.sh hack/deploy.sh IMAGE}
 namespace=middleware-operator-system
 
 content=
-if [[ ${LOCAL_CLUSTER:-no} == yes ]]; then
+if [[ -n ${LOAD_IMAGE:-} ]]; then
   archive=$(hack/image.sh "$image")
   content=$(sha256sum "$archive" | cut -c1-16)
-  hack/cluster.sh load-image "$archive"
+  # shellcheck disable=SC2086 # a command with its arguments
+  $LOAD_IMAGE "$archive"
 else
   echo "Deploying $image, which this cluster must be able to pull (IMG=... names another; \`make image\` builds it)."
 fi

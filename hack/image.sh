@@ -10,5 +10,5 @@ tag=${1:?usage: hack/image.sh TAG [VERSION]}
 version=${2:-${VERSION:-${tag##*:}}}
 
 echo "image: building bin/manager" >&2
-make --silent build ${2:+VERSION="$2"} >&2
+GOOS=linux make --silent build ${2:+VERSION="$2"} >&2
 exec hack/build-image.sh "$tag" Dockerfile . "BASE=${BASE:-scratch}" "VERSION=$version" -- .dockerignore bin/manager helm-charts watches.yaml

@@ -1,0 +1,140 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hack tests what the scripts decide. The programs that they decide on are stand-ins that tell how they were called.
+package hack
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// script runs a script of a copy of hack/, with stand-ins in place of programs and of other scripts, and returns what it and they said.
+func script(t *testing.T, standIns map[string]string, environment []string, args ...string) (said string, failed bool) {
+	t.Helper()
+	root := t.TempDir()
+	bin := filepath.Join(root, "bin")
+	for _, dir := range []string{bin, filepath.Join(root, "hack")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	standIns["hack/"+args[0]] = string(text)
+	for name, body := range standIns {
+		if !strings.HasPrefix(name, "hack/") {
+			name = "bin/" + name
+		}
+		if !strings.HasPrefix(body, "#!") {
+			body = "#!/usr/bin/env bash\n" + body
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte(body), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(filepath.Join(root, "hack", args[0]), args[1:]...)
+	// The stand-ins before the system's own programs, and nothing else: the machine may have the real ones.
+	cmd.Env = append([]string{"PATH=" + bin + ":/usr/bin:/bin", "HOME=" + root}, environment...)
+	out, err := cmd.CombinedOutput()
+	return strings.ReplaceAll(string(out), root, "ROOT"), err != nil
+}
+
+const (
+	works   = "exit 0"
+	refused = "exit 1"
+	told    = `echo "KUBECONFIG=${KUBECONFIG:-} LOAD_IMAGE=${LOAD_IMAGE:-} CLUSTER_DOWN=${CLUSTER_DOWN:-} RUN $*"`
+	// A tool that has a cluster once it was told to create one.
+	creates = `case "$*" in *create*) echo "made: $(basename "$0") $*" >&2; touch "$HOME/made" ;; *) [[ -e $HOME/made ]] && echo config ;; esac`
+)
+
+func TestWhereTheDemonstrationRuns(t *testing.T) {
+	const kind = "KUBECONFIG=ROOT/build/demo/kubeconfig LOAD_IMAGE=kind load image-archive --name middleware-operator " +
+		"CLUSTER_DOWN=kind delete cluster --name middleware-operator RUN it"
+	for name, tt := range map[string]struct {
+		standIns    map[string]string
+		environment []string
+		want        []string
+	}{
+		"a named cluster comes first": {map[string]string{"docker": works, "kind": creates}, []string{"KUBECONFIG=/mine"},
+			[]string{"demo: on the cluster of KUBECONFIG", "KUBECONFIG=/mine LOAD_IMAGE= CLUSTER_DOWN= RUN it"}},
+		"kind is made": {map[string]string{"docker": works, "kind": creates}, nil, []string{
+			"demo: making the cluster middleware-operator with kind",
+			"made: kind create cluster --name middleware-operator --kubeconfig ROOT/build/demo/kubeconfig.kind --wait 3m", kind}},
+		"kind that is there is kept": {map[string]string{"docker": works, "kind": "echo config", "k3d": creates}, nil, []string{kind}},
+		"k3d": {map[string]string{"docker": works, "k3d": creates}, nil, []string{
+			"demo: making the cluster middleware-operator with k3d",
+			"made: k3d cluster create middleware-operator --wait --timeout 3m --kubeconfig-update-default=false",
+			"KUBECONFIG=ROOT/build/demo/kubeconfig LOAD_IMAGE=k3d image import --cluster middleware-operator " +
+				"CLUSTER_DOWN=k3d cluster delete middleware-operator RUN it"}},
+		"a Docker that does not run": {map[string]string{"docker": refused, "kind": creates}, nil,
+			[]string{"demo: on the local cluster", "KUBECONFIG= LOAD_IMAGE= CLUSTER_DOWN=make cluster-down RUN it"}},
+		"Docker alone": {map[string]string{"docker": works}, nil,
+			[]string{"demo: on the local cluster", "KUBECONFIG= LOAD_IMAGE= CLUSTER_DOWN=make cluster-down RUN it"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.standIns["hack/with-cluster.sh"] = told
+			said, failed := script(t, tt.standIns, tt.environment, "demo-cluster.sh", "it")
+			if diff := cmp.Diff(tt.want, strings.Split(strings.TrimSpace(said), "\n")); diff != "" || failed {
+				t.Errorf("failed %t, want (-), said (+):\n%s", failed, diff)
+			}
+		})
+	}
+}
+
+func TestTheDemonstrationEndsWithoutACluster(t *testing.T) {
+	said, failed := script(t, map[string]string{"docker": works, "kind": refused, "hack/with-cluster.sh": told}, nil, "demo-cluster.sh", "it")
+	if !failed || strings.Contains(said, "RUN it") {
+		t.Errorf("failed %t: %s", failed, said)
+	}
+}
+
+// The first layer that fails ends the run; what ran is in the table, and what was begun beside it does not outlive it.
+func TestLayers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		make   string
+		failed bool
+		want   []string
+		never  string
+	}{
+		"all pass":                      {`echo "did $1"`, false, []string{"did unit", "did e2e", "beside, beside the layers above", "in all"}, "failed"},
+		"one fails":                     {`echo "did $1"; [[ $1 != unit ]]`, true, []string{"did unit", "unit (failed)", "in all"}, "did e2e"},
+		"beside fails":                  {`echo "did $1"; [[ $1 != beside ]]`, true, []string{"did unit", "beside failed:", "did beside"}, "did e2e"},
+		"one fails beside what runs on": {`if [[ $1 == beside ]]; then sleep 600; fi; exit 1`, true, []string{"unit (failed)"}, "did e2e"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said, failed := script(t, map[string]string{"make": tt.make}, nil, "test.sh", "--beside", "beside", "--until", "e2e", "unit", "e2e")
+			if failed != tt.failed || strings.Contains(said, tt.never) {
+				t.Errorf("failed %t, or it said %q:\n%s", failed, tt.never, said)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(said, want) {
+					t.Errorf("it does not say %q:\n%s", want, said)
+				}
+			}
+		})
+	}
+}
+
+func TestAreas(t *testing.T) {
+	list := `imports=; [[ "$*" != *-f* ]] || imports=" m/internal/admission/app"
+printf '%s\n' m/api/app/v1 m/internal/admission/app "m/internal/webhook$imports" m/internal/apply m/test/e2e/app m/pkg/generated/app |
+  sed "s|m/|middleware.hc.cn/operator/|g"`
+	said, failed := script(t, map[string]string{"go": list}, nil, "packages.sh", "area", "app")
+	const module = "middleware.hc.cn/operator/"
+	want := []string{module + "api/app/v1", module + "internal/admission/app", module + "internal/webhook"}
+	if diff := cmp.Diff(want, strings.Fields(said)); diff != "" || failed {
+		t.Errorf("failed %t, want (-), said (+):\n%s", failed, diff)
+	}
+	said, failed = script(t, map[string]string{"go": list}, nil, "packages.sh", "area", "ap")
+	if want := `there is no area "ap"; there are: admission api app apply internal webhook`; strings.TrimSpace(said) != want || !failed {
+		t.Errorf("failed %t: %s", failed, said)
+	}
+}
