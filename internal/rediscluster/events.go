@@ -107,7 +107,12 @@ func losesData(step plan.Step) bool {
 		return step.Takeover
 	case plan.GiveUp:
 		return true
-	default:
-		return false
+	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.AddFinalizer, plan.CreateAuth, plan.ApplyChildren,
+		plan.AssignSlots, plan.Meet, plan.SetNodeTimeout, plan.Replicate, plan.Forget, plan.DeleteChildren,
+		plan.OrphanChildren, plan.RemoveFinalizer, plan.Admit, plan.CancelJobs, plan.ChangePassword, plan.CloseSlots,
+		plan.CopyFunctions, plan.Discard, plan.Dismiss, plan.GrowClaims, plan.Handover, plan.MoveSlots, plan.Place,
+		plan.RecordGoal, plan.RecordNodes, plan.ReloadCertificates, plan.RemoveShards, plan.Renew, plan.ReopenSlots, plan.Restart,
+		plan.RolloutWait, plan.SetAccess, plan.SetConfig:
 	}
+	return false
 }

@@ -135,12 +135,17 @@ func (r *Reconciler) outcome(report Report, m *Memory, turn *turn) outcome.Outco
 		return again(step.After)
 	case plan.Stall:
 		return again(step.After)
-	default:
-		if report.Acted {
-			return outcome.Wait(step.Why(), afterStep)
-		}
-		return outcome.Wait(step.Why(), r.options.PollInterval)
+	case plan.None, plan.Hold, plan.AddFinalizer, plan.CreateAuth, plan.ApplyChildren, plan.AssignSlots, plan.Meet,
+		plan.SetNodeTimeout, plan.Replicate, plan.Promote, plan.Forget, plan.DeleteChildren, plan.OrphanChildren,
+		plan.Admit, plan.CancelJobs, plan.ChangePassword, plan.CloseSlots, plan.CopyFunctions, plan.Discard,
+		plan.Dismiss, plan.GiveUp, plan.GrowClaims, plan.Handover, plan.Place, plan.RecordGoal, plan.RecordNodes,
+		plan.ReloadCertificates, plan.RemoveShards, plan.Renew, plan.ReopenSlots, plan.Restart, plan.RolloutWait,
+		plan.SetAccess, plan.SetConfig:
 	}
+	if report.Acted {
+		return outcome.Wait(step.Why(), afterStep)
+	}
+	return outcome.Wait(step.Why(), r.options.PollInterval)
 }
 
 // log says what a step did in one line: once for a step that goes on, such as moving slots. At

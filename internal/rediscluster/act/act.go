@@ -102,9 +102,13 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 	case plan.MoveSlots:
 		progress, err := a.moveSlots(ctx, s, step)
 		return Result{Acted: true, KeysMoved: progress.Keys}, err
-	default:
-		return Result{Acted: true}, a.do(ctx, s, step)
+	case plan.AddFinalizer, plan.CreateAuth, plan.AssignSlots, plan.Meet, plan.SetNodeTimeout, plan.Replicate,
+		plan.Promote, plan.Forget, plan.DeleteChildren, plan.OrphanChildren, plan.RemoveFinalizer, plan.Admit,
+		plan.CancelJobs, plan.CloseSlots, plan.CopyFunctions, plan.Discard, plan.Dismiss,
+		plan.GrowClaims, plan.Handover, plan.Place, plan.ReloadCertificates, plan.RemoveShards, plan.Renew,
+		plan.ReopenSlots, plan.Restart, plan.SetAccess:
 	}
+	return Result{Acted: true}, a.do(ctx, s, step)
 }
 
 // do carries out a step of which there is nothing to tell but that it was done.
@@ -162,9 +166,11 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 		return a.orphanChildren(ctx, s.Cluster)
 	case plan.RemoveFinalizer:
 		return a.removeFinalizer(ctx, s.Cluster)
-	default:
-		return fmt.Errorf("step %s has no executor", step.Name())
+	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.ApplyChildren, plan.GiveUp, plan.MoveSlots, plan.RecordGoal,
+		plan.RecordNodes, plan.RolloutWait, plan.SetConfig, plan.ChangePassword:
+		// Do carries these out itself.
 	}
+	return fmt.Errorf("step %s has no executor", step.Name())
 }
 
 // node connects to an instance.

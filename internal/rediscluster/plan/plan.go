@@ -251,9 +251,12 @@ func situation(in input, d Decision) Situation {
 			return direction
 		}
 		return ScalingOut // slots are assigned anew
-	default:
-		return unsteady(in)
+	case Wait, Hold, Stall, AddFinalizer, CreateAuth, ApplyChildren, AssignSlots, Meet, SetNodeTimeout, Replicate,
+		Promote, Forget, DeleteChildren, OrphanChildren, RemoveFinalizer, Admit, CancelJobs, ChangePassword,
+		CloseSlots, CopyFunctions, Discard, Dismiss, GiveUp, GrowClaims, Handover, MoveSlots, Place, RecordNodes,
+		ReloadCertificates, RemoveShards, Renew, ReopenSlots, Restart, SetAccess, SetConfig:
 	}
+	return unsteady(in)
 }
 
 // unsteady is the situation of a cluster that something has to be done for.

@@ -32,14 +32,12 @@ func planPromote(in input) Step {
 		if best == nil {
 			continue
 		}
-		switch step := succession(in, id, best).(type) {
-		case Promote:
-			return step
-		case Wait: // another shard need not wait for this one's election
-			if wait == nil {
-				wait = step
-			}
-		default:
+		step := succession(in, id, best)
+		if promote, now := step.(Promote); now {
+			return promote
+		}
+		if wait == nil { // another shard need not wait for this one's election
+			wait = step
 		}
 	}
 	return wait

@@ -123,7 +123,12 @@ func planStatus(p Pass) *v1alpha1.PlanStatus {
 		status.BlockedBy = string(step.BlockedBy)
 	case plan.Stall:
 		status.BlockedBy = string(step.BlockedBy)
-	default:
+	case plan.None, plan.Hold, plan.AddFinalizer, plan.CreateAuth, plan.ApplyChildren, plan.AssignSlots, plan.Meet,
+		plan.SetNodeTimeout, plan.Replicate, plan.Promote, plan.Forget, plan.DeleteChildren, plan.OrphanChildren,
+		plan.RemoveFinalizer, plan.Admit, plan.CancelJobs, plan.ChangePassword, plan.CloseSlots, plan.CopyFunctions,
+		plan.Discard, plan.Dismiss, plan.GiveUp, plan.GrowClaims, plan.Handover, plan.MoveSlots, plan.Place,
+		plan.RecordGoal, plan.RecordNodes, plan.ReloadCertificates, plan.RemoveShards, plan.Renew, plan.ReopenSlots, plan.Restart,
+		plan.RolloutWait, plan.SetAccess, plan.SetConfig:
 		if stalled := p.Decision.Stalled; stalled != nil {
 			status.BlockedBy = string(stalled.BlockedBy) // the step is about something else
 		}
@@ -204,9 +209,13 @@ func outdated(step plan.Step) bool {
 	switch step.(type) {
 	case plan.RolloutWait, plan.Restart, plan.SetAccess, plan.ChangePassword, plan.SetConfig:
 		return true
-	default:
-		return false
+	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.AddFinalizer, plan.CreateAuth, plan.ApplyChildren,
+		plan.AssignSlots, plan.Meet, plan.SetNodeTimeout, plan.Replicate, plan.Promote, plan.Forget,
+		plan.DeleteChildren, plan.OrphanChildren, plan.RemoveFinalizer, plan.Admit, plan.CancelJobs, plan.CloseSlots,
+		plan.CopyFunctions, plan.Discard, plan.Dismiss, plan.GiveUp, plan.GrowClaims, plan.Handover, plan.MoveSlots,
+		plan.Place, plan.RecordGoal, plan.RecordNodes, plan.ReloadCertificates, plan.RemoveShards, plan.Renew, plan.ReopenSlots:
 	}
+	return false
 }
 
 func stall(p Pass) (bool, string) {
