@@ -7,6 +7,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 go test -count=1 ./internal/chartkind -run '^TestSchemasAgree$' -update >/dev/null || true
 # Tests that compare with a file name the flag themselves.
 hack/packages.sh unit | sed 's|^middleware.hc.cn/operator/||' | while read -r dir; do
-  tests=$(grep -hE '^func Test|\*update\b' "$dir"/*_test.go 2>/dev/null | awk '/^func/ {split($2, name, "("); next} {print name[1]}' | sort -u | paste -sd '|' -)
+  tests=$({ grep -hsE '^func Test|\*update\b' "$dir"/*_test.go || true; } | awk '/^func/ {split($2, name, "("); next} {print name[1]}' | sort -u | paste -sd '|' -)
   [[ -z $tests ]] || go test -count=1 "./$dir" -run "^($tests)\$" -update </dev/null
 done

@@ -5,6 +5,7 @@ package chartkind_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -58,7 +59,11 @@ func withProperties(text []byte, fields map[string]apiextensionsv1.JSONSchemaPro
 		if _, there := has.Properties[name]; there {
 			continue
 		}
-		property, err := json.Marshal(limits(fields[name]))
+		allowed := limits(fields[name])
+		if unset(fields[name]) == "null" {
+			allowed["type"] = []any{allowed["type"], "null"}
+		}
+		property, err := json.Marshal(allowed)
 		if err != nil {
 			return nil, err
 		}
@@ -110,24 +115,25 @@ func withValues(text []byte, fields map[string]apiextensionsv1.JSONSchemaProps) 
 		if _, there := has[name]; there {
 			continue
 		}
-		field := fields[name]
-		value := map[string]string{"string": `""`, "array": "[]", "object": "{}"}[field.Type]
-		if field.Default != nil {
-			value = string(field.Default.Raw)
-		}
-		if value == "" {
-			value = "null"
-		}
-		about := strings.ReplaceAll(strings.TrimSpace(field.Description), "\n", "\n# ")
-		text = fmt.Appendf(text, "# %s\n%s: %s\n", about, name, value)
+		about := strings.ReplaceAll(strings.TrimSpace(fields[name].Description), "\n", "\n# ")
+		text = fmt.Appendf(text, "# %s\n%s: %s\n", about, name, unset(fields[name]))
 	}
 	return text, nil
+}
+
+// unset is what values.yaml says of a field: its default, else as little as its type allows.
+func unset(field apiextensionsv1.JSONSchemaProps) string {
+	if field.Default != nil {
+		return string(field.Default.Raw)
+	}
+	return cmp.Or(map[string]string{"string": `""`, "array": "[]", "object": "{}"}[field.Type], "null")
 }
 
 func TestFieldsAreAddedToAChart(t *testing.T) {
 	fields := map[string]apiextensionsv1.JSONSchemaProps{
 		"there": {Type: "boolean"},
 		"many":  {Type: "integer", Description: "How many.\nMore is more.", Default: &apiextensionsv1.JSON{Raw: []byte("3")}, Minimum: new(float64)},
+		"bare":  {Type: "boolean", Description: "Whether."},
 		"list": {Type: "array", Description: "A list.", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
 			Type: "object", Description: "An item.", Required: []string{"port"},
 			Properties: map[string]apiextensionsv1.JSONSchemaProps{"port": {XIntOrString: true, Description: "A port."}}}}},
@@ -138,17 +144,18 @@ func TestFieldsAreAddedToAChart(t *testing.T) {
 	}
 	want := `{
   "properties": {
+    "bare": {"type":["boolean","null"]},
     "list": {"items":{"additionalProperties":false,"properties":{"port":{"type":["integer","string"]}},"required":["port"],"type":"object"},"type":"array"},
     "many": {"minimum":0,"type":"integer"},
     "there": {}
   }
 }
 `
-	if diff := cmp.Diff(want, string(got)); diff != "" {
+	if diff := gocmp.Diff(want, string(got)); diff != "" {
 		t.Error(diff)
 	}
 	got, err = withValues([]byte("there: true\n"), fields)
-	if diff := cmp.Diff("there: true\n# A list.\nlist: []\n# How many.\n# More is more.\nmany: 3\n", string(got)); diff != "" || err != nil {
+	if diff := gocmp.Diff("there: true\n# Whether.\nbare: null\n# A list.\nlist: []\n# How many.\n# More is more.\nmany: 3\n", string(got)); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
 }
