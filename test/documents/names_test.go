@@ -1,0 +1,127 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package documents
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	operatormetrics "middleware.hc.cn/operator/internal/metrics"
+)
+
+// Each target that a page or a block of commands tells to make is in the Makefile.
+func TestMakeTargetsExist(t *testing.T) {
+	targets := map[string]bool{}
+	for _, match := range regexp.MustCompile(`(?m)^([a-z0-9 -]+):`).FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		for target := range strings.FieldsSeq(match[1]) {
+			targets[target] = true
+		}
+	}
+	command := regexp.MustCompile("(?:^|[`&;] *|[A-Z]=\\S+ )make ((?:[a-z0-9-]+ ?)+)")
+	found := 0
+	for _, page := range pagesOf(t) {
+		for _, l := range linesOf(t, page) {
+			text := l.text
+			if l.fenced {
+				text, _, _ = strings.Cut(text, "#")
+			}
+			for _, match := range command.FindAllStringSubmatch(text, -1) {
+				for target := range strings.FieldsSeq(match[1]) {
+					found++
+					if !targets[target] {
+						t.Errorf("%s:%d: there is no target %q in the Makefile", page, l.number, target)
+					}
+				}
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("only %d targets are named; do pages still write `make TARGET`?", found)
+	}
+}
+
+// made are paths that commands of the pages make.
+var made = []string{"config/rbac/go_role.yaml", "config/crd/released/VERSION"}
+
+// Each path of the checkout that a page names, in code quotes or in a command, is there.
+func TestPathsExist(t *testing.T) {
+	path := regexp.MustCompile("(?:^|[\\s`=(])((?:api|bundle|catalog|cmd|config|docs|examples|hack|helm-charts|internal|pkg|test|\\.ci)/[A-Za-z0-9_./<>-]*[A-Za-z0-9_>])")
+	found := 0
+	for _, page := range pagesOf(t) {
+		if !strings.HasPrefix(page, "docs/") && strings.Contains(page, "/") { // the pages of a part name its own files
+			continue
+		}
+		for _, l := range linesOf(t, page) {
+			for _, match := range path.FindAllStringSubmatch(l.text, -1) {
+				if l.fenced && l.language != "sh" || slices.Contains(made, match[1]) {
+					continue
+				}
+				found++
+				pattern := regexp.MustCompile(`<[a-z]+>`).ReplaceAllString(match[1], "*")
+				there, err := filepath.Glob(filepath.Join(repository, pattern))
+				if err != nil || len(there) == 0 {
+					t.Errorf("%s:%d: %s is not there (%v)", page, l.number, match[1], err)
+				}
+			}
+		}
+	}
+	if found < 150 {
+		t.Errorf("only %d paths are named", found)
+	}
+}
+
+// The table of metrics lists those of the operator, with their labels, and no page names another.
+func TestMetricsAreThoseOfTheOperator(t *testing.T) {
+	if err := operatormetrics.Register(); err != nil {
+		t.Fatal(err)
+	}
+	operatormetrics.Build("0.1.0", "abc", "go1.26")
+	operatormetrics.RedisCluster("shop", "cart").Set(operatormetrics.RedisClusterValues{Phase: "Running", CertificateNotAfter: time.Unix(1, 0)})
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string][]string{}
+	for _, family := range families {
+		if !strings.HasPrefix(family.GetName(), "middleware_operator_") {
+			continue
+		}
+		labels[family.GetName()] = []string{}
+		for _, pair := range family.GetMetric()[0].GetLabel() {
+			labels[family.GetName()] = append(labels[family.GetName()], pair.GetName())
+		}
+	}
+	var listed []string
+	for _, row := range rowsOf(t, "docs/installation.md", "| metric | labels | meaning |") {
+		name := quoted(row[0])[0]
+		listed = append(listed, name)
+		if name == "resource_created_at_seconds" { // operator-lib's; internal/metrics tests its labels
+			continue
+		}
+		want, got := labels[name], quoted(row[1])
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("docs/installation.md: %s has the labels %v, not %v", name, want, got)
+		}
+	}
+	for name := range labels {
+		if !slices.Contains(listed, name) {
+			t.Errorf("docs/installation.md does not list %s", name)
+		}
+	}
+	for _, page := range pagesOf(t) {
+		for _, name := range regexp.MustCompile(`middleware_operator_[a-z_]+`).FindAllString(read(t, page), -1) {
+			if labels[name] == nil {
+				t.Errorf("%s names %s, and the operator has no such metric", page, name)
+			}
+		}
+	}
+}
