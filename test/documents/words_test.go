@@ -1,0 +1,147 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package documents
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	redisPage = "docs/rediscluster.md"
+	words     = "docs/conditions.md"
+)
+
+// wordsOf are what the groups of a pattern match in the Go files of folders, tests left out.
+func wordsOf(t *testing.T, pattern string, folders ...string) []string {
+	t.Helper()
+	var found []string
+	for _, folder := range folders {
+		for _, file := range goFiles(t, folder) {
+			for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(read(t, file), -1) {
+				found = append(found, match[1:]...)
+			}
+		}
+	}
+	return found
+}
+
+// column are the code-quoted words of one column of the tables with a heading.
+func column(t *testing.T, page, heading string, n int) []string {
+	t.Helper()
+	var found []string
+	for _, row := range rowsOf(t, page, heading) {
+		if n < len(row) {
+			found = append(found, quoted(row[n])...)
+		}
+	}
+	return found
+}
+
+// sentence are the code-quoted words of the paragraph of a page that begins so.
+func sentence(t *testing.T, page, beginning string) []string {
+	t.Helper()
+	for _, l := range linesOf(t, page) {
+		if strings.HasPrefix(l.text, beginning) {
+			return quoted(l.text)
+		}
+	}
+	t.Fatalf("%s has no paragraph that begins with %q", page, beginning)
+	return nil
+}
+
+// The tables of conditions, reasons, steps, phases, rules and Events have the words of the code: all of them, and no other.
+func TestWordsAreThoseOfTheCode(t *testing.T) {
+	const (
+		literal   = `"([A-Z][a-z]+[A-Za-z]*)"`
+		constants = `(?m)^\s*(?:const )?%[A-Za-z]* *(?:[A-Z][A-Za-z]* )?= "([A-Za-z]+)"`
+	)
+	named := func(prefix string) string { return strings.Replace(constants, "%", prefix, 1) }
+	redis, release, application := "| type | `True` when | reasons |", "| type | `True` when | reasons when `True` | reasons when `False` |", "| condition | `True` when |"
+	api := "api/rediscluster/v1alpha1"
+	causes := slices.Concat(wordsOf(t, `Cause: *`+literal, "internal/rediscluster"), []string{"CannotGrow"})
+	steps := wordsOf(t, `Name\(\) string *{ return "([A-Za-z]+)" }`, "internal/rediscluster/plan")
+	situations := []string{"Absent", "Forming", "Healing", "ScalingOut", "ScalingIn", "RollingOut", "Paused", "Deleting", "Failed"}
+	chart := wordsOf(t, named("Reason"), "internal/release", "internal/apply", "internal/pause")
+	for _, row := range []struct {
+		name       string
+		code, page []string
+		// besides are words of the code that the page does not have to say, with the reason why.
+		besides map[string]string
+	}{
+		{"conditions of a RedisCluster", wordsOf(t, named("Condition"), api), column(t, redisPage, redis, 0), nil},
+		{"the same, in the list", wordsOf(t, named("Condition"), api), listed(t, "## RedisCluster"), nil},
+		{"reasons of a RedisCluster",
+			slices.Concat(wordsOf(t, literal, "internal/rediscluster/status"), situations, []string{"TimedOut"}),
+			slices.Concat(column(t, redisPage, redis, 2), sentence(t, redisPage, "`nodes[].status` is")),
+			map[string]string{"True": "a status", "False": "a status", "Unknown": "a status", "Stalled": "a condition", "spreadMasters": "a field"}},
+		{"phases", wordsOf(t, named("Phase"), api), column(t, redisPage, "| phase | when |", 0), nil},
+		{"reasons of Stalled", causes, column(t, redisPage, "| reason | what to do |", 0), nil},
+		{"what stalls hold back", causes, column(t, redisPage, "| reason | holds back |", 0), nil},
+		{"steps", slices.Concat(steps, []string{"RollOut"}), column(t, redisPage, "| step | what it does |", 0),
+			map[string]string{"Hold": "a paused cluster shows the step that it holds back"}},
+		{"rules of safety", wordsOf(t, `Predicate = "([a-z_]+)"`, "internal/rediscluster/plan"),
+			column(t, redisPage, "| rule | says |", 0),
+			map[string]string{"node_gone": "lets a step be, and holds none back", "node_stopped": "likewise", "majority_lost": "likewise"}},
+		{"conditions of chart kinds", wordsOf(t, named("Type"), "internal/release"), column(t, words, release, 0), nil},
+		{"reasons of chart kinds", slices.Concat(chart, []string{"Seen", "Reconcilable", "NotStalled", "NotFailed"}),
+			slices.Concat(column(t, words, release, 2), column(t, words, release, 3), column(t, words, "| reason | meaning | what to do |", 0),
+				sentence(t, words, "What passes by itself is tried again")),
+			map[string]string{"Ready": "a condition", "Irreconcilable": "a condition", "False": "a status"}},
+		{"Events of chart kinds", slices.Concat(wordsOf(t, `normal\(`+literal, "internal/release"), wordsOf(t, `EventTypeWarning, `+literal, "internal/release")),
+			sentence(t, words, "Events: `Installed`"), nil},
+		{"conditions of a FooBar", wordsOf(t, named("Condition"), "api/foobar"), column(t, "docs/foobar.md", "| condition | `True` when | other reasons |", 0), nil},
+		{"conditions of an Application", wordsOf(t, named("Condition"), "api/application"), column(t, "docs/application.md", application, 0), nil},
+		{"the same, in the list", wordsOf(t, named("Condition"), "api/application"), listed(t, "## Application"), nil},
+		{"reasons of an Application", wordsOf(t, named("Reason"), "api/application", "internal/pause"),
+			column(t, "docs/application.md", "| reason | meaning | what to do |", 0), nil},
+		{"reasons of Upgradeable", slices.Concat(wordsOf(t, named("Reason"), "internal/upgradeable"), wordsOf(t, `Work = `+literal, "internal/upgradeable")),
+			reasons(t, "docs/olm.md"), nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if len(row.code) == 0 {
+				t.Fatal("no word was found in the code")
+			}
+			for word, why := range row.besides {
+				if slices.Contains(row.code, word) == slices.Contains(row.page, word) {
+					t.Errorf("%s (%s) is no exception", word, why)
+				}
+			}
+			keep := func(list []string) []string {
+				list = slices.DeleteFunc(slices.Clone(list), func(word string) bool { _, is := row.besides[word]; return is })
+				slices.Sort(list)
+				return slices.Compact(list)
+			}
+			if diff := cmp.Diff(keep(row.code), keep(row.page)); diff != "" {
+				t.Errorf("the words of the code are not those of the page (-code +page):\n%s", diff)
+			}
+		})
+	}
+}
+
+// listed are the conditions that conditions.md lists under a heading.
+func listed(t *testing.T, heading string) []string {
+	t.Helper()
+	_, text, found := strings.Cut(read(t, words), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("%s has no heading %s", words, heading)
+	}
+	list, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return quoted(list)
+}
+
+// reasons are those that a page lists in a sentence that begins with "Reasons:".
+func reasons(t *testing.T, page string) []string {
+	t.Helper()
+	_, text, found := strings.Cut(read(t, page), "Reasons: ")
+	if !found {
+		t.Fatalf("%s lists no reasons", page)
+	}
+	list, _, _ := strings.Cut(text, ".")
+	return quoted(list)
+}
