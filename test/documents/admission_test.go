@@ -1,0 +1,157 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package documents
+
+import (
+	"encoding/json"
+	"io/fs"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	appv1alpha1 "middleware.hc.cn/operator/api/app/v1alpha1"
+	applicationv1 "middleware.hc.cn/operator/api/application/v1"
+	crontabv1beta1 "middleware.hc.cn/operator/api/crontab/v1beta1"
+	foobarv1 "middleware.hc.cn/operator/api/foobar/v1"
+	redisv1alpha1 "middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	crdbases "middleware.hc.cn/operator/config/crd"
+	"middleware.hc.cn/operator/internal/admission/app"
+	"middleware.hc.cn/operator/internal/admission/application"
+	"middleware.hc.cn/operator/internal/admission/crontab"
+	"middleware.hc.cn/operator/internal/admission/foobar"
+	"middleware.hc.cn/operator/internal/admission/images"
+	"middleware.hc.cn/operator/internal/admission/rediscluster"
+)
+
+// kind is one of the five, as an API server and the operator's webhooks treat it.
+type kind struct {
+	page string
+	crd  apiextensionsv1.CustomResourceDefinition
+	// smallest is the spec that a fragment of a page is added to.
+	smallest   string
+	structural *schema.Structural
+	validator  validation.SchemaValidator
+	// admission sets defaults and says what is wrong; before is nil at the object's making.
+	admission func(before, object []byte) (field.ErrorList, error)
+}
+
+// webhook is the admission of one kind.
+func webhook[T any](defaults func(*T), validate func(*T) field.ErrorList, update func(before, after *T) field.ErrorList) func(before, object []byte) (field.ErrorList, error) {
+	return func(before, object []byte) (field.ErrorList, error) {
+		var old, made T
+		if err := json.Unmarshal(object, &made); err != nil {
+			return nil, err
+		}
+		defaults(&made)
+		if before == nil {
+			return validate(&made), nil
+		}
+		if err := json.Unmarshal(before, &old); err != nil {
+			return nil, err
+		}
+		defaults(&old)
+		return update(&old, &made), nil
+	}
+}
+
+// kinds are the five kinds by their apiVersion and kind.
+func kinds(t *testing.T) map[string]*kind {
+	t.Helper()
+	none := rediscluster.Options{}
+	byName := map[string]*kind{
+		"redis.middleware.hc.cn/v1alpha1 RedisCluster": {page: redisPage, smallest: "{replicas: 6}",
+			admission: webhook(func(c *redisv1alpha1.RedisCluster) {
+				rediscluster.DefaultImage(nil, c, images.BuiltIn().Redis)
+				rediscluster.Default(c)
+			}, func(c *redisv1alpha1.RedisCluster) field.ErrorList { return rediscluster.Validate(c, none) },
+				func(old, c *redisv1alpha1.RedisCluster) field.ErrorList {
+					return rediscluster.ValidateUpdate(old, c, none)
+				})},
+		"appcontroller.middleware.hc.cn/v1alpha1 App": {page: "docs/app.md", smallest: "{image: 'shop/web:1.4'}",
+			admission: webhook[appv1alpha1.App](app.Default, app.Validate, app.ValidateUpdate)},
+		"controller.controller.daocloud.io/v1 Application": {page: "docs/application.md",
+			smallest:  "{selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {template: {metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: 'busybox:1.36'}]}}}}}",
+			admission: webhook[applicationv1.Application](application.Default, application.Validate, application.ValidateUpdate)},
+		"stable.example.com/v1beta1 CronTab": {page: "docs/crontab.md", smallest: "{cronSpec: '* * * * *', image: 'busybox:1.36'}",
+			admission: webhook[crontabv1beta1.CronTab](crontab.Default, crontab.Validate, crontab.ValidateUpdate)},
+		"k8s.io/v1 FooBar": {page: "docs/foobar.md", smallest: "{command: echo}",
+			admission: webhook(func(f *foobarv1.FooBar) { foobar.DefaultImage(nil, f, images.FooBar); foobar.Default(f) }, foobar.Validate, foobar.ValidateUpdate)},
+	}
+	bases := crdbases.Bases()
+	files, err := fs.Glob(bases, "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := fs.ReadFile(bases, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(text, &crd); err != nil {
+			t.Fatal(err)
+		}
+		k := byName[crd.Spec.Group+"/"+crd.Spec.Versions[0].Name+" "+crd.Spec.Names.Kind]
+		if k == nil {
+			t.Fatalf("%s is not among the kinds of this test", crd.Name)
+		}
+		k.crd = crd
+		var internal apiextensions.JSONSchemaProps
+		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, &internal, nil); err != nil {
+			t.Fatal(err)
+		}
+		if k.structural, err = schema.NewStructural(&internal); err != nil {
+			t.Fatal(err)
+		}
+		if k.validator, _, err = validation.NewSchemaValidator(&internal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return byName
+}
+
+// refuses says what the API server and the webhooks have against an object; nil when it is taken. Before is the object that it
+// replaces, nil at its making.
+func (k *kind) refuses(t *testing.T, before, object map[string]any) field.ErrorList {
+	t.Helper()
+	encoded := [2][]byte{}
+	for i, o := range []map[string]any{before, object} {
+		if o == nil {
+			continue
+		}
+		var refused field.ErrorList
+		for _, path := range pruning.PruneWithOptions(o, k.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
+			refused = append(refused, field.Invalid(field.NewPath(path), nil, "unknown field"))
+		}
+		defaulting.PruneNonNullableNullsWithoutDefaults(o, k.structural)
+		defaulting.Default(o, k.structural)
+		refused = append(refused, validation.ValidateCustomResource(nil, o, k.validator)...)
+		if rules := cel.NewValidator(k.structural, true, celconfig.PerCallLimit); rules != nil && len(refused) == 0 {
+			broken, _ := rules.Validate(t.Context(), nil, k.structural, o, before, celconfig.RuntimeCELCostBudget)
+			refused = append(refused, broken...)
+		}
+		if len(refused) > 0 {
+			return refused
+		}
+		text, err := json.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		encoded[i] = text
+	}
+	refused, err := k.admission(encoded[0], encoded[1])
+	if err != nil {
+		return field.ErrorList{field.Invalid(field.NewPath(""), nil, err.Error())}
+	}
+	return refused
+}
