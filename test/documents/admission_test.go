@@ -41,12 +41,15 @@ type kind struct {
 	smallest   string
 	structural *schema.Structural
 	validator  validation.SchemaValidator
-	// admission sets defaults and says what is wrong; before is nil at the object's making.
-	admission func(before, object []byte) (field.ErrorList, error)
+	rules      *cel.Validator
+	admission  admission
 }
 
+// admission sets defaults and says what is wrong with an object, as JSON; before is nil at its making.
+type admission func(before, object []byte) (field.ErrorList, error)
+
 // webhook is the admission of one kind.
-func webhook[T any](defaults func(*T), validate func(*T) field.ErrorList, update func(before, after *T) field.ErrorList) func(before, object []byte) (field.ErrorList, error) {
+func webhook[T any](defaults func(*T), validate func(*T) field.ErrorList, update func(before, after *T) field.ErrorList) admission {
 	return func(before, object []byte) (field.ErrorList, error) {
 		var old, made T
 		if err := json.Unmarshal(object, &made); err != nil {
@@ -80,12 +83,16 @@ func kinds(t *testing.T) map[string]*kind {
 		"appcontroller.middleware.hc.cn/v1alpha1 App": {page: "docs/app.md", smallest: "{image: 'shop/web:1.4'}",
 			admission: webhook[appv1alpha1.App](app.Default, app.Validate, app.ValidateUpdate)},
 		"controller.controller.daocloud.io/v1 Application": {page: "docs/application.md",
-			smallest:  "{selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {template: {metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: 'busybox:1.36'}]}}}}}",
+			smallest: "{selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {template: {" +
+				"metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: 'busybox:1.36'}]}}}}}",
 			admission: webhook[applicationv1.Application](application.Default, application.Validate, application.ValidateUpdate)},
 		"stable.example.com/v1beta1 CronTab": {page: "docs/crontab.md", smallest: "{cronSpec: '* * * * *', image: 'busybox:1.36'}",
 			admission: webhook[crontabv1beta1.CronTab](crontab.Default, crontab.Validate, crontab.ValidateUpdate)},
 		"k8s.io/v1 FooBar": {page: "docs/foobar.md", smallest: "{command: echo}",
-			admission: webhook(func(f *foobarv1.FooBar) { foobar.DefaultImage(nil, f, images.FooBar); foobar.Default(f) }, foobar.Validate, foobar.ValidateUpdate)},
+			admission: webhook(func(f *foobarv1.FooBar) {
+				foobar.DefaultImage(nil, f, images.FooBar)
+				foobar.Default(f)
+			}, foobar.Validate, foobar.ValidateUpdate)},
 	}
 	bases := crdbases.Bases()
 	files, err := fs.Glob(bases, "*.yaml")
@@ -107,12 +114,14 @@ func kinds(t *testing.T) map[string]*kind {
 		}
 		k.crd = crd
 		var internal apiextensions.JSONSchemaProps
-		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, &internal, nil); err != nil {
+		given := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(given, &internal, nil); err != nil {
 			t.Fatal(err)
 		}
 		if k.structural, err = schema.NewStructural(&internal); err != nil {
 			t.Fatal(err)
 		}
+		k.rules = cel.NewValidator(k.structural, true, celconfig.PerCallLimit)
 		if k.validator, _, err = validation.NewSchemaValidator(&internal); err != nil {
 			t.Fatal(err)
 		}
@@ -136,8 +145,8 @@ func (k *kind) refuses(t *testing.T, before, object map[string]any) field.ErrorL
 		defaulting.PruneNonNullableNullsWithoutDefaults(o, k.structural)
 		defaulting.Default(o, k.structural)
 		refused = append(refused, validation.ValidateCustomResource(nil, o, k.validator)...)
-		if rules := cel.NewValidator(k.structural, true, celconfig.PerCallLimit); rules != nil && len(refused) == 0 {
-			broken, _ := rules.Validate(t.Context(), nil, k.structural, o, before, celconfig.RuntimeCELCostBudget)
+		if k.rules != nil && len(refused) == 0 {
+			broken, _ := k.rules.Validate(t.Context(), nil, k.structural, o, before, celconfig.RuntimeCELCostBudget)
 			refused = append(refused, broken...)
 		}
 		if len(refused) > 0 {
