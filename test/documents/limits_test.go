@@ -30,6 +30,7 @@ var measured = map[string][]string{
 	"docs/reliability.md": {"Situations", "Failover: 200 masters killed", "What clients should do", "Roll-outs"},
 	"docs/security.md":    {"What hostile neighbours cost"},
 	"docs/performance.md": nil, // all of it
+	"docs/promises.md":    nil, // repeats those of other pages
 }
 
 // notOurs are sentences with a time that nothing of this project decides.
