@@ -4,8 +4,6 @@
 package documents
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -139,19 +137,8 @@ func TestColumnsAreThoseOfTheSchemas(t *testing.T) {
 // Each annotation, label and finalizer of the operator's domains that a page names is known to the code, a chart, or config.
 func TestNamedAnnotationsExist(t *testing.T) {
 	var code strings.Builder
-	for _, file := range slices.Concat(goFiles(t, "api"), goFiles(t, "internal")) {
+	for _, file := range slices.Concat(goFiles(t, "api"), goFiles(t, "internal"), filesOf(t, "helm-charts"), filesOf(t, "config")) {
 		code.WriteString(read(t, file))
-	}
-	for _, folder := range []string{"helm-charts", "config"} {
-		err := filepath.WalkDir(filepath.Join(repository, folder), func(path string, entry os.DirEntry, err error) error {
-			if err == nil && !entry.IsDir() {
-				code.WriteString(read(t, strings.TrimPrefix(path, repository+"/")))
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 	name := regexp.MustCompile("((?:[a-z]+\\.)*(?:middleware\\.hc\\.cn|operatorframework\\.io)/)([a-z][a-z-]*[a-z])([:/.]?)")
 	found := 0

@@ -15,7 +15,7 @@ type limit struct{ document, sentence, file, code string }
 
 // Each time that a document states is what the code says. Who changes one changes the other, and the row.
 func TestDocumentedTimes(t *testing.T) {
-	for _, row := range slices.Concat(times, sizes, figures) {
+	for _, row := range slices.Concat(times, sizes, said, versions, figures) {
 		for file, part := range map[string]string{row.document: row.sentence, row.file: row.code} {
 			if !strings.Contains(read(t, file), part) {
 				t.Errorf("%s does not say %q; %s is to say %q, because %s says %q", file, part, row.document, row.sentence, row.file, row.code)

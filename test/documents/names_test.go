@@ -125,3 +125,19 @@ func TestMetricsAreThoseOfTheOperator(t *testing.T) {
 		}
 	}
 }
+
+// Each object of the operator that a page names is in config, or made by the code or by a command of that page.
+func TestNamedObjectsExist(t *testing.T) {
+	var made strings.Builder
+	for _, file := range slices.Concat(goFiles(t, "internal"), goFiles(t, "cmd"), filesOf(t, "config")) {
+		made.WriteString(read(t, file))
+	}
+	name := regexp.MustCompile(`middleware-operator-[a-z]+(?:-[a-z]+)*`)
+	for _, page := range pagesOf(t) {
+		for _, found := range name.FindAllString(read(t, page), -1) {
+			if !strings.Contains(made.String(), found) && !slices.Contains([]string{"middleware-operator-catalog", "middleware-operator-takeover"}, found) {
+				t.Errorf("%s names %s, which is in no manifest", page, found)
+			}
+		}
+	}
+}

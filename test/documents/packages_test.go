@@ -151,9 +151,17 @@ func importsOf(t *testing.T, file string) []string {
 // goFiles are the Go files below a folder of the checkout that are no tests.
 func goFiles(t *testing.T, root string) []string {
 	t.Helper()
+	return slices.DeleteFunc(filesOf(t, root), func(path string) bool {
+		return !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go")
+	})
+}
+
+// filesOf are the files below a folder of the checkout.
+func filesOf(t *testing.T, root string) []string {
+	t.Helper()
 	var files []string
-	err := filepath.WalkDir(filepath.Join(repository, root), func(path string, _ os.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+	err := filepath.WalkDir(filepath.Join(repository, root), func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
 			files = append(files, strings.TrimPrefix(path, repository+"/"))
 		}
 		return err
