@@ -73,7 +73,8 @@ func TestScriptsUseWhatThePageLists(t *testing.T) {
 	}
 	comment, text := regexp.MustCompile(`(?m)(^|\s)#.*$`), regexp.MustCompile(`'[^']*'|\$\(\(|echo "[^"(]*"`)
 	function := regexp.MustCompile(`(?m)^([a-z_]+)\(\)`)
-	command := regexp.MustCompile("(?m)(?:^|[;|&]|\\$\\(|\\bif|\\bwhile|\\buntil|\\bdo|\\bthen|\\belse|! )\\s*(?:[A-Za-z_]+=\\S* +)*([a-z][a-z-]*)(?:[ \\t]|$)")
+	command := regexp.MustCompile(`(?m)(?:^|[;|&]|\$\(|\bif|\bwhile|\buntil|\bdo|\bthen|\belse|! )\s*` +
+		`(?:[A-Za-z_]+=\S* +)*([a-z][a-z-]*)(?:[ \t]|$)`)
 	var used []string
 	for _, file := range []string{"helm-charts/rediscluster/start.sh", "helm-charts/rediscluster/handover.sh"} {
 		script := text.ReplaceAllString(comment.ReplaceAllString(read(t, file), ""), "''")

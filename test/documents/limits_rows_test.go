@@ -151,7 +151,7 @@ var said = []limit{
 		"internal/manager/manager.go", `"--leader-elect: outside of a cluster the Lease needs a namespace;`},
 	{"docs/troubleshooting.md", "`watches.yaml:7: unknown field \"chrt\"; …`", "internal/watches/fields.go", `"unknown field %q"`},
 	{"docs/troubleshooting.md", "the log line `Starting the operator` names controllers and namespaces", "internal/manager/manager.go",
-		"Info(\"Starting the operator\", \"version\", build.Version, \"commit\", build.Commit, \"controllers\", names(controllers),\n\t\t\"namespaces\","},
+		`"commit", build.Commit, "controllers", names(controllers),` + "\n\t\t" + `"namespaces",`},
 	{"docs/troubleshooting.md", "the checks `custom-resources`, `children`, `webhook-server` and `webhook-certificate`",
 		"internal/manager/health.go", `"custom-resources": filled(mgr.GetCache())`},
 	{"docs/troubleshooting.md", "the checks `custom-resources`, `children`, `webhook-server` and `webhook-certificate`",

@@ -4,6 +4,7 @@
 package documents
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -95,7 +96,8 @@ func manifest(t *testing.T, all map[string]*kind, page string, number int, text 
 	if slices.Contains(foreign, name) {
 		return
 	}
-	decoded, _, err := serializer.NewCodecFactory(clientgoscheme.Scheme, serializer.EnableStrict).UniversalDeserializer().Decode([]byte(text), nil, nil)
+	decoder := serializer.NewCodecFactory(clientgoscheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	decoded, _, err := decoder.Decode([]byte(text), nil, nil)
 	if err != nil {
 		t.Errorf("%s:%d: %v", page, number, err)
 	}
@@ -122,7 +124,8 @@ func fragment(t *testing.T, k *kind, page string, number int, text string) {
 func (k *kind) with(t *testing.T, patch string) map[string]any {
 	t.Helper()
 	version := k.crd.Spec.Group + "/" + k.crd.Spec.Versions[0].Name
-	object := []byte(`{"apiVersion": "` + version + `", "kind": "` + k.crd.Spec.Names.Kind + `", "metadata": {"name": "example", "namespace": "shop"}}`)
+	object := fmt.Appendf(nil, `{"apiVersion": %q, "kind": %q, "metadata": {"name": "example", "namespace": "shop"}}`,
+		version, k.crd.Spec.Names.Kind)
 	for _, text := range []string{"spec: " + k.smallest, patch} {
 		encoded, err := yaml.YAMLToJSONStrict([]byte(text))
 		if err != nil {

@@ -11,92 +11,184 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// wrong is what rows of the tables of refusals stand for: by page and first cell, merge patches of the smallest object of the page's
-// kind. Before is what the object was, of an update.
-var wrong = map[string]map[string][]struct{ before, patch string }{
+// wrong is what rows of the tables of refusals stand for: by page and first cell, what the smallest object of the page's kind is
+// merged with; with "update: " before it, when it is there already.
+var wrong = map[string]map[string][]string{
 	redisPage: {
-		"`replicas: 2`":               {{"", "spec: {replicas: 2}"}},
-		"`shards: 5, replicas: 4`":    {{"", "spec: {shards: 5, replicas: 4}"}},
-		"`version: 6.2` (not paused)": {{"", "spec: {version: '6.2'}"}},
-		"`updateStrategy.type: AssignReceive` without strategies": {{"", "spec: {updateStrategy: {type: AssignReceive}}"}},
-		"`finalizers: later`":                        {{"", "spec: {finalizers: later}"}},
-		"`pod[0].volumes.type: nfs` without a claim": {{"", "spec: {pod: [{volumes: {type: nfs}}]}"}},
-		"`MAXMEMORY` of `2Gi` in `pod[0].env`":       {{"", "spec: {pod: [{env: [{name: MAXMEMORY, value: 2Gi}]}]}"}},
-		"`pod[0].monitor` without `monitorImage`":    {{"", "spec: {pod: [{monitor: {args: [a]}}]}"}},
-		"`config: {port: \"7000\"}`":                 {{"", "spec: {config: {port: '7000'}}"}},
+		"`replicas: 2`": {
+			"spec: {replicas: 2}",
+		},
+		"`shards: 5, replicas: 4`": {
+			"spec: {shards: 5, replicas: 4}",
+		},
+		"`version: 6.2` (not paused)": {
+			"spec: {version: '6.2'}",
+		},
+		"`updateStrategy.type: AssignReceive` without strategies": {
+			"spec: {updateStrategy: {type: AssignReceive}}",
+		},
+		"`finalizers: later`": {
+			"spec: {finalizers: later}",
+		},
+		"`pod[0].volumes.type: nfs` without a claim": {
+			"spec: {pod: [{volumes: {type: nfs}}]}",
+		},
+		"`MAXMEMORY` of `2Gi` in `pod[0].env`": {
+			"spec: {pod: [{env: [{name: MAXMEMORY, value: 2Gi}]}]}",
+		},
+		"`pod[0].monitor` without `monitorImage`": {
+			"spec: {pod: [{monitor: {args: [a]}}]}",
+		},
+		"`config: {port: \"7000\"}`": {
+			"spec: {config: {port: '7000'}}",
+		},
 		"`storage` and `pod[0].volumes` together, but for `pvc` without a claim": {
-			{"", "spec: {storage: {size: 1Gi}, pod: [{volumes: {type: emptyDir}}]}"},
-			{"", "spec: {storage: {size: 1Gi}, pod: [{volumes: {type: pvc, persistentVolumeClaimName: data}}]}"}},
-		"a `secretKeyRef` in `pod[0].env`": {{"", "spec: {pod: [{env: [{name: A, valueFrom: {secretKeyRef: {name: a, key: b}}}]}]}"}},
+			"spec: {storage: {size: 1Gi}, pod: [{volumes: {type: emptyDir}}]}",
+			"spec: {storage: {size: 1Gi}, pod: [{volumes: {type: pvc, persistentVolumeClaimName: data}}]}",
+		},
+		"a `secretKeyRef` in `pod[0].env`": {
+			"spec: {pod: [{env: [{name: A, valueFrom: {secretKeyRef: {name: a, key: b}}}]}]}",
+		},
 		"labels or annotations of Kubernetes' or the operator's domains": {
-			{"", "spec: {pod: [{labels: {app.kubernetes.io/name: other}}]}"}, {"", "spec: {pod: [{labels: {redis.middleware.hc.cn/cluster: other}}]}"}},
-		"a request above its limit":     {{"", "spec: {pod: [{resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}]}"}},
-		"`priorityClassName: system-…`": {{"", "spec: {pod: [{priorityClassName: system-node-critical}]}"}},
+			"spec: {pod: [{labels: {app.kubernetes.io/name: other}}]}",
+			"spec: {pod: [{labels: {redis.middleware.hc.cn/cluster: other}}]}",
+		},
+		"a request above its limit": {
+			"spec: {pod: [{resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}]}",
+		},
+		"`priorityClassName: system-…`": {
+			"spec: {pod: [{priorityClassName: system-node-critical}]}",
+		},
 		"`antiAffinity: Required` and a `DoNotSchedule` constraint of `kubernetes.io/hostname`": {
-			{"", "spec: {antiAffinity: Required, pod: [{topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule}]}]}"}},
-		"a name of more than 40 characters, or that ends in `-nodes`": {{"", "metadata: {name: a" + strings.Repeat("b", 40) + "}"}, {"", "metadata: {name: cache-nodes}"}},
+			"spec: {antiAffinity: Required, pod: [{topologySpreadConstraints: [{maxSkew: 1, topologyKey: " +
+				"kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule}]}]}",
+		},
+		"a name of more than 40 characters, or that ends in `-nodes`": {
+			"metadata: {name: a" + strings.Repeat("b", 40) + "}",
+			"metadata: {name: cache-nodes}",
+		},
 	},
 	"docs/app.md": {
-		"no `image`, or `image: \"a b\"`":                   {{"", "spec: {image: null}"}, {"", "spec: {image: a b}"}},
-		"`ingress.enabled` without a host":                  {{"", "spec: {ingress: {enabled: true}}"}},
-		"an Ingress with the Service off, or without ports": {{"", "spec: {ingress: {enabled: true, host: a.example.com}, service: {enabled: false}}"}, {"", "spec: {ingress: {enabled: true, host: a.example.com}, ports: []}"}},
+		"no `image`, or `image: \"a b\"`": {
+			"spec: {image: null}",
+			"spec: {image: a b}",
+		},
+		"`ingress.enabled` without a host": {
+			"spec: {ingress: {enabled: true}}",
+		},
+		"an Ingress with the Service off, or without ports": {
+			"spec: {ingress: {enabled: true, host: a.example.com}, service: {enabled: false}}",
+			"spec: {ingress: {enabled: true, host: a.example.com}, ports: []}",
+		},
 		"configuration snippets, `nginx.ingress.kubernetes.io/canary*`": {
-			{"", "spec: {ingress: {enabled: true, host: a.example.com, annotations: {nginx.ingress.kubernetes.io/configuration-snippet: x}}}"},
-			{"", "spec: {ingress: {enabled: true, host: a.example.com, annotations: {nginx.ingress.kubernetes.io/canary-weight: '5'}}}"}},
+			"spec: {ingress: {enabled: true, host: a.example.com, annotations: {nginx.ingress.kubernetes.io/configuration-snippet: x}}}",
+			"spec: {ingress: {enabled: true, host: a.example.com, annotations: {nginx.ingress.kubernetes.io/canary-weight: '5'}}}",
+		},
 		"a `gateway` without a name; with `gateway`, a path with `//`, `/../` or `%2F`": {
-			{"", "spec: {ingress: {enabled: true, host: a.example.com, gateway: {name: ''}}}"},
-			{"", "spec: {ingress: {enabled: true, host: a.example.com, path: /a//b, gateway: {name: public}}}"},
-			{"", "spec: {ingress: {enabled: true, host: a.example.com, path: /a/../b, gateway: {name: public}}}"},
-			{"", "spec: {ingress: {enabled: true, host: a.example.com, path: /a%2Fb, gateway: {name: public}}}"}},
+			"spec: {ingress: {enabled: true, host: a.example.com, gateway: {name: ''}}}",
+			"spec: {ingress: {enabled: true, host: a.example.com, path: /a//b, gateway: {name: public}}}",
+			"spec: {ingress: {enabled: true, host: a.example.com, path: /a/../b, gateway: {name: public}}}",
+			"spec: {ingress: {enabled: true, host: a.example.com, path: /a%2Fb, gateway: {name: public}}}",
+		},
 		"annotations of Helm, of this operator or of Kubernetes itself": {
-			{"", "spec: {service: {annotations: {helm.sh/resource-policy: keep}}}"}, {"", "spec: {service: {annotations: {middleware.hc.cn/pause: 'true'}}}"}},
-		"`autoscaling` without a CPU request": {{"", "spec: {autoscaling: {maxReplicas: 3}}"}},
-		"`minReplicas` above `maxReplicas`":   {{"", "spec: {resources: {requests: {cpu: 50m}}, autoscaling: {minReplicas: 5, maxReplicas: 3}}"}},
+			"spec: {service: {annotations: {helm.sh/resource-policy: keep}}}",
+			"spec: {service: {annotations: {middleware.hc.cn/pause: 'true'}}}",
+		},
+		"`autoscaling` without a CPU request": {
+			"spec: {autoscaling: {maxReplicas: 3}}",
+		},
+		"`minReplicas` above `maxReplicas`": {
+			"spec: {resources: {requests: {cpu: 50m}}, autoscaling: {minReplicas: 5, maxReplicas: 3}}",
+		},
 		"two ports of one name or number": {
-			{"", "spec: {ports: [{name: a, containerPort: 8080}, {name: a, containerPort: 8081}]}"},
-			{"", "spec: {ports: [{name: a, containerPort: 8080, servicePort: 80}, {name: b, containerPort: 8081, servicePort: 80}]}"}},
-		"a request above its limit":                                        {{"", "spec: {resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}"}},
-		"a name that cannot name a Service, or of more than 56 characters": {{"", "metadata: {name: 1a}"}, {"", "metadata: {name: a" + strings.Repeat("b", 56) + "}"}},
+			"spec: {ports: [{name: a, containerPort: 8080}, {name: a, containerPort: 8081}]}",
+			"spec: {ports: [{name: a, containerPort: 8080, servicePort: 80}, {name: b, containerPort: 8081, servicePort: 80}]}",
+		},
+		"a request above its limit": {
+			"spec: {resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}",
+		},
+		"a name that cannot name a Service, or of more than 56 characters": {
+			"metadata: {name: 1a}",
+			"metadata: {name: a" + strings.Repeat("b", 56) + "}",
+		},
 	},
 	"docs/application.md": {
-		"an empty selector": {{"", "spec: {selector: {matchLabels: null}}"}},
+		"an empty selector": {
+			"spec: {selector: {matchLabels: null}}",
+		},
 		"labels that do not match the selector": {
-			{"", "spec: {template: {spec: {template: {metadata: {labels: {app: b}}}}}}"}, {"", "spec: {template: {metadata: {labels: {app: b}}}}"}},
-		"`template.metadata.namespace`": {{"", "spec: {template: {metadata: {namespace: other}}}"}},
+			"spec: {template: {spec: {template: {metadata: {labels: {app: b}}}}}}",
+			"spec: {template: {metadata: {labels: {app: b}}}}",
+		},
+		"`template.metadata.namespace`": {
+			"spec: {template: {metadata: {namespace: other}}}",
+		},
 		"`hostNetwork`, `hostPath`, `privileged`, added capabilities and the like": {
-			{"", "spec: {template: {spec: {template: {spec: {hostNetwork: true}}}}}"},
-			{"", "spec: {template: {spec: {template: {spec: {volumes: [{name: a, hostPath: {path: /}}]}}}}}"},
-			{"", "spec: {template: {spec: {template: {spec: {containers: [{name: a, image: a, securityContext: {privileged: true}}]}}}}}"},
-			{"", "spec: {template: {spec: {template: {spec: {containers: [{name: a, image: a, securityContext: {capabilities: {add: [SYS_ADMIN]}}}]}}}}}"}},
+			"spec: {template: {spec: {template: {spec: {hostNetwork: true}}}}}",
+			"spec: {template: {spec: {template: {spec: {volumes: [{name: a, hostPath: {path: /}}]}}}}}",
+			"spec: {template: {spec: {template: {spec: {containers: [{name: a, image: a, securityContext: {privileged: true}}]}}}}}",
+			"spec: {template: {spec: {template: {spec: {containers: [{name: a, image: a, securityContext: " +
+				"{capabilities: {add: [SYS_ADMIN]}}}]}}}}}",
+		},
 		"`serviceAccountName`, a token": {
-			{"", "spec: {template: {spec: {template: {spec: {serviceAccountName: other}}}}}"},
-			{"", "spec: {template: {spec: {template: {spec: {automountServiceAccountToken: true}}}}}"}},
+			"spec: {template: {spec: {template: {spec: {serviceAccountName: other}}}}}",
+			"spec: {template: {spec: {template: {spec: {automountServiceAccountToken: true}}}}}",
+		},
 		"no container, two of one name, an image that is none": {
-			{"", "spec: {template: {spec: {template: {spec: {containers: []}}}}}"},
-			{"", "spec: {template: {spec: {template: {spec: {containers: [{name: a, image: a}, {name: a, image: b}]}}}}}"},
-			{"", "spec: {template: {spec: {template: {spec: {containers: [{name: a, image: a b}]}}}}}"}},
+			"spec: {template: {spec: {template: {spec: {containers: []}}}}}",
+			"spec: {template: {spec: {template: {spec: {containers: [{name: a, image: a}, {name: a, image: b}]}}}}}",
+			"spec: {template: {spec: {template: {spec: {containers: [{name: a, image: a b}]}}}}}",
+		},
 		"reserved annotations, the label `app.kubernetes.io/managed-by`": {
-			{"", "spec: {template: {metadata: {annotations: {middleware.hc.cn/pause: 'true'}}}}"},
-			{"", "spec: {template: {metadata: {labels: {app: a, app.kubernetes.io/managed-by: me}}}}"}},
+			"spec: {template: {metadata: {annotations: {middleware.hc.cn/pause: 'true'}}}}",
+			"spec: {template: {metadata: {labels: {app: a, app.kubernetes.io/managed-by: me}}}}",
+		},
 		"another selector or name in an update": {
-			{"metadata: {name: example}", "spec: {selector: {matchLabels: {app: b}}, template: {metadata: {labels: {app: b}}, spec: {template: {metadata: {labels: {app: b}}}}}}"},
-			{"metadata: {name: example}", "spec: {template: {metadata: {name: other}}}"}},
+			"update: spec: {selector: {matchLabels: {app: b}}, template: {metadata: {labels: {app: b}}, spec: " +
+				"{template: {metadata: {labels: {app: b}}}}}}",
+			"update: spec: {template: {metadata: {name: other}}}",
+		},
 	},
 	"docs/crontab.md": {
 		"`cronSpec: \"* * * *\"`, six fields, `@every 5m`, `TZ=UTC 0 0 * * *`": {
-			{"", "spec: {cronSpec: '* * * *'}"}, {"", "spec: {cronSpec: '* * * * * *'}"}, {"", "spec: {cronSpec: '@every 5m'}"}, {"", "spec: {cronSpec: TZ=UTC 0 0 * * *}"}},
-		"`cronSpec: \"61 * * * *\"`":        {{"", "spec: {cronSpec: 61 * * * *}"}},
-		"`cronSpec: \"0 0 30 2 *\"`":        {{"", "spec: {cronSpec: 0 0 30 2 *}"}},
-		"`timeZone: Mars/Base`":             {{"", "spec: {timeZone: Mars/Base}"}},
-		"no `image`":                        {{"", "spec: {image: null}"}},
-		"a name of more than 52 characters": {{"", "metadata: {name: a" + strings.Repeat("b", 52) + "}"}},
+			"spec: {cronSpec: '* * * *'}",
+			"spec: {cronSpec: '* * * * * *'}",
+			"spec: {cronSpec: '@every 5m'}",
+			"spec: {cronSpec: TZ=UTC 0 0 * * *}",
+		},
+		"`cronSpec: \"61 * * * *\"`": {
+			"spec: {cronSpec: 61 * * * *}",
+		},
+		"`cronSpec: \"0 0 30 2 *\"`": {
+			"spec: {cronSpec: 0 0 30 2 *}",
+		},
+		"`timeZone: Mars/Base`": {
+			"spec: {timeZone: Mars/Base}",
+		},
+		"no `image`": {
+			"spec: {image: null}",
+		},
+		"a name of more than 52 characters": {
+			"metadata: {name: a" + strings.Repeat("b", 52) + "}",
+		},
 	},
 	"docs/foobar.md": {
-		"no `command`, or only spaces":      {{"", "spec: {command: null}"}, {"", "spec: {command: '  '}"}},
-		"`barz: \"maybe\"`":                 {{"", "spec: {barz: maybe}"}},
-		"`barz: true` without quotes":       {{"", "spec: {barz: true}"}},
-		"`image: \"a b\"`":                  {{"", "spec: {image: a b}"}},
-		"a name of more than 52 characters": {{"", "metadata: {name: a" + strings.Repeat("b", 52) + "}"}},
+		"no `command`, or only spaces": {
+			"spec: {command: null}",
+			"spec: {command: ' '}",
+		},
+		"`barz: \"maybe\"`": {
+			"spec: {barz: maybe}",
+		},
+		"`barz: true` without quotes": {
+			"spec: {barz: true}",
+		},
+		"`image: \"a b\"`": {
+			"spec: {image: a b}",
+		},
+		"a name of more than 52 characters": {
+			"metadata: {name: a" + strings.Repeat("b", 52) + "}",
+		},
 	},
 }
 
@@ -115,15 +207,16 @@ func TestWhatPagesRefuseIsRefused(t *testing.T) {
 				t.Errorf("%s: %q is not tried here", k.page, row[0])
 			}
 			paths, _, _ := strings.Cut(row[1], ": ")
-			for _, c := range cases {
+			for _, patch := range cases {
 				var before map[string]any
-				if c.before != "" {
-					before = k.with(t, c.before)
+				patch, update := strings.CutPrefix(patch, "update: ")
+				if update {
+					before = k.with(t, "{}")
 				}
-				refused := k.refuses(t, before, k.with(t, c.patch))
+				refused := k.refuses(t, before, k.with(t, patch))
 				if strings.Contains(row[1], "immutable") { // the field is the row's own words
 					if len(refused) == 0 || !strings.Contains(refused.ToAggregate().Error(), "immutable") {
-						t.Errorf("%s: %s is not refused as immutable: %v", k.page, c.patch, refused)
+						t.Errorf("%s: %s is not refused as immutable: %v", k.page, patch, refused)
 					}
 					continue
 				}
@@ -132,7 +225,7 @@ func TestWhatPagesRefuseIsRefused(t *testing.T) {
 					found = found || refusedAt(refused, match[1])
 				}
 				if !found {
-					t.Errorf("%s: %s is refused at %v, the page says %s", k.page, c.patch, refused, paths)
+					t.Errorf("%s: %s is refused at %v, the page says %s", k.page, patch, refused, paths)
 				}
 			}
 		}
