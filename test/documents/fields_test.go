@@ -55,23 +55,26 @@ func TestFieldsAreThoseOfTheSchemas(t *testing.T) {
 	}
 }
 
-// has says that the schema of a kind has a field; below a field that keeps what it does not know, all are.
-func (k *kind) has(path []string) bool {
+// has says that the schema of a kind has a field.
+func (k *kind) has(path []string) bool { return k.at(path) != nil }
+
+// at is the schema of a field, nil when there is none; below a field that keeps what it does not know, that of this field.
+func (k *kind) at(path []string) *apiextensionsv1.JSONSchemaProps {
 	at := k.crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 	for _, name := range path {
 		if at.Items != nil {
 			at = at.Items.Schema
 		}
 		if at.XPreserveUnknownFields != nil || at.AdditionalProperties != nil {
-			return true
+			return at
 		}
 		property, is := at.Properties[name]
 		if !is {
-			return false
+			return nil
 		}
 		at = &property
 	}
-	return true
+	return at
 }
 
 // table compares the first column of the table of fields with the spec.
@@ -95,6 +98,14 @@ func table(t *testing.T, page string, k *kind) {
 				t.Errorf("%s: there is no field %s", page, path)
 			}
 			said = append(said, steps[0])
+			if at := k.at(append([]string{"spec"}, steps...)); at != nil && at.Default != nil {
+				// The zero value goes without saying; objects and lists are said in other words; a row may refer to a section.
+				byDefault, text := strings.Trim(string(at.Default.Raw), `"`), strings.Join(row[1:], " ")
+				elsewhere := byDefault == "false" || strings.ContainsAny(byDefault, "{[") || strings.Contains(text, "see above") || strings.Contains(text, "](#")
+				if !elsewhere && !strings.Contains(text, byDefault) {
+					t.Errorf("%s: the row of %s does not say its default, %s", page, path, byDefault)
+				}
+			}
 		}
 	}
 	for name := range specOf(k).Properties {

@@ -113,7 +113,7 @@ func otherWords(t *testing.T) []vocabulary {
 		{"the same, in the list", wordsOf(t, named("Condition"), "api/application"), listed(t, "## Application"), nil},
 		{"reasons of an Application", wordsOf(t, named("Reason"), "api/application", "internal/pause"),
 			column(t, "docs/application.md", reasonsTable, 0), nil},
-		{"reasons of Upgradeable", 
+		{"reasons of Upgradeable",
 			append(wordsOf(t, named("Reason"), "internal/upgradeable"), wordsOf(t, `Work = `+literal, "internal/upgradeable")...),
 			reasons(t, "docs/olm.md"), nil},
 	}
