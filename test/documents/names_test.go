@@ -142,3 +142,68 @@ func TestNamedObjectsExist(t *testing.T) {
 		}
 	}
 }
+
+// Each verb of the local cluster's command, each tool, and each flag of a benchmark that a page names is there.
+func TestVerbsAndToolsExist(t *testing.T) {
+	var cluster, bench strings.Builder
+	for _, file := range goFiles(t, "test/cluster/internal/cli") {
+		cluster.WriteString(read(t, file))
+	}
+	for _, file := range slices.Concat(goFiles(t, "test/bench"), goFiles(t, "test/benchhelm")) {
+		bench.WriteString(read(t, file))
+	}
+	found := 0
+	for _, page := range pagesOf(t) {
+		text := read(t, page)
+		check := func(pattern string, exists func(word string) bool) {
+			for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+				for _, word := range match[1:] {
+					found++
+					if word != "" && !exists(word) {
+						t.Errorf("%s: %s: there is no %s", page, match[0], word)
+					}
+				}
+			}
+		}
+		verb := func(word string) bool {
+			return regexp.MustCompile(`Use:\s+"` + word + `[ "]`).MatchString(cluster.String())
+		}
+		check(`hack/cluster\.sh ([a-z][a-z-]+)`, verb)
+		check(`hack/cluster\.sh (?:node|olm) ([a-z]+)`, verb)
+		check(`hack/cluster\.sh [a-z ]*--([a-z-]+)`, func(word string) bool { return strings.Contains(cluster.String(), `"`+word+`"`) })
+		check(`hack/tool\.sh ([a-z][a-z-]+)`, func(word string) bool {
+			there, err := filepath.Glob(filepath.Join(repository, "hack/tools", word))
+			return err == nil && len(there) == 1 || word == "test"
+		})
+		for _, arguments := range regexp.MustCompile(`BENCH="([^"]+)"`).FindAllStringSubmatch(text, -1) {
+			for _, flag := range regexp.MustCompile(`--([a-z]+)`).FindAllStringSubmatch(arguments[1], -1) {
+				found++
+				if !strings.Contains(bench.String(), `"`+flag[1]+`"`) {
+					t.Errorf("%s: %s: no benchmark has the flag %s", page, arguments[0], flag[0])
+				}
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d words were found", found)
+	}
+}
+
+// The clients that clients.md lists are generated, one for each kind and no other.
+func TestClientsAreThoseOfThePage(t *testing.T) {
+	var generated strings.Builder
+	for _, file := range goFiles(t, "pkg/generated") {
+		generated.WriteString(read(t, file))
+	}
+	rows, all := rowsOf(t, "docs/clients.md", "| kind | clientset | informers |"), kinds(t)
+	if len(rows) != len(all) {
+		t.Errorf("docs/clients.md lists %d kinds of %d", len(rows), len(all))
+	}
+	for _, row := range rows {
+		for _, match := range regexp.MustCompile(`([A-Z][A-Za-z0-9]+)\(`).FindAllStringSubmatch(row[1]+row[2], -1) {
+			if !regexp.MustCompile(`(?m)^\s*(?:func \([^)]*\) )?` + match[1] + `\(`).MatchString(generated.String()) {
+				t.Errorf("docs/clients.md: %s: pkg/generated has no method %s", row[0], match[1])
+			}
+		}
+	}
+}
