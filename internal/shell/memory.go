@@ -38,7 +38,9 @@ type remembered[T any] struct {
 
 // Begin reads an object. Unless ok, it is not to be reconciled now, and the outcome says why: it is gone, it could not be read, or
 // the cache shows a version from before what this process wrote. Whoever acts on that does again what is done already.
-func (m *Memory[T]) Begin(ctx context.Context, from client.Reader, name types.NamespacedName, into client.Object, now time.Time) (why outcome.Outcome, ok bool) {
+func (m *Memory[T]) Begin(
+	ctx context.Context, from client.Reader, name types.NamespacedName, into client.Object, now time.Time,
+) (why outcome.Outcome, ok bool) {
 	if err := from.Get(ctx, name, into); apierrors.IsNotFound(err) {
 		m.bind(name, "")
 		return outcome.Done(), false

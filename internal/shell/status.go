@@ -24,7 +24,9 @@ const conflictAfter = time.Second
 // PatchStatus makes the status of an object what is given and returns the API server's answer. Only what differs is sent, on
 // condition that nobody has changed the object since it was read. The status alone is encoded and compared: it is written more often
 // than anything else.
-func PatchStatus(object *unstructured.Unstructured, status map[string]any, send func(client.Object, client.Patch) error) (*unstructured.Unstructured, error) {
+func PatchStatus(
+	object *unstructured.Unstructured, status map[string]any, send func(client.Object, client.Patch) error,
+) (*unstructured.Unstructured, error) {
 	former, _ := object.Object["status"].(map[string]any)
 	if former == nil {
 		former = map[string]any{}

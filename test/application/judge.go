@@ -40,7 +40,8 @@ func (r *LoadResult) Unnoticed(slotsMoved v1alpha1.MigrationMethod) (failures []
 		fail("%d commands failed (%d attempts): %s %s", r.Failed, r.FailedAttempts, oneLine(r.Errors), oneLine(r.Samples))
 	}
 	if r.Lost+r.Stale+r.Corrupt+r.Torn+r.Unread > 0 {
-		fail("%d acknowledged writes lost, %d stale reads, %d corrupt, %d torn, %d unread: %s", r.Lost, r.Stale, r.Corrupt, r.Torn, r.Unread, oneLine(r.Wrong))
+		fail("%d acknowledged writes lost, %d stale reads, %d corrupt, %d torn, %d unread: %s",
+			r.Lost, r.Stale, r.Corrupt, r.Torn, r.Unread, oneLine(r.Wrong))
 	}
 	if exceeds(r.HungUp, commands, mayHangUp) {
 		fail("the client closed the connections of %d of %d commands", r.HungUp, commands)
