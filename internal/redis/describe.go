@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
 // describeCommands are what Describe asks. The table of nodes says who the node itself is, and INFO keyspace counts the
@@ -106,6 +108,20 @@ func (n *Node) Describe(ctx context.Context, settings ...string) (View, error) {
 		return View{}, err
 	}
 	return view, nil
+}
+
+// OwnSlots is what the node itself owns at the moment, as in View.Slots.
+func (n *Node) OwnSlots(ctx context.Context) (slots.Set, error) {
+	c := command{name: "CLUSTER NODES", args: words("CLUSTER NODES")}
+	answer, err := n.do(ctx, c)
+	if err != nil {
+		return slots.Set{}, err
+	}
+	var view View
+	if err := asText(readNodes)(&view, answer); err != nil {
+		return slots.Set{}, n.notUnderstood(c, err)
+	}
+	return view.Slots, nil
 }
 
 func (n *Node) slotMigrationsUnderWay(ctx context.Context, method AtomicMethod) ([]SlotMigration, error) {

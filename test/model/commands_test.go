@@ -19,8 +19,6 @@ const (
 	migrate
 	// discard removes the keys that both ends have from the one that does not own them.
 	discard
-	// announce tells the masters `on` the new owner of the slots (one round trip each; nobody waits for success).
-	announce
 	// stable takes marks away.
 	stable
 	// bind marks slots as imported from `from`, and makes that the owner: two round trips.
@@ -40,7 +38,7 @@ const (
 )
 
 var kindNames = map[kind]string{begin: "begin", change: "SETSLOT", drain: "drain", migrate: "MIGRATE", discard: "UNLINK",
-	announce: "announce", stable: "SETSLOT STABLE", bind: "SETSLOT IMPORTING, NODE", meet: "MEET", forget: "FORGET", follow: "REPLICATE", renew: "delete claim and pod", addSlots: "ADDSLOTS",
+	stable: "SETSLOT STABLE", bind: "SETSLOT IMPORTING, NODE", meet: "MEET", forget: "FORGET", follow: "REPLICATE", renew: "delete claim and pod", addSlots: "ADDSLOTS",
 	failover: "FAILOVER", createSet: "create StatefulSet", removeSet: "delete StatefulSet", report: "write status"}
 
 // command is one thing that a pass of the operator does.
@@ -77,7 +75,7 @@ func (w *world) pop() command {
 // move ends.
 func (w *world) abandon(failed kind) {
 	switch failed {
-	case begin, change, drain, migrate, discard, announce:
+	case begin, change, drain, migrate, discard:
 		for w.length > 0 && w.program[w.length-1].kind != begin {
 			w.length--
 		}
@@ -99,13 +97,6 @@ func (e engine) execute(w *world, c command, partly bool) bool {
 		return w.migrate(c, partly)
 	case discard:
 		return w.discard(c)
-	case announce:
-		for _, at := range all() {
-			if has(c.on, at) && w.nodes[at].up {
-				e.setOwner(w, at, c.owned, c.to)
-			}
-		}
-		return true
 	case stable:
 		n := &w.nodes[c.at]
 		for slot := range int8(moving) {

@@ -37,7 +37,7 @@ func (w *world) begin(c command, sourceFirst bool) bool {
 			command{kind: change, at: c.to, from: c.from, to: c.to, owned: moved},
 			command{kind: change, at: c.from, from: c.from, to: c.to, owned: moved})
 	}
-	var drained, done uint8
+	var drained uint8
 	for _, group := range append(append(open, untouched...), 0) {
 		if drained|group == 0 {
 			break
@@ -48,15 +48,12 @@ func (w *world) begin(c command, sourceFirst bool) bool {
 			commands = append(commands, command{kind: drain, from: c.from, to: c.to, owned: group})
 		}
 		drained = group
-		done |= group
-	}
-	if done |= moved; done != 0 {
-		commands = append(commands, command{kind: announce, to: c.to, owned: done, on: c.on})
 	}
 	if sourceFirst {
-		for i := range commands {
-			if c := &commands[i]; c.kind == change && c.owned != 0 && c.at == c.to {
+		for i := 0; i < len(commands); i++ {
+			if c := &commands[i]; c.kind == change && c.owned != 0 {
 				c.at, commands[i+1].at = commands[i+1].at, c.at
+				i++ // of a pair
 			}
 		}
 	}

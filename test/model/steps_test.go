@@ -78,11 +78,7 @@ func (o *operator) programs(w *world, step plan.Step) [][]command {
 func (o *operator) moves(step plan.MoveSlots) [][]command {
 	var begins []command
 	for _, m := range step.Moves {
-		c := command{kind: begin, from: number(m.From.NodeID), to: number(m.To.NodeID), owned: o.mask(m.Slots)}
-		for _, on := range step.Announce {
-			c.on |= bit(number(on.NodeID))
-		}
-		begins = append(begins, c)
+		begins = append(begins, command{kind: begin, from: number(m.From.NodeID), to: number(m.To.NodeID), owned: o.mask(m.Slots)})
 	}
 	return orders(begins)
 }

@@ -43,6 +43,7 @@ type World struct {
 	nodes    []*Node
 	slots    map[string]uint16 // of keys
 	isolated map[*Node]bool    // one side of a partition, the operator is on the other
+	silent   bool              // nobody hears anybody
 
 	onCommand func(n *Node, args []string)
 }
@@ -225,6 +226,14 @@ func (w *World) Partition(isolated ...*Node) {
 	w.settle()
 }
 
+// Silence lets no node hear another on the cluster bus, or ends that; the operator reaches all of them.
+func (w *World) Silence(on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.silent = on
+	w.settle()
+}
+
 // Heal ends the partition.
 func (w *World) Heal() { w.Partition() }
 
@@ -269,6 +278,9 @@ func (w *World) nodeAt(addr string) (n *Node, reachable bool) {
 
 // onBus is the living node whose cluster bus from can reach at the address, nil when there is none.
 func (w *World) onBus(from *Node, ip string, busPort int) *Node {
+	if w.silent {
+		return nil
+	}
 	for _, n := range w.nodes {
 		if n.lives() && n.options.IP == ip && n.busPort() == busPort && w.isolated[n] == w.isolated[from] {
 			return n

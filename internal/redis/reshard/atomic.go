@@ -33,7 +33,6 @@ func Atomic(ctx context.Context, moves []Move, o Options) (Progress, error) {
 	byKey := make(chan Move, len(moves))
 	progress, err := sideBySide(ctx, moves, func(ctx context.Context, m Move) (Progress, error) {
 		done, err := atomicMove(ctx, m, o, end)
-		announce(ctx, o.Announce, done.Slots, m.To)
 		if refusedForModules(err) {
 			byKey <- Move{From: m.From, To: m.To, Slots: m.Slots.Subtract(done.Slots)}
 			return done, nil

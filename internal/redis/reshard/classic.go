@@ -35,7 +35,6 @@ func Classic(ctx context.Context, moves []Move, o Options) (Progress, error) {
 			alone: sources[m.From.ID], giveUp: end.Add(o.Slice),
 		}
 		err := d.move(ctx, m.Slots, end)
-		announce(ctx, o.Announce, d.done.Slots, m.To)
 		if err != nil {
 			err = fmt.Errorf("moving slots from %s to %s: %w", m.From.Node, m.To.Node, err)
 		}
@@ -108,11 +107,37 @@ func (d *drain) mark(ctx context.Context, drained, next slots.Set) error {
 		redis.SlotChange{Slots: next, State: redis.SlotImporting, NodeID: d.from.ID}); err != nil {
 		return err
 	}
+	if err := hears(ctx, d.from.Node, drained); err != nil {
+		return err
+	}
 	if err := d.from.Node.ChangeSlots(ctx, owned,
 		redis.SlotChange{Slots: next, State: redis.SlotMigrating, NodeID: d.to.ID}); err != nil {
 		return err
 	}
 	d.pace.marked(d.options.Now().Sub(start))
+	return nil
+}
+
+// heardWithin is how long the source may take to hear from the destination itself that it has lost slots.
+const heardWithin = 500 * time.Millisecond
+
+// hears waits until a former owner has heard on the cluster bus that it lost the slots, which takes a round trip. One that is
+// told first gets older messages of the new owner afterwards, which do not claim the slots, and marks them as unclaimed
+// (owner_not_claiming_slot in cluster.c). Redis 7.0 keeps the mark when the slots come back: any late message of whoever had them
+// takes them away again, whatever its epoch, and their keys are deleted. One that does not hear in time is told all the same.
+func hears(ctx context.Context, node *redis.Node, lost slots.Set) error {
+	const first, longest = time.Millisecond, 20 * time.Millisecond
+	var waited time.Duration
+	for pause := first; !lost.IsEmpty() && waited < heardWithin; pause = min(2*pause, longest) {
+		owned, err := node.OwnSlots(ctx)
+		if err != nil || owned.Intersect(lost).IsEmpty() {
+			return err
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+		waited += pause
+	}
 	return nil
 }
 

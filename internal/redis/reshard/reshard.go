@@ -47,9 +47,6 @@ type Options struct {
 	Pipeline int
 	// KeysPerSecond limits all moves of a call together; 0: no limit.
 	KeysPerSecond int
-	// Announce are other masters that are told the new owners when a move ends. It is a courtesy: gossip tells them as
-	// well, so errors are passed over.
-	Announce []*redis.Node
 	// Slice is the time after which nothing new is begun; 0: 1 s. A slot with so many keys that it is not done after twice
 	// the time is left half moved, for the next call to go on with.
 	Slice time.Duration
@@ -115,19 +112,4 @@ func sideBySide(ctx context.Context, moves []Move, run func(context.Context, Mov
 	}
 	wait.Wait()
 	return total, errors.Join(errs...)
-}
-
-// announce tells the other masters the new owner of the slots, as far as they answer soon.
-func announce(ctx context.Context, nodes []*redis.Node, owned slots.Set, owner End) {
-	ctx, cancel := context.WithTimeout(ctx, 250*time.Millisecond)
-	defer cancel()
-	var wait sync.WaitGroup
-	for _, node := range nodes {
-		wait.Go(func() {
-			_ = contain.Call(ctx, "announce slots to "+node.Addr(), func() error {
-				return node.SetSlots(ctx, owned, redis.SlotOwned, owner.ID)
-			}) // gossip tells them as well
-		})
-	}
-	wait.Wait()
 }

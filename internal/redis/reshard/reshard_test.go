@@ -169,6 +169,34 @@ func TestClassicAfterAnyCommandWasLost(t *testing.T) {
 	}
 }
 
+// A source that is told who owns its slots before it heard so from the owner takes older messages of that one for a loss.
+func TestSourceHearsOfTheOwnerBeforeItIsTold(t *testing.T) {
+	p, set := newPair(t), slots.Of(slots.KeySlot("b"))
+	p.write(0, "{b}1")
+	var silent, told atomic.Bool
+	p.world.OnCommand(func(n *redistest.Node, args []string) {
+		switch command := strings.ToUpper(strings.Join(args, " ")); {
+		case strings.HasPrefix(command, "CLUSTER SETSLOT") && args[3] == "NODE" && n == p.nodes[1]:
+			silent.Store(true)
+			p.world.Silence(true)
+		case command == "CLUSTER NODES" && n == p.nodes[0] && silent.CompareAndSwap(true, false):
+			p.world.Silence(false)
+			p.world.Run(time.Second)
+		case strings.HasPrefix(command, "CLUSTER SETSLOT") && args[3] == "NODE":
+			told.Store(true)
+			if silent.Load() {
+				t.Errorf("the source was told before it could hear: %v", args)
+			}
+		}
+	})
+	_, err := reshard.Classic(t.Context(), []reshard.Move{{From: p.ends[0], To: p.ends[1], Slots: set}}, reshard.Options{})
+	p.must(err)
+	if !told.Load() {
+		t.Error("the source was not told in the end")
+	}
+	p.moved(set, []string{"{b}1"})
+}
+
 func TestConflictsAreSettledForTheOneThatServes(t *testing.T) {
 	p, ctx := newPair(t), t.Context()
 	set := slots.Of(slots.KeySlot("b"))

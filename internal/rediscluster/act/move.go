@@ -30,9 +30,6 @@ func (a *Actor) moveSlots(ctx context.Context, s Subject, step plan.MoveSlots) (
 		moves = append(moves, reshard.Move{From: end(nodes, move.From), To: end(nodes, move.To), Slots: move.Slots})
 	}
 	options := reshard.Options{Pipeline: s.Pipeline, KeysPerSecond: int(s.Cluster.Spec.UpdateStrategy.KeysPerSecond)}
-	for _, other := range step.Announce {
-		options.Announce = append(options.Announce, a.node(s, other))
-	}
 	run := reshard.Classic
 	if step.Atomic {
 		run = reshard.Atomic

@@ -6,14 +6,18 @@ package observe
 import (
 	"time"
 
+	"middleware.hc.cn/operator/internal/rediscluster/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// role is since when a master is a master no more, and whether a replica was told to take over.
+// role is since when a master is a master no more, whether a replica was told to take over, and when slots were received.
 type role struct {
 	shard               int
 	master              bool
 	told, deposed, seen time.Time
+	// owned are the slots of the last look, received is when the first of them that are new were seen.
+	owned    slots.Set
+	received time.Time
 }
 
 // forgotten is after how long nothing is remembered of a node that does not answer.
@@ -27,7 +31,7 @@ func (m *Memory) NoteSwitchover(nodeID string, now time.Time) {
 	}
 }
 
-// noteRoles fills in ToldAt and DeposedAt. A master is one no more when it says so, and when another
+// noteRoles fills in ToldAt, DeposedAt and ReceivedAt. A master is one no more when it says so, and when another
 // instance of its shard becomes one.
 func (m *Memory) noteRoles(s *snapshot.Snapshot, now time.Time) {
 	if m.roles == nil {
@@ -47,9 +51,12 @@ func (m *Memory) noteRoles(s *snapshot.Snapshot, now time.Time) {
 		if master {
 			node.told = time.Time{}
 		}
-		node.shard, node.master, node.seen = in.Shard, master, now
+		if !in.Redis.Slots.Subtract(node.owned).IsEmpty() {
+			node.received = now
+		}
+		node.shard, node.master, node.seen, node.owned = in.Shard, master, now, in.Redis.Slots
 		nodes[in.Redis.NodeID] = node
-		in.Redis.ToldAt, in.Redis.DeposedAt = node.told, node.deposed
+		in.Redis.ToldAt, in.Redis.DeposedAt, in.Redis.ReceivedAt = node.told, node.deposed, node.received
 	}
 	for id, node := range nodes {
 		if now.Sub(node.seen) > forgotten {

@@ -48,6 +48,9 @@ func TestRolesAreRemembered(t *testing.T) {
 	if got := pass(41*time.Second, "a", "a", "b"); !got["b"].DeposedAt.Equal(began.Add(41*time.Second)) || !got["a"].DeposedAt.Equal(began.Add(6*time.Second)) {
 		t.Errorf("b was deposed at %s, a at %s", got["b"].DeposedAt, got["a"].DeposedAt)
 	}
+	if got := pass(42*time.Second, "a", "a", "b")["a"].ReceivedAt; !got.Equal(began.Add(41 * time.Second)) {
+		t.Errorf("a received its slots at %s", got)
+	}
 	pass(3*time.Hour, "b", "b")
 	if n := len(m.roles); n != 2 {
 		t.Errorf("%d nodes are remembered, want those that answer", n)

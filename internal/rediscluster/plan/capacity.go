@@ -6,6 +6,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -75,6 +76,18 @@ func movable(in input, move Move) (Move, Verdict) {
 		return move, fails(ShardWhole, "%s has not heard yet what %s owns", to.Name, from.Name)
 	}
 	return move, holds(ShardWhole)
+}
+
+// ownershipSettled holds when every message in which a master does not claim its slots yet has been delivered or lost. Whoever
+// gets one while it imports a slot from that master (Valkey) or has just taken it over (Redis 7.0) gives the slot to the wrong
+// one of them, and the keys are deleted: clusterUpdateSlotsConfigWith in cluster.c and cluster_legacy.c. Nodes that know each
+// other exchange messages within half of the node timeout, and drop a connection that is silent for as long.
+func ownershipSettled(in input, giver *snapshot.Instance) Verdict {
+	r := giver.Redis
+	if left := 2*r.NodeTimeout - in.now.Sub(r.ReceivedAt); left > 0 {
+		return fails(OwnershipSettled, "%s has received slots itself: it gives none for twice the node timeout, which is over in %s", giver.Name, left.Round(time.Second))
+	}
+	return holds(OwnershipSettled)
 }
 
 // serves says that a master serves, is linked to the other masters and suspected by none of

@@ -43,6 +43,9 @@ const (
 	ClaimsUndisputed Predicate = "claims_undisputed"
 	// DataFound: volumes that had data have some now.
 	DataFound Predicate = "data_found"
+	// OwnershipSettled: a master that is to give slots has not received any for so long that
+	// nobody can still get a message of before.
+	OwnershipSettled Predicate = "ownership_settled"
 	// FitsInMemory: the shards that stay have room for the data of those that go.
 	FitsInMemory Predicate = "fits_in_memory"
 	// ModulesLoaded: no instance is still to restart with other modules.

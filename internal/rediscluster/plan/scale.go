@@ -32,8 +32,6 @@ type MoveSlots struct {
 	Moves []Move
 	// Atomic says that the engines move whole slots by themselves.
 	Atomic bool
-	// Announce are the masters that are told who owns a slot now.
-	Announce []Target
 }
 
 // CancelJobs stops atomic migrations that are not wanted any more.
@@ -174,6 +172,9 @@ func planMove(in input) Step {
 	var held Verdict
 	for _, move := range moves {
 		move, v := movable(in, move)
+		if v.Holds && len(open.finish) == 0 {
+			v = ownershipSettled(in, in.snap.ByNodeID(move.From.NodeID))
+		}
 		if v.Holds {
 			ready = append(ready, move)
 		} else {
@@ -189,11 +190,6 @@ func planMove(in input) Step {
 		from, to := in.snap.ByNodeID(move.From.NodeID).Redis, in.snap.ByNodeID(move.To.NodeID).Redis
 		if from.Atomic == "" || from.Atomic != to.Atomic || len(open.finish) > 0 {
 			step.Atomic = false
-		}
-	}
-	for _, pod := range in.snap.Reachable() {
-		if pod.Redis.Master && !in.released(pod) {
-			step.Announce = append(step.Announce, target(pod))
 		}
 	}
 	return step

@@ -88,6 +88,9 @@ func TestScaling(t *testing.T) {
 			"4096 slots are to move, so that 4 shards own them: 1365 from c-0-0 to c-3-0, 1366 from c-1-0 to c-3-0, 1365 from c-2-0 to c-3-0"},
 		"new masters get the functions first": {with(topologyOf(4)), with4(func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.Libraries = 2 }), ScalingOut, "CopyFunctions", "the 2 function libraries of c-1-0"},
 		"slots move":                          {with(topologyOf(4)), recorded(with(topologyOf(4)), joined(4)), ScalingOut, "MoveSlots", "4096 slots are left to move"},
+		"a master that has just received slots gives none": {with(topologyOf(4)), recorded(with(topologyOf(4)), received(joined(4), 9*time.Second)), ScalingOut, "Wait",
+			"has received slots itself: it gives none for twice the node timeout, which is over in 1s"},
+		"and does when nobody can hear of before any more": {with(topologyOf(4)), recorded(with(topologyOf(4)), received(joined(4), 10*time.Second)), ScalingOut, "MoveSlots", "4096 slots are left"},
 		"no slot moves to a master that does not serve yet": {with(topologyOf(4)), recorded(with(topologyOf(4)), with4(func(s *snapshot.Snapshot) {
 			s.Find(3, 0).Redis.ClusterOK = false
 		})), ScalingOut, "Wait", "c-3-0 does not serve yet"},
@@ -142,6 +145,14 @@ func TestScaling(t *testing.T) {
 
 func with4(change func(*snapshot.Snapshot)) *snapshot.Snapshot {
 	return changed(func() *snapshot.Snapshot { return joined(4) }, change)()
+}
+
+// received makes all masters have received slots a while ago.
+func received(s *snapshot.Snapshot, ago time.Duration) *snapshot.Snapshot {
+	for _, master := range s.Masters() {
+		master.Redis.NodeTimeout, master.Redis.ReceivedAt = 5*time.Second, now.Add(-ago)
+	}
+	return s
 }
 
 // lose makes an instance's Redis not answer.

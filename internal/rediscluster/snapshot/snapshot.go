@@ -274,6 +274,9 @@ type Redis struct {
 	// ToldAt is when a replica was told to take over, which it has not done yet; DeposedAt when
 	// the instance was last seen to be a master no more. Zero when neither was seen.
 	ToldAt, DeposedAt time.Time
+	// ReceivedAt is when the instance was last seen to own slots that it had not owned before; the
+	// first look counts too.
+	ReceivedAt time.Time
 	// Libraries is the number of function libraries.
 	Libraries int64
 	// Atomic is how the engine moves whole slots by itself; empty when it cannot.
