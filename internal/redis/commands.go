@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -83,6 +84,20 @@ func (n *Node) AddSlots(ctx context.Context, set slots.Set) error {
 // new cluster the resolution of collisions.
 func (n *Node) SetConfigEpoch(ctx context.Context, epoch uint64) error {
 	return n.tell(ctx, "CLUSTER SET-CONFIG-EPOCH", epoch)
+}
+
+// BumpEpoch gives the node a configuration epoch above all that it knows, without a vote, unless its own is the highest already.
+// What it claims then wins over what everybody else claims.
+func (n *Node) BumpEpoch(ctx context.Context) error {
+	c := command{name: "CLUSTER BUMPEPOCH", args: words("CLUSTER BUMPEPOCH")}
+	answer, err := n.do(ctx, c)
+	if err != nil {
+		return err
+	}
+	if text, err := answer.Text(); err != nil || !strings.HasPrefix(text, "BUMPED ") && !strings.HasPrefix(text, "STILL ") {
+		return n.unexpected(c, answer, "BUMPED or STILL")
+	}
+	return nil
 }
 
 // Replicate makes the node a replica of the master. It is refused with ErrUnknownNode until gossip has told the node

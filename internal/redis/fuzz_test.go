@@ -29,6 +29,8 @@ var calls = []struct {
 	{"ConfigGet", 1, false, func(ctx context.Context, n *Node) error { _, err := n.ConfigGet(ctx, "hz"); return err }},
 	{"Identify", 1, false, func(ctx context.Context, n *Node) error { _, err := n.Identify(ctx); return err }},
 	{"Ping", 1, false, func(ctx context.Context, n *Node) error { return n.Ping(ctx) }},
+	{"OwnSlots", 1, false, func(ctx context.Context, n *Node) error { _, err := n.OwnSlots(ctx); return err }},
+	{"BumpEpoch", 1, false, func(ctx context.Context, n *Node) error { return n.BumpEpoch(ctx) }},
 	{"Forget", 1, false, func(ctx context.Context, n *Node) error { return n.Forget(ctx, "a", "b") }},
 	{"ConfigSet", 1, false, func(ctx context.Context, n *Node) error { return n.ConfigSet(ctx, "masterauth", "s3cret-s3cret") }},
 	{"SetSlots", 1, false, func(ctx context.Context, n *Node) error { return n.SetSlots(ctx, slots.Range(0, 9), SlotStable, "") }},

@@ -109,7 +109,7 @@ func losesData(step plan.Step) bool {
 		return true
 	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.AddFinalizer, plan.CreateAuth, plan.ApplyChildren,
 		plan.AssignSlots, plan.Meet, plan.SetNodeTimeout, plan.Replicate, plan.Forget, plan.DeleteChildren,
-		plan.OrphanChildren, plan.RemoveFinalizer, plan.Admit, plan.CancelJobs, plan.ChangePassword, plan.CloseSlots,
+		plan.OrphanChildren, plan.RemoveFinalizer, plan.Admit, plan.BumpEpoch, plan.CancelJobs, plan.ChangePassword, plan.CloseSlots,
 		plan.CopyFunctions, plan.Discard, plan.Dismiss, plan.GrowClaims, plan.Handover, plan.MoveSlots, plan.Place,
 		plan.RecordGoal, plan.RecordNodes, plan.ReloadCertificates, plan.RemoveShards, plan.Renew, plan.ReopenSlots, plan.Restart,
 		plan.RolloutWait, plan.SetAccess, plan.SetConfig:

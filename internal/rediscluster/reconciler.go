@@ -137,7 +137,7 @@ func (r *Reconciler) outcome(report Report, m *Memory, turn *turn) outcome.Outco
 		return again(step.After)
 	case plan.None, plan.Hold, plan.AddFinalizer, plan.CreateAuth, plan.ApplyChildren, plan.AssignSlots, plan.Meet,
 		plan.SetNodeTimeout, plan.Replicate, plan.Promote, plan.Forget, plan.DeleteChildren, plan.OrphanChildren,
-		plan.Admit, plan.CancelJobs, plan.ChangePassword, plan.CloseSlots, plan.CopyFunctions, plan.Discard,
+		plan.Admit, plan.BumpEpoch, plan.CancelJobs, plan.ChangePassword, plan.CloseSlots, plan.CopyFunctions, plan.Discard,
 		plan.Dismiss, plan.GiveUp, plan.GrowClaims, plan.Handover, plan.Place, plan.RecordGoal, plan.RecordNodes,
 		plan.ReloadCertificates, plan.RemoveShards, plan.Renew, plan.ReopenSlots, plan.Restart, plan.RolloutWait,
 		plan.SetAccess, plan.SetConfig:

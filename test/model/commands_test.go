@@ -27,6 +27,8 @@ const (
 	meet
 	forget
 	follow
+	// bump gives `at` an epoch above all that it has heard of.
+	bump
 	// renew gives `at` an empty claim: it starts again as a node that nobody knows.
 	renew
 	addSlots
@@ -38,7 +40,7 @@ const (
 )
 
 var kindNames = map[kind]string{begin: "begin", change: "SETSLOT", drain: "drain", migrate: "MIGRATE", discard: "UNLINK",
-	stable: "SETSLOT STABLE", bind: "SETSLOT IMPORTING, NODE", meet: "MEET", forget: "FORGET", follow: "REPLICATE", renew: "delete claim and pod", addSlots: "ADDSLOTS",
+	stable: "SETSLOT STABLE", bind: "SETSLOT IMPORTING, NODE", meet: "MEET", forget: "FORGET", follow: "REPLICATE", bump: "BUMPEPOCH", renew: "delete claim and pod", addSlots: "ADDSLOTS",
 	failover: "FAILOVER", createSet: "create StatefulSet", removeSet: "delete StatefulSet", report: "write status"}
 
 // command is one thing that a pass of the operator does.
@@ -149,6 +151,11 @@ func (w *world) administer(c command, partly bool) bool {
 		}
 		w.follow(c.at, c.to)
 		return true
+	case bump:
+		if n.up && n.epoch < n.current {
+			n.epoch = n.newEpoch()
+		}
+		return n.up
 	case renew:
 		*n = blank()
 		n.pod = true

@@ -54,7 +54,7 @@ func TestModel(t *testing.T) {
 func check(t *testing.T, e engine, start world) {
 	t.Helper()
 	c := newChecker()
-	c.engine = e
+	c.engine, c.valkey = e, e.marksReplicated
 	if v := c.explore(start); v != nil {
 		t.Fatalf("%s:\n%s", v.rule, c.trace(v.id))
 	}

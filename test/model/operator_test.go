@@ -40,6 +40,8 @@ type operator struct {
 	// decisions remembers what was decided: most worlds look like another one to the operator.
 	decisions map[world]decided
 	sabotage  sabotage
+	// valkey is what the instances say that they run.
+	valkey bool
 }
 
 // sabotage is a mistake in what is sent, made to see that it is found.
@@ -213,6 +215,9 @@ func (o *operator) view(w *world, i int8) *snapshot.Redis {
 	n := &w.nodes[i]
 	r := &snapshot.Redis{NodeID: nodeIDs[i], Master: n.master(), ClusterOK: w.serves(i), Epoch: uint64(n.epoch),
 		Migrating: map[uint16]string{}, Importing: map[uint16]string{}, Peers: map[string]snapshot.Peer{}}
+	if o.valkey {
+		r.Engine = "valkey"
+	}
 	if !n.master() {
 		m := &w.nodes[n.follows]
 		r.MasterID, r.MasterLinkUp = nodeIDs[n.follows], m.up && m.master()
@@ -238,7 +243,7 @@ func (o *operator) view(w *world, i int8) *snapshot.Redis {
 		if !has(n.knows, other) {
 			continue
 		}
-		peer := snapshot.Peer{ID: nodeIDs[other], IP: addresses[other], Master: n.roles[other] == none,
+		peer := snapshot.Peer{ID: nodeIDs[other], IP: addresses[other], Master: n.roles[other] == none, Epoch: uint64(n.heard[other]),
 			Connected: w.nodes[other].up, Failed: !w.nodes[other].up}
 		if !peer.Master {
 			peer.MasterID = nodeIDs[n.roles[other]]

@@ -55,6 +55,8 @@ func (o *operator) programs(w *world, step plan.Step) [][]command {
 			program = append(program, command{kind: follow, at: number(r.Replica.NodeID), to: number(r.MasterID)})
 		}
 		return [][]command{program}
+	case plan.BumpEpoch:
+		return [][]command{{{kind: bump, at: number(step.On.NodeID)}}}
 	case plan.Renew:
 		if o.sabotage == leaveStrayed {
 			return [][]command{nil}

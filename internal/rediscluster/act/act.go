@@ -104,7 +104,7 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 		return Result{Acted: true, KeysMoved: progress.Keys}, err
 	case plan.AddFinalizer, plan.CreateAuth, plan.AssignSlots, plan.Meet, plan.SetNodeTimeout, plan.Replicate,
 		plan.Promote, plan.Forget, plan.DeleteChildren, plan.OrphanChildren, plan.RemoveFinalizer, plan.Admit,
-		plan.CancelJobs, plan.CloseSlots, plan.CopyFunctions, plan.Discard, plan.Dismiss,
+		plan.BumpEpoch, plan.CancelJobs, plan.CloseSlots, plan.CopyFunctions, plan.Discard, plan.Dismiss,
 		plan.GrowClaims, plan.Handover, plan.Place, plan.ReloadCertificates, plan.RemoveShards, plan.Renew,
 		plan.ReopenSlots, plan.Restart, plan.SetAccess:
 	}
@@ -136,6 +136,8 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 		return a.promote(ctx, s, step)
 	case plan.Forget:
 		return a.forget(ctx, s, step)
+	case plan.BumpEpoch:
+		return a.bumpEpoch(ctx, s, step)
 	case plan.Place:
 		return a.place(ctx, s, step)
 	case plan.Admit:

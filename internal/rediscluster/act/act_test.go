@@ -117,6 +117,10 @@ func TestRedisSteps(t *testing.T) {
 	if first, last := b.view(0), b.view(2); first.Slots.Len() != 9001 || first.ConfigEpoch != 1 || last.MasterID != b.nodes[0].ID() {
 		t.Errorf("%d slots, epoch %d, master %s", first.Slots.Len(), first.ConfigEpoch, last.MasterID)
 	}
+	b.must(plan.BumpEpoch{On: b.targets[0]})
+	if epoch := b.view(0).ConfigEpoch; epoch <= 2 {
+		t.Errorf("the new epoch is %d", epoch)
+	}
 	b.world.Kill(b.nodes[0])
 	b.must(plan.Promote{Replica: b.targets[2], Takeover: true})
 	b.must(plan.Forget{NodeIDs: []string{b.nodes[0].ID()}, On: b.targets[1:]})

@@ -29,6 +29,18 @@ func (a *Actor) promote(ctx context.Context, s Subject, step plan.Promote) error
 	return nil
 }
 
+// bumpEpoch makes a master take a new configuration epoch.
+func (a *Actor) bumpEpoch(ctx context.Context, s Subject, step plan.BumpEpoch) error {
+	node, err := a.identified(ctx, s, step.On)
+	if err != nil {
+		return err
+	}
+	if err := node.BumpEpoch(ctx); err != nil {
+		return fmt.Errorf("give %s a new epoch: %w", step.On.Pod, err)
+	}
+	return nil
+}
+
 // forget removes nodes from every instance's table in one go: each instance refuses to
 // learn a forgotten node again for 60 s only (CLUSTER FORGET), and one that was left out
 // would tell the others.

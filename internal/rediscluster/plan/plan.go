@@ -167,6 +167,7 @@ var rules = []rule{
 	{"admit", planAdmit},
 	{"functions", planFunctions},
 	{"config", planConfig},
+	{"epoch", planEpoch},
 	{"goal", planGoal},
 	{"move", planMove},
 	{"majority", planMajority},
@@ -252,7 +253,7 @@ func situation(in input, d Decision) Situation {
 		}
 		return ScalingOut // slots are assigned anew
 	case Wait, Hold, Stall, AddFinalizer, CreateAuth, ApplyChildren, AssignSlots, Meet, SetNodeTimeout, Replicate,
-		Promote, Forget, DeleteChildren, OrphanChildren, RemoveFinalizer, Admit, CancelJobs, ChangePassword,
+		Promote, Forget, DeleteChildren, OrphanChildren, RemoveFinalizer, Admit, BumpEpoch, CancelJobs, ChangePassword,
 		CloseSlots, CopyFunctions, Discard, Dismiss, GiveUp, GrowClaims, Handover, MoveSlots, Place, RecordNodes,
 		ReloadCertificates, RemoveShards, Renew, ReopenSlots, Restart, SetAccess, SetConfig:
 	}

@@ -46,6 +46,8 @@ const (
 	// OwnershipSettled: a master that is to give slots has not received any for so long that
 	// nobody can still get a message of before.
 	OwnershipSettled Predicate = "ownership_settled"
+	// ClaimsAgreed: all instances answer and agree on what a master owns, and nothing of it changes.
+	ClaimsAgreed Predicate = "claims_agreed"
 	// FitsInMemory: the shards that stay have room for the data of those that go.
 	FitsInMemory Predicate = "fits_in_memory"
 	// ModulesLoaded: no instance is still to restart with other modules.

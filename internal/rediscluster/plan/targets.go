@@ -28,6 +28,8 @@ func Pods(step Step) []string {
 		on(step.On...)
 	case CopyFunctions:
 		on(step.To...)
+	case BumpEpoch:
+		on(step.On)
 	case Promote:
 		on(step.Replica)
 	case Handover:

@@ -125,7 +125,7 @@ func planStatus(p Pass) *v1alpha1.PlanStatus {
 		status.BlockedBy = string(step.BlockedBy)
 	case plan.None, plan.Hold, plan.AddFinalizer, plan.CreateAuth, plan.ApplyChildren, plan.AssignSlots, plan.Meet,
 		plan.SetNodeTimeout, plan.Replicate, plan.Promote, plan.Forget, plan.DeleteChildren, plan.OrphanChildren,
-		plan.RemoveFinalizer, plan.Admit, plan.CancelJobs, plan.ChangePassword, plan.CloseSlots, plan.CopyFunctions,
+		plan.RemoveFinalizer, plan.Admit, plan.BumpEpoch, plan.CancelJobs, plan.ChangePassword, plan.CloseSlots, plan.CopyFunctions,
 		plan.Discard, plan.Dismiss, plan.GiveUp, plan.GrowClaims, plan.Handover, plan.MoveSlots, plan.Place,
 		plan.RecordGoal, plan.RecordNodes, plan.ReloadCertificates, plan.RemoveShards, plan.Renew, plan.ReopenSlots, plan.Restart,
 		plan.RolloutWait, plan.SetAccess, plan.SetConfig:
@@ -211,7 +211,7 @@ func outdated(step plan.Step) bool {
 		return true
 	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.AddFinalizer, plan.CreateAuth, plan.ApplyChildren,
 		plan.AssignSlots, plan.Meet, plan.SetNodeTimeout, plan.Replicate, plan.Promote, plan.Forget,
-		plan.DeleteChildren, plan.OrphanChildren, plan.RemoveFinalizer, plan.Admit, plan.CancelJobs, plan.CloseSlots,
+		plan.DeleteChildren, plan.OrphanChildren, plan.RemoveFinalizer, plan.Admit, plan.BumpEpoch, plan.CancelJobs, plan.CloseSlots,
 		plan.CopyFunctions, plan.Discard, plan.Dismiss, plan.GiveUp, plan.GrowClaims, plan.Handover, plan.MoveSlots,
 		plan.Place, plan.RecordGoal, plan.RecordNodes, plan.ReloadCertificates, plan.RemoveShards, plan.Renew, plan.ReopenSlots:
 	}
