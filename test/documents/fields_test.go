@@ -151,7 +151,7 @@ func TestNamedAnnotationsExist(t *testing.T) {
 	for _, file := range slices.Concat(goFiles(t, "api"), goFiles(t, "internal"), filesOf(t, "helm-charts"), filesOf(t, "config")) {
 		code.WriteString(read(t, file))
 	}
-	name := regexp.MustCompile("((?:[a-z]+\\.)*(?:middleware\\.hc\\.cn|operatorframework\\.io)/)([a-z][a-z-]*[a-z])([:/.]?)")
+	name := regexp.MustCompile(`((?:[a-z]+\.)*(?:middleware\.hc\.cn|operatorframework\.io)/)([a-z][a-z-]*[a-z])([:/.]?)`)
 	found := 0
 	for _, page := range pagesOf(t) {
 		for _, match := range name.FindAllStringSubmatch(read(t, page), -1) {

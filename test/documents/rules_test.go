@@ -16,7 +16,7 @@ import (
 
 // architecture.md names the rules of both planners, each once, in the order of the code.
 func TestRulesAreInTheirOrder(t *testing.T) {
-	rule := regexp.MustCompile("\\bplan[A-Z][A-Za-z]+")
+	rule := regexp.MustCompile(`\bplan[A-Z][A-Za-z]+`)
 	for _, planner := range []struct{ section, file, begin, end string }{
 		{"Chart kinds", "internal/release/plan.go", "range []func(Desired, Snapshot, time.Time) Step{", "\n\t} {"},
 		{"RedisCluster", "internal/rediscluster/plan/plan.go", "\nvar rules = []func(input) Step{", "\n}"},
