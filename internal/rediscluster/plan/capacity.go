@@ -85,7 +85,8 @@ func movable(in input, move Move) (Move, Verdict) {
 func ownershipSettled(in input, giver *snapshot.Instance) Verdict {
 	r := giver.Redis
 	if left := 2*r.NodeTimeout - in.now.Sub(r.ReceivedAt); left > 0 {
-		return fails(OwnershipSettled, "%s has received slots itself: it gives none for twice the node timeout, which is over in %s", giver.Name, left.Round(time.Second))
+		return fails(OwnershipSettled, "%s has received slots itself: it gives none for twice the node timeout, which is over in %s",
+			giver.Name, left.Round(time.Second))
 	}
 	return holds(OwnershipSettled)
 }

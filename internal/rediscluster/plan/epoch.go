@@ -53,7 +53,8 @@ func claimsAgreed(in input, master *snapshot.Instance) Verdict {
 			return fails(ClaimsAgreed, "%s moves slots, takes over or stops", other.Name)
 		}
 		peer, known := r.Peers[master.Redis.NodeID]
-		if other != master && (!known || !peer.Master || peer.Failed || peer.Suspected || !peer.Connected || !peer.Slots.Equal(master.Redis.Slots)) {
+		alive := known && peer.Master && peer.Connected && !peer.Failed && !peer.Suspected
+		if other != master && (!alive || !peer.Slots.Equal(master.Redis.Slots)) {
 			return fails(ClaimsAgreed, "%s and %s do not agree on what %s is and owns", other.Name, master.Name, master.Name)
 		}
 	}
