@@ -50,8 +50,8 @@ var theOperator = client.ObjectKey{Namespace: live.OperatorNamespace, Name: live
 
 // changeOperator changes the operator's Deployment and waits until all of its pods are as it says.
 func changeOperator(ctx context.Context, change func(*appsv1.Deployment)) error {
-	var operator appsv1.Deployment
 	if err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		var operator appsv1.Deployment
 		if err := live.Kube.Get(ctx, theOperator, &operator); err != nil {
 			return err
 		}
@@ -62,18 +62,25 @@ func changeOperator(ctx context.Context, change func(*appsv1.Deployment)) error 
 	}
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, live.Patience, true, func(ctx context.Context) (bool, error) {
-		if last = live.Kube.Get(ctx, theOperator, &operator); last != nil {
-			return false, nil
-		}
-		s := operator.Status
-		if s.ObservedGeneration != operator.Generation || s.UpdatedReplicas != *operator.Spec.Replicas ||
-			s.Replicas != s.UpdatedReplicas || s.AvailableReplicas != s.Replicas {
-			last = fmt.Errorf("%d of %d operators are new and available, of %d", s.AvailableReplicas, *operator.Spec.Replicas, s.Replicas)
-		}
+		last = rolledOut(ctx)
 		return last == nil, nil
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, last)
+	}
+	return nil
+}
+
+// rolledOut says that the operator's pods are all as its Deployment is now, and available.
+func rolledOut(ctx context.Context) error {
+	var operator appsv1.Deployment
+	if err := live.Kube.Get(ctx, theOperator, &operator); err != nil {
+		return err
+	}
+	s := operator.Status
+	if s.ObservedGeneration != operator.Generation || s.UpdatedReplicas != *operator.Spec.Replicas ||
+		s.Replicas != s.UpdatedReplicas || s.AvailableReplicas != s.Replicas {
+		return fmt.Errorf("%d of %d operators are new and available, of %d", s.AvailableReplicas, *operator.Spec.Replicas, s.Replicas)
 	}
 	return nil
 }
