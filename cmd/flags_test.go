@@ -28,8 +28,9 @@ func nothing(string) (string, bool) { return "", false }
 // page is docs/reference/flags.md, made from the flags as they are.
 func page() string {
 	var text strings.Builder
-	text.WriteString("# Flags\n\nMade from the code: `go test ./cmd -run TestFlagsPage -update`. `manager` alone is `manager run`; `manager version` prints the build. " +
-		"A wrong value is refused at start with a sentence that names the flag. In names, `_` is as good as `-`.\n\n## manager run\n")
+	text.WriteString(
+		"# Flags\n\nMade from the code: `go test ./cmd -run TestFlagsPage -update`. `manager` alone is `manager run`; `manager version` prints the build. " +
+			"A wrong value is refused at start with a sentence that names the flag. In names, `_` is as good as `-`.\n\n## manager run\n")
 	options := manager.DefaultOptions()
 	for _, group := range options.Flags(nothing) {
 		table(&text, "### "+group.Title, group.FlagSet)

@@ -72,8 +72,10 @@ func newRender(env manager.Environment) *cobra.Command {
 	}
 	what, how, cluster := flagSet(), flagSet(), flagSet()
 	what.StringVarP(&request.File, "filename", "f", "", "file with the custom resources, - for standard input")
-	what.StringVar(&request.Kind, "kind", "", "which of them, as CronTab or CronTab.stable.example.com; may be left out if there is one object")
-	what.StringVarP(&request.Namespace, "namespace", "n", "", "namespace of resources that name none (default: with --diff the kubeconfig's, else default)")
+	what.StringVar(&request.Kind, "kind", "",
+		"which of them, as CronTab or CronTab.stable.example.com; may be left out if there is one object")
+	what.StringVarP(&request.Namespace, "namespace", "n", "",
+		"namespace of resources that name none (default: with --diff the kubeconfig's, else default)")
 	projectFlags(what, &request.Project)
 	how.StringVarP(&output, "output", "o", "yaml", "yaml or json")
 	how.BoolVar(&request.ShowHooks, "show-hooks", false, "print the objects of hooks too, after the others")

@@ -78,7 +78,8 @@ func projectFlags(f *pflag.FlagSet, p *preview.Project) {
 	f.StringArrayVar(&p.CRDs, "crds", nil,
 		"file or directory with CustomResourceDefinitions, besides those of the operator's own kinds; may be given more than once")
 	f.StringVar(&p.KubeVersion, "kube-version", preview.DefaultKubeVersion, "version of Kubernetes that charts see")
-	f.StringSliceVar(&p.APIVersions, "api-versions", nil, "APIs that charts see besides those of Kubernetes and of the CRDs, as monitoring.coreos.com/v1 or monitoring.coreos.com/v1/ServiceMonitor")
+	f.StringSliceVar(&p.APIVersions, "api-versions", nil,
+		"APIs that charts see besides those of Kubernetes and of the CRDs, as monitoring.coreos.com/v1 or monitoring.coreos.com/v1/ServiceMonitor")
 }
 
 func flagSet() *pflag.FlagSet {

@@ -104,10 +104,12 @@ func TestLayers(t *testing.T) {
 		want   []string
 		never  string
 	}{
-		"all pass":                      {`echo "did $1"`, false, []string{"did unit", "did e2e", "beside, beside the layers above", "in all"}, "failed"},
-		"one fails":                     {`echo "did $1"; [[ $1 != unit ]]`, true, []string{"did unit", "unit (failed)", "in all"}, "did e2e"},
-		"beside fails":                  {`echo "did $1"; [[ $1 != beside ]]`, true, []string{"did unit", "beside failed:", "did beside"}, "did e2e"},
-		"one fails beside what runs on": {`if [[ $1 == beside ]]; then sleep 600; fi; exit 1`, true, []string{"unit (failed)"}, "did e2e"},
+		"all pass": {`echo "did $1"`, false, []string{"did unit", "did e2e", "beside, beside the layers above", "in all"},
+			"failed"},
+		"one fails": {`echo "did $1"; [[ $1 != unit ]]`, true, []string{"did unit", "unit (failed)", "in all"}, "did e2e"},
+		"beside fails": {`echo "did $1"; [[ $1 != beside ]]`, true, []string{"did unit", "beside failed:", "did beside"},
+			"did e2e"},
+		"one fails beside what runs on": {`if [[ $1 == beside ]]; then sleep 30; fi; exit 1`, true, []string{"unit (failed)"}, "did e2e"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said, failed := script(t, map[string]string{"make": tt.make}, nil, "test.sh", "--beside", "beside", "--until", "e2e", "unit", "e2e")

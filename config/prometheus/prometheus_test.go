@@ -73,7 +73,8 @@ func TestAlertsAreAboutMetricsThatExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	operatormetrics.Build("0.1.0", "abc", "go1.26")
-	operatormetrics.RedisCluster("shop", "cart").Set(operatormetrics.RedisClusterValues{Phase: "Running", CertificateNotAfter: time.Unix(1, 0)})
+	operatormetrics.RedisCluster("shop", "cart").Set(operatormetrics.RedisClusterValues{
+		Phase: "Running", CertificateNotAfter: time.Unix(1, 0)})
 	families, err := metrics.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +83,8 @@ func TestAlertsAreAboutMetricsThatExist(t *testing.T) {
 	for _, family := range families {
 		known = append(known, family.GetName())
 	}
-	phases := []redisv1alpha1.Phase{redisv1alpha1.PhaseNone, redisv1alpha1.PhaseCreating, redisv1alpha1.PhaseRunning, redisv1alpha1.PhaseFailed,
+	phases := []redisv1alpha1.Phase{redisv1alpha1.PhaseNone, redisv1alpha1.PhaseCreating, redisv1alpha1.PhaseRunning,
+		redisv1alpha1.PhaseFailed,
 		redisv1alpha1.PhaseScaling, redisv1alpha1.PhaseUpgrading, redisv1alpha1.PhasePaused, redisv1alpha1.PhaseDeleting}
 
 	for _, rule := range rules(t) {

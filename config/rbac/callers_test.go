@@ -33,11 +33,15 @@ const (
 // code that stands in a file. What is read from a cache needs list and watch, and no get. Server-side apply needs patch, and
 // create where the object does not exist.
 var callers = []struct{ role, resources, verbs, file, code string }{
-	{managerRole, "redis.middleware.hc.cn/redisclusters", "list watch", "internal/rediscluster/setup.go", "client.Object(&v1alpha1.RedisCluster{}), metrics.Enqueue("},
-	{managerRole, "redis.middleware.hc.cn/redisclusters", "patch", "internal/rediscluster/act/delete.go", "a.Client.Patch(ctx, changed, patch)"},
+	{managerRole, "redis.middleware.hc.cn/redisclusters", "list watch", "internal/rediscluster/setup.go",
+		"client.Object(&v1alpha1.RedisCluster{}), metrics.Enqueue("},
+	{managerRole, "redis.middleware.hc.cn/redisclusters", "patch", "internal/rediscluster/act/delete.go",
+		"a.Client.Patch(ctx, changed, patch)"},
 	{managerRole, "redis.middleware.hc.cn/redisclusters/status", "patch", "internal/rediscluster/reconciler.go", "r.client.Status().Patch("},
-	{managerRole, "controller.controller.daocloud.io/applications", "list watch", "internal/application/add.go", "client.Object(application), metrics.Enqueue("},
-	{managerRole, "controller.controller.daocloud.io/applications/status", "patch", "internal/application/reconciler.go", "r.writer.Status().Patch("},
+	{managerRole, "controller.controller.daocloud.io/applications", "list watch", "internal/application/add.go",
+		"client.Object(application), metrics.Enqueue("},
+	{managerRole, "controller.controller.daocloud.io/applications/status", "patch", "internal/application/reconciler.go",
+		"r.writer.Status().Patch("},
 	{managerRole, "appcontroller.middleware.hc.cn/apps stable.example.com/crontabs k8s.io/foobars", "list watch",
 		"internal/release/add.go", "source.Kind(mgr.GetCache(), client.Object(kindOf(w.GroupVersionKind))"},
 	{managerRole, "appcontroller.middleware.hc.cn/apps stable.example.com/crontabs k8s.io/foobars", "patch",
@@ -68,11 +72,14 @@ var callers = []struct{ role, resources, verbs, file, code string }{
 	{clusterRole, "authentication.k8s.io/tokenreviews authorization.k8s.io/subjectaccessreviews", "create",
 		"internal/manager/manager.go", "filters.WithAuthenticationAndAuthorization"},
 
-	{certificateRole, "admissionregistration.k8s.io/validatingwebhookconfigurations admissionregistration.k8s.io/mutatingwebhookconfigurations",
+	{certificateRole,
+		"admissionregistration.k8s.io/validatingwebhookconfigurations admissionregistration.k8s.io/mutatingwebhookconfigurations",
 		"list watch", "internal/webhook/certs/keeper.go", "watch(c, own.GetCache(), &admissionregistrationv1.MutatingWebhookConfiguration{}"},
-	{certificateRole, "admissionregistration.k8s.io/validatingwebhookconfigurations admissionregistration.k8s.io/mutatingwebhookconfigurations",
+	{certificateRole,
+		"admissionregistration.k8s.io/validatingwebhookconfigurations admissionregistration.k8s.io/mutatingwebhookconfigurations",
 		"get", "internal/webhook/certs/keeper.go", "k.client.Get(ctx, types.NamespacedName{Name: k.Configuration}"},
-	{certificateRole, "admissionregistration.k8s.io/validatingwebhookconfigurations admissionregistration.k8s.io/mutatingwebhookconfigurations",
+	{certificateRole,
+		"admissionregistration.k8s.io/validatingwebhookconfigurations admissionregistration.k8s.io/mutatingwebhookconfigurations",
 		"update", "internal/webhook/certs/keeper.go", "k.client.Update(ctx, object)"},
 	{ownCertificate, "/secrets", "list watch", "internal/webhook/certs/keeper.go", "watch(c, own.GetCache(), &corev1.Secret{}"},
 	{ownCertificate, "/secrets", "get", "internal/webhook/certs/keeper.go", "k.client.Get(ctx, k.Secret,"},
@@ -101,7 +108,8 @@ func TestEveryRightHasItsCaller(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(text), c.code) {
-			t.Errorf("%s has no %q, for which %s grants %s on %s: correct the row, or take the right away", c.file, c.code, c.role, c.verbs, c.resources)
+			t.Errorf("%s has no %q, for which %s grants %s on %s: correct the row, or take the right away", c.file, c.code, c.role, c.verbs,
+				c.resources)
 		}
 		for resource := range strings.FieldsSeq(c.resources) {
 			for verb := range strings.FieldsSeq(c.verbs) {

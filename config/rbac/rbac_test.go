@@ -110,7 +110,8 @@ func (m manifests) rules() map[string][]rbacv1.PolicyRule {
 
 func TestNoRoleGrantsMoreThanItsAuthorCanSay(t *testing.T) {
 	forbiddenVerbs := []string{"*", "escalate", "bind", "impersonate", "deletecollection", "approve", "sign"}
-	forbiddenResources := []string{"*", "pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers", "nodes/proxy", "services/proxy",
+	forbiddenResources := []string{"*", "pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers", "nodes/proxy",
+		"services/proxy",
 		"serviceaccounts", "serviceaccounts/token", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "customresourcedefinitions"}
 	for role, rules := range load(t).rules() {
 		for i, rule := range rules {
@@ -144,7 +145,8 @@ func TestSecretsAreNeverReadableInTheWholeCluster(t *testing.T) {
 		boundEverywhere[binding.RoleRef.Name] = true
 	}
 	for name, role := range m.clusterRoles {
-		aggregated := slices.ContainsFunc(slices.Collect(maps.Keys(role.Labels)), func(l string) bool { return strings.Contains(l, "aggregate-to-") })
+		aggregated :=
+			slices.ContainsFunc(slices.Collect(maps.Keys(role.Labels)), func(l string) bool { return strings.Contains(l, "aggregate-to-") })
 		for _, rule := range role.Rules {
 			if !slices.Contains(rule.Resources, "secrets") {
 				continue

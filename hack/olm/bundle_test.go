@@ -109,11 +109,12 @@ func TestFinishRefuses(t *testing.T) {
 		"a base without a date": {"base.yaml", "metadata: {}", "must be the release date"},
 		"a date of another form": {"base.yaml", "metadata: {annotations: {createdAt: \"21.11.2026\"}}",
 			"must be the release date"},
-		"no manager":               {csvPath, strings.ReplaceAll(unfinished, "manager", "other"), "no container named manager"},
-		"no first resource":        {csvPath, strings.ReplaceAll(unfinished, "RedisCluster", "FooBar"), "has no RedisCluster"},
-		"two CSVs":                 {"bundle/manifests/b.clusterserviceversion.yaml", unfinished, "a bundle has one"},
-		"no variables":             {csvPath, strings.ReplaceAll(unfinished, "RELATED_IMAGE_", "IMAGE_"), "has no variable RELATED_IMAGE_"},
-		"a variable without value": {csvPath, strings.ReplaceAll(unfinished, `"r.example.com:5000/redis:8.0.6"`, `""`), "RELATED_IMAGE_REDIS of the manager has no value"},
+		"no manager":        {csvPath, strings.ReplaceAll(unfinished, "manager", "other"), "no container named manager"},
+		"no first resource": {csvPath, strings.ReplaceAll(unfinished, "RedisCluster", "FooBar"), "has no RedisCluster"},
+		"two CSVs":          {"bundle/manifests/b.clusterserviceversion.yaml", unfinished, "a bundle has one"},
+		"no variables":      {csvPath, strings.ReplaceAll(unfinished, "RELATED_IMAGE_", "IMAGE_"), "has no variable RELATED_IMAGE_"},
+		"a variable without value": {csvPath, strings.ReplaceAll(unfinished, `"r.example.com:5000/redis:8.0.6"`, `""`),
+			"RELATED_IMAGE_REDIS of the manager has no value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := finishIn(checkout(t, map[string]string{c.file: c.text}))
@@ -153,7 +154,8 @@ func TestPin(t *testing.T) {
 			t.Errorf("an image is not pinned: %s", line)
 		}
 	}
-	for _, image := range []string{"image: r.example.com:5000/redis@", "value: r.example.com:5000/redis:8.0.6@", "r.example.com:5000/operator@", "r.example.com/init@", "containerImage: r.example.com:5000/operator@"} {
+	for _, image := range []string{"image: r.example.com:5000/redis@", "value: r.example.com:5000/redis:8.0.6@",
+		"r.example.com:5000/operator@", "r.example.com/init@", "containerImage: r.example.com:5000/operator@"} {
 		if !strings.Contains(string(text), image+digest) {
 			t.Errorf("%s is missing in\n%s", image, text)
 		}

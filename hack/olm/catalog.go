@@ -189,7 +189,8 @@ func generate(t template, icon string, render renderer) ([]map[string]any, error
 	documents = append(documents, channels...)
 	for _, b := range all {
 		if b.packageName != newest.packageName {
-			return nil, fmt.Errorf("%s is of package %s, %s of %s; a catalog of ours has one package", b.name, b.packageName, newest.name, newest.packageName)
+			return nil, fmt.Errorf("%s is of package %s, %s of %s; a catalog of ours has one package", b.name, b.packageName, newest.name,
+				newest.packageName)
 		}
 		documents = append(documents, b.blob)
 	}

@@ -139,8 +139,9 @@ func TestCatalogsThatAreRefused(t *testing.T) {
 		render   renderer
 		want     string
 	}{
-		"no bundle":                 {streams("", "", ""), registry, "no channel has a bundle"},
-		"two bundles of a version":  {streams("", "", "0.1.0 0.2.0"), twice, "channel stable: op.v0.1.0 and op.v0.1.0 have the same version 0.1.0"},
+		"no bundle": {streams("", "", ""), registry, "no channel has a bundle"},
+		"two bundles of a version": {streams("", "", "0.1.0 0.2.0"), twice,
+			"channel stable: op.v0.1.0 and op.v0.1.0 have the same version 0.1.0"},
 		"across channels":           {streams("0.2.0", "", "0.1.0"), twice, "op.v0.1.0 and op.v0.1.0 have the same version 0.1.0"},
 		"bundle of another package": {streams("", "", "0.1.0 0.2.0"), foreign, "op.v0.1.0 is of package op, op.v0.2.0 of other"},
 		"no semantic version":       {streams("", "", "1"), registry, `version "1"`},

@@ -15,7 +15,8 @@ import (
 // No field of an Application is accepted and ignored: each changes the Deployment.
 func TestEveryFieldHasAnEffect(t *testing.T) {
 	with := func(text string) fields.Example { return fields.Example{With: text} }
-	fields.Check(t, "../../config/crd/bases/controller.controller.daocloud.io_applications.yaml", []string{"spec.selector", "spec.template.spec"},
+	fields.Check(t, "../../config/crd/bases/controller.controller.daocloud.io_applications.yaml",
+		[]string{"spec.selector", "spec.template.spec"},
 		"{selector: {matchLabels: {app: a}}, template: {spec: {template: {metadata: {labels: {app: a}}, spec: {containers: [{name: a, image: 'a:1'}]}}}}}",
 		map[string]fields.Example{
 			"spec.selector":                      with("selector: {matchLabels: {app: b}}"),

@@ -64,7 +64,8 @@ func TestPlan(t *testing.T) {
 }
 
 func TestConditions(t *testing.T) {
-	made := done{changes: apply.ChangeSet{{Ref: apply.Ref{GroupVersionKind: deploymentKind, Namespace: "n", Name: "web"}, Action: apply.Created}}}
+	made := done{
+		changes: apply.ChangeSet{{Ref: apply.Ref{GroupVersionKind: deploymentKind, Namespace: "n", Name: "web"}, Action: apply.Created}}}
 	same := done{changes: apply.ChangeSet{{Ref: made.changes[0].Ref, Action: apply.Unchanged}}}
 	tests := []struct {
 		name string
@@ -87,15 +88,19 @@ func TestConditions(t *testing.T) {
 		{"not observed", Snapshot{Deployment: deployment(func(d *appsv1.Deployment) { d.Generation = 4 })}, done{},
 			"False True False RollingOut: Deployment web: its controller has not seen the latest change"},
 		{"gave up", Snapshot{Deployment: deployment(func(d *appsv1.Deployment) {
-			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: "ProgressDeadlineExceeded", Message: "timed out"}}
+			d.Status.Conditions = []appsv1.DeploymentCondition{
+				{Type: appsv1.DeploymentProgressing, Reason: "ProgressDeadlineExceeded", Message: "timed out"}}
 		})}, done{}, "False False True DeploymentFailed: Deployment web: timed out"},
-		{"paused", Snapshot{Paused: true, Deployment: deployment(nil)}, done{}, "True False False Available: Deployment web: 2 of 2 pods are available"},
+		{"paused", Snapshot{Paused: true, Deployment: deployment(nil)}, done{},
+			"True False False Available: Deployment web: 2 of 2 pods are available"},
 		{"paused from the start", Snapshot{Paused: true}, done{},
 			"False False False PauseReconcileAnnotationTrue: there is no Deployment, and the pause keeps it from being made"},
 		{"conflict", Snapshot{Foreign: "Deployment x is in the way"}, done{}, "False False True Conflict: Deployment x is in the way"},
-		{"taken name", Snapshot{Differs: true}, done{refusal: &apply.NotOursError{Ref: apply.Ref{GroupVersionKind: deploymentKind, Name: "web"}}, outcome: outcome.Wait("", time.Minute)},
+		{"taken name", Snapshot{Differs: true}, done{refusal: &apply.NotOursError{Ref: apply.Ref{GroupVersionKind: deploymentKind, Name: "web"}},
+			outcome: outcome.Wait("", time.Minute)},
 			"False False True Conflict: Deployment web exists and was not made by this operator: it is left as it is; choose another name, or delete it first"},
-		{"API server is away", Snapshot{Differs: true}, done{refusal: errors.New("connection refused"), outcome: outcome.Retry(errors.New("connection refused"))},
+		{"API server is away", Snapshot{Differs: true},
+			done{refusal: errors.New("connection refused"), outcome: outcome.Retry(errors.New("connection refused"))},
 			"False True False ApplyFailed: connection refused"},
 		{"refused by the API server", Snapshot{Differs: true}, done{refusal: errors.New("invalid"), outcome: outcome.Stalled("invalid")},
 			"False False True ApplyFailed: invalid"},
@@ -134,7 +139,8 @@ func TestCountConverges(t *testing.T) {
 		{"made", Snapshot{Generation: 1, Differs: true}, changed(apply.Created), 1},
 		{"seen", Snapshot{Generation: 1, Deployment: starting}, done{}, 2},
 		{"ready", Snapshot{Generation: 1, Deployment: deployment(nil)}, done{}, 3},
-		{"operator restarts, applies and changes nothing", Snapshot{Generation: 1, Deployment: deployment(nil), Differs: true}, changed(apply.Unchanged), 3},
+		{"operator restarts, applies and changes nothing", Snapshot{Generation: 1, Deployment: deployment(nil), Differs: true},
+			changed(apply.Unchanged), 3},
 		{"a label is edited", Snapshot{Generation: 1, Deployment: deployment(nil), Differs: true}, changed(apply.Configured), 4},
 		{"the spec is edited", Snapshot{Generation: 1, Deployment: edited, Differs: true}, changed(apply.Configured), 5},
 		{"restored", Snapshot{Generation: 1, Deployment: restored}, done{}, 6},
@@ -195,7 +201,9 @@ spec:
   paused: false
   replicas: 0
   selector: {matchLabels: {tier: t}}
-  template: {metadata: {labels: {tier: t}}, spec: {automountServiceAccountToken: false, hostNetwork: false, containers: [{name: c, image: i}]}}`},
+  template:
+    metadata: {labels: {tier: t}}
+    spec: {automountServiceAccountToken: false, hostNetwork: false, containers: [{name: c, image: i}]}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -60,7 +60,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	step := Plan(snapshot)
 	done := r.act(ctx, object, snapshot, step)
-	log.FromContext(ctx).V(1).Info("Reconciled", "step", fmt.Sprintf("%T", step), "changes", done.changes.String(), "reason", done.outcome.Reason())
+	log.FromContext(ctx).V(1).Info("Reconciled", "step", fmt.Sprintf("%T", step), "changes", done.changes.String(), "reason",
+		done.outcome.Reason())
 
 	status := ComputeStatus(snapshot, step, done, r.now())
 	news := append(r.memory.Get(object.GetUID()), eventsOf(snapshot, step, done, &status)...)

@@ -63,7 +63,8 @@ func ComputeStatus(s *Snapshot, step Step, d done, now time.Time) applicationv1.
 	}
 	status.Conditions = conditions.Set(status.Conditions, now, s.Generation,
 		conditions.Condition(applicationv1.ConditionReady, conditions.Status(v.ready), v.reason, v.message),
-		conditions.Condition(applicationv1.ConditionProgressing, conditions.Status(v.progressing), reasonIf(v.progressing), messageIf(v.progressing)),
+		conditions.Condition(applicationv1.ConditionProgressing, conditions.Status(v.progressing), reasonIf(v.progressing),
+			messageIf(v.progressing)),
 		conditions.Condition(applicationv1.ConditionStalled, conditions.Status(v.stalled), reasonIf(v.stalled), messageIf(v.stalled)),
 		conditions.Condition(applicationv1.ConditionPaused, conditions.Status(paused), why, s.PauseMessage),
 	)
@@ -93,7 +94,8 @@ func judge(s *Snapshot, step Step, d done) verdict {
 	case Yield:
 		return verdict{stalled: true, reason: applicationv1.ReasonConflict, message: step.Message}
 	case AwaitDeletion:
-		return verdict{progressing: true, reason: applicationv1.ReasonRollingOut, message: "the Deployment is being deleted; it will be made again"}
+		return verdict{progressing: true, reason: applicationv1.ReasonRollingOut,
+			message: "the Deployment is being deleted; it will be made again"}
 	case Make, Restore:
 		if len(d.changes.Changed()) == 0 {
 			// The first pass after a restart applies what it does not remember having applied, and changes nothing. No event
@@ -127,11 +129,13 @@ func rollout(d *appsv1.Deployment) verdict {
 		}
 	}
 	wanted := ptr.Deref(d.Spec.Replicas, 1)
-	if d.Status.UpdatedReplicas < wanted || d.Status.Replicas > d.Status.UpdatedReplicas || d.Status.AvailableReplicas < d.Status.UpdatedReplicas {
+	if d.Status.UpdatedReplicas < wanted || d.Status.Replicas > d.Status.UpdatedReplicas ||
+		d.Status.AvailableReplicas < d.Status.UpdatedReplicas {
 		return progressing("Deployment %s: %d of %d pods are new, %d are available, %d exist",
 			d.Name, d.Status.UpdatedReplicas, wanted, d.Status.AvailableReplicas, d.Status.Replicas)
 	}
-	return verdict{ready: true, reason: applicationv1.ReasonAvailable, message: fmt.Sprintf("Deployment %s: %d of %d pods are available", d.Name, d.Status.AvailableReplicas, wanted)}
+	return verdict{ready: true, reason: applicationv1.ReasonAvailable,
+		message: fmt.Sprintf("Deployment %s: %d of %d pods are available", d.Name, d.Status.AvailableReplicas, wanted)}
 }
 
 // statusDiffers tells whether a status has to be written.

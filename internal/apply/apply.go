@@ -203,7 +203,8 @@ func (a *Applier) write(ctx context.Context, owner client.Object, child child) (
 
 // createOrChange changes the object the cache shows, or makes one. An object that exists although the cache does not show it
 // (no label, or the cache lags) is changed only if it is the owner's. The result is nil if it is being deleted.
-func (a *Applier) createOrChange(ctx context.Context, owner client.Object, child child, change *Change, before *[]string) (*unstructured.Unstructured, error) {
+func (a *Applier) createOrChange(ctx context.Context, owner client.Object, child child, change *Change,
+	before *[]string) (*unstructured.Unstructured, error) {
 	if child.cached != nil {
 		result, err := a.change(ctx, child, child.cached)
 		if !apierrors.IsConflict(err) {
@@ -258,7 +259,8 @@ func (a *Applier) send(ctx context.Context, object *unstructured.Unstructured, u
 	return a.sendAs(ctx, object, uid, client.FieldOwner(FieldManager), client.ForceOwnership)
 }
 
-func (a *Applier) sendAs(ctx context.Context, object *unstructured.Unstructured, uid types.UID, how ...client.ApplyOption) (*unstructured.Unstructured, error) {
+func (a *Applier) sendAs(ctx context.Context, object *unstructured.Unstructured, uid types.UID,
+	how ...client.ApplyOption) (*unstructured.Unstructured, error) {
 	body := object.DeepCopy()
 	body.SetUID(uid)
 	result, err := a.request(ctx, body, how...)
@@ -270,7 +272,8 @@ func (a *Applier) sendAs(ctx context.Context, object *unstructured.Unstructured,
 }
 
 // request makes one apply; if the API server refuses it because of duplicate elements, another without them.
-func (a *Applier) request(ctx context.Context, body *unstructured.Unstructured, how ...client.ApplyOption) (*unstructured.Unstructured, error) {
+func (a *Applier) request(ctx context.Context, body *unstructured.Unstructured, how ...client.ApplyOption) (*unstructured.Unstructured,
+	error) {
 	for range maxDuplicates {
 		result := body.DeepCopy()
 		err := a.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result), how...)

@@ -25,7 +25,8 @@ var (
 
 // entry is a managedFields entry of ours over the given set of fields.
 func entry(fields string) metav1.ManagedFieldsEntry {
-	return metav1.ManagedFieldsEntry{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(fields)}
+	return metav1.ManagedFieldsEntry{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1",
+		FieldsV1: metav1.NewFieldsV1(fields)}
 }
 
 func metadataOf(uid, version string, managed ...metav1.ManagedFieldsEntry) *metav1.PartialObjectMetadata {
@@ -34,9 +35,11 @@ func metadataOf(uid, version string, managed ...metav1.ManagedFieldsEntry) *meta
 
 func TestVerdict(t *testing.T) {
 	ours := entry(`{"f:data":{"f:text":{}}}`)
-	theirs := metav1.ManagedFieldsEntry{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:more":{}}}`)}
+	theirs := metav1.ManagedFieldsEntry{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:more":{}}}`)}
 	was := func(seen bool) *applied {
-		return &applied{ref: Ref{UID: "u"}, digest: "d", fields: fieldsDigest([]metav1.ManagedFieldsEntry{ours}), version: "100", at: t0, seen: seen}
+		return &applied{ref: Ref{UID: "u"}, digest: "d", fields: fieldsDigest([]metav1.ManagedFieldsEntry{ours}), version: "100", at: t0,
+			seen: seen}
 	}
 	known, later := markOf([]metav1.ManagedFieldsEntry{ours}), ours
 	later.Time = ptr.To(metav1.NewTime(t0))
@@ -116,7 +119,8 @@ func TestOwnership(t *testing.T) {
 		t.Errorf("a child in its owner's namespace has label and owner reference: %v", plain.Object)
 	}
 	for name, o := range map[string]*unstructured.Unstructured{"an object that is kept": kept, "an object elsewhere": elsewhere} {
-		if len(o.GetOwnerReferences()) != 0 || o.GetAnnotations()[handler.NamespacedNameAnnotation] != "shop/web" || o.GetAnnotations()[handler.TypeAnnotation] != "Web.example.com" {
+		if len(o.GetOwnerReferences()) != 0 || o.GetAnnotations()[handler.NamespacedNameAnnotation] != "shop/web" ||
+			o.GetAnnotations()[handler.TypeAnnotation] != "Web.example.com" {
 			t.Errorf("%s has annotations instead of an owner reference: %v", name, o.Object)
 		}
 	}
@@ -150,8 +154,10 @@ func TestImmutable(t *testing.T) {
 		err  error
 		want bool
 	}{
-		{refusal(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `Job.batch "x" is invalid: spec.template: Invalid value: …: field is immutable`), true},
-		{refusal(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `StatefulSet.apps "x" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden`), true},
+		{refusal(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
+			`Job.batch "x" is invalid: spec.template: Invalid value: …: field is immutable`), true},
+		{refusal(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
+			`StatefulSet.apps "x" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden`), true},
 		{refusal(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, `Service "x" is invalid: spec.ports: Required value`), false},
 		{refusal(http.StatusForbidden, metav1.StatusReasonForbidden, "field is immutable"), false},
 		{errors.New("field is immutable"), false},
@@ -163,9 +169,11 @@ func TestImmutable(t *testing.T) {
 }
 
 func TestChangeSetString(t *testing.T) {
-	deployment := Ref{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Namespace: "shop", Name: "web"}
+	deployment := Ref{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Namespace: "shop",
+		Name: "web"}
 	service := Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Service"}, Namespace: "shop", Name: "web"}
-	set := ChangeSet{{Ref: deployment, Action: Configured}, {Ref: service, Action: Unchanged}, {Ref: service, Action: Deleting}, {Ref: service, Action: Deleted}}
+	set := ChangeSet{{Ref: deployment, Action: Configured}, {Ref: service, Action: Unchanged}, {Ref: service, Action: Deleting},
+		{Ref: service, Action: Deleted}}
 	if got, want := set.String(), "configured Deployment shop/web, deleted Service shop/web"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

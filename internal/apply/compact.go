@@ -45,7 +45,8 @@ func compactMap(object *unstructured.Unstructured) {
 	for _, raw := range entries {
 		entry, _ := raw.(map[string]any)
 		fields, _ := entry["fieldsV1"].(map[string]any)
-		if entry["manager"] != FieldManager || entry["operation"] != string(metav1.ManagedFieldsOperationApply) || entry["subresource"] != nil || fields == nil {
+		if entry["manager"] != FieldManager || entry["operation"] != string(metav1.ManagedFieldsOperationApply) || entry["subresource"] != nil ||
+			fields == nil {
 			continue
 		}
 		version, _ := entry["apiVersion"].(string)

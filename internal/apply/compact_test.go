@@ -21,7 +21,8 @@ func TestCompactKeepsWhatIsRead(t *testing.T) {
 	} {
 		typed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{
 			{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(fields)},
-			{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)},
+			{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", Time: &at, FieldsType: "FieldsV1",
+				FieldsV1: metav1.NewFieldsV1(fields)},
 			{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", FieldsV1: metav1.NewFieldsV1(fields)},
 		}}}
 		encoded, err := json.Marshal(typed)
@@ -38,7 +39,8 @@ func TestCompactKeepsWhatIsRead(t *testing.T) {
 			for _, object := range []metav1.Object{typed, whole} {
 				Compact(object)
 				entries := object.GetManagedFields()
-				if len(entries) != 1 || fieldsDigest(entries) != digest || markOf(entries) != mark || ownFields(entries).has("f:spec", "f:replicas") != replicas {
+				if len(entries) != 1 || fieldsDigest(entries) != digest || markOf(entries) != mark || ownFields(entries).has("f:spec", "f:replicas") !=
+					replicas {
 					t.Errorf("%T: %v", object, entries)
 				}
 			}

@@ -74,7 +74,8 @@ func withoutDuplicates(object *unstructured.Unstructured, duplicates []duplicate
 			}
 		}
 		if len(path) == 0 || !d.thin(single.Object, path) {
-			return nil, fmt.Errorf("the chart renders different elements of one key (%s) in %s; take all but one out", d.keyText(), strings.TrimPrefix(d.list, "."))
+			return nil, fmt.Errorf("the chart renders different elements of one key (%s) in %s; take all but one out", d.keyText(),
+				strings.TrimPrefix(d.list, "."))
 		}
 	}
 	return single, nil

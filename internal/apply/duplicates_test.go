@@ -22,9 +22,10 @@ func TestWithoutDuplicates(t *testing.T) {
 			want:    `{spec: {containers: [{name: a, env: [{name: B, value: "2"}, {name: A, value: "3"}, {name: C}]}]}}`,
 		},
 		"several": {
-			refusal: typed + "errors:\n  .spec.containers[name=\"a\"].env: duplicate entries for key [name=\"A\"]\n  .spec.containers[name=\"a\"].ports: duplicate entries for key [containerPort=80,protocol=\"TCP\"]",
-			object:  `{spec: {containers: [{name: a, env: [{name: A}, {name: A}], ports: [{containerPort: 80}, {containerPort: 80}, {containerPort: 80, protocol: UDP}]}]}}`,
-			want:    `{spec: {containers: [{name: a, env: [{name: A}], ports: [{containerPort: 80}, {containerPort: 80, protocol: UDP}]}]}}`,
+			refusal: typed +
+				"errors:\n  .spec.containers[name=\"a\"].env: duplicate entries for key [name=\"A\"]\n  .spec.containers[name=\"a\"].ports: duplicate entries for key [containerPort=80,protocol=\"TCP\"]",
+			object: `{spec: {containers: [{name: a, env: [{name: A}, {name: A}], ports: [{containerPort: 80}, {containerPort: 80}, {containerPort: 80, protocol: UDP}]}]}}`,
+			want:   `{spec: {containers: [{name: a, env: [{name: A}], ports: [{containerPort: 80}, {containerPort: 80, protocol: UDP}]}]}}`,
 		},
 		"different ports of one number": {
 			refusal: typed + `.spec.containers[name="a"].ports: duplicate entries for key [containerPort=80,protocol="TCP"]`,

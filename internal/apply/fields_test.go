@@ -38,7 +38,8 @@ func TestFold(t *testing.T) {
 			[]metav1.ManagedFieldsEntry{kubectl, managed(FieldManager, "v1", applied, `{"f:data":{"f:a":{}}}`)},
 		},
 		"theirs joins ours": {
-			[]metav1.ManagedFieldsEntry{managed("helm", "v1", update, `{"f:data":{".":{},"f:a":{}},"f:b":{}}`), managed(FieldManager, "v1", applied, `{"f:data":{"f:c":{}}}`)},
+			[]metav1.ManagedFieldsEntry{managed("helm", "v1", update, `{"f:data":{".":{},"f:a":{}},"f:b":{}}`),
+				managed(FieldManager, "v1", applied, `{"f:data":{"f:c":{}}}`)},
 			[]metav1.ManagedFieldsEntry{managed(FieldManager, "v1", applied, `{"f:b":{},"f:data":{".":{},"f:a":{},"f:c":{}}}`)},
 		},
 		"another version stays": {
@@ -46,11 +47,14 @@ func TestFold(t *testing.T) {
 			[]metav1.ManagedFieldsEntry{managed("helm", "v1beta1", update, `{"f:b":{}}`), managed(FieldManager, "v1", applied, `{"f:a":{}}`)},
 		},
 		"Helm's annotations are nobody's": {
-			[]metav1.ManagedFieldsEntry{managed("helm", "v1", update, `{"f:metadata":{"f:annotations":{"f:a":{},"f:meta.helm.sh/release-name":{}}}}`)},
+			[]metav1.ManagedFieldsEntry{
+				managed("helm", "v1", update, `{"f:metadata":{"f:annotations":{"f:a":{},"f:meta.helm.sh/release-name":{}}}}`)},
 			[]metav1.ManagedFieldsEntry{managed(FieldManager, "v1", applied, `{"f:metadata":{"f:annotations":{"f:a":{}}}}`)},
 		},
 		"nor is the map that holds nothing else": { // an empty set would be the whole map
-			[]metav1.ManagedFieldsEntry{managed("helm", "v1", update, `{"f:data":{},"f:metadata":{"f:annotations":{".":{},"f:meta.helm.sh/release-name":{},"f:meta.helm.sh/release-namespace":{}}}}`)},
+			[]metav1.ManagedFieldsEntry{
+				managed("helm", "v1", update,
+					`{"f:data":{},"f:metadata":{"f:annotations":{".":{},"f:meta.helm.sh/release-name":{},"f:meta.helm.sh/release-namespace":{}}}}`)},
 			[]metav1.ManagedFieldsEntry{managed(FieldManager, "v1", applied, `{"f:data":{},"f:metadata":{}}`)},
 		},
 	} {

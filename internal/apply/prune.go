@@ -103,7 +103,8 @@ func (a *Applier) prune(ctx context.Context, owner client.Object, gvk schema.Gro
 
 // delete asks for the deletion of the very object that was read. Asked is false if it is gone, or replaced by another object,
 // which is not ours to delete.
-func (a *Applier) delete(ctx context.Context, live *metav1.PartialObjectMetadata, propagation metav1.DeletionPropagation) (asked bool, err error) {
+func (a *Applier) delete(ctx context.Context, live *metav1.PartialObjectMetadata, propagation metav1.DeletionPropagation) (asked bool,
+	err error) {
 	err = a.client.Delete(ctx, live, client.Preconditions{UID: ptr.To(live.GetUID())}, client.PropagationPolicy(propagation))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return false, nil
@@ -113,7 +114,8 @@ func (a *Applier) delete(ctx context.Context, live *metav1.PartialObjectMetadata
 
 // outlive replaces an object's reference to its owner by the annotations that name it.
 func (a *Applier) outlive(ctx context.Context, owner client.Object, gvk schema.GroupVersionKind, live *metav1.PartialObjectMetadata) error {
-	references := slices.DeleteFunc(slices.Clone(live.GetOwnerReferences()), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() })
+	references :=
+		slices.DeleteFunc(slices.Clone(live.GetOwnerReferences()), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() })
 	if len(references) == len(live.GetOwnerReferences()) {
 		return nil
 	}

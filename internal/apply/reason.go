@@ -73,7 +73,8 @@ func isLeavingKind(err error) bool {
 
 func isMissingNamespace(err error) bool {
 	var status apierrors.APIStatus
-	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil &&
+		status.Status().Details.Kind == "namespaces"
 }
 
 // isMalformed recognises an object that server-side apply cannot read by the kind's schema: a wrong type, or two elements of a

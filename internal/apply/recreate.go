@@ -35,7 +35,8 @@ func (a *Applier) recreate(ctx context.Context, owner client.Object, child child
 		change.Action = Deleting
 		return change, nil
 	case isKept(live.GetAnnotations()):
-		return change, &ImmutableError{Ref: change.Ref, Err: fmt.Errorf("%w (it is not deleted because of %s: %s)", refusal, keepAnnotation, keepValue)}
+		return change,
+			&ImmutableError{Ref: change.Ref, Err: fmt.Errorf("%w (it is not deleted because of %s: %s)", refusal, keepAnnotation, keepValue)}
 	}
 	asked, err := a.delete(ctx, metadataOnly(live), propagationOf(live, child.object))
 	if err != nil {

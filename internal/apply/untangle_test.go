@@ -30,14 +30,18 @@ func TestPathOf(t *testing.T) {
 // The end-to-end effect of each case is tested in test/apiserver/apply; these are the ways in which nothing may happen.
 func TestSettle(t *testing.T) {
 	for name, tc := range map[string]struct{ live, desired, path, want string }{
-		"a list that is not rendered":      {`{spec: {ports: [{name: a, port: 1}]}}`, `{spec: {}}`, "spec.ports[0].name", `{spec: {ports: [{name: a, port: 1}]}}`},
-		"an object that is not rendered":   {`{spec: {strategy: {a: b}}}`, `{spec: {}}`, "spec.strategy.a", `{spec: {strategy: {a: b}}}`},
-		"two desired elements of one name": {`{spec: {ports: [{name: a, port: 1}]}}`, `{spec: {ports: [{name: a, port: 2}, {name: a, port: 3}]}}`, "spec.ports[0].name", `{spec: {ports: [{name: a, port: 1}]}}`},
-		"an element of another's":          {`{spec: {ports: [{name: theirs, port: 1}]}}`, `{spec: {ports: [{name: a, port: 2}]}}`, "spec.ports[0].name", `{spec: {ports: [{name: theirs, port: 1}]}}`},
-		"elements that are not objects":    {`{spec: {args: [a]}}`, `{spec: {args: [b]}}`, "spec.args[0]", `{spec: {args: [a]}}`},
-		"another's field beside":           {`{spec: {theirs: 1, type: X}}`, `{spec: {type: Y}}`, "spec.type", `{spec: {theirs: 1, type: Y}}`},
-		"what the API server allocated":    {`{spec: {ports: [{name: a, port: 1, nodePort: 30000}]}}`, `{spec: {ports: [{name: a, port: 2}]}}`, "spec.ports[1].name", `{spec: {ports: [{name: a, port: 2, nodePort: 30000}]}}`},
-		"the number an autoscaler set":     {`{spec: {replicas: 7, a: 1}}`, `{spec: {b: 1}}`, "spec", `{spec: {replicas: 7, b: 1}}`},
+		"a list that is not rendered": {`{spec: {ports: [{name: a, port: 1}]}}`, `{spec: {}}`, "spec.ports[0].name",
+			`{spec: {ports: [{name: a, port: 1}]}}`},
+		"an object that is not rendered": {`{spec: {strategy: {a: b}}}`, `{spec: {}}`, "spec.strategy.a", `{spec: {strategy: {a: b}}}`},
+		"two desired elements of one name": {`{spec: {ports: [{name: a, port: 1}]}}`, `{spec: {ports: [{name: a, port: 2}, {name: a, port: 3}]}}`,
+			"spec.ports[0].name", `{spec: {ports: [{name: a, port: 1}]}}`},
+		"an element of another's": {`{spec: {ports: [{name: theirs, port: 1}]}}`, `{spec: {ports: [{name: a, port: 2}]}}`,
+			"spec.ports[0].name", `{spec: {ports: [{name: theirs, port: 1}]}}`},
+		"elements that are not objects": {`{spec: {args: [a]}}`, `{spec: {args: [b]}}`, "spec.args[0]", `{spec: {args: [a]}}`},
+		"another's field beside":        {`{spec: {theirs: 1, type: X}}`, `{spec: {type: Y}}`, "spec.type", `{spec: {theirs: 1, type: Y}}`},
+		"what the API server allocated": {`{spec: {ports: [{name: a, port: 1, nodePort: 30000}]}}`, `{spec: {ports: [{name: a, port: 2}]}}`,
+			"spec.ports[1].name", `{spec: {ports: [{name: a, port: 2, nodePort: 30000}]}}`},
+		"the number an autoscaler set": {`{spec: {replicas: 7, a: 1}}`, `{spec: {b: 1}}`, "spec", `{spec: {replicas: 7, b: 1}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := decoded(t, tc.live)

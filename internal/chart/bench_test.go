@@ -70,8 +70,9 @@ func largeChart(t testing.TB) *Chart {
 	}
 	for i := range 40 {
 		dir := []string{"", "", "charts/one/", "charts/two/"}[i%4]
-		files[fmt.Sprintf("%stemplates/c%d.yaml", dir, i)] = fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-%d\n"+
-			"  labels: {{- include \"labels\" . | nindent 4 }}\ndata:\n  text: {{ .Values.text | quote }}\n  {{- range until 10 }}\n  key-{{ . }}: {{ . | quote }}\n  {{- end }}\n", i)
+		files[fmt.Sprintf("%stemplates/c%d.yaml", dir, i)] =
+			fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-%d\n"+
+				"  labels: {{- include \"labels\" . | nindent 4 }}\ndata:\n  text: {{ .Values.text | quote }}\n  {{- range until 10 }}\n  key-{{ . }}: {{ . | quote }}\n  {{- end }}\n", i)
 	}
 	return load(t, files)
 }

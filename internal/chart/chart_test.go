@@ -121,20 +121,27 @@ func TestRefusals(t *testing.T) {
 	}{
 		{name: "values that the schema refuses", files: map[string]string{"values.schema.json": schemaJSON, "templates/c.yaml": configMap},
 			values: map[string]any{"replicas": "three"}, stage: StageValues, says: "replicas"},
-		{name: "a template that fails", files: map[string]string{"templates/c.yaml": `{{ fail "no shards" }}`}, stage: StageTemplate, says: "no shards"},
+		{name: "a template that fails", files: map[string]string{"templates/c.yaml": `{{ fail "no shards" }}`}, stage: StageTemplate,
+			says: "no shards"},
 		{name: "text that is not YAML", files: map[string]string{"templates/c.yaml": "kind: [\n"}, stage: StageManifest, says: "c.yaml"},
-		{name: "an object without a name", files: map[string]string{"templates/c.yaml": "apiVersion: v1\nkind: Secret\n"}, stage: StageManifest, says: "a Secret without metadata.name"},
-		{name: "a Kubernetes that is too old", files: map[string]string{"Chart.yaml": "apiVersion: v2\nname: demo\nversion: 1.0.0\nkubeVersion: '>=1.99'\n"}, stage: StageLoad, says: "needs Kubernetes >=1.99"},
+		{name: "an object without a name", files: map[string]string{"templates/c.yaml": "apiVersion: v1\nkind: Secret\n"}, stage: StageManifest,
+			says: "a Secret without metadata.name"},
+		{name: "a Kubernetes that is too old",
+			files: map[string]string{"Chart.yaml": "apiVersion: v2\nname: demo\nversion: 1.0.0\nkubeVersion: '>=1.99'\n"}, stage: StageLoad,
+			says: "needs Kubernetes >=1.99"},
 		{name: "an action that would go through tpl", files: map[string]string{"templates/c.yaml": `{{ tpl .Values.text . }}`},
-			values: map[string]any{"list": []any{map[string]any{"deep": "{{ .Release }}"}}}, stage: StageValues, says: "spec.list[0].deep: the chart passes values through tpl"},
+			values: map[string]any{"list": []any{map[string]any{"deep": "{{ .Release }}"}}}, stage: StageValues,
+			says: "spec.list[0].deep: the chart passes values through tpl"},
 		{name: "half an action", files: map[string]string{"templates/c.yaml": `{{ tpl (print .Values.a .Values.b) . }}`},
 			values: map[string]any{"a": "x{", "b": "{ .Release }}"}, stage: StageValues, says: "spec.a"},
-		{name: "more objects than anybody reads", files: map[string]string{"templates/c.yaml": "{{ range until (int .Values.n) }}\n---\nkind: ConfigMap\n{{ end }}"},
+		{name: "more objects than anybody reads",
+			files:  map[string]string{"templates/c.yaml": "{{ range until (int .Values.n) }}\n---\nkind: ConfigMap\n{{ end }}"},
 			values: map[string]any{"n": int64(3000)}, stage: StageTemplate, says: "documents; at most 16777216 in 2000 are read"},
 		{name: "more text than anybody reads", files: map[string]string{"templates/c.yaml": `{{ repeat (int .Values.n) "0123456789abcdef" }}`},
 			values: map[string]any{"n": int64(1<<20 + 1)}, stage: StageTemplate, says: "it makes 16777232 bytes of text"},
 		{name: "a count that the schema bounds", files: map[string]string{"templates/c.yaml": "{{ range until (int .Values.n) }}{{ end }}",
-			"values.schema.json": `{"properties":{"n":{"maximum":100}}}`}, values: map[string]any{"n": int64(2_000_000_000)}, stage: StageValues, says: "maximum"},
+			"values.schema.json": `{"properties":{"n":{"maximum":100}}}`}, values: map[string]any{"n": int64(2_000_000_000)}, stage: StageValues,
+			says: "maximum"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := load(t, tc.files).Render(tc.values, shop, Capabilities{KubeVersion: "v1.37.2"})
@@ -158,8 +165,10 @@ func TestCheck(t *testing.T) {
 		{"cluster-scoped", "kind: ClusterRole\napiVersion: rbac.authorization.k8s.io/v1\nmetadata: {name: a}\n", "cluster-scoped"},
 		{"a kind from a value", "kind: {{ .Values.kind }}\napiVersion: v1\nmetadata: {name: a}\n", "does not write this kind literally"},
 		{"a kind the chart chooses", "kind: {{ ternary \"Secret\" \"ConfigMap\" true }}\napiVersion: v1\nmetadata: {name: a}\n", ""},
-		{"a hook elsewhere", "kind: Secret\napiVersion: v1\nmetadata: {name: a, namespace: other, annotations: {helm.sh/hook: pre-install}}\n", `namespace "other"`},
-		{"a test hook, which nothing runs", "kind: Secret\napiVersion: v1\nmetadata: {name: a, namespace: other, annotations: {helm.sh/hook: test}}\n", ""},
+		{"a hook elsewhere", "kind: Secret\napiVersion: v1\nmetadata: {name: a, namespace: other, annotations: {helm.sh/hook: pre-install}}\n",
+			`namespace "other"`},
+		{"a test hook, which nothing runs",
+			"kind: Secret\napiVersion: v1\nmetadata: {name: a, namespace: other, annotations: {helm.sh/hook: test}}\n", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := load(t, map[string]string{"templates/t.yaml": tc.template})
@@ -198,7 +207,8 @@ func TestDigestFor(t *testing.T) {
 		{"a cluster upgrade the chart does not look at", digest(plain, values, shop, "v1.31.0"), true},
 		{"another value", digest(plain, map[string]any{"text": "b", "n": int64(1)}, shop, "v1.30.0"), false},
 		{"something to ask", func() string {
-			d, err := plain.DigestFor(values, shop, Capabilities{KubeVersion: "v1.30.0", Lookup: func(string, string, string, string) (map[string]any, error) { return nil, nil }})
+			d, err := plain.DigestFor(values, shop,
+				Capabilities{KubeVersion: "v1.30.0", Lookup: func(string, string, string, string) (map[string]any, error) { return nil, nil }})
 			if err != nil {
 				t.Fatal(err)
 			}

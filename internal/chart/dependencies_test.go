@@ -47,7 +47,8 @@ func TestDependencies(t *testing.T) {
 		port   string
 	}{
 		{"defaults", nil, []string{"ConfigMap/c", "Service/queue", "Service/sessions"}, "5672"},
-		{"a condition", map[string]any{"pages": map[string]any{"enabled": true}}, []string{"ConfigMap/c", "Service/pages", "Service/queue", "Service/sessions"}, "5672"},
+		{"a condition", map[string]any{"pages": map[string]any{"enabled": true}},
+			[]string{"ConfigMap/c", "Service/pages", "Service/queue", "Service/sessions"}, "5672"},
 		{"a tag", map[string]any{"tags": map[string]any{"async": false}}, []string{"ConfigMap/c", "Service/sessions"}, "none"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -127,7 +128,8 @@ spec:
 	}
 	want := map[string]any{
 		"apiVersion": "example.com/v2", "kind": "Widget", "metadata": map[string]any{"name": "web-2", "namespace": "shop"},
-		"spec": map[string]any{"service": "Helm", "install": false, "upgrade": true, "minor": "36", "greeting": "Hello web", "chart": "demo-1.2.3",
+		"spec": map[string]any{"service": "Helm", "install": false, "upgrade": true, "minor": "36", "greeting": "Hello web",
+			"chart":    "demo-1.2.3",
 			"template": "demo/templates/c.yaml", "files": map[string]any{"a.txt": "first", "b.txt": "second"}},
 	}
 	if diff := cmp.Diff(want, rendered.Objects[0].Object); diff != "" {
@@ -140,7 +142,8 @@ func TestHooks(t *testing.T) {
 		return "apiVersion: v1\nkind: " + kind + "\nmetadata:\n  name: " + name + "\n  annotations: {" + annotations + "}\n---\n"
 	}
 	c := load(t, map[string]string{"templates/hooks.yaml": hook("Job", "late", "helm.sh/hook: post-install, helm.sh/hook-weight: '10'") +
-		hook("Job", "migrate", "helm.sh/hook: 'pre-install, Pre-Upgrade', helm.sh/hook-weight: '-5', helm.sh/hook-delete-policy: 'hook-succeeded, hook-failed'") +
+		hook("Job", "migrate",
+			"helm.sh/hook: 'pre-install, Pre-Upgrade', helm.sh/hook-weight: '-5', helm.sh/hook-delete-policy: 'hook-succeeded, hook-failed'") +
 		hook("Pod", "b", "helm.sh/hook: post-delete") + hook("ConfigMap", "b", "helm.sh/hook: post-delete, helm.sh/hook-weight: heavy") +
 		hook("Secret", "a", "helm.sh/hook: test-success") + hook("Job", "unknown", "helm.sh/hook: pre-lunch") +
 		hook("ConfigMap", "kept", "helm.sh/resource-policy: ' Keep '") + hook("ConfigMap", "empty", "helm.sh/hook: ''") +

@@ -17,9 +17,10 @@ const rendererVersion = "2"
 
 // DigestFor identifies what Render would say: equal digests mean equal objects, without rendering. It covers the chart, the
 // values as given (the chart's defaults are part of the chart), the release's name and namespace, the renderer, and the
-// cluster's version and APIs if a template looks at them: all of them, or the ones that it asks for by name. The revision, and whether it is an installation or an upgrade, are
-// left out on purpose: a chart that prints them is rendered once a change, not for ever. What a chart looks up (UsesLookup) or
-// leaves to chance (Deterministic) no digest can tell.
+// cluster's version and APIs if a template looks at them: all of them, or the ones that it asks for by name. The
+// revision, and whether it is an installation or an upgrade, are left out on purpose: a chart that
+// prints them is rendered once a change, not for ever. What a chart looks up (UsesLookup) or leaves to chance (Deterministic)
+// no digest can tell.
 func (c *Chart) DigestFor(values map[string]any, release Release, capabilities Capabilities) (string, error) {
 	if !c.facts.capabilities {
 		capabilities = Capabilities{APIVersions: slices.DeleteFunc(slices.Clone(c.facts.asked), func(api string) bool {

@@ -84,11 +84,16 @@ var fuzzSeeds = []string{
 	"plain", "", "a\nb", "x\n---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: stolen\n  namespace: kube-system\n",
 	"x\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n", "--- {apiVersion: v1, kind: ConfigMap, metadata: {name: more}}",
 	"{apiVersion: v1, kind: ConfigMap, metadata: {name: more}}", "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"more\"}}",
-	"{{ .Release.Namespace }}", "{{- fail \"x\" -}}", "{{ template \"x\" . }}", "{{ .Values", "&a [*a, *a]", "*a", "<<: *a", "<<", "!!binary x", "!!map {}",
-	"\"\nmetadata: {namespace: other}", "\"", "'", "\\", "\\\"", "a\" #", "'\n  more: 'x", "\u2028more: x", "a\u2029more: x", "a\u0085more: x", "a\rmore: x", "a\r\nb",
-	"\x00", "\ufeff", "x: y", "x:", "# comment", "# Source: demo/templates/b.yaml", "- item", "? key", "null", "~", "true", "1e3", "0x10", "1_000", "|\n  x", "|", ">", "%YAML 1.1\n---\n", "...", "a\n...\n",
-	"a\nkind: ClusterRole\napiVersion: rbac.authorization.k8s.io/v1", "a\n  namespace: kube-system", "a, hostNetwork: true", "a}, spec: {hostNetwork: true", "a]", "[", "{", "}", ",", "a\n  hostNetwork: true",
-	"a\nitems: [{apiVersion: v1, kind: Pod, metadata: {name: more}}]", "a\n  annotations: {helm.sh/hook: pre-install}", "\t", "\ta: b", " a", "a ", "é", "\xff\xfe",
+	"{{ .Release.Namespace }}", "{{- fail \"x\" -}}", "{{ template \"x\" . }}", "{{ .Values", "&a [*a, *a]", "*a", "<<: *a", "<<",
+	"!!binary x", "!!map {}",
+	"\"\nmetadata: {namespace: other}", "\"", "'", "\\", "\\\"", "a\" #", "'\n  more: 'x", "\u2028more: x", "a\u2029more: x", "a\u0085more: x",
+	"a\rmore: x", "a\r\nb",
+	"\x00", "\ufeff", "x: y", "x:", "# comment", "# Source: demo/templates/b.yaml", "- item", "? key", "null", "~", "true", "1e3", "0x10",
+	"1_000", "|\n  x", "|", ">", "%YAML 1.1\n---\n", "...", "a\n...\n",
+	"a\nkind: ClusterRole\napiVersion: rbac.authorization.k8s.io/v1", "a\n  namespace: kube-system", "a, hostNetwork: true",
+	"a}, spec: {hostNetwork: true", "a]", "[", "{", "}", ",", "a\n  hostNetwork: true",
+	"a\nitems: [{apiVersion: v1, kind: Pod, metadata: {name: more}}]", "a\n  annotations: {helm.sh/hook: pre-install}", "\t", "\ta: b", " a",
+	"a ", "é", "\xff\xfe",
 	strings.Repeat("a\n", 500), strings.Repeat("- ", 500), strings.Repeat("[", 500), strings.Repeat("{a: ", 500),
 }
 
@@ -171,7 +176,8 @@ func onlyTheCharts(rendered *Rendered, named bool) string {
 }
 
 func TestDocumentsAreHelms(t *testing.T) {
-	texts := append([]string{"---", "---\n", "a\n---\n---\nb", "---\n---\na", "--- \n\n---a", "a ---\nb", "a\n\n \t---\nb", "a\r\n---\r\nb", "a\n---b\n---- c", "a\n---\n\n\n---\n \n---\nb\n---",
+	texts := append([]string{"---", "---\n", "a\n---\n---\nb", "---\n---\na", "--- \n\n---a", "a ---\nb", "a\n\n \t---\nb", "a\r\n---\r\nb",
+		"a\n---b\n---- c", "a\n---\n\n\n---\n \n---\nb\n---",
 		"\v---\na", "a\u0085\n---\u00a0b"}, fuzzSeeds...)
 	for _, first := range texts {
 		for _, second := range texts[:12] {

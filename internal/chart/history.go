@@ -126,7 +126,8 @@ func storedHooks(hooks []Hook) []*helmrelease.Hook {
 		} else {
 			written[key] = true
 		}
-		h := &helmrelease.Hook{Name: hook.Object.GetName(), Kind: hook.Object.GetKind(), Path: hook.path, Manifest: hook.manifest, Weight: hook.Weight}
+		h := &helmrelease.Hook{Name: hook.Object.GetName(), Kind: hook.Object.GetKind(), Path: hook.path, Manifest: hook.manifest,
+			Weight: hook.Weight}
 		for _, event := range hook.Events {
 			h.Events = append(h.Events, helmrelease.HookEvent(event))
 		}

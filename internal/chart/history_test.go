@@ -71,8 +71,11 @@ func TestHelmReadsWhatWeStore(t *testing.T) {
 const hookedJob = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: migrate\n  annotations: {helm.sh/hook: 'pre-install,pre-upgrade', helm.sh/hook-weight: '3'}\n"
 
 func TestHooksAreStored(t *testing.T) {
-	c := load(t, map[string]string{"templates/job.yaml": hookedJob, "templates/list.yaml": "apiVersion: v1\nkind: List\nmetadata: {annotations: {helm.sh/hook: post-delete}}\n" +
-		"items: [{apiVersion: v1, kind: Pod, metadata: {name: a}}, {apiVersion: v1, kind: Pod, metadata: {name: b}}]\n"})
+	c := load(t,
+		map[string]string{
+			"templates/job.yaml": hookedJob,
+			"templates/list.yaml": "apiVersion: v1\nkind: List\nmetadata: {annotations: {helm.sh/hook: post-delete}}\n" +
+				"items: [{apiVersion: v1, kind: Pod, metadata: {name: a}}, {apiVersion: v1, kind: Pod, metadata: {name: b}}]\n"})
 	rendered, err := c.Render(nil, shop, Capabilities{})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +88,8 @@ func TestHooksAreStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(read.Hooks) != 2 || read.Hooks[1].Name != "migrate" || read.Hooks[1].Path != "demo/templates/job.yaml" || read.Hooks[1].Weight != 3 ||
+	if len(read.Hooks) != 2 || read.Hooks[1].Name != "migrate" || read.Hooks[1].Path != "demo/templates/job.yaml" ||
+		read.Hooks[1].Weight != 3 ||
 		read.Hooks[1].Manifest != strings.TrimSpace(hookedJob) || read.Hooks[1].DeletePolicies[0] != helmrelease.HookBeforeHookCreation {
 		t.Errorf("helm get hooks: %+v", read.Hooks)
 	}
@@ -109,8 +113,9 @@ func TestDecodeWhatHelmStored(t *testing.T) {
 	secrets := fake.NewClientset().CoreV1().Secrets("shop")
 	if err := storage.Init(driver.NewSecrets(secrets)).Create(&helmrelease.Release{
 		Name: "web", Namespace: "shop", Version: 4, Config: map[string]any{"replicas": 2.0},
-		Chart:    &helmchart.Chart{Metadata: &helmchart.Metadata{Name: "site", Version: "0.9.0", APIVersion: "v2"}},
-		Info:     &helmrelease.Info{Status: helmrelease.StatusPendingUpgrade, FirstDeployed: at, LastDeployed: at, Notes: "Hello.", Description: "Preparing upgrade"},
+		Chart: &helmchart.Chart{Metadata: &helmchart.Metadata{Name: "site", Version: "0.9.0", APIVersion: "v2"}},
+		Info: &helmrelease.Info{Status: helmrelease.StatusPendingUpgrade, FirstDeployed: at, LastDeployed: at, Notes: "Hello.",
+			Description: "Preparing upgrade"},
 		Manifest: "---\n# Source: site/templates/s.yaml\napiVersion: v1\nkind: Service\nmetadata:\n  name: web\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n",
 		Hooks:    []*helmrelease.Hook{{Name: "migrate", Kind: "Job", Path: "site/templates/job.yaml", Manifest: hookedJob, Weight: 3}},
 	}); err != nil {
@@ -125,7 +130,8 @@ func TestDecodeWhatHelmStored(t *testing.T) {
 		t.Fatal(err)
 	}
 	if past.Name != "web" || past.Namespace != "shop" || past.Revision != 4 || past.ChartName != "site" || past.ChartVersion != "0.9.0" ||
-		past.Status != StatusPendingUpgrade || !past.FirstDeployed.Equal(at.Time) || past.Rendered.Notes != "Hello." || past.Values["replicas"] != 2.0 {
+		past.Status != StatusPendingUpgrade || !past.FirstDeployed.Equal(at.Time) || past.Rendered.Notes != "Hello." ||
+		past.Values["replicas"] != 2.0 {
 		t.Errorf("got %+v", past)
 	}
 	if diff := cmp.Diff([]string{"Service/web", "ConfigMap/web"}, names(past.Rendered)); diff != "" {

@@ -22,8 +22,9 @@ import (
 )
 
 var onDisk = map[string]string{
-	"Chart.yaml":                        "\ufeffapiVersion: v2\nname: demo\nversion: 1.2.3\n",
-	"templates/c.yaml":                  configMap + "  file: {{ .Files.Get \".motd\" | trim | quote }}\n  gone: {{ .Files.Get \"secret.txt\" | quote }}\n",
+	"Chart.yaml": "\ufeffapiVersion: v2\nname: demo\nversion: 1.2.3\n",
+	"templates/c.yaml": configMap +
+		"  file: {{ .Files.Get \".motd\" | trim | quote }}\n  gone: {{ .Files.Get \"secret.txt\" | quote }}\n",
 	"templates/.c.yaml.swp":             "{{ broken",
 	".helmignore":                       "*.txt\n",
 	".motd":                             "hello",
@@ -77,7 +78,8 @@ func TestLoadPath(t *testing.T) {
 		if diff := cmp.Diff([]string{"ConfigMap/web", "Service/sub"}, names(rendered)); diff != "" {
 			t.Errorf("%s: %s", path, diff)
 		}
-		if diff := cmp.Diff(map[string]any{"text": "a", "revision": "1", "file": "hello", "gone": ""}, rendered.Objects[0].Object["data"]); diff != "" {
+		if diff := cmp.Diff(map[string]any{"text": "a", "revision": "1", "file": "hello", "gone": ""},
+			rendered.Objects[0].Object["data"]); diff != "" {
 			t.Errorf("%s: %s", path, diff)
 		}
 	}
@@ -116,7 +118,8 @@ func TestWhatCannotBeLoaded(t *testing.T) {
 			return LoadArchive(bytes.NewReader(archive(t, map[string]string{"../../etc/passwd": "x"})))
 		}, "references parent directory"},
 		{"a dependency that was not fetched", func() (*Chart, error) {
-			return Load(files(map[string]string{"Chart.yaml": "apiVersion: v2\nname: demo\nversion: 1.0.0\ndependencies: [{name: redis, version: 1.0.0}]\n"}))
+			return Load(files(map[string]string{
+				"Chart.yaml": "apiVersion: v2\nname: demo\nversion: 1.0.0\ndependencies: [{name: redis, version: 1.0.0}]\n"}))
 		}, "Chart.yaml: the dependency redis is not in charts/; run `helm dependency build`"},
 		{"no name", func() (*Chart, error) {
 			return Load(files(map[string]string{"Chart.yaml": "apiVersion: v2\nversion: 1.0.0\n"}))
@@ -165,7 +168,8 @@ func TestSchemasElsewhere(t *testing.T) {
 					"charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n", dir + "values.schema.json": tc.schema}
 				loaded, err := Load(files(chart))
 				if tc.refused != "" {
-					if want := prefix + "values.schema.json: it refers to " + tc.refused; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "under $defs") {
+					if want := prefix + "values.schema.json: it refers to " + tc.refused; err == nil || !strings.Contains(err.Error(), want) ||
+						!strings.Contains(err.Error(), "under $defs") {
 						t.Errorf("got %v, want %s", err, want)
 					}
 					return
@@ -178,7 +182,8 @@ func TestSchemasElsewhere(t *testing.T) {
 					if dir != "" {
 						given = map[string]any{"sub": given}
 					}
-					if _, err := loaded.Render(given, Release{Name: "r", Namespace: "n", Revision: 1, IsInstall: true}, Capabilities{}); (err == nil) != good {
+					if _, err := loaded.Render(given, Release{Name: "r", Namespace: "n", Revision: 1, IsInstall: true}, Capabilities{}); (err == nil) !=
+						good {
 						t.Errorf("size %v: %v", size, err)
 					}
 				}
@@ -191,7 +196,8 @@ func TestSchemasElsewhere(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
-	if found := load(t, map[string]string{"templates/c.yaml": configMap, "values.schema.json": `{"type":"object"}`}).Problems(); len(found) > 0 {
+	if found := load(t,
+		map[string]string{"templates/c.yaml": configMap, "values.schema.json": `{"type":"object"}`}).Problems(); len(found) > 0 {
 		t.Errorf("a good chart: %v", found)
 	}
 	c := load(t, map[string]string{

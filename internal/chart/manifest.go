@@ -138,8 +138,10 @@ func byKind(a, b document) int {
 }
 
 var hookEvents = []string{
-	string(helmrelease.HookPreInstall), string(helmrelease.HookPostInstall), string(helmrelease.HookPreDelete), string(helmrelease.HookPostDelete),
-	string(helmrelease.HookPreUpgrade), string(helmrelease.HookPostUpgrade), string(helmrelease.HookPreRollback), string(helmrelease.HookPostRollback),
+	string(helmrelease.HookPreInstall), string(helmrelease.HookPostInstall), string(helmrelease.HookPreDelete),
+	string(helmrelease.HookPostDelete),
+	string(helmrelease.HookPreUpgrade), string(helmrelease.HookPostUpgrade), string(helmrelease.HookPreRollback),
+	string(helmrelease.HookPostRollback),
 	string(helmrelease.HookTest),
 }
 

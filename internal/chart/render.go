@@ -63,7 +63,8 @@ type Rendered struct {
 func (c *Chart) Render(values map[string]any, release Release, capabilities Capabilities) (*Rendered, error) {
 	if c.facts.tpl {
 		if where := templateText("spec", values); where != "" {
-			return nil, &Error{Stage: StageValues, Path: where, Err: errors.New("the chart passes values through tpl, and this one holds a template action"),
+			return nil, &Error{
+				Stage: StageValues, Path: where, Err: errors.New("the chart passes values through tpl, and this one holds a template action"),
 				Remedy: "remove {{ from the value"}
 		}
 	}
@@ -122,7 +123,8 @@ func (c *Chart) execute(in inputs) (map[string]string, *helmchart.Chart, error) 
 		err = c.schemas.validate(own, all)
 	}
 	if err != nil {
-		return nil, nil, &Error{Stage: StageValues, Path: "spec", Err: errors.New(oneLine(err.Error())), Remedy: "see the chart's values.schema.json"}
+		return nil, nil,
+			&Error{Stage: StageValues, Path: "spec", Err: errors.New(oneLine(err.Error())), Remedy: "see the chart's values.schema.json"}
 	}
 	var files map[string]string
 	if in.lookups.ask == nil {
@@ -153,7 +155,9 @@ func bounded(files map[string]string) error {
 	if size <= mostText && separators <= mostDocuments {
 		return nil
 	}
-	return &Error{Stage: StageTemplate, Err: fmt.Errorf("it makes %d bytes of text in about %d documents; at most %d in %d are read", size, separators+1, mostText, mostDocuments),
+	return &Error{
+		Stage: StageTemplate, Err: fmt.Errorf("it makes %d bytes of text in about %d documents; at most %d in %d are read", size, separators+1,
+			mostText, mostDocuments),
 		Remedy: "ask for less, or have the chart's values.schema.json bound what it counts by"}
 }
 

@@ -56,7 +56,8 @@ func (s *schemas) elsewhere(part *helmchart.Chart, dir string) error {
 	if part.Schema != nil {
 		_, err := s.compile(part.Schema)
 		if remote := (*jsonschema.LoadURLError)(nil); errors.As(err, &remote) {
-			return &Error{Stage: StageLoad, Path: path.Join(dir, "values.schema.json"), Err: fmt.Errorf("it refers to %s, and nothing is fetched", remote.URL),
+			return &Error{Stage: StageLoad, Path: path.Join(dir, "values.schema.json"),
+				Err:    fmt.Errorf("it refers to %s, and nothing is fetched", remote.URL),
 				Remedy: "copy what it refers to into the schema, under $defs"}
 		}
 	}

@@ -76,8 +76,10 @@ func TestAValueStaysInItsPlace(t *testing.T) {
 		values  map[string]any
 		refused bool
 	}{
-		{"harmless", forgetful, map[string]any{"text": "hello", "image": "reg.example.com:5000/a@sha256:abc", "mode": "a=b", "note": "x y"}, false},
-		{"a second document", forgetful, map[string]any{"text": "a\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\ndata:\n  b: c"}, true},
+		{"harmless", forgetful, map[string]any{"text": "hello", "image": "reg.example.com:5000/a@sha256:abc", "mode": "a=b", "note": "x y"},
+			false},
+		{"a second document", forgetful, map[string]any{"text": "a\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\ndata:\n  b: c"},
+			true},
 		{"a field of the same map", forgetful, map[string]any{"text": "a\n    other: b"}, true},
 		{"another namespace", forgetful, map[string]any{"text": "a\n  namespace: kube-system"}, true},
 		{"a field of the object", forgetful, map[string]any{"image": "a\n  hostNetwork: true"}, true},
@@ -109,7 +111,9 @@ func TestAValueStaysInItsPlace(t *testing.T) {
 }
 
 func TestTheRefusalTellsWhereAndWhy(t *testing.T) {
-	c := load(t, map[string]string{"templates/c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels: {a: b}\ndata:\n  text: {{ .Values.deep.text }}\n"})
+	c := load(t,
+		map[string]string{
+			"templates/c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels: {a: b}\ndata:\n  text: {{ .Values.deep.text }}\n"})
 	_, err := c.Render(map[string]any{"deep": map[string]any{"text": "a\n  more: b"}, "n": int64(1)}, shop, Capabilities{})
 	const want = "spec.deep.text: its special characters would change demo/templates/c.yaml[0]: data beside the value itself; leave line breaks"
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -127,7 +131,8 @@ data:
 `}
 	c := load(t, files)
 	values := map[string]any{"leaveOut": []any{"[Node,*,*]"}}
-	if _, err := c.Render(values, Release{Name: "r", Namespace: "n"}, Capabilities{}); err == nil || !strings.Contains(err.Error(), "allow.structuredValues") {
+	if _, err := c.Render(values, Release{Name: "r", Namespace: "n"}, Capabilities{}); err == nil ||
+		!strings.Contains(err.Error(), "allow.structuredValues") {
 		t.Errorf("without leave it is refused, and the refusal names the leave: %v", err)
 	}
 	rendered, err := c.AllowStructuredValues().Render(values, Release{Name: "r", Namespace: "n"}, Capabilities{})

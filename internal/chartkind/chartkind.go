@@ -30,7 +30,8 @@ type Kind struct {
 	Validate func(object *unstructured.Unstructured) field.ErrorList
 	// StatusExtras computes the kind's own status fields and conditions from the
 	// object and its children. A field that is nil is to be removed.
-	StatusExtras func(object *unstructured.Unstructured, children []*unstructured.Unstructured, now time.Time) (map[string]any, []metav1.Condition)
+	StatusExtras func(object *unstructured.Unstructured, children []*unstructured.Unstructured, now time.Time) (map[string]any,
+		[]metav1.Condition)
 	// Awaits returns the APIs that an object asks for and that its chart does without
 	// where the cluster lacks them.
 	Awaits func(object *unstructured.Unstructured) []string

@@ -17,7 +17,8 @@ import (
 // No field of the chart kinds is accepted and ignored: each changes what the chart renders.
 func TestEveryFieldHasAnEffect(t *testing.T) {
 	with := func(text string) fields.Example { return fields.Example{With: text} }
-	ingress, port := "ingress: {enabled: true, host: a.example.com}, ports: [{name: http, containerPort: 80}]", "ports: [{name: http, containerPort: 80}]"
+	ingress, port := "ingress: {enabled: true, host: a.example.com}, ports: [{name: http, containerPort: 80}]",
+		"ports: [{name: http, containerPort: 80}]"
 	gateway := "ingress: {enabled: true, host: a.example.com, gateway: {name: g}}, ports: [{name: http, containerPort: 80}]"
 	on := func(base, text string) fields.Example { return fields.Example{Base: "{" + base + "}", With: text} }
 	for name, tt := range map[string]struct {
@@ -79,24 +80,25 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := testKinds[name]
-			fields.Check(t, filepath.Join("..", "..", "config", "crd", "bases", k.crd), tt.whole, fields.JSON(t, k.minimal), tt.examples, func(t *testing.T, text []byte) string {
-				var spec map[string]any
-				if err := yaml.Unmarshal(text, &spec); err != nil {
-					t.Fatal(err)
-				}
-				object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-				object.SetGroupVersionKind(gvks[name])
-				object.SetName("a")
-				object.SetNamespace("n")
-				object = k.setDefaults(t, object)
-				values, _, _ := unstructured.NestedMap(object.Object, "spec")
-				rendered, err := loadChart(t, k.chart).Render(values, chart.Release{Name: "a", Namespace: "n", Revision: 1, IsInstall: true},
-					chart.Capabilities{KubeVersion: "v1.37.2", APIVersions: []string{"gateway.networking.k8s.io/v1/HTTPRoute"}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return fields.JSON(t, rendered.Objects)
-			})
+			fields.Check(t, filepath.Join("..", "..", "config", "crd", "bases", k.crd), tt.whole, fields.JSON(t, k.minimal), tt.examples,
+				func(t *testing.T, text []byte) string {
+					var spec map[string]any
+					if err := yaml.Unmarshal(text, &spec); err != nil {
+						t.Fatal(err)
+					}
+					object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+					object.SetGroupVersionKind(gvks[name])
+					object.SetName("a")
+					object.SetNamespace("n")
+					object = k.setDefaults(t, object)
+					values, _, _ := unstructured.NestedMap(object.Object, "spec")
+					rendered, err := loadChart(t, k.chart).Render(values, chart.Release{Name: "a", Namespace: "n", Revision: 1, IsInstall: true},
+						chart.Capabilities{KubeVersion: "v1.37.2", APIVersions: []string{"gateway.networking.k8s.io/v1/HTTPRoute"}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return fields.JSON(t, rendered.Objects)
+				})
 		})
 	}
 }

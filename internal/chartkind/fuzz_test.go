@@ -17,7 +17,8 @@ import (
 // hostile are texts that would break out of a template that did not quote them.
 var hostile = []string{
 	"plain", "", "\"", "'", "`", "\\", "{{ .Release.Name }}", "{{", "}}", "a: b", "- a", "&a *a", "!!binary x", "# no comment",
-	"x\n---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: stolen\n", "\n  namespace: kube-system", "\t", "\r\n", "null", "true", "1e3", "0x1",
+	"x\n---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: stolen\n", "\n  namespace: kube-system", "\t", "\r\n", "null", "true", "1e3",
+	"0x1",
 	"$(FOO)", "$$(FOO)", "$$", "$", "$HOME $(date) ${x}", "\u2028\u0085\ufeff", "\x7f\x1b", "<&>", "ä😀", "%s %d", strings.Repeat("x", 300),
 }
 
@@ -132,7 +133,8 @@ func identities(objects []*unstructured.Unstructured) []string {
 				name = "unexpected " + o.GetName()
 			}
 		}
-		all = append(all, fmt.Sprintf("%s %s %s/%s %v %v", o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), name, o.GetLabels(), o.GetOwnerReferences()))
+		all = append(all, fmt.Sprintf("%s %s %s/%s %v %v", o.GetAPIVersion(), o.GetKind(), o.GetNamespace(), name, o.GetLabels(),
+			o.GetOwnerReferences()))
 	}
 	return all
 }

@@ -47,9 +47,12 @@ type kind struct {
 }
 
 var testKinds = map[string]kind{
-	"CronTab": {"crontab", "stable.example.com_crontabs.yaml", map[string]any{"cronSpec": "* * * * */5", "image": "my-awesome-cron-image"}, []string{"env"}, withDefaults(crontab.Default)},
-	"FooBar":  {"foobar", "k8s.io_foobars.yaml", map[string]any{"command": "echo foobar"}, []string{"backoffLimit"}, withDefaults(foobar.Default)},
-	"App":     {"app", "appcontroller.middleware.hc.cn_apps.yaml", map[string]any{"image": "docker.io/library/busybox:1.36"}, nil, withDefaults(app.Default)},
+	"CronTab": {"crontab", "stable.example.com_crontabs.yaml", map[string]any{"cronSpec": "* * * * */5", "image": "my-awesome-cron-image"},
+		[]string{"env"}, withDefaults(crontab.Default)},
+	"FooBar": {"foobar", "k8s.io_foobars.yaml", map[string]any{"command": "echo foobar"}, []string{"backoffLimit"},
+		withDefaults(foobar.Default)},
+	"App": {"app", "appcontroller.middleware.hc.cn_apps.yaml", map[string]any{"image": "docker.io/library/busybox:1.36"}, nil,
+		withDefaults(app.Default)},
 }
 
 // gvks are what the operator calls the same kinds.
@@ -101,7 +104,8 @@ func render(t testing.TB, object *unstructured.Unstructured) ([]*unstructured.Un
 		t.Fatal(err)
 	}
 	rendered, err := loadChart(t, k.chart).Render(spec,
-		chart.Release{Name: object.GetName(), Namespace: object.GetNamespace(), Revision: 1, IsInstall: true}, chart.Capabilities{KubeVersion: "v1.37.2"})
+		chart.Release{Name: object.GetName(), Namespace: object.GetNamespace(), Revision: 1, IsInstall: true},
+		chart.Capabilities{KubeVersion: "v1.37.2"})
 	if err != nil {
 		return nil, err
 	}
@@ -311,8 +315,10 @@ func TestAppReplicas(t *testing.T) {
 		stable, canary any
 	}{
 		{"weight 0", map[string]any{"replicas": int64(10)}, int64(10), int64(1)},
-		{"weight 25 of 10", map[string]any{"replicas": int64(10), "canary": map[string]any{"image": "b:2", "weight": int64(25)}}, int64(10), int64(3)},
-		{"weight 100", map[string]any{"replicas": int64(10), "canary": map[string]any{"image": "b:2", "weight": int64(100)}}, int64(10), int64(10)},
+		{"weight 25 of 10", map[string]any{"replicas": int64(10), "canary": map[string]any{"image": "b:2", "weight": int64(25)}}, int64(10),
+			int64(3)},
+		{"weight 100", map[string]any{"replicas": int64(10), "canary": map[string]any{"image": "b:2", "weight": int64(100)}}, int64(10),
+			int64(10)},
 		{"autoscaled", map[string]any{"autoscaling": scaling, "canary": map[string]any{"image": "b:2", "weight": int64(50)}}, nil, int64(2)},
 	}
 	for _, tt := range tests {
@@ -356,7 +362,8 @@ func TestAppRoutesThroughAGateway(t *testing.T) {
 		on     chart.Capabilities
 		rules  string
 	}{
-		{"not served", map[string]any{"image": "b:2", "weight": int64(30)}, chart.Capabilities{KubeVersion: "v1.37.2", APIVersions: []string{"gateway.networking.k8s.io/v1beta1/HTTPRoute"}}, ""},
+		{"not served", map[string]any{"image": "b:2", "weight": int64(30)},
+			chart.Capabilities{KubeVersion: "v1.37.2", APIVersions: []string{"gateway.networking.k8s.io/v1beta1/HTTPRoute"}}, ""},
 		{"no canary", nil, served, rule("", stable(100))},
 		{"weight", map[string]any{"image": "b:2", "weight": int64(30)}, served, rule("", stable(70), canary(30))},
 		{"no weight", map[string]any{"image": "b:2"}, served, rule("", stable(100), canary(0))},

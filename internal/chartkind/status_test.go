@@ -72,9 +72,11 @@ func TestFooBarStatus(t *testing.T) {
 		{"no Job", nil, nil, nil, "False", "False", "NotStarted"},
 		{"running", []string{`{apiVersion: batch/v1, kind: Job, metadata: {name: f-1}, spec: {completions: 1}}`},
 			"0/1", "f-1", "False", "False", "Running"},
-		{"complete", []string{`{apiVersion: batch/v1, kind: Job, metadata: {name: f-1}, status: {succeeded: 1, conditions: [{type: SuccessCriteriaMet, status: "True"}, {type: Complete, status: "True", reason: CompletionsReached}]}}`},
+		{"complete",
+			[]string{`{apiVersion: batch/v1, kind: Job, metadata: {name: f-1}, status: {succeeded: 1, conditions: [{type: SuccessCriteriaMet, status: "True"}, {type: Complete, status: "True", reason: CompletionsReached}]}}`},
 			"1/1", "f-1", "True", "False", "CompletionsReached"},
-		{"failed", []string{`{apiVersion: batch/v1, kind: Job, metadata: {name: f-1}, status: {failed: 4, conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded}]}}`},
+		{"failed", []string{
+			`{apiVersion: batch/v1, kind: Job, metadata: {name: f-1}, status: {failed: 4, conditions: [{type: Failed, status: "True", reason: BackoffLimitExceeded}]}}`},
 			"0/1", "f-1", "False", "True", "Finished"},
 		{"the newest counts", []string{
 			`{apiVersion: batch/v1, kind: Job, metadata: {name: f-old, creationTimestamp: "2026-01-01T00:00:00Z"}, status: {succeeded: 1, conditions: [{type: Complete, status: "True"}]}}`,
@@ -100,7 +102,8 @@ func TestFooBarStatus(t *testing.T) {
 }
 
 func TestAppStatus(t *testing.T) {
-	deployment := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: {x: "y"}}}, status: {replicas: 3, readyReplicas: 2}}`
+	deployment :=
+		`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: {x: "y"}}}, status: {replicas: 3, readyReplicas: 2}}`
 	canary := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a-canary}, status: {replicas: 1, readyReplicas: 1}}`
 	tests := []struct {
 		name     string
@@ -112,9 +115,11 @@ func TestAppStatus(t *testing.T) {
 			map[string]any{"replicas": int64(3), "readyReplicas": int64(2), "selector": "x=y", "url": nil}},
 		{"Service", []string{`{apiVersion: v1, kind: Service, metadata: {name: a, namespace: default}, spec: {ports: [{name: http, port: 80}]}}`},
 			map[string]any{"replicas": nil, "readyReplicas": nil, "selector": nil, "url": "http://a.default.svc"}},
-		{"other port", []string{`{apiVersion: v1, kind: Service, metadata: {name: a, namespace: default}, spec: {ports: [{name: grpc, port: 9090, protocol: TCP}]}}`},
+		{"other port",
+			[]string{`{apiVersion: v1, kind: Service, metadata: {name: a, namespace: default}, spec: {ports: [{name: grpc, port: 9090, protocol: TCP}]}}`},
 			map[string]any{"replicas": nil, "readyReplicas": nil, "selector": nil, "url": "tcp://a.default.svc:9090"}},
-		{"load balancer", []string{`{apiVersion: v1, kind: Service, metadata: {name: a, namespace: default}, spec: {ports: [{name: https, port: 8443}]}, status: {loadBalancer: {ingress: [{ip: "fd00::1"}]}}}`},
+		{"load balancer",
+			[]string{`{apiVersion: v1, kind: Service, metadata: {name: a, namespace: default}, spec: {ports: [{name: https, port: 8443}]}, status: {loadBalancer: {ingress: [{ip: "fd00::1"}]}}}`},
 			map[string]any{"replicas": nil, "readyReplicas": nil, "selector": nil, "url": "https://[fd00::1]:8443"}},
 		{"HTTPRoute", []string{
 			`{apiVersion: v1, kind: Service, metadata: {name: a, namespace: default}, spec: {ports: [{name: http, port: 80}]}}`,

@@ -132,10 +132,11 @@ func unset(field apiextensionsv1.JSONSchemaProps) string {
 func TestFieldsAreAddedToAChart(t *testing.T) {
 	fields := map[string]apiextensionsv1.JSONSchemaProps{
 		"there": {Type: "boolean"},
-		"many":  {Type: "integer", Description: "How many.\nMore is more.", Default: &apiextensionsv1.JSON{Raw: []byte("3")}, Minimum: new(float64)},
-		"bare":  {Type: "boolean", Description: "Whether."},
+		"many": {Type: "integer", Description: "How many.\nMore is more.", Default: &apiextensionsv1.JSON{Raw: []byte("3")},
+			Minimum: new(float64)},
+		"bare": {Type: "boolean", Description: "Whether."},
 		"list": {Type: "array", Description: "A list.", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
-			Type: "object", Description: "An item.", Required: []string{"port"},
+			Type: "object", Description: "An item.",
 			Properties: map[string]apiextensionsv1.JSONSchemaProps{"port": {XIntOrString: true, Description: "A port."}}}}},
 	}
 	got, err := withProperties([]byte("{\n  \"properties\": {\n    \"there\": {}\n  }\n}\n"), fields)
@@ -145,7 +146,7 @@ func TestFieldsAreAddedToAChart(t *testing.T) {
 	want := `{
   "properties": {
     "bare": {"type":["boolean","null"]},
-    "list": {"items":{"additionalProperties":false,"properties":{"port":{"type":["integer","string"]}},"required":["port"],"type":"object"},"type":"array"},
+    "list": {"items":{"additionalProperties":false,"properties":{"port":{"type":["integer","string"]}},"type":"object"},"type":"array"},
     "many": {"minimum":0,"type":"integer"},
     "there": {}
   }
@@ -155,7 +156,8 @@ func TestFieldsAreAddedToAChart(t *testing.T) {
 		t.Error(diff)
 	}
 	got, err = withValues([]byte("there: true\n"), fields)
-	if diff := gocmp.Diff("there: true\n# Whether.\nbare: null\n# A list.\nlist: []\n# How many.\n# More is more.\nmany: 3\n", string(got)); diff != "" || err != nil {
+	if diff := gocmp.Diff("there: true\n# Whether.\nbare: null\n# A list.\nlist: []\n# How many.\n# More is more.\nmany: 3\n",
+		string(got)); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
 }

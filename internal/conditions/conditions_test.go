@@ -38,7 +38,8 @@ func TestSet(t *testing.T) {
 		t.Errorf("want a second condition whose reason is not empty, got %+v", both)
 	}
 	long := Set(nil, t0, 1, Condition("Ready", metav1.ConditionFalse, "X", strings.Repeat("x", 40000)))
-	timeless := Set([]metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}, t1, 1, Condition("Ready", metav1.ConditionTrue, "Ready", ""))
+	timeless := Set([]metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}, t1, 1,
+		Condition("Ready", metav1.ConditionTrue, "Ready", ""))
 	if got := timeless[0].LastTransitionTime; !got.Time.Equal(t1) {
 		t.Errorf("somebody left the time out, which the API server refuses: got %v", got)
 	}

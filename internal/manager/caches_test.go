@@ -58,7 +58,8 @@ func TestCacheOfChildrenKeepsNoPodTemplates(t *testing.T) {
 	if _, err := CompactChild(deployment); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"replicas": int64(1)}, "status": map[string]any{"replicas": int64(1)}}
+	want := map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"replicas": int64(1)},
+		"status": map[string]any{"replicas": int64(1)}}
 	if diff := cmp.Diff(want, deployment.Object); diff != "" {
 		t.Error(diff)
 	}

@@ -60,7 +60,8 @@ func validateClusterDomain(o Options) []error {
 		return nil
 	}
 	if reasons := validation.IsDNS1123Subdomain(strings.TrimSuffix(domain, ".")); len(reasons) > 0 {
-		return []error{fmt.Errorf("--cluster-domain: %q is not a DNS domain; give one such as cluster.local: %s", domain, strings.Join(reasons, "; "))}
+		return []error{
+			fmt.Errorf("--cluster-domain: %q is not a DNS domain; give one such as cluster.local: %s", domain, strings.Join(reasons, "; "))}
 	}
 	return nil
 }

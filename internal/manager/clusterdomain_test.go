@@ -11,8 +11,10 @@ import (
 // TestSearchedDomain: the search path of a pod tells the cluster's domain, and nothing else does.
 func TestSearchedDomain(t *testing.T) {
 	for name, tt := range map[string]struct{ conf, want string }{
-		"a pod":                     {"search ops.svc.cluster.local svc.cluster.local cluster.local\nnameserver 10.96.0.10\noptions ndots:5\n", "cluster.local"},
-		"another domain":            {"nameserver 10.96.0.10\nsearch ops.svc.k8s.example.com svc.k8s.example.com k8s.example.com example.com\n", "k8s.example.com"},
+		"a pod": {"search ops.svc.cluster.local svc.cluster.local cluster.local\nnameserver 10.96.0.10\noptions ndots:5\n",
+			"cluster.local"},
+		"another domain": {"nameserver 10.96.0.10\nsearch ops.svc.k8s.example.com svc.k8s.example.com k8s.example.com example.com\n",
+			"k8s.example.com"},
 		"dots at the end, and tabs": {"search\tops.svc.cluster.local. svc.cluster.local.", "cluster.local"},
 		"the node's names":          {"search corp.example.com example.com\n", ""},
 		"a service of a company":    {"search svc.example.com\n", ""},

@@ -43,8 +43,9 @@ func installCRDs(ctx context.Context, c client.Client, files fs.FS) error {
 		}
 		err = installCRD(ctx, c, text)
 		if apierrors.IsForbidden(err) {
-			return fmt.Errorf("--install-crds: %w; install the operator with the right to it (kubectl apply --server-side -k config/overlays/install-crds), "+
-				"or install the CRDs yourself (kubectl apply --server-side -k config/crd) and leave the flag out", err)
+			return fmt.Errorf(
+				"--install-crds: %w; install the operator with the right to it (kubectl apply --server-side -k config/overlays/install-crds), "+
+					"or install the CRDs yourself (kubectl apply --server-side -k config/crd) and leave the flag out", err)
 		}
 		if err != nil {
 			return fmt.Errorf("--install-crds: %s: %w", path, err)
@@ -115,7 +116,8 @@ func served(ctx context.Context, mapper meta.RESTMapper, controllers []controlle
 	}
 	for _, c := range controllers {
 		if !slices.ContainsFunc(found, func(f controller) bool { return f.name == c.name }) {
-			log.FromContext(ctx).Info("A controller does not run because its CRD is not installed; install it and restart the operator to have it", "controller", c.name)
+			log.FromContext(ctx).Info("A controller does not run because its CRD is not installed; install it and restart the operator to have it",
+				"controller", c.name)
 		}
 	}
 	return found, nil

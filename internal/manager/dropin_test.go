@@ -18,7 +18,8 @@ func TestControllersOfKindsThatAreNotServed(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(own, meta.RESTScopeNamespace)
 	site := controller{name: "site", gvk: own}
-	missing := controller{name: "rediscluster", gvk: schema.GroupVersionKind{Group: "redis.middleware.hc.cn", Version: "v1alpha1", Kind: "RedisCluster"}}
+	missing := controller{
+		name: "rediscluster", gvk: schema.GroupVersionKind{Group: "redis.middleware.hc.cn", Version: "v1alpha1", Kind: "RedisCluster"}}
 	optional := missing
 	optional.optional = true
 	for name, tc := range map[string]struct {
@@ -72,12 +73,15 @@ func TestFlagsOfHelmOperatorAreTaken(t *testing.T) {
 	for _, group := range o.Flags(func(string) (string, bool) { return "", false }) {
 		flags.AddFlagSet(group.FlagSet)
 	}
-	scaffold := []string{"--leader-elect", "--leader-election-id=x", "--health-probe-bind-address=:8081", "--metrics-bind-address=:8443", "--metrics-require-rbac", "--metrics-secure",
-		"--reconcile-period=2m", "--metrics-addr=:9090", "--enable-leader-election=false", "--suppress-override-values", "--enable-http2", "--max-concurrent-reconciles=3"}
+	scaffold := []string{"--leader-elect", "--leader-election-id=x", "--health-probe-bind-address=:8081", "--metrics-bind-address=:8443",
+		"--metrics-require-rbac", "--metrics-secure",
+		"--reconcile-period=2m", "--metrics-addr=:9090", "--enable-leader-election=false", "--suppress-override-values", "--enable-http2",
+		"--max-concurrent-reconciles=3"}
 	if err := flags.Parse(scaffold); err != nil {
 		t.Fatal(err)
 	}
-	if o.ReconcilePeriod.String() != "2m0s" || o.Serving.MetricsAddress != ":9090" || o.LeaderElection.Enabled || o.Concurrency.For("site") != 3 {
+	if o.ReconcilePeriod.String() != "2m0s" || o.Serving.MetricsAddress != ":9090" || o.LeaderElection.Enabled ||
+		o.Concurrency.For("site") != 3 {
 		t.Errorf("got %+v", o)
 	}
 }

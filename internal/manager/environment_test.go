@@ -44,7 +44,8 @@ func TestDeploymentTellsTheMemoryLimit(t *testing.T) {
 	}
 	container := deployment.Spec.Template.Spec.Containers[0]
 	told := slices.ContainsFunc(container.Env, func(e corev1.EnvVar) bool {
-		return e.Name == "MEMORY_LIMIT" && e.ValueFrom != nil && e.ValueFrom.ResourceFieldRef != nil && e.ValueFrom.ResourceFieldRef.Resource == "limits.memory" &&
+		return e.Name == "MEMORY_LIMIT" && e.ValueFrom != nil && e.ValueFrom.ResourceFieldRef != nil && e.ValueFrom.ResourceFieldRef.Resource ==
+			"limits.memory" &&
 			e.ValueFrom.ResourceFieldRef.ContainerName == container.Name
 	})
 	if !told || container.Resources.Limits.Memory().IsZero() {

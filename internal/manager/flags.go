@@ -65,19 +65,23 @@ func (o *Options) workFlags(env Environment) *pflag.FlagSet {
 		"leave the user and group IDs of pods to the platform: on, off, or auto (where OpenShift's SecurityContextConstraints are served, and not with --allow-host-path)")
 	f.DurationVar(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", o.GracefulShutdownTimeout,
 		"how long passes in flight may take to end after SIGTERM; the lease is released afterwards")
-	f.BoolVar(&o.InstallCRDs, "install-crds", o.InstallCRDs, "apply the operator's own CRDs at start, those of this build; in a cluster it needs the role of config/components/install-crds")
+	f.BoolVar(&o.InstallCRDs, "install-crds", o.InstallCRDs,
+		"apply the operator's own CRDs at start, those of this build; in a cluster it needs the role of config/components/install-crds")
 	return f
 }
 
 func (o *Options) redisFlags() *pflag.FlagSet {
 	f, r := newFlagSet(), &o.RedisCluster
-	f.DurationVar(&r.CreateTimeout, "cluster-create-timeout", r.CreateTimeout, "how long forming a cluster may take before its phase is Failed")
+	f.DurationVar(&r.CreateTimeout, "cluster-create-timeout", r.CreateTimeout,
+		"how long forming a cluster may take before its phase is Failed")
 	f.DurationVar(&r.UpgradeTimeout, "cluster-upgrade-timeout", r.UpgradeTimeout,
 		"how long a roll-out may make no progress before its phase is Failed")
-	f.DurationVar(&r.PollInterval, "redis-poll-interval", r.PollInterval, "how often the instances of a formed cluster are asked for their state")
+	f.DurationVar(&r.PollInterval, "redis-poll-interval", r.PollInterval,
+		"how often the instances of a formed cluster are asked for their state")
 	f.StringVar(&r.ClusterDomain, "cluster-domain", r.ClusterDomain,
 		"DNS domain of the Kubernetes cluster, with which the status shows full names (default: from the search path of the operator's pod)")
-	f.BoolVar(&o.AllowHostPath, "allow-host-path", o.AllowHostPath, "let RedisClusters keep their data in directories of the nodes (volumes of type hostPath)")
+	f.BoolVar(&o.AllowHostPath, "allow-host-path", o.AllowHostPath,
+		"let RedisClusters keep their data in directories of the nodes (volumes of type hostPath)")
 	return f
 }
 
@@ -97,13 +101,15 @@ func (o *Options) servingFlags() *pflag.FlagSet {
 	f.StringVar(&s.MetricsAddress, "metrics-bind-address", s.MetricsAddress, "address of /metrics, 0 turns it off")
 	f.BoolVar(&s.MetricsSecure, "metrics-secure", s.MetricsSecure, "serve metrics over TLS, to clients that may get the URL /metrics")
 	f.StringVar(&s.HealthAddress, "health-probe-bind-address", s.HealthAddress, "address of /healthz and /readyz, 0 turns it off")
-	f.StringVar(&s.PprofAddress, "pprof-bind-address", s.PprofAddress, "address of /debug/pprof, 0 turns it off; give a loopback address, it asks for no password")
+	f.StringVar(&s.PprofAddress, "pprof-bind-address", s.PprofAddress,
+		"address of /debug/pprof, 0 turns it off; give a loopback address, it asks for no password")
 	return f
 }
 
 func (o *Options) webhookFlags() *pflag.FlagSet {
 	f, w := newFlagSet(), &o.Webhooks
-	f.Var((*webhookModeFlag)(&w.Mode), "webhooks", "serve the admission webhooks: on, off, or auto (when running in a pod, and one of the five kinds is among the controllers)")
+	f.Var((*webhookModeFlag)(&w.Mode), "webhooks",
+		"serve the admission webhooks: on, off, or auto (when running in a pod, and one of the five kinds is among the controllers)")
 	f.IntVar(&w.Port, "webhook-port", w.Port, "port of the webhooks")
 	f.StringVar(&w.CertDir, "webhook-cert-dir", w.CertDir,
 		"directory with tls.crt and tls.key; when it has none the operator makes and rotates a certificate of its own")
@@ -131,7 +137,8 @@ func (o *Options) connectionFlags() *pflag.FlagSet {
 	config.RegisterFlags(native)
 	f.AddGoFlagSet(native)
 	f.Lookup(config.KubeconfigFlagName).Usage = "path of a kubeconfig (default: KUBECONFIG, or the pod's own, or ~/.kube/config)"
-	f.StringVar(&o.Master, "master", o.Master, "URL of the API server, instead of the one that the kubeconfig or the pod tells; their credentials are sent there")
+	f.StringVar(&o.Master, "master", o.Master,
+		"URL of the API server, instead of the one that the kubeconfig or the pod tells; their credentials are sent there")
 	f.Bool(VersionFlag, false, "print which build this is, and end")
 	return f
 }

@@ -219,11 +219,13 @@ func validateLeaderElection(o Options) []error {
 		errs = append(errs, fmt.Errorf("--leader-election-id: %q cannot name a Lease: %s", l.ID, strings.Join(reasons, "; ")))
 	}
 	if l.LeaseDuration <= l.RenewDeadline {
-		errs = append(errs, fmt.Errorf("--leader-election-lease-duration: %v must be longer than --leader-election-renew-deadline (%v)", l.LeaseDuration, l.RenewDeadline))
+		errs = append(errs, fmt.Errorf("--leader-election-lease-duration: %v must be longer than --leader-election-renew-deadline (%v)",
+			l.LeaseDuration, l.RenewDeadline))
 	}
 	// The factor is client-go's: attempts to renew are spread by up to 1.2 times the period.
 	if l.RetryPeriod <= 0 || float64(l.RenewDeadline) <= 1.2*float64(l.RetryPeriod) {
-		errs = append(errs, fmt.Errorf("--leader-election-renew-deadline: %v must be longer than 1.2 times --leader-election-retry-period (%v, which must be above 0)", l.RenewDeadline, l.RetryPeriod))
+		errs = append(errs,
+			fmt.Errorf("--leader-election-renew-deadline: %v must be longer than 1.2 times --leader-election-retry-period (%v, which must be above 0)", l.RenewDeadline, l.RetryPeriod))
 	}
 	return errs
 }

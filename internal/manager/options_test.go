@@ -44,13 +44,16 @@ func TestFlags(t *testing.T) {
 		args []string
 		want func(*Options)
 	}{
-		"nothing given":               {want: func(*Options) {}},
-		"namespaces from OLM":         {env: olm, want: func(o *Options) { o.Namespaces = []string{"shop", "billing"} }},
-		"a flag beats OLM":            {env: olm, args: []string{"--watch-namespaces=x"}, want: func(o *Options) { o.Namespaces = []string{"x"} }},
-		"one number for all kinds":    {args: []string{"--max-concurrent-reconciles=7"}, want: func(o *Options) { o.Concurrency.Default = 7 }},
-		"webhooks without a value":    {args: []string{"--webhooks=false"}, want: func(o *Options) { o.Webhooks.Mode = WebhooksOff }},
-		"everything that serves, off": {args: []string{"--metrics-bind-address=0", "--health-probe-bind-address=0"}, want: func(o *Options) { o.Serving.MetricsAddress, o.Serving.HealthAddress = "0", "0" }},
-		"pprof on":                    {args: []string{"--pprof-bind-address=127.0.0.1:6060"}, want: func(o *Options) { o.Serving.PprofAddress = "127.0.0.1:6060" }},
+		"nothing given":       {want: func(*Options) {}},
+		"namespaces from OLM": {env: olm, want: func(o *Options) { o.Namespaces = []string{"shop", "billing"} }},
+		"a flag beats OLM": {env: olm, args: []string{"--watch-namespaces=x"},
+			want: func(o *Options) { o.Namespaces = []string{"x"} }},
+		"one number for all kinds": {args: []string{"--max-concurrent-reconciles=7"}, want: func(o *Options) { o.Concurrency.Default = 7 }},
+		"webhooks without a value": {args: []string{"--webhooks=false"}, want: func(o *Options) { o.Webhooks.Mode = WebhooksOff }},
+		"everything that serves, off": {args: []string{"--metrics-bind-address=0", "--health-probe-bind-address=0"},
+			want: func(o *Options) { o.Serving.MetricsAddress, o.Serving.HealthAddress = "0", "0" }},
+		"pprof on": {args: []string{"--pprof-bind-address=127.0.0.1:6060"},
+			want: func(o *Options) { o.Serving.PprofAddress = "127.0.0.1:6060" }},
 		"a number for a kind": {args: []string{"--max-concurrent-reconciles=2,rediscluster=8"},
 			want: func(o *Options) {
 				o.Concurrency = Concurrency{Default: 2, ByController: map[string]int{"rediscluster": 8}}
@@ -77,21 +80,29 @@ func TestWrongFlagsSayWhatIsRight(t *testing.T) {
 	tests := map[string]struct{ flag, want string }{
 		"namespace":      {"--watch-namespaces=Shop", `--watch-namespaces: "Shop" is not the name of a namespace`},
 		"create timeout": {"--cluster-create-timeout=0s", "--cluster-create-timeout: 0s is too short; give 1s or more"},
-		"unit missing":   {"--redis-poll-interval=5", `invalid argument "5" for "--redis-poll-interval" flag: time: missing unit in duration "5"`},
-		"domain":         {"--cluster-domain=cluster_local", `--cluster-domain: "cluster_local" is not a DNS domain; give one such as cluster.local`},
-		"resync":         {"--sync-period=1s", "--sync-period: 1s is too short; give 10s or more, or 0 for no resync"},
-		"graceful stop":  {"--graceful-shutdown-timeout=-1s", "--graceful-shutdown-timeout: -1s is negative; give 0 or more"},
-		"lease":          {"--leader-election-lease-duration=5s", "--leader-election-lease-duration: 5s must be longer than --leader-election-renew-deadline (10s)"},
-		"renewal":        {"--leader-election-retry-period=9s", "--leader-election-renew-deadline: 10s must be longer than 1.2 times --leader-election-retry-period (9s, which must be above 0)"},
-		"lease's name":   {"--leader-election-id=A_B", `--leader-election-id: "A_B" cannot name a Lease`},
-		"address":        {"--metrics-bind-address=8080", `--metrics-bind-address: "8080" is not an address; give host:port, :port, or 0 to turn it off`},
-		"webhooks":       {"--webhooks=maybe", `--webhooks: "maybe" is unknown; give auto, on or off`},
-		"user IDs":       {"--platform-user-ids=maybe", `--platform-user-ids: "maybe" is unknown; give auto, on or off`},
-		"port":           {"--webhook-port=70000", "--webhook-port: 70000 is not a port; give 1 to 65535"},
-		"master":         {"--master=10.0.0.1", `--master: "10.0.0.1" is not the URL of an API server; give https://HOST:PORT`},
-		"no number":      {"--max-concurrent-reconciles=rediscluster=many", `"rediscluster=many" is neither a number nor NAME=NUMBER`},
-		"too many":       {"--max-concurrent-reconciles=rediscluster=1000", "--max-concurrent-reconciles: rediscluster=1000 is out of range; give 1 to 100"},
-		"none":           {"--max-concurrent-reconciles=0", "--max-concurrent-reconciles: 0 is out of range; give 1 to 100"},
+		"unit missing": {"--redis-poll-interval=5",
+			`invalid argument "5" for "--redis-poll-interval" flag: time: missing unit in duration "5"`},
+		"domain": {
+			"--cluster-domain=cluster_local", `--cluster-domain: "cluster_local" is not a DNS domain; give one such as cluster.local`},
+		"resync":        {"--sync-period=1s", "--sync-period: 1s is too short; give 10s or more, or 0 for no resync"},
+		"graceful stop": {"--graceful-shutdown-timeout=-1s", "--graceful-shutdown-timeout: -1s is negative; give 0 or more"},
+		"lease": {
+			"--leader-election-lease-duration=5s",
+			"--leader-election-lease-duration: 5s must be longer than --leader-election-renew-deadline (10s)"},
+		"renewal": {
+			"--leader-election-retry-period=9s",
+			"--leader-election-renew-deadline: 10s must be longer than 1.2 times --leader-election-retry-period (9s, which must be above 0)"},
+		"lease's name": {"--leader-election-id=A_B", `--leader-election-id: "A_B" cannot name a Lease`},
+		"address": {
+			"--metrics-bind-address=8080", `--metrics-bind-address: "8080" is not an address; give host:port, :port, or 0 to turn it off`},
+		"webhooks":  {"--webhooks=maybe", `--webhooks: "maybe" is unknown; give auto, on or off`},
+		"user IDs":  {"--platform-user-ids=maybe", `--platform-user-ids: "maybe" is unknown; give auto, on or off`},
+		"port":      {"--webhook-port=70000", "--webhook-port: 70000 is not a port; give 1 to 65535"},
+		"master":    {"--master=10.0.0.1", `--master: "10.0.0.1" is not the URL of an API server; give https://HOST:PORT`},
+		"no number": {"--max-concurrent-reconciles=rediscluster=many", `"rediscluster=many" is neither a number nor NAME=NUMBER`},
+		"too many": {"--max-concurrent-reconciles=rediscluster=1000",
+			"--max-concurrent-reconciles: rediscluster=1000 is out of range; give 1 to 100"},
+		"none": {"--max-concurrent-reconciles=0", "--max-concurrent-reconciles: 0 is out of range; give 1 to 100"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -116,8 +127,10 @@ func TestSelect(t *testing.T) {
 		"one":                  {patterns: []string{"crontab"}, want: []string{"crontab"}},
 		"the last word counts": {patterns: []string{"*", "-foobar", "foobar"}, want: known},
 		"spaces":               {patterns: []string{"crontab", " foobar"}, want: []string{"crontab", "foobar"}},
-		"unknown":              {patterns: []string{"*", "-mysql"}, err: `--controllers: there is no controller "mysql"; there are rediscluster, application, crontab, foobar`},
-		"none":                 {patterns: []string{"-crontab"}, err: "turns every controller off"},
+		"unknown": {
+			patterns: []string{"*", "-mysql"},
+			err:      `--controllers: there is no controller "mysql"; there are rediscluster, application, crontab, foobar`},
+		"none": {patterns: []string{"-crontab"}, err: "turns every controller off"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -78,7 +78,8 @@ func (t rewindsTransport) latest(watch *http.Request) (string, error) {
 	defer cancel()
 	list := watch.Clone(ctx)
 	query := list.URL.Query()
-	for _, name := range []string{"watch", "resourceVersion", "resourceVersionMatch", "allowWatchBookmarks", "sendInitialEvents", "timeoutSeconds", "timeout"} {
+	for _, name := range []string{"watch", "resourceVersion", "resourceVersionMatch", "allowWatchBookmarks", "sendInitialEvents",
+		"timeoutSeconds", "timeout"} {
 		query.Del(name)
 	}
 	query.Set("limit", "1")

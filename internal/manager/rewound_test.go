@@ -57,8 +57,10 @@ func TestRewinds(t *testing.T) {
 		"it says no version":                {away: "unreachable", request: watch, asked: []string{list, watch}},
 		"it was away long ago":              {away: "unreachable", version: "90", later: resumedWithin, request: watch, asked: []string{watch}},
 		"a watch from now on":               {away: "unreachable", version: "90", request: path + "?watch=1", asked: []string{path + "?watch=1"}},
-		"a watch from anywhere":             {away: "unreachable", version: "90", request: path + "?resourceVersion=0&watch=1", asked: []string{path + "?resourceVersion=0&watch=1"}},
-		"a list":                            {away: "unreachable", version: "90", request: path + "?resourceVersion=100", asked: []string{path + "?resourceVersion=100"}},
+		"a watch from anywhere": {away: "unreachable", version: "90", request: path + "?resourceVersion=0&watch=1",
+			asked: []string{path + "?resourceVersion=0&watch=1"}},
+		"a list": {away: "unreachable", version: "90", request: path + "?resourceVersion=100",
+			asked: []string{path + "?resourceVersion=100"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now, noticed := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), 0

@@ -42,7 +42,8 @@ func (o Options) platformUserIDs(mapper meta.RESTMapper) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("asking the API server whether it gives pods their user IDs (%s); --platform-user-ids=on or off tells it: %w", securityContextConstraints.Kind, err)
+		return false, fmt.Errorf("asking the API server whether it gives pods their user IDs (%s); --platform-user-ids=on or off tells it: %w",
+			securityContextConstraints.Kind, err)
 	}
 	return true, nil
 }
@@ -52,7 +53,8 @@ func validateUserIDs(o Options) []error {
 		return []error{fmt.Errorf("--platform-user-ids: %q is unknown; give auto, on or off", o.PlatformUserIDs)}
 	}
 	if o.PlatformUserIDs == UserIDsOn && o.AllowHostPath {
-		return []error{errors.New("--platform-user-ids=on: a directory of a node is handed to a user that is known before; leave --allow-host-path out")}
+		return []error{
+			errors.New("--platform-user-ids=on: a directory of a node is handed to a user that is known before; leave --allow-host-path out")}
 	}
 	return nil
 }

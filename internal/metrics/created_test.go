@@ -44,7 +44,8 @@ func created(t *testing.T) map[string]float64 {
 // what changes.
 func TestEnqueueTellsWhenAnObjectWasCreated(t *testing.T) {
 	const at = 1790000000
-	object := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart", ResourceVersion: "1", CreationTimestamp: metav1.Unix(at, 0)}}
+	object := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart", ResourceVersion: "1", CreationTimestamp: metav1.Unix(at, 0)}}
 	queue := priorityqueue.New[reconcile.Request]("test")
 	defer queue.ShutDown()
 	enqueue := Enqueue(corev1.SchemeGroupVersion.WithKind("Secret"))

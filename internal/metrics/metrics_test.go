@@ -39,7 +39,8 @@ func TestSeriesLiveAndDieWithTheirObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	RedisCluster("shop", "cart").Set(RedisClusterValues{Phase: "Creating", SlotsCovered: 0, Instances: 6})
-	RedisCluster("shop", "cart").Set(RedisClusterValues{Phase: "Running", SlotsCovered: 16384, SlotsToMove: 12, InstancesReady: 6, Instances: 6, CertificateNotAfter: time.Unix(1800000000, 0)})
+	RedisCluster("shop", "cart").Set(RedisClusterValues{Phase: "Running", SlotsCovered: 16384, SlotsToMove: 12, InstancesReady: 6,
+		Instances: 6, CertificateNotAfter: time.Unix(1800000000, 0)})
 	RedisCluster("shop", "other").Set(RedisClusterValues{Phase: "Creating"})
 	RedisCluster("shop", "other").Delete()
 

@@ -31,7 +31,8 @@ func TestWhy(t *testing.T) {
 		{waits("ErrImagePull", "no such image"), "container web: ErrImagePull: no such image"},
 		{ended(0, "Completed"), ""},
 		{ended(137, "OOMKilled"), "container init ended with exit code 137 (OOMKilled)"},
-		{corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes"}}}, "not scheduled: 0/3 nodes"},
+		{corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes"}}},
+			"not scheduled: 0/3 nodes"},
 	} {
 		if got := Why(&corev1.Pod{Status: tc.status}); got != tc.want {
 			t.Errorf("%+v: got %q, want %q", tc.status, got, tc.want)
@@ -72,7 +73,8 @@ func TestWhyIsBrief(t *testing.T) {
 	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "web",
 		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: message}}}}}}
 	got := Why(pod)
-	if len(got) > longest || strings.ContainsAny(got, "\x1b\n") || !strings.HasPrefix(got, "container web: ErrImagePull: ?[31mno such image no such") {
+	if len(got) > longest || strings.ContainsAny(got, "\x1b\n") ||
+		!strings.HasPrefix(got, "container web: ErrImagePull: ?[31mno such image no such") {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }

@@ -99,8 +99,10 @@ func decodeCRD(from document) (*apiextensions.CustomResourceDefinition, *Finding
 	return crd, nil
 }
 
-func newDefinition(from document, crd *apiextensions.CustomResourceDefinition, version apiextensions.CustomResourceDefinitionVersion) (*definition, error) {
-	d := &definition{from: from, plural: crd.Spec.Names.Plural, namespaced: crd.Spec.Scope == apiextensions.NamespaceScoped, served: version.Served}
+func newDefinition(from document, crd *apiextensions.CustomResourceDefinition,
+	version apiextensions.CustomResourceDefinitionVersion) (*definition, error) {
+	d := &definition{from: from, plural: crd.Spec.Names.Plural, namespaced: crd.Spec.Scope == apiextensions.NamespaceScoped,
+		served: version.Served}
 	subresources, err := apiextensions.GetSubresourcesForVersion(crd, version.Name)
 	if err != nil {
 		return nil, err
@@ -175,5 +177,6 @@ func engineStatus() map[string]any {
 
 // droppedStatus returns the paths of what the API server would drop of a status the engine writes.
 func (d *definition) droppedStatus() []string {
-	return pruning.PruneWithOptions(map[string]any{"status": engineStatus()}, d.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	return pruning.PruneWithOptions(map[string]any{"status": engineStatus()}, d.structural, true,
+		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 }

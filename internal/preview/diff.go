@@ -138,7 +138,8 @@ func over(below, above map[string]string) map[string]string {
 }
 
 // applyAndPrune lets an Applier do its work in dry runs, and compares what it was answered with what is there.
-func (c *comparison) applyAndPrune(ctx context.Context, k kind, cr *unstructured.Unstructured, objects []*unstructured.Unstructured) (bool, error) {
+func (c *comparison) applyAndPrune(ctx context.Context, k kind, cr *unstructured.Unstructured, objects []*unstructured.Unstructured) (bool,
+	error) {
 	answers := newRecorder(client.NewDryRunClient(c.live))
 	applier := apply.New(answers, c.live)
 	applied, err := applier.Apply(ctx, cr, objects, forced(cr)...)

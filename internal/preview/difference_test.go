@@ -35,12 +35,17 @@ func TestDifference(t *testing.T) {
 		want []string
 	}{
 		{"nothing", plain, plain, nil},
-		{"what the API server writes does not count", plain + "status: {a: b}\n", strings.Replace(plain, "name: a", "name: a, uid: u, resourceVersion: '5', generation: 2, managedFields: []", 1), nil},
-		{"a change", plain + "data: {a: x}\n", plain + "data: {a: w}\n", []string{"--- live ConfigMap a", "+++ rendered ConfigMap a", "-  a: x", "+  a: w"}},
-		{"a new object", "", plain, []string{"--- live (no ConfigMap a)", "+++ rendered ConfigMap a", "+apiVersion: v1", "+kind: ConfigMap", "+metadata:", "+  name: a"}},
-		{"an object that goes", plain, "", []string{"--- live ConfigMap a", "+++ rendered (no ConfigMap a)", "-apiVersion: v1", "-kind: ConfigMap", "-metadata:", "-  name: a"}},
+		{"what the API server writes does not count", plain + "status: {a: b}\n",
+			strings.Replace(plain, "name: a", "name: a, uid: u, resourceVersion: '5', generation: 2, managedFields: []", 1), nil},
+		{"a change", plain + "data: {a: x}\n", plain + "data: {a: w}\n",
+			[]string{"--- live ConfigMap a", "+++ rendered ConfigMap a", "-  a: x", "+  a: w"}},
+		{"a new object", "", plain, []string{"--- live (no ConfigMap a)", "+++ rendered ConfigMap a", "+apiVersion: v1", "+kind: ConfigMap",
+			"+metadata:", "+  name: a"}},
+		{"an object that goes", plain, "",
+			[]string{"--- live ConfigMap a", "+++ rendered (no ConfigMap a)", "-apiVersion: v1", "-kind: ConfigMap", "-metadata:", "-  name: a"}},
 		{"a secret value that changes", secret + "data: {same: x, other: y, old: o}\n", secret + "data: {same: x, other: z, new: n}\n",
-			[]string{"--- live Secret a", "+++ rendered Secret a", "-  old: '***'", "-  other: '*** (before)'", "+  new: '***'", "+  other: '*** (after)'"}},
+			[]string{"--- live Secret a", "+++ rendered Secret a", "-  old: '***'", "-  other: '*** (before)'", "+  new: '***'",
+				"+  other: '*** (after)'"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before, after := object(t, tc.before), object(t, tc.after)

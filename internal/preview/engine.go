@@ -26,7 +26,8 @@ type rendering struct {
 
 // render renders a resource as the engine does. The error is of the kind's own rules (a field.ErrorList's), of the values or of the
 // templates.
-func (k kind) render(cr *unstructured.Unstructured, capabilities chart.Capabilities, namespaced func(schema.GroupVersionKind) (bool, error)) (rendering, error) {
+func (k kind) render(cr *unstructured.Unstructured, capabilities chart.Capabilities,
+	namespaced func(schema.GroupVersionKind) (bool, error)) (rendering, error) {
 	if wrong := validation.NameIsDNSSubdomain(cr.GetName(), false); len(wrong) > 0 {
 		return rendering{}, &Finding{Path: "metadata.name", Message: fmt.Sprintf("%q: %s", cr.GetName(), wrong[0])}
 	}

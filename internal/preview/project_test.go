@@ -70,7 +70,8 @@ func project(t *testing.T, replaced map[string]string) (p Project, dir string) {
 			t.Fatal(err)
 		}
 	}
-	p = Project{WatchesFile: filepath.Join(dir, "watches.yaml"), Env: func(name string) (string, bool) { return "from the environment", name == "SET" }}
+	p = Project{WatchesFile: filepath.Join(dir, "watches.yaml"),
+		Env: func(name string) (string, bool) { return "from the environment", name == "SET" }}
 	if all["crds/greeting.yaml"] != "" {
 		p.CRDs = []string{filepath.Join(dir, "crds")}
 	}

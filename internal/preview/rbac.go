@@ -47,7 +47,8 @@ func (r *Report) Rules() []rbacv1.PolicyRule {
 			finalizers, status = append(finalizers, resource+"/finalizers"), append(status, resource+"/status")
 		}
 		// Children may block the deletion of their owner only for whoever may update its finalizers.
-		rules = append(rules, rule(group, resources, resourceVerbs), rule(group, status, []string{"patch"}), rule(group, finalizers, []string{"update"}))
+		rules = append(rules, rule(group, resources, resourceVerbs), rule(group, status, []string{"patch"}),
+			rule(group, finalizers, []string{"update"}))
 	}
 	for _, group := range slices.Sorted(maps.Keys(children)) {
 		rules = append(rules, rule(group, distinct(children[group]), childVerbs))
@@ -89,7 +90,9 @@ func (r *Report) ClusterRole(name string) ([]byte, error) {
 		"# and delete of secrets besides, which is given by namespace.\n")
 	for _, k := range r.Kinds {
 		if grants := k.grants(); grants != "" {
-			fmt.Fprintf(&comments, "# %s: its chart makes %s. Kubernetes lets the operator grant only what it has itself: add the rights that they grant.\n", k.Kind, grants)
+			fmt.Fprintf(&comments,
+				"# %s: its chart makes %s. Kubernetes lets the operator grant only what it has itself: add the rights that they grant.\n", k.Kind,
+				grants)
 		}
 		if k.lookup {
 			fmt.Fprintf(&comments, "# %s: its chart calls lookup. Add get and list of what it looks up.\n", k.Kind)

@@ -165,7 +165,8 @@ func (w *work) renderOffline(d document, seen chart.Capabilities) (rendering, er
 }
 
 // prepared returns the objects as they would be sent.
-func (w *work) prepared(ctx context.Context, cr *unstructured.Unstructured, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (w *work) prepared(ctx context.Context, cr *unstructured.Unstructured,
+	objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	nowhere := offline{kinds: w.kinds}
 	sent := newRecorder(nowhere)
 	changes, err := apply.New(sent, nowhere).Apply(ctx, cr, objects)

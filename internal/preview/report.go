@@ -92,11 +92,13 @@ func (n *Need) with(more *Need) *Need {
 		slices.Sort(all)
 		return slices.Compact(all)
 	}
-	return &Need{ClusterScoped: n.ClusterScoped || more.ClusterScoped, Namespaces: merge(n.Namespaces, more.Namespaces), Kinds: merge(n.Kinds, more.Kinds)}
+	return &Need{ClusterScoped: n.ClusterScoped || more.ClusterScoped, Namespaces: merge(n.Namespaces, more.Namespaces),
+		Kinds: merge(n.Kinds, more.Kinds)}
 }
 
 // need tells what the watch has to allow for the objects of a resource in a namespace, and which of them it does not allow.
-func need(k kind, namespace string, objects []*unstructured.Unstructured, scopes map[schema.GroupKind]kindInfo) (n *Need, refused []string) {
+func need(k kind, namespace string, objects []*unstructured.Unstructured, scopes map[schema.GroupKind]kindInfo) (n *Need,
+	refused []string) {
 	n = &Need{}
 	for _, object := range objects {
 		more := &Need{}
@@ -179,7 +181,8 @@ func (r *Report) Text(w io.Writer) error {
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "KIND\tAPI VERSION\tCHART\tSAMPLES\tOBJECTS\tHOOKS\tRESULT")
 	for _, k := range r.Kinds {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", k.Kind, k.APIVersion, strings.TrimSpace(k.Chart+" "+k.Version), k.Samples, k.Objects, len(k.Hooks), r.result(k.Kind))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", k.Kind, k.APIVersion, strings.TrimSpace(k.Chart+" "+k.Version), k.Samples, k.Objects,
+			len(k.Hooks), r.result(k.Kind))
 	}
 	if err := table.Flush(); err != nil {
 		return err

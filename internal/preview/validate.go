@@ -36,9 +36,11 @@ func Validate(p Project, samples []string) *Report {
 	r.add("", findingsOf(SeverityError, p.WatchesFile, err)...)
 	for _, name := range unset {
 		r.add("", Finding{Severity: SeverityWarning, File: p.WatchesFile, Path: "overrideValues",
-			Message: "the environment variable " + name + " is not set here, so it was taken as empty", Remedy: "set it as the operator's Deployment does"})
+			Message: "the environment variable " + name + " is not set here, so it was taken as empty",
+			Remedy:  "set it as the operator's Deployment does"})
 	}
-	v := validator{report: r, project: p, defined: defined, kinds: newKinds(defined), capabilities: capabilities(p.KubeVersion, p.APIVersions, defined)}
+	v := validator{report: r, project: p, defined: defined, kinds: newKinds(defined),
+		capabilities: capabilities(p.KubeVersion, p.APIVersions, defined)}
 	for _, w := range list {
 		v.watch(w, samplesOf(w, given))
 	}
@@ -72,7 +74,8 @@ func samplesOf(w watches.Watch, given []document) []document {
 
 // watch checks one entry of the watches file.
 func (v *validator) watch(w watches.Watch, samples []document) {
-	result := &KindReport{Kind: w.Kind, APIVersion: w.GroupVersion().String(), Chart: shown(w.Chart), gvk: w.GroupVersionKind, kinds: map[schema.GroupKind]kindInfo{}}
+	result := &KindReport{Kind: w.Kind, APIVersion: w.GroupVersion().String(), Chart: shown(w.Chart), gvk: w.GroupVersionKind,
+		kinds: map[schema.GroupKind]kindInfo{}}
 	v.report.Kinds = append(v.report.Kinds, result)
 	v.definition(w)
 	result.resource = v.resource(w.GroupKind())
@@ -111,23 +114,31 @@ func (v *validator) definition(w watches.Watch) {
 	d := v.defined[w.GroupVersionKind]
 	switch versions := v.defined.versions(w.GroupKind()); {
 	case d == nil && versions != "":
-		v.find(w, file, []Finding{{Severity: SeverityError, Path: "version", Message: fmt.Sprintf("the CRD of %s has no version %s, only %s", w.GroupKind(), w.Version, versions),
-			Remedy: "correct the version, or add it to the CRD"}})
+		v.find(w, file,
+			[]Finding{{Severity: SeverityError, Path: "version",
+				Message: fmt.Sprintf("the CRD of %s has no version %s, only %s", w.GroupKind(), w.Version, versions),
+				Remedy:  "correct the version, or add it to the CRD"}})
 	case d == nil && len(v.project.CRDs) > 0:
 		v.find(w, file, []Finding{{Severity: SeverityError, Path: "kind", Message: fmt.Sprintf("no CRD defines %s", w.GroupKind()),
 			Remedy: "correct the group and the kind, or give the CRD with --crds"}})
 	case d == nil:
-		v.find(w, file, []Finding{{Severity: SeverityWarning, Path: "kind", Message: fmt.Sprintf("the CRD of %s is not known, so nothing was checked against it", w.GroupKind()),
-			Remedy: "give it with --crds"}})
+		v.find(w, file,
+			[]Finding{{Severity: SeverityWarning, Path: "kind",
+				Message: fmt.Sprintf("the CRD of %s is not known, so nothing was checked against it", w.GroupKind()),
+				Remedy:  "give it with --crds"}})
 	case !d.served:
-		v.find(w, d.from.file, []Finding{*d.from.refuse("spec.versions["+w.Version+"].served", "the version is not served", "serve it, or watch another version")})
+		v.find(w, d.from.file,
+			[]Finding{*d.from.refuse("spec.versions["+w.Version+"].served", "the version is not served", "serve it, or watch another version")})
 	case !d.hasStatus:
-		v.find(w, d.from.file, []Finding{{Severity: SeverityWarning, File: d.from.file, Line: d.from.line, Path: "spec.versions[" + w.Version + "].subresources.status",
-			Message: "there is no status subresource, so each write of the status looks like a change of the resource", Remedy: "add `subresources: {status: {}}`"}})
+		v.find(w, d.from.file,
+			[]Finding{{Severity: SeverityWarning, File: d.from.file, Line: d.from.line, Path: "spec.versions[" + w.Version + "].subresources.status",
+				Message: "there is no status subresource, so each write of the status looks like a change of the resource",
+				Remedy:  "add `subresources: {status: {}}`"}})
 	default:
 		if dropped := d.droppedStatus(); len(dropped) > 0 {
-			v.find(w, d.from.file, []Finding{*d.from.refuse("spec.versions["+w.Version+"].schema", "it drops what the operator writes: "+strings.Join(dropped, ", "),
-				"set x-kubernetes-preserve-unknown-fields: true on status, or add the fields")})
+			v.find(w, d.from.file,
+				[]Finding{*d.from.refuse("spec.versions["+w.Version+"].schema", "it drops what the operator writes: "+strings.Join(dropped, ", "),
+					"set x-kubernetes-preserve-unknown-fields: true on status, or add the fields")})
 		}
 	}
 }
@@ -146,7 +157,8 @@ func (v *validator) remarks(k kind) {
 			"take such a value from an existing Secret where it must not change")
 	}
 	if k.chart.HasCRDs() {
-		note("it has a crds/ directory: what is missing of it is made before the first release, and never changed", "let the operator get and create customresourcedefinitions, or install them apart")
+		note("it has a crds/ directory: what is missing of it is made before the first release, and never changed",
+			"let the operator get and create customresourcedefinitions, or install them apart")
 	}
 }
 
@@ -199,14 +211,16 @@ func (v *validator) example(k kind) *unstructured.Unstructured {
 func (v *validator) sample(k kind, s document, result *KindReport) bool {
 	find := func(severity Severity, err error) { v.report.add(k.Kind, s.located(severity, err)...) }
 	if version := s.object.GroupVersionKind().Version; version != k.Version {
-		find(SeverityWarning, &Finding{Path: "apiVersion", Message: "it is of version " + version + ", the watch of " + k.Version, Remedy: "write the sample in the watched version"})
+		find(SeverityWarning, &Finding{Path: "apiVersion", Message: "it is of version " + version + ", the watch of " + k.Version,
+			Remedy: "write the sample in the watched version"})
 		return false
 	}
 	cr := s.object.DeepCopy()
 	if d := v.defined[k.GroupVersionKind]; d != nil {
 		unknown, refused := d.admit(cr)
 		for _, path := range unknown {
-			find(SeverityError, &Finding{Path: path, Message: "the CRD does not know this field, and the API server drops it", Remedy: "correct the field, or add it to the CRD"})
+			find(SeverityError, &Finding{Path: path, Message: "the CRD does not know this field, and the API server drops it",
+				Remedy: "correct the field, or add it to the CRD"})
 		}
 		if len(refused) > 0 {
 			find(SeverityError, refusals(refused))
@@ -283,8 +297,9 @@ func (v *validator) unseenKinds(k kind, result *KindReport) {
 	}
 	if len(unknown) > 0 {
 		v.find(k.Watch, k.path, []Finding{{Severity: SeverityNote,
-			Message: "its templates write " + strings.Join(unknown, ", ") + ", which no rendering made and whose API group is not known: the rights to them are not listed",
-			Remedy:  "give their CRDs with --crds, or a sample that makes them"}})
+			Message: "its templates write " + strings.Join(unknown, ", ") +
+				", which no rendering made and whose API group is not known: the rights to them are not listed",
+			Remedy: "give their CRDs with --crds, or a sample that makes them"}})
 	}
 }
 
@@ -296,8 +311,9 @@ func (v *validator) assumptions(k kind) {
 	}
 	clear(v.kinds.assumed)
 	if len(guessed) > 0 {
-		v.find(k.Watch, k.path, []Finding{{Severity: SeverityWarning, Message: strings.Join(guessed, ", ") + " is not known here, and was taken as namespaced",
-			Remedy: "give the CRD with --crds"}})
+		v.find(k.Watch, k.path,
+			[]Finding{{Severity: SeverityWarning, Message: strings.Join(guessed, ", ") + " is not known here, and was taken as namespaced",
+				Remedy: "give the CRD with --crds"}})
 	}
 }
 

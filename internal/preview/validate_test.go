@@ -21,7 +21,8 @@ var repository = filepath.Join("..", "..")
 
 // shipped is the report on what this repository ships.
 func shipped() *Report {
-	return Validate(Project{WatchesFile: filepath.Join(repository, "watches.yaml"), CRDs: []string{filepath.Join(repository, "config", "crd", "bases")}, Env: os.LookupEnv},
+	return Validate(Project{WatchesFile: filepath.Join(repository, "watches.yaml"),
+		CRDs: []string{filepath.Join(repository, "config", "crd", "bases")}, Env: os.LookupEnv},
 		[]string{filepath.Join(repository, "config", "samples")})
 }
 
@@ -98,45 +99,81 @@ func TestValidateFinds(t *testing.T) {
 		want [][2]string
 	}{
 		{"nothing wrong with what is right", nil, nil},
-		{"all mistakes of a watches file", map[string]string{"watches.yaml": "- {group: example.com, version: v1, kind: Greeting, chart: chart, periods: 1m, reconcilePeriod: often}\n"},
-			[][2]string{{"error", `watches.yaml:1: unknown field "periods"`}, {"error", `watches.yaml:1: reconcilePeriod "often" is no duration; write one such as 30s`}}},
-		{"a variable that is not set", map[string]string{"watches.yaml": greeting["watches.yaml"] + "  # with\n- {group: example.com, version: v2, kind: Greeting, chart: chart, overrideValues: {text: $UNSET, more: $SET}}\n",
-			"crds/greeting.yaml": crd + strings.ReplaceAll(crd[strings.Index(crd, "    - name: v1"):], "name: v1\n      served: true\n      storage: true", "name: v2\n      served: true\n      storage: false")},
-			[][2]string{{"warning", "hello.yaml:2: Greeting hello, apiVersion: it is of version v1, the watch of v2"}, {"warning", "the environment variable UNSET is not set here"}}},
+		{"all mistakes of a watches file",
+			map[string]string{
+				"watches.yaml": "- {group: example.com, version: v1, kind: Greeting, chart: chart, periods: 1m, reconcilePeriod: often}\n"},
+			[][2]string{{"error", `watches.yaml:1: unknown field "periods"`},
+				{"error", `watches.yaml:1: reconcilePeriod "often" is no duration; write one such as 30s`}}},
+		{"a variable that is not set",
+			map[string]string{
+				"watches.yaml": greeting["watches.yaml"] +
+					"  # with\n- {group: example.com, version: v2, kind: Greeting, chart: chart, overrideValues: {text: $UNSET, more: $SET}}\n",
+				"crds/greeting.yaml": crd +
+					strings.ReplaceAll(crd[strings.Index(crd, "    - name: v1"):], "name: v1\n      served: true\n      storage: true",
+						"name: v2\n      served: true\n      storage: false")},
+			[][2]string{{"warning", "hello.yaml:2: Greeting hello, apiVersion: it is of version v1, the watch of v2"},
+				{"warning", "the environment variable UNSET is not set here"}}},
 		{"a chart that is none", map[string]string{"chart/Chart.yaml": "name: [\n"}, [][2]string{{"error", "Chart.yaml"}}},
-		{"a dependency that is not there", map[string]string{"chart/Chart.yaml": greeting["chart/Chart.yaml"] + "dependencies: [{name: cache, version: 1.0.0, repository: https://example.com}]\n"},
+		{"a dependency that is not there",
+			map[string]string{
+				"chart/Chart.yaml": greeting["chart/Chart.yaml"] + "dependencies: [{name: cache, version: 1.0.0, repository: https://example.com}]\n"},
 			[][2]string{{"error", "cache"}}},
-		{"a schema that is none", map[string]string{"chart/values.schema.json": `{"type": "nothing"}`, "samples/hello.yaml": ""}, [][2]string{{"error", "values.schema.json"}}},
-		{"a chart for another Kubernetes", map[string]string{"chart/Chart.yaml": greeting["chart/Chart.yaml"] + "kubeVersion: '>=1.99'\n", "samples/hello.yaml": ""},
+		{"a schema that is none", map[string]string{"chart/values.schema.json": `{"type": "nothing"}`, "samples/hello.yaml": ""},
+			[][2]string{{"error", "values.schema.json"}}},
+		{"a chart for another Kubernetes", map[string]string{"chart/Chart.yaml": greeting["chart/Chart.yaml"] + "kubeVersion: '>=1.99'\n",
+			"samples/hello.yaml": ""},
 			[][2]string{{"error", "the chart needs Kubernetes >=1.99"}}},
 		{"no CRD", map[string]string{"crds/greeting.yaml": ""}, [][2]string{{"warning", "the CRD of Greeting.example.com is not known"}}},
-		{"a CRD of something else", map[string]string{"crds/greeting.yaml": strings.ReplaceAll(crd, "reeting", "oodbye")}, [][2]string{{"error", "no CRD defines Greeting.example.com"}}},
-		{"a CRD of another version", map[string]string{"crds/greeting.yaml": strings.ReplaceAll(crd, "name: v1", "name: v2")}, [][2]string{{"error", "has no version v1, only v2"}}},
-		{"a version that is not served", map[string]string{"crds/greeting.yaml": strings.Replace(crd, "served: true", "served: false", 1)}, [][2]string{{"error", "greeting.yaml:1: spec.versions[v1].served: the version is not served"}}},
-		{"no status subresource", map[string]string{"crds/greeting.yaml": strings.Replace(crd, "      subresources: {status: {}}\n", "", 1)}, [][2]string{{"warning", "there is no status subresource"}}},
-		{"a status that is dropped", map[string]string{"crds/greeting.yaml": strings.Replace(crd, ", x-kubernetes-preserve-unknown-fields: true", "", 1)}, [][2]string{{"error", "it drops what the operator writes: status.conditions, status.deployedRelease, "}}},
-		{"a CRD that an API server refuses", map[string]string{"crds/greeting.yaml": strings.Replace(crd, "name: greetings.example.com", "name: wrong.example.com", 1)}, [][2]string{{"error", "greeting.yaml:1: metadata.name: Invalid value"}}},
-		{"a misspelt field of a CRD", map[string]string{"crds/greeting.yaml": strings.Replace(crd, "served:", "serve:", 1)}, [][2]string{{"error", "serve"}, {"error", "no CRD defines"}}},
+		{"a CRD of something else", map[string]string{"crds/greeting.yaml": strings.ReplaceAll(crd, "reeting", "oodbye")},
+			[][2]string{{"error", "no CRD defines Greeting.example.com"}}},
+		{"a CRD of another version", map[string]string{"crds/greeting.yaml": strings.ReplaceAll(crd, "name: v1", "name: v2")},
+			[][2]string{{"error", "has no version v1, only v2"}}},
+		{"a version that is not served", map[string]string{"crds/greeting.yaml": strings.Replace(crd, "served: true", "served: false", 1)},
+			[][2]string{{"error", "greeting.yaml:1: spec.versions[v1].served: the version is not served"}}},
+		{"no status subresource", map[string]string{"crds/greeting.yaml": strings.Replace(crd, "      subresources: {status: {}}\n", "", 1)},
+			[][2]string{{"warning", "there is no status subresource"}}},
+		{"a status that is dropped",
+			map[string]string{"crds/greeting.yaml": strings.Replace(crd, ", x-kubernetes-preserve-unknown-fields: true", "", 1)},
+			[][2]string{{"error", "it drops what the operator writes: status.conditions, status.deployedRelease, "}}},
+		{"a CRD that an API server refuses",
+			map[string]string{"crds/greeting.yaml": strings.Replace(crd, "name: greetings.example.com", "name: wrong.example.com", 1)},
+			[][2]string{{"error", "greeting.yaml:1: metadata.name: Invalid value"}}},
+		{"a misspelt field of a CRD", map[string]string{"crds/greeting.yaml": strings.Replace(crd, "served:", "serve:", 1)},
+			[][2]string{{"error", "serve"}, {"error", "no CRD defines"}}},
 		{"a field that the CRD does not know", map[string]string{"samples/hello.yaml": strings.Replace(hello, "spec: {}", "spec: {texd: a}", 1)},
 			[][2]string{{"error", "hello.yaml:2: Greeting hello, spec.texd: the CRD does not know this field"}}},
-		{"a value that the CRD refuses", map[string]string{"samples/hello.yaml": strings.Replace(hello, "spec: {}", "spec: {text: much too long}", 1)}, [][2]string{{"error", "Greeting hello, spec.text: Too long"}}},
-		{"a value that a rule refuses", map[string]string{"samples/hello.yaml": strings.Replace(hello, "spec: {}", "spec: {text: rude}", 1)}, [][2]string{{"error", "be polite"}}},
-		{"a sample that is no YAML", map[string]string{"samples/hello.yaml": hello + "---\n\n\na: [\n"}, [][2]string{{"error", "hello.yaml:9: "}}},
-		{"a template that needs values", map[string]string{"chart/templates/c.yaml": `{{ required "name it" .Values.name }}`, "samples/hello.yaml": ""},
+		{"a value that the CRD refuses",
+			map[string]string{"samples/hello.yaml": strings.Replace(hello, "spec: {}", "spec: {text: much too long}", 1)},
+			[][2]string{{"error", "Greeting hello, spec.text: Too long"}}},
+		{"a value that a rule refuses", map[string]string{"samples/hello.yaml": strings.Replace(hello, "spec: {}", "spec: {text: rude}", 1)},
+			[][2]string{{"error", "be polite"}}},
+		{"a sample that is no YAML", map[string]string{"samples/hello.yaml": hello + "---\n\n\na: [\n"},
+			[][2]string{{"error", "hello.yaml:9: "}}},
+		{"a template that needs values",
+			map[string]string{"chart/templates/c.yaml": `{{ required "name it" .Values.name }}`, "samples/hello.yaml": ""},
 			[][2]string{{"warning", "it does not render without values: "}}},
-		{"a template that a sample breaks", map[string]string{"chart/templates/c.yaml": `{{ if eq .Values.text "good day" }}{{ fail "not again" }}{{ end }}`},
+		{"a template that a sample breaks",
+			map[string]string{"chart/templates/c.yaml": `{{ if eq .Values.text "good day" }}{{ fail "not again" }}{{ end }}`},
 			[][2]string{{"error", "hello.yaml:2: Greeting hello"}}},
-		{"an object that is cluster-scoped", map[string]string{"chart/templates/r.yaml": clusterRole, "samples/hello.yaml": ""}, [][2]string{{"error", "the watch does not allow ClusterRole example; turn them off in the values, or add to the watch: allow: {clusterScoped: true}"}}},
+		{"an object that is cluster-scoped", map[string]string{"chart/templates/r.yaml": clusterRole, "samples/hello.yaml": ""},
+			[][2]string{
+				{"error", "the watch does not allow ClusterRole example; turn them off in the values, or add to the watch: allow: {clusterScoped: true}"}}},
 		{"no cluster-scoped object that is allowed", map[string]string{"chart/templates/r.yaml": clusterRole,
 			"watches.yaml": "- {group: example.com, version: v1, kind: Greeting, chart: chart, allow: {clusterScoped: true}}\n"}, nil},
-		{"an object in another namespace", map[string]string{"chart/templates/s.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: elsewhere}\n", "samples/hello.yaml": ""},
+		{"an object in another namespace",
+			map[string]string{"chart/templates/s.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: elsewhere}\n",
+				"samples/hello.yaml": ""},
 			[][2]string{{"error", "allow: {namespaces: [elsewhere]}"}}},
-		{"a kind nobody knows", map[string]string{"chart/templates/w.yaml": "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}\n"}, [][2]string{{"warning", "Widget.example.org is not known here"}}},
-		{"a kind that is never rendered", map[string]string{"chart/templates/w.yaml": "{{ if .Values.never }}\napiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}\n{{ end }}"},
+		{"a kind nobody knows", map[string]string{"chart/templates/w.yaml": "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}\n"},
+			[][2]string{{"warning", "Widget.example.org is not known here"}}},
+		{"a kind that is never rendered",
+			map[string]string{
+				"chart/templates/w.yaml": "{{ if .Values.never }}\napiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}\n{{ end }}"},
 			nil},
-		{"a status that drops a part", map[string]string{"crds/greeting.yaml": strings.Replace(crd, "status: {type: object, x-kubernetes-preserve-unknown-fields: true}",
-			"status: {type: object, properties: {conditions: &any {x-kubernetes-preserve-unknown-fields: true, type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}, "+
-				"inventory: *any, observedGeneration: {type: integer}, hooks: &open {type: object, x-kubernetes-preserve-unknown-fields: true}, deployedRelease: {type: object, properties: {name: {type: string}, revision: {type: integer}}}}}", 1)},
+		{"a status that drops a part",
+			map[string]string{"crds/greeting.yaml": strings.Replace(crd, "status: {type: object, x-kubernetes-preserve-unknown-fields: true}",
+				"status: {type: object, properties: {conditions: &any {x-kubernetes-preserve-unknown-fields: true, type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}, "+
+					"inventory: *any, observedGeneration: {type: integer}, hooks: &open {type: object, x-kubernetes-preserve-unknown-fields: true}, deployedRelease: {type: object, properties: {name: {type: string}, revision: {type: integer}}}}}", 1)},
 			[][2]string{{"error", "it drops what the operator writes: status.deployedRelease.digest; set"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -187,7 +224,8 @@ func TestNotesTellWhatIsParticular(t *testing.T) {
 	if diff := cmp.Diff([]string{"pre-install: Job migrate"}, r.Kinds[0].Hooks); diff != "" {
 		t.Errorf("hooks: %s", diff)
 	}
-	if needed := rights(r.Rules()); !slices.Contains(needed, [3]string{"batch", "jobs", "create"}) || !slices.Contains(needed, [3]string{"example.com", "greetings/status", "patch"}) ||
+	if needed := rights(r.Rules()); !slices.Contains(needed, [3]string{"batch", "jobs", "create"}) ||
+		!slices.Contains(needed, [3]string{"example.com", "greetings/status", "patch"}) ||
 		!slices.Contains(needed, [3]string{"", "pods", "list"}) || !slices.Contains(needed, [3]string{"", "namespaces", "get"}) {
 		t.Errorf("rights: %v", needed)
 	}

@@ -185,7 +185,8 @@ func settingsOf(answer *redis.Cmd) (map[string]string, error) {
 	for pair := range slices.Chunk(pairs, 2) {
 		name, value := pair[0], pair[1]
 		if len(name) > longestName || len(value) > longestValue {
-			return nil, fmt.Errorf("setting %.80q: the name has %d bytes of %d at most, the value %d of %d", name, len(name), longestName, len(value), longestValue)
+			return nil, fmt.Errorf("setting %.80q: the name has %d bytes of %d at most, the value %d of %d", name, len(name), longestName,
+				len(value), longestValue)
 		}
 		settings[name] = value
 	}

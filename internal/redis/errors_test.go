@@ -25,7 +25,8 @@ func TestErrorsAreBrief(t *testing.T) {
 	const secret = "correct-horse-battery-staple"
 	for said, want := range map[string]string{
 		"ERR no": "ERR no",
-		"ERR unknown command, with args beginning with: 'default' 'correct-horse-ba": "ERR unknown command, with args beginning with: 'default' '[redacted]",
+		"ERR unknown command, with args beginning with: " +
+			"'default' 'correct-horse-ba": "ERR unknown command, with args beginning with: 'default' '[redacted]",
 		"ERR " + secret + secret:                                         "ERR [redacted][redacted]",
 		"ERR it is corr":                                                 "ERR it is corr",
 		"ERR no\x1b[31m\r\nlevel=error msg=\"forged\"":                   `ERR no?[31m level=error msg="forged"`,

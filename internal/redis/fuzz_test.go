@@ -34,7 +34,8 @@ var calls = []struct {
 	{"Forget", 1, false, func(ctx context.Context, n *Node) error { return n.Forget(ctx, "a", "b") }},
 	{"ConfigSet", 1, false, func(ctx context.Context, n *Node) error { return n.ConfigSet(ctx, "masterauth", "s3cret-s3cret") }},
 	{"SetSlots", 1, false, func(ctx context.Context, n *Node) error { return n.SetSlots(ctx, slots.Range(0, 9), SlotStable, "") }},
-	{"SlotMigrations of Valkey", 1, false, func(ctx context.Context, n *Node) error { _, err := n.SlotMigrations(ctx, AtomicSource); return err }},
+	{"SlotMigrations of Valkey", 1, false,
+		func(ctx context.Context, n *Node) error { _, err := n.SlotMigrations(ctx, AtomicSource); return err }},
 	{"SlotMigrations of Redis", 1, false, func(ctx context.Context, n *Node) error {
 		_, err := n.SlotMigrations(ctx, AtomicDestination)
 		return err
@@ -86,7 +87,8 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(uint8(16), false, []byte("+OK\r\n+hash\r\n+OK\r\n*2\r\n+a\r\n+b\r\n"))
 	f.Add(uint8(17), false, []byte(bulk("functions")))
 	for _, answer := range []string{"$9223372036854775805\r\n", "*60000000\r\n", "*2147483647\r\n", "+" + strings.Repeat("a", 100), "$-2\r\n",
-		strings.Repeat("*1\r\n", 20), "%5\r\n", ">5\r\n", "|1\r\n", "(1\r\n", "_\r\n", "#t\r\n", ",1\r\n", "!5\r\nhello\r\n", "-redis: nil\r\n", ":a\r\n"} {
+		strings.Repeat("*1\r\n", 20), "%5\r\n", ">5\r\n", "|1\r\n", "(1\r\n", "_\r\n", "#t\r\n", ",1\r\n", "!5\r\nhello\r\n", "-redis: nil\r\n",
+		":a\r\n"} {
 		f.Add(uint8(0), true, []byte(answer))
 		f.Add(uint8(4), false, []byte(answer))
 		f.Add(uint8(17), false, []byte(answer))
@@ -121,16 +123,19 @@ func FuzzInfo(f *testing.F) {
 	for _, engine := range engines {
 		f.Add(readCapture(f, engine, "replica.info"), readCapture(f, engine, "replica.clusterinfo"))
 	}
-	f.Add(infoText("db0:keys=9223372036854775807", "db1:keys=9223372036854775807"), "cluster_state:ok\r\ncluster_slots_assigned:9223372036854775807")
+	f.Add(infoText("db0:keys=9223372036854775807", "db1:keys=9223372036854775807"),
+		"cluster_state:ok\r\ncluster_slots_assigned:9223372036854775807")
 	f.Fuzz(func(t *testing.T, info, clusterInfo string) {
 		var view View
 		if readInfo(&view, info) == nil {
-			for name, n := range map[string]int64{"keys": view.Keys, "memory": view.UsedMemory, "limit": view.MaxMemory, "libraries": view.Libraries} {
+			for name, n := range map[string]int64{"keys": view.Keys, "memory": view.UsedMemory, "limit": view.MaxMemory,
+				"libraries": view.Libraries} {
 				if n < 0 || n > mostCounted {
 					t.Errorf("%s: %d", name, n)
 				}
 			}
-			if view.Uptime < 0 || view.Uptime > longest || view.MasterLinkDownFor < 0 || view.MasterLinkDownFor > longest || view.ReplicationOffset < 0 {
+			if view.Uptime < 0 || view.Uptime > longest || view.MasterLinkDownFor < 0 || view.MasterLinkDownFor > longest ||
+				view.ReplicationOffset < 0 {
 				t.Errorf("times %s, %s, offset %d", view.Uptime, view.MasterLinkDownFor, view.ReplicationOffset)
 			}
 			if len(view.Version) > 32 || checkNodeID(view.RunID) != nil {

@@ -109,7 +109,8 @@ func TestGuardRefuses(t *testing.T) {
 				}
 				var err error
 				const most = 1 << 20
-				if n := fewest(most, func() { _, err = answers(t, greeting, []byte(answer)).do(t.Context(), describeCommands[0]) }); n > most+2*len(tt.answer) {
+				if n := fewest(most, func() { _, err = answers(t, greeting, []byte(answer)).do(t.Context(), describeCommands[0]) }); n > most+
+					2*len(tt.answer) {
 					t.Errorf("%d bytes are allocated for %d that arrive", n, len(tt.answer))
 				}
 				// The greeting is read as a map: the library may be the first to see that it is none.
@@ -171,7 +172,8 @@ func worstNodes() string {
 		if i == 0 {
 			flags = "myself,master,nofailover"
 		}
-		fmt.Fprintf(&text, "%040x fd00:1234:5678:9abc:def0:1234:5678:%04x:6379@16379,%s-%03d-0%s %s %040x 1764000000000 1764000000000 18446744073709551615 disconnected",
+		fmt.Fprintf(&text,
+			"%040x fd00:1234:5678:9abc:def0:1234:5678:%04x:6379@16379,%s-%03d-0%s %s %040x 1764000000000 1764000000000 18446744073709551615 disconnected",
 			i, i, strings.Repeat("p", 45), i%shards, domain, flags, i%shards)
 		for slot := i; i < shards && slot < slots.Count; slot += shards {
 			fmt.Fprintf(&text, " %d", slot)
@@ -193,16 +195,18 @@ func TestGuardLetsThroughWhatHonestServersAnswer(t *testing.T) {
 	repeated := func(n int, element string) string { return fmt.Sprintf("*%d\r\n%s", n, strings.Repeat(element, n)) }
 	// An entry of CLUSTER GETSLOTMIGRATIONS of Valkey 9, which remembers 1000 (cluster-slot-migration-log-max-len).
 	var job []string
-	for _, name := range []string{"name", "operation", "slot_ranges", "target_node", "source_node", "create_time", "last_update_time", "last_ping_time",
+	for _, name := range []string{"name", "operation", "slot_ranges", "target_node", "source_node", "create_time", "last_update_time",
+		"last_ping_time",
 		"state", "message", "cow_size", "remaining_repl_size"} {
 		job = append(job, bulk(name), bulk("0-16383 and more"))
 	}
 	nodes := worstNodes()
 	for name, answer := range map[string]string{
-		"CLUSTER NODES":              bulk(nodes),
-		"CLUSTER GETSLOTMIGRATIONS":  repeated(1000, array(job...)),
-		"ACL LIST of 200 users":      repeated(201, bulk("user "+strings.Repeat("u", 64)+" "+strings.Repeat("r", 3000))),
-		"keys of slots":              array(repeated(2000, bulk(strings.Repeat("k", 100))), repeated(2000, bulk(strings.Repeat("k", 100))), repeated(2000, bulk("k"))),
+		"CLUSTER NODES":             bulk(nodes),
+		"CLUSTER GETSLOTMIGRATIONS": repeated(1000, array(job...)),
+		"ACL LIST of 200 users":     repeated(201, bulk("user "+strings.Repeat("u", 64)+" "+strings.Repeat("r", 3000))),
+		"keys of slots": array(repeated(2000, bulk(strings.Repeat("k", 100))), repeated(2000, bulk(strings.Repeat("k", 100))),
+			repeated(2000, bulk("k"))),
 		"answers to a pipeline":      strings.Repeat(":9223372036854775807\r\n", commandsAtOnce),
 		"refusals of a pipeline":     strings.Repeat("-ERR "+strings.Repeat("x", 150)+"\r\n", commandsAtOnce),
 		"CONFIG GET of all settings": repeated(800, bulk(strings.Repeat("v", 200))),
@@ -235,7 +239,8 @@ func TestLargeAnswers(t *testing.T) {
 
 // BenchmarkGuard compares reading an ordinary answer, of 20 nodes, through the guard with reading it without one.
 func BenchmarkGuard(b *testing.B) {
-	table := strings.Repeat("07c37dfeb235213a872192d90877d0cd55635b91 10.0.0.7:6379@16379,c-0-0.c.n.svc master - 0 1764000000000 5 connected 0-5460\n", 20)
+	table := strings.Repeat(
+		"07c37dfeb235213a872192d90877d0cd55635b91 10.0.0.7:6379@16379,c-0-0.c.n.svc master - 0 1764000000000 5 connected 0-5460\n", 20)
 	answer := []byte("+hello\r\n" + fmt.Sprintf("$%d\r\n%s\r\n", len(table), table) + "*2\r\n$20\r\ncluster-node-timeout\r\n$4\r\n5000\r\n")
 	buffer := make([]byte, 8<<10)
 	read := func(b *testing.B, wrap func(net.Conn) net.Conn) {
@@ -302,16 +307,26 @@ func TestImplausibleAnswers(t *testing.T) {
 			_, err := n.MemoryUsage(ctx, []string{"a"}, false)
 			return err
 		}},
-		"keys of a slot": {beyond, "more than a server can have", func(ctx context.Context, n *Node) error { _, err := n.CountKeysInSlots(ctx, slots.Of(1)); return err }},
-		"negative keys":  {":-1\r\n", "more than a server can have", func(ctx context.Context, n *Node) error { _, err := n.CountKeysInSlots(ctx, slots.Of(1)); return err }},
+		"keys of a slot": {beyond, "more than a server can have", func(ctx context.Context, n *Node) error {
+			_, err := n.CountKeysInSlots(ctx, slots.Of(1))
+			return err
+		}},
+		"negative keys": {":-1\r\n", "more than a server can have", func(ctx context.Context, n *Node) error {
+			_, err := n.CountKeysInSlots(ctx, slots.Of(1))
+			return err
+		}},
 		"more keys than asked for": {"*2\r\n+a\r\n+b\r\n", "2 keys instead of 1 at most", func(ctx context.Context, n *Node) error {
 			_, err := n.KeysInSlots(ctx, slots.Of(1), 1)
 			return err
 		}},
-		"many users":    {"*1001\r\n" + strings.Repeat(bulk("user a on"), 1001) + "*0\r\n", "1001 users", func(ctx context.Context, n *Node) error { _, err := n.Access(ctx); return err }},
-		"a digest":      {"*1\r\n" + bulk("user default on #abc") + "*0\r\n", "a digest has 3 characters", func(ctx context.Context, n *Node) error { _, err := n.Access(ctx); return err }},
-		"a value":       {"*2\r\n+hz\r\n" + bulk(strings.Repeat("1", longestValue+1)), "16385 of 16384", func(ctx context.Context, n *Node) error { _, err := n.ConfigGet(ctx, "hz"); return err }},
-		"many settings": {"*2002\r\n" + strings.Repeat("+a\r\n", 2002), "1001 settings", func(ctx context.Context, n *Node) error { _, err := n.ConfigGet(ctx, "hz"); return err }},
+		"many users": {"*1001\r\n" + strings.Repeat(bulk("user a on"), 1001) + "*0\r\n", "1001 users",
+			func(ctx context.Context, n *Node) error { _, err := n.Access(ctx); return err }},
+		"a digest": {"*1\r\n" + bulk("user default on #abc") + "*0\r\n", "a digest has 3 characters",
+			func(ctx context.Context, n *Node) error { _, err := n.Access(ctx); return err }},
+		"a value": {"*2\r\n+hz\r\n" + bulk(strings.Repeat("1", longestValue+1)), "16385 of 16384",
+			func(ctx context.Context, n *Node) error { _, err := n.ConfigGet(ctx, "hz"); return err }},
+		"many settings": {"*2002\r\n" + strings.Repeat("+a\r\n", 2002), "1001 settings",
+			func(ctx context.Context, n *Node) error { _, err := n.ConfigGet(ctx, "hz"); return err }},
 	} {
 		err := tt.call(t.Context(), answers(t, noGreeting, []byte(tt.answer)))
 		if !errors.Is(err, ErrProtocol) || !strings.Contains(err.Error(), tt.want) {

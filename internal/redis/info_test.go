@@ -95,12 +95,15 @@ func TestReadInfo(t *testing.T) {
 		{"replica cut off", append(asReplica, "master_link_status:down", "master_link_down_since_seconds:7"), with(func(v *View) {
 			v.Role, v.ReplicationOffset, v.MasterLinkDownFor, v.MasterLinkLost = RoleReplica, 4, 7*time.Second, true
 		})},
-		{"replica that never had a master", append(asReplica, "master_link_status:down", "master_link_down_since_seconds:-1"), with(func(v *View) {
-			v.Role, v.ReplicationOffset, v.MasterLinkDownFor = RoleReplica, 4, 90*time.Second
-		})},
-		{"times beyond all measure", append(asReplica, "uptime_in_seconds:9223372036854775807", "master_link_status:down", "master_link_down_since_seconds:9223372036854775807"), with(func(v *View) {
-			v.Role, v.ReplicationOffset, v.MasterLinkLost, v.Uptime, v.MasterLinkDownFor = RoleReplica, 4, true, longest, longest
-		})},
+		{"replica that never had a master", append(asReplica, "master_link_status:down", "master_link_down_since_seconds:-1"),
+			with(func(v *View) {
+				v.Role, v.ReplicationOffset, v.MasterLinkDownFor = RoleReplica, 4, 90*time.Second
+			})},
+		{"times beyond all measure",
+			append(asReplica, "uptime_in_seconds:9223372036854775807", "master_link_status:down",
+				"master_link_down_since_seconds:9223372036854775807"), with(func(v *View) {
+				v.Role, v.ReplicationOffset, v.MasterLinkLost, v.Uptime, v.MasterLinkDownFor = RoleReplica, 4, true, longest, longest
+			})},
 		{"clock that was set back", []string{"uptime_in_seconds:-5"}, with(func(v *View) { v.Uptime = 0 })},
 		{"loading", []string{"loading:1"}, with(func(v *View) { v.Loading = true })},
 		{"loading after a full synchronization", []string{"async_loading:1"}, with(func(v *View) { v.Loading = true })},

@@ -110,7 +110,8 @@ func TestErrorsTellTheirClass(t *testing.T) {
 		refused     bool
 	}{
 		{"dead node", func(w *redistest.World, n *redistest.Node) { w.Kill(n) }, credentials, ping, redis.ErrUnreachable, "PING", false},
-		{"node behind a partition", func(w *redistest.World, n *redistest.Node) { w.Partition(n) }, credentials, ping, redis.ErrUnreachable, "PING", false},
+		{"node behind a partition", func(w *redistest.World, n *redistest.Node) { w.Partition(n) }, credentials, ping, redis.ErrUnreachable,
+			"PING", false},
 		{"hanging node", fail("PING", redistest.Hang), credentials, ping, redis.ErrUnreachable, "PING", false},
 		{"hanging description", fail("CLUSTER NODES", redistest.Hang), credentials, describe, redis.ErrUnreachable, "INFO", false},
 		{"hanging authentication", fail("HELLO", redistest.Hang), credentials, ping, redis.ErrUnreachable, "PING", false},
@@ -128,7 +129,8 @@ func TestErrorsTellTheirClass(t *testing.T) {
 			return errors.Join(node.AddSlots(ctx, slots.Of(5)), node.AddSlots(ctx, slots.Of(5)))
 		}, redis.ErrSlotBusy, "CLUSTER ADDSLOTSRANGE", true},
 		{"unsupported", replyTo("PING", "ERR unknown command 'PING'"), credentials, ping, redis.ErrUnsupported, "PING", true},
-		{"no cluster", replyTo("CLUSTER", "ERR This instance has cluster support disabled"), credentials, describe, redis.ErrNotCluster, "CLUSTER INFO", true},
+		{"no cluster", replyTo("CLUSTER", "ERR This instance has cluster support disabled"), credentials, describe, redis.ErrNotCluster,
+			"CLUSTER INFO", true},
 		{"another refusal", nothing, credentials, func(ctx context.Context, node *redis.Node) error {
 			return node.Failover(ctx, redis.FailoverDefault)
 		}, redis.ErrRefused, "CLUSTER FAILOVER", true},
@@ -137,9 +139,10 @@ func TestErrorsTellTheirClass(t *testing.T) {
 			w.FailNext(n, "HELLO", reply)
 			w.FailNext(n, "AUTH", reply)
 		}, credentials, ping, redis.ErrUnsupported, "PING", true},
-		{"reply that names a new password", replyTo("CONFIG SET", "ERR bad value s3cret-too"), credentials, func(ctx context.Context, node *redis.Node) error {
-			return node.ConfigSet(ctx, "masterauth", "s3cret-too")
-		}, redis.ErrRefused, "CONFIG SET masterauth", true},
+		{"reply that names a new password", replyTo("CONFIG SET", "ERR bad value s3cret-too"), credentials,
+			func(ctx context.Context, node *redis.Node) error {
+				return node.ConfigSet(ctx, "masterauth", "s3cret-too")
+			}, redis.ErrRefused, "CONFIG SET masterauth", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel() // those that hang last as long as the timeout, which a busy machine must not reach

@@ -59,7 +59,8 @@ func parseNodes(text string) (table, error) {
 			continue
 		}
 		if len(parsed.peers) == mostPeers {
-			return table{}, fmt.Errorf("more than %d lines: a cluster has no more than 1000 nodes, and those that are gone are to be forgotten", mostPeers)
+			return table{}, fmt.Errorf("more than %d lines: a cluster has no more than 1000 nodes, and those that are gone are to be forgotten",
+				mostPeers)
 		}
 		if err := parsed.addLine(line); err != nil {
 			return table{}, fmt.Errorf("line %.80q: %w", line, err)

@@ -34,7 +34,8 @@ const (
 
 // act carries out a Step. It never chooses one. What went wrong is in the effect, so that it reaches the status.
 func (r *Reconciler) act(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot, step Step) effect {
-	done := effect{step: step, deployed: seen.Deployed, inventory: seen.Inventory, children: seen.Children, hooks: progressOf(desired, seen), lagging: seen.Lagging}
+	done := effect{step: step, deployed: seen.Deployed, inventory: seen.Inventory, children: seen.Children, hooks: progressOf(desired, seen),
+		lagging: seen.Lagging}
 	switch step := step.(type) {
 	case Nothing, Gone, Pause, Stall:
 	case AddFinalizer:
@@ -69,7 +70,8 @@ func (r *Reconciler) act(ctx context.Context, cr *unstructured.Unstructured, des
 }
 
 // deploy makes the objects of a revision exist: inventory first (old and new objects), then apply, then prune, then history.
-func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot, revision int64, done *effect) {
+func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot, revision int64,
+	done *effect) {
 	rendered, err := r.rendered(ctx, cr, desired, seen, revision)
 	if err != nil {
 		done.failure = classify(err)
@@ -142,7 +144,8 @@ func (r *Reconciler) prepare(ctx context.Context, cr *unstructured.Unstructured,
 }
 
 // complete notes that a revision is deployed, and begins the hooks that follow it.
-func (r *Reconciler) complete(ctx context.Context, cr *unstructured.Unstructured, desired Desired, rendered *chart.Rendered, revision int64, done *effect) {
+func (r *Reconciler) complete(ctx context.Context, cr *unstructured.Unstructured, desired Desired, rendered *chart.Rendered, revision int64,
+	done *effect) {
 	done.deployed = Deployed{Name: cr.GetName(), Revision: revision, Digest: desired.Digest}
 	if _, repair := done.step.(Repair); repair {
 		return
@@ -174,7 +177,8 @@ func (r *Reconciler) complete(ctx context.Context, cr *unstructured.Unstructured
 
 // rendered returns what is to be applied. A revision that was deployed by a chart that is not deterministic is taken from Helm's
 // history if it can be, because rendering it again would give something else.
-func (r *Reconciler) rendered(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot, revision int64) (*chart.Rendered, error) {
+func (r *Reconciler) rendered(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot,
+	revision int64) (*chart.Rendered, error) {
 	if desired.Failure != nil {
 		return nil, desired.Failure
 	}
@@ -191,7 +195,8 @@ func (r *Reconciler) rendered(ctx context.Context, cr *unstructured.Unstructured
 }
 
 // recordAgain writes the current revision into the history.
-func (r *Reconciler) recordAgain(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot) (*metav1.Condition, *failure) {
+func (r *Reconciler) recordAgain(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot) (*metav1.Condition,
+	*failure) {
 	rendered, err := r.rendered(ctx, cr, desired, seen, seen.Deployed.Revision)
 	if err != nil {
 		return nil, classify(err)

@@ -41,7 +41,8 @@ type Options struct {
 	Validate func(*unstructured.Unstructured) field.ErrorList
 	// StatusExtras computes the kind's own status fields and conditions from the children that are visible (metadata only
 	// for kinds without a status). A field whose value is nil is removed; fields of the engine cannot be set. It must be pure.
-	StatusExtras func(cr *unstructured.Unstructured, children []*unstructured.Unstructured, now time.Time) (fields map[string]any, extra []metav1.Condition)
+	StatusExtras func(cr *unstructured.Unstructured, children []*unstructured.Unstructured, now time.Time) (fields map[string]any,
+		extra []metav1.Condition)
 	// MaxConcurrentReconciles is the number of resources worked on at once unless the watch says otherwise. Default 1.
 	MaxConcurrentReconciles int
 	// MaxHistory is the number of revisions kept in Helm's history. Default 10.
@@ -82,7 +83,8 @@ func (o Options) withDefaults(w watches.Watch) Options {
 // Add registers the controller of one chart kind with a manager. Children is a cache that holds exactly the objects labelled
 // apply.ManagedByLabel and that the manager runs; informers for the kinds of children are added to it as they appear.
 func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart, o Options) error {
-	live, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	live, err :=
+		client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("make a client for %s: %w", w.Kind, err)
 	}
@@ -104,7 +106,8 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 	r.cluster = newDiscovered(mgr.GetConfig(), mgr.GetHTTPClient(), r.options.Now)
 	selected := func(o client.Object) bool { return w.Selector.Matches(labelSet(o)) }
 	run, err := controller.New(w.GroupKind().String(), mgr, controller.Options{
-		Reconciler:              resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: kindOf(w.GroupVersionKind), Selected: selected}, r, r.options.Now),
+		Reconciler: resync.Every(o.SyncPeriod,
+			resync.Objects{Cache: mgr.GetCache(), Kind: kindOf(w.GroupVersionKind), Selected: selected}, r, r.options.Now),
 		MaxConcurrentReconciles: r.options.MaxConcurrentReconciles,
 		RateLimiter:             resync.Retries(o.SyncPeriod),
 	})
@@ -112,7 +115,8 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 		return fmt.Errorf("make the controller of %s: %w", w.Kind, err)
 	}
 	r.watch = childWatches(mgr, children, w, run)
-	return run.Watch(source.Kind(mgr.GetCache(), client.Object(kindOf(w.GroupVersionKind)), metrics.Enqueue(w.GroupVersionKind), ownPredicate(selected)))
+	return run.Watch(source.Kind(mgr.GetCache(), client.Object(kindOf(w.GroupVersionKind)), metrics.Enqueue(w.GroupVersionKind),
+		ownPredicate(selected)))
 }
 
 func kindOf(gvk schema.GroupVersionKind) *unstructured.Unstructured {
@@ -149,7 +153,8 @@ func childWatches(mgr ctrl.Manager, children cache.Cache, w watches.Watch, run c
 			metadata.SetGroupVersionKind(gvk)
 			object = metadata
 		}
-		byReference := crhandler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), kindOf(w.GroupVersionKind), crhandler.OnlyControllerOwner())
+		byReference := crhandler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), kindOf(w.GroupVersionKind),
+			crhandler.OnlyControllerOwner())
 		byAnnotation := &handler.EnqueueRequestForAnnotation[client.Object]{Type: w.GroupKind()}
 		for _, h := range []crhandler.EventHandler{byReference, byAnnotation} {
 			if err := run.Watch(source.Kind(children, object, h, predicate.Predicate(predicate.ResourceVersionChangedPredicate{}))); err != nil {

@@ -48,7 +48,9 @@ func TestDiscoveryIsAskedAgainWhenItMatters(t *testing.T) {
 		{"a minute later", time.Second, false, []string{route}, []string{"v1", route}, nil, 3},
 		{"it is there", 9 * time.Minute, false, []string{route}, []string{"v1", route}, nil, 3},
 		{"it was found gone", 0, true, []string{route}, []string{"v1"}, nil, 4},
-		{"a server is away", 10 * time.Minute, false, nil, []string{"v1"}, &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "metrics.k8s.io", Version: "v1"}: errors.New("away")}}, 5},
+		{"a server is away", 10 * time.Minute, false, nil, []string{"v1"},
+			&discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "metrics.k8s.io", Version: "v1"}: errors.New("away")}},
+			5},
 		{"soon after that", 59 * time.Second, false, nil, []string{"v1"}, errors.New("is not asked"), 5},
 		{"no answer at all", time.Second, false, nil, nil, errors.New("connection refused"), 6},
 		{"which is not remembered", 0, false, nil, []string{"v1"}, nil, 7},
@@ -68,7 +70,8 @@ func TestDiscoveryIsAskedAgainWhenItMatters(t *testing.T) {
 
 // A server that is away keeps those charts waiting only that ask for its group: unknown is not absent.
 func TestUnknownGroups(t *testing.T) {
-	failed := &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "metrics.k8s.io", Version: "v1"}: errors.New("away")}}
+	failed := &discovery.ErrGroupDiscoveryFailed{
+		Groups: map[schema.GroupVersion]error{{Group: "metrics.k8s.io", Version: "v1"}: errors.New("away")}}
 	for _, tc := range []struct {
 		name, template string
 		err            error

@@ -73,12 +73,14 @@ func Values(cr *unstructured.Unstructured, entry watches.Watch) (map[string]any,
 // RevisionOf is what the chart sees as .Release. It depends on the revision alone, so that rendering a revision again gives
 // the same objects.
 func RevisionOf(cr *unstructured.Unstructured, revision int64) chart.Release {
-	return chart.Release{Name: cr.GetName(), Namespace: cr.GetNamespace(), Revision: int(revision), IsInstall: revision == 1, IsUpgrade: revision > 1}
+	return chart.Release{Name: cr.GetName(), Namespace: cr.GetNamespace(), Revision: int(revision), IsInstall: revision == 1,
+		IsUpgrade: revision > 1}
 }
 
 // AllowedFor is what a resource may cause to exist: the kinds its chart writes, in its own namespace, and what the watch adds.
 // A cluster-scoped resource may have cluster-scoped objects.
-func AllowedFor(cr *unstructured.Unstructured, entry watches.Watch, c *chart.Chart, namespaced func(schema.GroupVersionKind) (bool, error)) chart.Allowed {
+func AllowedFor(cr *unstructured.Unstructured, entry watches.Watch, c *chart.Chart,
+	namespaced func(schema.GroupVersionKind) (bool, error)) chart.Allowed {
 	return chart.Allowed{
 		Namespace: cr.GetNamespace(), Namespaces: entry.Allow.Namespaces, ClusterScoped: entry.Allow.ClusterScoped || cr.GetNamespace() == "",
 		Kinds: append(c.Kinds(), entry.Allow.Kinds...), Namespaced: namespaced,
@@ -164,11 +166,13 @@ func (r *Reconciler) renderOnce(ctx context.Context, cr *unstructured.Unstructur
 }
 
 // render returns what a revision consists of, checked against what the resource may create.
-func (r *Reconciler) render(ctx context.Context, cr *unstructured.Unstructured, values map[string]any, revision int64) (*chart.Rendered, error) {
+func (r *Reconciler) render(ctx context.Context, cr *unstructured.Unstructured, values map[string]any, revision int64) (*chart.Rendered,
+	error) {
 	return r.renderWith(ctx, cr, values, revision, LookupFor(ctx, r.live, cr, r.entry.Allow, r.namespaced))
 }
 
-func (r *Reconciler) renderWith(ctx context.Context, cr *unstructured.Unstructured, values map[string]any, revision int64, lookup chart.Lookup) (*chart.Rendered, error) {
+func (r *Reconciler) renderWith(ctx context.Context, cr *unstructured.Unstructured, values map[string]any, revision int64,
+	lookup chart.Lookup) (*chart.Rendered, error) {
 	if err := r.crds.install(ctx); err != nil { // the scope of a kind is known once it is served
 		return nil, err
 	}
@@ -180,7 +184,8 @@ func (r *Reconciler) renderWith(ctx context.Context, cr *unstructured.Unstructur
 	return r.renderFor(cr, values, revision, capabilities)
 }
 
-func (r *Reconciler) renderFor(cr *unstructured.Unstructured, values map[string]any, revision int64, capabilities chart.Capabilities) (*chart.Rendered, error) {
+func (r *Reconciler) renderFor(cr *unstructured.Unstructured, values map[string]any, revision int64,
+	capabilities chart.Capabilities) (*chart.Rendered, error) {
 	rendered, err := r.chart.Render(values, RevisionOf(cr, revision), capabilities)
 	if err != nil {
 		return nil, err

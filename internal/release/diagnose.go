@@ -105,7 +105,8 @@ func (r *Reconciler) whyNotReady(ctx context.Context, object *unstructured.Unstr
 		return "", err
 	}
 	list := &corev1.PodList{}
-	err = r.live.List(ctx, list, client.InNamespace(object.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}, client.Limit(diagnosePods))
+	err = r.live.List(ctx, list, client.InNamespace(object.GetNamespace()), client.MatchingLabelsSelector{Selector: selector},
+		client.Limit(diagnosePods))
 	if err != nil {
 		return "", fmt.Errorf("list pods: %w", err)
 	}

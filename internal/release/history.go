@@ -26,11 +26,13 @@ var errTaken = errors.New("another release of this name is recorded in this name
 
 // recordHistory writes a revision into Helm's storage, after the fact: nothing depends on it, so a failure is a condition and
 // the release goes on. Secrets are read and written by name, past any cache.
-func (r *Reconciler) recordHistory(ctx context.Context, cr *unstructured.Unstructured, rendered *chart.Rendered, revision int64) *metav1.Condition {
+func (r *Reconciler) recordHistory(ctx context.Context, cr *unstructured.Unstructured, rendered *chart.Rendered,
+	revision int64) *metav1.Condition {
 	release := RevisionOf(cr, revision)
 	condition := conditions.Condition(TypeHistoryRecorded, metav1.ConditionFalse, ReasonHistoryFailed, "")
 	if release.Namespace == "" {
-		condition.Reason, condition.Message = ReasonHistoryClusterScoped, "Helm keeps its history in a namespace, and this resource is in none; everything else works"
+		condition.Reason, condition.Message = ReasonHistoryClusterScoped,
+			"Helm keeps its history in a namespace, and this resource is in none; everything else works"
 		return &condition
 	}
 	err := r.writeHistory(ctx, cr, rendered, release)
@@ -38,8 +40,10 @@ func (r *Reconciler) recordHistory(ctx context.Context, cr *unstructured.Unstruc
 	case err == nil:
 		return recorded(release)
 	case apierrors.IsForbidden(err):
-		condition.Reason, condition.Message = ReasonHistoryForbidden, fmt.Sprintf("the operator may not keep Helm's history (Secrets) in this namespace, everything else works; to allow it: "+
-			"kubectl create rolebinding middleware-operator -n %s --clusterrole=middleware-operator-namespace --serviceaccount=%s", release.Namespace, r.options.ServiceAccount)
+		condition.Reason, condition.Message = ReasonHistoryForbidden,
+			fmt.Sprintf("the operator may not keep Helm's history (Secrets) in this namespace, everything else works; to allow it: "+
+				"kubectl create rolebinding middleware-operator -n %s --clusterrole=middleware-operator-namespace --serviceaccount=%s",
+				release.Namespace, r.options.ServiceAccount)
 	case errors.Is(err, errTaken):
 		condition.Reason, condition.Message = ReasonHistoryNameTaken, err.Error()+"; it is left as it is, and this release has no Helm history"
 	default:
@@ -50,11 +54,13 @@ func (r *Reconciler) recordHistory(ctx context.Context, cr *unstructured.Unstruc
 
 // recorded says that Helm's history knows the release.
 func recorded(release chart.Release) *metav1.Condition {
-	c := conditions.Condition(TypeHistoryRecorded, metav1.ConditionTrue, ReasonRecorded, fmt.Sprintf("helm history %s -n %s shows it", release.Name, release.Namespace))
+	c := conditions.Condition(TypeHistoryRecorded, metav1.ConditionTrue, ReasonRecorded,
+		fmt.Sprintf("helm history %s -n %s shows it", release.Name, release.Namespace))
 	return &c
 }
 
-func (r *Reconciler) writeHistory(ctx context.Context, cr *unstructured.Unstructured, rendered *chart.Rendered, release chart.Release) error {
+func (r *Reconciler) writeHistory(ctx context.Context, cr *unstructured.Unstructured, rendered *chart.Rendered,
+	release chart.Release) error {
 	now := r.options.Now()
 	record := chart.Record{Release: release, Status: chart.StatusDeployed, FirstDeployed: now, LastDeployed: now,
 		Description: cmp.Or(cr.GetAnnotations()[annotationDomain+"install-description"], "Install complete")}

@@ -87,7 +87,8 @@ func (r *Reconciler) startHook(ctx context.Context, cr *unstructured.Unstructure
 
 // endHook records how a hook ended, then deletes its object if its policy says so: a crash between the two leaves an object, never
 // a hook that runs again.
-func (r *Reconciler) endHook(ctx context.Context, cr *unstructured.Unstructured, desired Desired, step EndHook, seen Snapshot, done *effect) {
+func (r *Reconciler) endHook(ctx context.Context, cr *unstructured.Unstructured, desired Desired, step EndHook, seen Snapshot,
+	done *effect) {
 	progress := step.Hook.Progress
 	policy := "hook-succeeded"
 	if step.Failure == "" {

@@ -115,7 +115,8 @@ func writeInventory(inventory []apply.Known) any {
 	list := make([]any, 0, len(inventory))
 	for _, known := range inventory {
 		entry := map[string]any{"version": known.Version, "kind": known.Kind, "name": known.Name}
-		for key, value := range map[string]string{"group": known.Group, "namespace": known.Namespace, "uid": string(known.UID), "fields": known.Fields} {
+		for key, value := range map[string]string{"group": known.Group, "namespace": known.Namespace, "uid": string(known.UID),
+			"fields": known.Fields} {
 			if value != "" {
 				entry[key] = value
 			}

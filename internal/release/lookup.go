@@ -21,7 +21,8 @@ import (
 
 // LookupFor reads for the template function lookup; the reader must not be a cache. A resource's chart sees what the resource may
 // have objects in: its own namespace, and what the watch adds.
-func LookupFor(ctx context.Context, reader client.Reader, cr *unstructured.Unstructured, allow watches.Allow, namespaced func(schema.GroupVersionKind) (bool, error)) chart.Lookup {
+func LookupFor(ctx context.Context, reader client.Reader, cr *unstructured.Unstructured, allow watches.Allow,
+	namespaced func(schema.GroupVersionKind) (bool, error)) chart.Lookup {
 	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
 		gv, err := schema.ParseGroupVersion(apiVersion)
 		if err != nil {
@@ -33,7 +34,8 @@ func LookupFor(ctx context.Context, reader client.Reader, cr *unstructured.Unstr
 			return nil, fmt.Errorf("find the scope of %s: %w", gvk, err)
 		}
 		if err := mayLookUp(cr, allow, inNamespace, namespace); err != nil {
-			return nil, &chart.Error{Stage: chart.StageTemplate, Path: fmt.Sprintf("lookup %q %q %q %q", apiVersion, kind, namespace, name), Err: err,
+			return nil, &chart.Error{Stage: chart.StageTemplate, Path: fmt.Sprintf("lookup %q %q %q %q", apiVersion, kind, namespace, name),
+				Err:    err,
 				Remedy: "let the watch of this kind have it: allow.namespaces, or allow.clusterScoped"}
 		}
 		if name == "" {

@@ -227,5 +227,6 @@ func (c childReader) Get(ctx context.Context, key client.ObjectKey, object clien
 	if err := c.Reader.Get(ctx, key, whole, options...); err != nil {
 		return err
 	}
-	return fromUnstructured(map[string]any{"apiVersion": whole.GetAPIVersion(), "kind": whole.GetKind(), "metadata": whole.Object["metadata"]}, metadata)
+	return fromUnstructured(map[string]any{"apiVersion": whole.GetAPIVersion(), "kind": whole.GetKind(), "metadata": whole.Object["metadata"]},
+		metadata)
 }

@@ -33,7 +33,8 @@ func TestPlan(t *testing.T) {
 		{"nothing to do", Desired{Digest: "d"}, func(*Snapshot) {}, Nothing{}},
 		{"a new resource", Desired{Digest: "d"}, func(s *Snapshot) { *s = Snapshot{} }, Install{}},
 		{"a changed resource", Desired{Digest: "e"}, func(*Snapshot) {}, Upgrade{Revision: 4}},
-		{"what cannot be rendered is tried, so that it is told", Desired{Digest: "e", Failure: errors.New("x")}, func(*Snapshot) {}, Upgrade{Revision: 4}},
+		{"what cannot be rendered is tried, so that it is told", Desired{Digest: "e", Failure: errors.New("x")}, func(*Snapshot) {},
+			Upgrade{Revision: 4}},
 		{"a deleted child", Desired{Digest: "d"}, func(s *Snapshot) { s.Drifted = []apply.Ref{deployment} },
 			Repair{Reason: "Deployment shop/web was changed or deleted", Drifted: []apply.Ref{deployment}}},
 		{"a change comes before a repair", Desired{Digest: "e"}, func(s *Snapshot) { s.Drifted = []apply.Ref{deployment} }, Upgrade{Revision: 4}},
@@ -41,7 +42,8 @@ func TestPlan(t *testing.T) {
 			Repair{Reason: "the children were not compared since a failure, or since the operator started"}},
 		{"back to the deployed spec after half an upgrade", Desired{Digest: "d"}, func(s *Snapshot) { s.Applied = "e" },
 			Repair{Reason: "the children were not compared since a failure, or since the operator started"}},
-		{"an invalid resource", Desired{Digest: "e", Invalid: field.ErrorList{field.Required(field.NewPath("spec", "image"), "an image is needed")}}, func(*Snapshot) {},
+		{"an invalid resource",
+			Desired{Digest: "e", Invalid: field.ErrorList{field.Required(field.NewPath("spec", "image"), "an image is needed")}}, func(*Snapshot) {},
 			Stall{Reason: ReasonInvalidSpec, Message: "spec.image: Required value: an image is needed"}},
 		{"a pause holds everything", Desired{Digest: "e"}, func(s *Snapshot) { s.Paused = true }, Pause{}},
 		{"a deletion ends a pause", Desired{}, func(s *Snapshot) { s.Paused, s.Deleting = true, true }, Gone{}},
@@ -49,11 +51,15 @@ func TestPlan(t *testing.T) {
 		{"a deletion whose objects are gone", Desired{}, func(s *Snapshot) {
 			s.Deleting, s.Finalizers, s.Hooks = true, []string{Finalizer}, Progress{Event: "post-delete"}
 		}, Leave{}},
-		{"objects out of reach need a finalizer first", Desired{Digest: "d", OutOfReach: true}, func(s *Snapshot) { *s = Snapshot{} }, AddFinalizer{}},
-		{"and are installed then", Desired{Digest: "d", OutOfReach: true}, func(s *Snapshot) { *s = Snapshot{Finalizers: []string{SDKFinalizer}} }, Install{}},
+		{"objects out of reach need a finalizer first", Desired{Digest: "d", OutOfReach: true}, func(s *Snapshot) { *s = Snapshot{} },
+			AddFinalizer{}},
+		{"and are installed then", Desired{Digest: "d", OutOfReach: true},
+			func(s *Snapshot) { *s = Snapshot{Finalizers: []string{SDKFinalizer}} }, Install{}},
 		{"a wish to wait", Desired{Digest: "d", WaitForDeletion: true}, func(*Snapshot) {}, AddFinalizer{}},
-		{"a release of another operator", Desired{Digest: "d", Revision: 7, Rendered: rendered}, func(s *Snapshot) { *s = Snapshot{Former: &Former{Revision: 7}} }, TakeOver{Revision: 7}},
-		{"one that asks for something else", Desired{Digest: "d", Revision: 8, Rendered: rendered}, func(s *Snapshot) { *s = Snapshot{Former: &Former{Revision: 7}} }, Upgrade{Revision: 8}},
+		{"a release of another operator", Desired{Digest: "d", Revision: 7, Rendered: rendered},
+			func(s *Snapshot) { *s = Snapshot{Former: &Former{Revision: 7}} }, TakeOver{Revision: 7}},
+		{"one that asks for something else", Desired{Digest: "d", Revision: 8, Rendered: rendered},
+			func(s *Snapshot) { *s = Snapshot{Former: &Former{Revision: 7}} }, Upgrade{Revision: 8}},
 		{"a record that failed for a moment", Desired{Digest: "d"}, func(s *Snapshot) {
 			s.History = &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonHistoryFailed}
 		}, RecordHistory{}},
@@ -127,7 +133,9 @@ func (w *hooksWorld) step() Step {
 			outcome = "Failed"
 		}
 		if outcome != "Failed" || w.fails[name] >= 0 {
-			made.Object["status"] = parse(w.t, "{apiVersion: v1, kind: X, status: {conditions: [{type: "+outcome+", status: 'True', reason: R, message: m}]}}").Object["status"]
+			made.Object["status"] =
+				parse(w.t, "{apiVersion: v1, kind: X, status: {conditions: [{type: "+outcome+
+					", status: 'True', reason: R, message: m}]}}").Object["status"]
 		}
 		w.live[name] = made
 		w.seen.Hooks = step.Hook.Progress
@@ -163,7 +171,8 @@ func newHooksWorld(t *testing.T) *hooksWorld {
 	t.Helper()
 	return &hooksWorld{t: t, now: now, live: map[string]*unstructured.Unstructured{}, fails: map[string]int{},
 		desired: Desired{Digest: "d", Revision: 1, Rendered: &chart.Rendered{Hooks: []chart.Hook{
-			job(t, "both", "pre-install", "post-install"), job(t, "first", "pre-install", "pre-upgrade"), job(t, "last", "post-install", "post-upgrade"),
+			job(t, "both", "pre-install", "post-install"), job(t, "first", "pre-install", "pre-upgrade"),
+			job(t, "last", "post-install", "post-upgrade"),
 			job(t, "backup", "pre-delete"), job(t, "wipe", "post-delete"), job(t, "test", "test"),
 		}}}}
 }
@@ -224,7 +233,8 @@ func TestHooksOf(t *testing.T) {
 		{"what is still being deleted", func(w *hooksWorld) {
 			w.live["both"] = parse(t, "{apiVersion: batch/v1, kind: Job, metadata: {name: both, deletionTimestamp: '2026-11-21T10:00:00Z'}}")
 		}, AwaitHook{}},
-		{"a resource that is deleted before it was installed", func(w *hooksWorld) { w.seen.Deleting, w.seen.Finalizers = true, []string{Finalizer} }, Uninstall{}},
+		{"a resource that is deleted before it was installed",
+			func(w *hooksWorld) { w.seen.Deleting, w.seen.Finalizers = true, []string{Finalizer} }, Uninstall{}},
 		{"a namespace in which nothing can be made any more", func(w *hooksWorld) {
 			w.seen.Deleting, w.seen.Terminating, w.seen.Finalizers, w.seen.Deployed.Digest = true, true, []string{Finalizer}, "d"
 		}, Uninstall{}},
@@ -247,7 +257,8 @@ func TestProgressOfAChangeThatWasTakenBack(t *testing.T) {
 		deleted bool
 		counts  bool
 	}{
-		{"pre-upgrade", "d", false, false}, {"pre-upgrade", "e", false, true}, {"post-install", "d", false, true}, {"pre-delete", "d", true, true},
+		{"pre-upgrade", "d", false, false}, {"pre-upgrade", "e", false, true}, {"post-install", "d", false, true},
+		{"pre-delete", "d", true, true},
 	} {
 		seen := Snapshot{Deployed: deployed, Deleting: tc.deleted, Hooks: Progress{Event: tc.event, Failures: 2}}
 		if got := progressOf(Desired{Digest: tc.digest}, seen); (got.Event != "") != tc.counts {
@@ -297,7 +308,8 @@ func TestFormer(t *testing.T) {
 		refs     string
 	}{
 		{"a release", []*chart.Past{past(1, chart.StatusSuperseded, "old"), past(2, chart.StatusDeployed, "a", "b")}, 2, true, "a b"},
-		{"an upgrade that a crash left pending", []*chart.Past{past(2, chart.StatusDeployed, "a"), past(3, pending, "b"), past(1, chart.StatusSuperseded, "old")}, 3, false, "b a"},
+		{"an upgrade that a crash left pending",
+			[]*chart.Past{past(2, chart.StatusDeployed, "a"), past(3, pending, "b"), past(1, chart.StatusSuperseded, "old")}, 3, false, "b a"},
 		{"an install that a crash left pending", []*chart.Past{past(1, "pending-install", "a")}, 1, false, "a"},
 	} {
 		got, err := formerOf(tc.past, refOf)
@@ -319,7 +331,8 @@ func TestFormer(t *testing.T) {
 		t.Error("who owns an object is not what it consists of")
 	}
 	ours.SetLabels(map[string]string{"new": "label"})
-	if sameObjects([]*unstructured.Unstructured{ours}, []*unstructured.Unstructured{theirs}, "shop") || sameObjects(nil, []*unstructured.Unstructured{theirs}, "shop") {
+	if sameObjects([]*unstructured.Unstructured{ours}, []*unstructured.Unstructured{theirs}, "shop") ||
+		sameObjects(nil, []*unstructured.Unstructured{theirs}, "shop") {
 		t.Error("other objects are not the same")
 	}
 }

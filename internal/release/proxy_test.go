@@ -34,11 +34,12 @@ func TestProxyVariables(t *testing.T) {
 		proxy  []corev1.EnvVar
 		want   m
 	}{
-		"no variables, so nothing changes":      {m{"text": "x"}, "env", nil, m{"text": "x"}},
-		"a chart that does not ask for them":    {m{"text": "x"}, "", cluster, m{"text": "x"}},
-		"an author who set none":                {m{}, "env", cluster, m{"env": append(append(l{}, http...), no...)}},
-		"an author's own stay":                  {m{"env": l{own}}, "env", cluster, m{"env": append(l{own}, no...)}},
-		"an author who takes them elsewhere":    {m{"envFrom": l{m{"configMapRef": m{"name": "proxy"}}}}, "env", cluster, m{"envFrom": l{m{"configMapRef": m{"name": "proxy"}}}}},
+		"no variables, so nothing changes":   {m{"text": "x"}, "env", nil, m{"text": "x"}},
+		"a chart that does not ask for them": {m{"text": "x"}, "", cluster, m{"text": "x"}},
+		"an author who set none":             {m{}, "env", cluster, m{"env": append(append(l{}, http...), no...)}},
+		"an author's own stay":               {m{"env": l{own}}, "env", cluster, m{"env": append(l{own}, no...)}},
+		"an author who takes them elsewhere": {m{"envFrom": l{m{"configMapRef": m{"name": "proxy"}}}}, "env", cluster,
+			m{"envFrom": l{m{"configMapRef": m{"name": "proxy"}}}}},
 		"an author who wrote something else":    {m{"env": "x"}, "env", cluster, m{"env": "x"}},
 		"an author who wrote something odd":     {m{"env": l{"x"}}, "env", cluster, m{"env": append(append(l{"x"}, http...), no...)}},
 		"no variables, and an author's own env": {m{"env": l{own}}, "env", nil, m{"env": l{own}}},

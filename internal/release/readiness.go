@@ -100,7 +100,8 @@ func deploymentReadiness(o *unstructured.Unstructured) readiness {
 	if _, found := number(o, "status", "observedGeneration"); !found {
 		return waiting("is new")
 	}
-	updated, total, available := numberOr(o, 0, "status", "updatedReplicas"), numberOr(o, 0, "status", "replicas"), numberOr(o, 0, "status", "availableReplicas")
+	updated, total, available := numberOr(o, 0, "status", "updatedReplicas"), numberOr(o, 0, "status", "replicas"),
+		numberOr(o, 0, "status", "availableReplicas")
 	switch {
 	case updated < want:
 		return waiting("%d of %d pods are of the current version", updated, want)

@@ -25,7 +25,8 @@ import (
 
 var (
 	now        = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	deployment = apply.Ref{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Namespace: "shop", Name: "web", UID: "u"}
+	deployment = apply.Ref{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Namespace: "shop",
+		Name: "web", UID: "u"}
 )
 
 func parse(t *testing.T, text string) *unstructured.Unstructured {
@@ -50,37 +51,65 @@ func TestReadiness(t *testing.T) {
 		want         readiness
 	}{
 		{"a new Deployment", deployment + "metadata: {generation: 1}}", waiting("is new")},
-		{"a Deployment nobody looked at", deployment + "metadata: {generation: 2}, status: {observedGeneration: 1}}", waiting("has not been looked at by its controller since it changed")},
-		{"a Deployment that starts", deployment + "metadata: {generation: 1}, spec: {replicas: 3}, status: {observedGeneration: 1, replicas: 3, updatedReplicas: 3, availableReplicas: 1}}", waiting("1 of 3 pods are available")},
-		{"a Deployment that rolls", deployment + "spec: {replicas: 2}, status: {observedGeneration: 1, replicas: 3, updatedReplicas: 2, availableReplicas: 2}}", waiting("1 pods of a former version still run")},
+		{"a Deployment nobody looked at", deployment + "metadata: {generation: 2}, status: {observedGeneration: 1}}",
+			waiting("has not been looked at by its controller since it changed")},
+		{"a Deployment that starts",
+			deployment +
+				"metadata: {generation: 1}, spec: {replicas: 3}, status: {observedGeneration: 1, replicas: 3, updatedReplicas: 3, availableReplicas: 1}}", waiting("1 of 3 pods are available")},
+		{"a Deployment that rolls",
+			deployment + "spec: {replicas: 2}, status: {observedGeneration: 1, replicas: 3, updatedReplicas: 2, availableReplicas: 2}}",
+			waiting("1 pods of a former version still run")},
 		{"a Deployment of none", deployment + "spec: {replicas: 0}, status: {observedGeneration: 1}}", isReady},
-		{"a Deployment past its deadline", deployment + "status: {observedGeneration: 1, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded, message: it took too long}]}}", broken("does not come up: it took too long")},
-		{"a Deployment over quota", deployment + "status: {observedGeneration: 1, conditions: [{type: ReplicaFailure, status: 'True', message: exceeded quota}]}}", broken("cannot make pods: exceeded quota")},
-		{"a StatefulSet that starts", statefulSet + "spec: {replicas: 2}, status: {observedGeneration: 1, readyReplicas: 1}}", waiting("1 of 2 pods are ready")},
-		{"a StatefulSet that waits for a person", statefulSet + "spec: {replicas: 2, updateStrategy: {type: OnDelete}}, status: {readyReplicas: 2, updatedReplicas: 0}}", isReady},
-		{"a StatefulSet that rolls", statefulSet + "spec: {replicas: 2}, status: {readyReplicas: 2, updatedReplicas: 1}}", waiting("1 of 2 pods are of the current version")},
-		{"a DaemonSet", "{apiVersion: apps/v1, kind: DaemonSet, status: {desiredNumberScheduled: 3, updatedNumberScheduled: 3, numberAvailable: 2}}", waiting("2 of 3 pods are available")},
-		{"a Job that runs", "{apiVersion: batch/v1, kind: Job, spec: {completions: 2}, status: {succeeded: 1}}", waiting("is running, 1 of 2 pods succeeded")},
-		{"a Job that failed", "{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: Failed, status: 'True', message: backoff limit}]}}", broken("failed: backoff limit")},
+		{"a Deployment past its deadline",
+			deployment +
+				"status: {observedGeneration: 1, conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded, message: it took too long}]}}", broken("does not come up: it took too long")},
+		{"a Deployment over quota",
+			deployment + "status: {observedGeneration: 1, conditions: [{type: ReplicaFailure, status: 'True', message: exceeded quota}]}}",
+			broken("cannot make pods: exceeded quota")},
+		{"a StatefulSet that starts", statefulSet + "spec: {replicas: 2}, status: {observedGeneration: 1, readyReplicas: 1}}",
+			waiting("1 of 2 pods are ready")},
+		{"a StatefulSet that waits for a person",
+			statefulSet + "spec: {replicas: 2, updateStrategy: {type: OnDelete}}, status: {readyReplicas: 2, updatedReplicas: 0}}", isReady},
+		{"a StatefulSet that rolls", statefulSet + "spec: {replicas: 2}, status: {readyReplicas: 2, updatedReplicas: 1}}",
+			waiting("1 of 2 pods are of the current version")},
+		{"a DaemonSet",
+			"{apiVersion: apps/v1, kind: DaemonSet, status: {desiredNumberScheduled: 3, updatedNumberScheduled: 3, numberAvailable: 2}}",
+			waiting("2 of 3 pods are available")},
+		{"a Job that runs", "{apiVersion: batch/v1, kind: Job, spec: {completions: 2}, status: {succeeded: 1}}",
+			waiting("is running, 1 of 2 pods succeeded")},
+		{"a Job that failed", "{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: Failed, status: 'True', message: backoff limit}]}}",
+			broken("failed: backoff limit")},
 		{"a Job that completed", "{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: Complete, status: 'True'}]}}", isReady},
 		{"a CronJob", "{apiVersion: batch/v1, kind: CronJob}", isReady},
 		{"a Service", "{apiVersion: v1, kind: Service, spec: {type: ClusterIP}}", isReady},
 		{"a balancer without an address", "{apiVersion: v1, kind: Service, spec: {type: LoadBalancer}}", waiting("has no load balancer address")},
 		{"a claim", "{apiVersion: v1, kind: PersistentVolumeClaim, status: {phase: Pending}}", waiting("is not bound to a volume")},
-		{"an autoscaler without metrics", "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, status: {conditions: [{type: ScalingActive, status: 'False'}, {type: AbleToScale, status: 'True'}]}}", isReady},
+		{"an autoscaler without metrics",
+			"{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, status: {conditions: [{type: ScalingActive, status: 'False'}, {type: AbleToScale, status: 'True'}]}}", isReady},
 		{"a route nobody answered", route + "[]}}", waiting("has no answer from Gateway shop/g: is it there, and does a controller run it?")},
-		{"a route that another Gateway took", route + "[{parentRef: {name: g, namespace: infra}, " + taken + "}]}}", waiting("has no answer from Gateway shop/g: is it there, and does a controller run it?")},
+		{"a route that another Gateway took", route + "[{parentRef: {name: g, namespace: infra}, " + taken + "}]}}",
+			waiting("has no answer from Gateway shop/g: is it there, and does a controller run it?")},
 		{"a route that was taken", route + "[{parentRef: {name: g, namespace: shop, kind: Gateway}, " + taken + "}]}}", isReady},
-		{"a route that one of two controllers took", route + "[{parentRef: {name: g}, conditions: [{type: Accepted, status: 'False'}]}, {parentRef: {name: g}, " + taken + "}]}}", isReady},
-		{"a route that changed since", route + "[{parentRef: {name: g}, conditions: [{type: Accepted, status: 'True', observedGeneration: 1}]}]}}", waiting("has no answer from Gateway shop/g since it changed")},
-		{"a route without its Services", route + "[{parentRef: {name: g}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, status: 'False', reason: BackendNotFound, message: no web}]}]}}",
+		{"a route that one of two controllers took",
+			route + "[{parentRef: {name: g}, conditions: [{type: Accepted, status: 'False'}]}, {parentRef: {name: g}, " + taken + "}]}}", isReady},
+		{"a route that changed since",
+			route + "[{parentRef: {name: g}, conditions: [{type: Accepted, status: 'True', observedGeneration: 1}]}]}}",
+			waiting("has no answer from Gateway shop/g since it changed")},
+		{"a route without its Services",
+			route + "[{parentRef: {name: g}, conditions: [{type: Accepted, status: 'True'}, {type: ResolvedRefs, status: 'False', reason: BackendNotFound, message: no web}]}]}}",
 			waiting("is not accepted by Gateway shop/g: BackendNotFound: no web")},
-		{"a route whose status makes no sense", route + "[7, {parentRef: 7}]}}", waiting("has no answer from Gateway shop/g: is it there, and does a controller run it?")},
+		{"a route whose status makes no sense", route + "[7, {parentRef: 7}]}}",
+			waiting("has no answer from Gateway shop/g: is it there, and does a controller run it?")},
 		{"a ConfigMap", "{apiVersion: v1, kind: ConfigMap}", isReady},
-		{"another kind that is not ready", "{apiVersion: a/v1, kind: B, status: {conditions: [{type: Ready, status: 'False', reason: Broken, message: no disk}]}}", waiting("Ready is False: Broken no disk")},
-		{"another kind that gave up", "{apiVersion: a/v1, kind: B, status: {conditions: [{type: Stalled, status: 'True', reason: Bad, message: no disk}]}}", broken("Bad: no disk")},
+		{"another kind that is not ready",
+			"{apiVersion: a/v1, kind: B, status: {conditions: [{type: Ready, status: 'False', reason: Broken, message: no disk}]}}",
+			waiting("Ready is False: Broken no disk")},
+		{"another kind that gave up",
+			"{apiVersion: a/v1, kind: B, status: {conditions: [{type: Stalled, status: 'True', reason: Bad, message: no disk}]}}",
+			broken("Bad: no disk")},
 		{"another kind without conditions", "{apiVersion: a/v1, kind: B}", isReady},
-		{"a child that goes", "{apiVersion: v1, kind: Service, metadata: {deletionTimestamp: '2026-11-21T10:00:00Z'}}", waiting("is being deleted")},
+		{"a child that goes", "{apiVersion: v1, kind: Service, metadata: {deletionTimestamp: '2026-11-21T10:00:00Z'}}",
+			waiting("is being deleted")},
 	} {
 		if got := readinessOf(parse(t, tc.object)); got != tc.want {
 			t.Errorf("%s: got %+v, want %+v", tc.name, got, tc.want)
@@ -94,8 +123,10 @@ func TestReadiness(t *testing.T) {
 func TestStatusKeepsWhatOthersWrote(t *testing.T) {
 	cr := parse(t, `{apiVersion: a/v1, kind: B, metadata: {name: web, namespace: shop, generation: 2}, status: {theirs: 1, old: x,
 		conditions: [{type: Theirs, status: 'True', reason: R, message: m, lastTransitionTime: '2026-01-01T00:00:00Z'}]}}`)
-	pods := parse(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2}, status: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, availableReplicas: 1}}")
-	done := effect{step: Nothing{}, deployed: Deployed{"web", 2, "d"}, inventory: []apply.Known{{Ref: deployment, Fields: "f"}}, children: []Child{{Ref: deployment, Object: pods}}}
+	pods := parse(t,
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2}, status: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, availableReplicas: 1}}")
+	done := effect{step: Nothing{}, deployed: Deployed{"web", 2, "d"}, inventory: []apply.Known{{Ref: deployment, Fields: "f"}},
+		children: []Child{{Ref: deployment, Object: pods}}}
 	more := extras{fields: map[string]any{"url": "http://web", "old": nil, "inventory": "forged"},
 		conditions: []metav1.Condition{{Type: "Complete", Status: metav1.ConditionFalse, Reason: "Running"}}}
 	status, err := computeStatus(cr, done, more, 2, now)
@@ -106,7 +137,8 @@ func TestStatusKeepsWhatOthersWrote(t *testing.T) {
 	delete(status, "conditions")
 	want := map[string]any{"theirs": int64(1), "url": "http://web", "observedGeneration": int64(2),
 		"deployedRelease": map[string]any{"name": "web", "revision": int64(2), "digest": "d"},
-		"inventory":       []any{map[string]any{"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop", "name": "web", "uid": "u", "fields": "f"}}}
+		"inventory": []any{
+			map[string]any{"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop", "name": "web", "uid": "u", "fields": "f"}}}
 	if diff := cmp.Diff(want, status); diff != "" {
 		t.Error(diff)
 	}
@@ -114,7 +146,8 @@ func TestStatusKeepsWhatOthersWrote(t *testing.T) {
 	if ready == nil || ready.Status != metav1.ConditionFalse || ready.Message != "Deployment web 1 of 2 pods are available" {
 		t.Errorf("Ready names the child and why: %+v", ready)
 	}
-	if meta.FindStatusCondition(list, "Theirs") == nil || meta.FindStatusCondition(list, "Complete") == nil || !meta.IsStatusConditionTrue(list, "Deployed") {
+	if meta.FindStatusCondition(list, "Theirs") == nil || meta.FindStatusCondition(list, "Complete") == nil ||
+		!meta.IsStatusConditionTrue(list, "Deployed") {
 		t.Errorf("conditions of others and of the kind are there: %+v", list)
 	}
 	if cr.Object["status"].(map[string]any)["old"] != "x" {
@@ -143,7 +176,8 @@ func TestClassify(t *testing.T) {
 		{apierrors.NewInvalid(kind, "web", nil), ReasonRejected, true},
 		{apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("exceeded quota")), apply.ReasonQuotaExceeded, false},
 		{apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("denied by policy")), ReasonRejected, true},
-		{apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("create not allowed while custom resource definition is terminating")), apply.ReasonUnknownKind, false},
+		{apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("create not allowed while custom resource definition is terminating")),
+			apply.ReasonUnknownKind, false},
 		{errors.New("connection refused"), ReasonReconcileError, false},
 	} {
 		if got := classify(tc.err); got.reason != tc.reason || got.final != tc.final {
@@ -166,7 +200,8 @@ func TestInventoryBelievesOnlyWhereTheWatchLets(t *testing.T) {
 		{watches.Allow{}, []string{"Deployment shop/web"}},
 		{watches.Allow{ClusterScoped: true}, []string{"Deployment shop/web", "Node node-1"}},
 		{watches.Allow{Namespaces: []string{"kube-system"}}, []string{"Deployment shop/web", "Secret kube-system/root"}},
-		{watches.Allow{Namespaces: []string{"*"}, ClusterScoped: true}, []string{"Deployment shop/web", "Secret kube-system/root", "Node node-1"}},
+		{watches.Allow{Namespaces: []string{"*"}, ClusterScoped: true},
+			[]string{"Deployment shop/web", "Secret kube-system/root", "Node node-1"}},
 	} {
 		var got []string
 		for _, known := range readInventory(cr, tc.allow) {

@@ -17,7 +17,8 @@ import (
 
 // standIns returns what the chart makes without the APIs that a resource asks for, as long as the objects of these APIs are not
 // ready: what is reached through a former object is reached all the time. It is nothing if there is no such former object.
-func (r *Reconciler) standIns(ctx context.Context, cr *unstructured.Unstructured, desired Desired, rendered *chart.Rendered, previous []apply.Known, revision int64) ([]*unstructured.Unstructured, error) {
+func (r *Reconciler) standIns(ctx context.Context, cr *unstructured.Unstructured, desired Desired, rendered *chart.Rendered,
+	previous []apply.Known, revision int64) ([]*unstructured.Unstructured, error) {
 	if r.options.Awaits == nil {
 		return nil, nil
 	}
@@ -58,7 +59,8 @@ func (r *Reconciler) standIns(ctx context.Context, cr *unstructured.Unstructured
 }
 
 // unready returns those of the APIs of which something was rendered that does not do its work yet.
-func (r *Reconciler) unready(ctx context.Context, cr *unstructured.Unstructured, rendered *chart.Rendered, apis []string) ([]string, error) {
+func (r *Reconciler) unready(ctx context.Context, cr *unstructured.Unstructured, rendered *chart.Rendered, apis []string) ([]string,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
 	var unready []string

@@ -201,7 +201,8 @@ func (r *Reconciler) addFinalizer(ctx context.Context, cr *unstructured.Unstruct
 
 // removeFinalizers takes the given finalizers off the resource, on the same condition.
 func (r *Reconciler) removeFinalizers(ctx context.Context, cr *unstructured.Unstructured, ours []string) error {
-	return r.patchFinalizers(ctx, cr, slices.DeleteFunc(slices.Clone(cr.GetFinalizers()), func(f string) bool { return slices.Contains(ours, f) }))
+	return r.patchFinalizers(ctx, cr,
+		slices.DeleteFunc(slices.Clone(cr.GetFinalizers()), func(f string) bool { return slices.Contains(ours, f) }))
 }
 
 func (r *Reconciler) patchFinalizers(ctx context.Context, cr *unstructured.Unstructured, finalizers []string) error {

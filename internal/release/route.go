@@ -24,7 +24,8 @@ func parentOf(entry any, namespace string) parentRef {
 	m, _ := entry.(map[string]any)
 	text := func(key string) string { s, _ := m[key].(string); return s }
 	port, _ := m["port"].(int64)
-	return parentRef{kind: cmp.Or(text("kind"), "Gateway"), namespace: cmp.Or(text("namespace"), namespace), name: text("name"), sectionName: text("sectionName"), port: port}
+	return parentRef{kind: cmp.Or(text("kind"), "Gateway"), namespace: cmp.Or(text("namespace"), namespace), name: text("name"),
+		sectionName: text("sectionName"), port: port}
 }
 
 // routeReadiness asks that each Gateway the route names has accepted it. The Gateway API has their controllers say so in the route's

@@ -104,7 +104,8 @@ type extras struct {
 
 // computeStatus returns the status of cr after a pass: the engine's fields and those of the kind, everything else as it was.
 // It is pure; observedGeneration is left out if zero (a kind without a status subresource, whose generation counts every write).
-func computeStatus(cr *unstructured.Unstructured, done effect, more extras, observedGeneration int64, now time.Time) (map[string]any, error) {
+func computeStatus(cr *unstructured.Unstructured, done effect, more extras, observedGeneration int64, now time.Time) (map[string]any,
+	error) {
 	next := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{}}}
 	if status, ok := cr.Object["status"].(map[string]any); ok {
 		next.Object["status"] = status
@@ -113,7 +114,8 @@ func computeStatus(cr *unstructured.Unstructured, done effect, more extras, obse
 	status := next.Object["status"].(map[string]any)
 	for key, value := range more.fields {
 		switch {
-		case key == fieldConditions || key == fieldDeployedRelease || key == fieldInventory || key == fieldHooks || key == fieldObservedGeneration:
+		case key == fieldConditions || key == fieldDeployedRelease || key == fieldInventory || key == fieldHooks ||
+			key == fieldObservedGeneration:
 		case value == nil:
 			delete(status, key)
 		default:
@@ -222,7 +224,8 @@ func deployedCondition(done effect) metav1.Condition {
 	if done.deployed.Revision > 1 {
 		reason = ReasonUpgradeSuccessful
 	}
-	return conditions.Condition(TypeDeployed, metav1.ConditionTrue, reason, fmt.Sprintf("revision %d of release %s", done.deployed.Revision, done.deployed.Name))
+	return conditions.Condition(TypeDeployed, metav1.ConditionTrue, reason,
+		fmt.Sprintf("revision %d of release %s", done.deployed.Revision, done.deployed.Name))
 }
 
 // readyConditions are computed from the children's own status. They name the first child that keeps the release from being

@@ -44,11 +44,13 @@ func (r *Reconciler) findFormer(ctx context.Context, cr *unstructured.Unstructur
 	secrets := &corev1.SecretList{}
 	err := r.live.List(ctx, secrets, client.InNamespace(cr.GetNamespace()), client.MatchingLabels{"owner": "helm", "name": cr.GetName()})
 	if apierrors.IsForbidden(err) {
-		forbidden := &apply.ForbiddenError{Verb: "list", Err: err, Ref: apply.Ref{Namespace: cr.GetNamespace(), Name: "owner=helm,name=" + cr.GetName(),
-			GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret")}}
-		return nil, fmt.Errorf("another operator may have left a release, which is looked for among the Secrets: %w; until all resources of the namespace are taken over: "+
-			"kubectl create role middleware-operator-takeover -n %[2]s --verb=list --resource=secrets && "+
-			"kubectl create rolebinding middleware-operator-takeover -n %[2]s --role=middleware-operator-takeover --serviceaccount=%[3]s",
+		forbidden := &apply.ForbiddenError{
+			Verb: "list", Err: err, Ref: apply.Ref{Namespace: cr.GetNamespace(), Name: "owner=helm,name=" + cr.GetName(),
+				GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Secret")}}
+		return nil, fmt.Errorf(
+			"another operator may have left a release, which is looked for among the Secrets: %w; until all resources of the namespace are taken over: "+
+				"kubectl create role middleware-operator-takeover -n %[2]s --verb=list --resource=secrets && "+
+				"kubectl create rolebinding middleware-operator-takeover -n %[2]s --role=middleware-operator-takeover --serviceaccount=%[3]s",
 			forbidden, cr.GetNamespace(), r.options.ServiceAccount)
 	}
 	if err != nil {

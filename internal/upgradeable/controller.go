@@ -46,7 +46,8 @@ type Options struct {
 // InCluster is the condition of the operator that runs in this pod, with the right that OLM gives it: get, update and patch of that
 // one object. The OperatorCondition is read and written directly, never watched.
 func InCluster(mgr ctrl.Manager) (conditions.Condition, error) {
-	live, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	live, err :=
+		client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}

@@ -76,7 +76,8 @@ func TestVerdicts(t *testing.T) {
 			{58, []Activity{at("a", MovingSlots, 0)}, moving, 3 * time.Minute},
 		},
 		"slots are the first reason, names are sorted and few": {
-			{0, []Activity{at("e", RollingOut, 0), at("d", Scaling, 0), at("c", RollingOut, 0), at("b", MovingSlots, 0), at("a", NoWork, 0), at("f", Scaling, 0)},
+			{0, []Activity{at("e", RollingOut, 0), at("d", Scaling, 0), at("c", RollingOut, 0), at("b", MovingSlots, 0), at("a", NoWork, 0),
+				at("f", Scaling, 0)},
 				"False MovingSlots: waiting until RedisClusters are at rest: shop/b moves slots (from 3 to 4 shards), " +
 					"shop/c replaces instances by ones of a new template, shop/d adds or removes instances, and 2 more", 3 * time.Minute},
 		},

@@ -232,11 +232,13 @@ func (r reader) overrideValues(w *Watch, value *yaml.Node) error {
 	for i := 0; i+1 < len(value.Content); i += 2 {
 		key, text := value.Content[i].Value, resolve(value.Content[i+1])
 		if text.Kind != yaml.ScalarNode {
-			return r.mistake(text, fmt.Sprintf("overrideValues[%s] is not a string", key), "write one value; a path such as a.b[0] reaches into maps and lists")
+			return r.mistake(text, fmt.Sprintf("overrideValues[%s] is not a string", key),
+				"write one value; a path such as a.b[0] reaches into maps and lists")
 		}
 		expanded, err := r.expand(text.Value)
 		if err != nil {
-			return r.mistake(text, fmt.Sprintf("overrideValues[%s]: %v", key, err), "correct the template; environment variables are put in before it is read")
+			return r.mistake(text, fmt.Sprintf("overrideValues[%s]: %v", key, err),
+				"correct the template; environment variables are put in before it is read")
 		}
 		w.OverrideValues[key] = expanded
 	}

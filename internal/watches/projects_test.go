@@ -98,25 +98,30 @@ func TestProjectsOfHelmOperator(t *testing.T) {
 	for _, w := range list {
 		charts = append(charts, strings.TrimPrefix(w.Chart, root))
 	}
-	if diff := cmp.Diff([]string{"/opt/helm/helm-charts/tomcat", "/opt/helm/packed/search-1.0.0.tgz", "/opt/helm/helm-charts/nginx"}, charts); diff != "" {
+	if diff := cmp.Diff([]string{"/opt/helm/helm-charts/tomcat", "/opt/helm/packed/search-1.0.0.tgz", "/opt/helm/helm-charts/nginx"},
+		charts); diff != "" {
 		t.Errorf("charts: %s", diff)
 	}
-	overrides := map[string]string{"image.repository": "registry.example.com/tomcat:9.1", "proxy.http": "", "tag": "9.1", "replicas": "3", "upper": "ABC"}
+	overrides := map[string]string{"image.repository": "registry.example.com/tomcat:9.1", "proxy.http": "", "tag": "9.1", "replicas": "3",
+		"upper": "ABC"}
 	if diff := cmp.Diff(overrides, list[0].OverrideValues); diff != "" {
 		t.Errorf("overrideValues: %s", diff)
 	}
-	if diff := cmp.Diff(Allow{ClusterScoped: true, StructuredValues: true, Namespaces: []string{"*"}, Kinds: []string{"Widget"}}, list[1].Allow); diff != "" {
+	if diff := cmp.Diff(Allow{ClusterScoped: true, StructuredValues: true, Namespaces: []string{"*"}, Kinds: []string{"Widget"}},
+		list[1].Allow); diff != "" {
 		t.Errorf("allow: %s", diff)
 	}
 	chosen := labels.Set{"tier": "gold", "environment": "test"}
-	if list[1].ReconcilePeriod != 0 || list[1].MaxConcurrentReconciles != 10 || list[1].WatchDependentResources || list[1].DryRunOption != "server" ||
+	if list[1].ReconcilePeriod != 0 || list[1].MaxConcurrentReconciles != 10 || list[1].WatchDependentResources ||
+		list[1].DryRunOption != "server" ||
 		!list[1].Selector.Matches(chosen) || list[1].Selector.Matches(labels.Set{"tier": "gold"}) {
 		t.Errorf("got %+v", list[1])
 	}
 	if list[2].Group != "" || list[2].ReconcilePeriod != time.Duration(0) || !list[2].Selector.Matches(labels.Set{"tier": "gold"}) {
 		t.Errorf("got %+v", list[2])
 	}
-	if _, err := LoadFile("nope.yaml", env); err == nil || err.Error() != "nope.yaml: cannot be read: no such file or directory; check the path given with --watches-file" {
+	if _, err := LoadFile("nope.yaml", env); err == nil ||
+		err.Error() != "nope.yaml: cannot be read: no such file or directory; check the path given with --watches-file" {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }

@@ -98,7 +98,8 @@ func LoadFile(name string, env func(string) (string, bool)) ([]Watch, error) {
 	}
 	inRoot := func(name string) string { return strings.TrimPrefix(filepath.ToSlash(name), "/") }
 	file := inRoot(absolute)
-	list, err := load(reader{fsys: os.DirFS("/"), rooted: true, file: file, shown: name, beside: []string{path.Dir(file), inRoot(here)}, env: env})
+	list, err :=
+		load(reader{fsys: os.DirFS("/"), rooted: true, file: file, shown: name, beside: []string{path.Dir(file), inRoot(here)}, env: env})
 	for i := range list {
 		list[i].Chart = "/" + list[i].Chart
 	}
@@ -121,7 +122,8 @@ func load(r reader) ([]Watch, error) {
 		return nil, &Error{File: r.shown, Problem: err.Error(), Remedy: "correct the YAML"}
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		return nil, &Error{File: r.shown, Line: second.Line, Problem: "there is a second YAML document", Remedy: "write all entries into one list"}
+		return nil, &Error{File: r.shown, Line: second.Line, Problem: "there is a second YAML document",
+			Remedy: "write all entries into one list"}
 	}
 	list := document.Content[0]
 	if list.Tag == "!!null" {

@@ -41,7 +41,8 @@ type rules[T client.Object] struct {
 // being deleted: config/webhook says so in matchConditions, which OLM's webhook definitions do not have.
 func (r rules[T]) register(server ctrlwebhook.Server, scheme *runtime.Scheme) {
 	defaulting := admission.WithDefaulter[T](scheme, r)
-	defaulting.Handler = alive{readable{next: defaulting.Handler, decoder: admission.NewDecoder(scheme), fresh: func() runtime.Object { return r.fresh() }}}
+	defaulting.Handler =
+		alive{readable{next: defaulting.Handler, decoder: admission.NewDecoder(scheme), fresh: func() runtime.Object { return r.fresh() }}}
 	server.Register(r.path("mutate"), defaulting)
 	validating := admission.WithValidator[T](scheme, r)
 	validating.Handler = alive{validating.Handler}

@@ -91,9 +91,10 @@ func pod(secret string) *corev1.Pod {
 			Volumes: []corev1.Volume{{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 			Containers: []corev1.Container{{
 				Name: container, Image: image, Command: []string{"sleep", "86400"},
-				VolumeMounts:    []corev1.VolumeMount{{Name: "work", MountPath: filepath.Dir(program)}},
-				Resources:       corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}},
-				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+				VolumeMounts: []corev1.VolumeMount{{Name: "work", MountPath: filepath.Dir(program)}},
+				Resources:    corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}},
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 				Env: []corev1.EnvVar{{Name: "REDIS_PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 					LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: "password"}}}},
 			}},
@@ -122,7 +123,8 @@ func build(ctx context.Context, k Kubernetes) (string, error) {
 		return "", errors.New("the cluster has no nodes")
 	}
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("middleware-operator-load-%d", os.Getpid()))
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "middleware.hc.cn/operator/test/load") //nolint:gosec // nothing of it comes from outside
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path,
+		"middleware.hc.cn/operator/test/load") //nolint:gosec // nothing of it comes from outside
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+nodes.Items[0].Status.NodeInfo.Architecture)
 	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build test/load: %w: %s", err, out)

@@ -31,7 +31,8 @@ type Kubernetes struct {
 // what it printed too.
 func (k Kubernetes) Execute(ctx context.Context, input io.Reader, namespace, pod, container string, command ...string) (string, error) {
 	req := k.Client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdin: input != nil, Stdout: true, Stderr: true}, scheme.ParameterCodec)
+		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdin: input != nil, Stdout: true, Stderr: true},
+			scheme.ParameterCodec)
 	executor, err := remotecommand.NewWebSocketExecutor(k.Config, "GET", req.URL().String())
 	if err != nil {
 		return "", err

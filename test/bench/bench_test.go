@@ -58,7 +58,8 @@ func TestKillsAreMatchedWithOutages(t *testing.T) {
 			{Sixteenth: 0, From: at(9.9), To: at(12.5)}, {Sixteenth: 1, From: at(9.9), To: at(13)}, {Sixteenth: 2, From: at(9.9), To: at(13)},
 			{Sixteenth: 3, From: at(10.05), To: at(13)}, {Sixteenth: 4, From: at(9.9), To: at(13)},
 			{Sixteenth: 5, From: at(9.9), To: at(40)}, // two shards have part of it
-			{Sixteenth: 6, From: at(29.9), To: at(33)}, {Sixteenth: 7, From: at(29.9), To: at(33)}, {Sixteenth: 8, From: at(29.9), To: at(33)}, {Sixteenth: 9, From: at(29.9), To: at(33)},
+			{Sixteenth: 6, From: at(29.9), To: at(33)}, {Sixteenth: 7, From: at(29.9), To: at(33)}, {Sixteenth: 8, From: at(29.9), To: at(33)},
+			{Sixteenth: 9, From: at(29.9), To: at(33)},
 		}},
 	}
 	k.match()
@@ -79,7 +80,8 @@ func TestReportOfRollOutsAndKills(t *testing.T) {
 	f := figures{Engine: engines[1],
 		Rolls: []roll{{Seconds: 50, Load: application.LoadResult{Writes: 100, Reads: 100, LongestStallMS: 90, GapsMS: []float64{10, 120}}},
 			{Seconds: 40, Load: application.LoadResult{Writes: 100, Failed: 1, LongestStallMS: 80, GapsMS: []float64{70, 60}}}},
-		Kills: &killed{Kills: []kill{{Shard: 2.5, Client: 3}}, Plain: application.LoadResult{Writes: 7, Lost: 2}, Replicated: application.LoadResult{Writes: 5}},
+		Kills: &killed{Kills: []kill{{Shard: 2.5, Client: 3}}, Plain: application.LoadResult{Writes: 7, Lost: 2},
+			Replicated: application.LoadResult{Writes: 5}},
 	}
 	text := report{Engines: []figures{f}}.markdown()
 	for _, want := range []string{

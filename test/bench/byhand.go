@@ -24,7 +24,8 @@ func (s *subject) redisCLI(ctx context.Context, all []v1alpha1.NodeStatus, to in
 	const way = "redis-cli --cluster reshard"
 	reshard := func(from, to string, slots int) error {
 		// Not 127.0.0.1: redis-cli tells the other masters the address it was given.
-		out, err := s.cli(ctx, s.cluster.Namespace, all[0].Name, "--cluster", "reshard", all[0].Instance, "--cluster-from", from, "--cluster-to", to,
+		out, err := s.cli(ctx, s.cluster.Namespace, all[0].Name, "--cluster", "reshard", all[0].Instance, "--cluster-from", from, "--cluster-to",
+			to,
 			"--cluster-slots", strconv.Itoa(slots), "--cluster-pipeline", "100", "--cluster-yes")
 		if err != nil {
 			return fmt.Errorf("%s failed: …%s", way, out[max(0, len(out)-300):])

@@ -72,7 +72,9 @@ func (k kube) newNamespace(ctx context.Context) (string, error) {
 }
 
 func (k kube) makeNamespace(ctx context.Context) (string, error) {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-", Labels: map[string]string{label: "redis", "pod-security.kubernetes.io/enforce": "restricted"}}}
+	ns := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "bench-", Labels: map[string]string{label: "redis", "pod-security.kubernetes.io/enforce": "restricted"}}}
 	if err := k.Create(ctx, ns); err != nil {
 		return "", fmt.Errorf("create a namespace: %w", err)
 	}
@@ -124,7 +126,8 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // newCluster makes a cluster of three shards and waits until it is ready.
-func (k kube) newCluster(ctx context.Context, namespace string, e engine, replicas int, config map[string]string) (*v1alpha1.RedisCluster, error) {
+func (k kube) newCluster(ctx context.Context, namespace string, e engine, replicas int, config map[string]string) (*v1alpha1.RedisCluster,
+	error) {
 	cluster := &v1alpha1.RedisCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: clusterName},
 		Spec: v1alpha1.RedisClusterSpec{
@@ -172,7 +175,8 @@ func (k kube) ready(ctx context.Context, cluster *v1alpha1.RedisCluster) (time.T
 	})
 }
 
-func (k kube) until(ctx context.Context, cluster *v1alpha1.RedisCluster, what string, holds func(*v1alpha1.RedisCluster) bool) (time.Time, error) {
+func (k kube) until(ctx context.Context, cluster *v1alpha1.RedisCluster, what string, holds func(*v1alpha1.RedisCluster) bool) (time.Time,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	for {

@@ -152,7 +152,8 @@ func (s *subject) whole(ctx context.Context) error {
 
 func (s *subject) apart(ctx context.Context) error {
 	var list corev1.PodList
-	if err := s.List(ctx, &list, client.InNamespace(s.cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: s.cluster.Name}); err != nil {
+	if err := s.List(ctx, &list, client.InNamespace(s.cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: s.cluster.Name}); err !=
+		nil {
 		return err
 	}
 	masters := 0
@@ -229,7 +230,8 @@ func (f figures) killLines() string {
 	shard := f.Kills.times(func(k kill) float64 { return k.Shard })
 	client := f.Kills.times(func(k kill) float64 { return k.Client })
 	line := func(what string, r application.LoadResult) string {
-		return fmt.Sprintf("| %s %s | %s | %s | %s | %s | %d | %d | %d |\n", name(f.Engine), f.Engine.Version, f.Kills.count(), quantiles(shard, "%.2f s"), quantiles(client, "%.2f s"),
+		return fmt.Sprintf("| %s %s | %s | %s | %s | %s | %d | %d | %d |\n", name(f.Engine), f.Engine.Version, f.Kills.count(),
+			quantiles(shard, "%.2f s"), quantiles(client, "%.2f s"),
 			what, r.Writes, r.Failed, r.Lost)
 	}
 	return line("the master", f.Kills.Plain) + line("all replicas (WAIT)", f.Kills.Replicated)

@@ -57,7 +57,8 @@ func main() {
 	flag.IntVar(&o.writes, "writes", 2600, "writes a second under load")
 	flag.IntVar(&o.reads, "reads", 1000, "reads a second under load")
 	flag.StringVar(&o.engines, "engines", "redis-8.0,valkey-9.1", "which engines, of redis-7.0, redis-8.0, valkey-8.1, valkey-9.1")
-	flag.StringVar(&o.measure, "measure", "scaling", "what to measure, of scaling, rollouts, failovers, neighbours; several separated by commas")
+	flag.StringVar(&o.measure, "measure", "scaling",
+		"what to measure, of scaling, rollouts, failovers, neighbours; several separated by commas")
 	flag.IntVar(&o.rollouts, "rollouts", 20, "how many changes are rolled out to every instance")
 	flag.IntVar(&o.kills, "kills", 200, "how many masters are killed")
 	flag.StringVar(&o.out, "out", "build/bench-redis.json", "file for the figures")

@@ -179,7 +179,8 @@ func stall(m moved) string {
 	if m.Load == nil {
 		return ""
 	}
-	return fmt.Sprintf("; load: %d commands, %d failed, %d lost, longest stall %.0f ms", m.Load.Writes+m.Load.Reads, m.Load.Failed, m.Load.Lost, m.Load.LongestStallMS)
+	return fmt.Sprintf("; load: %d commands, %d failed, %d lost, longest stall %.0f ms", m.Load.Writes+m.Load.Reads, m.Load.Failed,
+		m.Load.Lost, m.Load.LongestStallMS)
 }
 
 // operator lets the operator scale, watching masters whose slots change.

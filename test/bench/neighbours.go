@@ -215,10 +215,12 @@ func (f figures) harmLines() string {
 		return ""
 	}
 	line := func(who string, k *killed, times []float64, ratio, operator string) string {
-		return fmt.Sprintf("| %s %s | %s | %s | %s | %s | %d | %d | %d | %s |\n", name(f.Engine), f.Engine.Version, who, k.count(), quantiles(times, "%.2f s"), ratio,
+		return fmt.Sprintf("| %s %s | %s | %s | %s | %s | %d | %d | %d | %s |\n", name(f.Engine), f.Engine.Version, who, k.count(),
+			quantiles(times, "%.2f s"), ratio,
 			k.Plain.Writes+k.Replicated.Writes, k.Plain.Failed+k.Replicated.Failed, k.Plain.Lost+k.Replicated.Lost, operator)
 	}
 	return line("none", f.Harm.Alone, alone, "1", "– | –") +
-		line(fmt.Sprintf("%d silent clusters, %d that answer with harm, a huge one, a foreign StatefulSet", silentClusters, len(hostile.Kinds())), f.Harm.Beside, beside,
+		line(fmt.Sprintf("%d silent clusters, %d that answer with harm, a huge one, a foreign StatefulSet", silentClusters, len(hostile.Kinds())),
+			f.Harm.Beside, beside,
 			fmt.Sprintf("%.2f ×", p99(beside)/p99(alone)), fmt.Sprintf("%d | %.0f MB", f.Harm.Restarts, f.Harm.PeakMB))
 }

@@ -58,9 +58,11 @@ func (r report) markdown() string {
 	}
 	fmt.Fprintln(&b, "| engine | empty cluster, patch to Ready | 3 to 4 shards | 4 to 3 shards |\n|---|---|---|---|")
 	for _, f := range r.Engines {
-		fmt.Fprintf(&b, "| %s %s | median of %d runs (longest) | %s | %s |\n", name(f.Engine), f.Engine.Version, len(f.EmptyOut), spread(f.EmptyOut), spread(f.EmptyIn))
+		fmt.Fprintf(&b, "| %s %s | median of %d runs (longest) | %s | %s |\n", name(f.Engine), f.Engine.Version, len(f.EmptyOut),
+			spread(f.EmptyOut), spread(f.EmptyIn))
 	}
-	fmt.Fprintln(&b, "\n| engine | shards | by | slots | keys | first to last slot | slots/s | keys/s | whole | of the engine's own means | longest stall (the client's own) | commands/s | failed | lost |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(&b,
+		"\n| engine | shards | by | slots | keys | first to last slot | slots/s | keys/s | whole | of the engine's own means | longest stall (the client's own) | commands/s | failed | lost |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, f := range r.Engines {
 		for _, m := range f.Moves {
 			fmt.Fprintln(&b, f.row(m))
@@ -104,7 +106,8 @@ func (f figures) row(m moved) string {
 		noticed = fmt.Sprintf("%.0f ms (%.0f ms) | %.0f | %d | %d", m.Load.LongestStallMS, m.Load.ClientStallMS,
 			float64(m.Load.Writes+m.Load.Reads)/m.Load.Seconds, m.Load.Failed, m.Load.Lost)
 	}
-	return fmt.Sprintf("| %s %s | %s | %s | %d | %d | %.2f s | %.0f | %.0f | %.1f s | %s | %s |", name(f.Engine), f.Engine.Version, direction, m.Way,
+	return fmt.Sprintf("| %s %s | %s | %s | %d | %d | %.2f s | %.0f | %.0f | %.1f s | %s | %s |", name(f.Engine), f.Engine.Version, direction,
+		m.Way,
 		m.Slots, m.Keys, m.Migration, float64(m.Slots)/m.Migration, float64(m.Keys)/m.Migration, m.Whole, f.ratio(m), noticed)
 }
 

@@ -39,7 +39,8 @@ func (s *subject) rolls(ctx context.Context, f *figures) error {
 			return err
 		}
 		progress("roll-out %d: %.1f s; %d commands, %d failed, %d lost, longest command %.0f ms, longest stall of a sixteenth %.0f ms (the client's own %.0f ms)",
-			i+1, r.Seconds, r.Load.Writes+r.Load.Reads, r.Load.Failed, r.Load.Lost, r.Load.LongestStallMS, slices.Max(r.Load.GapsMS), r.Load.ClientStallMS)
+			i+1, r.Seconds, r.Load.Writes+r.Load.Reads, r.Load.Failed, r.Load.Lost, r.Load.LongestStallMS, slices.Max(r.Load.GapsMS),
+			r.Load.ClientStallMS)
 		f.Rolls = append(f.Rolls, r)
 	}
 	return nil
@@ -60,7 +61,8 @@ func (s *subject) roll(ctx context.Context, mutate func(*v1alpha1.RedisClusterSp
 	}
 	at, err := s.until(ctx, s.cluster, "rolled out", func(c *v1alpha1.RedisCluster) bool {
 		ready := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
-		return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == s.cluster.Generation && c.Status.Phase == v1alpha1.PhaseRunning
+		return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == s.cluster.Generation &&
+			c.Status.Phase == v1alpha1.PhaseRunning
 	})
 	if err != nil {
 		return roll{}, err

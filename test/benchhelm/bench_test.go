@@ -61,7 +61,8 @@ func TestParseCPU(t *testing.T) {
 }
 
 func TestParseMemory(t *testing.T) {
-	got, err := parseMemory("Name:\tmanager\nVmPeak:\t  999999 kB\nVmHWM:\t    3000 kB\nVmRSS:\t 2500 kB\nRssAnon:\t 2000 kB\nRssFile:\t 500 kB\nThreads:\t9\n")
+	got, err := parseMemory(
+		"Name:\tmanager\nVmPeak:\t  999999 kB\nVmHWM:\t    3000 kB\nVmRSS:\t 2500 kB\nRssAnon:\t 2000 kB\nRssFile:\t 500 kB\nThreads:\t9\n")
 	if want := (memory{Peak: 3.072, Own: 2.048, File: 0.512}); err != nil || got != want {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}

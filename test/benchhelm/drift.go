@@ -102,7 +102,8 @@ func (s *server) editChild(ctx context.Context, w *world, which int, name string
 		changed = changed || !edit.repaired(o)
 		return changed && edit.repaired(o)
 	})
-	_, err := s.dynamic.Resource(edit.resource).Namespace(w.namespace).Patch(ctx, name, types.JSONPatchType, []byte(edit.patch), metav1.PatchOptions{})
+	_, err := s.dynamic.Resource(edit.resource).Namespace(w.namespace).Patch(ctx, name, types.JSONPatchType, []byte(edit.patch),
+		metav1.PatchOptions{})
 	return d, err
 }
 

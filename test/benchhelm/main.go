@@ -43,7 +43,8 @@ func main() {
 	var o options
 	flag.StringVar(&o.manager, "manager", "bin/manager", "this operator's binary")
 	flag.StringVar(&o.helmOperator, "helm-operator", "", "helm-operator's binary")
-	flag.StringVar(&o.crs, "crs", "200,1000", "how many custom resources, comma separated; the first number is measured in full, others settle only")
+	flag.StringVar(&o.crs, "crs", "200,1000",
+		"how many custom resources, comma separated; the first number is measured in full, others settle only")
 	flag.IntVar(&o.rounds, "rounds", 2, "how often each operator takes its turn with the first number of custom resources")
 	flag.StringVar(&o.contenders, "contenders", strings.Join(names(contenders), ","), "who is measured")
 	flag.IntVar(&o.drifts, "drifts", 100, "how many children are deleted or edited behind the operator's back; 0 leaves that out")
@@ -54,7 +55,8 @@ func main() {
 	flag.DurationVar(&o.convergence, "convergence", 2*time.Minute, "how long an operator that was killed may take after its restart")
 	flag.Int64Var(&o.seed, "seed", time.Now().Unix(), "of the moments at which operators are killed")
 	flag.StringVar(&o.logs, "logs", "build/bench-helm-logs", "directory for the operators' logs")
-	flag.StringVar(&o.profiles, "profiles", "", "directory for profiles of this operator while custom resources settle; empty takes none, they cost some percent")
+	flag.StringVar(&o.profiles, "profiles", "",
+		"directory for profiles of this operator while custom resources settle; empty takes none, they cost some percent")
 	flag.StringVar(&o.out, "out", "build/bench-helm.json", "file for the figures")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -176,7 +176,8 @@ func median(values []float64) float64 {
 // markdown is the report as tables.
 func (r *report) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s. %d workers each, helm-operator's period is one minute. Medians of the rounds.\n", r.At.Format(time.DateTime), r.Machine, r.Workers)
+	fmt.Fprintf(&b, "%s, %s. %d workers each, helm-operator's period is one minute. Medians of the rounds.\n", r.At.Format(time.DateTime),
+		r.Machine, r.Workers)
 	var sizes []int
 	for _, one := range r.Runs {
 		if !slices.Contains(sizes, one.CRs) {
@@ -202,7 +203,8 @@ func (r *report) table(size int) string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "| %d custom resources | ratio | %s |\n|---|---|%s\n", size, strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
+	fmt.Fprintf(&b, "| %d custom resources | ratio | %s |\n|---|---|%s\n", size, strings.Join(columns, " | "),
+		strings.Repeat("---|", len(columns)))
 	for _, f := range figures {
 		var cells []string
 		some := false
@@ -245,7 +247,8 @@ func (r *report) crashTable() string {
 	fmt.Fprintf(&b, "Killed (SIGKILL) while installing, seed %d; %v to converge after the restart.\n\n", r.Seed, r.convergence)
 	b.WriteString("| killed when | operator | converged | after | stuck |\n|---|---|---|---|---|\n")
 	for _, c := range r.Crashes {
-		fmt.Fprintf(&b, "| %d of %d settled | %s | %d of %d | %.1f s | %s |\n", c.Settled, c.CRs, c.Contender, c.Converged, c.CRs, c.Seconds, stuck(c.Stuck))
+		fmt.Fprintf(&b, "| %d of %d settled | %s | %d of %d | %.1f s | %s |\n", c.Settled, c.CRs, c.Contender, c.Converged, c.CRs, c.Seconds,
+			stuck(c.Stuck))
 	}
 	return b.String()
 }

@@ -101,7 +101,8 @@ func (s *server) newUser(name string) (kubeconfig string, err error) {
 
 // newNamespace makes a fresh namespace.
 func (s *server) newNamespace(ctx context.Context) (string, error) {
-	namespace, err := s.typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}, metav1.CreateOptions{})
+	namespace, err := s.typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}},
+		metav1.CreateOptions{})
 	if err != nil {
 		return "", err
 	}
@@ -127,7 +128,8 @@ func (s *server) clear(ctx context.Context, namespace string) error {
 	}
 	resources := append(append(children[:0:0], children...), secrets, webs)
 	for _, resource := range resources {
-		if err := s.dynamic.Resource(resource).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		if err := s.dynamic.Resource(resource).Namespace(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err !=
+			nil {
 			return fmt.Errorf("delete all %s: %w", resource.Resource, err)
 		}
 	}

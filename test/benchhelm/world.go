@@ -53,7 +53,8 @@ func (s *server) watch(ctx context.Context, namespace string) (*world, error) {
 				reports.seen(object)
 			}
 		}
-		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: seen, UpdateFunc: func(_, o any) { seen(o) }}); err != nil {
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: seen, UpdateFunc: func(_, o any) { seen(o) }}); err !=
+			nil {
 			return nil, err
 		}
 	}

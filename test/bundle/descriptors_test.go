@@ -169,7 +169,8 @@ func checkWidgets(t *testing.T, s section, d descriptor, field apiextensionsv1.J
 func TestKindsAreDescribed(t *testing.T) {
 	for kind, owned := range ownedKinds(t) {
 		if owned.DisplayName == "" || owned.Description == "" || len(owned.Resources) == 0 {
-			t.Errorf("%s lacks a display name, a description or its resources: %q, %q, %v", kind, owned.DisplayName, owned.Description, owned.Resources)
+			t.Errorf("%s lacks a display name, a description or its resources: %q, %q, %v", kind, owned.DisplayName, owned.Description,
+				owned.Resources)
 		}
 	}
 }
@@ -198,7 +199,8 @@ func sections(t *testing.T) []section {
 }
 
 // collect adds the fields of a struct of ours, and of such structs within, to fields.
-func collect(t *testing.T, fields map[string]apiextensionsv1.JSONSchemaProps, path string, schema apiextensionsv1.JSONSchemaProps, of reflect.Type) {
+func collect(t *testing.T, fields map[string]apiextensionsv1.JSONSchemaProps, path string, schema apiextensionsv1.JSONSchemaProps,
+	of reflect.Type) {
 	t.Helper()
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()

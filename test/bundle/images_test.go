@@ -97,7 +97,8 @@ func defaultsIn(path string, schema *apiextensionsv1.JSONSchemaProps, found func
 }
 
 // registries are those that projects publish images in.
-var registries = []string{"docker.io/", "quay.io/", "ghcr.io/", "gcr.io/", "registry.k8s.io/", "registry.redhat.io/", "mcr.microsoft.com/", "public.ecr.aws/"}
+var registries = []string{"docker.io/", "quay.io/", "ghcr.io/", "gcr.io/", "registry.k8s.io/", "registry.redhat.io/", "mcr.microsoft.com/",
+	"public.ecr.aws/"}
 
 func isImage(text string) bool {
 	text = strings.Trim(text, `"`)

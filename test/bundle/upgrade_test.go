@@ -112,7 +112,8 @@ func dangers(t *testing.T, before, after *apiextensionsv1.CustomResourceDefiniti
 		UnhandledEnforcement: config.EnforcementPolicyError,
 		Validations: []config.ValidationConfig{
 			{Name: "description", Enforcement: config.EnforcementPolicyNone},
-			{Name: "enum", Enforcement: config.EnforcementPolicyError, Configuration: map[string]any{"additionPolicy": property.AdditionPolicyAllow}},
+			{Name: "enum", Enforcement: config.EnforcementPolicyError,
+				Configuration: map[string]any{"additionPolicy": property.AdditionPolicyAllow}},
 		},
 	}
 	if err := config.ValidateConfig(rules); err != nil {

@@ -36,10 +36,14 @@ func TestReadySaysWhyPodsDoNotRun(t *testing.T) {
 		change func(*appv1alpha1.AppSpec)
 		says   []string
 	}{
-		"image":    {func(s *appv1alpha1.AppSpec) { s.Image = "docker.io/library/no-such-image:0" }, []string{"Deployment image", "container", "Image"}},
-		"crash":    {func(s *appv1alpha1.AppSpec) { s.Command = []string{"sh", "-c", "exit 3"} }, []string{"Deployment crash", "container", "CrashLoopBackOff"}},
-		"probe":    {func(s *appv1alpha1.AppSpec) { s.Command = []string{"sleep", "3600"} }, []string{"Deployment probe", "pod probe-", "Readiness probe failed"}},
-		"schedule": {func(s *appv1alpha1.AppSpec) { s.Resources = requests("1000", "1Mi") }, []string{"Deployment schedule", "not scheduled", "Insufficient cpu"}},
+		"image": {func(s *appv1alpha1.AppSpec) { s.Image = "docker.io/library/no-such-image:0" },
+			[]string{"Deployment image", "container", "Image"}},
+		"crash": {func(s *appv1alpha1.AppSpec) { s.Command = []string{"sh", "-c", "exit 3"} },
+			[]string{"Deployment crash", "container", "CrashLoopBackOff"}},
+		"probe": {func(s *appv1alpha1.AppSpec) { s.Command = []string{"sleep", "3600"} },
+			[]string{"Deployment probe", "pod probe-", "Readiness probe failed"}},
+		"schedule": {func(s *appv1alpha1.AppSpec) { s.Resources = requests("1000", "1Mi") },
+			[]string{"Deployment schedule", "not scheduled", "Insufficient cpu"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

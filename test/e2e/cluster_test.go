@@ -81,7 +81,8 @@ func settled(t *testing.T, cluster *v1alpha1.RedisCluster, killed map[string]boo
 	t.Helper()
 	live.Eventually(t, "the cluster is whole again", func() error {
 		var pods corev1.PodList
-		if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+		if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace),
+			client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
 			return err
 		}
 		if want := int(*cluster.Spec.Replicas); len(pods.Items) != want {
@@ -130,7 +131,8 @@ func wantWhole(t *testing.T, cluster *v1alpha1.RedisCluster, shards, instances i
 	s := cluster.Status
 	if s.Phase != v1alpha1.PhaseRunning || s.Slots != 16384 || s.Shards != shards || s.Replicas != instances ||
 		s.Instances != fmt.Sprintf("%d/%d", instances, instances) || len(s.Nodes) != int(instances) {
-		t.Errorf("status: phase %s, %d slots, %d shards, %d replicas, instances %s, %d nodes", s.Phase, s.Slots, s.Shards, s.Replicas, s.Instances, len(s.Nodes))
+		t.Errorf("status: phase %s, %d slots, %d shards, %d replicas, instances %s, %d nodes", s.Phase, s.Slots, s.Shards, s.Replicas,
+			s.Instances, len(s.Nodes))
 	}
 	out, err := cli(t.Context(), cluster, s.Nodes[0].Name, "--cluster", "check", "127.0.0.1:6379")
 	if err != nil || !strings.Contains(out, "[OK] All 16384 slots covered.") || strings.Contains(out, "[WARNING]") {
@@ -148,7 +150,8 @@ ask() { n=0; until redis-cli -e -c -h "$HOST" "$@"; do n=$((n+1)); [ $n -lt 100 
 
 // cli runs redis-cli in an instance.
 func cli(ctx context.Context, cluster *v1alpha1.RedisCluster, pod string, args ...string) (string, error) {
-	return live.Execute(ctx, cluster.Namespace, pod, "redis", append([]string{"sh", "-c", prelude + `[ -r /etc/redis/tls/ca.crt ] && set -- --tls --cacert /etc/redis/tls/ca.crt "$@"
+	return live.Execute(ctx, cluster.Namespace, pod, "redis",
+		append([]string{"sh", "-c", prelude + `[ -r /etc/redis/tls/ca.crt ] && set -- --tls --cacert /etc/redis/tls/ca.crt "$@"
 exec redis-cli "$@"`, "sh"}, args...)...)
 }
 
@@ -158,7 +161,8 @@ func write(t *testing.T, cluster *v1alpha1.RedisCluster, n int) {
 	t.Helper()
 	script := prelude + `HOST="$1"
 tell() { printf 'set %s %s\nwait %d 5000\n' "$@" | redis-cli -c -h "$HOST" | tail -n 2; }
-put() { n=0; until set -- "$1" "$2" "$3" $(tell "$1" "$2" "$3") && [ "$4" = OK ] && [ "$5" -ge "$3" ]; do n=$((n+1)); [ $n -lt 100 ] || return 1; sleep 0.1; done; }
+put() { n=0; until set -- "$1" "$2" "$3" $(tell "$1" "$2" "$3") && [ "$4" = OK ] && [ "$5" -ge "$3" ]; do
+  n=$((n+1)); [ $n -lt 100 ] || return 1; sleep 0.1; done; }
 for i in $(seq "$2"); do put "key:$i" "value:$i" "$3" && echo stored; done 2>/dev/null | grep -c stored`
 	replicas := map[string]int{} // by shard's master
 	for _, node := range cluster.Status.Nodes {
@@ -169,7 +173,8 @@ for i in $(seq "$2"); do put "key:$i" "value:$i" "$3" && echo stored; done 2>/de
 		}
 	}
 	least := slices.Min(slices.Collect(maps.Values(replicas)))
-	out, err := live.Execute(t.Context(), cluster.Namespace, cluster.Status.Nodes[0].Name, "redis", "sh", "-c", script, "sh", cluster.Name, fmt.Sprint(n), fmt.Sprint(least))
+	out, err := live.Execute(t.Context(), cluster.Namespace, cluster.Status.Nodes[0].Name, "redis", "sh", "-c", script, "sh", cluster.Name,
+		fmt.Sprint(n), fmt.Sprint(least))
 	if err != nil || out != fmt.Sprint(n) {
 		t.Fatalf("write %d keys that %d replicas have: %v: %s", n, least, err, out)
 	}
@@ -187,7 +192,8 @@ func wantKeys(t *testing.T, cluster *v1alpha1.RedisCluster, n int) {
 // wantKeysFrom does so from an instance that runs.
 func wantKeysFrom(t *testing.T, cluster *v1alpha1.RedisCluster, pod string, n int) {
 	t.Helper()
-	script := fmt.Sprintf(`%sHOST=%s; for i in $(seq %d); do got=$(ask get key:$i 2>/dev/null) || got="(no answer)"; [ "$got" = value:$i ] && echo same || echo "key:$i=$got"; done | sort | uniq -c`,
+	script := fmt.Sprintf(
+		`%sHOST=%s; for i in $(seq %d); do got=$(ask get key:$i 2>/dev/null) || got="(no answer)"; [ "$got" = value:$i ] && echo same || echo "key:$i=$got"; done | sort | uniq -c`,
 		prelude, cluster.Name, n)
 	out, err := live.Execute(t.Context(), cluster.Namespace, pod, "redis", "sh", "-c", script)
 	if err != nil || strings.TrimSpace(out) != fmt.Sprintf("%d same", n) {
@@ -223,7 +229,8 @@ func gone(t *testing.T, object client.Object) error {
 
 func noPods(t *testing.T, cluster *v1alpha1.RedisCluster) error {
 	var pods corev1.PodList
-	if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+	if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
 		return err
 	}
 	if len(pods.Items) > 0 {

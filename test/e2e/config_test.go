@@ -87,7 +87,8 @@ func TestRedisClusterBadSettingFromTheStart(t *testing.T) {
 					return err
 				}
 				if c := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled); c == nil || c.Reason != "SettingRefused" ||
-					!strings.Contains(c.Message, "spec.config[maxmemory-policy]: ") || !strings.Contains(c.Message, "argument(s) must be one of the following") {
+					!strings.Contains(c.Message, "spec.config[maxmemory-policy]: ") ||
+					!strings.Contains(c.Message, "argument(s) must be one of the following") {
 					return fmt.Errorf("%+v", c)
 				}
 				return nil

@@ -31,15 +31,22 @@ func runGateway(t *testing.T, namespace string) {
 		{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingresses"}, Verbs: read},
 		{APIGroups: []string{"gateway.networking.k8s.io"}, Resources: []string{"*"}, Verbs: append(read, "update", "patch")},
 	}})
-	live.Create(t, &rbacv1.RoleBinding{ObjectMeta: name, Subjects: account, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "gateway"}})
+	live.Create(t,
+		&rbacv1.RoleBinding{
+			ObjectMeta: name, Subjects: account, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "gateway"}})
 	cluster := metav1.ObjectMeta{Name: "gateway-" + namespace}
 	createForTest(t, &rbacv1.ClusterRole{ObjectMeta: cluster, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: read},
 		{APIGroups: []string{"networking.k8s.io"}, Resources: []string{"ingressclasses"}, Verbs: read},
-		{APIGroups: []string{"gateway.networking.k8s.io"}, Resources: []string{"gatewayclasses", "gatewayclasses/status"}, Verbs: append(read, "update", "patch")},
+		{APIGroups: []string{"gateway.networking.k8s.io"}, Resources: []string{"gatewayclasses", "gatewayclasses/status"},
+			Verbs: append(read, "update", "patch")},
 	}})
-	createForTest(t, &rbacv1.ClusterRoleBinding{ObjectMeta: cluster, Subjects: account, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: cluster.Name}})
-	createForTest(t, &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: networkingv1.IngressClassSpec{Controller: "k8s.io/ingress-nginx"}})
+	createForTest(t,
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: cluster, Subjects: account, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: cluster.Name}})
+	createForTest(t,
+		&networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: namespace},
+			Spec: networkingv1.IngressClassSpec{Controller: "k8s.io/ingress-nginx"}})
 
 	labels := map[string]string{"app": "gateway"}
 	deployment := &appsv1.Deployment{ObjectMeta: name, Spec: appsv1.DeploymentSpec{
@@ -48,7 +55,8 @@ func runGateway(t *testing.T, namespace string) {
 			ServiceAccountName: "gateway", SecurityContext: restricted(),
 			Containers: []corev1.Container{{
 				Name: "gateway", Image: "middleware.hc.cn/gateway:3.7.13", Args: []string{"--namespace=" + namespace}, SecurityContext: unprivileged(),
-				ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}}},
+				ReadinessProbe: &corev1.Probe{
+					PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}}},
 			}},
 		}},
 	}}

@@ -205,7 +205,8 @@ func restricted() *corev1.PodSecurityContext {
 }
 
 func unprivileged() *corev1.SecurityContext {
-	return &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 }
 
 func gatewayObject(kind, namespace, name string) *unstructured.Unstructured {

@@ -37,8 +37,10 @@ func TestRedisClusterGuardRails(t *testing.T) {
 				t.Errorf("the root file system of %s/%s can be written", pod.Name, container.Name)
 			}
 		}
-		out, err := live.Execute(t.Context(), pod.Namespace, pod.Name, "redis", "sh", "-c", "id -u; ls /var/run/secrets/kubernetes.io 2>&1; touch /etc/x /usr/x /x 2>&1; grep CapEff /proc/self/status")
-		if !strings.HasPrefix(out, "999\n") || strings.Count(out, "Read-only file system") != 3 || !strings.Contains(out, "No such file") || !strings.Contains(out, "CapEff:\t0000000000000000") {
+		out, err := live.Execute(t.Context(), pod.Namespace, pod.Name, "redis", "sh", "-c",
+			"id -u; ls /var/run/secrets/kubernetes.io 2>&1; touch /etc/x /usr/x /x 2>&1; grep CapEff /proc/self/status")
+		if !strings.HasPrefix(out, "999\n") || strings.Count(out, "Read-only file system") != 3 || !strings.Contains(out, "No such file") ||
+			!strings.Contains(out, "CapEff:\t0000000000000000") {
 			t.Errorf("%s: (%v) %s", pod.Name, err, out)
 		}
 	}
@@ -64,7 +66,8 @@ func TestRedisClusterGuardRails(t *testing.T) {
 		}
 	}
 	own := v1alpha1.LabelCluster + "=cache"
-	if diff := cmp.Diff(map[string]string{"6379": "everybody", "16379": own}, reach); diff != "" || metav1.FormatLabelSelector(&policy.Spec.PodSelector) != own {
+	if diff := cmp.Diff(map[string]string{"6379": "everybody", "16379": own}, reach); diff != "" ||
+		metav1.FormatLabelSelector(&policy.Spec.PodSelector) != own {
 		t.Errorf("who reaches which port of %s (-want +got):\n%s", metav1.FormatLabelSelector(&policy.Spec.PodSelector), diff)
 	}
 	reached := map[string]string{}
@@ -77,7 +80,8 @@ func TestRedisClusterGuardRails(t *testing.T) {
 			reached[port.Port.String()] = to
 		}
 	}
-	if diff := cmp.Diff(map[string]string{"6379": own, "16379": own, "53": "everything"}, reached); diff != "" || len(policy.Spec.PolicyTypes) != 2 {
+	if diff := cmp.Diff(map[string]string{"6379": own, "16379": own, "53": "everything"}, reached); diff != "" ||
+		len(policy.Spec.PolicyTypes) != 2 {
 		t.Errorf("what instances reach, of %v (-want +got):\n%s", policy.Spec.PolicyTypes, diff)
 	}
 }
@@ -102,11 +106,15 @@ func TestRedisClusterKeepsShardsApart(t *testing.T) {
 
 	excluded := runningPods(t, cluster)[0].Spec.NodeName
 	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
-		c.Spec.Pod[0].Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: []string{excluded}}}}}}}}
+		c.Spec.Pod[0].Affinity = &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{
+					{MatchExpressions: []corev1.NodeSelectorRequirement{
+						{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: []string{excluded}}}}}}}}
 	})
 	live.Eventually(t, "two nodes are too few for a shard of three, and the reason says so", func() error {
-		if err := live.Get(t, cluster); err != nil || !strings.Contains(cluster.Status.Reason, "spec.antiAffinity is Required, so the 3 instances of shard 0 need a node each") {
+		if err := live.Get(t, cluster); err != nil ||
+			!strings.Contains(cluster.Status.Reason, "spec.antiAffinity is Required, so the 3 instances of shard 0 need a node each") {
 			return errors.Join(err, fmt.Errorf("phase %s: %s", cluster.Status.Phase, cluster.Status.Reason))
 		}
 		return nil
@@ -142,7 +150,8 @@ func wantApart(t *testing.T, cluster *v1alpha1.RedisCluster) {
 func runningPods(t *testing.T, cluster *v1alpha1.RedisCluster) []corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
-	if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+	if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
 		t.Fatal(err)
 	}
 	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.Spec.NodeName == "" || p.DeletionTimestamp != nil })

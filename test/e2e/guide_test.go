@@ -163,6 +163,7 @@ func (r *reader) cleanUp(t *testing.T) {
 kubectl get sites --all-namespaces -o yaml || true
 kubectl logs -n site-operator deployment/site-operator --tail=40 || true
 kubectl delete sites --all -n team-a --timeout=30s || true
-kubectl delete clusterrole/site-operator customresourcedefinition/sites.example.com namespace/site-operator namespace/team-a --ignore-not-found --wait=false`)
+kubectl delete clusterrole/site-operator customresourcedefinition/sites.example.com namespace/site-operator namespace/team-a \
+  --ignore-not-found --wait=false`)
 	t.Logf("%v\n%s", err, output)
 }

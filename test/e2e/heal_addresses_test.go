@@ -180,13 +180,15 @@ func leases(t *testing.T, node string) string {
 		}
 		cache = filepath.Join(user, "middleware-operator")
 	}
-	return filepath.Join(cache, "clusters", cmp.Or(os.Getenv("MIDDLEWARE_OPERATOR_CLUSTER"), "local"), "members", node, "var", "lib", "cni", "cluster")
+	return filepath.Join(cache, "clusters", cmp.Or(os.Getenv("MIDDLEWARE_OPERATOR_CLUSTER"), "local"), "members", node, "var", "lib", "cni",
+		"cluster")
 }
 
 func podsOf(t *testing.T, cluster *v1alpha1.RedisCluster) []corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
-	if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+	if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
 		t.Fatal(err)
 	}
 	return pods.Items

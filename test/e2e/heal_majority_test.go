@@ -141,7 +141,8 @@ func TestRedisClusterLosesANodeOfMostMasters(t *testing.T) {
 		}
 		return nil
 	})
-	t.Logf("all slots are served %.1f s after the node was lost, %.1f s after Kubernetes was told so", time.Since(start).Seconds(), time.Since(told).Seconds())
+	t.Logf("all slots are served %.1f s after the node was lost, %.1f s after Kubernetes was told so", time.Since(start).Seconds(),
+		time.Since(told).Seconds())
 	wantKeysFrom(t, cluster, survivor, keys)
 }
 

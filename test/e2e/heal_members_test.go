@@ -100,8 +100,9 @@ func newStranger(t *testing.T, cluster *v1alpha1.RedisCluster) *corev1.Pod {
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{
 				Name: "redis", Image: cluster.Spec.Repository + ":" + cluster.Spec.Version,
-				Command:         []string{server, "--cluster-enabled", "yes", "--dir", "/tmp", "--save", "", "--protected-mode", "no"},
-				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+				Command: []string{server, "--cluster-enabled", "yes", "--dir", "/tmp", "--save", "", "--protected-mode", "no"},
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 			}},
 		},
 	}

@@ -63,7 +63,8 @@ func losesNodesConf(t *testing.T, cluster *v1alpha1.RedisCluster, node v1alpha1.
 	if n := live.Signal(t, syscall.SIGSTOP, "redis-server", string(pod.UID)); n != 1 {
 		t.Fatalf("%d servers were stopped", n)
 	}
-	if out, err := live.Execute(t.Context(), cluster.Namespace, node.Name, "redis", "sh", "-c", "echo damaged > /data/nodes.conf"); err != nil {
+	if out, err := live.Execute(t.Context(), cluster.Namespace, node.Name, "redis", "sh", "-c", "echo damaged > /data/nodes.conf"); err !=
+		nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	live.Signal(t, syscall.SIGKILL, "redis-server", string(pod.UID))

@@ -174,7 +174,8 @@ func TestRedisClusterHealsBesideProblems(t *testing.T) {
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	cluster.Spec.Config = map[string]string{"cluster-node-timeout": "2000"}
 	cluster.Spec.Pod[0].Configmap = "mine"
-	mine := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "mine"}, Data: map[string]string{"redis.conf": "maxclients 500\n"}}
+	mine := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "mine"},
+		Data: map[string]string{"redis.conf": "maxclients 500\n"}}
 	live.Create(t, mine)
 	live.Create(t, cluster)
 	live.Ready(t, cluster)
@@ -182,7 +183,8 @@ func TestRedisClusterHealsBesideProblems(t *testing.T) {
 	write(t, cluster, keys)
 
 	foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}, Spec: corev1.ServiceSpec{
-		Selector: map[string]string{v1alpha1.LabelCluster: cluster.Name}, Ports: []corev1.ServicePort{{Name: "redis", Port: 6379, TargetPort: intstr.FromInt32(6379)}}}}
+		Selector: map[string]string{v1alpha1.LabelCluster: cluster.Name},
+		Ports:    []corev1.ServicePort{{Name: "redis", Port: 6379, TargetPort: intstr.FromInt32(6379)}}}}
 	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Pause = true })
 	live.Eventually(t, "it is paused", func() error { return inPhase(t, cluster, v1alpha1.PhasePaused) })
 	if err := live.Kube.Delete(t.Context(), foreign.DeepCopy()); err != nil {
@@ -220,7 +222,8 @@ func healsWhileStalled(t *testing.T, cluster *v1alpha1.RedisCluster, cause, mess
 		if err := live.Get(t, cluster); err != nil {
 			return err
 		}
-		if c := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled); c == nil || c.Reason != cause || !strings.Contains(c.Message, message) {
+		if c := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled); c == nil || c.Reason != cause ||
+			!strings.Contains(c.Message, message) {
 			return fmt.Errorf("Stalled is %+v, want %s: %s", c, cause, message)
 		}
 		return nil

@@ -240,7 +240,8 @@ func fetch(t *testing.T, namespace, url string) string {
 			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65532),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{
-				Name: "fetch", Image: "docker.io/library/busybox:1.36", Command: []string{"sh", "-c", `for i in $(seq 20); do wget -S -O /dev/null "$0" && exit; sleep 1; done; exit 1`, url},
+				Name: "fetch", Image: "docker.io/library/busybox:1.36",
+				Command: []string{"sh", "-c", `for i in $(seq 20); do wget -S -O /dev/null "$0" && exit; sleep 1; done; exit 1`, url},
 				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false),
 					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 			}},

@@ -49,7 +49,8 @@ func newCluster(namespace, name string) *v1alpha1.RedisCluster {
 			Replicas: ptr.To[int32](6),
 			Storage:  &v1alpha1.Storage{Size: resource.MustParse("64Mi"), Retain: v1alpha1.RetainDelete},
 			// Without a request the kernel gives them a small part of what the operator and the application get beside them.
-			Pod: []v1alpha1.PodTemplate{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m")}}}},
+			Pod: []v1alpha1.PodTemplate{
+				{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m")}}}},
 		},
 	}
 }
@@ -107,7 +108,8 @@ func TestRedisClusterOfTheSourceDocument(t *testing.T) {
 		return nil
 	})
 	var sets appsv1.StatefulSetList
-	if err := live.Kube.List(t.Context(), &sets, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil || len(sets.Items) > 0 {
+	if err := live.Kube.List(t.Context(), &sets, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil || len(sets.Items) > 0 {
 		t.Fatalf("a paused cluster has %d StatefulSets (%v), want none", len(sets.Items), err)
 	}
 }

@@ -77,7 +77,8 @@ func rolled(t *testing.T, cluster *v1alpha1.RedisCluster, what string, mutate fu
 func podUIDs(t *testing.T, cluster *v1alpha1.RedisCluster) map[string]string {
 	t.Helper()
 	var pods corev1.PodList
-	if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+	if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
 		t.Fatal(err)
 	}
 	uids := map[string]string{}
@@ -152,9 +153,11 @@ func TestRedisClusterBrokenImage(t *testing.T) {
 // replacesALostReplica deletes a replica and its data, and waits until another one is in its place.
 func replacesALostReplica(t *testing.T, cluster *v1alpha1.RedisCluster) string {
 	t.Helper()
-	at := slices.IndexFunc(cluster.Status.Nodes, func(n v1alpha1.NodeStatus) bool { return n.Type != "master" && n.Status == metav1.ConditionTrue })
+	at := slices.IndexFunc(cluster.Status.Nodes,
+		func(n v1alpha1.NodeStatus) bool { return n.Type != "master" && n.Status == metav1.ConditionTrue })
 	lost := cluster.Status.Nodes[at]
-	if err := live.Kube.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: lost.Name}}); err != nil {
+	if err := live.Kube.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: lost.Name}}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	live.Eventually(t, "the operator replaces a lost replica", func() error {
@@ -201,7 +204,8 @@ func drain(t *testing.T, cluster *v1alpha1.RedisCluster, node string) {
 	defer cordon(t, node, false)
 	live.Eventually(t, node+" is drained", func() error {
 		var pods, operators corev1.PodList
-		if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+		if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace),
+			client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
 			return err
 		}
 		if err := live.Kube.List(t.Context(), &operators, client.InNamespace(live.OperatorNamespace)); err != nil {
@@ -217,7 +221,8 @@ func drain(t *testing.T, cluster *v1alpha1.RedisCluster, node string) {
 			left = append(left, fmt.Errorf("%s is still there", pod.Name))
 			if pod.DeletionTimestamp == nil {
 				eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-				if err := live.Kube.SubResource("eviction").Create(t.Context(), pod, eviction); err != nil && !apierrors.IsTooManyRequests(err) && !apierrors.IsNotFound(err) {
+				if err := live.Kube.SubResource("eviction").Create(t.Context(), pod, eviction); err != nil && !apierrors.IsTooManyRequests(err) &&
+					!apierrors.IsNotFound(err) {
 					return err
 				}
 			}
@@ -232,7 +237,8 @@ func drain(t *testing.T, cluster *v1alpha1.RedisCluster, node string) {
 // everyPodServes says that no pod stops or starts.
 func everyPodServes(t *testing.T, cluster *v1alpha1.RedisCluster) error {
 	var pods corev1.PodList
-	if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+	if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
 		return err
 	}
 	serving := 0

@@ -35,7 +35,8 @@ func TestRedisClusterScalesWhilePodsDie(t *testing.T) {
 	wantWhole(t, cluster, 4, 8)
 	wantTables(t, cluster, balanced(4))
 	result := load.Stop()
-	t.Logf("with two masters killed: %d commands failed, %d acknowledged writes lost, %d stale reads", result.Failed, result.Lost, result.Stale)
+	t.Logf("with two masters killed: %d commands failed, %d acknowledged writes lost, %d stale reads", result.Failed, result.Lost,
+		result.Stale)
 	if result.Corrupt+result.Torn+result.Unread > 0 {
 		t.Errorf("%d values that nobody wrote, %d pairs torn, %d keys unread: %s", result.Corrupt, result.Torn, result.Unread, result.Wrong)
 	}
@@ -143,7 +144,8 @@ type crasher struct{ namespace string }
 
 func newCrasher(t *testing.T) crasher {
 	t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-crash-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}}}
+	ns := &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-crash-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "privileged"}}}
 	live.Create(t, ns)
 	t.Cleanup(func() { _ = live.Kube.Delete(context.Background(), ns) })
 	nodes, err := live.Clientset.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})

@@ -128,7 +128,8 @@ func TestRedisClusterScaleInNeedsRoom(t *testing.T) {
 		if err := live.Get(t, cluster); err != nil {
 			return err
 		}
-		if s := cluster.Status; s.ObservedGeneration != cluster.Generation || !strings.Contains(s.Reason, "more than the 12.0 MiB of maxmemory") || !strings.Contains(s.Reason, v1alpha1.AnnotationOverCapacity) {
+		if s := cluster.Status; s.ObservedGeneration != cluster.Generation ||
+			!strings.Contains(s.Reason, "more than the 12.0 MiB of maxmemory") || !strings.Contains(s.Reason, v1alpha1.AnnotationOverCapacity) {
 			return errors.New(s.Reason)
 		}
 		return nil

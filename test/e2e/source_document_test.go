@@ -39,14 +39,17 @@ func TestRedisClusterOfTheSourceDocumentInFull(t *testing.T) {
 		label(t, name, "HC_Status", "C")
 		t.Cleanup(func() { label(t, name, "HC_Status", "") })
 	}
-	live.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "settings"}, Data: map[string]string{"redis.conf": "maxclients 500\n"}})
+	live.Create(t,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "settings"},
+			Data: map[string]string{"redis.conf": "maxclients 500\n"}})
 
 	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: sample.Name}, Spec: *sample.Spec.DeepCopy()}
 	spec, pod := &cluster.Spec, &cluster.Spec.Pod[0]
 	spec.Pause, spec.Version, pod.MiddlewareImage = false, "7.0.15", "docker.io/library/redis:7.0.15"
 	pod.MonitorImage, pod.InitImage = "docker.io/oliver006/redis_exporter:v1.45.0", "docker.io/library/busybox:1.36"
 	pod.Volumes.PersistentVolumeClaimName, pod.Configmap = "shared", "settings"
-	pod.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	pod.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"),
+		corev1.ResourceMemory: resource.MustParse("64Mi")}
 	for i := range spec.UpdateStrategy.AssignStrategies { // node IDs are known when there are nodes
 		spec.UpdateStrategy.AssignStrategies[i].FromReplicas = strings.Repeat("0", 40)
 	}
@@ -59,7 +62,8 @@ func TestRedisClusterOfTheSourceDocumentInFull(t *testing.T) {
 	t.Run("metrics", func(t *testing.T) {
 		live.Eventually(t, "the exporter tells of its instance", func() error {
 			text, err := live.Clientset.CoreV1().Pods(namespace).ProxyGet("http", cluster.Name+"-0-0", "9121", "metrics", nil).DoRaw(t.Context())
-			if err != nil || !strings.Contains(string(text), "\nredis_up 1\n") || !strings.Contains(string(text), "\nredis_cluster_slots_ok 16384\n") {
+			if err != nil || !strings.Contains(string(text), "\nredis_up 1\n") ||
+				!strings.Contains(string(text), "\nredis_cluster_slots_ok 16384\n") {
 				return errors.Join(err, fmt.Errorf("%.2000s", text))
 			}
 			return nil
@@ -81,16 +85,18 @@ func sharedClaim(t *testing.T, namespace, name string) (folder string) {
 		t.Fatal(err)
 	}
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: corev1.PersistentVolumeSpec{
-		Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+		Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{
+			corev1.ReadWriteMany},
 		PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: folder}},
 		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain, ClaimRef: &corev1.ObjectReference{Namespace: namespace, Name: name},
 	}}
 	live.Create(t, volume)
 	t.Cleanup(func() { _ = live.Kube.Delete(context.Background(), volume) })
-	live.Create(t, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
-		AccessModes: volume.Spec.AccessModes, StorageClassName: ptr.To(""), VolumeName: volume.Name,
-		Resources: corev1.VolumeResourceRequirements{Requests: volume.Spec.Capacity},
-	}})
+	live.Create(t, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: volume.Spec.AccessModes, StorageClassName: ptr.To(""), VolumeName: volume.Name,
+			Resources: corev1.VolumeResourceRequirements{Requests: volume.Spec.Capacity},
+		}})
 	return folder
 }
 
@@ -202,7 +208,8 @@ func wantSlotsOfTheDocument(t *testing.T, cluster *v1alpha1.RedisCluster) {
 		}
 	}
 	script := prelude + `for i in $(seq "$2"); do echo "set {$1}$i $i"; done | redis-cli | grep -c OK`
-	if out, err := live.Execute(t.Context(), cluster.Namespace, first.Name, "redis", "sh", "-c", script, "sh", tag, fmt.Sprint(keys)); err != nil || out != fmt.Sprint(keys) {
+	if out, err := live.Execute(t.Context(), cluster.Namespace, first.Name, "redis", "sh", "-c", script, "sh", tag, fmt.Sprint(keys)); err !=
+		nil || out != fmt.Sprint(keys) {
 		t.Fatalf("write: %v: %s", err, out)
 	}
 	before := ownedByShard(cluster)

@@ -59,8 +59,10 @@ func (a authority) issue(until time.Time, names ...string) map[string][]byte {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(until.Unix()), Subject: pkix.Name{CommonName: "redis"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
-		DNSNames: names, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(until.Unix()), Subject: pkix.Name{CommonName: "redis"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: until,
+		DNSNames: names, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, &key.PublicKey, a.key)
 	if err != nil {
 		a.t.Fatal(err)
@@ -84,8 +86,9 @@ func TestRedisClusterTLS(t *testing.T) {
 			cluster.Spec.TLS = &v1alpha1.TLS{SecretName: "cache-tls"}
 			ca, name := newAuthority(t), fmt.Sprintf("*.%s.%s.svc", cluster.HeadlessServiceName(), cluster.Namespace)
 			first, second := time.Now().Add(6*time.Hour).Truncate(time.Second), time.Now().Add(12*time.Hour).Truncate(time.Second)
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "cache-tls", Labels: map[string]string{v1alpha1.LabelTLS: "true"}},
-				Data: ca.issue(first, name)}
+			secret := &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "cache-tls", Labels: map[string]string{v1alpha1.LabelTLS: "true"}},
+				Data:       ca.issue(first, name)}
 			live.Create(t, secret)
 			live.Create(t, cluster)
 			live.Ready(t, cluster)
@@ -104,7 +107,8 @@ func TestRedisClusterTLS(t *testing.T) {
 					return err
 				}
 				c := meta.FindStatusCondition(cluster.Status.Conditions, "CertificateInUse")
-				if c == nil || c.Status != metav1.ConditionTrue || cluster.Status.CertificateNotAfter == nil || !cluster.Status.CertificateNotAfter.Time.Equal(second) {
+				if c == nil || c.Status != metav1.ConditionTrue || cluster.Status.CertificateNotAfter == nil ||
+					!cluster.Status.CertificateNotAfter.Time.Equal(second) {
 					return fmt.Errorf("%+v, until %v", c, cluster.Status.CertificateNotAfter)
 				}
 				return nil

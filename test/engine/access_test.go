@@ -31,7 +31,8 @@ func startFromFile(t testing.TB, e engine, pool *redis.Pool, state access.State)
 	t.Helper()
 	busPort := freePort(t)
 	dir := t.TempDir()
-	s := &server{t: t, engine: e, busPort: busPort, settings: clusterMode(busPort), dir: dir, access: filepath.Join(dir, "redis.conf"), password: state.Password}
+	s := &server{t: t, engine: e, busPort: busPort, settings: clusterMode(busPort), dir: dir, access: filepath.Join(dir, "redis.conf"),
+		password: state.Password}
 	writeConfig(t, s, state)
 	return startWith(t, pool, s)
 }
@@ -67,7 +68,8 @@ func TestAccessFromTheFileIsAccessSetLive(t *testing.T) {
 				t.Errorf("user %s from the file is %q, set live %q", name, want, got)
 			}
 		}
-		if !slices.Equal(want.Passwords, state.Accepts()) || !slices.Equal(got.Passwords, want.Passwords) || want.Link != access.Digest(password) ||
+		if !slices.Equal(want.Passwords, state.Accepts()) || !slices.Equal(got.Passwords, want.Passwords) ||
+			want.Link != access.Digest(password) ||
 			got.Link != want.Link || got.LinkUser != "default" || want.LinkUser != "default" || want.Open || got.Open {
 			t.Errorf("from the file %+v, set live %+v", want, got)
 		}
@@ -97,16 +99,19 @@ func TestUsersAreNoOperators(t *testing.T) {
 			client := goredis.NewClient(&goredis.Options{Addr: s.addr(), Username: user.Name, Password: "hidden", Protocol: 2, MaxRetries: -1})
 			defer func() { _ = client.Close() }()
 			for _, forbidden := range []string{
-				"ACL SETUSER me on", "ACL LIST", "ACL GETUSER default", "ACL DELUSER root", "ACL LOAD", "ACL SAVE", "CONFIG GET masterauth", "CONFIG SET masterauth x",
+				"ACL SETUSER me on", "ACL LIST", "ACL GETUSER default", "ACL DELUSER root", "ACL LOAD", "ACL SAVE", "CONFIG GET masterauth",
+				"CONFIG SET masterauth x",
 				"CONFIG REWRITE", "CLUSTER FORGET " + nobody, "CLUSTER MEET 127.0.0.1 1", "CLUSTER RESET", "CLUSTER FAILOVER", "CLUSTER ADDSLOTS 1",
-				"CLUSTER SETSLOT 1 STABLE", "CLUSTER FLUSHSLOTS", "DEBUG SLEEP 0", "MODULE LIST", "MODULE LOAD /x", "SHUTDOWN NOSAVE", "REPLICAOF NO ONE",
+				"CLUSTER SETSLOT 1 STABLE", "CLUSTER FLUSHSLOTS", "DEBUG SLEEP 0", "MODULE LIST", "MODULE LOAD /x", "SHUTDOWN NOSAVE",
+				"REPLICAOF NO ONE",
 				"FAILOVER", "SAVE", "BGREWRITEAOF", "MONITOR", "PSYNC ? -1", "CLIENT KILL TYPE normal", "CLIENT PAUSE 1",
 			} {
 				var args []any
 				for word := range strings.FieldsSeq(forbidden) {
 					args = append(args, word)
 				}
-				if err := client.Do(ctx, args...).Err(); err == nil || !strings.HasPrefix(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "command not allowed") {
+				if err := client.Do(ctx, args...).Err(); err == nil || !strings.HasPrefix(err.Error(), "NOPERM") &&
+					!strings.Contains(err.Error(), "command not allowed") {
 					t.Errorf("%s may %s: %v", user.Name, forbidden, err) // DEBUG and MODULE are off for everybody
 				}
 			}
@@ -127,11 +132,13 @@ func TestExporterUser(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		pool := newPool(t)
 		s := startFromFile(t, e, pool, access.State{Password: password, Exporter: "figures"})
-		client := goredis.NewClient(&goredis.Options{Addr: s.addr(), Username: access.ExporterUser, Password: "figures", Protocol: 2, MaxRetries: -1, DisableIdentity: true})
+		client := goredis.NewClient(&goredis.Options{Addr: s.addr(), Username: access.ExporterUser, Password: "figures", Protocol: 2,
+			MaxRetries: -1, DisableIdentity: true})
 		defer func() { _ = client.Close() }()
 		wantFigures := func() {
 			t.Helper()
-			for _, words := range [][]any{{"PING"}, {"INFO", "ALL"}, {"CLUSTER", "INFO"}, {"CLUSTER", "NODES"}, {"SLOWLOG", "LEN"}, {"LATENCY", "LATEST"},
+			for _, words := range [][]any{{"PING"}, {"INFO", "ALL"}, {"CLUSTER", "INFO"}, {"CLUSTER", "NODES"}, {"SLOWLOG", "LEN"},
+				{"LATENCY", "LATEST"},
 				{"LATENCY", "HISTOGRAM"}, {"CLIENT", "SETNAME", "redis_exporter"}} {
 				if err := client.Do(t.Context(), words...).Err(); err != nil {
 					t.Errorf("%v: %v", words, err)
@@ -147,7 +154,8 @@ func TestExporterUser(t *testing.T) {
 		wantFigures()
 
 		state, node := access.State{Password: password, Exporter: "figures"}, s.node(pool)
-		must(t, node.SetUser(t.Context(), access.ExporterUser, []string{"on", "+@all", "#" + access.Digest("figures"), "~users:" + access.Digest("before")}))
+		must(t, node.SetUser(t.Context(), access.ExporterUser,
+			[]string{"on", "+@all", "#" + access.Digest("figures"), "~users:" + access.Digest("before")}))
 		must(t, client.Do(t.Context(), "SLOWLOG", "GET", "1").Err())
 		shown, err := node.Access(t.Context())
 		must(t, err)
@@ -249,7 +257,8 @@ func (l *logins) run(ctx context.Context, password string) {
 		case password = <-l.password:
 		default:
 		}
-		client := goredis.NewClient(&goredis.Options{Addr: l.c.servers[i%l.c.masters].addr(), Password: password, Protocol: 2, MaxRetries: -1, DisableIdentity: true})
+		client := goredis.NewClient(&goredis.Options{Addr: l.c.servers[i%l.c.masters].addr(), Password: password, Protocol: 2, MaxRetries: -1,
+			DisableIdentity: true})
 		if err := client.Ping(context.Background()).Err(); err != nil {
 			l.failures = append(l.failures, err.Error())
 		}

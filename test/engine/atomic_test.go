@@ -24,7 +24,8 @@ func forEachAtomic(t *testing.T, test func(t *testing.T, c *cluster)) {
 			test(t, c)
 			return
 		}
-		if _, err := reshard.Atomic(t.Context(), []reshard.Move{c.move(0, 1, slots.Of(5))}, reshard.Options{}); !errors.Is(err, reshard.ErrNotAtomic) {
+		if _, err := reshard.Atomic(t.Context(), []reshard.Move{c.move(0, 1, slots.Of(5))}, reshard.Options{}); !errors.Is(err,
+			reshard.ErrNotAtomic) {
 			t.Errorf("Atomic: %v", err)
 		}
 		must(t, c.node(0).CancelSlotMigrations(t.Context()))

@@ -48,7 +48,8 @@ func benchmarkReshard(b *testing.B, e engine) {
 	for b.Loop() {
 		c.measure(b, "redis-cli 3->1", there, func() time.Duration { return redisCLI(b, c) })
 		c.measure(b, "classic 1->3", back, func() time.Duration { return complete(b, reshard.Classic, reshard.Options{}, back...).LongestBlock })
-		c.measure(b, "classic 3->1", there, func() time.Duration { return complete(b, reshard.Classic, reshard.Options{}, there...).LongestBlock })
+		c.measure(b, "classic 3->1", there,
+			func() time.Duration { return complete(b, reshard.Classic, reshard.Options{}, there...).LongestBlock })
 		if c.view(0).Atomic == redis.AtomicNone {
 			continue
 		}

@@ -92,7 +92,8 @@ func (c *cluster) restartable(i int) error {
 		shards[words[0]], masters[words[0]] = shard, words[3]
 	}
 	for id, master := range masters {
-		if err := want(master == "-" || shards[id] == shards[master], "%s has node %s in shard %s, and its master %s in %s", c.node(i), id, shards[id], master, shards[master]); err != nil {
+		if err := want(master == "-" || shards[id] == shards[master], "%s has node %s in shard %s, and its master %s in %s", c.node(i), id,
+			shards[id], master, shards[master]); err != nil {
 			return err
 		}
 	}

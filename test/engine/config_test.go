@@ -22,12 +22,13 @@ import (
 
 // written are values as users write them, where a change of the default's number or word does not show how.
 var written = map[string][]string{
-	"maxmemory":                         {"100mb", "1GB", "1g", "123456789", "0"},
-	"maxmemory-clients":                 {"5%", "10mb", "0"},
-	"maxmemory-policy":                  {"allkeys-lru", "AllKeys-LFU", "volatile-ttl"},
-	"save":                              {"900 1 300 10", "60 1", ""},
-	"notify-keyspace-events":            {"KEA", "Ex", "AKE", "Kg$lshzxetd", ""},
-	"client-output-buffer-limit":        {"normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60", "replica 64mb 16mb 60", "pubsub 1mb 1mb 60 normal 1k 1k 0"},
+	"maxmemory":              {"100mb", "1GB", "1g", "123456789", "0"},
+	"maxmemory-clients":      {"5%", "10mb", "0"},
+	"maxmemory-policy":       {"allkeys-lru", "AllKeys-LFU", "volatile-ttl"},
+	"save":                   {"900 1 300 10", "60 1", ""},
+	"notify-keyspace-events": {"KEA", "Ex", "AKE", "Kg$lshzxetd", ""},
+	"client-output-buffer-limit": {"normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60", "replica 64mb 16mb 60",
+		"pubsub 1mb 1mb 60 normal 1k 1k 0"},
 	"oom-score-adj-values":              {"0 100 200"},
 	"oom-score-adj":                     {"no", "yes", "relative", "absolute"},
 	"latency-tracking-info-percentiles": {"50.0 99.90", "50"},
@@ -116,8 +117,9 @@ func TestSettingsAsLines(t *testing.T) {
 		pool := newPool(t)
 		engine := column(t, startBare(t, e, pool))
 		want := settings.Defaults(engine)
-		for name, value := range map[string]string{"maxmemory": "123456789", "save": "900 1 300 10", "client-output-buffer-limit": "normal 1 2 3 slave 4 5 6 pubsub 7 8 9",
-			"notify-keyspace-events": "AKE", "tcp-backlog": "128", "proc-title-template": "{title} x", "oom-score-adj-values": "0 100 200"} {
+		for name, value := range map[string]string{"maxmemory": "123456789", "save": "900 1 300 10",
+			"client-output-buffer-limit": "normal 1 2 3 slave 4 5 6 pubsub 7 8 9",
+			"notify-keyspace-events":     "AKE", "tcp-backlog": "128", "proc-title-template": "{title} x", "oom-score-adj-values": "0 100 200"} {
 			want[name] = value
 		}
 		var lines []string
@@ -191,7 +193,8 @@ func TestSettingsChangeUnderLoad(t *testing.T) {
 		c := startCluster(t, e, 3, 3, 3)
 		l := startLoad(c)
 		for _, change := range []map[string]string{
-			{"maxmemory": "1gb", "maxmemory-policy": "allkeys-lru", "hz": "20", "client-output-buffer-limit": "normal 0 0 0 replica 64mb 16mb 60 pubsub 1mb 1mb 60"},
+			{"maxmemory": "1gb", "maxmemory-policy": "allkeys-lru", "hz": "20",
+				"client-output-buffer-limit": "normal 0 0 0 replica 64mb 16mb 60 pubsub 1mb 1mb 60"},
 			{"save": "1 1", "repl-backlog-size": "4mb", "slowlog-log-slower-than": "1000"},
 			{"appendonly": "no", "repl-diskless-sync": "no", "tcp-keepalive": "60"},
 			{"appendonly": "yes", "appendfsync": "always", "cluster-require-full-coverage": "no"},

@@ -53,10 +53,11 @@ func TestDamagedFilesAreTold(t *testing.T) {
 		// refusedBy is the engine that refuses it when others start with it; empty: all refuse.
 		refusedBy string
 	}{
-		"nodes.conf":                    {file: "nodes.conf", content: "damaged\n"},
-		"shard IDs that do not fit":     {file: "nodes.conf", content: swapped, refusedBy: "valkey-8.1"},
-		"the base of the append-only":   {file: "appendonlydir/appendonly.aof.1.base.rdb", content: "damaged"},
-		"the middle of the append-only": {file: "appendonlydir/appendonly.aof.1.incr.aof", content: "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\ndamaged\r\n*1\r\n$4\r\nPING\r\n"},
+		"nodes.conf":                  {file: "nodes.conf", content: "damaged\n"},
+		"shard IDs that do not fit":   {file: "nodes.conf", content: swapped, refusedBy: "valkey-8.1"},
+		"the base of the append-only": {file: "appendonlydir/appendonly.aof.1.base.rdb", content: "damaged"},
+		"the middle of the append-only": {file: "appendonlydir/appendonly.aof.1.incr.aof",
+			content: "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\ndamaged\r\n*1\r\n$4\r\nPING\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			forEachEngine(t, func(t *testing.T, e engine) {

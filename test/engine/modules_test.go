@@ -30,7 +30,8 @@ func compileModule(t *testing.T) (line string) {
 	t.Helper()
 	const inImage = "/usr/lib/modules/number.so"
 	file := filepath.Join(t.TempDir(), "number.so")
-	output, err := exec.Command("gcc", "-Wall", "-Werror", "-O1", "-shared", "-fPIC", "-nostdlib", "-o", file, "testdata/number.c").CombinedOutput()
+	output, err := exec.Command("gcc", "-Wall", "-Werror", "-O1", "-shared", "-fPIC", "-nostdlib", "-o", file,
+		"testdata/number.c").CombinedOutput()
 	if err != nil {
 		t.Fatalf("compiling the module: %v\n%s", err, output)
 	}
@@ -186,7 +187,8 @@ func TestARollOutOfModulesHaltsAtTheReplica(t *testing.T) {
 		s.configure()
 		s.run()
 		<-s.ended
-		if said := s.output.String(); !strings.Contains(said, "number-dt") && !strings.Contains(strings.ToLower(said), "module") && !strings.Contains(strings.ToLower(said), "unknown command") {
+		if said := s.output.String(); !strings.Contains(said, "number-dt") && !strings.Contains(strings.ToLower(said), "module") &&
+			!strings.Contains(strings.ToLower(said), "unknown command") {
 			t.Errorf("it does not say what is missing:\n%s", said)
 		}
 		c.wantNumbers(written) // the master serves

@@ -91,8 +91,11 @@ func (o *operated) add(shard, ordinal int, labels map[string]string) {
 	name := fmt.Sprintf("%s-%d", o.cluster.ShardName(shard), ordinal)
 	p := &operatedPod{pod: &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: name, Labels: labels,
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: o.cluster.ShardName(shard), UID: types.UID(fmt.Sprint(shard)), Controller: ptr.To(true)}}},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "StatefulSet", Name: o.cluster.ShardName(shard), UID: types.UID(fmt.Sprint(shard)),
+					Controller: ptr.To(true)}}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}},
 		server: &server{t: o.t, engine: o.engine, dir: o.t.TempDir()}}
 	o.pods = append(o.pods, p)
 	o.ensure(p)
@@ -139,7 +142,8 @@ func (o *operated) start(p *operatedPod, ip string) {
 	pod.Status = p.pod.Status
 	must(o.t, o.kube.Status().Update(o.t.Context(), pod))
 	p.server.output = &bytes.Buffer{}
-	p.server.process = exec.Command(o.engine.command, "--port", "6379", "--bind", ip, "--dir", p.server.dir, "--appendonly", "yes", "--appendfsync", "always", "--save", "",
+	p.server.process = exec.Command(o.engine.command, "--port", "6379", "--bind", ip, "--dir", p.server.dir, "--appendonly", "yes",
+		"--appendfsync", "always", "--save", "",
 		"--repl-diskless-sync-delay", "0", "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-announce-ip", ip,
 		"--cluster-require-full-coverage", "no", "--cluster-allow-replica-migration", "no") // the tests exist to run what ENGINES names
 	p.server.process.Stdout, p.server.process.Stderr = p.server.output, p.server.output
@@ -201,7 +205,8 @@ func (o *operated) renewed(p *operatedPod) {
 
 // giveUp deletes the claim and the pod of an instance, as a person does.
 func (o *operated) giveUp(p *operatedPod) {
-	must(o.t, o.kube.Delete(o.t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: "data-" + p.pod.Name}}))
+	must(o.t, o.kube.Delete(o.t.Context(),
+		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: "data-" + p.pod.Name}}))
 	must(o.t, o.kube.Delete(o.t.Context(), p.pod.DeepCopy()))
 	o.renewed(p)
 }
@@ -240,7 +245,8 @@ func (o *operated) fill(keys int) {
 			}
 			if master := o.answering(view.MasterID); master != nil {
 				theirs, err := o.node(master).Describe(o.t.Context())
-				if err := want(err == nil && theirs.Keys == view.Keys, "%s has %d keys, its master %d (%v)", p.pod.Name, view.Keys, theirs.Keys, err); err != nil {
+				if err := want(err == nil && theirs.Keys == view.Keys, "%s has %d keys, its master %d (%v)", p.pod.Name, view.Keys, theirs.Keys,
+					err); err != nil {
 					return err
 				}
 			}
@@ -276,7 +282,8 @@ func (o *operated) client() *goredis.ClusterClient {
 	for _, p := range o.pods {
 		addrs = append(addrs, snapshot.Address(p.pod.Status.PodIP))
 	}
-	c := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs, MaxRetries: 3, MaxRedirects: 16, Protocol: 2, DisableIdentity: true, DialTimeout: patience, ReadTimeout: patience})
+	c := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs, MaxRetries: 3, MaxRedirects: 16, Protocol: 2, DisableIdentity: true,
+		DialTimeout: patience, ReadTimeout: patience})
 	o.t.Cleanup(func() { _ = c.Close() }) // the test is over either way
 	return c
 }

@@ -158,7 +158,8 @@ func (s *server) kill() {
 	if s.t.Failed() {
 		const shown = 30
 		lines := strings.SplitAfter(s.output.String(), "\n")
-		s.t.Logf("%s on port %d wrote %d lines, in the end:\n%s", s.engine.name, s.port, len(lines), strings.Join(lines[max(0, len(lines)-shown):], ""))
+		s.t.Logf("%s on port %d wrote %d lines, in the end:\n%s", s.engine.name, s.port, len(lines),
+			strings.Join(lines[max(0, len(lines)-shown):], ""))
 	}
 }
 

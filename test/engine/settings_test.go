@@ -32,7 +32,8 @@ var update = flag.Bool("update", false, "write internal/rediscluster/settings/kn
 func startBare(t testing.TB, e engine, pool *redis.Pool) *redis.Node {
 	t.Helper()
 	port := strconv.Itoa(freePort(t))
-	process := exec.Command(e.command, "--port", port, "--bind", "127.0.0.1", "--dir", t.TempDir(), "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(freePort(t)))
+	process := exec.Command(e.command, "--port", port, "--bind", "127.0.0.1", "--dir", t.TempDir(), "--cluster-enabled", "yes",
+		"--cluster-port", strconv.Itoa(freePort(t)))
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,8 @@ func TestMemorySizes(t *testing.T) {
 	for _, e := range engines(t) {
 		t.Run(e.name, func(t *testing.T) {
 			node := startBare(t, e, pool)
-			for _, text := range []string{"0", "7mb", "7m", "7MB", "2gB", "2G", "2097152kb", "3000000k", "123456789", "123456789b", "8589934591gb", "9223372036854775807"} {
+			for _, text := range []string{"0", "7mb", "7m", "7MB", "2gB", "2G", "2097152kb", "3000000k", "123456789", "123456789b", "8589934591gb",
+				"9223372036854775807"} {
 				size, ok := settings.Memory(text)
 				if err := node.ConfigSet(t.Context(), "maxmemory", text); err != nil || !ok {
 					t.Errorf("%q: %v, and a size to the operator: %t", text, err, ok)

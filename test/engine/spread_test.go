@@ -67,7 +67,8 @@ func (c *cluster) agreed(master, replica int) error {
 		}
 		leads, _ := view.Peer(c.ids[master])
 		follows, _ := view.Peer(c.ids[replica])
-		if err := want(leads.Flags.Has(redis.FlagMaster) && follows.MasterID == c.ids[master], "%s has not heard of %s", c.node(i), c.node(master)); err != nil {
+		if err := want(leads.Flags.Has(redis.FlagMaster) && follows.MasterID == c.ids[master], "%s has not heard of %s", c.node(i),
+			c.node(master)); err != nil {
 			return err
 		}
 	}

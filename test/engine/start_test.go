@@ -30,7 +30,8 @@ func (c *cluster) runStart(i int) string {
 	must(c.t, os.WriteFile(filepath.Join(dir, "redis.conf"), []byte("port 6379\ncluster-node-timeout \"2000\"\n"), 0o600))
 	must(c.t, os.MkdirAll(filepath.Join(dir, "auth"), 0o700))
 	must(c.t, os.WriteFile(filepath.Join(dir, "auth", "password"), []byte(password), 0o600))
-	must(c.t, os.WriteFile(filepath.Join(dir, "redis-cli"), fmt.Appendf(nil, "#!/bin/sh\nexec %q \"$@\"\n", cli(c.t, c.servers[i].engine)), 0o700))
+	must(c.t, os.WriteFile(filepath.Join(dir, "redis-cli"), fmt.Appendf(nil, "#!/bin/sh\nexec %q \"$@\"\n", cli(c.t, c.servers[i].engine)),
+		0o700))
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, "sh", filepath.Join(dir, "start.sh"), "/bin/echo", "the server starts")

@@ -39,13 +39,15 @@ func newAuthority(t testing.TB) *authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "engine test"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "engine test"},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	must(t, err)
 	certificate, err := x509.ParseCertificate(der)
 	must(t, err)
-	return &authority{t: t, certificate: certificate, key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), issued: 1}
+	return &authority{t: t, certificate: certificate, key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		issued: 1}
 }
 
 // issue writes a new certificate for *.cache-nodes.shop.svc and its key to the directory, and returns its fingerprint.
@@ -54,7 +56,8 @@ func (a *authority) issue(dir string) string {
 	a.issued++
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(a.t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(a.issued), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	template := &x509.Certificate{SerialNumber: big.NewInt(a.issued), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
 		DNSNames: []string{"*.cache-nodes.shop.svc"}, KeyUsage: x509.KeyUsageDigitalSignature}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
 	must(a.t, err)
@@ -63,7 +66,8 @@ func (a *authority) issue(dir string) string {
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	must(a.t, err)
 	for name, data := range map[string][]byte{
-		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), "tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), "ca.crt": a.pem,
+		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		"tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), "ca.crt": a.pem,
 	} {
 		must(a.t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
@@ -81,7 +85,8 @@ func startEncrypted(t testing.TB, e engine, pool *redis.Pool, dir string, secure
 	busPort := freePort(t)
 	s := &server{t: t, engine: e, busPort: busPort, secured: secured}
 	s.settings = append(clusterMode(busPort), "--tls-cluster", "yes", "--tls-replication", "yes", "--tls-auth-clients", "optional",
-		"--tls-cert-file", filepath.Join(dir, "tls.crt"), "--tls-key-file", filepath.Join(dir, "tls.key"), "--tls-ca-cert-file", filepath.Join(dir, "ca.crt"))
+		"--tls-cert-file", filepath.Join(dir, "tls.crt"), "--tls-key-file", filepath.Join(dir, "tls.key"), "--tls-ca-cert-file",
+		filepath.Join(dir, "ca.crt"))
 	return startWith(t, pool, s)
 }
 

@@ -31,7 +31,8 @@ type Example struct {
 
 // Check checks that each field of the spec in a CRD has an example, that each example is about a field, and that what is computed
 // from an object differs with the field. whole are fields that are passed on as they are, with all that is in them.
-func Check(t *testing.T, crd string, whole []string, base string, examples map[string]Example, computed func(t *testing.T, spec []byte) string) {
+func Check(t *testing.T, crd string, whole []string, base string, examples map[string]Example,
+	computed func(t *testing.T, spec []byte) string) {
 	t.Helper()
 	fields := of(t, crd, whole)
 	for _, field := range fields {

@@ -149,7 +149,8 @@ func IsReady(t *testing.T, object client.Object) error {
 		if condition["status"] == "True" && seen == object.GetGeneration() {
 			return nil
 		}
-		return fmt.Errorf("ready is %v for generation %d of %d: %v: %v", condition["status"], seen, object.GetGeneration(), condition["reason"], condition["message"])
+		return fmt.Errorf("ready is %v for generation %d of %d: %v: %v", condition["status"], seen, object.GetGeneration(), condition["reason"],
+			condition["message"])
 	}
 	return fmt.Errorf("no condition Ready yet")
 }

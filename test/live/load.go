@@ -62,7 +62,8 @@ var asAdvised = []string{"--dial-timeout", "2s", "--refresh", "1s"}
 // Start begins to write, to read, to do both with two keys at once, and to connect anew.
 func (l *Load) Start() {
 	l.t.Helper()
-	flags := []string{"--addr", l.Application.Address(), "--writes", "400", "--reads", "400", "--pairs", "20", "--arrivals", "4", "--keys", "5000"}
+	flags := []string{"--addr", l.Application.Address(), "--writes", "400", "--reads", "400", "--pairs", "20", "--arrivals", "4", "--keys",
+		"5000"}
 	var err error
 	l.running, err = l.Application.Begin(l.t.Context(), "run", slices.Concat(flags, asAdvised)...)
 	if err != nil {

@@ -51,7 +51,8 @@ func connect(ctx context.Context, to server, connections int, book *attempts) (*
 
 // administrative are commands that the client library sends for itself.
 var administrative = map[string]bool{
-	"asking": true, "auth": true, "client": true, "cluster": true, "command": true, "hello": true, "ping": true, "readonly": true, "select": true,
+	"asking": true, "auth": true, "client": true, "cluster": true, "command": true, "hello": true, "ping": true, "readonly": true,
+	"select": true,
 }
 
 // kind of an attempt's end.

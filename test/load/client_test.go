@@ -99,7 +99,8 @@ func TestWhatCountsAsFailed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			server := server{addresses: []string{newOne(t, tt.answers...).listener.Addr().String()}}
-			s := &session{runOptions: runOptions{keys: 1, workers: 1}, book: &attempts{now: time.Now}, single: newLedger(1), values: values{sizes: "64"}}
+			s := &session{runOptions: runOptions{keys: 1, workers: 1}, book: &attempts{now: time.Now}, single: newLedger(1),
+				values: values{sizes: "64"}}
 			var err error
 			if s.client, err = connect(t.Context(), server, 1, s.book); err != nil {
 				t.Fatal(err)
@@ -129,7 +130,8 @@ func TestWhatCountsAsTriedAgain(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &session{book: &attempts{now: time.Now}, paired: newLedger(1), values: values{sizes: "64"}}
 			var err error
-			if s.client, err = connect(t.Context(), server{addresses: []string{newOne(t, tt.answers...).listener.Addr().String()}}, 1, s.book); err != nil {
+			if s.client, err = connect(t.Context(), server{addresses: []string{newOne(t, tt.answers...).listener.Addr().String()}}, 1,
+				s.book); err != nil {
 				t.Fatal(err)
 			}
 			defer s.client.Close()
@@ -159,6 +161,7 @@ func TestClientThatHangsUp(t *testing.T) {
 	}
 	s.readOne(t.Context(), s.client, &latencies{}, 0)
 	if s.failed.Load() != 0 || s.read.Load() != 0 || book.failed != 0 || book.hungUp == 0 {
-		t.Errorf("%d commands and %d attempts failed, %d read, %d hung up; want some of the last only: %+v", s.failed.Load(), book.failed, s.read.Load(), book.hungUp, book.samples)
+		t.Errorf("%d commands and %d attempts failed, %d read, %d hung up; want some of the last only: %+v", s.failed.Load(), book.failed,
+			s.read.Load(), book.hungUp, book.samples)
 	}
 }

@@ -23,8 +23,10 @@ type dataset struct {
 
 func (d *dataset) flags(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&d.keys, "keys", 20000, "number of keys")
-	cmd.Flags().StringVar(&d.types, "types", "string", "string, or all: strings, hashes, lists, sets, sorted sets, streams with a consumer group; a fifth of all keys expires in the year 2100")
-	cmd.Flags().StringVar(&d.sizes, "sizes", "mixed", "size of a value in bytes, or mixed: 80 % of 64 bytes, 15 % of 512, 4.5 % of 4 KiB, 0.5 % of 32 KiB")
+	cmd.Flags().StringVar(&d.types, "types", "string",
+		"string, or all: strings, hashes, lists, sets, sorted sets, streams with a consumer group; a fifth of all keys expires in the year 2100")
+	cmd.Flags().StringVar(&d.sizes, "sizes", "mixed",
+		"size of a value in bytes, or mixed: 80 % of 64 bytes, 15 % of 512, 4.5 % of 4 KiB, 0.5 % of 32 KiB")
 	cmd.Flags().IntVar(&d.big, "big", 0, "number of big keys besides, of every type in turn")
 	cmd.Flags().IntVar(&d.bigBytes, "big-bytes", 1<<20, "size of a big key in bytes")
 }

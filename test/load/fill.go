@@ -112,7 +112,8 @@ func (it item) put(ctx context.Context, pipe redis.Pipeliner) {
 		create := pipe.XGroupCreate(ctx, it.key, streamGroup, "0")
 		create.SetFirstKeyPos(2)
 		// One entry is delivered and never acknowledged: it must stay pending.
-		pipe.XReadGroup(ctx, &redis.XReadGroupArgs{Group: streamGroup, Consumer: streamConsumer, Streams: []string{it.key, ">"}, Count: 1, Block: -1})
+		pipe.XReadGroup(ctx, &redis.XReadGroupArgs{Group: streamGroup, Consumer: streamConsumer, Streams: []string{it.key, ">"}, Count: 1,
+			Block: -1})
 	case kinds:
 	}
 	if it.expires > 0 {

@@ -87,7 +87,8 @@ func TestAttempts(t *testing.T) {
 			tried.failed.Load(), a.failed, a.administrative, a.redirected, a.samples)
 	}
 	for range 10 {
-		a.note(ctx, a.now(), "10.0.0.1:6379", "get", []any{"get", "k"}, errors.New("read tcp 10.0.0.9:40000->10.0.0.1:6379: connection reset by peer"))
+		a.note(ctx, a.now(), "10.0.0.1:6379", "get", []any{"get", "k"},
+			errors.New("read tcp 10.0.0.9:40000->10.0.0.1:6379: connection reset by peer"))
 	}
 	if got := a.errors(); len(got) != 2 || got[0] != (errorCount{"read tcp 10.0.0.1:6379: connection reset by peer", 10}) {
 		t.Errorf("errors by text: %v", got)
@@ -185,7 +186,8 @@ func TestDatasetIsTheSameEachTime(t *testing.T) {
 	if text(1, 64) == text(2, 64) || len(text(1, 3<<20)) != 3<<20 {
 		t.Error("texts of different numbers are equal, or not as long as asked for")
 	}
-	for _, bad := range []dataset{{types: "hash", sizes: "mixed", bigBytes: 64}, {types: "all", sizes: "0", bigBytes: 64}, {keys: -1, types: "all", sizes: "mixed", bigBytes: 64}} {
+	for _, bad := range []dataset{{types: "hash", sizes: "mixed", bigBytes: 64}, {types: "all", sizes: "0", bigBytes: 64},
+		{keys: -1, types: "all", sizes: "mixed", bigBytes: 64}} {
 		if bad.check() == nil {
 			t.Errorf("%+v is accepted", bad)
 		}

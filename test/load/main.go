@@ -47,9 +47,11 @@ func command(out, progress io.Writer) *cobra.Command {
 		Use: "load", Short: "An application of a Redis Cluster that keeps books", Long: overview,
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	root.PersistentFlags().StringSliceVar(&addresses, "addr", []string{"127.0.0.1:6379"}, "where the cluster is: host:port, several separated by commas")
+	root.PersistentFlags().StringSliceVar(&addresses, "addr", []string{"127.0.0.1:6379"},
+		"where the cluster is: host:port, several separated by commas")
 	server := func() server { return server{addresses: addresses, password: os.Getenv("REDIS_PASSWORD")} }
-	root.AddCommand(fillCommand(server, out), verifyCommand(server, out), runCommand(server, out, progress), watchCommand(server, out), probeCommand(server, out))
+	root.AddCommand(fillCommand(server, out), verifyCommand(server, out), runCommand(server, out, progress), watchCommand(server, out),
+		probeCommand(server, out))
 	return root
 }
 

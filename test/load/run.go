@@ -41,7 +41,8 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&o.replicated, "replicated", 0, "number of replicas that must have a write before it counts as acknowledged (WAIT)")
 	cmd.Flags().StringVar(&o.sizes, "sizes", "mixed", "size of values, as for fill")
 	cmd.Flags().DurationVar(&o.duration, "duration", 0, "how long; 0 is until SIGTERM or SIGINT")
-	cmd.Flags().DurationVar(&o.dialTimeout, "dial-timeout", 0, "how long to try to connect to an instance, new clients (--arrivals) apart; 0 is the client library's own, 5s")
+	cmd.Flags().DurationVar(&o.dialTimeout, "dial-timeout", 0,
+		"how long to try to connect to an instance, new clients (--arrivals) apart; 0 is the client library's own, 5s")
 	cmd.Flags().DurationVar(&o.refresh, "refresh", 0, "how often to ask who owns which slots; 0 is the client library's own, 60s")
 	cmd.Flags().DurationVar(&o.readBackFor, "read-back-timeout", time.Minute, "how long to try to read everything back")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print a line a second to standard error")
@@ -84,7 +85,8 @@ func run(ctx context.Context, at server, o runOptions) (result, error) {
 	}
 	watching, watched := context.WithCancel(context.WithoutCancel(ctx))
 	defer watched()
-	s := &session{runOptions: o, server: at, book: &attempts{now: time.Now, still: watchStandstills(watching)}, single: newLedger(o.keys), paired: newLedger(o.workers)}
+	s := &session{runOptions: o, server: at, book: &attempts{now: time.Now, still: watchStandstills(watching)}, single: newLedger(o.keys),
+		paired: newLedger(o.workers)}
 	s.values = values{prefix: "run:" + strconv.FormatInt(time.Now().UnixNano(), 36) + ":", sizes: o.sizes}
 	var err error
 	if s.client, err = connect(ctx, at, 3*o.workers, s.book); err != nil {

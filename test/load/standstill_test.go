@@ -102,7 +102,8 @@ func TestWhatCountsAsStarved(t *testing.T) {
 			t.Errorf("from %v to %v: %v is %v, want %v", tt.begun, tt.ended, tt.err, got, tt.want)
 		}
 		if a.failed != count(tt.want == failed) || a.starved != count(tt.want == starved) || tried.perhapsTwice() != (tt.want == starved) {
-			t.Errorf("from %v to %v: %v: %d failed, %d starved, perhaps twice %t", tt.begun, tt.ended, tt.err, a.failed, a.starved, tried.perhapsTwice())
+			t.Errorf("from %v to %v: %v: %d failed, %d starved, perhaps twice %t", tt.begun, tt.ended, tt.err, a.failed, a.starved,
+				tried.perhapsTwice())
 		}
 	}
 }

@@ -30,7 +30,8 @@ type watchResult struct {
 func watch(ctx context.Context, at server) (watchResult, error) {
 	var clients []*redis.Client
 	for _, address := range at.addresses {
-		client := redis.NewClient(&redis.Options{Addr: address, Password: at.password, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1, DialTimeout: time.Second, ReadTimeout: 5 * time.Second})
+		client := redis.NewClient(&redis.Options{Addr: address, Password: at.password, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
+			DialTimeout: time.Second, ReadTimeout: 5 * time.Second})
 		defer client.Close()
 		clients = append(clients, client)
 	}
@@ -122,7 +123,8 @@ func jobs(ctx context.Context, client *redis.Client) (bool, error) {
 		return false, err
 	}
 	for _, job := range answer {
-		if text := fmt.Sprint(job); !strings.Contains(text, "success") && !strings.Contains(text, "failed") && !strings.Contains(text, "cancelled") {
+		if text := fmt.Sprint(job); !strings.Contains(text, "success") && !strings.Contains(text, "failed") &&
+			!strings.Contains(text, "cancelled") {
 			return true, nil
 		}
 	}

@@ -57,7 +57,8 @@ type command struct {
 }
 
 func (c command) String() string {
-	return fmt.Sprintf("%s at=%d from=%d to=%d owned=%02b next=%02b on=%08b targetWins=%t replace=%t", kindNames[c.kind], c.at, c.from, c.to, c.owned, c.next, c.on, c.targetWins, c.replace)
+	return fmt.Sprintf("%s at=%d from=%d to=%d owned=%02b next=%02b on=%08b targetWins=%t replace=%t", kindNames[c.kind], c.at, c.from, c.to,
+		c.owned, c.next, c.on, c.targetWins, c.replace)
 }
 
 // push puts commands before those that are left; the first one comes first.

@@ -40,7 +40,8 @@ func scaleIn(b budget) world {
 func TestModel(t *testing.T) {
 	budgets := []budget{{writes: 2}, {changes: 2}, {faults: 1, writes: 1}, {faults: 1, changes: 1}}
 	if os.Getenv("MODEL_DEPTH") == "2" {
-		budgets = append(budgets, budget{faults: 2}, budget{faults: 1, writes: 1, changes: 1}, budget{faults: 2, writes: 1}, budget{faults: 2, changes: 1})
+		budgets = append(budgets, budget{faults: 2}, budget{faults: 1, writes: 1, changes: 1}, budget{faults: 2, writes: 1},
+			budget{faults: 2, changes: 1})
 	}
 	for _, b := range budgets {
 		for _, e := range []engine{{}, {marksReplicated: true}} {
@@ -82,11 +83,14 @@ func TestSabotage(t *testing.T) {
 		start    world
 		sabotage func(*checker)
 	}{
-		"the former owner hears first":                                  {scaleIn(budget{}), func(c *checker) { c.sourceFirst = true }},
-		"half-moved slots are closed":                                   {scaleIn(budget{faults: 1}), func(c *checker) { c.sabotage = closeInstead }},
-		"marks are taken off after a failover, and a receiver restarts": {scaleIn(budget{faults: 2}), func(c *checker) { c.sabotage = reopenByStable }},
-		"instances that follow another shard's master are left alone":   {scaleOut(budget{faults: 1}), func(c *checker) { c.sabotage = leaveStrayed }},
-		"news of a new owner stays on the way while it is replaced":     {scaleIn(budget{changes: 2}), func(c *checker) { c.slowBus = true }},
+		"the former owner hears first": {scaleIn(budget{}), func(c *checker) { c.sourceFirst = true }},
+		"half-moved slots are closed": {
+			scaleIn(budget{faults: 1}), func(c *checker) { c.sabotage = closeInstead }},
+		"marks are taken off after a failover, and a receiver restarts": {
+			scaleIn(budget{faults: 2}), func(c *checker) { c.sabotage = reopenByStable }},
+		"instances that follow another shard's master are left alone": {
+			scaleOut(budget{faults: 1}), func(c *checker) { c.sabotage = leaveStrayed }},
+		"news of a new owner stays on the way while it is replaced": {scaleIn(budget{changes: 2}), func(c *checker) { c.slowBus = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newChecker()

@@ -70,7 +70,8 @@ func (o *operator) decide(w *world, unknown uint8) decided {
 	if d, known := o.decisions[seen]; known {
 		return d
 	}
-	desired := plan.Desired{Topology: topology(int(w.wanted)), Policy: v1alpha1.DeletionForeground, HasFinalizer: true, AssignReceive: true, Ephemeral: true}
+	desired := plan.Desired{Topology: topology(int(w.wanted)), Policy: v1alpha1.DeletionForeground, HasFinalizer: true, AssignReceive: true,
+		Ephemeral: true}
 	if w.wanted == shards {
 		desired.Gifts = o.gifts
 	}
@@ -159,7 +160,9 @@ func (o *operator) snapshot(w *world, unknown uint8) *snapshot.Snapshot {
 		s.Goal = o.goals[w.goal]
 	}
 	for shard := range existing(w) {
-		s.Shards = append(s.Shards, snapshot.Shard{Index: shard, Name: fmt.Sprintf("c-%d", shard), Replicas: replicas, Terminating: shard == joining && w.set == terminating})
+		s.Shards = append(s.Shards,
+			snapshot.Shard{Index: shard, Name: fmt.Sprintf("c-%d", shard), Replicas: replicas, Terminating: shard == joining &&
+				w.set == terminating})
 	}
 	var open uint8
 	for _, i := range all() {

@@ -71,7 +71,8 @@ func serve(t *testing.T, version string) {
 // servedByImage says that a catalog's pod of that image is ready, and no other.
 func servedByImage(t *testing.T, image string) error {
 	var pods corev1.PodList
-	if err := live.Kube.List(t.Context(), &pods, client.InNamespace("olm"), client.MatchingLabels{"olm.catalogSource": catalogName}); err != nil {
+	if err := live.Kube.List(t.Context(), &pods, client.InNamespace("olm"), client.MatchingLabels{"olm.catalogSource": catalogName}); err !=
+		nil {
 		return err
 	}
 	if len(pods.Items) != 1 || pods.Items[0].Spec.Containers[0].Image != image {
@@ -95,7 +96,8 @@ func namespaceOf(t *testing.T, name string) string {
 // namespaceAt is namespaceOf with another level of pod security.
 func namespaceAt(t *testing.T, name, level string) string {
 	t.Helper()
-	live.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}})
+	live.Create(t,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}})
 	t.Cleanup(func() {
 		if t.Failed() {
 			live.Report(t, name)
@@ -164,7 +166,8 @@ func (i installation) succeeded(version string) {
 func (i installation) remove(version string) {
 	i.t.Helper()
 	i.disable(i.namespace)
-	for _, o := range []client.Object{object(subscription, i.namespace, "middleware-operator"), object(serviceVersion, i.namespace, csvName(version))} {
+	for _, o := range []client.Object{object(subscription, i.namespace, "middleware-operator"),
+		object(serviceVersion, i.namespace, csvName(version))} {
 		if err := live.Kube.Delete(i.t.Context(), o); err != nil {
 			i.t.Fatal(err)
 		}
@@ -227,7 +230,8 @@ func nothingLeft(t *testing.T, namespace string) error {
 		}
 		for i := range list.Items {
 			o := &list.Items[i]
-			ours := strings.HasPrefix(o.Name, "middleware-operator") || strings.Contains(o.Name, "middleware.hc.cn") || o.Labels["olm.owner"] == csvName(given.current) || o.Labels["olm.owner"] == csvName(given.previous)
+			ours := strings.HasPrefix(o.Name, "middleware-operator") || strings.Contains(o.Name, "middleware.hc.cn") ||
+				o.Labels["olm.owner"] == csvName(given.current) || o.Labels["olm.owner"] == csvName(given.previous)
 			_, expected := stays[kind.Kind+" "+o.Name]
 			if ours && !expected && !derivedFromDefinition(o) && (o.Namespace == "" || o.Namespace == namespace) {
 				left = append(left, kind.Kind+" "+o.Name)

@@ -30,8 +30,9 @@ var given struct {
 
 func TestMain(m *testing.M) {
 	for name, to := range map[string]*string{
-		"OLM_SDK": &given.sdk, "OLM_REGISTRY": &given.registry, "OLM_CA": &given.ca, "OLM_CURRENT": &given.current, "OLM_PREVIOUS": &given.previous,
-		"OLM_BUNDLE": &given.bundle, "OLM_OPM_IMAGE": &given.opm, "OLM_UNTAR_IMAGE": &given.untar, "OLM_STORAGE_IMAGE": &given.storage,
+		"OLM_SDK": &given.sdk, "OLM_REGISTRY": &given.registry, "OLM_CA": &given.ca, "OLM_CURRENT": &given.current,
+		"OLM_PREVIOUS": &given.previous,
+		"OLM_BUNDLE":   &given.bundle, "OLM_OPM_IMAGE": &given.opm, "OLM_UNTAR_IMAGE": &given.untar, "OLM_STORAGE_IMAGE": &given.storage,
 	} {
 		if *to = os.Getenv(name); *to == "" {
 			fmt.Fprintf(os.Stderr, "tests on OLM: %s is not set; run them with make test-olm\n", name)

@@ -41,14 +41,16 @@ func TestRunBundle(t *testing.T) {
 	// The registry that operator-sdk runs in the namespace has an init container that the level restricted refuses.
 	namespace := namespaceAt(t, "run-bundle", "baseline")
 	installed := installation{t, namespace}
-	sdk(t, "run", "bundle", bundleImage(given.previous), "--namespace", namespace, "--index-image", given.opm, "--timeout", "4m", "--security-context-config", "restricted")
+	sdk(t, "run", "bundle", bundleImage(given.previous), "--namespace", namespace, "--index-image", given.opm, "--timeout", "4m",
+		"--security-context-config", "restricted")
 	installed.succeeded(given.previous)
 	installed.enable(namespace)
 	cluster := applySample(t, namespace, "redis_v1alpha1_rediscluster_full.yaml", &redisv1alpha1.RedisCluster{})
 	live.Ready(t, cluster)
 	before := containers(t, namespace)
 
-	sdk(t, "run", "bundle-upgrade", bundleImage(given.current), "--namespace", namespace, "--timeout", "4m", "--security-context-config", "restricted")
+	sdk(t, "run", "bundle-upgrade", bundleImage(given.current), "--namespace", namespace, "--timeout", "4m", "--security-context-config",
+		"restricted")
 	installed.succeeded(given.current)
 	live.Ready(t, cluster)
 	for name, is := range containers(t, namespace) {

@@ -38,7 +38,8 @@ func examples(bundle string) ([]unstructured.Unstructured, error) {
 			return parseExamples(file, manifest.GetAnnotations()[almExamples])
 		}
 	}
-	return nil, fmt.Errorf("%s has no ClusterServiceVersion among its %d manifests; give the directory that holds manifests/ and metadata/", bundle, len(files))
+	return nil, fmt.Errorf("%s has no ClusterServiceVersion among its %d manifests; give the directory that holds manifests/ and metadata/",
+		bundle, len(files))
 }
 
 func parseExamples(file, text string) ([]unstructured.Unstructured, error) {

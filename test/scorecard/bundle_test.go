@@ -35,13 +35,16 @@ func TestExamples(t *testing.T) {
 		files map[string]string
 		want  string // the name of the example of FooBar, or a part of the error
 	}{
-		"first of a kind":      {map[string]string{"a.yaml": service, "b.yaml": strings.Replace(csv, "%", two, 1)}, "first"},
-		"no CSV":               {map[string]string{"a.yaml": service}, "has no ClusterServiceVersion among its 1 manifests; give the directory that holds manifests/"},
-		"an empty directory":   {nil, "has no ClusterServiceVersion among its 0 manifests"},
-		"no examples":          {map[string]string{"b.yaml": strings.Replace(csv, "%", "", 1)}, "metadata.annotations[alm-examples] is empty"},
-		"examples are no JSON": {map[string]string{"b.yaml": strings.Replace(csv, "%", "- a", 1)}, "metadata.annotations[alm-examples] is no JSON list of objects"},
-		"another kind only":    {map[string]string{"b.yaml": strings.Replace(csv, "%", `[{"apiVersion": "k8s.io/v2", "kind": "FooBar"}]`, 1)}, "the bundle has no example of k8s.io/v1, Kind=FooBar"},
-		"a broken manifest":    {map[string]string{"a.yaml": "kind: ["}, "a.yaml: "},
+		"first of a kind": {map[string]string{"a.yaml": service, "b.yaml": strings.Replace(csv, "%", two, 1)}, "first"},
+		"no CSV": {
+			map[string]string{"a.yaml": service}, "has no ClusterServiceVersion among its 1 manifests; give the directory that holds manifests/"},
+		"an empty directory": {nil, "has no ClusterServiceVersion among its 0 manifests"},
+		"no examples":        {map[string]string{"b.yaml": strings.Replace(csv, "%", "", 1)}, "metadata.annotations[alm-examples] is empty"},
+		"examples are no JSON": {map[string]string{"b.yaml": strings.Replace(csv, "%", "- a", 1)},
+			"metadata.annotations[alm-examples] is no JSON list of objects"},
+		"another kind only": {map[string]string{"b.yaml": strings.Replace(csv, "%", `[{"apiVersion": "k8s.io/v2", "kind": "FooBar"}]`, 1)},
+			"the bundle has no example of k8s.io/v1, Kind=FooBar"},
+		"a broken manifest": {map[string]string{"a.yaml": "kind: ["}, "a.yaml: "},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

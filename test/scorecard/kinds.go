@@ -36,7 +36,8 @@ type addresses map[string]int
 var tests = []test{
 	{name: "rediscluster-ready", kind: redisv1alpha1.GroupVersion.WithKind("RedisCluster"), lacks: on(redisClusterLacks)},
 	{name: "app-ready", kind: appv1alpha1.GroupVersion.WithKind("App"), lacks: on(appLacks)},
-	{name: "application-ready", kind: applicationv1.GroupVersion.WithKind("Application"), distinguish: distinguishApplication, lacks: on(applicationLacks)},
+	{name: "application-ready", kind: applicationv1.GroupVersion.WithKind("Application"), distinguish: distinguishApplication,
+		lacks: on(applicationLacks)},
 	{name: "crontab-ready", kind: crontabv1beta1.GroupVersion.WithKind("CronTab"), lacks: on(cronTabLacks)},
 	{name: "foobar-ready", kind: foobarv1.GroupVersion.WithKind("FooBar"), lacks: on(fooBarLacks)},
 }

@@ -19,15 +19,21 @@ func TestCommandLine(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		"list":          {args: []string{"-list"}, code: passed, stdout: "rediscluster-ready\napp-ready\napplication-ready\ncrontab-ready\nfoobar-ready\n"},
-		"help":          {args: []string{"--help"}, code: passed, stderr: "Usage: scorecard [flags] TEST..."},
-		"nothing":       {namespace: "shop", code: misused, stderr: "name a test, or several: rediscluster-ready, app-ready"},
-		"unknown test":  {args: []string{"mysql-ready"}, namespace: "shop", code: misused, stderr: `there is no test "mysql-ready"; there are rediscluster-ready`},
-		"unknown flag":  {args: []string{"-x"}, namespace: "shop", code: misused, stderr: "flag provided but not defined: -x"},
-		"no namespace":  {args: []string{"app-ready"}, code: misused, stderr: "-namespace: give the namespace to make the examples in, or set SCORECARD_NAMESPACE"},
-		"no time":       {args: []string{"-timeout=0", "app-ready"}, namespace: "shop", code: misused, stderr: "-timeout: 0s is too short; give 1s or more"},
-		"no bundle":     {args: []string{"-bundle=nowhere", "app-ready", "foobar-ready"}, namespace: "shop", code: failed, stdout: "nowhere has no ClusterServiceVersion"},
-		"no kubeconfig": {args: []string{"-bundle=../../bundle", "-kubeconfig=nowhere", "app-ready"}, namespace: "shop", code: failed, stdout: "find the cluster: "},
+		"list": {
+			args: []string{"-list"}, code: passed, stdout: "rediscluster-ready\napp-ready\napplication-ready\ncrontab-ready\nfoobar-ready\n"},
+		"help":    {args: []string{"--help"}, code: passed, stderr: "Usage: scorecard [flags] TEST..."},
+		"nothing": {namespace: "shop", code: misused, stderr: "name a test, or several: rediscluster-ready, app-ready"},
+		"unknown test": {args: []string{"mysql-ready"}, namespace: "shop", code: misused,
+			stderr: `there is no test "mysql-ready"; there are rediscluster-ready`},
+		"unknown flag": {args: []string{"-x"}, namespace: "shop", code: misused, stderr: "flag provided but not defined: -x"},
+		"no namespace": {args: []string{"app-ready"}, code: misused,
+			stderr: "-namespace: give the namespace to make the examples in, or set SCORECARD_NAMESPACE"},
+		"no time": {args: []string{"-timeout=0", "app-ready"}, namespace: "shop", code: misused,
+			stderr: "-timeout: 0s is too short; give 1s or more"},
+		"no bundle": {args: []string{"-bundle=nowhere", "app-ready", "foobar-ready"}, namespace: "shop", code: failed,
+			stdout: "nowhere has no ClusterServiceVersion"},
+		"no kubeconfig": {args: []string{"-bundle=../../bundle", "-kubeconfig=nowhere", "app-ready"}, namespace: "shop", code: failed,
+			stdout: "find the cluster: "},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

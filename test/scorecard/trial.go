@@ -77,7 +77,8 @@ func (t trial) refused(example *unstructured.Unstructured, err error) v1alpha3.T
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
 		return t.result(v1alpha3.FailState, []string{what}, []string{"mend the sample in config/samples, which the bundle's example is"})
 	case apierrors.IsForbidden(err):
-		return t.result(v1alpha3.ErrorState, []string{what}, []string{"give the scorecard's service account its role: kubectl apply -n " + t.namespace + " -f test/scorecard/rbac.yaml"})
+		return t.result(v1alpha3.ErrorState, []string{what},
+			[]string{"give the scorecard's service account its role: kubectl apply -n " + t.namespace + " -f test/scorecard/rbac.yaml"})
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		return t.result(v1alpha3.ErrorState, []string{what}, []string{"install the operator first, with its CRDs"})
 	default:

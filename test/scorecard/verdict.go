@@ -58,14 +58,17 @@ var hints = []hint{
 	{"ErrImagePull", "see that the nodes can pull the images of the example"},
 	{"ImagePullBackOff", "see that the nodes can pull the images of the example"},
 	{"Failed to pull image", "see that the nodes can pull the images of the example"},
-	{"FailedScheduling", "the Events say what keeps pods from being scheduled: nodes with room for their requests, or volumes of the example's storage class"},
+	{"FailedScheduling",
+		"the Events say what keeps pods from being scheduled: nodes with room for their requests, or volumes of the example's storage class"},
 	{"FailedCreate", "the Events say what keeps pods from being created: a quota, or the namespace's pod security level"},
 }
 
 // suggestions are the remedies for what a failed run last saw.
 func suggestions(last progress, events []corev1.Event, namespace string) []string {
 	if !last.observed {
-		return []string{fmt.Sprintf("see that the operator runs and watches the namespace %s: kubectl get pods -A -l app.kubernetes.io/name=middleware-operator", namespace)}
+		return []string{
+			fmt.Sprintf("see that the operator runs and watches the namespace %s: kubectl get pods -A -l app.kubernetes.io/name=middleware-operator",
+				namespace)}
 	}
 	text := last.says
 	for _, event := range events {

@@ -30,13 +30,19 @@ func TestProgressOf(t *testing.T) {
 		rest string
 		want progress
 	}{
-		"new":               {`{}`, progress{says: "the operator has not looked at it"}},
-		"no conditions":     {`{status: {observedGeneration: 2}}`, progress{observed: true, says: "it has no condition Ready"}},
-		"an older spec":     {`{status: {observedGeneration: 1, conditions: [{type: Ready, status: "True"}]}}`, progress{observed: true, says: "the operator has seen generation 1, not 2 yet"}},
-		"an older Ready":    {`{status: {observedGeneration: 2, conditions: [{type: Ready, status: "True", observedGeneration: 1}]}}`, progress{observed: true, says: "Ready is about generation 1, not 2 yet"}},
-		"not ready":         {`{status: {observedGeneration: 2, conditions: [{type: Deployed, status: "True"}, {type: Ready, status: "False", reason: Progressing, message: "0 of 1", observedGeneration: 2}]}}`, progress{observed: true, says: "Ready is False (Progressing): 0 of 1"}},
-		"unknown":           {`{status: {observedGeneration: 2, conditions: [{type: Ready, status: Unknown, reason: R, observedGeneration: 2}]}}`, progress{observed: true, says: "Ready is Unknown (R)"}},
-		"ready":             {`{status: {observedGeneration: 2, conditions: [{type: Ready, status: "True", reason: Serving, observedGeneration: 2}]}}`, progress{ready: true, observed: true, says: "Ready is True (Serving)"}},
+		"new":           {`{}`, progress{says: "the operator has not looked at it"}},
+		"no conditions": {`{status: {observedGeneration: 2}}`, progress{observed: true, says: "it has no condition Ready"}},
+		"an older spec": {`{status: {observedGeneration: 1, conditions: [{type: Ready, status: "True"}]}}`,
+			progress{observed: true, says: "the operator has seen generation 1, not 2 yet"}},
+		"an older Ready": {`{status: {observedGeneration: 2, conditions: [{type: Ready, status: "True", observedGeneration: 1}]}}`,
+			progress{observed: true, says: "Ready is about generation 1, not 2 yet"}},
+		"not ready": {
+			`{status: {observedGeneration: 2, conditions: [{type: Deployed, status: "True"}, {type: Ready, status: "False", reason: Progressing, message: "0 of 1", observedGeneration: 2}]}}`, progress{observed: true, says: "Ready is False (Progressing): 0 of 1"}},
+		"unknown": {`{status: {observedGeneration: 2, conditions: [{type: Ready, status: Unknown, reason: R, observedGeneration: 2}]}}`,
+			progress{observed: true, says: "Ready is Unknown (R)"}},
+		"ready": {
+			`{status: {observedGeneration: 2, conditions: [{type: Ready, status: "True", reason: Serving, observedGeneration: 2}]}}`,
+			progress{ready: true, observed: true, says: "Ready is True (Serving)"}},
 		"a strange status":  {`{status: {observedGeneration: 2, conditions: [5]}}`, progress{observed: true, says: "it has no condition Ready"}},
 		"conditions not so": {`{status: {observedGeneration: 2, conditions: no}}`, progress{observed: true, says: "it has no condition Ready"}},
 	}

@@ -154,7 +154,8 @@ func TestRefusedSettings(t *testing.T) {
 				s.fail("condition %s, %s: %s\nwant in it: %s", c.Status, c.Reason, c.Message, want)
 			}
 		}
-		if !meta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionReady) || !meta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionStalled) ||
+		if !meta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionReady) ||
+			!meta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionStalled) ||
 			s.cluster.Status.Phase != v1alpha1.PhaseRunning {
 			s.fail("phase %s, conditions %+v", s.cluster.Status.Phase, s.cluster.Status.Conditions)
 		}

@@ -31,8 +31,10 @@ func (s *simulation) labels(shard int) map[string]string {
 
 func (s *simulation) statefulSet(shard, replicas int) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.Namespace, Name: s.cluster.ShardName(shard), UID: types.UID(fmt.Sprint(shard)), Labels: s.labels(shard),
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "RedisCluster", Name: "c", UID: s.cluster.UID, Controller: ptr.To(true)}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.Namespace, Name: s.cluster.ShardName(shard), UID: types.UID(fmt.Sprint(shard)),
+			Labels: s.labels(shard),
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "v1", Kind: "RedisCluster", Name: "c", UID: s.cluster.UID, Controller: ptr.To(true)}}},
 		Spec: appsv1.StatefulSetSpec{Replicas: ptr.To(int32(replicas))},
 	}
 }
@@ -86,7 +88,9 @@ func (s *simulation) sweep() {
 // start makes a pod with a fresh Redis.
 func (s *simulation) start(shard, ordinal int) {
 	pod := s.pod(shard, ordinal)
-	s.instances = append(s.instances, &instance{pod: pod, node: s.world.AddNode(redistest.NodeOptions{IP: pod.Status.PodIP, Valkey: s.valkey, Settings: s.file})})
+	s.instances =
+		append(s.instances,
+			&instance{pod: pod, node: s.world.AddNode(redistest.NodeOptions{IP: pod.Status.PodIP, Valkey: s.valkey, Settings: s.file})})
 }
 
 // pod makes a running pod of the template of now.
@@ -94,8 +98,11 @@ func (s *simulation) pod(shard, ordinal int) *corev1.Pod {
 	labels := s.labels(shard)
 	labels[appsv1.StatefulSetRevisionLabel] = s.template
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.Namespace, Name: fmt.Sprintf("%s-%d", s.cluster.ShardName(shard), ordinal), Labels: labels,
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: s.cluster.ShardName(shard), UID: types.UID(fmt.Sprint(shard)), Controller: ptr.To(true)}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.Namespace, Name: fmt.Sprintf("%s-%d", s.cluster.ShardName(shard), ordinal),
+			Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "StatefulSet", Name: s.cluster.ShardName(shard), UID: types.UID(fmt.Sprint(shard)),
+					Controller: ptr.To(true)}}},
 		Spec: corev1.PodSpec{NodeName: fmt.Sprintf("node%d", (shard+ordinal)%3),
 			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: v1alpha1.PodConditionServing}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: s.address(),
@@ -132,7 +139,8 @@ func (s *simulation) move(in *instance, ip string) {
 		s.t.Fatal(err)
 	}
 	in.pod.Status.PodIP = ip
-	in.pod.Status.Conditions = slices.DeleteFunc(in.pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == v1alpha1.PodConditionServing })
+	in.pod.Status.Conditions =
+		slices.DeleteFunc(in.pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == v1alpha1.PodConditionServing })
 	if err := s.kube.Status().Update(s.t.Context(), in.pod); err != nil {
 		s.t.Fatal(err)
 	}

@@ -56,7 +56,8 @@ func newGuarded(t *testing.T, seed uint64, valkey bool) *guarded {
 func (g *guarded) secret() *corev1.Secret {
 	g.t.Helper()
 	secret := &corev1.Secret{}
-	if err := g.kube.Get(g.t.Context(), client.ObjectKey{Namespace: g.cluster.Namespace, Name: g.cluster.AuthSecretName()}, secret); err != nil {
+	if err := g.kube.Get(g.t.Context(), client.ObjectKey{Namespace: g.cluster.Namespace, Name: g.cluster.AuthSecretName()}, secret); err !=
+		nil {
 		g.t.Fatal(err)
 	}
 	return secret
@@ -167,8 +168,9 @@ func TestPasswordChanges(t *testing.T) {
 				g.world.Run(5 * time.Second)
 			}
 		case 2: // given by another Secret
-			g.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: g.cluster.Namespace, Name: "mine", Labels: map[string]string{v1alpha1.LabelAuth: "true"}},
-				Data: map[string][]byte{v1alpha1.SecretKeyPassword: []byte("given \n\"by\" another")}})
+			g.create(&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: g.cluster.Namespace, Name: "mine", Labels: map[string]string{v1alpha1.LabelAuth: "true"}},
+				Data:       map[string][]byte{v1alpha1.SecretKeyPassword: []byte("given \n\"by\" another")}})
 			g.cluster.Spec.Auth.SecretName, g.cluster.Generation = "mine", 2
 		}
 		g.runUntilChanged(seed >= 6)

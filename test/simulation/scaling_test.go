@@ -39,7 +39,8 @@ func (s *simulation) give(slots int32) {
 
 // moving says that a command belongs to moving slots.
 func moving(args []string) bool {
-	return strings.EqualFold(args[0], "MIGRATE") || len(args) > 1 && strings.EqualFold(args[0], "CLUSTER") && strings.Contains(strings.ToUpper(args[1]), "SLOT")
+	return strings.EqualFold(args[0], "MIGRATE") || len(args) > 1 && strings.EqualFold(args[0], "CLUSTER") &&
+		strings.Contains(strings.ToUpper(args[1]), "SLOT")
 }
 
 // Whatever the order of topologies, and whatever fails, the cluster gets there; no write
@@ -105,8 +106,10 @@ func TestAssigns(t *testing.T) {
 		strategy := &s.cluster.Spec.UpdateStrategy
 		for range 3 {
 			to := s.random.Int32N(3)
-			*strategy = v1alpha1.SlotStrategy{Type: v1alpha1.AssignReceive, AssignStrategies: []v1alpha1.AssignStrategy{{Slots: 5500 + s.random.Int32N(1000), ToShard: &to,
-				FromReplicas: s.named(s.cluster.ShardName(int(to+1)%3)+"-0").node.ID() + "," + s.named(s.cluster.ShardName(int(to+2)%3)+"-1").node.ID()}}}
+			*strategy = v1alpha1.SlotStrategy{
+				Type: v1alpha1.AssignReceive, AssignStrategies: []v1alpha1.AssignStrategy{{Slots: 5500 + s.random.Int32N(1000), ToShard: &to,
+					FromReplicas: s.named(s.cluster.ShardName(int(to+1)%3)+"-0").node.ID() + "," +
+						s.named(s.cluster.ShardName(int(to+2)%3)+"-1").node.ID()}}}
 			s.say("--- shard %d is to own %d slots", to, strategy.AssignStrategies[0].Slots)
 			for range s.random.IntN(40) {
 				s.pass()
@@ -153,7 +156,8 @@ func TestScalesWithStrayedInstances(t *testing.T) {
 			app.write(fmt.Sprintf("key:%d", key))
 		}
 		s.scale(4, 2)
-		for s.find("c-3-0") == nil || !strings.Contains(s.send(s.named("c-3-0").node.Addr(), false, []string{"CLUSTER", "REPLICATE", s.named("c-0-0").node.ID()}), "OK") {
+		for s.find("c-3-0") == nil ||
+			!strings.Contains(s.send(s.named("c-3-0").node.Addr(), false, []string{"CLUSTER", "REPLICATE", s.named("c-0-0").node.ID()}), "OK") {
 			s.pass()
 			s.world.Run(500 * time.Millisecond)
 		}

@@ -67,7 +67,8 @@ func TestMastersPartBeforeTheNextNodeIsLost(t *testing.T) {
 			}
 		}
 		app.wantAll()
-		if c := meta.FindStatusCondition(s.cluster.Status.Conditions, v1alpha1.ConditionMastersSpread); c == nil || c.Reason != "Spread" || !gathered {
+		if c := meta.FindStatusCondition(s.cluster.Status.Conditions, v1alpha1.ConditionMastersSpread); c == nil || c.Reason != "Spread" ||
+			!gathered {
 			s.fail("MastersSpread is %+v; masters were gathered on the way: %t", c, gathered)
 		}
 	})

@@ -44,20 +44,25 @@ func TestValidateRefuses(t *testing.T) {
 	}{
 		{"nothing", func(*v1alpha1.AppSpec) {}, ""},
 		{"many arguments", func(s *v1alpha1.AppSpec) { s.Args = make([]string, 4000) }, "spec: Invalid value: \"12"},
-		{"a long argument", func(s *v1alpha1.AppSpec) { s.Args = []string{strings.Repeat("x", 128<<10)} }, "must be at most 131072 bytes in 4000 entries"},
-		{"no image", func(s *v1alpha1.AppSpec) { s.Image = "" }, "spec.image: Required value: name the container image, such as docker.io/library/busybox:1.36"},
+		{"a long argument", func(s *v1alpha1.AppSpec) { s.Args = []string{strings.Repeat("x", 128<<10)} },
+			"must be at most 131072 bytes in 4000 entries"},
+		{"no image", func(s *v1alpha1.AppSpec) { s.Image = "" },
+			"spec.image: Required value: name the container image, such as docker.io/library/busybox:1.36"},
 		{"replicas", func(s *v1alpha1.AppSpec) { s.Replicas = ptr.To[int32](-1) }, "spec.replicas: Invalid value: -1: must be from 0 to 1000"},
 		{"environment name", func(s *v1alpha1.AppSpec) { s.Env = []corev1.EnvVar{{Name: "A=B"}} }, `spec.env[0].name: Invalid value: "A=B": `},
-		{"environment twice", func(s *v1alpha1.AppSpec) { s.Env = []corev1.EnvVar{{Name: "A"}, {Name: "A"}} }, `spec.env[1].name: Duplicate value: "A"`},
+		{"environment twice", func(s *v1alpha1.AppSpec) { s.Env = []corev1.EnvVar{{Name: "A"}, {Name: "A"}} },
+			`spec.env[1].name: Duplicate value: "A"`},
 		{"two sources of a variable", func(s *v1alpha1.AppSpec) {
 			s.Env = []corev1.EnvVar{{Name: "A", Value: "b", ValueFrom: &corev1.EnvVarSource{}}}
 		}, "spec.env[0].valueFrom: Forbidden: a variable has a value or a valueFrom; remove one"},
-		{"envFrom nothing", func(s *v1alpha1.AppSpec) { s.EnvFrom = []corev1.EnvFromSource{{}} }, "spec.envFrom[0]: Invalid value: must name either a configMapRef or a secretRef"},
+		{"envFrom nothing", func(s *v1alpha1.AppSpec) { s.EnvFrom = []corev1.EnvFromSource{{}} },
+			"spec.envFrom[0]: Invalid value: must name either a configMapRef or a secretRef"},
 		{"request above limit", func(s *v1alpha1.AppSpec) {
 			s.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}
 			s.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
 		}, `spec.resources.requests[memory]: Invalid value: "2Gi": must not exceed the limit of 1Gi`},
-		{"port name", func(s *v1alpha1.AppSpec) { s.Ports = []v1alpha1.Port{{Name: "a-", ContainerPort: 1}} }, `spec.ports[0].name: Invalid value: "a-": must not begin or end with a hyphen`},
+		{"port name", func(s *v1alpha1.AppSpec) { s.Ports = []v1alpha1.Port{{Name: "a-", ContainerPort: 1}} },
+			`spec.ports[0].name: Invalid value: "a-": must not begin or end with a hyphen`},
 		{"port number", func(s *v1alpha1.AppSpec) {
 			s.Ports = []v1alpha1.Port{{Name: "a", ContainerPort: 65536, ServicePort: 80}}
 		},
@@ -70,7 +75,8 @@ func TestValidateRefuses(t *testing.T) {
 		}, `spec.probes.port: Not found: "admin"`},
 		{"probe without ports", func(s *v1alpha1.AppSpec) { s.Ports, s.Probes = []v1alpha1.Port{}, &v1alpha1.Probes{Path: "/"} },
 			"spec.probes.port: Required value: spec.ports is empty, so there is no first port to ask; name the port's number"},
-		{"probe path", func(s *v1alpha1.AppSpec) { s.Probes = &v1alpha1.Probes{Path: "healthz"} }, `spec.probes.path: Invalid value: "healthz": must begin with a slash`},
+		{"probe path", func(s *v1alpha1.AppSpec) { s.Probes = &v1alpha1.Probes{Path: "healthz"} },
+			`spec.probes.path: Invalid value: "healthz": must begin with a slash`},
 		{"service annotation of Helm", func(s *v1alpha1.AppSpec) {
 			s.Service.Annotations = map[string]string{"helm.sh/resource-policy": "keep"}
 		}, `spec.service.annotations[helm.sh/resource-policy]: Forbidden: annotations of helm.sh are set by Kubernetes and this operator; remove it`},
@@ -80,7 +86,8 @@ func TestValidateRefuses(t *testing.T) {
 		{"annotation of a cloud", func(s *v1alpha1.AppSpec) {
 			s.Service.Annotations = map[string]string{"service.beta.kubernetes.io/aws-load-balancer-type": "nlb"}
 		}, ""},
-		{"Ingress without a host", ingress(""), "spec.ingress.host: Required value: name the host that the Ingress answers for, such as app.example.com: without one it would receive the requests of every host"},
+		{"Ingress without a host", ingress(""),
+			"spec.ingress.host: Required value: name the host that the Ingress answers for, such as app.example.com: without one it would receive the requests of every host"},
 		{"Ingress", ingress("app.example.com"), ""},
 		{"wildcard host", ingress("*.example.com"), ""},
 		{"host with a line break", ingress("a.example.com\n  evil"), "spec.ingress.host: Invalid value"},
@@ -92,15 +99,20 @@ func TestValidateRefuses(t *testing.T) {
 			`spec.ingress.path: Invalid value: "/;} location / {": must begin with a slash and hold only characters of a URL path`},
 		{"snippet", annotation("nginx.ingress.kubernetes.io/configuration-snippet", "return 200;"),
 			"spec.ingress.annotations[nginx.ingress.kubernetes.io/configuration-snippet]: Forbidden: a snippet becomes configuration of the shared Ingress controller; remove it"},
-		{"canary by hand", annotation("nginx.ingress.kubernetes.io/canary", "true"), "spec.ingress.annotations[nginx.ingress.kubernetes.io/canary]: Forbidden: use spec.canary instead"},
+		{"canary by hand", annotation("nginx.ingress.kubernetes.io/canary", "true"),
+			"spec.ingress.annotations[nginx.ingress.kubernetes.io/canary]: Forbidden: use spec.canary instead"},
 		{"annotation with a line break", annotation("nginx.ingress.kubernetes.io/rewrite-target", "/\nevil"), "must not hold a line break"},
 		{"annotation", annotation("cert-manager.io/cluster-issuer", "letsencrypt"), ""},
 		{"Gateway", gateway("/shop", v1alpha1.Gateway{Name: "public", Namespace: "infra", SectionName: "web"}), ""},
-		{"Gateway without a name", gateway("/", v1alpha1.Gateway{}), "spec.ingress.gateway.name: Required value: name the Gateway, or remove spec.ingress.gateway for an Ingress"},
+		{"Gateway without a name", gateway("/", v1alpha1.Gateway{}),
+			"spec.ingress.gateway.name: Required value: name the Gateway, or remove spec.ingress.gateway for an Ingress"},
 		{"Gateway's name", gateway("/", v1alpha1.Gateway{Name: "a b"}), `spec.ingress.gateway.name: Invalid value: "a b"`},
-		{"Gateway's namespace", gateway("/", v1alpha1.Gateway{Name: "a", Namespace: "a.b"}), `spec.ingress.gateway.namespace: Invalid value: "a.b"`},
-		{"Gateway's listener", gateway("/", v1alpha1.Gateway{Name: "a", SectionName: "A"}), `spec.ingress.gateway.sectionName: Invalid value: "A"`},
-		{"path that a route cannot have", gateway("/a/../b", v1alpha1.Gateway{Name: "a"}), `spec.ingress.path: Invalid value: "/a/../b": a path of the Gateway API holds no //, /./, /../ or %2F`},
+		{"Gateway's namespace", gateway("/", v1alpha1.Gateway{Name: "a", Namespace: "a.b"}),
+			`spec.ingress.gateway.namespace: Invalid value: "a.b"`},
+		{"Gateway's listener", gateway("/", v1alpha1.Gateway{Name: "a", SectionName: "A"}),
+			`spec.ingress.gateway.sectionName: Invalid value: "A"`},
+		{"path that a route cannot have", gateway("/a/../b", v1alpha1.Gateway{Name: "a"}),
+			`spec.ingress.path: Invalid value: "/a/../b": a path of the Gateway API holds no //, /./, /../ or %2F`},
 		{"path with an encoded slash", gateway("/a%2fb", v1alpha1.Gateway{Name: "a"}), `spec.ingress.path: Invalid value: "/a%2fb"`},
 		{"path with a bare percent sign", gateway("/a%b", v1alpha1.Gateway{Name: "a"}), `spec.ingress.path: Invalid value: "/a%b"`},
 		{"path with dots in names", gateway("/.well-known/a..b/%7E", v1alpha1.Gateway{Name: "a"}), ""},

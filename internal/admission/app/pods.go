@@ -128,7 +128,8 @@ func probes(at *field.Path, spec *v1alpha1.AppSpec) field.ErrorList {
 	}
 	noPorts := spec.Ports != nil && len(spec.Ports) == 0
 	if noPorts && spec.Probes.Port == nil {
-		refused = append(refused, field.Required(at.Child("port"), "spec.ports is empty, so there is no first port to ask; name the port's number"))
+		refused = append(refused,
+			field.Required(at.Child("port"), "spec.ports is empty, so there is no first port to ask; name the port's number"))
 	}
 	port := spec.Probes.Port
 	if port == nil {
@@ -157,7 +158,8 @@ func autoscaling(at *field.Path, spec *v1alpha1.AppSpec) field.ErrorList {
 	refused = append(refused, rules.Range(at.Child("maxReplicas"), &scaling.MaxReplicas, 1, 1000)...)
 	refused = append(refused, rules.Range(at.Child("targetCPUUtilization"), scaling.TargetCPUUtilization, 1, 1000)...)
 	if least := ptr.Deref(scaling.MinReplicas, 1); least > scaling.MaxReplicas {
-		refused = append(refused, field.Invalid(at.Child("minReplicas"), least, fmt.Sprintf("must not exceed maxReplicas (%d)", scaling.MaxReplicas)))
+		refused = append(refused,
+			field.Invalid(at.Child("minReplicas"), least, fmt.Sprintf("must not exceed maxReplicas (%d)", scaling.MaxReplicas)))
 	}
 	request, limit := spec.Resources.Requests[corev1.ResourceCPU], spec.Resources.Limits[corev1.ResourceCPU]
 	if request.Cmp(resource.Quantity{}) <= 0 && limit.Cmp(resource.Quantity{}) <= 0 { // a limit alone is the request, too

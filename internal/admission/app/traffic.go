@@ -35,7 +35,8 @@ func httpPath(at *field.Path, path string) field.ErrorList {
 	if pathCharacters.MatchString(path) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, path, "must begin with a slash and hold only characters of a URL path (no space, quote, semicolon or brace)")}
+	return field.ErrorList{
+		field.Invalid(at, path, "must begin with a slash and hold only characters of a URL path (no space, quote, semicolon or brace)")}
 }
 
 func ingress(at *field.Path, spec *v1alpha1.AppSpec) field.ErrorList {

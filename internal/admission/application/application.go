@@ -79,7 +79,8 @@ func Warnings(a *applicationv1.Application) []string {
 
 func selector(at *field.Path, s *metav1.LabelSelector) field.ErrorList {
 	if s == nil || (len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0) {
-		return field.ErrorList{field.Required(at, "name the labels of the Deployment; an empty selector would match every Deployment of the namespace")}
+		return field.ErrorList{
+			field.Required(at, "name the labels of the Deployment; an empty selector would match every Deployment of the namespace")}
 	}
 	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at)
 }

@@ -93,7 +93,8 @@ func keepsToBaseline(at *field.Path, template *applicationv1.PodTemplate) field.
 	for _, result := range evaluator.EvaluatePod(baseline, &metadata, &template.Spec) {
 		if !result.Allowed {
 			refused = append(refused, field.Forbidden(at,
-				fmt.Sprintf("%s (%s): the pods of an Application keep to the \"baseline\" Pod Security Standard; remove it", result.ForbiddenReason, result.ForbiddenDetail)))
+				fmt.Sprintf("%s (%s): the pods of an Application keep to the \"baseline\" Pod Security Standard; remove it", result.ForbiddenReason,
+					result.ForbiddenDetail)))
 		}
 	}
 	return refused

@@ -41,11 +41,13 @@ func ParseSchedule(spec string) (cron.Schedule, error) {
 	words := wordsOf(spec)
 	if len(words) > len(fieldNames) {
 		extra := words[len(fieldNames)]
-		return nil, fmt.Errorf("position %d: %q is a field too many; write five (minute, hour, day of month, month, day of week), there are no seconds",
+		return nil, fmt.Errorf(
+			"position %d: %q is a field too many; write five (minute, hour, day of month, month, day of week), there are no seconds",
 			extra.at, extra.text)
 	}
 	if len(words) < len(fieldNames) {
-		return nil, fmt.Errorf("position %d: the field %q is missing; write five fields, such as \"*/5 * * * *\"", len(spec)+1, fieldNames[len(words)])
+		return nil, fmt.Errorf("position %d: the field %q is missing; write five fields, such as \"*/5 * * * *\"", len(spec)+1,
+			fieldNames[len(words)])
 	}
 	for i, word := range words {
 		if err := checkField(i, word); err != nil {
@@ -114,7 +116,8 @@ func checkField(i int, list word) error {
 			return fmt.Errorf("position %d: an element of the list of the %s is missing", at, fieldNames[i])
 		}
 		if _, err := cron.ParseStandard(strings.Join(alone, " ")); err != nil {
-			return fmt.Errorf("position %d: %s %q: %s%s", at, fieldNames[i], element, strings.TrimSuffix(err.Error(), ": "+element), hint(i, element))
+			return fmt.Errorf("position %d: %s %q: %s%s", at, fieldNames[i], element, strings.TrimSuffix(err.Error(), ": "+element),
+				hint(i, element))
 		}
 		at += len(element) + 1
 	}

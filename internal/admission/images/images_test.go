@@ -28,8 +28,10 @@ func TestVariablesSetTheDefaults(t *testing.T) {
 			Defaults{Redis{"mirror.example.com:5000/library/redis", "8.2.1"}, FooBar}, "mirror.example.com:5000/library/redis:8.2.1"},
 		"a digest": {map[string]string{VariableRedis: "mirror.example.com/redis@" + digest},
 			Defaults{Redis{"mirror.example.com/redis", digest}, FooBar}, "mirror.example.com/redis@" + digest},
-		"both": {map[string]string{VariableRedis: "mirror.example.com/redis:8.2.1@" + digest, VariableFooBar: "mirror.example.com/busybox@" + digest},
-			Defaults{Redis{"mirror.example.com/redis", "8.2.1@" + digest}, "mirror.example.com/busybox@" + digest}, "mirror.example.com/redis:8.2.1@" + digest},
+		"both": {map[string]string{VariableRedis: "mirror.example.com/redis:8.2.1@" + digest, VariableFooBar: "mirror.example.com/busybox@" +
+			digest},
+			Defaults{Redis{"mirror.example.com/redis", "8.2.1@" + digest}, "mirror.example.com/busybox@" + digest},
+			"mirror.example.com/redis:8.2.1@" + digest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := FromEnvironment(func(variable string) string { return c.set[variable] })
@@ -49,7 +51,8 @@ func TestVariablesSetTheDefaults(t *testing.T) {
 
 func TestVariablesThatNameNoCertainImageAreRefused(t *testing.T) {
 	for _, variable := range []string{VariableRedis, VariableFooBar} {
-		for _, image := range []string{"redis", "mirror.example.com:5000/redis", "not an image", "redis@sha256:12", "redis@sha512:" + strings.Repeat("a", 128)} {
+		for _, image := range []string{"redis", "mirror.example.com:5000/redis", "not an image", "redis@sha256:12", "redis@sha512:" +
+			strings.Repeat("a", 128)} {
 			_, err := FromEnvironment(func(name string) string { return map[string]string{variable: image}[name] })
 			if err == nil || !strings.Contains(err.Error(), variable) || !strings.Contains(err.Error(), "write registry/repository:tag") {
 				t.Errorf("%s=%s: %v", variable, image, err)

@@ -34,7 +34,9 @@ func adviseConfig(cr *v1alpha1.RedisCluster) []string {
 		if known {
 			whose = engine.String()
 		}
-		warnings = append(warnings, fmt.Sprintf("spec.config[%s]: is no setting of %s: instances that do not know it do not start, and running ones are not told", name, whose))
+		warnings = append(warnings,
+			fmt.Sprintf("spec.config[%s]: is no setting of %s: instances that do not know it do not start, and running ones are not told", name,
+				whose))
 	}
 	return warnings
 }

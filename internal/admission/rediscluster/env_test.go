@@ -14,14 +14,17 @@ import (
 func TestEnvMaxMemory(t *testing.T) {
 	const size = "must be a memory size as in redis.conf, digits and b, k, kb, m, mb, g or gb, such as 2gb; it is taken for the setting maxmemory where spec.config and the ConfigMap have none"
 	for variable, want := range map[string]string{
-		`{name: MAXMEMORY, value: 2gb}`:                                               "",
-		`{name: MAXMEMORY, value: "0"}`:                                               "",
-		`{name: MAXMEMORY, value: 2Gi}`:                                               `spec.pod[0].env[0].value: Invalid value: "2Gi": ` + size,
-		`{name: MAXMEMORY, value: -1gb}`:                                              `spec.pod[0].env[0].value: Invalid value: "-1gb": ` + size,
-		`{name: MAXMEMORY}`:                                                           `spec.pod[0].env[0].value: Invalid value: "": ` + size,
-		`{name: MAXMEMORY, value: $(SIZE)}`:                                           `spec.pod[0].env[0].value: Invalid value: "$(SIZE)": ` + size,
-		`{name: MAXMEMORY, value: "1\nb 2"}`:                                          `spec.pod[0].env[0].value: Invalid value: "1 b 2": ` + size,
-		`{name: MAXMEMORY, value: ` + strings.Repeat("9", 5000) + `}`:                 `spec.pod[0].env[0].value: Invalid value: "` + strings.Repeat("9", 61) + `…": ` + size,
+		`{name: MAXMEMORY, value: 2gb}`:  "",
+		`{name: MAXMEMORY, value: "0"}`:  "",
+		`{name: MAXMEMORY, value: 2Gi}`:  `spec.pod[0].env[0].value: Invalid value: "2Gi": ` + size,
+		`{name: MAXMEMORY, value: -1gb}`: `spec.pod[0].env[0].value: Invalid value: "-1gb": ` + size,
+		`{name: MAXMEMORY}`:              `spec.pod[0].env[0].value: Invalid value: "": ` + size,
+		`{name: MAXMEMORY, value: $(SIZE)}`: `spec.pod[0].env[0].value: Invalid value: "$(SIZE)": ` +
+			size,
+		`{name: MAXMEMORY, value: "1\nb 2"}`: `spec.pod[0].env[0].value: Invalid value: "1 b 2": ` +
+			size,
+		`{name: MAXMEMORY, value: ` + strings.Repeat("9", 5000) + `}`: `spec.pod[0].env[0].value: Invalid value: "` +
+			strings.Repeat("9", 61) + `…": ` + size,
 		`{name: MAXMEMORY, valueFrom: {resourceFieldRef: {resource: limits.memory}}}`: "spec.pod[0].env[0].valueFrom: Forbidden: cannot come from a field of the pod: the operator does not know it; write a memory size such as 2gb, or use another name",
 		`{name: maxmemory, value: any}`:                                               "",
 	} {
@@ -42,7 +45,8 @@ func TestEnvWarnings(t *testing.T) {
 	} {
 		var want []string
 		if instead != "" {
-			want = []string{"spec.pod[0].env[1].name: " + name + " changes nothing in Redis, which reads no settings from its environment; use " + instead}
+			want = []string{"spec.pod[0].env[1].name: " + name + " changes nothing in Redis, which reads no settings from its environment; use " +
+				instead}
 		}
 		cr := cluster(t, `{pod: [{env: [{name: FIRST, value: x}, {name: `+name+`, value: 1gb}]}]}`)
 		if refused := Validate(cr, Options{}); len(refused) > 0 {
@@ -68,7 +72,9 @@ func TestPipelineWarnings(t *testing.T) {
 	} {
 		var want []string
 		if engine != "" {
-			want = []string{"spec.updateStrategy.pipeline: " + engine + " moves whole slots by itself, and no MIGRATE carries keys; remove it, or set spec.updateStrategy.keysPerSecond to have the operator move keys"}
+			want = []string{
+				"spec.updateStrategy.pipeline: " + engine +
+					" moves whole slots by itself, and no MIGRATE carries keys; remove it, or set spec.updateStrategy.keysPerSecond to have the operator move keys"}
 		}
 		if diff := cmp.Diff(want, Warnings(cluster(t, spec))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", spec, diff)

@@ -75,7 +75,9 @@ func checkImages(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 		}
 	}
 	if version := cr.Spec.Version; version != "" && !v1alpha1.ValidVersion(version) {
-		refused = append(refused, field.Invalid(specPath.Child("version"), version, "must be an image's tag, such as 8.0.6 or 9.1.2-alpine (letters, digits, dots, hyphens and underscores), a digest sha256:…, or both: 8.0.6@sha256:…"))
+		refused = append(refused,
+			field.Invalid(specPath.Child("version"), version,
+				"must be an image's tag, such as 8.0.6 or 9.1.2-alpine (letters, digits, dots, hyphens and underscores), a digest sha256:…, or both: 8.0.6@sha256:…"))
 	}
 	for _, f := range podImages(cr) {
 		refused = append(refused, shared.Image(f.at, f.image)...)
@@ -143,7 +145,10 @@ func checkEngineVersion(cr *v1alpha1.RedisCluster) field.ErrorList {
 		{podPath.Child("middlewareImage"), cr.Spec.Template().MiddlewareImage},
 	} {
 		if e, known := engineOf(f.image); known && e.major < minMajor {
-			refused = append(refused, field.Invalid(f.at, f.image, fmt.Sprintf("%s lacks CLUSTER SHARDS and CLUSTER ADDSLOTSRANGE, which the operator works with; use Redis 7.0 or later, or Valkey 8 or later", e)))
+			refused = append(refused,
+				field.Invalid(f.at, f.image,
+					fmt.Sprintf(
+						"%s lacks CLUSTER SHARDS and CLUSTER ADDSLOTSRANGE, which the operator works with; use Redis 7.0 or later, or Valkey 8 or later", e)))
 		}
 	}
 	return refused

@@ -36,7 +36,9 @@ func checkModules(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 		at := modulesPath.Index(i)
 		file, problem := values.ModuleFile(image, module.Name)
 		if e, known := engineOf(image); problem == "" && file != module.Name && known && e.name == "redis" && e.major < modulesSince {
-			problem = fmt.Sprintf("is not in the image of %s; use redis:%d or later, or an image of yours with the module, and write the absolute path of its file", e, modulesSince)
+			problem = fmt.Sprintf(
+				"is not in the image of %s; use redis:%d or later, or an image of yours with the module, and write the absolute path of its file", e,
+				modulesSince)
 		}
 		switch {
 		case problem != "":
@@ -75,7 +77,10 @@ func keepModules(before, after *v1alpha1.RedisCluster) field.ErrorList {
 	}
 	for _, module := range before.Spec.Modules {
 		if !slices.ContainsFunc(after.Spec.Modules, func(m v1alpha1.Module) bool { return m.Name == module.Name }) {
-			return field.ErrorList{field.Forbidden(modulesPath, fmt.Sprintf("cannot lose %s while a shard has no replica: an instance with data of the module does not start without it; keep the module, or set replicas to %d or more first", module.Name, 2*after.Spec.ShardCount()))}
+			return field.ErrorList{
+				field.Forbidden(modulesPath,
+					fmt.Sprintf(
+						"cannot lose %s while a shard has no replica: an instance with data of the module does not start without it; keep the module, or set replicas to %d or more first", module.Name, 2*after.Spec.ShardCount()))}
 		}
 	}
 	return nil

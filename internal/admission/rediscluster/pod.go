@@ -53,7 +53,9 @@ func checkLabels(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 		domain, _, hasDomain := strings.Cut(key, "/")
 		owned := (hasDomain && shared.IsReserved(domain)) || slices.Contains(controllerLabels, key)
 		if owned && !slices.Contains(freeLabels, key) {
-			refused = append(refused, field.Forbidden(at.Key(key), "the operator and Kubernetes find pods by this label and set it themselves; remove it, or use a domain of your own"))
+			refused = append(refused,
+				field.Forbidden(at.Key(key),
+					"the operator and Kubernetes find pods by this label and set it themselves; remove it, or use a domain of your own"))
 		}
 	}
 	return refused
@@ -73,7 +75,8 @@ func checkContainers(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	var refused field.ErrorList
 	if monitor, at := template.Monitor, podPath.Child("monitor"); monitor != nil {
 		if template.MonitorImage == "" {
-			refused = append(refused, field.Forbidden(at, "it belongs to the container of monitorImage, which is not set: set it, or remove monitor"))
+			refused = append(refused,
+				field.Forbidden(at, "it belongs to the container of monitorImage, which is not set: set it, or remove monitor"))
 		}
 		refused = append(refused, shared.Texts(at.Child("args"), monitor.Args)...)
 		refused = append(refused, checkRequirements(at.Child("resources"), monitor.Resources)...)
@@ -97,7 +100,9 @@ func checkRequirements(at *field.Path, r corev1.ResourceRequirements) field.Erro
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
 		request := r.Requests[name]
 		if limit, limited := r.Limits[name]; limited && request.Cmp(limit) > 0 {
-			refused = append(refused, field.Invalid(at.Child("requests").Key(string(name)), request.String(), fmt.Sprintf("must not exceed the limit of %s; lower the request or raise the limit", limit.String())))
+			refused = append(refused,
+				field.Invalid(at.Child("requests").Key(string(name)), request.String(),
+					fmt.Sprintf("must not exceed the limit of %s; lower the request or raise the limit", limit.String())))
 		}
 	}
 	return refused
@@ -110,7 +115,8 @@ func checkQuantities(at *field.Path, list corev1.ResourceList) field.ErrorList {
 			refused = append(refused, field.Invalid(at.Key(string(name)), quantity.String(), "must not be negative"))
 		}
 		if !isContainerResource(string(name)) {
-			refused = append(refused, field.NotSupported(at, string(name), []string{"cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/device"}))
+			refused = append(refused,
+				field.NotSupported(at, string(name), []string{"cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/device"}))
 		}
 	}
 	return refused
@@ -130,11 +136,16 @@ func checkScheduling(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	template := cr.Spec.Template()
 	refused := shared.Labels(podPath.Child("nodeSelector"), template.NodeSelector)
 	if strings.HasPrefix(template.PriorityClassName, "system-") {
-		refused = append(refused, field.Forbidden(podPath.Child("priorityClassName"), "the system- classes would let a database evict what keeps the cluster running; use a class of your own"))
+		refused = append(refused,
+			field.Forbidden(podPath.Child("priorityClassName"),
+				"the system- classes would let a database evict what keeps the cluster running; use a class of your own"))
 	}
 	for i, constraint := range template.TopologySpreadConstraints {
-		if cr.Spec.AntiAffinity == v1alpha1.AntiAffinityRequired && constraint.TopologyKey == corev1.LabelHostname && constraint.WhenUnsatisfiable == corev1.DoNotSchedule {
-			refused = append(refused, field.Forbidden(podPath.Child("topologySpreadConstraints").Index(i), "spec.antiAffinity Required is such a constraint of "+corev1.LabelHostname+", and a pod can have one; remove it, or set spec.antiAffinity to Preferred"))
+		if cr.Spec.AntiAffinity == v1alpha1.AntiAffinityRequired && constraint.TopologyKey == corev1.LabelHostname &&
+			constraint.WhenUnsatisfiable == corev1.DoNotSchedule {
+			refused = append(refused,
+				field.Forbidden(podPath.Child("topologySpreadConstraints").Index(i), "spec.antiAffinity Required is such a constraint of "+
+					corev1.LabelHostname+", and a pod can have one; remove it, or set spec.antiAffinity to Preferred"))
 		}
 	}
 	return refused

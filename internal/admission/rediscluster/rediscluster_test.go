@@ -91,11 +91,15 @@ func TestSizes(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	repeat := func(n int, text string) string { return strings.TrimSuffix(strings.Repeat(text+",", n), ",") }
 	for name, tt := range map[string]struct{ spec, at string }{
-		"a hundred variables of 100 bytes at 50 shards": {`{replicas: 100, pod: [{env: [` + numbered(100, `{name: V%d, value: `+long(100)+`}`) + `]}]}`, ""},
-		"annotations of an agent":                       {`{pod: [{annotations: {a.example.com/a: "` + long(30_000) + `"}}]}`, ""},
-		"annotations of 64 KiB":                         {`{pod: [{annotations: {a.example.com/a: "` + long(64<<10) + `"}}]}`, "spec.pod[0].annotations"},
-		"annotations of 5 KiB at 500 shards":            {`{replicas: 1000, pod: [{annotations: {a.example.com/a: "` + long(5<<10) + `"}}]}`, "spec.pod[0].annotations"},
-		"many tolerations":                              {`{pod: [{labels: {a: b}, tolerations: [` + numbered(1000, `{key: k%d}`) + `]}]}`, "spec.pod[0].tolerations"},
+		"a hundred variables of 100 bytes at 50 shards": {`{replicas: 100, pod: [{env: [` + numbered(100, `{name: V%d, value: `+long(100)+`}`) +
+			`]}]}`, ""},
+		"annotations of an agent": {`{pod: [{annotations: {a.example.com/a: "` + long(30_000) + `"}}]}`, ""},
+		"annotations of 64 KiB": {`{pod: [{annotations: {a.example.com/a: "` + long(64<<10) + `"}}]}`,
+			"spec.pod[0].annotations"},
+		"annotations of 5 KiB at 500 shards": {`{replicas: 1000, pod: [{annotations: {a.example.com/a: "` + long(5<<10) + `"}}]}`,
+			"spec.pod[0].annotations"},
+		"many tolerations": {`{pod: [{labels: {a: b}, tolerations: [` + numbered(1000, `{key: k%d}`) + `]}]}`,
+			"spec.pod[0].tolerations"},
 		"a large selector": {`{pod: [{labels: {a: b}, topologySpreadConstraints: [{labelSelector: {matchExpressions: [{key: k, operator: In, values: [` + repeat(2000, "a") + `]}]}}]}]}`,
 			"spec.pod[0].topologySpreadConstraints"},
 		"node labels":              {`{pod: [{nodeSelector: {` + numbered(2000, `k%d: v`) + `}}]}`, "spec.pod[0].nodeSelector"},
@@ -105,7 +109,8 @@ func TestSizes(t *testing.T) {
 		"variables rendered once":  {`{pod: [{initImage: "i:1", env: [{name: A, value: "` + long(40_000) + `"}]}]}`, ""},
 		"a long setting":           {`{config: {maxmemory: "` + long(64<<10) + `"}}`, "spec.config"},
 		"many settings":            {`{config: {` + numbered(201, `s%d: v`) + `}}`, "spec.config"},
-		"names without number":     {`{updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 1, fromReplicas: "` + repeat(3001, "a") + `"}]}}`, "spec.updateStrategy.assignStrategies"},
+		"names without number": {`{updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 1, fromReplicas: "` + repeat(3001, "a") +
+			`"}]}}`, "spec.updateStrategy.assignStrategies"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cr := cluster(t, tt.spec)
@@ -156,14 +161,19 @@ func TestValidate(t *testing.T) {
 			`spec.finalizers: Unsupported value: "sometimes": supported values: "foreground", "background", "orphan"`}},
 		{name: "AssignReceive without strategies", spec: `{updateStrategy: {type: AssignReceive}}`, want: []string{
 			"spec.updateStrategy.assignStrategies: Required value: type AssignReceive needs one entry {slots, fromReplicas} for each new master, or {slots, fromReplicas, toShard} for a shard that exists; add them, or set type to AutoReceive"}},
-		{name: "strategies without AssignReceive", spec: `{updateStrategy: {assignStrategies: [{slots: 1, fromReplicas: a}]}, pause: true}`, want: []string{
-			"spec.updateStrategy.assignStrategies: Forbidden: assignStrategies belong to type AssignReceive: remove them, or set type to AssignReceive"}},
-		{name: "too many slots", spec: `{updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 16000, fromReplicas: a}, {slots: 385, fromReplicas: a}]}, pause: true}`, want: []string{
-			"spec.updateStrategy.assignStrategies: Invalid value: 16385: shards would receive 16385 slots together, and a cluster has 16384; lower some entry's slots"}},
-		{name: "a shard that there is not", spec: `{updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 1, fromReplicas: a, toShard: 3}]}, pause: true}`, want: []string{
-			"spec.updateStrategy.assignStrategies[0].toShard: Invalid value: 3: must be the number of a shard, from 0 to 2; leave it out for a master that joins"}},
-		{name: "a shard that receives twice", spec: `{updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 1, fromReplicas: a, toShard: 2}, {slots: 2, fromReplicas: a, toShard: 2}]}, pause: true}`, want: []string{
-			"spec.updateStrategy.assignStrategies[1].toShard: Duplicate value: 2"}},
+		{name: "strategies without AssignReceive", spec: `{updateStrategy: {assignStrategies: [{slots: 1, fromReplicas: a}]}, pause: true}`,
+			want: []string{
+				"spec.updateStrategy.assignStrategies: Forbidden: assignStrategies belong to type AssignReceive: remove them, or set type to AssignReceive"}},
+		{name: "too many slots",
+			spec: `{updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 16000, fromReplicas: a}, {slots: 385, fromReplicas: a}]}, pause: true}`, want: []string{
+				"spec.updateStrategy.assignStrategies: Invalid value: 16385: shards would receive 16385 slots together, and a cluster has 16384; lower some entry's slots"}},
+		{name: "a shard that there is not",
+			spec: `{updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 1, fromReplicas: a, toShard: 3}]}, pause: true}`,
+			want: []string{
+				"spec.updateStrategy.assignStrategies[0].toShard: Invalid value: 3: must be the number of a shard, from 0 to 2; leave it out for a master that joins"}},
+		{name: "a shard that receives twice",
+			spec: `{updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 1, fromReplicas: a, toShard: 2}, {slots: 2, fromReplicas: a, toShard: 2}]}, pause: true}`, want: []string{
+				"spec.updateStrategy.assignStrategies[1].toShard: Duplicate value: 2"}},
 		{name: "pipeline of zero", spec: `{updateStrategy: {pipeline: "0"}}`, want: []string{
 			`spec.updateStrategy.pipeline: Invalid value: "0": must be a number of keys from 1 to 10000, as a string such as "100"`}},
 		{name: "tag in the repository", spec: `{repository: "redis:7"}`, want: []string{
@@ -175,8 +185,9 @@ func TestValidate(t *testing.T) {
 		{name: "nfs without a claim", spec: `{pod: [{volumes: {type: nfs}}]}`, want: []string{
 			"spec.pod[0].volumes.persistentVolumeClaimName: Required value: type nfs needs the name of the claim of the shared volume; for a claim an instance set type pvc, and spec.storage.storageClassName to a class of such volumes"}},
 		{name: "a claim an instance, twice", spec: `{storage: {size: 5Gi, storageClassName: fast}, pod: [{volumes: {type: pvc}}]}`},
-		{name: "an existing claim beside storage", spec: `{storage: {}, pod: [{volumes: {type: pvc, persistentVolumeClaimName: data}}]}`, want: []string{
-			"spec.storage: Forbidden: storage and pod[0].volumes both say where data is kept: set one of them, or volumes.type pvc without persistentVolumeClaimName"}},
+		{name: "an existing claim beside storage", spec: `{storage: {}, pod: [{volumes: {type: pvc, persistentVolumeClaimName: data}}]}`,
+			want: []string{
+				"spec.storage: Forbidden: storage and pod[0].volumes both say where data is kept: set one of them, or volumes.type pvc without persistentVolumeClaimName"}},
 		{name: "emptyDir with a claim", spec: `{pod: [{volumes: {type: emptyDir, persistentVolumeClaimName: data}}]}`, want: []string{
 			"spec.pod[0].volumes.persistentVolumeClaimName: Forbidden: persistentVolumeClaimName belongs to the types nfs and pvc; remove it, or change the type"}},
 		{name: "hostPath refused, even in a draft", spec: `{pause: true, pod: [{volumes: {type: hostPath}}]}`, want: []string{
@@ -202,10 +213,12 @@ func TestValidate(t *testing.T) {
 			"spec.pod[0].env[0].name: Forbidden: POD_NAME is set by the operator; use another name"}},
 		{name: "the password as a variable", spec: `{pod: [{env: [{name: REDIS_PASSWORD, value: x}]}]}`, want: []string{
 			"spec.pod[0].env[0].name: Forbidden: REDIS_PASSWORD is set by the operator; remove it, and set the password with spec.auth"}},
-		{name: "variable from a Secret", spec: `{pod: [{env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: other, key: token}}}]}]}`, want: []string{
-			"spec.pod[0].env[0].valueFrom.secretKeyRef: Forbidden: values cannot come from Secrets, ConfigMaps or files; write the value into the manifest, or use fieldRef or resourceFieldRef"}},
-		{name: "operator's label", spec: `{pod: [{labels: {redis.middleware.hc.cn/cluster: other, app.kubernetes.io/part-of: shop}}]}`, want: []string{
-			"spec.pod[0].labels[redis.middleware.hc.cn/cluster]: Forbidden: the operator and Kubernetes find pods by this label and set it themselves; remove it, or use a domain of your own"}},
+		{name: "variable from a Secret", spec: `{pod: [{env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: other, key: token}}}]}]}`,
+			want: []string{
+				"spec.pod[0].env[0].valueFrom.secretKeyRef: Forbidden: values cannot come from Secrets, ConfigMaps or files; write the value into the manifest, or use fieldRef or resourceFieldRef"}},
+		{name: "operator's label", spec: `{pod: [{labels: {redis.middleware.hc.cn/cluster: other, app.kubernetes.io/part-of: shop}}]}`,
+			want: []string{
+				"spec.pod[0].labels[redis.middleware.hc.cn/cluster]: Forbidden: the operator and Kubernetes find pods by this label and set it themselves; remove it, or use a domain of your own"}},
 		{name: "operator's annotation", spec: `{pod: [{annotations: {helm.sh/hook: pre-install}}]}`, want: []string{
 			"spec.pod[0].annotations[helm.sh/hook]: Forbidden: annotations of helm.sh are set by Kubernetes and this operator; remove it"}},
 		{name: "request above its limit", spec: `{pod: [{resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}]}`, want: []string{
@@ -215,14 +228,17 @@ func TestValidate(t *testing.T) {
 		{name: "what belongs to containers that are not there", spec: `{pod: [{init: {}, monitor: {args: [a]}}]}`, want: []string{
 			"spec.pod[0].monitor: Forbidden: it belongs to the container of monitorImage, which is not set: set it, or remove monitor",
 			"spec.pod[0].init: Forbidden: it belongs to the container of initImage, which is not set: set it, or remove init"}},
-		{name: "the exporter's container", spec: `{pod: [{monitorImage: "e:1", monitor: {args: ["a\0b"], resources: {requests: {memory: 2Gi, storage: 1Gi}, limits: {memory: 1Gi}, claims: [{name: c}]}}}]}`, want: []string{
-			`spec.pod[0].monitor.args[0]: Invalid value: "a\x00b": must not hold a NUL character; remove it`,
-			"spec.pod[0].monitor.resources.claims: Forbidden: an instance has no resource claims; remove it",
-			`spec.pod[0].monitor.resources.requests: Unsupported value: "storage": supported values: "cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/device"`,
-			`spec.pod[0].monitor.resources.requests[memory]: Invalid value: "2Gi": must not exceed the limit of 1Gi; lower the request or raise the limit`}},
-		{name: "containers beside Redis", spec: `{pod: [{initImage: "i:1", init: {args: [a, "b c"]}, monitorImage: "e:1", monitor: {resources: {limits: {cpu: "1"}}}}]}`},
-		{name: "two strict constraints of nodes", spec: `{antiAffinity: Required, pod: [{topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule}]}]}`, want: []string{
-			"spec.pod[0].topologySpreadConstraints[0]: Forbidden: spec.antiAffinity Required is such a constraint of kubernetes.io/hostname, and a pod can have one; remove it, or set spec.antiAffinity to Preferred"}},
+		{name: "the exporter's container",
+			spec: `{pod: [{monitorImage: "e:1", monitor: {args: ["a\0b"], resources: {requests: {memory: 2Gi, storage: 1Gi}, limits: {memory: 1Gi}, claims: [{name: c}]}}}]}`, want: []string{
+				`spec.pod[0].monitor.args[0]: Invalid value: "a\x00b": must not hold a NUL character; remove it`,
+				"spec.pod[0].monitor.resources.claims: Forbidden: an instance has no resource claims; remove it",
+				`spec.pod[0].monitor.resources.requests: Unsupported value: "storage": supported values: "cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/device"`,
+				`spec.pod[0].monitor.resources.requests[memory]: Invalid value: "2Gi": must not exceed the limit of 1Gi; lower the request or raise the limit`}},
+		{name: "containers beside Redis",
+			spec: `{pod: [{initImage: "i:1", init: {args: [a, "b c"]}, monitorImage: "e:1", monitor: {resources: {limits: {cpu: "1"}}}}]}`},
+		{name: "two strict constraints of nodes",
+			spec: `{antiAffinity: Required, pod: [{topologySpreadConstraints: [{maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule}]}]}`, want: []string{
+				"spec.pod[0].topologySpreadConstraints[0]: Forbidden: spec.antiAffinity Required is such a constraint of kubernetes.io/hostname, and a pod can have one; remove it, or set spec.antiAffinity to Preferred"}},
 		{name: "unknown anti-affinity", spec: `{antiAffinity: Sometimes}`, want: []string{
 			`spec.antiAffinity: Unsupported value: "Sometimes": supported values: "Preferred", "Required"`}},
 		{name: "system priority", spec: `{pod: [{priorityClassName: system-node-critical}]}`, want: []string{
@@ -277,17 +293,21 @@ func TestWarnings(t *testing.T) {
 		{name: "seven instances", spec: `{replicas: 7}`},
 		{name: "five instances", spec: `{replicas: 5}`, want: []string{
 			"spec.replicas: 5 instances in 3 shards leave 1 of them without a replica: when its only instance is lost, so is a part of the data; set replicas to 6 or more"}},
-		{name: "nothing is kept", spec: `{config: {appendonly: "no"}, auth: {enabled: false}, pod: [{volumes: {type: emptyDir}}]}`, want: []string{
-			"spec.pod[0].volumes.type: emptyDir loses an instance's data with its pod; what no replica holds is gone; use storage to keep data",
-			"spec.config[appendonly]: without the append-only file a restarted instance comes back without its latest writes; remove the setting to keep them",
-			"spec.auth.enabled: without a password whoever reaches the Redis port can read, change and stop everything; it cannot be turned on later"}},
-		{name: "a setting that the engine does not have", spec: `{version: 7.0.15, config: {locale-collate: C, hash-max-ziplist-value: "64", io-threads-do-reads: "yes"}}`, want: []string{
-			"spec.config[locale-collate]: is no setting of redis 7.0: instances that do not know it do not start, and running ones are not told"}},
+		{name: "nothing is kept", spec: `{config: {appendonly: "no"}, auth: {enabled: false}, pod: [{volumes: {type: emptyDir}}]}`,
+			want: []string{
+				"spec.pod[0].volumes.type: emptyDir loses an instance's data with its pod; what no replica holds is gone; use storage to keep data",
+				"spec.config[appendonly]: without the append-only file a restarted instance comes back without its latest writes; remove the setting to keep them",
+				"spec.auth.enabled: without a password whoever reaches the Redis port can read, change and stop everything; it cannot be turned on later"}},
+		{name: "a setting that the engine does not have",
+			spec: `{version: 7.0.15, config: {locale-collate: C, hash-max-ziplist-value: "64", io-threads-do-reads: "yes"}}`, want: []string{
+				"spec.config[locale-collate]: is no setting of redis 7.0: instances that do not know it do not start, and running ones are not told"}},
 		{name: "a setting that no engine has", spec: `{version: 8.4.0, config: {locale-collate: C, made-up: "1"}}`, want: []string{
 			"spec.config[made-up]: is no setting of any engine that this operator was tested with (redis-7.0, redis-8.0, valkey-8.1, valkey-9.1): instances that do not know it do not start, and running ones are not told"}},
-		{name: "an entry for masters that join", spec: `{updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 1, fromReplicas: a}]}}`, want: []string{
-			"spec.updateStrategy.assignStrategies: entries without toShard are for masters that join, and move nothing before; name the shard that receives in toShard to move slots between masters that exist"}},
-		{name: "an entry for a shard that exists", spec: `{updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 1, fromReplicas: a, toShard: 1}]}}`},
+		{name: "an entry for masters that join", spec: `{updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 1, fromReplicas: a}]}}`,
+			want: []string{
+				"spec.updateStrategy.assignStrategies: entries without toShard are for masters that join, and move nothing before; name the shard that receives in toShard to move slots between masters that exist"}},
+		{name: "an entry for a shard that exists",
+			spec: `{updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 1, fromReplicas: a, toShard: 1}]}}`},
 		{name: "image without a version", spec: `{pod: [{monitorImage: docker.io/oliver006/redis_exporter}]}`, want: []string{
 			`spec.pod[0].monitorImage: "docker.io/oliver006/redis_exporter" names no version, so each node runs the "latest" that it pulled first; add a tag or a digest`}},
 	}
@@ -313,19 +333,24 @@ func TestValidateUpdate(t *testing.T) {
 		{name: "Redis 7.2 to Valkey", before: `{version: 7.2.4}`, after: `{repository: docker.io/valkey/valkey, version: 8.1.1}`},
 		{name: "smaller claims", before: `{storage: {size: 2Gi}}`, after: `{storage: {size: 1Gi}}`, want: []string{
 			`spec.storage.size: Invalid value: "1Gi": a claim cannot shrink; set 2Gi or more`}},
-		{name: "smaller than the claims of a volume of type pvc", before: `{pod: [{volumes: {type: pvc}}]}`, after: `{storage: {size: 500Mi}}`, want: []string{
-			`spec.storage.size: Invalid value: "500Mi": a claim cannot shrink; set 1Gi or more`}},
-		{name: "larger claims of a volume of type pvc", before: `{pod: [{volumes: {type: pvc}}]}`, after: `{storage: {size: 2Gi}, pod: [{volumes: {type: pvc}}]}`},
-		{name: "storage taken away from a volume of type pvc", before: `{storage: {size: 2Gi}, pod: [{volumes: {type: pvc}}]}`, after: `{pod: [{volumes: {type: pvc}}]}`, want: []string{
-			`spec.storage.size: Invalid value: "1Gi": a claim cannot shrink; set 2Gi or more`}},
-		{name: "a class where the default was", before: `{pod: [{volumes: {type: pvc}}]}`, after: `{storage: {storageClassName: fast}}`, want: []string{
-			`spec.storage.storageClassName: Invalid value: "fast": a claim keeps its class for life, and this was unset; put it back, or make a new RedisCluster and copy the data`}},
+		{name: "smaller than the claims of a volume of type pvc", before: `{pod: [{volumes: {type: pvc}}]}`, after: `{storage: {size: 500Mi}}`,
+			want: []string{
+				`spec.storage.size: Invalid value: "500Mi": a claim cannot shrink; set 1Gi or more`}},
+		{name: "larger claims of a volume of type pvc", before: `{pod: [{volumes: {type: pvc}}]}`,
+			after: `{storage: {size: 2Gi}, pod: [{volumes: {type: pvc}}]}`},
+		{name: "storage taken away from a volume of type pvc", before: `{storage: {size: 2Gi}, pod: [{volumes: {type: pvc}}]}`,
+			after: `{pod: [{volumes: {type: pvc}}]}`, want: []string{
+				`spec.storage.size: Invalid value: "1Gi": a claim cannot shrink; set 2Gi or more`}},
+		{name: "a class where the default was", before: `{pod: [{volumes: {type: pvc}}]}`, after: `{storage: {storageClassName: fast}}`,
+			want: []string{
+				`spec.storage.storageClassName: Invalid value: "fast": a claim keeps its class for life, and this was unset; put it back, or make a new RedisCluster and copy the data`}},
 		{name: "other class", before: `{storage: {}}`, after: `{storage: {storageClassName: fast}}`, want: []string{
 			`spec.storage.storageClassName: Invalid value: "fast": a claim keeps its class for life, and this was unset; put it back, or make a new RedisCluster and copy the data`}},
 		{name: "other place for data", before: `{}`, after: `{pod: [{volumes: {type: emptyDir}}]}`, want: []string{
 			`spec.pod[0].volumes.type: Invalid value: "emptyDir": cannot change from pvc: instances would come back without their data; keep it, or make a new RedisCluster and copy the data`}},
-		{name: "other shared claim", before: `{pod: [{volumes: {type: nfs, persistentVolumeClaimName: a}}]}`, after: `{pod: [{volumes: {type: nfs, persistentVolumeClaimName: b}}]}`, want: []string{
-			`spec.pod[0].volumes.persistentVolumeClaimName: Invalid value: "b": cannot change from "a": instances would come back without their data; keep it, or make a new RedisCluster and copy the data`}},
+		{name: "other shared claim", before: `{pod: [{volumes: {type: nfs, persistentVolumeClaimName: a}}]}`,
+			after: `{pod: [{volumes: {type: nfs, persistentVolumeClaimName: b}}]}`, want: []string{
+				`spec.pod[0].volumes.persistentVolumeClaimName: Invalid value: "b": cannot change from "a": instances would come back without their data; keep it, or make a new RedisCluster and copy the data`}},
 		{name: "more modules, and fewer where replicas find out", before: `{modules: [{name: json}]}`, after: `{modules: [{name: bloom}]}`},
 		{name: "fewer modules without replicas", before: `{replicas: 3, modules: [{name: json}]}`, after: `{replicas: 3}`, want: []string{
 			"spec.modules: Forbidden: cannot lose json while a shard has no replica: an instance with data of the module does not start without it; keep the module, or set replicas to 6 or more first"}},
@@ -333,15 +358,22 @@ func TestValidateUpdate(t *testing.T) {
 			"spec.auth.enabled: Invalid value: false: cannot change from true: instances with and without a password do not replicate from each other; make a new RedisCluster and copy the data"}},
 		{name: "major version back", before: `{version: 8.0.6}`, after: `{version: 7.0.15}`, want: []string{
 			`spec.version: Invalid value: "docker.io/library/redis:7.0.15": cannot go back from redis 8.0 to redis 7.0: an older major version does not read the newer one's files; use redis 8 or later`}},
-		{name: "Redis 8 to Valkey", before: `{version: 8.0.6}`, after: `{pod: [{middlewareImage: "docker.io/valkey/valkey:8.1.1"}]}`, want: []string{
-			`spec.pod[0].middlewareImage: Invalid value: "docker.io/valkey/valkey:8.1.1": cannot go from redis 8.0 to valkey 8.1: it does not read the other engine's files; stay with redis, or make a new RedisCluster and copy the data`}},
-		{name: "Redis 8 to Valkey with its modules", before: `{version: 8.0.6, modules: [{name: json}]}`, after: `{repository: docker.io/valkey/valkey-bundle, version: 9.0.0, modules: [{name: json}]}`, want: []string{
-			`spec.version: Invalid value: "docker.io/valkey/valkey-bundle:9.0.0": cannot go from redis 8.0 to valkey 9.0: it does not read the other engine's files; stay with redis, or make a new RedisCluster and copy the data`}},
-		{name: "by digest, major version back", before: `{version: "8.0.6@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}`, after: `{version: 7.0.15}`, want: []string{
-			`spec.version: Invalid value: "docker.io/library/redis:7.0.15": cannot go back from redis 8.0 to redis 7.0: an older major version does not read the newer one's files; use redis 8 or later`}},
-		{name: "one entry for two new masters", before: `{replicas: 6}`, after: `{replicas: 10, updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 100, fromReplicas: "` + ids + `"}]}}`, want: []string{
-			"spec.updateStrategy.assignStrategies: Invalid value: 1: 2 new masters join, and each entry without toShard says what one of them receives; write 2 of them, or set type to AutoReceive"}},
-		{name: "a draft may change altogether", before: `{pause: true, version: 8.0.6, auth: {enabled: false}}`, after: `{version: 7.0.15, pod: [{volumes: {type: emptyDir}}]}`},
+		{name: "Redis 8 to Valkey", before: `{version: 8.0.6}`, after: `{pod: [{middlewareImage: "docker.io/valkey/valkey:8.1.1"}]}`,
+			want: []string{
+				`spec.pod[0].middlewareImage: Invalid value: "docker.io/valkey/valkey:8.1.1": cannot go from redis 8.0 to valkey 8.1: it does not read the other engine's files; stay with redis, or make a new RedisCluster and copy the data`}},
+		{name: "Redis 8 to Valkey with its modules", before: `{version: 8.0.6, modules: [{name: json}]}`,
+			after: `{repository: docker.io/valkey/valkey-bundle, version: 9.0.0, modules: [{name: json}]}`, want: []string{
+				`spec.version: Invalid value: "docker.io/valkey/valkey-bundle:9.0.0": cannot go from redis 8.0 to valkey 9.0: it does not read the other engine's files; stay with redis, or make a new RedisCluster and copy the data`}},
+		{name: "by digest, major version back",
+			before: `{version: "8.0.6@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}`, after: `{version: 7.0.15}`,
+			want: []string{
+				`spec.version: Invalid value: "docker.io/library/redis:7.0.15": cannot go back from redis 8.0 to redis 7.0: an older major version does not read the newer one's files; use redis 8 or later`}},
+		{name: "one entry for two new masters", before: `{replicas: 6}`,
+			after: `{replicas: 10, updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 100, fromReplicas: "` + ids + `"}]}}`,
+			want: []string{
+				"spec.updateStrategy.assignStrategies: Invalid value: 1: 2 new masters join, and each entry without toShard says what one of them receives; write 2 of them, or set type to AutoReceive"}},
+		{name: "a draft may change altogether", before: `{pause: true, version: 8.0.6, auth: {enabled: false}}`,
+			after: `{version: 7.0.15, pod: [{volumes: {type: emptyDir}}]}`},
 	}
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
@@ -369,7 +401,8 @@ func TestPausedClusterIsNoDraft(t *testing.T) {
 // from correcting it.
 func TestSizeTakenBack(t *testing.T) {
 	before, after := cluster(t, `{storage: {size: 2Gi}}`), cluster(t, `{storage: {size: 1Gi}}`)
-	before.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCannotGrow}}
+	before.Status.Conditions = []metav1.Condition{
+		{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCannotGrow}}
 	if refused := ValidateUpdate(before, after, Options{}); len(refused) > 0 {
 		t.Errorf("refused: %v", refused)
 	}

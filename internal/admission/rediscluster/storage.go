@@ -19,28 +19,36 @@ func checkDataPlace(cr *v1alpha1.RedisCluster, o Options) field.ErrorList {
 	}
 	var refused field.ErrorList
 	if cr.Spec.Storage != nil && !claimEach(cr) {
-		refused = append(refused, field.Forbidden(storagePath, "storage and pod[0].volumes both say where data is kept: set one of them, or volumes.type pvc without persistentVolumeClaimName"))
+		refused = append(refused,
+			field.Forbidden(storagePath,
+				"storage and pod[0].volumes both say where data is kept: set one of them, or volumes.type pvc without persistentVolumeClaimName"))
 	}
 	typePath, claimPath := volumesPath.Child("type"), volumesPath.Child("persistentVolumeClaimName")
 	switch volumes.Type {
 	case v1alpha1.VolumeHostPath:
 		if !o.AllowHostPath {
-			refused = append(refused, field.Forbidden(typePath, "hostPath gives a directory of the node to who writes this object; ask whoever runs the operator to start it with --allow-host-path, or use storage"))
+			refused = append(refused,
+				field.Forbidden(typePath,
+					"hostPath gives a directory of the node to who writes this object; ask whoever runs the operator to start it with --allow-host-path, or use storage"))
 		}
 		fallthrough
 	case v1alpha1.VolumeEmptyDir:
 		if volumes.PersistentVolumeClaimName != "" {
-			refused = append(refused, field.Forbidden(claimPath, "persistentVolumeClaimName belongs to the types nfs and pvc; remove it, or change the type"))
+			refused = append(refused,
+				field.Forbidden(claimPath, "persistentVolumeClaimName belongs to the types nfs and pvc; remove it, or change the type"))
 		}
 	case v1alpha1.VolumeNFS:
 		if volumes.PersistentVolumeClaimName == "" {
-			refused = append(refused, field.Required(claimPath, "type nfs needs the name of the claim of the shared volume; for a claim an instance set type pvc, and spec.storage.storageClassName to a class of such volumes"))
+			refused = append(refused,
+				field.Required(claimPath,
+					"type nfs needs the name of the claim of the shared volume; for a claim an instance set type pvc, and spec.storage.storageClassName to a class of such volumes"))
 		}
 	case v1alpha1.VolumePVC:
 	case "":
 		refused = append(refused, field.Required(typePath, "say where data is kept: emptyDir, hostPath, nfs or pvc"))
 	default:
-		refused = append(refused, shared.OneOf(typePath, volumes.Type, v1alpha1.VolumeEmptyDir, v1alpha1.VolumeHostPath, v1alpha1.VolumeNFS, v1alpha1.VolumePVC)...)
+		refused = append(refused, shared.OneOf(typePath, volumes.Type, v1alpha1.VolumeEmptyDir, v1alpha1.VolumeHostPath, v1alpha1.VolumeNFS,
+			v1alpha1.VolumePVC)...)
 	}
 	return refused
 }
@@ -52,7 +60,9 @@ func checkStorage(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	}
 	refused := shared.OneOf(storagePath.Child("retain"), storage.Retain, v1alpha1.Retain, v1alpha1.RetainDelete)
 	if storage.Size.Sign() <= 0 {
-		refused = append(refused, field.Invalid(storagePath.Child("size"), storage.Size.String(), "must be more than zero, such as 1Gi; for data that need not be kept use pod[0].volumes.type emptyDir"))
+		refused = append(refused,
+			field.Invalid(storagePath.Child("size"), storage.Size.String(),
+				"must be more than zero, such as 1Gi; for data that need not be kept use pod[0].volumes.type emptyDir"))
 	}
 	return refused
 }
@@ -71,10 +81,13 @@ func checkObjectNames(cr *v1alpha1.RedisCluster) field.ErrorList {
 		{authPath.Child("aclSecretName"), cr.Spec.Auth.ACLSecretName, "Secret"},
 	}
 	if template.Volumes != nil {
-		references = append(references, reference{volumesPath.Child("persistentVolumeClaimName"), template.Volumes.PersistentVolumeClaimName, "PersistentVolumeClaim"})
+		references =
+			append(references, reference{volumesPath.Child("persistentVolumeClaimName"), template.Volumes.PersistentVolumeClaimName,
+				"PersistentVolumeClaim"})
 	}
 	if tls := cr.Spec.TLS; tls != nil {
-		references = append(references, reference{tlsPath.Child("secretName"), tls.SecretName, "Secret"}, reference{tlsPath.Child("caSecretName"), tls.CASecretName, "Secret"})
+		references = append(references, reference{tlsPath.Child("secretName"), tls.SecretName, "Secret"},
+			reference{tlsPath.Child("caSecretName"), tls.CASecretName, "Secret"})
 	}
 	if cr.Spec.Storage != nil && cr.Spec.Storage.StorageClassName != nil {
 		references = append(references, reference{storagePath.Child("storageClassName"), *cr.Spec.Storage.StorageClassName, "StorageClass"})
@@ -85,7 +98,9 @@ func checkObjectNames(cr *v1alpha1.RedisCluster) field.ErrorList {
 	var refused field.ErrorList
 	for _, r := range references {
 		if r.name != "" && len(validation.IsDNS1123Subdomain(r.name)) > 0 {
-			refused = append(refused, field.Invalid(r.at, r.name, "cannot be the name of a "+r.kind+": lower-case letters, digits, hyphens and dots, beginning and ending with a letter or digit; name one that exists"))
+			refused = append(refused,
+				field.Invalid(r.at, r.name, "cannot be the name of a "+r.kind+
+					": lower-case letters, digits, hyphens and dots, beginning and ending with a letter or digit; name one that exists"))
 		}
 	}
 	return refused
@@ -95,10 +110,12 @@ func checkObjectNames(cr *v1alpha1.RedisCluster) field.ErrorList {
 func adviseKeepingData(cr *v1alpha1.RedisCluster) []string {
 	var warnings []string
 	if volumes := cr.Spec.Template().Volumes; volumes != nil && volumes.Type == v1alpha1.VolumeEmptyDir {
-		warnings = append(warnings, "spec.pod[0].volumes.type: emptyDir loses an instance's data with its pod; what no replica holds is gone; use storage to keep data")
+		warnings = append(warnings,
+			"spec.pod[0].volumes.type: emptyDir loses an instance's data with its pod; what no replica holds is gone; use storage to keep data")
 	}
 	if cr.Spec.Config["appendonly"] == "no" {
-		warnings = append(warnings, "spec.config[appendonly]: without the append-only file a restarted instance comes back without its latest writes; remove the setting to keep them")
+		warnings = append(warnings,
+			"spec.config[appendonly]: without the append-only file a restarted instance comes back without its latest writes; remove the setting to keep them")
 	}
 	return warnings
 }
@@ -107,5 +124,6 @@ func adviseAuth(cr *v1alpha1.RedisCluster) []string {
 	if cr.AuthEnabled() {
 		return nil
 	}
-	return []string{"spec.auth.enabled: without a password whoever reaches the Redis port can read, change and stop everything; it cannot be turned on later"}
+	return []string{
+		"spec.auth.enabled: without a password whoever reaches the Redis port can read, change and stop everything; it cannot be turned on later"}
 }

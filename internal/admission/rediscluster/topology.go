@@ -31,13 +31,19 @@ func checkName(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	at := field.NewPath("metadata", "name")
 	var refused field.ErrorList
 	if len(cr.Name) > maxName {
-		refused = append(refused, field.Invalid(at, cr.Name, fmt.Sprintf("must be at most %d characters: names of StatefulSets and of their pods are made of it", maxName)))
+		refused = append(refused,
+			field.Invalid(at, cr.Name, fmt.Sprintf("must be at most %d characters: names of StatefulSets and of their pods are made of it",
+				maxName)))
 	}
 	if !clusterName.MatchString(cr.Name) {
-		refused = append(refused, field.Invalid(at, cr.Name, "must begin with a letter and hold only lower-case letters, digits and hyphens: names of Services are made of it"))
+		refused = append(refused,
+			field.Invalid(at, cr.Name,
+				"must begin with a letter and hold only lower-case letters, digits and hyphens: names of Services are made of it"))
 	}
 	if other, ends := strings.CutSuffix(cr.Name, "-nodes"); ends {
-		refused = append(refused, field.Invalid(at, cr.Name, fmt.Sprintf("must not end in -nodes: that is the name of a Service of a RedisCluster %s; choose another name", other)))
+		refused = append(refused,
+			field.Invalid(at, cr.Name, fmt.Sprintf("must not end in -nodes: that is the name of a Service of a RedisCluster %s; choose another name",
+				other)))
 	}
 	return refused
 }
@@ -45,7 +51,9 @@ func checkName(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 func checkReplicas(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	at, instances := specPath.Child("replicas"), cr.Spec.InstanceCount()
 	if instances < v1alpha1.MinShards {
-		return field.ErrorList{field.Invalid(at, instances, "a Redis Cluster needs at least 3 masters, so at least 3 instances; set replicas to 6 to give each of 3 masters a replica")}
+		return field.ErrorList{
+			field.Invalid(at, instances,
+				"a Redis Cluster needs at least 3 masters, so at least 3 instances; set replicas to 6 to give each of 3 masters a replica")}
 	}
 	if instances > maxReplicas {
 		return field.ErrorList{field.Invalid(at, instances, fmt.Sprintf("must be at most %d; use several clusters", maxReplicas))}
@@ -56,11 +64,16 @@ func checkReplicas(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	at, shards := specPath.Child("shards"), *cr.Spec.Shards
 	switch {
 	case shards < v1alpha1.MinShards:
-		return field.ErrorList{field.Invalid(at, shards, "a Redis Cluster needs at least 3 masters, a majority of which decides on failovers; set shards to 3 or more, or remove it")}
+		return field.ErrorList{
+			field.Invalid(at, shards,
+				"a Redis Cluster needs at least 3 masters, a majority of which decides on failovers; set shards to 3 or more, or remove it")}
 	case shards > maxShards:
 		return field.ErrorList{field.Invalid(at, shards, fmt.Sprintf("must be at most %d; use several clusters", maxShards))}
 	case shards > instances:
-		return field.ErrorList{field.Invalid(at, shards, fmt.Sprintf("every shard needs at least one instance, and replicas is %d; raise replicas to %d (one replica a shard), or lower shards", instances, 2*shards))}
+		return field.ErrorList{
+			field.Invalid(at, shards,
+				fmt.Sprintf("every shard needs at least one instance, and replicas is %d; raise replicas to %d (one replica a shard), or lower shards",
+					instances, 2*shards))}
 	}
 	return nil
 }
@@ -76,8 +89,10 @@ func adviseReplicas(cr *v1alpha1.RedisCluster) []string {
 	if alone == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("spec.replicas: %d instances in %d shards leave %d of them without a replica: when its only instance is lost, so is a part of the data; set replicas to %d or more",
-		topology.Instances(), len(topology), alone, 2*len(topology))}
+	return []string{
+		fmt.Sprintf(
+			"spec.replicas: %d instances in %d shards leave %d of them without a replica: when its only instance is lost, so is a part of the data; set replicas to %d or more",
+			topology.Instances(), len(topology), alone, 2*len(topology))}
 }
 
 func checkEnums(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
@@ -96,7 +111,9 @@ func checkSlotStrategy(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	at, strategy := specPath.Child("updateStrategy"), cr.Spec.UpdateStrategy
 	refused := shared.OneOf(at.Child("type"), strategy.Type, v1alpha1.AutoReceive, v1alpha1.AssignReceive)
 	if n, err := strconv.Atoi(strategy.Pipeline); strategy.Pipeline != "" && (err != nil || n < 1 || n > maxPipeline) {
-		refused = append(refused, field.Invalid(at.Child("pipeline"), strategy.Pipeline, fmt.Sprintf(`must be a number of keys from 1 to %d, as a string such as "100"`, maxPipeline)))
+		refused = append(refused,
+			field.Invalid(at.Child("pipeline"), strategy.Pipeline,
+				fmt.Sprintf(`must be a number of keys from 1 to %d, as a string such as "100"`, maxPipeline)))
 	}
 	if strategy.KeysPerSecond < 0 {
 		refused = append(refused, field.Invalid(at.Child("keysPerSecond"), strategy.KeysPerSecond, "must be a number of keys, or 0 for no limit"))
@@ -104,7 +121,9 @@ func checkSlotStrategy(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	at = at.Child("assignStrategies")
 	assigned := len(strategy.AssignStrategies)
 	if strategy.Type == v1alpha1.AssignReceive && assigned == 0 {
-		return append(refused, field.Required(at, "type AssignReceive needs one entry {slots, fromReplicas} for each new master, or {slots, fromReplicas, toShard} for a shard that exists; add them, or set type to AutoReceive"))
+		return append(refused,
+			field.Required(at,
+				"type AssignReceive needs one entry {slots, fromReplicas} for each new master, or {slots, fromReplicas, toShard} for a shard that exists; add them, or set type to AutoReceive"))
 	}
 	if strategy.Type != v1alpha1.AssignReceive && assigned > 0 {
 		return append(refused, field.Forbidden(at, "assignStrategies belong to type AssignReceive: remove them, or set type to AssignReceive"))
@@ -123,7 +142,9 @@ func checkReceivers(at *field.Path, cr *v1alpha1.RedisCluster) field.ErrorList {
 		case to == nil:
 			continue
 		case *to < 0 || *to >= int(cr.Spec.ShardCount()):
-			refused = append(refused, field.Invalid(at, *to, fmt.Sprintf("must be the number of a shard, from 0 to %d; leave it out for a master that joins", cr.Spec.ShardCount()-1)))
+			refused = append(refused,
+				field.Invalid(at, *to, fmt.Sprintf("must be the number of a shard, from 0 to %d; leave it out for a master that joins",
+					cr.Spec.ShardCount()-1)))
 		case seen[*to]:
 			refused = append(refused, field.Duplicate(at, *to))
 		}
@@ -135,10 +156,12 @@ func checkReceivers(at *field.Path, cr *v1alpha1.RedisCluster) field.ErrorList {
 // adviseAssignment says when entries do nothing by themselves.
 func adviseAssignment(cr *v1alpha1.RedisCluster) []string {
 	strategy := cr.Spec.UpdateStrategy
-	if strategy.Type != v1alpha1.AssignReceive || !slices.ContainsFunc(strategy.AssignStrategies, func(a v1alpha1.AssignStrategy) bool { return a.ToShard == nil }) {
+	if strategy.Type != v1alpha1.AssignReceive ||
+		!slices.ContainsFunc(strategy.AssignStrategies, func(a v1alpha1.AssignStrategy) bool { return a.ToShard == nil }) {
 		return nil
 	}
-	return []string{"spec.updateStrategy.assignStrategies: entries without toShard are for masters that join, and move nothing before; name the shard that receives in toShard to move slots between masters that exist"}
+	return []string{
+		"spec.updateStrategy.assignStrategies: entries without toShard are for masters that join, and move nothing before; name the shard that receives in toShard to move slots between masters that exist"}
 }
 
 func checkSlots(at *field.Path, assigned []v1alpha1.AssignStrategy) field.ErrorList {
@@ -147,11 +170,15 @@ func checkSlots(at *field.Path, assigned []v1alpha1.AssignStrategy) field.ErrorL
 	for i, entry := range assigned {
 		total += int64(entry.Slots)
 		if entry.Slots < 1 || entry.Slots > slotCount {
-			refused = append(refused, field.Invalid(at.Index(i).Child("slots"), entry.Slots, fmt.Sprintf("must be from 1 to %d, the number of slots of a cluster", slotCount)))
+			refused = append(refused,
+				field.Invalid(at.Index(i).Child("slots"), entry.Slots,
+					fmt.Sprintf("must be from 1 to %d, the number of slots of a cluster", slotCount)))
 		}
 	}
 	if total > slotCount && refused == nil {
-		refused = append(refused, field.Invalid(at, total, fmt.Sprintf("shards would receive %d slots together, and a cluster has %d; lower some entry's slots", total, slotCount)))
+		refused = append(refused,
+			field.Invalid(at, total, fmt.Sprintf("shards would receive %d slots together, and a cluster has %d; lower some entry's slots", total,
+				slotCount)))
 	}
 	return refused
 }
@@ -168,7 +195,8 @@ func checkNodeIDs(cr *v1alpha1.RedisCluster) field.ErrorList {
 		}
 		for _, id := range entry.From() {
 			if !nodeID.MatchString(id) {
-				refused = append(refused, field.Invalid(at, id, "is not a node ID; name masters by their 40 hex digits, which status.nodes[].nodeId shows, separated by commas"))
+				refused = append(refused,
+					field.Invalid(at, id, "is not a node ID; name masters by their 40 hex digits, which status.nodes[].nodeId shows, separated by commas"))
 			}
 			if seen[id] {
 				refused = append(refused, field.Duplicate(at, id))
@@ -186,5 +214,7 @@ func advisePipeline(cr *v1alpha1.RedisCluster) []string {
 	if strategy.Pipeline == v1alpha1.DefaultPipeline || strategy.KeysPerSecond > 0 || !known || !e.movesSlots() {
 		return nil
 	}
-	return []string{fmt.Sprintf("spec.updateStrategy.pipeline: %s moves whole slots by itself, and no MIGRATE carries keys; remove it, or set spec.updateStrategy.keysPerSecond to have the operator move keys", e)}
+	return []string{
+		fmt.Sprintf(
+			"spec.updateStrategy.pipeline: %s moves whole slots by itself, and no MIGRATE carries keys; remove it, or set spec.updateStrategy.keysPerSecond to have the operator move keys", e)}
 }

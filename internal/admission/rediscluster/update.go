@@ -62,7 +62,9 @@ func keepDataPlace(before, after *v1alpha1.RedisCluster) field.ErrorList {
 	case was.Type != is.Type:
 		return field.ErrorList{field.Invalid(volumesPath.Child("type"), is.Type, fmt.Sprintf("cannot change from %s: %s", was.Type, remedy))}
 	case was.PersistentVolumeClaimName != is.PersistentVolumeClaimName:
-		return field.ErrorList{field.Invalid(volumesPath.Child("persistentVolumeClaimName"), is.PersistentVolumeClaimName, fmt.Sprintf("cannot change from %q: %s", was.PersistentVolumeClaimName, remedy))}
+		return field.ErrorList{
+			field.Invalid(volumesPath.Child("persistentVolumeClaimName"), is.PersistentVolumeClaimName,
+				fmt.Sprintf("cannot change from %q: %s", was.PersistentVolumeClaimName, remedy))}
 	}
 	return nil
 }
@@ -77,7 +79,10 @@ func keepStorageClass(before, after *v1alpha1.RedisCluster) field.ErrorList {
 	if was == nil || is == nil || ptr.Equal(was.StorageClassName, is.StorageClassName) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(storagePath.Child("storageClassName"), ptr.Deref(is.StorageClassName, ""), fmt.Sprintf("a claim keeps its class for life, and this was %s; put it back, or make a new RedisCluster and copy the data", className(was.StorageClassName)))}
+	return field.ErrorList{
+		field.Invalid(storagePath.Child("storageClassName"), ptr.Deref(is.StorageClassName, ""),
+			fmt.Sprintf("a claim keeps its class for life, and this was %s; put it back, or make a new RedisCluster and copy the data",
+				className(was.StorageClassName)))}
 }
 
 func className(name *string) string {
@@ -93,10 +98,12 @@ func neverShrink(before, after *v1alpha1.RedisCluster) field.ErrorList {
 	if was == nil || is == nil || is.Size.Cmp(was.Size) >= 0 {
 		return nil
 	}
-	if stalled := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionStalled); stalled != nil && stalled.Reason == v1alpha1.ReasonCannotGrow {
+	if stalled := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionStalled); stalled != nil &&
+		stalled.Reason == v1alpha1.ReasonCannotGrow {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(storagePath.Child("size"), is.Size.String(), fmt.Sprintf("a claim cannot shrink; set %s or more", was.Size.String()))}
+	return field.ErrorList{
+		field.Invalid(storagePath.Child("size"), is.Size.String(), fmt.Sprintf("a claim cannot shrink; set %s or more", was.Size.String()))}
 }
 
 // keepMajorVersion refuses a version that cannot read what the present one wrote: an
@@ -114,9 +121,16 @@ func keepMajorVersion(before, after *v1alpha1.RedisCluster) field.ErrorList {
 	}
 	switch {
 	case was.name == is.name && is.major < was.major:
-		return field.ErrorList{field.Invalid(at, after.Spec.Image(), fmt.Sprintf("cannot go back from %s to %s: an older major version does not read the newer one's files; use %s %d or later", was, is, was.name, was.major))}
+		return field.ErrorList{
+			field.Invalid(at, after.Spec.Image(),
+				fmt.Sprintf("cannot go back from %s to %s: an older major version does not read the newer one's files; use %s %d or later", was, is,
+					was.name, was.major))}
 	case was.name != is.name && !readByValkey(was, is):
-		return field.ErrorList{field.Invalid(at, after.Spec.Image(), fmt.Sprintf("cannot go from %s to %s: it does not read the other engine's files; stay with %s, or make a new RedisCluster and copy the data", was, is, was.name))}
+		return field.ErrorList{
+			field.Invalid(at, after.Spec.Image(),
+				fmt.Sprintf(
+					"cannot go from %s to %s: it does not read the other engine's files; stay with %s, or make a new RedisCluster and copy the data", was,
+					is, was.name))}
 	}
 	return nil
 }
@@ -137,5 +151,9 @@ func assignEveryNewMaster(before, after *v1alpha1.RedisCluster) field.ErrorList 
 	if strategy.Type != v1alpha1.AssignReceive || joining <= 0 || entries == joining {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(specPath.Child("updateStrategy", "assignStrategies"), entries, fmt.Sprintf("%d new masters join, and each entry without toShard says what one of them receives; write %d of them, or set type to AutoReceive", joining, joining))}
+	return field.ErrorList{
+		field.Invalid(specPath.Child("updateStrategy", "assignStrategies"), entries,
+			fmt.Sprintf(
+				"%d new masters join, and each entry without toShard says what one of them receives; write %d of them, or set type to AutoReceive",
+				joining, joining))}
 }

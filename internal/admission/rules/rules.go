@@ -39,7 +39,8 @@ func UntaggedImage(at *field.Path, image string) []string {
 	if err != nil || !reference.IsNameOnly(named) {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: %q names no version, so each node runs the \"latest\" that it pulled first; add a tag or a digest", at, image)}
+	return []string{
+		fmt.Sprintf("%s: %q names no version, so each node runs the \"latest\" that it pulled first; add a tag or a digest", at, image)}
 }
 
 // Text refuses the NUL character, which neither an argument nor an environment

@@ -54,6 +54,8 @@ func AtMost(at *field.Path, part any, limit Size) field.ErrorList {
 	if size.Within(limit) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, size.String(), fmt.Sprintf("must be at most %s (of lists and maps, at any depth): what is made of it keeps the operator busy for others; shorten it, "+
-		"or put large texts into a ConfigMap that the pods mount", limit))}
+	return field.ErrorList{
+		field.Invalid(at, size.String(),
+			fmt.Sprintf("must be at most %s (of lists and maps, at any depth): what is made of it keeps the operator busy for others; shorten it, "+
+				"or put large texts into a ConfigMap that the pods mount", limit))}
 }

@@ -35,7 +35,8 @@ func TestAtMost(t *testing.T) {
 		t.Errorf("what fits is refused: %v", refused)
 	}
 	for name, part := range map[string]any{"long": strings.Repeat("x", 19), "many": []any{1, 2, 3, 4}} {
-		if refused := AtMost(at, part, limit); len(refused) != 1 || !strings.Contains(refused[0].Error(), "spec: Invalid value") || !strings.Contains(refused[0].Error(), "must be at most 20 bytes in 3 entries") {
+		if refused := AtMost(at, part, limit); len(refused) != 1 || !strings.Contains(refused[0].Error(), "spec: Invalid value") ||
+			!strings.Contains(refused[0].Error(), "must be at most 20 bytes in 3 entries") {
 			t.Errorf("%s: %v", name, refused)
 		}
 	}

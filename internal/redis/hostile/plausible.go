@@ -19,7 +19,8 @@ func plausible(kind Kind, command string) string {
 	case strings.HasPrefix(command, "INFO"):
 		return bulk(info(kind))
 	case command == "CLUSTER INFO":
-		return bulk("cluster_state:ok\r\ncluster_slots_assigned:16384\r\ncluster_current_epoch:18446744073709551615\r\ncluster_my_epoch:18446744073709551615\r\n")
+		return bulk(
+			"cluster_state:ok\r\ncluster_slots_assigned:16384\r\ncluster_current_epoch:18446744073709551615\r\ncluster_my_epoch:18446744073709551615\r\n")
 	case command == "CLUSTER NODES" && kind == LateOverflow:
 		return fixed[BulkOverflow]
 	case command == "CLUSTER NODES":
@@ -47,7 +48,8 @@ func info(kind Kind) string {
 	}
 	var text strings.Builder
 	text.WriteString("redis_version:7.0.15\r\nrun_id:" + id + "\r\nloading:0\r\nrole:slave\r\nmaster_link_status:down\r\n")
-	for _, name := range []string{"uptime_in_seconds", "used_memory", "maxmemory", "number_of_libraries", "slave_repl_offset", "master_link_down_since_seconds"} {
+	for _, name := range []string{"uptime_in_seconds", "used_memory", "maxmemory", "number_of_libraries", "slave_repl_offset",
+		"master_link_down_since_seconds"} {
 		text.WriteString(name + ":" + number + "\r\n")
 	}
 	text.WriteString("db0:keys=" + number + "\r\ndb1:keys=" + number + "\r\n")

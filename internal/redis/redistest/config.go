@@ -131,7 +131,8 @@ func untabled(name string) bool {
 
 // objection is what the engine has against a value; of a few settings the values are checked.
 func (n *Node) objection(name, value string) string {
-	policies := []string{"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction"}
+	policies := []string{"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random",
+		"noeviction"}
 	switch {
 	case settings.Immutable(name, n.column()):
 		return "can't set immutable config"

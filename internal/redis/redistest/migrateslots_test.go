@@ -163,7 +163,8 @@ func TestMigrateSlotsRefuses(t *testing.T) {
 		f.want(tc.node, "CLUSTER MIGRATESLOTS "+tc.args, tc.want)
 	}
 	f.say(0, "CLUSTER MIGRATESLOTS SLOTSRANGE 3300 3301 3310 3310 NODE {4}")
-	f.wantJobs(map[int]string{0: "EXPORT failed: Received error during handshake to target: -ERR Slot migration can only be used on primary nodes.\r\n"})
+	f.wantJobs(map[int]string{
+		0: "EXPORT failed: Received error during handshake to target: -ERR Slot migration can only be used on primary nodes.\r\n"})
 	f.open()
 	f.want(0, move, "ERR Slots are being manually migrated")
 	f.want(1, "CLUSTER MIGRATESLOTS SLOTSRANGE 6000 6000 NODE {0}", "ERR Slots are being manually imported")

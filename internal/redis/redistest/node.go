@@ -270,5 +270,6 @@ func (n *Node) fingerprint() string {
 	for _, j := range n.jobs {
 		jobs.WriteString(" " + j.state)
 	}
-	return fmt.Sprintf("%s %d %d %t %s %v %v%s", n.id, n.currentEpoch, n.offset, n.masterLinkUp, n.state, n.migrating, n.importing, jobs.String())
+	return fmt.Sprintf("%s %d %d %t %s %v %v%s", n.id, n.currentEpoch, n.offset, n.masterLinkUp, n.state, n.migrating, n.importing,
+		jobs.String())
 }

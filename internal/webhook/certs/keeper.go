@@ -98,7 +98,8 @@ func (k *Keeper) Add(mgr ctrl.Manager) error {
 		return fmt.Errorf("webhook certificates: adding the cache: %w", err)
 	}
 	// Reads go to the API server: they are rare, and a write must not be based on a stale cache.
-	k.client, err = client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
+	k.client, err =
+		client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), HTTPClient: mgr.GetHTTPClient()})
 	if err != nil {
 		return fmt.Errorf("webhook certificates: making a client: %w", err)
 	}
@@ -198,10 +199,12 @@ func (k *Keeper) announce(ctx context.Context, authorities []byte) error {
 	)
 }
 
-func (k *Keeper) trust(ctx context.Context, authorities []byte, object client.Object, clients func() []*admissionregistrationv1.WebhookClientConfig) error {
+func (k *Keeper) trust(ctx context.Context, authorities []byte, object client.Object,
+	clients func() []*admissionregistrationv1.WebhookClientConfig) error {
 	err := k.client.Get(ctx, types.NamespacedName{Name: k.Configuration}, object)
 	if apierrors.IsNotFound(err) {
-		log.FromContext(ctx).Info("There is no webhook configuration to announce certificates to", "kind", fmt.Sprintf("%T", object), "name", k.Configuration)
+		log.FromContext(ctx).Info("There is no webhook configuration to announce certificates to", "kind", fmt.Sprintf("%T", object), "name",
+			k.Configuration)
 		return nil
 	}
 	if err != nil {

@@ -102,10 +102,12 @@ func TestAnUnusableSetIsReplaced(t *testing.T) {
 		set Set
 		now time.Time
 	}{
-		"nothing":                        {Set{}, start},
-		"no key of the authority":        {Set{Authorities: good.Authorities, Certificate: good.Certificate, Key: good.Key}, start},
-		"damaged certificate":            {Set{Authorities: good.Authorities, AuthorityKey: good.AuthorityKey, Certificate: []byte("x"), Key: good.Key}, start},
-		"signed by somebody else":        {Set{Authorities: good.Authorities, AuthorityKey: good.AuthorityKey, Certificate: other.Certificate, Key: other.Key}, start},
+		"nothing":                 {Set{}, start},
+		"no key of the authority": {Set{Authorities: good.Authorities, Certificate: good.Certificate, Key: good.Key}, start},
+		"damaged certificate": {
+			Set{Authorities: good.Authorities, AuthorityKey: good.AuthorityKey, Certificate: []byte("x"), Key: good.Key}, start},
+		"signed by somebody else": {
+			Set{Authorities: good.Authorities, AuthorityKey: good.AuthorityKey, Certificate: other.Certificate, Key: other.Key}, start},
 		"expired while the operator was": {good, start.Add(servingLife + time.Hour)},
 	}
 	for name, test := range tests {

@@ -99,7 +99,8 @@ func TestPause(t *testing.T) {
 	awaitCondition(t, app, "Paused", "False NotPaused")
 	pause := func(value string) {
 		t.Helper()
-		check(t, api.Patch(ctx, app, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"annotations": {"middleware.hc.cn/pause": `+value+`}}}`))))
+		check(t, api.Patch(ctx, app,
+			client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"annotations": {"middleware.hc.cn/pause": `+value+`}}}`))))
 	}
 	pause(`"true"`)
 	awaitCondition(t, app, "Paused", "True PauseReconcileAnnotationTrue: annotation middleware.hc.cn/pause is true: nothing is changed")
@@ -297,11 +298,15 @@ func TestSchemaRefuses(t *testing.T) {
 		value      any
 		want       string
 	}{
-		{"empty selector", "spec.selector", map[string]any{}, "selector must not be empty: an empty one would match every Deployment of the namespace"},
+		{"empty selector", "spec.selector", map[string]any{},
+			"selector must not be empty: an empty one would match every Deployment of the namespace"},
 		{"namespace", "spec.template.metadata", map[string]any{"namespace": "x"}, "metadata.namespace must be left out"},
-		{"selector changes", "spec.selector", map[string]any{"matchLabels": map[string]any{"a": "b"}}, "selector is immutable: delete the Application and create it again"},
-		{"name changes", "spec.template.metadata", map[string]any{"name": "x"}, "metadata.name is immutable: delete the Application and create it again"},
-		{"Deployment's selector changes", "spec.template.spec.selector", map[string]any{"matchLabels": map[string]any{"app": web}}, "spec.selector is immutable: delete the Application and create it again"},
+		{"selector changes", "spec.selector", map[string]any{"matchLabels": map[string]any{"a": "b"}},
+			"selector is immutable: delete the Application and create it again"},
+		{"name changes", "spec.template.metadata", map[string]any{"name": "x"},
+			"metadata.name is immutable: delete the Application and create it again"},
+		{"Deployment's selector changes", "spec.template.spec.selector", map[string]any{"matchLabels": map[string]any{"app": web}},
+			"spec.selector is immutable: delete the Application and create it again"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -147,7 +147,8 @@ func rollOut(t *testing.T, namespace, name string) {
 	eventually(t, "the Deployment controller's write", func() string {
 		d := deploymentOf(t, namespace, name)
 		n := *d.Spec.Replicas
-		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n,
+			AvailableReplicas: n}
 		if err := api.Status().Update(context.Background(), d); err != nil {
 			return err.Error()
 		}

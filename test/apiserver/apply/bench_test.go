@@ -17,7 +17,8 @@ const threeObjects = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: %[
 ---
 {apiVersion: v1, kind: Service, metadata: {name: %[1]s}, spec: {clusterIP: None, selector: {app: %[1]s}, ports: [{name: http, port: 80}]}}
 ---
-{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s}, spec: {replicas: 1, selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s}}, spec: {containers: [{name: web, image: "web:1"}]}}}}`
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s}, spec: {replicas: 1, selector: {matchLabels: {app: %[1]s}},
+  template: {metadata: {labels: {app: %[1]s}}, spec: {containers: [{name: web, image: "web:1"}]}}}}`
 
 // BenchmarkInstall makes the three objects of a new owner: one after another, as Apply does, or at the same time; by one
 // worker, or by four, as a busy operator has.
@@ -68,7 +69,8 @@ func BenchmarkIdle(b *testing.B) {
 	check(b, install(b, op, owner, false))
 	shown := frozenCache{}
 	for _, object := range manifests(b, fmt.Sprintf(threeObjects, "web")) {
-		shown[object.GetKind()] = read(b, namespace, fmt.Sprintf(`{apiVersion: %s, kind: %s, metadata: {name: web}}`, object.GetAPIVersion(), object.GetKind()))
+		shown[object.GetKind()] =
+			read(b, namespace, fmt.Sprintf(`{apiVersion: %s, kind: %s, metadata: {name: web}}`, object.GetAPIVersion(), object.GetKind()))
 	}
 	idle := newOperatorWith(b, admin, shown)
 	_, err := idle.Apply(context.Background(), owner, manifests(b, fmt.Sprintf(threeObjects, "web")))

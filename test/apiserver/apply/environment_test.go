@@ -169,7 +169,8 @@ func edit(t testing.TB, namespace, text, patch string) {
 	t.Helper()
 	encoded, err := yaml.YAMLToJSON([]byte(patch))
 	check(t, err)
-	check(t, api.Patch(context.Background(), read(t, namespace, text), client.RawPatch("application/merge-patch+json", encoded), client.FieldOwner("another-client")))
+	check(t, api.Patch(context.Background(), read(t, namespace, text), client.RawPatch("application/merge-patch+json", encoded),
+		client.FieldOwner("another-client")))
 }
 
 // field reads a field of an object, as text.

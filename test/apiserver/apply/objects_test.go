@@ -17,11 +17,13 @@ import (
 )
 
 func job(annotations, command string) string {
-	return `{apiVersion: batch/v1, kind: Job, metadata: {name: web, annotations: {` + annotations + `}}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: web, image: "web:1", command: [` + command + `]}]}}}}`
+	return `{apiVersion: batch/v1, kind: Job, metadata: {name: web, annotations: {` + annotations +
+		`}}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: web, image: "web:1", command: [` + command + `]}]}}}}`
 }
 
 func statefulSet(app, service string) string {
-	return `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: web}, spec: {serviceName: ` + service + `, selector: {matchLabels: {app: ` + app + `}},
+	return `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: web}, spec: {serviceName: ` + service +
+		`, selector: {matchLabels: {app: ` + app + `}},
   template: {metadata: {labels: {app: ` + app + `}}, spec: {containers: [{name: web, image: "web:1"}]}}}}`
 }
 
@@ -33,21 +35,32 @@ func TestImmutableFields(t *testing.T) {
 		refused       bool
 		finalizer     string // that the API server puts on what is being deleted, for its propagation
 	}{
-		"a Job that the chart marks":         {before: job(marked, "a"), after: job(marked, "b")},
-		"a Job that ran stays":               {before: job("", "a"), after: job("", "b"), refused: true},
-		"a Job, by force":                    {before: job("", "a"), after: job("", "b"), options: []apply.Option{apply.Recreate()}},
-		"a kept Job, even by force":          {before: job(`helm.sh/resource-policy: keep`, "a"), after: job(`helm.sh/resource-policy: keep`, "b"), options: []apply.Option{apply.Recreate()}, refused: true},
-		"a StatefulSet":                      {before: statefulSet("web", "a"), after: statefulSet("web", "b"), refused: true},
-		"a StatefulSet's pods stay":          {before: statefulSet("web", "a"), after: statefulSet("web", "b"), options: []apply.Option{apply.Recreate()}, finalizer: "orphan"},
-		"pods that are not selected go":      {before: statefulSet("web", "a"), after: statefulSet("new", "a"), options: []apply.Option{apply.Recreate()}},
-		"an immutable ConfigMap":             {before: `{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, immutable: true, data: {a: b}}`, after: `{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, immutable: true, data: {a: c}}`, refused: true},
-		"the type of a Secret":               {before: `{apiVersion: v1, kind: Secret, metadata: {name: web}, type: a/b}`, after: `{apiVersion: v1, kind: Secret, metadata: {name: web}, type: a/c}`, refused: true},
-		"the selector of a Deployment":       {before: deployment("", "", ""), after: strings.ReplaceAll(deployment("", "", ""), "app: web", "app: new"), options: []apply.Option{apply.Recreate()}},
-		"the role of a RoleBinding":          {before: `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: web}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}}`, after: `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: web}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: b}}`, options: []apply.Option{apply.Recreate()}},
-		"the class of a volume claim":        {before: claim("a", "1Gi"), after: claim("b", "1Gi"), refused: true},
-		"the address of a Service":           {before: `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}`, after: `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: None, ports: [{port: 80}]}}`, refused: true},
-		"the provisioner of a StorageClass":  {before: `{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: web}, provisioner: a/b}`, after: `{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: web}, provisioner: a/c}`, refused: true},
-		"the value of a PriorityClass":       {before: `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: web}, value: 1}`, after: `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: web}, value: 2}`, refused: true},
+		"a Job that the chart marks": {before: job(marked, "a"), after: job(marked, "b")},
+		"a Job that ran stays":       {before: job("", "a"), after: job("", "b"), refused: true},
+		"a Job, by force":            {before: job("", "a"), after: job("", "b"), options: []apply.Option{apply.Recreate()}},
+		"a kept Job, even by force": {before: job(`helm.sh/resource-policy: keep`, "a"),
+			after: job(`helm.sh/resource-policy: keep`, "b"), options: []apply.Option{apply.Recreate()}, refused: true},
+		"a StatefulSet": {before: statefulSet("web", "a"), after: statefulSet("web", "b"), refused: true},
+		"a StatefulSet's pods stay": {before: statefulSet("web", "a"), after: statefulSet("web", "b"),
+			options: []apply.Option{apply.Recreate()}, finalizer: "orphan"},
+		"pods that are not selected go": {before: statefulSet("web", "a"), after: statefulSet("new", "a"),
+			options: []apply.Option{apply.Recreate()}},
+		"an immutable ConfigMap": {before: `{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, immutable: true, data: {a: b}}`,
+			after: `{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, immutable: true, data: {a: c}}`, refused: true},
+		"the type of a Secret": {before: `{apiVersion: v1, kind: Secret, metadata: {name: web}, type: a/b}`,
+			after: `{apiVersion: v1, kind: Secret, metadata: {name: web}, type: a/c}`, refused: true},
+		"the selector of a Deployment": {before: deployment("", "", ""),
+			after: strings.ReplaceAll(deployment("", "", ""), "app: web", "app: new"), options: []apply.Option{apply.Recreate()}},
+		"the role of a RoleBinding": {
+			before: `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: web}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}}`, after: `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: web}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: b}}`, options: []apply.Option{apply.Recreate()}},
+		"the class of a volume claim": {before: claim("a", "1Gi"), after: claim("b", "1Gi"), refused: true},
+		"the address of a Service": {before: `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {ports: [{port: 80}]}}`,
+			after: `{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {clusterIP: None, ports: [{port: 80}]}}`, refused: true},
+		"the provisioner of a StorageClass": {
+			before: `{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: web}, provisioner: a/b}`,
+			after:  `{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: web}, provisioner: a/c}`, refused: true},
+		"the value of a PriorityClass": {before: `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: web}, value: 1}`,
+			after: `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: web}, value: 2}`, refused: true},
 		"a claim that shrinks or is pending": {before: claim("a", "2Gi"), after: claim("a", "1Gi"), refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +72,8 @@ func TestImmutableFields(t *testing.T) {
 			changes, err := op.Apply(context.Background(), owner, manifests(t, tc.after), tc.options...)
 			if tc.refused {
 				var immutable *apply.ImmutableError
-				if !errors.As(err, &immutable) || !strings.Contains(err.Error(), apply.RecreateAnnotation) || !strings.Contains(err.Error(), "upgrade-force") {
+				if !errors.As(err, &immutable) || !strings.Contains(err.Error(), apply.RecreateAnnotation) ||
+					!strings.Contains(err.Error(), "upgrade-force") {
 					t.Errorf("got %v and %v", changes, err)
 				}
 				if is := read(t, namespace, tc.before); is == nil || is.GetUID() != was.GetUID() || is.GetDeletionTimestamp() != nil {
@@ -89,12 +103,14 @@ func TestImmutableFields(t *testing.T) {
 }
 
 func claim(class, size string) string {
-	return `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: web}, spec: {storageClassName: ` + class + `, accessModes: [ReadWriteOnce], resources: {requests: {storage: ` + size + `}}}}`
+	return `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: web}, spec: {storageClassName: ` + class +
+		`, accessModes: [ReadWriteOnce], resources: {requests: {storage: ` + size + `}}}}`
 }
 
 // role is a ClusterRole of a name.
 func role(name, verb string) string {
-	return `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: ` + name + `}, rules: [{apiGroups: [""], resources: [pods], verbs: [` + verb + `]}]}`
+	return `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: ` + name +
+		`}, rules: [{apiGroups: [""], resources: [pods], verbs: [` + verb + `]}]}`
 }
 
 func TestChildrenElsewhere(t *testing.T) {
@@ -169,7 +185,8 @@ func TestPrune(t *testing.T) {
 	named := func(name, metadata string) string {
 		return `{apiVersion: v1, kind: ConfigMap, metadata: {name: ` + name + `, ` + metadata + `}}`
 	}
-	text := strings.Join([]string{named("plain", ""), named("kept", `annotations: {helm.sh/resource-policy: keep}`), named("kept-by-hand", ""), named("slow", `finalizers: [example.com/slow]`)}, "\n---\n")
+	text := strings.Join([]string{named("plain", ""), named("kept", `annotations: {helm.sh/resource-policy: keep}`), named("kept-by-hand", ""),
+		named("slow", `finalizers: [example.com/slow]`)}, "\n---\n")
 	changes, err := op.Apply(ctx, owner, manifests(t, text))
 	check(t, err)
 	edit(t, namespace, named("kept-by-hand", ""), `{metadata: {annotations: {helm.sh/resource-policy: keep}}}`)

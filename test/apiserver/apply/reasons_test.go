@@ -22,9 +22,11 @@ func newGoneKind() schema.GroupVersionKind {
 // grant gives a user of a namespace's name a Role, and returns the configuration to act as it.
 func grant(t *testing.T, namespace, rules string) *rest.Config {
 	t.Helper()
-	for _, object := range manifests(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: op, namespace: `+namespace+`}, rules: `+rules+`}
+	for _, object := range manifests(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: op, namespace: `+namespace+
+		`}, rules: `+rules+`}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: op, namespace: `+namespace+`}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: op}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: op-`+namespace+`}]}`) {
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: op, namespace: `+namespace+
+		`}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: op}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: op-`+namespace+`}]}`) {
 		check(t, api.Create(context.Background(), object))
 	}
 	as := rest.CopyConfig(admin)
@@ -48,7 +50,8 @@ func TestReasons(t *testing.T) {
 		"rights that the operator lacks": {rules: `[{apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [create, patch, get]}]`,
 			desired: `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: web}, rules: [{apiGroups: [""], resources: [secrets], verbs: [get]}]}`,
 			reason:  apply.ReasonForbidden, final: true, says: "the operator may not escalate Role "},
-		"a quota": {given: `{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota}, spec: {hard: {count/configmaps: "0"}}, status: {hard: {count/configmaps: "0"}, used: {count/configmaps: "0"}}}`,
+		"a quota": {
+			given:   `{apiVersion: v1, kind: ResourceQuota, metadata: {name: quota}, spec: {hard: {count/configmaps: "0"}}, status: {hard: {count/configmaps: "0"}, used: {count/configmaps: "0"}}}`,
 			desired: config, reason: apply.ReasonQuotaExceeded, says: "exceeded quota"},
 		"a limit range": {given: `{apiVersion: v1, kind: LimitRange, metadata: {name: limits}, spec: {limits: [{type: PersistentVolumeClaim, max: {storage: 1Gi}}]}}`,
 			desired: claim("a", "2Gi"), reason: apply.ReasonRejected, final: true, says: "maximum storage usage"},

@@ -19,7 +19,8 @@ import (
 func asHelm(object, owner *unstructured.Unstructured) {
 	object.SetNamespace(owner.GetNamespace())
 	object.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
-	object.SetAnnotations(map[string]string{"meta.helm.sh/release-name": owner.GetName(), "meta.helm.sh/release-namespace": owner.GetNamespace()})
+	object.SetAnnotations(map[string]string{"meta.helm.sh/release-name": owner.GetName(),
+		"meta.helm.sh/release-namespace": owner.GetNamespace()})
 	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, owner.GroupVersionKind())})
 }
 
@@ -52,7 +53,8 @@ func TestTakeoverFromHelm(t *testing.T) {
 				is := was.DeepCopy()
 				check(t, api.Get(ctx, client.ObjectKeyFromObject(was), is))
 				if is.GetUID() != was.GetUID() || is.GetGeneration() != was.GetGeneration() {
-					t.Errorf("%s %s: UID %s and generation %d, was %s and %d", is.GetKind(), is.GetName(), is.GetUID(), is.GetGeneration(), was.GetUID(), was.GetGeneration())
+					t.Errorf("%s %s: UID %s and generation %d, was %s and %d", is.GetKind(), is.GetName(), is.GetUID(), is.GetGeneration(), was.GetUID(),
+						was.GetGeneration())
 				}
 				if is.GetLabels()[apply.ManagedByLabel] != apply.ManagedByValue || len(is.GetOwnerReferences()) != 1 {
 					t.Errorf("it is not ours: %v", is.Object)

@@ -15,7 +15,8 @@ import (
 
 // deployment is a manifest with a container, and more of the pod's spec, the container and the Deployment's spec.
 func deployment(pod, container, spec string) string {
-	return `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {` + spec + ` selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
+	return `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {` + spec +
+		` selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
   spec: {` + pod + ` containers: [{name: web, image: "web:1", ` + container + `}]}}}}`
 }
 

@@ -102,12 +102,16 @@ func TestOtherWritersAreLeftAlone(t *testing.T) {
 // An admission that overwrites what we send wins, and is not taken for drift: nothing is sent again and again.
 func TestAdmissionThatChangesWhatWeSend(t *testing.T) {
 	namespace := newNamespace(t)
-	policy := manifests(t, `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {name: `+namespace+`}, spec: {
-  matchConstraints: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+namespace+`}}, resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]},
+	policy := manifests(t, `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {name: `+namespace+
+		`}, spec: {
+  matchConstraints: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+namespace+
+		`}}, resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]},
   reinvocationPolicy: Never, failurePolicy: Fail,
-  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: "add", path: "/data/text", value: "enforced"}, JSONPatch{op: "add", path: "/data/injected", value: "1"}]'}}]}}
+  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: "add", path: "/data/text", value: "enforced"},
+    JSONPatch{op: "add", path: "/data/injected", value: "1"}]'}}]}}
 ---
-{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {name: `+namespace+`}, spec: {policyName: `+namespace+`}}`)
+{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicyBinding, metadata: {name: `+namespace+`}, spec: {policyName: `+
+		namespace+`}}`)
 	for _, object := range policy {
 		check(t, api.Create(context.Background(), object))
 		t.Cleanup(func() { check(t, api.Delete(context.Background(), object)) })

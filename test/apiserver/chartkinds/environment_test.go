@@ -39,7 +39,8 @@ var (
 	plainKind = schema.GroupVersionKind{Group: "test.middleware.hc.cn", Version: "v1", Kind: "Plain"} // without a status subresource
 
 	environment = &envtest.Environment{
-		CRDs:                  []*apiextensionsv1.CustomResourceDefinition{shared.FreeCRD(webKind, shared.WithStatus()), shared.FreeCRD(plainKind, nil)},
+		CRDs: []*apiextensionsv1.CustomResourceDefinition{shared.FreeCRD(webKind, shared.WithStatus()),
+			shared.FreeCRD(plainKind, nil)},
 		CRDDirectoryPaths:     []string{filepath.Join(root, "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
 	}
@@ -146,16 +147,17 @@ func addKindWithHistory(t *testing.T, mgr ctrl.Manager, children cache.Cache, op
 	}
 	loaded, err := chart.Load(files)
 	check(t, err)
-	check(t, release.Add(mgr, children, watches.Watch{GroupVersionKind: kind, WatchDependentResources: true, Selector: labels.Everything()}, loaded, release.Options{
-		ServiceAccount: "system:operator", MaxHistory: length,
-		Validate: func(cr *unstructured.Unstructured) field.ErrorList {
-			op.passes.Add(1)
-			if text, _, _ := unstructured.NestedString(cr.Object, "spec", "text"); text == "forbidden" {
-				return field.ErrorList{field.Invalid(field.NewPath("spec", "text"), text, "is not allowed; choose another")}
-			}
-			return nil
-		},
-	}))
+	check(t, release.Add(mgr, children, watches.Watch{GroupVersionKind: kind, WatchDependentResources: true, Selector: labels.Everything()},
+		loaded, release.Options{
+			ServiceAccount: "system:operator", MaxHistory: length,
+			Validate: func(cr *unstructured.Unstructured) field.ErrorList {
+				op.passes.Add(1)
+				if text, _, _ := unstructured.NestedString(cr.Object, "spec", "text"); text == "forbidden" {
+					return field.ErrorList{field.Invalid(field.NewPath("spec", "text"), text, "is not allowed; choose another")}
+				}
+				return nil
+			},
+		}))
 }
 
 var check = shared.Check

@@ -36,13 +36,15 @@ func TestForeignObjectsAreNotAdopted(t *testing.T) {
 	byName := newWeb(t, namespace, "thief-1", map[string]any{"configName": "precious"})
 	fromTenant := newWeb(t, namespace, "thief-2", map[string]any{"configName": "victim"})
 	eventually(t, "the refusals", func() string {
-		return says(t, byName, "Irreconcilable", metav1.ConditionTrue, "ConfigMap "+namespace+"/precious exists and was not made by this operator") +
+		return says(t, byName, "Irreconcilable", metav1.ConditionTrue, "ConfigMap "+namespace+
+			"/precious exists and was not made by this operator") +
 			says(t, fromTenant, "Irreconcilable", metav1.ConditionTrue, "ConfigMap "+namespace+"/victim exists and belongs to Web victim")
 	})
 	stolen := &corev1.ConfigMap{ObjectMeta: meta(namespace, "victim")}
 	get(t, theirs)
 	get(t, stolen)
-	if theirs.Data["text"] != "theirs" || len(theirs.Labels)+len(theirs.OwnerReferences) != 0 || stolen.Data["text"] != "victim's" || !metav1.IsControlledBy(stolen, victim) {
+	if theirs.Data["text"] != "theirs" || len(theirs.Labels)+len(theirs.OwnerReferences) != 0 || stolen.Data["text"] != "victim's" ||
+		!metav1.IsControlledBy(stolen, victim) {
 		t.Errorf("a refused object was changed: %v, %v", theirs, stolen)
 	}
 	// Deleting the thieves must not delete what they named.
@@ -74,7 +76,8 @@ func TestUninstallHonoursOlderFinalizers(t *testing.T) {
 	eventually(t, "resource, children and history gone", func() string {
 		secrets := &corev1.SecretList{}
 		check(t, api.List(context.Background(), secrets, client.InNamespace(namespace)))
-		if get(t, web) || get(t, &appsv1.Deployment{ObjectMeta: meta(namespace, "web")}) || get(t, &corev1.ConfigMap{ObjectMeta: meta(namespace, "web")}) || len(secrets.Items) > 0 {
+		if get(t, web) || get(t, &appsv1.Deployment{ObjectMeta: meta(namespace, "web")}) ||
+			get(t, &corev1.ConfigMap{ObjectMeta: meta(namespace, "web")}) || len(secrets.Items) > 0 {
 			return fmt.Sprintf("%d Secrets, finalizers %v", len(secrets.Items), web.GetFinalizers())
 		}
 		return ""
@@ -86,8 +89,9 @@ func TestUninstallHonoursOlderFinalizers(t *testing.T) {
 func TestCrashBetweenInventoryAndApply(t *testing.T) {
 	namespace := newNamespace(t)
 	web := newWeb(t, namespace, "web", map[string]any{"configName": "after"})
-	abandoned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "before", Labels: map[string]string{apply.ManagedByLabel: apply.ManagedByValue},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(web, webKind)}}}
+	abandoned := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "before", Labels: map[string]string{apply.ManagedByLabel: apply.ManagedByValue},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(web, webKind)}}}
 	check(t, api.Create(context.Background(), abandoned))
 	check(t, unstructured.SetNestedSlice(web.Object, []any{
 		map[string]any{"version": "v1", "kind": "ConfigMap", "namespace": namespace, "name": "before"},
@@ -162,7 +166,8 @@ func TestNamespaceWithoutRightToSecrets(t *testing.T) {
 	theirs := newWeb(t, namespace, "theirs", map[string]any{}, release.SDKFinalizer)
 	eventually(t, "what is missing is said", func() string {
 		return says(t, theirs, "Irreconcilable", metav1.ConditionTrue,
-			"kubectl create role middleware-operator-takeover -n "+namespace+" --verb=list --resource=secrets && kubectl create rolebinding middleware-operator-takeover -n "+namespace)
+			"kubectl create role middleware-operator-takeover -n "+namespace+
+				" --verb=list --resource=secrets && kubectl create rolebinding middleware-operator-takeover -n "+namespace)
 	})
 }
 

@@ -38,7 +38,8 @@ func addShipped(t *testing.T, mgr ctrl.Manager, children cache.Cache, op operato
 		loaded, err := chart.Load(files)
 		check(t, err)
 		kind := chartkind.For(entry.GroupVersionKind)
-		check(t, release.Add(mgr, children, entry, loaded, release.Options{Validate: kind.Validate, StatusExtras: kind.StatusExtras, Awaits: kind.Awaits}))
+		check(t, release.Add(mgr, children, entry, loaded,
+			release.Options{Validate: kind.Validate, StatusExtras: kind.StatusExtras, Awaits: kind.Awaits}))
 		op.passes.Add(1)
 	}
 }
@@ -91,7 +92,8 @@ func playControllers(t *testing.T, namespace string) {
 			continue
 		}
 		n := *d.Spec.Replicas
-		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n,
+			AvailableReplicas: n}
 		logIf(t, api.Status().Update(context.Background(), d))
 	}
 	for i := range jobs.Items {

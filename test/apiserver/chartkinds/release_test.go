@@ -54,7 +54,8 @@ func becomeReady(t *testing.T, web *unstructured.Unstructured) {
 		deployment := &appsv1.Deployment{ObjectMeta: meta(web.GetNamespace(), web.GetName())}
 		if get(t, deployment) && deployment.Status.ObservedGeneration != deployment.Generation {
 			want := ptr.Deref(deployment.Spec.Replicas, 1)
-			deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: deployment.Generation, Replicas: want, UpdatedReplicas: want, ReadyReplicas: want, AvailableReplicas: want}
+			deployment.Status = appsv1.DeploymentStatus{ObservedGeneration: deployment.Generation, Replicas: want, UpdatedReplicas: want,
+				ReadyReplicas: want, AvailableReplicas: want}
 			if err := api.Status().Update(context.Background(), deployment); err != nil {
 				return err.Error()
 			}
@@ -74,7 +75,8 @@ func TestInstall(t *testing.T) {
 	t.Logf("%d requests from start to Ready, informers' lists and discovery included", op.requests.Load())
 
 	for _, child := range []client.Object{
-		&corev1.ConfigMap{ObjectMeta: meta(namespace, "web")}, &corev1.Service{ObjectMeta: meta(namespace, "web")}, &appsv1.Deployment{ObjectMeta: meta(namespace, "web")},
+		&corev1.ConfigMap{ObjectMeta: meta(namespace, "web")}, &corev1.Service{ObjectMeta: meta(namespace, "web")},
+		&appsv1.Deployment{ObjectMeta: meta(namespace, "web")},
 	} {
 		if !get(t, child) || !metav1.IsControlledBy(child, web) || child.GetLabels()[apply.ManagedByLabel] != apply.ManagedByValue {
 			t.Errorf("%T is there, labelled and controlled by its owner: %v", child, child.GetOwnerReferences())
@@ -95,7 +97,8 @@ func TestInstall(t *testing.T) {
 		list := &eventsv1.EventList{}
 		check(t, api.List(context.Background(), list, client.InNamespace(namespace)))
 		for _, event := range list.Items {
-			if event.Reason == "Installed" && event.Regarding.UID == web.GetUID() && strings.Contains(event.Note, "created Deployment "+namespace+"/web") {
+			if event.Reason == "Installed" && event.Regarding.UID == web.GetUID() &&
+				strings.Contains(event.Note, "created Deployment "+namespace+"/web") {
 				return ""
 			}
 		}
@@ -103,7 +106,8 @@ func TestInstall(t *testing.T) {
 	})
 	for conditionType, status := range map[string]metav1.ConditionStatus{
 		"Initialized": metav1.ConditionTrue, "Deployed": metav1.ConditionTrue, "HistoryRecorded": metav1.ConditionTrue,
-		"ReleaseFailed": metav1.ConditionFalse, "Irreconcilable": metav1.ConditionFalse, "Paused": metav1.ConditionFalse, "Progressing": metav1.ConditionFalse,
+		"ReleaseFailed": metav1.ConditionFalse, "Irreconcilable": metav1.ConditionFalse, "Paused": metav1.ConditionFalse,
+		"Progressing": metav1.ConditionFalse,
 	} {
 		if problem := says(t, web, conditionType, status, ""); problem != "" {
 			t.Error(problem)
@@ -234,7 +238,8 @@ func TestDriftIsPutBackAndForeignFieldsStay(t *testing.T) {
 	eventually(t, "the edits undone", func() string {
 		get(t, config)
 		get(t, deployment)
-		return cmp.Diff([]string{"ours", "stays", "web:1"}, []string{config.Data["text"], config.Data["more"], deployment.Spec.Template.Spec.Containers[0].Image})
+		return cmp.Diff([]string{"ours", "stays", "web:1"},
+			[]string{config.Data["text"], config.Data["more"], deployment.Spec.Template.Spec.Containers[0].Image})
 	})
 	if *deployment.Spec.Replicas != 5 {
 		t.Errorf("replicas belong to whoever scaled: got %d", *deployment.Spec.Replicas)
@@ -270,7 +275,9 @@ func TestWhatIsNoLongerRenderedIsPruned(t *testing.T) {
 	eventually(t, "a forged inventory", func() string {
 		get(t, web)
 		inventory, _, _ := unstructured.NestedSlice(web.Object, "status", "inventory")
-		check(t, unstructured.SetNestedSlice(web.Object, append(inventory, map[string]any{"version": "v1", "kind": "ConfigMap", "namespace": namespace, "name": "bystander"}), "status", "inventory"))
+		check(t, unstructured.SetNestedSlice(web.Object,
+			append(inventory, map[string]any{"version": "v1", "kind": "ConfigMap", "namespace": namespace, "name": "bystander"}), "status",
+			"inventory"))
 		if err := api.Status().Update(context.Background(), web); err != nil {
 			return err.Error()
 		}

@@ -22,15 +22,19 @@ import (
 type source struct{ module, version, sum string }
 
 var (
-	operatorLifecycleManager = source{"github.com/operator-framework/operator-lifecycle-manager", "v0.45.0", "h1:3RPPL9aAEvU9R4tRjmMbN+DiI2gniW3FoYMgEgooFzk="}
-	certManager              = source{"github.com/cert-manager/cert-manager", "v1.21.2", "h1:UWgoYM+KLNtRlqmoWOKjKBOBUPVHeepQ6/ac3ERJW68="}
-	metricsServer            = source{"sigs.k8s.io/metrics-server", "v0.9.0", "h1:nlqqZ2H0Xfko8eJC/1qaNVVT17hu4rxndkOi22KTZ4w="}
-	descheduler              = source{"sigs.k8s.io/descheduler", "v0.36.0", "h1:fBemfJD1RhmbsdH94lKwGMOwQcbsrw67A5IK2c2fANA="}
-	ingressNginx             = source{"k8s.io/ingress-nginx", "v0.0.0-20240708192948-52c50467d67d", "h1:tZui5g6S4GO1hxLm6yrEoIXLkl4QfeGytlmZqZ+DmdQ="}
-	kyverno                  = source{"github.com/kyverno/kyverno", "v1.19.1", "h1:/MkgFii3/VlQfKR1JpC9tVwNNVNQTt2S4U6qCsafsTU="}
-	gatekeeper               = source{"github.com/open-policy-agent/gatekeeper/v3", "v3.23.1", "h1:njHTm0SJ6ZEhhEgmQTpJKTGQbc99fSs4hGiEp1OIKck="}
-	nodeFeatureDiscovery     = source{"sigs.k8s.io/node-feature-discovery", "v0.17.3", "h1:CArk8De9LBP5bj3Z6Bz/mpnC8kDNfBhDAu0xJp4u/A8="}
-	istio                    = source{"istio.io/istio", "v0.0.0-20260827124520-eed52ebb66ad", "h1:ui9TJjRMAV/hb5ehQaZDq7IUGxuQP6dra9lapT/VjHI="}
+	operatorLifecycleManager = source{"github.com/operator-framework/operator-lifecycle-manager", "v0.45.0",
+		"h1:3RPPL9aAEvU9R4tRjmMbN+DiI2gniW3FoYMgEgooFzk="}
+	certManager   = source{"github.com/cert-manager/cert-manager", "v1.21.2", "h1:UWgoYM+KLNtRlqmoWOKjKBOBUPVHeepQ6/ac3ERJW68="}
+	metricsServer = source{"sigs.k8s.io/metrics-server", "v0.9.0", "h1:nlqqZ2H0Xfko8eJC/1qaNVVT17hu4rxndkOi22KTZ4w="}
+	descheduler   = source{"sigs.k8s.io/descheduler", "v0.36.0", "h1:fBemfJD1RhmbsdH94lKwGMOwQcbsrw67A5IK2c2fANA="}
+	ingressNginx  = source{"k8s.io/ingress-nginx", "v0.0.0-20240708192948-52c50467d67d",
+		"h1:tZui5g6S4GO1hxLm6yrEoIXLkl4QfeGytlmZqZ+DmdQ="}
+	kyverno    = source{"github.com/kyverno/kyverno", "v1.19.1", "h1:/MkgFii3/VlQfKR1JpC9tVwNNVNQTt2S4U6qCsafsTU="}
+	gatekeeper = source{"github.com/open-policy-agent/gatekeeper/v3", "v3.23.1",
+		"h1:njHTm0SJ6ZEhhEgmQTpJKTGQbc99fSs4hGiEp1OIKck="}
+	nodeFeatureDiscovery = source{"sigs.k8s.io/node-feature-discovery", "v0.17.3", "h1:CArk8De9LBP5bj3Z6Bz/mpnC8kDNfBhDAu0xJp4u/A8="}
+	istio                = source{"istio.io/istio", "v0.0.0-20260827124520-eed52ebb66ad",
+		"h1:ui9TJjRMAV/hb5ehQaZDq7IUGxuQP6dra9lapT/VjHI="}
 )
 
 // entry is a chart that nobody of this project wrote.
@@ -55,17 +59,23 @@ var catalog = []entry{
 	{name: "olm", source: operatorLifecycleManager, dir: "deploy/chart",
 		values: []string{"installType: upstream", "monitoring: {enabled: true}\nrbacApiVersion: rbac.authorization.k8s.io"}},
 	{name: "cert-manager", source: certManager, dir: "deploy/charts/cert-manager",
-		values: []string{"crds: {enabled: true}", "crds: {enabled: true, keep: false}\nprometheus: {podmonitor: {enabled: true}}\nwebhook: {networkPolicy: {enabled: true}}"}},
+		values: []string{
+			"crds: {enabled: true}",
+			"crds: {enabled: true, keep: false}\nprometheus: {podmonitor: {enabled: true}}\nwebhook: {networkPolicy: {enabled: true}}"}},
 	{name: "metrics-server", source: metricsServer, dir: "charts/metrics-server", random: []string{"tls-helm-values.yaml"},
 		values: []string{"replicas: 2\npodDisruptionBudget: {enabled: true, minAvailable: 1}"}},
-	{name: "descheduler", source: descheduler, dir: "charts/descheduler", values: []string{"kind: Deployment", "service: {enabled: true}\nserviceMonitor: {enabled: true}\nkind: Deployment"}},
+	{name: "descheduler", source: descheduler, dir: "charts/descheduler",
+		values: []string{"kind: Deployment", "service: {enabled: true}\nserviceMonitor: {enabled: true}\nkind: Deployment"}},
 	{name: "ingress-nginx", source: ingressNginx, dir: "charts/ingress-nginx"},
 	{name: "kyverno", source: kyverno, dir: "charts/kyverno", without: []string{"kyverno-api", "openreports", "reports-server"},
 		refused: []string{"resourceFilters-values.yaml"}},
 	{name: "kyverno-policies", source: kyverno, dir: "charts/kyverno-policies"},
-	{name: "gatekeeper", source: gatekeeper, dir: "charts/gatekeeper", values: []string{"replicas: 1\ndisableMutation: true", "postInstall: {labelNamespace: {enabled: false}}"}},
-	{name: "node-feature-discovery", source: nodeFeatureDiscovery, dir: "deployment/helm/node-feature-discovery", values: []string{"topologyUpdater: {enable: true}"}},
-	{name: "istiod", source: istio, dir: "manifests/charts/istio-control/istio-discovery", values: []string{"profile: ambient", "global: {istioNamespace: ns}\nautoscaleEnabled: false"}},
+	{name: "gatekeeper", source: gatekeeper, dir: "charts/gatekeeper",
+		values: []string{"replicas: 1\ndisableMutation: true", "postInstall: {labelNamespace: {enabled: false}}"}},
+	{name: "node-feature-discovery", source: nodeFeatureDiscovery, dir: "deployment/helm/node-feature-discovery",
+		values: []string{"topologyUpdater: {enable: true}"}},
+	{name: "istiod", source: istio, dir: "manifests/charts/istio-control/istio-discovery",
+		values: []string{"profile: ambient", "global: {istioNamespace: ns}\nautoscaleEnabled: false"}},
 	{name: "istio-base", source: istio, dir: "manifests/charts/base"},
 	{name: "istio-cni", source: istio, dir: "manifests/charts/istio-cni"},
 	{name: "istio-gateway", source: istio, dir: "manifests/charts/gateway", kinds: []string{"DaemonSet"}, values: []string{"kind: DaemonSet"}},

@@ -44,20 +44,27 @@ type life struct {
 }
 
 var lives = []life{
-	{chart: "olm", kindName: "Lifecycle", allow: watches.Allow{ClusterScoped: true, Namespaces: []string{"operator-lifecycle-manager", "operators"}},
+	{chart: "olm", kindName: "Lifecycle",
+		allow: watches.Allow{ClusterScoped: true, Namespaces: []string{"operator-lifecycle-manager", "operators"}},
 		first: "{}", second: "catalog: {replicaCount: 2}\ninstallType: none"},
 	{chart: "cert-manager", kindName: "Certificates", allow: watches.Allow{ClusterScoped: true, Namespaces: []string{"kube-system"}},
-		first: "crds: {enabled: true}", second: "crds: {enabled: true}\nreplicaCount: 2\ncainjector: {enabled: false}\nwebhook: {networkPolicy: {enabled: true}}",
-		kept: []string{"CustomResourceDefinition"}},
+		first:  "crds: {enabled: true}",
+		second: "crds: {enabled: true}\nreplicaCount: 2\ncainjector: {enabled: false}\nwebhook: {networkPolicy: {enabled: true}}",
+		kept:   []string{"CustomResourceDefinition"}},
 	{chart: "metrics-server", kindName: "Meter", allow: watches.Allow{ClusterScoped: true, Namespaces: []string{"kube-system"}},
-		first: "apiService: {create: false}", second: "apiService: {create: false}\nreplicas: 2\npodDisruptionBudget: {enabled: true, minAvailable: 1}"},
-	{chart: "descheduler", kindName: "Evictor", allow: watches.Allow{ClusterScoped: true}, first: "replicas: 1\nkind: Deployment", second: "kind: CronJob"},
+		first:  "apiService: {create: false}",
+		second: "apiService: {create: false}\nreplicas: 2\npodDisruptionBudget: {enabled: true, minAvailable: 1}"},
+	{chart: "descheduler", kindName: "Evictor", allow: watches.Allow{ClusterScoped: true}, first: "replicas: 1\nkind: Deployment",
+		second: "kind: CronJob"},
 	{chart: "ingress-nginx", kindName: "Entrance", allow: watches.Allow{ClusterScoped: true},
 		first: "{}", second: "controller: {kind: DaemonSet}\ndefaultBackend: {enabled: true}"},
-	{chart: "node-feature-discovery", kindName: "Features", allow: watches.Allow{ClusterScoped: true}, first: "{}", second: "topologyUpdater: {enable: true, createCRDs: true}\ngc: {enable: false}"},
-	{chart: "kyverno", kindName: "Guard", allow: watches.Allow{ClusterScoped: true}, // Without its CRDs: the API server takes five seconds to delete each.
-		first: "crds: {install: false}", second: "crds: {install: false}\ncleanupController: {enabled: false}\nbackgroundController: {replicas: 2}",
-		kept: []string{"ConfigMap rel-kyverno"}},
+	{chart: "node-feature-discovery", kindName: "Features", allow: watches.Allow{ClusterScoped: true}, first: "{}",
+		second: "topologyUpdater: {enable: true, createCRDs: true}\ngc: {enable: false}"},
+	{chart: "kyverno", kindName: "Guard", allow: watches.Allow{ClusterScoped: true},
+		// Without its CRDs: the API server takes five seconds to delete each.
+		first:  "crds: {install: false}",
+		second: "crds: {install: false}\ncleanupController: {enabled: false}\nbackgroundController: {replicas: 2}",
+		kept:   []string{"ConfigMap rel-kyverno"}},
 }
 
 func (l life) kind() schema.GroupVersionKind {
@@ -73,7 +80,8 @@ func TestLives(t *testing.T) {
 			namespace := environment.NewNamespace(t, api, "charts")
 			mgr, children, err := environment.NewManager(admin, scheme.Scheme)
 			check(t, err)
-			check(t, release.Add(mgr, children, watches.Watch{GroupVersionKind: l.kind(), WatchDependentResources: true, Selector: labels.Everything(), Allow: l.allow},
+			check(t, release.Add(mgr, children,
+				watches.Watch{GroupVersionKind: l.kind(), WatchDependentResources: true, Selector: labels.Everything(), Allow: l.allow},
 				loaded, release.Options{ServiceAccount: "system:operator"}))
 			environment.Start(t, mgr)
 			l.live(t, dir, namespace)
@@ -105,7 +113,8 @@ func (l life) live(t *testing.T, dir, namespace string) {
 	t.Logf("upgraded after %v", took().Round(time.Millisecond))
 	second := l.expected(t, dir, namespace, l.second, "--is-upgrade")
 	l.compare(t, cr, second)
-	vanished := slices.DeleteFunc(slices.Clone(first), func(o *unstructured.Unstructured) bool { return slices.Contains(titles(second), title(o)) })
+	vanished := slices.DeleteFunc(slices.Clone(first),
+		func(o *unstructured.Unstructured) bool { return slices.Contains(titles(second), title(o)) })
 	appeared := slices.DeleteFunc(titles(second), func(o string) bool { return slices.Contains(titles(first), o) })
 	if len(vanished)+len(appeared) == 0 {
 		t.Error("the second values change no set of objects: the upgrade shows nothing")
@@ -202,7 +211,8 @@ func (l life) compare(t *testing.T, cr *unstructured.Unstructured, want []*unstr
 	for _, item := range inventory {
 		entry, _ := item.(map[string]any)
 		text := func(field string) string { s, _ := entry[field].(string); return s }
-		have = append(have, strings.Join([]string{schema.GroupKind{Group: text("group"), Kind: text("kind")}.String(), text("namespace"), text("name")}, " "))
+		have = append(have,
+			strings.Join([]string{schema.GroupKind{Group: text("group"), Kind: text("kind")}.String(), text("namespace"), text("name")}, " "))
 	}
 	slices.Sort(have)
 	if diff := cmp.Diff(slices.Sorted(slices.Values(titles(want))), have); diff != "" {
@@ -254,7 +264,8 @@ func missing(t *testing.T, want []*unstructured.Unstructured) string {
 			l[apply.ManagedByLabel] = apply.ManagedByValue
 			applied.SetLabels(l)
 		}
-		err := api.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("helm"), client.ForceOwnership, client.DryRunAll)
+		err := api.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("helm"),
+			client.ForceOwnership, client.DryRunAll)
 		if err != nil {
 			return fmt.Sprintf("%s: %v", title(object), err)
 		}

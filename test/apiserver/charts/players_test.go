@@ -18,7 +18,8 @@ import (
 var players = map[schema.GroupVersionKind]func(*unstructured.Unstructured) map[string]any{
 	{Group: "apps", Version: "v1", Kind: "Deployment"}: func(o *unstructured.Unstructured) map[string]any {
 		n, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
-		return map[string]any{"observedGeneration": o.GetGeneration(), "replicas": n, "updatedReplicas": n, "readyReplicas": n, "availableReplicas": n}
+		return map[string]any{"observedGeneration": o.GetGeneration(), "replicas": n, "updatedReplicas": n, "readyReplicas": n,
+			"availableReplicas": n}
 	},
 	{Group: "apps", Version: "v1", Kind: "DaemonSet"}: func(o *unstructured.Unstructured) map[string]any {
 		return map[string]any{"observedGeneration": o.GetGeneration(), "desiredNumberScheduled": int64(1), "currentNumberScheduled": int64(1),

@@ -34,7 +34,8 @@ func helmTemplate(t *testing.T, dir, namespace, version, values string, more ...
 	t.Helper()
 	binary, err := helm()
 	check(t, err)
-	command := exec.Command(binary, append([]string{"template", "rel", dir, "--namespace", namespace, "--kube-version", version, "--values", "-"}, more...)...)
+	command := exec.Command(binary,
+		append([]string{"template", "rel", dir, "--namespace", namespace, "--kube-version", version, "--values", "-"}, more...)...)
 	var problem bytes.Buffer
 	command.Stdin, command.Stderr = strings.NewReader(values), &problem
 	text, err := command.Output()
@@ -127,7 +128,8 @@ func render(t *testing.T, loaded *chart.Chart, text string) (*chart.Rendered, er
 	t.Helper()
 	var values map[string]any
 	check(t, yaml.Unmarshal([]byte(text), &values))
-	return loaded.Render(values, chart.Release{Name: "rel", Namespace: "ns", Revision: 1, IsInstall: true}, chart.Capabilities{KubeVersion: kubeVersion})
+	return loaded.Render(values, chart.Release{Name: "rel", Namespace: "ns", Revision: 1, IsInstall: true},
+		chart.Capabilities{KubeVersion: kubeVersion})
 }
 
 // refuses checks that values are refused although Helm takes them.
@@ -164,7 +166,8 @@ func compare(t *testing.T, e entry, loaded *chart.Chart, dir, text string) {
 			t.Errorf("%s as Helm renders it (-) and as we do (+): %s", title(want[i]), diff)
 		}
 	}
-	err = chart.Check(got, chart.Allowed{Namespace: "ns", Kinds: append(loaded.Kinds(), e.kinds...), ClusterScoped: true, Namespaces: []string{"*"},
+	err = chart.Check(got, chart.Allowed{Namespace: "ns", Kinds: append(loaded.Kinds(), e.kinds...), ClusterScoped: true,
+		Namespaces: []string{"*"},
 		Namespaced: func(schema.GroupVersionKind) (bool, error) { return true, nil }})
 	if err != nil {
 		t.Errorf("the chart's own kinds are allowed: %v", err)

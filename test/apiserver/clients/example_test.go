@@ -25,7 +25,8 @@ import (
 func TestTheExample(t *testing.T) {
 	dir := foreignModule(t)
 	for _, dependency := range strings.Fields(run(t, dir, "go", "list", "-deps", ".")) {
-		if strings.HasPrefix(dependency, "middleware.hc.cn/operator/internal") || strings.HasPrefix(dependency, "sigs.k8s.io/controller-runtime") {
+		if strings.HasPrefix(dependency, "middleware.hc.cn/operator/internal") ||
+			strings.HasPrefix(dependency, "sigs.k8s.io/controller-runtime") {
 			t.Errorf("the clients bring %s with them", dependency)
 		}
 	}
@@ -44,7 +45,8 @@ func TestTheExample(t *testing.T) {
 	}
 	expect("watching; 0 Apps so far")
 
-	app, err := apps.Create(ctx, &appv1alpha1.App{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appv1alpha1.AppSpec{Image: "web:1"}}, metav1.CreateOptions{})
+	app, err := apps.Create(ctx, &appv1alpha1.App{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appv1alpha1.AppSpec{Image: "web:1"}},
+		metav1.CreateOptions{})
 	shared.Check(t, err)
 	expect("added " + namespace + "/web: image web:1, 0 ready")
 	app.Spec.Image = "web:2"
@@ -75,7 +77,8 @@ func foreignModule(t *testing.T) string {
 		shared.Check(t, err)
 		shared.Check(t, os.WriteFile(filepath.Join(dir, to), text, 0o600))
 	}
-	run(t, dir, "go", "mod", "edit", "-module=example.com/watch-apps", "-require=middleware.hc.cn/operator@v0.0.0", "-replace=middleware.hc.cn/operator="+here)
+	run(t, dir, "go", "mod", "edit", "-module=example.com/watch-apps", "-require=middleware.hc.cn/operator@v0.0.0",
+		"-replace=middleware.hc.cn/operator="+here)
 	return dir
 }
 

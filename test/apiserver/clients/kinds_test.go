@@ -41,7 +41,8 @@ var (
 // creators has a row for each kind of PROJECT: TestEveryKind compares.
 var creators = map[schema.GroupVersionResource]creator{
 	appv1alpha1.GroupVersion.WithResource("apps"): func(ctx context.Context, clients *clientset.Clientset, namespace string) error {
-		_, err := clients.AppcontrollerV1alpha1().Apps(namespace).Create(ctx, &appv1alpha1.App{ObjectMeta: meta, Spec: appv1alpha1.AppSpec{Image: "x"}}, options)
+		_, err := clients.AppcontrollerV1alpha1().Apps(namespace).Create(ctx,
+			&appv1alpha1.App{ObjectMeta: meta, Spec: appv1alpha1.AppSpec{Image: "x"}}, options)
 		return err
 	},
 	applicationv1.GroupVersion.WithResource("applications"): func(ctx context.Context, clients *clientset.Clientset, namespace string) error {
@@ -54,11 +55,13 @@ var creators = map[schema.GroupVersionResource]creator{
 		return err
 	},
 	crontabv1beta1.GroupVersion.WithResource("crontabs"): func(ctx context.Context, clients *clientset.Clientset, namespace string) error {
-		_, err := clients.StableV1beta1().CronTabs(namespace).Create(ctx, &crontabv1beta1.CronTab{ObjectMeta: meta, Spec: crontabv1beta1.CronTabSpec{CronSpec: "@daily", Image: "x"}}, options)
+		_, err := clients.StableV1beta1().CronTabs(namespace).Create(ctx,
+			&crontabv1beta1.CronTab{ObjectMeta: meta, Spec: crontabv1beta1.CronTabSpec{CronSpec: "@daily", Image: "x"}}, options)
 		return err
 	},
 	foobarv1.GroupVersion.WithResource("foobars"): func(ctx context.Context, clients *clientset.Clientset, namespace string) error {
-		_, err := clients.K8sV1().FooBars(namespace).Create(ctx, &foobarv1.FooBar{ObjectMeta: meta, Spec: foobarv1.FooBarSpec{Command: "true"}}, options)
+		_, err := clients.K8sV1().FooBars(namespace).Create(ctx, &foobarv1.FooBar{ObjectMeta: meta, Spec: foobarv1.FooBarSpec{Command: "true"}},
+			options)
 		return err
 	},
 	redisv1alpha1.GroupVersion.WithResource("redisclusters"): func(ctx context.Context, clients *clientset.Clientset, namespace string) error {
@@ -70,7 +73,8 @@ var creators = map[schema.GroupVersionResource]creator{
 // Every kind of the project is made by its typed client and read by its informer and lister.
 func TestEveryKind(t *testing.T) {
 	byName := func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) }
-	if diff := cmp.Diff(slices.SortedFunc(slices.Values(kindsOfProject(t)), byName), slices.SortedFunc(maps.Keys(creators), byName)); diff != "" {
+	if diff := cmp.Diff(slices.SortedFunc(slices.Values(kindsOfProject(t)), byName), slices.SortedFunc(maps.Keys(creators), byName)); diff !=
+		"" {
 		t.Fatalf("the kinds of PROJECT are not those of this test (-PROJECT +test):\n%s", diff)
 	}
 	ctx := t.Context()
@@ -111,7 +115,8 @@ func kindsOfProject(t *testing.T) (kinds []schema.GroupVersionResource) {
 		if r.Path == "" { // a chart kind without Go types
 			continue
 		}
-		kinds = append(kinds, schema.GroupVersionResource{Group: r.Group + "." + r.Domain, Version: r.Version, Resource: strings.ToLower(r.Kind) + "s"})
+		kinds = append(kinds, schema.GroupVersionResource{Group: r.Group + "." + r.Domain, Version: r.Version, Resource: strings.ToLower(r.Kind) +
+			"s"})
 	}
 	return kinds
 }

@@ -96,10 +96,11 @@ func startOperator(t *testing.T, namespace string) (stop func()) {
 	loaded, err := chart.Load(files)
 	check(t, err)
 	kind := chartkind.For(appKind)
-	check(t, release.Add(mgr, children, watches.Watch{GroupVersionKind: appKind, WatchDependentResources: true, Selector: labels.Everything()}, loaded, release.Options{
-		Validate: kind.Validate, StatusExtras: kind.StatusExtras, Awaits: kind.Awaits,
-		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
-	}))
+	check(t, release.Add(mgr, children, watches.Watch{GroupVersionKind: appKind, WatchDependentResources: true, Selector: labels.Everything()},
+		loaded, release.Options{
+			Validate: kind.Validate, StatusExtras: kind.StatusExtras, Awaits: kind.Awaits,
+			Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+		}))
 	return shared.Start(t, mgr)
 }
 
@@ -148,7 +149,8 @@ func serveGatewayAPI(t *testing.T) {
 // removeRoutes deletes the CRD of HTTPRoutes, and with it every route.
 func removeRoutes(t *testing.T) {
 	t.Helper()
-	crd := shared.Object(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "", "httproutes.gateway.networking.k8s.io")
+	crd := shared.Object(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "",
+		"httproutes.gateway.networking.k8s.io")
 	check(t, client.IgnoreNotFound(api.Delete(context.Background(), crd)))
 	eventually(t, "the CRD is gone", func() string {
 		if shared.Get(t, api, crd) {
@@ -174,7 +176,8 @@ func entrances(t *testing.T, app *unstructured.Unstructured) string {
 	t.Helper()
 	var found []string
 	ingresses := &networkingv1.IngressList{}
-	check(t, api.List(context.Background(), ingresses, client.InNamespace(app.GetNamespace()), client.MatchingLabels{"app.kubernetes.io/instance": app.GetName()}))
+	check(t, api.List(context.Background(), ingresses, client.InNamespace(app.GetNamespace()),
+		client.MatchingLabels{"app.kubernetes.io/instance": app.GetName()}))
 	for _, in := range ingresses.Items {
 		found = append(found, "Ingress/"+in.Name)
 	}
@@ -235,7 +238,8 @@ func playDeployments(t *testing.T, namespace string) {
 			continue
 		}
 		n := *d.Spec.Replicas
-		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n,
+			AvailableReplicas: n}
 		if err := api.Status().Update(context.Background(), d); err != nil {
 			t.Log(err) // tried again
 		}

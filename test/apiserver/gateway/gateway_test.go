@@ -31,7 +31,8 @@ func TestGatewayAPIComesAndGoes(t *testing.T) {
 	aMinuteLater(t, web)
 	says(t, web, ingresses+" HTTPRoute/web", metav1.ConditionFalse, "has no answer from Gateway "+namespace+"/public")
 	answer(t, web, metav1.ConditionFalse, "NotAllowedByListeners")
-	says(t, web, ingresses+" HTTPRoute/web", metav1.ConditionFalse, "is not accepted by Gateway "+namespace+"/public: NotAllowedByListeners: so it is")
+	says(t, web, ingresses+" HTTPRoute/web", metav1.ConditionFalse, "is not accepted by Gateway "+namespace+
+		"/public: NotAllowedByListeners: so it is")
 
 	t.Log("a change takes effect meanwhile")
 	shared.Change(t, api, web, func(a *unstructured.Unstructured) {
@@ -80,7 +81,8 @@ func TestGatewayAPIComesAndGoes(t *testing.T) {
 // weighs looks for a canary's weight in both the Ingress and the route.
 func weighs(t *testing.T, app *unstructured.Unstructured, weight int64) string {
 	t.Helper()
-	ingress := shared.Object(schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}, app.GetNamespace(), app.GetName()+"-canary")
+	ingress := shared.Object(schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}, app.GetNamespace(),
+		app.GetName()+"-canary")
 	route := shared.Object(routeKind, app.GetNamespace(), app.GetName())
 	if !shared.Get(t, api, ingress) || !shared.Get(t, api, route) {
 		return "one of them is gone"
@@ -99,13 +101,16 @@ func weighs(t *testing.T, app *unstructured.Unstructured, weight int64) string {
 
 // An API whose server is away (metrics, above all) is none that an App asks for.
 func TestAppsDoWithoutTheAPIsOfOthers(t *testing.T) {
-	away := shared.Object(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, "", "v1beta1.away.example.com")
-	away.Object["spec"] = map[string]any{"group": "away.example.com", "version": "v1beta1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100),
+	away := shared.Object(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, "",
+		"v1beta1.away.example.com")
+	away.Object["spec"] = map[string]any{"group": "away.example.com", "version": "v1beta1", "groupPriorityMinimum": int64(100),
+		"versionPriority":       int64(100),
 		"insecureSkipTLSVerify": true, "service": map[string]any{"namespace": "default", "name": "away"}}
 	check(t, api.Create(context.Background(), away))
 	defer func() { check(t, api.Delete(context.Background(), away)) }()
 	eventually(t, "the API server has seen that it is away", func() string {
-		if c := meta.FindStatusCondition(conditions.Read(away), "Available"); !shared.Get(t, api, away) || c == nil || c.Status != metav1.ConditionFalse {
+		if c := meta.FindStatusCondition(conditions.Read(away), "Available"); !shared.Get(t, api, away) || c == nil ||
+			c.Status != metav1.ConditionFalse {
 			return "it has not"
 		}
 		return ""

@@ -55,7 +55,8 @@ func TestCanarySharesTraffic(t *testing.T) {
 	var number int64
 	_, err = fmt.Sscan(port, &number)
 	check(t, err)
-	public.Object["spec"] = map[string]any{"gatewayClassName": namespace, "listeners": []any{map[string]any{"name": "web", "port": number, "protocol": "HTTP"}}}
+	public.Object["spec"] =
+		map[string]any{"gatewayClassName": namespace, "listeners": []any{map[string]any{"name": "web", "port": number, "protocol": "HTTP"}}}
 	check(t, api.Create(context.Background(), public))
 	says(t, web, "HTTPRoute/web", metav1.ConditionTrue, "")
 	wantShares(t, gateway)
@@ -107,14 +108,16 @@ func servePods(t *testing.T, namespace, service, word string) {
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(own.String(), "0"))
 	check(t, err)
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, word) })}}
+	server := &httptest.Server{
+		Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, word) })}}
 	server.Start()
 	t.Cleanup(server.Close)
 	check(t, api.Create(context.Background(), &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Namespace: namespace, Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{own.String()}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}}},
-		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("http"), Port: ptr.To(int32(listener.Addr().(*net.TCPAddr).Port)), Protocol: ptr.To(corev1.ProtocolTCP)}},
+		Ports: []discoveryv1.EndpointPort{
+			{Name: ptr.To("http"), Port: ptr.To(int32(listener.Addr().(*net.TCPAddr).Port)), Protocol: ptr.To(corev1.ProtocolTCP)}},
 	}))
 }
 

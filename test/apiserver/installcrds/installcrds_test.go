@@ -139,7 +139,8 @@ func TestInstallCRDsTakesARoleOfItsOwn(t *testing.T) {
 		t.Fatalf("only %v are missing before the test", missing(t))
 	}
 	err := run(t, "application")
-	for _, part := range []string{"--install-crds: ", "forbidden", "kubectl apply --server-side -k config/overlays/install-crds", "kubectl apply --server-side -k config/crd"} {
+	for _, part := range []string{"--install-crds: ", "forbidden", "kubectl apply --server-side -k config/overlays/install-crds",
+		"kubectl apply --server-side -k config/crd"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Fatalf("without the role it ended with: %v; want it to say %q", err, part)
 		}
@@ -165,7 +166,8 @@ func TestInstallCRDsTakesARoleOfItsOwn(t *testing.T) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 	shared.Check(t, err)
 	foreign := &unstructured.Unstructured{Object: content}
-	if err := as.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(foreign), client.FieldOwner("operator")); !apierrors.IsForbidden(err) {
+	if err := as.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(foreign),
+		client.FieldOwner("operator")); !apierrors.IsForbidden(err) {
 		t.Errorf("a CRD of others: %v, want it forbidden", err)
 	}
 	own := &apiextensionsv1.CustomResourceDefinition{}

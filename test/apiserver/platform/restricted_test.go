@@ -52,10 +52,18 @@ func TestPodsRunUnderTheUserOfTheirNamespace(t *testing.T) {
 	namespace := shared.NewNamespace(t, api, "platform")
 	create(t, namespace, resources)
 	templates := map[string]corev1.PodTemplateSpec{"operator": operatorPods(t)}
-	find(t, templates, "RedisCluster", namespace, "cache-0", &appsv1.StatefulSet{}, func(o *appsv1.StatefulSet) corev1.PodTemplateSpec { return o.Spec.Template })
-	find(t, templates, "App", namespace, "web", &appsv1.Deployment{}, func(o *appsv1.Deployment) corev1.PodTemplateSpec { return o.Spec.Template })
-	find(t, templates, "CronTab", namespace, "report", &batchv1.CronJob{}, func(o *batchv1.CronJob) corev1.PodTemplateSpec { return o.Spec.JobTemplate.Spec.Template })
-	find(t, templates, "FooBar", namespace, jobOf(t, namespace, "greet"), &batchv1.Job{}, func(o *batchv1.Job) corev1.PodTemplateSpec { return o.Spec.Template })
+	find(t, templates, "RedisCluster", namespace, "cache-0", &appsv1.StatefulSet{}, func(o *appsv1.StatefulSet) corev1.PodTemplateSpec {
+		return o.Spec.Template
+	})
+	find(t, templates, "App", namespace, "web", &appsv1.Deployment{}, func(o *appsv1.Deployment) corev1.PodTemplateSpec {
+		return o.Spec.Template
+	})
+	find(t, templates, "CronTab", namespace, "report", &batchv1.CronJob{}, func(o *batchv1.CronJob) corev1.PodTemplateSpec {
+		return o.Spec.JobTemplate.Spec.Template
+	})
+	find(t, templates, "FooBar", namespace, jobOf(t, namespace, "greet"), &batchv1.Job{}, func(o *batchv1.Job) corev1.PodTemplateSpec {
+		return o.Spec.Template
+	})
 
 	policies, err := os.ReadFile("restricted.yaml")
 	shared.Check(t, err)
@@ -65,7 +73,8 @@ func TestPodsRunUnderTheUserOfTheirNamespace(t *testing.T) {
 			fixed := pod(namespace, template)
 			fixed.Spec.SecurityContext.RunAsUser = ptr.To[int64](999)
 			shared.Eventually(t, "the refusal of a user that the platform did not give", func() string { // policies take a moment to count
-				if err := api.Create(context.Background(), fixed.DeepCopy(), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "runAsUser is not in the range") {
+				if err := api.Create(context.Background(), fixed.DeepCopy(), client.DryRunAll); err == nil ||
+					!strings.Contains(err.Error(), "runAsUser is not in the range") {
 					return fmt.Sprint("the answer is ", err)
 				}
 				return ""
@@ -96,13 +105,15 @@ func pod(namespace string, template corev1.PodTemplateSpec) *corev1.Pod {
 		claimed[v.Name] = true
 	}
 	if !claimed["data"] { // it comes from a claim template
-		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+		p.Spec.Volumes =
+			append(p.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	}
 	return p
 }
 
 // find waits for what a resource's pods are made from.
-func find[T client.Object](t *testing.T, templates map[string]corev1.PodTemplateSpec, kind, namespace, name string, object T, template func(T) corev1.PodTemplateSpec) {
+func find[T client.Object](t *testing.T, templates map[string]corev1.PodTemplateSpec, kind, namespace, name string, object T,
+	template func(T) corev1.PodTemplateSpec) {
 	t.Helper()
 	shared.Eventually(t, "what the pods of the "+kind+" are made from", func() string {
 		if err := api.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {

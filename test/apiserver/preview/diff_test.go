@@ -65,7 +65,8 @@ func settle(t *testing.T, namespace string, spec map[string]any) {
 func versions(t *testing.T, namespace string) map[string]string {
 	t.Helper()
 	seen := map[string]string{}
-	objects := []client.Object{shared.Object(siteKind, namespace, "www"), &corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{}, &appsv1.Deployment{}, &batchv1.Job{}}
+	objects := []client.Object{shared.Object(siteKind, namespace, "www"), &corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{},
+		&appsv1.Deployment{}, &batchv1.Job{}}
 	for _, o := range objects {
 		o.SetNamespace(namespace)
 		o.SetName("www")
@@ -102,8 +103,10 @@ func TestDiffForetellsWhatTheOperatorDoes(t *testing.T) {
 		want       []string
 	}{
 		{"what is deployed", "replicas: 3", nil},
-		{"a value that changes", "replicas: 3, text: bye", []string{"--- live ConfigMap N/www", "+++ rendered ConfigMap N/www", "-  text: hello", "+  text: bye"}},
-		{"a secret that changes", "replicas: 3, password: other", []string{"--- live Secret N/www", "+++ rendered Secret N/www", "-  password: '*** (before)'", "+  password: '*** (after)'"}},
+		{"a value that changes", "replicas: 3, text: bye",
+			[]string{"--- live ConfigMap N/www", "+++ rendered ConfigMap N/www", "-  text: hello", "+  text: bye"}},
+		{"a secret that changes", "replicas: 3, password: other",
+			[]string{"--- live Secret N/www", "+++ rendered Secret N/www", "-  password: '*** (before)'", "+  password: '*** (after)'"}},
 		{"replicas that are left to an autoscaler", "", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -139,10 +142,12 @@ func TestDiffOfWhatCannotBeChanged(t *testing.T) {
 	p, namespace := writeProject(t, siteFiles), shared.NewNamespace(t, api, "preview")
 	startOperator(t, p, namespace)
 	settle(t, namespace, map[string]any{})
-	forced := strings.Replace(site(namespace, "command: second"), "namespace: ", "annotations: {helm.sdk.operatorframework.io/upgrade-force: 'true'}, namespace: ", 1)
+	forced := strings.Replace(site(namespace, "command: second"), "namespace: ",
+		"annotations: {helm.sdk.operatorframework.io/upgrade-force: 'true'}, namespace: ", 1)
 	different, changes, notes, err := diff(t, p, forced)
 	shared.Check(t, err)
-	if !different || !strings.Contains(notes, "Job "+namespace+"/www is deleted and made anew") || !strings.Contains(strings.Join(changes, "\n"), "+++ rendered (no Job") {
+	if !different || !strings.Contains(notes, "Job "+namespace+"/www is deleted and made anew") ||
+		!strings.Contains(strings.Join(changes, "\n"), "+++ rendered (no Job") {
 		t.Errorf("different: %v, notes %q, changes %v", different, notes, changes)
 	}
 }

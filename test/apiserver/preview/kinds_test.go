@@ -26,7 +26,8 @@ func TestValidateKnowsTheKindsOfAnAPIServer(t *testing.T) {
 	clusterScoped, resources := map[string]bool{}, map[string]bool{}
 	for _, list := range lists {
 		for _, r := range list.APIResources {
-			if strings.Contains(list.GroupVersion, siteKind.Group) || !slices.Contains(r.Verbs, "create") || !slices.Contains(r.Verbs, "patch") || !slices.Contains(r.Verbs, "delete") {
+			if strings.Contains(list.GroupVersion, siteKind.Group) || !slices.Contains(r.Verbs, "create") || !slices.Contains(r.Verbs, "patch") ||
+				!slices.Contains(r.Verbs, "delete") {
 				continue
 			}
 			kind := fmt.Sprintf("Watched%d%s", len(clusterScoped), r.Kind)

@@ -23,7 +23,8 @@ import (
 
 // labelled is a Secret of the user's that the operator may use.
 func labelled(namespace, name, label string, data map[string]string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{label: "true"}}, StringData: data}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{label: "true"}},
+		StringData: data}
 }
 
 // ownSecret is the operator's.
@@ -92,7 +93,8 @@ func TestNextPasswordIsAcceptedFirst(t *testing.T) {
 	if c := cluster.Status.PasswordChange; c == nil || c.Stage != "Accepting" || c.Until.Sub(c.Since.Time) != 2*time.Minute {
 		t.Errorf("the status says %+v", c)
 	}
-	if text := fmt.Sprint(cluster.Status); strings.Contains(text, before) || !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
+	if text := fmt.Sprint(cluster.Status); strings.Contains(text, before) ||
+		!meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
 		t.Errorf("the status tells the password, or the cluster is not ready: %s", cluster.Status.Reason)
 	}
 }
@@ -143,14 +145,16 @@ func TestUsers(t *testing.T) {
 	if got := users(); !slices.Equal(got, []string{"alice", "bob", "exporter"}) {
 		t.Errorf("users are %v", got)
 	}
-	if config := string(ownSecret(t, cluster).Data[v1alpha1.SecretKeyConfig]); strings.Contains(config, "wonder") || !strings.Contains(config, access.Digest("wonder")) {
+	if config := string(ownSecret(t, cluster).Data[v1alpha1.SecretKeyConfig]); strings.Contains(config, "wonder") ||
+		!strings.Contains(config, access.Digest("wonder")) {
 		t.Errorf("auth.conf holds a password of a user, or not its digest:\n%s", config)
 	}
 
 	use("second", map[string]string{"default": "on nopass ~* +@all", "alice": "on >x\nuser default nopass"})
 	awaitAccess(t, cluster, "SecretUnusable", "key default: is the operator's user")
 	for _, node := range instances(k, cluster) {
-		k.world.FailNext(node, "ACL SETUSER", redistest.Failure{Kind: redistest.ReplyError, Reply: "ERR Error in ACL SETUSER modifier '+nosuch': Unknown command"})
+		k.world.FailNext(node, "ACL SETUSER",
+			redistest.Failure{Kind: redistest.ReplyError, Reply: "ERR Error in ACL SETUSER modifier '+nosuch': Unknown command"})
 	}
 	use("third", map[string]string{"carol": "on >x +nosuch"})
 	awaitAccess(t, cluster, "SecretUnusable", "key carol: ")

@@ -119,7 +119,8 @@ func TestStatefulSetDeleted(t *testing.T) {
 			}
 			for _, node := range after.Status.Nodes {
 				if slots, known := owns[node.NodeID]; !known || slots != node.Slots {
-					t.Errorf("%s is node %s and owns %q; before the deletion that node (known: %v) owned %q", node.Name, node.NodeID, node.Slots, known, slots)
+					t.Errorf("%s is node %s and owns %q; before the deletion that node (known: %v) owned %q", node.Name, node.NodeID, node.Slots, known,
+						slots)
 				}
 			}
 		})

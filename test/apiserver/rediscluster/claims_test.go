@@ -24,7 +24,8 @@ func TestClaimsGrow(t *testing.T) {
 	for _, expands := range []bool{true, false} {
 		t.Run(fmt.Sprintf("allowVolumeExpansion %v", expands), func(t *testing.T) {
 			t.Parallel()
-			class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "grow-"}, Provisioner: "example.com/none", AllowVolumeExpansion: &expands}
+			class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "grow-"}, Provisioner: "example.com/none",
+				AllowVolumeExpansion: &expands}
 			create(t, class)
 			namespace := newNamespace(t)
 			k := startKubelet(t, namespace)
@@ -58,12 +59,14 @@ func bindClaims(t *testing.T, cluster *v1alpha1.RedisCluster) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "data-" + node.Name, Labels: map[string]string{
 				"app.kubernetes.io/managed-by": "middleware-operator", v1alpha1.LabelCluster: cluster.Name}},
 			Spec: corev1.PersistentVolumeClaimSpec{
-				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: cluster.Spec.Storage.StorageClassName, VolumeName: "pv-" + node.Name,
-				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: cluster.Spec.Storage.Size}},
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: cluster.Spec.Storage.StorageClassName,
+				VolumeName: "pv-" + node.Name,
+				Resources:  corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: cluster.Spec.Storage.Size}},
 			},
 		}
 		create(t, claim)
-		claim.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, AccessModes: claim.Spec.AccessModes, Capacity: claim.Spec.Resources.Requests}
+		claim.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, AccessModes: claim.Spec.AccessModes,
+			Capacity: claim.Spec.Resources.Requests}
 		check(t, api.Status().Update(context.Background(), claim))
 	}
 }
@@ -86,7 +89,8 @@ func wantClaims(t *testing.T, cluster *v1alpha1.RedisCluster, size string) {
 func wantConditions(t *testing.T, cluster *v1alpha1.RedisCluster, cause string) {
 	t.Helper()
 	for _, c := range cluster.Status.Conditions {
-		if c.Type == v1alpha1.ConditionStalled && (c.Status != metav1.ConditionTrue || c.Reason != cause) || c.Type == v1alpha1.ConditionReady && c.Status != metav1.ConditionTrue {
+		if c.Type == v1alpha1.ConditionStalled && (c.Status != metav1.ConditionTrue || c.Reason != cause) || c.Type == v1alpha1.ConditionReady &&
+			c.Status != metav1.ConditionTrue {
 			t.Errorf("%+v, want to be stalled because of %s, and Ready", c, cause)
 		}
 	}

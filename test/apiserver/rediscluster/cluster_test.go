@@ -122,7 +122,8 @@ func awaitWhole(t *testing.T, cluster *v1alpha1.RedisCluster) {
 			return "it is gone"
 		}
 		s := cluster.Status
-		if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) && s.Reason == "" && s.ObservedGeneration == cluster.Generation && s.Instances == fmt.Sprintf("%d/%d", total, total) {
+		if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) && s.Reason == "" && s.ObservedGeneration == cluster.Generation &&
+			s.Instances == fmt.Sprintf("%d/%d", total, total) {
 			return ""
 		}
 		return fmt.Sprintf("phase %s, reason %q, instances %s, %d slots", s.Phase, s.Reason, s.Instances, s.Slots)
@@ -134,7 +135,8 @@ func awaitWhole(t *testing.T, cluster *v1alpha1.RedisCluster) {
 func wantWhole(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	t.Helper()
 	s := cluster.Status
-	if s.Phase != v1alpha1.PhaseRunning || s.Slots != 16384 || s.Shards != cluster.Spec.ShardCount() || s.Reason != "" || s.Plan == nil || s.Plan.Step != "None" {
+	if s.Phase != v1alpha1.PhaseRunning || s.Slots != 16384 || s.Shards != cluster.Spec.ShardCount() || s.Reason != "" || s.Plan == nil ||
+		s.Plan.Step != "None" {
 		t.Errorf("phase %s, %d slots, %d shards, reason %q, plan %+v", s.Phase, s.Slots, s.Shards, s.Reason, s.Plan)
 	}
 	masters := map[int32]string{}
@@ -144,7 +146,8 @@ func wantWhole(t *testing.T, cluster *v1alpha1.RedisCluster) {
 		}
 	}
 	for _, node := range s.Nodes {
-		if node.Status != metav1.ConditionTrue || node.NodeID == "" || node.MasterNodeID != masters[node.Shard] || (node.Slots != "") != (node.Type == "master") {
+		if node.Status != metav1.ConditionTrue || node.NodeID == "" || node.MasterNodeID != masters[node.Shard] ||
+			(node.Slots != "") != (node.Type == "master") {
 			t.Errorf("node %+v", node)
 		}
 	}

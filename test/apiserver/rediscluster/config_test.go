@@ -26,7 +26,8 @@ import (
 // file reads redis.conf from the ConfigMap that the pod mounts, as a server reads it.
 func (k *kubelet) file(ctx context.Context, pod *corev1.Pod) (map[string]string, error) {
 	var config corev1.ConfigMap
-	if err := api.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: pod.Labels[v1alpha1.LabelCluster] + "-config"}, &config); err != nil {
+	if err := api.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: pod.Labels[v1alpha1.LabelCluster] + "-config"}, &config); err !=
+		nil {
 		return nil, err
 	}
 	file := map[string]string{}
@@ -44,10 +45,12 @@ func (k *kubelet) file(ctx context.Context, pod *corev1.Pod) (map[string]string,
 
 // crash makes the container of a pod end again and again, because of a line of redis.conf.
 func (k *kubelet) crash(ctx context.Context, pod *corev1.Pod, name, value string) error {
-	said := fmt.Sprintf("\n*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***\nReading the configuration file, at line 9\n>>> '%s \"%s\"'\nBad directive or wrong number of arguments\n", name, value)
+	said := fmt.Sprintf(
+		"\n*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***\nReading the configuration file, at line 9\n>>> '%s \"%s\"'\nBad directive or wrong number of arguments\n", name, value)
 	k.crashed[pod.UID] = true
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.9.9.9", PodIPs: []corev1.PodIP{{IP: "10.9.9.9"}},
-		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}, {Type: corev1.PodScheduled, Status: corev1.ConditionTrue}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse},
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}},
 		ContainerStatuses: []corev1.ContainerStatus{{Name: "redis", Image: "redis", ImageID: "redis",
 			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: said}}}}}
@@ -145,7 +148,8 @@ func TestRefusedSetting(t *testing.T) {
 	awaitConfigured(t, cluster, "SettingRefused", "spec.config[made-up]: redis 7.0.15 has no such setting")
 	awaitConfigured(t, cluster, "SettingRefused", `spec.config[maxmemory-policy]: redis 7.0.15 refuses the value "least-loved"`)
 	awaitPhase(t, cluster, v1alpha1.PhaseRunning, "spec.config[made-up]")
-	if !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) || !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionStalled) {
+	if !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) ||
+		!meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionStalled) {
 		t.Errorf("conditions %+v", cluster.Status.Conditions)
 	}
 	conf := redisConf(t, cluster)
@@ -171,7 +175,8 @@ func TestNewClusterWithABadSetting(t *testing.T) {
 	cluster := newCluster(namespace, "cache")
 	cluster.Spec.Config = map[string]string{"made-up": "1", "maxmemory": "64mb"}
 	create(t, cluster)
-	awaitStalled(t, cluster, "SettingRefused", `spec.config[made-up]: the server in pod cache-0-0 does not start with the value "1": Bad directive or wrong number of arguments: change or remove it`)
+	awaitStalled(t, cluster, "SettingRefused",
+		`spec.config[made-up]: the server in pod cache-0-0 does not start with the value "1": Bad directive or wrong number of arguments: change or remove it`)
 	change(t, cluster, func(c *v1alpha1.RedisCluster) { delete(c.Spec.Config, "made-up") })
 	awaitWhole(t, cluster)
 	awaitConfigured(t, cluster, "InForce", "")
@@ -197,7 +202,8 @@ func TestSettingForTheStartChangesTheTemplate(t *testing.T) {
 		}
 		return ""
 	})
-	if annotations := template(t, cluster, 1).Annotations; annotations["team"] != "shop" || annotations[values.AnnotationSettings] != digest() {
+	if annotations := template(t, cluster, 1).Annotations; annotations["team"] != "shop" || annotations[values.AnnotationSettings] !=
+		digest() {
 		t.Errorf("the template of shard 1 has the annotations %v", annotations)
 	}
 }
@@ -210,7 +216,8 @@ func TestMaxMemoryOfTheEnvironment(t *testing.T) {
 	pods := k.uids()
 	for _, size := range []struct{ text, bytes string }{{"64mb", "67108864"}, {"32mb", "33554432"}, {"0", "0"}} {
 		change(t, cluster, func(c *v1alpha1.RedisCluster) {
-			c.Spec.Pod = []v1alpha1.PodTemplate{{UpdateStrategy: v1alpha1.PodUpdateStrategy{Type: v1alpha1.OnDelete}, Env: []corev1.EnvVar{{Name: "MAXMEMORY", Value: size.text}}}}
+			c.Spec.Pod = []v1alpha1.PodTemplate{
+				{UpdateStrategy: v1alpha1.PodUpdateStrategy{Type: v1alpha1.OnDelete}, Env: []corev1.EnvVar{{Name: "MAXMEMORY", Value: size.text}}}}
 		})
 		eventually(t, "every instance has it", func() string {
 			for pod := range pods {

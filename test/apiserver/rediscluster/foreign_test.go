@@ -21,11 +21,14 @@ import (
 
 // byHand is a StatefulSet that somebody labelled as the operator does.
 func byHand(namespace, cluster, name, shard string, replicas int32) *appsv1.StatefulSet {
-	labels := map[string]string{"app.kubernetes.io/managed-by": "middleware-operator", v1alpha1.LabelCluster: cluster, v1alpha1.LabelShard: shard}
+	labels := map[string]string{"app.kubernetes.io/managed-by": "middleware-operator", v1alpha1.LabelCluster: cluster,
+		v1alpha1.LabelShard: shard}
 	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
 		Spec: appsv1.StatefulSetSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-				Containers: []corev1.Container{{Name: "redis", Image: "redis", Command: []string{"--cluster-announce-hostname", "$(POD_NAME)." + cluster + "-nodes." + namespace + ".svc"}}}}}}}
+				Containers: []corev1.Container{
+					{Name: "redis", Image: "redis",
+						Command: []string{"--cluster-announce-hostname", "$(POD_NAME)." + cluster + "-nodes." + namespace + ".svc"}}}}}}}
 }
 
 // foreignObjects are what somebody else puts beside a cluster, labelled as its own.
@@ -82,7 +85,8 @@ func TestForeignStatefulSetIsInTheWay(t *testing.T) {
 	startOperator(t, namespace, k.world)
 	cluster := newCluster(namespace, "cache")
 	create(t, cluster)
-	awaitStalled(t, cluster, "NameTaken", "StatefulSet "+namespace+"/cache-1 exists and was not made by this operator: it is left as it is; choose another name, or delete it first")
+	awaitStalled(t, cluster, "NameTaken", "StatefulSet "+namespace+
+		"/cache-1 exists and was not made by this operator: it is left as it is; choose another name, or delete it first")
 	if len(cluster.Status.Nodes) > 0 || cluster.Status.Replicas != 0 {
 		t.Errorf("the instance of another is counted: %+v", cluster.Status.Nodes)
 	}

@@ -52,7 +52,8 @@ type kubelet struct {
 func startKubelet(t *testing.T, namespace string) *kubelet {
 	t.Helper()
 	k := &kubelet{t: t, namespace: namespace, world: redistest.New(redistest.Options{Seed: 1}),
-		nodes: map[string]*redistest.Node{}, running: map[string]types.UID{}, addresses: map[string]string{}, refused: map[string]bool{}, crashed: map[types.UID]bool{}}
+		nodes: map[string]*redistest.Node{}, running: map[string]types.UID{}, addresses: map[string]string{}, refused: map[string]bool{},
+		crashed: map[types.UID]bool{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	ended.Go(func() {
@@ -173,7 +174,8 @@ func (k *kubelet) workOn(ctx context.Context, set *appsv1.StatefulSet, pods []co
 	if set.Status.ObservedGeneration == set.Generation {
 		return nil
 	}
-	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: *set.Spec.Replicas, UpdateRevision: "1", CurrentRevision: "1"}
+	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: *set.Spec.Replicas, UpdateRevision: "1",
+		CurrentRevision: "1"}
 	return api.Status().Update(ctx, set)
 }
 
@@ -238,8 +240,10 @@ func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 		k.nodes[pod.Name] = k.world.AddNode(redistest.NodeOptions{IP: address, Config: config, Settings: file, Hostname: announcedName(pod)})
 	}
 	k.running[pod.Name] = pod.UID
-	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}, HostIP: "192.168.0.1", HostIPs: []corev1.HostIP{{IP: "192.168.0.1"}},
-		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}, {Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}, HostIP: "192.168.0.1",
+		HostIPs: []corev1.HostIP{{IP: "192.168.0.1"}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse},
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
 	return api.Status().Update(ctx, pod)
 }
 

@@ -122,9 +122,11 @@ func TestForms(t *testing.T) {
 		t.Errorf("the Secret's keys disagree, or the password is short (%d bytes)", len(password))
 	}
 
-	want := map[string]metav1.ConditionStatus{"Ready": "True", "SlotsCovered": "True", "Formed": "True", "Stalled": "False", "Degraded": "False", "Progressing": "False"}
+	want := map[string]metav1.ConditionStatus{"Ready": "True", "SlotsCovered": "True", "Formed": "True", "Stalled": "False",
+		"Degraded": "False", "Progressing": "False"}
 	for name, status := range want {
-		if c := meta.FindStatusCondition(cluster.Status.Conditions, name); c == nil || c.Status != status || c.ObservedGeneration != cluster.Generation {
+		if c := meta.FindStatusCondition(cluster.Status.Conditions, name); c == nil || c.Status != status ||
+			c.ObservedGeneration != cluster.Generation {
 			t.Errorf("condition %s is %+v, want %s", name, c, status)
 		}
 	}
@@ -135,7 +137,8 @@ func TestForms(t *testing.T) {
 		}
 	}
 	s := cluster.Status
-	if s.CurrentVersion != "7.0.15" || s.TargetVersion != "7.0.15" || s.Engine != "redis" || s.SecretName != "cache-auth" || s.Replicas != 6 || s.Selector == "" {
+	if s.CurrentVersion != "7.0.15" || s.TargetVersion != "7.0.15" || s.Engine != "redis" || s.SecretName != "cache-auth" || s.Replicas != 6 ||
+		s.Selector == "" {
 		t.Errorf("status is %+v", s)
 	}
 	eventually(t, "what happened is told", func() string {

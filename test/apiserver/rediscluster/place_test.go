@@ -21,7 +21,8 @@ func TestPlace(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
 	zone := func(names ...string) corev1.NodeSelectorTerm {
-		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: names}}}
+		return corev1.NodeSelectorTerm{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: names}}}
 	}
 	here := []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"node1"}}}
 	in := func(term corev1.NodeSelectorTerm) corev1.NodeSelectorTerm { term.MatchFields = here; return term }
@@ -32,9 +33,12 @@ func TestPlace(t *testing.T) {
 		want    []corev1.NodeSelectorTerm
 		gates   []corev1.PodSchedulingGate
 	}{
-		"no-wish":   {nil, "node1", false, []corev1.NodeSelectorTerm{in(corev1.NodeSelectorTerm{})}, []corev1.PodSchedulingGate{{Name: "example.com/quota"}}},
-		"wishes":    {[]corev1.NodeSelectorTerm{zone("a"), zone("b")}, "node1", false, []corev1.NodeSelectorTerm{in(zone("a")), in(zone("b"))}, []corev1.PodSchedulingGate{{Name: "example.com/quota"}}},
-		"any-node":  {[]corev1.NodeSelectorTerm{zone("a")}, "", false, []corev1.NodeSelectorTerm{zone("a")}, []corev1.PodSchedulingGate{{Name: "example.com/quota"}}},
+		"no-wish": {nil, "node1", false, []corev1.NodeSelectorTerm{in(corev1.NodeSelectorTerm{})},
+			[]corev1.PodSchedulingGate{{Name: "example.com/quota"}}},
+		"wishes": {[]corev1.NodeSelectorTerm{zone("a"), zone("b")}, "node1", false, []corev1.NodeSelectorTerm{in(zone("a")), in(zone("b"))},
+			[]corev1.PodSchedulingGate{{Name: "example.com/quota"}}},
+		"any-node": {[]corev1.NodeSelectorTerm{zone("a")}, "", false, []corev1.NodeSelectorTerm{zone("a")},
+			[]corev1.PodSchedulingGate{{Name: "example.com/quota"}}},
 		"successor": {nil, "node1", true, nil, []corev1.PodSchedulingGate{{Name: v1alpha1.SchedulingGateNode}, {Name: "example.com/quota"}}},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PodSpec{
@@ -42,7 +46,8 @@ func TestPlace(t *testing.T) {
 			Containers:      []corev1.Container{{Name: "redis", Image: "redis"}},
 		}}
 		if tt.asked != nil {
-			pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: tt.asked}}}
+			pod.Spec.Affinity = &corev1.Affinity{
+				NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: tt.asked}}}
 		}
 		create(t, pod)
 		seen := string(pod.UID)
@@ -50,7 +55,8 @@ func TestPlace(t *testing.T) {
 			seen = "another"
 		}
 		cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cache"}}
-		if _, err := (&act.Actor{Client: api}).Do(t.Context(), act.Subject{Cluster: cluster}, plan.Place{Pods: []plan.Placement{{Pod: name, UID: seen, Node: tt.node}}}); err != nil {
+		if _, err := (&act.Actor{Client: api}).Do(t.Context(), act.Subject{Cluster: cluster},
+			plan.Place{Pods: []plan.Placement{{Pod: name, UID: seen, Node: tt.node}}}); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		get(t, pod)

@@ -31,7 +31,8 @@ func TestNamespaceWithoutRights(t *testing.T) {
 	cluster := newCluster(namespace, "cache")
 	create(t, cluster)
 	awaitStalled(t, cluster, "PasswordUnavailable", fmt.Sprintf(
-		"kubectl create rolebinding middleware-operator --namespace %s --clusterrole middleware-operator-namespace --serviceaccount %s", namespace, serviceAccount))
+		"kubectl create rolebinding middleware-operator --namespace %s --clusterrole middleware-operator-namespace --serviceaccount %s",
+		namespace, serviceAccount))
 	if found := children(t, cluster); len(found) > 0 {
 		t.Errorf("children %v were made without a password", slices.Collect(maps.Keys(found)))
 	}
@@ -52,11 +53,13 @@ func TestPasswordOfASecret(t *testing.T) {
 		refusal string
 		mended  string
 	}{
-		"missing":         {refusal: "spec.auth.secretName: Secret mine does not exist", mended: "secret"},
-		"not labelled":    {data: map[string]string{"password": "secret"}, refusal: "kubectl label secret mine", mended: "secret"},
-		"without the key": {labels: labelled, data: map[string]string{"pass": "secret"}, refusal: "the key password of Secret mine must hold 1 to 512 bytes, and holds 0", mended: "secret"},
-		"too long":        {labels: labelled, data: map[string]string{"password": strings.Repeat("x", 513)}, refusal: "and holds 513", mended: strings.Repeat("x", 512)},
-		"hostile":         {labels: labelled, data: map[string]string{"password": hostile}, mended: hostile},
+		"missing":      {refusal: "spec.auth.secretName: Secret mine does not exist", mended: "secret"},
+		"not labelled": {data: map[string]string{"password": "secret"}, refusal: "kubectl label secret mine", mended: "secret"},
+		"without the key": {labels: labelled, data: map[string]string{"pass": "secret"},
+			refusal: "the key password of Secret mine must hold 1 to 512 bytes, and holds 0", mended: "secret"},
+		"too long": {labels: labelled, data: map[string]string{"password": strings.Repeat("x", 513)}, refusal: "and holds 513",
+			mended: strings.Repeat("x", 512)},
+		"hostile": {labels: labelled, data: map[string]string{"password": hostile}, mended: hostile},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,7 +75,8 @@ func TestPasswordOfASecret(t *testing.T) {
 			create(t, cluster)
 			if tt.refusal != "" {
 				awaitStalled(t, cluster, "PasswordUnavailable", tt.refusal)
-				mended := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine", Labels: labelled}, StringData: map[string]string{"password": tt.mended}}
+				mended := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine", Labels: labelled},
+					StringData: map[string]string{"password": tt.mended}}
 				check(t, client.IgnoreNotFound(api.Delete(context.Background(), secret)))
 				create(t, mended)
 			}
@@ -83,7 +87,8 @@ func TestPasswordOfASecret(t *testing.T) {
 			if got := string(own.Data[v1alpha1.SecretKeyPassword]); got != tt.mended {
 				t.Errorf("the key password is %q, want %q", got, tt.mended)
 			}
-			if config, want := string(own.Data[v1alpha1.SecretKeyConfig]), "\nmasterauth "+values.Quote(tt.mended)+"\n"; !strings.HasSuffix(config, want) {
+			if config, want := string(own.Data[v1alpha1.SecretKeyConfig]), "\nmasterauth "+values.Quote(tt.mended)+
+				"\n"; !strings.HasSuffix(config, want) {
 				t.Errorf("auth.conf is %q, and is to end in %q", config, want)
 			}
 		})
@@ -119,7 +124,8 @@ func TestSettingsOfAConfigMap(t *testing.T) {
 			}
 
 			check(t, client.IgnoreNotFound(api.Delete(context.Background(), config)))
-			create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, Data: map[string]string{"redis.conf": "maxclients 100\n"}})
+			create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"},
+				Data: map[string]string{"redis.conf": "maxclients 100\n"}})
 			awaitWhole(t, cluster)
 			rendered := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cache-config"}}
 			get(t, rendered)
@@ -141,17 +147,21 @@ func TestNameTaken(t *testing.T) {
 		cause   string
 		message string
 	}{
-		"Service": {&corev1.Service{ObjectMeta: meta("cache"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}, "NameTaken", "Service"},
-		"Service of the operator's label": {&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "cache", Labels: map[string]string{"app.kubernetes.io/managed-by": "middleware-operator"}},
+		"Service": {&corev1.Service{ObjectMeta: meta("cache"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}, "NameTaken",
+			"Service"},
+		"Service of the operator's label": {&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "cache",
+			Labels: map[string]string{"app.kubernetes.io/managed-by": "middleware-operator"}},
 			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}, "NameTaken", "Service"},
-		"ConfigMap": {&corev1.ConfigMap{ObjectMeta: meta("cache-config"), Data: map[string]string{"redis.conf": "theirs"}}, "NameTaken", "ConfigMap"},
+		"ConfigMap": {&corev1.ConfigMap{ObjectMeta: meta("cache-config"), Data: map[string]string{"redis.conf": "theirs"}}, "NameTaken",
+			"ConfigMap"},
 		"StatefulSet": {&appsv1.StatefulSet{ObjectMeta: meta("cache-1"), Spec: appsv1.StatefulSetSpec{Replicas: new(int32(0)),
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}},
 				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}}}}, "NameTaken", "StatefulSet"},
 		"Secret without the keys": {&corev1.Secret{ObjectMeta: meta("cache-auth"), StringData: map[string]string{"token": "theirs"}},
 			"PasswordUnavailable", "Secret cache-auth exists and was not made for this cluster"},
-		"Secret with the keys": {&corev1.Secret{ObjectMeta: meta("cache-auth"), StringData: map[string]string{"password": "theirs", "auth.conf": "requirepass theirs\nmasterauth theirs\n"}},
+		"Secret with the keys": {&corev1.Secret{ObjectMeta: meta("cache-auth"),
+			StringData: map[string]string{"password": "theirs", "auth.conf": "requirepass theirs\nmasterauth theirs\n"}},
 			"PasswordUnavailable", "Secret cache-auth exists and was not made for this cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +206,8 @@ func TestInvalidSpec(t *testing.T) {
 		}, "spec.pod[0].volumes.type"},
 		"old": {func(c *v1alpha1.RedisCluster) { c.Spec.Version = "6.2.1" }, "spec.version"},
 		"env": {func(c *v1alpha1.RedisCluster) {
-			c.Spec.Pod = []v1alpha1.PodTemplate{{Env: []corev1.EnvVar{{Name: "X", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}}}}
+			c.Spec.Pod = []v1alpha1.PodTemplate{
+				{Env: []corev1.EnvVar{{Name: "X", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}}}}
 		}, "spec.pod[0].env[0].valueFrom.secretKeyRef"},
 		"huge": {func(c *v1alpha1.RedisCluster) {
 			c.Spec.Replicas, c.Spec.Pod = new(int32(100)), []v1alpha1.PodTemplate{{Tolerations: make([]corev1.Toleration, 2500)}}

@@ -65,7 +65,8 @@ func start(t *testing.T, namespace string, files map[string]string, allow watche
 	check(t, err)
 	selector, err := labels.Parse("test=" + namespace)
 	check(t, err)
-	check(t, release.Add(mgr, children, watches.Watch{GroupVersionKind: kind, WatchDependentResources: true, Selector: selector, Allow: allow}, loaded,
+	check(t, release.Add(mgr, children, watches.Watch{GroupVersionKind: kind, WatchDependentResources: true, Selector: selector, Allow: allow},
+		loaded,
 		release.Options{ServiceAccount: "system:operator"}))
 	op.stop = environment.Start(t, mgr)
 	return op

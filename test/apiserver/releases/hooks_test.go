@@ -40,7 +40,8 @@ spec:
 var hooked = map[string]string{
 	"values.yaml":           "text: hello\n",
 	"templates/config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name | quote }}}\ndata: {text: {{ .Values.text | quote }}}\n",
-	"templates/before.yaml": hookJob("migrate", "pre-install,pre-upgrade", `, helm.sh/hook-weight: "5", helm.sh/hook-delete-policy: "before-hook-creation,hook-succeeded"`),
+	"templates/before.yaml": hookJob("migrate", "pre-install,pre-upgrade",
+		`, helm.sh/hook-weight: "5", helm.sh/hook-delete-policy: "before-hook-creation,hook-succeeded"`),
 	"templates/account.yaml": `apiVersion: v1
 kind: ServiceAccount
 metadata:
@@ -69,8 +70,10 @@ func finish(t *testing.T, namespace, name string, succeeded bool) {
 		} else {
 			job.Status.Failed = 1
 			job.Status.Conditions = []batchv1.JobCondition{
-				{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "it failed", LastTransitionTime: now, LastProbeTime: now},
-				{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "it failed", LastTransitionTime: now, LastProbeTime: now}}
+				{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "it failed",
+					LastTransitionTime: now, LastProbeTime: now},
+				{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "it failed", LastTransitionTime: now,
+					LastProbeTime: now}}
 		}
 		if err := api.Status().Update(context.Background(), job); err != nil {
 			return err.Error()
@@ -120,7 +123,8 @@ func TestHooksFromInstallToUninstall(t *testing.T) {
 
 	environment.Change(t, api, web, spec(map[string]any{"text": "second"}))
 	finish(t, namespace, "web-migrate", false)
-	has(t, web, "ReleaseFailed", metav1.ConditionTrue, "UpgradeError: pre-upgrade hook Job web-migrate failed: BackoffLimitExceeded: it failed")
+	has(t, web, "ReleaseFailed", metav1.ConditionTrue,
+		"UpgradeError: pre-upgrade hook Job web-migrate failed: BackoffLimitExceeded: it failed")
 	if config := named(namespace, "web"); !get(t, config) || config.Data["text"] != "hello" {
 		t.Errorf("a failed hook leaves the release as it was: %v", config.Data)
 	}
@@ -162,7 +166,8 @@ func TestHooksThatAreSwitchedOff(t *testing.T) {
 	namespace := environment.NewNamespace(t, api, "hooks")
 	start(t, namespace, hooked, watches.Allow{})
 	web := newWeb(t, namespace, "web", func(web *unstructured.Unstructured) {
-		web.SetAnnotations(map[string]string{"helm.sdk.operatorframework.io/install-disable-hooks": "true", "helm.sdk.operatorframework.io/uninstall-disable-hooks": "true"})
+		web.SetAnnotations(map[string]string{"helm.sdk.operatorframework.io/install-disable-hooks": "true",
+			"helm.sdk.operatorframework.io/uninstall-disable-hooks": "true"})
 	})
 	has(t, web, "Ready", metav1.ConditionTrue, "")
 	if len(web.GetFinalizers()) > 0 {
@@ -172,7 +177,8 @@ func TestHooksThatAreSwitchedOff(t *testing.T) {
 
 func TestUninstallWait(t *testing.T) {
 	namespace := environment.NewNamespace(t, api, "wait")
-	start(t, namespace, map[string]string{"templates/config.yaml": hooked["templates/config.yaml"], "values.yaml": hooked["values.yaml"]}, watches.Allow{})
+	start(t, namespace, map[string]string{"templates/config.yaml": hooked["templates/config.yaml"], "values.yaml": hooked["values.yaml"]},
+		watches.Allow{})
 	web := newWeb(t, namespace, "web", annotated(release.UninstallWaitAnnotation, "true"))
 	has(t, web, "Ready", metav1.ConditionTrue, "")
 	config := named(namespace, "web")

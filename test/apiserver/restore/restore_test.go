@@ -132,7 +132,8 @@ func application(name, image string) *unstructured.Unstructured {
 	o := shared.Object(applicationKind, "default", name)
 	labels := map[string]any{"app": name}
 	o.Object["spec"] = map[string]any{"selector": map[string]any{"matchLabels": labels}, "template": map[string]any{"spec": map[string]any{
-		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": image}}}}}}}
+		"template": map[string]any{"metadata": map[string]any{"labels": labels},
+			"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": image}}}}}}}
 	return o
 }
 

@@ -39,7 +39,8 @@ func TestKindsThatOperatorSDKAdds(t *testing.T) {
 	c.run("go", "build", "-trimpath", "-o", "manager", "./cmd")
 	c.run("go", "vet", "-trimpath", "./api/cache/...", "./internal/controller/...", "./internal/webhook/cache/...")
 	c.run(sdk, "generate", "kustomize", "manifests", "--quiet", "--interactive=false", "--apis-dir=api")
-	if base, err := os.ReadFile(filepath.Join(c.dir, "config/manifests/bases/middleware-operator.clusterserviceversion.yaml")); err != nil || !bytes.Contains(base, []byte("kind: Memcached")) {
+	if base, err := os.ReadFile(filepath.Join(c.dir, "config/manifests/bases/middleware-operator.clusterserviceversion.yaml")); err != nil ||
+		!bytes.Contains(base, []byte("kind: Memcached")) {
 		t.Errorf("the bundle's base does not own Memcached (%v)", err)
 	}
 
@@ -54,7 +55,8 @@ func checkManifests(t *testing.T, text string) {
 	roles, webhooks, crds := map[string]rbacv1.ClusterRole{}, []string{}, 0
 	for _, document := range strings.Split(text, "\n---\n") {
 		if strings.Contains(document, "kind: CustomResourceDefinition") {
-			crds += strings.Count(document, "\n  name: memcacheds.cache.middleware.hc.cn") + strings.Count(document, "\n  name: sites.web.middleware.hc.cn")
+			crds += strings.Count(document, "\n  name: memcacheds.cache.middleware.hc.cn") +
+				strings.Count(document, "\n  name: sites.web.middleware.hc.cn")
 			continue
 		}
 		object, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(document), nil, nil)
@@ -64,11 +66,13 @@ func checkManifests(t *testing.T, text string) {
 			roles[o.Name] = *o
 		case *admissionv1.MutatingWebhookConfiguration:
 			for _, w := range o.Webhooks {
-				webhooks = append(webhooks, o.Name+" "+*w.ClientConfig.Service.Path+" "+w.ClientConfig.Service.Namespace+"/"+w.ClientConfig.Service.Name)
+				webhooks = append(webhooks, o.Name+" "+*w.ClientConfig.Service.Path+" "+w.ClientConfig.Service.Namespace+"/"+
+					w.ClientConfig.Service.Name)
 			}
 		case *admissionv1.ValidatingWebhookConfiguration:
 			for _, w := range o.Webhooks {
-				webhooks = append(webhooks, o.Name+" "+*w.ClientConfig.Service.Path+" "+w.ClientConfig.Service.Namespace+"/"+w.ClientConfig.Service.Name)
+				webhooks = append(webhooks, o.Name+" "+*w.ClientConfig.Service.Path+" "+w.ClientConfig.Service.Namespace+"/"+
+					w.ClientConfig.Service.Name)
 			}
 		}
 	}
@@ -136,7 +140,8 @@ func start(t *testing.T, c checkout) (metrics func() string) {
 	shared.Check(t, os.WriteFile(kubeconfig, text, 0o600))
 
 	address := freeAddress(t)
-	process := c.command("./manager", "--kubeconfig="+kubeconfig, "--install-crds", "--leader-elect=false", "--webhooks=off", "--controllers=*,-rediscluster",
+	process := c.command("./manager", "--kubeconfig="+kubeconfig, "--install-crds", "--leader-elect=false", "--webhooks=off",
+		"--controllers=*,-rediscluster",
 		"--metrics-secure=false", "--metrics-bind-address="+address, "--health-probe-bind-address=0")
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	shared.Check(t, err)

@@ -151,7 +151,8 @@ func play(t *testing.T, namespace string) {
 		}
 		for i := range deployments.Items {
 			d, n := &deployments.Items[i], ptr.Deref(deployments.Items[i].Spec.Replicas, 1)
-			d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n}
+			d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n,
+				AvailableReplicas: n}
 			if err := api.Status().Update(context.Background(), d); err != nil {
 				return err.Error()
 			}
@@ -172,7 +173,8 @@ func play(t *testing.T, namespace string) {
 // names no Secret and no ConfigMap, which would be looked for.
 func samples(t *testing.T, namespace string) {
 	t.Helper()
-	for _, file := range []string{"redis_v1alpha1_rediscluster", "controller_v1_application", "appcontroller_v1alpha1_app", "stable_v1beta1_crontab", "k8s_v1_foobar"} {
+	for _, file := range []string{"redis_v1alpha1_rediscluster", "controller_v1_application", "appcontroller_v1alpha1_app",
+		"stable_v1beta1_crontab", "k8s_v1_foobar"} {
 		text, err := os.ReadFile(filepath.Join(root, "config", "samples", file+".yaml"))
 		shared.Check(t, err)
 		object := &unstructured.Unstructured{}

@@ -121,13 +121,15 @@ func start(t *testing.T, project, program string, arguments ...string) (stop fun
 
 func startHelmOperator(t *testing.T, project string) (stop func()) {
 	t.Helper()
-	return start(t, project, "helm-operator", "run", "--watches-file=watches.yaml", "--max-concurrent-reconciles=4", "--metrics-bind-address=0",
+	return start(t, project, "helm-operator", "run", "--watches-file=watches.yaml", "--max-concurrent-reconciles=4",
+		"--metrics-bind-address=0",
 		"--health-probe-bind-address=0")
 }
 
 func startThisOperator(t *testing.T, project string) (stop func()) {
 	t.Helper()
-	return start(t, project, "manager", "run", "--watches-file=watches.yaml", "--controllers=*,-rediscluster,-application", "--leader-elect=false",
+	return start(t, project, "manager", "run", "--watches-file=watches.yaml", "--controllers=*,-rediscluster,-application",
+		"--leader-elect=false",
 		"--metrics-bind-address=0", "--health-probe-bind-address=0")
 }
 

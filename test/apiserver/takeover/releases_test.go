@@ -44,7 +44,8 @@ func childrenOf(cr *unstructured.Unstructured) []*unstructured.Unstructured {
 		}
 	}
 	return []*unstructured.Unstructured{
-		environment.Object(deploymentKind, namespace, name), environment.Object(serviceKind, namespace, name), environment.Object(accountKind, namespace, name),
+		environment.Object(deploymentKind, namespace, name), environment.Object(serviceKind, namespace, name),
+		environment.Object(accountKind, namespace, name),
 		environment.Object(configMapKind, namespace, name), environment.Object(configMapKind, namespace, name+"-cache"),
 	}
 }
@@ -125,7 +126,8 @@ type revision struct {
 func history(t *testing.T, cr *unstructured.Unstructured) []revision {
 	t.Helper()
 	var revisions []revision
-	environment.Check(t, json.Unmarshal([]byte(helm(t, "history", cr.GetName(), "--namespace", cr.GetNamespace(), "--output", "json")), &revisions))
+	environment.Check(t, json.Unmarshal([]byte(helm(t, "history", cr.GetName(), "--namespace", cr.GetNamespace(), "--output", "json")),
+		&revisions))
 	return revisions
 }
 
@@ -156,7 +158,8 @@ func manifest(t *testing.T, cr *unstructured.Unstructured) map[string]map[string
 func records(t *testing.T, cr *unstructured.Unstructured) []corev1.Secret {
 	t.Helper()
 	list := &corev1.SecretList{}
-	environment.Check(t, api.List(context.Background(), list, client.InNamespace(cr.GetNamespace()), client.MatchingLabels{"owner": "helm", "name": cr.GetName()}))
+	environment.Check(t,
+		api.List(context.Background(), list, client.InNamespace(cr.GetNamespace()), client.MatchingLabels{"owner": "helm", "name": cr.GetName()}))
 	return list.Items
 }
 

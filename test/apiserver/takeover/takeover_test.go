@@ -103,8 +103,9 @@ func leaveBehind(t *testing.T, namespace, directory string) resources {
 		return cr
 	}
 	made := resources{
-		plain: create(shopKind, "plain"), upgraded: create(shopKind, "upgraded"), older: create(shopKind, "older"), cluster: create(readerKind, "cluster"),
-		stuck: create(shopKind, "stuck"), leaving: create(shopKind, "leaving"), held: create(shopKind, "held", "example.com/hold"),
+		plain: create(shopKind, "plain"), upgraded: create(shopKind, "upgraded"), older: create(shopKind, "older"),
+		cluster: create(readerKind, "cluster"),
+		stuck:   create(shopKind, "stuck"), leaving: create(shopKind, "leaving"), held: create(shopKind, "held", "example.com/hold"),
 	}
 	for _, cr := range []*unstructured.Unstructured{made.plain, made.upgraded, made.older, made.cluster, made.stuck, made.leaving, made.held} {
 		awaitRevision(t, cr, 1)
@@ -284,7 +285,8 @@ func newChart(t *testing.T, directory string) {
 
 // dropped: fields that helm-operator wrote and the chart has no more are removed from the objects, which stay.
 func dropped(t *testing.T, cr *unstructured.Unstructured, before map[string]identity) {
-	config, deployment := environment.Object(configMapKind, cr.GetNamespace(), cr.GetName()), environment.Object(deploymentKind, cr.GetNamespace(), cr.GetName())
+	config, deployment := environment.Object(configMapKind, cr.GetNamespace(), cr.GetName()),
+		environment.Object(deploymentKind, cr.GetNamespace(), cr.GetName())
 	environment.Eventually(t, "the new chart", func() string {
 		list := history(t, cr)
 		if last := list[len(list)-1]; last.Chart != "shop-1.1.0" || last.Status != "deployed" {

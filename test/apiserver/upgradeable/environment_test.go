@@ -81,14 +81,16 @@ func install(t *testing.T) installation {
 	t.Helper()
 	i := installation{namespace: environment.NewNamespace(t, api, "upgradeable"), requests: &environment.Requests{},
 		clock: testingclock.NewFakePassiveClock(time.Now())}
-	i.grant(t, "redisclusters", rbacv1.PolicyRule{APIGroups: []string{"redis.middleware.hc.cn"}, Resources: []string{"redisclusters"}, Verbs: []string{"get", "list", "watch"}})
+	i.grant(t, "redisclusters", rbacv1.PolicyRule{APIGroups: []string{"redis.middleware.hc.cn"}, Resources: []string{"redisclusters"},
+		Verbs: []string{"get", "list", "watch"}})
 	return i
 }
 
 // olm makes what OLM makes for an operator: its OperatorCondition, and a Role for that one object.
 func (i installation) olm(t *testing.T) {
 	t.Helper()
-	environment.Check(t, api.Create(t.Context(), &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: operatorName}}))
+	environment.Check(t,
+		api.Create(t.Context(), &operatorsv2.OperatorCondition{ObjectMeta: metav1.ObjectMeta{Namespace: i.namespace, Name: operatorName}}))
 	i.grant(t, operatorName, rbacv1.PolicyRule{APIGroups: []string{"operators.coreos.com"}, Resources: []string{"operatorconditions"},
 		ResourceNames: []string{operatorName}, Verbs: []string{"get", "update", "patch"}})
 }

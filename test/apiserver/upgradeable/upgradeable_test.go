@@ -40,7 +40,9 @@ func TestUpgradesWaitForMovingSlotsAndRolls(t *testing.T) {
 	report(t, cache, scaling(4096))
 	i.awaits(t, "False MovingSlots: waiting until RedisClusters are at rest: "+i.namespace+"/cache moves slots (from 3 to 4 shards)")
 	queue := i.cluster(t, "queue", phase(v1alpha1.PhaseUpgrading))
-	i.awaits(t, fmt.Sprintf("False MovingSlots: waiting until RedisClusters are at rest: %[1]s/cache moves slots (from 3 to 4 shards), %[1]s/queue replaces", i.namespace))
+	i.awaits(t, fmt.Sprintf(
+		"False MovingSlots: waiting until RedisClusters are at rest: %[1]s/cache moves slots (from 3 to 4 shards), %[1]s/queue replaces",
+		i.namespace))
 	report(t, cache, phase(v1alpha1.PhaseRunning))
 	i.awaits(t, "False RollingOut: ")
 	report(t, queue, phase(v1alpha1.PhaseFailed))

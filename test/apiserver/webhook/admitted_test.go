@@ -68,11 +68,15 @@ func TestTheImageOfTheDeploymentIsWritten(t *testing.T) {
 	}{
 		{redis, "RedisCluster", `{}`, "", map[string]any{"repository": mirror + "/redis", "version": pinned}},
 		{redis, "RedisCluster", `{version: 7.2.5}`, "", map[string]any{"repository": mirror + "/redis", "version": "7.2.5"}},
-		{redis, "RedisCluster", `{repository: docker.io/valkey/valkey}`, "", map[string]any{"repository": "docker.io/valkey/valkey", "version": "8.0.6"}},
-		{redis, "RedisCluster", `{repository: docker.io/library/redis, version: 8.0.1}`, `{}`, map[string]any{"repository": "docker.io/library/redis", "version": "8.0.1"}},
-		{redis, "RedisCluster", `{repository: docker.io/library/redis, version: 8.0.1}`, `{version: 8.0.2}`, map[string]any{"repository": "docker.io/library/redis", "version": "8.0.2"}},
+		{redis, "RedisCluster", `{repository: docker.io/valkey/valkey}`, "",
+			map[string]any{"repository": "docker.io/valkey/valkey", "version": "8.0.6"}},
+		{redis, "RedisCluster", `{repository: docker.io/library/redis, version: 8.0.1}`, `{}`,
+			map[string]any{"repository": "docker.io/library/redis", "version": "8.0.1"}},
+		{redis, "RedisCluster", `{repository: docker.io/library/redis, version: 8.0.1}`, `{version: 8.0.2}`,
+			map[string]any{"repository": "docker.io/library/redis", "version": "8.0.2"}},
 		{foobar, "FooBar", `{command: echo}`, "", map[string]any{"image": mirror + "/busybox@" + digest}},
-		{foobar, "FooBar", `{command: echo, image: "docker.io/library/busybox:1.35"}`, `{command: echo}`, map[string]any{"image": "docker.io/library/busybox:1.35"}},
+		{foobar, "FooBar", `{command: echo, image: "docker.io/library/busybox:1.35"}`, `{command: echo}`,
+			map[string]any{"image": "docker.io/library/busybox:1.35"}},
 	} {
 		object := manifest(t, test.apiVersion, test.kind, test.made)
 		object.SetName(fmt.Sprintf("image-%d", i))
@@ -168,7 +172,8 @@ func TestWarningsReachTheClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster := manifest(t, redis, "RedisCluster", `{repository: docker.io/valkey/valkey, version: 9.1.2, updateStrategy: {pipeline: "7"}, pod: [{env: [{name: MAXMEMORY, value: 2gb}, {name: MAXMEMORY_POLICY, value: allkeys-lru}]}]}`)
+	cluster := manifest(t, redis, "RedisCluster",
+		`{repository: docker.io/valkey/valkey, version: 9.1.2, updateStrategy: {pipeline: "7"}, pod: [{env: [{name: MAXMEMORY, value: 2gb}, {name: MAXMEMORY_POLICY, value: allkeys-lru}]}]}`)
 	if err := warned.Create(t.Context(), cluster, client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
