@@ -96,7 +96,7 @@ func TestTheDemonstrationEndsWithoutACluster(t *testing.T) {
 	}
 }
 
-// The first layer that fails ends the run; what ran is in the table, and what was begun beside it does not outlive it.
+// The first layer that fails ends the run; what ran is in the table.
 func TestLayers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		make   string
@@ -122,6 +122,23 @@ func TestLayers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What was begun beside a layer that fails is ended with it.
+func TestLayersLeaveNothingBehind(t *testing.T) {
+	begun, ended := filepath.Join(t.TempDir(), "begun"), filepath.Join(t.TempDir(), "ended")
+	const runs = `if [[ $1 == beside ]]; then
+  trap 'touch "$ENDED"; exit' TERM
+  touch "$BEGUN"
+  sleep 60 & wait
+fi
+until [[ -e $BEGUN ]]; do sleep 0.05; done
+exit 1`
+	said, failed := script(t, map[string]string{"make": runs}, []string{"BEGUN=" + begun, "ENDED=" + ended},
+		"test.sh", "--beside", "beside", "--until", "e2e", "unit", "e2e")
+	if _, err := os.Stat(ended); err != nil || !failed {
+		t.Errorf("failed %t, %v:\n%s", failed, err, said)
 	}
 }
 

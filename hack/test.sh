@@ -27,7 +27,7 @@ report() {
 finish() {
   local code=$?
   # Its own process group: nothing of it is left when a layer fails.
-  if [[ -n $beside && -n ${background:-} ]]; then kill -- "-$background" 2>/dev/null || true; fi
+  if [[ -n ${background:-} ]]; then kill -- "-$background" && wait "$background"; fi 2>/dev/null || true
   report
   if [[ -n ${INCONCLUSIVE:-} && -s $INCONCLUSIVE ]]; then
     printf '\nInconclusive, so not passed:\n'
@@ -60,7 +60,7 @@ if [[ -n $beside ]]; then
   echo "== $beside, in the background: $logs/$beside.log"
   rm -f "$logs/$beside.seconds"
   set -m
-  { make "$beside" && echo "$SECONDS" >"$logs/$beside.seconds"; } >"$logs/$beside.log" 2>&1 &
+  { make "$beside" && echo "$SECONDS" >"$logs/$beside.seconds"; } </dev/null >"$logs/$beside.log" 2>&1 &
   background=$!
   set +m
 fi
