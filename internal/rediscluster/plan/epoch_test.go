@@ -52,7 +52,7 @@ func TestEpochIsOutbid(t *testing.T) {
 			s.Find(0, 0).Redis.Epoch = 2
 			edit(s, 1, 0, 1, func(p *snapshot.Peer) { p.Master, p.MasterID, p.Epoch = true, "", 5 })
 			tt.change(s)
-			got := Decide(desired(), s, now).Step
+			got := decide(desired(), s, now).Step
 			bump, bumps := got.(BumpEpoch)
 			if bumps != tt.want {
 				t.Fatalf("%s: %s", got.Name(), got.Why())
