@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/excerpt"
 	"middleware.hc.cn/operator/internal/outcome"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/shell"
 )
 
 // reporter tells what happened as Kubernetes Events. Nothing is said of a pass in which
@@ -30,10 +30,10 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, report Report) {
 		if losesData(step) {
 			kind = corev1.EventTypeWarning
 		}
-		r.recorder.Eventf(after, nil, kind, step.Name(), step.Name(), "%s", note(step.Why()))
+		r.recorder.Eventf(after, nil, kind, step.Name(), step.Name(), "%s", shell.Note(step.Why()))
 	}
 	if report.Err != nil && !outcome.NamespaceGoing(report.Err) && before.Status.Reason != after.Status.Reason {
-		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "StepFailed", step.Name(), "%s", note(report.Err.Error()))
+		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "StepFailed", step.Name(), "%s", shell.Note(report.Err.Error()))
 	}
 	if moved := progress(before.Status.Migration, after.Status.Migration); moved != "" {
 		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "MoveSlots", "MoveSlots", "%s", moved)
@@ -43,7 +43,7 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, report Report) {
 	}
 	was, is := before.Status.Phase, after.Status.Phase
 	if stall := newStall(before, after); stall != nil && report.Err == nil && (was == is || !worthTelling[is]) {
-		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, stall.Reason, "Reconcile", "%s", note(stall.Message))
+		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, stall.Reason, "Reconcile", "%s", shell.Note(stall.Message))
 	}
 	if was != is && worthTelling[is] {
 		kind := corev1.EventTypeNormal
@@ -52,12 +52,6 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, report Report) {
 		}
 		r.recorder.Eventf(after, nil, kind, string(is), "Reconcile", "%s", cmp.Or(after.Status.Reason, "the cluster is "+string(is)))
 	}
-}
-
-// note is what an Event says. The API server refuses more than 1 KiB.
-func note(text string) string {
-	const most = 1000
-	return excerpt.Of(text, most)
 }
 
 // refusal tells of settings that will not come into force, when others do than before.

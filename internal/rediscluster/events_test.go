@@ -5,7 +5,6 @@ package rediscluster
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -70,12 +69,5 @@ func TestReport(t *testing.T) {
 				t.Errorf("told (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// The API server refuses Events that say more than 1 KiB.
-func TestNotesAreBounded(t *testing.T) {
-	if got := note(strings.Repeat("no\n", 1000)); len(got) > 1024 || strings.Contains(got, "\n") {
-		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }

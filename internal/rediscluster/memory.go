@@ -6,10 +6,7 @@ package rediscluster
 import (
 	"errors"
 	"slices"
-	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
@@ -103,58 +100,4 @@ func (w *wait) next(reason string, soon, most time.Duration, now time.Time) time
 		*w = wait{reason: reason, since: now}
 	}
 	return min(max(soon, now.Sub(w.since)/5), max(soon, most))
-}
-
-// memories hold what is remembered of each cluster, by name: when an object is gone, only its
-// name is left to go by. They are safe for concurrent use.
-type memories struct {
-	mu    sync.Mutex
-	known map[types.NamespacedName]*remembered
-}
-
-// remembered is one object, and the version of it with which the last reconciliation ended.
-type remembered struct {
-	uid     types.UID
-	written apply.Written
-	memory  Memory
-}
-
-// of is what is remembered of an object: nothing, if a former one had its name. before is that
-// one's UID; empty when there was none.
-func (m *memories) of(name types.NamespacedName, uid types.UID) (r *remembered, before types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r = m.known[name]; r != nil && r.uid == uid {
-		return r, ""
-	}
-	if r != nil {
-		before = r.uid
-	}
-	if m.known == nil {
-		m.known = map[types.NamespacedName]*remembered{}
-	}
-	r = &remembered{uid: uid}
-	m.known[name] = r
-	return r, before
-}
-
-// forget drops what is remembered of an object that is gone, and returns its UID; empty when it
-// was not known.
-func (m *memories) forget(name types.NamespacedName) types.UID {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	r := m.known[name]
-	delete(m.known, name)
-	if r == nil {
-		return ""
-	}
-	return r.uid
-}
-
-// wrote notes the version of the object at the end of a reconciliation: what that wrote last, or
-// else read.
-func (r *remembered) wrote(version string, now time.Time) {
-	if r.written.Version != version {
-		r.written = apply.Written{Version: version, At: now}
-	}
 }

@@ -10,10 +10,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
@@ -42,40 +40,6 @@ func TestPatience(t *testing.T) {
 	}
 	if got := p.next("x", soon, soon/2, start); got != soon {
 		t.Errorf("a poll interval that is shorter than the first look makes it %s", got)
-	}
-}
-
-// What is remembered of an object goes with it, and is not taken for that of another one of the same name.
-func TestMemories(t *testing.T) {
-	var known memories
-	name := types.NamespacedName{Namespace: "n", Name: "c"}
-	first, before := known.of(name, "first")
-	if again, _ := known.of(name, "first"); before != "" || again != first {
-		t.Errorf("before the first there was %q; it is another one the second time: %t", before, again != first)
-	}
-	if second, before := known.of(name, "second"); before != "first" || second == first {
-		t.Errorf("before the second there was %q", before)
-	}
-	if gone := known.forget(name); gone != "second" || len(known.known) > 0 || known.forget(name) != "" {
-		t.Errorf("forgot %q, left %v", gone, known.known)
-	}
-}
-
-// A cache that lags behind the operator's own writes is told by the version.
-func TestBehind(t *testing.T) {
-	var r remembered
-	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	behind := func(version string, after time.Duration) bool {
-		_, yes := r.written.Behind(version, start.Add(after))
-		return yes
-	}
-	if behind("99", 0) {
-		t.Error("behind before anything was written")
-	}
-	r.wrote("100", start)
-	r.wrote("100", start.Add(apply.Lag/2)) // a later reconciliation that wrote nothing
-	if !behind("99", 0) || behind("99", apply.Lag) || behind("100", 0) {
-		t.Error("what precedes the operator's own write is not told from what does not")
 	}
 }
 

@@ -5,7 +5,6 @@ package rediscluster
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -15,24 +14,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/excerpt"
 	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/outcome"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/status"
+	"middleware.hc.cn/operator/internal/shell"
 )
 
 // Reconciler reconciles RedisClusters.
 type Reconciler struct {
-	client   client.Client // reads RedisClusters from the cache
-	loop     *Loop
-	applier  *apply.Applier
-	events   reporter
-	memories memories
-	shares   *shares
-	options  Options
-	now      func() time.Time
+	client  client.Client // reads RedisClusters from the cache
+	loop    *Loop
+	events  reporter
+	memory  shell.Memory[*Memory]
+	shares  *shares
+	options Options
+	now     func() time.Time
 }
 
 // Reconcile runs the loop once, as soon as the cluster's namespace may have a worker.
@@ -47,23 +45,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn) (ctrl.Result, error) {
 	var cluster v1alpha1.RedisCluster
-	if err := r.client.Get(ctx, req.NamespacedName, &cluster); err != nil {
-		if client.IgnoreNotFound(err) == nil {
-			metrics.RedisCluster(req.Namespace, req.Name).Delete()
-			r.applier.Forget(r.memories.forget(req.NamespacedName))
+	if why, ok := r.memory.Begin(ctx, r.client, req.NamespacedName, &cluster, r.now()); !ok {
+		return why.Result()
+	}
+	defer func() { r.memory.Wrote(&cluster, r.now()) }()
+	var memory *Memory
+	r.memory.Update(cluster.UID, func(m **Memory) {
+		if *m == nil {
+			*m = &Memory{}
 		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	remembered, before := r.memories.of(req.NamespacedName, cluster.UID)
-	if before != "" {
-		r.applier.Forget(before)
-	}
-	if again, behind := remembered.written.Behind(cluster.ResourceVersion, r.now()); behind {
-		return outcome.Wait("the cache does not show yet what was written last", again).Result()
-	}
-	defer func() { remembered.wrote(cluster.ResourceVersion, r.now()) }()
+		memory = *m
+	})
 	was := cluster.DeepCopy()
-	report, err := r.loop.Once(ctx, &cluster, &remembered.memory, turn.patience())
+	report, err := r.loop.Once(ctx, &cluster, memory, turn.patience())
 	turn.held += report.Held
 	if err != nil {
 		return outcome.Retry(err).Result()
@@ -73,9 +67,9 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 		return outcome.Wait(report.Decision.Step.Why(), goOn).Result()
 	}
 	if err := r.report(ctx, was, &cluster, report); err != nil {
-		return outcome.Retry(err).Result()
+		return shell.Unwritten(err).Result()
 	}
-	return r.outcome(report, &remembered.memory, turn).Result()
+	return r.outcome(report, memory, turn).Result()
 }
 
 // report writes the status when it differs, and only then says what happened.
@@ -92,8 +86,9 @@ func (r *Reconciler) report(ctx context.Context, was, cluster *v1alpha1.RedisClu
 		CertificateNotAfter: report.Snapshot.TLS.NotAfter,
 	})
 	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
-		if err := r.client.Status().Patch(ctx, cluster, client.MergeFrom(before)); err != nil {
-			return client.IgnoreNotFound(fmt.Errorf("write the status: %w", err))
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := r.client.Status().Patch(ctx, cluster, patch); err != nil {
+			return err
 		}
 	}
 	r.events.report(before, cluster, report)

@@ -32,6 +32,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/resync"
+	"middleware.hc.cn/operator/internal/shell"
 )
 
 // firstRetry is how soon a pass that failed is tried again; the time doubles with each.
@@ -93,7 +94,10 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 			Options:       plan.Options{CreateTimeout: o.CreateTimeout, UpgradeTimeout: o.UpgradeTimeout, AllowHostPath: o.AllowHostPath},
 			ClusterDomain: o.ClusterDomain, RetryRefused: o.PollInterval, Now: time.Now,
 		},
-		applier: applier,
+		memory: shell.Memory[*Memory]{Forgotten: func(name types.NamespacedName, uid types.UID) {
+			metrics.RedisCluster(name.Namespace, name.Name).Delete()
+			applier.Forget(uid)
+		}},
 		events:  reporter{recorder: mgr.GetEventRecorder("rediscluster")},
 		shares:  &shares{workers: o.MaxConcurrentReconciles},
 		options: o,
