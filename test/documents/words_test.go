@@ -74,7 +74,7 @@ type vocabulary struct {
 func redisWords(t *testing.T) []vocabulary {
 	t.Helper()
 	const api, table = "api/rediscluster/v1alpha1", "| type | `True` when | reasons |"
-	causes := append(wordsOf(t, `Cause: *`+literal, "internal/rediscluster"), "CannotGrow")
+	causes := append(wordsOf(t, `(?:[cC]ause: *|refuse\()`+literal, "internal/rediscluster"), "CannotGrow")
 	situations := []string{"Absent", "Forming", "Healing", "ScalingOut", "ScalingIn", "RollingOut", "Paused", "Deleting", "Failed", "TimedOut"}
 	return []vocabulary{
 		{"conditions of a RedisCluster", wordsOf(t, named("Condition"), api), column(t, redisPage, table, 0), nil},
