@@ -33,10 +33,11 @@ func TestCachesKeepOnlyTheManagedFieldsThatAreRead(t *testing.T) {
 		transform toolscache.TransformFunc
 		in, want  any
 	}{
-		"custom resource":         {withoutManagedFields, object("kubectl"), object()},
-		"child":                   {CompactChild, applied("kubelet", apply.FieldManager), applied(apply.FieldManager)},
-		"child deleted meanwhile": {CompactChild, toolscache.DeletedFinalStateUnknown{Key: "a", Obj: object("kubelet")}, toolscache.DeletedFinalStateUnknown{Key: "a", Obj: object()}},
-		"no object":               {CompactChild, 7, 7},
+		"custom resource": {withoutManagedFields, object("kubectl"), object()},
+		"child":           {CompactChild, applied("kubelet", apply.FieldManager), applied(apply.FieldManager)},
+		"child deleted meanwhile": {CompactChild, toolscache.DeletedFinalStateUnknown{Key: "a", Obj: object("kubelet")},
+			toolscache.DeletedFinalStateUnknown{Key: "a", Obj: object()}},
+		"no object": {CompactChild, 7, 7},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +55,8 @@ func TestCachesKeepOnlyTheManagedFieldsThatAreRead(t *testing.T) {
 
 func TestCacheOfChildrenKeepsNoPodTemplates(t *testing.T) {
 	deployment := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"},
-		"spec": map[string]any{"replicas": int64(1), "template": map[string]any{"spec": map[string]any{}}}, "status": map[string]any{"replicas": int64(1)}}}
+		"spec":   map[string]any{"replicas": int64(1), "template": map[string]any{"spec": map[string]any{}}},
+		"status": map[string]any{"replicas": int64(1)}}}
 	if _, err := CompactChild(deployment); err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ func (o Options) Connection() (*rest.Config, error) {
 		return nil, fmt.Errorf("finding the cluster (give --kubeconfig or --master, or set KUBECONFIG): %w", err)
 	}
 	if err != nil {
-		return &rest.Config{Host: o.Master, QPS: -1},
-			nil //nolint:nilerr // no kubeconfig is no error then; QPS as controller-runtime: the API server limits by itself
+		// QPS as controller-runtime has it: the API server limits by itself.
+		return &rest.Config{Host: o.Master, QPS: -1}, nil //nolint:nilerr // no kubeconfig is no error then
 	}
 	if o.Master != "" {
 		cfg.Host = o.Master

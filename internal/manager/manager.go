@@ -114,13 +114,16 @@ func run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 func (o Options) newManager(api api, env Environment, controllers []controller) (ctrl.Manager, cache.Cache, *certs.Keeper, error) {
 	own := env.namespace()
 	if o.LeaderElection.Enabled && cmp.Or(o.LeaderElection.Namespace, own) == "" {
-		return nil, nil, nil, errors.New("--leader-elect: outside of a cluster the Lease needs a namespace; give --leader-election-namespace, or --leader-elect=false")
+		return nil, nil, nil,
+			errors.New("--leader-elect: outside of a cluster the Lease needs a namespace; give --leader-election-namespace, or --leader-elect=false")
 	}
 	server := ctrlwebhook.Options{Port: o.Webhooks.Port, CertDir: o.Webhooks.CertDir}
 	var keeper *certs.Keeper
 	if o.webhooks() && !hasCertificate(o.Webhooks.CertDir) {
 		if own == "" {
-			return nil, nil, nil, fmt.Errorf("--webhooks: outside of a cluster a certificate is needed; put tls.crt and tls.key into %s, or give --webhooks=off", o.Webhooks.CertDir)
+			return nil, nil, nil,
+				fmt.Errorf("--webhooks: outside of a cluster a certificate is needed; put tls.crt and tls.key into %s, or give --webhooks=off",
+					o.Webhooks.CertDir)
 		}
 		keeper = certs.NewKeeper(certs.Options{
 			Secret:        types.NamespacedName{Namespace: own, Name: webhook.CertificateSecret},

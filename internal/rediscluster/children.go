@@ -58,7 +58,8 @@ type rendering struct {
 }
 
 // Compare implements Children.
-func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, shape plan.Shape, m *Memory) (Comparison, error) {
+func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, shape plan.Shape,
+	m *Memory) (Comparison, error) {
 	refuse := func(cause string, why error) (Comparison, error) {
 		return Comparison{Pending: plan.Pending{Refused: &plan.Refused{Cause: cause, Message: why.Error()}}}, nil
 	}
@@ -86,7 +87,8 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if slices.ContainsFunc(pending, func(ref apply.Ref) bool { return ref.Kind == statefulSet }) {
 		if compared.Pending.Withheld = c.observer.Withheld(ctx, cluster, &m.Memory); compared.Pending.Withheld != nil {
 			pending = slices.DeleteFunc(pending, func(ref apply.Ref) bool { return ref.Kind == statefulSet })
-			compared.Objects = slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() == statefulSet })
+			compared.Objects =
+				slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() == statefulSet })
 		}
 	}
 	if compared.Obsolete, err = c.obsolete(ctx, cluster, objects); err != nil {
@@ -154,10 +156,11 @@ func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any, m *M
 	if err != nil {
 		return nil, fmt.Errorf("render the chart: %w", err)
 	}
-	allowed := chart.Allowed{Namespace: cluster.Namespace, Kinds: c.chart.Kinds(), Namespaced: func(kind schema.GroupVersionKind) (bool, error) {
-		mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace, err
-	}}
+	allowed := chart.Allowed{Namespace: cluster.Namespace, Kinds: c.chart.Kinds(),
+		Namespaced: func(kind schema.GroupVersionKind) (bool, error) {
+			mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+			return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace, err
+		}}
 	if err := chart.Check(rendered, allowed); err != nil {
 		return nil, fmt.Errorf("the rendered chart: %w", err)
 	}
@@ -166,12 +169,14 @@ func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any, m *M
 }
 
 // obsolete finds children of ours that are not rendered any more.
-func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster, objects []*unstructured.Unstructured) ([]apply.Ref, error) {
+func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster, objects []*unstructured.Unstructured) ([]apply.Ref,
+	error) {
 	var obsolete []apply.Ref
 	for _, kind := range optional {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := c.cache.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+		if err := c.cache.List(ctx, list, client.InNamespace(cluster.Namespace),
+			client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
 			return nil, fmt.Errorf("list children of kind %s: %w", kind.Kind, err)
 		}
 		for i := range list.Items {

@@ -71,9 +71,11 @@ func tolerations(n, bytes int) v1alpha1.PodTemplate {
 
 // affinity has a term of many values, each of which is an entry of its own and next to no bytes.
 func affinity(values int) v1alpha1.PodTemplate {
-	in := corev1.NodeSelectorRequirement{Key: "k", Operator: corev1.NodeSelectorOpIn, Values: strings.Split(strings.Repeat("a,", values)+"a", ",")}
-	return v1alpha1.PodTemplate{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{in}}}}}}}
+	in := corev1.NodeSelectorRequirement{
+		Key: "k", Operator: corev1.NodeSelectorOpIn, Values: strings.Split(strings.Repeat("a,", values)+"a", ",")}
+	return v1alpha1.PodTemplate{
+		Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{in}}}}}}}
 }
 
 // The largest clusters that admission lets through are rendered within bounds; the next larger ones are not let through, and the
@@ -85,10 +87,14 @@ func TestLargestClustersAreRenderedWithinBounds(t *testing.T) {
 		at                string
 		allocated, output uint64 // at most, in MiB
 	}{
-		"500 shards of 2, an ordinary template": {sized("c", 500, 1000, tolerations(3, 20)), sized("c", 500, 1000, tolerations(5, 900)), "spec.pod[0].tolerations", 320, 4},
-		"50 shards of 20, a large template":     {sized("c", 50, 1000, tolerations(43, 440)), sized("c", 50, 1000, tolerations(1000, 950)), "spec.pod[0].tolerations", 320, 5},
-		"50 shards of 20, many entries":         {sized("c", 50, 1000, affinity(1950)), sized("c", 50, 1000, affinity(2000)), "spec.pod[0].affinity", 320, 4},
-		"3 shards, a large template":            {sized("c", 3, 6, tolerations(60, 500)), sized("c", 3, 6, tolerations(80, 500)), "spec.pod[0].tolerations", 64, 1},
+		"500 shards of 2, an ordinary template": {sized("c", 500, 1000, tolerations(3, 20)), sized("c", 500, 1000, tolerations(5, 900)),
+			"spec.pod[0].tolerations", 320, 4},
+		"50 shards of 20, a large template": {sized("c", 50, 1000, tolerations(43, 440)), sized("c", 50, 1000, tolerations(1000, 950)),
+			"spec.pod[0].tolerations", 320, 5},
+		"50 shards of 20, many entries": {sized("c", 50, 1000, affinity(1950)), sized("c", 50, 1000, affinity(2000)),
+			"spec.pod[0].affinity", 320, 4},
+		"3 shards, a large template": {sized("c", 3, 6, tolerations(60, 500)), sized("c", 3, 6, tolerations(80, 500)),
+			"spec.pod[0].tolerations", 64, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newChildren(t, nil)
@@ -137,7 +143,8 @@ func TestRenderingIsRemembered(t *testing.T) {
 // That what strings make of the objects is checked with one shard lets none of them through.
 func TestStringsShapeNoShard(t *testing.T) {
 	hostile := "x\"\n---\nkind: Secret\nmetadata: {name: theirs}\n#"
-	template := v1alpha1.PodTemplate{Annotations: map[string]string{"example.com/a": hostile}, Tolerations: []corev1.Toleration{{Key: hostile}}}
+	template := v1alpha1.PodTemplate{Annotations: map[string]string{"example.com/a": hostile},
+		Tolerations: []corev1.Toleration{{Key: hostile}}}
 	for _, object := range renderAll(t, newChildren(t, nil), &Memory{}, sized("c", 7, 14, template)) {
 		if object.GetKind() == "Secret" {
 			t.Errorf("a string made %s", object.GetName())

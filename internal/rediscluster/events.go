@@ -84,7 +84,8 @@ func progress(before, after *v1alpha1.MigrationStatus) string {
 	case quarter(before) == quarter(after):
 		return ""
 	}
-	return fmt.Sprintf("%d of %d slots have moved, %d keys, %d slots a second", after.SlotsTotal-after.SlotsLeft, after.SlotsTotal, after.KeysMoved, after.SlotsPerSecond)
+	return fmt.Sprintf("%d of %d slots have moved, %d keys, %d slots a second", after.SlotsTotal-after.SlotsLeft, after.SlotsTotal,
+		after.KeysMoved, after.SlotsPerSecond)
 }
 
 func quarter(m *v1alpha1.MigrationStatus) int32 {

@@ -26,12 +26,14 @@ func TestReport(t *testing.T) {
 	}
 	refused := func(message string) *v1alpha1.RedisCluster {
 		c := with("Running", "")
-		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConfigured, Status: metav1.ConditionFalse, Reason: "SettingRefused", Message: message}}
+		c.Status.Conditions = []metav1.Condition{
+			{Type: v1alpha1.ConditionConfigured, Status: metav1.ConditionFalse, Reason: "SettingRefused", Message: message}}
 		return c
 	}
 	stalled := func(reason string) *v1alpha1.RedisCluster {
 		c := with("Failed", "")
-		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: reason, Message: "empty"}}
+		c.Status.Conditions = []metav1.Condition{
+			{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: reason, Message: "empty"}}
 		return c
 	}
 	broken := errors.New("c-0-0 does not answer")
@@ -41,16 +43,21 @@ func TestReport(t *testing.T) {
 		acted         bool
 		want          []string
 	}{
-		"nothing happened":       {with("Running", ""), with("Running", ""), pass(plan.None{}, nil), false, nil},
-		"a wait for another":     {with("Creating", "a"), with("Creating", "b"), pass(plan.Wait{}, nil), false, nil},
-		"a step":                 {with("Creating", ""), with("Creating", ""), pass(plan.Meet{}, nil), true, []string{"Normal Meet "}},
-		"it runs":                {with("Creating", "x"), with("Running", ""), pass(plan.None{}, nil), false, []string{"Normal Running the cluster is Running"}},
-		"it fails":               {with("Running", ""), with("Failed", "no slot"), pass(plan.Wait{}, nil), false, []string{"Warning Failed no slot"}},
-		"a forced promotion":     {with("Failed", ""), with("Failed", ""), pass(plan.Promote{}, nil), true, []string{"Normal Promote "}},
-		"a takeover":             {with("Failed", ""), with("Failed", ""), pass(plan.Promote{Takeover: true}, nil), true, []string{"Warning Promote "}},
-		"a step that fails":      {with("Running", ""), with("Running", broken.Error()), pass(plan.Meet{}, broken), true, []string{"Warning StepFailed " + broken.Error()}},
-		"it fails the same way":  {with("Running", broken.Error()), with("Running", broken.Error()), pass(plan.Meet{}, broken), true, nil},
-		"a setting is refused":   {with("Running", ""), refused("hz: no"), pass(plan.None{}, nil), false, []string{"Warning SettingRefused hz: no"}},
+		"nothing happened":   {with("Running", ""), with("Running", ""), pass(plan.None{}, nil), false, nil},
+		"a wait for another": {with("Creating", "a"), with("Creating", "b"), pass(plan.Wait{}, nil), false, nil},
+		"a step":             {with("Creating", ""), with("Creating", ""), pass(plan.Meet{}, nil), true, []string{"Normal Meet "}},
+		"it runs": {with("Creating", "x"), with("Running", ""), pass(plan.None{}, nil), false,
+			[]string{"Normal Running the cluster is Running"}},
+		"it fails": {with("Running", ""), with("Failed", "no slot"), pass(plan.Wait{}, nil), false,
+			[]string{"Warning Failed no slot"}},
+		"a forced promotion": {with("Failed", ""), with("Failed", ""), pass(plan.Promote{}, nil), true, []string{"Normal Promote "}},
+		"a takeover": {with("Failed", ""), with("Failed", ""), pass(plan.Promote{Takeover: true}, nil), true,
+			[]string{"Warning Promote "}},
+		"a step that fails": {with("Running", ""), with("Running", broken.Error()), pass(plan.Meet{}, broken), true,
+			[]string{"Warning StepFailed " + broken.Error()}},
+		"it fails the same way": {with("Running", broken.Error()), with("Running", broken.Error()), pass(plan.Meet{}, broken), true, nil},
+		"a setting is refused": {with("Running", ""), refused("hz: no"), pass(plan.None{}, nil), false,
+			[]string{"Warning SettingRefused hz: no"}},
 		"and is still refused":   {refused("hz: no"), refused("hz: no"), pass(plan.None{}, nil), false, nil},
 		"data is lost":           {with("Failed", ""), stalled("DataLost"), pass(plan.Stall{}, nil), false, []string{"Warning DataLost empty"}},
 		"and is still":           {stalled("DataLost"), stalled("DataLost"), pass(plan.Stall{}, nil), false, nil},

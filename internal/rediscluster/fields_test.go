@@ -38,26 +38,32 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.modules[].args": {Base: "modules: [{name: json}]", With: "modules: [{name: json, args: [a]}]"},
 		"spec.modules[].name": with("modules: [{name: json}]"),
 
-		"spec.pod[].affinity":                          pod("affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: HC_Status, operator: In, values: [C]}]}]}}}"),
-		"spec.pod[].annotations":                       pod("annotations: {key: value}"),
-		"spec.pod[].configmap":                         shown("TestSettingsOfAConfigMap"),
-		"spec.pod[].env":                               pod("env: [{name: tony, value: aa}]"),
-		"spec.pod[].imagePullSecrets":                  pod("imagePullSecrets: [{name: registry}]"),
-		"spec.pod[].initImage":                         pod("initImage: 'busybox:1'"),
-		"spec.pod[].init.args":                         {Base: "pod: [{initImage: 'busybox:1', init: {}}]", With: "pod: [{initImage: 'busybox:1', init: {args: [a]}}]"},
-		"spec.pod[].monitor.args":                      {Base: "pod: [{monitorImage: 'exporter:1'}]", With: "pod: [{monitorImage: 'exporter:1', monitor: {args: [a]}}]"},
-		"spec.pod[].monitor.resources":                 {Base: "pod: [{monitorImage: 'exporter:1'}]", With: "pod: [{monitorImage: 'exporter:1', monitor: {resources: {limits: {memory: 64Mi}}}}]"},
-		"spec.pod[].labels":                            pod("labels: {key: value}"),
-		"spec.pod[].middlewareImage":                   pod("middlewareImage: 'valkey:8.1'"),
-		"spec.pod[].monitorImage":                      pod("monitorImage: 'exporter:1'"),
-		"spec.pod[].nodeSelector":                      pod("nodeSelector: {disk: ssd}"),
-		"spec.pod[].priorityClassName":                 pod("priorityClassName: high"),
-		"spec.pod[].resources":                         pod("resources: {limits: {memory: 4Gi}}"),
-		"spec.pod[].tolerations":                       pod("tolerations: [{key: a, operator: Exists}]"),
-		"spec.pod[].topologySpreadConstraints":         pod("topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]"),
-		"spec.pod[].updateStrategy.type":               pod("updateStrategy: {type: OnDelete}"),
-		"spec.pod[].volumes.type":                      pod("volumes: {type: emptyDir}"),
-		"spec.pod[].volumes.persistentVolumeClaimName": {Base: "pod: [{volumes: {type: nfs, persistentVolumeClaimName: a}}]", With: "pod: [{volumes: {type: nfs, persistentVolumeClaimName: b}}]"},
+		"spec.pod[].affinity":         pod("affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: HC_Status, operator: In, values: [C]}]}]}}}"),
+		"spec.pod[].annotations":      pod("annotations: {key: value}"),
+		"spec.pod[].configmap":        shown("TestSettingsOfAConfigMap"),
+		"spec.pod[].env":              pod("env: [{name: tony, value: aa}]"),
+		"spec.pod[].imagePullSecrets": pod("imagePullSecrets: [{name: registry}]"),
+		"spec.pod[].initImage":        pod("initImage: 'busybox:1'"),
+		"spec.pod[].init.args": {Base: "pod: [{initImage: 'busybox:1', init: {}}]",
+			With: "pod: [{initImage: 'busybox:1', init: {args: [a]}}]"},
+		"spec.pod[].monitor.args": {
+			Base: "pod: [{monitorImage: 'exporter:1'}]", With: "pod: [{monitorImage: 'exporter:1', monitor: {args: [a]}}]"},
+		"spec.pod[].monitor.resources": {
+			Base: "pod: [{monitorImage: 'exporter:1'}]",
+			With: "pod: [{monitorImage: 'exporter:1', monitor: {resources: {limits: {memory: 64Mi}}}}]"},
+		"spec.pod[].labels":            pod("labels: {key: value}"),
+		"spec.pod[].middlewareImage":   pod("middlewareImage: 'valkey:8.1'"),
+		"spec.pod[].monitorImage":      pod("monitorImage: 'exporter:1'"),
+		"spec.pod[].nodeSelector":      pod("nodeSelector: {disk: ssd}"),
+		"spec.pod[].priorityClassName": pod("priorityClassName: high"),
+		"spec.pod[].resources":         pod("resources: {limits: {memory: 4Gi}}"),
+		"spec.pod[].tolerations":       pod("tolerations: [{key: a, operator: Exists}]"),
+		"spec.pod[].topologySpreadConstraints": pod(
+			"topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]"),
+		"spec.pod[].updateStrategy.type": pod("updateStrategy: {type: OnDelete}"),
+		"spec.pod[].volumes.type":        pod("volumes: {type: emptyDir}"),
+		"spec.pod[].volumes.persistentVolumeClaimName": {Base: "pod: [{volumes: {type: nfs, persistentVolumeClaimName: a}}]",
+			With: "pod: [{volumes: {type: nfs, persistentVolumeClaimName: b}}]"},
 
 		"spec.podDisruptionBudget.enabled": with("podDisruptionBudget: {enabled: false}"),
 		"spec.replicas":                    with("replicas: 9"),
@@ -69,28 +75,33 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.storage.storageClassName":    with("storage: {storageClassName: fast}"),
 		"spec.tls.caSecretName":            {Base: "tls: {secretName: a}", With: "tls: {caSecretName: b}"},
 		"spec.tls.secretName":              with("tls: {secretName: a}"),
-		"spec.updateStrategy.assignStrategies[].fromReplicas": {Base: assigned, With: "updateStrategy: {assignStrategies: [{slots: 5, fromReplicas: b}]}"},
-		"spec.updateStrategy.assignStrategies[].slots":        {Base: assigned, With: "updateStrategy: {assignStrategies: [{slots: 6, fromReplicas: a}]}"},
-		"spec.updateStrategy.assignStrategies[].toShard":      {Base: assigned, With: "updateStrategy: {assignStrategies: [{slots: 5, fromReplicas: a, toShard: 1}]}"},
-		"spec.updateStrategy.keysPerSecond":                   with("updateStrategy: {keysPerSecond: 100}"),
-		"spec.updateStrategy.pipeline":                        with("updateStrategy: {pipeline: '7'}"),
-		"spec.updateStrategy.type":                            with(assigned),
-		"spec.version":                                        with("version: 7.0.15"),
+		"spec.updateStrategy.assignStrategies[].fromReplicas": {
+			Base: assigned, With: "updateStrategy: {assignStrategies: [{slots: 5, fromReplicas: b}]}"},
+		"spec.updateStrategy.assignStrategies[].slots": {
+			Base: assigned, With: "updateStrategy: {assignStrategies: [{slots: 6, fromReplicas: a}]}"},
+		"spec.updateStrategy.assignStrategies[].toShard": {
+			Base: assigned, With: "updateStrategy: {assignStrategies: [{slots: 5, fromReplicas: a, toShard: 1}]}"},
+		"spec.updateStrategy.keysPerSecond": with("updateStrategy: {keysPerSecond: 100}"),
+		"spec.updateStrategy.pipeline":      with("updateStrategy: {pipeline: '7'}"),
+		"spec.updateStrategy.type":          with(assigned),
+		"spec.version":                      with("version: 7.0.15"),
 	}
-	whole := []string{"spec.pod[].affinity", "spec.pod[].env", "spec.pod[].imagePullSecrets", "spec.pod[].resources", "spec.pod[].monitor.resources", "spec.pod[].tolerations", "spec.pod[].topologySpreadConstraints"}
+	whole := []string{"spec.pod[].affinity", "spec.pod[].env", "spec.pod[].imagePullSecrets", "spec.pod[].resources",
+		"spec.pod[].monitor.resources", "spec.pod[].tolerations", "spec.pod[].topologySpreadConstraints"}
 	c := newChildren(t, nil)
-	fields.Check(t, "../../config/crd/bases/redis.middleware.hc.cn_redisclusters.yaml", whole, "{storage: {size: 1Gi}}", examples, func(t *testing.T, spec []byte) string {
-		cluster := sized("c", 3, 6, v1alpha1.PodTemplate{})
-		if err := yaml.UnmarshalStrict(spec, &cluster.Spec); err != nil {
-			t.Fatal(err)
-		}
-		admission.Default(cluster)
-		desired := plan.DesiredFor(cluster, &snapshot.Snapshot{}, plan.Options{})
-		desired.Problems = nil // of no interest: any field may have some
-		objects, err := c.render(cluster, values.Build(cluster, desired.Topology, values.Inputs{}), &Memory{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return fields.JSON(t, []any{objects, desired, pipeline(cluster)})
-	})
+	fields.Check(t, "../../config/crd/bases/redis.middleware.hc.cn_redisclusters.yaml", whole, "{storage: {size: 1Gi}}", examples,
+		func(t *testing.T, spec []byte) string {
+			cluster := sized("c", 3, 6, v1alpha1.PodTemplate{})
+			if err := yaml.UnmarshalStrict(spec, &cluster.Spec); err != nil {
+				t.Fatal(err)
+			}
+			admission.Default(cluster)
+			desired := plan.DesiredFor(cluster, &snapshot.Snapshot{}, plan.Options{})
+			desired.Problems = nil // of no interest: any field may have some
+			objects, err := c.render(cluster, values.Build(cluster, desired.Topology, values.Inputs{}), &Memory{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fields.JSON(t, []any{objects, desired, pipeline(cluster)})
+		})
 }

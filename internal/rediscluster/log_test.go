@@ -16,7 +16,9 @@ import (
 // What acted is one line; what did not, what goes on and what failed, which the controller logs, is for who looks closer.
 func TestLog(t *testing.T) {
 	discard := plan.Decision{Rule: "discard", Step: plan.Discard{Pod: "c-0-0"}, Situation: plan.Healing}
-	moving := plan.Decision{Rule: "move", Step: plan.MoveSlots{Moves: []plan.Move{{From: plan.Target{Pod: "c-1-0"}, To: plan.Target{Pod: "c-0-0"}}}}, Situation: plan.ScalingOut}
+	moving := plan.Decision{
+		Rule: "move", Step: plan.MoveSlots{Moves: []plan.Move{{From: plan.Target{Pod: "c-1-0"}, To: plan.Target{Pod: "c-0-0"}}}},
+		Situation: plan.ScalingOut}
 	for name, tt := range map[string]struct {
 		report Report
 		want   string
@@ -37,7 +39,8 @@ func TestLog(t *testing.T) {
 			for verbosity := range 2 {
 				var got []string
 				tt.report.log(funcr.New(func(_, args string) { got = append(got, args) }, funcr.Options{Verbosity: verbosity}))
-				if want := verbosity >= tt.level; want && (len(got) != 1 || got[0] != `"level"=`+string(rune('0'+tt.level))+" "+tt.want) || !want && len(got) > 0 {
+				if want := verbosity >= tt.level; want && (len(got) != 1 || got[0] != `"level"=`+string(rune('0'+tt.level))+" "+tt.want) || !want &&
+					len(got) > 0 {
 					t.Errorf("at verbosity %d: %q, want %q", verbosity, got, tt.want)
 				}
 			}

@@ -61,7 +61,8 @@ func (m *Memory) known(cluster *v1alpha1.RedisCluster, pending plan.Pending, l *
 
 // note remembers what a step came to. again reports that the step told nothing but what the next
 // reconciliation has to know.
-func (m *Memory) note(cluster *v1alpha1.RedisCluster, step plan.Step, pending plan.Pending, result act.Result, err error, l *Loop) (again bool) {
+func (m *Memory) note(cluster *v1alpha1.RedisCluster, step plan.Step, pending plan.Pending, result act.Result, err error,
+	l *Loop) (again bool) {
 	now := l.Now()
 	if switchover, is := step.(plan.Handover); is && err == nil {
 		m.NoteSwitchover(switchover.Replica.NodeID, now)

@@ -60,9 +60,12 @@ func TestWhatAStepToldIsRemembered(t *testing.T) {
 		generation  int64
 		comesBack   time.Duration // after which the next reconciliation begins
 	}{
-		"refused":             {step: plan.ApplyChildren{}, acted: true, err: &act.StallError{Cause: "NameTaken"}, again: true, then: "NameTaken", later: "Service c"},
-		"and told late":       {step: plan.ApplyChildren{}, acted: true, err: &act.StallError{Cause: "NameTaken"}, again: true, comesBack: time.Hour, then: "NameTaken", later: "Service c"},
-		"and a spec changed":  {step: plan.ApplyChildren{}, acted: true, err: &act.StallError{Cause: "NameTaken"}, again: true, generation: 2, then: "Service c", later: "Service c"},
+		"refused": {step: plan.ApplyChildren{}, acted: true, err: &act.StallError{Cause: "NameTaken"}, again: true, then: "NameTaken",
+			later: "Service c"},
+		"and told late": {step: plan.ApplyChildren{}, acted: true, err: &act.StallError{Cause: "NameTaken"}, again: true,
+			comesBack: time.Hour, then: "NameTaken", later: "Service c"},
+		"and a spec changed": {step: plan.ApplyChildren{}, acted: true, err: &act.StallError{Cause: "NameTaken"}, again: true, generation: 2,
+			then: "Service c", later: "Service c"},
 		"were as rendered":    {step: plan.ApplyChildren{}, again: true, then: "", later: ""},
 		"failed":              {step: plan.ApplyChildren{}, err: errors.New("timeout"), then: "Service c", later: "Service c"},
 		"applied":             {step: plan.ApplyChildren{}, acted: true, then: "Service c", later: "Service c"},

@@ -17,7 +17,8 @@ import (
 
 // TestThePlanKnowsModulesAsPodsDo: what the plan waits for is what the pods of the template asked for carry.
 func TestThePlanKnowsModulesAsPodsDo(t *testing.T) {
-	for name, modules := range map[string][]v1alpha1.Module{"none": nil, "two": {{Name: "json"}, {Name: "search", Args: []string{"WORKERS", "4"}}}} {
+	for name, modules := range map[string][]v1alpha1.Module{
+		"none": nil, "two": {{Name: "json"}, {Name: "search", Args: []string{"WORKERS", "4"}}}} {
 		cluster := sized("c", 3, 6, v1alpha1.PodTemplate{})
 		cluster.Spec.Modules = modules
 		admission.Default(cluster)

@@ -148,7 +148,8 @@ func (r *Reconciler) outcome(report Report, m *Memory, turn *turn) outcome.Outco
 func (r Report) log(logger logr.Logger) {
 	step := r.Decision.Step
 	_, moves := step.(plan.MoveSlots)
-	line := []any{"rule", r.Decision.Rule, "step", step.Name(), "reason", excerpt.Of(step.Why(), longestReason), "situation", r.Decision.Situation}
+	line := []any{"rule", r.Decision.Rule, "step", step.Name(), "reason", excerpt.Of(step.Why(), longestReason), "situation",
+		r.Decision.Situation}
 	switch {
 	case !r.Acted || r.Err != nil: // errors are logged by the controller
 		logger.V(1).Info("Reconciled", line...)

@@ -79,7 +79,8 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	if err := mgr.Add(o.Redis); err != nil { // it closes its connections when the operator stops
 		return fmt.Errorf("add the pool of connections: %w", err)
 	}
-	live, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	live, err :=
+		client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
@@ -88,9 +89,10 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(),
 		loop: &Loop{
-			Observer:      observer,
-			Children:      &children{chart: o.Chart, applier: applier, cache: childCache, observer: observer, mapper: mgr.GetRESTMapper()},
-			Actor:         &act.Actor{Client: live, Applier: applier, Redis: o.Redis, ServiceAccount: o.ServiceAccount, Now: time.Now, HandoverWithin: handoverWithin},
+			Observer: observer,
+			Children: &children{chart: o.Chart, applier: applier, cache: childCache, observer: observer, mapper: mgr.GetRESTMapper()},
+			Actor: &act.Actor{Client: live, Applier: applier, Redis: o.Redis, ServiceAccount: o.ServiceAccount, Now: time.Now,
+				HandoverWithin: handoverWithin},
 			Options:       plan.Options{CreateTimeout: o.CreateTimeout, UpgradeTimeout: o.UpgradeTimeout, AllowHostPath: o.AllowHostPath},
 			ClusterDomain: o.ClusterDomain, RetryRefused: o.PollInterval, Now: time.Now,
 		},
@@ -104,13 +106,15 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		now:     time.Now,
 	}
 	b := ctrl.NewControllerManagedBy(mgr).Named("rediscluster").
-		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}), metrics.Enqueue(v1alpha1.GroupVersion.WithKind("RedisCluster")),
+		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}),
+			metrics.Enqueue(v1alpha1.GroupVersion.WithKind("RedisCluster")),
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles,
 			// What fails is tried again within the poll interval: Redis sends no event when
 			// it is well again.
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, resync.Most(o.PollInterval, o.SyncPeriod)),
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry,
+				resync.Most(o.PollInterval, o.SyncPeriod)),
 		})
 	for _, child := range []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}} {
 		b = b.WatchesRawSource(source.Kind(childCache, child, handler.EnqueueRequestsFromMapFunc(toCluster)))

@@ -19,8 +19,9 @@ func TestToCluster(t *testing.T) {
 		owner *metav1.OwnerReference
 		want  string
 	}{
-		"a child":                          {&metav1.OwnerReference{APIVersion: redis, Kind: "RedisCluster", Name: "c"}, "c"},
-		"a child of another version":       {&metav1.OwnerReference{APIVersion: "redis.middleware.hc.cn/v1", Kind: "RedisCluster", Name: "c"}, "c"},
+		"a child": {&metav1.OwnerReference{APIVersion: redis, Kind: "RedisCluster", Name: "c"}, "c"},
+		"a child of another version": {&metav1.OwnerReference{APIVersion: "redis.middleware.hc.cn/v1", Kind: "RedisCluster", Name: "c"},
+			"c"},
 		"a pod":                            {&metav1.OwnerReference{APIVersion: apps, Kind: "StatefulSet", Name: "c-0"}, "c"},
 		"nobody's":                         {nil, ""},
 		"a pod of another StatefulSet":     {&metav1.OwnerReference{APIVersion: apps, Kind: "StatefulSet", Name: "d-0"}, ""},

@@ -50,7 +50,8 @@ func (w *statusWriter) write(ctx context.Context, cr *unstructured.Unstructured,
 	}
 	// Here each write changes the generation, so that writing which one was observed would never end.
 	delete(status, fieldObservedGeneration)
-	after, err := shell.PatchStatus(cr, status, func(object client.Object, patch client.Patch) error { return w.client.Patch(ctx, object, patch) })
+	after, err :=
+		shell.PatchStatus(cr, status, func(object client.Object, patch client.Patch) error { return w.client.Patch(ctx, object, patch) })
 	if err != nil {
 		return true, err
 	}
@@ -188,7 +189,8 @@ func (r *Reconciler) tell(cr *unstructured.Unstructured, done effect, before []m
 			tell(corev1.EventTypeWarning, "HooksSkipped", "Uninstalling", "the hooks of the deletion cannot be rendered: %s", done.hooksSkipped)
 		}
 		if done.hooks.Event == string(postDelete) && len(done.remaining) > 0 {
-			tell(corev1.EventTypeWarning, "NotWaitedFor", "Uninstalling", "still being deleted after %v: %s", uninstallTimeout, remains(done.remaining))
+			tell(corev1.EventTypeWarning, "NotWaitedFor", "Uninstalling", "still being deleted after %v: %s", uninstallTimeout,
+				remains(done.remaining))
 		}
 	case Nothing, Gone, Pause, Stall, RecordHistory, AddFinalizer, ClearHook, AwaitHook, EndHook, Leave:
 	}

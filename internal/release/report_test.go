@@ -15,7 +15,8 @@ import (
 func TestWhatIsToldFitsIntoAnEvent(t *testing.T) {
 	recorder := events.NewFakeRecorder(1)
 	r := &Reconciler{events: recorder}
-	r.tell(parse(t, "{apiVersion: v1, kind: Web, metadata: {name: web}}"), effect{step: Uninstall{}, hooksSkipped: strings.Repeat("ä", 5000)}, nil)
+	r.tell(parse(t, "{apiVersion: v1, kind: Web, metadata: {name: web}}"), effect{step: Uninstall{}, hooksSkipped: strings.Repeat("ä", 5000)},
+		nil)
 	_, note, found := strings.Cut(<-recorder.Events, "HooksSkipped ")
 	if !found || len(note) > 1024 || !utf8.ValidString(note) {
 		t.Errorf("%t: a note of %d bytes, valid %t: %.80s", found, len(note), utf8.ValidString(note), note)

@@ -66,7 +66,9 @@ func (m *Memory[T]) bind(name types.NamespacedName, uid types.UID) apply.Written
 			m.uids, m.byUID = map[types.NamespacedName]types.UID{}, map[types.UID]remembered[T]{}
 		}
 		m.uids[name] = uid
-		m.byUID[uid] = m.byUID[uid]
+		if _, known := m.byUID[uid]; !known {
+			m.byUID[uid] = remembered[T]{}
+		}
 	}
 	written := m.byUID[uid].written
 	m.mu.Unlock()

@@ -27,9 +27,11 @@ func TestPatchStatus(t *testing.T) {
 		want   string
 		err    error
 	}{
-		"the first":      {after: map[string]any{"phase": "Running"}, want: `{` + lock + `,"status":{"phase":"Running"}}`},
-		"a field":        {before: map[string]any{"phase": "Forming", "slots": int64(1)}, after: map[string]any{"phase": "Running", "slots": int64(1)}, want: `{` + lock + `,"status":{"phase":"Running"}}`},
-		"a field goes":   {before: map[string]any{"phase": "Forming", "slots": int64(1)}, after: map[string]any{"slots": int64(1)}, want: `{` + lock + `,"status":{"phase":null}}`},
+		"the first": {after: map[string]any{"phase": "Running"}, want: `{` + lock + `,"status":{"phase":"Running"}}`},
+		"a field": {before: map[string]any{"phase": "Forming", "slots": int64(1)},
+			after: map[string]any{"phase": "Running", "slots": int64(1)}, want: `{` + lock + `,"status":{"phase":"Running"}}`},
+		"a field goes": {before: map[string]any{"phase": "Forming", "slots": int64(1)}, after: map[string]any{"slots": int64(1)},
+			want: `{` + lock + `,"status":{"phase":null}}`},
 		"it was no map":  {before: "broken", after: map[string]any{"slots": int64(1)}, want: `{` + lock + `,"status":{"slots":1}}`},
 		"it was refused": {after: map[string]any{"slots": int64(1)}, want: `{` + lock + `,"status":{"slots":1}}`, err: refused},
 	} {

@@ -123,8 +123,9 @@ func build(ctx context.Context, k Kubernetes) (string, error) {
 		return "", errors.New("the cluster has no nodes")
 	}
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("middleware-operator-load-%d", os.Getpid()))
+	//nolint:gosec // nothing of it comes from outside
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path,
-		"middleware.hc.cn/operator/test/load") //nolint:gosec // nothing of it comes from outside
+		"middleware.hc.cn/operator/test/load")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+nodes.Items[0].Status.NodeInfo.Architecture)
 	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build test/load: %w: %s", err, out)

@@ -101,7 +101,8 @@ func table(t *testing.T, page string, k *kind) {
 			if at := k.at(append([]string{"spec"}, steps...)); at != nil && at.Default != nil {
 				// The zero value goes without saying; objects and lists are said in other words; a row may refer to a section.
 				byDefault, text := strings.Trim(string(at.Default.Raw), `"`), strings.Join(row[1:], " ")
-				elsewhere := byDefault == "false" || strings.ContainsAny(byDefault, "{[") || strings.Contains(text, "see above") || strings.Contains(text, "](#")
+				elsewhere := byDefault == "false" || strings.ContainsAny(byDefault, "{[") || strings.Contains(text, "see above") ||
+					strings.Contains(text, "](#")
 				if !elsewhere && !strings.Contains(text, byDefault) {
 					t.Errorf("%s: the row of %s does not say its default, %s", page, path, byDefault)
 				}

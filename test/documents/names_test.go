@@ -84,7 +84,8 @@ func TestMetricsAreThoseOfTheOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	operatormetrics.Build("0.1.0", "abc", "go1.26")
-	operatormetrics.RedisCluster("shop", "cart").Set(operatormetrics.RedisClusterValues{Phase: "Running", CertificateNotAfter: time.Unix(1, 0)})
+	operatormetrics.RedisCluster("shop", "cart").Set(operatormetrics.RedisClusterValues{
+		Phase: "Running", CertificateNotAfter: time.Unix(1, 0)})
 	families, err := metrics.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)

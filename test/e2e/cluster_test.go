@@ -251,7 +251,8 @@ func wantClaims(t *testing.T, cluster *v1alpha1.RedisCluster, want int) {
 		var found []string
 		for i := range list.Items {
 			if c := &list.Items[i]; strings.Contains(c.Name, cluster.Name+"-") {
-				found = append(found, fmt.Sprintf("%s, made %s, deleted %s, of %v", c.Name, c.CreationTimestamp, c.DeletionTimestamp, c.OwnerReferences))
+				found = append(found, fmt.Sprintf("%s, made %s, deleted %s, of %v", c.Name, c.CreationTimestamp, c.DeletionTimestamp,
+					c.OwnerReferences))
 			}
 		}
 		if len(found) != want {

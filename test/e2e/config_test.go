@@ -48,7 +48,8 @@ func TestRedisClusterSettings(t *testing.T) {
 
 				start := time.Now()
 				live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
-					c.Spec.Config = map[string]string{"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru", "save": "900 1", "client-output-buffer-limit": "pubsub 1mb 1mb 60"}
+					c.Spec.Config = map[string]string{"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru", "save": "900 1",
+						"client-output-buffer-limit": "pubsub 1mb 1mb 60"}
 				})
 				configured(t, cluster, "InForce", "")
 				t.Logf("four settings are in force on %d instances after %.1f s", len(before), time.Since(start).Seconds())

@@ -163,7 +163,8 @@ func TestRedisClusterPartsItsMasters(t *testing.T) {
 		load.Start()
 		live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.SpreadMasters = nil })
 		start := time.Now()
-		live.Eventually(t, "masters are apart", func() error { return errors.Join(wantSpread(t, cluster, "Spread", ""), live.IsReady(t, cluster)) })
+		live.Eventually(t, "masters are apart",
+			func() error { return errors.Join(wantSpread(t, cluster, "Spread", ""), live.IsReady(t, cluster)) })
 		t.Logf("apart %.1f s after they may be", time.Since(start).Seconds())
 		on := map[string]int{}
 		for _, n := range cluster.Status.Nodes {

@@ -126,7 +126,8 @@ func TestRedisClusterBrokenImage(t *testing.T) {
 					if err := live.Get(t, cluster); err != nil {
 						return err
 					}
-					if s := cluster.Status; s.Phase != v1alpha1.PhaseUpgrading || !strings.Contains(s.Reason, tt.why) || !strings.Contains(s.Reason, "ImagePull") {
+					if s := cluster.Status; s.Phase != v1alpha1.PhaseUpgrading || !strings.Contains(s.Reason, tt.why) ||
+						!strings.Contains(s.Reason, "ImagePull") {
 						return fmt.Errorf("phase %s: %s", s.Phase, s.Reason)
 					}
 					return nil

@@ -60,7 +60,8 @@ func TestRedisClusterScalesInstances(t *testing.T) {
 					return err
 				}
 				stalled := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled)
-				if stalled == nil || stalled.Status != "True" || !strings.Contains(stalled.Message, "spec.updateStrategy.assignStrategies[0].fromReplicas") {
+				if stalled == nil || stalled.Status != "True" ||
+					!strings.Contains(stalled.Message, "spec.updateStrategy.assignStrategies[0].fromReplicas") {
 					return fmt.Errorf("stalled is %+v", stalled)
 				}
 				return nil

@@ -59,7 +59,8 @@ func TestRedisClusterChangesItsMindWhileScaling(t *testing.T) {
 		// Without a limit from here on.
 		live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.UpdateStrategy.KeysPerSecond = 0 })
 		t.Run("by kubectl scale", func(t *testing.T) {
-			out, err := exec.CommandContext(t.Context(), "kubectl", "scale", "rec/"+cluster.Name, "--namespace", cluster.Namespace, "--replicas=10").CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), "kubectl", "scale", "rec/"+cluster.Name, "--namespace", cluster.Namespace,
+				"--replicas=10").CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}

@@ -29,7 +29,8 @@ func TestRedisClusterUpgradeTimesOut(t *testing.T) {
 			if err := live.Get(t, cluster); err != nil {
 				return err
 			}
-			if s := cluster.Status; s.Phase != v1alpha1.PhaseFailed || !strings.Contains(s.Reason, "the roll-out has made no progress for 20s") || !strings.Contains(s.Reason, "ImagePull") {
+			if s := cluster.Status; s.Phase != v1alpha1.PhaseFailed || !strings.Contains(s.Reason, "the roll-out has made no progress for 20s") ||
+				!strings.Contains(s.Reason, "ImagePull") {
 				return fmt.Errorf("phase %s: %s", s.Phase, s.Reason)
 			}
 			return nil

@@ -66,10 +66,12 @@ func operate(t *testing.T, e engine, topology ...int32) *operated {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	instances := v1alpha1.Topology(topology).Instances()
-	o := &operated{t: t, engine: e, pool: newPool(t), kube: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Pod{}).Build(),
+	o := &operated{
+		t: t, engine: e, pool: newPool(t), kube: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Pod{}).Build(),
 		cluster: &v1alpha1.RedisCluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: "c", UID: "uid", Finalizers: []string{v1alpha1.Finalizer}},
-			Spec: v1alpha1.RedisClusterSpec{Shards: ptr.To(int32(len(topology))), Replicas: &instances, SpreadMasters: ptr.To(false), //nolint:gosec // few
+			Spec: v1alpha1.RedisClusterSpec{Shards: ptr.To(int32(len(topology))), Replicas: &instances, SpreadMasters: ptr.To(false),
+
 				Storage: &v1alpha1.Storage{}, Auth: v1alpha1.Auth{Enabled: ptr.To(false)}, Config: map[string]string{"cluster-node-timeout": "2000"}}}}
 	o.loop = &rediscluster.Loop{Observer: &observe.Observer{Children: o.kube, Secrets: o.kube, Redis: o.pool}, Children: o,
 		Actor: &act.Actor{Client: o.kube, Redis: o.pool, Now: time.Now}, Now: time.Now}
@@ -106,8 +108,11 @@ func (o *operated) add(shard, ordinal int, labels map[string]string) {
 // ensure makes the pod and the claim of an instance, as its StatefulSet does.
 func (o *operated) ensure(p *operatedPod) {
 	p.pod.ResourceVersion, p.pod.UID = "", types.UID(fmt.Sprintf("pod-%d", rand.Int64()))
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: "data-" + p.pod.Name, Labels: p.pod.Labels, UID: types.UID(fmt.Sprintf("claim-%d", rand.Int64()))},
-		Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: o.cluster.Spec.Claim().Size}}}}
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: "data-" + p.pod.Name, Labels: p.pod.Labels,
+			UID: types.UID(fmt.Sprintf("claim-%d", rand.Int64()))},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: o.cluster.Spec.Claim().Size}}}}
 	if err := o.kube.Create(o.t.Context(), claim); err != nil && !apierrors.IsAlreadyExists(err) {
 		o.t.Fatal(err)
 	}
@@ -168,7 +173,8 @@ func (o *operated) named(shard, ordinal int) *operatedPod {
 }
 
 // Compare stands for the chart: StatefulSets and pods are made by the tests.
-func (o *operated) Compare(context.Context, *v1alpha1.RedisCluster, *snapshot.Snapshot, plan.Shape, *rediscluster.Memory) (rediscluster.Comparison, error) {
+func (o *operated) Compare(context.Context, *v1alpha1.RedisCluster, *snapshot.Snapshot, plan.Shape,
+	*rediscluster.Memory) (rediscluster.Comparison, error) {
 	return rediscluster.Comparison{}, nil
 }
 

@@ -68,13 +68,13 @@ func TestScenario(t *testing.T) {
 			if tt.listed {
 				path = list
 			}
-			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestScenario$", "-test.v") //nolint:gosec // this program
+			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestScenario$", "-test.v")
 			command.Env = append(os.Environ(), "SCENARIO="+tt.scenario, listOfOpen+"="+path)
 			out, err := command.CombinedOutput()
 			if (err == nil) != tt.passes || !strings.Contains(string(out), tt.says) {
 				t.Errorf("%v, want it to say %q:\n%s", err, tt.says, out)
 			}
-			got, err := os.ReadFile(list) //nolint:gosec // of this test
+			got, err := os.ReadFile(list)
 			if string(got) != tt.list || err != nil && !os.IsNotExist(err) {
 				t.Errorf("the list is %q (%v), want %q", got, err, tt.list)
 			}

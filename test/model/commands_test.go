@@ -40,7 +40,8 @@ const (
 )
 
 var kindNames = map[kind]string{begin: "begin", change: "SETSLOT", drain: "drain", migrate: "MIGRATE", discard: "UNLINK",
-	stable: "SETSLOT STABLE", bind: "SETSLOT IMPORTING, NODE", meet: "MEET", forget: "FORGET", follow: "REPLICATE", bump: "BUMPEPOCH", renew: "delete claim and pod", addSlots: "ADDSLOTS",
+	stable: "SETSLOT STABLE", bind: "SETSLOT IMPORTING, NODE", meet: "MEET", forget: "FORGET", follow: "REPLICATE", bump: "BUMPEPOCH",
+	renew: "delete claim and pod", addSlots: "ADDSLOTS",
 	failover: "FAILOVER", createSet: "create StatefulSet", removeSet: "delete StatefulSet", report: "write status"}
 
 // command is one thing that a pass of the operator does.

@@ -103,7 +103,8 @@ func (o *operator) decide(w *world, unknown uint8) decided {
 }
 
 // decidedSafely asks the planner; fault says that it panicked.
-func decidedSafely(desired plan.Desired, s *snapshot.Snapshot, compare func(v1alpha1.Topology) plan.Pending) (decision plan.Decision, fault string) {
+func decidedSafely(desired plan.Desired, s *snapshot.Snapshot, compare func(v1alpha1.Topology) plan.Pending) (decision plan.Decision,
+	fault string) {
 	defer func() {
 		if r := recover(); r != nil {
 			fault = fmt.Sprintf("the planner panics: %v", r)

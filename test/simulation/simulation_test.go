@@ -100,7 +100,8 @@ func newSimulationOf(t *testing.T, seed uint64, perShard int, valkey bool) *simu
 			serializer.NewCodecFactory(scheme).UniversalDecoder())).Build(),
 		cluster: &v1alpha1.RedisCluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "sim", Name: "c", UID: "uid", Finalizers: []string{v1alpha1.Finalizer}},
-			Spec: v1alpha1.RedisClusterSpec{Replicas: ptr.To(int32(3 * perShard)), Shards: ptr.To[int32](3), Auth: v1alpha1.Auth{Enabled: ptr.To(false)},
+			Spec: v1alpha1.RedisClusterSpec{Replicas: ptr.To(int32(3 * perShard)), Shards: ptr.To[int32](3),
+				Auth:          v1alpha1.Auth{Enabled: ptr.To(false)},
 				SpreadMasters: ptr.To(false), Pod: []v1alpha1.PodTemplate{{Volumes: &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}}}},
 		},
 	}
@@ -128,7 +129,8 @@ func (s *simulation) replaceOperator() { s.memory = &rediscluster.Memory{} }
 
 // Compare stands for the chart and the API server, which has what is rendered at once: the file
 // that pods read when they start, and the StatefulSets with their pods.
-func (s *simulation) Compare(_ context.Context, _ *v1alpha1.RedisCluster, _ *snapshot.Snapshot, shape plan.Shape, _ *rediscluster.Memory) (rediscluster.Comparison, error) {
+func (s *simulation) Compare(_ context.Context, _ *v1alpha1.RedisCluster, _ *snapshot.Snapshot, shape plan.Shape,
+	_ *rediscluster.Memory) (rediscluster.Comparison, error) {
 	s.configure(shape.Settings)
 	s.statefulSets(shape.Topology)
 	return rediscluster.Comparison{}, nil

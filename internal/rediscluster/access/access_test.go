@@ -123,7 +123,8 @@ func TestStagesOfAChange(t *testing.T) {
 				t.Errorf("due: %v", got)
 			}
 			after := tt.state.Accept(tt.asked, later)
-			if after.Next != tt.next && (tt.next != "*" || len(after.Next) < 26) || after.Password != "p" || after.Due(Asked{Token: tt.asked.Token, Password: tt.asked.Password}) {
+			if after.Next != tt.next && (tt.next != "*" || len(after.Next) < 26) || after.Password != "p" ||
+				after.Due(Asked{Token: tt.asked.Token, Password: tt.asked.Password}) {
 				t.Errorf("accepted as %+v", after)
 			}
 			if after.ChangedAt.Equal(later) != tt.moved {
@@ -147,11 +148,15 @@ func TestParseUsers(t *testing.T) {
 		want  []string
 		err   string
 	}{
-		"usual":                     {rules: "on >wonder ~cache:* &news +@read -keys", want: []string{"on", wonder, "~cache:*", "&news", "+@read", "-keys", "-@admin"}},
-		"a digest":                  {rules: "on " + wonder + "\n", want: []string{"on", wonder, "-@admin"}},
-		"subcommands and patterns":  {rules: "on %R~a %W~b %RW~c +client|id allkeys", want: []string{"on", "%R~a", "%W~b", "%RW~c", "+client|id", "allkeys", "-@admin"}},
-		"selectors":                 {rules: "on ~a (~b +get)  (%R~c  +@all)", want: []string{"on", "~a", "(~b +get -@admin)", "(%R~c +@all -@admin)", "-@admin"}},
-		"harmless ones of @admin":   {rules: "on +slowlog|get +config|get", want: []string{"on", "+slowlog|get", "+config|get", "-@admin", "+slowlog|get"}},
+		"usual": {rules: "on >wonder ~cache:* &news +@read -keys",
+			want: []string{"on", wonder, "~cache:*", "&news", "+@read", "-keys", "-@admin"}},
+		"a digest": {rules: "on " + wonder + "\n", want: []string{"on", wonder, "-@admin"}},
+		"subcommands and patterns": {
+			rules: "on %R~a %W~b %RW~c +client|id allkeys", want: []string{"on", "%R~a", "%W~b", "%RW~c", "+client|id", "allkeys", "-@admin"}},
+		"selectors": {
+			rules: "on ~a (~b +get)  (%R~c  +@all)", want: []string{"on", "~a", "(~b +get -@admin)", "(%R~c +@all -@admin)", "-@admin"}},
+		"harmless ones of @admin": {
+			rules: "on +slowlog|get +config|get", want: []string{"on", "+slowlog|get", "+config|get", "-@admin", "+slowlog|get"}},
 		"empty":                     {rules: " ", err: "has no rules"},
 		"nopass":                    {rules: "on nopass", err: "give the user a password"},
 		"another line":              {rules: "on >x\nuser default on nopass", err: "one line"},
@@ -183,7 +188,8 @@ func TestParseUsers(t *testing.T) {
 			}
 		})
 	}
-	if _, err := ParseUsers(map[string][]byte{"a": make([]byte, 100<<10), "b": make([]byte, 100<<10)}); err == nil || err.Error() != "holds rules of 204800 bytes: 131072 at most" {
+	if _, err := ParseUsers(map[string][]byte{"a": make([]byte, 100<<10), "b": make([]byte, 100<<10)}); err == nil ||
+		err.Error() != "holds rules of 204800 bytes: 131072 at most" {
 		t.Errorf("rules that are too long: %v", err)
 	}
 	for _, name := range []string{"default", "exporter", "operator-trial", "-x", "a b", strings.Repeat("x", 65)} {

@@ -132,7 +132,8 @@ func foreign(secret *corev1.Secret, cluster *v1alpha1.RedisCluster) string {
 func givenPassword(secret *corev1.Secret, present string) (password, problem string) {
 	given := secret.Data[v1alpha1.SecretKeyPassword]
 	if len(given) == 0 || len(given) > MaxPassword {
-		return present, fmt.Sprintf("spec.auth.secretName: the key %s of Secret %s must hold 1 to %d bytes, and holds %d", v1alpha1.SecretKeyPassword, secret.Name, MaxPassword, len(given))
+		return present, fmt.Sprintf("spec.auth.secretName: the key %s of Secret %s must hold 1 to %d bytes, and holds %d",
+			v1alpha1.SecretKeyPassword, secret.Name, MaxPassword, len(given))
 	}
 	return string(given), ""
 }
@@ -147,7 +148,9 @@ func (r Reader) allowed(ctx context.Context, namespace, path, name string) (*cor
 	case secret == nil:
 		return nil, fmt.Sprintf("%s: Secret %s does not exist in namespace %s: create it, or remove the field", path, name, namespace), nil
 	case secret.Labels[v1alpha1.LabelAuth] != "true":
-		return nil, fmt.Sprintf("%s: Secret %s is not meant for this: who may label it allows it with: kubectl label secret %s --namespace %s %s=true", path, name, name, namespace, v1alpha1.LabelAuth), nil
+		return nil, fmt.Sprintf(
+			"%s: Secret %s is not meant for this: who may label it allows it with: kubectl label secret %s --namespace %s %s=true", path, name, name,
+			namespace, v1alpha1.LabelAuth), nil
 	}
 	return secret, "", nil
 }
@@ -169,6 +172,7 @@ func (r Reader) get(ctx context.Context, namespace, name string) (*corev1.Secret
 
 // Forbidden says how to let the operator keep Secrets in a namespace.
 func (r Reader) Forbidden(namespace string) string {
-	return fmt.Sprintf("the operator may not keep Secrets in namespace %s; allow it with: kubectl create rolebinding middleware-operator --namespace %s --clusterrole middleware-operator-namespace --serviceaccount %s",
+	return fmt.Sprintf(
+		"the operator may not keep Secrets in namespace %s; allow it with: kubectl create rolebinding middleware-operator --namespace %s --clusterrole middleware-operator-namespace --serviceaccount %s",
 		namespace, namespace, r.ServiceAccount)
 }

@@ -40,7 +40,8 @@ func (u User) equal(v User) bool { return u.Name == v.Name && slices.Equal(u.Rul
 // It reads no settings, because those hold the password that instances log in to each other
 // with; no entries of the slow log, which are commands with their keys and values; and no list
 // of clients, who name themselves as they like.
-var exporterRules = []string{"on", "resetchannels", "-@all", "+ping", "+info", "+cluster|info", "+cluster|nodes", "+cluster|slots", "+cluster|myid",
+var exporterRules = []string{"on", "resetchannels", "-@all", "+ping", "+info", "+cluster|info", "+cluster|nodes", "+cluster|slots",
+	"+cluster|myid",
 	"+slowlog|len", "+latency|latest", "+latency|histogram", "+client|setname", "+command|count"}
 
 // markPrefix begins a pattern of keys that the exporter is given, and that means nothing to
@@ -226,7 +227,8 @@ func scopeRule(word string) (string, error) {
 	case plainRules[word] && strings.HasPrefix(word, "all"), word == "nocommands":
 		return word, nil
 	}
-	return "", errors.New("is none of on, off, >password, #digest, ~keys, %R~keys, %W~keys, &channels, +command, -command, +@category, -@category, allkeys, allchannels, allcommands, resetkeys, resetchannels, nocommands, sanitize-payload, (rules)")
+	return "", errors.New(
+		"is none of on, off, >password, #digest, ~keys, %R~keys, %W~keys, &channels, +command, -command, +@category, -@category, allkeys, allchannels, allcommands, resetkeys, resetchannels, nocommands, sanitize-payload, (rules)")
 }
 
 func parseSelector(inner string) (string, error) {

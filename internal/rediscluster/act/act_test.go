@@ -104,7 +104,9 @@ func (b *bench) view(i int) redis.View {
 // meetAll introduces all three nodes to each other.
 func (b *bench) meetAll() {
 	b.t.Helper()
-	b.must(plan.Meet{Meetings: []plan.Meeting{{From: b.targets[0], To: b.targets[1]}, {From: b.targets[0], To: b.targets[2]}, {From: b.targets[1], To: b.targets[2]}}})
+	b.must(plan.Meet{
+		Meetings: []plan.Meeting{{From: b.targets[0], To: b.targets[1]}, {From: b.targets[0], To: b.targets[2]},
+			{From: b.targets[1], To: b.targets[2]}}})
 }
 
 func TestRedisSteps(t *testing.T) {
@@ -148,7 +150,8 @@ func TestHandoverHushesTheMaster(t *testing.T) {
 		}
 	})
 	b.must(plan.Handover{Master: b.targets[0], Replica: b.targets[2]})
-	if diff := cmp.Diff([]string{"0: CONFIG SET dynamic-hz no hz 1", "2: CLUSTER FAILOVER", "0: CONFIG SET dynamic-hz yes hz 10"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"0: CONFIG SET dynamic-hz no hz 1", "2: CLUSTER FAILOVER", "0: CONFIG SET dynamic-hz yes hz 10"},
+		told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 }
@@ -253,8 +256,10 @@ func set(name string, owner *metav1.OwnerReference) *appsv1.StatefulSet {
 }
 
 var (
-	ours   = &metav1.OwnerReference{APIVersion: "redis.middleware.hc.cn/v1alpha1", Kind: "RedisCluster", Name: "c", UID: "uid", Controller: new(true)}
-	theirs = &metav1.OwnerReference{APIVersion: "redis.middleware.hc.cn/v1alpha1", Kind: "RedisCluster", Name: "c", UID: "former", Controller: new(true)}
+	ours = &metav1.OwnerReference{APIVersion: "redis.middleware.hc.cn/v1alpha1", Kind: "RedisCluster", Name: "c", UID: "uid",
+		Controller: new(true)}
+	theirs = &metav1.OwnerReference{APIVersion: "redis.middleware.hc.cn/v1alpha1", Kind: "RedisCluster", Name: "c", UID: "former",
+		Controller: new(true)}
 )
 
 // Only what names this very RedisCluster as its owner is deleted or let go.
@@ -355,7 +360,8 @@ func TestCreateAuth(t *testing.T) {
 	}
 
 	broken := errors.New("timeout")
-	b = newBench(t, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return broken }})
+	b = newBench(t,
+		interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return broken }})
 	if err := b.do(plan.CreateAuth{}); !errors.Is(err, broken) || errors.As(err, &stall) {
 		t.Errorf("a request that fails gives %v, want an error to try again", err)
 	}
@@ -369,7 +375,8 @@ func TestCreateAuth(t *testing.T) {
 			t.Fatal(err)
 		}
 		password := string(secret.Data["password"])
-		if seen[password] || len(password) < 26 || !metav1.IsControlledBy(&secret, b.subject.Cluster) || secret.Labels[v1alpha1.LabelCluster] != "c" {
+		if seen[password] || len(password) < 26 || !metav1.IsControlledBy(&secret, b.subject.Cluster) || secret.Labels[v1alpha1.LabelCluster] !=
+			"c" {
 			t.Errorf("Secret %v with a password of %d bytes", secret.ObjectMeta, len(password))
 		}
 		seen[password] = true

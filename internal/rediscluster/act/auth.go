@@ -54,7 +54,10 @@ func (a *Actor) createAuth(ctx context.Context, s Subject) error {
 	state.Write(secret)
 	err = a.Client.Create(ctx, secret)
 	if apierrors.IsAlreadyExists(err) {
-		return &StallError{Cause: "NameTaken", Message: fmt.Sprintf("Secret %s exists and was not made for this cluster: delete it, or choose another name for the cluster", secret.Name)}
+		return &StallError{
+			Cause: "NameTaken",
+			Message: fmt.Sprintf("Secret %s exists and was not made for this cluster: delete it, or choose another name for the cluster",
+				secret.Name)}
 	}
 	if err != nil {
 		return fmt.Errorf("create the Secret of the password: %w", err)

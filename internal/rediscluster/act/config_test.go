@@ -23,7 +23,9 @@ func TestSetConfig(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
 	b.nodes[0].ShowAs("slowlog-max-len", "128")
 	settings := map[string]string{"maxmemory": "64mb", "maxmemory-policy": "least-loved", "tcp-backlog": "128", "slowlog-max-len": "64"}
-	result, err := b.actor.Do(t.Context(), b.subject, plan.SetConfig{Changes: []plan.InstanceConfig{{On: b.targets[0], Engine: "redis 7.0.15", Settings: settings}}})
+	result, err :=
+		b.actor.Do(t.Context(), b.subject,
+			plan.SetConfig{Changes: []plan.InstanceConfig{{On: b.targets[0], Engine: "redis 7.0.15", Settings: settings}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,8 @@ func TestSetConfig(t *testing.T) {
 	if diff := cmp.Diff(want, result, cmpopts.IgnoreFields(snapshot.Refusal{}, "Message", "At")); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
-	if b.nodes[0].Setting("maxmemory") != "67108864" || b.nodes[0].Setting("slowlog-max-len") != "64" || b.nodes[1].Setting("maxmemory") != "0" {
+	if b.nodes[0].Setting("maxmemory") != "67108864" || b.nodes[0].Setting("slowlog-max-len") != "64" ||
+		b.nodes[1].Setting("maxmemory") != "0" {
 		t.Errorf("maxmemory %s, of another instance %s", b.nodes[0].Setting("maxmemory"), b.nodes[1].Setting("maxmemory"))
 	}
 }
@@ -50,11 +53,15 @@ func TestSetConfigOfAnother(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
 	other := b.targets[0]
 	other.NodeID = strings.Repeat("f", 40)
-	if _, err := b.actor.Do(t.Context(), b.subject, plan.SetConfig{Changes: []plan.InstanceConfig{{On: other, Settings: map[string]string{"hz": "20"}}}}); err == nil {
+	if _, err :=
+		b.actor.Do(t.Context(), b.subject,
+			plan.SetConfig{Changes: []plan.InstanceConfig{{On: other, Settings: map[string]string{"hz": "20"}}}}); err == nil {
 		t.Error("no error")
 	}
 	b.world.FailNext(b.nodes[0], "CONFIG SET", redistest.Failure{Kind: redistest.DropBefore})
-	result, err := b.actor.Do(t.Context(), b.subject, plan.SetConfig{Changes: []plan.InstanceConfig{{On: b.targets[0], Settings: map[string]string{"hz": "20"}}}})
+	result, err :=
+		b.actor.Do(t.Context(), b.subject,
+			plan.SetConfig{Changes: []plan.InstanceConfig{{On: b.targets[0], Settings: map[string]string{"hz": "20"}}}})
 	if err == nil || len(result.Refusals) > 0 {
 		t.Errorf("%v, %+v", err, result)
 	}

@@ -97,7 +97,8 @@ func (a *Actor) deleteSets(ctx context.Context, sets []appsv1.StatefulSet) error
 // it as its owner goes with it.)
 func (a *Actor) statefulSets(ctx context.Context, cluster *v1alpha1.RedisCluster) ([]appsv1.StatefulSet, error) {
 	var sets appsv1.StatefulSetList
-	if err := a.Client.List(ctx, &sets, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+	if err := a.Client.List(ctx, &sets, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
 		return nil, fmt.Errorf("list the StatefulSets: %w", err)
 	}
 	return slices.DeleteFunc(sets.Items, func(set appsv1.StatefulSet) bool {
@@ -108,7 +109,8 @@ func (a *Actor) statefulSets(ctx context.Context, cluster *v1alpha1.RedisCluster
 
 // orphanChildren takes the owner off every child.
 func (a *Actor) orphanChildren(ctx context.Context, cluster *v1alpha1.RedisCluster) error {
-	lists := []client.ObjectList{&corev1.ServiceList{}, &corev1.ConfigMapList{}, &policyv1.PodDisruptionBudgetList{}, &networkingv1.NetworkPolicyList{}}
+	lists := []client.ObjectList{&corev1.ServiceList{}, &corev1.ConfigMapList{}, &policyv1.PodDisruptionBudgetList{},
+		&networkingv1.NetworkPolicyList{}}
 	var children []client.Object
 	if cluster.AuthEnabled() {
 		children = append(children, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.AuthSecretName()}})
@@ -120,7 +122,8 @@ func (a *Actor) orphanChildren(ctx context.Context, cluster *v1alpha1.RedisClust
 	}
 	// StatefulSets last: as long as one names its owner, the step is not done.
 	for _, list := range append(lists, &appsv1.StatefulSetList{}) {
-		if err := a.Client.List(ctx, list, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+		if err := a.Client.List(ctx, list, client.InNamespace(cluster.Namespace),
+			client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
 			return fmt.Errorf("list children: %w", err)
 		}
 		items, err := meta.ExtractList(list)
@@ -144,7 +147,8 @@ func (a *Actor) disown(ctx context.Context, cluster *v1alpha1.RedisCluster, chil
 		return nil
 	}
 	patch := client.MergeFromWithOptions(child.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
-	child.SetOwnerReferences(slices.DeleteFunc(child.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == cluster.UID }))
+	child.SetOwnerReferences(slices.DeleteFunc(child.GetOwnerReferences(),
+		func(owner metav1.OwnerReference) bool { return owner.UID == cluster.UID }))
 	if err := a.Client.Patch(ctx, child, patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("take the owner off %s: %w", child.GetName(), err)
 	}

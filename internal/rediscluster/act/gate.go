@@ -20,7 +20,8 @@ func (a *Actor) setServing(ctx context.Context, s Subject, pods []string, status
 	return each(ctx, pods, func(ctx context.Context, name string) error {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Cluster.Namespace, Name: name}}
 		changed := pod.DeepCopy()
-		changed.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.PodConditionServing, Status: status, Reason: reason, LastTransitionTime: now}}
+		changed.Status.Conditions = []corev1.PodCondition{
+			{Type: v1alpha1.PodConditionServing, Status: status, Reason: reason, LastTransitionTime: now}}
 		// Conditions are merged by type: the kubelet's own ones stay.
 		if err := a.Client.Status().Patch(ctx, changed, client.StrategicMergeFrom(pod)); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("set condition %s of pod %s: %w", v1alpha1.PodConditionServing, name, err)

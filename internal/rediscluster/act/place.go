@@ -32,7 +32,8 @@ func (a *Actor) place(ctx context.Context, s Subject, step plan.Place) error {
 		if p.Node != "" {
 			bind(&pod.Spec, p.Node)
 		}
-		pod.Spec.SchedulingGates = slices.DeleteFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == v1alpha1.SchedulingGateNode })
+		pod.Spec.SchedulingGates =
+			slices.DeleteFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == v1alpha1.SchedulingGateNode })
 		err = a.Client.Patch(ctx, &pod, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{}))
 		if apierrors.IsForbidden(err) {
 			return mayNotPlace(err)
@@ -45,7 +46,8 @@ func (a *Actor) place(ctx context.Context, s Subject, step plan.Place) error {
 }
 
 func mayNotPlace(err error) error {
-	return &StallError{Cause: "Forbidden", Message: fmt.Sprintf("%v: volumes of type hostPath need the role of config/components/host-path", err)}
+	return &StallError{
+		Cause: "Forbidden", Message: fmt.Sprintf("%v: volumes of type hostPath need the role of config/components/host-path", err)}
 }
 
 // bind adds a node to each of the terms of a pod's node affinity, of which one must hold.

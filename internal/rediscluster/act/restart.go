@@ -25,7 +25,8 @@ func (a *Actor) restart(ctx context.Context, s Subject, step plan.Restart) error
 		return a.deleteSeen(ctx, pod, step.UID)
 	}
 	uid := types.UID(step.UID)
-	eviction := &policyv1.Eviction{ObjectMeta: pod.ObjectMeta, DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}}
+	eviction := &policyv1.Eviction{
+		ObjectMeta: pod.ObjectMeta, DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}}
 	err := a.Client.SubResource("eviction").Create(ctx, pod, eviction)
 	switch {
 	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err): // gone, or another pod of the name by now

@@ -27,8 +27,11 @@ func (a *Actor) growClaims(ctx context.Context, s Subject, step plan.GrowClaims)
 		claim.Spec.Resources.Requests[corev1.ResourceStorage] = *resource.NewQuantity(step.Bytes, resource.BinarySI)
 		err := a.Client.Patch(ctx, &claim, client.MergeFrom(before))
 		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-			return &StallError{Cause: v1alpha1.ReasonCannotGrow, Message: fmt.Sprintf("spec.storage.size: claim %s cannot grow: %v; claims grow only in a storage class with allowVolumeExpansion: true: allow it there, or set the size back to %s",
-				name, err, before.Spec.Resources.Requests.Storage())}
+			return &StallError{
+				Cause: v1alpha1.ReasonCannotGrow,
+				Message: fmt.Sprintf(
+					"spec.storage.size: claim %s cannot grow: %v; claims grow only in a storage class with allowVolumeExpansion: true: allow it there, or set the size back to %s",
+					name, err, before.Spec.Resources.Requests.Storage())}
 		}
 		if err != nil {
 			return fmt.Errorf("grow claim %s: %w", name, err)

@@ -39,7 +39,8 @@ func refusals(cluster *v1alpha1.RedisCluster, now time.Time) []snapshot.Refusal 
 	var list []snapshot.Refusal
 	for _, r := range cluster.Status.RefusedSettings {
 		if now.Sub(r.Time.Time) < refusalAge {
-			list = append(list, snapshot.Refusal{Name: r.Name, Value: r.Value, Engine: r.Engine, Message: r.Message, Immutable: r.Immutable, At: r.Time.Time})
+			list = append(list, snapshot.Refusal{Name: r.Name, Value: r.Value, Engine: r.Engine, Message: r.Message, Immutable: r.Immutable,
+				At: r.Time.Time})
 		}
 	}
 	return list
@@ -105,7 +106,9 @@ func (o *Observer) config(ctx context.Context, cluster *v1alpha1.RedisCluster, m
 	var config corev1.ConfigMap
 	switch err := o.Secrets.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, &config); {
 	case apierrors.IsNotFound(err):
-		return snapshot.UserConfig{Problem: fmt.Sprintf("spec.pod[0].configmap: ConfigMap %s does not exist in namespace %s: create it, or remove the field", name, cluster.Namespace)}, nil
+		return snapshot.UserConfig{
+			Problem: fmt.Sprintf("spec.pod[0].configmap: ConfigMap %s does not exist in namespace %s: create it, or remove the field", name,
+				cluster.Namespace)}, nil
 	case err != nil && last.name == name:
 		return snapshot.UserConfig{Settings: last.settings}, nil // the API server is away, and what was read goes on to be right
 	case err != nil:
@@ -113,7 +116,8 @@ func (o *Observer) config(ctx context.Context, cluster *v1alpha1.RedisCluster, m
 	}
 	text, found := config.Data["redis.conf"]
 	if !found {
-		return snapshot.UserConfig{Problem: fmt.Sprintf("spec.pod[0].configmap: ConfigMap %s has no key redis.conf: add it, or remove the field", name)}, nil
+		return snapshot.UserConfig{
+			Problem: fmt.Sprintf("spec.pod[0].configmap: ConfigMap %s has no key redis.conf: add it, or remove the field", name)}, nil
 	}
 	settings, err := values.ParseConfig(text)
 	if err != nil {

@@ -36,7 +36,9 @@ func TestSettingNames(t *testing.T) {
 func TestRefusalsAreForgotten(t *testing.T) {
 	c := cluster()
 	for _, age := range []time.Duration{time.Minute, refusalAge} {
-		c.Status.RefusedSettings = append(c.Status.RefusedSettings, v1alpha1.RefusedSetting{Name: age.String(), Value: "1", Engine: "redis 7.0.15", Message: "no", Time: metav1.Time{Time: now.Add(-age)}})
+		c.Status.RefusedSettings =
+			append(c.Status.RefusedSettings, v1alpha1.RefusedSetting{Name: age.String(), Value: "1", Engine: "redis 7.0.15", Message: "no",
+				Time: metav1.Time{Time: now.Add(-age)}})
 	}
 	want := []snapshot.Refusal{{Name: "1m0s", Value: "1", Engine: "redis 7.0.15", Message: "no", At: now.Add(-time.Minute)}}
 	if diff := cmp.Diff(want, refusals(c, now)); diff != "" {

@@ -20,7 +20,8 @@ import (
 )
 
 // ask asks the instances for all that they alone know, and says how long they kept it waiting.
-func (o *Observer) ask(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, s *snapshot.Snapshot, patience time.Duration) time.Duration {
+func (o *Observer) ask(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, s *snapshot.Snapshot,
+	patience time.Duration) time.Duration {
 	credentials, settings := m.Credentials(cluster), settingNames(cluster, s.Config)
 	whom, began := m.round(s), o.now()
 	ctx, cancel := context.WithTimeout(ctx, whom.within(patience))
@@ -39,7 +40,8 @@ const notAsked = "it was not asked yet, because other instances of its cluster t
 
 // describeAll asks instances for their views, several at a time, and returns who of those that were
 // asked answered in time, by the UIDs of their pods.
-func (o *Observer) describeAll(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot, whom round, patience time.Duration, settings []string) map[string]bool {
+func (o *Observer) describeAll(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot, whom round, patience time.Duration,
+	settings []string) map[string]bool {
 	for i := range s.Instances {
 		in := &s.Instances[i]
 		if in.Error = in.Waiting; in.Error == "" {
@@ -75,7 +77,8 @@ func (o *Observer) describeAll(ctx context.Context, credentials redis.Credential
 }
 
 // describe asks one instance. One that does not answer is Unknown, which is no error of the pass.
-func (o *Observer) describe(ctx context.Context, credentials redis.Credentials, in *snapshot.Instance, patience time.Duration, settings []string, shared *texts) {
+func (o *Observer) describe(ctx context.Context, credentials redis.Credentials, in *snapshot.Instance, patience time.Duration,
+	settings []string, shared *texts) {
 	in.Error = ""
 	err := contain.Call(ctx, "describe "+in.Name, func() error {
 		ctx, cancel := context.WithTimeout(ctx, patience)
@@ -146,7 +149,8 @@ func fromView(v redis.View, shared *texts) *snapshot.Redis {
 		r.Peers[id] = snapshot.Peer{
 			ID: id, IP: shared.one(p.IP), Master: p.Flags.Has(redis.FlagMaster), MasterID: shared.one(p.MasterID),
 			Failed: p.Flags.Has(redis.FlagFailed), Suspected: p.Flags.Has(redis.FlagPossiblyFailed),
-			Handshake: p.Flags.Has(redis.FlagHandshake), NoAddress: p.Flags.Has(redis.FlagNoAddress), Connected: p.LinkConnected, Slots: p.Slots, LastPong: p.PongReceived, Epoch: p.ConfigEpoch,
+			Handshake: p.Flags.Has(redis.FlagHandshake), NoAddress: p.Flags.Has(redis.FlagNoAddress), Connected: p.LinkConnected, Slots: p.Slots,
+			LastPong: p.PongReceived, Epoch: p.ConfigEpoch,
 		}
 	}
 	return r

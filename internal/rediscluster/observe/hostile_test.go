@@ -40,12 +40,13 @@ func TestHostileInstancesBesideAnHonestOne(t *testing.T) {
 	}
 	o, _, world := newObserver(t, interceptor.Funcs{}, objects...)
 	world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "s"})
-	pool := redis.NewPool(redis.Options{DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second, Dialer: func(ctx context.Context, addr string) (net.Conn, error) {
-		if server, found := servers[addr]; found {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", server)
-		}
-		return world.Dial(ctx, addr)
-	}})
+	pool := redis.NewPool(redis.Options{DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second,
+		Dialer: func(ctx context.Context, addr string) (net.Conn, error) {
+			if server, found := servers[addr]; found {
+				return (&net.Dialer{}).DialContext(ctx, "tcp", server)
+			}
+			return world.Dial(ctx, addr)
+		}})
 	t.Cleanup(pool.Close)
 	o.Redis = pool
 	s := observe(t, o)

@@ -60,15 +60,17 @@ func (o *Observer) now() time.Time {
 // Observe reads a cluster, and remembers of it what the next reconciliation needs. patience is how long an instance may take
 // to answer: one that does not, or was not asked because others took too long, is in the snapshot without its Redis view. held
 // is how long instances kept the operator waiting. An error means that Kubernetes could not be read: nothing is known.
-func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, patience time.Duration) (_ *snapshot.Snapshot, held time.Duration, _ error) {
+func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, patience time.Duration) (_ *snapshot.Snapshot,
+	held time.Duration, _ error) {
 	s := &snapshot.Snapshot{
 		Formed:   meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionFormed),
 		RolledAt: rolledAt(cluster),
 		Scaling:  cluster.Status.Phase == v1alpha1.PhaseScaling,
 		Rolling:  cluster.Status.RollOut != nil,
 		Goal:     goal(cluster.Status.Migration),
-		Stalled:  stalled(cluster), DataVolumes: cluster.Status.DataVolumes, PlacedOn: cluster.Status.PlacedOn, SlotsAssigned: cluster.Status.SlotsAssigned,
-		Settings: settingsOf(cluster), Refusals: refusals(cluster, o.now()),
+		Stalled:  stalled(cluster), DataVolumes: cluster.Status.DataVolumes, PlacedOn: cluster.Status.PlacedOn,
+		SlotsAssigned: cluster.Status.SlotsAssigned,
+		Settings:      settingsOf(cluster), Refusals: refusals(cluster, o.now()),
 	}
 	sets, err := o.shards(ctx, cluster, s)
 	if err != nil {

@@ -42,7 +42,8 @@ func pod(change func(*corev1.Pod)) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0-0",
 			Labels:          map[string]string{v1alpha1.LabelCluster: "c", v1alpha1.LabelShard: "0", appsv1.StatefulSetRevisionLabel: "7"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "c-0", UID: "set", Controller: new(true)}}},
-		Spec: corev1.PodSpec{NodeName: "node1", Containers: []corev1.Container{{Name: "exporter", Image: "exporter:1"}, {Name: "redis", Image: "redis:7.0.15"}}},
+		Spec: corev1.PodSpec{
+			NodeName: "node1", Containers: []corev1.Container{{Name: "exporter", Image: "exporter:1"}, {Name: "redis", Image: "redis:7.0.15"}}},
 		Status: corev1.PodStatus{PodIP: "10.0.0.1", HostIP: "192.168.0.1",
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
@@ -55,8 +56,10 @@ func pod(change func(*corev1.Pod)) *corev1.Pod {
 // statefulSet is that of shard 0, unless it is changed.
 func statefulSet(change func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
 	s := &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0", UID: "set", Labels: map[string]string{v1alpha1.LabelCluster: "c", v1alpha1.LabelShard: "0"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisCluster", Name: "c", UID: "uid", Controller: new(true)}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "n", Name: "c-0", UID: "set", Labels: map[string]string{v1alpha1.LabelCluster: "c", v1alpha1.LabelShard: "0"},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisCluster", Name: "c", UID: "uid", Controller: new(true)}}},
 		Spec: appsv1.StatefulSetSpec{Replicas: new(int32(2))},
 	}
 	if change != nil {
@@ -112,14 +115,18 @@ func TestWhenRedisEnded(t *testing.T) {
 		status corev1.ContainerStatus
 		want   time.Time
 	}{
-		"ended":      {corev1.ContainerStatus{State: ended}, now},
-		"waits":      {corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}, LastTerminationState: ended}, now},
-		"runs again": {corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: ended}, time.Time{}},
-		"never ran":  {corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}, time.Time{}},
+		"ended": {corev1.ContainerStatus{State: ended}, now},
+		"waits": {
+			corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}, LastTerminationState: ended}, now},
+		"runs again": {
+			corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: ended},
+			time.Time{}},
+		"never ran": {corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}}, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.status.Name = "redis"
-			if _, since := stopped(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{tt.status}}}); !since.Equal(tt.want) {
+			if _, since :=
+				stopped(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{tt.status}}}); !since.Equal(tt.want) {
 				t.Errorf("it ended at %v, want %v", since, tt.want)
 			}
 		})
@@ -129,7 +136,8 @@ func TestWhenRedisEnded(t *testing.T) {
 // Why a pod does not run is said in the words of Kubernetes; a pod that does not run is not asked.
 func TestPodStates(t *testing.T) {
 	waits := func(reason, message string) []corev1.ContainerStatus {
-		return []corev1.ContainerStatus{{Name: "redis", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+		return []corev1.ContainerStatus{
+			{Name: "redis", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
 	}
 	for name, tt := range map[string]struct {
 		change  func(*corev1.Pod)
@@ -139,26 +147,38 @@ func TestPodStates(t *testing.T) {
 	}{
 		"runs": {nil, "", false, ""},
 		"not scheduled": {func(p *corev1.Pod) {
-			p.Spec.NodeName, p.Status = "", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}}}
+			p.Spec.NodeName, p.Status = "",
+				corev1.PodStatus{
+					Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}}}
 		}, "not scheduled: 0/3 nodes are available", true, ""},
-		"no address yet":      {func(p *corev1.Pod) { p.Status = corev1.PodStatus{} }, "starting", false, ""},
-		"image not there":     {func(p *corev1.Pod) { p.Status.ContainerStatuses = waits("ImagePullBackOff", "back-off") }, "container redis: ImagePullBackOff: back-off", true, ""},
-		"without a message":   {func(p *corev1.Pod) { p.Status.ContainerStatuses = waits("CrashLoopBackOff", "") }, "container redis: CrashLoopBackOff", true, ""},
-		"init container runs": {func(p *corev1.Pod) { p.Status.ContainerStatuses, p.Status.PodIP = waits("PodInitializing", ""), "" }, "starting", true, ""},
+		"no address yet": {func(p *corev1.Pod) { p.Status = corev1.PodStatus{} }, "starting", false, ""},
+		"image not there": {func(p *corev1.Pod) { p.Status.ContainerStatuses = waits("ImagePullBackOff", "back-off") },
+			"container redis: ImagePullBackOff: back-off", true, ""},
+		"without a message": {func(p *corev1.Pod) { p.Status.ContainerStatuses = waits("CrashLoopBackOff", "") },
+			"container redis: CrashLoopBackOff", true, ""},
+		"init container runs": {func(p *corev1.Pod) { p.Status.ContainerStatuses, p.Status.PodIP = waits("PodInitializing", ""), "" }, "starting",
+			true, ""},
 		"ended badly": {func(p *corev1.Pod) {
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "redis", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: "redis", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}}
 		}, "container redis ended with exit code 137 (OOMKilled)", true, ""},
 		"ended well": {func(p *corev1.Pod) {
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "redis", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: "redis", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}}}
 		}, "container redis has ended", true, ""},
-		"its node shut down": {func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Terminated" }, "the pod has ended: Terminated", false, ""},
-		"it was finished":    {func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, "the pod has ended", false, ""},
+		"its node shut down": {func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Terminated" },
+			"the pod has ended: Terminated", false, ""},
+		"it was finished": {func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, "the pod has ended", false, ""},
 		"the exporter is not there": {func(p *corev1.Pod) {
-			p.Status.ContainerStatuses = append(waits("ImagePullBackOff", ""), corev1.ContainerStatus{Name: "redis", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
+			p.Status.ContainerStatuses =
+				append(waits("ImagePullBackOff", ""),
+					corev1.ContainerStatus{Name: "redis", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 			p.Status.ContainerStatuses[0].Name = "exporter"
 		}, "", false, "container exporter: ImagePullBackOff"},
 		"the exporter is on its way": {func(p *corev1.Pod) {
-			p.Status.ContainerStatuses = append(waits("ContainerCreating", ""), corev1.ContainerStatus{Name: "redis", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
+			p.Status.ContainerStatuses =
+				append(waits("ContainerCreating", ""),
+					corev1.ContainerStatus{Name: "redis", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 			p.Status.ContainerStatuses[0].Name = "exporter"
 		}, "", false, ""},
 		"being deleted": {func(p *corev1.Pod) {
@@ -199,7 +219,8 @@ func TestInstance(t *testing.T) {
 		t.Errorf("Redis is %+v, seen %v", got.Redis, s.Seen)
 	}
 	got.Redis = nil
-	want := snapshot.Instance{Name: "c-0-0", IP: "10.0.0.1", DomainName: "c-0-0.c-nodes.n.svc", NodeName: "node1", HostIP: "192.168.0.1", Ready: true, Revision: "7", Image: "redis:7.0.15", Modules: "0123", OnNode: true}
+	want := snapshot.Instance{Name: "c-0-0", IP: "10.0.0.1", DomainName: "c-0-0.c-nodes.n.svc", NodeName: "node1", HostIP: "192.168.0.1",
+		Ready: true, Revision: "7", Image: "redis:7.0.15", Modules: "0123", OnNode: true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("instance (-want +got):\n%s", diff)
 	}
@@ -242,12 +263,13 @@ func TestUnknownIsNotAbsent(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	broken := errors.New("connection refused")
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &appsv1.StatefulSetList{}} {
-		o, _, _ := newObserver(t, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
-			if fmt.Sprintf("%T", into) == fmt.Sprintf("%T", list) {
-				return broken
-			}
-			return c.List(ctx, into, options...)
-		}})
+		o, _, _ := newObserver(t,
+			interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+				if fmt.Sprintf("%T", into) == fmt.Sprintf("%T", list) {
+					return broken
+				}
+				return c.List(ctx, into, options...)
+			}})
 		if s, err := o.Observe(t.Context(), cluster()); !errors.Is(err, broken) || s != nil {
 			t.Errorf("without %T: %v, %v", list, s, err)
 		}
@@ -257,12 +279,13 @@ func TestUnreadable(t *testing.T) {
 func TestAuth(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "c-auth", errors.New("no"))
 	answers := func(err error) interceptor.Funcs {
-		return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-			if err != nil {
-				return err
-			}
-			return c.Get(ctx, key, o, options...)
-		}}
+		return interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				if err != nil {
+					return err
+				}
+				return c.Get(ctx, key, o, options...)
+			}}
 	}
 	foreign, half := secret("s"), secret("s")
 	foreign.Labels = nil
@@ -288,7 +311,8 @@ func TestAuth(t *testing.T) {
 			}
 			o, _, _ := newObserver(t, answers(tt.err), objects...)
 			got := observe(t, o).Auth
-			if got.Known != tt.known || got.Absent != tt.absent || !strings.Contains(got.Problem, tt.problem) || (tt.problem == "") != (got.Problem == "") {
+			if got.Known != tt.known || got.Absent != tt.absent || !strings.Contains(got.Problem, tt.problem) ||
+				(tt.problem == "") != (got.Problem == "") {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -307,10 +331,13 @@ func TestAuth(t *testing.T) {
 // The Secret is read once, and again after Redis refused its password.
 func TestRefusedPasswordIsReadAgain(t *testing.T) {
 	reads := 0
-	o, kube, world := newObserver(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-		reads++
-		return c.Get(ctx, key, object, options...)
-	}}, secret("old"), statefulSet(nil), pod(nil))
+	o, kube, world :=
+		newObserver(t,
+			interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+					reads++
+					return c.Get(ctx, key, object, options...)
+				}}, secret("old"), statefulSet(nil), pod(nil))
 	node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "old"})
 	observe(t, o)
 	if s := observe(t, o); s.Instances[0].Redis == nil || reads != 1 {
@@ -333,21 +360,26 @@ func TestRefusedPasswordIsReadAgain(t *testing.T) {
 
 // The ConfigMap is read once a minute, and at once while something is wrong with it.
 func TestConfigAge(t *testing.T) {
-	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "mine"}, Data: map[string]string{"redis.conf": "maxclients 100"}}
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "mine"},
+		Data: map[string]string{"redis.conf": "maxclients 100"}}
 	away := false
-	o, kube, _ := newObserver(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-		if away {
-			return errors.New("etcd is away")
-		}
-		return c.Get(ctx, key, object, options...)
-	}}, config)
+	o, kube, _ :=
+		newObserver(t,
+			interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+					if away {
+						return errors.New("etcd is away")
+					}
+					return c.Get(ctx, key, object, options...)
+				}}, config)
 	c := cluster()
 	c.Spec.Pod = []v1alpha1.PodTemplate{{Configmap: "mine"}}
 	want := func(after time.Duration, maxclients, problem string, fails bool) {
 		t.Helper()
 		o.Now = func() time.Time { return now.Add(after) }
 		got, err := o.Observer.config(t.Context(), c, &o.Memory)
-		if got.Settings["maxclients"] != maxclients || !strings.Contains(got.Problem, problem) || (problem == "") != (got.Problem == "") || (err != nil) != fails {
+		if got.Settings["maxclients"] != maxclients || !strings.Contains(got.Problem, problem) || (problem == "") != (got.Problem == "") ||
+			(err != nil) != fails {
 			t.Errorf("after %s: %+v, %v; want %q, %q", after, got, err, maxclients, problem)
 		}
 	}

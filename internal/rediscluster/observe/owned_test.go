@@ -103,9 +103,11 @@ func TestOwnStatefulSetsThatWereChanged(t *testing.T) {
 		"scaled by hand":    {func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(2000000000)) }, v1alpha1.MaxReplicas},
 		"scaled to nothing": {func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(0)) }, 0},
 	} {
-		o, _, _ := newObserver(t, interceptor.Funcs{}, secret("s"), statefulSet(tt.change), pod(func(p *corev1.Pod) { p.Labels[v1alpha1.LabelShard] = "7" }))
+		o, _, _ := newObserver(t, interceptor.Funcs{}, secret("s"), statefulSet(tt.change),
+			pod(func(p *corev1.Pod) { p.Labels[v1alpha1.LabelShard] = "7" }))
 		s := observe(t, o)
-		if len(s.Shards) != 1 || s.Shards[0].Index != 0 || s.Shards[0].Replicas != tt.replicas || len(s.Instances) != 1 || s.Instances[0].Shard != 0 || !s.HasOwnedChildren {
+		if len(s.Shards) != 1 || s.Shards[0].Index != 0 || s.Shards[0].Replicas != tt.replicas || len(s.Instances) != 1 ||
+			s.Instances[0].Shard != 0 || !s.HasOwnedChildren {
 			t.Errorf("%s: shards %+v, instances %+v", name, s.Shards, s.Instances)
 		}
 	}
@@ -114,8 +116,11 @@ func TestOwnStatefulSetsThatWereChanged(t *testing.T) {
 // A claim counts by its name, which is that of an instance: a label would have the operator grow anybody's.
 func TestClaimsOfOthers(t *testing.T) {
 	var objects []client.Object
-	for _, name := range []string{"data-c-0-0", "data-c-3-1", "data-mysql-0", "c-0-1", "data-c-0", "data-c-0-01", "data-c-500-0", "data-c-0-1000"} {
-		objects = append(objects, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, Labels: map[string]string{v1alpha1.LabelCluster: "c"}}})
+	for _, name := range []string{"data-c-0-0", "data-c-3-1", "data-mysql-0", "c-0-1", "data-c-0", "data-c-0-01", "data-c-500-0",
+		"data-c-0-1000"} {
+		objects = append(objects,
+			&corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, Labels: map[string]string{v1alpha1.LabelCluster: "c"}}})
 	}
 	o, _, _ := newObserver(t, interceptor.Funcs{}, append(objects, secret("s"))...)
 	c := cluster()

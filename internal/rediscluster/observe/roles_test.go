@@ -45,7 +45,8 @@ func TestRolesAreRemembered(t *testing.T) {
 	if got := pass(40*time.Second, "b", "a", "b")["a"].DeposedAt; !got.Equal(began.Add(6 * time.Second)) {
 		t.Errorf("a was deposed at %s", got)
 	}
-	if got := pass(41*time.Second, "a", "a", "b"); !got["b"].DeposedAt.Equal(began.Add(41*time.Second)) || !got["a"].DeposedAt.Equal(began.Add(6*time.Second)) {
+	if got := pass(41*time.Second, "a", "a", "b"); !got["b"].DeposedAt.Equal(began.Add(41*time.Second)) ||
+		!got["a"].DeposedAt.Equal(began.Add(6*time.Second)) {
 		t.Errorf("b was deposed at %s, a at %s", got["b"].DeposedAt, got["a"].DeposedAt)
 	}
 	if got := pass(42*time.Second, "a", "a", "b")["a"].ReceivedAt; !got.Equal(began.Add(41 * time.Second)) {

@@ -91,7 +91,8 @@ func (o *Observer) lookAtCertificate(ctx context.Context, cluster *v1alpha1.Redi
 
 // readCertificate reads the Secrets of spec.tls, and says, with a remedy, why they cannot be
 // used; denied says that one may not be mounted either.
-func (o *Observer) readCertificate(ctx context.Context, cluster *v1alpha1.RedisCluster, c *certificate) (problem string, denied bool, err error) {
+func (o *Observer) readCertificate(ctx context.Context, cluster *v1alpha1.RedisCluster, c *certificate) (problem string, denied bool,
+	err error) {
 	names := namesOf(cluster)
 	own, problem, err := o.tlsSecret(ctx, cluster, "secretName", names.own)
 	if own == nil {
@@ -111,7 +112,8 @@ func (o *Observer) readCertificate(ctx context.Context, cluster *v1alpha1.RedisC
 func inOrder(cluster *v1alpha1.RedisCluster, c *certificate, own, trusted *corev1.Secret, now time.Time) (problem string) {
 	pair, err := tls.X509KeyPair(own.Data[corev1.TLSCertKey], own.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return fmt.Sprintf("spec.tls.secretName: Secret %s holds no certificate with its key under %s and %s (%v): correct it", own.Name, corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)
+		return fmt.Sprintf("spec.tls.secretName: Secret %s holds no certificate with its key under %s and %s (%v): correct it", own.Name,
+			corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)
 	}
 	text := string(trusted.Data[keyTrusted])
 	secured := c.tls
@@ -119,10 +121,13 @@ func inOrder(cluster *v1alpha1.RedisCluster, c *certificate, own, trusted *corev
 		secured = redis.NewTLS([]byte(text), fmt.Sprintf("any.%s.%s.svc", cluster.HeadlessServiceName(), cluster.Namespace))
 	}
 	if secured == nil {
-		return fmt.Sprintf("spec.tls: Secret %s holds no trusted certificates under %s: add them, or name the Secret that holds them in spec.tls.caSecretName", trusted.Name, keyTrusted)
+		return fmt.Sprintf(
+			"spec.tls: Secret %s holds no trusted certificates under %s: add them, or name the Secret that holds them in spec.tls.caSecretName",
+			trusted.Name, keyTrusted)
 	}
 	if err := secured.Verify(pair, now); err != nil {
-		return fmt.Sprintf("spec.tls.secretName: the certificate in Secret %s is not valid for *.%s.%s.svc: %v; renew it, or correct %s", own.Name, cluster.HeadlessServiceName(), cluster.Namespace, err, keyTrusted)
+		return fmt.Sprintf("spec.tls.secretName: the certificate in Secret %s is not valid for *.%s.%s.svc: %v; renew it, or correct %s",
+			own.Name, cluster.HeadlessServiceName(), cluster.Namespace, err, keyTrusted)
 	}
 	c.tls, c.trusted = secured, text
 	c.fingerprint, c.notAfter = redis.Fingerprint(pair.Leaf), pair.Leaf.NotAfter
@@ -142,7 +147,9 @@ func (o *Observer) tlsSecret(ctx context.Context, cluster *v1alpha1.RedisCluster
 	case err != nil:
 		return nil, "", fmt.Errorf("read Secret %s: %w", name, err)
 	case secret.Labels[v1alpha1.LabelTLS] != "true":
-		return nil, fmt.Sprintf("spec.tls.%s: Secret %s is not meant for this: who may label it allows it with: kubectl label secret %s --namespace %s %s=true", field, name, name, cluster.Namespace, v1alpha1.LabelTLS), nil
+		return nil, fmt.Sprintf(
+			"spec.tls.%s: Secret %s is not meant for this: who may label it allows it with: kubectl label secret %s --namespace %s %s=true", field,
+			name, name, cluster.Namespace, v1alpha1.LabelTLS), nil
 	}
 	return &secret, "", nil
 }

@@ -63,28 +63,38 @@ func TestWithheld(t *testing.T) {
 		later time.Duration
 		want  string // part of the message; empty: nothing is withheld
 	}{
-		"as it was":                             {},
-		"another good Secret":                   {spec: name("other", "")},
-		"an unlabelled Secret":                  {spec: name("victim", ""), want: "spec.tls.secretName: Secret victim is not meant for this: who may label it allows it with: kubectl label secret victim"},
-		"an unlabelled Secret of a CA":          {spec: name("good", "victim"), want: "spec.tls.caSecretName: Secret victim is not meant for this"},
-		"an unlabelled Secret with a good CA":   {spec: name("victim", "good"), want: "spec.tls.secretName: Secret victim is not meant for this"},
-		"a Secret that does not exist":          {spec: name("nothing", ""), want: "Secret nothing does not exist"},
-		"a labelled Secret with nonsense":       {spec: name("broken", ""), want: "Secret broken holds no certificate"},
-		"a label that was taken off":            {world: func(kube client.Client) { label(kube, "good", nil) }, want: "Secret good is not meant for this"},
-		"a certificate that expired":            {later: 91 * 24 * time.Hour},
-		"an API server that does not answer":    {fails: true, want: "cannot be read now"},
-		"another's Secret in the password's":    {world: func(kube client.Client) { label(kube, "c-auth", nil) }, want: "Secret c-auth exists and was not made for this cluster"},
-		"the password's Secret of another name": {world: func(kube client.Client) { label(kube, "c-auth", map[string]string{v1alpha1.LabelCluster: "d"}) }, want: "was not made for this cluster"},
+		"as it was":           {},
+		"another good Secret": {spec: name("other", "")},
+		"an unlabelled Secret": {
+			spec: name("victim", ""),
+			want: "spec.tls.secretName: Secret victim is not meant for this: who may label it allows it with: kubectl label secret victim"},
+		"an unlabelled Secret of a CA": {
+			spec: name("good", "victim"), want: "spec.tls.caSecretName: Secret victim is not meant for this"},
+		"an unlabelled Secret with a good CA": {spec: name("victim", "good"), want: "spec.tls.secretName: Secret victim is not meant for this"},
+		"a Secret that does not exist":        {spec: name("nothing", ""), want: "Secret nothing does not exist"},
+		"a labelled Secret with nonsense":     {spec: name("broken", ""), want: "Secret broken holds no certificate"},
+		"a label that was taken off": {world: func(kube client.Client) { label(kube, "good", nil) },
+			want: "Secret good is not meant for this"},
+		"a certificate that expired":         {later: 91 * 24 * time.Hour},
+		"an API server that does not answer": {fails: true, want: "cannot be read now"},
+		"another's Secret in the password's": {world: func(kube client.Client) { label(kube, "c-auth", nil) },
+			want: "Secret c-auth exists and was not made for this cluster"},
+		"the password's Secret of another name": {
+			world: func(kube client.Client) { label(kube, "c-auth", map[string]string{v1alpha1.LabelCluster: "d"}) },
+			want:  "was not made for this cluster"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			at, fails := now, false
-			o, kube, _ := newObserver(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-				if fails {
-					return errors.New("etcd is away")
-				}
-				return c.Get(ctx, key, o, options...)
-			}}, secret("p"), certified(t, "good", true), certified(t, "other", true), certified(t, "victim", false),
-				&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "broken", Labels: map[string]string{v1alpha1.LabelTLS: "true"}}})
+			o, kube, _ :=
+				newObserver(t,
+					interceptor.Funcs{
+						Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+							if fails {
+								return errors.New("etcd is away")
+							}
+							return c.Get(ctx, key, o, options...)
+						}}, secret("p"), certified(t, "good", true), certified(t, "other", true), certified(t, "victim", false),
+					&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "broken", Labels: map[string]string{v1alpha1.LabelTLS: "true"}}})
 			o.Now = func() time.Time { return at }
 			c := cluster()
 			c.Generation, c.Spec.TLS = 1, &v1alpha1.TLS{SecretName: "good"}

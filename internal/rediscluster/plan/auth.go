@@ -82,7 +82,8 @@ func planAccess(in input) Step {
 		set.Reason = "these instances do not let in whom the Secret says: " + list(names)
 		return set
 	}
-	if auth.Changing == "" || in.now.Before(PasswordStageEnds(auth, in.desired.PreviousPasswordFor)) || AccessPending(in.snap) != "" || !snapshotComplete(in).Holds {
+	if auth.Changing == "" || in.now.Before(PasswordStageEnds(auth, in.desired.PreviousPasswordFor)) || AccessPending(in.snap) != "" ||
+		!snapshotComplete(in).Holds {
 		return nil
 	}
 	if auth.Changing == snapshot.PasswordAccepting {

@@ -37,10 +37,12 @@ func TestPlanAccess(t *testing.T) {
 		to       PasswordStep
 		on       int
 	}{
-		"as it should be":           {snapshot: guarded(), step: "None"},
-		"nobody needs a password":   {snapshot: formed(), step: "None"},
-		"another password is asked": {snapshot: with(guarded(), func(s *snapshot.Snapshot) { s.Auth.Due = true }), step: "ChangePassword", to: AcceptPassword},
-		"other users are asked":     {snapshot: with(guarded(), func(s *snapshot.Snapshot) { s.Auth.UsersDue = true }), step: "ChangePassword", to: AcceptUsers, on: 6},
+		"as it should be":         {snapshot: guarded(), step: "None"},
+		"nobody needs a password": {snapshot: formed(), step: "None"},
+		"another password is asked": {snapshot: with(guarded(), func(s *snapshot.Snapshot) { s.Auth.Due = true }), step: "ChangePassword",
+			to: AcceptPassword},
+		"other users are asked": {snapshot: with(guarded(), func(s *snapshot.Snapshot) { s.Auth.UsersDue = true }), step: "ChangePassword",
+			to: AcceptUsers, on: 6},
 		"users wait until the cluster is formed": {snapshot: with(guarded(), func(s *snapshot.Snapshot) {
 			s.Auth.UsersDue, s.Formed = true, false
 		}), step: "None"},
@@ -50,18 +52,22 @@ func TestPlanAccess(t *testing.T) {
 		"one accepts too many": {snapshot: with(guarded(), func(s *snapshot.Snapshot) {
 			s.Instances[1].Redis.Access.Passwords = []string{"a", "b", "c"}
 		}), step: "SetAccess", on: 1},
-		"one logs in with another": {snapshot: with(guarded(), func(s *snapshot.Snapshot) { s.Instances[1].Redis.Access.Link = "b" }), step: "SetAccess", on: 1},
-		"one has other users":      {snapshot: with(guarded(), func(s *snapshot.Snapshot) { s.Instances[1].Redis.Access.Users = "" }), step: "SetAccess", on: 1},
-		"not known is not wrong":   {snapshot: with(guarded(), func(s *snapshot.Snapshot) { s.Instances[1].Redis.Access = nil }), step: "None"},
+		"one logs in with another": {snapshot: with(guarded(), func(s *snapshot.Snapshot) { s.Instances[1].Redis.Access.Link = "b" }),
+			step: "SetAccess", on: 1},
+		"one has other users": {snapshot: with(guarded(), func(s *snapshot.Snapshot) { s.Instances[1].Redis.Access.Users = "" }),
+			step: "SetAccess", on: 1},
+		"not known is not wrong": {snapshot: with(guarded(), func(s *snapshot.Snapshot) { s.Instances[1].Redis.Access = nil }), step: "None"},
 
-		"files may be old":                {snapshot: changing(snapshot.PasswordAccepting, filesArrive-time.Second), step: "None"},
-		"files are new":                   {snapshot: changing(snapshot.PasswordAccepting, filesArrive), step: "ChangePassword", to: PublishPassword},
+		"files may be old": {snapshot: changing(snapshot.PasswordAccepting, filesArrive-time.Second), step: "None"},
+		"files are new": {snapshot: changing(snapshot.PasswordAccepting, filesArrive), step: "ChangePassword",
+			to: PublishPassword},
 		"the previous one is still good":  {snapshot: changing(snapshot.PasswordRetiring, keep-time.Second), step: "None"},
 		"the previous one's time is over": {snapshot: changing(snapshot.PasswordRetiring, keep), step: "ChangePassword", to: RetirePassword},
 		"one does not say": {snapshot: with(changing(snapshot.PasswordAccepting, time.Hour), func(s *snapshot.Snapshot) {
 			s.Instances[1].Redis.Access = nil
 		}), step: "None"},
-		"one is not there": {snapshot: with(changing(snapshot.PasswordAccepting, time.Hour), func(s *snapshot.Snapshot) { kill(s, 1, 1) }), step: "Wait"},
+		"one is not there": {snapshot: with(changing(snapshot.PasswordAccepting, time.Hour), func(s *snapshot.Snapshot) { kill(s, 1, 1) }),
+			step: "Wait"},
 		"one does not answer": {snapshot: with(changing(snapshot.PasswordRetiring, time.Hour), func(s *snapshot.Snapshot) {
 			s.Instances[1].Redis, s.Instances[1].Error = nil, "timeout"
 		}), step: "Wait"},

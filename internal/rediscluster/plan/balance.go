@@ -95,7 +95,8 @@ func assign(owned []slots.Set, shares []share) ([]slots.Set, error) {
 		}
 		// A master must keep a slot: without one it has no vote and serves nobody.
 		if needed > available-len(s.from) {
-			return nil, fmt.Errorf("spec.updateStrategy.assignStrategies[%d]: the named masters own %d slots and must keep one each, which is less than the %d that are asked of them; lower slots, or name more masters in fromReplicas", s.entry, available, needed)
+			return nil, fmt.Errorf(
+				"spec.updateStrategy.assignStrategies[%d]: the named masters own %d slots and must keep one each, which is less than the %d that are asked of them; lower slots, or name more masters in fromReplicas", s.entry, available, needed)
 		}
 		for k, n := range proportional(max(needed, 0), counts) {
 			given := last(goal[s.from[k]], n)

@@ -13,9 +13,9 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
-// capacity holds when the data of slots that move fits into the shards that receive them: into maxmemory, or into the part of the memory limit that data may take. Keys are
-// taken to be spread evenly over a shard's slots. New masters that take an equal share relieve the
-// others, and are never too small for it.
+// capacity holds when the data of slots that move fits into the shards that receive them: into maxmemory, or into the part of the
+// memory limit that data may take. Keys are taken to be spread evenly over a shard's slots. New masters that take an equal share
+// relieve the others, and are never too small for it.
 func capacity(in input, goal *snapshot.Goal) Verdict {
 	if in.desired.OverCapacity || !in.desired.AssignReceive && len(in.desired.Topology) > len(in.owned()) {
 		return holds(FitsInMemory)
@@ -38,7 +38,8 @@ func capacity(in input, goal *snapshot.Goal) Verdict {
 			room, what = values.MaxMemory(pod.MemoryLimit), fmt.Sprintf("%d %% of its memory limit", values.DataPercent)
 		}
 		if room > 0 && will > room {
-			return fails(FitsInMemory, "shard %d would hold %s, more than the %s of %s: give its instances more memory, move less to it, or set the annotation %s to true",
+			return fails(FitsInMemory,
+				"shard %d would hold %s, more than the %s of %s: give its instances more memory, move less to it, or set the annotation %s to true",
 				shard, megabytes(will), megabytes(room), what, v1alpha1.AnnotationOverCapacity)
 		}
 	}
@@ -143,7 +144,8 @@ func (in input) masters() map[int]*snapshot.Instance {
 func followed(in input, shard int) *snapshot.Instance {
 	reachable := in.snap.Reachable()
 	for _, pod := range reachable {
-		if pod.Shard == shard && pod.Redis.Master && slices.ContainsFunc(reachable, func(other *snapshot.Instance) bool { return other.Redis.MasterID == pod.Redis.NodeID }) {
+		if pod.Shard == shard && pod.Redis.Master &&
+			slices.ContainsFunc(reachable, func(other *snapshot.Instance) bool { return other.Redis.MasterID == pod.Redis.NodeID }) {
 			return pod
 		}
 	}

@@ -20,7 +20,8 @@ func TestCapacity(t *testing.T) {
 		"maxmemory is enough": {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 134<<20, 0) }, ""},
 		"maxmemory is too little": {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 133<<20, 0) },
 			"shard 0 would hold 133.3 MiB, more than the 133.0 MiB of maxmemory: give its instances more memory, move less to it, or set the annotation redis.middleware.hc.cn/allow-scale-in-over-capacity to true"},
-		"the limit leaves room for a fork": {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 0, 150<<20) }, "more than the 112.5 MiB of 75 % of its memory limit"},
+		"the limit leaves room for a fork": {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 0, 150<<20) },
+			"more than the 112.5 MiB of 75 % of its memory limit"},
 		"a shard that receives nothing is not asked": {func(d *Desired, s *snapshot.Snapshot) {
 			to := 1
 			*d, *s = with(topologyOf(4)), *scaled(4)

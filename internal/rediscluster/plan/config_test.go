@@ -59,7 +59,8 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	refuse := func(s *snapshot.Snapshot, name, value string, immutable bool) {
-		s.Refusals = append(s.Refusals, snapshot.Refusal{Name: name, Value: value, Engine: "redis 7.0.15", Message: "no, thanks", Immutable: immutable})
+		s.Refusals =
+			append(s.Refusals, snapshot.Refusal{Name: name, Value: value, Engine: "redis 7.0.15", Message: "no, thanks", Immutable: immutable})
 	}
 	for name, tc := range map[string]struct {
 		asked   []values.Setting
@@ -93,9 +94,11 @@ func TestSettings(t *testing.T) {
 				}
 			},
 			file: "hz 10", step: "Wait"},
-		"what the engine refuses stays out, and is not tried again": {asked: []values.Setting{asked("maxmemory-policy", "best"), asked("hz", "10")},
+		"what the engine refuses stays out, and is not tried again": {
+			asked:  []values.Setting{asked("maxmemory-policy", "best"), asked("hz", "10")},
 			change: func(_ *Desired, s *snapshot.Snapshot) { refuse(s, "maxmemory-policy", "best", false) },
-			file:   "hz 10", step: "None", way: Held, problem: `spec.config[maxmemory-policy]: redis 7.0.15 refuses the value "best": no, thanks: change or remove it`},
+			file:   "hz 10", step: "None", way: Held,
+			problem: `spec.config[maxmemory-policy]: redis 7.0.15 refuses the value "best": no, thanks: change or remove it`},
 		"another version is asked again": {asked: []values.Setting{asked("maxmemory-policy", "best")},
 			change: func(_ *Desired, s *snapshot.Snapshot) {
 				refuse(s, "maxmemory-policy", "best", false)
@@ -223,7 +226,8 @@ func TestSettingsWaves(t *testing.T) {
 	if diff := cmp.Diff([]string{"c-0-1", "c-1-1 c-2-1", "c-0-0 c-1-0 c-2-0"}, waves); diff != "" {
 		t.Errorf("waves (-want +got):\n%s", diff)
 	}
-	if got, want := s.Instances[0].Redis.Settings["client-output-buffer-limit"], "normal 1048576 1048576 1 replica 268435456 67108864 60 pubsub 33554432 8388608 60"; got != want {
+	if got, want := s.Instances[0].Redis.Settings["client-output-buffer-limit"],
+		"normal 1048576 1048576 1 replica 268435456 67108864 60 pubsub 33554432 8388608 60"; got != want {
 		t.Errorf("limits %q, want %q", got, want)
 	}
 }
@@ -265,11 +269,14 @@ func TestMisconfigured(t *testing.T) {
 		step   string
 		why    string
 	}{
-		"a new cluster says so":                         {asked: []values.Setting{bad}, words: words, step: "Stall", why: "spec.config[made-up]: "},
-		"a corrected one is replaced":                   {words: words, step: "Restart", why: "made-up, which has been corrected since"},
-		"with another value, too":                       {asked: []values.Setting{asked("made-up", "2")}, words: words, step: "Restart", why: "made-up"},
-		"in a cluster that serves, too":                 {words: words, formed: true, step: "Restart", why: "made-up"},
-		"a line of another file is none of ours":        {words: strings.ReplaceAll(words, "made-up", "requirepass"), formed: true, step: "Wait", why: "CrashLoopBackOff"},
+		"a new cluster says so": {asked: []values.Setting{bad}, words: words, step: "Stall",
+			why: "spec.config[made-up]: "},
+		"a corrected one is replaced": {words: words, step: "Restart", why: "made-up, which has been corrected since"},
+		"with another value, too": {asked: []values.Setting{asked("made-up", "2")}, words: words, step: "Restart",
+			why: "made-up"},
+		"in a cluster that serves, too": {words: words, formed: true, step: "Restart", why: "made-up"},
+		"a line of another file is none of ours": {words: strings.ReplaceAll(words, "made-up", "requirepass"), formed: true, step: "Wait",
+			why: "CrashLoopBackOff"},
 		"other last words are for the kubelet to retry": {words: "Out of memory", formed: true, step: "Wait", why: "CrashLoopBackOff"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,7 +52,8 @@ func (in input) objection(s values.Setting) string {
 		}
 	}
 	// Where some instances have it, the others are being replaced.
-	if lacking != "" && !slices.ContainsFunc(in.snap.Reachable(), func(pod *snapshot.Instance) bool { _, has := pod.Redis.Settings[s.Name]; return has }) {
+	if lacking != "" &&
+		!slices.ContainsFunc(in.snap.Reachable(), func(pod *snapshot.Instance) bool { _, has := pod.Redis.Settings[s.Name]; return has }) {
 		return lacking
 	}
 	for i := range in.snap.Instances {
@@ -98,8 +99,9 @@ func planMisconfigured(in input) Step {
 			continue
 		}
 		if !in.desired.OnDelete && in.replaceable(pod) {
-			return Restart{base: base{fmt.Sprintf("%s does not start because of the setting %s, which has been corrected since", pod.Name, fatal.Name)},
-				Pod: pod.Name, UID: pod.UID, Broken: true}
+			return Restart{
+				base: base{fmt.Sprintf("%s does not start because of the setting %s, which has been corrected since", pod.Name, fatal.Name)},
+				Pod:  pod.Name, UID: pod.UID, Broken: true}
 		}
 	}
 	return nil

@@ -86,7 +86,8 @@ func setAside(s *snapshot.Snapshot, found map[string]dispute) *snapshot.Snapshot
 // that knows nobody has no epoch at all: whoever was not asked may still know another owner.
 func claimsUndisputed(in input, pod *snapshot.Instance) Verdict {
 	if d, disputed := in.disputes[pod.Name]; disputed {
-		return fails(ClaimsUndisputed, "%s has lost its nodes.conf and claims slots %s, which others assign to node %s", pod.Name, d.claims, short(d.with[0]))
+		return fails(ClaimsUndisputed, "%s has lost its nodes.conf and claims slots %s, which others assign to node %s", pod.Name, d.claims,
+			short(d.with[0]))
 	}
 	r := pod.Redis
 	switch {
@@ -94,7 +95,8 @@ func claimsUndisputed(in input, pod *snapshot.Instance) Verdict {
 		return holds(ClaimsUndisputed)
 	case r.Isolated():
 		if v := snapshotComplete(in); !v.Holds {
-			return fails(ClaimsUndisputed, "%s knows nobody and holds keys; who else is taken for the owner of their slots is not known: %s", pod.Name, v.Reason)
+			return fails(ClaimsUndisputed, "%s knows nobody and holds keys; who else is taken for the owner of their slots is not known: %s",
+				pod.Name, v.Reason)
 		}
 		return holds(ClaimsUndisputed)
 	}
@@ -103,10 +105,12 @@ func claimsUndisputed(in input, pod *snapshot.Instance) Verdict {
 		for _, id := range sortedPeers(other.Redis) {
 			peer := other.Redis.Peers[id]
 			// Whom a replica follows has a newer copy, and one that answers settles it with the instance itself.
-			if id == r.NodeID || peer.Epoch <= r.Epoch || peer.Slots.Intersect(r.Slots).IsEmpty() || in.snap.ByNodeID(id) != nil || slices.Contains(lost, id) {
+			if id == r.NodeID || peer.Epoch <= r.Epoch || peer.Slots.Intersect(r.Slots).IsEmpty() || in.snap.ByNodeID(id) != nil ||
+				slices.Contains(lost, id) {
 				continue
 			}
-			return fails(ClaimsUndisputed, "%s takes node %s, which does not answer, for the owner of slots that %s owns and holds", other.Name, short(id), pod.Name)
+			return fails(ClaimsUndisputed, "%s takes node %s, which does not answer, for the owner of slots that %s owns and holds", other.Name,
+				short(id), pod.Name)
 		}
 	}
 	return holds(ClaimsUndisputed)
@@ -129,7 +133,10 @@ func planAmbiguous(in input) Step {
 		if rival == nil {
 			continue
 		}
-		return Stall{base: base{fmt.Sprintf("%s has lost its nodes.conf and holds %d keys of slots %s, of which %s may hold another copy; keep one: delete the claim and the pod of the other", pod.Name, d.keys, d.claims, rival.Name)},
+		return Stall{
+			base: base{
+				fmt.Sprintf(
+					"%s has lost its nodes.conf and holds %d keys of slots %s, of which %s may hold another copy; keep one: delete the claim and the pod of the other", pod.Name, d.keys, d.claims, rival.Name)},
 			Cause: "AmbiguousOwner", BlockedBy: ClaimsUndisputed}
 	}
 	return nil

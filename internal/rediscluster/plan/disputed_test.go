@@ -28,7 +28,8 @@ func forgetful(pairs ...[2]int) *snapshot.Snapshot {
 		in := s.Find(p[0], p[1])
 		fail(s, in.Redis.NodeID)
 		in.UID = "uid"
-		in.Redis = &snapshot.Redis{NodeID: strings.Repeat(fmt.Sprintf("a%d", 2*p[0]+p[1]), 20), Master: true, Keys: 190, Peers: map[string]snapshot.Peer{},
+		in.Redis = &snapshot.Redis{NodeID: strings.Repeat(fmt.Sprintf("a%d", 2*p[0]+p[1]), 20), Master: true, Keys: 190,
+			Peers: map[string]snapshot.Peer{},
 			Slots: slots.All().Split(3)[p[0]].Take(190)}
 	}
 	return s
@@ -67,7 +68,8 @@ func TestDisputedClaims(t *testing.T) {
 		snapshot      *snapshot.Snapshot
 		step, why, by string
 	}{
-		"who it was is forgotten before it is introduced": {desired: single, snapshot: alone(forgetful([2]int{0, 0})), step: "Forget", why: "00000000"},
+		"who it was is forgotten before it is introduced": {desired: single, snapshot: alone(forgetful([2]int{0, 0})), step: "Forget",
+			why: "00000000"},
 		"two at once": {desired: single, snapshot: alone(forgetful([2]int{0, 0}, [2]int{1, 0})), step: "Forget", why: "00000000, 10101010"},
 		"then the slots without keys are assigned, when nobody knows of it any more": {desired: single,
 			snapshot: func() *snapshot.Snapshot {
@@ -95,7 +97,8 @@ func TestDisputedClaims(t *testing.T) {
 				s.Find(1, 0).IP, s.Find(2, 0).IP = "10.8.0.1", "10.8.0.2"
 				return s
 			}(), step: "Meet", why: "1 pairs"},
-		"a replica that had all succeeds it at once": {snapshot: follows(forgetful([2]int{0, 0}), 0, 1, true), step: "Promote", why: "c-0-1 has its data"},
+		"a replica that had all succeeds it at once": {snapshot: follows(forgetful([2]int{0, 0}), 0, 1, true), step: "Promote",
+			why: "c-0-1 has its data"},
 		"so does one that follows it by its address, where nobody counts the former ID as failed": {
 			snapshot: func() *snapshot.Snapshot {
 				s := forgetful([2]int{0, 0})
@@ -109,7 +112,8 @@ func TestDisputedClaims(t *testing.T) {
 				return s
 			}(), step: "Promote", why: "c-0-1 has its data"},
 		"a replica that may lack the last writes does not": {snapshot: follows(forgetful([2]int{0, 0}), 0, 1, false),
-			step: "Stall", why: "c-0-0 has lost its nodes.conf and holds 190 keys of slots 0-189, of which c-0-1 may hold another copy; keep one: delete the claim and the pod of the other", by: "claims_undisputed"},
+			step: "Stall",
+			why:  "c-0-0 has lost its nodes.conf and holds 190 keys of slots 0-189, of which c-0-1 may hold another copy; keep one: delete the claim and the pod of the other", by: "claims_undisputed"},
 		"nor is one of two without nodes.conf chosen": {
 			snapshot: func() *snapshot.Snapshot {
 				s := forgetful([2]int{0, 0}, [2]int{0, 1})
@@ -142,7 +146,8 @@ func TestDisputedClaims(t *testing.T) {
 			if by := string(blockedBy(got.Step)); tt.by != "" && by != tt.by {
 				t.Errorf("blocked by %q, want %q", by, tt.by)
 			}
-			if meet, ok := got.Step.(Meet); ok && strings.HasPrefix(name, "others") && (meet.Meetings[0].From.Pod != "c-1-0" || meet.Meetings[0].To.Pod != "c-2-0") {
+			if meet, ok := got.Step.(Meet); ok && strings.HasPrefix(name, "others") &&
+				(meet.Meetings[0].From.Pod != "c-1-0" || meet.Meetings[0].To.Pod != "c-2-0") {
 				t.Errorf("introduces %+v", meet.Meetings)
 			}
 		})

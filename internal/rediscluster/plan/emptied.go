@@ -130,8 +130,12 @@ func (in input) lostData(missing slots.Set) Step {
 	// New nodes have new IDs, so that what was said about one loss does not count for the next.
 	loss := fmt.Sprintf("%08x", ids.Sum32())
 	if in.desired.GiveUp == loss {
-		return GiveUp{base: base{fmt.Sprintf("the annotation %s gives up what was in the volumes of %s", v1alpha1.AnnotationGiveUpData, list(names))}, Pods: names}
+		return GiveUp{
+			base: base{fmt.Sprintf("the annotation %s gives up what was in the volumes of %s", v1alpha1.AnnotationGiveUpData, list(names))},
+			Pods: names}
 	}
-	return Stall{base: base{fmt.Sprintf("no instance owns slots %s, and volumes that had data are empty: those of %s. Put the data back and delete these pods, or give it up: set the annotation %s to %s",
-		missing, list(names), v1alpha1.AnnotationGiveUpData, loss)}, Cause: "DataLost", BlockedBy: DataFound}
+	return Stall{
+		base: base{fmt.Sprintf(
+			"no instance owns slots %s, and volumes that had data are empty: those of %s. Put the data back and delete these pods, or give it up: set the annotation %s to %s",
+			missing, list(names), v1alpha1.AnnotationGiveUpData, loss)}, Cause: "DataLost", BlockedBy: DataFound}
 }

@@ -62,18 +62,31 @@ func TestEmptyVolumes(t *testing.T) {
 		step, why string
 	}{
 		"a whole cluster whose volumes have come back empty stalls": {snapshot: wiped(), step: "Stall", why: "volumes that had data are empty: those of c-0-0, c-0-1, c-1-0, c-1-1, c-2-0, c-2-1. Put the data back"},
-		"also with claims that were made anew, as a restore does":   {snapshot: changed(wiped, func(s *snapshot.Snapshot) { renewClaim(s, "c-0-0", "c-0-1", "c-1-0", "c-1-1", "c-2-0", "c-2-1") })(), step: "Stall"},
-		"also when an earlier operator noted nothing":               {snapshot: changed(wiped, func(s *snapshot.Snapshot) { s.DataVolumes = nil })(), step: "Stall"},
-		"not a new cluster":                                                      {snapshot: fresh(), step: "AssignSlots"},
-		"not where data goes with the pod":                                       {desired: func(d *Desired) { d.Ephemeral = true }, snapshot: wiped(), step: "AssignSlots"},
-		"not once it was given up":                                               {snapshot: changed(wiped, func(s *snapshot.Snapshot) { s.DataVolumes = givenUp(s) })(), step: "AssignSlots"},
-		"a shard whose volumes have come back empty stalls":                      {snapshot: shardLost(), step: "Stall", why: "those of c-1-0, c-1-1."},
-		"also in a volume that is not an instance's own":                         {snapshot: changed(shardLost, func(s *snapshot.Snapshot) { s.Claims = nil; s.DataVolumes["c-1-0"] = "shared" })(), step: "Stall", why: "those of c-1-0."},
-		"not where data of a shard goes with its pods":                           {desired: func(d *Desired) { d.Ephemeral = true }, snapshot: shardLost(), step: "AssignSlots", why: "no instance owns slots"},
-		"not a shard whose claims were deleted: who does that gives the data up": {snapshot: changed(shardLost, func(s *snapshot.Snapshot) { renewClaim(s, "c-1-0", "c-1-1") })(), step: "AssignSlots"},
-		"but one of which a claim was not":                                       {snapshot: changed(shardLost, func(s *snapshot.Snapshot) { renewClaim(s, "c-1-0") })(), step: "Stall", why: "those of c-1-1."},
-		"another loss was given up":                                              {desired: func(d *Desired) { d.GiveUp = "12345678" }, snapshot: shardLost(), step: "Stall"},
-		"this loss was given up":                                                 {desired: func(d *Desired) { d.GiveUp = loss(shardLost()) }, snapshot: shardLost(), step: "GiveUp", why: "c-1-0, c-1-1"},
+		"also with claims that were made anew, as a restore does": {
+			snapshot: changed(wiped, func(s *snapshot.Snapshot) { renewClaim(s, "c-0-0", "c-0-1", "c-1-0", "c-1-1", "c-2-0", "c-2-1") })(),
+			step:     "Stall"},
+		"also when an earlier operator noted nothing": {
+			snapshot: changed(wiped, func(s *snapshot.Snapshot) { s.DataVolumes = nil })(), step: "Stall"},
+		"not a new cluster": {snapshot: fresh(), step: "AssignSlots"},
+		"not where data goes with the pod": {desired: func(d *Desired) { d.Ephemeral = true },
+			snapshot: wiped(), step: "AssignSlots"},
+		"not once it was given up": {
+			snapshot: changed(wiped, func(s *snapshot.Snapshot) { s.DataVolumes = givenUp(s) })(), step: "AssignSlots"},
+		"a shard whose volumes have come back empty stalls": {
+			snapshot: shardLost(), step: "Stall", why: "those of c-1-0, c-1-1."},
+		"also in a volume that is not an instance's own": {
+			snapshot: changed(shardLost, func(s *snapshot.Snapshot) { s.Claims = nil; s.DataVolumes["c-1-0"] = "shared" })(), step: "Stall",
+			why: "those of c-1-0."},
+		"not where data of a shard goes with its pods": {desired: func(d *Desired) { d.Ephemeral = true },
+			snapshot: shardLost(), step: "AssignSlots", why: "no instance owns slots"},
+		"not a shard whose claims were deleted: who does that gives the data up": {
+			snapshot: changed(shardLost, func(s *snapshot.Snapshot) { renewClaim(s, "c-1-0", "c-1-1") })(), step: "AssignSlots"},
+		"but one of which a claim was not": {
+			snapshot: changed(shardLost, func(s *snapshot.Snapshot) { renewClaim(s, "c-1-0") })(), step: "Stall", why: "those of c-1-1."},
+		"another loss was given up": {desired: func(d *Desired) { d.GiveUp = "12345678" },
+			snapshot: shardLost(), step: "Stall"},
+		"this loss was given up": {desired: func(d *Desired) { d.GiveUp = loss(shardLost()) },
+			snapshot: shardLost(), step: "GiveUp", why: "c-1-0, c-1-1"},
 		"and nothing but this loss": {desired: func(d *Desired) { d.GiveUp = loss(shardLost()) },
 			snapshot: changed(shardLost, func(s *snapshot.Snapshot) {
 				comeBackEmpty(s, 2, 0)

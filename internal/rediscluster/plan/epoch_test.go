@@ -31,10 +31,11 @@ func TestEpochIsOutbid(t *testing.T) {
 		"it is known that it is a replica": {func(s *snapshot.Snapshot) {
 			edit(s, 1, 0, 1, func(p *snapshot.Peer) { p.Master, p.MasterID = false, nodeID(0, 0) })
 		}, false},
-		"Redis hears it all the same":     {func(s *snapshot.Snapshot) { s.Find(0, 1).Redis.Engine = "redis" }, false},
-		"the replica is not in sync":      {func(s *snapshot.Snapshot) { s.Find(0, 1).Redis.MasterLinkUp = false }, false},
-		"an instance does not answer":     {func(s *snapshot.Snapshot) { lose(s, 2, 1) }, false},
-		"a slot is moving":                {func(s *snapshot.Snapshot) { s.Find(2, 0).Redis.Importing = map[uint16]string{0: nodeID(0, 0)} }, false},
+		"Redis hears it all the same": {func(s *snapshot.Snapshot) { s.Find(0, 1).Redis.Engine = "redis" }, false},
+		"the replica is not in sync":  {func(s *snapshot.Snapshot) { s.Find(0, 1).Redis.MasterLinkUp = false }, false},
+		"an instance does not answer": {func(s *snapshot.Snapshot) { lose(s, 2, 1) }, false},
+		"a slot is moving": {func(s *snapshot.Snapshot) { s.Find(2, 0).Redis.Importing = map[uint16]string{0: nodeID(0, 0)} },
+			false},
 		"slots are moved by an engine":    {func(s *snapshot.Snapshot) { s.Find(2, 0).Redis.Jobs = []snapshot.Job{{}} }, false},
 		"a replica was told to take over": {func(s *snapshot.Snapshot) { s.Find(0, 1).Redis.ToldAt = now }, false},
 		"the master is suspected": {func(s *snapshot.Snapshot) {

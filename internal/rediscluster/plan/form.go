@@ -55,7 +55,10 @@ func planAssign(in input) Step {
 		shard := receivers[i]
 		master := chosen[shard]
 		if master == nil {
-			stall = Stall{base: base{fmt.Sprintf("%s, and no instance of shard %d can take its part: each holds keys or follows a master; delete the claims of the shard to give its data up", reason, shard)},
+			stall = Stall{
+				base: base{
+					fmt.Sprintf(
+						"%s, and no instance of shard %d can take its part: each holds keys or follows a master; delete the claims of the shard to give its data up", reason, shard)},
 				Cause: "NoCandidate", BlockedBy: NoStrayKeys}
 			continue
 		}
@@ -262,7 +265,8 @@ func planMeet(in input) Step {
 	}
 	for i, a := range reachable {
 		for _, b := range reachable[i+1:] {
-			if a.Terminating || b.Terminating || in.released(a) || in.released(b) || acquainted(a, b) || len(meetings) == mostMeetings || !undisputed(a) || !undisputed(b) {
+			if a.Terminating || b.Terminating || in.released(a) || in.released(b) || acquainted(a, b) || len(meetings) == mostMeetings ||
+				!undisputed(a) || !undisputed(b) {
 				continue
 			}
 			meetings = append(meetings, Meeting{From: target(a), To: target(b)})
@@ -293,7 +297,8 @@ func planReplicate(in input) Step {
 	var renewal Step
 	for _, pod := range in.snap.Reachable() {
 		master := masters[pod.Shard]
-		if master == nil || master == pod || pod.Redis.Slots.Len() > 0 || pod.Redis.MasterID == master.Redis.NodeID || pod.Terminating || in.released(pod) {
+		if master == nil || master == pod || pod.Redis.Slots.Len() > 0 || pod.Redis.MasterID == master.Redis.NodeID || pod.Terminating ||
+			in.released(pod) {
 			continue
 		}
 		marked := pod.Redis.Master && len(pod.Redis.Importing)+len(pod.Redis.Migrating) > 0

@@ -80,7 +80,9 @@ func dismiss(in input, leaving []*snapshot.Instance, quiet time.Duration) Step {
 	case pause <= 0:
 		return unasked(in, leaving, quiet)
 	default:
-		return Wait{base: base{fmt.Sprintf("the Service leads no client to %d leaving instances any more, and all of Kubernetes is to hear of it", len(leaving))}, After: pause}
+		return Wait{
+			base: base{fmt.Sprintf("the Service leads no client to %d leaving instances any more, and all of Kubernetes is to hear of it",
+				len(leaving))}, After: pause}
 	}
 }
 

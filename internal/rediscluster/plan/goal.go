@@ -116,7 +116,8 @@ func (in input) shares(first int, owned []slots.Set) ([]share, error) {
 		}
 	}
 	if joining > 0 && joining != news {
-		return nil, fmt.Errorf("%s: %d entries for %d new masters; each entry without toShard says what one new master receives, so write %d of them, or set type to AutoReceive", at, news, joining, joining)
+		return nil, fmt.Errorf(
+			"%s: %d entries for %d new masters; each entry without toShard says what one new master receives, so write %d of them, or set type to AutoReceive", at, news, joining, joining)
 	}
 	var shares []share
 	to := first
@@ -124,7 +125,9 @@ func (in input) shares(first int, owned []slots.Set) ([]share, error) {
 		s := share{entry: i, slots: gift.Slots, to: to}
 		switch {
 		case gift.To != nil && *gift.To >= first:
-			return nil, fmt.Errorf("%s[%d].toShard: shard %d owns no slots yet; leave toShard out for a shard that joins, or name one of the %d shards that own slots", at, i, *gift.To, first)
+			return nil, fmt.Errorf(
+				"%s[%d].toShard: shard %d owns no slots yet; leave toShard out for a shard that joins, or name one of the %d shards that own slots", at,
+				i, *gift.To, first)
 		case gift.To != nil:
 			s.to = *gift.To
 		case joining == 0:
@@ -138,10 +141,12 @@ func (in input) shares(first int, owned []slots.Set) ([]share, error) {
 		for _, id := range gift.From {
 			pod := in.snap.ByNodeID(id)
 			if pod == nil || pod.Shard >= first {
-				return nil, fmt.Errorf("%s[%d].fromReplicas: %s is no instance of a shard that can give slots; the masters are %s", at, i, id, list(in.masterIDs(first)))
+				return nil, fmt.Errorf("%s[%d].fromReplicas: %s is no instance of a shard that can give slots; the masters are %s", at, i, id,
+					list(in.masterIDs(first)))
 			}
 			if other, receives := receivers[pod.Shard]; receives {
-				return nil, fmt.Errorf("%s[%d].fromReplicas: %s is of shard %d, which receives slots by entry %d; a shard does one of both", at, i, id, pod.Shard, other)
+				return nil, fmt.Errorf("%s[%d].fromReplicas: %s is of shard %d, which receives slots by entry %d; a shard does one of both", at, i, id,
+					pod.Shard, other)
 			}
 			if !slices.Contains(s.from, pod.Shard) {
 				s.from = append(s.from, pod.Shard)

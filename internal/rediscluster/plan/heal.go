@@ -31,7 +31,9 @@ func planReturn(in input) Step {
 				master == nil || master.Shard == shard || masters[master.Shard] == master || !upToDate(pod, master) {
 				continue
 			}
-			return Handover{base: base{fmt.Sprintf("shard %d has no master: %s takes over from %s, which is of another shard", shard, pod.Name, master.Name)}, Master: target(master), Replica: target(pod)}
+			return Handover{
+				base:   base{fmt.Sprintf("shard %d has no master: %s takes over from %s, which is of another shard", shard, pod.Name, master.Name)},
+				Master: target(master), Replica: target(pod)}
 		}
 		if step := in.regain(shard, masters); step != nil {
 			return step
@@ -55,13 +57,17 @@ func (in input) regain(shard int, masters map[int]*snapshot.Instance) Step {
 		master := in.snap.ByNodeID(pod.Redis.MasterID)
 		switch {
 		case pod.Redis.Master && pod.Redis.Keys > 0 && len(pod.Redis.Importing)+len(pod.Redis.Migrating) == 0:
-			return Stall{base: base{fmt.Sprintf("shard %d has no master, and %s owns no slot and holds %d keys; delete its claim to give them up", shard, pod.Name, pod.Redis.Keys)},
+			return Stall{
+				base: base{
+					fmt.Sprintf("shard %d has no master, and %s owns no slot and holds %d keys; delete its claim to give them up", shard, pod.Name,
+						pod.Redis.Keys)},
 				Cause: "StrayKeys", BlockedBy: NoStrayKeys}
 		case pod.Redis.Master:
 		case master != nil && master.Shard != shard && masters[master.Shard] == master:
 			return in.renew(pod, fmt.Sprintf("shard %d has no master, and %s follows %s, the master of another shard", shard, pod.Name, master.Name))
 		case master == nil && pod.Redis.MasterID != "":
-			return in.renew(pod, fmt.Sprintf("shard %d has no master, and %s follows node %s, which is gone and owned nothing", shard, pod.Name, short(pod.Redis.MasterID)))
+			return in.renew(pod, fmt.Sprintf("shard %d has no master, and %s follows node %s, which is gone and owned nothing", shard, pod.Name,
+				short(pod.Redis.MasterID)))
 		}
 	}
 	return nil

@@ -58,7 +58,8 @@ func impair(t *rapid.T, s *snapshot.Snapshot) {
 		if pod.Redis == nil {
 			continue
 		}
-		switch rapid.SampledFrom([]string{"unknown", "stopped", "terminating", "suspected", "not in sync", "does not serve", "unheard", "half-moved"}).Draw(t, "how") {
+		switch rapid.SampledFrom([]string{"unknown", "stopped", "terminating", "suspected", "not in sync", "does not serve", "unheard",
+			"half-moved"}).Draw(t, "how") {
 		case "unknown":
 			pod.Redis, pod.Error = nil, "i/o timeout"
 		case "stopped":
@@ -155,7 +156,8 @@ func checkTakesPart(t *rapid.T, s *snapshot.Snapshot, move Move) {
 			t.Fatalf("%v moves, and %s cannot take part", move, pod.Name)
 		}
 		for _, other := range s.Reachable() {
-			if peer := other.Redis.Peers[r.NodeID]; r.Master && other.Redis.Master && other != pod && (peer.Suspected || peer.Failed || !peer.Connected) {
+			if peer := other.Redis.Peers[r.NodeID]; r.Master && other.Redis.Master && other != pod &&
+				(peer.Suspected || peer.Failed || !peer.Connected) {
 				t.Fatalf("%v moves, and %s suspects %s", move, other.Name, pod.Name)
 			}
 		}

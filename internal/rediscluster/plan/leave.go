@@ -40,7 +40,8 @@ func (in input) leaving(shard, ordinal int) bool {
 // long as its shard does not go: then it goes with its master.
 func (in input) released(pod *snapshot.Instance) bool {
 	r := pod.Redis
-	if r == nil || !in.leaving(pod.Shard, pod.Ordinal) || !r.Slots.IsEmpty() || r.Master && (r.Keys > 0 || len(r.Migrating)+len(r.Importing) > 0) {
+	if r == nil || !in.leaving(pod.Shard, pod.Ordinal) || !r.Slots.IsEmpty() || r.Master &&
+		(r.Keys > 0 || len(r.Migrating)+len(r.Importing) > 0) {
 		return false
 	}
 	return pod.Shard < len(in.desired.Topology) || in.snap.Masters()[pod.Shard] == nil
@@ -129,7 +130,8 @@ func planLeave(in input) Step {
 	case len(step.Shards) == 0:
 		return gone(in)
 	case !in.parted():
-		return Wait{base: base{fmt.Sprintf("shards %v are to go, and not every instance is known to have parted from them", step.Shards)}, BlockedBy: SnapshotComplete, After: soon}
+		return Wait{base: base{fmt.Sprintf("shards %v are to go, and not every instance is known to have parted from them", step.Shards)},
+			BlockedBy: SnapshotComplete, After: soon}
 	}
 	step.Reason = fmt.Sprintf("shards %v own nothing and nobody knows them any more", step.Shards)
 	return step
@@ -156,7 +158,10 @@ func hold(in input, pod *snapshot.Instance) Step {
 		return handover(in, pod)
 	}
 	if pod.Redis.Master && pod.Redis.Keys > 0 && pod.Redis.Slots.IsEmpty() {
-		return Stall{base: base{fmt.Sprintf("%s is to go, owns no slot and holds %d keys, which would be lost; move them, or delete its claim to give them up", pod.Name, pod.Redis.Keys)},
+		return Stall{
+			base: base{
+				fmt.Sprintf("%s is to go, owns no slot and holds %d keys, which would be lost; move them, or delete its claim to give them up",
+					pod.Name, pod.Redis.Keys)},
 			Cause: "StrayKeys", BlockedBy: NoStrayKeys}
 	}
 	return Wait{base: base{fmt.Sprintf("%s is to go and still takes part in moving slots", pod.Name)}, After: soon}
@@ -174,9 +179,13 @@ func handover(in input, master *snapshot.Instance) Step {
 		}
 	}
 	if best == nil {
-		return Wait{base: base{fmt.Sprintf("%s is to go and is the master of shard %d, of which no other instance is in sync", master.Name, master.Shard)}, BlockedBy: ReplicaInSync, After: soon}
+		return Wait{
+			base: base{
+				fmt.Sprintf("%s is to go and is the master of shard %d, of which no other instance is in sync", master.Name, master.Shard)},
+			BlockedBy: ReplicaInSync, After: soon}
 	}
-	return Handover{base: base{fmt.Sprintf("%s is to go and is the master of shard %d: %s takes over", master.Name, master.Shard, best.Name)}, Master: target(master), Replica: target(best)}
+	return Handover{base: base{fmt.Sprintf("%s is to go and is the master of shard %d: %s takes over", master.Name, master.Shard, best.Name)},
+		Master: target(master), Replica: target(best)}
 }
 
 // upToDate says that a replica knows exactly what its master owns: with its promotion it

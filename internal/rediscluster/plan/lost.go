@@ -51,8 +51,10 @@ func planDiscard(in input) Step {
 		if !pod.Terminating || pod.Redis != nil || pod.StopBy.IsZero() || in.now.Sub(pod.StopBy) < lostPatience || !failedForAll(in.snap, pod) {
 			continue
 		}
-		return Discard{base: base{fmt.Sprintf("%s was to stop %s ago and its node %s does not say that it has; the other instances count it as failed, and own all slots", pod.Name,
-			in.now.Sub(pod.StopBy).Round(time.Second), pod.NodeName)}, Pod: pod.Name, UID: pod.UID}
+		return Discard{
+			base: base{fmt.Sprintf(
+				"%s was to stop %s ago and its node %s does not say that it has; the other instances count it as failed, and own all slots", pod.Name,
+				in.now.Sub(pod.StopBy).Round(time.Second), pod.NodeName)}, Pod: pod.Name, UID: pod.UID}
 	}
 	return nil
 }
@@ -124,7 +126,10 @@ func (in input) renew(pod *snapshot.Instance, reason string) Step {
 	if n := slices.IndexFunc(in.snap.Claims, func(c snapshot.Claim) bool { return c.Pod() == pod.Name }); n >= 0 {
 		step.Claim = in.snap.Claims[n]
 	} else if !in.desired.Ephemeral {
-		return Stall{base: base{reason + "; its files are in a volume that instances share or that the node keeps: remove its directory there, and delete the pod"}, Cause: "DamagedFiles"}
+		return Stall{
+			base: base{reason +
+				"; its files are in a volume that instances share or that the node keeps: remove its directory there, and delete the pod"},
+			Cause: "DamagedFiles"}
 	}
 	return step
 }
@@ -147,7 +152,9 @@ func planReidentify(in input) Step {
 		if owner == nil {
 			continue
 		}
-		step := in.renew(pod, fmt.Sprintf("%s has lost its nodes.conf: it knows nobody, and the slots that it claims are those of %s, as all others say", pod.Name, owner.Name))
+		step := in.renew(pod,
+			fmt.Sprintf("%s has lost its nodes.conf: it knows nobody, and the slots that it claims are those of %s, as all others say", pod.Name,
+				owner.Name))
 		if _, renews := step.(Renew); renews {
 			return step
 		}

@@ -66,15 +66,21 @@ func TestLostInstances(t *testing.T) {
 				s.Find(0, 0).Redis.Peers[nodeID(1, 1)] = snapshot.Peer{ID: nodeID(1, 1), IP: podIP(1, 1), Connected: true}
 			})(), step: "Wait", why: "c-1-1 does not answer"},
 		"a master on a lost node is not let go before its successor has its slots": {snapshot: stuck(1, 0, time.Minute), step: "Wait"},
-		"a master on a lost node is let go when it has":                            {snapshot: failedOver(stuck(1, 0, time.Minute), 1), step: "Discard", why: "c-1-0"},
-		"an instance that cannot read its nodes.conf is renewed":                   {snapshot: damaged(1, 1, corrupted, claim), step: "Renew", why: "c-1-1 cannot read its own files (corrupted cluster config file); c-1-0 has its data"},
-		"with its pod, if that holds the data":                                     {desired: func(d *Desired) { d.Ephemeral = true }, snapshot: damaged(1, 1, corrupted), step: "Renew"},
+		"a master on a lost node is let go when it has": {snapshot: failedOver(stuck(1, 0, time.Minute), 1),
+			step: "Discard", why: "c-1-0"},
+		"an instance that cannot read its nodes.conf is renewed": {snapshot: damaged(1, 1, corrupted, claim), step: "Renew",
+			why: "c-1-1 cannot read its own files (corrupted cluster config file); c-1-0 has its data"},
+		"with its pod, if that holds the data": {desired: func(d *Desired) { d.Ephemeral = true },
+			snapshot: damaged(1, 1, corrupted), step: "Renew"},
 		"an instance that lost its nodes.conf and claims what its shard's master owns is renewed": {
-			snapshot: amnesiac(1, 1, 1, claim), step: "Renew", why: "c-1-1 has lost its nodes.conf: it knows nobody, and the slots that it claims are those of c-1-0"},
-		"not if it claims slots of another shard": {snapshot: amnesiac(1, 1, 2, claim), step: "Stall", why: "c-2-0 may hold another copy; keep one"},
+			snapshot: amnesiac(1, 1, 1, claim), step: "Renew",
+			why: "c-1-1 has lost its nodes.conf: it knows nobody, and the slots that it claims are those of c-1-0"},
+		"not if it claims slots of another shard": {
+			snapshot: amnesiac(1, 1, 2, claim), step: "Stall", why: "c-2-0 may hold another copy; keep one"},
 		"not if what the master has was lost": {
-			snapshot: changed(func() *snapshot.Snapshot { return amnesiac(1, 1, 1, claim) }, func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.Keys = 0 })(),
-			step:     "Stall", why: "c-1-0 may hold another copy; keep one"},
+			snapshot: changed(func() *snapshot.Snapshot { return amnesiac(1, 1, 1, claim) },
+				func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.Keys = 0 })(),
+			step: "Stall", why: "c-1-0 may hold another copy; keep one"},
 		"not if somebody disagrees": {
 			snapshot: changed(func() *snapshot.Snapshot { return amnesiac(1, 1, 1, claim) }, func(s *snapshot.Snapshot) {
 				peers := s.Find(0, 0).Redis.Peers
@@ -82,9 +88,11 @@ func TestLostInstances(t *testing.T) {
 				peer.Slots = slots.Set{}
 				peers[nodeID(1, 0)] = peer
 			})(), step: "Stall", why: "c-1-0 may hold another copy"},
-		"in a volume that is not ours to delete a person helps":              {snapshot: damaged(1, 1, corrupted), step: "Stall", why: "remove its directory"},
+		"in a volume that is not ours to delete a person helps": {snapshot: damaged(1, 1, corrupted), step: "Stall",
+			why: "remove its directory"},
 		"a damaged master is not renewed before its successor has its slots": {snapshot: damaged(1, 0, corrupted, claim), step: "Wait"},
-		"an instance that ends for another reason is not renewed":            {snapshot: damaged(1, 1, "Can't open the append-only file: No space left on device", claim), step: "Wait"},
+		"an instance that ends for another reason is not renewed": {
+			snapshot: damaged(1, 1, "Can't open the append-only file: No space left on device", claim), step: "Wait"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := desired()

@@ -55,7 +55,8 @@ type repair struct {
 func (r repair) step() Step {
 	switch {
 	case r.unknown != "":
-		return Wait{base: base{fmt.Sprintf("slots are half-moved, and %s did not say which of their keys it holds", r.unknown)}, BlockedBy: SnapshotComplete, After: soon}
+		return Wait{base: base{fmt.Sprintf("slots are half-moved, and %s did not say which of their keys it holds", r.unknown)},
+			BlockedBy: SnapshotComplete, After: soon}
 	case len(r.close) > 0:
 		return CloseSlots{base: base{fmt.Sprintf("slots %s are marked as moving, and nothing of them is", r.closing)}, Closings: r.close}
 	case len(r.reopen) > 0:

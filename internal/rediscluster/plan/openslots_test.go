@@ -178,7 +178,8 @@ func TestJobs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		method snapshot.AtomicMethod
 		want   []string
-	}{"told to the source": {snapshot.AtomicSource, []string{"c-0-0"}}, "told to the destination": {snapshot.AtomicDestination, []string{"c-3-0"}}} {
+	}{"told to the source": {snapshot.AtomicSource, []string{"c-0-0"}},
+		"told to the destination": {snapshot.AtomicDestination, []string{"c-3-0"}}} {
 		t.Run(name, func(t *testing.T) {
 			s := recorded(d, joined(4))
 			for _, in := range s.Reachable() {

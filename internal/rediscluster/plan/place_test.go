@@ -39,9 +39,11 @@ func TestPlace(t *testing.T) {
 		change func(*Desired, *snapshot.Snapshot)
 		node   string
 	}{
-		"where its data is":                    {func(*Desired, *snapshot.Snapshot) {}, "node1"},
-		"although the password is unknown":     {func(_ *Desired, s *snapshot.Snapshot) { s.Auth = snapshot.Auth{Problem: "no Secret"} }, "node1"},
-		"although the spec cannot be followed": {func(d *Desired, _ *snapshot.Snapshot) { d.Problems = []string{"spec.version: too old"} }, "node1"},
+		"where its data is": {func(*Desired, *snapshot.Snapshot) {}, "node1"},
+		"although the password is unknown": {func(_ *Desired, s *snapshot.Snapshot) { s.Auth = snapshot.Auth{Problem: "no Secret"} },
+			"node1"},
+		"although the spec cannot be followed": {func(d *Desired, _ *snapshot.Snapshot) { d.Problems = []string{"spec.version: too old"} },
+			"node1"},
 		"anywhere, without data":               {func(_ *Desired, s *snapshot.Snapshot) { delete(s.PlacedOn, "c-1-0") }, ""},
 		"anywhere, when the node is given up":  {func(d *Desired, _ *snapshot.Snapshot) { d.GiveUpNode = "node1" }, ""},
 		"there, when another node is given up": {func(d *Desired, _ *snapshot.Snapshot) { d.GiveUpNode = "node2" }, "node1"},
@@ -75,10 +77,11 @@ func TestNodesAreRecordedBeforeData(t *testing.T) {
 		change func(*Desired)
 		last   string
 	}{
-		"a new cluster":                         {fresh(), "c-0-0 c-0-1 c-1-0 c-1-1 c-2-0 c-2-1", func(*Desired) {}, "Replicate"},
-		"a shard more":                          {joined(4), "c-3-0 c-3-1", func(d *Desired) { d.Topology = topologyOf(4) }, "MoveSlots"},
-		"a replica that starts elsewhere":       {formed(), "c-1-1", func(*Desired) {}, "Replicate"},
-		"one of a cluster with an invalid spec": {formed(), "c-1-1", func(d *Desired) { d.Problems = []string{"spec.version: too old"} }, "Replicate"},
+		"a new cluster":                   {fresh(), "c-0-0 c-0-1 c-1-0 c-1-1 c-2-0 c-2-1", func(*Desired) {}, "Replicate"},
+		"a shard more":                    {joined(4), "c-3-0 c-3-1", func(d *Desired) { d.Topology = topologyOf(4) }, "MoveSlots"},
+		"a replica that starts elsewhere": {formed(), "c-1-1", func(*Desired) {}, "Replicate"},
+		"one of a cluster with an invalid spec": {formed(), "c-1-1", func(d *Desired) { d.Problems = []string{"spec.version: too old"} },
+			"Replicate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := desired(), tt.before

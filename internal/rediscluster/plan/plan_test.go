@@ -221,7 +221,8 @@ func TestNext(t *testing.T) {
 				kill(s, 1, 0)
 				s.Taken = []snapshot.Instance{{Name: "c-1-0", Shard: 1}}
 			}),
-			situation: Healing, step: "Wait", why: "pod c-1-0 exists and does not belong to its StatefulSet: delete it", blockedBy: SnapshotComplete},
+			situation: Healing, step: "Wait", why: "pod c-1-0 exists and does not belong to its StatefulSet: delete it",
+			blockedBy: SnapshotComplete},
 		"a wandered replica returns to its shard": {
 			snapshot:  changed(formed, func(s *snapshot.Snapshot) { s.Find(2, 1).Redis.MasterID = nodeID(0, 0) }),
 			situation: Healing, step: "Replicate"},

@@ -105,7 +105,8 @@ func (in input) roomier(pod *snapshot.Instance) string {
 	if !in.desired.Apart || !strings.Contains(pod.Waiting, "topology spread constraints") {
 		return "" // the scheduler gives other reasons
 	}
-	return fmt.Sprintf("; spec.antiAffinity is Required, so the %d instances of shard %d need a node each: add nodes, or set it to Preferred", in.topology[pod.Shard], pod.Shard)
+	return fmt.Sprintf("; spec.antiAffinity is Required, so the %d instances of shard %d need a node each: add nodes, or set it to Preferred",
+		in.topology[pod.Shard], pod.Shard)
 }
 
 // noForeignNode: a live link to a node ID that no pod has ever answered to, at an address
@@ -120,7 +121,8 @@ func noForeignNode(s *snapshot.Snapshot) Verdict {
 		for _, id := range sortedPeers(in.Redis) {
 			peer := in.Redis.Peers[id]
 			empty := peer.Master && peer.Slots.IsEmpty()
-			if peer.Connected && !peer.Failed && !peer.Suspected && !peer.Handshake && !empty && s.ByNodeID(id) == nil && !s.Seen[id] && !ours[peer.IP] {
+			if peer.Connected && !peer.Failed && !peer.Suspected && !peer.Handshake && !empty && s.ByNodeID(id) == nil && !s.Seen[id] &&
+				!ours[peer.IP] {
 				return fails(NoForeignNode, "%s is linked to node %s at %s, which is no pod of this cluster", in.Name, short(id), peer.IP)
 			}
 		}

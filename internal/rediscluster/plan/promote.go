@@ -53,8 +53,10 @@ func succession(in input, id string, best *snapshot.Instance) Step {
 	}
 	switch {
 	case !late && crashed(in, id, best).Holds && !majorityLost(in).Holds:
-		return Promote{base: base{fmt.Sprintf("master %s of shard %d has crashed: the others elect %s, which followed it to its end, without waiting for the node timeout",
-			short(id), best.Shard, best.Name)}, Replica: target(best)}
+		return Promote{
+			base: base{fmt.Sprintf(
+				"master %s of shard %d has crashed: the others elect %s, which followed it to its end, without waiting for the node timeout",
+				short(id), best.Shard, best.Name)}, Replica: target(best)}
 	case nodeGone(in, id).Holds:
 	case late && nodeStopped(in, id).Holds && lastInSync(in, id, best).Holds:
 		state = "does not run"
@@ -64,9 +66,11 @@ func succession(in input, id string, best *snapshot.Instance) Step {
 	step := Promote{Replica: target(best), Takeover: majorityLost(in).Holds}
 	switch {
 	case step.Takeover:
-		step.Reason = fmt.Sprintf("master %s of shard %d %s, and so are most masters: nobody is left to elect %s", short(id), best.Shard, state, best.Name)
+		step.Reason = fmt.Sprintf("master %s of shard %d %s, and so are most masters: nobody is left to elect %s", short(id), best.Shard, state,
+			best.Name)
 	case late:
-		step.Reason = fmt.Sprintf("master %s of shard %d %s, and no replica was elected within %s", short(id), best.Shard, state, electionPatience)
+		step.Reason = fmt.Sprintf("master %s of shard %d %s, and no replica was elected within %s", short(id), best.Shard, state,
+			electionPatience)
 	default:
 		return Wait{base: base{fmt.Sprintf("master %s of shard %d is gone; %s is to be elected", short(id), best.Shard, best.Name)}, After: soon}
 	}
@@ -82,7 +86,10 @@ func inherit(in input, id string, best *snapshot.Instance) Step {
 	if !best.Redis.MasterLinkUp && !lastInSync(in, id, best).Holds {
 		return nil
 	}
-	return Promote{base: base{fmt.Sprintf("master %s of shard %d has lost its nodes.conf and has another node ID now; %s has its data", short(id), best.Shard, best.Name)},
+	return Promote{
+		base: base{
+			fmt.Sprintf("master %s of shard %d has lost its nodes.conf and has another node ID now; %s has its data", short(id), best.Shard,
+				best.Name)},
 		Replica: target(best), Takeover: majorityLost(in).Holds}
 }
 

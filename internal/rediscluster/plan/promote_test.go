@@ -37,7 +37,8 @@ func TestCrashedMaster(t *testing.T) {
 	crash := func(change func(s *snapshot.Snapshot)) *snapshot.Snapshot {
 		s := away(time.Second, 1)
 		pod := s.Find(1, 0)
-		pod.IP, pod.Waiting, pod.Error, pod.StoppedAt = podIP(1, 0), "container redis: CrashLoopBackOff", "container redis: CrashLoopBackOff", now.Add(-1500*time.Millisecond)
+		pod.IP, pod.Waiting, pod.Error, pod.StoppedAt = podIP(1, 0), "container redis: CrashLoopBackOff", "container redis: CrashLoopBackOff",
+			now.Add(-1500*time.Millisecond)
 		change(s)
 		return s
 	}
@@ -45,13 +46,15 @@ func TestCrashedMaster(t *testing.T) {
 		change func(s *snapshot.Snapshot)
 		step   string
 	}{
-		"at once":                           {func(*snapshot.Snapshot) {}, "Promote"},
-		"although others see it alive yet":  {func(s *snapshot.Snapshot) { alive(s, 1) }, "Promote"},
-		"not before the kubelet says so":    {func(s *snapshot.Snapshot) { s.Find(1, 0).Stopped, s.Find(1, 0).StoppedAt = false, time.Time{} }, "Wait"},
+		"at once":                          {func(*snapshot.Snapshot) {}, "Promote"},
+		"although others see it alive yet": {func(s *snapshot.Snapshot) { alive(s, 1) }, "Promote"},
+		"not before the kubelet says so": {func(s *snapshot.Snapshot) { s.Find(1, 0).Stopped, s.Find(1, 0).StoppedAt = false, time.Time{} },
+			"Wait"},
 		"not a replica that was cut off":    {func(s *snapshot.Snapshot) { s.Find(1, 1).Redis.MasterLinkDownFor = 5 * time.Second }, "Wait"},
 		"not a replica that never followed": {func(s *snapshot.Snapshot) { s.Find(1, 1).Redis.MasterLinkLost = false }, "Wait"},
 		"not if another process ended":      {func(s *snapshot.Snapshot) { s.Find(1, 0).IP = "10.9.9.9" }, "Wait"},
-		"not without voters":                {func(s *snapshot.Snapshot) { fail(s, nodeID(0, 0)); lose(s, 0, 0); lose(s, 2, 0); fail(s, nodeID(2, 0)) }, "Wait"},
+		"not without voters": {
+			func(s *snapshot.Snapshot) { fail(s, nodeID(0, 0)); lose(s, 0, 0); lose(s, 2, 0); fail(s, nodeID(2, 0)) }, "Wait"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(desired(), crash(tt.change), now)
@@ -83,13 +86,18 @@ func TestMastersThatStayAway(t *testing.T) {
 		step, why string
 		takeover  bool
 	}{
-		"most masters: a replica takes over":         {snapshot: edit(func(*snapshot.Snapshot) {}), step: "Promote", why: "does not run, and so are most masters: nobody is left to elect c-0-1", takeover: true},
-		"not before an election would have its time": {snapshot: func() *snapshot.Snapshot { return away(20*time.Second, 0, 2) }, step: "Wait", why: "c-0-0: not scheduled"},
-		"one master: the others vote":                {snapshot: func() *snapshot.Snapshot { return away(long, 1) }, step: "Promote", why: "no replica was elected within"},
+		"most masters: a replica takes over": {snapshot: edit(func(*snapshot.Snapshot) {}), step: "Promote",
+			why: "does not run, and so are most masters: nobody is left to elect c-0-1", takeover: true},
+		"not before an election would have its time": {snapshot: func() *snapshot.Snapshot { return away(20*time.Second, 0, 2) }, step: "Wait",
+			why: "c-0-0: not scheduled"},
+		"one master: the others vote": {snapshot: func() *snapshot.Snapshot { return away(long, 1) }, step: "Promote",
+			why: "no replica was elected within"},
 		"not while a pod may run": {step: "Wait", why: "c-0-0: not scheduled", snapshot: edit(func(s *snapshot.Snapshot) {
 			s.Find(2, 0).Stopped = false
 		})},
-		"not while a pod is missing": {step: "Wait", why: "c-0-0: not scheduled", snapshot: edit(func(s *snapshot.Snapshot) { s.Instances = slices.Delete(s.Instances, 4, 5) })},
+		"not while a pod is missing": {
+			step: "Wait", why: "c-0-0: not scheduled",
+			snapshot: edit(func(s *snapshot.Snapshot) { s.Instances = slices.Delete(s.Instances, 4, 5) })},
 		"not while anybody sees the master alive": {step: "Wait", why: "c-0-0: not scheduled", snapshot: edit(func(s *snapshot.Snapshot) {
 			for _, shard := range []int{0, 2} {
 				peer := s.Find(1, 0).Redis.Peers[nodeID(shard, 0)]
@@ -101,12 +109,14 @@ func TestMastersThatStayAway(t *testing.T) {
 			s.Find(0, 1).Redis.MasterLinkDownFor += 4 * time.Second
 			s.Find(2, 1).Redis.MasterLinkDownFor += 4 * time.Second
 		})},
-		"but another shard's that was not": {step: "Promote", why: "nobody is left to elect c-2-1", takeover: true, snapshot: edit(func(s *snapshot.Snapshot) {
-			s.Find(0, 1).Redis.MasterLinkDownFor += 4 * time.Second
-		})},
-		"not a replica that started since and never was in sync": {step: "Wait", why: "c-0-0: not scheduled", snapshot: edit(func(s *snapshot.Snapshot) {
-			s.Find(0, 1).Redis.MasterLinkLost, s.Find(2, 1).Redis.MasterLinkLost = false, false
-		})},
+		"but another shard's that was not": {step: "Promote", why: "nobody is left to elect c-2-1", takeover: true,
+			snapshot: edit(func(s *snapshot.Snapshot) {
+				s.Find(0, 1).Redis.MasterLinkDownFor += 4 * time.Second
+			})},
+		"not a replica that started since and never was in sync": {
+			step: "Wait", why: "c-0-0: not scheduled", snapshot: edit(func(s *snapshot.Snapshot) {
+				s.Find(0, 1).Redis.MasterLinkLost, s.Find(2, 1).Redis.MasterLinkLost = false, false
+			})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(desired(), tt.snapshot(), now)

@@ -121,7 +121,8 @@ func planRepair(in input) Step {
 	}
 	for _, pod := range in.outdated() {
 		if pod.Broken && pod.Redis == nil && !pod.Terminating && in.replaceable(pod) {
-			return Restart{base: base{fmt.Sprintf("%s does not run (%s) and is of an older template", pod.Name, pod.Waiting)}, Pod: pod.Name, UID: pod.UID, Broken: true}
+			return Restart{base: base{fmt.Sprintf("%s does not run (%s) and is of an older template", pod.Name, pod.Waiting)}, Pod: pod.Name,
+				UID: pod.UID, Broken: true}
 		}
 	}
 	return nil
@@ -167,8 +168,9 @@ func planRollout(in input) Step {
 	if step != nil {
 		return step
 	}
-	return Restart{base: base{fmt.Sprintf("%s runs an older template, as %d of %d instances do", next.Name, len(outdated), len(in.snap.Instances))},
-		Pod: next.Name, UID: next.UID, Broken: next.Beside != ""}
+	return Restart{
+		base: base{fmt.Sprintf("%s runs an older template, as %d of %d instances do", next.Name, len(outdated), len(in.snap.Instances))},
+		Pod:  next.Name, UID: next.UID, Broken: next.Beside != ""}
 }
 
 // another lets a replica that has the new template take over from a master that is to be restarted, if there is such a pair.
@@ -194,7 +196,8 @@ func retire(in input, pod *snapshot.Instance) Step {
 		return nil
 	case !pod.Redis.Master && !pod.Dismissed():
 		if pod.Gated && pod.Serving && in.now.Sub(pod.Redis.AskedAt) < quietBeforeRestart {
-			return Dismiss{base: base{fmt.Sprintf("%s is about to be restarted, and clients still ask it for slots that have moved", pod.Name)}, Pods: []string{pod.Name}}
+			return Dismiss{base: base{fmt.Sprintf("%s is about to be restarted, and clients still ask it for slots that have moved", pod.Name)},
+				Pods: []string{pod.Name}}
 		}
 		return nil
 	case pod.Redis.Master && pod.Gated && pod.Serving:
@@ -229,10 +232,14 @@ func succeed(in input, master *snapshot.Instance) Step {
 		}
 	}
 	if best == nil {
-		return Wait{base: base{fmt.Sprintf("%s is to be restarted and is the master of shard %d, of which no other instance is in sync", master.Name, master.Shard)},
+		return Wait{
+			base: base{
+				fmt.Sprintf("%s is to be restarted and is the master of shard %d, of which no other instance is in sync", master.Name, master.Shard)},
 			BlockedBy: ReplicaInSync, After: soon}
 	}
-	return Handover{base: base{fmt.Sprintf("%s is to be restarted and is the master of shard %d: %s takes over", master.Name, master.Shard, best.Name)}, Master: target(master), Replica: target(best)}
+	return Handover{
+		base:   base{fmt.Sprintf("%s is to be restarted and is the master of shard %d: %s takes over", master.Name, master.Shard, best.Name)},
+		Master: target(master), Replica: target(best)}
 }
 
 // prefer says that a is a better successor than b.

@@ -84,19 +84,22 @@ func TestRollout(t *testing.T) {
 			snapshot:  changed(func() *snapshot.Snapshot { return outmoded("c-0-1") }, func(s *snapshot.Snapshot) { s.Find(0, 1).Ready = false })(),
 			situation: RollingOut, step: "Wait", why: "pod c-0-1 is not ready"},
 		"a new exporter that does not start takes one instance": {
-			snapshot: exporterless(outmoded("c-1-1"), 1, 1), situation: RollingOut, step: "Wait", why: "pod c-1-1 is not ready yet: container exporter: ImagePullBackOff"},
+			snapshot: exporterless(outmoded("c-1-1"), 1, 1), situation: RollingOut, step: "Wait",
+			why: "pod c-1-1 is not ready yet: container exporter: ImagePullBackOff"},
 		"an instance whose old one does not start is first": {
 			snapshot: exporterless(outmoded(), 1, 1), situation: RollingOut, step: "Restart", why: "c-1-1 runs an older template"},
 		"a master hands over all the same": {
 			snapshot: exporterless(outmoded(append(replicas, "c-0-0", "c-1-0")...), 2, 0), situation: RollingOut, step: "Dismiss", why: "c-2-0"},
 		"no exporter holds up what mends it": {
-			snapshot: exporterless(exporterless(exporterless(outmoded("c-0-1", "c-1-1"), 2, 1), 2, 0), 0, 0), situation: RollingOut, step: "Restart", why: "c-2-1"},
+			snapshot: exporterless(exporterless(exporterless(outmoded("c-0-1", "c-1-1"), 2, 1), 2, 0), 0, 0), situation: RollingOut, step: "Restart",
+			why: "c-2-1"},
 		"the replica of the next shard follows": {
 			snapshot: outmoded("c-0-1"), situation: RollingOut, step: "Restart", why: "c-1-1"},
 		"masters come last, and the Service leads clients elsewhere first": {
 			snapshot: outmoded(replicas...), situation: RollingOut, step: "Dismiss", why: "c-0-0"},
 		"a master hands over, without waiting for Kubernetes": {
-			snapshot: dismissed(outmoded(replicas...), 0, 0, 0, 0), situation: RollingOut, step: "Handover", why: "c-0-0 is to be restarted and is the master of shard 0: c-0-1 takes over"},
+			snapshot: dismissed(outmoded(replicas...), 0, 0, 0, 0), situation: RollingOut, step: "Handover",
+			why: "c-0-0 is to be restarted and is the master of shard 0: c-0-1 takes over"},
 		"all of Kubernetes hears of it": {
 			snapshot:  dismissed(allHandedOver(replicas...), 0, 0, time.Second, time.Hour),
 			situation: RollingOut, step: "Wait", why: "all of Kubernetes is to hear"},
@@ -156,9 +159,11 @@ func TestRollout(t *testing.T) {
 			})(),
 			situation: RollingOut, step: "Restart", why: "c-0-0"},
 		"OnDelete names the instance that is not ready, too": {
-			desired: func(d *Desired) { d.OnDelete = true }, snapshot: exporterless(outmoded("c-0-0", "c-1-0", "c-2-0", "c-0-1"), 2, 1), situation: RollingOut, step: "RollOut", why: "c-2-1, c-1-1"},
+			desired: func(d *Desired) { d.OnDelete = true }, snapshot: exporterless(outmoded("c-0-0", "c-1-0", "c-2-0", "c-0-1"), 2, 1),
+			situation: RollingOut, step: "RollOut", why: "c-2-1, c-1-1"},
 		"OnDelete waits for the user, and says for what": {
-			desired: func(d *Desired) { d.OnDelete = true }, snapshot: outmoded(replicas...), situation: RollingOut, step: "RollOut", why: "c-0-0, c-1-0, c-2-0"},
+			desired: func(d *Desired) { d.OnDelete = true }, snapshot: outmoded(replicas...), situation: RollingOut, step: "RollOut",
+			why: "c-0-0, c-1-0, c-2-0"},
 		"a version that does not start halts the roll": {
 			snapshot: broken(outmoded(), 0, 1, "new"), situation: RollingOut, step: "Wait", why: "ImagePullBackOff", blockedBy: SnapshotComplete},
 		"and is called failed when it takes too long": {
@@ -178,7 +183,8 @@ func TestRollout(t *testing.T) {
 			snapshot: changed(func() *snapshot.Snapshot { return broken(outmoded(), 0, 1, "new") }, func(s *snapshot.Snapshot) {
 				s.Find(0, 1).Waiting = "not scheduled: 0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints."
 			})(),
-			situation: RollingOut, step: "Wait", why: "spec.antiAffinity is Required, so the 2 instances of shard 0 need a node each: add nodes, or set it to Preferred"},
+			situation: RollingOut, step: "Wait",
+			why: "spec.antiAffinity is Required, so the 2 instances of shard 0 need a node each: add nodes, or set it to Preferred"},
 		"another reason not to find a node has another remedy": {
 			desired: func(d *Desired) { d.Apart = true },
 			snapshot: changed(func() *snapshot.Snapshot { return broken(outmoded(), 0, 1, "new") }, func(s *snapshot.Snapshot) {
@@ -223,7 +229,8 @@ func TestRollout(t *testing.T) {
 func TestSuccessorHasTheNewTemplate(t *testing.T) {
 	s := outmoded(replicas...)
 	third := snapshot.Instance{Name: "c-0-2", Shard: 0, Ordinal: 2, IP: podIP(0, 2), Ready: true, Revision: "old", Gated: true, Serving: true,
-		Redis: &snapshot.Redis{NodeID: nodeID(0, 2), MasterID: nodeID(0, 0), MasterLinkUp: true, Offset: 100, ClusterOK: true, Peers: map[string]snapshot.Peer{}}}
+		Redis: &snapshot.Redis{NodeID: nodeID(0, 2), MasterID: nodeID(0, 0), MasterLinkUp: true, Offset: 100, ClusterOK: true,
+			Peers: map[string]snapshot.Peer{}}}
 	s.Instances = append(s.Instances[:2], append([]snapshot.Instance{third}, s.Instances[2:]...)...)
 	s.Shards[0].Replicas = 3
 	introduce(s)

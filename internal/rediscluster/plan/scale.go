@@ -71,7 +71,8 @@ func planFunctions(in input) Step {
 	if source == nil || source.Redis.Libraries == 0 {
 		return nil
 	}
-	step := CopyFunctions{base: base{fmt.Sprintf("new masters lack the %d function libraries of %s", source.Redis.Libraries, source.Name)}, From: target(source)}
+	step := CopyFunctions{base: base{fmt.Sprintf("new masters lack the %d function libraries of %s", source.Redis.Libraries, source.Name)},
+		From: target(source)}
 	masters := in.masters()
 	for shard := range in.desired.Topology {
 		if pod := masters[shard]; pod != nil && pod.Redis.Slots.IsEmpty() && pod.Redis.Libraries == 0 {
@@ -92,7 +93,9 @@ func planGoal(in input) Step {
 		return nil
 	}
 	moves := in.moves(goal)
-	return RecordGoal{base: base{fmt.Sprintf("%d slots are to move, so that %d shards own them: %s", count(moves), len(in.desired.Topology), summary(moves))}, Moves: moves}
+	return RecordGoal{
+		base:  base{fmt.Sprintf("%d slots are to move, so that %d shards own them: %s", count(moves), len(in.desired.Topology), summary(moves))},
+		Moves: moves}
 }
 
 // certain says that every instance answers, every slot has one owner, and every shard that
@@ -145,7 +148,8 @@ func unready(in input) Step {
 	masters := in.masters()
 	for shard := range in.desired.Topology {
 		if masters[shard] == nil {
-			return Wait{base: base{fmt.Sprintf("slots are to move to shard %d, and none of its instances can become its master yet", shard)}, BlockedBy: ShardWhole, After: soon}
+			return Wait{base: base{fmt.Sprintf("slots are to move to shard %d, and none of its instances can become its master yet", shard)},
+				BlockedBy: ShardWhole, After: soon}
 		}
 	}
 	return Wait{base: base{"slots are to move, and it is not certain who owns what"}, BlockedBy: SnapshotComplete, After: soon}
@@ -185,7 +189,8 @@ func planMove(in input) Step {
 		return Wait{base: base{held.Reason}, BlockedBy: held.Predicate, After: soon}
 	}
 	ready = oneWay(ready)
-	step := MoveSlots{base: base{fmt.Sprintf("%d slots are left to move: %s", count(moves), summary(moves))}, Moves: ready, Atomic: in.desired.KeysPerSecond == 0}
+	step := MoveSlots{base: base{fmt.Sprintf("%d slots are left to move: %s", count(moves), summary(moves))}, Moves: ready,
+		Atomic: in.desired.KeysPerSecond == 0}
 	for _, move := range ready {
 		from, to := in.snap.ByNodeID(move.From.NodeID).Redis, in.snap.ByNodeID(move.To.NodeID).Redis
 		if from.Atomic == "" || from.Atomic != to.Atomic || len(open.finish) > 0 {

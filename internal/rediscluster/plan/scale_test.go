@@ -26,7 +26,8 @@ func joined(shards int) *snapshot.Snapshot {
 	for shard := 3; shard < shards; shard++ {
 		s.Shards = append(s.Shards, snapshot.Shard{Index: shard, Name: fmt.Sprintf("c-%d", shard), Replicas: 2})
 		for ordinal := range 2 {
-			in := snapshot.Instance{Name: fmt.Sprintf("c-%d-%d", shard, ordinal), Shard: shard, Ordinal: ordinal, IP: podIP(shard, ordinal), NodeName: "node0", Ready: true,
+			in := snapshot.Instance{Name: fmt.Sprintf("c-%d-%d", shard, ordinal), Shard: shard, Ordinal: ordinal, IP: podIP(shard, ordinal),
+				NodeName: "node0", Ready: true,
 				Redis: &snapshot.Redis{NodeID: nodeID(shard, ordinal), Master: ordinal == 0, ClusterOK: true, Peers: map[string]snapshot.Peer{}}}
 			if ordinal > 0 {
 				in.Redis.MasterID, in.Redis.MasterLinkUp = nodeID(shard, 0), true
@@ -86,53 +87,83 @@ func TestScaling(t *testing.T) {
 		"a shard is asked for": {with(topologyOf(4)), formed(), ScalingOut, "Wait", "instance 0 of shard 3 has no pod yet"},
 		"what is to move is recorded first": {with(topologyOf(4)), joined(4), ScalingOut, "RecordGoal",
 			"4096 slots are to move, so that 4 shards own them: 1365 from c-0-0 to c-3-0, 1366 from c-1-0 to c-3-0, 1365 from c-2-0 to c-3-0"},
-		"new masters get the functions first": {with(topologyOf(4)), with4(func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.Libraries = 2 }), ScalingOut, "CopyFunctions", "the 2 function libraries of c-1-0"},
-		"slots move":                          {with(topologyOf(4)), recorded(with(topologyOf(4)), joined(4)), ScalingOut, "MoveSlots", "4096 slots are left to move"},
+		"new masters get the functions first": {with(topologyOf(4)), with4(func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.Libraries = 2 }),
+			ScalingOut, "CopyFunctions", "the 2 function libraries of c-1-0"},
+		"slots move": {with(topologyOf(4)), recorded(with(topologyOf(4)), joined(4)), ScalingOut, "MoveSlots",
+			"4096 slots are left to move"},
 		"a master that has just received slots gives none": {with(topologyOf(4)), recorded(with(topologyOf(4)), received(joined(4), 9*time.Second)), ScalingOut, "Wait",
 			"has received slots itself: it gives none for twice the node timeout, which is over in 1s"},
 		"and does when nobody can hear of before any more": {with(topologyOf(4)), recorded(with(topologyOf(4)), received(joined(4), 10*time.Second)), ScalingOut, "MoveSlots", "4096 slots are left"},
-		"no slot moves to a master that does not serve yet": {with(topologyOf(4)), recorded(with(topologyOf(4)), with4(func(s *snapshot.Snapshot) {
-			s.Find(3, 0).Redis.ClusterOK = false
-		})), ScalingOut, "Wait", "c-3-0 does not serve yet"},
-		"no slot moves to a shard whose replica is not in sync": {with(topologyOf(4)), recorded(with(topologyOf(4)), with4(func(s *snapshot.Snapshot) {
-			s.Find(3, 1).Redis.MasterLinkUp = false
-		})), ScalingOut, "Wait", "c-3-1 is not in sync"},
-		"no slot moves to a shard of which an instance does not know all owners": {with(topologyOf(4)), recorded(with(topologyOf(4)), with4(func(s *snapshot.Snapshot) {
-			peer := s.Find(3, 1).Redis.Peers[nodeID(1, 0)]
-			peer.Slots = slots.Set{}
-			s.Find(3, 1).Redis.Peers[nodeID(1, 0)] = peer
-		})), ScalingOut, "Wait", "c-3-1 does not know yet who owns which slots"},
-		"no slot moves to a shard that lost an instance":       {with(topologyOf(4)), lose(recorded(with(topologyOf(4)), joined(4)), 3, 1), ScalingOut, "Wait", "instance 1 of shard 3, which is to receive slots, does not answer"},
-		"slots of other shards move on when a replica is lost": {with(topologyOf(4)), lose(recorded(with(topologyOf(4)), joined(4)), 0, 1), ScalingOut, "MoveSlots", "4096 slots are left"},
+		"no slot moves to a master that does not serve yet": {
+			with(topologyOf(4)), recorded(with(topologyOf(4)), with4(func(s *snapshot.Snapshot) {
+				s.Find(3, 0).Redis.ClusterOK = false
+			})), ScalingOut, "Wait", "c-3-0 does not serve yet"},
+		"no slot moves to a shard whose replica is not in sync": {
+			with(topologyOf(4)), recorded(with(topologyOf(4)), with4(func(s *snapshot.Snapshot) {
+				s.Find(3, 1).Redis.MasterLinkUp = false
+			})), ScalingOut, "Wait", "c-3-1 is not in sync"},
+		"no slot moves to a shard of which an instance does not know all owners": {
+			with(topologyOf(4)), recorded(with(topologyOf(4)), with4(func(s *snapshot.Snapshot) {
+				peer := s.Find(3, 1).Redis.Peers[nodeID(1, 0)]
+				peer.Slots = slots.Set{}
+				s.Find(3, 1).Redis.Peers[nodeID(1, 0)] = peer
+			})), ScalingOut, "Wait", "c-3-1 does not know yet who owns which slots"},
+		"no slot moves to a shard that lost an instance": {with(topologyOf(4)), lose(recorded(with(topologyOf(4)), joined(4)), 3, 1),
+			ScalingOut, "Wait", "instance 1 of shard 3, which is to receive slots, does not answer"},
+		"slots of other shards move on when a replica is lost": {with(topologyOf(4)), lose(recorded(with(topologyOf(4)), joined(4)), 0, 1),
+			ScalingOut, "MoveSlots", "4096 slots are left"},
 		"a shard is drained": {with(topologyOf(3)), recorded(with(topologyOf(3)), scaled(4)), ScalingIn, "MoveSlots",
 			"4096 slots are left to move: 1366 from c-3-0 to c-0-0, 1365 from c-3-0 to c-1-0, 1365 from c-3-0 to c-2-0"},
-		"a drained shard is forgotten":                       {with(topologyOf(3)), joined(4), ScalingIn, "Forget", "hold nothing: c-3-0, c-3-1"},
-		"a drained shard that nobody knows goes":             {with(topologyOf(3)), forgotten(joined(4), 3), ScalingIn, "RemoveShards", "shards [3]"},
-		"nobody goes while an instance does not answer":      {with(topologyOf(3)), lose(forgotten(joined(4), 3), 1, 1), ScalingIn, "Wait", "c-1-1 does not answer"},
-		"a shard that never came up does not hinder":         {with(topologyOf(3)), neverStarted(3), ScalingIn, "RemoveShards", "shards [3]"},
-		"a shard that holds the only copy of a slot stays":   {with(topologyOf(3)), lose(scaled(4), 3, 0), Healing, "Wait", "c-3-0 does not answer"},
-		"keys without an owner are not thrown away":          {with(topologyOf(3)), with4(func(s *snapshot.Snapshot) { s.Find(3, 0).Redis.Keys = 5 }), Failed, "Stall", "c-3-0 is to go, owns no slot and holds 5 keys"},
-		"a master that is to go hands over":                  {with(v1alpha1.Topology{2, 1, 2}), swapped(formed(), 1), ScalingIn, "Handover", "c-1-0 takes over"},
-		"and does not to a replica that thinks it owns more": {with(v1alpha1.Topology{2, 1, 2}), outdated(swapped(formed(), 1), 1), ScalingIn, "Wait", "has not heard yet what c-1-1 is and owns"},
-		"and does not without a replica in sync":             {with(v1alpha1.Topology{2, 1, 2}), unsynced(swapped(formed(), 1), 1, 0), ScalingIn, "Wait", "c-1-0 is not in sync"},
-		"a replica that is to go is forgotten":               {with(v1alpha1.Topology{2, 1, 2}), formed(), ScalingIn, "Forget", "hold nothing: c-1-1"},
-		"a pod that is to go is waited for":                  {with(v1alpha1.Topology{2, 1, 2}), stopping(1, 1), ScalingIn, "Wait", "c-1-1 is to go and is still there"},
-		"a StatefulSet that is to go is waited for":          {with(topologyOf(3)), deleted(formed(), 3), ScalingIn, "Wait", "StatefulSet c-3 is to go and is still there"},
-		"entries are counted":                                {assign(5, Gift{Slots: 5, From: []string{nodeID(0, 0)}}, Gift{Slots: 6000, From: []string{nodeID(0, 0)}, To: shard(1)}), joined(5), Failed, "Stall", "1 entries for 2 new masters"},
+		"a drained shard is forgotten": {with(topologyOf(3)), joined(4), ScalingIn, "Forget", "hold nothing: c-3-0, c-3-1"},
+		"a drained shard that nobody knows goes": {with(topologyOf(3)), forgotten(joined(4), 3), ScalingIn, "RemoveShards",
+			"shards [3]"},
+		"nobody goes while an instance does not answer": {with(topologyOf(3)), lose(forgotten(joined(4), 3), 1, 1), ScalingIn, "Wait",
+			"c-1-1 does not answer"},
+		"a shard that never came up does not hinder": {with(topologyOf(3)), neverStarted(3), ScalingIn, "RemoveShards", "shards [3]"},
+		"a shard that holds the only copy of a slot stays": {with(topologyOf(3)), lose(scaled(4), 3, 0), Healing, "Wait",
+			"c-3-0 does not answer"},
+		"keys without an owner are not thrown away": {
+			with(topologyOf(3)), with4(func(s *snapshot.Snapshot) { s.Find(3, 0).Redis.Keys = 5 }), Failed, "Stall",
+			"c-3-0 is to go, owns no slot and holds 5 keys"},
+		"a master that is to go hands over": {with(v1alpha1.Topology{2, 1, 2}), swapped(formed(), 1), ScalingIn, "Handover",
+			"c-1-0 takes over"},
+		"and does not to a replica that thinks it owns more": {with(v1alpha1.Topology{2, 1, 2}), outdated(swapped(formed(), 1), 1), ScalingIn,
+			"Wait", "has not heard yet what c-1-1 is and owns"},
+		"and does not without a replica in sync": {with(v1alpha1.Topology{2, 1, 2}), unsynced(swapped(formed(), 1), 1, 0), ScalingIn,
+			"Wait", "c-1-0 is not in sync"},
+		"a replica that is to go is forgotten": {with(v1alpha1.Topology{2, 1, 2}), formed(), ScalingIn, "Forget",
+			"hold nothing: c-1-1"},
+		"a pod that is to go is waited for": {with(v1alpha1.Topology{2, 1, 2}), stopping(1, 1), ScalingIn, "Wait",
+			"c-1-1 is to go and is still there"},
+		"a StatefulSet that is to go is waited for": {with(topologyOf(3)), deleted(formed(), 3), ScalingIn, "Wait",
+			"StatefulSet c-3 is to go and is still there"},
+		"entries are counted": {
+			assign(5, Gift{Slots: 5, From: []string{nodeID(0, 0)}}, Gift{Slots: 6000, From: []string{nodeID(0, 0)}, To: shard(1)}), joined(5),
+			Failed, "Stall", "1 entries for 2 new masters"},
 		"a running cluster's slots move to the shard that is named": {assign(3, Gift{Slots: 5471, From: []string{nodeID(0, 0), nodeID(2, 1)}, To: shard(1)}), formed(), ScalingOut, "RecordGoal",
 			"9 slots are to move, so that 3 shards own them: 5 from c-0-0 to c-1-0, 4 from c-2-0 to c-1-0"},
-		"a shard that has what the entry says needs no giver": {assign(3, Gift{Slots: 5000, From: []string{nodeID(9, 9)}, To: shard(1)}), formed(), Steady, "None", ""},
-		"entries for new masters do nothing when none joins":  {assign(3, Gift{Slots: 5, From: []string{nodeID(9, 9)}}), formed(), Steady, "None", ""},
-		"new masters and running ones receive together":       {assign(4, Gift{Slots: 5472, From: []string{nodeID(0, 0)}, To: shard(1)}, Gift{Slots: 5, From: []string{nodeID(2, 0)}}), joined(4), ScalingOut, "RecordGoal", "10 from c-0-0 to c-1-0, 5 from c-2-0 to c-3-0"},
-		"no shard gives and receives":                         {assign(3, Gift{Slots: 6000, From: []string{nodeID(0, 0)}, To: shard(1)}, Gift{Slots: 6000, From: []string{nodeID(1, 0)}, To: shard(0)}), formed(), Failed, "Stall", "assignStrategies[0].fromReplicas: " + nodeID(0, 0) + " is of shard 0, which receives slots by entry 1"},
-		"a shard that joins is not named":                     {assign(4, Gift{Slots: 5, From: []string{nodeID(0, 0)}}, Gift{Slots: 5, From: []string{nodeID(0, 0)}, To: shard(3)}), joined(4), Failed, "Stall", "assignStrategies[1].toShard: shard 3 owns no slots yet"},
-		"back to AutoReceive the slots are balanced":          {desired(), assigned(uneven()), ScalingOut, "RecordGoal", "100 slots are to move, so that 3 shards own them: 100 from c-1-0 to c-0-0"},
-		"who moved slots by hand is left alone":               {desired(), uneven(), Steady, "None", ""},
-		"a draft of AssignReceive shows what it would move":   {draft(assign(3, Gift{Slots: 5471, From: []string{nodeID(0, 0)}, To: shard(1)})), formed(), Paused, "Hold", "spec.pause is true"},
+		"a shard that has what the entry says needs no giver": {assign(3, Gift{Slots: 5000, From: []string{nodeID(9, 9)}, To: shard(1)}),
+			formed(), Steady, "None", ""},
+		"entries for new masters do nothing when none joins": {assign(3, Gift{Slots: 5, From: []string{nodeID(9, 9)}}), formed(), Steady, "None",
+			""},
+		"new masters and running ones receive together": {assign(4, Gift{Slots: 5472, From: []string{nodeID(0, 0)}, To: shard(1)}, Gift{Slots: 5, From: []string{nodeID(2, 0)}}), joined(4), ScalingOut, "RecordGoal", "10 from c-0-0 to c-1-0, 5 from c-2-0 to c-3-0"},
+		"no shard gives and receives": {
+			assign(3, Gift{Slots: 6000, From: []string{nodeID(0, 0)}, To: shard(1)}, Gift{Slots: 6000, From: []string{nodeID(1, 0)}, To: shard(0)}),
+			formed(), Failed, "Stall", "assignStrategies[0].fromReplicas: " + nodeID(0, 0) + " is of shard 0, which receives slots by entry 1"},
+		"a shard that joins is not named": {
+			assign(4, Gift{Slots: 5, From: []string{nodeID(0, 0)}}, Gift{Slots: 5, From: []string{nodeID(0, 0)}, To: shard(3)}), joined(4), Failed,
+			"Stall", "assignStrategies[1].toShard: shard 3 owns no slots yet"},
+		"back to AutoReceive the slots are balanced": {desired(), assigned(uneven()), ScalingOut, "RecordGoal",
+			"100 slots are to move, so that 3 shards own them: 100 from c-1-0 to c-0-0"},
+		"who moved slots by hand is left alone": {desired(), uneven(), Steady, "None", ""},
+		"a draft of AssignReceive shows what it would move": {draft(assign(3, Gift{Slots: 5471, From: []string{nodeID(0, 0)}, To: shard(1)})),
+			formed(), Paused, "Hold", "spec.pause is true"},
 		"givers must be known": {assign(4, Gift{Slots: 5, From: []string{nodeID(9, 9)}}), joined(4), Failed, "Stall",
 			"spec.updateStrategy.assignStrategies[0].fromReplicas: " + nodeID(9, 9) + " is no instance of a shard that can give slots"},
-		"givers cannot give what they do not own": {assign(4, Gift{Slots: 6000, From: []string{nodeID(0, 0)}}), joined(4), Failed, "Stall", "assignStrategies[0]: the named masters own 5461 slots"},
-		"a giver is named by its replica too":     {assign(4, Gift{Slots: 5, From: []string{nodeID(0, 1)}}), joined(4), ScalingOut, "RecordGoal", "5 from c-0-0 to c-3-0"},
+		"givers cannot give what they do not own": {assign(4, Gift{Slots: 6000, From: []string{nodeID(0, 0)}}), joined(4), Failed, "Stall",
+			"assignStrategies[0]: the named masters own 5461 slots"},
+		"a giver is named by its replica too": {assign(4, Gift{Slots: 5, From: []string{nodeID(0, 1)}}), joined(4), ScalingOut, "RecordGoal",
+			"5 from c-0-0 to c-3-0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tt.desired, tt.snapshot, now)
@@ -233,8 +264,9 @@ func TestClientsBeforeLeaving(t *testing.T) {
 		change    func(*snapshot.Instance)
 		step, why string
 	}{
-		"in the Service":          {func(in *snapshot.Instance) { in.Serving = true }, "Dismiss", "c-1-1"},
-		"just out of the Service": {func(in *snapshot.Instance) { in.DismissedAt = now.Add(-time.Second) }, "Wait", "all of Kubernetes is to hear of it"},
+		"in the Service": {func(in *snapshot.Instance) { in.Serving = true }, "Dismiss", "c-1-1"},
+		"just out of the Service": {func(in *snapshot.Instance) { in.DismissedAt = now.Add(-time.Second) }, "Wait",
+			"all of Kubernetes is to hear of it"},
 		"still asked": {func(in *snapshot.Instance) {
 			in.DismissedAt, in.Redis.AskedAt = now.Add(-50*time.Second), now.Add(-4*time.Second)
 		}, "Wait", "clients still ask c-1-1"},
@@ -308,9 +340,10 @@ func TestShardWhoseInstancesFollowOthers(t *testing.T) {
 		want     string // pod that is renewed; empty: another step
 		step     string
 	}{
-		"the master of another shard":                         {snapshot: strayed(nodeID(0, 0), nil), topology: topologyOf(4), want: "c-3-0"},
-		"the master of another shard, when one of each stays": {snapshot: strayed(nodeID(0, 0), nil), topology: v1alpha1.Topology{1, 1, 1, 1}, want: "c-3-0"},
-		"a node that is gone":                                 {snapshot: strayed("gone", nil), topology: topologyOf(4), want: "c-3-0"},
+		"the master of another shard": {snapshot: strayed(nodeID(0, 0), nil), topology: topologyOf(4), want: "c-3-0"},
+		"the master of another shard, when one of each stays": {snapshot: strayed(nodeID(0, 0), nil), topology: v1alpha1.Topology{1, 1, 1, 1},
+			want: "c-3-0"},
+		"a node that is gone": {snapshot: strayed("gone", nil), topology: topologyOf(4), want: "c-3-0"},
 		"an instance that does not answer may own something": {snapshot: strayed(nodeID(0, 0), func(s *snapshot.Snapshot) {
 			s.Find(1, 1).Redis, s.Find(1, 1).Waiting = nil, "starting"
 		}), topology: topologyOf(4), step: "Wait"},

@@ -50,7 +50,9 @@ func (in input) part(next *exchange) Step {
 	if next == nil {
 		return nil
 	}
-	return Handover{base: base{fmt.Sprintf("too many masters are where %s is (%s): %s takes over", next.master.Name, place(next.master), next.replica.Name)},
+	return Handover{
+		base: base{
+			fmt.Sprintf("too many masters are where %s is (%s): %s takes over", next.master.Name, place(next.master), next.replica.Name)},
 		Master: target(next.master), Replica: target(next.replica)}
 }
 

@@ -25,7 +25,8 @@ func placed(nodes ...string) *snapshot.Snapshot {
 	for shard, part := range slots.All().Split(shards) {
 		s.Shards = append(s.Shards, snapshot.Shard{Index: shard, Name: fmt.Sprintf("c-%d", shard), Replicas: 2})
 		for ordinal := range 2 {
-			in := snapshot.Instance{Name: fmt.Sprintf("c-%d-%d", shard, ordinal), Shard: shard, Ordinal: ordinal, IP: podIP(shard, ordinal), Ready: true,
+			in := snapshot.Instance{Name: fmt.Sprintf("c-%d-%d", shard, ordinal), Shard: shard, Ordinal: ordinal, IP: podIP(shard, ordinal),
+				Ready: true,
 				Redis: &snapshot.Redis{NodeID: nodeID(shard, ordinal), ClusterOK: true, Peers: map[string]snapshot.Peer{}}}
 			in.NodeName, in.Zone, _ = strings.Cut(nodes[ordinal*shards+shard], "@")
 			if in.Redis.Master = ordinal == 0; in.Redis.Master {
@@ -56,16 +57,19 @@ func TestSpread(t *testing.T) {
 		step     string
 		why      string
 	}{
-		"masters on three nodes stay":                      {placed("a", "b", "c", "b", "c", "a"), "None", ""},
-		"two masters on one node part":                     {placed("a", "a", "c", "b", "b", "a"), "Handover", "c-0-1 takes over"},
-		"not to a node that is no better":                  {placed("a", "a", "c", "c", "c", "a"), "None", ""},
-		"another master makes room first":                  {placed("b", "b", "c", "b", "c", "a"), "Handover", "c-2-1 takes over"},
-		"zones count when nodes do not":                    {placed("a@x", "b@x", "c@y", "d@z", "e@z", "f@y"), "Handover", "(a in x): c-0-1 takes over"},
-		"a zone that is not known is none":                 {placed("a", "b", "c@y", "d@z", "e@z", "f@y"), "None", ""},
-		"a zone that is not known is no better one":        {placed("a@x", "b@x", "c@y", "d", "e", "f@y"), "None", ""},
-		"an only zone is no better than it is":             {placed("a@x", "b@x", "c@x", "b@x", "c@x", "a@x"), "None", ""},
-		"most masters before evenness":                     {placed("a", "a", "a", "b", "b", "c", "d", "e", "e", "f"), "Handover", "c-0-1 takes over"},
-		"evenness without a majority at stake":             {placed("a", "a", "b", "c", "d", "c", "e", "b", "f", "f"), "Handover", "c-1-1 takes over"},
+		"masters on three nodes stay":     {placed("a", "b", "c", "b", "c", "a"), "None", ""},
+		"two masters on one node part":    {placed("a", "a", "c", "b", "b", "a"), "Handover", "c-0-1 takes over"},
+		"not to a node that is no better": {placed("a", "a", "c", "c", "c", "a"), "None", ""},
+		"another master makes room first": {placed("b", "b", "c", "b", "c", "a"), "Handover", "c-2-1 takes over"},
+		"zones count when nodes do not": {placed("a@x", "b@x", "c@y", "d@z", "e@z", "f@y"), "Handover",
+			"(a in x): c-0-1 takes over"},
+		"a zone that is not known is none":          {placed("a", "b", "c@y", "d@z", "e@z", "f@y"), "None", ""},
+		"a zone that is not known is no better one": {placed("a@x", "b@x", "c@y", "d", "e", "f@y"), "None", ""},
+		"an only zone is no better than it is":      {placed("a@x", "b@x", "c@x", "b@x", "c@x", "a@x"), "None", ""},
+		"most masters before evenness": {placed("a", "a", "a", "b", "b", "c", "d", "e", "e", "f"), "Handover",
+			"c-0-1 takes over"},
+		"evenness without a majority at stake": {placed("a", "a", "b", "c", "d", "c", "e", "b", "f", "f"), "Handover",
+			"c-1-1 takes over"},
 		"nobody hands over to a replica that is not there": {lose(placed("a", "a", "c", "b", "a", "a"), 0, 1), "Wait", ""},
 		"nor while another instance is stopping": {changed(func() *snapshot.Snapshot { return placed("a", "a", "c", "b", "b", "a") },
 			func(s *snapshot.Snapshot) { s.Find(2, 0).Terminating = true })(), "None", ""},
@@ -104,8 +108,9 @@ func TestMajorityPartsWhileInstancesAreAway(t *testing.T) {
 		snapshot *snapshot.Snapshot
 		step     string
 	}{
-		"a lost node":                       {lost(), "Handover"},
-		"a lost pod":                        {changed(lost, func(s *snapshot.Snapshot) { s.Instances = append(s.Instances[:1], s.Instances[2:]...) })(), "Handover"},
+		"a lost node": {lost(), "Handover"},
+		"a lost pod": {
+			changed(lost, func(s *snapshot.Snapshot) { s.Instances = append(s.Instances[:1], s.Instances[2:]...) })(), "Handover"},
 		"a pod that is to go with its node": {changed(lost, func(s *snapshot.Snapshot) { s.Find(0, 1).Terminating, s.Find(0, 1).StopBy = true, now })(), "Handover"},
 		"an exporter that does not start": {changed(func() *snapshot.Snapshot { return placed("a", "a", "c", "a", "d", "e") },
 			func(s *snapshot.Snapshot) {
@@ -122,13 +127,16 @@ func TestMajorityPartsWhileInstancesAreAway(t *testing.T) {
 			peer.Suspected = true
 			s.Find(2, 0).Redis.Peers[nodeID(1, 1)] = peer
 		})(), "Wait"},
-		"not to a replica that is not in sync":   {changed(lost, func(s *snapshot.Snapshot) { s.Find(1, 1).Redis.MasterLinkUp = false })(), "Wait"},
+		"not to a replica that is not in sync": {changed(lost, func(s *snapshot.Snapshot) { s.Find(1, 1).Redis.MasterLinkUp = false })(),
+			"Wait"},
 		"not to a replica that is not ready":     {changed(lost, func(s *snapshot.Snapshot) { s.Find(1, 1).Ready = false })(), "Wait"},
 		"not while slots are not served":         {changed(lost, func(s *snapshot.Snapshot) { fail(s, nodeID(2, 0)); lose(s, 2, 0) })(), "Wait"},
 		"not while another instance is stopping": {changed(lost, func(s *snapshot.Snapshot) { s.Find(2, 1).Terminating = true })(), "Wait"},
 		"not in a roll-out":                      {changed(lost, func(s *snapshot.Snapshot) { s.Rolling = true })(), "Wait"},
-		"not while slots move":                   {changed(lost, func(s *snapshot.Snapshot) { s.Goal = &snapshot.Goal{For: "3 shards", From: 3} })(), "Wait"},
-		"not while a slot is half-moved":         {changed(lost, func(s *snapshot.Snapshot) { s.Find(2, 0).Redis.Jobs = []snapshot.Job{{}} })(), "Wait"},
+		"not while slots move": {
+			changed(lost, func(s *snapshot.Snapshot) { s.Goal = &snapshot.Goal{For: "3 shards", From: 3} })(), "Wait"},
+		"not while a slot is half-moved": {changed(lost, func(s *snapshot.Snapshot) { s.Find(2, 0).Redis.Jobs = []snapshot.Job{{}} })(),
+			"Wait"},
 		"not to a replica that just did not take over": {changed(lost, func(s *snapshot.Snapshot) {
 			s.Find(1, 1).Redis.ToldAt = now.Add(-time.Minute)
 		})(), "Wait"},
@@ -267,11 +275,18 @@ func TestSpreadReport(t *testing.T) {
 		snapshot *snapshot.Snapshot
 		want     Spread
 	}{
-		"spread":                   {placed("a", "b", "c", "b", "c", "a"), Spread{Known: true, Wanted: true}},
-		"gathered":                 {placed("a", "a", "c", "b", "b", "a"), Spread{Known: true, Wanted: true, Majority: &Majority{Place: "a", Masters: 2, All: 3, Places: 3, Needed: 3, Replicas: true}}},
-		"too few nodes":            {placed("a", "a", "b", "b", "b", "a"), Spread{Known: true, Wanted: true, Majority: &Majority{Place: "a", Masters: 2, All: 3, Places: 2, Needed: 3}}},
-		"nowhere to go":            {placed("a", "a", "b", "a", "a", "c"), Spread{Known: true, Wanted: true, Majority: &Majority{Place: "a", Masters: 2, All: 3, Places: 3, Needed: 3}}},
-		"half is too few":          {placed("a", "a", "b", "c", "c", "b", "c", "a"), Spread{Known: true, Wanted: true, Majority: &Majority{Place: "a", Masters: 2, All: 4, Places: 3, Needed: 4, Replicas: false}}},
+		"spread": {placed("a", "b", "c", "b", "c", "a"), Spread{Known: true, Wanted: true}},
+		"gathered": {
+			placed("a", "a", "c", "b", "b", "a"),
+			Spread{Known: true, Wanted: true, Majority: &Majority{Place: "a", Masters: 2, All: 3, Places: 3, Needed: 3, Replicas: true}}},
+		"too few nodes": {
+			placed("a", "a", "b", "b", "b", "a"),
+			Spread{Known: true, Wanted: true, Majority: &Majority{Place: "a", Masters: 2, All: 3, Places: 2, Needed: 3}}},
+		"nowhere to go": {
+			placed("a", "a", "b", "a", "a", "c"),
+			Spread{Known: true, Wanted: true, Majority: &Majority{Place: "a", Masters: 2, All: 3, Places: 3, Needed: 3}}},
+		"half is too few": {placed("a", "a", "b", "c", "c", "b", "c", "a"),
+			Spread{Known: true, Wanted: true, Majority: &Majority{Place: "a", Masters: 2, All: 4, Places: 3, Needed: 4, Replicas: false}}},
 		"two of five may share":    {placed("a", "a", "b", "b", "c", "b", "c", "c", "a", "a"), Spread{Known: true, Wanted: true}},
 		"the only zone is no news": {placed("a@x", "b@x", "c@x", "b@x", "c@x", "a@x"), Spread{Known: true, Wanted: true}},
 		"two zones are too few": {placed("a@x", "b@x", "c@y", "d@y", "e@y", "f@x"),
@@ -279,7 +294,8 @@ func TestSpreadReport(t *testing.T) {
 		"zones that are not known":      {placed("a", "b", "c", "d@y", "e@z", "f"), Spread{Known: true, Wanted: true}},
 		"a master that does not answer": {lose(placed("a", "b", "c", "b", "c", "a"), 0, 0), Spread{Wanted: true}},
 		"a master that is nowhere yet":  {placed("", "b", "c", "b", "c", "a"), Spread{Wanted: true}},
-		"its node is away":              {lost(), Spread{Known: true, Wanted: true, Majority: &Majority{Place: "a", Masters: 2, All: 3, Places: 4, Needed: 3, Replicas: true}}},
+		"its node is away": {
+			lost(), Spread{Known: true, Wanted: true, Majority: &Majority{Place: "a", Masters: 2, All: 3, Places: 4, Needed: 3, Replicas: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, decide(spreading(len(tt.snapshot.Shards)), tt.snapshot, now).Spread); diff != "" {

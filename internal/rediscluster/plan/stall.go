@@ -130,7 +130,10 @@ func planStray(in input) Step {
 			continue
 		}
 		if r.Master && r.Keys > 0 && r.Slots.IsEmpty() && len(r.Importing)+len(r.Migrating) == 0 {
-			return Stall{base: base{fmt.Sprintf("%s owns no slot and holds %d keys, which would be lost if it became a replica; delete its claim to give them up", pod.Name, r.Keys)},
+			return Stall{
+				base: base{
+					fmt.Sprintf("%s owns no slot and holds %d keys, which would be lost if it became a replica; delete its claim to give them up",
+						pod.Name, r.Keys)},
 				Cause: "StrayKeys", BlockedBy: NoStrayKeys}
 		}
 	}

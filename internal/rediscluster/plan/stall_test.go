@@ -74,7 +74,8 @@ func stray(s *snapshot.Snapshot) {
 
 func TestStallHoldsBackItsOwnPart(t *testing.T) {
 	const corrupted = `corrupted cluster config file "nodes.conf".`
-	refused := Pending{Children: []string{"Service c"}, Refused: &Refused{Cause: "NameTaken", Message: "Service c is not ours", Step: ApplyChildren{}}}
+	refused := Pending{
+		Children: []string{"Service c"}, Refused: &Refused{Cause: "NameTaken", Message: "Service c is not ours", Step: ApplyChildren{}}}
 	for name, tt := range map[string]struct {
 		desired      func(*Desired)
 		snapshot     *snapshot.Snapshot
@@ -95,29 +96,36 @@ func TestStallHoldsBackItsOwnPart(t *testing.T) {
 			s.Stalled = "StrayKeys"
 			s.Find(0, 0).IP, s.Find(1, 0).IP = "10.8.0.1", "10.8.0.2"
 		})(), step: "Meet", stalls: "StrayKeys"},
-		"damaged files that a person must remove do not hold back a promotion": {snapshot: changed(func() *snapshot.Snapshot { return damaged(2, 1, corrupted) }, func(s *snapshot.Snapshot) {
-			s.Stalled = "DamagedFiles"
-			s.Find(1, 0).Stopped, s.Find(1, 0).StoppedAt, s.Find(1, 0).Redis = true, now, nil
-			r := s.Find(1, 1).Redis
-			r.MasterLinkUp, r.MasterLinkLost = false, true
-		})(), step: "Promote"},
-		"nor the introduction of others": {snapshot: changed(func() *snapshot.Snapshot { return damaged(2, 1, corrupted) }, func(s *snapshot.Snapshot) {
-			s.Stalled = "DamagedFiles"
-			s.Find(0, 0).IP, s.Find(1, 0).IP = "10.8.0.1", "10.8.0.2"
-		})(), step: "Meet", stalls: "DamagedFiles"},
+		"damaged files that a person must remove do not hold back a promotion": {
+			snapshot: changed(func() *snapshot.Snapshot { return damaged(2, 1, corrupted) }, func(s *snapshot.Snapshot) {
+				s.Stalled = "DamagedFiles"
+				s.Find(1, 0).Stopped, s.Find(1, 0).StoppedAt, s.Find(1, 0).Redis = true, now, nil
+				r := s.Find(1, 1).Redis
+				r.MasterLinkUp, r.MasterLinkLost = false, true
+			})(), step: "Promote"},
+		"nor the introduction of others": {
+			snapshot: changed(func() *snapshot.Snapshot { return damaged(2, 1, corrupted) }, func(s *snapshot.Snapshot) {
+				s.Stalled = "DamagedFiles"
+				s.Find(0, 0).IP, s.Find(1, 0).IP = "10.8.0.1", "10.8.0.2"
+			})(), step: "Meet", stalls: "DamagedFiles"},
 		"nor the renewal of another instance": {snapshot: changed(func() *snapshot.Snapshot {
 			return damaged(0, 1, corrupted, snapshot.Claim{Name: "data-c-1-1", UID: "claim"})
 		}, func(s *snapshot.Snapshot) {
 			in := s.Find(1, 1)
 			in.Redis, in.Waiting, in.Broken, in.LastWords = nil, "crashes", true, corrupted
 		})(), step: "Renew"},
-		"an invalid spec holds back no promotion": {desired: invalid, snapshot: changed(formed, promotable)(), step: "Promote", stalls: "InvalidSpec"},
-		"nor forgetting": {desired: invalid, snapshot: changed(formed, func(s *snapshot.Snapshot) { comeBackEmpty(s, 1, 1); introduce(s) })(), step: "Forget", stalls: "InvalidSpec"},
-		"nor that instances learn of new addresses":      {desired: invalid, snapshot: changed(formed, func(s *snapshot.Snapshot) { s.Find(0, 0).IP, s.Find(1, 0).IP = "10.8.0.1", "10.8.0.2" })(), step: "Meet", stalls: "InvalidSpec"},
-		"it does all that the spec asks for":             {desired: invalid, snapshot: formed(), pending: Pending{Children: []string{"StatefulSet c-0"}}, step: "Stall", stalls: "InvalidSpec"},
-		"also of a cluster that has not been formed":     {desired: invalid, snapshot: fresh(), step: "Stall", stalls: "InvalidSpec"},
-		"what could not be done holds back no promotion": {pending: refused, snapshot: changed(formed, promotable)(), step: "Promote", stalls: "NameTaken"},
-		"it holds back what the spec asks for":           {pending: refused, snapshot: formed(), desired: func(d *Desired) { d.Topology = topologyOf(2) }, step: "Stall", stalls: "NameTaken"},
+		"an invalid spec holds back no promotion": {desired: invalid, snapshot: changed(formed, promotable)(), step: "Promote",
+			stalls: "InvalidSpec"},
+		"nor forgetting": {desired: invalid, snapshot: changed(formed, func(s *snapshot.Snapshot) { comeBackEmpty(s, 1, 1); introduce(s) })(),
+			step: "Forget", stalls: "InvalidSpec"},
+		"nor that instances learn of new addresses": {desired: invalid, snapshot: changed(formed, func(s *snapshot.Snapshot) { s.Find(0, 0).IP, s.Find(1, 0).IP = "10.8.0.1", "10.8.0.2" })(), step: "Meet", stalls: "InvalidSpec"},
+		"it does all that the spec asks for": {
+			desired: invalid, snapshot: formed(), pending: Pending{Children: []string{"StatefulSet c-0"}}, step: "Stall", stalls: "InvalidSpec"},
+		"also of a cluster that has not been formed": {desired: invalid, snapshot: fresh(), step: "Stall", stalls: "InvalidSpec"},
+		"what could not be done holds back no promotion": {pending: refused, snapshot: changed(formed, promotable)(), step: "Promote",
+			stalls: "NameTaken"},
+		"it holds back what the spec asks for": {
+			pending: refused, snapshot: formed(), desired: func(d *Desired) { d.Topology = topologyOf(2) }, step: "Stall", stalls: "NameTaken"},
 		"a foreign node holds back everything": {snapshot: changed(formed, func(s *snapshot.Snapshot) {
 			promotable(s)
 			s.Find(0, 0).Redis.Peers["f"] = snapshot.Peer{ID: "f", IP: "10.77.0.1", Connected: true}

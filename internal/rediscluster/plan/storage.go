@@ -28,5 +28,6 @@ func planStorage(in input) Step {
 	if len(small) == 0 {
 		return nil
 	}
-	return GrowClaims{base: base{fmt.Sprintf("claims request less than spec.storage.size: %s", list(small))}, Claims: small, Bytes: in.desired.ClaimBytes}
+	return GrowClaims{base: base{fmt.Sprintf("claims request less than spec.storage.size: %s", list(small))}, Claims: small,
+		Bytes: in.desired.ClaimBytes}
 }

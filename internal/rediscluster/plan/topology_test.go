@@ -20,9 +20,10 @@ func TestTopologyIsBounded(t *testing.T) {
 		shards []snapshot.Shard
 		want   v1alpha1.Topology
 	}{
-		"none":                    {nil, nil},
-		"a gap":                   {[]snapshot.Shard{{Index: 0, Replicas: 2}, {Index: 2, Replicas: 1}}, v1alpha1.Topology{2, 0, 1}},
-		"beyond the API":          {[]snapshot.Shard{{Index: 0, Replicas: 2}, {Index: 500, Replicas: 1}, {Index: 2_000_000_000, Replicas: 1}}, v1alpha1.Topology{2}},
+		"none":  {nil, nil},
+		"a gap": {[]snapshot.Shard{{Index: 0, Replicas: 2}, {Index: 2, Replicas: 1}}, v1alpha1.Topology{2, 0, 1}},
+		"beyond the API": {[]snapshot.Shard{{Index: 0, Replicas: 2}, {Index: 500, Replicas: 1}, {Index: 2_000_000_000, Replicas: 1}},
+			v1alpha1.Topology{2}},
 		"below zero":              {[]snapshot.Shard{{Index: -1, Replicas: 2}, {Index: 0, Replicas: -3}}, v1alpha1.Topology{0}},
 		"more instances than any": {[]snapshot.Shard{{Index: 0, Replicas: 2_000_000_000}}, v1alpha1.Topology{1000}},
 	} {

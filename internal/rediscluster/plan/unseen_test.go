@@ -14,7 +14,8 @@ func TestUnseenTemplate(t *testing.T) {
 	s := formed()
 	s.Shards[1].Unseen = true
 	decision := decide(desired(), s, now)
-	if wait, ok := decision.Step.(Wait); !ok || !strings.Contains(wait.Why(), "c-1") || wait.After != soon || decision.Situation != RollingOut || !decision.Whole {
+	if wait, ok := decision.Step.(Wait); !ok || !strings.Contains(wait.Why(), "c-1") || wait.After != soon ||
+		decision.Situation != RollingOut || !decision.Whole {
 		t.Errorf("%s, %s: %s", decision.Situation, decision.Step.Name(), decision.Step.Why())
 	}
 	s.Shards[1].Terminating = true

@@ -57,7 +57,8 @@ func TestEqual(t *testing.T) {
 // FuzzEqual: every value is equal to itself, the order does not matter, and what is equal to a
 // third is equal.
 func FuzzEqual(f *testing.F) {
-	for _, seed := range []string{"", "1gb", "KEA", "normal 0 0 0 slave 1 1 1", "5%", "50.0 99", "-2", "yes", "\x00", "9223372036854775807kb", "bkmg", "normal 0 0"} {
+	for _, seed := range []string{"", "1gb", "KEA", "normal 0 0 0 slave 1 1 1", "5%", "50.0 99", "-2", "yes", "\x00", "9223372036854775807kb",
+		"bkmg", "normal 0 0"} {
 		f.Add("client-output-buffer-limit", seed, seed, "1024")
 		f.Add("maxmemory", seed, "1073741824", "1024mb")
 		f.Add("notify-keyspace-events", seed, "AKE", "g$lshzxetdEK")
@@ -78,7 +79,8 @@ func TestMemory(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "1": 1, "7b": 7, "2k": 2000, "2kb": 2048, "3m": 3_000_000, "3MB": 3 << 20, "2g": 2_000_000_000, "2Gb": 2 << 30,
 		"9223372036854775807": 9223372036854775807, "8589934591gb": 8589934591 << 30,
-		"": -1, "gb": -1, "-1": -1, "+1": -1, "2Gi": -1, "2 gb": -1, "2gb ": -1, "1.5gb": -1, "0x10": -1, "1bk": -1, "1e3": -1, "1_0": -1, "１": -1,
+		"": -1, "gb": -1, "-1": -1, "+1": -1, "2Gi": -1, "2 gb": -1, "2gb ": -1, "1.5gb": -1, "0x10": -1, "1bk": -1, "1e3": -1, "1_0": -1,
+		"１":                   -1,
 		"9223372036854775808": -1, "8589934592gb": -1, "18446744073709551616": -1, strings.Repeat("0", 40): -1, "2gb\nx": -1, "2gb\x00": -1,
 	} {
 		got, ok := Memory(text)
@@ -146,7 +148,8 @@ func TestReadFatal(t *testing.T) {
 		want Fatal
 		ok   bool
 	}{
-		"redis 7": {"\n*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***\nReading the configuration file, at line 2\n>>> 'maxmemory-policy \"foo\"'\nargument(s) must be one of the following: volatile-lru, noeviction\n",
+		"redis 7": {
+			"\n*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***\nReading the configuration file, at line 2\n>>> 'maxmemory-policy \"foo\"'\nargument(s) must be one of the following: volatile-lru, noeviction\n",
 			Fatal{"maxmemory-policy", `"foo"`, "argument(s) must be one of the following: volatile-lru, noeviction"}, true},
 		"valkey, cut at the end": {"*** FATAL CONFIG FILE ERROR (Version 8.1.1) ***\nReading the configuration file, at line 1\n>>> 'foo-bar \"x\"'\nBad directive or wrong number of arguments",
 			Fatal{"foo-bar", `"x"`, "Bad directive or wrong number of arguments"}, true},

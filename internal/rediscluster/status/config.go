@@ -47,7 +47,8 @@ func refusals(p Pass) []v1alpha1.RefusedSetting {
 func settingChanges(d plan.Decision) []v1alpha1.SettingChange {
 	var list []v1alpha1.SettingChange
 	for _, c := range d.SettingChanges {
-		list = append(list, v1alpha1.SettingChange{Name: c.Name, From: cut(c.From), To: c.To, Way: string(c.Way), Instances: c.Instances, Reason: cut(c.Reason)})
+		list = append(list, v1alpha1.SettingChange{Name: c.Name, From: cut(c.From), To: c.To, Way: string(c.Way), Instances: c.Instances,
+			Reason: cut(c.Reason)})
 	}
 	return list
 }
@@ -63,7 +64,8 @@ func configured(p Pass) metav1.Condition {
 		for i, c := range d.SettingChanges {
 			names[i] = fmt.Sprintf("%s (%s)", c.Name, c.Way)
 		}
-		return conditions.Condition(v1alpha1.ConditionConfigured, metav1.ConditionFalse, "Changing", cut("not yet in force on every instance: "+strings.Join(names, ", ")))
+		return conditions.Condition(v1alpha1.ConditionConfigured, metav1.ConditionFalse, "Changing",
+			cut("not yet in force on every instance: "+strings.Join(names, ", ")))
 	case d.Settings == nil:
 		return conditions.Condition(v1alpha1.ConditionConfigured, metav1.ConditionUnknown, "NotKnown", "no redis.conf has been made yet")
 	default:

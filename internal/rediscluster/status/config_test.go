@@ -33,7 +33,8 @@ func TestConfigured(t *testing.T) {
 		if c.Status != status || c.Reason != reason || !strings.Contains(c.Message, message) {
 			t.Errorf("Configured %s, %s: %s", c.Status, c.Reason, c.Message)
 		}
-		if c := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionStalled); c.Status != stalled || !strings.Contains(c.Message, pick(stalled == metav1.ConditionTrue, message, "")) {
+		if c := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionStalled); c.Status != stalled ||
+			!strings.Contains(c.Message, pick(stalled == metav1.ConditionTrue, message, "")) {
 			t.Errorf("Stalled %s, %s: %s", c.Status, c.Reason, c.Message)
 		}
 		if !meta.IsStatusConditionTrue(got.Conditions, v1alpha1.ConditionReady) || got.Phase != v1alpha1.PhaseRunning {
@@ -53,19 +54,25 @@ func TestConfigured(t *testing.T) {
 
 	hz.Args = []string{"20"}
 	got = want(Pass{Snapshot: s, Decision: decide(s, ask(hz))}, metav1.ConditionFalse, "Changing", "hz (Live)", metav1.ConditionFalse)
-	if diff := cmp.Diff([]v1alpha1.SettingChange{{Name: "hz", From: "10", To: "20", Way: "Live", Instances: []string{"c-0-0", "c-1-0", "c-2-0"}}}, got.Plan.Settings); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.SettingChange{
+		{Name: "hz", From: "10", To: "20", Way: "Live", Instances: []string{"c-0-0", "c-1-0", "c-2-0"}}}, got.Plan.Settings); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 
 	// The pass in which it is refused notes that, and the next one tells.
 	policy := values.Setting{Name: "maxmemory-policy", Args: []string{"best"}, Source: values.FromConfigMap}
-	refusal := snapshot.Refusal{Name: "maxmemory-policy", Value: "best", Engine: "redis 7.0.15", Message: "no, thanks", At: now.Add(500 * time.Millisecond)}
-	got = want(Pass{Snapshot: s, Decision: decide(s, ask(policy)), Refusals: []snapshot.Refusal{refusal, refusal}}, metav1.ConditionFalse, "Changing", "", metav1.ConditionFalse)
-	if diff := cmp.Diff([]v1alpha1.RefusedSetting{{Name: "maxmemory-policy", Value: "best", Engine: "redis 7.0.15", Message: "no, thanks", Time: metav1.Time{Time: now}}}, got.RefusedSettings); diff != "" {
+	refusal := snapshot.Refusal{Name: "maxmemory-policy", Value: "best", Engine: "redis 7.0.15", Message: "no, thanks",
+		At: now.Add(500 * time.Millisecond)}
+	got = want(Pass{Snapshot: s, Decision: decide(s, ask(policy)), Refusals: []snapshot.Refusal{refusal, refusal}}, metav1.ConditionFalse,
+		"Changing", "", metav1.ConditionFalse)
+	if diff := cmp.Diff([]v1alpha1.RefusedSetting{
+		{Name: "maxmemory-policy", Value: "best", Engine: "redis 7.0.15", Message: "no, thanks", Time: metav1.Time{Time: now}}},
+		got.RefusedSettings); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 	s.Refusals = []snapshot.Refusal{refusal}
-	got = want(Pass{Snapshot: s, Decision: decide(s, ask(policy))}, metav1.ConditionFalse, "SettingRefused", `spec.pod[0].configmap: maxmemory-policy: redis 7.0.15 refuses the value "best": no, thanks`, metav1.ConditionTrue)
+	got = want(Pass{Snapshot: s, Decision: decide(s, ask(policy))}, metav1.ConditionFalse, "SettingRefused",
+		`spec.pod[0].configmap: maxmemory-policy: redis 7.0.15 refuses the value "best": no, thanks`, metav1.ConditionTrue)
 	if !strings.Contains(got.Reason, "no, thanks") {
 		t.Errorf("reason %q", got.Reason)
 	}

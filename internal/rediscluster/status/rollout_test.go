@@ -65,7 +65,8 @@ func TestRolloutTimesOut(t *testing.T) {
 	c.Generation++
 	pass(61*time.Minute, stuck, v1alpha1.PhaseUpgrading, "ImagePullBackOff")
 	pass(70*time.Minute, stuck, v1alpha1.PhaseUpgrading, "ImagePullBackOff")
-	pass(72*time.Minute, func(c *v1alpha1.RedisCluster) *snapshot.Snapshot { s := whole(); remembered(s, c); return s }, v1alpha1.PhaseRunning, "")
+	pass(72*time.Minute, func(c *v1alpha1.RedisCluster) *snapshot.Snapshot { s := whole(); remembered(s, c); return s }, v1alpha1.PhaseRunning,
+		"")
 	if c.Status.RollOut != nil {
 		t.Errorf("rollOut is %+v after the end", c.Status.RollOut)
 	}

@@ -28,7 +28,10 @@ func on(nodes ...string) *snapshot.Snapshot {
 func TestMastersSpread(t *testing.T) {
 	unreached := on("a", "b", "c")
 	unreached.Instances[1].Redis, unreached.Instances[1].Error = nil, "i/o timeout"
-	elsewhere := plan.Decision{Spread: plan.Spread{Known: true, Wanted: true, Majority: &plan.Majority{Place: "a", Masters: 2, All: 3, Places: 3, Needed: 3, Replicas: true}}}
+	elsewhere :=
+		plan.Decision{
+			Spread: plan.Spread{
+				Known: true, Wanted: true, Majority: &plan.Majority{Place: "a", Masters: 2, All: 3, Places: 3, Needed: 3, Replicas: true}}}
 	off := elsewhere
 	off.Spread.Wanted = false
 	for name, tt := range map[string]struct {
@@ -37,11 +40,13 @@ func TestMastersSpread(t *testing.T) {
 		reason   string
 		message  string
 	}{
-		"spread":         {decide(on("a", "b", "c"), nil), metav1.ConditionTrue, "Spread", ""},
-		"about to be":    {elsewhere, metav1.ConditionFalse, "Gathered", "node a runs 2 of 3 masters, and without them the others cannot elect: replicas elsewhere take over, one at a time"},
-		"switched off":   {off, metav1.ConditionFalse, "Disabled", "node a runs 2 of 3 masters, and without them the others cannot elect: spec.spreadMasters is false: set it to true to have replicas elsewhere take over"},
-		"too few nodes":  {decide(on("a", "b", "b"), nil), metav1.ConditionFalse, "NotEnoughNodes", "node b runs 2 of 3 masters, and without them the others cannot elect: instances answer on 2 nodes, and 3 masters need 3: add nodes, and delete pods of instances, one at a time, to have them scheduled there"},
-		"too few zones":  {decide(on("a@x", "b@y", "c@y"), nil), metav1.ConditionFalse, "NotEnoughZones", "zone y runs 2 of 3 masters, and without them the others cannot elect: instances answer in 2 zones, and 3 masters need 3: add nodes in other zones, and delete pods of instances, one at a time, to have them scheduled there"},
+		"spread":       {decide(on("a", "b", "c"), nil), metav1.ConditionTrue, "Spread", ""},
+		"about to be":  {elsewhere, metav1.ConditionFalse, "Gathered", "node a runs 2 of 3 masters, and without them the others cannot elect: replicas elsewhere take over, one at a time"},
+		"switched off": {off, metav1.ConditionFalse, "Disabled", "node a runs 2 of 3 masters, and without them the others cannot elect: spec.spreadMasters is false: set it to true to have replicas elsewhere take over"},
+		"too few nodes": {decide(on("a", "b", "b"), nil), metav1.ConditionFalse, "NotEnoughNodes",
+			"node b runs 2 of 3 masters, and without them the others cannot elect: instances answer on 2 nodes, and 3 masters need 3: add nodes, and delete pods of instances, one at a time, to have them scheduled there"},
+		"too few zones": {decide(on("a@x", "b@y", "c@y"), nil), metav1.ConditionFalse, "NotEnoughZones",
+			"zone y runs 2 of 3 masters, and without them the others cannot elect: instances answer in 2 zones, and 3 masters need 3: add nodes in other zones, and delete pods of instances, one at a time, to have them scheduled there"},
 		"no replica":     {plan.Decision{Spread: plan.Spread{Known: true, Wanted: true, Majority: &plan.Majority{Place: "a", Masters: 2, All: 3, Places: 3, Needed: 3}}}, metav1.ConditionFalse, "NoReplicaElsewhere", "node a runs 2 of 3 masters, and without them the others cannot elect: no replica on another node would make it better: add replicas, or delete pods of replicas, one at a time, to have them scheduled elsewhere"},
 		"cannot be told": {decide(unreached, nil), metav1.ConditionUnknown, "NotKnown", "not every slot is owned by a master that answers"},
 	} {
@@ -49,7 +54,8 @@ func TestMastersSpread(t *testing.T) {
 			if tt.decision.Step == nil {
 				tt.decision.Step = plan.None{}
 			}
-			got := meta.FindStatusCondition(Compute(cluster(), Pass{Snapshot: on("a", "b", "c"), Decision: tt.decision}, now).Conditions, v1alpha1.ConditionMastersSpread)
+			got := meta.FindStatusCondition(Compute(cluster(), Pass{Snapshot: on("a", "b", "c"), Decision: tt.decision}, now).Conditions,
+				v1alpha1.ConditionMastersSpread)
 			if got == nil || got.Status != tt.status || got.Reason != tt.reason || got.Message != tt.message || got.ObservedGeneration != 3 {
 				t.Errorf("MastersSpread is %+v\nwant %s, %s: %s", got, tt.status, tt.reason, tt.message)
 			}
@@ -64,7 +70,8 @@ func TestMastersSpreadStaysDuringARollout(t *testing.T) {
 	old := on("a", "b", "b")
 	old.Shards[0].UpdateRevision, old.Instances[0].Revision = "new", "old"
 	c.Status = Compute(c, Pass{Snapshot: old, Decision: decide(old, nil)}, now.Add(time.Minute))
-	if got := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionMastersSpread); c.Status.Phase != v1alpha1.PhaseUpgrading || got.Status != metav1.ConditionTrue || !got.LastTransitionTime.Time.Equal(now) {
+	if got := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionMastersSpread); c.Status.Phase != v1alpha1.PhaseUpgrading ||
+		got.Status != metav1.ConditionTrue || !got.LastTransitionTime.Time.Equal(now) {
 		t.Errorf("phase %s, MastersSpread %+v", c.Status.Phase, got)
 	}
 	c.Status = Compute(c, Pass{Snapshot: on("a", "b", "b"), Decision: decide(on("a", "b", "b"), nil)}, now.Add(2*time.Minute))

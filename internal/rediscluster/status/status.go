@@ -62,7 +62,8 @@ func Compute(cluster *v1alpha1.RedisCluster, p Pass, now time.Time) v1alpha1.Red
 	}
 	status.PasswordChange = passwordChange(s, d, cluster.PreviousPasswordFor())
 	status.CertificateNotAfter = notAfter(s)
-	status.Conditions = conditions.Set(status.Conditions, now, cluster.Generation, append(conditionsOf(p), mastersSpread(cluster.Status.Conditions, d))...)
+	status.Conditions =
+		conditions.Set(status.Conditions, now, cluster.Generation, append(conditionsOf(p), mastersSpread(cluster.Status.Conditions, d))...)
 	return status
 }
 
@@ -117,7 +118,8 @@ func why(p Pass) string {
 
 func planStatus(p Pass) *v1alpha1.PlanStatus {
 	step := needed(p.Decision.Step)
-	status := &v1alpha1.PlanStatus{Step: step.Name(), Reason: cut(step.Why()), Moves: moves(p.Decision.Moves), Settings: settingChanges(p.Decision)}
+	status := &v1alpha1.PlanStatus{Step: step.Name(), Reason: cut(step.Why()), Moves: moves(p.Decision.Moves),
+		Settings: settingChanges(p.Decision)}
 	switch step := step.(type) {
 	case plan.Wait:
 		status.BlockedBy = string(step.BlockedBy)
@@ -169,7 +171,8 @@ func conditionsOf(p Pass) []metav1.Condition {
 			fmt.Sprintf("%d of %d slots are owned by masters that answer", s.Owned().Len(), slots.Count)),
 		conditions.Condition(v1alpha1.ConditionFormed, conditions.Status(formed), pick(formed, "Formed", "NotFormed"), ""),
 		conditions.Condition(v1alpha1.ConditionStalled, conditions.Status(stalled), stallCause, pick(stalled, reason(p), "")),
-		conditions.Condition(v1alpha1.ConditionDegraded, conditions.Status(degraded), pick(degraded, "NotAsItShouldBe", "AsItShouldBe"), pick(degraded, why, "")),
+		conditions.Condition(v1alpha1.ConditionDegraded, conditions.Status(degraded), pick(degraded, "NotAsItShouldBe", "AsItShouldBe"),
+			pick(degraded, why, "")),
 		progressing(p, steady || stalled && atRest(p)),
 		accessApplied(s),
 		configured(p),

@@ -38,7 +38,8 @@ func whole() *snapshot.Snapshot {
 		in.Redis.Peers = map[string]snapshot.Peer{}
 		for j := range s.Instances {
 			if other := s.Instances[j]; i != j {
-				in.Redis.Peers[other.Redis.NodeID] = snapshot.Peer{ID: other.Redis.NodeID, IP: other.IP, Master: true, Connected: true, Slots: other.Redis.Slots}
+				in.Redis.Peers[other.Redis.NodeID] = snapshot.Peer{ID: other.Redis.NodeID, IP: other.IP, Master: true, Connected: true,
+					Slots: other.Redis.Slots}
 			}
 		}
 	}
@@ -79,7 +80,8 @@ func TestCompute(t *testing.T) {
 	}{
 		"as it should be": {
 			Pass{Snapshot: whole(), Decision: decide(whole(), nil)}, v1alpha1.PhaseRunning, metav1.ConditionTrue, "Serving", "",
-			map[string]metav1.ConditionStatus{"SlotsCovered": "True", "Formed": "True", "Degraded": "False", "Stalled": "False", "Progressing": "False"}},
+			map[string]metav1.ConditionStatus{"SlotsCovered": "True", "Formed": "True", "Degraded": "False", "Stalled": "False",
+				"Progressing": "False"}},
 		"an older template still serves": {
 			Pass{Snapshot: old, Decision: decide(old, nil)}, v1alpha1.PhaseUpgrading, metav1.ConditionTrue, "Serving", "c-0-0",
 			map[string]metav1.ConditionStatus{"Degraded": "False", "Progressing": "True"}},
@@ -88,16 +90,19 @@ func TestCompute(t *testing.T) {
 			v1alpha1.PhaseNone, metav1.ConditionFalse, "Absent", "deletion must be able to follow spec.finalizers",
 			map[string]metav1.ConditionStatus{"Formed": "False", "Degraded": "False", "Progressing": "True"}},
 		"before its first object": {
-			Pass{Snapshot: unborn, Decision: decide(unborn, nil)}, v1alpha1.PhaseNone, metav1.ConditionFalse, "Absent", "the Secret that holds the password does not exist",
+			Pass{Snapshot: unborn, Decision: decide(unborn, nil)}, v1alpha1.PhaseNone, metav1.ConditionFalse, "Absent",
+			"the Secret that holds the password does not exist",
 			map[string]metav1.ConditionStatus{"Progressing": "True"}},
 		"with its first objects": {
-			Pass{Snapshot: born, Decision: pending(born, plan.Pending{Children: []string{"StatefulSet c-0"}})}, v1alpha1.PhaseCreating, metav1.ConditionFalse, "Absent", "children to apply: StatefulSet c-0",
+			Pass{Snapshot: born, Decision: pending(born, plan.Pending{Children: []string{"StatefulSet c-0"}})}, v1alpha1.PhaseCreating,
+			metav1.ConditionFalse, "Absent", "children to apply: StatefulSet c-0",
 			map[string]metav1.ConditionStatus{"Progressing": "True"}},
 		"pods that cannot be scheduled": {
 			Pass{Snapshot: waiting, Decision: decide(waiting, nil)}, v1alpha1.PhaseCreating, metav1.ConditionFalse, "Forming", "not scheduled: 0/3",
 			map[string]metav1.ConditionStatus{"SlotsCovered": "False", "Formed": "False", "Degraded": "False", "Progressing": "True"}},
 		"a master that does not answer": {
-			Pass{Snapshot: lost, Decision: decide(lost, nil)}, v1alpha1.PhaseFailed, metav1.ConditionFalse, "Healing", "c-1-0 does not answer: i/o timeout",
+			Pass{Snapshot: lost, Decision: decide(lost, nil)}, v1alpha1.PhaseFailed, metav1.ConditionFalse, "Healing",
+			"c-1-0 does not answer: i/o timeout",
 			map[string]metav1.ConditionStatus{"SlotsCovered": "False", "Formed": "True", "Degraded": "True"}},
 		"an invalid spec": {
 			Pass{Snapshot: whole(), Decision: decide(whole(), func(d *plan.Desired) { d.Problems = []string{"spec.shards: too many"} })},
@@ -108,7 +113,9 @@ func TestCompute(t *testing.T) {
 			v1alpha1.PhaseFailed, metav1.ConditionFalse, "StrayKeys", "",
 			map[string]metav1.ConditionStatus{"Stalled": "True", "Progressing": "True"}},
 		"a step that cannot be done": {
-			Pass{Snapshot: whole(), Decision: pending(whole(), plan.Pending{Refused: &plan.Refused{Cause: "NameTaken", Message: "Service c is taken", Step: plan.ApplyChildren{}}})},
+			Pass{Snapshot: whole(),
+				Decision: pending(whole(),
+					plan.Pending{Refused: &plan.Refused{Cause: "NameTaken", Message: "Service c is taken", Step: plan.ApplyChildren{}}})},
 			v1alpha1.PhaseFailed, metav1.ConditionFalse, "NameTaken", "Service c is taken",
 			map[string]metav1.ConditionStatus{"Stalled": "True"}},
 		"paused": {
@@ -170,7 +177,8 @@ func TestTargetVersion(t *testing.T) {
 	}{
 		"version":             {"", func(c *v1alpha1.RedisCluster, _ *snapshot.Snapshot) { c.Spec.Version = "9.1.2-alpine" }, "9.1.2-alpine"},
 		"the default version": {"", nil, v1alpha1.DefaultVersion},
-		"what the image runs": {image, func(_ *v1alpha1.RedisCluster, s *snapshot.Snapshot) { run(s, image, "7.0.15", "7.0.15", "7.0.15") }, "7.0.15"},
+		"what the image runs": {image, func(_ *v1alpha1.RedisCluster, s *snapshot.Snapshot) { run(s, image, "7.0.15", "7.0.15", "7.0.15") },
+			"7.0.15"},
 		"while it rolls out": {image, func(_ *v1alpha1.RedisCluster, s *snapshot.Snapshot) {
 			run(s, image, "8.0.6", "7.0.15", "7.0.15")
 			s.Instances[1].Image, s.Instances[2].Image = "redis:7.0.15", "redis:7.0.15"
@@ -185,8 +193,9 @@ func TestTargetVersion(t *testing.T) {
 				s.Instances[i].Redis = nil
 			}
 		}, "8.0.6"},
-		"a tag that has moved": {image, func(_ *v1alpha1.RedisCluster, s *snapshot.Snapshot) { run(s, image, "8.0.6", "8.0.10", "8.0.9") }, "8.0.10"},
-		"what is no version":   {image, func(_ *v1alpha1.RedisCluster, s *snapshot.Snapshot) { run(s, image, "best", "", "v") }, ""},
+		"a tag that has moved": {image, func(_ *v1alpha1.RedisCluster, s *snapshot.Snapshot) { run(s, image, "8.0.6", "8.0.10", "8.0.9") },
+			"8.0.10"},
+		"what is no version": {image, func(_ *v1alpha1.RedisCluster, s *snapshot.Snapshot) { run(s, image, "best", "", "v") }, ""},
 		"an image by its digest": {"redis@sha256:aa", func(_ *v1alpha1.RedisCluster, s *snapshot.Snapshot) {
 			run(s, "redis@sha256:aa", "8.0.6", "8.0.6", "8.0.6")
 		}, "8.0.6"},

@@ -30,7 +30,8 @@ func certificateInUse(s *snapshot.Snapshot) metav1.Condition {
 	}
 	for _, pod := range s.Reachable() {
 		if pod.Redis.OldCertificate {
-			return condition(false, "NotLoaded", pod.Name+" shows another certificate than the Secret holds; the files of pods change a minute or two after the Secret")
+			return condition(false, "NotLoaded",
+				pod.Name+" shows another certificate than the Secret holds; the files of pods change a minute or two after the Secret")
 		}
 	}
 	return condition(true, "InUse", "")

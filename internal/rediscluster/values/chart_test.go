@@ -41,7 +41,9 @@ func loadChart(t testing.TB) *chart.Chart {
 }
 
 func render(c *chart.Chart, cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, in values.Inputs) ([]*unstructured.Unstructured, error) {
-	rendered, err := c.Render(values.Build(cr, topology, in), chart.Release{Name: cr.Name, Namespace: cr.Namespace, Revision: 1, IsInstall: true}, chart.Capabilities{})
+	rendered, err :=
+		c.Render(values.Build(cr, topology, in), chart.Release{Name: cr.Name, Namespace: cr.Namespace, Revision: 1, IsInstall: true},
+			chart.Capabilities{})
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +96,8 @@ func TestGolden(t *testing.T) {
 		{name: "hostpath", file: "testdata/hostpath.yaml"},
 		{name: "tls", file: "testdata/tls.yaml"},
 		{name: "containers", file: "testdata/containers.yaml"},
-		{name: "everything", file: "testdata/everything.yaml", in: values.Inputs{ConfigMapSettings: map[string]string{"maxmemory": "1gb", "save": "900 1 300 10"}}},
+		{name: "everything", file: "testdata/everything.yaml",
+			in: values.Inputs{ConfigMapSettings: map[string]string{"maxmemory": "1gb", "save": "900 1 300 10"}}},
 	}
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
@@ -183,14 +186,21 @@ func TestScheduling(t *testing.T) {
 		spread, prefer string
 	}{
 		"nothing said": {spread: evenly, prefer: "hostname, zone"},
-		"required":     {spec: v1alpha1.RedisClusterSpec{AntiAffinity: v1alpha1.AntiAffinityRequired}, spread: evenly + apart, prefer: "hostname, zone"},
-		"no preference": {spec: v1alpha1.RedisClusterSpec{Pod: []v1alpha1.PodTemplate{{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}}}},
+		"required": {spec: v1alpha1.RedisClusterSpec{AntiAffinity: v1alpha1.AntiAffinityRequired}, spread: evenly + apart,
+			prefer: "hostname, zone"},
+		"no preference": {
+			spec:   v1alpha1.RedisClusterSpec{Pod: []v1alpha1.PodTemplate{{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}}}},
 			spread: evenly},
-		"nodes named": {spec: v1alpha1.RedisClusterSpec{Pod: []v1alpha1.PodTemplate{{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}}}},
+		"nodes named": {
+			spec:   v1alpha1.RedisClusterSpec{Pod: []v1alpha1.PodTemplate{{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}}}},
 			spread: evenly, prefer: "hostname, zone"},
-		"constraints of the user's": {spec: v1alpha1.RedisClusterSpec{Pod: []v1alpha1.PodTemplate{{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{own}}}},
+		"constraints of the user's": {
+			spec:   v1alpha1.RedisClusterSpec{Pod: []v1alpha1.PodTemplate{{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{own}}}},
 			spread: "rack DoNotSchedule", prefer: "hostname, zone"},
-		"constraints of the user's and required": {spec: v1alpha1.RedisClusterSpec{AntiAffinity: v1alpha1.AntiAffinityRequired, Pod: []v1alpha1.PodTemplate{{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{own}}}},
+		"constraints of the user's and required": {
+			spec: v1alpha1.RedisClusterSpec{
+				AntiAffinity: v1alpha1.AntiAffinityRequired,
+				Pod:          []v1alpha1.PodTemplate{{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{own}}}},
 			spread: "rack DoNotSchedule" + apart, prefer: "hostname, zone"},
 	} {
 		cr := readCluster(t, "testdata/default.yaml")

@@ -40,7 +40,8 @@ func CheckEnv(v corev1.EnvVar) error {
 		return nil
 	}
 	if v.ValueFrom != nil {
-		return errors.New("cannot come from a field of the pod: the operator does not know it; write a memory size such as 2gb, or use another name")
+		return errors.New(
+			"cannot come from a field of the pod: the operator does not know it; write a memory size such as 2gb, or use another name")
 	}
 	if _, ok := settings.Memory(v.Value); !ok {
 		return errEnvMaxMemory

@@ -38,9 +38,11 @@ func TestMaxMemory(t *testing.T) {
 		{spec: `{pod: [{env: [{name: MAXMEMORY, value: 2GB}], resources: {limits: {memory: 4Gi}}}]}`, want: "2147483648", source: values.FromEnv},
 		{spec: `{pod: [{env: [{name: MAXMEMORY, value: "0"}], resources: {limits: {memory: 4Gi}}}]}`, want: "0", source: values.FromEnv},
 		{spec: `{pod: [{env: [{name: MAXMEMORY, value: 2gb}]}]}`, configMap: "maxmemory 12mb", want: "12mb", source: values.FromConfigMap},
-		{spec: `{config: {maxmemory: 1gb}, pod: [{env: [{name: MAXMEMORY, value: 2gb}]}]}`, configMap: "maxmemory 12mb", want: "1gb", source: values.FromSpec},
+		{spec: `{config: {maxmemory: 1gb}, pod: [{env: [{name: MAXMEMORY, value: 2gb}]}]}`, configMap: "maxmemory 12mb", want: "1gb",
+			source: values.FromSpec},
 		// What admission refuses counts as absent.
-		{spec: `{pod: [{env: [{name: MAXMEMORY, value: "2gb\nloadmodule x"}], resources: {limits: {memory: 1Gi}}}]}`, want: "805306350", source: values.FromLimit},
+		{spec: `{pod: [{env: [{name: MAXMEMORY, value: "2gb\nloadmodule x"}], resources: {limits: {memory: 1Gi}}}]}`, want: "805306350",
+			source: values.FromLimit},
 		{spec: `{pod: [{env: [{name: MAXMEMORY, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}]}`},
 	} {
 		configMap, err := values.ParseConfig(tc.configMap)
@@ -73,13 +75,15 @@ func TestSettingsForTheStart(t *testing.T) {
 		text, _ := annotations[values.AnnotationSettings].(string)
 		return text
 	}
-	for _, spec := range []string{`{}`, `{config: {maxmemory: 1gb, hz: "20"}}`, `{config: {tcp-backlog: "511", set-proc-title: "YES"}}`, `{pod: [{resources: {limits: {memory: 1Gi}}}]}`} {
+	for _, spec := range []string{`{}`, `{config: {maxmemory: 1gb, hz: "20"}}`, `{config: {tcp-backlog: "511", set-proc-title: "YES"}}`,
+		`{pod: [{resources: {limits: {memory: 1Gi}}}]}`} {
 		if got := digest(spec); got != "" {
 			t.Errorf("%s: digest %s, want none", spec, got)
 		}
 	}
 	seen := map[string]string{}
-	for _, spec := range []string{`{config: {tcp-backlog: "512"}}`, `{config: {tcp-backlog: "513"}}`, `{config: {io-threads: "4"}}`, `{config: {brand-new: "1"}}`, `{config: {io-threads: "4", tcp-backlog: "512"}}`} {
+	for _, spec := range []string{`{config: {tcp-backlog: "512"}}`, `{config: {tcp-backlog: "513"}}`, `{config: {io-threads: "4"}}`,
+		`{config: {brand-new: "1"}}`, `{config: {io-threads: "4", tcp-backlog: "512"}}`} {
 		got := digest(spec)
 		if got == "" || seen[got] != "" {
 			t.Errorf("%s: digest %q, as of %s", spec, got, seen[got])
@@ -89,7 +93,8 @@ func TestSettingsForTheStart(t *testing.T) {
 	if digest(`{config: {io-threads: "4"}}`) != digest(`{config: {io-threads: "4", maxmemory: 1gb}}`) {
 		t.Error("a setting that is changed live changes the template")
 	}
-	pod := values.Build(clusterOf(t, `{config: {io-threads: "4"}, pod: [{annotations: {team: shop}}]}`), nil, values.Inputs{})["pod"].(map[string]any)
+	pod := values.Build(clusterOf(t, `{config: {io-threads: "4"}, pod: [{annotations: {team: shop}}]}`), nil,
+		values.Inputs{})["pod"].(map[string]any)
 	if annotations := pod["annotations"].(map[string]any); annotations["team"] != "shop" || len(annotations) != 2 {
 		t.Errorf("annotations %v", annotations)
 	}

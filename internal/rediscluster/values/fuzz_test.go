@@ -20,9 +20,11 @@ import (
 var attacks = []string{
 	"plain", "", " ", "yes", "0x10", "1e3", "null", "~",
 	"a\nloadmodule /x.so", "a\r\nport 1", "a\x00b", "\"\nrename-command A B", `"\x0aport 1"`, `\`, `"`, `'`, `\"`,
-	"---\nkind: Secret", "x\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}", "{{ .Values }}", "{{ lookup \"v1\" \"Secret\" \"\" \"\" }}",
+	"---\nkind: Secret", "x\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}", "{{ .Values }}",
+	"{{ lookup \"v1\" \"Secret\" \"\" \"\" }}",
 	"&a [*a, *a]", "*a", "!!binary x", "# comment", "key: value", "- item", "$(POD_IP)", "$(id)", "`id`", "\u2028", "\ufeff", "é", "\xff",
-	"x\"\n  hostNetwork: true\n  y: \"", "x\n      - name: evil\n        image: evil", "%YAML 1.2", "?", "|", ">", "@", strings.Repeat("a", 5000),
+	"x\"\n  hostNetwork: true\n  y: \"", "x\n      - name: evil\n        image: evil", "%YAML 1.2", "?", "|", ">", "@",
+	strings.Repeat("a", 5000),
 }
 
 // FuzzStrings puts any string in every place where users write strings. The chart may
@@ -70,15 +72,18 @@ func written(key, value string) *v1alpha1.RedisCluster {
 	cr.Spec.Storage = &v1alpha1.Storage{StorageClassName: &value}
 	cr.Spec.Pod = []v1alpha1.PodTemplate{{
 		Labels: map[string]string{key: value}, Annotations: map[string]string{key: value}, NodeSelector: map[string]string{key: value},
-		Env:       []corev1.EnvVar{{Name: key, Value: value}, {Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: value}}}},
+		Env: []corev1.EnvVar{
+			{Name: key, Value: value}, {Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: value}}}},
 		Configmap: value, PriorityClassName: value,
 		MonitorImage: "exporter:1", Monitor: &v1alpha1.MonitorContainer{Args: []string{key, value}},
 		InitImage: "prepare:1", Init: &v1alpha1.InitContainer{Args: []string{key, value}},
 		Tolerations:      []corev1.Toleration{{Key: key, Value: value}},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: value}},
-		Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
-			Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}},
-		}}}},
+		Affinity: &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+				Weight: 1, Preference: corev1.NodeSelectorTerm{
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}},
+			}}}},
 	}}
 	return cr
 }

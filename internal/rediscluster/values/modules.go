@@ -90,7 +90,8 @@ func ModulesDigest(spec *v1alpha1.RedisClusterSpec) string {
 	}
 	hash := sha256.New()
 	for _, module := range spec.Modules {
-		_, _ = hash.Write([]byte(Setting{Name: "loadmodule", Args: slices.Concat([]string{module.Name}, module.Args)}.Line() + "\n")) // a hash takes everything
+		_, _ = hash.Write([]byte(Setting{Name: "loadmodule", Args: slices.Concat([]string{module.Name}, module.Args)}.Line() +
+			"\n")) // a hash takes everything
 	}
 	const digits = 16
 	return hex.EncodeToString(hash.Sum(nil))[:digits]

@@ -33,7 +33,8 @@ const (
 // cannot be used, with what to do about it.
 func ParseConfig(text string) (map[string]string, error) {
 	if len(text) > longestConfig {
-		return nil, fmt.Errorf("has %d bytes: %d at most; leave out comments, and settings that are the engine's defaults", len(text), longestConfig)
+		return nil, fmt.Errorf("has %d bytes: %d at most; leave out comments, and settings that are the engine's defaults", len(text),
+			longestConfig)
 	}
 	settings := map[string]string{}
 	var problems []error
@@ -54,7 +55,8 @@ func ParseConfig(text string) (map[string]string, error) {
 		total += len(value)
 	}
 	if len(settings) > mostSettings || total > longestSettings {
-		problems = append(problems, fmt.Errorf("%d settings with values of %d bytes: at most %d, with %d bytes", len(settings), total, mostSettings, longestSettings))
+		problems = append(problems, fmt.Errorf("%d settings with values of %d bytes: at most %d, with %d bytes", len(settings), total,
+			mostSettings, longestSettings))
 	}
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)

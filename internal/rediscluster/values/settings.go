@@ -221,9 +221,11 @@ func CheckSetting(name, value string) error {
 // those of settings that a server takes only when it starts, of which no running one can be
 // asked whether it would.
 var checks = map[string]func(args []string) error{
-	"cluster-node-timeout":            bounds{1000, 600_000, "milliseconds; less than a second takes every hiccup for a failure"}.check,
-	"cluster-replica-validity-factor": bounds{1, 1000, "0 would let a replica win that lost contact to its master long ago, with all that was written since"}.check,
-	"maxclients":                      bounds{100, 1_000_000, "replicas, the operator and whoever looks for a fault need connections, too"}.check,
+	"cluster-node-timeout": bounds{1000, 600_000, "milliseconds; less than a second takes every hiccup for a failure"}.check,
+	"cluster-replica-validity-factor": bounds{1, 1000,
+		"0 would let a replica win that lost contact to its master long ago, with all that was written since"}.check,
+	"maxclients": bounds{
+		100, 1_000_000, "replicas, the operator and whoever looks for a fault need connections, too"}.check,
 
 	"databases":           bounds{1, 16384, "a cluster uses one"}.check,
 	"io-threads":          bounds{1, 128, "threads"}.check,

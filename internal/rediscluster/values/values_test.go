@@ -70,11 +70,12 @@ func TestClaims(t *testing.T) {
 	for spec, want := range map[string]map[string]any{
 		`{}`:                              {"type": "claim", "size": "1Gi", "retain": "Retain"},
 		`{pod: [{volumes: {type: pvc}}]}`: {"type": "claim", "size": "1Gi", "retain": "Retain"},
-		`{storage: {size: 5Gi, storageClassName: fast, retain: Delete}, pod: [{volumes: {type: pvc}}]}`: {"type": "claim", "size": "5Gi", "retain": "Delete", "storageClassName": "fast"},
-		`{pod: [{volumes: {type: pvc, persistentVolumeClaimName: data}}]}`:                              {"type": "shared", "claimName": "data"},
-		`{pod: [{volumes: {type: nfs, persistentVolumeClaimName: data}}]}`:                              {"type": "shared", "claimName": "data"},
-		`{pod: [{volumes: {type: hostPath}}]}`:                                                          {"type": "hostPath"},
-		`{pod: [{volumes: {type: emptyDir}}]}`:                                                          {"type": "emptyDir"},
+		`{storage: {size: 5Gi, storageClassName: fast, retain: Delete}, pod: [{volumes: {type: pvc}}]}`: {
+			"type": "claim", "size": "5Gi", "retain": "Delete", "storageClassName": "fast"},
+		`{pod: [{volumes: {type: pvc, persistentVolumeClaimName: data}}]}`: {"type": "shared", "claimName": "data"},
+		`{pod: [{volumes: {type: nfs, persistentVolumeClaimName: data}}]}`: {"type": "shared", "claimName": "data"},
+		`{pod: [{volumes: {type: hostPath}}]}`:                             {"type": "hostPath"},
+		`{pod: [{volumes: {type: emptyDir}}]}`:                             {"type": "emptyDir"},
 	} {
 		if diff := cmp.Diff(want, values.Build(clusterOf(t, spec), nil, values.Inputs{})["data"]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", spec, diff)

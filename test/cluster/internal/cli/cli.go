@@ -43,7 +43,8 @@ but caches (which ` + "`down --purge`" + ` removes too).`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(up(), down(), status(), kubeconfig(), loadImage(), images(), logs(), registryAddress(), digest(), olm(), node(), execNet(), requests())
+	cmd.AddCommand(up(), down(), status(), kubeconfig(), loadImage(), images(), logs(), registryAddress(), digest(), olm(), node(), execNet(),
+		requests())
 	cmd.AddCommand(hidden()...)
 	return cmd
 }

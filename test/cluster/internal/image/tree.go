@@ -40,7 +40,8 @@ func newTree() tree {
 	}
 	t["/tmp"] = entry{mode: 0o1777, dir: true}
 	t["/data"] = entry{mode: 0o777, dir: true}
-	t["/etc/passwd"] = entry{mode: 0o644, content: []byte("root:x:0:0:root:/root:/bin/sh\nredis:x:999:999::/data:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")}
+	t["/etc/passwd"] =
+		entry{mode: 0o644, content: []byte("root:x:0:0:root:/root:/bin/sh\nredis:x:999:999::/data:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")}
 	t["/etc/group"] = entry{mode: 0o644, content: []byte("root:x:0:\nredis:x:999:\nnogroup:x:65534:\n")}
 	t["/etc/nsswitch.conf"] = entry{mode: 0o644, content: []byte("passwd: files\ngroup: files\nhosts: files dns\n")}
 	return t

@@ -131,7 +131,8 @@ var leftovers = struct{ resources, labels []string }{
 
 func removeLeftovers(ctx context.Context, c Cluster) error {
 	for _, label := range leftovers.labels {
-		if _, err := c.Kubectl(ctx, "", "delete", strings.Join(leftovers.resources, ","), "--all-namespaces", "-l", label, "--ignore-not-found"); err != nil {
+		if _, err := c.Kubectl(ctx, "", "delete", strings.Join(leftovers.resources, ","), "--all-namespaces", "-l", label,
+			"--ignore-not-found"); err != nil {
 			return err
 		}
 	}

@@ -181,7 +181,8 @@ func (p *provisioner) expand(ctx context.Context, pv *corev1.PersistentVolume, c
 	if patch, err = json.Marshal(map[string]any{"status": capacity}); err != nil {
 		return err
 	}
-	_, err = p.client.PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = p.client.PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, patch, metav1.PatchOptions{},
+		"status")
 	if err != nil {
 		return fmt.Errorf("expanding %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
