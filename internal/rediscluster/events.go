@@ -95,19 +95,8 @@ func quarter(m *v1alpha1.MigrationStatus) int32 {
 // worthTelling are the phases that say more than the steps that led to them.
 var worthTelling = map[v1alpha1.Phase]bool{v1alpha1.PhaseRunning: true, v1alpha1.PhaseFailed: true, v1alpha1.PhasePaused: true}
 
-// losesData says that a step gives up data, or may.
+// losesData reports whether a step gives up data, or may.
 func losesData(step plan.Step) bool {
-	switch step := step.(type) {
-	case plan.Promote:
-		return step.Takeover
-	case plan.GiveUp:
-		return true
-	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.AddFinalizer, plan.CreateAuth, plan.ApplyChildren,
-		plan.AssignSlots, plan.Meet, plan.SetNodeTimeout, plan.Replicate, plan.Forget, plan.DeleteChildren,
-		plan.OrphanChildren, plan.RemoveFinalizer, plan.Admit, plan.BumpEpoch, plan.CancelJobs, plan.ChangePassword, plan.CloseSlots,
-		plan.CopyFunctions, plan.Discard, plan.Dismiss, plan.GrowClaims, plan.Handover, plan.MoveSlots, plan.Place,
-		plan.RecordGoal, plan.RecordNodes, plan.ReloadCertificates, plan.RemoveShards, plan.Renew, plan.ReopenSlots, plan.Restart,
-		plan.RolloutWait, plan.SetAccess, plan.SetConfig:
-	}
-	return false
+	promote, _ := step.(plan.Promote)
+	return promote.Takeover || plan.Is[plan.GiveUp](step)
 }

@@ -105,7 +105,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 		report.Held += took
 	}
 	report.movedBefore = m.moved
-	_, m.moved = report.Decision.Step.(plan.MoveSlots)
+	m.moved = plan.Is[plan.MoveSlots](report.Decision.Step)
 	report.Again = m.note(cluster, report.Decision.Step, children.Pending, result, err, l)
 	if report.Again {
 		return report, nil

@@ -74,7 +74,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 
 // report writes the status when it differs, and only then says what happened.
 func (r *Reconciler) report(ctx context.Context, was, cluster *v1alpha1.RedisCluster, report Report) error {
-	if _, removed := report.Decision.Step.(plan.RemoveFinalizer); removed && report.Err == nil {
+	if plan.Is[plan.RemoveFinalizer](report.Decision.Step) && report.Err == nil {
 		return nil // there is nothing to report on
 	}
 	before := cluster.DeepCopy() // defaults are not written
@@ -106,7 +106,7 @@ func slotsToMove(cluster *v1alpha1.RedisCluster) int {
 // poll interval, because Redis sends no events; that costs the API server nothing.
 func (r *Reconciler) outcome(report Report, m *Memory, turn *turn) outcome.Outcome {
 	step := report.Decision.Step
-	if _, held := step.(plan.Hold); held && len(report.Snapshot.Instances) == 0 {
+	if plan.Is[plan.Hold](step) && len(report.Snapshot.Instances) == 0 {
 		return outcome.Done() // nothing runs, and nothing is to be done until the spec changes
 	}
 	if report.Err != nil {
@@ -121,23 +121,18 @@ func (r *Reconciler) outcome(report Report, m *Memory, turn *turn) outcome.Outco
 		}
 		return outcome.Wait(step.Why(), after)
 	}
-	switch step := step.(type) {
-	case plan.RemoveFinalizer:
+	wait, waits := step.(plan.Wait)
+	stall, stalls := step.(plan.Stall)
+	switch {
+	case plan.Is[plan.RemoveFinalizer](step):
 		return outcome.Done()
-	case plan.MoveSlots:
+	case plan.Is[plan.MoveSlots](step):
 		return outcome.Wait(step.Why(), goOn)
-	case plan.Wait:
-		return again(step.After)
-	case plan.Stall:
-		return again(step.After)
-	case plan.None, plan.Hold, plan.AddFinalizer, plan.CreateAuth, plan.ApplyChildren, plan.AssignSlots, plan.Meet,
-		plan.SetNodeTimeout, plan.Replicate, plan.Promote, plan.Forget, plan.DeleteChildren, plan.OrphanChildren,
-		plan.Admit, plan.BumpEpoch, plan.CancelJobs, plan.ChangePassword, plan.CloseSlots, plan.CopyFunctions, plan.Discard,
-		plan.Dismiss, plan.GiveUp, plan.GrowClaims, plan.Handover, plan.Place, plan.RecordGoal, plan.RecordNodes,
-		plan.ReloadCertificates, plan.RemoveShards, plan.Renew, plan.ReopenSlots, plan.Restart, plan.RolloutWait,
-		plan.SetAccess, plan.SetConfig:
-	}
-	if report.Acted {
+	case waits:
+		return again(wait.After)
+	case stalls:
+		return again(stall.After)
+	case report.Acted:
 		return outcome.Wait(step.Why(), afterStep)
 	}
 	return outcome.Wait(step.Why(), r.options.PollInterval)
@@ -147,13 +142,12 @@ func (r *Reconciler) outcome(report Report, m *Memory, turn *turn) outcome.Outco
 // verbosity 1 every reconciliation says which rule won.
 func (r Report) log(logger logr.Logger) {
 	step := r.Decision.Step
-	_, moves := step.(plan.MoveSlots)
 	line := []any{"rule", r.Decision.Rule, "step", step.Name(), "reason", excerpt.Of(step.Why(), longestReason), "situation",
 		r.Decision.Situation}
 	switch {
 	case !r.Acted || r.Err != nil: // errors are logged by the controller
 		logger.V(1).Info("Reconciled", line...)
-	case moves && r.movedBefore:
+	case plan.Is[plan.MoveSlots](step) && r.movedBefore:
 		logger.V(1).Info("Moved slots", append(line, "keys", r.KeysMoved)...)
 	default:
 		logger.Info("Acted", append(line, "pods", plan.Pods(step))...)

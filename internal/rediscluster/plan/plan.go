@@ -239,23 +239,18 @@ func kept(in input, step Step) (*snapshot.Goal, []Move) {
 }
 
 func situation(in input, d Decision) Situation {
-	if d.Stalled != nil {
+	switch {
+	case d.Stalled != nil:
 		return Failed
-	}
-	switch d.Step.(type) {
-	case None:
+	case Is[None](d.Step):
 		return Steady
-	case RolloutWait:
+	case Is[RolloutWait](d.Step):
 		return RollingOut
-	case RecordGoal:
+	case Is[RecordGoal](d.Step):
 		if direction, scales := scaling(in); scales {
 			return direction
 		}
 		return ScalingOut // slots are assigned anew
-	case Wait, Hold, Stall, AddFinalizer, CreateAuth, ApplyChildren, AssignSlots, Meet, SetNodeTimeout, Replicate,
-		Promote, Forget, DeleteChildren, OrphanChildren, RemoveFinalizer, Admit, BumpEpoch, CancelJobs, ChangePassword,
-		CloseSlots, CopyFunctions, Discard, Dismiss, GiveUp, GrowClaims, Handover, MoveSlots, Place, RecordNodes,
-		ReloadCertificates, RemoveShards, Renew, ReopenSlots, Restart, SetAccess, SetConfig:
 	}
 	return unsteady(in)
 }

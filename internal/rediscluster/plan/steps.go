@@ -21,6 +21,12 @@ type Step interface {
 	step()
 }
 
+// Is reports whether a step is a T. Where steps are told apart by what becomes of them, a switch lists all (gochecksumtype).
+func Is[T Step](step Step) bool {
+	_, is := step.(T)
+	return is
+}
+
 type base struct{ Reason string }
 
 func (b base) Why() string { return b.Reason }

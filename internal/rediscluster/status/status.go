@@ -120,20 +120,15 @@ func planStatus(p Pass) *v1alpha1.PlanStatus {
 	step := needed(p.Decision.Step)
 	status := &v1alpha1.PlanStatus{Step: step.Name(), Reason: cut(step.Why()), Moves: moves(p.Decision.Moves),
 		Settings: settingChanges(p.Decision)}
-	switch step := step.(type) {
-	case plan.Wait:
-		status.BlockedBy = string(step.BlockedBy)
-	case plan.Stall:
-		status.BlockedBy = string(step.BlockedBy)
-	case plan.None, plan.Hold, plan.AddFinalizer, plan.CreateAuth, plan.ApplyChildren, plan.AssignSlots, plan.Meet,
-		plan.SetNodeTimeout, plan.Replicate, plan.Promote, plan.Forget, plan.DeleteChildren, plan.OrphanChildren,
-		plan.RemoveFinalizer, plan.Admit, plan.BumpEpoch, plan.CancelJobs, plan.ChangePassword, plan.CloseSlots, plan.CopyFunctions,
-		plan.Discard, plan.Dismiss, plan.GiveUp, plan.GrowClaims, plan.Handover, plan.MoveSlots, plan.Place,
-		plan.RecordGoal, plan.RecordNodes, plan.ReloadCertificates, plan.RemoveShards, plan.Renew, plan.ReopenSlots, plan.Restart,
-		plan.RolloutWait, plan.SetAccess, plan.SetConfig:
-		if stalled := p.Decision.Stalled; stalled != nil {
-			status.BlockedBy = string(stalled.BlockedBy) // the step is about something else
-		}
+	wait, waits := step.(plan.Wait)
+	stall, stalls := step.(plan.Stall)
+	switch {
+	case waits:
+		status.BlockedBy = string(wait.BlockedBy)
+	case stalls:
+		status.BlockedBy = string(stall.BlockedBy)
+	case p.Decision.Stalled != nil:
+		status.BlockedBy = string(p.Decision.Stalled.BlockedBy) // the step is about something else
 	}
 	return status
 }
@@ -209,16 +204,8 @@ func progressing(p Pass, atRest bool) metav1.Condition {
 // whom they were told before, and that changing that is somebody's, the operator's or the
 // user's, next step.
 func outdated(step plan.Step) bool {
-	switch step.(type) {
-	case plan.RolloutWait, plan.Restart, plan.SetAccess, plan.ChangePassword, plan.SetConfig:
-		return true
-	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.AddFinalizer, plan.CreateAuth, plan.ApplyChildren,
-		plan.AssignSlots, plan.Meet, plan.SetNodeTimeout, plan.Replicate, plan.Promote, plan.Forget,
-		plan.DeleteChildren, plan.OrphanChildren, plan.RemoveFinalizer, plan.Admit, plan.BumpEpoch, plan.CancelJobs, plan.CloseSlots,
-		plan.CopyFunctions, plan.Discard, plan.Dismiss, plan.GiveUp, plan.GrowClaims, plan.Handover, plan.MoveSlots,
-		plan.Place, plan.RecordGoal, plan.RecordNodes, plan.ReloadCertificates, plan.RemoveShards, plan.Renew, plan.ReopenSlots:
-	}
-	return false
+	return plan.Is[plan.RolloutWait](step) || plan.Is[plan.Restart](step) || plan.Is[plan.SetAccess](step) ||
+		plan.Is[plan.ChangePassword](step) || plan.Is[plan.SetConfig](step)
 }
 
 func stall(p Pass) (bool, string) {
