@@ -148,12 +148,10 @@ func conditionsOf(p Pass) []metav1.Condition {
 	s, d := p.Snapshot, p.Decision
 	step := needed(d.Step)
 	why := reason(p)
-	_, steady := step.(plan.None)
-	steady = steady && p.Err == nil
+	steady := plan.Is[plan.None](step) && p.Err == nil
 	stalled, stallCause := stall(p)
-	_, grow := step.(plan.GrowClaims)
 	rolling := d.Situation == plan.RollingOut
-	serving := steady || d.Whole && (d.Rollout != nil || grow || outdated(step))
+	serving := steady || d.Whole && !scaling(d) && (d.Rollout != nil || plan.Is[plan.GrowClaims](step) || outdated(step))
 	if serving {
 		why = "every instance serves, every slot is covered and every replica is in sync"
 	}

@@ -85,6 +85,12 @@ func TestCompute(t *testing.T) {
 		"an older template still serves": {
 			Pass{Snapshot: old, Decision: decide(old, nil)}, v1alpha1.PhaseUpgrading, metav1.ConditionTrue, "Serving", "c-0-0",
 			map[string]metav1.ConditionStatus{"Degraded": "False", "Progressing": "True"}},
+		"a setting of instances that a scaling has added": {
+			Pass{
+				Snapshot: whole(),
+				Decision: plan.Decision{Situation: plan.ScalingOut, Whole: true, Step: plan.SetConfig{}},
+			}, v1alpha1.PhaseScaling, metav1.ConditionFalse, "ScalingOut", "",
+			map[string]metav1.ConditionStatus{"Degraded": "False", "Progressing": "True"}},
 		"just created": {
 			Pass{Snapshot: &snapshot.Snapshot{}, Decision: decide(&snapshot.Snapshot{}, func(d *plan.Desired) { d.HasFinalizer = false })},
 			v1alpha1.PhaseNone, metav1.ConditionFalse, "Absent", "deletion must be able to follow spec.finalizers",

@@ -105,14 +105,15 @@ func TestParseConfigRefuses(t *testing.T) {
 		"maxmemory 1gb\ninclude /etc/passwd": `line 2: "include": cannot be set: it would load other files or code into the server; remove it`,
 		"LoadModule /x.so":                   `line 1: "loadmodule": cannot be set: modules are set with spec.modules; remove it`,
 		"rename-command FLUSHALL \"\"":       `line 1: "rename-command": cannot be set: the operator needs every command under its own name; remove it`,
-		"slaveof host 6379":                  `line 1: "replicaof": cannot be set: the operator manages the cluster's members and slots; remove it`,
-		"dir /":                              `line 1: "dir": cannot be set: the operator decides where an instance keeps its files; remove it`,
-		"tls-port 6380":                      `line 1: "tls-port": cannot be set: TLS is set with spec.tls; remove it`,
-		"enable-module-command yes":          `line 1: "enable-module-command": cannot be set: it would open commands that read and write files or crash the server; remove it`,
-		"server_cpulist 0":                   `line 1: "server_cpulist": is no name of a redis.conf setting: use lower-case letters, digits and hyphens, beginning with a letter, such as maxmemory-policy`,
-		"maxmemory":                          `line 1: "maxmemory" has no value: write the setting's name, a space and its value`,
-		"cluster-node-timeout soon":          `line 1: "cluster-node-timeout": must be a whole number from 1000 to 600000 (milliseconds; less than a second takes every hiccup for a failure)`,
-		"port 1\nbind 0.0.0.0":               "line 1: \"port\": cannot be set: the operator decides which addresses and ports an instance uses; remove it\nline 2: \"bind\": cannot be set: the operator decides which addresses and ports an instance uses; remove it",
+		"slaveof host 6379": `line 1: "replicaof": cannot be set: ` +
+			`the operator manages the cluster's members and slots; remove it`,
+		"dir /":                     `line 1: "dir": cannot be set: the operator decides where an instance keeps its files; remove it`,
+		"tls-port 6380":             `line 1: "tls-port": cannot be set: TLS is set with spec.tls; remove it`,
+		"enable-module-command yes": `line 1: "enable-module-command": cannot be set: it would open commands that read and write files or crash the server; remove it`,
+		"server_cpulist 0":          `line 1: "server_cpulist": is no name of a redis.conf setting: use lower-case letters, digits and hyphens, beginning with a letter, such as maxmemory-policy`,
+		"maxmemory":                 `line 1: "maxmemory" has no value: write the setting's name, a space and its value`,
+		"cluster-node-timeout soon": `line 1: "cluster-node-timeout": must be a whole number from 1000 to 600000 (milliseconds; less than a second takes every hiccup for a failure)`,
+		"port 1\nbind 0.0.0.0":      "line 1: \"port\": cannot be set: the operator decides which addresses and ports an instance uses; remove it\nline 2: \"bind\": cannot be set: the operator decides which addresses and ports an instance uses; remove it",
 	} {
 		if _, err := values.ParseConfig(text); err == nil || err.Error() != want {
 			t.Errorf("%q:\n got %v\nwant %s", text, err, want)
