@@ -33,7 +33,7 @@ func TestKindsAreFoundByTheNamesOfThePages(t *testing.T) {
 	}
 }
 
-// The numbers of instances, shards and replicas that rediscluster.md gives as examples.
+// The numbers of instances, shards and replicas that the pages give as examples.
 func TestShardsAreAsThePageSays(t *testing.T) {
 	for _, row := range []struct {
 		sentence         string
@@ -48,8 +48,8 @@ func TestShardsAreAsThePageSays(t *testing.T) {
 			redisv1alpha1.Topology{2, 2, 2, 2}},
 		{`"shards":3,"replicas":9}}'          # 3 shards of 3`, ptr.To[int32](9), ptr.To[int32](3), redisv1alpha1.Topology{3, 3, 3}},
 	} {
-		if !strings.Contains(read(t, redisPage), row.sentence) {
-			t.Errorf("%s does not say %q", redisPage, row.sentence)
+		if !strings.Contains(read(t, redisPage)+read(t, redisOperationsPage), row.sentence) {
+			t.Errorf("%s and %s do not say %q", redisPage, redisOperationsPage, row.sentence)
 		}
 		spec := redisv1alpha1.RedisClusterSpec{Replicas: row.replicas, Shards: row.shards}
 		if diff := cmp.Diff(row.want, spec.Topology()); diff != "" {

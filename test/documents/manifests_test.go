@@ -83,7 +83,7 @@ func manifest(t *testing.T, all map[string]*kind, page string, number int, text 
 	}
 	if name == "" {
 		for _, k := range all {
-			if k.page == page {
+			if k.page == page || k.page == redisPage && page == redisOperationsPage {
 				fragment(t, k, page, number, text)
 				return
 			}

@@ -41,7 +41,7 @@ func TestRulesAreInTheirOrder(t *testing.T) {
 // What a stall holds back is what the page says. Causes that the planner does not know are found when its step is carried out; they
 // hold back what an invalid spec does.
 func TestStallsReachAsFarAsThePageSays(t *testing.T) {
-	for _, row := range rowsOf(t, redisPage, "| reason | holds back |") {
+	for _, row := range rowsOf(t, redisStatusPage, "| reason | holds back |") {
 		said := plan.ItsPart
 		switch {
 		case strings.HasPrefix(row[1], "everything"):
@@ -51,7 +51,7 @@ func TestStallsReachAsFarAsThePageSays(t *testing.T) {
 		}
 		for _, cause := range quoted(row[0]) {
 			if reach := cmp.Or(plan.Reaches[cause], plan.WhatTheSpecSays); reach != said {
-				t.Errorf("%s holds back %s; %s says %s: %s", cause, reach, redisPage, said, row[1])
+				t.Errorf("%s holds back %s; %s says %s: %s", cause, reach, redisStatusPage, said, row[1])
 			}
 		}
 	}

@@ -13,8 +13,11 @@ import (
 )
 
 const (
-	redisPage = "docs/rediscluster.md"
-	words     = "docs/conditions.md"
+	redisPage           = "docs/rediscluster.md"
+	redisOperationsPage = "docs/rediscluster-operations.md"
+	redisStatusPage     = "docs/rediscluster-status.md"
+	redisRefusalsPage   = "docs/rediscluster-refusals.md"
+	words               = "docs/conditions.md"
 )
 
 // wordsOf are what the groups of a pattern match in the Go files of folders, tests left out.
@@ -77,18 +80,18 @@ func redisWords(t *testing.T) []vocabulary {
 	causes := append(wordsOf(t, `(?:[cC]ause: *|refuse\()`+literal, "internal/rediscluster"), "CannotGrow")
 	situations := []string{"Absent", "Forming", "Healing", "ScalingOut", "ScalingIn", "RollingOut", "Paused", "Deleting", "Failed", "TimedOut"}
 	return []vocabulary{
-		{"conditions of a RedisCluster", wordsOf(t, named("Condition"), api), column(t, redisPage, table, 0), nil},
+		{"conditions of a RedisCluster", wordsOf(t, named("Condition"), api), column(t, redisStatusPage, table, 0), nil},
 		{"the same, in the list", wordsOf(t, named("Condition"), api), listed(t, "## RedisCluster"), nil},
 		{"reasons of a RedisCluster", append(wordsOf(t, literal, "internal/rediscluster/status"), situations...),
-			append(column(t, redisPage, table, 2), sentence(t, redisPage, "`nodes[].status` is")...),
+			append(column(t, redisStatusPage, table, 2), sentence(t, redisStatusPage, "`nodes[].status` is")...),
 			map[string]string{"True": "a status", "False": "a status", "Unknown": "a status", "Stalled": "a condition", "spreadMasters": "a field"}},
-		{"phases", wordsOf(t, named("Phase"), api), column(t, redisPage, "| phase | when |", 0), nil},
-		{"reasons of Stalled", causes, column(t, redisPage, "| reason | what to do |", 0), nil},
-		{"what stalls hold back", causes, column(t, redisPage, "| reason | holds back |", 0), nil},
+		{"phases", wordsOf(t, named("Phase"), api), column(t, redisStatusPage, "| phase | when |", 0), nil},
+		{"reasons of Stalled", causes, column(t, redisStatusPage, "| reason | what to do |", 0), nil},
+		{"what stalls hold back", causes, column(t, redisStatusPage, "| reason | holds back |", 0), nil},
 		{"steps", append(wordsOf(t, `Name\(\) string *{ return "([A-Za-z]+)" }`, "internal/rediscluster/plan"), "RollOut"),
-			column(t, redisPage, "| step | what it does |", 0),
+			column(t, redisStatusPage, "| step | what it does |", 0),
 			map[string]string{"Hold": "a paused cluster shows the step that it holds back"}},
-		{"rules of safety", wordsOf(t, `Predicate = "([a-z_]+)"`, "internal/rediscluster/plan"), column(t, redisPage, "| rule | says |", 0),
+		{"rules of safety", wordsOf(t, `Predicate = "([a-z_]+)"`, "internal/rediscluster/plan"), column(t, redisStatusPage, "| rule | says |", 0),
 			map[string]string{"node_gone": "lets a step be, and holds none back", "node_stopped": "likewise", "majority_lost": "likewise"}},
 	}
 }

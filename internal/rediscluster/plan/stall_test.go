@@ -23,7 +23,7 @@ func TestEveryStallSaysWhatItHoldsBack(t *testing.T) {
 		}
 		sources = append(sources, found...)
 	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "rediscluster.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "rediscluster-status.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestEveryStallSaysWhatItHoldsBack(t *testing.T) {
 			t.Errorf("%s is not in Reaches", cause)
 		}
 		if !strings.Contains(string(page), "| `"+cause+"` |") {
-			t.Errorf("docs/rediscluster.md does not say what to do about %s", cause)
+			t.Errorf("docs/rediscluster-status.md does not say what to do about %s", cause)
 		}
 	}
 	for cause := range Reaches {
