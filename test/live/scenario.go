@@ -8,7 +8,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
@@ -19,6 +21,13 @@ const listOfOpen = "INCONCLUSIVE"
 
 // runs is how often a scenario is run at the most. What is inconclusive three times is so because of the machine, not of a moment.
 const runs = 3
+
+// repeatsWithin is how long all repeats of a test binary may take before none is begun any more: a machine that is busy for
+// longer will be so for the next scenario, too.
+const repeatsWithin = 15 * time.Minute
+
+// repeated is how long repeats have taken, in nanoseconds.
+var repeated atomic.Int64
 
 // NothingMoved says that no slot moved under a load.
 const NothingMoved v1alpha1.MigrationMethod = ""
@@ -33,7 +42,11 @@ type Run struct {
 // namespace and all else again. What fails fails at once.
 func Scenario(t *testing.T, body func(*testing.T, *Run)) {
 	t.Helper()
-	open := conclude(func(number int) (bool, []string) {
+	open := conclude(func() bool { return repeated.Load() < int64(repeatsWithin) }, func(number int) (bool, []string) {
+		began := time.Now()
+		if number > 1 {
+			defer func() { repeated.Add(int64(time.Since(began))) }()
+		}
 		run := &Run{}
 		passed := t.Run(fmt.Sprintf("run %d", number), func(t *testing.T) {
 			run.t = t
@@ -49,9 +62,10 @@ func Scenario(t *testing.T, body func(*testing.T, *Run)) {
 	}
 }
 
-// conclude runs again what passed and left something open, and returns what the last run left open; nothing when one failed.
-func conclude(run func(number int) (passed bool, open []string)) (open []string) {
-	for number := 1; number <= runs; number++ {
+// conclude runs again what passed and left something open, while it may, and returns what the last run left open; nothing when one
+// failed.
+func conclude(may func() bool, run func(number int) (passed bool, open []string)) (open []string) {
+	for number := 1; number == 1 || number <= runs && may(); number++ {
 		passed, left := run(number)
 		if !passed || len(left) == 0 {
 			return nil
@@ -65,7 +79,7 @@ func conclude(run func(number int) (passed bool, open []string)) (open []string)
 func leave(t *testing.T, list, why string) {
 	t.Helper()
 	if list == "" {
-		t.Fatalf("inconclusive %d times: %s", runs, why)
+		t.Fatalf("inconclusive: %s", why)
 	}
 	file, err := os.OpenFile(list, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600) //nolint:gosec // the Makefile says which
 	if err != nil {
@@ -75,7 +89,7 @@ func leave(t *testing.T, list, why string) {
 	if closed := file.Close(); err != nil || closed != nil {
 		t.Fatal(err, closed)
 	}
-	t.Skipf("inconclusive %d times: %s", runs, why)
+	t.Skipf("inconclusive: %s", why)
 }
 
 // WantUnnoticed ends a load and says that planned work went unnoticed by it, with slots that moved by a method, or none that did:
