@@ -25,7 +25,7 @@ var times = []limit{
 	{"docs/chart-kinds.md", "the last ten are kept (`--max-release-history`)",
 		"internal/manager/options.go", "MaxReleaseHistory:       10"},
 	{"docs/chart-kinds.md", "the last ten are kept (`--max-release-history`)", "internal/release/add.go", "defaultMaxHistory = 10"},
-	{"CONTRIBUTING.md", "when repeats have taken a quarter of an hour in all", "test/live/scenario.go", "repeatsWithin = 15 * time.Minute"},
+	{"CONTRIBUTING.md", "when repeats have taken ten minutes in all", "test/live/scenario.go", "repeatsWithin = 10 * time.Minute"},
 	{"CONTRIBUTING.md", "The budget is 25 minutes on two quiet cores with warm caches",
 		"Makefile", "On two quiet cores and with warm caches `make test` has 25 minutes"},
 	{"config/manager/deployment.yaml", "terminationGracePeriodSeconds: 40",

@@ -24,7 +24,7 @@ const runs = 3
 
 // repeatsWithin is how long all repeats of a test binary may take before none is begun any more: a machine that is busy for
 // longer will be so for the next scenario, too.
-const repeatsWithin = 15 * time.Minute
+const repeatsWithin = 10 * time.Minute
 
 // repeated is how long repeats have taken, in nanoseconds.
 var repeated atomic.Int64
