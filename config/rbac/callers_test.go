@@ -34,7 +34,7 @@ const (
 // create where the object does not exist.
 var callers = []struct{ role, resources, verbs, file, code string }{
 	{managerRole, "redis.middleware.hc.cn/redisclusters", "list watch", "internal/rediscluster/setup.go",
-		"client.Object(&v1alpha1.RedisCluster{}), metrics.Enqueue("},
+		"client.Object(&v1alpha1.RedisCluster{})"},
 	{managerRole, "redis.middleware.hc.cn/redisclusters", "patch", "internal/rediscluster/act/delete.go",
 		"a.Client.Patch(ctx, changed, patch)"},
 	{managerRole, "redis.middleware.hc.cn/redisclusters/status", "patch", "internal/rediscluster/reconciler.go", "r.client.Status().Patch("},
@@ -57,7 +57,7 @@ var callers = []struct{ role, resources, verbs, file, code string }{
 	{managerRole, children, "get", applying + "apply.go", "from.Get(ctx,"},
 	{managerRole, children, "create patch", applying + "apply.go", "a.client.Apply(ctx,"},
 	{managerRole, children, "delete", applying + "prune.go", "a.client.Delete(ctx, live,"},
-	{managerRole, "/configmaps", "get", "internal/rediscluster/observe/settings.go", "o.Secrets.Get("},
+	{managerRole, "/configmaps", "get", "internal/rediscluster/observe/config.go", "o.Secrets.Get("},
 
 	{managerRole, "/pods /persistentvolumeclaims", "list watch", "internal/rediscluster/observe/observe.go", "o.Children.List(ctx, &pods,"},
 	{managerRole, "/pods /persistentvolumeclaims", "delete", "internal/rediscluster/act/lost.go", "a.Client.Delete(ctx, object,"},
