@@ -151,7 +151,7 @@ func TestSlotsGoThereAndBack(t *testing.T) {
 // places. Valkey 9 then ignores whatever the replica says.
 func TestAReplicaThatIsKnownByAHigherEpoch(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
-		o := operate(t, e, 2, 2)
+		o := operate(t, e, 2, 2, 2)
 		replica, other := o.pods[1], o.pods[2]
 		if o.view(replica).Role == redis.RoleMaster {
 			replica = o.pods[0]
