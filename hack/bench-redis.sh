@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures what clients of RedisClusters notice: how fast they scale, against the engine's own means on the same cluster; roll-outs;
+# Measures what clients of RedisClusters notice: how fast they scale, against the engine's own means on the same cluster; rollouts;
 # masters that are killed (through hack/with-cluster.sh, with the operator deployed):
 #   hack/bench-redis.sh [--measure scaling,rollouts,failovers] [--keys N] [--engines redis-8.0,valkey-9.1] [--help]
 # Progress goes to stderr, tables to stdout, all figures to build/bench-redis.json.

@@ -2,7 +2,7 @@
 # Runs layers of tests, which are make targets, one after the other, and prints at the end how long each took (make test, make test-all):
 #   hack/test.sh [--beside TARGET --until LAYER] LAYER...
 # TARGET is made in the background from the start, with its output in build/layers; LAYER and what follows wait for it. The first
-# failure ends all. INCONCLUSIVE names the file where tests write what a machine that stood still kept from being judged: it is
+# failure ends all. INCONCLUSIVE names the file where tests write what a machine that stalled kept from being judged: it is
 # printed last.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -27,7 +27,10 @@ report() {
 finish() {
   local code=$?
   # Its own process group: nothing of it is left when a layer fails.
-  if [[ -n ${background:-} ]]; then kill -- "-$background" && wait "$background"; fi 2>/dev/null || true
+  if [[ -n ${background:-} ]]; then
+    kill -- "-$background" || true
+    for _ in {1..100}; do kill -0 -- "-$background" && sleep 0.1 || break; done
+  fi 2>/dev/null
   report
   if [[ -n ${INCONCLUSIVE:-} && -s $INCONCLUSIVE ]]; then
     printf '\nInconclusive, so not passed:\n'

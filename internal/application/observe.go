@@ -23,7 +23,7 @@ import (
 	"middleware.hc.cn/operator/internal/pause"
 )
 
-// observe does all the reading of a pass. What it cannot read is an error, never
+// observe does all the reading of a reconciliation. What it cannot read is an error, never
 // an absence.
 func (r *reconciler) observe(ctx context.Context, object *unstructured.Unstructured) (*Snapshot, error) {
 	s := &Snapshot{Generation: object.GetGeneration(), Deleting: object.GetDeletionTimestamp() != nil,

@@ -5,7 +5,7 @@ package application
 
 import "strings"
 
-// Step is what a pass does. It is one of the types below.
+// Step is what a reconciliation does. It is one of the types below.
 type Step interface{ step() }
 
 type (

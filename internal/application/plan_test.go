@@ -124,7 +124,7 @@ func TestConditions(t *testing.T) {
 }
 
 // TestCountConverges plays the life of an Application: the count grows with what
-// there is to look at, and a repeated pass finds nothing to count or to write.
+// there is to look at, and a repeated reconciliation finds nothing to count or to write.
 func TestCountConverges(t *testing.T) {
 	changed := func(action apply.Action) done { return done{changes: apply.ChangeSet{{Action: action}}} }
 	starting := deployment(func(d *appsv1.Deployment) { d.Status.ReadyReplicas, d.Status.AvailableReplicas = 0, 0 })
@@ -154,7 +154,7 @@ func TestCountConverges(t *testing.T) {
 			t.Fatalf("%s: count is %d, want %d", pass.name, status.Count, pass.count)
 		}
 	}
-	// The last pass's write wakes nobody; were it repeated all the same, it would settle.
+	// The last reconciliation's write wakes nobody; were it repeated all the same, it would settle.
 	settled := Snapshot{Generation: 2, Deployment: restored, Status: status}
 	first := ComputeStatus(&settled, Plan(&settled), done{}, now)
 	settled.Status = first

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package application reconciles Applications: each one keeps a Deployment as its
-// template says. One pass is observe, Plan, act, ComputeStatus, one status patch,
+// template says. One reconciliation is observe, Plan, act, ComputeStatus, one status patch,
 // events; Plan and ComputeStatus are pure.
 package application
 
@@ -40,14 +40,15 @@ type reconciler struct {
 	applier      *apply.Applier
 	recorder     events.EventRecorder
 	now          func() time.Time
-	// memory holds the events of passes whose status could not be written: what was done is told once, by the pass that reports it.
+	// memory holds the events of reconciliations whose status could not be written: what was done is told once, by the reconciliation that
+	// reports it.
 	memory shell.Memory[[]event]
 }
 
 // event is one that is to be written.
 type event struct{ kind, reason, action, note string }
 
-// Reconcile runs one pass.
+// Reconcile runs one reconciliation.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(applicationKind)
@@ -100,13 +101,13 @@ func (r *reconciler) write(ctx context.Context, object *unstructured.Unstructure
 	return err
 }
 
-// changesOnly leaves out what the next pass finds again by itself: only what was done is
+// changesOnly leaves out what the next reconciliation finds again by itself: only what was done is
 // done once.
 func changesOnly(news []event) []event {
 	return slices.DeleteFunc(news, func(e event) bool { return e.kind == corev1.EventTypeWarning })
 }
 
-// eventsOf are the events of a pass: one for each change of the Deployment, one when what
+// eventsOf are the events of a reconciliation: one for each change of the Deployment, one when what
 // keeps the Application from being ready is new.
 func eventsOf(s *Snapshot, step Step, d done, status *applicationv1.ApplicationStatus) []event {
 	var news []event

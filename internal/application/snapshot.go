@@ -16,7 +16,7 @@ import (
 	applicationv1 "middleware.hc.cn/operator/api/application/v1"
 )
 
-// Snapshot is what one pass saw. It holds values only.
+// Snapshot is what one reconciliation saw. It holds values only.
 type Snapshot struct {
 	// Generation of the Application.
 	Generation int64
@@ -25,7 +25,7 @@ type Snapshot struct {
 	// Paused tells that a person asked to leave the Deployment as it is; PauseMessage is about that annotation.
 	Paused       bool
 	PauseMessage string
-	// Status is what the last pass wrote.
+	// Status is what the last reconciliation wrote.
 	Status applicationv1.ApplicationStatus
 	// Refused says what is wrong with the Application. Nothing below is set then.
 	Refused field.ErrorList
@@ -45,7 +45,7 @@ type Snapshot struct {
 }
 
 // digest identifies what there was to look at: the generation of the Application,
-// and of the Deployment what its controller reports. Two passes that saw the same
+// and of the Deployment what its controller reports. Two reconciliations that saw the same
 // have the same digest.
 func (s *Snapshot) digest() string {
 	seen := struct {

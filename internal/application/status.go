@@ -29,7 +29,7 @@ type verdict struct {
 
 // ComputeStatus says what the next status is. It is pure.
 //
-// The count grows with a pass that did something, or that saw something else than
+// The count grows with a reconciliation that did something, or that saw something else than
 // the last one that was counted. A status write is neither, so an idle Application
 // keeps its count, and so does a restart of the operator.
 func ComputeStatus(s *Snapshot, step Step, d done, now time.Time) applicationv1.ApplicationStatus {
@@ -98,8 +98,8 @@ func judge(s *Snapshot, step Step, d done) verdict {
 			message: "the Deployment is being deleted; it will be made again"}
 	case Make, Restore:
 		if len(d.changes.Changed()) == 0 {
-			// The first pass after a restart applies what it does not remember having applied, and changes nothing. No event
-			// follows of it, so this pass says how the Deployment does.
+			// The first reconciliation after a restart applies what it does not remember having applied, and changes nothing. No event
+			// follows of it, so this reconciliation says how the Deployment does.
 			return rollout(s.Deployment)
 		}
 		return verdict{progressing: true, reason: applicationv1.ReasonRollingOut, message: d.changes.String()}
@@ -138,7 +138,7 @@ func rollout(d *appsv1.Deployment) verdict {
 		message: fmt.Sprintf("Deployment %s: %d of %d pods are available", d.Name, d.Status.AvailableReplicas, wanted)}
 }
 
-// statusDiffers tells whether a status has to be written.
+// statusDiffers reports whether a status has to be written.
 func statusDiffers(a, b *applicationv1.ApplicationStatus) bool {
 	return a.ObservedGeneration != b.ObservedGeneration || a.Count != b.Count || a.Observed != b.Observed ||
 		a.ReadyReplicas != b.ReadyReplicas || conditions.Differ(a.Conditions, b.Conditions)

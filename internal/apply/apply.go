@@ -142,7 +142,7 @@ type Drift struct {
 	Refs []Ref
 	// Known is false when nothing was applied or recalled for the owner yet: then nothing can be said.
 	Known bool
-	// Lagging says that the cache does not show all of our own writes yet: look again within Lag.
+	// Lagging reports whether the cache does not show all of our own writes yet: look again within Lag.
 	Lagging bool
 }
 
@@ -182,7 +182,7 @@ func (a *Applier) write(ctx context.Context, owner client.Object, child child) (
 		if isImmutable(err) {
 			return a.recreate(ctx, owner, child, err)
 		}
-		result, err = a.untangle(ctx, owner, child, err)
+		result, err = a.resolveConflict(ctx, owner, child, err)
 	}
 	if err != nil {
 		return change, describe(err, "apply", change.Ref)

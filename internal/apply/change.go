@@ -24,7 +24,7 @@ func RefOf(o *unstructured.Unstructured) Ref {
 	return Ref{GroupVersionKind: o.GroupVersionKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}
 }
 
-// Same tells whether two Refs name the same object, whatever version of its API they use and whichever UID they know.
+// Same reports whether two Refs name the same object, whatever version of its API they use and whichever UID they know.
 func (r Ref) Same(other Ref) bool {
 	return r.GroupKind() == other.GroupKind() && r.Namespace == other.Namespace && r.Name == other.Name
 }

@@ -58,7 +58,7 @@ func (c child) leftAlone() Change {
 	return change
 }
 
-// behind tells whether what is shown precedes what we applied, or seems to.
+// behind reports whether what is shown precedes what we applied, or seems to.
 func (c child) behind(shown metav1.Object) bool {
 	return c.remembered != nil && older(shown.GetResourceVersion(), c.remembered.version)
 }
@@ -159,7 +159,7 @@ func verdictOf(was *applied, digest string, cached *metav1.PartialObjectMetadata
 	return upToDate
 }
 
-// shownBy tells whether the fields of an object are those we applied. What a former process applied must be its last apply, too:
+// shownBy reports whether the fields of an object are those we applied. What a former process applied must be its last apply, too:
 // that of one which ended before it could tell is not what is recalled.
 func (was *applied) shownBy(object metav1.Object) bool {
 	if was.recalled {

@@ -122,7 +122,7 @@ func (d duplicate) once(list []any, lastCounts bool) (kept []any, ok bool) {
 	return kept, true
 }
 
-// is tells whether an element has the key. A field of it that is not rendered has its default, which the key shows.
+// is reports whether an element has the key. A field of it that is not rendered has its default, which the key shows.
 func (d duplicate) is(item any) bool {
 	if value, isSet := d.key[""]; isSet {
 		return reflect.DeepEqual(item, value)

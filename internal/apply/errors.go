@@ -18,7 +18,7 @@ const RecreateAnnotation = "middleware.hc.cn/recreate-on-immutable"
 // forceAnnotation is how the author of a resource asks for Recreate; it is helm-operator's.
 const forceAnnotation = "helm.sdk.operatorframework.io/upgrade-force"
 
-// NotOursError says that an object of the wanted name exists and belongs to someone else. Trying again does not help.
+// NotOursError reports that an object of the wanted name exists and belongs to someone else. Trying again does not help.
 type NotOursError struct {
 	Ref Ref
 	// Owner names whose it is ("Deployment web"); empty when it belongs to nobody we know.
@@ -33,7 +33,7 @@ func (e *NotOursError) Error() string {
 	return fmt.Sprintf("%s exists and %s: it is left as it is; choose another name, or delete it first", e.Ref, whose)
 }
 
-// ImmutableError says that a change needs fields that the API server does not let change. Trying again does not help.
+// ImmutableError reports that a change needs fields that the API server does not let change. Trying again does not help.
 type ImmutableError struct {
 	Ref Ref
 	Err error
@@ -46,7 +46,7 @@ func (e *ImmutableError) Error() string {
 
 func (e *ImmutableError) Unwrap() error { return e.Err }
 
-// ForbiddenError says that the operator lacks a right. Trying again does not help until someone grants it.
+// ForbiddenError reports that the operator lacks a right. Trying again does not help until someone grants it.
 type ForbiddenError struct {
 	Ref Ref
 	// Verb is the one that RBAC missed: "create", "patch", "delete", "get"; "escalate" when the object would grant rights

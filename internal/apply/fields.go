@@ -26,7 +26,7 @@ func fieldsOf(entry metav1.ManagedFieldsEntry) fieldSet {
 	return fields
 }
 
-// has tells whether a field is in the set. The path is written as in the set: "f:spec", "f:replicas".
+// has reports whether a field is in the set. The path is written as in the set: "f:spec", "f:replicas".
 func (s fieldSet) has(path ...string) bool {
 	var at any = map[string]any(s)
 	for _, step := range path {
@@ -70,7 +70,7 @@ func (s fieldSet) remove(path ...string) {
 	delete(at, path[len(path)-1])
 }
 
-// isOwn tells whether an entry is that of our applies.
+// isOwn reports whether an entry is that of our applies.
 func isOwn(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // The API server orders the elements of a list of ports by number, Go by text. A Service
-// with ports 6379 and 16379 was applied in every pass.
+// with ports 6379 and 16379 was applied in every reconciliation.
 func TestFieldsDigestDoesNotDependOnOrder(t *testing.T) {
 	digest := func(fields string) string {
 		return fieldsDigest([]metav1.ManagedFieldsEntry{{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply,

@@ -37,7 +37,7 @@ type applied struct {
 	recalled bool
 }
 
-// madeIt tells whether this very object was applied by us and nobody has taken control of it since: then it is ours even if
+// madeIt reports whether this very object was applied by us and nobody has taken control of it since: then it is ours even if
 // someone removed the reference to its owner.
 func (was *applied) madeIt(object metav1.Object) bool {
 	return was != nil && !was.recalled && was.ref.UID == object.GetUID() && metav1.GetControllerOf(object) == nil

@@ -28,7 +28,7 @@ const (
 
 // Reason names what an error means. Final is true if only a person can mend it: a change of the resource or the chart is an
 // event, but a right that is granted or a name that becomes free is not, so look again now and then (a minute is plenty). The
-// reason is empty for what passes by itself and needs no name: conflicts, time-outs, an API server or a webhook that is away.
+// reason is empty for what passes by itself and needs no name: conflicts, timeouts, an API server or a webhook that is away.
 func Reason(err error) (reason string, final bool) {
 	var foreign *NotOursError
 	var immutable *ImmutableError

@@ -22,7 +22,7 @@ type Written struct {
 	At      time.Time
 }
 
-// Behind tells whether a version that a cache shows precedes what was written, so that who acts on it would do, and tell, again
+// Behind reports whether a version that a cache shows precedes what was written, so that who acts on it would do, and tell, again
 // what is done already. Again is how soon to look again: the longer it took so far, the later.
 func (w Written) Behind(shown string, now time.Time) (again time.Duration, behind bool) {
 	since := now.Sub(w.At)
@@ -32,7 +32,7 @@ func (w Written) Behind(shown string, now time.Time) (again time.Duration, behin
 	return max(soonest, since/5), true
 }
 
-// older tells whether resource version a precedes b. Versions that cannot be compared are not older.
+// older reports whether resource version a precedes b. Versions that cannot be compared are not older.
 func older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0

@@ -102,7 +102,7 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// BenchmarkDigestFor measures what every pass of every idle resource costs.
+// BenchmarkDigestFor measures what every reconciliation of every idle resource costs.
 func BenchmarkDigestFor(b *testing.B) {
 	capabilities := Capabilities{KubeVersion: "v1.37.2"}
 	for i := range 300 {

@@ -69,7 +69,7 @@ func (c *Chart) Digest() string { return c.digest }
 // create; a kind that only a resource's values name is not among them. Helm's test hooks, which nothing runs here, do not count.
 func (c *Chart) Kinds() []string { return slices.Clone(c.facts.kinds) }
 
-// UsesCapabilities tells whether a template looks at the cluster's version or APIs, or Chart.yaml asks for a version.
+// UsesCapabilities reports whether a template looks at the cluster's version or APIs, or Chart.yaml asks for a version.
 func (c *Chart) UsesCapabilities() bool { return c.facts.capabilities || len(c.facts.asked) > 0 }
 
 // AsksOnlyFor returns the APIs that templates ask for by name. Only is false if they look at more of the cluster's capabilities.
@@ -77,18 +77,18 @@ func (c *Chart) AsksOnlyFor() (apis []string, only bool) {
 	return slices.Clone(c.facts.asked), !c.facts.capabilities
 }
 
-// UsesLookup tells whether a template calls lookup, so that what it says depends on the cluster.
+// UsesLookup reports whether a template calls lookup, so that what it says depends on the cluster.
 func (c *Chart) UsesLookup() bool { return c.facts.lookup }
 
-// Deterministic tells whether the templates say the same each time: none calls a function of chance or time, such as
+// Deterministic reports whether the templates say the same each time: none calls a function of chance or time, such as
 // randAlphaNum, genCA or now, or reads a dictionary's keys without sorting them.
 func (c *Chart) Deterministic() bool { return !c.facts.random }
 
-// HasHooks tells whether a template, or a default value, mentions helm.sh/hook. A resource's own values can annotate an object
+// HasHooks reports whether a template, or a default value, mentions helm.sh/hook. A resource's own values can annotate an object
 // as a hook in any chart that lets them write annotations.
 func (c *Chart) HasHooks() bool { return c.facts.hooks }
 
-// HasCRDs tells whether the chart, or one of its dependencies, has a crds/ directory with content.
+// HasCRDs reports whether the chart, or one of its dependencies, has a crds/ directory with content.
 func (c *Chart) HasCRDs() bool { return len(c.helm.CRDObjects()) > 0 }
 
 // CRDs are the contents of crds/ of the chart and of all its dependencies, enabled or not. No template touches them. Errors

@@ -25,7 +25,7 @@ type Allowed struct {
 	ClusterScoped bool
 	// Kinds are all the kinds that may be created, usually Chart.Kinds and those the watch adds.
 	Kinds []string
-	// Namespaced tells whether a kind lives in namespaces.
+	// Namespaced reports whether a kind lives in namespaces.
 	Namespaced func(schema.GroupVersionKind) (bool, error)
 }
 

@@ -56,8 +56,8 @@ type Stored struct {
 	Data       map[string][]byte
 }
 
-// Past is a revision as it was stored, by this operator, by Helm or by an operator that uses Helm.
-type Past struct {
+// StoredRelease is a revision as it was stored, by this operator, by Helm or by an operator that uses Helm.
+type StoredRelease struct {
 	Name, Namespace         string
 	ChartName, ChartVersion string
 	Revision                int
@@ -139,8 +139,8 @@ func storedHooks(hooks []Hook) []*helmrelease.Hook {
 	return stored
 }
 
-// Restate returns the stored data of a release with another status, and when the release was first deployed.
-func Restate(data []byte, status Status) (restated []byte, firstDeployed time.Time, err error) {
+// SetStatus returns the stored data of a release with another status, and when the release was first deployed.
+func SetStatus(data []byte, status Status) (restated []byte, firstDeployed time.Time, err error) {
 	stored, err := unpackRelease(data)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -155,7 +155,7 @@ func Restate(data []byte, status Status) (restated []byte, firstDeployed time.Ti
 }
 
 // DecodeRelease reads the stored data of a release.
-func DecodeRelease(data []byte) (*Past, error) {
+func DecodeRelease(data []byte) (*StoredRelease, error) {
 	stored, err := unpackRelease(data)
 	if err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func DecodeRelease(data []byte) (*Past, error) {
 		}
 	}
 	rendered.sortHooks()
-	return &Past{
+	return &StoredRelease{
 		Name: stored.Name, Namespace: stored.Namespace, ChartName: chart.Metadata.Name, ChartVersion: chart.Metadata.Version,
 		Revision: stored.Version, Status: Status(stored.Info.Status), Description: stored.Info.Description,
 		FirstDeployed: stored.Info.FirstDeployed.Time, LastDeployed: stored.Info.LastDeployed.Time,

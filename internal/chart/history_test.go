@@ -37,7 +37,7 @@ func TestHelmReadsWhatWeStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if revision == 1 {
-			data, first, err := Restate(stored.Data["release"], StatusSuperseded)
+			data, first, err := SetStatus(stored.Data["release"], StatusSuperseded)
 			if err != nil || !first.Equal(at) {
 				t.Fatalf("Restate: first deployed %v, %v", first, err)
 			}
@@ -140,7 +140,7 @@ func TestDecodeWhatHelmStored(t *testing.T) {
 	if len(past.Rendered.Hooks) != 1 || past.Rendered.Hooks[0].Weight != 3 || len(past.Rendered.Hooks[0].Events) != 2 {
 		t.Errorf("hooks: %+v", past.Rendered.Hooks)
 	}
-	restated, _, err := Restate(secret.Data["release"], StatusSuperseded)
+	restated, _, err := SetStatus(secret.Data["release"], StatusSuperseded)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func skeletonOf(root *parse.ListNode) skeleton {
 	return s
 }
 
-// actionInFlow tells whether an action may write inside [ ] or { }.
+// actionInFlow reports whether an action may write inside [ ] or { }.
 func (s skeleton) actionInFlow() bool {
 	depth, inLine := 0, false
 	for _, r := range s.text {

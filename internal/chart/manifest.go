@@ -36,7 +36,7 @@ func (h Hook) isTest() bool {
 	return !slices.ContainsFunc(h.Events, func(event string) bool { return event != string(helmrelease.HookTest) })
 }
 
-// IsKept tells whether Helm, and so we, leave an object in place when it is no longer part of its release or the release is
+// IsKept reports whether Helm, and so we, leave an object in place when it is no longer part of its release or the release is
 // uninstalled (helm.sh/resource-policy: keep).
 func IsKept(object *unstructured.Unstructured) bool {
 	return strings.EqualFold(strings.TrimSpace(object.GetAnnotations()["helm.sh/resource-policy"]), "keep")

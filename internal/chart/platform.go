@@ -36,7 +36,7 @@ func (c *Chart) WithPlatformUserIDs() *Chart {
 	return told
 }
 
-// mentions tells whether a template of a chart or of its subcharts contains a word.
+// mentions reports whether a template of a chart or of its subcharts contains a word.
 func mentions(c *helmchart.Chart, word string) bool {
 	for _, template := range c.Templates {
 		if bytes.Contains(template.Data, []byte(word)) {

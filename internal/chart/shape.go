@@ -87,7 +87,7 @@ func suspectsOf(at string, value any, inFlow bool) []string {
 	return found
 }
 
-// isSuspect tells whether YAML may read more than one scalar in a string: it holds a line break (YAML 1.1 knows five), a quote,
+// isSuspect reports whether YAML may read more than one scalar in a string: it holds a line break (YAML 1.1 knows five), a quote,
 // a bracket or a backslash; ends a key; or begins as a document or a key does. In a flow collection a comma ends an item and #
 // hides the rest of it.
 func isSuspect(text string, inFlow bool) bool {

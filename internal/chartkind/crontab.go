@@ -18,7 +18,7 @@ import (
 
 // CronTabStatus computes lastRunTime, nextRunTime and active of a CronTab from its
 // CronJob. The next run depends on now only in so far as runs have passed: between
-// two runs every pass computes the same, so nothing is written.
+// two runs every reconciliation computes the same, so nothing is written.
 func CronTabStatus(object *unstructured.Unstructured, children []*unstructured.Unstructured, now time.Time) (map[string]any,
 	[]metav1.Condition) {
 	fields := map[string]any{"lastRunTime": nil, "nextRunTime": nil, "active": nil}

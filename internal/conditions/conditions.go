@@ -53,7 +53,7 @@ func Set(list []metav1.Condition, now time.Time, observedGeneration int64, set .
 	return result
 }
 
-// Differ tells whether two lists say different things. The order of conditions does not count; times do, to the second,
+// Differ reports whether two lists say different things. The order of conditions does not count; times do, to the second,
 // which is what the API server keeps.
 func Differ(a, b []metav1.Condition) bool {
 	if len(a) != len(b) {

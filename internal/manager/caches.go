@@ -114,7 +114,7 @@ func withoutManagedFields(object any) (any, error) {
 // not what their pods are made from.
 func CompactChild(object any) (any, error) {
 	return transformed(object, func(object any) {
-		apply.Compact(object)
+		apply.TrimManagedFields(object)
 		if whole, ok := object.(*unstructured.Unstructured); ok {
 			unstructured.RemoveNestedField(whole.Object, "spec", "template")
 			unstructured.RemoveNestedField(whole.Object, "spec", "jobTemplate")

@@ -45,9 +45,9 @@ type controller struct {
 	add  func(w wiring, concurrency int) error
 	// reach are the namespaces besides their own in which resources of the kind may have objects; "*" is all.
 	reach []string
-	// admission says that the webhooks have rules for the kind.
+	// admission reports whether the webhooks have rules for the kind.
 	admission bool
-	// optional says that the operator runs without this controller if its CRD is not installed.
+	// optional reports whether the operator runs without this controller if its CRD is not installed.
 	optional bool
 }
 

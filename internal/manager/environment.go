@@ -19,7 +19,7 @@ func (e Environment) Get(name string) string {
 	return value
 }
 
-// inCluster says whether the operator runs in a pod.
+// inCluster reports whether the operator runs in a pod.
 func (e Environment) inCluster() bool { return e.Get("KUBERNETES_SERVICE_HOST") != "" }
 
 // namespaceFile is where a kubelet tells a pod its namespace.

@@ -58,13 +58,13 @@ func (o *Options) workFlags(env Environment) *pflag.FlagSet {
 	f.IntVar(&o.MaxReleaseHistory, "max-release-history", o.MaxReleaseHistory,
 		"revisions that Helm's history keeps of a release of a chart kind; with the next revision of a release, older ones are deleted, also when the number was larger before")
 	f.DurationVar(&o.ReconcilePeriod, "reconcile-period", o.ReconcilePeriod,
-		"how long after a pass a resource of a chart kind that is at rest is looked at again, unless its annotation or the watches file says otherwise; 0 means never, changes are enough")
+		"how long after a reconciliation a resource of a chart kind that is at rest is looked at again, unless its annotation or the watches file says otherwise; 0 means never, changes are enough")
 	f.DurationVar(&o.SyncPeriod, "sync-period", o.SyncPeriod,
 		"how often each object of every kind is looked at without a reason, whatever its state, 10s at the least; the moments are spread over the period; 0 means never, changes are enough")
 	f.Var((*userIDModeFlag)(&o.PlatformUserIDs), "platform-user-ids",
 		"leave the user and group IDs of pods to the platform: on, off, or auto (where OpenShift's SecurityContextConstraints are served, and not with --allow-host-path)")
 	f.DurationVar(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", o.GracefulShutdownTimeout,
-		"how long passes in flight may take to end after SIGTERM; the lease is released afterwards")
+		"how long reconciliations in flight may take to end after SIGTERM; the lease is released afterwards")
 	f.BoolVar(&o.InstallCRDs, "install-crds", o.InstallCRDs,
 		"apply the operator's own CRDs at start, those of this build; in a cluster it needs the role of config/components/install-crds")
 	return f
@@ -75,7 +75,7 @@ func (o *Options) redisFlags() *pflag.FlagSet {
 	f.DurationVar(&r.CreateTimeout, "cluster-create-timeout", r.CreateTimeout,
 		"how long forming a cluster may take before its phase is Failed")
 	f.DurationVar(&r.UpgradeTimeout, "cluster-upgrade-timeout", r.UpgradeTimeout,
-		"how long a roll-out may make no progress before its phase is Failed")
+		"how long a rollout may make no progress before its phase is Failed")
 	f.DurationVar(&r.PollInterval, "redis-poll-interval", r.PollInterval,
 		"how often the instances of a formed cluster are asked for their state")
 	f.StringVar(&r.ClusterDomain, "cluster-domain", r.ClusterDomain,

@@ -35,7 +35,7 @@ import (
 	"middleware.hc.cn/operator/internal/webhook/certs"
 )
 
-// Run starts the operator and returns when ctx ends: passes in flight finish first, within GracefulShutdownTimeout, then the lease
+// Run starts the operator and returns when ctx ends: reconciliations in flight finish first, within GracefulShutdownTimeout, then the lease
 // is released. It ends by itself, with an error, when etcd was restored from a backup. POD_NAMESPACE and KUBERNETES_SERVICE_HOST
 // in env tell where it runs.
 func Run(ctx context.Context, cfg *rest.Config, o Options, env Environment) error {
@@ -224,10 +224,10 @@ func (o Options) webhookMode(env Environment, controllers []controller) WebhookM
 	return WebhooksOff
 }
 
-// webhooks says whether admission is served; the mode is decided by then.
+// webhooks reports whether admission is served; the mode is decided by then.
 func (o Options) webhooks() bool { return o.Webhooks.Mode == WebhooksOn }
 
-// hasCertificate says whether somebody mounted a certificate (OLM and cert-manager do).
+// hasCertificate reports whether somebody mounted a certificate (OLM and cert-manager do).
 func hasCertificate(dir string) bool {
 	for _, name := range []string{"tls.crt", "tls.key"} {
 		if _, err := os.Stat(dir + "/" + name); err != nil {

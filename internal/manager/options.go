@@ -42,7 +42,7 @@ type Options struct {
 	AllowHostPath bool
 	// PlatformUserIDs says who gives the operator's pods their user and group IDs.
 	PlatformUserIDs UserIDMode
-	// GracefulShutdownTimeout is how long passes in flight may take to end after SIGTERM.
+	// GracefulShutdownTimeout is how long reconciliations in flight may take to end after SIGTERM.
 	GracefulShutdownTimeout time.Duration
 
 	// Scaffolded are the Go kinds that operator-sdk wrote into cmd/main.go.
@@ -84,7 +84,7 @@ type ServingOptions struct {
 	PprofAddress  string
 }
 
-// WebhookMode says whether the admission webhooks are served.
+// WebhookMode says that the admission webhooks are served.
 type WebhookMode string
 
 const (

@@ -1,7 +1,7 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outcome names the four ways a reconcile pass can end and is the only place that turns one of them into
+// Package outcome names the four ways a reconciliation can end and is the only place that turns one of them into
 // what controller-runtime expects.
 package outcome
 
@@ -20,15 +20,15 @@ type Kind string
 const (
 	// KindDone means that nothing is left to do until something changes.
 	KindDone Kind = "Done"
-	// KindWait means that the pass did what it could and the rest needs time or an event.
+	// KindWait means that the reconciliation did what it could and the rest needs time or an event.
 	KindWait Kind = "Wait"
 	// KindStalled means that trying again cannot help; a person has to change something.
 	KindStalled Kind = "Stalled"
-	// KindRetry means that the pass failed for a reason that may pass; it is tried again with back-off.
+	// KindRetry means that the reconciliation failed for a reason that may pass; it is tried again with backoff.
 	KindRetry Kind = "Retry"
 )
 
-// Outcome is how a reconcile pass ended. The zero value is Done.
+// Outcome is how a reconciliation ended. The zero value is Done.
 type Outcome struct {
 	kind   Kind
 	reason string
@@ -36,19 +36,19 @@ type Outcome struct {
 	err    error
 }
 
-// Done says that nothing is left to do until something changes.
+// Done means that nothing is left to do until something changes.
 func Done() Outcome { return Outcome{kind: KindDone} }
 
-// Wait says that the pass is to be repeated after the given time, or earlier when an event arrives. An after of zero or
+// Wait means that the reconciliation is to be repeated after the given time, or earlier when an event arrives. An after of zero or
 // less waits for an event only.
 func Wait(reason string, after time.Duration) Outcome {
 	return Outcome{kind: KindWait, reason: reason, after: max(after, 0)}
 }
 
-// Stalled says that only a change of the object (or of what it refers to) can help. It is not tried again by itself.
+// Stalled means that only a change of the object (or of what it refers to) can help. It is not tried again by itself.
 func Stalled(reason string) Outcome { return Outcome{kind: KindStalled, reason: reason} }
 
-// Retry says that the pass is to be tried again with back-off. A nil error is a mistake of the caller; it is retried too,
+// Retry means that the reconciliation is to be tried again with backoff. A nil error is a mistake of the caller; it is retried too,
 // because reporting success for it would hide the mistake. What cannot be made because its namespace is being deleted is
 // no failure: the object goes as well, and until then it is looked at now and then.
 func Retry(err error) Outcome {
@@ -64,7 +64,7 @@ func Retry(err error) Outcome {
 // whileNamespaceGoes is how often an object is looked at whose namespace is being deleted.
 const whileNamespaceGoes = 10 * time.Second
 
-// NamespaceGoing says that something could not be made because its namespace is being deleted.
+// NamespaceGoing reports whether something could not be made because its namespace is being deleted.
 func NamespaceGoing(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

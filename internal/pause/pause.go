@@ -21,7 +21,7 @@ const (
 	ReasonNotPaused = "NotPaused"
 )
 
-// Asked tells whether the object is to be left as it is. What is neither true nor false pauses nothing.
+// Asked reports whether the object is to be left as it is. What is neither true nor false pauses nothing.
 func Asked(object metav1.Object) bool {
 	asked, err := strconv.ParseBool(object.GetAnnotations()[Annotation])
 	return err == nil && asked

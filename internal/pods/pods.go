@@ -59,7 +59,7 @@ func why(pod *corev1.Pod, containers []string) string {
 	return ""
 }
 
-// Ready tells whether the pod has the condition Ready.
+// Ready reports whether the pod has the condition Ready.
 func Ready(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

@@ -60,7 +60,7 @@ type comparison struct {
 	http *http.Client
 }
 
-// compare does the work of a pass for one resource, in dry runs, and writes the difference.
+// compare does the work of a reconciliation for one resource, in dry runs, and writes the difference.
 func (c *comparison) compare(ctx context.Context, d document) (bool, error) {
 	k, err := c.kindOf(d)
 	if err != nil {

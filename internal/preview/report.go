@@ -44,11 +44,11 @@ type KindReport struct {
 
 	gvk      schema.GroupVersionKind
 	resource kindInfo
-	// lookup tells whether the chart calls it.
+	// lookup reports whether the chart calls it.
 	lookup bool
-	// hooks tells whether the chart has some in its templates, rendered or not.
+	// hooks reports whether the chart has some in its templates, rendered or not.
 	hooks bool
-	// crds tells whether the chart brings CustomResourceDefinitions.
+	// crds reports whether the chart brings CustomResourceDefinitions.
 	crds bool
 	// kinds are those of the objects and hooks.
 	kinds map[schema.GroupKind]kindInfo

@@ -149,7 +149,7 @@ func (v *validator) remarks(k kind) {
 		v.find(k.Watch, k.path, []Finding{{Severity: SeverityNote, Message: message, Remedy: remedy}})
 	}
 	if k.chart.UsesLookup() {
-		note("its templates call lookup: what they read cannot be watched, so it is rendered again in each pass, and every 1m0s unless reconcilePeriod says otherwise; nothing is found here",
+		note("its templates call lookup: what they read cannot be watched, so it is rendered again in each reconciliation, and every 1m0s unless reconcilePeriod says otherwise; nothing is found here",
 			"give the operator the right to get and list what is looked up")
 	}
 	if !k.chart.Deterministic() {

@@ -21,7 +21,7 @@ const (
 // Access is who may log in to a node, and how it logs in to its master. Passwords are SHA-256 digests in hex, as the engine
 // keeps them.
 type Access struct {
-	// Passwords are those of the default user, sorted. Open says that it takes any password, and none.
+	// Passwords are those of the default user, sorted. Open reports whether it takes any password, and none.
 	Passwords []string
 	Open      bool
 	// Link is the digest of masterauth, empty without one; LinkUser is masteruser.

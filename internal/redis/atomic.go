@@ -60,7 +60,7 @@ type SlotMigration struct {
 	SourceID, TargetID string
 	// State is the engine's word. It is for people: decide with Outcome.
 	State string
-	// Outcome says whether the job is under way, and how it ended.
+	// Outcome reports whether the job is under way, and how it ended.
 	Outcome SlotMigrationOutcome
 	// Message is why the job failed; with AtomicDestination, also why its last attempt did.
 	Message string

@@ -60,7 +60,7 @@ var calls = []struct {
 	}},
 	{"Fingerprint", 2, true, func(ctx context.Context, n *Node) error { _, err := n.Fingerprint(ctx, "key"); return err }},
 	{"Functions", 1, true, func(ctx context.Context, n *Node) error { _, err := n.Functions(ctx); return err }},
-	{"Discard", 1, false, func(ctx context.Context, n *Node) error { return n.Discard(ctx, []string{"a", "b"}) }},
+	{"ForceDelete", 1, false, func(ctx context.Context, n *Node) error { return n.Discard(ctx, []string{"a", "b"}) }},
 }
 
 // FuzzAnswer: whatever bytes arrive, each method ends with a value or an error of bounded length, and allocates no more than

@@ -122,7 +122,7 @@ func (c *children) missing(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 }
 
 // asTemplated is the cluster with the storage that the StatefulSets' claim template asks
-// for: the template cannot change, and claims grow by a step of their own.
+// for: the template cannot change, and claims are expanded by a step of their own.
 func asTemplated(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) *v1alpha1.RedisCluster {
 	claim := cluster.Spec.Claim()
 	if claim == nil || len(s.Shards) == 0 || s.Shards[0].ClaimSize == "" {

@@ -18,7 +18,7 @@ import (
 	"middleware.hc.cn/operator/internal/shell"
 )
 
-// reporter tells what happened as Kubernetes Events. Nothing is said of a pass in which
+// reporter tells what happened as Kubernetes Events. Nothing is said of a reconciliation in which
 // nothing happened.
 type reporter struct{ recorder events.EventRecorder }
 

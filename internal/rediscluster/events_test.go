@@ -21,8 +21,8 @@ func TestReport(t *testing.T) {
 	with := func(phase v1alpha1.Phase, reason string) *v1alpha1.RedisCluster {
 		return &v1alpha1.RedisCluster{Status: v1alpha1.RedisClusterStatus{Phase: phase, Reason: reason}}
 	}
-	pass := func(step plan.Step, err error) status.Pass {
-		return status.Pass{Decision: plan.Decision{Step: step}, Err: err}
+	pass := func(step plan.Step, err error) status.Reconciliation {
+		return status.Reconciliation{Decision: plan.Decision{Step: step}, Err: err}
 	}
 	refused := func(message string) *v1alpha1.RedisCluster {
 		c := with("Running", "")
@@ -39,7 +39,7 @@ func TestReport(t *testing.T) {
 	broken := errors.New("c-0-0 does not answer")
 	for name, tt := range map[string]struct {
 		before, after *v1alpha1.RedisCluster
-		pass          status.Pass
+		pass          status.Reconciliation
 		acted         bool
 		want          []string
 	}{
@@ -66,7 +66,7 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake := events.NewFakeRecorder(10)
-			reporter{recorder: fake}.report(tt.before, tt.after, Report{Pass: tt.pass, Acted: tt.acted})
+			reporter{recorder: fake}.report(tt.before, tt.after, Report{Reconciliation: tt.pass, Acted: tt.acted})
 			close(fake.Events)
 			var got []string
 			for event := range fake.Events {

@@ -15,7 +15,7 @@ import (
 
 // What acted is one line; what did not, what goes on and what failed, which the controller logs, is for who looks closer.
 func TestLog(t *testing.T) {
-	discard := plan.Decision{Rule: "discard", Step: plan.Discard{Pod: "c-0-0"}, Situation: plan.Healing}
+	discard := plan.Decision{Rule: "discard", Step: plan.ForceDelete{Pod: "c-0-0"}, Situation: plan.Healing}
 	moving := plan.Decision{
 		Rule: "move", Step: plan.MoveSlots{Moves: []plan.Move{{From: plan.Target{Pod: "c-1-0"}, To: plan.Target{Pod: "c-0-0"}}}},
 		Situation: plan.ScalingOut}
@@ -24,15 +24,16 @@ func TestLog(t *testing.T) {
 		want   string
 		level  int
 	}{
-		"acted": {Report{Pass: status.Pass{Decision: discard}, Acted: true},
-			`"msg"="Acted" "rule"="discard" "step"="Discard" "reason"="" "situation"="Healing" "pods"=["c-0-0"]`, 0},
-		"failed": {Report{Pass: status.Pass{Decision: discard, Err: errors.New("no")}, Acted: true},
-			`"msg"="Reconciled" "rule"="discard" "step"="Discard" "reason"="" "situation"="Healing"`, 1},
-		"waits": {Report{Pass: status.Pass{Decision: plan.Decision{Rule: "settle", Step: plan.Wait{}, Situation: plan.Healing}}},
-			`"msg"="Reconciled" "rule"="settle" "step"="Wait" "reason"="" "situation"="Healing"`, 1},
-		"begins to move": {Report{Pass: status.Pass{Decision: moving, KeysMoved: 7}, Acted: true},
+		"acted": {Report{Reconciliation: status.Reconciliation{Decision: discard}, Acted: true},
+			`"msg"="Acted" "rule"="discard" "step"="ForceDelete" "reason"="" "situation"="Healing" "pods"=["c-0-0"]`, 0},
+		"failed": {Report{Reconciliation: status.Reconciliation{Decision: discard, Err: errors.New("no")}, Acted: true},
+			`"msg"="Reconciled" "rule"="discard" "step"="ForceDelete" "reason"="" "situation"="Healing"`, 1},
+		"waits": {Report{Reconciliation: status.Reconciliation{Decision: plan.Decision{Rule: "converge", Step: plan.Wait{},
+			Situation: plan.Healing}}},
+			`"msg"="Reconciled" "rule"="converge" "step"="Wait" "reason"="" "situation"="Healing"`, 1},
+		"begins to move": {Report{Reconciliation: status.Reconciliation{Decision: moving, KeysMoved: 7}, Acted: true},
 			`"msg"="Acted" "rule"="move" "step"="MoveSlots" "reason"="" "situation"="ScalingOut" "pods"=["c-0-0" "c-1-0"]`, 0},
-		"goes on moving": {Report{Pass: status.Pass{Decision: moving, KeysMoved: 7}, Acted: true, movedBefore: true},
+		"goes on moving": {Report{Reconciliation: status.Reconciliation{Decision: moving, KeysMoved: 7}, Acted: true, movedBefore: true},
 			`"msg"="Moved slots" "rule"="move" "step"="MoveSlots" "reason"="" "situation"="ScalingOut" "keys"=7`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

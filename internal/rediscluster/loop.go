@@ -57,7 +57,7 @@ type Comparison struct {
 
 // Report is what one reconciliation came to.
 type Report struct {
-	status.Pass
+	status.Reconciliation
 	// Acted reports that something was changed, so that there is something new to observe.
 	Acted bool
 	// Again reports that the step told only what the next reconciliation needs to know: there is
@@ -79,15 +79,15 @@ const (
 
 // Once reconciles a cluster once: it observes, decides on one step, carries it out, remembers
 // what the next reconciliation needs, and computes the status of the cluster, which it does not
-// write. patience is how long an instance may take to answer. An error means that too little is
+// write. timeout is how long an instance may take to answer. An error means that too little is
 // known to decide; Report.Err, that the step failed.
-func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, patience time.Duration) (Report, error) {
+func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, timeout time.Duration) (Report, error) {
 	admission.Default(cluster)
-	snap, held, err := l.Observer.Observe(ctx, cluster, &m.Memory, patience)
+	snap, held, err := l.Observer.Observe(ctx, cluster, &m.Memory, timeout)
 	if err != nil {
 		return Report{Held: held}, fmt.Errorf("observe: %w", err)
 	}
-	report := Report{Held: held, Pass: status.Pass{Snapshot: snap, ClusterDomain: l.ClusterDomain}}
+	report := Report{Held: held, Reconciliation: status.Reconciliation{Snapshot: snap, ClusterDomain: l.ClusterDomain}}
 	desired := plan.DesiredFor(cluster, snap, l.Options)
 	shape := plan.ShapeOf(desired, snap, l.Now())
 	var children Comparison
@@ -112,7 +112,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	}
 	report.Acted, report.Err = result.Acted, err
 	report.KeysMoved, report.Refusals = result.KeysMoved, result.Refusals
-	cluster.Status = status.Compute(cluster, report.Pass, l.Now())
+	cluster.Status = status.Compute(cluster, report.Reconciliation, l.Now())
 	return report, nil
 }
 

@@ -64,7 +64,7 @@ func (m *Memory) known(cluster *v1alpha1.RedisCluster, pending plan.Pending, l *
 func (m *Memory) note(cluster *v1alpha1.RedisCluster, step plan.Step, pending plan.Pending, result act.Result, err error,
 	l *Loop) (again bool) {
 	now := l.Now()
-	if switchover, is := step.(plan.Handover); is && err == nil {
+	if switchover, is := step.(plan.Switchover); is && err == nil {
 		m.NoteSwitchover(switchover.Replica.NodeID, now)
 	}
 	for _, n := range result.Normalized {

@@ -57,7 +57,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 		memory = *m
 	})
 	was := cluster.DeepCopy()
-	report, err := r.loop.Once(ctx, &cluster, memory, turn.patience())
+	report, err := r.loop.Once(ctx, &cluster, memory, turn.timeout())
 	turn.held += report.Held
 	if err != nil {
 		return outcome.Retry(err).Result()
@@ -102,7 +102,7 @@ func slotsToMove(cluster *v1alpha1.RedisCluster) int {
 	return int(cluster.Status.Migration.SlotsLeft)
 }
 
-// outcome says when to look again. A cluster that is as it should be is looked at every
+// outcome says when to look again. A cluster that is healthy is looked at every
 // poll interval, because Redis sends no events; that costs the API server nothing.
 func (r *Reconciler) outcome(report Report, m *Memory, turn *turn) outcome.Outcome {
 	step := report.Decision.Step

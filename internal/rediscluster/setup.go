@@ -35,11 +35,11 @@ import (
 	"middleware.hc.cn/operator/internal/shell"
 )
 
-// firstRetry is how soon a pass that failed is tried again; the time doubles with each.
+// firstRetry is how soon a reconciliation that failed is tried again; the time doubles with each.
 const firstRetry = 50 * time.Millisecond
 
-// handoverWithin is when Redis gives a hand-over up (CLUSTER_MF_TIMEOUT in cluster.c).
-const handoverWithin = 5 * time.Second
+// switchoverWithin is when Redis gives a switchover up (CLUSTER_MF_TIMEOUT in cluster.c).
+const switchoverWithin = 5 * time.Second
 
 // Options of the controller.
 type Options struct {
@@ -92,7 +92,7 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 			Observer: observer,
 			Children: &children{chart: o.Chart, applier: applier, cache: childCache, observer: observer, mapper: mgr.GetRESTMapper()},
 			Actor: &act.Actor{Client: live, Applier: applier, Redis: o.Redis, ServiceAccount: o.ServiceAccount, Now: time.Now,
-				HandoverWithin: handoverWithin},
+				SwitchoverWithin: switchoverWithin},
 			Options:       plan.Options{CreateTimeout: o.CreateTimeout, UpgradeTimeout: o.UpgradeTimeout, AllowHostPath: o.AllowHostPath},
 			ClusterDomain: o.ClusterDomain, RetryRefused: o.PollInterval, Now: time.Now,
 		},

@@ -35,47 +35,47 @@ type shares struct {
 	workers int
 
 	mu sync.Mutex
-	// of are the namespaces that have a pass under way, have used credit, or wait.
+	// of are the namespaces that have a reconciliation under way, have used credit, or wait.
 	of map[string]*share
-	// indebted is how many passes of namespaces without credit are under way.
+	// indebted is how many reconciliations of namespaces without credit are under way.
 	indebted int
 }
 
 // share is what one namespace has of the workers.
 type share struct {
-	passes       int
+	running      int
 	used         time.Duration
 	usedAt       time.Time
 	waiting      bool
 	since, asked time.Time
 }
 
-// turn is one pass that was let in.
+// turn is one reconciliation that was let in.
 type turn struct {
 	namespace string
-	// hurried says that the namespace has no credit left.
-	hurried bool
-	// held is how long instances keep the pass waiting.
+	// indebted reports whether the namespace has no credit left.
+	indebted bool
+	// held is how long instances keep the reconciliation waiting.
 	held time.Duration
 }
 
-// patience is how long an instance may take to answer.
-func (t *turn) patience() time.Duration {
-	if t.hurried {
-		return observe.Hurried
+// timeout is how long an instance may take to answer.
+func (t *turn) timeout() time.Duration {
+	if t.indebted {
+		return observe.ShortAnswerTimeout
 	}
-	return observe.Patient
+	return observe.AnswerTimeout
 }
 
 // soonest is how soon a cluster is looked at again that waits for something.
 func (t *turn) soonest() time.Duration {
-	if t.hurried {
+	if t.indebted {
 		return time.Second
 	}
 	return 0
 }
 
-// enter lets a pass of a namespace begin; nil means not yet.
+// enter lets a reconciliation of a namespace begin; nil means not yet.
 func (s *shares) enter(namespace string, now time.Time) *turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,10 +88,10 @@ func (s *shares) enter(namespace string, now time.Time) *turn {
 		s.of[namespace] = own
 	}
 	own.repay(now)
-	t := &turn{namespace: namespace, hurried: own.used > credit}
-	free := own.passes < max(1, s.workers-s.quarter())
-	if t.hurried {
-		free = own.passes < s.quarter() && s.indebted+s.before(own, now) < max(1, s.workers/2)
+	t := &turn{namespace: namespace, indebted: own.used > credit}
+	free := own.running < max(1, s.workers-s.quarter())
+	if t.indebted {
+		free = own.running < s.quarter() && s.indebted+s.before(own, now) < max(1, s.workers/2)
 	}
 	if !free {
 		if !own.waiting {
@@ -101,8 +101,8 @@ func (s *shares) enter(namespace string, now time.Time) *turn {
 		return nil
 	}
 	own.waiting = false
-	own.passes++
-	if t.hurried {
+	own.running++
+	if t.indebted {
 		s.indebted++
 	}
 	return t
@@ -115,27 +115,27 @@ func (s *shares) before(own *share, now time.Time) int {
 	n := 0
 	for _, other := range s.of {
 		longer := !own.waiting || other.since.Before(own.since)
-		if other != own && other.waiting && other.passes < s.quarter() && other.used > credit && longer && now.Sub(other.asked) < stillWaiting {
+		if other != own && other.waiting && other.running < s.quarter() && other.used > credit && longer && now.Sub(other.asked) < stillWaiting {
 			n++
 		}
 	}
 	return n
 }
 
-// leave ends a pass.
+// leave ends a reconciliation.
 func (s *shares) leave(t *turn, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.of[t.namespace]
 	own.repay(now)
 	own.used = min(own.used+t.held, mostUsed)
-	own.passes--
-	if t.hurried {
+	own.running--
+	if t.indebted {
 		s.indebted--
 	}
 	for namespace, other := range s.of {
 		other.repay(now)
-		if other.passes == 0 && other.used == 0 && (!other.waiting || now.Sub(other.asked) >= stillWaiting) {
+		if other.running == 0 && other.used == 0 && (!other.waiting || now.Sub(other.asked) >= stillWaiting) {
 			delete(s.of, namespace)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// enterAll lets as many passes of a namespace in as there is room for.
+// enterAll lets as many reconciliations of a namespace in as there is room for.
 func enterAll(s *shares, namespace string, now time.Time) []*turn {
 	var turns []*turn
 	for {
@@ -21,7 +21,7 @@ func enterAll(s *shares, namespace string, now time.Time) []*turn {
 	}
 }
 
-// leaveAfter ends a pass whose instances kept it waiting.
+// leaveAfter ends a reconciliation whose instances kept it waiting.
 func leaveAfter(s *shares, t *turn, held time.Duration, now time.Time) {
 	t.held = held
 	s.leave(t, now)
@@ -32,33 +32,33 @@ func TestSharesOfOneNamespace(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	s := &shares{workers: 8}
 	turns := enterAll(s, "hostile", now)
-	if len(turns) != 6 || turns[0].hurried {
-		t.Fatalf("%d passes of one namespace at once (hurried: %v), want 6 of 8, not hurried", len(turns), turns[0].hurried)
+	if len(turns) != 6 || turns[0].indebted {
+		t.Fatalf("%d reconciliations of one namespace at once (short of time: %v), want 6 of 8, not short of time", len(turns), turns[0].indebted)
 	}
-	if got := enterAll(s, "honest", now); len(got) != 6 || got[0].hurried {
+	if got := enterAll(s, "honest", now); len(got) != 6 || got[0].indebted {
 		t.Errorf("another namespace gets %d workers beside, want 6 asked for", len(got))
 	}
 	for _, turn := range turns {
 		leaveAfter(s, turn, 4*time.Second, now)
 	}
-	if turns = enterAll(s, "hostile", now); len(turns) != 2 || !turns[0].hurried {
-		t.Errorf("%d passes of a namespace without credit, want 2, hurried", len(turns))
+	if turns = enterAll(s, "hostile", now); len(turns) != 2 || !turns[0].indebted {
+		t.Errorf("%d reconciliations of a namespace without credit, want 2, short of time", len(turns))
 	}
 	for _, turn := range turns {
 		leaveAfter(s, turn, 0, now)
 	}
 	later := now.Add(giveBack * (24*time.Second - credit))
 	if turns = enterAll(s, "hostile", later.Add(-time.Second)); len(turns) != 2 {
-		t.Errorf("%d passes a second before the debt is paid back, want 2", len(turns))
+		t.Errorf("%d reconciliations a second before the debt is paid back, want 2", len(turns))
 	}
 	for _, turn := range turns {
 		leaveAfter(s, turn, 0, later)
 	}
 	if turns = enterAll(s, "hostile", later); len(turns) != 6 {
-		t.Errorf("%d passes when the debt is paid back, want 6", len(turns))
+		t.Errorf("%d reconciliations when the debt is paid back, want 6", len(turns))
 	}
 	leaveAfter(s, turns[0], 24*time.Hour, later)
-	if turn := s.enter("hostile", later.Add(giveBack*(mostUsed-credit))); turn != nil && turn.hurried {
+	if turn := s.enter("hostile", later.Add(giveBack*(mostUsed-credit))); turn != nil && turn.indebted {
 		t.Error("a namespace owes for longer than it can")
 	}
 }
@@ -79,10 +79,10 @@ func TestSharesOfManyNamespaces(t *testing.T) {
 		inside = append(inside, enterAll(s, fmt.Sprint("hostile", i), now)...)
 	}
 	if len(inside) != 4 {
-		t.Fatalf("%d passes of namespaces without credit, want 4 of 8", len(inside))
+		t.Fatalf("%d reconciliations of namespaces without credit, want 4 of 8", len(inside))
 	}
-	if turn := s.enter("honest", now); turn == nil || turn.hurried {
-		t.Errorf("a namespace with credit is not let in, or hurried: %+v", turn)
+	if turn := s.enter("honest", now); turn == nil || turn.indebted {
+		t.Errorf("a namespace with credit is not let in, or short of time: %+v", turn)
 	}
 }
 

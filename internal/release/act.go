@@ -115,7 +115,7 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 		return
 	}
 	r.complete(ctx, cr, desired, rendered, revision, done)
-	if len(applied.Awaited()) == 0 { // what has to go first is made anew by the pass that its disappearance brings
+	if len(applied.Awaited()) == 0 { // what has to go first is made anew by the reconciliation that its disappearance brings
 		r.memory.Update(cr.GetUID(), func(m *memory) { m.applied = done.deployed.Digest })
 		r.dropRendered(cr, done)
 	}

@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// capabilitiesFor is how long the answer of discovery counts. It is asked again when a pass needs it after that, so that idle
+	// capabilitiesFor is how long the answer of discovery counts. It is asked again when a reconciliation needs it after that, so that idle
 	// resources cost nothing.
 	capabilitiesFor = 10 * time.Minute
-	// incompleteFor is how long an answer counts that lacks what a pass needs: an API that a chart waits for, or groups whose server
+	// incompleteFor is how long an answer counts that lacks what a reconciliation needs: an API that a chart waits for, or groups whose server
 	// is away.
 	incompleteFor = time.Minute
 )

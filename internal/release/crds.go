@@ -18,7 +18,7 @@ import (
 	"middleware.hc.cn/operator/internal/conditions"
 )
 
-// errNotServed says that CRDs were made and their kinds are not served yet.
+// errNotServed means that CRDs were made and their kinds are not served yet.
 var errNotServed = errors.New("the API server does not serve them yet")
 
 // crdInstaller makes the CRDs of a chart's crds/ as Helm does: those that are missing, before the first release, and neither

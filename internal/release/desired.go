@@ -140,7 +140,7 @@ func (r *Reconciler) desired(ctx context.Context, cr *unstructured.Unstructured,
 	return d, err
 }
 
-// mustRender tells whether what is to be done cannot be said from digests alone.
+// mustRender reports whether what is to be done cannot be said from digests alone.
 func (r *Reconciler) mustRender(d Desired, seen Snapshot) bool {
 	if seen.Deleting {
 		return r.chart.HasHooks() && len(seen.Finalizers) > 0
@@ -231,7 +231,7 @@ func (r *Reconciler) digest(ctx context.Context, cr *unstructured.Unstructured, 
 	return now.digest, nil
 }
 
-// outOfReach tells whether something of the rendering outlives the resource unless we delete it, or has to run when it goes.
+// outOfReach reports whether something of the rendering outlives the resource unless we delete it, or has to run when it goes.
 func (r *Reconciler) outOfReach(cr *unstructured.Unstructured, d Desired) (bool, error) {
 	objects := d.Rendered.Objects
 	for _, event := range []hookEvent{preInstall, postInstall, preUpgrade, postUpgrade, preDelete, postDelete} {

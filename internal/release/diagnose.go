@@ -44,20 +44,20 @@ func (r *Reconciler) diagnose(ctx context.Context, cr *unstructured.Unstructured
 		}
 	}
 	if len(waiting) == 0 {
-		if is.patience > 0 {
-			r.memory.Update(cr.GetUID(), func(m *memory) { m.patience, m.why = 0, nil })
+		if is.backoff > 0 {
+			r.memory.Update(cr.GetUID(), func(m *memory) { m.backoff, m.why = 0, nil })
 		}
 		return
 	}
-	if due := is.diagnosed.Add(is.patience); is.patience > 0 && now.Before(due) {
+	if due := is.diagnosed.Add(is.backoff); is.backoff > 0 && now.Before(due) {
 		for _, i := range waiting {
 			done.children[i].Why = is.why[done.children[i].Object.GetUID()]
 		}
 		done.lookAgain(due.Sub(now))
 		return
 	}
-	next := memory{diagnosed: now, patience: min(max(2*is.patience, diagnoseFirst), diagnoseMost), why: map[types.UID]string{}}
-	if is.patience > 0 || !r.isNew(done) { // what was just applied gets its time
+	next := memory{diagnosed: now, backoff: min(max(2*is.backoff, diagnoseFirst), diagnoseMost), why: map[types.UID]string{}}
+	if is.backoff > 0 || !r.isNew(done) { // what was just applied gets its time
 		for _, i := range waiting {
 			child := &done.children[i]
 			why, err := r.whyNotReady(ctx, child.Object)
@@ -68,20 +68,20 @@ func (r *Reconciler) diagnose(ctx context.Context, cr *unstructured.Unstructured
 			child.Why, next.why[child.Object.GetUID()] = why, why
 		}
 	}
-	r.memory.Update(cr.GetUID(), func(m *memory) { m.diagnosed, m.patience, m.why = next.diagnosed, next.patience, next.why })
-	done.lookAgain(next.patience)
+	r.memory.Update(cr.GetUID(), func(m *memory) { m.diagnosed, m.backoff, m.why = next.diagnosed, next.backoff, next.why })
+	done.lookAgain(next.backoff)
 }
 
 func (r *Reconciler) isNew(done *effect) bool { return len(done.changes.Changed()) > 0 }
 
-// lookAgain makes the pass be repeated after d at the latest.
+// lookAgain makes the reconciliation be repeated after d at the latest.
 func (e *effect) lookAgain(d time.Duration) {
 	if e.again == 0 || d < e.again {
 		e.again = d
 	}
 }
 
-// runsPods tells whether the object is a workload that its controller has looked at.
+// runsPods reports whether the object is a workload that its controller has looked at.
 func runsPods(object *unstructured.Unstructured) bool {
 	kind := object.GroupVersionKind().GroupKind().String()
 	if !slices.Contains([]string{"Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch"}, kind) {

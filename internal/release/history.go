@@ -21,7 +21,7 @@ import (
 	"middleware.hc.cn/operator/internal/conditions"
 )
 
-// errTaken says that a Secret of Helm's history belongs to another release of the same name.
+// errTaken means that a Secret of Helm's history belongs to another release of the same name.
 var errTaken = errors.New("another release of this name is recorded in this namespace")
 
 // recordHistory writes a revision into Helm's storage, after the fact: nothing depends on it, so a failure is a condition and
@@ -52,7 +52,7 @@ func (r *Reconciler) recordHistory(ctx context.Context, cr *unstructured.Unstruc
 	return &condition
 }
 
-// recorded says that Helm's history knows the release.
+// recorded reports whether Helm's history knows the release.
 func recorded(release chart.Release) *metav1.Condition {
 	c := conditions.Condition(TypeHistoryRecorded, metav1.ConditionTrue, ReasonRecorded,
 		fmt.Sprintf("helm history %s -n %s shows it", release.Name, release.Namespace))
@@ -122,7 +122,7 @@ func (r *Reconciler) supersede(ctx context.Context, cr *unstructured.Unstructure
 	if !refersTo(secret, cr.GetUID()) {
 		return metav1.Time{}, errTaken
 	}
-	data, first, err := chart.Restate(secret.Data["release"], chart.StatusSuperseded)
+	data, first, err := chart.SetStatus(secret.Data["release"], chart.StatusSuperseded)
 	if err != nil {
 		return metav1.Time{}, err
 	}

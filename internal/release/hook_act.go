@@ -79,7 +79,7 @@ func (r *Reconciler) startHook(ctx context.Context, cr *unstructured.Unstructure
 		object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(cr, r.gvk)})
 	}
 	err = r.live.Create(ctx, object, client.FieldOwner(apply.FieldManager))
-	if err != nil && !apierrors.IsAlreadyExists(err) { // one that exists is looked at in the next pass
+	if err != nil && !apierrors.IsAlreadyExists(err) { // one that exists is looked at in the next reconciliation
 		return fmt.Errorf("start %s: %w", next, err)
 	}
 	return nil

@@ -55,7 +55,7 @@ type Progress struct {
 	FailedAt time.Time
 }
 
-// of tells whether the progress is that of a run; the digest of a release that is being deleted does not matter.
+// of reports whether the progress is that of a run; the digest of a release that is being deleted does not matter.
 func (p Progress) of(event hookEvent, revision int64, digest string) bool {
 	deletion := event == preDelete || event == postDelete
 	return p.Event == string(event) && (deletion || p.Revision == revision && p.Digest == digest)
@@ -84,7 +84,7 @@ func (n NextHook) timeout() time.Duration {
 	return hookTimeout
 }
 
-// has tells whether the hook has a delete policy.
+// has reports whether the hook has a delete policy.
 func (n NextHook) has(policy string) bool { return slices.Contains(n.DeletePolicies, policy) }
 
 // nextHook returns the hook whose turn it is, nil when none is. It is pure.
@@ -200,7 +200,7 @@ func retryHookAfter(failures int64) time.Duration {
 	return min(hookRetryFirst<<min(max(failures-1, 0), 10), hookRetryMost)
 }
 
-// hookEnded tells whether a hook has ended, and why it failed. Of Jobs and Pods the end is awaited; everything else has ended
+// hookEnded reports whether a hook has ended, and why it failed. Of Jobs and Pods the end is awaited; everything else has ended
 // once it exists, as with helm.
 func hookEnded(live *unstructured.Unstructured) (ended bool, failure string) {
 	switch live.GroupVersionKind().GroupKind() {

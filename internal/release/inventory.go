@@ -99,7 +99,7 @@ func Inventory(cr *unstructured.Unstructured, entry watches.Watch) []apply.Ref {
 	return refsIn(readInventory(cr, entry.Allow))
 }
 
-// mayReach tells whether a resource may have objects in a namespace; the empty one stands for cluster-scoped objects.
+// mayReach reports whether a resource may have objects in a namespace; the empty one stands for cluster-scoped objects.
 func mayReach(cr *unstructured.Unstructured, allow watches.Allow, namespace string) bool {
 	switch {
 	case namespace == cr.GetNamespace():

@@ -11,15 +11,15 @@ import (
 	"middleware.hc.cn/operator/internal/chart"
 )
 
-// memory is what is remembered about one resource between passes. Losing it costs little: what was applied is recalled from the
+// memory is what is remembered about one resource between reconciliations. Losing it costs little: what was applied is recalled from the
 // status.
 type memory struct {
 	begun        bool   // this process has seen the resource
 	applied      string // digest of the rendering that was applied completely
 	historyTried bool   // this process tried to record the current revision
-	// historyTrimmed says that records beyond the length of Helm's history were looked for.
+	// historyTrimmed reports whether records beyond the length of Helm's history were looked for.
 	historyTrimmed bool
-	// unclaimed says that the resource was seen without a sign of a former operator: the finalizer that it has now is ours.
+	// unclaimed reports whether the resource was seen without a sign of a former operator: the finalizer that it has now is ours.
 	unclaimed bool
 	// rendered is what the chart gave for a digest and a revision, as long as it may be needed again: trying again must not
 	// make other passwords, and the next hook of a release need not render it anew.
@@ -30,6 +30,6 @@ type memory struct {
 	looked *looked
 	// diagnosed is when the pods of children that are not ready were last looked at, and how long after to look again.
 	diagnosed time.Time
-	patience  time.Duration
+	backoff   time.Duration
 	why       map[types.UID]string
 }

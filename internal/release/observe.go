@@ -39,7 +39,7 @@ const (
 // Snapshot is what was seen of a resource and its release.
 type Snapshot struct {
 	Deleting, Paused bool
-	// Terminating says that the resource's namespace is being deleted, so that nothing can be made in it.
+	// Terminating reports whether the resource's namespace is being deleted, so that nothing can be made in it.
 	Terminating bool
 	// Finalizers are ours among those of the resource.
 	Finalizers []string
@@ -52,7 +52,7 @@ type Snapshot struct {
 	Children []Child
 	// Drifted are the children that are no longer as they were applied.
 	Drifted []apply.Ref
-	// Lagging says that the cache does not show all that was applied yet.
+	// Lagging reports whether the cache does not show all that was applied yet.
 	Lagging bool
 	// Applied is the digest of the rendering that is known to be applied completely; empty when an attempt failed midway, or
 	// when a former process did not record enough to tell.
@@ -63,11 +63,11 @@ type Snapshot struct {
 	Hook *unstructured.Unstructured
 	// History is the condition HistoryRecorded, nil before the first attempt.
 	History *metav1.Condition
-	// HistoryTried tells whether this process tried to record the current revision.
+	// HistoryTried reports whether this process tried to record the current revision.
 	HistoryTried bool
 }
 
-// outdated tells whether the release is another one than the digest names.
+// outdated reports whether the release is another one than the digest names.
 func (s Snapshot) outdated(digest string) bool {
 	return s.Deployed.Digest == "" || s.Deployed.Digest != digest
 }
@@ -96,7 +96,7 @@ type Child struct {
 	Why string
 }
 
-// observe reads what a pass decides on: from caches and memory only, but for a release that another operator left and for
+// observe reads what a reconciliation decides on: from caches and memory only, but for a release that another operator left and for
 // the namespace of a resource that is being deleted.
 func (r *Reconciler) observe(ctx context.Context, cr *unstructured.Unstructured) (Snapshot, error) {
 	seen := Snapshot{
@@ -151,7 +151,7 @@ func (r *Reconciler) recall(cr *unstructured.Unstructured, seen Snapshot) {
 	r.memory.Update(cr.GetUID(), func(m *memory) { m.applied = seen.Deployed.Digest })
 }
 
-// namespaceEnds tells whether the namespace of a resource that holds our finalizer is being deleted.
+// namespaceEnds reports whether the namespace of a resource that holds our finalizer is being deleted.
 func (r *Reconciler) namespaceEnds(ctx context.Context, cr *unstructured.Unstructured) (bool, error) {
 	if !r.chart.HasHooks() || cr.GetNamespace() == "" {
 		return false, nil // it makes no difference

@@ -14,7 +14,7 @@ import (
 	"middleware.hc.cn/operator/internal/chart"
 )
 
-// Step is what one pass does. The set of Steps is sealed: Plan returns one, act carries it out, status reports it.
+// Step is what one reconciliation does. The set of Steps is sealed: Plan returns one, act carries it out, status reports it.
 //
 //sumtype:decl
 type Step interface{ isStep() }
@@ -53,7 +53,7 @@ type (
 		Message string
 		// Until is when to look again without an event.
 		Until time.Time
-		// Failed says that the hook failed before, so that the release counts as failed until it succeeds.
+		// Failed reports whether the hook failed before, so that the release counts as failed until it succeeds.
 		Failed bool
 	}
 	// EndHook notes how the hook ended; Failure is empty if it succeeded.
@@ -101,14 +101,14 @@ type Desired struct {
 	Awaited []string
 	// WithoutHooks are Helm's names of the actions (install, upgrade, delete) whose hooks a person switched off.
 	WithoutHooks []string
-	// WaitForDeletion says that a person asked that the deletion waits until the children are gone.
+	// WaitForDeletion reports whether a person asked that the deletion waits until the children are gone.
 	WaitForDeletion bool
-	// OutOfReach says that objects of the rendering would stay when the resource is deleted while no operator runs: those
+	// OutOfReach reports whether objects of the rendering would stay when the resource is deleted while no operator runs: those
 	// that no owner reference can reach.
 	OutOfReach bool
 }
 
-// Plan chooses the Step of a pass: the first rule that has one wins. It is pure.
+// Plan chooses the Step of a reconciliation: the first rule that has one wins. It is pure.
 func Plan(desired Desired, seen Snapshot, now time.Time) Step {
 	for _, rule := range []func(Desired, Snapshot, time.Time) Step{
 		planDeletion, planPause, planInvalid, planFinalizer, planTakeOver, planRelease, planRepair, planHook, planHistory,

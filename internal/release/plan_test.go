@@ -66,7 +66,7 @@ func TestPlan(t *testing.T) {
 		{"a record that was forbidden is tried once a start", Desired{Digest: "d"}, func(s *Snapshot) {
 			s.History, s.HistoryTried = &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonHistoryForbidden}, false
 		}, RecordHistory{}},
-		{"and not in every pass", Desired{Digest: "d"}, func(s *Snapshot) {
+		{"and not in every reconciliation", Desired{Digest: "d"}, func(s *Snapshot) {
 			s.History = &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonHistoryForbidden}
 		}, Nothing{}},
 	} {
@@ -292,8 +292,8 @@ func TestFormer(t *testing.T) {
 		return parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+", namespace: shop}}")
 	}
 	refOf := func(o *unstructured.Unstructured) (apply.Ref, error) { return apply.RefOf(o), nil }
-	past := func(revision int, status chart.Status, names ...string) *chart.Past {
-		p := &chart.Past{Revision: revision, Status: status, Rendered: &chart.Rendered{}}
+	past := func(revision int, status chart.Status, names ...string) *chart.StoredRelease {
+		p := &chart.StoredRelease{Revision: revision, Status: status, Rendered: &chart.Rendered{}}
 		for _, name := range names {
 			p.Rendered.Objects = append(p.Rendered.Objects, object(name))
 		}
@@ -302,15 +302,16 @@ func TestFormer(t *testing.T) {
 	pending := chart.Status("pending-upgrade")
 	for _, tc := range []struct {
 		name     string
-		past     []*chart.Past
+		past     []*chart.StoredRelease
 		revision int64
 		complete bool
 		refs     string
 	}{
-		{"a release", []*chart.Past{past(1, chart.StatusSuperseded, "old"), past(2, chart.StatusDeployed, "a", "b")}, 2, true, "a b"},
+		{"a release", []*chart.StoredRelease{past(1, chart.StatusSuperseded, "old"), past(2, chart.StatusDeployed, "a", "b")}, 2, true, "a b"},
 		{"an upgrade that a crash left pending",
-			[]*chart.Past{past(2, chart.StatusDeployed, "a"), past(3, pending, "b"), past(1, chart.StatusSuperseded, "old")}, 3, false, "b a"},
-		{"an install that a crash left pending", []*chart.Past{past(1, "pending-install", "a")}, 1, false, "a"},
+			[]*chart.StoredRelease{past(2, chart.StatusDeployed, "a"), past(3, pending, "b"), past(1, chart.StatusSuperseded, "old")}, 3, false,
+			"b a"},
+		{"an install that a crash left pending", []*chart.StoredRelease{past(1, "pending-install", "a")}, 1, false, "a"},
 	} {
 		got, err := formerOf(tc.past, refOf)
 		if err != nil {

@@ -51,7 +51,7 @@ var statusless = []schema.GroupKind{
 
 func hasStatus(kind schema.GroupKind) bool { return !slices.Contains(statusless, kind) }
 
-// readinessOf says whether a child does what it is there for, by its own status. The rules of built-in kinds are those that
+// readinessOf reports whether a child does what it is there for, by its own status. The rules of built-in kinds are those that
 // `kubectl rollout status` and the kinds' documentation give; other kinds are read by the standard conditions.
 func readinessOf(object *unstructured.Unstructured) readiness {
 	if object == nil {

@@ -4,8 +4,8 @@
 // Package release runs chart kinds: a Helm chart is the whole controller of such a kind. The spec of a resource becomes chart
 // values, what the chart renders becomes children, and the children's own status becomes the resource's.
 //
-// One pass is observe → Plan → act → computeStatus → one status patch → events. A pass over a resource with nothing to do
-// renders nothing and makes no request.
+// One reconciliation is observe → Plan → act → computeStatus → one status patch → events. A reconciliation over a resource with nothing
+// to do renders nothing and makes no request.
 package release
 
 import (
@@ -57,7 +57,7 @@ type Reconciler struct {
 	crds       crdInstaller
 }
 
-// Reconcile is one pass.
+// Reconcile is one reconciliation.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	cr := &unstructured.Unstructured{}
 	cr.SetGroupVersionKind(r.gvk)
@@ -67,24 +67,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if !r.entry.Selector.Matches(labelSet(cr)) {
 		return ctrl.Result{}, nil // an event of a child of a resource that is not selected
 	}
-	return r.pass(ctx, cr).Result()
+	return r.reconcile(ctx, cr).Result()
 }
 
-func (r *Reconciler) pass(ctx context.Context, cr *unstructured.Unstructured) outcome.Outcome {
+func (r *Reconciler) reconcile(ctx context.Context, cr *unstructured.Unstructured) outcome.Outcome {
 	seen, err := r.observe(ctx, cr)
 	if err != nil {
-		return r.blind(ctx, cr, seen, err)
+		return r.failedObservation(ctx, cr, seen, err)
 	}
 	desired, err := r.desired(ctx, cr, seen)
 	if err != nil {
-		return r.blind(ctx, cr, seen, err)
+		return r.failedObservation(ctx, cr, seen, err)
 	}
 	if errors.Is(desired.Failure, errNotServed) {
 		return outcome.Wait(desired.Failure.Error(), servedAfter)
 	}
 	if next := nextHook(desired, seen); next != nil {
 		if seen.Hook, err = r.observeHook(ctx, cr, next); err != nil {
-			return r.blind(ctx, cr, seen, err)
+			return r.failedObservation(ctx, cr, seen, err)
 		}
 	}
 	step := Plan(desired, seen, r.options.Now())
@@ -104,21 +104,21 @@ func (r *Reconciler) pass(ctx context.Context, cr *unstructured.Unstructured) ou
 			return outcome.Retry(err)
 		}
 	}
-	return r.conclude(ctx, cr, done)
+	return r.finish(ctx, cr, done)
 }
 
-// blind ends a pass that could not see what it has to decide on. What only a person can mend is told.
-func (r *Reconciler) blind(ctx context.Context, cr *unstructured.Unstructured, seen Snapshot, err error) outcome.Outcome {
+// failedObservation ends a reconciliation that could not see what it has to decide on. What only a person can mend is told.
+func (r *Reconciler) failedObservation(ctx context.Context, cr *unstructured.Unstructured, seen Snapshot, err error) outcome.Outcome {
 	failure := classify(err)
 	if !failure.final {
 		return outcome.Retry(err)
 	}
 	done := effect{step: Nothing{}, deployed: seen.Deployed, inventory: readInventory(cr, r.entry.Allow), hooks: seen.Hooks, failure: failure}
-	return r.conclude(ctx, cr, done)
+	return r.finish(ctx, cr, done)
 }
 
-// conclude writes the status of a pass, then tells about it.
-func (r *Reconciler) conclude(ctx context.Context, cr *unstructured.Unstructured, done effect) outcome.Outcome {
+// finish writes the status of a reconciliation, then tells about it.
+func (r *Reconciler) finish(ctx context.Context, cr *unstructured.Unstructured, done effect) outcome.Outcome {
 	if done.failure != nil && done.failure.reason == apply.ReasonUnknownKind {
 		r.cluster.doubt()
 	}

@@ -85,7 +85,7 @@ func (r *Reconciler) recordProgress(ctx context.Context, cr *unstructured.Unstru
 	return r.recordField(ctx, cr, fieldHooks, progress.write())
 }
 
-// recordField writes one field of the status in the middle of a pass; nil removes it.
+// recordField writes one field of the status in the middle of a reconciliation; nil removes it.
 func (r *Reconciler) recordField(ctx context.Context, cr *unstructured.Unstructured, name string, value any) error {
 	status := map[string]any{}
 	if had, ok := cr.Object["status"].(map[string]any); ok {
@@ -133,7 +133,7 @@ func (r *Reconciler) report(ctx context.Context, cr *unstructured.Unstructured, 
 	return before, nil
 }
 
-// errPruned says that the API server does not keep what the engine has to know in its next pass.
+// errPruned means that the API server does not keep what the engine has to know in its next reconciliation.
 var errPruned = errors.New("the CRD of this kind drops fields of the status (deployedRelease, inventory): " +
 	"let its schema keep them, with x-kubernetes-preserve-unknown-fields: true under status")
 
@@ -147,7 +147,7 @@ func visible(children []Child) []*unstructured.Unstructured {
 	return objects
 }
 
-// tell emits events about what happened in a pass whose status is written. A failure is told when it is new.
+// tell emits events about what happened in a reconciliation whose status is written. A failure is told when it is new.
 func (r *Reconciler) tell(cr *unstructured.Unstructured, done effect, before []metav1.Condition) {
 	tell := func(kind, reason, action, format string, args ...any) {
 		r.events.Eventf(cr, nil, kind, reason, action, "%s", shell.Note(fmt.Sprintf(format, args...)))

@@ -57,7 +57,7 @@ const (
 	ReasonHistoryClusterScoped = "ClusterScoped"
 )
 
-// effect is what a pass found and did; status is computed from it.
+// effect is what a reconciliation found and did; status is computed from it.
 type effect struct {
 	step     Step
 	deployed Deployed
@@ -76,9 +76,9 @@ type effect struct {
 	remaining []apply.Ref
 	// again is when to look again without an event; zero means never.
 	again time.Duration
-	// lagging says that the cache did not show all that was applied before the step.
+	// lagging reports whether the cache did not show all that was applied before the step.
 	lagging bool
-	// held says that objects of a former revision stay until those that replace them are ready.
+	// held reports whether objects of a former revision stay until those that replace them are ready.
 	held bool
 	// awaited are the APIs that the resource asks for and the cluster does not serve.
 	awaited []string
@@ -89,7 +89,7 @@ type effect struct {
 // failure is why a step did not succeed.
 type failure struct {
 	reason string
-	// final says that trying again cannot help until the resource (or what its message names) changes.
+	// final reports whether trying again cannot help until the resource (or what its message names) changes.
 	final bool
 	// again is when to look again although it is final; zero means at the next event.
 	again time.Duration
@@ -102,7 +102,7 @@ type extras struct {
 	conditions []metav1.Condition
 }
 
-// computeStatus returns the status of cr after a pass: the engine's fields and those of the kind, everything else as it was.
+// computeStatus returns the status of cr after a reconciliation: the engine's fields and those of the kind, everything else as it was.
 // It is pure; observedGeneration is left out if zero (a kind without a status subresource, whose generation counts every write).
 func computeStatus(cr *unstructured.Unstructured, done effect, more extras, observedGeneration int64, now time.Time) (map[string]any,
 	error) {

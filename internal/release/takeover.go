@@ -23,7 +23,7 @@ import (
 type Former struct {
 	// Revision is its highest revision.
 	Revision int64
-	// Complete says that this revision was deployed; it may have failed, or been left pending by a crash.
+	// Complete reports whether this revision was deployed; it may have failed, or been left pending by a crash.
 	Complete bool
 	// Objects are those of that revision as they were recorded.
 	Objects []*unstructured.Unstructured
@@ -56,7 +56,7 @@ func (r *Reconciler) findFormer(ctx context.Context, cr *unstructured.Unstructur
 	if err != nil {
 		return nil, fmt.Errorf("look for a release that another operator left: %w", err)
 	}
-	var past []*chart.Past
+	var past []*chart.StoredRelease
 	for _, secret := range secrets.Items {
 		if string(secret.Type) != chart.StoredType || !refersTo(&secret, cr.GetUID()) {
 			continue
@@ -71,11 +71,11 @@ func (r *Reconciler) findFormer(ctx context.Context, cr *unstructured.Unstructur
 }
 
 // formerOf sums up what is recorded of a release; nil when nothing is.
-func formerOf(past []*chart.Past, refOf func(*unstructured.Unstructured) (apply.Ref, error)) (*Former, error) {
+func formerOf(past []*chart.StoredRelease, refOf func(*unstructured.Unstructured) (apply.Ref, error)) (*Former, error) {
 	if len(past) == 0 {
 		return nil, nil
 	}
-	slices.SortFunc(past, func(a, b *chart.Past) int { return b.Revision - a.Revision })
+	slices.SortFunc(past, func(a, b *chart.StoredRelease) int { return b.Revision - a.Revision })
 	former := &Former{Revision: int64(past[0].Revision), Complete: past[0].Status == chart.StatusDeployed, Objects: past[0].Rendered.Objects}
 	for _, revision := range past {
 		for _, object := range revision.Rendered.Objects {
@@ -94,7 +94,7 @@ func formerOf(past []*chart.Past, refOf func(*unstructured.Unstructured) (apply.
 	return former, nil
 }
 
-// sameObjects tells whether two renderings ask for the same. The other operators record who owns an object in its manifest, and
+// sameObjects reports whether two renderings ask for the same. The other operators record who owns an object in its manifest, and
 // may record the namespace that it is in anyway: neither counts.
 func sameObjects(ours, theirs []*unstructured.Unstructured, namespace string) bool {
 	plain := func(objects []*unstructured.Unstructured) map[string]any {

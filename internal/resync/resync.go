@@ -29,7 +29,7 @@ type Objects struct {
 	Selected func(client.Object) bool
 }
 
-// Every returns a reconciler that reconciles each object at least once a period; zero returns next as it is. A pass that fails is
+// Every returns a reconciler that reconciles each object at least once a period; zero returns next as it is. A reconciliation that fails is
 // tried again by the controller, see Most. Who waits for a change goes first: what is looked at without a reason has low priority.
 func Every(period time.Duration, objects Objects, next reconcile.Reconciler, now func() time.Time) reconcile.Reconciler {
 	if period <= 0 {
@@ -73,7 +73,7 @@ func Retries(period time.Duration) workqueue.TypedRateLimiter[reconcile.Request]
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, Most(1000*time.Second, period))
 }
 
-// Most is how long to wait at the most before a pass that failed is tried again: no longer than a period, if there is one.
+// Most is how long to wait at the most before a reconciliation that failed is tried again: no longer than a period, if there is one.
 func Most(most, period time.Duration) time.Duration {
 	if period > 0 {
 		return min(most, period)

@@ -64,7 +64,7 @@ func Add(mgr ctrl.Manager, o Options) error {
 		Complete(r)
 }
 
-// reconciler keeps the condition up to date. There is one request for all clusters, so that many changes are one pass.
+// reconciler keeps the condition up to date. There is one request for all clusters, so that many changes are one reconciliation.
 type reconciler struct {
 	clusters  client.Reader // the cache
 	condition conditions.Condition
@@ -72,11 +72,11 @@ type reconciler struct {
 	now       func() time.Time
 
 	written Verdict
-	// complained says that the log knows why the condition cannot be written.
+	// complained reports whether the log knows why the condition cannot be written.
 	complained bool
 }
 
-// Reconcile writes the condition if it is not as it should be.
+// Reconcile writes the condition if it is not current.
 func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	var clusters v1alpha1.RedisClusterList
 	if err := r.clusters.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil { // they are only read
@@ -116,7 +116,7 @@ func unavailable(err error) bool {
 // everyCluster maps each cluster to the one request.
 func everyCluster(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{{}} }
 
-// once asks for a first pass, which an installation without RedisClusters would not get from its watch.
+// once asks for a first reconciliation, which an installation without RedisClusters would not get from its watch.
 func once(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	queue.Add(reconcile.Request{})
 	return nil

@@ -28,7 +28,7 @@ type Watch struct {
 	// Chart is the directory of the chart or a packed chart (.tgz): a path within the file system that was read, or, from
 	// LoadFile, of the operating system.
 	Chart string
-	// WatchDependentResources tells whether changes of children wake their owner. Default true.
+	// WatchDependentResources reports whether changes of children wake their owner. Default true.
 	WatchDependentResources bool
 	// OverrideValues are set over every CR's values. Keys are paths in Helm's --set syntax; in the values, environment variables
 	// ($NAME, ${NAME}; empty when not set) are expanded, then template actions are executed, with the functions of sprig.
@@ -36,7 +36,7 @@ type Watch struct {
 	// ProxyVariables names a list of environment variables among the values, to which those of the operator's own proxy are added
 	// (HTTP_PROXY, HTTPS_PROXY, NO_PROXY, in small letters too) that an object does not set itself. Default: none. The field is ours.
 	ProxyVariables string
-	// ReconcilePeriod is the time between passes of an object that did not change. Zero, the default, means none.
+	// ReconcilePeriod is the time between reconciliations of an object that did not change. Zero, the default, means none.
 	ReconcilePeriod time.Duration
 	// MaxConcurrentReconciles is the number of objects worked on at once; zero leaves it to the operator's flags.
 	MaxConcurrentReconciles int

@@ -13,9 +13,9 @@ import (
 
 // What the load does not count as failed has bounds all the same. An ordinary run of a minute is some 45,000 commands, and has none.
 const (
-	// mayStarve is the share of all commands that may have had attempts which timed out while this machine stood still. Each may
+	// mayStall is the share of all commands that may have had attempts which timed out while this machine stalled. Each may
 	// hide a failure: with more of them, that nothing failed is not known.
-	mayStarve = 1. / 1000
+	mayStall = 1. / 1000
 	// mayStandStill is the share of its time that a machine may stand still. Two processors on which four of these tests run side
 	// by side stand still for a tenth to a half, and the load sends two thirds of its commands all the same; with more than three
 	// quarters, commands were too few to notice what went on meanwhile.
@@ -44,8 +44,8 @@ func (r *LoadResult) Unnoticed(slotsMoved v1alpha1.MigrationMethod) (failures []
 		fail("%d acknowledged writes lost, %d stale reads, %d corrupt, %d torn, %d unread: %s",
 			r.Lost, r.Stale, r.Corrupt, r.Torn, r.Unread, oneLine(r.Wrong))
 	}
-	if exceeds(r.HungUp, commands, mayHangUp) {
-		fail("the client closed the connections of %d of %d commands", r.HungUp, commands)
+	if exceeds(r.ClosedByClient, commands, mayHangUp) {
+		fail("the client closed the connections of %d of %d commands", r.ClosedByClient, commands)
 	}
 	switch {
 	case slotsMoved != v1alpha1.MigrationClassic && r.TryAgain > 0:
@@ -54,10 +54,10 @@ func (r *LoadResult) Unnoticed(slotsMoved v1alpha1.MigrationMethod) (failures []
 		fail("%d answers to %d commands with two keys were TRYAGAIN, the last to %d of them", r.TryAgain, 2*r.Pairs, r.PairsTriedAgain)
 	}
 	switch {
-	case exceeds(r.Starved, commands, mayStarve):
-		open = fmt.Sprintf("%d of %d commands timed out while this machine stood still", r.Starved, commands)
-	case r.StoodStillSeconds > r.Seconds*mayStandStill:
-		open = fmt.Sprintf("this machine stood still for %.1f of %.1f s", r.StoodStillSeconds, r.Seconds)
+	case exceeds(r.Stalled, commands, mayStall):
+		open = fmt.Sprintf("%d of %d commands timed out while this machine stalled", r.Stalled, commands)
+	case r.StallSeconds > r.Seconds*mayStandStill:
+		open = fmt.Sprintf("this machine stalled for %.1f of %.1f s", r.StallSeconds, r.Seconds)
 	}
 	return failures, open
 }

@@ -15,10 +15,10 @@ type LoadResult struct {
 	Writes, Reads, Pairs, Arrivals             int64
 	Failed, Lost, Stale, Corrupt, Torn, Unread int64
 	FailedAttempts, TryAgain, PairsTriedAgain  int64
-	HungUp, Starved                            int64
+	ClosedByClient, Stalled                    int64
 	Redirected                                 int64
 	LongestStallMS, ClientStallMS              float64
-	StoodStillSeconds                          float64
+	StallSeconds                               float64
 	P50MS, P99MS, P999MS                       float64
 	GapsMS                                     []float64 // longest time without an acknowledged write, by sixteenth of the slots
 	Outages                                    []Outage

@@ -53,17 +53,17 @@ func (s *subject) migrateSlots(ctx context.Context, all []v1alpha1.NodeStatus, t
 	group, migrating := errgroup.WithContext(ctx)
 	rest := slotsOf(table, all[3].NodeID)
 	for i, n := range perMaster {
-		from, receiver := all[3], all[i]
+		from, destination := all[3], all[i]
 		given := rest
 		if to == 4 {
-			from, receiver = all[i], all[3]
+			from, destination = all[i], all[3]
 			given = slotsOf(table, from.NodeID)
 		}
 		given = given[len(given)-min(n, len(given)):]
 		if to == 3 {
 			rest = rest[:len(rest)-len(given)]
 		}
-		group.Go(func() error { return s.migrate(migrating, from, receiver, given) })
+		group.Go(func() error { return s.migrate(migrating, from, destination, given) })
 		if to == 3 { // one after the other: a source works off its jobs in turn
 			if err := group.Wait(); err != nil {
 				return way, err

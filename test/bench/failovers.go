@@ -50,7 +50,7 @@ type killed struct {
 	Replicated application.LoadResult `json:"replicated"`
 }
 
-// failovers kills masters at random, each when the cluster is whole again after the one before.
+// failovers kills masters at random, each when the cluster is healthy again after the one before.
 func (s *subject) failovers(ctx context.Context, f *figures) error {
 	if !process.Local() {
 		return errors.New("only processes of the local cluster can be killed from here")

@@ -41,7 +41,7 @@ func (r report) markdown() string {
 		head  string
 		lines func(figures) string
 	}{
-		{"| engine | roll-outs | six instances | longest time without a write to a sixteenth of the slots | longest command | the client's own | commands | failed | lost |\n|---|---|---|---|---|---|---|---|---|", figures.rollLines},
+		{"| engine | rollouts | six instances | longest time without a write to a sixteenth of the slots | longest command | the client's own | commands | failed | lost |\n|---|---|---|---|---|---|---|---|---|", figures.rollLines},
 		{"| engine | masters killed | to the first write acknowledged by the shard | by the ordinary client | acknowledged by | writes | failed | lost |\n|---|---|---|---|---|---|---|---|", figures.killLines},
 		{"| engine | neighbours | masters killed | to the first write acknowledged by the shard | p99, of that alone | writes | failed | lost | restarts of the operator | its peak memory |\n|---|---|---|---|---|---|---|---|---|---|", figures.harmLines},
 	} {

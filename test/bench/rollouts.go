@@ -38,7 +38,7 @@ func (s *subject) rolls(ctx context.Context, f *figures) error {
 		if err != nil {
 			return err
 		}
-		progress("roll-out %d: %.1f s; %d commands, %d failed, %d lost, longest command %.0f ms, longest stall of a sixteenth %.0f ms (the client's own %.0f ms)",
+		progress("rollout %d: %.1f s; %d commands, %d failed, %d lost, longest command %.0f ms, longest stall of a sixteenth %.0f ms (the client's own %.0f ms)",
 			i+1, r.Seconds, r.Load.Writes+r.Load.Reads, r.Load.Failed, r.Load.Lost, r.Load.LongestStallMS, slices.Max(r.Load.GapsMS),
 			r.Load.ClientStallMS)
 		f.Rolls = append(f.Rolls, r)
@@ -71,7 +71,7 @@ func (s *subject) roll(ctx context.Context, mutate func(*v1alpha1.RedisClusterSp
 	return r, running.End(ctx, &r.Load)
 }
 
-// rollLines are the report's lines about roll-outs.
+// rollLines are the report's lines about rollouts.
 func (f figures) rollLines() string {
 	if len(f.Rolls) == 0 {
 		return ""

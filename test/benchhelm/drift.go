@@ -22,7 +22,7 @@ const (
 
 // drift is a child that was deleted or edited behind the operator's back.
 type drift struct {
-	// repaired says whether a state of the child is as it was.
+	// repaired reports whether a state of the child is as it was.
 	repaired func(*unstructured.Unstructured) bool
 	since    time.Time
 	lasted   time.Duration // 0 as long as it is not repaired

@@ -77,19 +77,19 @@ func (w *world) get(resource schema.GroupVersionResource, name string) *unstruct
 	return object
 }
 
-// settled says whether a custom resource is deployed and has all its children, the Deployment with a text.
+// settled reports whether a custom resource is deployed and has all its children, the Deployment with a text.
 func (w *world) settled(name, text string) bool {
 	web := w.get(webs, name)
 	return web != nil && deployed(web) && w.get(services, name) != nil && w.get(accounts, name) != nil && w.carries(name, text)
 }
 
-// carries says whether a custom resource's Deployment has a text.
+// carries reports whether a custom resource's Deployment has a text.
 func (w *world) carries(name, text string) bool {
 	deployment := w.get(deployments, name)
 	return deployment != nil && textOf(deployment) == text
 }
 
-// deployed says whether a custom resource has the condition Deployed.
+// deployed reports whether a custom resource has the condition Deployed.
 func deployed(web *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(web.Object, "status", "conditions")
 	return slices.ContainsFunc(conditions, func(c any) bool {

@@ -55,7 +55,7 @@ func TestFieldsAreThoseOfTheSchemas(t *testing.T) {
 	}
 }
 
-// has says that the schema of a kind has a field.
+// has reports whether the schema of a kind has a field.
 func (k *kind) has(path []string) bool { return k.at(path) != nil }
 
 // at is the schema of a field, nil when there is none; below a field that keeps what it does not know, that of this field.

@@ -27,7 +27,7 @@ func TestDocumentedTimes(t *testing.T) {
 // measured are sections whose figures are those of a run, or of other software; the last column is the heading of one.
 var measured = map[string][]string{
 	"README.md":           {"Why this one"}, // figures has them
-	"docs/reliability.md": {"Situations", "Failover: 200 masters killed", "What clients should do", "Roll-outs"},
+	"docs/reliability.md": {"Situations", "Failover: 200 masters killed", "What clients should do", "Rollouts"},
 	"docs/security.md":    {"What hostile neighbours cost"},
 	"docs/performance.md": nil, // all of it
 	"docs/promises.md":    nil, // repeats those of other pages
@@ -43,7 +43,7 @@ var notOurs = []string{
 	"(a second or two) before",                                  // a slice and what comes before it
 	"`2Gi`",                                                     // a value that is refused
 	"Valkey 9 introduces itself again once a minute as long as it runs", // the engine
-	"can make a master which has handed over answer `CLUSTERDOWN` for up to a second",
+	"can make a master which has switched over answer `CLUSTERDOWN` for up to a second",
 }
 
 // Each time and size that a page states outside of its examples is in a row of TestDocumentedTimes, or was measured.

@@ -236,7 +236,7 @@ func TestWhatPagesRefuseIsRefused(t *testing.T) {
 	}
 }
 
-// refusedAt says that something is refused at a path, of which an ellipsis stands for any part. A rule about the name of an object
+// refusedAt reports whether something is refused at a path, of which an ellipsis stands for any part. A rule about the name of an object
 // is the schema's own, at the root, and its sentence begins with the path.
 func refusedAt(refused field.ErrorList, path string) bool {
 	pattern := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(path), "…", ".*"))

@@ -77,7 +77,7 @@ type vocabulary struct {
 func redisWords(t *testing.T) []vocabulary {
 	t.Helper()
 	const api, table = "api/rediscluster/v1alpha1", "| type | `True` when | reasons |"
-	causes := append(wordsOf(t, `(?:[cC]ause: *|refuse\()`+literal, "internal/rediscluster"), "CannotGrow")
+	causes := append(wordsOf(t, `(?:[cC]ause: *|refuse\()`+literal, "internal/rediscluster"), "CannotExpand")
 	situations := []string{"Absent", "Forming", "Healing", "ScalingOut", "ScalingIn", "RollingOut", "Paused", "Deleting", "Failed", "TimedOut"}
 	return []vocabulary{
 		{"conditions of a RedisCluster", wordsOf(t, named("Condition"), api), column(t, redisStatusPage, table, 0), nil},
@@ -88,7 +88,7 @@ func redisWords(t *testing.T) []vocabulary {
 		{"phases", wordsOf(t, named("Phase"), api), column(t, redisStatusPage, "| phase | when |", 0), nil},
 		{"reasons of Stalled", causes, column(t, redisStatusPage, "| reason | what to do |", 0), nil},
 		{"what stalls hold back", causes, column(t, redisStatusPage, "| reason | holds back |", 0), nil},
-		{"steps", append(wordsOf(t, `Name\(\) string *{ return "([A-Za-z]+)" }`, "internal/rediscluster/plan"), "RollOut"),
+		{"steps", append(wordsOf(t, `Name\(\) string *{ return "([A-Za-z]+)" }`, "internal/rediscluster/plan"), "Rollout"),
 			column(t, redisStatusPage, "| step | what it does |", 0),
 			map[string]string{"Hold": "a paused cluster shows the step that it holds back"}},
 		{"rules of safety", wordsOf(t, `Predicate = "([a-z_]+)"`, "internal/rediscluster/plan"), column(t, redisStatusPage, "| rule | says |", 0),

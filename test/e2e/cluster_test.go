@@ -79,7 +79,7 @@ func killPods(t *testing.T, cluster *v1alpha1.RedisCluster, pods ...string) map[
 // settled waits until the killed pods are replaced and the cluster is Ready again.
 func settled(t *testing.T, cluster *v1alpha1.RedisCluster, killed map[string]bool) {
 	t.Helper()
-	live.Eventually(t, "the cluster is whole again", func() error {
+	live.Eventually(t, "the cluster is healthy again", func() error {
 		var pods corev1.PodList
 		if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace),
 			client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
@@ -100,7 +100,7 @@ func settled(t *testing.T, cluster *v1alpha1.RedisCluster, killed map[string]boo
 	})
 }
 
-// atRest is nil when a cluster is Ready and nothing is under way. It is Ready during a roll-out, too.
+// atRest is nil when a cluster is Ready and nothing is under way. It is Ready during a rollout, too.
 func atRest(t *testing.T, cluster *v1alpha1.RedisCluster) error {
 	if err := live.IsReady(t, cluster); err != nil || cluster.Status.Phase != v1alpha1.PhaseRunning {
 		return errors.Join(err, fmt.Errorf("phase %s: %s", cluster.Status.Phase, cluster.Status.Reason))
@@ -122,8 +122,8 @@ func servesEverywhere(t *testing.T, cluster *v1alpha1.RedisCluster) error {
 	return nil
 }
 
-// wantWhole asks the engine's own check, and the status.
-func wantWhole(t *testing.T, cluster *v1alpha1.RedisCluster, shards, instances int32) {
+// wantHealthy asks the engine's own check, and the status.
+func wantHealthy(t *testing.T, cluster *v1alpha1.RedisCluster, shards, instances int32) {
 	t.Helper()
 	if err := live.Get(t, cluster); err != nil {
 		t.Fatal(err)

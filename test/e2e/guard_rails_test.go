@@ -129,7 +129,7 @@ func TestRedisClusterKeepsShardsApart(t *testing.T) {
 		}
 		return atRest(t, cluster)
 	})
-	wantWhole(t, cluster, 3, 7)
+	wantHealthy(t, cluster, 3, 7)
 	wantKeys(t, cluster, 100)
 }
 

@@ -55,7 +55,7 @@ func TestRedisClusterPodsSwapAddresses(t *testing.T) {
 	}
 	for _, cluster := range clusters {
 		wantKeys(t, cluster, counts[cluster.Name])
-		wantWhole(t, cluster, 3, 6)
+		wantHealthy(t, cluster, 3, 6)
 		wantOnly(t, cluster, of, counts[cluster.Name])
 	}
 }

@@ -53,7 +53,7 @@ func TestRedisClusterKeepsItsMembers(t *testing.T) {
 				})
 				t.Logf("Ready %.1f s after a replica was made to follow another shard's master", time.Since(start).Seconds())
 				wantKeys(t, cluster, keys)
-				wantWhole(t, cluster, 3, 6)
+				wantHealthy(t, cluster, 3, 6)
 			})
 			t.Run("an empty stranger joins", func(t *testing.T) {
 				stranger := newStranger(t, cluster)
@@ -71,7 +71,7 @@ func TestRedisClusterKeepsItsMembers(t *testing.T) {
 					return errors.Join(knownTo(t, cluster, stranger, true), live.IsReady(t, cluster))
 				})
 				wantKeys(t, cluster, keys)
-				wantWhole(t, cluster, 3, 6)
+				wantHealthy(t, cluster, 3, 6)
 			})
 		})
 	}

@@ -83,7 +83,7 @@ func wantRenewed(t *testing.T, cluster *v1alpha1.RedisCluster, node v1alpha1.Nod
 		}
 	}
 	wantKeys(t, cluster, keys)
-	wantWhole(t, cluster, 3, 6)
+	wantHealthy(t, cluster, 3, 6)
 }
 
 // ofRole is an instance of a shard that is its master or its replica now.
@@ -137,7 +137,7 @@ func TestRedisClusterLosesANode(t *testing.T) {
 	})
 	t.Logf("whole again %.1f s after the node was lost", time.Since(start).Seconds())
 	wantKeys(t, cluster, keys)
-	wantWhole(t, cluster, 3, 6)
+	wantHealthy(t, cluster, 3, 6)
 
 	node(t, "start", lost)
 	back = true
@@ -155,7 +155,7 @@ func TestRedisClusterLosesANode(t *testing.T) {
 		return fmt.Errorf("%s is not ready", lost)
 	})
 	wantKeys(t, cluster, keys)
-	wantWhole(t, cluster, 3, 6)
+	wantHealthy(t, cluster, 3, 6)
 }
 
 // node switches a node of the local cluster off or on.
@@ -179,7 +179,7 @@ func TestRedisClusterLosesAShard(t *testing.T) {
 	settled(t, cluster, killPods(t, cluster, ofRole(t, cluster, 1, "master").Name, ofRole(t, cluster, 1, "slave").Name))
 	t.Logf("whole again after %.1f s", time.Since(start).Seconds())
 	wantKeys(t, cluster, keys)
-	wantWhole(t, cluster, 3, 6)
+	wantHealthy(t, cluster, 3, 6)
 }
 
 // While the API server does not answer, a master is killed, which its kubelet starts again, and another hangs, whose replica Redis
@@ -233,7 +233,7 @@ func TestRedisClusterWithoutAPIServer(t *testing.T) {
 	})
 	t.Logf("the API server was stopped for %.0f s; Ready %.1f s after that", away.Seconds(), (time.Since(start) - away).Seconds())
 	wantKeys(t, cluster, keys)
-	wantWhole(t, cluster, 3, 6)
+	wantHealthy(t, cluster, 3, 6)
 	wantRestarted(t, cluster, killed.Name)
 	if after := podUIDs(t, cluster); !maps.Equal(before, after) {
 		t.Errorf("pods were replaced: %v, before %v", after, before)
@@ -243,13 +243,13 @@ func TestRedisClusterWithoutAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range events.Items {
-		if slices.Contains([]string{"Promote", "Forget", "Discard", "Renew", "Handover", "Restart"}, e.Reason) {
+		if slices.Contains([]string{"Promote", "Forget", "ForceDelete", "Recreate", "Switchover", "Restart"}, e.Reason) {
 			t.Errorf("the operator did %s: %s", e.Reason, e.Message)
 		}
 	}
 }
 
-// wantRestarted says that the kubelet has started the Redis of a pod again.
+// wantRestarted checks that the kubelet has started the Redis of a pod again.
 func wantRestarted(t *testing.T, cluster *v1alpha1.RedisCluster, name string) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: name}}

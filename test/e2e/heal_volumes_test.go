@@ -56,7 +56,7 @@ func TestRedisClusterLosesVolumes(t *testing.T) {
 				})
 				t.Logf("Ready %.1f s after it came back", time.Since(start).Seconds())
 				wantKeys(t, cluster, keys)
-				wantWhole(t, cluster, 3, 3)
+				wantHealthy(t, cluster, 3, 3)
 			})
 			t.Run("a volume that is empty", func(t *testing.T) {
 				before := ofRole(t, cluster, 2, "master")
@@ -76,7 +76,7 @@ func TestRedisClusterLosesVolumes(t *testing.T) {
 					t.Fatal(err)
 				}
 				settled(t, cluster, killPods(t, cluster, gone.Name))
-				wantWhole(t, cluster, 3, 3)
+				wantHealthy(t, cluster, 3, 3)
 				if after := keyCount(t, cluster); after != left {
 					t.Errorf("%d keys are left, want the %d of the other shards", after, left)
 				}
@@ -138,7 +138,7 @@ func givesUp(t *testing.T, cluster *v1alpha1.RedisCluster, pods ...string) {
 		return nil
 	}
 	live.Eventually(t, "it says what is lost", lost)
-	time.Sleep(3 * time.Second) // some passes
+	time.Sleep(3 * time.Second) // some reconciliations
 	if err := lost(); err != nil {
 		t.Fatalf("nobody has given it up yet: %v", err)
 	}
@@ -146,7 +146,7 @@ func givesUp(t *testing.T, cluster *v1alpha1.RedisCluster, pods ...string) {
 	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { metav1.SetMetaDataAnnotation(&c.ObjectMeta, loss[1], loss[2]) })
 	live.Eventually(t, "it is Ready", func() error { return errors.Join(live.IsReady(t, cluster), servesEverywhere(t, cluster)) })
 	t.Logf("Ready %.1f s after the data of %v was given up", time.Since(start).Seconds(), pods)
-	wantWhole(t, cluster, 3, 3)
+	wantHealthy(t, cluster, 3, 3)
 }
 
 // keyCount is how many keys instances have; without names all of them.
@@ -211,7 +211,7 @@ func TestRedisClusterHealsBesideProblems(t *testing.T) {
 	live.Create(t, mine)
 	live.Ready(t, cluster)
 	wantKeys(t, cluster, keys)
-	wantWhole(t, cluster, 3, 6)
+	wantHealthy(t, cluster, 3, 6)
 }
 
 // healsWhileStalled waits for a stall, kills the pod of a master, and waits until all slots are served by six instances; the stall

@@ -78,7 +78,7 @@ func TestRedisClusterOnHostPath(t *testing.T) {
 	cordon(t, moved.Hostname, false)
 	uncordoned = true
 	wantKeys(t, cluster, keys)
-	wantWhole(t, cluster, 3, 6)
+	wantHealthy(t, cluster, 3, 6)
 }
 
 // nodesOf is the node of each pod.

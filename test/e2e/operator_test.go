@@ -71,7 +71,7 @@ func changeOperator(ctx context.Context, change func(*appsv1.Deployment)) error 
 	return nil
 }
 
-// rolledOut says that the operator's pods are all as its Deployment is now, and available.
+// rolledOut checks that the operator's pods are all as its Deployment is now, and available.
 func rolledOut(ctx context.Context) error {
 	var operator appsv1.Deployment
 	if err := live.Kube.Get(ctx, theOperator, &operator); err != nil {

@@ -64,7 +64,7 @@ func TestRedisClusterLives(t *testing.T) {
 			cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
 			live.Create(t, cluster)
 			live.Ready(t, cluster)
-			wantWhole(t, cluster, 3, 6)
+			wantHealthy(t, cluster, 3, 6)
 
 			const keys = 200
 			write(t, cluster, keys)
@@ -74,7 +74,7 @@ func TestRedisClusterLives(t *testing.T) {
 				was := killPods(t, cluster, killed.Name)
 				settled(t, cluster, was)
 				wantKeys(t, cluster, keys)
-				wantWhole(t, cluster, 3, 6)
+				wantHealthy(t, cluster, 3, 6)
 			})
 			t.Run("all pods killed at once come back with the data", func(t *testing.T) {
 				start := time.Now()
@@ -82,7 +82,7 @@ func TestRedisClusterLives(t *testing.T) {
 				settled(t, cluster, was)
 				t.Logf("all pods killed to Ready again: %.1f s", time.Since(start).Seconds())
 				wantKeys(t, cluster, keys)
-				wantWhole(t, cluster, 3, 6)
+				wantHealthy(t, cluster, 3, 6)
 			})
 			t.Run("foreground deletion waits until all is gone", func(t *testing.T) { wantGone(t, cluster) })
 		})
@@ -138,7 +138,7 @@ func TestRedisClusterOnEmptyDir(t *testing.T) {
 	t.Run("all data lost: the cluster is formed again", func(t *testing.T) {
 		was := killPods(t, cluster, names(cluster)...)
 		settled(t, cluster, was)
-		wantWhole(t, cluster, 3, 6)
+		wantHealthy(t, cluster, 3, 6)
 	})
 }
 

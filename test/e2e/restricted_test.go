@@ -85,7 +85,7 @@ func livesUnderItsUser(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	whole := func(shards, instances int32) {
 		t.Helper()
 		wantKeys(t, cluster, keys)
-		wantWhole(t, cluster, shards, instances)
+		wantHealthy(t, cluster, shards, instances)
 		wantOwned(t, cluster)
 	}
 
@@ -99,8 +99,8 @@ func livesUnderItsUser(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	rolled(t, cluster, "more memory", func(c *v1alpha1.RedisCluster) {
 		c.Spec.Pod[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("192Mi")}
 	})
-	if !told(t, cluster, "Handover") {
-		t.Error("no master handed over before it was restarted")
+	if !told(t, cluster, "Switchover") {
+		t.Error("no master switched over before it was restarted")
 	}
 	whole(3, 6)
 
@@ -117,7 +117,7 @@ func livesUnderItsUser(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	}
 }
 
-// told says that the operator has done a step.
+// told reports whether the operator has done a step.
 func told(t *testing.T, cluster *v1alpha1.RedisCluster, step string) bool {
 	t.Helper()
 	events, err := live.Clientset.CoreV1().Events(cluster.Namespace).List(t.Context(), metav1.ListOptions{})
@@ -127,7 +127,7 @@ func told(t *testing.T, cluster *v1alpha1.RedisCluster, step string) bool {
 	return slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.Reason == step && e.InvolvedObject.Name == cluster.Name })
 }
 
-// filesHold says that every instance would read the password from its files if it started now.
+// filesHold checks that every instance would read the password from its files if it started now.
 func filesHold(t *testing.T, cluster *v1alpha1.RedisCluster, password string) error {
 	for _, pod := range podsOf(t, cluster) {
 		out, err := live.Execute(t.Context(), pod.Namespace, pod.Name, "redis", "cat", "/etc/redis/auth/auth.conf")

@@ -70,7 +70,7 @@ func rolled(t *testing.T, cluster *v1alpha1.RedisCluster, what string, mutate fu
 	if !phases[v1alpha1.PhaseUpgrading] || phases[v1alpha1.PhaseFailed] {
 		t.Errorf("%s: phases %v, want Upgrading and never Failed", what, phases)
 	}
-	wantWhole(t, cluster, *cluster.Spec.Replicas/2, *cluster.Spec.Replicas)
+	wantHealthy(t, cluster, *cluster.Spec.Replicas/2, *cluster.Spec.Replicas)
 }
 
 // podUIDs are the identities of a cluster's pods, by name.
@@ -122,7 +122,7 @@ func TestRedisClusterBrokenImage(t *testing.T) {
 				load := underLoad(t, cluster, 1000)
 				before := podUIDs(t, cluster)
 				live.Change(t, cluster, tt.change)
-				live.Eventually(t, "the roll-out halts and says why", func() error {
+				live.Eventually(t, "the rollout halts and says why", func() error {
 					if err := live.Get(t, cluster); err != nil {
 						return err
 					}
@@ -144,7 +144,7 @@ func TestRedisClusterBrokenImage(t *testing.T) {
 				}
 				live.Change(t, cluster, tt.back)
 				live.Eventually(t, "nothing is under way", func() error { return atRest(t, cluster) })
-				wantWhole(t, cluster, 3, 6)
+				wantHealthy(t, cluster, 3, 6)
 				run.WantUnnoticed(load, live.NothingMoved)
 			})
 		})
@@ -177,7 +177,7 @@ func replacesALostReplica(t *testing.T, cluster *v1alpha1.RedisCluster) string {
 }
 
 // Nodes are drained one after the other, as `kubectl drain` does it, the operator's own among them, which knows of none of it: a
-// master hands over before it stops.
+// master switches over before it stops.
 func TestRedisClusterDrains(t *testing.T) {
 	live.Scenario(t, func(t *testing.T, run *live.Run) {
 		cluster := newCluster(live.NewNamespace(t), "cache")
@@ -192,7 +192,7 @@ func TestRedisClusterDrains(t *testing.T) {
 			drain(t, cluster, nodes.Items[i].Name)
 		}
 		live.Eventually(t, "nothing is under way", func() error { return atRest(t, cluster) })
-		wantWhole(t, cluster, 3, 6)
+		wantHealthy(t, cluster, 3, 6)
 		run.WantUnnoticed(load, live.NothingMoved)
 	})
 }
@@ -235,7 +235,7 @@ func drain(t *testing.T, cluster *v1alpha1.RedisCluster, node string) {
 	t.Logf("%s drained and whole again after %.1f s", node, time.Since(start).Seconds())
 }
 
-// everyPodServes says that no pod stops or starts.
+// everyPodServes checks that no pod stops or starts.
 func everyPodServes(t *testing.T, cluster *v1alpha1.RedisCluster) error {
 	var pods corev1.PodList
 	if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace),

@@ -32,7 +32,7 @@ func TestRedisClusterScalesWhilePodsDie(t *testing.T) {
 	live.Eventually(t, "the slots go on moving", func() error { return moves(t, cluster) })
 	killPods(t, cluster, master(t, cluster, 3).Name)
 	live.Ready(t, cluster)
-	wantWhole(t, cluster, 4, 8)
+	wantHealthy(t, cluster, 4, 8)
 	wantTables(t, cluster, balanced(4))
 	result := load.Stop()
 	t.Logf("with two masters killed: %d commands failed, %d acknowledged writes lost, %d stale reads", result.Failed, result.Lost,
@@ -99,7 +99,7 @@ func TestRedisClusterScalesWhileTheOperatorDies(t *testing.T) {
 		crash.operator(t)
 		for _, cluster := range clusters {
 			live.Ready(t, cluster)
-			wantWhole(t, cluster, *cluster.Spec.Shards, *cluster.Spec.Replicas)
+			wantHealthy(t, cluster, *cluster.Spec.Shards, *cluster.Spec.Replicas)
 			wantTables(t, cluster, balanced(int(*cluster.Spec.Shards)))
 		}
 		run.WantUnnoticed(loads[0], v1alpha1.MigrationClassic)
@@ -107,7 +107,7 @@ func TestRedisClusterScalesWhileTheOperatorDies(t *testing.T) {
 	})
 }
 
-// migrates says that a migration has begun for the present spec.
+// migrates checks that a migration has begun for the present spec.
 func migrates(t *testing.T, cluster *v1alpha1.RedisCluster) error {
 	if err := live.Get(t, cluster); err != nil {
 		return err

@@ -30,7 +30,7 @@ func TestRedisClusterScalesInstances(t *testing.T) {
 		t.Run("a replica more for each shard", func(t *testing.T) {
 			setSize(t, cluster, 3, 9)
 			live.Ready(t, cluster)
-			wantWhole(t, cluster, 3, 9)
+			wantHealthy(t, cluster, 3, 9)
 			wantTables(t, cluster, balanced(3))
 		})
 		t.Run("and a replica less, although one is the master by now", func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestRedisClusterScalesInstances(t *testing.T) {
 			})
 			setSize(t, cluster, 3, 6)
 			live.Ready(t, cluster)
-			wantWhole(t, cluster, 3, 6)
+			wantHealthy(t, cluster, 3, 6)
 			wantTables(t, cluster, balanced(3))
 			wantClaims(t, cluster, 9) // they are retained
 		})
@@ -72,16 +72,16 @@ func TestRedisClusterScalesInstances(t *testing.T) {
 			before := ownedByShard(cluster)
 			assign(t, cluster, v1alpha1.AssignStrategy{Slots: 300, FromReplicas: first.NodeID + "," + third.NodeID})
 			live.Ready(t, cluster)
-			wantWhole(t, cluster, 4, 8)
+			wantHealthy(t, cluster, 4, 8)
 			after := ownedByShard(cluster)
 			if before[0]-after[0] != 150 || before[1] != after[1] || before[2]-after[2] != 150 || after[3] != 300 {
 				t.Errorf("slots by shard were %v and are %v; shards 0 and 2 should have given 150 each", before, after)
 			}
 		})
 		t.Run("AssignReceive moves slots to a shard that exists", func(t *testing.T) {
-			before, giver := ownedByShard(cluster), master(t, cluster, 1).NodeID
+			before, source := ownedByShard(cluster), master(t, cluster, 1).NodeID
 			live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
-				c.Spec.UpdateStrategy.AssignStrategies = []v1alpha1.AssignStrategy{{Slots: 1000, FromReplicas: giver, ToShard: ptr.To[int32](3)}}
+				c.Spec.UpdateStrategy.AssignStrategies = []v1alpha1.AssignStrategy{{Slots: 1000, FromReplicas: source, ToShard: ptr.To[int32](3)}}
 			})
 			live.Ready(t, cluster)
 			if after := ownedByShard(cluster); before[1]-after[1] != 700 || before[0] != after[0] || before[2] != after[2] || after[3] != 1000 {
@@ -93,7 +93,7 @@ func TestRedisClusterScalesInstances(t *testing.T) {
 				c.Spec.UpdateStrategy = v1alpha1.SlotStrategy{Type: v1alpha1.AutoReceive}
 			})
 			live.Ready(t, cluster)
-			wantWhole(t, cluster, 4, 8)
+			wantHealthy(t, cluster, 4, 8)
 			wantTables(t, cluster, balanced(4))
 		})
 		run.WantUnnoticed(load, v1alpha1.MigrationAtomic)
@@ -150,6 +150,6 @@ func TestRedisClusterScaleInNeedsRoom(t *testing.T) {
 		}
 		return nil
 	})
-	wantWhole(t, cluster, 3, 3)
+	wantHealthy(t, cluster, 3, 3)
 	wantTables(t, cluster, balanced(3))
 }

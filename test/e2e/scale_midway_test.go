@@ -38,7 +38,7 @@ func TestRedisClusterChangesItsMindWhileScaling(t *testing.T) {
 			midway(t, cluster)
 			setInstances(t, cluster, 6)
 			live.Ready(t, cluster)
-			wantWhole(t, cluster, 3, 6)
+			wantHealthy(t, cluster, 3, 6)
 			wantTables(t, cluster, balanced(3))
 		})
 		t.Run("paused in the middle", func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestRedisClusterChangesItsMindWhileScaling(t *testing.T) {
 			}
 			live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Pause = false })
 			live.Ready(t, cluster)
-			wantWhole(t, cluster, 4, 8)
+			wantHealthy(t, cluster, 4, 8)
 			wantTables(t, cluster, balanced(4))
 		})
 		// Without a limit from here on.
@@ -65,7 +65,7 @@ func TestRedisClusterChangesItsMindWhileScaling(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 			live.Ready(t, cluster)
-			wantWhole(t, cluster, 5, 10)
+			wantHealthy(t, cluster, 5, 10)
 		})
 		t.Run("by the scale subresource, as an autoscaler does", func(t *testing.T) {
 			scale := &autoscalingv1.Scale{}
@@ -86,7 +86,7 @@ func TestRedisClusterChangesItsMindWhileScaling(t *testing.T) {
 				t.Fatal(err)
 			}
 			live.Ready(t, cluster)
-			wantWhole(t, cluster, 3, 6)
+			wantHealthy(t, cluster, 3, 6)
 			wantTables(t, cluster, balanced(3))
 		})
 		run.WantUnnoticed(load, v1alpha1.MigrationClassic)

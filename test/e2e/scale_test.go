@@ -38,7 +38,7 @@ func TestRedisClusterScales(t *testing.T) {
 					if seen.slotsTotal != least || seen.slotsPlanned != least {
 						t.Errorf("to %d shards: %d slots were planned and %d to move, the least is %d", to.shards, seen.slotsPlanned, seen.slotsTotal, least)
 					}
-					wantWhole(t, cluster, to.shards, to.instances)
+					wantHealthy(t, cluster, to.shards, to.instances)
 					wantTables(t, cluster, balanced(int(to.shards)))
 					wantClaims(t, cluster, int(to.instances))
 				}

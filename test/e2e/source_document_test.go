@@ -55,7 +55,7 @@ func TestRedisClusterOfTheSourceDocumentInFull(t *testing.T) {
 	}
 	live.Create(t, cluster)
 	live.Ready(t, cluster)
-	wantWhole(t, cluster, 3, 7)
+	wantHealthy(t, cluster, 3, 7)
 
 	t.Run("pods", func(t *testing.T) { wantPodsOfTheDocument(t, cluster, labelled, folder) })
 	t.Run("processes", func(t *testing.T) { wantProcessOfTheDocument(t, cluster) })
@@ -213,15 +213,15 @@ func wantSlotsOfTheDocument(t *testing.T, cluster *v1alpha1.RedisCluster) {
 		t.Fatalf("write: %v: %s", err, out)
 	}
 	before := ownedByShard(cluster)
-	givers := []string{first.NodeID, master(t, cluster, 1).NodeID + "," + master(t, cluster, 2).NodeID}
+	sources := []string{first.NodeID, master(t, cluster, 1).NodeID + "," + master(t, cluster, 2).NodeID}
 	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
 		c.Spec.Shards, c.Spec.Replicas = ptr.To[int32](5), ptr.To[int32](11)
 		for i := range c.Spec.UpdateStrategy.AssignStrategies {
-			c.Spec.UpdateStrategy.AssignStrategies[i].FromReplicas = givers[i]
+			c.Spec.UpdateStrategy.AssignStrategies[i].FromReplicas = sources[i]
 		}
 	})
 	live.Ready(t, cluster)
-	wantWhole(t, cluster, 5, 11)
+	wantHealthy(t, cluster, 5, 11)
 	after := ownedByShard(cluster)
 	if before[0]-after[0] != 2000 || before[1]-after[1] != 500 || before[2]-after[2] != 500 || after[3] != 2000 || after[4] != 1000 {
 		t.Errorf("slots by shard were %v and are %v", before, after)

@@ -13,7 +13,7 @@ import (
 	"middleware.hc.cn/operator/test/live"
 )
 
-// A roll-out that comes no further fails when its time is over, stays so without doing anything, and the former version heals it.
+// A rollout that comes no further fails when its time is over, stays so without doing anything, and the former version heals it.
 func TestRedisClusterUpgradeTimesOut(t *testing.T) {
 	live.Scenario(t, func(t *testing.T, run *live.Run) {
 		cluster := newCluster(live.NewNamespace(t), "cache")
@@ -25,18 +25,18 @@ func TestRedisClusterUpgradeTimesOut(t *testing.T) {
 		load.Start()
 
 		live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Version = "7.0.99" })
-		live.Eventually(t, "the roll-out fails and says why", func() error {
+		live.Eventually(t, "the rollout fails and says why", func() error {
 			if err := live.Get(t, cluster); err != nil {
 				return err
 			}
-			if s := cluster.Status; s.Phase != v1alpha1.PhaseFailed || !strings.Contains(s.Reason, "the roll-out has made no progress for 20s") ||
+			if s := cluster.Status; s.Phase != v1alpha1.PhaseFailed || !strings.Contains(s.Reason, "the rollout has made no progress for 20s") ||
 				!strings.Contains(s.Reason, "ImagePull") {
 				return fmt.Errorf("phase %s: %s", s.Phase, s.Reason)
 			}
 			return nil
 		})
-		if r := cluster.Status.RollOut; r == nil || r.Updated != 1 || r.Total != 6 {
-			t.Errorf("status.rollOut is %+v, want 1 of 6", r)
+		if r := cluster.Status.Rollout; r == nil || r.Updated != 1 || r.Total != 6 {
+			t.Errorf("status.rollout is %+v, want 1 of 6", r)
 		}
 		pods := podUIDs(t, cluster)
 		for until := time.Now().Add(15 * time.Second); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
@@ -52,7 +52,7 @@ func TestRedisClusterUpgradeTimesOut(t *testing.T) {
 
 		live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Version = "7.0.15" })
 		live.Eventually(t, "nothing is under way", func() error { return atRest(t, cluster) })
-		wantWhole(t, cluster, 3, 6)
+		wantHealthy(t, cluster, 3, 6)
 		run.WantUnnoticed(load, live.NothingMoved)
 	})
 }

@@ -95,7 +95,7 @@ func TestRedisClusterTLS(t *testing.T) {
 			wantEncrypted(t, cluster)
 
 			settled(t, cluster, killPods(t, cluster, master(t, cluster, 0).Name))
-			rolled(t, cluster, "a roll-out with TLS", func(c *v1alpha1.RedisCluster) {
+			rolled(t, cluster, "a rollout with TLS", func(c *v1alpha1.RedisCluster) {
 				c.Spec.Pod[0].Annotations = map[string]string{"example.com/rolled": "once"}
 			})
 			wantEncrypted(t, cluster)

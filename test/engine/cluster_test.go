@@ -154,7 +154,7 @@ func (c *cluster) client() *goredis.ClusterClient {
 	}
 	client := goredis.NewClusterClient(&goredis.ClusterOptions{
 		Addrs: addrs, Password: password, MaxRetries: -1, MaxRedirects: 16, Protocol: 2, DisableIdentity: true, TLSConfig: c.tls,
-		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience,
+		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
 	})
 	c.t.Cleanup(func() { _ = client.Close() }) // the test is over either way
 	return client

@@ -51,24 +51,24 @@ func TestFormerMasterComesBackWithAnOldCopy(t *testing.T) {
 	})
 }
 
-// A master that receives a slot before it is told that it gave others away takes those back, by its higher epoch, and the receiver
+// A master that receives a slot before it is told that it gave others away takes those back, by its higher epoch, and the destination
 // drops the keys. So no master may do both at once.
 func TestGiverThatReceivesTakesBack(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 3, 3, 0)
-		for n := range 5 { // the giver may hear of its loss before it looks what it was told
+		for n := range 5 { // the source may hear of its loss before it looks what it was told
 			if c.takesBack(n) {
 				return
 			}
 		}
-		t.Error("the receiver has kept what it was given each time")
+		t.Error("the destination has kept what it was given each time")
 	})
 }
 
 // takesBack has the first master give slots to the second, and receive one of the third while it does not hear of it. True if the
 // second has neither slots nor keys in the end.
 func (c *cluster) takesBack(n int) bool {
-	const giver, receiver, third = 0, 1, 2
+	const source, destination, third = 0, 1, 2
 	t, ctx := c.t, c.t.Context()
 	t.Helper()
 	own := func(to int, set slots.Set) error { return c.node(to).SetSlots(ctx, set, redis.SlotOwned, c.ids[to]) }
@@ -79,28 +79,28 @@ func (c *cluster) takesBack(n int) bool {
 	first := uint16(100 * n)
 	given, one, another := slots.Range(first, first+99), slots.Of(16000+first/50), slots.Of(16001+first/50)
 	key := "{" + tags(given, 1)[0] + "}"
-	must(t, c.direct(giver).Set(ctx, key, "value", 0).Err())
-	begin(third, receiver, one)
-	must(t, own(receiver, one)) // now it has the highest epoch
-	begin(giver, receiver, given)
-	begin(third, giver, another)
-	must(t, c.direct(giver).Do(ctx, "migrate", "127.0.0.1", c.servers[receiver].port, key, 0, 1000, "auth", password).Err())
+	must(t, c.direct(source).Set(ctx, key, "value", 0).Err())
+	begin(third, destination, one)
+	must(t, own(destination, one)) // now it has the highest epoch
+	begin(source, destination, given)
+	begin(third, source, another)
+	must(t, c.direct(source).Do(ctx, "migrate", "127.0.0.1", c.servers[destination].port, key, 0, 1000, "auth", password).Err())
 
-	must(t, c.servers[giver].process.Process.Signal(syscall.SIGSTOP))
+	must(t, c.servers[source].process.Process.Signal(syscall.SIGSTOP))
 	told := make(chan error, 1)
-	go func() { told <- own(giver, another) }()
+	go func() { told <- own(source, another) }()
 	time.Sleep(200 * time.Millisecond) // it finds this first when it goes on
-	must(t, own(receiver, given))
-	must(t, c.servers[giver].process.Process.Signal(syscall.SIGCONT))
+	must(t, own(destination, given))
+	must(t, c.servers[source].process.Process.Signal(syscall.SIGCONT))
 	must(t, <-told)
 	var owns slots.Set
 	eventually(t, func() error {
-		a, b := c.view(giver), c.view(receiver)
+		a, b := c.view(source), c.view(destination)
 		owns = b.Slots.Intersect(given)
 		return want(a.Slots.Intersect(b.Slots).IsEmpty(), "both own %s", a.Slots.Intersect(b.Slots))
 	})
-	left, err := c.node(receiver).CountKeysInSlots(ctx, given)
+	left, err := c.node(destination).CountKeysInSlots(ctx, given)
 	must(t, err)
-	t.Logf("the receiver owns %d slots of 100, and holds %d keys of them", owns.Len(), len(left))
+	t.Logf("the destination owns %d slots of 100, and holds %d keys of them", owns.Len(), len(left))
 	return owns.IsEmpty() && len(left) == 0
 }

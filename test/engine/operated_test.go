@@ -178,10 +178,10 @@ func (o *operated) Compare(context.Context, *v1alpha1.RedisCluster, *snapshot.Sn
 	return rediscluster.Comparison{}, nil
 }
 
-// pass runs the operator's loop once.
-func (o *operated) pass() plan.Step {
+// reconcile runs the operator's loop once.
+func (o *operated) reconcile() plan.Step {
 	o.t.Helper()
-	report, err := o.loop.Once(o.t.Context(), o.cluster, &o.memory, observe.Patient)
+	report, err := o.loop.Once(o.t.Context(), o.cluster, &o.memory, observe.AnswerTimeout)
 	must(o.t, err)
 	decision := report.Decision
 	if said := decision.Step.Name() + ": " + decision.Step.Why(); report.Acted || len(o.steps) == 0 || o.steps[len(o.steps)-1] != said {
@@ -230,7 +230,7 @@ func (o *operated) until(steps ...string) plan.Step {
 		}
 	}()
 	eventually(o.t, func() error {
-		last = o.pass()
+		last = o.reconcile()
 		return want(slices.Contains(steps, last.Name()), "%s: %s", last.Name(), last.Why())
 	})
 	return last
@@ -289,7 +289,7 @@ func (o *operated) client() *goredis.ClusterClient {
 		addrs = append(addrs, snapshot.Address(p.pod.Status.PodIP))
 	}
 	c := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs, MaxRetries: 3, MaxRedirects: 16, Protocol: 2, DisableIdentity: true,
-		DialTimeout: patience, ReadTimeout: patience})
+		DialTimeout: timeout, ReadTimeout: timeout})
 	o.t.Cleanup(func() { _ = c.Close() }) // the test is over either way
 	return c
 }

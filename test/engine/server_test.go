@@ -171,7 +171,7 @@ func (s *server) node(pool *redis.Pool) *redis.Node {
 
 func newPool(t testing.TB) *redis.Pool {
 	t.Helper()
-	pool := redis.NewPool(redis.Options{DialTimeout: patience, IOTimeout: patience})
+	pool := redis.NewPool(redis.Options{DialTimeout: timeout, IOTimeout: timeout})
 	t.Cleanup(pool.Close)
 	return pool
 }
@@ -199,9 +199,9 @@ func freePort(t testing.TB) int {
 	return 0
 }
 
-// patience is how long an answer may take: a busy machine stands still for seconds. What is tested is what is answered; what
+// timeout is how long an answer may take: a busy machine stands still for seconds. What is tested is what is answered; what
 // hangs for good is found all the same.
-const patience = 20 * time.Second
+const timeout = 20 * time.Second
 
 // eventually repeats the check until it succeeds, and fails with its last error. The limit only ends a test that
 // hangs.

@@ -49,7 +49,7 @@ func startBare(t testing.TB, e engine, pool *redis.Pool) *redis.Node {
 // ownedAndLive are settings of the operator's own that it keeps as they are at run time.
 var ownedAndLive = []string{"cluster-allow-replica-migration", "protected-mode"}
 
-// tabled says that a setting is in the table: under the name that the operator uses, and one
+// tabled reports whether a setting is in the table: under the name that the operator uses, and one
 // that it sets itself or lets users set.
 func tabled(name string) bool {
 	_, reserved := values.Reserved(name)

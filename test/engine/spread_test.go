@@ -9,9 +9,9 @@ import (
 	"middleware.hc.cn/operator/internal/redis"
 )
 
-// While an instance is away, and all count it as failed, masters elsewhere hand over for the sake of spreading alone, and go on
+// While an instance is away, and all count it as failed, masters elsewhere switch over for the sake of spreading alone, and go on
 // running. No command of a client fails, and nothing that was acknowledged is lost.
-func TestHandoversCostNothingWhileAnInstanceIsAway(t *testing.T) {
+func TestSwitchoversCostNothingWhileAnInstanceIsAway(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 3, 3, 3)
 		c.handOver(0, 3)
@@ -46,7 +46,7 @@ func TestHandoversCostNothingWhileAnInstanceIsAway(t *testing.T) {
 func (c *cluster) handOver(master, replica int) {
 	c.t.Helper()
 	eventually(c.t, func() error { return c.agreed(master, replica) })
-	end, err := c.node(master).Hush(c.t.Context())
+	end, err := c.node(master).SuppressPings(c.t.Context())
 	must(c.t, err)
 	must(c.t, c.node(replica).Failover(c.t.Context(), redis.FailoverDefault))
 	eventually(c.t, func() error { return c.agreed(replica, master) })

@@ -23,7 +23,7 @@ import (
 
 func main() {
 	fromEnvironment := os.Getenv("HOSTILE")
-	if fromEnvironment != "" && slices.ContainsFunc(os.Args[1:], func(arg string) bool { return strings.HasSuffix(arg, "/handover.sh") }) {
+	if fromEnvironment != "" && slices.ContainsFunc(os.Args[1:], func(arg string) bool { return strings.HasSuffix(arg, "/switchover.sh") }) {
 		return // in the place of the shell that runs the pod's preStop hook
 	}
 	flags := flag.NewFlagSet("hostile", flag.ContinueOnError)

@@ -72,8 +72,8 @@ func Create(t *testing.T, object client.Object) {
 // admitted repeats a request that could not be decided: the webhook is the operator's, which an earlier test may have sent to
 // another node, and a namespace gets its service account a moment after it is made.
 func admitted(request func() error) error {
-	patience := wait.Backoff{Duration: 500 * time.Millisecond, Jitter: 0.1, Steps: 120}
-	return retry.OnError(patience, func(err error) bool {
+	backoff := wait.Backoff{Duration: 500 * time.Millisecond, Jitter: 0.1, Steps: 120}
+	return retry.OnError(backoff, func(err error) bool {
 		return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook") ||
 			apierrors.IsForbidden(err) && strings.Contains(err.Error(), "error looking up service account")
 	}, request)

@@ -78,8 +78,9 @@ func (l *Load) Stop() application.LoadResult {
 	if err := l.running.End(l.t.Context(), &r); err != nil {
 		l.t.Fatalf("load: %v", err)
 	}
-	l.t.Logf("load: %d writes, %d reads, %d pairs, %d arrivals in %.0f s; %d redirected, %d answers TRYAGAIN, %d pairs tried again, %d connections closed by the client itself, %d attempts while the machine stood still (%.1f s in all); longest stall %.0f ms (this program's own %.0f ms), median %.2f ms, p99 %.1f ms",
-		r.Writes, r.Reads, r.Pairs, r.Arrivals, r.Seconds, r.Redirected, r.TryAgain, r.PairsTriedAgain, r.HungUp, r.Starved, r.StoodStillSeconds,
+	l.t.Logf("load: %d writes, %d reads, %d pairs, %d arrivals in %.0f s; %d redirected, %d answers TRYAGAIN, %d pairs tried again, %d connections closed by the client itself, %d attempts while the machine stalled (%.1f s in all); longest stall %.0f ms (this program's own %.0f ms), median %.2f ms, p99 %.1f ms",
+		r.Writes, r.Reads, r.Pairs, r.Arrivals, r.Seconds, r.Redirected, r.TryAgain, r.PairsTriedAgain, r.ClosedByClient, r.Stalled,
+		r.StallSeconds,
 		r.LongestStallMS, r.ClientStallMS, r.P50MS, r.P99MS)
 	return r
 }

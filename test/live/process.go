@@ -10,7 +10,7 @@ import (
 	"middleware.hc.cn/operator/test/process"
 )
 
-// Local says that the cluster is the local one, whose processes are this machine's.
+// Local reports whether the cluster is the local one, whose processes are this machine's.
 func Local() bool { return process.Local() }
 
 // Signal sends a signal to processes of the local cluster (process.Find) and returns how many there were.

@@ -29,7 +29,7 @@ const repeatsWithin = 10 * time.Minute
 // repeated is how long repeats have taken, in nanoseconds.
 var repeated atomic.Int64
 
-// NothingMoved says that no slot moved under a load.
+// NothingMoved means that no slot moved under a load.
 const NothingMoved v1alpha1.MigrationMethod = ""
 
 // Run is one run of a scenario.

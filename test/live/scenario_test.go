@@ -42,8 +42,8 @@ func TestConclude(t *testing.T) {
 // scenarios are run in a process of their own, in place of the test.
 var scenarios = map[string]func(*testing.T, *Run){
 	"passes": func(*testing.T, *Run) {},
-	"open":   func(_ *testing.T, run *Run) { run.open = []string{"it stood still"} },
-	"fails":  func(t *testing.T, run *Run) { run.open = []string{"it stood still"}; t.Error("lost a write") },
+	"open":   func(_ *testing.T, run *Run) { run.open = []string{"it stalled"} },
+	"fails":  func(t *testing.T, run *Run) { run.open = []string{"it stalled"}; t.Error("lost a write") },
 }
 
 // What stays open is never counted as passed: it is in the list, and where nobody keeps one, it has failed.
@@ -60,8 +60,8 @@ func TestScenario(t *testing.T) {
 		list           string
 	}{
 		{"what passes", "passes", true, true, "--- PASS: TestScenario/run_1", ""},
-		{"what stays open", "open", true, true, "--- SKIP: TestScenario/run_3", "TestScenario: it stood still\n"},
-		{"what stays open and nobody lists", "open", false, false, "inconclusive: it stood still", ""},
+		{"what stays open", "open", true, true, "--- SKIP: TestScenario/run_3", "TestScenario: it stalled\n"},
+		{"what stays open and nobody lists", "open", false, false, "inconclusive: it stalled", ""},
 		{"what fails, however open", "fails", true, false, "--- FAIL: TestScenario/run_1", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

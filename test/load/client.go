@@ -30,7 +30,7 @@ type server struct {
 // beyond that by itself is written down in attempts. connections bounds the connections
 // to one instance; it is to be at least the number of commands under way, so that no
 // command waits for a connection.
-func connect(ctx context.Context, to server, connections int, book *attempts) (*redis.ClusterClient, error) {
+func connect(ctx context.Context, to server, connections int, attempts *attempts) (*redis.ClusterClient, error) {
 	client := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: to.addresses, Password: to.password,
 		MaxRetries: -1, DialerRetries: 1, DialTimeout: to.dialTimeout, ClusterStateReloadInterval: to.refresh,
@@ -39,8 +39,8 @@ func connect(ctx context.Context, to server, connections int, book *attempts) (*
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-	if book != nil {
-		client.OnNewNode(func(node *redis.Client) { node.AddHook(hook{book, node.Options().Addr}) })
+	if attempts != nil {
+		client.OnNewNode(func(node *redis.Client) { node.AddHook(hook{attempts, node.Options().Addr}) })
 	}
 	if err := client.Ping(ctx).Err(); err != nil {
 		_ = client.Close()
@@ -62,8 +62,8 @@ const (
 	fine kind = iota
 	redirected
 	tryAgain
-	hungUp
-	starved
+	closedByClient
+	stalled
 	failed
 )
 
@@ -72,7 +72,7 @@ var several = map[string]bool{"mset": true, "mget": true}
 
 // judgeAttempt tells how one attempt of a command ended. TRYAGAIN is the classic
 // migration's answer to a command whose keys are on both sides; to a command with one
-// key it is a failure. The client has hung up when it closed the connection itself; no
+// key it is a failure. closedByClient is when the client closed the connection itself; no
 // instance and no network can bring that error about. go-redis does with instances that it
 // knows from MOVED alone, also while it uses them (https://github.com/redis/go-redis/issues/3284).
 func judgeAttempt(command string, err error) kind {
@@ -81,7 +81,7 @@ func judgeAttempt(command string, err error) kind {
 	}
 	switch text := err.Error(); {
 	case errors.Is(err, net.ErrClosed), errors.Is(err, redis.ErrClosed):
-		return hungUp
+		return closedByClient
 	case strings.HasPrefix(text, "MOVED "), strings.HasPrefix(text, "ASK "):
 		return redirected
 	case strings.HasPrefix(text, "TRYAGAIN") && several[command]:
@@ -103,12 +103,12 @@ const samplesKept = 5
 // marked is what a command's context carries, so that what became of its attempts is known.
 type marked struct{}
 
-// tries counts the attempts of one command that failed, that were answered with TRYAGAIN, in which the client hung up, and that
-// were starved.
-type tries struct{ failed, tryAgain, hungUp, starved atomic.Int32 }
+// tries counts the attempts of one command that failed, that were answered with TRYAGAIN, in which the client closed the connection,
+// and that were stalled.
+type tries struct{ failed, tryAgain, closedByClient, stalled atomic.Int32 }
 
-// perhapsTwice tells whether a command may have been done by an attempt whose answer did not arrive, before the one whose did.
-func (t *tries) perhapsTwice() bool { return t.hungUp.Load()+t.starved.Load() > 0 }
+// perhapsTwice reports whether a command may have been done by an attempt whose answer did not arrive, before the one whose did.
+func (t *tries) perhapsTwice() bool { return t.closedByClient.Load()+t.stalled.Load() > 0 }
 
 // mark gives a command's context, and the counts of its attempts.
 func mark(ctx context.Context) (context.Context, *tries) {
@@ -120,20 +120,20 @@ func mark(ctx context.Context) (context.Context, *tries) {
 // concurrent use.
 type attempts struct {
 	now   func() time.Time
-	still *standstills
+	still *stalls
 
 	mu             sync.Mutex
 	failed         int64
 	redirected     int64
 	tryAgain       int64
-	hungUp         int64
-	starved        int64
+	closedByClient int64
+	stalled        int64
 	administrative int64
 	byError        map[string]int64
 	samples        []sample
 }
 
-// judge is judgeAttempt with one more end: a time-out is the machine's, and the attempt starved, if the machine stood still for
+// judge is judgeAttempt with one more end: a timeout is the machine's, and the attempt stalled, if the machine stalled for
 // half of the time that the attempt took or more.
 func (a *attempts) judge(command string, begun time.Time, err error) kind {
 	verdict := judgeAttempt(command, err)
@@ -141,7 +141,7 @@ func (a *attempts) judge(command string, begun time.Time, err error) kind {
 	if verdict == failed && errors.As(err, &timed) && timed.Timeout() {
 		now := a.now()
 		if still := a.still.during(begun, now); still > 0 && 2*still >= now.Sub(begun) {
-			return starved
+			return stalled
 		}
 	}
 	return verdict
@@ -172,12 +172,12 @@ func (a *attempts) note(ctx context.Context, begun time.Time, node, command stri
 	case tryAgain:
 		a.tryAgain++
 		mine.tryAgain.Add(1)
-	case hungUp:
-		a.hungUp++
-		mine.hungUp.Add(1)
-	case starved:
-		a.starved++
-		mine.starved.Add(1)
+	case closedByClient:
+		a.closedByClient++
+		mine.closedByClient.Add(1)
+	case stalled:
+		a.stalled++
+		mine.stalled.Add(1)
 	case failed:
 		a.failed++
 		mine.failed.Add(1)
@@ -195,11 +195,11 @@ func (a *attempts) note(ctx context.Context, begun time.Time, node, command stri
 	}
 }
 
-// noteStarved takes down a starved attempt that no command of the application made.
-func (a *attempts) noteStarved() {
+// noteStalled takes down a stalled attempt that no command of the application made.
+func (a *attempts) noteStalled() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.starved++
+	a.stalled++
 }
 
 // shorten makes errors of the same cause alike: without ports of this side.
@@ -231,8 +231,8 @@ type errorCount struct {
 
 // hook takes down the attempts at one instance.
 type hook struct {
-	book *attempts
-	node string // its address
+	attempts *attempts
+	node     string // its address
 }
 
 // DialHook is part of redis.Hook. A failed dial is the failure of the command it was for.
@@ -241,9 +241,9 @@ func (hook) DialHook(next redis.DialHook) redis.DialHook { return next }
 // ProcessHook is part of redis.Hook.
 func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		begun := h.book.now()
+		begun := h.attempts.now()
 		err := next(ctx, cmd)
-		h.book.note(ctx, begun, h.node, cmd.Name(), cmd.Args(), err)
+		h.attempts.note(ctx, begun, h.node, cmd.Name(), cmd.Args(), err)
 		return err
 	}
 }
@@ -251,10 +251,10 @@ func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // ProcessPipelineHook is part of redis.Hook. The client sends ASKING and a command this way.
 func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		begun := h.book.now()
+		begun := h.attempts.now()
 		err := next(ctx, cmds)
 		for _, cmd := range cmds {
-			h.book.note(ctx, begun, h.node, cmd.Name(), cmd.Args(), cmd.Err())
+			h.attempts.note(ctx, begun, h.node, cmd.Name(), cmd.Args(), cmd.Err())
 		}
 		return err
 	}

@@ -99,16 +99,16 @@ func TestWhatCountsAsFailed(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			server := server{addresses: []string{newOne(t, tt.answers...).listener.Addr().String()}}
-			s := &session{runOptions: runOptions{keys: 1, workers: 1}, book: &attempts{now: time.Now}, single: newLedger(1),
+			s := &session{runOptions: runOptions{keys: 1, workers: 1}, attempts: &attempts{now: time.Now}, single: newLedger(1),
 				values: values{sizes: "64"}}
 			var err error
-			if s.client, err = connect(t.Context(), server, 1, s.book); err != nil {
+			if s.client, err = connect(t.Context(), server, 1, s.attempts); err != nil {
 				t.Fatal(err)
 			}
 			defer s.client.Close()
 			s.readOne(t.Context(), s.client, &latencies{}, 0)
 			if s.failed.Load() != tt.failed || s.read.Load() != tt.reads {
-				t.Errorf("%d failed, %d read; want %d and %d: %+v", s.failed.Load(), s.read.Load(), tt.failed, tt.reads, s.book.samples)
+				t.Errorf("%d failed, %d read; want %d and %d: %+v", s.failed.Load(), s.read.Load(), tt.failed, tt.reads, s.attempts.samples)
 			}
 		})
 	}
@@ -128,10 +128,10 @@ func TestWhatCountsAsTriedAgain(t *testing.T) {
 		{"given up without it", []string{moved, moved, moved, moved, read}, 1, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &session{book: &attempts{now: time.Now}, paired: newLedger(1), values: values{sizes: "64"}}
+			s := &session{attempts: &attempts{now: time.Now}, paired: newLedger(1), values: values{sizes: "64"}}
 			var err error
 			if s.client, err = connect(t.Context(), server{addresses: []string{newOne(t, tt.answers...).listener.Addr().String()}}, 1,
-				s.book); err != nil {
+				s.attempts); err != nil {
 				t.Fatal(err)
 			}
 			defer s.client.Close()
@@ -146,10 +146,10 @@ func TestWhatCountsAsTriedAgain(t *testing.T) {
 // A client library that closes a connection which it uses has not met a cluster that failed.
 func TestClientThatHangsUp(t *testing.T) {
 	silent := newOne(t)
-	book := &attempts{now: time.Now}
-	s := &session{runOptions: runOptions{keys: 1, workers: 1}, book: book, single: newLedger(1), values: values{sizes: "64"}}
+	attempts := &attempts{now: time.Now}
+	s := &session{runOptions: runOptions{keys: 1, workers: 1}, attempts: attempts, single: newLedger(1), values: values{sizes: "64"}}
 	var err error
-	if s.client, err = connect(t.Context(), server{addresses: []string{silent.listener.Addr().String()}}, 1, book); err != nil {
+	if s.client, err = connect(t.Context(), server{addresses: []string{silent.listener.Addr().String()}}, 1, attempts); err != nil {
 		t.Fatal(err)
 	}
 	defer s.client.Close()
@@ -160,8 +160,8 @@ func TestClientThatHangsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.readOne(t.Context(), s.client, &latencies{}, 0)
-	if s.failed.Load() != 0 || s.read.Load() != 0 || book.failed != 0 || book.hungUp == 0 {
-		t.Errorf("%d commands and %d attempts failed, %d read, %d hung up; want some of the last only: %+v", s.failed.Load(), book.failed,
-			s.read.Load(), book.hungUp, book.samples)
+	if s.failed.Load() != 0 || s.read.Load() != 0 || attempts.failed != 0 || attempts.closedByClient == 0 {
+		t.Errorf("%d commands and %d attempts failed, %d read, %d closed by the client; want some of the last only: %+v", s.failed.Load(), attempts.failed,
+			s.read.Load(), attempts.closedByClient, attempts.samples)
 	}
 }

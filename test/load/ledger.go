@@ -22,7 +22,7 @@ func newLedger(keys int) *ledger { return &ledger{entries: make([]entry, keys)} 
 // attempt gives the number to write next. It is called before the write is sent.
 func (l *ledger) attempt(key int) uint64 { return l.entries[key].attempted.Add(1) }
 
-// acknowledge says that the write of a number was answered with success.
+// acknowledge notes that the write of a number was answered with success.
 func (l *ledger) acknowledge(key int, number uint64) { l.entries[key].acknowledged.Store(number) }
 
 // acknowledged is the oldest number that a read which is sent now may bring.

@@ -66,8 +66,8 @@ func TestJudgeAttempt(t *testing.T) {
 		{"mset", errors.New("CLUSTERDOWN Hash slot not served"), failed},
 		{"set", io.EOF, failed},
 		{"set", &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, failed},
-		{"set", &net.OpError{Op: "read", Net: "tcp", Err: net.ErrClosed}, hungUp},
-		{"get", redis.ErrClosed, hungUp},
+		{"set", &net.OpError{Op: "read", Net: "tcp", Err: net.ErrClosed}, closedByClient},
+		{"get", redis.ErrClosed, closedByClient},
 	} {
 		if got := judgeAttempt(tt.command, tt.err); got != tt.want {
 			t.Errorf("judgeAttempt(%s, %v) = %v, want %v", tt.command, tt.err, got, tt.want)

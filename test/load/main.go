@@ -112,15 +112,15 @@ then reads back everything that was acknowledged and prints what it saw:
   corrupt  values that nobody wrote
   tryAgain answers TRYAGAIN to commands with several keys, which the protocol of
            classic slot migration allows; not in failed
-  hungUp   attempts whose connection the client library closed itself, which says
+  closedByClient   attempts whose connection the client library closed itself, which says
            nothing about the cluster; not in failed
-  starved  attempts that timed out while a processor of this machine stood still for at
+  stalled  attempts that timed out while a processor of this machine stalled for at
            least half of their time, as those of a virtual machine do whose host is busy;
            not in failed
   longestStallMS  the longest time that one command took, redirections included
   clientStallMS   how late this program itself woke up at worst on any processor, if later
                   than 20 ms: what part of a stall may be due to a busy machine
-  stoodStillSeconds  how long it was late altogether, on the processor that was worst`,
+  stallSeconds  how long it was late altogether, on the processor that was worst`,
 		Example: "  load run --addr cache:6379 --writes 2500 --reads 2500 --duration 30s\n  load run --addr cache:6379 --writes 0 --reads 0   # as fast as it goes",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.verbose {

@@ -32,8 +32,8 @@ type result struct {
 	FailedAttempts  int64        `json:"failedAttempts"`
 	TryAgain        int64        `json:"tryAgain"`        // attempts
 	PairsTriedAgain int64        `json:"pairsTriedAgain"` // commands that ended with it
-	HungUp          int64        `json:"hungUp"`          // attempts
-	Starved         int64        `json:"starved"`         // attempts
+	ClosedByClient  int64        `json:"closedByClient"`  // attempts
+	Stalled         int64        `json:"stalled"`         // attempts
 	Redirected      int64        `json:"redirected"`
 	Topology        int64        `json:"topologyErrors"` // of commands that the client sends for itself
 	Errors          []errorCount `json:"errors,omitempty"`
@@ -43,8 +43,8 @@ type result struct {
 	LongestStallMS float64 `json:"longestStallMS"`
 	LongestPairMS  float64 `json:"longestPairMS"`
 	ClientStallMS  float64 `json:"clientStallMS"`
-	// StoodStillSeconds is how long that processor stood still altogether that did so the longest.
-	StoodStillSeconds float64 `json:"stoodStillSeconds"`
+	// StallSeconds is how long that processor stalled altogether that did so the longest.
+	StallSeconds float64 `json:"stallSeconds"`
 
 	P50MS   float64   `json:"p50MS"`
 	P99MS   float64   `json:"p99MS"`
@@ -55,19 +55,20 @@ type result struct {
 }
 
 func (s *session) result(started time.Time, seconds float64, single, paired latencies, unread int) result {
-	b := s.book
+	b := s.attempts
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return result{
 		Started: started.UTC(), Seconds: seconds,
 		Writes: s.written.Load(), Reads: s.read.Load(), Pairs: s.pairsDone.Load(), Arrivals: s.arrived.Load(),
 		Failed: s.failed.Load(), Lost: s.lost.Load(), Stale: s.stale.Load(), Corrupt: s.corrupt.Load(), Torn: s.torn.Load(), Unread: unread,
-		FailedAttempts: b.failed, TryAgain: b.tryAgain, PairsTriedAgain: s.pairsTriedAgain.Load(), HungUp: b.hungUp, Starved: b.starved,
+		FailedAttempts: b.failed, TryAgain: b.tryAgain, PairsTriedAgain: s.pairsTriedAgain.Load(), ClosedByClient: b.closedByClient,
+		Stalled:    b.stalled,
 		Redirected: b.redirected, Topology: b.administrative,
 		Errors: b.errors(), Samples: b.samples, Wrong: s.wrongs,
 		LongestStallMS: single.quantile(1), LongestPairMS: paired.quantile(1), ClientStallMS: milliseconds(b.still.longest()),
-		StoodStillSeconds: b.still.during(started, started.Add(time.Duration(seconds*float64(time.Second)))).Seconds(),
-		P50MS:             single.quantile(0.5), P99MS: single.quantile(0.99), P999MS: single.quantile(0.999),
+		StallSeconds: b.still.during(started, started.Add(time.Duration(seconds*float64(time.Second)))).Seconds(),
+		P50MS:        single.quantile(0.5), P99MS: single.quantile(0.99), P999MS: single.quantile(0.999),
 		Slowest: single.slowest, GapsMS: s.gaps.milliseconds(), Outages: s.gaps.outages,
 	}
 }

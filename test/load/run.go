@@ -58,13 +58,13 @@ func (o *runOptions) check() error {
 // session is one run.
 type session struct {
 	runOptions
-	server server
-	client *redis.ClusterClient
-	book   *attempts
-	values values
-	single *ledger
-	paired *ledger
-	gaps   gaps
+	server   server
+	client   *redis.ClusterClient
+	attempts *attempts
+	values   values
+	single   *ledger
+	paired   *ledger
+	gaps     gaps
 
 	counts
 	mu     sync.Mutex
@@ -85,11 +85,11 @@ func run(ctx context.Context, at server, o runOptions) (result, error) {
 	}
 	watching, watched := context.WithCancel(context.WithoutCancel(ctx))
 	defer watched()
-	s := &session{runOptions: o, server: at, book: &attempts{now: time.Now, still: watchStandstills(watching)}, single: newLedger(o.keys),
+	s := &session{runOptions: o, server: at, attempts: &attempts{now: time.Now, still: watchStalls(watching)}, single: newLedger(o.keys),
 		paired: newLedger(o.workers)}
 	s.values = values{prefix: "run:" + strconv.FormatInt(time.Now().UnixNano(), 36) + ":", sizes: o.sizes}
 	var err error
-	if s.client, err = connect(ctx, at, 3*o.workers, s.book); err != nil {
+	if s.client, err = connect(ctx, at, 3*o.workers, s.attempts); err != nil {
 		return result{}, err
 	}
 	defer s.client.Close()
@@ -179,7 +179,7 @@ func pace(ctx context.Context, perSecond, workers int, do func()) {
 // finish takes down how a command ended: its time, and whether it or an attempt at it failed.
 func (s *session) finish(sent time.Time, l *latencies, command, key string, slot int, t *tries, err error) {
 	l.add(sent, time.Since(sent), slot, func() string { return command + " " + key })
-	verdict := s.book.judge(command, sent, err)
+	verdict := s.attempts.judge(command, sent, err)
 	if verdict == redirected && t.tryAgain.Load() > 0 {
 		verdict = tryAgain // the client counts those among the redirections that it follows
 	}
@@ -251,7 +251,7 @@ func (s *session) arrive(ctx context.Context, l *latencies) {
 	at := s.server
 	at.dialTimeout = 0
 	begun := time.Now()
-	client, err := connect(ctx, at, 1, s.book)
+	client, err := connect(ctx, at, 1, s.attempts)
 	if err != nil {
 		s.turnedAway(begun, err)
 		return
@@ -265,8 +265,8 @@ func (s *session) arrive(ctx context.Context, l *latencies) {
 
 // turnedAway takes down that a new client could not connect, for whatever reason.
 func (s *session) turnedAway(begun time.Time, err error) {
-	if s.book.judge("ping", begun, err) == starved {
-		s.book.noteStarved()
+	if s.attempts.judge("ping", begun, err) == stalled {
+		s.attempts.noteStalled()
 		return
 	}
 	s.failed.Add(1)

@@ -112,7 +112,7 @@ func ownSlots(nodes string) (owned int, moving bool) {
 	return owned, moving
 }
 
-// jobs tells whether the engine itself moves slots to or from the instance. An engine that
+// jobs reports whether the engine itself moves slots to or from the instance. An engine that
 // does not know the question does not.
 func jobs(ctx context.Context, client *redis.Client) (bool, error) {
 	answer, err := client.Do(ctx, "cluster", "getslotmigrations").Slice()

@@ -15,7 +15,7 @@ func (w *world) route(at, slot, key int8) (serves bool, asks int8) {
 	return true, none
 }
 
-// serves says that a node is up and takes the cluster for complete (clusterUpdateState with
+// serves reports whether a node is up and takes the cluster for complete (clusterUpdateState with
 // cluster-require-full-coverage).
 func (w *world) serves(at int8) bool {
 	for _, owner := range w.nodes[at].owner {
@@ -26,7 +26,7 @@ func (w *world) serves(at int8) bool {
 	return w.nodes[at].up
 }
 
-// takes says that a node serves a client that was told to ask it for a key.
+// takes reports whether a node serves a client that was told to ask it for a key.
 func (w *world) takes(at, slot, key int8) bool {
 	n := &w.nodes[at]
 	if !w.serves(at) || !n.master() {
@@ -86,7 +86,7 @@ func (c *checker) clients(w *world, yield func(string, bool, world)) {
 	}
 }
 
-// isWhole says that a key is where it is served, and nowhere else. Else deleting it there brings another copy to light when
+// isWhole reports whether a key is where it is served, and nowhere else. Else deleting it there brings another copy to light when
 // the slot is finished, which is inherent to the engines: MIGRATE (migrateCommand) does not remember what it sent when the
 // answer is lost; and a master of Redis 7 that is promoted in the middle of moving a slot does not know what has moved.
 func (w *world) isWhole(at, slot, key int8) bool {

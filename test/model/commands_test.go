@@ -11,7 +11,7 @@ type kind uint8
 const (
 	// begin looks at both ends of a move (Describe) and puts the commands that follow from it before what is left.
 	begin kind = iota + 1
-	// change hands over the slots `owned` to the node `to`, and opens the slots `next` (ChangeSlots).
+	// change switches over the slots `owned` to the node `to`, and opens the slots `next` (ChangeSlots).
 	change
 	// drain lists the keys that `from` has of the slots and puts a MIGRATE before itself, until there are none.
 	drain
@@ -44,7 +44,7 @@ var kindNames = map[kind]string{begin: "begin", change: "SETSLOT", drain: "drain
 	renew: "delete claim and pod", addSlots: "ADDSLOTS",
 	failover: "FAILOVER", createSet: "create StatefulSet", removeSet: "delete StatefulSet", report: "write status"}
 
-// command is one thing that a pass of the operator does.
+// command is one thing that a reconciliation of the operator does.
 type command struct {
 	kind kind
 	// at is the node that it is sent to.
@@ -75,7 +75,7 @@ func (w *world) pop() command {
 	return w.program[w.length]
 }
 
-// abandon ends the move under way after an error: the moves of one step do not wait for each other. A pass that does not
+// abandon ends the move under way after an error: the moves of one step do not wait for each other. A reconciliation that does not
 // move ends.
 func (w *world) abandon(failed kind) {
 	switch failed {

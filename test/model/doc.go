@@ -5,7 +5,7 @@
 // operator scales it, whatever is lost, dies, is promoted or changes its mind at any command, and finds that no state breaks
 // a safety rule and that each of them leads to the cluster that was asked for.
 //
-// Deciding is the real thing: each pass of the operator builds a snapshot from what the nodes believe and asks
+// Deciding is the real thing: each reconciliation of the operator builds a snapshot from what the nodes believe and asks
 // plan.Decide. What a step sends, in which order, mirrors packages act and reshard (see operator_test.go). The nodes follow
 // the cluster code of Redis 7 or Valkey 8 (see engine_test.go).
 //
@@ -17,7 +17,7 @@
 //     inherent to the engines, whoever moves slots.
 //   - What is inherent to the engines, each where it is left out: a replica promoted by hand while its master is being
 //     drained (checker.moves), deleting a key that a lost MIGRATE left at both ends (isWhole), news of a new owner that takes
-//     longer than a pass (engine.slowBus), and slots that Redis 7.0 goes on taking for unclaimed (setOwner).
+//     longer than a reconciliation (engine.slowBus), and slots that Redis 7.0 goes on taking for unclaimed (setOwner).
 //   - The ban of 60 s after FORGET does not end.
 //   - Two moves of one step run one after the other, in either order; in reality their commands interleave.
 //   - Atomic migration (one command, carried out by the engine), and changing the number of instances of a shard.

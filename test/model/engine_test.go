@@ -10,7 +10,7 @@ type engine struct {
 	marksReplicated bool
 	// slowBus: what a node broadcasts is heard at any time later, not at once. Nobody's engine: it shows what depends on it.
 	slowBus bool
-	// sourceFirst is a sabotage of the operator that the moves are made with.
+	// sourceFirst is a mutation of the operator that the moves are made with.
 	sourceFirst bool
 }
 
@@ -23,7 +23,7 @@ func (w *world) broadcast(from int8) {
 }
 
 // send tells b what a is and owns, as a ping or the answer to one does (clusterProcessPacket). A node answers pings of
-// those that it does not know, so that only the receiver must know the sender.
+// those that it does not know, so that only the destination must know the sender.
 func (w *world) send(a, b int8) {
 	from, to := &w.nodes[a], &w.nodes[b]
 	if a == b || !from.up || !to.up || !has(to.knows, a) {
@@ -179,7 +179,7 @@ func (w *world) replicate(master int8) {
 	}
 }
 
-// inSync says that a replica has all that its master has.
+// inSync reports whether a replica has all that its master has.
 func (w *world) inSync(r int8) bool {
 	n := &w.nodes[r]
 	return n.up && !n.master() && n.data == w.nodes[n.follows].data
@@ -222,7 +222,7 @@ func (w *world) renameMarks(from, to int8) {
 	}
 }
 
-// canElect says that most masters that own something are alive and know the replica: others do not vote for it.
+// canElect reports whether most masters that own something are alive and know the replica: others do not vote for it.
 func (w *world) canElect(r int8) bool {
 	owners, votes := 0, 0
 	for _, i := range all() {

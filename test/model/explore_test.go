@@ -15,10 +15,10 @@ type checker struct {
 	engine
 	// restless are the instances that may die or be promoted, and that gossip may reach one by one.
 	restless []int8
-	// whispers says that gossip also gets from one node to one other, not only to all.
+	// whispers reports whether gossip also gets from one node to one other, not only to all.
 	whispers bool
-	// strays says that the instances of the joining shard may follow the master of another one.
-	strays bool
+	// unownedKeys reports that the instances of the joining shard may follow the master of another one.
+	unownedKeys bool
 
 	ids    map[world]int32
 	worlds []world
@@ -68,7 +68,7 @@ func (c *checker) add(w world, parent int32, how string, isFair bool) {
 
 // successors yields what can happen next. Fair is what happens sooner or later by itself.
 func (c *checker) successors(w *world, yield func(how string, isFair bool, next world)) {
-	c.pass(w, yield)
+	c.reconcile(w, yield)
 	c.cluster(w, yield)
 	if w.left.writes > 0 || w.late.at != none {
 		c.clients(w, yield)
@@ -81,8 +81,8 @@ func (c *checker) successors(w *world, yield func(how string, isFair bool, next 
 	}
 }
 
-// pass is the operator: it begins a pass, or executes the next command of the one under way.
-func (c *checker) pass(w *world, yield func(string, bool, world)) {
+// reconcile is the operator: it begins a reconciliation, or executes the next command of the one under way.
+func (c *checker) reconcile(w *world, yield func(string, bool, world)) {
 	if w.length == 0 {
 		c.begins(w, 0, true, yield)
 		for _, i := range c.restless {
@@ -128,7 +128,7 @@ func (c *checker) pass(w *world, yield func(string, bool, world)) {
 	}
 }
 
-// begins decides. A pass of which nothing comes is as if it had not been.
+// begins decides. A reconciliation of which nothing comes is as if it had not been.
 func (c *checker) begins(w *world, unknown uint8, isFair bool, yield func(string, bool, world)) {
 	d := c.decide(w, unknown)
 	for _, program := range d.programs {
@@ -176,7 +176,7 @@ func (c *checker) cluster(w *world, yield func(string, bool, world)) {
 	for _, i := range c.restless {
 		c.upset(w, i, yield)
 	}
-	if c.strays && w.left.faults > 0 && w.length == 0 && w.canStray() {
+	if c.unownedKeys && w.left.faults > 0 && w.length == 0 && w.canStray() {
 		next := *w
 		next.left.faults--
 		for ordinal := range int8(replicas) {
@@ -186,7 +186,7 @@ func (c *checker) cluster(w *world, yield func(string, bool, world)) {
 	}
 }
 
-// canStray says that the joining shard owns and holds nothing. Its instances follow the master of another shard then, if
+// canStray reports whether the joining shard owns and holds nothing. Its instances follow the master of another shard then, if
 // that took all they had, owns nothing else, and they hear of it at once (clusterUpdateSlotsConfigWith); the taker here owns
 // more, which makes no difference afterwards.
 func (w *world) canStray() bool {
@@ -199,7 +199,7 @@ func (w *world) canStray() bool {
 	return w.set == present && w.nodes[0].up && w.nodes[0].master() && w.owned(0) != 0
 }
 
-// knowsOtherwise says that a node takes another one for the owner of other moving slots than that does itself. (Other news
+// knowsOtherwise reports whether a node takes another one for the owner of other moving slots than that does itself. (Other news
 // arrives everywhere at once, which spares states.)
 func (w *world) knowsOtherwise(a, b int8) bool {
 	claimed := w.owned(a)
@@ -211,8 +211,8 @@ func (w *world) knowsOtherwise(a, b int8) bool {
 	return false
 }
 
-// moves says that the pass under way takes slots from the node. Who promotes a replica of it by hand in this instant may lose
-// what clients write at the new master before the slot goes to the receiver, which has the newer epoch: inherent to SETSLOT,
+// moves reports whether the reconciliation under way takes slots from the node. Who promotes a replica of it by hand in this instant
+// may lose what clients write at the new master before the slot goes to the destination, which has the newer epoch: inherent to SETSLOT,
 // which cannot be made to depend on anything at the other end.
 func (w *world) moves(from int8) bool {
 	for _, c := range w.program[:w.length] {
@@ -227,7 +227,7 @@ func (w *world) moves(from int8) bool {
 	return false
 }
 
-// upset lets an instance die or be promoted. Elections and restarts take longer than what is left of a pass: a command sent
+// upset lets an instance die or be promoted. Elections and restarts take longer than what is left of a reconciliation: a command sent
 // to a dead node ends it.
 func (c *checker) upset(w *world, i int8, yield func(string, bool, world)) {
 	n, next := &w.nodes[i], *w

@@ -15,10 +15,10 @@ import (
 
 // newChecker checks a cluster in which slots 5459 and 5460, of shard 0, are the joining shard's share.
 func newChecker() *checker {
-	c := &checker{restless: []int8{0, 1, 6, 7}, whispers: true, strays: true}
+	c := &checker{restless: []int8{0, 1, 6, 7}, whispers: true, unownedKeys: true}
 	c.sets = map[uint8]slots.Set{}
 	c.blocks = [blocks]slots.Set{slots.Of(5459), slots.Of(5460), slots.Range(0, 5458), slots.Range(5461, 10922), slots.Range(10923, 16383)}
-	c.gifts = []plan.Gift{{Slots: moving, From: []string{nodeIDs[0], nodeIDs[1]}}}
+	c.assignments = []plan.SlotAssignment{{Slots: moving, From: []string{nodeIDs[0], nodeIDs[1]}}}
 	return c
 }
 
@@ -77,24 +77,24 @@ func check(t *testing.T, e engine, start world) {
 	}
 }
 
-// TestSabotage shows that mistakes are found: each of these breaks a rule, or leads nowhere.
-func TestSabotage(t *testing.T) {
+// TestMutations shows that mistakes are found: each of these breaks a rule, or leads nowhere.
+func TestMutations(t *testing.T) {
 	for name, tt := range map[string]struct {
 		start    world
-		sabotage func(*checker)
+		mutation func(*checker)
 	}{
 		"the former owner hears first": {scaleIn(budget{}), func(c *checker) { c.sourceFirst = true }},
-		"half-moved slots are closed": {
-			scaleIn(budget{faults: 1}), func(c *checker) { c.sabotage = closeInstead }},
-		"marks are taken off after a failover, and a receiver restarts": {
-			scaleIn(budget{faults: 2}), func(c *checker) { c.sabotage = reopenByStable }},
+		"open slots are closed": {
+			scaleIn(budget{faults: 1}), func(c *checker) { c.mutation = closeInstead }},
+		"marks are taken off after a failover, and a destination restarts": {
+			scaleIn(budget{faults: 2}), func(c *checker) { c.mutation = reopenByStable }},
 		"instances that follow another shard's master are left alone": {
-			scaleOut(budget{faults: 1}), func(c *checker) { c.sabotage = leaveStrayed }},
+			scaleOut(budget{faults: 1}), func(c *checker) { c.mutation = leaveStrayed }},
 		"news of a new owner stays on the way while it is replaced": {scaleIn(budget{changes: 2}), func(c *checker) { c.slowBus = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newChecker()
-			tt.sabotage(c)
+			tt.mutation(c)
 			if v := c.explore(tt.start); v != nil {
 				t.Logf("found after %d states: %s", len(c.worlds), v.rule)
 				return

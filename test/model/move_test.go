@@ -86,7 +86,7 @@ func (e engine) change(w *world, c command, partly bool) bool {
 	return ok
 }
 
-// isMaster says that the node knows another one, as a master.
+// isMaster reports whether the node knows another one, as a master.
 func (n *node) isMaster(other int8) bool { return has(n.knows, other) && n.roles[other] == none }
 
 // setOwner is CLUSTER SETSLOT NODE for each slot.

@@ -33,30 +33,30 @@ func number(id string) int8 { return int8(id[0] - '0') }
 // operator is the real planner, asked about worlds.
 type operator struct {
 	// blocks are the real slots of each block.
-	blocks [blocks]slots.Set
-	sets   map[uint8]slots.Set // by mask of blocks
-	gifts  []plan.Gift
-	goals  []*snapshot.Goal
+	blocks      [blocks]slots.Set
+	sets        map[uint8]slots.Set // by mask of blocks
+	assignments []plan.SlotAssignment
+	goals       []*snapshot.Goal
 	// decisions remembers what was decided: most worlds look like another one to the operator.
 	decisions map[world]decided
-	sabotage  sabotage
+	mutation  mutation
 	// valkey is what the instances say that they run.
 	valkey bool
 }
 
-// sabotage is a mistake in what is sent, made to see that it is found.
-type sabotage int
+// mutation is a mistake in what is sent, made to see that it is found.
+type mutation int
 
 const (
-	// closeInstead takes the marks off half-moved slots instead of finishing them.
-	closeInstead sabotage = iota + 1
-	// reopenByStable takes the receiver's mark off after a failover, and relies on gossip for the rest.
+	// closeInstead takes the marks off open slots instead of finishing them.
+	closeInstead mutation = iota + 1
+	// reopenByStable takes the destination's mark off after a failover, and relies on gossip for the rest.
 	reopenByStable
 	// leaveStrayed does nothing for a shard whose instances follow the master of another one.
 	leaveStrayed
 )
 
-// decided is a pass: what it will do, in any of several orders, and how it is called.
+// decided is a reconciliation: what it will do, in any of several orders, and how it is called.
 type decided struct {
 	name     string
 	steady   bool
@@ -73,7 +73,7 @@ func (o *operator) decide(w *world, unknown uint8) decided {
 	desired := plan.Desired{Topology: topology(int(w.wanted)), Policy: v1alpha1.DeletionForeground, HasFinalizer: true, AssignReceive: true,
 		Ephemeral: true}
 	if w.wanted == shards {
-		desired.Gifts = o.gifts
+		desired.SlotAssignments = o.assignments
 	}
 	s := o.snapshot(w, unknown)
 	decision, fault := decidedSafely(desired, s, func(topology v1alpha1.Topology) (pending plan.Pending) {

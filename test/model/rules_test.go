@@ -64,7 +64,7 @@ func (w *world) wrong(owners []int8, slot int8) string {
 	return ""
 }
 
-// done says that the cluster is as the spec asks for: the operator has nothing to do, everybody agrees, no slot is open, and
+// done reports whether the cluster is as the spec asks for: the operator has nothing to do, everybody agrees, no slot is open, and
 // every key is where its slot is, with its last value.
 func (c *checker) done(w *world) bool {
 	if w.length > 0 || w.late.at != none || existing(w) != int(w.wanted) || w.set == terminating || !w.settled() || !c.decide(w, 0).steady {
@@ -120,7 +120,7 @@ func (c *checker) stuck() []int32 {
 	return found
 }
 
-// loops is a world in which the operator, undisturbed, goes round in circles; -1 when there is none. Between two passes all
+// loops is a world in which the operator, undisturbed, goes round in circles; -1 when there is none. Between two reconciliations all
 // gossip arrives and every pod starts.
 func (c *checker) loops() int32 {
 	left := map[int32]int{} // passes to look at, by the world they begin in
@@ -159,7 +159,7 @@ func (c *checker) loops() int32 {
 	return -1
 }
 
-// quiet says that there is no news and no pod that could start.
+// quiet reports whether there is no news and no pod that could start.
 func (w *world) quiet() bool {
 	for i := range w.nodes {
 		if w.nodes[i].pod && (!w.nodes[i].up || w.set == terminating && shardOf(int8(i)) == joining) {
@@ -169,7 +169,7 @@ func (w *world) quiet() bool {
 	return w.settled()
 }
 
-// undisturbed are the worlds after one whole pass of the operator.
+// undisturbed are the worlds after one whole reconciliation of the operator.
 func (c *checker) undisturbed(w world) []int32 {
 	var after []int32
 	c.begins(&w, 0, true, func(_ string, _ bool, next world) {

@@ -21,17 +21,17 @@ func (o *operator) programs(w *world, step plan.Step) [][]command {
 	case plan.RemoveShards:
 		return [][]command{{{kind: removeSet}}}
 	case plan.MoveSlots:
-		if open := o.opened(w); o.sabotage == closeInstead && len(open) > 0 {
+		if open := o.opened(w); o.mutation == closeInstead && len(open) > 0 {
 			return orders(open)
 		}
 		return o.moves(step)
-	case plan.CloseSlots:
+	case plan.StabilizeSlots:
 		var closings []command
-		for _, c := range step.Closings {
+		for _, c := range step.Stabilizations {
 			closings = append(closings, command{kind: stable, at: number(c.On.NodeID), owned: o.mask(c.Slots)})
 		}
 		return orders(closings)
-	case plan.ReopenSlots:
+	case plan.RepairSlots:
 		var program []command
 		for _, m := range step.Moves {
 			from, to := number(m.From.NodeID), number(m.To.NodeID)
@@ -57,8 +57,8 @@ func (o *operator) programs(w *world, step plan.Step) [][]command {
 		return [][]command{program}
 	case plan.BumpEpoch:
 		return [][]command{{{kind: bump, at: number(step.On.NodeID)}}}
-	case plan.Renew:
-		if o.sabotage == leaveStrayed {
+	case plan.Recreate:
+		if o.mutation == leaveStrayed {
 			return [][]command{nil}
 		}
 		return [][]command{{{kind: renew, at: int8(slices.Index(podNames[:], step.Pod))}}}
@@ -70,7 +70,7 @@ func (o *operator) programs(w *world, step plan.Step) [][]command {
 		return [][]command{program}
 	case plan.Promote:
 		return [][]command{{{kind: failover, at: number(step.Replica.NodeID)}}}
-	case plan.Handover:
+	case plan.Switchover:
 		return [][]command{{{kind: failover, at: number(step.Replica.NodeID)}}}
 	default:
 		panic(fmt.Sprintf("the model does not know step %s: %s", step.Name(), step.Why()))
@@ -125,12 +125,12 @@ func orders(commands []command) [][]command {
 	return all
 }
 
-// reopen makes a receiver import from the owner of now, and the owner send clients there. The receiver comes first, and keeps
+// reopen makes a destination import from the owner of now, and the owner send clients there. The destination comes first, and keeps
 // its mark all the time: without one, and with nobody in its table that owns the slot, it would claim the slot when it
 // restarts, lose it to the owner's next ping, and drop what has moved (verifyClusterConfigWithData, delKeysInSlot).
 func (o *operator) reopen(from, to int8, mask uint8) []command {
 	mark := command{kind: change, at: from, from: from, to: to, next: mask}
-	if o.sabotage == reopenByStable {
+	if o.mutation == reopenByStable {
 		return []command{mark, {kind: stable, at: to, owned: mask}}
 	}
 	return []command{{kind: bind, at: to, from: from, to: to, owned: mask}, mark}

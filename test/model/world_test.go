@@ -80,16 +80,16 @@ type world struct {
 	// wanted is how many shards the spec asks for.
 	wanted uint8
 	set    statefulSet
-	// goal is the one in the status, and next the one that the pass under way writes there: numbers in the checker's list.
+	// goal is the one in the status, and next the one that the reconciliation under way writes there: numbers in the checker's list.
 	goal, next int8
-	// program is what is left of the pass under way, the next command last.
+	// program is what is left of the reconciliation under way, the next command last.
 	program [12]command
 	length  uint8
-	// alive says that a key exists, as far as clients were told.
+	// alive reports whether a key exists, as far as clients were told.
 	alive [moving][keysInSlot]bool
 	late  ask
 	left  budget
-	// upset says that an instance died or was promoted.
+	// upset reports whether an instance died or was promoted.
 	upset bool
 }
 
@@ -124,7 +124,7 @@ func blank() node {
 	return n
 }
 
-// steady is a cluster of three or four shards as it should be; owners are those of the moving slots.
+// steady is a cluster of three or four shards healthy; owners are those of the moving slots.
 func steady(exist int, owners [moving]int8) world {
 	w := world{goal: none, next: none, wanted: uint8(exist), late: ask{at: none}}
 	if exist == shards {

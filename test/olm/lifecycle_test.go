@@ -68,7 +68,7 @@ func serve(t *testing.T, version string) {
 	})
 }
 
-// servedByImage says that a catalog's pod of that image is ready, and no other.
+// servedByImage checks that a catalog's pod of that image is ready, and no other.
 func servedByImage(t *testing.T, image string) error {
 	var pods corev1.PodList
 	if err := live.Kube.List(t.Context(), &pods, client.InNamespace("olm"), client.MatchingLabels{"olm.catalogSource": catalogName}); err !=
@@ -244,7 +244,7 @@ func nothingLeft(t *testing.T, namespace string) error {
 	return nil
 }
 
-// derivedFromDefinition says that an object goes with a CustomResourceDefinition.
+// derivedFromDefinition reports whether an object goes with a CustomResourceDefinition.
 func derivedFromDefinition(o *metav1.PartialObjectMetadata) bool {
 	for _, owner := range o.OwnerReferences {
 		if strings.EqualFold(owner.Kind, "CustomResourceDefinition") {

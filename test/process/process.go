@@ -15,7 +15,7 @@ import (
 	"syscall"
 )
 
-// Local says that the cluster is the local one, whose processes are this machine's.
+// Local reports whether the cluster is the local one, whose processes are this machine's.
 func Local() bool { return os.Getenv("LOCAL_CLUSTER") == "yes" }
 
 // Find lists the processes of the local cluster that run a program and are in a control group whose path has this part: a pod's

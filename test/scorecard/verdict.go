@@ -14,9 +14,9 @@ import (
 
 // progress is how far an object is, from its status alone.
 type progress struct {
-	// ready says that Ready is True for the present spec.
+	// ready reports whether Ready is True for the present spec.
 	ready bool
-	// observed says that the operator has written a status at all.
+	// observed reports whether the operator has written a status at all.
 	observed bool
 	// says is the state in one line.
 	says string

@@ -38,7 +38,7 @@ func (s *simulation) wantInForce(name, shown string) {
 	}
 }
 
-// configSteps counts the passes that changed settings.
+// configSteps counts the reconciliations that changed settings.
 func (s *simulation) configSteps() int {
 	n := 0
 	for _, line := range s.narrative {
@@ -63,12 +63,12 @@ func TestSettingsComeIntoForce(t *testing.T) {
 			"client-output-buffer-limit": "pubsub 1mb 1mb 60"}
 		kept := map[int]bool{0: true, 1: true, 2: true}
 		if seed%4 > 1 {
-			s.pass()
+			s.reconcile()
 			kept = s.damage()
 			s.unreliable()
 		}
 		s.converge()
-		s.wantWhole()
+		s.wantHealthy()
 		s.wantData(1, kept)
 		s.wantInForce("maxmemory", "67108864")
 		s.wantInForce("maxmemory-policy", "allkeys-lru")
@@ -90,7 +90,7 @@ func TestSettingsComeIntoForce(t *testing.T) {
 			s.fail("what nobody asks for is still in redis.conf")
 		}
 		for range 3 {
-			s.pass()
+			s.reconcile()
 		}
 		for _, status := range s.cluster.Status.Settings {
 			if status.Name == "maxmemory" {
@@ -109,7 +109,7 @@ func TestSettingsReachMastersLast(t *testing.T) {
 		s.cluster.Spec.Config = map[string]string{"hz": "20"}
 		var told []int
 		for range 10 {
-			step, ok := s.pass().(plan.SetConfig)
+			step, ok := s.reconcile().(plan.SetConfig)
 			if !ok {
 				break
 			}
@@ -161,7 +161,7 @@ func TestRefusedSettings(t *testing.T) {
 		}
 		steps := s.configSteps()
 		for range 5 {
-			s.pass()
+			s.reconcile()
 			s.world.Run(time.Second)
 		}
 		if s.configSteps() != steps {
@@ -169,7 +169,7 @@ func TestRefusedSettings(t *testing.T) {
 		}
 		s.damage()
 		s.converge()
-		s.wantWhole()
+		s.wantHealthy()
 		s.cluster.Spec.Config = map[string]string{"maxmemory-policy": "volatile-lru"}
 		s.converge()
 		s.wantInForce("maxmemory-policy", "volatile-lru")

@@ -31,7 +31,7 @@ func (s *simulation) damage() map[int]bool {
 	return kept
 }
 
-// unreliable makes commands of the next passes fail now and then, before or after they
+// unreliable makes commands of the next reconciliations fail now and then, before or after they
 // take effect.
 func (s *simulation) unreliable() {
 	commands := []string{"CLUSTER MEET", "CLUSTER ADDSLOTSRANGE", "CLUSTER REPLICATE", "CLUSTER FORGET", "CLUSTER FAILOVER", "CLUSTER MYID"}
@@ -49,7 +49,7 @@ func TestFormsUnderFailingCommands(t *testing.T) {
 		s := newSimulation(t, seed, 1+int(seed%3))
 		s.unreliable()
 		s.converge()
-		s.wantWhole()
+		s.wantHealthy()
 	})
 }
 
@@ -74,7 +74,7 @@ func healsAnyDamage(t *testing.T, seed uint64, onStart func(*simulation)) *simul
 			s.unreliable()
 		}
 		s.converge()
-		s.wantWhole()
+		s.wantHealthy()
 		s.wantData(generation, kept)
 	}
 	return s
@@ -95,7 +95,7 @@ func unknownIsNotAbsent(t *testing.T) {
 	s.world.Partition(first.node, second.node)
 	s.narrative = nil
 	for range 30 {
-		switch step := s.pass().(type) {
+		switch step := s.reconcile().(type) {
 		case plan.Wait, plan.None:
 		default:
 			s.fail("%s while a whole shard cannot be reached: %s", step.Name(), step.Why())
@@ -104,6 +104,6 @@ func unknownIsNotAbsent(t *testing.T) {
 	}
 	s.world.Heal()
 	s.converge()
-	s.wantWhole()
+	s.wantHealthy()
 	s.wantData(1, map[int]bool{0: true, 1: true, 2: true})
 }

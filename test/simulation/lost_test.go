@@ -33,7 +33,7 @@ func TestKeepsWhatForgetfulInstancesHold(t *testing.T) {
 				s.unreliable()
 			}
 			s.converge()
-			s.wantWhole()
+			s.wantHealthy()
 			s.wantData(generation, everyShard)
 		}
 	})
@@ -55,7 +55,7 @@ func personChoosesWhichCopyCounts(t *testing.T) {
 	s.stalls("AmbiguousOwner")
 	s.restart(s.instances[1], false) // its claim and its pod are deleted
 	s.converge()
-	s.wantWhole()
+	s.wantHealthy()
 	s.wantData(1, everyShard)
 }
 
@@ -81,12 +81,12 @@ func emptyVolumesWaitForAPerson(t *testing.T, lost int) {
 	s.stalls("DataLost")
 	reason := s.cluster.Status.Reason
 	s.cluster.Annotations = map[string]string{v1alpha1.AnnotationGiveUpData: reason[len(reason)-8:]}
-	if step := s.pass(); step.Name() != "GiveUp" {
+	if step := s.reconcile(); step.Name() != "GiveUp" {
 		s.fail("%s: %s", step.Name(), step.Why())
 	}
 	s.unreliable()
 	s.converge()
-	s.wantWhole()
+	s.wantHealthy()
 	s.wantData(1, map[int]bool{0: lost < 1, 1: lost < 2, 2: lost < 3})
 	for _, in := range s.instances[:2] { // the annotation is still there
 		s.restart(in, false)
@@ -99,7 +99,7 @@ func (s *simulation) stalls(cause string) {
 	s.t.Helper()
 	last := 0
 	for passes := range 120 {
-		step := s.pass()
+		step := s.reconcile()
 		s.world.Run(time.Second)
 		if stall, ok := step.(plan.Stall); ok && stall.Cause == cause {
 			last++

@@ -40,7 +40,7 @@ func newGuarded(t *testing.T, seed uint64, valkey bool) *guarded {
 	t.Helper()
 	g := &guarded{simulation: newSimulationOf(t, seed, 2, valkey)}
 	g.cluster.Spec.Auth = v1alpha1.Auth{PreviousPasswordFor: &metav1.Duration{Duration: 3 * time.Minute}}
-	if step, created := g.pass().(plan.CreateAuth); !created {
+	if step, created := g.reconcile().(plan.CreateAuth); !created {
 		g.fail("a cluster without its Secret gets %v", step)
 	}
 	g.look()
@@ -126,13 +126,13 @@ func (g *guarded) disturb() {
 	}
 }
 
-// runUntil lets passes and time go by until the change has come to an end.
+// runUntil lets reconciliations and time go by until the change has come to an end.
 func (g *guarded) runUntilChanged(disturbed bool) {
 	g.t.Helper()
 	before := g.told[len(g.told)-1].password
 	const most = 600
 	for range most {
-		g.pass()
+		g.reconcile()
 		g.look()
 		g.logIn()
 		if now := g.told[len(g.told)-1].password; now != before && g.cluster.Status.PasswordChange == nil {
@@ -164,7 +164,7 @@ func TestPasswordChanges(t *testing.T) {
 			}
 			// Whoever reads it before the operator does is told a password that nobody accepts yet.
 			for string(g.secret().Data[v1alpha1.SecretKeyPassword]) != first {
-				g.pass()
+				g.reconcile()
 				g.world.Run(5 * time.Second)
 			}
 		case 2: // given by another Secret
@@ -185,6 +185,6 @@ func TestPasswordChanges(t *testing.T) {
 				g.fail("%s accepts %d passwords at the end (%v)", in.pod.Name, len(access.Passwords), err)
 			}
 		}
-		g.wantWhole()
+		g.wantHealthy()
 	})
 }

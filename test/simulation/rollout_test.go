@@ -84,7 +84,7 @@ func TestRollsOut(t *testing.T) {
 				}
 			}
 			masters := s.masters()
-			step := s.pass()
+			step := s.reconcile()
 			if _, done := step.(plan.None); done && s.cluster.Status.Phase == "Running" {
 				break
 			}
@@ -97,7 +97,7 @@ func TestRollsOut(t *testing.T) {
 			s.world.Run(time.Second)
 		}
 		s.converge()
-		s.wantWhole()
+		s.wantHealthy()
 		app.wantAll()
 		for _, in := range s.instances {
 			if restarted[in.pod.Name] != 1 {
@@ -107,25 +107,25 @@ func TestRollsOut(t *testing.T) {
 	})
 }
 
-// An operator that is killed in the middle of a hand-over leaves no setting changed: neither on a master that was only prepared
+// An operator that is killed in the middle of a switchover leaves no setting changed: neither on a master that was only prepared
 // for it, nor on one that has become a replica, nor on one that restarts meanwhile.
-func TestInterruptedHandoverLeavesNothingChanged(t *testing.T) {
+func TestInterruptedSwitchoverLeavesNothingChanged(t *testing.T) {
 	for name, tt := range map[string]struct {
 		killed   [2]string // at the first command that begins with the second, after one that begins with the first
 		restarts bool
 	}{
 		"prepared":       {killed: [2]string{"CONFIG SET dynamic-hz no", "PING"}},
-		"handed over":    {killed: [2]string{"CLUSTER FAILOVER", "CONFIG SET"}},
+		"switched over":  {killed: [2]string{"CLUSTER FAILOVER", "CONFIG SET"}},
 		"and restarting": {killed: [2]string{"CLUSTER FAILOVER", "CONFIG SET"}, restarts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { interruptedHandover(t, tt.killed, tt.restarts) })
+			synctest.Test(t, func(t *testing.T) { interruptedSwitchover(t, tt.killed, tt.restarts) })
 		})
 	}
 }
 
-func interruptedHandover(t *testing.T, killed [2]string, restarts bool) {
+func interruptedSwitchover(t *testing.T, killed [2]string, restarts bool) {
 	s := newSimulation(t, 1, 2)
 	s.converge()
 	ctx, kill := context.WithCancel(t.Context())
@@ -145,7 +145,7 @@ func interruptedHandover(t *testing.T, killed [2]string, restarts bool) {
 	if !s.masters()[master.pod.Name] {
 		master, replica = replica, master
 	}
-	_, err := s.loop.Actor.Do(ctx, act.Subject{Cluster: s.cluster}, plan.Handover{Master: target(master), Replica: target(replica)})
+	_, err := s.loop.Actor.Do(ctx, act.Subject{Cluster: s.cluster}, plan.Switchover{Master: target(master), Replica: target(replica)})
 	s.world.OnCommand(nil)
 	if got := master.node.Setting("dynamic-hz"); ctx.Err() == nil || got != "no" {
 		s.fail("killed: %v (%v), dynamic-hz is %q", ctx.Err(), err, got)
@@ -154,7 +154,7 @@ func interruptedHandover(t *testing.T, killed [2]string, restarts bool) {
 		s.restart(master, true)
 	}
 	s.converge()
-	s.wantWhole()
+	s.wantHealthy()
 	s.wantInForce("dynamic-hz", "yes")
 	s.wantInForce("hz", "10")
 }

@@ -37,7 +37,7 @@ func (s *simulation) give(slots int32) {
 	s.scale(s.cluster.Spec.ShardCount()+1, perShard)
 }
 
-// moving says that a command belongs to moving slots.
+// moving reports whether a command belongs to moving slots.
 func moving(args []string) bool {
 	return strings.EqualFold(args[0], "MIGRATE") || len(args) > 1 && strings.EqualFold(args[0], "CLUSTER") &&
 		strings.Contains(strings.ToUpper(args[1]), "SLOT")
@@ -78,7 +78,7 @@ func scales(t *testing.T, seed uint64, onStart func(*simulation)) *simulation {
 	for range 3 {
 		s.scale(3+s.random.Int32N(3), 1+s.random.Int32N(2))
 		for range s.random.IntN(40) { // the next change of mind comes in the middle
-			step := s.pass()
+			step := s.reconcile()
 			s.world.Run(500 * time.Millisecond)
 			if _, ok := step.(plan.Replicate); ok && valkey {
 				s.world.SwapNewcomers()
@@ -87,7 +87,7 @@ func scales(t *testing.T, seed uint64, onStart func(*simulation)) *simulation {
 	}
 	s.converge()
 	s.world.OnCommand(nil)
-	s.wantWhole()
+	s.wantHealthy()
 	app.wantAll()
 	return s
 }
@@ -112,19 +112,19 @@ func TestAssigns(t *testing.T) {
 						s.named(s.cluster.ShardName(int(to+2)%3)+"-1").node.ID()}}}
 			s.say("--- shard %d is to own %d slots", to, strategy.AssignStrategies[0].Slots)
 			for range s.random.IntN(40) {
-				s.pass()
+				s.reconcile()
 				s.world.Run(500 * time.Millisecond)
 			}
 		}
 		s.converge()
-		s.wantWhole()
+		s.wantHealthy()
 		if entry := strategy.AssignStrategies[0]; s.slotsOf(int(*entry.ToShard)) < int(entry.Slots) {
 			s.fail("shard %d owns %d slots", *entry.ToShard, s.slotsOf(int(*entry.ToShard)))
 		}
 		s.say("--- back to AutoReceive")
 		*strategy = v1alpha1.SlotStrategy{Type: v1alpha1.AutoReceive}
 		s.converge()
-		s.wantWhole()
+		s.wantHealthy()
 		for shard := range 3 {
 			if n := s.slotsOf(shard); n < 5461 || n > 5462 {
 				s.fail("shard %d owns %d slots", shard, n)
@@ -158,13 +158,13 @@ func TestScalesWithStrayedInstances(t *testing.T) {
 		s.scale(4, 2)
 		for s.find("c-3-0") == nil ||
 			!strings.Contains(s.send(s.named("c-3-0").node.Addr(), false, []string{"CLUSTER", "REPLICATE", s.named("c-0-0").node.ID()}), "OK") {
-			s.pass()
+			s.reconcile()
 			s.world.Run(500 * time.Millisecond)
 		}
 		s.send(s.named("c-3-1").node.Addr(), false, []string{"CLUSTER", "REPLICATE", s.named("c-0-0").node.ID()})
 		s.scale(4, 1)
 		s.converge()
-		s.wantWhole()
+		s.wantHealthy()
 		app.wantAll()
 	})
 }
@@ -174,7 +174,7 @@ type disaster struct {
 	name string
 	// strikes is called before the command is executed at the node.
 	strikes func(s *simulation, n *redistest.Node, command string)
-	// losesWrites says that a node is lost with what it had not replicated.
+	// losesWrites reports whether a node is lost with what it had not replicated.
 	losesWrites bool
 }
 
@@ -210,7 +210,7 @@ func (s *simulation) with(n *redistest.Node) *instance {
 	return nil
 }
 
-// Whatever happens at whichever command that moves slots, the next passes finish it: no
+// Whatever happens at whichever command that moves slots, the next reconciliations finish it: no
 // slot stays open, and every write that was acknowledged and replicated is there. Each
 // disaster strikes at every fourth command, every command has some; SIMULATION=all makes
 // each strike at all.
@@ -265,7 +265,7 @@ func strikeAt(t *testing.T, d disaster, at int) (struck bool) {
 	})
 	s.converge()
 	s.world.OnCommand(nil)
-	s.wantWhole()
+	s.wantHealthy()
 	if !d.losesWrites {
 		app.wantAll()
 	}

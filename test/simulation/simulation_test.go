@@ -68,7 +68,7 @@ type simulation struct {
 	template string
 	// file is the ConfigMap child: redis.conf, which pods read when they start.
 	file map[string]string
-	// crash ends the operator's process in the middle of a pass.
+	// crash ends the operator's process in the middle of a reconciliation.
 	crash context.CancelFunc
 }
 
@@ -136,13 +136,13 @@ func (s *simulation) Compare(_ context.Context, _ *v1alpha1.RedisCluster, _ *sna
 	return rediscluster.Comparison{}, nil
 }
 
-// pass runs the operator's loop once; it returns the step that was decided.
-func (s *simulation) pass() plan.Step {
+// reconcile runs the operator's loop once; it returns the step that was decided.
+func (s *simulation) reconcile() plan.Step {
 	ctx, crash := context.WithCancel(s.t.Context())
 	defer crash()
 	s.crash = crash
 	cluster := s.cluster.DeepCopy()
-	report, err := s.loop.Once(ctx, cluster, s.memory, observe.Patient)
+	report, err := s.loop.Once(ctx, cluster, s.memory, observe.AnswerTimeout)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func (s *simulation) pass() plan.Step {
 	if report.Acted {
 		s.say("%s: %s (error: %v)", step.Name(), step.Why(), report.Err)
 	}
-	if _, renewed := step.(plan.Renew); renewed {
+	if _, renewed := step.(plan.Recreate); renewed {
 		s.replaced(false)
 	}
 	if ctx.Err() != nil {
@@ -166,7 +166,7 @@ func (s *simulation) pass() plan.Step {
 // observe is what the operator sees.
 func (s *simulation) observe() *snapshot.Snapshot {
 	s.t.Helper()
-	snap, _, err := s.loop.Observer.Observe(s.t.Context(), s.cluster, &observe.Memory{}, observe.Patient)
+	snap, _, err := s.loop.Observer.Observe(s.t.Context(), s.cluster, &observe.Memory{}, observe.AnswerTimeout)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -174,13 +174,13 @@ func (s *simulation) observe() *snapshot.Snapshot {
 }
 
 // converge lets the operator and time work until nothing is left to do. No wait outlasts everything that could end it:
-// elections, bans and the time-outs of engines come to their end within a minute, and what takes longer says how long (After).
+// elections, bans and the timeouts of engines come to their end within a minute, and what takes longer says how long (After).
 func (s *simulation) converge() {
 	s.t.Helper()
 	const most, longest, soon = 400, 120, time.Second
 	still, reason, acted := 0, "", 0
 	for range most {
-		step := s.pass()
+		step := s.reconcile()
 		if _, done := step.(plan.None); done {
 			return
 		}
@@ -193,8 +193,8 @@ func (s *simulation) converge() {
 		}
 		s.world.Run(time.Second)
 	}
-	last := s.pass()
-	s.fail("not settled after %d passes; last step %s: %s", most, last.Name(), last.Why())
+	last := s.reconcile()
+	s.fail("not settled after %d reconciliations; last step %s: %s", most, last.Name(), last.Why())
 }
 
 func (s *simulation) fail(format string, args ...any) {
@@ -202,8 +202,8 @@ func (s *simulation) fail(format string, args ...any) {
 	s.t.Fatalf("%s\n%s\n%s", fmt.Sprintf(format, args...), strings.Join(s.narrative, "\n"), s.state())
 }
 
-// wantWhole asserts that every slot has one owner, and every shard its replicas.
-func (s *simulation) wantWhole() {
+// wantHealthy asserts that every slot has one owner, and every shard its replicas.
+func (s *simulation) wantHealthy() {
 	s.t.Helper()
 	snap := s.observe()
 	total := 0

@@ -27,10 +27,10 @@ func (s *simulation) mostOnOneNode() int {
 	return most
 }
 
-// elapse lets time go by, with a pass every two seconds.
+// elapse lets time go by, with a reconciliation every two seconds.
 func (s *simulation) elapse(d time.Duration) {
 	for end := s.world.Now().Add(d); s.world.Now().Before(end); s.world.Run(2 * time.Second) {
-		s.pass()
+		s.reconcile()
 	}
 }
 
@@ -41,7 +41,7 @@ func TestMastersPartBeforeTheNextNodeIsLost(t *testing.T) {
 		s := newSimulation(t, seed, 2+int(seed%2))
 		s.cluster.Spec.SpreadMasters = ptr.To(true)
 		s.converge()
-		app, gathered := newApplication(s), false
+		app, concentrated := newApplication(s), false
 		for round := range 4 {
 			if n := s.mostOnOneNode(); n != 1 {
 				s.fail("round %d: %d masters are on one node", round, n)
@@ -56,7 +56,7 @@ func TestMastersPartBeforeTheNextNodeIsLost(t *testing.T) {
 			}
 			s.world.Partition(isolated...)
 			s.elapse(40 * time.Second)
-			gathered = gathered || s.mostOnOneNode() > 1
+			concentrated = concentrated || s.mostOnOneNode() > 1
 			s.say("--- %s is back", lost)
 			s.world.Heal()
 			s.elapse(time.Minute)
@@ -68,8 +68,8 @@ func TestMastersPartBeforeTheNextNodeIsLost(t *testing.T) {
 		}
 		app.wantAll()
 		if c := meta.FindStatusCondition(s.cluster.Status.Conditions, v1alpha1.ConditionMastersSpread); c == nil || c.Reason != "Spread" ||
-			!gathered {
-			s.fail("MastersSpread is %+v; masters were gathered on the way: %t", c, gathered)
+			!concentrated {
+			s.fail("MastersSpread is %+v; masters were concentrated on the way: %t", c, concentrated)
 		}
 	})
 }

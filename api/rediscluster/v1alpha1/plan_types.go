@@ -76,7 +76,7 @@ type RefusedSetting struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=197,displayName="Message",xDescriptors={"urn:alm:descriptor:text"}
 	Message string `json:"message"`
 
-	// immutable says that the engine takes the setting only when it starts.
+	// immutable reports whether the engine takes the setting only when it starts.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=198,displayName="At Start Only",xDescriptors={"urn:alm:descriptor:text"}
@@ -107,11 +107,11 @@ type SettingChange struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=202,displayName="To",xDescriptors={"urn:alm:descriptor:text"}
 	To string `json:"to,omitempty"`
 
-	// way is Live (changed on running instances), AtRestart (instances restart one after
-	// the other) or Held (not now; reason says why).
+	// applyMethod is Live (changed on running instances), AtRestart (instances restart one after
+	// the other) or Blocked (not now; reason says why).
 	//
-	// +operator-sdk:csv:customresourcedefinitions:type=status,order=203,displayName="Way",xDescriptors={"urn:alm:descriptor:text"}
-	Way string `json:"way"`
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=203,displayName="Apply Method",xDescriptors={"urn:alm:descriptor:text"}
+	ApplyMethod string `json:"applyMethod"`
 
 	// instances are the pods on which it is not in force.
 	//
@@ -120,7 +120,7 @@ type SettingChange struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=204,displayName="Pods"
 	Instances []string `json:"instances,omitempty"`
 
-	// reason is why it is held, or why the setting changes.
+	// reason is why it is blocked, or why the setting changes.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=205,displayName="Reason",xDescriptors={"urn:alm:descriptor:text"}

@@ -170,7 +170,7 @@ type RedisClusterSpec struct {
 	AntiAffinity AntiAffinity `json:"antiAffinity,omitempty"`
 
 	// spreadMasters makes masters run on different nodes and in different zones again
-	// after failovers have gathered them, by handing over to replicas elsewhere. No write is
+	// after failovers have concentrated them, by switching over to replicas elsewhere. No write is
 	// lost and no ordinary command fails. The condition MastersSpread says when it cannot.
 	//
 	// +kubebuilder:default=true
@@ -282,7 +282,7 @@ type AssignStrategy struct {
 
 // Storage asks for one persistent volume claim an instance.
 type Storage struct {
-	// size of each claim. It can grow, never shrink.
+	// size of each claim. It can be expanded, never shrink.
 	//
 	// +kubebuilder:default="1Gi"
 	// +optional
@@ -297,7 +297,7 @@ type Storage struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=52,displayName="Storage Class",xDescriptors={"urn:alm:descriptor:io.kubernetes:StorageClass"}
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
-	// retain says whether claims outlive the instance they were made for, when the
+	// retain reports whether claims outlive the instance they were made for, when the
 	// RedisCluster is deleted or scaled in.
 	//
 	// +kubebuilder:default=Retain
@@ -306,7 +306,7 @@ type Storage struct {
 	Retain RetainPolicy `json:"retain,omitempty"`
 }
 
-// RetainPolicy says whether claims outlive their instance.
+// RetainPolicy says that claims outlive their instance.
 //
 // +kubebuilder:validation:Enum=Retain;Delete
 type RetainPolicy string

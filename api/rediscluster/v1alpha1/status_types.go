@@ -86,12 +86,12 @@ type RedisClusterStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=150,displayName="Slot Migration"
 	Migration *MigrationStatus `json:"migration,omitempty"`
 
-	// rollOut is how far a new pod template has come. It is absent when no instance is to be
+	// rollout is how far a new pod template has come. It is absent when no instance is to be
 	// restarted.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=165,displayName="Rollout"
-	RollOut *RollOutStatus `json:"rollOut,omitempty"`
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
 
 	// settings are those that redis.conf holds, apart from the operator's own, and those
 	// that running instances may still have from it.
@@ -124,7 +124,7 @@ type RedisClusterStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=197,displayName="Placed On",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	PlacedOn map[string]string `json:"placedOn,omitempty"`
 
-	// slotsAssigned says that the slots are distributed by AssignReceive. When the type is set back
+	// slotsAssigned reports whether the slots are distributed by AssignReceive. When the type is set back
 	// to AutoReceive, they are balanced.
 	//
 	// +optional
@@ -198,8 +198,8 @@ type PasswordChange struct {
 	Message string `json:"message,omitempty"`
 }
 
-// RollOutStatus is how far a new pod template has come.
-type RollOutStatus struct {
+// RolloutStatus is how far a new pod template has come.
+type RolloutStatus struct {
 	// updated is the number of instances that are not of an older template any more,
 	// whether they serve or not.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=166,displayName="Updated Instances",xDescriptors={"urn:alm:descriptor:text"}
@@ -209,7 +209,7 @@ type RollOutStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=167,displayName="Instances",xDescriptors={"urn:alm:descriptor:text"}
 	Total int32 `json:"total"`
 
-	// lastProgressTime is when updated last grew, the spec last changed, or the roll-out
+	// lastProgressTime is when updated last grew, the spec last changed, or the rollout
 	// began. The operator's flag --cluster-upgrade-timeout counts from here.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=168,displayName="Last Progress",xDescriptors={"urn:alm:descriptor:text"}
 	LastProgressTime metav1.Time `json:"lastProgressTime"`
@@ -245,7 +245,7 @@ const (
 	ConditionDegraded = "Degraded"
 	// ConditionSlotsCovered is True when all 16384 slots are owned by reachable masters.
 	ConditionSlotsCovered = "SlotsCovered"
-	// ConditionFormed is True once the cluster was as it should be for the first time.
+	// ConditionFormed is True once the cluster was healthy for the first time.
 	ConditionFormed = "Formed"
 	// ConditionStalled is True when the operator cannot go on until someone changes
 	// something. Its message says what.
@@ -266,15 +266,15 @@ const ConditionConfigured = "Configured"
 // could not elect without them. Its message names the one that has, and what helps.
 const ConditionMastersSpread = "MastersSpread"
 
-// ReasonRollOut is the reason of Progressing while instances run an older template.
-const ReasonRollOut = "RollOut"
+// ReasonRollout is the reason of Progressing while instances run an older template.
+const ReasonRollout = "Rollout"
 
-// ReasonTimedOut is the reason of Progressing when forming or a roll-out took longer than the
+// ReasonTimedOut is the reason of Progressing when forming or a rollout took longer than the
 // operator's flags allow.
 const ReasonTimedOut = "TimedOut"
 
-// ReasonCannotGrow is the reason of Stalled while claims cannot grow to spec.storage.size.
-const ReasonCannotGrow = "CannotGrow"
+// ReasonCannotExpand is the reason of Stalled while claims cannot be expanded to spec.storage.size.
+const ReasonCannotExpand = "CannotExpand"
 
 // NodeStatus is one instance.
 type NodeStatus struct {

@@ -136,7 +136,7 @@ func (c *RedisCluster) HeadlessServiceName() string { return c.Name + "-nodes" }
 // AuthSecretName is the Secret that the operator keeps the password in.
 func (c *RedisCluster) AuthSecretName() string { return c.Name + "-auth" }
 
-// AuthEnabled says whether clients need a password.
+// AuthEnabled reports whether clients need a password.
 func (c *RedisCluster) AuthEnabled() bool {
 	return c.Spec.Auth.Enabled == nil || *c.Spec.Auth.Enabled
 }

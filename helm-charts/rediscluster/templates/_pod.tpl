@@ -16,7 +16,7 @@ metadata:
 spec:
   automountServiceAccountToken: false
   enableServiceLinks: false
-  # 40 s for handing over (handover.sh), 10 s for replicas to catch up (shutdown-timeout), and time to write.
+  # 40 s for switching over (switchover.sh), 10 s for replicas to catch up (shutdown-timeout), and time to write.
   terminationGracePeriodSeconds: 60
   readinessGates:
     - conditionType: redis.middleware.hc.cn/serving
@@ -109,7 +109,7 @@ loads data, and a minute without accepting a connection is not a slow command.
     failureThreshold: 3
   lifecycle:
     preStop:
-      exec: {command: [sh, /etc/redis/handover.sh]}
+      exec: {command: [sh, /etc/redis/switchover.sh]}
   livenessProbe:
     tcpSocket: {port: redis}
     initialDelaySeconds: 20
@@ -219,7 +219,7 @@ initContainers:
 {{- end }}
 {{- end }}
 
-{{/* Of the Secret, what Redis reads (auth.conf) and what handover.sh does (password) is mounted. */}}
+{{/* Of the Secret, what Redis reads (auth.conf) and what switchover.sh does (password) is mounted. */}}
 {{- define "rediscluster.volumes" -}}
 - name: config
   projected:
@@ -227,7 +227,7 @@ initContainers:
     sources:
       - configMap:
           name: {{ printf "%s-config" .Release.Name | quote }}
-          items: [{key: redis.conf, path: redis.conf}, {key: handover.sh, path: handover.sh}, {key: start.sh, path: start.sh}]
+          items: [{key: redis.conf, path: redis.conf}, {key: switchover.sh, path: switchover.sh}, {key: start.sh, path: start.sh}]
       {{- if .Values.auth.enabled }}
       - secret:
           name: {{ printf "%s-auth" .Release.Name | quote }}

@@ -24,7 +24,7 @@ import (
 // managedBy is the label that the operator sets on what it makes.
 const managedBy = "app.kubernetes.io/managed-by"
 
-// maxSpec: a pod of ten containers with a hundred variables each has 100 KiB in 4000 entries. Every pass compares all of it.
+// maxSpec: a pod of ten containers with a hundred variables each has 100 KiB in 4000 entries. Every reconciliation compares all of it.
 var maxSpec = rules.Size{Bytes: 256 << 10, Entries: 10_000}
 
 var templatePath = field.NewPath("spec", "template")

@@ -74,7 +74,7 @@ func parseMacro(spec string) (cron.Schedule, error) {
 	return nil, fmt.Errorf("position 1: %q is not a known name; use one of %s, or five fields", spec, strings.Join(macros, ", "))
 }
 
-// foreign tells whether a character cannot be part of the five fields.
+// foreign reports whether a character cannot be part of the five fields.
 func foreign(r rune) bool {
 	if r >= utf8.RuneSelf {
 		return true

@@ -41,7 +41,7 @@ func adviseConfig(cr *v1alpha1.RedisCluster) []string {
 	return warnings
 }
 
-// has says that the engine has a setting, or any engine when it is not known.
+// has reports whether the engine has a setting, or any engine when it is not known.
 func has(name string, e engine, known bool) bool {
 	if !known {
 		return settings.Known(name)

@@ -70,7 +70,7 @@ func checkModuleArgs(at *field.Path, args []string) field.ErrorList {
 
 // keepModules refuses to take a module away where that could end a shard: an instance that has
 // the module's data does not start without it. With a replica, that one finds out, and the
-// roll-out stops at it while its master goes on.
+// rollout stops at it while its master goes on.
 func keepModules(before, after *v1alpha1.RedisCluster) field.ErrorList {
 	if after.Spec.InstanceCount() >= 2*after.Spec.ShardCount() {
 		return nil

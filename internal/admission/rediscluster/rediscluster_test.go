@@ -402,7 +402,7 @@ func TestPausedClusterIsNoDraft(t *testing.T) {
 func TestSizeTakenBack(t *testing.T) {
 	before, after := cluster(t, `{storage: {size: 2Gi}}`), cluster(t, `{storage: {size: 1Gi}}`)
 	before.Status.Conditions = []metav1.Condition{
-		{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCannotGrow}}
+		{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCannotExpand}}
 	if refused := ValidateUpdate(before, after, Options{}); len(refused) > 0 {
 		t.Errorf("refused: %v", refused)
 	}

@@ -30,8 +30,8 @@ var (
 )
 
 const (
-	// maxGivers is how many node IDs all entries of assignStrategies may name: twenty new masters that take from a hundred name 2000.
-	maxGivers = 3000
+	// maxSources is how many node IDs all entries of assignStrategies may name: twenty new masters that take from a hundred name 2000.
+	maxSources = 3000
 	// maxProblems ends a list that nobody reads to its end.
 	maxProblems = 50
 )
@@ -41,12 +41,12 @@ func checkSize(cr *v1alpha1.RedisCluster) field.ErrorList {
 	refused := CheckTemplate(cr, int(cr.Spec.ShardCount()))
 	refused = append(refused, shared.AtMost(specPath.Child("config"), cr.Spec.Config, maxConfig)...)
 	refused = append(refused, shared.AtMost(modulesPath, cr.Spec.Modules, maxModuleText)...)
-	givers := 0
+	sources := 0
 	for _, entry := range cr.Spec.UpdateStrategy.AssignStrategies {
-		givers += 1 + strings.Count(entry.FromReplicas, ",")
+		sources += 1 + strings.Count(entry.FromReplicas, ",")
 	}
-	if givers > maxGivers {
-		refused = append(refused, field.TooMany(specPath.Child("updateStrategy", "assignStrategies"), givers, maxGivers))
+	if sources > maxSources {
+		refused = append(refused, field.TooMany(specPath.Child("updateStrategy", "assignStrategies"), sources, maxSources))
 	}
 	return refused
 }

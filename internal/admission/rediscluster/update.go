@@ -69,7 +69,7 @@ func keepDataPlace(before, after *v1alpha1.RedisCluster) field.ErrorList {
 	return nil
 }
 
-// claimEach says that each instance has a claim of its own, which spec.storage describes.
+// claimEach reports whether each instance has a claim of its own, which spec.storage describes.
 func claimEach(cr *v1alpha1.RedisCluster) bool {
 	return dataPlace(cr) == v1alpha1.Volumes{Type: v1alpha1.VolumePVC}
 }
@@ -99,7 +99,7 @@ func neverShrink(before, after *v1alpha1.RedisCluster) field.ErrorList {
 		return nil
 	}
 	if stalled := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionStalled); stalled != nil &&
-		stalled.Reason == v1alpha1.ReasonCannotGrow {
+		stalled.Reason == v1alpha1.ReasonCannotExpand {
 		return nil
 	}
 	return field.ErrorList{

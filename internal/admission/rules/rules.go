@@ -112,7 +112,7 @@ func Annotations(at *field.Path, annotations map[string]string) field.ErrorList 
 	return refused
 }
 
-// IsReserved tells whether the domain of an annotation or label is one of those
+// IsReserved reports whether the domain of an annotation or label is one of those
 // that decide what happens to an object.
 func IsReserved(domain string) bool {
 	if slices.Contains(allowedReserved, domain) {

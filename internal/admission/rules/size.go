@@ -43,7 +43,7 @@ func entries(encoded []byte) int {
 // Times is the size of so many copies.
 func (s Size) Times(copies int) Size { return Size{s.Bytes * copies, s.Entries * copies} }
 
-// Within says that a size is within a limit.
+// Within reports whether a size is within a limit.
 func (s Size) Within(limit Size) bool { return s.Bytes <= limit.Bytes && s.Entries <= limit.Entries }
 
 func (s Size) String() string { return fmt.Sprintf("%d bytes in %d entries", s.Bytes, s.Entries) }

@@ -97,7 +97,7 @@ func (n *Node) setUser(name string, rules []string) bool {
 	return true
 }
 
-// open says that the default user needs no password.
+// open reports whether the default user needs no password.
 func (n *Node) open() bool { return slices.Contains(n.users[defaultUser], "nopass") }
 
 func (n *Node) letsIn(name, password string) bool {
@@ -105,7 +105,7 @@ func (n *Node) letsIn(name, password string) bool {
 	return slices.Contains(user, "on") && (slices.Contains(user, "nopass") || slices.Contains(user, digest(password)))
 }
 
-// linkable says that a master lets a replica in that connects now (the handshake of replication.c).
+// linkable reports whether a master lets a replica in that connects now (the handshake of replication.c).
 func (n *Node) linkable(master *Node) bool {
 	password, name := n.settings[masterAuth], n.settings[masterUser]
 	switch {

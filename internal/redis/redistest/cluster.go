@@ -50,7 +50,7 @@ func init() { // breaks the initialization cycle through COMMAND INFO
 	}
 }
 
-// existsAt says whether the node's engine has the command.
+// existsAt reports whether the node's engine has the command.
 func (c clusterCommand) existsAt(n *Node) bool {
 	return !c.atomic || n.options.Valkey && n.majorVersion() >= 9
 }

@@ -187,7 +187,7 @@ func (n *Node) role() any {
 	}
 	replicas := []any{}
 	for _, other := range n.world.nodes {
-		if other.lives() && other.masterLinkUp && other.self().masterID == n.id {
+		if other.alive() && other.masterLinkUp && other.self().masterID == n.id {
 			replicas = append(replicas, []any{other.options.IP, strconv.Itoa(other.options.Port), strconv.FormatInt(other.offset, 10)})
 		}
 	}

@@ -84,11 +84,11 @@ func (n *Node) markFailing(p *peer) {
 	}
 	p.setFailed(n.world.now)
 	for _, other := range n.table[1:] {
-		receiver := n.world.onBus(n, other.ip, other.busPort)
-		if receiver == nil || receiver.find(n.id) == nil {
+		destination := n.world.onBus(n, other.ip, other.busPort)
+		if destination == nil || destination.find(n.id) == nil {
 			continue
 		}
-		if failing := receiver.find(p.id); failing != nil && failing != receiver.self() {
+		if failing := destination.find(p.id); failing != nil && failing != destination.self() {
 			failing.setFailed(n.world.now)
 		}
 	}
@@ -260,7 +260,7 @@ func (n *Node) takeOver() {
 }
 
 // Supersede has a replica in sync take a master's slots over, in such a way that the former master is left as one without slots,
-// and has its keys again when it is restarted: with Redis 7.0 that comes of a hand-over while slots move. False if there is no such
+// and has its keys again when it is restarted: with Redis 7.0 that comes of a switchover while slots move. False if there is no such
 // replica.
 func (w *World) Supersede(n *Node) bool {
 	w.mu.Lock()
@@ -299,7 +299,7 @@ func (w *World) SwapNewcomers() {
 
 // updateState decides whether the cluster is ok for this node (clusterUpdateState).
 func (n *Node) updateState() {
-	if !n.lives() {
+	if !n.alive() {
 		return
 	}
 	now := n.world.now

@@ -27,7 +27,7 @@ type message struct {
 // round is one heartbeat of the whole world (clusterCron).
 func (w *World) round() {
 	for _, n := range w.nodes {
-		if !n.lives() {
+		if !n.alive() {
 			continue
 		}
 		for _, p := range slices.Clone(n.table[1:]) {
@@ -37,7 +37,7 @@ func (w *World) round() {
 		}
 	}
 	for _, n := range w.nodes {
-		if n.lives() {
+		if n.alive() {
 			n.replicate()
 			n.failover()
 			n.proceedJobs()
@@ -78,8 +78,8 @@ func (n *Node) pingPeer(p *peer) {
 // broadcast sends an unasked PONG to all known nodes (clusterBroadcastPong).
 func (n *Node) broadcast() {
 	for _, p := range slices.Clone(n.table[1:]) {
-		if receiver := n.world.onBus(n, p.ip, p.busPort); receiver != nil {
-			receiver.receive(n.compose(message{}), nil)
+		if destination := n.world.onBus(n, p.ip, p.busPort); destination != nil {
+			destination.receive(n.compose(message{}), nil)
 		}
 	}
 }

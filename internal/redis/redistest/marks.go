@@ -199,7 +199,7 @@ func (n *Node) bumpEpochCommand([]string) any {
 func (n *Node) syncedReplicas() []*Node {
 	var found []*Node
 	for _, other := range n.world.nodes {
-		if other.lives() && other.masterLinkUp && other.self().masterID == n.id && n.world.isolated[other] == n.world.isolated[n] {
+		if other.alive() && other.masterLinkUp && other.self().masterID == n.id && n.world.isolated[other] == n.world.isolated[n] {
 			found = append(found, other)
 		}
 	}

@@ -31,7 +31,7 @@ func (w *World) Connect(ctx context.Context, addr string) (net.Conn, error) {
 	conn := &memory{closed: make(chan struct{})}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if n == nil || !n.lives() {
+	if n == nil || !n.alive() {
 		return nil, &net.OpError{Op: "dial", Net: "memory", Err: fmt.Errorf("%s: %w", addr, syscall.ECONNREFUSED)}
 	}
 	conn.client = &session{node: n, conn: conn}

@@ -141,7 +141,7 @@ func (m migration) send(from, target *Node) (moved []string, failure errorText) 
 // side of a partition.
 func (w *World) serverAt(from *Node, ip string, port int) (n *Node, reachable bool) {
 	for _, n := range w.nodes {
-		if n.lives() && n.options.IP == ip && n.options.Port == port {
+		if n.alive() && n.options.IP == ip && n.options.Port == port {
 			return n, w.isolated[n] == w.isolated[from]
 		}
 	}

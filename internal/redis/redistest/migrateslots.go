@@ -51,7 +51,7 @@ func (j *job) isOtherEnd(other *job) bool {
 // otherEnd is the living node with the ID, nil when there is none. It is not reachable from the other side of a partition.
 func (n *Node) otherEnd(id string) (node *Node, reachable bool) {
 	for _, other := range n.world.nodes {
-		if other.id == id && other.lives() {
+		if other.id == id && other.alive() {
 			return other, n.world.isolated[other] == n.world.isolated[n]
 		}
 	}

@@ -218,8 +218,8 @@ func (n *Node) reloadTable() {
 	}
 }
 
-// lives says that the process runs.
-func (n *Node) lives() bool { return n.conns != nil }
+// alive reports whether the process runs.
+func (n *Node) alive() bool { return n.conns != nil }
 
 // listen is the loopback address at which the node takes connections.
 func (n *Node) listen() string {
@@ -252,7 +252,7 @@ func (n *Node) start() {
 
 // stop ends the process at once.
 func (n *Node) stop() {
-	if !n.lives() {
+	if !n.alive() {
 		return
 	}
 	if n.listener != nil {

@@ -258,7 +258,7 @@ func (w *World) resolve(addr string) (target string, reachable bool) {
 	n, reachable := w.nodeAt(addr)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if n == nil || !n.lives() {
+	if n == nil || !n.alive() {
 		return "", reachable
 	}
 	return n.listen(), reachable
@@ -269,7 +269,7 @@ func (w *World) nodeAt(addr string) (n *Node, reachable bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, n := range w.nodes {
-		if n.lives() && n.addr() == addr {
+		if n.alive() && n.addr() == addr {
 			return n, !w.isolated[n]
 		}
 	}
@@ -282,7 +282,7 @@ func (w *World) onBus(from *Node, ip string, busPort int) *Node {
 		return nil
 	}
 	for _, n := range w.nodes {
-		if n.lives() && n.options.IP == ip && n.busPort() == busPort && w.isolated[n] == w.isolated[from] {
+		if n.alive() && n.options.IP == ip && n.busPort() == busPort && w.isolated[n] == w.isolated[from] {
 			return n
 		}
 	}

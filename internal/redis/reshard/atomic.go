@@ -55,7 +55,7 @@ func Atomic(ctx context.Context, moves []Move, o Options) (Progress, error) {
 	return progress, errors.Join(err, failure)
 }
 
-// refusedForModules says that the engine moves no slots by itself because a module has not declared that it may (Valkey,
+// refusedForModules reports whether the engine moves no slots by itself because a module has not declared that it may (Valkey,
 // clusterCommandMigrateSlots). Nothing was begun then.
 func refusedForModules(err error) bool {
 	return errors.Is(err, redis.ErrRefused) && strings.Contains(err.Error(), "does not support atomic slot migration")
@@ -88,8 +88,8 @@ func atomicMove(ctx context.Context, m Move, o Options, end time.Time) (Progress
 	return done, follow(ctx, m, source.Atomic, job, &done, o.Now, end)
 }
 
-// teller is the end that is told and asked about a job.
-func teller(m Move, method redis.AtomicMethod) *redis.Node {
+// coordinator is the end that is told and asked about a job.
+func coordinator(m Move, method redis.AtomicMethod) *redis.Node {
 	if method == redis.AtomicDestination {
 		return m.To.Node
 	}
@@ -98,7 +98,7 @@ func teller(m Move, method redis.AtomicMethod) *redis.Node {
 
 // underWay are the jobs under way between the two ends of the move that have slots of it.
 func underWay(ctx context.Context, m Move, method redis.AtomicMethod) ([]redis.SlotMigration, error) {
-	jobs, err := teller(m, method).SlotMigrations(ctx, method)
+	jobs, err := coordinator(m, method).SlotMigrations(ctx, method)
 	return slices.DeleteFunc(jobs, func(job redis.SlotMigration) bool {
 		return job.Outcome != redis.SlotMigrationUnderWay || job.SourceID != m.From.ID || job.TargetID != m.To.ID ||
 			job.Slots.Intersect(m.Slots).IsEmpty()
@@ -107,7 +107,7 @@ func underWay(ctx context.Context, m Move, method redis.AtomicMethod) ([]redis.S
 
 // begin makes a job and returns it as the engine shows it.
 func begin(ctx context.Context, m Move, method redis.AtomicMethod, set slots.Set) (redis.SlotMigration, error) {
-	node := teller(m, method)
+	node := coordinator(m, method)
 	if method == redis.AtomicDestination {
 		id, err := node.ImportSlots(ctx, set)
 		return redis.SlotMigration{ID: id, Slots: set, SourceID: m.From.ID, TargetID: m.To.ID}, err
@@ -134,13 +134,13 @@ func follow(ctx context.Context, m Move, method redis.AtomicMethod, job redis.Sl
 ) error {
 	const first, longest = 10 * time.Millisecond, 200 * time.Millisecond
 	for pause := first; ; pause = min(2*pause, longest) {
-		jobs, err := teller(m, method).SlotMigrations(ctx, method)
+		jobs, err := coordinator(m, method).SlotMigrations(ctx, method)
 		if err != nil {
 			return err
 		}
 		i := slices.IndexFunc(jobs, func(other redis.SlotMigration) bool { return other.ID == job.ID })
 		if i < 0 {
-			return fmt.Errorf("slots %s: job %s is gone: %s restarted", job.Slots, job.ID, teller(m, method))
+			return fmt.Errorf("slots %s: job %s is gone: %s restarted", job.Slots, job.ID, coordinator(m, method))
 		}
 		switch job = jobs[i]; job.Outcome {
 		case redis.SlotMigrationSucceeded:

@@ -25,7 +25,7 @@ const (
 	// sourceWins is for slots that the source owns: it serves each key that it has, so its value is the one that
 	// clients see. A copy at the target is left over from a MIGRATE whose answer was lost.
 	sourceWins winner = iota
-	// targetWins is for stray keys of a slot that the target owns.
+	// targetWins is for unowned keys of a slot that the target owns.
 	targetWins
 )
 

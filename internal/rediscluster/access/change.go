@@ -18,19 +18,19 @@ type Asked struct {
 	Token string
 	// Users are the users beside default and exporter.
 	Users []User
-	// Stale says that the Secret is not as State would write it.
+	// Stale reports whether the Secret is not as State would write it.
 	Stale bool
 }
 
-// Due says that the password is not the one that is asked for, or not written as it should be.
+// Due reports whether the password is not the one that is asked for, or not written as it should be.
 func (s State) Due(asked Asked) bool {
 	return asked.Stale || asked.Token != s.Token || s.wrong(asked)
 }
 
-// UsersDue says that the users are not those asked for.
+// UsersDue reports whether the users are not those asked for.
 func (s State) UsersDue(asked Asked) bool { return !slices.EqualFunc(asked.Users, s.Users, User.equal) }
 
-// wrong says that a password was given which is neither the next one nor, when there is no
+// wrong reports whether a password was given which is neither the next one nor, when there is no
 // next one, the present one.
 func (s State) wrong(asked Asked) bool {
 	if asked.Password == "" {

@@ -28,7 +28,7 @@ type Reader struct {
 type Reading struct {
 	// State is what the operator's own Secret holds; nil when that could not be used.
 	State *State
-	// Absent says that the operator's own Secret was seen not to exist.
+	// Absent reports whether the operator's own Secret was seen not to exist.
 	Absent bool
 	// Problem says why State is nil, with a remedy; empty when Absent.
 	Problem string
@@ -120,7 +120,7 @@ func (r Reader) Mountable(ctx context.Context, cluster *v1alpha1.RedisCluster) (
 	return foreign(secret, cluster), nil
 }
 
-// foreign says that a Secret of the operator's name is not its own; empty when it is.
+// foreign says why a Secret of the operator's name is not its own; empty when it is.
 func foreign(secret *corev1.Secret, cluster *v1alpha1.RedisCluster) string {
 	if secret.Labels[v1alpha1.LabelCluster] == cluster.Name {
 		return ""

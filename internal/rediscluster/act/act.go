@@ -40,15 +40,15 @@ type Actor struct {
 	ServiceAccount string
 	// Now is the clock.
 	Now func() time.Time
-	// HandoverWithin is how long a hand-over is watched; 0 leaves that to the next pass.
-	HandoverWithin time.Duration
+	// SwitchoverWithin is how long a switchover is watched; 0 leaves that to the next reconciliation.
+	SwitchoverWithin time.Duration
 }
 
 // Subject is what a step is carried out on.
 type Subject struct {
 	Cluster     *v1alpha1.RedisCluster
 	Credentials redis.Credentials
-	// Access is who instances are to let in, as last read; nil when it is not known.
+	// Access is what instances are to accept, as last read; nil when it is not known.
 	Access *access.State
 	// Children are the rendered objects for the topology of the decision.
 	Children []*unstructured.Unstructured
@@ -70,7 +70,7 @@ func (e *StallError) Error() string { return e.Message }
 
 // Result is what a step came to.
 type Result struct {
-	// Acted says that something was changed, so that there is something new to observe.
+	// Acted reports whether something was changed, so that there is something new to observe.
 	Acted bool
 	// KeysMoved is how many keys went from one master to another.
 	KeysMoved int64
@@ -78,7 +78,7 @@ type Result struct {
 	// in other words.
 	Refusals   []snapshot.Refusal
 	Normalized []Normalized
-	// AccessChanged says that the Secrets of the password and the users are to be read again.
+	// AccessChanged reports whether the Secrets of the password and the users are to be read again.
 	AccessChanged bool
 	// UsersRefused are users whose rules an instance refused; nil when none did.
 	UsersRefused *UsersRefused
@@ -103,10 +103,10 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 		progress, err := a.moveSlots(ctx, s, step)
 		return Result{Acted: true, KeysMoved: progress.Keys}, err
 	case plan.AddFinalizer, plan.CreateAuth, plan.AssignSlots, plan.Meet, plan.SetNodeTimeout, plan.Replicate,
-		plan.Promote, plan.Forget, plan.DeleteChildren, plan.OrphanChildren, plan.RemoveFinalizer, plan.Admit,
-		plan.BumpEpoch, plan.CancelJobs, plan.CloseSlots, plan.CopyFunctions, plan.Discard, plan.Dismiss,
-		plan.GrowClaims, plan.Handover, plan.Place, plan.ReloadCertificates, plan.RemoveShards, plan.Renew,
-		plan.ReopenSlots, plan.Restart, plan.SetAccess:
+		plan.Promote, plan.Forget, plan.DeleteChildren, plan.OrphanChildren, plan.RemoveFinalizer, plan.AddToEndpoints,
+		plan.BumpEpoch, plan.CancelJobs, plan.StabilizeSlots, plan.CopyFunctions, plan.ForceDelete, plan.RemoveFromEndpoints,
+		plan.ExpandPVCs, plan.Switchover, plan.Place, plan.ReloadCertificates, plan.RemoveShards, plan.Recreate,
+		plan.RepairSlots, plan.Restart, plan.SetAccess:
 	}
 	return Result{Acted: true}, a.do(ctx, s, step)
 }
@@ -122,8 +122,8 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 		return a.setAccess(ctx, s, step)
 	case plan.ReloadCertificates:
 		return a.reloadCertificates(ctx, s, step)
-	case plan.GrowClaims:
-		return a.growClaims(ctx, s, step)
+	case plan.ExpandPVCs:
+		return a.expandPVCs(ctx, s, step)
 	case plan.AssignSlots:
 		return a.assignSlots(ctx, s, step)
 	case plan.Meet:
@@ -140,26 +140,26 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 		return a.bumpEpoch(ctx, s, step)
 	case plan.Place:
 		return a.place(ctx, s, step)
-	case plan.Admit:
+	case plan.AddToEndpoints:
 		return a.setServing(ctx, s, step.Pods, corev1.ConditionTrue, "KnowsTheCluster")
-	case plan.Dismiss:
+	case plan.RemoveFromEndpoints:
 		return a.setServing(ctx, s, step.Pods, corev1.ConditionFalse, "Leaving")
 	case plan.CopyFunctions:
 		return a.copyFunctions(ctx, s, step)
-	case plan.CloseSlots:
-		return a.closeSlots(ctx, s, step)
-	case plan.ReopenSlots:
-		return a.reopenSlots(ctx, s, step)
+	case plan.StabilizeSlots:
+		return a.stabilizeSlots(ctx, s, step)
+	case plan.RepairSlots:
+		return a.repairSlots(ctx, s, step)
 	case plan.CancelJobs:
 		return a.cancelJobs(ctx, s, step)
-	case plan.Handover:
-		return a.handover(ctx, s, step)
+	case plan.Switchover:
+		return a.switchover(ctx, s, step)
 	case plan.Restart:
 		return a.restart(ctx, s, step)
-	case plan.Discard:
-		return a.discard(ctx, s, step)
-	case plan.Renew:
-		return a.renew(ctx, s, step)
+	case plan.ForceDelete:
+		return a.forceDelete(ctx, s, step)
+	case plan.Recreate:
+		return a.recreate(ctx, s, step)
 	case plan.RemoveShards:
 		return a.removeShards(ctx, s.Cluster, step)
 	case plan.DeleteChildren:

@@ -136,8 +136,8 @@ func TestRedisSteps(t *testing.T) {
 	}
 }
 
-// A master is silent while it hands over, and not any longer.
-func TestHandoverHushesTheMaster(t *testing.T) {
+// A master is silent while it switches over, and not any longer.
+func TestSwitchoverHushesTheMaster(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
 	b.must(plan.AssignSlots{Assignments: []plan.Assignment{{To: b.targets[0], Slots: slots.All(), Epoch: 1}}})
 	b.meetAll()
@@ -149,7 +149,7 @@ func TestHandoverHushesTheMaster(t *testing.T) {
 			told = append(told, fmt.Sprintf("%d: %s", slices.Index(b.nodes, n), command))
 		}
 	})
-	b.must(plan.Handover{Master: b.targets[0], Replica: b.targets[2]})
+	b.must(plan.Switchover{Master: b.targets[0], Replica: b.targets[2]})
 	if diff := cmp.Diff([]string{"0: CONFIG SET dynamic-hz no hz 1", "2: CLUSTER FAILOVER", "0: CONFIG SET dynamic-hz yes hz 10"},
 		told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)

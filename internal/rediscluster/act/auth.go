@@ -110,7 +110,7 @@ func (a *Actor) changePassword(ctx context.Context, s Subject, step plan.ChangeP
 	return nil, nil
 }
 
-// setAccess makes instances let in whom the Secret says: passwords and users first, so that
+// setAccess makes instances accept the passwords and users of the Secret: passwords and users first, so that
 // an instance accepts a password before any other logs in with it.
 func (a *Actor) setAccess(ctx context.Context, s Subject, step plan.SetAccess) error {
 	if s.Access == nil {

@@ -74,7 +74,7 @@ func (a *Actor) configure(ctx context.Context, node *redis.Node, change plan.Ins
 	return refusals, nil
 }
 
-// objects says that the node has something against a value, and is not merely unable to
+// objects reports whether the node has something against a value, and is not merely unable to
 // listen now.
 func objects(err error) bool {
 	return errors.Is(err, redis.ErrRefused) && !errors.Is(err, redis.ErrAuth) && !errors.Is(err, redis.ErrLoading)

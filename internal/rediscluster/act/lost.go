@@ -16,16 +16,16 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
-// discard deletes the object of a pod without waiting for its kubelet, if it is still the one
+// forceDelete deletes the object of a pod without waiting for its kubelet, if it is still the one
 // that was seen.
-func (a *Actor) discard(ctx context.Context, s Subject, step plan.Discard) error {
+func (a *Actor) forceDelete(ctx context.Context, s Subject, step plan.ForceDelete) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Cluster.Namespace, Name: step.Pod}}
 	return a.deleteSeen(ctx, pod, step.UID, client.GracePeriodSeconds(0))
 }
 
-// renew deletes an instance's claim and then its pod. The claim goes when no pod uses it any
+// recreate deletes an instance's claim and then its pod. The claim goes when no pod uses it any
 // more, and the StatefulSet makes both anew.
-func (a *Actor) renew(ctx context.Context, s Subject, step plan.Renew) error {
+func (a *Actor) recreate(ctx context.Context, s Subject, step plan.Recreate) error {
 	if step.Claim.Name != "" {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.Cluster.Namespace, Name: step.Claim.Name}}
 		if err := a.deleteSeen(ctx, claim, step.Claim.UID); err != nil {

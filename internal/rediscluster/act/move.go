@@ -79,9 +79,9 @@ func (a *Actor) copyFunctions(ctx context.Context, s Subject, step plan.CopyFunc
 	})
 }
 
-// closeSlots takes marks of moving off slots.
-func (a *Actor) closeSlots(ctx context.Context, s Subject, step plan.CloseSlots) error {
-	return each(ctx, step.Closings, func(ctx context.Context, closing plan.Closing) error {
+// stabilizeSlots takes marks of moving off slots.
+func (a *Actor) stabilizeSlots(ctx context.Context, s Subject, step plan.StabilizeSlots) error {
+	return each(ctx, step.Stabilizations, func(ctx context.Context, closing plan.Stabilization) error {
 		node, err := a.identified(ctx, s, closing.On)
 		if err != nil {
 			return err
@@ -93,9 +93,9 @@ func (a *Actor) closeSlots(ctx context.Context, s Subject, step plan.CloseSlots)
 	})
 }
 
-// reopenSlots tells the receiver of half-moved slots who owns them, and then the owner who
+// repairSlots tells the destination of open slots who owns them, and then the owner who
 // receives them. NODE with another node's ID binds a slot, and keeps the mark importing.
-func (a *Actor) reopenSlots(ctx context.Context, s Subject, step plan.ReopenSlots) error {
+func (a *Actor) repairSlots(ctx context.Context, s Subject, step plan.RepairSlots) error {
 	return each(ctx, step.Moves, func(ctx context.Context, move plan.Move) error {
 		from, err := a.identified(ctx, s, move.From)
 		if err != nil {
@@ -131,9 +131,9 @@ func (a *Actor) cancelJobs(ctx context.Context, s Subject, step plan.CancelJobs)
 	})
 }
 
-// handover makes a replica the master of its shard, and loses no write. Clients wait meanwhile,
+// switchover makes a replica the master of its shard, and loses no write. Clients wait meanwhile,
 // and asked a second time Redis would begin anew: so it is watched, which takes milliseconds.
-func (a *Actor) handover(ctx context.Context, s Subject, step plan.Handover) error {
+func (a *Actor) switchover(ctx context.Context, s Subject, step plan.Switchover) error {
 	master, err := a.identified(ctx, s, step.Master)
 	if err != nil {
 		return err
@@ -142,27 +142,27 @@ func (a *Actor) handover(ctx context.Context, s Subject, step plan.Handover) err
 	if err != nil {
 		return err
 	}
-	end, err := master.Hush(ctx)
+	end, err := master.SuppressPings(ctx)
 	if end != nil {
-		// Where this does not happen, planConfig does it in the next pass.
+		// Where this does not happen, planConfig does it in the next reconciliation.
 		defer func() { _ = end(context.WithoutCancel(ctx)) }()
 	}
 	if err != nil {
-		return fmt.Errorf("prepare %s for handing over: %w", step.Master.Pod, err)
+		return fmt.Errorf("prepare %s for switching over: %w", step.Master.Pod, err)
 	}
 	if err := replica.Failover(ctx, redis.FailoverDefault); err != nil {
-		return fmt.Errorf("hand over to %s: %w", step.Replica.Pod, err)
+		return fmt.Errorf("switch over to %s: %w", step.Replica.Pod, err)
 	}
 	a.watch(ctx, replica)
 	return nil
 }
 
-const handoverPoll = 20 * time.Millisecond
+const switchoverPoll = 20 * time.Millisecond
 
-// watch waits until a replica is a master, or the time that this may take is over: the next pass
+// watch waits until a replica is a master, or the time that this may take is over: the next reconciliation
 // sees what has become of it.
 func (a *Actor) watch(ctx context.Context, node *redis.Node) {
-	ctx, cancel := context.WithTimeout(ctx, a.HandoverWithin)
+	ctx, cancel := context.WithTimeout(ctx, a.SwitchoverWithin)
 	defer cancel()
 	for ctx.Err() == nil {
 		if view, err := node.Describe(ctx); err == nil && view.Role == redis.RoleMaster {
@@ -170,7 +170,7 @@ func (a *Actor) watch(ctx context.Context, node *redis.Node) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(handoverPoll):
+		case <-time.After(switchoverPoll):
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (a *Actor) place(ctx context.Context, s Subject, step plan.Place) error {
 			return mayNotPlace(err)
 		}
 		if err != nil || string(pod.UID) != p.UID {
-			return client.IgnoreNotFound(err) // one of another UID is seen in the next pass
+			return client.IgnoreNotFound(err) // one of another UID is seen in the next reconciliation
 		}
 		before := pod.DeepCopy()
 		if p.Node != "" {

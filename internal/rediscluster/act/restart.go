@@ -21,7 +21,7 @@ import (
 // bring about at the same moment.
 func (a *Actor) restart(ctx context.Context, s Subject, step plan.Restart) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Cluster.Namespace, Name: step.Pod}}
-	if step.Broken {
+	if step.Failing {
 		return a.deleteSeen(ctx, pod, step.UID)
 	}
 	uid := types.UID(step.UID)

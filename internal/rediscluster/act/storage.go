@@ -16,8 +16,8 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
-// growClaims asks for more storage in claims that exist.
-func (a *Actor) growClaims(ctx context.Context, s Subject, step plan.GrowClaims) error {
+// expandPVCs asks for more storage in claims that exist.
+func (a *Actor) expandPVCs(ctx context.Context, s Subject, step plan.ExpandPVCs) error {
 	return each(ctx, step.Claims, func(ctx context.Context, name string) error {
 		var claim corev1.PersistentVolumeClaim
 		if err := a.Client.Get(ctx, client.ObjectKey{Namespace: s.Cluster.Namespace, Name: name}, &claim); err != nil {
@@ -28,13 +28,13 @@ func (a *Actor) growClaims(ctx context.Context, s Subject, step plan.GrowClaims)
 		err := a.Client.Patch(ctx, &claim, client.MergeFrom(before))
 		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 			return &StallError{
-				Cause: v1alpha1.ReasonCannotGrow,
+				Cause: v1alpha1.ReasonCannotExpand,
 				Message: fmt.Sprintf(
-					"spec.storage.size: claim %s cannot grow: %v; claims grow only in a storage class with allowVolumeExpansion: true: allow it there, or set the size back to %s",
+					"spec.storage.size: claim %s cannot be expanded: %v; claims are expanded only in a storage class with allowVolumeExpansion: true: allow it there, or set the size back to %s",
 					name, err, before.Spec.Resources.Requests.Storage())}
 		}
 		if err != nil {
-			return fmt.Errorf("grow claim %s: %w", name, err)
+			return fmt.Errorf("expand claim %s: %w", name, err)
 		}
 		return nil
 	})

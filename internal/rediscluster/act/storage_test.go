@@ -29,7 +29,7 @@ func claim(name string) *corev1.PersistentVolumeClaim {
 
 func TestGrowClaims(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{}, claim("data-c-0-0"), claim("data-c-1-0"))
-	b.must(plan.GrowClaims{Claims: []string{"data-c-0-0"}, Bytes: 2 << 30})
+	b.must(plan.ExpandPVCs{Claims: []string{"data-c-0-0"}, Bytes: 2 << 30})
 	for name, want := range map[string]string{"data-c-0-0": "2Gi", "data-c-1-0": "1Gi"} {
 		var got corev1.PersistentVolumeClaim
 		if err := b.actor.Client.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: name}, &got); err != nil {
@@ -47,9 +47,9 @@ func TestGrowClaimsRefused(t *testing.T) {
 	refuse := interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 		return apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "data-c-0-0", errors.New("the storageclass must support resize"))
 	}}
-	err := newBench(t, refuse, claim("data-c-0-0")).do(plan.GrowClaims{Claims: []string{"data-c-0-0"}, Bytes: 2 << 30})
+	err := newBench(t, refuse, claim("data-c-0-0")).do(plan.ExpandPVCs{Claims: []string{"data-c-0-0"}, Bytes: 2 << 30})
 	var stall *StallError
-	if !errors.As(err, &stall) || stall.Cause != "CannotGrow" {
+	if !errors.As(err, &stall) || stall.Cause != "CannotExpand" {
 		t.Fatalf("got %v, want to be stalled", err)
 	}
 	for _, part := range []string{"spec.storage.size", "data-c-0-0", "allowVolumeExpansion: true", "set the size back to 1Gi"} {

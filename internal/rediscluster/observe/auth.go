@@ -71,8 +71,8 @@ func (m *Memory) authOf(r access.Reading) snapshot.Auth {
 	return auth
 }
 
-// askAccess asks every instance whom it lets in. What one does not answer is not known.
-func (o *Observer) askAccess(ctx context.Context, m *Memory, credentials redis.Credentials, s *snapshot.Snapshot, patience time.Duration) {
+// askAccess asks every instance for its ACL users. What one does not answer is not known.
+func (o *Observer) askAccess(ctx context.Context, m *Memory, credentials redis.Credentials, s *snapshot.Snapshot, timeout time.Duration) {
 	if s.Auth.Wanted == nil {
 		return
 	}
@@ -81,8 +81,8 @@ func (o *Observer) askAccess(ctx context.Context, m *Memory, credentials redis.C
 	group.SetLimit(describeAtOnce)
 	for _, in := range s.Reachable() {
 		group.Go(func() error {
-			return contain.Call(ctx, "ask "+in.Name+" whom it lets in", func() error {
-				ctx, cancel := context.WithTimeout(ctx, patience)
+			return contain.Call(ctx, "ask "+in.Name+" for its ACL users", func() error {
+				ctx, cancel := context.WithTimeout(ctx, timeout)
 				defer cancel()
 				shown, err := o.Redis.Node(in.Address(), credentials).Access(ctx)
 				if err != nil {

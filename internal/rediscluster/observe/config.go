@@ -22,7 +22,7 @@ import (
 // on its surroundings, such as the number of files it may open.
 const refusalAge = 10 * time.Minute
 
-// settingsOf are the settings that the last pass left in redis.conf; nil when there was none.
+// settingsOf are the settings that the last reconciliation left in redis.conf; nil when there was none.
 func settingsOf(cluster *v1alpha1.RedisCluster) map[string]string {
 	if len(cluster.Status.Settings) == 0 {
 		return nil
@@ -63,9 +63,9 @@ func settingNames(cluster *v1alpha1.RedisCluster, config snapshot.UserConfig) []
 // longestWords is the limit of kubelets for a termination message.
 const longestWords = 4096
 
-// lastWords are what the container of Redis said when it last ended badly. The kubelet takes
+// terminationMessage are what the container of Redis said when it last ended badly. The kubelet takes
 // them from the end of its log (terminationMessagePolicy).
-func lastWords(pod *corev1.Pod) string {
+func terminationMessage(pod *corev1.Pod) string {
 	for i := range pod.Status.ContainerStatuses {
 		c := &pod.Status.ContainerStatuses[i]
 		if c.Name != redisContainer {

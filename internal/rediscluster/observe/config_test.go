@@ -79,7 +79,7 @@ func TestLastWords(t *testing.T) {
 		"not Redis ended": {corev1.ContainerStatus{Name: "exporter", LastTerminationState: corev1.ContainerState{Terminated: ended(1)}}, ""},
 	} {
 		pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{tc.status}}}
-		if got := lastWords(pod); got != tc.want {
+		if got := terminationMessage(pod); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}

@@ -21,26 +21,26 @@ import (
 
 // ask asks the instances for all that they alone know, and says how long they kept it waiting.
 func (o *Observer) ask(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, s *snapshot.Snapshot,
-	patience time.Duration) time.Duration {
+	timeout time.Duration) time.Duration {
 	credentials, settings := m.Credentials(cluster), settingNames(cluster, s.Config)
 	whom, began := m.round(s), o.now()
-	ctx, cancel := context.WithTimeout(ctx, whom.within(patience))
+	ctx, cancel := context.WithTimeout(ctx, whom.within(timeout))
 	defer cancel()
-	asked := o.describeAll(ctx, credentials, s, whom, patience, settings)
+	asked := o.describeAll(ctx, credentials, s, whom, timeout, settings)
 	m.noteAnswers(s, asked, o.now())
 	m.putGiven(s)
-	o.askAccess(ctx, m, credentials, s, patience)
+	o.askAccess(ctx, m, credentials, s, timeout)
 	o.askCertificates(ctx, m, credentials, s)
-	o.countOpenKeys(ctx, credentials, s, patience)
+	o.countOpenKeys(ctx, credentials, s, timeout)
 	return held(o.now().Sub(began), whom.answered)
 }
 
-// notAsked is the error of an instance that a pass had no time for.
+// notAsked is the error of an instance that a reconciliation had no time for.
 const notAsked = "it was not asked yet, because other instances of its cluster took too long to answer"
 
 // describeAll asks instances for their views, several at a time, and returns who of those that were
 // asked answered in time, by the UIDs of their pods.
-func (o *Observer) describeAll(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot, whom round, patience time.Duration,
+func (o *Observer) describeAll(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot, whom round, timeout time.Duration,
 	settings []string) map[string]bool {
 	for i := range s.Instances {
 		in := &s.Instances[i]
@@ -59,10 +59,10 @@ func (o *Observer) describeAll(ctx context.Context, credentials redis.Credential
 				return nil
 			}
 			began := o.now()
-			o.describe(ctx, credentials, in, patience, settings, &shared)
+			o.describe(ctx, credentials, in, timeout, settings, &shared)
 			mu.Lock()
 			defer mu.Unlock()
-			asked[in.UID] = in.Redis != nil || o.now().Sub(began) < patience/2 // a refusal costs no time
+			asked[in.UID] = in.Redis != nil || o.now().Sub(began) < timeout/2 // a refusal costs no time
 			return nil
 		}
 	}
@@ -76,12 +76,12 @@ func (o *Observer) describeAll(ctx context.Context, credentials redis.Credential
 	return asked
 }
 
-// describe asks one instance. One that does not answer is Unknown, which is no error of the pass.
-func (o *Observer) describe(ctx context.Context, credentials redis.Credentials, in *snapshot.Instance, patience time.Duration,
+// describe asks one instance. One that does not answer is Unknown, which is no error of the reconciliation.
+func (o *Observer) describe(ctx context.Context, credentials redis.Credentials, in *snapshot.Instance, timeout time.Duration,
 	settings []string, shared *texts) {
 	in.Error = ""
 	err := contain.Call(ctx, "describe "+in.Name, func() error {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		view, err := o.Redis.Node(in.Address(), credentials).Describe(ctx, settings...)
 		if err != nil {

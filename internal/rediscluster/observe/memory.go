@@ -34,7 +34,7 @@ func (m *Memory) NoteUsersRefused(users []access.User, why string) { m.access.No
 // ExpireAccess makes the next reconciliation read the Secrets of the password and the users.
 func (m *Memory) ExpireAccess() { m.access.Expire() }
 
-// Access is who instances are to let in, as last read; nil when it is not known.
+// Access is what instances are to accept, as last read; nil when it is not known.
 func (m *Memory) Access() *access.State {
 	if last, known, _ := m.access.Get(time.Time{}); known {
 		return last.State
@@ -48,7 +48,7 @@ type redirected struct {
 	at    time.Time
 }
 
-// noteRedirected compares the counts with those of before and fills in AskedAt. Nodes that are not
+// noteRedirected compares the counts with those of before and fills in RedirectedAt. Nodes that are not
 // among the instances any more are dropped.
 func (m *Memory) noteRedirected(s *snapshot.Snapshot, now time.Time) {
 	after := map[string]redirected{}
@@ -58,7 +58,7 @@ func (m *Memory) noteRedirected(s *snapshot.Snapshot, now time.Time) {
 			r = redirected{count: in.Redirections, at: now}
 		}
 		after[in.Redis.NodeID] = r
-		in.Redis.AskedAt = r.at
+		in.Redis.RedirectedAt = r.at
 	}
 	m.redirected = after
 }

@@ -43,9 +43,9 @@ func goal(m *v1alpha1.MigrationStatus) *snapshot.Goal {
 	return g
 }
 
-// countOpenKeys asks every master how many keys it holds in slots that are half-moved.
+// countOpenKeys asks every master how many keys it holds in slots that are half migrated.
 // There are none but after a crash in the middle.
-func (o *Observer) countOpenKeys(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot, patience time.Duration) {
+func (o *Observer) countOpenKeys(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot, timeout time.Duration) {
 	var open []uint16
 	var masters []*snapshot.Instance
 	for _, in := range s.Reachable() {
@@ -64,7 +64,7 @@ func (o *Observer) countOpenKeys(ctx context.Context, credentials redis.Credenti
 	for _, in := range masters {
 		group.Go(func() error {
 			return contain.Call(ctx, "count the keys of "+in.Name, func() (err error) {
-				ctx, cancel := context.WithTimeout(ctx, patience)
+				ctx, cancel := context.WithTimeout(ctx, timeout)
 				defer cancel()
 				in.Redis.OpenKeys, err = o.Redis.Node(in.Address(), credentials).CountKeysInSlots(ctx, set)
 				return err

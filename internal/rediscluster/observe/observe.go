@@ -57,16 +57,16 @@ func (o *Observer) now() time.Time {
 	return o.Now()
 }
 
-// Observe reads a cluster, and remembers of it what the next reconciliation needs. patience is how long an instance may take
+// Observe reads a cluster, and remembers of it what the next reconciliation needs. timeout is how long an instance may take
 // to answer: one that does not, or was not asked because others took too long, is in the snapshot without its Redis view. held
 // is how long instances kept the operator waiting. An error means that Kubernetes could not be read: nothing is known.
-func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, patience time.Duration) (_ *snapshot.Snapshot,
+func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, timeout time.Duration) (_ *snapshot.Snapshot,
 	held time.Duration, _ error) {
 	s := &snapshot.Snapshot{
 		Formed:   meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionFormed),
 		RolledAt: rolledAt(cluster),
 		Scaling:  cluster.Status.Phase == v1alpha1.PhaseScaling,
-		Rolling:  cluster.Status.RollOut != nil,
+		Rolling:  cluster.Status.Rollout != nil,
 		Goal:     goal(cluster.Status.Migration),
 		Stalled:  stalled(cluster), DataVolumes: cluster.Status.DataVolumes, PlacedOn: cluster.Status.PlacedOn,
 		SlotsAssigned: cluster.Status.SlotsAssigned,
@@ -92,7 +92,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		return nil, 0, err
 	}
 	if s.Auth.Known && s.TLS.Known {
-		held = o.ask(ctx, cluster, m, s, patience)
+		held = o.ask(ctx, cluster, m, s, timeout)
 	}
 	m.expireRefusedPassword(s)
 	s.Seen = m.noteIDs(cluster, s)
@@ -109,12 +109,12 @@ func stalled(cluster *v1alpha1.RedisCluster) string {
 	return ""
 }
 
-// rolledAt is when the roll-out of the present spec last made progress.
+// rolledAt is when the rollout of the present spec last made progress.
 func rolledAt(cluster *v1alpha1.RedisCluster) time.Time {
-	if cluster.Status.RollOut == nil || cluster.Status.ObservedGeneration != cluster.Generation {
+	if cluster.Status.Rollout == nil || cluster.Status.ObservedGeneration != cluster.Generation {
 		return time.Time{}
 	}
-	return cluster.Status.RollOut.LastProgressTime.Time
+	return cluster.Status.Rollout.LastProgressTime.Time
 }
 
 // shards reads the StatefulSets, and returns their UIDs by shard. One counts by its owner and its
@@ -138,7 +138,7 @@ func (o *Observer) shards(ctx context.Context, cluster *v1alpha1.RedisCluster, s
 			shard.Replicas = min(max(*set.Spec.Replicas, 0), v1alpha1.MaxReplicas) // anybody may scale it
 		}
 		if set.Status.ObservedGeneration < set.Generation {
-			shard.UpdateRevision, shard.Unseen = "", true // not computed yet
+			shard.UpdateRevision, shard.Unobserved = "", true // not computed yet
 		}
 		s.Shards = append(s.Shards, shard)
 	}
@@ -171,7 +171,7 @@ func (o *Observer) pods(ctx context.Context, cluster *v1alpha1.RedisCluster, set
 }
 
 // instance reads a pod; false when it is none of the StatefulSets': what runs in another is
-// told nothing, least of all a password. The pods of a StatefulSet that is gone are on their
+// switchover nothing, least of all a password. The pods of a StatefulSet that is gone are on their
 // way out, or about to be adopted by its successor.
 func instance(cluster *v1alpha1.RedisCluster, sets map[int]types.UID, pod *corev1.Pod) (snapshot.Instance, bool) {
 	shard, ordinal, named := cluster.InstanceOf(pod.Name)
@@ -187,14 +187,14 @@ func instance(cluster *v1alpha1.RedisCluster, sets map[int]types.UID, pod *corev
 		Revision: pod.Labels[appsv1.StatefulSetRevisionLabel], Modules: pod.Annotations[values.AnnotationModules],
 	}
 	readContainer(&in, pod)
-	in.LastWords = lastWords(pod)
+	in.TerminationMessage = terminationMessage(pod)
 	if pod.DeletionTimestamp != nil {
 		in.StopBy = pod.DeletionTimestamp.Time // the API server has added the grace period
 	}
 	if why := pods.Why(pod); in.Waiting == "" && why != pods.Starting {
-		in.Beside = why
+		in.SidecarFailure = why
 	}
-	in.Broken = in.Waiting != "" && in.Waiting != pods.Starting
+	in.Failing = in.Waiting != "" && in.Waiting != pods.Starting
 	if pod.DeletionTimestamp == nil {
 		in.Stopped, in.StoppedAt = stopped(pod)
 	}
@@ -219,7 +219,7 @@ func ended(pod *corev1.Pod) string {
 	return ""
 }
 
-// stopped says that a pod's Redis is known not to run, and since when: the pod is on no node yet,
+// stopped reports whether a pod's Redis is known not to run, and since when: the pod is on no node yet,
 // or its kubelet says so of the container.
 func stopped(pod *corev1.Pod) (yes bool, since time.Time) {
 	for _, c := range pod.Status.ContainerStatuses {
@@ -240,12 +240,12 @@ func stopped(pod *corev1.Pod) (yes bool, since time.Time) {
 
 // readGate reads whether clients are led to the instance.
 func readGate(in *snapshot.Instance, pod *corev1.Pod) {
-	in.Gated = slices.Contains(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: v1alpha1.PodConditionServing})
+	in.HasReadinessGate = slices.Contains(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: v1alpha1.PodConditionServing})
 	for _, c := range pod.Status.Conditions {
 		if c.Type == v1alpha1.PodConditionServing {
-			in.Serving = c.Status == corev1.ConditionTrue
-			if !in.Serving {
-				in.DismissedAt = c.LastTransitionTime.Time
+			in.InEndpoints = c.Status == corev1.ConditionTrue
+			if !in.InEndpoints {
+				in.RemovedFromEndpointsAt = c.LastTransitionTime.Time
 			}
 		}
 	}

@@ -81,7 +81,7 @@ type remembering struct {
 }
 
 func (r *remembering) Observe(ctx context.Context, c *v1alpha1.RedisCluster) (*snapshot.Snapshot, error) {
-	s, _, err := r.Observer.Observe(ctx, c, &r.Memory, Patient)
+	s, _, err := r.Observer.Observe(ctx, c, &r.Memory, AnswerTimeout)
 	return s, err
 }
 
@@ -152,8 +152,8 @@ func TestPodStates(t *testing.T) {
 					Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}}}
 		}, "not scheduled: 0/3 nodes are available", true, ""},
 		"no address yet": {func(p *corev1.Pod) { p.Status = corev1.PodStatus{} }, "starting", false, ""},
-		"image not there": {func(p *corev1.Pod) { p.Status.ContainerStatuses = waits("ImagePullBackOff", "back-off") },
-			"container redis: ImagePullBackOff: back-off", true, ""},
+		"image not there": {func(p *corev1.Pod) { p.Status.ContainerStatuses = waits("ImagePullBackOff", "backoff") },
+			"container redis: ImagePullBackOff: backoff", true, ""},
 		"without a message": {func(p *corev1.Pod) { p.Status.ContainerStatuses = waits("CrashLoopBackOff", "") },
 			"container redis: CrashLoopBackOff", true, ""},
 		"init container runs": {func(p *corev1.Pod) { p.Status.ContainerStatuses, p.Status.PodIP = waits("PodInitializing", ""), "" }, "starting",
@@ -200,8 +200,8 @@ func TestPodStates(t *testing.T) {
 			if in.Stopped != tt.stopped {
 				t.Errorf("known not to run: %v, want %v", in.Stopped, tt.stopped)
 			}
-			if in.Beside != tt.beside {
-				t.Errorf("beside it %q, want %q", in.Beside, tt.beside)
+			if in.SidecarFailure != tt.beside {
+				t.Errorf("beside it %q, want %q", in.SidecarFailure, tt.beside)
 			}
 		})
 	}
@@ -341,7 +341,7 @@ func TestRefusedPasswordIsReadAgain(t *testing.T) {
 	node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "old"})
 	observe(t, o)
 	if s := observe(t, o); s.Instances[0].Redis == nil || reads != 1 {
-		t.Fatalf("the Secret was read %d times for two passes; %+v", reads, s.Instances[0])
+		t.Fatalf("the Secret was read %d times for two reconciliations; %+v", reads, s.Instances[0])
 	}
 
 	world.Kill(node)
@@ -411,14 +411,14 @@ func TestConfigAge(t *testing.T) {
 	want(4*configAge, "", "ConfigMap mine does not exist in namespace n", false)
 }
 
-// The time that a roll-out may take is counted for the present spec only.
+// The time that a rollout may take is counted for the present spec only.
 func TestRolledAt(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 	if got := rolledAt(cluster); !got.IsZero() {
-		t.Errorf("without a roll-out: %s", got)
+		t.Errorf("without a rollout: %s", got)
 	}
-	cluster.Status.RollOut, cluster.Status.ObservedGeneration = &v1alpha1.RollOutStatus{LastProgressTime: at}, 2
+	cluster.Status.Rollout, cluster.Status.ObservedGeneration = &v1alpha1.RolloutStatus{LastProgressTime: at}, 2
 	if got := rolledAt(cluster); !got.Equal(at.Time) {
 		t.Errorf("got %s, want %s", got, at)
 	}

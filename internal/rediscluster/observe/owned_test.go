@@ -113,7 +113,7 @@ func TestOwnStatefulSetsThatWereChanged(t *testing.T) {
 	}
 }
 
-// A claim counts by its name, which is that of an instance: a label would have the operator grow anybody's.
+// A claim counts by its name, which is that of an instance: a label would have the operator expand anybody's.
 func TestClaimsOfOthers(t *testing.T) {
 	var objects []client.Object
 	for _, name := range []string{"data-c-0-0", "data-c-3-1", "data-mysql-0", "c-0-1", "data-c-0", "data-c-0-01", "data-c-500-0",

@@ -12,9 +12,9 @@ import (
 
 // role is since when a master is a master no more, whether a replica was told to take over, and when slots were received.
 type role struct {
-	shard               int
-	master              bool
-	told, deposed, seen time.Time
+	shard                     int
+	master                    bool
+	switchover, demoted, seen time.Time
 	// owned are the slots of the last look, received is when the first of them that are new were seen.
 	owned    slots.Set
 	received time.Time
@@ -26,12 +26,12 @@ const forgotten = time.Hour
 // NoteSwitchover notes that a replica was told to take over.
 func (m *Memory) NoteSwitchover(nodeID string, now time.Time) {
 	if r, known := m.roles[nodeID]; known {
-		r.told = now
+		r.switchover = now
 		m.roles[nodeID] = r
 	}
 }
 
-// noteRoles fills in ToldAt, DeposedAt and ReceivedAt. A master is one no more when it says so, and when another
+// noteRoles fills in SwitchoverAt, DemotedAt and ReceivedAt. A master is one no more when it says so, and when another
 // instance of its shard becomes one.
 func (m *Memory) noteRoles(s *snapshot.Snapshot, now time.Time) {
 	if m.roles == nil {
@@ -40,23 +40,23 @@ func (m *Memory) noteRoles(s *snapshot.Snapshot, now time.Time) {
 	nodes := m.roles
 	for _, in := range s.Reachable() {
 		if was, known := nodes[in.Redis.NodeID]; known && !was.master && !in.Redis.Slots.IsEmpty() {
-			depose(nodes, in.Shard, now)
+			demote(nodes, in.Shard, now)
 		}
 	}
 	for _, in := range s.Reachable() {
 		node, master := nodes[in.Redis.NodeID], !in.Redis.Slots.IsEmpty()
 		if node.master && !master {
-			node.deposed = now
+			node.demoted = now
 		}
 		if master {
-			node.told = time.Time{}
+			node.switchover = time.Time{}
 		}
 		if !in.Redis.Slots.Subtract(node.owned).IsEmpty() {
 			node.received = now
 		}
 		node.shard, node.master, node.seen, node.owned = in.Shard, master, now, in.Redis.Slots
 		nodes[in.Redis.NodeID] = node
-		in.Redis.ToldAt, in.Redis.DeposedAt, in.Redis.ReceivedAt = node.told, node.deposed, node.received
+		in.Redis.SwitchoverAt, in.Redis.DemotedAt, in.Redis.ReceivedAt = node.switchover, node.demoted, node.received
 	}
 	for id, node := range nodes {
 		if now.Sub(node.seen) > forgotten {
@@ -65,10 +65,10 @@ func (m *Memory) noteRoles(s *snapshot.Snapshot, now time.Time) {
 	}
 }
 
-func depose(nodes map[string]role, shard int, now time.Time) {
+func demote(nodes map[string]role, shard int, now time.Time) {
 	for id, r := range nodes {
 		if r.master && r.shard == shard {
-			r.master, r.deposed = false, now
+			r.master, r.demoted = false, now
 			nodes[id] = r
 		}
 	}

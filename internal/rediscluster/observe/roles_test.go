@@ -11,7 +11,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// When a master was last deposed is when its successor was first seen, also if it does not answer itself until later; and a replica
+// When a master was last demoted is when its successor was first seen, also if it does not answer itself until later; and a replica
 // that was told to take over is remembered until it has.
 func TestRolesAreRemembered(t *testing.T) {
 	began := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -29,25 +29,25 @@ func TestRolesAreRemembered(t *testing.T) {
 		}
 		s.Instances = append(s.Instances, snapshot.Instance{Shard: 1, Redis: &snapshot.Redis{NodeID: "other", Slots: slots.All()}})
 		m.noteRoles(s, clock)
-		if s.Instances[len(answer)].Redis.DeposedAt != (time.Time{}) {
-			t.Errorf("after %s the master of another shard is deposed", after)
+		if s.Instances[len(answer)].Redis.DemotedAt != (time.Time{}) {
+			t.Errorf("after %s the master of another shard is demoted", after)
 		}
 		return seen
 	}
 	pass(0, "a", "a", "b")
 	m.NoteSwitchover("b", clock)
-	if got := pass(time.Second, "a", "a", "b")["b"].ToldAt; !got.Equal(began) {
+	if got := pass(time.Second, "a", "a", "b")["b"].SwitchoverAt; !got.Equal(began) {
 		t.Errorf("b was told at %s", got)
 	}
-	if got := pass(6*time.Second, "b", "b")["b"]; !got.ToldAt.IsZero() || !got.DeposedAt.IsZero() {
-		t.Errorf("b took over, and was told at %s, deposed at %s", got.ToldAt, got.DeposedAt)
+	if got := pass(6*time.Second, "b", "b")["b"]; !got.SwitchoverAt.IsZero() || !got.DemotedAt.IsZero() {
+		t.Errorf("b took over, and was told at %s, demoted at %s", got.SwitchoverAt, got.DemotedAt)
 	}
-	if got := pass(40*time.Second, "b", "a", "b")["a"].DeposedAt; !got.Equal(began.Add(6 * time.Second)) {
-		t.Errorf("a was deposed at %s", got)
+	if got := pass(40*time.Second, "b", "a", "b")["a"].DemotedAt; !got.Equal(began.Add(6 * time.Second)) {
+		t.Errorf("a was demoted at %s", got)
 	}
-	if got := pass(41*time.Second, "a", "a", "b"); !got["b"].DeposedAt.Equal(began.Add(41*time.Second)) ||
-		!got["a"].DeposedAt.Equal(began.Add(6*time.Second)) {
-		t.Errorf("b was deposed at %s, a at %s", got["b"].DeposedAt, got["a"].DeposedAt)
+	if got := pass(41*time.Second, "a", "a", "b"); !got["b"].DemotedAt.Equal(began.Add(41*time.Second)) ||
+		!got["a"].DemotedAt.Equal(began.Add(6*time.Second)) {
+		t.Errorf("b was demoted at %s, a at %s", got["b"].DemotedAt, got["a"].DemotedAt)
 	}
 	if got := pass(42*time.Second, "a", "a", "b")["a"].ReceivedAt; !got.Equal(began.Add(41 * time.Second)) {
 		t.Errorf("a received its slots at %s", got)

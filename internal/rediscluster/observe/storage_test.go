@@ -15,7 +15,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// A claim that is being deleted is still there: a Renew that was interrupted goes on from it.
+// A claim that is being deleted is still there: a Recreate that was interrupted goes on from it.
 func TestTerminatingClaim(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: cluster().Namespace, Name: "data-c-0-0", UID: "claim",
 		Labels: map[string]string{v1alpha1.LabelCluster: cluster().Name}, Finalizers: []string{"kubernetes.io/pvc-protection"}}}

@@ -53,7 +53,7 @@ func namesOf(cluster *v1alpha1.RedisCluster) secretNames {
 	return secretNames{own: cluster.Spec.TLS.SecretName, trusted: cluster.TLSTrustSecretName()}
 }
 
-// fresh says that what is known is of the present spec and recent.
+// fresh reports whether what is known is of the present spec and recent.
 func (c *certificate) fresh(cluster *v1alpha1.RedisCluster, now time.Time) bool {
 	return c.generation == cluster.Generation && now.Sub(c.readAt) < certificateAge
 }

@@ -21,7 +21,7 @@ func (o *Observer) Withheld(ctx context.Context, cluster *v1alpha1.RedisCluster,
 			why = fmt.Sprintf("the Secret of the password cannot be read now: %v", err)
 		}
 		if why != "" {
-			m.access.Expire() // so that the next pass sees it, and makes it if it is gone
+			m.access.Expire() // so that the next reconciliation sees it, and makes it if it is gone
 			return &snapshot.Withheld{Cause: "PasswordUnavailable", Message: why}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// SetAccess makes running instances let in whom the operator's Secret says, and log in to
+// SetAccess makes running instances accept the passwords and users of the operator's Secret, and log in to
 // their masters with the password that it says.
 type SetAccess struct {
 	base
@@ -53,7 +53,7 @@ func (ChangePassword) Name() string { return "ChangePassword" }
 // container that restarts earlier reads the file of before.
 const filesArrive = 2 * time.Minute
 
-// planAccess changes whom instances let in, in an order in which nobody who is told a
+// planAccess changes the ACL users of instances, in an order in which nobody who is told a
 // password is refused: every instance accepts the next one before clients are told it, and
 // the previous one until its time is over.
 func planAccess(in input) Step {
@@ -74,12 +74,12 @@ func planAccess(in input) Step {
 	set := SetAccess{}
 	var names []string
 	for _, pod := range in.snap.Reachable() {
-		if pod.Redis.Access != nil && !pod.Terminating && !letsIn(pod.Redis.Access, auth.Wanted) {
+		if pod.Redis.Access != nil && !pod.Terminating && !authorizes(pod.Redis.Access, auth.Wanted) {
 			set.On, names = append(set.On, target(pod)), append(names, pod.Name)
 		}
 	}
 	if len(set.On) > 0 {
-		set.Reason = "these instances do not let in whom the Secret says: " + list(names)
+		set.Reason = "these instances do not accept the passwords and users of the Secret: " + list(names)
 		return set
 	}
 	if auth.Changing == "" || in.now.Before(PasswordStageEnds(auth, in.desired.PreviousPasswordFor)) || AccessPending(in.snap) != "" ||
@@ -100,7 +100,7 @@ func PasswordStageEnds(auth snapshot.Auth, previousFor time.Duration) time.Time 
 	return auth.ChangedAt.Add(filesArrive)
 }
 
-// AccessPending names an instance that is not known to let in whom the Secret says, and says
+// AccessPending names an instance that is not known to accept the passwords and users of the Secret, and says
 // why; empty when there is none.
 func AccessPending(s *snapshot.Snapshot) string {
 	for i := range s.Instances {
@@ -110,14 +110,14 @@ func AccessPending(s *snapshot.Snapshot) string {
 		case pod.Redis == nil:
 			return fmt.Sprintf("%s does not answer: %s", pod.Name, pod.Error)
 		case pod.Redis.Access == nil:
-			return fmt.Sprintf("%s does not say whom it lets in", pod.Name)
-		case !letsIn(pod.Redis.Access, s.Auth.Wanted):
-			return fmt.Sprintf("%s does not let in whom the Secret says", pod.Name)
+			return fmt.Sprintf("%s does not tell its ACL users", pod.Name)
+		case !authorizes(pod.Redis.Access, s.Auth.Wanted):
+			return fmt.Sprintf("%s does not accept the passwords and users of the Secret", pod.Name)
 		}
 	}
 	return ""
 }
 
-func letsIn(found, wanted *snapshot.Access) bool {
+func authorizes(found, wanted *snapshot.Access) bool {
 	return slices.Equal(found.Passwords, wanted.Passwords) && found.Link == wanted.Link && found.Users == wanted.Users
 }

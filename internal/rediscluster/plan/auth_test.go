@@ -10,7 +10,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// guarded is a formed cluster whose instances let in whom the Secret says.
+// guarded is a formed cluster whose instances accept the passwords and users of the Secret.
 func guarded() *snapshot.Snapshot {
 	s := formed()
 	s.Auth.Wanted = &snapshot.Access{Passwords: []string{"a", "b"}, Link: "a", Users: "u"}
@@ -37,7 +37,7 @@ func TestPlanAccess(t *testing.T) {
 		to       PasswordStep
 		on       int
 	}{
-		"as it should be":         {snapshot: guarded(), step: "None"},
+		"healthy":                 {snapshot: guarded(), step: "None"},
 		"nobody needs a password": {snapshot: formed(), step: "None"},
 		"another password is asked": {snapshot: with(guarded(), func(s *snapshot.Snapshot) { s.Auth.Due = true }), step: "ChangePassword",
 			to: AcceptPassword},
@@ -111,7 +111,7 @@ func TestPlanTLS(t *testing.T) {
 	}
 	s.TLS.Known = true
 	s.Instances[0].Redis.OldCertificate, s.Instances[0].Redis.CertificateSeen = true, true
-	s.Instances[1].Redis.OldCertificate = true // seen in an earlier pass, and told since
+	s.Instances[1].Redis.OldCertificate = true // seen in an earlier reconciliation, and told since
 	if step, ok := decide(desired(), s, now).Step.(ReloadCertificates); !ok || len(step.On) != 1 || step.On[0].Pod != "c-0-0" {
 		t.Errorf("with an old certificate: %+v", step)
 	}

@@ -11,8 +11,8 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
-// Gift is what one shard receives under AssignReceive.
-type Gift struct {
+// SlotAssignment is what one shard receives under AssignReceive.
+type SlotAssignment struct {
 	// Slots is how many it owns then, 1 to slots.Count.
 	Slots int
 	// From are the node IDs of instances whose shards give them.
@@ -21,7 +21,7 @@ type Gift struct {
 	To *int
 }
 
-// share is a Gift whose receiver and givers are known: shard numbers.
+// share is a SlotAssignment whose destination and sources are known: shard numbers.
 type share struct {
 	entry int // of assignStrategies
 	slots int
@@ -78,7 +78,7 @@ func drain(owned []slots.Set, want int) []slots.Set {
 }
 
 // assign returns which slots each shard is to own when shards receive the shares, in this
-// order. Each giver gives in proportion to what it owns. A share counts what the receiver owns
+// order. Each source gives in proportion to what it owns. A share counts what the destination owns
 // already.
 func assign(owned []slots.Set, shares []share) ([]slots.Set, error) {
 	goal := slices.Clone(owned)

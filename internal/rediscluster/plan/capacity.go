@@ -49,60 +49,60 @@ func capacity(in input, goal *snapshot.Goal) Verdict {
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // movable cuts a move down to what can move now: between a master that serves and owns the
-// slots in the eyes of the receiver too, and a shard that is whole.
+// slots in the eyes of the destination too, and a shard that is healthy.
 func movable(in input, move Move) (Move, Verdict) {
 	from, to := in.snap.ByNodeID(move.From.NodeID), in.snap.ByNodeID(move.To.NodeID)
 	if v := serves(in, from); !v.Holds {
 		return move, v
 	}
 	for _, pod := range in.snap.Reachable() {
-		if pod.Shard == to.Shard && !in.released(pod) {
+		if pod.Shard == to.Shard && !in.safeToRemove(pod) {
 			if v := serves(in, pod); !v.Holds {
 				return move, v
 			}
 			// With its first slot the shard is in everybody's table, and clients ask any of its
 			// instances for theirs.
-			if !informed(pod) {
-				return move, fails(ShardWhole, "%s does not know yet who owns which slots", pod.Name)
+			if !hasFullSlotMap(pod) {
+				return move, fails(ShardHealthy, "%s does not know yet who owns which slots", pod.Name)
 			}
 		}
 	}
 	for ordinal := range int(in.topology[to.Shard]) {
-		if pod := in.snap.Find(to.Shard, ordinal); (pod == nil || pod.Redis == nil) && !in.expendable(to.Shard, ordinal) {
-			return move, fails(ShardWhole, "instance %d of shard %d, which is to receive slots, does not answer", ordinal, to.Shard)
+		if pod := in.snap.Find(to.Shard, ordinal); (pod == nil || pod.Redis == nil) && !in.notRequired(to.Shard, ordinal) {
+			return move, fails(ShardHealthy, "instance %d of shard %d, which is to receive slots, does not answer", ordinal, to.Shard)
 		}
 	}
 	known := to.Redis.Peers[from.Redis.NodeID].Slots
 	if move.Slots = move.Slots.Intersect(known); move.Slots.IsEmpty() {
-		return move, fails(ShardWhole, "%s has not heard yet what %s owns", to.Name, from.Name)
+		return move, fails(ShardHealthy, "%s has not heard yet what %s owns", to.Name, from.Name)
 	}
-	return move, holds(ShardWhole)
+	return move, holds(ShardHealthy)
 }
 
 // ownershipSettled holds when every message in which a master does not claim its slots yet has been delivered or lost. Whoever
 // gets one while it imports a slot from that master (Valkey) or has just taken it over (Redis 7.0) gives the slot to the wrong
 // one of them, and the keys are deleted: clusterUpdateSlotsConfigWith in cluster.c and cluster_legacy.c. Nodes that know each
 // other exchange messages within half of the node timeout, and drop a connection that is silent for as long.
-func ownershipSettled(in input, giver *snapshot.Instance) Verdict {
-	r := giver.Redis
+func ownershipSettled(in input, source *snapshot.Instance) Verdict {
+	r := source.Redis
 	if left := 2*r.NodeTimeout - in.now.Sub(r.ReceivedAt); left > 0 {
 		return fails(OwnershipSettled, "%s has received slots itself: it gives none for twice the node timeout, which is over in %s",
-			giver.Name, left.Round(time.Second))
+			source.Name, left.Round(time.Second))
 	}
 	return holds(OwnershipSettled)
 }
 
-// serves says that a master serves, is linked to the other masters and suspected by none of
+// serves reports whether a master serves, is linked to the other masters and suspected by none of
 // them, and that a replica is in sync.
 func serves(in input, pod *snapshot.Instance) Verdict {
 	r := pod.Redis
 	switch {
 	case pod.Terminating:
-		return fails(ShardWhole, "%s is being deleted", pod.Name)
+		return fails(ShardHealthy, "%s is being deleted", pod.Name)
 	case r.Master && !r.ClusterOK:
-		return fails(ShardWhole, "%s does not serve yet", pod.Name)
+		return fails(ShardHealthy, "%s does not serve yet", pod.Name)
 	case !r.Master && !r.MasterLinkUp:
-		return fails(ShardWhole, "%s is not in sync with its master", pod.Name)
+		return fails(ShardHealthy, "%s is not in sync with its master", pod.Name)
 	}
 	for _, other := range in.members() {
 		if !r.Master || other == pod || !other.Redis.Master {
@@ -110,10 +110,10 @@ func serves(in input, pod *snapshot.Instance) Verdict {
 		}
 		peer, ok := other.Redis.Peers[r.NodeID]
 		if !ok || !peer.Connected || peer.Failed || peer.Suspected || peer.Handshake || !peer.Master {
-			return fails(ShardWhole, "%s is not linked to %s", pod.Name, other.Name)
+			return fails(ShardHealthy, "%s is not linked to %s", pod.Name, other.Name)
 		}
 	}
-	return holds(ShardWhole)
+	return holds(ShardHealthy)
 }
 
 // masters are, by shard number, the instances that own slots, and for a shard that owns

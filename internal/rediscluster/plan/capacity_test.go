@@ -25,14 +25,14 @@ func TestCapacity(t *testing.T) {
 		"a shard that receives nothing is not asked": {func(d *Desired, s *snapshot.Snapshot) {
 			to := 1
 			*d, *s = with(topologyOf(4)), *scaled(4)
-			d.AssignReceive, d.Gifts = true, []Gift{{Slots: 4100, From: []string{nodeID(0, 0)}, To: &to}}
+			d.AssignReceive, d.SlotAssignments = true, []SlotAssignment{{Slots: 4100, From: []string{nodeID(0, 0)}, To: &to}}
 			limit(s, 134<<20, 0)
 			s.Find(2, 0).Redis.UsedMemory = 200 << 20
 		}, ""},
 		"a shard that an entry names receives too much": {func(d *Desired, s *snapshot.Snapshot) {
 			to := 1
 			*d, *s = with(topologyOf(4)), *scaled(4)
-			d.AssignReceive, d.Gifts = true, []Gift{{Slots: 6144, From: []string{nodeID(0, 0)}, To: &to}}
+			d.AssignReceive, d.SlotAssignments = true, []SlotAssignment{{Slots: 6144, From: []string{nodeID(0, 0)}, To: &to}}
 			limit(s, 120<<20, 0)
 		}, "shard 1 would hold 150.0 MiB, more than the 120.0 MiB of maxmemory"},
 		"allowed all the same": {func(d *Desired, s *snapshot.Snapshot) { limit(s, 133<<20, 0); d.OverCapacity = true }, ""},
@@ -45,8 +45,8 @@ func TestCapacity(t *testing.T) {
 			if refused != (tt.refused != "") || !strings.Contains(stall.Reason, tt.refused) {
 				t.Errorf("got %s: %s, want %q", got.Step.Name(), got.Step.Why(), tt.refused)
 			}
-			if refused && (got.Goal != nil || !got.Whole) {
-				t.Errorf("something was begun: goal %v, whole %v", got.Goal, got.Whole)
+			if refused && (got.Goal != nil || !got.Healthy) {
+				t.Errorf("something was begun: goal %v, healthy %v", got.Goal, got.Healthy)
 			}
 		})
 	}

@@ -32,17 +32,17 @@ type InstanceConfig struct {
 // Name implements Step.
 func (SetConfig) Name() string { return "SetConfig" }
 
-// Way is how a setting comes into force.
-type Way string
+// ApplyMethod is how a setting comes into force.
+type ApplyMethod string
 
-// The ways.
+// The methods.
 const (
 	// Live: CONFIG SET on the running instances.
-	Live Way = "Live"
+	Live ApplyMethod = "Live"
 	// AtRestart: the instances are restarted one after the other.
-	AtRestart Way = "AtRestart"
-	// Held: not now; the reason says what it waits for.
-	Held Way = "Held"
+	AtRestart ApplyMethod = "AtRestart"
+	// Blocked: not now; the reason says what it waits for.
+	Blocked ApplyMethod = "Blocked"
 )
 
 // SettingChange is a setting that is not yet in force everywhere.
@@ -50,9 +50,9 @@ type SettingChange struct {
 	Name string
 	// From is the value in force on the first of the Instances, To the one asked for.
 	From, To  string
-	Way       Way
+	Method    ApplyMethod
 	Instances []string
-	// Reason is why it is Held.
+	// Reason is why it is Blocked.
 	Reason string
 }
 
@@ -135,7 +135,7 @@ func valueOn(s values.Setting, pod *snapshot.Instance) string {
 	return settings.Whole(s.Name, s.Value(), byDefault)
 }
 
-// onlyAtStart says that running instances are not told about a setting. Those that nobody
+// onlyAtStart reports whether running instances are not told about a setting. Those that nobody
 // knows are tried.
 func onlyAtStart(name string) bool { return settings.Known(name) && settings.NeedsRestart(name) }
 
@@ -188,7 +188,7 @@ func (in input) effectiveSettings() []values.Setting {
 	return effective
 }
 
-// takes says that redis.conf may hold a setting as it is asked for.
+// takes reports whether redis.conf may hold a setting as it is asked for.
 func (in input) takes(setting values.Setting) bool {
 	if before, had := in.snap.Settings[setting.Name]; setting.Source == values.FromOperator || had && before == setting.Text() {
 		return true
@@ -211,7 +211,7 @@ func (in input) takes(setting values.Setting) bool {
 	return taken || !asked && !in.mayRun()
 }
 
-// mayRun says that some instance of a cluster that has served may be running, and does not
+// mayRun reports whether some instance of a cluster that has served may be running, and does not
 // answer now: it is to be asked when it does. (As long as nothing is remembered, redis.conf was
 // written by an operator that asked nobody.)
 func (in input) mayRun() bool {
@@ -220,7 +220,7 @@ func (in input) mayRun() bool {
 	})
 }
 
-// fits says that a maxmemory which no setting asks for is none (0), or more than an instance
+// fits reports whether a maxmemory which no setting asks for is none (0), or more than an instance
 // uses: writes would fail, or keys go, otherwise.
 func fits(limit string, pod *snapshot.Instance) bool {
 	n, err := strconv.ParseInt(limit, 10, 64)

@@ -68,8 +68,8 @@ func TestSettings(t *testing.T) {
 		change  func(*Desired, *snapshot.Snapshot)
 		file    string
 		step    string
-		way     Way    // of the only change shown
-		problem string // part of it
+		way     ApplyMethod // of the only change shown
+		problem string      // part of it
 	}{
 		"in force": {asked: []values.Setting{asked("hz", "10")}, file: "hz 10", step: "None"},
 		"a change comes into force before it reaches the file": {asked: []values.Setting{asked("hz", "20")}, step: "SetConfig", way: Live},
@@ -97,7 +97,7 @@ func TestSettings(t *testing.T) {
 		"what the engine refuses stays out, and is not tried again": {
 			asked:  []values.Setting{asked("maxmemory-policy", "best"), asked("hz", "10")},
 			change: func(_ *Desired, s *snapshot.Snapshot) { refuse(s, "maxmemory-policy", "best", false) },
-			file:   "hz 10", step: "None", way: Held,
+			file:   "hz 10", step: "None", way: Blocked,
 			problem: `spec.config[maxmemory-policy]: redis 7.0.15 refuses the value "best": no, thanks: change or remove it`},
 		"another version is asked again": {asked: []values.Setting{asked("maxmemory-policy", "best")},
 			change: func(_ *Desired, s *snapshot.Snapshot) {
@@ -107,10 +107,10 @@ func TestSettings(t *testing.T) {
 				}
 			}, step: "SetConfig", way: Live},
 		"what the engine does not have stays out": {asked: []values.Setting{asked("made-up", "1")},
-			step: "None", way: Held, problem: "spec.config[made-up]: redis 7.0.15 has no such setting"},
+			step: "None", way: Blocked, problem: "spec.config[made-up]: redis 7.0.15 has no such setting"},
 		"what some instances do not have yet waits for their upgrade": {asked: []values.Setting{asked("locale-collate", "C")},
 			change: func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 1).Redis.Settings["locale-collate"] = "C" },
-			step:   "None", way: Held},
+			step:   "None", way: Blocked},
 		"what is taken only at the start goes to the file": {asked: []values.Setting{asked("tcp-backlog", "128")},
 			file: "tcp-backlog 128", step: "None"},
 		"and is shown while it waits for the restart": {asked: []values.Setting{asked("tcp-backlog", "128")},
@@ -126,7 +126,7 @@ func TestSettings(t *testing.T) {
 			change: func(_ *Desired, s *snapshot.Snapshot) { s.Settings = map[string]string{"hz": "20"}; all(s, "hz", "20") },
 			step:   "SetConfig", way: Live},
 		"what was never asked for is left alone": {change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "hz", "20") }, step: "None"},
-		"what a hand-over that was interrupted has left is put right": {
+		"what a switchover that was interrupted has left is put right": {
 			change: func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 1).Redis.Settings["dynamic-hz"] = "no" },
 			step:   "SetConfig", way: Live},
 		"unless it is asked for": {asked: []values.Setting{asked("dynamic-hz", "no")},
@@ -153,10 +153,10 @@ func TestSettings(t *testing.T) {
 					s.Instances[i].Redis.Settings["maxmemory"] = "805306350"
 				}
 				s.Find(0, 0).Redis.Settings["maxmemory"] = "0"
-			}, step: "None", way: Held},
+			}, step: "None", way: Blocked},
 		"a maxmemory of the environment": {asked: []values.Setting{ofEnv("805306300")}, step: "SetConfig", way: Live},
 		"spares what is used already, too": {asked: []values.Setting{ofEnv("1000")},
-			step: "None", way: Held},
+			step: "None", way: Blocked},
 		"and is none where it says so": {asked: []values.Setting{ofEnv("0")},
 			change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "maxmemory", "805306350") }, step: "SetConfig", way: Live},
 		"a user's maxmemory is the user's": {asked: []values.Setting{asked("maxmemory", "1mb")}, step: "SetConfig", way: Live},
@@ -186,9 +186,9 @@ func TestSettings(t *testing.T) {
 			if step != tc.step {
 				t.Errorf("step %s (%s), want %s", step, decision.Step.Why(), tc.step)
 			}
-			var way Way
+			var way ApplyMethod
 			if len(decision.SettingChanges) == 1 {
-				way = decision.SettingChanges[0].Way
+				way = decision.SettingChanges[0].Method
 			}
 			if way != tc.way || len(decision.SettingChanges) > 1 {
 				t.Errorf("changes %+v, want one that is %q", decision.SettingChanges, tc.way)
@@ -260,7 +260,7 @@ func TestMisconfigured(t *testing.T) {
 	bad := asked("made-up", `"a b"`)
 	broken := func(s *snapshot.Snapshot, words string) {
 		in := s.Find(1, 1)
-		in.Redis, in.Broken, in.Waiting, in.LastWords, in.UID = nil, true, "container redis: CrashLoopBackOff", words, "uid"
+		in.Redis, in.Failing, in.Waiting, in.TerminationMessage, in.UID = nil, true, "container redis: CrashLoopBackOff", words, "uid"
 	}
 	for name, tc := range map[string]struct {
 		asked  []values.Setting
@@ -277,7 +277,7 @@ func TestMisconfigured(t *testing.T) {
 		"in a cluster that serves, too": {words: words, formed: true, step: "Restart", why: "made-up"},
 		"a line of another file is none of ours": {words: strings.ReplaceAll(words, "made-up", "requirepass"), formed: true, step: "Wait",
 			why: "CrashLoopBackOff"},
-		"other last words are for the kubelet to retry": {words: "Out of memory", formed: true, step: "Wait", why: "CrashLoopBackOff"},
+		"other termination message are for the kubelet to retry": {words: "Out of memory", formed: true, step: "Wait", why: "CrashLoopBackOff"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := configured(tc.asked...)
@@ -292,7 +292,7 @@ func TestMisconfigured(t *testing.T) {
 			if step.Name() != tc.step || !strings.Contains(step.Why(), tc.why) {
 				t.Errorf("%s: %s", step.Name(), step.Why())
 			}
-			if restart, ok := step.(Restart); ok && (restart.Pod != "c-1-1" || restart.UID != "uid" || !restart.Broken) {
+			if restart, ok := step.(Restart); ok && (restart.Pod != "c-1-1" || restart.UID != "uid" || !restart.Failing) {
 				t.Errorf("%+v", restart)
 			}
 		})

@@ -66,17 +66,17 @@ func (in input) objection(s values.Setting) string {
 
 // misconfigured is the setting because of which an instance does not start.
 func (in input) misconfigured(pod *snapshot.Instance) (settings.Fatal, bool) {
-	if pod.Redis != nil || pod.Terminating || pod.LastWords == "" {
+	if pod.Redis != nil || pod.Terminating || pod.TerminationMessage == "" {
 		return settings.Fatal{}, false
 	}
-	fatal, ok := settings.ReadFatal(pod.LastWords)
+	fatal, ok := settings.ReadFatal(pod.TerminationMessage)
 	if _, reserved := values.Reserved(fatal.Name); !ok || reserved {
 		return settings.Fatal{}, false // not a line that comes from settings
 	}
 	return fatal, true
 }
 
-// concerns says that the line which a server did not start with is that setting.
+// concerns reports whether the line which a server did not start with is that setting.
 func concerns(fatal settings.Fatal, s values.Setting) bool {
 	args, err := values.SplitArguments(fatal.Arguments)
 	return err == nil && values.Canonical(fatal.Name) == s.Name && strings.Join(args, " ") == s.Value()
@@ -101,7 +101,7 @@ func planMisconfigured(in input) Step {
 		if !in.desired.OnDelete && in.replaceable(pod) {
 			return Restart{
 				base: base{fmt.Sprintf("%s does not start because of the setting %s, which has been corrected since", pod.Name, fatal.Name)},
-				Pod:  pod.Name, UID: pod.UID, Broken: true}
+				Pod:  pod.Name, UID: pod.UID, Failing: true}
 		}
 	}
 	return nil
@@ -137,22 +137,22 @@ func (in input) settingChanges() []SettingChange {
 	return changes
 }
 
-func (c *SettingChange) add(pod *snapshot.Instance, way Way, reason string) {
+func (c *SettingChange) add(pod *snapshot.Instance, way ApplyMethod, reason string) {
 	if len(c.Instances) == 0 {
-		c.From, c.Way, c.Reason = pod.Redis.Settings[c.Name], way, reason
+		c.From, c.Method, c.Reason = pod.Redis.Settings[c.Name], way, reason
 	}
 	c.Instances = append(c.Instances, pod.Name)
 }
 
 // difference says how a setting comes into force on an instance; false when it is in force.
-func (in input) difference(s values.Setting, pod *snapshot.Instance) (way Way, reason string, differs bool) {
+func (in input) difference(s values.Setting, pod *snapshot.Instance) (way ApplyMethod, reason string, differs bool) {
 	value, has := pod.Redis.Settings[s.Name]
 	want := valueOn(s, pod)
 	switch {
 	case pod.Redis.Settings == nil || apart[s.Name] || has && settings.Equal(s.Name, want, value):
 		return "", "", false
 	case !has:
-		return Held, "the engine has no such setting", true
+		return Blocked, "the engine has no such setting", true
 	case onlyAtStart(s.Name):
 		// What is left after the restart is the engine's own idea of the value.
 		return AtRestart, "", in.stale(pod) || len(in.pending.Children) > 0
@@ -161,15 +161,15 @@ func (in input) difference(s values.Setting, pod *snapshot.Instance) (way Way, r
 		if r.Immutable {
 			return AtRestart, "", true
 		}
-		return Held, "the engine refuses it", true
+		return Blocked, "the engine refuses it", true
 	}
 	if s.Source.SparesData() && !fits(want, pod) {
-		return Held, "the instance uses more memory than that", true
+		return Blocked, "the instance uses more memory than that", true
 	}
 	return Live, "", true
 }
 
-// settingsAfter are what the next pass is to know of redis.conf: what it holds, and what
+// settingsAfter are what the next reconciliation is to know of redis.conf: what it holds, and what
 // running instances may still have that it held before.
 func (in input) settingsAfter() map[string]string {
 	if in.desired.Settings == nil || in.desired.Paused {
@@ -189,11 +189,11 @@ func (in input) settingsAfter() map[string]string {
 	return after
 }
 
-// mayHold says that some instance may still have a setting that nobody asks for any more.
+// mayHold reports whether some instance may still have a setting that nobody asks for any more.
 func (in input) mayHold(name string) bool {
 	return slices.ContainsFunc(in.snap.Instances, func(pod snapshot.Instance) bool {
 		if pod.Redis == nil {
-			return !pod.Broken
+			return !pod.Failing
 		}
 		_, held := in.withdrawn(&pod)[name]
 		return pod.Redis.Settings == nil || held

@@ -42,10 +42,10 @@ type Desired struct {
 	// CreateTimeout is how long forming may take before the phase says Failed; 0 means
 	// for ever. The operator goes on trying all the same.
 	CreateTimeout time.Duration
-	// AssignReceive says that shards receive the Gifts; otherwise all masters are to own the
+	// AssignReceive reports whether shards receive the SlotAssignments; otherwise all masters are to own the
 	// same number of slots.
-	AssignReceive bool
-	Gifts         []Gift
+	AssignReceive   bool
+	SlotAssignments []SlotAssignment
 	// KeysPerSecond limits how fast keys move; 0 is no limit.
 	KeysPerSecond int
 	// OverCapacity allows a scale-in although the data may not fit.
@@ -54,16 +54,16 @@ type Desired struct {
 	GiveUp string
 	// PreviousPasswordFor is how long a password is accepted after clients were told the next.
 	PreviousPasswordFor time.Duration
-	// UpgradeTimeout is how long a roll-out may make no progress before the phase says
+	// UpgradeTimeout is how long a rollout may make no progress before the phase says
 	// Failed; 0 means for ever. The operator goes on trying all the same.
 	UpgradeTimeout time.Duration
 	// OnDelete leaves the restarting of instances to the user.
 	OnDelete bool
-	// Apart says that instances of a shard may never share a node.
+	// Apart reports whether instances of a shard may never share a node.
 	Apart bool
 	// SpreadMasters asks for masters on different nodes and in different zones.
 	SpreadMasters bool
-	// Ephemeral says that an instance's data goes with its pod, OnNode that it is in a directory of
+	// Ephemeral reports whether an instance's data goes with its pod, OnNode that it is in a directory of
 	// the pod's node. GiveUpNode is a node that is gone for good; empty when none is.
 	Ephemeral, OnNode bool
 	GiveUpNode        string
@@ -89,7 +89,7 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 		PreviousPasswordFor: cluster.PreviousPasswordFor(),
 	}
 	for _, entry := range spec.UpdateStrategy.AssignStrategies {
-		d.Gifts = append(d.Gifts, Gift{Slots: int(entry.Slots), From: entry.From(), To: entry.To()})
+		d.SlotAssignments = append(d.SlotAssignments, SlotAssignment{Slots: int(entry.Slots), From: entry.From(), To: entry.To()})
 	}
 	if volumes := template.Volumes; volumes != nil {
 		d.Ephemeral, d.OnNode = volumes.Type == v1alpha1.VolumeEmptyDir, volumes.Type == v1alpha1.VolumeHostPath

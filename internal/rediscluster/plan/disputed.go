@@ -80,7 +80,7 @@ func setAside(s *snapshot.Snapshot, found map[string]dispute) *snapshot.Snapshot
 	return &after
 }
 
-// claimsUndisputed says that an instance may be introduced to others without losing what it
+// claimsUndisputed reports whether an instance may be introduced to others without losing what it
 // owns and has keys of. A node that hears from anybody of an owner with a newer epoch gives
 // its slots up and deletes their keys (clusterSendUpdate, clusterUpdateSlotsConfigWith). One
 // that knows nobody has no epoch at all: whoever was not asked may still know another owner.
@@ -153,7 +153,7 @@ func (in input) rival(disputed *snapshot.Instance, d dispute) *snapshot.Instance
 	return nil
 }
 
-// heldElsewhere says that an instance which lost its nodes.conf may hold what the lost master
+// heldElsewhere reports whether an instance which lost its nodes.conf may hold what the lost master
 // of a replica had.
 func (in input) heldElsewhere(id string) bool {
 	for _, d := range in.disputes {

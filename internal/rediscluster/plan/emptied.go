@@ -47,7 +47,7 @@ func (in input) volume(pod *snapshot.Instance) string {
 	}
 }
 
-// dataVolumes are, by pod, the volumes that data was last seen in, after this pass. What was
+// dataVolumes are, by pod, the volumes that data was last seen in, after this reconciliation. What was
 // given up is there with an empty volume. Instances that do not exist now keep theirs.
 func (in input) dataVolumes(step Step) map[string]string {
 	if len(in.problems) > 0 {
@@ -76,7 +76,7 @@ func (in input) dataVolumes(step Step) map[string]string {
 	return after
 }
 
-// asksForPod says that a pod of the name, which ends in its shard and ordinal, is asked for.
+// asksForPod reports whether a pod of the name, which ends in its shard and ordinal, is asked for.
 func (in input) asksForPod(name string) bool {
 	rest, last := cutLast(name)
 	_, before := cutLast(rest)

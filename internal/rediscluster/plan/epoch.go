@@ -49,7 +49,7 @@ func claimsAgreed(in input, master *snapshot.Instance) Verdict {
 	}
 	for _, other := range in.snap.Reachable() {
 		r := other.Redis
-		if len(r.Migrating)+len(r.Importing)+len(r.Jobs) > 0 || !r.ToldAt.IsZero() || other.Terminating {
+		if len(r.Migrating)+len(r.Importing)+len(r.Jobs) > 0 || !r.SwitchoverAt.IsZero() || other.Terminating {
 			return fails(ClaimsAgreed, "%s moves slots, takes over or stops", other.Name)
 		}
 		peer, known := r.Peers[master.Redis.NodeID]

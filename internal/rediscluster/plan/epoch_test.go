@@ -37,7 +37,7 @@ func TestEpochIsOutbid(t *testing.T) {
 		"a slot is moving": {func(s *snapshot.Snapshot) { s.Find(2, 0).Redis.Importing = map[uint16]string{0: nodeID(0, 0)} },
 			false},
 		"slots are moved by an engine":    {func(s *snapshot.Snapshot) { s.Find(2, 0).Redis.Jobs = []snapshot.Job{{}} }, false},
-		"a replica was told to take over": {func(s *snapshot.Snapshot) { s.Find(0, 1).Redis.ToldAt = now }, false},
+		"a replica was told to take over": {func(s *snapshot.Snapshot) { s.Find(0, 1).Redis.SwitchoverAt = now }, false},
 		"the master is suspected": {func(s *snapshot.Snapshot) {
 			edit(s, 2, 0, 0, func(p *snapshot.Peer) { p.Suspected = true })
 		}, false},

@@ -30,14 +30,14 @@ func planConflict(in input) Step {
 func planAssign(in input) Step {
 	missing := slots.All().Subtract(in.snap.Owned())
 	if missing.Len() == 0 || !snapshotComplete(in).Holds || claimedByPeers(in.snap, missing) || in.disputedSlots(missing) {
-		return nil // planForget, planPromote or planSettle speak about these
+		return nil // planForget, planPromote or planConverge speak about these
 	}
 	if step := in.lostData(missing); step != nil {
 		return step
 	}
 	reason := fmt.Sprintf("no instance owns slots %s", missing)
 	step := AssignSlots{base: base{reason}}
-	holders := in.snap.Reachable() // keys of half-moved slots show whose they are; an old copy counts when there is no other
+	holders := in.snap.Reachable() // keys of open slots show whose they are; an old copy counts when there is no other
 	slices.SortStableFunc(holders, func(a, b *snapshot.Instance) int { return cmp.Compare(age(in, a), age(in, b)) })
 	for _, pod := range holders {
 		if keys := held(pod).Intersect(missing); pod.Redis.Master && !keys.IsEmpty() {
@@ -46,20 +46,20 @@ func planAssign(in input) Step {
 		}
 	}
 	var stall Step
-	receivers := receivers(in)
-	chosen := chooseMasters(in, receivers)
-	for i, give := range missing.Split(len(receivers)) {
+	destinations := destinations(in)
+	chosen := chooseMasters(in, destinations)
+	for i, give := range missing.Split(len(destinations)) {
 		if give.IsEmpty() {
 			continue
 		}
-		shard := receivers[i]
+		shard := destinations[i]
 		master := chosen[shard]
 		if master == nil {
 			stall = Stall{
 				base: base{
 					fmt.Sprintf(
 						"%s, and no instance of shard %d can take its part: each holds keys or follows a master; delete the claims of the shard to give its data up", reason, shard)},
-				Cause: "NoCandidate", BlockedBy: NoStrayKeys}
+				Cause: "NoCandidate", BlockedBy: NoUnownedKeys}
 			continue
 		}
 		assignment := Assignment{To: target(master), Slots: give}
@@ -94,7 +94,7 @@ func firstEpochs(in input, masters map[int]*snapshot.Instance) []Assignment {
 
 // age orders instances by how old what they hold may be.
 func age(in input, pod *snapshot.Instance) int {
-	if in.superseded(pod) {
+	if in.staleMaster(pod) {
 		return 1
 	}
 	return 0
@@ -105,8 +105,8 @@ func held(pod *snapshot.Instance) slots.Set {
 	return slots.Of(slices.Collect(maps.Keys(pod.Redis.OpenKeys))...)
 }
 
-// receivers are the shards that unowned slots go to: those that own none, else all.
-func receivers(in input) []int {
+// destinations are the shards that unowned slots go to: those that own none, else all.
+func destinations(in input) []int {
 	masters := in.snap.Masters()
 	var empty, all []int
 	for shard := range in.topology {
@@ -124,7 +124,7 @@ func receivers(in input) []int {
 	return empty
 }
 
-// claimedByPeers says whether some instance still believes that another node owns any
+// claimedByPeers reports whether some instance still believes that another node owns any
 // of the slots.
 func claimedByPeers(s *snapshot.Snapshot, missing slots.Set) bool {
 	for _, in := range s.Reachable() {
@@ -137,7 +137,7 @@ func claimedByPeers(s *snapshot.Snapshot, missing slots.Set) bool {
 	return false
 }
 
-// disputedSlots says that an instance whose claims are disputed claims some of the slots.
+// disputedSlots reports whether an instance whose claims are disputed claims some of the slots.
 func (in input) disputedSlots(missing slots.Set) bool {
 	for _, d := range in.disputes {
 		if in.snap.Formed && !d.claims.Intersect(missing).IsEmpty() {
@@ -166,7 +166,7 @@ func chooseMasters(in input, shards []int) map[int]*snapshot.Instance {
 			if after[shard] = chooseMaster(in, shard, after); after[shard] == nil {
 				continue
 			}
-			if chosen[shard] == nil || gathered(after).less(gathered(chosen)) {
+			if chosen[shard] == nil || concentrationOf(after).less(concentrationOf(chosen)) {
 				chosen, better = after, true
 			}
 		}
@@ -178,21 +178,21 @@ func chooseMasters(in input, shards []int) map[int]*snapshot.Instance {
 // shards; nil when none can.
 func chooseMaster(in input, shard int, others map[int]*snapshot.Instance) *snapshot.Instance {
 	var best *snapshot.Instance
-	var least crowding
+	var least concentration
 	for _, pod := range in.snap.Reachable() {
 		if pod.Shard != shard || !pod.Redis.Master || pod.Redis.Keys > 0 || pod.Terminating || in.leaving(pod.Shard, pod.Ordinal) {
 			continue
 		}
 		with := maps.Clone(others)
 		with[shard] = pod
-		if crowd := gathered(with); best == nil || crowd.less(least) {
+		if crowd := concentrationOf(with); best == nil || crowd.less(least) {
 			best, least = pod, crowd
 		}
 	}
 	return best
 }
 
-// mostMeetings bounds the commands of one pass; the rest follows in the next.
+// mostMeetings bounds the commands of one reconciliation; the rest follows in the next.
 const mostMeetings = 1000
 
 // formingTimeout is the cluster-node-timeout while a new cluster forms. Two delays of
@@ -215,7 +215,7 @@ func planTimeout(in input) Step {
 		return nil
 	}
 	reason := "spec asks for another cluster-node-timeout"
-	if !in.snap.Formed && planSettle(in) != nil {
+	if !in.snap.Formed && planConverge(in) != nil {
 		if !snapshotComplete(in).Holds {
 			return nil // not forming yet
 		}
@@ -265,7 +265,8 @@ func planMeet(in input) Step {
 	}
 	for i, a := range reachable {
 		for _, b := range reachable[i+1:] {
-			if a.Terminating || b.Terminating || in.released(a) || in.released(b) || acquainted(a, b) || len(meetings) == mostMeetings ||
+			if a.Terminating || b.Terminating || in.safeToRemove(a) || in.safeToRemove(b) || mutuallyConnected(a, b) ||
+				len(meetings) == mostMeetings ||
 				!undisputed(a) || !undisputed(b) {
 				continue
 			}
@@ -278,13 +279,13 @@ func planMeet(in input) Step {
 	return Meet{base: base{fmt.Sprintf("%d pairs of instances do not know each other's address", len(meetings))}, Meetings: meetings}
 }
 
-// acquainted says that two instances need no introduction: both know each other, and one
+// mutuallyConnected reports whether two instances need no introduction: both know each other, and one
 // knows where the other is, who tells it.
-func acquainted(a, b *snapshot.Instance) bool {
+func mutuallyConnected(a, b *snapshot.Instance) bool {
 	return knows(a, b) && knows(b, a) && (linked(a, b) || linked(b, a))
 }
 
-// linked says that a knows b at b's present address.
+// linked reports whether a knows b at b's present address.
 func linked(a, b *snapshot.Instance) bool {
 	peer, ok := a.Redis.Peers[b.Redis.NodeID]
 	return ok && peer.IP == b.IP
@@ -298,19 +299,19 @@ func planReplicate(in input) Step {
 	for _, pod := range in.snap.Reachable() {
 		master := masters[pod.Shard]
 		if master == nil || master == pod || pod.Redis.Slots.Len() > 0 || pod.Redis.MasterID == master.Redis.NodeID || pod.Terminating ||
-			in.released(pod) {
+			in.safeToRemove(pod) {
 			continue
 		}
 		marked := pod.Redis.Master && len(pod.Redis.Importing)+len(pod.Redis.Migrating) > 0
-		if marked && (!in.superseded(pod) || !ownedOnce(in.snap)) {
-			continue // its keys are of half-moved slots, which planMove finishes
+		if marked && (!in.staleMaster(pod) || !ownedOnce(in.snap)) {
+			continue // its keys are of open slots, which planMove finishes
 		}
 		if marked && pod.Redis.Keys > 0 { // which it would have to be rid of to follow anybody
-			renewal = in.renew(pod, fmt.Sprintf("%s has come back with an old copy of what %s has taken over", pod.Name, master.Name))
+			renewal = in.recreate(pod, fmt.Sprintf("%s has come back with an old copy of what %s has taken over", pod.Name, master.Name))
 			continue
 		}
 		if pod.Redis.Master && pod.Redis.Keys > 0 {
-			continue // planStray speaks about it
+			continue // planUnownedKeys speaks about it
 		}
 		if linked(pod, master) {
 			replications = append(replications, Replication{Replica: target(pod), MasterID: master.Redis.NodeID})

@@ -11,36 +11,36 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// Admit lets the Service lead clients to instances.
-type Admit struct {
+// AddToEndpoints lets the Service lead clients to instances.
+type AddToEndpoints struct {
 	base
 	Pods []string
 }
 
-// Dismiss ends that.
-type Dismiss struct {
+// RemoveFromEndpoints ends that.
+type RemoveFromEndpoints struct {
 	base
 	Pods []string
 }
 
 // Name implements Step.
-func (Admit) Name() string { return "Admit" }
+func (AddToEndpoints) Name() string { return "AddToEndpoints" }
 
 // Name implements Step.
-func (Dismiss) Name() string { return "Dismiss" }
+func (RemoveFromEndpoints) Name() string { return "RemoveFromEndpoints" }
 
-// dismissal is how long after a Dismiss every Kubernetes node has heard that the Service
+// endpointsLag is how long after a RemoveFromEndpoints every Kubernetes node has heard that the Service
 // does not lead to the pod any more: kubelet, EndpointSlice and kube-proxy (which gathers
 // changes for a second) come one after the other.
-const dismissal = 2 * time.Second
+const endpointsLag = 2 * time.Second
 
-// planAdmit opens instances to clients that ask the Service. One that has just joined would
+// planAddToEndpoints opens instances to clients that ask the Service. One that has just joined would
 // tell them of a cluster of which it knows a part. Leaving, and being about to restart, close
 // it again, and nothing else: whether an instance answers is for the pod's probe.
-func planAdmit(in input) Step {
-	step := Admit{}
+func planAddToEndpoints(in input) Step {
+	step := AddToEndpoints{}
 	for _, pod := range in.snap.Reachable() {
-		if pod.Gated && !pod.Serving && !pod.Terminating && !in.released(pod) && !in.retiring(pod) && informed(pod) {
+		if pod.HasReadinessGate && !pod.InEndpoints && !pod.Terminating && !in.safeToRemove(pod) && !in.retiring(pod) && hasFullSlotMap(pod) {
 			step.Pods = append(step.Pods, pod.Name)
 		}
 	}
@@ -51,8 +51,8 @@ func planAdmit(in input) Step {
 	return step
 }
 
-// informed says that an instance knows an owner of every slot, and has its master's data.
-func informed(pod *snapshot.Instance) bool {
+// hasFullSlotMap reports whether an instance knows an owner of every slot, and has its master's data.
+func hasFullSlotMap(pod *snapshot.Instance) bool {
 	known := pod.Redis.Slots
 	for _, peer := range pod.Redis.Peers {
 		known = known.Union(peer.Slots)
@@ -60,17 +60,17 @@ func informed(pod *snapshot.Instance) bool {
 	return pod.Redis.ClusterOK && known.Len() == slots.Count && (pod.Redis.Master || pod.Redis.MasterLinkUp)
 }
 
-// dismiss keeps clients away from instances that are about to go.
-func dismiss(in input, leaving []*snapshot.Instance, quiet time.Duration) Step {
-	step := Dismiss{}
+// removeFromEndpoints keeps clients away from instances that are about to go.
+func removeFromEndpoints(in input, leaving []*snapshot.Instance, quiet time.Duration) Step {
+	step := RemoveFromEndpoints{}
 	var pause time.Duration
 	for _, pod := range leaving {
 		switch {
-		case !pod.Gated:
-		case pod.Serving:
+		case !pod.HasReadinessGate:
+		case pod.InEndpoints:
 			step.Pods = append(step.Pods, pod.Name)
 		default:
-			pause = max(pause, pod.DismissedAt.Add(dismissal).Sub(in.now))
+			pause = max(pause, pod.RemovedFromEndpointsAt.Add(endpointsLag).Sub(in.now))
 		}
 	}
 	switch {
@@ -78,7 +78,7 @@ func dismiss(in input, leaving []*snapshot.Instance, quiet time.Duration) Step {
 		step.Reason = "these instances are about to go: " + list(step.Pods)
 		return step
 	case pause <= 0:
-		return unasked(in, leaving, quiet)
+		return redirecting(in, leaving, quiet)
 	default:
 		return Wait{
 			base: base{fmt.Sprintf("the Service leads no client to %d leaving instances any more, and all of Kubernetes is to hear of it",
@@ -94,11 +94,11 @@ const (
 	mostPatience = time.Minute // since the instance was dismissed
 )
 
-// unasked waits until clients have stopped asking instances that are about to go.
-func unasked(in input, leaving []*snapshot.Instance, quiet time.Duration) Step {
+// redirecting waits until clients have stopped asking instances that are about to go.
+func redirecting(in input, leaving []*snapshot.Instance, quiet time.Duration) Step {
 	for _, pod := range leaving {
-		since := in.now.Sub(pod.Redis.AskedAt)
-		if pod.Gated && since < quiet && in.now.Sub(pod.DismissedAt) < mostPatience {
+		since := in.now.Sub(pod.Redis.RedirectedAt)
+		if pod.HasReadinessGate && since < quiet && in.now.Sub(pod.RemovedFromEndpointsAt) < mostPatience {
 			return Wait{base: base{fmt.Sprintf("clients still ask %s, which is about to go, for slots that have moved", pod.Name)}, After: soon}
 		}
 	}

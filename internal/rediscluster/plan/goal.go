@@ -14,7 +14,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// errUncertain says that it cannot be said now which slots are to move.
+// errUncertain means that it cannot be said now which slots are to move.
 var errUncertain = errors.New("not every slot has one owner that answers")
 
 // goal is which shard is to own which slots, by the desire of now: the recorded one, a new
@@ -69,10 +69,10 @@ func (in input) fingerprint() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d shards", len(in.desired.Topology))
 	if in.desired.AssignReceive {
-		for _, gift := range in.desired.Gifts {
-			fmt.Fprintf(&b, ", %d from %s", gift.Slots, strings.Join(gift.From, "+"))
-			if gift.To != nil {
-				fmt.Fprintf(&b, " to shard %d", *gift.To)
+		for _, assignment := range in.desired.SlotAssignments {
+			fmt.Fprintf(&b, ", %d from %s", assignment.Slots, strings.Join(assignment.From, "+"))
+			if assignment.To != nil {
+				fmt.Fprintf(&b, " to shard %d", *assignment.To)
 			}
 		}
 	}
@@ -94,8 +94,8 @@ func (in input) owned() []slots.Set {
 	return owned
 }
 
-// strays says that some shard has two masters that own slots.
-func (in input) strays() bool {
+// unownedKeys reports whether some shard has two masters that own slots.
+func (in input) unownedKeys() bool {
 	masters := in.snap.Masters()
 	return slices.ContainsFunc(in.snap.Reachable(), func(pod *snapshot.Instance) bool {
 		return !pod.Redis.Slots.IsEmpty() && masters[pod.Shard] != pod
@@ -107,12 +107,12 @@ func (in input) strays() bool {
 func (in input) shares(first int, owned []slots.Set) ([]share, error) {
 	const at = "spec.updateStrategy.assignStrategies"
 	joining := max(len(in.desired.Topology)-first, 0)
-	news, receivers := 0, map[int]int{} // entries by the shard that receives
-	for i, gift := range in.desired.Gifts {
-		if gift.To == nil {
+	news, destinations := 0, map[int]int{} // entries by the shard that receives
+	for i, assignment := range in.desired.SlotAssignments {
+		if assignment.To == nil {
 			news++
 		} else {
-			receivers[*gift.To] = i
+			destinations[*assignment.To] = i
 		}
 	}
 	if joining > 0 && joining != news {
@@ -121,30 +121,30 @@ func (in input) shares(first int, owned []slots.Set) ([]share, error) {
 	}
 	var shares []share
 	to := first
-	for i, gift := range in.desired.Gifts {
-		s := share{entry: i, slots: gift.Slots, to: to}
+	for i, assignment := range in.desired.SlotAssignments {
+		s := share{entry: i, slots: assignment.Slots, to: to}
 		switch {
-		case gift.To != nil && *gift.To >= first:
+		case assignment.To != nil && *assignment.To >= first:
 			return nil, fmt.Errorf(
 				"%s[%d].toShard: shard %d owns no slots yet; leave toShard out for a shard that joins, or name one of the %d shards that own slots", at,
-				i, *gift.To, first)
-		case gift.To != nil:
-			s.to = *gift.To
+				i, *assignment.To, first)
+		case assignment.To != nil:
+			s.to = *assignment.To
 		case joining == 0:
 			continue // its master has joined, or none does
 		default:
 			to++
 		}
-		if gift.To != nil && size(owned, s.to) >= s.slots {
+		if assignment.To != nil && size(owned, s.to) >= s.slots {
 			continue
 		}
-		for _, id := range gift.From {
+		for _, id := range assignment.From {
 			pod := in.snap.ByNodeID(id)
 			if pod == nil || pod.Shard >= first {
 				return nil, fmt.Errorf("%s[%d].fromReplicas: %s is no instance of a shard that can give slots; the masters are %s", at, i, id,
 					list(in.masterIDs(first)))
 			}
-			if other, receives := receivers[pod.Shard]; receives {
+			if other, receives := destinations[pod.Shard]; receives {
 				return nil, fmt.Errorf("%s[%d].fromReplicas: %s is of shard %d, which receives slots by entry %d; a shard does one of both", at, i, id,
 					pod.Shard, other)
 			}
@@ -157,7 +157,7 @@ func (in input) shares(first int, owned []slots.Set) ([]share, error) {
 	return shares, nil
 }
 
-// slotsAssigned says that the slots are distributed by AssignReceive after this pass: that lasts
+// slotsAssigned reports whether the slots are distributed by AssignReceive after this reconciliation: that lasts
 // until they are balanced.
 func (in input) slotsAssigned() bool {
 	if len(in.problems) > 0 || in.desired.Paused {
@@ -181,7 +181,7 @@ func (in input) masterIDs(first int) []string {
 	return ids
 }
 
-// reached says that every slot is where the goal wants it.
+// reached reports whether every slot is where the goal wants it.
 func (in input) reached(goal *snapshot.Goal) bool {
 	masters := in.snap.Masters()
 	for shard, set := range goal.Shards {

@@ -150,7 +150,7 @@ func TestAssignProperties(t *testing.T) {
 			for shard := range first {
 				all = append(all, shard)
 			}
-			from := rapid.Permutation(all).Draw(t, "givers")[:rapid.IntRange(1, first).Draw(t, "number of givers")]
+			from := rapid.Permutation(all).Draw(t, "sources")[:rapid.IntRange(1, first).Draw(t, "number of sources")]
 			most := 0
 			for _, shard := range from {
 				most += owned[shard].Len()
@@ -177,7 +177,7 @@ func TestAssignProperties(t *testing.T) {
 	})
 }
 
-// checkRefusal: shares are refused when they exceed what the givers can spare, by the name of the entry, and the entries
+// checkRefusal: shares are refused when they exceed what the sources can spare, by the name of the entry, and the entries
 // before it are all right.
 func checkRefusal(t *rapid.T, owned []slots.Set, shares []share, err error) {
 	for i := range shares {
@@ -212,14 +212,14 @@ func TestProportionalProperties(t *testing.T) {
 		for i, part := range parts {
 			sum += part
 			if part < n*counts[i]/total || part >= counts[i] {
-				t.Fatalf("%d of %v: giver %d gives %d", n, counts, i, part)
+				t.Fatalf("%d of %v: source %d gives %d", n, counts, i, part)
 			}
-			// A giver that must keep its last slot leaves its part to the others.
+			// A source that must keep its last slot leaves its part to the others.
 			squeezed = squeezed || n*counts[i]/total+1 >= counts[i]
 		}
 		for i, part := range parts {
 			if !squeezed && part > n*counts[i]/total+1 {
-				t.Fatalf("%d of %v: giver %d gives %d, more than one above its part", n, counts, i, part)
+				t.Fatalf("%d of %v: source %d gives %d, more than one above its part", n, counts, i, part)
 			}
 		}
 		if sum != n {
@@ -252,7 +252,7 @@ func anyCluster(t *rapid.T, have, want int) *snapshot.Snapshot {
 	return s
 }
 
-// anyDesired asks for want shards, by either strategy, also the one after the other. Gifts that cannot be given are not drawn.
+// anyDesired asks for want shards, by either strategy, also the one after the other. Assignments that cannot be made are not drawn.
 func anyDesired(t *rapid.T, s *snapshot.Snapshot, have, want int) Desired {
 	d := Desired{Policy: v1alpha1.DeletionForeground, HasFinalizer: true, Topology: make(v1alpha1.Topology, want)}
 	for i := range d.Topology {
@@ -262,30 +262,31 @@ func anyDesired(t *rapid.T, s *snapshot.Snapshot, have, want int) Desired {
 	if d.AssignReceive = rapid.Bool().Draw(t, "AssignReceive"); !d.AssignReceive {
 		return d
 	}
-	givers := have
+	sources := have
 	if want >= have && rapid.Bool().Draw(t, "the last shard receives") {
-		givers--
+		sources--
 	}
 	var from []string
 	spare := 0
-	for shard := range givers {
+	for shard := range sources {
 		from = append(from, nodeID(shard, rapid.IntRange(0, 1).Draw(t, "named instance")))
 		spare += s.Masters()[shard].Redis.Slots.Len() - 1
 	}
 	for range want - have {
-		gift := Gift{Slots: rapid.IntRange(1, max(1, min(1000, spare/4))).Draw(t, "slots"), From: from}
-		spare -= gift.Slots
-		d.Gifts = append(d.Gifts, gift)
+		assignment := SlotAssignment{Slots: rapid.IntRange(1, max(1, min(1000, spare/4))).Draw(t, "slots"), From: from}
+		spare -= assignment.Slots
+		d.SlotAssignments = append(d.SlotAssignments, assignment)
 	}
-	if givers < have && spare >= 0 {
+	if sources < have && spare >= 0 {
 		to := have - 1
 		owns := s.Masters()[to].Redis.Slots.Len()
-		d.Gifts = append(d.Gifts, Gift{Slots: max(1, owns+rapid.IntRange(-100, spare).Draw(t, "slots more")), From: from, To: &to})
+		d.SlotAssignments = append(d.SlotAssignments, SlotAssignment{Slots: max(1, owns+rapid.IntRange(-100, spare).Draw(t, "slots more")),
+			From: from, To: &to})
 	}
 	return d
 }
 
-// hand makes the slots of a move the receiver's, and everybody know.
+// hand makes the slots of a move the destination's, and everybody know.
 func hand(s *snapshot.Snapshot, move Move, set slots.Set) {
 	from, to := s.ByNodeID(move.From.NodeID).Redis, s.ByNodeID(move.To.NodeID).Redis
 	from.Slots, to.Slots = from.Slots.Subtract(set), to.Slots.Union(set)
@@ -359,13 +360,13 @@ func checkScaled(t *rapid.T, d Desired, s *snapshot.Snapshot, before []slots.Set
 		if slices.Max(counts[:want])-slices.Min(counts[:want]) > 1 {
 			t.Fatalf("shards own %v", counts)
 		}
-	case want == have && len(d.Gifts) == 0 && !moved.IsEmpty():
+	case want == have && len(d.SlotAssignments) == 0 && !moved.IsEmpty():
 		t.Fatalf("nothing was to change, and slots %s moved", moved)
 	case want >= have:
-		for i, gift := range d.Gifts {
-			to, slots := have+i, gift.Slots
-			if gift.To != nil {
-				to, slots = *gift.To, max(gift.Slots, before[*gift.To].Len())
+		for i, assignment := range d.SlotAssignments {
+			to, slots := have+i, assignment.Slots
+			if assignment.To != nil {
+				to, slots = *assignment.To, max(assignment.Slots, before[*assignment.To].Len())
 			}
 			if counts[to] != slots {
 				t.Fatalf("shard %d owns %d slots, want %d", to, counts[to], slots)

@@ -31,7 +31,7 @@ func planReturn(in input) Step {
 				master == nil || master.Shard == shard || masters[master.Shard] == master || !upToDate(pod, master) {
 				continue
 			}
-			return Handover{
+			return Switchover{
 				base:   base{fmt.Sprintf("shard %d has no master: %s takes over from %s, which is of another shard", shard, pod.Name, master.Name)},
 				Master: target(master), Replica: target(pod)}
 		}
@@ -61,12 +61,13 @@ func (in input) regain(shard int, masters map[int]*snapshot.Instance) Step {
 				base: base{
 					fmt.Sprintf("shard %d has no master, and %s owns no slot and holds %d keys; delete its claim to give them up", shard, pod.Name,
 						pod.Redis.Keys)},
-				Cause: "StrayKeys", BlockedBy: NoStrayKeys}
+				Cause: "UnownedKeys", BlockedBy: NoUnownedKeys}
 		case pod.Redis.Master:
 		case master != nil && master.Shard != shard && masters[master.Shard] == master:
-			return in.renew(pod, fmt.Sprintf("shard %d has no master, and %s follows %s, the master of another shard", shard, pod.Name, master.Name))
+			return in.recreate(pod, fmt.Sprintf("shard %d has no master, and %s follows %s, the master of another shard", shard, pod.Name,
+				master.Name))
 		case master == nil && pod.Redis.MasterID != "":
-			return in.renew(pod, fmt.Sprintf("shard %d has no master, and %s follows node %s, which is gone and owned nothing", shard, pod.Name,
+			return in.recreate(pod, fmt.Sprintf("shard %d has no master, and %s follows node %s, which is gone and owned nothing", shard, pod.Name,
 				short(pod.Redis.MasterID)))
 		}
 	}
@@ -111,27 +112,27 @@ func planForget(in input) Step {
 	return step
 }
 
-// planSettle waits for what has been started, and names what is not yet as it should be. It does not wait for a pod to be ready
+// planConverge waits for what has been started, and names what is not yet healthy. It does not wait for a pod to be ready
 // that a restart makes ready.
-func planSettle(in input) Step {
-	return settle(in, func(pod *snapshot.Instance) bool {
-		return in.retiring(pod) || pod.Beside != "" && in.stale(pod)
+func planConverge(in input) Step {
+	return awaitConvergence(in, func(pod *snapshot.Instance) bool {
+		return in.retiring(pod) || pod.SidecarFailure != "" && in.stale(pod)
 	})
 }
 
-// settle waits for everything but the readiness of pods that are excused.
-func settle(in input, excused func(*snapshot.Instance) bool) Step {
+// awaitConvergence waits for everything but the readiness of pods that are excused.
+func awaitConvergence(in input, excused func(*snapshot.Instance) bool) Step {
 	if v := snapshotComplete(in); !v.Holds {
 		// Kubernetes tells when a pod starts, and nobody when Redis has loaded its data.
 		return Wait{base: base{v.Reason}, BlockedBy: v.Predicate, After: soon}
 	}
 	members := in.members()
 	for _, pod := range members {
-		if reason := unsettled(in, members, pod); reason != "" {
+		if reason := notConverged(in, members, pod); reason != "" {
 			return Wait{base: base{reason}, After: soon}
 		}
 		if !pod.Ready && !excused(pod) {
-			return Wait{base: base{strings.TrimSuffix(fmt.Sprintf("pod %s is not ready yet: %s", pod.Name, pod.Beside), ": ")}, After: soon}
+			return Wait{base: base{strings.TrimSuffix(fmt.Sprintf("pod %s is not ready yet: %s", pod.Name, pod.SidecarFailure), ": ")}, After: soon}
 		}
 	}
 	if missing := slots.All().Subtract(in.snap.Owned()); missing.Len() > 0 {
@@ -140,8 +141,8 @@ func settle(in input, excused func(*snapshot.Instance) bool) Step {
 	return nil
 }
 
-// unsettled says what an instance still waits for; empty when nothing.
-func unsettled(in input, members []*snapshot.Instance, pod *snapshot.Instance) string {
+// notConverged says what an instance still waits for; empty when nothing.
+func notConverged(in input, members []*snapshot.Instance, pod *snapshot.Instance) string {
 	r := pod.Redis
 	for _, other := range members {
 		if other == pod {
@@ -159,7 +160,7 @@ func unsettled(in input, members []*snapshot.Instance, pod *snapshot.Instance) s
 	}
 	switch {
 	case r.Master && len(r.Migrating)+len(r.Importing) > 0:
-		return fmt.Sprintf("%s has half-moved slots", pod.Name)
+		return fmt.Sprintf("%s has open slots", pod.Name)
 	case !r.ClusterOK:
 		return fmt.Sprintf("%s does not serve yet", pod.Name)
 	case !r.Master && !r.MasterLinkUp && !in.skewed(pod):

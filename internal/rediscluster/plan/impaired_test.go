@@ -59,7 +59,7 @@ func impair(t *rapid.T, s *snapshot.Snapshot) {
 			continue
 		}
 		switch rapid.SampledFrom([]string{"unknown", "stopped", "terminating", "suspected", "not in sync", "does not serve", "unheard",
-			"half-moved"}).Draw(t, "how") {
+			"half migrated"}).Draw(t, "how") {
 		case "unknown":
 			pod.Redis, pod.Error = nil, "i/o timeout"
 		case "stopped":
@@ -82,7 +82,7 @@ func impair(t *rapid.T, s *snapshot.Snapshot) {
 				peer.Slots = slots.Set{}
 				pod.Redis.Peers[id] = peer
 			}
-		case "half-moved":
+		case "half migrated":
 			if owned := pod.Redis.Slots; !owned.IsEmpty() {
 				to := rapid.SampledFrom(s.Reachable()).Draw(t, "towards")
 				pod.Redis.Migrating = map[uint16]string{owned.Ranges()[0].First: to.Redis.NodeID}
@@ -137,7 +137,7 @@ func needed(d Desired, s *snapshot.Snapshot) string {
 	return ""
 }
 
-// checkTakesPart: the giver serves, and all of the shard that receives does.
+// checkTakesPart: the source serves, and all of the shard that receives does.
 func checkTakesPart(t *rapid.T, s *snapshot.Snapshot, move Move) {
 	from, to := s.ByNodeID(move.From.NodeID), s.ByNodeID(move.To.NodeID)
 	if from == nil || to == nil {

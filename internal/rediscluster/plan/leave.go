@@ -10,9 +10,9 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// Handover makes a replica the master in place of the one that it follows, without losing a
+// Switchover makes a replica the master in place of the one that it follows, without losing a
 // write: the master stops writes until the replica has them all (CLUSTER FAILOVER).
-type Handover struct {
+type Switchover struct {
 	base
 	Master, Replica Target
 }
@@ -24,21 +24,21 @@ type RemoveShards struct {
 }
 
 // Name implements Step.
-func (Handover) Name() string { return "Handover" }
+func (Switchover) Name() string { return "Switchover" }
 
 // Name implements Step.
 func (RemoveShards) Name() string { return "RemoveShards" }
 
-// leaving says that the spec does not ask for the instance any more.
+// leaving reports whether the spec does not ask for the instance any more.
 func (in input) leaving(shard, ordinal int) bool {
 	desired := in.desired.Topology
 	return in.snap.Formed && (shard >= len(desired) || ordinal >= int(desired[shard]))
 }
 
-// released says that a leaving instance holds nothing that the cluster needs: it owns no
+// safeToRemove reports whether a leaving instance holds nothing that the cluster needs: it owns no
 // slot, has no part in moving one, and if it is a master, holds no key. A replica counts as
 // long as its shard does not go: then it goes with its master.
-func (in input) released(pod *snapshot.Instance) bool {
+func (in input) safeToRemove(pod *snapshot.Instance) bool {
 	r := pod.Redis
 	if r == nil || !in.leaving(pod.Shard, pod.Ordinal) || !r.Slots.IsEmpty() || r.Master &&
 		(r.Keys > 0 || len(r.Migrating)+len(r.Importing) > 0) {
@@ -47,10 +47,10 @@ func (in input) released(pod *snapshot.Instance) bool {
 	return pod.Shard < len(in.desired.Topology) || in.snap.Masters()[pod.Shard] == nil
 }
 
-// expendable says that an instance which is not running is not needed: the spec does not
+// notRequired reports whether an instance which is not running is not needed: the spec does not
 // ask for it, all slots are owned by instances that answer, and if its shard is to go, that
 // has been drained (until then the instance is what its master fails over to).
-func (in input) expendable(shard, ordinal int) bool {
+func (in input) notRequired(shard, ordinal int) bool {
 	pod := in.snap.Find(shard, ordinal)
 	notRunning := pod == nil || pod.Waiting != "" || pod.Terminating && pod.Redis == nil
 	needed := shard >= len(in.desired.Topology) && in.snap.Masters()[shard] != nil
@@ -59,18 +59,18 @@ func (in input) expendable(shard, ordinal int) bool {
 
 // members are the reachable instances that belong to the cluster: all but those released.
 func (in input) members() []*snapshot.Instance {
-	return slices.DeleteFunc(in.snap.Reachable(), in.released)
+	return slices.DeleteFunc(in.snap.Reachable(), in.safeToRemove)
 }
 
-// parted says that the members know nobody but each other, and that every instance was
+// forgottenByAll reports whether the members know nobody but each other, and that every instance was
 // asked: what has been released can go.
-func (in input) parted() bool {
+func (in input) forgottenByAll() bool {
 	if !in.snap.Formed || !slotsCovered(in.snap) {
 		return false
 	}
 	for i := range in.snap.Instances {
 		pod := &in.snap.Instances[i]
-		if pod.Redis == nil && !in.expendable(pod.Shard, pod.Ordinal) {
+		if pod.Redis == nil && !in.notRequired(pod.Shard, pod.Ordinal) {
 			return false
 		}
 	}
@@ -85,19 +85,19 @@ func (in input) parted() bool {
 	return true
 }
 
-// mayGo says that an instance which the spec does not ask for can be deleted, given that
-// the members have parted from it.
-func (in input) mayGo(shard, ordinal int) bool {
+// mayBeRemoved reports whether an instance which the spec does not ask for can be deleted, given that
+// the members have forgotten it.
+func (in input) mayBeRemoved(shard, ordinal int) bool {
 	pod := in.snap.Find(shard, ordinal)
 	if pod != nil && pod.Redis != nil {
-		return in.released(pod)
+		return in.safeToRemove(pod)
 	}
-	return in.expendable(shard, ordinal)
+	return in.notRequired(shard, ordinal)
 }
 
-// planLeave lets instances go that the spec does not ask for: a master hands over first,
+// planRemoval lets instances go that the spec does not ask for: a master switches over first,
 // clients are led elsewhere, then every member forgets them, then their StatefulSets shrink (Effective) or go.
-func planLeave(in input) Step {
+func planRemoval(in input) Step {
 	if _, refused := planRefusal(in).(Stall); refused {
 		return nil
 	}
@@ -108,14 +108,14 @@ func planLeave(in input) Step {
 		}
 	}
 	for _, pod := range leaving {
-		if !in.released(pod) {
+		if !in.safeToRemove(pod) {
 			return hold(in, pod)
 		}
 	}
-	if step := dismiss(in, leaving, quiet); step != nil {
+	if step := removeFromEndpoints(in, leaving, quiet); step != nil {
 		return step
 	}
-	if step := part(in, leaving); step != nil {
+	if step := forgetLeaving(in, leaving); step != nil {
 		return step
 	}
 	step := RemoveShards{}
@@ -129,8 +129,8 @@ func planLeave(in input) Step {
 		return nil
 	case len(step.Shards) == 0:
 		return gone(in)
-	case !in.parted():
-		return Wait{base: base{fmt.Sprintf("shards %v are to go, and not every instance is known to have parted from them", step.Shards)},
+	case !in.forgottenByAll():
+		return Wait{base: base{fmt.Sprintf("shards %v are to go, and not every instance is known to have forgotten them", step.Shards)},
 			BlockedBy: SnapshotComplete, After: soon}
 	}
 	step.Reason = fmt.Sprintf("shards %v own nothing and nobody knows them any more", step.Shards)
@@ -155,23 +155,23 @@ func gone(in input) Step {
 // hold is what a leaving instance that is still needed waits for.
 func hold(in input, pod *snapshot.Instance) Step {
 	if !pod.Redis.Slots.IsEmpty() && pod.Shard < len(in.desired.Topology) {
-		return handover(in, pod)
+		return switchover(in, pod)
 	}
 	if pod.Redis.Master && pod.Redis.Keys > 0 && pod.Redis.Slots.IsEmpty() {
 		return Stall{
 			base: base{
 				fmt.Sprintf("%s is to go, owns no slot and holds %d keys, which would be lost; move them, or delete its claim to give them up",
 					pod.Name, pod.Redis.Keys)},
-			Cause: "StrayKeys", BlockedBy: NoStrayKeys}
+			Cause: "UnownedKeys", BlockedBy: NoUnownedKeys}
 	}
 	return Wait{base: base{fmt.Sprintf("%s is to go and still takes part in moving slots", pod.Name)}, After: soon}
 }
 
-// handover makes the best replica that stays the master in place of one that leaves.
-func handover(in input, master *snapshot.Instance) Step {
+// switchover makes the best replica that stays the master in place of one that leaves.
+func switchover(in input, master *snapshot.Instance) Step {
 	var best *snapshot.Instance
 	for _, pod := range in.snap.Reachable() {
-		if !succeeds(pod, master) || in.leaving(pod.Shard, pod.Ordinal) {
+		if !canSucceed(pod, master) || in.leaving(pod.Shard, pod.Ordinal) {
 			continue
 		}
 		if best == nil || pod.Redis.Offset > best.Redis.Offset {
@@ -184,19 +184,20 @@ func handover(in input, master *snapshot.Instance) Step {
 				fmt.Sprintf("%s is to go and is the master of shard %d, of which no other instance is in sync", master.Name, master.Shard)},
 			BlockedBy: ReplicaInSync, After: soon}
 	}
-	return Handover{base: base{fmt.Sprintf("%s is to go and is the master of shard %d: %s takes over", master.Name, master.Shard, best.Name)},
+	return Switchover{base: base{fmt.Sprintf("%s is to go and is the master of shard %d: %s takes over", master.Name, master.Shard,
+		best.Name)},
 		Master: target(master), Replica: target(best)}
 }
 
-// upToDate says that a replica knows exactly what its master owns: with its promotion it
+// upToDate reports whether a replica knows exactly what its master owns: with its promotion it
 // claims what it thinks that is, with a newer epoch than anybody's, and who owns a slot of
 // that by now would throw its keys away.
 func upToDate(replica, master *snapshot.Instance) bool {
 	return replica.Redis.Peers[master.Redis.NodeID].Slots.Equal(master.Redis.Slots)
 }
 
-// part makes the members forget the leaving instances.
-func part(in input, leaving []*snapshot.Instance) Step {
+// forgetLeaving makes the members forget the leaving instances.
+func forgetLeaving(in input, leaving []*snapshot.Instance) Step {
 	step := Forget{}
 	for _, member := range in.members() {
 		knows := false

@@ -12,16 +12,16 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// Discard removes the object of a pod whose node does not answer, so that the instance can
+// ForceDelete removes the object of a pod whose node does not answer, so that the instance can
 // start elsewhere. A kubelet that comes back ends what still runs of it.
-type Discard struct {
+type ForceDelete struct {
 	base
 	Pod, UID string
 }
 
-// Renew gives an instance that cannot read its own files, or has old ones, an empty claim, and so a new node
+// Recreate gives an instance that cannot read its own files, or has old ones, an empty claim, and so a new node
 // ID: it copies the data of its shard's master.
-type Renew struct {
+type Recreate struct {
 	base
 	Pod, UID string
 	// Claim is the claim to delete first; empty when the data goes with the pod.
@@ -29,29 +29,30 @@ type Renew struct {
 }
 
 // Name implements Step.
-func (Discard) Name() string { return "Discard" }
+func (ForceDelete) Name() string { return "ForceDelete" }
 
 // Name implements Step.
-func (Renew) Name() string { return "Renew" }
+func (Recreate) Name() string { return "Recreate" }
 
-// lostPatience is how long after the end of its grace period a pod may still be there. A
+// terminationTimeout is how long after the end of its grace period a pod may still be there. A
 // kubelet that works has ended it by then.
-const lostPatience = 30 * time.Second
+const terminationTimeout = 30 * time.Second
 
-// planDiscard lets an instance go whose pod was to stop and does not: its node is lost. Nobody
+// planForceDelete lets an instance go whose pod was to stop and does not: its node is lost. Nobody
 // else does: Kubernetes waits for the kubelet. It is proven that the cluster goes on without it:
 // every slot is owned by an instance that answers, and all of those say that it has failed, so
 // that a Redis which still runs there is in a minority and takes no writes.
-func planDiscard(in input) Step {
+func planForceDelete(in input) Step {
 	if !in.snap.Formed || !slotsCovered(in.snap) {
 		return nil
 	}
 	for i := range in.snap.Instances {
 		pod := &in.snap.Instances[i]
-		if !pod.Terminating || pod.Redis != nil || pod.StopBy.IsZero() || in.now.Sub(pod.StopBy) < lostPatience || !failedForAll(in.snap, pod) {
+		if !pod.Terminating || pod.Redis != nil || pod.StopBy.IsZero() || in.now.Sub(pod.StopBy) < terminationTimeout || !failedForAll(in.snap,
+			pod) {
 			continue
 		}
-		return Discard{
+		return ForceDelete{
 			base: base{fmt.Sprintf(
 				"%s was to stop %s ago and its node %s does not say that it has; the other instances count it as failed, and own all slots", pod.Name,
 				in.now.Sub(pod.StopBy).Round(time.Second), pod.NodeName)}, Pod: pod.Name, UID: pod.UID}
@@ -59,7 +60,7 @@ func planDiscard(in input) Step {
 	return nil
 }
 
-// failedForAll says that every instance that answers counts the node at a pod's address as
+// failedForAll reports whether every instance that answers counts the node at a pod's address as
 // failed, or does not know it.
 func failedForAll(s *snapshot.Snapshot, pod *snapshot.Instance) bool {
 	for _, in := range s.Reachable() {
@@ -82,36 +83,36 @@ var corruptions = []string{
 	"Wrong signature trying to load DB from file",
 }
 
-// Corruption is what a server's last words say is wrong with its own files; empty when they
+// Corruption is what a server's termination message says is wrong with its own files; empty when they
 // say nothing of that.
-func Corruption(lastWords string) string {
+func Corruption(message string) string {
 	for _, words := range corruptions {
-		if strings.Contains(lastWords, words) {
+		if strings.Contains(message, words) {
 			return words
 		}
 	}
 	return ""
 }
 
-// planRenew replaces the data of an instance that cannot start because its files are damaged,
+// planRecreate replaces the data of an instance that cannot start because its files are damaged,
 // if another instance of its shard owns slots, so that what is thrown away is a copy.
-func planRenew(in input) Step {
+func planRecreate(in input) Step {
 	if !in.snap.Formed || !slotsCovered(in.snap) {
 		return nil
 	}
 	var stall Step
 	for i := range in.snap.Instances {
 		pod := &in.snap.Instances[i]
-		words := Corruption(pod.LastWords)
-		if !pod.Broken || pod.Redis != nil || pod.Terminating || words == "" || in.leaving(pod.Shard, pod.Ordinal) {
+		words := Corruption(pod.TerminationMessage)
+		if !pod.Failing || pod.Redis != nil || pod.Terminating || words == "" || in.leaving(pod.Shard, pod.Ordinal) {
 			continue
 		}
 		master := in.snap.Masters()[pod.Shard]
 		if master == nil {
 			continue
 		}
-		step := in.renew(pod, fmt.Sprintf("%s cannot read its own files (%s); %s has its data", pod.Name, words, master.Name))
-		if _, renews := step.(Renew); renews {
+		step := in.recreate(pod, fmt.Sprintf("%s cannot read its own files (%s); %s has its data", pod.Name, words, master.Name))
+		if _, renews := step.(Recreate); renews {
 			return step
 		}
 		stall = step
@@ -119,9 +120,9 @@ func planRenew(in input) Step {
 	return stall
 }
 
-// renew is how an instance gets rid of what it has on disk.
-func (in input) renew(pod *snapshot.Instance, reason string) Step {
-	step := Renew{base: base{reason}, Pod: pod.Name, UID: pod.UID}
+// recreate is how an instance gets rid of what it has on disk.
+func (in input) recreate(pod *snapshot.Instance, reason string) Step {
+	step := Recreate{base: base{reason}, Pod: pod.Name, UID: pod.UID}
 	// A claim that is being deleted already is deleted again, and then the pod that it waits for.
 	if n := slices.IndexFunc(in.snap.Claims, func(c snapshot.Claim) bool { return c.Pod() == pod.Name }); n >= 0 {
 		step.Claim = in.snap.Claims[n]
@@ -152,10 +153,10 @@ func planReidentify(in input) Step {
 		if owner == nil {
 			continue
 		}
-		step := in.renew(pod,
+		step := in.recreate(pod,
 			fmt.Sprintf("%s has lost its nodes.conf: it knows nobody, and the slots that it claims are those of %s, as all others say", pod.Name,
 				owner.Name))
-		if _, renews := step.(Renew); renews {
+		if _, renews := step.(Recreate); renews {
 			return step
 		}
 		stall = step

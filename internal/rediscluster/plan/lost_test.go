@@ -32,7 +32,7 @@ func failedOver(s *snapshot.Snapshot, shard int) *snapshot.Snapshot {
 // damaged is the formed cluster with an instance that cannot start.
 func damaged(shard, ordinal int, words string, claims ...snapshot.Claim) *snapshot.Snapshot {
 	s := broken(formed(), shard, ordinal, "")
-	s.Find(shard, ordinal).LastWords, s.Find(shard, ordinal).UID = words, "uid"
+	s.Find(shard, ordinal).TerminationMessage, s.Find(shard, ordinal).UID = words, "uid"
 	s.Claims = claims
 	return s
 }
@@ -59,7 +59,7 @@ func TestLostInstances(t *testing.T) {
 		snapshot  *snapshot.Snapshot
 		step, why string
 	}{
-		"a replica on a lost node is let go": {snapshot: stuck(1, 1, time.Minute), step: "Discard", why: "c-1-1 was to stop 1m0s ago"},
+		"a replica on a lost node is let go": {snapshot: stuck(1, 1, time.Minute), step: "ForceDelete", why: "c-1-1 was to stop 1m0s ago"},
 		"not before a kubelet had its time":  {snapshot: stuck(1, 1, 10*time.Second), step: "Wait", why: "c-1-1 does not answer"},
 		"not while somebody sees it alive": {
 			snapshot: changed(func() *snapshot.Snapshot { return stuck(1, 1, time.Minute) }, func(s *snapshot.Snapshot) {
@@ -67,13 +67,13 @@ func TestLostInstances(t *testing.T) {
 			})(), step: "Wait", why: "c-1-1 does not answer"},
 		"a master on a lost node is not let go before its successor has its slots": {snapshot: stuck(1, 0, time.Minute), step: "Wait"},
 		"a master on a lost node is let go when it has": {snapshot: failedOver(stuck(1, 0, time.Minute), 1),
-			step: "Discard", why: "c-1-0"},
-		"an instance that cannot read its nodes.conf is renewed": {snapshot: damaged(1, 1, corrupted, claim), step: "Renew",
+			step: "ForceDelete", why: "c-1-0"},
+		"an instance that cannot read its nodes.conf is renewed": {snapshot: damaged(1, 1, corrupted, claim), step: "Recreate",
 			why: "c-1-1 cannot read its own files (corrupted cluster config file); c-1-0 has its data"},
 		"with its pod, if that holds the data": {desired: func(d *Desired) { d.Ephemeral = true },
-			snapshot: damaged(1, 1, corrupted), step: "Renew"},
+			snapshot: damaged(1, 1, corrupted), step: "Recreate"},
 		"an instance that lost its nodes.conf and claims what its shard's master owns is renewed": {
-			snapshot: amnesiac(1, 1, 1, claim), step: "Renew",
+			snapshot: amnesiac(1, 1, 1, claim), step: "Recreate",
 			why: "c-1-1 has lost its nodes.conf: it knows nobody, and the slots that it claims are those of c-1-0"},
 		"not if it claims slots of another shard": {
 			snapshot: amnesiac(1, 1, 2, claim), step: "Stall", why: "c-2-0 may hold another copy; keep one"},
@@ -103,7 +103,7 @@ func TestLostInstances(t *testing.T) {
 			if got.Step.Name() != tt.step || !strings.Contains(got.Step.Why(), tt.why) {
 				t.Errorf("got %s: %s\nwant %s: %s", got.Step.Name(), got.Step.Why(), tt.step, tt.why)
 			}
-			if renew, ok := got.Step.(Renew); ok && len(tt.snapshot.Claims) > 0 && renew.Claim != claim {
+			if renew, ok := got.Step.(Recreate); ok && len(tt.snapshot.Claims) > 0 && renew.Claim != claim {
 				t.Errorf("claim %+v is to be deleted, want %+v", renew.Claim, claim)
 			}
 		})

@@ -13,9 +13,9 @@ import (
 
 // Spread says what the loss of one node or one zone would leave of the masters.
 type Spread struct {
-	// Known says that every slot is owned by a master that answers, and where each of them is.
+	// Known reports whether every slot is owned by a master that answers, and where each of them is.
 	Known bool
-	// Wanted says that masters are to be spread.
+	// Wanted reports whether masters are to be spread.
 	Wanted bool
 	// Majority is where so many masters are that the others could not elect; nil when nowhere.
 	Majority *Majority
@@ -23,7 +23,7 @@ type Spread struct {
 
 // Majority is a node or a zone without which the masters elsewhere could not elect.
 type Majority struct {
-	// Zone says that Place is a zone, not a node.
+	// Zone reports whether Place is a zone, not a node.
 	Zone  bool
 	Place string
 	// Masters of All are there.
@@ -31,7 +31,7 @@ type Majority struct {
 	// Places is on how many nodes, or in how many zones, instances answer; Needed is how many
 	// it takes.
 	Places, Needed int
-	// Replicas says that replicas elsewhere could take over.
+	// Replicas reports whether replicas elsewhere could take over.
 	Replicas bool
 }
 
@@ -52,7 +52,7 @@ func (in input) spread() Spread {
 }
 
 // majority finds the node that has too many masters, or else the zone. All in the only zone
-// that there is are no more gathered than they must be.
+// that there is are no more concentrated than they must be.
 func (in input) majority(masters map[int]*snapshot.Instance) *Majority {
 	nodes, zones := map[string]int{}, map[string]int{}
 	for _, pod := range in.snap.Reachable() {

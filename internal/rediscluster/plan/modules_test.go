@@ -36,9 +36,9 @@ func TestNoSlotBeginsToMoveBeforeTheModulesAreLoaded(t *testing.T) {
 	}{
 		"a module is new":   {func(*Desired, *snapshot.Snapshot) {}, "Restart", "runs an older template, as 6 of 8 instances do"},
 		"a module is gone":  {func(d *Desired, s *snapshot.Snapshot) { swap(d, s) }, "Restart", "runs an older template, as 6 of 8 instances do"},
-		"the user restarts": {func(d *Desired, _ *snapshot.Snapshot) { d.OnDelete = true }, "RollOut", "these pods run an older template"},
+		"the user restarts": {func(d *Desired, _ *snapshot.Snapshot) { d.OnDelete = true }, "Rollout", "these pods run an older template"},
 		"which are older is not known": {func(_ *Desired, s *snapshot.Snapshot) {
-			s.Shards[0].UpdateRevision, s.Shards[0].Unseen = "", true
+			s.Shards[0].UpdateRevision, s.Shards[0].Unobserved = "", true
 		}, "Wait", "StatefulSet c-0"},
 		"all have it": {func(_ *Desired, s *snapshot.Snapshot) {
 			for i := range s.Instances {

@@ -12,39 +12,39 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// CloseSlots takes marks of moving off slots of which nothing has moved.
-type CloseSlots struct {
+// StabilizeSlots takes marks of moving off slots of which nothing has moved.
+type StabilizeSlots struct {
 	base
-	Closings []Closing
+	Stabilizations []Stabilization
 }
 
-// Closing is one CLUSTER SETSLOT STABLE for each slot.
-type Closing struct {
+// Stabilization is one CLUSTER SETSLOT STABLE for each slot.
+type Stabilization struct {
 	On    Target
 	Slots slots.Set
 }
 
-// ReopenSlots puts marks right after a failover of either end: the receiver is told who the
-// owner is, and then the owner who the receiver is. Redis 7 ignores all gossip about a slot
-// that it imports, and a receiver whose slot is bound to a dead owner takes the whole
-// cluster for failed. The receiver's mark never goes meanwhile: without it, a restart would
+// RepairSlots puts marks right after a failover of either end: the destination is told who the
+// owner is, and then the owner who the destination is. Redis 7 ignores all gossip about a slot
+// that it imports, and a destination whose slot is bound to a dead owner takes the whole
+// cluster for failed. The destination's mark never goes meanwhile: without it, a restart would
 // throw the keys away that have moved already.
-type ReopenSlots struct {
+type RepairSlots struct {
 	base
 	Moves []Move
 }
 
 // Name implements Step.
-func (CloseSlots) Name() string { return "CloseSlots" }
+func (StabilizeSlots) Name() string { return "StabilizeSlots" }
 
 // Name implements Step.
-func (ReopenSlots) Name() string { return "ReopenSlots" }
+func (RepairSlots) Name() string { return "RepairSlots" }
 
-// repair is what half-moved slots need: marks to take off, receivers to be told of another
+// repair is what open slots need: marks to take off, destinations to be told of another
 // owner, and moves to finish. unknown names a master that was not asked which keys of them
 // it holds.
 type repair struct {
-	close   []Closing
+	close   []Stabilization
 	closing slots.Set
 	reopen  []Move
 	finish  []Move
@@ -55,12 +55,12 @@ type repair struct {
 func (r repair) step() Step {
 	switch {
 	case r.unknown != "":
-		return Wait{base: base{fmt.Sprintf("slots are half-moved, and %s did not say which of their keys it holds", r.unknown)},
+		return Wait{base: base{fmt.Sprintf("slots are half migrated, and %s did not say which of their keys it holds", r.unknown)},
 			BlockedBy: SnapshotComplete, After: soon}
 	case len(r.close) > 0:
-		return CloseSlots{base: base{fmt.Sprintf("slots %s are marked as moving, and nothing of them is", r.closing)}, Closings: r.close}
+		return StabilizeSlots{base: base{fmt.Sprintf("slots %s are open, and no key of them has moved", r.closing)}, Stabilizations: r.close}
 	case len(r.reopen) > 0:
-		return ReopenSlots{base: base{"half-moved slots have marks that name a node of before a failover: " + summary(r.reopen)}, Moves: r.reopen}
+		return RepairSlots{base: base{"open slots name a node of before a failover: " + summary(r.reopen)}, Moves: r.reopen}
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func openSlots(in input) repair {
 	finish, reopen := map[[2]string]slots.Set{}, map[[2]string]slots.Set{}
 	masters := map[string]*snapshot.Instance{}
 	for _, pod := range in.snap.Reachable() {
-		if pod.Redis.Master && !in.superseded(pod) {
+		if pod.Redis.Master && !in.staleMaster(pod) {
 			masters[pod.Name] = pod
 		}
 	}
@@ -111,7 +111,7 @@ func openSlots(in input) repair {
 	}
 	r := repair{}
 	for _, name := range slices.Sorted(maps.Keys(marks)) {
-		r.close = append(r.close, Closing{On: target(masters[name]), Slots: marks[name]})
+		r.close = append(r.close, Stabilization{On: target(masters[name]), Slots: marks[name]})
 		r.closing = r.closing.Union(marks[name])
 	}
 	moves := func(pairs map[[2]string]slots.Set) []Move {
@@ -125,10 +125,10 @@ func openSlots(in input) repair {
 	return r
 }
 
-// superseded says that the instance is a former master which has come back: it owns nothing, another one of its shard owns
+// staleMaster reports whether the instance is a former master which has come back: it owns nothing, another one of its shard owns
 // slots, and nobody is giving it any. What it holds is an old copy of its shard's data. Redis that starts marks the slots of
 // keys as importing when others own them (verifyClusterConfigWithData in cluster.c), so that its marks say nothing.
-func (in input) superseded(pod *snapshot.Instance) bool {
+func (in input) staleMaster(pod *snapshot.Instance) bool {
 	if !pod.Redis.Master || !pod.Redis.Slots.IsEmpty() || in.snap.Masters()[pod.Shard] == nil {
 		return false
 	}
@@ -141,7 +141,7 @@ func (in input) superseded(pod *snapshot.Instance) bool {
 func (in input) openSlots() slots.Set {
 	var numbers []uint16
 	for _, pod := range in.snap.Reachable() {
-		if pod.Redis.Master && !in.superseded(pod) {
+		if pod.Redis.Master && !in.staleMaster(pod) {
 			numbers = slices.AppendSeq(numbers, maps.Keys(pod.Redis.Migrating))
 			numbers = slices.AppendSeq(numbers, maps.Keys(pod.Redis.Importing))
 		}
@@ -185,27 +185,27 @@ func (o *open) destination(in input) (to *snapshot.Instance, known bool) {
 	if !migrating {
 		return nil, true
 	}
-	receiver := in.snap.ByNodeID(id)
-	if receiver == nil {
+	destination := in.snap.ByNodeID(id)
+	if destination == nil {
 		return nil, nodeGone(in, id).Holds
 	}
 	// After a failover of the receiving shard its new master goes on. Without keys there,
 	// and without a goal that wants it, the slot stays.
-	to = in.masters()[receiver.Shard]
-	if to == o.owner || !wanted(in, o.slot, receiver.Shard) {
+	to = in.masters()[destination.Shard]
+	if to == o.owner || !wanted(in, o.slot, destination.Shard) {
 		to = nil
 	}
 	return to, true
 }
 
-// wanted says that the recorded goal gives the slot to the shard.
+// wanted reports whether the recorded goal gives the slot to the shard.
 func wanted(in input, slot uint16, shard int) bool {
 	goal := in.snap.Goal
 	return goal != nil && goal.For == in.fingerprint() && shard < len(goal.Shards) && goal.Shards[shard].Contains(slot)
 }
 
-// misdirected says that a mark at either end names a node that is not the other end, or that
-// the receiver takes another node for the owner: one of them failed over.
+// misdirected reports whether a mark at either end names a node that is not the other end, or that
+// the destination takes another node for the owner: one of them failed over.
 func (o *open) misdirected(to *snapshot.Instance) bool {
 	owner := o.owner.Redis
 	target, migrating := owner.Migrating[o.slot]

@@ -24,7 +24,7 @@ func comeBack(s *snapshot.Snapshot, slot uint16, keys int64) {
 	introduce(s)
 }
 
-// What becomes of half-moved slots: those that redis-cli --cluster fix knows, and those it
+// What becomes of open slots: those that redis-cli --cluster fix knows, and those it
 // gives up on.
 func TestOpenSlots(t *testing.T) {
 	const slot = 100 // c-0-0 owns it
@@ -60,30 +60,30 @@ func TestOpenSlots(t *testing.T) {
 			migrating(s, 0, nodeID(1, 0))
 			importing(s, 1, nodeID(0, 0), 0)
 		}, "close c-0-0 c-1-0"},
-		"only the owner is marked":                {func(s *snapshot.Snapshot) { migrating(s, 0, nodeID(1, 0)) }, "close c-0-0"},
-		"only the receiver is marked":             {func(s *snapshot.Snapshot) { importing(s, 1, nodeID(0, 0), 0) }, "close c-1-0"},
-		"the owner's mark was lost in a failover": {func(s *snapshot.Snapshot) { importing(s, 1, nodeID(0, 1), 2) }, "reopen c-0-0 > c-1-0"},
-		"the owner was told of the new receiver":  {func(s *snapshot.Snapshot) { migrating(s, 0, nodeID(1, 0)); s.Find(1, 0).Redis.OpenKeys[slot] = 2 }, "finish c-0-0 > c-1-0"},
-		"and the receiver has not heard of it": {func(s *snapshot.Snapshot) {
+		"only the owner is marked":                  {func(s *snapshot.Snapshot) { migrating(s, 0, nodeID(1, 0)) }, "close c-0-0"},
+		"only the destination is marked":            {func(s *snapshot.Snapshot) { importing(s, 1, nodeID(0, 0), 0) }, "close c-1-0"},
+		"the owner's mark was lost in a failover":   {func(s *snapshot.Snapshot) { importing(s, 1, nodeID(0, 1), 2) }, "reopen c-0-0 > c-1-0"},
+		"the owner was told of the new destination": {func(s *snapshot.Snapshot) { migrating(s, 0, nodeID(1, 0)); s.Find(1, 0).Redis.OpenKeys[slot] = 2 }, "finish c-0-0 > c-1-0"},
+		"and the destination has not heard of it": {func(s *snapshot.Snapshot) {
 			importing(s, 1, nodeID(0, 0), 2)
 			s.Find(1, 0).Redis.Peers[nodeID(0, 0)] = snapshot.Peer{ID: nodeID(0, 0), IP: podIP(0, 0), Master: true, Connected: true}
 		}, "reopen c-0-0 > c-1-0"},
-		"the receiver's mark was lost in a failover": {func(s *snapshot.Snapshot) {
+		"the destination's mark was lost in a failover": {func(s *snapshot.Snapshot) {
 			migrating(s, 0, nodeID(1, 1))
 			s.Find(1, 0).Redis.OpenKeys[slot] = 2
 		}, "reopen c-0-0 > c-1-0"},
-		"the receiver is gone for good":  {func(s *snapshot.Snapshot) { migrating(s, 0, nodeID(9, 9)) }, "close c-0-0"},
-		"the owner imports what it owns": {func(s *snapshot.Snapshot) { importing(s, 0, nodeID(1, 0), 4) }, "close c-0-0"},
+		"the destination is gone for good": {func(s *snapshot.Snapshot) { migrating(s, 0, nodeID(9, 9)) }, "close c-0-0"},
+		"the owner imports what it owns":   {func(s *snapshot.Snapshot) { importing(s, 0, nodeID(1, 0), 4) }, "close c-0-0"},
 		"a former owner kept its mark": {func(s *snapshot.Snapshot) {
 			migrating(s, 0, nodeID(1, 0))
 			own(s, 1)
 		}, "close c-0-0"},
-		"several receivers, one with keys": {func(s *snapshot.Snapshot) {
+		"several destinations, one with keys": {func(s *snapshot.Snapshot) {
 			migrating(s, 0, nodeID(1, 0))
 			importing(s, 1, nodeID(0, 0), 0)
 			importing(s, 2, nodeID(0, 0), 1)
 		}, "close c-1-0"},
-		"several receivers with keys: the one with most first": {func(s *snapshot.Snapshot) {
+		"several destinations with keys: the one with most first": {func(s *snapshot.Snapshot) {
 			importing(s, 1, nodeID(0, 0), 1)
 			importing(s, 2, nodeID(0, 0), 2)
 		}, "finish c-0-0 > c-2-0"},
@@ -114,7 +114,7 @@ func TestOpenSlots(t *testing.T) {
 			migrating(s, 0, nodeID(1, 0))
 			s.Find(2, 0).Redis.OpenKeys = nil
 		}, "wait"},
-		"the receiver does not answer": {func(s *snapshot.Snapshot) {
+		"the destination does not answer": {func(s *snapshot.Snapshot) {
 			migrating(s, 0, nodeID(1, 0))
 			lose(s, 1, 0)
 		}, "wait"},
@@ -138,17 +138,17 @@ func told(step Step) string {
 	switch step := step.(type) {
 	case MoveSlots:
 		return fmt.Sprintf("finish %s > %s", step.Moves[0].From.Pod, step.Moves[0].To.Pod)
-	case ReopenSlots:
+	case RepairSlots:
 		return fmt.Sprintf("reopen %s > %s", step.Moves[0].From.Pod, step.Moves[0].To.Pod)
-	case CloseSlots:
+	case StabilizeSlots:
 		words := []string{"close"}
-		for _, c := range step.Closings {
+		for _, c := range step.Stabilizations {
 			words = append(words, c.On.Pod)
 		}
 		return strings.Join(words, " ")
 	case AssignSlots:
 		return "assign " + step.Assignments[0].To.Pod
-	case Renew:
+	case Recreate:
 		return "renew " + step.Pod
 	case Wait:
 		return "wait"
@@ -160,10 +160,10 @@ func told(step Step) string {
 func TestMovesGoOneWay(t *testing.T) {
 	s := formed()
 	for i, slot := range []uint16{100, 6000, 11000} { // owned by c-0-0, c-1-0, c-2-0: each gives one to the next
-		giver, receiver := s.Find(i, 0).Redis, s.Find((i+1)%3, 0).Redis
-		giver.Migrating = map[uint16]string{slot: receiver.NodeID}
-		receiver.Importing = map[uint16]string{slot: giver.NodeID}
-		receiver.OpenKeys = map[uint16]int64{slot: 2}
+		source, destination := s.Find(i, 0).Redis, s.Find((i+1)%3, 0).Redis
+		source.Migrating = map[uint16]string{slot: destination.NodeID}
+		destination.Importing = map[uint16]string{slot: source.NodeID}
+		destination.OpenKeys = map[uint16]int64{slot: 2}
 	}
 	step, ok := decide(desired(), s, now).Step.(MoveSlots)
 	if !ok || len(step.Moves) != 1 || !strings.Contains(step.Why(), "3 slots are left to move") {

@@ -31,7 +31,7 @@ const (
 	Failed     Situation = "Failed"
 )
 
-// Decision is what a pass does, and the topology that the chart is asked for.
+// Decision is what a reconciliation does, and the topology that the chart is asked for.
 type Decision struct {
 	Situation Situation
 	Topology  v1alpha1.Topology
@@ -45,7 +45,7 @@ type Decision struct {
 	Goal *snapshot.Goal
 	// Moves are the slots that are not where the goal wants them.
 	Moves []Move
-	// Settings are those that redis.conf holds after this pass, and that instances may still
+	// Settings are those that redis.conf holds after this reconciliation, and that instances may still
 	// have from it. SettingChanges are not in force everywhere yet, SettingProblems will not
 	// be until someone changes them.
 	Settings        map[string]string
@@ -59,12 +59,12 @@ type Decision struct {
 	Rollout *Rollout
 	// Overdue says, in a sentence, which time limit has passed; empty when none has.
 	Overdue string
-	// SlotsAssigned says that the slots are distributed by AssignReceive; when it does not ask for
+	// SlotsAssigned reports whether the slots are distributed by AssignReceive; when it does not ask for
 	// that any more, they are balanced.
 	SlotsAssigned bool
-	// Whole says that every instance of the cluster serves, every slot is covered, and
+	// Healthy reports whether every instance of the cluster serves, every slot is covered, and
 	// every replica is in sync, whatever else is to be done.
-	Whole bool
+	Healthy bool
 	// Spread is how the masters are spread over nodes and zones.
 	Spread Spread
 }
@@ -155,16 +155,16 @@ var rules = []rule{
 	{"meet", planMeet},
 	{"promote", planPromote},
 	{"forget", planForget},
-	{"discard", planDiscard},
+	{"force delete", planForceDelete},
 	{"repair", planRepair},
 	{"reidentify", planReidentify},
-	{"renew", planRenew},
+	{"recreate", planRecreate},
 	{"misconfigured", planMisconfigured},
 	{"ambiguous", planAmbiguous},
-	{"stray", planStray},
+	{"unowned keys", planUnownedKeys},
 	{"replicate", planReplicate},
 	{"return", planReturn},
-	{"admit", planAdmit},
+	{"add to endpoints", planAddToEndpoints},
 	{"functions", planFunctions},
 	{"config", planConfig},
 	{"epoch", planEpoch},
@@ -172,10 +172,10 @@ var rules = []rule{
 	{"move", planMove},
 	{"majority", planMajority},
 	{"withheld", planWithheld},
-	{"settle", planSettle},
+	{"converge", planConverge},
 	{"storage", planStorage},
 	{"refusal", planRefusal},
-	{"leave", planLeave},
+	{"removal", planRemoval},
 	{"rollout", planRollout},
 	{"spread", planSpread},
 }
@@ -201,7 +201,7 @@ func (shape Shape) Next(pending Pending) Decision {
 			in.topology = in.effective()
 		}
 	}
-	decision := Decision{Topology: in.topology, Whole: settle(in, in.retiring) == nil, Spread: in.spread()}
+	decision := Decision{Topology: in.topology, Healthy: awaitConvergence(in, in.retiring) == nil, Spread: in.spread()}
 	decision.Step, decision.Stalled, decision.Rule = next(in, order)
 	decision.Situation = situation(in, decision)
 	if decision.Situation == RollingOut {
@@ -220,7 +220,7 @@ func (shape Shape) Next(pending Pending) Decision {
 	return decision
 }
 
-// kept is the goal after this pass, and what is left to move: the goal that the step
+// kept is the goal after this reconciliation, and what is left to move: the goal that the step
 // records, else the recorded one until it is reached or nothing asks for it any more.
 func kept(in input, step Step) (*snapshot.Goal, []Move) {
 	goal, err := in.goal()
@@ -273,7 +273,7 @@ func unsteady(in input) Situation {
 	}
 }
 
-// overdue says that forming the cluster, or its roll-out, takes longer than it may. A user who
+// overdue says that forming the cluster, or its rollout, takes longer than it may. A user who
 // restarts instances takes the time that it takes.
 func overdue(in input, s Situation) string {
 	d := in.desired
@@ -281,7 +281,7 @@ func overdue(in input, s Situation) string {
 	case s == Forming && late(in.formingSince(), d.CreateTimeout, in.now):
 		return fmt.Sprintf("the cluster is not formed after %s", d.CreateTimeout)
 	case s == RollingOut && !d.OnDelete && late(in.snap.RolledAt, d.UpgradeTimeout, in.now):
-		return fmt.Sprintf("the roll-out has made no progress for %s", d.UpgradeTimeout)
+		return fmt.Sprintf("the rollout has made no progress for %s", d.UpgradeTimeout)
 	}
 	return ""
 }
@@ -297,7 +297,7 @@ func (in input) formingSince() time.Time {
 	return since
 }
 
-// late says that something which began at since takes longer than it may. A zero since or
+// late reports whether something which began at since takes longer than it may. A zero since or
 // limit is never late.
 func late(since time.Time, limit time.Duration, now time.Time) bool {
 	return limit > 0 && !since.IsZero() && now.Sub(since) > limit

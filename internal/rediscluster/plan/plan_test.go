@@ -45,7 +45,7 @@ func fresh() *snapshot.Snapshot {
 	return s
 }
 
-// formed is the snapshot of a cluster that is as it should be.
+// formed is the snapshot of a cluster that is healthy.
 func formed() *snapshot.Snapshot {
 	s := fresh()
 	s.Formed = true
@@ -156,7 +156,7 @@ func TestNext(t *testing.T) {
 			snapshot: changed(formed, func(s *snapshot.Snapshot) {
 				comeBackEmpty(s, 1, 0)
 				introduce(s)
-				s.Find(1, 1).Redis.MasterLinkDownFor = electionPatience + time.Second
+				s.Find(1, 1).Redis.MasterLinkDownFor = electionTimeout + time.Second
 			}),
 			pending:   Pending{Withheld: &snapshot.Withheld{Message: "label it"}},
 			situation: Healing, step: "Promote"},
@@ -233,7 +233,7 @@ func TestNext(t *testing.T) {
 			snapshot: changed(formed, func(s *snapshot.Snapshot) {
 				comeBackEmpty(s, 1, 0)
 				introduce(s)
-				s.Find(1, 1).Redis.MasterLinkDownFor = electionPatience + time.Second
+				s.Find(1, 1).Redis.MasterLinkDownFor = electionTimeout + time.Second
 			}),
 			situation: Healing, step: "Promote", why: "no replica was elected within"},
 		"with most masters gone for good a replica takes over": {
@@ -283,7 +283,7 @@ func TestNext(t *testing.T) {
 				introduce(s)
 				forgetAll(s, nodeID(1, 1))
 			}),
-			situation: Failed, step: "Stall", why: "holds 7 keys", blockedBy: NoStrayKeys},
+			situation: Failed, step: "Stall", why: "holds 7 keys", blockedBy: NoUnownedKeys},
 		"two clusters are never merged": {
 			snapshot: changed(formed, func(s *snapshot.Snapshot) {
 				s.Find(0, 0).Redis.Peers["f"] = snapshot.Peer{ID: "f", IP: "10.77.0.1", Connected: true}
@@ -296,12 +296,12 @@ func TestNext(t *testing.T) {
 			situation: Failed, step: "Stall", blockedBy: SlotsDisjoint},
 		"a paused cluster holds, and shows what is next": {
 			desired: func(d *Desired) { d.Paused = true }, snapshot: fresh, situation: Paused, step: "Hold"},
-		"claims that are too small grow": {
+		"claims that are too small are expanded": {
 			desired: func(d *Desired) { d.ClaimBytes = 2 << 30 },
 			snapshot: changed(formed, func(s *snapshot.Snapshot) {
 				s.Claims = []snapshot.Claim{{Name: "data-c-0-0", Requested: 1 << 30}, {Name: "data-c-0-1", Requested: 2 << 30}}
 			}),
-			situation: Healing, step: "GrowClaims", why: "spec.storage.size: data-c-0-0"},
+			situation: Healing, step: "ExpandPVCs", why: "spec.storage.size: data-c-0-0"},
 		"healing comes before growing": {
 			desired: func(d *Desired) { d.ClaimBytes = 2 << 30 },
 			snapshot: changed(formed, func(s *snapshot.Snapshot) {

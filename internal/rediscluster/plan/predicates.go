@@ -23,8 +23,8 @@ const (
 	NoForeignNode Predicate = "no_foreign_node"
 	// SlotsDisjoint: no slot is owned twice.
 	SlotsDisjoint Predicate = "slots_disjoint"
-	// NoStrayKeys: an instance that owns no slot holds no key.
-	NoStrayKeys Predicate = "no_stray_keys"
+	// NoUnownedKeys: an instance that owns no slot holds no key.
+	NoUnownedKeys Predicate = "no_unowned_keys"
 	// SlotsCovered: all 16384 slots are owned by reachable masters.
 	SlotsCovered Predicate = "slots_covered"
 	// NodeGone: a node ID is answered to by no pod, though all pods were asked.
@@ -33,9 +33,9 @@ const (
 	NodeStopped Predicate = "node_stopped"
 	// MajorityLost: most masters that own slots are gone, so that no election can be won.
 	MajorityLost Predicate = "majority_lost"
-	// ShardWhole: the instances that take part in a move serve, are in sync, and are linked
+	// ShardHealthy: the instances that take part in a move serve, are in sync, and are linked
 	// to the masters.
-	ShardWhole Predicate = "shard_whole"
+	ShardHealthy Predicate = "shard_healthy"
 	// ReplicaInSync: a replica that stays has all of its master's data.
 	ReplicaInSync Predicate = "replica_in_sync"
 	// ClaimsUndisputed: no other node is taken for the owner of slots that an instance which is
@@ -72,7 +72,7 @@ func snapshotComplete(in input) Verdict {
 		for ordinal := range int(n) {
 			name := fmt.Sprintf("instance %d of shard %d", ordinal, shard)
 			switch pod := in.snap.Find(shard, ordinal); {
-			case in.expendable(shard, ordinal):
+			case in.notRequired(shard, ordinal):
 			case pod == nil:
 				return fails(SnapshotComplete, "%s has no pod yet%s", name, taken(in.snap, shard, ordinal))
 			case pod.Waiting != "":
@@ -83,7 +83,7 @@ func snapshotComplete(in input) Verdict {
 		}
 	}
 	for i := range in.snap.Instances {
-		if pod := &in.snap.Instances[i]; pod.Redis == nil && !pod.Terminating && !in.expendable(pod.Shard, pod.Ordinal) {
+		if pod := &in.snap.Instances[i]; pod.Redis == nil && !pod.Terminating && !in.notRequired(pod.Shard, pod.Ordinal) {
 			return fails(SnapshotComplete, "%s does not answer: %s", pod.Name, pod.Error)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// electionPatience is how long an ordinary failover may take before it is forced: an
+// electionTimeout is how long an ordinary failover may take before it is forced: an
 // election is retried after at least 4 s and after 4 node timeouts (Redis Cluster
 // specification), so that this is more than one retry at the default timeout of 5 s.
-const electionPatience = 30 * time.Second
+const electionTimeout = 30 * time.Second
 
 // planPromote helps a shard whose master is gone, or does not run and leaves a replica with
 // its data. A crash that the kubelet reports needs no node timeout to be noticed. Otherwise the
@@ -43,10 +43,10 @@ func planPromote(in input) Step {
 	return wait
 }
 
-// succession is nil while the master may run: planSettle waits for its pod, and Redis elects
+// succession is nil while the master may run: planConverge waits for its pod, and Redis elects
 // meanwhile if it can.
 func succession(in input, id string, best *snapshot.Instance) Step {
-	late := best.Redis.MasterLinkDownFor > electionPatience
+	late := best.Redis.MasterLinkDownFor > electionTimeout
 	state := "is gone"
 	if in.heldElsewhere(id) && nodeGone(in, id).Holds {
 		return inherit(in, id, best)
@@ -70,7 +70,7 @@ func succession(in input, id string, best *snapshot.Instance) Step {
 			best.Name)
 	case late:
 		step.Reason = fmt.Sprintf("master %s of shard %d %s, and no replica was elected within %s", short(id), best.Shard, state,
-			electionPatience)
+			electionTimeout)
 	default:
 		return Wait{base: base{fmt.Sprintf("master %s of shard %d is gone; %s is to be elected", short(id), best.Shard, best.Name)}, After: soon}
 	}

@@ -19,7 +19,7 @@ func away(since time.Duration, shards ...int) *snapshot.Snapshot {
 	for _, shard := range shards {
 		gone := s.Find(shard, 0)
 		id := gone.Redis.NodeID
-		gone.Redis, gone.IP, gone.Waiting, gone.Broken, gone.Stopped = nil, "", "not scheduled: 3 nodes were unschedulable", true, true
+		gone.Redis, gone.IP, gone.Waiting, gone.Failing, gone.Stopped = nil, "", "not scheduled: 3 nodes were unschedulable", true, true
 		gone.Error = gone.Waiting
 		for _, in := range s.Reachable() {
 			peer := in.Redis.Peers[id]
@@ -77,7 +77,7 @@ func alive(s *snapshot.Snapshot, shard int) {
 // A master whose pod does not run may come back with its claim. Its replica takes over only if it has what the master had, as an
 // election would have made it.
 func TestMastersThatStayAway(t *testing.T) {
-	long := electionPatience + time.Second
+	long := electionTimeout + time.Second
 	edit := func(change func(s *snapshot.Snapshot)) func() *snapshot.Snapshot {
 		return changed(func() *snapshot.Snapshot { return away(long, 0, 2) }, change)
 	}

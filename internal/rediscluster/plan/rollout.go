@@ -13,7 +13,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// RolloutWait says that instances run an older template than the one asked for, and that
+// RolloutWait means that instances run an older template than the one asked for, and that
 // restarting them is left to the user (pod[0].updateStrategy.type OnDelete).
 type RolloutWait struct{ base }
 
@@ -21,13 +21,13 @@ type RolloutWait struct{ base }
 type Restart struct {
 	base
 	Pod, UID string
-	// Broken says that the pod is not ready as it is, because the instance or what runs beside
+	// Failing reports whether the pod is not ready as it is, because the instance or what runs beside
 	// it does not start: a disruption budget has no say in its deletion.
-	Broken bool
+	Failing bool
 }
 
 // Name implements Step.
-func (RolloutWait) Name() string { return v1alpha1.ReasonRollOut }
+func (RolloutWait) Name() string { return v1alpha1.ReasonRollout }
 
 // Name implements Step.
 func (Restart) Name() string { return "Restart" }
@@ -43,14 +43,14 @@ func (in input) rollout() *Rollout {
 	total := in.topology.Instances()
 	r := &Rollout{Updated: total, Total: total}
 	for i := range in.snap.Instances {
-		if pod := &in.snap.Instances[i]; in.stale(pod) || in.unseenShard(pod.Shard) {
+		if pod := &in.snap.Instances[i]; in.stale(pod) || in.unobservedShard(pod.Shard) {
 			r.Updated = max(0, r.Updated-1)
 		}
 	}
 	return r
 }
 
-// stale says that the instance's pod is of an older template than the one asked for.
+// stale reports whether the instance's pod is of an older template than the one asked for.
 func (in input) stale(pod *snapshot.Instance) bool {
 	for _, shard := range in.snap.Shards {
 		if shard.Index == pod.Shard {
@@ -62,7 +62,7 @@ func (in input) stale(pod *snapshot.Instance) bool {
 
 // outdated are the stale instances in the order in which they are restarted: one that the
 // Service was taken away from goes on, replicas come before masters, and those that are not
-// ready before others. A master that has handed over is a replica, and comes next.
+// ready before others. A master that has switched over is a replica, and comes next.
 func (in input) outdated() []*snapshot.Instance {
 	var outdated []*snapshot.Instance
 	for i := range in.snap.Instances {
@@ -76,9 +76,9 @@ func (in input) outdated() []*snapshot.Instance {
 
 func urgency(pod *snapshot.Instance) int {
 	switch {
-	case pod.Dismissed():
+	case pod.RemovedFromEndpoints():
 		return 0
-	case pod.Redis != nil && !pod.Redis.Master && pod.Beside != "":
+	case pod.Redis != nil && !pod.Redis.Master && pod.SidecarFailure != "":
 		return 1
 	case pod.Redis != nil && !pod.Redis.Master:
 		return 2
@@ -87,29 +87,29 @@ func urgency(pod *snapshot.Instance) int {
 	}
 }
 
-// retiring says that the instance was taken from the Service in order to be restarted.
+// retiring reports whether the instance was taken from the Service in order to be restarted.
 func (in input) retiring(pod *snapshot.Instance) bool {
-	return !in.desired.OnDelete && pod.Dismissed() && in.stale(pod)
+	return !in.desired.OnDelete && pod.RemovedFromEndpoints() && in.stale(pod)
 }
 
-// unseen names a StatefulSet whose controller has not seen its template of now; empty when
+// unobserved names a StatefulSet whose controller has not seen its template of now; empty when
 // there is none.
-func (in input) unseen() string {
+func (in input) unobserved() string {
 	for _, shard := range in.snap.Shards {
-		if shard.Unseen && !shard.Terminating {
+		if shard.Unobserved && !shard.Terminating {
 			return shard.Name
 		}
 	}
 	return ""
 }
 
-func (in input) unseenShard(index int) bool {
-	return slices.ContainsFunc(in.snap.Shards, func(s snapshot.Shard) bool { return s.Index == index && s.Unseen })
+func (in input) unobservedShard(index int) bool {
+	return slices.ContainsFunc(in.snap.Shards, func(s snapshot.Shard) bool { return s.Index == index && s.Unobserved })
 }
 
-// rolling says that the operator restarts instances of this cluster, or just did.
+// rolling reports whether the operator restarts instances of this cluster, or just did.
 func (in input) rolling() bool {
-	return in.snap.Formed && !in.desired.OnDelete && (in.snap.Rolling || len(in.outdated()) > 0 || in.unseen() != "")
+	return in.snap.Formed && !in.desired.OnDelete && (in.snap.Rolling || len(in.outdated()) > 0 || in.unobserved() != "")
 }
 
 // planRepair replaces an instance that does not run by one of the template asked for: a
@@ -120,15 +120,15 @@ func planRepair(in input) Step {
 		return nil
 	}
 	for _, pod := range in.outdated() {
-		if pod.Broken && pod.Redis == nil && !pod.Terminating && in.replaceable(pod) {
+		if pod.Failing && pod.Redis == nil && !pod.Terminating && in.replaceable(pod) {
 			return Restart{base: base{fmt.Sprintf("%s does not run (%s) and is of an older template", pod.Name, pod.Waiting)}, Pod: pod.Name,
-				UID: pod.UID, Broken: true}
+				UID: pod.UID, Failing: true}
 		}
 	}
 	return nil
 }
 
-// replaceable says that no data goes with the pod: the cluster holds none yet, a claim keeps
+// replaceable reports whether no data goes with the pod: the cluster holds none yet, a claim keeps
 // it, or another instance of the shard has it.
 func (in input) replaceable(pod *snapshot.Instance) bool {
 	if !in.snap.Formed || slices.ContainsFunc(in.snap.Claims, func(c snapshot.Claim) bool { return c.Pod() == pod.Name && !c.Terminating }) {
@@ -138,13 +138,14 @@ func (in input) replaceable(pod *snapshot.Instance) bool {
 }
 
 // planRollout restarts instances that run an older template, one at a time. It is reached
-// only when the last one is back: it serves, is in sync, and all know it (planSettle), and
+// only when the last one is back: it serves, is in sync, and all know it (planConverge), and
 // no slots are to move.
 func planRollout(in input) Step {
 	outdated := in.outdated()
 	switch {
-	case in.unseen() != "":
-		return Wait{base: base{fmt.Sprintf("which pods of StatefulSet %s are of an older template is not known yet", in.unseen())}, After: soon}
+	case in.unobserved() != "":
+		return Wait{base: base{fmt.Sprintf("which pods of StatefulSet %s are of an older template is not known yet", in.unobserved())},
+			After: soon}
 	case len(outdated) == 0:
 		return nil
 	case in.desired.OnDelete:
@@ -160,7 +161,7 @@ func planRollout(in input) Step {
 	}
 	step := retire(in, next)
 	if _, waits := step.(Wait); waits && !next.Redis.Master {
-		// While the clients of one master learn who has taken over, the next one hands over: they learn of it meanwhile.
+		// While the clients of one master learn who has taken over, the next one switches over: they learn of it meanwhile.
 		if other := another(in, outdated); other != nil {
 			return other
 		}
@@ -170,7 +171,7 @@ func planRollout(in input) Step {
 	}
 	return Restart{
 		base: base{fmt.Sprintf("%s runs an older template, as %d of %d instances do", next.Name, len(outdated), len(in.snap.Instances))},
-		Pod:  next.Name, UID: next.UID, Broken: next.Beside != ""}
+		Pod:  next.Name, UID: next.UID, Failing: next.SidecarFailure != ""}
 }
 
 // another lets a replica that has the new template take over from a master that is to be restarted, if there is such a pair.
@@ -179,7 +180,7 @@ func another(in input, outdated []*snapshot.Instance) Step {
 		if !pod.Redis.Master || in.alone(pod) {
 			continue
 		}
-		if step, ok := succeed(in, pod).(Handover); ok && !in.stale(in.snap.ByNodeID(step.Replica.NodeID)) {
+		if step, ok := switchOver(in, pod).(Switchover); ok && !in.stale(in.snap.ByNodeID(step.Replica.NodeID)) {
 			return step
 		}
 	}
@@ -188,24 +189,25 @@ func another(in input, outdated []*snapshot.Instance) Step {
 
 // retire prepares an instance for its restart. A replica takes over from a master, which the
 // Service leads no client to any more, and clients have stopped asking it. A replica that
-// clients do not take for a master needs no more than its pod's own patience: it serves for
-// two seconds after its Service has been told (handover.sh).
+// clients do not take for a master needs no more than its pod's own timeout: it serves for
+// two seconds after its Service has been told (switchover.sh).
 func retire(in input, pod *snapshot.Instance) Step {
 	switch {
 	case in.alone(pod):
 		return nil
-	case !pod.Redis.Master && !pod.Dismissed():
-		if pod.Gated && pod.Serving && in.now.Sub(pod.Redis.AskedAt) < quietBeforeRestart {
-			return Dismiss{base: base{fmt.Sprintf("%s is about to be restarted, and clients still ask it for slots that have moved", pod.Name)},
+	case !pod.Redis.Master && !pod.RemovedFromEndpoints():
+		if pod.HasReadinessGate && pod.InEndpoints && in.now.Sub(pod.Redis.RedirectedAt) < quietBeforeRestart {
+			return RemoveFromEndpoints{base: base{fmt.Sprintf("%s is about to be restarted, and clients still ask it for slots that have moved",
+				pod.Name)},
 				Pods: []string{pod.Name}}
 		}
 		return nil
-	case pod.Redis.Master && pod.Gated && pod.Serving:
-		return Dismiss{base: base{fmt.Sprintf("%s is about to be restarted with a new template", pod.Name)}, Pods: []string{pod.Name}}
+	case pod.Redis.Master && pod.HasReadinessGate && pod.InEndpoints:
+		return RemoveFromEndpoints{base: base{fmt.Sprintf("%s is about to be restarted with a new template", pod.Name)}, Pods: []string{pod.Name}}
 	case pod.Redis.Master:
-		return succeed(in, pod)
+		return switchOver(in, pod)
 	default:
-		return dismiss(in, []*snapshot.Instance{pod}, quietBeforeRestart)
+		return removeFromEndpoints(in, []*snapshot.Instance{pod}, quietBeforeRestart)
 	}
 }
 
@@ -213,18 +215,18 @@ func retire(in input, pod *snapshot.Instance) Step {
 // asks seldom finds it again.
 const quietBeforeRestart = 3 * time.Second
 
-// alone says that the instance is the only one of its shard: nobody could take over, and its
+// alone reports whether the instance is the only one of its shard: nobody could take over, and its
 // shard does not serve while it restarts.
 func (in input) alone(pod *snapshot.Instance) bool {
 	return in.desired.Topology[pod.Shard] == 1
 }
 
-// succeed makes a replica the master in place of one that is to be restarted: one with the
+// switchOver makes a replica the master in place of one that is to be restarted: one with the
 // new template if there is any, so that the shard changes hands once.
-func succeed(in input, master *snapshot.Instance) Step {
+func switchOver(in input, master *snapshot.Instance) Step {
 	var best *snapshot.Instance
 	for _, pod := range in.snap.Reachable() {
-		if !succeeds(pod, master) || in.leaving(pod.Shard, pod.Ordinal) || in.retiring(pod) {
+		if !canSucceed(pod, master) || in.leaving(pod.Shard, pod.Ordinal) || in.retiring(pod) {
 			continue
 		}
 		if best == nil || prefer(in, pod, best) {
@@ -237,12 +239,12 @@ func succeed(in input, master *snapshot.Instance) Step {
 				fmt.Sprintf("%s is to be restarted and is the master of shard %d, of which no other instance is in sync", master.Name, master.Shard)},
 			BlockedBy: ReplicaInSync, After: soon}
 	}
-	return Handover{
+	return Switchover{
 		base:   base{fmt.Sprintf("%s is to be restarted and is the master of shard %d: %s takes over", master.Name, master.Shard, best.Name)},
 		Master: target(master), Replica: target(best)}
 }
 
-// prefer says that a is a better successor than b.
+// prefer reports whether a is a better successor than b.
 func prefer(in input, a, b *snapshot.Instance) bool {
 	if in.stale(a) != in.stale(b) {
 		return in.stale(b)
@@ -250,16 +252,16 @@ func prefer(in input, a, b *snapshot.Instance) bool {
 	return a.Redis.Offset > b.Redis.Offset
 }
 
-// succeeds says that a replica can take over from its master without losing a write.
-func succeeds(pod, master *snapshot.Instance) bool {
+// canSucceed reports whether a replica can take over from its master without losing a write.
+func canSucceed(pod, master *snapshot.Instance) bool {
 	r := pod.Redis
 	return !r.Master && r.MasterID == master.Redis.NodeID && r.MasterLinkUp && !pod.Terminating && upToDate(pod, master)
 }
 
-// skewed says that a stale replica cannot follow its master of a newer version: data of a
+// skewed reports whether a stale replica cannot follow its master of a newer version: data of a
 // newer engine may be unreadable for an older one. It is no good copy, and the restart that
 // awaits it is what mends it.
 func (in input) skewed(pod *snapshot.Instance) bool {
-	const patience = 5 * time.Second
-	return !in.desired.OnDelete && in.stale(pod) && !pod.Redis.Master && !pod.Redis.MasterLinkUp && pod.Redis.MasterLinkDownFor > patience
+	const timeout = 5 * time.Second
+	return !in.desired.OnDelete && in.stale(pod) && !pod.Redis.Master && !pod.Redis.MasterLinkUp && pod.Redis.MasterLinkDownFor > timeout
 }

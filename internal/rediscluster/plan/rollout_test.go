@@ -14,7 +14,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// outmoded is a cluster as it should be but for its template: instances named are of the new one.
+// outmoded is a cluster healthy but for its template: instances named are of the new one.
 func outmoded(updated ...string) *snapshot.Snapshot {
 	s := formed()
 	for i := range s.Shards {
@@ -22,7 +22,7 @@ func outmoded(updated ...string) *snapshot.Snapshot {
 	}
 	for i := range s.Instances {
 		in := &s.Instances[i]
-		in.UID, in.Gated, in.Serving, in.Revision = "uid-"+in.Name, true, true, "old"
+		in.UID, in.HasReadinessGate, in.InEndpoints, in.Revision = "uid-"+in.Name, true, true, "old"
 		for _, name := range updated {
 			if in.Name == name {
 				in.Revision = "new"
@@ -35,8 +35,8 @@ func outmoded(updated ...string) *snapshot.Snapshot {
 // dismissed takes the Service away from an instance.
 func dismissed(s *snapshot.Snapshot, shard, ordinal int, ago, asked time.Duration) *snapshot.Snapshot {
 	in := s.Find(shard, ordinal)
-	in.Serving, in.Ready, in.DismissedAt = false, false, now.Add(-ago)
-	in.Redis.AskedAt = now.Add(-asked)
+	in.InEndpoints, in.Ready, in.RemovedFromEndpointsAt = false, false, now.Add(-ago)
+	in.Redis.RedirectedAt = now.Add(-asked)
 	return s
 }
 
@@ -44,7 +44,7 @@ func dismissed(s *snapshot.Snapshot, shard, ordinal int, ago, asked time.Duratio
 func broken(s *snapshot.Snapshot, shard, ordinal int, revision string) *snapshot.Snapshot {
 	in := s.Find(shard, ordinal)
 	fail(s, in.Redis.NodeID)
-	in.Redis, in.Ready, in.Broken, in.Revision, in.Serving = nil, false, true, revision, false
+	in.Redis, in.Ready, in.Failing, in.Revision, in.InEndpoints = nil, false, true, revision, false
 	in.Waiting, in.Error = "container redis: ImagePullBackOff", "container redis: ImagePullBackOff"
 	return s
 }
@@ -52,7 +52,7 @@ func broken(s *snapshot.Snapshot, shard, ordinal int, revision string) *snapshot
 // exporterless makes the container beside an instance's Redis not run.
 func exporterless(s *snapshot.Snapshot, shard, ordinal int) *snapshot.Snapshot {
 	in := s.Find(shard, ordinal)
-	in.Ready, in.Beside = false, "container exporter: ImagePullBackOff"
+	in.Ready, in.SidecarFailure = false, "container exporter: ImagePullBackOff"
 	return s
 }
 
@@ -88,37 +88,38 @@ func TestRollout(t *testing.T) {
 			why: "pod c-1-1 is not ready yet: container exporter: ImagePullBackOff"},
 		"an instance whose old one does not start is first": {
 			snapshot: exporterless(outmoded(), 1, 1), situation: RollingOut, step: "Restart", why: "c-1-1 runs an older template"},
-		"a master hands over all the same": {
-			snapshot: exporterless(outmoded(append(replicas, "c-0-0", "c-1-0")...), 2, 0), situation: RollingOut, step: "Dismiss", why: "c-2-0"},
+		"a master switches over all the same": {
+			snapshot: exporterless(outmoded(append(replicas, "c-0-0", "c-1-0")...), 2, 0), situation: RollingOut, step: "RemoveFromEndpoints",
+			why: "c-2-0"},
 		"no exporter holds up what mends it": {
 			snapshot: exporterless(exporterless(exporterless(outmoded("c-0-1", "c-1-1"), 2, 1), 2, 0), 0, 0), situation: RollingOut, step: "Restart",
 			why: "c-2-1"},
 		"the replica of the next shard follows": {
 			snapshot: outmoded("c-0-1"), situation: RollingOut, step: "Restart", why: "c-1-1"},
 		"masters come last, and the Service leads clients elsewhere first": {
-			snapshot: outmoded(replicas...), situation: RollingOut, step: "Dismiss", why: "c-0-0"},
-		"a master hands over, without waiting for Kubernetes": {
-			snapshot: dismissed(outmoded(replicas...), 0, 0, 0, 0), situation: RollingOut, step: "Handover",
+			snapshot: outmoded(replicas...), situation: RollingOut, step: "RemoveFromEndpoints", why: "c-0-0"},
+		"a master switches over, without waiting for Kubernetes": {
+			snapshot: dismissed(outmoded(replicas...), 0, 0, 0, 0), situation: RollingOut, step: "Switchover",
 			why: "c-0-0 is to be restarted and is the master of shard 0: c-0-1 takes over"},
 		"all of Kubernetes hears of it": {
 			snapshot:  dismissed(allHandedOver(replicas...), 0, 0, time.Second, time.Hour),
 			situation: RollingOut, step: "Wait", why: "all of Kubernetes is to hear"},
-		"the next master hands over while the clients of the first learn of it": {
+		"the next master switches over while the clients of the first learn of it": {
 			snapshot:  dismissed(handedOver(outmoded(replicas...), 0), 0, 0, 3*time.Second, time.Second),
-			situation: RollingOut, step: "Handover", why: "c-1-0 is to be restarted and is the master of shard 1: c-1-1 takes over"},
+			situation: RollingOut, step: "Switchover", why: "c-1-0 is to be restarted and is the master of shard 1: c-1-1 takes over"},
 		"but not to an instance that is to be restarted itself": {
 			snapshot:  dismissed(handedOver(outmoded("c-0-1", "c-2-1"), 0), 0, 0, 3*time.Second, time.Second),
-			situation: RollingOut, step: "Handover", why: "c-2-0 is to be restarted and is the master of shard 2: c-2-1 takes over"},
-		"a master that has handed over waits for clients": {
+			situation: RollingOut, step: "Switchover", why: "c-2-0 is to be restarted and is the master of shard 2: c-2-1 takes over"},
+		"a master that has switched over waits for clients": {
 			snapshot:  dismissed(allHandedOver(replicas...), 0, 0, 3*time.Second, time.Second),
 			situation: RollingOut, step: "Wait", why: "clients still ask c-0-0"},
 		"one that nobody takes for a master any more restarts at once": {
 			snapshot: allHandedOver(append(replicas, "c-0-0")...), situation: RollingOut, step: "Restart", why: "c-1-0"},
 		"one that is still asked is taken from the Service": {
 			snapshot: changed(func() *snapshot.Snapshot { return allHandedOver(append(replicas, "c-0-0")...) }, func(s *snapshot.Snapshot) {
-				s.Find(1, 0).Redis.AskedAt = now.Add(-time.Second)
+				s.Find(1, 0).Redis.RedirectedAt = now.Add(-time.Second)
 			})(),
-			situation: RollingOut, step: "Dismiss", why: "c-1-0"},
+			situation: RollingOut, step: "RemoveFromEndpoints", why: "c-1-0"},
 		"not for ever": {
 			snapshot:  dismissed(handedOver(outmoded(replicas...), 0), 0, 0, 2*time.Minute, time.Second),
 			situation: RollingOut, step: "Restart", why: "c-0-0"},
@@ -160,9 +161,9 @@ func TestRollout(t *testing.T) {
 			situation: RollingOut, step: "Restart", why: "c-0-0"},
 		"OnDelete names the instance that is not ready, too": {
 			desired: func(d *Desired) { d.OnDelete = true }, snapshot: exporterless(outmoded("c-0-0", "c-1-0", "c-2-0", "c-0-1"), 2, 1),
-			situation: RollingOut, step: "RollOut", why: "c-2-1, c-1-1"},
+			situation: RollingOut, step: "Rollout", why: "c-2-1, c-1-1"},
 		"OnDelete waits for the user, and says for what": {
-			desired: func(d *Desired) { d.OnDelete = true }, snapshot: outmoded(replicas...), situation: RollingOut, step: "RollOut",
+			desired: func(d *Desired) { d.OnDelete = true }, snapshot: outmoded(replicas...), situation: RollingOut, step: "Rollout",
 			why: "c-0-0, c-1-0, c-2-0"},
 		"a version that does not start halts the roll": {
 			snapshot: broken(outmoded(), 0, 1, "new"), situation: RollingOut, step: "Wait", why: "ImagePullBackOff", blockedBy: SnapshotComplete},
@@ -177,7 +178,7 @@ func TestRollout(t *testing.T) {
 			snapshot: changed(func() *snapshot.Snapshot { return outmoded() }, func(s *snapshot.Snapshot) {
 				s.RolledAt = now.Add(-2 * time.Minute)
 			})(),
-			situation: RollingOut, step: "RollOut", why: "c-0-1"},
+			situation: RollingOut, step: "Rollout", why: "c-0-1"},
 		"an instance that may not share a node and finds none of its own": {
 			desired: func(d *Desired) { d.Apart = true },
 			snapshot: changed(func() *snapshot.Snapshot { return broken(outmoded(), 0, 1, "new") }, func(s *snapshot.Snapshot) {
@@ -199,7 +200,7 @@ func TestRollout(t *testing.T) {
 			situation: RollingOut, step: "Wait"},
 		"an instance that was taken from the Service and keeps its template is led to again": {
 			snapshot:  dismissed(outmoded("c-0-0", "c-0-1", "c-1-0", "c-1-1", "c-2-0", "c-2-1"), 0, 1, time.Second, time.Second),
-			situation: Healing, step: "Admit", why: "c-0-1"},
+			situation: Healing, step: "AddToEndpoints", why: "c-0-1"},
 		"a replica that cannot read its newer master's data is restarted all the same": {
 			snapshot: changed(func() *snapshot.Snapshot {
 				return dismissed(handedOver(outmoded(replicas...), 0), 0, 0, time.Minute, time.Minute)
@@ -228,7 +229,8 @@ func TestRollout(t *testing.T) {
 // changes hands once.
 func TestSuccessorHasTheNewTemplate(t *testing.T) {
 	s := outmoded(replicas...)
-	third := snapshot.Instance{Name: "c-0-2", Shard: 0, Ordinal: 2, IP: podIP(0, 2), Ready: true, Revision: "old", Gated: true, Serving: true,
+	third := snapshot.Instance{Name: "c-0-2", Shard: 0, Ordinal: 2, IP: podIP(0, 2), Ready: true, Revision: "old", HasReadinessGate: true,
+		InEndpoints: true,
 		Redis: &snapshot.Redis{NodeID: nodeID(0, 2), MasterID: nodeID(0, 0), MasterLinkUp: true, Offset: 100, ClusterOK: true,
 			Peers: map[string]snapshot.Peer{}}}
 	s.Instances = append(s.Instances[:2], append([]snapshot.Instance{third}, s.Instances[2:]...)...)
@@ -238,8 +240,8 @@ func TestSuccessorHasTheNewTemplate(t *testing.T) {
 	d := desired()
 	d.Topology = v1alpha1.Topology{3, 2, 2}
 	in := input{desired: d, snap: s, topology: d.Topology, now: now}
-	if step, ok := succeed(in, s.Find(0, 0)).(Handover); !ok || step.Replica.Pod != "c-0-1" {
-		t.Errorf("got %+v, want a hand-over to c-0-1", step)
+	if step, ok := switchOver(in, s.Find(0, 0)).(Switchover); !ok || step.Replica.Pod != "c-0-1" {
+		t.Errorf("got %+v, want a switchover to c-0-1", step)
 	}
 }
 
@@ -247,7 +249,7 @@ func TestSuccessorHasTheNewTemplate(t *testing.T) {
 // progress.
 func TestRolloutProgress(t *testing.T) {
 	unseen := outmoded("c-0-1", "c-1-1")
-	unseen.Shards[1].UpdateRevision, unseen.Shards[1].Unseen = "", true
+	unseen.Shards[1].UpdateRevision, unseen.Shards[1].Unobserved = "", true
 	for name, tt := range map[string]struct {
 		snapshot *snapshot.Snapshot
 		want     *Rollout
@@ -274,7 +276,7 @@ func rolling(s *snapshot.Snapshot) *snapshot.Snapshot {
 }
 
 // A pod that is not ready because of its exporter takes nothing from a disruption budget, which would not let it go when many are
-// so; and a cluster with such pods is not whole.
+// so; and a cluster with such pods is not healthy.
 func TestBrokenExporter(t *testing.T) {
 	for name, tt := range map[string]struct {
 		snapshot *snapshot.Snapshot
@@ -285,8 +287,8 @@ func TestBrokenExporter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := decide(desired(), tt.snapshot, now)
-			if step, ok := d.Step.(Restart); !ok || step.Broken != tt.broken || d.Whole == tt.broken {
-				t.Errorf("%T %+v, whole: %v", d.Step, d.Step, d.Whole)
+			if step, ok := d.Step.(Restart); !ok || step.Failing != tt.broken || d.Healthy == tt.broken {
+				t.Errorf("%T %+v, healthy: %v", d.Step, d.Step, d.Healthy)
 			}
 		})
 	}

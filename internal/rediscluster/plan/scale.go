@@ -30,7 +30,7 @@ type RecordGoal struct {
 type MoveSlots struct {
 	base
 	Moves []Move
-	// Atomic says that the engines move whole slots by themselves.
+	// Atomic reports whether the engines move whole slots by themselves.
 	Atomic bool
 }
 
@@ -98,7 +98,7 @@ func planGoal(in input) Step {
 		Moves: moves}
 }
 
-// certain says that every instance answers, every slot has one owner, and every shard that
+// certain reports whether every instance answers, every slot has one owner, and every shard that
 // is to own slots has a master.
 func certain(in input) bool {
 	masters := in.masters()
@@ -108,10 +108,10 @@ func certain(in input) bool {
 		}
 	}
 	// Two masters in one shard may be a failover that not everybody has heard of.
-	return snapshotComplete(in).Holds && ownedOnce(in.snap) && (!in.strays() || planSettle(in) == nil)
+	return snapshotComplete(in).Holds && ownedOnce(in.snap) && (!in.unownedKeys() || planConverge(in) == nil)
 }
 
-// ownedOnce says that every slot is owned by one instance that answers.
+// ownedOnce reports whether every slot is owned by one instance that answers.
 func ownedOnce(s *snapshot.Snapshot) bool {
 	total := 0
 	for _, pod := range s.Reachable() {
@@ -131,7 +131,7 @@ func planRefusal(in input) Step {
 	case goal == nil:
 		return nil
 	case goal == in.snap.Goal:
-		return Wait{base: base{"slots are to move to a shard that has no master"}, BlockedBy: ShardWhole, After: soon}
+		return Wait{base: base{"slots are to move to a shard that has no master"}, BlockedBy: ShardHealthy, After: soon}
 	}
 	if !modulesLoaded(in).Holds {
 		return nil // the instances restart first, or wait for the user to do it
@@ -142,21 +142,21 @@ func planRefusal(in input) Step {
 	return unready(in)
 }
 
-// unready says what a scaling waits for that can be, although everybody agrees who owns what (planSettle): a shard that is
+// unready says what a scaling waits for that can be, although everybody agrees who owns what (planConverge): a shard that is
 // to own slots has no master.
 func unready(in input) Step {
 	masters := in.masters()
 	for shard := range in.desired.Topology {
 		if masters[shard] == nil {
 			return Wait{base: base{fmt.Sprintf("slots are to move to shard %d, and none of its instances can become its master yet", shard)},
-				BlockedBy: ShardWhole, After: soon}
+				BlockedBy: ShardHealthy, After: soon}
 		}
 	}
 	return Wait{base: base{"slots are to move, and it is not certain who owns what"}, BlockedBy: SnapshotComplete, After: soon}
 }
 
-// planMove closes what was left half-moved, and moves slots towards the recorded goal.
-// Slots move between shards that are whole; what concerns the others waits.
+// planMove closes what was left half migrated, and moves slots towards the recorded goal.
+// Slots move between healthy shards; what concerns the others waits.
 func planMove(in input) Step {
 	open := openSlots(in)
 	if step := open.step(); step != nil {
@@ -208,7 +208,7 @@ func cancelJobs(in input, moves []Move) Step {
 			wanted := slices.ContainsFunc(moves, func(m Move) bool {
 				return m.From.NodeID == job.SourceID && m.To.NodeID == job.TargetID && job.Slots.Subtract(m.Slots).IsEmpty()
 			})
-			if !wanted && pod.Redis.NodeID == job.ToldTo(pod.Redis.Atomic) {
+			if !wanted && pod.Redis.NodeID == job.ExecutedOn(pod.Redis.Atomic) {
 				step.On = append(step.On, target(pod))
 				step.Reason = fmt.Sprintf("slots %s are not to move any more", job.Slots)
 				break
@@ -221,9 +221,9 @@ func cancelJobs(in input, moves []Move) Step {
 	return step
 }
 
-// oneWay leaves moves out so that no master gives slots while it receives others. The receiver of a slot is its owner because its
-// epoch is the highest. If the giver received a slot of its own before it is told, its epoch would be higher, and by its next
-// ping it would own what it gave; the receiver would drop the keys (clusterUpdateSlotsConfigWith in cluster.c).
+// oneWay leaves moves out so that no master gives slots while it receives others. The destination of a slot is its owner because its
+// epoch is the highest. If the source received a slot of its own before it is told, its epoch would be higher, and by its next
+// ping it would own what it gave; the destination would drop the keys (clusterUpdateSlotsConfigWith in cluster.c).
 func oneWay(moves []Move) []Move {
 	gives, receives := map[string]bool{}, map[string]bool{}
 	return slices.DeleteFunc(moves, func(m Move) bool {

@@ -49,7 +49,7 @@ func scaled(shards int) *snapshot.Snapshot {
 	return s
 }
 
-// recorded notes the goal that the first pass would record.
+// recorded notes the goal that the first reconciliation would record.
 func recorded(d Desired, s *snapshot.Snapshot) *snapshot.Snapshot {
 	s.Goal = decide(d, s, now).Goal
 	return s
@@ -62,9 +62,9 @@ func with(topology v1alpha1.Topology) Desired {
 }
 
 func TestScaling(t *testing.T) {
-	assign := func(n int, gifts ...Gift) Desired {
+	assign := func(n int, assignments ...SlotAssignment) Desired {
 		d := with(topologyOf(n))
-		d.AssignReceive, d.Gifts = true, gifts
+		d.AssignReceive, d.SlotAssignments = true, assignments
 		return d
 	}
 	shard := func(n int) *int { return &n }
@@ -125,7 +125,7 @@ func TestScaling(t *testing.T) {
 		"keys without an owner are not thrown away": {
 			with(topologyOf(3)), with4(func(s *snapshot.Snapshot) { s.Find(3, 0).Redis.Keys = 5 }), Failed, "Stall",
 			"c-3-0 is to go, owns no slot and holds 5 keys"},
-		"a master that is to go hands over": {with(v1alpha1.Topology{2, 1, 2}), swapped(formed(), 1), ScalingIn, "Handover",
+		"a master that is to go switches over": {with(v1alpha1.Topology{2, 1, 2}), swapped(formed(), 1), ScalingIn, "Switchover",
 			"c-1-0 takes over"},
 		"and does not to a replica that thinks it owns more": {with(v1alpha1.Topology{2, 1, 2}), outdated(swapped(formed(), 1), 1), ScalingIn,
 			"Wait", "has not heard yet what c-1-1 is and owns"},
@@ -138,31 +138,39 @@ func TestScaling(t *testing.T) {
 		"a StatefulSet that is to go is waited for": {with(topologyOf(3)), deleted(formed(), 3), ScalingIn, "Wait",
 			"StatefulSet c-3 is to go and is still there"},
 		"entries are counted": {
-			assign(5, Gift{Slots: 5, From: []string{nodeID(0, 0)}}, Gift{Slots: 6000, From: []string{nodeID(0, 0)}, To: shard(1)}), joined(5),
+			assign(5, SlotAssignment{Slots: 5, From: []string{nodeID(0, 0)}}, SlotAssignment{Slots: 6000, From: []string{nodeID(0, 0)},
+				To: shard(1)}), joined(5),
 			Failed, "Stall", "1 entries for 2 new masters"},
-		"a running cluster's slots move to the shard that is named": {assign(3, Gift{Slots: 5471, From: []string{nodeID(0, 0), nodeID(2, 1)}, To: shard(1)}), formed(), ScalingOut, "RecordGoal",
+		"a running cluster's slots move to the shard that is named": {assign(3, SlotAssignment{Slots: 5471, From: []string{nodeID(0, 0), nodeID(2, 1)}, To: shard(1)}), formed(), ScalingOut, "RecordGoal",
 			"9 slots are to move, so that 3 shards own them: 5 from c-0-0 to c-1-0, 4 from c-2-0 to c-1-0"},
-		"a shard that has what the entry says needs no giver": {assign(3, Gift{Slots: 5000, From: []string{nodeID(9, 9)}, To: shard(1)}),
+		"a shard that has what the entry says needs no source": {assign(3, SlotAssignment{Slots: 5000, From: []string{nodeID(9, 9)},
+			To: shard(1)}),
 			formed(), Steady, "None", ""},
-		"entries for new masters do nothing when none joins": {assign(3, Gift{Slots: 5, From: []string{nodeID(9, 9)}}), formed(), Steady, "None",
+		"entries for new masters do nothing when none joins": {assign(3, SlotAssignment{Slots: 5, From: []string{nodeID(9, 9)}}), formed(),
+			Steady, "None",
 			""},
-		"new masters and running ones receive together": {assign(4, Gift{Slots: 5472, From: []string{nodeID(0, 0)}, To: shard(1)}, Gift{Slots: 5, From: []string{nodeID(2, 0)}}), joined(4), ScalingOut, "RecordGoal", "10 from c-0-0 to c-1-0, 5 from c-2-0 to c-3-0"},
+		"new masters and running ones receive together": {assign(4, SlotAssignment{Slots: 5472, From: []string{nodeID(0, 0)}, To: shard(1)}, SlotAssignment{Slots: 5, From: []string{nodeID(2, 0)}}), joined(4), ScalingOut, "RecordGoal", "10 from c-0-0 to c-1-0, 5 from c-2-0 to c-3-0"},
 		"no shard gives and receives": {
-			assign(3, Gift{Slots: 6000, From: []string{nodeID(0, 0)}, To: shard(1)}, Gift{Slots: 6000, From: []string{nodeID(1, 0)}, To: shard(0)}),
+			assign(3, SlotAssignment{Slots: 6000, From: []string{nodeID(0, 0)}, To: shard(1)}, SlotAssignment{Slots: 6000,
+				From: []string{nodeID(1, 0)}, To: shard(0)}),
 			formed(), Failed, "Stall", "assignStrategies[0].fromReplicas: " + nodeID(0, 0) + " is of shard 0, which receives slots by entry 1"},
 		"a shard that joins is not named": {
-			assign(4, Gift{Slots: 5, From: []string{nodeID(0, 0)}}, Gift{Slots: 5, From: []string{nodeID(0, 0)}, To: shard(3)}), joined(4), Failed,
+			assign(4, SlotAssignment{Slots: 5, From: []string{nodeID(0, 0)}}, SlotAssignment{Slots: 5, From: []string{nodeID(0, 0)},
+				To: shard(3)}), joined(4), Failed,
 			"Stall", "assignStrategies[1].toShard: shard 3 owns no slots yet"},
 		"back to AutoReceive the slots are balanced": {desired(), assigned(uneven()), ScalingOut, "RecordGoal",
 			"100 slots are to move, so that 3 shards own them: 100 from c-1-0 to c-0-0"},
 		"who moved slots by hand is left alone": {desired(), uneven(), Steady, "None", ""},
-		"a draft of AssignReceive shows what it would move": {draft(assign(3, Gift{Slots: 5471, From: []string{nodeID(0, 0)}, To: shard(1)})),
+		"a draft of AssignReceive shows what it would move": {draft(assign(3, SlotAssignment{Slots: 5471, From: []string{nodeID(0, 0)},
+			To: shard(1)})),
 			formed(), Paused, "Hold", "spec.pause is true"},
-		"givers must be known": {assign(4, Gift{Slots: 5, From: []string{nodeID(9, 9)}}), joined(4), Failed, "Stall",
+		"sources must be known": {assign(4, SlotAssignment{Slots: 5, From: []string{nodeID(9, 9)}}), joined(4), Failed, "Stall",
 			"spec.updateStrategy.assignStrategies[0].fromReplicas: " + nodeID(9, 9) + " is no instance of a shard that can give slots"},
-		"givers cannot give what they do not own": {assign(4, Gift{Slots: 6000, From: []string{nodeID(0, 0)}}), joined(4), Failed, "Stall",
+		"sources cannot give what they do not own": {assign(4, SlotAssignment{Slots: 6000, From: []string{nodeID(0, 0)}}), joined(4), Failed,
+			"Stall",
 			"assignStrategies[0]: the named masters own 5461 slots"},
-		"a giver is named by its replica too": {assign(4, Gift{Slots: 5, From: []string{nodeID(0, 1)}}), joined(4), ScalingOut, "RecordGoal",
+		"a source is named by its replica too": {assign(4, SlotAssignment{Slots: 5, From: []string{nodeID(0, 1)}}), joined(4), ScalingOut,
+			"RecordGoal",
 			"5 from c-0-0 to c-3-0"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,22 +272,22 @@ func TestClientsBeforeLeaving(t *testing.T) {
 		change    func(*snapshot.Instance)
 		step, why string
 	}{
-		"in the Service": {func(in *snapshot.Instance) { in.Serving = true }, "Dismiss", "c-1-1"},
-		"just out of the Service": {func(in *snapshot.Instance) { in.DismissedAt = now.Add(-time.Second) }, "Wait",
+		"in the Service": {func(in *snapshot.Instance) { in.InEndpoints = true }, "RemoveFromEndpoints", "c-1-1"},
+		"just out of the Service": {func(in *snapshot.Instance) { in.RemovedFromEndpointsAt = now.Add(-time.Second) }, "Wait",
 			"all of Kubernetes is to hear of it"},
 		"still asked": {func(in *snapshot.Instance) {
-			in.DismissedAt, in.Redis.AskedAt = now.Add(-50*time.Second), now.Add(-4*time.Second)
+			in.RemovedFromEndpointsAt, in.Redis.RedirectedAt = now.Add(-50*time.Second), now.Add(-4*time.Second)
 		}, "Wait", "clients still ask c-1-1"},
 		"asked for ever": {func(in *snapshot.Instance) {
-			in.DismissedAt, in.Redis.AskedAt = now.Add(-time.Minute), now
+			in.RemovedFromEndpointsAt, in.Redis.RedirectedAt = now.Add(-time.Minute), now
 		}, "Forget", "c-1-1"},
 		"not asked": {func(in *snapshot.Instance) {
-			in.DismissedAt, in.Redis.AskedAt = now.Add(-3*time.Second), now.Add(-6*time.Second)
+			in.RemovedFromEndpointsAt, in.Redis.RedirectedAt = now.Add(-3*time.Second), now.Add(-6*time.Second)
 		}, "Forget", "c-1-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := formed()
-			s.Find(1, 1).Gated = true
+			s.Find(1, 1).HasReadinessGate = true
 			tt.change(s.Find(1, 1))
 			got := decide(with(v1alpha1.Topology{2, 1, 2}), s, now).Step
 			if got.Name() != tt.step || !strings.Contains(got.Why(), tt.why) {
@@ -293,16 +301,16 @@ func TestClientsBeforeLeaving(t *testing.T) {
 func TestAdmit(t *testing.T) {
 	s := joined(4)
 	for i := range s.Instances {
-		s.Instances[i].Gated, s.Instances[i].Serving = true, s.Instances[i].Shard < 3
+		s.Instances[i].HasReadinessGate, s.Instances[i].InEndpoints = true, s.Instances[i].Shard < 3
 	}
 	s.Find(3, 1).Redis.Peers[nodeID(0, 0)] = snapshot.Peer{ID: nodeID(0, 0), IP: podIP(0, 0), Master: true, Connected: true}
-	step, ok := decide(with(topologyOf(4)), s, now).Step.(Admit)
+	step, ok := decide(with(topologyOf(4)), s, now).Step.(AddToEndpoints)
 	if diff := cmp.Diff([]string{"c-3-0"}, step.Pods); !ok || diff != "" {
 		t.Errorf("admitted (-want +got):\n%s", diff)
 	}
 }
 
-// A master that came back and followed the receiver of its last slot comes home.
+// A master that came back and followed the destination of its last slot comes home.
 func TestShardWithoutAMasterOfItsOwn(t *testing.T) {
 	s := joined(4)
 	stray := s.Find(0, 1).Redis
@@ -313,7 +321,7 @@ func TestShardWithoutAMasterOfItsOwn(t *testing.T) {
 		r.Master, r.MasterID, r.MasterLinkUp = false, nodeID(0, 1), true
 	}
 	introduce(s)
-	step, ok := decide(with(topologyOf(4)), s, now).Step.(Handover)
+	step, ok := decide(with(topologyOf(4)), s, now).Step.(Switchover)
 	if !ok || step.Replica.Pod != "c-3-0" {
 		t.Errorf("got %+v", decide(with(topologyOf(4)), s, now).Step)
 	}
@@ -352,7 +360,7 @@ func TestShardWhoseInstancesFollowOthers(t *testing.T) {
 			r.Slots = r.Slots.Subtract(slots.Of(5))
 		}), topology: topologyOf(4), step: "Stall"},
 		"nobody asks for the shard": {snapshot: strayed(nodeID(0, 0), nil), topology: topologyOf(3), step: "Forget"},
-		"a master with stray keys is a person's to give up": {snapshot: strayed(nodeID(3, 0), func(s *snapshot.Snapshot) {
+		"a master with unowned keys is a person's to give up": {snapshot: strayed(nodeID(3, 0), func(s *snapshot.Snapshot) {
 			r := s.Find(3, 0).Redis
 			r.Master, r.MasterID, r.Keys = true, "", 3
 			s.Find(3, 1).Redis.MasterID = nodeID(0, 0)
@@ -362,7 +370,7 @@ func TestShardWhoseInstancesFollowOthers(t *testing.T) {
 			d := with(tt.topology)
 			d.Ephemeral = true
 			step := decide(d, tt.snapshot, now).Step
-			renew, renews := step.(Renew)
+			renew, renews := step.(Recreate)
 			if renews != (tt.want != "") || renew.Pod != tt.want || tt.step != "" && step.Name() != tt.step {
 				t.Errorf("got %s: %s", step.Name(), step.Why())
 			}

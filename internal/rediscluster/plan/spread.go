@@ -20,50 +20,50 @@ func planMajority(in input) Step {
 		return nil
 	}
 	masters := in.snap.Masters()
-	all := in.successors(masters)
-	return in.part(cmp.Or(relieve(masters, all, false), relieve(masters, all, true)))
+	all := in.switchovers(masters)
+	return in.spreadBy(cmp.Or(relieve(masters, all, false), relieve(masters, all, true)))
 }
 
 // planSpread makes as few masters as possible share a node, then a zone, after failovers have
-// gathered them. It is reached only by a cluster that is as it should be. Each hand-over takes
-// the crowding down, so that they come to an end.
+// concentrated them. It is reached only by a cluster that is healthy. Each switchover takes
+// the concentration down, so that they come to an end.
 func planSpread(in input) Step {
 	masters := in.snap.Masters()
-	all := in.successors(masters)
+	all := in.switchovers(masters)
 	next := cmp.Or(relieve(masters, all, false), relieve(masters, all, true))
 	if next != nil {
-		return in.part(next)
+		return in.spreadBy(next)
 	}
 	t := tallied(masters)
-	least := t.crowding
+	least := t.concentration
 	for i := range all {
 		t.shift(all[i], 1)
 		if t.less(least) {
-			next, least = &all[i], t.crowding
+			next, least = &all[i], t.concentration
 		}
 		t.shift(all[i], -1)
 	}
-	return in.part(next)
+	return in.spreadBy(next)
 }
 
-func (in input) part(next *exchange) Step {
+func (in input) spreadBy(next *exchange) Step {
 	if next == nil {
 		return nil
 	}
-	return Handover{
+	return Switchover{
 		base: base{
 			fmt.Sprintf("too many masters are where %s is (%s): %s takes over", next.master.Name, place(next.master), next.replica.Name)},
 		Master: target(next.master), Replica: target(next.replica)}
 }
 
-// agreed says that the instances that answer know each other as they are, that all others count
-// as failed with all of them, and that no slot is on its way: a hand-over now finds every voter,
+// agreed reports whether the instances that answer know each other as they are, that all others count
+// as failed with all of them, and that no slot is on its way: a switchover now finds every voter,
 // and does not cross with a failover.
 func (in input) agreed() bool {
 	members := in.members()
 	for _, pod := range members {
 		r := pod.Redis
-		if len(r.Migrating)+len(r.Importing)+len(r.Jobs) > 0 || unsettled(in, members, pod) != "" {
+		if len(r.Migrating)+len(r.Importing)+len(r.Jobs) > 0 || notConverged(in, members, pod) != "" {
 			return false
 		}
 		for id, peer := range r.Peers {
@@ -75,29 +75,29 @@ func (in input) agreed() bool {
 	return true
 }
 
-// exchange is a hand-over: the master of a shard and one of its replicas change their roles.
+// exchange is a switchover: the master of a shard and one of its replicas change their roles.
 type exchange struct{ master, replica *snapshot.Instance }
 
-// untimely says that a hand-over may come to nothing, for which writes would stand still for
+// untimely reports whether a switchover may come to nothing, for which writes would stand still for
 // seconds. A replica that was told to take over and did not is left alone for a while. And voters
 // vote about the same master once in two node timeouts (clusterSendFailoverAuthIfNeeded in
-// cluster.c): the one that hands over, and the one that is to be it and may be lost again.
+// cluster.c): the one that switches over, and the one that is to be it and may be lost again.
 func (in input) untimely(e exchange) bool {
 	const reluctance, clocks = 5 * time.Minute, 2 * time.Second
 	voted := 2*e.master.Redis.NodeTimeout + clocks
-	return in.now.Sub(e.replica.Redis.ToldAt) < reluctance ||
-		in.now.Sub(e.master.Redis.DeposedAt) < voted || in.now.Sub(e.replica.Redis.DeposedAt) < voted
+	return in.now.Sub(e.replica.Redis.SwitchoverAt) < reluctance ||
+		in.now.Sub(e.master.Redis.DemotedAt) < voted || in.now.Sub(e.replica.Redis.DemotedAt) < voted
 }
 
-// successors are the hand-overs that may take place now, if masters are to be spread. While an
-// instance is about to stop there are none: it hands over itself.
-func (in input) successors(masters map[int]*snapshot.Instance) []exchange {
+// switchovers are the switchovers that may take place now, if masters are to be spread. While an
+// instance is about to stop there are none: it switches over itself.
+func (in input) switchovers(masters map[int]*snapshot.Instance) []exchange {
 	stopping := func(pod *snapshot.Instance) bool { return pod.Terminating }
 	if !in.desired.SpreadMasters || slices.ContainsFunc(in.snap.Reachable(), stopping) {
 		return nil
 	}
 	return slices.DeleteFunc(in.exchanges(masters), func(e exchange) bool {
-		return in.untimely(e) || !e.replica.Ready || !succeeds(e.replica, e.master) || in.stale(e.replica) != in.stale(e.master)
+		return in.untimely(e) || !e.replica.Ready || !canSucceed(e.replica, e.master) || in.stale(e.replica) != in.stale(e.master)
 	})
 }
 
@@ -116,10 +116,10 @@ func (in input) exchanges(masters map[int]*snapshot.Instance) []exchange {
 	return all
 }
 
-// relieve is the hand-over that begins to part a majority on one node, or in one zone; nil when
+// relieve is the switchover that begins to part a majority on one node, or in one zone; nil when
 // there is none, or none helps. Where the replicas of a crowded place are on others that have
 // no room, one of the masters there makes room first: the way to a place that has some is gone
-// from its end, and so is one hand-over shorter each time.
+// from its end, and so is one switchover shorter each time.
 func relieve(masters map[int]*snapshot.Instance, all []exchange, zones bool) *exchange {
 	t := tallied(masters)
 	counts, at := t.onNode, func(pod *snapshot.Instance) string { return pod.NodeName }
@@ -148,7 +148,7 @@ func relieve(masters map[int]*snapshot.Instance, all []exchange, zones bool) *ex
 	return nil
 }
 
-// crowdsNode says that a hand-over takes to a node more masters than may be lost.
+// crowdsNode reports whether a switchover takes to a node more masters than may be lost.
 func (t *tally) crowdsNode(e exchange) bool {
 	before := t.nodeExcess
 	t.shift(e, 1)
@@ -157,21 +157,23 @@ func (t *tally) crowdsNode(e exchange) bool {
 	return after > before
 }
 
-// crowding says how gathered masters are: how many more of them share a node or a zone than may
+// concentration says how concentrated masters are: how many more of them share a node or a zone than may
 // be lost, and sums of squares of how many share one. A node counts before a zone, because it
 // is lost more often.
-type crowding struct{ nodeExcess, zoneExcess, nodes, zones int }
+type concentration struct{ nodeExcess, zoneExcess, nodes, zones int }
 
-func (c crowding) less(other crowding) bool {
+func (c concentration) less(other concentration) bool {
 	return cmp.Or(cmp.Compare(c.nodeExcess, other.nodeExcess), cmp.Compare(c.zoneExcess, other.zoneExcess),
 		cmp.Compare(c.nodes, other.nodes), cmp.Compare(c.zones, other.zones)) < 0
 }
 
-func gathered(masters map[int]*snapshot.Instance) crowding { return tallied(masters).crowding }
+func concentrationOf(masters map[int]*snapshot.Instance) concentration {
+	return tallied(masters).concentration
+}
 
 // tally counts masters by where they are. One whose zone is not known is in none.
 type tally struct {
-	crowding
+	concentration
 	spare          int
 	onNode, inZone map[string]int
 }
@@ -187,7 +189,7 @@ func tallied(masters map[int]*snapshot.Instance) *tally {
 // spare is how many of so many masters may be lost: more than half of them elect.
 func spare(masters int) int { return (masters - 1) / 2 }
 
-// shift counts a hand-over n times. A replica whose zone is not known may be in that of its master.
+// shift counts a switchover n times. A replica whose zone is not known may be in that of its master.
 func (t *tally) shift(e exchange, n int) {
 	from, to := e.master.Zone, e.replica.Zone
 	if to == "" {

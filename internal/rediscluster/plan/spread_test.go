@@ -58,19 +58,19 @@ func TestSpread(t *testing.T) {
 		why      string
 	}{
 		"masters on three nodes stay":     {placed("a", "b", "c", "b", "c", "a"), "None", ""},
-		"two masters on one node part":    {placed("a", "a", "c", "b", "b", "a"), "Handover", "c-0-1 takes over"},
+		"two masters on one node part":    {placed("a", "a", "c", "b", "b", "a"), "Switchover", "c-0-1 takes over"},
 		"not to a node that is no better": {placed("a", "a", "c", "c", "c", "a"), "None", ""},
-		"another master makes room first": {placed("b", "b", "c", "b", "c", "a"), "Handover", "c-2-1 takes over"},
-		"zones count when nodes do not": {placed("a@x", "b@x", "c@y", "d@z", "e@z", "f@y"), "Handover",
+		"another master makes room first": {placed("b", "b", "c", "b", "c", "a"), "Switchover", "c-2-1 takes over"},
+		"zones count when nodes do not": {placed("a@x", "b@x", "c@y", "d@z", "e@z", "f@y"), "Switchover",
 			"(a in x): c-0-1 takes over"},
 		"a zone that is not known is none":          {placed("a", "b", "c@y", "d@z", "e@z", "f@y"), "None", ""},
 		"a zone that is not known is no better one": {placed("a@x", "b@x", "c@y", "d", "e", "f@y"), "None", ""},
 		"an only zone is no better than it is":      {placed("a@x", "b@x", "c@x", "b@x", "c@x", "a@x"), "None", ""},
-		"most masters before evenness": {placed("a", "a", "a", "b", "b", "c", "d", "e", "e", "f"), "Handover",
+		"most masters before evenness": {placed("a", "a", "a", "b", "b", "c", "d", "e", "e", "f"), "Switchover",
 			"c-0-1 takes over"},
-		"evenness without a majority at stake": {placed("a", "a", "b", "c", "d", "c", "e", "b", "f", "f"), "Handover",
+		"evenness without a majority at stake": {placed("a", "a", "b", "c", "d", "c", "e", "b", "f", "f"), "Switchover",
 			"c-1-1 takes over"},
-		"nobody hands over to a replica that is not there": {lose(placed("a", "a", "c", "b", "a", "a"), 0, 1), "Wait", ""},
+		"nobody switches over to a replica that is not there": {lose(placed("a", "a", "c", "b", "a", "a"), 0, 1), "Wait", ""},
 		"nor while another instance is stopping": {changed(func() *snapshot.Snapshot { return placed("a", "a", "c", "b", "b", "a") },
 			func(s *snapshot.Snapshot) { s.Find(2, 0).Terminating = true })(), "None", ""},
 		"the replica that has received most takes over": {changed(func() *snapshot.Snapshot { return placed("a", "a", "c", "b", "b", "a") },
@@ -81,7 +81,7 @@ func TestSpread(t *testing.T) {
 				more.Redis.NodeID, more.Redis.Offset, more.Redis.Peers = nodeID(0, 2), 7, map[string]snapshot.Peer{nodeID(0, 1): {}}
 				s.Instances, s.Shards[0].Replicas = append(s.Instances, more), 3
 				introduce(s)
-			})(), "Handover", "c-0-2 takes over"},
+			})(), "Switchover", "c-0-2 takes over"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := spreading(len(tt.snapshot.Shards))
@@ -108,14 +108,14 @@ func TestMajorityPartsWhileInstancesAreAway(t *testing.T) {
 		snapshot *snapshot.Snapshot
 		step     string
 	}{
-		"a lost node": {lost(), "Handover"},
+		"a lost node": {lost(), "Switchover"},
 		"a lost pod": {
-			changed(lost, func(s *snapshot.Snapshot) { s.Instances = append(s.Instances[:1], s.Instances[2:]...) })(), "Handover"},
-		"a pod that is to go with its node": {changed(lost, func(s *snapshot.Snapshot) { s.Find(0, 1).Terminating, s.Find(0, 1).StopBy = true, now })(), "Handover"},
+			changed(lost, func(s *snapshot.Snapshot) { s.Instances = append(s.Instances[:1], s.Instances[2:]...) })(), "Switchover"},
+		"a pod that is to go with its node": {changed(lost, func(s *snapshot.Snapshot) { s.Find(0, 1).Terminating, s.Find(0, 1).StopBy = true, now })(), "Switchover"},
 		"an exporter that does not start": {changed(func() *snapshot.Snapshot { return placed("a", "a", "c", "a", "d", "e") },
 			func(s *snapshot.Snapshot) {
-				s.Find(2, 0).Ready, s.Find(2, 0).Beside = false, "container exporter: ErrImagePull"
-			})(), "Handover"},
+				s.Find(2, 0).Ready, s.Find(2, 0).SidecarFailure = false, "container exporter: ErrImagePull"
+			})(), "Switchover"},
 		"not when only the operator does not hear of it": {lose(placed("a", "a", "c", "n", "d", "e"), 0, 1), "Wait"},
 		"not while it is only suspected": {changed(lost, func(s *snapshot.Snapshot) {
 			peer := s.Find(2, 0).Redis.Peers[nodeID(0, 1)]
@@ -132,26 +132,26 @@ func TestMajorityPartsWhileInstancesAreAway(t *testing.T) {
 		"not to a replica that is not ready":     {changed(lost, func(s *snapshot.Snapshot) { s.Find(1, 1).Ready = false })(), "Wait"},
 		"not while slots are not served":         {changed(lost, func(s *snapshot.Snapshot) { fail(s, nodeID(2, 0)); lose(s, 2, 0) })(), "Wait"},
 		"not while another instance is stopping": {changed(lost, func(s *snapshot.Snapshot) { s.Find(2, 1).Terminating = true })(), "Wait"},
-		"not in a roll-out":                      {changed(lost, func(s *snapshot.Snapshot) { s.Rolling = true })(), "Wait"},
+		"not in a rollout":                       {changed(lost, func(s *snapshot.Snapshot) { s.Rolling = true })(), "Wait"},
 		"not while slots move": {
 			changed(lost, func(s *snapshot.Snapshot) { s.Goal = &snapshot.Goal{For: "3 shards", From: 3} })(), "Wait"},
-		"not while a slot is half-moved": {changed(lost, func(s *snapshot.Snapshot) { s.Find(2, 0).Redis.Jobs = []snapshot.Job{{}} })(),
+		"not while a slot is half migrated": {changed(lost, func(s *snapshot.Snapshot) { s.Find(2, 0).Redis.Jobs = []snapshot.Job{{}} })(),
 			"Wait"},
 		"not to a replica that just did not take over": {changed(lost, func(s *snapshot.Snapshot) {
-			s.Find(1, 1).Redis.ToldAt = now.Add(-time.Minute)
+			s.Find(1, 1).Redis.SwitchoverAt = now.Add(-time.Minute)
 		})(), "Wait"},
 		"again after a while": {changed(lost, func(s *snapshot.Snapshot) {
-			s.Find(1, 1).Redis.ToldAt = now.Add(-time.Hour)
-		})(), "Handover"},
+			s.Find(1, 1).Redis.SwitchoverAt = now.Add(-time.Hour)
+		})(), "Switchover"},
 		"not while voters do not vote about the master again": {changed(lost, func(s *snapshot.Snapshot) {
-			s.Find(1, 0).Redis.NodeTimeout, s.Find(1, 0).Redis.DeposedAt = 15*time.Second, now.Add(-25*time.Second)
+			s.Find(1, 0).Redis.NodeTimeout, s.Find(1, 0).Redis.DemotedAt = 15*time.Second, now.Add(-25*time.Second)
 		})(), "Wait"},
 		"nor about the one that is to be it": {changed(lost, func(s *snapshot.Snapshot) {
-			s.Find(1, 0).Redis.NodeTimeout, s.Find(1, 1).Redis.DeposedAt = 15*time.Second, now.Add(-25*time.Second)
+			s.Find(1, 0).Redis.NodeTimeout, s.Find(1, 1).Redis.DemotedAt = 15*time.Second, now.Add(-25*time.Second)
 		})(), "Wait"},
 		"when they do": {changed(lost, func(s *snapshot.Snapshot) {
-			s.Find(1, 0).Redis.NodeTimeout, s.Find(1, 1).Redis.DeposedAt = 15*time.Second, now.Add(-35*time.Second)
-		})(), "Handover"},
+			s.Find(1, 0).Redis.NodeTimeout, s.Find(1, 1).Redis.DemotedAt = 15*time.Second, now.Add(-35*time.Second)
+		})(), "Switchover"},
 		"not for mere evenness": {func() *snapshot.Snapshot {
 			s := placed("a", "a", "b", "c", "d", "n", "e", "f", "g", "h")
 			fail(s, nodeID(0, 1))
@@ -160,8 +160,8 @@ func TestMajorityPartsWhileInstancesAreAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(spreading(len(tt.snapshot.Shards)), tt.snapshot, now)
-			handover, is := got.Step.(Handover)
-			if got.Step.Name() != tt.step || is && handover.Replica.Pod != "c-1-1" {
+			switchover, is := got.Step.(Switchover)
+			if got.Step.Name() != tt.step || is && switchover.Replica.Pod != "c-1-1" {
 				t.Errorf("got %s: %s, want %s", got.Step.Name(), got.Step.Why(), tt.step)
 			}
 		})
@@ -173,7 +173,7 @@ func TestMajorityPartsWhileInstancesAreAway(t *testing.T) {
 	}
 }
 
-// A template that the user rolls out is no reason to leave a majority on one node, and no reason to hand over to a version that the
+// A template that the user rolls out is no reason to leave a majority on one node, and no reason to switch over to a version that the
 // former master may not be able to follow.
 func TestMajorityPartsWithinOneTemplate(t *testing.T) {
 	d := spreading(3)
@@ -182,9 +182,9 @@ func TestMajorityPartsWithinOneTemplate(t *testing.T) {
 		revisions [2]string // of the master and the replica
 		step      string
 	}{
-		"both old":          {[2]string{"old", "old"}, "Handover"},
-		"a newer replica":   {[2]string{"old", "new"}, "RollOut"},
-		"a replica that is": {[2]string{"new", "old"}, "RollOut"},
+		"both old":          {[2]string{"old", "old"}, "Switchover"},
+		"a newer replica":   {[2]string{"old", "new"}, "Rollout"},
+		"a replica that is": {[2]string{"new", "old"}, "Rollout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := placed("a", "a", "c", "a", "b", "d")
@@ -202,17 +202,17 @@ func TestMajorityPartsWithinOneTemplate(t *testing.T) {
 	}
 }
 
-// spreadOut hands over until nothing is left to do, and fails if that does not end.
+// spreadOut switches over until nothing is left to do, and fails if that does not end.
 func spreadOut(t rapid.TB, s *snapshot.Snapshot) {
 	for step := 0; ; step++ {
-		handover, more := decide(spreading(len(s.Shards)), s, now).Step.(Handover)
+		switchover, more := decide(spreading(len(s.Shards)), s, now).Step.(Switchover)
 		if !more {
 			return
 		}
 		if step == 3*len(s.Shards) {
-			t.Fatalf("still handing over after %d steps", step)
+			t.Fatalf("still switching over after %d steps", step)
 		}
-		promote(s, handover.Replica.Pod)
+		promote(s, switchover.Replica.Pod)
 	}
 }
 
@@ -223,18 +223,18 @@ func TestSpreadReachesTheBest(t *testing.T) {
 		s := placed(nodes...)
 		shards := len(nodes) / 2
 		spreadOut(t, s)
-		got, best := gathered(s.Masters()), gathered(s.Masters())
+		got, best := concentrationOf(s.Masters()), concentrationOf(s.Masters())
 		for choice := range 1 << shards {
 			masters := map[int]*snapshot.Instance{}
 			for shard := range shards {
 				masters[shard] = s.Find(shard, choice>>shard&1)
 			}
-			if other := gathered(masters); other.less(best) {
+			if other := concentrationOf(masters); other.less(best) {
 				best = other
 			}
 		}
 		if best.nodeExcess < got.nodeExcess || shards == 3 && best.zoneExcess < got.zoneExcess {
-			t.Fatalf("%v: masters are gathered as %+v, and could be as %+v", nodes, got, best)
+			t.Fatalf("%v: masters are concentrated as %+v, and could be as %+v", nodes, got, best)
 		}
 	}
 	for arrangement := range 3 * 3 * 3 * 3 * 3 * 3 {
@@ -276,7 +276,7 @@ func TestSpreadReport(t *testing.T) {
 		want     Spread
 	}{
 		"spread": {placed("a", "b", "c", "b", "c", "a"), Spread{Known: true, Wanted: true}},
-		"gathered": {
+		"concentrated": {
 			placed("a", "a", "c", "b", "b", "a"),
 			Spread{Known: true, Wanted: true, Majority: &Majority{Place: "a", Masters: 2, All: 3, Places: 3, Needed: 3, Replicas: true}}},
 		"too few nodes": {

@@ -25,23 +25,23 @@ const (
 
 // Reaches are the causes of stalls, and what each holds back.
 var Reaches = map[string]Reach{
-	"PasswordUnavailable":     Everything,
-	"CertificateUnavailable":  Everything,
-	"Conflict":                Everything,
-	"InvalidSpec":             WhatTheSpecSays,
-	"RenderFailed":            WhatTheSpecSays,
-	"NameTaken":               WhatTheSpecSays,
-	"CannotChange":            WhatTheSpecSays,
-	"Forbidden":               WhatTheSpecSays,
-	v1alpha1.ReasonCannotGrow: WhatTheSpecSays,
-	"AmbiguousOwner":          ItsPart, // planMeet does not introduce the instance, and what it claims is set aside
-	"DamagedFiles":            ItsPart, // the instance does not run, or is set aside
-	"DataLost":                ItsPart, // the slots stay without an owner
-	"NoCandidate":             ItsPart, // the slots stay without an owner
-	"StrayKeys":               ItsPart, // planReplicate leaves the instance out, planLeave does not let it go
-	"SettingRefused":          ItsPart, // a new cluster whose pods do not start: nothing is assigned before all answer
-	"InvalidAssignment":       ItsPart, // no goal is recorded, so that no slot moves; planLeave lets nothing go
-	"OverCapacity":            ItsPart, // likewise
+	"PasswordUnavailable":       Everything,
+	"CertificateUnavailable":    Everything,
+	"Conflict":                  Everything,
+	"InvalidSpec":               WhatTheSpecSays,
+	"RenderFailed":              WhatTheSpecSays,
+	"NameTaken":                 WhatTheSpecSays,
+	"CannotChange":              WhatTheSpecSays,
+	"Forbidden":                 WhatTheSpecSays,
+	v1alpha1.ReasonCannotExpand: WhatTheSpecSays,
+	"AmbiguousOwner":            ItsPart, // planMeet does not introduce the instance, and what it claims is set aside
+	"DamagedFiles":              ItsPart, // the instance does not run, or is set aside
+	"DataLost":                  ItsPart, // the slots stay without an owner
+	"NoCandidate":               ItsPart, // the slots stay without an owner
+	"UnownedKeys":               ItsPart, // planReplicate leaves the instance out, planRemoval does not let it go
+	"SettingRefused":            ItsPart, // a new cluster whose pods do not start: nothing is assigned before all answer
+	"InvalidAssignment":         ItsPart, // no goal is recorded, so that no slot moves; planRemoval lets nothing go
+	"OverCapacity":              ItsPart, // likewise
 }
 
 // healing are the rules that go by what the cluster is, not by what the spec asks for, in their
@@ -54,13 +54,13 @@ var healing = []rule{
 	{"meet", planMeet},
 	{"promote", planPromote},
 	{"forget", planForget},
-	{"discard", planDiscard},
+	{"force delete", planForceDelete},
 	{"ambiguous", planAmbiguous},
-	{"stray", planStray},
+	{"unowned keys", planUnownedKeys},
 	{"replicate", planReplicate},
 	{"return", planReturn},
-	{"admit", planAdmit},
-	{"settle", planSettle},
+	{"add to endpoints", planAddToEndpoints},
+	{"converge", planConverge},
 }
 
 // asItIs is the desire that a cluster stays as it is: what an invalid spec asks for is not
@@ -74,7 +74,7 @@ func asItIs(d Desired, in input) (Desired, bool) {
 }
 
 // next is the first step that a rule has. A stall gives way to steps of later rules, as far as
-// it holds nothing back; told is that stall. One that was told in the last pass goes on being
+// it holds nothing back; told is that stall. One that was told in the last reconciliation goes on being
 // told while a step of an earlier rule is taken.
 func next(in input, rules []rule) (step Step, told *Stall, by string) {
 	var tells string
@@ -103,7 +103,7 @@ func next(in input, rules []rule) (step Step, told *Stall, by string) {
 		told.After = wait.After
 		return *told, told, tells
 	case step == nil:
-		return None{base{"the cluster is as it should be"}}, nil, ""
+		return None{base{"the cluster is healthy"}}, nil, ""
 	}
 	return step, told, by
 }
@@ -120,13 +120,13 @@ func planValidation(in input) Step {
 	return Stall{base: base{reason}, Cause: first.cause, Refused: first.refused}
 }
 
-// planStray tells of instances that own no slot and hold keys: they cannot follow anybody
+// planUnownedKeys tells of instances that own no slot and hold keys: they cannot follow anybody
 // without losing them.
-func planStray(in input) Step {
+func planUnownedKeys(in input) Step {
 	masters := in.masters()
 	for _, pod := range in.snap.Reachable() {
 		master, r := masters[pod.Shard], pod.Redis
-		if _, disputed := in.disputes[pod.Name]; disputed || master == nil || master == pod || pod.Terminating || in.released(pod) {
+		if _, disputed := in.disputes[pod.Name]; disputed || master == nil || master == pod || pod.Terminating || in.safeToRemove(pod) {
 			continue
 		}
 		if r.Master && r.Keys > 0 && r.Slots.IsEmpty() && len(r.Importing)+len(r.Migrating) == 0 {
@@ -134,7 +134,7 @@ func planStray(in input) Step {
 				base: base{
 					fmt.Sprintf("%s owns no slot and holds %d keys, which would be lost if it became a replica; delete its claim to give them up",
 						pod.Name, r.Keys)},
-				Cause: "StrayKeys", BlockedBy: NoStrayKeys}
+				Cause: "UnownedKeys", BlockedBy: NoUnownedKeys}
 		}
 	}
 	return nil

@@ -62,11 +62,11 @@ func TestEveryStallSaysWhatItHoldsBack(t *testing.T) {
 func promotable(s *snapshot.Snapshot) {
 	comeBackEmpty(s, 1, 0)
 	introduce(s)
-	s.Find(1, 1).Redis.MasterLinkDownFor = 2 * electionPatience
+	s.Find(1, 1).Redis.MasterLinkDownFor = 2 * electionTimeout
 }
 
-// stray makes the replica of shard 2 a master that holds keys.
-func stray(s *snapshot.Snapshot) {
+// withUnownedKeys makes the replica of shard 2 a master that holds keys.
+func withUnownedKeys(s *snapshot.Snapshot) {
 	r := s.Find(2, 1).Redis
 	r.Master, r.MasterID, r.Keys = true, "", 7
 	introduce(s)
@@ -82,20 +82,20 @@ func TestStallHoldsBackItsOwnPart(t *testing.T) {
 		pending      Pending
 		step, stalls string
 	}{
-		"alone it is what the pass says": {snapshot: changed(formed, stray)(), step: "Stall", stalls: "StrayKeys"},
-		"a wandered replica is led back beside stray keys": {snapshot: changed(formed, func(s *snapshot.Snapshot) {
-			stray(s)
+		"alone it is what the reconciliation says": {snapshot: changed(formed, withUnownedKeys)(), step: "Stall", stalls: "UnownedKeys"},
+		"a wandered replica is led back beside unowned keys": {snapshot: changed(formed, func(s *snapshot.Snapshot) {
+			withUnownedKeys(s)
 			s.Find(0, 1).Redis.MasterID = nodeID(1, 0)
-		})(), step: "Replicate", stalls: "StrayKeys"},
-		"an instance is opened to clients beside stray keys": {snapshot: changed(formed, func(s *snapshot.Snapshot) {
-			stray(s)
-			s.Find(0, 1).Gated = true
-		})(), step: "Admit", stalls: "StrayKeys"},
+		})(), step: "Replicate", stalls: "UnownedKeys"},
+		"an instance is opened to clients beside unowned keys": {snapshot: changed(formed, func(s *snapshot.Snapshot) {
+			withUnownedKeys(s)
+			s.Find(0, 1).HasReadinessGate = true
+		})(), step: "AddToEndpoints", stalls: "UnownedKeys"},
 		"what is told stays told while something earlier is done": {snapshot: changed(formed, func(s *snapshot.Snapshot) {
-			stray(s)
-			s.Stalled = "StrayKeys"
+			withUnownedKeys(s)
+			s.Stalled = "UnownedKeys"
 			s.Find(0, 0).IP, s.Find(1, 0).IP = "10.8.0.1", "10.8.0.2"
-		})(), step: "Meet", stalls: "StrayKeys"},
+		})(), step: "Meet", stalls: "UnownedKeys"},
 		"damaged files that a person must remove do not hold back a promotion": {
 			snapshot: changed(func() *snapshot.Snapshot { return damaged(2, 1, corrupted) }, func(s *snapshot.Snapshot) {
 				s.Stalled = "DamagedFiles"
@@ -112,8 +112,8 @@ func TestStallHoldsBackItsOwnPart(t *testing.T) {
 			return damaged(0, 1, corrupted, snapshot.Claim{Name: "data-c-1-1", UID: "claim"})
 		}, func(s *snapshot.Snapshot) {
 			in := s.Find(1, 1)
-			in.Redis, in.Waiting, in.Broken, in.LastWords = nil, "crashes", true, corrupted
-		})(), step: "Renew"},
+			in.Redis, in.Waiting, in.Failing, in.TerminationMessage = nil, "crashes", true, corrupted
+		})(), step: "Recreate"},
 		"an invalid spec holds back no promotion": {desired: invalid, snapshot: changed(formed, promotable)(), step: "Promote",
 			stalls: "InvalidSpec"},
 		"nor forgetting": {desired: invalid, snapshot: changed(formed, func(s *snapshot.Snapshot) { comeBackEmpty(s, 1, 1); introduce(s) })(),
@@ -160,7 +160,7 @@ func invalid(d *Desired) {
 func TestRenewGoesOnAfterItsClaim(t *testing.T) {
 	claim := snapshot.Claim{Name: "data-c-1-1", UID: "claim", Terminating: true}
 	got := decide(desired(), damaged(1, 1, "corrupted cluster config file", claim), now)
-	if renew, ok := got.Step.(Renew); !ok || renew.Pod != "c-1-1" || renew.Claim != claim {
+	if renew, ok := got.Step.(Recreate); !ok || renew.Pod != "c-1-1" || renew.Claim != claim {
 		t.Errorf("got %+v, want the claim and the pod deleted", got.Step)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
-// Step is what one pass does. The set is closed: act and status handle every member.
+// Step is what one reconciliation does. The set is closed: act and status handle every member.
 //
 //sumtype:decl
 type Step interface {
@@ -32,7 +32,7 @@ type base struct{ Reason string }
 func (b base) Why() string { return b.Reason }
 func (base) step()         {}
 
-// None is the step of a cluster that is as it should be.
+// None is the step of a cluster that is healthy.
 type None struct{ base }
 
 // Wait lets something that was started come to its end.

@@ -5,9 +5,9 @@ package plan
 
 import "fmt"
 
-// GrowClaims asks for more storage in claims that exist. The StatefulSets' claim template
+// ExpandPVCs asks for more storage in claims that exist. The StatefulSets' claim template
 // cannot change: claims that it makes later start small, and grow like the others.
-type GrowClaims struct {
+type ExpandPVCs struct {
 	base
 	Claims []string
 	// Bytes is what each is to request.
@@ -15,7 +15,7 @@ type GrowClaims struct {
 }
 
 // Name implements Step.
-func (GrowClaims) Name() string { return "GrowClaims" }
+func (ExpandPVCs) Name() string { return "ExpandPVCs" }
 
 // planStorage grows claims that request less than is asked for. A claim never shrinks.
 func planStorage(in input) Step {
@@ -28,6 +28,6 @@ func planStorage(in input) Step {
 	if len(small) == 0 {
 		return nil
 	}
-	return GrowClaims{base: base{fmt.Sprintf("claims request less than spec.storage.size: %s", list(small))}, Claims: small,
+	return ExpandPVCs{base: base{fmt.Sprintf("claims request less than spec.storage.size: %s", list(small))}, Claims: small,
 		Bytes: in.desired.ClaimBytes}
 }

@@ -32,7 +32,7 @@ func Pods(step Step) []string {
 		on(step.On)
 	case Promote:
 		on(step.Replica)
-	case Handover:
+	case Switchover:
 		on(step.Master, step.Replica)
 	case SetConfig:
 		for _, change := range step.Changes {
@@ -50,11 +50,11 @@ func Pods(step Step) []string {
 		for _, replication := range step.Replications {
 			on(replication.Replica)
 		}
-	case CloseSlots:
-		for _, closing := range step.Closings {
+	case StabilizeSlots:
+		for _, closing := range step.Stabilizations {
 			on(closing.On)
 		}
-	case ReopenSlots:
+	case RepairSlots:
 		for _, move := range step.Moves {
 			on(move.From, move.To)
 		}
@@ -66,19 +66,19 @@ func Pods(step Step) []string {
 		for _, placement := range step.Pods {
 			pods = append(pods, placement.Pod)
 		}
-	case Admit:
+	case AddToEndpoints:
 		pods = append(pods, step.Pods...)
-	case Dismiss:
+	case RemoveFromEndpoints:
 		pods = append(pods, step.Pods...)
 	case GiveUp:
 		pods = append(pods, step.Pods...)
-	case Discard:
+	case ForceDelete:
 		pods = []string{step.Pod}
-	case Renew:
+	case Recreate:
 		pods = []string{step.Pod}
 	case Restart:
 		pods = []string{step.Pod}
-	case None, Wait, Hold, Stall, RolloutWait, RecordNodes, AddFinalizer, CreateAuth, ApplyChildren, GrowClaims, RecordGoal, RemoveShards,
+	case None, Wait, Hold, Stall, RolloutWait, RecordNodes, AddFinalizer, CreateAuth, ApplyChildren, ExpandPVCs, RecordGoal, RemoveShards,
 		DeleteChildren, OrphanChildren, RemoveFinalizer:
 	}
 	slices.Sort(pods)

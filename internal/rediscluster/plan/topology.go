@@ -41,11 +41,11 @@ func (in input) effective() v1alpha1.Topology {
 
 // shrink takes off the instances of a shard that the spec does not ask for, if they may go.
 func (in input) shrink(t v1alpha1.Topology, shard int) {
-	if t[shard] <= in.desired.Topology[shard] || !in.parted() {
+	if t[shard] <= in.desired.Topology[shard] || !in.forgottenByAll() {
 		return
 	}
 	for ordinal := int(in.desired.Topology[shard]); ordinal < int(t[shard]); ordinal++ {
-		if !in.mayGo(shard, ordinal) {
+		if !in.mayBeRemoved(shard, ordinal) {
 			return
 		}
 	}
@@ -118,7 +118,7 @@ func existingTopology(s *snapshot.Snapshot) v1alpha1.Topology {
 	return t
 }
 
-// scaling says whether the cluster is on its way to another topology, and which way. Once
+// scaling reports whether the cluster is on its way to another topology, and which way. Once
 // the StatefulSets are as asked for, what is left is only known from what was reported
 // before: new instances that start look like lost ones.
 func scaling(in input) (Situation, bool) {

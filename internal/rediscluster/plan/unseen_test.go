@@ -12,10 +12,10 @@ import (
 // nothing is known to be as asked for; the cluster is on its way, and serves.
 func TestUnseenTemplate(t *testing.T) {
 	s := formed()
-	s.Shards[1].Unseen = true
+	s.Shards[1].Unobserved = true
 	decision := decide(desired(), s, now)
 	if wait, ok := decision.Step.(Wait); !ok || !strings.Contains(wait.Why(), "c-1") || wait.After != soon ||
-		decision.Situation != RollingOut || !decision.Whole {
+		decision.Situation != RollingOut || !decision.Healthy {
 		t.Errorf("%s, %s: %s", decision.Situation, decision.Step.Name(), decision.Step.Why())
 	}
 	s.Shards[1].Terminating = true

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Equal says that two values of a setting mean the same, however they are written. It may
+// Equal reports whether two values of a setting mean the same, however they are written. It may
 // say no of equal values that it does not understand, never yes of different ones.
 func Equal(name, a, b string) bool {
 	return a == b || slices.Equal(normalize(name, a), normalize(name, b))
@@ -84,7 +84,7 @@ var units = map[string]int64{
 	"": 1, "b": 1, "k": 1000, "kb": 1 << 10, "m": 1000 * 1000, "mb": 1 << 20, "g": 1000 * 1000 * 1000, "gb": 1 << 30,
 }
 
-// isDecimal says that a number is written as people do: ParseFloat knows 0x1p4, inf and 1_0 too.
+// isDecimal reports whether a number is written as people do: ParseFloat knows 0x1p4, inf and 1_0 too.
 func isDecimal(word string) bool {
 	return strings.Trim(word, "+-0123456789.") == ""
 }

@@ -23,7 +23,7 @@ var offending = regexp.MustCompile(`(?m)^(?:\d+:\w .* # )?>>> '([a-z][a-z0-9-]*)
 // logPrefix is what stands before each message in the log: process, role, time and level.
 var logPrefix = regexp.MustCompile(`^\d+:\w .* [.*#-] `)
 
-// ReadFatal finds in the last words of a server which setting kept it from starting.
+// ReadFatal finds in the termination message of a server which setting kept it from starting.
 func ReadFatal(log string) (Fatal, bool) {
 	at := offending.FindStringSubmatchIndex(log)
 	if at == nil {

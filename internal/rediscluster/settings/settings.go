@@ -60,7 +60,7 @@ func parse(table string) (map[string]map[string]cell, []string) {
 // Engines are those that the table was made from, such as redis-7.0.
 func Engines() []string { return slices.Clone(tested) }
 
-// Known says that an engine of the table has the setting.
+// Known reports whether an engine of the table has the setting.
 func Known(name string) bool { return known[name] != nil }
 
 // Defaults are the settings of an engine of the table and what each is when nobody sets it.
@@ -74,11 +74,11 @@ func Defaults(engine string) map[string]string {
 	return defaults
 }
 
-// Immutable says that a running server of that engine of the table refuses to change the
+// Immutable reports whether a running server of that engine of the table refuses to change the
 // setting.
 func Immutable(name, engine string) bool { return known[name][engine].immutable }
 
-// NeedsRestart says that instances take a new value of the setting only when they start: some
+// NeedsRestart reports whether instances take a new value of the setting only when they start: some
 // engine cannot change it while it runs, or nobody knows.
 func NeedsRestart(name string) bool {
 	for _, c := range known[name] {
@@ -100,7 +100,7 @@ func Default(name, engine, version string) (value string, ok bool) {
 	return agreed(row, func(column string) bool { return strings.HasPrefix(column, engine+"-") })
 }
 
-// IsDefault says that a value is what every engine of the table has anyway.
+// IsDefault reports whether a value is what every engine of the table has anyway.
 func IsDefault(name, value string) bool {
 	byDefault, ok := agreed(known[name], func(string) bool { return true })
 	return ok && Equal(name, value, byDefault)

@@ -12,7 +12,7 @@ type Refusal struct {
 	Engine string
 	// Message is what it said.
 	Message string
-	// Immutable says that only an instance that starts takes the setting.
+	// Immutable reports whether only an instance that starts takes the setting.
 	Immutable bool
 	At        time.Time
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package snapshot is what one pass saw of a RedisCluster: plain values that deciding
+// Package snapshot is what one reconciliation saw of a RedisCluster: plain values that deciding
 // and reporting are computed from. What could not be read is Unknown, never absent.
 package snapshot
 
@@ -13,7 +13,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
-// Snapshot is what one pass saw.
+// Snapshot is what one reconciliation saw.
 type Snapshot struct {
 	// Shards are the StatefulSets that exist, by shard number.
 	Shards []Shard
@@ -30,17 +30,17 @@ type Snapshot struct {
 	TLS TLS
 	// Config is what the user's ConfigMap sets.
 	Config UserConfig
-	// HasOwnedChildren says that some child still names the RedisCluster as its owner.
+	// HasOwnedChildren reports whether some child still names the RedisCluster as its owner.
 	HasOwnedChildren bool
-	// RolledAt is when the roll-out that is under way last made progress; zero when none is.
+	// RolledAt is when the rollout that is under way last made progress; zero when none is.
 	RolledAt time.Time
-	// Formed says that the cluster has been as it should be once before.
+	// Formed reports whether the cluster has been healthy once before.
 	Formed bool
-	// Scaling says that the cluster was on its way to another topology in the last pass.
+	// Scaling reports whether the cluster was on its way to another topology in the last reconciliation.
 	Scaling bool
-	// Rolling says that instances were to be restarted in the last pass, or had just been.
+	// Rolling reports whether instances were to be restarted in the last reconciliation, or had just been.
 	Rolling bool
-	// Stalled is the cause of the stall that the last pass told; empty when it told none.
+	// Stalled is the cause of the stall that the last reconciliation told; empty when it told none.
 	Stalled string
 	// DataVolumes are, by pod, the volumes that data was last seen in: the UID of the claim,
 	// node/NAME for a directory of a node, or shared; empty when the data was given up.
@@ -49,12 +49,12 @@ type Snapshot struct {
 	PlacedOn map[string]string
 	// Seen are node IDs that instances of this cluster have answered to before.
 	Seen map[string]bool
-	// SlotsAssigned says that the slots were last distributed by AssignReceive.
+	// SlotsAssigned reports whether the slots were last distributed by AssignReceive.
 	SlotsAssigned bool
 	// Goal is which shard is to own which slots, as recorded when a scaling began; nil
 	// when no slots are to move.
 	Goal *Goal
-	// Settings are those that redis.conf held after the last pass, and those that running
+	// Settings are those that redis.conf held after the last reconciliation, and those that running
 	// instances may still have from it: name to value.
 	Settings map[string]string
 	// Refusals are the settings that engines refused.
@@ -78,13 +78,13 @@ type Shard struct {
 	Name      string
 	Replicas  int32
 	CreatedAt time.Time
-	// Terminating says that the StatefulSet is being deleted.
+	// Terminating reports whether the StatefulSet is being deleted.
 	Terminating bool
 	// UpdateRevision is the revision of the template that new pods get.
 	UpdateRevision string
-	// Unseen says that the StatefulSet's controller has not seen the template of now: which
+	// Unobserved reports whether the StatefulSet's controller has not seen the template of now: which
 	// pods are older is not known yet.
-	Unseen bool
+	Unobserved bool
 	// ClaimSize is what the claim template requests, such as 1Gi; empty without one.
 	ClaimSize string
 }
@@ -94,7 +94,7 @@ type Claim struct {
 	Name, UID string
 	// Requested is the storage asked for, in bytes.
 	Requested int64
-	// Terminating says that the claim is being deleted: it goes when no pod uses it any more.
+	// Terminating reports whether the claim is being deleted: it goes when no pod uses it any more.
 	Terminating bool
 }
 
@@ -104,16 +104,16 @@ func (c Claim) Pod() string { return strings.TrimPrefix(c.Name, "data-") }
 
 // Auth is what is known of the password.
 type Auth struct {
-	// Known says that the password is known, or that none is needed.
+	// Known reports whether the password is known, or that none is needed.
 	Known bool
-	// Absent says that the operator's Secret was seen not to exist.
+	// Absent reports whether the operator's Secret was seen not to exist.
 	Absent bool
 	// Problem says why the password is not known, with a remedy.
 	Problem string
-	// Wanted is who is to be let in by every instance; nil when nobody is asked for a
+	// Wanted is what every instance is to accept; nil when nobody is asked for a
 	// password.
 	Wanted *Access
-	// Due says that the operator's Secret does not hold the password that is asked for,
+	// Due reports whether the operator's Secret does not hold the password that is asked for,
 	// UsersDue that it does not hold the users. AskedProblem says which Secret of the user's
 	// cannot be used, with a remedy; then what was asked before stays.
 	Due, UsersDue bool
@@ -126,7 +126,7 @@ type Auth struct {
 // TLS is what is known of the instances' certificate.
 type TLS struct {
 	Enabled bool
-	// Known says that instances can be reached: their certificate is known, or there is none.
+	// Known reports whether instances can be reached: their certificate is known, or there is none.
 	Known bool
 	// Problem says why what the Secrets hold now cannot be used, with a remedy.
 	Problem string
@@ -160,7 +160,7 @@ const (
 	PasswordRetiring PasswordStage = "Retiring"
 )
 
-// Access is who an instance lets in, and how it logs in to its master; passwords are digests.
+// Access is which passwords and users an instance accepts, and how it logs in to its master; passwords are digests.
 type Access struct {
 	// Passwords are those of the user default, sorted.
 	Passwords []string
@@ -182,27 +182,27 @@ type Instance struct {
 	// Zone is that of the node, empty when Kubernetes does not tell pods of it.
 	Zone   string
 	HostIP string
-	// OnNode says that the pod keeps its data in a directory of its node.
+	// OnNode reports whether the pod keeps its data in a directory of its node.
 	OnNode bool
-	// Unplaced says that the pod waits to be told which node its data is on.
+	// Unplaced reports whether the pod waits to be told which node its data is on.
 	Unplaced bool
 	// Ready is the pod's own readiness.
 	Ready bool
-	// Gated says that the pod is ready only while it is Serving: then the Service leads
-	// clients to it. DismissedAt is when Serving was taken away.
-	Gated, Serving bool
-	DismissedAt    time.Time
-	// Terminating says that the pod is being deleted; StopBy is when its grace period ends.
+	// HasReadinessGate reports whether the pod is ready only while it is InEndpoints: then the Service leads
+	// clients to it. RemovedFromEndpointsAt is when that ended.
+	HasReadinessGate, InEndpoints bool
+	RemovedFromEndpointsAt        time.Time
+	// Terminating reports whether the pod is being deleted; StopBy is when its grace period ends.
 	Terminating bool
 	StopBy      time.Time
-	// Waiting says why the pod does not run, empty when it does. Broken says that something
+	// Waiting says why the pod does not run, empty when it does. Failing reports whether something
 	// keeps it from running, rather than that it is still on its way.
 	Waiting string
-	Broken  bool
-	// Beside says why another container of the pod than that of Redis does not run, empty when
+	Failing bool
+	// SidecarFailure says why another container of the pod than that of Redis does not run, empty when
 	// they do: the pod is not ready then, and its Redis is all the same.
-	Beside string
-	// Stopped says that the container of Redis does not run, as Kubernetes says, and that the
+	SidecarFailure string
+	// Stopped reports whether the container of Redis does not run, as Kubernetes says, and that the
 	// pod is not being deleted; StoppedAt since when, by the clock of its node, zero when it never
 	// ran.
 	Stopped   bool
@@ -211,15 +211,15 @@ type Instance struct {
 	Revision string
 	// Modules identifies the modules that the pod was made with; empty without any.
 	Modules string
-	// LastWords are what the container of Redis said when it last ended badly; empty when it
+	// TerminationMessage is what the container of Redis said when it last ended badly; empty when it
 	// did not.
-	LastWords string
+	TerminationMessage string
 	// Redis is nil when Redis could not be asked; Error says why.
 	Redis *Redis
 	Error string
 	// Redirections is how many commands the instance has answered with MOVED.
 	Redirections int64
-	// Refused says that Redis refused the password.
+	// Refused reports whether Redis refused the password.
 	Refused bool
 	// MemoryLimit is what the Redis container may use, in bytes; 0 without a limit.
 	MemoryLimit int64
@@ -233,8 +233,10 @@ func (in *Instance) Address() string { return Address(in.IP) }
 // Address is where the Redis of an instance with that IP listens.
 func Address(ip string) string { return net.JoinHostPort(ip, "6379") }
 
-// Dismissed says that the Service was told to lead no client to the instance any more.
-func (in *Instance) Dismissed() bool { return in.Gated && !in.Serving && !in.DismissedAt.IsZero() }
+// RemovedFromEndpoints reports whether the Service was told to lead no client to the instance any more.
+func (in *Instance) RemovedFromEndpoints() bool {
+	return in.HasReadinessGate && !in.InEndpoints && !in.RemovedFromEndpointsAt.IsZero()
+}
 
 // Redis is an instance's own view of itself and of its peers.
 type Redis struct {
@@ -244,7 +246,7 @@ type Redis struct {
 	// MasterLinkUp and MasterLinkDownFor are about a replica's link to its master.
 	MasterLinkUp      bool
 	MasterLinkDownFor time.Duration
-	// MasterLinkLost says that the link is down and was up before in this process.
+	// MasterLinkLost reports whether the link is down and was up before in this process.
 	MasterLinkLost bool
 	Offset         int64
 	Keys           int64
@@ -268,12 +270,12 @@ type Redis struct {
 	OpenKeys map[uint16]int64
 	// UsedMemory is what Redis has allocated, MaxMemory its maxmemory (0: none). Bytes.
 	UsedMemory, MaxMemory int64
-	// AskedAt is when a client last took the instance for the owner of a slot that it does
+	// RedirectedAt is when a client last took the instance for the owner of a slot that it does
 	// not own (it answered MOVED), as far as that was seen; the first look counts too.
-	AskedAt time.Time
-	// ToldAt is when a replica was told to take over, which it has not done yet; DeposedAt when
+	RedirectedAt time.Time
+	// SwitchoverAt is when a replica was told to take over, which it has not done yet; DemotedAt when
 	// the instance was last seen to be a master no more. Zero when neither was seen.
-	ToldAt, DeposedAt time.Time
+	SwitchoverAt, DemotedAt time.Time
 	// ReceivedAt is when the instance was last seen to own slots that it had not owned before; the
 	// first look counts too.
 	ReceivedAt time.Time
@@ -285,10 +287,10 @@ type Redis struct {
 	Jobs []Job
 	// Peers are the other nodes that the instance knows, by node ID.
 	Peers map[string]Peer
-	// OldCertificate says that the instance showed another certificate than the Secret's when
-	// it was last looked at; CertificateSeen that this was in this pass.
+	// OldCertificate reports whether the instance showed another certificate than the Secret's when
+	// it was last looked at; CertificateSeen that this was in this reconciliation.
 	OldCertificate, CertificateSeen bool
-	// Access is whom the instance lets in; nil when that was not asked or not answered.
+	// Access is what the instance accepts; nil when that was not asked or not answered.
 	Access *Access
 }
 
@@ -309,8 +311,8 @@ type Job struct {
 	SourceID, TargetID string
 }
 
-// ToldTo is the node ID of the end that is told about the job.
-func (j Job) ToldTo(method AtomicMethod) string {
+// ExecutedOn is the node ID of the end that is told about the job.
+func (j Job) ExecutedOn(method AtomicMethod) string {
 	if method == AtomicDestination {
 		return j.TargetID
 	}
@@ -325,9 +327,9 @@ type Peer struct {
 	Failed    bool
 	Suspected bool
 	Handshake bool
-	// NoAddress says that another node answers where the peer was.
+	// NoAddress reports whether another node answers where the peer was.
 	NoAddress bool
-	// Connected says that the cluster-bus link to the peer is up.
+	// Connected reports whether the cluster-bus link to the peer is up.
 	Connected bool
 	// Epoch is the configuration epoch of the peer, or of its master, as far as the instance knows.
 	Epoch uint64
@@ -389,10 +391,10 @@ func (s *Snapshot) Masters() map[int]*Instance {
 	return masters
 }
 
-// Empty says that the instance holds no key, owns no slot and knows nobody.
+// Empty reports whether the instance holds no key, owns no slot and knows nobody.
 func (r *Redis) Empty() bool {
 	return r.Keys == 0 && r.Slots.Len() == 0 && r.Isolated()
 }
 
-// Isolated says that the instance knows no other node.
+// Isolated reports whether the instance knows no other node.
 func (r *Redis) Isolated() bool { return len(r.Peers) == 0 }

@@ -25,8 +25,8 @@ func passwordChange(s *snapshot.Snapshot, d plan.Decision, previousFor time.Dura
 	}
 	if pending := plan.AccessPending(s); pending != "" {
 		message = pending
-	} else if !d.Whole {
-		message = "the cluster is not as it should be, and the change waits for that"
+	} else if !d.Healthy {
+		message = "the cluster is unhealthy, and the change waits for that"
 	}
 	return &v1alpha1.PasswordChange{
 		Stage: string(s.Auth.Changing), Message: message,
@@ -34,7 +34,7 @@ func passwordChange(s *snapshot.Snapshot, d plan.Decision, previousFor time.Dura
 	}
 }
 
-// accessApplied says whether running instances let in whom the spec and its Secrets say.
+// accessApplied reports whether running instances accept the passwords and users of the spec and its Secrets.
 func accessApplied(s *snapshot.Snapshot) metav1.Condition {
 	condition := func(holds bool, reason, message string) metav1.Condition {
 		return conditions.Condition(v1alpha1.ConditionAccessApplied, conditions.Status(holds), reason, message)

@@ -15,7 +15,7 @@ import (
 
 // What instances claim and what they say does not make a status that the API server refuses.
 func TestStatusIsBounded(t *testing.T) {
-	s := whole()
+	s := healthy()
 	var every []uint16
 	for slot := uint16(0); slot < slots.Count; slot += 2 {
 		every = append(every, slot)
@@ -25,7 +25,7 @@ func TestStatusIsBounded(t *testing.T) {
 	}
 	decision := decide(s, nil)
 	decision.SettingChanges = []plan.SettingChange{{Name: "save", From: strings.Repeat("a", 1<<14), To: "b"}}
-	status := Compute(cluster(), Pass{Snapshot: s, Decision: decision, Err: errors.New(strings.Repeat("no\n", 1<<16))}, now)
+	status := Compute(cluster(), Reconciliation{Snapshot: s, Decision: decision, Err: errors.New(strings.Repeat("no\n", 1<<16))}, now)
 	text, err := json.Marshal(status)
 	if err != nil {
 		t.Fatal(err)

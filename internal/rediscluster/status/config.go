@@ -17,7 +17,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
-// settingsOf are the settings that redis.conf holds after a pass.
+// settingsOf are the settings that redis.conf holds after a reconciliation.
 func settingsOf(d plan.Decision) []v1alpha1.SettingStatus {
 	var list []v1alpha1.SettingStatus
 	for _, name := range slices.Sorted(maps.Keys(d.Settings)) {
@@ -26,9 +26,9 @@ func settingsOf(d plan.Decision) []v1alpha1.SettingStatus {
 	return list
 }
 
-// refusals are those that are remembered, and those of this pass. One that was told again
+// refusals are those that are remembered, and those of this reconciliation. One that was told again
 // replaces the former.
-func refusals(p Pass) []v1alpha1.RefusedSetting {
+func refusals(p Reconciliation) []v1alpha1.RefusedSetting {
 	var list []v1alpha1.RefusedSetting
 	for _, r := range slices.Concat(p.Snapshot.Refusals, p.Refusals) {
 		list = slices.DeleteFunc(list, func(other v1alpha1.RefusedSetting) bool {
@@ -47,14 +47,15 @@ func refusals(p Pass) []v1alpha1.RefusedSetting {
 func settingChanges(d plan.Decision) []v1alpha1.SettingChange {
 	var list []v1alpha1.SettingChange
 	for _, c := range d.SettingChanges {
-		list = append(list, v1alpha1.SettingChange{Name: c.Name, From: cut(c.From), To: c.To, Way: string(c.Way), Instances: c.Instances,
-			Reason: cut(c.Reason)})
+		list = append(list, v1alpha1.SettingChange{Name: c.Name, From: cut(c.From), To: c.To, ApplyMethod: string(c.Method),
+			Instances: c.Instances,
+			Reason:    cut(c.Reason)})
 	}
 	return list
 }
 
-// configured says whether the settings asked for are in force.
-func configured(p Pass) metav1.Condition {
+// configured reports whether the settings asked for are in force.
+func configured(p Reconciliation) metav1.Condition {
 	d := p.Decision
 	switch {
 	case len(d.SettingProblems) > 0:
@@ -62,7 +63,7 @@ func configured(p Pass) metav1.Condition {
 	case len(d.SettingChanges) > 0:
 		names := make([]string, len(d.SettingChanges))
 		for i, c := range d.SettingChanges {
-			names[i] = fmt.Sprintf("%s (%s)", c.Name, c.Way)
+			names[i] = fmt.Sprintf("%s (%s)", c.Name, c.Method)
 		}
 		return conditions.Condition(v1alpha1.ConditionConfigured, metav1.ConditionFalse, "Changing",
 			cut("not yet in force on every instance: "+strings.Join(names, ", ")))

@@ -21,12 +21,13 @@ import (
 // TestConfigured: a refused setting is a matter for a person, and the cluster that serves says
 // that it serves all the same.
 func TestConfigured(t *testing.T) {
-	s := whole()
+	s := healthy()
 	for i := range s.Instances {
 		s.Instances[i].Redis.Settings = map[string]string{"hz": "10", "maxmemory-policy": "noeviction"}
 	}
 	s.Settings = map[string]string{"hz": "10"}
-	want := func(p Pass, status metav1.ConditionStatus, reason, message string, stalled metav1.ConditionStatus) v1alpha1.RedisClusterStatus {
+	want := func(p Reconciliation, status metav1.ConditionStatus, reason, message string,
+		stalled metav1.ConditionStatus) v1alpha1.RedisClusterStatus {
 		t.Helper()
 		got := Compute(cluster(), p, now)
 		c := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionConfigured)
@@ -46,24 +47,26 @@ func TestConfigured(t *testing.T) {
 		return func(d *plan.Desired) { d.Settings = append([]values.Setting{}, settings...) }
 	}
 	hz := values.Setting{Name: "hz", Args: []string{"10"}, Source: values.FromSpec}
-	got := want(Pass{Snapshot: s, Decision: decide(s, ask(hz))}, metav1.ConditionTrue, "InForce", "", metav1.ConditionFalse)
+	got := want(Reconciliation{Snapshot: s, Decision: decide(s, ask(hz))}, metav1.ConditionTrue, "InForce", "", metav1.ConditionFalse)
 	if diff := cmp.Diff([]v1alpha1.SettingStatus{{Name: "hz", Value: "10"}}, got.Settings); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
-	want(Pass{Snapshot: s, Decision: decide(s, nil)}, metav1.ConditionTrue, "InForce", "", metav1.ConditionFalse)
+	want(Reconciliation{Snapshot: s, Decision: decide(s, nil)}, metav1.ConditionTrue, "InForce", "", metav1.ConditionFalse)
 
 	hz.Args = []string{"20"}
-	got = want(Pass{Snapshot: s, Decision: decide(s, ask(hz))}, metav1.ConditionFalse, "Changing", "hz (Live)", metav1.ConditionFalse)
+	got = want(Reconciliation{Snapshot: s, Decision: decide(s, ask(hz))}, metav1.ConditionFalse, "Changing", "hz (Live)",
+		metav1.ConditionFalse)
 	if diff := cmp.Diff([]v1alpha1.SettingChange{
-		{Name: "hz", From: "10", To: "20", Way: "Live", Instances: []string{"c-0-0", "c-1-0", "c-2-0"}}}, got.Plan.Settings); diff != "" {
+		{Name: "hz", From: "10", To: "20", ApplyMethod: "Live", Instances: []string{"c-0-0", "c-1-0", "c-2-0"}}}, got.Plan.Settings); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 
-	// The pass in which it is refused notes that, and the next one tells.
+	// The reconciliation in which it is refused notes that, and the next one tells.
 	policy := values.Setting{Name: "maxmemory-policy", Args: []string{"best"}, Source: values.FromConfigMap}
 	refusal := snapshot.Refusal{Name: "maxmemory-policy", Value: "best", Engine: "redis 7.0.15", Message: "no, thanks",
 		At: now.Add(500 * time.Millisecond)}
-	got = want(Pass{Snapshot: s, Decision: decide(s, ask(policy)), Refusals: []snapshot.Refusal{refusal, refusal}}, metav1.ConditionFalse,
+	got = want(Reconciliation{Snapshot: s, Decision: decide(s, ask(policy)), Refusals: []snapshot.Refusal{refusal, refusal}},
+		metav1.ConditionFalse,
 		"Changing", "", metav1.ConditionFalse)
 	if diff := cmp.Diff([]v1alpha1.RefusedSetting{
 		{Name: "maxmemory-policy", Value: "best", Engine: "redis 7.0.15", Message: "no, thanks", Time: metav1.Time{Time: now}}},
@@ -71,7 +74,7 @@ func TestConfigured(t *testing.T) {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}
 	s.Refusals = []snapshot.Refusal{refusal}
-	got = want(Pass{Snapshot: s, Decision: decide(s, ask(policy))}, metav1.ConditionFalse, "SettingRefused",
+	got = want(Reconciliation{Snapshot: s, Decision: decide(s, ask(policy))}, metav1.ConditionFalse, "SettingRefused",
 		`spec.pod[0].configmap: maxmemory-policy: redis 7.0.15 refuses the value "best": no, thanks`, metav1.ConditionTrue)
 	if !strings.Contains(got.Reason, "no, thanks") {
 		t.Errorf("reason %q", got.Reason)

@@ -13,7 +13,7 @@ import (
 )
 
 // migration is the progress towards the goal; nil when no slots are to move.
-func migration(before *v1alpha1.MigrationStatus, p Pass, now time.Time) *v1alpha1.MigrationStatus {
+func migration(before *v1alpha1.MigrationStatus, p Reconciliation, now time.Time) *v1alpha1.MigrationStatus {
 	goal := p.Decision.Goal
 	if goal == nil {
 		return nil

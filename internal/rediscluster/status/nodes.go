@@ -15,7 +15,7 @@ import (
 )
 
 // nodes lists the instances. lastTransitionTime stays while the status of an instance does.
-func nodes(before []v1alpha1.NodeStatus, p Pass, now time.Time) []v1alpha1.NodeStatus {
+func nodes(before []v1alpha1.NodeStatus, p Reconciliation, now time.Time) []v1alpha1.NodeStatus {
 	s := p.Snapshot
 	transitions := make(map[string]v1alpha1.NodeStatus, len(before))
 	for _, n := range before {
@@ -55,8 +55,8 @@ func nodeOf(in *snapshot.Instance) v1alpha1.NodeStatus {
 		node.Status, node.Reason, node.Message = metav1.ConditionFalse, "ClusterDown", "the instance sees the cluster as down"
 	case !in.Redis.Master && !in.Redis.MasterLinkUp:
 		node.Status, node.Reason, node.Message = metav1.ConditionFalse, "NotInSync", "the replica is not in sync with its master"
-	case in.Beside != "":
-		node.Status, node.Reason, node.Message = metav1.ConditionFalse, "NotReady", in.Beside
+	case in.SidecarFailure != "":
+		node.Status, node.Reason, node.Message = metav1.ConditionFalse, "NotReady", in.SidecarFailure
 	default:
 		node.Status, node.Reason = metav1.ConditionTrue, "Serving"
 	}

@@ -12,14 +12,14 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
-// rollOut is how far the new template has come, and since when it has come no further; nil
+// rollout is how far the new template has come, and since when it has come no further; nil
 // when no instance is to be restarted.
-func rollOut(cluster *v1alpha1.RedisCluster, r *plan.Rollout, now time.Time) *v1alpha1.RollOutStatus {
+func rollout(cluster *v1alpha1.RedisCluster, r *plan.Rollout, now time.Time) *v1alpha1.RolloutStatus {
 	if r == nil {
 		return nil
 	}
-	status := &v1alpha1.RollOutStatus{Updated: r.Updated, Total: r.Total, LastProgressTime: metav1.NewTime(now.Truncate(timeUnit))}
-	before := cluster.Status.RollOut
+	status := &v1alpha1.RolloutStatus{Updated: r.Updated, Total: r.Total, LastProgressTime: metav1.NewTime(now.Truncate(timeUnit))}
+	before := cluster.Status.Rollout
 	if before != nil && status.Updated <= before.Updated && cluster.Status.ObservedGeneration == cluster.Generation {
 		status.LastProgressTime = before.LastProgressTime
 	}

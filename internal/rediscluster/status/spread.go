@@ -14,8 +14,8 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
-// mastersSpread says whether the loss of one node or zone leaves a majority of masters. What was
-// said before stays while a roll-out makes masters change places, and to the end.
+// mastersSpread reports whether the loss of one node or zone leaves a majority of masters. What was
+// said before stays while a rollout makes masters change places, and to the end.
 func mastersSpread(before []metav1.Condition, d plan.Decision) metav1.Condition {
 	if was := meta.FindStatusCondition(before, v1alpha1.ConditionMastersSpread); was != nil &&
 		(d.Situation == plan.RollingOut || d.Situation == plan.Deleting) {
@@ -49,7 +49,7 @@ func mastersSpread(before []metav1.Condition, d plan.Decision) metav1.Condition 
 	case !d.Spread.Wanted:
 		reason, remedy = "Disabled", "spec.spreadMasters is false: set it to true to have replicas elsewhere take over"
 	default:
-		reason = "Gathered"
+		reason = "Concentrated"
 	}
 	return conditions.Condition(v1alpha1.ConditionMastersSpread, metav1.ConditionFalse, reason,
 		fmt.Sprintf("%s %s runs %d of %d masters, and without them the others cannot elect: %s", kind, m.Place, m.Masters, m.All, remedy))

@@ -18,7 +18,7 @@ import (
 
 // on is the whole cluster with its masters on these nodes (a node may be followed by @ and its zone).
 func on(nodes ...string) *snapshot.Snapshot {
-	s := whole()
+	s := healthy()
 	for i, node := range nodes {
 		s.Instances[i].NodeName, s.Instances[i].Zone, _ = strings.Cut(node, "@")
 	}
@@ -41,7 +41,7 @@ func TestMastersSpread(t *testing.T) {
 		message  string
 	}{
 		"spread":       {decide(on("a", "b", "c"), nil), metav1.ConditionTrue, "Spread", ""},
-		"about to be":  {elsewhere, metav1.ConditionFalse, "Gathered", "node a runs 2 of 3 masters, and without them the others cannot elect: replicas elsewhere take over, one at a time"},
+		"about to be":  {elsewhere, metav1.ConditionFalse, "Concentrated", "node a runs 2 of 3 masters, and without them the others cannot elect: replicas elsewhere take over, one at a time"},
 		"switched off": {off, metav1.ConditionFalse, "Disabled", "node a runs 2 of 3 masters, and without them the others cannot elect: spec.spreadMasters is false: set it to true to have replicas elsewhere take over"},
 		"too few nodes": {decide(on("a", "b", "b"), nil), metav1.ConditionFalse, "NotEnoughNodes",
 			"node b runs 2 of 3 masters, and without them the others cannot elect: instances answer on 2 nodes, and 3 masters need 3: add nodes, and delete pods of instances, one at a time, to have them scheduled there"},
@@ -54,7 +54,7 @@ func TestMastersSpread(t *testing.T) {
 			if tt.decision.Step == nil {
 				tt.decision.Step = plan.None{}
 			}
-			got := meta.FindStatusCondition(Compute(cluster(), Pass{Snapshot: on("a", "b", "c"), Decision: tt.decision}, now).Conditions,
+			got := meta.FindStatusCondition(Compute(cluster(), Reconciliation{Snapshot: on("a", "b", "c"), Decision: tt.decision}, now).Conditions,
 				v1alpha1.ConditionMastersSpread)
 			if got == nil || got.Status != tt.status || got.Reason != tt.reason || got.Message != tt.message || got.ObservedGeneration != 3 {
 				t.Errorf("MastersSpread is %+v\nwant %s, %s: %s", got, tt.status, tt.reason, tt.message)
@@ -66,15 +66,15 @@ func TestMastersSpread(t *testing.T) {
 // Masters change places while instances are restarted one after the other. Nobody is to be told of each of them.
 func TestMastersSpreadStaysDuringARollout(t *testing.T) {
 	c := cluster()
-	c.Status = Compute(c, Pass{Snapshot: on("a", "b", "c"), Decision: decide(on("a", "b", "c"), nil)}, now)
+	c.Status = Compute(c, Reconciliation{Snapshot: on("a", "b", "c"), Decision: decide(on("a", "b", "c"), nil)}, now)
 	old := on("a", "b", "b")
 	old.Shards[0].UpdateRevision, old.Instances[0].Revision = "new", "old"
-	c.Status = Compute(c, Pass{Snapshot: old, Decision: decide(old, nil)}, now.Add(time.Minute))
+	c.Status = Compute(c, Reconciliation{Snapshot: old, Decision: decide(old, nil)}, now.Add(time.Minute))
 	if got := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionMastersSpread); c.Status.Phase != v1alpha1.PhaseUpgrading ||
 		got.Status != metav1.ConditionTrue || !got.LastTransitionTime.Time.Equal(now) {
 		t.Errorf("phase %s, MastersSpread %+v", c.Status.Phase, got)
 	}
-	c.Status = Compute(c, Pass{Snapshot: on("a", "b", "b"), Decision: decide(on("a", "b", "b"), nil)}, now.Add(2*time.Minute))
+	c.Status = Compute(c, Reconciliation{Snapshot: on("a", "b", "b"), Decision: decide(on("a", "b", "b"), nil)}, now.Add(2*time.Minute))
 	if got := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionMastersSpread); got.Status != metav1.ConditionFalse {
 		t.Errorf("afterwards MastersSpread is %+v", got)
 	}

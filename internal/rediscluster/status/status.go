@@ -1,7 +1,7 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status computes the status of a RedisCluster from what a pass saw, decided and
+// Package status computes the status of a RedisCluster from what a reconciliation saw, decided and
 // came to. It is pure.
 package status
 
@@ -19,25 +19,25 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// Pass is what one pass came to.
-type Pass struct {
+// Reconciliation is what one reconciliation came to.
+type Reconciliation struct {
 	Snapshot *snapshot.Snapshot
 	Decision plan.Decision
 	// Err is why the step could not be carried out; nil when it was.
 	Err error
-	// KeysMoved is how many keys went from one master to another in this pass.
+	// KeysMoved is how many keys went from one master to another in this reconciliation.
 	KeysMoved int64
 	// ClusterDomain is the DNS domain of the Kubernetes cluster; empty when it is not known.
 	ClusterDomain string
-	// Refusals are settings that instances refused in this pass.
+	// Refusals are settings that instances refused in this reconciliation.
 	Refusals []snapshot.Refusal
 }
 
 // timeUnit is how exact the API's times are.
 const timeUnit = time.Second
 
-// Compute returns the status of the cluster after a pass.
-func Compute(cluster *v1alpha1.RedisCluster, p Pass, now time.Time) v1alpha1.RedisClusterStatus {
+// Compute returns the status of the cluster after a reconciliation.
+func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1alpha1.RedisClusterStatus {
 	s, d := p.Snapshot, p.Decision
 	status := *cluster.Status.DeepCopy()
 	status.ObservedGeneration = cluster.Generation
@@ -49,7 +49,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Pass, now time.Time) v1alpha1.Red
 	status.Phase = phase(p)
 	status.Reason = reason(p)
 	status.Plan = planStatus(p)
-	status.RollOut = rollOut(cluster, d.Rollout, now)
+	status.Rollout = rollout(cluster, d.Rollout, now)
 	status.Migration = migration(cluster.Status.Migration, p, now)
 	status.Settings, status.RefusedSettings = settingsOf(d), refusals(p)
 	status.DataVolumes, status.PlacedOn, status.SlotsAssigned = d.DataVolumes, d.PlacedOn, d.SlotsAssigned
@@ -67,7 +67,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Pass, now time.Time) v1alpha1.Red
 	return status
 }
 
-func phase(p Pass) v1alpha1.Phase {
+func phase(p Reconciliation) v1alpha1.Phase {
 	switch p.Decision.Situation {
 	case plan.Absent:
 		if _, making := needed(p.Decision.Step).(plan.ApplyChildren); !making {
@@ -98,9 +98,9 @@ func phase(p Pass) v1alpha1.Phase {
 }
 
 // reason is what the status, its conditions and the events say.
-func reason(p Pass) string { return cut(why(p)) }
+func reason(p Reconciliation) string { return cut(why(p)) }
 
-func why(p Pass) string {
+func why(p Reconciliation) string {
 	switch {
 	case p.Err != nil:
 		return p.Err.Error()
@@ -116,7 +116,7 @@ func why(p Pass) string {
 	return p.Decision.Step.Why()
 }
 
-func planStatus(p Pass) *v1alpha1.PlanStatus {
+func planStatus(p Reconciliation) *v1alpha1.PlanStatus {
 	step := needed(p.Decision.Step)
 	status := &v1alpha1.PlanStatus{Step: step.Name(), Reason: cut(step.Why()), Moves: moves(p.Decision.Moves),
 		Settings: settingChanges(p.Decision)}
@@ -144,18 +144,18 @@ func needed(step plan.Step) plan.Step {
 	return step
 }
 
-func conditionsOf(p Pass) []metav1.Condition {
+func conditionsOf(p Reconciliation) []metav1.Condition {
 	s, d := p.Snapshot, p.Decision
 	step := needed(d.Step)
 	why := reason(p)
 	steady := plan.Is[plan.None](step) && p.Err == nil
 	stalled, stallCause := stall(p)
 	rolling := d.Situation == plan.RollingOut
-	serving := steady || d.Whole && !scaling(d) && (d.Rollout != nil || plan.Is[plan.GrowClaims](step) || outdated(step))
+	serving := steady || d.Healthy && !scaling(d) && (d.Rollout != nil || plan.Is[plan.ExpandPVCs](step) || outdated(step))
 	if serving {
 		why = "every instance serves, every slot is covered and every replica is in sync"
 	}
-	degraded := s.Formed && !serving && !d.Whole && !scaling(d) && !rolling
+	degraded := s.Formed && !serving && !d.Healthy && !scaling(d) && !rolling
 	isCovered := covered(s)
 	formed := s.Formed || steady
 	set := []metav1.Condition{
@@ -164,7 +164,7 @@ func conditionsOf(p Pass) []metav1.Condition {
 			fmt.Sprintf("%d of %d slots are owned by masters that answer", s.Owned().Len(), slots.Count)),
 		conditions.Condition(v1alpha1.ConditionFormed, conditions.Status(formed), pick(formed, "Formed", "NotFormed"), ""),
 		conditions.Condition(v1alpha1.ConditionStalled, conditions.Status(stalled), stallCause, pick(stalled, reason(p), "")),
-		conditions.Condition(v1alpha1.ConditionDegraded, conditions.Status(degraded), pick(degraded, "NotAsItShouldBe", "AsItShouldBe"),
+		conditions.Condition(v1alpha1.ConditionDegraded, conditions.Status(degraded), pick(degraded, "Unhealthy", "Healthy"),
 			pick(degraded, why, "")),
 		progressing(p, steady || stalled && atRest(p)),
 		accessApplied(s),
@@ -176,13 +176,13 @@ func conditionsOf(p Pass) []metav1.Condition {
 	return set
 }
 
-// atRest says that what stalls is all that there is to do.
-func atRest(p Pass) bool {
+// atRest reports whether what stalls is all that there is to do.
+func atRest(p Reconciliation) bool {
 	_, waits := p.Decision.Step.(plan.Stall)
 	return waits
 }
 
-func progressing(p Pass, atRest bool) metav1.Condition {
+func progressing(p Reconciliation, atRest bool) metav1.Condition {
 	switch {
 	case p.Decision.Situation == plan.Paused:
 		return conditions.Condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, "Paused", cut(p.Decision.Step.Why()))
@@ -193,12 +193,12 @@ func progressing(p Pass, atRest bool) metav1.Condition {
 	}
 	name := p.Decision.Step.Name()
 	if p.Decision.Situation == plan.RollingOut {
-		name = v1alpha1.ReasonRollOut
+		name = v1alpha1.ReasonRollout
 	}
 	return conditions.Condition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, name, cut(p.Decision.Step.Why()))
 }
 
-// outdated says that nothing is wrong but that instances run an older template, or let in
+// outdated reports whether nothing is wrong but that instances run an older template, or let in
 // whom they were told before, and that changing that is somebody's, the operator's or the
 // user's, next step.
 func outdated(step plan.Step) bool {
@@ -206,7 +206,7 @@ func outdated(step plan.Step) bool {
 		plan.Is[plan.ChangePassword](step) || plan.Is[plan.SetConfig](step)
 }
 
-func stall(p Pass) (bool, string) {
+func stall(p Reconciliation) (bool, string) {
 	if s := p.Decision.Stalled; s != nil {
 		return true, s.Cause
 	}
@@ -216,7 +216,7 @@ func stall(p Pass) (bool, string) {
 	return false, "NotStalled"
 }
 
-func readyReason(p Pass, serving bool) string {
+func readyReason(p Reconciliation, serving bool) string {
 	if serving {
 		return "Serving"
 	}

@@ -24,8 +24,8 @@ func cluster() *v1alpha1.RedisCluster {
 	return &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "n", Generation: 3}}
 }
 
-// whole is a cluster of three masters that is as it should be.
-func whole() *snapshot.Snapshot {
+// healthy is a cluster of three masters that is healthy.
+func healthy() *snapshot.Snapshot {
 	s := &snapshot.Snapshot{Formed: true, Auth: snapshot.Auth{Known: true}}
 	for i, part := range slots.All().Split(3) {
 		id := strings.Repeat(string(rune('a'+i)), 40)
@@ -60,72 +60,75 @@ func pending(s *snapshot.Snapshot, p plan.Pending) plan.Decision {
 }
 
 func TestCompute(t *testing.T) {
-	lost := whole()
+	lost := healthy()
 	lost.Instances[1].Redis, lost.Instances[1].Error = nil, "i/o timeout"
-	old := whole()
+	old := healthy()
 	old.Shards[0].UpdateRevision, old.Instances[0].Revision = "new", "old"
-	waiting := &snapshot.Snapshot{Auth: snapshot.Auth{Known: true}, Shards: whole().Shards,
+	waiting := &snapshot.Snapshot{Auth: snapshot.Auth{Known: true}, Shards: healthy().Shards,
 		Instances: []snapshot.Instance{{Name: "c-0-0", Waiting: "not scheduled: 0/3 nodes are available"}}}
 
 	unborn := &snapshot.Snapshot{Auth: snapshot.Auth{Absent: true}}
 	born := &snapshot.Snapshot{Auth: snapshot.Auth{Known: true}}
 
 	for name, tt := range map[string]struct {
-		pass   Pass
+		pass   Reconciliation
 		phase  v1alpha1.Phase
 		ready  metav1.ConditionStatus
 		reason string // of Ready
 		says   string // part of status.reason
 		others map[string]metav1.ConditionStatus
 	}{
-		"as it should be": {
-			Pass{Snapshot: whole(), Decision: decide(whole(), nil)}, v1alpha1.PhaseRunning, metav1.ConditionTrue, "Serving", "",
+		"healthy": {
+			Reconciliation{Snapshot: healthy(), Decision: decide(healthy(), nil)}, v1alpha1.PhaseRunning, metav1.ConditionTrue, "Serving", "",
 			map[string]metav1.ConditionStatus{"SlotsCovered": "True", "Formed": "True", "Degraded": "False", "Stalled": "False",
 				"Progressing": "False"}},
 		"an older template still serves": {
-			Pass{Snapshot: old, Decision: decide(old, nil)}, v1alpha1.PhaseUpgrading, metav1.ConditionTrue, "Serving", "c-0-0",
+			Reconciliation{Snapshot: old, Decision: decide(old, nil)}, v1alpha1.PhaseUpgrading, metav1.ConditionTrue, "Serving", "c-0-0",
 			map[string]metav1.ConditionStatus{"Degraded": "False", "Progressing": "True"}},
 		"a setting of instances that a scaling has added": {
-			Pass{
-				Snapshot: whole(),
-				Decision: plan.Decision{Situation: plan.ScalingOut, Whole: true, Step: plan.SetConfig{}},
+			Reconciliation{
+				Snapshot: healthy(),
+				Decision: plan.Decision{Situation: plan.ScalingOut, Healthy: true, Step: plan.SetConfig{}},
 			}, v1alpha1.PhaseScaling, metav1.ConditionFalse, "ScalingOut", "",
 			map[string]metav1.ConditionStatus{"Degraded": "False", "Progressing": "True"}},
 		"just created": {
-			Pass{Snapshot: &snapshot.Snapshot{}, Decision: decide(&snapshot.Snapshot{}, func(d *plan.Desired) { d.HasFinalizer = false })},
+			Reconciliation{Snapshot: &snapshot.Snapshot{}, Decision: decide(&snapshot.Snapshot{}, func(d *plan.Desired) { d.HasFinalizer = false })},
 			v1alpha1.PhaseNone, metav1.ConditionFalse, "Absent", "deletion must be able to follow spec.finalizers",
 			map[string]metav1.ConditionStatus{"Formed": "False", "Degraded": "False", "Progressing": "True"}},
 		"before its first object": {
-			Pass{Snapshot: unborn, Decision: decide(unborn, nil)}, v1alpha1.PhaseNone, metav1.ConditionFalse, "Absent",
+			Reconciliation{Snapshot: unborn, Decision: decide(unborn, nil)}, v1alpha1.PhaseNone, metav1.ConditionFalse, "Absent",
 			"the Secret that holds the password does not exist",
 			map[string]metav1.ConditionStatus{"Progressing": "True"}},
 		"with its first objects": {
-			Pass{Snapshot: born, Decision: pending(born, plan.Pending{Children: []string{"StatefulSet c-0"}})}, v1alpha1.PhaseCreating,
+			Reconciliation{Snapshot: born, Decision: pending(born, plan.Pending{Children: []string{"StatefulSet c-0"}})}, v1alpha1.PhaseCreating,
 			metav1.ConditionFalse, "Absent", "children to apply: StatefulSet c-0",
 			map[string]metav1.ConditionStatus{"Progressing": "True"}},
 		"pods that cannot be scheduled": {
-			Pass{Snapshot: waiting, Decision: decide(waiting, nil)}, v1alpha1.PhaseCreating, metav1.ConditionFalse, "Forming", "not scheduled: 0/3",
+			Reconciliation{Snapshot: waiting, Decision: decide(waiting, nil)}, v1alpha1.PhaseCreating, metav1.ConditionFalse, "Forming",
+			"not scheduled: 0/3",
 			map[string]metav1.ConditionStatus{"SlotsCovered": "False", "Formed": "False", "Degraded": "False", "Progressing": "True"}},
 		"a master that does not answer": {
-			Pass{Snapshot: lost, Decision: decide(lost, nil)}, v1alpha1.PhaseFailed, metav1.ConditionFalse, "Healing",
+			Reconciliation{Snapshot: lost, Decision: decide(lost, nil)}, v1alpha1.PhaseFailed, metav1.ConditionFalse, "Healing",
 			"c-1-0 does not answer: i/o timeout",
 			map[string]metav1.ConditionStatus{"SlotsCovered": "False", "Formed": "True", "Degraded": "True"}},
 		"an invalid spec": {
-			Pass{Snapshot: whole(), Decision: decide(whole(), func(d *plan.Desired) { d.Problems = []string{"spec.shards: too many"} })},
+			Reconciliation{Snapshot: healthy(), Decision: decide(healthy(),
+				func(d *plan.Desired) { d.Problems = []string{"spec.shards: too many"} })},
 			v1alpha1.PhaseFailed, metav1.ConditionFalse, "InvalidSpec", "spec.shards: too many",
 			map[string]metav1.ConditionStatus{"Stalled": "True", "Progressing": "False"}},
 		"something else is done while it stalls": {
-			Pass{Snapshot: whole(), Decision: plan.Decision{Situation: plan.Failed, Step: plan.Meet{}, Stalled: &plan.Stall{Cause: "StrayKeys"}}},
-			v1alpha1.PhaseFailed, metav1.ConditionFalse, "StrayKeys", "",
+			Reconciliation{Snapshot: healthy(), Decision: plan.Decision{Situation: plan.Failed, Step: plan.Meet{},
+				Stalled: &plan.Stall{Cause: "UnownedKeys"}}},
+			v1alpha1.PhaseFailed, metav1.ConditionFalse, "UnownedKeys", "",
 			map[string]metav1.ConditionStatus{"Stalled": "True", "Progressing": "True"}},
 		"a step that cannot be done": {
-			Pass{Snapshot: whole(),
-				Decision: pending(whole(),
+			Reconciliation{Snapshot: healthy(),
+				Decision: pending(healthy(),
 					plan.Pending{Refused: &plan.Refused{Cause: "NameTaken", Message: "Service c is taken", Step: plan.ApplyChildren{}}})},
 			v1alpha1.PhaseFailed, metav1.ConditionFalse, "NameTaken", "Service c is taken",
 			map[string]metav1.ConditionStatus{"Stalled": "True"}},
 		"paused": {
-			Pass{Snapshot: whole(), Decision: decide(whole(), func(d *plan.Desired) { d.Paused = true })},
+			Reconciliation{Snapshot: healthy(), Decision: decide(healthy(), func(d *plan.Desired) { d.Paused = true })},
 			v1alpha1.PhasePaused, metav1.ConditionTrue, "Serving", "spec.pause is true",
 			map[string]metav1.ConditionStatus{"Progressing": "False"}},
 	} {
@@ -147,22 +150,22 @@ func TestCompute(t *testing.T) {
 	}
 }
 
-// A pass that saw what the last one saw writes nothing.
+// A reconciliation that saw what the last one saw writes nothing.
 func TestComputeIsStable(t *testing.T) {
 	c := cluster()
-	pass := Pass{Snapshot: whole(), Decision: decide(whole(), nil)}
-	c.Status = Compute(c, pass, now)
-	if diff := cmp.Diff(c.Status, Compute(c, pass, now.Add(time.Hour))); diff != "" {
+	reconciliation := Reconciliation{Snapshot: healthy(), Decision: decide(healthy(), nil)}
+	c.Status = Compute(c, reconciliation, now)
+	if diff := cmp.Diff(c.Status, Compute(c, reconciliation, now.Add(time.Hour))); diff != "" {
 		t.Errorf("an hour later (-first +second):\n%s", diff)
 	}
 }
 
 func TestNodesKeepTheirTransition(t *testing.T) {
 	c := cluster()
-	c.Status = Compute(c, Pass{Snapshot: whole(), Decision: decide(whole(), nil)}, now)
-	later := whole()
+	c.Status = Compute(c, Reconciliation{Snapshot: healthy(), Decision: decide(healthy(), nil)}, now)
+	later := healthy()
 	later.Instances[2].Redis, later.Instances[2].Error = nil, "connection refused"
-	got := Compute(c, Pass{Snapshot: later, Decision: decide(later, nil)}, now.Add(time.Minute)).Nodes
+	got := Compute(c, Reconciliation{Snapshot: later, Decision: decide(later, nil)}, now.Add(time.Minute)).Nodes
 	if !got[0].LastTransitionTime.Time.Equal(now) || !got[2].LastTransitionTime.Time.Equal(now.Add(time.Minute)) {
 		t.Errorf("transitions are %v and %v", got[0].LastTransitionTime, got[2].LastTransitionTime)
 	}
@@ -206,12 +209,12 @@ func TestTargetVersion(t *testing.T) {
 			run(s, "redis@sha256:aa", "8.0.6", "8.0.6", "8.0.6")
 		}, "8.0.6"},
 	} {
-		c, s := cluster(), whole()
+		c, s := cluster(), healthy()
 		c.Spec.Pod = []v1alpha1.PodTemplate{{MiddlewareImage: tt.image}}
 		if tt.change != nil {
 			tt.change(c, s)
 		}
-		if got := Compute(c, Pass{Snapshot: s, Decision: decide(s, nil)}, now).TargetVersion; got != tt.want {
+		if got := Compute(c, Reconciliation{Snapshot: s, Decision: decide(s, nil)}, now).TargetVersion; got != tt.want {
 			t.Errorf("%s: target %q, want %q", name, got, tt.want)
 		}
 	}
@@ -227,9 +230,9 @@ func run(s *snapshot.Snapshot, image string, versions ...string) {
 // TestDomainNames: in full where the cluster's domain is known.
 func TestDomainNames(t *testing.T) {
 	for domain, want := range map[string]string{"": "c-0-0.c-nodes.n.svc", "example.com": "c-0-0.c-nodes.n.svc.example.com"} {
-		s := whole()
+		s := healthy()
 		s.Instances[0].DomainName = "c-0-0.c-nodes.n.svc"
-		got := Compute(cluster(), Pass{Snapshot: s, Decision: decide(s, nil), ClusterDomain: domain}, now).Nodes
+		got := Compute(cluster(), Reconciliation{Snapshot: s, Decision: decide(s, nil), ClusterDomain: domain}, now).Nodes
 		if got[0].DomainName != want || got[1].DomainName != "" {
 			t.Errorf("domain %q: names %q and %q, want %q", domain, got[0].DomainName, got[1].DomainName, want)
 		}

@@ -20,7 +20,7 @@ func notAfter(s *snapshot.Snapshot) *metav1.Time {
 	return &at
 }
 
-// certificateInUse says whether instances show the certificate that the Secret holds.
+// certificateInUse reports whether instances show the certificate that the Secret holds.
 func certificateInUse(s *snapshot.Snapshot) metav1.Condition {
 	condition := func(holds bool, reason, message string) metav1.Condition {
 		return conditions.Condition(v1alpha1.ConditionCertificateInUse, conditions.Status(holds), reason, message)

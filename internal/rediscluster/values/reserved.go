@@ -89,7 +89,7 @@ var reservedPrefixes = func() []string {
 	return prefixes
 }()
 
-// Reserved says whether a setting is refused, and why. The name may be in any case
+// Reserved reports whether a setting is refused, and why. The name may be in any case
 // and in either spelling.
 func Reserved(name string) (reason string, reserved bool) {
 	name = Canonical(name)
@@ -146,7 +146,7 @@ const (
 	useAuth     = "remove it, and set the password with spec.auth"
 )
 
-// ReservedEnv says whether an environment variable cannot be set by users, and what to do
+// ReservedEnv reports whether an environment variable cannot be set by users, and what to do
 // instead.
 func ReservedEnv(name string) (remedy string, reserved bool) {
 	remedy, reserved = reservedEnv[name]

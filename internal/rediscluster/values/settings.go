@@ -56,18 +56,18 @@ var defaultSettings = map[string]string{
 	"repl-diskless-sync":       "yes",
 	"repl-diskless-sync-delay": "0",
 	// Seconds that a stopping master waits for its replicas to catch up: below the
-	// part of the pod's grace period that handing over leaves, so that the shutdown is never cut short.
+	// part of the pod's grace period that switching over leaves, so that the shutdown is never cut short.
 	"shutdown-timeout": "10",
 	// Valkey reports a nodes.conf that it cannot read as a crash. Of what a container wrote
 	// before it ended Kubernetes keeps the last 2 KiB; behind a crash report of 10 KiB the
 	// reason is lost, and the operator could not tell that the file is damaged.
 	"crash-log-enabled": "no",
 	// How often a second an instance does its regular work, which is the engines' own default. A
-	// hand-over lowers it for a moment (redis.Hush), and one that is interrupted leaves it low.
+	// switchover lowers it for a moment (redis.SuppressPings), and one that is interrupted leaves it low.
 	"hz": "10",
 }
 
-// Momentary are settings that the operator changes for a moment (redis.Hush) and that not every
+// Momentary are settings that the operator changes for a moment (redis.SuppressPings) and that not every
 // engine has, so that they cannot stand in redis.conf. Where nobody asks for them they are kept
 // at the engine's default: an operator that is killed in that moment changes nothing for good.
 func Momentary() []string { return []string{"dynamic-hz"} }
@@ -87,7 +87,7 @@ const (
 	FromOperator
 )
 
-// SparesData says that a maxmemory from this source is not put below what an instance uses
+// SparesData reports whether a maxmemory from this source is not put below what an instance uses
 // already: it is not an explicit setting, and writes would fail, or keys go, because of it.
 func (s Source) SparesData() bool { return s == FromLimit || s == FromEnv }
 

@@ -90,7 +90,7 @@ func Next(now time.Time, s Set, dnsNames []string) (next Set, recheck time.Time,
 type view struct {
 	authorities []*x509.Certificate
 	serving     *x509.Certificate
-	// current says that the newest authority signed the serving certificate.
+	// current reports whether the newest authority signed the serving certificate.
 	current bool
 }
 

@@ -17,7 +17,7 @@ var (
 	dnsNames = []string{"webhook.system.svc", "webhook.system.svc.cluster.local"}
 )
 
-// accepts says whether a client that trusts the authorities accepts what is served under every name.
+// accepts checks that a client that trusts the authorities accepts what is served under every name.
 func accepts(t *testing.T, authorities []byte, s Set, at time.Time) {
 	t.Helper()
 	pair, err := tls.X509KeyPair(s.Certificate, s.Key)

@@ -47,7 +47,7 @@ func TestMadeRestoredRecreated(t *testing.T) {
 		t.Error("the pods carry a service account token")
 	}
 	awaitCondition(t, app, "Progressing", "True RollingOut: Deployment "+web)
-	rollOut(t, ns, web)
+	rollout(t, ns, web)
 	awaitCondition(t, app, "Ready", "True Available: Deployment "+web+": 1 of 1 pods are available")
 	before := status(t, app)
 	if before.ReadyReplicas != 1 || before.Count < 2 || before.ObservedGeneration != 1 {
@@ -86,7 +86,7 @@ func TestMadeRestoredRecreated(t *testing.T) {
 		return ""
 	})
 	awaitEvent(t, app, "Recreated")
-	rollOut(t, ns, web)
+	rollout(t, ns, web)
 	awaitCondition(t, app, "Ready", "True Available")
 }
 
@@ -95,7 +95,7 @@ func TestPause(t *testing.T) {
 	ns := newNamespace(t)
 	app := sample(t, simple, ns)
 	create(t, app)
-	rollOut(t, ns, web)
+	rollout(t, ns, web)
 	awaitCondition(t, app, "Paused", "False NotPaused")
 	pause := func(value string) {
 		t.Helper()
@@ -109,7 +109,7 @@ func TestPause(t *testing.T) {
 		d.Spec.Template.Spec.Containers[0].Image = "mine:1"
 		d.Spec.Replicas = ptr.To[int32](0)
 	})
-	eventually(t, "a pass after the edit", func() string {
+	eventually(t, "a reconciliation after the edit", func() string {
 		if status(t, app).Count == before {
 			return "none was counted"
 		}
@@ -164,18 +164,18 @@ func TestReplicasBelongToOthersWhenLeftOut(t *testing.T) {
 	})
 }
 
-// TestIdleCostsNothing: a pass that finds nothing to do makes no request and writes
+// TestIdleCostsNothing: a reconciliation that finds nothing to do makes no request and writes
 // no status.
 func TestIdleCostsNothing(t *testing.T) {
 	ns := newNamespace(t)
 	app := sample(t, simple, ns)
 	create(t, app)
 	deploymentOf(t, ns, web)
-	rollOut(t, ns, web)
+	rollout(t, ns, web)
 	awaitCondition(t, app, "Ready", "True")
 	settled := status(t, app)
-	// Another client's label causes a pass and is nobody's business. Two caches report it: that makes two passes, or one
-	// when the second report comes before the first pass begins.
+	// Another client's label causes a reconciliation and is nobody's business. Two caches report it: that makes two reconciliations, or one
+	// when the second report comes before the first reconciliation begins.
 	for i := range 5 {
 		began, asked := passes(t), requests.Load()
 		edit(t, ns, web, func(d *appsv1.Deployment) {
@@ -188,11 +188,11 @@ func TestIdleCostsNothing(t *testing.T) {
 			return ""
 		})
 		if n := requests.Load() - asked; n != 0 && i > 0 { // the first touch may meet the end of the rollout
-			t.Errorf("%d requests in idle passes", n)
+			t.Errorf("%d requests in idle reconciliations", n)
 		}
 	}
 	if now := status(t, app); now.Count != settled.Count {
-		t.Errorf("count went from %d to %d in idle passes", settled.Count, now.Count)
+		t.Errorf("count went from %d to %d in idle reconciliations", settled.Count, now.Count)
 	}
 }
 

@@ -141,8 +141,8 @@ func edit(t *testing.T, namespace, name string, how func(*appsv1.Deployment)) {
 	})
 }
 
-// rollOut writes the status that the Deployment's controller would write.
-func rollOut(t *testing.T, namespace, name string) {
+// rollout writes the status that the Deployment's controller would write.
+func rollout(t *testing.T, namespace, name string) {
 	t.Helper()
 	eventually(t, "the Deployment controller's write", func() string {
 		d := deploymentOf(t, namespace, name)

@@ -62,7 +62,7 @@ func install(b *testing.B, op operator, owner *unstructured.Unstructured, atOnce
 	return group.Wait()
 }
 
-// BenchmarkIdle compares three children with the cache: what every pass costs that finds nothing to do.
+// BenchmarkIdle compares three children with the cache: what every reconciliation costs that finds nothing to do.
 func BenchmarkIdle(b *testing.B) {
 	namespace, op := newNamespace(b), newOperator(b, admin)
 	owner := newOwner(b, "Web", namespace, "web")

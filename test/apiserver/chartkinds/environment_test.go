@@ -104,7 +104,7 @@ spec:
 // operator is a running manager with the Web kind, for one namespace.
 type operator struct {
 	requests *shared.Requests
-	// passes counts the passes that were begun.
+	// passes counts the reconciliations that were begun.
 	passes *atomic.Int64
 	stop   func()
 }

@@ -171,7 +171,7 @@ func TestNamespaceWithoutRightToSecrets(t *testing.T) {
 	})
 }
 
-// Without a status subresource every status write changes the generation. The passes must end nevertheless.
+// Without a status subresource every status write changes the generation. The reconciliations must end nevertheless.
 func TestKindWithoutStatusSubresource(t *testing.T) {
 	namespace := newNamespace(t)
 	op := startKinds(t, admin, namespace, func(t *testing.T, mgr ctrl.Manager, children cache.Cache, op operator) {
@@ -192,6 +192,6 @@ func TestKindWithoutStatusSubresource(t *testing.T) {
 	before := op.requests.Load()
 	touch(t, op, plain, 5)
 	if more := op.requests.Load() - before; more != 0 {
-		t.Errorf("passes with nothing to do made %d requests", more)
+		t.Errorf("reconciliations with nothing to do made %d requests", more)
 	}
 }

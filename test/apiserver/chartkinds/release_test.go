@@ -191,13 +191,13 @@ func TestShorterHistoryForgetsWhatIsBeyondIt(t *testing.T) {
 	}
 }
 
-// touch makes passes happen, one after the other, by changes that ask for nothing new.
+// touch makes reconciliations happen, one after the other, by changes that ask for nothing new.
 func touch(t *testing.T, op operator, resource *unstructured.Unstructured, times int) {
 	t.Helper()
 	for range times {
 		before := op.passes.Load()
 		change(t, resource, func(r *unstructured.Unstructured) { r.SetAnnotations(map[string]string{"touched": fmt.Sprint(before)}) })
-		eventually(t, "a pass", func() string {
+		eventually(t, "a reconciliation", func() string {
 			if op.passes.Load() == before {
 				return "none began"
 			}
@@ -211,11 +211,11 @@ func TestIdlePassMakesNoRequest(t *testing.T) {
 	op := startOperator(t, admin, namespace)
 	web := newWeb(t, namespace, "web", map[string]any{})
 	becomeReady(t, web)
-	touch(t, op, web, 2) // whatever was still on its way is done when the second pass begins
+	touch(t, op, web, 2) // whatever was still on its way is done when the second reconciliation begins
 	before := op.requests.Load()
 	touch(t, op, web, 5)
 	if more := op.requests.Load() - before; more != 0 {
-		t.Errorf("passes with nothing to do made %d requests", more)
+		t.Errorf("reconciliations with nothing to do made %d requests", more)
 	}
 }
 

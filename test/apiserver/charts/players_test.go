@@ -79,7 +79,7 @@ func play(t *testing.T) {
 	}
 }
 
-// played tells whether the status is as its player would write it.
+// played reports whether the status is as its player would write it.
 func played(object *unstructured.Unstructured, wanted map[string]any) bool {
 	status, _, _ := unstructured.NestedMap(object.Object, "status")
 	if observed, ok := wanted["observedGeneration"]; ok {

@@ -81,14 +81,14 @@ func Check(t testing.TB, err error) {
 	}
 }
 
-// patience is how long Eventually waits: far longer than anything takes, as machines may be busy.
-const patience = 2 * time.Minute
+// timeout is how long Eventually waits: far longer than anything takes, as machines may be busy.
+const timeout = 2 * time.Minute
 
 // Eventually waits until holds returns the empty string; its last answer is the failure's reason.
 func Eventually(t testing.TB, what string, holds func() string) {
 	t.Helper()
 	last := ""
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if last = holds(); last == "" {
 			return
 		}

@@ -59,7 +59,7 @@ func Start(t testing.TB, mgr ctrl.Manager) (stop func()) {
 	return stop
 }
 
-// Passes is the number of passes that have ended, of all operators of this process.
+// Passes is the number of reconciliations that have ended, of all operators of this process.
 func Passes(t testing.TB) float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()

@@ -109,7 +109,7 @@ func run(t *testing.T, controller string) error {
 	return <-ended
 }
 
-// leads tells whether an operator holds the lease: it takes it after the CRDs are installed, and releases it when it ends.
+// leads reports whether an operator holds the lease: it takes it after the CRDs are installed, and releases it when it ends.
 func leads(t *testing.T) bool {
 	t.Helper()
 	lease := &coordinationv1.Lease{}

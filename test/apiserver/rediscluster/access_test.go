@@ -44,7 +44,7 @@ func instances(k *kubelet, cluster *v1alpha1.RedisCluster) []*redistest.Node {
 	return nodes
 }
 
-// letIn asks every instance whom it lets in.
+// letIn asks every instance for its ACL users.
 func letIn(t *testing.T, k *kubelet, cluster *v1alpha1.RedisCluster, password string) []redis.Access {
 	t.Helper()
 	pool := redis.NewPool(redis.Options{Dialer: k.world.Dial})

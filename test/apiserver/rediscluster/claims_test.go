@@ -39,7 +39,7 @@ func TestClaimsGrow(t *testing.T) {
 			change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Storage.Size = resource.MustParse("2Gi") })
 			if !expands {
 				awaitPhase(t, cluster, v1alpha1.PhaseFailed, "set the size back to 1Gi")
-				wantConditions(t, cluster, v1alpha1.ReasonCannotGrow)
+				wantConditions(t, cluster, v1alpha1.ReasonCannotExpand)
 				wantClaims(t, cluster, "1Gi")
 				change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Storage.Size = resource.MustParse("1Gi") })
 				awaitWhole(t, cluster)

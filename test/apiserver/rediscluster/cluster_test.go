@@ -128,11 +128,11 @@ func awaitWhole(t *testing.T, cluster *v1alpha1.RedisCluster) {
 		}
 		return fmt.Sprintf("phase %s, reason %q, instances %s, %d slots", s.Phase, s.Reason, s.Instances, s.Slots)
 	})
-	wantWhole(t, cluster)
+	wantHealthy(t, cluster)
 }
 
-// wantWhole asserts that the status shows a cluster as it should be.
-func wantWhole(t *testing.T, cluster *v1alpha1.RedisCluster) {
+// wantHealthy asserts that the status shows a cluster healthy.
+func wantHealthy(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	t.Helper()
 	s := cluster.Status
 	if s.Phase != v1alpha1.PhaseRunning || s.Slots != 16384 || s.Shards != cluster.Spec.ShardCount() || s.Reason != "" || s.Plan == nil ||

@@ -106,7 +106,7 @@ func TestSettingsChangeLive(t *testing.T) {
 		c.Spec.Config = map[string]string{"maxmemory": "64mb", "slowlog-max-len": "256"}
 	})
 	awaitConfigured(t, cluster, "Changing", "maxmemory (Live), slowlog-max-len (Live)")
-	want := v1alpha1.SettingChange{Name: "maxmemory", From: "0", To: "64mb", Way: "Live",
+	want := v1alpha1.SettingChange{Name: "maxmemory", From: "0", To: "64mb", ApplyMethod: "Live",
 		Instances: []string{"cache-0-0", "cache-0-1", "cache-1-0", "cache-1-1", "cache-2-0", "cache-2-1"}}
 	if diff := cmp.Diff(want, cluster.Status.Plan.Settings[0]); diff != "" || cluster.Status.Plan.Step != "SetConfig" {
 		t.Errorf("plan %+v (-want +got):\n%s", cluster.Status.Plan, diff)

@@ -142,11 +142,11 @@ func (o *operator) written(since int) []string {
 	return names
 }
 
-// awaitPasses waits until a number of further passes have ended.
+// awaitPasses waits until a number of further reconciliations have ended.
 func awaitPasses(t *testing.T, n float64) {
 	t.Helper()
 	before := environment.Passes(t)
-	eventually(t, "further passes", func() string {
+	eventually(t, "further reconciliations", func() string {
 		if done := environment.Passes(t) - before; done < n {
 			return fmt.Sprintf("%v of %v", done, n)
 		}

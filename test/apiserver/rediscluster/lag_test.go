@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// lag is how late the operator learns what became of a RedisCluster: far longer than a pass takes.
+// lag is how late the operator learns what became of a RedisCluster: far longer than a reconciliation takes.
 const lag = 300 * time.Millisecond
 
 // late delays what watches of RedisClusters tell.

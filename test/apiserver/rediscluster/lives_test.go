@@ -22,7 +22,7 @@ import (
 
 // The tests that count what is asked come first and alone: passes are counted in the whole process.
 
-// A cluster that is as it should be, or that is paused, asks nothing of the API server.
+// A cluster that is healthy, or that is paused, asks nothing of the API server.
 func TestIdleAsksNothing(t *testing.T) {
 	cluster, op, _ := running(t)
 	quiet := func(what string) {

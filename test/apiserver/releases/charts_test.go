@@ -197,7 +197,7 @@ func TestRestartAsksForNothing(t *testing.T) {
 	op.stop()
 	before := environment.Passes(t)
 	again := start(t, namespace, files, watches.Allow{})
-	environment.Eventually(t, "a pass over each", func() string {
+	environment.Eventually(t, "a reconciliation over each", func() string {
 		if n := environment.Passes(t) - before; n < 5 {
 			return fmt.Sprintf("%v passes", n)
 		}

@@ -121,7 +121,7 @@ func checkRuns(t *testing.T, c checkout) {
 		return ""
 	})
 	reconciled := regexp.MustCompile(`controller_runtime_reconcile_total\{controller="cache-memcached",result="success"\} [1-9]`)
-	shared.Eventually(t, "a pass for the Memcached", func() string {
+	shared.Eventually(t, "a reconciliation for the Memcached", func() string {
 		if text := metrics(); !reconciled.MatchString(text) {
 			return "no controller counts one"
 		}

@@ -114,7 +114,7 @@ func operator(t *testing.T, period time.Duration) (metrics func() []string) {
 	}
 }
 
-// passes are how many passes of each controller have ended, however they ended.
+// passes are how many reconciliations of each controller have ended, however they ended.
 func passes(metrics []string) map[string]int {
 	counted := map[string]int{}
 	for _, line := range metrics {
@@ -195,7 +195,7 @@ func samples(t *testing.T, namespace string) {
 	}
 }
 
-// Two operators look at the same idle objects. While the one with a period makes passes over each kind again and again, the one
+// Two operators look at the same idle objects. While the one with a period makes reconciliations over each kind again and again, the one
 // without makes none. Neither writes, so that neither wakes the other.
 func TestSyncPeriod(t *testing.T) {
 	namespace := shared.NewNamespace(t, api, "sync")
@@ -229,7 +229,7 @@ func TestSyncPeriod(t *testing.T) {
 
 	periodic := operator(t, period)
 	var first map[string]int
-	shared.Eventually(t, "its first passes", func() string {
+	shared.Eventually(t, "its first reconciliations", func() string {
 		first = passes(periodic())
 		for _, controller := range controllers {
 			if first[controller] == 0 {
@@ -241,11 +241,11 @@ func TestSyncPeriod(t *testing.T) {
 	before := passes(never())
 	more := func(n int) {
 		t.Helper()
-		shared.Eventually(t, fmt.Sprintf("%d more passes of each", n), func() string {
+		shared.Eventually(t, fmt.Sprintf("%d more reconciliations of each", n), func() string {
 			now := passes(periodic())
 			for _, controller := range controllers {
 				if now[controller] < first[controller]+n {
-					return fmt.Sprintf("%s: %d passes at first, %d now", controller, first[controller], now[controller])
+					return fmt.Sprintf("%s: %d reconciliations at first, %d now", controller, first[controller], now[controller])
 				}
 			}
 			return ""
@@ -260,7 +260,7 @@ func TestSyncPeriod(t *testing.T) {
 	after := passes(never())
 	for _, controller := range controllers {
 		if after[controller] > before[controller] {
-			t.Errorf("%s: without a period it made %d passes meanwhile", controller, after[controller]-before[controller])
+			t.Errorf("%s: without a period it made %d reconciliations meanwhile", controller, after[controller]-before[controller])
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 // Trees are the cgroup file systems that are mounted on the machine.
 type Trees struct {
-	// Unified says that controllers are in the v2 tree; otherwise every root is a
+	// Unified reports whether controllers are in the v2 tree; otherwise every root is a
 	// v1 controller's.
 	Unified bool
 	// Roots are the mount points of the trees that groups are made in.

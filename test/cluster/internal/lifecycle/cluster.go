@@ -82,7 +82,7 @@ func (c *Cluster) nodeNames() ([]string, error) {
 	return slices.DeleteFunc(members, func(m string) bool { return m == state.ControlPlane }), nil
 }
 
-// running says whether the member lives.
+// running reports whether the member lives.
 func (c *Cluster) running(member string) (sandbox.Record, bool, error) {
 	return sandbox.Find(c.Dirs.Member(member))
 }

@@ -147,7 +147,7 @@ func prefixed(prefix string, names []string) []string {
 	return out
 }
 
-// isUnknownResource says that kubectl was asked for a kind that the cluster does not
+// isUnknownResource reports whether kubectl was asked for a kind that the cluster does not
 // have: that OLM was never, or only half, installed.
 func isUnknownResource(err error) bool {
 	return strings.Contains(err.Error(), "doesn't have a resource type") || strings.Contains(err.Error(), "no matches for kind")

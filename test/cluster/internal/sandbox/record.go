@@ -39,7 +39,7 @@ func NewRecord(pid int) (Record, error) {
 	return Record{PID: pid, Start: start, Boot: boot}, err
 }
 
-// Alive says whether the very process is still running.
+// Alive reports whether the very process is still running.
 func (r Record) Alive() bool {
 	boot, err := bootID()
 	if err != nil || boot != r.Boot {
@@ -88,7 +88,7 @@ func Find(dir string) (r Record, ok bool, err error) {
 	return r, r.Alive(), nil
 }
 
-// Exists says whether a member was ever started in dir.
+// Exists reports whether a member was ever started in dir.
 func Exists(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, recordFile))
 	return err == nil

@@ -54,18 +54,18 @@ mishears() {
   case $info in *redis_version:7.[0-3].*) return 0 ;; *) return 1 ;; esac
 }
 
-# hush keeps it from pinging others for most of a second, in which the successor takes over. What
+# suppress_pings keeps it from pinging others for most of a second, in which the successor takes over. What
 # that one answers before it is promoted might be read after its promotion, and such an engine
 # would not know for up to a second who owns its slots, and say so to clients
 # (github.com/redis/redis/pull/13055).
-hush() {
+suppress_pings() {
   redis CONFIG SET dynamic-hz no hz 1 >/dev/null
   sleep 0.2 # the next round of pings is due already, the one after that in a second
   redis PING >/dev/null # a server that was kept waiting has done it when it answers a new connection
 }
 
 # moving says that slots are on their way from or to this master. Its replica may not have heard yet
-# who owns the last of them, and would claim them by its higher epoch; their receiver would drop the
+# who owns the last of them, and would claim them by its higher epoch; their destination would drop the
 # keys. The operator moves no more as soon as it sees that the pod stops.
 moving() { redis CLUSTER NODES | grep -q 'myself.* \['; }
 
@@ -85,7 +85,7 @@ while [ "$(now)" -lt $((end - 7)) ]; do
     # The master pauses clients until the replica has everything. An attempt that does not
     # succeed within 5 s is given up by Redis; the next one begins.
     if [ "$(now)" -ge "$again" ]; then
-      if mishears; then hush; fi
+      if mishears; then suppress_pings; fi
       redis -h "$replica" CLUSTER FAILOVER >/dev/null
       again=$(($(now) + 5))
     fi

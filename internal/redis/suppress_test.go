@@ -18,7 +18,7 @@ func TestMishearsRoles(t *testing.T) {
 		{EngineRedis, "unstable", false},
 		{EngineValkey, "8.1.1", false},
 	} {
-		if got := mishearsRoles(View{Engine: tt.engine, Version: tt.version}); got != tt.want {
+		if got := hasRoleBug(View{Engine: tt.engine, Version: tt.version}); got != tt.want {
 			t.Errorf("%s %s: %t, want %t", tt.engine, tt.version, got, tt.want)
 		}
 	}

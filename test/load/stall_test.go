@@ -18,10 +18,10 @@ import (
 // second is a moment of a run.
 func second(s float64) time.Time { return time.Unix(0, 0).Add(time.Duration(s * float64(time.Second))) }
 
-// stoodStill knows a machine of two processors, one of which stood still in the seconds 10 to 12 and 13 to 14, and since second
+// stalledMachine knows a machine of two processors, one of which stalled in the seconds 10 to 12 and 13 to 14, and since second
 // 20. The other one did in seconds 13 to 13.5.
-func stoodStill() *standstills {
-	return &standstills{processors: []processor{
+func stalledMachine() *stalls {
+	return &stalls{processors: []processor{
 		{due: second(20), late: []span{{second(10), second(12)}, {second(13), second(14)}}},
 		{due: second(100), late: []span{{second(13), second(13.5)}}},
 	}}
@@ -29,7 +29,7 @@ func stoodStill() *standstills {
 
 // A sleeper takes down that it woke up late, and when it is to wake up next.
 func TestAwake(t *testing.T) {
-	s := &standstills{processors: []processor{{due: second(1)}}}
+	s := &stalls{processors: []processor{{due: second(1)}}}
 	for _, at := range []float64{1, 1.01, 3} { // in time, a little late, late
 		s.awake(0, second(at))
 	}
@@ -40,7 +40,7 @@ func TestAwake(t *testing.T) {
 }
 
 func TestStandstills(t *testing.T) {
-	s := stoodStill()
+	s := stalledMachine()
 	for _, tt := range []struct{ from, to, want float64 }{
 		{1, 9, 0}, {9, 11, 1}, {10.5, 11, 0.5}, {9, 15, 3}, {12, 15, 1}, {14, 20, 0}, {13, 13.25, 0.25}, {19, 20.01, 0}, {19, 23, 3},
 	} {
@@ -52,7 +52,7 @@ func TestStandstills(t *testing.T) {
 	if got := s.longest(); got != 2*time.Second {
 		t.Errorf("longest() = %v, want 2s", got)
 	}
-	var none *standstills
+	var none *stalls
 	if got := none.during(second(0), second(1)); got != 0 {
 		t.Errorf("nobody watched, and still %v", got)
 	}
@@ -61,7 +61,7 @@ func TestStandstills(t *testing.T) {
 // There is a sleeper on every processor, and each goes on waking up.
 func TestSleepersWakeUp(t *testing.T) {
 	begun := time.Now()
-	s := watchStandstills(t.Context())
+	s := watchStalls(t.Context())
 	if len(s.processors) == 0 {
 		t.Fatal("no processor is watched")
 	}
@@ -77,7 +77,7 @@ func TestSleepersWakeUp(t *testing.T) {
 	}
 }
 
-// Time-outs are not counted as failures while the machine stood still; other errors are.
+// Timeouts are not counted as failures while the machine stalled; other errors are.
 func TestWhatCountsAsStarved(t *testing.T) {
 	timedOut := &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
 	for _, tt := range []struct {
@@ -85,45 +85,45 @@ func TestWhatCountsAsStarved(t *testing.T) {
 		err          error
 		want         kind
 	}{
-		{9, 12, timedOut, starved},
-		{10.5, 13.5, timedOut, starved},
-		{11, 14, fmt.Errorf("reach the cluster: %w", timedOut), starved},
+		{9, 12, timedOut, stalled},
+		{10.5, 13.5, timedOut, stalled},
+		{11, 14, fmt.Errorf("reach the cluster: %w", timedOut), stalled},
 		{7.9, 10.9, timedOut, failed}, // most of its time the machine ran
 		{1, 4, timedOut, failed},
-		{19, 22, timedOut, starved}, // the machine stands still
+		{19, 22, timedOut, stalled}, // the machine stands still
 		{10, 12, io.EOF, failed},
 		{10, 12, errors.New("CLUSTERDOWN The cluster is down"), failed},
 		{10, 12, nil, fine},
 	} {
-		a := &attempts{still: stoodStill(), now: func() time.Time { return second(tt.ended) }}
+		a := &attempts{still: stalledMachine(), now: func() time.Time { return second(tt.ended) }}
 		ctx, tried := mark(t.Context())
 		a.note(ctx, second(tt.begun), "10.0.0.1:6379", "set", []any{"set", "k"}, tt.err)
 		if got := a.judge("set", second(tt.begun), tt.err); got != tt.want {
 			t.Errorf("from %v to %v: %v is %v, want %v", tt.begun, tt.ended, tt.err, got, tt.want)
 		}
-		if a.failed != count(tt.want == failed) || a.starved != count(tt.want == starved) || tried.perhapsTwice() != (tt.want == starved) {
-			t.Errorf("from %v to %v: %v: %d failed, %d starved, perhaps twice %t", tt.begun, tt.ended, tt.err, a.failed, a.starved,
+		if a.failed != count(tt.want == failed) || a.stalled != count(tt.want == stalled) || tried.perhapsTwice() != (tt.want == stalled) {
+			t.Errorf("from %v to %v: %v: %d failed, %d stalled, perhaps twice %t", tt.begun, tt.ended, tt.err, a.failed, a.stalled,
 				tried.perhapsTwice())
 		}
 	}
 }
 
-// A new client that cannot connect has failed, unless it starved.
+// A new client that cannot connect has failed, unless it stalled.
 func TestNewClientsTurnedAway(t *testing.T) {
 	for _, tt := range []struct {
 		begun float64
 		err   error
 		want  kind
 	}{
-		{10, os.ErrDeadlineExceeded, starved},
+		{10, os.ErrDeadlineExceeded, stalled},
 		{1, os.ErrDeadlineExceeded, failed},
 		{10, net.ErrClosed, failed},
 		{10, errors.New("MOVED 1 10.0.0.1:6379"), failed},
 	} {
-		s := &session{book: &attempts{still: stoodStill(), now: func() time.Time { return second(tt.begun + 2) }}}
+		s := &session{attempts: &attempts{still: stalledMachine(), now: func() time.Time { return second(tt.begun + 2) }}}
 		s.turnedAway(second(tt.begun), tt.err)
-		if s.failed.Load() != count(tt.want == failed) || s.book.starved != count(tt.want == starved) {
-			t.Errorf("from second %v on, %v: %d failed, %d starved", tt.begun, tt.err, s.failed.Load(), s.book.starved)
+		if s.failed.Load() != count(tt.want == failed) || s.attempts.stalled != count(tt.want == stalled) {
+			t.Errorf("from second %v on, %v: %d failed, %d stalled", tt.begun, tt.err, s.failed.Load(), s.attempts.stalled)
 		}
 	}
 }

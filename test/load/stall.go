@@ -16,10 +16,10 @@ const (
 	lateAfter = 20 * time.Millisecond
 )
 
-// standstills knows when processors of this machine did not run a program that was due: a virtual machine whose host is busy
+// stalls knows when processors of this machine did not run a program that was due: a virtual machine whose host is busy
 // stands still for seconds at times, and all the programs that a cluster consists of with it. A sleeper on each processor wakes
 // up every 2 ms and takes down when it woke up late. Safe for concurrent use; nil knows of none.
-type standstills struct {
+type stalls struct {
 	mu         sync.Mutex
 	processors []processor
 }
@@ -31,10 +31,10 @@ type processor struct {
 
 type span struct{ from, to time.Time }
 
-// watchStandstills watches until ctx ends; during tells nothing afterwards.
-func watchStandstills(ctx context.Context) *standstills {
+// watchStalls watches until ctx ends; during tells nothing afterwards.
+func watchStalls(ctx context.Context) *stalls {
 	numbers := processorNumbers()
-	s := &standstills{processors: make([]processor, len(numbers))}
+	s := &stalls{processors: make([]processor, len(numbers))}
 	for i, number := range numbers {
 		s.processors[i].due = time.Now().Add(lateAfter)
 		go func() {
@@ -50,7 +50,7 @@ func watchStandstills(ctx context.Context) *standstills {
 }
 
 // awake takes down that the sleeper of a processor has woken up.
-func (s *standstills) awake(i int, at time.Time) {
+func (s *stalls) awake(i int, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &s.processors[i]
@@ -60,9 +60,9 @@ func (s *standstills) awake(i int, at time.Time) {
 	p.due = at.Add(nap)
 }
 
-// during is how long that processor stood still, in the time from one moment to another, which did so the longest. It may still
+// during is how long that processor stalled, in the time from one moment to another, which did so the longest. It may still
 // stand still.
-func (s *standstills) during(from, to time.Time) time.Duration {
+func (s *stalls) during(from, to time.Time) time.Duration {
 	if s == nil {
 		return 0
 	}
@@ -92,8 +92,8 @@ func overlap(s span, from, to time.Time) time.Duration {
 	return max(0, s.to.Sub(s.from))
 }
 
-// longest is the longest time that a processor stood still.
-func (s *standstills) longest() (longest time.Duration) {
+// longest is the longest time that a processor stalled.
+func (s *stalls) longest() (longest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.processors {

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// Hush keeps a master from pinging other nodes for most of a second, in which a replica of its is to take over, and
+// SuppressPings keeps a master from pinging other nodes for most of a second, in which a replica of its is to take over, and
 // returns what ends that; nil when nothing was changed. It is for engines that mishear roles; others are left as they are.
 //
-// While a master hands over, it pings its successor ten times a second (clusterCron). What the successor answers before it
+// While a master switches over, it pings its successor ten times a second (clusterCron). What the successor answers before it
 // is promoted, on the one connection, may be read after its promotion, which comes on the other. Redis before 7.4 then
 // takes the new master for a replica again, no longer knows who owns its slots, and answers CLUSTERDOWN to the clients
 // that still ask it, until the new master pings it: 0.1 to 1.3 s (https://github.com/redis/redis/pull/13055). What is not
 // asked is not answered late.
-func (n *Node) Hush(ctx context.Context) (end func(context.Context) error, err error) {
+func (n *Node) SuppressPings(ctx context.Context) (end func(context.Context) error, err error) {
 	view, err := n.Describe(ctx)
-	if err != nil || !mishearsRoles(view) {
+	if err != nil || !hasRoleBug(view) {
 		return nil, err
 	}
 	const often, adaptive = "hz", "dynamic-hz" // the latter raises the former while there are more than 200 clients
@@ -52,9 +52,9 @@ func (n *Node) Hush(ctx context.Context) (end func(context.Context) error, err e
 	return end, nil
 }
 
-// mishearsRoles says that a node may take a stale message about another one's role for news. Redis before 7 is not asked:
+// hasRoleBug reports whether a node may take a stale message about another one's role for news. Redis before 7 is not asked:
 // admission refuses it.
-func mishearsRoles(v View) bool {
+func hasRoleBug(v View) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(v.Version, "%d.%d", &major, &minor)
 	return err == nil && v.Engine == EngineRedis && major == 7 && minor < 4

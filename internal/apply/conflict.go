@@ -24,12 +24,13 @@ const element = "[]"
 // element keeps them.
 var allocated = []string{"nodePort", "healthCheckNodePort", "clusterIP", "clusterIPs", "replicas"}
 
-// untangle applies again after the API server has refused the object that our fields and those of others make together: another
+// resolveConflict applies again after the API server has refused the object that our fields and those of others make together: another
 // writer changed the key of a list's element (the port of a Service), which adds a second element of the same name, or chose
 // another member of a union (a volume's source, a Deployment's strategy), which leaves two. What is refused is put as it is
 // desired first, on condition that the object is still the one that was read; elements and fields that are not refused stay.
 // If that is refused too, the desired object is invalid by itself: nothing was written, and refusal is returned.
-func (a *Applier) untangle(ctx context.Context, owner client.Object, child child, refusal error) (*unstructured.Unstructured, error) {
+func (a *Applier) resolveConflict(ctx context.Context, owner client.Object, child child, refusal error) (*unstructured.Unstructured,
+	error) {
 	ref := RefOf(child.object)
 	live, err := a.whole(ctx, ref)
 	if apierrors.IsNotFound(err) {

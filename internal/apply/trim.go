@@ -17,9 +17,9 @@ import (
 // server has such a key ("f:", "k:", "v:", "i:" and "." are all there are).
 const digestKey = "digest:"
 
-// Compact reduces what a cache keeps of an object to what an Applier reads: of managed fields, a digest of our own entry, and
+// TrimManagedFields reduces what a cache keeps of an object to what an Applier reads: of managed fields, a digest of our own entry, and
 // whether spec.replicas is in it. That is most of the memory that a child costs. The object is changed.
-func Compact(object any) {
+func TrimManagedFields(object any) {
 	if whole, ok := object.(*unstructured.Unstructured); ok {
 		compactMap(whole)
 		return

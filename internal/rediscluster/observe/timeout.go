@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// Patient is how long an instance may take to answer. Hurried is that time where the cluster's namespace has kept the
+	// AnswerTimeout is how long an instance may take to answer. Hurried is that time where the cluster's namespace has kept the
 	// operator waiting for long already.
-	Patient = 2 * time.Second
-	Hurried = 500 * time.Millisecond
+	AnswerTimeout      = 2 * time.Second
+	ShortAnswerTimeout = 500 * time.Millisecond
 
-	// answerShare is the time that each instance which answered last time adds to what a pass may take for all of them:
+	// answerShare is the time that each instance which answered last time adds to what a reconciliation may take for all of them:
 	// several times what describing one of a cluster of a thousand costs.
 	answerShare = 20 * time.Millisecond
-	// mostSilent bounds how many of the instances that did not answer last time are asked again in a pass.
+	// mostSilent bounds how many of the instances that did not answer last time are asked again in a reconciliation.
 	mostSilent = 32
 )
 
@@ -64,8 +64,8 @@ func (m *Memory) round(s *snapshot.Snapshot) round {
 }
 
 // within is how long the round may take, given how long an instance may.
-func (r round) within(patience time.Duration) time.Duration {
-	return 2*patience + time.Duration(r.answered)*answerShare
+func (r round) within(timeout time.Duration) time.Duration {
+	return 2*timeout + time.Duration(r.answered)*answerShare
 }
 
 // noteAnswers remembers which of those that were asked answered in time. Of pods that are gone nothing is kept.
@@ -82,7 +82,7 @@ func (m *Memory) noteAnswers(s *snapshot.Snapshot, asked map[string]bool, now ti
 	m.answers = after
 }
 
-// held is how long instances kept a pass waiting beyond what asking those that answer takes.
+// held is how long instances kept a reconciliation waiting beyond what asking those that answer takes.
 func held(took time.Duration, answered int) time.Duration {
 	const ordinary, each = 250 * time.Millisecond, 5 * time.Millisecond
 	return max(0, took-ordinary-time.Duration(answered)*each)

@@ -23,8 +23,8 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// Instances that accept connections and never answer hold a pass up for a few seconds at the most, once; those that answer
-// are observed in every pass; and each silent one is asked again.
+// Instances that accept connections and never answer hold a reconciliation up for a few seconds at the most, once; those that answer
+// are observed in every reconciliation; and each silent one is asked again.
 func TestSilentInstances(t *testing.T) {
 	const silent, answering = 300, 8
 	world := redistest.New(redistest.Options{InstantGossip: true})
@@ -52,28 +52,28 @@ func TestSilentInstances(t *testing.T) {
 			return world.Connect(ctx, address)
 		}})
 		defer pool.Close()
-		defer time.Sleep(Patient) // the client library ends its dials by itself
+		defer time.Sleep(AnswerTimeout) // the client library ends its dials by itself
 		o.Redis = pool
-		// Which of them answer is not known at first: the pass ends all the same. Then those that do come first.
+		// Which of them answer is not known at first: the reconciliation ends all the same. Then those that do come first.
 		began := time.Now()
-		_, held, err := o.Observer.Observe(t.Context(), cluster(), &o.Memory, Patient)
-		if took := time.Since(began); err != nil || took > 2*Patient || held < Patient {
-			t.Fatalf("the first pass took %s and was held up for %s: %v", took, held, err)
+		_, held, err := o.Observer.Observe(t.Context(), cluster(), &o.Memory, AnswerTimeout)
+		if took := time.Since(began); err != nil || took > 2*AnswerTimeout || held < AnswerTimeout {
+			t.Fatalf("the first reconciliation took %s and was held up for %s: %v", took, held, err)
 		}
 		for range silent / describeAtOnce { // until all were asked
-			if _, _, err := o.Observer.Observe(t.Context(), cluster(), &o.Memory, Patient); err != nil {
+			if _, _, err := o.Observer.Observe(t.Context(), cluster(), &o.Memory, AnswerTimeout); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var asked []string
 		for range 1 + silent/mostSilent {
 			began, before := time.Now(), dialled.Load()
-			s, held, err := o.Observer.Observe(t.Context(), cluster(), &o.Memory, Hurried)
-			if took := time.Since(began); err != nil || took > Hurried || held == 0 {
-				t.Fatalf("a pass took %s and was held up for %s: %v", took, held, err)
+			s, held, err := o.Observer.Observe(t.Context(), cluster(), &o.Memory, ShortAnswerTimeout)
+			if took := time.Since(began); err != nil || took > ShortAnswerTimeout || held == 0 {
+				t.Fatalf("a reconciliation took %s and was held up for %s: %v", took, held, err)
 			}
 			if n := dialled.Load() - before; n > mostSilent {
-				t.Fatalf("%d silent instances were asked in one pass", n)
+				t.Fatalf("%d silent instances were asked in one reconciliation", n)
 			}
 			if n := len(s.Reachable()); n != answering {
 				t.Fatalf("%d instances are observed, and %d answer", n, answering)
@@ -98,7 +98,7 @@ func unique(names []string) map[string]bool {
 	return set
 }
 
-// An instance that refuses connections costs no time, and is asked in every pass: it may come up at any moment.
+// An instance that refuses connections costs no time, and is asked in every reconciliation: it may come up at any moment.
 func TestRefusalIsNoSilence(t *testing.T) {
 	o, _, _ := newObserver(t, interceptor.Funcs{}, secret("s"), statefulSet(nil), pod(func(p *corev1.Pod) { p.UID = "p" }))
 	s := observe(t, o)

@@ -22,10 +22,10 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
-// handoverLimit is what the grace period of a pod leaves for handover.sh.
-const handoverLimit = 40 * time.Second
+// switchoverLimit is what the grace period of a pod leaves for switchover.sh.
+const switchoverLimit = 40 * time.Second
 
-// stopping is a shard of one master and some replicas, each in a pod of its own in the eyes of handover.sh.
+// stopping is a shard of one master and some replicas, each in a pod of its own in the eyes of switchover.sh.
 type stopping struct {
 	*cluster
 	cli string
@@ -80,7 +80,7 @@ func writeProgram(t testing.TB, path, script string) {
 	must(t, write.Run())
 }
 
-// stop runs handover.sh as the kubelet does in the pod of an instance. meanwhile is a shell command that runs once, right after
+// stop runs switchover.sh as the kubelet does in the pod of an instance. meanwhile is a shell command that runs once, right after
 // the script has first asked for the instance's role; ask is redis-cli to that instance.
 func (s *stopping) stop(i int, meanwhile string) error {
 	dir := s.t.TempDir()
@@ -98,15 +98,15 @@ ask "$@"
 if [ "$1" = ROLE ] && mkdir %q 2>/dev/null; then %s; fi
 `, os.Getenv("PATH"), s.servers[i].port, s.cli, ports.String(), filepath.Join(dir, "asked"), meanwhile)
 	writeProgram(s.t, filepath.Join(dir, "redis-cli"), wrapper)
-	ctx, cancel := context.WithTimeout(s.t.Context(), handoverLimit)
+	ctx, cancel := context.WithTimeout(s.t.Context(), switchoverLimit)
 	defer cancel()
-	script := exec.CommandContext(ctx, "sh", filepath.Join("..", "..", "helm-charts", "rediscluster", "handover.sh"))
+	script := exec.CommandContext(ctx, "sh", filepath.Join("..", "..", "helm-charts", "rediscluster", "switchover.sh"))
 	script.Env = append(os.Environ(), "PATH="+imagePath(s.t, dir), "REDISCLI_AUTH="+password)
 	start := time.Now()
 	out, err := script.CombinedOutput()
 	s.t.Logf("instance %d may stop after %.1f s", i, time.Since(start).Seconds())
 	if err != nil || len(out) > 0 {
-		return fmt.Errorf("handover.sh: %w: %s", err, out)
+		return fmt.Errorf("switchover.sh: %w: %s", err, out)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (s *stopping) writing() (end func() error) {
 	return func() error { close(done); return <-result }
 }
 
-// A master that is to stop hands over to a replica that answers, and clients notice nothing.
+// A master that is to stop switches over to a replica that answers, and clients notice nothing.
 func TestMasterHandsOverBeforeItStops(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		s := startStopping(t, e, 1)
@@ -153,10 +153,12 @@ func TestMasterHandsOverWhenNoSlotsMove(t *testing.T) {
 		for name, closes := range map[string]bool{"closed meanwhile": true, "left open": false} {
 			t.Run(name, func(t *testing.T) {
 				s := startStopping(t, e, 1)
-				receiver := start(t, e, s.pool)
-				id := mustIdentify(t, receiver.node(s.pool))
-				must(t, s.node(0).Meet(t.Context(), "127.0.0.1", receiver.port, receiver.busPort))
-				eventually(t, func() error { return errors.Join(knows(t, s.node(0), id), knows(t, receiver.node(s.pool), s.ids[0])) })
+				destination := start(t, e, s.pool)
+				id := mustIdentify(t, destination.node(s.pool))
+				must(t, s.node(0).Meet(t.Context(), "127.0.0.1", destination.port, destination.busPort))
+				eventually(t, func() error {
+					return errors.Join(knows(t, s.node(0), id), knows(t, destination.node(s.pool), s.ids[0]))
+				})
 				must(t, s.node(0).SetSlots(t.Context(), slots.Of(5), redis.SlotMigrating, id))
 				role := filepath.Join(t.TempDir(), "role")
 				meanwhile := "true"
@@ -198,7 +200,7 @@ func TestReplicaThatIsPromotedHandsOverBeforeItStops(t *testing.T) {
 	})
 }
 
-// Instances that stop at the same time do not hand over to each other again and again.
+// Instances that stop at the same time do not switch over to each other again and again.
 func TestWholeShardStops(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		s := startStopping(t, e, 2)
@@ -213,7 +215,7 @@ func TestWholeShardStops(t *testing.T) {
 		group.Wait()
 		for i := range s.servers {
 			if epoch := s.view(i).ConfigEpoch; epoch > 3 {
-				t.Errorf("%d hand-overs, want one for each of two replicas at most", epoch-1)
+				t.Errorf("%d switchovers, want one for each of two replicas at most", epoch-1)
 			}
 		}
 	})

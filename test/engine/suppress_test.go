@@ -17,17 +17,17 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
-// While a master hands over, it asks its successor for nothing that could be answered late: an engine that mishears roles would
-// forget who owns its slots. It pings once, when it is asked to hand over; one that is not hushed goes on ten times a second.
+// While a master switches over, it asks its successor for nothing that could be answered late: an engine that mishears roles would
+// forget who owns its slots. It pings once, when it is asked to switch over; one that is not without pings goes on ten times a second.
 func TestMasterThatHandsOverIsHushed(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 3, 3, 1)
 		const old, next = 0, 3
 		began := time.Now()
-		end, err := c.node(old).Hush(t.Context())
+		end, err := c.node(old).SuppressPings(t.Context())
 		must(t, err)
 		if (end != nil) != mishears(e) {
-			t.Fatalf("it was hushed: %t", end != nil)
+			t.Fatalf("it was without pings: %t", end != nil)
 		}
 		for _, other := range []int{1, 2} {
 			must(t, c.servers[other].process.Process.Signal(syscall.SIGSTOP)) // they do not vote, and it takes long
@@ -44,14 +44,14 @@ func TestMasterThatHandsOverIsHushed(t *testing.T) {
 		if end != nil {
 			must(t, end(t.Context()))
 			if took < time.Second && sent > 1 { // a slow machine has let it speak again
-				t.Errorf("a hushed master sent %d pings, want 1", sent)
+				t.Errorf("a without pings master sent %d pings, want 1", sent)
 			}
 		}
 		c.wantHz(old, "10")
 	})
 }
 
-// mishears says that an engine is one of those that are hushed.
+// mishears reports whether an engine is one of those that are without pings.
 func mishears(e engine) bool {
 	return strings.HasPrefix(e.name, "redis-7.0") || strings.HasPrefix(e.name, "redis-7.2")
 }
@@ -89,14 +89,14 @@ func TestScriptHushesAMasterThatStops(t *testing.T) {
 	})
 }
 
-// All that a hand-over leaves changed when whoever began it is killed is among the settings that every pass looks at, and the
+// All that a switchover leaves changed when whoever began it is killed is among the settings that every reconciliation looks at, and the
 // engine takes the values back that the operator knows of it.
-func TestInterruptedHandoverCanBeUndone(t *testing.T) {
+func TestInterruptedSwitchoverCanBeUndone(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		c, ctx := startCluster(t, e, 1, 1, 1), t.Context()
 		before, err := c.node(0).ConfigGet(ctx, "*")
 		must(t, err)
-		_, err = c.node(0).Hush(ctx) // and what would end it is never called
+		_, err = c.node(0).SuppressPings(ctx) // and what would end it is never called
 		must(t, err)
 		must(t, c.node(1).Failover(ctx, redis.FailoverDefault))
 		eventually(t, func() error { return inSync(t, c.node(0), c.ids[1]) })
@@ -115,7 +115,8 @@ func TestInterruptedHandoverCanBeUndone(t *testing.T) {
 			}
 			byDefault, known := settings.Default(name, string(view.Engine), view.Version)
 			if !known || byDefault != before[name] || view.Settings[name] != value {
-				t.Errorf("%s was %q and is %q; a pass sees %q, and knows the default %q", name, before[name], value, view.Settings[name], byDefault)
+				t.Errorf("%s was %q and is %q; a reconciliation sees %q, and knows the default %q", name, before[name], value, view.Settings[name],
+					byDefault)
 			}
 			changed[name] = byDefault
 		}
