@@ -61,7 +61,7 @@ check: ## before a commit: formats, lint and unit tests, in a minute; AREA=app f
 # On two quiet cores and with warm caches `make test` has 25 minutes: what grows past that moves to `make test-all` or is made faster.
 LAYERS = --beside prepare --until test-engine lint test-unit test-cluster-unit test-apiserver test-engine test-e2e
 .PHONY: test test-all
-# INCONCLUSIVE is a file that takes a line for each test which a machine that stood still left inconclusive; where there is none,
+# INCONCLUSIVE is a file that takes a line for each test which a machine that stalled left inconclusive; where there is none,
 # such a test fails.
 test: ## everything that a change must pass, quickest first; ends with times and what was inconclusive on a busy machine
 	INCONCLUSIVE=$(CURDIR)/build/inconclusive hack/test.sh $(LAYERS)

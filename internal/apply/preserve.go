@@ -35,7 +35,7 @@ func (a *Applier) preserve(ctx context.Context, child child, shown *metav1.Parti
 	if rendersReplicas(child.object) || !own.has("f:spec", "f:replicas") && !child.behind(shown) {
 		return nil
 	}
-	if err := a.handOver(ctx, RefOf(child.object)); err != nil {
+	if err := a.passReplicas(ctx, RefOf(child.object)); err != nil {
 		return fmt.Errorf("keep the number of replicas: %w", err)
 	}
 	return nil
@@ -71,10 +71,10 @@ func (a *Applier) foldInto(ctx context.Context, live client.Object, theirs func(
 	return a.client.Patch(ctx, live, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(FieldManager))
 }
 
-// handOver lets another field manager of ours own the present number of replicas. A chart stops rendering it when an autoscaler
+// passReplicas lets another field manager of ours own the present number of replicas. A chart stops rendering it when an autoscaler
 // is to set it; a field that nobody owns any more would be removed, and the API server would put 1 into its place: an outage.
 // No other field has both a writer who comes later and a default that stops what runs.
-func (a *Applier) handOver(ctx context.Context, ref Ref) error {
+func (a *Applier) passReplicas(ctx context.Context, ref Ref) error {
 	live, err := a.whole(ctx, ref)
 	if err != nil {
 		return client.IgnoreNotFound(err)

@@ -39,7 +39,7 @@ func TestHelmReadsWhatWeStore(t *testing.T) {
 		if revision == 1 {
 			data, first, err := SetStatus(stored.Data["release"], StatusSuperseded)
 			if err != nil || !first.Equal(at) {
-				t.Fatalf("Restate: first deployed %v, %v", first, err)
+				t.Fatalf("SetStatus: first deployed %v, %v", first, err)
 			}
 			stored.Data["release"], stored.Labels["status"] = data, string(StatusSuperseded)
 		}

@@ -23,7 +23,7 @@ import (
 	"middleware.hc.cn/operator/internal/release"
 )
 
-// Diff writes what applying the resources of a request would change in a cluster, as a unified diff, and tells whether there is
+// Diff writes what applying the resources of a request would change in a cluster, as a unified diff, and reports whether there is
 // anything. Nothing is written to the cluster: the resource is stored, its objects are applied and deleted in dry runs, which go
 // through defaulting, admission and the rights of whoever asks.
 //

@@ -40,9 +40,9 @@ type MigrateBatch struct {
 }
 
 const (
-	// migratePatience is how long the source waits for the target to take or answer anything, besides the time for the
+	// migrateWaits is how long the source waits for the target to take or answer anything, besides the time for the
 	// bytes. The source serves nobody meanwhile, so it must stay well below a node timeout.
-	migratePatience = time.Second
+	migrateWaits = time.Second
 	// slowestMigration is the rate, in bytes a second, that is allowed for. Values of many small elements, which are
 	// rebuilt one by one, are the slowest: some 50 MiB/s were measured.
 	slowestMigration = 16 << 20
@@ -53,7 +53,7 @@ const (
 
 // migrateTimeout is MIGRATE's own timeout: the longest time of silence between source and target.
 func migrateTimeout(bytes int64) time.Duration {
-	return migratePatience + time.Duration(float64(bytes)/slowestMigration*float64(time.Second))
+	return migrateWaits + time.Duration(float64(bytes)/slowestMigration*float64(time.Second))
 }
 
 // Migrate moves the batches' keys from this node to the target, all in one round trip, and returns one error or nil for

@@ -17,7 +17,7 @@ import (
 )
 
 // What has just begun is looked at soon, what lasts more and more seldom, and a new reason begins anew.
-func TestPatience(t *testing.T) {
+func TestWait(t *testing.T) {
 	const soon, most = 100 * time.Millisecond, 10 * time.Second
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	var p wait

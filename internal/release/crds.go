@@ -55,7 +55,7 @@ func (i *crdInstaller) install(ctx context.Context) error {
 	return nil
 }
 
-// ensure makes a CRD if it is missing, and tells whether its kind is served.
+// ensure makes a CRD if it is missing, and reports whether its kind is served.
 func (i *crdInstaller) ensure(ctx context.Context, crd *unstructured.Unstructured) (established bool, err error) {
 	live := crd.DeepCopy()
 	err = i.client.Get(ctx, client.ObjectKeyFromObject(crd), live)

@@ -69,7 +69,7 @@ func TestEvery(t *testing.T) {
 				t.Errorf("looked at again after %v, which nobody asked for", got.RequeueAfter)
 			}
 			if soon := tc.result.RequeueAfter == time.Nanosecond; soon && (got.RequeueAfter != time.Nanosecond || got.Priority != nil) {
-				t.Errorf("what the pass asked for is not kept: %+v", got)
+				t.Errorf("what the reconciliation asked for is not kept: %+v", got)
 			}
 		})
 	}

@@ -16,10 +16,10 @@ const (
 	// mayStall is the share of all commands that may have had attempts which timed out while this machine stalled. Each may
 	// hide a failure: with more of them, that nothing failed is not known.
 	mayStall = 1. / 1000
-	// mayStandStill is the share of its time that a machine may stand still. Two processors on which four of these tests run side
-	// by side stand still for a tenth to a half, and the load sends two thirds of its commands all the same; with more than three
+	// mayStallFor is the share of its time that a machine may stall. Two processors on which four of these tests run side
+	// by side stall for a tenth to a half, and the load sends two thirds of its commands all the same; with more than three
 	// quarters, commands were too few to notice what went on meanwhile.
-	mayStandStill = 3. / 4
+	mayStallFor = 3. / 4
 	// mayHangUp is the share of commands whose connection the client may have closed itself. With the settings of
 	// docs/reliability.md that is one in a million; and a library also closes connections of an instance that leaves the topology
 	// while it is still asked, which the operator must not bring about.
@@ -56,7 +56,7 @@ func (r *LoadResult) Unnoticed(slotsMoved v1alpha1.MigrationMethod) (failures []
 	switch {
 	case exceeds(r.Stalled, commands, mayStall):
 		open = fmt.Sprintf("%d of %d commands timed out while this machine stalled", r.Stalled, commands)
-	case r.StallSeconds > r.Seconds*mayStandStill:
+	case r.StallSeconds > r.Seconds*mayStallFor:
 		open = fmt.Sprintf("this machine stalled for %.1f of %.1f s", r.StallSeconds, r.Seconds)
 	}
 	return failures, open

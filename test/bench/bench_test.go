@@ -76,7 +76,7 @@ func TestKillsAreMatchedWithOutages(t *testing.T) {
 	}
 }
 
-func TestReportOfRollOutsAndKills(t *testing.T) {
+func TestReportOfRolloutsAndKills(t *testing.T) {
 	f := figures{Engine: engines[1],
 		Rolls: []roll{{Seconds: 50, Load: application.LoadResult{Writes: 100, Reads: 100, LongestStallMS: 90, GapsMS: []float64{10, 120}}},
 			{Seconds: 40, Load: application.LoadResult{Writes: 100, Failed: 1, LongestStallMS: 80, GapsMS: []float64{70, 60}}}},

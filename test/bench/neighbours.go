@@ -30,8 +30,8 @@ const (
 	hostileRepository = "middleware.hc.cn/hostile"
 	hostileVersion    = "7.4.0"
 	silentClusters    = 8
-	// acquainted is how long the operator has to make with its neighbours before the first kill.
-	acquainted = 90 * time.Second
+	// introducedWithin is how long the operator has to make with its neighbours before the first kill.
+	introducedWithin = 90 * time.Second
 )
 
 // harm is what killed masters cost alone and beside neighbours that mean harm.
@@ -71,7 +71,7 @@ func (s *subject) neighbours(ctx context.Context, f *figures) error {
 	if err := s.meanHarm(ctx, namespace); err != nil {
 		return err
 	}
-	if err := pause(ctx, acquainted); err != nil {
+	if err := pause(ctx, introducedWithin); err != nil {
 		return err
 	}
 	if f.Harm.Beside, err = s.killMasters(ctx); err != nil {

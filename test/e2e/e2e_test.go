@@ -28,7 +28,7 @@ func connect() error {
 	if err := live.Connect(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*live.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*live.Timeout)
 	defer cancel()
 	var operator appsv1.Deployment
 	if err := live.Kube.Get(ctx, theOperator, &operator); err != nil {

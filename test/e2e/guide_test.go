@@ -124,7 +124,7 @@ func (r *reader) write(t *testing.T, name, text string) {
 
 func (r *reader) run(t *testing.T, b block) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), live.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), live.Timeout)
 	defer cancel()
 	output, err := r.shell(ctx, b.text)
 	r.output = output

@@ -146,7 +146,7 @@ func TestRedisClusterLosesANodeOfMostMasters(t *testing.T) {
 	wantKeysFrom(t, cluster, survivor, keys)
 }
 
-// Masters that were gathered on one node part by themselves, and clients notice nothing.
+// Masters that were concentrated on one node spread by themselves, and clients notice nothing.
 func TestRedisClusterPartsItsMasters(t *testing.T) {
 	if !live.Local() {
 		t.Skip("needs instances on three nodes")

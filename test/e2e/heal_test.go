@@ -48,7 +48,7 @@ func losesClaim(t *testing.T, cluster *v1alpha1.RedisCluster, node v1alpha1.Node
 	if err := live.Kube.Delete(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	wantRenewed(t, cluster, node, keys, killPods(t, cluster, node.Name))
+	wantRecreated(t, cluster, node, keys, killPods(t, cluster, node.Name))
 }
 
 // losesNodesConf hangs the server first and kills it then: it writes the file whenever something changes, also when it stops.
@@ -68,11 +68,11 @@ func losesNodesConf(t *testing.T, cluster *v1alpha1.RedisCluster, node v1alpha1.
 		t.Fatalf("%v: %s", err, out)
 	}
 	live.Signal(t, syscall.SIGKILL, "redis-server", string(pod.UID))
-	wantRenewed(t, cluster, node, keys, map[string]bool{string(pod.UID): true})
+	wantRecreated(t, cluster, node, keys, map[string]bool{string(pod.UID): true})
 }
 
-// wantRenewed waits until pods are replaced, an instance is back with another node ID, and all keys are there.
-func wantRenewed(t *testing.T, cluster *v1alpha1.RedisCluster, node v1alpha1.NodeStatus, keys int, replaced map[string]bool) {
+// wantRecreated waits until pods are replaced, an instance is back with another node ID, and all keys are there.
+func wantRecreated(t *testing.T, cluster *v1alpha1.RedisCluster, node v1alpha1.NodeStatus, keys int, replaced map[string]bool) {
 	t.Helper()
 	start := time.Now()
 	settled(t, cluster, replaced)

@@ -59,7 +59,7 @@ func remove(ctx context.Context, object client.Object) error {
 	if err := live.Kube.Delete(ctx, object, client.Preconditions{UID: &uid}); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, live.Patience, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, live.Timeout, true, func(ctx context.Context) (bool, error) {
 		return apierrors.IsNotFound(live.Kube.Get(ctx, client.ObjectKeyFromObject(object), object)), nil
 	})
 }

@@ -61,7 +61,7 @@ func changeOperator(ctx context.Context, change func(*appsv1.Deployment)) error 
 		return err
 	}
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, live.Patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, live.Timeout, true, func(ctx context.Context) (bool, error) {
 		last = rolledOut(ctx)
 		return last == nil, nil
 	})

@@ -54,7 +54,7 @@ func table(t *testing.T, cluster *v1alpha1.RedisCluster, pod string) ([]tableNod
 
 // wantTables asks every instance: it knows exactly the instances of the status, no slot is on its way, and the masters own so
 // many slots each (most first). All of them are linked and well, or are again soon: instances drop links that were silent for
-// half of the node timeout, as those of a machine that stood still were.
+// half of the node timeout, as those of a machine that stalled were.
 func wantTables(t *testing.T, cluster *v1alpha1.RedisCluster, owned []int) {
 	t.Helper()
 	var members []string

@@ -176,8 +176,8 @@ func (c *cluster) settled(owners map[int]slots.Set) error {
 			errs = append(errs, want(peer.Slots.Equal(set), "%s says that %s owns %s, want %s", c.node(i), c.node(owner),
 				peer.Slots, set))
 		}
-		stray, err := c.node(i).CountKeysInSlots(c.t.Context(), view.Slots.Complement())
-		errs = append(errs, err, want(len(stray) == 0, "%s holds keys of slots it does not own: %v", c.node(i), stray))
+		unowned, err := c.node(i).CountKeysInSlots(c.t.Context(), view.Slots.Complement())
+		errs = append(errs, err, want(len(unowned) == 0, "%s holds keys of slots it does not own: %v", c.node(i), unowned))
 	}
 	return errors.Join(errs...)
 }

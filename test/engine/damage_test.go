@@ -28,9 +28,9 @@ func operatorDefaults() []string {
 	return arguments
 }
 
-// lastWords are the end of a log as Kubernetes keeps it with a container that has ended (FallbackToLogsOnError): at most 80 lines
+// terminationMessage are the end of a log as Kubernetes keeps it with a container that has ended (FallbackToLogsOnError): at most 80 lines
 // and 2048 bytes.
-func lastWords(log string) string {
+func terminationMessage(log string) string {
 	const mostLines, mostBytes = 80, 2048
 	lines := strings.SplitAfter(log, "\n")
 	log = strings.Join(lines[max(0, len(lines)-mostLines):], "")
@@ -82,7 +82,7 @@ func TestDamagedFilesAreTold(t *testing.T) {
 				case <-ctx.Done():
 					t.Fatal("it runs with that file")
 				}
-				if words := lastWords(s.output.String()); plan.Corruption(words) == "" {
+				if words := terminationMessage(s.output.String()); plan.Corruption(words) == "" {
 					t.Errorf("%s says nothing of a damaged file that the operator knows:\n%s", e.name, words)
 				}
 			})

@@ -163,9 +163,9 @@ func (s *server) stop() {
 	<-s.ended
 }
 
-// TestARollOutOfModulesHaltsAtTheReplica: instances restart with a new module, replicas first, and keep its data through
+// TestRolloutOfModulesHaltsAtTheReplica: instances restart with a new module, replicas first, and keep its data through
 // restarts. Without it a replica does not come back, says why, and its master serves on; with it, it comes back with all data.
-func TestARollOutOfModulesHaltsAtTheReplica(t *testing.T) {
+func TestRolloutOfModulesHaltsAtTheReplica(t *testing.T) {
 	line := compileModule(t)
 	forEachEngine(t, func(t *testing.T, e engine) {
 		c := startClusterOf(t, newPool(t), 1, 1, 1, func(pool *redis.Pool) *server { return startWithConfig(t, e, pool) })

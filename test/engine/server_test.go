@@ -199,7 +199,7 @@ func freePort(t testing.TB) int {
 	return 0
 }
 
-// timeout is how long an answer may take: a busy machine stands still for seconds. What is tested is what is answered; what
+// timeout is how long an answer may take: a busy machine stalls for seconds. What is tested is what is answered; what
 // hangs for good is found all the same.
 const timeout = 20 * time.Second
 

@@ -14,7 +14,7 @@ import (
 func TestSwitchoversCostNothingWhileAnInstanceIsAway(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 3, 3, 3)
-		c.handOver(0, 3)
+		c.switchOver(0, 3)
 		c.servers[0].kill()
 		alive := &cluster{t: t, pool: c.pool, servers: c.servers[1:], ids: c.ids[1:], masters: 2}
 		for i := range alive.servers {
@@ -34,16 +34,16 @@ func TestSwitchoversCostNothingWhileAnInstanceIsAway(t *testing.T) {
 				if back {
 					from, to = to, from
 				}
-				alive.handOver(from, to)
+				alive.switchOver(from, to)
 			}
 		}
 		load.end()
 	})
 }
 
-// handOver makes a replica the master in place of its own, as the operator does: when everybody knows who is what. One that is told
+// switchOver makes a replica the master in place of its own, as the operator does: when everybody knows who is what. One that is told
 // earlier may wait in vain for votes.
-func (c *cluster) handOver(master, replica int) {
+func (c *cluster) switchOver(master, replica int) {
 	c.t.Helper()
 	eventually(c.t, func() error { return c.agreed(master, replica) })
 	end, err := c.node(master).SuppressPings(c.t.Context())

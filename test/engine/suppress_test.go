@@ -19,7 +19,7 @@ import (
 
 // While a master switches over, it asks its successor for nothing that could be answered late: an engine that mishears roles would
 // forget who owns its slots. It pings once, when it is asked to switch over; one that is not without pings goes on ten times a second.
-func TestMasterThatHandsOverIsHushed(t *testing.T) {
+func TestPingsAreSuppressedDuringASwitchover(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 3, 3, 1)
 		const old, next = 0, 3
@@ -76,7 +76,7 @@ func (c *cluster) wantHz(i int, hz string) {
 }
 
 // The script of a pod that stops does the same, and has no need to undo it.
-func TestScriptHushesAMasterThatStops(t *testing.T) {
+func TestScriptSuppressesPingsOfAMasterThatStops(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		s := startStopping(t, e, 1)
 		must(t, s.stop(0, "true"))

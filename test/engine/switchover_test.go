@@ -137,7 +137,7 @@ func (s *stopping) writing() (end func() error) {
 }
 
 // A master that is to stop switches over to a replica that answers, and clients notice nothing.
-func TestMasterHandsOverBeforeItStops(t *testing.T) {
+func TestMasterSwitchesOverBeforeItStops(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		s := startStopping(t, e, 1)
 		end := s.writing()
@@ -148,7 +148,7 @@ func TestMasterHandsOverBeforeItStops(t *testing.T) {
 }
 
 // A master that slots are moving from waits until they have been closed, though not for ever.
-func TestMasterHandsOverWhenNoSlotsMove(t *testing.T) {
+func TestMasterSwitchesOverWhenNoSlotsMove(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		for name, closes := range map[string]bool{"closed meanwhile": true, "left open": false} {
 			t.Run(name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestMasterHandsOverWhenNoSlotsMove(t *testing.T) {
 	})
 }
 
-func TestMasterHandsOverToAReplicaThatAnswers(t *testing.T) {
+func TestMasterSwitchesOverToAReplicaThatAnswers(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		for hung := 1; hung <= 2; hung++ { // the one of them that has received most, too
 			s := startStopping(t, e, 2)
@@ -187,7 +187,7 @@ func TestMasterHandsOverToAReplicaThatAnswers(t *testing.T) {
 }
 
 // A replica that becomes the master while it is about to stop hands back.
-func TestReplicaThatIsPromotedHandsOverBeforeItStops(t *testing.T) {
+func TestReplicaThatIsPromotedSwitchesOverBeforeItStops(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		s := startStopping(t, e, 1)
 		end := s.writing()

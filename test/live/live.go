@@ -26,8 +26,8 @@ import (
 	"middleware.hc.cn/operator/test/application"
 )
 
-// Patience bounds every wait. It is long because it only matters when a test fails.
-const Patience = 4 * time.Minute
+// Timeout bounds every wait. It is long because it only matters when a test fails.
+const Timeout = 4 * time.Minute
 
 // NewNamespace makes a namespace of the test's own in which the operator may keep
 // Secrets, under the restricted pod security standard.
@@ -108,7 +108,7 @@ func EventuallyIn(ctx context.Context, t *testing.T, what string, check func() e
 	t.Helper()
 	start := time.Now()
 	var err error
-	for time.Since(start) < Patience {
+	for time.Since(start) < Timeout {
 		if err = check(); err == nil {
 			t.Logf("%s: after %.1f s", what, time.Since(start).Seconds())
 			return
@@ -119,7 +119,7 @@ func EventuallyIn(ctx context.Context, t *testing.T, what string, check func() e
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	t.Fatalf("%s: not within %s: %v", what, Patience, err)
+	t.Fatalf("%s: not within %s: %v", what, Timeout, err)
 }
 
 // Ready waits for the condition Ready of an object, seen for its present generation.

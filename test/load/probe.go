@@ -21,7 +21,7 @@ const (
 	discoverEvery = 200 * time.Millisecond
 	probeTimeout  = 300 * time.Millisecond
 	// An address that nobody answers at for so long is not asked any more, unless the cluster names it again.
-	probePatience = 10 * time.Second
+	probeGivesUp = 10 * time.Second
 )
 
 // prober writes to every instance that the cluster names, at each of them one key of each sixteenth of the slots. Unlike an ordinary
@@ -82,7 +82,7 @@ func (p *prober) instance(ctx context.Context, address string) {
 	every := time.NewTicker(probeEvery)
 	defer every.Stop()
 	answered, discovered := time.Now(), time.Time{}
-	for ctx.Err() == nil && time.Since(answered) < probePatience {
+	for ctx.Err() == nil && time.Since(answered) < probeGivesUp {
 		if p.write(ctx, client) {
 			answered = time.Now()
 		}

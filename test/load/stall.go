@@ -17,7 +17,7 @@ const (
 )
 
 // stalls knows when processors of this machine did not run a program that was due: a virtual machine whose host is busy
-// stands still for seconds at times, and all the programs that a cluster consists of with it. A sleeper on each processor wakes
+// stalls for seconds at times, and all the programs that a cluster consists of with it. A sleeper on each processor wakes
 // up every 2 ms and takes down when it woke up late. Safe for concurrent use; nil knows of none.
 type stalls struct {
 	mu         sync.Mutex
@@ -61,7 +61,7 @@ func (s *stalls) awake(i int, at time.Time) {
 }
 
 // during is how long that processor stalled, in the time from one moment to another, which did so the longest. It may still
-// stand still.
+// stall.
 func (s *stalls) during(from, to time.Time) time.Duration {
 	if s == nil {
 		return 0

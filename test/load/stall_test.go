@@ -90,7 +90,7 @@ func TestWhatCountsAsStarved(t *testing.T) {
 		{11, 14, fmt.Errorf("reach the cluster: %w", timedOut), stalled},
 		{7.9, 10.9, timedOut, failed}, // most of its time the machine ran
 		{1, 4, timedOut, failed},
-		{19, 22, timedOut, stalled}, // the machine stands still
+		{19, 22, timedOut, stalled}, // the machine stalls
 		{10, 12, io.EOF, failed},
 		{10, 12, errors.New("CLUSTERDOWN The cluster is down"), failed},
 		{10, 12, nil, fine},

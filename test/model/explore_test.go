@@ -176,7 +176,7 @@ func (c *checker) cluster(w *world, yield func(string, bool, world)) {
 	for _, i := range c.restless {
 		c.upset(w, i, yield)
 	}
-	if c.unownedKeys && w.left.faults > 0 && w.length == 0 && w.canStray() {
+	if c.unownedKeys && w.left.faults > 0 && w.length == 0 && w.canFollowAnother() {
 		next := *w
 		next.left.faults--
 		for ordinal := range int8(replicas) {
@@ -186,10 +186,10 @@ func (c *checker) cluster(w *world, yield func(string, bool, world)) {
 	}
 }
 
-// canStray reports whether the joining shard owns and holds nothing. Its instances follow the master of another shard then, if
+// canFollowAnother reports whether the joining shard owns and holds nothing. Its instances follow the master of another shard then, if
 // that took all they had, owns nothing else, and they hear of it at once (clusterUpdateSlotsConfigWith); the taker here owns
 // more, which makes no difference afterwards.
-func (w *world) canStray() bool {
+func (w *world) canFollowAnother() bool {
 	for ordinal := range int8(replicas) {
 		i := joining*replicas + ordinal
 		if n := &w.nodes[i]; !n.up || w.owned(i)|w.holds(i)|n.open() != 0 || !n.isMaster(0) || slices.Contains(n.owner[:], i) {

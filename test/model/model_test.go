@@ -89,7 +89,7 @@ func TestMutations(t *testing.T) {
 		"marks are taken off after a failover, and a destination restarts": {
 			scaleIn(budget{faults: 2}), func(c *checker) { c.mutation = reopenByStable }},
 		"instances that follow another shard's master are left alone": {
-			scaleOut(budget{faults: 1}), func(c *checker) { c.mutation = leaveStrayed }},
+			scaleOut(budget{faults: 1}), func(c *checker) { c.mutation = leaveFollowing }},
 		"news of a new owner stays on the way while it is replaced": {scaleIn(budget{changes: 2}), func(c *checker) { c.slowBus = true }},
 	} {
 		t.Run(name, func(t *testing.T) {

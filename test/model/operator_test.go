@@ -52,8 +52,8 @@ const (
 	closeInstead mutation = iota + 1
 	// reopenByStable takes the destination's mark off after a failover, and relies on gossip for the rest.
 	reopenByStable
-	// leaveStrayed does nothing for a shard whose instances follow the master of another one.
-	leaveStrayed
+	// leaveFollowing does nothing for a shard whose instances follow the master of another one.
+	leaveFollowing
 )
 
 // decided is a reconciliation: what it will do, in any of several orders, and how it is called.

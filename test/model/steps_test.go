@@ -58,7 +58,7 @@ func (o *operator) programs(w *world, step plan.Step) [][]command {
 	case plan.BumpEpoch:
 		return [][]command{{{kind: bump, at: number(step.On.NodeID)}}}
 	case plan.Recreate:
-		if o.mutation == leaveStrayed {
+		if o.mutation == leaveFollowing {
 			return [][]command{nil}
 		}
 		return [][]command{{{kind: renew, at: int8(slices.Index(podNames[:], step.Pod))}}}

@@ -147,7 +147,7 @@ func (s *simulation) slotsOf(shard int) int {
 
 // Instances of a shard that owns nothing may have followed the master of another one: Redis 7 does that when a shard's last
 // slots go to one that had none, and the news comes all at once. A scaling that needs the shard comes to its end.
-func TestScalesWithStrayedInstances(t *testing.T) {
+func TestScalesWithInstancesOfAnotherShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulation(t, 1, 2)
 		s.converge()

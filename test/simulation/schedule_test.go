@@ -22,7 +22,7 @@ import (
 )
 
 // eachSeed runs a test for every seed, a few or SIMULATION_SEEDS of them (SIMULATION_FIRST is the first one), each in a bubble
-// of its own: its clock stands still while anybody does anything. Commands of the operator take effect one at a time, in an
+// of its own: its clock stops while anybody does anything. Commands of the operator take effect one at a time, in an
 // order that the seed and what they say decide (see schedule), so that one seed tells one story.
 func eachSeed(t *testing.T, few uint64, test func(t *testing.T, seed uint64)) {
 	t.Helper()

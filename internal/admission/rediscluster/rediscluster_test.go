@@ -397,7 +397,7 @@ func TestPausedClusterIsNoDraft(t *testing.T) {
 	}
 }
 
-// TestSizeTakenBack: a size that the storage class did not let the claims grow to is no fact yet, and must not keep the user
+// TestSizeTakenBack: a size that the storage class did not let the claims be expanded to is no fact yet, and must not keep the user
 // from correcting it.
 func TestSizeTakenBack(t *testing.T) {
 	before, after := cluster(t, `{storage: {size: 2Gi}}`), cluster(t, `{storage: {size: 1Gi}}`)

@@ -100,7 +100,7 @@ func (n *Node) setUser(name string, rules []string) bool {
 // open reports whether the default user needs no password.
 func (n *Node) open() bool { return slices.Contains(n.users[defaultUser], "nopass") }
 
-func (n *Node) letsIn(name, password string) bool {
+func (n *Node) authenticates(name, password string) bool {
 	user := n.users[name]
 	return slices.Contains(user, "on") && (slices.Contains(user, "nopass") || slices.Contains(user, digest(password)))
 }
@@ -112,9 +112,9 @@ func (n *Node) linkable(master *Node) bool {
 	case password == "":
 		return master.open()
 	case name == "":
-		return !master.open() && master.letsIn(defaultUser, password)
+		return !master.open() && master.authenticates(defaultUser, password)
 	}
-	return master.letsIn(name, password)
+	return master.authenticates(name, password)
 }
 
 // acl is ACL LIST, SETUSER and DELUSER.

@@ -148,7 +148,7 @@ func (s *session) auth(args []string) any {
 		return errorText("ERR AUTH <password> called without any password configured for the default user. " +
 			"Are you sure your configuration is correct?")
 	}
-	if !s.node.letsIn(name, args[len(args)-1]) {
+	if !s.node.authenticates(name, args[len(args)-1]) {
 		return wrongPassword
 	}
 	s.authenticated = true

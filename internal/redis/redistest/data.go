@@ -39,7 +39,7 @@ func (n *Node) put(key, value string) {
 	n.offset += int64(len(key) + len(value))
 }
 
-// delete removes a key and says whether there was one.
+// delete removes a key and reports whether there was one.
 func (n *Node) delete(key string) bool {
 	if _, found := n.keys[key]; !found {
 		return false

@@ -14,7 +14,7 @@ func (n *Node) learnRole(sender *peer, m message) {
 	master := n.find(m.from.masterID)
 	if !sender.replica {
 		if n.options.Valkey && master != nil && master.replica && master.shard == sender.shard {
-			n.handOver(sender, master, m.configEpoch)
+			n.succeed(sender, master, m.configEpoch)
 		}
 		sender.slots = slots.Set{} // clusterDelNodeSlots
 	}
@@ -24,9 +24,9 @@ func (n *Node) learnRole(sender *peer, m message) {
 	}
 }
 
-// handOver gives what a master of Valkey had, and the marks that name it, to the replica that follows it
+// succeed gives what a master of Valkey had, and the marks that name it, to the replica that follows it
 // (clusterMoveNodeSlots).
-func (n *Node) handOver(from, to *peer, epoch uint64) {
+func (n *Node) succeed(from, to *peer, epoch uint64) {
 	n.assign(from.slots, to)
 	n.importing.rename(from.id, to.id)
 	n.migrating.rename(from.id, to.id)

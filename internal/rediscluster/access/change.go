@@ -22,7 +22,7 @@ type Asked struct {
 	Stale bool
 }
 
-// Due reports whether the password is not the one that is asked for, or not written as it should be.
+// Due reports whether the password is not the one that is asked for, or the Secret is not written as this version writes it.
 func (s State) Due(asked Asked) bool {
 	return asked.Stale || asked.Token != s.Token || s.wrong(asked)
 }

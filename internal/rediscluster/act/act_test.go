@@ -137,7 +137,7 @@ func TestRedisSteps(t *testing.T) {
 }
 
 // A master is silent while it switches over, and not any longer.
-func TestSwitchoverHushesTheMaster(t *testing.T) {
+func TestSwitchoverSuppressesPings(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
 	b.must(plan.AssignSlots{Assignments: []plan.Assignment{{To: b.targets[0], Slots: slots.All(), Epoch: 1}}})
 	b.meetAll()

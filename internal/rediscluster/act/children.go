@@ -11,7 +11,7 @@ import (
 )
 
 // applyChildren brings the rendered children into being and deletes what is no longer
-// rendered. changed says whether any was not so before: after a restart of the operator
+// rendered. changed reports whether any was not so before: after a restart of the operator
 // all are applied once, because nothing is known of them.
 func (a *Actor) applyChildren(ctx context.Context, s Subject) (changed bool, err error) {
 	applied, err := a.Applier.Apply(ctx, s.Cluster, s.Children)

@@ -27,7 +27,7 @@ func claim(name string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-func TestGrowClaims(t *testing.T) {
+func TestExpandPVCs(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{}, claim("data-c-0-0"), claim("data-c-1-0"))
 	b.must(plan.ExpandPVCs{Claims: []string{"data-c-0-0"}, Bytes: 2 << 30})
 	for name, want := range map[string]string{"data-c-0-0": "2Gi", "data-c-1-0": "1Gi"} {
@@ -43,7 +43,7 @@ func TestGrowClaims(t *testing.T) {
 
 // A storage class that does not expand refuses: that takes someone, so it is not an error
 // to try again.
-func TestGrowClaimsRefused(t *testing.T) {
+func TestExpandPVCsRefused(t *testing.T) {
 	refuse := interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 		return apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), "data-c-0-0", errors.New("the storageclass must support resize"))
 	}}

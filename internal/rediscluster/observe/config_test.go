@@ -64,7 +64,7 @@ func TestNormalizedValues(t *testing.T) {
 	}
 }
 
-func TestLastWords(t *testing.T) {
+func TestTerminationMessage(t *testing.T) {
 	ended := func(code int32) *corev1.ContainerStateTerminated {
 		return &corev1.ContainerStateTerminated{ExitCode: code, Message: "words"}
 	}

@@ -204,7 +204,7 @@ func instance(cluster *v1alpha1.RedisCluster, sets map[int]types.UID, pod *corev
 	return in, true
 }
 
-// ended says that a pod came to its end without a complaint, as one does that was evicted or
+// ended says how a pod came to its end without a complaint, as one does that was evicted or
 // whose node shut down. Its status keeps an address that has been given back: whoever has it
 // now is not to be told the password.
 func ended(pod *corev1.Pod) string {

@@ -30,7 +30,7 @@ type answer struct {
 	asked time.Time
 }
 
-// round is whom one pass asks, in this order: who answered last time, who was not asked yet, and then, beside those, some of
+// round is whom one reconciliation asks, in this order: who answered last time, who was not asked yet, and then, beside those, some of
 // the silent, whoever was asked longest ago first.
 type round struct {
 	first, silent []*snapshot.Instance

@@ -90,15 +90,15 @@ func removeFromEndpoints(in input, leaving []*snapshot.Instance, quiet time.Dura
 // to a command about it. Those that go on asking an instance which leaves get some time: a
 // command that finds nobody would fail.
 const (
-	quiet        = 5 * time.Second
-	mostPatience = time.Minute // since the instance was dismissed
+	quiet     = 5 * time.Second
+	mostQuiet = time.Minute // since the instance left the endpoints
 )
 
 // redirecting waits until clients have stopped asking instances that are about to go.
 func redirecting(in input, leaving []*snapshot.Instance, quiet time.Duration) Step {
 	for _, pod := range leaving {
 		since := in.now.Sub(pod.Redis.RedirectedAt)
-		if pod.HasReadinessGate && since < quiet && in.now.Sub(pod.RemovedFromEndpointsAt) < mostPatience {
+		if pod.HasReadinessGate && since < quiet && in.now.Sub(pod.RemovedFromEndpointsAt) < mostQuiet {
 			return Wait{base: base{fmt.Sprintf("clients still ask %s, which is about to go, for slots that have moved", pod.Name)}, After: soon}
 		}
 	}

@@ -273,7 +273,7 @@ func unsteady(in input) Situation {
 	}
 }
 
-// overdue says that forming the cluster, or its rollout, takes longer than it may. A user who
+// overdue says what takes longer than it may, forming the cluster or its rollout; empty when nothing does. A user who
 // restarts instances takes the time that it takes.
 func overdue(in input, s Situation) string {
 	d := in.desired

@@ -32,8 +32,8 @@ func outmoded(updated ...string) *snapshot.Snapshot {
 	return s
 }
 
-// dismissed takes the Service away from an instance.
-func dismissed(s *snapshot.Snapshot, shard, ordinal int, ago, asked time.Duration) *snapshot.Snapshot {
+// removedFromEndpoints takes the Service away from an instance.
+func removedFromEndpoints(s *snapshot.Snapshot, shard, ordinal int, ago, asked time.Duration) *snapshot.Snapshot {
 	in := s.Find(shard, ordinal)
 	in.InEndpoints, in.Ready, in.RemovedFromEndpointsAt = false, false, now.Add(-ago)
 	in.Redis.RedirectedAt = now.Add(-asked)
@@ -56,12 +56,12 @@ func exporterless(s *snapshot.Snapshot, shard, ordinal int) *snapshot.Snapshot {
 	return s
 }
 
-// handedOver makes a replica the master of its shard.
-func handedOver(s *snapshot.Snapshot, shard int) *snapshot.Snapshot { return swapped(s, shard) }
+// switchedOver makes a replica the master of its shard.
+func switchedOver(s *snapshot.Snapshot, shard int) *snapshot.Snapshot { return swapped(s, shard) }
 
-// allHandedOver is outmoded after every shard has another master.
-func allHandedOver(updated ...string) *snapshot.Snapshot {
-	return handedOver(handedOver(handedOver(outmoded(updated...), 0), 1), 2)
+// allSwitchedOver is outmoded after every shard has another master.
+func allSwitchedOver(updated ...string) *snapshot.Snapshot {
+	return switchedOver(switchedOver(switchedOver(outmoded(updated...), 0), 1), 2)
 }
 
 var replicas = []string{"c-0-1", "c-1-1", "c-2-1"}
@@ -99,35 +99,35 @@ func TestRollout(t *testing.T) {
 		"masters come last, and the Service leads clients elsewhere first": {
 			snapshot: outmoded(replicas...), situation: RollingOut, step: "RemoveFromEndpoints", why: "c-0-0"},
 		"a master switches over, without waiting for Kubernetes": {
-			snapshot: dismissed(outmoded(replicas...), 0, 0, 0, 0), situation: RollingOut, step: "Switchover",
+			snapshot: removedFromEndpoints(outmoded(replicas...), 0, 0, 0, 0), situation: RollingOut, step: "Switchover",
 			why: "c-0-0 is to be restarted and is the master of shard 0: c-0-1 takes over"},
 		"all of Kubernetes hears of it": {
-			snapshot:  dismissed(allHandedOver(replicas...), 0, 0, time.Second, time.Hour),
+			snapshot:  removedFromEndpoints(allSwitchedOver(replicas...), 0, 0, time.Second, time.Hour),
 			situation: RollingOut, step: "Wait", why: "all of Kubernetes is to hear"},
 		"the next master switches over while the clients of the first learn of it": {
-			snapshot:  dismissed(handedOver(outmoded(replicas...), 0), 0, 0, 3*time.Second, time.Second),
+			snapshot:  removedFromEndpoints(switchedOver(outmoded(replicas...), 0), 0, 0, 3*time.Second, time.Second),
 			situation: RollingOut, step: "Switchover", why: "c-1-0 is to be restarted and is the master of shard 1: c-1-1 takes over"},
 		"but not to an instance that is to be restarted itself": {
-			snapshot:  dismissed(handedOver(outmoded("c-0-1", "c-2-1"), 0), 0, 0, 3*time.Second, time.Second),
+			snapshot:  removedFromEndpoints(switchedOver(outmoded("c-0-1", "c-2-1"), 0), 0, 0, 3*time.Second, time.Second),
 			situation: RollingOut, step: "Switchover", why: "c-2-0 is to be restarted and is the master of shard 2: c-2-1 takes over"},
 		"a master that has switched over waits for clients": {
-			snapshot:  dismissed(allHandedOver(replicas...), 0, 0, 3*time.Second, time.Second),
+			snapshot:  removedFromEndpoints(allSwitchedOver(replicas...), 0, 0, 3*time.Second, time.Second),
 			situation: RollingOut, step: "Wait", why: "clients still ask c-0-0"},
 		"one that nobody takes for a master any more restarts at once": {
-			snapshot: allHandedOver(append(replicas, "c-0-0")...), situation: RollingOut, step: "Restart", why: "c-1-0"},
+			snapshot: allSwitchedOver(append(replicas, "c-0-0")...), situation: RollingOut, step: "Restart", why: "c-1-0"},
 		"one that is still asked is taken from the Service": {
-			snapshot: changed(func() *snapshot.Snapshot { return allHandedOver(append(replicas, "c-0-0")...) }, func(s *snapshot.Snapshot) {
+			snapshot: changed(func() *snapshot.Snapshot { return allSwitchedOver(append(replicas, "c-0-0")...) }, func(s *snapshot.Snapshot) {
 				s.Find(1, 0).Redis.RedirectedAt = now.Add(-time.Second)
 			})(),
 			situation: RollingOut, step: "RemoveFromEndpoints", why: "c-1-0"},
 		"not for ever": {
-			snapshot:  dismissed(handedOver(outmoded(replicas...), 0), 0, 0, 2*time.Minute, time.Second),
+			snapshot:  removedFromEndpoints(switchedOver(outmoded(replicas...), 0), 0, 0, 2*time.Minute, time.Second),
 			situation: RollingOut, step: "Restart", why: "c-0-0"},
 		"and restarts when they have gone": {
-			snapshot:  dismissed(handedOver(outmoded(replicas...), 0), 0, 0, 4*time.Second, 4*time.Second),
+			snapshot:  removedFromEndpoints(switchedOver(outmoded(replicas...), 0), 0, 0, 4*time.Second, 4*time.Second),
 			situation: RollingOut, step: "Restart", why: "c-0-0"},
 		"a master whose only replica is not in sync stays": {
-			snapshot:  unsynced(dismissed(outmoded(replicas...), 0, 0, 0, 0), 0, 1),
+			snapshot:  unsynced(removedFromEndpoints(outmoded(replicas...), 0, 0, 0, 0), 0, 1),
 			situation: RollingOut, step: "Wait", why: "c-0-1 is not in sync"},
 		"no restart while slots move": {
 			desired: func(d *Desired) { d.Topology = topologyOf(4) },
@@ -156,7 +156,7 @@ func TestRollout(t *testing.T) {
 				for i := range s.Shards {
 					s.Shards[i].Replicas = 1
 				}
-				dismissed(s, 0, 0, 3*time.Second, time.Hour)
+				removedFromEndpoints(s, 0, 0, 3*time.Second, time.Hour)
 			})(),
 			situation: RollingOut, step: "Restart", why: "c-0-0"},
 		"OnDelete names the instance that is not ready, too": {
@@ -199,11 +199,11 @@ func TestRollout(t *testing.T) {
 			snapshot:  lose(broken(outmoded("c-0-0", "c-1-0", "c-1-1", "c-2-0", "c-2-1"), 0, 1, "broken"), 0, 0),
 			situation: RollingOut, step: "Wait"},
 		"an instance that was taken from the Service and keeps its template is led to again": {
-			snapshot:  dismissed(outmoded("c-0-0", "c-0-1", "c-1-0", "c-1-1", "c-2-0", "c-2-1"), 0, 1, time.Second, time.Second),
+			snapshot:  removedFromEndpoints(outmoded("c-0-0", "c-0-1", "c-1-0", "c-1-1", "c-2-0", "c-2-1"), 0, 1, time.Second, time.Second),
 			situation: Healing, step: "AddToEndpoints", why: "c-0-1"},
 		"a replica that cannot read its newer master's data is restarted all the same": {
 			snapshot: changed(func() *snapshot.Snapshot {
-				return dismissed(handedOver(outmoded(replicas...), 0), 0, 0, time.Minute, time.Minute)
+				return removedFromEndpoints(switchedOver(outmoded(replicas...), 0), 0, 0, time.Minute, time.Minute)
 			}, func(s *snapshot.Snapshot) {
 				s.Find(0, 0).Redis.MasterLinkUp, s.Find(0, 0).Redis.MasterLinkDownFor = false, 10*time.Second
 			})(),
@@ -236,7 +236,7 @@ func TestSuccessorHasTheNewTemplate(t *testing.T) {
 	s.Instances = append(s.Instances[:2], append([]snapshot.Instance{third}, s.Instances[2:]...)...)
 	s.Shards[0].Replicas = 3
 	introduce(s)
-	dismissed(s, 0, 0, 0, 0)
+	removedFromEndpoints(s, 0, 0, 0, 0)
 	d := desired()
 	d.Topology = v1alpha1.Topology{3, 2, 2}
 	in := input{desired: d, snap: s, topology: d.Topology, now: now}

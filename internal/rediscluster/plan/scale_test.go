@@ -313,9 +313,9 @@ func TestAdmit(t *testing.T) {
 // A master that came back and followed the destination of its last slot comes home.
 func TestShardWithoutAMasterOfItsOwn(t *testing.T) {
 	s := joined(4)
-	stray := s.Find(0, 1).Redis
-	stray.Master, stray.MasterID, stray.Slots = true, "", slots.Of(16383)
-	s.Find(2, 0).Redis.Slots = s.Find(2, 0).Redis.Slots.Subtract(stray.Slots)
+	unowned := s.Find(0, 1).Redis
+	unowned.Master, unowned.MasterID, unowned.Slots = true, "", slots.Of(16383)
+	s.Find(2, 0).Redis.Slots = s.Find(2, 0).Redis.Slots.Subtract(unowned.Slots)
 	for ordinal := range 2 {
 		r := s.Find(3, ordinal).Redis
 		r.Master, r.MasterID, r.MasterLinkUp = false, nodeID(0, 1), true
@@ -330,7 +330,7 @@ func TestShardWithoutAMasterOfItsOwn(t *testing.T) {
 // A shard that owns nothing and whose instances all follow others gets a master of its own again: an instance of it is made
 // anew. Nothing else would come, and a scaling that needs the shard would wait for ever.
 func TestShardWhoseInstancesFollowOthers(t *testing.T) {
-	strayed := func(master string, change func(*snapshot.Snapshot)) *snapshot.Snapshot {
+	following := func(master string, change func(*snapshot.Snapshot)) *snapshot.Snapshot {
 		s := joined(4)
 		for ordinal := range 2 {
 			r := s.Find(3, ordinal).Redis
@@ -348,19 +348,19 @@ func TestShardWhoseInstancesFollowOthers(t *testing.T) {
 		want     string // pod that is renewed; empty: another step
 		step     string
 	}{
-		"the master of another shard": {snapshot: strayed(nodeID(0, 0), nil), topology: topologyOf(4), want: "c-3-0"},
-		"the master of another shard, when one of each stays": {snapshot: strayed(nodeID(0, 0), nil), topology: v1alpha1.Topology{1, 1, 1, 1},
+		"the master of another shard": {snapshot: following(nodeID(0, 0), nil), topology: topologyOf(4), want: "c-3-0"},
+		"the master of another shard, when one of each stays": {snapshot: following(nodeID(0, 0), nil), topology: v1alpha1.Topology{1, 1, 1, 1},
 			want: "c-3-0"},
-		"a node that is gone": {snapshot: strayed("gone", nil), topology: topologyOf(4), want: "c-3-0"},
-		"an instance that does not answer may own something": {snapshot: strayed(nodeID(0, 0), func(s *snapshot.Snapshot) {
+		"a node that is gone": {snapshot: following("gone", nil), topology: topologyOf(4), want: "c-3-0"},
+		"an instance that does not answer may own something": {snapshot: following(nodeID(0, 0), func(s *snapshot.Snapshot) {
 			s.Find(1, 1).Redis, s.Find(1, 1).Waiting = nil, "starting"
 		}), topology: topologyOf(4), step: "Wait"},
-		"a slot without an owner may be in the copy": {snapshot: strayed(nodeID(0, 0), func(s *snapshot.Snapshot) {
+		"a slot without an owner may be in the copy": {snapshot: following(nodeID(0, 0), func(s *snapshot.Snapshot) {
 			r := s.Find(0, 0).Redis
 			r.Slots = r.Slots.Subtract(slots.Of(5))
 		}), topology: topologyOf(4), step: "Stall"},
-		"nobody asks for the shard": {snapshot: strayed(nodeID(0, 0), nil), topology: topologyOf(3), step: "Forget"},
-		"a master with unowned keys is a person's to give up": {snapshot: strayed(nodeID(3, 0), func(s *snapshot.Snapshot) {
+		"nobody asks for the shard": {snapshot: following(nodeID(0, 0), nil), topology: topologyOf(3), step: "Forget"},
+		"a master with unowned keys is a person's to give up": {snapshot: following(nodeID(3, 0), func(s *snapshot.Snapshot) {
 			r := s.Find(3, 0).Redis
 			r.Master, r.MasterID, r.Keys = true, "", 3
 			s.Find(3, 1).Redis.MasterID = nodeID(0, 0)

@@ -78,7 +78,7 @@ func (in input) agreed() bool {
 // exchange is a switchover: the master of a shard and one of its replicas change their roles.
 type exchange struct{ master, replica *snapshot.Instance }
 
-// untimely reports whether a switchover may come to nothing, for which writes would stand still for
+// untimely reports whether a switchover may come to nothing, for which writes would stop for
 // seconds. A replica that was told to take over and did not is left alone for a while. And voters
 // vote about the same master once in two node timeouts (clusterSendFailoverAuthIfNeeded in
 // cluster.c): the one that switches over, and the one that is to be it and may be lost again.

@@ -157,7 +157,7 @@ func invalid(d *Desired) {
 }
 
 // An interrupted Renew goes on: the claim is being deleted, and goes with the pod.
-func TestRenewGoesOnAfterItsClaim(t *testing.T) {
+func TestRecreateGoesOnAfterItsClaim(t *testing.T) {
 	claim := snapshot.Claim{Name: "data-c-1-1", UID: "claim", Terminating: true}
 	got := decide(desired(), damaged(1, 1, "corrupted cluster config file", claim), now)
 	if renew, ok := got.Step.(Recreate); !ok || renew.Pod != "c-1-1" || renew.Claim != claim {

@@ -117,7 +117,7 @@ func (k *Keeper) Add(mgr ctrl.Manager) error {
 	)
 }
 
-// first asks for the pass that makes the Secret where there is none to watch yet.
+// first asks for the reconciliation that makes the Secret where there is none to watch yet.
 func (k *Keeper) first(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	queue.Add(k.request())
 	return nil

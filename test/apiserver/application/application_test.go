@@ -33,7 +33,7 @@ var ctx = context.Background()
 
 // TestMadeRestoredRecreated follows the source document: the Deployment is made,
 // restored when someone edits it, made again when someone deletes it, and belongs to
-// the Application; count grows, and then stands still.
+// the Application; count grows, and then stays.
 func TestMadeRestoredRecreated(t *testing.T) {
 	ns := newNamespace(t)
 	app := sample(t, simple, ns)

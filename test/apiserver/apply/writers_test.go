@@ -24,7 +24,7 @@ func scale(t *testing.T, namespace string, replicas int32) {
 	check(t, err)
 }
 
-func TestReplicasAreHandedOver(t *testing.T) {
+func TestReplicasChangeTheirManager(t *testing.T) {
 	namespace := newNamespace(t)
 	owner, op := newOwner(t, "Web", namespace, "web"), newOperator(t, admin)
 	replicas := func(want string) {

@@ -133,7 +133,7 @@ func TestRestartChangesNothing(t *testing.T) {
 	eventually(t, "a resource that is Ready as before", func() string { return says(t, web, "Ready", metav1.ConditionTrue, "") })
 	second.stop()
 	if diff := cmp.Diff(before[:2], versions()[:2]); diff != "" {
-		t.Errorf("a restart wrote objects that were as they should be: %s", diff)
+		t.Errorf("a restart wrote objects that were as applied: %s", diff)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
 
-// A larger size reaches every claim where the storage class lets claims grow. Where it does not, the API server refuses, the
+// A larger size reaches every claim where the storage class lets claims be expanded. Where it does not, the API server refuses, the
 // cluster says so with the way out, and serves on.
 func TestClaimsGrow(t *testing.T) {
 	t.Parallel()

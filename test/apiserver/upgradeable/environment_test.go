@@ -115,7 +115,7 @@ func (i installation) run(t *testing.T) {
 	live, err := client.New(as, client.Options{Scheme: scheme})
 	environment.Check(t, err)
 	environment.Check(t, upgradeable.Add(mgr, upgradeable.Options{
-		// A moment's calm is enough here, and the clock stands still: no cluster is ever without progress for too long.
+		// A moment's calm is enough here, and the clock stops: no cluster is ever without progress for too long.
 		Limits:    upgradeable.Limits{Progress: 30 * time.Minute},
 		Condition: condition{live, client.ObjectKey{Namespace: i.namespace, Name: operatorName}},
 		Now:       i.clock.Now,

@@ -109,10 +109,10 @@ func connected(ctx context.Context, c Cluster, catalog Catalog) error {
 	if err != nil {
 		return err
 	}
-	ready, lastWords, _ := strings.Cut(pods, "|")
+	ready, message, _ := strings.Cut(pods, "|")
 	if ready != catalog.Image+" True;" {
 		return fmt.Errorf("the pod of catalog %s is not ready: %q; kubectl -n %s describe pods -l olm.catalogSource=%s",
-			catalog.Name, lastWords, catalog.Namespace, catalog.Name)
+			catalog.Name, message, catalog.Namespace, catalog.Name)
 	}
 	state, err := c.Kubectl(ctx, "", "-n", catalog.Namespace, "get", "catalogsource", catalog.Name,
 		"-o", "jsonpath={.status.connectionState.lastObservedState}")

@@ -25,7 +25,7 @@ import (
 	"middleware.hc.cn/operator/test/cluster/internal/config"
 )
 
-// retryAfter is the pause after a pass that failed.
+// retryAfter is the pause after a run that failed.
 const retryAfter = time.Second
 
 // Run provisions until ctx ends. members is where the folders of the nodes'
@@ -71,7 +71,7 @@ type provisioner struct {
 func (p *provisioner) trigger() {
 	select {
 	case p.changed <- struct{}{}:
-	default: // a pass is due already
+	default: // a run is due already
 	}
 }
 
