@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"middleware.hc.cn/operator/internal/excerpt"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // AtomicMethod is how an engine moves whole slots on its own, at one stroke for its clients.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"unicode"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // calls are the methods of a node by what they read; exchanges is how many answers they read at the most, without the greeting

@@ -16,7 +16,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // scripted is a connection on which the answers have arrived already, and what is asked makes no difference. More answers

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // fields are name:value lines of INFO and CLUSTER INFO, those of wanted and no others. The first field that is missing or

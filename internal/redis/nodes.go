@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // table is what CLUSTER NODES says.

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"middleware.hc.cn/operator/internal/contain"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // SlotState is what CLUSTER SETSLOT makes of a slot in a node's own table.

@@ -6,7 +6,7 @@ package redis
 import (
 	"time"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // View is what one node says about itself and about its cluster at one moment. It is plain data; each node has a view

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	redisslots "middleware.hc.cn/operator/internal/rediscluster/slots"
+	redisslots "middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/test/live"
 )
 

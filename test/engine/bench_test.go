@@ -20,7 +20,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/reshard"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // BenchmarkReshard moves a quarter of all slots from three masters to a fourth one, with redis-cli and with this operator's

@@ -13,7 +13,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	kslots "middleware.hc.cn/operator/internal/rediscluster/slots"
+	kslots "middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // expiry is when keys with a time to live end; tests are over long before.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"middleware.hc.cn/operator/internal/redis"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 const nobody = "07c37dfeb235213a872192d90877d0cd55635b91"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // A master that has lost all its slots to others drops their keys. Redis 7.0 does not write that down: when it starts again it has

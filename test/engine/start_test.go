@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // runStart runs start.sh as the container of an instance does, in its directory and with a server that only says that it would

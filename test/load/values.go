@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // values names the keys of a run and makes their values.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
 // newChecker checks a cluster in which slots 5459 and 5460, of shard 0, are the joining shard's share.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // write puts one key into each shard and waits until the replicas have it.

@@ -31,11 +31,11 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster"
 	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
@@ -147,6 +147,9 @@ func (s *simulation) reconcile() plan.Step {
 		s.t.Fatal(err)
 	}
 	step := report.Decision.Step
+	if wait, waits := step.(plan.Wait); waits && wait.BlockedBy == "" {
+		s.fail("a wait does not say what blocks it: %s", wait.Reason)
+	}
 	if report.Acted {
 		s.say("%s: %s (error: %v)", step.Name(), step.Why(), report.Err)
 	}

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // clusterCommand is a subcommand of CLUSTER (clusterCommand); the handler gets the arguments after the subcommand.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // banTime is how long a forgotten node cannot come back by gossip (CLUSTER_BLACKLIST_TTL).

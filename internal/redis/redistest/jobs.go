@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // jobTimeout is how long a migration lives without a word from the other end (repl-timeout).

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // marks are open slots by number, with the ID of the node at the other end (migrating_slots_to, importing_slots_from).

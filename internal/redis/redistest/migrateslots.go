@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // Node is a simulated server. Its fields are guarded by World.mu.

@@ -3,7 +3,7 @@
 
 package redistest
 
-import "middleware.hc.cn/operator/internal/rediscluster/slots"
+import "middleware.hc.cn/operator/internal/redis/slots"
 
 // learnRole follows what the sender says of its own role ("Check for role switch").
 func (n *Node) learnRole(sender *peer, m message) {

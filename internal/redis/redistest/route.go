@@ -6,7 +6,7 @@ package redistest
 import (
 	"fmt"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // ownerOf is the entry of the slot's owner, nil when it has none.

@@ -13,7 +13,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redistest"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // slot is that of "{b}1" and of everything else with that tag; the first master owns it.

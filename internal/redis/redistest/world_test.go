@@ -17,7 +17,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redistest"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // fixture is a formed cluster of three masters (nodes 0 to 2) and a replica of each (nodes 3 to 5).

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // Classic moves slots the way the cluster specification describes for every engine: the slot is marked as importing at the

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // A panic of one move, here of one without ends, is its error.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // errSliceOver ends the work on a slot that has more keys than the slice has time for.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 func TestPaceKeepsBlocksNearTheTarget(t *testing.T) {

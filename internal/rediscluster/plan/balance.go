@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"slices"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // SlotAssignment is what one shard receives under AssignReceive.

@@ -56,7 +56,7 @@ func movable(in input, move Move) (Move, Verdict) {
 		return move, v
 	}
 	for _, pod := range in.snap.Reachable() {
-		if pod.Shard == to.Shard && !in.safeToRemove(pod) {
+		if pod.Shard == to.Shard && !in.safeToRemove(pod).Holds {
 			if v := serves(in, pod); !v.Holds {
 				return move, v
 			}
@@ -68,7 +68,7 @@ func movable(in input, move Move) (Move, Verdict) {
 		}
 	}
 	for ordinal := range int(in.topology[to.Shard]) {
-		if pod := in.snap.Find(to.Shard, ordinal); (pod == nil || pod.Redis == nil) && !in.notRequired(to.Shard, ordinal) {
+		if pod := in.snap.Find(to.Shard, ordinal); (pod == nil || pod.Redis == nil) && !in.notRequired(to.Shard, ordinal).Holds {
 			return move, fails(ShardHealthy, "instance %d of shard %d, which is to receive slots, does not answer", ordinal, to.Shard)
 		}
 	}

@@ -27,7 +27,8 @@ func planDeletion(in input) Step {
 			return DeleteChildren{base{fmt.Sprintf("spec.finalizers is foreground: %d StatefulSets are to be deleted first", live)}}
 		}
 		if n := len(in.snap.Instances) + len(in.snap.Shards); n > 0 {
-			return Wait{base: base{fmt.Sprintf("%d pods are still stopping", len(in.snap.Instances))}}
+			v := fails(PodsGone, "%d pods are still stopping", len(in.snap.Instances))
+			return Wait{base: base{v.Reason}, BlockedBy: v.Predicate} // Kubernetes tells when they are gone
 		}
 	}
 	return RemoveFinalizer{base{"nothing is left to wait for"}}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -265,7 +265,7 @@ func planMeet(in input) Step {
 	}
 	for i, a := range reachable {
 		for _, b := range reachable[i+1:] {
-			if a.Terminating || b.Terminating || in.safeToRemove(a) || in.safeToRemove(b) || mutuallyConnected(a, b) ||
+			if a.Terminating || b.Terminating || in.safeToRemove(a).Holds || in.safeToRemove(b).Holds || mutuallyConnected(a, b) ||
 				len(meetings) == mostMeetings ||
 				!undisputed(a) || !undisputed(b) {
 				continue
@@ -299,7 +299,7 @@ func planReplicate(in input) Step {
 	for _, pod := range in.snap.Reachable() {
 		master := masters[pod.Shard]
 		if master == nil || master == pod || pod.Redis.Slots.Len() > 0 || pod.Redis.MasterID == master.Redis.NodeID || pod.Terminating ||
-			in.safeToRemove(pod) {
+			in.safeToRemove(pod).Holds {
 			continue
 		}
 		marked := pod.Redis.Master && len(pod.Redis.Importing)+len(pod.Redis.Migrating) > 0

@@ -4,10 +4,9 @@
 package plan
 
 import (
-	"fmt"
 	"time"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -40,7 +39,7 @@ const endpointsLag = 2 * time.Second
 func planAddToEndpoints(in input) Step {
 	step := AddToEndpoints{}
 	for _, pod := range in.snap.Reachable() {
-		if pod.HasReadinessGate && !pod.InEndpoints && !pod.Terminating && !in.safeToRemove(pod) && !in.retiring(pod) && hasFullSlotMap(pod) {
+		if pod.HasReadinessGate && !pod.InEndpoints && !pod.Terminating && !in.safeToRemove(pod).Holds && !in.retiring(pod) && hasFullSlotMap(pod) {
 			step.Pods = append(step.Pods, pod.Name)
 		}
 	}
@@ -80,9 +79,10 @@ func removeFromEndpoints(in input, leaving []*snapshot.Instance, quiet time.Dura
 	case pause <= 0:
 		return redirecting(in, leaving, quiet)
 	default:
-		return Wait{
-			base: base{fmt.Sprintf("the Service leads no client to %d leaving instances any more, and all of Kubernetes is to hear of it",
-				len(leaving))}, After: pause}
+		step := waitFor(fails(EndpointsUpdated,
+			"the Service leads no client to %d leaving instances any more, and all of Kubernetes is to hear of it", len(leaving)))
+		step.After = pause
+		return step
 	}
 }
 
@@ -99,7 +99,7 @@ func redirecting(in input, leaving []*snapshot.Instance, quiet time.Duration) St
 	for _, pod := range leaving {
 		since := in.now.Sub(pod.Redis.RedirectedAt)
 		if pod.HasReadinessGate && since < quiet && in.now.Sub(pod.RemovedFromEndpointsAt) < mostQuiet {
-			return Wait{base: base{fmt.Sprintf("clients still ask %s, which is about to go, for slots that have moved", pod.Name)}, After: soon}
+			return waitFor(fails(ClientsRedirected, "clients still ask %s, which is about to go, for slots that have moved", pod.Name))
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -124,25 +124,25 @@ func planConverge(in input) Step {
 func awaitConvergence(in input, excused func(*snapshot.Instance) bool) Step {
 	if v := snapshotComplete(in); !v.Holds {
 		// Kubernetes tells when a pod starts, and nobody when Redis has loaded its data.
-		return Wait{base: base{v.Reason}, BlockedBy: v.Predicate, After: soon}
+		return waitFor(v)
 	}
 	members := in.members()
 	for _, pod := range members {
-		if reason := notConverged(in, members, pod); reason != "" {
-			return Wait{base: base{reason}, After: soon}
+		if v := converged(in, members, pod); !v.Holds {
+			return waitFor(v)
 		}
 		if !pod.Ready && !excused(pod) {
-			return Wait{base: base{strings.TrimSuffix(fmt.Sprintf("pod %s is not ready yet: %s", pod.Name, pod.SidecarFailure), ": ")}, After: soon}
+			return waitFor(fails(PodsReady, "%s", strings.TrimSuffix(fmt.Sprintf("pod %s is not ready yet: %s", pod.Name, pod.SidecarFailure), ": ")))
 		}
 	}
 	if missing := slots.All().Subtract(in.snap.Owned()); missing.Len() > 0 {
-		return Wait{base: base{fmt.Sprintf("slots %s are not covered", missing)}, BlockedBy: SlotsCovered, After: soon}
+		return waitFor(fails(SlotsCovered, "slots %s are not covered", missing))
 	}
 	return nil
 }
 
-// notConverged says what an instance still waits for; empty when nothing.
-func notConverged(in input, members []*snapshot.Instance, pod *snapshot.Instance) string {
+// converged holds when an instance knows the members as they are, serves, and is in sync.
+func converged(in input, members []*snapshot.Instance, pod *snapshot.Instance) Verdict {
 	r := pod.Redis
 	for _, other := range members {
 		if other == pod {
@@ -151,22 +151,22 @@ func notConverged(in input, members []*snapshot.Instance, pod *snapshot.Instance
 		peer, ok := r.Peers[other.Redis.NodeID]
 		switch {
 		case ok && peer.IP != other.IP:
-			return fmt.Sprintf("%s has not heard yet that %s is at %s", pod.Name, other.Name, other.IP)
+			return fails(Converged, "%s has not heard yet that %s is at %s", pod.Name, other.Name, other.IP)
 		case !ok || !peer.Connected || peer.Failed || peer.Suspected:
-			return fmt.Sprintf("%s is not linked to %s yet", pod.Name, other.Name)
+			return fails(Converged, "%s is not linked to %s yet", pod.Name, other.Name)
 		case peer.Master != other.Redis.Master || peer.MasterID != other.Redis.MasterID || !peer.Slots.Equal(other.Redis.Slots):
-			return fmt.Sprintf("%s has not heard yet what %s is and owns", pod.Name, other.Name)
+			return fails(Converged, "%s has not heard yet what %s is and owns", pod.Name, other.Name)
 		}
 	}
 	switch {
 	case r.Master && len(r.Migrating)+len(r.Importing) > 0:
-		return fmt.Sprintf("%s has open slots", pod.Name)
+		return fails(Converged, "%s has open slots", pod.Name)
 	case !r.ClusterOK:
-		return fmt.Sprintf("%s does not serve yet", pod.Name)
+		return fails(Converged, "%s does not serve yet", pod.Name)
 	case !r.Master && !r.MasterLinkUp && !in.skewed(pod):
-		return fmt.Sprintf("%s is not in sync with its master yet", pod.Name)
+		return fails(Converged, "%s is not in sync with its master yet", pod.Name)
 	case r.Master && r.Slots.IsEmpty() && in.masters()[pod.Shard] != pod && !in.leaving(pod.Shard, pod.Ordinal):
-		return fmt.Sprintf("%s owns no slot and follows no master", pod.Name)
+		return fails(Converged, "%s owns no slot and follows no master", pod.Name)
 	}
-	return ""
+	return holds(Converged)
 }

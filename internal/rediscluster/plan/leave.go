@@ -35,59 +35,80 @@ func (in input) leaving(shard, ordinal int) bool {
 	return in.snap.Formed && (shard >= len(desired) || ordinal >= int(desired[shard]))
 }
 
-// safeToRemove reports whether a leaving instance holds nothing that the cluster needs: it owns no
+// askedFor is the verdict on most instances.
+var askedFor = Verdict{Predicate: SafeToRemove, Reason: "the spec asks for it"}
+
+// safeToRemove holds when a leaving instance has nothing that the cluster needs: it owns no
 // slot, has no part in moving one, and if it is a master, holds no key. A replica counts as
 // long as its shard does not go: then it goes with its master.
-func (in input) safeToRemove(pod *snapshot.Instance) bool {
+func (in input) safeToRemove(pod *snapshot.Instance) Verdict {
 	r := pod.Redis
-	if r == nil || !in.leaving(pod.Shard, pod.Ordinal) || !r.Slots.IsEmpty() || r.Master &&
-		(r.Keys > 0 || len(r.Migrating)+len(r.Importing) > 0) {
-		return false
+	switch {
+	case !in.leaving(pod.Shard, pod.Ordinal):
+		return askedFor
+	case r == nil:
+		return fails(SafeToRemove, "%s does not answer: %s", pod.Name, pod.Error)
+	case !r.Slots.IsEmpty():
+		return fails(SafeToRemove, "%s is to go and still owns slots %s", pod.Name, r.Slots)
+	case r.Master && len(r.Migrating)+len(r.Importing) > 0:
+		return fails(SafeToRemove, "%s is to go and still takes part in moving slots", pod.Name)
+	case r.Master && r.Keys > 0:
+		return fails(SafeToRemove, "%s is to go and still holds %d keys", pod.Name, r.Keys)
+	case pod.Shard >= len(in.desired.Topology) && in.snap.Masters()[pod.Shard] != nil:
+		return fails(SafeToRemove, "%s is to go with shard %d, whose master still owns slots", pod.Name, pod.Shard)
 	}
-	return pod.Shard < len(in.desired.Topology) || in.snap.Masters()[pod.Shard] == nil
+	return holds(SafeToRemove)
 }
 
-// notRequired reports whether an instance which is not running is not needed: the spec does not
+// notRequired holds when an instance which is not running is not needed: the spec does not
 // ask for it, all slots are owned by instances that answer, and if its shard is to go, that
 // has been drained (until then the instance is what its master fails over to).
-func (in input) notRequired(shard, ordinal int) bool {
+func (in input) notRequired(shard, ordinal int) Verdict {
 	pod := in.snap.Find(shard, ordinal)
-	notRunning := pod == nil || pod.Waiting != "" || pod.Terminating && pod.Redis == nil
-	needed := shard >= len(in.desired.Topology) && in.snap.Masters()[shard] != nil
-	return notRunning && in.leaving(shard, ordinal) && !needed && slotsCovered(in.snap)
+	switch {
+	case !in.leaving(shard, ordinal):
+		return askedFor
+	case pod != nil && pod.Waiting == "" && (!pod.Terminating || pod.Redis != nil):
+		return fails(SafeToRemove, "%s may run", pod.Name)
+	case shard >= len(in.desired.Topology) && in.snap.Masters()[shard] != nil:
+		return fails(SafeToRemove, "shard %d is to go, and its master still owns slots", shard)
+	case !slotsCovered(in.snap):
+		return fails(SafeToRemove, "not all slots are owned by instances that answer")
+	}
+	return holds(SafeToRemove)
 }
 
 // members are the reachable instances that belong to the cluster: all but those released.
 func (in input) members() []*snapshot.Instance {
-	return slices.DeleteFunc(in.snap.Reachable(), in.safeToRemove)
+	return slices.DeleteFunc(in.snap.Reachable(), func(pod *snapshot.Instance) bool { return in.safeToRemove(pod).Holds })
 }
 
-// forgottenByAll reports whether the members know nobody but each other, and that every instance was
-// asked: what has been released can go.
-func (in input) forgottenByAll() bool {
+// forgottenByAll holds when the members know nobody but each other, and every instance was
+// asked: what is safe to remove can go.
+func (in input) forgottenByAll() Verdict {
 	if !in.snap.Formed || !slotsCovered(in.snap) {
-		return false
+		return fails(ForgottenByAll, "not all slots are owned by instances that answer")
 	}
 	for i := range in.snap.Instances {
 		pod := &in.snap.Instances[i]
-		if pod.Redis == nil && !in.notRequired(pod.Shard, pod.Ordinal) {
-			return false
+		if pod.Redis == nil && !in.notRequired(pod.Shard, pod.Ordinal).Holds {
+			return fails(ForgottenByAll, "%s does not answer: %s", pod.Name, pod.Error)
 		}
 	}
 	members := in.members()
 	for _, pod := range members {
-		for id := range pod.Redis.Peers {
+		for _, id := range sortedPeers(pod.Redis) {
 			if !slices.ContainsFunc(members, func(m *snapshot.Instance) bool { return m.Redis.NodeID == id }) {
-				return false
+				return fails(ForgottenByAll, "%s still knows node %s, which is no member", pod.Name, short(id))
 			}
 		}
 	}
-	return true
+	return holds(ForgottenByAll)
 }
 
-// mayBeRemoved reports whether an instance which the spec does not ask for can be deleted, given that
+// mayBeRemoved holds when an instance that the spec does not ask for can be deleted, given that
 // the members have forgotten it.
-func (in input) mayBeRemoved(shard, ordinal int) bool {
+func (in input) mayBeRemoved(shard, ordinal int) Verdict {
 	pod := in.snap.Find(shard, ordinal)
 	if pod != nil && pod.Redis != nil {
 		return in.safeToRemove(pod)
@@ -108,8 +129,8 @@ func planRemoval(in input) Step {
 		}
 	}
 	for _, pod := range leaving {
-		if !in.safeToRemove(pod) {
-			return hold(in, pod)
+		if v := in.safeToRemove(pod); !v.Holds {
+			return hold(in, pod, v)
 		}
 	}
 	if step := removeFromEndpoints(in, leaving, quiet); step != nil {
@@ -129,9 +150,10 @@ func planRemoval(in input) Step {
 		return nil
 	case len(step.Shards) == 0:
 		return gone(in)
-	case !in.forgottenByAll():
-		return Wait{base: base{fmt.Sprintf("shards %v are to go, and not every instance is known to have forgotten them", step.Shards)},
-			BlockedBy: SnapshotComplete, After: soon}
+	}
+	if v := in.forgottenByAll(); !v.Holds {
+		v.Reason = fmt.Sprintf("shards %v are to go, and not every instance is known to have forgotten them: %s", step.Shards, v.Reason)
+		return waitFor(v)
 	}
 	step.Reason = fmt.Sprintf("shards %v own nothing and nobody knows them any more", step.Shards)
 	return step
@@ -141,19 +163,19 @@ func planRemoval(in input) Step {
 func gone(in input) Step {
 	for _, shard := range in.snap.Shards {
 		if shard.Index >= len(in.desired.Topology) {
-			return Wait{base: base{fmt.Sprintf("StatefulSet %s is to go and is still there", shard.Name)}, After: soon}
+			return waitFor(fails(PodsGone, "StatefulSet %s is to go and is still there", shard.Name))
 		}
 	}
 	for i := range in.snap.Instances {
 		if pod := &in.snap.Instances[i]; in.leaving(pod.Shard, pod.Ordinal) {
-			return Wait{base: base{fmt.Sprintf("pod %s is to go and is still there", pod.Name)}, After: soon}
+			return waitFor(fails(PodsGone, "pod %s is to go and is still there", pod.Name))
 		}
 	}
 	return nil
 }
 
-// hold is what a leaving instance that is still needed waits for.
-func hold(in input, pod *snapshot.Instance) Step {
+// hold is what a leaving instance that is still needed waits for; needed says why it is.
+func hold(in input, pod *snapshot.Instance, needed Verdict) Step {
 	if !pod.Redis.Slots.IsEmpty() && pod.Shard < len(in.desired.Topology) {
 		return switchover(in, pod)
 	}
@@ -164,7 +186,7 @@ func hold(in input, pod *snapshot.Instance) Step {
 					pod.Name, pod.Redis.Keys)},
 			Cause: "UnownedKeys", BlockedBy: NoUnownedKeys}
 	}
-	return Wait{base: base{fmt.Sprintf("%s is to go and still takes part in moving slots", pod.Name)}, After: soon}
+	return waitFor(needed)
 }
 
 // switchover makes the best replica that stays the master in place of one that leaves.
@@ -179,10 +201,8 @@ func switchover(in input, master *snapshot.Instance) Step {
 		}
 	}
 	if best == nil {
-		return Wait{
-			base: base{
-				fmt.Sprintf("%s is to go and is the master of shard %d, of which no other instance is in sync", master.Name, master.Shard)},
-			BlockedBy: ReplicaInSync, After: soon}
+		return waitFor(fails(ReplicaInSync, "%s is to go and is the master of shard %d, of which no other instance is in sync", master.Name,
+			master.Shard))
 	}
 	return Switchover{base: base{fmt.Sprintf("%s is to go and is the master of shard %d: %s takes over", master.Name, master.Shard,
 		best.Name)},

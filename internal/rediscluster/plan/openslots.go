@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -55,8 +55,7 @@ type repair struct {
 func (r repair) step() Step {
 	switch {
 	case r.unknown != "":
-		return Wait{base: base{fmt.Sprintf("slots are half migrated, and %s did not say which of their keys it holds", r.unknown)},
-			BlockedBy: SnapshotComplete, After: soon}
+		return waitFor(fails(SnapshotComplete, "slots are half migrated, and %s did not say which of their keys it holds", r.unknown))
 	case len(r.close) > 0:
 		return StabilizeSlots{base: base{fmt.Sprintf("slots %s are open, and no key of them has moved", r.closing)}, Stabilizations: r.close}
 	case len(r.reopen) > 0:

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -112,7 +112,11 @@ func comeBackEmpty(s *snapshot.Snapshot, shard, ordinal int) {
 
 // decide is the decision where no child is to be changed.
 func decide(d Desired, s *snapshot.Snapshot, now time.Time) Decision {
-	return ShapeOf(d, s, now).Next(Pending{})
+	decision := ShapeOf(d, s, now).Next(Pending{})
+	if wait, waits := decision.Step.(Wait); waits && (wait.BlockedBy == "" || wait.Reason == "") {
+		panic(fmt.Sprintf("a wait does not say what blocks it: %+v", wait))
+	}
+	return decision
 }
 
 func TestNext(t *testing.T) {
@@ -198,7 +202,7 @@ func TestNext(t *testing.T) {
 				s.Find(2, 1).IP = "10.8.0.1"
 				s.Find(0, 0).Redis.Peers[nodeID(2, 1)] = snapshot.Peer{ID: nodeID(2, 1), IP: podIP(2, 1)}
 			}),
-			situation: Healing, step: "Wait", why: "c-0-0 has not heard yet that c-2-1 is at 10.8.0.1"},
+			situation: Healing, step: "Wait", why: "c-0-0 has not heard yet that c-2-1 is at 10.8.0.1", blockedBy: Converged},
 		"when all addresses changed everyone is introduced again": {
 			snapshot: changed(formed, func(s *snapshot.Snapshot) {
 				for i := range s.Instances {
@@ -212,10 +216,10 @@ func TestNext(t *testing.T) {
 				peer.Slots = slots.Set{}
 				s.Find(1, 1).Redis.Peers[nodeID(2, 0)] = peer
 			}),
-			situation: Healing, step: "Wait", why: "c-1-1 has not heard yet what c-2-0 is and owns"},
+			situation: Healing, step: "Wait", why: "c-1-1 has not heard yet what c-2-0 is and owns", blockedBy: Converged},
 		"a replica out of sync is waited for": {
 			snapshot:  changed(formed, func(s *snapshot.Snapshot) { s.Find(2, 1).Redis.MasterLinkUp = false }),
-			situation: Healing, step: "Wait", why: "c-2-1 is not in sync"},
+			situation: Healing, step: "Wait", why: "c-2-1 is not in sync", blockedBy: Converged},
 		"a pod of another's is in the way": {
 			snapshot: changed(formed, func(s *snapshot.Snapshot) {
 				kill(s, 1, 0)
@@ -228,7 +232,7 @@ func TestNext(t *testing.T) {
 			situation: Healing, step: "Replicate"},
 		"a master whose data is gone is replaced by election": {
 			snapshot:  changed(formed, func(s *snapshot.Snapshot) { comeBackEmpty(s, 1, 0); introduce(s) }),
-			situation: Healing, step: "Wait", why: "c-1-1 is to be elected"},
+			situation: Healing, step: "Wait", why: "c-1-1 is to be elected", blockedBy: MasterElected},
 		"an election that does not end is forced": {
 			snapshot: changed(formed, func(s *snapshot.Snapshot) {
 				comeBackEmpty(s, 1, 0)

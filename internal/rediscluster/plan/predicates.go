@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -50,6 +50,24 @@ const (
 	ClaimsAgreed Predicate = "claims_agreed"
 	// FitsInMemory: the shards that stay have room for the data of those that go.
 	FitsInMemory Predicate = "fits_in_memory"
+	// Converged: the instances know each other as they are, serve, and are in sync.
+	Converged Predicate = "converged"
+	// PodsReady: the pods of the instances are ready.
+	PodsReady Predicate = "pods_ready"
+	// MasterElected: the others have elected a master in the place of one that is gone.
+	MasterElected Predicate = "master_elected"
+	// TemplateObserved: the StatefulSets' controller has seen the template of now.
+	TemplateObserved Predicate = "template_observed"
+	// PodsGone: the pods and StatefulSets that were deleted are gone.
+	PodsGone Predicate = "pods_gone"
+	// EndpointsUpdated: every Kubernetes node has heard that a Service does not lead to an instance any more.
+	EndpointsUpdated Predicate = "endpoints_updated"
+	// ClientsRedirected: clients have stopped asking an instance for slots that have moved.
+	ClientsRedirected Predicate = "clients_redirected"
+	// SafeToRemove: an instance that the spec does not ask for holds nothing that the cluster needs.
+	SafeToRemove Predicate = "safe_to_remove"
+	// ForgottenByAll: the members know nobody but each other, and every instance was asked.
+	ForgottenByAll Predicate = "forgotten_by_all"
 	// ModulesLoaded: no instance is still to restart with other modules.
 	ModulesLoaded Predicate = "modules_loaded"
 )
@@ -60,6 +78,9 @@ type Verdict struct {
 	Holds     bool
 	Reason    string
 }
+
+// waitFor waits until a verdict holds, and looks again soon.
+func waitFor(v Verdict) Wait { return Wait{base: base{v.Reason}, BlockedBy: v.Predicate, After: soon} }
 
 func holds(p Predicate) Verdict { return Verdict{Predicate: p, Holds: true} }
 
@@ -72,7 +93,7 @@ func snapshotComplete(in input) Verdict {
 		for ordinal := range int(n) {
 			name := fmt.Sprintf("instance %d of shard %d", ordinal, shard)
 			switch pod := in.snap.Find(shard, ordinal); {
-			case in.notRequired(shard, ordinal):
+			case in.notRequired(shard, ordinal).Holds:
 			case pod == nil:
 				return fails(SnapshotComplete, "%s has no pod yet%s", name, taken(in.snap, shard, ordinal))
 			case pod.Waiting != "":
@@ -83,7 +104,7 @@ func snapshotComplete(in input) Verdict {
 		}
 	}
 	for i := range in.snap.Instances {
-		if pod := &in.snap.Instances[i]; pod.Redis == nil && !pod.Terminating && !in.notRequired(pod.Shard, pod.Ordinal) {
+		if pod := &in.snap.Instances[i]; pod.Redis == nil && !pod.Terminating && !in.notRequired(pod.Shard, pod.Ordinal).Holds {
 			return fails(SnapshotComplete, "%s does not answer: %s", pod.Name, pod.Error)
 		}
 	}

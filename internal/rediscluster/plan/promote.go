@@ -72,7 +72,7 @@ func succession(in input, id string, best *snapshot.Instance) Step {
 		step.Reason = fmt.Sprintf("master %s of shard %d %s, and no replica was elected within %s", short(id), best.Shard, state,
 			electionTimeout)
 	default:
-		return Wait{base: base{fmt.Sprintf("master %s of shard %d is gone; %s is to be elected", short(id), best.Shard, best.Name)}, After: soon}
+		return waitFor(fails(MasterElected, "master %s of shard %d is gone; %s is to be elected", short(id), best.Shard, best.Name))
 	}
 	return step
 }

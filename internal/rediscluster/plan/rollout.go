@@ -144,8 +144,7 @@ func planRollout(in input) Step {
 	outdated := in.outdated()
 	switch {
 	case in.unobserved() != "":
-		return Wait{base: base{fmt.Sprintf("which pods of StatefulSet %s are of an older template is not known yet", in.unobserved())},
-			After: soon}
+		return waitFor(fails(TemplateObserved, "which pods of StatefulSet %s are of an older template is not known yet", in.unobserved()))
 	case len(outdated) == 0:
 		return nil
 	case in.desired.OnDelete:
@@ -157,7 +156,7 @@ func planRollout(in input) Step {
 	}
 	next := outdated[0]
 	if next.Terminating {
-		return Wait{base: base{fmt.Sprintf("%s is stopping", next.Name)}, After: soon}
+		return waitFor(fails(PodsGone, "%s is stopping", next.Name))
 	}
 	step := retire(in, next)
 	if _, waits := step.(Wait); waits && !next.Redis.Master {
@@ -234,10 +233,8 @@ func switchOver(in input, master *snapshot.Instance) Step {
 		}
 	}
 	if best == nil {
-		return Wait{
-			base: base{
-				fmt.Sprintf("%s is to be restarted and is the master of shard %d, of which no other instance is in sync", master.Name, master.Shard)},
-			BlockedBy: ReplicaInSync, After: soon}
+		return waitFor(fails(ReplicaInSync, "%s is to be restarted and is the master of shard %d, of which no other instance is in sync",
+			master.Name, master.Shard))
 	}
 	return Switchover{
 		base:   base{fmt.Sprintf("%s is to be restarted and is the master of shard %d: %s takes over", master.Name, master.Shard, best.Name)},

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"slices"
 
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -131,7 +131,7 @@ func planRefusal(in input) Step {
 	case goal == nil:
 		return nil
 	case goal == in.snap.Goal:
-		return Wait{base: base{"slots are to move to a shard that has no master"}, BlockedBy: ShardHealthy, After: soon}
+		return waitFor(fails(ShardHealthy, "slots are to move to a shard that has no master"))
 	}
 	if !modulesLoaded(in).Holds {
 		return nil // the instances restart first, or wait for the user to do it
@@ -148,11 +148,10 @@ func unready(in input) Step {
 	masters := in.masters()
 	for shard := range in.desired.Topology {
 		if masters[shard] == nil {
-			return Wait{base: base{fmt.Sprintf("slots are to move to shard %d, and none of its instances can become its master yet", shard)},
-				BlockedBy: ShardHealthy, After: soon}
+			return waitFor(fails(ShardHealthy, "slots are to move to shard %d, and none of its instances can become its master yet", shard))
 		}
 	}
-	return Wait{base: base{"slots are to move, and it is not certain who owns what"}, BlockedBy: SnapshotComplete, After: soon}
+	return waitFor(fails(SnapshotComplete, "slots are to move, and it is not certain who owns what"))
 }
 
 // planMove closes what was left half migrated, and moves slots towards the recorded goal.
@@ -186,7 +185,7 @@ func planMove(in input) Step {
 		}
 	}
 	if len(ready) == 0 {
-		return Wait{base: base{held.Reason}, BlockedBy: held.Predicate, After: soon}
+		return waitFor(held)
 	}
 	ready = oneWay(ready)
 	step := MoveSlots{base: base{fmt.Sprintf("%d slots are left to move: %s", count(moves), summary(moves))}, Moves: ready,

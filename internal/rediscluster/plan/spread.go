@@ -63,7 +63,7 @@ func (in input) agreed() bool {
 	members := in.members()
 	for _, pod := range members {
 		r := pod.Redis
-		if len(r.Migrating)+len(r.Importing)+len(r.Jobs) > 0 || notConverged(in, members, pod) != "" {
+		if len(r.Migrating)+len(r.Importing)+len(r.Jobs) > 0 || !converged(in, members, pod).Holds {
 			return false
 		}
 		for id, peer := range r.Peers {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // Step is what one reconciliation does. The set is closed: act and status handle every member.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -41,11 +41,11 @@ func (in input) effective() v1alpha1.Topology {
 
 // shrink takes off the instances of a shard that the spec does not ask for, if they may go.
 func (in input) shrink(t v1alpha1.Topology, shard int) {
-	if t[shard] <= in.desired.Topology[shard] || !in.forgottenByAll() {
+	if t[shard] <= in.desired.Topology[shard] || !in.forgottenByAll().Holds {
 		return
 	}
 	for ordinal := int(in.desired.Topology[shard]); ordinal < int(t[shard]); ordinal++ {
-		if !in.mayBeRemoved(shard, ordinal) {
+		if !in.mayBeRemoved(shard, ordinal).Holds {
 			return
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
-	"middleware.hc.cn/operator/internal/rediscluster/slots"
 )
 
 // What instances claim and what they say does not make a status that the API server refuses.
