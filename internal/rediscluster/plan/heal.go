@@ -132,7 +132,8 @@ func awaitConvergence(in input, excused func(*snapshot.Instance) bool) Step {
 			return waitFor(v)
 		}
 		if !pod.Ready && !excused(pod) {
-			return waitFor(fails(PodsReady, "%s", strings.TrimSuffix(fmt.Sprintf("pod %s is not ready yet: %s", pod.Name, pod.SidecarFailure), ": ")))
+			why := strings.TrimSuffix(": "+pod.SidecarFailure, ": ")
+			return waitFor(fails(PodsReady, "pod %s is not ready yet%s", pod.Name, why))
 		}
 	}
 	if missing := slots.All().Subtract(in.snap.Owned()); missing.Len() > 0 {
