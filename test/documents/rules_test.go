@@ -19,7 +19,7 @@ func TestRulesAreInTheirOrder(t *testing.T) {
 	rule := regexp.MustCompile(`\bplan[A-Z][A-Za-z]+`)
 	for _, planner := range []struct{ section, file, begin, end string }{
 		{"Chart kinds", "internal/release/plan.go", "range []func(Desired, Snapshot, time.Time) Step{", "\n\t} {"},
-		{"RedisCluster", "internal/rediscluster/plan/plan.go", "\nvar rules = []rule{", "\n}"},
+		{"RedisCluster", "internal/rediscluster/plan/rules.go", "\nvar rules = []rule{", "\n}"},
 	} {
 		_, list, found := strings.Cut(read(t, planner.file), planner.begin)
 		list, _, ended := strings.Cut(list, planner.end)

@@ -9,6 +9,26 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
 
+// DeleteChildren deletes what the cluster owns.
+type DeleteChildren struct{ base }
+
+func (DeleteChildren) Name() string { return "DeleteChildren" }
+
+// OrphanChildren takes the owner off what the cluster owns, and leaves it running.
+type OrphanChildren struct{ base }
+
+func (OrphanChildren) Name() string { return "OrphanChildren" }
+
+// RemoveFinalizer lets the object go.
+type RemoveFinalizer struct{ base }
+
+func (RemoveFinalizer) Name() string { return "RemoveFinalizer" }
+
+// AddFinalizer lets deletion follow the policy.
+type AddFinalizer struct{ base }
+
+func (AddFinalizer) Name() string { return "AddFinalizer" }
+
 // planDeletion follows the policy: spec.finalizers, or what who deletes the object asks for. It goes on while the cluster is paused: who
 // deletes a paused cluster means it.
 func planDeletion(in input) Step {
@@ -42,4 +62,11 @@ func liveShards(in input) int {
 		}
 	}
 	return live
+}
+
+func planFinalizer(in input) Step {
+	if in.desired.HasFinalizer {
+		return nil
+	}
+	return AddFinalizer{base{"deletion must be able to follow spec.finalizers"}}
 }

@@ -14,6 +14,43 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
+// AssignSlots gives slots that nobody owns to masters.
+type AssignSlots struct {
+	base
+	Assignments []Assignment
+}
+
+func (AssignSlots) Name() string { return "AssignSlots" }
+
+// Assignment is what one master is given, or the epoch of a replica of a new cluster.
+type Assignment struct {
+	To    Target
+	Slots slots.Set
+	// Epoch is the configuration epoch to set first; 0 leaves it. Only a node that
+	// knows no other takes one (CLUSTER SET-CONFIG-EPOCH).
+	Epoch uint64
+}
+
+// Meet makes nodes know each other's present addresses.
+type Meet struct {
+	base
+	Meetings []Meeting
+}
+
+func (Meet) Name() string { return "Meet" }
+
+// Meeting is one CLUSTER MEET, sent to From about To.
+type Meeting struct{ From, To Target }
+
+// SetNodeTimeout changes cluster-node-timeout of running instances.
+type SetNodeTimeout struct {
+	base
+	On      []Target
+	Timeout time.Duration
+}
+
+func (SetNodeTimeout) Name() string { return "SetNodeTimeout" }
+
 // planConflict stops before anything is joined that does not belong together.
 func planConflict(in input) Step {
 	for _, v := range []Verdict{noForeignNode(in.snap), slotsDisjoint(in.snap)} {
@@ -321,4 +358,40 @@ func planReplicate(in input) Step {
 		return renewal
 	}
 	return Replicate{base: base{fmt.Sprintf("%d instances do not follow their shard's master", len(replications))}, Replications: replications}
+}
+
+// noForeignNode: a live link to a node ID that no pod has ever answered to, at an address
+// that is none of our pods', leads into another cluster. (The link to a pod that was just
+// killed looks alive for a moment.) A master that owns nothing is no cluster: planForget sends it away.
+func noForeignNode(s *snapshot.Snapshot) Verdict {
+	ours := map[string]bool{}
+	for i := range s.Instances {
+		ours[s.Instances[i].IP] = true
+	}
+	for _, in := range s.Reachable() {
+		for _, id := range sortedPeers(in.Redis) {
+			peer := in.Redis.Peers[id]
+			empty := peer.Master && peer.Slots.IsEmpty()
+			if peer.Connected && !peer.Failed && !peer.Suspected && !peer.Handshake && !empty && s.ByNodeID(id) == nil && !s.Seen[id] &&
+				!ours[peer.IP] {
+				return fails(NoForeignNode, "%s is linked to node %s at %s, which is no pod of this cluster", in.Name, short(id), peer.IP)
+			}
+		}
+	}
+	return holds(NoForeignNode)
+}
+
+func slotsDisjoint(s *snapshot.Snapshot) Verdict {
+	reachable := s.Reachable()
+	for i, a := range reachable {
+		for _, b := range reachable[i+1:] {
+			both := a.Redis.Slots.Intersect(b.Redis.Slots)
+			// During a failover the old master has not heard yet: epochs settle it
+			// when the two know each other.
+			if both.Len() > 0 && !knows(a, b) && !knows(b, a) {
+				return fails(SlotsDisjoint, "%s and %s both own slots %s and do not know each other", a.Name, b.Name, both)
+			}
+		}
+	}
+	return holds(SlotsDisjoint)
 }

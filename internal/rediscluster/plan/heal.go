@@ -12,6 +12,29 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
+// Replicate makes instances replicas of their shard's master.
+type Replicate struct {
+	base
+	Replications []Replication
+}
+
+func (Replicate) Name() string { return "Replicate" }
+
+// Replication is one CLUSTER REPLICATE.
+type Replication struct {
+	Replica  Target
+	MasterID string
+}
+
+// Forget removes nodes that are gone from every instance's table.
+type Forget struct {
+	base
+	NodeIDs []string
+	On      []Target
+}
+
+func (Forget) Name() string { return "Forget" }
+
 // planReturn gives a shard that has no master one of its own again. Its instances may follow
 // a node of another shard: a master that came back after it had lost its slots to others
 // follows whoever took the last (clusterUpdateSlotsConfigWith in cluster.c), and may have
@@ -170,4 +193,15 @@ func converged(in input, members []*snapshot.Instance, pod *snapshot.Instance) V
 		return fails(Converged, "%s owns no slot and follows no master", pod.Name)
 	}
 	return holds(Converged)
+}
+
+// nodeGone proves that no pod answers to a node ID: every pod was asked.
+func nodeGone(in input, id string) Verdict {
+	if v := snapshotComplete(in); !v.Holds {
+		return fails(NodeGone, "node %s may still exist: %s", short(id), v.Reason)
+	}
+	if pod := in.snap.ByNodeID(id); pod != nil {
+		return fails(NodeGone, "node %s is %s", short(id), pod.Name)
+	}
+	return holds(NodeGone)
 }

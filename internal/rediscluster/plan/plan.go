@@ -111,75 +111,6 @@ func ShapeOf(d Desired, s *snapshot.Snapshot, now time.Time) Shape {
 	return Shape{Topology: in.topology, Settings: in.effectiveSettings(), in: in}
 }
 
-// Pending is what the children that exist lack of those that the chart renders for a shape.
-type Pending struct {
-	// Children names those that are to be applied or deleted, such as "Service cache".
-	Children []string
-	// Withheld says why StatefulSets that are not as the chart renders them stay as they are;
-	// nil when none is held back.
-	Withheld *snapshot.Withheld
-	// Refused is what cannot be rendered or done until somebody changes something; nil when there
-	// is nothing.
-	Refused *Refused
-}
-
-// Refused is what cannot be done until somebody changes something.
-type Refused struct {
-	// Cause is the reason in one CamelCase word, Message says what is wrong and what helps.
-	Cause, Message string
-	// Step is the step that could not be carried out; nil when none was tried.
-	Step Step
-}
-
-// rule decides on a step; nil when there is none. Its name is what the log says.
-type rule struct {
-	name string
-	find func(input) Step
-}
-
-// rules is the order of deciding: the first step found is taken. What a Stall holds back is in
-// Reaches.
-var rules = []rule{
-	{"validation", planValidation},
-	{"finalizer", planFinalizer},
-	{"place", planPlace},
-	{"record nodes", planRecordNodes},
-	{"auth", planAuth},
-	{"TLS", planTLS},
-	{"children", planChildren},
-	{"conflict", planConflict},
-	{"access", planAccess},
-	{"certificates", planCertificates},
-	{"timeout", planTimeout},
-	{"assign", planAssign},
-	{"meet", planMeet},
-	{"promote", planPromote},
-	{"forget", planForget},
-	{"force delete", planForceDelete},
-	{"repair", planRepair},
-	{"reidentify", planReidentify},
-	{"recreate", planRecreate},
-	{"misconfigured", planMisconfigured},
-	{"ambiguous", planAmbiguous},
-	{"unowned keys", planUnownedKeys},
-	{"replicate", planReplicate},
-	{"return", planReturn},
-	{"add to endpoints", planAddToEndpoints},
-	{"functions", planFunctions},
-	{"config", planConfig},
-	{"epoch", planEpoch},
-	{"goal", planGoal},
-	{"move", planMove},
-	{"majority", planMajority},
-	{"withheld", planWithheld},
-	{"converge", planConverge},
-	{"storage", planStorage},
-	{"refusal", planRefusal},
-	{"removal", planRemoval},
-	{"rollout", planRollout},
-	{"spread", planSpread},
-}
-
 // Next decides what a cluster needs next.
 func (shape Shape) Next(pending Pending) Decision {
 	in := shape.in
@@ -301,43 +232,4 @@ func (in input) formingSince() time.Time {
 // limit is never late.
 func late(since time.Time, limit time.Duration, now time.Time) bool {
 	return limit > 0 && !since.IsZero() && now.Sub(since) > limit
-}
-
-func planFinalizer(in input) Step {
-	if in.desired.HasFinalizer {
-		return nil
-	}
-	return AddFinalizer{base{"deletion must be able to follow spec.finalizers"}}
-}
-
-func planAuth(in input) Step {
-	auth := in.snap.Auth
-	switch {
-	case auth.Known:
-		return nil
-	case auth.Absent:
-		return CreateAuth{base{"the Secret that holds the password does not exist"}}
-	default:
-		return Stall{base: base{auth.Problem}, Cause: "PasswordUnavailable"}
-	}
-}
-
-func planChildren(in input) Step {
-	if len(in.pending.Children) == 0 {
-		return nil
-	}
-	return ApplyChildren{base: base{"children to apply: " + list(in.pending.Children)}, Topology: in.topology}
-}
-
-// planWithheld says why StatefulSets stay as they are. Instances that run have been seen to by
-// then, and what has begun to move has moved.
-func planWithheld(in input) Step {
-	if in.pending.Withheld == nil {
-		return nil
-	}
-	return Stall{base: base{in.pending.Withheld.Message}, Cause: in.pending.Withheld.Cause}
-}
-
-func target(in *snapshot.Instance) Target {
-	return Target{Pod: in.Name, IP: in.IP, NodeID: in.Redis.NodeID}
 }

@@ -262,3 +262,14 @@ func (in input) skewed(pod *snapshot.Instance) bool {
 	const timeout = 5 * time.Second
 	return !in.desired.OnDelete && in.stale(pod) && !pod.Redis.Master && !pod.Redis.MasterLinkUp && pod.Redis.MasterLinkDownFor > timeout
 }
+
+// modulesLoaded reports whether no instance is still to restart with other modules. Keys of a module's
+// type can go only to where the module is, so no slot begins to move before.
+func modulesLoaded(in input) Verdict {
+	for i := range in.snap.Instances {
+		if pod := &in.snap.Instances[i]; pod.Modules != in.desired.Modules && (in.stale(pod) || in.unobservedShard(pod.Shard)) {
+			return fails(ModulesLoaded, "%s has not started with the modules of spec.modules yet", pod.Name)
+		}
+	}
+	return holds(ModulesLoaded)
+}

@@ -44,25 +44,6 @@ var Reaches = map[string]Reach{
 	"OverCapacity":              ItsPart, // likewise
 }
 
-// healing are the rules that go by what the cluster is, not by what the spec asks for, in their
-// order: what is done for a cluster whose spec is not valid, with the topology that exists.
-var healing = []rule{
-	{"validation", planValidation},
-	{"place", planPlace},
-	{"record nodes", planRecordNodes},
-	{"conflict", planConflict},
-	{"meet", planMeet},
-	{"promote", planPromote},
-	{"forget", planForget},
-	{"force delete", planForceDelete},
-	{"ambiguous", planAmbiguous},
-	{"unowned keys", planUnownedKeys},
-	{"replicate", planReplicate},
-	{"return", planReturn},
-	{"add to endpoints", planAddToEndpoints},
-	{"converge", planConverge},
-}
-
 // asItIs is the desire that a cluster stays as it is: what an invalid spec asks for is not
 // known. False when there is no cluster yet.
 func asItIs(d Desired, in input) (Desired, bool) {
@@ -71,41 +52,6 @@ func asItIs(d Desired, in input) (Desired, bool) {
 	}
 	d.Topology = existingTopology(in.snap)
 	return d, true
-}
-
-// next is the first step that a rule has. A stall gives way to steps of later rules, as far as
-// it holds nothing back; told is that stall. One that was told in the last reconciliation goes on being
-// told while a step of an earlier rule is taken.
-func next(in input, rules []rule) (step Step, told *Stall, by string) {
-	var tells string
-	for _, rule := range rules {
-		found := rule.find(in)
-		if found == nil {
-			continue
-		}
-		if stall, ok := found.(Stall); ok {
-			if step == nil && Reaches[stall.Cause] == Everything {
-				return stall, &stall, rule.name
-			}
-			if told == nil && (step == nil || stall.Cause == in.snap.Stalled) {
-				told, tells = &stall, rule.name
-			}
-		} else if step == nil {
-			step, by = found, rule.name
-		}
-		if step != nil && (told != nil || in.snap.Stalled == "") {
-			break
-		}
-	}
-	wait, waits := step.(Wait)
-	switch {
-	case told != nil && (step == nil || waits):
-		told.After = wait.After
-		return *told, told, tells
-	case step == nil:
-		return None{base{"the cluster is healthy"}}, nil, ""
-	}
-	return step, told, by
 }
 
 func planValidation(in input) Step {

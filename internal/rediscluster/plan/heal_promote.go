@@ -11,6 +11,17 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
+// Promote makes a replica the master of a shard whose master is gone for good.
+type Promote struct {
+	base
+	Replica Target
+	// Takeover goes without the consent of other masters: only right when their
+	// majority is proven to be gone. Otherwise the promotion is forced but voted on.
+	Takeover bool
+}
+
+func (Promote) Name() string { return "Promote" }
+
 // electionTimeout is how long an ordinary failover may take before it is forced: an
 // election is retried after at least 4 s and after 4 node timeouts (Redis Cluster
 // specification), so that this is more than one retry at the default timeout of 5 s.
@@ -187,4 +198,30 @@ func bestReplica(s *snapshot.Snapshot, masterID string) *snapshot.Instance {
 		}
 	}
 	return best
+}
+
+// majorityLost counts the voters, masters that own slots in any table, and how many of
+// them answer.
+func majorityLost(in input) Verdict {
+	voters := map[string]bool{}
+	for _, pod := range in.snap.Reachable() {
+		if pod.Redis.Slots.Len() > 0 {
+			voters[pod.Redis.NodeID] = true
+		}
+		for id, peer := range pod.Redis.Peers {
+			if peer.Slots.Len() > 0 {
+				voters[id] = true
+			}
+		}
+	}
+	alive := 0
+	for id := range voters {
+		if pod := in.snap.ByNodeID(id); pod != nil && pod.Redis.Master {
+			alive++
+		}
+	}
+	if 2*alive > len(voters) {
+		return fails(MajorityLost, "%d of %d masters answer: they can elect", alive, len(voters))
+	}
+	return holds(MajorityLost)
 }

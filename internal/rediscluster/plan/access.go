@@ -11,6 +11,11 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
+// CreateAuth makes the Secret that holds the password.
+type CreateAuth struct{ base }
+
+func (CreateAuth) Name() string { return "CreateAuth" }
+
 // SetAccess makes running instances accept the passwords and users of the operator's Secret, and log in to
 // their masters with the password that it says.
 type SetAccess struct {
@@ -120,4 +125,16 @@ func AccessPending(s *snapshot.Snapshot) string {
 
 func authorizes(found, wanted *snapshot.Access) bool {
 	return slices.Equal(found.Passwords, wanted.Passwords) && found.Link == wanted.Link && found.Users == wanted.Users
+}
+
+func planAuth(in input) Step {
+	auth := in.snap.Auth
+	switch {
+	case auth.Known:
+		return nil
+	case auth.Absent:
+		return CreateAuth{base{"the Secret that holds the password does not exist"}}
+	default:
+		return Stall{base: base{auth.Problem}, Cause: "PasswordUnavailable"}
+	}
 }

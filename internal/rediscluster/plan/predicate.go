@@ -130,84 +130,11 @@ func (in input) roomier(pod *snapshot.Instance) string {
 		in.topology[pod.Shard], pod.Shard)
 }
 
-// noForeignNode: a live link to a node ID that no pod has ever answered to, at an address
-// that is none of our pods', leads into another cluster. (The link to a pod that was just
-// killed looks alive for a moment.) A master that owns nothing is no cluster: planForget sends it away.
-func noForeignNode(s *snapshot.Snapshot) Verdict {
-	ours := map[string]bool{}
-	for i := range s.Instances {
-		ours[s.Instances[i].IP] = true
-	}
-	for _, in := range s.Reachable() {
-		for _, id := range sortedPeers(in.Redis) {
-			peer := in.Redis.Peers[id]
-			empty := peer.Master && peer.Slots.IsEmpty()
-			if peer.Connected && !peer.Failed && !peer.Suspected && !peer.Handshake && !empty && s.ByNodeID(id) == nil && !s.Seen[id] &&
-				!ours[peer.IP] {
-				return fails(NoForeignNode, "%s is linked to node %s at %s, which is no pod of this cluster", in.Name, short(id), peer.IP)
-			}
-		}
-	}
-	return holds(NoForeignNode)
-}
-
-func slotsDisjoint(s *snapshot.Snapshot) Verdict {
-	reachable := s.Reachable()
-	for i, a := range reachable {
-		for _, b := range reachable[i+1:] {
-			both := a.Redis.Slots.Intersect(b.Redis.Slots)
-			// During a failover the old master has not heard yet: epochs settle it
-			// when the two know each other.
-			if both.Len() > 0 && !knows(a, b) && !knows(b, a) {
-				return fails(SlotsDisjoint, "%s and %s both own slots %s and do not know each other", a.Name, b.Name, both)
-			}
-		}
-	}
-	return holds(SlotsDisjoint)
-}
-
 func slotsCovered(s *snapshot.Snapshot) bool { return s.Owned().Len() == slots.Count }
 
 func knows(a, b *snapshot.Instance) bool {
 	_, ok := a.Redis.Peers[b.Redis.NodeID]
 	return ok
-}
-
-// nodeGone proves that no pod answers to a node ID: every pod was asked.
-func nodeGone(in input, id string) Verdict {
-	if v := snapshotComplete(in); !v.Holds {
-		return fails(NodeGone, "node %s may still exist: %s", short(id), v.Reason)
-	}
-	if pod := in.snap.ByNodeID(id); pod != nil {
-		return fails(NodeGone, "node %s is %s", short(id), pod.Name)
-	}
-	return holds(NodeGone)
-}
-
-// majorityLost counts the voters, masters that own slots in any table, and how many of
-// them answer.
-func majorityLost(in input) Verdict {
-	voters := map[string]bool{}
-	for _, pod := range in.snap.Reachable() {
-		if pod.Redis.Slots.Len() > 0 {
-			voters[pod.Redis.NodeID] = true
-		}
-		for id, peer := range pod.Redis.Peers {
-			if peer.Slots.Len() > 0 {
-				voters[id] = true
-			}
-		}
-	}
-	alive := 0
-	for id := range voters {
-		if pod := in.snap.ByNodeID(id); pod != nil && pod.Redis.Master {
-			alive++
-		}
-	}
-	if 2*alive > len(voters) {
-		return fails(MajorityLost, "%d of %d masters answer: they can elect", alive, len(voters))
-	}
-	return holds(MajorityLost)
 }
 
 func sortedPeers(r *snapshot.Redis) []string {

@@ -1,0 +1,53 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// ApplyChildren makes the children be as the chart renders them for Topology.
+type ApplyChildren struct {
+	base
+	Topology v1alpha1.Topology
+}
+
+func (ApplyChildren) Name() string { return "ApplyChildren" }
+
+// Pending is what the children that exist lack of those that the chart renders for a shape.
+type Pending struct {
+	// Children names those that are to be applied or deleted, such as "Service cache".
+	Children []string
+	// Withheld says why StatefulSets that are not as the chart renders them stay as they are;
+	// nil when none is held back.
+	Withheld *snapshot.Withheld
+	// Refused is what cannot be rendered or done until somebody changes something; nil when there
+	// is nothing.
+	Refused *Refused
+}
+
+// Refused is what cannot be done until somebody changes something.
+type Refused struct {
+	// Cause is the reason in one CamelCase word, Message says what is wrong and what helps.
+	Cause, Message string
+	// Step is the step that could not be carried out; nil when none was tried.
+	Step Step
+}
+
+func planChildren(in input) Step {
+	if len(in.pending.Children) == 0 {
+		return nil
+	}
+	return ApplyChildren{base: base{"children to apply: " + list(in.pending.Children)}, Topology: in.topology}
+}
+
+// planWithheld says why StatefulSets stay as they are. Instances that run have been seen to by
+// then, and what has begun to move has moved.
+func planWithheld(in input) Step {
+	if in.pending.Withheld == nil {
+		return nil
+	}
+	return Stall{base: base{in.pending.Withheld.Message}, Cause: in.pending.Withheld.Cause}
+}

@@ -1,0 +1,101 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import "slices"
+
+// rule decides on a step; nil when there is none. Its name is what the log says. heals marks one that
+// goes by what the cluster is, not by what the spec asks for: it is followed also while the spec is not
+// valid, with the topology that exists.
+type rule struct {
+	name  string
+	heals bool
+	find  func(input) Step
+}
+
+// rules is the order of deciding: the first step found is taken. What a Stall holds back is in
+// Reaches.
+var rules = []rule{
+	// What has to be there first.
+	{"validation", true, planValidation},
+	{"finalizer", false, planFinalizer},
+	{"place", true, planPlace},
+	{"record nodes", true, planRecordNodes},
+	{"auth", false, planAuth},
+	{"TLS", false, planTLS},
+	{"children", false, planChildren},
+	{"conflict", true, planConflict},
+	{"access", false, planAccess},
+	{"certificates", false, planCertificates},
+	// Forming, and new masters.
+	{"timeout", false, planTimeout},
+	{"assign", false, planAssign},
+	{"meet", true, planMeet},
+	// Healing.
+	{"promote", true, planPromote},
+	{"forget", true, planForget},
+	{"force delete", true, planForceDelete},
+	{"repair", false, planRepair},
+	{"reidentify", false, planReidentify},
+	{"recreate", false, planRecreate},
+	{"misconfigured", false, planMisconfigured},
+	{"ambiguous", true, planAmbiguous},
+	{"unowned keys", true, planUnownedKeys},
+	{"replicate", true, planReplicate},
+	{"return", true, planReturn},
+	{"add to endpoints", true, planAddToEndpoints},
+	// Settings, and slots on their way.
+	{"functions", false, planFunctions},
+	{"config", false, planConfig},
+	{"epoch", false, planEpoch},
+	{"goal", false, planGoal},
+	{"move", false, planMove},
+	{"majority", false, planMajority},
+	{"withheld", false, planWithheld},
+	{"converge", true, planConverge},
+	// What waits for a cluster that is healthy.
+	{"storage", false, planStorage},
+	{"refusal", false, planRefusal},
+	{"removal", false, planRemoval},
+	{"rollout", false, planRollout},
+	{"spread", false, planSpread},
+}
+
+// healing are the rules that heal, in their order.
+var healing = slices.DeleteFunc(slices.Clone(rules), func(r rule) bool { return !r.heals })
+
+// next is the first step that a rule has. A stall gives way to steps of later rules, as far as
+// it holds nothing back; told is that stall. One that was told in the last reconciliation goes on being
+// told while a step of an earlier rule is taken.
+func next(in input, rules []rule) (step Step, told *Stall, by string) {
+	var tells string
+	for _, rule := range rules {
+		found := rule.find(in)
+		if found == nil {
+			continue
+		}
+		if stall, ok := found.(Stall); ok {
+			if step == nil && Reaches[stall.Cause] == Everything {
+				return stall, &stall, rule.name
+			}
+			if told == nil && (step == nil || stall.Cause == in.snap.Stalled) {
+				told, tells = &stall, rule.name
+			}
+		} else if step == nil {
+			step, by = found, rule.name
+		}
+		if step != nil && (told != nil || in.snap.Stalled == "") {
+			break
+		}
+	}
+	wait, waits := step.(Wait)
+	switch {
+	case told != nil && (step == nil || waits):
+		told.After = wait.After
+		return *told, told, tells
+	case step == nil:
+		return None{base{"the cluster is healthy"}}, nil, ""
+	}
+	return step, told, by
+}
