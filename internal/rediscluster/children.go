@@ -66,7 +66,7 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if refused := admission.CheckTemplate(cluster, len(shape.Topology)); len(refused) > 0 { // it may have more shards than the spec asks for
 		return refuse("InvalidSpec", refused[0])
 	}
-	objects, err := c.render(cluster, values.Build(asTemplated(cluster, s), shape.Topology, values.Inputs{Settings: shape.Settings}), m)
+	objects, err := c.render(cluster, values.Build(asTemplated(cluster, s), shape.Topology, shape.Settings), m)
 	if err != nil {
 		return refuse("RenderFailed", err)
 	}

@@ -21,6 +21,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
@@ -49,7 +50,7 @@ func newChildren(t testing.TB, asked func()) *children {
 func renderAll(t testing.TB, c *children, m *Memory, cluster *v1alpha1.RedisCluster) []*unstructured.Unstructured {
 	t.Helper()
 	admission.Default(cluster)
-	objects, err := c.render(cluster, values.Build(cluster, cluster.Spec.Topology(), values.Inputs{}), m)
+	objects, err := c.render(cluster, values.Build(cluster, cluster.Spec.Topology(), redisconf.AskedFor(cluster, nil)), m)
 	if err != nil {
 		t.Fatal(err)
 	}

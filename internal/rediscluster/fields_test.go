@@ -10,6 +10,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
@@ -98,7 +99,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 			admission.Default(cluster)
 			desired := plan.DesiredFor(cluster, &snapshot.Snapshot{}, plan.Options{})
 			desired.Problems = nil // of no interest: any field may have some
-			objects, err := c.render(cluster, values.Build(cluster, desired.Topology, values.Inputs{}), &Memory{})
+			objects, err := c.render(cluster, values.Build(cluster, desired.Topology, redisconf.AskedFor(cluster, nil)), &Memory{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,15 +15,14 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"middleware.hc.cn/operator/internal/rediscluster/settings"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
 // knownSettings are those of all engines that the operator knows.
 func knownSettings() []string {
 	names := map[string]string{}
-	for _, engine := range settings.Engines() {
-		maps.Copy(names, settings.Defaults(engine))
+	for _, engine := range redisconf.Engines() {
+		maps.Copy(names, redisconf.Defaults(engine))
 	}
 	return slices.Sorted(maps.Keys(names))
 }
@@ -72,8 +71,8 @@ func TestDefaultSettingsAreThoseOfThePage(t *testing.T) {
 		defaults[match[1]] = match[2]
 	}
 	got := map[string]string{}
-	for _, setting := range values.Settings(nil, nil) {
-		if setting.Source == values.FromDefaults {
+	for _, setting := range redisconf.Settings(nil, nil) {
+		if setting.Source == redisconf.FromDefaults {
 			got[setting.Name] = setting.Value()
 		}
 	}
@@ -91,8 +90,8 @@ func TestDefaultSettingsAreThoseOfThePage(t *testing.T) {
 			ending, is := strings.CutPrefix(n, "*")
 			return n == name || is && strings.HasSuffix(name, ending)
 		})
-		byDefault, _ := settings.Default(name, "redis", "7.0")
-		if settings.NeedsRestart(name) != said && values.CheckSetting(name, byDefault) == nil {
+		byDefault, _ := redisconf.Default(name, "redis", "7.0")
+		if redisconf.NeedsRestart(name) != said && redisconf.CheckSetting(name, byDefault) == nil {
 			t.Errorf("%s takes effect with a restart: %v; %s says %v", name, !said, redisPage, said)
 		}
 	}

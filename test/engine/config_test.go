@@ -16,8 +16,7 @@ import (
 	"testing"
 
 	"middleware.hc.cn/operator/internal/redis"
-	"middleware.hc.cn/operator/internal/rediscluster/settings"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
 // written are values as users write them, where a change of the default's number or word does not show how.
@@ -70,16 +69,16 @@ func TestSettingsReadBack(t *testing.T) {
 		node := startBare(t, e, pool)
 		engine := column(t, node)
 		tried, refused := 0, map[string]error{}
-		for _, name := range slices.Sorted(maps.Keys(settings.Defaults(engine))) {
-			byDefault := settings.Defaults(engine)[name]
-			if settings.Immutable(name, engine) {
+		for _, name := range slices.Sorted(maps.Keys(redisconf.Defaults(engine))) {
+			byDefault := redisconf.Defaults(engine)[name]
+			if redisconf.Immutable(name, engine) {
 				if err := node.ConfigSet(t.Context(), name, byDefault); !errors.Is(err, redis.ErrImmutable) {
 					t.Errorf("%s: %v, want one that is %q", name, err, redis.ErrImmutable)
 				}
 				continue
 			}
 			for _, value := range append(others(name, byDefault), byDefault) {
-				whole := settings.Whole(name, value, byDefault)
+				whole := redisconf.Whole(name, value, byDefault)
 				if err := node.ConfigSet(t.Context(), name, whole); err != nil {
 					refused[name+" "+value] = err
 					continue
@@ -87,7 +86,7 @@ func TestSettingsReadBack(t *testing.T) {
 				tried++
 				shown, err := node.ConfigGet(t.Context(), name)
 				must(t, err)
-				if !settings.Equal(name, whole, shown[name]) {
+				if !redisconf.Equal(name, whole, shown[name]) {
 					t.Errorf("%s was set to %q and is %q", name, whole, shown[name])
 				}
 			}
@@ -116,7 +115,7 @@ func TestSettingsAsLines(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		pool := newPool(t)
 		engine := column(t, startBare(t, e, pool))
-		want := settings.Defaults(engine)
+		want := redisconf.Defaults(engine)
 		for name, value := range map[string]string{"maxmemory": "123456789", "save": "900 1 300 10",
 			"client-output-buffer-limit": "normal 1 2 3 slave 4 5 6 pubsub 7 8 9",
 			"notify-keyspace-events":     "AKE", "tcp-backlog": "128", "proc-title-template": "{title} x", "oom-score-adj-values": "0 100 200"} {
@@ -127,9 +126,9 @@ func TestSettingsAsLines(t *testing.T) {
 			if value == "" && name != "save" {
 				continue // an empty one is not written
 			}
-			lines = append(lines, values.Setting{Name: name, Args: values.Arguments(value)}.Line())
+			lines = append(lines, redisconf.Setting{Name: name, Args: redisconf.Arguments(value)}.Line())
 			if name == "proc-title-template" {
-				lines[len(lines)-1] = values.Setting{Name: name, Args: []string{value}}.Line()
+				lines[len(lines)-1] = redisconf.Setting{Name: name, Args: []string{value}}.Line()
 			}
 		}
 		dir, port := t.TempDir(), strconv.Itoa(freePort(t))
@@ -155,7 +154,7 @@ func TestSettingsAsLines(t *testing.T) {
 		shown, err := node.ConfigGet(t.Context(), slices.Collect(maps.Keys(want))...)
 		must(t, err)
 		for name, value := range want {
-			if name != "databases" && !settings.Equal(name, value, shown[name]) { // some engines have one in a cluster, whatever is said
+			if name != "databases" && !redisconf.Equal(name, value, shown[name]) { // some engines have one in a cluster, whatever is said
 				t.Errorf("%s is %q in the file and %q at run time", name, value, shown[name])
 			}
 		}
@@ -165,7 +164,7 @@ func TestSettingsAsLines(t *testing.T) {
 // A server that does not start says which setting it is about, in words that the operator finds.
 func TestFatalSettings(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
-		for _, bad := range []values.Setting{
+		for _, bad := range []redisconf.Setting{
 			{Name: "maxmemory-policy", Args: []string{"least-loved"}},
 			{Name: "made-up", Args: []string{"a b", "c"}},
 			{Name: "maxmemory", Args: []string{"much"}},
@@ -178,7 +177,7 @@ func TestFatalSettings(t *testing.T) {
 			if err == nil {
 				t.Fatalf("it started with %s", bad.Line())
 			}
-			fatal, ok := settings.ReadFatal(string(output))
+			fatal, ok := redisconf.ReadFatal(string(output))
 			if !ok || fatal.Name != bad.Name || fatal.Reason == "" {
 				t.Errorf("%s: %+v of\n%s", bad.Line(), fatal, output)
 			}
@@ -205,7 +204,7 @@ func TestSettingsChangeUnderLoad(t *testing.T) {
 				shown, err := c.node(i).ConfigGet(t.Context(), slices.Collect(maps.Keys(change))...)
 				must(t, err)
 				for name, value := range change {
-					if !settings.Equal(name, value, shown[name]) {
+					if !redisconf.Equal(name, value, shown[name]) {
 						t.Errorf("%s was set to %q and is %q", name, value, shown[name])
 					}
 				}

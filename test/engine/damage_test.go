@@ -12,16 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // operatorDefaults are the settings that the operator gives an instance when nobody says anything else.
 func operatorDefaults() []string {
 	var arguments []string
-	for _, setting := range values.Settings(nil, nil) {
-		if setting.Source == values.FromDefaults {
+	for _, setting := range redisconf.Settings(nil, nil) {
+		if setting.Source == redisconf.FromDefaults {
 			arguments = append(arguments, append([]string{"--" + setting.Name}, setting.Args...)...)
 		}
 	}

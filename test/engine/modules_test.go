@@ -16,9 +16,9 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/redis/reshard"
 	"middleware.hc.cn/operator/internal/redis/slots"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // moduleArgs could each begin another argument, another line, or an expansion, if they were not quoted.
@@ -36,9 +36,9 @@ func compileModule(t *testing.T) (line string) {
 		t.Fatalf("compiling the module: %v\n%s", err, output)
 	}
 	cluster := &v1alpha1.RedisCluster{Spec: v1alpha1.RedisClusterSpec{Modules: []v1alpha1.Module{{Name: inImage, Args: moduleArgs}}}}
-	for _, line := range values.Build(cluster, v1alpha1.Topology{1}, values.Inputs{})["config"].([]any) {
-		if text := line.(string); strings.HasPrefix(text, "loadmodule ") {
-			return strings.Replace(text, inImage, file, 1)
+	for _, line := range redisconf.Lines(cluster, redisconf.AskedFor(cluster, nil)) {
+		if strings.HasPrefix(line, "loadmodule ") {
+			return strings.Replace(line, inImage, file, 1)
 		}
 	}
 	t.Fatal("redis.conf loads no module")

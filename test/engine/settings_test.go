@@ -21,11 +21,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"middleware.hc.cn/operator/internal/redis"
-	"middleware.hc.cn/operator/internal/rediscluster/settings"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
-var update = flag.Bool("update", false, "write internal/rediscluster/settings/known.tsv anew")
+var update = flag.Bool("update", false, "write internal/redis/redisconf/known.tsv anew")
 
 // startBare runs a server of whose settings only those are set that a test cannot do without,
 // and returns how to reach it.
@@ -52,8 +51,8 @@ var ownedAndLive = []string{"cluster-allow-replica-migration", "protected-mode"}
 // tabled reports whether a setting is in the table: under the name that the operator uses, and one
 // that it sets itself or lets users set.
 func tabled(name string) bool {
-	_, reserved := values.Reserved(name)
-	return values.Canonical(name) == name && !strings.Contains(name, "_") && (!reserved || slices.Contains(ownedAndLive, name))
+	_, reserved := redisconf.Reserved(name)
+	return redisconf.Canonical(name) == name && !strings.Contains(name, "_") && (!reserved || slices.Contains(ownedAndLive, name))
 }
 
 // TestSettingsTable compares what the operator knows of settings with what the engines say:
@@ -96,7 +95,7 @@ func TestSettingsTable(t *testing.T) {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
-	} else if diff := cmp.Diff(settings.Table, got); diff != "" {
+	} else if diff := cmp.Diff(redisconf.Table, got); diff != "" {
 		t.Errorf("the engines say something else than known.tsv; run with -update when all engines are tested (-table +engines):\n%s", diff)
 	}
 }
@@ -127,7 +126,7 @@ func TestMemorySizes(t *testing.T) {
 			node := startBare(t, e, pool)
 			for _, text := range []string{"0", "7mb", "7m", "7MB", "2gB", "2G", "2097152kb", "3000000k", "123456789", "123456789b", "8589934591gb",
 				"9223372036854775807"} {
-				size, ok := settings.Memory(text)
+				size, ok := redisconf.Memory(text)
 				if err := node.ConfigSet(t.Context(), "maxmemory", text); err != nil || !ok {
 					t.Errorf("%q: %v, and a size to the operator: %t", text, err, ok)
 					continue

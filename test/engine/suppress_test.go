@@ -13,8 +13,7 @@ import (
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis"
-	"middleware.hc.cn/operator/internal/rediscluster/settings"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
 // While a master switches over, it asks its successor for nothing that could be answered late: an engine that mishears roles would
@@ -100,8 +99,8 @@ func TestInterruptedSwitchoverCanBeUndone(t *testing.T) {
 		must(t, err)
 		must(t, c.node(1).Failover(ctx, redis.FailoverDefault))
 		eventually(t, func() error { return inSync(t, c.node(0), c.ids[1]) })
-		looked := values.Momentary()
-		for _, s := range values.Settings(nil, nil) {
+		looked := redisconf.Momentary()
+		for _, s := range redisconf.Settings(nil, nil) {
 			looked = append(looked, s.Name)
 		}
 		view, err := c.node(0).Describe(ctx, looked...)
@@ -113,7 +112,7 @@ func TestInterruptedSwitchoverCanBeUndone(t *testing.T) {
 			if value == before[name] || name == "replicaof" || name == "slaveof" {
 				continue
 			}
-			byDefault, known := settings.Default(name, string(view.Engine), view.Version)
+			byDefault, known := redisconf.Default(name, string(view.Engine), view.Version)
 			if !known || byDefault != before[name] || view.Settings[name] != value {
 				t.Errorf("%s was %q and is %q; a reconciliation sees %q, and knows the default %q", name, before[name], value, view.Settings[name],
 					byDefault)

@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // configure makes redis.conf hold the settings, as the chart and the kubelet do.
-func (s *simulation) configure(settings []values.Setting) {
+func (s *simulation) configure(settings []redisconf.Setting) {
 	s.file = map[string]string{}
 	for _, setting := range settings {
 		s.file[setting.Name] = setting.Value()
@@ -133,7 +133,7 @@ func TestRefusedSettings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulation(t, 5, 2)
 		s.cluster.Spec.Config = map[string]string{"maxmemory-policy": "allkeys-lru"}
-		s.configure(values.AskedFor(s.cluster, nil))
+		s.configure(redisconf.AskedFor(s.cluster, nil))
 		for _, in := range s.instances {
 			s.restart(in, true)
 		}

@@ -30,6 +30,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster"
@@ -37,7 +38,6 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // nodeTimeout is what the cluster asks for; a new one forms with a shorter one.
@@ -110,7 +110,7 @@ func newSimulationOf(t *testing.T, seed uint64, perShard int, valkey bool) *simu
 		Actor: &act.Actor{Client: s.kube, Redis: pool, Now: world.Now}, Now: world.Now,
 	}
 	s.replaceOperator()
-	s.configure(values.AskedFor(s.cluster, nil))
+	s.configure(redisconf.AskedFor(s.cluster, nil))
 	for shard := range 3 {
 		s.create(s.statefulSet(shard, perShard))
 		for ordinal := range perShard {

@@ -10,8 +10,7 @@ import (
 	"strings"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/rediscluster/settings"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
 // adviseConfig warns of settings that the engine does not have, as far as that is known: a
@@ -19,18 +18,18 @@ import (
 func adviseConfig(cr *v1alpha1.RedisCluster) []string {
 	engine, known := engineOf(cr.Spec.Image())
 	if known {
-		known = slices.Contains(settings.Engines(), column(engine))
+		known = slices.Contains(redisconf.Engines(), column(engine))
 	}
 	var warnings []string
 	for _, name := range slices.Sorted(maps.Keys(cr.Spec.Config)) {
-		canonical := values.Canonical(name)
-		if _, reserved := values.Reserved(name); reserved || has(canonical, engine, known) {
+		canonical := redisconf.Canonical(name)
+		if _, reserved := redisconf.Reserved(name); reserved || has(canonical, engine, known) {
 			continue
 		}
-		if len(cr.Spec.Modules) > 0 && !settings.Known(canonical) {
+		if len(cr.Spec.Modules) > 0 && !redisconf.Known(canonical) {
 			continue // it may be one of a module
 		}
-		whose := "any engine that this operator was tested with (" + strings.Join(settings.Engines(), ", ") + ")"
+		whose := "any engine that this operator was tested with (" + strings.Join(redisconf.Engines(), ", ") + ")"
 		if known {
 			whose = engine.String()
 		}
@@ -44,9 +43,9 @@ func adviseConfig(cr *v1alpha1.RedisCluster) []string {
 // has reports whether the engine has a setting, or any engine when it is not known.
 func has(name string, e engine, known bool) bool {
 	if !known {
-		return settings.Known(name)
+		return redisconf.Known(name)
 	}
-	_, found := settings.Defaults(column(e))[name]
+	_, found := redisconf.Defaults(column(e))[name]
 	return found
 }
 

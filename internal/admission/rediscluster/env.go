@@ -14,8 +14,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	shared "middleware.hc.cn/operator/internal/admission/rules"
 	"middleware.hc.cn/operator/internal/excerpt"
-	"middleware.hc.cn/operator/internal/rediscluster/settings"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
 // longestQuote is how much of a variable's value a refusal repeats.
@@ -29,7 +28,7 @@ func checkEnv(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 		for _, problem := range validation.IsEnvVarName(v.Name) {
 			refused = append(refused, field.Invalid(at.Child("name"), v.Name, problem))
 		}
-		if remedy, reserved := values.ReservedEnv(v.Name); reserved {
+		if remedy, reserved := redisconf.ReservedEnv(v.Name); reserved {
 			refused = append(refused, field.Forbidden(at.Child("name"), v.Name+" is set by the operator; "+remedy))
 		}
 		if seen[v.Name] {
@@ -38,7 +37,7 @@ func checkEnv(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 		seen[v.Name] = true
 		refused = append(refused, shared.Text(at.Child("value"), v.Value)...)
 		refused = append(refused, checkEnvSource(at.Child("valueFrom"), v)...)
-		if err := values.CheckEnv(v); err != nil && v.ValueFrom != nil {
+		if err := redisconf.CheckEnv(v); err != nil && v.ValueFrom != nil {
 			refused = append(refused, field.Forbidden(at.Child("valueFrom"), err.Error()))
 		} else if err != nil {
 			refused = append(refused, field.Invalid(at.Child("value"), excerpt.Of(v.Value, longestQuote), err.Error()))
@@ -121,8 +120,8 @@ func settingOf(variable string) (instead string, found bool) {
 	}
 	for _, prefix := range []string{"REDIS_", "VALKEY_"} {
 		if name, is := strings.CutPrefix(variable, prefix); is {
-			name = values.Canonical(strings.ReplaceAll(name, "_", "-"))
-			if _, reserved := values.Reserved(name); !reserved && settings.Known(name) {
+			name = redisconf.Canonical(strings.ReplaceAll(name, "_", "-"))
+			if _, reserved := redisconf.Reserved(name); !reserved && redisconf.Known(name) {
 				return "spec.config[" + name + "]", true
 			}
 		}

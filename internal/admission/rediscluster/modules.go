@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
 var modulesPath = specPath.Child("modules")
@@ -34,7 +34,7 @@ func checkModules(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	image, files := cr.Spec.Image(), map[string]bool{}
 	for i, module := range cr.Spec.Modules {
 		at := modulesPath.Index(i)
-		file, problem := values.ModuleFile(image, module.Name)
+		file, problem := redisconf.ModuleFile(image, module.Name)
 		if e, known := engineOf(image); problem == "" && file != module.Name && known && e.name == "redis" && e.major < modulesSince {
 			problem = fmt.Sprintf(
 				"is not in the image of %s; use redis:%d or later, or an image of yours with the module, and write the absolute path of its file", e,

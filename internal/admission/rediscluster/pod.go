@@ -15,7 +15,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	shared "middleware.hc.cn/operator/internal/admission/rules"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
 func checkConfig(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
@@ -23,15 +23,15 @@ func checkConfig(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	seen := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(cr.Spec.Config)) {
 		at, value := specPath.Child("config").Key(name), cr.Spec.Config[name]
-		if err := values.CheckSetting(name, value); err != nil {
-			if _, reserved := values.Reserved(name); reserved {
+		if err := redisconf.CheckSetting(name, value); err != nil {
+			if _, reserved := redisconf.Reserved(name); reserved {
 				refused = append(refused, field.Forbidden(at, err.Error()))
 				continue
 			}
 			refused = append(refused, field.Invalid(at, value, err.Error()))
 			continue
 		}
-		canonical := values.Canonical(name)
+		canonical := redisconf.Canonical(name)
 		if seen[canonical] {
 			refused = append(refused, field.Duplicate(at, canonical))
 		}

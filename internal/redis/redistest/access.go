@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"middleware.hc.cn/operator/internal/rediscluster/values"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
 const (
@@ -37,7 +37,7 @@ func (n *Node) loadUsers() {
 		n.settings[masterAuth] = password
 	}
 	for line := range strings.Lines(n.options.Config) {
-		words, err := values.SplitArguments(line)
+		words, err := redisconf.SplitArguments(line)
 		switch {
 		case err != nil || len(words) < 2:
 			panic(fmt.Sprintf("redistest: line %q of redis.conf", line))

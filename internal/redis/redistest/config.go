@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"middleware.hc.cn/operator/internal/rediscluster/settings"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
 // column is the engine of the table of settings that the node behaves like.
@@ -22,7 +22,7 @@ func (n *Node) column() string {
 	major, rest, _ := strings.Cut(n.options.Version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	exact := family + "-" + major + "." + minor
-	engines := settings.Engines()
+	engines := redisconf.Engines()
 	if slices.Contains(engines, exact) {
 		return exact
 	}
@@ -37,7 +37,7 @@ func (n *Node) column() string {
 
 // defaultSettings are the settings of a node that was given no redis.conf.
 func (n *Node) defaultSettings() map[string]string {
-	all := settings.Defaults(n.column())
+	all := redisconf.Defaults(n.column())
 	all["cluster-node-timeout"] = strconv.FormatInt(n.world.options.NodeTimeout.Milliseconds(), 10)
 	return all
 }
@@ -134,7 +134,7 @@ func (n *Node) objection(name, value string) string {
 	policies := []string{"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random",
 		"noeviction"}
 	switch {
-	case settings.Immutable(name, n.column()):
+	case redisconf.Immutable(name, n.column()):
 		return "can't set immutable config"
 	case name == "maxmemory" && !isNumber(shown(name, value)):
 		return "argument must be a memory value"

@@ -19,7 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
 // MaxPassword is the length in bytes up to which a password is taken.
@@ -135,7 +135,7 @@ func parse(secret *corev1.Secret) (s State, edited string, stale bool, err error
 // linkPassword is masterauth of redis.conf lines; empty without one.
 func linkPassword(config string) string {
 	for line := range strings.Lines(config) {
-		if args, err := values.SplitArguments(line); err == nil && len(args) == 2 && args[0] == "masterauth" {
+		if args, err := redisconf.SplitArguments(line); err == nil && len(args) == 2 && args[0] == "masterauth" {
 			return args[1]
 		}
 	}
@@ -172,13 +172,13 @@ func (s State) Config() string {
 	for _, digest := range s.Accepts() {
 		rules = append(rules, "#"+digest)
 	}
-	lines := []values.Setting{userLine(User{Name: DefaultUser, Rules: rules})}
+	lines := []redisconf.Setting{userLine(User{Name: DefaultUser, Rules: rules})}
 	for _, user := range s.AllUsers() {
 		lines = append(lines, userLine(User{Name: user.Name, Rules: append([]string{"reset"}, user.Rules...)}))
 	}
 	lines = append(lines,
-		values.Setting{Name: "masteruser", Args: []string{DefaultUser}},
-		values.Setting{Name: "masterauth", Args: []string{s.Password}})
+		redisconf.Setting{Name: "masteruser", Args: []string{DefaultUser}},
+		redisconf.Setting{Name: "masterauth", Args: []string{s.Password}})
 	var config strings.Builder
 	for _, line := range lines {
 		config.WriteString(line.Line() + "\n")
@@ -186,8 +186,8 @@ func (s State) Config() string {
 	return config.String()
 }
 
-func userLine(user User) values.Setting {
-	return values.Setting{Name: "user", Args: append([]string{user.Name}, user.Rules...)}
+func userLine(user User) redisconf.Setting {
+	return redisconf.Setting{Name: "user", Args: append([]string{user.Name}, user.Rules...)}
 }
 
 // New is the state of a new cluster. password is empty for a random one.

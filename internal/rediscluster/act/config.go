@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
-	"middleware.hc.cn/operator/internal/rediscluster/settings"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -43,7 +43,7 @@ func (a *Actor) setConfig(ctx context.Context, s Subject, step plan.SetConfig) (
 		result.Refusals = append(result.Refusals, refusals...)
 		for name, value := range change.Settings {
 			refused := slices.ContainsFunc(refusals, func(r snapshot.Refusal) bool { return r.Name == name })
-			if !refused && !settings.Equal(name, value, shown[name]) {
+			if !refused && !redisconf.Equal(name, value, shown[name]) {
 				result.Normalized = append(result.Normalized, Normalized{Name: name, Value: value, Shown: shown[name]})
 			}
 		}

@@ -7,8 +7,8 @@ import (
 	"context"
 	"fmt"
 
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // reloadCertificates makes instances read their certificate again. One whose files are
@@ -19,7 +19,7 @@ func (a *Actor) reloadCertificates(ctx context.Context, s Subject, step plan.Rel
 		if err != nil {
 			return err
 		}
-		if err := node.ReloadCertificates(ctx, values.TLSCertificatePath); err != nil {
+		if err := node.ReloadCertificates(ctx, redisconf.TLSCertificatePath); err != nil {
 			return fmt.Errorf("load the certificate of %s: %w", on.Pod, err)
 		}
 		return nil

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // refusalAge is how long an engine's refusal of a setting counts. What it refuses may depend
@@ -49,8 +49,8 @@ func refusals(cluster *v1alpha1.RedisCluster, now time.Time) []snapshot.Refusal 
 // settingNames are the settings that instances are asked for: those that the cluster asks
 // for, those that its redis.conf held before, and those that the operator itself changes.
 func settingNames(cluster *v1alpha1.RedisCluster, config snapshot.UserConfig) []string {
-	names := values.Momentary()
-	for _, s := range values.AskedFor(cluster, config.Settings) {
+	names := redisconf.Momentary()
+	for _, s := range redisconf.AskedFor(cluster, config.Settings) {
 		names = append(names, s.Name)
 	}
 	for _, s := range cluster.Status.Settings {
@@ -119,7 +119,7 @@ func (o *Observer) config(ctx context.Context, cluster *v1alpha1.RedisCluster, m
 		return snapshot.UserConfig{
 			Problem: fmt.Sprintf("spec.pod[0].configmap: ConfigMap %s has no key redis.conf: add it, or remove the field", name)}, nil
 	}
-	settings, err := values.ParseConfig(text)
+	settings, err := redisconf.ParseConfig(text)
 	if err != nil {
 		return snapshot.UserConfig{Problem: fmt.Sprintf("spec.pod[0].configmap: %v", err)}, nil
 	}

@@ -12,8 +12,8 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // Options are the operator's own: the same for all clusters.
@@ -71,7 +71,7 @@ type Desired struct {
 	Modules string
 	// Settings are those of redis.conf that are asked for, by name; nil when they are not
 	// known.
-	Settings []values.Setting
+	Settings []redisconf.Setting
 }
 
 // DesiredFor is what a cluster, with its defaults, asks for.
@@ -83,7 +83,7 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 		CreateTimeout: o.CreateTimeout, UpgradeTimeout: o.UpgradeTimeout,
 		AssignReceive: spec.UpdateStrategy.Type == v1alpha1.AssignReceive, KeysPerSecond: int(spec.UpdateStrategy.KeysPerSecond),
 		Apart: spec.AntiAffinity == v1alpha1.AntiAffinityRequired, SpreadMasters: ptr.Deref(spec.SpreadMasters, true),
-		OnDelete: template.UpdateStrategy.Type == v1alpha1.OnDelete, Modules: values.ModulesDigest(spec),
+		OnDelete: template.UpdateStrategy.Type == v1alpha1.OnDelete, Modules: redisconf.ModulesDigest(spec),
 		OverCapacity: cluster.Annotations[v1alpha1.AnnotationOverCapacity] == "true",
 		GiveUp:       cluster.Annotations[v1alpha1.AnnotationGiveUpData], GiveUpNode: cluster.Annotations[v1alpha1.AnnotationGiveUpNode],
 		PreviousPasswordFor: cluster.PreviousPasswordFor(),
@@ -104,7 +104,7 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 		d.Problems = append(d.Problems, s.Config.Problem)
 	}
 	if len(d.Problems) == 0 {
-		d.Settings = values.AskedFor(cluster, s.Config.Settings)
+		d.Settings = redisconf.AskedFor(cluster, s.Config.Settings)
 		d.NodeTimeout = nodeTimeout(d.Settings)
 	}
 	return d
@@ -115,7 +115,7 @@ func hasFinalizer(cluster *v1alpha1.RedisCluster) bool {
 }
 
 // nodeTimeout is cluster-node-timeout of the settings; 0 when it is not a number.
-func nodeTimeout(settings []values.Setting) time.Duration {
+func nodeTimeout(settings []redisconf.Setting) time.Duration {
 	for _, setting := range settings {
 		if setting.Name == "cluster-node-timeout" {
 			milliseconds, err := strconv.Atoi(setting.Value())

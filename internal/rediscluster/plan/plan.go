@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // Situation is the state of the cluster in one word; phase and conditions follow from it.
@@ -96,7 +96,7 @@ type problem struct {
 type Shape struct {
 	Topology v1alpha1.Topology
 	// Settings are those that redis.conf is to hold.
-	Settings []values.Setting
+	Settings []redisconf.Setting
 	in       input
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // capacity holds when the data of slots that move fits into the shards that receive them: into maxmemory, or into the part of the
@@ -35,7 +35,7 @@ func capacity(in input, goal *snapshot.Goal) Verdict {
 		}
 		will, room, what := pod.Redis.UsedMemory+expected[pod.Name], pod.Redis.MaxMemory, "maxmemory"
 		if room == 0 {
-			room, what = values.MaxMemory(pod.MemoryLimit), fmt.Sprintf("%d %% of its memory limit", values.DataPercent)
+			room, what = redisconf.MaxMemory(pod.MemoryLimit), fmt.Sprintf("%d %% of its memory limit", redisconf.DataPercent)
 		}
 		if room > 0 && will > room {
 			return fails(FitsInMemory,

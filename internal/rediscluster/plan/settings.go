@@ -10,9 +10,8 @@ import (
 	"slices"
 	"strconv"
 
-	"middleware.hc.cn/operator/internal/rediscluster/settings"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // SetConfig changes settings of running instances (CONFIG SET).
@@ -104,7 +103,7 @@ func planConfig(in input) Step {
 func (in input) liveChange(pod *snapshot.Instance) InstanceConfig {
 	change := InstanceConfig{On: target(pod), Engine: pod.Redis.EngineVersion(), Settings: map[string]string{}}
 	for _, s := range in.desired.Settings {
-		if want, ok := in.liveValue(s, pod); ok && !settings.Equal(s.Name, want, pod.Redis.Settings[s.Name]) {
+		if want, ok := in.liveValue(s, pod); ok && !redisconf.Equal(s.Name, want, pod.Redis.Settings[s.Name]) {
 			change.Settings[s.Name] = want
 		}
 	}
@@ -116,7 +115,7 @@ func (in input) liveChange(pod *snapshot.Instance) InstanceConfig {
 
 // liveValue is the value that a setting is to have on a running instance; false when it is
 // not to be told.
-func (in input) liveValue(s values.Setting, pod *snapshot.Instance) (string, bool) {
+func (in input) liveValue(s redisconf.Setting, pod *snapshot.Instance) (string, bool) {
 	_, has := pod.Redis.Settings[s.Name]
 	value := valueOn(s, pod)
 	if apart[s.Name] || !has || onlyAtStart(s.Name) || refused(in.snap, s.Name, value, pod) != nil {
@@ -126,30 +125,30 @@ func (in input) liveValue(s values.Setting, pod *snapshot.Instance) (string, boo
 }
 
 // valueOn is a setting's value on one instance.
-func valueOn(s values.Setting, pod *snapshot.Instance) string {
-	if s.Source == values.FromLimit && pod.MemoryLimit > 0 {
+func valueOn(s redisconf.Setting, pod *snapshot.Instance) string {
+	if s.Source == redisconf.FromLimit && pod.MemoryLimit > 0 {
 		// A pod of an older template has another limit, until it is restarted.
-		return strconv.FormatInt(values.MaxMemory(pod.MemoryLimit), 10)
+		return strconv.FormatInt(redisconf.MaxMemory(pod.MemoryLimit), 10)
 	}
-	byDefault, _ := settings.Default(s.Name, pod.Redis.Engine, pod.Redis.Version)
-	return settings.Whole(s.Name, s.Value(), byDefault)
+	byDefault, _ := redisconf.Default(s.Name, pod.Redis.Engine, pod.Redis.Version)
+	return redisconf.Whole(s.Name, s.Value(), byDefault)
 }
 
 // onlyAtStart reports whether running instances are not told about a setting. Those that nobody
 // knows are tried.
-func onlyAtStart(name string) bool { return settings.Known(name) && settings.NeedsRestart(name) }
+func onlyAtStart(name string) bool { return redisconf.Known(name) && redisconf.NeedsRestart(name) }
 
 // withdrawn are the settings that nobody asks for any more and that an instance still has from
 // the operator, each with the default that it returns to.
 func (in input) withdrawn(pod *snapshot.Instance) map[string]string {
 	gone := map[string]string{}
-	for _, name := range slices.AppendSeq(values.Momentary(), maps.Keys(in.snap.Settings)) {
+	for _, name := range slices.AppendSeq(redisconf.Momentary(), maps.Keys(in.snap.Settings)) {
 		value, has := pod.Redis.Settings[name]
-		if in.desired.Settings == nil || in.asksFor(name) || apart[name] || settings.NeedsRestart(name) || !has {
+		if in.desired.Settings == nil || in.asksFor(name) || apart[name] || redisconf.NeedsRestart(name) || !has {
 			continue
 		}
-		byDefault, ok := settings.Default(name, pod.Redis.Engine, pod.Redis.Version)
-		if ok && !settings.Equal(name, byDefault, value) && refused(in.snap, name, byDefault, pod) == nil {
+		byDefault, ok := redisconf.Default(name, pod.Redis.Engine, pod.Redis.Version)
+		if ok && !redisconf.Equal(name, byDefault, value) && refused(in.snap, name, byDefault, pod) == nil {
 			gone[name] = byDefault
 		}
 	}
@@ -157,7 +156,7 @@ func (in input) withdrawn(pod *snapshot.Instance) map[string]string {
 }
 
 func (in input) asksFor(name string) bool {
-	return slices.ContainsFunc(in.desired.Settings, func(s values.Setting) bool { return s.Name == name })
+	return slices.ContainsFunc(in.desired.Settings, func(s redisconf.Setting) bool { return s.Name == name })
 }
 
 // refused is what the instance's engine said to a setting with that value; nil when it did
@@ -175,13 +174,13 @@ func refused(s *snapshot.Snapshot, name, value string, pod *snapshot.Instance) *
 // the file when a running instance has taken it, so that an instance which restarts is never
 // given what no instance would start with; until then the file keeps what it had. Where no
 // instance runs that could be asked, all that is asked for goes in.
-func (in input) effectiveSettings() []values.Setting {
-	effective := make([]values.Setting, 0, len(in.desired.Settings))
+func (in input) effectiveSettings() []redisconf.Setting {
+	effective := make([]redisconf.Setting, 0, len(in.desired.Settings))
 	for _, setting := range in.desired.Settings {
 		if in.takes(setting) {
 			effective = append(effective, setting)
 		} else if before, ok := in.snap.Settings[setting.Name]; ok {
-			setting.Args = values.Arguments(before)
+			setting.Args = redisconf.Arguments(before)
 			effective = append(effective, setting)
 		}
 	}
@@ -189,8 +188,8 @@ func (in input) effectiveSettings() []values.Setting {
 }
 
 // takes reports whether redis.conf may hold a setting as it is asked for.
-func (in input) takes(setting values.Setting) bool {
-	if before, had := in.snap.Settings[setting.Name]; setting.Source == values.FromOperator || had && before == setting.Text() {
+func (in input) takes(setting redisconf.Setting) bool {
+	if before, had := in.snap.Settings[setting.Name]; setting.Source == redisconf.FromOperator || had && before == setting.Text() {
 		return true
 	}
 	asked, taken := false, onlyAtStart(setting.Name) // whose values admission checks
@@ -206,7 +205,7 @@ func (in input) takes(setting values.Setting) bool {
 			return false
 		}
 		// An immutable one it takes when it starts, and cannot say so before.
-		taken = taken || r != nil || settings.Equal(setting.Name, want, value)
+		taken = taken || r != nil || redisconf.Equal(setting.Name, want, value)
 	}
 	return taken || !asked && !in.mayRun()
 }

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"middleware.hc.cn/operator/internal/rediscluster/settings"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // SettingProblem is a setting that does not come into force until someone changes it.
@@ -36,7 +35,7 @@ func (in input) settingProblems() []SettingProblem {
 }
 
 // objection is what the engine has against a setting; empty when nothing is known of any.
-func (in input) objection(s values.Setting) string {
+func (in input) objection(s redisconf.Setting) string {
 	asked, lacking := 0, ""
 	for _, pod := range in.snap.Reachable() {
 		if pod.Redis.Settings == nil || apart[s.Name] {
@@ -65,21 +64,21 @@ func (in input) objection(s values.Setting) string {
 }
 
 // misconfigured is the setting because of which an instance does not start.
-func (in input) misconfigured(pod *snapshot.Instance) (settings.Fatal, bool) {
+func (in input) misconfigured(pod *snapshot.Instance) (redisconf.Fatal, bool) {
 	if pod.Redis != nil || pod.Terminating || pod.TerminationMessage == "" {
-		return settings.Fatal{}, false
+		return redisconf.Fatal{}, false
 	}
-	fatal, ok := settings.ReadFatal(pod.TerminationMessage)
-	if _, reserved := values.Reserved(fatal.Name); !ok || reserved {
-		return settings.Fatal{}, false // not a line that comes from settings
+	fatal, ok := redisconf.ReadFatal(pod.TerminationMessage)
+	if _, reserved := redisconf.Reserved(fatal.Name); !ok || reserved {
+		return redisconf.Fatal{}, false // not a line that comes from settings
 	}
 	return fatal, true
 }
 
 // concerns reports whether the line which a server did not start with is that setting.
-func concerns(fatal settings.Fatal, s values.Setting) bool {
-	args, err := values.SplitArguments(fatal.Arguments)
-	return err == nil && values.Canonical(fatal.Name) == s.Name && strings.Join(args, " ") == s.Value()
+func concerns(fatal redisconf.Fatal, s redisconf.Setting) bool {
+	args, err := redisconf.SplitArguments(fatal.Arguments)
+	return err == nil && redisconf.Canonical(fatal.Name) == s.Name && strings.Join(args, " ") == s.Value()
 }
 
 // planMisconfigured deals with instances that do not start because of a setting. One that
@@ -92,7 +91,7 @@ func planMisconfigured(in input) Step {
 		if !ok || in.desired.Settings == nil {
 			continue
 		}
-		if slices.ContainsFunc(in.effectiveSettings(), func(s values.Setting) bool { return concerns(fatal, s) }) {
+		if slices.ContainsFunc(in.effectiveSettings(), func(s redisconf.Setting) bool { return concerns(fatal, s) }) {
 			if problems := in.settingProblems(); !in.snap.Formed && len(problems) > 0 {
 				return Stall{base: base{problems[0].Message}, Cause: "SettingRefused"}
 			}
@@ -145,11 +144,11 @@ func (c *SettingChange) add(pod *snapshot.Instance, way ApplyMethod, reason stri
 }
 
 // difference says how a setting comes into force on an instance; false when it is in force.
-func (in input) difference(s values.Setting, pod *snapshot.Instance) (way ApplyMethod, reason string, differs bool) {
+func (in input) difference(s redisconf.Setting, pod *snapshot.Instance) (way ApplyMethod, reason string, differs bool) {
 	value, has := pod.Redis.Settings[s.Name]
 	want := valueOn(s, pod)
 	switch {
-	case pod.Redis.Settings == nil || apart[s.Name] || has && settings.Equal(s.Name, want, value):
+	case pod.Redis.Settings == nil || apart[s.Name] || has && redisconf.Equal(s.Name, want, value):
 		return "", "", false
 	case !has:
 		return Blocked, "the engine has no such setting", true
@@ -177,12 +176,12 @@ func (in input) settingsAfter() map[string]string {
 	}
 	after := map[string]string{}
 	for _, s := range in.effectiveSettings() {
-		if s.Source != values.FromOperator {
+		if s.Source != redisconf.FromOperator {
 			after[s.Name] = s.Text()
 		}
 	}
 	for name, value := range in.snap.Settings {
-		if !in.asksFor(name) && !apart[name] && !settings.NeedsRestart(name) && in.mayHold(name) {
+		if !in.asksFor(name) && !apart[name] && !redisconf.NeedsRestart(name) && in.mayHold(name) {
 			after[name] = value
 		}
 	}

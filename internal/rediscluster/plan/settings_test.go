@@ -9,41 +9,40 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"middleware.hc.cn/operator/internal/rediscluster/settings"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 const gib = 1 << 30
 
 // configured is a formed cluster of Redis 7.0.15 with every setting at its default, and what
 // asks for these settings and nothing else.
-func configured(asked ...values.Setting) (Desired, *snapshot.Snapshot) {
+func configured(asked ...redisconf.Setting) (Desired, *snapshot.Snapshot) {
 	s := formed()
 	for i := range s.Instances {
 		in := &s.Instances[i]
 		in.Redis.Engine, in.Redis.Version, in.Redis.UsedMemory = "redis", "7.0.15", gib/4
-		in.Redis.Settings = settings.Defaults("redis-7.0")
+		in.Redis.Settings = redisconf.Defaults("redis-7.0")
 	}
 	d := desired()
-	d.Settings = append([]values.Setting{}, asked...)
+	d.Settings = append([]redisconf.Setting{}, asked...)
 	return d, s
 }
 
-func asked(name, value string) values.Setting {
-	return values.Setting{Name: name, Args: values.Arguments(value), Source: values.FromSpec}
+func asked(name, value string) redisconf.Setting {
+	return redisconf.Setting{Name: name, Args: redisconf.Arguments(value), Source: redisconf.FromSpec}
 }
 
-func derived(value string) values.Setting {
-	return values.Setting{Name: "maxmemory", Args: []string{value}, Source: values.FromLimit}
+func derived(value string) redisconf.Setting {
+	return redisconf.Setting{Name: "maxmemory", Args: []string{value}, Source: redisconf.FromLimit}
 }
 
-func ofEnv(value string) values.Setting {
-	return values.Setting{Name: "maxmemory", Args: []string{value}, Source: values.FromEnv}
+func ofEnv(value string) redisconf.Setting {
+	return redisconf.Setting{Name: "maxmemory", Args: []string{value}, Source: redisconf.FromEnv}
 }
 
 // lines are redis.conf.
-func lines(settings []values.Setting) string {
+func lines(settings []redisconf.Setting) string {
 	var all []string
 	for _, s := range settings {
 		all = append(all, s.Name+" "+s.Value())
@@ -63,7 +62,7 @@ func TestSettings(t *testing.T) {
 			append(s.Refusals, snapshot.Refusal{Name: name, Value: value, Engine: "redis 7.0.15", Message: "no, thanks", Immutable: immutable})
 	}
 	for name, tc := range map[string]struct {
-		asked   []values.Setting
+		asked   []redisconf.Setting
 		pending Pending
 		change  func(*Desired, *snapshot.Snapshot)
 		file    string
@@ -71,22 +70,22 @@ func TestSettings(t *testing.T) {
 		way     ApplyMethod // of the only change shown
 		problem string      // part of it
 	}{
-		"in force": {asked: []values.Setting{asked("hz", "10")}, file: "hz 10", step: "None"},
-		"a change comes into force before it reaches the file": {asked: []values.Setting{asked("hz", "20")}, step: "SetConfig", way: Live},
-		"one instance that has taken it is enough for the file": {asked: []values.Setting{asked("hz", "20")},
+		"in force": {asked: []redisconf.Setting{asked("hz", "10")}, file: "hz 10", step: "None"},
+		"a change comes into force before it reaches the file": {asked: []redisconf.Setting{asked("hz", "20")}, step: "SetConfig", way: Live},
+		"one instance that has taken it is enough for the file": {asked: []redisconf.Setting{asked("hz", "20")},
 			change: func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Settings["hz"] = "20" },
 			file:   "hz 20", step: "SetConfig", way: Live},
-		"until then the file keeps what it had": {asked: []values.Setting{asked("hz", "20")},
+		"until then the file keeps what it had": {asked: []redisconf.Setting{asked("hz", "20")},
 			change: func(_ *Desired, s *snapshot.Snapshot) { s.Settings = map[string]string{"hz": "15"}; all(s, "hz", "15") },
 			file:   "hz 15", step: "SetConfig", way: Live},
-		"where nobody runs, all goes in": {asked: []values.Setting{asked("hz", "20"), asked("made-up", "1")},
+		"where nobody runs, all goes in": {asked: []redisconf.Setting{asked("hz", "20"), asked("made-up", "1")},
 			change: func(_ *Desired, s *snapshot.Snapshot) {
 				for i := range s.Instances {
 					s.Instances[i].Redis, s.Instances[i].Waiting = nil, "container redis: CrashLoopBackOff"
 				}
 			},
 			file: "hz 20; made-up 1", step: "Wait"},
-		"where nobody answers, nothing does": {asked: []values.Setting{asked("hz", "20")},
+		"where nobody answers, nothing does": {asked: []redisconf.Setting{asked("hz", "20")},
 			change: func(_ *Desired, s *snapshot.Snapshot) {
 				s.Settings = map[string]string{"hz": "10"}
 				for i := range s.Instances {
@@ -95,31 +94,31 @@ func TestSettings(t *testing.T) {
 			},
 			file: "hz 10", step: "Wait"},
 		"what the engine refuses stays out, and is not tried again": {
-			asked:  []values.Setting{asked("maxmemory-policy", "best"), asked("hz", "10")},
+			asked:  []redisconf.Setting{asked("maxmemory-policy", "best"), asked("hz", "10")},
 			change: func(_ *Desired, s *snapshot.Snapshot) { refuse(s, "maxmemory-policy", "best", false) },
 			file:   "hz 10", step: "None", way: Blocked,
 			problem: `spec.config[maxmemory-policy]: redis 7.0.15 refuses the value "best": no, thanks: change or remove it`},
-		"another version is asked again": {asked: []values.Setting{asked("maxmemory-policy", "best")},
+		"another version is asked again": {asked: []redisconf.Setting{asked("maxmemory-policy", "best")},
 			change: func(_ *Desired, s *snapshot.Snapshot) {
 				refuse(s, "maxmemory-policy", "best", false)
 				for i := range s.Instances {
 					s.Instances[i].Redis.Version = "8.0.6"
 				}
 			}, step: "SetConfig", way: Live},
-		"what the engine does not have stays out": {asked: []values.Setting{asked("made-up", "1")},
+		"what the engine does not have stays out": {asked: []redisconf.Setting{asked("made-up", "1")},
 			step: "None", way: Blocked, problem: "spec.config[made-up]: redis 7.0.15 has no such setting"},
-		"what some instances do not have yet waits for their upgrade": {asked: []values.Setting{asked("locale-collate", "C")},
+		"what some instances do not have yet waits for their upgrade": {asked: []redisconf.Setting{asked("locale-collate", "C")},
 			change: func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 1).Redis.Settings["locale-collate"] = "C" },
 			step:   "None", way: Blocked},
-		"what is taken only at the start goes to the file": {asked: []values.Setting{asked("tcp-backlog", "128")},
+		"what is taken only at the start goes to the file": {asked: []redisconf.Setting{asked("tcp-backlog", "128")},
 			file: "tcp-backlog 128", step: "None"},
-		"and is shown while it waits for the restart": {asked: []values.Setting{asked("tcp-backlog", "128")},
+		"and is shown while it waits for the restart": {asked: []redisconf.Setting{asked("tcp-backlog", "128")},
 			pending: Pending{Children: []string{"StatefulSet c-0"}},
 			file:    "tcp-backlog 128", step: "ApplyChildren", way: AtRestart},
-		"a setting that nobody knows is tried": {asked: []values.Setting{asked("brand-new", "1")},
+		"a setting that nobody knows is tried": {asked: []redisconf.Setting{asked("brand-new", "1")},
 			change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "brand-new", "0") },
 			step:   "SetConfig", way: Live},
-		"and goes to the file when only a start takes it": {asked: []values.Setting{asked("brand-new", "1")},
+		"and goes to the file when only a start takes it": {asked: []redisconf.Setting{asked("brand-new", "1")},
 			change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "brand-new", "0"); refuse(s, "brand-new", "1", true) },
 			file:   "brand-new 1", step: "None", way: AtRestart},
 		"what nobody asks for any more goes back to the default": {
@@ -129,7 +128,7 @@ func TestSettings(t *testing.T) {
 		"what a switchover that was interrupted has left is put right": {
 			change: func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 1).Redis.Settings["dynamic-hz"] = "no" },
 			step:   "SetConfig", way: Live},
-		"unless it is asked for": {asked: []values.Setting{asked("dynamic-hz", "no")},
+		"unless it is asked for": {asked: []redisconf.Setting{asked("dynamic-hz", "no")},
 			change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "dynamic-hz", "no") },
 			file:   "dynamic-hz no", step: "None"},
 		"or the engine does not have it": {change: func(_ *Desired, s *snapshot.Snapshot) {
@@ -137,13 +136,13 @@ func TestSettings(t *testing.T) {
 				delete(s.Instances[i].Redis.Settings, "dynamic-hz")
 			}
 		}, step: "None"},
-		"a maxmemory that follows from the limit": {asked: []values.Setting{derived("805306300")},
+		"a maxmemory that follows from the limit": {asked: []redisconf.Setting{derived("805306300")},
 			change: func(_ *Desired, s *snapshot.Snapshot) {
 				for i := range s.Instances {
 					s.Instances[i].MemoryLimit = gib
 				}
 			}, step: "SetConfig", way: Live},
-		"is no less than what is used already": {asked: []values.Setting{derived("805306300")},
+		"is no less than what is used already": {asked: []redisconf.Setting{derived("805306300")},
 			change: func(_ *Desired, s *snapshot.Snapshot) {
 				for i := range s.Instances {
 					s.Instances[i].MemoryLimit = gib
@@ -154,16 +153,16 @@ func TestSettings(t *testing.T) {
 				}
 				s.Find(0, 0).Redis.Settings["maxmemory"] = "0"
 			}, step: "None", way: Blocked},
-		"a maxmemory of the environment": {asked: []values.Setting{ofEnv("805306300")}, step: "SetConfig", way: Live},
-		"spares what is used already, too": {asked: []values.Setting{ofEnv("1000")},
+		"a maxmemory of the environment": {asked: []redisconf.Setting{ofEnv("805306300")}, step: "SetConfig", way: Live},
+		"spares what is used already, too": {asked: []redisconf.Setting{ofEnv("1000")},
 			step: "None", way: Blocked},
-		"and is none where it says so": {asked: []values.Setting{ofEnv("0")},
+		"and is none where it says so": {asked: []redisconf.Setting{ofEnv("0")},
 			change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "maxmemory", "805306350") }, step: "SetConfig", way: Live},
-		"a user's maxmemory is the user's": {asked: []values.Setting{asked("maxmemory", "1mb")}, step: "SetConfig", way: Live},
-		"a paused cluster shows the change": {asked: []values.Setting{asked("hz", "20")},
+		"a user's maxmemory is the user's": {asked: []redisconf.Setting{asked("maxmemory", "1mb")}, step: "SetConfig", way: Live},
+		"a paused cluster shows the change": {asked: []redisconf.Setting{asked("hz", "20")},
 			change: func(d *Desired, _ *snapshot.Snapshot) { d.Paused = true },
 			step:   "Paused", way: Live},
-		"healing comes first": {asked: []values.Setting{asked("hz", "20")},
+		"healing comes first": {asked: []redisconf.Setting{asked("hz", "20")},
 			change: func(_ *Desired, s *snapshot.Snapshot) { comeBackEmpty(s, 1, 1) },
 			step:   "Meet", way: Live},
 	} {
@@ -263,16 +262,16 @@ func TestMisconfigured(t *testing.T) {
 		in.Redis, in.Failing, in.Waiting, in.TerminationMessage, in.UID = nil, true, "container redis: CrashLoopBackOff", words, "uid"
 	}
 	for name, tc := range map[string]struct {
-		asked  []values.Setting
+		asked  []redisconf.Setting
 		words  string
 		formed bool
 		step   string
 		why    string
 	}{
-		"a new cluster says so": {asked: []values.Setting{bad}, words: words, step: "Stall",
+		"a new cluster says so": {asked: []redisconf.Setting{bad}, words: words, step: "Stall",
 			why: "spec.config[made-up]: "},
 		"a corrected one is replaced": {words: words, step: "Restart", why: "made-up, which has been corrected since"},
-		"with another value, too": {asked: []values.Setting{asked("made-up", "2")}, words: words, step: "Restart",
+		"with another value, too": {asked: []redisconf.Setting{asked("made-up", "2")}, words: words, step: "Restart",
 			why: "made-up"},
 		"in a cluster that serves, too": {words: words, formed: true, step: "Restart", why: "made-up"},
 		"a line of another file is none of ours": {words: strings.ReplaceAll(words, "made-up", "requirepass"), formed: true, step: "Wait",

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // TestConfigured: a refused setting is a matter for a person, and the cluster that serves says
@@ -43,10 +43,10 @@ func TestConfigured(t *testing.T) {
 		}
 		return got
 	}
-	ask := func(settings ...values.Setting) func(*plan.Desired) {
-		return func(d *plan.Desired) { d.Settings = append([]values.Setting{}, settings...) }
+	ask := func(settings ...redisconf.Setting) func(*plan.Desired) {
+		return func(d *plan.Desired) { d.Settings = append([]redisconf.Setting{}, settings...) }
 	}
-	hz := values.Setting{Name: "hz", Args: []string{"10"}, Source: values.FromSpec}
+	hz := redisconf.Setting{Name: "hz", Args: []string{"10"}, Source: redisconf.FromSpec}
 	got := want(Reconciliation{Snapshot: s, Decision: decide(s, ask(hz))}, metav1.ConditionTrue, "InForce", "", metav1.ConditionFalse)
 	if diff := cmp.Diff([]v1alpha1.SettingStatus{{Name: "hz", Value: "10"}}, got.Settings); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
@@ -62,7 +62,7 @@ func TestConfigured(t *testing.T) {
 	}
 
 	// The reconciliation in which it is refused notes that, and the next one tells.
-	policy := values.Setting{Name: "maxmemory-policy", Args: []string{"best"}, Source: values.FromConfigMap}
+	policy := redisconf.Setting{Name: "maxmemory-policy", Args: []string{"best"}, Source: redisconf.FromConfigMap}
 	refusal := snapshot.Refusal{Name: "maxmemory-policy", Value: "best", Engine: "redis 7.0.15", Message: "no, thanks",
 		At: now.Add(500 * time.Millisecond)}
 	got = want(Reconciliation{Snapshot: s, Decision: decide(s, ask(policy)), Refusals: []snapshot.Refusal{refusal, refusal}},

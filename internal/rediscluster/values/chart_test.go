@@ -21,6 +21,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
@@ -40,9 +41,11 @@ func loadChart(t testing.TB) *chart.Chart {
 	return c
 }
 
-func render(c *chart.Chart, cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, in values.Inputs) ([]*unstructured.Unstructured, error) {
+func render(c *chart.Chart, cr *v1alpha1.RedisCluster, topology v1alpha1.Topology,
+	configMap map[string]string) ([]*unstructured.Unstructured, error) {
 	rendered, err :=
-		c.Render(values.Build(cr, topology, in), chart.Release{Name: cr.Name, Namespace: cr.Namespace, Revision: 1, IsInstall: true},
+		c.Render(values.Build(cr, topology, redisconf.AskedFor(cr, configMap)), chart.Release{Name: cr.Name, Namespace: cr.Namespace,
+			Revision: 1, IsInstall: true},
 			chart.Capabilities{})
 	if err != nil {
 		return nil, err
@@ -86,7 +89,7 @@ func TestGolden(t *testing.T) {
 	samples := filepath.Join("..", "..", "..", "config", "samples")
 	cases := []struct {
 		name, file string
-		in         values.Inputs
+		configMap  map[string]string
 	}{
 		{name: "default", file: "testdata/default.yaml"},
 		{name: "source-sample", file: filepath.Join(samples, "redis_v1alpha1_rediscluster.yaml")},
@@ -97,12 +100,12 @@ func TestGolden(t *testing.T) {
 		{name: "tls", file: "testdata/tls.yaml"},
 		{name: "containers", file: "testdata/containers.yaml"},
 		{name: "everything", file: "testdata/everything.yaml",
-			in: values.Inputs{ConfigMapSettings: map[string]string{"maxmemory": "1gb", "save": "900 1 300 10"}}},
+			configMap: map[string]string{"maxmemory": "1gb", "save": "900 1 300 10"}},
 	}
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
 			cr := readCluster(t, test.file)
-			objects, err := render(c, cr, cr.Spec.Topology(), test.in)
+			objects, err := render(c, cr, cr.Spec.Topology(), test.configMap)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,11 +131,11 @@ func TestGolden(t *testing.T) {
 func TestScalingRestartsNothing(t *testing.T) {
 	c := loadChart(t)
 	cr := readCluster(t, "testdata/everything.yaml")
-	before, err := render(c, cr, v1alpha1.Topology{2, 2, 2}, values.Inputs{})
+	before, err := render(c, cr, v1alpha1.Topology{2, 2, 2}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := render(c, cr, v1alpha1.Topology{3, 2, 2, 2}, values.Inputs{})
+	after, err := render(c, cr, v1alpha1.Topology{3, 2, 2, 2}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,12 +165,12 @@ func podTemplates(objects []*unstructured.Unstructured) map[string]any {
 func TestConfigChangeRestartsNothing(t *testing.T) {
 	c := loadChart(t)
 	cr := readCluster(t, "testdata/default.yaml")
-	before, err := render(c, cr, cr.Spec.Topology(), values.Inputs{})
+	before, err := render(c, cr, cr.Spec.Topology(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cr.Spec.Config = map[string]string{"maxmemory": "1gb"}
-	after, err := render(c, cr, cr.Spec.Topology(), values.Inputs{})
+	after, err := render(c, cr, cr.Spec.Topology(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +208,7 @@ func TestScheduling(t *testing.T) {
 	} {
 		cr := readCluster(t, "testdata/default.yaml")
 		cr.Spec.AntiAffinity, cr.Spec.Pod = tt.spec.AntiAffinity, tt.spec.Pod
-		objects, err := render(c, cr, cr.Spec.Topology(), values.Inputs{})
+		objects, err := render(c, cr, cr.Spec.Topology(), nil)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

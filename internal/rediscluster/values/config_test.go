@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
@@ -22,36 +23,42 @@ func clusterOf(t *testing.T, spec string) *v1alpha1.RedisCluster {
 }
 
 // TestMaxMemory: spec.config, the ConfigMap, the variable MAXMEMORY, three quarters of the
+// build are the values of a cluster with the settings that it asks for.
+func build(cr *v1alpha1.RedisCluster) map[string]any {
+	return values.Build(cr, nil, redisconf.AskedFor(cr, nil))
+}
+
 // memory limit; and none of them.
 func TestMaxMemory(t *testing.T) {
 	for _, tc := range []struct {
 		spec, configMap, want string
-		source                values.Source
+		source                redisconf.Source
 	}{
 		{spec: `{}`},
 		{spec: `{pod: [{resources: {requests: {memory: 1Gi}}}]}`},
-		{spec: `{pod: [{resources: {limits: {memory: 1Gi}}}]}`, want: "805306350", source: values.FromLimit},
-		{spec: `{pod: [{resources: {limits: {memory: "1000"}}}]}`, want: "750", source: values.FromLimit},
-		{spec: `{config: {maxmemory: "0"}, pod: [{resources: {limits: {memory: 1Gi}}}]}`, want: "0", source: values.FromSpec},
-		{spec: `{pod: [{resources: {limits: {memory: 1Gi}}}]}`, configMap: "maxmemory 12mb", want: "12mb", source: values.FromConfigMap},
-		{spec: `{pod: [{env: [{name: MAXMEMORY, value: 2gb}]}]}`, want: "2147483648", source: values.FromEnv},
-		{spec: `{pod: [{env: [{name: MAXMEMORY, value: 2GB}], resources: {limits: {memory: 4Gi}}}]}`, want: "2147483648", source: values.FromEnv},
-		{spec: `{pod: [{env: [{name: MAXMEMORY, value: "0"}], resources: {limits: {memory: 4Gi}}}]}`, want: "0", source: values.FromEnv},
-		{spec: `{pod: [{env: [{name: MAXMEMORY, value: 2gb}]}]}`, configMap: "maxmemory 12mb", want: "12mb", source: values.FromConfigMap},
+		{spec: `{pod: [{resources: {limits: {memory: 1Gi}}}]}`, want: "805306350", source: redisconf.FromLimit},
+		{spec: `{pod: [{resources: {limits: {memory: "1000"}}}]}`, want: "750", source: redisconf.FromLimit},
+		{spec: `{config: {maxmemory: "0"}, pod: [{resources: {limits: {memory: 1Gi}}}]}`, want: "0", source: redisconf.FromSpec},
+		{spec: `{pod: [{resources: {limits: {memory: 1Gi}}}]}`, configMap: "maxmemory 12mb", want: "12mb", source: redisconf.FromConfigMap},
+		{spec: `{pod: [{env: [{name: MAXMEMORY, value: 2gb}]}]}`, want: "2147483648", source: redisconf.FromEnv},
+		{spec: `{pod: [{env: [{name: MAXMEMORY, value: 2GB}], resources: {limits: {memory: 4Gi}}}]}`, want: "2147483648",
+			source: redisconf.FromEnv},
+		{spec: `{pod: [{env: [{name: MAXMEMORY, value: "0"}], resources: {limits: {memory: 4Gi}}}]}`, want: "0", source: redisconf.FromEnv},
+		{spec: `{pod: [{env: [{name: MAXMEMORY, value: 2gb}]}]}`, configMap: "maxmemory 12mb", want: "12mb", source: redisconf.FromConfigMap},
 		{spec: `{config: {maxmemory: 1gb}, pod: [{env: [{name: MAXMEMORY, value: 2gb}]}]}`, configMap: "maxmemory 12mb", want: "1gb",
-			source: values.FromSpec},
+			source: redisconf.FromSpec},
 		// What admission refuses counts as absent.
 		{spec: `{pod: [{env: [{name: MAXMEMORY, value: "2gb\nloadmodule x"}], resources: {limits: {memory: 1Gi}}}]}`, want: "805306350",
-			source: values.FromLimit},
+			source: redisconf.FromLimit},
 		{spec: `{pod: [{env: [{name: MAXMEMORY, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}]}`},
 	} {
-		configMap, err := values.ParseConfig(tc.configMap)
+		configMap, err := redisconf.ParseConfig(tc.configMap)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got values.Setting
+		var got redisconf.Setting
 		last := ""
-		for _, s := range values.AskedFor(clusterOf(t, tc.spec), configMap) {
+		for _, s := range redisconf.AskedFor(clusterOf(t, tc.spec), configMap) {
 			if s.Name <= last {
 				t.Errorf("%s: %s stands behind %s", tc.spec, s.Name, last)
 			}
@@ -71,7 +78,7 @@ func TestMaxMemory(t *testing.T) {
 func TestSettingsForTheStart(t *testing.T) {
 	digest := func(spec string) string {
 		t.Helper()
-		annotations, _ := values.Build(clusterOf(t, spec), nil, values.Inputs{})["pod"].(map[string]any)["annotations"].(map[string]any)
+		annotations, _ := build(clusterOf(t, spec))["pod"].(map[string]any)["annotations"].(map[string]any)
 		text, _ := annotations[values.AnnotationSettings].(string)
 		return text
 	}
@@ -93,8 +100,7 @@ func TestSettingsForTheStart(t *testing.T) {
 	if digest(`{config: {io-threads: "4"}}`) != digest(`{config: {io-threads: "4", maxmemory: 1gb}}`) {
 		t.Error("a setting that is changed live changes the template")
 	}
-	pod := values.Build(clusterOf(t, `{config: {io-threads: "4"}, pod: [{annotations: {team: shop}}]}`), nil,
-		values.Inputs{})["pod"].(map[string]any)
+	pod := build(clusterOf(t, `{config: {io-threads: "4"}, pod: [{annotations: {team: shop}}]}`))["pod"].(map[string]any)
 	if annotations := pod["annotations"].(map[string]any); annotations["team"] != "shop" || len(annotations) != 2 {
 		t.Errorf("annotations %v", annotations)
 	}
@@ -103,8 +109,8 @@ func TestSettingsForTheStart(t *testing.T) {
 // TestSettingText: what the status holds of a setting is the setting again.
 func TestSettingText(t *testing.T) {
 	for _, value := range []string{"1gb", "900 1 300 10", "", `"{title} x"`, `"a\x0ab" 'c d'`} {
-		s := values.Setting{Name: "x", Args: values.Arguments(value)}
-		if again := (values.Setting{Name: "x", Args: values.Arguments(s.Text())}); again.Line() != s.Line() {
+		s := redisconf.Setting{Name: "x", Args: redisconf.Arguments(value)}
+		if again := (redisconf.Setting{Name: "x", Args: redisconf.Arguments(s.Text())}); again.Line() != s.Line() {
 			t.Errorf("%q: %s, and from its text %s", value, s.Line(), again.Line())
 		}
 	}
@@ -121,7 +127,7 @@ func TestStartSettingsAreChecked(t *testing.T) {
 		"hash-seed":      {"abc": true, "a b": false, `"a b"`: true},
 	} {
 		for value, ok := range cases {
-			if err := values.CheckSetting(name, value); (err == nil) != ok {
+			if err := redisconf.CheckSetting(name, value); (err == nil) != ok {
 				t.Errorf("%s %q: %v, want good: %t", name, value, err, ok)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
 var attacks = []string{
@@ -38,25 +38,25 @@ func FuzzStrings(f *testing.F) {
 	}
 	c := loadChart(f)
 	topology := v1alpha1.Topology{2, 1}
-	want, err := render(c, written("key", "value"), topology, values.Inputs{})
+	want, err := render(c, written("key", "value"), topology, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, key, value string) {
-		parsed, _ := values.ParseConfig("maxclients 1000\n" + value)
-		got, err := render(c, written(key, value), topology, values.Inputs{ConfigMapSettings: parsed})
+		parsed, _ := redisconf.ParseConfig("maxclients 1000\n" + value)
+		got, err := render(c, written(key, value), topology, parsed)
 		if err != nil {
 			return // refused
 		}
 		if a, b := inventory(want), inventory(got); a != b {
 			t.Errorf("strings %q, %q changed what is made:\n%s\nwant:\n%s", key, value, b, a)
 		}
-		allowed := slices.Concat(directives(t, want), []string{values.Canonical(key), "maxclients"}, slices.Collect(maps.Keys(parsed)))
+		allowed := slices.Concat(directives(t, want), []string{redisconf.Canonical(key), "maxclients"}, slices.Collect(maps.Keys(parsed)))
 		for _, name := range directives(t, got) {
 			if !slices.Contains(allowed, name) {
 				t.Errorf("strings %q, %q: redis.conf has the directive %q", key, value, name)
 			}
-			if _, reserved := values.Reserved(name); reserved && !slices.Contains(directives(t, want), name) {
+			if _, reserved := redisconf.Reserved(name); reserved && !slices.Contains(directives(t, want), name) {
 				t.Errorf("strings %q, %q: redis.conf has the reserved directive %q", key, value, name)
 			}
 		}
@@ -149,11 +149,11 @@ func FuzzQuote(f *testing.F) {
 		f.Add(attack)
 	}
 	f.Fuzz(func(t *testing.T, arg string) {
-		quoted := values.Quote(arg)
+		quoted := redisconf.Quote(arg)
 		if strings.ContainsAny(quoted, "\n\r\x00") {
 			t.Errorf("Quote(%q) = %q has a line break", arg, quoted)
 		}
-		back, err := values.SplitArguments(quoted)
+		back, err := redisconf.SplitArguments(quoted)
 		if err != nil || len(back) != 1 || back[0] != arg {
 			t.Errorf("Quote(%q) reads back as %q, %v", arg, back, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
 func TestModuleFile(t *testing.T) {
@@ -40,7 +41,7 @@ func TestModuleFile(t *testing.T) {
 		{"mine:1", "/opt/x.so\nport 1", "", "is not the plain absolute path"},
 		{"mine:1", "/opt/x.so ", "", "is not the plain absolute path"},
 	} {
-		file, problem := ModuleFile(tt.image, tt.name)
+		file, problem := redisconf.ModuleFile(tt.image, tt.name)
 		if file != tt.file || (problem == "") != (tt.problem == "") || !strings.Contains(problem, tt.problem) {
 			t.Errorf("%s in %s: %q, %q, want %q, %q", tt.name, tt.image, file, problem, tt.file, tt.problem)
 		}
@@ -59,7 +60,7 @@ func TestModulesInRedisConf(t *testing.T) {
 		v1alpha1.Module{Name: "json", Args: []string{"a b", "\nrequirepass x", `"`}},
 		v1alpha1.Module{Name: "/data/evil.so"})
 	var got []string
-	for _, line := range Build(cr, v1alpha1.Topology{1}, Inputs{})["config"].([]any) {
+	for _, line := range Build(cr, v1alpha1.Topology{1}, redisconf.AskedFor(cr, nil))["config"].([]any) {
 		if text := line.(string); strings.HasPrefix(text, "loadmodule") {
 			got = append(got, text)
 		} else if len(got) > 0 {
@@ -79,7 +80,7 @@ func TestModulesInRedisConf(t *testing.T) {
 // template that it had before there were any.
 func TestAChangeOfModulesRestartsInstances(t *testing.T) {
 	annotation := func(cr *v1alpha1.RedisCluster) string {
-		annotations, _ := Build(cr, v1alpha1.Topology{1}, Inputs{})["pod"].(map[string]any)["annotations"].(map[string]any)
+		annotations, _ := Build(cr, v1alpha1.Topology{1}, redisconf.AskedFor(cr, nil))["pod"].(map[string]any)["annotations"].(map[string]any)
 		text, _ := annotations[AnnotationModules].(string)
 		return text
 	}
@@ -99,15 +100,15 @@ func TestAChangeOfModulesRestartsInstances(t *testing.T) {
 		"with a line break": withModules(v1alpha1.Module{Name: "json", Args: []string{"\nloadmodule \"bloom\""}}),
 	} {
 		got := annotation(cr)
-		if other, taken := seen[got]; taken || got != ModulesDigest(&cr.Spec) {
+		if other, taken := seen[got]; taken || got != redisconf.ModulesDigest(&cr.Spec) {
 			t.Errorf("%s has the annotation of %s: %q", name, other, got)
 		}
 		seen[got] = name
 	}
 	kept := withModules(json)
 	kept.Spec.Pod = []v1alpha1.PodTemplate{{Annotations: map[string]string{"team": "a", AnnotationModules: "forged"}}}
-	annotations := Build(kept, v1alpha1.Topology{1}, Inputs{})["pod"].(map[string]any)["annotations"]
-	if diff := cmp.Diff(map[string]any{"team": "a", AnnotationModules: ModulesDigest(&kept.Spec)}, annotations); diff != "" {
+	annotations := Build(kept, v1alpha1.Topology{1}, redisconf.AskedFor(kept, nil))["pod"].(map[string]any)["annotations"]
+	if diff := cmp.Diff(map[string]any{"team": "a", AnnotationModules: redisconf.ModulesDigest(&kept.Spec)}, annotations); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -14,17 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
-
-// Inputs is what Build needs and the RedisCluster does not hold.
-type Inputs struct {
-	// ConfigMapSettings is ParseConfig of the key redis.conf of the ConfigMap
-	// pod[0].configmap; nil without one.
-	ConfigMapSettings map[string]string
-	// Settings are what redis.conf is to hold now, which is not always all that is asked
-	// for; nil: what is asked for.
-	Settings []Setting
-}
 
 // Where an instance keeps its data, as the chart calls it.
 const (
@@ -35,16 +26,16 @@ const (
 )
 
 // Build returns the chart's values for a cluster of the given topology, which is the one
-// that the plan permits now and not always spec's. The result holds only what a deep copy
+// that the plan permits now and not always spec's, with redis.conf of these settings. The result holds only what a deep copy
 // of unstructured content can hold. cr is not changed.
-func Build(cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, in Inputs) map[string]any {
+func Build(cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, settings []redisconf.Setting) map[string]any {
 	template := cr.Spec.Template()
-	podValues := pod(template, in.settings(cr))
-	annotateModules(podValues, &cr.Spec)
+	podValues := pod(template)
+	annotate(podValues, settings, &cr.Spec)
 	return map[string]any{
 		"image":               cr.Spec.Image(),
 		"shards":              shards(topology),
-		"config":              configLines(cr, in),
+		"config":              configLines(cr, settings),
 		"auth":                map[string]any{"enabled": cr.AuthEnabled()},
 		"tls":                 tls(cr),
 		"data":                data(&cr.Spec, template),
@@ -74,17 +65,13 @@ func shards(topology v1alpha1.Topology) []any {
 	return list
 }
 
-// configLines are the lines of redis.conf. The password's file comes first, so that
-// whatever it held could not override a setting of the operator's.
-func configLines(cr *v1alpha1.RedisCluster, in Inputs) []any {
+// configLines are the lines of redis.conf.
+func configLines(cr *v1alpha1.RedisCluster, settings []redisconf.Setting) []any {
 	var lines []any
-	if cr.AuthEnabled() {
-		lines = append(lines, Setting{Name: "include", Args: []string{AuthConfigPath}}.Line())
+	for _, line := range redisconf.Lines(cr, settings) {
+		lines = append(lines, line)
 	}
-	for _, setting := range in.settings(cr) {
-		lines = append(lines, setting.Line())
-	}
-	return append(append(lines, tlsLines(cr)...), moduleLines(&cr.Spec)...)
+	return lines
 }
 
 func data(spec *v1alpha1.RedisClusterSpec, template v1alpha1.PodTemplate) map[string]any {
@@ -117,7 +104,7 @@ var podFields = []string{
 	"topologySpreadConstraints", "priorityClassName", "imagePullSecrets",
 }
 
-func pod(template v1alpha1.PodTemplate, settings []Setting) map[string]any {
+func pod(template v1alpha1.PodTemplate) map[string]any {
 	fields := unstructured(&template)
 	values := map[string]any{}
 	for _, name := range podFields {
@@ -127,14 +114,13 @@ func pod(template v1alpha1.PodTemplate, settings []Setting) map[string]any {
 	}
 	var env []any
 	for i := range template.Env {
-		if _, reserved := ReservedEnv(template.Env[i].Name); !reserved {
+		if _, reserved := redisconf.ReservedEnv(template.Env[i].Name); !reserved {
 			env = append(env, unstructured(&template.Env[i]))
 		}
 	}
 	if len(env) > 0 {
 		values["env"] = env
 	}
-	annotate(values, settings)
 	return values
 }
 
@@ -183,4 +169,12 @@ func unstructured(from any) map[string]any {
 
 func toggle(t v1alpha1.Toggle) map[string]any {
 	return map[string]any{"enabled": t.Enabled == nil || *t.Enabled}
+}
+
+// tls are the Secrets to mount.
+func tls(cr *v1alpha1.RedisCluster) map[string]any {
+	if cr.Spec.TLS == nil {
+		return map[string]any{"enabled": false}
+	}
+	return map[string]any{"enabled": true, "secretName": cr.Spec.TLS.SecretName, "caSecretName": cr.TLSTrustSecretName()}
 }

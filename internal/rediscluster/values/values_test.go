@@ -13,6 +13,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
@@ -33,7 +34,7 @@ func TestDefaultsAgreeWithChart(t *testing.T) {
 	} {
 		cr := &v1alpha1.RedisCluster{}
 		prepare(cr)
-		encoded, err := yaml.Marshal(values.Build(cr, cr.Spec.Topology(), values.Inputs{}))
+		encoded, err := yaml.Marshal(values.Build(cr, cr.Spec.Topology(), redisconf.AskedFor(cr, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +59,7 @@ func TestEnvCannotReplaceTheOperators(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(`{spec: {pod: [{env: [{name: POD_IP, value: 10.0.0.1}, {name: TZ, value: UTC}]}]}}`), cr); err != nil {
 		t.Fatal(err)
 	}
-	pod := values.Build(cr, nil, values.Inputs{})["pod"].(map[string]any)
+	pod := build(cr)["pod"].(map[string]any)
 	want := []any{map[string]any{"name": "TZ", "value": "UTC"}}
 	if diff := cmp.Diff(want, pod["env"]); diff != "" {
 		t.Errorf("env (-want +got):\n%s", diff)
@@ -77,7 +78,7 @@ func TestClaims(t *testing.T) {
 		`{pod: [{volumes: {type: hostPath}}]}`:                             {"type": "hostPath"},
 		`{pod: [{volumes: {type: emptyDir}}]}`:                             {"type": "emptyDir"},
 	} {
-		if diff := cmp.Diff(want, values.Build(clusterOf(t, spec), nil, values.Inputs{})["data"]); diff != "" {
+		if diff := cmp.Diff(want, build(clusterOf(t, spec))["data"]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", spec, diff)
 		}
 	}

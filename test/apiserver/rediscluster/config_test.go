@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
@@ -32,7 +33,7 @@ func (k *kubelet) file(ctx context.Context, pod *corev1.Pod) (map[string]string,
 	}
 	file := map[string]string{}
 	for line := range strings.Lines(config.Data["redis.conf"]) {
-		args, err := values.SplitArguments(line)
+		args, err := redisconf.SplitArguments(line)
 		if err != nil {
 			return nil, err
 		}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
 // What keeps a cluster from being made is said in its status, with a remedy; once the remedy is applied it goes on by
@@ -87,7 +87,7 @@ func TestPasswordOfASecret(t *testing.T) {
 			if got := string(own.Data[v1alpha1.SecretKeyPassword]); got != tt.mended {
 				t.Errorf("the key password is %q, want %q", got, tt.mended)
 			}
-			if config, want := string(own.Data[v1alpha1.SecretKeyConfig]), "\nmasterauth "+values.Quote(tt.mended)+
+			if config, want := string(own.Data[v1alpha1.SecretKeyConfig]), "\nmasterauth "+redisconf.Quote(tt.mended)+
 				"\n"; !strings.HasSuffix(config, want) {
 				t.Errorf("auth.conf is %q, and is to end in %q", config, want)
 			}

@@ -1,11 +1,9 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package values
+package redisconf
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"path"
 	"slices"
 	"strings"
@@ -14,11 +12,6 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
-
-// AnnotationModules is the annotation of the pod template that stands for the modules with their
-// arguments: an instance loads them when it starts, so a change of them restarts the instances
-// one after the other. It is absent without modules.
-const AnnotationModules = "redis.middleware.hc.cn/modules"
 
 // shipped are the files of the modules that an image brings along, by the last part of its name.
 var shipped = map[string]map[string]string{
@@ -69,47 +62,25 @@ func imageName(image string) string {
 	return path.Base(reference.Path(named))
 }
 
-// moduleLines are the lines of redis.conf that load the modules, in the order of the spec. What
-// has no file is left out: admission has reported it.
-func moduleLines(spec *v1alpha1.RedisClusterSpec) []any {
-	var lines []any
+// modules are the settings that load the modules, in the order of the spec. What has no file is
+// left out: admission has reported it.
+func modules(spec *v1alpha1.RedisClusterSpec) []Setting {
+	var all []Setting
 	for _, module := range spec.Modules {
 		if file, problem := ModuleFile(spec.Image(), module.Name); problem == "" {
-			lines = append(lines, Setting{Name: "loadmodule", Args: append([]string{file}, module.Args...)}.Line())
+			all = append(all, Setting{Name: "loadmodule", Args: append([]string{file}, module.Args...)})
 		}
 	}
-	return lines
+	return all
 }
 
 // ModulesDigest identifies the modules and their arguments; empty without modules. The order
 // counts, because modules may need each other. Where an image has its modules does not: another
 // image restarts the instances anyway.
 func ModulesDigest(spec *v1alpha1.RedisClusterSpec) string {
-	if len(spec.Modules) == 0 {
-		return ""
-	}
-	hash := sha256.New()
+	var all []Setting
 	for _, module := range spec.Modules {
-		_, _ = hash.Write([]byte(Setting{Name: "loadmodule", Args: slices.Concat([]string{module.Name}, module.Args)}.Line() +
-			"\n")) // a hash takes everything
+		all = append(all, Setting{Name: "loadmodule", Args: slices.Concat([]string{module.Name}, module.Args)})
 	}
-	const digits = 16
-	return hex.EncodeToString(hash.Sum(nil))[:digits]
-}
-
-// annotateModules adds AnnotationModules to the values of the pod template.
-func annotateModules(pod map[string]any, spec *v1alpha1.RedisClusterSpec) {
-	digest := ModulesDigest(spec)
-	if digest == "" {
-		return
-	}
-	annotations := map[string]any{AnnotationModules: digest}
-	if others, ok := pod["annotations"].(map[string]any); ok {
-		for name, value := range others {
-			if name != AnnotationModules {
-				annotations[name] = value
-			}
-		}
-	}
-	pod["annotations"] = annotations
+	return digest(all)
 }

@@ -1,10 +1,10 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package settings knows the settings of redis.conf: which the engines have, what each is
-// when nobody sets it, which can be changed while a server runs, and when two ways of
-// writing a value mean the same. It is pure.
-package settings
+// Package redisconf is redis.conf: how it is written, which settings the engines have, what each is
+// when nobody sets it, which can be changed while a server runs, which are the operator's own, and
+// what a RedisCluster asks for. It is pure.
+package redisconf
 
 import (
 	_ "embed"

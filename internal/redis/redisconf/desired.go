@@ -1,7 +1,7 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package values
+package redisconf
 
 import (
 	"errors"
@@ -15,13 +15,8 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
 
-// Paths in the Redis container.
-const (
-	// DataDir holds the append-only file, the snapshot and nodes.conf.
-	DataDir = "/data"
-	// AuthConfigPath is the key auth.conf of the Secret <name>-auth.
-	AuthConfigPath = "/etc/redis/auth/auth.conf"
-)
+// DataDir is the directory of the Redis container that holds the append-only file, the snapshot and nodes.conf.
+const DataDir = "/data"
 
 // ownedSettings win over everything: an instance that lacks one of them is not an
 // instance the operator can look after.

@@ -1,9 +1,7 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package values
-
-import "middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+package redisconf
 
 // Paths of the certificate in the Redis container.
 const (
@@ -26,23 +24,4 @@ var tlsSettings = []Setting{
 	{Name: "tls-key-file", Args: []string{tlsKeyPath}},
 	{Name: "tls-ca-cert-file", Args: []string{tlsTrustedPath}},
 	{Name: "cluster-preferred-endpoint-type", Args: []string{"hostname"}},
-}
-
-// tlsLines are the lines of redis.conf about TLS. They stand last and win.
-func tlsLines(cr *v1alpha1.RedisCluster) []any {
-	var lines []any
-	if cr.Spec.TLS != nil {
-		for _, setting := range tlsSettings {
-			lines = append(lines, setting.Line())
-		}
-	}
-	return lines
-}
-
-// tls are the Secrets to mount.
-func tls(cr *v1alpha1.RedisCluster) map[string]any {
-	if cr.Spec.TLS == nil {
-		return map[string]any{"enabled": false}
-	}
-	return map[string]any{"enabled": true, "secretName": cr.Spec.TLS.SecretName, "caSecretName": cr.TLSTrustSecretName()}
 }

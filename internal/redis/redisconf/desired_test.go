@@ -1,7 +1,7 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package values_test
+package redisconf_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"middleware.hc.cn/operator/internal/rediscluster/values"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
 func TestSplitArguments(t *testing.T) {
@@ -34,14 +34,14 @@ func TestSplitArguments(t *testing.T) {
 		{text: `"ends in \`, bad: true},
 	}
 	for _, test := range cases {
-		got, err := values.SplitArguments(test.text)
+		got, err := redisconf.SplitArguments(test.text)
 		if diff := cmp.Diff(test.want, got); diff != "" || (err != nil) != test.bad {
 			t.Errorf("SplitArguments(%q): error %v (want one: %t), (-want +got):\n%s", test.text, err, test.bad, diff)
 		}
 	}
 }
 
-func lines(settings []values.Setting) map[string]string {
+func lines(settings []redisconf.Setting) map[string]string {
 	all := map[string]string{}
 	for _, s := range settings {
 		all[s.Name] = s.Line()
@@ -51,7 +51,7 @@ func lines(settings []values.Setting) map[string]string {
 
 // TestSettingsPrecedence: operator, spec.config, ConfigMap, defaults.
 func TestSettingsPrecedence(t *testing.T) {
-	got := lines(values.Settings(
+	got := lines(redisconf.Settings(
 		map[string]string{"maxmemory": "2gb", "port": "1", "slave-priority": "7", "save": "", "loadmodule": "/x.so"},
 		map[string]string{"maxmemory": "1gb", "appendonly": "no", "replica-priority": "8", "cluster-enabled": "no"},
 	))
@@ -83,7 +83,7 @@ func TestParseConfig(t *testing.T) {
 		"replica-read-only":          "yes",
 		"client-output-buffer-limit": "normal 0 0 0 pubsub 1mb 1mb 60",
 	}
-	got, err := values.ParseConfig(text)
+	got, err := redisconf.ParseConfig(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestParseConfig(t *testing.T) {
 		"save 900 1\nsave \"\"\nsave 60 1": "60 1",
 		"save 900 1\nsave \"\"":            `""`,
 	} {
-		if got, err := values.ParseConfig(text); err != nil || got["save"] != want {
+		if got, err := redisconf.ParseConfig(text); err != nil || got["save"] != want {
 			t.Errorf("%q: save is %q (%v), want %q", text, got["save"], err, want)
 		}
 	}
@@ -115,11 +115,11 @@ func TestParseConfigRefuses(t *testing.T) {
 		"cluster-node-timeout soon": `line 1: "cluster-node-timeout": must be a whole number from 1000 to 600000 (milliseconds; less than a second takes every hiccup for a failure)`,
 		"port 1\nbind 0.0.0.0":      "line 1: \"port\": cannot be set: the operator decides which addresses and ports an instance uses; remove it\nline 2: \"bind\": cannot be set: the operator decides which addresses and ports an instance uses; remove it",
 	} {
-		if _, err := values.ParseConfig(text); err == nil || err.Error() != want {
+		if _, err := redisconf.ParseConfig(text); err == nil || err.Error() != want {
 			t.Errorf("%q:\n got %v\nwant %s", text, err, want)
 		}
 	}
-	if _, err := values.ParseConfig(`maxmemory "1gb`); err == nil || !strings.Contains(err.Error(), "quotes are not balanced") {
+	if _, err := redisconf.ParseConfig(`maxmemory "1gb`); err == nil || !strings.Contains(err.Error(), "quotes are not balanced") {
 		t.Errorf("an open quote: %v", err)
 	}
 }
@@ -139,7 +139,7 @@ func TestParseConfigIsBounded(t *testing.T) {
 		"many long ones":  {distinct.String(), "200 settings with values of 200000 bytes: at most 500, with 131072 bytes"},
 		"an engine's own": {strings.Repeat("# what a setting is for\n", 6000) + "maxclients 1000\n", ""},
 	} {
-		got, err := values.ParseConfig(tt.text)
+		got, err := redisconf.ParseConfig(tt.text)
 		if tt.want == "" && (err != nil || len(got) != 1) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
@@ -157,7 +157,7 @@ func TestReserved(t *testing.T) {
 		"maxmemory": false, "cluster-node-timeout": false, "cluster-slave-validity-factor": false,
 		"cluster-require-full-coverage": false, "appendonly": false, "tcp-keepalive": false,
 	} {
-		if _, reserved := values.Reserved(name); reserved != want {
+		if _, reserved := redisconf.Reserved(name); reserved != want {
 			t.Errorf("%s is reserved: %t, want %t", name, reserved, want)
 		}
 	}

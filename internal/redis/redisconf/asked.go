@@ -1,18 +1,15 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package values
+package redisconf
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/rediscluster/settings"
 )
 
 // DataPercent is how much of a container's memory limit maxmemory is. The rest is for what
@@ -43,7 +40,7 @@ func CheckEnv(v corev1.EnvVar) error {
 		return errors.New(
 			"cannot come from a field of the pod: the operator does not know it; write a memory size such as 2gb, or use another name")
 	}
-	if _, ok := settings.Memory(v.Value); !ok {
+	if _, ok := Memory(v.Value); !ok {
 		return errEnvMaxMemory
 	}
 	return nil
@@ -74,48 +71,10 @@ func AskedFor(cr *v1alpha1.RedisCluster, configMap map[string]string) []Setting 
 func impliedMaxMemory(template v1alpha1.PodTemplate) (size int64, source Source, implied bool) {
 	for _, v := range template.Env {
 		if v.Name == EnvMaxMemory && CheckEnv(v) == nil {
-			size, _ = settings.Memory(v.Value)
+			size, _ = Memory(v.Value)
 			return size, FromEnv, true
 		}
 	}
 	limit := MaxMemory(template.Resources.Limits.Memory().Value())
 	return limit, FromLimit, limit > 0
-}
-
-// AnnotationSettings is the annotation of the pod template that stands for the settings which
-// instances take only when they start: a change of one of them changes the template, and so
-// restarts the instances one after the other. It is absent when all of them are what the
-// engines have anyway.
-const AnnotationSettings = "redis.middleware.hc.cn/settings-at-start"
-
-// annotate adds AnnotationSettings to the values of the pod template.
-func annotate(pod map[string]any, all []Setting) {
-	hash := sha256.New()
-	found := false
-	for _, s := range all {
-		if s.Source == FromOperator || !settings.NeedsRestart(s.Name) || settings.IsDefault(s.Name, s.Value()) {
-			continue
-		}
-		found = true
-		_, _ = hash.Write([]byte(s.Line() + "\n")) // a hash takes everything
-	}
-	if !found {
-		return
-	}
-	annotations := map[string]any{}
-	if users, ok := pod["annotations"].(map[string]any); ok {
-		for name, value := range users {
-			annotations[name] = value
-		}
-	}
-	const digits = 16
-	annotations[AnnotationSettings] = hex.EncodeToString(hash.Sum(nil))[:digits]
-	pod["annotations"] = annotations
-}
-
-func (in Inputs) settings(cr *v1alpha1.RedisCluster) []Setting {
-	if in.Settings != nil {
-		return in.Settings
-	}
-	return AskedFor(cr, in.ConfigMapSettings)
 }
