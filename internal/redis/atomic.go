@@ -17,21 +17,6 @@ import (
 	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
-// AtomicMethod is how an engine moves whole slots on its own, at one stroke for its clients.
-type AtomicMethod string
-
-// The methods.
-const (
-	// AtomicNone is an engine that cannot.
-	AtomicNone AtomicMethod = ""
-	// AtomicSource is CLUSTER MIGRATESLOTS, told to the source (Valkey from 9.0 on).
-	AtomicSource AtomicMethod = "CLUSTER MIGRATESLOTS"
-	// AtomicDestination is CLUSTER MIGRATION IMPORT, told to the destination (Redis from 8.4 on). It is written to the
-	// command's documentation and to clusterMigrationCommand() of src/cluster_asm.c; no such server is among those that the
-	// tests run.
-	AtomicDestination AtomicMethod = "CLUSTER MIGRATION IMPORT"
-)
-
 // The commands are probed, not the version: COMMAND INFO answers nil for those that do not exist, which is no error.
 var atomicProbe = command{name: "COMMAND INFO", args: words("COMMAND INFO cluster|migrateslots cluster|migration")}
 
@@ -41,7 +26,7 @@ func readAtomicMethod(view *View, answer *redis.Cmd) error {
 	if err != nil {
 		return err
 	}
-	for i, method := range []AtomicMethod{AtomicSource, AtomicDestination} {
+	for i, method := range []slots.AtomicMethod{slots.AtomicSource, slots.AtomicDestination} {
 		if i < len(entries) && entries[i] != nil {
 			view.Atomic = method
 			return nil
@@ -122,14 +107,14 @@ func (n *Node) CancelSlotMigrations(ctx context.Context) error {
 
 // SlotMigrations are the jobs that the node knows of, those under way and the last ones that ended, the latest first. The
 // node forgets them when it restarts. An engine with AtomicNone has none.
-func (n *Node) SlotMigrations(ctx context.Context, method AtomicMethod) ([]SlotMigration, error) {
+func (n *Node) SlotMigrations(ctx context.Context, method slots.AtomicMethod) ([]SlotMigration, error) {
 	c, read := command{name: "CLUSTER GETSLOTMIGRATIONS", args: words("CLUSTER GETSLOTMIGRATIONS")}, readExport
 	switch method {
-	case AtomicNone:
+	case slots.AtomicNone:
 		return nil, nil
-	case AtomicDestination:
+	case slots.AtomicDestination:
 		c, read = command{name: "CLUSTER MIGRATION STATUS", args: words("CLUSTER MIGRATION STATUS ALL")}, readTask
-	case AtomicSource:
+	case slots.AtomicSource:
 	}
 	answer, err := n.do(ctx, c)
 	if err != nil {

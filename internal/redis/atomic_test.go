@@ -94,7 +94,7 @@ func TestSlotMigrationsOfValkey(t *testing.T) {
 		}, done...),
 	} {
 		node, _ := answering(t, recorded(t, "valkey-9.1.2/"+file+".migrations"))
-		got, err := node.SlotMigrations(t.Context(), redis.AtomicSource)
+		got, err := node.SlotMigrations(t.Context(), slots.AtomicSource)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", file, err, diff)
 		}
@@ -138,7 +138,7 @@ func TestSlotMigrationsOfRedis(t *testing.T) {
 		task("d", "import", "completed", ""),
 		task("e", "import", "canceled", "Cancelled due to user request"),
 	))
-	got, err := node.SlotMigrations(t.Context(), redis.AtomicDestination)
+	got, err := node.SlotMigrations(t.Context(), slots.AtomicDestination)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestSlotMigrationsThatAreNotUnderstood(t *testing.T) {
 		"*1\r\n*2\r\n+state\r\n+a\r\n": "field name: <nil> is not text",
 	} {
 		node, _ := answering(t, answer)
-		_, err := node.SlotMigrations(t.Context(), redis.AtomicSource)
+		_, err := node.SlotMigrations(t.Context(), slots.AtomicSource)
 		if !errors.Is(err, redis.ErrProtocol) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", answer, err, want)
 		}
@@ -195,13 +195,13 @@ func TestAtomicMethodIsProbed(t *testing.T) {
 		valkey  bool
 		version string
 		refusal string
-		want    redis.AtomicMethod
+		want    slots.AtomicMethod
 	}{
-		"an engine that cannot":        {false, "7.0.15", "", redis.AtomicNone},
-		"a version before":             {true, "8.1.1", "", redis.AtomicNone},
-		"an engine that can":           {true, "9.1.2", "", redis.AtomicSource},
-		"COMMAND is not permitted":     {true, "9.1.2", "NOPERM this user has no permissions", redis.AtomicNone},
-		"COMMAND was given a new name": {true, "9.1.2", "ERR unknown command 'COMMAND'", redis.AtomicNone},
+		"an engine that cannot":        {false, "7.0.15", "", slots.AtomicNone},
+		"a version before":             {true, "8.1.1", "", slots.AtomicNone},
+		"an engine that can":           {true, "9.1.2", "", slots.AtomicSource},
+		"COMMAND is not permitted":     {true, "9.1.2", "NOPERM this user has no permissions", slots.AtomicNone},
+		"COMMAND was given a new name": {true, "9.1.2", "ERR unknown command 'COMMAND'", slots.AtomicNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := redistest.New(redistest.Options{})

@@ -124,7 +124,7 @@ func (n *Node) OwnSlots(ctx context.Context) (slots.Set, error) {
 	return view.Slots, nil
 }
 
-func (n *Node) slotMigrationsUnderWay(ctx context.Context, method AtomicMethod) ([]SlotMigration, error) {
+func (n *Node) slotMigrationsUnderWay(ctx context.Context, method slots.AtomicMethod) ([]SlotMigration, error) {
 	jobs, err := n.SlotMigrations(ctx, method)
 	var underWay []SlotMigration
 	for _, job := range jobs {

@@ -35,9 +35,12 @@ var calls = []struct {
 	{"ConfigSet", 1, false, func(ctx context.Context, n *Node) error { return n.ConfigSet(ctx, "masterauth", "s3cret-s3cret") }},
 	{"SetSlots", 1, false, func(ctx context.Context, n *Node) error { return n.SetSlots(ctx, slots.Range(0, 9), SlotStable, "") }},
 	{"SlotMigrations of Valkey", 1, false,
-		func(ctx context.Context, n *Node) error { _, err := n.SlotMigrations(ctx, AtomicSource); return err }},
+		func(ctx context.Context, n *Node) error {
+			_, err := n.SlotMigrations(ctx, slots.AtomicSource)
+			return err
+		}},
 	{"SlotMigrations of Redis", 1, false, func(ctx context.Context, n *Node) error {
-		_, err := n.SlotMigrations(ctx, AtomicDestination)
+		_, err := n.SlotMigrations(ctx, slots.AtomicDestination)
 		return err
 	}},
 	{"CancelSlotMigrations", 2, false, func(ctx context.Context, n *Node) error { return n.CancelSlotMigrations(ctx) }},

@@ -70,7 +70,7 @@ type View struct {
 	Migrating, Importing map[uint16]string
 
 	// Atomic is how the engine moves slots on its own.
-	Atomic AtomicMethod
+	Atomic slots.AtomicMethod
 	// SlotMigrations are the jobs of that kind which are under way, as this node sees them, the latest first: it may be
 	// the source, the target or a replica of the target. nil when there is none.
 	SlotMigrations []SlotMigration

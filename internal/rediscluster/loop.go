@@ -87,6 +87,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	if err != nil {
 		return Report{Held: held}, fmt.Errorf("observe: %w", err)
 	}
+	snap = snap.Indexed()
 	report := Report{Held: held, Reconciliation: status.Reconciliation{Snapshot: snap, ClusterDomain: l.ClusterDomain}}
 	desired := plan.DesiredFor(cluster, snap, l.Options)
 	shape := plan.ShapeOf(desired, snap, l.Now())

@@ -20,7 +20,7 @@ func forEachAtomic(t *testing.T, test func(t *testing.T, c *cluster)) {
 	t.Helper()
 	forEachEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 2, 1, 0)
-		if c.view(0).Atomic != redis.AtomicNone {
+		if c.view(0).Atomic != slots.AtomicNone {
 			test(t, c)
 			return
 		}

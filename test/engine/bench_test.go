@@ -18,7 +18,6 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/reshard"
 	"middleware.hc.cn/operator/internal/redis/slots"
 )
@@ -50,7 +49,7 @@ func benchmarkReshard(b *testing.B, e engine) {
 		c.measure(b, "classic 1->3", back, func() time.Duration { return complete(b, reshard.Classic, reshard.Options{}, back...).LongestBlock })
 		c.measure(b, "classic 3->1", there,
 			func() time.Duration { return complete(b, reshard.Classic, reshard.Options{}, there...).LongestBlock })
-		if c.view(0).Atomic == redis.AtomicNone {
+		if c.view(0).Atomic == slots.AtomicNone {
 			continue
 		}
 		c.measure(b, "atomic 1->3", back, func() time.Duration { return complete(b, reshard.Atomic, reshard.Options{}, back...).LongestBlock })

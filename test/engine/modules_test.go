@@ -99,7 +99,7 @@ func TestSlotsMoveWithTheDataOfAModule(t *testing.T) {
 			t.Errorf("arguments of the module (-spec +process):\n%s", diff)
 		}
 		ways := []mover{reshard.Classic}
-		if c.view(0).Atomic != redis.AtomicNone {
+		if c.view(0).Atomic != slots.AtomicNone {
 			ways = append(ways, reshard.Atomic)
 		}
 		moved := slots.Set{}

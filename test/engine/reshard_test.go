@@ -57,7 +57,7 @@ func TestSlotsMoveUnderLoad(t *testing.T) {
 		before := contents(t, client, keys)
 		all := slots.All().Split(2)
 		ways := []mover{reshard.Classic}
-		if c.view(0).Atomic != redis.AtomicNone {
+		if c.view(0).Atomic != slots.AtomicNone {
 			ways = append(ways, reshard.Atomic)
 		}
 		for _, way := range ways {

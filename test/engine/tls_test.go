@@ -104,7 +104,7 @@ func TestEncryptedCluster(t *testing.T) {
 
 		moving := slots.Range(100, 299)
 		ways := []mover{reshard.Classic}
-		if c.view(0).Atomic != redis.AtomicNone {
+		if c.view(0).Atomic != slots.AtomicNone {
 			ways = append(ways, reshard.Atomic)
 		}
 		for _, way := range ways {

@@ -101,7 +101,7 @@ type engine struct {
 
 func (e engine) String() string { return fmt.Sprintf("%s %d.%d", e.name, e.major, e.minor) }
 
-// movesSlots reports whether the engine can move whole slots by itself (redis.AtomicMethod).
+// movesSlots reports whether the engine can move whole slots by itself (slots.AtomicMethod).
 func (e engine) movesSlots() bool {
 	switch e.name {
 	case "valkey":

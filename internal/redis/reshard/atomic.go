@@ -22,7 +22,7 @@ var ErrNotAtomic = errors.New("the engine does not move slots on its own")
 // job that goes on longer is no error: the next call finds it and follows it again, whoever started it. A job that is in
 // the way, because it goes to another destination, is not waited for; the engine refuses or queues the new one.
 //
-// A job that failed or was cancelled is an error with the engine's message. With redis.AtomicDestination the engine tries
+// A job that failed or was cancelled is an error with the engine's message. With slots.AtomicDestination the engine tries
 // a failed job again by itself: it stays under way, and the error of its last attempt is returned when the slice ends.
 // Progress counts keys where the job ended within the call; bytes and blocking times are not known.
 //
@@ -68,7 +68,7 @@ func atomicMove(ctx context.Context, m Move, o Options, end time.Time) (Progress
 	if err != nil {
 		return done, err
 	}
-	if source.Atomic == redis.AtomicNone {
+	if source.Atomic == slots.AtomicNone {
 		return done, ErrNotAtomic
 	}
 	jobs, err := underWay(ctx, m, source.Atomic)
@@ -89,15 +89,15 @@ func atomicMove(ctx context.Context, m Move, o Options, end time.Time) (Progress
 }
 
 // coordinator is the end that is told and asked about a job.
-func coordinator(m Move, method redis.AtomicMethod) *redis.Node {
-	if method == redis.AtomicDestination {
+func coordinator(m Move, method slots.AtomicMethod) *redis.Node {
+	if method == slots.AtomicDestination {
 		return m.To.Node
 	}
 	return m.From.Node
 }
 
 // underWay are the jobs under way between the two ends of the move that have slots of it.
-func underWay(ctx context.Context, m Move, method redis.AtomicMethod) ([]redis.SlotMigration, error) {
+func underWay(ctx context.Context, m Move, method slots.AtomicMethod) ([]redis.SlotMigration, error) {
 	jobs, err := coordinator(m, method).SlotMigrations(ctx, method)
 	return slices.DeleteFunc(jobs, func(job redis.SlotMigration) bool {
 		return job.Outcome != redis.SlotMigrationUnderWay || job.SourceID != m.From.ID || job.TargetID != m.To.ID ||
@@ -106,9 +106,9 @@ func underWay(ctx context.Context, m Move, method redis.AtomicMethod) ([]redis.S
 }
 
 // begin makes a job and returns it as the engine shows it.
-func begin(ctx context.Context, m Move, method redis.AtomicMethod, set slots.Set) (redis.SlotMigration, error) {
+func begin(ctx context.Context, m Move, method slots.AtomicMethod, set slots.Set) (redis.SlotMigration, error) {
 	node := coordinator(m, method)
-	if method == redis.AtomicDestination {
+	if method == slots.AtomicDestination {
 		id, err := node.ImportSlots(ctx, set)
 		return redis.SlotMigration{ID: id, Slots: set, SourceID: m.From.ID, TargetID: m.To.ID}, err
 	}
@@ -129,7 +129,7 @@ func begin(ctx context.Context, m Move, method redis.AtomicMethod, set slots.Set
 }
 
 // follow asks for the job until it ends or the slice does, and adds what it did.
-func follow(ctx context.Context, m Move, method redis.AtomicMethod, job redis.SlotMigration, done *Progress,
+func follow(ctx context.Context, m Move, method slots.AtomicMethod, job redis.SlotMigration, done *Progress,
 	now func() time.Time, end time.Time,
 ) error {
 	const first, longest = 10 * time.Millisecond, 200 * time.Millisecond
@@ -171,9 +171,9 @@ func succeeded(ctx context.Context, m Move, job redis.SlotMigration, done *Progr
 }
 
 // failed is the error of a job. A source knows less than the target why a job failed, so both are asked.
-func failed(ctx context.Context, m Move, method redis.AtomicMethod, job redis.SlotMigration) error {
+func failed(ctx context.Context, m Move, method slots.AtomicMethod, job redis.SlotMigration) error {
 	message := job.Message
-	if method == redis.AtomicSource {
+	if method == slots.AtomicSource {
 		jobs, _ := m.To.Node.SlotMigrations(ctx, method) // the source's word is enough if the target does not answer
 		for _, other := range jobs {
 			if other.ID == job.ID && other.Message != "" {

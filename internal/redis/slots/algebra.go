@@ -8,9 +8,13 @@ import (
 	"slices"
 )
 
-// Union is every slot that is in s, in other or in both.
-func (s Set) Union(other Set) Set {
-	return normalized(slices.Concat(s.intervals, other.intervals))
+// Union is every slot that is in s or in any of the others.
+func (s Set) Union(others ...Set) Set {
+	all := slices.Clone(s.intervals)
+	for _, other := range others {
+		all = append(all, other.intervals...)
+	}
+	return normalized(all)
 }
 
 // Intersect is every slot that is in both sets.

@@ -20,6 +20,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
 // MaxPassword is the length in bytes up to which a password is taken.
@@ -44,25 +45,13 @@ type State struct {
 	ChangedAt time.Time
 }
 
-// Stage is how far a change of the password has come.
-type Stage string
-
-// The stages of a change; none when the password does not change.
-const (
-	// Accepting: the next password is made known to every instance, clients are told the
-	// present one.
-	Accepting Stage = "Accepting"
-	// Retiring: clients are told the new password, the previous one is still accepted.
-	Retiring Stage = "Retiring"
-)
-
 // Stage is how far a change of the password has come; empty when none is under way.
-func (s State) Stage() Stage {
+func (s State) Stage() snapshot.PasswordStage {
 	switch {
 	case s.Next != "":
-		return Accepting
+		return snapshot.PasswordAccepting
 	case s.Previous != "":
-		return Retiring
+		return snapshot.PasswordRetiring
 	}
 	return ""
 }

@@ -19,6 +19,7 @@ import (
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
 // readAccess reads the Secrets now, whatever is remembered of them.
@@ -95,9 +96,9 @@ func (a *Actor) changePassword(ctx context.Context, s Subject, step plan.ChangeP
 			return nil, err
 		}
 		state.Users = reading.Asked.Users
-	case step.To == plan.PublishPassword && state.Stage() == access.Accepting && !state.Due(reading.Asked):
+	case step.To == plan.PublishPassword && state.Stage() == snapshot.PasswordAccepting && !state.Due(reading.Asked):
 		state = state.Publish(now)
-	case step.To == plan.RetirePassword && state.Stage() == access.Retiring && !state.Due(reading.Asked):
+	case step.To == plan.RetirePassword && state.Stage() == snapshot.PasswordRetiring && !state.Due(reading.Asked):
 		state = state.Retire(now)
 	default:
 		return nil, nil // it has changed since it was observed, and is observed again

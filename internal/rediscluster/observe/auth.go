@@ -63,7 +63,7 @@ func (m *Memory) authOf(r access.Reading) snapshot.Auth {
 		Known:  true,
 		Wanted: &snapshot.Access{Passwords: r.State.Accepts(), Link: access.Digest(r.State.Password), Users: r.State.UsersDigest()},
 		Due:    r.State.Due(r.Asked), UsersDue: r.State.UsersDue(r.Asked), AskedProblem: r.AskedProblem,
-		Changing: snapshot.PasswordStage(r.State.Stage()), ChangedAt: r.State.ChangedAt,
+		Changing: r.State.Stage(), ChangedAt: r.State.ChangedAt,
 	}
 	if why := m.access.Refused(r.Asked.Users); why != "" {
 		auth.UsersDue, auth.AskedProblem = false, why

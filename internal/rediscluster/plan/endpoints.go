@@ -53,11 +53,11 @@ func planAddToEndpoints(in input) Step {
 
 // hasFullSlotMap reports whether an instance knows an owner of every slot, and has its master's data.
 func hasFullSlotMap(pod *snapshot.Instance) bool {
-	known := pod.Redis.Slots
+	known := make([]slots.Set, 0, len(pod.Redis.Peers))
 	for _, peer := range pod.Redis.Peers {
-		known = known.Union(peer.Slots)
+		known = append(known, peer.Slots)
 	}
-	return pod.Redis.ClusterOK && known.Len() == slots.Count && (pod.Redis.Master || pod.Redis.MasterLinkUp)
+	return pod.Redis.ClusterOK && pod.Redis.Slots.Union(known...).Len() == slots.Count && (pod.Redis.Master || pod.Redis.MasterLinkUp)
 }
 
 // removeFromEndpoints keeps clients away from instances that are about to go.

@@ -74,7 +74,7 @@ func planAssign(in input) Step {
 	}
 	reason := fmt.Sprintf("no instance owns slots %s", missing)
 	step := AssignSlots{base: base{reason}}
-	holders := in.snap.Reachable() // keys of open slots show whose they are; an old copy counts when there is no other
+	holders := slices.Clone(in.snap.Reachable()) // keys of open slots show whose they are; an old copy counts when there is no other
 	slices.SortStableFunc(holders, func(a, b *snapshot.Instance) int { return cmp.Compare(age(in, a), age(in, b)) })
 	for _, pod := range holders {
 		if keys := held(pod).Intersect(missing); pod.Redis.Master && !keys.IsEmpty() {

@@ -102,8 +102,9 @@ type Shape struct {
 
 // ShapeOf computes the shape of a cluster.
 func ShapeOf(d Desired, s *snapshot.Snapshot, now time.Time) Shape {
+	s = s.Indexed()
 	found := disputes(s)
-	in := input{desired: d, snap: setAside(s, found), disputes: found, now: now}
+	in := input{desired: d, snap: setAside(s, found).Indexed(), disputes: found, now: now}
 	for _, message := range d.Problems {
 		in.problems = append(in.problems, problem{cause: "InvalidSpec", message: message})
 	}

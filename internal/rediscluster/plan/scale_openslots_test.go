@@ -176,10 +176,10 @@ func TestJobs(t *testing.T) {
 	d := with(topologyOf(4))
 	job := snapshot.Job{Slots: slots.Range(4096, 4100), SourceID: nodeID(0, 0), TargetID: nodeID(3, 0)}
 	for name, tt := range map[string]struct {
-		method snapshot.AtomicMethod
+		method slots.AtomicMethod
 		want   []string
-	}{"told to the source": {snapshot.AtomicSource, []string{"c-0-0"}},
-		"told to the destination": {snapshot.AtomicDestination, []string{"c-3-0"}}} {
+	}{"told to the source": {slots.AtomicSource, []string{"c-0-0"}},
+		"told to the destination": {slots.AtomicDestination, []string{"c-3-0"}}} {
 		t.Run(name, func(t *testing.T) {
 			s := recorded(d, joined(4))
 			for _, in := range s.Reachable() {

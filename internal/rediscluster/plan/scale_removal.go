@@ -80,7 +80,7 @@ func (in input) notRequired(shard, ordinal int) Verdict {
 
 // members are the reachable instances that belong to the cluster: all but those released.
 func (in input) members() []*snapshot.Instance {
-	return slices.DeleteFunc(in.snap.Reachable(), func(pod *snapshot.Instance) bool { return in.safeToRemove(pod).Holds })
+	return slices.DeleteFunc(slices.Clone(in.snap.Reachable()), func(pod *snapshot.Instance) bool { return in.safeToRemove(pod).Holds })
 }
 
 // forgottenByAll holds when the members know nobody but each other, and every instance was

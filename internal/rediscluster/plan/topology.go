@@ -72,6 +72,7 @@ func (in input) removed(t v1alpha1.Topology) int {
 // of a shard that has failed over.
 func shardsInTables(s *snapshot.Snapshot) int {
 	missing := slots.All().Subtract(s.Owned())
+	shardOf := shardsByNode(s)
 	most := 0
 	for _, in := range s.Reachable() {
 		shards, unknown := map[int]bool{}, 0
@@ -79,7 +80,7 @@ func shardsInTables(s *snapshot.Snapshot) int {
 			shards[in.Shard] = true
 		}
 		for id, peer := range in.Redis.Peers {
-			shard, known := shardOf(s, id)
+			shard, known := shardOf[id]
 			switch {
 			case peer.Slots.IsEmpty():
 			case known:
@@ -93,14 +94,17 @@ func shardsInTables(s *snapshot.Snapshot) int {
 	return most
 }
 
-// shardOf is the shard of a node: of the instance that answers to its ID, or that follows it.
-func shardOf(s *snapshot.Snapshot, id string) (shard int, known bool) {
+// shardsByNode are the shards of nodes: of the first instance that answers to a node ID, or that follows it.
+func shardsByNode(s *snapshot.Snapshot) map[string]int {
+	shards := map[string]int{}
 	for _, in := range s.Reachable() {
-		if in.Redis.NodeID == id || in.Redis.MasterID == id {
-			return in.Shard, true
+		for _, id := range []string{in.Redis.NodeID, in.Redis.MasterID} {
+			if _, known := shards[id]; !known && id != "" {
+				shards[id] = in.Shard
+			}
 		}
 	}
-	return 0, false
+	return shards
 }
 
 // existingTopology is that of the StatefulSets. One beyond what the API allows counts for nothing.

@@ -59,6 +59,8 @@ type Snapshot struct {
 	Settings map[string]string
 	// Refusals are the settings that engines refused.
 	Refusals []Refusal
+
+	index *index
 }
 
 // Goal is which shard is to own which slots.
@@ -152,7 +154,7 @@ type Withheld struct {
 // PasswordStage is how far a change of the password has come; empty when none is under way.
 type PasswordStage string
 
-// The stages of a change of the password; the values are those of package access.
+// The stages of a change of the password.
 const (
 	// PasswordAccepting: the next one is made known to every instance.
 	PasswordAccepting PasswordStage = "Accepting"
@@ -282,7 +284,7 @@ type Redis struct {
 	// Libraries is the number of function libraries.
 	Libraries int64
 	// Atomic is how the engine moves whole slots by itself; empty when it cannot.
-	Atomic AtomicMethod
+	Atomic slots.AtomicMethod
 	// Jobs are the atomic migrations under way that the instance takes part in.
 	Jobs []Job
 	// Peers are the other nodes that the instance knows, by node ID.
@@ -294,17 +296,6 @@ type Redis struct {
 	Access *Access
 }
 
-// AtomicMethod is a command that moves whole slots.
-type AtomicMethod string
-
-// The atomic methods; the values are those of package redis.
-const (
-	// AtomicSource is told to the master that gives the slots.
-	AtomicSource AtomicMethod = "CLUSTER MIGRATESLOTS"
-	// AtomicDestination is told to the master that receives them.
-	AtomicDestination AtomicMethod = "CLUSTER MIGRATION IMPORT"
-)
-
 // Job is an atomic migration of slots that an engine is carrying out.
 type Job struct {
 	Slots              slots.Set
@@ -312,8 +303,8 @@ type Job struct {
 }
 
 // ExecutedOn is the node ID of the end that is told about the job.
-func (j Job) ExecutedOn(method AtomicMethod) string {
-	if method == AtomicDestination {
+func (j Job) ExecutedOn(method slots.AtomicMethod) string {
+	if method == slots.AtomicDestination {
 		return j.TargetID
 	}
 	return j.SourceID
@@ -336,59 +327,6 @@ type Peer struct {
 	// LastPong is when the peer last answered, as far as the instance knows; zero when never.
 	LastPong time.Time
 	Slots    slots.Set
-}
-
-// Reachable are the instances whose Redis answered.
-func (s *Snapshot) Reachable() []*Instance {
-	var reachable []*Instance
-	for i := range s.Instances {
-		if s.Instances[i].Redis != nil {
-			reachable = append(reachable, &s.Instances[i])
-		}
-	}
-	return reachable
-}
-
-// ByNodeID finds the instance that answers to a node ID; nil when none does.
-func (s *Snapshot) ByNodeID(id string) *Instance {
-	for i := range s.Instances {
-		if r := s.Instances[i].Redis; r != nil && r.NodeID == id {
-			return &s.Instances[i]
-		}
-	}
-	return nil
-}
-
-// Find finds the instance of a shard by its ordinal; nil when its pod does not exist.
-func (s *Snapshot) Find(shard, ordinal int) *Instance {
-	for i := range s.Instances {
-		if in := &s.Instances[i]; in.Shard == shard && in.Ordinal == ordinal {
-			return in
-		}
-	}
-	return nil
-}
-
-// Owned is the union of what reachable masters say they own.
-func (s *Snapshot) Owned() slots.Set {
-	var owned slots.Set
-	for _, in := range s.Reachable() {
-		owned = owned.Union(in.Redis.Slots)
-	}
-	return owned
-}
-
-// Masters are, by shard number, the reachable instances that own slots; of several in
-// one shard the one that owns most.
-func (s *Snapshot) Masters() map[int]*Instance {
-	masters := map[int]*Instance{}
-	for _, in := range s.Reachable() {
-		n := in.Redis.Slots.Len()
-		if best := masters[in.Shard]; n > 0 && (best == nil || n > best.Redis.Slots.Len()) {
-			masters[in.Shard] = in
-		}
-	}
-	return masters
 }
 
 // Empty reports whether the instance holds no key, owns no slot and knows nobody.
