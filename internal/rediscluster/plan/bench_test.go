@@ -28,7 +28,8 @@ func large(n int) (Desired, *snapshot.Snapshot) {
 				r.MasterID, r.MasterLinkUp = id(shard, 0), true
 			}
 			s.Instances = append(s.Instances, snapshot.Instance{Name: fmt.Sprintf("c-%d-%d", shard, ordinal), Shard: shard, Ordinal: ordinal,
-				IP: fmt.Sprintf("10.%d.%d.%d", ordinal, shard/250, shard%250+1), NodeName: fmt.Sprintf("node%d", (shard+ordinal)%n), Ready: true, Redis: r})
+				IP: fmt.Sprintf("10.%d.%d.%d", ordinal, shard/250, shard%250+1), NodeName: fmt.Sprintf("node%d", (shard+ordinal)%n), Ready: true,
+				Redis: r})
 		}
 	}
 	introduce(s)

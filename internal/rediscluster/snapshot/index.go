@@ -74,7 +74,9 @@ func (s *Snapshot) Reachable() []*Instance { return slices.Clip(s.facts().reacha
 func (s *Snapshot) ByNodeID(id string) *Instance { return s.facts().byNodeID[id] }
 
 // Find finds the instance of a shard by its ordinal; nil when its pod does not exist.
-func (s *Snapshot) Find(shard, ordinal int) *Instance { return s.facts().byPlace[place{shard, ordinal}] }
+func (s *Snapshot) Find(shard, ordinal int) *Instance {
+	return s.facts().byPlace[place{shard, ordinal}]
+}
 
 // Owned is the union of what reachable masters say they own.
 func (s *Snapshot) Owned() slots.Set { return s.facts().owned }
