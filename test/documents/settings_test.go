@@ -27,15 +27,15 @@ func knownSettings() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// listedAfter are the code-quoted texts that a pattern finds in the paragraph of the page that begins so.
-func listedAfter(t *testing.T, beginning, pattern string) [][]string {
+// listedAfter are the code-quoted texts that a pattern finds in the paragraph of a page that begins so.
+func listedAfter(t *testing.T, page, beginning, pattern string) [][]string {
 	t.Helper()
-	for _, l := range linesOf(t, redisPage) {
+	for _, l := range linesOf(t, page) {
 		if strings.HasPrefix(l.text, beginning) {
 			return regexp.MustCompile(pattern).FindAllStringSubmatch(l.text, -1)
 		}
 	}
-	t.Fatalf("%s has no paragraph that begins with %q", redisPage, beginning)
+	t.Fatalf("%s has no paragraph that begins with %q", page, beginning)
 	return nil
 }
 
@@ -46,19 +46,19 @@ func TestRefusedSettingsAreThoseOfThePage(t *testing.T) {
 		return redis.refuses(t, nil, redis.with(t, fmt.Sprintf("spec: {config: {%s: %q}}", name, value)))
 	}
 	can := map[string]string{"cluster-node-timeout": "5000", "cluster-replica-validity-factor": "10", "cluster-link-sendbuf-limit": "0"}
-	for _, match := range listedAfter(t, "Of `cluster-*` these can be set:", "`(cluster-[a-z-]+)`") {
+	for _, match := range listedAfter(t, redisRefusalsPage, "Of `cluster-*` these can be set:", "`(cluster-[a-z-]+)`") {
 		if err := refused(match[1], cmp.Or(can[match[1]], "yes")); len(err) > 0 {
-			t.Errorf("%s says that %s can be set: %v", redisPage, match[1], err)
+			t.Errorf("%s says that %s can be set: %v", redisRefusalsPage, match[1], err)
 		}
 	}
-	for _, row := range rowsOf(t, redisPage, "| settings | why |") {
+	for _, row := range rowsOf(t, redisRefusalsPage, "| settings | why |") {
 		for _, match := range regexp.MustCompile("`([a-z-]+?)(-?\\*)?`").FindAllStringSubmatch(row[0], -1) {
 			one := false
 			for _, name := range []string{match[1], match[1] + "-any"} { // a star stands for nothing or for more
 				one = one || refusedAt(refused(name, "yes"), "spec.config["+name+"]") && (name == match[1] || match[2] != "")
 			}
 			if !one {
-				t.Errorf("%s says that the setting %s is refused; it is not", redisPage, match[0])
+				t.Errorf("%s says that the setting %s is refused; it is not", redisRefusalsPage, match[0])
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func TestRefusedSettingsAreThoseOfThePage(t *testing.T) {
 // The operator's defaults are those that the page lists, and the settings that restart instances are, too.
 func TestDefaultSettingsAreThoseOfThePage(t *testing.T) {
 	defaults := map[string]string{}
-	for _, match := range listedAfter(t, "5. the operator's defaults:", "`([a-z-]+) ([a-z0-9]+)`") {
+	for _, match := range listedAfter(t, redisPage, "5. the operator's defaults:", "`([a-z-]+) ([a-z0-9]+)`") {
 		defaults[match[1]] = match[2]
 	}
 	got := map[string]string{}
