@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/manager"
 	"middleware.hc.cn/operator/internal/preview"
 )
@@ -77,7 +78,7 @@ func projectFlags(f *pflag.FlagSet, p *preview.Project) {
 	f.StringVar(&p.WatchesFile, "watches-file", p.WatchesFile, "file that lists the chart kinds; charts are found relative to it")
 	f.StringArrayVar(&p.CRDs, "crds", nil,
 		"file or directory with CustomResourceDefinitions, besides those of the operator's own kinds; may be given more than once")
-	f.StringVar(&p.KubeVersion, "kube-version", preview.DefaultKubeVersion, "version of Kubernetes that charts see")
+	f.StringVar(&p.KubeVersion, "kube-version", chart.DefaultKubeVersion, "version of Kubernetes that charts see")
 	f.StringSliceVar(&p.APIVersions, "api-versions", nil,
 		"APIs that charts see besides those of Kubernetes and of the CRDs, as monitoring.coreos.com/v1 or monitoring.coreos.com/v1/ServiceMonitor")
 }

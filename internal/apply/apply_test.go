@@ -109,11 +109,11 @@ func configMap(annotations map[string]string) *unstructured.Unstructured {
 }
 
 func TestOwnership(t *testing.T) {
-	plain := stamp(configMap(nil), web(), ownerGVK, true)
-	kept := stamp(configMap(map[string]string{"helm.sh/resource-policy": "keep"}), web(), ownerGVK, true)
+	plain := Stamp(configMap(nil), web(), ownerGVK, true)
+	kept := Stamp(configMap(map[string]string{"helm.sh/resource-policy": "keep"}), web(), ownerGVK, true)
 	elsewhere := configMap(nil)
 	elsewhere.SetNamespace("other")
-	elsewhere = stamp(elsewhere, web(), ownerGVK, true)
+	elsewhere = Stamp(elsewhere, web(), ownerGVK, true)
 
 	if plain.GetNamespace() != "shop" || plain.GetLabels()[ManagedByLabel] != ManagedByValue || len(plain.GetOwnerReferences()) != 1 {
 		t.Errorf("a child in its owner's namespace has label and owner reference: %v", plain.Object)

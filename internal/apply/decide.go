@@ -106,7 +106,7 @@ func (a *Applier) decideAll(ctx context.Context, owner client.Object, desired []
 		if err != nil {
 			return nil, fmt.Errorf("find the scope of %s: %w", RefOf(object), err)
 		}
-		c := child{object: stamp(object, owner, gvk, namespaced), ownerGVK: gvk}
+		c := child{object: Stamp(object, owner, gvk, namespaced), ownerGVK: gvk}
 		ref := RefOf(c.object)
 		if c.digest, err = digestOf(c.object); err != nil {
 			return nil, fmt.Errorf("digest of %s: %w", ref, err)

@@ -22,10 +22,10 @@ const (
 	keepValue      = "keep"
 )
 
-// stamp returns a copy of the object with our label, its namespace and its ownership: a controller reference where Kubernetes
+// Stamp returns a copy of the object with our label, its namespace and its ownership: a controller reference where Kubernetes
 // follows one (same namespace, or a cluster-scoped owner), else operator-lib's annotations. An object that is to be kept
 // gets annotations too, because the garbage collector does not know that policy.
-func stamp(object *unstructured.Unstructured, owner client.Object, ownerGVK schema.GroupVersionKind,
+func Stamp(object *unstructured.Unstructured, owner client.Object, ownerGVK schema.GroupVersionKind,
 	namespaced bool) *unstructured.Unstructured {
 	stamped := object.DeepCopy()
 	if namespaced && stamped.GetNamespace() == "" {

@@ -116,13 +116,8 @@ func (c *Chart) defaultKinds() []string {
 		return nil
 	}
 	var kinds []string
-	for _, object := range rendered.Objects {
+	for _, object := range rendered.Made() {
 		kinds = append(kinds, object.GetKind())
-	}
-	for _, hook := range rendered.Hooks {
-		if !hook.isTest() {
-			kinds = append(kinds, hook.Object.GetKind())
-		}
 	}
 	return kinds
 }

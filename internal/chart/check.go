@@ -34,15 +34,29 @@ type Allowed struct {
 // refusal is an *Error; an error of Allowed.Namespaced is returned wrapped.
 func Check(rendered *Rendered, allowed Allowed) error {
 	var failed []error
-	for _, object := range rendered.Objects {
+	for _, object := range rendered.Made() {
 		failed = append(failed, check(object, allowed))
 	}
-	for _, hook := range rendered.Hooks {
-		if !hook.isTest() {
-			failed = append(failed, check(hook.Object, allowed))
-		}
-	}
 	return errors.Join(failed...)
+}
+
+// Lacks returns what of Namespaces, ClusterScoped and Kinds would have to be allowed besides, so that an object may be created.
+func (a Allowed) Lacks(object *unstructured.Unstructured) (more Allowed, err error) {
+	if !slices.Contains(a.Kinds, object.GetKind()) {
+		more.Kinds = []string{object.GetKind()}
+	}
+	namespaced, err := a.Namespaced(object.GroupVersionKind())
+	if err != nil {
+		return more, fmt.Errorf("find the scope of %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	switch namespace := object.GetNamespace(); {
+	case !namespaced:
+		more.ClusterScoped = !a.ClusterScoped
+	case namespace != "" && namespace != a.Namespace && !slices.Contains(a.Namespaces, namespace) &&
+		!slices.Contains(a.Namespaces, AllNamespaces):
+		more.Namespaces = []string{namespace}
+	}
+	return more, nil
 }
 
 func check(object *unstructured.Unstructured, allowed Allowed) error {
@@ -50,25 +64,16 @@ func check(object *unstructured.Unstructured, allowed Allowed) error {
 	refuse := func(problem, remedy string) error {
 		return &Error{Stage: StageCheck, Path: name, Err: errors.New(problem), Remedy: remedy}
 	}
-	if !slices.Contains(allowed.Kinds, object.GetKind()) {
+	lacks, err := allowed.Lacks(object)
+	switch {
+	case len(lacks.Kinds) > 0:
 		return refuse("the chart does not write this kind literally",
 			"write the kind into the template instead of taking it from a value, or name it in allow.kinds of watches.yaml")
+	case lacks.ClusterScoped:
+		return refuse("it is cluster-scoped", "install it apart, or set allow.clusterScoped in watches.yaml")
+	case len(lacks.Namespaces) > 0:
+		return refuse(fmt.Sprintf("it would be made in namespace %q", lacks.Namespaces[0]),
+			fmt.Sprintf("a resource makes objects in its own namespace, %q; name others in allow.namespaces of watches.yaml", allowed.Namespace))
 	}
-	namespaced, err := allowed.Namespaced(object.GroupVersionKind())
-	if err != nil {
-		return fmt.Errorf("find the scope of %s: %w", name, err)
-	}
-	if !namespaced {
-		if !allowed.ClusterScoped {
-			return refuse("it is cluster-scoped", "install it apart, or set allow.clusterScoped in watches.yaml")
-		}
-		return nil
-	}
-	namespace := object.GetNamespace()
-	if namespace == "" || namespace == allowed.Namespace || slices.Contains(allowed.Namespaces, namespace) ||
-		slices.Contains(allowed.Namespaces, AllNamespaces) {
-		return nil
-	}
-	return refuse(fmt.Sprintf("it would be made in namespace %q", namespace),
-		fmt.Sprintf("a resource makes objects in its own namespace, %q; name others in allow.namespaces of watches.yaml", allowed.Namespace))
+	return err
 }

@@ -32,8 +32,20 @@ type Hook struct {
 	path, manifest string
 }
 
-func (h Hook) isTest() bool {
-	return !slices.ContainsFunc(h.Events, func(event string) bool { return event != string(helmrelease.HookTest) })
+// Runs are the events at which it is run: all but helm test, which nobody runs here.
+func (h Hook) Runs() []string {
+	return slices.DeleteFunc(slices.Clone(h.Events), func(event string) bool { return event == string(helmrelease.HookTest) })
+}
+
+// Made are all objects that come to exist: those of the release, then those of the hooks that are run.
+func (r *Rendered) Made() []*unstructured.Unstructured {
+	made := slices.Clone(r.Objects)
+	for _, hook := range r.Hooks {
+		if len(hook.Runs()) > 0 {
+			made = append(made, hook.Object)
+		}
+	}
+	return made
 }
 
 // IsKept reports whether Helm, and so we, leave an object in place when it is no longer part of its release or the release is

@@ -27,10 +27,12 @@ type Release struct {
 	IsInstall, IsUpgrade bool
 }
 
+// DefaultKubeVersion is the Kubernetes that charts see when nothing else is said: the one of the libraries of this build.
+const DefaultKubeVersion = "v" + kubeversion.DefaultKubeBinaryVersion + ".0"
+
 // Capabilities is what a chart sees of the cluster.
 type Capabilities struct {
-	// KubeVersion is the version of the API server, such as "v1.37.2". Empty means that of the
-	// Kubernetes libraries this is built with.
+	// KubeVersion is the version of the API server, such as "v1.37.2". Empty means DefaultKubeVersion.
 	KubeVersion string
 	// APIVersions are the group/versions and group/version/Kinds the API server serves. Empty means those Helm knows.
 	APIVersions []string
@@ -197,7 +199,7 @@ func templateText(at string, value any) string {
 
 func helmCapabilities(c Capabilities) (*chartutil.Capabilities, error) {
 	caps := chartutil.DefaultCapabilities.Copy()
-	version, err := chartutil.ParseKubeVersion(cmp.Or(c.KubeVersion, "v"+kubeversion.DefaultKubeBinaryVersion+".0"))
+	version, err := chartutil.ParseKubeVersion(cmp.Or(c.KubeVersion, DefaultKubeVersion))
 	if err != nil {
 		return nil, err
 	}

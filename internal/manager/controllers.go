@@ -151,12 +151,9 @@ func chartControllers(path string, env Environment) ([]controller, error) {
 }
 
 func addChart(w wiring, entry watches.Watch, concurrency int) error {
-	loaded, err := chart.LoadPath(entry.Chart)
+	loaded, err := release.Load(entry)
 	if err != nil {
 		return err
-	}
-	if entry.Allow.StructuredValues {
-		loaded = loaded.AllowStructuredValues()
 	}
 	kind := chartkind.For(entry.GroupVersionKind)
 	return release.Add(w.mgr, w.children, entry, w.told(loaded), release.Options{

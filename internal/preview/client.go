@@ -8,38 +8,12 @@ import (
 	"errors"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/internal/apply"
 )
-
-// offline is an API server that holds nothing and takes everything, as far as apply.Applier asks one: it lets a rendering be
-// prepared exactly as it would be sent. Everything else of client.Client is nil and never called.
-type offline struct {
-	client.Client
-	kinds *kinds
-}
-
-func (o offline) GroupVersionKindFor(object runtime.Object) (schema.GroupVersionKind, error) {
-	return object.GetObjectKind().GroupVersionKind(), nil
-}
-
-func (o offline) IsObjectNamespaced(object runtime.Object) (bool, error) {
-	return o.kinds.namespaced(object.GetObjectKind().GroupVersionKind())
-}
-
-func (o offline) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	gvk := object.GetObjectKind().GroupVersionKind()
-	return apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, key.Name)
-}
-
-func (o offline) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-	return nil
-}
 
 // recorder keeps what the applies of the engine's field manager answered.
 type recorder struct {

@@ -24,6 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"middleware.hc.cn/operator/internal/release"
 )
 
 // definition is one version of a CustomResourceDefinition.
@@ -157,26 +159,9 @@ func (d definitions) versions(kind schema.GroupKind) string {
 	return strings.Join(list, ", ")
 }
 
-// engineStatus is what the engine writes into a status (see api/chart/v1); the values do not matter.
-func engineStatus() map[string]any {
-	fields := func(names ...string) map[string]any {
-		all := map[string]any{}
-		for _, name := range names {
-			all[name] = ""
-		}
-		return all
-	}
-	return map[string]any{
-		"conditions":         []any{fields("type", "status", "reason", "message", "lastTransitionTime", "observedGeneration")},
-		"deployedRelease":    fields("name", "revision", "digest"),
-		"hooks":              fields("event", "revision", "digest", "completed", "failures", "message", "failedAt"),
-		"inventory":          []any{fields("group", "version", "kind", "namespace", "name", "uid", "fields")},
-		"observedGeneration": "",
-	}
-}
-
 // droppedStatus returns the paths of what the API server would drop of a status the engine writes.
-func (d *definition) droppedStatus() []string {
-	return pruning.PruneWithOptions(map[string]any{"status": engineStatus()}, d.structural, true,
-		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+func (d *definition) droppedStatus() ([]string, error) {
+	status, err := release.WholeStatus()
+	return pruning.PruneWithOptions(map[string]any{"status": status}, d.structural, true,
+		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}), err
 }

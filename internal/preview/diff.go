@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/release"
 )
 
@@ -70,22 +71,20 @@ func (c *comparison) compare(ctx context.Context, d document) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	seen, err := release.Discover(c.cfg, c.http)
-	if err != nil {
-		return false, fmt.Errorf("ask the cluster what it serves: %w", err)
-	}
-	seen.Lookup = release.LookupFor(ctx, c.live, cr, k.Allow, c.namespaced)
-	done, err := k.render(cr, seen, c.namespaced)
+	answers := newRecorder(client.NewDryRunClient(c.live))
+	done, err := k.foresee(ctx, cr, release.Cluster{Live: c.live, Dry: answers, Namespaced: c.namespaced,
+		Capabilities: func() (chart.Capabilities, error) { return release.Discover(c.cfg, c.http) }})
 	if err != nil {
 		return false, err
 	}
-	if done.refused != nil {
-		return false, done.refused
+	applied, pruned, err := done.Deploy(ctx)
+	if err != nil {
+		return false, err
 	}
-	if hooks := len(done.Hooks); hooks > 0 {
+	if hooks := len(done.Rendered.Hooks); hooks > 0 {
 		c.note("%s: %s not compared", d, count(hooks, "hook"))
 	}
-	return c.applyAndPrune(ctx, k, cr, done.Objects)
+	return c.print(ctx, applied, pruned, answers)
 }
 
 func (c *comparison) namespaced(gvk schema.GroupVersionKind) (bool, error) {
@@ -137,25 +136,9 @@ func over(below, above map[string]string) map[string]string {
 	return all
 }
 
-// applyAndPrune lets an Applier do its work in dry runs, and compares what it was answered with what is there.
-func (c *comparison) applyAndPrune(ctx context.Context, k kind, cr *unstructured.Unstructured, objects []*unstructured.Unstructured) (bool,
-	error) {
-	answers := newRecorder(client.NewDryRunClient(c.live))
-	applier := apply.New(answers, c.live)
-	applied, err := applier.Apply(ctx, cr, objects, forced(cr)...)
-	if err != nil {
-		return false, err
-	}
-	var wanted []apply.Ref
-	for _, change := range applied {
-		wanted = append(wanted, change.Ref)
-	}
-	pruned, err := applier.Prune(ctx, cr, release.Inventory(cr, k.Watch), wanted)
-	if err != nil {
-		return false, err
-	}
-	different := false
-	for _, change := range slices.Concat(applied, pruned) {
+// print compares what the applies were answered with what is there.
+func (c *comparison) print(ctx context.Context, applied, pruned apply.ChangeSet, answers *recorder) (different bool, err error) {
+	for i, change := range slices.Concat(applied, pruned) {
 		before, err := c.present(ctx, change.Ref)
 		if err != nil {
 			return different, err
@@ -164,7 +147,7 @@ func (c *comparison) applyAndPrune(ctx context.Context, k kind, cr *unstructured
 		after := answers.applied[change.Ref]
 		if change.Action == apply.Deleted {
 			after = nil
-			if slices.ContainsFunc(wanted, change.Same) {
+			if i < len(applied) {
 				c.note("%s is deleted and made anew: it has a field that cannot be changed", change.Ref)
 			}
 		}

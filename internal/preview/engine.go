@@ -4,62 +4,35 @@
 package preview
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/chartkind"
 	"middleware.hc.cn/operator/internal/release"
 )
 
-// rendering is what a chart says for one resource, and what the resource may not have of it.
-type rendering struct {
-	*chart.Rendered
-	// refused is chart.Check's refusal; nil if everything may be made.
-	refused error
-}
-
-// render renders a resource as the engine does. The error is of the kind's own rules (a field.ErrorList's), of the values or of the
-// templates.
-func (k kind) render(cr *unstructured.Unstructured, capabilities chart.Capabilities,
-	namespaced func(schema.GroupVersionKind) (bool, error)) (rendering, error) {
+// foresee asks the engine what it would do for a resource. The error is of the kind's own rules (a field.ErrorList's), of the values
+// or of the templates; what may not be made is Foresight.Failure.
+func (k kind) foresee(ctx context.Context, cr *unstructured.Unstructured, in release.Cluster) (*release.Foresight, error) {
 	if wrong := validation.NameIsDNSSubdomain(cr.GetName(), false); len(wrong) > 0 {
-		return rendering{}, &Finding{Path: "metadata.name", Message: fmt.Sprintf("%q: %s", cr.GetName(), wrong[0])}
+		return nil, &Finding{Path: "metadata.name", Message: fmt.Sprintf("%q: %s", cr.GetName(), wrong[0])}
 	}
-	if validate := chartkind.For(k.GroupVersionKind).Validate; validate != nil {
-		if refused := validate(cr); len(refused) > 0 {
-			return rendering{}, refusals(refused)
-		}
+	own := chartkind.For(k.GroupVersionKind)
+	f, err := release.Foresee(ctx, cr, k.Watch, k.chart, release.Options{Validate: own.Validate, Awaits: own.Awaits}, in)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(f.Invalid) > 0:
+		return nil, refusals(f.Invalid)
+	case f.Rendered == nil:
+		return nil, f.Failure
 	}
-	values, err := release.Values(cr, k.Watch)
-	if err != nil {
-		return rendering{}, err
-	}
-	revision, err := k.revision(cr, values, capabilities)
-	if err != nil {
-		return rendering{}, err
-	}
-	rendered, err := k.chart.Render(values, release.RevisionOf(cr, revision), capabilities)
-	if err != nil {
-		return rendering{}, err
-	}
-	return rendering{rendered, chart.Check(rendered, release.AllowedFor(cr, k.Watch, k.chart, namespaced))}, nil
-}
-
-// revision is the one the resource would get, by the release its status records.
-func (k kind) revision(cr *unstructured.Unstructured, values map[string]any, capabilities chart.Capabilities) (int64, error) {
-	deployed, _, _ := unstructured.NestedMap(cr.Object, "status", "deployedRelease")
-	installed, _ := deployed["revision"].(int64)
-	digest, err := k.chart.DigestFor(values, release.RevisionOf(cr, 1), capabilities)
-	if err != nil || installed > 0 && digest == deployed["digest"] {
-		return installed, err
-	}
-	return installed + 1, nil
+	return f, nil
 }
 
 // refusals makes one error of what is wrong with a resource, one joined error a field.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/release"
 )
 
 // builtIn are the kinds that objects of a Kubernetes API server (v1.37) have, by scope. The tests compare them with a server.
@@ -133,9 +134,8 @@ func sortedKinds(list []schema.GroupKind) []schema.GroupKind {
 	return list
 }
 
-// capabilities are what charts see as .Capabilities without a cluster: the APIs of a Kubernetes of the version of this build, the
-// defined kinds, and what was given.
-func capabilities(kubeVersion string, given []string, defined definitions) chart.Capabilities {
+// cluster is none: charts see the APIs of a Kubernetes of the version of this build, the defined kinds, and what was given.
+func (p Project) cluster(defined definitions, known *kinds) release.Cluster {
 	apis := map[string]bool{}
 	add := func(gvk schema.GroupVersionKind) {
 		apis[gvk.GroupVersion().String()] = true
@@ -150,8 +150,9 @@ func capabilities(kubeVersion string, given []string, defined definitions) chart
 	for gvk := range defined {
 		add(gvk)
 	}
-	for _, api := range given {
+	for _, api := range p.APIVersions {
 		apis[api] = true
 	}
-	return chart.Capabilities{KubeVersion: cmp.Or(kubeVersion, DefaultKubeVersion), APIVersions: slices.Sorted(maps.Keys(apis))}
+	seen := chart.Capabilities{KubeVersion: p.KubeVersion, APIVersions: slices.Sorted(maps.Keys(apis))}
+	return release.Cluster{Capabilities: func() (chart.Capabilities, error) { return seen, nil }, Namespaced: known.namespaced}
 }

@@ -10,15 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 
-	"k8s.io/component-base/version"
-
 	crdbases "middleware.hc.cn/operator/config/crd"
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/release"
 	"middleware.hc.cn/operator/internal/watches"
 )
-
-// DefaultKubeVersion is the Kubernetes that charts see when nothing else is said: the one of the libraries of this build.
-const DefaultKubeVersion = "v" + version.DefaultKubeBinaryVersion + ".0"
 
 // Project is what is to be looked at.
 type Project struct {
@@ -26,7 +22,7 @@ type Project struct {
 	WatchesFile string
 	// CRDs are files and directories with CustomResourceDefinitions, besides those of the operator's own kinds.
 	CRDs []string
-	// KubeVersion is what charts see as .Capabilities.KubeVersion, such as "v1.36.0"; empty means DefaultKubeVersion.
+	// KubeVersion is what charts see as .Capabilities.KubeVersion, such as "v1.36.0"; empty means chart.DefaultKubeVersion.
 	KubeVersion string
 	// APIVersions are seen as .Capabilities.APIVersions besides those of Kubernetes: group/version or group/version/Kind.
 	APIVersions []string
@@ -76,13 +72,9 @@ func (p Project) watches() (list []watches.Watch, unset []string, err error) {
 }
 
 // load loads the chart of a watch.
-func (p Project) load(w watches.Watch) (kind, error) {
-	k := kind{Watch: w, path: shown(w.Chart)}
-	var err error
-	if k.chart, err = chart.LoadPath(w.Chart); err == nil && w.Allow.StructuredValues {
-		k.chart = k.chart.AllowStructuredValues()
-	}
-	return k, err
+func load(w watches.Watch) (kind, error) {
+	loaded, err := release.Load(w)
+	return kind{Watch: w, chart: loaded, path: shown(w.Chart)}, err
 }
 
 // shown is a path as people know it: from the working directory, if it lies there.

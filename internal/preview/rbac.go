@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"middleware.hc.cn/operator/internal/release"
 )
 
 var (
@@ -20,7 +22,6 @@ var (
 	childVerbs    = []string{"get", "list", "watch", "create", "patch", "delete"}
 	crdVerbs      = []string{"get", "create"}
 	eventVerbs    = []string{"create", "patch"}
-	workloadKinds = []string{"DaemonSet.apps", "Deployment.apps", "Job.batch", "StatefulSet.apps"}
 	rbacKinds     = []string{"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 	rbacGroup     = rbacv1.GroupName
 )
@@ -36,7 +37,7 @@ func (r *Report) Rules() []rbacv1.PolicyRule {
 		own[k.gvk.Group] = append(own[k.gvk.Group], k.resource.resource)
 		for gk, info := range k.kinds {
 			children[gk.Group] = append(children[gk.Group], info.resource)
-			workloads = workloads || slices.Contains(workloadKinds, gk.String())
+			workloads = workloads || release.RunsPods(gk)
 		}
 	}
 	var rules []rbacv1.PolicyRule

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"middleware.hc.cn/operator/internal/apply"
-	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/release"
 	"middleware.hc.cn/operator/internal/watches"
 )
@@ -49,24 +48,27 @@ func Render(ctx context.Context, request Request) error {
 	if err != nil {
 		return err
 	}
-	seen := capabilities(request.KubeVersion, request.APIVersions, work.defined)
+	none := request.cluster(work.defined, work.kinds)
 	var all []*unstructured.Unstructured
 	for _, d := range work.resources {
-		done, err := work.renderOffline(d, seen)
+		done, err := work.renderOffline(ctx, d, none)
 		if err != nil {
 			return errorsOf(d.located(SeverityError, err)...)
 		}
-		objects, err := work.prepared(ctx, d.object, done.Objects)
+		objects, err := done.Sent()
 		if err != nil {
 			return err
 		}
+		for _, object := range objects {
+			object.SetOwnerReferences(nil)
+		}
 		all = append(all, objects...)
 		if request.ShowHooks {
-			for _, hook := range done.Hooks {
+			for _, hook := range done.Rendered.Hooks {
 				all = append(all, hook.Object)
 			}
-		} else if len(done.Hooks) > 0 {
-			work.note("%s: %s not shown (--show-hooks)", d, count(len(done.Hooks), "hook"))
+		} else if hooks := len(done.Rendered.Hooks); hooks > 0 {
+			work.note("%s: %s not shown (--show-hooks)", d, count(hooks, "hook"))
 		}
 	}
 	for _, gk := range work.kinds.assumptions() {
@@ -131,20 +133,20 @@ func (w *work) kindOf(d document) (kind, error) {
 		return kind{}, d.refuse("", fmt.Sprintf("%s runs no %s (%s)", w.WatchesFile, gvk.Kind, gvk.GroupVersion()),
 			"the chart kinds are "+strings.Join(known, ", "))
 	}
-	return w.load(w.entries[at])
+	return load(w.entries[at])
 }
 
 // renderOffline renders a resource with the defaults of its CRD.
-func (w *work) renderOffline(d document, seen chart.Capabilities) (rendering, error) {
+func (w *work) renderOffline(ctx context.Context, d document, none release.Cluster) (*release.Foresight, error) {
 	k, err := w.kindOf(d)
 	if err != nil {
-		return rendering{}, err
+		return nil, err
 	}
 	defined := w.defined[k.GroupVersionKind]
 	if defined == nil {
 		w.note("the CRD of %s is not known, so its defaults are not set; give it with --crds", k.Kind)
 	} else if _, refused := defined.admit(d.object); len(refused) > 0 {
-		return rendering{}, refusals(refused)
+		return nil, refusals(refused)
 	}
 	if defined == nil || defined.namespaced {
 		d.object.SetNamespace(cmp.Or(d.object.GetNamespace(), w.Namespace, exampleNamespace))
@@ -154,43 +156,14 @@ func (w *work) renderOffline(d document, seen chart.Capabilities) (rendering, er
 	}
 	crds, err := k.chart.CRDs()
 	if err != nil {
-		return rendering{}, err
+		return nil, err
 	}
 	w.kinds.learn(crds)
-	done, err := k.render(d.object, seen, w.kinds.namespaced)
-	if err != nil {
-		return done, err
-	}
-	return done, done.refused
-}
-
-// prepared returns the objects as they would be sent.
-func (w *work) prepared(ctx context.Context, cr *unstructured.Unstructured,
-	objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	nowhere := offline{kinds: w.kinds}
-	sent := newRecorder(nowhere)
-	changes, err := apply.New(sent, nowhere).Apply(ctx, cr, objects)
+	done, err := k.foresee(ctx, d.object, none)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*unstructured.Unstructured, 0, len(changes))
-	for _, change := range changes {
-		change.UID = ""
-		object := sent.applied[change.Ref]
-		object.SetResourceVersion("")
-		object.SetUID("")
-		object.SetOwnerReferences(nil)
-		list = append(list, object)
-	}
-	return list, nil
-}
-
-// forced are the options of an apply that the resource's annotations ask for.
-func forced(cr *unstructured.Unstructured) []apply.Option {
-	if cr.GetAnnotations()[release.UpgradeForceAnnotation] == "true" {
-		return []apply.Option{apply.Recreate()}
-	}
-	return nil
+	return done, done.Failure
 }
 
 // write writes objects as YAML documents, or as a List in JSON.

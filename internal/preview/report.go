@@ -96,22 +96,13 @@ func (n *Need) with(more *Need) *Need {
 		Kinds: merge(n.Kinds, more.Kinds)}
 }
 
-// need tells what the watch has to allow for the objects of a resource in a namespace, and which of them it does not allow.
-func need(k kind, namespace string, objects []*unstructured.Unstructured, scopes map[schema.GroupKind]kindInfo) (n *Need,
-	refused []string) {
+// need tells what the watch has to allow for objects, and which of them it does not allow.
+func need(allowed chart.Allowed, objects []*unstructured.Unstructured) (n *Need, refused []string) {
 	n = &Need{}
 	for _, object := range objects {
-		more := &Need{}
-		switch own := object.GetNamespace(); {
-		case !scopes[object.GroupVersionKind().GroupKind()].namespaced:
-			more.ClusterScoped = !k.Allow.ClusterScoped && namespace != ""
-		case own != "" && own != namespace && !slices.Contains(k.Allow.Namespaces, own) && !slices.Contains(k.Allow.Namespaces, "*"):
-			more.Namespaces = []string{own}
-		}
-		if kind := object.GetKind(); !slices.Contains(k.chart.Kinds(), kind) && !slices.Contains(k.Allow.Kinds, kind) {
-			more.Kinds = []string{kind}
-		}
-		if more.String() != "" {
+		lacks, err := allowed.Lacks(object)
+		more := &Need{ClusterScoped: lacks.ClusterScoped, Namespaces: lacks.Namespaces, Kinds: lacks.Kinds}
+		if err == nil && more.String() != "" {
 			n, refused = n.with(more), append(refused, object.GetKind()+" "+object.GetName())
 		}
 	}
@@ -120,7 +111,7 @@ func need(k kind, namespace string, objects []*unstructured.Unstructured, scopes
 
 // addHook notes an object of a hook with its events, without helm test's.
 func (k *KindReport) addHook(hook chart.Hook) {
-	events := slices.DeleteFunc(slices.Clone(hook.Events), func(event string) bool { return event == "test" })
+	events := hook.Runs()
 	line := strings.Join(events, ", ") + ": " + hook.Object.GetKind() + " " + hook.Object.GetName()
 	if len(events) > 0 && !slices.Contains(k.Hooks, line) {
 		k.Hooks = append(k.Hooks, line)

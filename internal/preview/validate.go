@@ -9,6 +9,7 @@ package preview
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/release"
 	"middleware.hc.cn/operator/internal/watches"
 )
 
@@ -39,8 +41,8 @@ func Validate(p Project, samples []string) *Report {
 			Message: "the environment variable " + name + " is not set here, so it was taken as empty",
 			Remedy:  "set it as the operator's Deployment does"})
 	}
-	v := validator{report: r, project: p, defined: defined, kinds: newKinds(defined),
-		capabilities: capabilities(p.KubeVersion, p.APIVersions, defined)}
+	known := newKinds(defined)
+	v := validator{report: r, project: p, defined: defined, kinds: known, none: p.cluster(defined, known)}
 	for _, w := range list {
 		v.watch(w, samplesOf(w, given))
 	}
@@ -54,11 +56,11 @@ func Validate(p Project, samples []string) *Report {
 
 // validator is the work in progress.
 type validator struct {
-	report       *Report
-	project      Project
-	defined      definitions
-	kinds        *kinds
-	capabilities chart.Capabilities
+	report  *Report
+	project Project
+	defined definitions
+	kinds   *kinds
+	none    release.Cluster
 }
 
 // samplesOf returns the samples of a watch's kind, of any version.
@@ -79,7 +81,7 @@ func (v *validator) watch(w watches.Watch, samples []document) {
 	v.report.Kinds = append(v.report.Kinds, result)
 	v.definition(w)
 	result.resource = v.resource(w.GroupKind())
-	k, err := v.project.load(w)
+	k, err := load(w)
 	if err != nil {
 		v.find(w, k.path, findingsOf(SeverityError, k.path, err))
 		return
@@ -135,7 +137,9 @@ func (v *validator) definition(w watches.Watch) {
 				Message: "there is no status subresource, so each write of the status looks like a change of the resource",
 				Remedy:  "add `subresources: {status: {}}`"}})
 	default:
-		if dropped := d.droppedStatus(); len(dropped) > 0 {
+		dropped, err := d.droppedStatus()
+		v.find(w, d.from.file, findingsOf(SeverityError, d.from.file, err))
+		if len(dropped) > 0 {
 			v.find(w, d.from.file,
 				[]Finding{*d.from.refuse("spec.versions["+w.Version+"].schema", "it drops what the operator writes: "+strings.Join(dropped, ", "),
 					"set x-kubernetes-preserve-unknown-fields: true on status, or add the fields")})
@@ -149,7 +153,7 @@ func (v *validator) remarks(k kind) {
 		v.find(k.Watch, k.path, []Finding{{Severity: SeverityNote, Message: message, Remedy: remedy}})
 	}
 	if k.chart.UsesLookup() {
-		note("its templates call lookup: what they read cannot be watched, so it is rendered again in each reconciliation, and every 1m0s unless reconcilePeriod says otherwise; nothing is found here",
+		note(fmt.Sprintf("its templates call lookup: what they read cannot be watched, so it is rendered again in each reconciliation, and every %v unless reconcilePeriod says otherwise; nothing is found here", release.LookupPeriod),
 			"give the operator the right to get and list what is looked up")
 	}
 	if !k.chart.Deterministic() {
@@ -172,7 +176,7 @@ func (v *validator) renderAll(k kind, samples []document, result *KindReport) {
 	}
 	result.Samples = len(samples)
 	plain := v.example(k)
-	byDefault, err := k.render(plain, v.capabilities, v.kinds.namespaced)
+	byDefault, err := k.foresee(context.Background(), plain, v.none)
 	var refused *chart.Error
 	switch {
 	case errors.As(err, &refused) && refused.Stage == chart.StageLoad:
@@ -186,9 +190,9 @@ func (v *validator) renderAll(k kind, samples []document, result *KindReport) {
 		v.find(k.Watch, k.path, found)
 	case err == nil:
 		if result.Needs != nil {
-			byDefault.refused = nil // a sample has shown what may not be made
+			byDefault.Failure = nil // a sample has shown what may not be made
 		}
-		v.rendered(k, plain.GetNamespace(), document{file: k.path, object: plain}, byDefault, result)
+		v.rendered(k, document{file: k.path, object: plain}, byDefault, result)
 	}
 }
 
@@ -232,34 +236,33 @@ func (v *validator) sample(k kind, s document, result *KindReport) bool {
 	} else {
 		cr.SetNamespace(cmp.Or(cr.GetNamespace(), exampleNamespace))
 	}
-	done, err := k.render(cr, v.capabilities, v.kinds.namespaced)
+	done, err := k.foresee(context.Background(), cr, v.none)
 	if err != nil {
 		find(SeverityError, err)
 		return false
 	}
-	v.rendered(k, cr.GetNamespace(), s, done, result)
+	v.rendered(k, s, done, result)
 	return true
 }
 
 // rendered notes what a rendering consists of and whether it may be made.
-func (v *validator) rendered(k kind, namespace string, from document, done rendering, result *KindReport) {
+func (v *validator) rendered(k kind, from document, done *release.Foresight, result *KindReport) {
 	result.Renderings++
-	result.Objects = max(result.Objects, len(done.Objects))
-	objects := done.Objects
-	for _, hook := range done.Hooks {
-		objects = append(slices.Clip(objects), hook.Object)
+	result.Objects = max(result.Objects, len(done.Rendered.Objects))
+	for _, hook := range done.Rendered.Hooks {
 		result.addHook(hook)
 	}
+	objects := done.Rendered.Made()
 	for _, object := range objects {
 		gk := object.GroupVersionKind().GroupKind()
 		result.kinds[gk] = v.kinds.of(gk)
 	}
-	if done.refused == nil {
+	if done.Failure == nil {
 		return
 	}
-	needs, refused := need(k, namespace, objects, result.kinds)
+	needs, refused := need(done.Allowed, objects)
 	if len(refused) == 0 {
-		v.find(k.Watch, k.path, from.located(SeverityError, done.refused))
+		v.find(k.Watch, k.path, from.located(SeverityError, done.Failure))
 		return
 	}
 	result.Needs = result.Needs.with(needs)

@@ -204,6 +204,7 @@ func TestValidateFinds(t *testing.T) {
 func TestNotesTellWhatIsParticular(t *testing.T) {
 	p, dir := project(t, map[string]string{
 		"chart/templates/hook.yaml":   hook,
+		"chart/templates/test.yaml":   "apiVersion: v1\nkind: Pod\nmetadata:\n  name: try\n  annotations:\n    helm.sh/hook: test\n",
 		"chart/templates/widget.yaml": "{{ if .Values.never }}\napiVersion: example.org/v1\nkind: Widget\nmetadata: {name: w}\n{{ end }}",
 		"chart/templates/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: {{ randAlphaNum 8 }}}\n",
 		"chart/templates/l.yaml":      "{{ $all := lookup \"v1\" \"Secret\" \"\" \"\" }}",
@@ -228,6 +229,8 @@ func TestNotesTellWhatIsParticular(t *testing.T) {
 		!slices.Contains(needed, [3]string{"example.com", "greetings/status", "patch"}) ||
 		!slices.Contains(needed, [3]string{"", "pods", "list"}) || !slices.Contains(needed, [3]string{"", "namespaces", "get"}) {
 		t.Errorf("rights: %v", needed)
+	} else if slices.Contains(needed, [3]string{"", "pods", "create"}) {
+		t.Error("helm test is not run, and needs no rights")
 	}
 }
 

@@ -72,36 +72,18 @@ func (r *Reconciler) act(ctx context.Context, cr *unstructured.Unstructured, des
 // deploy makes the objects of a revision exist: inventory first (old and new objects), then apply, then prune, then history.
 func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot, revision int64,
 	done *effect) {
-	rendered, err := r.rendered(ctx, cr, desired, seen, revision)
+	wanted, err := r.compose(ctx, cr, desired, seen, revision)
 	if err != nil {
 		done.failure = classify(err)
 		return
 	}
-	standIns, err := r.standIns(ctx, cr, desired, rendered, seen.Inventory, revision)
-	if err != nil {
-		done.failure = classify(err)
-		return
-	}
-	objects := slices.Concat(rendered.Objects, standIns)
-	wanted, err := r.refsOf(objects, cr)
-	if err != nil {
-		done.failure = classify(err)
-		return
-	}
-	done.failure = r.prepare(ctx, cr, done, wanted)
+	done.failure = r.prepare(ctx, cr, done, wanted.refs)
 	if done.failure != nil {
 		return
 	}
-	previous := refsIn(seen.Inventory)
 	r.memory.Update(cr.GetUID(), func(m *memory) { m.applied, m.begun = "", true })
-	applied, err := r.applier.Apply(ctx, cr, objects, applyOptions(cr)...)
-	done.changes = applied
-	if err != nil {
-		done.failure = classify(err)
-		return
-	}
-	pruned, err := r.applier.Prune(ctx, cr, previous, wanted)
-	done.changes = append(done.changes, pruned...)
+	applied, pruned, err := r.carryOut(ctx, cr, wanted, seen)
+	done.changes = slices.Concat(applied, pruned)
 	if err != nil {
 		done.failure = classify(err)
 		return
@@ -110,15 +92,53 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 	for _, change := range applied {
 		done.inventory = append(done.inventory, apply.Known{Ref: change.Ref, Fields: change.Fields})
 	}
-	if len(standIns) > 0 { // the revision is complete when what it replaces is gone, too
+	if wanted.held { // the revision is complete when what it replaces is gone, too
 		done.held, done.again = true, retryForeign
 		return
 	}
-	r.complete(ctx, cr, desired, rendered, revision, done)
+	r.complete(ctx, cr, desired, wanted.rendered, revision, done)
 	if len(applied.Awaited()) == 0 { // what has to go first is made anew by the reconciliation that its disappearance brings
 		r.memory.Update(cr.GetUID(), func(m *memory) { m.applied = done.deployed.Digest })
 		r.dropRendered(cr, done)
 	}
+}
+
+// composition is what is to exist of a revision.
+type composition struct {
+	rendered *chart.Rendered
+	// objects are those rendered and, if held, the stand-ins for those that are not ready.
+	objects []*unstructured.Unstructured
+	refs    []apply.Ref
+	held    bool
+}
+
+func (r *Reconciler) compose(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot,
+	revision int64) (composition, error) {
+	rendered, err := r.rendered(ctx, cr, desired, seen, revision)
+	if err != nil {
+		return composition{}, err
+	}
+	standIns, err := r.standIns(ctx, cr, desired, rendered, seen.Inventory, revision)
+	if err != nil {
+		return composition{}, err
+	}
+	objects := slices.Concat(rendered.Objects, standIns)
+	refs, err := r.refsOf(objects, cr)
+	return composition{rendered: rendered, objects: objects, refs: refs, held: len(standIns) > 0}, err
+}
+
+// carryOut applies what is wanted, then deletes what else was seen.
+func (r *Reconciler) carryOut(ctx context.Context, cr *unstructured.Unstructured, wanted composition, seen Snapshot) (applied,
+	pruned apply.ChangeSet, err error) {
+	var how []apply.Option
+	if cr.GetAnnotations()[UpgradeForceAnnotation] == "true" {
+		how = append(how, apply.Recreate())
+	}
+	if applied, err = r.applier.Apply(ctx, cr, wanted.objects, how...); err != nil {
+		return applied, nil, err
+	}
+	pruned, err = r.applier.Prune(ctx, cr, refsIn(seen.Inventory), wanted.refs)
+	return applied, pruned, err
 }
 
 // dropRendered forgets the rendering of a release that is done.
@@ -159,7 +179,7 @@ func (r *Reconciler) complete(ctx context.Context, cr *unstructured.Unstructured
 		done.deployed.Digest = digest
 	}
 	if _, taken := done.step.(TakeOver); taken { // its hooks ran
-		done.history = recorded(RevisionOf(cr, revision))
+		done.history = recorded(revisionOf(cr, revision))
 		return
 	}
 	done.history = r.recordHistory(ctx, cr, rendered, revision)
@@ -241,13 +261,6 @@ func (r *Reconciler) leave(ctx context.Context, cr *unstructured.Unstructured, d
 		return err
 	}
 	return r.removeFinalizers(ctx, cr, seen.Finalizers)
-}
-
-func applyOptions(cr *unstructured.Unstructured) []apply.Option {
-	if cr.GetAnnotations()[UpgradeForceAnnotation] == "true" {
-		return []apply.Option{apply.Recreate()}
-	}
-	return nil
 }
 
 // remains names objects that are still there.

@@ -80,6 +80,15 @@ func (o Options) withDefaults(w watches.Watch) Options {
 	return o
 }
 
+// Load loads the chart of a watch.
+func Load(w watches.Watch) (*chart.Chart, error) {
+	loaded, err := chart.LoadPath(w.Chart)
+	if err == nil && w.Allow.StructuredValues {
+		loaded = loaded.AllowStructuredValues()
+	}
+	return loaded, err
+}
+
 // Add registers the controller of one chart kind with a manager. Children is a cache that holds exactly the objects labelled
 // apply.ManagedByLabel and that the manager runs; informers for the kinds of children are added to it as they appear.
 func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart, o Options) error {
@@ -102,6 +111,7 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 		},
 		status: statusWriter{client: live}, crds: crdInstaller{client: live, crds: crds},
 	}
+	r.lookup = r.lookupLive
 	r.memory.Forgotten = func(_ types.NamespacedName, uid types.UID) { r.applier.Forget(uid) }
 	r.cluster = newDiscovered(mgr.GetConfig(), mgr.GetHTTPClient(), r.options.Now)
 	selected := func(o client.Object) bool { return w.Selector.Matches(labelSet(o)) }

@@ -16,7 +16,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"middleware.hc.cn/operator/internal/admission/rules"
@@ -52,8 +51,8 @@ var disableHooks = map[string]string{
 	"delete":  annotationDomain + "uninstall-disable-hooks",
 }
 
-// Values are what the chart of a resource is given: its spec, and the watch's overrides over it. The error is for a person.
-func Values(cr *unstructured.Unstructured, entry watches.Watch) (map[string]any, error) {
+// valuesOf are what the chart of a resource is given: its spec, and the watch's overrides over it. The error is for a person.
+func valuesOf(cr *unstructured.Unstructured, entry watches.Watch) (map[string]any, error) {
 	spec, found, err := unstructured.NestedMap(cr.Object, "spec")
 	if err != nil {
 		return nil, field.Invalid(field.NewPath("spec"), "", "must be an object")
@@ -70,20 +69,20 @@ func Values(cr *unstructured.Unstructured, entry watches.Watch) (map[string]any,
 	return values, nil
 }
 
-// RevisionOf is what the chart sees as .Release. It depends on the revision alone, so that rendering a revision again gives
+// revisionOf is what the chart sees as .Release. It depends on the revision alone, so that rendering a revision again gives
 // the same objects.
-func RevisionOf(cr *unstructured.Unstructured, revision int64) chart.Release {
+func revisionOf(cr *unstructured.Unstructured, revision int64) chart.Release {
 	return chart.Release{Name: cr.GetName(), Namespace: cr.GetNamespace(), Revision: int(revision), IsInstall: revision == 1,
 		IsUpgrade: revision > 1}
 }
 
-// AllowedFor is what a resource may cause to exist: the kinds its chart writes, in its own namespace, and what the watch adds.
+// allowed is what a resource may cause to exist: the kinds its chart writes, in its own namespace, and what the watch adds.
 // A cluster-scoped resource may have cluster-scoped objects.
-func AllowedFor(cr *unstructured.Unstructured, entry watches.Watch, c *chart.Chart,
-	namespaced func(schema.GroupVersionKind) (bool, error)) chart.Allowed {
+func (r *Reconciler) allowed(cr *unstructured.Unstructured) chart.Allowed {
+	allow := r.entry.Allow
 	return chart.Allowed{
-		Namespace: cr.GetNamespace(), Namespaces: entry.Allow.Namespaces, ClusterScoped: entry.Allow.ClusterScoped || cr.GetNamespace() == "",
-		Kinds: append(c.Kinds(), entry.Allow.Kinds...), Namespaced: namespaced,
+		Namespace: cr.GetNamespace(), Namespaces: allow.Namespaces, ClusterScoped: allow.ClusterScoped || cr.GetNamespace() == "",
+		Kinds: append(r.chart.Kinds(), allow.Kinds...), Namespaced: r.namespaced,
 	}
 }
 
@@ -105,7 +104,7 @@ func (r *Reconciler) desired(ctx context.Context, cr *unstructured.Unstructured,
 	}
 	var refused *chart.Error
 	var err error
-	if d.Values, err = Values(cr, r.entry); errors.As(err, &refused) {
+	if d.Values, err = valuesOf(cr, r.entry); errors.As(err, &refused) {
 		return d, err // the watches file is wrong, not the resource
 	} else if err != nil {
 		d.Invalid = append(d.Invalid, field.Invalid(field.NewPath("spec"), "", "must be an object"))
@@ -168,7 +167,7 @@ func (r *Reconciler) renderOnce(ctx context.Context, cr *unstructured.Unstructur
 // render returns what a revision consists of, checked against what the resource may create.
 func (r *Reconciler) render(ctx context.Context, cr *unstructured.Unstructured, values map[string]any, revision int64) (*chart.Rendered,
 	error) {
-	return r.renderWith(ctx, cr, values, revision, LookupFor(ctx, r.live, cr, r.entry.Allow, r.namespaced))
+	return r.renderWith(ctx, cr, values, revision, r.lookup(ctx, cr))
 }
 
 func (r *Reconciler) renderWith(ctx context.Context, cr *unstructured.Unstructured, values map[string]any, revision int64,
@@ -186,11 +185,11 @@ func (r *Reconciler) renderWith(ctx context.Context, cr *unstructured.Unstructur
 
 func (r *Reconciler) renderFor(cr *unstructured.Unstructured, values map[string]any, revision int64,
 	capabilities chart.Capabilities) (*chart.Rendered, error) {
-	rendered, err := r.chart.Render(values, RevisionOf(cr, revision), capabilities)
+	rendered, err := r.chart.Render(values, revisionOf(cr, revision), capabilities)
 	if err != nil {
 		return nil, err
 	}
-	return rendered, chart.Check(rendered, AllowedFor(cr, r.entry, r.chart, r.namespaced))
+	return rendered, chart.Check(rendered, r.allowed(cr))
 }
 
 // digest identifies what the chart would render. A chart that looks at objects of the cluster has to be rendered to know, unless
@@ -201,11 +200,11 @@ func (r *Reconciler) digest(ctx context.Context, cr *unstructured.Unstructured, 
 	if err != nil {
 		return "", err
 	}
-	input, err := r.chart.DigestFor(values, RevisionOf(cr, 1), capabilities)
+	input, err := r.chart.DigestFor(values, revisionOf(cr, 1), capabilities)
 	if err != nil || !r.chart.UsesLookup() {
 		return input, err
 	}
-	lookup := LookupFor(ctx, r.live, cr, r.entry.Allow, r.namespaced)
+	lookup := r.lookup(ctx, cr)
 	if before := r.memory.Get(cr.GetUID()).looked; before != nil && before.input == input && before.revision == revision {
 		if same, err := before.same(lookup); err != nil || same {
 			return before.digest, err
@@ -292,7 +291,7 @@ func (r *Reconciler) period(cr *unstructured.Unstructured) time.Duration {
 	}
 	period := cmp.Or(r.entry.ReconcilePeriod, r.options.ReconcilePeriod)
 	if period == 0 && r.chart.UsesLookup() {
-		return lookupPeriod
+		return LookupPeriod
 	}
 	return period
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -81,14 +82,15 @@ func (e *effect) lookAgain(d time.Duration) {
 	}
 }
 
+// RunsPods reports whether the objects of a kind are workloads whose pods are looked at.
+func RunsPods(kind schema.GroupKind) bool {
+	return slices.Contains([]string{"Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch"}, kind.String())
+}
+
 // runsPods reports whether the object is a workload that its controller has looked at.
 func runsPods(object *unstructured.Unstructured) bool {
-	kind := object.GroupVersionKind().GroupKind().String()
-	if !slices.Contains([]string{"Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch"}, kind) {
-		return false
-	}
 	status, _, _ := unstructured.NestedMap(object.Object, "status")
-	return len(status) > 0
+	return len(status) > 0 && RunsPods(object.GroupVersionKind().GroupKind())
 }
 
 // whyNotReady says what keeps pods of a workload from running: the first cause its pods show, else the last warning about a pod

@@ -28,7 +28,7 @@ var errTaken = errors.New("another release of this name is recorded in this name
 // the release goes on. Secrets are read and written by name, past any cache.
 func (r *Reconciler) recordHistory(ctx context.Context, cr *unstructured.Unstructured, rendered *chart.Rendered,
 	revision int64) *metav1.Condition {
-	release := RevisionOf(cr, revision)
+	release := revisionOf(cr, revision)
 	condition := conditions.Condition(TypeHistoryRecorded, metav1.ConditionFalse, ReasonHistoryFailed, "")
 	if release.Namespace == "" {
 		condition.Reason, condition.Message = ReasonHistoryClusterScoped,
@@ -151,7 +151,7 @@ func (r *Reconciler) recordedRevision(ctx context.Context, cr *unstructured.Unst
 	if err != nil {
 		return nil, fmt.Errorf("read the recorded revision %d: %w", revision, err)
 	}
-	return past.Rendered, chart.Check(past.Rendered, AllowedFor(cr, r.entry, r.chart, r.namespaced))
+	return past.Rendered, chart.Check(past.Rendered, r.allowed(cr))
 }
 
 // deleteHistory removes what is recorded, by whomever it was. Where Secrets may not be listed, the garbage collector does it: every

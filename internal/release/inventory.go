@@ -94,11 +94,6 @@ func readInventory(cr *unstructured.Unstructured, allow watches.Allow) []apply.K
 	return inventory
 }
 
-// Inventory returns the objects that belong to a resource, by its status.
-func Inventory(cr *unstructured.Unstructured, entry watches.Watch) []apply.Ref {
-	return refsIn(readInventory(cr, entry.Allow))
-}
-
 // mayReach reports whether a resource may have objects in a namespace; the empty one stands for cluster-scoped objects.
 func mayReach(cr *unstructured.Unstructured, allow watches.Allow, namespace string) bool {
 	switch {

@@ -19,21 +19,20 @@ import (
 	"middleware.hc.cn/operator/internal/watches"
 )
 
-// LookupFor reads for the template function lookup; the reader must not be a cache. A resource's chart sees what the resource may
-// have objects in: its own namespace, and what the watch adds.
-func LookupFor(ctx context.Context, reader client.Reader, cr *unstructured.Unstructured, allow watches.Allow,
-	namespaced func(schema.GroupVersionKind) (bool, error)) chart.Lookup {
+// lookupLive reads for the template function lookup, past every cache. A resource's chart sees what the resource may have objects
+// in: its own namespace, and what the watch adds.
+func (r *Reconciler) lookupLive(ctx context.Context, cr *unstructured.Unstructured) chart.Lookup {
 	return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
 		gv, err := schema.ParseGroupVersion(apiVersion)
 		if err != nil {
 			return nil, err
 		}
 		gvk := gv.WithKind(kind)
-		inNamespace, err := namespaced(gvk)
+		inNamespace, err := r.namespaced(gvk)
 		if err != nil {
 			return nil, fmt.Errorf("find the scope of %s: %w", gvk, err)
 		}
-		if err := mayLookUp(cr, allow, inNamespace, namespace); err != nil {
+		if err := mayLookUp(cr, r.entry.Allow, inNamespace, namespace); err != nil {
 			return nil, &chart.Error{Stage: chart.StageTemplate, Path: fmt.Sprintf("lookup %q %q %q %q", apiVersion, kind, namespace, name),
 				Err:    err,
 				Remedy: "let the watch of this kind have it: allow.namespaces, or allow.clusterScoped"}
@@ -41,14 +40,14 @@ func LookupFor(ctx context.Context, reader client.Reader, cr *unstructured.Unstr
 		if name == "" {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(gv.WithKind(kind + "List"))
-			if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			if err := r.live.List(ctx, list, client.InNamespace(namespace)); err != nil {
 				return nil, fmt.Errorf("list %s: %w", kind, err)
 			}
 			return list.UnstructuredContent(), nil
 		}
 		object := &unstructured.Unstructured{}
 		object.SetGroupVersionKind(gvk)
-		err = reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
+		err = r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}

@@ -99,23 +99,9 @@ type Child struct {
 // observe reads what a reconciliation decides on: from caches and memory only, but for a release that another operator left and for
 // the namespace of a resource that is being deleted.
 func (r *Reconciler) observe(ctx context.Context, cr *unstructured.Unstructured) (Snapshot, error) {
-	seen := Snapshot{
-		Deleting: cr.GetDeletionTimestamp() != nil,
-		Paused:   pause.Asked(cr),
-		Deployed: readDeployed(cr), Inventory: readInventory(cr, r.entry.Allow), Hooks: readProgress(cr),
-		History: meta.FindStatusCondition(conditions.Read(cr), TypeHistoryRecorded),
-	}
-	for _, finalizer := range []string{Finalizer, SDKFinalizer} {
-		if slices.Contains(cr.GetFinalizers(), finalizer) {
-			seen.Finalizers = append(seen.Finalizers, finalizer)
-		}
-	}
-	var err error
-	if seen.Former, err = r.findFormer(ctx, cr, seen); err != nil {
+	seen, err := r.observeRelease(ctx, cr)
+	if err != nil {
 		return seen, err
-	}
-	if seen.Former != nil {
-		seen.Inventory = union(seen.Inventory, seen.Former.Refs)
 	}
 	if seen.Deleting {
 		seen.Terminating, err = r.namespaceEnds(ctx, cr)
@@ -131,6 +117,26 @@ func (r *Reconciler) observe(ctx context.Context, cr *unstructured.Unstructured)
 	seen.Applied, seen.HistoryTried = remembered.applied, remembered.historyTried
 	drift, err := r.applier.Drifted(ctx, cr)
 	seen.Drifted, seen.Lagging = drift.Refs, drift.Lagging
+	return seen, err
+}
+
+// observeRelease reads what the resource itself says of its release, and looks for one that another operator left.
+func (r *Reconciler) observeRelease(ctx context.Context, cr *unstructured.Unstructured) (seen Snapshot, err error) {
+	seen = Snapshot{
+		Deleting: cr.GetDeletionTimestamp() != nil,
+		Paused:   pause.Asked(cr),
+		Deployed: readDeployed(cr), Inventory: readInventory(cr, r.entry.Allow), Hooks: readProgress(cr),
+		History: meta.FindStatusCondition(conditions.Read(cr), TypeHistoryRecorded),
+	}
+	for _, finalizer := range []string{Finalizer, SDKFinalizer} {
+		if slices.Contains(cr.GetFinalizers(), finalizer) {
+			seen.Finalizers = append(seen.Finalizers, finalizer)
+		}
+	}
+	seen.Former, err = r.findFormer(ctx, cr, seen)
+	if seen.Former != nil {
+		seen.Inventory = union(seen.Inventory, seen.Former.Refs)
+	}
 	return seen, err
 }
 

@@ -34,8 +34,8 @@ const (
 	visibleAfter = apply.Lag + time.Second
 	// servedAfter is when to look again whether CRDs that were just made are served.
 	servedAfter = 200 * time.Millisecond
-	// lookupPeriod is helm-operator's default period.
-	lookupPeriod = time.Minute
+	// LookupPeriod is how often a chart that calls lookup is rendered unless something else is said: helm-operator's default period.
+	LookupPeriod = time.Minute
 )
 
 // Reconciler runs one chart kind. Add makes it.
@@ -53,6 +53,7 @@ type Reconciler struct {
 	watch      func(schema.GroupVersionKind) error
 	cluster    *discovered
 	namespaced func(schema.GroupVersionKind) (bool, error)
+	lookup     func(context.Context, *unstructured.Unstructured) chart.Lookup
 	status     statusWriter
 	crds       crdInstaller
 }

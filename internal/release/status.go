@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/conditions"
@@ -138,6 +139,15 @@ func computeStatus(cr *unstructured.Unstructured, done effect, more extras, obse
 	set := append(releaseConditions(cr, done), readyConditions(done)...)
 	list := conditions.Set(conditions.Read(cr), now, observedGeneration, append(set, more.conditions...)...)
 	return status, conditions.Write(next, list)
+}
+
+// WholeStatus is a status with every field that the engine writes; the values do not matter.
+func WholeStatus() (map[string]any, error) {
+	kind := schema.GroupVersionKind{Group: "group", Version: "version", Kind: "kind"}
+	known := apply.Known{Ref: apply.Ref{GroupVersionKind: kind, Namespace: "namespace", Name: "name", UID: "uid"}, Fields: "fields"}
+	done := effect{step: Nothing{}, deployed: Deployed{Digest: "digest"}, inventory: []apply.Known{known},
+		hooks: Progress{Event: string(preInstall), Failures: 1}}
+	return computeStatus(&unstructured.Unstructured{}, done, extras{}, 1, time.Time{})
 }
 
 // releaseConditions are those that tell about the release itself.

@@ -9,7 +9,7 @@ var times = []limit{
 	{"docs/chart-kinds.md", "tried again after 10 s, then after twice as long, up to 10 minutes",
 		"internal/release/hooks.go", "hookRetryFirst, hookRetryMost = 10 * time.Second, 10 * time.Minute"},
 	{"docs/chart-kinds.md", "such a resource is looked at every minute unless `reconcilePeriod` says otherwise",
-		"internal/release/reconciler.go", "lookupPeriod = time.Minute"},
+		"internal/release/reconciler.go", "LookupPeriod = time.Minute"},
 	{"docs/conditions.md", "delete it or choose another name; it is tried again every minute",
 		"internal/release/act.go", "retryForeign = time.Minute"},
 	{"docs/conditions.md", "after three seconds and then ever more rarely",

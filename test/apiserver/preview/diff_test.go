@@ -6,6 +6,7 @@ package preview
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -136,6 +137,32 @@ func TestDiffForetellsWhatTheOperatorDoes(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// What a chart of chance made is not made anew for a resource that did not change, and the revision stays what it is.
+func TestDiffOfWhatIsLeftToChance(t *testing.T) {
+	files := maps.Clone(siteFiles)
+	files["chart/templates/site.yaml"] = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ .Release.Name | quote }}}
+data:
+  text: {{ randAlphaNum 20 | quote }}
+  revision: {{ .Release.Revision | quote }}
+  looked: {{ len (lookup "v1" "Secret" .Release.Namespace "www") | quote }}
+`
+	p, namespace := writeProject(t, files), shared.NewNamespace(t, api, "preview")
+	startOperator(t, p, namespace)
+	settle(t, namespace, map[string]any{})
+	different, changes, _, err := diff(t, p, site(namespace, ""))
+	shared.Check(t, err)
+	if different {
+		t.Errorf("nothing would happen: %v", changes)
+	}
+	different, changes, _, err = diff(t, p, site(namespace, "text: other"))
+	shared.Check(t, err)
+	if text := strings.Join(changes, "\n"); !different || !strings.Contains(text, "+  revision: \"2\"") {
+		t.Errorf("another revision, with another text: %v", changes)
+	}
 }
 
 func TestDiffOfWhatCannotBeChanged(t *testing.T) {
