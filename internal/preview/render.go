@@ -55,21 +55,19 @@ func Render(ctx context.Context, request Request) error {
 		if err != nil {
 			return errorsOf(d.located(SeverityError, err)...)
 		}
-		objects, err := done.Sent()
+		objects, hooks, err := done.Sent()
 		if err != nil {
 			return err
 		}
-		for _, object := range objects {
-			object.SetOwnerReferences(nil)
-		}
 		all = append(all, objects...)
 		if request.ShowHooks {
-			for _, hook := range done.Rendered.Hooks {
-				all = append(all, hook.Object)
-			}
-		} else if hooks := len(done.Rendered.Hooks); hooks > 0 {
-			work.note("%s: %s not shown (--show-hooks)", d, count(hooks, "hook"))
+			all = append(all, hooks...)
+		} else if len(hooks) > 0 {
+			work.note("%s: %s not shown (--show-hooks)", d, count(len(hooks), "hook"))
 		}
+	}
+	for _, object := range all {
+		object.SetOwnerReferences(nil)
 	}
 	for _, gk := range work.kinds.assumptions() {
 		work.note("%s is not known here and was taken as namespaced; give its CRD with --crds", gk)

@@ -85,7 +85,7 @@ func TestRenderChoices(t *testing.T) {
 		{name: "no name", replaced: map[string]string{"samples/hello.yaml": strings.Replace(hello, "name: hello", "generateName: hello-", 1)},
 			says: "metadata.name: "},
 		{name: "hooks", replaced: map[string]string{"chart/templates/h.yaml": hook}, change: func(r *Request) { r.ShowHooks = true },
-			out: "name: migrate"},
+			out: "name: migrate\n  namespace: default\n"},
 		{name: "no CRD", replaced: map[string]string{"crds/greeting.yaml": ""}, notes: "its defaults are not set; give it with --crds",
 			out: "text: \"\""},
 		{name: "a kind that is not known",

@@ -80,17 +80,23 @@ func (f *Foresight) Deploy(ctx context.Context) (applied, pruned apply.ChangeSet
 	return f.engine.carryOut(ctx, f.cr, wanted, f.seen)
 }
 
-// Sent are the objects of the release as they would be sent.
-func (f *Foresight) Sent() ([]*unstructured.Unstructured, error) {
-	sent := make([]*unstructured.Unstructured, 0, len(f.Rendered.Objects))
+// Sent are the objects of the release and those of its hooks as they would be sent.
+func (f *Foresight) Sent() (objects, hooks []*unstructured.Unstructured, err error) {
 	for _, object := range f.Rendered.Objects {
 		namespaced, err := f.engine.namespaced(object.GroupVersionKind())
 		if err != nil {
-			return nil, fmt.Errorf("find the scope of %s: %w", apply.RefOf(object), err)
+			return nil, nil, fmt.Errorf("find the scope of %s: %w", apply.RefOf(object), err)
 		}
-		sent = append(sent, apply.Stamp(object, f.cr, f.engine.gvk, namespaced))
+		objects = append(objects, apply.Stamp(object, f.cr, f.engine.gvk, namespaced))
 	}
-	return sent, nil
+	for _, hook := range f.Rendered.Hooks {
+		object, err := f.engine.hookObject(f.cr, hook)
+		if err != nil {
+			return nil, nil, err
+		}
+		hooks = append(hooks, object)
+	}
+	return objects, hooks, nil
 }
 
 // nowhere is a cluster in which nothing exists. Everything else of client.Client is nil and never called.

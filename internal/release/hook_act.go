@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/chart"
 )
 
 // helmHookAnnotation is on the object of every hook, whoever made it.
@@ -54,21 +55,34 @@ func (r *Reconciler) hookIsOurs(cr *unstructured.Unstructured, ref apply.Ref, li
 	return err
 }
 
-// startHook makes the object of a hook. Every one is annotated with its owner, whose event its end becomes; one that Kubernetes
-// can remove with the resource is referenced too, unless it runs while the resource is being deleted.
+// startHook makes the object of a hook.
 func (r *Reconciler) startHook(ctx context.Context, cr *unstructured.Unstructured, next NextHook) error {
-	ref, err := r.refOf(next.Object, cr)
+	object, err := r.hookObject(cr, next.Hook)
 	if err != nil {
 		return err
-	}
-	object := next.Object.DeepCopy()
-	object.SetNamespace(ref.Namespace)
-	if err := handler.SetOwnerAnnotations(cr, object); err != nil {
-		return fmt.Errorf("annotate %s: %w", next, err)
 	}
 	annotations := object.GetAnnotations()
 	annotations[hookRunAnnotation] = next.run()
 	object.SetAnnotations(annotations)
+	err = r.live.Create(ctx, object, client.FieldOwner(apply.FieldManager))
+	if err != nil && !apierrors.IsAlreadyExists(err) { // one that exists is looked at in the next reconciliation
+		return fmt.Errorf("start %s: %w", next, err)
+	}
+	return nil
+}
+
+// hookObject is the object of a hook as it is made, without its run. Every one is annotated with its owner, whose event its end
+// becomes; one that Kubernetes can remove with the resource is referenced too, unless it runs while the resource is being deleted.
+func (r *Reconciler) hookObject(cr *unstructured.Unstructured, hook chart.Hook) (*unstructured.Unstructured, error) {
+	ref, err := r.refOf(hook.Object, cr)
+	if err != nil {
+		return nil, err
+	}
+	object := hook.Object.DeepCopy()
+	object.SetNamespace(ref.Namespace)
+	if err := handler.SetOwnerAnnotations(cr, object); err != nil {
+		return nil, fmt.Errorf("annotate %s: %w", ref, err)
+	}
 	labels := object.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -78,11 +92,7 @@ func (r *Reconciler) startHook(ctx context.Context, cr *unstructured.Unstructure
 	if ref.Namespace == cr.GetNamespace() && cr.GetDeletionTimestamp() == nil {
 		object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(cr, r.gvk)})
 	}
-	err = r.live.Create(ctx, object, client.FieldOwner(apply.FieldManager))
-	if err != nil && !apierrors.IsAlreadyExists(err) { // one that exists is looked at in the next reconciliation
-		return fmt.Errorf("start %s: %w", next, err)
-	}
-	return nil
+	return object, nil
 }
 
 // endHook records how a hook ended, then deletes its object if its policy says so: a crash between the two leaves an object, never
