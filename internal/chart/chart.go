@@ -12,7 +12,7 @@
 //
 //   - No string of a value is executed: where a chart calls tpl, values that hold template actions are refused (Render).
 //   - No string of a value shapes the objects: where a value holds characters that mean something in YAML, the chart is
-//     rendered again with stand-ins for it, and everything that is not the value itself must come out the same (see shape.go).
+//     rendered again with stand-ins for it, and everything that is not the value itself must come out the same (package shape).
 //   - Only kinds that the chart writes, only in the namespaces allowed (Check, Kinds).
 package chart
 
@@ -36,7 +36,7 @@ type Chart struct {
 	structured bool
 }
 
-// AllowStructuredValues returns the chart without the refusal of strings that change what it says beside themselves (shape.go).
+// AllowStructuredValues returns the chart without the refusal of strings that change what it says beside themselves (package shape).
 // It is for charts that read structure from text on purpose: fromYaml, splitList, lists that a string is looked up in. Whoever
 // writes the values then decides what the objects consist of; of which kinds and in which places they are is checked all the
 // same.

@@ -59,7 +59,7 @@ type Rendered struct {
 // does not look things up. Values override the chart's defaults and are validated with its values.schema.json.
 //
 // Strings of values are data. In a chart that calls tpl, values that hold template actions are refused; and a value that would
-// change what the chart says beside itself is refused (shape.go).
+// change what the chart says beside itself is refused (package shape).
 //
 // Errors are *Error, but for those of Lookup, which are returned wrapped.
 func (c *Chart) Render(values map[string]any, release Release, capabilities Capabilities) (*Rendered, error) {
