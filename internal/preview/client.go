@@ -6,7 +6,6 @@ package preview
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,10 +14,9 @@ import (
 	"middleware.hc.cn/operator/internal/apply"
 )
 
-// recorder keeps what the applies of the engine's field manager answered.
+// recorder keeps what the applies of the engine's field manager answered. It is for one goroutine.
 type recorder struct {
 	client.Client
-	mu      sync.Mutex
 	applied map[apply.Ref]*unstructured.Unstructured
 	// replicas are the numbers that are handed over to another manager before an apply: a dry run does not remember them.
 	replicas map[apply.Ref]any
@@ -39,8 +37,6 @@ func (r *recorder) Apply(ctx context.Context, configuration runtime.ApplyConfigu
 	}
 	answer := (&unstructured.Unstructured{Object: content.UnstructuredContent()}).DeepCopy()
 	ref := nameOf(answer)
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	switch (&client.ApplyOptions{}).ApplyOptions(options).FieldManager {
 	case apply.ReplicasManager:
 		r.replicas[ref], _, _ = unstructured.NestedFieldCopy(answer.Object, "spec", "replicas")

@@ -14,10 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
@@ -72,7 +70,7 @@ func (c *comparison) compare(ctx context.Context, d document) (bool, error) {
 		return false, err
 	}
 	answers := newRecorder(client.NewDryRunClient(c.live))
-	done, err := k.foresee(ctx, cr, release.Cluster{Live: c.live, Dry: answers, Namespaced: c.namespaced,
+	done, err := k.foresee(ctx, cr, release.Cluster{Live: c.live, Dry: answers,
 		Capabilities: func() (chart.Capabilities, error) { return release.Discover(c.cfg, c.http) }})
 	if err != nil {
 		return false, err
@@ -87,13 +85,9 @@ func (c *comparison) compare(ctx context.Context, d document) (bool, error) {
 	return c.print(ctx, applied, pruned, answers)
 }
 
-func (c *comparison) namespaced(gvk schema.GroupVersionKind) (bool, error) {
-	return apiutil.IsGVKNamespaced(gvk, c.live.RESTMapper())
-}
-
 // store returns the resource as the API server would store it: with defaults, admitted, with the status of the live one.
 func (c *comparison) store(ctx context.Context, cr *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	namespaced, err := c.namespaced(cr.GroupVersionKind())
+	namespaced, err := c.live.IsObjectNamespaced(cr)
 	if err != nil {
 		return nil, fmt.Errorf("find the scope of %s: %w", cr.GetKind(), err)
 	}

@@ -97,13 +97,21 @@ func guessResource(gk schema.GroupKind) string {
 	return plural.Resource
 }
 
-// of returns what is known of a kind. One that is not known is taken as namespaced, and remembered.
-func (k *kinds) of(gk schema.GroupKind) kindInfo {
-	if info, known := k.known[gk]; known {
-		return info
+// guess returns what is known of a kind. One that is not known is taken as namespaced.
+func (k *kinds) guess(gk schema.GroupKind) (info kindInfo, known bool) {
+	if info, known = k.known[gk]; !known {
+		info = kindInfo{resource: guessResource(gk), namespaced: true}
 	}
-	k.assumed[gk] = true
-	return kindInfo{resource: guessResource(gk), namespaced: true}
+	return info, known
+}
+
+// of is guess, and remembers what is not known.
+func (k *kinds) of(gk schema.GroupKind) kindInfo {
+	info, known := k.guess(gk)
+	if !known {
+		k.assumed[gk] = true
+	}
+	return info
 }
 
 // namespaced is chart.Allowed's question.

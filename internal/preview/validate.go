@@ -80,7 +80,7 @@ func (v *validator) watch(w watches.Watch, samples []document) {
 		kinds: map[schema.GroupKind]kindInfo{}}
 	v.report.Kinds = append(v.report.Kinds, result)
 	v.definition(w)
-	result.resource = v.resource(w.GroupKind())
+	result.resource, _ = v.kinds.guess(w.GroupKind())
 	k, err := load(w)
 	if err != nil {
 		v.find(w, k.path, findingsOf(SeverityError, k.path, err))
@@ -318,11 +318,4 @@ func (v *validator) assumptions(k kind) {
 			[]Finding{{Severity: SeverityWarning, Message: strings.Join(guessed, ", ") + " is not known here, and was taken as namespaced",
 				Remedy: "give the CRD with --crds"}})
 	}
-}
-
-func (v *validator) resource(gk schema.GroupKind) kindInfo {
-	if info, known := v.kinds.known[gk]; known {
-		return info
-	}
-	return kindInfo{resource: guessResource(gk), namespaced: true}
 }

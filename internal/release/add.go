@@ -105,11 +105,9 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 	r := &Reconciler{
 		gvk: w.GroupVersionKind, chart: c, options: o.withDefaults(w), entry: w,
 		reader: mgr.GetCache(), live: live, children: reader, applier: apply.New(live, reader),
-		events: mgr.GetEventRecorder("middleware-operator"),
-		namespaced: func(gvk schema.GroupVersionKind) (bool, error) {
-			return apiutil.IsGVKNamespaced(gvk, mgr.GetRESTMapper())
-		},
-		status: statusWriter{client: live}, crds: crdInstaller{client: live, crds: crds},
+		events:     mgr.GetEventRecorder("middleware-operator"),
+		namespaced: scopes(live),
+		status:     statusWriter{client: live}, crds: crdInstaller{client: live, crds: crds},
 	}
 	r.lookup = r.lookupLive
 	r.memory.Forgotten = func(_ types.NamespacedName, uid types.UID) { r.applier.Forget(uid) }
@@ -127,6 +125,13 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 	r.watch = childWatches(mgr, children, w, run)
 	return run.Watch(source.Kind(mgr.GetCache(), client.Object(kindOf(w.GroupVersionKind)), metrics.Enqueue(w.GroupVersionKind),
 		ownPredicate(selected)))
+}
+
+// scopes reports whether a kind lives in namespaces, by what the API server serves.
+func scopes(live client.Client) func(schema.GroupVersionKind) (bool, error) {
+	return func(gvk schema.GroupVersionKind) (bool, error) {
+		return apiutil.IsGVKNamespaced(gvk, live.RESTMapper())
+	}
 }
 
 func kindOf(gvk schema.GroupVersionKind) *unstructured.Unstructured {

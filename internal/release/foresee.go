@@ -21,10 +21,10 @@ import (
 type Cluster struct {
 	// Capabilities are asked for if the chart looks at them.
 	Capabilities func() (chart.Capabilities, error)
-	// Namespaced reports whether a kind lives in namespaces.
-	Namespaced func(schema.GroupVersionKind) (bool, error)
 	// Live reads what exists. Nil is no cluster at all: there nothing exists, and lookup finds nothing.
 	Live client.Client
+	// Namespaced reports whether a kind lives in namespaces, where Live is nil.
+	Namespaced func(schema.GroupVersionKind) (bool, error)
 	// Dry takes what Deploy writes, and must not carry it out.
 	Dry client.Client
 }
@@ -50,7 +50,7 @@ func Foresee(ctx context.Context, cr *unstructured.Unstructured, w watches.Watch
 	if in.Live == nil {
 		r.live, r.lookup = nowhere{}, func(context.Context, *unstructured.Unstructured) chart.Lookup { return findNothing }
 	} else {
-		r.lookup = r.lookupLive
+		r.namespaced, r.lookup = scopes(in.Live), r.lookupLive
 	}
 	r.children = childReader{r.live}
 	r.applier = apply.New(in.Dry, r.children)
