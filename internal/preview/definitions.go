@@ -4,6 +4,7 @@
 package preview
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -128,8 +129,11 @@ func newDefinition(from document, crd *apiextensions.CustomResourceDefinition,
 }
 
 // admit does to a resource what the API server does with it: fields the schema does not know are dropped, defaults are set, then it
-// is validated. It returns the paths of what was dropped and everything that is wrong.
+// is validated. It returns the paths of what was dropped and everything that is wrong; nothing where there is no definition.
 func (d *definition) admit(cr *unstructured.Unstructured) (unknown []string, refused field.ErrorList) {
+	if d == nil {
+		return nil, nil
+	}
 	unknown = pruning.PruneWithOptions(cr.Object, d.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	d.setDefaults(cr)
 	refused = validation.ValidateCustomResource(nil, cr.UnstructuredContent(), d.validator)
@@ -139,6 +143,13 @@ func (d *definition) admit(cr *unstructured.Unstructured) (unknown []string, ref
 		refused = append(refused, broken...)
 	}
 	return unknown, refused
+}
+
+// place puts a resource that names no namespace into one, unless it is known to live in none.
+func (d *definition) place(cr *unstructured.Unstructured, namespace string) {
+	if d == nil || d.namespaced {
+		cr.SetNamespace(cmp.Or(cr.GetNamespace(), namespace))
+	}
 }
 
 // setDefaults sets the schema's defaults.

@@ -143,12 +143,11 @@ func (w *work) renderOffline(ctx context.Context, d document, none release.Clust
 	defined := w.defined[k.GroupVersionKind]
 	if defined == nil {
 		w.note("the CRD of %s is not known, so its defaults are not set; give it with --crds", k.Kind)
-	} else if _, refused := defined.admit(d.object); len(refused) > 0 {
+	}
+	if _, refused := defined.admit(d.object); len(refused) > 0 {
 		return nil, refusals(refused)
 	}
-	if defined == nil || defined.namespaced {
-		d.object.SetNamespace(cmp.Or(d.object.GetNamespace(), w.Namespace, exampleNamespace))
-	}
+	defined.place(d.object, cmp.Or(w.Namespace, exampleNamespace))
 	if k.chart.UsesLookup() {
 		w.note("the chart calls lookup, which finds nothing without a cluster (--diff asks one)")
 	}

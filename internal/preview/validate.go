@@ -83,7 +83,7 @@ func (v *validator) watch(w watches.Watch, samples []document) {
 	result.resource, _ = v.kinds.guess(w.GroupKind())
 	k, err := load(w)
 	if err != nil {
-		v.find(w, k.path, findingsOf(SeverityError, k.path, err))
+		v.find(w, k.path, findingsOf(SeverityError, k.path, err)...)
 		return
 	}
 	result.Chart, result.Version = k.chart.Name(), k.chart.Version()
@@ -91,7 +91,7 @@ func (v *validator) watch(w watches.Watch, samples []document) {
 	problems := k.chart.Problems()
 	crds, err := k.chart.CRDs()
 	if problems = append(problems, err); errors.Join(problems...) != nil {
-		v.find(w, k.path, findingsOf(SeverityError, k.path, errors.Join(problems...)))
+		v.find(w, k.path, findingsOf(SeverityError, k.path, errors.Join(problems...))...)
 		return
 	}
 	v.kinds.learn(crds)
@@ -103,7 +103,7 @@ func (v *validator) watch(w watches.Watch, samples []document) {
 }
 
 // find reports findings of a watch.
-func (v *validator) find(w watches.Watch, file string, findings []Finding) {
+func (v *validator) find(w watches.Watch, file string, findings ...Finding) {
 	for i := range findings {
 		findings[i].File = cmp.Or(findings[i].File, file)
 	}
@@ -116,33 +116,31 @@ func (v *validator) definition(w watches.Watch) {
 	d := v.defined[w.GroupVersionKind]
 	switch versions := v.defined.versions(w.GroupKind()); {
 	case d == nil && versions != "":
-		v.find(w, file,
-			[]Finding{{Severity: SeverityError, Path: "version",
-				Message: fmt.Sprintf("the CRD of %s has no version %s, only %s", w.GroupKind(), w.Version, versions),
-				Remedy:  "correct the version, or add it to the CRD"}})
+		v.find(w, file, Finding{Severity: SeverityError, Path: "version",
+			Message: fmt.Sprintf("the CRD of %s has no version %s, only %s", w.GroupKind(), w.Version, versions),
+			Remedy:  "correct the version, or add it to the CRD"})
 	case d == nil && len(v.project.CRDs) > 0:
-		v.find(w, file, []Finding{{Severity: SeverityError, Path: "kind", Message: fmt.Sprintf("no CRD defines %s", w.GroupKind()),
-			Remedy: "correct the group and the kind, or give the CRD with --crds"}})
+		v.find(w, file, Finding{Severity: SeverityError, Path: "kind", Message: fmt.Sprintf("no CRD defines %s", w.GroupKind()),
+			Remedy: "correct the group and the kind, or give the CRD with --crds"})
 	case d == nil:
-		v.find(w, file,
-			[]Finding{{Severity: SeverityWarning, Path: "kind",
-				Message: fmt.Sprintf("the CRD of %s is not known, so nothing was checked against it", w.GroupKind()),
-				Remedy:  "give it with --crds"}})
+		v.find(w, file, Finding{Severity: SeverityWarning, Path: "kind",
+			Message: fmt.Sprintf("the CRD of %s is not known, so nothing was checked against it", w.GroupKind()),
+			Remedy:  "give it with --crds"})
 	case !d.served:
-		v.find(w, d.from.file,
-			[]Finding{*d.from.refuse("spec.versions["+w.Version+"].served", "the version is not served", "serve it, or watch another version")})
+		v.find(w, d.from.file, *d.from.refuse("spec.versions["+w.Version+"].served", "the version is not served",
+			"serve it, or watch another version"))
 	case !d.hasStatus:
-		v.find(w, d.from.file,
-			[]Finding{{Severity: SeverityWarning, File: d.from.file, Line: d.from.line, Path: "spec.versions[" + w.Version + "].subresources.status",
-				Message: "there is no status subresource, so each write of the status looks like a change of the resource",
-				Remedy:  "add `subresources: {status: {}}`"}})
+		v.find(w, d.from.file, Finding{Severity: SeverityWarning, Line: d.from.line,
+			Path:    "spec.versions[" + w.Version + "].subresources.status",
+			Message: "there is no status subresource, so each write of the status looks like a change of the resource",
+			Remedy:  "add `subresources: {status: {}}`"})
 	default:
 		dropped, err := d.droppedStatus()
-		v.find(w, d.from.file, findingsOf(SeverityError, d.from.file, err))
+		v.find(w, d.from.file, findingsOf(SeverityError, d.from.file, err)...)
 		if len(dropped) > 0 {
-			v.find(w, d.from.file,
-				[]Finding{*d.from.refuse("spec.versions["+w.Version+"].schema", "it drops what the operator writes: "+strings.Join(dropped, ", "),
-					"set x-kubernetes-preserve-unknown-fields: true on status, or add the fields")})
+			v.find(w, d.from.file, *d.from.refuse("spec.versions["+w.Version+"].schema",
+				"it drops what the operator writes: "+strings.Join(dropped, ", "),
+				"set x-kubernetes-preserve-unknown-fields: true on status, or add the fields"))
 		}
 	}
 }
@@ -150,7 +148,7 @@ func (v *validator) definition(w watches.Watch) {
 // remarks notes what is particular about a chart.
 func (v *validator) remarks(k kind) {
 	note := func(message, remedy string) {
-		v.find(k.Watch, k.path, []Finding{{Severity: SeverityNote, Message: message, Remedy: remedy}})
+		v.find(k.Watch, k.path, Finding{Severity: SeverityNote, Message: message, Remedy: remedy})
 	}
 	if k.chart.UsesLookup() {
 		note(fmt.Sprintf("its templates call lookup: what they read cannot be watched, so it is rendered again in each reconciliation, and every %v unless reconcilePeriod says otherwise; nothing is found here", release.LookupPeriod),
@@ -168,11 +166,8 @@ func (v *validator) remarks(k kind) {
 
 // renderAll renders the chart with its defaults and for each sample.
 func (v *validator) renderAll(k kind, samples []document, result *KindReport) {
-	rendered := 0
 	for _, s := range samples {
-		if v.sample(k, s, result) {
-			rendered++
-		}
+		v.sample(k, s, result)
 	}
 	result.Samples = len(samples)
 	plain := v.example(k)
@@ -180,14 +175,14 @@ func (v *validator) renderAll(k kind, samples []document, result *KindReport) {
 	var refused *chart.Error
 	switch {
 	case errors.As(err, &refused) && refused.Stage == chart.StageLoad:
-		v.find(k.Watch, k.path, findingsOf(SeverityError, k.path, err))
+		v.find(k.Watch, k.path, findingsOf(SeverityError, k.path, err)...)
 	case err != nil && len(samples) == 0:
 		found := findingsOf(SeverityWarning, k.path, err)
 		for i := range found {
 			found[i].Message = "it does not render without values: " + found[i].Message
 			found[i].Remedy = "give a custom resource with --sample"
 		}
-		v.find(k.Watch, k.path, found)
+		v.find(k.Watch, k.path, found...)
 	case err == nil:
 		if result.Needs != nil {
 			byDefault.Failure = nil // a sample has shown what may not be made
@@ -205,44 +200,36 @@ func (v *validator) example(k kind) *unstructured.Unstructured {
 	if d != nil {
 		d.setDefaults(cr)
 	}
-	if d == nil || d.namespaced {
-		cr.SetNamespace(exampleNamespace)
-	}
+	d.place(cr, exampleNamespace)
 	return cr
 }
 
 // sample checks one sample and renders it.
-func (v *validator) sample(k kind, s document, result *KindReport) bool {
+func (v *validator) sample(k kind, s document, result *KindReport) {
 	find := func(severity Severity, err error) { v.report.add(k.Kind, s.located(severity, err)...) }
 	if version := s.object.GroupVersionKind().Version; version != k.Version {
 		find(SeverityWarning, &Finding{Path: "apiVersion", Message: "it is of version " + version + ", the watch of " + k.Version,
 			Remedy: "write the sample in the watched version"})
-		return false
+		return
 	}
 	cr := s.object.DeepCopy()
-	if d := v.defined[k.GroupVersionKind]; d != nil {
-		unknown, refused := d.admit(cr)
-		for _, path := range unknown {
-			find(SeverityError, &Finding{Path: path, Message: "the CRD does not know this field, and the API server drops it",
-				Remedy: "correct the field, or add it to the CRD"})
-		}
-		if len(refused) > 0 {
-			find(SeverityError, refusals(refused))
-			return false
-		}
-		if d.namespaced {
-			cr.SetNamespace(cmp.Or(cr.GetNamespace(), exampleNamespace))
-		}
-	} else {
-		cr.SetNamespace(cmp.Or(cr.GetNamespace(), exampleNamespace))
+	d := v.defined[k.GroupVersionKind]
+	unknown, refused := d.admit(cr)
+	for _, path := range unknown {
+		find(SeverityError, &Finding{Path: path, Message: "the CRD does not know this field, and the API server drops it",
+			Remedy: "correct the field, or add it to the CRD"})
 	}
+	if len(refused) > 0 {
+		find(SeverityError, refusals(refused))
+		return
+	}
+	d.place(cr, exampleNamespace)
 	done, err := k.foresee(context.Background(), cr, v.none)
 	if err != nil {
 		find(SeverityError, err)
-		return false
+		return
 	}
 	v.rendered(k, s, done, result)
-	return true
 }
 
 // rendered notes what a rendering consists of and whether it may be made.
@@ -262,12 +249,12 @@ func (v *validator) rendered(k kind, from document, done *release.Foresight, res
 	}
 	needs, refused := need(done.Allowed, objects)
 	if len(refused) == 0 {
-		v.find(k.Watch, k.path, from.located(SeverityError, done.Failure))
+		v.find(k.Watch, k.path, from.located(SeverityError, done.Failure)...)
 		return
 	}
 	result.Needs = result.Needs.with(needs)
 	v.find(k.Watch, k.path, from.located(SeverityError, &Finding{Message: fmt.Sprintf("the watch does not allow %s", some(refused)),
-		Remedy: "turn them off in the values, or add to the watch: allow: " + needs.String()}))
+		Remedy: "turn them off in the values, or add to the watch: allow: " + needs.String()})...)
 }
 
 // some names the first of a list and counts the others.
@@ -299,10 +286,10 @@ func (v *validator) unseenKinds(k kind, result *KindReport) {
 		}
 	}
 	if len(unknown) > 0 {
-		v.find(k.Watch, k.path, []Finding{{Severity: SeverityNote,
+		v.find(k.Watch, k.path, Finding{Severity: SeverityNote,
 			Message: "its templates write " + strings.Join(unknown, ", ") +
 				", which no rendering made and whose API group is not known: the rights to them are not listed",
-			Remedy: "give their CRDs with --crds, or a sample that makes them"}})
+			Remedy: "give their CRDs with --crds, or a sample that makes them"})
 	}
 }
 
@@ -314,8 +301,8 @@ func (v *validator) assumptions(k kind) {
 	}
 	clear(v.kinds.assumed)
 	if len(guessed) > 0 {
-		v.find(k.Watch, k.path,
-			[]Finding{{Severity: SeverityWarning, Message: strings.Join(guessed, ", ") + " is not known here, and was taken as namespaced",
-				Remedy: "give the CRD with --crds"}})
+		v.find(k.Watch, k.path, Finding{Severity: SeverityWarning,
+			Message: strings.Join(guessed, ", ") + " is not known here, and was taken as namespaced",
+			Remedy:  "give the CRD with --crds"})
 	}
 }

@@ -92,7 +92,7 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 	for _, change := range applied {
 		done.inventory = append(done.inventory, apply.Known{Ref: change.Ref, Fields: change.Fields})
 	}
-	if wanted.held { // the revision is complete when what it replaces is gone, too
+	if len(wanted.objects) > len(wanted.rendered.Objects) { // the revision is complete when what it replaces is gone, too
 		done.held, done.again = true, retryForeign
 		return
 	}
@@ -106,10 +106,9 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 // composition is what is to exist of a revision.
 type composition struct {
 	rendered *chart.Rendered
-	// objects are those rendered and, if held, the stand-ins for those that are not ready.
+	// objects are those rendered, and stand-ins for those that are not ready.
 	objects []*unstructured.Unstructured
 	refs    []apply.Ref
-	held    bool
 }
 
 func (r *Reconciler) compose(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot,
@@ -124,7 +123,7 @@ func (r *Reconciler) compose(ctx context.Context, cr *unstructured.Unstructured,
 	}
 	objects := slices.Concat(rendered.Objects, standIns)
 	refs, err := r.refsOf(objects, cr)
-	return composition{rendered: rendered, objects: objects, refs: refs, held: len(standIns) > 0}, err
+	return composition{rendered, objects, refs}, err
 }
 
 // carryOut applies what is wanted, then deletes what else was seen.
