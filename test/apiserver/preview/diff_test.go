@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/internal/preview"
+	"middleware.hc.cn/operator/internal/release"
 	shared "middleware.hc.cn/operator/test/apiserver/environment"
 )
 
@@ -162,6 +163,26 @@ data:
 	shared.Check(t, err)
 	if text := strings.Join(changes, "\n"); !different || !strings.Contains(text, "+  revision: \"2\"") {
 		t.Errorf("another revision, with another text: %v", changes)
+	}
+}
+
+// A release of which only Helm's history and a finalizer tell is one of helm-operator's: what it has too much goes.
+func TestDiffOfATakeover(t *testing.T) {
+	p, namespace := writeProject(t, siteFiles), shared.NewNamespace(t, api, "preview")
+	t.Run("a release", func(t *testing.T) {
+		startOperator(t, p, namespace)
+		settle(t, namespace, map[string]any{})
+	})
+	cr := shared.Object(siteKind, namespace, "www")
+	shared.Get(t, api, cr)
+	cr.SetFinalizers([]string{release.SDKFinalizer})
+	shared.Check(t, api.Update(context.Background(), cr))
+	delete(cr.Object, "status")
+	shared.Check(t, api.Status().Update(context.Background(), cr))
+	different, changes, _, err := diff(t, p, site(namespace, "service: false"))
+	shared.Check(t, err)
+	if text := strings.Join(changes, "\n"); !different || !strings.Contains(text, "+++ rendered (no Service "+namespace+"/www)") {
+		t.Errorf("the Service goes:\n%s", text)
 	}
 }
 
