@@ -108,6 +108,18 @@ func configMap(annotations map[string]string) *unstructured.Unstructured {
 	return o
 }
 
+// Helm 3 compares the value without regard to case and spaces (filterManifestsToKeep): who wrote Keep means it.
+func TestIsKept(t *testing.T) {
+	for value, kept := range map[string]bool{"keep": true, "Keep": true, " KEEP ": true, "": false, "kept": false, "delete": false} {
+		if got := IsKept(map[string]string{"helm.sh/resource-policy": value}); got != kept {
+			t.Errorf("%q: kept %t", value, got)
+		}
+	}
+	if IsKept(nil) {
+		t.Error("an object without annotations is kept")
+	}
+}
+
 func TestOwnership(t *testing.T) {
 	plain := Stamp(configMap(nil), web(), ownerGVK, true)
 	kept := Stamp(configMap(map[string]string{"helm.sh/resource-policy": "keep"}), web(), ownerGVK, true)

@@ -6,6 +6,7 @@ package apply
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/operator-framework/operator-lib/handler"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +41,7 @@ func Stamp(object *unstructured.Unstructured, owner client.Object, ownerGVK sche
 	}
 	labels[ManagedByLabel] = ManagedByValue
 	stamped.SetLabels(labels)
-	if followed(owner, stamped) && !isKept(stamped.GetAnnotations()) {
+	if followed(owner, stamped) && !IsKept(stamped.GetAnnotations()) {
 		stamped.SetOwnerReferences([]metav1.OwnerReference{{
 			APIVersion: ownerGVK.GroupVersion().String(), Kind: ownerGVK.Kind, Name: owner.GetName(), UID: owner.GetUID(),
 			Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
@@ -66,7 +67,10 @@ func followed(owner client.Object, object metav1.Object) bool {
 	return owner.GetNamespace() == "" || owner.GetNamespace() == object.GetNamespace()
 }
 
-func isKept(annotations map[string]string) bool { return annotations[keepAnnotation] == keepValue }
+// IsKept reports whether an object outlives its release, by its annotations: Helm reads the value without regard to case and spaces.
+func IsKept(annotations map[string]string) bool {
+	return strings.EqualFold(strings.TrimSpace(annotations[keepAnnotation]), keepValue)
+}
 
 // OwnedBy returns nil when a live object belongs to owner, whose kind is set; a NotOursError otherwise.
 func OwnedBy(owner client.Object, object metav1.Object) error {

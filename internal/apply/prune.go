@@ -66,7 +66,7 @@ func (a *Applier) Gone(ctx context.Context, owner client.Object, refs []Ref) (re
 			return remaining, describe(err, "look whether it is gone:", ref)
 		}
 		replaced := ref.UID != "" && ref.UID != live.GetUID()
-		if replaced || ownedBy(owner, gvk, ref, live) != nil || isKept(live.GetAnnotations()) && live.GetDeletionTimestamp() == nil {
+		if replaced || ownedBy(owner, gvk, ref, live) != nil || IsKept(live.GetAnnotations()) && live.GetDeletionTimestamp() == nil {
 			continue
 		}
 		ref.UID = live.GetUID()
@@ -91,7 +91,7 @@ func (a *Applier) prune(ctx context.Context, owner client.Object, gvk schema.Gro
 	if live.GetDeletionTimestamp() != nil {
 		return ref, nil
 	}
-	if isKept(live.GetAnnotations()) {
+	if IsKept(live.GetAnnotations()) {
 		return ref, a.outlive(ctx, owner, gvk, live)
 	}
 	asked, err := a.delete(ctx, live, metav1.DeletePropagationBackground)

@@ -34,7 +34,7 @@ func (a *Applier) recreate(ctx context.Context, owner client.Object, child child
 	case live.GetDeletionTimestamp() != nil:
 		change.Action = Deleting
 		return change, nil
-	case isKept(live.GetAnnotations()):
+	case IsKept(live.GetAnnotations()):
 		return change,
 			&ImmutableError{Ref: change.Ref, Err: fmt.Errorf("%w (it is not deleted because of %s: %s)", refusal, keepAnnotation, keepValue)}
 	}

@@ -175,8 +175,8 @@ func TestHooks(t *testing.T) {
 		t.Errorf("hooks, in the order in which Helm runs them: %s", diff)
 	}
 	for _, object := range rendered.Objects {
-		if IsKept(object) != (object.GetName() == "kept") {
-			t.Errorf("%s: kept = %v", object.GetName(), IsKept(object))
+		if policy := object.GetAnnotations()["helm.sh/resource-policy"]; (policy != "") != (object.GetName() == "kept") {
+			t.Errorf("%s: resource policy %q", object.GetName(), policy)
 		}
 	}
 	// Helm looks at a document's own annotations, and drops what is annotated with no event it knows.

@@ -48,12 +48,6 @@ func (r *Rendered) Made() []*unstructured.Unstructured {
 	return made
 }
 
-// IsKept reports whether Helm, and so we, leave an object in place when it is no longer part of its release or the release is
-// uninstalled (helm.sh/resource-policy: keep).
-func IsKept(object *unstructured.Unstructured) bool {
-	return strings.EqualFold(strings.TrimSpace(object.GetAnnotations()["helm.sh/resource-policy"]), "keep")
-}
-
 // document is one YAML document that a template wrote.
 type document struct {
 	from, text string

@@ -246,7 +246,7 @@ func (r *Reconciler) outOfReach(cr *unstructured.Unstructured, d Desired) (bool,
 		if err != nil {
 			return false, err
 		}
-		if cr.GetNamespace() != "" && ref.Namespace != cr.GetNamespace() && !chart.IsKept(object) {
+		if cr.GetNamespace() != "" && ref.Namespace != cr.GetNamespace() && !apply.IsKept(object.GetAnnotations()) {
 			return true, nil
 		}
 	}
