@@ -97,7 +97,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 			return report, fmt.Errorf("render: %w", err)
 		}
 	}
-	report.Decision = shape.Next(m.known(cluster, children.Pending, l))
+	report.Decision = shape.Next(m.known(cluster, children.Pending, l.Now(), l.RetryRefused))
 	result, took, err := l.do(ctx, report.Decision.Step, act.Subject{
 		Cluster: cluster, Credentials: m.Credentials(cluster), Access: m.Access(),
 		Children: children.Objects, Obsolete: children.Obsolete, Pipeline: pipeline(cluster),
@@ -107,7 +107,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	}
 	report.movedBefore = m.moved
 	m.moved = plan.Is[plan.MoveSlots](report.Decision.Step)
-	report.Again = m.note(cluster, report.Decision.Step, children.Pending, result, err, l)
+	report.Again = m.note(cluster, report.Decision.Step, children.Pending, result, err, l.Now())
 	if report.Again {
 		return report, nil
 	}

@@ -43,13 +43,13 @@ type asRendered struct {
 }
 
 // known is what is pending, with what the reconciliations before found out about it.
-func (m *Memory) known(cluster *v1alpha1.RedisCluster, pending plan.Pending, l *Loop) plan.Pending {
-	now := l.Now()
+// A step that was refused is tried again after retry.
+func (m *Memory) known(cluster *v1alpha1.RedisCluster, pending plan.Pending, now time.Time, retry time.Duration) plan.Pending {
 	if r := &m.refused; r.Cause != "" && pending.Refused == nil && r.generation == cluster.Generation {
 		if r.told.IsZero() { // however long it took to come back to the cluster, it is told once
 			r.told = now
 		}
-		if r.told.Equal(now) || now.Sub(r.told) < l.RetryRefused {
+		if r.told.Equal(now) || now.Sub(r.told) < retry {
 			pending.Refused = &r.Refused
 		}
 	}
@@ -62,8 +62,7 @@ func (m *Memory) known(cluster *v1alpha1.RedisCluster, pending plan.Pending, l *
 // note remembers what a step came to. again reports that the step told nothing but what the next
 // reconciliation has to know.
 func (m *Memory) note(cluster *v1alpha1.RedisCluster, step plan.Step, pending plan.Pending, result act.Result, err error,
-	l *Loop) (again bool) {
-	now := l.Now()
+	now time.Time) (again bool) {
 	if switchover, is := step.(plan.Switchover); is && err == nil {
 		m.NoteSwitchover(switchover.Replica.NodeID, now)
 	}

@@ -74,7 +74,7 @@ func TestWhatAStepToldIsRemembered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var m Memory
 			clock = start
-			if again := m.note(c, tt.step, pending, act.Result{Acted: tt.acted}, tt.err, l); again != tt.again {
+			if again := m.note(c, tt.step, pending, act.Result{Acted: tt.acted}, tt.err, l.Now()); again != tt.again {
 				t.Errorf("again: %t, want %t", again, tt.again)
 			}
 			c := c.DeepCopy()
@@ -85,7 +85,7 @@ func TestWhatAStepToldIsRemembered(t *testing.T) {
 					want = tt.later
 				}
 				clock = start.Add(tt.comesBack + after)
-				got := m.known(c, pending, l)
+				got := m.known(c, pending, l.Now(), l.RetryRefused)
 				is := strings.Join(got.Children, " ")
 				if got.Refused != nil {
 					is = got.Refused.Cause

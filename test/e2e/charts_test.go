@@ -89,6 +89,7 @@ func requests(cpu, memory string) corev1.ResourceRequirements {
 
 // When autoscaling is switched on the chart no longer says how many pods there are. They must not become one on the way.
 func TestPodsStayWhenAutoscalingIsSwitchedOn(t *testing.T) {
+	t.Parallel()
 	namespace := live.NewNamespace(t)
 	app := newApp(t, namespace, "web", func(s *appv1alpha1.AppSpec) { s.Replicas, s.Resources = ptr.To[int32](3), requests("10m", "8Mi") })
 	live.Ready(t, app)

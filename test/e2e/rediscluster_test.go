@@ -116,6 +116,7 @@ func TestRedisClusterOfTheSourceDocument(t *testing.T) {
 
 // Data that lives with its pod is gone with all pods: the cluster serves again, empty.
 func TestRedisClusterOnEmptyDir(t *testing.T) {
+	t.Parallel()
 	namespace := live.NewNamespace(t)
 	cluster := newCluster(namespace, "scratch")
 	cluster.Spec.Storage = nil
@@ -144,6 +145,7 @@ func TestRedisClusterOnEmptyDir(t *testing.T) {
 
 // Deletion follows spec.finalizers and storage.retain.
 func TestRedisClusterDeletion(t *testing.T) {
+	t.Parallel()
 	namespace := live.NewNamespace(t)
 	t.Run("orphan leaves a cluster that runs", func(t *testing.T) {
 		cluster := newCluster(namespace, "orphan")
@@ -182,6 +184,7 @@ func TestRedisClusterDeletion(t *testing.T) {
 
 // What the operator made is put back when someone else changes or deletes it.
 func TestRedisClusterRepairsItsChildren(t *testing.T) {
+	t.Parallel()
 	namespace := live.NewNamespace(t)
 	cluster := newCluster(namespace, "drift")
 	cluster.Spec.Replicas = ptr.To[int32](3)
