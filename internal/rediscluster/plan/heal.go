@@ -205,3 +205,35 @@ func nodeGone(in input, id string) Verdict {
 	}
 	return holds(NodeGone)
 }
+
+// planReplicate makes every instance that owns no slot a replica of its shard's master.
+func planReplicate(in input) Step {
+	masters := in.masters()
+	var replications []Replication
+	var renewal Step
+	for _, pod := range in.snap.Reachable() {
+		master := masters[pod.Shard]
+		if master == nil || master == pod || pod.Redis.Slots.Len() > 0 || pod.Redis.MasterID == master.Redis.NodeID || pod.Terminating ||
+			in.safeToRemove(pod).Holds {
+			continue
+		}
+		marked := pod.Redis.Master && len(pod.Redis.Importing)+len(pod.Redis.Migrating) > 0
+		if marked && (!in.staleMaster(pod) || !ownedOnce(in.snap)) {
+			continue // its keys are of open slots, which planMove finishes
+		}
+		if marked && pod.Redis.Keys > 0 { // which it would have to be rid of to follow anybody
+			renewal = in.recreate(pod, fmt.Sprintf("%s has come back with an old copy of what %s has taken over", pod.Name, master.Name))
+			continue
+		}
+		if pod.Redis.Master && pod.Redis.Keys > 0 {
+			continue // planUnownedKeys speaks about it
+		}
+		if linked(pod, master) {
+			replications = append(replications, Replication{Replica: target(pod), MasterID: master.Redis.NodeID})
+		}
+	}
+	if len(replications) == 0 {
+		return renewal
+	}
+	return Replicate{base: base{fmt.Sprintf("%d instances do not follow their shard's master", len(replications))}, Replications: replications}
+}

@@ -1,0 +1,110 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"time"
+
+	"middleware.hc.cn/operator/internal/redis/slots"
+)
+
+// Redis is an instance's own view of itself and of its peers.
+type Redis struct {
+	NodeID   string
+	Master   bool
+	MasterID string
+	// MasterLinkUp and MasterLinkDownFor are about a replica's link to its master.
+	MasterLinkUp      bool
+	MasterLinkDownFor time.Duration
+	// MasterLinkLost reports whether the link is down and was up before in this process.
+	MasterLinkLost bool
+	Offset         int64
+	Keys           int64
+	Version        string
+	Engine         string
+	// ClusterOK is the instance's own cluster_state.
+	ClusterOK bool
+	Epoch     uint64
+	// NodeTimeout is the cluster-node-timeout in force.
+	NodeTimeout time.Duration
+	// Settings are the settings in force, as far as they were asked for; nil when they were
+	// not. The engine does not have one that is missing.
+	Settings map[string]string
+	Slots    slots.Set
+	// Migrating and Importing are the open slots of the instance: slot to the node ID of
+	// the other side.
+	Migrating map[uint16]string
+	Importing map[uint16]string
+	// OpenKeys are how many keys a master holds in slots that are open at any master;
+	// slots without keys are left out. Nil when it was not asked or did not answer.
+	OpenKeys map[uint16]int64
+	// UsedMemory is what Redis has allocated, MaxMemory its maxmemory (0: none). Bytes.
+	UsedMemory, MaxMemory int64
+	// RedirectedAt is when a client last took the instance for the owner of a slot that it does
+	// not own (it answered MOVED), as far as that was seen; the first look counts too.
+	RedirectedAt time.Time
+	// SwitchoverAt is when a replica was told to take over, which it has not done yet; DemotedAt when
+	// the instance was last seen to be a master no more. Zero when neither was seen.
+	SwitchoverAt, DemotedAt time.Time
+	// ReceivedAt is when the instance was last seen to own slots that it had not owned before; the
+	// first look counts too.
+	ReceivedAt time.Time
+	// Libraries is the number of function libraries.
+	Libraries int64
+	// Atomic is how the engine moves whole slots by itself; empty when it cannot.
+	Atomic slots.AtomicMethod
+	// Jobs are the atomic migrations under way that the instance takes part in.
+	Jobs []Job
+	// Peers are the other nodes that the instance knows, by node ID.
+	Peers map[string]Peer
+	// OldCertificate reports whether the instance showed another certificate than the Secret's when
+	// it was last looked at; CertificateSeen that this was in this reconciliation.
+	OldCertificate, CertificateSeen bool
+	// Access is what the instance accepts; nil when that was not asked or not answered.
+	Access *Access
+}
+
+// Job is an atomic migration of slots that an engine is carrying out.
+type Job struct {
+	Slots              slots.Set
+	SourceID, TargetID string
+}
+
+// Peer is another node as one instance sees it.
+type Peer struct {
+	ID, IP    string
+	Master    bool
+	MasterID  string
+	Failed    bool
+	Suspected bool
+	Handshake bool
+	// NoAddress reports whether another node answers where the peer was.
+	NoAddress bool
+	// Connected reports whether the cluster-bus link to the peer is up.
+	Connected bool
+	// Epoch is the configuration epoch of the peer, or of its master, as far as the instance knows.
+	Epoch uint64
+	// LastPong is when the peer last answered, as far as the instance knows; zero when never.
+	LastPong time.Time
+	Slots    slots.Set
+}
+
+// ExecutedOn is the node ID of the end that is told about the job.
+func (j Job) ExecutedOn(method slots.AtomicMethod) string {
+	if method == slots.AtomicDestination {
+		return j.TargetID
+	}
+	return j.SourceID
+}
+
+// Empty reports whether the instance holds no key, owns no slot and knows nobody.
+func (r *Redis) Empty() bool {
+	return r.Keys == 0 && r.Slots.Len() == 0 && r.Isolated()
+}
+
+// Isolated reports whether the instance knows no other node.
+func (r *Redis) Isolated() bool { return len(r.Peers) == 0 }
+
+// EngineVersion is what the instance runs, such as redis 7.0.15.
+func (r *Redis) EngineVersion() string { return r.Engine + " " + r.Version }
