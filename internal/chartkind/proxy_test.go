@@ -15,7 +15,7 @@ import (
 
 // Pods of the kinds whose watch asks for it get the operator's proxy; a Job of FooBar, whose pods cannot change, would run again.
 func TestProxyVariablesReachPods(t *testing.T) {
-	entries, err := watches.LoadFile("../../watches.yaml", func(string) (string, bool) { return "", false })
+	entries, err := watches.Load("../../watches.yaml", func(string) (string, bool) { return "", false })
 	if err != nil {
 		t.Fatal(err)
 	}

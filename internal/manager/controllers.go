@@ -133,7 +133,7 @@ func addApplication(w wiring, concurrency int) error {
 
 // chartControllers returns one controller for each entry of a watches file.
 func chartControllers(path string, env Environment) ([]controller, error) {
-	entries, err := watches.LoadFile(path, env)
+	entries, err := watches.Load(path, env)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func embedded() ([]document, error) {
 // watches reads the watches file. Unset are the environment variables it asks for that are not set: they count as empty.
 func (p Project) watches() (list []watches.Watch, unset []string, err error) {
 	missing := map[string]bool{}
-	list, err = watches.LoadFile(p.WatchesFile, func(name string) (string, bool) {
+	list, err = watches.Load(p.WatchesFile, func(name string) (string, bool) {
 		value, ok := p.Env(name)
 		if !ok {
 			missing[name] = true

@@ -83,14 +83,14 @@ func TestProjectsOfHelmOperator(t *testing.T) {
 		}
 		return "", false
 	}
-	list, err := LoadFile("watches.yaml", env)
+	list, err := Load("watches.yaml", env)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if list[0].Chart != filepath.Join(root, "opt/helm/helm-charts/nginx") || list[0].Kind != "Nginx" {
 		t.Errorf("got %+v", list[0])
 	}
-	list, err = LoadFile("config/watches.yaml", env)
+	list, err = Load("config/watches.yaml", env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestProjectsOfHelmOperator(t *testing.T) {
 	if list[2].Group != "" || list[2].ReconcilePeriod != time.Duration(0) || !list[2].Selector.Matches(labels.Set{"tier": "gold"}) {
 		t.Errorf("got %+v", list[2])
 	}
-	if _, err := LoadFile("nope.yaml", env); err == nil ||
+	if _, err := Load("nope.yaml", env); err == nil ||
 		err.Error() != "nope.yaml: cannot be read: no such file or directory; check the path given with --watches-file" {
 		t.Errorf("a file that is not there: %v", err)
 	}

@@ -26,7 +26,7 @@ import (
 type Watch struct {
 	schema.GroupVersionKind
 	// Chart is the directory of the chart or a packed chart (.tgz): a path within the file system that was read, or, from
-	// LoadFile, of the operating system.
+	// those that Load returns, of the operating system.
 	Chart string
 	// WatchDependentResources reports whether changes of children wake their owner. Default true.
 	WatchDependentResources bool
@@ -77,17 +77,12 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s; %s", at, e.Problem, e.Remedy)
 }
 
-// Load reads a watches file. Charts are looked for beside it and must exist. Env looks up environment variables, as os.LookupEnv
-// does.
+// Load reads a watches file. A chart's path may be absolute; a relative one is looked for beside the
+// file and then in the working directory, where helm-operator looks. Charts must exist. Env looks up environment variables, as
+// os.LookupEnv does.
 //
 // All mistakes are reported at once, each as an *Error.
-func Load(fsys fs.FS, file string, env func(string) (string, bool)) ([]Watch, error) {
-	return load(reader{fsys: fsys, file: file, shown: file, beside: []string{path.Dir(file)}, env: env})
-}
-
-// LoadFile reads a watches file of the operating system. A chart's path may be absolute; a relative one is looked for beside the
-// file and then in the working directory, where helm-operator looks.
-func LoadFile(name string, env func(string) (string, bool)) ([]Watch, error) {
+func Load(name string, env func(string) (string, bool)) ([]Watch, error) {
 	absolute, err := filepath.Abs(name)
 	if err != nil {
 		return nil, &Error{File: name, Problem: err.Error(), Remedy: "check the working directory"}

@@ -4,6 +4,7 @@
 package watches
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -19,7 +20,9 @@ func read(content string) ([]Watch, error) {
 		"opt/charts/web/Chart.yaml": {Data: []byte("name: web\n")},
 	}
 	env := map[string]string{"REGISTRY": "registry.example.com"}
-	return Load(fsys, "opt/watches.yaml", func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	const file = "opt/watches.yaml"
+	return load(reader{fsys: fsys, file: file, shown: file, beside: []string{"opt"},
+		env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
 }
 
 func TestLoad(t *testing.T) {
@@ -95,7 +98,7 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Load(fstest.MapFS{}, "nope.yaml", nil); err == nil || !strings.Contains(err.Error(), "--watches-file") {
+	if _, err := Load(filepath.Join(t.TempDir(), "nope.yaml"), nil); err == nil || !strings.Contains(err.Error(), "--watches-file") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }

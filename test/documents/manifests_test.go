@@ -6,6 +6,8 @@ package documents
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -149,7 +151,11 @@ func watchesFile(t *testing.T, page string, number int, text string) {
 	for _, chart := range regexp.MustCompile(`chart: (\S+)`).FindAllStringSubmatch(text, -1) {
 		files[chart[1]+"/Chart.yaml"] = &fstest.MapFile{Data: []byte("apiVersion: v2\nname: any\nversion: 0.1.0\n")}
 	}
-	list, err := watches.Load(files, "watches.yaml", func(string) (string, bool) { return "", false })
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, files); err != nil {
+		t.Fatal(err)
+	}
+	list, err := watches.Load(filepath.Join(folder, "watches.yaml"), func(string) (string, bool) { return "", false })
 	if err != nil || len(list) == 0 {
 		t.Errorf("%s:%d: %v", page, number, err)
 	}

@@ -6,7 +6,6 @@ package chartkinds
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -30,12 +29,10 @@ import (
 // addShipped registers the kinds of watches.yaml, with their charts and their own functions.
 func addShipped(t *testing.T, mgr ctrl.Manager, children cache.Cache, op operator) {
 	t.Helper()
-	entries, err := watches.Load(os.DirFS(root), "watches.yaml", os.LookupEnv)
+	entries, err := watches.Load(filepath.Join(root, "watches.yaml"), os.LookupEnv)
 	check(t, err)
 	for _, entry := range entries {
-		files, err := fs.Sub(os.DirFS(root), entry.Chart)
-		check(t, err)
-		loaded, err := chart.Load(files)
+		loaded, err := chart.LoadDir(entry.Chart)
 		check(t, err)
 		kind := chartkind.For(entry.GroupVersionKind)
 		check(t, release.Add(mgr, children, entry, loaded,

@@ -104,7 +104,7 @@ func writeProject(t *testing.T, files map[string]string) preview.Project {
 // startOperator runs the kinds of a project for one namespace.
 func startOperator(t *testing.T, p preview.Project, namespace string) {
 	t.Helper()
-	entries, err := watches.LoadFile(p.WatchesFile, p.Env)
+	entries, err := watches.Load(p.WatchesFile, p.Env)
 	shared.Check(t, err)
 	mgr, children, err := shared.NewManager(admin, scheme.Scheme, namespace)
 	shared.Check(t, err)
