@@ -25,8 +25,7 @@ import (
 // Watch is one entry: a kind and the chart that runs it.
 type Watch struct {
 	schema.GroupVersionKind
-	// Chart is the directory of the chart or a packed chart (.tgz): a path within the file system that was read, or, from
-	// those that Load returns, of the operating system.
+	// Chart is the directory of the chart or a packed chart (.tgz), by its absolute path.
 	Chart string
 	// WatchDependentResources reports whether changes of children wake their owner. Default true.
 	WatchDependentResources bool
