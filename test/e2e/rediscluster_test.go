@@ -57,6 +57,7 @@ func newCluster(namespace, name string) *v1alpha1.RedisCluster {
 
 // From a CR to a formed cluster, a lost pod, all pods lost, deletion.
 func TestRedisClusterLives(t *testing.T) {
+	t.Parallel()
 	for _, engine := range chosen() {
 		t.Run(engine.name, func(t *testing.T) {
 			namespace := live.NewNamespace(t)
