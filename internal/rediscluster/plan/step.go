@@ -38,7 +38,7 @@ type None struct{ base }
 // Wait lets something that was started come to its end.
 type Wait struct {
 	base
-	// BlockedBy names the safety predicate that holds, empty when nothing does.
+	// BlockedBy names the predicate that does not hold yet.
 	BlockedBy Predicate
 	// After is when to look again; 0 means at the next event or the poll interval.
 	After time.Duration
