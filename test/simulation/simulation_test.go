@@ -55,7 +55,7 @@ type simulation struct {
 	random    *rand.Rand
 	world     *redistest.World
 	schedule  *schedule
-	kube      client.Client
+	kube      client.WithWatch
 	loop      *rediscluster.Loop
 	memory    *rediscluster.Memory
 	cluster   *v1alpha1.RedisCluster
@@ -70,6 +70,10 @@ type simulation struct {
 	file map[string]string
 	// crash ends the operator's process in the middle of a reconciliation.
 	crash context.CancelFunc
+	// killer ends it at a write; nil: it lives.
+	killer *killer
+	// bringsBack gives StatefulSets their pods back, with their data, as soon as they are evicted.
+	bringsBack bool
 }
 
 // TestMain collects garbage less often than usual: the heap is small, and a fifth of the time went into that.
@@ -156,12 +160,18 @@ func (s *simulation) reconcile() plan.Step {
 	if _, renewed := step.(plan.Recreate); renewed {
 		s.replaced(false)
 	}
-	if ctx.Err() != nil {
+	if s.bringsBack {
+		s.replaced(true)
+	}
+	if died := s.killer.died(); died || ctx.Err() != nil || !s.statusWritten(&cluster.Status) {
 		s.say("the operator crashed")
+		s.killer.died() // if it was at the status
 		s.replaceOperator()
 		return step // and reported nothing
 	}
-	s.cluster.Status = cluster.Status
+	if s.killer.died() {
+		s.replaceOperator()
+	}
 	s.sweep()
 	return step
 }

@@ -1,0 +1,333 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redistest"
+)
+
+// moment is when the operator's process ends, as seen from one of its writes.
+type moment string
+
+const (
+	never      moment = ""
+	before     moment = "before it"
+	unanswered moment = "after it, before the answer"
+	answered   moment = "after the answer"
+)
+
+// killer counts the operator's writes, to Redis, to the API server and of the status, and ends its process at one of them.
+type killer struct {
+	s    *simulation
+	at   int
+	when moment
+
+	mu     sync.Mutex
+	writes int
+	dying  bool // the answer is there: the process gets no further than to its next write
+	dead   bool // what it still sends goes nowhere
+	struck bool
+}
+
+// strikes notes a write. It says what is to become of it.
+func (k *killer) strikes(what string) moment {
+	if k == nil {
+		return never
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.dead || k.dying {
+		k.dead = true
+		return before
+	}
+	if k.writes++; k.writes != k.at {
+		return never
+	}
+	k.struck = true
+	k.s.say("!!! write %d, %s: the operator's process ends %s", k.writes, what, k.when)
+	k.dead, k.dying = k.when != answered, k.when == answered
+	return k.when
+}
+
+// died reports whether the process has ended since it was last asked: another one begins.
+func (k *killer) died() bool {
+	if k == nil {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	died := k.dead || k.dying
+	k.dead, k.dying = false, false
+	return died
+}
+
+// written are the commands that change something; applications send none of them.
+var written = []string{
+	"ACL DELUSER", "ACL SETUSER", "CLUSTER ADDSLOTS", "CLUSTER ADDSLOTSRANGE", "CLUSTER BUMPEPOCH", "CLUSTER CANCELSLOTMIGRATIONS",
+	"CLUSTER FAILOVER", "CLUSTER FORGET", "CLUSTER MEET", "CLUSTER MIGRATESLOTS", "CLUSTER REPLICATE", "CLUSTER RESET",
+	"CLUSTER SET-CONFIG-EPOCH", "CLUSTER SETSLOT", "CONFIG REWRITE", "CONFIG SET", "FUNCTION RESTORE", "MIGRATE", "UNLINK",
+}
+
+// watch makes the operator's writes known to a killer.
+func (s *simulation) watch(k *killer) {
+	s.killer = k
+	s.world.OnCommand(func(n *redistest.Node, args []string) {
+		name := strings.ToUpper(args[0])
+		if len(args) > 1 && name != "MIGRATE" && name != "UNLINK" {
+			name += " " + strings.ToUpper(args[1])
+		}
+		if !slices.Contains(written, name) {
+			return
+		}
+		switch k.strikes(fmt.Sprintf("%s at %s", strings.Join(args[:min(len(args), 5)], " "), s.with(n).pod.Name)) {
+		case before:
+			s.crash()
+			s.world.FailNext(n, args[0], redistest.Failure{Kind: redistest.DropBefore})
+		case unanswered:
+			s.crash()
+			s.world.FailNext(n, args[0], redistest.Failure{Kind: redistest.DropAfter})
+		case never, answered:
+		}
+	})
+	s.loop.Actor.Client = interceptor.NewClient(s.kube, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			return k.request("create", o, func() error { return c.Create(ctx, o, options...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+			return k.request("update", o, func() error { return c.Update(ctx, o, options...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+			return k.request("patch", o, func() error { return c.Patch(ctx, o, p, options...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			return k.request("delete", o, func() error { return c.Delete(ctx, o, options...) })
+		},
+		SubResourceCreate: func(ctx context.Context, c client.Client, of string, o, body client.Object,
+			options ...client.SubResourceCreateOption) error {
+			return k.request(of+" of", o, func() error { return c.SubResource(of).Create(ctx, o, body, options...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, of string, o client.Object, p client.Patch,
+			options ...client.SubResourcePatchOption) error {
+			return k.request("patch "+of+" of", o, func() error { return c.SubResource(of).Patch(ctx, o, p, options...) })
+		},
+	})
+}
+
+// request is a write to the API server.
+func (k *killer) request(verb string, object client.Object, send func() error) error {
+	what := fmt.Sprintf("%s %T %s", verb, object, object.GetName())
+	switch k.strikes(what) {
+	case before:
+		k.s.crash()
+		return context.Canceled
+	case unanswered:
+		_ = send() // whoever is dead does not hear of it
+		k.s.crash()
+		return context.Canceled
+	case never, answered:
+	}
+	return send()
+}
+
+// flow is something that the operator does in many writes.
+type flow struct {
+	name   string
+	valkey bool
+	// begin makes the cluster that it begins with, whose operator is not watched yet; nil: one that has formed.
+	begin func(t *testing.T, valkey bool) *simulation
+	// change asks for what is to be done.
+	change func(s *simulation)
+}
+
+func formedOne(t *testing.T, valkey bool) *simulation {
+	t.Helper()
+	s := newSimulationOf(t, 1, 2, valkey)
+	s.converge()
+	return s
+}
+
+var flows = []flow{
+	{name: "create", begin: func(t *testing.T, valkey bool) *simulation { return newSimulationOf(t, 1, 2, valkey) },
+		change: func(*simulation) {}},
+	{name: "scale out, key by key", change: func(s *simulation) { s.give(8) }},
+	{name: "scale out, atomically", valkey: true, change: func(s *simulation) { s.scale(4, 2) }},
+	{name: "scale in", valkey: true, begin: func(t *testing.T, valkey bool) *simulation {
+		s := formedOne(t, valkey)
+		s.scale(4, 2)
+		s.converge()
+		return s
+	}, change: func(s *simulation) { s.scale(3, 2) }},
+	{name: "more instances", change: func(s *simulation) { s.scale(3, 3) }},
+	{name: "fewer instances", change: func(s *simulation) { s.scale(3, 1) }},
+	{name: "rollout", change: func(s *simulation) { s.retemplate("v2") }},
+	{name: "settings", change: func(s *simulation) {
+		s.cluster.Spec.Config = map[string]string{"maxmemory-policy": "allkeys-lru", "cluster-node-timeout": "5000", "hz": "20"}
+	}},
+	{name: "a master without its data", change: func(s *simulation) { s.restart(s.named(s.master(1)), false) }},
+	{name: "new addresses", change: func(s *simulation) {
+		for _, in := range s.instances {
+			s.restart(in, true)
+		}
+	}},
+	{name: "password", begin: func(t *testing.T, valkey bool) *simulation { return newGuarded(t, 1, valkey).simulation },
+		change: func(s *simulation) { s.cluster.Spec.Auth.Rotate, s.cluster.Generation = "again", 2 }},
+}
+
+// master is the pod of a shard whose Redis owns slots.
+func (s *simulation) master(shard int) string { return s.observe().Masters()[shard].Name }
+
+// TestCrashAtEveryWrite: whichever write the operator's process ends at, and whether that was carried out or not, its successor
+// brings about what an operator that lives does: the same owners of slots, objects, settings and status; and no write of an
+// application is lost. Each moment of each flow is tried at some writes; SIMULATION=all tries all.
+func TestCrashAtEveryWrite(t *testing.T) {
+	for _, f := range flows {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			var want string
+			writes := 0
+			synctest.Test(t, func(t *testing.T) { want, writes = f.run(t, 0, never) })
+			if writes == 0 {
+				t.Fatal("nothing was written")
+			}
+			const some = 12
+			stride, tried := max(1, writes/some), 0
+			if os.Getenv("SIMULATION") == "all" {
+				stride = 1
+			}
+			for i, when := range []moment{before, unanswered, answered} {
+				for at := 1 + i%stride; at <= writes; at += stride {
+					tried++
+					synctest.Test(t, func(t *testing.T) {
+						if got, _ := f.run(t, at, when); got != want {
+							t.Errorf("the operator's process ended at write %d of %d, %s (-undisturbed +now):\n%s", at, writes, when, cmp.Diff(want, got))
+						}
+					})
+				}
+			}
+			t.Logf("%d writes, %d crashes", writes, tried)
+		})
+	}
+}
+
+// run takes a cluster through a flow with a crash at one of the writes. It returns what came of it, and how many writes there were.
+func (f flow) run(t *testing.T, at int, when moment) (outcome string, writes int) {
+	t.Helper()
+	begin := f.begin
+	if begin == nil {
+		begin = formedOne
+	}
+	s := begin(t, f.valkey)
+	app := newApplication(s)
+	if s.cluster.Status.Phase == "Running" && !s.cluster.AuthEnabled() {
+		for key := range 24 {
+			app.write(fmt.Sprintf("key:%d", key))
+		}
+		s.world.Run(2 * time.Second)
+	}
+	k := &killer{s: s, at: at, when: when}
+	s.watch(k)
+	s.bringsBack = true
+	f.change(s)
+	s.rest()
+	s.world.OnCommand(nil)
+	if when != never && !k.struck {
+		s.fail("there is no write %d", at)
+	}
+	s.wantHealthy()
+	app.wantAll()
+	return s.outcome(), k.writes
+}
+
+// rest converges until the operator has nothing to do for a while, and has no change of a password under way.
+func (s *simulation) rest() {
+	for range 200 {
+		s.converge()
+		s.world.Run(10 * time.Second)
+		if c := s.cluster.Status; c.PasswordChange == nil && c.Phase == "Running" && c.Plan.Step == "None" {
+			return
+		}
+	}
+	s.fail("the cluster does not come to rest: %s, %+v", s.cluster.Status.Phase, s.cluster.Status.Plan)
+}
+
+// outcome is what users see of a cluster, without what chance decides: names of nodes, addresses, who is the master of a shard.
+func (s *simulation) outcome() string {
+	s.t.Helper()
+	var b strings.Builder
+	snap := s.observe()
+	for shard := range int(s.cluster.Spec.ShardCount()) {
+		master := snap.Masters()[shard]
+		fmt.Fprintf(&b, "shard %d owns %s\n", shard, master.Redis.Slots)
+		if open := len(master.Redis.Migrating) + len(master.Redis.Importing) + len(master.Redis.Jobs); open > 0 {
+			fmt.Fprintf(&b, "shard %d has open slots\n", shard)
+		}
+	}
+	var sets appsv1.StatefulSetList
+	var pods corev1.PodList
+	var secrets corev1.SecretList
+	for _, list := range []client.ObjectList{&sets, &pods, &secrets} {
+		if err := s.kube.List(s.t.Context(), list); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	for i := range sets.Items {
+		fmt.Fprintf(&b, "%s has %d replicas\n", sets.Items[i].Name, *sets.Items[i].Spec.Replicas)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		fmt.Fprintf(&b, "%s of template %s", pod.Name, pod.Labels[appsv1.StatefulSetRevisionLabel])
+		for _, condition := range pod.Status.Conditions {
+			fmt.Fprintf(&b, " %s=%s", condition.Type, condition.Status)
+		}
+		for _, name := range []string{"cluster-node-timeout", "dynamic-hz", "hz", "maxmemory-policy"} {
+			fmt.Fprintf(&b, " %s=%s", name, s.named(pod.Name).node.Setting(name))
+		}
+		b.WriteString("\n")
+	}
+	for i := range secrets.Items {
+		secret := &secrets.Items[i]
+		fmt.Fprintf(&b, "Secret %s has %d keys, labels %v\n", secret.Name, len(secret.Data), secret.Labels)
+	}
+	status := s.cluster.Status.DeepCopy()
+	fmt.Fprintf(&b, "%s: %d shards, %d slots, instances %s, replicas %d\n", status.Phase, status.Shards, status.Slots, status.Instances,
+		status.Replicas)
+	for _, c := range status.Conditions {
+		fmt.Fprintf(&b, "%s is %s, %s\n", c.Type, c.Status, c.Reason)
+	}
+	fmt.Fprintf(&b, "settings %v, refused %v, data %v, placed %v, assigned %t, migration %v, rollout %v\n", status.Settings,
+		status.RefusedSettings, status.DataVolumes, status.PlacedOn, status.SlotsAssigned, status.Migration, status.Rollout)
+	return b.String()
+}
+
+// statusWritten writes the status that a reconciliation computed; false when the operator's process ended before it had.
+func (s *simulation) statusWritten(computed *v1alpha1.RedisClusterStatus) bool {
+	if equality.Semantic.DeepEqual(&s.cluster.Status, computed) {
+		return true
+	}
+	switch s.killer.strikes("the status") {
+	case before:
+		return false
+	case never, unanswered, answered:
+	}
+	s.cluster.Status = *computed
+	return true
+}
