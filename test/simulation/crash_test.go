@@ -5,11 +5,15 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"net"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +22,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -25,7 +32,7 @@ import (
 	"middleware.hc.cn/operator/internal/redis/redistest"
 )
 
-// moment is when the operator's process ends, as seen from one of its writes.
+// moment is when the operator's process ends, as seen from one of its writes; or why a write is refused.
 type moment string
 
 const (
@@ -35,17 +42,30 @@ const (
 	answered   moment = "after the answer"
 )
 
+// refusals are answers of an API server that says no once.
+var refusals = map[moment]error{
+	"403":   apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("a policy says no")),
+	"409":   apierrors.NewConflict(schema.GroupResource{}, "", errors.New("somebody was quicker")),
+	"422":   apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("spec"), nil, "is not liked")}),
+	"429":   apierrors.NewTooManyRequests("too many requests", 1),
+	"500":   apierrors.NewInternalError(errors.New("etcd has no leader")),
+	"reset": &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET},
+}
+
 // killer counts the operator's writes, to Redis, to the API server and of the status, and ends its process at one of them.
 type killer struct {
 	s    *simulation
 	at   int
 	when moment
+	// again is at which of its writes the successor ends as well; 0: it lives.
+	again int
 
-	mu     sync.Mutex
-	writes int
-	dying  bool // the answer is there: the process gets no further than to its next write
-	dead   bool // what it still sends goes nowhere
-	struck bool
+	mu       sync.Mutex
+	writes   int
+	requests []int // the writes to the API server
+	dying    bool  // the answer is there: the process gets no further than to its next write
+	dead     bool  // what it still sends goes nowhere
+	struck   bool
 }
 
 // strikes notes a write. It says what is to become of it.
@@ -63,6 +83,13 @@ func (k *killer) strikes(what string) moment {
 		return never
 	}
 	k.struck = true
+	if k.again > 0 {
+		k.at, k.again = k.writes+k.again, 0
+	}
+	if refusals[k.when] != nil {
+		k.s.say("!!! write %d, %s: refused with %s", k.writes, what, k.when)
+		return k.when
+	}
 	k.s.say("!!! write %d, %s: the operator's process ends %s", k.writes, what, k.when)
 	k.dead, k.dying = k.when != answered, k.when == answered
 	return k.when
@@ -134,8 +161,14 @@ func (s *simulation) watch(k *killer) {
 
 // request is a write to the API server.
 func (k *killer) request(verb string, object client.Object, send func() error) error {
-	what := fmt.Sprintf("%s %T %s", verb, object, object.GetName())
-	switch k.strikes(what) {
+	when := k.strikes(fmt.Sprintf("%s %T %s", verb, object, object.GetName()))
+	k.mu.Lock()
+	k.requests = append(k.requests, k.writes)
+	k.mu.Unlock()
+	if refusal := refusals[when]; refusal != nil {
+		return refusal
+	}
+	switch when {
 	case before:
 		k.s.crash()
 		return context.Canceled
@@ -197,39 +230,51 @@ func (s *simulation) master(shard int) string { return s.observe().Masters()[sha
 
 // TestCrashAtEveryWrite: whichever write the operator's process ends at, and whether that was carried out or not, its successor
 // brings about what an operator that lives does: the same owners of slots, objects, settings and status; and no write of an
-// application is lost. Each moment of each flow is tried at some writes; SIMULATION=all tries all.
+// application is lost. So it is when the successor ends, too, and when the API server refuses a write once. Each moment of each
+// flow is tried at some writes; SIMULATION=all tries all.
 func TestCrashAtEveryWrite(t *testing.T) {
 	for _, f := range flows {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
+			var undisturbed killer
 			var want string
-			writes := 0
-			synctest.Test(t, func(t *testing.T) { want, writes = f.run(t, 0, never) })
-			if writes == 0 {
+			synctest.Test(t, func(t *testing.T) { want = f.run(t, &undisturbed) })
+			if undisturbed.writes == 0 {
 				t.Fatal("nothing was written")
 			}
-			const some = 12
-			stride, tried := max(1, writes/some), 0
+			tried := map[string]int{}
+			try := func(what string, at int, when moment, again int) {
+				tried[what]++
+				synctest.Test(t, func(t *testing.T) {
+					if got := f.run(t, &killer{at: at, when: when, again: again}); got != want {
+						t.Errorf("write %d of %d, %s (-undisturbed +now):\n%s", at, undisturbed.writes, when, cmp.Diff(want, got))
+					}
+				})
+			}
+			stride := undisturbed.writes/12 + 1
 			if os.Getenv("SIMULATION") == "all" {
 				stride = 1
 			}
 			for i, when := range []moment{before, unanswered, answered} {
-				for at := 1 + i%stride; at <= writes; at += stride {
-					tried++
-					synctest.Test(t, func(t *testing.T) {
-						if got, _ := f.run(t, at, when); got != want {
-							t.Errorf("the operator's process ended at write %d of %d, %s (-undisturbed +now):\n%s", at, writes, when, cmp.Diff(want, got))
-						}
-					})
+				for at := 1 + i%stride; at <= undisturbed.writes; at += stride {
+					try("crashes", at, when, 0)
+				}
+				for at := 1 + i; at <= undisturbed.writes; at += 3 * stride {
+					try("pairs of crashes", at, when, 1+at%3)
 				}
 			}
-			t.Logf("%d writes, %d crashes", writes, tried)
+			for i, when := range slices.Sorted(maps.Keys(refusals)) {
+				for n := i % stride; n < len(undisturbed.requests); n += stride {
+					try("refusals", undisturbed.requests[n], when, 0)
+				}
+			}
+			t.Logf("%d writes, %d of them to the API server: %v", undisturbed.writes, len(undisturbed.requests), tried)
 		})
 	}
 }
 
-// run takes a cluster through a flow with a crash at one of the writes. It returns what came of it, and how many writes there were.
-func (f flow) run(t *testing.T, at int, when moment) (outcome string, writes int) {
+// run takes a cluster through a flow, with what happens at one of the writes. It returns what came of it.
+func (f flow) run(t *testing.T, k *killer) (outcome string) {
 	t.Helper()
 	begin := f.begin
 	if begin == nil {
@@ -243,18 +288,18 @@ func (f flow) run(t *testing.T, at int, when moment) (outcome string, writes int
 		}
 		s.world.Run(2 * time.Second)
 	}
-	k := &killer{s: s, at: at, when: when}
+	k.s = s
 	s.watch(k)
 	s.bringsBack = true
 	f.change(s)
 	s.rest()
 	s.world.OnCommand(nil)
-	if when != never && !k.struck {
-		s.fail("there is no write %d", at)
+	if k.at > 0 && !k.struck {
+		s.fail("there is no write %d", k.at)
 	}
 	s.wantHealthy()
 	app.wantAll()
-	return s.outcome(), k.writes
+	return s.outcome()
 }
 
 // rest converges until the operator has nothing to do for a while, and has no change of a password under way.
