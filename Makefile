@@ -86,7 +86,7 @@ test-cluster-unit: ## tests of the local cluster's own code
 test-apiserver: ## tests against a real API server and etcd
 	hack/tool.sh helm-operator >/dev/null; hack/tool.sh helm >/dev/null; hack/tool.sh gateway >/dev/null # what operators are taken over from, what charts are compared with, what traffic goes through
 	for tool in operator-sdk controller-gen kustomize "code-generator client-gen"; do hack/tool.sh $$tool >/dev/null; done # what adds kinds to a copy of the checkout
-	assets=$$(hack/envtest.sh); KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m KUBEBUILDER_ASSETS=$$assets go test -count=1 -p 1 -timeout 15m $(RUN_FLAG) ./test/apiserver/...
+	assets=$$(hack/envtest.sh); KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m KUBEBUILDER_ASSETS=$$assets go test -count=1 -p 2 -timeout 15m $(RUN_FLAG) ./test/apiserver/...
 
 .PHONY: test-engine
 test-engine: ## tests against real Redis and Valkey processes

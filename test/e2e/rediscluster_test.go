@@ -24,8 +24,10 @@ import (
 	"middleware.hc.cn/operator/test/live"
 )
 
-// engines are the images that a RedisCluster is tested on.
-var engines = []struct{ name, repository, version string }{
+// engine is an image that a RedisCluster is tested on.
+type engine struct{ name, repository, version string }
+
+var engines = []engine{
 	{"redis-7.0", "docker.io/library/redis", "7.0.15"},
 	{"redis-8.0", "docker.io/library/redis", "8.0.6"},
 	{"valkey-8.1", "docker.io/valkey/valkey", "8.1.1"},
@@ -34,7 +36,7 @@ var engines = []struct{ name, repository, version string }{
 
 // chosen are the engines of these tests, whose commands test/engine gives to all engines: the oldest and the newest, or with E2E=all
 // every one.
-func chosen() []struct{ name, repository, version string } {
+func chosen() []engine {
 	if os.Getenv("E2E") == "all" {
 		return engines
 	}

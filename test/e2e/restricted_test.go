@@ -66,6 +66,13 @@ func TestUnderTheUserOfTheNamespace(t *testing.T) {
 	cluster.Spec.Pod[0].MonitorImage = "docker.io/oliver006/redis_exporter:v1.45.0"
 	cluster.Spec.Pod[0].InitImage = "docker.io/library/busybox:1.36"
 	live.Create(t, cluster)
+	keyed := newCluster(namespace, "keyed") // its password changes meanwhile, which takes the kubelet minutes
+	keyed.Spec.Replicas = ptr.To[int32](3)
+	live.Create(t, keyed)
+	live.Ready(t, keyed)
+	write(t, keyed, keys)
+	pods, before := podUIDs(t, keyed), password(t, keyed)
+	live.Change(t, keyed, func(c *v1alpha1.RedisCluster) { c.Spec.Auth.Rotate = "once" })
 	for _, object := range append(others, cluster) {
 		live.Ready(t, object)
 	}
@@ -73,16 +80,35 @@ func TestUnderTheUserOfTheNamespace(t *testing.T) {
 	live.Eventually(t, "the CronTab has run", func() error { return podSaid(t, namespace, "it is time for "+user) })
 	wantUser(t, namespace)
 	livesUnderItsUser(t, cluster)
+	wantPasswordChanged(t, keyed, pods, before)
 	wantUser(t, namespace)
 }
+
+// wantPasswordChanged waits until a change of the password has reached clients and the files of all pods, which are the same still.
+func wantPasswordChanged(t *testing.T, cluster *v1alpha1.RedisCluster, pods map[string]string, before string) {
+	t.Helper()
+	awaitStage(t, cluster, "Retiring")
+	if password(t, cluster) == before {
+		t.Error("clients are still told the old password")
+	}
+	live.Eventually(t, "the files of every pod hold it", func() error { return filesHold(t, cluster, password(t, cluster)) })
+	wantKeys(t, cluster, keys)
+	wantHealthy(t, cluster, 3, 3)
+	wantOwned(t, cluster)
+	if after := podUIDs(t, cluster); !maps.Equal(after, pods) {
+		t.Errorf("pods are %v, were %v", after, pods)
+	}
+}
+
+// keys are written to each of the clusters.
+const keys = 200
 
 // livesUnderItsUser takes a RedisCluster through what happens to one.
 func livesUnderItsUser(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	t.Helper()
-	const keys = 200
 	wantOwned(t, cluster)
 	write(t, cluster, keys)
-	whole := func(shards, instances int32) {
+	healthy := func(shards, instances int32) {
 		t.Helper()
 		wantKeys(t, cluster, keys)
 		wantHealthy(t, cluster, shards, instances)
@@ -90,11 +116,11 @@ func livesUnderItsUser(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	}
 
 	settled(t, cluster, killPods(t, cluster, master(t, cluster, 0).Name))
-	whole(3, 6)
+	healthy(3, 6)
 	for _, shards := range []int32{4, 3} {
 		setSize(t, cluster, shards, 2*shards)
 		live.Ready(t, cluster)
-		whole(shards, 2*shards)
+		healthy(shards, 2*shards)
 	}
 	rolled(t, cluster, "more memory", func(c *v1alpha1.RedisCluster) {
 		c.Spec.Pod[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("192Mi")}
@@ -102,19 +128,7 @@ func livesUnderItsUser(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	if !told(t, cluster, "Switchover") {
 		t.Error("no master switched over before it was restarted")
 	}
-	whole(3, 6)
-
-	pods, before := podUIDs(t, cluster), password(t, cluster)
-	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Auth.Rotate = "once" })
-	awaitStage(t, cluster, "Retiring")
-	if password(t, cluster) == before {
-		t.Error("clients are still told the old password")
-	}
-	live.Eventually(t, "the files of every pod hold it", func() error { return filesHold(t, cluster, password(t, cluster)) })
-	whole(3, 6)
-	if after := podUIDs(t, cluster); !maps.Equal(after, pods) {
-		t.Errorf("pods are %v, were %v", after, pods)
-	}
+	healthy(3, 6)
 }
 
 // told reports whether the operator has done a step.
@@ -172,8 +186,8 @@ func wantUser(t *testing.T, namespace string) {
 			}
 		}
 	}
-	if least := 6 + 5; len(pods.Items) < least {
-		t.Errorf("there are %d pods, want %d: six of Redis, and one of each other object at least", len(pods.Items), least)
+	if least := 6 + 3 + 5; len(pods.Items) < least {
+		t.Errorf("there are %d pods, want %d: nine of Redis, and one of each other object at least", len(pods.Items), least)
 	}
 }
 

@@ -76,11 +76,14 @@ func (a authority) issue(until time.Time, names ...string) map[string][]byte {
 }
 
 // A cluster with TLS forms, serves nobody without it, loses an instance, rolls, and loads a renewed certificate without a restart.
-func TestRedisClusterTLS(t *testing.T) {
-	t.Parallel()
-	for _, engine := range chosen() {
+func TestRedisClusterTLS(t *testing.T)         { withTLS(t, chosen()[:1]) }
+func TestRedisClusterTLSOnOthers(t *testing.T) { withTLS(t, chosen()[1:]) }
+
+func withTLS(t *testing.T, engines []engine) {
+	t.Helper()
+	t.Parallel() // it waits for the kubelet most of the time
+	for _, engine := range engines {
 		t.Run(engine.name, func(t *testing.T) {
-			t.Parallel() // it waits for the kubelet most of the time
 			cluster := newCluster(live.NewNamespace(t), "cache")
 			cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
 			cluster.Spec.TLS = &v1alpha1.TLS{SecretName: "cache-tls"}
