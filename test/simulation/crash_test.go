@@ -30,6 +30,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // moment is when the operator's process ends, as seen from one of its writes; or why a write is refused.
@@ -189,6 +190,8 @@ type flow struct {
 	begin func(t *testing.T, valkey bool) *simulation
 	// change asks for what is to be done.
 	change func(s *simulation)
+	// shared: slots without an owner are shared out. Whoever goes on shares out what is left, so that bounds may be a slot further.
+	shared bool
 }
 
 func formedOne(t *testing.T, valkey bool) *simulation {
@@ -199,7 +202,7 @@ func formedOne(t *testing.T, valkey bool) *simulation {
 }
 
 var flows = []flow{
-	{name: "create", begin: func(t *testing.T, valkey bool) *simulation { return newSimulationOf(t, 1, 2, valkey) },
+	{name: "create", shared: true, begin: func(t *testing.T, valkey bool) *simulation { return newSimulationOf(t, 1, 2, valkey) },
 		change: func(*simulation) {}},
 	{name: "scale out, key by key", change: func(s *simulation) { s.give(8) }},
 	{name: "scale out, atomically", valkey: true, change: func(s *simulation) { s.scale(4, 2) }},
@@ -299,7 +302,7 @@ func (f flow) run(t *testing.T, k *killer) (outcome string) {
 	}
 	s.wantHealthy()
 	app.wantAll()
-	return s.outcome()
+	return s.outcome(f.shared)
 }
 
 // rest converges until the operator has nothing to do for a while, and has no change of a password under way.
@@ -315,13 +318,17 @@ func (s *simulation) rest() {
 }
 
 // outcome is what users see of a cluster, without what chance decides: names of nodes, addresses, who is the master of a shard.
-func (s *simulation) outcome() string {
+func (s *simulation) outcome(shared bool) string {
 	s.t.Helper()
 	var b strings.Builder
 	snap := s.observe()
 	for shard := range int(s.cluster.Spec.ShardCount()) {
 		master := snap.Masters()[shard]
-		fmt.Fprintf(&b, "shard %d owns %s\n", shard, master.Redis.Slots)
+		if fair := slots.Count / int(s.cluster.Spec.ShardCount()); shared && (master.Redis.Slots.Len()-fair)/2 == 0 {
+			fmt.Fprintf(&b, "shard %d owns its share\n", shard)
+		} else {
+			fmt.Fprintf(&b, "shard %d owns %s\n", shard, master.Redis.Slots)
+		}
 		if open := len(master.Redis.Migrating) + len(master.Redis.Importing) + len(master.Redis.Jobs); open > 0 {
 			fmt.Fprintf(&b, "shard %d has open slots\n", shard)
 		}
