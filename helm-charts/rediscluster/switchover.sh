@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the kubelet runs in the Redis container before it stops it (preStop): a master hands
-# its role over to a replica that has all its writes, and stays until clients have noticed.
+# What the kubelet runs in the Redis container before it stops it (preStop): a master switches
+# over to a replica that has all its writes, and stays until clients have noticed.
 # The operator does the same before a restart of its own; this is for evictions, drains and
 # deletions that it did not start, also while it is not running. A replica stays for two
 # seconds: so long it takes until every Kubernetes node has heard that the Service does not
