@@ -50,13 +50,9 @@ func awaitStage(t *testing.T, cluster *v1alpha1.RedisCluster, stage string) {
 
 // A password changes under the load of an application that knows the one before, and connects anew with it all the time. Nothing
 // restarts and nothing fails; an application that starts afterwards uses the new one.
-func TestRedisClusterPasswordChanges(t *testing.T)         { passwordChanges(t, chosen()[:1]) }
-func TestRedisClusterPasswordChangesOnOthers(t *testing.T) { passwordChanges(t, chosen()[1:]) }
-
-func passwordChanges(t *testing.T, engines []engine) {
-	t.Helper()
+func TestRedisClusterPasswordChanges(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	for _, engine := range engines {
+	for _, engine := range one(true) {
 		t.Run(engine.name, func(t *testing.T) {
 			live.Scenario(t, func(t *testing.T, run *live.Run) {
 				cluster := newCluster(live.NewNamespace(t), "cache")

@@ -43,6 +43,19 @@ func chosen() []engine {
 	return slices.Concat(engines[:1], engines[len(engines)-1:])
 }
 
+// one is the engine of a test whose story is the same for all, and whose commands test/engine gives to all: the newest, or the oldest;
+// with E2E=all every one.
+func one(newest bool) []engine {
+	all := chosen()
+	switch {
+	case os.Getenv("E2E") == "all":
+		return all
+	case newest:
+		return all[len(all)-1:]
+	}
+	return all[:1]
+}
+
 func newCluster(namespace, name string) *v1alpha1.RedisCluster {
 	return &v1alpha1.RedisCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
