@@ -28,12 +28,15 @@ func annotate(pod map[string]any, settings []redisconf.Setting, spec *v1alpha1.R
 	if users, ok := pod["annotations"].(map[string]any); ok {
 		maps.Copy(annotations, users)
 	}
+	delete(annotations, AnnotationSettings)
+	delete(annotations, AnnotationModules)
 	if digest := redisconf.AtStartDigest(settings); digest != "" {
 		annotations[AnnotationSettings] = digest
 	}
 	if digest := redisconf.ModulesDigest(spec); digest != "" {
 		annotations[AnnotationModules] = digest
 	}
+	delete(pod, "annotations")
 	if len(annotations) > 0 {
 		pod["annotations"] = annotations
 	}

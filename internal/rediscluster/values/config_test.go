@@ -104,6 +104,11 @@ func TestSettingsForTheStart(t *testing.T) {
 	if annotations := pod["annotations"].(map[string]any); annotations["team"] != "shop" || len(annotations) != 2 {
 		t.Errorf("annotations %v", annotations)
 	}
+	pod = build(clusterOf(t,
+		`{pod: [{annotations: {redis.middleware.hc.cn/modules: x, redis.middleware.hc.cn/settings-at-start: y}}]}`))["pod"].(map[string]any)
+	if annotations, set := pod["annotations"]; set {
+		t.Errorf("a user says what stands for settings and modules: %v", annotations)
+	}
 }
 
 // TestSettingText: what the status holds of a setting is the setting again.
