@@ -12,7 +12,7 @@ import (
 
 // index is what follows from a snapshot and is asked for again and again.
 type index struct {
-	of        *Instance // the first of those that it is about
+	of        []Instance // those that it is about
 	reachable []*Instance
 	byNodeID  map[string]*Instance
 	byPlace   map[place]*Instance
@@ -31,19 +31,18 @@ func (s *Snapshot) Indexed() *Snapshot {
 }
 
 func (s *Snapshot) facts() *index {
-	if s.index != nil && (len(s.Instances) == 0 || s.index.of == &s.Instances[0]) {
-		return s.index
+	x, n := s.index, len(s.Instances)
+	if x != nil && len(x.of) == n && (n == 0 || &x.of[0] == &s.Instances[0]) {
+		return x
 	}
 	return indexOf(s) // none was made, or of other instances
 }
 
 func indexOf(s *Snapshot) *index {
 	n := len(s.Instances)
-	x := &index{reachable: make([]*Instance, 0, n), byNodeID: make(map[string]*Instance, n), byPlace: make(map[place]*Instance, n),
+	x := &index{of: s.Instances, reachable: make([]*Instance, 0, n), byNodeID: make(map[string]*Instance, n),
+		byPlace: make(map[place]*Instance, n),
 		masters: map[int]*Instance{}}
-	if n > 0 {
-		x.of = &s.Instances[0]
-	}
 	owned := make([]slots.Set, 0, n)
 	for i := range s.Instances {
 		in := &s.Instances[i]
