@@ -108,7 +108,7 @@ func certain(in input) bool {
 		}
 	}
 	// Two masters in one shard may be a failover that not everybody has heard of.
-	return snapshotComplete(in).Holds && ownedOnce(in.snap) && (!in.unownedKeys() || planConverge(in) == nil)
+	return snapshotComplete(in).Holds && ownedOnce(in.snap) && (!in.twoMasters() || planConverge(in) == nil)
 }
 
 // ownedOnce reports whether every slot is owned by one instance that answers.

@@ -94,8 +94,8 @@ func (in input) owned() []slots.Set {
 	return owned
 }
 
-// unownedKeys reports whether some shard has two masters that own slots.
-func (in input) unownedKeys() bool {
+// twoMasters reports whether some shard has two masters that own slots.
+func (in input) twoMasters() bool {
 	masters := in.snap.Masters()
 	return slices.ContainsFunc(in.snap.Reachable(), func(pod *snapshot.Instance) bool {
 		return !pod.Redis.Slots.IsEmpty() && masters[pod.Shard] != pod
