@@ -275,7 +275,8 @@ func (f *finder) comparison(b *ast.BinaryExpr) {
 		f.around(b, "("+f.number("comparison negated", b, f.of(b))+" != (", "))")
 	}
 	value := f.info.Types[b.Y].Value
-	if value == nil || value.Kind() != constant.Int || isBasic(f.info.Types[b.X].Type, types.IsFloat) {
+	if value == nil || value.Kind() != constant.Int || isBasic(f.info.Types[b.X].Type, types.IsFloat) ||
+		f.info.Types[b.X].Type.String() == "time.Duration" { // a nanosecond is nothing
 		return
 	}
 	c, _ := constant.Int64Val(value)
