@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -220,4 +221,46 @@ func TestForgetsWhoIsGone(t *testing.T) {
 	if diff := cmp.Diff([][]string{{"a", "z"}, {"c-0-0", "c-2-1"}}, [][]string{step.NodeIDs, on}); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// A new cluster's nodes get epochs of their own, and only nodes that never had one.
+func TestFirstEpochs(t *testing.T) {
+	s := fresh()
+	s.Find(0, 0).Redis.Epoch = 9
+	peer(s, "c-1-0", "c-0-0", func(*snapshot.Peer) {})
+	s.Find(0, 1).Redis.Epoch = 9
+	peer(s, "c-1-1", "c-0-0", func(*snapshot.Peer) {})
+	step, _ := planAssign(ShapeOf(desired(), s, now).in).(AssignSlots)
+	got := map[string]uint64{}
+	for _, a := range step.Assignments {
+		got[a.To.Pod] = a.Epoch
+	}
+	if diff := cmp.Diff(map[string]uint64{"c-0-0": 0, "c-1-1": 0, "c-2-0": 9, "c-2-1": 6}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The slots of a shard that is to go are given to others, and of a shard none of whose instances can be a master, to nobody.
+func TestWhoBecomesMaster(t *testing.T) {
+	situation := func() (Desired, *snapshot.Snapshot) {
+		s := fresh()
+		return desired(), s
+	}
+	first := func(in input) bool { pod := chooseMaster(in, 1, map[int]*snapshot.Instance{}); return pod != nil && pod.Name == "c-1-0" }
+	proven(t, situation, first, changes{
+		"it holds a key":  func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Keys = 1 },
+		"it is a replica": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Master = false },
+		"it stops":        func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Terminating = true },
+		"it is to go":     func(d *Desired, s *snapshot.Snapshot) { d.Topology, s.Formed = []int32{2, 0, 2}, true },
+	}, nil)
+	goes := func() (Desired, *snapshot.Snapshot) {
+		d, s := drained()
+		s.Find(0, 0).Redis.Slots = slots.Range(1, 5460)
+		introduce(s)
+		return d, s
+	}
+	proven(t, goes, func(in input) bool { return !slices.Contains(destinations(in), 3) }, changes{
+		"nothing has formed":   func(_ *Desired, s *snapshot.Snapshot) { s.Formed = false },
+		"the spec asks for it": func(d *Desired, _ *snapshot.Snapshot) { d.Topology = topologyOf(4) },
+	}, nil)
 }

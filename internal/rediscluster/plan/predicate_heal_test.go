@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -210,4 +212,48 @@ func TestClaimsUndisputed(t *testing.T) {
 	proven(t, isolated, func(in input) bool { return claimsUndisputed(in, in.snap.Find(0, 0)).Holds }, changes{
 		"it knows nobody, and somebody was not asked": func(_ *Desired, s *snapshot.Snapshot) { lose(s, 1, 1) },
 	}, nil)
+}
+
+// Whom the replicas of a lost master follow, and who of them succeeds.
+func TestLostMasters(t *testing.T) {
+	s := away(time.Minute, 0, 2)
+	second := *s.Find(0, 1)
+	redis := *second.Redis
+	second.Name, second.Ordinal, second.IP, second.Redis = "c-0-2", 2, podIP(0, 2), &redis
+	redis.NodeID, redis.Offset = nodeID(0, 2), 5
+	s.Instances = append(s.Instances, second)
+	s.Find(1, 1).Redis.MasterID = ""
+	in := ShapeOf(desired(), s, now).in
+	if diff := cmp.Diff([]string{nodeID(0, 0), nodeID(2, 0)}, lostMasters(in.snap)); diff != "" {
+		t.Error(diff)
+	}
+	best := func() string {
+		if pod := bestReplica(s.Indexed(), nodeID(0, 0)); pod != nil {
+			return pod.Name
+		}
+		return ""
+	}
+	if got := best(); got != "c-0-2" {
+		t.Errorf("got %s, want the one with more data", got)
+	}
+	s.Find(0, 1).Redis.Offset = 5
+	if got := best(); got != "c-0-1" {
+		t.Errorf("got %s, want the first of two that have the same", got)
+	}
+	s.Find(0, 1).Terminating = true
+	if got := best(); got != "c-0-2" {
+		t.Errorf("got %s, want the one that does not stop", got)
+	}
+	s.Find(0, 2).Redis.Master = true
+	if got := best(); got != "" {
+		t.Errorf("got %s, want nobody: the other one is a master", got)
+	}
+	// A master that says whom it followed before is nobody's replica.
+	if diff := cmp.Diff([]string{nodeID(0, 0), nodeID(2, 0)}, lostMasters(s.Indexed())); diff != "" {
+		t.Error(diff)
+	}
+	s.Find(0, 1).Redis.Master = true
+	if diff := cmp.Diff([]string{nodeID(2, 0)}, lostMasters(s.Indexed())); diff != "" {
+		t.Error(diff)
+	}
 }
