@@ -119,6 +119,7 @@ func (m *mutation) compiling() error {
 		if err == nil {
 			return nil
 		}
+		fmt.Fprintf(os.Stderr, "%s\n", bytes.TrimSpace(out))
 		before := len(m.without)
 		m.blame(out)
 		if len(m.without) == before {

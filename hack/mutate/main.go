@@ -188,6 +188,11 @@ func (o options) judgeAll(m *mutation, chosen []Mutant) ([]fate, error) {
 	if err := m.compiling(); err != nil {
 		return nil, err
 	}
+	for _, mutant := range chosen {
+		if mutant.Kind == seededKind && m.without[mutant.ID] {
+			return nil, fmt.Errorf("this seeded bug does not compile: %s", mutant.Text)
+		}
+	}
 	chosen = slices.DeleteFunc(chosen, func(mutant Mutant) bool { return m.without[mutant.ID] })
 	fmt.Fprintf(os.Stderr, "mutate: %d mutants, %d more do not compile\n", len(chosen), len(m.without))
 	overlay, err := m.overlay()

@@ -29,7 +29,7 @@ func (f *finder) seed(bug Bug) error {
 	at := strings.Index(string(f.text), bug.Old)
 	for _, declaration := range f.syntax.Decls {
 		function, ok := declaration.(*ast.FuncDecl)
-		if !ok || function.Body == nil || f.offset(function.Body.Pos()) > at || f.offset(function.Body.End()) < at+len(bug.Old) {
+		if !ok || function.Body == nil || f.offset(function.Body.Pos()) > at || f.offset(function.Body.Rbrace) < at+len(bug.Old) {
 			continue
 		}
 		f.function = function.Name.Name

@@ -139,16 +139,22 @@ func TestOwnership(t *testing.T) {
 	other := web()
 	other.SetUID("another")
 	other.SetName("other")
+	taken := Stamp(elsewhere, web(), ownerGVK, true)
+	taken.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Shop", Name: "web", UID: "foreign", Controller: ptr.To(true)}})
+	otherKind := elsewhere.DeepCopy()
+	otherKind.SetAnnotations(map[string]string{handler.NamespacedNameAnnotation: "shop/web", handler.TypeAnnotation: "Shop.example.com"})
 	for name, tc := range map[string]struct {
 		object metav1.Object
 		owner  *unstructured.Unstructured
 		ours   bool
 	}{
-		"by reference":              {plain, web(), true},
-		"by annotations":            {elsewhere, web(), true},
-		"another's, by reference":   {plain, other, false},
-		"another's, by annotations": {elsewhere, other, false},
-		"labelled, but nobody's":    {configMap(nil), web(), false},
+		"by reference":                                {plain, web(), true},
+		"by annotations":                              {elsewhere, web(), true},
+		"another's, by reference":                     {plain, other, false},
+		"another's, by annotations":                   {elsewhere, other, false},
+		"labelled, but nobody's":                      {configMap(nil), web(), false},
+		"by annotations, but another controls it":     {taken, web(), false},
+		"by annotations, of another kind of the name": {otherKind, web(), false},
 	} {
 		err := ownedBy(tc.owner, ownerGVK, Ref{}, tc.object)
 		var foreign *NotOursError

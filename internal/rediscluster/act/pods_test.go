@@ -1,0 +1,192 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+var refusedConflict = apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "c-0-0", errors.New("another UID"))
+
+// writes notes what is deleted and evicted, and answers with an error.
+type writes struct {
+	made   []string
+	answer error
+}
+
+func (w *writes) funcs() interceptor.Funcs {
+	return interceptor.Funcs{
+		Delete: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			o := (&client.DeleteOptions{}).ApplyOptions(options)
+			note := fmt.Sprintf("delete %T %s", object, object.GetName())
+			if o.Preconditions != nil && o.Preconditions.UID != nil {
+				note += " if " + string(*o.Preconditions.UID)
+			}
+			if o.GracePeriodSeconds != nil {
+				note += fmt.Sprintf(" within %d", *o.GracePeriodSeconds)
+			}
+			w.made = append(w.made, note)
+			return w.answer
+		},
+		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, object, sub client.Object, _ ...client.SubResourceCreateOption) error {
+			w.made = append(w.made, fmt.Sprintf("evict %s if %s", object.GetName(), *sub.(*policyv1.Eviction).DeleteOptions.Preconditions.UID))
+			return w.answer
+		},
+	}
+}
+
+// Only the very pod and claim that were seen are deleted: another one may have their name by now.
+func TestDeletesOnlyWhatWasSeen(t *testing.T) {
+	claim := snapshot.Claim{Name: "data-c-0-0", UID: "claim"}
+	for name, tt := range map[string]struct {
+		step plan.Step
+		want []string
+	}{
+		"a restart is an eviction": {plan.Restart{Pod: "c-0-0", UID: "pod"}, []string{"evict c-0-0 if pod"}},
+		"of a pod that does not run it is none": {plan.Restart{Pod: "c-0-0", UID: "pod", Failing: true},
+			[]string{"delete *v1.Pod c-0-0 if pod"}},
+		"a lost pod goes at once": {plan.ForceDelete{Pod: "c-0-0", UID: "pod"}, []string{"delete *v1.Pod c-0-0 if pod within 0"}},
+		"a damaged instance goes with its claim, which goes first": {plan.Recreate{Pod: "c-0-0", UID: "pod", Claim: claim},
+			[]string{"delete *v1.PersistentVolumeClaim data-c-0-0 if claim", "delete *v1.Pod c-0-0 if pod"}},
+		"one without a claim goes alone": {plan.Recreate{Pod: "c-0-0", UID: "pod"}, []string{"delete *v1.Pod c-0-0 if pod"}},
+	} {
+		for _, answer := range []error{nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "c-0-0"), refusedConflict} {
+			w := writes{answer: answer}
+			b := newBench(t, w.funcs())
+			if err := b.do(tt.step); err != nil {
+				t.Errorf("%s: %v is no error: it is observed again, and got %v", name, answer, err)
+			}
+			if diff := cmp.Diff(tt.want, w.made); diff != "" {
+				t.Errorf("%s, answer %v: writes (-want +got):\n%s", name, answer, diff)
+			}
+		}
+		w := writes{answer: apierrors.NewTooManyRequests("a budget", 1)}
+		b := newBench(t, w.funcs())
+		if err := b.do(tt.step); !apierrors.IsTooManyRequests(err) || !slices.Equal(w.made, tt.want[:1]) {
+			t.Errorf("%s: a refusal gives %v after %v", name, err, w.made)
+		}
+	}
+}
+
+// A pod is bound to its node and let start in one write, if it is the one that was seen.
+func TestPlace(t *testing.T) {
+	gated := func() *corev1.Pod {
+		term := func(key string) corev1.NodeSelectorTerm {
+			return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpExists}}}
+		}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0-0", UID: "pod"}, Spec: corev1.PodSpec{
+			SchedulingGates: []corev1.PodSchedulingGate{{Name: v1alpha1.SchedulingGateNode}, {Name: "another.example.com/gate"}},
+			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{term("a"), term("b")}}}}}}
+	}
+	plainPod := gated()
+	plainPod.Spec.Affinity = nil
+	for name, tt := range map[string]struct {
+		pod   *corev1.Pod
+		place plan.Placement
+		// gates are those that are left, bound the terms that name the node.
+		gates, terms, bound int
+	}{
+		"each of the terms":  {gated(), plan.Placement{Pod: "c-0-0", UID: "pod", Node: "node1"}, 1, 2, 2},
+		"a pod without any":  {plainPod, plan.Placement{Pod: "c-0-0", UID: "pod", Node: "node1"}, 1, 1, 1},
+		"on any node":        {gated(), plan.Placement{Pod: "c-0-0", UID: "pod"}, 1, 2, 0},
+		"another pod by now": {gated(), plan.Placement{Pod: "c-0-0", UID: "before", Node: "node1"}, 2, 2, 0},
+	} {
+		b := newBench(t, interceptor.Funcs{}, tt.pod.DeepCopy())
+		b.must(plan.Place{Pods: []plan.Placement{tt.place, {Pod: "gone", UID: "pod"}}})
+		var got corev1.Pod
+		if err := b.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(tt.pod), &got); err != nil {
+			t.Fatal(err)
+		}
+		terms, bound := 0, 0
+		if got.Spec.Affinity != nil {
+			for _, term := range got.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+				terms++
+				for _, here := range term.MatchFields {
+					if here.Key == "metadata.name" && slices.Equal(here.Values, []string{"node1"}) {
+						bound++
+					}
+				}
+			}
+		}
+		if diff := cmp.Diff([]int{tt.gates, tt.terms, tt.bound}, []int{len(got.Spec.SchedulingGates), terms, bound}); diff != "" {
+			t.Errorf("%s: gates, terms and bound terms (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestPlaceRefused(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "c-0-0", errors.New("no"))
+	timeout := errors.New("timeout")
+	get := func(err error) interceptor.Funcs {
+		return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			options ...client.GetOption) error {
+			if _, pod := o.(*corev1.Pod); pod {
+				return err
+			}
+			return c.Get(ctx, key, o, options...)
+		}}
+	}
+	patch := func(err error) interceptor.Funcs {
+		return interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return err
+		}}
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0-0", UID: "pod"}}
+	for name, tt := range map[string]struct {
+		fails  interceptor.Funcs
+		stalls bool
+	}{
+		"may not read": {get(forbidden), true}, "cannot read": {get(timeout), false},
+		"may not write": {patch(forbidden), true}, "cannot write": {patch(timeout), false},
+	} {
+		err := newBench(t, tt.fails, pod.DeepCopy()).do(plan.Place{Pods: []plan.Placement{{Pod: "c-0-0", UID: "pod", Node: "node1"}}})
+		var stall *StallError
+		if stalls := errors.As(err, &stall); stalls != tt.stalls || err == nil || !stalls && !errors.Is(err, timeout) {
+			t.Errorf("%s: got %v, want a stall: %t", name, err, tt.stalls)
+		}
+	}
+}
+
+// Without the consent of other masters only if the plan says so: while most of them do not answer, a vote is not won.
+func TestPromoteAsksForVotes(t *testing.T) {
+	for _, takeover := range []bool{false, true} {
+		b := newBench(t, interceptor.Funcs{})
+		b.meetAll()
+		b.must(plan.Replicate{Replications: []plan.Replication{{Replica: b.targets[1], MasterID: b.targets[0].NodeID}}})
+		var asked []string
+		b.world.OnCommand(func(_ *redistest.Node, args []string) {
+			if words := strings.ToUpper(strings.Join(args, " ")); strings.HasPrefix(words, "CLUSTER FAILOVER") {
+				asked = append(asked, words)
+			}
+		})
+		b.must(plan.Promote{Replica: b.targets[1], Takeover: takeover})
+		want := "CLUSTER FAILOVER FORCE"
+		if takeover {
+			want = "CLUSTER FAILOVER TAKEOVER"
+		}
+		if diff := cmp.Diff([]string{want}, asked); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
