@@ -55,6 +55,7 @@ func main() {
 	flag.StringVar(&o.kinds, "kinds", "", "only mutants of kinds that match this regular expression, such as 'seeded bug'")
 	flag.BoolVar(&o.survivors, "survivors", false, "only mutants that did not die in the last run")
 	flag.DurationVar(&o.budget, "budget", 30*time.Second, "for each mutant and package of tests, those that take this long without one")
+	flag.DurationVar(&o.within, "within", 24*time.Hour, "begin no mutant after this long: those that are left keep what an earlier run found")
 	flag.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "how many mutants are run at a time")
 	flag.BoolVar(&o.list, "list", false, "print the mutants, and run nothing")
 	flag.StringVar(&o.work, "work", filepath.Join("build", "mutation"), "where what is built and found goes")
@@ -71,7 +72,7 @@ type options struct {
 	folders                   []string
 	files, kinds, work        string
 	survivors, list, unitOnly bool
-	budget                    time.Duration
+	budget, within            time.Duration
 	jobs                      int
 }
 
@@ -127,7 +128,7 @@ func (o options) run() error {
 	if err != nil {
 		return err
 	}
-	fates = merged(m.mutants(), before, fates, same)
+	fates = merged(o.folders, m.mutants(), before, fates, same)
 	if err := writeFates(results, fates); err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func (o options) choose(mutants []Mutant, before []fate, same map[string]string)
 }
 
 // merged are the fates of now, and of mutants that were not run the ones of before.
-func merged(mutants []Mutant, before, now []fate, same map[string]string) []fate {
+func merged(folders []string, mutants []Mutant, before, now []fate, same map[string]string) []fate {
 	known := map[string]fate{}
 	for _, f := range before {
 		known[f.key()] = f
@@ -170,6 +171,11 @@ func merged(mutants []Mutant, before, now []fate, same map[string]string) []fate
 		fates[f.ID] = f
 	}
 	var all []fate
+	for _, f := range before { // of packages that were not looked at now
+		if !slices.Contains(folders, filepath.Dir(f.File)) {
+			all = append(all, f)
+		}
+	}
 	for _, m := range mutants {
 		f, ran := fates[m.ID]
 		if old, found := known[m.key()]; !ran && found {
@@ -224,6 +230,9 @@ func (o options) judgeAll(m *mutation, chosen []Mutant) ([]fate, error) {
 	var done, dead atomic.Int32
 	begin := time.Now()
 	sideBySide(o.jobs, len(chosen), func(i int) {
+		if time.Since(begin) > o.within {
+			return
+		}
 		fates[i] = judge(chosen[i], orders[filepath.Dir(chosen[i].File)], o.budget)
 		if fates[i].Killed != "" {
 			dead.Add(1)
@@ -232,8 +241,9 @@ func (o options) judgeAll(m *mutation, chosen []Mutant) ([]fate, error) {
 			fmt.Fprintf(os.Stderr, "mutate: %d of %d, %d killed, %s\n", n, len(chosen), dead.Load(), time.Since(begin).Round(time.Second))
 		}
 	})
+	fates = slices.DeleteFunc(fates, func(f fate) bool { return f.ID == 0 })
 	if len(fates) == 0 {
-		return nil, errors.New("there is nothing to run")
+		return nil, errors.New("nothing was run")
 	}
 	return fates, nil
 }
