@@ -1,0 +1,112 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+)
+
+// A pod is led into the Service and out of it by its condition; conditions of others stay, and a pod that is gone needs none.
+func TestServingCondition(t *testing.T) {
+	b := world3(t, interceptor.Funcs{})
+	conditions := func() map[corev1.PodConditionType]corev1.ConditionStatus {
+		var pod corev1.Pod
+		if err := b.actor.Client.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "c-0-0"}, &pod); err != nil {
+			t.Fatal(err)
+		}
+		found := map[corev1.PodConditionType]corev1.ConditionStatus{}
+		for _, condition := range pod.Status.Conditions {
+			found[condition.Type] = condition.Status
+		}
+		return found
+	}
+	b.must(plan.AddToEndpoints{Pods: []string{"gone", "c-0-0"}})
+	if diff := cmp.Diff(map[corev1.PodConditionType]corev1.ConditionStatus{v1alpha1.PodConditionServing: "True"}, conditions()); diff != "" {
+		t.Errorf("opened (-want +got):\n%s", diff)
+	}
+	b.must(plan.RemoveFromEndpoints{Pods: []string{"c-0-0"}})
+	if diff := cmp.Diff(map[corev1.PodConditionType]corev1.ConditionStatus{v1alpha1.PodConditionServing: "False"}, conditions()); diff != "" {
+		t.Errorf("closed (-want +got):\n%s", diff)
+	}
+}
+
+// Only the shards that are named are deleted, and of those only what is the cluster's.
+func TestRemovesNamedShards(t *testing.T) {
+	set := func(name string) *appsv1.StatefulSet {
+		return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: "set", Labels: map[string]string{v1alpha1.LabelCluster: "c"},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "RedisCluster", Name: "c", UID: "uid", Controller: ptr.To(true)}}}}
+	}
+	foreign := set("c-3")
+	foreign.OwnerReferences[0].UID = "another"
+	b := newBench(t, interceptor.Funcs{}, set("c-0"), set("c-1"), set("c-2"), foreign, set("c-x"))
+	b.must(plan.RemoveShards{Shards: []int{1, 3}})
+	var left appsv1.StatefulSetList
+	if err := b.actor.Client.List(t.Context(), &left); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, set := range left.Items {
+		names = append(names, set.Name)
+	}
+	if diff := cmp.Diff([]string{"c-0", "c-2", "c-3", "c-x"}, names); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+}
+
+// Orphans keep running: also the Secret of their password, which is read by name, loses its owner, and need not exist.
+func TestOrphansKeepTheirPassword(t *testing.T) {
+	for _, exists := range []bool{true, false} {
+		b := world3(t, interceptor.Funcs{})
+		if exists {
+			b.must(plan.CreateAuth{})
+		}
+		b.must(plan.OrphanChildren{})
+		for _, child := range []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-auth"}},
+			&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0"}}} {
+			err := b.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(child), child)
+			if err != nil && exists || len(child.GetOwnerReferences()) > 0 {
+				t.Errorf("%s: %v, owners %v", child.GetName(), err, child.GetOwnerReferences())
+			}
+		}
+	}
+}
+
+// Steps that follow a look at several instances do nothing to any if one of them is another by now.
+func TestIdentityOfTheSecondEnd(t *testing.T) {
+	for name, step := range map[string]func(right, wrong plan.Target) plan.Step{
+		"Switchover": func(right, wrong plan.Target) plan.Step { return plan.Switchover{Master: wrong, Replica: right} },
+		"RepairSlots": func(right, wrong plan.Target) plan.Step {
+			return plan.RepairSlots{Moves: []plan.Move{{From: wrong, To: right}}}
+		},
+		"CancelJobs": func(_, wrong plan.Target) plan.Step { return plan.CancelJobs{On: []plan.Target{wrong}} },
+		"ReloadCertificates": func(_, wrong plan.Target) plan.Step {
+			return plan.ReloadCertificates{On: []plan.Target{wrong}}
+		},
+	} {
+		b := world3(t, interceptor.Funcs{})
+		wrong := b.targets[1]
+		wrong.NodeID = b.targets[2].NodeID
+		told := b.told("C") // CLUSTER SETSLOT, CLUSTER FAILOVER, CONFIG SET
+		err := b.do(step(b.targets[0], wrong))
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		for _, command := range *told {
+			if command[3:] != "CLUSTER MYID" {
+				t.Errorf("%s: told %s", name, command)
+			}
+		}
+	}
+}
