@@ -135,8 +135,7 @@ func mutuallyConnected(a, b *snapshot.Instance) bool {
 
 // linked reports whether a knows b at b's present address.
 func linked(a, b *snapshot.Instance) bool {
-	peer, ok := a.Redis.Peers[b.Redis.NodeID]
-	return ok && peer.IP == b.IP
+	return a.Redis.Peers[b.Redis.NodeID].IP == b.IP
 }
 
 // noForeignNode: a live link to a node ID that no pod has ever answered to, at an address

@@ -176,7 +176,7 @@ func converged(in input, members []*snapshot.Instance, pod *snapshot.Instance) V
 		switch {
 		case ok && peer.IP != other.IP:
 			return fails(Converged, "%s has not heard yet that %s is at %s", pod.Name, other.Name, other.IP)
-		case !ok || !peer.Connected || peer.Failed || peer.Suspected:
+		case !peer.Connected || peer.Failed || peer.Suspected:
 			return fails(Converged, "%s is not linked to %s yet", pod.Name, other.Name)
 		case peer.Master != other.Redis.Master || peer.MasterID != other.Redis.MasterID || !peer.Slots.Equal(other.Redis.Slots):
 			return fails(Converged, "%s has not heard yet what %s is and owns", pod.Name, other.Name)

@@ -27,7 +27,7 @@ func disputes(s *snapshot.Snapshot) map[string]dispute {
 	reachable := s.Reachable()
 	for _, pod := range reachable {
 		d := dispute{claims: pod.Redis.Slots, keys: pod.Redis.Keys}
-		if !pod.Redis.Isolated() || d.claims.IsEmpty() {
+		if !pod.Redis.Isolated() {
 			continue
 		}
 		for _, other := range reachable {
@@ -50,7 +50,7 @@ func disputes(s *snapshot.Snapshot) map[string]dispute {
 // hear adds whom an instance takes for the owners of what is claimed.
 func (d *dispute) hear(from *snapshot.Instance) {
 	owns := func(id string, owned slots.Set) {
-		if !owned.IsEmpty() && !owned.Intersect(d.claims).IsEmpty() && !slices.Contains(d.with, id) {
+		if !owned.Intersect(d.claims).IsEmpty() && !slices.Contains(d.with, id) {
 			d.with = append(d.with, id)
 		}
 	}
@@ -105,7 +105,7 @@ func claimsUndisputed(in input, pod *snapshot.Instance) Verdict {
 		for _, id := range sortedPeers(other.Redis) {
 			peer := other.Redis.Peers[id]
 			// Whom a replica follows has a newer copy, and one that answers settles it with the instance itself.
-			if id == r.NodeID || peer.Epoch <= r.Epoch || peer.Slots.Intersect(r.Slots).IsEmpty() || in.snap.ByNodeID(id) != nil ||
+			if peer.Epoch <= r.Epoch || peer.Slots.Intersect(r.Slots).IsEmpty() || in.snap.ByNodeID(id) != nil ||
 				slices.Contains(lost, id) {
 				continue
 			}

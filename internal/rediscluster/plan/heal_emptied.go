@@ -82,7 +82,7 @@ func (in input) asksForPod(name string) bool {
 	_, before := cutLast(rest)
 	ordinal, err := strconv.Atoi(last)
 	shard, err2 := strconv.Atoi(before)
-	return err == nil && err2 == nil && shard >= 0 && shard < len(in.topology) && ordinal >= 0 && ordinal < int(in.topology[shard])
+	return err == nil && err2 == nil && shard < len(in.topology) && ordinal < int(in.topology[shard])
 }
 
 func cutLast(name string) (before, after string) {

@@ -162,7 +162,7 @@ func lastInSync(in input, id string, replica *snapshot.Instance) Verdict {
 		if ok && !peer.Failed && !peer.Suspected && !peer.NoAddress {
 			return fails(ReplicaInSync, "%s sees node %s alive", pod.Name, short(id))
 		}
-		if ok && peer.LastPong.After(lastSeen) {
+		if peer.LastPong.After(lastSeen) {
 			lastSeen = peer.LastPong
 		}
 	}

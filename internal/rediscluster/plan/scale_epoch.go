@@ -52,8 +52,8 @@ func claimsAgreed(in input, master *snapshot.Instance) Verdict {
 		if len(r.Migrating)+len(r.Importing)+len(r.Jobs) > 0 || !r.SwitchoverAt.IsZero() || other.Terminating {
 			return fails(ClaimsAgreed, "%s moves slots, takes over or stops", other.Name)
 		}
-		peer, known := r.Peers[master.Redis.NodeID]
-		alive := known && peer.Master && peer.Connected && !peer.Failed && !peer.Suspected
+		peer := r.Peers[master.Redis.NodeID]
+		alive := peer.Master && peer.Connected && !peer.Failed && !peer.Suspected
 		if other != master && (!alive || !peer.Slots.Equal(master.Redis.Slots)) {
 			return fails(ClaimsAgreed, "%s and %s do not agree on what %s is and owns", other.Name, master.Name, master.Name)
 		}
