@@ -246,7 +246,10 @@ func TestWhoBecomesMaster(t *testing.T) {
 		s := fresh()
 		return desired(), s
 	}
-	first := func(in input) bool { pod := chooseMaster(in, 1, map[int]*snapshot.Instance{}); return pod != nil && pod.Name == "c-1-0" }
+	first := func(in input) bool {
+		pod := chooseMaster(in, 1, map[int]*snapshot.Instance{})
+		return pod != nil && pod.Name == "c-1-0"
+	}
 	proven(t, situation, first, changes{
 		"it holds a key":  func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Keys = 1 },
 		"it is a replica": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Master = false },

@@ -211,7 +211,10 @@ func TestClaimsUndisputed(t *testing.T) {
 	}
 	proven(t, isolated, func(in input) bool { return claimsUndisputed(in, in.snap.Find(0, 0)).Holds }, changes{
 		"it knows nobody, and somebody was not asked": func(_ *Desired, s *snapshot.Snapshot) { lose(s, 1, 1) },
-	}, nil)
+	}, changes{
+		"but it owns nothing": func(_ *Desired, s *snapshot.Snapshot) { lose(s, 1, 1).Find(0, 0).Redis.Slots = slots.Set{} },
+		"but it has no keys":  func(_ *Desired, s *snapshot.Snapshot) { lose(s, 1, 1).Find(0, 0).Redis.Keys = 0 },
+	})
 }
 
 // Whom the replicas of a lost master follow, and who of them succeeds.

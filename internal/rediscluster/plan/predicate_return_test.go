@@ -200,3 +200,77 @@ func giveShard(s *snapshot.Snapshot, from, to int) {
 	source, target := s.Find(from, 0).Redis, s.Find(to, 0).Redis
 	target.Slots, source.Slots = target.Slots.Union(source.Slots), slots.Set{}
 }
+
+// Two copies are a person's to choose from, once it is certain that there are two.
+func TestAmbiguous(t *testing.T) {
+	situation := func() (Desired, *snapshot.Snapshot) {
+		return desired(), forgetful([2]int{1, 0})
+	}
+	names := func(in input) bool {
+		stall, ok := planAmbiguous(in).(Stall)
+		return ok && containsWhy(stall, "c-1-0 has lost its nodes.conf") && containsWhy(stall, "c-1-1 may hold another copy")
+	}
+	proven(t, situation, names, changes{
+		"somebody was not asked":      func(_ *Desired, s *snapshot.Snapshot) { lose(s, 2, 1) },
+		"it stops":                    func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Terminating = true },
+		"nobody has the other's data": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.MasterID = nodeID(0, 0) },
+		"it claims nothing":           func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Slots = slots.Set{} },
+	}, nil)
+}
+
+// Slots without an owner stay so while volumes that had data are empty, until a person gives that up.
+func TestEmptied(t *testing.T) {
+	situation := func() (Desired, *snapshot.Snapshot) { d := desired(); d.ClaimBytes = 1 << 30; return d, shardLost() }
+	rule := func(in input) bool { stall, ok := planAssign(in).(Stall); return ok && stall.Cause == "DataLost" }
+	both := func(change func(string, *snapshot.Instance, *snapshot.Snapshot)) func(*Desired, *snapshot.Snapshot) {
+		return func(_ *Desired, s *snapshot.Snapshot) {
+			for ordinal := range 2 {
+				change(s.Find(1, ordinal).Name, s.Find(1, ordinal), s)
+			}
+		}
+	}
+	proven(t, situation, rule, changes{
+		"nothing has formed":             func(_ *Desired, s *snapshot.Snapshot) { s.Formed = false },
+		"data goes with the pods":        func(d *Desired, _ *snapshot.Snapshot) { d.Ephemeral = true },
+		"all claims are other ones":      func(_ *Desired, s *snapshot.Snapshot) { renewClaim(s, "c-1-0", "c-1-1") },
+		"none is known to have had data": both(func(name string, _ *snapshot.Instance, s *snapshot.Snapshot) { delete(s.DataVolumes, name) }),
+		"the data was given up":          both(func(name string, _ *snapshot.Instance, s *snapshot.Snapshot) { s.DataVolumes[name] = "" }),
+		"they hold keys":                 both(func(_ string, pod *snapshot.Instance, _ *snapshot.Snapshot) { pod.Redis.Keys = 1 }),
+		"they are receiving slots": both(func(_ string, pod *snapshot.Instance, _ *snapshot.Snapshot) {
+			pod.Redis.Importing = map[uint16]string{7: nodeID(0, 0)}
+		}),
+	}, changes{
+		"of one of the two": func(_ *Desired, s *snapshot.Snapshot) { renewClaim(s, "c-1-0") },
+	})
+	all := func() (Desired, *snapshot.Snapshot) { d := desired(); d.ClaimBytes = 1 << 30; return d, wiped() }
+	proven(t, all, func(in input) bool { return len(in.emptied()) == 6 }, changes{
+		"one has a key": func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 0).Redis.Keys = 1 },
+	}, changes{
+		"which were not known":    func(_ *Desired, s *snapshot.Snapshot) { s.DataVolumes = nil },
+		"which are others by now": func(_ *Desired, s *snapshot.Snapshot) { renewClaim(s, "c-0-0", "c-1-0") },
+	})
+	all2 := func() (Desired, *snapshot.Snapshot) {
+		d, s := all()
+		s.DataVolumes = nil
+		s.Find(0, 0).Redis.Keys = 1
+		return d, s
+	}
+	proven(t, all2, func(in input) bool { return len(in.emptied()) == 0 }, nil, nil)
+}
+
+// An empty instance of a healthy cluster has lost nothing.
+func TestNothingIsLostWhileAllSlotsAreOwned(t *testing.T) {
+	s := stored(joined(4))
+	if step := planAssign(ShapeOf(with(topologyOf(4)), s, now).in); step != nil {
+		t.Errorf("all slots are owned, and got %+v", step)
+	}
+}
+
+// A replica that stops succeeds nobody, and another shard's lost master is succeeded all the same.
+func TestPromotesNobodyWhoStops(t *testing.T) {
+	d, s := stayAway()
+	s.Find(0, 1).Terminating = true
+	if step, ok := planPromote(ShapeOf(d, s, now).in).(Promote); !ok || step.Replica.Pod != "c-2-1" {
+		t.Errorf("got %+v, want a promotion of c-2-1", step)
+	}
+}

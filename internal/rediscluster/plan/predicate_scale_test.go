@@ -227,6 +227,21 @@ func TestReidentify(t *testing.T) {
 	})
 }
 
+// One whose volume is shared cannot be renewed, which is said; it does not hold back another one that can be.
+func TestDamagedFilesAreSaid(t *testing.T) {
+	s := damaged(1, 1, corruptions[0])
+	if stall, ok := planRecreate(ShapeOf(desired(), s, now).in).(Stall); !ok || stall.Cause != "DamagedFiles" {
+		t.Errorf("got %+v", stall)
+	}
+	s = amnesiac(1, 0, 1, snapshot.Claim{Name: "data-c-9-9"})
+	owner := s.Find(1, 1).Redis
+	owner.Master, owner.MasterID, owner.Slots, owner.Keys = true, "", slots.All().Split(3)[1], 3
+	introduceOthers(s, s.Find(1, 0))
+	if stall, ok := planReidentify(ShapeOf(desired(), s, now).in).(Stall); !ok || stall.Cause != "DamagedFiles" {
+		t.Errorf("got %+v", stall)
+	}
+}
+
 // introduceOthers makes all but one know each other as they are.
 func introduceOthers(s *snapshot.Snapshot, but *snapshot.Instance) {
 	redis := but.Redis
