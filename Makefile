@@ -102,6 +102,12 @@ test-e2e: ## the operator on a real cluster, end to end
 test-olm: ## the bundle on a real OLM: install modes, upgrade under load, run bundle, scorecard (root on Linux; in `test-all`)
 	hack/test-olm.sh "$(RUN)"
 
+# Folders, such as internal/apply; empty means all that hack/mutate knows. Not in `make test`: all of them take hours.
+PACKAGES ?=
+.PHONY: mutation
+mutation: ## which changes of the code would no test notice? PACKAGES="internal/apply" narrows it; MUTATE="--help" tells more
+	go run ./hack/mutate $(MUTATE) $(PACKAGES)
+
 .PHONY: bench-redis
 bench-redis: ## how fast RedisClusters scale, against redis-cli and the engine itself; BENCH="--measure rollouts,failovers" measures those; --help tells more
 	hack/with-cluster.sh hack/deploy.sh "$(IMG)"

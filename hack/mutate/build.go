@@ -57,6 +57,9 @@ func find(root string, folders []string, bugs []Bug) (*mutation, error) {
 	return m, nil
 }
 
+// overlaid is the name of the file that stands in for another one.
+func overlaid(path string) string { return strings.ReplaceAll(path, "/", "__") }
+
 func (m *mutation) mutants() []Mutant {
 	var all []Mutant
 	for _, f := range m.finders {
@@ -73,7 +76,7 @@ func (m *mutation) mutants() []Mutant {
 func (m *mutation) overlay() (string, error) {
 	replace := map[string]string{}
 	write := func(path string, text []byte) error {
-		instead := filepath.Join(m.work, "overlay", strings.ReplaceAll(path, "/", "__"))
+		instead := filepath.Join(m.work, "overlay", overlaid(path))
 		replace[filepath.Join(m.root, path)] = instead
 		return os.WriteFile(instead, text, 0o600)
 	}
@@ -141,9 +144,7 @@ func (m *mutation) blame(out []byte) {
 		line, _ := strconv.Atoi(string(found[2]))
 		column, _ := strconv.Atoi(string(found[3]))
 		for _, f := range m.finders {
-			if !strings.HasSuffix("__"+strings.ReplaceAll(f.path, "/", "__"), "__"+name) || !strings.Contains(
-				strings.ReplaceAll(f.path, "/", "__"), strings.ReplaceAll(filepath.Dir(string(found[1])), "/", "__")) &&
-				!strings.Contains(name, "__") {
+			if name != overlaid(f.path) {
 				continue
 			}
 			lines := bytes.SplitAfter(edited(f.text, f.edits, m.without), []byte("\n"))

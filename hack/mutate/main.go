@@ -12,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -42,12 +43,7 @@ tests do not end is killed. A table and the survivors go to standard output, als
 
 func main() {
 	flag.Usage = func() {
-		known := make([]string, 0, len(suites))
-		for folder := range suites {
-			known = append(known, folder)
-		}
-		slices.Sort(known)
-		fmt.Fprintf(flag.CommandLine.Output(), usage, strings.Join(known, ", "))
+		fmt.Fprintf(flag.CommandLine.Output(), usage, strings.Join(slices.Sorted(maps.Keys(suites)), ", "))
 		flag.PrintDefaults()
 	}
 	o := options{}
@@ -83,16 +79,8 @@ func (o options) run() error {
 	if err != nil {
 		return err
 	}
-	if len(o.folders) == 0 {
-		for folder := range suites {
-			o.folders = append(o.folders, folder)
-		}
-	}
-	slices.Sort(o.folders)
-	for _, folder := range o.folders {
-		if suites[folder] == nil {
-			return fmt.Errorf("there is no list of tests for %q", folder)
-		}
+	if o.folders, err = known(o.folders); err != nil {
+		return err
 	}
 	m, err := find(root, o.folders, bugs)
 	if err != nil {
@@ -139,6 +127,19 @@ func (o options) run() error {
 	}
 	table(f, fates)
 	return f.Close()
+}
+
+// known are folders whose tests are known, sorted; all of them if none is named.
+func known(folders []string) ([]string, error) {
+	for _, folder := range folders {
+		if suites[folder] == nil {
+			return nil, fmt.Errorf("there is no list of tests for %q", folder)
+		}
+	}
+	if len(folders) == 0 {
+		folders = slices.Collect(maps.Keys(suites))
+	}
+	return slices.Sorted(slices.Values(folders)), nil
 }
 
 // choose are the mutants that are to be run.

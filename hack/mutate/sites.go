@@ -129,39 +129,8 @@ func (f *finder) walk(root ast.Node) {
 		case *ast.BlockStmt:
 			f.statements(n.List)
 			return false
-		case *ast.CaseClause:
-			for _, e := range n.List {
-				if f.cases[e] {
-					f.condition(e, "condition negated", "condition never true")
-				}
-				f.walk(e)
-			}
-			f.statements(n.Body)
-			return false
-		case *ast.CommClause:
-			f.statements(n.Body) // what is sent or received stays
-			return false
-		case *ast.SwitchStmt:
-			for _, clause := range n.Body.List {
-				for _, e := range clause.(*ast.CaseClause).List {
-					f.cases[e] = n.Tag == nil
-				}
-			}
-		case *ast.IfStmt:
-			if n.Init != nil {
-				f.walk(n.Init)
-			}
-			f.condition(n.Cond, "condition negated", "condition never true")
-			f.walk(n.Cond)
-			f.walk(n.Body)
-			if n.Else != nil {
-				f.walk(n.Else)
-			}
-			return false
-		case *ast.ForStmt:
-			if n.Cond != nil {
-				f.condition(n.Cond, "", "loop dropped")
-			}
+		case *ast.CaseClause, *ast.CommClause, *ast.IfStmt, *ast.SwitchStmt, *ast.ForStmt:
+			return f.branch(n)
 		case *ast.DeferStmt:
 			f.later[n.Call] = true
 		case *ast.GoStmt:
@@ -174,18 +143,54 @@ func (f *finder) walk(root ast.Node) {
 				f.failing(n)
 			}
 		case *ast.CompositeLit:
-			if n.Type != nil && f.of(n.Type) == "base" {
-				return false // the reason of a step
-			}
+			return n.Type == nil || f.of(n.Type) != "base" // the reason of a step
 		case *ast.KeyValueExpr:
-			if isText(f.of(n.Key)) {
-				return false
-			}
+			return !isText(f.of(n.Key))
 		case *ast.BinaryExpr:
 			f.binary(n)
 		}
 		return true
 	})
+}
+
+// branch mutates the conditions of a statement that branches; it reports whether what is below it is still to be visited.
+func (f *finder) branch(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.CaseClause:
+		for _, e := range n.List {
+			if f.cases[e] {
+				f.condition(e, "condition negated", "condition never true")
+			}
+			f.walk(e)
+		}
+		f.statements(n.Body)
+		return false
+	case *ast.CommClause:
+		f.statements(n.Body) // what is sent or received stays
+		return false
+	case *ast.SwitchStmt:
+		for _, clause := range n.Body.List {
+			for _, e := range clause.(*ast.CaseClause).List {
+				f.cases[e] = n.Tag == nil
+			}
+		}
+	case *ast.IfStmt:
+		if n.Init != nil {
+			f.walk(n.Init)
+		}
+		f.condition(n.Cond, "condition negated", "condition never true")
+		f.walk(n.Cond)
+		f.walk(n.Body)
+		if n.Else != nil {
+			f.walk(n.Else)
+		}
+		return false
+	case *ast.ForStmt:
+		if n.Cond != nil {
+			f.condition(n.Cond, "", "loop dropped")
+		}
+	}
+	return true
 }
 
 // isText reports whether a field or variable holds a sentence for people.
@@ -241,8 +246,9 @@ func isBasic(t types.Type, info types.BasicInfo) bool {
 
 // binary mutates && and || (an operand is dropped) and comparisons.
 func (f *finder) binary(b *ast.BinaryExpr) {
-	switch b.Op {
-	case token.LAND, token.LOR:
+	_, ordered := moved[b.Op]
+	switch {
+	case b.Op == token.LAND || b.Op == token.LOR:
 		for _, operand := range []ast.Expr{b.X, b.Y} {
 			if inner, ok := ast.Unparen(operand).(*ast.BinaryExpr); ok && inner.Op == b.Op || !f.isBool(operand) {
 				continue // its operands are dropped one by one
@@ -253,10 +259,8 @@ func (f *finder) binary(b *ast.BinaryExpr) {
 				f.around(operand, "(!"+f.number("disjunct dropped", operand, f.of(operand))+" && (", "))")
 			}
 		}
-	case token.LSS, token.LEQ, token.GTR, token.GEQ, token.EQL, token.NEQ:
-		if f.isBool(b) {
-			f.comparison(b)
-		}
+	case (ordered || b.Op == token.EQL || b.Op == token.NEQ) && f.isBool(b):
+		f.comparison(b)
 	}
 }
 

@@ -33,15 +33,15 @@ func TestAdoptsNothing(t *testing.T) {
 		action  Action
 		foreign bool
 	}{
-		"its own":                       {made: owned("a", unchanged), applies: 2, action: Configured},
+		"its own":                         {made: owned("a", unchanged), applies: 2, action: Configured},
 		"its own, shown, and gone by now": {made: owned("a", unchanged), shown: true, applies: 2, action: Created},
-		"its own, which is going":       {made: owned("a", going), applies: 1, action: Deleting},
-		"its own, which is shown going": {made: owned("a", going), shown: true, applies: 0, action: Deleting},
-		"another's":                     {made: owned("a", foreign), applies: 1, foreign: true},
-		"another's, shown":              {made: owned("a", foreign), shown: true, applies: 0, foreign: true},
-		"nobody's":                      {made: owned("a", nobodys), applies: 1, foreign: true},
-		"nobody's, shown":               {made: owned("a", nobodys), shown: true, applies: 0, foreign: true},
-		"another's, which is going":     {made: owned("a", func(o *corev1.ConfigMap) { going(o); foreign(o) }), applies: 1, foreign: true},
+		"its own, which is going":         {made: owned("a", going), applies: 1, action: Deleting},
+		"its own, which is shown going":   {made: owned("a", going), shown: true, applies: 0, action: Deleting},
+		"another's":                       {made: owned("a", foreign), applies: 1, foreign: true},
+		"another's, shown":                {made: owned("a", foreign), shown: true, applies: 0, foreign: true},
+		"nobody's":                        {made: owned("a", nobodys), applies: 1, foreign: true},
+		"nobody's, shown":                 {made: owned("a", nobodys), shown: true, applies: 0, foreign: true},
+		"another's, which is going":       {made: owned("a", func(o *corev1.ConfigMap) { going(o); foreign(o) }), applies: 1, foreign: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			applies := 0

@@ -47,7 +47,8 @@ func TestMoreKeysThanAreListedAtOnce(t *testing.T) {
 	}
 	p.write(0, keys...)
 	set := slots.Of(slots.KeySlot("b"), 5)
-	done, err := reshard.Classic(t.Context(), []reshard.Move{{From: p.ends[0], To: p.ends[1], Slots: set}}, reshard.Options{Slice: time.Minute})
+	moves := []reshard.Move{{From: p.ends[0], To: p.ends[1], Slots: set}}
+	done, err := reshard.Classic(t.Context(), moves, reshard.Options{Slice: time.Minute})
 	if err != nil || done.Keys != int64(len(keys)) || !done.Slots.Equal(set) || done.Bytes == 0 {
 		t.Errorf("%+v, %v", done, err)
 	}

@@ -45,7 +45,8 @@ func TestServingCondition(t *testing.T) {
 // Only the shards that are named are deleted, and of those only what is the cluster's.
 func TestRemovesNamedShards(t *testing.T) {
 	set := func(name string) *appsv1.StatefulSet {
-		return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: "set", Labels: map[string]string{v1alpha1.LabelCluster: "c"},
+		return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: "set",
+			Labels:          map[string]string{v1alpha1.LabelCluster: "c"},
 			OwnerReferences: []metav1.OwnerReference{{Kind: "RedisCluster", Name: "c", UID: "uid", Controller: ptr.To(true)}}}}
 	}
 	foreign := set("c-3")

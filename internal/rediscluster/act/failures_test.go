@@ -76,7 +76,8 @@ func world3(t *testing.T, fails interceptor.Funcs) *bench {
 		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0", UID: "set", OwnerReferences: owner, Labels: labels}})
 	b.subject.Access = &access.State{Password: "one", Exporter: "two"}
 	for _, step := range []plan.Step{
-		plan.AssignSlots{Assignments: []plan.Assignment{{To: b.targets[0], Slots: slots.Range(0, 9000)}, {To: b.targets[1], Slots: slots.Range(9001, 16382)}}},
+		plan.AssignSlots{Assignments: []plan.Assignment{{To: b.targets[0], Slots: slots.Range(0, 9000)},
+			{To: b.targets[1], Slots: slots.Range(9001, 16382)}}},
 		plan.Meet{Meetings: []plan.Meeting{{From: b.targets[0], To: b.targets[1]}, {From: b.targets[0], To: b.targets[2]}}},
 	} {
 		b.must(step)

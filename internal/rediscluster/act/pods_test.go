@@ -48,7 +48,8 @@ func (w *writes) funcs() interceptor.Funcs {
 			w.made = append(w.made, note)
 			return w.answer
 		},
-		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, object, sub client.Object, _ ...client.SubResourceCreateOption) error {
+		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, object, sub client.Object,
+			_ ...client.SubResourceCreateOption) error {
 			w.made = append(w.made, fmt.Sprintf("evict %s if %s", object.GetName(), *sub.(*policyv1.Eviction).DeleteOptions.Preconditions.UID))
 			return w.answer
 		},

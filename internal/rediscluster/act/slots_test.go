@@ -47,7 +47,8 @@ func TestRepairSlots(t *testing.T) {
 	told := b.told("CLUSTER SETSLOT")
 	b.must(plan.RepairSlots{Moves: []plan.Move{{From: b.targets[0], To: b.targets[2], Slots: slots.Of(7)}}})
 	owner, destination := b.targets[0].NodeID, b.targets[2].NodeID
-	want := []string{"2: CLUSTER SETSLOT 7 IMPORTING " + owner, "2: CLUSTER SETSLOT 7 NODE " + owner, "0: CLUSTER SETSLOT 7 MIGRATING " + destination}
+	want := []string{"2: CLUSTER SETSLOT 7 IMPORTING " + owner, "2: CLUSTER SETSLOT 7 NODE " + owner,
+		"0: CLUSTER SETSLOT 7 MIGRATING " + destination}
 	if diff := cmp.Diff(want, *told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}

@@ -149,8 +149,10 @@ func TestNextMasterDoesNotWait(t *testing.T) {
 		return is && step.Master.Pod == "c-1-0" && step.Replica.Pod == "c-1-1"
 	}
 	proven(t, situation, switches, changes{
-		"its replica has the old template": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Revision, s.Find(2, 1).Revision = "old", "old" },
-		"its replica is not in sync":       func(_ *Desired, s *snapshot.Snapshot) { unsynced(s, 1, 1) },
+		"its replica has the old template": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 1).Revision, s.Find(2, 1).Revision = "old", "old"
+		},
+		"its replica is not in sync": func(_ *Desired, s *snapshot.Snapshot) { unsynced(s, 1, 1) },
 		"no client asks the first one any more": func(_ *Desired, s *snapshot.Snapshot) {
 			s.Find(0, 0).Redis.RedirectedAt = now.Add(-time.Hour)
 		},

@@ -222,7 +222,9 @@ func TestReidentify(t *testing.T) {
 			lose(s, 2, 0)
 		},
 	}, changes{
-		"neither has a key":                             func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Keys, s.Find(1, 0).Redis.Keys = 0, 0 },
+		"neither has a key": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 1).Redis.Keys, s.Find(1, 0).Redis.Keys = 0, 0
+		},
 		"most of them agree, and another was not asked": func(_ *Desired, s *snapshot.Snapshot) { lose(s, 2, 1) },
 	})
 }
@@ -309,7 +311,8 @@ func TestDeletionWaits(t *testing.T) {
 func TestExpandsOnlyWhatIsTooSmall(t *testing.T) {
 	d, s := desired(), formed()
 	d.ClaimBytes = 2
-	s.Claims = []snapshot.Claim{{Name: "a", Requested: 1}, {Name: "b", Requested: 2}, {Name: "c", Requested: 3}, {Name: "d", Requested: 1, Terminating: true}}
+	s.Claims = []snapshot.Claim{{Name: "a", Requested: 1}, {Name: "b", Requested: 2}, {Name: "c", Requested: 3},
+		{Name: "d", Requested: 1, Terminating: true}}
 	step, _ := planStorage(ShapeOf(d, s, now).in).(ExpandPVCs)
 	if !slices.Equal(step.Claims, []string{"a"}) {
 		t.Errorf("got %v, want a", step.Claims)

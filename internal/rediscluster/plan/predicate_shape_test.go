@@ -76,10 +76,14 @@ func TestUnownedKeys(t *testing.T) {
 		"it holds none":   func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Keys = 0 },
 		"it owns a slot":  func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Slots = slots.Of(7) },
 		"it is a replica": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Master = false },
-		"its keys are of a slot that it receives": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Importing = map[uint16]string{7: "x"} },
-		"its keys are of a slot that it gives":    func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Migrating = map[uint16]string{7: "x"} },
-		"it stops":                                func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Terminating = true },
-		"its shard has no master":                 func(_ *Desired, s *snapshot.Snapshot) { lose(s, 1, 0) },
+		"its keys are of a slot that it receives": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 1).Redis.Importing = map[uint16]string{7: "x"}
+		},
+		"its keys are of a slot that it gives": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 1).Redis.Migrating = map[uint16]string{7: "x"}
+		},
+		"it stops":                func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Terminating = true },
+		"its shard has no master": func(_ *Desired, s *snapshot.Snapshot) { lose(s, 1, 0) },
 	}, nil)
 }
 

@@ -147,8 +147,9 @@ func TestRemovalWaits(t *testing.T) {
 		change    func(*Desired, *snapshot.Snapshot)
 		step, why string
 	}{
-		"nobody knows the shard":        {func(*Desired, *snapshot.Snapshot) {}, "RemoveShards", "shards [3]"},
-		"a member was not asked":        {func(_ *Desired, s *snapshot.Snapshot) { lose(s, 1, 1) }, "Wait", "not every instance is known to have forgotten"},
+		"nobody knows the shard": {func(*Desired, *snapshot.Snapshot) {}, "RemoveShards", "shards [3]"},
+		"a member was not asked": {func(_ *Desired, s *snapshot.Snapshot) { lose(s, 1, 1) }, "Wait",
+			"not every instance is known to have forgotten"},
 		"a master has keys and no slot": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Redis.Keys = 1 }, "Stall", "holds 1 keys"},
 		"a master has no key and marks": {
 			func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Redis.Importing = map[uint16]string{7: "x"} }, "Wait", "takes part in moving"},
