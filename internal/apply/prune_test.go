@@ -89,7 +89,8 @@ func TestPrune(t *testing.T) {
 	}
 	var stays corev1.ConfigMap
 	err = a.client.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "kept"}, &stays)
-	if err != nil || len(stays.OwnerReferences) > 0 || stays.Annotations[handler.NamespacedNameAnnotation] != "n/shop" || stays.Annotations[handler.TypeAnnotation] != "ConfigMap" {
+	if err != nil || len(stays.OwnerReferences) > 0 || stays.Annotations[handler.NamespacedNameAnnotation] != "n/shop" ||
+		stays.Annotations[handler.TypeAnnotation] != "ConfigMap" {
 		t.Errorf("what is kept: %v, %v", stays.ObjectMeta, err)
 	}
 }

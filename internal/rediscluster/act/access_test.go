@@ -28,7 +28,8 @@ func secured(t *testing.T, state access.State, rotate string, fails interceptor.
 	owner := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "uid"}}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-auth",
 		Labels:          map[string]string{apply.ManagedByLabel: apply.ManagedByValue, v1alpha1.LabelCluster: "c"},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1alpha1.GroupVersion.WithKind("RedisCluster"))}}, Type: corev1.SecretTypeOpaque}
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1alpha1.GroupVersion.WithKind("RedisCluster"))}},
+		Type: corev1.SecretTypeOpaque}
 	state.Write(secret)
 	b := newBench(t, fails, secret)
 	b.subject.Cluster.Spec.Auth.Rotate = rotate
