@@ -53,7 +53,7 @@ func main() {
 	flag.DurationVar(&o.budget, "budget", 30*time.Second, "for each mutant and package of tests, those that take this long without one")
 	flag.DurationVar(&o.within, "within", 24*time.Hour, "begin no mutant after this long: those that are left keep what an earlier run found")
 	flag.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "how many mutants are run at a time")
-	flag.BoolVar(&o.list, "list", false, "print the mutants, and run nothing")
+	flag.BoolVar(&o.list, "list", false, "print the mutants as equivalent.txt names them, and run nothing")
 	flag.StringVar(&o.work, "work", filepath.Join("build", "mutation"), "where what is built and found goes")
 	flag.BoolVar(&o.unitOnly, "unit", false, "neither simulation nor model")
 	flag.Parse()
@@ -108,7 +108,7 @@ func (o options) run() error {
 	}
 	if o.list {
 		for _, mutant := range chosen {
-			fmt.Println(mutant)
+			fmt.Println(mutant.key())
 		}
 		return nil
 	}

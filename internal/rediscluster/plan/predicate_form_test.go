@@ -210,7 +210,6 @@ func TestHoldersGetTheirSlots(t *testing.T) {
 func TestForgetsWhoIsGone(t *testing.T) {
 	s := formed()
 	s.Find(0, 0).Redis.Peers["z"] = snapshot.Peer{ID: "z", Failed: true}
-	s.Find(0, 0).Redis.Peers["a"] = snapshot.Peer{ID: "a", Failed: true}
 	s.Find(2, 1).Redis.Peers["a"] = snapshot.Peer{ID: "a", Failed: true}
 	s.Find(1, 0).Redis.Peers["h"] = snapshot.Peer{ID: "h", Handshake: true}
 	step, _ := planForget(ShapeOf(desired(), s, now).in).(Forget)

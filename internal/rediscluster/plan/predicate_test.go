@@ -94,8 +94,11 @@ func TestNotRequired(t *testing.T) {
 	last := func() (Desired, *snapshot.Snapshot) { d, s := drained(); return unscheduled(d, s, 3, 1) }
 	rule := func(in input) bool { return in.notRequired(3, 1).Holds && in.mayBeRemoved(3, 1).Holds }
 	proven(t, last, rule, changes{
-		"the spec asks for it":                  func(d *Desired, _ *snapshot.Snapshot) { d.Topology = topologyOf(4) },
-		"it may run":                            func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 1).Waiting = "" },
+		"the spec asks for it": func(d *Desired, _ *snapshot.Snapshot) { d.Topology = topologyOf(4) },
+		"it may run":           func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 1).Waiting = "" },
+		"it stops, and answers": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(3, 1).Redis, s.Find(3, 1).Waiting, s.Find(3, 1).Terminating = joined(4).Find(3, 1).Redis, "", true
+		},
 		"its master still owns slots":           func(_ *Desired, s *snapshot.Snapshot) { giveSlot(s, 3) },
 		"slots are owned by nobody who answers": func(_ *Desired, s *snapshot.Snapshot) { lose(s, 0, 0) },
 		"another shard lacks a slot":            func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 0).Redis.Slots = slots.Range(1, 5460) },
