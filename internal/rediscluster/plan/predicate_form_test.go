@@ -67,6 +67,10 @@ func TestSnapshotComplete(t *testing.T) {
 		"one that is let go stops": func(_ *Desired, s *snapshot.Snapshot) {
 			s.Instances = append(s.Instances, snapshot.Instance{Name: "c-1-2", Shard: 1, Ordinal: 2, Terminating: true})
 		},
+		"one that is let go stops, while a slot is owned by nobody": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(0, 0).Redis.Slots = slots.Range(1, 5460)
+			s.Instances = append(s.Instances, snapshot.Instance{Name: "c-1-2", Shard: 1, Ordinal: 2, Terminating: true})
+		},
 		"one that is let go does not run": func(_ *Desired, s *snapshot.Snapshot) {
 			s.Instances = append(s.Instances, snapshot.Instance{Name: "c-1-2", Shard: 1, Ordinal: 2, Waiting: "not scheduled"})
 		},

@@ -148,8 +148,8 @@ func TestMajorityLost(t *testing.T) {
 			}
 		},
 	}, changes{
-		"two of four answer, and one of them is a replica": func(_ *Desired, s *snapshot.Snapshot) {
-			s.Find(2, 1).Redis.Slots = slots.Of(16000) // known as an owner, and says that it follows
+		"replicas say that they own slots": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(0, 1).Redis.Slots, s.Find(2, 1).Redis.Slots = slots.Of(1), slots.Of(16000)
 		},
 	})
 	half := func() (Desired, *snapshot.Snapshot) {
@@ -161,6 +161,14 @@ func TestMajorityLost(t *testing.T) {
 		return with(topologyOf(4)), s
 	}
 	proven(t, half, func(in input) bool { return majorityLost(in).Holds }, nil, nil) // two of four cannot elect
+	strangers := func() (Desired, *snapshot.Snapshot) {
+		s := fresh()
+		for shard := range 3 {
+			s.Find(shard, 0).Redis.Slots = slots.Of(uint16(shard))
+		}
+		return desired(), s
+	}
+	proven(t, strangers, func(in input) bool { return !majorityLost(in).Holds }, nil, nil) // whether they know each other or not
 }
 
 // Who may be the owner of slots that an instance has keys of.
@@ -257,6 +265,10 @@ func TestLostMasters(t *testing.T) {
 	}
 	s.Find(0, 1).Redis.Master = true
 	if diff := cmp.Diff([]string{nodeID(2, 0)}, lostMasters(s.Indexed())); diff != "" {
+		t.Error(diff)
+	}
+	s.Find(0, 1).Redis.Master, s.Find(0, 1).Redis.MasterID, s.Find(1, 1).Redis.MasterID = false, "zz", nodeID(1, 0)
+	if diff := cmp.Diff([]string{nodeID(2, 0), "zz"}, lostMasters(s.Indexed())); diff != "" {
 		t.Error(diff)
 	}
 }

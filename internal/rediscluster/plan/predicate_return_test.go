@@ -218,6 +218,15 @@ func TestAmbiguous(t *testing.T) {
 	}, nil)
 }
 
+// What is set aside is so for deciding: what was seen stays as it was seen.
+func TestWhatWasSeenStays(t *testing.T) {
+	s := forgetful([2]int{1, 0})
+	before := s.Find(1, 0).Redis.Slots
+	if in := ShapeOf(desired(), s, now).in; !in.snap.Find(1, 0).Redis.Slots.IsEmpty() || !s.Find(1, 0).Redis.Slots.Equal(before) {
+		t.Errorf("seen %s, decided by %s", s.Find(1, 0).Redis.Slots, in.snap.Find(1, 0).Redis.Slots)
+	}
+}
+
 // Slots without an owner stay so while volumes that had data are empty, until a person gives that up.
 func TestEmptied(t *testing.T) {
 	situation := func() (Desired, *snapshot.Snapshot) { d := desired(); d.ClaimBytes = 1 << 30; return d, shardLost() }

@@ -104,6 +104,10 @@ func TestRestartIsPrepared(t *testing.T) {
 			change: func(_ *Desired, s *snapshot.Snapshot) {
 				s.Find(0, 1).Redis.RedirectedAt, s.Find(0, 1).HasReadinessGate = now.Add(-2*time.Second), false
 			}},
+		"nor one that was never opened to them": {situation: func() *snapshot.Snapshot { return outmoded() }, step: "Restart", why: "c-0-1 runs",
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				s.Find(0, 1).Redis.RedirectedAt, s.Find(0, 1).InEndpoints = now.Add(-2*time.Second), false
+			}},
 		"nor one that they stopped asking": {situation: func() *snapshot.Snapshot { return outmoded() }, step: "Restart", why: "c-0-1 runs",
 			change: func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 1).Redis.RedirectedAt = now.Add(-quietBeforeRestart) }},
 		"a master leaves the endpoints first": {situation: master, step: "RemoveFromEndpoints", why: "c-0-0 is about to be restarted"},

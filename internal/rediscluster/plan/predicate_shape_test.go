@@ -95,7 +95,10 @@ func TestAddToEndpoints(t *testing.T) {
 		return desired(), s
 	}
 	proven(t, situation, func(in input) bool { return planAddToEndpoints(in) != nil }, changes{
-		"it has no gate":               func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).HasReadinessGate = false },
+		"it has no gate": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).HasReadinessGate = false },
+		"it is about to restart": func(_ *Desired, s *snapshot.Snapshot) {
+			*s = *removedFromEndpoints(outmoded(), 1, 1, time.Second, time.Second)
+		},
 		"it is there":                  func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).InEndpoints = true },
 		"it stops":                     func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Terminating = true },
 		"it is let go":                 func(d *Desired, _ *snapshot.Snapshot) { d.Topology = []int32{2, 1, 2} },

@@ -154,6 +154,10 @@ func TestRemovalWaits(t *testing.T) {
 		"a member was not asked": {func(_ *Desired, s *snapshot.Snapshot) { lose(s, 1, 1) }, "Wait",
 			"not every instance is known to have forgotten"},
 		"a master has keys and no slot": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Redis.Keys = 1 }, "Stall", "holds 1 keys"},
+		"a master without slots has keys, and its shard stays": {func(d *Desired, s *snapshot.Snapshot) {
+			*d, *s = with(v1alpha1.Topology{2, 2, 1}), *formed()
+			s.Find(2, 1).Redis.Master, s.Find(2, 1).Redis.Keys = true, 1
+		}, "Stall", "c-2-1 is to go, owns no slot and holds 1 keys"},
 		"a master has no key and marks": {
 			func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Redis.Importing = map[uint16]string{7: "x"} }, "Wait", "takes part in moving"},
 		"a replica of a shard that still owns slots": {func(_ *Desired, s *snapshot.Snapshot) {
