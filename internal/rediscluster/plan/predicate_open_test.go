@@ -31,7 +31,8 @@ func halfMoved() (Desired, *snapshot.Snapshot) {
 func TestOpenSlotIsFinished(t *testing.T) {
 	finished := func(in input) bool {
 		step, ok := planMove(in).(MoveSlots)
-		return ok && len(step.Moves) == 1 && step.Moves[0].To.Pod == "c-3-0" && step.Moves[0].From.Pod == "c-0-0" && step.Moves[0].Slots.Len() == 1
+		return ok && len(step.Moves) == 1 && step.Moves[0].To.Pod == "c-3-0" && step.Moves[0].From.Pod == "c-0-0" &&
+			step.Moves[0].Slots.Len() == 1
 	}
 	also := func(shard int, keys int64) func(*Desired, *snapshot.Snapshot) {
 		return func(_ *Desired, s *snapshot.Snapshot) {
