@@ -12,12 +12,14 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
@@ -72,9 +74,11 @@ func world3(t *testing.T, fails interceptor.Funcs) *bench {
 	labels := map[string]string{v1alpha1.LabelCluster: "c"}
 	b := newBench(t, fails,
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0-0", UID: "pod"}},
-		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "data-c-0-0", UID: "claim"}},
+		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "data-c-0-0", UID: "claim"},
+			Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}},
 		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0", UID: "set", OwnerReferences: owner, Labels: labels}})
-	b.subject.Access = &access.State{Password: "one", Exporter: "two"}
+	b.subject.Access, b.subject.Credentials = &access.State{Password: "one", Exporter: "two"}, redis.Credentials{Password: "one"}
 	for _, step := range []plan.Step{
 		plan.AssignSlots{Assignments: []plan.Assignment{{To: b.targets[0], Slots: slots.Range(0, 9000)},
 			{To: b.targets[1], Slots: slots.Range(9001, 16382)}}},
@@ -112,6 +116,9 @@ func TestEveryLostCommandIsTold(t *testing.T) {
 			if reached = lost != ""; reached && err == nil {
 				t.Errorf("%s: command %d, %s, was lost, and there is no error", name, nth, lost)
 			}
+			if !reached && err != nil {
+				t.Errorf("%s fails by itself: %v", name, err)
+			}
 		}
 	}
 }
@@ -137,8 +144,8 @@ func TestEveryLostRequestIsTold(t *testing.T) {
 			}
 			b := world3(t, lossy(strike))
 			armed = true
-			if err := b.do(of(b)); reached && !errors.Is(err, timeout) {
-				t.Errorf("%s: request %d was lost, and got %v", name, nth, err)
+			if err := b.do(of(b)); reached && !errors.Is(err, timeout) || !reached && err != nil {
+				t.Errorf("%s: request %d was lost: %t, and got %v", name, nth, reached, err)
 			}
 		}
 	}
