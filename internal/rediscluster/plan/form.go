@@ -146,7 +146,7 @@ func claimedByPeers(s *snapshot.Snapshot, missing slots.Set) bool {
 // disputedSlots reports whether an instance whose claims are disputed claims some of the slots.
 func (in input) disputedSlots(missing slots.Set) bool {
 	for _, d := range in.disputes {
-		if !d.claims.Intersect(missing).IsEmpty() {
+		if in.snap.Formed && !d.claims.Intersect(missing).IsEmpty() {
 			return true
 		}
 	}
@@ -168,6 +168,7 @@ func chooseMasters(in input, shards []int) map[int]*snapshot.Instance {
 				continue
 			}
 			after := maps.Clone(chosen)
+			delete(after, shard)
 			if after[shard] = chooseMaster(in, shard, after); after[shard] == nil {
 				continue
 			}

@@ -135,7 +135,8 @@ func mutuallyConnected(a, b *snapshot.Instance) bool {
 
 // linked reports whether a knows b at b's present address.
 func linked(a, b *snapshot.Instance) bool {
-	return a.Redis.Peers[b.Redis.NodeID].IP == b.IP
+	peer, ok := a.Redis.Peers[b.Redis.NodeID]
+	return ok && peer.IP == b.IP
 }
 
 // noForeignNode: a live link to a node ID that no pod has ever answered to, at an address

@@ -27,7 +27,7 @@ func disputes(s *snapshot.Snapshot) map[string]dispute {
 	reachable := s.Reachable()
 	for _, pod := range reachable {
 		d := dispute{claims: pod.Redis.Slots, keys: pod.Redis.Keys}
-		if !pod.Redis.Isolated() {
+		if !pod.Redis.Isolated() || d.claims.IsEmpty() {
 			continue
 		}
 		for _, other := range reachable {

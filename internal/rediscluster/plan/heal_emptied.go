@@ -32,6 +32,8 @@ const notItsOwn = "shared"
 func (in input) volume(pod *snapshot.Instance) string {
 	at := slices.IndexFunc(in.snap.Claims, func(c snapshot.Claim) bool { return c.Pod() == pod.Name })
 	switch {
+	case in.desired.Ephemeral:
+		return ""
 	case in.desired.OnNode && pod.NodeName == "":
 		return ""
 	case in.desired.OnNode:

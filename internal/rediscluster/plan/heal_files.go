@@ -171,7 +171,7 @@ func planReidentify(in input) Step {
 func (in input) agreedOwner(disputed *snapshot.Instance, d dispute) *snapshot.Instance {
 	var owner *snapshot.Instance
 	for _, pod := range in.snap.Reachable() {
-		if pod.Shard == disputed.Shard && d.claims.Subtract(pod.Redis.Slots).IsEmpty() {
+		if pod != disputed && pod.Shard == disputed.Shard && d.claims.Subtract(pod.Redis.Slots).IsEmpty() {
 			owner = pod
 		}
 	}

@@ -176,6 +176,9 @@ func planRollout(in input) Step {
 // another lets a replica that has the new template take over from a master that is to be restarted, if there is such a pair.
 func another(in input, outdated []*snapshot.Instance) Step {
 	for _, pod := range outdated {
+		if !pod.Redis.Master || in.alone(pod) {
+			continue
+		}
 		if step, ok := switchOver(in, pod).(Switchover); ok && !in.stale(in.snap.ByNodeID(step.Replica.NodeID)) {
 			return step
 		}
