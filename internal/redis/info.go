@@ -28,13 +28,18 @@ func init() {
 		"redis_version", "valkey_version", "run_id", "uptime_in_seconds", "used_memory", "maxmemory", "number_of_libraries",
 		"loading", "async_loading", errorsMoved, "role", "master_repl_offset", "slave_repl_offset", "master_link_status",
 		"master_link_down_since_seconds",
+		savedSnapshot, wroteAOF,
 		"cluster_state", "cluster_slots_assigned", "cluster_current_epoch", "cluster_my_epoch",
 	} {
 		wanted[name] = true
 	}
 }
 
-const errorsMoved = "errorstat_MOVED"
+const (
+	errorsMoved = "errorstat_MOVED"
+	// With any of these "err", a master refuses writes (MISCONF; writeCommandsDeniedByDiskError in server.c).
+	savedSnapshot, wroteAOF = "rdb_last_bgsave_status", "aof_last_write_status"
+)
 
 func parseFields(text string) *fields {
 	f := &fields{values: make(map[string]string, len(wanted))}
@@ -125,6 +130,11 @@ func readInfo(view *View, text string) error {
 	view.Libraries = info.count("number_of_libraries")
 	view.Loading = info.word("loading") != "0" || info.values["async_loading"] == "1"
 	view.Redirections = redirections(info)
+	for _, name := range []string{savedSnapshot, wroteAOF} {
+		if info.values[name] == "err" {
+			view.PersistenceError = name
+		}
+	}
 	readReplication(view, info)
 	if info.err == nil {
 		view.Keys, info.err = countKeys(text)

@@ -105,6 +105,11 @@ func TestReadInfo(t *testing.T) {
 				v.Role, v.ReplicationOffset, v.MasterLinkLost, v.Uptime, v.MasterLinkDownFor = RoleReplica, 4, true, longest, longest
 			})},
 		{"clock that was set back", []string{"uptime_in_seconds:-5"}, with(func(v *View) { v.Uptime = 0 })},
+		{"disk that was written to", []string{"rdb_last_bgsave_status:ok", "aof_last_write_status:ok"}, with(func(*View) {})},
+		{"no snapshot could be saved", []string{"rdb_last_bgsave_status:err", "aof_last_write_status:ok"},
+			with(func(v *View) { v.PersistenceError = "rdb_last_bgsave_status" })},
+		{"no write could be kept", []string{"rdb_last_bgsave_status:ok", "aof_last_write_status:err"},
+			with(func(v *View) { v.PersistenceError = "aof_last_write_status" })},
 		{"loading", []string{"loading:1"}, with(func(v *View) { v.Loading = true })},
 		{"loading after a full synchronization", []string{"async_loading:1"}, with(func(v *View) { v.Loading = true })},
 	} {

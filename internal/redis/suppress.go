@@ -43,9 +43,9 @@ func (n *Node) SuppressPings(ctx context.Context) (end func(context.Context) err
 	case <-time.After(time.Second/time.Duration(hz) + 20*time.Millisecond):
 	}
 	// A node that was kept waiting for a processor has not come to it yet. It has when it answers twice: between two
-	// commands it does the work that is due.
+	// commands it does the work that is due. PING will not do: one that cannot write to its disk refuses it (MISCONF).
 	for range 2 {
-		if err := n.Ping(ctx); err != nil {
+		if _, err := n.Identify(ctx); err != nil {
 			return end, err
 		}
 	}

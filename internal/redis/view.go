@@ -44,6 +44,8 @@ type View struct {
 	Keys int64
 	// UsedMemory is what the engine has allocated, MaxMemory the limit it was given (0: none). Bytes.
 	UsedMemory, MaxMemory int64
+	// PersistenceError is the field of INFO that says that the data could not be written to disk; empty when it could.
+	PersistenceError string
 	// Redirections is how many commands the node has answered with MOVED since it started.
 	Redirections int64
 	// Libraries is the number of function libraries (FUNCTION LOAD).

@@ -185,6 +185,8 @@ func converged(in input, members []*snapshot.Instance, pod *snapshot.Instance) V
 	switch {
 	case r.Master && len(r.Migrating)+len(r.Importing) > 0:
 		return fails(Converged, "%s has open slots", pod.Name)
+	case !writesAccepted(pod).Holds:
+		return writesAccepted(pod)
 	case !r.ClusterOK:
 		return fails(Converged, "%s does not serve yet", pod.Name)
 	case !r.Master && !r.MasterLinkUp && !in.skewed(pod):

@@ -306,13 +306,13 @@ func TestNext(t *testing.T) {
 				s.Claims = []snapshot.Claim{{Name: "data-c-0-0", Requested: 1 << 30}, {Name: "data-c-0-1", Requested: 2 << 30}}
 			}),
 			situation: Healing, step: "ExpandPVCs", why: "spec.storage.size: data-c-0-0"},
-		"healing comes before growing": {
+		"claims grow although an instance is away: its volume may be full": {
 			desired: func(d *Desired) { d.ClaimBytes = 2 << 30 },
 			snapshot: changed(formed, func(s *snapshot.Snapshot) {
 				kill(s, 1, 0)
 				s.Claims = []snapshot.Claim{{Name: "data-c-0-0", Requested: 1 << 30}}
 			}),
-			situation: Healing, step: "Wait", why: "has no pod yet", blockedBy: SnapshotComplete},
+			situation: Healing, step: "ExpandPVCs", why: "spec.storage.size: data-c-0-0"},
 		"forming that takes too long is called failed, and goes on": {
 			desired: func(d *Desired) { d.CreateTimeout = time.Minute },
 			snapshot: changed(fresh, func(s *snapshot.Snapshot) {

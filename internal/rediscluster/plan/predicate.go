@@ -52,6 +52,8 @@ const (
 	FitsInMemory Predicate = "fits_in_memory"
 	// Converged: the instances know each other as they are, serve, and are in sync.
 	Converged Predicate = "converged"
+	// WritesAccepted: the masters can write their data to disk, without which they refuse writes.
+	WritesAccepted Predicate = "writes_accepted"
 	// PodsReady: the pods of the instances are ready.
 	PodsReady Predicate = "pods_ready"
 	// MasterElected: the others have elected a master in the place of one that is gone.

@@ -45,6 +45,8 @@ var rules = []rule{
 	{"replicate", true, planReplicate},
 	{"return", true, planReturn},
 	{"add to endpoints", true, planAddToEndpoints},
+	{"storage", false, planStorage},
+	{"disk", true, planDisk},
 	// Settings, and slots on their way.
 	{"functions", false, planFunctions},
 	{"config", false, planConfig},
@@ -55,7 +57,6 @@ var rules = []rule{
 	{"withheld", false, planWithheld},
 	{"converge", true, planConverge},
 	// What waits for a cluster that is healthy.
-	{"storage", false, planStorage},
 	{"refusal", false, planRefusal},
 	{"removal", false, planRemoval},
 	{"rollout", false, planRollout},

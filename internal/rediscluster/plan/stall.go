@@ -38,6 +38,7 @@ var Reaches = map[string]Reach{
 	"DamagedFiles":              ItsPart, // the instance does not run, or is set aside
 	"DataLost":                  ItsPart, // the slots stay without an owner
 	"NoCandidate":               ItsPart, // the slots stay without an owner
+	"WritesRefused":             ItsPart, // slots neither come to the instance nor leave it: it is not converged
 	"UnownedKeys":               ItsPart, // planReplicate leaves the instance out, planRemoval does not let it go
 	"SettingRefused":            ItsPart, // a new cluster whose pods do not start: nothing is assigned before all answer
 	"InvalidAssignment":         ItsPart, // no goal is recorded, so that no slot moves; planRemoval lets nothing go

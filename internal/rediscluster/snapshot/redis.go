@@ -41,6 +41,8 @@ type Redis struct {
 	OpenKeys map[uint16]int64
 	// UsedMemory is what Redis has allocated, MaxMemory its maxmemory (0: none). Bytes.
 	UsedMemory, MaxMemory int64
+	// PersistenceError is the field of INFO that says that Redis could not write its data to disk; empty when it could.
+	PersistenceError string
 	// RedirectedAt is when a client last took the instance for the owner of a slot that it does
 	// not own (it answered MOVED), as far as that was seen; the first look counts too.
 	RedirectedAt time.Time

@@ -1,0 +1,62 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// A master that cannot write its data to disk refuses writes: a larger volume comes first, then a replica that can write.
+func TestDisk(t *testing.T) {
+	const failed = "aof_last_write_status"
+	for name, tt := range map[string]struct {
+		change    func(s *snapshot.Snapshot, d *Desired)
+		step, why string
+	}{
+		"a replica that can write takes over": {step: "Switchover", why: "c-0-1 takes over"},
+		"a volume that is too small grows first": {change: func(s *snapshot.Snapshot, d *Desired) {
+			d.ClaimBytes, s.Claims = 2, []snapshot.Claim{{Name: "data-c-0-0", Requested: 1}}
+		}, step: "ExpandPVCs", why: "data-c-0-0"},
+		"a replica that cannot write either does not": {change: func(s *snapshot.Snapshot, _ *Desired) {
+			s.Find(0, 1).Redis.PersistenceError = failed
+		}, step: "Stall", why: "c-0-0 could not write its data to disk (aof_last_write_status of INFO) and refuses writes, and no replica can take over now"},
+		"a replica that has lost its master's link does not": {change: func(s *snapshot.Snapshot, _ *Desired) {
+			s.Find(0, 1).Redis.MasterLinkUp = false
+		}, step: "Stall", why: "no replica can take over now"},
+		"a replica whose pod is not ready does not": {change: func(s *snapshot.Snapshot, _ *Desired) {
+			s.Find(0, 1).Ready = false
+		}, step: "Stall", why: "no replica can take over now"},
+		"a replica that did not take over a moment ago is left alone": {change: func(s *snapshot.Snapshot, _ *Desired) {
+			s.Find(0, 1).Redis.SwitchoverAt = now.Add(-time.Minute)
+		}, step: "Stall", why: "no replica can take over now"},
+		"a master that is about to stop switches over itself": {change: func(s *snapshot.Snapshot, _ *Desired) {
+			s.Find(0, 0).Terminating = true
+		}, step: "Wait", why: "refuses writes"},
+		"a replica's own disk refuses nobody's writes": {change: func(s *snapshot.Snapshot, _ *Desired) {
+			s.Find(0, 0).Redis.PersistenceError, s.Find(0, 1).Redis.PersistenceError = "", failed
+		}, step: "None"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, d := placed("a", "b", "c", "b", "c", "a"), spreading(3)
+			s.Find(0, 0).Redis.PersistenceError = failed
+			if tt.change != nil {
+				tt.change(s, &d)
+			}
+			got := decide(d, s, now)
+			if got.Step.Name() != tt.step || !strings.Contains(got.Step.Why(), tt.why) {
+				t.Errorf("%s: %s, want %s: %s", got.Step.Name(), got.Step.Why(), tt.step, tt.why)
+			}
+			if refused := s.Find(0, 0).Redis.PersistenceError != ""; got.Healthy == refused {
+				t.Errorf("healthy is %t although a master refuses writes: %t", got.Healthy, refused)
+			}
+			if stall, ok := got.Step.(Stall); ok && (stall.Cause != "WritesRefused" || stall.BlockedBy != WritesAccepted) {
+				t.Errorf("it stalls for %s, %s", stall.Cause, stall.BlockedBy)
+			}
+		})
+	}
+}

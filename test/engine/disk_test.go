@@ -1,0 +1,104 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// A master that cannot write its data to disk refuses writes. A replica that can takes over without losing a key.
+func TestMasterThatCannotWriteToDiskIsSucceeded(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		o := operate(t, e, 2, 1, 1)
+		o.fill(manyKeys)
+		failing := o.master(0)
+		o.failDisk(failing, true)
+		o.converge()
+		if now := o.master(0); now == failing {
+			t.Fatalf("%s is the master still:\n%s", now.pod.Name, strings.Join(o.steps, "\n"))
+		}
+		o.wantWrites()
+		if kept := o.kept(manyKeys); kept != manyKeys {
+			t.Errorf("%d of %d keys", kept, manyKeys)
+		}
+	})
+}
+
+// Where nobody can take over it is said, and nothing is done; when there is room on the disk again, so are writes.
+func TestMasterThatCannotWriteToDiskIsTold(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		o := operate(t, e, 1, 1, 1)
+		o.fill(manyKeys)
+		failing := o.named(1, 0)
+		o.failDisk(failing, true)
+		stall, _ := o.until("Stall").(plan.Stall)
+		if stall.Cause != "WritesRefused" || stall.BlockedBy != plan.WritesAccepted || !strings.Contains(stall.Why(), failing.pod.Name) {
+			t.Errorf("it stalls for %s (%s): %s", stall.Cause, stall.BlockedBy, stall.Why())
+		}
+		o.failDisk(failing, false)
+		o.converge()
+		o.wantWrites()
+		if kept := o.kept(manyKeys); kept != manyKeys {
+			t.Errorf("%d of %d keys", kept, manyKeys)
+		}
+	})
+}
+
+// failDisk makes an instance fail to save a snapshot, as a full disk does, or lets it save one again.
+func (o *operated) failDisk(p *operatedPod, fail bool) {
+	o.t.Helper()
+	c := goredis.NewClient(&goredis.Options{Addr: snapshot.Address(p.pod.Status.PodIP), Protocol: 2, DisableIdentity: true})
+	defer c.Close()
+	inTheWay := filepath.Join(p.server.dir, "dump.rdb")
+	if fail {
+		must(o.t, c.ConfigSet(o.t.Context(), "save", "3600 1").Err()) // refuses writes only when it is to save
+		must(o.t, os.RemoveAll(inTheWay))
+		must(o.t, os.MkdirAll(filepath.Join(inTheWay, "in-the-way"), 0o700))
+	} else {
+		must(o.t, os.RemoveAll(inTheWay))
+	}
+	must(o.t, c.BgSave(o.t.Context()).Err())
+	eventually(o.t, func() error {
+		failed := o.view(p).PersistenceError != ""
+		return want(failed == fail, "%s: its disk fails: %t", p.pod.Name, failed)
+	})
+	key, err := o.keyOf(p), error(nil)
+	if err = c.Set(o.t.Context(), key, "w", 0).Err(); fail != (err != nil && strings.HasPrefix(err.Error(), "MISCONF")) {
+		o.t.Fatalf("with a disk that fails: %t, a write is answered: %v", fail, err)
+	}
+}
+
+// keyOf is a key whose slot an instance owns.
+func (o *operated) keyOf(p *operatedPod) string {
+	o.t.Helper()
+	owned, c := o.view(p).Slots, o.client()
+	for i := range 10000 {
+		key := fmt.Sprintf("own:%d", i)
+		if slot, err := c.ClusterKeySlot(o.t.Context(), key).Result(); err == nil && owned.Contains(uint16(slot)) { //nolint:gosec // below 16384
+			return key
+		}
+	}
+	o.t.Fatalf("%s owns no slot", p.pod.Name)
+	return ""
+}
+
+// wantWrites writes all over the slots.
+func (o *operated) wantWrites() {
+	o.t.Helper()
+	c := o.client()
+	for i := range manyKeys {
+		if err := c.Set(o.t.Context(), fmt.Sprintf("later:%d", i), i, 0).Err(); err != nil {
+			o.t.Fatalf("a write when all is well again: %v", err)
+		}
+	}
+}
