@@ -21,6 +21,13 @@ import (
 	"middleware.hc.cn/operator/internal/conditions"
 )
 
+// recordedByAnnotation is on the Secrets of Helm's history that this operator wrote; Helm does not look at it. After a crash behind
+// the record it tells a revision of ours, whose deployment the status does not know yet, from what another operator left.
+const (
+	recordedByAnnotation = "middleware.hc.cn/recorded-by"
+	recordedBy           = "middleware-operator"
+)
+
 // errTaken means that a Secret of Helm's history belongs to another release of the same name.
 var errTaken = errors.New("another release of this name is recorded in this namespace")
 
@@ -80,6 +87,7 @@ func (r *Reconciler) writeHistory(ctx context.Context, cr *unstructured.Unstruct
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cr.GetNamespace(), Name: stored.Name, Labels: stored.Labels,
+			Annotations:     map[string]string{recordedByAnnotation: recordedBy},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: cr.GetAPIVersion(), Kind: cr.GetKind(), Name: cr.GetName(), UID: cr.GetUID()}}},
 		Type: corev1.SecretType(stored.Type), Data: stored.Data,
 	}
@@ -103,6 +111,7 @@ func (r *Reconciler) replaceHistory(ctx context.Context, cr *unstructured.Unstru
 		return errTaken
 	}
 	existing.Labels, existing.Data = secret.Labels, secret.Data
+	metav1.SetMetaDataAnnotation(&existing.ObjectMeta, recordedByAnnotation, recordedBy)
 	if err := r.live.Update(ctx, existing); err != nil {
 		return fmt.Errorf("record the revision again: %w", err)
 	}

@@ -58,7 +58,7 @@ func (r *Reconciler) findFormer(ctx context.Context, cr *unstructured.Unstructur
 	}
 	var past []*chart.StoredRelease
 	for _, secret := range secrets.Items {
-		if string(secret.Type) != chart.StoredType || !refersTo(&secret, cr.GetUID()) {
+		if string(secret.Type) != chart.StoredType || !refersTo(&secret, cr.GetUID()) || secret.Annotations[recordedByAnnotation] == recordedBy {
 			continue
 		}
 		recorded, err := chart.DecodeRelease(secret.Data["release"])

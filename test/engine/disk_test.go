@@ -84,7 +84,7 @@ func (o *operated) keyOf(p *operatedPod) string {
 	owned, c := o.view(p).Slots, o.client()
 	for i := range 10000 {
 		key := fmt.Sprintf("own:%d", i)
-		if slot, err := c.ClusterKeySlot(o.t.Context(), key).Result(); err == nil && owned.Contains(uint16(slot)) { //nolint:gosec // below 16384
+		if slot, err := c.ClusterKeySlot(o.t.Context(), key).Result(); err == nil && owned.Contains(uint16(slot)) {
 			return key
 		}
 	}

@@ -188,3 +188,31 @@ func TestUninstallWait(t *testing.T) {
 	environment.Change(t, api, config, func(c *corev1.ConfigMap) { c.Finalizers = nil })
 	gone(t, web, config)
 }
+
+// A process that ends when a revision is in Helm's history and the status does not say yet that it is deployed has a successor that
+// takes the record for its own, not for another operator's release: the hooks that follow an installation run.
+func TestHooksRunAfterACrashBehindTheHistory(t *testing.T) {
+	namespace := environment.NewNamespace(t, api, "hooks")
+	op := start(t, namespace, hooked, watches.Allow{})
+	web := newWeb(t, namespace, "web", nil)
+	has(t, web, "Ready", metav1.ConditionFalse, "HookRunning: pre-install hook Job web-migrate runs")
+	before := web.DeepCopy()
+	finish(t, namespace, "web-migrate", true)
+	has(t, web, "Ready", metav1.ConditionFalse, "post-install hook Job web-announce runs")
+
+	op.stop()
+	environment.Change(t, api, web, func(*unstructured.Unstructured) {}) // read
+	inventory, _, err := unstructured.NestedFieldCopy(web.Object, "status", "inventory")
+	check(t, err)
+	check(t, unstructured.SetNestedField(before.Object, inventory, "status", "inventory"))
+	before.SetResourceVersion(web.GetResourceVersion())
+	check(t, api.Status().Update(t.Context(), before))
+	check(t, api.Delete(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-announce"}},
+		client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	start(t, namespace, hooked, watches.Allow{})
+	finish(t, namespace, "web-migrate", true)
+	has(t, web, "Ready", metav1.ConditionFalse, "post-install hook Job web-announce runs")
+	finish(t, namespace, "web-announce", true)
+	has(t, web, "Ready", metav1.ConditionTrue, "")
+	has(t, web, "Deployed", metav1.ConditionTrue, "revision 1")
+}
