@@ -114,7 +114,7 @@ func TestInterruptedSwitchoverLeavesNothingChanged(t *testing.T) {
 		killed   [2]string // at the first command that begins with the second, after one that begins with the first
 		restarts bool
 	}{
-		"prepared":       {killed: [2]string{"CONFIG SET dynamic-hz no", "PING"}},
+		"prepared":       {killed: [2]string{"CONFIG SET dynamic-hz no", "CLUSTER MYID"}},
 		"switched over":  {killed: [2]string{"CLUSTER FAILOVER", "CONFIG SET"}},
 		"and restarting": {killed: [2]string{"CLUSTER FAILOVER", "CONFIG SET"}, restarts: true},
 	} {
