@@ -72,8 +72,8 @@ func (o *operated) failDisk(p *operatedPod, fail bool) {
 		failed := o.view(p).PersistenceError != ""
 		return want(failed == fail, "%s: its disk fails: %t", p.pod.Name, failed)
 	})
-	key, err := o.keyOf(p), error(nil)
-	if err = c.Set(o.t.Context(), key, "w", 0).Err(); fail != (err != nil && strings.HasPrefix(err.Error(), "MISCONF")) {
+	err := c.Set(o.t.Context(), o.keyOf(p), "w", 0).Err()
+	if refused := err != nil && strings.HasPrefix(err.Error(), "MISCONF"); refused != fail || !fail && err != nil {
 		o.t.Fatalf("with a disk that fails: %t, a write is answered: %v", fail, err)
 	}
 }

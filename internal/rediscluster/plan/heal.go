@@ -185,14 +185,15 @@ func converged(in input, members []*snapshot.Instance, pod *snapshot.Instance) V
 	switch {
 	case r.Master && len(r.Migrating)+len(r.Importing) > 0:
 		return fails(Converged, "%s has open slots", pod.Name)
-	case !writesAccepted(pod).Holds:
-		return writesAccepted(pod)
 	case !r.ClusterOK:
 		return fails(Converged, "%s does not serve yet", pod.Name)
 	case !r.Master && !r.MasterLinkUp && !in.skewed(pod):
 		return fails(Converged, "%s is not in sync with its master yet", pod.Name)
 	case r.Master && r.Slots.IsEmpty() && in.masters()[pod.Shard] != pod && !in.leaving(pod.Shard, pod.Ordinal):
 		return fails(Converged, "%s owns no slot and follows no master", pod.Name)
+	}
+	if v := writesAccepted(pod); !v.Holds {
+		return v
 	}
 	return holds(Converged)
 }
