@@ -59,17 +59,17 @@ check: ## before a commit: formats, lint and unit tests, in a minute; AREA=app f
 	hack/check.sh "$(AREA)"
 
 # On two quiet cores and with warm caches `make test` has 25 minutes: what grows past that moves to `make test-all` or is made faster.
-LAYERS = --beside prepare --until test-engine lint test-unit test-cluster-unit test-apiserver test-engine test-e2e
+LAYERS = --beside "lint test-unit test-cluster-unit test-engine test-apiserver" --until test-engine prepare test-e2e
 .PHONY: test test-all
 # INCONCLUSIVE is a file that takes a line for each test which a machine that stalled left inconclusive; where there is none,
 # such a test fails.
-test: ## everything that a change must pass, quickest first; ends with times and what was inconclusive on a busy machine
+test: ## everything that a change must pass, what needs no cluster beside what waits for one; ends with times and what was inconclusive
 	INCONCLUSIVE=$(CURDIR)/build/inconclusive hack/test.sh $(LAYERS)
 test-all: ## that, every engine in every end-to-end test, and the operator on a real OLM
 	INCONCLUSIVE= E2E=all hack/test.sh $(LAYERS) test-olm
 
 .PHONY: prepare
-prepare: deploy ## what test-engine and test-e2e need: cluster, operator, gateway, servers
+prepare: deploy ## what the tests need that takes long on a new machine: cluster, operator, gateway, servers
 	hack/with-cluster.sh hack/gateway-image.sh
 	hack/engines.sh >/dev/null
 
@@ -86,7 +86,7 @@ test-cluster-unit: ## tests of the local cluster's own code
 test-apiserver: ## tests against a real API server and etcd
 	hack/tool.sh helm-operator >/dev/null; hack/tool.sh helm >/dev/null; hack/tool.sh gateway >/dev/null # what operators are taken over from, what charts are compared with, what traffic goes through
 	for tool in operator-sdk controller-gen kustomize "code-generator client-gen"; do hack/tool.sh $$tool >/dev/null; done # what adds kinds to a copy of the checkout
-	assets=$$(hack/envtest.sh); KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m KUBEBUILDER_ASSETS=$$assets go test -count=1 -p 2 -timeout 15m $(RUN_FLAG) ./test/apiserver/...
+	assets=$$(hack/envtest.sh); KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m KUBEBUILDER_ASSETS=$$assets go test -count=1 -p 4 -timeout 15m $(RUN_FLAG) ./test/apiserver/...
 
 .PHONY: test-engine
 test-engine: ## tests against real Redis and Valkey processes

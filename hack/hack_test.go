@@ -96,23 +96,24 @@ func TestTheDemonstrationEndsWithoutACluster(t *testing.T) {
 	}
 }
 
-// The first layer that fails ends the run; what ran is in the table.
+// The first layer that fails, in whichever lane, ends the run; what ran is in the table.
 func TestLayers(t *testing.T) {
+	const follows = `echo "did $1"`
 	for name, tt := range map[string]struct {
 		make   string
 		failed bool
 		want   []string
 		never  string
 	}{
-		"all pass": {`echo "did $1"`, false, []string{"did unit", "did e2e", "beside, beside the layers above", "in all"},
-			"failed"},
-		"one fails": {`echo "did $1"; [[ $1 != unit ]]`, true, []string{"did unit", "unit (failed)", "in all"}, "did e2e"},
-		"beside fails": {`echo "did $1"; [[ $1 != beside ]]`, true, []string{"did unit", "beside failed:", "did beside"},
-			"did e2e"},
-		"one fails beside what runs on": {`if [[ $1 == beside ]]; then sleep 30; fi; exit 1`, true, []string{"unit (failed)"}, "did e2e"},
+		"all pass":          {follows, false, []string{"did cluster", "did e2e", "did lint", "did unit", "in all"}, "failed"},
+		"one fails":         {follows + `; [[ $1 != cluster ]]`, true, []string{"did cluster", "cluster (failed)", "in all"}, "did e2e"},
+		"one beside fails":  {follows + `; [[ $1 != lint ]]`, true, []string{"did lint", "lint (failed)"}, "did unit"},
+		"what runs on ends": {`if [[ $1 == lint ]]; then sleep 30; fi; exit 1`, true, []string{"cluster (failed)"}, "lint"},
+		"what waits, waits": {follows + `; if [[ $1 == cluster ]]; then sleep 1; exit 1; fi`, true, []string{"did lint"}, "did unit"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			said, failed := script(t, map[string]string{"make": tt.make}, nil, "test.sh", "--beside", "beside", "--until", "e2e", "unit", "e2e")
+			said, failed := script(t, map[string]string{"make": tt.make}, nil,
+				"test.sh", "--beside", "lint unit", "--until", "unit", "cluster", "e2e")
 			if failed != tt.failed || strings.Contains(said, tt.never) {
 				t.Errorf("failed %t, or it said %q:\n%s", failed, tt.never, said)
 			}
@@ -125,7 +126,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// What was begun beside a layer that fails is ended with it.
+// What runs beside a layer that fails is ended with it.
 func TestLayersLeaveNothingBehind(t *testing.T) {
 	begun, ended := filepath.Join(t.TempDir(), "begun"), filepath.Join(t.TempDir(), "ended")
 	const runs = `if [[ $1 == beside ]]; then
@@ -136,7 +137,7 @@ fi
 until [[ -e $BEGUN ]]; do sleep 0.05; done
 exit 1`
 	said, failed := script(t, map[string]string{"make": runs}, []string{"BEGUN=" + begun, "ENDED=" + ended},
-		"test.sh", "--beside", "beside", "--until", "e2e", "unit", "e2e")
+		"test.sh", "--beside", "beside", "unit")
 	if _, err := os.Stat(ended); err != nil || !failed {
 		t.Errorf("failed %t, %v:\n%s", failed, err, said)
 	}

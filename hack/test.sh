@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Runs layers of tests, which are make targets, one after the other, and prints at the end how long each took (make test, make test-all):
-#   hack/test.sh [--beside TARGET --until LAYER] LAYER...
-# TARGET is made in the background from the start, with its output in build/layers; LAYER and what follows wait for it. The first
-# failure ends all. INCONCLUSIVE names the file where tests write what a machine that stalled kept from being judged: it is
-# printed last.
+# Runs layers of tests, which are make targets, in two lanes, and prints at the end how long each took (make test, make test-all):
+#   hack/test.sh [--beside "LAYER..." [--until LAYER]] LAYER...
+# A lane runs its layers one after the other. Those beside run at the lowest priority, on what the others leave of the processors,
+# which wait for a cluster most of the time; their output is printed when they end, and kept in build/layers. LAYER of --until
+# begins when the first layer of the other lane has ended. The first failure ends all. INCONCLUSIVE names the file where tests
+# write what a machine that stalled kept from being judged: it is printed last.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 beside='' until=''
@@ -11,27 +12,27 @@ while [[ ${1:-} == --* ]]; do
   case $1 in
   --beside) beside=${2:?} ;;
   --until) until=${2:?} ;;
-  *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
   esac
   shift 2
 done
 logs=build/layers
+rm -rf "$logs"
 mkdir -p "$logs"
+touch "$logs/times"
 [[ -z ${INCONCLUSIVE:-} ]] || : >"$INCONCLUSIVE"
-times=()
+lanes=()
 
-report() {
-  printf '\n%8s  %s\n' seconds layer
-  printf '%8d  %s\n' "${times[@]}" "$SECONDS" "in all"
-}
 finish() {
-  local code=$?
-  # Its own process group: nothing of it is left when a layer fails.
-  if [[ -n ${background:-} ]]; then
-    kill -- "-$background" || true
-    for _ in {1..100}; do kill -0 -- "-$background" && sleep 0.1 || break; done
-  fi 2>/dev/null
-  report
+  local code=$? lane
+  # Each lane is a process group of its own: nothing of it is left when a layer fails.
+  for lane in "${lanes[@]}"; do
+    kill -- "-$lane" || continue
+    for _ in {1..100}; do kill -0 -- "-$lane" && sleep 0.1 || break; done
+  done 2>/dev/null
+  printf '\n%8s  %s\n' seconds layer
+  cat "$logs/times"
+  printf '%8d  %s\n' "$SECONDS" "in all"
   if [[ -n ${INCONCLUSIVE:-} && -s $INCONCLUSIVE ]]; then
     printf '\nInconclusive, so not passed:\n'
     cat "$INCONCLUSIVE"
@@ -40,34 +41,40 @@ finish() {
 }
 trap finish EXIT
 
-# layer TARGET makes a target and notes its time.
+# layer TARGET COMMAND... makes a target and notes its time.
 layer() {
-  local started=$SECONDS code=0
-  printf '\n== %s\n' "$1"
-  make "$1" || code=$?
-  times+=($((SECONDS - started)) "$1$([[ $code == 0 ]] || echo " (failed)")")
+  local target=$1 started=$SECONDS code=0
+  shift
+  "$@" "$target" || code=$?
+  printf '%8d  %s\n' $((SECONDS - started)) "$target$([[ $code == 0 ]] || echo " (failed)")" >>"$logs/times"
   return $code
 }
 
-# joined waits for what was begun in the background.
-joined() {
-  local waited=$SECONDS code=0
-  wait "$background" || code=$?
-  times+=("$(cat "$logs/$beside.seconds" 2>/dev/null || echo 0)" "$beside, beside the layers above; waited for: $((SECONDS - waited)) s")
-  background=
-  [[ $code == 0 ]] || { echo "$beside failed:" >&2 && tail -n 60 "$logs/$beside.log" >&2; }
+# quietly TARGET makes a target on what others leave of the processors, and prints what it said in one piece.
+quietly() {
+  local code=0
+  nice -n 19 make "$1" >"$logs/$1.log" 2>&1 || code=$?
+  printf '\n== %s, beside\n%s\n' "$1" "$(cat "$logs/$1.log")"
   return $code
 }
 
+set -m
+(
+  for target in "$@"; do
+    printf '\n== %s\n' "$target"
+    layer "$target" make
+    touch "$logs/first"
+  done
+) </dev/null &
+lanes+=($!)
 if [[ -n $beside ]]; then
-  echo "== $beside, in the background: $logs/$beside.log"
-  rm -f "$logs/$beside.seconds"
-  set -m
-  { make "$beside" && echo "$SECONDS" >"$logs/$beside.seconds"; } </dev/null >"$logs/$beside.log" 2>&1 &
-  background=$!
-  set +m
+  (
+    for target in $beside; do
+      [[ $target != "$until" ]] || until [[ -e $logs/first ]]; do sleep 0.2; done
+      layer "$target" quietly
+    done
+  ) </dev/null &
+  lanes+=($!)
 fi
-for target in "$@"; do
-  [[ $target != "$until" ]] || joined
-  layer "$target"
-done
+set +m
+for _ in "${lanes[@]}"; do wait -n; done

@@ -11,7 +11,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
 
-// What the load does not count as failed has bounds all the same. An ordinary run of a minute is some 45,000 commands, and has none.
+// What the load does not count as failed has bounds all the same. An ordinary run of a minute is some 30,000 commands, and has none.
 const (
 	// mayStall is the share of all commands that may have had attempts which timed out while this machine stalled. Each may
 	// hide a failure: with more of them, that nothing failed is not known.
@@ -38,7 +38,7 @@ func (r *LoadResult) Unnoticed(slotsMoved v1alpha1.MigrationMethod) (failures []
 		fail("the load did nothing: %d writes, %d reads, %d pairs, %d arrivals", r.Writes, r.Reads, r.Pairs, r.Arrivals)
 	}
 	if r.Failed+r.FailedAttempts > 0 {
-		fail("%d commands failed (%d attempts): %s %s", r.Failed, r.FailedAttempts, oneLine(r.Errors), oneLine(r.Samples))
+		fail("%d commands failed (%d attempts): %s %s %s", r.Failed, r.FailedAttempts, oneLine(r.Errors), oneLine(r.Samples), oneLine(r.Wrong))
 	}
 	if r.Lost+r.Stale+r.Corrupt+r.Torn+r.Unread > 0 {
 		fail("%d acknowledged writes lost, %d stale reads, %d corrupt, %d torn, %d unread: %s",

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -110,11 +111,11 @@ func atRest(t *testing.T, cluster *v1alpha1.RedisCluster) error {
 
 // servesEverywhere asks every instance itself.
 func servesEverywhere(t *testing.T, cluster *v1alpha1.RedisCluster) error {
-	for _, name := range names(cluster) {
-		info, err := cli(t.Context(), cluster, name, "cluster", "info")
-		if err != nil {
-			return err
-		}
+	infos, err := askAll(t, cluster, "cluster", "info")
+	if err != nil {
+		return err
+	}
+	for name, info := range infos {
 		if !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, "cluster_slots_ok:16384") {
 			return fmt.Errorf("%s does not serve all slots: %s", name, info)
 		}
@@ -140,12 +141,9 @@ func wantHealthy(t *testing.T, cluster *v1alpha1.RedisCluster, shards, instances
 	}
 }
 
-// prelude reads the password that the instance itself uses, and defines ask: redis-cli as
-// an ordinary cluster client would use it, trying again while it gets an error instead of
-// an answer. The shell is the test's own.
+// prelude reads the password that the instance itself uses. The shell is the test's own.
 const prelude = `REDISCLI_AUTH="$(sed -n 's/^masterauth "\(.*\)"$/\1/p' /etc/redis/auth/auth.conf 2>/dev/null)"
 if [ -n "$REDISCLI_AUTH" ]; then export REDISCLI_AUTH; else unset REDISCLI_AUTH; fi
-ask() { n=0; until redis-cli -e -c -h "$HOST" "$@"; do n=$((n+1)); [ $n -lt 100 ] || return 1; sleep 0.1; done; }
 `
 
 // cli runs redis-cli in an instance.
@@ -155,15 +153,61 @@ func cli(ctx context.Context, cluster *v1alpha1.RedisCluster, pod string, args .
 exec redis-cli "$@"`, "sh"}, args...)...)
 }
 
+// askAll runs redis-cli against every instance of the status, all from one pod, and returns the answers by instance.
+func askAll(t *testing.T, cluster *v1alpha1.RedisCluster, args ...string) (answers map[string]string, err error) {
+	t.Helper()
+	const begins = "@ answer of "
+	script := prelude + `[ -r /etc/redis/tls/ca.crt ] && set -- --tls --cacert /etc/redis/tls/ca.crt "$@"
+for instance in $INSTANCES; do echo "` + begins + `${instance%=*}"; redis-cli -h "${instance#*=}" "$@" || exit 1; done`
+	if len(cluster.Status.Nodes) == 0 {
+		return nil, errors.New("the status has no instances")
+	}
+	addresses := map[string]string{}
+	for _, pod := range podsOf(t, cluster) {
+		addresses[pod.Name] = pod.Status.PodIP
+	}
+	var instances []string
+	for _, name := range names(cluster) {
+		if addresses[name] == "" {
+			return nil, fmt.Errorf("%s has no address", name)
+		}
+		instances = append(instances, name+"="+addresses[name])
+	}
+	out, err := live.Execute(t.Context(), cluster.Namespace, names(cluster)[0], "redis",
+		append([]string{"env", "INSTANCES=" + strings.Join(instances, " "), "sh", "-c", script, "sh"}, args...)...)
+	answers = map[string]string{}
+	for part := range strings.SplitSeq(strings.TrimPrefix(out, begins), "\n"+begins) {
+		name, answer, _ := strings.Cut(part, "\n")
+		answers[name] = strings.TrimSpace(answer)
+	}
+	if err == nil && len(answers) != len(instances) {
+		err = fmt.Errorf("%d of %d instances answered: %s", len(answers), len(instances), out)
+	}
+	return answers, err
+}
+
+// batch sends commands through the cluster's Service, from one of its pods and down one redis-cli, which goes where it is
+// redirected as an ordinary cluster client does, and returns a line for each answer. A process for each command would cost more
+// than all else in these tests.
+func batch(t *testing.T, cluster *v1alpha1.RedisCluster, pod string, commands []string) (answers []string, err error) {
+	t.Helper()
+	out, err := live.Pods().Execute(t.Context(), strings.NewReader(strings.Join(commands, "\n")+"\n"), cluster.Namespace, pod, "redis",
+		"sh", "-c", prelude+`exec redis-cli -c -h "$1"`, "sh", cluster.Name)
+	for line := range strings.Lines(out) {
+		if !strings.HasPrefix(line, "-> Redirected") {
+			answers = append(answers, strings.TrimSpace(line))
+		}
+	}
+	if err == nil && len(answers) != len(commands) {
+		err = fmt.Errorf("%d answers to %d commands: %s", len(answers), len(commands), out)
+	}
+	return answers, err
+}
+
 // write sets keys through the cluster's Service, each acknowledged by as many replicas as every shard has. WAIT is about the
 // writes of its own connection: both go down one.
 func write(t *testing.T, cluster *v1alpha1.RedisCluster, n int) {
 	t.Helper()
-	script := prelude + `HOST="$1"
-tell() { printf 'set %s %s\nwait %d 5000\n' "$@" | redis-cli -c -h "$HOST" | tail -n 2; }
-put() { n=0; until set -- "$1" "$2" "$3" $(tell "$1" "$2" "$3") && [ "$4" = OK ] && [ "$5" -ge "$3" ]; do
-  n=$((n+1)); [ $n -lt 100 ] || return 1; sleep 0.1; done; }
-for i in $(seq "$2"); do put "key:$i" "value:$i" "$3" && echo stored; done 2>/dev/null | grep -c stored`
 	replicas := map[string]int{} // by shard's master
 	for _, node := range cluster.Status.Nodes {
 		if node.Type == "master" {
@@ -173,11 +217,19 @@ for i in $(seq "$2"); do put "key:$i" "value:$i" "$3" && echo stored; done 2>/de
 		}
 	}
 	least := slices.Min(slices.Collect(maps.Values(replicas)))
-	out, err := live.Execute(t.Context(), cluster.Namespace, cluster.Status.Nodes[0].Name, "redis", "sh", "-c", script, "sh", cluster.Name,
-		fmt.Sprint(n), fmt.Sprint(least))
-	if err != nil || out != fmt.Sprint(n) {
-		t.Fatalf("write %d keys that %d replicas have: %v: %s", n, least, err, out)
+	var commands []string
+	for i := range n {
+		commands = append(commands, fmt.Sprintf("set key:%d value:%[1]d", i+1), fmt.Sprintf("wait %d 5000", least))
 	}
+	live.Eventually(t, fmt.Sprintf("%d keys are written, and %d replicas have them", n, least), func() error {
+		answers, err := batch(t, cluster, cluster.Status.Nodes[0].Name, commands)
+		for i, answer := range answers {
+			if acknowledged, _ := strconv.Atoi(answer); i%2 == 0 && answer != "OK" || i%2 == 1 && acknowledged < least {
+				err = errors.Join(err, fmt.Errorf("%s: %s", commands[i], answer))
+			}
+		}
+		return err
+	})
 }
 
 // wantKeys reads every key through the Service.
@@ -189,16 +241,28 @@ func wantKeys(t *testing.T, cluster *v1alpha1.RedisCluster, n int) {
 	wantKeysFrom(t, cluster, cluster.Status.Nodes[0].Name, n)
 }
 
-// wantKeysFrom does so from an instance that runs.
+// wantKeysFrom does so from an instance that runs. It asks again when it gets an error, and not when it gets another answer.
 func wantKeysFrom(t *testing.T, cluster *v1alpha1.RedisCluster, pod string, n int) {
 	t.Helper()
-	script := fmt.Sprintf(
-		`%sHOST=%s; for i in $(seq %d); do got=$(ask get key:$i 2>/dev/null) || got="(no answer)"; [ "$got" = value:$i ] && echo same || echo "key:$i=$got"; done | sort | uniq -c`,
-		prelude, cluster.Name, n)
-	out, err := live.Execute(t.Context(), cluster.Namespace, pod, "redis", "sh", "-c", script)
-	if err != nil || strings.TrimSpace(out) != fmt.Sprintf("%d same", n) {
-		t.Errorf("read %d keys: %v: %s", n, err, out)
+	var commands []string
+	for i := range n {
+		commands = append(commands, fmt.Sprintf("get key:%d", i+1))
 	}
+	live.Eventually(t, fmt.Sprintf("%d keys are read", n), func() error {
+		answers, err := batch(t, cluster, pod, commands)
+		if err != nil {
+			return err
+		}
+		for i, answer := range answers {
+			switch {
+			case answer == "" || strings.HasPrefix(answer, "value:") && answer != fmt.Sprintf("value:%d", i+1):
+				t.Errorf("%s: %q", commands[i], answer)
+			case !strings.HasPrefix(answer, "value:"):
+				err = errors.Join(err, fmt.Errorf("%s: %s", commands[i], answer))
+			}
+		}
+		return err
+	})
 }
 
 func wantGone(t *testing.T, cluster *v1alpha1.RedisCluster) {

@@ -7,6 +7,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -34,5 +35,5 @@ func connect() error {
 	if err := live.Kube.Get(ctx, theOperator, &operator); err != nil {
 		return fmt.Errorf("find the operator: %w", err)
 	}
-	return clearLeftovers(ctx)
+	return errors.Join(clearLeftovers(ctx), live.Watch(context.Background()))
 }

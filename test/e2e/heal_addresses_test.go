@@ -63,11 +63,11 @@ func TestRedisClusterPodsSwapAddresses(t *testing.T) {
 // wantOnly asks every instance: it knows the six nodes that its cluster had and no others, and the masters have this many keys.
 func wantOnly(t *testing.T, cluster *v1alpha1.RedisCluster, of map[string]string, keys int) {
 	t.Helper()
-	for _, name := range names(cluster) {
-		table, err := cli(t.Context(), cluster, name, "cluster", "nodes")
-		if err != nil {
-			t.Fatal(err)
-		}
+	answers, err := askAll(t, cluster, "cluster", "nodes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, table := range answers {
 		if n := strings.Count(table+"\n", "\n"); n != 6 {
 			t.Errorf("%s knows %d nodes:\n%s", name, n, table)
 		}

@@ -121,11 +121,11 @@ func newStranger(t *testing.T, cluster *v1alpha1.RedisCluster) *corev1.Pod {
 func knownTo(t *testing.T, cluster *v1alpha1.RedisCluster, stranger *corev1.Pod, nobody bool) error {
 	t.Helper()
 	var by []string
-	for _, name := range names(cluster) {
-		table, err := cli(t.Context(), cluster, name, "cluster", "nodes")
-		if err != nil {
-			return err
-		}
+	tables, err := askAll(t, cluster, "cluster", "nodes")
+	if err != nil {
+		return err
+	}
+	for name, table := range tables {
 		if strings.Contains(table, " "+stranger.Status.PodIP+":") {
 			by = append(by, name)
 		}

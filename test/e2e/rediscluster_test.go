@@ -12,11 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -108,6 +113,7 @@ func TestRedisClusterLives(t *testing.T) {
 // The source document's manifest applies as it stands, and is left alone while it says
 // pause; resumed, it becomes shards of 3, 2 and 2 instances.
 func TestRedisClusterOfTheSourceDocument(t *testing.T) {
+	t.Parallel()
 	var cluster v1alpha1.RedisCluster
 	live.Sample(t, "redis_v1alpha1_rediscluster.yaml", &cluster)
 	err := live.Kube.Create(t.Context(), &cluster)
@@ -242,5 +248,35 @@ func TestRedisClusterRepairsItsChildren(t *testing.T) {
 			}
 		}
 		return live.IsReady(t, cluster)
+	})
+	wantUnchanged(t, cluster)
+}
+
+// wantUnchanged: what is at rest is written by nobody while the operator looks three times.
+func wantUnchanged(t *testing.T, cluster *v1alpha1.RedisCluster) {
+	t.Helper()
+	versions := func() map[string]string {
+		found := map[string]string{}
+		for _, list := range []client.ObjectList{&v1alpha1.RedisClusterList{}, &appsv1.StatefulSetList{}, &corev1.PodList{},
+			&corev1.PersistentVolumeClaimList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.SecretList{},
+			&corev1.ServiceAccountList{}, &policyv1.PodDisruptionBudgetList{}, &networkingv1.NetworkPolicyList{}, &corev1.EventList{}} {
+			if err := live.Kube.List(t.Context(), list, client.InNamespace(cluster.Namespace)); err != nil {
+				t.Fatal(err)
+			}
+			_ = meta.EachListItem(list, func(o runtime.Object) error {
+				object, _ := o.(client.Object)
+				found[fmt.Sprintf("%T %s", o, object.GetName())] = object.GetResourceVersion()
+				return nil
+			})
+		}
+		return found
+	}
+	live.Eventually(t, "nothing is written for three looks of the operator", func() error {
+		before := versions()
+		time.Sleep(31 * time.Second)
+		if diff := cmp.Diff(before, versions()); diff != "" {
+			return fmt.Errorf("versions before (-) and after (+):\n%s", diff)
+		}
+		return nil
 	})
 }

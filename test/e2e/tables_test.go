@@ -33,7 +33,27 @@ func table(t *testing.T, cluster *v1alpha1.RedisCluster, pod string) ([]tableNod
 	if err != nil {
 		return nil, err
 	}
-	var nodes []tableNode
+	return readTable(pod, text)
+}
+
+// tables is what each instance knows.
+func tables(t *testing.T, cluster *v1alpha1.RedisCluster) (map[string][]tableNode, error) {
+	t.Helper()
+	answers, err := askAll(t, cluster, "cluster", "nodes")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]tableNode{}
+	for name, text := range answers {
+		if all[name], err = readTable(name, text); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// readTable reads the answer of a pod to CLUSTER NODES.
+func readTable(pod, text string) (nodes []tableNode, err error) {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		if len(words) < 8 {
@@ -62,12 +82,11 @@ func wantTables(t *testing.T, cluster *v1alpha1.RedisCluster, owned []int) {
 		members = append(members, node.NodeID)
 	}
 	slices.Sort(members)
-	for _, node := range cluster.Status.Nodes {
-		nodes, err := table(t, cluster, node.Name)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
+	all, err := tables(t, cluster)
+	if err != nil {
+		t.Error(err)
+	}
+	for name, nodes := range all {
 		var known []string
 		var counts []int
 		for _, other := range nodes {
@@ -76,33 +95,32 @@ func wantTables(t *testing.T, cluster *v1alpha1.RedisCluster, owned []int) {
 				counts = append(counts, other.slots)
 			}
 			if strings.Contains(other.flags, "handshake") || strings.Contains(other.flags, "noaddr") {
-				t.Errorf("%s sees %s as %s", node.Name, other.id, other.flags)
+				t.Errorf("%s sees %s as %s", name, other.id, other.flags)
 			}
 			if len(other.open) > 0 {
-				t.Errorf("%s has open slots: %v", node.Name, other.open)
+				t.Errorf("%s has open slots: %v", name, other.open)
 			}
 		}
 		slices.Sort(known)
 		if diff := cmp.Diff(members, known); diff != "" {
-			t.Errorf("%s knows other nodes than the cluster has (-has +knows):\n%s", node.Name, diff)
+			t.Errorf("%s knows other nodes than the cluster has (-has +knows):\n%s", name, diff)
 		}
 		slices.Sort(counts)
 		slices.Reverse(counts)
 		if diff := cmp.Diff(owned, counts); diff != "" {
-			t.Errorf("slots by master in the eyes of %s (-want +got):\n%s", node.Name, diff)
+			t.Errorf("slots by master in the eyes of %s (-want +got):\n%s", name, diff)
 		}
 	}
 	live.Eventually(t, "all instances are linked", func() error { return linked(t, cluster) })
 }
 
 // linked is nil when every instance has links to all others and takes none for failing.
-func linked(t *testing.T, cluster *v1alpha1.RedisCluster) (problems error) {
-	for _, node := range cluster.Status.Nodes {
-		nodes, err := table(t, cluster, node.Name)
-		problems = errors.Join(problems, err)
+func linked(t *testing.T, cluster *v1alpha1.RedisCluster) error {
+	all, problems := tables(t, cluster)
+	for name, nodes := range all {
 		for _, other := range nodes {
 			if failing := strings.Contains(strings.ReplaceAll(other.flags, "nofailover", ""), "fail"); failing || other.link != "connected" {
-				problems = errors.Join(problems, fmt.Errorf("in the eyes of %s, %s is %s, %s", node.Name, other.id, other.flags, other.link))
+				problems = errors.Join(problems, fmt.Errorf("in the eyes of %s, %s is %s, %s", name, other.id, other.flags, other.link))
 			}
 		}
 	}

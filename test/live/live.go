@@ -39,6 +39,9 @@ func NewNamespace(t *testing.T) string {
 	}}
 	Create(t, ns)
 	t.Cleanup(func() {
+		for _, alarm := range watched.alarmsOf(ns.Name, false) {
+			t.Error(alarm)
+		}
 		if t.Failed() {
 			Report(t, ns.Name)
 		}

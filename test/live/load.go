@@ -16,6 +16,7 @@ import (
 // Load is an application of a cluster, with the test that it belongs to.
 type Load struct {
 	t           *testing.T
+	namespace   string
 	Application *application.Application
 	running     *application.Running
 	data        []string // the flags of what was filled in
@@ -28,7 +29,7 @@ func NewLoad(t *testing.T, cluster *v1alpha1.RedisCluster) *Load {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Load{t: t, Application: app}
+	return &Load{t: t, namespace: cluster.Namespace, Application: app}
 }
 
 // Fill puts keys of every type in, and six big ones of a mebibyte, one of each type.
@@ -62,7 +63,7 @@ var asAdvised = []string{"--dial-timeout", "2s", "--refresh", "1s"}
 // Start begins to write, to read, to do both with two keys at once, and to connect anew.
 func (l *Load) Start() {
 	l.t.Helper()
-	flags := []string{"--addr", l.Application.Address(), "--writes", "400", "--reads", "400", "--pairs", "20", "--arrivals", "4", "--keys",
+	flags := []string{"--addr", l.Application.Address(), "--writes", "250", "--reads", "250", "--pairs", "20", "--arrivals", "4", "--keys",
 		"5000"}
 	var err error
 	l.running, err = l.Application.Begin(l.t.Context(), "run", slices.Concat(flags, asAdvised)...)

@@ -93,11 +93,12 @@ func leave(t *testing.T, list, why string) {
 }
 
 // WantUnnoticed ends a load and says that planned work went unnoticed by it, with slots that moved by a method, or none that did:
-// nothing failed, nothing was lost, and all that was filled in is there.
+// nothing failed, nothing was lost, all that was filled in is there, and at no time did two instances of a shard stop serving.
 func (r *Run) WantUnnoticed(load *Load, slotsMoved v1alpha1.MigrationMethod) {
 	r.t.Helper()
 	result := load.Stop()
 	failures, open := result.Unnoticed(slotsMoved)
+	failures = append(failures, watched.alarmsOf(load.namespace, true)...)
 	for _, failure := range failures {
 		r.t.Error(failure)
 	}

@@ -141,6 +141,8 @@ imageGCLowThresholdPercent: 99
 evictionHard: {memory.available: 50Mi, nodefs.available: 1%, imagefs.available: 1%}
 nodeStatusUpdateFrequency: 5s
 nodeLeaseDurationSeconds: 20
+# Changes of Secrets and ConfigMaps reach the files of pods within this time, and a little more.
+syncFrequency: 10s
 configMapAndSecretChangeDetectionStrategy: Watch
 `
 }

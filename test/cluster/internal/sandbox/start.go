@@ -45,7 +45,8 @@ func Start(dir, executable string, spec Spec) (*Held, error) {
 	defer wait.Close()
 	cmd := exec.Command(executable, InitCommand, dir)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
-	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
+	// A cluster for tests has memory to spare and processor time not: its programs, most of them in Go, collect garbage less often.
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "GOGC=300"}
 	cmd.ExtraFiles = []*os.File{wait}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setsid: true,
