@@ -57,7 +57,7 @@ func TestRedisClusterPasswordChanges(t *testing.T) {
 			live.Scenario(t, func(t *testing.T, run *live.Run) {
 				cluster := newCluster(live.NewNamespace(t), "cache")
 				cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
-				cluster.Spec.Auth.PreviousPasswordFor = &metav1.Duration{Duration: 3 * time.Minute}
+				cluster.Spec.Auth.PreviousPasswordFor = &metav1.Duration{Duration: 2 * time.Minute}
 				load := underLoad(t, cluster, 1000)
 				pods, before := podUIDs(t, cluster), password(t, cluster)
 

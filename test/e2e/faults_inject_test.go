@@ -171,7 +171,7 @@ func (d disk) do(t *testing.T, command string) string {
 	t.Helper()
 	var out bytes.Buffer
 	cmd := exec.CommandContext(context.Background(), "nsenter",
-		"-t", fmt.Sprint(d.kubelet), "-m", "sh", "-c", command, "sh", d.folder, d.image)
+		"-t", fmt.Sprint(d.kubelet), "-m", "-p", "sh", "-c", command, "sh", d.folder, d.image)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%s: %v: %s", command, err, out.String())

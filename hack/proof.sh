@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Everything that searches for mistakes rather than check a change (make proof): it takes hours, and two cores at the least.
+#   hack/proof.sh [PART...]
+# Parts: simulation, transitions, apiserver, faults, fuzz, mutation; all of them when none is named. build/proof/README.md gets
+# where and when they ran and the tables that they print; what they say goes to a file each beside it. A part that fails does not
+# keep the others from running, and fails the whole.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+all=(simulation transitions apiserver faults fuzz mutation)
+(($# > 0)) || set -- "${all[@]}"
+export SIMULATION=all E2E=all INCONCLUSIVE=
+out=build/proof
+mkdir -p "$out"
+
+part() {
+  case $1 in
+  simulation) go test -v -count=1 -timeout 6h ./test/simulation ./test/model ;;
+  transitions) go test -v -count=1 -timeout 6h ./test/transitions ;;
+  apiserver) make test-apiserver RUN='TestCrash|TestTransitions|TestForeign' APISERVER_TIMEOUT=4h ;;
+  faults) make test-e2e RUN=TestRedisClusterFaults ;;
+  fuzz) make fuzz FUZZTIME="${FUZZTIME:-5m}" ;;
+  mutation) make mutation ;;
+  *) echo "there is no part $1; there are: ${all[*]}" >&2 && return 2 ;;
+  esac
+}
+
+failed=()
+{
+  printf '# Proof\n\nCommit %s, begun %s, %s, %d processors, %s.\n' "$(git describe --always --dirty)" "$(date -u +%FT%TZ)" "$(uname -sr)" \
+    "$(getconf _NPROCESSORS_ONLN)" "$(go version | cut -d' ' -f3-)"
+} >"$out/README.md"
+for name in "$@"; do
+  started=$SECONDS result=passed
+  echo "== $name: $out/$name.log"
+  part "$name" >"$out/$name.log" 2>&1 || { result=FAILED && failed+=("$name"); }
+  {
+    printf '\n## %s\n\n%s after %d s.\n\n' "$name" "$result" $((SECONDS - started))
+    grep -oE '\|.*\|$' "$out/$name.log" || true # the tables that tests and tools print
+    grep -E '^ *--- FAIL' "$out/$name.log" || true
+  } >>"$out/README.md"
+  echo "   $result after $((SECONDS - started)) s"
+done
+echo "the tables are in $out/README.md"
+((${#failed[@]} == 0)) || { echo "failed: ${failed[*]}" >&2 && exit 1; }
