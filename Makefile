@@ -140,6 +140,7 @@ generate: ## deep-copy functions, clientset, listers and informers from api/
 .PHONY: manifests
 manifests: ## CRDs from api/; roles and webhooks of scaffolded kinds
 	"$$(hack/tool.sh controller-gen)" crd paths=./api/... output:crd:dir=config/crd/bases
+	sed -i 's/(\[eE\](\\+|-)?((\[0-9\]+(\\.\[0-9\]\*)?)|(\\.\[0-9\]+)))/([eE](\\+|-)?[0-9]{1,2})/' config/crd/bases/*.yaml # 1e1000000000 as a quantity takes for ever to decode
 	hack/scaffolded.sh manifests
 
 .PHONY: docs-api

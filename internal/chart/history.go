@@ -5,7 +5,6 @@ package chart
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -65,22 +64,21 @@ type StoredRelease struct {
 	Description             string
 	FirstDeployed           time.Time
 	LastDeployed            time.Time
-	// Values are those that were given, without the chart's defaults.
-	Values map[string]any
 	// Rendered has Objects, Hooks, Manifest and Notes.
 	Rendered *Rendered
 }
 
-// release is a revision as Helm stores it (helm.sh/helm/v3/pkg/release), with the chart left as it is.
+// release is a revision as Helm stores it (helm.sh/helm/v3/pkg/release). Chart, values and hooks are left as they are: decoded
+// they may take fifty times as much memory.
 type release struct {
-	Chart     json.RawMessage     `json:"chart,omitempty"`
-	Name      string              `json:"name,omitempty"`
-	Info      *helmrelease.Info   `json:"info,omitempty"`
-	Config    map[string]any      `json:"config,omitempty"`
-	Manifest  string              `json:"manifest,omitempty"`
-	Hooks     []*helmrelease.Hook `json:"hooks,omitempty"`
-	Version   int                 `json:"version,omitempty"`
-	Namespace string              `json:"namespace,omitempty"`
+	Chart     json.RawMessage   `json:"chart,omitempty"`
+	Name      string            `json:"name,omitempty"`
+	Info      *helmrelease.Info `json:"info,omitempty"`
+	Config    json.RawMessage   `json:"config,omitempty"`
+	Manifest  string            `json:"manifest,omitempty"`
+	Hooks     json.RawMessage   `json:"hooks,omitempty"`
+	Version   int               `json:"version,omitempty"`
+	Namespace string            `json:"namespace,omitempty"`
 }
 
 // StoredName is the name of the Secret that holds a revision.
@@ -95,9 +93,17 @@ func (c *Chart) EncodeRelease(rendered *Rendered, record Record) (Stored, error)
 	if err != nil {
 		return Stored{}, err
 	}
+	config, err := encoded(rendered.values)
+	if err != nil {
+		return Stored{}, err
+	}
+	hooks, err := encoded(storedHooks(rendered.Hooks))
+	if err != nil {
+		return Stored{}, err
+	}
 	data, err := packRelease(packedChart, &release{
 		Name: record.Release.Name, Namespace: record.Release.Namespace, Version: record.Release.Revision,
-		Config: rendered.values, Manifest: rendered.Manifest, Hooks: storedHooks(rendered.Hooks),
+		Config: config, Manifest: rendered.Manifest, Hooks: hooks,
 		Info: &helmrelease.Info{
 			FirstDeployed: helmtime.Time{Time: record.FirstDeployed}, LastDeployed: helmtime.Time{Time: record.LastDeployed},
 			Status: helmrelease.Status(record.Status), Description: record.Description, Notes: rendered.Notes,
@@ -114,6 +120,18 @@ func (c *Chart) EncodeRelease(rendered *Rendered, record Record) (Stored, error)
 		},
 		Data: map[string][]byte{"release": data},
 	}, nil
+}
+
+// encoded is a part of a release, left out when there is nothing in it.
+func encoded(part any) (json.RawMessage, error) {
+	text, err := json.Marshal(part)
+	if err != nil {
+		return nil, fmt.Errorf("encode the release: %w", err)
+	}
+	if empty := string(text); empty == "null" || empty == "{}" || empty == "[]" {
+		return nil, nil
+	}
+	return text, nil
 }
 
 // storedHooks are hooks as a release holds them. The items of a list are one of Helm's hooks.
@@ -152,47 +170,4 @@ func SetStatus(data []byte, status Status) (restated []byte, firstDeployed time.
 	}
 	restated, err = packRelease(packedChart, stored)
 	return restated, stored.Info.FirstDeployed.Time, err
-}
-
-// DecodeRelease reads the stored data of a release.
-func DecodeRelease(data []byte) (*StoredRelease, error) {
-	stored, err := unpackRelease(data)
-	if err != nil {
-		return nil, err
-	}
-	var chart struct {
-		Metadata struct{ Name, Version string } `json:"metadata"`
-	}
-	if len(stored.Chart) > 0 {
-		if err := json.Unmarshal(stored.Chart, &chart); err != nil {
-			return nil, fmt.Errorf("read the chart of the stored release: %w", err)
-		}
-	}
-	rendered := &Rendered{Manifest: stored.Manifest, Notes: stored.Info.Notes, values: stored.Config}
-	for _, text := range documents(stored.Manifest) {
-		_, objects, err := decode("manifest", text)
-		if err != nil {
-			return nil, fmt.Errorf("read the manifest of the stored release: %w", err)
-		}
-		rendered.Objects = append(rendered.Objects, objects...)
-	}
-	for _, hook := range stored.Hooks {
-		if hook == nil {
-			return nil, errors.New("read the stored release: a hook is null")
-		}
-		d, err := readDocument(hook.Path, hook.Manifest)
-		if err != nil {
-			return nil, fmt.Errorf("read a hook of the stored release: %w", err)
-		}
-		if d.isHook() {
-			rendered.addHooks(d)
-		}
-	}
-	rendered.sortHooks()
-	return &StoredRelease{
-		Name: stored.Name, Namespace: stored.Namespace, ChartName: chart.Metadata.Name, ChartVersion: chart.Metadata.Version,
-		Revision: stored.Version, Status: Status(stored.Info.Status), Description: stored.Info.Description,
-		FirstDeployed: stored.Info.FirstDeployed.Time, LastDeployed: stored.Info.LastDeployed.Time,
-		Values: stored.Config, Rendered: rendered,
-	}, nil
 }

@@ -21,7 +21,7 @@ import (
 // 2.2), here {"chart":… and the rest of the release.
 
 // maxRelease bounds what unpacking a stored release may give, in bytes; Kubernetes takes Secrets of up to 1 MiB.
-const maxRelease = 64 << 20
+const maxRelease = 16 << 20
 
 // chartFirst begins every release.
 const chartFirst = `{"chart":`
@@ -83,8 +83,11 @@ func unpackRelease(data []byte) (*release, error) {
 		if err != nil {
 			return refuse(err)
 		}
-		if plain, err = io.ReadAll(io.LimitReader(reader, maxRelease)); err != nil {
+		if plain, err = io.ReadAll(io.LimitReader(reader, maxRelease+1)); err != nil {
 			return refuse(err)
+		}
+		if len(plain) > maxRelease {
+			return refuse(fmt.Errorf("it unpacks to more than %d bytes", maxRelease))
 		}
 	}
 	stored := &release{}

@@ -51,8 +51,8 @@ type Rendered struct {
 	// Manifest is the text Helm would store and print, without hooks.
 	Manifest string
 	Notes    string
-	// values are those that were given, for the release's record.
-	values map[string]any
+	// values are those that were given, for the release's record; the JSON of them, if it was read from one.
+	values any
 }
 
 // Render is pure: the same chart, values, release and capabilities give the same objects, if the chart is Deterministic and

@@ -4,6 +4,7 @@
 package release
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -39,6 +40,7 @@ func readDeployed(cr *unstructured.Unstructured) Deployed {
 	d.Name, _ = m["name"].(string)
 	d.Revision, _ = m["revision"].(int64)
 	d.Digest, _ = m["digest"].(string)
+	d.Revision = min(max(d.Revision, 0), math.MaxInt32) // what else a status says is none that was ever deployed
 	return d
 }
 

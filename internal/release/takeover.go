@@ -4,6 +4,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -41,8 +42,7 @@ func (r *Reconciler) findFormer(ctx context.Context, cr *unstructured.Unstructur
 		r.memory.Update(cr.GetUID(), func(m *memory) { m.unclaimed = true })
 		return nil, nil
 	}
-	secrets := &corev1.SecretList{}
-	err := r.live.List(ctx, secrets, client.InNamespace(cr.GetNamespace()), client.MatchingLabels{"owner": "helm", "name": cr.GetName()})
+	past, err := r.recordedReleases(ctx, cr)
 	if apierrors.IsForbidden(err) {
 		forbidden := &apply.ForbiddenError{
 			Verb: "list", Err: err, Ref: apply.Ref{Namespace: cr.GetNamespace(), Name: "owner=helm,name=" + cr.GetName(),
@@ -56,18 +56,55 @@ func (r *Reconciler) findFormer(ctx context.Context, cr *unstructured.Unstructur
 	if err != nil {
 		return nil, fmt.Errorf("look for a release that another operator left: %w", err)
 	}
-	var past []*chart.StoredRelease
-	for _, secret := range secrets.Items {
-		if string(secret.Type) != chart.StoredType || !refersTo(&secret, cr.GetUID()) || secret.Annotations[recordedByAnnotation] == recordedBy {
-			continue
-		}
-		recorded, err := chart.DecodeRelease(secret.Data["release"])
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", secret.Name, err)
-		}
-		past = append(past, recorded)
-	}
 	return formerOf(past, func(o *unstructured.Unstructured) (apply.Ref, error) { return r.refOf(o, cr) })
+}
+
+// recordsAtOnce is how many records are in memory at once: each may have 1 MiB, and anybody may write more of them.
+const recordsAtOnce = 5
+
+// recordedReleases are the revisions that other operators recorded for a resource, the newest with its objects, of the others only
+// how these are called.
+func (r *Reconciler) recordedReleases(ctx context.Context, cr *unstructured.Unstructured) (past []*chart.StoredRelease, err error) {
+	var newest *chart.StoredRelease
+	secrets := &corev1.SecretList{}
+	for more := true; more; more = secrets.Continue != "" {
+		if err := r.live.List(ctx, secrets, client.InNamespace(cr.GetNamespace()), client.MatchingLabels{"owner": "helm", "name": cr.GetName()},
+			client.Limit(recordsAtOnce), client.Continue(secrets.Continue)); err != nil {
+			return nil, err
+		}
+		for i := range secrets.Items {
+			secret := &secrets.Items[i]
+			if string(secret.Type) != chart.StoredType || !refersTo(secret, cr.GetUID()) || secret.Annotations[recordedByAnnotation] == recordedBy {
+				continue
+			}
+			recorded, err := chart.DecodeRelease(secret.Data["release"])
+			if err != nil {
+				return nil, fmt.Errorf("read %s: %w", secret.Name, err)
+			}
+			past = append(past, recorded)
+			if newest == nil || recorded.Revision > newest.Revision {
+				newest, recorded = recorded, newest
+			}
+			onlyNames(recorded)
+		}
+	}
+	return past, nil
+}
+
+// onlyNames drops of a revision all but how its objects are called.
+func onlyNames(recorded *chart.StoredRelease) {
+	if recorded == nil {
+		return
+	}
+	var named []*unstructured.Unstructured
+	for _, object := range recorded.Rendered.Objects {
+		one := &unstructured.Unstructured{}
+		one.SetGroupVersionKind(object.GroupVersionKind())
+		one.SetNamespace(object.GetNamespace())
+		one.SetName(object.GetName())
+		named = append(named, one)
+	}
+	recorded.Rendered = &chart.Rendered{Objects: named}
 }
 
 // formerOf sums up what is recorded of a release; nil when nothing is.
@@ -75,7 +112,7 @@ func formerOf(past []*chart.StoredRelease, refOf func(*unstructured.Unstructured
 	if len(past) == 0 {
 		return nil, nil
 	}
-	slices.SortFunc(past, func(a, b *chart.StoredRelease) int { return b.Revision - a.Revision })
+	slices.SortFunc(past, func(a, b *chart.StoredRelease) int { return cmp.Compare(b.Revision, a.Revision) })
 	former := &Former{Revision: int64(past[0].Revision), Complete: past[0].Status == chart.StatusDeployed, Objects: past[0].Rendered.Objects}
 	for _, revision := range past {
 		for _, object := range revision.Rendered.Objects {

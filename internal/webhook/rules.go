@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shared "middleware.hc.cn/operator/internal/admission/rules"
 )
 
 // rules are the admission functions of one kind. They are pure.
@@ -41,11 +44,11 @@ type rules[T client.Object] struct {
 // being deleted: config/webhook says so in matchConditions, which OLM's webhook definitions do not have.
 func (r rules[T]) register(server ctrlwebhook.Server, scheme *runtime.Scheme) {
 	defaulting := admission.WithDefaulter[T](scheme, r)
-	defaulting.Handler =
-		alive{readable{next: defaulting.Handler, decoder: admission.NewDecoder(scheme), fresh: func() runtime.Object { return r.fresh() }}}
+	defaulting.Handler = alive{r.bounded(
+		readable{next: defaulting.Handler, decoder: admission.NewDecoder(scheme), fresh: func() runtime.Object { return r.fresh() }})}
 	server.Register(r.path("mutate"), defaulting)
 	validating := admission.WithValidator[T](scheme, r)
-	validating.Handler = alive{validating.Handler}
+	validating.Handler = alive{r.bounded(validating.Handler)}
 	server.Register(r.path("validate"), validating)
 }
 
@@ -103,6 +106,24 @@ func (r rules[T]) refusal(object T, mistakes field.ErrorList) error {
 		return nil
 	}
 	return apierrors.NewInvalid(r.gvk.GroupKind(), object.GetName(), mistakes)
+}
+
+// bounded refuses objects with quantities that take for ever to decode; the schema would, but defaulting comes first. If the stored
+// object has one, it came past the webhook: the change is let through unread, and the reconciler says what is wrong with it.
+func (r rules[T]) bounded(next admission.Handler) admission.Handler {
+	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
+		var object, before map[string]any
+		_ = json.Unmarshal(request.Object.Raw, &object) // what cannot be read is said by who decodes it
+		_ = json.Unmarshal(request.OldObject.Raw, &before)
+		if refused := shared.Quantities[T](object); len(refused) > 0 {
+			status := apierrors.NewInvalid(r.gvk.GroupKind(), request.Name, refused).Status()
+			return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+		}
+		if len(shared.Quantities[T](before)) > 0 {
+			return admission.Allowed("")
+		}
+		return next.Handle(ctx, request)
+	})
 }
 
 // readable passes on the requests whose object can be read as its Go type and lets the others through without defaults. Defaulting comes

@@ -12,8 +12,11 @@ import (
 )
 
 // Strict converts an object to its type. A field that the type does not know, one
-// that is there twice and a value of the wrong type are refused.
+// that is there twice, a value of the wrong type and a quantity that cannot be read are refused.
 func Strict[T any](object *unstructured.Unstructured) (*T, field.ErrorList) {
+	if refused := Quantities[T](object.Object); len(refused) > 0 {
+		return nil, refused
+	}
 	encoded, err := object.MarshalJSON()
 	if err != nil {
 		return nil, refuse(fmt.Errorf("cannot be read: %w", err))

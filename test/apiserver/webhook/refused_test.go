@@ -85,6 +85,13 @@ func TestWrongManifestsGetSentencesWithFieldPaths(t *testing.T) {
 			[]string{`spec.pod[0].env[0].name: Forbidden`, `set the password with spec.auth`}},
 		{"variable that the operator sets", redis, "RedisCluster", `{pod: [{env: [{name: POD_IP, value: x}]}]}`,
 			[]string{`spec.pod[0].env[0].name: Forbidden`, `use another name`}},
+		{"a quantity that takes for ever to read", redis, "RedisCluster", `{storage: {size: "1e2147483647"}}`,
+			[]string{`spec.storage.size: Invalid value: "1e2147483647"`, `write one such as 500m or 10Gi`}},
+		{"such a quantity in a template", application, "Application",
+			`{selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {selector: {matchLabels: {app: a}}, template: {metadata: {labels: {app: a}}, spec: {overhead: {cpu: "1e2147483647"}, containers: [{name: c, image: busybox}]}}}}}`,
+			[]string{`spec.template.spec.template.spec.overhead[cpu]`, `write one such as 500m or 10Gi`}},
+		{"such a quantity of an App", app, "App", `{image: busybox:1.36, resources: {limits: {cpu: "1e2147483647"}}}`,
+			[]string{`spec.resources.limits[cpu]`, `write one such as 500m or 10Gi`}},
 		{"size that is a word", redis, "RedisCluster", `{storage: {size: big}}`, []string{`spec.storage.size`, `should match`}},
 	}
 	for _, test := range tests {
