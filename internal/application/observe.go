@@ -55,7 +55,7 @@ func (r *reconciler) observe(ctx context.Context, object *unstructured.Unstructu
 	if s.Differs, err = r.differs(ctx, object, s); err != nil || s.Deployment != nil || !s.Differs {
 		return s, err
 	}
-	s.Foreign, err = r.foreign(ctx, object, app.Spec.Selector)
+	s.Foreign, err = r.foreign(ctx, object, app.Spec.Selector, s.Desired.GetName())
 	return s, err
 }
 
@@ -96,8 +96,9 @@ func (r *reconciler) differs(ctx context.Context, owner *unstructured.Unstructur
 // foreign looks for Deployments of others that match the selector: the source
 // document makes a Deployment only when none matches. It asks the API server,
 // because the cache knows only what this operator made; that happens only when a
-// Deployment is about to be made.
-func (r *reconciler) foreign(ctx context.Context, owner *unstructured.Unstructured, s *metav1.LabelSelector) (string, error) {
+// Deployment is about to be made. One of the Deployment's own name is the applier's to judge, which knows one that it
+// made by more than its owner reference.
+func (r *reconciler) foreign(ctx context.Context, owner *unstructured.Unstructured, s *metav1.LabelSelector, own string) (string, error) {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
 		return "", err
@@ -109,7 +110,7 @@ func (r *reconciler) foreign(ctx context.Context, owner *unstructured.Unstructur
 	}
 	var names []string
 	for i := range list.Items {
-		if !metav1.IsControlledBy(&list.Items[i], owner) {
+		if list.Items[i].Name != own && !metav1.IsControlledBy(&list.Items[i], owner) {
 			names = append(names, list.Items[i].Name)
 		}
 	}

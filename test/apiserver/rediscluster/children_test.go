@@ -127,6 +127,27 @@ func TestStatefulSetDeleted(t *testing.T) {
 	}
 }
 
+// A StatefulSet that somebody scales ends with the instances that its shard asks for, and every slot is served throughout.
+func TestStatefulSetScaledByHand(t *testing.T) {
+	t.Parallel()
+	for _, replicas := range []int32{1, 3} {
+		t.Run(fmt.Sprintf("to %d", replicas), func(t *testing.T) {
+			t.Parallel()
+			cluster, _, _ := running(t)
+			set := children(t, cluster)["statefulsets/cache-1"].(*appsv1.StatefulSet)
+			change(t, set, func(s *appsv1.StatefulSet) { s.Spec.Replicas = &replicas })
+			eventually(t, "the number of replicas is put back", func() string {
+				if get(t, set); *set.Spec.Replicas != 2 {
+					get(t, cluster)
+					return fmt.Sprintf("%d; %s: %s", *set.Spec.Replicas, cluster.Status.Phase, cluster.Status.Reason)
+				}
+				return ""
+			})
+			awaitWhole(t, cluster)
+		})
+	}
+}
+
 // What is turned off is deleted, and made again when it is turned on.
 func TestTurnedOff(t *testing.T) {
 	t.Parallel()
