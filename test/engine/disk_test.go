@@ -34,6 +34,41 @@ func TestMasterThatCannotWriteToDiskIsSucceeded(t *testing.T) {
 	})
 }
 
+// A replica that cannot write its table to disk would end as soon as it is a master: it stays what it is, and runs on.
+func TestNoSwitchoverToADiskThatCannotBeWritten(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		o := operate(t, e, 2, 1, 1)
+		o.fill(manyKeys)
+		failing := o.master(0)
+		heir := o.named(0, 0)
+		if heir == failing {
+			heir = o.named(0, 1)
+		}
+		table := filepath.Join(heir.server.dir, "nodes.conf")
+		must(t, os.Rename(table, table+".kept"))
+		must(t, os.MkdirAll(filepath.Join(table, "in-the-way"), 0o700))
+		o.failDisk(failing, true)
+		eventually(t, func() error {
+			o.reconcile()
+			said := strings.Join(o.steps, "\n")
+			return want(strings.Contains(said, heir.pod.Name+" cannot take over"), "%s", said)
+		})
+		if now := o.master(0); now != failing || o.view(heir).Keys == 0 {
+			t.Errorf("%s is the master, and %s has %d keys", now.pod.Name, heir.pod.Name, o.view(heir).Keys)
+		}
+		must(t, os.RemoveAll(table))
+		must(t, os.Rename(table+".kept", table))
+		o.converge()
+		if now := o.master(0); now != heir {
+			t.Errorf("%s is the master", now.pod.Name)
+		}
+		o.wantWrites()
+		if kept := o.kept(manyKeys); kept != manyKeys {
+			t.Errorf("%d of %d keys", kept, manyKeys)
+		}
+	})
+}
+
 // Where nobody can take over it is said, and nothing is done; when there is room on the disk again, so are writes.
 func TestMasterThatCannotWriteToDiskIsTold(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {

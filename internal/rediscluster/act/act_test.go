@@ -156,6 +156,21 @@ func TestSwitchoverSuppressesPings(t *testing.T) {
 	}
 }
 
+// A replica with a full disk would end as soon as it is a master, and with it what both have in memory only.
+func TestSwitchoverOnlyToADiskThatCanBeWritten(t *testing.T) {
+	b := newBench(t, interceptor.Funcs{})
+	b.must(plan.AssignSlots{Assignments: []plan.Assignment{{To: b.targets[0], Slots: slots.All(), Epoch: 1}}})
+	b.meetAll()
+	b.must(plan.Replicate{Replications: []plan.Replication{{Replica: b.targets[2], MasterID: b.targets[0].NodeID}}})
+	b.world.Run(2 * time.Second)
+	b.world.FailNext(b.nodes[2], "CLUSTER SAVECONFIG", redistest.Failure{
+		Kind: redistest.ReplyError, Reply: "ERR error saving the cluster node config: No space left on device"})
+	err := b.do(plan.Switchover{Master: b.targets[0], Replica: b.targets[2]})
+	if err == nil || !strings.Contains(err.Error(), b.targets[2].Pod+" cannot take over") || b.view(0).Role != redis.RoleMaster {
+		t.Errorf("got %v, and node 0 is %s", err, b.view(0).Role)
+	}
+}
+
 // Before a node is told anything it must be the one that was observed: nothing is sent to another, and a MEET is not sent
 // about another either.
 func TestIdentityMismatch(t *testing.T) {

@@ -131,7 +131,7 @@ func (a *Actor) cancelJobs(ctx context.Context, s Subject, step plan.CancelJobs)
 	})
 }
 
-// switchover makes a replica the master of its shard, and loses no write. Clients wait meanwhile,
+// switchover makes a replica that can write to its disk the master of its shard, and loses no write. Clients wait meanwhile,
 // and asked a second time Redis would begin anew: so it is watched, which takes milliseconds.
 func (a *Actor) switchover(ctx context.Context, s Subject, step plan.Switchover) error {
 	master, err := a.identified(ctx, s, step.Master)
@@ -141,6 +141,10 @@ func (a *Actor) switchover(ctx context.Context, s Subject, step plan.Switchover)
 	replica, err := a.identified(ctx, s, step.Replica)
 	if err != nil {
 		return err
+	}
+	if err := replica.SaveConfig(ctx); err != nil {
+		return fmt.Errorf("%s cannot take over: a master writes nodes.conf, and ends if it cannot; make room on its volume, or a larger one "+
+			"(spec.storage.size): %w", step.Replica.Pod, err)
 	}
 	end, err := master.SuppressPings(ctx)
 	if end != nil {
