@@ -29,7 +29,7 @@ var (
 		Name: "web", UID: "u"}
 )
 
-func parse(t *testing.T, text string) *unstructured.Unstructured {
+func parse(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	encoded, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
