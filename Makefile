@@ -82,11 +82,12 @@ test-unit: ## tests that need nothing
 test-cluster-unit: ## tests of the local cluster's own code
 	cd test/cluster && go test ./...
 
+APISERVER_TIMEOUT ?= 15m
 .PHONY: test-apiserver
 test-apiserver: ## tests against a real API server and etcd
 	hack/tool.sh helm-operator >/dev/null; hack/tool.sh helm >/dev/null; hack/tool.sh gateway >/dev/null # what operators are taken over from, what charts are compared with, what traffic goes through
 	for tool in operator-sdk controller-gen kustomize "code-generator client-gen"; do hack/tool.sh $$tool >/dev/null; done # what adds kinds to a copy of the checkout
-	assets=$$(hack/envtest.sh); KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m KUBEBUILDER_ASSETS=$$assets go test -count=1 -p 4 -timeout 15m $(RUN_FLAG) ./test/apiserver/...
+	assets=$$(hack/envtest.sh); KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m KUBEBUILDER_ASSETS=$$assets go test -count=1 -p 4 -timeout $(APISERVER_TIMEOUT) $(RUN_FLAG) ./test/apiserver/...
 
 .PHONY: test-engine
 test-engine: ## tests against real Redis and Valkey processes
@@ -101,6 +102,18 @@ test-e2e: ## the operator on a real cluster, end to end
 .PHONY: test-olm
 test-olm: ## the bundle on a real OLM: install modes, upgrade under load, run bundle, scorecard (root on Linux; in `test-all`)
 	hack/test-olm.sh "$(RUN)"
+
+# For each target, of which there are some twenty. Not in `make test`, where their seeds run.
+FUZZTIME ?= 30s
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME; what fails is written to testdata/fuzz
+	hack/fuzz.sh "$(FUZZTIME)"
+
+# Parts of it: simulation, transitions, apiserver, faults, fuzz, mutation; empty means all of them.
+PARTS ?=
+.PHONY: proof
+proof: ## everything that searches for mistakes rather than check a change: hours; tables in build/proof
+	hack/proof.sh $(PARTS)
 
 # Folders, such as internal/apply; empty means all that hack/mutate knows. Not in `make test`: all of them take hours.
 PACKAGES ?=

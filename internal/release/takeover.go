@@ -66,12 +66,14 @@ const recordsAtOnce = 5
 // how these are called.
 func (r *Reconciler) recordedReleases(ctx context.Context, cr *unstructured.Unstructured) (past []*chart.StoredRelease, err error) {
 	var newest *chart.StoredRelease
-	secrets := &corev1.SecretList{}
-	for more := true; more; more = secrets.Continue != "" {
+	next := ""
+	for more := true; more; more = next != "" {
+		secrets := &corev1.SecretList{}
 		if err := r.live.List(ctx, secrets, client.InNamespace(cr.GetNamespace()), client.MatchingLabels{"owner": "helm", "name": cr.GetName()},
-			client.Limit(recordsAtOnce), client.Continue(secrets.Continue)); err != nil {
+			client.Limit(recordsAtOnce), client.Continue(next)); err != nil {
 			return nil, err
 		}
+		next = secrets.Continue
 		for i := range secrets.Items {
 			secret := &secrets.Items[i]
 			if string(secret.Type) != chart.StoredType || !refersTo(secret, cr.GetUID()) || secret.Annotations[recordedByAnnotation] == recordedBy {
