@@ -8,8 +8,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	difference "gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +24,7 @@ import (
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	shared "middleware.hc.cn/operator/internal/admission/rules"
+	admissionrules "middleware.hc.cn/operator/internal/admission/rules"
 )
 
 // rules are the admission functions of one kind. They are pure.
@@ -43,12 +46,9 @@ type rules[T client.Object] struct {
 // register serves the rules under the paths that controller-runtime's own builder would choose. Neither is asked about objects that are
 // being deleted: config/webhook says so in matchConditions, which OLM's webhook definitions do not have.
 func (r rules[T]) register(server ctrlwebhook.Server, scheme *runtime.Scheme) {
-	defaulting := admission.WithDefaulter[T](scheme, r)
-	defaulting.Handler = alive{r.bounded(
-		readable{next: defaulting.Handler, decoder: admission.NewDecoder(scheme), fresh: func() runtime.Object { return r.fresh() }})}
-	server.Register(r.path("mutate"), defaulting)
+	server.Register(r.path("mutate"), &admission.Webhook{Handler: alive{defaulting[T]{rules: r, decoder: admission.NewDecoder(scheme)}}})
 	validating := admission.WithValidator[T](scheme, r)
-	validating.Handler = alive{r.bounded(validating.Handler)}
+	validating.Handler = alive{readable[T]{rules: r, next: validating.Handler}}
 	server.Register(r.path("validate"), validating)
 }
 
@@ -57,19 +57,17 @@ func (r rules[T]) path(verb string) string {
 	return fmt.Sprintf("/%s-%s-%s-%s", verb, group, r.gvk.Version, strings.ToLower(r.gvk.Kind))
 }
 
-// Default implements admission.Defaulter.
-func (r rules[T]) Default(ctx context.Context, object T) error {
+// setDefaults sets the defaults of an object.
+func (r rules[T]) setDefaults(request admission.Request, object T) {
 	if r.image != nil {
-		r.image(r.before(ctx), object)
+		r.image(r.before(request), object)
 	}
 	r.defaults(object)
-	return nil
 }
 
 // before is the object as it is stored; nil when it is being made, or cannot be read as its Go type.
-func (r rules[T]) before(ctx context.Context) (before T) {
-	request, err := admission.RequestFromContext(ctx)
-	if err != nil || len(request.OldObject.Raw) == 0 {
+func (r rules[T]) before(request admission.Request) (before T) {
+	if len(request.OldObject.Raw) == 0 {
 		return before
 	}
 	stored := r.fresh()
@@ -108,38 +106,86 @@ func (r rules[T]) refusal(object T, mistakes field.ErrorList) error {
 	return apierrors.NewInvalid(r.gvk.GroupKind(), object.GetName(), mistakes)
 }
 
-// bounded refuses objects with quantities that take for ever to decode; the schema would, but defaulting comes first. If the stored
-// object has one, it came past the webhook: the change is let through unread, and the reconciler says what is wrong with it.
-func (r rules[T]) bounded(next admission.Handler) admission.Handler {
-	return admission.HandlerFunc(func(ctx context.Context, request admission.Request) admission.Response {
-		var object, before map[string]any
-		_ = json.Unmarshal(request.Object.Raw, &object) // what cannot be read is said by who decodes it
-		_ = json.Unmarshal(request.OldObject.Raw, &before)
-		if refused := shared.Quantities[T](object); len(refused) > 0 {
-			status := apierrors.NewInvalid(r.gvk.GroupKind(), request.Name, refused).Status()
-			return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
-		}
-		if len(shared.Quantities[T](before)) > 0 {
-			return admission.Allowed("")
-		}
-		return next.Handle(ctx, request)
-	})
-}
-
-// readable passes on the requests whose object can be read as its Go type and lets the others through without defaults. Defaulting comes
-// before the API server checks the schema, whose refusal names the field; the decoder's would name Go types.
-type readable struct {
-	next    admission.Handler
+// defaulting sets defaults, and leaves the rest of an object as it was written: 1000m does not become 1, and nothing empty is added,
+// or who applies the same manifest again would change the object. What cannot be read as its Go type is let through without defaults:
+// the API server checks the schema later, and its refusal names the field; the decoder's would name Go types.
+type defaulting[T client.Object] struct {
+	rules   rules[T]
 	decoder admission.Decoder
-	fresh   func() runtime.Object
 }
 
 // Handle implements admission.Handler.
-func (h readable) Handle(ctx context.Context, request admission.Request) admission.Response {
-	if err := h.decoder.Decode(request, h.fresh()); err != nil {
+func (d defaulting[T]) Handle(_ context.Context, request admission.Request) admission.Response {
+	object := d.rules.fresh()
+	if err := d.decoder.Decode(request, object); err != nil {
 		return admission.Allowed("")
 	}
+	before, err := json.Marshal(object)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	d.rules.setDefaults(request, object)
+	after, err := json.Marshal(object)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	defaulted, err := changed(request.Object.Raw, before, after)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("set the defaults: %w", err))
+	}
+	return admission.PatchResponseFromRaw(request.Object.Raw, defaulted)
+}
+
+// changed is a text with the difference between two others. It may lack what those have: a Go type writes empty structs.
+func changed(text, before, after []byte) ([]byte, error) {
+	operations, err := difference.CreatePatch(before, after)
+	if err != nil || len(operations) == 0 {
+		return text, err
+	}
+	encoded, err := json.Marshal(operations)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsonpatch.DecodePatch(encoded)
+	if err != nil {
+		return nil, err
+	}
+	lenient := jsonpatch.NewApplyOptions()
+	lenient.EnsurePathExistsOnAdd, lenient.AllowMissingPathOnRemove = true, true
+	return patch.ApplyWithOptions(text, lenient)
+}
+
+// readable passes on the requests whose objects can be read as their Go type. Of others the decoder would name Go types: here the
+// refusal names the field. Who repairs what is stored, and cannot be read, is judged by the new object alone.
+type readable[T client.Object] struct {
+	rules rules[T]
+	next  admission.Handler
+}
+
+// Handle implements admission.Handler.
+func (h readable[T]) Handle(ctx context.Context, request admission.Request) admission.Response {
+	object := h.rules.fresh()
+	if err := json.Unmarshal(request.Object.Raw, object); err != nil {
+		if sameSpec(request.OldObject.Raw, request.Object.Raw) {
+			return admission.Allowed("")
+		}
+		return refused(apierrors.NewInvalid(h.rules.gvk.GroupKind(), request.Name, admissionrules.Mistyped(err)))
+	}
+	if len(request.OldObject.Raw) > 0 && json.Unmarshal(request.OldObject.Raw, h.rules.fresh()) != nil {
+		request.Operation = admissionv1.Create
+	}
 	return h.next.Handle(ctx, request)
+}
+
+func refused(why *apierrors.StatusError) admission.Response {
+	status := why.Status()
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+}
+
+// sameSpec reports whether two objects have the same spec, whatever it is.
+func sameSpec(a, b []byte) bool {
+	var before, after struct{ Spec any }
+	return json.Unmarshal(a, &before) == nil && json.Unmarshal(b, &after) == nil && equality.Semantic.DeepEqual(before, after)
 }
 
 // alive passes on the requests about objects that are not being deleted and lets the others through as they are, readable or not: an

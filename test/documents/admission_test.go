@@ -5,32 +5,23 @@ package documents
 
 import (
 	"encoding/json"
-	"io/fs"
 	"testing"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"sigs.k8s.io/yaml"
 
 	appv1alpha1 "middleware.hc.cn/operator/api/app/v1alpha1"
 	applicationv1 "middleware.hc.cn/operator/api/application/v1"
 	crontabv1beta1 "middleware.hc.cn/operator/api/crontab/v1beta1"
 	foobarv1 "middleware.hc.cn/operator/api/foobar/v1"
 	redisv1alpha1 "middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	crdbases "middleware.hc.cn/operator/config/crd"
 	"middleware.hc.cn/operator/internal/admission/app"
 	"middleware.hc.cn/operator/internal/admission/application"
 	"middleware.hc.cn/operator/internal/admission/crontab"
 	"middleware.hc.cn/operator/internal/admission/foobar"
 	"middleware.hc.cn/operator/internal/admission/images"
 	"middleware.hc.cn/operator/internal/admission/rediscluster"
+	"middleware.hc.cn/operator/test/admit"
 )
 
 // kind is one of the five, as an API server and the operator's webhooks treat it.
@@ -38,11 +29,9 @@ type kind struct {
 	page string
 	crd  apiextensionsv1.CustomResourceDefinition
 	// smallest is the spec that a fragment of a page is added to.
-	smallest   string
-	structural *schema.Structural
-	validator  validation.SchemaValidator
-	rules      *cel.Validator
-	admission  admission
+	smallest  string
+	defined   *admit.Definition
+	admission admission
 }
 
 // admission sets defaults and says what is wrong with an object, as JSON; before is nil at its making.
@@ -94,37 +83,16 @@ func kinds(t *testing.T) map[string]*kind {
 				foobar.Default(f)
 			}, foobar.Validate, foobar.ValidateUpdate)},
 	}
-	bases := crdbases.Bases()
-	files, err := fs.Glob(bases, "*.yaml")
+	defined, err := admit.Definitions()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		text, err := fs.ReadFile(bases, file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.UnmarshalStrict(text, &crd); err != nil {
-			t.Fatal(err)
-		}
-		k := byName[crd.Spec.Group+"/"+crd.Spec.Versions[0].Name+" "+crd.Spec.Names.Kind]
+	for gvk, d := range defined {
+		k := byName[gvk.GroupVersion().String()+" "+gvk.Kind]
 		if k == nil {
-			t.Fatalf("%s is not among the kinds of this test", crd.Name)
+			t.Fatalf("%s is not among the kinds of this test", d.Name)
 		}
-		k.crd = crd
-		var internal apiextensions.JSONSchemaProps
-		given := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(given, &internal, nil); err != nil {
-			t.Fatal(err)
-		}
-		if k.structural, err = schema.NewStructural(&internal); err != nil {
-			t.Fatal(err)
-		}
-		k.rules = cel.NewValidator(k.structural, true, celconfig.PerCallLimit)
-		if k.validator, _, err = validation.NewSchemaValidator(&internal); err != nil {
-			t.Fatal(err)
-		}
+		k.crd, k.defined = d.CustomResourceDefinition, d
 	}
 	return byName
 }
@@ -138,16 +106,9 @@ func (k *kind) refuses(t *testing.T, before, object map[string]any) field.ErrorL
 		if o == nil {
 			continue
 		}
-		var refused field.ErrorList
-		for _, path := range pruning.PruneWithOptions(o, k.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
-			refused = append(refused, field.Invalid(field.NewPath(path), nil, "unknown field"))
-		}
-		defaulting.PruneNonNullableNullsWithoutDefaults(o, k.structural)
-		defaulting.Default(o, k.structural)
-		refused = append(refused, validation.ValidateCustomResource(nil, o, k.validator)...)
-		if k.rules != nil && len(refused) == 0 {
-			broken, _ := k.rules.Validate(t.Context(), nil, k.structural, o, before, celconfig.RuntimeCELCostBudget)
-			refused = append(refused, broken...)
+		refused := k.defined.Complete(o)
+		if len(refused) == 0 {
+			refused = k.defined.Refuses(t.Context(), before, o)
 		}
 		if len(refused) > 0 {
 			return refused

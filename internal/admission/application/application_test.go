@@ -105,7 +105,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"unknown field", pods + ".containers", container("imagePullPolice", "Always"),
 			`spec: Invalid value: holds an unknown field "spec.template.spec.template.spec.containers[0].imagePullPolice"`},
 		{"wrong type", pods + ".containers", "none",
-			"spec: Invalid value: has a value of the wrong type (json: cannot unmarshal string into Go struct field"},
+			"spec.template.spec.template.spec.containers: Invalid value: has a value of the wrong type (json: cannot unmarshal string into Go struct field"},
 		{"host network", pods + ".hostNetwork", true,
 			`spec.template.spec.template.spec: Forbidden: host namespaces (hostNetwork=true): the pods of an Application keep to the "baseline" Pod Security Standard; remove it`},
 		{"host PID", pods + ".hostPID", true, "host namespaces (hostPID=true)"},

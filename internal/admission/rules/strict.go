@@ -4,7 +4,10 @@
 package rules
 
 import (
+	encodingjson "encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -24,7 +27,7 @@ func Strict[T any](object *unstructured.Unstructured) (*T, field.ErrorList) {
 	typed := new(T)
 	unknown, err := json.UnmarshalStrict(encoded, typed)
 	if err != nil {
-		return nil, refuse(fmt.Errorf("has a value of the wrong type (%w); see the API reference for its type", err))
+		return nil, Mistyped(err)
 	}
 	var refused field.ErrorList
 	for _, e := range unknown {
@@ -34,6 +37,17 @@ func Strict[T any](object *unstructured.Unstructured) (*T, field.ErrorList) {
 		return nil, refused
 	}
 	return typed, nil
+}
+
+// Mistyped refuses an object that could not be read as its type. It names the field if the error of the decoder does.
+func Mistyped(err error) field.ErrorList {
+	at := field.NewPath("spec")
+	var wrong *encodingjson.UnmarshalTypeError
+	if errors.As(err, &wrong) && strings.HasPrefix(wrong.Field, "spec.") {
+		at = field.NewPath(wrong.Field)
+	}
+	return field.ErrorList{
+		field.Invalid(at, field.OmitValueType{}, fmt.Sprintf("has a value of the wrong type (%v); see the API reference for its type", err))}
 }
 
 func refuse(err error) field.ErrorList {

@@ -256,7 +256,7 @@ func TestWrongOnesAreRefusedByThemselves(t *testing.T) {
 	create(t, app)
 
 	deploymentOf(t, ns, web)
-	awaitCondition(t, unreadable, "Stalled", "True Invalid: spec: Invalid value: has a value of the wrong type")
+	awaitCondition(t, unreadable, "Stalled", "True Invalid: spec.template.spec.template.spec.containers: Invalid value: has a value of the wrong type")
 	awaitCondition(t, privileged, "Stalled", "True Invalid: spec.template.spec.template.spec: Forbidden: host namespaces (hostPID=true)")
 	list := &appsv1.DeploymentList{}
 	check(t, api.List(ctx, list, client.InNamespace(ns)))
