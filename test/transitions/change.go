@@ -12,8 +12,10 @@ import (
 	"slices"
 	"strings"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 type props = apiextensionsv1.JSONSchemaProps
@@ -38,6 +40,19 @@ func (k *Kind) Change(random *rand.Rand, spec map[string]any, wild int) (changed
 			return changed, c.done
 		}
 	}
+}
+
+// Mistake returns a copy of a spec with something that people do wrong, and what that is.
+func (k *Kind) Mistake(random *rand.Rand, spec map[string]any) (changed map[string]any, what string, err error) {
+	what = slices.Sorted(maps.Keys(k.mistakes))[random.IntN(len(k.mistakes))]
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, "", err
+	}
+	if text, err = jsonpatch.MergePatch(text, []byte(k.mistakes[what])); err != nil {
+		return nil, "", err
+	}
+	return changed, what, utiljson.Unmarshal(text, &changed)
 }
 
 func (c *change) chance(percent int) bool { return c.IntN(100) < percent }

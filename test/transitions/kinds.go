@@ -27,8 +27,8 @@ type Kind struct {
 	starts []map[string]any
 	// seen are values that occur in those, by the path of their field.
 	seen map[string][]any
-	// Mistakes are what people do wrong, as patches (RFC 7386) of the spec, by what is wrong.
-	Mistakes map[string]map[string]any
+	// mistakes are what people do wrong, as patches (RFC 7386) of the spec in JSON, by what is wrong.
+	mistakes map[string]string
 }
 
 // Kinds are the five kinds, with the samples below the root of the checkout.
@@ -36,13 +36,13 @@ func Kinds(root string, defined map[schema.GroupVersionKind]*admit.Definition) (
 	kinds := map[string]*Kind{}
 	for gvk, d := range defined {
 		spec := d.Schema().Properties["spec"]
-		kinds[gvk.Kind] = &Kind{GroupVersionKind: gvk, spec: &spec, seen: map[string][]any{}, Mistakes: map[string]map[string]any{}}
+		kinds[gvk.Kind] = &Kind{GroupVersionKind: gvk, spec: &spec, seen: map[string][]any{}, mistakes: map[string]string{}}
 		for what, patch := range mistakes[gvk.Kind] {
-			var decoded map[string]any
-			if err := yaml.Unmarshal([]byte(patch), &decoded); err != nil {
+			text, err := yaml.YAMLToJSON([]byte(patch))
+			if err != nil {
 				return nil, err
 			}
-			kinds[gvk.Kind].Mistakes[what] = integers(decoded)
+			kinds[gvk.Kind].mistakes[what] = string(text)
 		}
 		for _, text := range starts[gvk.Kind] {
 			if err := kinds[gvk.Kind].start([]byte("spec: " + text)); err != nil {

@@ -261,14 +261,9 @@ func (c *chain) again() {
 
 // mistake does something wrong and, if that is accepted, undoes it: as if it had never been.
 func (c *chain) mistake() {
-	name := slices.Sorted(maps.Keys(c.kind.Mistakes))[c.IntN(len(c.kind.Mistakes))]
 	before, live, was := c.manifest, c.live, c.rendered()
-	changed, err := jsonpatch.MergePatch([]byte(text(before)), []byte(text(c.kind.Mistakes[name])))
+	spec, name, err := c.kind.Mistake(c.Rand, before)
 	if err != nil {
-		c.Fatal(err)
-	}
-	spec := map[string]any{}
-	if err := utiljson.Unmarshal(changed, &spec); err != nil {
 		c.Fatal(err)
 	}
 	c.count["mistakes"]++
