@@ -155,8 +155,9 @@ func changed(text, before, after []byte) ([]byte, error) {
 	return patch.ApplyWithOptions(text, lenient)
 }
 
-// readable passes on the requests whose objects can be read as their Go type. Of others the decoder would name Go types: here the
-// refusal names the field. Who repairs what is stored, and cannot be read, is judged by the new object alone.
+// readable passes on the requests whose objects can be read as their Go type, without a field that it does not know: the reconciler
+// reads them so. Of a value of the wrong type the decoder would name Go types; here the refusal names the field. Who repairs what is
+// stored, and cannot be read, is judged by the new object alone.
 type readable[T client.Object] struct {
 	rules rules[T]
 	next  admission.Handler
@@ -164,12 +165,11 @@ type readable[T client.Object] struct {
 
 // Handle implements admission.Handler.
 func (h readable[T]) Handle(ctx context.Context, request admission.Request) admission.Response {
-	object := h.rules.fresh()
-	if err := json.Unmarshal(request.Object.Raw, object); err != nil {
+	if mistakes := admissionrules.Read(request.Object.Raw, h.rules.fresh()); len(mistakes) > 0 {
 		if sameSpec(request.OldObject.Raw, request.Object.Raw) {
 			return admission.Allowed("")
 		}
-		return refused(apierrors.NewInvalid(h.rules.gvk.GroupKind(), request.Name, admissionrules.Mistyped(err)))
+		return refused(apierrors.NewInvalid(h.rules.gvk.GroupKind(), request.Name, mistakes))
 	}
 	if len(request.OldObject.Raw) > 0 && json.Unmarshal(request.OldObject.Raw, h.rules.fresh()) != nil {
 		request.Operation = admissionv1.Create

@@ -20,8 +20,9 @@ import (
 )
 
 var (
-	app     = schema.GroupVersionKind{Group: "appcontroller.middleware.hc.cn", Version: "v1alpha1", Kind: "App"}
-	cluster = schema.GroupVersionKind{Group: "redis.middleware.hc.cn", Version: "v1alpha1", Kind: "RedisCluster"}
+	app         = schema.GroupVersionKind{Group: "appcontroller.middleware.hc.cn", Version: "v1alpha1", Kind: "App"}
+	application = schema.GroupVersionKind{Group: "controller.controller.daocloud.io", Version: "v1", Kind: "Application"}
+	cluster     = schema.GroupVersionKind{Group: "redis.middleware.hc.cn", Version: "v1alpha1", Kind: "RedisCluster"}
 )
 
 func newServer(t *testing.T) *admit.Server {
@@ -77,6 +78,16 @@ func TestDefaultingLeavesTheRestAsItIs(t *testing.T) {
 		if diff := cmp.Diff(object(t, tt.gvk, tt.want), stored); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.spec, diff)
 		}
+	}
+}
+
+// A field that the operator would say that it does not know is refused, with its path, where the schema takes anything.
+func TestUnknownFieldsOfPods(t *testing.T) {
+	const spec = "{selector: {matchLabels: {a: b}}, template: {spec: {template: {metadata: {labels: {a: b}}, " +
+		"spec: {noSuchField: 1, containers: [{name: a, image: 'a:1'}]}}}}}"
+	_, _, refused, err := newServer(t).Admit(t.Context(), application, nil, object(t, application, spec))
+	if err != nil || len(refused) != 1 || refused[0].Field != "spec.template.spec.template.spec.noSuchField" {
+		t.Errorf("refused with %v (%v), want the field", refused, err)
 	}
 }
 

@@ -34,7 +34,7 @@ var settings = []map[string]string{
 // mistakes: what an engine refuses, fewer instances than shards.
 func TestChains(t *testing.T) {
 	first := environment(t, "SIMULATION_FIRST", 0)
-	for seed := range environment(t, "SIMULATION_SEEDS", 4) {
+	for seed := range environment(t, "SIMULATION_SEEDS", 3) {
 		seed += first
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

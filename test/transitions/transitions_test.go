@@ -32,7 +32,7 @@ import (
 const root = "../.."
 
 // quick is how many chains `make test` makes; thorough, with SIMULATION=all.
-const quick, thorough = 150, 10_000
+const quick, thorough = 100, 3000
 
 // world is what all chains share.
 type world struct {

@@ -103,7 +103,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"container twice", pods + ".initContainers", container("tty", true),
 			`spec.template.spec.template.spec.containers[0].name: Duplicate value: "c"`},
 		{"unknown field", pods + ".containers", container("imagePullPolice", "Always"),
-			`spec: Invalid value: holds an unknown field "spec.template.spec.template.spec.containers[0].imagePullPolice"`},
+			`spec.template.spec.template.spec.containers[0].imagePullPolice: Invalid value: holds an unknown field "spec.template.spec.template.spec.containers[0].imagePullPolice"`},
 		{"wrong type", pods + ".containers", "none",
 			"spec.template.spec.template.spec.containers: Invalid value: has a value of the wrong type (json: cannot unmarshal string into Go struct field"},
 		{"host network", pods + ".hostNetwork", true,

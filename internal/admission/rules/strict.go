@@ -22,34 +22,38 @@ func Strict[T any](object *unstructured.Unstructured) (*T, field.ErrorList) {
 	}
 	encoded, err := object.MarshalJSON()
 	if err != nil {
-		return nil, refuse(fmt.Errorf("cannot be read: %w", err))
+		return nil, field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{}, "cannot be read: "+err.Error())}
 	}
 	typed := new(T)
-	unknown, err := json.UnmarshalStrict(encoded, typed)
-	if err != nil {
-		return nil, Mistyped(err)
-	}
-	var refused field.ErrorList
-	for _, e := range unknown {
-		refused = append(refused, refuse(fmt.Errorf("holds an %w; see the API reference for the fields there are", e))...)
-	}
-	if refused != nil {
+	if refused := Read(encoded, typed); len(refused) > 0 {
 		return nil, refused
 	}
 	return typed, nil
 }
 
-// Mistyped refuses an object that could not be read as its type. It names the field if the error of the decoder does.
-func Mistyped(err error) field.ErrorList {
-	at := field.NewPath("spec")
-	var wrong *encodingjson.UnmarshalTypeError
-	if errors.As(err, &wrong) && strings.HasPrefix(wrong.Field, "spec.") {
-		at = field.NewPath(wrong.Field)
+// Read is Strict for an object as JSON. Where the decoder says which field is wrong, the refusal names it.
+func Read(encoded []byte, typed any) field.ErrorList {
+	unknown, err := json.UnmarshalStrict(encoded, typed)
+	if err != nil {
+		at := ""
+		var wrong *encodingjson.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			at = wrong.Field
+		}
+		return field.ErrorList{refuse(at, fmt.Sprintf("has a value of the wrong type (%v); see the API reference for its type", err))}
 	}
-	return field.ErrorList{
-		field.Invalid(at, field.OmitValueType{}, fmt.Sprintf("has a value of the wrong type (%v); see the API reference for its type", err))}
+	var refused field.ErrorList
+	for _, e := range unknown {
+		_, quoted, _ := strings.Cut(e.Error(), " field ")
+		refused = append(refused, refuse(strings.Trim(quoted, `"`), fmt.Sprintf("holds an %v; see the API reference for the fields there are", e)))
+	}
+	return refused
 }
 
-func refuse(err error) field.ErrorList {
-	return field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{}, err.Error())}
+// refuse names a field of the spec, or the spec.
+func refuse(at, why string) *field.Error {
+	if !strings.HasPrefix(at, "spec.") {
+		at = "spec"
+	}
+	return field.Invalid(field.NewPath(at), field.OmitValueType{}, why)
 }

@@ -29,7 +29,7 @@ import (
 )
 
 // quick is how many chains `make test` makes; thorough, with SIMULATION=all.
-const quick, thorough = 12, 400
+const quick, thorough = 8, 200
 
 // writers are the ways in which people write a manifest.
 var writers = []string{"kubectl apply", "kubectl apply --server-side", "kubectl replace"}
