@@ -81,7 +81,8 @@ func (d *Definition) Schema() *apiextensionsv1.JSONSchemaProps {
 // Complete drops what the schema does not know, and sets its defaults. It returns what was dropped.
 func (d *Definition) Complete(object map[string]any) field.ErrorList {
 	var dropped field.ErrorList
-	for _, path := range pruning.PruneWithOptions(object, d.structural, true, structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {
+	tell := structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
+	for _, path := range pruning.PruneWithOptions(object, d.structural, true, tell) {
 		dropped = append(dropped, field.Invalid(field.NewPath(path), nil, "unknown field"))
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, d.structural)

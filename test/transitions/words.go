@@ -37,7 +37,8 @@ var words = map[string][]any{
 	"effect":                    {"NoSchedule", "NoExecute", "nonsense"},
 	"topologyKey":               {"kubernetes.io/hostname", "zone", ""},
 	"whenUnsatisfiable":         {"DoNotSchedule", "ScheduleAnyway", "nonsense"},
-	"labels":                    {map[string]any{"team": "a"}, map[string]any{"not a key!": "a"}, map[string]any{"a": strings.Repeat("x", 64)}},
+	"labels": {map[string]any{"team": "a"}, map[string]any{"not a key!": "a"},
+		map[string]any{"a": strings.Repeat("x", 64)}},
 	"annotations": {map[string]any{"example.com/a": "b"}, map[string]any{"not a key!": "a"},
 		map[string]any{"nginx.ingress.kubernetes.io/configuration-snippet": "deny all;"}},
 	"nodeSelector": {map[string]any{"disk": "ssd"}, map[string]any{"not a key!": "a"}},
@@ -52,7 +53,8 @@ var words = map[string][]any{
 	"port":     {"http", int64(8080), int64(0), int64(1 << 40), "no-such-port"},
 }
 
-var someImages = []any{"docker.io/library/busybox:1.36", "shop/web:1.4", "nowhere.example.com/none:1", "a@sha256:" + strings.Repeat("b", 64),
+var someImages = []any{"docker.io/library/busybox:1.36", "shop/web:1.4", "nowhere.example.com/none:1",
+	"a@sha256:" + strings.Repeat("b", 64),
 	"UPPER:1", "a b", "busybox"}
 
 // unschedulable asks for a node that there is not.
@@ -62,8 +64,9 @@ var unschedulable = map[string]any{"nodeAffinity": map[string]any{"requiredDurin
 
 // texts are what every string has to do with.
 var texts = []string{
-	"", " ", "a", "\"", "'", "\\", "{{ .Values }}", "{{", "a: b", "- a", "&a *a", "# c", "\n", "a\nb", "\t", "null", "true", "1e3", "0x1", "$(HOME)",
-	"$$", "../../etc", "%s", "\x00", "\u2028", "ä😀", "<&>", "a,b", "*", "-", ".", strings.Repeat("x", 64), strings.Repeat("x", 254), "; rm -rf /",
+	"", " ", "a", "\"", "'", "\\", "{{ .Values }}", "{{", "a: b", "- a", "&a *a", "# c", "\n", "a\nb", "\t", "null", "true", "1e3", "0x1",
+	"$(HOME)", "$$", "../../etc", "%s", "\x00", "\u2028", "ä😀", "<&>", "a,b", "*", "-", ".", strings.Repeat("x", 64),
+	strings.Repeat("x", 254), "; rm -rf /",
 }
 
 // starts are specs that a chain may begin with, besides the samples.
@@ -77,7 +80,7 @@ var starts = map[string][]string{
 }
 
 // mistakes are what people do wrong.
-var mistakes = map[string]map[string]string{
+var mistakes = map[string]map[string]string{ //nolint:gosec // they name Secrets, and hold none
 	"App": {
 		"an image that is nowhere":        "{image: 'nowhere.example.com/none:1'}",
 		"a Secret that there is not":      "{envFrom: [{secretRef: {name: no-such-secret}}]}",

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// Strict converts an object to its type. A field that the type does not know, one
-// that is there twice, a value of the wrong type and a quantity that cannot be read are refused.
+// Strict converts an object to its type. A field of the spec that the type does not know, one that is there twice, a value of the
+// wrong type and a quantity that cannot be read are refused.
 func Strict[T any](object *unstructured.Unstructured) (*T, field.ErrorList) {
 	if refused := Quantities[T](object.Object); len(refused) > 0 {
 		return nil, refused
@@ -45,7 +45,11 @@ func Read(encoded []byte, typed any) field.ErrorList {
 	var refused field.ErrorList
 	for _, e := range unknown {
 		_, quoted, _ := strings.Cut(e.Error(), " field ")
-		refused = append(refused, refuse(strings.Trim(quoted, `"`), fmt.Sprintf("holds an %v; see the API reference for the fields there are", e)))
+		at := strings.Trim(quoted, `"`)
+		if !strings.HasPrefix(at, "spec") {
+			continue // metadata and status are not what users are told about
+		}
+		refused = append(refused, refuse(at, fmt.Sprintf("holds an %v; see the API reference for the fields there are", e)))
 	}
 	return refused
 }
