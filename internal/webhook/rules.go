@@ -46,9 +46,10 @@ type rules[T client.Object] struct {
 // register serves the rules under the paths that controller-runtime's own builder would choose. Neither is asked about objects that are
 // being deleted: config/webhook says so in matchConditions, which OLM's webhook definitions do not have.
 func (r rules[T]) register(server ctrlwebhook.Server, scheme *runtime.Scheme) {
-	server.Register(r.path("mutate"), &admission.Webhook{Handler: alive{defaulting[T]{rules: r, decoder: admission.NewDecoder(scheme)}}})
+	defaulting := defaulting[T]{rules: r, decoder: admission.NewDecoder(scheme)}
+	server.Register(r.path("mutate"), &admission.Webhook{Handler: alive{bounded[T]{r, defaulting}}})
 	validating := admission.WithValidator[T](scheme, r)
-	validating.Handler = alive{readable[T]{rules: r, next: validating.Handler}}
+	validating.Handler = alive{bounded[T]{r, readable[T]{rules: r, next: validating.Handler}}}
 	server.Register(r.path("validate"), validating)
 }
 
@@ -104,6 +105,27 @@ func (r rules[T]) refusal(object T, mistakes field.ErrorList) error {
 		return nil
 	}
 	return apierrors.NewInvalid(r.gvk.GroupKind(), object.GetName(), mistakes)
+}
+
+// bounded refuses objects with quantities that take for ever to decode; the schema would, but defaulting comes first. If the stored
+// object has one, it came past the webhook: the change is let through unread, and the reconciler says what is wrong with it.
+type bounded[T client.Object] struct {
+	rules rules[T]
+	next  admission.Handler
+}
+
+// Handle implements admission.Handler.
+func (h bounded[T]) Handle(ctx context.Context, request admission.Request) admission.Response {
+	var object, before map[string]any
+	_ = json.Unmarshal(request.Object.Raw, &object) // what cannot be read is said by who decodes it
+	_ = json.Unmarshal(request.OldObject.Raw, &before)
+	if mistakes := admissionrules.Quantities[T](object); len(mistakes) > 0 {
+		return refused(apierrors.NewInvalid(h.rules.gvk.GroupKind(), request.Name, mistakes))
+	}
+	if len(admissionrules.Quantities[T](before)) > 0 {
+		return admission.Allowed("")
+	}
+	return h.next.Handle(ctx, request)
 }
 
 // defaulting sets defaults, and leaves the rest of an object as it was written: 1000m does not become 1, and nothing empty is added,
