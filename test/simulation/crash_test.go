@@ -5,15 +5,9 @@ package simulation
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"net"
-	"os"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,91 +16,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/test/crash"
 )
-
-// moment is when the operator's process ends, as seen from one of its writes; or why a write is refused.
-type moment string
-
-const (
-	never      moment = ""
-	before     moment = "before it"
-	unanswered moment = "after it, before the answer"
-	answered   moment = "after the answer"
-)
-
-// refusals are answers of an API server that says no once.
-var refusals = map[moment]error{
-	"403":   apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("a policy says no")),
-	"409":   apierrors.NewConflict(schema.GroupResource{}, "", errors.New("somebody was quicker")),
-	"422":   apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("spec"), nil, "is not liked")}),
-	"429":   apierrors.NewTooManyRequests("too many requests", 1),
-	"500":   apierrors.NewInternalError(errors.New("etcd has no leader")),
-	"reset": &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET},
-}
-
-// killer counts the operator's writes, to Redis, to the API server and of the status, and ends its process at one of them.
-type killer struct {
-	s    *simulation
-	at   int
-	when moment
-	// again is at which of its writes the successor ends as well; 0: it lives.
-	again int
-
-	mu       sync.Mutex
-	writes   int
-	requests []int // the writes to the API server
-	dying    bool  // the answer is there: the process gets no further than to its next write
-	dead     bool  // what it still sends goes nowhere
-	struck   bool
-}
-
-// strikes notes a write. It says what is to become of it.
-func (k *killer) strikes(what string) moment {
-	if k == nil {
-		return never
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.dead || k.dying {
-		k.dead = true
-		return before
-	}
-	if k.writes++; k.writes != k.at {
-		return never
-	}
-	k.struck = true
-	if k.again > 0 {
-		k.at, k.again = k.writes+k.again, 0
-	}
-	if refusals[k.when] != nil {
-		k.s.say("!!! write %d, %s: refused with %s", k.writes, what, k.when)
-		return k.when
-	}
-	k.s.say("!!! write %d, %s: the operator's process ends %s", k.writes, what, k.when)
-	k.dead, k.dying = k.when != answered, k.when == answered
-	return k.when
-}
-
-// died reports whether the process has ended since it was last asked: another one begins.
-func (k *killer) died() bool {
-	if k == nil {
-		return false
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	died := k.dead || k.dying
-	k.dead, k.dying = false, false
-	return died
-}
 
 // written are the commands that change something; applications send none of them.
 var written = []string{
@@ -116,8 +33,9 @@ var written = []string{
 }
 
 // watch makes the operator's writes known to a killer.
-func (s *simulation) watch(k *killer) {
+func (s *simulation) watch(k *crash.Killer) {
 	s.killer = k
+	s.process = k.Begin()
 	s.world.OnCommand(func(n *redistest.Node, args []string) {
 		name := strings.ToUpper(args[0])
 		if len(args) > 1 && name != "MIGRATE" && name != "UNLINK" {
@@ -126,58 +44,55 @@ func (s *simulation) watch(k *killer) {
 		if !slices.Contains(written, name) {
 			return
 		}
-		switch k.strikes(fmt.Sprintf("%s at %s", strings.Join(args[:min(len(args), 5)], " "), s.with(n).pod.Name)) {
-		case before:
+		switch s.process.Strikes(fmt.Sprintf("%s at %s", strings.Join(args[:min(len(args), 5)], " "), s.with(n).pod.Name), false) {
+		case crash.Before:
 			s.crash()
 			s.world.FailNext(n, args[0], redistest.Failure{Kind: redistest.DropBefore})
-		case unanswered:
+		case crash.Unanswered:
 			s.crash()
 			s.world.FailNext(n, args[0], redistest.Failure{Kind: redistest.DropAfter})
-		case never, answered:
+		case crash.Never, crash.Answered:
 		}
 	})
 	s.loop.Actor.Client = interceptor.NewClient(s.kube, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
-			return k.request("create", o, func() error { return c.Create(ctx, o, options...) })
+			return s.request("create", o, func() error { return c.Create(ctx, o, options...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
-			return k.request("update", o, func() error { return c.Update(ctx, o, options...) })
+			return s.request("update", o, func() error { return c.Update(ctx, o, options...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
-			return k.request("patch", o, func() error { return c.Patch(ctx, o, p, options...) })
+			return s.request("patch", o, func() error { return c.Patch(ctx, o, p, options...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
-			return k.request("delete", o, func() error { return c.Delete(ctx, o, options...) })
+			return s.request("delete", o, func() error { return c.Delete(ctx, o, options...) })
 		},
 		SubResourceCreate: func(ctx context.Context, c client.Client, of string, o, body client.Object,
 			options ...client.SubResourceCreateOption) error {
-			return k.request(of+" of", o, func() error { return c.SubResource(of).Create(ctx, o, body, options...) })
+			return s.request(of+" of", o, func() error { return c.SubResource(of).Create(ctx, o, body, options...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, of string, o client.Object, p client.Patch,
 			options ...client.SubResourcePatchOption) error {
-			return k.request("patch "+of+" of", o, func() error { return c.SubResource(of).Patch(ctx, o, p, options...) })
+			return s.request("patch "+of+" of", o, func() error { return c.SubResource(of).Patch(ctx, o, p, options...) })
 		},
 	})
 }
 
 // request is a write to the API server.
-func (k *killer) request(verb string, object client.Object, send func() error) error {
-	when := k.strikes(fmt.Sprintf("%s %T %s", verb, object, object.GetName()))
-	k.mu.Lock()
-	k.requests = append(k.requests, k.writes)
-	k.mu.Unlock()
-	if refusal := refusals[when]; refusal != nil {
+func (s *simulation) request(verb string, object client.Object, send func() error) error {
+	when := s.process.Strikes(fmt.Sprintf("%s %T %s", verb, object, object.GetName()), true)
+	if refusal := crash.Refusals[when]; refusal != nil {
 		return refusal
 	}
 	switch when {
-	case before:
-		k.s.crash()
+	case crash.Before:
+		s.crash()
 		return context.Canceled
-	case unanswered:
+	case crash.Unanswered:
 		_ = send() // whoever is dead does not hear of it
-		k.s.crash()
+		s.crash()
 		return context.Canceled
-	case never, answered:
+	case crash.Never, crash.Answered:
 	}
 	return send()
 }
@@ -239,45 +154,28 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	for _, f := range flows {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			var undisturbed killer
+			var undisturbed crash.Killer
 			var want string
 			synctest.Test(t, func(t *testing.T) { want = f.run(t, &undisturbed) })
-			if undisturbed.writes == 0 {
+			if undisturbed.Writes() == 0 {
 				t.Fatal("nothing was written")
 			}
 			tried := map[string]int{}
-			try := func(what string, at int, when moment, again int) {
-				tried[what]++
+			for _, trial := range crash.Trials(undisturbed.Writes(), undisturbed.Requests(), 12) {
+				tried[trial.What]++
 				synctest.Test(t, func(t *testing.T) {
-					if got := f.run(t, &killer{at: at, when: when, again: again}); got != want {
-						t.Errorf("write %d of %d, %s (-undisturbed +now):\n%s", at, undisturbed.writes, when, cmp.Diff(want, got))
+					if got := f.run(t, &crash.Killer{At: trial.At, When: trial.When, Again: trial.Again}); got != want {
+						t.Errorf("write %d of %d, %s (-undisturbed +now):\n%s", trial.At, undisturbed.Writes(), trial.When, cmp.Diff(want, got))
 					}
 				})
 			}
-			stride := undisturbed.writes/12 + 1
-			if os.Getenv("SIMULATION") == "all" {
-				stride = 1
-			}
-			for i, when := range []moment{before, unanswered, answered} {
-				for at := 1 + i%stride; at <= undisturbed.writes; at += stride {
-					try("crashes", at, when, 0)
-				}
-				for at := 1 + i; at <= undisturbed.writes; at += 3 * stride {
-					try("pairs of crashes", at, when, 1+at%3)
-				}
-			}
-			for i, when := range slices.Sorted(maps.Keys(refusals)) {
-				for n := i % stride; n < len(undisturbed.requests); n += stride {
-					try("refusals", undisturbed.requests[n], when, 0)
-				}
-			}
-			t.Logf("%d writes, %d of them to the API server: %v", undisturbed.writes, len(undisturbed.requests), tried)
+			t.Logf("%d writes, %d of them to the API server: %v", undisturbed.Writes(), len(undisturbed.Requests()), tried)
 		})
 	}
 }
 
 // run takes a cluster through a flow, with what happens at one of the writes. It returns what came of it.
-func (f flow) run(t *testing.T, k *killer) (outcome string) {
+func (f flow) run(t *testing.T, k *crash.Killer) (outcome string) {
 	t.Helper()
 	begin := f.begin
 	if begin == nil {
@@ -291,14 +189,14 @@ func (f flow) run(t *testing.T, k *killer) (outcome string) {
 		}
 		s.world.Run(2 * time.Second)
 	}
-	k.s = s
+	k.Say = s.say
 	s.watch(k)
 	s.bringsBack = true
 	f.change(s)
 	s.rest()
 	s.world.OnCommand(nil)
-	if k.at > 0 && !k.struck {
-		s.fail("there is no write %d", k.at)
+	if k.At > 0 && !k.Struck() {
+		s.fail("there is no write %d", k.At)
 	}
 	s.wantHealthy()
 	app.wantAll()
@@ -375,10 +273,10 @@ func (s *simulation) statusWritten(computed *v1alpha1.RedisClusterStatus) bool {
 	if equality.Semantic.DeepEqual(&s.cluster.Status, computed) {
 		return true
 	}
-	switch s.killer.strikes("the status") {
-	case before:
+	switch s.process.Strikes("the status", false) {
+	case crash.Before:
 		return false
-	case never, unanswered, answered:
+	case crash.Never, crash.Unanswered, crash.Answered:
 	}
 	s.cluster.Status = *computed
 	return true

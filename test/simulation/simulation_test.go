@@ -38,6 +38,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+	"middleware.hc.cn/operator/test/crash"
 )
 
 // nodeTimeout is what the cluster asks for; a new one forms with a shorter one.
@@ -70,8 +71,9 @@ type simulation struct {
 	file map[string]string
 	// crash ends the operator's process in the middle of a reconciliation.
 	crash context.CancelFunc
-	// killer ends it at a write; nil: it lives.
-	killer *killer
+	// killer ends its processes at a write; nil: they live. process is the present one.
+	killer  *crash.Killer
+	process *crash.Process
 	// bringsBack gives StatefulSets their pods back, with their data, as soon as they are evicted.
 	bringsBack bool
 }
@@ -129,7 +131,9 @@ func (s *simulation) say(format string, args ...any) {
 }
 
 // replaceOperator starts the operator again: it remembers nothing.
-func (s *simulation) replaceOperator() { s.memory = &rediscluster.Memory{} }
+func (s *simulation) replaceOperator() {
+	s.memory, s.process = &rediscluster.Memory{}, s.killer.Begin()
+}
 
 // Compare stands for the chart and the API server, which has what is rendered at once: the file
 // that pods read when they start, and the StatefulSets with their pods.
@@ -142,9 +146,9 @@ func (s *simulation) Compare(_ context.Context, _ *v1alpha1.RedisCluster, _ *sna
 
 // reconcile runs the operator's loop once; it returns the step that was decided.
 func (s *simulation) reconcile() plan.Step {
-	ctx, crash := context.WithCancel(s.t.Context())
-	defer crash()
-	s.crash = crash
+	ctx, end := context.WithCancel(s.t.Context())
+	defer end()
+	s.crash = end
 	cluster := s.cluster.DeepCopy()
 	report, err := s.loop.Once(ctx, cluster, s.memory, observe.AnswerTimeout)
 	if err != nil {
@@ -163,13 +167,12 @@ func (s *simulation) reconcile() plan.Step {
 	if s.bringsBack {
 		s.replaced(true)
 	}
-	if died := s.killer.died(); died || ctx.Err() != nil || !s.statusWritten(&cluster.Status) {
+	if s.process.Died() || ctx.Err() != nil || !s.statusWritten(&cluster.Status) {
 		s.say("the operator crashed")
-		s.killer.died() // if it was at the status
 		s.replaceOperator()
 		return step // and reported nothing
 	}
-	if s.killer.died() {
+	if s.process.Died() {
 		s.replaceOperator()
 	}
 	s.sweep()

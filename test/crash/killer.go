@@ -1,0 +1,180 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package crash says when the operator's process ends at one of its writes, or has that write refused, for tests that do so.
+package crash
+
+import (
+	"errors"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Moment is when the process ends, as seen from one of its writes; or why the write is refused.
+type Moment string
+
+// The moments at which a process ends.
+const (
+	Never      Moment = ""
+	Before     Moment = "before it"
+	Unanswered Moment = "after it, before the answer"
+	Answered   Moment = "after the answer"
+)
+
+// Moments are those at which a process ends.
+var Moments = []Moment{Before, Unanswered, Answered}
+
+// Refusals are answers of an API server that says no once.
+var Refusals = map[Moment]error{
+	"403":   apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("a policy says no")),
+	"409":   apierrors.NewConflict(schema.GroupResource{}, "", errors.New("somebody was quicker")),
+	"422":   apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("spec"), nil, "is not liked")}),
+	"429":   apierrors.NewTooManyRequests("too many requests", 1),
+	"500":   apierrors.NewInternalError(errors.New("etcd has no leader")),
+	"reset": &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET},
+}
+
+// Killer counts the writes of the operator's processes and strikes at one of them. A nil one only lets them pass.
+type Killer struct {
+	// At is the write, from 1; 0 is none. When is what happens there.
+	At   int
+	When Moment
+	// Again is at which of its writes the successor ends as well; 0: it lives.
+	Again int
+	// Say is told what happens.
+	Say func(format string, arguments ...any)
+
+	mu     sync.Mutex
+	writes []bool // whether each went to the API server
+	struck bool
+}
+
+// Process is one life of the operator.
+type Process struct {
+	killer *Killer
+	// dying: the answer is there, and the process gets no further than to its next write. dead: what it still sends goes nowhere.
+	dying, dead bool
+}
+
+// Begin is the start of a process.
+func (k *Killer) Begin() *Process {
+	if k == nil {
+		return nil
+	}
+	return &Process{killer: k}
+}
+
+// Strikes notes a write, to the API server or elsewhere, and says what is to become of it. Before also stands for a write of a
+// process that has ended.
+func (p *Process) Strikes(what string, api bool) Moment {
+	if p == nil {
+		return Never
+	}
+	k := p.killer
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if p.dead || p.dying {
+		p.dead = true
+		return Before
+	}
+	k.writes = append(k.writes, api)
+	if len(k.writes) != k.At {
+		return Never
+	}
+	k.struck = true
+	if k.Again > 0 {
+		k.At, k.Again = len(k.writes)+k.Again, 0
+	}
+	if Refusals[k.When] != nil {
+		k.say("!!! write %d, %s: refused with %s", len(k.writes), what, k.When)
+		return k.When
+	}
+	k.say("!!! write %d, %s: the operator's process ends %s", len(k.writes), what, k.When)
+	p.dead, p.dying = k.When != Answered, k.When == Answered
+	return k.When
+}
+
+func (k *Killer) say(format string, arguments ...any) {
+	if k.Say != nil {
+		k.Say(format, arguments...)
+	}
+}
+
+// Died reports whether the process has ended.
+func (p *Process) Died() bool {
+	if p == nil {
+		return false
+	}
+	p.killer.mu.Lock()
+	defer p.killer.mu.Unlock()
+	return p.dead || p.dying
+}
+
+// Struck reports whether the write came at which something was to happen.
+func (k *Killer) Struck() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.struck
+}
+
+// Writes is the number of writes so far.
+func (k *Killer) Writes() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.writes)
+}
+
+// Requests are the writes to the API server so far, from 1.
+func (k *Killer) Requests() []int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var numbers []int
+	for i, api := range k.writes {
+		if api {
+			numbers = append(numbers, i+1)
+		}
+	}
+	return numbers
+}
+
+// Trial is one thing that happens to a flow.
+type Trial struct {
+	// What sums up trials of its kind.
+	What  string
+	At    int
+	When  Moment
+	Again int
+}
+
+// Trials are what is tried on a flow that an undisturbed run took through so many writes, some of them to the API server: the
+// process ends at each write at each moment, its successor a few writes later as well, and each write to the API server is
+// refused in each way. Unless SIMULATION is "all", only a sample: every moment and refusal, at some of about so many writes each.
+func Trials(writes int, requests []int, sample int) []Trial {
+	stride := writes/sample + 1
+	if os.Getenv("SIMULATION") == "all" {
+		stride = 1
+	}
+	var trials []Trial
+	for i, when := range Moments {
+		for at := 1 + i%stride; at <= writes; at += stride {
+			trials = append(trials, Trial{"crashes", at, when, 0})
+		}
+		for at := 1 + i; at <= writes; at += 3 * stride {
+			trials = append(trials, Trial{"pairs of crashes", at, when, 1 + at%3})
+		}
+	}
+	for i, when := range slices.Sorted(maps.Keys(Refusals)) {
+		for n := i % stride; n < len(requests); n += stride {
+			trials = append(trials, Trial{"refusals", requests[n], when, 0})
+		}
+	}
+	return trials
+}
