@@ -1,7 +1,8 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crash says when the operator's process ends at one of its writes, or has that write refused, for tests that do so.
+// Package crash ends the operator's process at one of its writes, or has that write refused: what the tests share that do so
+// against a simulated cluster and against an API server.
 package crash
 
 import (
@@ -12,25 +13,31 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Moment is when the process ends, as seen from one of its writes; or why the write is refused.
+// Moment is when the process ends, as seen from one of its writes; or what else becomes of the write.
 type Moment string
 
-// The moments at which a process ends.
+// The moments at which a process ends, and what becomes of a write while it lives.
 const (
 	Never      Moment = ""
 	Before     Moment = "before it"
 	Unanswered Moment = "after it, before the answer"
 	Answered   Moment = "after the answer"
+	// Lost is a write that is carried out and whose answer does not arrive. The process lives.
+	Lost Moment = "lost answer"
 )
 
 // Moments are those at which a process ends.
 var Moments = []Moment{Before, Unanswered, Answered}
+
+// ErrReset is a connection that breaks.
+var ErrReset error = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 
 // Refusals are answers of an API server that says no once.
 var Refusals = map[Moment]error{
@@ -39,7 +46,7 @@ var Refusals = map[Moment]error{
 	"422":   apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("spec"), nil, "is not liked")}),
 	"429":   apierrors.NewTooManyRequests("too many requests", 1),
 	"500":   apierrors.NewInternalError(errors.New("etcd has no leader")),
-	"reset": &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET},
+	"reset": ErrReset,
 }
 
 // Killer counts the writes of the operator's processes and strikes at one of them. A nil one only lets them pass.
@@ -52,9 +59,16 @@ type Killer struct {
 	// Say is told what happens.
 	Say func(format string, arguments ...any)
 
-	mu     sync.Mutex
-	writes []bool // whether each went to the API server
-	struck bool
+	mu       sync.Mutex
+	unheeded bool
+	writes   []write
+	latest   time.Time
+	struck   bool
+}
+
+type write struct {
+	what string
+	api  bool
 }
 
 // Process is one life of the operator.
@@ -62,6 +76,7 @@ type Process struct {
 	killer *Killer
 	// dying: the answer is there, and the process gets no further than to its next write. dead: what it still sends goes nowhere.
 	dying, dead bool
+	ended       chan struct{}
 }
 
 // Begin is the start of a process.
@@ -69,7 +84,14 @@ func (k *Killer) Begin() *Process {
 	if k == nil {
 		return nil
 	}
-	return &Process{killer: k}
+	return &Process{killer: k, ended: make(chan struct{})}
+}
+
+// Heed makes writes count from now on, or no more. At first they do.
+func (k *Killer) Heed(heeded bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.unheeded = !heeded
 }
 
 // Strikes notes a write, to the API server or elsewhere, and says what is to become of it. Before also stands for a write of a
@@ -85,7 +107,11 @@ func (p *Process) Strikes(what string, api bool) Moment {
 		p.dead = true
 		return Before
 	}
-	k.writes = append(k.writes, api)
+	k.latest = time.Now()
+	if k.unheeded {
+		return Never
+	}
+	k.writes = append(k.writes, write{what, api})
 	if len(k.writes) != k.At {
 		return Never
 	}
@@ -93,12 +119,13 @@ func (p *Process) Strikes(what string, api bool) Moment {
 	if k.Again > 0 {
 		k.At, k.Again = len(k.writes)+k.Again, 0
 	}
-	if Refusals[k.When] != nil {
-		k.say("!!! write %d, %s: refused with %s", len(k.writes), what, k.When)
+	if Refusals[k.When] != nil || k.When == Lost {
+		k.say("!!! write %d, %s: answered with %s", len(k.writes), what, k.When)
 		return k.When
 	}
 	k.say("!!! write %d, %s: the operator's process ends %s", len(k.writes), what, k.When)
 	p.dead, p.dying = k.When != Answered, k.When == Answered
+	close(p.ended)
 	return k.When
 }
 
@@ -118,6 +145,16 @@ func (p *Process) Died() bool {
 	return p.dead || p.dying
 }
 
+// End ends the process, whatever it does.
+func (p *Process) End() {
+	p.killer.mu.Lock()
+	defer p.killer.mu.Unlock()
+	if !p.dead && !p.dying {
+		close(p.ended)
+	}
+	p.dead = true
+}
+
 // Struck reports whether the write came at which something was to happen.
 func (k *Killer) Struck() bool {
 	k.mu.Lock()
@@ -125,11 +162,29 @@ func (k *Killer) Struck() bool {
 	return k.struck
 }
 
-// Writes is the number of writes so far.
-func (k *Killer) Writes() int {
+// Stirs notes that a process does something, if it is no write.
+func (k *Killer) Stirs() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.writes)
+	k.latest = time.Now()
+}
+
+// Quiet is how long no process did anything.
+func (k *Killer) Quiet() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return time.Since(k.latest)
+}
+
+// Writes are those that counted so far.
+func (k *Killer) Writes() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var list []string
+	for _, w := range k.writes {
+		list = append(list, w.what)
+	}
+	return list
 }
 
 // Requests are the writes to the API server so far, from 1.
@@ -137,8 +192,8 @@ func (k *Killer) Requests() []int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var numbers []int
-	for i, api := range k.writes {
-		if api {
+	for i, w := range k.writes {
+		if w.api {
 			numbers = append(numbers, i+1)
 		}
 	}
@@ -154,12 +209,16 @@ type Trial struct {
 	Again int
 }
 
+// All reports whether everything is tried, and not only a sample.
+func All() bool { return os.Getenv("SIMULATION") == "all" }
+
 // Trials are what is tried on a flow that an undisturbed run took through so many writes, some of them to the API server: the
 // process ends at each write at each moment, its successor a few writes later as well, and each write to the API server is
-// refused in each way. Unless SIMULATION is "all", only a sample: every moment and refusal, at some of about so many writes each.
+// refused in each way, or its answer is lost. Unless SIMULATION is "all", only a sample: every moment and refusal, at some of about
+// so many writes each.
 func Trials(writes int, requests []int, sample int) []Trial {
 	stride := writes/sample + 1
-	if os.Getenv("SIMULATION") == "all" {
+	if All() {
 		stride = 1
 	}
 	var trials []Trial
@@ -171,9 +230,13 @@ func Trials(writes int, requests []int, sample int) []Trial {
 			trials = append(trials, Trial{"pairs of crashes", at, when, 1 + at%3})
 		}
 	}
-	for i, when := range slices.Sorted(maps.Keys(Refusals)) {
+	for i, when := range append(slices.Sorted(maps.Keys(Refusals)), Lost) {
+		what := "refusals"
+		if when == Lost {
+			what = "lost answers"
+		}
 		for n := i % stride; n < len(requests); n += stride {
-			trials = append(trials, Trial{"refusals", requests[n], when, 0})
+			trials = append(trials, Trial{what, requests[n], when, 0})
 		}
 	}
 	return trials

@@ -51,7 +51,7 @@ func (s *simulation) watch(k *crash.Killer) {
 		case crash.Unanswered:
 			s.crash()
 			s.world.FailNext(n, args[0], redistest.Failure{Kind: redistest.DropAfter})
-		case crash.Never, crash.Answered:
+		case crash.Never, crash.Answered, crash.Lost:
 		}
 	})
 	s.loop.Actor.Client = interceptor.NewClient(s.kube, interceptor.Funcs{
@@ -92,6 +92,9 @@ func (s *simulation) request(verb string, object client.Object, send func() erro
 		_ = send() // whoever is dead does not hear of it
 		s.crash()
 		return context.Canceled
+	case crash.Lost:
+		_ = send() // it is carried out, and nobody hears of it
+		return crash.ErrReset
 	case crash.Never, crash.Answered:
 	}
 	return send()
@@ -157,19 +160,19 @@ func TestCrashAtEveryWrite(t *testing.T) {
 			var undisturbed crash.Killer
 			var want string
 			synctest.Test(t, func(t *testing.T) { want = f.run(t, &undisturbed) })
-			if undisturbed.Writes() == 0 {
+			if len(undisturbed.Writes()) == 0 {
 				t.Fatal("nothing was written")
 			}
 			tried := map[string]int{}
-			for _, trial := range crash.Trials(undisturbed.Writes(), undisturbed.Requests(), 12) {
+			for _, trial := range crash.Trials(len(undisturbed.Writes()), undisturbed.Requests(), 12) {
 				tried[trial.What]++
 				synctest.Test(t, func(t *testing.T) {
 					if got := f.run(t, &crash.Killer{At: trial.At, When: trial.When, Again: trial.Again}); got != want {
-						t.Errorf("write %d of %d, %s (-undisturbed +now):\n%s", trial.At, undisturbed.Writes(), trial.When, cmp.Diff(want, got))
+						t.Errorf("write %d of %d, %s (-undisturbed +now):\n%s", trial.At, len(undisturbed.Writes()), trial.When, cmp.Diff(want, got))
 					}
 				})
 			}
-			t.Logf("%d writes, %d of them to the API server: %v", undisturbed.Writes(), len(undisturbed.Requests()), tried)
+			t.Logf("%d writes, %d of them to the API server: %v", len(undisturbed.Writes()), len(undisturbed.Requests()), tried)
 		})
 	}
 }
@@ -276,7 +279,7 @@ func (s *simulation) statusWritten(computed *v1alpha1.RedisClusterStatus) bool {
 	switch s.process.Strikes("the status", false) {
 	case crash.Before:
 		return false
-	case crash.Never, crash.Unanswered, crash.Answered:
+	case crash.Never, crash.Unanswered, crash.Answered, crash.Lost:
 	}
 	s.cluster.Status = *computed
 	return true

@@ -1,0 +1,61 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import "sync"
+
+// Operator is a succession of processes: where one ends, the next begins.
+type Operator struct {
+	quit    chan struct{}
+	running sync.WaitGroup
+	stop    func()
+
+	mu      sync.Mutex
+	process *Process
+}
+
+// Operate runs an operator until it is stopped. Start begins a process, and returns what ends it and waits for that; an error is told
+// and ends it all.
+func (k *Killer) Operate(start func(*Process) (end func(), err error), tell func(error)) *Operator {
+	o := &Operator{quit: make(chan struct{})}
+	o.stop = sync.OnceFunc(func() { close(o.quit) })
+	o.running.Go(func() {
+		for {
+			process := k.Begin()
+			o.mu.Lock()
+			o.process = process
+			o.mu.Unlock()
+			end, err := start(process)
+			if err != nil {
+				tell(err)
+				return
+			}
+			select {
+			case <-process.ended:
+				end()
+			case <-o.quit:
+				end()
+				return
+			}
+		}
+	})
+	return o
+}
+
+// Restart ends the present process.
+func (o *Operator) Restart() {
+	o.mu.Lock()
+	process := o.process
+	o.process = nil
+	o.mu.Unlock()
+	if process != nil {
+		process.End()
+	}
+}
+
+// Stop ends it all, and waits for that.
+func (o *Operator) Stop() {
+	o.stop()
+	o.running.Wait()
+}

@@ -1,0 +1,94 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+)
+
+// errDead is what a process that has ended hears of everything that it asks.
+var errDead = errors.New("this process has ended")
+
+// Of returns a copy of a configuration whose clients are this process': what they write can end it or be refused, and when it has
+// ended nothing that they send arrives. Events are no writes here: they are told in the background, some time or never, and
+// nothing reads them.
+func (p *Process) Of(as *rest.Config) *rest.Config {
+	own := rest.CopyConfig(as)
+	own.QPS = -1
+	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport{next, p} })
+	return own
+}
+
+type transport struct {
+	next    http.RoundTripper
+	process *Process
+}
+
+func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if !writes(request) {
+		if t.process.Died() {
+			return nil, errDead
+		}
+		return t.next.RoundTrip(request)
+	}
+	when := t.process.Strikes(request.Method+" "+request.URL.Path, true)
+	if refusal := Refusals[when]; refusal != nil {
+		return refuse(request, refusal)
+	}
+	switch when {
+	case Before:
+		return nil, errDead
+	case Unanswered, Lost:
+		response, err := t.next.RoundTrip(request)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		if when == Lost {
+			return nil, ErrReset
+		}
+		return nil, errDead
+	case Never, Answered:
+	}
+	return t.next.RoundTrip(request)
+}
+
+// writes reports whether a request changes something: no read, no question in the form of an object, no attempt, no Event.
+func writes(request *http.Request) bool {
+	switch {
+	case request.Method == http.MethodGet || request.Method == http.MethodHead:
+		return false
+	case strings.Contains(request.URL.Path, "/apis/authorization.k8s.io/"), request.URL.Query().Has("dryRun"):
+		return false
+	}
+	return !strings.HasSuffix(request.URL.Path, "/events") && !strings.Contains(request.URL.Path, "/events/")
+}
+
+// refuse answers in the place of the API server.
+func refuse(request *http.Request, refusal error) (*http.Response, error) {
+	var status apierrors.APIStatus
+	if !errors.As(refusal, &status) {
+		return nil, refusal
+	}
+	said := status.Status()
+	said.Kind, said.APIVersion = "Status", "v1"
+	body, err := json.Marshal(said)
+	if err != nil {
+		return nil, err
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	if said.Details != nil && said.Details.RetryAfterSeconds > 0 {
+		header.Set("Retry-After", strconv.Itoa(int(said.Details.RetryAfterSeconds)))
+	}
+	return &http.Response{Status: http.StatusText(int(said.Code)), StatusCode: int(said.Code), Proto: "HTTP/1.1", ProtoMajor: 1,
+		ProtoMinor: 1, Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: request}, nil
+}
