@@ -1,0 +1,268 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/test/apiserver/environment"
+	"middleware.hc.cn/operator/test/crash"
+)
+
+// quiet is how long an operator that has looked at its object must do nothing to be at rest; told to come again after a second, it
+// waits for so long.
+const (
+	quiet     = 300 * time.Millisecond
+	toldLater = 1500 * time.Millisecond
+)
+
+// flow is something that the operator does for an object in several writes.
+type flow struct {
+	name string
+	// elsewhere: there are children in a second namespace.
+	elsewhere bool
+	// add registers the kind's controller for the namespaces of a run, the object's first, with a clock: whoever asks it looks at an object.
+	add func(mgr ctrl.Manager, children cache.Cache, namespaces []string, now func() time.Time) error
+	// object is made first. before is what there is besides it when the operator first sees it; nil: nothing.
+	object func(namespaces []string) *unstructured.Unstructured
+	before func(t *testing.T, object *unstructured.Unstructured)
+	// first is the condition, as Type=Status, in which the object is before the change; without one there is no operator before it.
+	first string
+	// change is what is asked for; nil: that the object exists.
+	change func(t *testing.T, object *unstructured.Unstructured)
+	// last is the condition in which the change ends; empty: the object is gone.
+	last string
+}
+
+// run is one time that an operator goes through a flow.
+type run struct {
+	flow
+	t      *testing.T
+	killer *crash.Killer
+	object *unstructured.Unstructured
+	world  crash.World
+	// looks counts how often the present process looked at its object.
+	looks atomic.Int64
+	story []string
+}
+
+// TestCrashAtEveryWriteToTheAPIServer: whichever write the operator's process ends at, and whether that was carried out or not, its
+// successor brings about what an operator that lives does: the same objects, fields and their managers, release records, finalizers
+// and status, and nothing is left over. So it is when the successor ends, too, when the API server refuses a write once, and when
+// an answer is lost. A further process that finds all of it done changes nothing. Each moment of each flow is tried at some writes;
+// SIMULATION=all tries all.
+func TestCrashAtEveryWriteToTheAPIServer(t *testing.T) {
+	for _, f := range flows {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			undisturbed := &crash.Killer{}
+			want := f.run(t, undisturbed, "")
+			writes := undisturbed.Writes()
+			if len(writes) == 0 {
+				t.Fatal("nothing was written")
+			}
+			var failed atomic.Int64
+			tried := map[string]int{}
+			for _, trial := range crash.Trials(len(writes), undisturbed.Requests(), 1) {
+				tried[trial.What]++
+				t.Run(fmt.Sprintf("%d %s %d", trial.At, trial.When, trial.Again), func(t *testing.T) {
+					t.Parallel()
+					if failed.Load() > 2 {
+						t.Fatal("not tried any more")
+					}
+					t.Cleanup(func() {
+						if t.Failed() {
+							failed.Add(1)
+						}
+					})
+					f.run(t, &crash.Killer{At: trial.At, When: trial.When, Again: trial.Again}, want)
+				})
+			}
+			t.Logf("%d writes: %v\n%s", len(writes), tried, strings.Join(writes, "\n"))
+			if os.Getenv("CRASH_OUTCOME") != "" {
+				t.Log(want)
+			}
+		})
+	}
+}
+
+// run takes an object through a flow, with what happens at one of the writes, until there is what is wanted, or, without that, until
+// the flow has come to its end. It returns what came of it.
+func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
+	t.Helper()
+	namespaces := []string{environment.NewNamespace(t, api, "crash")}
+	if f.elsewhere {
+		namespaces = append(namespaces, environment.NewNamespace(t, api, "other"))
+	}
+	r := &run{flow: f, t: t, killer: k, object: f.object(namespaces)}
+	k.Say = func(format string, arguments ...any) { r.story = append(r.story, fmt.Sprintf(format, arguments...)) }
+	r.object.SetNamespace(namespaces[0])
+	r.world = crash.World{API: api, Kinds: append(kinds, r.object.GroupVersionKind()), Namespaces: namespaces, Normalise: normalise}
+	t.Cleanup(func() { check(t, r.world.Clear(context.Background())) })
+	check(t, api.Create(t.Context(), r.object))
+	if f.before != nil {
+		f.before(t, r.object)
+	}
+	k.Heed(f.first == "")
+	operator := k.Operate(r.start, func(err error) { t.Error(err) })
+	defer operator.Stop()
+	if f.first != "" {
+		r.rest("the beginning", func() string { return r.is(f.first) })
+		k.Heed(true)
+	}
+	if f.change != nil {
+		f.change(t, r.object)
+	}
+	if k.When == "403" || k.When == "422" { // what a person has to mend; a minute later it would be tried again
+		r.rest("the refusal", func() string {
+			if k.Struck() {
+				return ""
+			}
+			return r.is(f.last)
+		})
+		operator.Restart()
+	}
+	if want == "" {
+		r.rest("the end", func() string { return r.is(f.last) })
+		want = r.outcome()
+	}
+	r.rest("what an operator brings about that lives", func() string { return r.differs(want) })
+	if k.At > 0 && !k.Struck() { // what is seen in one look, and what in two, is chance
+		t.Logf("there is no write %d: %s", k.At, strings.Join(k.Writes(), "\n"))
+	}
+	r.wantIdempotent(operator, want)
+	return want
+}
+
+// wantIdempotent asserts that a process which finds everything done changes nothing. (That of Applications applies once to learn that.)
+func (r *run) wantIdempotent(operator *crash.Operator, want string) {
+	r.t.Helper()
+	if r.killer.At > 0 && !crash.All() { // the sample is for a quick answer
+		return
+	}
+	before := r.objects()
+	operator.Restart()
+	r.rest("a process that finds everything done", func() string { return r.differs(want) })
+	if diff := cmp.Diff(before, r.objects()); diff != "" {
+		r.t.Errorf("a process that found everything done changed something: %s\n%s", diff, strings.Join(r.story, "\n"))
+	}
+}
+
+// objects are all that there are, with what says when they were changed.
+func (r *run) objects() map[string]any {
+	r.t.Helper()
+	objects, err := r.world.Objects(r.t.Context())
+	check(r.t, err)
+	content := map[string]any{}
+	for _, object := range objects {
+		content[object.GetNamespace()+" "+object.GetKind()+" "+object.GetName()] = object.Object
+	}
+	return content
+}
+
+// start begins a process of the operator for the namespaces of the run.
+func (r *run) start(process *crash.Process) (end func(), err error) {
+	r.looks.Store(0)
+	mgr, children, err := environment.NewManager(process.Of(admin), scheme.Scheme, r.world.Namespaces...)
+	if err != nil {
+		return nil, err
+	}
+	clock := func() time.Time {
+		r.looks.Add(1)
+		r.killer.Stirs()
+		return time.Now()
+	}
+	if err := r.add(mgr, children, r.world.Namespaces, clock); err != nil {
+		return nil, err
+	}
+	return environment.Start(r.t, mgr), nil
+}
+
+// rest waits until something holds, the operator has looked at the object if there is one, and does nothing any more.
+func (r *run) rest(what string, holds func() string) {
+	r.t.Helper()
+	long := quiet
+	if r.killer.When == "429" {
+		long = toldLater
+	}
+	environment.Eventually(r.t, what, func() string {
+		if r.killer.Quiet() < long {
+			return "the operator still works" // and what it brings about is not looked at meanwhile
+		}
+		if r.looks.Load() == 0 && environment.Get(r.t, api, r.object) {
+			return "the operator has not looked yet"
+		}
+		return holds()
+	})
+}
+
+// differs says how what there is differs from what is wanted.
+func (r *run) differs(want string) string {
+	if why := r.is(r.last); why != "" {
+		return why
+	}
+	if got := r.outcome(); got != want {
+		return fmt.Sprintf("%s (-undisturbed +now):\n%s", strings.Join(r.story, "\n"), cmp.Diff(want, got))
+	}
+	return ""
+}
+
+// is says why an object is not in a condition; "" stands for being gone.
+func (r *run) is(wanted string) string {
+	r.t.Helper()
+	there := environment.Get(r.t, api, r.object)
+	if wanted == "" && there {
+		_, err := r.world.Collect(r.t.Context())
+		check(r.t, err)
+		return fmt.Sprintf("it is there, finalizers %v", r.object.GetFinalizers())
+	}
+	if wanted == "" {
+		return ""
+	}
+	name, status, _ := strings.Cut(wanted, "=")
+	c := meta.FindStatusCondition(conditions.Read(r.object), name)
+	if !there || c == nil || c.Status != metav1.ConditionStatus(status) || c.ObservedGeneration != r.object.GetGeneration() {
+		return fmt.Sprintf("%s is not there: %v\n%s", wanted, r.object.Object["status"], strings.Join(r.story, "\n"))
+	}
+	return ""
+}
+
+func (r *run) outcome() string {
+	r.t.Helper()
+	text, err := r.world.Outcome(r.t.Context(), r.names()...)
+	check(r.t, err)
+	return text
+}
+
+// names are what differs from run to run and shows up in several objects: the digest, which depends on the namespaces, the password
+// that a chart invents.
+func (r *run) names() (names []string) {
+	r.t.Helper()
+	if digest, _, _ := unstructured.NestedString(r.object.Object, "status", "deployedRelease", "digest"); digest != "" {
+		names = append(names, digest, "DIGEST", digest[:12], "DIGEST")
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.object.GetNamespace(), Name: "web-password"}}
+	if environment.Get(r.t, api, secret) {
+		password := secret.Data["password"]
+		names = append(names, string(password), "PASSWORD", base64.StdEncoding.EncodeToString(password), "PASSWORD")
+	}
+	return names
+}

@@ -1,0 +1,168 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// World is a part of an API server: the objects of some kinds in some namespaces.
+type World struct {
+	API        client.Client
+	Kinds      []schema.GroupVersionKind
+	Namespaces []string
+	// Normalise takes out of an object what differs between two runs that are alike, besides what always does.
+	Normalise func(*unstructured.Unstructured) error
+}
+
+// Objects are all that there are.
+func (w World) Objects(ctx context.Context) (all []*unstructured.Unstructured, err error) {
+	for _, namespace := range w.Namespaces {
+		for _, kind := range w.Kinds {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(kind)
+			if err := w.API.List(ctx, list, client.InNamespace(namespace)); err != nil {
+				return nil, err
+			}
+			for i := range list.Items {
+				all = append(all, &list.Items[i])
+			}
+		}
+	}
+	return all, nil
+}
+
+// Collect does what the garbage collector does: what belongs to nobody any more goes, and what waits for its dependents does not
+// wait. It returns what is left.
+func (w World) Collect(ctx context.Context) (left []*unstructured.Unstructured, err error) {
+	objects, err := w.Objects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	exists := map[types.UID]bool{}
+	for _, object := range objects {
+		exists[object.GetUID()] = true
+	}
+	for _, object := range objects {
+		orphaned := len(object.GetOwnerReferences()) > 0
+		for _, owner := range object.GetOwnerReferences() {
+			orphaned = orphaned && !exists[owner.UID]
+		}
+		if orphaned && object.GetDeletionTimestamp() == nil {
+			if err := w.API.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+				return nil, err
+			}
+		}
+		waits := slices.DeleteFunc(slices.Clone(object.GetFinalizers()),
+			func(f string) bool { return f == "foregroundDeletion" || f == "orphan" })
+		if object.GetDeletionTimestamp() != nil && len(waits) < len(object.GetFinalizers()) {
+			object.SetFinalizers(waits)
+			_ = w.API.Update(ctx, object) // the next look tries again
+		}
+		if !orphaned {
+			left = append(left, object)
+		}
+	}
+	return left, nil
+}
+
+// Clear removes everything, so that nobody has to list it any more.
+func (w World) Clear(ctx context.Context) error {
+	objects, err := w.Objects(ctx)
+	for _, object := range objects {
+		object.SetFinalizers(nil)
+		_ = w.API.Update(ctx, object)
+		_ = w.API.Delete(ctx, object, client.GracePeriodSeconds(0), client.PropagationPolicy("Background"))
+	}
+	return err
+}
+
+var (
+	aUID  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	aTime = regexp.MustCompile(`(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\dZ?`)
+)
+
+// Outcome is all that there is, after the garbage collector, without what chance and the clock decide. Names are told by what they
+// stand for, in pairs: what is to be replaced, and by what.
+func (w World) Outcome(ctx context.Context, names ...string) (string, error) {
+	objects, err := w.Collect(ctx)
+	if err != nil {
+		return "", err
+	}
+	texts := map[string]string{}
+	for _, object := range objects {
+		title := object.GetKind() + " " + object.GetName()
+		names = append(names, string(object.GetUID()), "UID of "+title)
+		normalise(object)
+		if err := w.Normalise(object); err != nil {
+			return "", err
+		}
+		text, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return "", err
+		}
+		texts[object.GetNamespace()+" "+title] = string(text)
+	}
+	for i, namespace := range w.Namespaces {
+		names = append(names, namespace, "NAMESPACE"+strings.Repeat("'", i))
+	}
+	var b strings.Builder
+	for _, title := range slices.Sorted(maps.Keys(texts)) {
+		b.WriteString("# " + title + "\n" + texts[title])
+	}
+	text := strings.NewReplacer(names...).Replace(b.String())
+	return aTime.ReplaceAllString(aUID.ReplaceAllString(text, "UID of what is gone"), "TIME"), nil
+}
+
+// normalise takes out of an object what always differs.
+func normalise(object *unstructured.Unstructured) {
+	for _, path := range [][]string{
+		{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "creationTimestamp"}, {"spec", "clusterIP"}, {"spec", "clusterIPs"},
+	} {
+		unstructured.RemoveNestedField(object.Object, path...)
+	}
+	each(object, func(entry map[string]any) { delete(entry, "time") }, "metadata", "managedFields")
+	each(object, func(entry map[string]any) {
+		delete(entry, "lastTransitionTime")
+		delete(entry, "lastProbeTime")
+	}, "status", "conditions")
+	each(object, func(entry map[string]any) { // a digest that UIDs are part of
+		if entry["fields"] != nil {
+			entry["fields"] = "DIGEST"
+		}
+	}, "status", "inventory")
+}
+
+// typeOf is by what a condition is found: their order says nothing.
+func typeOf(entry any) string {
+	fields, _ := entry.(map[string]any)
+	name, _ := fields["type"].(string)
+	return name
+}
+
+// each does something to each entry of a list.
+func each(object *unstructured.Unstructured, do func(map[string]any), path ...string) {
+	list, found, err := unstructured.NestedSlice(object.Object, path...)
+	if err != nil || !found {
+		return
+	}
+	for _, entry := range list {
+		if entry, ok := entry.(map[string]any); ok {
+			do(entry)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b any) int { return cmp.Compare(typeOf(a), typeOf(b)) })
+	_ = unstructured.SetNestedSlice(object.Object, list, path...)
+}
