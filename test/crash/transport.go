@@ -5,9 +5,11 @@ package crash
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -27,6 +29,32 @@ func (p *Process) Of(as *rest.Config) *rest.Config {
 	own.QPS = -1
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return transport{next, p} })
 	return own
+}
+
+// Dial returns a dialer whose connections are this process': when it has ended, nothing that it sends arrives.
+func (p *Process) Dial(dial func(context.Context, string) (net.Conn, error)) func(context.Context, string) (net.Conn, error) {
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		if p.Died() {
+			return nil, errDead
+		}
+		inner, err := dial(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		return connection{inner, p}, nil
+	}
+}
+
+type connection struct {
+	net.Conn
+	process *Process
+}
+
+func (c connection) Write(b []byte) (int, error) {
+	if c.process.Died() {
+		return 0, errDead
+	}
+	return c.Conn.Write(b)
 }
 
 type transport struct {

@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -28,6 +29,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
@@ -106,23 +108,42 @@ type operator struct {
 func startOperator(t *testing.T, namespace string, world *redistest.World, change ...func(*rest.Config)) *operator {
 	t.Helper()
 	op := &operator{}
-	as := rest.CopyConfig(admin)
-	as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + serviceAccount}
+	as := operatorConfig()
 	for _, change := range change {
 		change(as)
 	}
-	mgr, children, err := environment.NewManager(op.requests.Of(as), scheme, namespace)
+	mgr, err := newOperator(op.requests.Of(as), namespace, world.Dial)
 	check(t, err)
-	files, err := fs.Sub(helmcharts.FS, "rediscluster")
-	check(t, err)
-	loaded, err := chart.Load(files)
-	check(t, err)
-	check(t, rediscluster.Add(mgr, children, rediscluster.Options{
-		Chart: loaded, ServiceAccount: serviceAccount, PollInterval: pollInterval, ClusterDomain: "cluster.example",
-		Redis: redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second}),
-	}))
 	op.stop = environment.Start(t, mgr)
 	return op
+}
+
+// operatorConfig is the connection of the operator's service account.
+func operatorConfig() *rest.Config {
+	as := rest.CopyConfig(admin)
+	as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + serviceAccount}
+	return as
+}
+
+// newOperator is a manager with the RedisCluster controller, for one namespace. It does not run yet.
+func newOperator(as *rest.Config, namespace string, dial func(ctx context.Context, address string) (net.Conn, error)) (ctrl.Manager,
+	error) {
+	mgr, children, err := environment.NewManager(as, scheme, namespace)
+	if err != nil {
+		return nil, err
+	}
+	files, err := fs.Sub(helmcharts.FS, "rediscluster")
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := chart.Load(files)
+	if err != nil {
+		return nil, err
+	}
+	return mgr, rediscluster.Add(mgr, children, rediscluster.Options{
+		Chart: loaded, ServiceAccount: serviceAccount, PollInterval: pollInterval, ClusterDomain: "cluster.example",
+		Redis: redis.NewPool(redis.Options{Dialer: dial, DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second}),
+	})
 }
 
 // asked are the requests so far.

@@ -1,0 +1,242 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/test/apiserver/environment"
+	"middleware.hc.cn/operator/test/crash"
+)
+
+// flow is something that the operator does for a RedisCluster in several writes to the API server.
+type flow struct {
+	name string
+	// cluster changes the cluster before it is created; nil: nothing.
+	cluster func(*v1alpha1.RedisCluster)
+	// change is what is asked of a cluster that runs; nil: the flow is that it comes to run.
+	change func(*testing.T, *v1alpha1.RedisCluster)
+	// phase is the one in which the flow ends; empty: the cluster is gone.
+	phase v1alpha1.Phase
+}
+
+var crashFlows = []flow{
+	{name: "create", phase: v1alpha1.PhaseRunning},
+	{name: "storage", cluster: func(c *v1alpha1.RedisCluster) {
+		c.Spec.Storage = &v1alpha1.Storage{Size: resource.MustParse("1Gi"), StorageClassName: ptr.To("expands")}
+	}, change: func(t *testing.T, c *v1alpha1.RedisCluster) {
+		bindClaims(t, c)
+		change(t, c, func(c *v1alpha1.RedisCluster) { c.Spec.Storage.Size = resource.MustParse("2Gi") })
+	}, phase: v1alpha1.PhaseRunning},
+	{name: "pause", change: func(t *testing.T, c *v1alpha1.RedisCluster) {
+		change(t, c, func(c *v1alpha1.RedisCluster) { c.Spec.Pause = true })
+	}, phase: v1alpha1.PhasePaused},
+	{name: "delete, foreground", cluster: deletedBy(v1alpha1.DeletionForeground), change: removeCluster},
+	{name: "delete, background", cluster: deletedBy(v1alpha1.DeletionBackground), change: removeCluster},
+	{name: "delete, orphan", cluster: deletedBy(v1alpha1.DeletionOrphan), change: removeCluster},
+}
+
+func deletedBy(policy v1alpha1.DeletionPolicy) func(*v1alpha1.RedisCluster) {
+	return func(c *v1alpha1.RedisCluster) { c.Spec.Finalizers = policy }
+}
+
+func removeCluster(t *testing.T, cluster *v1alpha1.RedisCluster) {
+	t.Helper()
+	remove(t, cluster)
+}
+
+// childKinds are those of what a cluster has.
+var childKinds = []schema.GroupVersionKind{
+	v1alpha1.GroupVersion.WithKind("RedisCluster"),
+	{Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"},
+	{Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "PersistentVolumeClaim"}, {Version: "v1", Kind: "Pod"},
+	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}, {Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
+}
+
+// TestCrashAtEveryWriteToTheAPIServer: whichever write to the API server the operator's process ends at, and whether that was carried
+// out or not, its successor brings about what an operator that lives does: the same children, claims, finalizers and status, and
+// after a deletion nothing that its policy does not leave. So it is when the successor ends, too, when the API server refuses a
+// write once, and when an answer is lost. The writes to Redis are in test/simulation. Each moment is tried at some writes;
+// SIMULATION=all tries all.
+func TestCrashAtEveryWriteToTheAPIServer(t *testing.T) {
+	create(t, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "expands"}, Provisioner: "example.com/none",
+		AllowVolumeExpansion: ptr.To(true)})
+	for _, f := range crashFlows {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			undisturbed := &crash.Killer{}
+			want := f.run(t, undisturbed, "")
+			writes := undisturbed.Writes()
+			if len(writes) == 0 {
+				t.Fatal("nothing was written")
+			}
+			var failed atomic.Int64
+			tried := map[string]int{}
+			for _, trial := range crash.Trials(len(writes), undisturbed.Requests(), 1) {
+				tried[trial.What]++
+				t.Run(fmt.Sprintf("%d %s %d", trial.At, trial.When, trial.Again), func(t *testing.T) {
+					t.Parallel()
+					if failed.Load() > 2 {
+						t.Fatal("not tried any more")
+					}
+					t.Cleanup(func() {
+						if t.Failed() {
+							failed.Add(1)
+						}
+					})
+					f.run(t, &crash.Killer{At: trial.At, When: trial.When, Again: trial.Again}, want)
+				})
+			}
+			t.Logf("%d writes: %v\n%s", len(writes), tried, strings.Join(writes, "\n"))
+		})
+	}
+}
+
+// run takes a cluster through a flow, with what happens at one of the writes, until there is what is wanted, or, without that, until
+// the flow has come to its end. It returns what came of it.
+func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
+	t.Helper()
+	var story []string
+	k.Say = func(format string, arguments ...any) { story = append(story, fmt.Sprintf(format, arguments...)) }
+	namespace := newNamespace(t)
+	kubelet := startKubelet(t, namespace)
+	world := crash.World{API: api, Kinds: childKinds, Namespaces: []string{namespace}, Normalise: normalise}
+	t.Cleanup(func() { check(t, world.Clear(context.Background())) })
+	var looks atomic.Int64 // of the present process at an instance
+	kubelet.world.OnCommand(func(*redistest.Node, []string) { looks.Add(1) })
+	k.Heed(f.change == nil)
+	operator := k.Operate(func(p *crash.Process) (end func(), err error) {
+		looks.Store(0)
+		mgr, err := newOperator(p.Of(operatorConfig()), namespace, p.Dial(kubelet.world.Dial))
+		if err != nil {
+			return nil, err
+		}
+		return environment.Start(t, mgr), nil
+	}, func(err error) { t.Error(err) })
+	defer operator.Stop()
+
+	cluster := newCluster(namespace, "cache")
+	cluster.Spec.Replicas = ptr.To[int32](3)
+	if f.cluster != nil {
+		f.cluster(cluster)
+	}
+	create(t, cluster)
+	outcome := func() string {
+		text, err := world.Outcome(t.Context())
+		check(t, err)
+		return text
+	}
+	rest := func(what string, holds func() string) {
+		t.Helper()
+		eventually(t, what, func() string {
+			if k.Quiet() < 5*pollInterval {
+				return "the operator still writes"
+			}
+			if get(t, cluster) && looks.Load() < 10 {
+				return "the operator has not looked yet"
+			}
+			return holds()
+		})
+	}
+	if f.change != nil {
+		rest("the beginning", func() string { return inPhase(t, cluster, v1alpha1.PhaseRunning) })
+		k.Heed(true)
+		f.change(t, cluster)
+	}
+	end := func() string {
+		if f.phase == "" {
+			if get(t, cluster) {
+				return fmt.Sprintf("it is there, finalizers %v", cluster.Finalizers)
+			}
+			return ""
+		}
+		return inPhase(t, cluster, f.phase)
+	}
+	if want == "" {
+		rest("the end", end)
+		return outcome()
+	}
+	rest("what an operator brings about that lives", func() string {
+		if why := end(); why != "" {
+			return why + "\n" + strings.Join(story, "\n")
+		}
+		if got := outcome(); got != want {
+			return fmt.Sprintf("%s (-undisturbed +now):\n%s", strings.Join(story, "\n"), cmp.Diff(want, got))
+		}
+		return ""
+	})
+	if k.At > 0 && !k.Struck() { // what is seen in one look, and what in two, is chance
+		t.Logf("there is no write %d: %s", k.At, strings.Join(k.Writes(), "\n"))
+	}
+	return want
+}
+
+// inPhase says why a cluster is not at rest in a phase.
+func inPhase(t *testing.T, cluster *v1alpha1.RedisCluster, phase v1alpha1.Phase) string {
+	t.Helper()
+	if !get(t, cluster) {
+		return "it is gone"
+	}
+	s := cluster.Status
+	if s.Phase != phase || s.ObservedGeneration != cluster.Generation || phase == v1alpha1.PhaseRunning &&
+		(!meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) || s.Plan == nil || s.Plan.Step != "None") {
+		return fmt.Sprintf("phase %s, reason %q, plan %+v", s.Phase, s.Reason, s.Plan)
+	}
+	return ""
+}
+
+var chance = regexp.MustCompile(`[0-9a-f]{40}|10\.1\.\d+\.\d+`)
+
+// normalise takes out what differs of a cluster and its children: passwords, node IDs, addresses.
+func normalise(object *unstructured.Unstructured) error {
+	if object.GetKind() == "Secret" {
+		data, _, _ := unstructured.NestedMap(object.Object, "data")
+		for name := range data {
+			data[name] = "SECRET"
+		}
+		return unstructured.SetNestedMap(object.Object, data, "data")
+	}
+	object.Object = without(object.Object).(map[string]any)
+	return nil
+}
+
+// without returns a value in which what chance decides has the same text everywhere.
+func without(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, entry := range v {
+			v[name] = without(entry)
+		}
+	case []any:
+		for i, entry := range v {
+			v[i] = without(entry)
+		}
+	case string:
+		return chance.ReplaceAllString(v, "CHANCE")
+	}
+	return value
+}
+
+var _ = slices.Sort[[]string]
+var _ = corev1.Pod{}
+var _ = time.Second
