@@ -106,10 +106,17 @@ func (a *Applier) prune(ctx context.Context, owner client.Object, gvk schema.Gro
 func (a *Applier) delete(ctx context.Context, live *metav1.PartialObjectMetadata, propagation metav1.DeletionPropagation) (asked bool,
 	err error) {
 	err = a.client.Delete(ctx, live, client.Preconditions{UID: ptr.To(live.GetUID())}, client.PropagationPolicy(propagation))
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) && a.replaced(ctx, live) || apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// replaced reports whether an object that was read is gone by now, or another one has its name. A conflict alone does not say so:
+// an admission webhook may answer with one, too.
+func (a *Applier) replaced(ctx context.Context, was *metav1.PartialObjectMetadata) bool {
+	now, err := a.live(ctx, Ref{GroupVersionKind: was.GroupVersionKind(), Namespace: was.GetNamespace(), Name: was.GetName()})
+	return isAbsent(err) || err == nil && now.GetUID() != was.GetUID()
 }
 
 // outlive replaces an object's reference to its owner by the annotations that name it.

@@ -50,6 +50,7 @@ func (r *Reconciler) act(ctx context.Context, cr *unstructured.Unstructured, des
 		r.deploy(ctx, cr, desired, seen, seen.Deployed.Revision, &done)
 	case RecordHistory:
 		done.history, done.failure = r.recordAgain(ctx, cr, desired, seen)
+		r.dropRendered(cr, &done)
 	case ClearHook:
 		done.failure, done.again = classify(r.deleteHook(ctx, seen.Hook)), goOn
 	case StartHook:
@@ -140,9 +141,10 @@ func (r *Reconciler) carryOut(ctx context.Context, cr *unstructured.Unstructured
 	return applied, pruned, err
 }
 
-// dropRendered forgets the rendering of a release that is done.
+// dropRendered forgets the rendering of a release that is done, and recorded unless it cannot be.
 func (r *Reconciler) dropRendered(cr *unstructured.Unstructured, done *effect) {
-	if done.hooks.Event == "" {
+	unrecorded := done.history != nil && done.history.Reason == ReasonHistoryFailed
+	if done.hooks.Event == "" && !unrecorded {
 		r.memory.Update(cr.GetUID(), func(m *memory) { m.rendered = nil })
 	}
 }
@@ -194,8 +196,8 @@ func (r *Reconciler) complete(ctx context.Context, cr *unstructured.Unstructured
 	}
 }
 
-// rendered returns what is to be applied. A revision that was deployed by a chart that is not deterministic is taken from Helm's
-// history if it can be, because rendering it again would give something else.
+// rendered returns what is to be applied or recorded. A revision that was deployed by a chart that is not deterministic is taken from
+// Helm's history if it can be, else from memory, because rendering it again would give something else.
 func (r *Reconciler) rendered(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot,
 	revision int64) (*chart.Rendered, error) {
 	if desired.Failure != nil {
@@ -208,6 +210,9 @@ func (r *Reconciler) rendered(ctx context.Context, cr *unstructured.Unstructured
 		known, err := r.recordedRevision(ctx, cr, revision)
 		if err != nil || known != nil {
 			return known, err
+		}
+		if kept := r.memory.Get(cr.GetUID()); kept.rendered != nil && kept.digest == desired.Digest && kept.revision == revision {
+			return kept.rendered, nil
 		}
 	}
 	return r.render(ctx, cr, desired.Values, revision)

@@ -241,3 +241,15 @@ func Trials(writes int, requests []int, sample int) []Trial {
 	}
 	return trials
 }
+
+// Some are a few of the trials, others from another place on, or all of them if SIMULATION is "all".
+func Some(trials []Trial, few, from int) []Trial {
+	if All() {
+		return trials
+	}
+	var some []Trial
+	for i := range few {
+		some = append(some, trials[(17*from+i*len(trials)/few)%len(trials)])
+	}
+	return some
+}

@@ -6,6 +6,7 @@ package crash
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -145,11 +146,10 @@ func normalise(object *unstructured.Unstructured) {
 	}, "status", "inventory")
 }
 
-// typeOf is by what a condition is found: their order says nothing.
-func typeOf(entry any) string {
+// keyOf is by what a condition or a manager of fields is found: their order says nothing.
+func keyOf(entry any) string {
 	fields, _ := entry.(map[string]any)
-	name, _ := fields["type"].(string)
-	return name
+	return fmt.Sprint(fields["type"], fields["manager"], fields["operation"], fields["subresource"], fields["apiVersion"])
 }
 
 // each does something to each entry of a list.
@@ -163,6 +163,8 @@ func each(object *unstructured.Unstructured, do func(map[string]any), path ...st
 			do(entry)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b any) int { return cmp.Compare(typeOf(a), typeOf(b)) })
+	if path[len(path)-1] != "inventory" {
+		slices.SortStableFunc(list, func(a, b any) int { return cmp.Compare(keyOf(a), keyOf(b)) })
+	}
 	_ = unstructured.SetNestedSlice(object.Object, list, path...)
 }

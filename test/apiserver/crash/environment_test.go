@@ -43,7 +43,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8") // the runs mostly wait; the flag exists in every test binary
+	_ = flag.Set("test.parallel", "12") // the runs mostly wait; the flag exists in every test binary
 	server := &envtest.Environment{
 		CRDs:                  []*apiextensionsv1.CustomResourceDefinition{environment.FreeCRD(webKind, environment.WithStatus())},
 		CRDDirectoryPaths:     []string{root + "/config/crd/bases"},

@@ -5,6 +5,7 @@ package crash
 
 import (
 	"encoding/base64"
+	"regexp"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +18,8 @@ var kinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"}, {Version: "v1", Kind: "Service"},
 	{Version: "v1", Kind: "ServiceAccount"}, {Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "batch", Version: "v1", Kind: "Job"},
 }
+
+var aPassword = regexp.MustCompile(`password: "\w{30}"`)
 
 // normalise takes out what differs of these kinds, and makes the record of a revision readable.
 func normalise(object *unstructured.Unstructured) error {
@@ -42,8 +45,12 @@ func normalise(object *unstructured.Unstructured) error {
 	if err != nil {
 		return err
 	}
+	manifest := release.Rendered.Manifest
+	if release.Status == chart.StatusSuperseded {
+		manifest = aPassword.ReplaceAllString(manifest, "FORMER PASSWORD") // what is there now does not say which it was
+	}
 	object.Object["data"] = map[string]any{"chart": release.ChartName + " " + release.ChartVersion, "revision": int64(release.Revision),
 		"status": string(release.Status), "description": release.Description, "values": release.Values,
-		"manifest": release.Rendered.Manifest, "hooks": int64(len(release.Rendered.Hooks)), "notes": release.Rendered.Notes}
+		"manifest": manifest, "hooks": int64(len(release.Rendered.Hooks)), "notes": release.Rendered.Notes}
 	return nil
 }
