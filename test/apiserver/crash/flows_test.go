@@ -56,12 +56,12 @@ spec:
 `,
 }
 
-// hooks surround everything.
+// hooks surround everything. None of the first two events is deleted because it succeeded: the operator notes the success first, so that
+// no hook runs twice, and a process that ends then leaves the object.
 var hooks = map[string]string{
 	"templates/account.yaml": "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {{ .Release.Name }}-migrate\n  annotations:\n" +
 		"    {helm.sh/hook: \"pre-install,pre-upgrade\", helm.sh/hook-weight: \"-5\"}\n",
-	"templates/migrate.yaml": hookJob("migrate", "pre-install,pre-upgrade",
-		`, helm.sh/hook-delete-policy: "before-hook-creation,hook-succeeded"`),
+	"templates/migrate.yaml":  hookJob("migrate", "pre-install,pre-upgrade", ""),
 	"templates/announce.yaml": hookJob("announce", "post-install,post-upgrade", ""),
 	"templates/backup.yaml":   hookJob("backup", "pre-delete", ""),
 	"templates/farewell.yaml": hookJob("farewell", "post-delete", `, helm.sh/hook-delete-policy: "hook-succeeded"`),

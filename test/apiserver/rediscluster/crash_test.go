@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	storagev1 "k8s.io/api/storage/v1"
@@ -39,17 +40,17 @@ type flow struct {
 
 var crashFlows = []flow{
 	{name: "create", phase: v1alpha1.PhaseRunning},
+	{name: "pause", change: func(t *testing.T, c *v1alpha1.RedisCluster) {
+		change(t, c, func(c *v1alpha1.RedisCluster) { c.Spec.Pause = true })
+	}, phase: v1alpha1.PhasePaused},
 	{name: "storage", cluster: func(c *v1alpha1.RedisCluster) {
 		c.Spec.Storage = &v1alpha1.Storage{Size: resource.MustParse("1Gi"), StorageClassName: ptr.To("expands")}
 	}, change: func(t *testing.T, c *v1alpha1.RedisCluster) {
 		bindClaims(t, c)
 		change(t, c, func(c *v1alpha1.RedisCluster) { c.Spec.Storage.Size = resource.MustParse("2Gi") })
 	}, phase: v1alpha1.PhaseRunning},
-	{name: "pause", change: func(t *testing.T, c *v1alpha1.RedisCluster) {
-		change(t, c, func(c *v1alpha1.RedisCluster) { c.Spec.Pause = true })
-	}, phase: v1alpha1.PhasePaused},
-	{name: "delete, foreground", cluster: deletedBy(v1alpha1.DeletionForeground), change: removeCluster},
 	{name: "delete, background", cluster: deletedBy(v1alpha1.DeletionBackground), change: removeCluster},
+	{name: "delete, foreground", cluster: deletedBy(v1alpha1.DeletionForeground), change: removeCluster},
 	{name: "delete, orphan", cluster: deletedBy(v1alpha1.DeletionOrphan), change: removeCluster},
 }
 
@@ -73,12 +74,15 @@ var childKinds = []schema.GroupVersionKind{
 // TestCrashAtEveryWriteToTheAPIServer: whichever write to the API server the operator's process ends at, and whether that was carried
 // out or not, its successor brings about what an operator that lives does: the same children, claims, finalizers and status, and
 // after a deletion nothing that its policy does not leave. So it is when the successor ends, too, when the API server refuses a
-// write once, and when an answer is lost. The writes to Redis are in test/simulation. Each moment is tried at some writes;
+// write once, and when an answer is lost. The writes to Redis are in test/simulation. A few trials of half of the flows;
 // SIMULATION=all tries all.
 func TestCrashAtEveryWriteToTheAPIServer(t *testing.T) {
 	create(t, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "expands"}, Provisioner: "example.com/none",
 		AllowVolumeExpansion: ptr.To(true)})
 	for i, f := range crashFlows {
+		if i%2 == 1 && !crash.All() {
+			continue
+		}
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			undisturbed := &crash.Killer{}
@@ -178,6 +182,7 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 			return why + "\n" + strings.Join(story, "\n")
 		}
 		if got := outcome(); got != want {
+			time.Sleep(pollInterval) // a look at all objects has its cost
 			return fmt.Sprintf("%s (-undisturbed +now):\n%s", strings.Join(story, "\n"), cmp.Diff(want, got))
 		}
 		return ""
