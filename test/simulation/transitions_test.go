@@ -106,7 +106,8 @@ func (s *simulation) change() {
 	after := s.cluster.DeepCopy()
 	admission.Default(after)
 	refused := append(admission.Validate(after, admission.Options{}), admission.ValidateUpdate(before, after, admission.Options{})...)
-	s.say("--- %d shards of %d instances, %v, paused %t: refused %v", spec.ShardCount(), spec.InstanceCount(), spec.Config, spec.Pause, refused)
+	s.say("--- %d shards of %d instances, %v, paused %t: refused %v", spec.ShardCount(), spec.InstanceCount(), spec.Config, spec.Pause,
+		refused)
 	if len(refused) > 0 {
 		s.cluster.Spec = before.Spec
 		return

@@ -80,8 +80,8 @@ var starts = map[string][]string{
 }
 
 // mistakes are what people do wrong.
-var mistakes = map[string]map[string]string{ //nolint:gosec // they name Secrets, and hold none
-	"App": {
+var mistakes = map[string]map[string]string{
+	"App": { //nolint:gosec // it names a Secret, and holds none
 		"an image that is nowhere":        "{image: 'nowhere.example.com/none:1'}",
 		"a Secret that there is not":      "{envFrom: [{secretRef: {name: no-such-secret}}]}",
 		"a ConfigMap that there is not":   "{envFrom: [{configMapRef: {name: no-such-config}}]}",
@@ -115,7 +115,7 @@ var mistakes = map[string]map[string]string{ //nolint:gosec // they name Secrets
 		"another selector":               "{selector: {matchLabels: {app: another}}}",
 		"a Deployment of another's name": "{template: {metadata: {name: another}}}",
 	},
-	"RedisCluster": {
+	"RedisCluster": { //nolint:gosec // it names Secrets, and holds none
 		"a node that there is not":          "{pod: [{nodeSelector: {planet: mars}}]}",
 		"an image that is nowhere":          "{pod: [{middlewareImage: 'nowhere.example.com/redis:8.0.6'}]}",
 		"a Secret that there is not":        "{auth: {secretName: no-such-secret}}",
