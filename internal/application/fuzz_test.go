@@ -39,11 +39,13 @@ func FuzzObject(f *testing.F) {
 	const begin = `{"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"template":` +
 		`{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]`
 	for _, rest := range []string{"}}}}}}", `,"overhead":{"cpu":"1e2147483647"}}}}}}}`, `,"automountServiceAccountToken":true}}}}}}`,
-		`,"volumes":[{"name":"v","hostPath":{"path":"/"}}]}}}}}}`, `,"volumes":[{"name":"v","projected":{"sources":[{"serviceAccountToken":{}}]}}]}}}}}}`,
+		`,"volumes":[{"name":"v","hostPath":{"path":"/"}}]}}}}}}`,
+		`,"volumes":[{"name":"v","projected":{"sources":[{"serviceAccountToken":{}}]}}]}}}}}}`,
 		`},"strategy":{"rollingUpdate":{"maxSurge":"1e9%"}}}}}}}`, `}},"replicas":-1,"selector":{"matchExpressions":[{}]}}}}}`} {
 		f.Add(begin + rest)
 	}
-	for _, text := range []string{"{}", `{"spec":null}`, `{"spec":[]}`, `{"spec":{"template":{"spec":{"template":null}}}}`, `{"spec":{"selector":{}}}`} {
+	for _, text := range []string{"{}", `{"spec":null}`, `{"spec":[]}`, `{"spec":{"template":{"spec":{"template":null}}}}`,
+		`{"spec":{"selector":{}}}`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

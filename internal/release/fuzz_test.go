@@ -26,7 +26,8 @@ func FuzzStatus(f *testing.F) {
 	} {
 		f.Add(status, true)
 	}
-	hooks := []chart.Hook{{Object: parse(f, "{apiVersion: batch/v1, kind: Job, metadata: {name: a}}"), DeletePolicies: []string{"hook-failed"}}}
+	job := parse(f, "{apiVersion: batch/v1, kind: Job, metadata: {name: a}}")
+	hooks := []chart.Hook{{Object: job, DeletePolicies: []string{"hook-failed"}}}
 	for _, event := range []hookEvent{preInstall, postInstall, preUpgrade, postUpgrade, preDelete, postDelete} {
 		hooks[0].Events = append(hooks[0].Events, string(event))
 	}
@@ -49,7 +50,8 @@ func FuzzStatus(f *testing.F) {
 		}
 		for _, digest := range []string{"d", "other"} {
 			desired := Desired{Digest: digest, Revision: seen.nextRevision(), Rendered: &chart.Rendered{Hooks: hooks}}
-			if await, waits := Plan(desired, seen, now).(AwaitHook); waits && await.Until.Sub(now) > hookRetryMost && seen.Hooks.FailedAt.Before(now) {
+			await, waits := Plan(desired, seen, now).(AwaitHook)
+			if waits && await.Until.Sub(now) > hookRetryMost && seen.Hooks.FailedAt.Before(now) {
 				t.Errorf("%s: it waits for %v", text, await.Until.Sub(now))
 			}
 		}

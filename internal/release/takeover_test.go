@@ -54,7 +54,8 @@ func TestRecordsAreReadAFewAtATime(t *testing.T) {
 	}
 	for _, recorded := range past {
 		object := recorded.Rendered.Objects[0]
-		if _, whole := object.Object["data"]; whole != (recorded.Revision == len(past)) || object.GetName() != "c" || object.GetKind() != "ConfigMap" {
+		_, whole := object.Object["data"]
+		if whole != (recorded.Revision == len(past)) || object.GetName() != "c" || object.GetKind() != "ConfigMap" {
 			t.Errorf("revision %d: %v", recorded.Revision, object)
 		}
 	}

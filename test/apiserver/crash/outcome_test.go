@@ -50,7 +50,7 @@ func normalise(object *unstructured.Unstructured) error {
 		manifest = aPassword.ReplaceAllString(manifest, "FORMER PASSWORD") // what is there now does not say which it was
 	}
 	object.Object["data"] = map[string]any{"chart": release.ChartName + " " + release.ChartVersion, "revision": int64(release.Revision),
-		"status": string(release.Status), "description": release.Description, "values": release.Values,
+		"status": string(release.Status), "description": release.Description,
 		"manifest": manifest, "hooks": int64(len(release.Rendered.Hooks)), "notes": release.Rendered.Notes}
 	return nil
 }
