@@ -52,7 +52,7 @@ func awaitStage(t *testing.T, cluster *v1alpha1.RedisCluster, stage string) {
 // restarts and nothing fails; an application that starts afterwards uses the new one.
 func TestRedisClusterPasswordChanges(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	for _, engine := range one(true) {
+	for _, engine := range newest() {
 		t.Run(engine.name, func(t *testing.T) {
 			live.Scenario(t, func(t *testing.T, run *live.Run) {
 				cluster := newCluster(live.NewNamespace(t), "cache")

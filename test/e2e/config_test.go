@@ -37,7 +37,7 @@ func configured(t *testing.T, cluster *v1alpha1.RedisCluster, reason, message st
 // refuses not at all. Clients notice nothing.
 func TestRedisClusterSettings(t *testing.T) {
 	t.Parallel()
-	for _, engine := range one(false) {
+	for _, engine := range oldest() {
 		t.Run(engine.name, func(t *testing.T) {
 			live.Scenario(t, func(t *testing.T, run *live.Run) {
 				cluster := newCluster(live.NewNamespace(t), "cache")
@@ -77,7 +77,7 @@ func TestRedisClusterSettings(t *testing.T) {
 // A new cluster that does not start because of a setting says which, in the server's own words, and forms when it is corrected.
 func TestRedisClusterBadSettingFromTheStart(t *testing.T) {
 	t.Parallel()
-	for _, engine := range chosen() {
+	for _, engine := range newest() {
 		t.Run(engine.name, func(t *testing.T) {
 			cluster := newCluster(live.NewNamespace(t), "cache")
 			cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version

@@ -21,7 +21,7 @@ import (
 
 // Whoever is where it does not belong is led back or sent away: a replica that follows the master of another shard, and a stranger.
 func TestRedisClusterKeepsItsMembers(t *testing.T) {
-	for _, engine := range chosen() {
+	for _, engine := range newest() {
 		t.Run(engine.name, func(t *testing.T) {
 			t.Parallel()
 			cluster := newCluster(live.NewNamespace(t), "cache")

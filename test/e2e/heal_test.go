@@ -26,7 +26,7 @@ import (
 // A claim that is lost, and files that cannot be read any more, cost the instance its copy and nobody a key.
 func TestRedisClusterLosesFiles(t *testing.T) {
 	t.Parallel()
-	for _, engine := range chosen() {
+	for _, engine := range oldest() {
 		t.Run(engine.name, func(t *testing.T) {
 			t.Parallel()
 			cluster := newCluster(live.NewNamespace(t), "cache")

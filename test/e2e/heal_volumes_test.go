@@ -30,7 +30,7 @@ func TestRedisClusterLosesVolumes(t *testing.T) {
 	if !live.Local() {
 		t.Skip("only the local cluster's processes can be killed")
 	}
-	for _, engine := range one(true) {
+	for _, engine := range newest() {
 		t.Run(engine.name, func(t *testing.T) {
 			t.Parallel()
 			cluster := newCluster(live.NewNamespace(t), "cache")

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -39,26 +38,16 @@ var engines = []engine{
 	{"valkey-9.1", "docker.io/valkey/valkey", "9.1.2"},
 }
 
-// chosen are the engines of these tests, whose commands test/engine gives to all engines: the oldest and the newest, or with E2E=all
-// every one.
-func chosen() []engine {
+// oldest and newest are the engine of a test whose story is the same for all engines, whose commands test/engine gives to all; with
+// E2E=all every one.
+func oldest() []engine { return unlessAll(engines[:1]) }
+func newest() []engine { return unlessAll(engines[len(engines)-1:]) }
+
+func unlessAll(some []engine) []engine {
 	if os.Getenv("E2E") == "all" {
 		return engines
 	}
-	return slices.Concat(engines[:1], engines[len(engines)-1:])
-}
-
-// one is the engine of a test whose story is the same for all, and whose commands test/engine gives to all: the newest, or the oldest;
-// with E2E=all every one.
-func one(newest bool) []engine {
-	all := chosen()
-	switch {
-	case os.Getenv("E2E") == "all":
-		return all
-	case newest:
-		return all[len(all)-1:]
-	}
-	return all[:1]
+	return some
 }
 
 func newCluster(namespace, name string) *v1alpha1.RedisCluster {
@@ -78,7 +67,7 @@ func newCluster(namespace, name string) *v1alpha1.RedisCluster {
 // From a CR to a formed cluster, a lost pod, all pods lost, deletion.
 func TestRedisClusterLives(t *testing.T) {
 	t.Parallel()
-	for _, engine := range chosen() {
+	for _, engine := range newest() {
 		t.Run(engine.name, func(t *testing.T) {
 			namespace := live.NewNamespace(t)
 			cluster := newCluster(namespace, "cache")

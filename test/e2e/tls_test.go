@@ -78,7 +78,7 @@ func (a authority) issue(until time.Time, names ...string) map[string][]byte {
 // A cluster with TLS forms, serves nobody without it, loses an instance, rolls, and loads a renewed certificate without a restart.
 func TestRedisClusterTLS(t *testing.T) {
 	t.Parallel() // it waits for the kubelet most of the time
-	for _, engine := range one(false) {
+	for _, engine := range oldest() {
 		t.Run(engine.name, func(t *testing.T) {
 			cluster := newCluster(live.NewNamespace(t), "cache")
 			cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version

@@ -30,7 +30,7 @@ const (
 // The cluster, once Connect has succeeded.
 var (
 	Config    *rest.Config
-	Kube      client.Client
+	Kube      client.WithWatch
 	Clientset kubernetes.Interface
 )
 
@@ -47,7 +47,7 @@ func Connect() (err error) {
 		crontabv1beta1.AddToScheme, foobarv1.AddToScheme, redisv1alpha1.AddToScheme} {
 		utilruntime.Must(add(scheme))
 	}
-	if Kube, err = client.New(Config, client.Options{Scheme: scheme}); err != nil {
+	if Kube, err = client.NewWithWatch(Config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
 	Clientset, err = kubernetes.NewForConfig(Config)

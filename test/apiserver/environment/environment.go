@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,6 +52,14 @@ func Run(m *testing.M, server *envtest.Environment, scheme *runtime.Scheme, prep
 }
 
 func run(m *testing.M, server *envtest.Environment, scheme *runtime.Scheme, prepare Prepare) (code int, err error) {
+	// The server's processes are in groups of their own: whoever ends this one would leave them behind.
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-told
+		_ = server.Stop()
+		os.Exit(1)
+	}()
 	admin, err := server.Start()
 	if err != nil {
 		return 1, fmt.Errorf("start the API server: %w\nset KUBEBUILDER_ASSETS to the directory that hack/envtest.sh prints", err)
