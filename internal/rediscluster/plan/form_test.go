@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,6 +104,30 @@ func TestDeletedShardComesBack(t *testing.T) {
 		if step := decide(desired(), s, now).Step; step.Name() != "Wait" {
 			t.Errorf("shard %d: %s: %s", shard, step.Name(), step.Why())
 		}
+	}
+}
+
+// Shards that leave together lose their StatefulSets one after the other. The first one that was gone was made again while others
+// were still going, and its new claim could stay for ever.
+func TestShardsThatGoTogetherDoNotComeBack(t *testing.T) {
+	going := []snapshot.Shard{{Index: 3, Name: "c-3", Replicas: 2, Terminating: true}, {Index: 4, Name: "c-4", Replicas: 2, Terminating: true},
+		{Index: 5, Name: "c-5", Replicas: 2, Terminating: true}}
+	for gone := range going {
+		s := formed()
+		s.Shards = append(s.Shards, slices.Delete(slices.Clone(going), gone, gone+1)...)
+		if diff := cmp.Diff(v1alpha1.Topology{2, 2, 2}, ShapeOf(desired(), s, now).Topology); diff != "" {
+			t.Errorf("without %s:\n%s", going[gone].Name, diff)
+		}
+	}
+	// One that somebody deleted before its slots had moved has them in its claims.
+	s := formed()
+	kill(s, 2, 0)
+	kill(s, 2, 1)
+	s.Shards = append(slices.Delete(s.Shards, 2, 3), going[0])
+	d := desired()
+	d.Topology = d.Topology[:2]
+	if got := ShapeOf(d, s, now).Topology; len(got) < 3 {
+		t.Errorf("the shard with the data is not made again: %v", got)
 	}
 }
 

@@ -52,15 +52,21 @@ func (in input) shrink(t v1alpha1.Topology, shard int) {
 	t[shard] = in.desired.Topology[shard]
 }
 
-// removed is how many shards at the end are being deleted because the spec does not ask for
-// them. (One that the spec asks for comes back.)
+// removed is how many shards at the end are being deleted, or gone, because the spec does not ask for them. (One that the spec asks
+// for comes back.) StatefulSets that go together are not gone at the same moment, nor in an order; one that is missing between
+// others is no shard that lost its StatefulSet when all slots are served without it.
 func (in input) removed(t v1alpha1.Topology) int {
-	terminating := map[int]bool{}
+	remains := make([]bool, len(t))
+	for i := range remains {
+		remains[i] = !slotsCovered(in.snap)
+	}
 	for _, shard := range in.snap.Shards {
-		terminating[shard.Index] = shard.Terminating
+		if shard.Index < len(remains) {
+			remains[shard.Index] = !shard.Terminating
+		}
 	}
 	n := 0
-	for i := len(t) - 1; i >= len(in.desired.Topology) && terminating[i] && in.snap.Formed && in.snap.Masters()[i] == nil; i-- {
+	for i := len(t) - 1; i >= len(in.desired.Topology) && !remains[i] && in.snap.Formed && in.snap.Masters()[i] == nil; i-- {
 		n++
 	}
 	return n
