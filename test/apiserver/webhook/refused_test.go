@@ -41,7 +41,7 @@ func TestWrongManifestsGetSentencesWithFieldPaths(t *testing.T) {
 	}{
 		{"a module from the data", redis, "RedisCluster", `{modules: [{name: /data/dump.rdb}]}`,
 			[]string{`spec.modules[0].name`, `is not in the image: /data is written by others`}},
-		{"a module without a name", redis, "RedisCluster", `{modules: [{args: [a]}]}`, []string{`spec.modules[0].name`, `at least 1 chars long`}},
+		{"a module without a name", redis, "RedisCluster", `{modules: [{args: [a]}]}`, []string{`spec.modules[0].name: Required value`}},
 		{"cron out of range", crontab, "CronTab", `{cronSpec: "61 * * * *", image: busybox:1.36}`,
 			[]string{`spec.cronSpec`, `position 1: minute "61"`}},
 		{"cron of words", crontab, "CronTab", `{cronSpec: "every day", image: busybox:1.36}`, []string{`spec.cronSpec`, `must have five fields`}},
