@@ -26,7 +26,7 @@ func TestDocumentedTimes(t *testing.T) {
 
 // measured are sections whose figures are those of a run, or of other software; the last column is the heading of one.
 var measured = map[string][]string{
-	"README.md":           {"Why this one"}, // figures has them
+	"README.md": {"Why this one"}, // figures has them
 	"docs/reliability.md": {"Situations", "Failover: 200 masters killed", "Faults of networks, disks and processes", "What clients should do",
 		"Rollouts"},
 	"docs/security.md":    {"What hostile neighbours cost"},
