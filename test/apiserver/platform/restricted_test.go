@@ -79,13 +79,16 @@ func TestPodsRunUnderTheUserOfTheirNamespace(t *testing.T) {
 				}
 				return ""
 			})
-			given := pod(namespace, template)
-			if err := api.Create(context.Background(), given, client.DryRunAll); err != nil {
-				t.Fatalf("restricted-v2 refuses the pod: %v", err)
-			}
-			if user := given.Spec.SecurityContext.RunAsUser; user == nil || *user != 1000650000 {
-				t.Errorf("the pod runs as user %v", ptr.Deref(user, -1))
-			}
+			shared.Eventually(t, "a pod with the user that the platform gives", func() string { // by another policy, which takes its own moment
+				given := pod(namespace, template)
+				if err := api.Create(context.Background(), given, client.DryRunAll); err != nil {
+					return fmt.Sprintf("restricted-v2 refuses the pod: %v", err)
+				}
+				if user := given.Spec.SecurityContext.RunAsUser; user == nil || *user != 1000650000 {
+					return fmt.Sprintf("the pod runs as user %v", ptr.Deref(user, -1))
+				}
+				return ""
+			})
 		})
 	}
 }
