@@ -59,12 +59,12 @@ check: ## before a commit: formats, lint and unit tests, in a minute; AREA=app f
 	hack/check.sh "$(AREA)"
 
 # On two quiet cores and with warm caches `make test` has 25 minutes: what grows past that moves to `make test-all` or is made faster.
-# What waits with deadlines of its own comes first: it has the processors while end-to-end tests run one by one.
-LAYERS = --beside "lint test-apiserver test-engine test-cluster-unit test-unit" --until test-apiserver prepare test-e2e
+# Real servers keep their own time, so engines are not beside anything; and beside, what has deadlines comes before what has none.
+LAYERS = --beside "lint test-apiserver test-cluster-unit test-unit" --until test-apiserver prepare test-engine test-e2e
 .PHONY: test test-all
 # INCONCLUSIVE is a file that takes a line for each test which a machine that stalled left inconclusive; where there is none,
 # such a test fails.
-test: ## everything that a change must pass, what needs no cluster beside what waits for one; ends with times and what was inconclusive
+test: ## everything that a change must pass, what needs no servers beside what waits for some; ends with times and what was inconclusive
 	INCONCLUSIVE=$(CURDIR)/build/inconclusive hack/test.sh $(LAYERS)
 test-all: ## that, every engine in every end-to-end test, and the operator on a real OLM
 	INCONCLUSIVE= E2E=all hack/test.sh $(LAYERS) test-olm
@@ -85,7 +85,7 @@ test-unit: ## tests that need nothing
 test-cluster-unit: ## tests of the local cluster's own code
 	cd test/cluster && go test ./...
 
-APISERVER_TIMEOUT ?= 15m
+APISERVER_TIMEOUT ?= 45m
 .PHONY: test-apiserver
 test-apiserver: ## tests against a real API server and etcd
 	hack/tool.sh helm-operator >/dev/null; hack/tool.sh helm >/dev/null; hack/tool.sh gateway >/dev/null # what operators are taken over from, what charts are compared with, what traffic goes through
@@ -94,7 +94,7 @@ test-apiserver: ## tests against a real API server and etcd
 
 .PHONY: test-engine
 test-engine: ## tests against real Redis and Valkey processes
-	engines=$$(hack/engines.sh); ENGINES=$$engines $(GO_TEST) -count=1 -timeout 15m $(RUN_FLAG) ./test/engine/...
+	engines=$$(hack/engines.sh); ENGINES=$$engines $(GO_TEST) -count=1 -timeout 45m $(RUN_FLAG) ./test/engine/...
 
 .PHONY: test-e2e
 test-e2e: ## the operator on a real cluster, end to end

@@ -2,7 +2,7 @@
 # Runs layers of tests, which are make targets, in two lanes, and prints at the end how long each took (make test, make test-all):
 #   hack/test.sh [--beside "LAYER..." [--until LAYER]] LAYER...
 # A lane runs its layers one after the other. Those beside run at the lowest priority, on what the others leave of the processors,
-# which wait for a cluster most of the time; their output is printed when they end, and kept in build/layers. LAYER of --until
+# which wait for servers most of the time; their output is printed when they end, and kept in build/layers. LAYER of --until
 # begins when the first layer of the other lane has ended. The first failure ends all. INCONCLUSIVE names the file where tests
 # write what a machine that stalled kept from being judged: it is printed last.
 set -euo pipefail
