@@ -16,7 +16,7 @@ part() {
   case $1 in
   simulation) go test -v -count=1 -timeout 6h ./test/simulation ./test/model ;;
   transitions) go test -v -count=1 -timeout 6h ./test/transitions ;;
-  apiserver) make test-apiserver RUN='TestCrash|TestTransitions|TestForeign' APISERVER_TIMEOUT=4h ;;
+  apiserver) make test-apiserver RUN=. APISERVER_TIMEOUT=6h ;;
   faults) make test-e2e RUN=TestRedisClusterFaults ;;
   fuzz) make fuzz FUZZTIME="${FUZZTIME:-5m}" ;;
   mutation) make mutation ;;
@@ -36,6 +36,7 @@ for name in "$@"; do
   {
     printf '\n## %s\n\n%s after %d s.\n\n' "$name" "$result" $((SECONDS - started))
     grep -oE '\|.*\|$' "$out/$name.log" || true # the tables that tests and tools print
+    grep -oE '[0-9]+ writes.*map\[.*\]$' "$out/$name.log" || true # of crash points: how many there are, and what was tried
     grep -E '^ *--- FAIL' "$out/$name.log" || true
   } >>"$out/README.md"
   echo "   $result after $((SECONDS - started)) s"

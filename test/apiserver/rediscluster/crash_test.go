@@ -85,30 +85,7 @@ func TestCrashAtEveryWriteToTheAPIServer(t *testing.T) {
 		}
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			undisturbed := &crash.Killer{}
-			want := f.run(t, undisturbed, "")
-			writes := undisturbed.Writes()
-			if len(writes) == 0 {
-				t.Fatal("nothing was written")
-			}
-			var failed atomic.Int64
-			tried := map[string]int{}
-			for _, trial := range crash.Some(crash.Trials(len(writes), undisturbed.Requests(), len(writes)+1), 1, i) {
-				tried[trial.What]++
-				t.Run(fmt.Sprintf("%d %s %d", trial.At, trial.When, trial.Again), func(t *testing.T) {
-					t.Parallel()
-					if failed.Load() > 2 {
-						t.Fatal("not tried any more")
-					}
-					t.Cleanup(func() {
-						if t.Failed() {
-							failed.Add(1)
-						}
-					})
-					f.run(t, &crash.Killer{At: trial.At, When: trial.When, Again: trial.Again}, want)
-				})
-			}
-			t.Logf("%d writes: %v\n%s", len(writes), tried, strings.Join(writes, "\n"))
+			crash.Try(t, i, f.run)
 		})
 	}
 }
