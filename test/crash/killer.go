@@ -169,11 +169,11 @@ func (k *Killer) Stirs() {
 	k.latest = time.Now()
 }
 
-// Quiet is how long no process did anything.
-func (k *Killer) Quiet() time.Duration {
+// Latest is when a process last did something.
+func (k *Killer) Latest() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return time.Since(k.latest)
+	return k.latest
 }
 
 // Writes are those that counted so far.

@@ -38,7 +38,7 @@ type Majority struct {
 // spread is how the masters of a cluster are spread.
 func (in input) spread() Spread {
 	masters := in.snap.Masters()
-	s := Spread{Known: in.snap.Formed && slotsCovered(in.snap), Wanted: in.desired.SpreadMasters}
+	s := Spread{Known: slotsCovered(in.snap), Wanted: in.desired.SpreadMasters}
 	for _, master := range masters {
 		s.Known = s.Known && master.NodeName != ""
 	}

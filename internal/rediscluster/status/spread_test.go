@@ -28,6 +28,8 @@ func on(nodes ...string) *snapshot.Snapshot {
 func TestMastersSpread(t *testing.T) {
 	unreached := on("a", "b", "c")
 	unreached.Instances[1].Redis, unreached.Instances[1].Error = nil, "i/o timeout"
+	fresh := on("a", "b", "b")
+	fresh.Formed = false
 	elsewhere :=
 		plan.Decision{
 			Spread: plan.Spread{
@@ -44,6 +46,8 @@ func TestMastersSpread(t *testing.T) {
 		"about to be":  {elsewhere, metav1.ConditionFalse, "Concentrated", "node a runs 2 of 3 masters, and without them the others cannot elect: replicas elsewhere take over, one at a time"},
 		"switched off": {off, metav1.ConditionFalse, "Disabled", "node a runs 2 of 3 masters, and without them the others cannot elect: spec.spreadMasters is false: set it to true to have replicas elsewhere take over"},
 		"too few nodes": {decide(on("a", "b", "b"), nil), metav1.ConditionFalse, "NotEnoughNodes",
+			"node b runs 2 of 3 masters, and without them the others cannot elect: instances answer on 2 nodes, and 3 masters need 3: add nodes, and delete pods of instances, one at a time, to have them scheduled there"},
+		"as soon as it is formed": {decide(fresh, nil), metav1.ConditionFalse, "NotEnoughNodes",
 			"node b runs 2 of 3 masters, and without them the others cannot elect: instances answer on 2 nodes, and 3 masters need 3: add nodes, and delete pods of instances, one at a time, to have them scheduled there"},
 		"too few zones": {decide(on("a@x", "b@y", "c@y"), nil), metav1.ConditionFalse, "NotEnoughZones",
 			"zone y runs 2 of 3 masters, and without them the others cannot elect: instances answer in 2 zones, and 3 masters need 3: add nodes in other zones, and delete pods of instances, one at a time, to have them scheduled there"},

@@ -195,7 +195,7 @@ func (r *run) rest(what string, holds func() string) {
 		long = toldLater
 	}
 	environment.Eventually(r.t, what, func() string {
-		if r.killer.Quiet() < long {
+		if time.Since(r.killer.Latest()) < long {
 			return "the operator still works" // and what it brings about is not looked at meanwhile
 		}
 		if r.looks.Load() == 0 && environment.Get(r.t, api, r.object) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -100,8 +101,12 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 	kubelet := startKubelet(t, namespace)
 	world := crash.World{API: api, Kinds: childKinds, Namespaces: []string{namespace}, Normalise: normalise}
 	t.Cleanup(func() { check(t, world.Clear(context.Background())) })
-	var looks atomic.Int64 // of the present process at an instance
-	kubelet.world.OnCommand(func(*redistest.Node, []string) { looks.Add(1) })
+	var looks atomic.Int64 // of the present process at instances, since it last wrote something
+	kubelet.world.OnCommand(func(_ *redistest.Node, args []string) {
+		if slices.Equal(args, []string{"CLUSTER", "NODES"}) {
+			looks.Add(1)
+		}
+	})
 	k.Heed(f.change == nil)
 	operator := k.Operate(func(p *crash.Process) (end func(), err error) {
 		looks.Store(0)
@@ -126,12 +131,17 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 	}
 	rest := func(what string, holds func() string) {
 		t.Helper()
+		var latest time.Time
 		eventually(t, what, func() string {
-			if k.Quiet() < 5*pollInterval {
+			if wrote := k.Latest(); wrote != latest {
+				latest = wrote
+				looks.Store(0)
+			}
+			if time.Since(latest) < 5*pollInterval {
 				return "the operator still writes"
 			}
-			if get(t, cluster) && looks.Load() < 10 {
-				return "the operator has not looked yet"
+			if get(t, cluster) && looks.Load() < 5*int64(ptr.Deref(cluster.Spec.Replicas, 0)) {
+				return "the operator has not looked again yet"
 			}
 			return holds()
 		})
