@@ -183,6 +183,10 @@ validate: build ## check watches.yaml, charts, CRDs and samples as they are ship
 build: ## bin/manager, static
 	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o $(BINARY) ./cmd
 
+.PHONY: build-backup
+build-backup: ## bin/backup, static: backups of clusters by hand (docs/backup.md)
+	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/backup ./cmd/backup
+
 .PHONY: image image-index
 image: ## the operator's image as an archive; prints its path
 	@hack/image.sh "$(IMG)"

@@ -14,8 +14,8 @@ const redacted = "[redacted]"
 // Credentials are what a node asks of the operator. The zero value is for nodes without a password. They print as
 // "[redacted]" with every verb of fmt, in JSON and in structured logs.
 type Credentials struct {
-	// Password is that of the default user.
-	Password string
+	// User is who logs in; empty: the default user. Password is that of the user.
+	User, Password string
 	// Other is tried where Password is refused: a node that has just started may know only the one of before. Empty:
 	// there is none.
 	Other string

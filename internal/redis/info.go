@@ -27,7 +27,7 @@ func init() {
 	for _, name := range []string{
 		"redis_version", "valkey_version", "run_id", "uptime_in_seconds", "used_memory", "maxmemory", "number_of_libraries",
 		"loading", "async_loading", errorsMoved, "role", "master_repl_offset", "slave_repl_offset", "master_link_status",
-		"master_link_down_since_seconds",
+		"master_link_down_since_seconds", "master_replid", "master_replid2", "second_repl_offset", "min_slaves_good_slaves",
 		savedSnapshot, wroteAOF,
 		"cluster_state", "cluster_slots_assigned", "cluster_current_epoch", "cluster_my_epoch",
 	} {
@@ -115,11 +115,7 @@ func (f *fields) seconds(name string) time.Duration {
 // readInfo reads the sections server, memory, persistence, replication, keyspace and errorstats of INFO into the view.
 func readInfo(view *View, text string) error {
 	info := parseFields(text)
-	view.Engine, view.Version = EngineRedis, info.version("redis_version")
-	// Valkey reports the version of Redis it is compatible with, and its own one beside it.
-	if _, found := info.values["valkey_version"]; found {
-		view.Engine, view.Version = EngineValkey, info.version("valkey_version")
-	}
+	readVersion(view, info)
 	view.RunID = strings.Clone(info.word("run_id"))
 	if info.err == nil {
 		info.err = checkNodeID(view.RunID)
@@ -140,6 +136,14 @@ func readInfo(view *View, text string) error {
 		view.Keys, info.err = countKeys(text)
 	}
 	return info.err
+}
+
+func readVersion(view *View, info *fields) {
+	view.Engine, view.Version = EngineRedis, info.version("redis_version")
+	// Valkey reports the version of Redis it is compatible with, and its own one beside it.
+	if _, found := info.values["valkey_version"]; found {
+		view.Engine, view.Version = EngineValkey, info.version("valkey_version")
+	}
 }
 
 // version reads the version of an engine, such as 7.0.15 or 9.0.0-rc1. It is shown in the status.

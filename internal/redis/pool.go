@@ -4,6 +4,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"sync"
@@ -196,16 +197,9 @@ func (p *Pool) newClient(key clientKey) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: key.addr,
 		Dialer: func(ctx context.Context, _, addr string) (net.Conn, error) {
-			conn, err := p.options.Dialer(ctx, addr)
+			conn, err := p.dial(ctx, addr, key.credentials)
 			if err != nil {
 				return nil, err
-			}
-			if key.credentials.TLS != nil {
-				secure, err := key.credentials.TLS.wrap(ctx, conn)
-				if err != nil {
-					return nil, err
-				}
-				conn = secure
 			}
 			return newGuard(conn, key.limits()), nil
 		},
@@ -230,11 +224,24 @@ func (p *Pool) newClient(key clientKey) *redis.Client {
 	})
 }
 
+// dial opens a connection on which nothing was said.
+func (p *Pool) dial(ctx context.Context, addr string, credentials Credentials) (net.Conn, error) {
+	conn, err := p.options.Dialer(ctx, addr)
+	if err != nil || credentials.TLS == nil {
+		return conn, err
+	}
+	secure, err := credentials.TLS.wrap(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	return secure, nil
+}
+
 // userOf names the default user where there is a password: AUTH with a name also succeeds at a node that asks for no
 // password (yet), AUTH without one is refused there.
 func userOf(credentials Credentials) string {
 	if credentials.Password == "" {
 		return ""
 	}
-	return "default"
+	return cmp.Or(credentials.User, "default")
 }

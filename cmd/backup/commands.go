@@ -1,0 +1,179 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"middleware.hc.cn/operator/internal/archive"
+	"middleware.hc.cn/operator/internal/redis"
+)
+
+func newTake(o *options) *cobra.Command {
+	t := archive.Taking{}
+	var password, ca, serverName, user string
+	command := &cobra.Command{
+		Use:   "take NAME",
+		Short: "take a backup of a cluster, all shards at one moment",
+		Long: "Takes a backup. Each shard's data comes from a replica, by replication; the cluster's disks are not touched. Writes are delayed\n" +
+			"for a few milliseconds while the moment is set that the backup is of.\n\n" +
+			"The user needs the rights +psync +replconf +ping +info +cluster|nodes +client|pause +client|unpause.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			credentials, err := credentialsOf(user, password, ca, serverName)
+			if err != nil {
+				return err
+			}
+			return o.with(command.Context(), func(store *archive.Store) error {
+				pool := redis.NewPool(redis.Options{IOTimeout: 10 * time.Second, DialTimeout: 5 * time.Second})
+				defer pool.Close()
+				t.Name, t.Store, t.Pool, t.Credentials = args[0], store, pool, credentials
+				t.Report = func(p archive.Progress) {
+					whose := "all shards"
+					if p.Shard >= 0 {
+						whose = fmt.Sprintf("shard %d", p.Shard)
+					}
+					fmt.Fprintf(command.ErrOrStderr(), "%s: %s%s\n", whose, p.What, amount(p.Bytes))
+				}
+				m, err := t.Take(command.Context())
+				if err != nil {
+					return err
+				}
+				stored, plain := m.Bytes()
+				_, err = fmt.Fprintf(command.OutOrStdout(), "%s: %d shards, %d bytes of data, %d stored, consistent: %t, writes delayed for %.1f ms\n",
+					m.Name, len(m.Shards), plain, stored, m.Consistent, m.Paused*1000)
+				return err
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringSliceVar(&t.Seeds, "from", nil, "addresses of instances, IP:PORT; one that answers is enough (required)")
+	flags.StringVar(&t.Cluster, "cluster", "", "whose data it is, for people")
+	flags.StringVar(&user, "user", "", "who logs in (default: the default user)")
+	flags.StringVar(&password, "password-file", "", "file with the password; none: no password")
+	flags.StringVar(&ca, "ca-file", "", "certificates to trust, in PEM; with it, connections are encrypted")
+	flags.StringVar(&serverName, "server-name", "", "name that the instances' certificates are for")
+	flags.StringSliceVar(&o.recipients, "recipient", nil, "age recipients (age1...) that the backup is encrypted for")
+	flags.DurationVar(&t.Pause, "pause", 200*time.Millisecond, "for how long writes may be delayed at most")
+	flags.DurationVar(&t.Patience, "patience", 5*time.Minute, "for how long slots may move, or a failover last, before the backup is given up")
+	return command
+}
+
+// amount is a number of bytes for people; empty: none.
+func amount(bytes int64) string {
+	if bytes == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %.1f MiB", float64(bytes)/(1<<20))
+}
+
+func newList(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "list the backups that are complete",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return o.with(command.Context(), func(store *archive.Store) error {
+				table := tabwriter.NewWriter(command.OutOrStdout(), 0, 0, 2, ' ', 0)
+				fmt.Fprintln(table, "NAME\tOF\tCLUSTER\tENGINE\tSHARDS\tSTORED\tCONSISTENT")
+				for name, err := range store.List(command.Context()) {
+					if err != nil {
+						return err
+					}
+					m, err := store.Manifest(command.Context(), name)
+					if err != nil {
+						fmt.Fprintf(table, "%s\t%v\n", name, err)
+						continue
+					}
+					stored, _ := m.Bytes()
+					fmt.Fprintf(table, "%s\t%s\t%q\t%s %s\t%d\t%d\t%t\n", name, m.Marked.Format(time.RFC3339), m.Cluster, m.Engine, m.Version,
+						len(m.Shards), stored, m.Consistent)
+				}
+				return table.Flush()
+			})
+		},
+	}
+}
+
+func newShow(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME",
+		Short: "print the manifest of a backup, as JSON",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return o.withBackup(command.Context(), args[0], func(_ *archive.Store, m *archive.Manifest) error {
+				out := json.NewEncoder(command.OutOrStdout())
+				out.SetIndent("", "  ")
+				return out.Encode(m)
+			})
+		},
+	}
+}
+
+func newVerify(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify NAME",
+		Short: "read a whole backup and compare it with its manifest",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return o.withBackup(command.Context(), args[0], func(store *archive.Store, m *archive.Manifest) error {
+				if err := store.Verify(command.Context(), m); err != nil {
+					return err
+				}
+				_, plain := m.Bytes()
+				_, err := fmt.Fprintf(command.OutOrStdout(), "%s: %d shards, %d bytes, all as the manifest says\n", m.Name, len(m.Shards), plain)
+				return err
+			})
+		},
+	}
+}
+
+func newRestore(o *options) *cobra.Command {
+	var (
+		shard             int
+		directory, reader string
+	)
+	command := &cobra.Command{
+		Use:   "restore NAME",
+		Short: "write what an instance needs to start as the master of one shard",
+		Long: "Writes an append-only file and nodes.conf into an instance's directory. Start the instance with appendonly yes and\n" +
+			"aof-load-truncated no; once all shards' instances have their data, let them meet (CLUSTER MEET), and add replicas.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			engine, version, err := engineOf(reader)
+			if err != nil {
+				return err
+			}
+			return o.withBackup(command.Context(), args[0], func(store *archive.Store, m *archive.Manifest) error {
+				if engine != "" {
+					if err := m.CheckReadable(engine, version); err != nil {
+						return err
+					}
+				}
+				return store.Restore(command.Context(), m, shard, directory)
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.IntVar(&shard, "shard", 0, "number of the shard, from 0")
+	flags.StringVar(&directory, "directory", "/data", "directory of an instance that has no data")
+	flags.StringVar(&reader, "engine", "", "engine that is to read it, such as redis:8.0.6 or valkey:9.1.2: refuse what it cannot")
+	return command
+}
+
+func newDelete(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete NAME",
+		Short: "delete a backup, or what one left that was never complete",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			return o.with(command.Context(), func(store *archive.Store) error { return store.Delete(command.Context(), args[0]) })
+		},
+	}
+}

@@ -1,0 +1,82 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// run is what a command line prints, and why it fails.
+func run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	root := newRoot()
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetErr(&out)
+	root.SetArgs(args)
+	err := root.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// What is wrong on the command line is told with the flag it is about.
+func TestBadCommandLines(t *testing.T) {
+	store := "file://" + t.TempDir()
+	for line, want := range map[string]string{
+		"list":               "--store is required",
+		"list --store ftp:x": "--store: ",
+		"list --store " + store + " --identity-file /none":            "--identity-file: ",
+		"list --store " + store + " --identity-file " + write(t, "x"): "--identity-file: ",
+		"take": "accepts 1 arg(s)",
+		"take a --store " + store + " --recipient x":                "--recipient: ",
+		"take a --store " + store + " --password-file /none":        "--password-file: ",
+		"take a --store " + store + " --ca-file " + write(t, "x"):   "has no certificate in PEM",
+		"take ../a --store " + store:                                "is no name of a backup",
+		"take a --patience 1ns --store " + store:                    "no instance answers",
+		"take a --patience 1ns --from 127.0.0.1:1 --store " + store: "no instance answers",
+		"show a --store " + store:                                   "there is no such backup",
+		"verify ../a --store " + store:                              "is no name of a backup",
+		"restore a --engine mysql:8 --store " + store:               "--engine: ",
+		"restore a --engine redis --store " + store:                 "--engine: ",
+		"delete ../a --store " + store:                              "is no name of a backup",
+	} {
+		if said, err := run(t, strings.Fields(line)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q\n%s", line, err, want, said)
+		}
+	}
+}
+
+func TestListOfWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"broken/manifest.json", "unfinished/shard-0/base.rdb", "Not-Ours/manifest.json"} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said, err := run(t, "list", "--store", "file://"+dir)
+	if lines := strings.Split(strings.TrimSpace(said), "\n"); err != nil || len(lines) != 2 || !strings.Contains(lines[1], "broken  broken/manifest.json: the manifest has format 0") {
+		t.Errorf("%v:\n%s", err, said)
+	}
+	if _, err := run(t, "delete", "unfinished", "--store", "file://"+dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "unfinished", "shard-0", "base.rdb")); err == nil {
+		t.Error("what was never complete is still there")
+	}
+}

@@ -1,0 +1,109 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"filippo.io/age"
+	"gocloud.dev/blob"
+	_ "gocloud.dev/blob/fileblob" // file://
+	_ "gocloud.dev/blob/s3blob"   // s3://
+
+	"middleware.hc.cn/operator/internal/archive"
+	"middleware.hc.cn/operator/internal/redis"
+)
+
+// options are what all commands have.
+type options struct {
+	store        string
+	identityFile string
+	recipients   []string
+}
+
+// with opens the store.
+func (o *options) with(ctx context.Context, use func(*archive.Store) error) error {
+	if o.store == "" {
+		return errors.New("--store is required, such as s3://BUCKET?region=REGION or file:///DIRECTORY")
+	}
+	keys, err := o.keys()
+	if err != nil {
+		return err
+	}
+	bucket, err := blob.OpenBucket(ctx, o.store)
+	if err != nil {
+		return fmt.Errorf("--store: %w", err)
+	}
+	return errors.Join(use(archive.NewStore(bucket, keys)), bucket.Close())
+}
+
+func (o *options) withBackup(ctx context.Context, name string, use func(*archive.Store, *archive.Manifest) error) error {
+	return o.with(ctx, func(store *archive.Store) error {
+		m, err := store.Manifest(ctx, name)
+		if err != nil {
+			return err
+		}
+		return use(store, m)
+	})
+}
+
+func (o *options) keys() (keys archive.Keys, err error) {
+	for _, text := range o.recipients {
+		recipient, err := age.ParseX25519Recipient(text)
+		if err != nil {
+			return keys, fmt.Errorf("--recipient: %w", err)
+		}
+		keys.Recipients = append(keys.Recipients, recipient)
+	}
+	if o.identityFile == "" {
+		return keys, nil
+	}
+	file, err := os.Open(o.identityFile)
+	if err != nil {
+		return keys, fmt.Errorf("--identity-file: %w", err)
+	}
+	defer func() { _ = file.Close() }() // it was read
+	if keys.Identities, err = age.ParseIdentities(file); err != nil {
+		return keys, fmt.Errorf("--identity-file: %w", err)
+	}
+	return keys, nil
+}
+
+func credentialsOf(user, passwordFile, caFile, serverName string) (c redis.Credentials, err error) {
+	c.User = user
+	if passwordFile != "" {
+		text, err := os.ReadFile(passwordFile)
+		if err != nil {
+			return c, fmt.Errorf("--password-file: %w", err)
+		}
+		c.Password = strings.TrimRight(string(text), "\r\n")
+	}
+	if caFile == "" {
+		return c, nil
+	}
+	text, err := os.ReadFile(caFile)
+	if err != nil {
+		return c, fmt.Errorf("--ca-file: %w", err)
+	}
+	if c.TLS = redis.NewTLS(text, serverName); c.TLS == nil {
+		return c, fmt.Errorf("--ca-file: %s has no certificate in PEM", caFile)
+	}
+	return c, nil
+}
+
+// engineOf reads ENGINE:VERSION; empty: none.
+func engineOf(text string) (redis.Engine, string, error) {
+	if text == "" {
+		return "", "", nil
+	}
+	engine, version, found := strings.Cut(text, ":")
+	if e := redis.Engine(engine); found && (e == redis.EngineRedis || e == redis.EngineValkey) {
+		return e, version, nil
+	}
+	return "", "", fmt.Errorf("--engine: %.40q is not redis:VERSION or valkey:VERSION", text)
+}

@@ -1,0 +1,253 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/replication"
+)
+
+// flow is what comes from one shard: its base and its stream, up to the mark.
+type flow struct {
+	taking Taking
+	shard  int
+	from   members
+	based  chan struct{} // closed when the base was read
+
+	mu       sync.Mutex
+	released *sync.Cond
+	held     bool
+	session  *replication.Session
+	end      *replication.Position // the mark, when it is set
+}
+
+func newFlow(t Taking, shard int, from members) *flow {
+	f := &flow{taking: t, shard: shard, from: from, based: make(chan struct{})}
+	f.released = sync.NewCond(&f.mu)
+	return f
+}
+
+// run writes the shard's objects.
+func (f *flow) run(ctx context.Context, s *Shard) error {
+	session, err := f.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("shard %d: %w", f.shard, err)
+	}
+	f.session = session
+	stop := context.AfterFunc(ctx, f.stop)
+	defer stop()
+	defer f.stop()
+	position := session.Position()
+	s.History, s.From = position.ID, position.Offset
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		s.Base, err = f.taking.Store.put(ctx, baseKey(f.taking.Name, f.shard), func(to io.Writer) error { return f.copyBase(to, s) })
+		return err
+	})
+	group.Go(func() (err error) {
+		select {
+		case <-f.based:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		s.Stream, err = f.taking.Store.put(ctx, streamKey(f.taking.Name, f.shard), func(to io.Writer) error { return f.copyStream(ctx, to) })
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("shard %d: %w", f.shard, err)
+	}
+	return nil
+}
+
+// stop ends the session, and whoever waits for it.
+func (f *flow) stop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.session.Close()
+	f.held = false
+	f.released.Broadcast()
+}
+
+// begin follows an instance of the shard from a base on: a replica that is in sync, or else the master, unless it would count the
+// session as a replica whose loss stops its writes.
+func (f *flow) begin(ctx context.Context) (session *replication.Session, err error) {
+	for _, m := range f.from.replicas {
+		session, err = m.node.Follow(ctx, replication.Position{}, version(m), false)
+		if err == nil {
+			return session, nil
+		}
+		f.taking.Report(Progress{Shard: f.shard, What: err.Error()})
+	}
+	m := f.from.master
+	if m.history.Counts {
+		return nil, errors.Join(fmt.Errorf(
+			"no replica can be followed, and the master counts replicas (min-replicas-to-write): bring a replica back"), err)
+	}
+	return m.node.Follow(ctx, replication.Position{}, version(m), true)
+}
+
+// version is what is told to an instance of its own version.
+func version(m member) string {
+	if m.history.View.Engine == redis.EngineValkey {
+		return m.history.View.Version
+	}
+	return ""
+}
+
+// copyBase copies the base, and notes its header.
+func (f *flow) copyBase(to io.Writer, s *Shard) error {
+	const headerSize = 9
+	header := make([]byte, headerSize)
+	if _, err := io.ReadFull(f.session.Base(), header); err != nil {
+		return err
+	}
+	s.RDB = string(header)
+	if !headerForm.MatchString(s.RDB) {
+		return fmt.Errorf("the base begins with %q, which is no header of an RDB", header)
+	}
+	if _, err := to.Write(header); err != nil {
+		return err
+	}
+	counting := &counting{flow: f, read: headerSize}
+	if _, err := io.Copy(to, io.TeeReader(f.session.Base(), counting)); err != nil {
+		return err
+	}
+	f.taking.Report(Progress{Shard: f.shard, What: "the base is there", Bytes: counting.read})
+	close(f.based)
+	return nil
+}
+
+// counting reports every 64 MiB.
+type counting struct {
+	flow *flow
+	read int64
+}
+
+func (c *counting) Write(p []byte) (int, error) {
+	const step = 64 << 20
+	before := c.read / step
+	if c.read += int64(len(p)); c.read/step > before {
+		c.flow.taking.Report(Progress{Shard: c.flow.shard, What: "reading the base", Bytes: c.read})
+	}
+	return len(p), nil
+}
+
+// copyStream copies commands until the mark.
+func (f *flow) copyStream(ctx context.Context, to io.Writer) error {
+	for {
+		err := f.session.Wait()
+		if err == nil {
+			if f.ended() {
+				break
+			}
+			err = f.session.Copy(to)
+		}
+		if f.reached() {
+			break
+		}
+		if err != nil && ctx.Err() == nil {
+			err = f.resume(ctx, err)
+		}
+		if err != nil {
+			return errors.Join(ctx.Err(), err)
+		}
+	}
+	if position := f.session.Position(); position != *f.end || !f.session.Whole() {
+		return fmt.Errorf("the stream is at %d of %s, and the mark at %d of %s", position.Offset, position.ID, f.end.Offset, f.end.ID)
+	}
+	return nil
+}
+
+// ended waits while the flow is held, and reports whether the mark was reached.
+func (f *flow) ended() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.held {
+		f.released.Wait()
+	}
+	return f.atEnd()
+}
+
+func (f *flow) reached() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.atEnd()
+}
+
+func (f *flow) atEnd() bool { return f.end != nil && f.session.Position().Offset >= f.end.Offset }
+
+// hold keeps commands that have not begun to arrive from being read. Those that have came before whatever happens next.
+func (f *flow) hold() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held = true
+}
+
+// release ends hold. With an end, the flow goes on to there and no further.
+func (f *flow) release(end *replication.Position) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held, f.end = false, end
+	if end != nil && f.atEnd() {
+		f.session.Close() // nobody waits for another command
+	}
+	f.released.Broadcast()
+}
+
+// position is how far the flow is.
+func (f *flow) position() replication.Position {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.session.Position()
+}
+
+// resume follows an instance that has what comes next, after the session was lost. One that has not is not asked: it would begin with a
+// new base.
+func (f *flow) resume(ctx context.Context, why error) error {
+	if errors.Is(why, replication.ErrTorn) || !f.session.Whole() {
+		return why
+	}
+	f.taking.Report(Progress{Shard: f.shard, What: why.Error()})
+	position := f.session.Position()
+	return f.taking.patiently(ctx, func() error {
+		all, err := f.taking.ask(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range all {
+			if !has(m.history, position) {
+				continue
+			}
+			session, err := m.node.Follow(ctx, position, version(m), m.history.View.Role == redis.RoleMaster)
+			if err != nil {
+				return blocked(f.shard, "%v", err)
+			}
+			if session.Base() != nil {
+				session.Close()
+				return fmt.Errorf("the stream is broken: no instance has what follows %d of %s", position.Offset, position.ID)
+			}
+			f.mu.Lock()
+			f.session = session
+			f.mu.Unlock()
+			return nil
+		}
+		return blocked(f.shard, "no instance has what follows %d of %s", position.Offset, position.ID)
+	})
+}
+
+// has reports whether a history goes on from a position.
+func has(h redis.History, p replication.Position) bool {
+	if h.View.Role == redis.RoleReplica && !h.View.MasterLinkUp {
+		return false
+	}
+	return h.At.ID == p.ID && h.At.Offset >= p.Offset || h.Before.ID == p.ID && p.Offset < h.Before.Offset
+}

@@ -1,0 +1,201 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package archive takes backups of Redis clusters into an object store, and brings them back. It knows Redis and not Kubernetes.
+//
+// A backup is, for each shard, a base (an RDB that a replica sends) and the stream of commands that followed it up to the mark, which
+// is one moment for all shards. It is restored by the engine's own loading of append-only files.
+package archive
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/slots"
+)
+
+// Format is the version of the layout that is written. Others are not read.
+const Format = 1
+
+// What a store is trusted with.
+const (
+	mostShards      = 500
+	mostManifest    = 4 << 20 // bytes
+	mostBytes       = 1 << 50 // of an object
+	longestVersion  = 64
+	manifestName    = "manifest.json"
+	compressionName = "zstd"
+	encryptionName  = "age"
+)
+
+// Manifest describes a backup. It is written last: a backup without one is not complete. What is read from a store is untrusted until
+// Validate has passed.
+type Manifest struct {
+	Format int    `json:"format"`
+	Name   string `json:"name"`
+	// Cluster is whose data it is, such as namespace/name. It is for people.
+	Cluster string `json:"cluster,omitempty"`
+	// Engine and Version are of the oldest server that sent a base.
+	Engine  redis.Engine `json:"engine"`
+	Version string       `json:"version"`
+	// Started is when the first base was asked for, Marked the moment that the data is of.
+	Started time.Time `json:"started"`
+	Marked  time.Time `json:"marked"`
+	// Consistent reports whether writes were delayed everywhere while the mark was set, so that it is one moment for all shards, and
+	// Paused for how long they were, in seconds. Without, shards may differ by what was written within Skew, in seconds.
+	Consistent bool    `json:"consistent"`
+	Paused     float64 `json:"pausedSeconds"`
+	Skew       float64 `json:"skewSeconds"`
+	// Compression is zstd; Encryption is age or empty.
+	Compression string  `json:"compression"`
+	Encryption  string  `json:"encryption,omitempty"`
+	Shards      []Shard `json:"shards"`
+}
+
+// Shard is one master's part of a backup.
+type Shard struct {
+	// Slots are what it owned at the mark.
+	Slots slots.Set `json:"slots"`
+	// NodeID is the node ID of its master at the mark. It is for people.
+	NodeID string `json:"nodeID"`
+	// RDB is the header of the base, such as REDIS0012.
+	RDB string `json:"rdb"`
+	// History is the replication ID, and the base ends and the stream begins at From; the stream ends at To.
+	History string `json:"history"`
+	From    int64  `json:"from"`
+	To      int64  `json:"to"`
+	Base    Object `json:"base"`
+	Stream  Object `json:"stream"`
+}
+
+// Object is one object of a store: what lies there, and what that is once it is decrypted and decompressed.
+type Object struct {
+	// Size is in bytes, SHA256 in hex digits; the former two are of what lies in the store.
+	Size        int64  `json:"size"`
+	SHA256      string `json:"sha256"`
+	PlainSize   int64  `json:"plainSize"`
+	PlainSHA256 string `json:"plainSHA256"`
+}
+
+// An object's place follows from the backup's name and the shard's number: no manifest can name another.
+func baseKey(backup string, shard int) string {
+	return fmt.Sprintf("%s/shard-%d/base.rdb", backup, shard)
+}
+func streamKey(backup string, shard int) string {
+	return fmt.Sprintf("%s/shard-%d/stream.aof", backup, shard)
+}
+func manifestKey(backup string) string { return backup + "/" + manifestName }
+
+var (
+	nameForm    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+	sumForm     = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	idForm      = regexp.MustCompile(`^[0-9a-f]{40}$`)
+	headerForm  = regexp.MustCompile(`^(REDIS[0-9]{4}|VALKEY[0-9]{3})$`)
+	versionForm = regexp.MustCompile(`^[0-9A-Za-z.+-]*$`)
+)
+
+// ValidateName says what is wrong with the name of a backup: it is a DNS subdomain, as names of Kubernetes objects are.
+func ValidateName(name string) error {
+	if !nameForm.MatchString(name) || strings.Contains(name, "..") {
+		return fmt.Errorf("%.80q is no name of a backup: lower-case letters, digits, - and ., 253 at most", name)
+	}
+	return nil
+}
+
+// ReadManifest reads a manifest that is nothing but valid.
+func ReadManifest(in io.Reader) (*Manifest, error) {
+	text, err := io.ReadAll(io.LimitReader(in, mostManifest+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > mostManifest {
+		return nil, fmt.Errorf("the manifest has more than %d bytes", mostManifest)
+	}
+	var m Manifest
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, fmt.Errorf("the manifest is damaged: %w", err)
+	}
+	return &m, m.Validate()
+}
+
+// Validate says why a manifest describes no backup that can be restored.
+func (m *Manifest) Validate() error {
+	if m.Format != Format {
+		return fmt.Errorf("the manifest has format %d, and this version reads %d", m.Format, Format)
+	}
+	var errs []error
+	bad := func(format string, arguments ...any) { errs = append(errs, fmt.Errorf(format, arguments...)) }
+	if err := ValidateName(m.Name); err != nil {
+		errs = append(errs, err)
+	}
+	if m.Engine != redis.EngineRedis && m.Engine != redis.EngineValkey {
+		bad("engine: %.40q is neither redis nor valkey", m.Engine)
+	}
+	if len(m.Version) > longestVersion || !versionForm.MatchString(m.Version) {
+		bad("version: %.40q is none", m.Version)
+	}
+	if m.Compression != compressionName {
+		bad("compression: %.40q, and %s is what this version reads", m.Compression, compressionName)
+	}
+	if m.Encryption != "" && m.Encryption != encryptionName {
+		bad("encryption: %.40q, and %s is what this version reads", m.Encryption, encryptionName)
+	}
+	if len(m.Shards) == 0 || len(m.Shards) > mostShards {
+		bad("shards: %d, and there are 1 to %d", len(m.Shards), mostShards)
+		return errors.Join(errs...)
+	}
+	var all slots.Set
+	for i, shard := range m.Shards {
+		for _, problem := range shard.problems() {
+			bad("shards[%d].%s", i, problem)
+		}
+		if !all.Intersect(shard.Slots).IsEmpty() {
+			bad("shards[%d].slots: another shard has some of %.80s", i, shard.Slots)
+		}
+		all = all.Union(shard.Slots)
+	}
+	if len(errs) == 0 && all.Len() != slots.Count {
+		bad("shards: they have %d of %d slots", all.Len(), slots.Count)
+	}
+	return errors.Join(errs...)
+}
+
+func (s Shard) problems() []string {
+	var list []string
+	add := func(format string, arguments ...any) { list = append(list, fmt.Sprintf(format, arguments...)) }
+	if s.Slots.IsEmpty() {
+		add("slots: none")
+	}
+	if !headerForm.MatchString(s.RDB) {
+		add("rdb: %.40q is no header of an RDB", s.RDB)
+	}
+	if !idForm.MatchString(s.NodeID) {
+		add("nodeID: %.40q is none", s.NodeID)
+	}
+	if !idForm.MatchString(s.History) || s.From < 0 || s.To < s.From {
+		add("history: %.40q from %d to %d is none", s.History, s.From, s.To)
+	}
+	for name, o := range map[string]Object{"base": s.Base, "stream": s.Stream} {
+		if o.Size < 0 || o.Size > mostBytes || o.PlainSize < 0 || o.PlainSize > mostBytes || !sumForm.MatchString(o.SHA256) || !sumForm.MatchString(o.PlainSHA256) {
+			add("%s: %d and %d bytes with sums %.70q and %.70q", name, o.Size, o.PlainSize, o.SHA256, o.PlainSHA256)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Bytes are how many lie in the store for the backup, and how many they are of data.
+func (m *Manifest) Bytes() (stored, plain int64) {
+	for _, s := range m.Shards {
+		stored += s.Base.Size + s.Stream.Size
+		plain += s.Base.PlainSize + s.Stream.PlainSize
+	}
+	return stored, plain
+}

@@ -1,0 +1,185 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/Masterminds/semver/v3"
+
+	"middleware.hc.cn/operator/internal/redis"
+)
+
+// What an instance finds in its directory when it starts. The names are the engines' defaults (appenddirname, appendfilename).
+const (
+	appendDir   = "appendonlydir"
+	baseFile    = "appendonly.aof.1.base.rdb"
+	streamFile  = "appendonly.aof.1.incr.aof"
+	tableFile   = "appendonly.aof.manifest"
+	nodesFile   = "nodes.conf"
+	unfinished  = ".restore-unfinished"
+	tableOfBase = "file " + baseFile + " seq 1 type b\nfile " + streamFile + " seq 1 type i\n"
+)
+
+// readable is which RDB versions the engines read, from the first version of the engine in which they do; the newest first. The
+// engines' own message is that the file has a bad format.
+var readable = map[redis.Engine][]struct {
+	from string
+	rdbs []string
+}{
+	redis.EngineRedis: {
+		{"8.0.0", []string{"REDIS0010", "REDIS0011", "REDIS0012"}},
+		{"7.2.0", []string{"REDIS0010", "REDIS0011"}},
+		{"7.0.0", []string{"REDIS0010"}},
+	},
+	redis.EngineValkey: {
+		{"9.0.0", []string{"REDIS0010", "REDIS0011", "VALKEY080"}},
+		{"7.2.0", []string{"REDIS0010", "REDIS0011"}},
+	},
+}
+
+// CheckReadable says why a version of an engine does not read a backup. Ask before anything is started.
+func (m *Manifest) CheckReadable(engine redis.Engine, version string) error {
+	v, err := semver.NewVersion(version)
+	if err != nil {
+		return fmt.Errorf("%.40q is no version: %w", version, err)
+	}
+	for _, entry := range readable[engine] {
+		if v.LessThan(semver.MustParse(entry.from)) {
+			continue
+		}
+		for i, s := range m.Shards {
+			if !slices.Contains(entry.rdbs, s.RDB) {
+				return fmt.Errorf("%s %s does not read shard %d, which %s %s wrote as %s: restore to %s %s or later", engine, version, i, m.Engine, m.Version,
+					s.RDB, m.Engine, m.Version)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("%s %s reads no backup", engine, version)
+}
+
+// Restore writes what an instance needs in its empty directory to start as the master of a shard: its data, as an append-only file, and
+// its slots, under a node ID of its own. It starts with appendonly yes, and aof-load-truncated no, so that it starts with all of its data
+// or not at all. What an interrupted restore left is replaced; a directory with anything of an instance is refused.
+//
+// Meet the instances only once each of them has its data: one that owns its slots with the same epoch and no data may win them.
+func (s *Store) Restore(ctx context.Context, m *Manifest, shard int, dir string) error {
+	if shard < 0 || shard >= len(m.Shards) {
+		return fmt.Errorf("the backup has shards 0 to %d, and none %d", len(m.Shards)-1, shard)
+	}
+	if err := clear(dir); err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(dir, unfinished), func(io.Writer) error { return nil }); err != nil {
+		return err
+	}
+	data := filepath.Join(dir, appendDir)
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return err
+	}
+	err := writeFile(filepath.Join(data, baseFile), func(to io.Writer) error { return s.getBase(ctx, m, shard, to) })
+	if err != nil {
+		return err
+	}
+	err = writeFile(filepath.Join(data, streamFile), func(to io.Writer) error { return s.getStream(ctx, m, shard, to) })
+	if err != nil {
+		return err
+	}
+	if err := writeText(filepath.Join(data, tableFile), tableOfBase); err != nil {
+		return err
+	}
+	if err := writeText(filepath.Join(dir, nodesFile), nodesOf(m, shard)); err != nil {
+		return err
+	}
+	if err := errors.Join(syncDir(data), syncDir(dir)); err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(filepath.Join(dir, unfinished)), syncDir(dir))
+}
+
+// nodesOf is the nodes.conf of a master that is alone, with an epoch that no other shard has.
+func nodesOf(m *Manifest, shard int) string {
+	const idBytes = 20
+	id := make([]byte, idBytes)
+	rand.Read(id)
+	return fmt.Sprintf("%s :0@0 myself,master - 0 0 %d connected %s\nvars currentEpoch %d lastVoteEpoch 0\n", hex.EncodeToString(id), shard+1,
+		spaced(m.Shards[shard]), len(m.Shards))
+}
+
+// spaced are the slots as nodes.conf has them.
+func spaced(s Shard) string {
+	text := ""
+	for i, interval := range s.Slots.Ranges() {
+		if i > 0 {
+			text += " "
+		}
+		text += interval.String()
+	}
+	return text
+}
+
+// clear makes a directory empty of what an interrupted restore left. Others' files that no instance reads may be there, such as
+// lost+found.
+func clear(dir string) error {
+	files := []string{appendDir, nodesFile, "dump.rdb"}
+	_, err := os.Stat(filepath.Join(dir, unfinished))
+	if err == nil {
+		return errors.Join(os.RemoveAll(filepath.Join(dir, appendDir)), ignoreMissing(os.Remove(filepath.Join(dir, nodesFile))))
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, name := range files {
+		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(fmt.Errorf("%s has %s: an instance has its data there, and nothing is restored over that", dir, name), err)
+		}
+	}
+	return nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func writeText(path, text string) error {
+	return writeFile(path, func(to io.Writer) error {
+		_, err := io.WriteString(to, text)
+		return err
+	})
+}
+
+// writeFile writes a file that is on the disk when it returns.
+func writeFile(path string, fill func(io.Writer) error) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(file, 1<<20)
+	if err := fill(out); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	return errors.Join(out.Flush(), file.Sync(), file.Close())
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,311 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"iter"
+	"path"
+	"strings"
+
+	"filippo.io/age"
+	"github.com/klauspost/compress/zstd"
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+)
+
+// ErrNotFound is a backup that a store does not have, or has no manifest of.
+var ErrNotFound = errors.New("there is no such backup")
+
+// ErrDamaged is an object that is not what its manifest says.
+var ErrDamaged = errors.New("the object is damaged")
+
+// Keys encrypt what is written, if there are recipients, and decrypt what is read.
+type Keys struct {
+	Recipients []age.Recipient
+	Identities []age.Identity
+}
+
+// Store is a place in an object store.
+type Store struct {
+	bucket *blob.Bucket
+	keys   Keys
+}
+
+// NewStore uses a bucket, which the caller closes.
+func NewStore(bucket *blob.Bucket, keys Keys) *Store { return &Store{bucket: bucket, keys: keys} }
+
+// measured counts and sums what is written to it.
+type measured struct {
+	to   io.Writer
+	sum  hash.Hash
+	size int64
+}
+
+func newMeasured(to io.Writer) *measured { return &measured{to: to, sum: sha256.New()} }
+
+func (m *measured) Write(p []byte) (int, error) {
+	n, err := m.to.Write(p)
+	m.sum.Write(p[:n])
+	m.size += int64(n)
+	return n, err
+}
+
+func (m *measured) hex() string { return hex.EncodeToString(m.sum.Sum(nil)) }
+
+// put writes an object, compressed and perhaps encrypted, as a stream. Unless all of it was written, nothing is there afterwards but
+// what was there before.
+func (s *Store) put(ctx context.Context, key string, fill func(io.Writer) error) (Object, error) {
+	ctx, abandon := context.WithCancel(ctx)
+	defer abandon()
+	out, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", DisableContentTypeDetection: true})
+	if err != nil {
+		return Object{}, fmt.Errorf("writing %s: %w", key, err)
+	}
+	stored := newMeasured(out)
+	plain, err := s.encode(stored, fill)
+	if err != nil {
+		abandon() // what was written so far is not kept
+		_ = out.Close()
+		return Object{}, fmt.Errorf("writing %s: %w", key, err)
+	}
+	if err := out.Close(); err != nil {
+		return Object{}, fmt.Errorf("writing %s: %w", key, err)
+	}
+	return Object{Size: stored.size, SHA256: stored.hex(), PlainSize: plain.size, PlainSHA256: plain.hex()}, nil
+}
+
+// encode writes what fill does, compressed and perhaps encrypted.
+func (s *Store) encode(to io.Writer, fill func(io.Writer) error) (*measured, error) {
+	layers := []io.Closer{}
+	if len(s.keys.Recipients) > 0 {
+		encrypted, err := age.Encrypt(to, s.keys.Recipients...)
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, encrypted)
+		to = encrypted
+	}
+	// One processor and 1 MiB of history: a backup is to be cheap for what runs beside it.
+	compressed, err := zstd.NewWriter(to, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(1<<20))
+	if err != nil {
+		return nil, err
+	}
+	layers = append(layers, compressed)
+	plain := newMeasured(compressed)
+	if err := fill(plain); err != nil {
+		return nil, err
+	}
+	for i := len(layers) - 1; i >= 0; i-- {
+		if err := layers[i].Close(); err != nil {
+			return nil, err
+		}
+	}
+	return plain, nil
+}
+
+// get writes what an object holds. An error says that it is not what the manifest says, whatever was written by then.
+func (s *Store) get(ctx context.Context, key string, o Object, encrypted bool, to io.Writer) error {
+	in, err := s.bucket.NewReader(ctx, key, nil)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", key, err)
+	}
+	defer func() { _ = in.Close() }() // it was read, or there is an error
+	stored, plain := newMeasured(io.Discard), newMeasured(to)
+	err = s.decode(io.TeeReader(io.LimitReader(in, o.Size+1), stored), encrypted, o.PlainSize, plain)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", key, err)
+	case stored.size != o.Size || stored.hex() != o.SHA256:
+		return fmt.Errorf("reading %s: %w: %d bytes with the sum %s, and the manifest says %d with %s", key, ErrDamaged, stored.size, stored.hex(),
+			o.Size, o.SHA256)
+	case plain.size != o.PlainSize || plain.hex() != o.PlainSHA256:
+		return fmt.Errorf("reading %s: %w: it holds %d bytes with the sum %s, and the manifest says %d with %s", key, ErrDamaged, plain.size,
+			plain.hex(), o.PlainSize, o.PlainSHA256)
+	}
+	return nil
+}
+
+// readBack compares what lies in the store with what was written.
+func (s *Store) readBack(ctx context.Context, key string, o Object) error {
+	in, err := s.bucket.NewReader(ctx, key, nil)
+	if err != nil {
+		return fmt.Errorf("reading %s back: %w", key, err)
+	}
+	defer func() { _ = in.Close() }() // it was read, or there is an error
+	stored := newMeasured(io.Discard)
+	if _, err := io.Copy(stored, in); err != nil {
+		return fmt.Errorf("reading %s back: %w", key, err)
+	}
+	if stored.size != o.Size || stored.hex() != o.SHA256 {
+		return fmt.Errorf("reading %s back: %w: %d bytes with the sum %s, and %d with %s were written", key, ErrDamaged, stored.size, stored.hex(),
+			o.Size, o.SHA256)
+	}
+	return nil
+}
+
+// decode decrypts and decompresses no more than was announced.
+func (s *Store) decode(in io.Reader, encrypted bool, most int64, to io.Writer) error {
+	raw := in
+	if encrypted {
+		if len(s.keys.Identities) == 0 {
+			return errors.New("it is encrypted, and no key was given")
+		}
+		decrypted, err := age.Decrypt(in, s.keys.Identities...)
+		if err != nil {
+			return err
+		}
+		in = decrypted
+	}
+	const mostMemory = 64 << 20
+	decompressed, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostMemory))
+	if err != nil {
+		return err
+	}
+	defer decompressed.Close()
+	if _, err := io.Copy(to, io.LimitReader(decompressed, most+1)); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, raw) // the sum is of all of it
+	return err
+}
+
+// List names the backups that are complete.
+func (s *Store) List(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		list := s.bucket.List(&blob.ListOptions{Delimiter: "/"})
+		for {
+			entry, err := list.Next(ctx)
+			if err == io.EOF {
+				return
+			}
+			name := ""
+			if err == nil {
+				name = strings.TrimSuffix(entry.Key, "/")
+				if !entry.IsDir || ValidateName(name) != nil {
+					continue // not ours
+				}
+				var complete bool
+				if complete, err = s.bucket.Exists(ctx, manifestKey(name)); err == nil && !complete {
+					continue
+				}
+			}
+			if !yield(name, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Manifest reads that of a backup.
+func (s *Store) Manifest(ctx context.Context, backup string) (*Manifest, error) {
+	if err := ValidateName(backup); err != nil {
+		return nil, err
+	}
+	in, err := s.bucket.NewReader(ctx, manifestKey(backup), nil)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return nil, fmt.Errorf("%s: %w", backup, ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", manifestKey(backup), err)
+	}
+	defer func() { _ = in.Close() }() // it was read, or there is an error
+	m, err := ReadManifest(in)
+	if err == nil && m.Name != backup {
+		err = fmt.Errorf("the manifest is that of %s", m.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", manifestKey(backup), err)
+	}
+	return m, nil
+}
+
+// complete writes the manifest, and with it makes the backup one.
+func (s *Store) complete(ctx context.Context, m *Manifest) error {
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	return s.writeManifest(ctx, manifestKey(m.Name), m)
+}
+
+// writeManifest writes it and reads it back.
+func (s *Store) writeManifest(ctx context.Context, key string, m *Manifest) error {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := s.bucket.WriteAll(ctx, key, append(text, '\n'), &blob.WriterOptions{ContentType: "application/json"}); err != nil {
+		return fmt.Errorf("writing %s: %w", key, err)
+	}
+	back, err := s.bucket.ReadAll(ctx, key)
+	if err == nil && !bytes.Equal(back, append(text, '\n')) {
+		err = ErrDamaged
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s back: %w", key, err)
+	}
+	return nil
+}
+
+// Verify reads all objects of a backup and compares them with its manifest.
+func (s *Store) Verify(ctx context.Context, m *Manifest) error {
+	for i := range m.Shards {
+		if err := s.getBase(ctx, m, i, io.Discard); err != nil {
+			return err
+		}
+		if err := s.getStream(ctx, m, i, io.Discard); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) getBase(ctx context.Context, m *Manifest, shard int, to io.Writer) error {
+	return s.get(ctx, baseKey(m.Name, shard), m.Shards[shard].Base, m.Encryption != "", to)
+}
+
+func (s *Store) getStream(ctx context.Context, m *Manifest, shard int, to io.Writer) error {
+	return s.get(ctx, streamKey(m.Name, shard), m.Shards[shard].Stream, m.Encryption != "", to)
+}
+
+// Delete removes a backup: its manifest first, so that what is left after an interruption is none. It also removes what a backup of the
+// name left that was never complete.
+func (s *Store) Delete(ctx context.Context, backup string) error {
+	if err := ValidateName(backup); err != nil {
+		return err
+	}
+	remove := func(key string) error {
+		if err := s.bucket.Delete(ctx, key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+			return fmt.Errorf("deleting %s: %w", key, err)
+		}
+		return nil
+	}
+	if err := remove(manifestKey(backup)); err != nil {
+		return err
+	}
+	list := s.bucket.List(&blob.ListOptions{Prefix: backup + "/shard-"})
+	for {
+		entry, err := list.Next(ctx)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", backup, err)
+		}
+		if name := path.Base(entry.Key); name == "base.rdb" || name == "stream.aof" {
+			if err := remove(entry.Key); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,274 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/fileblob"
+
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/slots"
+)
+
+// newBucket is a bucket in a directory.
+func newBucket(t *testing.T) *blob.Bucket {
+	t.Helper()
+	bucket, err := fileblob.OpenBucket(t.TempDir(), &fileblob.Options{Metadata: fileblob.MetadataDontWrite})
+	check(t, err)
+	t.Cleanup(func() { check(t, bucket.Close()) })
+	return bucket
+}
+
+func newKeys(t *testing.T) Keys {
+	t.Helper()
+	identity, err := age.GenerateX25519Identity()
+	check(t, err)
+	return Keys{[]age.Recipient{identity.Recipient()}, []age.Identity{identity}}
+}
+
+// backup writes a backup of two shards.
+func backup(t *testing.T, s *Store) *Manifest {
+	t.Helper()
+	m := &Manifest{Format: Format, Name: "b", Engine: redis.EngineRedis, Version: "8.0.6", Compression: compressionName,
+		Shards: make([]Shard, 2)}
+	if len(s.keys.Recipients) > 0 {
+		m.Encryption = encryptionName
+	}
+	for i, part := range slots.All().Split(2) {
+		base, err := s.put(t.Context(), baseKey("b", i), text(strings.Repeat("REDIS0012 base", 10000)))
+		check(t, err)
+		stream, err := s.put(t.Context(), streamKey("b", i), text("stream"))
+		check(t, err)
+		m.Shards[i] = Shard{Slots: part, NodeID: strings.Repeat("a", 40), RDB: "REDIS0012", History: strings.Repeat("b", 40), From: 1, To: 2,
+			Base: base, Stream: stream}
+	}
+	check(t, s.complete(t.Context(), m))
+	return m
+}
+
+func text(s string) func(io.Writer) error {
+	return func(to io.Writer) error {
+		_, err := io.WriteString(to, s)
+		return err
+	}
+}
+
+func TestWhatWasPutIsRead(t *testing.T) {
+	for name, keys := range map[string]Keys{"plain": {}, "encrypted": newKeys(t)} {
+		t.Run(name, func(t *testing.T) {
+			s := NewStore(newBucket(t), keys)
+			m := backup(t, s)
+			read, err := s.Manifest(t.Context(), "b")
+			check(t, err)
+			check(t, s.Verify(t.Context(), read))
+			if stored, plain := m.Bytes(); stored <= 0 || stored >= plain || plain != 2*(140000+6) {
+				t.Errorf("%d bytes for %d", stored, plain)
+			}
+			var names []string
+			for name, err := range s.List(t.Context()) {
+				check(t, err)
+				names = append(names, name)
+			}
+			if len(names) != 1 || names[0] != "b" {
+				t.Errorf("the list is %q", names)
+			}
+			check(t, s.Delete(t.Context(), "b"))
+			if _, err := s.Manifest(t.Context(), "b"); !errors.Is(err, ErrNotFound) {
+				t.Errorf("after it was deleted: %v", err)
+			}
+			if left, _, err := s.bucket.ListPage(t.Context(), blob.FirstPageToken, 10, nil); len(left) > 0 || err != nil {
+				t.Errorf("%d objects are left, %v", len(left), err)
+			}
+		})
+	}
+}
+
+// Whoever can write to the store cannot have another object taken for one of the backup.
+func TestDamageIsSeen(t *testing.T) {
+	keys := newKeys(t)
+	for name, damage := range map[string]func(ctx context.Context, s *Store, m *Manifest) error{
+		"cut off": func(ctx context.Context, s *Store, _ *Manifest) error {
+			return rewrite(ctx, s, func(b []byte) []byte { return b[:len(b)-1] })
+		},
+		"longer": func(ctx context.Context, s *Store, _ *Manifest) error {
+			return rewrite(ctx, s, func(b []byte) []byte { return append(b, 0) })
+		},
+		"a bit": func(ctx context.Context, s *Store, _ *Manifest) error {
+			return rewrite(ctx, s, func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
+		},
+		"gone": func(ctx context.Context, s *Store, _ *Manifest) error { return s.bucket.Delete(ctx, baseKey("b", 1)) },
+		"another": func(ctx context.Context, s *Store, _ *Manifest) error {
+			return s.bucket.Copy(ctx, baseKey("b", 1), streamKey("b", 1), nil)
+		},
+		"a larger plain": func(_ context.Context, _ *Store, m *Manifest) error { m.Shards[1].Base.PlainSize = 7; return nil },
+		"another sum": func(_ context.Context, _ *Store, m *Manifest) error {
+			m.Shards[1].Base.PlainSHA256 = strings.Repeat("0", 64)
+			return nil
+		},
+	} {
+		for kind, k := range map[string]Keys{"plain": {}, "encrypted": keys} {
+			s := NewStore(newBucket(t), k)
+			m := backup(t, s)
+			check(t, damage(t.Context(), s, m))
+			if err := s.Verify(t.Context(), m); err == nil || !strings.Contains(err.Error(), "b/shard-1/base.rdb") {
+				t.Errorf("%s, %s: %v", name, kind, err)
+			}
+		}
+	}
+	s := NewStore(newBucket(t), keys)
+	m := backup(t, s)
+	s.keys = newKeys(t)
+	if err := s.Verify(t.Context(), m); err == nil || !strings.Contains(err.Error(), "incorrect identity") {
+		t.Errorf("with another key: %v", err)
+	}
+	s.keys = Keys{}
+	if err := s.Verify(t.Context(), m); err == nil || !strings.Contains(err.Error(), "no key was given") {
+		t.Errorf("without a key: %v", err)
+	}
+}
+
+func rewrite(ctx context.Context, s *Store, change func([]byte) []byte) error {
+	data, err := s.bucket.ReadAll(ctx, baseKey("b", 1))
+	if err != nil {
+		return err
+	}
+	return s.bucket.WriteAll(ctx, baseKey("b", 1), change(data), nil)
+}
+
+// A manifest is untrusted: what is written over that of a backup makes it none, not another.
+func TestManifestsThatLie(t *testing.T) {
+	for name, lie := range map[string]func(m *Manifest){
+		"format":              func(m *Manifest) { m.Format = 2 },
+		"name: another's":     func(m *Manifest) { m.Name = "c" },
+		"name: a path":        func(m *Manifest) { m.Name = "../b" },
+		"engine":              func(m *Manifest) { m.Engine = "x" },
+		"version":             func(m *Manifest) { m.Version = "1 2" },
+		"compression":         func(m *Manifest) { m.Compression = "lz4" },
+		"encryption":          func(m *Manifest) { m.Encryption = "rot13" },
+		"no shards":           func(m *Manifest) { m.Shards = nil },
+		"too many shards":     func(m *Manifest) { m.Shards = make([]Shard, mostShards+1) },
+		"slots twice":         func(m *Manifest) { m.Shards[1].Slots = m.Shards[0].Slots },
+		"slots that lack":     func(m *Manifest) { m.Shards[1].Slots = slots.Range(9000, 9001) },
+		"no slots":            func(m *Manifest) { m.Shards[1].Slots = slots.Set{} },
+		"header":              func(m *Manifest) { m.Shards[1].RDB = "x\nREDIS001" },
+		"node ID":             func(m *Manifest) { m.Shards[1].NodeID = "x" },
+		"history":             func(m *Manifest) { m.Shards[1].History = "x" },
+		"backwards":           func(m *Manifest) { m.Shards[1].To = 0 },
+		"negative size":       func(m *Manifest) { m.Shards[1].Base.Size = -1 },
+		"size that overflows": func(m *Manifest) { m.Shards[1].Base.PlainSize = 1<<63 - 1 },
+		"sum":                 func(m *Manifest) { m.Shards[1].Base.SHA256 = "x" },
+	} {
+		s := NewStore(newBucket(t), Keys{})
+		m := backup(t, s)
+		lie(m)
+		if err := s.complete(t.Context(), m); name != "name: another's" && err == nil {
+			t.Errorf("%s: it was written", name)
+		}
+		check(t, s.writeManifest(t.Context(), manifestKey("b"), m))
+		if _, err := s.Manifest(t.Context(), "b"); err == nil {
+			t.Errorf("%s: it was read", name)
+		}
+	}
+	s := NewStore(newBucket(t), Keys{})
+	for name, text := range map[string]string{"empty": "", "no JSON": "{", "long": "{\"name\":\"" + strings.Repeat("x", mostManifest) + "\"}"} {
+		check(t, s.bucket.WriteAll(t.Context(), manifestKey("b"), []byte(text), nil))
+		if _, err := s.Manifest(t.Context(), "b"); err == nil {
+			t.Errorf("%s: it was read", name)
+		}
+	}
+}
+
+// What breaks off leaves nothing in the store.
+func TestWhatIsInterruptedIsNotThere(t *testing.T) {
+	s := NewStore(newBucket(t), Keys{})
+	boom := errors.New("boom")
+	_, err := s.put(t.Context(), baseKey("b", 0), func(to io.Writer) error {
+		if _, err := to.Write(bytes.Repeat([]byte("x"), 1<<20)); err != nil {
+			return err
+		}
+		return boom
+	})
+	if exists, _ := s.bucket.Exists(t.Context(), baseKey("b", 0)); !errors.Is(err, boom) || exists {
+		t.Errorf("%v, and it is there: %t", err, exists)
+	}
+}
+
+func TestRestoreFinishesWhatWasBegun(t *testing.T) {
+	s := NewStore(newBucket(t), Keys{})
+	m := backup(t, s)
+	dir := t.TempDir()
+	good, err := s.bucket.ReadAll(t.Context(), streamKey("b", 1))
+	check(t, err)
+	check(t, s.bucket.Delete(t.Context(), streamKey("b", 1)))
+	if err := s.Restore(t.Context(), m, 1, dir); err == nil {
+		t.Error("it was restored without its stream")
+	}
+	check(t, s.bucket.WriteAll(t.Context(), streamKey("b", 1), good, nil))
+	check(t, s.Restore(t.Context(), m, 1, dir))
+	base, err := os.ReadFile(filepath.Join(dir, "appendonlydir", "appendonly.aof.1.base.rdb"))
+	if !bytes.HasPrefix(base, []byte("REDIS0012 base")) || err != nil {
+		t.Errorf("the base is %.20q, %v", base, err)
+	}
+	nodes, err := os.ReadFile(filepath.Join(dir, "nodes.conf"))
+	if !strings.HasSuffix(string(nodes), " :0@0 myself,master - 0 0 2 connected 8192-16383\nvars currentEpoch 2 lastVoteEpoch 0\n") || err != nil {
+		t.Errorf("nodes.conf is %s, %v", nodes, err)
+	}
+	if err := s.Restore(t.Context(), m, 1, dir); err == nil || !strings.Contains(err.Error(), "nothing is restored over that") {
+		t.Errorf("over an instance's data: %v", err)
+	}
+	for _, shard := range []int{-1, 2} {
+		if err := s.Restore(t.Context(), m, shard, t.TempDir()); err == nil {
+			t.Errorf("shard %d was restored", shard)
+		}
+	}
+}
+
+func TestCheckReadable(t *testing.T) {
+	for rdb, readers := range map[string]string{
+		"REDIS0010": "7.0.15 7.2.1 8.0.6 v7.2.5 v8.1.1 v9.1.2", "REDIS0011": "7.2.1 8.0.6 v7.2.5 v8.1.1 v9.1.2", "REDIS0012": "8.0.6",
+		"VALKEY080": "v9.1.2",
+	} {
+		m := &Manifest{Engine: redis.EngineRedis, Version: "x", Shards: []Shard{{RDB: rdb}}}
+		for _, reader := range strings.Fields("6.2.0 7.0.15 7.2.1 8.0.6 v7.2.5 v8.1.1 v9.1.2") {
+			engine, version := redis.EngineRedis, reader
+			if v, valkey := strings.CutPrefix(reader, "v"); valkey {
+				engine, version = redis.EngineValkey, v
+			}
+			err := m.CheckReadable(engine, version)
+			if reads := strings.Contains(" "+readers+" ", " "+reader+" "); reads != (err == nil) {
+				t.Errorf("%s by %s %s: %v", rdb, engine, version, err)
+			}
+		}
+	}
+}
+
+func TestCanPause(t *testing.T) {
+	for version, want := range map[string]bool{"7.0.15": true, "7.2.4": false, "8.0.3": false, "8.0.6": true, "8.4.0": true, "x": false} {
+		if canPause(redis.EngineRedis, version) != want {
+			t.Errorf("redis %s: %t", version, !want)
+		}
+	}
+	for version, want := range map[string]bool{"7.2.5": false, "8.0.1": false, "8.1.1": false, "8.1.3": true, "9.1.2": true} {
+		if canPause(redis.EngineValkey, version) != want {
+			t.Errorf("valkey %s: %t", version, !want)
+		}
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

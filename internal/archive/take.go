@@ -1,0 +1,163 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	"golang.org/x/sync/errgroup"
+
+	"middleware.hc.cn/operator/internal/redis"
+)
+
+// Taking is a backup to be taken.
+type Taking struct {
+	// Name is that of the backup; Cluster says for people whose data it is.
+	Name, Cluster string
+	Store         *Store
+	// Pool and Credentials reach the instances. The user needs +psync +replconf +ping +info +cluster|nodes +client|pause +client|unpause.
+	Pool        *redis.Pool
+	Credentials redis.Credentials
+	// Seeds are addresses of instances (ip:port), of which one has to answer.
+	Seeds []string
+	// Pause is for how long writes may be delayed at most while the mark is set, by default 200 ms. An attempt that does not come to its
+	// end by then sets no mark, and is repeated.
+	Pause time.Duration
+	// Patience is how long a condition may last that keeps the mark from being set, or a shard from being followed, such as slots that
+	// move or a failover, by default 5 min.
+	Patience time.Duration
+	// Report is told what is done, and what is waited for; nil: nobody. It is called by several goroutines.
+	Report func(Progress)
+}
+
+// Progress is how far a backup has come.
+type Progress struct {
+	// Shard is the number of the shard, from 0; -1: it is about all.
+	Shard int
+	// What is said in words, such as "slots move".
+	What string
+	// Bytes were read of the shard's base.
+	Bytes int64
+}
+
+const (
+	defaultPause    = 200 * time.Millisecond
+	defaultPatience = 5 * time.Minute
+	betweenAttempts = time.Second
+)
+
+func (t Taking) withDefaults() Taking {
+	if t.Pause <= 0 {
+		t.Pause = defaultPause
+	}
+	if t.Patience <= 0 {
+		t.Patience = defaultPatience
+	}
+	if t.Report == nil {
+		t.Report = func(Progress) {}
+	}
+	return t
+}
+
+// Take takes the backup. It is complete when this returns without an error: every byte was read back from the store. Nothing that was
+// written is used before. A backup that is complete is not written again.
+func (t Taking) Take(ctx context.Context) (*Manifest, error) {
+	t = t.withDefaults()
+	if _, err := t.Store.Manifest(ctx, t.Name); !errors.Is(err, ErrNotFound) {
+		if err == nil {
+			err = fmt.Errorf("backup %s exists", t.Name)
+		}
+		return nil, err
+	}
+	var now topology
+	err := t.patiently(ctx, func() (err error) {
+		now, err = t.look(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	flows := make([]*flow, len(now.shards))
+	for i, s := range now.shards {
+		flows[i] = newFlow(t, i, s)
+	}
+	m := &Manifest{Format: Format, Name: t.Name, Cluster: t.Cluster, Engine: now.engine, Version: now.version, Started: time.Now().UTC(),
+		Compression: compressionName, Shards: make([]Shard, len(flows))}
+	if len(t.Store.keys.Recipients) > 0 {
+		m.Encryption = encryptionName
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for i, f := range flows {
+		group.Go(func() error { return f.run(ctx, &m.Shards[i]) })
+	}
+	group.Go(func() error { return t.setMark(ctx, m, flows) })
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	t.Report(Progress{Shard: -1, What: "reading back what was written"})
+	if err := t.readBack(ctx, m); err != nil {
+		return nil, err
+	}
+	return m, t.Store.complete(context.WithoutCancel(ctx), m)
+}
+
+// readBack compares what lies in the store with what was written. What is encrypted is not decrypted: the key to that is not here.
+func (t Taking) readBack(ctx context.Context, m *Manifest) error {
+	for i, s := range m.Shards {
+		for key, o := range map[string]Object{baseKey(m.Name, i): s.Base, streamKey(m.Name, i): s.Stream} {
+			if err := t.Store.readBack(ctx, key, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// patiently repeats what fails for a reason that may pass.
+func (t Taking) patiently(ctx context.Context, try func() error) error {
+	until := time.Now().Add(t.Patience)
+	for {
+		err := try()
+		var passing *obstacle
+		if err == nil || !errors.As(err, &passing) || time.Now().After(until) {
+			return err
+		}
+		t.Report(Progress{Shard: passing.shard, What: passing.why})
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(betweenAttempts):
+		}
+	}
+}
+
+// obstacle is a reason to wait.
+type obstacle struct {
+	shard int
+	why   string
+}
+
+func (o *obstacle) Error() string { return o.why }
+
+func blocked(shard int, format string, arguments ...any) error {
+	return &obstacle{shard, fmt.Sprintf(format, arguments...)}
+}
+
+// canPause reports whether writes of an engine may be delayed for a mark. In versions between, a blocking command that a client sends
+// during a pause never times out (https://github.com/valkey-io/valkey/pull/2109, https://github.com/redis/redis/pull/14165).
+func canPause(engine redis.Engine, version string) bool {
+	v, err := semver.NewVersion(version)
+	if err != nil {
+		return false
+	}
+	first, mended := "7.2.0", "8.0.4"
+	if engine == redis.EngineValkey {
+		mended = "8.1.3"
+	}
+	return v.LessThan(semver.MustParse(first)) || !v.LessThan(semver.MustParse(mended))
+}

@@ -1,0 +1,97 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redis
+
+import (
+	"context"
+	"math"
+	"strings"
+	"time"
+
+	"middleware.hc.cn/operator/internal/redis/replication"
+)
+
+// Follow begins a replication session at the node, from a position on if it has what follows, or else from a base. The pool's DialTimeout
+// and IOTimeout bound its beginning. An error matches one of this package's and what replication says.
+func (n *Node) Follow(ctx context.Context, from replication.Position, version string, uncounted bool) (*replication.Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.pool.options.DialTimeout+n.pool.options.IOTimeout)
+	defer cancel()
+	c := command{name: "PSYNC"}
+	conn, err := n.pool.dial(ctx, n.key.addr, n.key.credentials)
+	if err != nil {
+		return nil, n.failed(ctx, c, err)
+	}
+	session, err := replication.Follow(ctx, conn, from, replication.Options{
+		Username: userOf(n.key.credentials), Password: n.key.credentials.Password, Version: version, Uncounted: uncounted,
+	})
+	if err != nil {
+		return nil, n.failed(ctx, c, err)
+	}
+	return session, nil
+}
+
+// History is where a node is in the history of its data, and what it says of its cluster at that moment.
+type History struct {
+	// View has the engine, its version, the role, the link to the master and what CLUSTER NODES says, and nothing else.
+	View View
+	// At is the node's own position. Before is the history that it had until it became a master, with the offset that begins what
+	// followed; without an ID there is none.
+	At, Before replication.Position
+	// Counts reports whether the master refuses writes while too few replicas answer (min-replicas-to-write).
+	Counts bool
+}
+
+// History asks for it, in one round trip.
+func (n *Node) History(ctx context.Context) (History, error) {
+	commands := []command{
+		{name: "INFO", args: words("INFO server replication")},
+		{name: "CLUSTER NODES", args: words("CLUSTER NODES")},
+	}
+	answers, err := n.pipeline(ctx, commands...)
+	if err != nil {
+		return History{}, err
+	}
+	var texts [2]string
+	for i, answer := range answers {
+		if err := answer.Err(); err != nil {
+			return History{}, n.failed(ctx, commands[i], err)
+		}
+		if texts[i], err = answer.Text(); err != nil {
+			return History{}, n.notUnderstood(commands[i], err)
+		}
+	}
+	var h History
+	if err := readHistory(&h, texts[0]); err != nil {
+		return History{}, n.notUnderstood(commands[0], err)
+	}
+	if err := readNodes(&h.View, texts[1]); err != nil {
+		return History{}, n.notUnderstood(commands[1], err)
+	}
+	return h, nil
+}
+
+// readHistory reads the sections server and replication of INFO.
+func readHistory(h *History, text string) error {
+	info := parseFields(text)
+	readVersion(&h.View, info)
+	readReplication(&h.View, info)
+	h.At = replication.Position{ID: strings.Clone(info.word("master_replid")), Offset: info.offset("master_repl_offset")}
+	h.Before = replication.Position{ID: strings.Clone(info.word("master_replid2")), Offset: info.integer("second_repl_offset", math.MaxInt64)}
+	if h.Before.Offset < 0 {
+		h.Before = replication.Position{} // no master before
+	}
+	h.Counts = info.values["min_slaves_good_slaves"] != ""
+	if info.err == nil {
+		info.err = checkNodeID(h.At.ID)
+	}
+	return info.err
+}
+
+// PauseWrites delays every write that clients send, for so long at most; ResumeWrites ends that. Reads go on.
+func (n *Node) PauseWrites(ctx context.Context, most time.Duration) error {
+	return n.tell(ctx, "CLIENT PAUSE", most.Milliseconds(), "WRITE")
+}
+
+// ResumeWrites ends what PauseWrites began.
+func (n *Node) ResumeWrites(ctx context.Context) error { return n.tell(ctx, "CLIENT UNPAUSE") }

@@ -1,0 +1,187 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package replication
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Bounds of a command.
+const (
+	// mostWords is how many strings a command has at most. The engines take 1 Mi from clients (PROTO_REQ_MULTIBULK_MAX); what they
+	// send to replicas can be somewhat longer.
+	mostWords = 2 << 20
+	// longestName is more than any command's name has.
+	longestName = 64
+	// held is how much of a command is kept until it is there whole.
+	held = 1 << 20
+)
+
+// ErrTorn is a stream that ended in the middle of a command of which a part was written already: what was written cannot be
+// continued.
+var ErrTorn = errors.New("the stream ended within a long command")
+
+// dropped are commands that belong to the replication or to the cluster and not to the data.
+var dropped = []string{"PING", "REPLCONF", "PUBLISH", "SPUBLISH", "CLUSTER"}
+
+// Copy reads the next command of the stream and writes it as it came, which is how append-only files have it, unless it is none of the
+// data. It waits for one. Commands above 1 MiB are passed on while they arrive; if one does not arrive whole, the error is ErrTorn.
+// Until the base is read there is no stream.
+func (s *Session) Copy(w io.Writer) error {
+	c := &command{session: s, out: w}
+	err := c.read()
+	if err != nil {
+		if c.passed > 0 {
+			return fmt.Errorf("%w: %w", ErrTorn, err)
+		}
+		return err
+	}
+	switch {
+	case c.name == "MULTI":
+		s.inside = true
+	case c.name == "EXEC":
+		s.inside = false
+	case c.name == "SELECT" && c.second != "0":
+		return fmt.Errorf("%w: the stream has commands for database %.20q, and cluster mode has one, 0", ErrRefused, c.second)
+	}
+	s.mu.Lock()
+	s.position.Offset += c.size
+	s.mu.Unlock()
+	if c.name == "REPLCONF" && strings.EqualFold(c.second, "GETACK") {
+		return s.acknowledge()
+	}
+	return nil
+}
+
+// command is one that is being read.
+type command struct {
+	session      *Session
+	out          io.Writer
+	name, second string // the first two strings; the second at most longestName bytes of it
+	size, passed int64
+	buffer       bytes.Buffer
+	drop         bool
+}
+
+func (c *command) read() error {
+	words, err := c.header('*', mostWords)
+	if err != nil {
+		return err
+	}
+	if words == 0 {
+		return protocolError("a command is empty")
+	}
+	for i := range words {
+		if err := c.word(i); err != nil {
+			return err
+		}
+	}
+	if c.drop {
+		return nil
+	}
+	return c.flush()
+}
+
+// word reads the nth string.
+func (c *command) word(n int64) error {
+	const longestWord = 1 << 40 // nothing is allocated by it
+	length, err := c.header('$', longestWord)
+	if err != nil {
+		return err
+	}
+	if n == 0 && length > longestName {
+		return protocolError("the name of a command has %d bytes", length)
+	}
+	start := c.buffer.Len()
+	known := min(length, longestName)
+	if n < 2 {
+		if err := c.take(known); err != nil {
+			return err
+		}
+		text := string(c.buffer.Bytes()[start:])
+		length -= known
+		if n == 0 {
+			c.name = strings.ToUpper(text)
+			c.drop = slices.Contains(dropped, c.name)
+		} else {
+			c.second = text
+		}
+	}
+	for length > 0 {
+		part := min(length, bufferSize)
+		if err := c.take(part); err != nil {
+			return err
+		}
+		length -= part
+		if err := c.relieve(); err != nil {
+			return err
+		}
+	}
+	start = c.buffer.Len()
+	if err := c.take(int64(len("\r\n"))); err != nil {
+		return err
+	}
+	if string(c.buffer.Bytes()[start:]) != "\r\n" {
+		return protocolError("a string is longer than it was announced")
+	}
+	return c.relieve()
+}
+
+// take reads so many bytes into the buffer.
+func (c *command) take(n int64) error {
+	read, err := io.CopyN(&c.buffer, c.session.in, n)
+	c.size += read
+	return err
+}
+
+// relieve empties a buffer that is full.
+func (c *command) relieve() error {
+	switch {
+	case c.drop:
+		c.buffer.Reset()
+	case c.buffer.Len() > held:
+		return c.flush()
+	}
+	return nil
+}
+
+func (c *command) flush() error {
+	n, err := c.buffer.WriteTo(c.out)
+	c.passed += n
+	return err
+}
+
+// header reads a line with a number.
+func (c *command) header(kind byte, most int64) (int64, error) {
+	line, err := c.session.in.ReadSlice('\n')
+	if err != nil && len(line) == 0 {
+		return 0, err
+	}
+	digits, ends := bytes.CutSuffix(line, []byte("\r\n"))
+	if !ends || len(digits) < 2 || digits[0] != kind || len(digits) > 20 {
+		if err != nil && len(line) < longestLine {
+			return 0, err
+		}
+		return 0, protocolError("%.40q where a command was expected", line)
+	}
+	n, err := strconv.ParseInt(string(digits[1:]), 10, 64)
+	if err != nil || n < 0 || n > most {
+		return 0, protocolError("%.40q announces no length", line)
+	}
+	c.size += int64(len(line))
+	c.buffer.Write(line)
+	return n, nil
+}
+
+// Wait returns when the next command begins to arrive, or never will.
+func (s *Session) Wait() error {
+	_, err := s.in.Peek(1)
+	return err
+}
