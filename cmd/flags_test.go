@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
+	"middleware.hc.cn/operator/internal/archive/cli"
 	"middleware.hc.cn/operator/internal/manager"
 )
 
@@ -84,7 +85,9 @@ func TestNamedFlagsExist(t *testing.T) {
 	add := func(f *pflag.Flag) { known = append(known, f.Name) }
 	root := newRoot(nothing)
 	root.Flags().VisitAll(add)
-	for _, sub := range root.Commands() {
+	backup := cli.New()
+	backup.PersistentFlags().VisitAll(add)
+	for _, sub := range slices.Concat(root.Commands(), backup.Commands()) {
 		sub.Flags().VisitAll(add)
 	}
 	named := regexp.MustCompile("`--([a-z][a-z0-9-]*)")

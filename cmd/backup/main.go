@@ -11,36 +11,14 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/cobra"
+	"middleware.hc.cn/operator/internal/archive/cli"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := newRoot().ExecuteContext(ctx); err != nil {
+	if err := cli.New().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "Error:", err)
 		os.Exit(1)
 	}
-}
-
-func newRoot() *cobra.Command {
-	o := &options{}
-	root := &cobra.Command{
-		Use:   "backup",
-		Short: "take backups of Redis clusters, and bring them back",
-		Long: "Takes backups of Redis and Valkey clusters into an object store, all shards at one moment, and brings them back.\n\n" +
-			"A store is s3://BUCKET?region=REGION&prefix=PATH/ or file:///DIRECTORY. S3's credentials are those of the AWS SDK\n" +
-			"(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, a web identity, ...); endpoint=URL and use_path_style=true\n" +
-			"are for what only speaks its language, and AWS_CA_BUNDLE names the certificates to trust.",
-		Example: "  backup take monday --store file:///backups --from 10.0.0.7:6379\n" +
-			"  backup list --store 's3://backups?region=eu-west-1&prefix=shop/'\n" +
-			"  backup restore monday --shard 0 --directory /data --store file:///backups",
-		SilenceUsage: true, SilenceErrors: true,
-	}
-	root.CompletionOptions.DisableDefaultCmd = true
-	flags := root.PersistentFlags()
-	flags.StringVar(&o.store, "store", "", "where backups lie, such as s3://BUCKET?region=REGION or file:///DIRECTORY (required)")
-	flags.StringVar(&o.identityFile, "identity-file", "", "age identities that decrypt, a line each (of age-keygen)")
-	root.AddCommand(newTake(o), newList(o), newShow(o), newVerify(o), newRestore(o), newDelete(o))
-	return root
 }

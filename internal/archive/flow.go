@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/replication"
@@ -36,8 +37,13 @@ func newFlow(t Taking, shard int, from members) *flow {
 	return f
 }
 
-// run writes the shard's objects.
-func (f *flow) run(ctx context.Context, s *Shard) error {
+// run writes the shard's objects. A few shards at a time have their turn to send a base.
+func (f *flow) run(ctx context.Context, m *Manifest, s *Shard, turns *semaphore.Weighted) error {
+	if err := turns.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	done := sync.OnceFunc(func() { turns.Release(1) })
+	defer done()
 	session, err := f.begin(ctx)
 	if err != nil {
 		return fmt.Errorf("shard %d: %w", f.shard, err)
@@ -50,7 +56,8 @@ func (f *flow) run(ctx context.Context, s *Shard) error {
 	s.History, s.From = position.ID, position.Offset
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		s.Base, err = f.taking.Store.put(ctx, baseKey(f.taking.Name, f.shard), func(to io.Writer) error { return f.copyBase(to, s) })
+		s.Base, err = f.taking.Store.put(ctx, m.baseKey(f.shard), func(to io.Writer) error { return f.copyBase(to, s) })
+		done()
 		return err
 	})
 	group.Go(func() (err error) {
@@ -59,7 +66,7 @@ func (f *flow) run(ctx context.Context, s *Shard) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		s.Stream, err = f.taking.Store.put(ctx, streamKey(f.taking.Name, f.shard), func(to io.Writer) error { return f.copyStream(ctx, to) })
+		s.Stream, err = f.taking.Store.put(ctx, m.streamKey(f.shard), func(to io.Writer) error { return f.copyStream(ctx, to) })
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -218,7 +225,7 @@ func (f *flow) resume(ctx context.Context, why error) error {
 	}
 	f.taking.Report(Progress{Shard: f.shard, What: why.Error()})
 	position := f.session.Position()
-	return f.taking.patiently(ctx, func() error {
+	return f.taking.retry(ctx, func() error {
 		all, err := f.taking.ask(ctx)
 		if err != nil {
 			return err

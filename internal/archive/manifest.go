@@ -8,6 +8,8 @@
 package archive
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,6 +42,8 @@ const (
 type Manifest struct {
 	Format int    `json:"format"`
 	Name   string `json:"name"`
+	// Attempt is where the objects lie, 16 hex digits: no two attempts at a backup share any.
+	Attempt string `json:"attempt"`
 	// Cluster is whose data it is, such as namespace/name. It is for people.
 	Cluster string `json:"cluster,omitempty"`
 	// Engine and Version are of the oldest server that sent a base.
@@ -84,17 +88,27 @@ type Object struct {
 	PlainSHA256 string `json:"plainSHA256"`
 }
 
-// An object's place follows from the backup's name and the shard's number: no manifest can name another.
-func baseKey(backup string, shard int) string {
-	return fmt.Sprintf("%s/shard-%d/base.rdb", backup, shard)
+// An object's place follows from the backup's name, the attempt and the shard's number: no manifest can name another.
+func (m *Manifest) baseKey(shard int) string { return m.key(shard, "base.rdb") }
+
+func (m *Manifest) streamKey(shard int) string { return m.key(shard, "stream.aof") }
+
+func (m *Manifest) key(shard int, object string) string {
+	return fmt.Sprintf("%s/%s/shard-%d/%s", m.Name, m.Attempt, shard, object)
 }
-func streamKey(backup string, shard int) string {
-	return fmt.Sprintf("%s/shard-%d/stream.aof", backup, shard)
-}
+
 func manifestKey(backup string) string { return backup + "/" + manifestName }
+
+func newAttempt() string {
+	const size = 8
+	id := make([]byte, size)
+	rand.Read(id)
+	return hex.EncodeToString(id)
+}
 
 var (
 	nameForm    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+	attemptForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
 	sumForm     = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	idForm      = regexp.MustCompile(`^[0-9a-f]{40}$`)
 	headerForm  = regexp.MustCompile(`^(REDIS[0-9]{4}|VALKEY[0-9]{3})$`)
@@ -134,6 +148,9 @@ func (m *Manifest) Validate() error {
 	bad := func(format string, arguments ...any) { errs = append(errs, fmt.Errorf(format, arguments...)) }
 	if err := ValidateName(m.Name); err != nil {
 		errs = append(errs, err)
+	}
+	if !attemptForm.MatchString(m.Attempt) {
+		bad("attempt: %.40q is none", m.Attempt)
 	}
 	if m.Engine != redis.EngineRedis && m.Engine != redis.EngineValkey {
 		bad("engine: %.40q is neither redis nor valkey", m.Engine)
@@ -183,7 +200,8 @@ func (s Shard) problems() []string {
 		add("history: %.40q from %d to %d is none", s.History, s.From, s.To)
 	}
 	for name, o := range map[string]Object{"base": s.Base, "stream": s.Stream} {
-		if o.Size < 0 || o.Size > mostBytes || o.PlainSize < 0 || o.PlainSize > mostBytes || !sumForm.MatchString(o.SHA256) || !sumForm.MatchString(o.PlainSHA256) {
+		sized := o.Size >= 0 && o.Size <= mostBytes && o.PlainSize >= 0 && o.PlainSize <= mostBytes
+		if !sized || !sumForm.MatchString(o.SHA256) || !sumForm.MatchString(o.PlainSHA256) {
 			add("%s: %d and %d bytes with sums %.70q and %.70q", name, o.Size, o.PlainSize, o.SHA256, o.PlainSHA256)
 		}
 	}

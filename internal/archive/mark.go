@@ -25,7 +25,7 @@ func (t Taking) setMark(ctx context.Context, m *Manifest, flows []*flow) error {
 		}
 	}
 	t.Report(Progress{Shard: -1, What: "all bases are there"})
-	return t.patiently(ctx, func() error { return t.tryMark(ctx, m, flows) })
+	return t.retry(ctx, func() error { return t.tryMark(ctx, m, flows) })
 }
 
 // tryMark sets the mark, or says what is in the way. Nothing is read from a stream that comes after the mark: all flows are held until

@@ -61,8 +61,8 @@ func (m *Manifest) CheckReadable(engine redis.Engine, version string) error {
 		}
 		for i, s := range m.Shards {
 			if !slices.Contains(entry.rdbs, s.RDB) {
-				return fmt.Errorf("%s %s does not read shard %d, which %s %s wrote as %s: restore to %s %s or later", engine, version, i, m.Engine, m.Version,
-					s.RDB, m.Engine, m.Version)
+				return fmt.Errorf("%s %s does not read shard %d, which %s %s wrote as %s: restore to %s %s or later", engine, version, i,
+					m.Engine, m.Version, s.RDB, m.Engine, m.Version)
 			}
 		}
 		return nil
@@ -165,7 +165,7 @@ func writeText(path, text string) error {
 
 // writeFile writes a file that is on the disk when it returns.
 func writeFile(path string, fill func(io.Writer) error) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // in the directory that the caller names
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func writeFile(path string, fill func(io.Writer) error) error {
 }
 
 func syncDir(dir string) error {
-	d, err := os.Open(dir)
+	d, err := os.Open(dir) //nolint:gosec // the caller names it
 	if err != nil {
 		return err
 	}

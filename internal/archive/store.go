@@ -14,7 +14,7 @@ import (
 	"hash"
 	"io"
 	"iter"
-	"path"
+	"regexp"
 	"strings"
 
 	"filippo.io/age"
@@ -65,9 +65,13 @@ func (m *measured) hex() string { return hex.EncodeToString(m.sum.Sum(nil)) }
 // put writes an object, compressed and perhaps encrypted, as a stream. Unless all of it was written, nothing is there afterwards but
 // what was there before.
 func (s *Store) put(ctx context.Context, key string, fill func(io.Writer) error) (Object, error) {
+	// S3 takes 10,000 parts of an object: 156 GiB of this size.
+	const part = 16 << 20
 	ctx, abandon := context.WithCancel(ctx)
 	defer abandon()
-	out, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/octet-stream", DisableContentTypeDetection: true})
+	out, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{
+		ContentType: "application/octet-stream", DisableContentTypeDetection: true, BufferSize: part, MaxConcurrency: 1,
+	})
 	if err != nil {
 		return Object{}, fmt.Errorf("writing %s: %w", key, err)
 	}
@@ -127,11 +131,11 @@ func (s *Store) get(ctx context.Context, key string, o Object, encrypted bool, t
 	case err != nil:
 		return fmt.Errorf("reading %s: %w", key, err)
 	case stored.size != o.Size || stored.hex() != o.SHA256:
-		return fmt.Errorf("reading %s: %w: %d bytes with the sum %s, and the manifest says %d with %s", key, ErrDamaged, stored.size, stored.hex(),
-			o.Size, o.SHA256)
+		return fmt.Errorf("reading %s: %w: %d bytes with the sum %s, and the manifest says %d with %s", key, ErrDamaged,
+			stored.size, stored.hex(), o.Size, o.SHA256)
 	case plain.size != o.PlainSize || plain.hex() != o.PlainSHA256:
-		return fmt.Errorf("reading %s: %w: it holds %d bytes with the sum %s, and the manifest says %d with %s", key, ErrDamaged, plain.size,
-			plain.hex(), o.PlainSize, o.PlainSHA256)
+		return fmt.Errorf("reading %s: %w: it holds %d bytes with the sum %s, and the manifest says %d with %s", key, ErrDamaged,
+			plain.size, plain.hex(), o.PlainSize, o.PlainSHA256)
 	}
 	return nil
 }
@@ -148,8 +152,8 @@ func (s *Store) readBack(ctx context.Context, key string, o Object) error {
 		return fmt.Errorf("reading %s back: %w", key, err)
 	}
 	if stored.size != o.Size || stored.hex() != o.SHA256 {
-		return fmt.Errorf("reading %s back: %w: %d bytes with the sum %s, and %d with %s were written", key, ErrDamaged, stored.size, stored.hex(),
-			o.Size, o.SHA256)
+		return fmt.Errorf("reading %s back: %w: %d bytes with the sum %s, and %d with %s were written", key, ErrDamaged,
+			stored.size, stored.hex(), o.Size, o.SHA256)
 	}
 	return nil
 }
@@ -186,7 +190,7 @@ func (s *Store) List(ctx context.Context) iter.Seq2[string, error] {
 		list := s.bucket.List(&blob.ListOptions{Delimiter: "/"})
 		for {
 			entry, err := list.Next(ctx)
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return
 			}
 			name := ""
@@ -235,16 +239,17 @@ func (s *Store) complete(ctx context.Context, m *Manifest) error {
 	if err := m.Validate(); err != nil {
 		return err
 	}
-	return s.writeManifest(ctx, manifestKey(m.Name), m)
+	return s.writeManifest(ctx, m.Name, m)
 }
 
-// writeManifest writes it and reads it back.
-func (s *Store) writeManifest(ctx context.Context, key string, m *Manifest) error {
+// writeManifest writes the manifest of a backup that has none, and reads it back.
+func (s *Store) writeManifest(ctx context.Context, backup string, m *Manifest) error {
+	key := manifestKey(backup)
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := s.bucket.WriteAll(ctx, key, append(text, '\n'), &blob.WriterOptions{ContentType: "application/json"}); err != nil {
+	if err := s.bucket.WriteAll(ctx, key, append(text, '\n'), &blob.WriterOptions{ContentType: "application/json", IfNotExist: true}); err != nil {
 		return fmt.Errorf("writing %s: %w", key, err)
 	}
 	back, err := s.bucket.ReadAll(ctx, key)
@@ -271,11 +276,11 @@ func (s *Store) Verify(ctx context.Context, m *Manifest) error {
 }
 
 func (s *Store) getBase(ctx context.Context, m *Manifest, shard int, to io.Writer) error {
-	return s.get(ctx, baseKey(m.Name, shard), m.Shards[shard].Base, m.Encryption != "", to)
+	return s.get(ctx, m.baseKey(shard), m.Shards[shard].Base, m.Encryption != "", to)
 }
 
 func (s *Store) getStream(ctx context.Context, m *Manifest, shard int, to io.Writer) error {
-	return s.get(ctx, streamKey(m.Name, shard), m.Shards[shard].Stream, m.Encryption != "", to)
+	return s.get(ctx, m.streamKey(shard), m.Shards[shard].Stream, m.Encryption != "", to)
 }
 
 // Delete removes a backup: its manifest first, so that what is left after an interruption is none. It also removes what a backup of the
@@ -284,28 +289,39 @@ func (s *Store) Delete(ctx context.Context, backup string) error {
 	if err := ValidateName(backup); err != nil {
 		return err
 	}
-	remove := func(key string) error {
-		if err := s.bucket.Delete(ctx, key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
-			return fmt.Errorf("deleting %s: %w", key, err)
-		}
-		return nil
-	}
-	if err := remove(manifestKey(backup)); err != nil {
+	if err := s.remove(ctx, manifestKey(backup)); err != nil {
 		return err
 	}
-	list := s.bucket.List(&blob.ListOptions{Prefix: backup + "/shard-"})
+	return s.deleteObjects(ctx, backup, "")
+}
+
+// objectForm is what comes after the backup's name: the attempt and the rest.
+var objectForm = regexp.MustCompile(`^/([0-9a-f]{16})/shard-[0-9]{1,3}/(base\.rdb|stream\.aof)$`)
+
+// deleteObjects removes the objects of an attempt; empty: of all.
+func (s *Store) deleteObjects(ctx context.Context, backup, attempt string) error {
+	list := s.bucket.List(&blob.ListOptions{Prefix: backup + "/"})
 	for {
 		entry, err := list.Next(ctx)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("listing %s: %w", backup, err)
 		}
-		if name := path.Base(entry.Key); name == "base.rdb" || name == "stream.aof" {
-			if err := remove(entry.Key); err != nil {
-				return err
-			}
+		found := objectForm.FindStringSubmatch(strings.TrimPrefix(entry.Key, backup))
+		if found == nil || attempt != "" && found[1] != attempt {
+			continue // not ours
+		}
+		if err := s.remove(ctx, entry.Key); err != nil {
+			return err
 		}
 	}
+}
+
+func (s *Store) remove(ctx context.Context, key string) error {
+	if err := s.bucket.Delete(ctx, key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		return fmt.Errorf("deleting %s: %w", key, err)
+	}
+	return nil
 }

@@ -40,22 +40,27 @@ func newKeys(t *testing.T) Keys {
 // backup writes a backup of two shards.
 func backup(t *testing.T, s *Store) *Manifest {
 	t.Helper()
-	m := &Manifest{Format: Format, Name: "b", Engine: redis.EngineRedis, Version: "8.0.6", Compression: compressionName,
+	m := &Manifest{Format: Format, Name: "b", Attempt: attempt, Engine: redis.EngineRedis, Version: "8.0.6", Compression: compressionName,
 		Shards: make([]Shard, 2)}
 	if len(s.keys.Recipients) > 0 {
 		m.Encryption = encryptionName
 	}
 	for i, part := range slots.All().Split(2) {
-		base, err := s.put(t.Context(), baseKey("b", i), text(strings.Repeat("REDIS0012 base", 10000)))
+		base, err := s.put(t.Context(), m.baseKey(i), text(strings.Repeat("REDIS0012 base", 10000)))
 		check(t, err)
-		stream, err := s.put(t.Context(), streamKey("b", i), text("stream"))
+		stream, err := s.put(t.Context(), m.streamKey(i), text("stream"))
 		check(t, err)
 		m.Shards[i] = Shard{Slots: part, NodeID: strings.Repeat("a", 40), RDB: "REDIS0012", History: strings.Repeat("b", 40), From: 1, To: 2,
 			Base: base, Stream: stream}
 	}
 	check(t, s.complete(t.Context(), m))
+	if err := s.complete(t.Context(), m); err == nil {
+		t.Error("it was completed twice")
+	}
 	return m
 }
+
+const attempt = "0123456789abcdef"
 
 func text(s string) func(io.Writer) error {
 	return func(to io.Writer) error {
@@ -98,18 +103,18 @@ func TestWhatWasPutIsRead(t *testing.T) {
 func TestDamageIsSeen(t *testing.T) {
 	keys := newKeys(t)
 	for name, damage := range map[string]func(ctx context.Context, s *Store, m *Manifest) error{
-		"cut off": func(ctx context.Context, s *Store, _ *Manifest) error {
-			return rewrite(ctx, s, func(b []byte) []byte { return b[:len(b)-1] })
+		"cut off": func(ctx context.Context, s *Store, m *Manifest) error {
+			return rewrite(ctx, s, m, func(b []byte) []byte { return b[:len(b)-1] })
 		},
-		"longer": func(ctx context.Context, s *Store, _ *Manifest) error {
-			return rewrite(ctx, s, func(b []byte) []byte { return append(b, 0) })
+		"longer": func(ctx context.Context, s *Store, m *Manifest) error {
+			return rewrite(ctx, s, m, func(b []byte) []byte { return append(b, 0) })
 		},
-		"a bit": func(ctx context.Context, s *Store, _ *Manifest) error {
-			return rewrite(ctx, s, func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
+		"a bit": func(ctx context.Context, s *Store, m *Manifest) error {
+			return rewrite(ctx, s, m, func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
 		},
-		"gone": func(ctx context.Context, s *Store, _ *Manifest) error { return s.bucket.Delete(ctx, baseKey("b", 1)) },
-		"another": func(ctx context.Context, s *Store, _ *Manifest) error {
-			return s.bucket.Copy(ctx, baseKey("b", 1), streamKey("b", 1), nil)
+		"gone": func(ctx context.Context, s *Store, m *Manifest) error { return s.bucket.Delete(ctx, m.baseKey(1)) },
+		"another": func(ctx context.Context, s *Store, m *Manifest) error {
+			return s.bucket.Copy(ctx, m.baseKey(1), m.streamKey(1), nil)
 		},
 		"a larger plain": func(_ context.Context, _ *Store, m *Manifest) error { m.Shards[1].Base.PlainSize = 7; return nil },
 		"another sum": func(_ context.Context, _ *Store, m *Manifest) error {
@@ -121,7 +126,7 @@ func TestDamageIsSeen(t *testing.T) {
 			s := NewStore(newBucket(t), k)
 			m := backup(t, s)
 			check(t, damage(t.Context(), s, m))
-			if err := s.Verify(t.Context(), m); err == nil || !strings.Contains(err.Error(), "b/shard-1/base.rdb") {
+			if err := s.Verify(t.Context(), m); err == nil || !strings.Contains(err.Error(), "b/"+attempt+"/shard-1/base.rdb") {
 				t.Errorf("%s, %s: %v", name, kind, err)
 			}
 		}
@@ -138,12 +143,12 @@ func TestDamageIsSeen(t *testing.T) {
 	}
 }
 
-func rewrite(ctx context.Context, s *Store, change func([]byte) []byte) error {
-	data, err := s.bucket.ReadAll(ctx, baseKey("b", 1))
+func rewrite(ctx context.Context, s *Store, m *Manifest, change func([]byte) []byte) error {
+	data, err := s.bucket.ReadAll(ctx, m.baseKey(1))
 	if err != nil {
 		return err
 	}
-	return s.bucket.WriteAll(ctx, baseKey("b", 1), change(data), nil)
+	return s.bucket.WriteAll(ctx, m.baseKey(1), change(data), nil)
 }
 
 // A manifest is untrusted: what is written over that of a backup makes it none, not another.
@@ -152,6 +157,7 @@ func TestManifestsThatLie(t *testing.T) {
 		"format":              func(m *Manifest) { m.Format = 2 },
 		"name: another's":     func(m *Manifest) { m.Name = "c" },
 		"name: a path":        func(m *Manifest) { m.Name = "../b" },
+		"attempt: a path":     func(m *Manifest) { m.Attempt = "../../../../etc/" },
 		"engine":              func(m *Manifest) { m.Engine = "x" },
 		"version":             func(m *Manifest) { m.Version = "1 2" },
 		"compression":         func(m *Manifest) { m.Compression = "lz4" },
@@ -175,13 +181,16 @@ func TestManifestsThatLie(t *testing.T) {
 		if err := s.complete(t.Context(), m); name != "name: another's" && err == nil {
 			t.Errorf("%s: it was written", name)
 		}
-		check(t, s.writeManifest(t.Context(), manifestKey("b"), m))
+		check(t, s.bucket.Delete(t.Context(), manifestKey("b")))
+		check(t, s.writeManifest(t.Context(), "b", m))
 		if _, err := s.Manifest(t.Context(), "b"); err == nil {
 			t.Errorf("%s: it was read", name)
 		}
 	}
 	s := NewStore(newBucket(t), Keys{})
-	for name, text := range map[string]string{"empty": "", "no JSON": "{", "long": "{\"name\":\"" + strings.Repeat("x", mostManifest) + "\"}"} {
+	for name, text := range map[string]string{
+		"empty": "", "no JSON": "{", "long": "{\"name\":\"" + strings.Repeat("x", mostManifest) + "\"}",
+	} {
 		check(t, s.bucket.WriteAll(t.Context(), manifestKey("b"), []byte(text), nil))
 		if _, err := s.Manifest(t.Context(), "b"); err == nil {
 			t.Errorf("%s: it was read", name)
@@ -193,13 +202,13 @@ func TestManifestsThatLie(t *testing.T) {
 func TestWhatIsInterruptedIsNotThere(t *testing.T) {
 	s := NewStore(newBucket(t), Keys{})
 	boom := errors.New("boom")
-	_, err := s.put(t.Context(), baseKey("b", 0), func(to io.Writer) error {
+	_, err := s.put(t.Context(), "key", func(to io.Writer) error {
 		if _, err := to.Write(bytes.Repeat([]byte("x"), 1<<20)); err != nil {
 			return err
 		}
 		return boom
 	})
-	if exists, _ := s.bucket.Exists(t.Context(), baseKey("b", 0)); !errors.Is(err, boom) || exists {
+	if exists, _ := s.bucket.Exists(t.Context(), "key"); !errors.Is(err, boom) || exists {
 		t.Errorf("%v, and it is there: %t", err, exists)
 	}
 }
@@ -208,20 +217,21 @@ func TestRestoreFinishesWhatWasBegun(t *testing.T) {
 	s := NewStore(newBucket(t), Keys{})
 	m := backup(t, s)
 	dir := t.TempDir()
-	good, err := s.bucket.ReadAll(t.Context(), streamKey("b", 1))
+	good, err := s.bucket.ReadAll(t.Context(), m.streamKey(1))
 	check(t, err)
-	check(t, s.bucket.Delete(t.Context(), streamKey("b", 1)))
+	check(t, s.bucket.Delete(t.Context(), m.streamKey(1)))
 	if err := s.Restore(t.Context(), m, 1, dir); err == nil {
 		t.Error("it was restored without its stream")
 	}
-	check(t, s.bucket.WriteAll(t.Context(), streamKey("b", 1), good, nil))
+	check(t, s.bucket.WriteAll(t.Context(), m.streamKey(1), good, nil))
 	check(t, s.Restore(t.Context(), m, 1, dir))
 	base, err := os.ReadFile(filepath.Join(dir, "appendonlydir", "appendonly.aof.1.base.rdb"))
 	if !bytes.HasPrefix(base, []byte("REDIS0012 base")) || err != nil {
 		t.Errorf("the base is %.20q, %v", base, err)
 	}
 	nodes, err := os.ReadFile(filepath.Join(dir, "nodes.conf"))
-	if !strings.HasSuffix(string(nodes), " :0@0 myself,master - 0 0 2 connected 8192-16383\nvars currentEpoch 2 lastVoteEpoch 0\n") || err != nil {
+	const want = " :0@0 myself,master - 0 0 2 connected 8192-16383\nvars currentEpoch 2 lastVoteEpoch 0\n"
+	if !strings.HasSuffix(string(nodes), want) || err != nil {
 		t.Errorf("nodes.conf is %s, %v", nodes, err)
 	}
 	if err := s.Restore(t.Context(), m, 1, dir); err == nil || !strings.Contains(err.Error(), "nothing is restored over that") {

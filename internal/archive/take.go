@@ -11,6 +11,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"middleware.hc.cn/operator/internal/redis"
 )
@@ -25,12 +26,12 @@ type Taking struct {
 	Credentials redis.Credentials
 	// Seeds are addresses of instances (ip:port), of which one has to answer.
 	Seeds []string
-	// Pause is for how long writes may be delayed at most while the mark is set, by default 200 ms. An attempt that does not come to its
+	// Pause is for how long writes may be delayed at most while the mark is set, by default DefaultPause. An attempt that does not come to its
 	// end by then sets no mark, and is repeated.
 	Pause time.Duration
-	// Patience is how long a condition may last that keeps the mark from being set, or a shard from being followed, such as slots that
-	// move or a failover, by default 5 min.
-	Patience time.Duration
+	// Timeout is how long a condition may last that keeps the mark from being set, or a shard from being followed, such as slots that
+	// move or a failover, by default DefaultTimeout.
+	Timeout time.Duration
 	// Report is told what is done, and what is waited for; nil: nobody. It is called by several goroutines.
 	Report func(Progress)
 }
@@ -45,18 +46,24 @@ type Progress struct {
 	Bytes int64
 }
 
+// DefaultPause and DefaultTimeout are those of Taking.
 const (
-	defaultPause    = 200 * time.Millisecond
-	defaultPatience = 5 * time.Minute
+	DefaultPause   = 200 * time.Millisecond
+	DefaultTimeout = 5 * time.Minute
+)
+
+const (
 	betweenAttempts = time.Second
+	// atOnce is how many bases are read at a time: each costs the server a fork, and this process some 35 MiB.
+	atOnce = 4
 )
 
 func (t Taking) withDefaults() Taking {
 	if t.Pause <= 0 {
-		t.Pause = defaultPause
+		t.Pause = DefaultPause
 	}
-	if t.Patience <= 0 {
-		t.Patience = defaultPatience
+	if t.Timeout <= 0 {
+		t.Timeout = DefaultTimeout
 	}
 	if t.Report == nil {
 		t.Report = func(Progress) {}
@@ -64,8 +71,8 @@ func (t Taking) withDefaults() Taking {
 	return t
 }
 
-// Take takes the backup. It is complete when this returns without an error: every byte was read back from the store. Nothing that was
-// written is used before. A backup that is complete is not written again.
+// Take takes the backup. It is complete when this returns without an error: every byte was read back from the store. What it wrote is
+// deleted if it fails. A backup that is complete is not written again.
 func (t Taking) Take(ctx context.Context) (*Manifest, error) {
 	t = t.withDefaults()
 	if _, err := t.Store.Manifest(ctx, t.Name); !errors.Is(err, ErrNotFound) {
@@ -75,41 +82,53 @@ func (t Taking) Take(ctx context.Context) (*Manifest, error) {
 		return nil, err
 	}
 	var now topology
-	err := t.patiently(ctx, func() (err error) {
+	err := t.retry(ctx, func() (err error) {
 		now, err = t.look(ctx)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	m := &Manifest{Format: Format, Name: t.Name, Attempt: newAttempt(), Cluster: t.Cluster, Engine: now.engine, Version: now.version, Started: time.Now().UTC(),
+		Compression: compressionName, Shards: make([]Shard, len(now.shards))}
+	if len(t.Store.keys.Recipients) > 0 {
+		m.Encryption = encryptionName
+	}
+	if err := t.write(ctx, m, now); err != nil {
+		const mostCleaning = time.Minute
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mostCleaning)
+		defer cancel()
+		return nil, errors.Join(err, t.Store.deleteObjects(ctx, m.Name, m.Attempt))
+	}
+	return m, nil
+}
+
+// write writes all of the backup, and describes it in the manifest.
+func (t Taking) write(ctx context.Context, m *Manifest, now topology) error {
 	flows := make([]*flow, len(now.shards))
 	for i, s := range now.shards {
 		flows[i] = newFlow(t, i, s)
 	}
-	m := &Manifest{Format: Format, Name: t.Name, Cluster: t.Cluster, Engine: now.engine, Version: now.version, Started: time.Now().UTC(),
-		Compression: compressionName, Shards: make([]Shard, len(flows))}
-	if len(t.Store.keys.Recipients) > 0 {
-		m.Encryption = encryptionName
-	}
-	group, ctx := errgroup.WithContext(ctx)
+	turns := semaphore.NewWeighted(atOnce)
+	group, following := errgroup.WithContext(ctx)
 	for i, f := range flows {
-		group.Go(func() error { return f.run(ctx, &m.Shards[i]) })
+		group.Go(func() error { return f.run(following, m, &m.Shards[i], turns) })
 	}
-	group.Go(func() error { return t.setMark(ctx, m, flows) })
+	group.Go(func() error { return t.setMark(following, m, flows) })
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return err
 	}
 	t.Report(Progress{Shard: -1, What: "reading back what was written"})
 	if err := t.readBack(ctx, m); err != nil {
-		return nil, err
+		return err
 	}
-	return m, t.Store.complete(context.WithoutCancel(ctx), m)
+	return t.Store.complete(ctx, m)
 }
 
 // readBack compares what lies in the store with what was written. What is encrypted is not decrypted: the key to that is not here.
 func (t Taking) readBack(ctx context.Context, m *Manifest) error {
 	for i, s := range m.Shards {
-		for key, o := range map[string]Object{baseKey(m.Name, i): s.Base, streamKey(m.Name, i): s.Stream} {
+		for key, o := range map[string]Object{m.baseKey(i): s.Base, m.streamKey(i): s.Stream} {
 			if err := t.Store.readBack(ctx, key, o); err != nil {
 				return err
 			}
@@ -118,9 +137,9 @@ func (t Taking) readBack(ctx context.Context, m *Manifest) error {
 	return nil
 }
 
-// patiently repeats what fails for a reason that may pass.
-func (t Taking) patiently(ctx context.Context, try func() error) error {
-	until := time.Now().Add(t.Patience)
+// retry repeats what fails for a reason that may pass.
+func (t Taking) retry(ctx context.Context, try func() error) error {
+	until := time.Now().Add(t.Timeout)
 	for {
 		err := try()
 		var passing *obstacle

@@ -62,11 +62,10 @@ type Session struct {
 	position Position
 	online   bool
 
-	base    io.Reader
-	scratch []byte
-	inside  bool // a transaction
-	ended   chan struct{}
-	ending  sync.Once
+	base   io.Reader
+	inside bool // a transaction
+	ended  chan struct{}
+	ending sync.Once
 }
 
 const (
@@ -83,7 +82,7 @@ func Follow(ctx context.Context, conn net.Conn, from Position, o Options) (*Sess
 		o.Silence = defaultSilence
 	}
 	s := &Session{conn: conn, options: o, ended: make(chan struct{})}
-	s.in = bufio.NewReaderSize(&patient{conn, o.Silence}, bufferSize)
+	s.in = bufio.NewReaderSize(&bounded{conn, o.Silence}, bufferSize)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	err := s.begin(from)
 	if !stop() {
@@ -96,17 +95,17 @@ func Follow(ctx context.Context, conn net.Conn, from Position, o Options) (*Sess
 	return s, nil
 }
 
-// patient is a connection that may be silent for so long.
-type patient struct {
+// bounded is a connection that may be silent for so long.
+type bounded struct {
 	net.Conn
 	silence time.Duration
 }
 
-func (p *patient) Read(b []byte) (int, error) {
-	if err := p.SetReadDeadline(time.Now().Add(p.silence)); err != nil {
+func (b *bounded) Read(p []byte) (int, error) {
+	if err := b.SetReadDeadline(time.Now().Add(b.silence)); err != nil {
 		return 0, err
 	}
-	return p.Conn.Read(b)
+	return b.Conn.Read(p)
 }
 
 func (s *Session) begin(from Position) error {

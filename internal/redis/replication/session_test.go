@@ -48,7 +48,7 @@ func serve(t *testing.T, answers map[string]string) (client net.Conn, heard func
 			case !known:
 				answer = "-ERR unknown command\r\n"
 			}
-			go func() { _, _ = io.WriteString(server, answer) }() // the client may have hung up
+			go func() { _, _ = io.WriteString(server, answer) }() // the client may have closed the connection
 		}
 	}()
 	return client, func() []string {
@@ -59,7 +59,8 @@ func serve(t *testing.T, answers map[string]string) (client net.Conn, heard func
 }
 
 func TestBaseAndStream(t *testing.T) {
-	stream := "*1\r\n$4\r\nPING\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n*1\r\n$4\r\nEXEC\r\n"
+	stream := "*1\r\n$4\r\nPING\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n" +
+		"*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n*1\r\n$4\r\nEXEC\r\n"
 	for name, base := range map[string]string{
 		"of a length": "$4\r\nRDB\n",
 		"to a mark":   "$EOF:" + mark + "\r\nRDB\n" + mark,

@@ -1,7 +1,7 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -60,8 +60,8 @@ func newTake(o *options) *cobra.Command {
 	flags.StringVar(&ca, "ca-file", "", "certificates to trust, in PEM; with it, connections are encrypted")
 	flags.StringVar(&serverName, "server-name", "", "name that the instances' certificates are for")
 	flags.StringSliceVar(&o.recipients, "recipient", nil, "age recipients (age1...) that the backup is encrypted for")
-	flags.DurationVar(&t.Pause, "pause", 200*time.Millisecond, "for how long writes may be delayed at most")
-	flags.DurationVar(&t.Patience, "patience", 5*time.Minute, "for how long slots may move, or a failover last, before the backup is given up")
+	flags.DurationVar(&t.Pause, "pause", archive.DefaultPause, "for how long writes may be delayed at most")
+	flags.DurationVar(&t.Timeout, "timeout", archive.DefaultTimeout, "for how long slots may move, or a failover last, before the backup is given up")
 	return command
 }
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cli
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 // run is what a command line prints, and why it fails.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	root := newRoot()
+	root := New()
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&out)
@@ -41,17 +41,17 @@ func TestBadCommandLines(t *testing.T) {
 		"list --store " + store + " --identity-file /none":            "--identity-file: ",
 		"list --store " + store + " --identity-file " + write(t, "x"): "--identity-file: ",
 		"take": "accepts 1 arg(s)",
-		"take a --store " + store + " --recipient x":                "--recipient: ",
-		"take a --store " + store + " --password-file /none":        "--password-file: ",
-		"take a --store " + store + " --ca-file " + write(t, "x"):   "has no certificate in PEM",
-		"take ../a --store " + store:                                "is no name of a backup",
-		"take a --patience 1ns --store " + store:                    "no instance answers",
-		"take a --patience 1ns --from 127.0.0.1:1 --store " + store: "no instance answers",
-		"show a --store " + store:                                   "there is no such backup",
-		"verify ../a --store " + store:                              "is no name of a backup",
-		"restore a --engine mysql:8 --store " + store:               "--engine: ",
-		"restore a --engine redis --store " + store:                 "--engine: ",
-		"delete ../a --store " + store:                              "is no name of a backup",
+		"take a --store " + store + " --recipient x":               "--recipient: ",
+		"take a --store " + store + " --password-file /none":       "--password-file: ",
+		"take a --store " + store + " --ca-file " + write(t, "x"):  "has no certificate in PEM",
+		"take ../a --store " + store:                               "is no name of a backup",
+		"take a --timeout 1ns --store " + store:                    "no instance answers",
+		"take a --timeout 1ns --from 127.0.0.1:1 --store " + store: "no instance answers",
+		"show a --store " + store:                                  "there is no such backup",
+		"verify ../a --store " + store:                             "is no name of a backup",
+		"restore a --engine mysql:8 --store " + store:              "--engine: ",
+		"restore a --engine redis --store " + store:                "--engine: ",
+		"delete ../a --store " + store:                             "is no name of a backup",
 	} {
 		if said, err := run(t, strings.Fields(line)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q\n%s", line, err, want, said)
@@ -61,7 +61,7 @@ func TestBadCommandLines(t *testing.T) {
 
 func TestListOfWhatIsThere(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"broken/manifest.json", "unfinished/shard-0/base.rdb", "Not-Ours/manifest.json"} {
+	for _, name := range []string{"broken/manifest.json", "unfinished/0123456789abcdef/shard-0/base.rdb", "Not-Ours/manifest.json"} {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -70,13 +70,14 @@ func TestListOfWhatIsThere(t *testing.T) {
 		}
 	}
 	said, err := run(t, "list", "--store", "file://"+dir)
-	if lines := strings.Split(strings.TrimSpace(said), "\n"); err != nil || len(lines) != 2 || !strings.Contains(lines[1], "broken  broken/manifest.json: the manifest has format 0") {
+	const want = "broken  broken/manifest.json: the manifest has format 0"
+	if lines := strings.Split(strings.TrimSpace(said), "\n"); err != nil || len(lines) != 2 || !strings.Contains(lines[1], want) {
 		t.Errorf("%v:\n%s", err, said)
 	}
 	if _, err := run(t, "delete", "unfinished", "--store", "file://"+dir); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "unfinished", "shard-0", "base.rdb")); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, "unfinished", "0123456789abcdef", "shard-0", "base.rdb")); err == nil {
 		t.Error("what was never complete is still there")
 	}
 }

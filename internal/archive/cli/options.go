@@ -1,7 +1,7 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cli
 
 import (
 	"context"
@@ -77,7 +77,7 @@ func (o *options) keys() (keys archive.Keys, err error) {
 func credentialsOf(user, passwordFile, caFile, serverName string) (c redis.Credentials, err error) {
 	c.User = user
 	if passwordFile != "" {
-		text, err := os.ReadFile(passwordFile)
+		text, err := os.ReadFile(passwordFile) //nolint:gosec // a file that the caller names
 		if err != nil {
 			return c, fmt.Errorf("--password-file: %w", err)
 		}
