@@ -105,6 +105,7 @@ func startChain(c *cluster) *chain {
 			}
 		})
 	}
+	eventually(c.t, func() error { return want(slices.Min(ch.acknowledged()) > 0, "rounds: %v", ch.acknowledged()) })
 	return ch
 }
 
@@ -158,9 +159,6 @@ func TestBackupAndRestore(t *testing.T) {
 		}
 		written := contents(t, client, keys)
 		application, ch := startLoad(c), startChain(c)
-		eventually(t, func() error {
-			return want(slices.Min(ch.acknowledged()) >= 10, "rounds: %v", ch.acknowledged())
-		})
 		before := ch.acknowledged()
 		store := newStore(t)
 		taking := c.taking("backup-1", store)
