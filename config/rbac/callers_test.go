@@ -87,8 +87,8 @@ var callers = []struct{ role, resources, verbs, file, code string }{
 	{ownCertificate, "/secrets", "update", "internal/webhook/certs/keeper.go", "k.client.Update(ctx, secret)"},
 
 	// The lock of client-go gets, creates and updates; it tells who leads in an Event of the older kind.
-	{ownRole, "coordination.k8s.io/leases", "get create update", "internal/manager/manager.go", "LeaderElection: "},
-	{ownRole, "/events", "create", "internal/manager/manager.go", "LeaderElection: "},
+	{ownRole, "coordination.k8s.io/leases", "get create update", "internal/manager/lease.go", "resourcelock.NewWithLabels("},
+	{ownRole, "/events", "create", "internal/manager/lease.go", "StartRecordingToSink("},
 
 	{namespaceRole, "/secrets", "get", "internal/rediscluster/access/reader.go", "r.Client.Get("},
 	{namespaceRole, "/secrets", "create", "internal/rediscluster/act/auth.go", "a.Client.Create(ctx, secret)"},

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -36,23 +37,25 @@ import (
 )
 
 // Run starts the operator and returns when ctx ends: reconciliations in flight finish first, within GracefulShutdownTimeout, then the lease
-// is released. It ends by itself, with an error, when etcd was restored from a backup. POD_NAMESPACE and KUBERNETES_SERVICE_HOST
-// in env tell where it runs.
+// is released. It ends by itself, with an error, when etcd was restored from a backup, and when another operator has the lease.
+// POD_NAMESPACE and KUBERNETES_SERVICE_HOST in env tell where it runs.
 func Run(ctx context.Context, cfg *rest.Config, o Options, env Environment) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap((&rewinds{now: time.Now, noticed: func() { end(errRewound) }}).wrap)
-	if err := run(ctx, cfg, o, env); err != nil {
+	if err := run(ctx, end, cfg, o, env); err != nil {
 		return err
 	}
-	if errors.Is(context.Cause(ctx), errRewound) {
-		return errRewound
+	for _, why := range []error{errRewound, errDeposed} {
+		if errors.Is(context.Cause(ctx), why) {
+			return why
+		}
 	}
 	return nil
 }
 
-func run(ctx context.Context, cfg *rest.Config, o Options, env Environment) error {
+func run(ctx context.Context, end context.CancelCauseFunc, cfg *rest.Config, o Options, env Environment) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
@@ -80,7 +83,7 @@ func run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 		return err
 	}
 	o.Webhooks.Mode = o.webhookMode(env, controllers)
-	mgr, children, keeper, err := o.newManager(api, env, controllers)
+	mgr, children, keeper, err := o.newManager(api, env, controllers, func() { end(errDeposed) })
 	if err != nil {
 		return err
 	}
@@ -110,12 +113,13 @@ func run(ctx context.Context, cfg *rest.Config, o Options, env Environment) erro
 }
 
 // newManager makes the manager and the cache of children and, if the operator is to look after the webhooks' certificate itself, what
-// does that.
-func (o Options) newManager(api api, env Environment, controllers []controller) (ctrl.Manager, cache.Cache, *certs.Keeper, error) {
+// does that. deposed is called when another operator leads by now.
+func (o Options) newManager(api api, env Environment, controllers []controller, deposed func()) (ctrl.Manager, cache.Cache, *certs.Keeper,
+	error) {
 	own := env.namespace()
-	if o.LeaderElection.Enabled && cmp.Or(o.LeaderElection.Namespace, own) == "" {
-		return nil, nil, nil,
-			errors.New("--leader-elect: outside of a cluster the Lease needs a namespace; give --leader-election-namespace, or --leader-elect=false")
+	lease, err := o.lease(api.config, own, deposed)
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	server := ctrlwebhook.Options{Port: o.Webhooks.Port, CertDir: o.Webhooks.CertDir}
 	var keeper *certs.Keeper
@@ -146,14 +150,27 @@ func (o Options) newManager(api api, env Environment, controllers []controller) 
 		WebhookServer:                 ctrlwebhook.NewServer(server),
 		GracefulShutdownTimeout:       &o.GracefulShutdownTimeout,
 		LeaderElection:                o.LeaderElection.Enabled,
-		LeaderElectionID:              o.LeaderElection.ID,
-		LeaderElectionNamespace:       cmp.Or(o.LeaderElection.Namespace, own),
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &o.LeaderElection.LeaseDuration,
 		RenewDeadline:                 &o.LeaderElection.RenewDeadline,
 		RetryPeriod:                   &o.LeaderElection.RetryPeriod,
+
+		LeaderElectionResourceLockInterface: lease,
 	}, reach...)
 	return mgr, children, keeper, err
+}
+
+// lease is the lock of the election; nil when there is none.
+func (o Options) lease(config *rest.Config, own string, deposed func()) (resourcelock.Interface, error) {
+	if !o.LeaderElection.Enabled {
+		return nil, nil
+	}
+	namespace := cmp.Or(o.LeaderElection.Namespace, own)
+	if namespace == "" {
+		return nil,
+			errors.New("--leader-elect: outside of a cluster the Lease needs a namespace; give --leader-election-namespace, or --leader-elect=false")
+	}
+	return newLease(config, namespace, o.LeaderElection, deposed)
 }
 
 func (o Options) metrics() metricsserver.Options {

@@ -1,0 +1,87 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes/scheme"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/tools/record"
+)
+
+// errDeposed ends the operator: another one works on the same objects.
+var errDeposed = errors.New("another operator has the lease by now: this one was stopped, or cut off from the API server, for too long")
+
+// ownLease is the lock of the election. client-go takes a leader which reads that another one has the lease for leading until
+// the renew deadline is over, counted from then: who was stopped for longer than the lease and goes on would work beside its
+// successor for that long.
+type ownLease struct {
+	resourcelock.Interface
+	// deposed is called when the lease turns out to be another's that was held.
+	deposed func()
+	held    atomic.Bool
+}
+
+// newLease is the lock of an operator's election, in a namespace.
+func newLease(config *rest.Config, namespace string, o LeaderElectionOptions, deposed func()) (resourcelock.Interface, error) {
+	config = rest.AddUserAgent(config, "leader-election")
+	config.Timeout = max(o.RenewDeadline/2, time.Second) // one request that hangs does not cost the lease
+	core, err := typedcorev1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the events of the lease: %w", err)
+	}
+	leases, err := coordinationv1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the lease: %w", err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	identity := host + "_" + string(uuid.NewUUID())
+	events := record.NewBroadcaster()
+	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: core.Events(namespace)})
+	lock, err := resourcelock.NewWithLabels(resourcelock.LeasesResourceLock, namespace, o.ID, core, leases,
+		resourcelock.ResourceLockConfig{Identity: identity,
+			EventRecorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: identity})}, nil)
+	return &ownLease{Interface: lock, deposed: deposed}, err
+}
+
+// Get implements resourcelock.Interface.
+func (l *ownLease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && l.held.Load() && record.HolderIdentity != l.Identity() {
+		l.deposed()
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (l *ownLease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.noted(record, l.Interface.Create(ctx, record))
+}
+
+// Update implements resourcelock.Interface.
+func (l *ownLease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.noted(record, l.Interface.Update(ctx, record))
+}
+
+// noted notes whether the lease is held after a write. One that failed may have been carried out, and Get tells.
+func (l *ownLease) noted(record resourcelock.LeaderElectionRecord, err error) error {
+	if err == nil {
+		l.held.Store(record.HolderIdentity == l.Identity())
+	}
+	return err
+}

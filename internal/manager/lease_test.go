@@ -1,0 +1,73 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manager
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// lock is a lease in memory.
+type lock struct {
+	resourcelock.Interface
+	holder string
+	fails  error
+}
+
+func (l *lock) Identity() string { return "me" }
+
+func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: l.holder}, nil, l.fails
+}
+
+func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	if l.fails == nil {
+		l.holder = record.HolderIdentity
+	}
+	return l.fails
+}
+
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.Update(ctx, record)
+}
+
+// An operator that held the lease ends when it reads that another one has it; not one that waits for it, has released it, or cannot
+// read it.
+func TestDeposed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		wrote   []string // holders
+		is      string
+		fails   error
+		deposed bool
+	}{
+		"waits":                       {is: "another"},
+		"leads":                       {wrote: []string{"me"}, is: "me"},
+		"leads, and another one does": {wrote: []string{"me"}, is: "another", deposed: true},
+		"leads, and nobody is named":  {wrote: []string{"me"}, is: "", deposed: true},
+		"has released it":             {wrote: []string{"me", ""}, is: "another"},
+		"cannot read it":              {wrote: []string{"me"}, is: "another", fails: errors.New("no route to host")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			deposed := false
+			inner := &lock{}
+			l := &ownLease{Interface: inner, deposed: func() { deposed = true }}
+			for i, holder := range tt.wrote {
+				write := l.Update
+				if i == 0 {
+					write = l.Create
+				}
+				if err := write(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: holder}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			inner.holder, inner.fails = tt.is, tt.fails
+			if _, _, err := l.Get(t.Context()); !errors.Is(err, tt.fails) || deposed != tt.deposed {
+				t.Errorf("error %v, deposed %t, want %t", err, deposed, tt.deposed)
+			}
+		})
+	}
+}
