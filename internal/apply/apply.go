@@ -81,7 +81,14 @@ func ForManager(mgr ctrl.Manager, children client.Reader) (*Applier, error) {
 // Option changes how one call of Apply works.
 type Option func(*options)
 
-type options struct{ recreate bool }
+type options struct {
+	recreate bool
+	seen     map[types.UID]string
+}
+
+// Seen gives the versions of objects, by UID, on which the caller decided what is desired. Another version of them is not changed:
+// the API server answers Conflict, and the caller has to look again. Without it what is desired is applied to whatever there is.
+func Seen(versions map[types.UID]string) Option { return func(o *options) { o.seen = versions } }
 
 // Recreate deletes objects whose immutable fields have to change and makes them anew, whatever their kind, as Helm's --force
 // does. Without it only what the chart marks with RecreateAnnotation is.
@@ -109,6 +116,7 @@ func (a *Applier) Apply(ctx context.Context, owner client.Object, desired []*uns
 			changes = append(changes, child.leftAlone())
 			continue
 		}
+		child.seen = chosen.seen
 		child.recreate = chosen.recreate || child.object.GetAnnotations()[RecreateAnnotation] == "true"
 		change, err := a.write(ctx, owner, child)
 		if err != nil {
@@ -250,7 +258,12 @@ func (a *Applier) change(ctx context.Context, child child, shown *metav1.Partial
 	if err := a.preserve(ctx, child, shown); err != nil {
 		return nil, err
 	}
-	return a.send(ctx, child.object, shown.GetUID())
+	object := child.object
+	if version := child.seen[shown.GetUID()]; version != "" {
+		object = object.DeepCopy()
+		object.SetResourceVersion(version)
+	}
+	return a.send(ctx, object, shown.GetUID())
 }
 
 // send applies to the object of a UID, and takes over the fields that are rendered; the API server answers Conflict if it is gone

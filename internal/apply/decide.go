@@ -42,6 +42,7 @@ type child struct {
 	cached     *metav1.PartialObjectMetadata
 	verdict    verdict
 	recreate   bool // it may be deleted if its immutable fields have to change
+	seen       map[types.UID]string
 }
 
 // leftAlone is what Apply tells about a child that it does nothing to.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
@@ -100,7 +101,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	report.Decision = shape.Next(m.known(cluster, children.Pending, l.Now(), l.RetryRefused))
 	result, took, err := l.do(ctx, report.Decision.Step, act.Subject{
 		Cluster: cluster, Credentials: m.Credentials(cluster), Access: m.Access(),
-		Children: children.Objects, Obsolete: children.Obsolete, Pipeline: pipeline(cluster),
+		Children: children.Objects, Seen: versions(snap), Obsolete: children.Obsolete, Pipeline: pipeline(cluster),
 	})
 	if err != nil || took > longStep {
 		report.Held += took
@@ -115,6 +116,15 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	report.KeysMoved, report.Refusals = result.KeysMoved, result.Refusals
 	cluster.Status = status.Compute(cluster, report.Reconciliation, l.Now())
 	return report, nil
+}
+
+// versions are those of the StatefulSets that were seen, by UID.
+func versions(s *snapshot.Snapshot) map[types.UID]string {
+	seen := map[types.UID]string{}
+	for _, shard := range s.Shards {
+		seen[types.UID(shard.UID)] = shard.Version
+	}
+	return seen
 }
 
 // do carries out a step, within a time.

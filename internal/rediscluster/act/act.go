@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -52,6 +53,8 @@ type Subject struct {
 	Access *access.State
 	// Children are the rendered objects for the topology of the decision.
 	Children []*unstructured.Unstructured
+	// Seen are the versions of the StatefulSets that the decision was made on, by UID.
+	Seen map[types.UID]string
 	// Obsolete are children of an earlier rendering that are to go.
 	Obsolete []apply.Ref
 	// Pipeline is how many keys one MIGRATE carries at most.

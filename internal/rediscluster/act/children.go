@@ -12,9 +12,10 @@ import (
 
 // applyChildren brings the rendered children into being and deletes what is no longer
 // rendered. changed reports whether any was not so before: after a restart of the operator
-// all are applied once, because nothing is known of them.
+// all are applied once, because nothing is known of them. A StatefulSet that has changed since the decision is not: it may be asked
+// for fewer instances than there are by now.
 func (a *Actor) applyChildren(ctx context.Context, s Subject) (changed bool, err error) {
-	applied, err := a.Applier.Apply(ctx, s.Cluster, s.Children)
+	applied, err := a.Applier.Apply(ctx, s.Cluster, s.Children, apply.Seen(s.Seen))
 	if err != nil {
 		return true, asStall(err)
 	}

@@ -65,30 +65,41 @@ func (a *Actor) deleteChildren(ctx context.Context, cluster *v1alpha1.RedisClust
 	if err != nil {
 		return err
 	}
-	return a.deleteSets(ctx, sets)
+	for i := range sets {
+		if err := a.deleteSet(ctx, &sets[i], nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// removeShards deletes the StatefulSets of shards that hold nothing, as deleteChildren does.
+// removeShards deletes the StatefulSets of shards that hold nothing, as deleteChildren does, if they are still the ones that were
+// seen: that they hold nothing is not true any more of one that has instances in the endpoints again, when this write comes late.
 func (a *Actor) removeShards(ctx context.Context, cluster *v1alpha1.RedisCluster, step plan.RemoveShards) error {
 	sets, err := a.statefulSets(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	return a.deleteSets(ctx, slices.DeleteFunc(sets, func(set appsv1.StatefulSet) bool {
-		return !slices.ContainsFunc(step.Shards, func(shard int) bool { return set.Name == cluster.ShardName(shard) })
-	}))
+	for i := range sets {
+		shard, _ := cluster.ShardOf(sets[i].Name)
+		if version, leaves := step.Shards[shard]; leaves {
+			if err := a.deleteSet(ctx, &sets[i], &version); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-func (a *Actor) deleteSets(ctx context.Context, sets []appsv1.StatefulSet) error {
-	for i := range sets {
-		set := &sets[i]
-		if set.DeletionTimestamp != nil {
-			continue
-		}
-		err := a.Client.Delete(ctx, set, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: ptr.To(set.UID)})
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete StatefulSet %s: %w", set.Name, err)
-		}
+// deleteSet deletes a StatefulSet that is not being deleted yet, of a version if one is given.
+func (a *Actor) deleteSet(ctx context.Context, set *appsv1.StatefulSet, version *string) error {
+	if set.DeletionTimestamp != nil {
+		return nil
+	}
+	err := a.Client.Delete(ctx, set, client.PropagationPolicy(metav1.DeletePropagationForeground),
+		client.Preconditions{UID: ptr.To(set.UID), ResourceVersion: version})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete StatefulSet %s: %w", set.Name, err)
 	}
 	return nil
 }

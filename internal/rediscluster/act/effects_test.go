@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,7 +43,7 @@ func TestServingCondition(t *testing.T) {
 	}
 }
 
-// Only the shards that are named are deleted, and of those only what is the cluster's.
+// Only the shards that are named are deleted, of those only what is the cluster's, and nothing that has changed since it was decided.
 func TestRemovesNamedShards(t *testing.T) {
 	set := func(name string) *appsv1.StatefulSet {
 		return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: "set",
@@ -52,7 +53,10 @@ func TestRemovesNamedShards(t *testing.T) {
 	foreign := set("c-3")
 	foreign.OwnerReferences[0].UID = "another"
 	b := newBench(t, interceptor.Funcs{}, set("c-0"), set("c-1"), set("c-2"), foreign, set("c-x"))
-	b.must(plan.RemoveShards{Shards: []int{1, 3}})
+	b.must(plan.RemoveShards{Shards: map[int]string{1: "999", 3: "999"}})
+	if err := b.do(plan.RemoveShards{Shards: map[int]string{0: "998"}}); !apierrors.IsConflict(err) {
+		t.Errorf("c-0 is another version than was seen: %v", err)
+	}
 	var left appsv1.StatefulSetList
 	if err := b.actor.Client.List(t.Context(), &left); err != nil {
 		t.Fatal(err)

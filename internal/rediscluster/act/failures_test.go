@@ -62,7 +62,7 @@ var everyStep = []func(b *bench) plan.Step{
 		return plan.Recreate{Pod: "c-0-0", UID: "pod", Claim: snapshot.Claim{Name: "data-c-0-0", UID: "claim"}}
 	},
 	func(b *bench) plan.Step { return plan.ExpandPVCs{Claims: []string{"data-c-0-0"}, Bytes: 2 << 30} },
-	func(b *bench) plan.Step { return plan.RemoveShards{Shards: []int{0}} },
+	func(b *bench) plan.Step { return plan.RemoveShards{Shards: map[int]string{0: "999"}} },
 	func(b *bench) plan.Step { return plan.DeleteChildren{} },
 	func(b *bench) plan.Step { return plan.OrphanChildren{} },
 }

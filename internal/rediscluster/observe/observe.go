@@ -132,8 +132,9 @@ func (o *Observer) shards(ctx context.Context, cluster *v1alpha1.RedisCluster, s
 			continue // what is in the way is told when the children are compared
 		}
 		ours[index], s.HasOwnedChildren = set.UID, true
-		shard := snapshot.Shard{Index: index, Name: set.Name, CreatedAt: set.CreationTimestamp.Time,
-			Terminating: set.DeletionTimestamp != nil, UpdateRevision: set.Status.UpdateRevision, ClaimSize: claimSize(set)}
+		shard := snapshot.Shard{Index: index, Name: set.Name, UID: string(set.UID), Version: set.ResourceVersion,
+			CreatedAt: set.CreationTimestamp.Time, Terminating: set.DeletionTimestamp != nil,
+			UpdateRevision: set.Status.UpdateRevision, ClaimSize: claimSize(set)}
 		if set.Spec.Replicas != nil {
 			shard.Replicas = min(max(*set.Spec.Replicas, 0), v1alpha1.MaxReplicas) // anybody may scale it
 		}

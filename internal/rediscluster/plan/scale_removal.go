@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -20,7 +21,8 @@ type Switchover struct {
 // RemoveShards deletes the StatefulSets of shards that own nothing and that nobody knows.
 type RemoveShards struct {
 	base
-	Shards []int
+	// Shards are the versions of their StatefulSets that this was decided on, by shard.
+	Shards map[int]string
 }
 
 // Name implements Step.
@@ -139,10 +141,10 @@ func planRemoval(in input) Step {
 	if step := forgetLeaving(in, leaving); step != nil {
 		return step
 	}
-	step := RemoveShards{}
+	step := RemoveShards{Shards: map[int]string{}}
 	for _, shard := range in.snap.Shards {
 		if shard.Index >= len(in.desired.Topology) && !shard.Terminating {
-			step.Shards = append(step.Shards, shard.Index)
+			step.Shards[shard.Index] = shard.Version
 		}
 	}
 	switch {
@@ -152,10 +154,11 @@ func planRemoval(in input) Step {
 		return gone(in)
 	}
 	if v := in.forgottenByAll(); !v.Holds {
-		v.Reason = fmt.Sprintf("shards %v are to go, and not every instance is known to have forgotten them: %s", step.Shards, v.Reason)
+		v.Reason = fmt.Sprintf("shards %v are to go, and not every instance is known to have forgotten them: %s",
+			slices.Sorted(maps.Keys(step.Shards)), v.Reason)
 		return waitFor(v)
 	}
-	step.Reason = fmt.Sprintf("shards %v own nothing and nobody knows them any more", step.Shards)
+	step.Reason = fmt.Sprintf("shards %v own nothing and nobody knows them any more", slices.Sorted(maps.Keys(step.Shards)))
 	return step
 }
 

@@ -76,10 +76,12 @@ type Goal struct {
 
 // Shard is one StatefulSet.
 type Shard struct {
-	Index     int
-	Name      string
-	Replicas  int32
-	CreatedAt time.Time
+	Index int
+	Name  string
+	// UID and Version are those of the object that was seen: nothing is done to another.
+	UID, Version string
+	Replicas     int32
+	CreatedAt    time.Time
 	// Terminating reports whether the StatefulSet is being deleted.
 	Terminating bool
 	// UpdateRevision is the revision of the template that new pods get.
