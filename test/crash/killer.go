@@ -31,6 +31,9 @@ const (
 	Answered   Moment = "after the answer"
 	// Lost is a write that is carried out and whose answer does not arrive. The process lives.
 	Lost Moment = "lost answer"
+	// Late is a write at which the process is stopped, as by its machine, for longer than its lease: a successor does all the rest.
+	// Then the process goes on, with this write first, until it notices that it leads no more.
+	Late Moment = "late"
 )
 
 // Moments are those at which a process ends.
@@ -56,6 +59,8 @@ type Killer struct {
 	When Moment
 	// Again is at which of its writes the successor ends as well; 0: it lives.
 	Again int
+	// Meanwhile, if set, is called when the write comes, before anything becomes of it. It must not ask the Killer.
+	Meanwhile func()
 	// Say is told what happens.
 	Say func(format string, arguments ...any)
 
@@ -77,6 +82,8 @@ type Process struct {
 	// dying: the answer is there, and the process gets no further than to its next write. dead: what it still sends goes nowhere.
 	dying, dead bool
 	ended       chan struct{}
+	// stopped is not nil from when the process is stopped on, and closed when it goes on.
+	stopped chan struct{}
 }
 
 // Begin is the start of a process.
@@ -116,6 +123,13 @@ func (p *Process) Strikes(what string, api bool) Moment {
 		return Never
 	}
 	k.struck = true
+	if k.Meanwhile != nil {
+		k.Meanwhile()
+	}
+	if k.When == Never {
+		k.say("!!! write %d, %s", len(k.writes), what)
+		return Never
+	}
 	if k.Again > 0 {
 		k.At, k.Again = len(k.writes)+k.Again, 0
 	}
@@ -123,10 +137,26 @@ func (p *Process) Strikes(what string, api bool) Moment {
 		k.say("!!! write %d, %s: answered with %s", len(k.writes), what, k.When)
 		return k.When
 	}
+	if k.When == Late {
+		k.say("!!! write %d, %s: the operator's process is stopped", len(k.writes), what)
+		p.stopped = make(chan struct{})
+		close(p.ended)
+		return Late
+	}
 	k.say("!!! write %d, %s: the operator's process ends %s", len(k.writes), what, k.When)
 	p.dead, p.dying = k.When != Answered, k.When == Answered
 	close(p.ended)
 	return k.When
+}
+
+// goesOn is closed when a process that is stopped goes on; nil when it is not stopped.
+func (p *Process) goesOn() chan struct{} {
+	if p == nil {
+		return nil
+	}
+	p.killer.mu.Lock()
+	defer p.killer.mu.Unlock()
+	return p.stopped
 }
 
 func (k *Killer) say(format string, arguments ...any) {
@@ -149,7 +179,7 @@ func (p *Process) Died() bool {
 func (p *Process) End() {
 	p.killer.mu.Lock()
 	defer p.killer.mu.Unlock()
-	if !p.dead && !p.dying {
+	if !p.dead && !p.dying && p.stopped == nil {
 		close(p.ended)
 	}
 	p.dead = true
@@ -213,9 +243,9 @@ type Trial struct {
 func All() bool { return os.Getenv("SIMULATION") == "all" }
 
 // Trials are what is tried on a flow that an undisturbed run took through so many writes, some of them to the API server: the
-// process ends at each write at each moment, its successor a few writes later as well, and each write to the API server is
-// refused in each way, or its answer is lost. Unless SIMULATION is "all", only a sample: every moment and refusal, at some of about
-// so many writes each.
+// process ends at each write at each moment, its successor a few writes later as well; each write goes out late; and each write to
+// the API server is refused in each way, or its answer is lost. Unless SIMULATION is "all", only a sample: every moment and refusal,
+// at some of about so many writes each.
 func Trials(writes int, requests []int, sample int) []Trial {
 	stride := writes/sample + 1
 	if All() {
@@ -229,6 +259,13 @@ func Trials(writes int, requests []int, sample int) []Trial {
 		for at := 1 + i; at <= writes; at += 3 * stride {
 			trials = append(trials, Trial{"pairs of crashes", at, when, 1 + at%3})
 		}
+	}
+	late := stride
+	if !All() {
+		late *= 4
+	}
+	for at := 1 + stride/2; at <= writes; at += late {
+		trials = append(trials, Trial{"late writes", at, Late, 0})
 	}
 	for i, when := range append(slices.Sorted(maps.Keys(Refusals)), Lost) {
 		what := "refusals"

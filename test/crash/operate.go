@@ -13,6 +13,7 @@ type Operator struct {
 
 	mu      sync.Mutex
 	process *Process
+	former  *Process // one that was stopped, and goes on beside its successor
 }
 
 // Operate runs an operator until it is stopped. Start begins a process, and returns what ends it and waits for that; an error is told
@@ -21,6 +22,8 @@ func (k *Killer) Operate(start func(*Process) (end func(), err error), tell func
 	o := &Operator{quit: make(chan struct{})}
 	o.stop = sync.OnceFunc(func() { close(o.quit) })
 	o.running.Go(func() {
+		endFormer := func() {}
+		defer func() { endFormer() }()
 		for {
 			process := k.Begin()
 			o.mu.Lock()
@@ -33,7 +36,14 @@ func (k *Killer) Operate(start func(*Process) (end func(), err error), tell func
 			}
 			select {
 			case <-process.ended:
-				end()
+				if process.goesOn() == nil {
+					end()
+					continue
+				}
+				o.mu.Lock()
+				o.former = process
+				o.mu.Unlock()
+				endFormer = end
 			case <-o.quit:
 				end()
 				return
@@ -54,8 +64,21 @@ func (o *Operator) Restart() {
 	}
 }
 
+// Resume lets a process go on that was stopped, beside its successor; false if there is none.
+func (o *Operator) Resume() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.former == nil {
+		return false
+	}
+	close(o.former.stopped)
+	o.former = nil
+	return true
+}
+
 // Stop ends it all, and waits for that.
 func (o *Operator) Stop() {
+	o.Resume()
 	o.stop()
 	o.running.Wait()
 }

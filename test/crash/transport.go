@@ -34,6 +34,9 @@ func (p *Process) Of(as *rest.Config) *rest.Config {
 // Dial returns a dialer whose connections are this process': when it has ended, nothing that it sends arrives.
 func (p *Process) Dial(dial func(context.Context, string) (net.Conn, error)) func(context.Context, string) (net.Conn, error) {
 	return func(ctx context.Context, address string) (net.Conn, error) {
+		if err := p.await(ctx); err != nil {
+			return nil, err
+		}
 		if p.Died() {
 			return nil, errDead
 		}
@@ -51,6 +54,7 @@ type connection struct {
 }
 
 func (c connection) Write(b []byte) (int, error) {
+	<-orNow(c.process.goesOn())
 	if c.process.Died() {
 		return 0, errDead
 	}
@@ -63,6 +67,9 @@ type transport struct {
 }
 
 func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if err := t.process.await(request.Context()); err != nil {
+		return nil, err
+	}
 	if !writes(request) {
 		if t.process.Died() {
 			return nil, errDead
@@ -71,7 +78,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	when := t.process.Strikes(request.Method+" "+request.URL.Path, true)
 	if refusal := Refusals[when]; refusal != nil {
-		return refuse(request, refusal)
+		return Refuse(request, refusal)
 	}
 	switch when {
 	case Before:
@@ -85,9 +92,36 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 			return nil, ErrReset
 		}
 		return nil, errDead
+	case Late: // whoever waits for the answer may have been told to wait no longer, and is not running
+		<-t.process.goesOn()
+		return t.next.RoundTrip(request.WithContext(context.WithoutCancel(request.Context())))
 	case Never, Answered:
 	}
 	return t.next.RoundTrip(request)
+}
+
+// await waits as long as the process is stopped.
+func (p *Process) await(ctx context.Context) error {
+	select {
+	case <-orNow(p.goesOn()):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var now = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// orNow is a channel, or one that is closed.
+func orNow(c chan struct{}) chan struct{} {
+	if c == nil {
+		return now
+	}
+	return c
 }
 
 // writes reports whether a request changes something: no read, no question in the form of an object, no attempt, no Event.
@@ -101,8 +135,8 @@ func writes(request *http.Request) bool {
 	return !strings.HasSuffix(request.URL.Path, "/events") && !strings.Contains(request.URL.Path, "/events/")
 }
 
-// refuse answers in the place of the API server.
-func refuse(request *http.Request, refusal error) (*http.Response, error) {
+// Refuse answers in the place of the API server.
+func Refuse(request *http.Request, refusal error) (*http.Response, error) {
 	var status apierrors.APIStatus
 	if !errors.As(refusal, &status) {
 		return nil, refusal

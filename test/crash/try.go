@@ -11,7 +11,8 @@ import (
 )
 
 // Try runs a flow undisturbed, which returns what came of it, and then with what may happen at its writes: what is wanted then is
-// the same. One trial of the flow, which is the nth, or all of them (All); after three that failed no other is tried.
+// the same. One trial of the flow, which is the nth, with every fourth flow a late write besides, or all of them (All); after three that
+// failed no other is tried.
 func Try(t *testing.T, nth int, run func(t *testing.T, k *Killer, want string) string) {
 	t.Helper()
 	undisturbed := &Killer{}
@@ -22,7 +23,11 @@ func Try(t *testing.T, nth int, run func(t *testing.T, k *Killer, want string) s
 	}
 	var failed atomic.Int64
 	tried := map[string]int{}
-	for _, trial := range Some(Trials(len(writes), undisturbed.Requests(), len(writes)+1), 1, nth) {
+	trials := Some(Trials(len(writes), undisturbed.Requests(), len(writes)+1), 1, nth)
+	if !All() && nth%4 == 0 {
+		trials = append(trials, Trial{"late writes", 1 + len(writes)/2, Late, 0})
+	}
+	for _, trial := range trials {
 		tried[trial.What]++
 		t.Run(fmt.Sprintf("%d %s %d", trial.At, trial.When, trial.Again), func(t *testing.T) {
 			t.Parallel()

@@ -37,6 +37,13 @@ func (a *application) write(key string) bool {
 	return answer == "+OK"
 }
 
+// writeAgain sets every key that was acknowledged anew, if anybody takes it.
+func (a *application) writeAgain() {
+	for _, key := range slices.Sorted(maps.Keys(a.acknowledged)) {
+		a.write(key)
+	}
+}
+
 // wantAll asserts that every key has the value that was acknowledged last.
 func (a *application) wantAll() {
 	a.s.t.Helper()
@@ -88,6 +95,9 @@ func (s *simulation) send(addr string, asking bool, args []string) string {
 	}
 	_, _ = fmt.Fprint(conn, b.String())
 	line, _ := in.ReadString('\n')
+	if strings.HasPrefix(line, "$-1") {
+		return "" // there is no such key
+	}
 	if strings.HasPrefix(line, "$") {
 		line, _ = in.ReadString('\n')
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -51,9 +52,14 @@ func (s *simulation) watch(k *crash.Killer) {
 		case crash.Unanswered:
 			s.crash()
 			s.world.FailNext(n, args[0], redistest.Failure{Kind: redistest.DropAfter})
+		case crash.Late:
+			s.holdCommands(n, args)
+			s.crash()
+			s.world.FailNext(n, args[0], redistest.Failure{Kind: redistest.DropBefore})
 		case crash.Never, crash.Answered, crash.Lost:
 		}
 	})
+	s.schedule.told = s.arrives.note
 	s.loop.Actor.Client = interceptor.NewClient(s.kube, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			return s.request("create", o, func() error { return c.Create(ctx, o, options...) })
@@ -65,11 +71,23 @@ func (s *simulation) watch(k *crash.Killer) {
 			return s.request("patch", o, func() error { return c.Patch(ctx, o, p, options...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
-			return s.request("delete", o, func() error { return c.Delete(ctx, o, options...) })
+			return s.request("delete", o, func() error {
+				if err := s.isSeen(o, (&client.DeleteOptions{}).ApplyOptions(options).Preconditions); err != nil {
+					return err
+				}
+				return c.Delete(ctx, o, options...)
+			})
 		},
 		SubResourceCreate: func(ctx context.Context, c client.Client, of string, o, body client.Object,
 			options ...client.SubResourceCreateOption) error {
-			return s.request(of+" of", o, func() error { return c.SubResource(of).Create(ctx, o, body, options...) })
+			return s.request(of+" of", o, func() error {
+				if eviction, is := body.(*policyv1.Eviction); is {
+					if err := s.isSeen(o, eviction.DeleteOptions.Preconditions); err != nil {
+						return err
+					}
+				}
+				return c.SubResource(of).Create(ctx, o, body, options...)
+			})
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, of string, o client.Object, p client.Patch,
 			options ...client.SubResourcePatchOption) error {
@@ -95,6 +113,10 @@ func (s *simulation) request(verb string, object client.Object, send func() erro
 	case crash.Lost:
 		_ = send() // it is carried out, and nobody hears of it
 		return crash.ErrReset
+	case crash.Late:
+		s.hold(func() { s.say("late: %v", send()) })
+		s.crash()
+		return context.Canceled
 	case crash.Never, crash.Answered:
 	}
 	return send()
@@ -108,6 +130,8 @@ type flow struct {
 	begin func(t *testing.T, valkey bool) *simulation
 	// change asks for what is to be done.
 	change func(s *simulation)
+	// undo takes back what change asked for; nil: it is not tried.
+	undo func(s *simulation)
 	// shared: slots without an owner are shared out. Whoever goes on shares out what is left, so that bounds may be a slot further.
 	shared bool
 }
@@ -122,19 +146,26 @@ func formedOne(t *testing.T, valkey bool) *simulation {
 var flows = []flow{
 	{name: "create", shared: true, begin: func(t *testing.T, valkey bool) *simulation { return newSimulationOf(t, 1, 2, valkey) },
 		change: func(*simulation) {}},
-	{name: "scale out, key by key", change: func(s *simulation) { s.give(8) }},
-	{name: "scale out, atomically", valkey: true, change: func(s *simulation) { s.scale(4, 2) }},
+	{name: "scale out, key by key", change: func(s *simulation) { s.give(8) },
+		undo: func(s *simulation) { s.takeBack() }},
+	{name: "scale out, atomically", valkey: true, change: func(s *simulation) { s.scale(4, 2) },
+		undo: func(s *simulation) { s.scale(3, 2) }},
 	{name: "scale in", valkey: true, begin: func(t *testing.T, valkey bool) *simulation {
 		s := formedOne(t, valkey)
 		s.scale(4, 2)
 		s.converge()
 		return s
-	}, change: func(s *simulation) { s.scale(3, 2) }},
-	{name: "more instances", change: func(s *simulation) { s.scale(3, 3) }},
-	{name: "fewer instances", change: func(s *simulation) { s.scale(3, 1) }},
-	{name: "rollout", change: func(s *simulation) { s.retemplate("v2") }},
+	}, change: func(s *simulation) { s.scale(3, 2) }, undo: func(s *simulation) { s.scale(4, 2) }},
+	{name: "more instances", change: func(s *simulation) { s.scale(3, 3) },
+		undo: func(s *simulation) { s.scale(3, 2) }},
+	{name: "fewer instances", change: func(s *simulation) { s.scale(3, 1) },
+		undo: func(s *simulation) { s.scale(3, 2) }},
+	{name: "rollout", change: func(s *simulation) { s.retemplate("v2") },
+		undo: func(s *simulation) { s.retemplate("v1") }},
 	{name: "settings", change: func(s *simulation) {
 		s.cluster.Spec.Config = map[string]string{"maxmemory-policy": "allkeys-lru", "cluster-node-timeout": "5000", "hz": "20"}
+	}, undo: func(s *simulation) {
+		s.cluster.Spec.Config = map[string]string{"maxmemory-policy": "volatile-lru", "cluster-node-timeout": "5000", "hz": "50"}
 	}},
 	{name: "a master without its data", change: func(s *simulation) { s.restart(s.named(s.master(1)), false) }},
 	{name: "new addresses", change: func(s *simulation) {
@@ -180,6 +211,15 @@ func TestCrashAtEveryWrite(t *testing.T) {
 // run takes a cluster through a flow, with what happens at one of the writes. It returns what came of it.
 func (f flow) run(t *testing.T, k *crash.Killer) (outcome string) {
 	t.Helper()
+	s, app := f.start(t, k)
+	s.rest()
+	s.goOn(app)
+	return f.end(s, app)
+}
+
+// start makes the cluster that a flow begins with, and asks for the change.
+func (f flow) start(t *testing.T, k *crash.Killer) (*simulation, *application) {
+	t.Helper()
 	begin := f.begin
 	if begin == nil {
 		begin = formedOne
@@ -196,10 +236,15 @@ func (f flow) run(t *testing.T, k *crash.Killer) (outcome string) {
 	s.watch(k)
 	s.bringsBack = true
 	f.change(s)
-	s.rest()
+	return s, app
+}
+
+// end asserts that a cluster is healthy and has lost nothing, and returns what came of it.
+func (f flow) end(s *simulation, app *application) string {
+	s.t.Helper()
 	s.world.OnCommand(nil)
-	if k.At > 0 && !k.Struck() {
-		s.fail("there is no write %d", k.At)
+	if s.killer.At > 0 && !s.killer.Struck() {
+		s.fail("there is no write %d", s.killer.At)
 	}
 	s.wantHealthy()
 	app.wantAll()
@@ -278,6 +323,9 @@ func (s *simulation) statusWritten(computed *v1alpha1.RedisClusterStatus) bool {
 	}
 	switch s.process.Strikes("the status", false) {
 	case crash.Before:
+		return false
+	case crash.Late: // on condition that nobody has written it meanwhile, so that it is refused
+		s.process.End()
 		return false
 	case crash.Never, crash.Unanswered, crash.Answered, crash.Lost:
 	}

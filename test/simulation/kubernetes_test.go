@@ -29,9 +29,14 @@ func (s *simulation) labels(shard int) map[string]string {
 	return map[string]string{v1alpha1.LabelCluster: s.cluster.Name, v1alpha1.LabelShard: fmt.Sprint(shard)}
 }
 
+// setUID is the UID of a shard's StatefulSet: another one has another.
+func (s *simulation) setUID(shard int) types.UID {
+	return types.UID(fmt.Sprintf("%d-%d", shard, s.made[shard]))
+}
+
 func (s *simulation) statefulSet(shard, replicas int) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.Namespace, Name: s.cluster.ShardName(shard), UID: types.UID(fmt.Sprint(shard)),
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.Namespace, Name: s.cluster.ShardName(shard), UID: s.setUID(shard),
 			Labels: s.labels(shard),
 			OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: "v1", Kind: "RedisCluster", Name: "c", UID: s.cluster.UID, Controller: ptr.To(true)}}},
@@ -45,6 +50,9 @@ func (s *simulation) statefulSets(topology v1alpha1.Topology) {
 	for shard, replicas := range topology {
 		set := s.statefulSet(shard, int(replicas))
 		if err := s.kube.Get(s.t.Context(), client.ObjectKeyFromObject(set), set); apierrors.IsNotFound(err) {
+			s.sweep() // the pods of the one before go first
+			s.made[shard]++
+			set.UID = s.setUID(shard)
 			s.create(set)
 		} else if *set.Spec.Replicas != replicas {
 			set.Spec.Replicas = ptr.To(replicas)
@@ -68,6 +76,7 @@ func (s *simulation) sweep() {
 	}
 	wanted := map[string]bool{}
 	for i := range sets.Items {
+		s.countReady(&sets.Items[i])
 		for ordinal := range int(*sets.Items[i].Spec.Replicas) {
 			wanted[fmt.Sprintf("%s-%d", sets.Items[i].Name, ordinal)] = true
 		}
@@ -85,6 +94,27 @@ func (s *simulation) sweep() {
 	})
 }
 
+// countReady writes how many pods of a StatefulSet clients are led to, as its controller does.
+func (s *simulation) countReady(set *appsv1.StatefulSet) {
+	ready := int32(0)
+	for ordinal := range int(*set.Spec.Replicas) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: fmt.Sprintf("%s-%d", set.Name, ordinal)}}
+		if s.kube.Get(s.t.Context(), client.ObjectKeyFromObject(pod), pod) == nil &&
+			slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == v1alpha1.PodConditionServing && c.Status == corev1.ConditionTrue
+			}) {
+			ready++
+		}
+	}
+	if set.Status.ReadyReplicas == ready {
+		return
+	}
+	set.Status.ReadyReplicas = ready
+	if err := s.kube.Status().Update(s.t.Context(), set); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // start makes a pod with a fresh Redis.
 func (s *simulation) start(shard, ordinal int) {
 	pod := s.pod(shard, ordinal)
@@ -99,9 +129,9 @@ func (s *simulation) pod(shard, ordinal int) *corev1.Pod {
 	labels[appsv1.StatefulSetRevisionLabel] = s.template
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.Namespace, Name: fmt.Sprintf("%s-%d", s.cluster.ShardName(shard), ordinal),
-			Labels: labels,
+			Labels: labels, UID: types.UID(fmt.Sprintf("pod-%d", s.addresses)),
 			OwnerReferences: []metav1.OwnerReference{
-				{APIVersion: "apps/v1", Kind: "StatefulSet", Name: s.cluster.ShardName(shard), UID: types.UID(fmt.Sprint(shard)),
+				{APIVersion: "apps/v1", Kind: "StatefulSet", Name: s.cluster.ShardName(shard), UID: s.setUID(shard),
 					Controller: ptr.To(true)}}},
 		Spec: corev1.PodSpec{NodeName: fmt.Sprintf("node%d", (shard+ordinal)%3),
 			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: v1alpha1.PodConditionServing}}},

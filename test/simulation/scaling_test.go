@@ -37,6 +37,13 @@ func (s *simulation) give(slots int32) {
 	s.scale(s.cluster.Spec.ShardCount()+1, perShard)
 }
 
+// takeBack asks for one shard less, after give.
+func (s *simulation) takeBack() {
+	s.cluster.Spec.UpdateStrategy = v1alpha1.SlotStrategy{}
+	shards := s.cluster.Spec.ShardCount()
+	s.scale(shards-1, *s.cluster.Spec.Replicas/shards)
+}
+
 // moving reports whether a command belongs to moving slots.
 func moving(args []string) bool {
 	return strings.EqualFold(args[0], "MIGRATE") || len(args) > 1 && strings.EqualFold(args[0], "CLUSTER") &&

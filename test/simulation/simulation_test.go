@@ -74,6 +74,13 @@ type simulation struct {
 	// killer ends its processes at a write; nil: they live. process is the present one.
 	killer  *crash.Killer
 	process *crash.Process
+	// made counts the StatefulSets that were made for a shard that had none.
+	made map[int]int
+	// arrives is what is on its way to nodes, late what a process that is stopped will still send.
+	arrives arrivals
+	late    []func()
+	// stale is what the operator is shown instead of the objects of a kind.
+	stale stale
 	// bringsBack gives StatefulSets their pods back, with their data, as soon as they are evicted.
 	bringsBack bool
 }
@@ -100,7 +107,7 @@ func newSimulationOf(t *testing.T, seed uint64, perShard int, valkey bool) *simu
 	pool := redis.NewPool(redis.Options{Dialer: schedule.dialer(world), MostConns: 100})
 	t.Cleanup(func() { pool.Close(); world.Close() })
 	s := &simulation{
-		t: t, schedule: schedule, template: "v1", valkey: valkey, random: rand.New(rand.NewPCG(seed, 1)), world: world,
+		t: t, schedule: schedule, made: map[int]int{}, template: "v1", valkey: valkey, random: rand.New(rand.NewPCG(seed, 1)), world: world,
 		// Nobody looks at managed fields, and keeping them takes longer than all the rest.
 		kube: fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(clienttesting.NewObjectTracker(scheme,
 			serializer.NewCodecFactory(scheme).UniversalDecoder())).Build(),
@@ -112,9 +119,10 @@ func newSimulationOf(t *testing.T, seed uint64, perShard int, valkey bool) *simu
 		},
 	}
 	s.loop = &rediscluster.Loop{
-		Observer: &observe.Observer{Children: s.kube, Secrets: s.kube, Redis: pool, Now: world.Now}, Children: s,
+		Observer: &observe.Observer{Children: &s.stale, Secrets: s.kube, Redis: pool, Now: world.Now}, Children: s,
 		Actor: &act.Actor{Client: s.kube, Redis: pool, Now: world.Now}, Now: world.Now,
 	}
+	s.stale.Reader = s.kube
 	s.replaceOperator()
 	s.configure(redisconf.AskedFor(s.cluster, nil))
 	for shard := range 3 {
@@ -149,7 +157,7 @@ func (s *simulation) reconcile() plan.Step {
 	ctx, end := context.WithCancel(s.t.Context())
 	defer end()
 	s.crash = end
-	cluster := s.cluster.DeepCopy()
+	cluster := s.seen()
 	report, err := s.loop.Once(ctx, cluster, s.memory, observe.AnswerTimeout)
 	if err != nil {
 		s.t.Fatal(err)
@@ -166,6 +174,10 @@ func (s *simulation) reconcile() plan.Step {
 	}
 	if s.bringsBack {
 		s.replaced(true)
+	}
+	if s.outdated() && ctx.Err() == nil && !s.process.Died() {
+		s.sweep()
+		return step // the status is not written: the object has changed since
 	}
 	if s.process.Died() || ctx.Err() != nil || !s.statusWritten(&cluster.Status) {
 		s.say("the operator crashed")

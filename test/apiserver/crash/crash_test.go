@@ -139,6 +139,10 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 		return want
 	}
 	r.rest("what an operator brings about that lives", func() string { return r.differs(want) })
+	if operator.Resume() {
+		k.Stirs()
+		r.rest("what its successor brought about, when a process that was stopped goes on", func() string { return r.differs(want) })
+	}
 	if k.At > 0 && !k.Struck() { // what is seen in one look, and what in two, is chance
 		t.Logf("there is no write %d: %s", k.At, strings.Join(k.Writes(), "\n"))
 	}

@@ -37,6 +37,9 @@ type flow struct {
 	change func(*testing.T, *v1alpha1.RedisCluster)
 	// phase is the one in which the flow ends; empty: the cluster is gone.
 	phase v1alpha1.Phase
+	// news is what the operator is told, and withheld what happens once the write came at which something is to happen; nil: nothing.
+	news     *environment.News
+	withheld func(*testing.T, *v1alpha1.RedisCluster)
 }
 
 var crashFlows = []flow{
@@ -110,7 +113,11 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 	k.Heed(f.change == nil)
 	operator := k.Operate(func(p *crash.Process) (end func(), err error) {
 		looks.Store(0)
-		mgr, err := newOperator(p.Of(operatorConfig()), namespace, p.Dial(kubelet.world.Dial))
+		as := operatorConfig()
+		if f.news != nil {
+			as = f.news.Of(as)
+		}
+		mgr, err := newOperator(p.Of(as), namespace, p.Dial(kubelet.world.Dial))
 		if err != nil {
 			return nil, err
 		}
@@ -141,7 +148,9 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 				return "the operator still writes"
 			}
 			if get(t, cluster) && looks.Load() < 5*int64(ptr.Deref(cluster.Spec.Replicas, 0)) {
-				return "the operator has not looked again yet"
+				wrote := k.Writes()
+				return fmt.Sprintf("the operator has not looked again since it wrote %s: phase %s, reason %q", wrote[max(0, len(wrote)-3):],
+					cluster.Status.Phase, cluster.Status.Reason)
 			}
 			return holds()
 		})
@@ -164,7 +173,10 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 		rest("the end", end)
 		return outcome()
 	}
-	rest("what an operator brings about that lives", func() string {
+	if f.withheld != nil {
+		f.withheld(t, cluster)
+	}
+	same := func() string {
 		if why := end(); why != "" {
 			return why + "\n" + strings.Join(story, "\n")
 		}
@@ -173,7 +185,12 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 			return fmt.Sprintf("%s (-undisturbed +now):\n%s", strings.Join(story, "\n"), cmp.Diff(want, got))
 		}
 		return ""
-	})
+	}
+	rest("what an operator brings about that lives", same)
+	if operator.Resume() {
+		k.Stirs()
+		rest("what its successor brought about, when a process that was stopped goes on", same)
+	}
 	if k.At > 0 && !k.Struck() { // what is seen in one look, and what in two, is chance
 		t.Logf("there is no write %d: %s", k.At, strings.Join(k.Writes(), "\n"))
 	}

@@ -4,34 +4,41 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
-	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"middleware.hc.cn/operator/internal/manager"
-	shared "middleware.hc.cn/operator/test/apiserver/environment"
 )
 
+// startProcess runs the operator in a process of its own, until it ends or the test does. It returns what it says.
+func startProcess(t *testing.T) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	process, said := exec.CommandContext(t.Context(), os.Args[0]), &bytes.Buffer{}
+	process.Env = append(os.Environ(), operatorVariable+"="+path)
+	process.Stderr = said
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return process, said
+}
+
 // An operator that was stopped for longer than its lease ends when it finds that another one has it, and does not work beside that
-// until its renew deadline is over.
+// until its renew deadline, an hour here, is over.
 func TestDeposedLeaderEnds(t *testing.T) {
-	o := outside()
-	o.Controllers = []string{"crontab"}
-	o.LeaderElection.Enabled, o.LeaderElection.ID, o.LeaderElection.Namespace = true, "deposed", "default"
-	o.LeaderElection.LeaseDuration, o.LeaderElection.RenewDeadline, o.LeaderElection.RetryPeriod = 2*time.Hour, time.Hour, time.Second
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Minute, errors.New("it works on"))
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- manager.Run(ctx, rest.CopyConfig(restConfig), o, shared.Nowhere) }()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "deposed"}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "outside"}}
+	process, said := startProcess(t)
 	eventually(t, "it does not lead", func(ctx context.Context) error {
 		if err := kube.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
 			return err
@@ -39,7 +46,18 @@ func TestDeposedLeaderEnds(t *testing.T) {
 		lease.Spec.HolderIdentity = ptr.To("another")
 		return kube.Update(ctx, lease)
 	})
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "another operator has the lease by now") {
-		t.Errorf("it ended with: %v (%v)", err, context.Cause(ctx))
-	}
+	t.Cleanup(func() { _ = kube.Delete(context.Background(), lease) }) // others wait for it
+	ended := make(chan error, 1)
+	go func() { ended <- process.Wait() }()
+	eventually(t, "it works on", func(ctx context.Context) error {
+		select {
+		case err := <-ended:
+			if text := said.String(); err == nil || !strings.Contains(text, "another operator has the lease by now") {
+				t.Errorf("it ended with %v: %s", err, text)
+			}
+			return nil
+		default:
+			return context.DeadlineExceeded
+		}
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -44,20 +43,12 @@ func operatorProcess(kubeconfig string) error {
 	o := outside()
 	o.InstallCRDs = true
 	o.LeaderElection.Enabled, o.LeaderElection.ID, o.LeaderElection.Namespace = true, "outside", "default"
+	o.LeaderElection.LeaseDuration, o.LeaderElection.RenewDeadline, o.LeaderElection.RetryPeriod = 2*time.Hour, time.Hour, time.Second
 	return manager.Run(ctrl.SetupSignalHandler(), config, o, shared.Nowhere)
 }
 
 func TestSIGTERMReleasesTheLease(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	process := exec.CommandContext(t.Context(), os.Args[0])
-	process.Env = append(os.Environ(), operatorVariable+"="+path)
-	process.Stderr = os.Stderr
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	process, said := startProcess(t)
 	read := func(ctx context.Context) (lease coordinationv1.LeaseSpec, err error) {
 		object := &coordinationv1.Lease{}
 		err = kube.Get(ctx, types.NamespacedName{Namespace: "default", Name: "outside"}, object)
@@ -75,7 +66,7 @@ func TestSIGTERMReleasesTheLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := process.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("it ended with %v: %s", err, said)
 	}
 	lease, err := read(t.Context())
 	if name := ptr.Deref(lease.HolderIdentity, ""); err != nil || name != "" {
