@@ -172,7 +172,7 @@ func TestLateWrites(t *testing.T) {
 			var undisturbed crash.Killer
 			synctest.Test(t, func(t *testing.T) { f.run(t, &undisturbed) })
 			f.shared = true // which slots are moved twice depends on how far the first came
-			first, stride, laters := 1+i%3, len(undisturbed.Writes())/3+1, []int{i % 4}
+			first, stride, laters := 1+i%3, len(undisturbed.Writes())/2+1, []int{i % 4}
 			if crash.All() {
 				first, stride, laters = 1, 1, []int{0, 1, 2, 3}
 			}

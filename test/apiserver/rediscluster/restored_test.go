@@ -122,7 +122,7 @@ func data(k *kubelet, cluster *v1alpha1.RedisCluster) map[string]string {
 }
 
 // After etcd was restored from a backup, the operator that starts anew follows what the objects ask for by then, and keeps what Redis
-// knows: no key of a claim that is there is lost, whatever was done since the backup.
+// knows: no key of a claim that is there is lost, whatever was done since the backup. Two of five cases; SIMULATION=all tries all.
 func TestRestoredCluster(t *testing.T) {
 	t.Parallel()
 	for name, since := range map[string]func(*testing.T, *v1alpha1.RedisCluster){
@@ -140,6 +140,9 @@ func TestRestoredCluster(t *testing.T) {
 			awaitAccess(t, c, "PasswordChanging", "")
 		},
 	} {
+		if name != "a shard more" && name != "deleted" && !crash.All() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			namespace := newNamespace(t)
