@@ -249,7 +249,8 @@ func (s *Store) writeManifest(ctx context.Context, backup string, m *Manifest) e
 	if err != nil {
 		return err
 	}
-	if err := s.bucket.WriteAll(ctx, key, append(text, '\n'), &blob.WriterOptions{ContentType: "application/json", IfNotExist: true}); err != nil {
+	options := &blob.WriterOptions{ContentType: "application/json", IfNotExist: true}
+	if err := s.bucket.WriteAll(ctx, key, append(text, '\n'), options); err != nil {
 		return fmt.Errorf("writing %s: %w", key, err)
 	}
 	back, err := s.bucket.ReadAll(ctx, key)

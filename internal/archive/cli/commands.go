@@ -61,7 +61,8 @@ func newTake(o *options) *cobra.Command {
 	flags.StringVar(&serverName, "server-name", "", "name that the instances' certificates are for")
 	flags.StringSliceVar(&o.recipients, "recipient", nil, "age recipients (age1...) that the backup is encrypted for")
 	flags.DurationVar(&t.Pause, "pause", archive.DefaultPause, "for how long writes may be delayed at most")
-	flags.DurationVar(&t.Timeout, "timeout", archive.DefaultTimeout, "for how long slots may move, or a failover last, before the backup is given up")
+	flags.DurationVar(&t.Timeout, "timeout", archive.DefaultTimeout,
+		"for how long slots may move, or a failover last, before the backup is given up")
 	return command
 }
 
