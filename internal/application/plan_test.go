@@ -5,11 +5,15 @@ package application
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -60,6 +64,26 @@ func TestPlan(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// namespaceGoes is what the API server answers to whoever makes something in a namespace that is being deleted.
+func namespaceGoes() error {
+	err := apierrors.NewForbidden(appsv1.Resource("deployments"), "web", errors.New("the namespace is being terminated"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	return fmt.Errorf("apply: %w", err)
+}
+
+// Whoever deleted the namespace is not warned, and nobody is asked to change anything.
+func TestNamespaceThatGoesIsNoWarning(t *testing.T) {
+	seen := Snapshot{Differs: true}
+	d := done{refusal: namespaceGoes(), outcome: outcome.Retry(namespaceGoes())}
+	status := ComputeStatus(&seen, Plan(&seen), d, now)
+	if stalled := meta.FindStatusCondition(status.Conditions, applicationv1.ConditionStalled); stalled.Status != metav1.ConditionFalse {
+		t.Errorf("Stalled is %+v", stalled)
+	}
+	if told := eventsOf(&seen, Plan(&seen), d, &status); len(told) > 0 {
+		t.Errorf("told are %+v", told)
 	}
 }
 

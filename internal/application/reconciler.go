@@ -122,7 +122,7 @@ func eventsOf(s *Snapshot, step Step, d done, status *applicationv1.ApplicationS
 		news = append(news, event{corev1.EventTypeNormal, reason, "Apply", reason + " " + change.String()})
 	}
 	was, is := readyCondition(&s.Status), readyCondition(status)
-	if is.Reason == was.Reason && is.Message == was.Message {
+	if is.Reason == was.Reason && is.Message == was.Message || outcome.NamespaceGoing(d.refusal) {
 		return news
 	}
 	switch is.Reason {

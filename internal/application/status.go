@@ -78,7 +78,7 @@ func judge(s *Snapshot, step Step, d done) verdict {
 		if errors.As(d.refusal, &foreign) {
 			reason = applicationv1.ReasonConflict
 		}
-		retried := d.outcome.Kind() == outcome.KindRetry
+		retried := d.outcome.Kind() == outcome.KindRetry || outcome.NamespaceGoing(d.refusal)
 		return verdict{progressing: retried, stalled: !retried, reason: reason, message: d.refusal.Error()}
 	}
 	switch step := step.(type) {

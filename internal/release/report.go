@@ -149,6 +149,9 @@ func visible(children []Child) []*unstructured.Unstructured {
 
 // tell emits events about what happened in a reconciliation whose status is written. A failure is told when it is new.
 func (r *Reconciler) tell(cr *unstructured.Unstructured, done effect, before []metav1.Condition) {
+	if done.failure != nil && done.failure.reason == apply.ReasonNamespaceDeleted {
+		return // no Event can be made there either
+	}
 	tell := func(kind, reason, action, format string, args ...any) {
 		r.events.Eventf(cr, nil, kind, reason, action, "%s", shell.Note(fmt.Sprintf(format, args...)))
 	}

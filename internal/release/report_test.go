@@ -4,12 +4,35 @@
 package release
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 )
+
+// Whoever deleted the namespace is not warned that nothing can be made in it.
+func TestNamespaceThatGoesIsNotWarnedOf(t *testing.T) {
+	going := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "web", errors.New("the namespace is being terminated"))
+	going.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	cr := parse(t, `{apiVersion: v1, kind: Web, metadata: {name: web}, status: {conditions: [
+		{type: ReleaseFailed, status: "True", reason: ReconcileError, message: "the namespace is being terminated"}]}}`)
+	for _, tc := range []struct {
+		err  error
+		told int
+	}{{going, 0}, {errors.New("connection refused"), 1}} {
+		recorder := events.NewFakeRecorder(1)
+		(&Reconciler{events: recorder}).tell(cr, effect{step: Install{}, failure: classify(tc.err)}, nil)
+		if n := len(recorder.Events); n != tc.told {
+			t.Errorf("%v: %d Events, want %d", tc.err, n, tc.told)
+		}
+	}
+}
 
 // The API server refuses an Event whose note is longer than 1 KiB, whatever it is about.
 func TestWhatIsToldFitsIntoAnEvent(t *testing.T) {
