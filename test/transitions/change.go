@@ -44,15 +44,24 @@ func (k *Kind) Change(random *rand.Rand, spec map[string]any, wild int) (changed
 
 // Mistake returns a copy of a spec with something that people do wrong, and what that is.
 func (k *Kind) Mistake(random *rand.Rand, spec map[string]any) (changed map[string]any, what string, err error) {
-	what = slices.Sorted(maps.Keys(k.mistakes))[random.IntN(len(k.mistakes))]
+	what = k.Mistakes()[random.IntN(len(k.mistakes))]
+	changed, err = k.With(what, spec)
+	return changed, what, err
+}
+
+// Mistakes are what people do wrong.
+func (k *Kind) Mistakes() []string { return slices.Sorted(maps.Keys(k.mistakes)) }
+
+// With returns a copy of a spec with a mistake.
+func (k *Kind) With(mistake string, spec map[string]any) (changed map[string]any, err error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	if text, err = jsonpatch.MergePatch(text, []byte(k.mistakes[what])); err != nil {
-		return nil, "", err
+	if text, err = jsonpatch.MergePatch(text, []byte(k.mistakes[mistake])); err != nil {
+		return nil, err
 	}
-	return changed, what, utiljson.Unmarshal(text, &changed)
+	return changed, utiljson.Unmarshal(text, &changed)
 }
 
 func (c *change) chance(percent int) bool { return c.IntN(100) < percent }

@@ -60,13 +60,19 @@ func Start(t testing.TB, mgr ctrl.Manager) (stop func()) {
 }
 
 // Passes is the number of reconciliations that have ended, of all operators of this process.
-func Passes(t testing.TB) float64 {
+func Passes(t testing.TB) float64 { return count(t, "controller_runtime_reconcile_total") }
+
+// Errors is the number of reconciliations that have ended with an error, of all operators of this process.
+func Errors(t testing.TB) float64 { return count(t, "controller_runtime_reconcile_errors_total") }
+
+// count is the sum of a counter over all its labels.
+func count(t testing.TB, name string) float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	Check(t, err)
 	total := 0.0
 	for _, family := range families {
-		if family.GetName() != "controller_runtime_reconcile_total" {
+		if family.GetName() != name {
 			continue
 		}
 		for _, metric := range family.GetMetric() {

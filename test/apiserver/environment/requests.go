@@ -4,6 +4,8 @@
 package environment
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,8 +20,10 @@ type Requests struct {
 	// Int64 is their number.
 	atomic.Int64
 
-	mu   sync.Mutex
-	list []string
+	mu       sync.Mutex
+	list     []string
+	refused  []string
+	warnings []string
 }
 
 // Of returns a copy of a configuration whose clients are observed.
@@ -37,17 +41,62 @@ func (r *Requests) List() []string {
 	return slices.Clone(r.list)
 }
 
+// Refused are the requests that were answered with 403 Forbidden, Events apart.
+func (r *Requests) Refused() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.refused)
+}
+
+// Warnings are the Events of type Warning that were sent, whatever was answered.
+func (r *Requests) Warnings() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.warnings)
+}
+
+// warn notes an Event of type Warning.
+func (r *Requests) warn(request *http.Request) {
+	if request.GetBody == nil {
+		return
+	}
+	body, err := request.GetBody()
+	if err != nil {
+		return
+	}
+	text, _ := io.ReadAll(body) // it is in memory
+	if bytes.Contains(text, []byte("Warning")) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.warnings = append(r.warnings, string(text))
+	}
+}
+
 type observer struct {
 	next     http.RoundTripper
 	requests *Requests
 }
 
 func (o observer) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Query().Get("watch") == "" && !strings.Contains(request.URL.Path, "/events") {
-		o.requests.Add(1)
-		o.requests.mu.Lock()
-		o.requests.list = append(o.requests.list, request.Method+" "+request.URL.Path)
-		o.requests.mu.Unlock()
+	if strings.Contains(request.URL.Path, "/events") {
+		o.requests.warn(request)
+		return o.next.RoundTrip(request)
 	}
-	return o.next.RoundTrip(request)
+	if request.URL.Query().Get("watch") != "" {
+		return o.next.RoundTrip(request)
+	}
+	asked := request.Method + " " + request.URL.Path
+	o.requests.Add(1)
+	o.requests.note(&o.requests.list, asked)
+	response, err := o.next.RoundTrip(request)
+	if err == nil && response.StatusCode == http.StatusForbidden {
+		o.requests.note(&o.requests.refused, asked)
+	}
+	return response, err
+}
+
+func (r *Requests) note(in *[]string, asked string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*in = append(*in, asked)
 }

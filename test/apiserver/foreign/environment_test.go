@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package foreign asks of every child of every kind what happens when it is not the operator's alone: its name is somebody's, its
-// fields are edited, its owner is another. KUBEBUILDER_ASSETS=$(hack/envtest.sh) go test ./test/apiserver/foreign.
+// fields are edited, its owner is another, its namespace goes. KUBEBUILDER_ASSETS=$(hack/envtest.sh) go test ./test/apiserver/foreign.
 //
 // The whole operator runs, without Redis and without the controllers of Kubernetes: children are made, and no pods.
 package foreign
@@ -27,7 +27,11 @@ import (
 	"middleware.hc.cn/operator/test/apiserver/environment"
 )
 
-var api client.Client
+var (
+	api client.Client
+	// requests are those of the operator.
+	requests environment.Requests
+)
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "12") // the tests mostly wait; the flag exists in every test binary
@@ -39,7 +43,7 @@ func TestMain(m *testing.M) {
 func start(ctx context.Context, admin *rest.Config, c client.Client) (<-chan error, error) {
 	api = c
 	ended := make(chan error, 1)
-	go func() { ended <- manager.Run(ctx, admin, environment.Options(), environment.Nowhere) }()
+	go func() { ended <- manager.Run(ctx, requests.Of(admin), environment.Options(), environment.Nowhere) }()
 	return ended, nil
 }
 

@@ -31,6 +31,8 @@ import (
 // flow is something that the operator does for a RedisCluster in several writes to the API server.
 type flow struct {
 	name string
+	// encrypted: the cluster has TLS.
+	encrypted bool
 	// cluster changes the cluster before it is created; nil: nothing.
 	cluster func(*v1alpha1.RedisCluster)
 	// change is what is asked of a cluster that runs; nil: the flow is that it comes to run.
@@ -47,6 +49,7 @@ var crashFlows = []flow{
 	{name: "pause", change: func(t *testing.T, c *v1alpha1.RedisCluster) {
 		change(t, c, func(c *v1alpha1.RedisCluster) { c.Spec.Pause = true })
 	}, phase: v1alpha1.PhasePaused},
+	{name: "TLS from birth", encrypted: true, phase: v1alpha1.PhaseRunning},
 	{name: "storage", cluster: func(c *v1alpha1.RedisCluster) {
 		c.Spec.Storage = &v1alpha1.Storage{Size: resource.MustParse("1Gi"), StorageClassName: ptr.To("expands")}
 	}, change: func(t *testing.T, c *v1alpha1.RedisCluster) {
@@ -110,6 +113,15 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 			looks.Add(1)
 		}
 	})
+	cluster := newCluster(namespace, "cache")
+	cluster.Spec.Replicas = ptr.To[int32](3)
+	if f.cluster != nil {
+		f.cluster(cluster)
+	}
+	dial := kubelet.world.Dial
+	if f.encrypted {
+		dial = encrypt(t, cluster, dial)
+	}
 	k.Heed(f.change == nil)
 	operator := k.Operate(func(p *crash.Process) (end func(), err error) {
 		looks.Store(0)
@@ -117,7 +129,7 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 		if f.news != nil {
 			as = f.news.Of(as)
 		}
-		mgr, err := newOperator(p.Of(as), namespace, p.Dial(kubelet.world.Dial))
+		mgr, err := newOperator(p.Of(as), namespace, p.Dial(dial))
 		if err != nil {
 			return nil, err
 		}
@@ -125,11 +137,6 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 	}, func(err error) { t.Error(err) })
 	defer operator.Stop()
 
-	cluster := newCluster(namespace, "cache")
-	cluster.Spec.Replicas = ptr.To[int32](3)
-	if f.cluster != nil {
-		f.cluster(cluster)
-	}
 	create(t, cluster)
 	outcome := func() string {
 		text, err := world.Outcome(t.Context())

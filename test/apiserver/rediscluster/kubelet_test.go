@@ -46,14 +46,23 @@ type kubelet struct {
 	used      int                        // addresses
 	refused   map[string]bool            // settings that servers do not start with
 	crashed   map[types.UID]bool         // pods whose container waits to be tried again, longer than a test takes
+	faithful  bool                       // see faithful_test.go
+	version   string                     // of the servers; empty: redistest's
+	emptied   map[string]bool            // pods whose claims were deleted
 }
 
 // startKubelet runs the stand-in, and time in its world, until the test ends.
 func startKubelet(t *testing.T, namespace string) *kubelet {
 	t.Helper()
+	return runKubelet(t, namespace, func(*kubelet) {})
+}
+
+func runKubelet(t *testing.T, namespace string, configure func(*kubelet)) *kubelet {
+	t.Helper()
 	k := &kubelet{t: t, namespace: namespace, world: redistest.New(redistest.Options{Seed: 1}),
 		nodes: map[string]*redistest.Node{}, running: map[string]types.UID{}, addresses: map[string]string{}, refused: map[string]bool{},
-		crashed: map[types.UID]bool{}}
+		crashed: map[types.UID]bool{}, emptied: map[string]bool{}}
+	configure(k)
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	ended.Go(func() {
@@ -115,6 +124,9 @@ func (k *kubelet) work(ctx context.Context) error {
 		return err
 	}
 	k.stopGone(pods.Items)
+	if err := k.tend(ctx, pods.Items); err != nil {
+		return err
+	}
 	for i := range sets.Items {
 		if err := k.workOn(ctx, &sets.Items[i], pods.Items); err != nil {
 			return err
@@ -141,7 +153,7 @@ func (k *kubelet) workOn(ctx context.Context, set *appsv1.StatefulSet, pods []co
 		name := fmt.Sprintf("%s-%d", set.Name, ordinal)
 		at := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name })
 		if at < 0 {
-			if err := api.Create(ctx, newPod(set, name, ordinal)); err != nil {
+			if err := k.makePod(ctx, set, name, ordinal); err != nil {
 				return err
 			}
 			continue
@@ -170,12 +182,15 @@ func (k *kubelet) workOn(ctx context.Context, set *appsv1.StatefulSet, pods []co
 		if err := api.Delete(ctx, &pods[i], client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 			return err
 		}
+		if err := k.release(ctx, pods[i].Name, retention(set).WhenScaled); err != nil {
+			return err
+		}
 	}
 	if set.Status.ObservedGeneration == set.Generation {
 		return nil
 	}
-	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: *set.Spec.Replicas, UpdateRevision: "1",
-		CurrentRevision: "1"}
+	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: *set.Spec.Replicas,
+		UpdateRevision: k.revision(set), CurrentRevision: k.revision(set)}
 	return api.Status().Update(ctx, set)
 }
 
@@ -188,6 +203,9 @@ func (k *kubelet) collect(ctx context.Context, set *appsv1.StatefulSet, pods []c
 			if err := api.Delete(ctx, &pods[i], client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 				return err
 			}
+			if err := k.release(ctx, pods[i].Name, retention(set).WhenDeleted); err != nil {
+				return err
+			}
 		}
 	}
 	if left > 0 {
@@ -196,12 +214,12 @@ func (k *kubelet) collect(ctx context.Context, set *appsv1.StatefulSet, pods []c
 	return api.Patch(ctx, set, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 }
 
-func newPod(set *appsv1.StatefulSet, name string, ordinal int) *corev1.Pod {
+func newPod(set *appsv1.StatefulSet, name string, ordinal int, revision string) *corev1.Pod {
 	template := set.Spec.Template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Namespace, pod.Name = set.Namespace, name
 	pod.Labels[appsv1.StatefulSetPodNameLabel] = name
-	pod.Labels[appsv1.StatefulSetRevisionLabel] = "1"
+	pod.Labels[appsv1.StatefulSetRevisionLabel] = revision
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 	pod.Spec.NodeName = fmt.Sprintf("node-%d", ordinal%3)
 	for _, claim := range set.Spec.VolumeClaimTemplates {
@@ -213,6 +231,9 @@ func newPod(set *appsv1.StatefulSet, name string, ordinal int) *corev1.Pod {
 
 // start runs the Redis of a pod, unless its Secret is not there yet.
 func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
+	if unfit, err := k.unfit(ctx, pod); unfit || err != nil {
+		return err
+	}
 	config, err := k.config(ctx, pod)
 	if err != nil {
 		return client.IgnoreNotFound(err)
@@ -235,9 +256,11 @@ func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 	if node := k.nodes[pod.Name]; node != nil {
 		k.world.SetConfig(node, config)
 		node.SetFile(file)
-		k.world.Restart(node, address, true)
+		k.world.Restart(node, address, !k.emptied[pod.Name])
+		delete(k.emptied, pod.Name)
 	} else {
-		k.nodes[pod.Name] = k.world.AddNode(redistest.NodeOptions{IP: address, Config: config, Settings: file, Hostname: announcedName(pod)})
+		k.nodes[pod.Name] = k.world.AddNode(redistest.NodeOptions{IP: address, Config: config, Settings: file, Hostname: announcedName(pod),
+			Version: k.version})
 	}
 	k.running[pod.Name] = pod.UID
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}, HostIP: "192.168.0.1",
