@@ -265,6 +265,10 @@ operatorhub: ## dist/operatorhub: what a pull request to OperatorHub's repositor
 release-crds: ## config/crd/released/VERSION: the CRDs that the next version is compared with
 	go run ./hack/olm release --output=config/crd/released/$(VERSION)
 
+.PHONY: release-state
+release-state: ## what this version leaves in a cluster, for the tests of later ones: test/apiserver/*/testdata/released/VERSION.yaml
+	assets=$$(hack/envtest.sh); KUBEBUILDER_ASSETS=$$assets go test -count=1 -run '^TestUpgradeFromReleases$$' ./test/apiserver/rediscluster ./test/apiserver/crash -record $(VERSION)
+
 .PHONY: clean
 clean: ## remove what was built in this checkout
 	rm -rf bin build dist

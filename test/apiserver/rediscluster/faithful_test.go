@@ -166,7 +166,7 @@ func (k *kubelet) unfit(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	case strings.HasPrefix(image, "nowhere."):
 		status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, Image: image,
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff",
-				Message: "Back-off pulling image " + image}}}}
+				Message: "pulling " + image + " failed"}}}}
 	default:
 		return false, nil
 	}

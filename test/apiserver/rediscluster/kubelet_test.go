@@ -68,11 +68,15 @@ func runKubelet(t *testing.T, namespace string, configure func(*kubelet)) *kubel
 	ended.Go(func() {
 		ticker := time.NewTicker(tick)
 		defer ticker.Stop()
-		for {
+		for ticks := 0; ; ticks++ {
 			select {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
+			}
+			if k.faithful && ticks%5 > 0 { // it looks at more
+				k.world.Run(worldTick)
+				continue
 			}
 			if err := k.work(ctx); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 				t.Errorf("the stand-in for the kubelet: %v", err)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/test/crash"
 )
 
 // shows is what the status says of the mistakes that are accepted. All others are refused, with the path of a field.
@@ -27,7 +28,8 @@ var shows = map[string]string{
 }
 
 // TestMistakesAreUndone: whatever people do wrong to a cluster that runs is refused with the path of a field or shows in its status,
-// leaves every slot served and every key where it is, and is as if it had never been when it is undone.
+// leaves every slot served and every key where it is, and is as if it had never been when it is undone. Half of those that are
+// accepted; SIMULATION=all makes all.
 func TestMistakesAreUndone(t *testing.T) {
 	t.Parallel()
 	manifest := began()
@@ -35,7 +37,10 @@ func TestMistakesAreUndone(t *testing.T) {
 	c := newChain(t, newAdmission(t), manifest)
 	keys := c.fill()
 	before := c.outcome()
-	for _, mistake := range c.kind.Mistakes() {
+	for i, mistake := range c.kind.Mistakes() {
+		if shows[mistake] != "" && i%2 == 1 && !crash.All() {
+			continue
+		}
 		wrong, err := c.kind.With(mistake, manifest)
 		check(t, err)
 		c.say("%s", mistake)
