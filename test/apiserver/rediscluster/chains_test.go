@@ -169,12 +169,25 @@ func (c *chain) write(manifest map[string]any) (refused []admit.Refusal) {
 	return refused
 }
 
-// rest waits until the operator has nothing more to do: nothing, or nothing before somebody changes something.
+// rest waits until the operator has nothing more to do: nothing, or nothing before somebody changes something. Several changes of
+// a template take minutes on a busy machine, so the operator has a minute from each write on, for a while.
 func (c *chain) rest() {
 	c.Helper()
-	writes, since := -1, time.Now()
+	const longest = 20
+	for minute := 1; !c.rested(minute < longest); minute++ {
+		c.say("(after %d minutes: %s)", minute, c.cluster.Status.Reason)
+	}
+}
+
+// rested waits until the operator is at rest; if it may write meanwhile, only until it has written for a minute.
+func (c *chain) rested(writing bool) (done bool) {
+	c.Helper()
+	writes, since, began := -1, time.Now(), time.Now()
 	eventually(c.T, "the cluster comes to rest", func() string {
 		if n := c.op.writes(); n != writes {
+			if writing && time.Since(began) > time.Minute {
+				return ""
+			}
 			writes, since = n, time.Now()
 			c.looks.Store(0)
 		}
@@ -188,8 +201,10 @@ func (c *chain) rest() {
 		case time.Since(since) < 5*pollInterval || c.looks.Load() < int64(3*len(c.kubelet.uids())):
 			return "the operator still works\n" + c.told()
 		}
+		done = true
 		return ""
 	})
+	return done
 }
 
 // writes is how often an operator changed something.
