@@ -28,7 +28,7 @@ var shows = map[string]string{
 }
 
 // TestMistakesAreUndone: whatever people do wrong to a cluster that runs is refused with the path of a field or shows in its status,
-// leaves every slot served and every key where it is, and is as if it had never been when it is undone. Half of those that are
+// leaves every slot served and every key where it is, and is as if it had never been when it is undone. Some of those that are
 // accepted; SIMULATION=all makes all.
 func TestMistakesAreUndone(t *testing.T) {
 	t.Parallel()
@@ -38,7 +38,7 @@ func TestMistakesAreUndone(t *testing.T) {
 	keys := c.fill()
 	before := c.outcome()
 	for i, mistake := range c.kind.Mistakes() {
-		if shows[mistake] != "" && i%2 == 1 && !crash.All() {
+		if shows[mistake] != "" && i%3 > 0 && !crash.All() {
 			continue
 		}
 		wrong, err := c.kind.With(mistake, manifest)

@@ -21,7 +21,7 @@ const most = 100
 
 // TestNamespaceIsDeleted: a namespace that is deleted with a RedisCluster in it goes, whatever of it goes first, by every policy. The
 // operator does not try again and again to make what is gone. It ends no reconciliation with an error, unless its right to Secrets
-// goes before all else.
+// goes before all else. Some orders; SIMULATION=all tries more.
 func TestNamespaceIsDeleted(t *testing.T) {
 	rights := schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}
 	cluster, others := childKinds[:1], childKinds[1:]
@@ -29,16 +29,20 @@ func TestNamespaceIsDeleted(t *testing.T) {
 	t.Run("rights last", func(t *testing.T) {
 		rightsLast := []schema.GroupVersionKind{rights}
 		namespaceGoes(t, v1alpha1.DeletionForeground, cluster, others, rightsLast)
-		namespaceGoes(t, v1alpha1.DeletionForeground, others, cluster, rightsLast)
 		namespaceGoes(t, v1alpha1.DeletionBackground, others, cluster, rightsLast)
-		namespaceGoes(t, v1alpha1.DeletionOrphan, cluster, others, rightsLast)
+		if crash.All() {
+			namespaceGoes(t, v1alpha1.DeletionForeground, others, cluster, rightsLast)
+			namespaceGoes(t, v1alpha1.DeletionOrphan, cluster, others, rightsLast)
+		}
 	})
 	if n := environment.Errors(t) - errors; n > 0 {
 		t.Errorf("%v reconciliations ended with an error", n)
 	}
 	t.Run("rights first", func(t *testing.T) {
 		namespaceGoes(t, v1alpha1.DeletionOrphan, []schema.GroupVersionKind{rights}, cluster, others)
-		namespaceGoes(t, v1alpha1.DeletionForeground, []schema.GroupVersionKind{rights}, others, cluster)
+		if crash.All() {
+			namespaceGoes(t, v1alpha1.DeletionForeground, []schema.GroupVersionKind{rights}, others, cluster)
+		}
 	})
 }
 
