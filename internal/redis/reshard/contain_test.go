@@ -33,4 +33,8 @@ func TestListable(t *testing.T) {
 			t.Errorf("%s: %d slots, want %d", name, got, tt.want)
 		}
 	}
+	counts := map[uint16]int64{0: 2000, 1: 2000, 2: 2000, 3: 1}
+	if got := listable(slots.Range(0, 3), counts).Len(); got != 3 {
+		t.Errorf("one key more than fits: %d slots", got)
+	}
 }

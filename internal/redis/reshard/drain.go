@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -229,11 +230,4 @@ func (d *drain) resolve(ctx context.Context, batch redis.MigrateBatch) error {
 }
 
 // setOf is the slots that the map has.
-func setOf[V any](m map[uint16]V) slots.Set {
-	numbers := make([]uint16, 0, len(m))
-	for slot := range m {
-		numbers = append(numbers, slot)
-	}
-	slices.Sort(numbers)
-	return slots.Of(numbers...)
-}
+func setOf[V any](m map[uint16]V) slots.Set { return slots.Of(slices.Collect(maps.Keys(m))...) }

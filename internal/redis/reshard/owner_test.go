@@ -31,11 +31,45 @@ func TestOwnersValuesStay(t *testing.T) {
 	p.world.Silence(true) // the source does not hear that the destination is the owner
 	p.must(p.ends[1].Node.ChangeSlots(ctx, redis.SlotChange{Slots: set, State: redis.SlotOwned, NodeID: p.ends[1].ID}))
 	done, err := reshard.Classic(ctx, moves, reshard.Options{})
-	if err != nil || done.Conflicts != 1 || !done.Slots.Equal(set) {
+	if err != nil || done.Conflicts != 1 || !done.Slots.Equal(set) || done.Bytes == 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
 	p.world.Silence(false)
 	p.moved(set, []string{"{b}1", "{b}2", "{b}3"})
+}
+
+// What is left at a source that has lost its slots and is more than a slice has time for, is gone on with; what fails is told.
+func TestOwnersKeysTakeSeveralSlices(t *testing.T) {
+	p, ctx := newPair(t), t.Context()
+	set := slots.Of(slots.KeySlot("b"))
+	keys := make([]string, 30)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("{b}%d", i)
+	}
+	p.write(0, keys...)
+	p.world.Silence(true) // the source does not hear that the destination is the owner
+	p.must(p.ends[1].Node.ChangeSlots(ctx, redis.SlotChange{Slots: set, State: redis.SlotOwned, NodeID: p.ends[1].ID}))
+	p.world.FailNext(p.nodes[0], "MIGRATE", redistest.Failure{Kind: redistest.DropBefore})
+	moves := []reshard.Move{{From: p.ends[0], To: p.ends[1], Slots: set}}
+	if done, err := reshard.Classic(ctx, moves, reshard.Options{}); err == nil || !done.Slots.IsEmpty() {
+		t.Errorf("a lost command: %+v, %v", done, err)
+	}
+	now := time.Unix(0, 0)
+	options := reshard.Options{Pipeline: 1, KeysPerSecond: 1000000, Slice: time.Second, Now: func() time.Time {
+		now = now.Add(100 * time.Millisecond)
+		return now
+	}}
+	calls := 0
+	for moved := (slots.Set{}); !moved.Equal(set); calls++ {
+		done, err := reshard.Classic(ctx, moves, options)
+		p.must(err)
+		moved = done.Slots
+	}
+	if calls < 2 {
+		t.Errorf("%d calls", calls)
+	}
+	p.world.Silence(false)
+	p.moved(set, keys)
 }
 
 // More keys than are listed at once are moved by one call.
