@@ -63,7 +63,7 @@ func TestAdoptsNothing(t *testing.T) {
 			if errors.As(err, &notOurs) != tt.foreign || err != nil && !tt.foreign || applies != tt.applies {
 				t.Fatalf("%v after %d requests, want %d and foreign %t", err, applies, tt.applies, tt.foreign)
 			}
-			if !tt.foreign && (len(changes) != 1 || changes[0].Action != tt.action) {
+			if !tt.foreign && (len(changes) != 1 || changes[0].Action != tt.action || tt.action == Deleting && changes[0].UID != "a") {
 				t.Errorf("told %v, want %v", changes, tt.action)
 			}
 		})

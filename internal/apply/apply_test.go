@@ -6,6 +6,7 @@ package apply
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ var (
 // entry is a managedFields entry of ours over the given set of fields.
 func entry(fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1",
-		FieldsV1: metav1.NewFieldsV1(fields)}
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
 }
 
 func metadataOf(uid, version string, managed ...metav1.ManagedFieldsEntry) *metav1.PartialObjectMetadata {
@@ -160,6 +161,65 @@ func TestOwnership(t *testing.T) {
 		var foreign *NotOursError
 		if (err == nil) != tc.ours || err != nil && !errors.As(err, &foreign) {
 			t.Errorf("%s: got %v, want ours = %v", name, err, tc.ours)
+		}
+	}
+}
+
+// A cluster-scoped object is in no namespace, whatever the chart says, and follows an owner that is in none either.
+func TestStampClusterScoped(t *testing.T) {
+	rendered := configMap(nil)
+	rendered.SetNamespace("shop")
+	if stamped := Stamp(rendered, web(), ownerGVK, false); stamped.GetNamespace() != "" || len(stamped.GetOwnerReferences()) != 0 {
+		t.Errorf("of a namespaced owner: %v", stamped.Object)
+	}
+	owner := web()
+	owner.SetNamespace("")
+	if stamped := Stamp(rendered, owner, ownerGVK, true); stamped.GetNamespace() != "shop" || len(stamped.GetOwnerReferences()) != 1 {
+		t.Errorf("of a cluster-scoped owner: %v", stamped.Object)
+	}
+}
+
+// Whose an object is, is said with what it is.
+func TestOwnedBySaysWhose(t *testing.T) {
+	theirs := configMap(nil)
+	theirs.SetNamespace("other")
+	other := web()
+	other.SetName("other")
+	for name, tc := range map[string]struct{ object, want string }{
+		"another's": {"shop/other", "ConfigMap other/config exists and belongs to Web.example.com shop/other: "},
+		"nobody's":  {"", "ConfigMap other/config exists and was not made by this operator: "},
+		"ours":      {"shop/web", ""},
+	} {
+		object := theirs.DeepCopy()
+		if tc.object != "" {
+			object.SetAnnotations(map[string]string{handler.NamespacedNameAnnotation: tc.object, handler.TypeAnnotation: "Web.example.com"})
+		}
+		err := OwnedBy(web(), object)
+		if (err != nil) != (tc.want != "") || err != nil && !strings.HasPrefix(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+func TestSame(t *testing.T) {
+	a := refs("a")[0]
+	change := func(change func(*Ref)) Ref {
+		b := a
+		change(&b)
+		return b
+	}
+	for name, tc := range map[string]struct {
+		other Ref
+		want  bool
+	}{
+		"another version": {change(func(r *Ref) { r.Version = "v2" }), true},
+		"another UID":     {change(func(r *Ref) { r.UID = "x" }), true},
+		"another kind":    {change(func(r *Ref) { r.Kind = "Secret" }), false},
+		"elsewhere":       {change(func(r *Ref) { r.Namespace = "x" }), false},
+		"another name":    {change(func(r *Ref) { r.Name = "x" }), false},
+	} {
+		if a.Same(tc.other) != tc.want {
+			t.Errorf("%s: %v", name, !tc.want)
 		}
 	}
 }

@@ -47,10 +47,7 @@ func duplicatesIn(refusal error) []duplicate {
 func keyIn(text string) map[string]any {
 	key := map[string]any{}
 	for {
-		name, rest, ok := strings.Cut(text, "=")
-		if !ok {
-			return key
-		}
+		name, rest, _ := strings.Cut(text, "=")
 		decoder := json.NewDecoder(strings.NewReader(rest))
 		var value any
 		if decoder.Decode(&value) != nil {
@@ -68,11 +65,6 @@ func withoutDuplicates(object *unstructured.Unstructured, duplicates []duplicate
 	single := object.DeepCopy()
 	for _, d := range duplicates {
 		path := pathOf(d.list)
-		for i, step := range path {
-			if strings.Contains(step, "=") {
-				path[i] = element
-			}
-		}
 		if len(path) == 0 || !d.thin(single.Object, path) {
 			return nil, fmt.Errorf("the chart renders different elements of one key (%s) in %s; take all but one out", d.keyText(),
 				strings.TrimPrefix(d.list, "."))
@@ -95,8 +87,8 @@ func (d duplicate) thin(at map[string]any, path []string) bool {
 		return d.thin(next, path[1:])
 	}
 	for _, item := range list {
-		next, isObject := item.(map[string]any)
-		if isObject && len(path) > 2 && !d.thin(next, path[2:]) {
+		next, _ := item.(map[string]any)
+		if len(path) > 2 && !d.thin(next, path[2:]) {
 			return false
 		}
 	}

@@ -42,6 +42,8 @@ func TestFold(t *testing.T) {
 				managed(FieldManager, "v1", applied, `{"f:data":{"f:c":{}}}`)},
 			[]metav1.ManagedFieldsEntry{managed(FieldManager, "v1", applied, `{"f:b":{},"f:data":{".":{},"f:a":{},"f:c":{}}}`)},
 		},
+		"theirs of another version than ours stays": {
+			[]metav1.ManagedFieldsEntry{managed(FieldManager, "v1", applied, `{"f:a":{}}`), managed("helm", "v1beta1", update, `{"f:b":{}}`)}, nil},
 		"another version stays": {
 			[]metav1.ManagedFieldsEntry{managed("helm", "v1", update, `{"f:a":{}}`), managed("helm", "v1beta1", update, `{"f:b":{}}`)},
 			[]metav1.ManagedFieldsEntry{managed("helm", "v1beta1", update, `{"f:b":{}}`), managed(FieldManager, "v1", applied, `{"f:a":{}}`)},
@@ -73,4 +75,30 @@ func describeEntries(entries []metav1.ManagedFieldsEntry) []string {
 		described = append(described, e.Manager+" "+string(e.Operation)+" "+e.APIVersion+" "+string(e.FieldsV1.GetRawBytes()))
 	}
 	return described
+}
+
+// Ours are the fields that we applied: not those of others, of our patches, or of a status.
+func TestOwnFields(t *testing.T) {
+	change := func(change func(*metav1.ManagedFieldsEntry)) metav1.ManagedFieldsEntry {
+		e := entry(`{"f:data":{"f:text":{}}}`)
+		change(&e)
+		return e
+	}
+	for name, tt := range map[string]struct {
+		entry metav1.ManagedFieldsEntry
+		ours  bool
+	}{
+		"applied":        {entry(`{"f:data":{"f:text":{}}}`), true},
+		"another's":      {change(func(e *metav1.ManagedFieldsEntry) { e.Manager = "kubectl" }), false},
+		"patched":        {change(func(e *metav1.ManagedFieldsEntry) { e.Operation = metav1.ManagedFieldsOperationUpdate }), false},
+		"of a status":    {change(func(e *metav1.ManagedFieldsEntry) { e.Subresource = "status" }), false},
+		"without fields": {change(func(e *metav1.ManagedFieldsEntry) { e.FieldsV1 = nil }), false},
+	} {
+		entries := []metav1.ManagedFieldsEntry{change(func(e *metav1.ManagedFieldsEntry) { e.Manager = "kubelet" }), tt.entry}
+		own := ownFields(entries)
+		if own.has("f:data", "f:text") != tt.ours || own.has("f:data", "f:more") || own.has("f:spec", "f:text") ||
+			(fieldsDigest(entries) != "") != tt.ours || (markOf(entries) != "") != tt.ours {
+			t.Errorf("%s: %v, digest %q", name, own, fieldsDigest(entries))
+		}
+	}
 }

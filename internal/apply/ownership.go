@@ -29,11 +29,11 @@ const (
 func Stamp(object *unstructured.Unstructured, owner client.Object, ownerGVK schema.GroupVersionKind,
 	namespaced bool) *unstructured.Unstructured {
 	stamped := object.DeepCopy()
-	if namespaced && stamped.GetNamespace() == "" {
-		stamped.SetNamespace(owner.GetNamespace())
-	}
-	if !namespaced {
+	switch {
+	case !namespaced:
 		stamped.SetNamespace("")
+	case stamped.GetNamespace() == "":
+		stamped.SetNamespace(owner.GetNamespace())
 	}
 	labels := stamped.GetLabels()
 	if labels == nil {

@@ -12,7 +12,9 @@ import (
 	"github.com/operator-framework/operator-lib/handler"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -22,8 +24,9 @@ import (
 )
 
 var (
-	shop    = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "shop", UID: "shop"}}
-	configs = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	shop         = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "shop", UID: "shop"}}
+	configs      = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	statefulSets = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
 )
 
 // owned is a ConfigMap that the shop controls, changed.
@@ -92,7 +95,11 @@ func refs(names ...string) []Ref {
 func TestPrune(t *testing.T) {
 	a, deleted := shelf(nil, owned("a", unchanged), owned("b", unchanged), owned("stays", unchanged), owned("foreign", foreign),
 		owned("kept", kept), owned("going", going), owned("nobodys", nobodys))
-	changes, err := a.Prune(t.Context(), shop, refs("a", "b", "stays", "foreign", "kept", "going", "nobodys", "gone"), refs("stays"))
+	asked := refs("a", "b", "stays", "foreign", "kept", "going", "nobodys", "gone")
+	for i := range asked {
+		asked[i].UID = "recorded"
+	}
+	changes, err := a.Prune(t.Context(), shop, asked, refs("stays"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +147,7 @@ func TestGone(t *testing.T) {
 	a, _ := shelf(nil, owned("a", unchanged), owned("foreign", foreign), owned("kept", kept), owned("nobodys", nobodys),
 		owned("renewed", unchanged), owned("going", func(o *corev1.ConfigMap) { going(o); kept(o) }))
 	asked := refs("a", "foreign", "kept", "nobodys", "renewed", "gone", "going")
-	asked[4].UID = "before"
+	asked[0].UID, asked[4].UID = "a", "before"
 	got, err := a.Gone(t.Context(), shop, asked)
 	if err != nil {
 		t.Fatal(err)
@@ -160,5 +167,39 @@ func TestGone(t *testing.T) {
 	}
 	if _, err := New(kube, kube).Prune(t.Context(), shop, refs("a"), nil); !errors.Is(err, unread) {
 		t.Errorf("what could not be read is taken for pruned: %v", err)
+	}
+}
+
+// What is kept loses the reference to its owner, by which the garbage collector would delete it, and nothing else; once.
+func TestPruneOfWhatIsKept(t *testing.T) {
+	another := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "other"}
+	both := func(o *unstructured.Unstructured) { o.SetOwnerReferences(append(o.GetOwnerReferences(), another)) }
+	d := newDesk(existing(t, configText, keeps, both), nil)
+	changes, err := d.Prune(t.Context(), shop, refs("a"), nil)
+	const freed = `patch a {"metadata":{"annotations":{"operator-sdk/primary-resource":"n/shop",` +
+		`"operator-sdk/primary-resource-type":"ConfigMap"},` +
+		`"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"other","uid":"other"}],"resourceVersion":"100"}}`
+	if diff := cmp.Diff([]string{freed}, d.said); diff != "" || err != nil || len(changes) > 0 {
+		t.Errorf("%v, %v (-want +got):\n%s", changes, err, diff)
+	}
+	d = newDesk(existing(t, configText, keeps, func(o *unstructured.Unstructured) {
+		o.SetOwnerReferences(nil)
+		annotate(o, shop, configs)
+	}), nil)
+	if changes, err := d.Prune(t.Context(), shop, refs("a"), nil); err != nil || len(changes) > 0 || len(d.said) > 0 {
+		t.Errorf("a second time: %v, %v, asked %v", changes, err, d.said)
+	}
+}
+
+// Of a kind that is gone there is nothing left.
+func TestPruneOfAKindThatIsGone(t *testing.T) {
+	d := newDesk(existing(t, configText), nil)
+	gone := error(&meta.NoKindMatchError{})
+	d.refusals["get"] = []error{gone, gone}
+	if changes, err := d.Prune(t.Context(), shop, refs("a"), nil); err != nil || len(changes) > 0 {
+		t.Errorf("pruned: %v, %v", changes, err)
+	}
+	if remaining, err := d.Gone(t.Context(), shop, refs("a")); err != nil || len(remaining) > 0 {
+		t.Errorf("remaining: %v, %v", remaining, err)
 	}
 }

@@ -5,6 +5,7 @@ package apply
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,9 +22,11 @@ func TestCompactKeepsWhatIsRead(t *testing.T) {
 	} {
 		typed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{
 			{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(fields)},
+			{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(fields)},
 			{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", Time: &at, FieldsType: "FieldsV1",
 				FieldsV1: metav1.NewFieldsV1(fields)},
 			{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", FieldsV1: metav1.NewFieldsV1(fields)},
+			{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(fields)},
 		}}}
 		encoded, err := json.Marshal(typed)
 		if err != nil {
@@ -39,11 +42,27 @@ func TestCompactKeepsWhatIsRead(t *testing.T) {
 			for _, object := range []metav1.Object{typed, whole} {
 				TrimManagedFields(object)
 				entries := object.GetManagedFields()
-				if len(entries) != 1 || fieldsDigest(entries) != digest || markOf(entries) != mark || ownFields(entries).has("f:spec", "f:replicas") !=
+				if len(entries) != 1 || strings.Contains(string(entries[0].FieldsV1.GetRawBytes()), "f:ports") ||
+					!strings.Contains(string(entries[0].FieldsV1.GetRawBytes()), digestKey) || fieldsDigest(entries) != digest ||
+					markOf(entries) != mark || ownFields(entries).has("f:spec", "f:replicas") !=
 					replicas {
 					t.Errorf("%T: %v", object, entries)
 				}
 			}
 		}
 	}
+}
+
+// Of an object of which nothing is ours, no managed fields are kept.
+func TestCompactOfAnothers(t *testing.T) {
+	theirs := metav1.ManagedFieldsEntry{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate,
+		FieldsV1: metav1.NewFieldsV1(`{"f:a":{}}`)}
+	whole := existing(t, configText, managed(theirs))
+	typed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{theirs}}}
+	for _, object := range []metav1.Object{whole, typed} {
+		if TrimManagedFields(object); len(object.GetManagedFields()) != 0 {
+			t.Errorf("%T: %v", object, object.GetManagedFields())
+		}
+	}
+	TrimManagedFields("no object") // a cache may be given what stands for one that is gone
 }
