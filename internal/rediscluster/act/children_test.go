@@ -1,0 +1,116 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+)
+
+// config is a ConfigMap with an owner.
+func config(name string, owner *metav1.OwnerReference) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: "made",
+		OwnerReferences: []metav1.OwnerReference{*owner}}}
+}
+
+// Children are applied, and what is no longer rendered goes; whether something changed is told, and what only a person can change is
+// a stall that says what.
+func TestApplyChildren(t *testing.T) {
+	unread := errors.New("timeout")
+	immutable := apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a",
+		field.ErrorList{field.Invalid(field.NewPath("data"), "x", "field is immutable")})
+	for name, tt := range map[string]struct {
+		there    []client.Object
+		obsolete bool
+		answer   error
+		again    bool
+		acted    bool
+		stall    string
+		fails    error
+		gone     bool
+	}{
+		"new":                        {acted: true},
+		"as they are":                {again: true},
+		"one is obsolete":            {again: true, there: []client.Object{config("old", ours)}, obsolete: true, acted: true, gone: true},
+		"an obsolete one of another": {again: true, there: []client.Object{config("old", theirs)}, obsolete: true},
+		"the name is another's":      {there: []client.Object{config("a", theirs)}, acted: true, stall: "NameTaken"},
+		"it cannot be changed":       {answer: immutable, acted: true, stall: "CannotChange"},
+		"it cannot be written":       {answer: unread, acted: true, fails: unread},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, interceptor.Funcs{})
+			scheme, mapper := runtime.NewScheme(), meta.NewDefaultRESTMapper(nil)
+			for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+				if err := add(scheme); err != nil {
+					t.Fatal(err)
+				}
+			}
+			mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+			builder := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(tt.there...)
+			kube := builder.WithInterceptorFuncs(interceptor.Funcs{
+				Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, how ...client.ApplyOption) error {
+					if tt.answer != nil {
+						return tt.answer
+					}
+					return c.Apply(ctx, o, how...)
+				}}).Build()
+			b.actor.Applier = apply.New(kube, kube)
+			b.subject.Children = []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+				"metadata": map[string]any{"name": "a", "namespace": "n"}, "data": map[string]any{"a": "b"}}}}
+			if tt.again {
+				b.must(plan.ApplyChildren{})
+			}
+			if tt.obsolete {
+				b.subject.Obsolete = []apply.Ref{{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespace: "n", Name: "old"}}
+			}
+			result, err := b.actor.Do(t.Context(), b.subject, plan.ApplyChildren{})
+			var stall *StallError
+			if errors.As(err, &stall) != (tt.stall != "") || stall != nil && stall.Cause != tt.stall || stall == nil && !errors.Is(err, tt.fails) {
+				t.Errorf("error %v", err)
+			}
+			if result.Acted != tt.acted {
+				t.Errorf("acted: %t", result.Acted)
+			}
+			if len(tt.there) > 0 {
+				err := kube.Get(t.Context(), client.ObjectKeyFromObject(tt.there[0]), &corev1.ConfigMap{})
+				if apierrors.IsNotFound(err) != tt.gone {
+					t.Errorf("gone: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// What is obsolete and cannot be deleted is told, although all others are as they are.
+func TestObsoleteChildrenThatStay(t *testing.T) {
+	refused := errors.New("refused")
+	b := newBench(t, interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object,
+		...client.DeleteOption) error {
+		return refused
+	}},
+		config("old", ours))
+	b.actor.Applier = apply.New(b.actor.Client, b.actor.Client)
+	b.subject.Obsolete = []apply.Ref{{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespace: "n", Name: "old"}}
+	if result, err := b.actor.Do(t.Context(), b.subject, plan.ApplyChildren{}); !errors.Is(err, refused) || result.Acted {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
