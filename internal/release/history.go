@@ -138,7 +138,7 @@ func (r *Reconciler) supersede(ctx context.Context, cr *unstructured.Unstructure
 	if secret.Labels["status"] == string(chart.StatusSuperseded) {
 		return metav1.NewTime(first), nil
 	}
-	secret.Labels["status"] = string(chart.StatusSuperseded)
+	metav1.SetMetaDataLabel(&secret.ObjectMeta, "status", string(chart.StatusSuperseded)) // somebody may have taken all labels off
 	secret.Data["release"] = data
 	if err := r.live.Update(ctx, secret); err != nil {
 		return metav1.Time{}, fmt.Errorf("mark revision %d as superseded: %w", revision, err)
