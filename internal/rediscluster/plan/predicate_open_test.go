@@ -91,6 +91,26 @@ func TestOpenSlotIsFinished(t *testing.T) {
 	}
 }
 
+// An open slot that nobody owns, or more than one, is left to gossip and to planAssign: nothing says who is to give it.
+func TestOpenSlotWithoutOneOwner(t *testing.T) {
+	for name, change := range map[string]func(s *snapshot.Snapshot, slot uint16){
+		"none": func(s *snapshot.Snapshot, slot uint16) {
+			s.Find(0, 0).Redis.Slots = s.Find(0, 0).Redis.Slots.Subtract(slots.Of(slot))
+		},
+		"two": func(s *snapshot.Snapshot, slot uint16) {
+			s.Find(2, 0).Redis.Slots = s.Find(2, 0).Redis.Slots.Union(slots.Of(slot))
+		},
+	} {
+		d, s := halfMoved()
+		for n := range s.Find(0, 0).Redis.Migrating {
+			change(s, n)
+		}
+		if r := openSlots(ShapeOf(d, s, now).in); len(r.finish)+len(r.close)+len(r.reopen) > 0 || r.unknown != "" {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
 // The marks that are taken off, and the slots that the reason names, are the same.
 func TestClosesEachMark(t *testing.T) {
 	d, s := desired(), formed()
