@@ -4,10 +4,12 @@
 package reshard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -171,7 +173,13 @@ func TestSendCountsWhatItCost(t *testing.T) {
 	if d.pace.perCost <= float64(firstGuess) {
 		t.Error("nothing was learned from a round trip that took five times what it may")
 	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := d.send(cancelled, batches); !errors.Is(err, context.Canceled) || d.done.Keys != 3 {
+		t.Errorf("the caller gave up: %v, %+v", err, d.done)
+	}
 	from.answer = refusing("MIGRATE", holding(nil))
+	d.limit.free = fixed
 	if err := d.send(t.Context(), batches); !errors.Is(err, redis.ErrRefused) || d.done.Keys != 3 {
 		t.Errorf("refused: %v, %+v", err, d.done)
 	}
@@ -218,5 +226,26 @@ func TestMark(t *testing.T) {
 				t.Errorf("learned: %v, %d slots", d.pace.marking, d.pace.slots)
 			}
 		})
+	}
+}
+
+// A source that does not hear that it lost slots is told in the end, but not before it had the time to.
+func TestMarkWaitsForTheSourceToHear(t *testing.T) {
+	still := strings.Repeat("a", 40) + " 10.0.0.1:6379@16379 myself,master - 0 0 1 connected 5\n"
+	from := &script{answer: func(command string) string {
+		if command == "CLUSTER NODES" {
+			return fmt.Sprintf("$%d\r\n%s\r\n", len(still), still)
+		}
+		return ""
+	}}
+	synctest.Test(t, func(t *testing.T) {
+		d := newDrain(t, from, &script{}, Options{})
+		begin := time.Now()
+		if err := d.mark(t.Context(), slots.Of(5), slots.Set{}); err != nil || time.Since(begin) < heardWithin {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+	})
+	if told := from.commands("CLUSTER SETSLOT"); len(told) != 1 {
+		t.Errorf("the source was told %v", told)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,7 +59,17 @@ func TestJobsOfTheDestination(t *testing.T) {
 	if err != nil || job.ID != "new" || !job.Slots.Equal(m.Slots) || job.SourceID != "from" || job.TargetID != "to" {
 		t.Errorf("begun: %+v, %v", job, err)
 	}
-	want := []string{"CLUSTER MIGRATION STATUS ALL", "CLUSTER MIGRATION IMPORT 5 5"}
+	listed := to.answer
+	to.answer = refusing("CLUSTER MIGRATION IMPORT", listed)
+	if _, err := begin(t.Context(), m, slots.AtomicDestination, m.Slots); !errors.Is(err, redis.ErrRefused) {
+		t.Errorf("a job that is refused: %v", err)
+	}
+	to.answer = refusing("CLUSTER MIGRATION STATUS", listed)
+	if jobs, err := underWay(t.Context(), m, slots.AtomicDestination); !errors.Is(err, redis.ErrRefused) || len(jobs) > 0 {
+		t.Errorf("jobs that are not told: %v, %v", jobs, err)
+	}
+	want := []string{"CLUSTER MIGRATION STATUS ALL", "CLUSTER MIGRATION IMPORT 5 5", "CLUSTER MIGRATION IMPORT 5 5",
+		"CLUSTER MIGRATION STATUS ALL"}
 	if diff := cmp.Diff(want, to.commands("CLUSTER")); diff != "" || len(from.commands("")) > 0 {
 		t.Errorf("commands (-want +got):\n%s, at the source %v", diff, from.commands(""))
 	}
@@ -109,6 +120,18 @@ func TestFollowEndsWithTheSlice(t *testing.T) {
 	if err != nil || len(to.commands("CLUSTER")) != 1 {
 		t.Errorf("%v after %d looks", err, len(to.commands("CLUSTER")))
 	}
+}
+
+// A job that goes on is asked for less and less often, and to the end of the slice.
+func TestFollowAsksSeldom(t *testing.T) {
+	to := &script{answer: tasks(task("a", "5", "from", "to", "streaming-buffer", ""))}
+	synctest.Test(t, func(t *testing.T) {
+		m := Move{From: (&script{}).end(t, "from"), To: to.end(t, "to"), Slots: slots.Of(5)}
+		err := follow(t.Context(), m, slots.AtomicDestination, redis.SlotMigration{ID: "a"}, &Progress{}, time.Now, time.Now().Add(time.Second))
+		if looks := len(to.commands("CLUSTER")); err != nil || looks != 10 {
+			t.Errorf("%v after %d looks", err, looks)
+		}
+	})
 }
 
 // The source of a job knows that it failed, the target why: both are told, of the job and of no other.
