@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/internal/apply"
@@ -156,11 +157,21 @@ func (r *Reconciler) deleteHooks(ctx context.Context, cr *unstructured.Unstructu
 	return nil
 }
 
+// deleteHook asks for the deletion of the very object that was read.
 func (r *Reconciler) deleteHook(ctx context.Context, live client.Object) error {
 	uid := live.GetUID()
 	err := r.live.Delete(ctx, live, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return fmt.Errorf("delete %s %s: %w", live.GetObjectKind().GroupVersionKind().Kind, live.GetName(), err)
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) && r.replaced(ctx, live, uid) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("delete %s %s: %w", live.GetObjectKind().GroupVersionKind().Kind, live.GetName(), err)
+}
+
+// replaced reports whether an object that was read is gone by now, or another one has its name. A conflict alone does not say so:
+// an admission webhook may answer with one, too.
+func (r *Reconciler) replaced(ctx context.Context, was client.Object, uid types.UID) bool {
+	now := &metav1.PartialObjectMetadata{}
+	now.SetGroupVersionKind(was.GetObjectKind().GroupVersionKind())
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(was), now)
+	return apierrors.IsNotFound(err) || err == nil && now.GetUID() != uid
 }

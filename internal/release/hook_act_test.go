@@ -89,6 +89,7 @@ func TestDeleteHooks(t *testing.T) {
 		rendered.Hooks = append(rendered.Hooks, job(t, name))
 	}
 	gone, timeout := apierrors.NewNotFound(schema.GroupResource{}, "x"), errors.New("timeout")
+	conflict := apierrors.NewConflict(schema.GroupResource{}, "x", timeout)
 	for name, tt := range map[string]struct {
 		rendered *chart.Rendered
 		refusals map[string]error
@@ -101,8 +102,7 @@ func TestDeleteHooks(t *testing.T) {
 		"not deleted":          {rendered, map[string]error{"delete": timeout}, []string{"ours if job Background"}, true},
 		"their kind is gone":   {rendered, map[string]error{"get": &meta.NoKindMatchError{}}, nil, false},
 		"they cannot be read":  {rendered, map[string]error{"get": timeout}, nil, true},
-		"another has the name": {rendered, map[string]error{"delete": apierrors.NewConflict(schema.GroupResource{}, "x", timeout)},
-			[]string{"ours if job Background"}, false},
+		"a webhook says so":    {rendered, map[string]error{"delete": conflict}, []string{"ours if job Background"}, true},
 	} {
 		r, cr, deleted := runner(t, tt.refusals, jobs...)
 		err := r.deleteHooks(t.Context(), cr, Desired{Rendered: tt.rendered})
@@ -110,6 +110,20 @@ func TestDeleteHooks(t *testing.T) {
 			func(all []string) string { return strings.Join(all, ", ") })); diff != "" ||
 			(err != nil) != tt.fails {
 			t.Errorf("%s: %v, deleted (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+// One that another object has replaced is not deleted in its place, and is no error.
+func TestDeleteHookThatWasReplaced(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("UID"))
+	for name, there := range map[string][]client.Object{
+		"replaced": {hookOf("ours", func(j *batchv1.Job) { j.UID = "newer" })}, "gone": nil,
+	} {
+		r, _, deleted := runner(t, map[string]error{"delete": conflict}, there...)
+		was := parse(t, "{apiVersion: batch/v1, kind: Job, metadata: {name: ours, namespace: shop, uid: job}}")
+		if err := r.deleteHook(t.Context(), was); err != nil || len(*deleted) != 1 {
+			t.Errorf("%s: %v, asked for %v", name, err, *deleted)
 		}
 	}
 }
