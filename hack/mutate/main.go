@@ -56,6 +56,7 @@ func main() {
 	flag.BoolVar(&o.list, "list", false, "print the mutants as equivalent.txt names them, and run nothing")
 	flag.StringVar(&o.work, "work", filepath.Join("build", "mutation"), "where what is built and found goes")
 	flag.BoolVar(&o.unitOnly, "unit", false, "neither simulation nor model")
+	flag.BoolVar(&o.ownOnly, "own", false, "only the tests of the mutant's own package")
 	flag.Parse()
 	o.folders = flag.Args()
 	if err := o.run(); err != nil {
@@ -65,11 +66,12 @@ func main() {
 }
 
 type options struct {
-	folders                   []string
-	files, kinds, work        string
-	survivors, list, unitOnly bool
-	budget, within            time.Duration
-	jobs                      int
+	folders            []string
+	files, kinds, work string
+	survivors, list    bool
+	unitOnly, ownOnly  bool
+	budget, within     time.Duration
+	jobs               int
 }
 
 const equivalentList = "hack/mutate/equivalent.txt"
@@ -210,7 +212,7 @@ func (o options) judgeAll(m *mutation, chosen []Mutant) ([]fate, error) {
 	orders := map[string][]*suite{}
 	for _, folder := range o.folders {
 		for _, tests := range suites[folder] {
-			if o.unitOnly && layerOf(tests) != unit {
+			if o.unitOnly && layerOf(tests) != unit || o.ownOnly && tests != folder {
 				continue
 			}
 			if built[tests] == nil {

@@ -38,6 +38,8 @@ func TestSettle(t *testing.T) {
 			"spec.ports[0].name", `{spec: {ports: [{name: a, port: 1}]}}`},
 		"an element of another's": {`{spec: {ports: [{name: theirs, port: 1}]}}`, `{spec: {ports: [{name: a, port: 2}]}}`,
 			"spec.ports[0].name", `{spec: {ports: [{name: theirs, port: 1}]}}`},
+		"elements that are not objects, and one that is": {`{spec: {args: [a]}}`, `{spec: {args: [{x: 1}]}}`, "spec.args[0]",
+			`{spec: {args: [a]}}`},
 		"elements that are not objects": {`{spec: {args: [a]}}`, `{spec: {args: [b]}}`, "spec.args[0]",
 			`{spec: {args: [a]}}`},
 		"a field that is not rendered": {`{spec: {theirs: 1, type: X}}`, `{spec: {type: Z}}`, "spec.theirs",

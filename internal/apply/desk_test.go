@@ -5,6 +5,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -120,6 +121,9 @@ func (d *desk) apply(object metav1.Object, how *client.ApplyOptions) error {
 	}
 	if err := d.say(words...); err != nil {
 		return err
+	}
+	if d.sent["kind"] == nil || object.GetNamespace() == "" {
+		return errors.New("an apply to nothing")
 	}
 	if object.GetUID() == "" {
 		object.SetUID("made")

@@ -189,6 +189,8 @@ func TestDrifted(t *testing.T) {
 	d.Recall(shop, []Known{{Ref: ref, Fields: "x"}, {Ref: other, Fields: "x"}})
 	d.with(existing(t, configText, uid("made")))
 	drifted("recalled once more", Drift{Known: true, Refs: []Ref{ref, other}})
+	d.Recall(shop, []Known{{Ref: ref, Fields: markOf([]metav1.ManagedFieldsEntry{entry(`{"f:data":{"f:text":{}}}`)})}})
+	drifted("recalled as it is", Drift{Known: true, Refs: []Ref{other}})
 	d.with(existing(t, configText, uid("a"), version("90")))
 	d.memory.put("shop", keyOf(ref), applied{ref: ref, at: now, seen: true, fields: "x"})
 	if _, err := d.Prune(t.Context(), shop, []Ref{ref, other}, nil); err != nil {

@@ -203,3 +203,18 @@ func TestPruneOfAKindThatIsGone(t *testing.T) {
 		t.Errorf("remaining: %v, %v", remaining, err)
 	}
 }
+
+// A conflict at a deletion says that another object has the name, if that is so, or none has it; what cannot be looked at is not gone.
+func TestPruneThatConflicts(t *testing.T) {
+	timeout := errors.New("timeout")
+	for name, tt := range map[string]struct{ look, fails error }{
+		"it is gone": {notFound(), nil}, "it cannot be looked at": {timeout, conflict()}, "it is there": {nil, conflict()},
+	} {
+		d := newDesk(existing(t, configText), nil)
+		d.refusals["delete"], d.refusals["get"] = []error{conflict()}, []error{nil, tt.look}
+		changes, err := d.Prune(t.Context(), shop, refs("a"), nil)
+		if (err != nil) != (tt.fails != nil) || err != nil && !apierrors.IsConflict(err) || len(changes) > 0 {
+			t.Errorf("%s: %v, %v", name, changes, err)
+		}
+	}
+}

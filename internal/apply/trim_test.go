@@ -27,6 +27,7 @@ func TestCompactKeepsWhatIsRead(t *testing.T) {
 				FieldsV1: metav1.NewFieldsV1(fields)},
 			{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", FieldsV1: metav1.NewFieldsV1(fields)},
 			{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(fields)},
+			{Manager: "another", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(fields)},
 		}}}
 		encoded, err := json.Marshal(typed)
 		if err != nil {
