@@ -133,6 +133,9 @@ func TestPlace(t *testing.T) {
 		if diff := cmp.Diff([]int{tt.gates, tt.terms, tt.bound}, []int{len(got.Spec.SchedulingGates), terms, bound}); diff != "" {
 			t.Errorf("%s: gates, terms and bound terms (-want +got):\n%s", name, diff)
 		}
+		if !slices.Contains(got.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: "another.example.com/gate"}) {
+			t.Errorf("%s: the gate of another is gone: %v", name, got.Spec.SchedulingGates)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@
 package act
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/redis/reshard"
 	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
@@ -133,4 +135,14 @@ func TestPromotionIsWatched(t *testing.T) {
 	if view := b.view(2); view.Role != redis.RoleMaster {
 		t.Errorf("it is a %s", view.Role)
 	}
+}
+
+// The engine moves the slots itself where the step says so; one that cannot says that.
+func TestMoveSlotsAtomically(t *testing.T) {
+	b := owning(t)
+	moves := []plan.Move{{From: b.targets[0], To: b.targets[2], Slots: slots.Of(7)}}
+	if err := b.do(plan.MoveSlots{Moves: moves, Atomic: true}); !errors.Is(err, reshard.ErrNotAtomic) {
+		t.Errorf("error %v", err)
+	}
+	b.must(plan.MoveSlots{Moves: moves})
 }
