@@ -363,3 +363,15 @@ func TestRecordedRevision(t *testing.T) {
 		}
 	}
 }
+
+// Whoever may write Secrets may write a record: one of what the chart itself may not make is not believed.
+func TestRecordedRevisionIsChecked(t *testing.T) {
+	for kind, refused := range map[string]bool{"ConfigMap": false, "ServiceAccount": true} {
+		a := newArchive(t)
+		a.r.namespaced = everythingNamespaced
+		a.r.recordHistory(t.Context(), a.cr, &chart.Rendered{Manifest: "{apiVersion: v1, kind: " + kind + ", metadata: {name: a}}\n"}, 1)
+		if _, err := a.r.recordedRevision(t.Context(), a.cr, 1); (err != nil) != refused {
+			t.Errorf("a %s: %v", kind, err)
+		}
+	}
+}
