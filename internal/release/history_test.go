@@ -375,3 +375,29 @@ func TestRecordedRevisionIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// A record that somebody has broken is told by what needs it, and written anew by what does not.
+func TestHistoryOfBrokenRecords(t *testing.T) {
+	a := newArchive(t)
+	a.record(1)
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: "shop", Name: chart.StoredName("web", 1)}
+	if err := a.r.live.Get(t.Context(), key, secret); err != nil {
+		t.Fatal(err)
+	}
+	secret.Annotations, secret.Labels, secret.Data["release"] = nil, nil, []byte("nonsense")
+	if err := a.r.live.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	if c := a.record(2); c.Reason != ReasonHistoryFailed {
+		t.Errorf("the next revision: %+v", c)
+	}
+	if known, err := a.r.recordedRevision(t.Context(), a.cr, 1); known != nil || err == nil {
+		t.Errorf("what it consisted of: %v, %v", known, err)
+	}
+	a.record(1)
+	a.wants("recorded again", map[string]string{chart.StoredName("web", 1): "deployed: deployed, first 10:00:00 # of revision 1"})
+	if err := a.r.live.Get(t.Context(), key, secret); err != nil || secret.Annotations[recordedByAnnotation] != recordedBy {
+		t.Errorf("whose it is: %v, %v", secret.Annotations, err)
+	}
+}
