@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,10 +158,10 @@ func TestAtomicJobFails(t *testing.T) {
 			p, set, keys := newAtomicPair(t, time.Hour)
 			_, err := reshard.Atomic(t.Context(), p.move(set), reshard.Options{Now: looks()})
 			p.must(err)
-			asked := 0
+			var asked atomic.Int64
 			p.world.OnCommand(func(_ *redistest.Node, args []string) {
 				if strings.EqualFold(strings.Join(args[:min(2, len(args))], " "), "CLUSTER GETSLOTMIGRATIONS") {
-					if asked++; asked == 3 { // it is being followed
+					if asked.Add(1) == 3 { // it is being followed
 						tt.strike(p)
 						p.world.Run(time.Second)
 					}
@@ -185,20 +186,20 @@ func TestAtomicStopsAtAJobThatCannotBeFollowed(t *testing.T) {
 	for slot := range set.Slots() {
 		p.must(p.ends[0].Node.MigrateSlots(t.Context(), slots.Of(slot), p.ends[1].ID))
 	}
-	looked, begun := 0, 0
+	var looked, begun atomic.Int64
 	p.world.OnCommand(func(n *redistest.Node, args []string) {
 		switch command := strings.ToUpper(strings.Join(args[:min(2, len(args))], " ")); command {
 		case "CLUSTER GETSLOTMIGRATIONS":
-			if looked++; looked == 3 { // who asks first is Describe, then it is asked for those under way
+			if looked.Add(1) == 3 { // who asks first is Describe, then it is asked for those under way
 				p.world.FailNext(n, "CLUSTER", redistest.Failure{Kind: redistest.DropBefore})
 			}
 		case "CLUSTER MIGRATESLOTS":
-			begun++
+			begun.Add(1)
 		}
 	})
 	_, err := reshard.Atomic(t.Context(), p.move(set.Union(slots.Of(9))), reshard.Options{Now: looks()})
-	if !errors.Is(err, redis.ErrUnreachable) || looked != 3 || begun > 0 {
-		t.Errorf("%v after %d looks, %d jobs", err, looked, begun)
+	if !errors.Is(err, redis.ErrUnreachable) || looked.Load() != 3 || begun.Load() > 0 {
+		t.Errorf("%v after %d looks, %d jobs", err, looked.Load(), begun.Load())
 	}
 }
 
