@@ -90,7 +90,8 @@ var redisBugs = []Bug{
 		New: ``},
 	{Name: "deletes the StatefulSet of a shard that members still know", File: "internal/rediscluster/plan/scale_removal.go",
 		Old: `	if v := in.forgottenByAll(); !v.Holds {
-		v.Reason = fmt.Sprintf("shards %v are to go, and not every instance is known to have forgotten them: %s", step.Shards, v.Reason)
+		v.Reason = fmt.Sprintf("shards %v are to go, and not every instance is known to have forgotten them: %s",
+			slices.Sorted(maps.Keys(step.Shards)), v.Reason)
 		return waitFor(v)
 	}`,
 		New: ``},
