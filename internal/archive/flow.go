@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -27,8 +29,12 @@ type flow struct {
 	mu       sync.Mutex
 	released *sync.Cond
 	held     bool
+	stopped  bool
 	session  *replication.Session
 	end      *replication.Position // the mark, when it is set
+
+	resumed replication.Position // where the stream was resumed last, and how often there
+	inVain  int
 }
 
 func newFlow(t Taking, shard int, from members) *flow {
@@ -49,12 +55,11 @@ func (f *flow) run(ctx context.Context, m *Manifest, s *Shard, turns *semaphore.
 		return fmt.Errorf("shard %d: %w", f.shard, err)
 	}
 	f.session = session
-	stop := context.AfterFunc(ctx, f.stop)
-	defer stop()
 	defer f.stop()
 	position := session.Position()
 	s.History, s.From = position.ID, position.Offset
 	group, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, f.stop)()
 	group.Go(func() (err error) {
 		s.Base, err = f.taking.Store.put(ctx, m.baseKey(f.shard), func(to io.Writer) error { return f.copyBase(to, s) })
 		done()
@@ -80,26 +85,53 @@ func (f *flow) stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.session.Close()
-	f.held = false
+	f.held, f.stopped = false, true
 	f.released.Broadcast()
 }
 
 // begin follows an instance of the shard from a base on: a replica that is in sync, or else the master, unless it would count the
 // session as a replica whose loss stops its writes.
 func (f *flow) begin(ctx context.Context) (session *replication.Session, err error) {
-	for _, m := range f.from.replicas {
-		session, err = m.node.Follow(ctx, replication.Position{}, version(m), false)
+	for _, m := range append(slices.Clone(f.from.replicas), f.from.master) {
+		if err = m.refresh(ctx); err == nil { // a shard that had to wait for its turn may have another master by now
+			err = m.followable()
+		}
+		if err == nil {
+			session, err = m.follow(ctx, replication.Position{})
+		}
 		if err == nil {
 			return session, nil
 		}
 		f.taking.Report(Progress{Shard: f.shard, What: err.Error()})
 	}
-	m := f.from.master
-	if m.history.Counts {
-		return nil, errors.Join(fmt.Errorf(
-			"no replica can be followed, and the master counts replicas (min-replicas-to-write): bring a replica back"), err)
+	return nil, fmt.Errorf("no instance can be followed: %w", err)
+}
+
+// refresh asks again where an instance is.
+func (m *member) refresh(ctx context.Context) error {
+	h, err := m.node.History(ctx)
+	if err == nil && h.View.NodeID != m.id() {
+		err = fmt.Errorf("another instance answers at %s", m.addr)
 	}
-	return m.node.Follow(ctx, replication.Position{}, version(m), true)
+	if err == nil {
+		m.history = h
+	}
+	return err
+}
+
+// followable says why an instance is not followed.
+func (m member) followable() error {
+	switch {
+	case m.history.View.Role == redis.RoleReplica && !m.history.View.MasterLinkUp:
+		return fmt.Errorf("%s has lost its master", m.addr)
+	case m.history.View.Role == redis.RoleMaster && m.history.Counts:
+		return fmt.Errorf("%s is a master that counts replicas (min-replicas-to-write): bring a replica back", m.addr)
+	}
+	return nil
+}
+
+func (m member) follow(ctx context.Context, from replication.Position) (*replication.Session, error) {
+	return m.node.Follow(ctx, from, version(m), m.history.View.Role == redis.RoleMaster)
 }
 
 // version is what is told to an instance of its own version.
@@ -150,7 +182,7 @@ func (c *counting) Write(p []byte) (int, error) {
 
 // copyStream copies commands until the mark.
 func (f *flow) copyStream(ctx context.Context, to io.Writer) error {
-	for {
+	for ctx.Err() == nil {
 		err := f.session.Wait()
 		if err == nil {
 			if f.ended() {
@@ -167,6 +199,9 @@ func (f *flow) copyStream(ctx context.Context, to io.Writer) error {
 		if err != nil {
 			return errors.Join(ctx.Err(), err)
 		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	if position := f.session.Position(); position != *f.end || !f.session.Whole() {
 		return fmt.Errorf("the stream is at %d of %s, and the mark at %d of %s", position.Offset, position.ID, f.end.Offset, f.end.ID)
@@ -220,40 +255,63 @@ func (f *flow) position() replication.Position {
 // resume follows an instance that has what comes next, after the session was lost. One that has not is not asked: it would begin with a
 // new base.
 func (f *flow) resume(ctx context.Context, why error) error {
-	if errors.Is(why, replication.ErrTorn) || !f.session.Whole() {
+	const mostInVain = 10
+	position := f.session.Position()
+	if position == f.resumed {
+		f.inVain++
+	} else {
+		f.resumed, f.inVain = position, 0
+	}
+	for _, last := range []error{replication.ErrTorn, replication.ErrProtocol, replication.ErrRefused} {
+		if errors.Is(why, last) {
+			return why // the same would come again
+		}
+	}
+	if !f.session.Whole() || f.inVain > mostInVain {
 		return why
 	}
+	f.session.Close()
 	f.taking.Report(Progress{Shard: f.shard, What: why.Error()})
-	position := f.session.Position()
 	return f.taking.retry(ctx, func() error {
 		all, err := f.taking.ask(ctx)
 		if err != nil {
 			return err
 		}
-		for _, m := range all {
-			if !has(m.history, position) {
+		slices.SortStableFunc(all, func(a, b member) int {
+			return strings.Compare(string(b.history.View.Role), string(a.history.View.Role))
+		})
+		for _, m := range all { // replicas first
+			if !has(m.history, position) || m.followable() != nil {
 				continue
 			}
-			session, err := m.node.Follow(ctx, position, version(m), m.history.View.Role == redis.RoleMaster)
+			session, err := m.follow(ctx, position)
 			if err != nil {
 				return blocked(f.shard, "%v", err)
 			}
-			if session.Base() != nil {
+			if session.Base() != nil { // it has just lost it
 				session.Close()
-				return fmt.Errorf("the stream is broken: no instance has what follows %d of %s", position.Offset, position.ID)
+				continue
 			}
-			f.mu.Lock()
-			f.session = session
-			f.mu.Unlock()
+			f.use(session)
 			return nil
 		}
 		return blocked(f.shard, "no instance has what follows %d of %s", position.Offset, position.ID)
 	})
 }
 
-// has reports whether a history goes on from a position.
+// use goes on with another session.
+func (f *flow) use(session *replication.Session) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.session = session
+	if f.stopped {
+		session.Close()
+	}
+}
+
+// has reports whether a node has what follows a position.
 func has(h redis.History, p replication.Position) bool {
-	if h.View.Role == redis.RoleReplica && !h.View.MasterLinkUp {
+	if h.Backlog == 0 || h.Backlog > p.Offset+1 {
 		return false
 	}
 	return h.At.ID == p.ID && h.At.Offset >= p.Offset || h.Before.ID == p.ID && p.Offset < h.Before.Offset

@@ -8,6 +8,7 @@
 package archive
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -30,6 +31,7 @@ const Format = 1
 const (
 	mostShards      = 500
 	mostManifest    = 4 << 20 // bytes
+	mostCommas      = 50_000
 	mostBytes       = 1 << 50 // of an object
 	longestVersion  = 64
 	manifestName    = "manifest.json"
@@ -46,7 +48,7 @@ type Manifest struct {
 	Attempt string `json:"attempt"`
 	// Cluster is whose data it is, such as namespace/name. It is for people.
 	Cluster string `json:"cluster,omitempty"`
-	// Engine and Version are of the oldest server that sent a base.
+	// Engine and Version are those of the first shard's master.
 	Engine  redis.Engine `json:"engine"`
 	Version string       `json:"version"`
 	// Started is when the first base was asked for, Marked the moment that the data is of.
@@ -131,6 +133,9 @@ func ReadManifest(in io.Reader) (*Manifest, error) {
 	}
 	if len(text) > mostManifest {
 		return nil, fmt.Errorf("the manifest has more than %d bytes", mostManifest)
+	}
+	if bytes.Count(text, []byte(",")) > mostCommas { // each stands for a value, which takes more memory than text
+		return nil, fmt.Errorf("the manifest has more than %d values", mostCommas)
 	}
 	var m Manifest
 	if err := json.Unmarshal(text, &m); err != nil {

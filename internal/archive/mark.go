@@ -51,6 +51,14 @@ func (t Taking) tryMark(ctx context.Context, m *Manifest, flows []*flow) (err er
 	if err != nil {
 		return err
 	}
+	// What began meanwhile shows now: a job of the engine that moves slots, or a failover of which the old master had not heard.
+	after, err := t.look(ctx)
+	if err != nil {
+		return err
+	}
+	if !now.same(after) {
+		return blocked(-1, "slots or roles changed while the mark was set")
+	}
 	found := make([]*replication.Position, len(flows))
 	for i, f := range flows {
 		shard, at := cut.find(f.position())
@@ -117,7 +125,10 @@ func (t Taking) cut(ctx context.Context, now topology) (cut, error) {
 		c.paused = time.Since(c.at)
 	}
 	c.skew = answered.Sub(asked)
-	if err != nil {
+	switch {
+	case errors.Is(err, redis.ErrAuth):
+		return cut{}, err // so it would stay, and each attempt would delay writes
+	case err != nil:
 		return cut{}, blocked(-1, "%v", err)
 	}
 	if pause && answered.Sub(c.at) >= t.Pause {

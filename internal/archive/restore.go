@@ -28,7 +28,7 @@ const (
 	streamFile  = "appendonly.aof.1.incr.aof"
 	tableFile   = "appendonly.aof.manifest"
 	nodesFile   = "nodes.conf"
-	unfinished  = ".restore-unfinished"
+	staging     = ".restore-unfinished"
 	tableOfBase = "file " + baseFile + " seq 1 type b\nfile " + streamFile + " seq 1 type i\n"
 )
 
@@ -39,7 +39,7 @@ var readable = map[redis.Engine][]struct {
 	rdbs []string
 }{
 	redis.EngineRedis: {
-		{"8.0.0", []string{"REDIS0010", "REDIS0011", "REDIS0012"}},
+		{"7.4.0", []string{"REDIS0010", "REDIS0011", "REDIS0012"}},
 		{"7.2.0", []string{"REDIS0010", "REDIS0011"}},
 		{"7.0.0", []string{"REDIS0010"}},
 	},
@@ -72,24 +72,24 @@ func (m *Manifest) CheckReadable(engine redis.Engine, version string) error {
 
 // Restore writes what an instance needs in its empty directory to start as the master of a shard: its data, as an append-only file, and
 // its slots, under a node ID of its own. It starts with appendonly yes, and aof-load-truncated no, so that it starts with all of its data
-// or not at all. What an interrupted restore left is replaced; a directory with anything of an instance is refused.
+// or not at all. What an interrupted restore left is replaced; a directory with anything of an instance is refused. All is written
+// elsewhere in the directory first, and moved when it is whole, the data last.
 //
 // Meet the instances only once each of them has its data: one that owns its slots with the same epoch and no data may win them.
 func (s *Store) Restore(ctx context.Context, m *Manifest, shard int, dir string) error {
 	if shard < 0 || shard >= len(m.Shards) {
 		return fmt.Errorf("the backup has shards 0 to %d, and none %d", len(m.Shards)-1, shard)
 	}
-	if err := clear(dir); err != nil {
+	restored, err := prepare(dir)
+	if restored || err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(dir, unfinished), func(io.Writer) error { return nil }); err != nil {
+	stage := filepath.Join(dir, staging)
+	data := filepath.Join(stage, appendDir)
+	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
 	}
-	data := filepath.Join(dir, appendDir)
-	if err := os.Mkdir(data, 0o700); err != nil {
-		return err
-	}
-	err := writeFile(filepath.Join(data, baseFile), func(to io.Writer) error { return s.getBase(ctx, m, shard, to) })
+	err = writeFile(filepath.Join(data, baseFile), func(to io.Writer) error { return s.getBase(ctx, m, shard, to) })
 	if err != nil {
 		return err
 	}
@@ -100,13 +100,21 @@ func (s *Store) Restore(ctx context.Context, m *Manifest, shard int, dir string)
 	if err := writeText(filepath.Join(data, tableFile), tableOfBase); err != nil {
 		return err
 	}
-	if err := writeText(filepath.Join(dir, nodesFile), nodesOf(m, shard)); err != nil {
+	if err := writeText(filepath.Join(stage, nodesFile), nodesOf(m, shard)); err != nil {
 		return err
 	}
-	if err := errors.Join(syncDir(data), syncDir(dir)); err != nil {
+	if err := errors.Join(syncDir(data), syncDir(stage)); err != nil {
 		return err
 	}
-	return errors.Join(os.Remove(filepath.Join(dir, unfinished)), syncDir(dir))
+	for _, name := range []string{nodesFile, appendDir} {
+		if err := os.Rename(filepath.Join(stage, name), filepath.Join(dir, name)); err != nil {
+			return err
+		}
+		if err := syncDir(dir); err != nil {
+			return err
+		}
+	}
+	return os.Remove(stage)
 }
 
 // nodesOf is the nodes.conf of a master that is alone, with an epoch that no other shard has.
@@ -130,30 +138,33 @@ func spaced(s Shard) string {
 	return text
 }
 
-// clear makes a directory empty of what an interrupted restore left. Others' files that no instance reads may be there, such as
-// lost+found.
-func clear(dir string) error {
-	files := []string{appendDir, nodesFile, "dump.rdb"}
-	_, err := os.Stat(filepath.Join(dir, unfinished))
-	if err == nil {
-		return errors.Join(os.RemoveAll(filepath.Join(dir, appendDir)), ignoreMissing(os.Remove(filepath.Join(dir, nodesFile))))
+// prepare makes a directory ready for a restore, or says that it was restored: an interrupted restore has moved everything. Files that no
+// instance reads may be there, such as lost+found.
+func prepare(dir string) (restored bool, err error) {
+	left, err := os.ReadDir(filepath.Join(dir, staging))
+	begun := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	for _, name := range files {
-		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(fmt.Errorf("%s has %s: an instance has its data there, and nothing is restored over that", dir, name), err)
+	for _, name := range []string{appendDir, "dump.rdb", nodesFile} {
+		_, err := os.Stat(filepath.Join(dir, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist), err == nil && begun && name == nodesFile:
+		case err != nil:
+			return false, err
+		case begun && len(left) == 0:
+			return true, os.Remove(filepath.Join(dir, staging))
+		default:
+			return false, fmt.Errorf("%s has %s: an instance has its data there, and nothing is restored over that", dir, name)
 		}
 	}
-	return nil
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if !begun {
+		return false, nil
 	}
-	return err
+	if err := os.Remove(filepath.Join(dir, nodesFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	return false, os.RemoveAll(filepath.Join(dir, staging))
 }
 
 func writeText(path, text string) error {

@@ -101,7 +101,7 @@ func (s *Store) encode(to io.Writer, fill func(io.Writer) error) (*measured, err
 	}
 	// One processor and 1 MiB of history: a backup is to be cheap for what runs beside it.
 	compressed, err := zstd.NewWriter(to, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithWindowSize(1<<20))
+		zstd.WithWindowSize(1<<20), zstd.WithZeroFrames(true))
 	if err != nil {
 		return nil, err
 	}
@@ -161,6 +161,9 @@ func (s *Store) readBack(ctx context.Context, key string, o Object) error {
 // decode decrypts and decompresses no more than was announced.
 func (s *Store) decode(in io.Reader, encrypted bool, most int64, to io.Writer) error {
 	raw := in
+	if !encrypted && len(s.keys.Identities) > 0 {
+		return errors.New("it is not encrypted, and a key was given: whoever can write to the store could have put it there")
+	}
 	if encrypted {
 		if len(s.keys.Identities) == 0 {
 			return errors.New("it is encrypted, and no key was given")

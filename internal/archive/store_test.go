@@ -137,6 +137,12 @@ func TestDamageIsSeen(t *testing.T) {
 	if err := s.Verify(t.Context(), m); err == nil || !strings.Contains(err.Error(), "incorrect identity") {
 		t.Errorf("with another key: %v", err)
 	}
+	s.keys = keys
+	m.Encryption = ""
+	if err := s.Verify(t.Context(), m); err == nil || !strings.Contains(err.Error(), "it is not encrypted, and a key was given") {
+		t.Errorf("said not to be encrypted: %v", err)
+	}
+	m.Encryption = encryptionName
 	s.keys = Keys{}
 	if err := s.Verify(t.Context(), m); err == nil || !strings.Contains(err.Error(), "no key was given") {
 		t.Errorf("without a key: %v", err)
@@ -189,7 +195,8 @@ func TestManifestsThatLie(t *testing.T) {
 	}
 	s := NewStore(newBucket(t), Keys{})
 	for name, text := range map[string]string{
-		"empty": "", "no JSON": "{", "long": "{\"name\":\"" + strings.Repeat("x", mostManifest) + "\"}",
+		"empty": "", "no JSON": "{", "many": "{\"shards\":[" + strings.Repeat("null,", mostCommas+1) + "null]}",
+		"long": "{\"name\":\"" + strings.Repeat("x", mostManifest) + "\"}",
 	} {
 		check(t, s.bucket.WriteAll(t.Context(), manifestKey("b"), []byte(text), nil))
 		if _, err := s.Manifest(t.Context(), "b"); err == nil {
@@ -240,6 +247,67 @@ func TestRestoreFinishesWhatWasBegun(t *testing.T) {
 	for _, shard := range []int{-1, 2} {
 		if err := s.Restore(t.Context(), m, shard, t.TempDir()); err == nil {
 			t.Errorf("shard %d was restored", shard)
+		}
+	}
+}
+
+// Whatever moment a restore ends at, the next one brings about the same; and none touches what an instance has written.
+func TestRestoreIsFinishedFromEveryMoment(t *testing.T) {
+	s := NewStore(newBucket(t), Keys{})
+	m := backup(t, s)
+	for name, at := range map[string]func(dir string) error{
+		"begun": func(dir string) error { return os.MkdirAll(filepath.Join(dir, staging, appendDir), 0o700) },
+		"before the data is moved": func(dir string) error {
+			return errors.Join(os.MkdirAll(filepath.Join(dir, staging, appendDir), 0o700), os.WriteFile(filepath.Join(dir, nodesFile), nil, 0o600))
+		},
+		"all is moved": func(dir string) error {
+			return errors.Join(s.Restore(t.Context(), m, 1, dir), os.Mkdir(filepath.Join(dir, staging), 0o700))
+		},
+	} {
+		dir := t.TempDir()
+		check(t, at(dir))
+		check(t, s.Restore(t.Context(), m, 1, dir))
+		table, err := os.ReadFile(filepath.Join(dir, appendDir, tableFile))
+		if left, _ := os.ReadDir(dir); string(table) != tableOfBase || err != nil || len(left) != 2 {
+			t.Errorf("%s: %q, %v, %v", name, table, err, left)
+		}
+	}
+	dir := t.TempDir()
+	written := filepath.Join(dir, appendDir, "appendonly.aof.1.incr.aof")
+	check(t, errors.Join(os.MkdirAll(filepath.Join(dir, staging, appendDir), 0o700), os.Mkdir(filepath.Dir(written), 0o700),
+		os.WriteFile(written, []byte("data"), 0o600)))
+	if err := s.Restore(t.Context(), m, 1, dir); err == nil {
+		t.Error("an instance was started on what an interrupted restore left, and its data was restored over")
+	}
+	if data, err := os.ReadFile(written); string(data) != "data" || err != nil {
+		t.Errorf("the instance's data is %q, %v", data, err)
+	}
+}
+
+// A backup whose manifest was written is complete, also if the answer to that was lost.
+func TestFailedBackups(t *testing.T) {
+	boom := errors.New("boom")
+	for name, tt := range map[string]struct {
+		manifest bool
+		attempt  string
+		kept     bool
+	}{
+		"without a manifest": {false, attempt, false}, "with its manifest": {true, attempt, true},
+		"with that of another attempt": {true, "fedcba9876543210", true},
+	} {
+		s := NewStore(newBucket(t), Keys{})
+		m := backup(t, s)
+		if !tt.manifest {
+			check(t, s.bucket.Delete(t.Context(), manifestKey("b")))
+		}
+		ours := *m
+		ours.Attempt = tt.attempt
+		done, err := Taking{Name: "b", Store: s}.settle(t.Context(), &ours, boom)
+		if succeeded := tt.manifest && tt.attempt == attempt; succeeded != (err == nil && done != nil) || !succeeded && !errors.Is(err, boom) {
+			t.Errorf("%s: %v, %v", name, done, err)
+		}
+		if kept, _ := s.bucket.Exists(t.Context(), m.baseKey(0)); kept != tt.kept {
+			t.Errorf("%s: the data is there: %t", name, kept)
 		}
 	}
 }

@@ -21,7 +21,7 @@ type Taking struct {
 	// Name is that of the backup; Cluster says for people whose data it is.
 	Name, Cluster string
 	Store         *Store
-	// Pool and Credentials reach the instances. The user needs +psync +replconf +ping +info +cluster|nodes +client|pause +client|unpause.
+	// Pool and Credentials reach the instances. The user needs Rights.
 	Pool        *redis.Pool
 	Credentials redis.Credentials
 	// Seeds are addresses of instances (ip:port), of which one has to answer.
@@ -34,6 +34,8 @@ type Taking struct {
 	Timeout time.Duration
 	// Report is told what is done, and what is waited for; nil: nobody. It is called by several goroutines.
 	Report func(Progress)
+
+	known *seeds
 }
 
 // Progress is how far a backup has come.
@@ -46,6 +48,13 @@ type Progress struct {
 	Bytes int64
 }
 
+// Rights are what the user who takes backups needs; RightsValkey9 and RightsRedis84 besides, from those versions on.
+const (
+	Rights        = "+psync +replconf +ping +info +cluster|nodes +command|info +client|pause +client|unpause"
+	RightsValkey9 = "+cluster|getslotmigrations"
+	RightsRedis84 = "+cluster|migration"
+)
+
 // DefaultPause and DefaultTimeout are those of Taking.
 const (
 	DefaultPause   = 200 * time.Millisecond
@@ -53,6 +62,7 @@ const (
 )
 
 const (
+	leastPause      = 10 * time.Millisecond
 	betweenAttempts = time.Second
 	// atOnce is how many bases are read at a time: each costs the server a fork, and this process some 35 MiB.
 	atOnce = 4
@@ -62,6 +72,8 @@ func (t Taking) withDefaults() Taking {
 	if t.Pause <= 0 {
 		t.Pause = DefaultPause
 	}
+	t.Pause = max(leastPause, t.Pause.Truncate(time.Millisecond))
+	t.known = &seeds{given: t.Seeds}
 	if t.Timeout <= 0 {
 		t.Timeout = DefaultTimeout
 	}
@@ -95,12 +107,25 @@ func (t Taking) Take(ctx context.Context) (*Manifest, error) {
 		m.Encryption = encryptionName
 	}
 	if err := t.write(ctx, m, now); err != nil {
-		const mostCleaning = time.Minute
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mostCleaning)
-		defer cancel()
-		return nil, errors.Join(err, t.Store.deleteObjects(ctx, m.Name, m.Attempt))
+		return t.settle(ctx, m, err)
 	}
 	return m, nil
+}
+
+// settle deletes what a backup that failed wrote. If the manifest is there, its answer was lost, and the backup is complete; if that
+// cannot be told, nothing is deleted.
+func (t Taking) settle(ctx context.Context, m *Manifest, failed error) (*Manifest, error) {
+	const within = time.Minute
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer cancel()
+	there, err := t.Store.Manifest(ctx, m.Name)
+	switch {
+	case err == nil && there.Attempt == m.Attempt:
+		return there, nil
+	case err == nil, errors.Is(err, ErrNotFound):
+		return nil, errors.Join(failed, t.Store.deleteObjects(ctx, m.Name, m.Attempt))
+	}
+	return nil, errors.Join(failed, fmt.Errorf("what was written is left: %w", err))
 }
 
 // write writes all of the backup, and describes it in the manifest.

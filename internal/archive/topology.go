@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/slots"
 )
@@ -31,6 +33,13 @@ type members struct {
 	replicas []member
 }
 
+// same reports whether the same masters own the same slots.
+func (t topology) same(other topology) bool {
+	return slices.EqualFunc(t.shards, other.shards, func(a, b members) bool {
+		return a.master.id() == b.master.id() && a.slots.Equal(b.slots)
+	})
+}
+
 // member is an instance that answers.
 type member struct {
 	addr    string
@@ -46,6 +55,9 @@ func (t Taking) look(ctx context.Context) (topology, error) {
 	if err != nil {
 		return topology{}, err
 	}
+	if err := unmoved(ctx, all); err != nil {
+		return topology{}, err
+	}
 	var now topology
 	byMaster := map[string]int{}
 	var covered slots.Set
@@ -54,8 +66,8 @@ func (t Taking) look(ctx context.Context) (topology, error) {
 		if v.Role != redis.RoleMaster || v.Slots.IsEmpty() {
 			continue
 		}
-		if len(v.Migrating)+len(v.Importing) > 0 {
-			return topology{}, blocked(-1, "%d slots move", max(len(v.Migrating), len(v.Importing)))
+		if m.history.Others {
+			return topology{}, fmt.Errorf("%s has keys in other databases than 0, which backups have not", m.addr)
 		}
 		if !covered.Intersect(v.Slots).IsEmpty() {
 			return topology{}, blocked(-1, "slots %.80s have two owners", covered.Intersect(v.Slots))
@@ -80,18 +92,72 @@ func (t Taking) look(ctx context.Context) (topology, error) {
 	return now, nil
 }
 
+// unmoved is an obstacle while a master says that slots move. Key by key, both ends have a part of them; while the engine moves them
+// itself, the receiving end has what an instance that starts would take for its own.
+func unmoved(ctx context.Context, all []member) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range all {
+		if m.history.View.Role != redis.RoleMaster {
+			continue
+		}
+		if open := max(len(m.history.View.Migrating), len(m.history.View.Importing)); open > 0 {
+			return blocked(-1, "%d slots move", open)
+		}
+		group.Go(func() error {
+			jobs, err := m.node.SlotMigrationsUnderWay(ctx)
+			if err == nil && len(jobs) > 0 {
+				return blocked(-1, "slots move: %.80s", jobs[0].Slots)
+			}
+			if errors.Is(err, redis.ErrUnreachable) {
+				return blocked(-1, "%v", err)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
 // ask asks every instance that the first seed which answers knows of. One that does not answer is left out.
 func (t Taking) ask(ctx context.Context) ([]member, error) {
 	var errs []error
-	for _, seed := range t.Seeds {
+	for _, seed := range t.known.list() {
 		h, err := t.Pool.Node(seed, t.Credentials).History(ctx)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		return t.askPeers(ctx, seed, h.View.Peers), nil
+		all := t.askPeers(ctx, seed, h.View.Peers)
+		t.known.learn(all)
+		return all, nil
 	}
-	return nil, blocked(-1, "no instance answers: %v", errors.Join(errs...))
+	err := fmt.Errorf("no instance answers: %w", errors.Join(errs...))
+	if errors.Is(err, redis.ErrAuth) {
+		return nil, err
+	}
+	return nil, blocked(-1, "%v", err)
+}
+
+// seeds are addresses to begin with: those that were given, then those that were learnt last.
+type seeds struct {
+	given []string
+
+	mu     sync.Mutex
+	learnt []string
+}
+
+func (s *seeds) list() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Concat(s.given, s.learnt)
+}
+
+func (s *seeds) learn(all []member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.learnt = nil
+	for _, m := range all {
+		s.learnt = append(s.learnt, m.addr)
+	}
 }
 
 func (t Taking) askPeers(ctx context.Context, seed string, peers []redis.Peer) []member {

@@ -124,6 +124,22 @@ func (n *Node) OwnSlots(ctx context.Context) (slots.Set, error) {
 	return view.Slots, nil
 }
 
+// SlotMigrationsUnderWay are the jobs under way that the node knows of, whichever method the engine has.
+func (n *Node) SlotMigrationsUnderWay(ctx context.Context) ([]SlotMigration, error) {
+	answer, err := n.do(ctx, atomicProbe)
+	if errors.Is(err, ErrUnsupported) {
+		return nil, nil // COMMAND was renamed: slots move the classic way, as for Describe
+	}
+	if err != nil {
+		return nil, err
+	}
+	var view View
+	if err := readAtomicMethod(&view, answer); err != nil {
+		return nil, n.notUnderstood(atomicProbe, err)
+	}
+	return n.slotMigrationsUnderWay(ctx, view.Atomic)
+}
+
 func (n *Node) slotMigrationsUnderWay(ctx context.Context, method slots.AtomicMethod) ([]SlotMigration, error) {
 	jobs, err := n.SlotMigrations(ctx, method)
 	var underWay []SlotMigration

@@ -13,12 +13,13 @@ import (
 )
 
 // Follow begins a replication session at the node, from a position on if it has what follows, or else from a base. The pool's DialTimeout
-// and IOTimeout bound its beginning. An error matches one of this package's and what replication says.
+// bounds the connecting; for a base, the node may fork and write a file first, and says with empty lines that it lives. An error
+// matches one of this package's and what replication says.
 func (n *Node) Follow(ctx context.Context, from replication.Position, version string, uncounted bool) (*replication.Session, error) {
-	ctx, cancel := context.WithTimeout(ctx, n.pool.options.DialTimeout+n.pool.options.IOTimeout)
-	defer cancel()
 	c := command{name: "PSYNC"}
-	conn, err := n.pool.dial(ctx, n.key.addr, n.key.credentials)
+	dialing, cancel := context.WithTimeout(ctx, n.pool.options.DialTimeout)
+	defer cancel()
+	conn, err := n.pool.dial(dialing, n.key.addr, n.key.credentials)
 	if err != nil {
 		return nil, n.failed(ctx, c, err)
 	}
@@ -38,6 +39,10 @@ type History struct {
 	// At is the node's own position. Before is the history that it had until it became a master, with the offset that begins what
 	// followed; without an ID there is none.
 	At, Before replication.Position
+	// Backlog is the offset of the first byte that the node still has of its stream; 0: it has none.
+	Backlog int64
+	// Others reports whether there are keys in other databases than 0.
+	Others bool
 	// Counts reports whether the master refuses writes while too few replicas answer (min-replicas-to-write).
 	Counts bool
 }
@@ -45,7 +50,7 @@ type History struct {
 // History asks for it, in one round trip.
 func (n *Node) History(ctx context.Context) (History, error) {
 	commands := []command{
-		{name: "INFO", args: words("INFO server replication")},
+		{name: "INFO", args: words("INFO server replication keyspace")},
 		{name: "CLUSTER NODES", args: words("CLUSTER NODES")},
 	}
 	answers, err := n.pipeline(ctx, commands...)
@@ -71,7 +76,7 @@ func (n *Node) History(ctx context.Context) (History, error) {
 	return h, nil
 }
 
-// readHistory reads the sections server and replication of INFO.
+// readHistory reads the sections server, replication and keyspace of INFO.
 func readHistory(h *History, text string) error {
 	info := parseFields(text)
 	readVersion(&h.View, info)
@@ -80,6 +85,12 @@ func readHistory(h *History, text string) error {
 	h.Before = replication.Position{ID: strings.Clone(info.word("master_replid2")), Offset: info.integer("second_repl_offset", math.MaxInt64)}
 	if h.Before.Offset < 0 {
 		h.Before = replication.Position{} // no master before
+	}
+	if info.word("repl_backlog_active") == "1" {
+		h.Backlog = info.offset("repl_backlog_first_byte_offset")
+	}
+	for line := range strings.Lines(text) {
+		h.Others = h.Others || strings.HasPrefix(line, "db") && !strings.HasPrefix(line, "db0:")
 	}
 	h.Counts = info.values["min_slaves_good_slaves"] != ""
 	if info.err == nil {

@@ -28,6 +28,7 @@ func init() {
 		"redis_version", "valkey_version", "run_id", "uptime_in_seconds", "used_memory", "maxmemory", "number_of_libraries",
 		"loading", "async_loading", errorsMoved, "role", "master_repl_offset", "slave_repl_offset", "master_link_status",
 		"master_link_down_since_seconds", "master_replid", "master_replid2", "second_repl_offset", "min_slaves_good_slaves",
+		"repl_backlog_active", "repl_backlog_first_byte_offset",
 		savedSnapshot, wroteAOF,
 		"cluster_state", "cluster_slots_assigned", "cluster_current_epoch", "cluster_my_epoch",
 	} {

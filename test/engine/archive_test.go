@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"filippo.io/age"
 	goredis "github.com/redis/go-redis/v9"
@@ -35,11 +36,21 @@ func newStore(t testing.TB) *archive.Store {
 	return archive.NewStore(bucket, archive.Keys{Recipients: []age.Recipient{identity.Recipient()}, Identities: []age.Identity{identity}})
 }
 
-// taking is a backup of the cluster.
+// taking is a backup of the cluster, by a user who has the rights for that and no other.
 func (c *cluster) taking(name string, store *archive.Store) archive.Taking {
+	c.t.Helper()
+	rights := archive.Rights
+	if c.view(0).Atomic == slots.AtomicSource {
+		rights += " " + archive.RightsValkey9
+	}
+	for i := range c.servers {
+		must(c.t, c.direct(i).ACLSetUser(c.t.Context(), "backup",
+			append([]string{"on", ">backup-password"}, strings.Fields(rights)...)...).Err())
+	}
 	return archive.Taking{
-		Name: name, Store: store, Pool: c.pool, Credentials: redis.Credentials{Password: password}, Seeds: []string{c.servers[0].addr()},
-		Pause: timeout, // how long a pause takes is measured elsewhere; a machine that stalls is not to fail the test
+		Name: name, Store: store, Pool: c.pool, Seeds: []string{c.servers[0].addr()},
+		Credentials: redis.Credentials{User: "backup", Password: "backup-password"},
+		Pause:       timeout, // how long a pause takes is measured elsewhere; a machine that stalls is not to fail the test
 		Report: func(p archive.Progress) {
 			c.t.Logf("shard %d: %s %d", p.Shard, p.What, p.Bytes)
 		},
@@ -260,6 +271,44 @@ func TestBackupWaitsForSlotsThatMove(t *testing.T) {
 		if m.Consistent {
 			ch.wantWhole(t, again.client(), make([]int64, chainWriters))
 		}
+	})
+}
+
+// TestBackupWaitsForJobs: while the engine moves slots itself, no slot is open, and the receiving end has keys that it does not own.
+func TestBackupWaitsForJobs(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		c := startCluster(t, e, 3, 3, 0)
+		if c.view(0).Atomic != slots.AtomicSource {
+			return // TestBackupWaitsForSlotsThatMove
+		}
+		c.bearSilence()
+		ch := startChain(c)
+		store := newStore(t)
+		taking := c.taking("backup", store)
+		taking.Pool = redis.NewPool(redis.Options{IOTimeout: time.Second}) // of which one does not answer
+		t.Cleanup(taking.Pool.Close)
+		var begin, end sync.Once
+		waited, report := false, taking.Report
+		thaw := func() {}
+		taking.Report = func(p archive.Progress) {
+			report(p)
+			switch {
+			case p.What == "all bases are there":
+				begin.Do(func() {
+					thaw = c.freeze(1)
+					must(t, c.node(0).MigrateSlots(t.Context(), slots.Range(0, 99), c.ids[1]))
+				})
+			case strings.Contains(p.What, "slots move"):
+				end.Do(func() { waited = true; thaw() })
+			}
+		}
+		m, err := taking.Take(t.Context())
+		must(t, err)
+		ch.end()
+		if !waited {
+			t.Error("it did not wait for the job")
+		}
+		ch.wantWhole(t, restored(t, e, store, m).client(), make([]int64, chainWriters))
 	})
 }
 

@@ -117,7 +117,7 @@ func TestSettingsAsLines(t *testing.T) {
 		engine := column(t, startBare(t, e, pool))
 		want := redisconf.Defaults(engine)
 		for name, value := range map[string]string{"maxmemory": "123456789", "save": "900 1 300 10",
-			"client-output-buffer-limit": "normal 1 2 3 slave 4 5 6 pubsub 7 8 9",
+			"client-output-buffer-limit": "normal 1000000001 1000000002 3 slave 4 5 6 pubsub 7 8 9",
 			"notify-keyspace-events":     "AKE", "tcp-backlog": "128", "proc-title-template": "{title} x", "oom-score-adj-values": "0 100 200"} {
 			want[name] = value
 		}

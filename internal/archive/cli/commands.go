@@ -23,7 +23,8 @@ func newTake(o *options) *cobra.Command {
 		Short: "take a backup of a cluster, all shards at one moment",
 		Long: "Takes a backup. Each shard's data comes from a replica, by replication; the cluster's disks are not touched. Writes are delayed\n" +
 			"for a few milliseconds while the moment is set that the backup is of.\n\n" +
-			"The user needs the rights +psync +replconf +ping +info +cluster|nodes +client|pause +client|unpause.",
+			"The user needs the rights\n  " + archive.Rights + "\nand " + archive.RightsValkey9 + " on Valkey from 9.0 on, " +
+			archive.RightsRedis84 + " on Redis from 8.4 on.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			credentials, err := credentialsOf(user, password, ca, serverName)

@@ -73,6 +73,7 @@ const (
 	bufferSize     = 64 << 10
 	longestLine    = 1 << 10
 	ackInterval    = time.Second
+	ackWithin      = 5 * time.Second
 )
 
 // Follow begins a session on a connection, from a position on if the server still has what follows it, or else, and with the zero
@@ -200,16 +201,16 @@ func (s *Session) ask(words ...string) error {
 func (s *Session) send(words ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.write(words...)
+	return s.write(s.options.Silence, words...)
 }
 
 // write is send for who has the lock.
-func (s *Session) write(words ...string) error {
+func (s *Session) write(within time.Duration, words ...string) error {
 	text := fmt.Appendf(nil, "*%d\r\n", len(words))
 	for _, word := range words {
 		text = fmt.Appendf(text, "$%d\r\n%s\r\n", len(word), word)
 	}
-	if err := s.conn.SetWriteDeadline(time.Now().Add(s.options.Silence)); err != nil {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(within)); err != nil {
 		return err
 	}
 	_, err := s.conn.Write(text)
@@ -275,7 +276,7 @@ func (s *Session) acknowledge() error {
 	if s.options.Uncounted {
 		offset = 0
 	}
-	return s.write("REPLCONF", "ACK", strconv.FormatInt(offset, 10))
+	return s.write(ackWithin, "REPLCONF", "ACK", strconv.FormatInt(offset, 10))
 }
 
 // Close ends the session. Whoever reads finds an error.

@@ -182,10 +182,40 @@ func TestTornCommands(t *testing.T) {
 		t.Errorf("%v, and %d bytes were written", err, out.Len())
 	}
 	out.Reset()
+	if err := streamOf(strings.NewReader("*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n")).Copy(full{}); !errors.Is(err, ErrTorn) {
+		t.Errorf("what cannot be written ends with %v", err)
+	}
+	out.Reset()
+	if err := streamOf(strings.NewReader("*2\r\n$6\r\nSELECT\r\n$1\r\n1\r\n")).Copy(&out); !errors.Is(err, ErrRefused) || out.Len() > 0 {
+		t.Errorf("another database: %v, and %d bytes were written", err, out.Len())
+	}
 	long += strings.Repeat("v", held) + "\r\n"
 	s := streamOf(strings.NewReader(long))
 	if err := s.Copy(&out); err != nil || out.String() != long || s.position.Offset != int64(len(long)) {
 		t.Errorf("%v, %d of %d bytes, at %d", err, out.Len(), len(long), s.position.Offset)
+	}
+}
+
+// full is a disk that is full.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// What belongs to the cluster is dropped, and what changes data is not.
+func TestDropped(t *testing.T) {
+	for text, kept := range map[string]bool{
+		"*1\r\n$4\r\nping\r\n":                                    false,
+		"*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$1\r\nm\r\n":           false,
+		"*3\r\n$7\r\nCLUSTER\r\n$9\r\nsyncslots\r\n$3\r\nACK\r\n": false,
+		"*3\r\n$7\r\nCLUSTER\r\n$9\r\nFLUSHSLOT\r\n$1\r\n1\r\n":   true,
+		"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n":                       true,
+		"*3\r\n$8\r\nFUNCTION\r\n$4\r\nLOAD\r\n$7\r\n#!lua x\r\n": true,
+	} {
+		var out bytes.Buffer
+		s := streamOf(strings.NewReader(text))
+		if err := s.Copy(&out); err != nil || (out.String() == text) != kept || s.position.Offset != int64(len(text)) {
+			t.Errorf("%q became %q, at %d, %v", text, out.String(), s.position.Offset, err)
+		}
 	}
 }
 

@@ -24,32 +24,37 @@ const (
 	held = 1 << 20
 )
 
-// ErrTorn is a stream that ended in the middle of a command of which a part was written already: what was written cannot be
-// continued.
-var ErrTorn = errors.New("the stream ended within a long command")
+// ErrTorn is a command of which a part may have been written, and not all: what was written cannot be continued.
+var ErrTorn = errors.New("a command was not written whole")
 
-// dropped are commands that belong to the replication or to the cluster and not to the data.
-var dropped = []string{"PING", "REPLCONF", "PUBLISH", "SPUBLISH", "CLUSTER"}
+// dropped are commands that belong to the replication or to the cluster and not to the data; of CLUSTER those two.
+var (
+	dropped          = []string{"PING", "REPLCONF", "PUBLISH", "SPUBLISH"}
+	droppedOfCluster = []string{"SETSLOT", "SYNCSLOTS"}
+)
 
 // Copy reads the next command of the stream and writes it as it came, which is how append-only files have it, unless it is none of the
-// data. It waits for one. Commands above 1 MiB are passed on while they arrive; if one does not arrive whole, the error is ErrTorn.
-// Until the base is read there is no stream.
+// data. It waits for one. Commands above 1 MiB are passed on while they arrive. If one does not arrive whole, or cannot be written, the
+// error is ErrTorn. Until the base is read there is no stream.
 func (s *Session) Copy(w io.Writer) error {
 	c := &command{session: s, out: w}
 	err := c.read()
-	if err != nil {
-		if c.passed > 0 {
-			return fmt.Errorf("%w: %w", ErrTorn, err)
-		}
+	switch {
+	case err != nil && c.passed > 0:
+		return fmt.Errorf("%w: %w", ErrTorn, err)
+	case err != nil:
+		return err
+	case c.name == "SELECT" && c.second != "0":
+		return fmt.Errorf("%w: the stream has commands for database %.20q, and backups have one, 0", ErrRefused, c.second)
+	}
+	if err := c.flush(); err != nil {
 		return err
 	}
-	switch {
-	case c.name == "MULTI":
+	switch c.name {
+	case "MULTI":
 		s.inside = true
-	case c.name == "EXEC":
+	case "EXEC":
 		s.inside = false
-	case c.name == "SELECT" && c.second != "0":
-		return fmt.Errorf("%w: the stream has commands for database %.20q, and cluster mode has one, 0", ErrRefused, c.second)
 	}
 	s.mu.Lock()
 	s.position.Offset += c.size
@@ -83,10 +88,7 @@ func (c *command) read() error {
 			return err
 		}
 	}
-	if c.drop {
-		return nil
-	}
-	return c.flush()
+	return nil
 }
 
 // word reads the nth string.
@@ -112,6 +114,7 @@ func (c *command) word(n int64) error {
 			c.drop = slices.Contains(dropped, c.name)
 		} else {
 			c.second = text
+			c.drop = c.drop || c.name == "CLUSTER" && slices.Contains(droppedOfCluster, strings.ToUpper(text))
 		}
 	}
 	for length > 0 {
@@ -152,10 +155,17 @@ func (c *command) relieve() error {
 	return nil
 }
 
+// flush writes what is held, unless the command is dropped.
 func (c *command) flush() error {
+	if c.drop {
+		return nil
+	}
 	n, err := c.buffer.WriteTo(c.out)
 	c.passed += n
-	return err
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrTorn, err)
+	}
+	return nil
 }
 
 // header reads a line with a number.
