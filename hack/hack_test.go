@@ -105,16 +105,15 @@ func TestLayers(t *testing.T) {
 		want   []string
 		never  string
 	}{
-		"all pass":          {follows, false, []string{"did cluster", "did e2e", "did lint", "did unit", "did engine", "in all"}, "failed"},
+		"all pass":          {follows, false, []string{"did cluster", "did e2e", "did lint", "did unit", "in all"}, "failed"},
 		"one fails":         {follows + `; [[ $1 != cluster ]]`, true, []string{"did cluster", "cluster (failed)", "in all"}, "did e2e"},
 		"one beside fails":  {follows + `; [[ $1 != lint ]]`, true, []string{"did lint", "lint (failed)"}, "did unit"},
 		"what runs on ends": {`if [[ $1 == lint ]]; then sleep 30; fi; exit 1`, true, []string{"cluster (failed)"}, "lint"},
 		"what waits, waits": {follows + `; if [[ $1 == cluster ]]; then sleep 1; exit 1; fi`, true, []string{"did lint"}, "did unit"},
-		"all that waits":    {follows + `; if [[ $1 == cluster ]]; then sleep 1; exit 1; fi`, true, []string{"did lint"}, "did engine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said, failed := script(t, map[string]string{"make": tt.make}, nil,
-				"test.sh", "--beside", "19", "lint unit", "--beside", "10", "engine", "--after-first", "unit engine", "cluster", "e2e")
+				"test.sh", "--beside", "lint unit", "--until", "unit", "cluster", "e2e")
 			if failed != tt.failed || strings.Contains(said, tt.never) {
 				t.Errorf("failed %t, or it said %q:\n%s", failed, tt.never, said)
 			}
@@ -138,7 +137,7 @@ fi
 until [[ -e $BEGUN ]]; do sleep 0.05; done
 exit 1`
 	said, failed := script(t, map[string]string{"make": runs}, []string{"BEGUN=" + begun, "ENDED=" + ended},
-		"test.sh", "--beside", "19", "beside", "unit")
+		"test.sh", "--beside", "beside", "unit")
 	if _, err := os.Stat(ended); err != nil || !failed {
 		t.Errorf("failed %t, %v:\n%s", failed, err, said)
 	}

@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# Runs layers of tests, which are make targets, in lanes, and prints at the end how long each took (make test, make test-all):
-#   hack/test.sh [--beside NICENESS "LAYER..."]... [--after-first "LAYER..."] LAYER...
-# A lane runs its layers one after the other. Those beside run at a lower priority, on what the others leave of the processors,
-# which wait for servers most of the time; their output is printed when they end, and kept in build/layers. Layers that are named
-# after --after-first begin when the first layer of the main lane has ended. The first failure ends all. INCONCLUSIVE names the
-# file where tests write what a machine that stalled kept from being judged: it is printed last.
+# Runs layers of tests, which are make targets, in two lanes, and prints at the end how long each took (make test, make test-all):
+#   hack/test.sh [--beside "LAYER..." [--until LAYER]] LAYER...
+# A lane runs its layers one after the other. Those beside run at the lowest priority, on what the others leave of the processors,
+# which wait for servers most of the time; their output is printed when they end, and kept in build/layers. LAYER of --until
+# begins when the first layer of the other lane has ended. The first failure ends all. INCONCLUSIVE names the file where tests
+# write what a machine that stalled kept from being judged: it is printed last.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-niceness=() beside=() waiting=''
+beside='' until=''
 while [[ ${1:-} == --* ]]; do
   case $1 in
-  --beside) niceness+=("${2:?}") beside+=("${3:?}") && shift 3 ;;
-  --after-first) waiting=" ${2:?} " && shift 2 ;;
+  --beside) beside=${2:?} ;;
+  --until) until=${2:?} ;;
   *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
   esac
+  shift 2
 done
 logs=build/layers
 rm -rf "$logs"
@@ -49,11 +50,11 @@ layer() {
   return $code
 }
 
-# quietly NICENESS TARGET makes a target at a lower priority, and prints what it said in one piece.
+# quietly TARGET makes a target on what others leave of the processors, and prints what it said in one piece.
 quietly() {
   local code=0
-  nice -n "$1" make "$2" >"$logs/$2.log" 2>&1 || code=$?
-  printf '\n== %s, beside\n%s\n' "$2" "$(cat "$logs/$2.log")"
+  nice -n 19 make "$1" >"$logs/$1.log" 2>&1 || code=$?
+  printf '\n== %s, beside\n%s\n' "$1" "$(cat "$logs/$1.log")"
   return $code
 }
 
@@ -66,14 +67,14 @@ set -m
   done
 ) </dev/null &
 lanes+=($!)
-for i in "${!beside[@]}"; do
+if [[ -n $beside ]]; then
   (
-    for target in ${beside[i]}; do
-      [[ $waiting != *" $target "* ]] || until [[ -e $logs/first ]]; do sleep 0.2; done
-      layer "$target" quietly "${niceness[i]}"
+    for target in $beside; do
+      [[ $target != "$until" ]] || until [[ -e $logs/first ]]; do sleep 0.2; done
+      layer "$target" quietly
     done
   ) </dev/null &
   lanes+=($!)
-done
+fi
 set +m
 for _ in "${lanes[@]}"; do wait -n; done
