@@ -141,6 +141,9 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 	outcome := func() string {
 		text, err := world.Outcome(t.Context())
 		check(t, err)
+		if text == "" {
+			return "nothing is left"
+		}
 		return text
 	}
 	rest := func(what string, holds func() string) {
@@ -178,7 +181,16 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 	}
 	if want == "" {
 		rest("the end", end)
-		return outcome()
+		last := ""
+		rest("nothing changes any more", func() string { // the stand-in for the kubelet may have something to do yet
+			if now := outcome(); now != last {
+				last = now
+				time.Sleep(5 * pollInterval)
+				return "it changes"
+			}
+			return ""
+		})
+		return last
 	}
 	if f.withheld != nil {
 		f.withheld(t, cluster)
