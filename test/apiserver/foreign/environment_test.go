@@ -113,6 +113,7 @@ func making(t *testing.T, file string) (*unstructured.Unstructured, []*unstructu
 // statusOf is the text of a resource's status.
 func statusOf(t *testing.T, resource *unstructured.Unstructured) string {
 	t.Helper()
+	resource = resource.DeepCopy() // tests of its children share it
 	if !environment.Get(t, api, resource) {
 		return "it is gone"
 	}
