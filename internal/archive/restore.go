@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -123,19 +124,7 @@ func nodesOf(m *Manifest, shard int) string {
 	id := make([]byte, idBytes)
 	rand.Read(id)
 	return fmt.Sprintf("%s :0@0 myself,master - 0 0 %d connected %s\nvars currentEpoch %d lastVoteEpoch 0\n", hex.EncodeToString(id), shard+1,
-		spaced(m.Shards[shard]), len(m.Shards))
-}
-
-// spaced are the slots as nodes.conf has them.
-func spaced(s Shard) string {
-	text := ""
-	for i, interval := range s.Slots.Ranges() {
-		if i > 0 {
-			text += " "
-		}
-		text += interval.String()
-	}
-	return text
+		strings.ReplaceAll(m.Shards[shard].Slots.String(), ",", " "), len(m.Shards))
 }
 
 // prepare makes a directory ready for a restore, or says that it was restored: an interrupted restore has moved everything. Files that no

@@ -193,7 +193,8 @@ func blocked(shard int, format string, arguments ...any) error {
 }
 
 // canPause reports whether writes of an engine may be delayed for a mark. In versions between, a blocking command that a client sends
-// during a pause never times out (https://github.com/valkey-io/valkey/pull/2109, https://github.com/redis/redis/pull/14165).
+// during a pause never times out, or is not known to. Seen on Valkey 8.1.1, not on Redis 7.0.15 and 8.0.6 and Valkey 9.1.2; the rest was
+// read (https://github.com/valkey-io/valkey/pull/2109, https://github.com/redis/redis/pull/14165).
 func canPause(engine redis.Engine, version string) bool {
 	v, err := semver.NewVersion(version)
 	if err != nil {

@@ -95,14 +95,14 @@ func (t Taking) look(ctx context.Context) (topology, error) {
 // unmoved is an obstacle while a master says that slots move. Key by key, both ends have a part of them; while the engine moves them
 // itself, the receiving end has what an instance that starts would take for its own.
 func unmoved(ctx context.Context, all []member) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for _, m := range all {
-		if m.history.View.Role != redis.RoleMaster {
-			continue
-		}
+	masters := slices.DeleteFunc(slices.Clone(all), func(m member) bool { return m.history.View.Role != redis.RoleMaster })
+	for _, m := range masters {
 		if open := max(len(m.history.View.Migrating), len(m.history.View.Importing)); open > 0 {
 			return blocked(-1, "%d slots move", open)
 		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range masters {
 		group.Go(func() error {
 			jobs, err := m.node.SlotMigrationsUnderWay(ctx)
 			if err == nil && len(jobs) > 0 {

@@ -57,6 +57,20 @@ func (c *cluster) taking(name string, store *archive.Store) archive.Taking {
 	}
 }
 
+// basesAreThere is reported before the mark is tried first.
+const basesAreThere = "all bases are there"
+
+// onReport does something once a backup reports some text.
+func onReport(taking *archive.Taking, text string, do func()) {
+	once, report := sync.OnceFunc(do), taking.Report
+	taking.Report = func(p archive.Progress) {
+		report(p)
+		if strings.Contains(p.What, text) {
+			once()
+		}
+	}
+}
+
 // restored is a cluster of a backup's masters.
 func restored(t *testing.T, e engine, store *archive.Store, m *archive.Manifest) *cluster {
 	t.Helper()
@@ -211,20 +225,13 @@ func TestBackupOutlivesAFailover(t *testing.T) {
 		ch := startChain(c)
 		store := newStore(t)
 		taking := c.taking("backup", store)
-		var once sync.Once
-		report := taking.Report
-		taking.Report = func(p archive.Progress) {
-			report(p)
-			if p.What == "all bases are there" {
-				once.Do(func() {
-					must(t, c.node(3).Failover(t.Context(), redis.FailoverDefault))
-					eventually(t, func() error {
-						view := c.view(3)
-						return want(view.Role == redis.RoleMaster && !view.Slots.IsEmpty(), "the replica is a %s", view.Role)
-					})
-				})
-			}
-		}
+		onReport(&taking, basesAreThere, func() {
+			must(t, c.node(3).Failover(t.Context(), redis.FailoverDefault))
+			eventually(t, func() error {
+				view := c.view(3)
+				return want(view.Role == redis.RoleMaster && !view.Slots.IsEmpty(), "the replica is a %s", view.Role)
+			})
+		})
 		m, err := taking.Take(t.Context())
 		must(t, err)
 		ch.end()
@@ -245,22 +252,15 @@ func TestBackupWaitsForSlotsThatMove(t *testing.T) {
 		moved := false
 		store := newStore(t)
 		taking := c.taking("backup", store)
-		var mu sync.Mutex
-		report := taking.Report
-		taking.Report = func(p archive.Progress) {
-			report(p)
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case p.What == "all bases are there":
-				must(t, c.direct(0).Do(t.Context(), "CLUSTER", "SETSLOT", 16383, "IMPORTING", c.ids[2]).Err())
-				must(t, c.direct(2).Do(t.Context(), "CLUSTER", "SETSLOT", 16383, "MIGRATING", c.ids[0]).Err())
-			case strings.Contains(p.What, "slots move") && !moved:
-				moved = true
-				_, err := reshard.Classic(t.Context(), []reshard.Move{c.move(2, 0, slot)}, reshard.Options{})
-				must(t, err)
-			}
-		}
+		onReport(&taking, basesAreThere, func() {
+			must(t, c.direct(0).Do(t.Context(), "CLUSTER", "SETSLOT", 16383, "IMPORTING", c.ids[2]).Err())
+			must(t, c.direct(2).Do(t.Context(), "CLUSTER", "SETSLOT", 16383, "MIGRATING", c.ids[0]).Err())
+		})
+		onReport(&taking, "slots move", func() {
+			moved = true
+			_, err := reshard.Classic(t.Context(), []reshard.Move{c.move(2, 0, slot)}, reshard.Options{})
+			must(t, err)
+		})
 		m, err := taking.Take(t.Context())
 		must(t, err)
 		ch.end()
@@ -277,31 +277,24 @@ func TestBackupWaitsForSlotsThatMove(t *testing.T) {
 // TestBackupWaitsForJobs: while the engine moves slots itself, no slot is open, and the receiving end has keys that it does not own.
 func TestBackupWaitsForJobs(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
-		c := startCluster(t, e, 3, 3, 0)
-		if c.view(0).Atomic != slots.AtomicSource {
-			return // TestBackupWaitsForSlotsThatMove
+		pool := newPool(t)
+		if view, err := start(t, e, pool).node(pool).Describe(t.Context()); err != nil || view.Atomic != slots.AtomicSource {
+			must(t, err)
+			return // there are no jobs: TestBackupWaitsForSlotsThatMove
 		}
+		c := startCluster(t, e, 3, 3, 0)
 		c.bearSilence()
 		ch := startChain(c)
 		store := newStore(t)
 		taking := c.taking("backup", store)
 		taking.Pool = redis.NewPool(redis.Options{IOTimeout: time.Second}) // of which one does not answer
 		t.Cleanup(taking.Pool.Close)
-		var begin, end sync.Once
-		waited, report := false, taking.Report
-		thaw := func() {}
-		taking.Report = func(p archive.Progress) {
-			report(p)
-			switch {
-			case p.What == "all bases are there":
-				begin.Do(func() {
-					thaw = c.freeze(1)
-					must(t, c.node(0).MigrateSlots(t.Context(), slots.Range(0, 99), c.ids[1]))
-				})
-			case strings.Contains(p.What, "slots move"):
-				end.Do(func() { waited = true; thaw() })
-			}
-		}
+		waited, thaw := false, func() {}
+		onReport(&taking, basesAreThere, func() {
+			thaw = c.freeze(1)
+			must(t, c.node(0).MigrateSlots(t.Context(), slots.Range(0, 99), c.ids[1]))
+		})
+		onReport(&taking, "slots move", func() { waited = true; thaw() })
 		m, err := taking.Take(t.Context())
 		must(t, err)
 		ch.end()
@@ -319,14 +312,7 @@ func TestBackupOutlivesItsSource(t *testing.T) {
 	ch := startChain(c)
 	store := newStore(t)
 	taking := c.taking("backup", store)
-	var once sync.Once
-	report := taking.Report
-	taking.Report = func(p archive.Progress) {
-		report(p)
-		if p.What == "all bases are there" {
-			once.Do(c.servers[4].kill)
-		}
-	}
+	onReport(&taking, basesAreThere, c.servers[4].kill)
 	m, err := taking.Take(t.Context())
 	must(t, err)
 	ch.end()

@@ -192,6 +192,9 @@ func (s *Session) ask(words ...string) error {
 	}
 	answer, err := s.line()
 	if err == nil && answer != "+OK" {
+		if s.options.Password != "" { // one that does not know a command answers with the beginning of its arguments
+			answer = strings.ReplaceAll(answer, s.options.Password, "[redacted]")
+		}
 		err = fmt.Errorf("%s: %w", words[0], refusal(answer))
 	}
 	return err

@@ -145,6 +145,15 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
+func TestNoPasswordInErrors(t *testing.T) {
+	conn, heard := serve(t, map[string]string{"AUTH": "-ERR unknown command 'AUTH', with args beginning with: 'default' 'hunter2'\r\n"})
+	_, err := Follow(t.Context(), conn, Position{}, Options{Username: "default", Password: "hunter2"})
+	if !errors.Is(err, ErrRefused) || strings.Contains(err.Error(), "hunter2") {
+		t.Error(err)
+	}
+	heard()
+}
+
 // streamOf is a session whose stream is a text.
 func streamOf(in io.Reader) *Session { return &Session{in: bufio.NewReaderSize(in, bufferSize)} }
 
