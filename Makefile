@@ -14,7 +14,8 @@ COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X middleware.hc.cn/operator/internal/manager.Version=$(VERSION) -X middleware.hc.cn/operator/internal/manager.Commit=$(COMMIT)
 
 # The machine's own Go settings must not change what is built. (An empty GOFLAGS would fall back to what `go env -w` wrote.)
-export GOFLAGS := -buildvcs=false
+# With -trimpath, what one checkout has compiled serves another.
+export GOFLAGS := -buildvcs=false -trimpath
 export GOWORK := off
 export KUBECONFIG
 # all: end-to-end tests run on every engine, also those that take long.
