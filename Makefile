@@ -7,7 +7,7 @@ IMG ?= middleware.hc.cn/operator:$(VERSION)
 KUBECONFIG ?=
 
 # What `make build` writes, and the architectures of `make image-index`.
-BINARY ?= bin/manager
+BIN ?= bin
 ARCHITECTURES ?= amd64 arm64
 
 COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
@@ -179,12 +179,12 @@ validate: build ## check watches.yaml, charts, CRDs and samples as they are ship
 ##@ Build and run
 
 .PHONY: build
-build: ## bin/manager, static
-	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o $(BINARY) ./cmd
+build: build-backup ## bin/manager and bin/backup, static
+	CGO_ENABLED=0 go build -ldflags "$(LDFLAGS)" -o $(BIN)/manager ./cmd
 
 .PHONY: build-backup
-build-backup: ## bin/backup, static: backups of clusters by hand (docs/backup.md)
-	CGO_ENABLED=0 go build -trimpath -ldflags "$(LDFLAGS)" -o bin/backup ./cmd/backup
+build-backup: ## bin/backup, static: what takes backups (docs/backup.md)
+	CGO_ENABLED=0 go build -ldflags "$(LDFLAGS)" -o $(BIN)/backup ./cmd/backup
 
 .PHONY: image image-index
 image: ## the operator's image as an archive; prints its path

@@ -24,11 +24,11 @@ fi
 
 "${build[@]}" manifest create "$tag" >&2
 for architecture in "$@"; do
-  binary=bin/linux-$architecture/manager
-  echo "image-index: building $binary" >&2
-  GOOS=linux GOARCH=$architecture make --silent build BINARY="$binary" VERSION="$version" >&2
+  bin=bin/linux-$architecture
+  echo "image-index: building $bin" >&2
+  GOOS=linux GOARCH=$architecture make --silent build BIN="$bin" VERSION="$version" >&2
   "${build[@]}" build --isolation chroot --platform "linux/$architecture" --manifest "$tag" --build-arg "BASE=${BASE:-scratch}" \
-    --build-arg "VERSION=$version" --build-arg "BINARY=$binary" --file Dockerfile . >&2
+    --build-arg "VERSION=$version" --build-arg "BIN=$bin" --file Dockerfile . >&2
 done
 mkdir -p build
 archive=build/$(tr '/:' '__' <<<"$tag")-index.tar

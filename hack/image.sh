@@ -9,6 +9,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tag=${1:?usage: hack/image.sh TAG [VERSION]}
 version=${2:-${VERSION:-${tag##*:}}}
 
-echo "image: building bin/manager" >&2
+echo "image: building bin/manager and bin/backup" >&2
 GOOS=linux make --silent build ${2:+VERSION="$2"} >&2
-exec hack/build-image.sh "$tag" Dockerfile . "BASE=${BASE:-scratch}" "VERSION=$version" -- .dockerignore bin/manager helm-charts watches.yaml
+exec hack/build-image.sh "$tag" Dockerfile . "BASE=${BASE:-scratch}" "VERSION=$version" -- .dockerignore bin/manager bin/backup helm-charts watches.yaml

@@ -38,6 +38,9 @@ var callers = []struct{ role, resources, verbs, file, code string }{
 	{managerRole, "redis.middleware.hc.cn/redisclusters", "patch", "internal/rediscluster/act/delete.go",
 		"a.Client.Patch(ctx, changed, patch)"},
 	{managerRole, "redis.middleware.hc.cn/redisclusters/status", "patch", "internal/rediscluster/reconciler.go", "r.client.Status().Patch("},
+	{managerRole, "redis.middleware.hc.cn/redisbackups", "list watch", "internal/redisbackup/setup.go", "client.Object(backup), metrics.Enqueue("},
+	{managerRole, "redis.middleware.hc.cn/redisbackups/status", "patch", "internal/redisbackup/reconciler.go", "r.live.Status().Patch("},
+	{managerRole, "redis.middleware.hc.cn/redisbackups/finalizers", "update", "internal/redisbackup/job.go", "metav1.NewControllerRef(backup, kind)"},
 	{managerRole, "controller.controller.daocloud.io/applications", "list watch", "internal/application/add.go",
 		"client.Object(application), metrics.Enqueue("},
 	{managerRole, "controller.controller.daocloud.io/applications/status", "patch", "internal/application/reconciler.go",
@@ -88,6 +91,7 @@ var callers = []struct{ role, resources, verbs, file, code string }{
 
 	// The lock of client-go gets, creates and updates; it tells who leads in an Event of the older kind.
 	{ownRole, "coordination.k8s.io/leases", "get create update", "internal/manager/lease.go", "resourcelock.NewWithLabels("},
+	{ownRole, "/pods", "get", "internal/manager/controllers.go", "mgr.GetAPIReader().Get("},
 	{ownRole, "/events", "create", "internal/manager/lease.go", "StartRecordingToSink("},
 
 	{namespaceRole, "/secrets", "get", "internal/rediscluster/access/reader.go", "r.Client.Get("},

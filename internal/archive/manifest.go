@@ -10,6 +10,7 @@ package archive
 import (
 	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/slots"
 )
@@ -34,6 +36,7 @@ const (
 	mostCommas      = 50_000
 	mostBytes       = 1 << 50 // of an object
 	longestVersion  = 64
+	longestRequest  = 64
 	manifestName    = "manifest.json"
 	compressionName = "zstd"
 	encryptionName  = "age"
@@ -46,6 +49,8 @@ type Manifest struct {
 	Name   string `json:"name"`
 	// Attempt is where the objects lie, 16 hex digits: no two attempts at a backup share any.
 	Attempt string `json:"attempt"`
+	// Request is what the backup was asked for with, such as the UID of an object, 64 bytes at most. It is to know one's own backup by.
+	Request string `json:"request,omitempty"`
 	// Cluster is whose data it is, such as namespace/name. It is for people.
 	Cluster string `json:"cluster,omitempty"`
 	// Engine and Version are those of the first shard's master.
@@ -125,6 +130,28 @@ func ValidateName(name string) error {
 	return nil
 }
 
+func (m *Manifest) encode() ([]byte, error) {
+	text, err := json.MarshalIndent(m, "", "  ")
+	return append(text, '\n'), err
+}
+
+// Report is what is told of the backup.
+func (m *Manifest) Report() (report.Report, error) {
+	text, err := m.encode()
+	if err != nil {
+		return report.Report{}, err
+	}
+	sum := sha256.Sum256(text)
+	r := report.Report{Engine: string(m.Engine), Version: m.Version, Marked: m.Marked, Consistent: m.Consistent, Paused: m.Paused, Skew: m.Skew,
+		Manifest: hex.EncodeToString(sum[:]), Count: len(m.Shards)}
+	r.Stored, r.Bytes = m.Bytes()
+	for _, s := range m.Shards {
+		r.Shards = append(r.Shards, report.Shard{Slots: s.Slots.String(), Bytes: s.Base.PlainSize + s.Stream.PlainSize,
+			Stored: s.Base.Size + s.Stream.Size})
+	}
+	return r, nil
+}
+
 // ReadManifest reads a manifest that is nothing but valid.
 func ReadManifest(in io.Reader) (*Manifest, error) {
 	text, err := io.ReadAll(io.LimitReader(in, mostManifest+1))
@@ -159,6 +186,9 @@ func (m *Manifest) Validate() error {
 	}
 	if m.Engine != redis.EngineRedis && m.Engine != redis.EngineValkey {
 		bad("engine: %.40q is neither redis nor valkey", m.Engine)
+	}
+	if len(m.Request) > longestRequest {
+		bad("request: it has more than %d bytes", longestRequest)
 	}
 	if len(m.Version) > longestVersion || !versionForm.MatchString(m.Version) {
 		bad("version: %.40q is none", m.Version)

@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -248,16 +247,16 @@ func (s *Store) complete(ctx context.Context, m *Manifest) error {
 // writeManifest writes the manifest of a backup that has none, and reads it back.
 func (s *Store) writeManifest(ctx context.Context, backup string, m *Manifest) error {
 	key := manifestKey(backup)
-	text, err := json.MarshalIndent(m, "", "  ")
+	text, err := m.encode()
 	if err != nil {
 		return err
 	}
 	options := &blob.WriterOptions{ContentType: "application/json", IfNotExist: true}
-	if err := s.bucket.WriteAll(ctx, key, append(text, '\n'), options); err != nil {
+	if err := s.bucket.WriteAll(ctx, key, text, options); err != nil {
 		return fmt.Errorf("writing %s: %w", key, err)
 	}
 	back, err := s.bucket.ReadAll(ctx, key)
-	if err == nil && !bytes.Equal(back, append(text, '\n')) {
+	if err == nil && !bytes.Equal(back, text) {
 		err = ErrDamaged
 	}
 	if err != nil {

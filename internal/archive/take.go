@@ -32,6 +32,11 @@ type Taking struct {
 	// Timeout is how long a condition may last that keeps the mark from being set, or a shard from being followed, such as slots that
 	// move or a failover, by default DefaultTimeout.
 	Timeout time.Duration
+	// SlotsStay says that somebody else sees to it that no slots move, so that nobody is asked for the engine's own jobs that move them:
+	// the user needs Rights alone. Slots that move key by key are noticed all the same.
+	SlotsStay bool
+	// Request is what the backup was asked for with. One that is complete and has the same is the one that was asked for; empty: none is.
+	Request string
 	// Report is told what is done, and what is waited for; nil: nobody. It is called by several goroutines.
 	Report func(Progress)
 
@@ -50,7 +55,7 @@ type Progress struct {
 
 // Rights are what the user who takes backups needs; RightsValkey9 and RightsRedis84 besides, from those versions on.
 const (
-	Rights        = "+psync +replconf +ping +info +cluster|nodes +command|info +client|pause +client|unpause"
+	Rights        = redis.RightsToBackUp
 	RightsValkey9 = "+cluster|getslotmigrations"
 	RightsRedis84 = "+cluster|migration"
 )
@@ -87,10 +92,12 @@ func (t Taking) withDefaults() Taking {
 // deleted if it fails. A backup that is complete is not written again.
 func (t Taking) Take(ctx context.Context) (*Manifest, error) {
 	t = t.withDefaults()
-	if _, err := t.Store.Manifest(ctx, t.Name); !errors.Is(err, ErrNotFound) {
-		if err == nil {
-			err = fmt.Errorf("backup %s exists", t.Name)
-		}
+	switch there, err := t.Store.Manifest(ctx, t.Name); {
+	case err == nil && t.Request != "" && there.Request == t.Request:
+		return there, nil // it came to its end before, and nobody heard
+	case err == nil:
+		return nil, fmt.Errorf("backup %s exists", t.Name)
+	case !errors.Is(err, ErrNotFound):
 		return nil, err
 	}
 	var now topology
@@ -101,7 +108,7 @@ func (t Taking) Take(ctx context.Context) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifest{Format: Format, Name: t.Name, Attempt: newAttempt(), Cluster: t.Cluster, Engine: now.engine, Version: now.version,
+	m := &Manifest{Format: Format, Name: t.Name, Attempt: newAttempt(), Request: t.Request, Cluster: t.Cluster, Engine: now.engine, Version: now.version,
 		Started: time.Now().UTC(), Compression: compressionName, Shards: make([]Shard, len(now.shards))}
 	if len(t.Store.keys.Recipients) > 0 {
 		m.Encryption = encryptionName

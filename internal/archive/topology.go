@@ -55,7 +55,7 @@ func (t Taking) look(ctx context.Context) (topology, error) {
 	if err != nil {
 		return topology{}, err
 	}
-	if err := unmoved(ctx, all); err != nil {
+	if err := unmoved(ctx, all, t.SlotsStay); err != nil {
 		return topology{}, err
 	}
 	var now topology
@@ -93,13 +93,16 @@ func (t Taking) look(ctx context.Context) (topology, error) {
 }
 
 // unmoved is an obstacle while a master says that slots move. Key by key, both ends have a part of them; while the engine moves them
-// itself, the receiving end has what an instance that starts would take for its own.
-func unmoved(ctx context.Context, all []member) error {
+// itself, the receiving end has what an instance that starts would take for its own; nobody is asked for that when slots are known to stay.
+func unmoved(ctx context.Context, all []member, slotsStay bool) error {
 	masters := slices.DeleteFunc(slices.Clone(all), func(m member) bool { return m.history.View.Role != redis.RoleMaster })
 	for _, m := range masters {
 		if open := max(len(m.history.View.Migrating), len(m.history.View.Importing)); open > 0 {
 			return blocked(-1, "%d slots move", open)
 		}
+	}
+	if slotsStay {
+		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, m := range masters {

@@ -4,15 +4,19 @@
 package manager
 
 import (
+	"context"
 	"io/fs"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/operator-framework/operator-lib/proxy"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	applicationv1 "middleware.hc.cn/operator/api/application/v1"
 	redisv1alpha1 "middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -21,6 +25,7 @@ import (
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/chartkind"
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redisbackup"
 	"middleware.hc.cn/operator/internal/rediscluster"
 	"middleware.hc.cn/operator/internal/release"
 	"middleware.hc.cn/operator/internal/upgradeable"
@@ -96,7 +101,12 @@ func addRedisCluster(w wiring, concurrency int) error {
 	if err != nil {
 		return err
 	}
+	backups, err := addRedisBackup(w)
+	if err != nil {
+		return err
+	}
 	err = rediscluster.Add(w.mgr, w.children, rediscluster.Options{
+		Backups:                 backups,
 		Chart:                   w.told(loaded),
 		Redis:                   redis.NewPool(redis.Options{}),
 		PollInterval:            w.options.RedisCluster.PollInterval,
@@ -112,6 +122,46 @@ func addRedisCluster(w wiring, concurrency int) error {
 		return err
 	}
 	return addUpgradeable(w)
+}
+
+// addRedisBackup adds the controller of RedisBackups, if their CRD is installed, and reports whether it did.
+func addRedisBackup(w wiring) (bool, error) {
+	backup := redisv1alpha1.GroupVersion.WithKind("RedisBackup")
+	_, err := w.mgr.GetRESTMapper().RESTMapping(backup.GroupKind(), backup.Version)
+	if meta.IsNoMatchError(err) {
+		w.mgr.GetLogger().Info("No backups are taken: the CRD of RedisBackups is not installed")
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	image := w.options.RedisCluster.BackupImage
+	if image == "" {
+		image = ownImage(w.mgr, w.env)
+	}
+	return true, redisbackup.Add(w.mgr, w.children, redisbackup.Options{Image: image, ServiceAccount: w.env.serviceAccount()})
+}
+
+// ownImage is that of the operator's pod; empty outside of a cluster, or when it cannot be read.
+func ownImage(mgr ctrl.Manager, env Environment) string {
+	const within = 10 * time.Second
+	name := env.Get("POD_NAME")
+	if name == "" {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	var pod corev1.Pod
+	if err := mgr.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: env.namespace(), Name: name}, &pod); err != nil {
+		mgr.GetLogger().Info("No backups are taken: the operator's own image is not known", "error", err.Error())
+		return ""
+	}
+	for _, c := range pod.Spec.Containers {
+		if c.Name == "manager" || len(pod.Spec.Containers) == 1 {
+			return c.Image
+		}
+	}
+	return ""
 }
 
 // addUpgradeable tells OLM when it may replace the operator, if OLM is what installed it. Not to be able to is no reason not to run.

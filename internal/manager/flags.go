@@ -80,6 +80,8 @@ func (o *Options) redisFlags() *pflag.FlagSet {
 		"how often the instances of a formed cluster are asked for their state")
 	f.StringVar(&r.ClusterDomain, "cluster-domain", r.ClusterDomain,
 		"DNS domain of the Kubernetes cluster, with which the status shows full names (default: from the search path of the operator's pod)")
+	f.StringVar(&r.BackupImage, "backup-image", r.BackupImage,
+		"image that takes backups, the operator's of this version (default: that of the operator's own pod)")
 	f.BoolVar(&o.AllowHostPath, "allow-host-path", o.AllowHostPath,
 		"let RedisClusters keep their data in directories of the nodes (volumes of type hostPath)")
 	return f

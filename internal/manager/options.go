@@ -59,6 +59,8 @@ type Options struct {
 type RedisClusterOptions struct {
 	// ClusterDomain is the DNS domain of the Kubernetes cluster; empty: as the pod's search path says.
 	ClusterDomain string
+	// BackupImage takes backups; empty: the image of the operator's own pod.
+	BackupImage string
 	// PollInterval is how often a formed cluster's instances are asked for their state.
 	PollInterval time.Duration
 	// CreateTimeout and UpgradeTimeout are how long forming a cluster and changing one may take without progress before its

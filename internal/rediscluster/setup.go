@@ -65,6 +65,8 @@ type Options struct {
 	ClusterDomain string
 	// AllowHostPath admits volumes of type hostPath.
 	AllowHostPath bool
+	// Backups reports whether RedisBackups are served.
+	Backups bool
 }
 
 // Add registers the controller with a manager. children is the cache of objects that
@@ -86,6 +88,9 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	}
 	applier := apply.New(live, childCache)
 	observer := &observe.Observer{Children: childCache, Secrets: live, Redis: o.Redis, ServiceAccount: o.ServiceAccount}
+	if o.Backups {
+		observer.Backups = mgr.GetCache()
+	}
 	r := &Reconciler{
 		client: mgr.GetClient(),
 		loop: &Loop{
@@ -116,6 +121,9 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry,
 				resync.Most(o.PollInterval, o.SyncPeriod)),
 		})
+	if o.Backups {
+		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisBackup{}), handler.EnqueueRequestsFromMapFunc(ofBackup)))
+	}
 	for _, child := range []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}} {
 		b = b.WatchesRawSource(source.Kind(childCache, child, handler.EnqueueRequestsFromMapFunc(toCluster)))
 	}
@@ -125,6 +133,15 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		b = b.WatchesRawSource(source.Kind(childCache, client.Object(child), handler.EnqueueRequestsFromMapFunc(toCluster)))
 	}
 	return b.Complete(resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: &v1alpha1.RedisCluster{}}, r, time.Now))
+}
+
+// ofBackup maps a RedisBackup to its RedisCluster.
+func ofBackup(_ context.Context, backup client.Object) []reconcile.Request {
+	b, ok := backup.(*v1alpha1.RedisBackup)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: b.Namespace, Name: b.Spec.Cluster}}}
 }
 
 // toCluster maps a child to its RedisCluster by the chain of owners: the RedisCluster itself or,

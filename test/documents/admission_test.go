@@ -69,6 +69,8 @@ func kinds(t *testing.T) map[string]*kind {
 				func(old, c *redisv1alpha1.RedisCluster) field.ErrorList {
 					return rediscluster.ValidateUpdate(old, c, none)
 				})},
+		"redis.middleware.hc.cn/v1alpha1 RedisBackup": {page: "docs/backup.md",
+			smallest: "{cluster: cache, store: {s3: {bucket: backups, credentialsSecretName: store}}}"},
 		"appcontroller.middleware.hc.cn/v1alpha1 App": {page: "docs/app.md", smallest: "{image: 'shop/web:1.4'}",
 			admission: webhook[appv1alpha1.App](app.Default, app.Validate, app.ValidateUpdate)},
 		"controller.controller.daocloud.io/v1 Application": {page: "docs/application.md",
@@ -118,6 +120,9 @@ func (k *kind) refuses(t *testing.T, before, object map[string]any) field.ErrorL
 			t.Fatal(err)
 		}
 		encoded[i] = text
+	}
+	if k.admission == nil { // the schema says it all
+		return nil
 	}
 	refused, err := k.admission(encoded[0], encoded[1])
 	if err != nil {

@@ -24,7 +24,7 @@ func TestFieldsAreThoseOfTheSchemas(t *testing.T) {
 	for _, k := range all {
 		byPage[k.page] = k
 	}
-	named := regexp.MustCompile("[`.]((?:spec|status)(?:\\.[a-z][A-Za-z]*(?:\\[[^\\]`]*\\])?)+)")
+	named := regexp.MustCompile("[`.]((?:spec|status)(?:\\.[a-z][A-Za-z0-9]*(?:\\[[^\\]`]*\\])?)+)")
 	found := 0
 	for _, page := range pagesOf(t) {
 		if executed[page] != "" { // of a kind of its own

@@ -60,6 +60,7 @@ var forbidden = map[string][]string{
 	"loggers":                      {"log$", "log/slog$", "github.com/go-logr"},
 	"API types":                    {module + "api"},
 	"API types of a single kind":   {module + "api/app", module + "api/crontab", module + "api/foobar", module + "api/rediscluster"},
+	"object stores":                {"gocloud.dev", module + "internal/archive$"},
 	"Helm":                         {"helm.sh/helm"},
 	"Redis":                        {module + "internal/redis"},
 	"Kubernetes":                   {"k8s.io/", "sigs.k8s.io/"},

@@ -172,6 +172,36 @@ var wrong = map[string]map[string][]string{
 			"metadata: {name: a" + strings.Repeat("b", 52) + "}",
 		},
 	},
+	"docs/backup.md": {
+		"no `cluster`": {
+			"spec: {cluster: null}",
+		},
+		"`timeout: 30s`, or more than a week": {
+			"spec: {timeout: 30s}",
+			"spec: {timeout: 169h}",
+		},
+		"`bucket: Backups/`": {
+			"spec: {store: {s3: {bucket: Backups/}}}",
+		},
+		"`prefix: ../other`, `/a`, `a//b`": {
+			"spec: {store: {s3: {prefix: ../other}}}",
+			"spec: {store: {s3: {prefix: /a}}}",
+			"spec: {store: {s3: {prefix: a//b}}}",
+		},
+		"an `endpoint` that is no `http://HOST:PORT` or `https://HOST:PORT`": {
+			"spec: {store: {s3: {endpoint: minio}}}",
+			"spec: {store: {s3: {endpoint: 'https://a/b?c'}}}",
+		},
+		"a recipient that is no age public key": {
+			"spec: {recipients: [age1x]}",
+		},
+		"another spec than before": {
+			"update: spec: {cluster: other}",
+		},
+		"a name of more than 52 characters": {
+			"metadata: {name: " + strings.Repeat("a", 53) + "}",
+		},
+	},
 	"docs/foobar.md": {
 		"no `command`, or only spaces": {
 			"spec: {command: null}",

@@ -47,7 +47,7 @@ func TestAccessFromTheFileIsAccessSetLive(t *testing.T) {
 			"split": []byte("on >s ~a* +get (~b* +set +@admin) (%R~c* +get)"),
 		})
 		must(t, err)
-		state := access.State{Password: password, Next: nextPassword, Exporter: "figures", Users: users}
+		state := access.State{Password: password, Next: nextPassword, Exporter: "figures", Backup: "b", Users: users}
 		fromFile, told := startFromFile(t, e, pool, state), start(t, e, pool)
 		node := told.node(pool)
 		must(t, node.SetUser(ctx, "stranger", []string{"on", "nopass"}))
@@ -131,7 +131,7 @@ func TestUsersAreNoOperators(t *testing.T) {
 func TestExporterUser(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		pool := newPool(t)
-		s := startFromFile(t, e, pool, access.State{Password: password, Exporter: "figures"})
+		s := startFromFile(t, e, pool, access.State{Password: password, Exporter: "figures", Backup: "b"})
 		client := goredis.NewClient(&goredis.Options{Addr: s.addr(), Username: access.ExporterUser, Password: "figures", Protocol: 2,
 			MaxRetries: -1, DisableIdentity: true})
 		defer func() { _ = client.Close() }()
@@ -153,7 +153,7 @@ func TestExporterUser(t *testing.T) {
 		}
 		wantFigures()
 
-		state, node := access.State{Password: password, Exporter: "figures"}, s.node(pool)
+		state, node := access.State{Password: password, Exporter: "figures", Backup: "b"}, s.node(pool)
 		must(t, node.SetUser(t.Context(), access.ExporterUser,
 			[]string{"on", "+@all", "#" + access.Digest("figures"), "~users:" + access.Digest("before")}))
 		must(t, client.Do(t.Context(), "SLOWLOG", "GET", "1").Err())
@@ -180,7 +180,7 @@ func TestExporterUser(t *testing.T) {
 func TestPasswordChangesUnderLoad(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		ctx := t.Context()
-		state := access.State{Password: password, Exporter: "figures"}
+		state := access.State{Password: password, Exporter: "figures", Backup: "b"}
 		c := startClusterOf(t, newPool(t), 3, 3, 3, func(pool *redis.Pool) *server { return startFromFile(t, e, pool, state) })
 		load := startLoad(c)
 		logIn := startLogins(c, password)

@@ -3,7 +3,10 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // RedisClusterStatus is the cluster seen.
 type RedisClusterStatus struct {
@@ -130,6 +133,12 @@ type RedisClusterStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=196,displayName="Slots Assigned",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	SlotsAssigned bool `json:"slotsAssigned,omitempty"`
+
+	// heldForBackup is the UID of the RedisBackup for which slots stay where they are until it has ended.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=198,displayName="Held For Backup",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
+	HeldForBackup types.UID `json:"heldForBackup,omitempty"`
 
 	// currentVersion is the oldest version that an instance runs.
 	//

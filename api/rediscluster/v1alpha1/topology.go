@@ -149,6 +149,11 @@ func (c *RedisCluster) PreviousPasswordFor() time.Duration {
 	return c.Spec.Auth.PreviousPasswordFor.Duration
 }
 
+// TLSServerName is a name that the certificates of all instances are valid for.
+func (c *RedisCluster) TLSServerName() string {
+	return "any." + c.HeadlessServiceName() + "." + c.Namespace + ".svc"
+}
+
 // TLSTrustSecretName is the Secret with the certificates that are trusted; empty without TLS.
 func (c *RedisCluster) TLSTrustSecretName() string {
 	switch {

@@ -5,66 +5,98 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"middleware.hc.cn/operator/internal/archive"
+	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/redis"
 )
 
 func newTake(o *options) *cobra.Command {
 	t := archive.Taking{}
-	var password, ca, serverName, user string
+	var login login
+	var reportFile string
 	command := &cobra.Command{
 		Use:   "take NAME",
 		Short: "take a backup of a cluster, all shards at one moment",
 		Long: "Takes a backup. Each shard's data comes from a replica, by replication; the cluster's disks are not touched. Writes are delayed\n" +
 			"for a few milliseconds while the moment is set that the backup is of.\n\n" +
-			"The user needs the rights\n  " + archive.Rights + "\nand " + archive.RightsValkey9 + " on Valkey from 9.0 on, " +
-			archive.RightsRedis84 + " on Redis from 8.4 on.",
+			"The user needs the rights\n  " + archive.Rights + "\nand, without --slots-stay, " + archive.RightsValkey9 +
+			" on Valkey from 9.0 on, " + archive.RightsRedis84 + " on Redis from 8.4 on.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			credentials, err := credentialsOf(user, password, ca, serverName)
+			t.Name = args[0]
+			m, err := o.take(command, t, login)
+			if reportFile != "" {
+				err = errors.Join(err, writeReport(reportFile, m, err))
+			}
 			if err != nil {
 				return err
 			}
-			return o.with(command.Context(), func(store *archive.Store) error {
-				pool := redis.NewPool(redis.Options{IOTimeout: 10 * time.Second, DialTimeout: 5 * time.Second})
-				defer pool.Close()
-				t.Name, t.Store, t.Pool, t.Credentials = args[0], store, pool, credentials
-				t.Report = func(p archive.Progress) {
-					whose := "all shards"
-					if p.Shard >= 0 {
-						whose = fmt.Sprintf("shard %d", p.Shard)
-					}
-					fmt.Fprintf(command.ErrOrStderr(), "%s: %s%s\n", whose, p.What, amount(p.Bytes))
-				}
-				m, err := t.Take(command.Context())
-				if err != nil {
-					return err
-				}
-				stored, plain := m.Bytes()
-				_, err = fmt.Fprintf(command.OutOrStdout(), "%s: %d shards, %d bytes of data, %d stored, consistent: %t, writes delayed for %.1f ms\n",
-					m.Name, len(m.Shards), plain, stored, m.Consistent, m.Paused*1000)
-				return err
-			})
+			stored, plain := m.Bytes()
+			_, err = fmt.Fprintf(command.OutOrStdout(), "%s: %d shards, %d bytes of data, %d stored, consistent: %t, writes delayed for %.1f ms\n",
+				m.Name, len(m.Shards), plain, stored, m.Consistent, m.Paused*1000)
+			return err
 		},
 	}
 	flags := command.Flags()
 	flags.StringSliceVar(&t.Seeds, "from", nil, "addresses of instances, IP:PORT; one that answers is enough (required)")
 	flags.StringVar(&t.Cluster, "cluster", "", "whose data it is, for people")
-	flags.StringVar(&user, "user", "", "who logs in (default: the default user)")
-	flags.StringVar(&password, "password-file", "", "file with the password; none: no password")
-	flags.StringVar(&ca, "ca-file", "", "certificates to trust, in PEM; with it, connections are encrypted")
-	flags.StringVar(&serverName, "server-name", "", "name that the instances' certificates are for")
+	flags.StringVar(&login.user, "user", "", "who logs in (default: the default user)")
+	flags.StringVar(&login.passwordFile, "password-file", "", "file with the password; none: no password")
+	flags.StringVar(&login.caFile, "ca-file", "", "certificates to trust, in PEM; with it, connections are encrypted")
+	flags.StringVar(&login.serverName, "server-name", "", "name that the instances' certificates are for")
 	flags.StringSliceVar(&o.recipients, "recipient", nil, "age recipients (age1...) that the backup is encrypted for")
 	flags.DurationVar(&t.Pause, "pause", archive.DefaultPause, "for how long writes may be delayed at most")
 	flags.DurationVar(&t.Timeout, "timeout", archive.DefaultTimeout,
 		"for how long slots may move, or a failover last, before the backup is given up")
+	flags.BoolVar(&t.SlotsStay, "slots-stay", false, "somebody else sees to it that no slots move")
+	flags.StringVar(&t.Request, "request", "", "what the backup is asked for with; one that is complete, and was asked for with the same, is no error")
+	flags.StringVar(&reportFile, "report-file", "", "file to write what became of the backup into, as JSON, 4096 bytes at most")
 	return command
+}
+
+// take takes the backup, and says on the way what is done.
+func (o *options) take(command *cobra.Command, t archive.Taking, login login) (m *archive.Manifest, err error) {
+	if t.Credentials, err = login.credentials(); err != nil {
+		return nil, err
+	}
+	err = o.with(command.Context(), func(store *archive.Store) (err error) {
+		pool := redis.NewPool(redis.Options{IOTimeout: 10 * time.Second, DialTimeout: 5 * time.Second})
+		defer pool.Close()
+		t.Store, t.Pool = store, pool
+		t.Report = func(p archive.Progress) {
+			whose := "all shards"
+			if p.Shard >= 0 {
+				whose = fmt.Sprintf("shard %d", p.Shard)
+			}
+			fmt.Fprintf(command.ErrOrStderr(), "%s: %s%s\n", whose, p.What, amount(p.Bytes))
+		}
+		m, err = t.Take(command.Context())
+		return err
+	})
+	return m, err
+}
+
+func writeReport(path string, m *archive.Manifest, failed error) error {
+	var r report.Report
+	if failed == nil {
+		r, failed = m.Report()
+	}
+	if failed != nil {
+		r = report.Report{Error: failed.Error()}
+	}
+	text, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600) //nolint:gosec // a file that the caller names
 }
 
 // amount is a number of bytes for people; empty: none.

@@ -74,24 +74,27 @@ func (o *options) keys() (keys archive.Keys, err error) {
 	return keys, nil
 }
 
-func credentialsOf(user, passwordFile, caFile, serverName string) (c redis.Credentials, err error) {
-	c.User = user
-	if passwordFile != "" {
-		text, err := os.ReadFile(passwordFile) //nolint:gosec // a file that the caller names
+// login is who logs in to instances, and how.
+type login struct{ user, passwordFile, caFile, serverName string }
+
+func (l login) credentials() (c redis.Credentials, err error) {
+	c.User = l.user
+	if l.passwordFile != "" {
+		text, err := os.ReadFile(l.passwordFile) //nolint:gosec // a file that the caller names
 		if err != nil {
 			return c, fmt.Errorf("--password-file: %w", err)
 		}
 		c.Password = strings.TrimRight(string(text), "\r\n")
 	}
-	if caFile == "" {
+	if l.caFile == "" {
 		return c, nil
 	}
-	text, err := os.ReadFile(caFile) //nolint:gosec // a file that the caller names
+	text, err := os.ReadFile(l.caFile) //nolint:gosec // a file that the caller names
 	if err != nil {
 		return c, fmt.Errorf("--ca-file: %w", err)
 	}
-	if c.TLS = redis.NewTLS(text, serverName); c.TLS == nil {
-		return c, fmt.Errorf("--ca-file: %s has no certificate in PEM", caFile)
+	if c.TLS = redis.NewTLS(text, l.serverName); c.TLS == nil {
+		return c, fmt.Errorf("--ca-file: %s has no certificate in PEM", l.caFile)
 	}
 	return c, nil
 }

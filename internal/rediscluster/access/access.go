@@ -37,7 +37,9 @@ type State struct {
 	Previous string
 	// Exporter is the password of the user exporter, which the metrics exporter logs in as.
 	Exporter string
-	// Users are the users beside default and exporter, by name.
+	// Backup is the password of the user BackupUser, which pods that take backups log in as.
+	Backup string
+	// Users are the users beside default and the operator's, by name.
 	Users []User
 	// Token is the spec.auth.rotate that the password was last made for.
 	Token string
@@ -89,7 +91,9 @@ const (
 	keyNext     = "next-password"
 	keyPrevious = "previous-password"
 	keyExporter = "exporter-password"
-	keyUsers    = "users.acl"
+	// KeyBackup is read by pods that take backups.
+	KeyBackup = "backup-password"
+	keyUsers  = "users.acl"
 
 	annotationToken   = "redis.middleware.hc.cn/rotate"
 	annotationChanged = "redis.middleware.hc.cn/password-changed-at"
@@ -109,7 +113,7 @@ func parse(secret *corev1.Secret) (s State, edited string, stale bool, err error
 	}
 	s = State{
 		Password: link, Next: string(secret.Data[keyNext]), Previous: string(secret.Data[keyPrevious]),
-		Exporter: string(secret.Data[keyExporter]), Users: storedUsers(string(secret.Data[keyUsers])),
+		Exporter: string(secret.Data[keyExporter]), Backup: string(secret.Data[KeyBackup]), Users: storedUsers(string(secret.Data[keyUsers])),
 		Token: secret.Annotations[annotationToken],
 	}
 	if at, err := time.Parse(time.RFC3339, secret.Annotations[annotationChanged]); err == nil {
@@ -118,7 +122,7 @@ func parse(secret *corev1.Secret) (s State, edited string, stale bool, err error
 	if password != link {
 		edited = password
 	}
-	return s, edited, s.Exporter == "" || edited != "" || !bytes.Equal(config, []byte(s.Config())), nil
+	return s, edited, s.Exporter == "" || s.Backup == "" || edited != "" || !bytes.Equal(config, []byte(s.Config())), nil
 }
 
 // linkPassword is masterauth of redis.conf lines; empty without one.
@@ -138,7 +142,7 @@ func (s State) Write(secret *corev1.Secret) {
 	}
 	for key, value := range map[string]string{
 		v1alpha1.SecretKeyPassword: s.Password, v1alpha1.SecretKeyConfig: s.Config(),
-		keyNext: s.Next, keyPrevious: s.Previous, keyExporter: s.Exporter, keyUsers: stored(s.Users),
+		keyNext: s.Next, keyPrevious: s.Previous, keyExporter: s.Exporter, KeyBackup: s.Backup, keyUsers: stored(s.Users),
 	} {
 		delete(secret.Data, key)
 		if value != "" {
@@ -184,5 +188,5 @@ func New(password, token string, now time.Time) State {
 	if password == "" {
 		password = rand.Text()
 	}
-	return State{Password: password, Exporter: rand.Text(), Token: token, ChangedAt: now}
+	return State{Password: password, Exporter: rand.Text(), Backup: rand.Text(), Token: token, ChangedAt: now}
 }

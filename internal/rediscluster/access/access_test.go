@@ -25,9 +25,9 @@ func TestStateSurvivesTheSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, state := range map[string]State{
-		"at rest":  {Password: "p", Exporter: "e", ChangedAt: before},
-		"changing": {Password: "p", Next: "n", Previous: "o", Exporter: "e", Users: users, Token: "t", ChangedAt: before},
-		"hostile":  {Password: "a\"b'c\\d \r\nuser mallory on nopass +@all\x00\xff#", Exporter: "e", ChangedAt: before},
+		"at rest":  {Password: "p", Exporter: "e", Backup: "b", ChangedAt: before},
+		"changing": {Password: "p", Next: "n", Previous: "o", Exporter: "e", Backup: "b", Users: users, Token: "t", ChangedAt: before},
+		"hostile":  {Password: "a\"b'c\\d \r\nuser mallory on nopass +@all\x00\xff#", Exporter: "e", Backup: "b", ChangedAt: before},
 	} {
 		t.Run(name, func(t *testing.T) {
 			secret := &corev1.Secret{}
@@ -37,7 +37,7 @@ func TestStateSurvivesTheSecret(t *testing.T) {
 			if diff := cmp.Diff(state, got); diff != "" || edited != "" || stale || err != nil {
 				t.Errorf("(-written +read):\n%s edited %q, stale %v, %v", diff, edited, stale, err)
 			}
-			if strings.Contains(state.Config(), "mallory") && strings.Count(state.Config(), "\n") != 4 {
+			if strings.Contains(state.Config(), "mallory") && strings.Count(state.Config(), "\n") != 5 {
 				t.Errorf("auth.conf has other lines than it should:\n%s", state.Config())
 			}
 		})
@@ -51,9 +51,9 @@ func TestOtherExporterRulesAreRolledOut(t *testing.T) {
 	defer func() { exporterRules = present }()
 	exporterRules = append(slices.Clone(present), "+slowlog|get")
 	secret := &corev1.Secret{}
-	state := State{Password: "p", Exporter: "e", ChangedAt: before}
+	state := State{Password: "p", Exporter: "e", Backup: "b", ChangedAt: before}
 	state.Write(secret)
-	shown := map[string]string{ExporterUser: "on sanitize-payload resetchannels -@all +ping " + markPrefix + state.UsersDigest()}
+	shown := map[string]string{BackupUser: "on", ExporterUser: "on sanitize-payload resetchannels -@all +ping " + markPrefix + state.UsersDigest()}
 	if got := state.ShownUsers(shown); got != state.UsersDigest() {
 		t.Errorf("the same users are not recognized: %s", got)
 	}
@@ -74,7 +74,7 @@ func TestOtherExporterRulesAreRolledOut(t *testing.T) {
 // A Secret that somebody wrote a password into is read as the state that instances know, and that password.
 func TestEditedSecret(t *testing.T) {
 	secret := &corev1.Secret{}
-	State{Password: "p", Exporter: "e"}.Write(secret)
+	State{Password: "p", Exporter: "e", Backup: "b"}.Write(secret)
 	secret.Data["password"] = []byte("by hand")
 	state, edited, stale, err := parse(secret)
 	if state.Password != "p" || edited != "by hand" || !stale || err != nil {
@@ -94,7 +94,7 @@ func TestEditedSecret(t *testing.T) {
 }
 
 func TestStagesOfAChange(t *testing.T) {
-	rest := State{Password: "p", Exporter: "e", Token: "t", ChangedAt: before}
+	rest := State{Password: "p", Exporter: "e", Backup: "b", Token: "t", ChangedAt: before}
 	changing := rest
 	changing.Next = "n"
 	retiring := rest
@@ -133,7 +133,7 @@ func TestStagesOfAChange(t *testing.T) {
 		})
 	}
 	published := changing.Publish(later)
-	if diff := cmp.Diff(State{Password: "n", Previous: "p", Exporter: "e", Token: "t", ChangedAt: later}, published); diff != "" {
+	if diff := cmp.Diff(State{Password: "n", Previous: "p", Exporter: "e", Backup: "b", Token: "t", ChangedAt: later}, published); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)
 	}
 	if got := published.Retire(later); got.Previous != "" || got.Password != "n" || got.Stage() != "" {
@@ -192,7 +192,7 @@ func TestParseUsers(t *testing.T) {
 		err.Error() != "holds rules of 204800 bytes: 131072 at most" {
 		t.Errorf("rules that are too long: %v", err)
 	}
-	for _, name := range []string{"default", "exporter", "operator-trial", "-x", "a b", strings.Repeat("x", 65)} {
+	for _, name := range []string{"default", "exporter", "operator-backup", "operator-trial", "-x", "a b", strings.Repeat("x", 65)} {
 		if _, err := ParseUsers(map[string][]byte{name: []byte("on")}); err == nil {
 			t.Errorf("a user may be called %q", name)
 		}
@@ -201,17 +201,18 @@ func TestParseUsers(t *testing.T) {
 
 // An instance has the users of the state when it shows their names and the mark, in whatever words.
 func TestShownUsers(t *testing.T) {
-	state := State{Password: "p", Exporter: "e", Users: []User{{Name: "alice", Rules: []string{"on"}}}}
+	state := State{Password: "p", Exporter: "e", Backup: "b", Users: []User{{Name: "alice", Rules: []string{"on"}}}}
 	mark := "on resetchannels -@all " + markPrefix + state.UsersDigest()
 	for name, tt := range map[string]struct {
 		shown map[string]string
 		same  bool
 	}{
-		"the same":            {shown: map[string]string{"alice": "on sanitize-payload", "exporter": mark}, same: true},
-		"one is missing":      {shown: map[string]string{"exporter": mark}},
-		"one too many":        {shown: map[string]string{"alice": "", "bob": "", "exporter": mark}},
-		"marked as others":    {shown: map[string]string{"alice": "", "exporter": "on " + markPrefix + "x"}},
-		"the mark is missing": {shown: map[string]string{"alice": "", "exporter": "on"}},
+		"the same":            {shown: map[string]string{"alice": "on sanitize-payload", "exporter": mark, "operator-backup": "on"}, same: true},
+		"one is missing":      {shown: map[string]string{"exporter": mark, "operator-backup": ""}},
+		"another is missing":  {shown: map[string]string{"alice": "", "exporter": mark}},
+		"one too many":        {shown: map[string]string{"alice": "", "bob": "", "exporter": mark, "operator-backup": ""}},
+		"marked as others":    {shown: map[string]string{"alice": "", "exporter": "on " + markPrefix + "x", "operator-backup": ""}},
+		"the mark is missing": {shown: map[string]string{"alice": "", "exporter": "on", "operator-backup": ""}},
 	} {
 		if got := state.ShownUsers(tt.shown) == state.UsersDigest(); got != tt.same {
 			t.Errorf("%s: %v", name, got)

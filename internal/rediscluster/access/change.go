@@ -16,7 +16,7 @@ type Asked struct {
 	// Token is spec.auth.rotate: one that is neither empty nor State.Token asks for another
 	// random password, unless a password was given.
 	Token string
-	// Users are the users beside default and exporter.
+	// Users are the users beside default and the operator's.
 	Users []User
 	// Stale reports whether the Secret is not as State would write it.
 	Stale bool
@@ -57,6 +57,9 @@ func (s State) Accept(asked Asked, now time.Time) State {
 	after.Token = asked.Token
 	if after.Exporter == "" {
 		after.Exporter = rand.Text()
+	}
+	if after.Backup == "" {
+		after.Backup = rand.Text()
 	}
 	if after.Next != s.Next {
 		after.ChangedAt = now

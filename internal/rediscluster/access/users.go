@@ -10,12 +10,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"middleware.hc.cn/operator/internal/redis"
 )
 
 // Names of users that are the operator's.
 const (
 	DefaultUser  = "default"
 	ExporterUser = "exporter"
+	// BackupUser follows the data of instances, which is all of it, and delays writes for a moment.
+	BackupUser = "operator-backup"
 	// TrialUser is there for the moment in which the engine is asked what it thinks of rules.
 	TrialUser = "operator-trial"
 )
@@ -44,27 +48,31 @@ var exporterRules = []string{"on", "resetchannels", "-@all", "+ping", "+info", "
 	"+cluster|myid",
 	"+slowlog|len", "+latency|latest", "+latency|histogram", "+client|setname", "+command|count"}
 
+// backupRules let a backup be taken, and nothing else: no key can be named with them.
+var backupRules = append([]string{"on", "resetchannels", "-@all"}, strings.Fields(redis.RightsToBackUp)...)
+
 // markPrefix begins a pattern of keys that the exporter is given, and that means nothing to
 // it: it says which users an instance was given. Engines show rules in words of their own,
 // which differ from version to version.
 const markPrefix = "~users:"
 
-// AllUsers are the users beside default: those that were asked for and, last, the exporter's,
+// AllUsers are the users beside default: those that were asked for, the one of backups and, last, the exporter's,
 // which is marked with what the others are.
 func (s State) AllUsers() []User {
+	backup := User{Name: BackupUser, Rules: append(slices.Clone(backupRules), "#"+Digest(s.Backup))}
 	exporter := User{Name: ExporterUser, Rules: append(slices.Clone(exporterRules), "#"+Digest(s.Exporter), markPrefix+s.UsersDigest())}
-	return append(slices.Clone(s.Users), exporter)
+	return append(slices.Clone(s.Users), backup, exporter)
 }
 
 // UsersDigest identifies what AllUsers are.
 func (s State) UsersDigest() string {
-	return Digest(strings.Join(exporterRules, " ") + Digest(s.Exporter) + stored(s.Users))
+	return Digest(strings.Join(exporterRules, " ") + Digest(s.Exporter) + strings.Join(backupRules, " ") + Digest(s.Backup) + stored(s.Users))
 }
 
 // ShownUsers is the UsersDigest of an instance, by its users beside default, each as it shows
 // them. It is empty when they are not those of the state, or not known to be.
 func (s State) ShownUsers(shown map[string]string) string {
-	names := []string{ExporterUser}
+	names := []string{BackupUser, ExporterUser}
 	for _, user := range s.Users {
 		names = append(names, user.Name)
 	}
@@ -157,7 +165,7 @@ func ParseUsers(data map[string][]byte) ([]User, error) {
 
 func checkUserName(name string) error {
 	switch {
-	case name == DefaultUser || name == ExporterUser || name == TrialUser:
+	case name == DefaultUser || name == ExporterUser || name == BackupUser || name == TrialUser:
 		return errors.New("is the operator's user: choose another name")
 	case !userName.MatchString(name):
 		return errors.New("is no name of a user: use up to 64 letters, digits, dots, hyphens and underscores, beginning with a letter or digit")

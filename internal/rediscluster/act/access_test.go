@@ -48,9 +48,9 @@ func (b *bench) state() access.State {
 // A stage of a change of the password is taken only from the one before it, as the Secret says now.
 func TestPasswordStages(t *testing.T) {
 	began := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
-	steady := access.State{Password: "one", Exporter: "e", Token: "1", ChangedAt: began}
-	accepting := access.State{Password: "one", Next: "two", Exporter: "e", Token: "1", ChangedAt: began}
-	retiring := access.State{Password: "two", Previous: "one", Exporter: "e", Token: "1", ChangedAt: began}
+	steady := access.State{Password: "one", Exporter: "e", Backup: "b", Token: "1", ChangedAt: began}
+	accepting := access.State{Password: "one", Next: "two", Exporter: "e", Backup: "b", Token: "1", ChangedAt: began}
+	retiring := access.State{Password: "two", Previous: "one", Exporter: "e", Backup: "b", Token: "1", ChangedAt: began}
 	for name, tt := range map[string]struct {
 		state  access.State
 		rotate string
@@ -60,7 +60,7 @@ func TestPasswordStages(t *testing.T) {
 		"the next one is published":           {accepting, "1", plan.PublishPassword, retiring},
 		"not one that is to change again":     {accepting, "2", plan.PublishPassword, accepting},
 		"not where there is none":             {steady, "1", plan.PublishPassword, steady},
-		"the previous one is retired":         {retiring, "1", plan.RetirePassword, access.State{Password: "two", Exporter: "e", Token: "1"}},
+		"the previous one is retired":         {retiring, "1", plan.RetirePassword, access.State{Password: "two", Exporter: "e", Backup: "b", Token: "1"}},
 		"not when it is to change again":      {retiring, "2", plan.RetirePassword, retiring},
 		"not before the next is published":    {accepting, "1", plan.RetirePassword, accepting},
 		"nothing is accepted that is not due": {steady, "1", plan.AcceptPassword, steady},

@@ -33,7 +33,7 @@ func given(name string, data map[string]string) *corev1.Secret {
 
 // The password is the one that was given; a Secret that was deleted comes back as it was; one that cannot be used gives none.
 func TestCreateAuthUsesWhatIsGiven(t *testing.T) {
-	known := &access.State{Password: "known", Exporter: "e"}
+	known := &access.State{Password: "known", Exporter: "e", Backup: "b"}
 	for name, tt := range map[string]struct {
 		key   string
 		known *access.State
@@ -90,7 +90,7 @@ func TestUsersAreTried(t *testing.T) {
 		"an instance is another node": {"CLUSTER MYID", "ERR no", false, true},
 	} {
 		updates := 0
-		b := withUsers(t, access.State{Password: "one", Exporter: "e"}, &updates)
+		b := withUsers(t, access.State{Password: "one", Exporter: "e", Backup: "b"}, &updates)
 		if tt.command != "" {
 			b.world.FailNext(b.nodes[1], tt.command, redistest.Failure{Kind: redistest.ReplyError, Reply: tt.reply})
 		}
@@ -117,8 +117,8 @@ func TestUsersAreTried(t *testing.T) {
 
 // A stage that is not due writes nothing, and none is taken in the place of another one.
 func TestOnlyTheStageThatIsAskedFor(t *testing.T) {
-	accepting, retiring := access.State{Password: "one", Next: "two", Exporter: "e"},
-		access.State{Password: "two", Previous: "one", Exporter: "e"}
+	accepting, retiring := access.State{Password: "one", Next: "two", Exporter: "e", Backup: "b"},
+		access.State{Password: "two", Previous: "one", Exporter: "e", Backup: "b"}
 	for name, tt := range map[string]struct {
 		state   access.State
 		to      plan.PasswordStep
@@ -139,7 +139,7 @@ func TestOnlyTheStageThatIsAskedFor(t *testing.T) {
 		}
 	}
 	updates := 0
-	b := withUsers(t, access.State{Password: "one", Exporter: "e", Users: []access.User{}}, &updates)
+	b := withUsers(t, access.State{Password: "one", Exporter: "e", Backup: "b", Users: []access.User{}}, &updates)
 	b.must(plan.ChangePassword{To: plan.AcceptUsers, On: b.targets})
 	b.must(plan.ChangePassword{To: plan.AcceptUsers, On: b.targets})
 	if updates != 1 {
@@ -150,7 +150,7 @@ func TestOnlyTheStageThatIsAskedFor(t *testing.T) {
 // A Secret that is not the operator's is never written, and one that cannot be read is not taken for one that can.
 func TestPasswordOfAForeignSecret(t *testing.T) {
 	updates := 0
-	b := withUsers(t, access.State{Password: "one", Next: "two", Exporter: "e"}, &updates)
+	b := withUsers(t, access.State{Password: "one", Next: "two", Exporter: "e", Backup: "b"}, &updates)
 	var secret corev1.Secret
 	key := client.ObjectKey{Namespace: "n", Name: "c-auth"}
 	if err := b.actor.Client.Get(t.Context(), key, &secret); err != nil {

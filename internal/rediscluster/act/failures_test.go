@@ -78,7 +78,7 @@ func world3(t *testing.T, fails interceptor.Funcs) *bench {
 			Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}},
 		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0", UID: "set", OwnerReferences: owner, Labels: labels}})
-	b.subject.Access, b.subject.Credentials = &access.State{Password: "one", Exporter: "two"}, redis.Credentials{Password: "one"}
+	b.subject.Access, b.subject.Credentials = &access.State{Password: "one", Exporter: "two", Backup: "b"}, redis.Credentials{Password: "one"}
 	for _, step := range []plan.Step{
 		plan.AssignSlots{Assignments: []plan.Assignment{{To: b.targets[0], Slots: slots.Range(0, 9000)},
 			{To: b.targets[1], Slots: slots.Range(9001, 16382)}}},

@@ -43,7 +43,7 @@ func TestSetAccess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{"app", "exporter"}, slices.Sorted(maps.Keys(found.Users))); diff != "" {
+		if diff := cmp.Diff([]string{"app", "exporter", "operator-backup"}, slices.Sorted(maps.Keys(found.Users))); diff != "" {
 			t.Errorf("users of node %d (-want +got):\n%s", i, diff)
 		}
 	}

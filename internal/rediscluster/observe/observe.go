@@ -38,6 +38,8 @@ const (
 type Observer struct {
 	// Children reads pods and StatefulSets that carry the operator's label.
 	Children client.Reader
+	// Backups reads RedisBackups; nil: there are none.
+	Backups client.Reader
 	// Secrets reads the Secret of the password and the user's ConfigMap by name, past
 	// every cache.
 	Secrets client.Reader
@@ -80,6 +82,9 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		return nil, 0, err
 	}
 	if err := o.claims(ctx, cluster, s); err != nil {
+		return nil, 0, err
+	}
+	if s.Backup, err = o.backup(ctx, cluster); err != nil {
 		return nil, 0, err
 	}
 	if s.Config, err = o.config(ctx, cluster, m); err != nil {

@@ -70,7 +70,7 @@ func statefulSet(change func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
 
 func secret(password string) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-auth", Labels: map[string]string{v1alpha1.LabelCluster: "c"}}}
-	access.State{Password: password, Exporter: "e"}.Write(s)
+	access.State{Password: password, Exporter: "e", Backup: "b"}.Write(s)
 	return s
 }
 

@@ -118,7 +118,7 @@ func inOrder(cluster *v1alpha1.RedisCluster, c *certificate, own, trusted *corev
 	text := string(trusted.Data[keyTrusted])
 	secured := c.tls
 	if text != c.trusted || secured == nil {
-		secured = redis.NewTLS([]byte(text), fmt.Sprintf("any.%s.%s.svc", cluster.HeadlessServiceName(), cluster.Namespace))
+		secured = redis.NewTLS([]byte(text), cluster.TLSServerName())
 	}
 	if secured == nil {
 		return fmt.Sprintf(

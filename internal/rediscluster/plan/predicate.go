@@ -70,6 +70,8 @@ const (
 	SafeToRemove Predicate = "safe_to_remove"
 	// ForgottenByAll: the members know nobody but each other, and every instance was asked.
 	ForgottenByAll Predicate = "forgotten_by_all"
+	// NoBackup: no backup is being taken, or about to be, for which slots stay where they are.
+	NoBackup Predicate = "no_backup"
 	// ModulesLoaded: no instance is still to restart with other modules.
 	ModulesLoaded Predicate = "modules_loaded"
 )

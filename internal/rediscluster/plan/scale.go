@@ -86,10 +86,11 @@ func planFunctions(in input) Step {
 }
 
 // planGoal begins a scaling, as soon as it is certain who owns what. What cannot be is
-// refused later, by planRefusal: the cluster is looked after all the same.
+// refused later, by planRefusal: the cluster is looked after all the same. What has begun to move goes on while a backup waits.
 func planGoal(in input) Step {
 	goal, err := in.goal()
-	if err != nil || goal == nil || goal == in.snap.Goal || !certain(in) || !capacity(in, goal).Holds || !modulesLoaded(in).Holds {
+	if err != nil || goal == nil || goal == in.snap.Goal || !certain(in) || !capacity(in, goal).Holds || !modulesLoaded(in).Holds ||
+		!noBackup(in).Holds {
 		return nil
 	}
 	moves := in.moves(goal)
@@ -139,7 +140,17 @@ func planRefusal(in input) Step {
 	if v := capacity(in, goal); !v.Holds {
 		return Stall{base: base{v.Reason}, Cause: "OverCapacity", BlockedBy: v.Predicate}
 	}
+	if v := noBackup(in); !v.Holds {
+		return waitFor(v)
+	}
 	return unready(in)
+}
+
+func noBackup(in input) Verdict {
+	if in.snap.Backup.UID == "" {
+		return holds(NoBackup)
+	}
+	return fails(NoBackup, "slots are to move when RedisBackup %s has ended", in.snap.Backup.Name)
 }
 
 // unready says what a scaling waits for that can be, although everybody agrees who owns what (planConverge): a shard that is

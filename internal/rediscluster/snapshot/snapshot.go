@@ -59,9 +59,14 @@ type Snapshot struct {
 	Settings map[string]string
 	// Refusals are the settings that engines refused.
 	Refusals []Refusal
+	// Backup is the one that is being taken or is next; without a UID there is none.
+	Backup Backup
 
 	index *index
 }
+
+// Backup is a RedisBackup that is being taken, or is to be taken as soon as no slots move.
+type Backup struct{ Name, UID string }
 
 // Goal is which shard is to own which slots.
 type Goal struct {

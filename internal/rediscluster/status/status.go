@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/conditions"
@@ -53,6 +54,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	status.Migration = migration(cluster.Status.Migration, p, now)
 	status.Settings, status.RefusedSettings = settingsOf(d), refusals(p)
 	status.DataVolumes, status.PlacedOn, status.SlotsAssigned = d.DataVolumes, d.PlacedOn, d.SlotsAssigned
+	status.HeldForBackup = heldForBackup(s)
 	status.Nodes = nodes(cluster.Status.Nodes, p, now)
 	status.TargetVersion = targetVersion(cluster, s)
 	status.CurrentVersion, status.Engine = oldestVersion(s)
@@ -65,6 +67,20 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	status.Conditions =
 		conditions.Set(status.Conditions, now, cluster.Generation, append(conditionsOf(p), mastersSpread(cluster.Status.Conditions, d))...)
 	return status
+}
+
+// heldForBackup is the backup that may begin: slots have one owner, none of them moves, and no scaling has begun. None begins as long as
+// the snapshot has the backup (plan.NoBackup).
+func heldForBackup(s *snapshot.Snapshot) types.UID {
+	if s.Goal != nil || s.Owned().Len() != slots.Count {
+		return ""
+	}
+	for _, pod := range s.Reachable() {
+		if len(pod.Redis.Migrating)+len(pod.Redis.Importing)+len(pod.Redis.Jobs) > 0 {
+			return ""
+		}
+	}
+	return types.UID(s.Backup.UID)
 }
 
 func phase(p Reconciliation) v1alpha1.Phase {

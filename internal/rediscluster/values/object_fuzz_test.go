@@ -19,7 +19,7 @@ import (
 
 // FuzzObject decodes a whole spec, and a ConfigMap of the user's: it is refused with the path of a field, or it renders.
 func FuzzObject(f *testing.F) {
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "config", "samples", "redis_*.yaml"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "config", "samples", "redis_*_rediscluster*.yaml"))
 	if err != nil || len(files) == 0 {
 		f.Fatalf("no samples: %v", err)
 	}

@@ -142,7 +142,7 @@ func TestUsers(t *testing.T) {
 
 	use("first", map[string]string{"alice": "on >wonder ~cache:* +@read", "bob": "on >builder ~* +@all"})
 	awaitAccess(t, cluster, "Applied", "")
-	if got := users(); !slices.Equal(got, []string{"alice", "bob", "exporter"}) {
+	if got := users(); !slices.Equal(got, []string{"alice", "bob", "exporter", "operator-backup"}) {
 		t.Errorf("users are %v", got)
 	}
 	if config := string(ownSecret(t, cluster).Data[v1alpha1.SecretKeyConfig]); strings.Contains(config, "wonder") ||
@@ -158,14 +158,14 @@ func TestUsers(t *testing.T) {
 	}
 	use("third", map[string]string{"carol": "on >x +nosuch"})
 	awaitAccess(t, cluster, "SecretUnusable", "key carol: ")
-	if got := users(); !slices.Equal(got, []string{"alice", "bob", "exporter"}) {
+	if got := users(); !slices.Equal(got, []string{"alice", "bob", "exporter", "operator-backup"}) {
 		t.Errorf("users after two refused Secrets are %v", got)
 	}
 	awaitWhole(t, cluster)
 
 	use("fourth", map[string]string{"alice": "on >wonder ~cache:* +@read"})
 	awaitAccess(t, cluster, "Applied", "")
-	if got := users(); !slices.Equal(got, []string{"alice", "exporter"}) {
+	if got := users(); !slices.Equal(got, []string{"alice", "exporter", "operator-backup"}) {
 		t.Errorf("users in the end are %v", got)
 	}
 }

@@ -39,6 +39,7 @@ import (
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/redisbackup"
 	"middleware.hc.cn/operator/internal/rediscluster"
 	"middleware.hc.cn/operator/test/apiserver/environment"
 )
@@ -48,6 +49,8 @@ const (
 	root = "../../.."
 	// serviceAccount is the operator's, as config/rbac names it.
 	serviceAccount = "middleware-operator-system:middleware-operator"
+	// operatorImage takes backups.
+	operatorImage = "registry.example.com/operator:1.0.0"
 	// pollInterval of the operator under test.
 	pollInterval = 200 * time.Millisecond
 )
@@ -140,8 +143,11 @@ func newOperator(as *rest.Config, namespace string, dial func(ctx context.Contex
 	if err != nil {
 		return nil, err
 	}
+	if err := redisbackup.Add(mgr, children, redisbackup.Options{Image: operatorImage, ServiceAccount: serviceAccount}); err != nil {
+		return nil, err
+	}
 	return mgr, rediscluster.Add(mgr, children, rediscluster.Options{
-		Chart: loaded, ServiceAccount: serviceAccount, PollInterval: pollInterval, ClusterDomain: "cluster.example",
+		Backups: true, Chart: loaded, ServiceAccount: serviceAccount, PollInterval: pollInterval, ClusterDomain: "cluster.example",
 		Redis: redis.NewPool(redis.Options{Dialer: dial, DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second}),
 	})
 }

@@ -56,6 +56,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.K8s().V1().FooBars().Informer()}, nil
 
 		// Group=redis.middleware.hc.cn, Version=v1alpha1
+	case redisclusterv1alpha1.SchemeGroupVersion.WithResource("redisbackups"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Redis().V1alpha1().RedisBackups().Informer()}, nil
 	case redisclusterv1alpha1.SchemeGroupVersion.WithResource("redisclusters"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Redis().V1alpha1().RedisClusters().Informer()}, nil
 

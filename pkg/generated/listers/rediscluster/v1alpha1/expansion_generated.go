@@ -5,6 +5,14 @@
 
 package v1alpha1
 
+// RedisBackupListerExpansion allows custom methods to be added to
+// RedisBackupLister.
+type RedisBackupListerExpansion interface{}
+
+// RedisBackupNamespaceListerExpansion allows custom methods to be added to
+// RedisBackupNamespaceLister.
+type RedisBackupNamespaceListerExpansion interface{}
+
 // RedisClusterListerExpansion allows custom methods to be added to
 // RedisClusterLister.
 type RedisClusterListerExpansion interface{}

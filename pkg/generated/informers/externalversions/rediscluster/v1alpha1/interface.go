@@ -11,6 +11,8 @@ import (
 
 // Interface provides access to all the informers in this group version.
 type Interface interface {
+	// RedisBackups returns a RedisBackupInformer.
+	RedisBackups() TypedRedisBackupInformer
 	// RedisClusters returns a RedisClusterInformer.
 	RedisClusters() TypedRedisClusterInformer
 }
@@ -24,6 +26,11 @@ type version struct {
 // New returns a new Interface.
 func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakListOptions internalinterfaces.TweakListOptionsFunc) Interface {
 	return &version{factory: f, namespace: namespace, tweakListOptions: tweakListOptions}
+}
+
+// RedisBackups returns a TypedRedisBackupInformer.
+func (v *version) RedisBackups() TypedRedisBackupInformer {
+	return &redisBackupInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // RedisClusters returns a TypedRedisClusterInformer.

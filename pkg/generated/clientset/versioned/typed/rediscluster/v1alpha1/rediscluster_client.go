@@ -15,12 +15,17 @@ import (
 
 type RedisV1alpha1Interface interface {
 	RESTClient() rest.Interface
+	RedisBackupsGetter
 	RedisClustersGetter
 }
 
 // RedisV1alpha1Client is used to interact with features provided by the redis.middleware.hc.cn group.
 type RedisV1alpha1Client struct {
 	restClient rest.Interface
+}
+
+func (c *RedisV1alpha1Client) RedisBackups(namespace string) RedisBackupInterface {
+	return newRedisBackups(c, namespace)
 }
 
 func (c *RedisV1alpha1Client) RedisClusters(namespace string) RedisClusterInterface {

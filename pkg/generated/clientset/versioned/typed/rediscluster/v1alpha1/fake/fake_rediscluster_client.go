@@ -15,6 +15,10 @@ type FakeRedisV1alpha1 struct {
 	*testing.Fake
 }
 
+func (c *FakeRedisV1alpha1) RedisBackups(namespace string) v1alpha1.RedisBackupInterface {
+	return newFakeRedisBackups(c, namespace)
+}
+
 func (c *FakeRedisV1alpha1) RedisClusters(namespace string) v1alpha1.RedisClusterInterface {
 	return newFakeRedisClusters(c, namespace)
 }

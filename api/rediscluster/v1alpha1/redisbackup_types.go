@@ -1,0 +1,319 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// LabelBackup with the value true is what a Secret must carry to be named in spec.store of a RedisBackup.
+const LabelBackup = "redis.middleware.hc.cn/backup"
+
+// DefaultBackupTimeout is that of RedisBackupSpec. The schema marker below repeats it.
+const DefaultBackupTimeout = 6 * time.Hour
+
+// RedisBackupSpec is one backup of a RedisCluster. It cannot be changed.
+type RedisBackupSpec struct {
+	// cluster is the name of the RedisCluster that is backed up, in the same namespace.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=10,displayName="Redis Cluster",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Cluster string `json:"cluster"`
+
+	// store is where the backup is written.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=20,displayName="Store"
+	Store BackupStore `json:"store"`
+
+	// recipients are age public keys (age1…). With any, the backup is encrypted for them before it
+	// leaves the pod that takes it; whoever has one of their private keys can restore it.
+	//
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:Pattern=`^age1[02-9ac-hj-np-z]{58}$`
+	// +listType=set
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=30,displayName="Recipients"
+	Recipients []string `json:"recipients,omitempty"`
+
+	// timeout is how long after it was made the backup may be complete. Slots of the cluster do not
+	// move while it is taken, so it has an end. Default: 6h.
+	//
+	// +kubebuilder:default="6h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be between 1m and 168h"
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=40,displayName="Timeout",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+}
+
+// BackupStore is a place in an object store.
+type BackupStore struct {
+	// s3 is a bucket of Amazon S3, or of a server that speaks its language.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=21,displayName="S3 Bucket"
+	S3 S3Store `json:"s3"`
+}
+
+// S3Store is a bucket of Amazon S3, or of a server that speaks its language.
+type S3Store struct {
+	// bucket is the name of the bucket, which exists.
+	//
+	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=22,displayName="Bucket",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Bucket string `json:"bucket"`
+
+	// prefix is put before the names of all objects. The backup lies at
+	// PREFIX/NAMESPACE/CLUSTER/NAME in the bucket.
+	//
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$`
+	// +kubebuilder:validation:MaxLength=200
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=23,displayName="Prefix",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Prefix string `json:"prefix,omitempty"`
+
+	// region is that of the bucket. Default: us-east-1, which servers other than Amazon's take.
+	//
+	// +kubebuilder:default=us-east-1
+	// +kubebuilder:validation:Pattern=`^[a-z0-9-]{1,64}$`
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=24,displayName="Region",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Region string `json:"region,omitempty"`
+
+	// endpoint is the URL of a server other than Amazon's, such as https://minio.store.svc:9000.
+	//
+	// +kubebuilder:validation:Pattern=`^https?://[A-Za-z0-9.:\[\]-]+$`
+	// +kubebuilder:validation:MaxLength=300
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=25,displayName="Endpoint",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Endpoint string `json:"endpoint,omitempty"`
+
+	// credentialsSecretName is a Secret of the namespace with the keys AWS_ACCESS_KEY_ID and
+	// AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN if there is one. It must carry the label
+	// redis.middleware.hc.cn/backup: "true", because the pod that takes the backup shows it to the
+	// endpoint.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=26,displayName="Credentials",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
+	CredentialsSecretName string `json:"credentialsSecretName"`
+
+	// caSecretName is a Secret of the namespace with the certificates to trust under ca.crt, in place of
+	// the public ones. It must carry the same label.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=27,displayName="CA Certificates",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
+	CASecretName string `json:"caSecretName,omitempty"`
+}
+
+// BackupPhase is how far a backup has come.
+//
+// +kubebuilder:validation:Enum=Pending;Preparing;Running;Completed;Failed
+type BackupPhase string
+
+// The phases of a backup. The last two are final.
+const (
+	// BackupPending: something that the backup needs is not there, such as the cluster or a Secret.
+	BackupPending BackupPhase = "Pending"
+	// BackupPreparing: it waits for its turn, and for slots that move to have moved.
+	BackupPreparing BackupPhase = "Preparing"
+	BackupRunning   BackupPhase = "Running"
+	BackupCompleted BackupPhase = "Completed"
+	BackupFailed    BackupPhase = "Failed"
+)
+
+// BackupConditionCompleted is True when all of the backup lies in the store and was read back from there. It is
+// False with the reason Failed when it never will.
+const BackupConditionCompleted = "Completed"
+
+// RedisBackupStatus is what became of a backup.
+type RedisBackupStatus struct {
+	// phase is how far the backup has come: Pending, Preparing, Running, Completed or Failed.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=10,displayName="Phase",xDescriptors={"urn:alm:descriptor:io.kubernetes.phase"}
+	Phase BackupPhase `json:"phase,omitempty"`
+
+	// reason says why, or what is waited for.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=11,displayName="Reason",xDescriptors={"urn:alm:descriptor:io.kubernetes.phase:reason"}
+	Reason string `json:"reason,omitempty"`
+
+	// location is where the backup lies in the store.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=12,displayName="Location",xDescriptors={"urn:alm:descriptor:text"}
+	Location string `json:"location,omitempty"`
+
+	// jobName is the Job that takes the backup; its pods' log has the details.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=13,displayName="Job",xDescriptors={"urn:alm:descriptor:io.kubernetes:Job"}
+	JobName string `json:"jobName,omitempty"`
+
+	// markedAt is the moment that the data is of.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=14,displayName="Data Of",xDescriptors={"urn:alm:descriptor:text"}
+	MarkedAt *metav1.Time `json:"markedAt,omitempty"`
+
+	// completedAt is when the backup was found complete, or failed.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=15,displayName="Ended",xDescriptors={"urn:alm:descriptor:text"}
+	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
+
+	// consistent reports whether the data of all shards is of one moment. Without, shards may differ by what
+	// was written within skewMilliseconds.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=16,displayName="Consistent",xDescriptors={"urn:alm:descriptor:text"}
+	Consistent *bool `json:"consistent,omitempty"`
+
+	// pausedMilliseconds is for how long writes were delayed for that.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=17,displayName="Writes Delayed, Milliseconds",xDescriptors={"urn:alm:descriptor:text"}
+	PausedMilliseconds int64 `json:"pausedMilliseconds,omitempty"`
+
+	// skewMilliseconds is how far the shards' moments are apart at most.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=18,displayName="Skew, Milliseconds",xDescriptors={"urn:alm:descriptor:text"}
+	SkewMilliseconds int64 `json:"skewMilliseconds,omitempty"`
+
+	// engine is redis or valkey.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=19,displayName="Engine",xDescriptors={"urn:alm:descriptor:text"}
+	Engine string `json:"engine,omitempty"`
+	// version is the version of the engine.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=20,displayName="Version",xDescriptors={"urn:alm:descriptor:text"}
+	Version string `json:"version,omitempty"`
+
+	// bytes is the size of the data.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=21,displayName="Bytes of Data",xDescriptors={"urn:alm:descriptor:text"}
+	Bytes int64 `json:"bytes,omitempty"`
+	// storedBytes is what the backup takes in the store.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=22,displayName="Bytes Stored",xDescriptors={"urn:alm:descriptor:text"}
+	StoredBytes int64 `json:"storedBytes,omitempty"`
+
+	// manifestChecksum is the checksum of manifest.json, in hex digits. The manifest has the checksums of all
+	// else.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=23,displayName="Checksum",xDescriptors={"urn:alm:descriptor:text"}
+	ManifestChecksum string `json:"manifestChecksum,omitempty"`
+
+	// shardCount is the number of shards.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=24,displayName="Shards",xDescriptors={"urn:alm:descriptor:text"}
+	ShardCount int32 `json:"shardCount,omitempty"`
+
+	// shards are the parts of the backup, one of each master. They are left out where there are too many to be
+	// told by a pod; the manifest has them all.
+	//
+	// +listType=atomic
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=25,displayName="Parts"
+	Shards []BackupShard `json:"shards,omitempty"`
+
+	// conditions: Completed.
+	//
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=30,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// BackupShard is one master's part of a backup.
+type BackupShard struct {
+	// slots that it owned, as ranges: 0-5460,6000.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=26,displayName="Slots",xDescriptors={"urn:alm:descriptor:text"}
+	Slots string `json:"slots"`
+	// bytes is the size of the data.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=27,displayName="Bytes of Data",xDescriptors={"urn:alm:descriptor:text"}
+	Bytes int64 `json:"bytes"`
+	// storedBytes is what the part takes in the store.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=28,displayName="Bytes Stored",xDescriptors={"urn:alm:descriptor:text"}
+	StoredBytes int64 `json:"storedBytes"`
+}
+
+// RedisBackup is a backup of all shards of a RedisCluster, taken once, into an object store. Deleting it stops one that
+// is being taken, and leaves in the store what is complete.
+//
+// +genclient
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=redisbackups,singular=redisbackup,shortName=reb,categories={middleware}
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.cluster`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Data Of",type=date,JSONPath=`.status.markedAt`
+// +kubebuilder:printcolumn:name="Bytes",type=integer,JSONPath=`.status.bytes`
+// +kubebuilder:printcolumn:name="Consistent",type=boolean,JSONPath=`.status.consistent`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`,priority=1
+// +kubebuilder:printcolumn:name="Location",type=string,JSONPath=`.status.location`,priority=1
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="metadata.name must have at most 52 characters: it is part of the name of a Job"
+// +operator-sdk:csv:customresourcedefinitions:order=6,displayName="Redis Backup",resources={{Job,v1},{Pod,v1},{Secret,v1},{Event,v1}}
+type RedisBackup struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the backup asked for. It cannot be changed.
+	//
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a backup is taken once and cannot be changed: make another RedisBackup"
+	Spec RedisBackupSpec `json:"spec"`
+
+	// status is what became of it.
+	//
+	// +optional
+	Status RedisBackupStatus `json:"status,omitempty"`
+}
+
+// RedisBackupList is a list of RedisBackups.
+//
+// +kubebuilder:object:root=true
+type RedisBackupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []RedisBackup `json:"items"`
+}
+
+// JobName is the name of the Job that takes the backup.
+func (b *RedisBackup) JobName() string { return b.Name + "-backup" }
+
+// Active reports whether slots of the cluster are to stay where they are for the backup.
+func (b *RedisBackup) Active() bool {
+	return b.DeletionTimestamp == nil && (b.Status.Phase == BackupPreparing || b.Status.Phase == BackupRunning)
+}
+
+// Ended reports whether the backup is complete, or never will be.
+func (b *RedisBackup) Ended() bool {
+	return b.Status.Phase == BackupCompleted || b.Status.Phase == BackupFailed
+}
+
+// Deadline is when the backup has to be complete.
+func (b *RedisBackup) Deadline() time.Time {
+	timeout := DefaultBackupTimeout
+	if b.Spec.Timeout != nil {
+		timeout = b.Spec.Timeout.Duration
+	}
+	return b.CreationTimestamp.Add(timeout)
+}

@@ -1,0 +1,138 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package redisbackup takes a RedisBackup: it has the RedisCluster keep its slots where they are, makes a Job that takes the backup, and
+// says in the status what became of it. One reconciliation is observe, Plan, act, one status patch and events; Plan and ComputeStatus
+// are pure.
+package redisbackup
+
+import (
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/archive/report"
+)
+
+// Snapshot is what one reconciliation saw.
+type Snapshot struct {
+	Backup *v1alpha1.RedisBackup
+	// Cluster is the RedisCluster that is backed up; nil: there is none.
+	Cluster *v1alpha1.RedisCluster
+	// Job is the one that was made for this backup; nil: there is none. Taken says whose Job has its name.
+	Job   *batchv1.Job
+	Taken string
+	// Report is what the Job's pod said at its end; nil: nothing that could be read.
+	Report *report.Report
+	// Withheld says, with a remedy, why the pod may not be given what it needs, such as a Secret. It is looked at before there is a Job.
+	Withheld string
+	Now      time.Time
+}
+
+// Step is what a reconciliation does. It is one of the types below.
+//
+//sumtype:decl
+type Step interface{ step() }
+
+type (
+	// Rest does nothing: the backup has ended, or is being deleted.
+	Rest struct{}
+	// Wait waits for what the reason says. Ready reports whether all is there that the backup needs, so that it is its turn next.
+	Wait struct {
+		Reason string
+		Ready  bool
+	}
+	// Start makes the Job.
+	Start struct{}
+	// Follow waits for the Job.
+	Follow struct{ Reason string }
+	// Repeat deletes a Job that came to its end without a word, so that it is made again. A backup that is complete is recognised.
+	Repeat struct{ Reason string }
+	// Complete says that the backup is complete.
+	Complete struct{ Report report.Report }
+	// Fail says that it never will be.
+	Fail struct{ Reason string }
+)
+
+func (Rest) step()     {}
+func (Wait) step()     {}
+func (Start) step()    {}
+func (Follow) step()   {}
+func (Repeat) step()   {}
+func (Complete) step() {}
+func (Fail) step()     {}
+
+// Plan decides on a step.
+func Plan(s *Snapshot) Step {
+	if s.Backup.Ended() || s.Backup.DeletionTimestamp != nil {
+		return Rest{}
+	}
+	if s.Job != nil {
+		return follow(s)
+	}
+	if overdue := !s.Now.Before(s.Backup.Deadline()); overdue {
+		why := s.Backup.Status.Reason
+		if why == "" {
+			why = "nothing was begun"
+		}
+		return Fail{Reason: "it could not be taken in time: " + why}
+	}
+	return prepare(s)
+}
+
+// prepare says what is in the way of the Job.
+func prepare(s *Snapshot) Step {
+	name := s.Backup.Spec.Cluster
+	switch {
+	case s.Taken != "":
+		return Wait{Reason: s.Taken}
+	case s.Cluster == nil:
+		return Wait{Reason: fmt.Sprintf("spec.cluster: there is no RedisCluster %s in this namespace", name)}
+	case s.Cluster.DeletionTimestamp != nil:
+		return Fail{Reason: fmt.Sprintf("RedisCluster %s is being deleted", name)}
+	case s.Withheld != "":
+		return Wait{Reason: s.Withheld}
+	case len(seeds(s.Cluster)) == 0:
+		return Wait{Reason: fmt.Sprintf("no instance of RedisCluster %s serves", name)}
+	case s.Backup.Status.Phase != v1alpha1.BackupPreparing && s.Backup.Status.Phase != v1alpha1.BackupRunning:
+		return Wait{Ready: true, Reason: "it is the next"} // it is told first, so that the RedisCluster's reconciler hears of it
+	case s.Cluster.Status.HeldForBackup != s.Backup.UID:
+		return Wait{Ready: true, Reason: fmt.Sprintf("slots of RedisCluster %s move, or another backup of it is being taken", name)}
+	}
+	return Start{}
+}
+
+// follow reads what became of the Job.
+func follow(s *Snapshot) Step {
+	switch {
+	case s.Job.DeletionTimestamp != nil:
+		return Follow{Reason: "the former Job is being deleted"}
+	case holds(s.Job, batchv1.JobComplete) != nil && s.Report != nil && s.Report.Error == "":
+		return Complete{Report: *s.Report}
+	case holds(s.Job, batchv1.JobComplete) != nil:
+		return Repeat{Reason: "the pod that took the backup did not say what it took: it is asked again"}
+	}
+	if failed := holds(s.Job, batchv1.JobFailed); failed != nil {
+		why := failed.Message
+		if s.Report != nil && s.Report.Error != "" {
+			why = s.Report.Error
+		}
+		if failed.Reason == batchv1.JobReasonDeadlineExceeded {
+			why = "it took longer than spec.timeout: " + why
+		}
+		return Fail{Reason: why}
+	}
+	return Follow{Reason: fmt.Sprintf("Job %s takes the backup", s.Job.Name)}
+}
+
+func holds(job *batchv1.Job, condition batchv1.JobConditionType) *batchv1.JobCondition {
+	for i, c := range job.Status.Conditions {
+		if c.Type == condition && c.Status == corev1.ConditionTrue {
+			return &job.Status.Conditions[i]
+		}
+	}
+	return nil
+}

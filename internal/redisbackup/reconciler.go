@@ -1,0 +1,133 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redisbackup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/outcome"
+	"middleware.hc.cn/operator/internal/shell"
+)
+
+var kind = v1alpha1.GroupVersion.WithKind("RedisBackup")
+
+// When to look again for what no event tells: the RedisCluster's turn, which is in the cache, or a Secret, which is asked for.
+const soon, later = 2 * time.Second, 10 * time.Second
+
+type reconciler struct {
+	cache          client.Reader // custom resources
+	children       client.Reader // what the operator made
+	live           client.Client // the API server
+	image          string
+	serviceAccount string
+	recorder       events.EventRecorder
+	now            func() time.Time
+	memory         shell.Memory[struct{}]
+}
+
+// Reconcile runs one reconciliation.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	backup := &v1alpha1.RedisBackup{}
+	if why, ok := r.memory.Begin(ctx, r.cache, request.NamespacedName, backup, r.now()); !ok {
+		return why.Result()
+	}
+	s, err := r.observe(ctx, backup)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	step := Plan(s)
+	failed := r.act(ctx, s, step)
+	status := ComputeStatus(s, step, failed)
+	log.FromContext(ctx).V(1).Info("Reconciled", "step", fmt.Sprintf("%T", step), "reason", status.Reason)
+	if err := r.write(ctx, backup, &status); err != nil {
+		return shell.Unwritten(err).Result()
+	}
+	r.tell(backup, &status)
+	if failed != nil {
+		return outcome.Retry(failed).Result()
+	}
+	switch step := step.(type) {
+	case Rest, Complete, Fail:
+		return outcome.Done().Result()
+	case Wait:
+		if !step.Ready {
+			return outcome.Wait(status.Reason, later).Result()
+		}
+	case Start, Follow, Repeat:
+	}
+	return outcome.Wait(status.Reason, soon).Result()
+}
+
+// act does all the writing of a step, the status apart.
+func (r *reconciler) act(ctx context.Context, s *Snapshot, step Step) error {
+	switch step.(type) {
+	case Start:
+		err := r.live.Create(ctx, job(s, r.image))
+		if apierrors.IsAlreadyExists(err) {
+			return nil // it is looked at in the next reconciliation, past the cache
+		}
+		if err != nil {
+			return fmt.Errorf("make Job %s: %w", s.Backup.JobName(), err)
+		}
+	case Repeat:
+		uid := s.Job.UID
+		err := r.live.Delete(ctx, s.Job, client.Preconditions{UID: &uid}, client.PropagationPolicy("Background"))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete Job %s: %w", s.Job.Name, err)
+		}
+	case Rest, Wait, Follow, Complete, Fail:
+	}
+	return nil
+}
+
+// write patches the status when it differs.
+func (r *reconciler) write(ctx context.Context, backup *v1alpha1.RedisBackup, status *v1alpha1.RedisBackupStatus) error {
+	if equality.Semantic.DeepEqual(&backup.Status, status) {
+		return nil
+	}
+	before, errBefore := runtime.DefaultUnstructuredConverter.ToUnstructured(backup)
+	after, errAfter := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err := errors.Join(errBefore, errAfter); err != nil {
+		return fmt.Errorf("encode the status: %w", err)
+	}
+	object := &unstructured.Unstructured{Object: before}
+	object.SetGroupVersionKind(kind)
+	answer, err := shell.PatchStatus(object, after, func(object client.Object, patch client.Patch) error {
+		return r.live.Status().Patch(ctx, object, patch)
+	})
+	if err == nil {
+		r.memory.Wrote(answer, r.now())
+	}
+	return err
+}
+
+// tell writes an Event when the backup has begun or ended.
+func (r *reconciler) tell(backup *v1alpha1.RedisBackup, status *v1alpha1.RedisBackupStatus) {
+	if backup.Status.Phase == status.Phase {
+		return
+	}
+	eventType := corev1.EventTypeNormal
+	switch status.Phase {
+	case v1alpha1.BackupPending, v1alpha1.BackupPreparing:
+		return
+	case v1alpha1.BackupFailed:
+		eventType = corev1.EventTypeWarning
+	case v1alpha1.BackupRunning, v1alpha1.BackupCompleted:
+	}
+	r.recorder.Eventf(backup, nil, eventType, string(status.Phase), "Backup", "%s", shell.Note(status.Reason))
+}

@@ -1,0 +1,54 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redisbackup
+
+import (
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/metrics"
+)
+
+// Options configures the controller of RedisBackups.
+type Options struct {
+	// Image has the program that takes backups. It is the operator's own; empty: not known.
+	Image string
+	// ServiceAccount is the operator's own, namespace:name, for messages about missing rights.
+	ServiceAccount string
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+}
+
+// Add registers the controller with a manager. children is the cache of objects that carry the operator's label.
+func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	live, err :=
+		client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("set up RedisBackup: %w", err)
+	}
+	r := &reconciler{cache: mgr.GetCache(), children: children, live: live, image: o.Image, serviceAccount: o.ServiceAccount,
+		recorder: mgr.GetEventRecorder("redisbackup"), now: o.Now}
+	backup := &v1alpha1.RedisBackup{}
+	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), backup, handler.OnlyControllerOwner())
+	err = ctrl.NewControllerManagedBy(mgr).Named("redisbackup").
+		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(backup), metrics.Enqueue(kind), predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.Kind[client.Object](children, &batchv1.Job{}, owner)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up RedisBackup: %w", err)
+	}
+	return nil
+}

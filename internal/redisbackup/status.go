@@ -1,0 +1,89 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redisbackup
+
+import (
+	"math"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/excerpt"
+)
+
+// longestReason is what of a reason is told, in bytes.
+const longestReason = 1024
+
+// ComputeStatus says what the next status is. err is why the step could not be carried out; nil when it was.
+func ComputeStatus(s *Snapshot, step Step, err error) v1alpha1.RedisBackupStatus {
+	status := *s.Backup.Status.DeepCopy()
+	if _, rests := step.(Rest); rests {
+		return status
+	}
+	status.Location = location(s.Backup)
+	if err != nil {
+		status.Reason = excerpt.Of(err.Error(), longestReason)
+		return completed(s, status)
+	}
+	switch step := step.(type) {
+	case Rest:
+	case Wait:
+		status.Reason = step.Reason
+		if !step.Ready {
+			status.Phase = v1alpha1.BackupPending
+		} else if status.Phase != v1alpha1.BackupRunning {
+			status.Phase = v1alpha1.BackupPreparing
+		}
+	case Start:
+		status.Phase, status.JobName, status.Reason = v1alpha1.BackupRunning, s.Backup.JobName(), "the Job that takes the backup was made"
+	case Follow:
+		status.Phase, status.JobName, status.Reason = v1alpha1.BackupRunning, s.Backup.JobName(), step.Reason
+	case Repeat:
+		status.Reason = step.Reason
+	case Complete:
+		complete(&status, step, s.Now)
+	case Fail:
+		status.Phase, status.Reason, status.CompletedAt = v1alpha1.BackupFailed, step.Reason, second(s.Now)
+	}
+	status.Reason = excerpt.Of(status.Reason, longestReason)
+	return completed(s, status)
+}
+
+// completed sets the condition to what the phase says.
+func completed(s *Snapshot, status v1alpha1.RedisBackupStatus) v1alpha1.RedisBackupStatus {
+	reason := string(status.Phase)
+	if reason == "" {
+		reason = string(v1alpha1.BackupPending)
+	}
+	status.Conditions = conditions.Set(status.Conditions, s.Now, s.Backup.Generation, conditions.Condition(v1alpha1.BackupConditionCompleted,
+		conditions.Status(status.Phase == v1alpha1.BackupCompleted), reason, status.Reason))
+	return status
+}
+
+func complete(status *v1alpha1.RedisBackupStatus, step Complete, now time.Time) {
+	r := step.Report
+	status.Phase, status.Reason, status.CompletedAt = v1alpha1.BackupCompleted, "all of it was read back from the store", second(now)
+	status.MarkedAt, status.Consistent = second(r.Marked), &r.Consistent
+	status.PausedMilliseconds, status.SkewMilliseconds = milliseconds(r.Paused), milliseconds(r.Skew)
+	status.Engine, status.Version = r.Engine, r.Version
+	status.Bytes, status.StoredBytes, status.ManifestChecksum = r.Bytes, r.Stored, r.Manifest
+	status.ShardCount, status.Shards = int32(r.Count), nil //nolint:gosec // Parse bounds it by the number of slots
+	for _, shard := range r.Shards {
+		status.Shards = append(status.Shards, v1alpha1.BackupShard{Slots: shard.Slots, Bytes: shard.Bytes, StoredBytes: shard.Stored})
+	}
+}
+
+// milliseconds rounds up, so that a delay does not become none.
+func milliseconds(seconds float64) int64 {
+	const in = 1000
+	return int64(math.Ceil(min(seconds, math.MaxInt32) * in))
+}
+
+// second is a time as the API keeps it.
+func second(t time.Time) *metav1.Time {
+	at := metav1.NewTime(t.UTC().Truncate(time.Second))
+	return &at
+}

@@ -1,0 +1,188 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/archive/report"
+)
+
+func newBackup(cluster *v1alpha1.RedisCluster, name string) *v1alpha1.RedisBackup {
+	return &v1alpha1.RedisBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: name},
+		Spec: v1alpha1.RedisBackupSpec{Cluster: cluster.Name,
+			Store: v1alpha1.BackupStore{S3: v1alpha1.S3Store{Bucket: "backups", CredentialsSecretName: "store"}}},
+	}
+}
+
+func awaitBackup(t *testing.T, backup *v1alpha1.RedisBackup, phase v1alpha1.BackupPhase, reason string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("backup %s is %s", backup.Name, phase), func() string {
+		get(t, backup)
+		if backup.Status.Phase != phase || !strings.Contains(backup.Status.Reason, reason) {
+			return fmt.Sprintf("%s: %s", backup.Status.Phase, backup.Status.Reason)
+		}
+		return ""
+	})
+}
+
+// awaitJob waits for a Job other than the former one.
+func awaitJob(t *testing.T, backup *v1alpha1.RedisBackup, former types.UID) *batchv1.Job {
+	t.Helper()
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: backup.Namespace, Name: backup.JobName()}}
+	eventually(t, "there is a Job", func() string {
+		if !get(t, job) || job.UID == former {
+			return "there is none"
+		}
+		return ""
+	})
+	return job
+}
+
+// podOf is a pod as a Job's controller makes it, that has said something at its end.
+func podOf(t *testing.T, job *batchv1.Job, name, said string, owned bool) {
+	t.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: name, Labels: job.Spec.Template.Labels},
+		Spec: *job.Spec.Template.Spec.DeepCopy()}
+	if owned {
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
+	}
+	create(t, pod)
+	pod.Status.Phase = corev1.PodSucceeded
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: said}}}}
+	check(t, api.Status().Update(context.Background(), pod))
+}
+
+// end makes a Job complete, as its controller does.
+func end(t *testing.T, job *batchv1.Job) {
+	t.Helper()
+	now := metav1.Now()
+	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &now, &now, 1
+	job.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
+	for _, condition := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: condition, Status: corev1.ConditionTrue,
+			LastProbeTime: now, LastTransitionTime: now})
+	}
+	check(t, api.Status().Update(context.Background(), job))
+}
+
+// A backup waits for what it needs, has slots stay while it is taken, and is complete when the Job's own pod says so, and nobody else.
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	cluster, _, _ := running(t)
+	secret := labelled(cluster.Namespace, "store", "other", map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"})
+	create(t, secret)
+	backup := newBackup(cluster, "monday")
+	create(t, backup)
+	awaitBackup(t, backup, v1alpha1.BackupPending, "spec.store.s3.credentialsSecretName: Secret store lacks the label")
+	change(t, secret, func(s *corev1.Secret) { s.Labels[v1alpha1.LabelBackup] = "true" })
+	awaitBackup(t, backup, v1alpha1.BackupRunning, "")
+	job := awaitJob(t, backup, "")
+	restricted(t, job)
+	if get(t, cluster); cluster.Status.HeldForBackup != backup.UID {
+		t.Errorf("slots stay for %q, and the backup is %q", cluster.Status.HeldForBackup, backup.UID)
+	}
+	second := newBackup(cluster, "second")
+	create(t, second)
+
+	// Slots stay, also when they are to move, and when nobody looked meanwhile.
+	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Shards, c.Spec.Replicas = ptr.To[int32](4), ptr.To[int32](8) })
+	eventually(t, "the plan says why slots stay", func() string {
+		get(t, cluster)
+		if p := cluster.Status.Plan; p == nil || p.BlockedBy != "no_backup" || !strings.Contains(p.Reason, "RedisBackup monday") {
+			return fmt.Sprintf("%+v", p)
+		}
+		return ""
+	})
+	if cluster.Status.Migration != nil {
+		t.Errorf("slots move: %+v", cluster.Status.Migration)
+	}
+	awaitBackup(t, second, v1alpha1.BackupPreparing, "another backup")
+
+	// Whoever may make pods cannot say what became of the backup.
+	message, err := report.Report{Engine: "redis", Version: "7.0.15", Marked: time.Now(), Consistent: true, Manifest: strings.Repeat("a", 64),
+		Bytes: 10, Stored: 5, Count: 3}.Encode()
+	check(t, err)
+	podOf(t, job, "forged", string(message), false)
+	end(t, job)
+	again := awaitJob(t, backup, job.UID)
+	if get(t, backup); backup.Ended() {
+		t.Fatalf("a pod of somebody else's made it %s", backup.Status.Phase)
+	}
+	podOf(t, again, "own", string(message), true)
+	end(t, again)
+	awaitBackup(t, backup, v1alpha1.BackupCompleted, "read back")
+	if backup.Status.Bytes != 10 || backup.Status.Location != "s3://backups/"+cluster.Namespace+"/cache/monday" {
+		t.Errorf("the status is %+v", backup.Status)
+	}
+
+	// It is the next one's turn, and when that is gone, slots move.
+	awaitBackup(t, second, v1alpha1.BackupRunning, "")
+	remove(t, second)
+	eventually(t, "slots move", func() string {
+		if get(t, cluster); cluster.Status.HeldForBackup != "" || cluster.Status.Shards != 4 {
+			return fmt.Sprintf("%d shards, slots stay for %q", cluster.Status.Shards, cluster.Status.HeldForBackup)
+		}
+		return ""
+	})
+	awaitWhole(t, cluster)
+}
+
+// restricted checks that the pod security standard of that name allows a Job's pods.
+func restricted(t *testing.T, job *batchv1.Job) {
+	t.Helper()
+	namespace := newBareNamespace(t)
+	change(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, func(n *corev1.Namespace) {
+		metav1.SetMetaDataLabel(&n.ObjectMeta, "pod-security.kubernetes.io/enforce", "restricted")
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "tried"}, Spec: *job.Spec.Template.Spec.DeepCopy()}
+	check(t, api.Create(context.Background(), pod, client.DryRunAll))
+}
+
+// A Job of somebody else's that has the name is left alone, and said.
+func TestBackupLeavesTheJobsOfOthersAlone(t *testing.T) {
+	t.Parallel()
+	cluster, _, _ := running(t)
+	create(t, labelled(cluster.Namespace, "store", v1alpha1.LabelBackup, map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}))
+	foreign := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "monday-backup"},
+		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+			Containers: []corev1.Container{{Name: "a", Image: "b"}}}}}}
+	create(t, foreign)
+	backup := newBackup(cluster, "monday")
+	create(t, backup)
+	awaitBackup(t, backup, v1alpha1.BackupPending, "Job monday-backup exists and is not of this backup")
+	before := foreign.ResourceVersion
+	if !get(t, foreign) || foreign.ResourceVersion != before {
+		t.Error("the Job of somebody else was changed")
+	}
+	if get(t, cluster); cluster.Status.HeldForBackup != "" {
+		eventually(t, "slots do not stay for it", func() string {
+			if get(t, cluster); cluster.Status.HeldForBackup != "" {
+				return "they do"
+			}
+			return ""
+		})
+	}
+	check(t, api.Delete(context.Background(), foreign, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	awaitBackup(t, backup, v1alpha1.BackupRunning, "")
+	change := backup.DeepCopy()
+	change.Spec.Store.S3.Bucket = "another"
+	if err := api.Update(context.Background(), change); err == nil || !strings.Contains(err.Error(), "make another RedisBackup") {
+		t.Errorf("the spec can be changed: %v", err)
+	}
+}
