@@ -72,7 +72,7 @@ test-all: ## that, every engine in every end-to-end test, and the operator on a 
 
 .PHONY: prepare
 prepare: deploy ## what the tests need that takes long on a new machine: cluster, operator, gateway, servers
-	hack/with-cluster.sh hack/gateway-image.sh
+	hack/with-cluster.sh hack/test-images.sh
 	hack/engines.sh >/dev/null
 
 # The linter vets the code, and nobody debugs these binaries: linking a hundred of them takes two thirds of the time without DWARF.
@@ -100,7 +100,7 @@ test-engine: ## tests against real Redis and Valkey processes
 .PHONY: test-e2e
 test-e2e: ## the operator on a real cluster, end to end
 	hack/with-cluster.sh hack/deploy.sh "$(IMG)"
-	hack/with-cluster.sh hack/gateway-image.sh
+	hack/with-cluster.sh hack/test-images.sh
 	hack/with-cluster.sh $(GO_TEST) -count=1 -timeout 120m -parallel 4 $(RUN_FLAG) ./test/e2e/...
 
 .PHONY: test-olm

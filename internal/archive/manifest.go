@@ -142,8 +142,8 @@ func (m *Manifest) Report() (report.Report, error) {
 		return report.Report{}, err
 	}
 	sum := sha256.Sum256(text)
-	r := report.Report{Engine: string(m.Engine), Version: m.Version, Marked: m.Marked, Consistent: m.Consistent, Paused: m.Paused, Skew: m.Skew,
-		Manifest: hex.EncodeToString(sum[:]), Count: len(m.Shards)}
+	r := report.Report{Engine: string(m.Engine), Version: m.Version, Marked: m.Marked, Consistent: m.Consistent, Paused: m.Paused,
+		Skew: m.Skew, Manifest: hex.EncodeToString(sum[:]), Count: len(m.Shards)}
 	r.Stored, r.Bytes = m.Bytes()
 	for _, s := range m.Shards {
 		r.Shards = append(r.Shards, report.Shard{Slots: s.Slots.String(), Bytes: s.Base.PlainSize + s.Stream.PlainSize,

@@ -108,7 +108,8 @@ func (t Taking) Take(ctx context.Context) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifest{Format: Format, Name: t.Name, Attempt: newAttempt(), Request: t.Request, Cluster: t.Cluster, Engine: now.engine, Version: now.version,
+	m := &Manifest{Format: Format, Name: t.Name, Attempt: newAttempt(), Request: t.Request, Cluster: t.Cluster, Engine: now.engine,
+		Version: now.version,
 		Started: time.Now().UTC(), Compression: compressionName, Shards: make([]Shard, len(now.shards))}
 	if len(t.Store.keys.Recipients) > 0 {
 		m.Encryption = encryptionName

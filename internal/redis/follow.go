@@ -12,8 +12,8 @@ import (
 	"middleware.hc.cn/operator/internal/redis/replication"
 )
 
-// RightsToBackUp are what a user needs to follow an instance's data and to set a mark. Every engine knows all of them: a rule that an engine
-// does not know would keep it from starting.
+// RightsToBackUp are what a user needs to follow an instance's data and to set a mark. Every engine knows all of them: a rule that an
+// engine does not know would keep it from starting.
 const RightsToBackUp = "+psync +replconf +ping +info +cluster|nodes +command|info +client|pause +client|unpause"
 
 // Follow begins a replication session at the node, from a position on if it has what follows, or else from a base. The pool's DialTimeout

@@ -54,7 +54,8 @@ func complied(t batchv1.JobConditionType, reason, message string) batchv1.JobCon
 }
 
 var done = report.Report{Engine: "redis", Version: "8.0.6", Marked: now.Add(-time.Minute), Consistent: true, Paused: 0.0012, Skew: 0.0004,
-	Manifest: strings.Repeat("a", 64), Bytes: 1000, Stored: 100, Count: 1, Shards: []report.Shard{{Slots: "0-16383", Bytes: 1000, Stored: 100}}}
+	Manifest: strings.Repeat("a", 64), Bytes: 1000, Stored: 100, Count: 1,
+	Shards: []report.Shard{{Slots: "0-16383", Bytes: 1000, Stored: 100}}}
 
 func TestPlan(t *testing.T) {
 	const moving = "slots of RedisCluster cache move, or another backup of it is being taken"
@@ -62,12 +63,13 @@ func TestPlan(t *testing.T) {
 		change func(*Snapshot)
 		want   Step
 	}{
-		"its turn":                 {func(*Snapshot) {}, Start{}},
-		"new":                      {func(s *Snapshot) { s.Backup.Status.Phase = "" }, Wait{"it is the next", true}},
-		"slots move":               {func(s *Snapshot) { s.Cluster.Status.HeldForBackup = "" }, Wait{moving, true}},
-		"slots stay for another":   {func(s *Snapshot) { s.Cluster.Status.HeldForBackup = "c" }, Wait{moving, true}},
-		"its Job was deleted":      {func(s *Snapshot) { s.Backup.Status.Phase = v1alpha1.BackupRunning }, Start{}},
-		"no cluster":               {func(s *Snapshot) { s.Cluster = nil }, Wait{"spec.cluster: there is no RedisCluster cache in this namespace", false}},
+		"its turn":               {func(*Snapshot) {}, Start{}},
+		"new":                    {func(s *Snapshot) { s.Backup.Status.Phase = "" }, Wait{"it is the next", true}},
+		"slots move":             {func(s *Snapshot) { s.Cluster.Status.HeldForBackup = "" }, Wait{moving, true}},
+		"slots stay for another": {func(s *Snapshot) { s.Cluster.Status.HeldForBackup = "c" }, Wait{moving, true}},
+		"its Job was deleted":    {func(s *Snapshot) { s.Backup.Status.Phase = v1alpha1.BackupRunning }, Start{}},
+		"no cluster": {func(s *Snapshot) { s.Cluster = nil },
+			Wait{"spec.cluster: there is no RedisCluster cache in this namespace", false}},
 		"a Secret is not labelled": {func(s *Snapshot) { s.Withheld = "label it" }, Wait{"label it", false}},
 		"somebody else's Job":      {func(s *Snapshot) { s.Taken = "delete it" }, Wait{"delete it", false}},
 		"no instance serves":       {func(s *Snapshot) { s.Cluster.Status.Nodes = nil }, Wait{"no instance of RedisCluster cache serves", false}},

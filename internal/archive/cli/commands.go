@@ -96,7 +96,7 @@ func writeReport(path string, m *archive.Manifest, failed error) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, text, 0o600) //nolint:gosec // a file that the caller names
+	return os.WriteFile(path, text, 0o600)
 }
 
 // amount is a number of bytes for people; empty: none.

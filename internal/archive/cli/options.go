@@ -80,7 +80,7 @@ type login struct{ user, passwordFile, caFile, serverName string }
 func (l login) credentials() (c redis.Credentials, err error) {
 	c.User = l.user
 	if l.passwordFile != "" {
-		text, err := os.ReadFile(l.passwordFile) //nolint:gosec // a file that the caller names
+		text, err := os.ReadFile(l.passwordFile)
 		if err != nil {
 			return c, fmt.Errorf("--password-file: %w", err)
 		}
@@ -89,7 +89,7 @@ func (l login) credentials() (c redis.Credentials, err error) {
 	if l.caFile == "" {
 		return c, nil
 	}
-	text, err := os.ReadFile(l.caFile) //nolint:gosec // a file that the caller names
+	text, err := os.ReadFile(l.caFile)
 	if err != nil {
 		return c, fmt.Errorf("--ca-file: %w", err)
 	}

@@ -53,7 +53,8 @@ func TestOtherExporterRulesAreRolledOut(t *testing.T) {
 	secret := &corev1.Secret{}
 	state := State{Password: "p", Exporter: "e", Backup: "b", ChangedAt: before}
 	state.Write(secret)
-	shown := map[string]string{BackupUser: "on", ExporterUser: "on sanitize-payload resetchannels -@all +ping " + markPrefix + state.UsersDigest()}
+	shown := map[string]string{BackupUser: "on",
+		ExporterUser: "on sanitize-payload resetchannels -@all +ping " + markPrefix + state.UsersDigest()}
 	if got := state.ShownUsers(shown); got != state.UsersDigest() {
 		t.Errorf("the same users are not recognized: %s", got)
 	}

@@ -57,10 +57,11 @@ func TestPasswordStages(t *testing.T) {
 		to     plan.PasswordStep
 		want   access.State
 	}{
-		"the next one is published":           {accepting, "1", plan.PublishPassword, retiring},
-		"not one that is to change again":     {accepting, "2", plan.PublishPassword, accepting},
-		"not where there is none":             {steady, "1", plan.PublishPassword, steady},
-		"the previous one is retired":         {retiring, "1", plan.RetirePassword, access.State{Password: "two", Exporter: "e", Backup: "b", Token: "1"}},
+		"the next one is published":       {accepting, "1", plan.PublishPassword, retiring},
+		"not one that is to change again": {accepting, "2", plan.PublishPassword, accepting},
+		"not where there is none":         {steady, "1", plan.PublishPassword, steady},
+		"the previous one is retired": {retiring, "1", plan.RetirePassword,
+			access.State{Password: "two", Exporter: "e", Backup: "b", Token: "1"}},
 		"not when it is to change again":      {retiring, "2", plan.RetirePassword, retiring},
 		"not before the next is published":    {accepting, "1", plan.RetirePassword, accepting},
 		"nothing is accepted that is not due": {steady, "1", plan.AcceptPassword, steady},

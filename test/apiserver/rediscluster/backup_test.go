@@ -158,7 +158,8 @@ func restricted(t *testing.T, job *batchv1.Job) {
 func TestBackupLeavesTheJobsOfOthersAlone(t *testing.T) {
 	t.Parallel()
 	cluster, _, _ := running(t)
-	create(t, labelled(cluster.Namespace, "store", v1alpha1.LabelBackup, map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}))
+	create(t, labelled(cluster.Namespace, "store", v1alpha1.LabelBackup,
+		map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}))
 	foreign := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "monday-backup"},
 		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
 			Containers: []corev1.Container{{Name: "a", Image: "b"}}}}}}

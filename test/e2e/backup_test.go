@@ -1,0 +1,142 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/s3blob"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/archive"
+	"middleware.hc.cn/operator/test/live"
+)
+
+const (
+	storeUser, storePassword = "tester", "not a secret"
+	storePort                = 9000
+	bucketName               = "backups"
+)
+
+// runStore runs an object store with a bucket, as Service minio of a namespace, and returns a client of it.
+func runStore(t *testing.T, namespace string) *s3.Client {
+	t.Helper()
+	name := metav1.ObjectMeta{Namespace: namespace, Name: "minio", Labels: map[string]string{"app": "minio"}}
+	pod := &corev1.Pod{ObjectMeta: name, Spec: corev1.PodSpec{
+		SecurityContext: restricted(),
+		Containers: []corev1.Container{{
+			Name: "minio", Image: "middleware.hc.cn/minio:2026.2.12", Args: []string{"server", "/data"}, SecurityContext: unprivileged(),
+			Env: []corev1.EnvVar{{Name: "MINIO_ROOT_USER", Value: storeUser}, {Name: "MINIO_ROOT_PASSWORD", Value: storePassword},
+				{Name: "MINIO_BROWSER", Value: "off"}, {Name: "HOME", Value: "/data"}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+			ReadinessProbe: &corev1.Probe{PeriodSeconds: 1,
+				ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(storePort)}}},
+		}},
+		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+	}}
+	live.Create(t, pod)
+	live.Create(t, &corev1.Service{ObjectMeta: name,
+		Spec: corev1.ServiceSpec{Selector: name.Labels, Ports: []corev1.ServicePort{{Port: storePort}}}})
+	live.Eventually(t, "the store runs", func() error {
+		if err := live.Get(t, pod); err != nil {
+			return err
+		}
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s: %+v", pod.Status.Phase, pod.Status.ContainerStatuses)
+	})
+	client := s3.New(s3.Options{Region: "us-east-1", UsePathStyle: true,
+		BaseEndpoint: aws.String("http://" + live.Tunnel(t, namespace, pod.Name, storePort)),
+		Credentials:  credentials.NewStaticCredentialsProvider(storeUser, storePassword, "")})
+	live.Eventually(t, "the store has a bucket", func() error {
+		_, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(bucketName)})
+		return err
+	})
+	return client
+}
+
+// A RedisBackup is taken while clients write and read and notice nothing, and lies in the store as its status says.
+func TestRedisClusterIsBackedUp(t *testing.T) {
+	if !live.Local() {
+		t.Skip("the object store is an image of the local cluster")
+	}
+	t.Parallel()
+	live.Scenario(t, func(t *testing.T, run *live.Run) {
+		namespace := live.NewNamespace(t)
+		cluster := newCluster(namespace, "cache")
+		live.Create(t, cluster)
+		store := runStore(t, namespace)
+		live.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "store",
+			Labels: map[string]string{v1alpha1.LabelBackup: "true"}},
+			StringData: map[string]string{"AWS_ACCESS_KEY_ID": storeUser, "AWS_SECRET_ACCESS_KEY": storePassword}})
+		live.Ready(t, cluster)
+		load := live.NewLoad(t, cluster)
+		load.Fill(2000)
+		load.Start()
+
+		backup := &v1alpha1.RedisBackup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "monday"},
+			Spec: v1alpha1.RedisBackupSpec{Cluster: "cache", Store: v1alpha1.BackupStore{S3: v1alpha1.S3Store{Bucket: bucketName, Prefix: "a/b",
+				Endpoint: fmt.Sprintf("http://minio.%s.svc:%d", namespace, storePort), CredentialsSecretName: "store"}}}}
+		live.Create(t, backup)
+		live.Eventually(t, "the backup is complete", func() error {
+			if err := live.Get(t, backup); err != nil || backup.Ended() {
+				return err
+			}
+			return fmt.Errorf("%s: %s", backup.Status.Phase, backup.Status.Reason)
+		})
+		s := backup.Status
+		t.Logf("%s: %d bytes, %d stored, writes delayed for %d ms", s.Location, s.Bytes, s.StoredBytes, s.PausedMilliseconds)
+		if s.Phase != v1alpha1.BackupCompleted || s.Consistent == nil || !*s.Consistent || s.ShardCount != 3 {
+			t.Fatalf("the backup is %+v", s)
+		}
+		inStore(t, store, backup)
+		run.WantUnnoticed(load, live.NothingMoved)
+		load.WantData()
+		live.Eventually(t, "slots may move again", func() error {
+			if err := live.Get(t, cluster); err != nil || cluster.Status.HeldForBackup != "" {
+				return errors.Join(err, fmt.Errorf("they stay for %s", cluster.Status.HeldForBackup))
+			}
+			return nil
+		})
+	})
+}
+
+// inStore reads the whole backup and compares it with its manifest, and that with the status.
+func inStore(t *testing.T, client *s3.Client, backup *v1alpha1.RedisBackup) {
+	t.Helper()
+	location, err := url.Parse(backup.Status.Location)
+	if err != nil || location.Host != bucketName || location.Path != "/a/b/"+backup.Namespace+"/cache/monday" {
+		t.Fatalf("it lies at %s (%v)", backup.Status.Location, err)
+	}
+	bucket, err := s3blob.OpenBucket(t.Context(), client, bucketName, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bucket.Close()
+	store := archive.NewStore(blob.PrefixedBucket(bucket, "a/b/"+backup.Namespace+"/cache/"), archive.Keys{})
+	m, err := store.Manifest(t.Context(), "monday")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Verify(t.Context(), m); err != nil {
+		t.Error(err)
+	}
+	if said, err := m.Report(); err != nil || said.Manifest != backup.Status.ManifestChecksum || said.Bytes != backup.Status.Bytes {
+		t.Errorf("the manifest has the sum %s and is of %d bytes, the status says %s and %d (%v)", said.Manifest, said.Bytes,
+			backup.Status.ManifestChecksum, backup.Status.Bytes, err)
+	}
+}
