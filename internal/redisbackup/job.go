@@ -142,7 +142,7 @@ func storeURL(backup *v1alpha1.RedisBackup) string {
 }
 
 // variables are what the S3 client reads: three keys by name, and no other of the Secret.
-func variables(s3 v1alpha1.S3Store) []corev1.EnvVar {
+func variables(s3 *v1alpha1.S3Store) []corev1.EnvVar {
 	of := func(key string, optional bool) corev1.EnvVar {
 		return corev1.EnvVar{Name: key, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: s3.CredentialsSecretName}, Key: key, Optional: ptr.To(optional)}}}

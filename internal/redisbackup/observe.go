@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,18 +42,18 @@ func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) 
 		s.Report, err = r.report(ctx, s.Job)
 		return s, err
 	}
-	if s.Cluster != nil && s.Taken == "" {
+	if s.Cluster != nil && s.Taken == "" && (!backup.Active() || cluster.Status.HeldForBackup == backup.UID) {
 		s.Withheld, err = r.withheld(ctx, backup, cluster)
 	}
 	return s, err
 }
 
-// job reads the Job. One that the cache does not show may have been made just now, or have lost its label: the API server is asked where
-// the status says that there is one.
+// job reads the Job. One that the cache does not show may have been made just now, be somebody else's, or have lost its label: the API
+// server is asked where the status says that there is one, and before the backup takes its turn.
 func (r *reconciler) job(ctx context.Context, s *Snapshot) error {
 	found, key := &batchv1.Job{}, types.NamespacedName{Namespace: s.Backup.Namespace, Name: s.Backup.JobName()}
 	err := r.children.Get(ctx, key, found)
-	if apierrors.IsNotFound(err) && s.Backup.Status.JobName != "" {
+	if apierrors.IsNotFound(err) && (s.Backup.Status.JobName != "" || !s.Backup.Active()) {
 		err = r.live.Get(ctx, key, found)
 	}
 	switch {
@@ -99,13 +100,21 @@ func (r *reconciler) report(ctx context.Context, job *batchv1.Job) (*report.Repo
 	return last, nil
 }
 
-// runs reports whether a pod runs what a Job says.
+// runs reports whether a pod's container of the name runs what a Job says. Admission may have added other containers, and may have given
+// the image another name.
 func runs(pod *corev1.Pod, job *batchv1.Job) bool {
-	if len(pod.Spec.Containers) == 0 || len(job.Spec.Template.Spec.Containers) == 0 {
-		return false
+	is, want := taking(pod.Spec), taking(job.Spec.Template.Spec)
+	return is != nil && want != nil && slices.Equal(is.Command, want.Command) && slices.Equal(is.Args, want.Args) &&
+		is.TerminationMessagePath == want.TerminationMessagePath
+}
+
+func taking(pod corev1.PodSpec) *corev1.Container {
+	for i := range pod.Containers {
+		if pod.Containers[i].Name == container {
+			return &pod.Containers[i]
+		}
 	}
-	is, want := pod.Spec.Containers[0], job.Spec.Template.Spec.Containers[0]
-	return is.Image == want.Image && slices.Equal(is.Command, want.Command) && slices.Equal(is.Args, want.Args)
+	return nil
 }
 
 // withheld says why the pod may not be given what it needs. Who may write RedisBackups chooses where it connects to, and may not read
@@ -116,8 +125,11 @@ func (r *reconciler) withheld(ctx context.Context, backup *v1alpha1.RedisBackup,
 	}
 	secrets := access.Reader{Client: r.live, ServiceAccount: r.serviceAccount}
 	if cluster.AuthEnabled() {
-		if why, err := secrets.Mountable(ctx, cluster); why != "" || err != nil {
+		if why, err := secrets.BackupReady(ctx, cluster); why != "" || err != nil {
 			return why, err
+		}
+		if !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionAccessApplied) {
+			return fmt.Sprintf("not every instance of RedisCluster %s accepts the present passwords and users yet", cluster.Name), nil
 		}
 	}
 	s3 := backup.Spec.Store.S3

@@ -27,7 +27,8 @@ type Snapshot struct {
 	Taken string
 	// Report is what the Job's pod said at its end; nil: nothing that could be read.
 	Report *report.Report
-	// Withheld says, with a remedy, why the pod may not be given what it needs, such as a Secret. It is looked at before there is a Job.
+	// Withheld says, with a remedy, why the pod may not be given what it needs, such as a Secret. It is looked at before the backup
+	// takes its turn, and before there is a Job.
 	Withheld string
 	Now      time.Time
 }
@@ -53,8 +54,11 @@ type (
 	Repeat struct{ Reason string }
 	// Complete says that the backup is complete.
 	Complete struct{ Report report.Report }
-	// Fail says that it never will be.
-	Fail struct{ Reason string }
+	// Fail says that the backup is not taken any more, and deletes the Job if one still runs.
+	Fail struct {
+		Reason string
+		Stop   bool
+	}
 )
 
 func (Rest) step()     {}
@@ -78,10 +82,13 @@ func Plan(s *Snapshot) Step {
 		if why == "" {
 			why = "nothing was begun"
 		}
-		return Fail{Reason: "it could not be taken in time: " + why}
+		return Fail{Reason: "it was not complete in time: " + why}
 	}
 	return prepare(s)
 }
+
+// grace is what a Job may take to end after its time is over.
+const grace = 5 * time.Minute
 
 // prepare says what is in the way of the Job.
 func prepare(s *Snapshot) Step {
@@ -97,21 +104,31 @@ func prepare(s *Snapshot) Step {
 		return Wait{Reason: s.Withheld}
 	case len(seeds(s.Cluster)) == 0:
 		return Wait{Reason: fmt.Sprintf("no instance of RedisCluster %s serves", name)}
-	case s.Backup.Status.Phase != v1alpha1.BackupPreparing && s.Backup.Status.Phase != v1alpha1.BackupRunning:
+	case !s.Backup.Active():
 		return Wait{Ready: true, Reason: "it is the next"} // it is told first, so that the RedisCluster's reconciler hears of it
 	case s.Cluster.Status.HeldForBackup != s.Backup.UID:
 		return Wait{Ready: true, Reason: fmt.Sprintf("slots of RedisCluster %s move, or another backup of it is being taken", name)}
+	}
+	if s.Backup.Status.Jobs > retries {
+		return Fail{Reason: fmt.Sprintf("%d Jobs ended, or were deleted, without a word of what they took", s.Backup.Status.Jobs)}
 	}
 	return Start{}
 }
 
 // follow reads what became of the Job.
 func follow(s *Snapshot) Step {
+	ended := holds(s.Job, batchv1.JobComplete) != nil || holds(s.Job, batchv1.JobFailed) != nil
 	switch {
+	case s.Job.DeletionTimestamp == nil && ended && s.Report != nil && s.Report.Error == "":
+		if s.Cluster != nil && s.Cluster.Status.HeldForBackup != s.Backup.UID {
+			return Fail{Reason: "slots may have moved while it was taken: the RedisCluster's status does not say that they stayed"}
+		}
+		return Complete{Report: *s.Report}
+	case s.Now.After(s.Backup.Deadline().Add(grace)):
+		// The Job has such an end, too; one that was suspended, or changed, or cannot be deleted, has none.
+		return Fail{Reason: fmt.Sprintf("Job %s has not ended in time", s.Job.Name), Stop: true}
 	case s.Job.DeletionTimestamp != nil:
 		return Follow{Reason: "the former Job is being deleted"}
-	case holds(s.Job, batchv1.JobComplete) != nil && s.Report != nil && s.Report.Error == "":
-		return Complete{Report: *s.Report}
 	case holds(s.Job, batchv1.JobComplete) != nil:
 		return Repeat{Reason: "the pod that took the backup did not say what it took: it is asked again"}
 	}

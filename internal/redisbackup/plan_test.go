@@ -28,7 +28,7 @@ func snapshotOf(change func(*Snapshot)) *Snapshot {
 		Now: now,
 		Backup: &v1alpha1.RedisBackup{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "monday", UID: "b", CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))},
-			Spec: v1alpha1.RedisBackupSpec{Cluster: "cache", Store: v1alpha1.BackupStore{S3: v1alpha1.S3Store{Bucket: "backups",
+			Spec: v1alpha1.RedisBackupSpec{Cluster: "cache", Store: v1alpha1.BackupStore{S3: &v1alpha1.S3Store{Bucket: "backups",
 				Region: "eu-west-1", CredentialsSecretName: "store"}}},
 			Status: v1alpha1.RedisBackupStatus{Phase: v1alpha1.BackupPreparing},
 		},
@@ -74,11 +74,11 @@ func TestPlan(t *testing.T) {
 		"somebody else's Job":      {func(s *Snapshot) { s.Taken = "delete it" }, Wait{"delete it", false}},
 		"no instance serves":       {func(s *Snapshot) { s.Cluster.Status.Nodes = nil }, Wait{"no instance of RedisCluster cache serves", false}},
 		"the cluster goes": {func(s *Snapshot) { s.Cluster.DeletionTimestamp = ptr.To(metav1.NewTime(now)) },
-			Fail{"RedisCluster cache is being deleted"}},
+			Fail{Reason: "RedisCluster cache is being deleted"}},
 		"too late": {func(s *Snapshot) {
 			s.Backup.Spec.Timeout = &metav1.Duration{Duration: time.Hour}
 			s.Backup.Status.Reason = "label it"
-		}, Fail{"it could not be taken in time: label it"}},
+		}, Fail{Reason: "it was not complete in time: label it"}},
 		"it is deleted": {func(s *Snapshot) { s.Backup.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }, Rest{}},
 		"complete":      {func(s *Snapshot) { s.Backup.Status.Phase = v1alpha1.BackupCompleted }, Rest{}},
 		"failed":        {func(s *Snapshot) { s.Backup.Status.Phase = v1alpha1.BackupFailed }, Rest{}},
@@ -91,6 +91,20 @@ func TestPlan(t *testing.T) {
 			s.Job.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 		}, Follow{"the former Job is being deleted"}},
 		"the Job is complete": {func(s *Snapshot) { s.Job, s.Report = jobWith(complied(batchv1.JobComplete, "", "")), &done }, Complete{done}},
+		"the Job is complete, and slots did not stay": {func(s *Snapshot) {
+			s.Job, s.Report, s.Cluster.Status.HeldForBackup = jobWith(complied(batchv1.JobComplete, "", "")), &done, ""
+		}, Fail{Reason: "slots may have moved while it was taken: the RedisCluster's status does not say that they stayed"}},
+		"the Job is complete, and the cluster is gone": {func(s *Snapshot) {
+			s.Job, s.Report, s.Cluster = jobWith(complied(batchv1.JobComplete, "", "")), &done, nil
+		}, Complete{done}},
+		"the Job failed, and its pod says that it took the backup": {func(s *Snapshot) {
+			s.Job, s.Report = jobWith(complied(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded, "over")), &done
+		}, Complete{done}},
+		"the Job does not end": {func(s *Snapshot) {
+			s.Job, s.Now = jobWith(), now.Add(6*time.Hour)
+		}, Fail{Reason: "Job monday-backup has not ended in time", Stop: true}},
+		"too many Jobs": {func(s *Snapshot) { s.Backup.Status.Jobs = 3 },
+			Fail{Reason: "3 Jobs ended, or were deleted, without a word of what they took"}},
 		"the Job is complete, and its pod is gone": {func(s *Snapshot) { s.Job = jobWith(complied(batchv1.JobComplete, "", "")) },
 			Repeat{"the pod that took the backup did not say what it took: it is asked again"}},
 		"the Job is complete, and its pod says that it failed": {func(s *Snapshot) {
@@ -100,14 +114,14 @@ func TestPlan(t *testing.T) {
 			Follow{"Job monday-backup takes the backup"}},
 		"the Job failed": {func(s *Snapshot) {
 			s.Job = jobWith(complied(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded, "too often"))
-		}, Fail{"too often"}},
+		}, Fail{Reason: "too often"}},
 		"the Job failed, and its pod said why": {func(s *Snapshot) {
 			s.Job = jobWith(complied(batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded, "too often"))
 			s.Report = &report.Report{Error: "writing: no such bucket"}
-		}, Fail{"writing: no such bucket"}},
+		}, Fail{Reason: "writing: no such bucket"}},
 		"the Job took too long": {func(s *Snapshot) {
 			s.Job = jobWith(complied(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded, "over"))
-		}, Fail{"it took longer than spec.timeout: over"}},
+		}, Fail{Reason: "it took longer than spec.timeout: over"}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, Plan(snapshotOf(tt.change))); diff != "" {
@@ -137,7 +151,7 @@ func TestStatusOfACompleteBackup(t *testing.T) {
 // What the object's author wrote is one argument, and one part of a URL.
 func TestJobHoldsWhatTheAuthorWroteApart(t *testing.T) {
 	s := snapshotOf(func(s *Snapshot) {
-		s.Backup.Spec.Store.S3 = v1alpha1.S3Store{Bucket: "backups", Region: "eu&endpoint=http://evil", Endpoint: "https://minio.store.svc:9000",
+		s.Backup.Spec.Store.S3 = &v1alpha1.S3Store{Bucket: "backups", Region: "eu&endpoint=http://evil", Endpoint: "https://minio.store.svc:9000",
 			Prefix: "a&b=c", CredentialsSecretName: "store", CASecretName: "authority"}
 		s.Backup.Spec.Recipients = []string{"age1x"}
 		s.Cluster.Spec.TLS = &v1alpha1.TLS{SecretName: "certificate"}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
@@ -26,8 +27,8 @@ import (
 
 var kind = v1alpha1.GroupVersion.WithKind("RedisBackup")
 
-// When to look again for what no event tells: the RedisCluster's turn, which is in the cache, or a Secret, which is asked for.
-const soon, later = 2 * time.Second, 10 * time.Second
+// When to look again for what no event tells, such as a Secret; soon after the RedisCluster's reconciler was told.
+const soon, later = time.Second, 10 * time.Second
 
 type reconciler struct {
 	cache          client.Reader // custom resources
@@ -61,21 +62,20 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if failed != nil {
 		return outcome.Retry(failed).Result()
 	}
-	switch step := step.(type) {
+	switch step.(type) {
 	case Rest, Complete, Fail:
 		return outcome.Done().Result()
-	case Wait:
-		if !step.Ready {
-			return outcome.Wait(status.Reason, later).Result()
-		}
-	case Start, Follow, Repeat:
+	case Wait, Start, Follow, Repeat:
 	}
-	return outcome.Wait(status.Reason, soon).Result()
+	if status.Phase == v1alpha1.BackupPreparing && backup.Status.Phase != status.Phase {
+		return outcome.Wait(status.Reason, soon).Result()
+	}
+	return outcome.Wait(status.Reason, later).Result()
 }
 
 // act does all the writing of a step, the status apart.
 func (r *reconciler) act(ctx context.Context, s *Snapshot, step Step) error {
-	switch step.(type) {
+	switch step := step.(type) {
 	case Start:
 		err := r.live.Create(ctx, job(s, r.image))
 		if apierrors.IsAlreadyExists(err) {
@@ -85,12 +85,21 @@ func (r *reconciler) act(ctx context.Context, s *Snapshot, step Step) error {
 			return fmt.Errorf("make Job %s: %w", s.Backup.JobName(), err)
 		}
 	case Repeat:
-		uid := s.Job.UID
-		err := r.live.Delete(ctx, s.Job, client.Preconditions{UID: &uid}, client.PropagationPolicy("Background"))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete Job %s: %w", s.Job.Name, err)
+		return r.deleteJob(ctx, s)
+	case Fail:
+		if step.Stop {
+			return r.deleteJob(ctx, s)
 		}
-	case Rest, Wait, Follow, Complete, Fail:
+	case Rest, Wait, Follow, Complete:
+	}
+	return nil
+}
+
+func (r *reconciler) deleteJob(ctx context.Context, s *Snapshot) error {
+	uid := s.Job.UID
+	err := r.live.Delete(ctx, s.Job, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Job %s: %w", s.Job.Name, err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@
 package redisbackup
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -45,10 +47,26 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), backup, handler.OnlyControllerOwner())
 	err = ctrl.NewControllerManagedBy(mgr).Named("redisbackup").
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(backup), metrics.Enqueue(kind), predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}), handler.EnqueueRequestsFromMapFunc(r.waiting))).
 		WatchesRawSource(source.Kind[client.Object](children, &batchv1.Job{}, owner)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up RedisBackup: %w", err)
 	}
 	return nil
+}
+
+// waiting are the backups of a RedisCluster that have not ended.
+func (r *reconciler) waiting(ctx context.Context, cluster client.Object) []reconcile.Request {
+	var list v1alpha1.RedisBackupList
+	if err := r.cache.List(ctx, &list, client.InNamespace(cluster.GetNamespace())); err != nil {
+		return nil // each looks again by itself
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if b := &list.Items[i]; b.Spec.Cluster == cluster.GetName() && !b.Ended() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+		}
+	}
+	return requests
 }

@@ -24,6 +24,9 @@ func ComputeStatus(s *Snapshot, step Step, err error) v1alpha1.RedisBackupStatus
 		return status
 	}
 	status.Location = location(s.Backup)
+	if s.Job != nil { // also one that was made by a process that ended before it could say so
+		status.JobName, status.Jobs = s.Job.Name, max(status.Jobs, 1)
+	}
 	if err != nil {
 		status.Reason = excerpt.Of(err.Error(), longestReason)
 		return completed(s, status)
@@ -32,40 +35,46 @@ func ComputeStatus(s *Snapshot, step Step, err error) v1alpha1.RedisBackupStatus
 	case Rest:
 	case Wait:
 		status.Reason = step.Reason
-		if !step.Ready {
+		// Once slots stay for it, they do until it has ended: a turn that is given back could be taken for one that is still granted.
+		if !s.Backup.Active() {
 			status.Phase = v1alpha1.BackupPending
-		} else if status.Phase != v1alpha1.BackupRunning {
-			status.Phase = v1alpha1.BackupPreparing
+			if step.Ready {
+				status.Phase = v1alpha1.BackupPreparing
+			}
 		}
 	case Start:
 		status.Phase, status.JobName, status.Reason = v1alpha1.BackupRunning, s.Backup.JobName(), "the Job that takes the backup was made"
+		status.Jobs++
 	case Follow:
-		status.Phase, status.JobName, status.Reason = v1alpha1.BackupRunning, s.Backup.JobName(), step.Reason
+		status.Phase, status.Reason = v1alpha1.BackupRunning, step.Reason
 	case Repeat:
 		status.Reason = step.Reason
 	case Complete:
 		complete(&status, step, s.Now)
 	case Fail:
-		status.Phase, status.Reason, status.CompletedAt = v1alpha1.BackupFailed, step.Reason, second(s.Now)
+		status.Phase, status.Reason, status.EndedAt = v1alpha1.BackupFailed, step.Reason, second(s.Now)
 	}
 	status.Reason = excerpt.Of(status.Reason, longestReason)
 	return completed(s, status)
 }
 
-// completed sets the condition to what the phase says.
+// completed sets the conditions to what the phase says.
 func completed(s *Snapshot, status v1alpha1.RedisBackupStatus) v1alpha1.RedisBackupStatus {
 	reason := string(status.Phase)
 	if reason == "" {
 		reason = string(v1alpha1.BackupPending)
 	}
-	status.Conditions = conditions.Set(status.Conditions, s.Now, s.Backup.Generation, conditions.Condition(v1alpha1.BackupConditionCompleted,
-		conditions.Status(status.Phase == v1alpha1.BackupCompleted), reason, status.Reason))
+	set := func(condition string, phase v1alpha1.BackupPhase) metav1.Condition {
+		return conditions.Condition(condition, conditions.Status(status.Phase == phase), reason, status.Reason)
+	}
+	status.Conditions = conditions.Set(status.Conditions, s.Now, s.Backup.Generation,
+		set(v1alpha1.BackupConditionCompleted, v1alpha1.BackupCompleted), set(v1alpha1.BackupConditionFailed, v1alpha1.BackupFailed))
 	return status
 }
 
 func complete(status *v1alpha1.RedisBackupStatus, step Complete, now time.Time) {
 	r := step.Report
-	status.Phase, status.Reason, status.CompletedAt = v1alpha1.BackupCompleted, "all of it was read back from the store", second(now)
+	status.Phase, status.Reason, status.EndedAt = v1alpha1.BackupCompleted, "all of it was read back from the store", second(now)
 	status.MarkedAt, status.Consistent = second(r.Marked), &r.Consistent
 	status.PausedMilliseconds, status.SkewMilliseconds = milliseconds(r.Paused), milliseconds(r.Skew)
 	status.Engine, status.Version = r.Engine, r.Version

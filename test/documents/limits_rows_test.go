@@ -6,6 +6,7 @@ package documents
 var times = []limit{
 	{"docs/backup.md", "while their offsets are read, 200 ms at most (`--pause`)",
 		"internal/archive/take.go", "DefaultPause   = 200 * time.Millisecond"},
+	{"docs/backup.md", "and five minutes more", "internal/redisbackup/plan.go", "grace = 5 * time.Minute"},
 	{"docs/backup.md", "for five minutes at most (`--timeout`)", "internal/archive/take.go", "DefaultTimeout = 5 * time.Minute"},
 	{"docs/chart-kinds.md", "5 minutes for each; the annotation `middleware.hc.cn/hook-timeout",
 		"internal/release/hooks.go", "hookTimeout = 5 * time.Minute"},

@@ -89,7 +89,7 @@ func TestRedisClusterIsBackedUp(t *testing.T) {
 		load.Start()
 
 		backup := &v1alpha1.RedisBackup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "monday"},
-			Spec: v1alpha1.RedisBackupSpec{Cluster: "cache", Store: v1alpha1.BackupStore{S3: v1alpha1.S3Store{Bucket: bucketName, Prefix: "a/b",
+			Spec: v1alpha1.RedisBackupSpec{Cluster: "cache", Store: v1alpha1.BackupStore{S3: &v1alpha1.S3Store{Bucket: bucketName, Prefix: "a/b",
 				Endpoint: fmt.Sprintf("http://minio.%s.svc:%d", namespace, storePort), CredentialsSecretName: "store"}}}}
 		live.Create(t, backup)
 		live.Eventually(t, "the backup is complete", func() error {

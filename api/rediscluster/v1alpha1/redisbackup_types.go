@@ -20,7 +20,8 @@ type RedisBackupSpec struct {
 	// cluster is the name of the RedisCluster that is backed up, in the same namespace.
 	//
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=10,displayName="Redis Cluster",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Cluster string `json:"cluster"`
 
@@ -50,11 +51,14 @@ type RedisBackupSpec struct {
 }
 
 // BackupStore is a place in an object store.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.s3)",message="say where: set s3",fieldPath=".s3"
 type BackupStore struct {
 	// s3 is a bucket of Amazon S3, or of a server that speaks its language.
 	//
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=21,displayName="S3 Bucket"
-	S3 S3Store `json:"s3"`
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=21,displayName="Object Store"
+	S3 *S3Store `json:"s3,omitempty"`
 }
 
 // S3Store is a bucket of Amazon S3, or of a server that speaks its language.
@@ -125,9 +129,13 @@ const (
 	BackupFailed    BackupPhase = "Failed"
 )
 
-// BackupConditionCompleted is True when all of the backup lies in the store and was read back from there. It is
-// False with the reason Failed when it never will.
-const BackupConditionCompleted = "Completed"
+// Conditions of a backup.
+const (
+	// BackupConditionCompleted is True when all of the backup lies in the store and was read back from there.
+	BackupConditionCompleted = "Completed"
+	// BackupConditionFailed is True when the backup is not taken any more.
+	BackupConditionFailed = "Failed"
+)
 
 // RedisBackupStatus is what became of a backup.
 type RedisBackupStatus struct {
@@ -155,17 +163,23 @@ type RedisBackupStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=13,displayName="Job",xDescriptors={"urn:alm:descriptor:io.kubernetes:Job"}
 	JobName string `json:"jobName,omitempty"`
 
+	// jobs is how many Jobs were made. One that has ended without a word is made again, twice at most.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=29,displayName="Jobs Made",xDescriptors={"urn:alm:descriptor:text"}
+	Jobs int32 `json:"jobs,omitempty"`
+
 	// markedAt is the moment that the data is of.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=14,displayName="Data Of",xDescriptors={"urn:alm:descriptor:text"}
 	MarkedAt *metav1.Time `json:"markedAt,omitempty"`
 
-	// completedAt is when the backup was found complete, or failed.
+	// endedAt is when the backup was found complete, or failed.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=15,displayName="Ended",xDescriptors={"urn:alm:descriptor:text"}
-	CompletedAt *metav1.Time `json:"completedAt,omitempty"`
+	EndedAt *metav1.Time `json:"endedAt,omitempty"`
 
 	// consistent reports whether the data of all shards is of one moment. Without, shards may differ by what
 	// was written within skewMilliseconds.
@@ -177,13 +191,13 @@ type RedisBackupStatus struct {
 	// pausedMilliseconds is for how long writes were delayed for that.
 	//
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=status,order=17,displayName="Writes Delayed, Milliseconds",xDescriptors={"urn:alm:descriptor:text"}
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=17,displayName="Writes Delayed",xDescriptors={"urn:alm:descriptor:text"}
 	PausedMilliseconds int64 `json:"pausedMilliseconds,omitempty"`
 
 	// skewMilliseconds is how far the shards' moments are apart at most.
 	//
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=status,order=18,displayName="Skew, Milliseconds",xDescriptors={"urn:alm:descriptor:text"}
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=18,displayName="Skew",xDescriptors={"urn:alm:descriptor:text"}
 	SkewMilliseconds int64 `json:"skewMilliseconds,omitempty"`
 
 	// engine is redis or valkey.
@@ -229,7 +243,7 @@ type RedisBackupStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=25,displayName="Parts"
 	Shards []BackupShard `json:"shards,omitempty"`
 
-	// conditions: Completed.
+	// conditions: Completed, Failed.
 	//
 	// +listType=map
 	// +listMapKey=type

@@ -120,6 +120,21 @@ func (r Reader) Mountable(ctx context.Context, cluster *v1alpha1.RedisCluster) (
 	return foreign(secret, cluster), nil
 }
 
+// BackupReady says, with a remedy, why a pod that takes a backup may not be given the password of BackupUser; empty when it may.
+func (r Reader) BackupReady(ctx context.Context, cluster *v1alpha1.RedisCluster) (problem string, err error) {
+	secret, problem, err := r.get(ctx, cluster.Namespace, cluster.AuthSecretName())
+	switch {
+	case err != nil || problem != "":
+		return problem, err
+	case secret == nil:
+		return fmt.Sprintf("Secret %s is gone; it is made again", cluster.AuthSecretName()), nil
+	case len(secret.Data[KeyBackup]) == 0:
+		return fmt.Sprintf("Secret %s has no %s yet; it comes with the next reconciliation of RedisCluster %s, unless that is paused",
+			secret.Name, KeyBackup, cluster.Name), nil
+	}
+	return foreign(secret, cluster), nil
+}
+
 // foreign says why a Secret of the operator's name is not its own; empty when it is.
 func foreign(secret *corev1.Secret, cluster *v1alpha1.RedisCluster) string {
 	if secret.Labels[v1alpha1.LabelCluster] == cluster.Name {

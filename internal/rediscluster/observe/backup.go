@@ -15,27 +15,41 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// backup is the one that slots stay for: the one that they stayed for so far, or else the oldest.
+// backup is the one that slots stay for: the one that they stayed for so far, or else one that runs, or else the oldest. That the former
+// one is gone is asked of the API server: a cache may be of before.
 func (o *Observer) backup(ctx context.Context, cluster *v1alpha1.RedisCluster) (snapshot.Backup, error) {
 	if o.Backups == nil {
 		return snapshot.Backup{}, nil
 	}
-	var list v1alpha1.RedisBackupList
-	if err := o.Backups.List(ctx, &list, client.InNamespace(cluster.Namespace)); err != nil {
-		return snapshot.Backup{}, fmt.Errorf("list the RedisBackups: %w", err)
+	held := cluster.Status.HeldForBackup
+	active, err := activeBackups(ctx, o.Backups, cluster)
+	if err == nil && held != "" && !slices.ContainsFunc(active, func(b v1alpha1.RedisBackup) bool { return b.UID == held }) {
+		active, err = activeBackups(ctx, o.Secrets, cluster)
 	}
-	active := slices.DeleteFunc(list.Items, func(b v1alpha1.RedisBackup) bool { return b.Spec.Cluster != cluster.Name || !b.Active() })
-	if len(active) == 0 {
-		return snapshot.Backup{}, nil
+	if err != nil || len(active) == 0 {
+		return snapshot.Backup{}, err
 	}
-	next := slices.MinFunc(active, func(a, b v1alpha1.RedisBackup) int {
-		if a.UID == cluster.Status.HeldForBackup {
+	first := func(is, other bool) int {
+		switch {
+		case is == other:
+			return 0
+		case is:
 			return -1
 		}
-		if b.UID == cluster.Status.HeldForBackup {
-			return 1
-		}
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
+		return 1
+	}
+	next := slices.MinFunc(active, func(a, b v1alpha1.RedisBackup) int {
+		return cmp.Or(first(a.UID == held, b.UID == held),
+			first(a.Status.Phase == v1alpha1.BackupRunning, b.Status.Phase == v1alpha1.BackupRunning),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
 	})
 	return snapshot.Backup{Name: next.Name, UID: string(next.UID)}, nil
+}
+
+func activeBackups(ctx context.Context, from client.Reader, cluster *v1alpha1.RedisCluster) ([]v1alpha1.RedisBackup, error) {
+	var list v1alpha1.RedisBackupList
+	if err := from.List(ctx, &list, client.InNamespace(cluster.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the RedisBackups: %w", err)
+	}
+	return slices.DeleteFunc(list.Items, func(b v1alpha1.RedisBackup) bool { return b.Spec.Cluster != cluster.Name || !b.Active() }), nil
 }

@@ -86,7 +86,7 @@ func planFunctions(in input) Step {
 }
 
 // planGoal begins a scaling, as soon as it is certain who owns what. What cannot be is
-// refused later, by planRefusal: the cluster is looked after all the same. What has begun to move goes on while a backup waits.
+// refused later, by planRefusal: the cluster is looked after all the same.
 func planGoal(in input) Step {
 	goal, err := in.goal()
 	if err != nil || goal == nil || goal == in.snap.Goal || !certain(in) || !capacity(in, goal).Holds || !modulesLoaded(in).Holds ||
@@ -146,8 +146,9 @@ func planRefusal(in input) Step {
 	return unready(in)
 }
 
+// noBackup keeps a scaling from beginning. One that has begun goes on, also towards another goal: the backup waits for its end.
 func noBackup(in input) Verdict {
-	if in.snap.Backup.UID == "" {
+	if in.snap.Backup.UID == "" || in.snap.Goal != nil {
 		return holds(NoBackup)
 	}
 	return fails(NoBackup, "slots are to move when RedisBackup %s has ended", in.snap.Backup.Name)

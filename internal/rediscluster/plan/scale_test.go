@@ -61,6 +61,11 @@ func with(topology v1alpha1.Topology) Desired {
 	return d
 }
 
+func backedUp(s *snapshot.Snapshot) *snapshot.Snapshot {
+	s.Backup = snapshot.Backup{Name: "monday", UID: "b"}
+	return s
+}
+
 func TestScaling(t *testing.T) {
 	assign := func(n int, assignments ...SlotAssignment) Desired {
 		d := with(topologyOf(n))
@@ -87,6 +92,12 @@ func TestScaling(t *testing.T) {
 		"a shard is asked for": {with(topologyOf(4)), formed(), ScalingOut, "Wait", "instance 0 of shard 3 has no pod yet"},
 		"what is to move is recorded first": {with(topologyOf(4)), joined(4), ScalingOut, "RecordGoal",
 			"4096 slots are to move, so that 4 shards own them: 1365 from c-0-0 to c-3-0, 1366 from c-1-0 to c-3-0, 1365 from c-2-0 to c-3-0"},
+		"no scaling begins during a backup": {with(topologyOf(4)), backedUp(joined(4)), ScalingOut, "Wait",
+			"slots are to move when RedisBackup monday has ended"},
+		"a backup waits for a scaling": {with(topologyOf(4)), backedUp(recorded(with(topologyOf(4)), joined(4))), ScalingOut, "MoveSlots",
+			"4096 slots are left to move"},
+		"a backup waits for a scaling that is asked for otherwise meanwhile": {with(topologyOf(5)),
+			backedUp(recorded(with(topologyOf(4)), joined(5))), ScalingOut, "RecordGoal", "slots are to move, so that 5 shards own them"},
 		"new masters get the functions first": {with(topologyOf(4)), with4(func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.Libraries = 2 }),
 			ScalingOut, "CopyFunctions", "the 2 function libraries of c-1-0"},
 		"slots move": {with(topologyOf(4)), recorded(with(topologyOf(4)), joined(4)), ScalingOut, "MoveSlots",

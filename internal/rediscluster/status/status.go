@@ -54,7 +54,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	status.Migration = migration(cluster.Status.Migration, p, now)
 	status.Settings, status.RefusedSettings = settingsOf(d), refusals(p)
 	status.DataVolumes, status.PlacedOn, status.SlotsAssigned = d.DataVolumes, d.PlacedOn, d.SlotsAssigned
-	status.HeldForBackup = heldForBackup(s)
+	status.HeldForBackup = heldForBackup(cluster.Status.HeldForBackup, s)
 	status.Nodes = nodes(cluster.Status.Nodes, p, now)
 	status.TargetVersion = targetVersion(cluster, s)
 	status.CurrentVersion, status.Engine = oldestVersion(s)
@@ -70,8 +70,11 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 }
 
 // heldForBackup is the backup that may begin: slots have one owner, none of them moves, and no scaling has begun. None begins as long as
-// the snapshot has the backup (plan.NoBackup).
-func heldForBackup(s *snapshot.Snapshot) types.UID {
+// the snapshot has the backup (plan.NoBackup), and so its turn lasts until it has ended.
+func heldForBackup(held types.UID, s *snapshot.Snapshot) types.UID {
+	if held != "" && held == types.UID(s.Backup.UID) {
+		return held
+	}
 	if s.Goal != nil || s.Owned().Len() != slots.Count {
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/slots"
@@ -235,6 +236,36 @@ func TestDomainNames(t *testing.T) {
 		got := Compute(cluster(), Reconciliation{Snapshot: s, Decision: decide(s, nil), ClusterDomain: domain}, now).Nodes
 		if got[0].DomainName != want || got[1].DomainName != "" {
 			t.Errorf("domain %q: names %q and %q, want %q", domain, got[0].DomainName, got[1].DomainName, want)
+		}
+	}
+}
+
+// Slots stay for a backup when they all have an owner, none of them moves, and no scaling has begun.
+func TestHeldForBackup(t *testing.T) {
+	for what, tt := range map[string]struct {
+		change func(*snapshot.Snapshot)
+		want   types.UID
+	}{
+		"a backup":             {func(*snapshot.Snapshot) {}, "b"},
+		"none":                 {func(s *snapshot.Snapshot) { s.Backup = snapshot.Backup{} }, ""},
+		"a scaling has begun":  {func(s *snapshot.Snapshot) { s.Goal = &snapshot.Goal{} }, ""},
+		"a slot leaves":        {func(s *snapshot.Snapshot) { s.Instances[0].Redis.Migrating = map[uint16]string{1: "x"} }, ""},
+		"a slot arrives":       {func(s *snapshot.Snapshot) { s.Instances[0].Redis.Importing = map[uint16]string{1: "x"} }, ""},
+		"a job moves slots":    {func(s *snapshot.Snapshot) { s.Instances[0].Redis.Jobs = []snapshot.Job{{}} }, ""},
+		"a slot has no owner":  {func(s *snapshot.Snapshot) { s.Instances[0].Redis.Slots = slots.Range(0, 7) }, ""},
+		"an owner is not seen": {func(s *snapshot.Snapshot) { s.Instances[0].Redis = nil }, ""},
+	} {
+		s := healthy()
+		s.Backup = snapshot.Backup{Name: "monday", UID: "b"}
+		tt.change(s)
+		if got := heldForBackup("", s); got != tt.want {
+			t.Errorf("%s: slots stay for %q, want %q", what, got, tt.want)
+		}
+		if got := heldForBackup("a", s); got != tt.want {
+			t.Errorf("%s, after another one: slots stay for %q, want %q", what, got, tt.want)
+		}
+		if got := heldForBackup("b", s); got != types.UID(s.Backup.UID) {
+			t.Errorf("%s: the turn is lost: slots stay for %q", what, got)
 		}
 	}
 }

@@ -252,6 +252,7 @@ func (r *run) outcome() string {
 // that a chart invents.
 func (r *run) names() (names []string) {
 	r.t.Helper()
+	names = append(names, string(r.object.GetUID()), "UID")
 	if digest, _, _ := unstructured.NestedString(r.object.Object, "status", "deployedRelease", "digest"); digest != "" {
 		names = append(names, digest, "DIGEST", digest[:12], "DIGEST")
 	}

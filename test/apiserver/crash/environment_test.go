@@ -1,8 +1,8 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crash ends the operator's process at every write that it makes for a chart kind or an Application, against a real API
-// server: `KUBEBUILDER_ASSETS=$(hack/envtest.sh) go test ./test/apiserver/crash`. Those for a RedisCluster are in
+// Package crash ends the operator's process at every write that it makes for a chart kind, an Application or a RedisBackup, against a
+// real API server: `KUBEBUILDER_ASSETS=$(hack/envtest.sh) go test ./test/apiserver/crash`. Those for a RedisCluster are in
 // test/apiserver/rediscluster, those to Redis in test/simulation.
 package crash
 
@@ -19,6 +19,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -29,6 +30,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/test/apiserver/environment"
 )
 
@@ -43,6 +45,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	utilruntime.Must(v1alpha1.AddToScheme(scheme.Scheme))
 	_ = flag.Set("test.parallel", "12") // the runs mostly wait; the flag exists in every test binary
 	server := &envtest.Environment{
 		CRDs:                  []*apiextensionsv1.CustomResourceDefinition{environment.FreeCRD(webKind, environment.WithStatus())},
@@ -93,6 +96,11 @@ var becomeAvailable controller[*appsv1.Deployment] = func(ctx context.Context, d
 var succeed controller[*batchv1.Job] = func(ctx context.Context, job *batchv1.Job) (reconcile.Result, error) {
 	if job.DeletionTimestamp != nil || len(job.Status.Conditions) > 0 {
 		return reconcile.Result{}, nil
+	}
+	if job.Spec.Template.Spec.Containers[0].Name == "backup" {
+		if err := runPod(ctx, job); err != nil {
+			return reconcile.Result{}, client.IgnoreNotFound(err)
+		}
 	}
 	now := metav1.NewTime(time.Now())
 	conditions := map[batchv1.JobConditionType]string{batchv1.JobSuccessCriteriaMet: "", batchv1.JobComplete: ""}

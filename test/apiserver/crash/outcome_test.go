@@ -27,6 +27,8 @@ func normalise(object *unstructured.Unstructured) error {
 		{"metadata", "labels", "createdAt"}, {"status", "startTime"}, {"status", "completionTime"},
 		// How often something was seen, and a digest that the UID of the Deployment is part of.
 		{"status", "count"}, {"status", "observed"},
+		// What is left of the time that a backup has, when it was taken, and how many Jobs were seen.
+		{"spec", "activeDeadlineSeconds"}, {"status", "jobs"}, {"status", "markedAt"}, {"status", "endedAt"},
 	} {
 		unstructured.RemoveNestedField(object.Object, path...)
 	}

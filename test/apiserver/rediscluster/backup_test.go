@@ -25,7 +25,7 @@ func newBackup(cluster *v1alpha1.RedisCluster, name string) *v1alpha1.RedisBacku
 	return &v1alpha1.RedisBackup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: name},
 		Spec: v1alpha1.RedisBackupSpec{Cluster: cluster.Name,
-			Store: v1alpha1.BackupStore{S3: v1alpha1.S3Store{Bucket: "backups", CredentialsSecretName: "store"}}},
+			Store: v1alpha1.BackupStore{S3: &v1alpha1.S3Store{Bucket: "backups", CredentialsSecretName: "store"}}},
 	}
 }
 
