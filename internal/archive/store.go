@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"iter"
 	"regexp"
 	"strings"
@@ -68,9 +69,9 @@ func (s *Store) put(ctx context.Context, key string, fill func(io.Writer) error)
 	const part = 16 << 20
 	ctx, abandon := context.WithCancel(ctx)
 	defer abandon()
-	out, err := s.bucket.NewWriter(ctx, key, &blob.WriterOptions{
+	out, err := s.bucket.NewWriter(ctx, key, abortUploads(s.bucket, &blob.WriterOptions{
 		ContentType: "application/octet-stream", DisableContentTypeDetection: true, BufferSize: part, MaxConcurrency: 1,
-	})
+	}))
 	if err != nil {
 		return Object{}, fmt.Errorf("writing %s: %w", key, err)
 	}
@@ -202,9 +203,11 @@ func (s *Store) List(ctx context.Context) iter.Seq2[string, error] {
 					continue // not ours
 				}
 				var complete bool
-				if complete, err = s.bucket.Exists(ctx, manifestKey(name)); err == nil && !complete {
+				if complete, err = s.lists(ctx, manifestKey(name)); err == nil && !complete {
 					continue
 				}
+			} else {
+				err = fmt.Errorf("listing the store: %w", err)
 			}
 			if !yield(name, err) || err != nil {
 				return
@@ -219,7 +222,7 @@ func (s *Store) Manifest(ctx context.Context, backup string) (*Manifest, error) 
 		return nil, err
 	}
 	in, err := s.bucket.NewReader(ctx, manifestKey(backup), nil)
-	if gcerrors.Code(err) == gcerrors.NotFound {
+	if err = s.explain(ctx, manifestKey(backup), err); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", backup, ErrNotFound)
 	}
 	if err != nil {
@@ -234,6 +237,31 @@ func (s *Store) Manifest(ctx context.Context, backup string) (*Manifest, error) 
 		return nil, fmt.Errorf("%s: %w", manifestKey(backup), err)
 	}
 	return m, nil
+}
+
+// explain says what an error about an object means; fs.ErrNotExist: it is not there. Stores say the same of an object in a bucket that is
+// not there; and S3, to somebody who may list a part of the bucket only, that access is denied. The list of objects tells.
+func (s *Store) explain(ctx context.Context, key string, err error) error {
+	if code := gcerrors.Code(err); code != gcerrors.NotFound && code != gcerrors.PermissionDenied {
+		return err
+	}
+	listed, listing := s.lists(ctx, key)
+	switch {
+	case listing != nil:
+		return listing
+	case !listed:
+		return fs.ErrNotExist
+	}
+	return err
+}
+
+// lists reports whether an object is in the list of them, which is sorted.
+func (s *Store) lists(ctx context.Context, key string) (bool, error) {
+	first, err := s.bucket.List(&blob.ListOptions{Prefix: key}).Next(ctx)
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	return err == nil && first.Key == key, err
 }
 
 // complete writes the manifest, and with it makes the backup one.
@@ -252,7 +280,11 @@ func (s *Store) writeManifest(ctx context.Context, backup string, m *Manifest) e
 		return err
 	}
 	options := &blob.WriterOptions{ContentType: "application/json", IfNotExist: true}
-	if err := s.bucket.WriteAll(ctx, key, text, options); err != nil {
+	err = s.bucket.WriteAll(ctx, key, text, options)
+	if gcerrors.Code(err) == gcerrors.FailedPrecondition {
+		return fmt.Errorf("backup %s exists: %w", backup, err)
+	}
+	if err != nil {
 		return fmt.Errorf("writing %s: %w", key, err)
 	}
 	back, err := s.bucket.ReadAll(ctx, key)
@@ -323,7 +355,8 @@ func (s *Store) deleteObjects(ctx context.Context, backup, attempt string) error
 }
 
 func (s *Store) remove(ctx context.Context, key string) error {
-	if err := s.bucket.Delete(ctx, key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+	err := s.explain(ctx, key, s.bucket.Delete(ctx, key))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("deleting %s: %w", key, err)
 	}
 	return nil

@@ -36,8 +36,10 @@ func write(t *testing.T, text string) string {
 func TestBadCommandLines(t *testing.T) {
 	store := "file://" + t.TempDir()
 	for line, want := range map[string]string{
-		"list":               "--store is required",
-		"list --store ftp:x": "--store: ",
+		"list":                                 "--store is required",
+		"list --store ftp:x":                   "--store: ",
+		"list --store s3://user:secret@bucket": "--store: an address has no credentials",
+		"list --store s3://user:secret@bucket%?region=x":              "--store: invalid URL escape",
 		"list --store " + store + " --identity-file /none":            "--identity-file: ",
 		"list --store " + store + " --identity-file " + write(t, "x"): "--identity-file: ",
 		"take": "accepts 1 arg(s)",
@@ -55,6 +57,8 @@ func TestBadCommandLines(t *testing.T) {
 	} {
 		if said, err := run(t, strings.Fields(line)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q\n%s", line, err, want, said)
+		} else if strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error has the secret: %v", line, err)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 
@@ -35,11 +36,26 @@ func (o *options) with(ctx context.Context, use func(*archive.Store) error) erro
 	if err != nil {
 		return err
 	}
-	bucket, err := blob.OpenBucket(ctx, o.store)
+	bucket, err := open(ctx, o.store)
 	if err != nil {
 		return fmt.Errorf("--store: %w", err)
 	}
 	return errors.Join(use(archive.NewStore(bucket, keys)), bucket.Close())
+}
+
+// open opens a store by its address, in which no credentials belong: processes are listed with their arguments, and messages have it.
+func open(ctx context.Context, address string) (*blob.Bucket, error) {
+	u, err := url.Parse(address)
+	if problem := (*url.Error)(nil); errors.As(err, &problem) {
+		return nil, problem.Err // without the address
+	}
+	if err == nil && u.User != nil {
+		err = errors.New("an address has no credentials: they come from the environment")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return blob.OpenBucket(ctx, address)
 }
 
 func (o *options) withBackup(ctx context.Context, name string, use func(*archive.Store, *archive.Manifest) error) error {
