@@ -111,3 +111,15 @@ func TestAbsentObjectsThatAreDenied(t *testing.T) {
 		t.Errorf("one that is there is deleted: %v", err)
 	}
 }
+
+// An answer that breaks off is no damage: the same object may be read another time.
+func TestAnswersThatBreakOff(t *testing.T) {
+	s := newS3(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		fmt.Fprint(w, "half")
+	})
+	err := s.get(t.Context(), "key", Object{Size: 100}, false, io.Discard)
+	if !errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, ErrDamaged) {
+		t.Error(err)
+	}
+}

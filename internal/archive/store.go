@@ -126,9 +126,15 @@ func (s *Store) get(ctx context.Context, key string, o Object, encrypted bool, t
 	}
 	defer func() { _ = in.Close() }() // it was read, or there is an error
 	stored, plain := newMeasured(io.Discard), newMeasured(to)
-	err = s.decode(io.TeeReader(io.LimitReader(in, o.Size+1), stored), encrypted, o.PlainSize, plain)
+	source := &source{in: io.TeeReader(io.LimitReader(in, o.Size+1), stored)}
+	err = s.decode(source, encrypted, o.PlainSize, plain)
+	if err != nil {
+		_, _ = io.Copy(io.Discard, source) // the sum of all of it tells whether it is damaged
+	}
 	switch {
-	case err != nil:
+	case source.err != nil:
+		return fmt.Errorf("reading %s: %w", key, source.err)
+	case err != nil && stored.hex() == o.SHA256:
 		return fmt.Errorf("reading %s: %w", key, err)
 	case stored.size != o.Size || stored.hex() != o.SHA256:
 		return fmt.Errorf("reading %s: %w: %d bytes with the sum %s, and the manifest says %d with %s", key, ErrDamaged,
@@ -138,6 +144,23 @@ func (s *Store) get(ctx context.Context, key string, o Object, encrypted bool, t
 			plain.size, plain.hex(), o.PlainSize, o.PlainSHA256)
 	}
 	return nil
+}
+
+// source keeps the error of a store that fails, which is no damage.
+type source struct {
+	in  io.Reader
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.in.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
 }
 
 // readBack compares what lies in the store with what was written.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -128,13 +129,15 @@ func TestDamageIsSeen(t *testing.T) {
 			check(t, damage(t.Context(), s, m))
 			if err := s.Verify(t.Context(), m); err == nil || !strings.Contains(err.Error(), "b/"+attempt+"/shard-1/base.rdb") {
 				t.Errorf("%s, %s: %v", name, kind, err)
+			} else if errors.Is(err, ErrDamaged) != (name != "gone") {
+				t.Errorf("%s, %s: it is not told what is wrong: %v", name, kind, err)
 			}
 		}
 	}
 	s := NewStore(newBucket(t), keys)
 	m := backup(t, s)
 	s.keys = newKeys(t)
-	if err := s.Verify(t.Context(), m); err == nil || !strings.Contains(err.Error(), "incorrect identity") {
+	if err := s.Verify(t.Context(), m); errors.Is(err, ErrDamaged) || !strings.Contains(fmt.Sprint(err), "incorrect identity") {
 		t.Errorf("with another key: %v", err)
 	}
 	s.keys = keys
