@@ -74,11 +74,17 @@ func onReport(taking *archive.Taking, text string, do func()) {
 // restored is a cluster of a backup's masters.
 func restored(t *testing.T, e engine, store *archive.Store, m *archive.Manifest) *cluster {
 	t.Helper()
+	return startRestored(t, e, m, func(shard int, dir string) { must(t, store.Restore(t.Context(), m, shard, dir)) })
+}
+
+// startRestored is restored with each shard's data brought into its directory in some way.
+func startRestored(t *testing.T, e engine, m *archive.Manifest, restore func(shard int, dir string)) *cluster {
+	t.Helper()
 	pool := newPool(t)
 	c := &cluster{t: t, pool: pool, masters: len(m.Shards)}
 	for i, shard := range m.Shards {
 		dir := t.TempDir()
-		must(t, store.Restore(t.Context(), m, i, dir))
+		restore(i, dir)
 		busPort := freePort(t)
 		s := startWith(t, pool, &server{t: t, engine: e, dir: dir, busPort: busPort,
 			settings: append(clusterMode(busPort), "--aof-load-truncated", "no")})

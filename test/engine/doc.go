@@ -7,5 +7,8 @@
 //
 //	ENGINES="redis-7.0.15=/usr/bin/redis-server valkey-9.1.2=/opt/valkey/bin/valkey-server" go test ./test/engine
 //
+// Tests of backups in an object store also need the programs MINIO (a server that speaks S3's language), BACKUP (bin/backup), AGE and
+// ZSTD, each named by its path; make test-engine sets all of them.
+//
 // The servers run on free loopback ports, with their data in a directory of the test.
 package engine

@@ -13,6 +13,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -50,15 +51,15 @@ func newAuthority(t testing.TB) *authority {
 		issued: 1}
 }
 
-// issue writes a new certificate for *.cache-nodes.shop.svc and its key to the directory, and returns its fingerprint.
-func (a *authority) issue(dir string) string {
+// issue writes a new certificate for *.cache-nodes.shop.svc, and addresses, and its key to the directory, and returns its fingerprint.
+func (a *authority) issue(dir string, addresses ...net.IP) string {
 	a.t.Helper()
 	a.issued++
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(a.t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(a.issued), NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"*.cache-nodes.shop.svc"}, KeyUsage: x509.KeyUsageDigitalSignature}
+		DNSNames: []string{"*.cache-nodes.shop.svc"}, IPAddresses: addresses, KeyUsage: x509.KeyUsageDigitalSignature}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
 	must(a.t, err)
 	certificate, err := x509.ParseCertificate(der)
