@@ -48,7 +48,7 @@ func TestUploadsOfSeveralParts(t *testing.T) {
 	e := engines(t)[0]
 	m, c := startMinIO(t), startCluster(t, e, 1, 1, 0)
 	fillLarge(c, "base", severalParts/2)
-	store := m.store(m.root(), archive.Keys{})
+	store := m.store(m.session(documented(t, "s3:ListBucket")), archive.Keys{})
 
 	ctx, giveUp := context.WithCancel(t.Context())
 	abandoned, begun := c.taking("abandoned", store), ""
