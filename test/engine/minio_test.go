@@ -46,7 +46,9 @@ type minio struct {
 	ca      *authority
 	dir     string
 	port    int
-	secret  string // of storeUser, who may do everything
+	secret  string   // of storeUser, who may do everything
+	env     []string // further settings
+	room    string   // of a disk of its own, which is lost when it stops; empty: none
 	output  *bytes.Buffer
 	process *exec.Cmd
 }
@@ -63,6 +65,13 @@ func tool(t testing.TB, variable string) string {
 
 func startMinIO(t testing.TB) *minio {
 	t.Helper()
+	m := newMinIO(t)
+	m.start()
+	return m
+}
+
+func newMinIO(t testing.TB) *minio {
+	t.Helper()
 	m := &minio{t: t, ca: newAuthority(t), dir: t.TempDir(), port: freePort(t), secret: storeSecret}
 	certificates := filepath.Join(m.dir, "certificates")
 	must(t, errors.Join(os.Mkdir(certificates, 0o700), os.Mkdir(filepath.Join(m.dir, "data"), 0o700)))
@@ -70,16 +79,21 @@ func startMinIO(t testing.TB) *minio {
 	must(t, errors.Join(os.Rename(filepath.Join(certificates, "tls.crt"), filepath.Join(certificates, "public.crt")),
 		os.Rename(filepath.Join(certificates, "tls.key"), filepath.Join(certificates, "private.key"))))
 	must(t, os.Rename(filepath.Join(certificates, "ca.crt"), m.caFile()))
+	return m
+}
+
+// start runs the server for the first time, and makes the bucket.
+func (m *minio) start() {
+	m.t.Helper()
 	m.run()
-	t.Cleanup(func() {
+	m.t.Cleanup(func() {
 		m.kill()
-		if t.Failed() {
-			t.Logf("the store wrote:\n%s", m.output)
+		if m.t.Failed() {
+			m.t.Logf("the store wrote:\n%s", m.output)
 		}
 	})
-	_, err := m.client(m.root()).CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(bucketName)})
-	must(t, err)
-	return m
+	_, err := m.client(m.root()).CreateBucket(m.t.Context(), &s3.CreateBucketInput{Bucket: aws.String(bucketName)})
+	must(m.t, err)
 }
 
 func (m *minio) caFile() string { return filepath.Join(m.dir, "ca.crt") }
@@ -88,10 +102,16 @@ func (m *minio) caFile() string { return filepath.Join(m.dir, "ca.crt") }
 func (m *minio) run() {
 	m.t.Helper()
 	m.output = &bytes.Buffer{}
-	m.process = exec.Command(tool(m.t, "MINIO"), "server", "--quiet", "--address", m.addr(),
-		"--certs-dir", filepath.Join(m.dir, "certificates"), filepath.Join(m.dir, "data"))
+	data := filepath.Join(m.dir, "data")
+	line := []string{tool(m.t, "MINIO"), "server", "--quiet", "--address", m.addr(), "--certs-dir", filepath.Join(m.dir, "certificates"), data}
+	if m.room != "" {
+		mount := `mount -t tmpfs -o size=` + m.room + ` tmpfs "$0" && exec "$@"`
+		line = append([]string{"unshare", "--map-root-user", "--mount", "sh", "-c", mount, data}, line...)
+	}
+	m.process = exec.Command(line[0], line[1:]...)
 	m.process.Env = append(os.Environ(), "MINIO_ROOT_USER="+storeUser, "MINIO_ROOT_PASSWORD="+m.secret, "MINIO_BROWSER=off",
 		"HOME="+m.dir)
+	m.process.Env = append(m.process.Env, m.env...)
 	m.process.Stdout, m.process.Stderr = m.output, m.output
 	must(m.t, m.process.Start())
 	eventually(m.t, func() error {

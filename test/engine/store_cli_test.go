@@ -61,9 +61,7 @@ func TestBackupInS3(t *testing.T) {
 	}
 	identity, keyFile := newIdentity(t)
 	c.taking("", nil) // makes the user
-	passwordFile := filepath.Join(t.TempDir(), "password")
-	must(t, os.WriteFile(passwordFile, []byte("backup-password\n"), 0o600))
-	take := []string{"take", "monday", "--from", c.servers[0].addr(), "--user", "backup", "--password-file", passwordFile,
+	take := []string{"take", "monday", "--from", c.servers[0].addr(), "--user", "backup", "--password-file", c.backupPassword(),
 		"--pause", timeout.String(), "--recipient", identity.Recipient().String()}
 	run(take...)
 	_, err := program.run(t, take...)
@@ -99,6 +97,14 @@ func TestBackupInS3(t *testing.T) {
 	if left := m.objects(); len(left) > 0 {
 		t.Errorf("%q are left", left)
 	}
+}
+
+// backupPassword is a file with the password of the user who takes backups.
+func (c *cluster) backupPassword() string {
+	c.t.Helper()
+	path := filepath.Join(c.t.TempDir(), "password")
+	must(c.t, os.WriteFile(path, []byte("backup-password\n"), 0o600))
+	return path
 }
 
 // byHand does what the page says to do without the program.

@@ -154,3 +154,20 @@ func TestStoreThatFails(t *testing.T) {
 		})
 	}
 }
+
+// TestStoreThatIsFull: the backup fails, and what was written by then is deleted. The server may close the connection in the middle of a
+// part, and then nobody hears why.
+func TestStoreThatIsFull(t *testing.T) {
+	t.Parallel()
+	m := newMinIO(t)
+	m.room = "32m"
+	m.start()
+	c := startCluster(t, engines(t)[0], 1, 1, 0)
+	taking := c.taking("backup", m.store(m.root(), archive.Keys{}))
+	onReport(&taking, basesAreThere, func() { fillLarge(c, "stream", severalParts) })
+	_, err := taking.Take(t.Context())
+	wantError(t, err, "stream.aof")
+	if left := m.objects(); len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
+}
