@@ -36,9 +36,10 @@ func write(t *testing.T, text string) string {
 func TestBadCommandLines(t *testing.T) {
 	store := "file://" + t.TempDir()
 	for line, want := range map[string]string{
-		"list":                                 "--store is required",
-		"list --store ftp:x":                   "--store: ",
-		"list --store s3://user:secret@bucket": "--store: an address has no credentials",
+		"list":                                                        "--store is required",
+		"list --store ftp:x":                                          "--store: ",
+		"list --store azblob://container":                             "--store: azureblob: ",
+		"list --store s3://user:secret@bucket":                        "--store: an address has no credentials",
 		"list --store s3://user:secret@bucket%?region=x":              "--store: invalid URL escape",
 		"list --store " + store + " --identity-file /none":            "--identity-file: ",
 		"list --store " + store + " --identity-file " + write(t, "x"): "--identity-file: ",

@@ -13,8 +13,9 @@ import (
 
 	"filippo.io/age"
 	"gocloud.dev/blob"
-	_ "gocloud.dev/blob/fileblob" // file://
-	_ "gocloud.dev/blob/s3blob"   // s3://
+	_ "gocloud.dev/blob/azureblob" // azblob://
+	_ "gocloud.dev/blob/fileblob"  // file://
+	_ "gocloud.dev/blob/s3blob"    // s3://
 
 	"middleware.hc.cn/operator/internal/archive"
 	"middleware.hc.cn/operator/internal/redis"

@@ -13,9 +13,9 @@ func New() *cobra.Command {
 		Use:   "backup",
 		Short: "take backups of Redis clusters, and bring them back",
 		Long: "Takes backups of Redis and Valkey clusters into an object store, all shards at one moment, and brings them back.\n\n" +
-			"A store is s3://BUCKET?region=REGION&prefix=PATH/ or file:///DIRECTORY. S3's credentials are those of the AWS SDK\n" +
-			"(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, a web identity, ...); endpoint=URL and use_path_style=true\n" +
-			"are for what only speaks its language, and AWS_CA_BUNDLE names the certificates to trust.",
+			"A store is s3://BUCKET?region=REGION&prefix=PATH/, azblob://CONTAINER?prefix=PATH/ or file:///DIRECTORY. S3's credentials\n" +
+			"are those of the AWS SDK (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, a web identity, ...); endpoint=URL and\n" +
+			"use_path_style=true are for what only speaks its language, and AWS_CA_BUNDLE names the certificates to trust.",
 		Example: "  backup take monday --store file:///backups --from 10.0.0.7:6379\n" +
 			"  backup list --store 's3://backups?region=eu-west-1&prefix=shop/'\n" +
 			"  backup restore monday --shard 0 --directory /data --store file:///backups",
