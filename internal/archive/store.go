@@ -132,8 +132,8 @@ func (s *Store) get(ctx context.Context, key string, o Object, encrypted bool, t
 		_, _ = io.Copy(io.Discard, source) // the sum of all of it tells whether it is damaged
 	}
 	switch {
-	case source.err != nil:
-		return fmt.Errorf("reading %s: %w", key, source.err)
+	case source.err != nil: // also what a store says that finds damage on its own disks
+		return fmt.Errorf("reading %s: the store's answer broke off after %d of %d bytes: %w", key, stored.size, o.Size, source.err)
 	case err != nil && stored.hex() == o.SHA256:
 		return fmt.Errorf("reading %s: %w", key, err)
 	case stored.size != o.Size || stored.hex() != o.SHA256:

@@ -212,7 +212,11 @@ func (c command) run(t testing.TB, args ...string) (string, error) {
 	process.Env = c.env
 	var out, problem bytes.Buffer
 	process.Stdout, process.Stderr = &out, &problem
-	if err := process.Run(); err != nil {
+	err := process.Run()
+	if strings.Contains(problem.String(), "WARN") {
+		t.Errorf("%s: a library warns: %s", args, &problem)
+	}
+	if err != nil {
 		return out.String(), fmt.Errorf("%w: %s", err, &problem)
 	}
 	return out.String(), nil

@@ -70,6 +70,8 @@ func TestUploadsOfSeveralParts(t *testing.T) {
 	if s := manifest.Shards[0]; s.Base.Size < severalParts<<20 || s.Stream.Size < severalParts<<20 {
 		t.Errorf("the objects have %d and %d bytes", s.Base.Size, s.Stream.Size)
 	}
+	_, err = m.command(m.root()).run(t, "verify", "whole")
+	must(t, err)
 	if keys := restored(t, e, store, manifest).view(0).Keys; keys != c.view(0).Keys {
 		t.Errorf("%d keys were restored", keys)
 	}

@@ -15,7 +15,7 @@ import (
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/azureblob" // azblob://
 	_ "gocloud.dev/blob/fileblob"  // file://
-	_ "gocloud.dev/blob/s3blob"    // s3://
+	"gocloud.dev/blob/s3blob"      // s3://
 
 	"middleware.hc.cn/operator/internal/archive"
 	"middleware.hc.cn/operator/internal/redis"
@@ -56,7 +56,14 @@ func open(ctx context.Context, address string) (*blob.Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	return blob.OpenBucket(ctx, address)
+	// What the store sums up of an object of several parts cannot be compared with what is read, and the SDK warns of that each time. Each
+	// object is compared with its manifest.
+	const checksums = "response_checksum_validation"
+	if query := u.Query(); u.Scheme == s3blob.Scheme && !query.Has(checksums) {
+		query.Set(checksums, "when_required")
+		u.RawQuery = query.Encode()
+	}
+	return blob.OpenBucket(ctx, u.String())
 }
 
 func (o *options) withBackup(ctx context.Context, name string, use func(*archive.Store, *archive.Manifest) error) error {
