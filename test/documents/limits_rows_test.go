@@ -7,7 +7,6 @@ var times = []limit{
 	{"docs/backup.md", "while their offsets are read, 200 ms at most (`--pause`)",
 		"internal/archive/take.go", "DefaultPause   = 200 * time.Millisecond"},
 	{"docs/backup.md", "and five minutes more", "internal/redisbackup/plan.go", "grace = 5 * time.Minute"},
-	{"docs/backup.md", "An object has at most 156 GiB: 10,000 parts of 16 MiB.", "internal/archive/store.go", "const part = 16 << 20"},
 	{"docs/backup.md", "In S3 an object has at most 156 GiB: 10,000 parts of 16 MiB.", "internal/archive/store.go", "const part = 16 << 20"},
 	{"docs/backup.md", "for five minutes at most (`--timeout`)", "internal/archive/take.go", "DefaultTimeout = 5 * time.Minute"},
 	{"docs/chart-kinds.md", "5 minutes for each; the annotation `middleware.hc.cn/hook-timeout",
