@@ -39,7 +39,10 @@ func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) 
 		return nil, err
 	}
 	if s.Job != nil {
-		s.Report, err = r.report(ctx, s.Job)
+		s.Report, err = reportOf(ctx, r.children, s.Job)
+		if err == nil && hasEnded(s.Job) && (s.Report == nil || s.Report.Error != "") {
+			s.Report, err = reportOf(ctx, r.live, s.Job) // the caches of Jobs and of pods are two
+		}
 		return s, err
 	}
 	if s.Cluster != nil && s.Taken == "" && (!backup.Active() || cluster.Status.HeldForBackup == backup.UID) {
@@ -69,11 +72,11 @@ func (r *reconciler) job(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// report reads what the pods of a Job said at their end: that one was completed, or else what the last one failed for. A pod counts that
+// reportOf reads what the pods of a Job said at their end: that one was completed, or else what the last one failed for. A pod counts that
 // the Job owns and that runs what the Job says: labels and owners are anybody's to write.
-func (r *reconciler) report(ctx context.Context, job *batchv1.Job) (*report.Report, error) {
+func reportOf(ctx context.Context, from client.Reader, job *batchv1.Job) (*report.Report, error) {
 	var pods corev1.PodList
-	err := r.children.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
+	err := from.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of Job %s: %w", job.Name, err)
 	}

@@ -117,9 +117,8 @@ func prepare(s *Snapshot) Step {
 
 // follow reads what became of the Job.
 func follow(s *Snapshot) Step {
-	ended := holds(s.Job, batchv1.JobComplete) != nil || holds(s.Job, batchv1.JobFailed) != nil
 	switch {
-	case s.Job.DeletionTimestamp == nil && ended && s.Report != nil && s.Report.Error == "":
+	case s.Job.DeletionTimestamp == nil && hasEnded(s.Job) && s.Report != nil && s.Report.Error == "":
 		if s.Cluster != nil && s.Cluster.Status.HeldForBackup != s.Backup.UID {
 			return Fail{Reason: "slots may have moved while it was taken: the RedisCluster's status does not say that they stayed"}
 		}
@@ -143,6 +142,10 @@ func follow(s *Snapshot) Step {
 		return Fail{Reason: why}
 	}
 	return Follow{Reason: fmt.Sprintf("Job %s takes the backup", s.Job.Name)}
+}
+
+func hasEnded(job *batchv1.Job) bool {
+	return holds(job, batchv1.JobComplete) != nil || holds(job, batchv1.JobFailed) != nil
 }
 
 func holds(job *batchv1.Job, condition batchv1.JobConditionType) *batchv1.JobCondition {

@@ -181,9 +181,8 @@ func TestBackupLeavesTheJobsOfOthersAlone(t *testing.T) {
 	}
 	check(t, api.Delete(context.Background(), foreign, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	awaitBackup(t, backup, v1alpha1.BackupRunning, "")
-	change := backup.DeepCopy()
-	change.Spec.Store.S3.Bucket = "another"
-	if err := api.Update(context.Background(), change); err == nil || !strings.Contains(err.Error(), "make another RedisBackup") {
+	another := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"store":{"s3":{"bucket":"another"}}}}`))
+	if err := api.Patch(context.Background(), backup, another); err == nil || !strings.Contains(err.Error(), "make another RedisBackup") {
 		t.Errorf("the spec can be changed: %v", err)
 	}
 }
