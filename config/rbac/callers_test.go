@@ -40,6 +40,7 @@ var callers = []struct{ role, resources, verbs, file, code string }{
 	{managerRole, "redis.middleware.hc.cn/redisclusters/status", "patch", "internal/rediscluster/reconciler.go", "r.client.Status().Patch("},
 	{managerRole, "redis.middleware.hc.cn/redisbackups", "list watch", "internal/redisbackup/setup.go",
 		"client.Object(backup), metrics.Enqueue("},
+	{managerRole, "redis.middleware.hc.cn/redisbackups", "patch", "internal/redisbackup/reconciler.go", "r.live.Patch(ctx, changed, patch)"},
 	{managerRole, "redis.middleware.hc.cn/redisbackups/status", "patch", "internal/redisbackup/reconciler.go", "r.live.Status().Patch("},
 	{managerRole, "redis.middleware.hc.cn/redisbackups/finalizers", "update", "internal/redisbackup/job.go",
 		"metav1.NewControllerRef(backup, kind)"},

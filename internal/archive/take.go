@@ -26,6 +26,9 @@ type Taking struct {
 	Credentials redis.Credentials
 	// Seeds are addresses of instances (ip:port), of which one has to answer.
 	Seeds []string
+	// Nodes are node IDs of the cluster. An instance that knows none of them is of another one, which has the address by now; empty: that
+	// is not asked.
+	Nodes []string
 	// Pause is for how long writes may be delayed at most while the mark is set, by default DefaultPause. An attempt that does not come to its
 	// end by then sets no mark, and is repeated.
 	Pause time.Duration
@@ -94,7 +97,7 @@ func (t Taking) Take(ctx context.Context) (*Manifest, error) {
 	t = t.withDefaults()
 	switch there, err := t.Store.Manifest(ctx, t.Name); {
 	case err == nil && t.Request != "" && there.Request == t.Request:
-		return there, nil // it came to its end before, and nobody heard
+		return there, t.recognise(ctx, there) // it came to its end before, and nobody heard
 	case err == nil:
 		return nil, fmt.Errorf("backup %s exists", t.Name)
 	case !errors.Is(err, ErrNotFound):
@@ -120,6 +123,14 @@ func (t Taking) Take(ctx context.Context) (*Manifest, error) {
 	return m, nil
 }
 
+// recognise looks at a backup that is complete as one does that has just written it.
+func (t Taking) recognise(ctx context.Context, there *Manifest) error {
+	if (there.Encryption != "") != (len(t.Store.keys.Recipients) > 0) {
+		return fmt.Errorf("backup %s is there, with the encryption %q, which is not what is asked for", there.Name, there.Encryption)
+	}
+	return t.readBack(ctx, there)
+}
+
 // settle deletes what a backup that failed wrote. If the manifest is there, its answer was lost, and the backup is complete; if that
 // cannot be told, nothing is deleted.
 func (t Taking) settle(ctx context.Context, m *Manifest, failed error) (*Manifest, error) {
@@ -128,6 +139,8 @@ func (t Taking) settle(ctx context.Context, m *Manifest, failed error) (*Manifes
 	defer cancel()
 	there, err := t.Store.Manifest(ctx, m.Name)
 	switch {
+	case err == nil && there.Attempt == m.Attempt && errors.Is(failed, ErrDamaged):
+		return nil, errors.Join(failed, t.Store.Delete(ctx, m.Name))
 	case err == nil && there.Attempt == m.Attempt:
 		return there, nil
 	case err == nil, errors.Is(err, ErrNotFound):

@@ -129,6 +129,10 @@ func (t Taking) ask(ctx context.Context) ([]member, error) {
 			errs = append(errs, err)
 			continue
 		}
+		if !t.belongs(h) {
+			errs = append(errs, fmt.Errorf("%s is an instance of another cluster", seed))
+			continue
+		}
 		all := t.askPeers(ctx, seed, h.View.Peers)
 		t.known.learn(all)
 		return all, nil
@@ -138,6 +142,11 @@ func (t Taking) ask(ctx context.Context) ([]member, error) {
 		return nil, err
 	}
 	return nil, blocked(-1, "%v", err)
+}
+
+// belongs reports whether an instance is of the cluster that is asked for.
+func (t Taking) belongs(h redis.History) bool {
+	return len(t.Nodes) == 0 || slices.ContainsFunc(h.View.Peers, func(p redis.Peer) bool { return slices.Contains(t.Nodes, p.ID) })
 }
 
 // seeds are addresses to begin with: those that were given, then those that were learnt last.

@@ -5,6 +5,7 @@ package manager
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/operator-framework/operator-lib/proxy"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -137,31 +139,37 @@ func addRedisBackup(w wiring) (bool, error) {
 	}
 	image := w.options.RedisCluster.BackupImage
 	if image == "" {
-		image = ownImage(w.mgr, w.env)
+		if image, err = ownImage(w.mgr, w.env); err != nil {
+			return false, err
+		}
 	}
 	return true, redisbackup.Add(w.mgr, w.children, redisbackup.Options{Image: image, ServiceAccount: w.env.serviceAccount()})
 }
 
-// ownImage is that of the operator's pod; empty outside of a cluster, or when it cannot be read.
-func ownImage(mgr ctrl.Manager, env Environment) string {
+// ownImage is that of the operator's pod; empty outside of a cluster, or when it may not be read.
+func ownImage(mgr ctrl.Manager, env Environment) (string, error) {
 	const within = 10 * time.Second
 	name := env.Get("POD_NAME")
 	if name == "" {
-		return ""
+		return "", nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	var pod corev1.Pod
-	if err := mgr.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: env.namespace(), Name: name}, &pod); err != nil {
+	err := mgr.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: env.namespace(), Name: name}, &pod)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		mgr.GetLogger().Info("No backups are taken: the operator's own image is not known", "error", err.Error())
-		return ""
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the operator's own pod: %w", err)
 	}
 	for _, c := range pod.Spec.Containers {
 		if c.Name == "manager" || len(pod.Spec.Containers) == 1 {
-			return c.Image
+			return c.Image, nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // addUpgradeable tells OLM when it may replace the operator, if OLM is what installed it. Not to be able to is no reason not to run.

@@ -23,10 +23,12 @@ const (
 	// container is the one that takes the backup, and program what it runs in the operator's image.
 	container = "backup"
 	program   = "/backup"
+	// requestFlag comes before the RedisBackup's UID in the arguments of its pods.
+	requestFlag = "--request="
 	// retries is how often a pod that failed is followed by another one.
 	retries = 2
-	// ending is how long a pod may take to delete what it wrote when it is stopped, in seconds. The program takes a minute at most.
-	ending = 70
+	// stopping is how long a pod may take to delete what it wrote when it is stopped, in seconds. The program takes a minute at most.
+	stopping = 70
 	// mostSeeds are addresses that the pod is given. One that answers is enough.
 	mostSeeds = 6
 	// Where files are in the pod.
@@ -53,7 +55,7 @@ func job(s *Snapshot, image string) *batchv1.Job {
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		AutomountServiceAccountToken:  ptr.To(false),
 		EnableServiceLinks:            ptr.To(false),
-		TerminationGracePeriodSeconds: ptr.To[int64](ending),
+		TerminationGracePeriodSeconds: ptr.To[int64](stopping),
 		SecurityContext: &corev1.PodSecurityContext{
 			RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
@@ -95,9 +97,12 @@ func job(s *Snapshot, image string) *batchv1.Job {
 
 func arguments(backup *v1alpha1.RedisBackup, cluster *v1alpha1.RedisCluster) []string {
 	args := []string{"take", backup.Name, "--store=" + storeURL(backup), "--cluster=" + cluster.Namespace + "/" + cluster.Name,
-		"--request=" + string(backup.UID), "--slots-stay", "--report-file=" + corev1.TerminationMessagePathDefault}
-	for _, seed := range seeds(cluster) {
-		args = append(args, "--from="+seed)
+		requestFlag + string(backup.UID), "--slots-stay", "--report-file=" + corev1.TerminationMessagePathDefault}
+	for _, node := range seeds(cluster) {
+		args = append(args, "--from="+node.Instance)
+		if node.NodeID != "" {
+			args = append(args, "--node="+node.NodeID)
+		}
 	}
 	if cluster.AuthEnabled() {
 		args = append(args, "--user="+access.BackupUser, "--password-file="+path.Join(loginDir, loginFile))
@@ -111,12 +116,12 @@ func arguments(backup *v1alpha1.RedisBackup, cluster *v1alpha1.RedisCluster) []s
 	return args
 }
 
-// seeds are addresses of instances that serve.
-func seeds(cluster *v1alpha1.RedisCluster) []string {
-	var list []string
+// seeds are instances that serve, by their addresses and identities: somebody else may have an address when the pod starts.
+func seeds(cluster *v1alpha1.RedisCluster) []v1alpha1.NodeStatus {
+	var list []v1alpha1.NodeStatus
 	for _, node := range cluster.Status.Nodes {
 		if node.Status == metav1.ConditionTrue && node.Instance != "" && len(list) < mostSeeds {
-			list = append(list, node.Instance)
+			list = append(list, node)
 		}
 	}
 	return list

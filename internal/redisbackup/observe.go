@@ -24,7 +24,7 @@ import (
 // observe does all the reading of a reconciliation. What it cannot read is an error, never an absence.
 func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) (*Snapshot, error) {
 	s := &Snapshot{Backup: backup, Now: r.now()}
-	if backup.Ended() || backup.DeletionTimestamp != nil {
+	if backup.Ended() || backup.DeletionTimestamp != nil && !guarded(backup) {
 		return s, nil
 	}
 	cluster := &v1alpha1.RedisCluster{}
@@ -45,7 +45,13 @@ func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) 
 		}
 		return s, err
 	}
-	if s.Cluster != nil && s.Taken == "" && (!backup.Active() || cluster.Status.HeldForBackup == backup.UID) {
+	if guarded(backup) {
+		if s.Pods, err = r.pods(ctx, backup); err != nil {
+			return nil, err
+		}
+	}
+	itsTurn := cluster.Status.HeldForBackup == backup.UID
+	if s.Cluster != nil && s.Taken == "" && backup.DeletionTimestamp == nil && (!backup.Active() || itsTurn) {
 		s.Withheld, err = r.withheld(ctx, backup, cluster)
 	}
 	return s, err
@@ -64,12 +70,30 @@ func (r *reconciler) job(ctx context.Context, s *Snapshot) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("read Job %s: %w", key.Name, err)
-	case !metav1.IsControlledBy(found, s.Backup):
+	case !metav1.IsControlledBy(found, s.Backup) || !takes(found.Spec.Template.Spec, s.Backup):
 		s.Taken = fmt.Sprintf("Job %s exists and is not of this backup: delete it, or make a RedisBackup of another name", key.Name)
 		return nil
 	}
 	s.Job = found
 	return nil
+}
+
+// pods are those that still take the backup, by what they run: their Job may be gone, or be another one by now.
+func (r *reconciler) pods(ctx context.Context, backup *v1alpha1.RedisBackup) ([]string, error) {
+	var pods corev1.PodList
+	err := r.live.List(ctx, &pods, client.InNamespace(backup.Namespace), client.MatchingLabels{batchv1.JobNameLabel: backup.JobName()})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of Job %s: %w", backup.JobName(), err)
+	}
+	var names []string
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if !over && takes(pod.Spec, backup) {
+			names = append(names, pod.Name)
+		}
+	}
+	return names, nil
 }
 
 // reportOf reads what the pods of a Job said at their end: that one was completed, or else what the last one failed for. A pod counts that
@@ -109,6 +133,12 @@ func runs(pod *corev1.Pod, job *batchv1.Job) bool {
 	is, want := taking(pod.Spec), taking(job.Spec.Template.Spec)
 	return is != nil && want != nil && slices.Equal(is.Command, want.Command) && slices.Equal(is.Args, want.Args) &&
 		is.TerminationMessagePath == want.TerminationMessagePath
+}
+
+// takes reports whether a pod takes a backup.
+func takes(pod corev1.PodSpec, backup *v1alpha1.RedisBackup) bool {
+	c := taking(pod)
+	return c != nil && slices.Equal(c.Command, []string{program}) && slices.Contains(c.Args, requestFlag+string(backup.UID))
 }
 
 func taking(pod corev1.PodSpec) *corev1.Container {

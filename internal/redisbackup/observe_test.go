@@ -77,6 +77,43 @@ func TestReportOf(t *testing.T) {
 	}
 }
 
+// A Job of the backup's name counts if the backup owns it and it takes the backup; pods are waited for that do so and have not ended.
+func TestWhoTakesTheBackup(t *testing.T) {
+	scheme := clientgoscheme.Scheme
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	s := snapshotOf(func(*Snapshot) {})
+	s.Backup.Status.Phase = v1alpha1.BackupRunning
+	for what, tt := range map[string]struct {
+		change func(*batchv1.Job)
+		ours   bool
+	}{
+		"its Job":                      {func(*batchv1.Job) {}, true},
+		"nobody's":                     {func(j *batchv1.Job) { j.OwnerReferences = nil }, false},
+		"one that takes another":       {func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Args[4] = "--request=c" }, false},
+		"one that runs something else": {func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Command = []string{"sh"} }, false},
+	} {
+		made := job(s, "operator:1")
+		made.UID = "j"
+		tt.change(made)
+		kube := fake.NewClientBuilder().WithScheme(scheme).WithObjects(s.Cluster, made).Build()
+		r := &reconciler{cache: kube, children: kube, live: kube, image: "operator:1", now: func() time.Time { return now }}
+		seen, err := r.observe(t.Context(), s.Backup)
+		if err != nil || (seen.Job != nil) != tt.ours || (seen.Taken == "") != tt.ours {
+			t.Errorf("%s: Job %v, taken %q (%v)", what, seen.Job != nil, seen.Taken, err)
+		}
+	}
+	made := job(s, "operator:1")
+	running := podOf(made, "", func(p *corev1.Pod) { p.Name = "running" })
+	ended := podOf(made, "", func(p *corev1.Pod) { p.Name, p.Status.Phase = "ended", corev1.PodSucceeded })
+	other := podOf(made, "", func(p *corev1.Pod) { p.Name, p.Spec.Containers[0].Args = "other", nil })
+	r := &reconciler{live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(running, ended, other).Build()}
+	if names, err := r.pods(t.Context(), s.Backup); err != nil || len(names) != 1 || names[0] != "running" {
+		t.Errorf("%v still take it (%v)", names, err)
+	}
+}
+
 // The cache of pods may be behind that of Jobs: before a Job is made again, the API server is asked.
 func TestReportThatTheCacheDoesNotShow(t *testing.T) {
 	s := snapshotOf(func(*Snapshot) {})

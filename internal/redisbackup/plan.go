@@ -8,6 +8,8 @@ package redisbackup
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -27,6 +29,8 @@ type Snapshot struct {
 	Taken string
 	// Report is what the Job's pod said at its end; nil: nothing that could be read.
 	Report *report.Report
+	// Pods are those that still take the backup, of whichever Job. They are looked at when there is no Job, or it is to go.
+	Pods []string
 	// Withheld says, with a remedy, why the pod may not be given what it needs, such as a Secret. It is looked at before the backup
 	// takes its turn, and before there is a Job.
 	Withheld string
@@ -46,6 +50,12 @@ type (
 		Reason string
 		Ready  bool
 	}
+	// Guard puts the finalizer on, without which there is no Job.
+	Guard struct{}
+	// Release takes the finalizer off: nothing takes the backup any more.
+	Release struct{}
+	// Stop deletes the Job of a backup that is being deleted, or waits for its pods to end.
+	Stop struct{ Reason string }
 	// Start makes the Job.
 	Start struct{}
 	// Follow waits for the Job.
@@ -63,6 +73,9 @@ type (
 
 func (Rest) step()     {}
 func (Wait) step()     {}
+func (Guard) step()    {}
+func (Release) step()  {}
+func (Stop) step()     {}
 func (Start) step()    {}
 func (Follow) step()   {}
 func (Repeat) step()   {}
@@ -72,7 +85,7 @@ func (Fail) step()     {}
 // Plan decides on a step.
 func Plan(s *Snapshot) Step {
 	if s.Backup.Ended() || s.Backup.DeletionTimestamp != nil {
-		return Rest{}
+		return leave(s)
 	}
 	if s.Job != nil {
 		return follow(s)
@@ -85,6 +98,29 @@ func Plan(s *Snapshot) Step {
 		return Fail{Reason: "it was not complete in time: " + why}
 	}
 	return prepare(s)
+}
+
+// leave lets a backup go that has ended, or is being deleted. One whose pods do not end, on a node that is gone, is let go when its time
+// is over.
+func leave(s *Snapshot) Step {
+	overdue := s.Now.After(s.Backup.Deadline().Add(grace))
+	switch {
+	case !guarded(s.Backup):
+		return Rest{}
+	case s.Backup.Ended() || overdue:
+		return Release{}
+	case s.Job != nil:
+		return Stop{Reason: fmt.Sprintf("it is being deleted: Job %s goes first", s.Job.Name)}
+	case len(s.Pods) > 0:
+		return Stop{Reason: "it is being deleted: " + ending(s.Pods)}
+	}
+	return Release{}
+}
+
+func ending(pods []string) string { return fmt.Sprintf("pod %s still ends", strings.Join(pods, ", ")) }
+
+func guarded(backup *v1alpha1.RedisBackup) bool {
+	return slices.Contains(backup.Finalizers, v1alpha1.FinalizerBackup)
 }
 
 // grace is what a Job may take to end after its time is over.
@@ -111,6 +147,12 @@ func prepare(s *Snapshot) Step {
 	}
 	if s.Backup.Status.Jobs > retries {
 		return Fail{Reason: fmt.Sprintf("%d Jobs ended, or were deleted, without a word of what they took", s.Backup.Status.Jobs)}
+	}
+	switch {
+	case !guarded(s.Backup):
+		return Guard{}
+	case len(s.Pods) > 0:
+		return Wait{Ready: true, Reason: ending(s.Pods)}
 	}
 	return Start{}
 }

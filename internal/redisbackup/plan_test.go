@@ -27,7 +27,8 @@ func snapshotOf(change func(*Snapshot)) *Snapshot {
 	s := &Snapshot{
 		Now: now,
 		Backup: &v1alpha1.RedisBackup{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "monday", UID: "b", CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "monday", UID: "b", CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
+				Finalizers: []string{v1alpha1.FinalizerBackup}},
 			Spec: v1alpha1.RedisBackupSpec{Cluster: "cache", Store: v1alpha1.BackupStore{S3: &v1alpha1.S3Store{Bucket: "backups",
 				Region: "eu-west-1", CredentialsSecretName: "store"}}},
 			Status: v1alpha1.RedisBackupStatus{Phase: v1alpha1.BackupPreparing},
@@ -35,7 +36,7 @@ func snapshotOf(change func(*Snapshot)) *Snapshot {
 		Cluster: &v1alpha1.RedisCluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cache"},
 			Status: v1alpha1.RedisClusterStatus{HeldForBackup: "b", Shards: 3, Nodes: []v1alpha1.NodeStatus{
-				{Name: "cache-0-0", Status: metav1.ConditionTrue, Instance: "10.0.0.1:6379"},
+				{Name: "cache-0-0", Status: metav1.ConditionTrue, Instance: "10.0.0.1:6379", NodeID: "n1"},
 				{Name: "cache-0-1", Status: metav1.ConditionFalse, Instance: "10.0.0.2:6379"},
 			}},
 		},
@@ -79,9 +80,27 @@ func TestPlan(t *testing.T) {
 			s.Backup.Spec.Timeout = &metav1.Duration{Duration: time.Hour}
 			s.Backup.Status.Reason = "label it"
 		}, Fail{Reason: "it was not complete in time: label it"}},
-		"it is deleted": {func(s *Snapshot) { s.Backup.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }, Rest{}},
-		"complete":      {func(s *Snapshot) { s.Backup.Status.Phase = v1alpha1.BackupCompleted }, Rest{}},
-		"failed":        {func(s *Snapshot) { s.Backup.Status.Phase = v1alpha1.BackupFailed }, Rest{}},
+		"its turn, without the finalizer": {func(s *Snapshot) { s.Backup.Finalizers = nil }, Guard{}},
+		"a pod of a Job that was deleted": {func(s *Snapshot) { s.Pods = []string{"monday-backup-x"} },
+			Wait{"pod monday-backup-x still ends", true}},
+		"it is deleted": {func(s *Snapshot) { s.Backup.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }, Release{}},
+		"it is deleted, and was never begun": {func(s *Snapshot) {
+			s.Backup.DeletionTimestamp, s.Backup.Finalizers = ptr.To(metav1.NewTime(now)), nil
+		}, Rest{}},
+		"it is deleted while the Job runs": {func(s *Snapshot) {
+			s.Backup.DeletionTimestamp, s.Job = ptr.To(metav1.NewTime(now)), jobWith()
+		}, Stop{"it is being deleted: Job monday-backup goes first"}},
+		"it is deleted, and its pod still ends": {func(s *Snapshot) {
+			s.Backup.DeletionTimestamp, s.Pods = ptr.To(metav1.NewTime(now)), []string{"a", "b"}
+		}, Stop{"it is being deleted: pod a, b still ends"}},
+		"it is deleted, and its pod does not end": {func(s *Snapshot) {
+			s.Backup.DeletionTimestamp, s.Pods, s.Now = ptr.To(metav1.NewTime(now)), []string{"a"}, now.Add(6*time.Hour)
+		}, Release{}},
+		"complete": {func(s *Snapshot) { s.Backup.Status.Phase = v1alpha1.BackupCompleted }, Release{}},
+		"failed":   {func(s *Snapshot) { s.Backup.Status.Phase = v1alpha1.BackupFailed }, Release{}},
+		"complete, and released": {func(s *Snapshot) {
+			s.Backup.Status.Phase, s.Backup.Finalizers = v1alpha1.BackupCompleted, nil
+		}, Rest{}},
 
 		"the Job runs": {func(s *Snapshot) { s.Job = jobWith() }, Follow{"Job monday-backup takes the backup"}},
 		"the Job runs, and the cluster is gone": {func(s *Snapshot) { s.Job, s.Cluster = jobWith(), nil },
@@ -160,7 +179,7 @@ func TestJobHoldsWhatTheAuthorWroteApart(t *testing.T) {
 	c := made.Spec.Template.Spec.Containers[0]
 	want := []string{"take", "monday",
 		"--store=s3://backups?endpoint=https%3A%2F%2Fminio.store.svc%3A9000&prefix=a%26b%3Dc%2Fshop%2Fcache%2F&region=eu%26endpoint%3Dhttp%3A%2F%2Fevil&use_path_style=true",
-		"--cluster=shop/cache", "--request=b", "--slots-stay", "--report-file=/dev/termination-log", "--from=10.0.0.1:6379",
+		"--cluster=shop/cache", "--request=b", "--slots-stay", "--report-file=/dev/termination-log", "--from=10.0.0.1:6379", "--node=n1",
 		"--user=operator-backup", "--password-file=/etc/backup/login/password", "--ca-file=/etc/backup/trust/ca.crt",
 		"--server-name=any.cache-nodes.shop.svc", "--recipient=age1x"}
 	if diff := cmp.Diff(want, c.Args); diff != "" {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -52,6 +53,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	step := Plan(s)
+	_, guard := step.(Guard)
+	if _, release := step.(Release); guard || release {
+		return r.mark(ctx, backup, guard)
+	}
 	failed := r.act(ctx, s, step)
 	status := ComputeStatus(s, step, failed)
 	log.FromContext(ctx).V(1).Info("Reconciled", "step", fmt.Sprintf("%T", step), "reason", status.Reason)
@@ -63,9 +68,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return outcome.Retry(failed).Result()
 	}
 	switch step.(type) {
-	case Rest, Complete, Fail:
+	case Rest:
 		return outcome.Done().Result()
-	case Wait, Start, Follow, Repeat:
+	case Complete, Fail: // the finalizer is left to take off
+		return outcome.Wait(status.Reason, soon).Result()
+	case Guard, Release, Wait, Stop, Start, Follow, Repeat:
 	}
 	if status.Phase == v1alpha1.BackupPreparing && backup.Status.Phase != status.Phase {
 		return outcome.Wait(status.Reason, soon).Result()
@@ -86,13 +93,33 @@ func (r *reconciler) act(ctx context.Context, s *Snapshot, step Step) error {
 		}
 	case Repeat:
 		return r.deleteJob(ctx, s)
+	case Stop:
+		if s.Job != nil && s.Job.DeletionTimestamp == nil {
+			return r.deleteJob(ctx, s)
+		}
 	case Fail:
 		if step.Stop {
 			return r.deleteJob(ctx, s)
 		}
-	case Rest, Wait, Follow, Complete:
+	case Rest, Guard, Release, Wait, Follow, Complete:
 	}
 	return nil
+}
+
+// mark puts the finalizer on, or takes it off, on condition that nobody changed the object since it was read.
+func (r *reconciler) mark(ctx context.Context, backup *v1alpha1.RedisBackup, on bool) (ctrl.Result, error) {
+	changed := backup.DeepCopy()
+	if on {
+		controllerutil.AddFinalizer(changed, v1alpha1.FinalizerBackup)
+	} else {
+		controllerutil.RemoveFinalizer(changed, v1alpha1.FinalizerBackup)
+	}
+	patch := client.MergeFromWithOptions(backup, client.MergeFromWithOptimisticLock{})
+	if err := r.live.Patch(ctx, changed, patch); err != nil {
+		return shell.Unwritten(err).Result()
+	}
+	r.memory.Wrote(changed, r.now())
+	return outcome.Wait("the finalizer was written", soon).Result()
 }
 
 func (r *reconciler) deleteJob(ctx context.Context, s *Snapshot) error {

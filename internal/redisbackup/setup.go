@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -45,7 +46,8 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 		recorder: mgr.GetEventRecorder("redisbackup"), now: o.Now}
 	backup := &v1alpha1.RedisBackup{}
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), backup, handler.OnlyControllerOwner())
-	err = ctrl.NewControllerManagedBy(mgr).Named("redisbackup").
+	const atOnce = 4
+	err = ctrl.NewControllerManagedBy(mgr).Named("redisbackup").WithOptions(controller.Options{MaxConcurrentReconciles: atOnce}).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(backup), metrics.Enqueue(kind), predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}), handler.EnqueueRequestsFromMapFunc(r.waiting))).
 		WatchesRawSource(source.Kind[client.Object](children, &batchv1.Job{}, owner)).

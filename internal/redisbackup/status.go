@@ -20,7 +20,7 @@ const longestReason = 1024
 // ComputeStatus says what the next status is. err is why the step could not be carried out; nil when it was.
 func ComputeStatus(s *Snapshot, step Step, err error) v1alpha1.RedisBackupStatus {
 	status := *s.Backup.Status.DeepCopy()
-	if _, rests := step.(Rest); rests {
+	if untold(step) {
 		return status
 	}
 	status.Location = location(s.Backup)
@@ -32,7 +32,7 @@ func ComputeStatus(s *Snapshot, step Step, err error) v1alpha1.RedisBackupStatus
 		return completed(s, status)
 	}
 	switch step := step.(type) {
-	case Rest:
+	case Rest, Guard, Release:
 	case Wait:
 		status.Reason = step.Reason
 		// Once slots stay for it, they do until it has ended: a turn that is given back could be taken for one that is still granted.
@@ -49,6 +49,8 @@ func ComputeStatus(s *Snapshot, step Step, err error) v1alpha1.RedisBackupStatus
 		status.Phase, status.Reason = v1alpha1.BackupRunning, step.Reason
 	case Repeat:
 		status.Reason = step.Reason
+	case Stop:
+		status.Reason = step.Reason
 	case Complete:
 		complete(&status, step, s.Now)
 	case Fail:
@@ -56,6 +58,16 @@ func ComputeStatus(s *Snapshot, step Step, err error) v1alpha1.RedisBackupStatus
 	}
 	status.Reason = excerpt.Of(status.Reason, longestReason)
 	return completed(s, status)
+}
+
+// untold reports whether nobody is told of a step.
+func untold(step Step) bool {
+	switch step.(type) {
+	case Rest, Guard, Release:
+		return true
+	case Wait, Stop, Start, Follow, Repeat, Complete, Fail:
+	}
+	return false
 }
 
 // completed sets the conditions to what the phase says.

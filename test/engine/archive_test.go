@@ -43,10 +43,7 @@ func (c *cluster) taking(name string, store *archive.Store) archive.Taking {
 	if c.view(0).Atomic == slots.AtomicSource {
 		rights += " " + archive.RightsValkey9
 	}
-	for i := range c.servers {
-		must(c.t, c.direct(i).ACLSetUser(c.t.Context(), "backup",
-			append([]string{"on", ">backup-password"}, strings.Fields(rights)...)...).Err())
-	}
+	c.allow(rights)
 	return archive.Taking{
 		Name: name, Store: store, Pool: c.pool, Seeds: []string{c.servers[0].addr()},
 		Credentials: redis.Credentials{User: "backup", Password: "backup-password"},
@@ -54,6 +51,15 @@ func (c *cluster) taking(name string, store *archive.Store) archive.Taking {
 		Report: func(p archive.Progress) {
 			c.t.Logf("shard %d: %s %d", p.Shard, p.What, p.Bytes)
 		},
+	}
+}
+
+// allow gives the user of backups rights, and no others.
+func (c *cluster) allow(rights string) {
+	c.t.Helper()
+	for i := range c.servers {
+		must(c.t, c.direct(i).ACLSetUser(c.t.Context(), "backup",
+			append([]string{"reset", "on", ">backup-password"}, strings.Fields(rights)...)...).Err())
 	}
 }
 
@@ -193,6 +199,8 @@ func TestBackupAndRestore(t *testing.T) {
 		before := ch.acknowledged()
 		store := newStore(t)
 		taking := c.taking("backup-1", store)
+		taking.SlotsStay, taking.Request, taking.Nodes = true, "asked", c.ids[:1]
+		c.allow(archive.Rights) // which every engine knows
 		m, err := taking.Take(t.Context())
 		must(t, err)
 		ch.end()
@@ -201,6 +209,15 @@ func TestBackupAndRestore(t *testing.T) {
 		if m.Consistent != (e.name != "valkey-8.1") {
 			t.Errorf("%s %s: consistent %t", m.Engine, m.Version, m.Consistent)
 		}
+		if again, err := taking.Take(t.Context()); err != nil || again.Attempt != m.Attempt {
+			t.Errorf("who asked for it does not get it again: %v", err)
+		}
+		stranger := taking
+		stranger.Name, stranger.Nodes, stranger.Timeout = "backup-2", []string{strings.Repeat("0", 40)}, time.Millisecond
+		if _, err := stranger.Take(t.Context()); err == nil || !strings.Contains(err.Error(), "of another cluster") {
+			t.Errorf("the data of another cluster was taken: %v", err)
+		}
+		taking.Request = "asked otherwise"
 		if _, err := taking.Take(t.Context()); err == nil {
 			t.Error("the same backup was taken twice")
 		}

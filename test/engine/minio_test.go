@@ -5,6 +5,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -205,11 +206,17 @@ func (m *minio) command(as aws.Credentials) command {
 		"AWS_SECRET_ACCESS_KEY=" + as.SecretAccessKey, "AWS_SESSION_TOKEN=" + as.SessionToken, "AWS_EC2_METADATA_DISABLED=true"}}
 }
 
+func (c command) process(ctx context.Context, t testing.TB, args ...string) *exec.Cmd {
+	t.Helper()
+	process := exec.CommandContext(ctx, tool(t, "BACKUP"), append(args, "--store", c.store)...)
+	process.Env = c.env
+	return process
+}
+
 // run is what the program prints, and how it fails.
 func (c command) run(t testing.TB, args ...string) (string, error) {
 	t.Helper()
-	process := exec.CommandContext(t.Context(), tool(t, "BACKUP"), append(args, "--store", c.store)...)
-	process.Env = c.env
+	process := c.process(t.Context(), t, args...)
 	var out, problem bytes.Buffer
 	process.Stdout, process.Stderr = &out, &problem
 	err := process.Run()

@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,9 @@ import (
 
 // LabelBackup with the value true is what a Secret must carry to be named in spec.store of a RedisBackup.
 const LabelBackup = "redis.middleware.hc.cn/backup"
+
+// FinalizerBackup is on a RedisBackup while its Job may run: slots stay until the last pod has ended.
+const FinalizerBackup = "redis.middleware.hc.cn/backup"
 
 // DefaultBackupTimeout is that of RedisBackupSpec. The schema marker below repeats it.
 const DefaultBackupTimeout = 6 * time.Hour
@@ -313,9 +317,10 @@ type RedisBackupList struct {
 // JobName is the name of the Job that takes the backup.
 func (b *RedisBackup) JobName() string { return b.Name + "-backup" }
 
-// Active reports whether slots of the cluster are to stay where they are for the backup.
+// Active reports whether slots of the cluster are to stay where they are for the backup, also while it is being deleted and its pod ends.
 func (b *RedisBackup) Active() bool {
-	return b.DeletionTimestamp == nil && (b.Status.Phase == BackupPreparing || b.Status.Phase == BackupRunning)
+	gone := b.DeletionTimestamp != nil && !slices.Contains(b.Finalizers, FinalizerBackup)
+	return !gone && (b.Status.Phase == BackupPreparing || b.Status.Phase == BackupRunning)
 }
 
 // Ended reports whether the backup is complete, or never will be.

@@ -47,6 +47,7 @@ func newTake(o *options) *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringSliceVar(&t.Seeds, "from", nil, "addresses of instances, IP:PORT; one that answers is enough (required)")
+	flags.StringSliceVar(&t.Nodes, "node", nil, "node IDs of the cluster; an instance that knows none of them is not asked further")
 	flags.StringVar(&t.Cluster, "cluster", "", "whose data it is, for people")
 	flags.StringVar(&login.user, "user", "", "who logs in (default: the default user)")
 	flags.StringVar(&login.passwordFile, "password-file", "", "file with the password; none: no password")

@@ -62,6 +62,19 @@ func TestBackupThatSlotsStayFor(t *testing.T) {
 	}
 }
 
+// Slots stay for a backup that is being deleted until its pod has ended, which its finalizer says.
+func TestBackupThatIsBeingDeleted(t *testing.T) {
+	deleted := &v1alpha1.RedisBackup{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: now},
+		Finalizers: []string{v1alpha1.FinalizerBackup, "of.others/hold"}}, Status: v1alpha1.RedisBackupStatus{Phase: v1alpha1.BackupRunning}}
+	if !deleted.Active() {
+		t.Error("slots may move while its pod ends")
+	}
+	deleted.Finalizers = deleted.Finalizers[1:]
+	if deleted.Active() {
+		t.Error("slots stay for a backup that nothing takes any more")
+	}
+}
+
 // A cache that does not show yet the backup that slots stay for makes nobody think that it is gone.
 func TestBackupThatTheCacheDoesNotShow(t *testing.T) {
 	scheme := runtime.NewScheme()

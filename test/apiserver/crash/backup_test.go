@@ -25,16 +25,19 @@ import (
 	"middleware.hc.cn/operator/test/apiserver/environment"
 )
 
-const backedUp = "Completed=True"
+// beingTaken means with a Job, backedUp without the finalizer.
+const beingTaken, backedUp = "Completed=False", "Completed=True"
 
 // backupFlows: a backup, and one whose pod is gone when the Job has ended, so that the Job is made again.
 var backupFlows = []flow{
 	{name: "RedisBackup", add: addBackup, object: newBackup("monday"), before: hold, last: backedUp},
 	{name: "RedisBackup, its pod is lost", add: addBackup, object: newBackup(lost), before: hold, last: backedUp},
+	{name: "RedisBackup, delete", add: addBackup, object: newBackup(slow), before: hold, first: beingTaken,
+		change: remove(metav1.DeletePropagationBackground)},
 }
 
-// lost is the name of a backup whose first pod is lost.
-const lost = "lost"
+// lost is the name of a backup whose first pod is lost, slow that of one whose Job does not end.
+const lost, slow = "lost", "slow"
 
 func addBackup(mgr ctrl.Manager, children cache.Cache, _ []string, now func() time.Time) error {
 	return redisbackup.Add(mgr, children, redisbackup.Options{Image: "operator:1", Now: now})

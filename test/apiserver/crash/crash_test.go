@@ -233,6 +233,12 @@ func (r *run) is(wanted string) string {
 	if wanted == "" {
 		return ""
 	}
+	if wanted == backedUp && len(r.object.GetFinalizers()) > 0 {
+		return "its finalizer is left to take off"
+	}
+	if job, _, _ := unstructured.NestedString(r.object.Object, "status", "jobName"); wanted == beingTaken && job == "" {
+		return "there is no Job yet"
+	}
 	name, status, _ := strings.Cut(wanted, "=")
 	c := meta.FindStatusCondition(conditions.Read(r.object), name)
 	if !there || c == nil || c.Status != metav1.ConditionStatus(status) || c.ObservedGeneration != r.object.GetGeneration() {

@@ -186,3 +186,42 @@ func TestBackupLeavesTheJobsOfOthersAlone(t *testing.T) {
 		t.Errorf("the spec can be changed: %v", err)
 	}
 }
+
+// takeBackup has a backup taken, as Jobs and pods are, and leaves nothing of it: slots stay meanwhile, and may move afterwards.
+func takeBackup(t *testing.T, cluster *v1alpha1.RedisCluster) {
+	t.Helper()
+	secret := labelled(cluster.Namespace, "store", v1alpha1.LabelBackup,
+		map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"})
+	create(t, secret)
+	backup := newBackup(cluster, "monday")
+	create(t, backup)
+	message, err := report.Report{Engine: "redis", Version: "7.0.15", Marked: time.Now(), Manifest: strings.Repeat("a", 64), Count: 3}.Encode()
+	check(t, err)
+	done := map[types.UID]bool{}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: backup.Namespace, Name: backup.JobName()}}
+	eventually(t, "the backup is complete, and slots may move", func() string {
+		if get(t, job) && !done[job.UID] && job.DeletionTimestamp == nil {
+			if get(t, cluster); cluster.Status.HeldForBackup != backup.UID {
+				t.Errorf("there is a Job, and slots stay for %q", cluster.Status.HeldForBackup)
+			}
+			podOf(t, job, "taker-"+string(job.UID)[:8], string(message), true)
+			end(t, job)
+			done[job.UID] = true
+		}
+		get(t, backup)
+		get(t, cluster)
+		if backup.Status.Phase != v1alpha1.BackupCompleted || len(backup.Finalizers) > 0 || cluster.Status.HeldForBackup != "" {
+			return fmt.Sprintf("%s: %s; slots stay for %q", backup.Status.Phase, backup.Status.Reason, cluster.Status.HeldForBackup)
+		}
+		return ""
+	})
+	if len(done) != 1 {
+		t.Errorf("%d Jobs were made", len(done))
+	}
+	inNamespace := client.InNamespace(backup.Namespace)
+	check(t, api.DeleteAllOf(context.Background(), &corev1.Pod{}, inNamespace, client.MatchingLabels{batchv1.JobNameLabel: job.Name},
+		client.GracePeriodSeconds(0)))
+	check(t, api.Delete(context.Background(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	remove(t, secret)
+	remove(t, backup)
+}

@@ -59,6 +59,7 @@ var crashFlows = []flow{
 	{name: "delete, background", cluster: deletedBy(v1alpha1.DeletionBackground), change: removeCluster},
 	{name: "delete, foreground", cluster: deletedBy(v1alpha1.DeletionForeground), change: removeCluster},
 	{name: "delete, orphan", cluster: deletedBy(v1alpha1.DeletionOrphan), change: removeCluster},
+	{name: "backup", change: takeBackup, phase: v1alpha1.PhaseRunning},
 }
 
 func deletedBy(policy v1alpha1.DeletionPolicy) func(*v1alpha1.RedisCluster) {

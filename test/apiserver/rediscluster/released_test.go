@@ -5,10 +5,12 @@ package rediscluster
 
 import (
 	"context"
+	"encoding/base64"
 	"flag"
 	"fmt"
 	"net"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,10 +19,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	goredis "github.com/redis/go-redis/v9"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/test/apiserver/environment"
 	"middleware.hc.cn/operator/test/crash"
 )
@@ -98,12 +102,32 @@ func remaining(t *testing.T, namespace string) map[string]any {
 	for _, object := range objects {
 		switch object.GetKind() {
 		case "Secret":
-			all["Secret "+object.GetName()] = object.Object["data"]
+			data, _, err := unstructured.NestedStringMap(object.Object, "data")
+			check(t, err)
+			if object.GetLabels()[v1alpha1.LabelCluster] != "" {
+				withoutLaterUsers(t, data)
+			}
+			all["Secret "+object.GetName()] = data
 		case "PersistentVolumeClaim":
 			all["claim "+object.GetName()] = object.GetUID()
 		}
 	}
 	return all
+}
+
+// withoutLaterUsers takes out of the operator's Secret what 0.1.0 did not have: the user of backups, and what says which users there are.
+func withoutLaterUsers(t *testing.T, data map[string]string) {
+	t.Helper()
+	delete(data, access.KeyBackup)
+	config, err := base64.StdEncoding.DecodeString(data[v1alpha1.SecretKeyConfig])
+	check(t, err)
+	var kept strings.Builder
+	for line := range strings.Lines(string(config)) {
+		if !strings.HasPrefix(line, `user "`+access.BackupUser+`"`) && !strings.HasPrefix(line, "user "+access.BackupUser+" ") {
+			kept.WriteString(regexp.MustCompile(`~users:[0-9a-f]+`).ReplaceAllString(line, "~users:"))
+		}
+	}
+	data[v1alpha1.SecretKeyConfig] = kept.String()
 }
 
 // formAsRecorded waits for the instances of a cluster, which are new, and makes them what the status says that they were.

@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 
 // finalizers are those that the operator may have left on an object of a kind.
 var finalizers = map[string][]string{
-	"RedisCluster": {v1alpha1.Finalizer},
-	"App":          {release.Finalizer}, "CronTab": {release.Finalizer}, "FooBar": {release.SDKFinalizer},
+	"RedisCluster": {v1alpha1.Finalizer}, "RedisBackup": {v1alpha1.FinalizerBackup},
+	"App": {release.Finalizer}, "CronTab": {release.Finalizer}, "FooBar": {release.SDKFinalizer},
 	"Application": nil,
 }
 
