@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -112,10 +113,10 @@ func (l *load) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.Pro
 	}
 }
 
-// attempted counts an attempt of the application. CLUSTER is the client's own question about who owns what: it asks any node, and
-// another one when that has died.
+// attempted counts an attempt of the application. CLUSTER and COMMAND are the client's own questions: it asks any node, and another one
+// when that has died. HELLO begins a connection, to a replica, too; where the application needed it, its own command fails with it.
 func (l *load) attempted(cmd goredis.Cmder, err error) {
-	if cmd.Name() == "cluster" {
+	if slices.Contains([]string{"cluster", "command", "hello"}, cmd.Name()) {
 		return
 	}
 	redirected := err != nil && (strings.HasPrefix(err.Error(), "MOVED ") || strings.HasPrefix(err.Error(), "ASK "))
