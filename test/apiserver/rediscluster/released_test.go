@@ -162,12 +162,12 @@ func formAsRecorded(t *testing.T, k *kubelet, cluster *v1alpha1.RedisCluster) {
 			ask(t, k, cluster, k.node(recorded.Name), "CLUSTER", "REPLICATE", masters[recorded.Shard].ID())
 		}
 	}
-	for _, node := range masters {
-		if err := try(t, k, cluster, node, "SET", "kept", "1"); err == nil {
-			break // it is the owner of the slot
-		}
-	}
 	eventually(t, "a key is at both instances of its shard", func() string {
+		for _, node := range masters {
+			if err := try(t, k, cluster, node, "SET", "kept", "1"); err == nil {
+				break // it is the owner of the slot, and the cluster is formed
+			}
+		}
 		if n := len(k.world.Holders("kept")); n != 2 {
 			return fmt.Sprintf("it is at %d", n)
 		}
