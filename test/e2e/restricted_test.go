@@ -76,10 +76,10 @@ func TestUnderTheUserOfTheNamespace(t *testing.T) {
 		live.Ready(t, object)
 	}
 	live.Eventually(t, "the FooBar has run", func() error { return podSaid(t, namespace, "foobar") })
+	live.Eventually(t, "the CronTab has run", func() error { return podSaid(t, namespace, "it is time for "+user) })
 	wantUser(t, namespace)
 	livesUnderItsUser(t, cluster)
 	wantPasswordFilesChanged(t, keyed, files)
-	live.Eventually(t, "the CronTab has run", func() error { return podSaid(t, namespace, "it is time for "+user) }) // once a minute
 	wantUser(t, namespace)
 }
 
