@@ -5,6 +5,7 @@ package redisbackup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/archive/report"
@@ -26,6 +28,9 @@ func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) 
 	s := &Snapshot{Backup: backup, Now: r.now()}
 	if backup.Ended() || backup.DeletionTimestamp != nil && !guarded(backup) {
 		return s, nil
+	}
+	if backup.Spec.Store.S3 == nil { // the schema refuses it; a CRD may have been changed
+		return nil, reconcile.TerminalError(errors.New("spec.store.s3: it is required"))
 	}
 	cluster := &v1alpha1.RedisCluster{}
 	err := r.cache.Get(ctx, types.NamespacedName{Namespace: backup.Namespace, Name: backup.Spec.Cluster}, cluster)

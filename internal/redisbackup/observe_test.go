@@ -136,3 +136,12 @@ func TestReportThatTheCacheDoesNotShow(t *testing.T) {
 		t.Fatalf("seen %+v (%v)", seen, err)
 	}
 }
+
+// A RedisBackup that says no store, past its schema, is an error and no panic.
+func TestWithoutAStore(t *testing.T) {
+	s := snapshotOf(func(s *Snapshot) { s.Backup.Spec.Store.S3 = nil })
+	r := &reconciler{now: func() time.Time { return now }}
+	if _, err := r.observe(t.Context(), s.Backup); err == nil {
+		t.Error("it is taken somewhere")
+	}
+}
