@@ -72,38 +72,25 @@ func readTable(pod, text string) (nodes []tableNode, err error) {
 	return nodes, nil
 }
 
-// wantTables asks every instance: it knows exactly the instances of the status, no slot is on its way, and the masters own so
-// many slots each (most first). All of them are linked and well, or are again soon: instances drop links that were silent for
-// half of the node timeout, as those of a machine that stalled were.
+// wantTables asks every instance: no slot is on its way, and the masters own so many slots each (most first). All of them know
+// exactly the instances of the status and are linked and well, or are again soon: instances drop links that were silent for half
+// of the node timeout, as those of a machine that stalled were; and one of Valkey that was forgotten and has not ended within a
+// node timeout introduces itself once more (valkey-io/valkey#2788), so that others know it until they have forgotten it again.
 func wantTables(t *testing.T, cluster *v1alpha1.RedisCluster, owned []int) {
 	t.Helper()
-	var members []string
-	for _, node := range cluster.Status.Nodes {
-		members = append(members, node.NodeID)
-	}
-	slices.Sort(members)
 	all, err := tables(t, cluster)
 	if err != nil {
 		t.Error(err)
 	}
 	for name, nodes := range all {
-		var known []string
 		var counts []int
 		for _, other := range nodes {
-			known = append(known, other.id)
 			if other.slots > 0 {
 				counts = append(counts, other.slots)
-			}
-			if strings.Contains(other.flags, "handshake") || strings.Contains(other.flags, "noaddr") {
-				t.Errorf("%s sees %s as %s", name, other.id, other.flags)
 			}
 			if len(other.open) > 0 {
 				t.Errorf("%s has open slots: %v", name, other.open)
 			}
-		}
-		slices.Sort(known)
-		if diff := cmp.Diff(members, known); diff != "" {
-			t.Errorf("%s knows other nodes than the cluster has (-has +knows):\n%s", name, diff)
 		}
 		slices.Sort(counts)
 		slices.Reverse(counts)
@@ -114,14 +101,27 @@ func wantTables(t *testing.T, cluster *v1alpha1.RedisCluster, owned []int) {
 	live.Eventually(t, "all instances are linked", func() error { return linked(t, cluster) })
 }
 
-// linked is nil when every instance has links to all others and takes none for failing.
+// linked is nil when every instance knows exactly those of the status, has links to all others and takes none for failing.
 func linked(t *testing.T, cluster *v1alpha1.RedisCluster) error {
+	var members []string
+	for _, node := range cluster.Status.Nodes {
+		members = append(members, node.NodeID)
+	}
+	slices.Sort(members)
 	all, problems := tables(t, cluster)
 	for name, nodes := range all {
+		var known []string
 		for _, other := range nodes {
-			if failing := strings.Contains(strings.ReplaceAll(other.flags, "nofailover", ""), "fail"); failing || other.link != "connected" {
+			known = append(known, other.id)
+			flags := strings.ReplaceAll(other.flags, "nofailover", "")
+			unwell := strings.Contains(flags, "fail") || strings.Contains(flags, "handshake") || strings.Contains(flags, "noaddr")
+			if unwell || other.link != "connected" {
 				problems = errors.Join(problems, fmt.Errorf("in the eyes of %s, %s is %s, %s", name, other.id, other.flags, other.link))
 			}
+		}
+		slices.Sort(known)
+		if diff := cmp.Diff(members, known); diff != "" {
+			problems = errors.Join(problems, fmt.Errorf("%s knows other nodes than the cluster has (-has +knows):\n%s", name, diff))
 		}
 	}
 	return problems

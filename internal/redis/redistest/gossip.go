@@ -5,6 +5,7 @@ package redistest
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis/slots"
@@ -69,10 +70,30 @@ func (n *Node) pingPeer(p *peer) {
 		return
 	}
 	p.linkUp = true
-	isMeet := p.meet
+	isMeet := p.meet || n.insists(p, target)
 	p.meet = false
 	target.receive(n.compose(message{meet: isMeet, ping: !isMeet}), nil)
 	n.receive(target.compose(message{}), p)
+}
+
+// insists reports whether the node introduces itself once more to one that has had no link to it for a node timeout, because it
+// has forgotten it: Valkey from 8.1 on sends a MEET in each node timeout then (clusterNodeCronHandleReconnect), and no ban holds
+// it off.
+func (n *Node) insists(p *peer, target *Node) bool {
+	can := n.options.Valkey && n.majorVersion() >= 8 && !strings.HasPrefix(n.options.Version, "8.0.")
+	if !can || p.handshake || target.id != p.id || target.find(n.id) != nil {
+		p.unlinked = time.Time{}
+		return false
+	}
+	now, timeout := n.world.now, max(n.world.options.NodeTimeout, time.Second)
+	if p.unlinked.IsZero() {
+		p.unlinked = now
+	}
+	if now.Sub(p.unlinked) <= timeout {
+		return false
+	}
+	p.unlinked = now
+	return true
 }
 
 // broadcast sends an unasked PONG to all known nodes (clusterBroadcastPong).

@@ -78,6 +78,7 @@ type peer struct {
 	linkUp          bool
 	created         time.Time
 	pingSent, pong  time.Time
+	unlinked        time.Time // since when the node at the other end has no link to this one, as far as known; then when it was met
 }
 
 // ID is the node ID.

@@ -246,6 +246,35 @@ func TestForgottenNodeIsBannedForAMinute(t *testing.T) {
 	}
 }
 
+// One of Valkey that runs on after everyone has forgotten it introduces itself again (valkey-io/valkey#2788); one of Valkey 8.0 or
+// Redis does not.
+func TestForgottenNodeOfValkeyComesBack(t *testing.T) {
+	for _, tc := range []struct {
+		node redistest.NodeOptions
+		back bool
+	}{
+		{redistest.NodeOptions{Version: "8.2.1"}, false},
+		{redistest.NodeOptions{Valkey: true, Version: "8.0.4"}, false},
+		{redistest.NodeOptions{Valkey: true, Version: "8.1.1"}, true},
+		{redistest.NodeOptions{Valkey: true, Version: "9.1.2"}, true},
+	} {
+		t.Run(fmt.Sprintf("valkey %t %s", tc.node.Valkey, tc.node.Version), func(t *testing.T) {
+			f := formOf(t, tc.node, redistest.Options{InstantGossip: true})
+			for i := range 5 {
+				f.must(f.node(i).Forget(t.Context(), f.nodes[5].ID()))
+			}
+			f.world.Run(3 * time.Second)
+			if _, known := f.view(0).Peer(f.nodes[5].ID()); known {
+				t.Fatal("it is back before a node timeout has passed")
+			}
+			f.world.Run(20 * time.Second)
+			if _, known := f.view(0).Peer(f.nodes[5].ID()); known != tc.back {
+				t.Errorf("known after a node timeout: %t, want %t", known, tc.back)
+			}
+		})
+	}
+}
+
 func TestPartitionedMasterIsReplacedAndSteppedDown(t *testing.T) {
 	f := form(t)
 	f.world.Partition(f.nodes[0])
