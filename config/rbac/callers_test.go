@@ -70,6 +70,7 @@ var callers = []struct{ role, resources, verbs, file, code string }{
 	{managerRole, "/pods/status", "patch", "internal/rediscluster/act/gate.go", "a.Client.Status().Patch("},
 	{managerRole, "/pods/eviction", "create", "internal/rediscluster/act/restart.go", `SubResource("eviction").Create(`},
 	{managerRole, "/persistentvolumeclaims", "get", "internal/rediscluster/act/storage.go", "a.Client.Get("},
+	{managerRole, "/persistentvolumeclaims", "create", "internal/rediscluster/act/restore.go", "a.Client.Create(ctx, claim)"},
 	{managerRole, "/persistentvolumeclaims", "patch", "internal/rediscluster/act/storage.go", "a.Client.Patch("},
 	{managerRole, "/events", "list", "internal/release/diagnose.go", `"involvedObject.uid"`},
 	// A series of the same Event is patched.

@@ -30,6 +30,7 @@ const (
 	tableFile   = "appendonly.aof.manifest"
 	nodesFile   = "nodes.conf"
 	staging     = ".restore-unfinished"
+	restored    = ".restored" // which backup was restored, and for whom; no instance reads it
 	tableOfBase = "file " + baseFile + " seq 1 type b\nfile " + streamFile + " seq 1 type i\n"
 )
 
@@ -71,18 +72,29 @@ func (m *Manifest) CheckReadable(engine redis.Engine, version string) error {
 	return fmt.Errorf("%s %s reads no backup", engine, version)
 }
 
+// Restoring is what is restored into an instance's directory.
+type Restoring struct {
+	Manifest  *Manifest
+	Shard     int
+	Directory string
+	// Request is what it is asked for with, such as the UID of an object. A directory that the same backup was restored into for the
+	// same request stays as it is, whatever an instance has made of it since; empty: none does.
+	Request string
+}
+
 // Restore writes what an instance needs in its empty directory to start as the master of a shard: its data, as an append-only file, and
 // its slots, under a node ID of its own. It starts with appendonly yes, and aof-load-truncated no, so that it starts with all of its data
 // or not at all. What an interrupted restore left is replaced; a directory with anything of an instance is refused. All is written
 // elsewhere in the directory first, and moved when it is whole, the data last.
 //
 // Meet the instances only once each of them has its data: one that owns its slots with the same epoch and no data may win them.
-func (s *Store) Restore(ctx context.Context, m *Manifest, shard int, dir string) error {
-	if shard < 0 || shard >= len(m.Shards) {
-		return fmt.Errorf("the backup has shards 0 to %d, and none %d", len(m.Shards)-1, shard)
+func (s *Store) Restore(ctx context.Context, r Restoring) error {
+	m, dir := r.Manifest, r.Directory
+	if r.Shard < 0 || r.Shard >= len(m.Shards) {
+		return fmt.Errorf("the backup has shards 0 to %d, and none %d", len(m.Shards)-1, r.Shard)
 	}
-	restored, err := prepare(dir)
-	if restored || err != nil {
+	whole, err := r.prepare()
+	if whole || err != nil {
 		return err
 	}
 	stage := filepath.Join(dir, staging)
@@ -90,24 +102,27 @@ func (s *Store) Restore(ctx context.Context, m *Manifest, shard int, dir string)
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
 	}
-	err = writeFile(filepath.Join(data, baseFile), func(to io.Writer) error { return s.getBase(ctx, m, shard, to) })
+	err = writeFile(filepath.Join(data, baseFile), func(to io.Writer) error { return s.getBase(ctx, m, r.Shard, to) })
 	if err != nil {
 		return err
 	}
-	err = writeFile(filepath.Join(data, streamFile), func(to io.Writer) error { return s.getStream(ctx, m, shard, to) })
+	err = writeFile(filepath.Join(data, streamFile), func(to io.Writer) error { return s.getStream(ctx, m, r.Shard, to) })
 	if err != nil {
 		return err
 	}
 	if err := writeText(filepath.Join(data, tableFile), tableOfBase); err != nil {
 		return err
 	}
-	if err := writeText(filepath.Join(stage, nodesFile), nodesOf(m, shard)); err != nil {
+	if err := writeText(filepath.Join(stage, nodesFile), nodesOf(m, r.Shard)); err != nil {
+		return err
+	}
+	if err := writeText(filepath.Join(stage, restored), r.mark()); err != nil {
 		return err
 	}
 	if err := errors.Join(syncDir(data), syncDir(stage)); err != nil {
 		return err
 	}
-	for _, name := range []string{nodesFile, appendDir} {
+	for _, name := range moved {
 		if err := os.Rename(filepath.Join(stage, name), filepath.Join(dir, name)); err != nil {
 			return err
 		}
@@ -118,42 +133,61 @@ func (s *Store) Restore(ctx context.Context, m *Manifest, shard int, dir string)
 	return os.Remove(stage)
 }
 
+// moved is what a restore moves into the directory, in this order.
+var moved = []string{restored, nodesFile, appendDir}
+
+// mark says what is restored, and for whom.
+func (r Restoring) mark() string {
+	m := r.Manifest
+	return fmt.Sprintf("request %q backup %q attempt %q shard %d\n", r.Request, m.Name, m.Attempt, r.Shard)
+}
+
+// epochBase is what the epochs of restored masters are above: those that the operator gives to empty instances of a new cluster, of which
+// there are at most 1000, are below.
+const epochBase = 1024
+
 // nodesOf is the nodes.conf of a master that is alone, with an epoch that no other shard has.
 func nodesOf(m *Manifest, shard int) string {
 	const idBytes = 20
 	id := make([]byte, idBytes)
 	rand.Read(id)
-	return fmt.Sprintf("%s :0@0 myself,master - 0 0 %d connected %s\nvars currentEpoch %d lastVoteEpoch 0\n", hex.EncodeToString(id), shard+1,
-		strings.ReplaceAll(m.Shards[shard].Slots.String(), ",", " "), len(m.Shards))
+	return fmt.Sprintf("%s :0@0 myself,master - 0 0 %d connected %s\nvars currentEpoch %d lastVoteEpoch 0\n", hex.EncodeToString(id),
+		epochBase+shard+1, strings.ReplaceAll(m.Shards[shard].Slots.String(), ",", " "), epochBase+len(m.Shards))
 }
 
-// prepare makes a directory ready for a restore, or says that it was restored: an interrupted restore has moved everything. Files that no
-// instance reads may be there, such as lost+found.
-func prepare(dir string) (restored bool, err error) {
-	left, err := os.ReadDir(filepath.Join(dir, staging))
+// prepare makes the directory ready for a restore, or says that this one is whole: everything was moved. Files that no instance reads
+// may be there, such as lost+found.
+func (r Restoring) prepare() (whole bool, err error) {
+	stage := filepath.Join(r.Directory, staging)
+	left, err := os.ReadDir(stage)
 	begun := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
+	mark, err := os.ReadFile(filepath.Join(r.Directory, restored))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
 	for _, name := range []string{appendDir, "dump.rdb", nodesFile} {
-		_, err := os.Stat(filepath.Join(dir, name))
+		_, err := os.Stat(filepath.Join(r.Directory, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist), err == nil && begun && name == nodesFile:
 		case err != nil:
 			return false, err
-		case begun && len(left) == 0:
-			return true, os.Remove(filepath.Join(dir, staging))
+		case name == appendDir && string(mark) == r.mark() && begun && len(left) == 0:
+			return true, os.Remove(stage)
+		case name == appendDir && string(mark) == r.mark() && !begun && r.Request != "":
+			return true, nil
 		default:
-			return false, fmt.Errorf("%s has %s: an instance has its data there, and nothing is restored over that", dir, name)
+			return false, fmt.Errorf("%s has %s: an instance has its data there, and nothing is restored over that", r.Directory, name)
 		}
 	}
-	if !begun {
-		return false, nil
+	for _, name := range []string{restored, nodesFile} {
+		if err := os.Remove(filepath.Join(r.Directory, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
 	}
-	if err := os.Remove(filepath.Join(dir, nodesFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	return false, os.RemoveAll(filepath.Join(dir, staging))
+	return false, os.RemoveAll(stage)
 }
 
 func writeText(path, text string) error {

@@ -230,25 +230,26 @@ func TestRestoreFinishesWhatWasBegun(t *testing.T) {
 	good, err := s.bucket.ReadAll(t.Context(), m.streamKey(1))
 	check(t, err)
 	check(t, s.bucket.Delete(t.Context(), m.streamKey(1)))
-	if err := s.Restore(t.Context(), m, 1, dir); err == nil {
+	if err := s.Restore(t.Context(), Restoring{Manifest: m, Shard: 1, Directory: dir}); err == nil {
 		t.Error("it was restored without its stream")
 	}
 	check(t, s.bucket.WriteAll(t.Context(), m.streamKey(1), good, nil))
-	check(t, s.Restore(t.Context(), m, 1, dir))
+	check(t, s.Restore(t.Context(), Restoring{Manifest: m, Shard: 1, Directory: dir}))
 	base, err := os.ReadFile(filepath.Join(dir, "appendonlydir", "appendonly.aof.1.base.rdb"))
 	if !bytes.HasPrefix(base, []byte("REDIS0012 base")) || err != nil {
 		t.Errorf("the base is %.20q, %v", base, err)
 	}
 	nodes, err := os.ReadFile(filepath.Join(dir, "nodes.conf"))
-	const want = " :0@0 myself,master - 0 0 2 connected 8192-16383\nvars currentEpoch 2 lastVoteEpoch 0\n"
+	const want = " :0@0 myself,master - 0 0 1026 connected 8192-16383\nvars currentEpoch 1026 lastVoteEpoch 0\n"
 	if !strings.HasSuffix(string(nodes), want) || err != nil {
 		t.Errorf("nodes.conf is %s, %v", nodes, err)
 	}
-	if err := s.Restore(t.Context(), m, 1, dir); err == nil || !strings.Contains(err.Error(), "nothing is restored over that") {
+	err = s.Restore(t.Context(), Restoring{Manifest: m, Shard: 1, Directory: dir})
+	if err == nil || !strings.Contains(err.Error(), "nothing is restored over that") {
 		t.Errorf("over an instance's data: %v", err)
 	}
 	for _, shard := range []int{-1, 2} {
-		if err := s.Restore(t.Context(), m, shard, t.TempDir()); err == nil {
+		if err := s.Restore(t.Context(), Restoring{Manifest: m, Shard: shard, Directory: t.TempDir()}); err == nil {
 			t.Errorf("shard %d was restored", shard)
 		}
 	}
@@ -264,14 +265,15 @@ func TestRestoreIsFinishedFromEveryMoment(t *testing.T) {
 			return errors.Join(os.MkdirAll(filepath.Join(dir, staging, appendDir), 0o700), os.WriteFile(filepath.Join(dir, nodesFile), nil, 0o600))
 		},
 		"all is moved": func(dir string) error {
-			return errors.Join(s.Restore(t.Context(), m, 1, dir), os.Mkdir(filepath.Join(dir, staging), 0o700))
+			return errors.Join(s.Restore(t.Context(), Restoring{Manifest: m, Shard: 1, Directory: dir}),
+				os.Mkdir(filepath.Join(dir, staging), 0o700))
 		},
 	} {
 		dir := t.TempDir()
 		check(t, at(dir))
-		check(t, s.Restore(t.Context(), m, 1, dir))
+		check(t, s.Restore(t.Context(), Restoring{Manifest: m, Shard: 1, Directory: dir}))
 		table, err := os.ReadFile(filepath.Join(dir, appendDir, tableFile))
-		if left, _ := os.ReadDir(dir); string(table) != tableOfBase || err != nil || len(left) != 2 {
+		if left, _ := os.ReadDir(dir); string(table) != tableOfBase || err != nil || len(left) != 3 {
 			t.Errorf("%s: %q, %v, %v", name, table, err, left)
 		}
 	}
@@ -279,11 +281,44 @@ func TestRestoreIsFinishedFromEveryMoment(t *testing.T) {
 	written := filepath.Join(dir, appendDir, "appendonly.aof.1.incr.aof")
 	check(t, errors.Join(os.MkdirAll(filepath.Join(dir, staging, appendDir), 0o700), os.Mkdir(filepath.Dir(written), 0o700),
 		os.WriteFile(written, []byte("data"), 0o600)))
-	if err := s.Restore(t.Context(), m, 1, dir); err == nil {
+	if err := s.Restore(t.Context(), Restoring{Manifest: m, Shard: 1, Directory: dir}); err == nil {
 		t.Error("an instance was started on what an interrupted restore left, and its data was restored over")
 	}
 	if data, err := os.ReadFile(written); string(data) != "data" || err != nil {
 		t.Errorf("the instance's data is %q, %v", data, err)
+	}
+}
+
+// A restore that is asked for once more, because nobody heard that it was done, leaves alone what an instance has made of the data. One of
+// another backup, of another request, or of a directory whose data is gone, is none that was done.
+func TestRestoreOnceMore(t *testing.T) {
+	s := NewStore(newBucket(t), Keys{})
+	m := backup(t, s)
+	r := Restoring{Manifest: m, Shard: 1, Directory: t.TempDir(), Request: "a"}
+	check(t, s.Restore(t.Context(), r))
+	written := filepath.Join(r.Directory, appendDir, streamFile)
+	check(t, os.WriteFile(written, []byte("more"), 0o600))
+	check(t, s.Restore(t.Context(), r))
+	if data, err := os.ReadFile(written); string(data) != "more" || err != nil {
+		t.Errorf("the instance's data is %q, %v", data, err)
+	}
+	other, another := r, *m
+	another.Attempt = "0"
+	for name, change := range map[string]func(){
+		"another request": func() { other.Request = "b" },
+		"no request":      func() { other.Request = "" },
+		"another shard":   func() { other.Shard = 0 },
+		"another attempt": func() { other.Manifest = &another },
+	} {
+		other = r
+		if change(); s.Restore(t.Context(), other) == nil {
+			t.Errorf("%s: it was taken for done", name)
+		}
+	}
+	check(t, errors.Join(os.RemoveAll(filepath.Join(r.Directory, appendDir)), os.Remove(filepath.Join(r.Directory, nodesFile))))
+	check(t, s.Restore(t.Context(), r))
+	if data, err := os.ReadFile(written); err != nil || string(data) == "more" {
+		t.Errorf("data that was gone was not restored: %q, %v", data, err)
 	}
 }
 

@@ -103,12 +103,19 @@ func addRedisCluster(w wiring, concurrency int) error {
 	if err != nil {
 		return err
 	}
-	backups, err := addRedisBackup(w)
+	image := w.options.RedisCluster.BackupImage
+	if image == "" {
+		if image, err = ownImage(w.mgr, w.env); err != nil {
+			return err
+		}
+	}
+	backups, err := addRedisBackup(w, image)
 	if err != nil {
 		return err
 	}
 	err = rediscluster.Add(w.mgr, w.children, rediscluster.Options{
 		Backups:                 backups,
+		BackupImage:             image,
 		Chart:                   w.told(loaded),
 		Redis:                   redis.NewPool(redis.Options{}),
 		PollInterval:            w.options.RedisCluster.PollInterval,
@@ -127,7 +134,7 @@ func addRedisCluster(w wiring, concurrency int) error {
 }
 
 // addRedisBackup adds the controller of RedisBackups, if their CRD is installed, and reports whether it did.
-func addRedisBackup(w wiring) (bool, error) {
+func addRedisBackup(w wiring, image string) (bool, error) {
 	backup := redisv1alpha1.GroupVersion.WithKind("RedisBackup")
 	_, err := w.mgr.GetRESTMapper().RESTMapping(backup.GroupKind(), backup.Version)
 	if meta.IsNoMatchError(err) {
@@ -136,12 +143,6 @@ func addRedisBackup(w wiring) (bool, error) {
 	}
 	if err != nil {
 		return false, err
-	}
-	image := w.options.RedisCluster.BackupImage
-	if image == "" {
-		if image, err = ownImage(w.mgr, w.env); err != nil {
-			return false, err
-		}
 	}
 	return true, redisbackup.Add(w.mgr, w.children, redisbackup.Options{Image: image, ServiceAccount: w.env.serviceAccount()})
 }
@@ -158,7 +159,7 @@ func ownImage(mgr ctrl.Manager, env Environment) (string, error) {
 	var pod corev1.Pod
 	err := mgr.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: env.namespace(), Name: name}, &pod)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		mgr.GetLogger().Info("No backups are taken: the operator's own image is not known", "error", err.Error())
+		mgr.GetLogger().Info("No backups are taken or restored: the operator's own image is not known", "error", err.Error())
 		return "", nil
 	}
 	if err != nil {

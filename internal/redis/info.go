@@ -26,6 +26,7 @@ var wanted = map[string]bool{}
 func init() {
 	for _, name := range []string{
 		"redis_version", "valkey_version", "run_id", "uptime_in_seconds", "used_memory", "maxmemory", "number_of_libraries",
+		"unexpected_error_replies",
 		"loading", "async_loading", errorsMoved, "role", "master_repl_offset", "slave_repl_offset", "master_link_status",
 		"master_link_down_since_seconds", "master_replid", "master_replid2", "second_repl_offset", "min_slaves_good_slaves",
 		"repl_backlog_active", "repl_backlog_first_byte_offset",
@@ -113,7 +114,7 @@ func (f *fields) seconds(name string) time.Duration {
 	return duration(f.integer(name, math.MaxInt64), time.Second)
 }
 
-// readInfo reads the sections server, memory, persistence, replication, keyspace and errorstats of INFO into the view.
+// readInfo reads the sections server, memory, persistence, stats, replication, keyspace and errorstats of INFO into the view.
 func readInfo(view *View, text string) error {
 	info := parseFields(text)
 	readVersion(view, info)
@@ -127,6 +128,7 @@ func readInfo(view *View, text string) error {
 	view.Libraries = info.count("number_of_libraries")
 	view.Loading = info.word("loading") != "0" || info.values["async_loading"] == "1"
 	view.Redirections = redirections(info)
+	view.LoadErrors = info.count("unexpected_error_replies")
 	for _, name := range []string{savedSnapshot, wroteAOF} {
 		if info.values[name] == "err" {
 			view.PersistenceError = name

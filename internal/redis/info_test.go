@@ -51,7 +51,8 @@ const runID = "07c37dfeb235213a872192d90877d0cd55635b91"
 func infoText(changes ...string) string {
 	lines := map[string]string{
 		"redis_version": "7.0.15", "run_id": runID, "uptime_in_seconds": "90", "used_memory": "1", "maxmemory": "2", "number_of_libraries": "3",
-		"loading": "0", "role": "master", "master_repl_offset": "5",
+		"unexpected_error_replies": "5",
+		"loading":                  "0", "role": "master", "master_repl_offset": "5",
 	}
 	for _, change := range changes {
 		name, value, _ := strings.Cut(change, ":")
@@ -69,7 +70,8 @@ func infoText(changes ...string) string {
 func TestReadInfo(t *testing.T) {
 	base := View{
 		Engine: EngineRedis, Version: "7.0.15", RunID: runID, Uptime: 90 * time.Second, UsedMemory: 1, MaxMemory: 2, Libraries: 3,
-		Role: RoleMaster, ReplicationOffset: 5,
+		LoadErrors: 5,
+		Role:       RoleMaster, ReplicationOffset: 5,
 	}
 	with := func(change func(*View)) View {
 		view := base

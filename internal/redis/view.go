@@ -44,6 +44,9 @@ type View struct {
 	Keys int64
 	// UsedMemory is what the engine has allocated, MaxMemory the limit it was given (0: none). Bytes.
 	UsedMemory, MaxMemory int64
+	// LoadErrors is how many commands of its append-only file, or of its master, the process could not carry out
+	// (unexpected_error_replies): a server starts in spite of them.
+	LoadErrors int64
 	// PersistenceError is the field of INFO that says that the data could not be written to disk; empty when it could.
 	PersistenceError string
 	// Redirections is how many commands the node has answered with MOVED since it started.

@@ -36,6 +36,19 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.networkPolicy.enabled":    with("networkPolicy: {enabled: false}"),
 		"spec.pause":                    with("pause: true"),
 
+		"spec.bootstrap.restore.identitySecretName":                      shown("TestRestoreJob"),
+		"spec.bootstrap.restore.location.cluster":                        shown("TestRestoreJob"),
+		"spec.bootstrap.restore.location.manifestChecksum":               shown("TestRestoreJob"),
+		"spec.bootstrap.restore.location.name":                           shown("TestRestoreJob"),
+		"spec.bootstrap.restore.location.namespace":                      shown("TestRestoreJob"),
+		"spec.bootstrap.restore.location.store.s3.bucket":                shown("TestRestoreJob"),
+		"spec.bootstrap.restore.location.store.s3.caSecretName":          shown("TestRestoreJob"),
+		"spec.bootstrap.restore.location.store.s3.credentialsSecretName": shown("TestRestoreJob"),
+		"spec.bootstrap.restore.location.store.s3.endpoint":              shown("TestRestoreJob"),
+		"spec.bootstrap.restore.location.store.s3.prefix":                shown("TestRestoreJob"),
+		"spec.bootstrap.restore.location.store.s3.region":                shown("TestRestoreJob"),
+		"spec.bootstrap.restore.redisBackup":                             shown("TestRestoreWaitsForItsBackup"),
+
 		"spec.modules[].args": {Base: "modules: [{name: json}]", With: "modules: [{name: json, args: [a]}]"},
 		"spec.modules[].name": with("modules: [{name: json}]"),
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,8 +66,9 @@ type Options struct {
 	ClusterDomain string
 	// AllowHostPath admits volumes of type hostPath.
 	AllowHostPath bool
-	// Backups reports whether RedisBackups are served.
-	Backups bool
+	// Backups reports whether RedisBackups are served, BackupImage has the program that restores them; empty: not known.
+	Backups     bool
+	BackupImage string
 }
 
 // Add registers the controller with a manager. children is the cache of objects that
@@ -87,7 +89,8 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		return fmt.Errorf("make a client: %w", err)
 	}
 	applier := apply.New(live, childCache)
-	observer := &observe.Observer{Children: childCache, Secrets: live, Redis: o.Redis, ServiceAccount: o.ServiceAccount}
+	observer := &observe.Observer{Children: childCache, Secrets: live, Redis: o.Redis, ServiceAccount: o.ServiceAccount,
+		BackupImage: o.BackupImage}
 	if o.Backups {
 		observer.Backups = mgr.GetCache()
 	}
@@ -96,8 +99,8 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		loop: &Loop{
 			Observer: observer,
 			Children: &children{chart: o.Chart, applier: applier, cache: childCache, observer: observer, mapper: mgr.GetRESTMapper()},
-			Actor: &act.Actor{Client: live, Applier: applier, Redis: o.Redis, ServiceAccount: o.ServiceAccount, Now: time.Now,
-				SwitchoverWithin: switchoverWithin},
+			Actor: &act.Actor{Client: live, Applier: applier, Redis: o.Redis, ServiceAccount: o.ServiceAccount, BackupImage: o.BackupImage,
+				Now: time.Now, SwitchoverWithin: switchoverWithin},
 			Options:       plan.Options{CreateTimeout: o.CreateTimeout, UpgradeTimeout: o.UpgradeTimeout, AllowHostPath: o.AllowHostPath},
 			ClusterDomain: o.ClusterDomain, RetryRefused: o.PollInterval, Now: time.Now,
 		},
@@ -124,7 +127,7 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	if o.Backups {
 		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisBackup{}), handler.EnqueueRequestsFromMapFunc(ofBackup)))
 	}
-	for _, child := range []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}} {
+	for _, child := range []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}, &batchv1.Job{}} {
 		b = b.WatchesRawSource(source.Kind(childCache, child, handler.EnqueueRequestsFromMapFunc(toCluster)))
 	}
 	for _, kind := range optional {

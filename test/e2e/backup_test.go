@@ -14,9 +14,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/archive"
@@ -69,7 +71,8 @@ func runStore(t *testing.T, namespace string) *s3.Client {
 	return client
 }
 
-// A RedisBackup is taken while clients write and read and notice nothing, and lies in the store as its status says.
+// A RedisBackup is taken while clients write and read and notice nothing, lies in the store as its status says, and another cluster
+// begins with its data.
 func TestRedisClusterIsBackedUp(t *testing.T) {
 	if !live.Local() {
 		t.Skip("the object store is an image of the local cluster")
@@ -85,7 +88,8 @@ func TestRedisClusterIsBackedUp(t *testing.T) {
 			StringData: map[string]string{"AWS_ACCESS_KEY_ID": storeUser, "AWS_SECRET_ACCESS_KEY": storePassword}})
 		live.Ready(t, cluster)
 		load := live.NewLoad(t, cluster)
-		load.Fill(2000)
+		const keys = 2000
+		load.Fill(keys)
 		load.Start()
 
 		backup := &v1alpha1.RedisBackup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "monday"},
@@ -112,7 +116,32 @@ func TestRedisClusterIsBackedUp(t *testing.T) {
 			}
 			return nil
 		})
+		restoredFrom(t, backup, keys)
 	})
+}
+
+// restoredFrom makes a cluster that begins with a backup, and asserts that it has the data, serves, and keeps nothing of the restore.
+func restoredFrom(t *testing.T, backup *v1alpha1.RedisBackup, keys int) {
+	t.Helper()
+	cluster := newCluster(backup.Namespace, "copy")
+	cluster.Spec.Bootstrap = &v1alpha1.Bootstrap{Restore: &v1alpha1.Restore{RedisBackup: backup.Name}}
+	live.Create(t, cluster)
+	live.Ready(t, cluster)
+	is := cluster.Status.Restored
+	if is == nil || is.ManifestChecksum != backup.Status.ManifestChecksum || is.Location != backup.Status.Location || len(is.Slots) != 3 {
+		t.Errorf("it began with %+v, and the backup is %+v", is, backup.Status)
+	}
+	wantHealthy(t, cluster, 3, 6)
+	wantTables(t, cluster, balanced(3))
+	wantClaims(t, cluster, 6)
+	load := live.NewLoad(t, cluster)
+	load.Began(keys)
+	load.WantData()
+	var jobs batchv1.JobList
+	if err := live.Kube.List(t.Context(), &jobs, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil || len(jobs.Items) > 0 {
+		t.Errorf("%d Jobs are left (%v)", len(jobs.Items), err)
+	}
 }
 
 // inStore reads the whole backup and compares it with its manifest, and that with the status.

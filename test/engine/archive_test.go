@@ -80,7 +80,9 @@ func onReport(taking *archive.Taking, text string, do func()) {
 // restored is a cluster of a backup's masters.
 func restored(t *testing.T, e engine, store *archive.Store, m *archive.Manifest) *cluster {
 	t.Helper()
-	return startRestored(t, e, m, func(shard int, dir string) { must(t, store.Restore(t.Context(), m, shard, dir)) })
+	return startRestored(t, e, m, func(shard int, dir string) {
+		must(t, store.Restore(t.Context(), archive.Restoring{Manifest: m, Shard: shard, Directory: dir}))
+	})
 }
 
 // startRestored is restored with each shard's data brought into its directory in some way.

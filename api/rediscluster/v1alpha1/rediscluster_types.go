@@ -177,6 +177,14 @@ type RedisClusterSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=135,displayName="Spread Masters",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	SpreadMasters *bool `json:"spreadMasters,omitempty"`
+
+	// bootstrap is what a new cluster begins with. Default: nothing. It can be neither set, changed nor removed
+	// later.
+	//
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="bootstrap is what a new cluster begins with, and cannot be changed: make another RedisCluster"
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=145,displayName="Bootstrap",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Bootstrap *Bootstrap `json:"bootstrap,omitempty"`
 }
 
 // DeletionPolicy says how deletion treats what the cluster owns.

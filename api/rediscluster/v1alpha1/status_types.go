@@ -140,6 +140,12 @@ type RedisClusterStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=198,displayName="Held For Backup",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	HeldForBackup types.UID `json:"heldForBackup,omitempty"`
 
+	// restored is the backup that the cluster began with. It is absent until all of it lies in the claims.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=200,displayName="Restored"
+	Restored *RestoredData `json:"restored,omitempty"`
+
 	// currentVersion is the oldest version that an instance runs.
 	//
 	// +optional

@@ -135,6 +135,15 @@ func engineOf(image string) (e engine, known bool) {
 	return e, true
 }
 
+// EngineVersion is the engine of an image and its version, such as redis:8.0; empty when its name and tag do not say.
+func EngineVersion(image string) string {
+	e, known := engineOf(image)
+	if !known {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d.%d", e.name, e.major, e.minor)
+}
+
 // minMajor is Redis 7.0's. Valkey began as 7.2.
 const minMajor = 7
 

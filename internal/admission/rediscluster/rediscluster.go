@@ -75,6 +75,7 @@ var rules = []func(*v1alpha1.RedisCluster, Options) field.ErrorList{
 	checkImages,
 	checkDataPlace,
 	checkStorage,
+	checkBootstrap,
 	checkConfig,
 	checkModules,
 	checkAuth,

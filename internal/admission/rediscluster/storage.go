@@ -67,6 +67,23 @@ func checkStorage(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	return refused
 }
 
+// checkBootstrap is about what a new cluster begins with.
+func checkBootstrap(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
+	restore, at := cr.Restore(), specPath.Child("bootstrap", "restore")
+	if restore == nil {
+		return nil
+	}
+	var refused field.ErrorList
+	if (restore.RedisBackup != "") == (restore.Location != nil) {
+		refused = append(refused, field.Required(at.Child("redisBackup"), "say which backup: set either redisBackup or location"))
+	}
+	if cr.Spec.Claim() == nil {
+		refused = append(refused, field.Forbidden(at,
+			"a backup is restored into the claims of instances, and these have none: use storage in place of pod[0].volumes"))
+	}
+	return refused
+}
+
 // checkObjectNames is about the objects that a spec names.
 func checkObjectNames(cr *v1alpha1.RedisCluster) field.ErrorList {
 	template := cr.Spec.Template()

@@ -6,6 +6,7 @@ package rediscluster
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -21,6 +22,7 @@ var transitions = []func(before, after *v1alpha1.RedisCluster) field.ErrorList{
 	neverShrink,
 	keepAuth,
 	keepTLS,
+	keepBootstrap,
 	keepMajorVersion,
 	keepModules,
 }
@@ -104,6 +106,15 @@ func neverShrink(before, after *v1alpha1.RedisCluster) field.ErrorList {
 	}
 	return field.ErrorList{
 		field.Invalid(storagePath.Child("size"), is.Size.String(), fmt.Sprintf("a claim cannot shrink; set %s or more", was.Size.String()))}
+}
+
+// keepBootstrap refuses what only a new cluster can begin with, and to let one go on without the data that it is being given.
+func keepBootstrap(before, after *v1alpha1.RedisCluster) field.ErrorList {
+	if equality.Semantic.DeepEqual(before.Spec.Bootstrap, after.Spec.Bootstrap) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(specPath.Child("bootstrap"),
+		"it is what a new cluster begins with, and can be neither set, changed nor removed later: put it back, or make another RedisCluster")}
 }
 
 // keepMajorVersion refuses a version that cannot read what the present one wrote: an

@@ -34,7 +34,7 @@ func newTake(o *options) *cobra.Command {
 			t.Name = args[0]
 			m, err := o.take(command, t, login)
 			if reportFile != "" {
-				err = errors.Join(err, writeReport(reportFile, m, err))
+				err = errors.Join(err, writeReport(reportFile, m, err, none))
 			}
 			if err != nil {
 				return err
@@ -59,7 +59,7 @@ func newTake(o *options) *cobra.Command {
 		"for how long slots may move, or a failover last, before the backup is given up")
 	flags.BoolVar(&t.SlotsStay, "slots-stay", false, "somebody else sees to it that no slots move")
 	flags.StringVar(&t.Request, "request", "", "what the backup is asked for with; one that is complete, and was asked for with the same, is no error")
-	flags.StringVar(&reportFile, "report-file", "", "file to write what became of the backup into, as JSON, 4096 bytes at most")
+	flags.StringVar(&reportFile, "report-file", "", reportFileUsage)
 	return command
 }
 
@@ -85,13 +85,22 @@ func (o *options) take(command *cobra.Command, t archive.Taking, login login) (m
 	return m, err
 }
 
-func writeReport(path string, m *archive.Manifest, failed error) error {
+const (
+	reportFileUsage = "file to write what became of it into, as JSON, 4096 bytes at most"
+	none            = -1 // no shard
+)
+
+// writeReport writes what became of a backup, and which shard of it was restored.
+func writeReport(path string, m *archive.Manifest, failed error, shard int) error {
 	var r report.Report
 	if failed == nil {
 		r, failed = m.Report()
 	}
-	if failed != nil {
+	switch {
+	case failed != nil:
 		r = report.Report{Error: failed.Error()}
+	case shard != none:
+		r.Restored = m.Shards[shard].Slots.String()
 	}
 	text, err := r.Encode()
 	if err != nil {
@@ -171,8 +180,9 @@ func newVerify(o *options) *cobra.Command {
 
 func newRestore(o *options) *cobra.Command {
 	var (
-		shard             int
-		directory, reader string
+		r                            archive.Restoring
+		shards                       int
+		reader, checksum, reportFile string
 	)
 	command := &cobra.Command{
 		Use:   "restore NAME",
@@ -185,21 +195,50 @@ func newRestore(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.withBackup(command.Context(), args[0], func(store *archive.Store, m *archive.Manifest) error {
+			err = o.withBackup(command.Context(), args[0], func(store *archive.Store, m *archive.Manifest) error {
+				r.Manifest = m
+				if err := fits(m, shards, checksum); err != nil {
+					return err
+				}
 				if engine != "" {
 					if err := m.CheckReadable(engine, version); err != nil {
 						return err
 					}
 				}
-				return store.Restore(command.Context(), m, shard, directory)
+				return store.Restore(command.Context(), r)
 			})
+			if reportFile != "" {
+				err = errors.Join(err, writeReport(reportFile, r.Manifest, err, r.Shard))
+			}
+			return err
 		},
 	}
 	flags := command.Flags()
-	flags.IntVar(&shard, "shard", 0, "number of the shard, from 0")
-	flags.StringVar(&directory, "directory", "/data", "directory of an instance that has no data")
+	flags.IntVar(&r.Shard, "shard", 0, "number of the shard, from 0")
+	flags.StringVar(&r.Directory, "directory", "/data", "directory of an instance that has no data")
 	flags.StringVar(&reader, "engine", "", "engine that is to read it, such as redis:8.0.6 or valkey:9.1.2: refuse what it cannot")
+	flags.IntVar(&shards, "shards", 0, "how many shards the backup must have; 0: any number")
+	flags.StringVar(&checksum, "manifest-checksum", "", "SHA-256 that the backup's manifest must have, in hex digits")
+	flags.StringVar(&r.Request, "request", "",
+		"what the restore is asked for with; one that was asked for with the same, and is whole, is no error")
+	flags.StringVar(&reportFile, "report-file", "", reportFileUsage)
 	return command
+}
+
+// fits says why a backup is not the one that is wanted.
+func fits(m *archive.Manifest, shards int, checksum string) error {
+	if shards != 0 && shards != len(m.Shards) {
+		return fmt.Errorf("the backup has %d shards, and the cluster %d: restore it into a cluster of %d shards, and scale that",
+			len(m.Shards), shards, len(m.Shards))
+	}
+	if checksum == "" {
+		return nil
+	}
+	is, err := m.Report()
+	if err == nil && is.Manifest != checksum {
+		err = fmt.Errorf("the manifest has the checksum %s: it is not the backup that is meant, or was changed since", is.Manifest)
+	}
+	return err
 }
 
 func newDelete(o *options) *cobra.Command {

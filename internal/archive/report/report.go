@@ -1,8 +1,8 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report is what a container that takes a backup says at its end, in its termination message. Whoever reads it trusts no more
-// than that it is of that container.
+// Package report is what a container that takes a backup, or restores a shard, says at its end, in its termination message. Whoever reads
+// it trusts no more than that it is of that container.
 package report
 
 import (
@@ -38,6 +38,8 @@ type Report struct {
 	// Count is the number of shards. Shards are all of them, or none when they would not fit.
 	Count  int     `json:"count,omitempty"`
 	Shards []Shard `json:"shards,omitempty"`
+	// Restored are the slots of the shard that was restored, as ranges; empty when a backup was taken.
+	Restored string `json:"restored,omitempty"`
 }
 
 // Shard is one master's part.
@@ -53,6 +55,10 @@ func (r Report) Encode() ([]byte, error) {
 	text, err := json.Marshal(r)
 	if err == nil && len(text) > Most {
 		r.Shards = nil
+		text, err = json.Marshal(r)
+	}
+	if len(text) > Most && r.Error == "" {
+		r = Report{Error: "the shard's slots are too scattered to be told: restore it by hand"}
 		text, err = json.Marshal(r)
 	}
 	if len(text) > Most {
@@ -85,6 +91,9 @@ func Parse(text string) (Report, error) {
 			return Report{}, fmt.Errorf("slots: %w", err)
 		}
 		amounts = amounts && s.Bytes >= 0 && s.Stored >= 0
+	}
+	if _, err := slots.Parse(r.Restored); r.Restored != "" && err != nil {
+		return Report{}, fmt.Errorf("restored slots: %w", err)
 	}
 	if !amounts || !sum.MatchString(r.Manifest) || !version.MatchString(r.Version) || r.Engine != "redis" && r.Engine != "valkey" ||
 		r.Marked.IsZero() || len(r.Shards) > 0 && len(r.Shards) != r.Count {

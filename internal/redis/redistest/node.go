@@ -24,13 +24,15 @@ type Node struct {
 	failures map[string][]Failure // by command in capitals
 
 	// The process.
-	runID    string
-	started  time.Time
-	loading  bool
-	settings map[string]string
-	file     map[string]string   // redis.conf; nil: settings stay through a restart
-	words    map[string]string   // what CONFIG GET shows, whatever is set
-	users    map[string][]string // rules by name, as ACL LIST shows them
+	runID   string
+	started time.Time
+	loading bool
+	// loadErrors are commands of the append-only file that could not be carried out.
+	loadErrors int
+	settings   map[string]string
+	file       map[string]string   // redis.conf; nil: settings stay through a restart
+	words      map[string]string   // what CONFIG GET shows, whatever is set
+	users      map[string][]string // rules by name, as ACL LIST shows them
 
 	// The data set and its replication.
 	keys            map[string]string

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // Options configures a World. The zero value is usable.
@@ -89,9 +91,15 @@ type NodeOptions struct {
 	Version string
 	// MaxMemory is what the node reports, bytes.
 	MaxMemory int64
+	// Slots, Epoch and Keys are what a backup gave the node before it started, LoadErrors how much of it the node could not
+	// carry out.
+	Slots      slots.Set
+	Epoch      uint64
+	Keys       map[string]string
+	LoadErrors int
 }
 
-// AddNode starts a fresh, empty node that knows nobody.
+// AddNode starts a fresh node that knows nobody. It is empty, unless the options say otherwise.
 func (w *World) AddNode(options NodeOptions) *Node {
 	if options.Port == 0 {
 		options.Port = 6379
@@ -107,6 +115,9 @@ func (w *World) AddNode(options NodeOptions) *Node {
 	n := &Node{world: w, options: options, failures: map[string][]Failure{}}
 	n.settings, n.file = n.defaultSettings(), maps.Clone(options.Settings)
 	n.wipe()
+	n.self().slots, n.self().configEpoch, n.currentEpoch = options.Slots, options.Epoch, options.Epoch
+	maps.Copy(n.keys, options.Keys)
+	n.loadErrors = options.LoadErrors
 	n.start()
 	w.nodes = append(w.nodes, n)
 	return n

@@ -39,6 +39,8 @@ type Actor struct {
 	// ServiceAccount is the operator's own, namespace:name, for messages about missing
 	// rights.
 	ServiceAccount string
+	// BackupImage has the program that restores backups; empty: not known.
+	BackupImage string
 	// Now is the clock.
 	Now func() time.Time
 	// SwitchoverWithin is how long a switchover is watched; 0 leaves that to the next reconciliation.
@@ -109,7 +111,7 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 		plan.Promote, plan.Forget, plan.DeleteChildren, plan.OrphanChildren, plan.RemoveFinalizer, plan.AddToEndpoints,
 		plan.BumpEpoch, plan.CancelJobs, plan.StabilizeSlots, plan.CopyFunctions, plan.ForceDelete, plan.RemoveFromEndpoints,
 		plan.ExpandPVCs, plan.Switchover, plan.Place, plan.ReloadCertificates, plan.RemoveShards, plan.Recreate,
-		plan.RepairSlots, plan.Restart, plan.SetAccess:
+		plan.RepairSlots, plan.Restart, plan.SetAccess, plan.RestoreShards, plan.KeepRestored, plan.DeleteRestoreJobs:
 	}
 	return Result{Acted: true}, a.do(ctx, s, step)
 }
@@ -165,6 +167,12 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 		return a.recreate(ctx, s, step)
 	case plan.RemoveShards:
 		return a.removeShards(ctx, s.Cluster, step)
+	case plan.RestoreShards:
+		return a.restoreShards(ctx, s, step)
+	case plan.KeepRestored:
+		return a.keepRestored(ctx, s.Cluster, step)
+	case plan.DeleteRestoreJobs:
+		return a.deleteRestoreJobs(ctx, s.Cluster, step)
 	case plan.DeleteChildren:
 		return a.deleteChildren(ctx, s.Cluster)
 	case plan.OrphanChildren:

@@ -46,6 +46,8 @@ type Observer struct {
 	// ServiceAccount is the operator's own, namespace:name, for messages about missing
 	// rights.
 	ServiceAccount string
+	// BackupImage has the program that restores backups; empty: not known.
+	BackupImage string
 	// Redis connects to instances.
 	Redis *redis.Pool
 	// Now is the clock; nil is time.Now.
@@ -71,8 +73,8 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		Rolling:  cluster.Status.Rollout != nil,
 		Goal:     goal(cluster.Status.Migration),
 		Stalled:  stalled(cluster), DataVolumes: cluster.Status.DataVolumes, PlacedOn: cluster.Status.PlacedOn,
-		SlotsAssigned: cluster.Status.SlotsAssigned,
-		Settings:      settingsOf(cluster), Refusals: refusals(cluster, o.now()),
+		SlotsAssigned: cluster.Status.SlotsAssigned, Restored: cluster.Status.Restored,
+		Settings: settingsOf(cluster), Refusals: refusals(cluster, o.now()),
 	}
 	sets, err := o.shards(ctx, cluster, s)
 	if err != nil {
@@ -85,6 +87,9 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		return nil, 0, err
 	}
 	if s.Backup, err = o.backup(ctx, cluster); err != nil {
+		return nil, 0, err
+	}
+	if s.Restore, err = o.restore(ctx, cluster, s); err != nil {
 		return nil, 0, err
 	}
 	if s.Config, err = o.config(ctx, cluster, m); err != nil {

@@ -30,13 +30,24 @@ func (o *Observer) claims(ctx context.Context, cluster *v1alpha1.RedisCluster, s
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		pod, named := strings.CutPrefix(claim.Name, "data-")
-		if _, _, ours := cluster.InstanceOf(pod); named && ours {
-			s.Claims = append(s.Claims, snapshot.Claim{Name: claim.Name, UID: string(claim.UID),
-				Requested: claim.Spec.Resources.Requests.Storage().Value(), Terminating: claim.DeletionTimestamp != nil})
+		if shard, ordinal, ours := cluster.InstanceOf(pod); named && ours {
+			s.Claims = append(s.Claims, snapshot.Claim{Name: claim.Name, UID: string(claim.UID), Shard: shard, Ordinal: ordinal,
+				Requested: claim.Spec.Resources.Requests.Storage().Value(), Terminating: claim.DeletionTimestamp != nil,
+				ToRestore: claim.Annotations[v1alpha1.AnnotationRestoredFor] == string(cluster.UID), Job: jobOf(claim)})
 		}
 	}
 	slices.SortFunc(s.Claims, func(a, b snapshot.Claim) int { return cmp.Compare(a.Name, b.Name) })
 	return nil
+}
+
+// jobOf is the UID of the Job that a claim goes with; empty: it stays.
+func jobOf(claim *corev1.PersistentVolumeClaim) string {
+	for _, owner := range claim.OwnerReferences {
+		if owner.Kind == "Job" {
+			return string(owner.UID)
+		}
+	}
+	return ""
 }
 
 // claimSize is what the claim template of a StatefulSet requests; empty when it has none.

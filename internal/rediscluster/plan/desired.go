@@ -103,11 +103,27 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 	if s.Config.Problem != "" {
 		d.Problems = append(d.Problems, s.Config.Problem)
 	}
+	if problem := toRestore(cluster, s); problem != "" {
+		d.Problems = append(d.Problems, problem)
+	}
 	if len(d.Problems) == 0 {
 		d.Settings = redisconf.AskedFor(cluster, s.Config.Settings)
 		d.NodeTimeout = nodeTimeout(d.Settings)
 	}
 	return d
+}
+
+// toRestore says why a new cluster cannot begin with a backup; empty: it can, or has begun.
+func toRestore(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) string {
+	if cluster.Restore() == nil || s.Formed {
+		return ""
+	}
+	for _, setting := range redisconf.AskedFor(cluster, s.Config.Settings) {
+		if setting.Name == "appendonly" && setting.Value() != "yes" {
+			return "spec.config[appendonly]: a backup is restored as an append-only file: leave appendonly at yes until the cluster runs"
+		}
+	}
+	return ""
 }
 
 func hasFinalizer(cluster *v1alpha1.RedisCluster) bool {

@@ -38,6 +38,9 @@ func planAssign(in input) Step {
 	if missing.Len() == 0 || !snapshotComplete(in).Holds || claimedByPeers(in.snap, missing) || in.disputedSlots(missing) {
 		return nil // planForget, planPromote or planConverge speak about these
 	}
+	if !in.snap.Formed && in.snap.Restored != nil {
+		return nil // planRestored speaks about these
+	}
 	if step := in.lostData(missing); step != nil {
 		return step
 	}

@@ -198,7 +198,7 @@ func unsteady(in input) Situation {
 			return RollingOut
 		}
 		return Healing
-	case len(in.snap.Shards) == 0:
+	case len(in.snap.Shards) == 0 && in.snap.Restore == nil:
 		return Absent
 	default:
 		return Forming

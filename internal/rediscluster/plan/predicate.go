@@ -72,6 +72,8 @@ const (
 	ForgottenByAll Predicate = "forgotten_by_all"
 	// NoBackup: no backup is being taken, or about to be, for which slots stay where they are.
 	NoBackup Predicate = "no_backup"
+	// ShardsRestored: the data of each shard of a backup lies in a claim, and its master has begun with all of it.
+	ShardsRestored Predicate = "shards_restored"
 	// ModulesLoaded: no instance is still to restart with other modules.
 	ModulesLoaded Predicate = "modules_loaded"
 )

@@ -24,12 +24,15 @@ var rules = []rule{
 	{"record nodes", true, planRecordNodes},
 	{"auth", false, planAuth},
 	{"TLS", false, planTLS},
+	{"restore", false, planRestore},
 	{"children", false, planChildren},
 	{"conflict", true, planConflict},
 	{"access", false, planAccess},
 	{"certificates", false, planCertificates},
 	// Forming, and new masters.
+	{"restored data", false, planRestored},
 	{"timeout", false, planTimeout},
+	{"restored epochs", false, planRestoredEpochs},
 	{"assign", false, planAssign},
 	{"meet", true, planMeet},
 	// Healing.

@@ -28,6 +28,7 @@ var Reaches = map[string]Reach{
 	"PasswordUnavailable":       Everything,
 	"CertificateUnavailable":    Everything,
 	"Conflict":                  Everything,
+	"CannotRestore":             Everything, // nothing starts without its data
 	"InvalidSpec":               WhatTheSpecSays,
 	"RenderFailed":              WhatTheSpecSays,
 	"NameTaken":                 WhatTheSpecSays,

@@ -43,6 +43,8 @@ type Redis struct {
 	UsedMemory, MaxMemory int64
 	// PersistenceError is the field of INFO that says that Redis could not write its data to disk; empty when it could.
 	PersistenceError string
+	// LoadErrors is how many commands of its append-only file, or of its master, the process could not carry out.
+	LoadErrors int64
 	// RedirectedAt is when a client last took the instance for the owner of a slot that it does
 	// not own (it answered MOVED), as far as that was seen; the first look counts too.
 	RedirectedAt time.Time

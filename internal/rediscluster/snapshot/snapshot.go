@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
@@ -61,12 +63,37 @@ type Snapshot struct {
 	Refusals []Refusal
 	// Backup is the one that is being taken or is next; without a UID there is none.
 	Backup Backup
+	// Restore is what is known of the backup that the cluster is to begin with, Restored what it began with; nil
+	// without one.
+	Restore  *Restore
+	Restored *v1alpha1.RestoredData
 
 	index *index
 }
 
 // Backup is a RedisBackup that is being taken, or is to be taken as soon as no slots move.
 type Backup struct{ Name, UID string }
+
+// Restore is what is known of restoring a new cluster.
+type Restore struct {
+	// From is where the backup lies. Withheld says, with a field path and a remedy, why it cannot be restored; then From is not
+	// known.
+	From     v1alpha1.BackupLocation
+	Withheld string
+	// Jobs are those that restore the shards, by shard.
+	Jobs map[int]RestoreJob
+}
+
+// RestoreJob is the Job that restores a shard.
+type RestoreJob struct {
+	Name, UID string
+	// Done and Failed report how it ended, Terminating that it is being deleted.
+	Done, Failed, Terminating bool
+	// Message is why it failed, or what the last of its pods that failed said.
+	Message string
+	// Report is what it restored; nil: not known.
+	Report *report.Report
+}
 
 // Goal is which shard is to own which slots.
 type Goal struct {
@@ -101,10 +128,16 @@ type Shard struct {
 // Claim is a persistent volume claim.
 type Claim struct {
 	Name, UID string
+	// Shard and Ordinal are those of the instance that the claim is of.
+	Shard, Ordinal int
 	// Requested is the storage asked for, in bytes.
 	Requested int64
 	// Terminating reports whether the claim is being deleted: it goes when no pod uses it any more.
 	Terminating bool
+	// ToRestore reports whether the claim was made for this cluster to be restored into; Job is the UID of the Job that it goes
+	// with, empty as soon as it stays.
+	ToRestore bool
+	Job       string
 }
 
 // Pod is the name of the pod that the claim was made for: a StatefulSet's claim template

@@ -54,6 +54,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	status.Migration = migration(cluster.Status.Migration, p, now)
 	status.Settings, status.RefusedSettings = settingsOf(d), refusals(p)
 	status.DataVolumes, status.PlacedOn, status.SlotsAssigned = d.DataVolumes, d.PlacedOn, d.SlotsAssigned
+	status.Restored = restored(p)
 	status.HeldForBackup = heldForBackup(cluster.Status.HeldForBackup, s)
 	status.Nodes = nodes(cluster.Status.Nodes, p, now)
 	status.TargetVersion = targetVersion(cluster, s)
@@ -84,6 +85,14 @@ func heldForBackup(held types.UID, s *snapshot.Snapshot) types.UID {
 		}
 	}
 	return types.UID(s.Backup.UID)
+}
+
+// restored is what the cluster began with, from when its claims stay.
+func restored(p Reconciliation) *v1alpha1.RestoredData {
+	if step, keeps := p.Decision.Step.(plan.KeepRestored); keeps && p.Err == nil {
+		return step.Restored.DeepCopy()
+	}
+	return p.Snapshot.Restored
 }
 
 func phase(p Reconciliation) v1alpha1.Phase {

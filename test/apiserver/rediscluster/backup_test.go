@@ -56,21 +56,33 @@ func awaitJob(t *testing.T, backup *v1alpha1.RedisBackup, former types.UID) *bat
 // podOf is a pod as a Job's controller makes it, that has said something at its end.
 func podOf(t *testing.T, job *batchv1.Job, name, said string, owned bool) {
 	t.Helper()
+	pod := jobsPod(job, name, owned)
+	create(t, pod)
+	pod.Status = endedSaying(pod, said)
+	check(t, api.Status().Update(context.Background(), pod))
+}
+
+func jobsPod(job *batchv1.Job, name string, owned bool) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: name, Labels: job.Spec.Template.Labels},
 		Spec: *job.Spec.Template.Spec.DeepCopy()}
 	if owned {
 		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}
 	}
-	create(t, pod)
-	pod.Status.Phase = corev1.PodSucceeded
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name,
-		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: said}}}}
-	check(t, api.Status().Update(context.Background(), pod))
+	return pod
+}
+
+func endedSaying(pod *corev1.Pod, said string) corev1.PodStatus {
+	return corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name,
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: said}}}}}
 }
 
 // end makes a Job complete, as its controller does.
 func end(t *testing.T, job *batchv1.Job) {
 	t.Helper()
+	check(t, api.Status().Update(context.Background(), completed(job)))
+}
+
+func completed(job *batchv1.Job) *batchv1.Job {
 	now := metav1.Now()
 	job.Status.StartTime, job.Status.CompletionTime, job.Status.Succeeded = &now, &now, 1
 	job.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
@@ -78,7 +90,7 @@ func end(t *testing.T, job *batchv1.Job) {
 		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: condition, Status: corev1.ConditionTrue,
 			LastProbeTime: now, LastTransitionTime: now})
 	}
-	check(t, api.Status().Update(context.Background(), job))
+	return job
 }
 
 // A backup waits for what it needs, has slots stay while it is taken, and is complete when the Job's own pod says so, and nobody else.

@@ -60,6 +60,7 @@ var crashFlows = []flow{
 	{name: "delete, foreground", cluster: deletedBy(v1alpha1.DeletionForeground), change: removeCluster},
 	{name: "delete, orphan", cluster: deletedBy(v1alpha1.DeletionOrphan), change: removeCluster},
 	{name: "backup", change: takeBackup, phase: v1alpha1.PhaseRunning},
+	{name: "restore", cluster: func(c *v1alpha1.RedisCluster) { c.Spec.Bootstrap = fromStore }, phase: v1alpha1.PhaseRunning},
 }
 
 func deletedBy(policy v1alpha1.DeletionPolicy) func(*v1alpha1.RedisCluster) {
@@ -138,6 +139,9 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 	}, func(err error) { t.Error(err) })
 	defer operator.Stop()
 
+	if cluster.Spec.Bootstrap != nil {
+		create(t, storeSecret(namespace))
+	}
 	create(t, cluster)
 	outcome := func() string {
 		text, err := world.Outcome(t.Context())

@@ -22,7 +22,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 const (
@@ -49,6 +51,8 @@ type kubelet struct {
 	faithful  bool                       // see faithful_test.go
 	version   string                     // of the servers; empty: redistest's
 	emptied   map[string]bool            // pods whose claims were deleted
+	restored  map[string]slots.Set       // pods whose claims hold a shard of a backup
+	restores  func(int, *report.Report)  // changes what is said of a shard that is restored; nil: nothing
 }
 
 // startKubelet runs the stand-in, and time in its world, until the test ends.
@@ -61,7 +65,7 @@ func runKubelet(t *testing.T, namespace string, configure func(*kubelet)) *kubel
 	t.Helper()
 	k := &kubelet{t: t, namespace: namespace, world: redistest.New(redistest.Options{Seed: 1}),
 		nodes: map[string]*redistest.Node{}, running: map[string]types.UID{}, addresses: map[string]string{}, refused: map[string]bool{},
-		crashed: map[types.UID]bool{}, emptied: map[string]bool{}}
+		crashed: map[types.UID]bool{}, emptied: map[string]bool{}, restored: map[string]slots.Set{}}
 	configure(k)
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
@@ -128,6 +132,9 @@ func (k *kubelet) work(ctx context.Context) error {
 		return err
 	}
 	k.stopGone(pods.Items)
+	if err := k.restore(ctx); err != nil {
+		return err
+	}
 	if err := k.tend(ctx, pods.Items); err != nil {
 		return err
 	}
@@ -263,8 +270,13 @@ func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 		k.world.Restart(node, address, !k.emptied[pod.Name])
 		delete(k.emptied, pod.Name)
 	} else {
-		k.nodes[pod.Name] = k.world.AddNode(redistest.NodeOptions{IP: address, Config: config, Settings: file, Hostname: announcedName(pod),
-			Version: k.version})
+		options := redistest.NodeOptions{IP: address, Config: config, Settings: file, Hostname: announcedName(pod), Version: k.version}
+		if part := k.restored[pod.Name]; !part.IsEmpty() {
+			shard := slices.IndexFunc(slots.All().Split(3), part.Equal)
+			options.Slots, options.Epoch = part, uint64(1025+shard)
+			options.Keys = map[string]string{restoredKey(shard): "restored"}
+		}
+		k.nodes[pod.Name] = k.world.AddNode(options)
 	}
 	k.running[pod.Name] = pod.UID
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}, HostIP: "192.168.0.1",

@@ -1,0 +1,175 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"fmt"
+	"path"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Bootstrap is what a new cluster begins with.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.restore)",message="say what the cluster begins with: set restore, or leave bootstrap out",fieldPath=".restore"
+type Bootstrap struct {
+	// restore makes the cluster begin with the data of a backup.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=146,displayName="Restore"
+	Restore *Restore `json:"restore,omitempty"`
+}
+
+// Restore names the backup that a new cluster begins with.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.redisBackup) != has(self.location)",message="say which backup: set either redisBackup or location",fieldPath=".redisBackup"
+type Restore struct {
+	// redisBackup is the name of a RedisBackup in the namespace of the RedisCluster, of whichever cluster. It is
+	// waited for until it is Completed.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=52
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=147,displayName="Redis Backup",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	RedisBackup string `json:"redisBackup,omitempty"`
+
+	// location is where a backup lies that no RedisBackup of the namespace speaks of, such as one of another
+	// Kubernetes cluster.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=148,displayName="Location"
+	Location *BackupLocation `json:"location,omitempty"`
+
+	// identitySecretName is a Secret of the namespace with the age private keys (AGE-SECRET-KEY-1…) that
+	// decrypt the backup, a line each, under the key identity. It must carry the label
+	// redis.middleware.hc.cn/backup: "true". With it a backup that is not encrypted is refused.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=149,displayName="Private Key",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
+	IdentitySecretName string `json:"identitySecretName,omitempty"`
+}
+
+// BackupLocation is where a backup lies.
+type BackupLocation struct {
+	// store is what the backup was written to.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=151,displayName="Store"
+	Store BackupStore `json:"store"`
+
+	// namespace is that of the RedisCluster that was backed up.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=152,displayName="Namespace",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Namespace string `json:"namespace"`
+
+	// cluster is the name of the RedisCluster that was backed up.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=153,displayName="Redis Cluster",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Cluster string `json:"cluster"`
+
+	// name is that of the backup.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=154,displayName="Backup",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Name string `json:"name"`
+
+	// manifestChecksum is the SHA-256 of the backup's manifest.json, in hex digits, as status.manifestChecksum of its
+	// RedisBackup had it. A backup that somebody has replaced since is refused. Default: any.
+	//
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=155,displayName="Checksum",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	ManifestChecksum string `json:"manifestChecksum,omitempty"`
+}
+
+// RestoredData is the backup that a cluster began with.
+type RestoredData struct {
+	// location is where it lies in the store.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=201,displayName="Location",xDescriptors={"urn:alm:descriptor:text"}
+	Location string `json:"location"`
+
+	// manifestChecksum is the SHA-256 of its manifest, in hex digits.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=202,displayName="Checksum",xDescriptors={"urn:alm:descriptor:text"}
+	ManifestChecksum string `json:"manifestChecksum"`
+
+	// markedAt is the moment that the data was of.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=203,displayName="Data Of",xDescriptors={"urn:alm:descriptor:text"}
+	MarkedAt metav1.Time `json:"markedAt"`
+
+	// consistent reports whether the data of all shards was of that moment.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=204,displayName="Consistent",xDescriptors={"urn:alm:descriptor:text"}
+	Consistent bool `json:"consistent"`
+
+	// bytes is the size of the data.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=205,displayName="Bytes of Data",xDescriptors={"urn:alm:descriptor:text"}
+	Bytes int64 `json:"bytes"`
+
+	// slots are those that each shard began with, as ranges: 0-5460,6000.
+	//
+	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=206,displayName="Slots",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
+	Slots []string `json:"slots"`
+}
+
+// Restore is the backup that the cluster is to begin with; nil without one.
+func (c *RedisCluster) Restore() *Restore {
+	if c.Spec.Bootstrap == nil {
+		return nil
+	}
+	return c.Spec.Bootstrap.Restore
+}
+
+// RestoreJobName is the name of the Job that restores a shard.
+func (c *RedisCluster) RestoreJobName(shard int) string {
+	return fmt.Sprintf("%s-%d-restore", c.Name, shard)
+}
+
+// ClaimName is the name of an instance's persistent volume claim.
+func (c *RedisCluster) ClaimName(shard, ordinal int) string {
+	return fmt.Sprintf("data-%s-%d", c.ShardName(shard), ordinal)
+}
+
+// Location is where the backup lies, or will lie.
+func (b *RedisBackup) Location() BackupLocation {
+	return BackupLocation{Store: b.Spec.Store, Namespace: b.Namespace, Cluster: b.Spec.Cluster, Name: b.Name,
+		ManifestChecksum: b.Status.ManifestChecksum}
+}
+
+// Folder is where the backups of the cluster lie in the store, with a slash at its end: no two clusters share one.
+func (l BackupLocation) Folder() string {
+	var prefix string
+	if l.Store.S3 != nil {
+		prefix = l.Store.S3.Prefix
+	}
+	return path.Join(prefix, l.Namespace, l.Cluster) + "/"
+}
+
+// String is where the backup lies, for people.
+func (l BackupLocation) String() string {
+	var bucket string
+	if l.Store.S3 != nil {
+		bucket = l.Store.S3.Bucket
+	}
+	return "s3://" + bucket + "/" + l.Folder() + l.Name
+}
+
+// AnnotationRestoredFor on a claim is the UID of the RedisCluster that it was made for, to be restored into.
+const AnnotationRestoredFor = "redis.middleware.hc.cn/restored-for"
+
+// SecretKeyIdentity is the key of the Secret of spec.bootstrap.restore.identitySecretName.
+const SecretKeyIdentity = "identity"

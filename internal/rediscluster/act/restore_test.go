@@ -1,0 +1,71 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/backupjob"
+)
+
+// What the author wrote is one argument each, the pod runs as and where the instance would, and it is none that Services select.
+func TestRestoreJob(t *testing.T) {
+	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"}, Spec: v1alpha1.RedisClusterSpec{
+		Shards: ptr.To[int32](4), Replicas: ptr.To[int32](8), Repository: "valkey/valkey", Version: "9.1.2-alpine",
+		Bootstrap: &v1alpha1.Bootstrap{Restore: &v1alpha1.Restore{IdentitySecretName: "key", Location: &v1alpha1.BackupLocation{
+			Store: v1alpha1.BackupStore{S3: &v1alpha1.S3Store{Bucket: "backups", Prefix: "a&b=c", Region: "eu&endpoint=http://evil",
+				Endpoint: "https://minio.store.svc:9000", CredentialsSecretName: "store", CASecretName: "authority"}},
+			Namespace: "shop", Cluster: "cache", Name: "monday", ManifestChecksum: "abc"}}}}}
+	set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		SecurityContext: &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](999)}, NodeSelector: map[string]string{"disk": "ssd"},
+		Tolerations: []corev1.Toleration{{Key: "a"}}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "registry"}},
+		PriorityClassName: "high"}}}}
+	made := restoreJob(cluster, set, *cluster.Restore().Location, 2, "registry/operator:1")
+	pod := made.Spec.Template.Spec
+	c := backupjob.Of(pod)
+	want := []string{"restore", "monday",
+		"--store=s3://backups?endpoint=https%3A%2F%2Fminio.store.svc%3A9000&prefix=a%26b%3Dc%2Fshop%2Fcache%2F&region=eu%26endpoint%3Dhttp%3A%2F%2Fevil&use_path_style=true",
+		"--request=uid", "--directory=/data", "--shard=2", "--shards=4", "--engine=valkey:9.1", "--manifest-checksum=abc",
+		"--identity-file=/etc/backup/identity/identity", "--report-file=/dev/termination-log"}
+	if diff := cmp.Diff(want, c.Args); diff != "" {
+		t.Errorf("arguments (-want +got):\n%s", diff)
+	}
+	var volumes []string
+	for _, v := range pod.Volumes {
+		if v.Secret != nil {
+			if len(v.Secret.Items) != 1 {
+				t.Errorf("volume %s shows %d keys", v.Name, len(v.Secret.Items))
+			}
+			volumes = append(volumes, v.Secret.SecretName+"/"+v.Secret.Items[0].Key)
+			continue
+		}
+		volumes = append(volumes, v.PersistentVolumeClaim.ClaimName)
+	}
+	if diff := cmp.Diff([]string{"data-c-2-0", "authority/ca.crt", "key/identity"}, volumes); diff != "" {
+		t.Errorf("volumes (-want +got):\n%s", diff)
+	}
+	if *pod.SecurityContext.RunAsUser != 999 || pod.NodeSelector["disk"] != "ssd" || len(pod.Tolerations) != 1 ||
+		len(pod.ImagePullSecrets) != 1 || pod.PriorityClassName != "high" {
+		t.Errorf("it does not run as and where the instance would: %+v", pod)
+	}
+	if made.Spec.Template.Labels[v1alpha1.LabelCluster] != "" || made.Labels[v1alpha1.LabelCluster] != "c" {
+		t.Errorf("the labels are %v, those of its pods %v", made.Labels, made.Spec.Template.Labels)
+	}
+	if pod.ServiceAccountName != "" || *pod.AutomountServiceAccountToken {
+		t.Error("the pod has an identity in Kubernetes")
+	}
+	for _, e := range c.Env {
+		if strings.Contains(e.Value, "evil") {
+			t.Errorf("variables %v", c.Env)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/backupjob"
+	"middleware.hc.cn/operator/internal/rediscluster/access"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// restore reads how far restoring a new cluster has come; nil when it begins with nothing, or has formed.
+func (o *Observer) restore(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) (*snapshot.Restore, error) {
+	asked := cluster.Restore()
+	if asked == nil || s.Formed {
+		return nil, nil
+	}
+	r := &snapshot.Restore{Jobs: map[int]snapshot.RestoreJob{}}
+	if err := o.restoreJobs(ctx, cluster, r); err != nil || s.Restored != nil || len(s.Shards) > 0 {
+		return r, err
+	}
+	var err error
+	if r.From, r.Withheld, err = o.backupToRestore(ctx, cluster, asked); err != nil || r.Withheld != "" {
+		return r, err
+	}
+	if o.BackupImage == "" {
+		r.Withheld = "the operator does not know its own image, which restores backups: run it in a pod, or name the image with --backup-image"
+		return r, nil
+	}
+	at, store := "spec.bootstrap.restore", r.From.Store.S3
+	from := at + ".location.store.s3"
+	if asked.RedisBackup != "" {
+		from = fmt.Sprintf("RedisBackup %s, spec.store.s3", asked.RedisBackup)
+	}
+	r.Withheld, err = o.reader().Usable(ctx, cluster.Namespace,
+		access.Needed{Field: from + ".credentialsSecretName", Name: store.CredentialsSecretName, Label: v1alpha1.LabelBackup},
+		access.Needed{Field: from + ".caSecretName", Name: store.CASecretName, Label: v1alpha1.LabelBackup},
+		access.Needed{Field: at + ".identitySecretName", Name: asked.IdentitySecretName, Label: v1alpha1.LabelBackup})
+	return r, err
+}
+
+// backupToRestore is where the backup lies that is asked for, or why that is not known.
+func (o *Observer) backupToRestore(ctx context.Context, cluster *v1alpha1.RedisCluster,
+	asked *v1alpha1.Restore) (from v1alpha1.BackupLocation, withheld string, err error) {
+	const at = "spec.bootstrap.restore.redisBackup"
+	name := asked.RedisBackup
+	switch {
+	case asked.Location != nil && asked.Location.Store.S3 != nil:
+		return *asked.Location, "", nil
+	case asked.Location != nil: // the schema refuses it; a CRD may have been changed
+		return from, "spec.bootstrap.restore.location.store.s3: it is required", nil
+	case o.Backups == nil:
+		return from, at + ": RedisBackups are not served here: install their CRD, or set location instead", nil
+	}
+	var backup v1alpha1.RedisBackup
+	err = o.Backups.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: name}, &backup)
+	switch {
+	case apierrors.IsNotFound(err):
+		return from, fmt.Sprintf("%s: there is no RedisBackup %s in this namespace: make it, or make the RedisCluster anew with location", at, name), nil
+	case err != nil:
+		return from, "", fmt.Errorf("read RedisBackup %s from the cache: %w", name, err)
+	case backup.Status.Phase != v1alpha1.BackupCompleted || backup.Spec.Store.S3 == nil:
+		return from, fmt.Sprintf("%s: RedisBackup %s is not Completed: %s", at, name, backup.Status.Reason), nil
+	case backup.DeletionTimestamp != nil:
+		return from, fmt.Sprintf("%s: RedisBackup %s is being deleted", at, name), nil
+	}
+	if is, want := backup.Status.ShardCount, cluster.Spec.ShardCount(); is != want {
+		return from, fmt.Sprintf("spec.shards: the backup has %d shards, and the cluster %d: make a RedisCluster of %d shards, and scale that",
+			is, want, is), nil
+	}
+	return backup.Location(), "", nil
+}
+
+// restoreJobs reads the Jobs that restore shards, by their names and their owner.
+func (o *Observer) restoreJobs(ctx context.Context, cluster *v1alpha1.RedisCluster, r *snapshot.Restore) error {
+	var list batchv1.JobList
+	if err := o.Children.List(ctx, &list, ofCluster(cluster)...); err != nil {
+		return fmt.Errorf("list the Jobs: %w", err)
+	}
+	jobs := map[string]*batchv1.Job{}
+	for i := range list.Items {
+		jobs[list.Items[i].Name] = &list.Items[i]
+	}
+	for shard := range cluster.Spec.Topology() {
+		found := jobs[cluster.RestoreJobName(shard)]
+		if found == nil || !metav1.IsControlledBy(found, cluster) || !backupjob.For(found.Spec.Template.Spec, string(cluster.UID)) {
+			continue // whose it is, is told when it is made
+		}
+		said, err := backupjob.ReportOf(ctx, o.Children, o.Secrets, found)
+		if err != nil {
+			return err
+		}
+		is := snapshot.RestoreJob{Name: found.Name, UID: string(found.UID), Terminating: found.DeletionTimestamp != nil,
+			Done: backupjob.Condition(found, batchv1.JobComplete) != nil}
+		if failed := backupjob.Condition(found, batchv1.JobFailed); failed != nil {
+			is.Failed, is.Message = true, failed.Message
+		}
+		switch {
+		case said != nil && said.Error != "":
+			is.Message = said.Error
+		case said != nil:
+			is.Report = said
+		}
+		r.Jobs[shard] = is
+	}
+	return nil
+}

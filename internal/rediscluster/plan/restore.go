@@ -1,0 +1,204 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// RestoreShards makes a claim for the first instance of each of these shards, and the Job that writes the shard's data into it. There are
+// no StatefulSets yet. A claim goes with its Job until all shards are restored, so that nothing is left of a restore that is given up.
+type RestoreShards struct {
+	base
+	From   v1alpha1.BackupLocation
+	Shards []int
+}
+
+// KeepRestored makes the claims stay, all of which are restored. The status holds what the cluster began with from then on.
+type KeepRestored struct {
+	base
+	Claims   []string
+	Restored v1alpha1.RestoredData
+}
+
+// DeleteRestoreJobs deletes Jobs that restored shards: their claims stay.
+type DeleteRestoreJobs struct {
+	base
+	Shards []int
+}
+
+// Name implements Step.
+func (RestoreShards) Name() string     { return "RestoreShards" }
+func (KeepRestored) Name() string      { return "KeepRestored" }
+func (DeleteRestoreJobs) Name() string { return "DeleteRestoreJobs" }
+
+// askAgain is after how long a Secret or a backup that is missing is looked for again; nothing tells.
+const askAgain = 10 * time.Second
+
+func stallRestore(format string, args ...any) Stall {
+	return Stall{base: base{fmt.Sprintf(format, args...)}, Cause: "CannotRestore", BlockedBy: ShardsRestored, After: askAgain}
+}
+
+// planRestore fills the claims of a new cluster before anything starts on them. A cluster whose StatefulSets exist has begun, whatever
+// became of its status.
+func planRestore(in input) Step {
+	r := in.snap.Restore
+	switch {
+	case r == nil:
+		return in.givenUpRestore()
+	case in.snap.Restored != nil:
+		return in.deleteRestoreJobs()
+	case len(in.snap.Shards) > 0 || in.pending.Withheld != nil: // the latter is told by planWithheld
+		return nil
+	case r.Withheld != "":
+		return stallRestore("%s", r.Withheld)
+	}
+	var missing, done []int
+	var again string
+	for shard := range in.desired.Topology {
+		job, exists := r.Jobs[shard]
+		claim := in.claimToRestore(shard)
+		switch {
+		case claim != nil && !claim.ToRestore:
+			return stallRestore("claim %s exists, and nothing is restored over what may be in it: delete it to restore, or make the RedisCluster without spec.bootstrap to go on with its data",
+				claim.Name)
+		case exists && job.Terminating, claim != nil && (claim.Terminating || claim.Job != "" && claim.Job != job.UID):
+			return waitFor(fails(ShardsRestored, "the former Job of shard %d and its claim are being deleted", shard))
+		case exists && job.Failed:
+			return stallRestore("shard %d is not restored: %s; delete Job %s to try again", shard, job.Message, job.Name)
+		case exists && job.Done && claim == nil:
+			return waitFor(fails(ShardsRestored, "the claim that shard %d was restored into is gone; delete Job %s to try again", shard, job.Name))
+		case !exists, claim == nil:
+			missing = append(missing, shard)
+		case job.Done:
+			done = append(done, shard)
+		case again == "" && job.Message != "":
+			again = fmt.Sprintf("; shard %d is tried again: %s", shard, job.Message)
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return RestoreShards{base: base{fmt.Sprintf("the cluster begins with %s: shards %v are to be restored", r.From, missing)},
+			From: r.From, Shards: missing}
+	case len(done) < len(in.desired.Topology):
+		v := fails(ShardsRestored, "%d of %d shards are restored%s", len(done), len(in.desired.Topology), again)
+		return Wait{base: base{v.Reason}, BlockedBy: v.Predicate, After: askAgain}
+	}
+	return in.keepRestored()
+}
+
+// givenUpRestore stops a cluster that is not to begin with a backup any more, before it begins with a part of it.
+func (in input) givenUpRestore() Step {
+	for _, claim := range in.snap.Claims {
+		if !in.snap.Formed && claim.ToRestore && claim.Job != "" {
+			return stallRestore("spec.bootstrap was removed while claim %s was restored into: put it back, or delete the RedisCluster", claim.Name)
+		}
+	}
+	return nil
+}
+
+// claimToRestore is the claim of the first instance of a shard; nil: there is none.
+func (in input) claimToRestore(shard int) *snapshot.Claim {
+	for i := range in.snap.Claims {
+		if c := &in.snap.Claims[i]; c.Shard == shard && c.Ordinal == 0 {
+			return c
+		}
+	}
+	return nil
+}
+
+// keepRestored checks that all Jobs restored the same backup, each its shard.
+func (in input) keepRestored() Step {
+	step := KeepRestored{base: base{"all shards are restored"}}
+	var owned slots.Set
+	for shard := range in.desired.Topology {
+		job := in.snap.Restore.Jobs[shard]
+		said := job.Report
+		if said == nil || said.Restored == "" {
+			return stallRestore("Job %s did not say what it restored: delete it to try again", job.Name)
+		}
+		set, err := slots.Parse(said.Restored)
+		if err != nil {
+			return stallRestore("Job %s: %v", job.Name, err)
+		}
+		if shard == 0 {
+			step.Restored = v1alpha1.RestoredData{Location: in.snap.Restore.From.String(), ManifestChecksum: said.Manifest,
+				MarkedAt: metav1.NewTime(said.Marked.UTC().Truncate(time.Second)), Consistent: said.Consistent, Bytes: said.Bytes}
+		}
+		if said.Manifest != step.Restored.ManifestChecksum || said.Count != len(in.desired.Topology) {
+			return stallRestore("Job %s restored another backup than that of shard 0: somebody replaced it meanwhile; delete both Jobs to try again", job.Name)
+		}
+		if twice := owned.Intersect(set); !twice.IsEmpty() {
+			return stallRestore("the backup has slots %s twice", twice)
+		}
+		owned = owned.Union(set)
+		step.Restored.Slots = append(step.Restored.Slots, set.String())
+		step.Claims = append(step.Claims, in.claimToRestore(shard).Name)
+	}
+	if owned.Len() != slots.Count {
+		return stallRestore("the backup has no shard of slots %s", slots.All().Subtract(owned))
+	}
+	return step
+}
+
+// deleteRestoreJobs deletes the Jobs once no claim goes with them.
+func (in input) deleteRestoreJobs() Step {
+	step := DeleteRestoreJobs{base: base{"all shards are restored, and the claims stay without their Jobs"}}
+	for shard, job := range in.snap.Restore.Jobs {
+		if claim := in.claimToRestore(shard); !job.Terminating && (claim == nil || claim.Job == "") {
+			step.Shards = append(step.Shards, shard)
+		}
+	}
+	if len(step.Shards) == 0 {
+		return nil
+	}
+	slices.Sort(step.Shards)
+	return step
+}
+
+// planRestored looks at each restored master before it meets anybody: one that began with errors, or without its slots, would lose the
+// data of its slots to whoever has them, or hand them out without it.
+func planRestored(in input) Step {
+	if in.snap.Formed || in.snap.Restored == nil {
+		return nil
+	}
+	for shard, text := range in.snap.Restored.Slots {
+		pod := in.snap.Find(shard, 0)
+		if pod == nil || pod.Redis == nil || !pod.Redis.Isolated() {
+			continue
+		}
+		want, err := slots.Parse(text)
+		switch {
+		case err != nil:
+			return stallRestore("status.restored.slots of shard %d: %v", shard, err)
+		case pod.Redis.LoadErrors > 0:
+			return stallRestore("%s could not carry out %d commands of the backup (INFO errorstats says which): restore it with the engine and modules that it was taken from",
+				pod.Name, pod.Redis.LoadErrors)
+		case !pod.Redis.Slots.Equal(want):
+			return stallRestore("%s was restored with slots %s and owns %s: delete the RedisCluster and its claims, and restore it anew", pod.Name,
+				want, pod.Redis.Slots)
+		}
+	}
+	return nil
+}
+
+// planRestoredEpochs gives the empty instances of a restored cluster epochs, as those of a new one get them.
+func planRestoredEpochs(in input) Step {
+	if in.snap.Formed || in.snap.Restored == nil || !snapshotComplete(in).Holds {
+		return nil
+	}
+	given := firstEpochs(in, in.snap.Masters())
+	if len(given) == 0 {
+		return nil
+	}
+	return AssignSlots{base: base{"new instances get epochs below those of the restored masters"}, Assignments: given}
+}

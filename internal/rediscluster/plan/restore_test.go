@@ -1,0 +1,175 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/archive/report"
+	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// restoring is a new cluster of 3 shards of 2 instances all of whose shards lie in their claims.
+func restoring() *snapshot.Snapshot {
+	s := &snapshot.Snapshot{Auth: snapshot.Auth{Known: true},
+		Restore: &snapshot.Restore{From: v1alpha1.BackupLocation{Name: "monday"}, Jobs: map[int]snapshot.RestoreJob{}}}
+	for shard, part := range slots.All().Split(3) {
+		uid := fmt.Sprintf("job-%d", shard)
+		s.Restore.Jobs[shard] = snapshot.RestoreJob{Name: fmt.Sprintf("c-%d-restore", shard), UID: uid, Done: true,
+			Report: &report.Report{Manifest: strings.Repeat("a", 64), Count: 3, Marked: now.Add(-time.Hour), Restored: part.String(), Bytes: 7}}
+		s.Claims = append(s.Claims, snapshot.Claim{Name: fmt.Sprintf("data-c-%d-0", shard), Shard: shard, ToRestore: true, Job: uid})
+	}
+	return s
+}
+
+func withJob(s *snapshot.Snapshot, shard int, change func(*snapshot.RestoreJob)) {
+	job := s.Restore.Jobs[shard]
+	change(&job)
+	s.Restore.Jobs[shard] = job
+}
+
+// Nothing is restored over a claim that was there, nothing starts before all shards lie in their claims, and nothing stays of a Job and its
+// claim that are not each other's.
+func TestRestoring(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*snapshot.Snapshot)
+		step   string
+		reason string
+	}{
+		"nothing is there": {func(s *snapshot.Snapshot) { s.Claims, s.Restore.Jobs = nil, nil }, "RestoreShards", "shards [0 1 2]"},
+		"a Secret lacks its label": {func(s *snapshot.Snapshot) { s.Claims, s.Restore.Jobs, s.Restore.Withheld = nil, nil, "lacks the label" },
+			"Stall", "lacks the label"},
+		"a claim of before": {func(s *snapshot.Snapshot) {
+			s.Restore.Jobs, s.Claims = nil, s.Claims[1:2]
+			s.Claims[0].ToRestore = false
+		}, "Stall",
+			"claim data-c-1-0 exists, and nothing is restored over what may be in it"},
+		"a claim was not made yet": {func(s *snapshot.Snapshot) {
+			s.Claims = s.Claims[:2]
+			withJob(s, 2, func(j *snapshot.RestoreJob) { j.Done = false })
+		}, "RestoreShards", "shards [2]"},
+		"a Job is gone, and its claim stays": {func(s *snapshot.Snapshot) { delete(s.Restore.Jobs, 1); s.Claims[1].Job = "" }, "RestoreShards",
+			"shards [1]"},
+		"a Job is gone, and its claim goes with it": {func(s *snapshot.Snapshot) { delete(s.Restore.Jobs, 1) }, "Wait", "are being deleted"},
+		"a claim goes with a former Job":            {func(s *snapshot.Snapshot) { s.Claims[1].Job = "former" }, "Wait", "are being deleted"},
+		"a claim is being deleted":                  {func(s *snapshot.Snapshot) { s.Claims[1].Terminating = true }, "Wait", "are being deleted"},
+		"a claim was deleted after its restore": {func(s *snapshot.Snapshot) { s.Claims = s.Claims[1:] }, "Wait",
+			"delete Job c-0-restore to try again"},
+		"a Job failed": {func(s *snapshot.Snapshot) {
+			withJob(s, 2, func(j *snapshot.RestoreJob) {
+				j.Done, j.Failed, j.Message, j.Report = false, true, "access denied", nil
+			})
+		}, "Stall", "access denied; delete Job c-2-restore to try again"},
+		"a Job runs": {func(s *snapshot.Snapshot) { withJob(s, 2, func(j *snapshot.RestoreJob) { j.Done = false }) }, "Wait",
+			"2 of 3 shards are restored"},
+		"a Job runs again": {func(s *snapshot.Snapshot) {
+			withJob(s, 2, func(j *snapshot.RestoreJob) { j.Done, j.Message = false, "timed out" })
+		}, "Wait", "2 of 3 shards are restored; shard 2 is tried again: timed out"},
+		"a Job said nothing": {func(s *snapshot.Snapshot) { withJob(s, 0, func(j *snapshot.RestoreJob) { j.Report = nil }) }, "Stall",
+			"Job c-0-restore did not say what it restored"},
+		"a backup was replaced meanwhile": {func(s *snapshot.Snapshot) { s.Restore.Jobs[1].Report.Manifest = strings.Repeat("b", 64) }, "Stall",
+			"another backup"},
+		"a manifest that has slots twice": {func(s *snapshot.Snapshot) { s.Restore.Jobs[1].Report.Restored = "0-10" }, "Stall", "twice"},
+		"a manifest that lacks slots": {func(s *snapshot.Snapshot) { s.Restore.Jobs[2].Report.Restored = "16383" }, "Stall",
+			"no shard of slots"},
+		"all is there":                    {func(*snapshot.Snapshot) {}, "KeepRestored", ""},
+		"the claims stay, and nobody was told": {func(s *snapshot.Snapshot) {
+			for i := range s.Claims {
+				s.Claims[i].Job = ""
+			}
+		}, "KeepRestored", ""},
+		"it is told": {func(s *snapshot.Snapshot) {
+			for i := range s.Claims {
+				s.Claims[i].Job = ""
+			}
+			s.Restored = &v1alpha1.RestoredData{}
+		}, "DeleteRestoreJobs", ""},
+
+		"it is told, a claim goes with its Job": {func(s *snapshot.Snapshot) { s.Restored = &v1alpha1.RestoredData{} }, "", ""},
+		"it is not asked for any more": {func(s *snapshot.Snapshot) { s.Restore = nil }, "Stall",
+			"spec.bootstrap was removed"},
+		"the status was lost": {func(s *snapshot.Snapshot) { s.Shards = fresh().Shards }, "", ""},
+	} {
+		s := restoring()
+		tt.change(s)
+		in := ShapeOf(desired(), s, now).in
+		step := planRestore(in)
+		if step == nil {
+			if tt.step != "" {
+				t.Errorf("%s: nothing, want %s", name, tt.step)
+			}
+			continue
+		}
+		if step.Name() != tt.step || !strings.Contains(step.Why(), tt.reason) {
+			t.Errorf("%s: %s: %s; want %s: %s", name, step.Name(), step.Why(), tt.step, tt.reason)
+		}
+		if d := decide(desired(), s, now); d.Step.Name() != step.Name() {
+			t.Errorf("%s: what is decided is %s: %s", name, d.Step.Name(), d.Step.Why())
+		}
+	}
+}
+
+// started is a restored cluster whose instances have started, and know nobody yet.
+func started() *snapshot.Snapshot {
+	s := fresh()
+	s.Restored = &v1alpha1.RestoredData{}
+	for shard, part := range slots.All().Split(3) {
+		s.Restored.Slots = append(s.Restored.Slots, part.String())
+		master := s.Find(shard, 0).Redis
+		master.Slots, master.Epoch, master.Keys = part, uint64(1025+shard), 10
+	}
+	return s
+}
+
+// Restored masters meet nobody before each owns what it was restored with and carried out all of it; and slots whose data is missing are
+// not handed out.
+func TestRestoredMastersAreLookedAt(t *testing.T) {
+	step, ok := decide(desired(), started(), now).Step.(AssignSlots)
+	if !ok || len(step.Assignments) != 3 {
+		t.Fatalf("empty instances of a restored cluster have no epochs: %+v", step)
+	}
+	for _, a := range step.Assignments {
+		if !a.Slots.IsEmpty() || a.Epoch == 0 || a.Epoch > 6 || !strings.HasSuffix(a.To.Pod, "-1") {
+			t.Errorf("%+v", a)
+		}
+	}
+	s := started()
+	for shard := range 3 {
+		s.Find(shard, 1).Redis.Epoch = uint64(shard + 1)
+	}
+	if _, ok := decide(desired(), s, now).Step.(Meet); !ok {
+		t.Errorf("a restored cluster does not meet: %+v", decide(desired(), s, now).Step)
+	}
+	for reason, change := range map[string]func(*snapshot.Redis){
+		"could not carry out 4 commands": func(r *snapshot.Redis) { r.LoadErrors = 4 },
+		"and owns 5462-10922:":           func(r *snapshot.Redis) { r.Slots = r.Slots.Subtract(slots.Of(5461)) },
+		"and owns :":                     func(r *snapshot.Redis) { r.Slots, r.Keys, r.Epoch = slots.Set{}, 0, 0 },
+		"and owns 0,5461-10922:":         func(r *snapshot.Redis) { r.Slots = r.Slots.Union(slots.Of(0)) },
+	} {
+		s := started()
+		change(s.Find(1, 0).Redis)
+		d := decide(desired(), s, now)
+		stall, ok := d.Step.(Stall)
+		twice := strings.Contains(reason, "0,5461") && stall.Cause == "Conflict" // which is told first
+		if !ok || !twice && (stall.Cause != "CannotRestore" || !strings.Contains(stall.Reason, reason)) {
+			t.Errorf("%s: %s: %s", reason, d.Step.Name(), d.Step.Why())
+		}
+	}
+	s = started()
+	s.Find(1, 0).Redis, s.Find(1, 0).Error = nil, "starts"
+	if d := decide(desired(), s, now); len(Pods(d.Step)) > 0 {
+		t.Errorf("a restored master does not answer, and %s is done", d.Step.Name())
+	}
+	s = started()
+	s.Formed = true
+	s.Find(1, 0).Redis.LoadErrors = 4
+	if d := decide(desired(), s, now); Is[Stall](d.Step) && d.Step.(Stall).Cause == "CannotRestore" {
+		t.Errorf("a cluster that has formed is looked at: %s", d.Step.Why())
+	}
+}
