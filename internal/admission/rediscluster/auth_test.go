@@ -45,3 +45,23 @@ func TestTLSStays(t *testing.T) {
 		}
 	}
 }
+
+func TestBootstrapIsOfANewCluster(t *testing.T) {
+	const of, from = `{bootstrap: {restore: {redisBackup: monday}}}`, `{bootstrap: {restore: {redisBackup: tuesday}}}`
+	for spec, want := range map[string]string{
+		of: "",
+		`{bootstrap: {restore: {}}}`: "spec.bootstrap.restore.redisBackup: Required value: say which backup",
+		`{bootstrap: {restore: {redisBackup: a}}, pod: [{volumes: {type: emptyDir}}]}`: "spec.bootstrap.restore: Forbidden: a backup is restored into the claims",
+	} {
+		refused := strings.Join(sentences(Validate(cluster(t, spec), Options{})), "\n")
+		if !strings.HasPrefix(refused, want) || want == "" && refused != "" {
+			t.Errorf("%s: %q, want one that begins with %q", spec, refused, want)
+		}
+	}
+	for _, tt := range [][2]string{{`{}`, of}, {of, `{}`}, {of, from}} {
+		refused := strings.Join(sentences(ValidateUpdate(cluster(t, tt[0]), cluster(t, tt[1]), Options{})), "\n")
+		if !strings.HasPrefix(refused, "spec.bootstrap: Forbidden: it is what a new cluster begins with") {
+			t.Errorf("%s to %s: %q", tt[0], tt[1], refused)
+		}
+	}
+}

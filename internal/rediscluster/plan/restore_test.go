@@ -78,7 +78,7 @@ func TestRestoring(t *testing.T) {
 		"a manifest that has slots twice": {func(s *snapshot.Snapshot) { s.Restore.Jobs[1].Report.Restored = "0-10" }, "Stall", "twice"},
 		"a manifest that lacks slots": {func(s *snapshot.Snapshot) { s.Restore.Jobs[2].Report.Restored = "16383" }, "Stall",
 			"no shard of slots"},
-		"all is there":                    {func(*snapshot.Snapshot) {}, "KeepRestored", ""},
+		"all is there": {func(*snapshot.Snapshot) {}, "KeepRestored", ""},
 		"the claims stay, and nobody was told": {func(s *snapshot.Snapshot) {
 			for i := range s.Claims {
 				s.Claims[i].Job = ""
