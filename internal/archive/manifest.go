@@ -68,6 +68,9 @@ type Manifest struct {
 	Compression string  `json:"compression"`
 	Encryption  string  `json:"encryption,omitempty"`
 	Shards      []Shard `json:"shards"`
+
+	// Checksum is the SHA-256 of what was read, in hex digits; empty: it was not read.
+	Checksum string `json:"-"`
 }
 
 // Shard is one master's part of a backup.
@@ -137,19 +140,27 @@ func (m *Manifest) encode() ([]byte, error) {
 
 // Report is what is told of the backup.
 func (m *Manifest) Report() (report.Report, error) {
-	text, err := m.encode()
-	if err != nil {
-		return report.Report{}, err
+	checksum := m.Checksum
+	if checksum == "" {
+		text, err := m.encode()
+		if err != nil {
+			return report.Report{}, err
+		}
+		checksum = sumOf(text)
 	}
-	sum := sha256.Sum256(text)
 	r := report.Report{Engine: string(m.Engine), Version: m.Version, Marked: m.Marked, Consistent: m.Consistent, Paused: m.Paused,
-		Skew: m.Skew, Manifest: hex.EncodeToString(sum[:]), Count: len(m.Shards)}
+		Skew: m.Skew, Manifest: checksum, Count: len(m.Shards)}
 	r.Stored, r.Bytes = m.Bytes()
 	for _, s := range m.Shards {
 		r.Shards = append(r.Shards, report.Shard{Slots: s.Slots.String(), Bytes: s.Base.PlainSize + s.Stream.PlainSize,
 			Stored: s.Base.Size + s.Stream.Size})
 	}
 	return r, nil
+}
+
+func sumOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 // ReadManifest reads a manifest that is nothing but valid.
@@ -168,6 +179,7 @@ func ReadManifest(in io.Reader) (*Manifest, error) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return nil, fmt.Errorf("the manifest is damaged: %w", err)
 	}
+	m.Checksum = sumOf(text)
 	return &m, m.Validate()
 }
 

@@ -11,9 +11,11 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/internal/archive/report"
+	"middleware.hc.cn/operator/internal/pods"
 )
 
 // ReportOf reads what the pods of a Job said at their end: that one did it, or else what the last one failed for; nil: nothing that could
@@ -28,15 +30,15 @@ func ReportOf(ctx context.Context, cache, live client.Reader, job *batchv1.Job) 
 }
 
 func reportOf(ctx context.Context, from client.Reader, job *batchv1.Job) (*report.Report, error) {
-	var pods corev1.PodList
-	err := from.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
+	var list corev1.PodList
+	err := from.List(ctx, &list, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of Job %s: %w", job.Name, err)
 	}
-	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	var last *report.Report
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	for i := range list.Items {
+		pod := &list.Items[i]
 		if !metav1.IsControlledBy(pod, job) || !runs(pod, job) {
 			continue
 		}
@@ -54,6 +56,32 @@ func reportOf(ctx context.Context, from client.Reader, job *batchv1.Job) (*repor
 		}
 	}
 	return last, nil
+}
+
+// Waits says what keeps the newest pod of a Job from running, or that there is none; empty: it runs.
+func Waits(ctx context.Context, cache client.Reader, job *batchv1.Job) (string, error) {
+	if ptr.Deref(job.Spec.Suspend, false) {
+		return "the Job is suspended", nil
+	}
+	var list corev1.PodList
+	if err := cache.List(ctx, &list, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
+		return "", fmt.Errorf("list the pods of Job %s: %w", job.Name, err)
+	}
+	var newest *corev1.Pod
+	for i := range list.Items {
+		if pod := &list.Items[i]; metav1.IsControlledBy(pod, job) && (newest == nil || newest.CreationTimestamp.Before(&pod.CreationTimestamp)) {
+			newest = pod
+		}
+	}
+	switch {
+	case newest == nil:
+		return "the Job has no pod yet", nil
+	case newest.DeletionTimestamp != nil:
+		return fmt.Sprintf("pod %s on node %s still ends", newest.Name, newest.Spec.NodeName), nil
+	case newest.Status.Phase != corev1.PodPending:
+		return "", nil
+	}
+	return pods.Why(newest), nil
 }
 
 // runs reports whether a pod's container of the name runs what a Job says. Admission may have added other containers, and may have given

@@ -84,7 +84,7 @@ func TestRedisClusterIsBackedUp(t *testing.T) {
 		live.Create(t, cluster)
 		store := runStore(t, namespace)
 		live.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "store",
-			Labels: map[string]string{v1alpha1.LabelBackup: "true"}},
+			Labels: map[string]string{v1alpha1.LabelBackup: "true", v1alpha1.LabelRestore: "true"}},
 			StringData: map[string]string{"AWS_ACCESS_KEY_ID": storeUser, "AWS_SECRET_ACCESS_KEY": storePassword}})
 		live.Ready(t, cluster)
 		load := live.NewLoad(t, cluster)

@@ -62,10 +62,19 @@ type operatedPod struct {
 // operate starts a cluster of shards with so many instances each and lets the operator form it.
 func operate(t *testing.T, e engine, topology ...int32) *operated {
 	t.Helper()
+	o := prepared(t, e, topology)
+	o.begin(topology, func(int, string) {})
+	o.converge()
+	return o
+}
+
+// prepared is a cluster of which nothing runs yet.
+func prepared(t *testing.T, e engine, topology v1alpha1.Topology) *operated {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	instances := v1alpha1.Topology(topology).Instances()
+	instances := topology.Instances()
 	o := &operated{
 		t: t, engine: e, pool: newPool(t), kube: fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Pod{}).Build(),
 		cluster: &v1alpha1.RedisCluster{
@@ -75,6 +84,13 @@ func operate(t *testing.T, e engine, topology ...int32) *operated {
 				Storage: &v1alpha1.Storage{}, Auth: v1alpha1.Auth{Enabled: ptr.To(false)}, Config: map[string]string{"cluster-node-timeout": "2000"}}}}
 	o.loop = &rediscluster.Loop{Observer: &observe.Observer{Children: o.kube, Secrets: o.kube, Redis: o.pool}, Children: o,
 		Actor: &act.Actor{Client: o.kube, Redis: o.pool, Now: time.Now}, Now: time.Now}
+	return o
+}
+
+// begin starts the servers, those of the first instances with what fill puts into their directories.
+func (o *operated) begin(topology v1alpha1.Topology, fill func(shard int, dir string)) {
+	t := o.t
+	t.Helper()
 	for shard, replicas := range topology {
 		labels := map[string]string{v1alpha1.LabelCluster: "c", v1alpha1.LabelShard: fmt.Sprint(shard)}
 		must(t, o.kube.Create(t.Context(), &appsv1.StatefulSet{
@@ -82,14 +98,16 @@ func operate(t *testing.T, e engine, topology ...int32) *operated {
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o.cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}},
 			Spec: appsv1.StatefulSetSpec{Replicas: ptr.To(replicas)}}))
 		for ordinal := range replicas {
-			o.add(shard, int(ordinal), labels)
+			dir := t.TempDir()
+			if ordinal == 0 {
+				fill(shard, dir)
+			}
+			o.add(shard, int(ordinal), labels, dir)
 		}
 	}
-	o.converge()
-	return o
 }
 
-func (o *operated) add(shard, ordinal int, labels map[string]string) {
+func (o *operated) add(shard, ordinal int, labels map[string]string, dir string) {
 	name := fmt.Sprintf("%s-%d", o.cluster.ShardName(shard), ordinal)
 	p := &operatedPod{pod: &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: name, Labels: labels,
@@ -98,7 +116,7 @@ func (o *operated) add(shard, ordinal int, labels map[string]string) {
 					Controller: ptr.To(true)}}},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}},
-		server: &server{t: o.t, engine: o.engine, dir: o.t.TempDir()}}
+		server: &server{t: o.t, engine: o.engine, dir: dir}}
 	o.pods = append(o.pods, p)
 	o.ensure(p)
 	o.start(p, loopback(o.t))

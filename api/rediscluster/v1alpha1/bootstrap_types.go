@@ -6,6 +6,7 @@ package v1alpha1
 import (
 	"fmt"
 	"path"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -14,7 +15,8 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.restore)",message="say what the cluster begins with: set restore, or leave bootstrap out",fieldPath=".restore"
 type Bootstrap struct {
-	// restore makes the cluster begin with the data of a backup.
+	// restore makes the cluster begin with the data of a backup. The Secrets that lead to it, those of its store among
+	// them, must carry the label redis.middleware.hc.cn/restore: "true".
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=146,displayName="Restore"
@@ -43,7 +45,7 @@ type Restore struct {
 
 	// identitySecretName is a Secret of the namespace with the age private keys (AGE-SECRET-KEY-1…) that
 	// decrypt the backup, a line each, under the key identity. It must carry the label
-	// redis.middleware.hc.cn/backup: "true". With it a backup that is not encrypted is refused.
+	// redis.middleware.hc.cn/restore: "true". With it a backup that is not encrypted is refused.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -122,6 +124,7 @@ type RestoredData struct {
 	// slots are those that each shard began with, as ranges: 0-5460,6000.
 	//
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=500
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=206,displayName="Slots",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	Slots []string `json:"slots"`
 }
@@ -137,6 +140,15 @@ func (c *RedisCluster) Restore() *Restore {
 // RestoreJobName is the name of the Job that restores a shard.
 func (c *RedisCluster) RestoreJobName(shard int) string {
 	return fmt.Sprintf("%s-%d-restore", c.Name, shard)
+}
+
+// RestoredBy is the shard whose Job has a name; false when no Job of the cluster can have it.
+func (c *RedisCluster) RestoredBy(job string) (shard int, ok bool) {
+	set, ok := strings.CutSuffix(job, "-restore")
+	if !ok {
+		return 0, false
+	}
+	return c.ShardOf(set)
 }
 
 // ClaimName is the name of an instance's persistent volume claim.
@@ -170,6 +182,13 @@ func (l BackupLocation) String() string {
 
 // AnnotationRestoredFor on a claim is the UID of the RedisCluster that it was made for, to be restored into.
 const AnnotationRestoredFor = "redis.middleware.hc.cn/restored-for"
+
+// AnnotationRestoredFrom on a Job is where the backup lies that it restores, for people.
+const AnnotationRestoredFrom = "redis.middleware.hc.cn/restored-from"
+
+// LabelRestore with the value true is what a Secret must carry to be used for restoring a backup: who may make RedisClusters gets the
+// data of every backup that such Secrets lead to.
+const LabelRestore = "redis.middleware.hc.cn/restore"
 
 // SecretKeyIdentity is the key of the Secret of spec.bootstrap.restore.identitySecretName.
 const SecretKeyIdentity = "identity"

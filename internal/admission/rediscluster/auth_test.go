@@ -49,7 +49,7 @@ func TestTLSStays(t *testing.T) {
 func TestBootstrapIsOfANewCluster(t *testing.T) {
 	const of, from = `{bootstrap: {restore: {redisBackup: monday}}}`, `{bootstrap: {restore: {redisBackup: tuesday}}}`
 	for spec, want := range map[string]string{
-		of: "",
+		of:                           "",
 		`{bootstrap: {restore: {}}}`: "spec.bootstrap.restore.redisBackup: Required value: say which backup",
 		`{bootstrap: {restore: {redisBackup: a}}, pod: [{volumes: {type: emptyDir}}]}`: "spec.bootstrap.restore: Forbidden: a backup is restored into the claims",
 	} {

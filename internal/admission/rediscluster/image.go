@@ -97,6 +97,7 @@ func adviseImages(cr *v1alpha1.RedisCluster) []string {
 type engine struct {
 	name         string // redis or valkey
 	major, minor int
+	exact        bool // the tag has the minor version
 }
 
 func (e engine) String() string { return fmt.Sprintf("%s %d.%d", e.name, e.major, e.minor) }
@@ -132,13 +133,14 @@ func engineOf(image string) (e engine, known bool) {
 	}
 	e.major, _ = strconv.Atoi(match[1])
 	e.minor, _ = strconv.Atoi(match[2]) // "" is 0: a tag 7 is at least 7.0
+	e.exact = match[2] != ""
 	return e, true
 }
 
-// EngineVersion is the engine of an image and its version, such as redis:8.0; empty when its name and tag do not say.
+// EngineVersion is the engine of an image and its version, such as redis:8.0; empty when its name and tag do not say both numbers.
 func EngineVersion(image string) string {
 	e, known := engineOf(image)
-	if !known {
+	if !known || !e.exact {
 		return ""
 	}
 	return fmt.Sprintf("%s:%d.%d", e.name, e.major, e.minor)

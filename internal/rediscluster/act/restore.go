@@ -34,39 +34,52 @@ const (
 	dataDir, identityFile = "/data", "/etc/backup/identity/identity"
 )
 
-// restoreShards makes the Jobs and then the claims, which go with them. A claim that was there before is never touched.
+// restoreShards makes the Jobs and then the claims, which go with them. A claim that was there before is never touched, and keeps all
+// Jobs from being made.
 func (a *Actor) restoreShards(ctx context.Context, s Subject, step plan.RestoreShards) error {
-	return each(ctx, step.Shards, func(ctx context.Context, shard int) error {
-		set, err := rendered(s, shard)
-		if err != nil {
-			return err
-		}
+	claims := make(map[int]*corev1.PersistentVolumeClaim, len(step.Shards))
+	for _, shard := range step.Shards {
 		claim, err := a.claimToRestore(ctx, s.Cluster, shard)
 		if err != nil {
 			return err
 		}
-		made, err := a.existingJob(ctx, s.Cluster, shard)
-		if err != nil {
-			return err
-		}
-		if with := goesWith(claim); with != "" && (made == nil || made.UID != with) {
-			return fmt.Errorf("claim %s goes with a former Job, and is about to be deleted", claim.Name)
-		}
-		if made == nil {
-			made = restoreJob(s.Cluster, set, step.From, shard, a.BackupImage)
-			if err := a.Client.Create(ctx, made); err != nil {
-				return fmt.Errorf("make Job %s: %w", made.Name, err)
-			}
-		}
-		if claim != nil {
-			return nil
-		}
-		claim = newClaim(s.Cluster, set, shard, made)
-		if err := a.Client.Create(ctx, claim); err != nil {
-			return fmt.Errorf("make claim %s: %w", claim.Name, err)
-		}
-		return nil
+		claims[shard] = claim
+	}
+	return each(ctx, step.Shards, func(ctx context.Context, shard int) error {
+		return a.restoreShard(ctx, s, step.From, shard, claims[shard])
 	})
+}
+
+func (a *Actor) restoreShard(ctx context.Context, s Subject, from v1alpha1.BackupLocation, shard int,
+	claim *corev1.PersistentVolumeClaim) error {
+	set, err := rendered(s, shard)
+	if err != nil {
+		return err
+	}
+	made, err := a.existingJob(ctx, s.Cluster, shard)
+	if err != nil {
+		return err
+	}
+	if with := goesWith(claim); with != "" && (made == nil || made.UID != with) {
+		return fmt.Errorf("claim %s goes with a former Job, and is about to be deleted", claim.Name)
+	}
+	if claim == nil && made != nil && backupjob.Ended(made) {
+		return fmt.Errorf("the claim that Job %s filled is gone", made.Name) // planRestore tells of it next
+	}
+	if made == nil {
+		made = restoreJob(s.Cluster, set, from, shard, a.BackupImage)
+		if err := a.Client.Create(ctx, made); err != nil {
+			return fmt.Errorf("make Job %s: %w", made.Name, err)
+		}
+	}
+	if claim != nil {
+		return nil
+	}
+	claim = newClaim(s.Cluster, set, shard, made)
+	if err := a.Client.Create(ctx, claim); err != nil {
+		return fmt.Errorf("make claim %s: %w", claim.Name, err)
+	}
+	return nil
 }
 
 // rendered is the StatefulSet that the chart renders for a shard.
@@ -98,10 +111,11 @@ func (a *Actor) claimToRestore(ctx context.Context, cluster *v1alpha1.RedisClust
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read claim %s: %w", key.Name, err)
-	case claim.Annotations[v1alpha1.AnnotationRestoredFor] != string(cluster.UID):
-		return nil, fmt.Errorf("claim %s exists, and nothing is restored over what may be in it", key.Name) // planRestore tells of it next
 	case claim.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("claim %s is being deleted", key.Name)
+	case claim.Annotations[v1alpha1.AnnotationRestoredFor] != string(cluster.UID):
+		return nil, &StallError{Cause: "CannotRestore",
+			Message: fmt.Sprintf("claim %s exists, and nothing is restored over what may be in it: delete it to restore", key.Name)}
 	}
 	return claim, nil
 }
@@ -116,6 +130,8 @@ func (a *Actor) existingJob(ctx context.Context, cluster *v1alpha1.RedisCluster,
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read Job %s: %w", key.Name, err)
+	case found.DeletionTimestamp != nil:
+		return nil, fmt.Errorf("the former Job %s is being deleted", key.Name)
 	case !ownedBy(cluster, found) || !backupjob.For(found.Spec.Template.Spec, string(cluster.UID)):
 		return nil, &StallError{Cause: "NameTaken",
 			Message: fmt.Sprintf("Job %s exists and does not restore this cluster: delete it, or choose another name for the cluster", found.Name)}
@@ -138,11 +154,7 @@ func restoreJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from v1
 		SecurityContext:              instance.SecurityContext,
 		NodeSelector:                 instance.NodeSelector, Tolerations: instance.Tolerations, Affinity: instance.Affinity,
 		ImagePullSecrets: instance.ImagePullSecrets, PriorityClassName: instance.PriorityClassName,
-		// First instances become masters, which are to be on different nodes.
-		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
-			TopologyKey: corev1.LabelHostname, MaxSkew: 1, WhenUnsatisfiable: corev1.ScheduleAnyway,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
-		}},
+		TopologySpreadConstraints: spread(instance.TopologySpreadConstraints, labels),
 		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: cluster.ClaimName(shard, 0)}}}},
 	}
@@ -173,6 +185,7 @@ func restoreJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from v1
 	}
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.RestoreJobName(shard), Labels: own,
+			Annotations:     map[string]string{v1alpha1.AnnotationRestoredFrom: from.String()},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}},
 		Spec: batchv1.JobSpec{
 			BackoffLimit:         ptr.To[int32](restoreRetries),
@@ -180,6 +193,20 @@ func restoreJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from v1
 			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
 		},
 	}
+}
+
+// spread are the constraints of the instances as those of the Jobs' pods, which decide where the volumes are: first instances become masters,
+// which are to be on different nodes and in different zones. Those within a shard do not concern them.
+func spread(of []corev1.TopologySpreadConstraint, labels map[string]string) []corev1.TopologySpreadConstraint {
+	var constraints []corev1.TopologySpreadConstraint
+	for _, c := range of {
+		if c.LabelSelector != nil && c.LabelSelector.MatchLabels[v1alpha1.LabelShard] != "" {
+			continue
+		}
+		c.LabelSelector, c.MatchLabelKeys = &metav1.LabelSelector{MatchLabels: labels}, nil
+		constraints = append(constraints, c)
+	}
+	return constraints
 }
 
 // newClaim is the claim that the StatefulSet would make for the shard's first instance. It goes with the Job.

@@ -6,6 +6,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,12 +22,18 @@ import (
 // restore reads how far restoring a new cluster has come; nil when it begins with nothing, or has formed.
 func (o *Observer) restore(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) (*snapshot.Restore, error) {
 	asked := cluster.Restore()
-	if asked == nil || s.Formed {
+	if s.Formed {
 		return nil, nil
 	}
 	r := &snapshot.Restore{Jobs: map[int]snapshot.RestoreJob{}}
-	if err := o.restoreJobs(ctx, cluster, r); err != nil || s.Restored != nil || len(s.Shards) > 0 {
-		return r, err
+	if err := o.restoreJobs(ctx, cluster, r); err != nil {
+		return nil, err
+	}
+	switch {
+	case asked == nil && len(r.Jobs) == 0:
+		return nil, nil
+	case asked == nil || s.Restored != nil || len(s.Shards) > 0:
+		return r, nil
 	}
 	var err error
 	if r.From, r.Withheld, err = o.backupToRestore(ctx, cluster, asked); err != nil || r.Withheld != "" {
@@ -42,9 +49,9 @@ func (o *Observer) restore(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		from = fmt.Sprintf("RedisBackup %s, spec.store.s3", asked.RedisBackup)
 	}
 	r.Withheld, err = o.reader().Usable(ctx, cluster.Namespace,
-		access.Needed{Field: from + ".credentialsSecretName", Name: store.CredentialsSecretName, Label: v1alpha1.LabelBackup},
-		access.Needed{Field: from + ".caSecretName", Name: store.CASecretName, Label: v1alpha1.LabelBackup},
-		access.Needed{Field: at + ".identitySecretName", Name: asked.IdentitySecretName, Label: v1alpha1.LabelBackup})
+		access.Needed{Field: from + ".credentialsSecretName", Name: store.CredentialsSecretName, Label: v1alpha1.LabelRestore},
+		access.Needed{Field: from + ".caSecretName", Name: store.CASecretName, Label: v1alpha1.LabelRestore},
+		access.Needed{Field: at + ".identitySecretName", Name: asked.IdentitySecretName, Label: v1alpha1.LabelRestore})
 	return r, err
 }
 
@@ -86,13 +93,10 @@ func (o *Observer) restoreJobs(ctx context.Context, cluster *v1alpha1.RedisClust
 	if err := o.Children.List(ctx, &list, ofCluster(cluster)...); err != nil {
 		return fmt.Errorf("list the Jobs: %w", err)
 	}
-	jobs := map[string]*batchv1.Job{}
 	for i := range list.Items {
-		jobs[list.Items[i].Name] = &list.Items[i]
-	}
-	for shard := range cluster.Spec.Topology() {
-		found := jobs[cluster.RestoreJobName(shard)]
-		if found == nil || !metav1.IsControlledBy(found, cluster) || !backupjob.For(found.Spec.Template.Spec, string(cluster.UID)) {
+		found := &list.Items[i]
+		shard, named := cluster.RestoredBy(found.Name)
+		if !named || !metav1.IsControlledBy(found, cluster) || !backupjob.For(found.Spec.Template.Spec, string(cluster.UID)) {
 			continue // whose it is, is told when it is made
 		}
 		said, err := backupjob.ReportOf(ctx, o.Children, o.Secrets, found)
@@ -100,7 +104,7 @@ func (o *Observer) restoreJobs(ctx context.Context, cluster *v1alpha1.RedisClust
 			return err
 		}
 		is := snapshot.RestoreJob{Name: found.Name, UID: string(found.UID), Terminating: found.DeletionTimestamp != nil,
-			Done: backupjob.Condition(found, batchv1.JobComplete) != nil}
+			Done: backupjob.Condition(found, batchv1.JobComplete) != nil, From: found.Annotations[v1alpha1.AnnotationRestoredFrom]}
 		if failed := backupjob.Condition(found, batchv1.JobFailed); failed != nil {
 			is.Failed, is.Message = true, failed.Message
 		}
@@ -109,6 +113,13 @@ func (o *Observer) restoreJobs(ctx context.Context, cluster *v1alpha1.RedisClust
 			is.Message = said.Error
 		case said != nil:
 			is.Report = said
+		}
+		if !is.Done && !is.Failed {
+			waits, err := backupjob.Waits(ctx, o.Children, found)
+			if err != nil {
+				return err
+			}
+			is.Message = strings.Trim(is.Message+"; "+waits, "; ")
 		}
 		r.Jobs[shard] = is
 	}

@@ -69,6 +69,8 @@ type Desired struct {
 	GiveUpNode        string
 	// Modules identifies those that instances are to load; empty without any.
 	Modules string
+	// Restore reports whether a new cluster is to begin with a backup.
+	Restore bool
 	// Settings are those of redis.conf that are asked for, by name; nil when they are not
 	// known.
 	Settings []redisconf.Setting
@@ -86,7 +88,7 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 		OnDelete: template.UpdateStrategy.Type == v1alpha1.OnDelete, Modules: redisconf.ModulesDigest(spec),
 		OverCapacity: cluster.Annotations[v1alpha1.AnnotationOverCapacity] == "true",
 		GiveUp:       cluster.Annotations[v1alpha1.AnnotationGiveUpData], GiveUpNode: cluster.Annotations[v1alpha1.AnnotationGiveUpNode],
-		PreviousPasswordFor: cluster.PreviousPasswordFor(),
+		PreviousPasswordFor: cluster.PreviousPasswordFor(), Restore: cluster.Restore() != nil,
 	}
 	for _, entry := range spec.UpdateStrategy.AssignStrategies {
 		d.SlotAssignments = append(d.SlotAssignments, SlotAssignment{Slots: int(entry.Slots), From: entry.From(), To: entry.To()})

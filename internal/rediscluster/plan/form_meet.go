@@ -63,7 +63,7 @@ func planTimeout(in input) Step {
 		return nil
 	}
 	reason := "spec asks for another cluster-node-timeout"
-	if !in.snap.Formed && planConverge(in) != nil {
+	if !in.snap.Formed && in.snap.Restored == nil && planConverge(in) != nil {
 		if !snapshotComplete(in).Holds {
 			return nil // not forming yet
 		}

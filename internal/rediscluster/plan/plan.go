@@ -206,11 +206,11 @@ func unsteady(in input) Situation {
 }
 
 // overdue says what takes longer than it may, forming the cluster or its rollout; empty when nothing does. A user who
-// restarts instances takes the time that it takes.
+// restarts instances takes the time that it takes, and so does loading a backup.
 func overdue(in input, s Situation) string {
 	d := in.desired
 	switch {
-	case s == Forming && late(in.formingSince(), d.CreateTimeout, in.now):
+	case s == Forming && in.snap.Restored == nil && late(in.formingSince(), d.CreateTimeout, in.now):
 		return fmt.Sprintf("the cluster is not formed after %s", d.CreateTimeout)
 	case s == RollingOut && !d.OnDelete && late(in.snap.RolledAt, d.UpgradeTimeout, in.now):
 		return fmt.Sprintf("the rollout has made no progress for %s", d.UpgradeTimeout)

@@ -6,6 +6,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,24 +55,27 @@ func planRestore(in input) Step {
 	r := in.snap.Restore
 	switch {
 	case r == nil:
-		return in.givenUpRestore()
+		return nil
+	case !in.desired.Restore && in.snap.Restored == nil:
+		return stallRestore("spec.bootstrap was removed while the cluster was being restored: put it back, or delete the RedisCluster")
 	case in.snap.Restored != nil:
-		return in.deleteRestoreJobs()
+		return in.deleteRestoreJobs(true)
 	case len(in.snap.Shards) > 0 || in.pending.Withheld != nil: // the latter is told by planWithheld
 		return nil
-	case r.Withheld != "":
-		return stallRestore("%s", r.Withheld)
+	}
+	if step := in.claimsInTheWay(); step != nil {
+		return step
+	}
+	if step := in.deleteRestoreJobs(false); step != nil {
+		return step
 	}
 	var missing, done []int
-	var again string
+	var why string
 	for shard := range in.desired.Topology {
 		job, exists := r.Jobs[shard]
 		claim := in.claimToRestore(shard)
 		switch {
-		case claim != nil && !claim.ToRestore:
-			return stallRestore("claim %s exists, and nothing is restored over what may be in it: delete it to restore, or make the RedisCluster without spec.bootstrap to go on with its data",
-				claim.Name)
-		case exists && job.Terminating, claim != nil && (claim.Terminating || claim.Job != "" && claim.Job != job.UID):
+		case exists && job.Terminating, claim != nil && claim.Job != "" && claim.Job != job.UID:
 			return waitFor(fails(ShardsRestored, "the former Job of shard %d and its claim are being deleted", shard))
 		case exists && job.Failed:
 			return stallRestore("shard %d is not restored: %s; delete Job %s to try again", shard, job.Message, job.Name)
@@ -81,29 +85,39 @@ func planRestore(in input) Step {
 			missing = append(missing, shard)
 		case job.Done:
 			done = append(done, shard)
-		case again == "" && job.Message != "":
-			again = fmt.Sprintf("; shard %d is tried again: %s", shard, job.Message)
+		case why == "" && job.Message != "":
+			why = fmt.Sprintf("; shard %d: %s", shard, job.Message)
 		}
 	}
 	switch {
+	case len(missing) > 0 && r.Withheld != "":
+		return stallRestore("%s", r.Withheld)
 	case len(missing) > 0:
 		return RestoreShards{base: base{fmt.Sprintf("the cluster begins with %s: shards %v are to be restored", r.From, missing)},
 			From: r.From, Shards: missing}
 	case len(done) < len(in.desired.Topology):
-		v := fails(ShardsRestored, "%d of %d shards are restored%s", len(done), len(in.desired.Topology), again)
+		v := fails(ShardsRestored, "%d of %d shards are restored%s", len(done), len(in.desired.Topology), why)
 		return Wait{base: base{v.Reason}, BlockedBy: v.Predicate, After: askAgain}
 	}
 	return in.keepRestored()
 }
 
-// givenUpRestore stops a cluster that is not to begin with a backup any more, before it begins with a part of it.
-func (in input) givenUpRestore() Step {
+// claimsInTheWay are those that were there before, of any instance: what is in them is older than the cluster, or newer than the backup.
+func (in input) claimsInTheWay() Step {
+	var names []string
 	for _, claim := range in.snap.Claims {
-		if !in.snap.Formed && claim.ToRestore && claim.Job != "" {
-			return stallRestore("spec.bootstrap was removed while claim %s was restored into: put it back, or delete the RedisCluster", claim.Name)
+		switch {
+		case claim.Terminating:
+			return waitFor(fails(ShardsRestored, "claim %s is being deleted", claim.Name))
+		case !claim.ToRestore:
+			names = append(names, claim.Name)
 		}
 	}
-	return nil
+	if len(names) == 0 {
+		return nil
+	}
+	return stallRestore("claims exist, and nothing is restored over, or beside, what may be in them: %s; delete them to restore, or make the RedisCluster without spec.bootstrap to go on with their data",
+		list(names))
 }
 
 // claimToRestore is the claim of the first instance of a shard; nil: there is none.
@@ -124,14 +138,14 @@ func (in input) keepRestored() Step {
 		job := in.snap.Restore.Jobs[shard]
 		said := job.Report
 		if said == nil || said.Restored == "" {
-			return stallRestore("Job %s did not say what it restored: delete it to try again", job.Name)
+			return stallRestore("Job %s did not say what it restored: delete it to try again%s", job.Name, strings.TrimSuffix(" ("+job.Message+")", " ()"))
 		}
 		set, err := slots.Parse(said.Restored)
 		if err != nil {
 			return stallRestore("Job %s: %v", job.Name, err)
 		}
 		if shard == 0 {
-			step.Restored = v1alpha1.RestoredData{Location: in.snap.Restore.From.String(), ManifestChecksum: said.Manifest,
+			step.Restored = v1alpha1.RestoredData{Location: job.From, ManifestChecksum: said.Manifest,
 				MarkedAt: metav1.NewTime(said.Marked.UTC().Truncate(time.Second)), Consistent: said.Consistent, Bytes: said.Bytes}
 		}
 		if said.Manifest != step.Restored.ManifestChecksum || said.Count != len(in.desired.Topology) {
@@ -150,19 +164,35 @@ func (in input) keepRestored() Step {
 	return step
 }
 
-// deleteRestoreJobs deletes the Jobs once no claim goes with them.
-func (in input) deleteRestoreJobs() Step {
-	step := DeleteRestoreJobs{base: base{"all shards are restored, and the claims stay without their Jobs"}}
+// deleteRestoreJobs deletes the Jobs that are of no use any more: those of shards that a cluster is not to have, with their claims, and all
+// once the claims stay. No StatefulSet is made before they are gone: it would take a claim that goes with its Job.
+func (in input) deleteRestoreJobs(restored bool) Step {
+	step := DeleteRestoreJobs{base: base{"these Jobs have restored their shards, or have none to restore"}}
+	going := ""
 	for shard, job := range in.snap.Restore.Jobs {
-		if claim := in.claimToRestore(shard); !job.Terminating && (claim == nil || claim.Job == "") {
+		claim := in.claimToRestore(shard)
+		needed := shard < len(in.topology) && (!restored || claim != nil && claim.Job != "")
+		switch {
+		case needed:
+		case job.Terminating:
+			going = job.Name
+		default:
 			step.Shards = append(step.Shards, shard)
 		}
 	}
-	if len(step.Shards) == 0 {
-		return nil
+	switch {
+	case len(step.Shards) > 0:
+		slices.Sort(step.Shards)
+		return step
+	case going != "":
+		return waitFor(fails(ShardsRestored, "Job %s is being deleted", going))
 	}
-	slices.Sort(step.Shards)
-	return step
+	for _, claim := range in.snap.Claims {
+		if claim.ToRestore && claim.Job != "" && (restored || claim.Shard >= len(in.topology)) {
+			return waitFor(fails(ShardsRestored, "claim %s goes with a Job that is gone, and is being deleted", claim.Name))
+		}
+	}
+	return nil
 }
 
 // planRestored looks at each restored master before it meets anybody: one that began with errors, or without its slots, would lose the
@@ -177,7 +207,12 @@ func planRestored(in input) Step {
 			continue
 		}
 		want, err := slots.Parse(text)
+		if err == nil && pod.Redis.Slots.IsEmpty() && want.Intersect(in.snap.Owned()).Equal(want) {
+			continue // another instance has taken over since, and this one has lost its volume
+		}
 		switch {
+		case pod.Redis.Loading:
+			return waitFor(fails(ShardsRestored, "%s loads its data", pod.Name))
 		case err != nil:
 			return stallRestore("status.restored.slots of shard %d: %v", shard, err)
 		case pod.Redis.LoadErrors > 0:

@@ -49,7 +49,7 @@ func TestRestoring(t *testing.T) {
 			s.Restore.Jobs, s.Claims = nil, s.Claims[1:2]
 			s.Claims[0].ToRestore = false
 		}, "Stall",
-			"claim data-c-1-0 exists, and nothing is restored over what may be in it"},
+			"beside, what may be in them: data-c-1-0"},
 		"a claim was not made yet": {func(s *snapshot.Snapshot) {
 			s.Claims = s.Claims[:2]
 			withJob(s, 2, func(j *snapshot.RestoreJob) { j.Done = false })
@@ -58,7 +58,7 @@ func TestRestoring(t *testing.T) {
 			"shards [1]"},
 		"a Job is gone, and its claim goes with it": {func(s *snapshot.Snapshot) { delete(s.Restore.Jobs, 1) }, "Wait", "are being deleted"},
 		"a claim goes with a former Job":            {func(s *snapshot.Snapshot) { s.Claims[1].Job = "former" }, "Wait", "are being deleted"},
-		"a claim is being deleted":                  {func(s *snapshot.Snapshot) { s.Claims[1].Terminating = true }, "Wait", "are being deleted"},
+		"a claim is being deleted":                  {func(s *snapshot.Snapshot) { s.Claims[1].Terminating = true }, "Wait", "is being deleted"},
 		"a claim was deleted after its restore": {func(s *snapshot.Snapshot) { s.Claims = s.Claims[1:] }, "Wait",
 			"delete Job c-0-restore to try again"},
 		"a Job failed": {func(s *snapshot.Snapshot) {
@@ -70,7 +70,7 @@ func TestRestoring(t *testing.T) {
 			"2 of 3 shards are restored"},
 		"a Job runs again": {func(s *snapshot.Snapshot) {
 			withJob(s, 2, func(j *snapshot.RestoreJob) { j.Done, j.Message = false, "timed out" })
-		}, "Wait", "2 of 3 shards are restored; shard 2 is tried again: timed out"},
+		}, "Wait", "2 of 3 shards are restored; shard 2: timed out"},
 		"a Job said nothing": {func(s *snapshot.Snapshot) { withJob(s, 0, func(j *snapshot.RestoreJob) { j.Report = nil }) }, "Stall",
 			"Job c-0-restore did not say what it restored"},
 		"a backup was replaced meanwhile": {func(s *snapshot.Snapshot) { s.Restore.Jobs[1].Report.Manifest = strings.Repeat("b", 64) }, "Stall",
@@ -88,17 +88,33 @@ func TestRestoring(t *testing.T) {
 			for i := range s.Claims {
 				s.Claims[i].Job = ""
 			}
-			s.Restored = &v1alpha1.RestoredData{}
+			s.Restored = &v1alpha1.RestoredData{Slots: make([]string, 3)}
 		}, "DeleteRestoreJobs", ""},
 
-		"it is told, a claim goes with its Job": {func(s *snapshot.Snapshot) { s.Restored = &v1alpha1.RestoredData{} }, "", ""},
-		"it is not asked for any more": {func(s *snapshot.Snapshot) { s.Restore = nil }, "Stall",
-			"spec.bootstrap was removed"},
+		"the cluster is to have fewer shards": {func(s *snapshot.Snapshot) {
+			s.Restore.Jobs[3] = snapshot.RestoreJob{Name: "c-3-restore", UID: "job-3", Failed: true}
+		}, "DeleteRestoreJobs", ""},
+		"a claim of a shard that is not to be": {func(s *snapshot.Snapshot) {
+			s.Claims = append(s.Claims, snapshot.Claim{Name: "data-c-3-0", Shard: 3, ToRestore: true, Job: "job-3"})
+		}, "Wait", "claim data-c-3-0 goes with a Job that is gone"},
+		"it is told, a claim goes with its Job": {func(s *snapshot.Snapshot) {
+			s.Restored = &v1alpha1.RestoredData{Slots: make([]string, 3)}
+		}, "Wait",
+			"claim data-c-0-0 goes with a Job"},
+		"it is not asked for any more": {func(*snapshot.Snapshot) {}, "Stall", "spec.bootstrap was removed"},
+		"a Secret is gone, and all Jobs have begun": {func(s *snapshot.Snapshot) {
+			s.Restore.Withheld = "there is no Secret"
+		}, "KeepRestored", ""},
+		"a claim of a replica of before": {func(s *snapshot.Snapshot) {
+			s.Claims = append(s.Claims, snapshot.Claim{Name: "data-c-0-1", Ordinal: 1})
+		}, "Stall", "data-c-0-1"},
 		"the status was lost": {func(s *snapshot.Snapshot) { s.Shards = fresh().Shards }, "", ""},
 	} {
 		s := restoring()
 		tt.change(s)
-		in := ShapeOf(desired(), s, now).in
+		asked := desired()
+		asked.Restore = name != "it is not asked for any more"
+		in := ShapeOf(asked, s, now).in
 		step := planRestore(in)
 		if step == nil {
 			if tt.step != "" {
@@ -109,7 +125,7 @@ func TestRestoring(t *testing.T) {
 		if step.Name() != tt.step || !strings.Contains(step.Why(), tt.reason) {
 			t.Errorf("%s: %s: %s; want %s: %s", name, step.Name(), step.Why(), tt.step, tt.reason)
 		}
-		if d := decide(desired(), s, now); d.Step.Name() != step.Name() {
+		if d := decide(asked, s, now); d.Step.Name() != step.Name() {
 			t.Errorf("%s: what is decided is %s: %s", name, d.Step.Name(), d.Step.Why())
 		}
 	}
@@ -145,6 +161,18 @@ func TestRestoredMastersAreLookedAt(t *testing.T) {
 	}
 	if _, ok := decide(desired(), s, now).Step.(Meet); !ok {
 		t.Errorf("a restored cluster does not meet: %+v", decide(desired(), s, now).Step)
+	}
+	s = started()
+	s.Shards, s.Instances = s.Shards[:1], s.Instances[:2]
+	asked := desired()
+	asked.Topology = v1alpha1.Topology{2, 2, 2, 2, 2, 2}
+	if d := decide(asked, s, now); len(d.Topology) != 3 || d.Topology.Instances() != 6 {
+		t.Errorf("not all StatefulSets were made, and the spec asks for more by now: the topology is %v", d.Topology)
+	}
+	s = started()
+	s.Find(1, 0).Redis.Loading = true
+	if d := decide(desired(), s, now); !Is[Wait](d.Step) {
+		t.Errorf("a restored master loads its data, and %s is done", d.Step.Name())
 	}
 	for reason, change := range map[string]func(*snapshot.Redis){
 		"could not carry out 4 commands": func(r *snapshot.Redis) { r.LoadErrors = 4 },

@@ -17,6 +17,9 @@ import (
 func (in input) effective() v1alpha1.Topology {
 	d, s := in.desired, in.snap
 	existing := existingTopology(s)
+	if s.Restored != nil && !s.Formed {
+		return in.restored(existing)
+	}
 	if len(existing) == 0 {
 		return slices.Clone(d.Topology)
 	}
@@ -37,6 +40,20 @@ func (in input) effective() v1alpha1.Topology {
 		effective[i] = max(effective[i], 1)
 	}
 	return slices.Clip(effective[:len(effective)-in.removed(effective)])
+}
+
+// restored is the topology of a cluster that began with a backup until it has formed: the backup's shards, whatever the spec asks for by
+// then. Their masters own slots as soon as they start, and not all StatefulSets need have been made by then.
+func (in input) restored(existing v1alpha1.Topology) v1alpha1.Topology {
+	t := make(v1alpha1.Topology, min(max(len(in.snap.Restored.Slots), len(existing)), int(v1alpha1.MaxShards)))
+	copy(t, existing)
+	for i := range t {
+		if i < len(in.desired.Topology) {
+			t[i] = max(t[i], in.desired.Topology[i])
+		}
+		t[i] = max(t[i], 1)
+	}
+	return t
 }
 
 // shrink takes off the instances of a shard that the spec does not ask for, if they may go.

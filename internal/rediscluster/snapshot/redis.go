@@ -43,6 +43,8 @@ type Redis struct {
 	UsedMemory, MaxMemory int64
 	// PersistenceError is the field of INFO that says that Redis could not write its data to disk; empty when it could.
 	PersistenceError string
+	// Loading reports whether it still reads its data from disk. Most engines do not answer as long as that.
+	Loading bool
 	// LoadErrors is how many commands of its append-only file, or of its master, the process could not carry out.
 	LoadErrors int64
 	// RedirectedAt is when a client last took the instance for the owner of a slot that it does

@@ -89,8 +89,10 @@ type RestoreJob struct {
 	Name, UID string
 	// Done and Failed report how it ended, Terminating that it is being deleted.
 	Done, Failed, Terminating bool
-	// Message is why it failed, or what the last of its pods that failed said.
+	// Message is why it failed, what the last of its pods that failed said, or what keeps one from running.
 	Message string
+	// From is where the backup lies, for people.
+	From string
 	// Report is what it restored; nil: not known.
 	Report *report.Report
 }

@@ -40,7 +40,7 @@ func restoredKey(shard int) string {
 }
 
 func storeSecret(namespace string) *corev1.Secret {
-	return labelled(namespace, "store", v1alpha1.LabelBackup, map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"})
+	return labelled(namespace, "store", v1alpha1.LabelRestore, map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"})
 }
 
 // restore stands in for the controller of Jobs and the collector of garbage, as far as shards are restored: a Job whose claim is there
@@ -140,7 +140,7 @@ func TestRestore(t *testing.T) {
 	create(t, cluster)
 	awaitStalled(t, cluster, "CannotRestore", "spec.bootstrap.restore.location.store.s3.credentialsSecretName: there is no Secret store")
 	create(t, storeSecret(namespace))
-	awaitPhase(t, cluster, v1alpha1.PhaseCreating, "2 of 3 shards are restored; shard 1 is tried again: 403 Forbidden")
+	awaitPhase(t, cluster, v1alpha1.PhaseCreating, "2 of 3 shards are restored; shard 1: 403 Forbidden")
 	if sets := statefulSets(t, cluster); len(sets) > 0 {
 		t.Errorf("before all shards are restored there are StatefulSets %v", sets)
 	}
@@ -203,13 +203,13 @@ func TestRestoreLeavesClaimsOfOthersAlone(t *testing.T) {
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
 	create(t, former)
 	create(t, cluster)
-	awaitStalled(t, cluster, "CannotRestore", "claim data-cache-1-0 exists, and nothing is restored over what may be in it")
+	awaitStalled(t, cluster, "CannotRestore", "claims exist, and nothing is restored over, or beside, what may be in them: data-cache-1-0")
 	var jobs batchv1.JobList
 	if check(t, api.List(t.Context(), &jobs, client.InNamespace(namespace))); len(jobs.Items) > 0 {
 		t.Errorf("there are %d Jobs", len(jobs.Items))
 	}
 	check(t, deleteClaim(t.Context(), former))
-	awaitPhase(t, cluster, v1alpha1.PhaseCreating, "2 of 3 shards are restored; shard 2 is tried again: no such backup")
+	awaitPhase(t, cluster, v1alpha1.PhaseCreating, "2 of 3 shards are restored; shard 2: no such backup")
 	remove(t, cluster)
 	eventually(t, "it is gone", func() string {
 		if get(t, cluster) {
