@@ -47,7 +47,8 @@ const (
 type Manifest struct {
 	Format int    `json:"format"`
 	Name   string `json:"name"`
-	// Attempt is where the objects lie, 16 hex digits: no two attempts at a backup share any.
+	// Attempt is where the objects lie, 16 hex digits: no two attempts at a backup share any. With a Request, the first eight are those of
+	// its SHA-256.
 	Attempt string `json:"attempt"`
 	// Request is what the backup was asked for with, such as the UID of an object, 64 bytes at most. It is to know one's own backup by.
 	Request string `json:"request,omitempty"`
@@ -109,11 +110,23 @@ func (m *Manifest) key(shard int, object string) string {
 
 func manifestKey(backup string) string { return backup + "/" + manifestName }
 
-func newAttempt() string {
+// newAttempt is where an attempt writes. Its first half says what it was asked for with, if anything: what never was complete is
+// recognised by that.
+func newAttempt(request string) string {
 	const size = 8
 	id := make([]byte, size)
 	rand.Read(id)
+	if request != "" {
+		copy(id, ofRequest(request))
+	}
 	return hex.EncodeToString(id)
+}
+
+// ofRequest is what attempts begin with that were asked for with a request.
+func ofRequest(request string) []byte {
+	const size = 4
+	sum := sha256.Sum256([]byte(request))
+	return sum[:size]
 }
 
 var (

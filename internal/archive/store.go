@@ -26,6 +26,9 @@ import (
 // ErrNotFound is a backup that a store does not have, or has no manifest of.
 var ErrNotFound = errors.New("there is no such backup")
 
+// ErrAnother is a backup that was not asked for with the same.
+var ErrAnother = errors.New("it was not asked for with this request, and is left alone")
+
 // ErrDamaged is an object that is not what its manifest says.
 var ErrDamaged = errors.New("the object is damaged")
 
@@ -350,14 +353,42 @@ func (s *Store) Delete(ctx context.Context, backup string) error {
 	if err := s.remove(ctx, manifestKey(backup)); err != nil {
 		return err
 	}
-	return s.deleteObjects(ctx, backup, "")
+	return s.deleteObjects(ctx, backup, func(string) bool { return true })
+}
+
+// DeleteRequested removes a backup that was asked for with a request, and what attempts at it left that were never complete: its manifest
+// first, as Delete does. All else of the name is left alone, for somebody may be writing it. ErrAnother: that is complete.
+func (s *Store) DeleteRequested(ctx context.Context, backup, request string) error {
+	if request == "" {
+		return errors.New("the request is empty, and nobody's")
+	}
+	there, err := s.Manifest(ctx, backup)
+	complete := err == nil
+	if !complete && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	another := complete && there.Request != request
+	if complete && !another {
+		if err := s.remove(ctx, manifestKey(backup)); err != nil {
+			return err
+		}
+	}
+	prefix := hex.EncodeToString(ofRequest(request))
+	err = s.deleteObjects(ctx, backup, func(attempt string) bool { return strings.HasPrefix(attempt, prefix) })
+	if err == nil && another {
+		return fmt.Errorf("backup %s: %w", backup, ErrAnother)
+	}
+	return err
 }
 
 // objectForm is what comes after the backup's name: the attempt and the rest.
 var objectForm = regexp.MustCompile(`^/([0-9a-f]{16})/shard-[0-9]{1,3}/(base\.rdb|stream\.aof)$`)
 
-// deleteObjects removes the objects of an attempt; empty: of all.
-func (s *Store) deleteObjects(ctx context.Context, backup, attempt string) error {
+// only is one attempt.
+func only(attempt string) func(string) bool { return func(a string) bool { return a == attempt } }
+
+// deleteObjects removes the objects of some attempts.
+func (s *Store) deleteObjects(ctx context.Context, backup string, of func(attempt string) bool) error {
 	list := s.bucket.List(&blob.ListOptions{Prefix: backup + "/"})
 	for {
 		entry, err := list.Next(ctx)
@@ -368,7 +399,7 @@ func (s *Store) deleteObjects(ctx context.Context, backup, attempt string) error
 			return fmt.Errorf("listing %s: %w", backup, err)
 		}
 		found := objectForm.FindStringSubmatch(strings.TrimPrefix(entry.Key, backup))
-		if found == nil || attempt != "" && found[1] != attempt {
+		if found == nil || !of(found[1]) {
 			continue // not ours
 		}
 		if err := s.remove(ctx, entry.Key); err != nil {

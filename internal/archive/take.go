@@ -111,7 +111,7 @@ func (t Taking) Take(ctx context.Context) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manifest{Format: Format, Name: t.Name, Attempt: newAttempt(), Request: t.Request, Cluster: t.Cluster, Engine: now.engine,
+	m := &Manifest{Format: Format, Name: t.Name, Attempt: newAttempt(t.Request), Request: t.Request, Cluster: t.Cluster, Engine: now.engine,
 		Version: now.version,
 		Started: time.Now().UTC(), Compression: compressionName, Shards: make([]Shard, len(now.shards))}
 	if len(t.Store.keys.Recipients) > 0 {
@@ -144,7 +144,7 @@ func (t Taking) settle(ctx context.Context, m *Manifest, failed error) (*Manifes
 	case err == nil && there.Attempt == m.Attempt:
 		return there, nil
 	case err == nil, errors.Is(err, ErrNotFound):
-		return nil, errors.Join(failed, t.Store.deleteObjects(ctx, m.Name, m.Attempt))
+		return nil, errors.Join(failed, t.Store.deleteObjects(ctx, m.Name, only(m.Attempt)))
 	}
 	return nil, errors.Join(failed, fmt.Errorf("what was written is left: %w", err))
 }

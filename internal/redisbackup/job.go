@@ -20,13 +20,18 @@ import (
 )
 
 const (
-	// container is the one that takes the backup, and program what it runs in the operator's image.
+	// container is the one that takes the backup or deletes it, and program what it runs in the operator's image: its commands are take
+	// and erase.
 	container = "backup"
 	program   = "/backup"
+	take      = "take"
+	erase     = "delete"
 	// requestFlag comes before the RedisBackup's UID in the arguments of its pods.
 	requestFlag = "--request="
 	// retries is how often a pod that failed is followed by another one.
 	retries = 2
+	// erasing is how long a deletion may take. The next one goes on where it was, so that the end is reached.
+	erasing = 10 * time.Minute
 	// stopping is how long a pod may take to delete what it wrote when it is stopped, in seconds. The program takes a minute at most.
 	stopping = 70
 	// mostSeeds are addresses that the pod is given. One that answers is enough.
@@ -48,6 +53,31 @@ const (
 // job is the Job that takes a backup. What the object's author wrote becomes arguments, each of one piece, and no shell sees it.
 func job(s *Snapshot, image string) *batchv1.Job {
 	backup, cluster := s.Backup, s.Cluster
+	made := jobOf(backup, backup.JobName(), image, arguments(backup, cluster))
+	pod := &made.Spec.Template.Spec
+	if cluster.AuthEnabled() {
+		mount(pod, "login", cluster.AuthSecretName(), access.KeyBackup, loginDir, loginFile)
+	}
+	if cluster.Spec.TLS != nil {
+		mount(pod, "trust", cluster.TLSTrustSecretName(), keyTrusted, trustDir, trustFile)
+	}
+	pod.Containers[0].Resources = resources(int64(cluster.Status.Shards))
+	made.Spec.ActiveDeadlineSeconds = ptr.To(max(1, int64(backup.Deadline().Sub(s.Now)/time.Second)))
+	return made
+}
+
+// deletionJob is the Job that deletes a backup from its store. It needs nothing of the RedisCluster, which may be gone. No garbage
+// collector that deletes a RedisBackup in the foreground is to delete it first.
+func deletionJob(backup *v1alpha1.RedisBackup, image string) *batchv1.Job {
+	made := jobOf(backup, backup.DeletionJobName(), image, []string{erase, backup.Name, "--store=" + storeURL(backup),
+		requestFlag + string(backup.UID), "--report-file=" + corev1.TerminationMessagePathDefault})
+	made.OwnerReferences[0].BlockOwnerDeletion = ptr.To(false)
+	made.Spec.ActiveDeadlineSeconds = ptr.To(int64(erasing / time.Second))
+	return made
+}
+
+// jobOf is what both Jobs have in common.
+func jobOf(backup *v1alpha1.RedisBackup, name, image string, args []string) *batchv1.Job {
 	labels := map[string]string{
 		"app.kubernetes.io/name": "redisbackup", "app.kubernetes.io/instance": backup.Name, apply.ManagedByLabel: apply.ManagedByValue,
 	}
@@ -59,44 +89,38 @@ func job(s *Snapshot, image string) *batchv1.Job {
 		SecurityContext: &corev1.PodSecurityContext{
 			RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
-	}
-	c := corev1.Container{
-		Name: container, Image: image, Command: []string{program}, Args: arguments(backup, cluster), Env: variables(backup.Spec.Store.S3),
-		Resources: resources(cluster),
-		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
-			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		},
-	}
-	mount := func(name, secret, key, dir, file string) {
-		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-			Secret: &corev1.SecretVolumeSource{SecretName: secret, Items: []corev1.KeyToPath{{Key: key, Path: file}}}}})
-		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: dir, ReadOnly: true})
-	}
-	if cluster.AuthEnabled() {
-		mount("login", cluster.AuthSecretName(), access.KeyBackup, loginDir, loginFile)
-	}
-	if cluster.Spec.TLS != nil {
-		mount("trust", cluster.TLSTrustSecretName(), keyTrusted, trustDir, trustFile)
+		Containers: []corev1.Container{{
+			Name: container, Image: image, Command: []string{program}, Args: args, Env: variables(backup.Spec.Store.S3), Resources: resources(0),
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
+				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
+		}},
 	}
 	if name := backup.Spec.Store.S3.CASecretName; name != "" {
-		mount("store", name, keyTrusted, storeDir, trustFile)
+		mount(&pod, "store", name, keyTrusted, storeDir, trustFile)
 	}
-	pod.Containers = []corev1.Container{c}
 	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Namespace: backup.Namespace, Name: backup.JobName(), Labels: labels,
+		ObjectMeta: metav1.ObjectMeta{Namespace: backup.Namespace, Name: name, Labels: labels,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(backup, kind)}},
 		Spec: batchv1.JobSpec{
-			BackoffLimit:          ptr.To[int32](retries),
-			ActiveDeadlineSeconds: ptr.To(max(1, int64(backup.Deadline().Sub(s.Now)/time.Second))),
-			PodReplacementPolicy:  ptr.To(batchv1.Failed),
-			Template:              corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
+			BackoffLimit:         ptr.To[int32](retries),
+			PodReplacementPolicy: ptr.To(batchv1.Failed),
+			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
 		},
 	}
 }
 
+// mount shows one key of a Secret to the container.
+func mount(pod *corev1.PodSpec, name, secret, key, dir, file string) {
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		Secret: &corev1.SecretVolumeSource{SecretName: secret, Items: []corev1.KeyToPath{{Key: key, Path: file}}}}})
+	c := &pod.Containers[0]
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: dir, ReadOnly: true})
+}
+
 func arguments(backup *v1alpha1.RedisBackup, cluster *v1alpha1.RedisCluster) []string {
-	args := []string{"take", backup.Name, "--store=" + storeURL(backup), "--cluster=" + cluster.Namespace + "/" + cluster.Name,
+	args := []string{take, backup.Name, "--store=" + storeURL(backup), "--cluster=" + cluster.Namespace + "/" + cluster.Name,
 		requestFlag + string(backup.UID), "--slots-stay", "--report-file=" + corev1.TerminationMessagePathDefault}
 	for _, node := range seeds(cluster) {
 		args = append(args, "--from="+node.Instance)
@@ -161,11 +185,10 @@ func variables(s3 *v1alpha1.S3Store) []corev1.EnvVar {
 }
 
 // resources grow with the shards, whose streams are all open at once: 16 MiB of each wait to be sent, as much is on its way, and some more.
-func resources(cluster *v1alpha1.RedisCluster) corev1.ResourceRequirements {
+func resources(shards int64) corev1.ResourceRequirements {
 	const base, each = 256 << 20, 48 << 20
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
-		Limits: corev1.ResourceList{
-			corev1.ResourceMemory: *resource.NewQuantity(base+int64(cluster.Status.Shards)*each, resource.BinarySI)},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(base+shards*each, resource.BinarySI)},
 	}
 }

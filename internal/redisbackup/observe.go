@@ -4,6 +4,7 @@
 package redisbackup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,17 +21,23 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/archive/report"
+	"middleware.hc.cn/operator/internal/outcome"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
 )
 
 // observe does all the reading of a reconciliation. What it cannot read is an error, never an absence.
 func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) (*Snapshot, error) {
-	s := &Snapshot{Backup: backup, Now: r.now()}
-	if backup.Ended() || backup.DeletionTimestamp != nil && !guarded(backup) {
+	s := &Snapshot{Backup: backup, Now: r.now(), DeletionMade: r.memory.Get(backup.UID)}
+	deleted := backup.DeletionTimestamp != nil
+	erased := deleted && guarded(backup) && backup.Deletes()
+	if backup.Ended() && !erased || deleted && !guarded(backup) {
 		return s, nil
 	}
 	if backup.Spec.Store.S3 == nil { // the schema refuses it; a CRD may have been changed
 		return nil, reconcile.TerminalError(errors.New("spec.store.s3: it is required"))
+	}
+	if erased {
+		return s, r.erased(ctx, s)
 	}
 	cluster := &v1alpha1.RedisCluster{}
 	err := r.cache.Get(ctx, types.NamespacedName{Namespace: backup.Namespace, Name: backup.Spec.Cluster}, cluster)
@@ -44,9 +51,9 @@ func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) 
 		return nil, err
 	}
 	if s.Job != nil {
-		s.Report, err = reportOf(ctx, r.children, s.Job)
+		s.Report, err = reportOf(ctx, r.children, s.Job, parseReport)
 		if err == nil && hasEnded(s.Job) && (s.Report == nil || s.Report.Error != "") {
-			s.Report, err = reportOf(ctx, r.live, s.Job) // the caches of Jobs and of pods are two
+			s.Report, err = reportOf(ctx, r.live, s.Job, parseReport) // the caches of Jobs and of pods are two
 		}
 		return s, err
 	}
@@ -56,7 +63,7 @@ func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) 
 		}
 	}
 	itsTurn := cluster.Status.HeldForBackup == backup.UID
-	if s.Cluster != nil && s.Taken == "" && backup.DeletionTimestamp == nil && (!backup.Active() || itsTurn) {
+	if s.Cluster != nil && s.Taken == "" && !deleted && (!backup.Active() || itsTurn) {
 		s.Withheld, err = r.withheld(ctx, backup, cluster)
 	}
 	return s, err
@@ -65,22 +72,66 @@ func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) 
 // job reads the Job. One that the cache does not show may have been made just now, be somebody else's, or have lost its label: the API
 // server is asked where the status says that there is one, and before the backup takes its turn.
 func (r *reconciler) job(ctx context.Context, s *Snapshot) error {
-	found, key := &batchv1.Job{}, types.NamespacedName{Namespace: s.Backup.Namespace, Name: s.Backup.JobName()}
+	past := s.Backup.Status.JobName != "" || !s.Backup.Active() || s.Backup.DeletionTimestamp != nil
+	found, foreign, err := r.own(ctx, s.Backup, s.Backup.JobName(), take, past)
+	if foreign {
+		s.Taken = fmt.Sprintf("Job %s exists and is not of this backup: delete it, or make a RedisBackup of another name", s.Backup.JobName())
+	}
+	s.Job = found
+	return err
+}
+
+// erased reads what a deletion from the store has to know: of the pods that wrote there, and of the Job that deletes. The RedisCluster is
+// not looked at.
+func (r *reconciler) erased(ctx context.Context, s *Snapshot) (err error) {
+	if s.Job, _, err = r.own(ctx, s.Backup, s.Backup.JobName(), take, true); err != nil {
+		return err
+	}
+	if s.Pods, err = r.pods(ctx, s.Backup); err != nil || !s.Backup.Ended() {
+		return err
+	}
+	name, foreign := s.Backup.DeletionJobName(), false
+	if s.Deletion, foreign, err = r.own(ctx, s.Backup, name, erase, true); err != nil {
+		return err
+	}
+	switch {
+	case foreign:
+		s.Taken = fmt.Sprintf("Job %s exists and is not of this backup: delete it, or set spec.deletionPolicy to Retain", name)
+	case s.Deletion == nil:
+		if s.Withheld, err = r.storeWithheld(ctx, s.Backup); s.Withheld != "" {
+			s.NamespaceGoes = r.namespaceGoes(ctx, s.Backup)
+		}
+	default:
+		s.Deleted, err = reportOf(ctx, r.live, s.Deletion, parseDeletion)
+	}
+	return err
+}
+
+// namespaceGoes asks, by a Job that is not made, whether one could be. In a namespace that is being deleted the Secret is gone, too, and
+// nobody will bring it back.
+func (r *reconciler) namespaceGoes(ctx context.Context, backup *v1alpha1.RedisBackup) bool {
+	return outcome.NamespaceGoing(r.live.Create(ctx, deletionJob(backup, cmp.Or(r.image, container)), client.DryRunAll))
+}
+
+// own reads a Job of the backup that runs a command. foreign: the one that has the name is none. past: if the cache does not show one,
+// the API server is asked.
+func (r *reconciler) own(
+	ctx context.Context, backup *v1alpha1.RedisBackup, name, command string, past bool,
+) (_ *batchv1.Job, foreign bool, _ error) {
+	found, key := &batchv1.Job{}, types.NamespacedName{Namespace: backup.Namespace, Name: name}
 	err := r.children.Get(ctx, key, found)
-	if apierrors.IsNotFound(err) && (s.Backup.Status.JobName != "" || !s.Backup.Active()) {
+	if apierrors.IsNotFound(err) && past {
 		err = r.live.Get(ctx, key, found)
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil
+		return nil, false, nil
 	case err != nil:
-		return fmt.Errorf("read Job %s: %w", key.Name, err)
-	case !metav1.IsControlledBy(found, s.Backup) || !takes(found.Spec.Template.Spec, s.Backup):
-		s.Taken = fmt.Sprintf("Job %s exists and is not of this backup: delete it, or make a RedisBackup of another name", key.Name)
-		return nil
+		return nil, false, fmt.Errorf("read Job %s: %w", name, err)
+	case !metav1.IsControlledBy(found, backup) || !serves(found.Spec.Template.Spec, backup, command):
+		return nil, true, nil
 	}
-	s.Job = found
-	return nil
+	return found, false, nil
 }
 
 // pods are those that still take the backup, by what they run: their Job may be gone, or be another one by now.
@@ -94,23 +145,34 @@ func (r *reconciler) pods(ctx context.Context, backup *v1alpha1.RedisBackup) ([]
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if !over && takes(pod.Spec, backup) {
+		if !over && serves(pod.Spec, backup, take) {
 			names = append(names, pod.Name)
 		}
 	}
 	return names, nil
 }
 
-// reportOf reads what the pods of a Job said at their end: that one was completed, or else what the last one failed for. A pod counts that
+// parseReport and parseDeletion read a message. final: it counts, whatever others say.
+func parseReport(text string) (said report.Report, final bool, err error) {
+	said, err = report.Parse(text)
+	return said, said.Error == "", err
+}
+
+func parseDeletion(text string) (said report.Deletion, final bool, err error) {
+	said, err = report.ParseDeletion(text)
+	return said, said.Deleted || said.Another, err
+}
+
+// reportOf reads what the pods of a Job said at their end: that one succeeded, or else what the last one failed for. A pod counts that
 // the Job owns and that runs what the Job says: labels and owners are anybody's to write.
-func reportOf(ctx context.Context, from client.Reader, job *batchv1.Job) (*report.Report, error) {
+func reportOf[T any](ctx context.Context, from client.Reader, job *batchv1.Job, parse func(string) (T, bool, error)) (*T, error) {
 	var pods corev1.PodList
 	err := from.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of Job %s: %w", job.Name, err)
 	}
 	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	var last *report.Report
+	var last *T
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if !metav1.IsControlledBy(pod, job) || !runs(pod, job) {
@@ -120,11 +182,11 @@ func reportOf(ctx context.Context, from client.Reader, job *batchv1.Job) (*repor
 			if c.Name != container || c.State.Terminated == nil {
 				continue
 			}
-			said, err := report.Parse(c.State.Terminated.Message)
+			said, final, err := parse(c.State.Terminated.Message)
 			if err != nil {
 				continue // it was stopped before it could say anything
 			}
-			if last = &said; said.Error == "" {
+			if last = &said; final {
 				return last, nil
 			}
 		}
@@ -140,10 +202,11 @@ func runs(pod *corev1.Pod, job *batchv1.Job) bool {
 		is.TerminationMessagePath == want.TerminationMessagePath
 }
 
-// takes reports whether a pod takes a backup.
-func takes(pod corev1.PodSpec, backup *v1alpha1.RedisBackup) bool {
+// serves reports whether a pod runs a command for a backup.
+func serves(pod corev1.PodSpec, backup *v1alpha1.RedisBackup, command string) bool {
 	c := taking(pod)
-	return c != nil && slices.Equal(c.Command, []string{program}) && slices.Contains(c.Args, requestFlag+string(backup.UID))
+	return c != nil && slices.Equal(c.Command, []string{program}) && len(c.Args) > 0 && c.Args[0] == command &&
+		slices.Contains(c.Args, requestFlag+string(backup.UID))
 }
 
 func taking(pod corev1.PodSpec) *corev1.Container {
@@ -158,9 +221,6 @@ func taking(pod corev1.PodSpec) *corev1.Container {
 // withheld says why the pod may not be given what it needs. Who may write RedisBackups chooses where it connects to, and may not read
 // every Secret: what is mounted was labelled by somebody who may write Secrets.
 func (r *reconciler) withheld(ctx context.Context, backup *v1alpha1.RedisBackup, cluster *v1alpha1.RedisCluster) (string, error) {
-	if r.image == "" {
-		return "the operator does not know its own image, which takes backups: run it in a pod, or name the image with --backup-image", nil
-	}
 	secrets := access.Reader{Client: r.live, ServiceAccount: r.serviceAccount}
 	if cluster.AuthEnabled() {
 		if why, err := secrets.BackupReady(ctx, cluster); why != "" || err != nil {
@@ -170,16 +230,31 @@ func (r *reconciler) withheld(ctx context.Context, backup *v1alpha1.RedisBackup,
 			return fmt.Sprintf("not every instance of RedisCluster %s accepts the present passwords and users yet", cluster.Name), nil
 		}
 	}
+	if why, err := r.storeWithheld(ctx, backup); why != "" || err != nil {
+		return why, err
+	}
+	if cluster.Spec.TLS == nil {
+		return "", nil
+	}
+	return r.secretsWithheld(ctx, backup, needed{"spec.tls of RedisCluster " + cluster.Name, cluster.TLSTrustSecretName(), v1alpha1.LabelTLS})
+}
+
+// storeWithheld says why a pod may not be given what it needs for the store.
+func (r *reconciler) storeWithheld(ctx context.Context, backup *v1alpha1.RedisBackup) (string, error) {
+	if r.image == "" {
+		return "the operator does not know its own image, which takes backups: run it in a pod, or name the image with --backup-image", nil
+	}
 	s3 := backup.Spec.Store.S3
-	needed := []struct{ field, name, label string }{
-		{"spec.store.s3.credentialsSecretName", s3.CredentialsSecretName, v1alpha1.LabelBackup},
-		{"spec.store.s3.caSecretName", s3.CASecretName, v1alpha1.LabelBackup},
-	}
-	if cluster.Spec.TLS != nil {
-		needed = append(needed, struct{ field, name, label string }{"spec.tls of RedisCluster " + cluster.Name, cluster.TLSTrustSecretName(),
-			v1alpha1.LabelTLS})
-	}
-	for _, n := range needed {
+	return r.secretsWithheld(ctx, backup,
+		needed{"spec.store.s3.credentialsSecretName", s3.CredentialsSecretName, v1alpha1.LabelBackup},
+		needed{"spec.store.s3.caSecretName", s3.CASecretName, v1alpha1.LabelBackup})
+}
+
+// needed is a Secret that a field names, and the label that it must carry. Without a name there is none.
+type needed struct{ field, name, label string }
+
+func (r *reconciler) secretsWithheld(ctx context.Context, backup *v1alpha1.RedisBackup, list ...needed) (string, error) {
+	for _, n := range list {
 		if n.name == "" {
 			continue
 		}
@@ -190,7 +265,7 @@ func (r *reconciler) withheld(ctx context.Context, backup *v1alpha1.RedisBackup,
 		case apierrors.IsNotFound(err):
 			return fmt.Sprintf("%s: there is no Secret %s in this namespace", n.field, n.name), nil
 		case apierrors.IsForbidden(err):
-			return secrets.Forbidden(backup.Namespace), nil
+			return access.Reader{Client: r.live, ServiceAccount: r.serviceAccount}.Forbidden(backup.Namespace), nil
 		case err != nil:
 			return "", fmt.Errorf("read Secret %s: %w", n.name, err)
 		case secret.Labels[n.label] != "true":

@@ -71,7 +71,7 @@ func TestReportOf(t *testing.T) {
 	} {
 		pod := podOf(made, tt.message, tt.change)
 		reader := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(pod).WithStatusSubresource(pod).Build()
-		if got, err := reportOf(t.Context(), reader, made); err != nil || (got != nil) != tt.heard {
+		if got, err := reportOf(t.Context(), reader, made, parseReport); err != nil || (got != nil) != tt.heard {
 			t.Errorf("%s: heard %+v (%v)", what, got, err)
 		}
 	}

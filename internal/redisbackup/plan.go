@@ -24,15 +24,23 @@ type Snapshot struct {
 	Backup *v1alpha1.RedisBackup
 	// Cluster is the RedisCluster that is backed up; nil: there is none.
 	Cluster *v1alpha1.RedisCluster
-	// Job is the one that was made for this backup; nil: there is none. Taken says whose Job has its name.
+	// Job is the one that was made for this backup; nil: there is none. Taken says whose Job has its name, or that of Deletion.
 	Job   *batchv1.Job
 	Taken string
+	// Deletion is the Job that deletes the backup from the store; nil: there is none, or none is asked for. Deleted is what its pod said
+	// at its end; nil: nothing that could be read.
+	Deletion *batchv1.Job
+	Deleted  *report.Deletion
+	// DeletionMade is when this process made one last; zero: it made none.
+	DeletionMade time.Time
+	// NamespaceGoes reports whether no Job can be made, because the namespace is being deleted.
+	NamespaceGoes bool
 	// Report is what the Job's pod said at its end; nil: nothing that could be read.
 	Report *report.Report
 	// Pods are those that still take the backup, of whichever Job. They are looked at when there is no Job, or it is to go.
 	Pods []string
 	// Withheld says, with a remedy, why the pod may not be given what it needs, such as a Secret. It is looked at before the backup
-	// takes its turn, and before there is a Job.
+	// takes its turn, and before there is a Job of either kind.
 	Withheld string
 	Now      time.Time
 }
@@ -50,9 +58,9 @@ type (
 		Reason string
 		Ready  bool
 	}
-	// Guard puts the finalizer on, without which there is no Job.
+	// Guard puts the finalizer on, without which there is no Job, and nothing is deleted from the store.
 	Guard struct{}
-	// Release takes the finalizer off: nothing takes the backup any more.
+	// Release takes the finalizer off: nothing takes the backup any more, and what is left in the store is to stay there.
 	Release struct{}
 	// Stop deletes the Job of a backup that is being deleted, or waits for its pods to end.
 	Stop struct{ Reason string }
@@ -62,6 +70,15 @@ type (
 	Follow struct{ Reason string }
 	// Repeat deletes a Job that came to its end without a word, so that it is made again. A backup that is complete is recognised.
 	Repeat struct{ Reason string }
+	// Erase makes the Job that deletes the backup from the store.
+	Erase struct{}
+	// AwaitErased waits for that Job, or for what the reason says.
+	AwaitErased struct {
+		Reason string
+		After  time.Duration
+	}
+	// EraseAgain deletes a Job that failed to, so that it is made again.
+	EraseAgain struct{ Reason string }
 	// Complete says that the backup is complete.
 	Complete struct{ Report report.Report }
 	// Fail says that the backup is not taken any more, and deletes the Job if one still runs.
@@ -71,21 +88,27 @@ type (
 	}
 )
 
-func (Rest) step()     {}
-func (Wait) step()     {}
-func (Guard) step()    {}
-func (Release) step()  {}
-func (Stop) step()     {}
-func (Start) step()    {}
-func (Follow) step()   {}
-func (Repeat) step()   {}
-func (Complete) step() {}
-func (Fail) step()     {}
+func (Rest) step()        {}
+func (Wait) step()        {}
+func (Guard) step()       {}
+func (Release) step()     {}
+func (Stop) step()        {}
+func (Start) step()       {}
+func (Follow) step()      {}
+func (Repeat) step()      {}
+func (Erase) step()       {}
+func (AwaitErased) step() {}
+func (EraseAgain) step()  {}
+func (Complete) step()    {}
+func (Fail) step()        {}
 
 // Plan decides on a step.
 func Plan(s *Snapshot) Step {
-	if s.Backup.Ended() || s.Backup.DeletionTimestamp != nil {
+	if s.Backup.DeletionTimestamp != nil {
 		return leave(s)
+	}
+	if s.Backup.Ended() {
+		return keep(s.Backup)
 	}
 	if s.Job != nil {
 		return follow(s)
@@ -98,23 +121,6 @@ func Plan(s *Snapshot) Step {
 		return Fail{Reason: "it was not complete in time: " + why}
 	}
 	return prepare(s)
-}
-
-// leave lets a backup go that has ended, or is being deleted. One whose pods do not end, on a node that is gone, is let go when its time
-// is over.
-func leave(s *Snapshot) Step {
-	overdue := s.Now.After(s.Backup.Deadline().Add(grace))
-	switch {
-	case !guarded(s.Backup):
-		return Rest{}
-	case s.Backup.Ended() || overdue:
-		return Release{}
-	case s.Job != nil:
-		return Stop{Reason: fmt.Sprintf("it is being deleted: Job %s goes first", s.Job.Name)}
-	case len(s.Pods) > 0:
-		return Stop{Reason: "it is being deleted: " + ending(s.Pods)}
-	}
-	return Release{}
 }
 
 func ending(pods []string) string { return fmt.Sprintf("pod %s still ends", strings.Join(pods, ", ")) }

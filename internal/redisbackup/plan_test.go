@@ -192,7 +192,7 @@ func TestJobHoldsWhatTheAuthorWroteApart(t *testing.T) {
 		}
 		secrets = append(secrets, volume.Secret.SecretName+"/"+volume.Secret.Items[0].Key)
 	}
-	if diff := cmp.Diff([]string{"cache-auth/backup-password", "certificate/ca.crt", "authority/ca.crt"}, secrets); diff != "" {
+	if diff := cmp.Diff([]string{"authority/ca.crt", "cache-auth/backup-password", "certificate/ca.crt"}, secrets); diff != "" {
 		t.Errorf("Secrets (-want +got):\n%s", diff)
 	}
 	if *made.Spec.ActiveDeadlineSeconds != int64((v1alpha1.DefaultBackupTimeout-time.Hour)/time.Second) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,7 +40,8 @@ type reconciler struct {
 	serviceAccount string
 	recorder       events.EventRecorder
 	now            func() time.Time
-	memory         shell.Memory[struct{}]
+	// memory is when a Job was made last that deletes a backup from its store.
+	memory shell.Memory[time.Time]
 }
 
 // Reconcile runs one reconciliation.
@@ -53,11 +55,16 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	step := Plan(s)
-	_, guard := step.(Guard)
-	if _, release := step.(Release); guard || release {
+	if guard, marks := marking(step); marks {
 		return r.mark(ctx, backup, guard)
 	}
 	failed := r.act(ctx, s, step)
+	if _, erases := step.(Erase); erases && outcome.NamespaceGoing(failed) {
+		s.NamespaceGoes, failed = true, nil
+		if step = Plan(s); step == Step(Release{}) {
+			return r.mark(ctx, backup, false)
+		}
+	}
 	status := ComputeStatus(s, step, failed)
 	log.FromContext(ctx).V(1).Info("Reconciled", "step", fmt.Sprintf("%T", step), "reason", status.Reason)
 	if err := r.write(ctx, backup, &status); err != nil {
@@ -67,12 +74,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if failed != nil {
 		return outcome.Retry(failed).Result()
 	}
-	switch step.(type) {
+	switch step := step.(type) {
 	case Rest:
 		return outcome.Done().Result()
 	case Complete, Fail: // the finalizer is left to take off
 		return outcome.Wait(status.Reason, soon).Result()
-	case Guard, Release, Wait, Stop, Start, Follow, Repeat:
+	case AwaitErased:
+		return outcome.Wait(status.Reason, step.After).Result()
+	case Guard, Release, Wait, Stop, Start, Follow, Repeat, Erase, EraseAgain:
 	}
 	if status.Phase == v1alpha1.BackupPreparing && backup.Status.Phase != status.Phase {
 		return outcome.Wait(status.Reason, soon).Result()
@@ -91,19 +100,41 @@ func (r *reconciler) act(ctx context.Context, s *Snapshot, step Step) error {
 		if err != nil {
 			return fmt.Errorf("make Job %s: %w", s.Backup.JobName(), err)
 		}
+	case Erase:
+		return r.erase(ctx, s)
+	case EraseAgain:
+		return r.deleteJob(ctx, s.Deletion)
 	case Repeat:
-		return r.deleteJob(ctx, s)
+		return r.deleteJob(ctx, s.Job)
 	case Stop:
 		if s.Job != nil && s.Job.DeletionTimestamp == nil {
-			return r.deleteJob(ctx, s)
+			return r.deleteJob(ctx, s.Job)
 		}
 	case Fail:
 		if step.Stop {
-			return r.deleteJob(ctx, s)
+			return r.deleteJob(ctx, s.Job)
 		}
-	case Rest, Guard, Release, Wait, Follow, Complete:
+	case Rest, Guard, Release, Wait, Follow, AwaitErased, Complete:
 	}
 	return nil
+}
+
+// erase makes the Job that deletes the backup from the store.
+func (r *reconciler) erase(ctx context.Context, s *Snapshot) error {
+	err := r.live.Create(ctx, deletionJob(s.Backup, r.image))
+	if err != nil && !apierrors.IsAlreadyExists(err) { // one that exists is looked at in the next reconciliation
+		return fmt.Errorf("make Job %s, which deletes it from the store (set spec.deletionPolicy to Retain to leave it there): %w",
+			s.Backup.DeletionJobName(), err)
+	}
+	r.memory.Update(s.Backup.UID, func(made *time.Time) { *made = s.Now })
+	return nil
+}
+
+// marking reports whether a step is to put the finalizer on, or to take it off.
+func marking(step Step) (guard, marks bool) {
+	_, guard = step.(Guard)
+	_, release := step.(Release)
+	return guard, guard || release
 }
 
 // mark puts the finalizer on, or takes it off, on condition that nobody changed the object since it was read.
@@ -122,11 +153,11 @@ func (r *reconciler) mark(ctx context.Context, backup *v1alpha1.RedisBackup, on 
 	return outcome.Wait("the finalizer was written", soon).Result()
 }
 
-func (r *reconciler) deleteJob(ctx context.Context, s *Snapshot) error {
-	uid := s.Job.UID
-	err := r.live.Delete(ctx, s.Job, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+func (r *reconciler) deleteJob(ctx context.Context, job *batchv1.Job) error {
+	uid := job.UID
+	err := r.live.Delete(ctx, job, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete Job %s: %w", s.Job.Name, err)
+		return fmt.Errorf("delete Job %s: %w", job.Name, err)
 	}
 	return nil
 }

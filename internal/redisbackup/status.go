@@ -51,6 +51,12 @@ func ComputeStatus(s *Snapshot, step Step, err error) v1alpha1.RedisBackupStatus
 		status.Reason = step.Reason
 	case Stop:
 		status.Reason = step.Reason
+	case Erase:
+		status.Reason = "Job " + s.Backup.DeletionJobName() + " deletes it from the store"
+	case AwaitErased:
+		status.Reason = step.Reason
+	case EraseAgain:
+		status.Reason = step.Reason
 	case Complete:
 		complete(&status, step, s.Now)
 	case Fail:
@@ -65,7 +71,7 @@ func untold(step Step) bool {
 	switch step.(type) {
 	case Rest, Guard, Release:
 		return true
-	case Wait, Stop, Start, Follow, Repeat, Complete, Fail:
+	case Wait, Stop, Start, Follow, Repeat, Erase, AwaitErased, EraseAgain, Complete, Fail:
 	}
 	return false
 }

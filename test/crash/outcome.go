@@ -62,7 +62,7 @@ func (w World) Collect(ctx context.Context) (left []*unstructured.Unstructured, 
 			orphaned = orphaned && !exists[owner.UID]
 		}
 		if orphaned && object.GetDeletionTimestamp() == nil {
-			if err := w.API.Delete(ctx, object); client.IgnoreNotFound(err) != nil {
+			if err := w.API.Delete(ctx, object, client.PropagationPolicy("Background")); client.IgnoreNotFound(err) != nil {
 				return nil, err
 			}
 		}

@@ -6,6 +6,7 @@ package documents
 var times = []limit{
 	{"docs/backup.md", "while their offsets are read, 200 ms at most (`--pause`)",
 		"internal/archive/take.go", "DefaultPause   = 200 * time.Millisecond"},
+	{"docs/backup.md", "A Job that failed is made again after 5 minutes", "internal/redisbackup/deletion.go", "erasePace = 5 * time.Minute"},
 	{"docs/backup.md", "and five minutes more", "internal/redisbackup/plan.go", "grace = 5 * time.Minute"},
 	{"docs/backup.md", "In S3 an object has at most 156 GiB: 10,000 parts of 16 MiB.", "internal/archive/store.go", "const part = 16 << 20"},
 	{"docs/backup.md", "for five minutes at most (`--timeout`)", "internal/archive/take.go", "DefaultTimeout = 5 * time.Minute"},

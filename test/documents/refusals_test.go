@@ -195,8 +195,14 @@ var wrong = map[string]map[string][]string{
 		"a recipient that is no age public key": {
 			"spec: {recipients: [age1x]}",
 		},
-		"another spec than before": {
+		"another spec than before, but for `deletionPolicy`": {
 			"update: spec: {cluster: other}",
+			"update: spec: {store: {s3: {prefix: other}}}",
+			"update: spec: {recipients: [age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p]}",
+			"update: spec: {timeout: 7h}",
+		},
+		"`deletionPolicy: Keep`": {
+			"spec: {deletionPolicy: Keep}",
 		},
 		"a name of more than 52 characters": {
 			"metadata: {name: " + strings.Repeat("a", 53) + "}",

@@ -16,6 +16,7 @@ import (
 	"gocloud.dev/blob/s3blob"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,8 +72,8 @@ func runStore(t *testing.T, namespace string) *s3.Client {
 	return client
 }
 
-// A RedisBackup is taken while clients write and read and notice nothing, lies in the store as its status says, and another cluster
-// begins with its data.
+// A RedisBackup is taken while clients write and read and notice nothing, lies in the store as its status says, another cluster begins with
+// its data, and it goes from the store.
 func TestRedisClusterIsBackedUp(t *testing.T) {
 	if !live.Local() {
 		t.Skip("the object store is an image of the local cluster")
@@ -117,7 +118,33 @@ func TestRedisClusterIsBackedUp(t *testing.T) {
 			return nil
 		})
 		restoredFrom(t, backup, keys)
+		goesFromStore(t, store, backup)
 	})
+}
+
+// goesFromStore deletes a backup with all that lies in the store.
+func goesFromStore(t *testing.T, client *s3.Client, backup *v1alpha1.RedisBackup) {
+	t.Helper()
+	live.Change(t, backup, func(b *v1alpha1.RedisBackup) { b.Spec.DeletionPolicy = v1alpha1.BackupDelete })
+	live.Eventually(t, "the backup is held until it is gone from the store", func() error {
+		if err := live.Get(t, backup); err != nil || len(backup.Finalizers) > 0 {
+			return err
+		}
+		return errors.New("it has no finalizer")
+	})
+	if err := live.Kube.Delete(t.Context(), backup); err != nil {
+		t.Fatal(err)
+	}
+	live.Eventually(t, "the backup is gone", func() error {
+		if err := live.Get(t, backup); !apierrors.IsNotFound(err) {
+			return errors.Join(err, fmt.Errorf("%s: %s", backup.Status.Phase, backup.Status.Reason))
+		}
+		return nil
+	})
+	list, err := client.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String(bucketName)})
+	if err != nil || len(list.Contents) > 0 {
+		t.Errorf("%d objects are left in the store (%v)", len(list.Contents), err)
+	}
 }
 
 // restoredFrom makes a cluster that begins with a backup, and asserts that it has the data, serves, and keeps nothing of the restore.

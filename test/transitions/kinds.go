@@ -31,7 +31,8 @@ type Kind struct {
 	mistakes map[string]string
 }
 
-// Kinds are the five kinds, with the samples below the root of the checkout. A RedisBackup has no transitions: its spec does not change.
+// Kinds are the five kinds, with the samples below the root of the checkout. A RedisBackup has no transitions: of its spec only what becomes of
+// the store changes.
 func Kinds(root string, defined map[schema.GroupVersionKind]*admit.Definition) (map[string]*Kind, error) {
 	kinds := map[string]*Kind{}
 	for gvk, d := range defined {

@@ -13,13 +13,25 @@ import (
 // LabelBackup with the value true is what a Secret must carry to be named in spec.store of a RedisBackup.
 const LabelBackup = "redis.middleware.hc.cn/backup"
 
-// FinalizerBackup is on a RedisBackup while its Job may run: slots stay until the last pod has ended.
+// FinalizerBackup is on a RedisBackup while its Job may run: slots stay until the last pod has ended. With the deletion policy Delete it
+// stays on: what is in the store goes first.
 const FinalizerBackup = "redis.middleware.hc.cn/backup"
 
 // DefaultBackupTimeout is that of RedisBackupSpec. The schema marker below repeats it.
 const DefaultBackupTimeout = 6 * time.Hour
 
-// RedisBackupSpec is one backup of a RedisCluster. It cannot be changed.
+// BackupDeletionPolicy says what becomes of what is in the store when a RedisBackup is deleted.
+//
+// +kubebuilder:validation:Enum=Retain;Delete
+type BackupDeletionPolicy string
+
+// What becomes of what is in the store.
+const (
+	BackupRetain BackupDeletionPolicy = "Retain"
+	BackupDelete BackupDeletionPolicy = "Delete"
+)
+
+// RedisBackupSpec is one backup of a RedisCluster. Only its deletionPolicy can be changed.
 type RedisBackupSpec struct {
 	// cluster is the name of the RedisCluster that is backed up, in the same namespace.
 	//
@@ -52,6 +64,14 @@ type RedisBackupSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=40,displayName="Timeout",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
+
+	// deletionPolicy is what becomes of what is in the store when this object is deleted: Retain leaves it there, Delete
+	// deletes it first. It can be changed later. Default: Retain.
+	//
+	// +kubebuilder:default=Retain
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=50,displayName="Deletion Policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete"}
+	DeletionPolicy BackupDeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
 // BackupStore is a place in an object store.
@@ -273,7 +293,7 @@ type BackupShard struct {
 }
 
 // RedisBackup is a backup of all shards of a RedisCluster, taken once, into an object store. Deleting it stops one that
-// is being taken, and leaves in the store what is complete.
+// is being taken, and leaves in the store what is complete, unless spec.deletionPolicy is Delete.
 //
 // +genclient
 // +kubebuilder:object:root=true
@@ -293,9 +313,9 @@ type RedisBackup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the backup asked for. It cannot be changed.
+	// spec is the backup asked for. Only its deletionPolicy can be changed.
 	//
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a backup is taken once and cannot be changed: make another RedisBackup"
+	// +kubebuilder:validation:XValidation:rule="self.cluster == oldSelf.cluster && self.store == oldSelf.store && has(self.recipients) == has(oldSelf.recipients) && (!has(self.recipients) || self.recipients == oldSelf.recipients) && has(self.timeout) == has(oldSelf.timeout) && (!has(self.timeout) || duration(self.timeout) == duration(oldSelf.timeout))",message="a backup is taken once, and only deletionPolicy can be changed: make another RedisBackup"
 	Spec RedisBackupSpec `json:"spec"`
 
 	// status is what became of it.
@@ -316,6 +336,12 @@ type RedisBackupList struct {
 
 // JobName is the name of the Job that takes the backup.
 func (b *RedisBackup) JobName() string { return b.Name + "-backup" }
+
+// DeletionJobName is the name of the Job that deletes the backup from the store.
+func (b *RedisBackup) DeletionJobName() string { return b.Name + "-delete" }
+
+// Deletes reports whether what is in the store goes with the object.
+func (b *RedisBackup) Deletes() bool { return b.Spec.DeletionPolicy == BackupDelete }
 
 // Active reports whether slots of the cluster are to stay where they are for the backup, also while it is being deleted and its pod ends.
 func (b *RedisBackup) Active() bool {

@@ -242,12 +242,38 @@ func fits(m *archive.Manifest, shards int, checksum string) error {
 }
 
 func newDelete(o *options) *cobra.Command {
-	return &cobra.Command{
+	var request, reportFile string
+	command := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "delete a backup, or what one left that was never complete",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			return o.with(command.Context(), func(store *archive.Store) error { return store.Delete(command.Context(), args[0]) })
+			err := o.with(command.Context(), func(store *archive.Store) error {
+				if command.Flags().Changed("request") {
+					return store.DeleteRequested(command.Context(), args[0], request)
+				}
+				return store.Delete(command.Context(), args[0])
+			})
+			if reportFile != "" {
+				err = errors.Join(err, writeDeletion(reportFile, err))
+			}
+			return err
 		},
 	}
+	flags := command.Flags()
+	flags.StringVar(&request, "request", "", "delete only what was asked for with the same; another's is left alone, and an error if it is complete")
+	flags.StringVar(&reportFile, "report-file", "", "file to write into what became of it, as JSON, 4096 bytes at most")
+	return command
+}
+
+func writeDeletion(path string, failed error) error {
+	d := report.Deletion{Deleted: failed == nil, Another: errors.Is(failed, archive.ErrAnother)}
+	if failed != nil {
+		d.Error = failed.Error()
+	}
+	text, err := d.Encode()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
 }

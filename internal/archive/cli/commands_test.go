@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"middleware.hc.cn/operator/internal/archive/report"
 )
 
 // run is what a command line prints, and why it fails.
@@ -55,6 +57,8 @@ func TestBadCommandLines(t *testing.T) {
 		"restore a --engine mysql:8 --store " + store:              "--engine: ",
 		"restore a --engine redis --store " + store:                "--engine: ",
 		"delete ../a --store " + store:                             "is no name of a backup",
+		"delete ../a --request u --store " + store:                 "is no name of a backup",
+		"delete a --request= --store " + store:                     "the request is empty",
 	} {
 		if said, err := run(t, strings.Fields(line)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q\n%s", line, err, want, said)
@@ -84,5 +88,29 @@ func TestListOfWhatIsThere(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "unfinished", "0123456789abcdef", "shard-0", "base.rdb")); err == nil {
 		t.Error("what was never complete is still there")
+	}
+}
+
+// Whoever reads the report of a deletion learns what became of it, and whether another's backup was in the way.
+func TestReportOfADeletion(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "report")
+	store := "file://" + dir
+	for what, tt := range map[string]struct {
+		line string
+		want report.Deletion
+	}{
+		"nothing is there": {"delete a --request u --store " + store, report.Deletion{Deleted: true}},
+		"no store":         {"delete a --request u --store file:///none", report.Deletion{}},
+	} {
+		_, failed := run(t, append(strings.Fields(tt.line), "--report-file", file)...)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		said, err := report.ParseDeletion(string(text))
+		if err != nil || said.Deleted != tt.want.Deleted || said.Another || (failed == nil) != said.Deleted {
+			t.Errorf("%s: %s (%v; the command: %v)", what, text, err, failed)
+		}
 	}
 }

@@ -25,19 +25,23 @@ import (
 	"middleware.hc.cn/operator/test/apiserver/environment"
 )
 
-// beingTaken means with a Job, backedUp without the finalizer.
+// beingTaken means with a Job, backedUp without the finalizer unless it is to go from the store.
 const beingTaken, backedUp = "Completed=False", "Completed=True"
 
 // backupFlows: a backup, and one whose pod is gone when the Job has ended, so that the Job is made again.
 var backupFlows = []flow{
 	{name: "RedisBackup", add: addBackup, object: newBackup("monday"), before: hold, last: backedUp},
 	{name: "RedisBackup, its pod is lost", add: addBackup, object: newBackup(lost), before: hold, last: backedUp},
+	{name: "RedisBackup, delete from the store", add: addBackup, object: newBackup(deleted), before: hold, first: "Completed=True",
+		change: remove(metav1.DeletePropagationBackground)},
+	{name: "RedisBackup, delete from the store while it is taken", add: addBackup, object: newBackup(slowDeleted), before: hold,
+		first: beingTaken, change: remove(metav1.DeletePropagationBackground)},
 	{name: "RedisBackup, delete", add: addBackup, object: newBackup(slow), before: hold, first: beingTaken,
 		change: remove(metav1.DeletePropagationBackground)},
 }
 
-// lost is the name of a backup whose first pod is lost, slow that of one whose Job does not end.
-const lost, slow = "lost", "slow"
+// lost is the name of a backup whose first pod is lost, slow that of one whose Job does not end; the other two go from the store.
+const lost, slow, deleted, slowDeleted = "lost", "slow", "deleted", "slow-deleted"
 
 func addBackup(mgr ctrl.Manager, children cache.Cache, _ []string, now func() time.Time) error {
 	return redisbackup.Add(mgr, children, redisbackup.Options{Image: "operator:1", Now: now})
@@ -46,8 +50,12 @@ func addBackup(mgr ctrl.Manager, children cache.Cache, _ []string, now func() ti
 func newBackup(name string) func([]string) *unstructured.Unstructured {
 	return func([]string) *unstructured.Unstructured {
 		object := environment.Object(v1alpha1.GroupVersion.WithKind("RedisBackup"), "", name)
-		object.Object["spec"] = map[string]any{"cluster": "cache",
+		spec := map[string]any{"cluster": "cache",
 			"store": map[string]any{"s3": map[string]any{"bucket": "backups", "credentialsSecretName": "store"}}}
+		if name == deleted || name == slowDeleted {
+			spec["deletionPolicy"] = "Delete"
+		}
+		object.Object["spec"] = spec
 		return object
 	}
 }
@@ -68,7 +76,7 @@ func hold(t *testing.T, backup *unstructured.Unstructured) {
 // mute are the Jobs whose pods are lost, by namespace: the first of each backup of that name.
 var mute sync.Map
 
-// runPod is what the kubelet does for a Job that takes a backup.
+// runPod is what the kubelet does for a Job that takes a backup, or deletes it.
 func runPod(ctx context.Context, job *batchv1.Job) error {
 	if job.Name == lost+"-backup" {
 		if first, _ := mute.LoadOrStore(job.Namespace, job.UID); first == job.UID {
@@ -76,6 +84,9 @@ func runPod(ctx context.Context, job *batchv1.Job) error {
 		}
 	}
 	said, err := report.Report{Engine: "redis", Version: "8.0.6", Marked: time.Now(), Manifest: strings.Repeat("a", 64), Count: 3}.Encode()
+	if strings.HasSuffix(job.Name, "-delete") {
+		said, err = report.Deletion{Deleted: true}.Encode()
+	}
 	if err != nil {
 		return err
 	}

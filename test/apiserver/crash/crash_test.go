@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/test/apiserver/environment"
 	"middleware.hc.cn/operator/test/crash"
@@ -233,7 +234,8 @@ func (r *run) is(wanted string) string {
 	if wanted == "" {
 		return ""
 	}
-	if wanted == backedUp && len(r.object.GetFinalizers()) > 0 {
+	policy, _, _ := unstructured.NestedString(r.object.Object, "spec", "deletionPolicy")
+	if wanted == backedUp && policy != string(v1alpha1.BackupDelete) && len(r.object.GetFinalizers()) > 0 {
 		return "its finalizer is left to take off"
 	}
 	if job, _, _ := unstructured.NestedString(r.object.Object, "status", "jobName"); wanted == beingTaken && job == "" {

@@ -97,7 +97,7 @@ var succeed controller[*batchv1.Job] = func(ctx context.Context, job *batchv1.Jo
 	if job.DeletionTimestamp != nil || len(job.Status.Conditions) > 0 {
 		return reconcile.Result{}, nil
 	}
-	if job.Name == slow+"-backup" {
+	if job.Name == slow+"-backup" || job.Name == slowDeleted+"-backup" {
 		return reconcile.Result{}, nil
 	}
 	if job.Spec.Template.Spec.Containers[0].Name == "backup" {

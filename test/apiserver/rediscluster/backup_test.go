@@ -40,10 +40,15 @@ func awaitBackup(t *testing.T, backup *v1alpha1.RedisBackup, phase v1alpha1.Back
 	})
 }
 
-// awaitJob waits for a Job other than the former one.
+// awaitJob waits for a Job that takes a backup other than the former one.
 func awaitJob(t *testing.T, backup *v1alpha1.RedisBackup, former types.UID) *batchv1.Job {
 	t.Helper()
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: backup.Namespace, Name: backup.JobName()}}
+	return awaitJobOf(t, backup, backup.JobName(), former)
+}
+
+func awaitJobOf(t *testing.T, backup *v1alpha1.RedisBackup, name string, former types.UID) *batchv1.Job {
+	t.Helper()
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: backup.Namespace, Name: name}}
 	eventually(t, "there is a Job", func() string {
 		if !get(t, job) || job.UID == former {
 			return "there is none"
