@@ -28,6 +28,7 @@ import (
 	"middleware.hc.cn/operator/internal/chartkind"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redisbackup"
+	"middleware.hc.cn/operator/internal/redisbackup/schedule"
 	"middleware.hc.cn/operator/internal/rediscluster"
 	"middleware.hc.cn/operator/internal/release"
 	"middleware.hc.cn/operator/internal/upgradeable"
@@ -144,7 +145,25 @@ func addRedisBackup(w wiring, image string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return true, redisbackup.Add(w.mgr, w.children, redisbackup.Options{Image: image, ServiceAccount: w.env.serviceAccount()})
+	err = redisbackup.Add(w.mgr, w.children, redisbackup.Options{Image: image, ServiceAccount: w.env.serviceAccount()})
+	if err != nil {
+		return false, err
+	}
+	return true, addRedisBackupSchedule(w)
+}
+
+// addRedisBackupSchedule adds the controller of RedisBackupSchedules, if their CRD is installed.
+func addRedisBackupSchedule(w wiring) error {
+	of := redisv1alpha1.GroupVersion.WithKind("RedisBackupSchedule")
+	_, err := w.mgr.GetRESTMapper().RESTMapping(of.GroupKind(), of.Version)
+	if meta.IsNoMatchError(err) {
+		w.mgr.GetLogger().Info("No backups are taken by schedules: the CRD of RedisBackupSchedules is not installed")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return schedule.Add(w.mgr, nil)
 }
 
 // ownImage is that of the operator's pod; empty outside of a cluster, or when it may not be read.

@@ -43,6 +43,7 @@ var examples = []string{
 	"controller_v1_application.yaml",
 	"k8s_v1_foobar.yaml",
 	"redis_v1alpha1_redisbackup.yaml",
+	"redis_v1alpha1_redisbackupschedule.yaml",
 	"redis_v1alpha1_rediscluster_full.yaml",
 	"stable_v1beta1_crontab_full.yaml",
 }

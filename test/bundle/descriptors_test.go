@@ -28,12 +28,13 @@ import (
 
 // The kinds' Go types, which tell our own structs from those of Kubernetes: a schema cannot.
 var kinds = map[string]reflect.Type{
-	"RedisCluster": reflect.TypeFor[redisv1alpha1.RedisCluster](),
-	"RedisBackup":  reflect.TypeFor[redisv1alpha1.RedisBackup](),
-	"App":          reflect.TypeFor[appv1alpha1.App](),
-	"Application":  reflect.TypeFor[applicationv1.Application](),
-	"CronTab":      reflect.TypeFor[crontabv1beta1.CronTab](),
-	"FooBar":       reflect.TypeFor[foobarv1.FooBar](),
+	"RedisCluster":        reflect.TypeFor[redisv1alpha1.RedisCluster](),
+	"RedisBackupSchedule": reflect.TypeFor[redisv1alpha1.RedisBackupSchedule](),
+	"RedisBackup":         reflect.TypeFor[redisv1alpha1.RedisBackup](),
+	"App":                 reflect.TypeFor[appv1alpha1.App](),
+	"Application":         reflect.TypeFor[applicationv1.Application](),
+	"CronTab":             reflect.TypeFor[crontabv1beta1.CronTab](),
+	"FooBar":              reflect.TypeFor[foobarv1.FooBar](),
 }
 
 // Prefixes of the x-descriptors that consoles understand.

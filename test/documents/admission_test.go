@@ -71,6 +71,8 @@ func kinds(t *testing.T) map[string]*kind {
 				})},
 		"redis.middleware.hc.cn/v1alpha1 RedisBackup": {page: "docs/backup.md",
 			smallest: "{cluster: cache, store: {s3: {bucket: backups, credentialsSecretName: store}}}"},
+		"redis.middleware.hc.cn/v1alpha1 RedisBackupSchedule": {page: "docs/backup-schedule.md",
+			smallest: "{schedule: '@daily', cluster: cache, store: {s3: {bucket: backups, credentialsSecretName: store}}}"},
 		"appcontroller.middleware.hc.cn/v1alpha1 App": {page: "docs/app.md", smallest: "{image: 'shop/web:1.4'}",
 			admission: webhook[appv1alpha1.App](app.Default, app.Validate, app.ValidateUpdate)},
 		"controller.controller.daocloud.io/v1 Application": {page: "docs/application.md",

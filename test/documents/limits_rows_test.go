@@ -6,6 +6,10 @@ package documents
 var times = []limit{
 	{"docs/backup.md", "while their offsets are read, 200 ms at most (`--pause`)",
 		"internal/archive/take.go", "DefaultPause   = 200 * time.Millisecond"},
+	{"docs/backup-schedule.md", "by how much later than that a backup may begin, an hour at most",
+		"api/rediscluster/v1alpha1/redisbackupschedule_types.go", `message="must be between 0s and 1h"`},
+	{"docs/backup-schedule.md", "not made at a time to come (by more than an hour", "internal/redisbackup/schedule/retention.go",
+		"ahead = time.Hour"},
 	{"docs/backup.md", "A Job that failed is made again after 5 minutes", "internal/redisbackup/deletion.go", "erasePace = 5 * time.Minute"},
 	{"docs/backup.md", "and five minutes more", "internal/redisbackup/plan.go", "grace = 5 * time.Minute"},
 	{"docs/backup.md", "In S3 an object has at most 156 GiB: 10,000 parts of 16 MiB.", "internal/archive/store.go", "const part = 16 << 20"},

@@ -208,6 +208,47 @@ var wrong = map[string]map[string][]string{
 			"metadata: {name: " + strings.Repeat("a", 53) + "}",
 		},
 	},
+	"docs/backup-schedule.md": {
+		"no `schedule`; `schedule: 0 0 2 * * *`, with seconds; `@every 1h`, `@yearly`; `TZ=UTC 0 2 * * *`": {
+			"spec: {schedule: null}",
+			"spec: {schedule: ''}",
+			"spec: {schedule: 0 0 2 * * *}",
+			"spec: {schedule: '@every 1h'}",
+			"spec: {schedule: '@yearly'}",
+			"spec: {schedule: TZ=UTC 0 2 * * *}",
+			"spec: {schedule: CRON_TZ=UTC 0 2 * * *}",
+			"spec: {schedule: '" + strings.Repeat("*", 101) + " * * * *'}",
+		},
+		"`timeZone: Local`, `../etc/passwd`": {
+			"spec: {timeZone: Local}",
+			"spec: {timeZone: ../etc/passwd}",
+			"spec: {timeZone: /etc/localtime}",
+		},
+		"`jitter: 2h`": {
+			"spec: {jitter: 2h}",
+			"spec: {jitter: -1s}",
+		},
+		"`timeout: 30s`": {
+			"spec: {timeout: 30s}",
+			"spec: {timeout: 169h}",
+		},
+		"`retention: {}`": {
+			"spec: {retention: {}}",
+		},
+		"`keepLast: 0`, or more than 1000": {
+			"spec: {retention: {keepLast: 0}}",
+			"spec: {retention: {keepLast: 1001}}",
+		},
+		"`keepFor: 1s`": {
+			"spec: {retention: {keepFor: 1s}}",
+		},
+		"a `store` or `recipients` that a RedisBackup would not have": {
+			"spec: {store: {s3: null}, recipients: [age1x]}",
+		},
+		"a name of more than 39 characters": {
+			"metadata: {name: " + strings.Repeat("a", 40) + "}",
+		},
+	},
 	"docs/foobar.md": {
 		"no `command`, or only spaces": {
 			"spec: {command: null}",

@@ -31,13 +31,13 @@ type Kind struct {
 	mistakes map[string]string
 }
 
-// Kinds are the five kinds, with the samples below the root of the checkout. A RedisBackup has no transitions: of its spec only what becomes of
-// the store changes.
+// Kinds are the five kinds, with the samples below the root of the checkout. A RedisBackup and a RedisBackupSchedule have no transitions:
+// the spec of the former does not change, but for what becomes of the store, and from that of the latter nothing is rendered.
 func Kinds(root string, defined map[schema.GroupVersionKind]*admit.Definition) (map[string]*Kind, error) {
 	kinds := map[string]*Kind{}
 	for gvk, d := range defined {
 		spec := d.Schema().Properties["spec"]
-		if gvk.Kind == "RedisBackup" {
+		if gvk.Kind == "RedisBackup" || gvk.Kind == "RedisBackupSchedule" {
 			continue
 		}
 		kinds[gvk.Kind] = &Kind{GroupVersionKind: gvk, spec: &spec, seen: map[string][]any{}, mistakes: map[string]string{}}

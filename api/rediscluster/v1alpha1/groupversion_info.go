@@ -21,7 +21,8 @@ var (
 )
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &RedisCluster{}, &RedisClusterList{}, &RedisBackup{}, &RedisBackupList{})
+	scheme.AddKnownTypes(GroupVersion, &RedisCluster{}, &RedisClusterList{}, &RedisBackup{}, &RedisBackupList{},
+		&RedisBackupSchedule{}, &RedisBackupScheduleList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

@@ -195,8 +195,8 @@ func restoreJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from v1
 	}
 }
 
-// spread are the constraints of the instances as those of the Jobs' pods, which decide where the volumes are: first instances become masters,
-// which are to be on different nodes and in different zones. Those within a shard do not concern them.
+// spread are the constraints of the instances as those of the Jobs' pods, which decide where the volumes are: first instances become
+// masters, which are to be on different nodes and in different zones. Those within a shard do not concern them.
 func spread(of []corev1.TopologySpreadConstraint, labels map[string]string) []corev1.TopologySpreadConstraint {
 	var constraints []corev1.TopologySpreadConstraint
 	for _, c := range of {

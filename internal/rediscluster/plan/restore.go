@@ -6,7 +6,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,7 +137,7 @@ func (in input) keepRestored() Step {
 		job := in.snap.Restore.Jobs[shard]
 		said := job.Report
 		if said == nil || said.Restored == "" {
-			return stallRestore("Job %s did not say what it restored: delete it to try again%s", job.Name, strings.TrimSuffix(" ("+job.Message+")", " ()"))
+			return stallRestore("Job %s did not say what it restored; delete it to try again. %s", job.Name, job.Message)
 		}
 		set, err := slots.Parse(said.Restored)
 		if err != nil {

@@ -70,6 +70,14 @@ var creators = map[schema.GroupVersionResource]creator{
 				Store: redisv1alpha1.BackupStore{S3: &redisv1alpha1.S3Store{Bucket: "backups", CredentialsSecretName: "x"}}}}, options)
 		return err
 	},
+	redisv1alpha1.GroupVersion.WithResource("redisbackupschedules"): func(ctx context.Context, clients *clientset.Clientset,
+		namespace string,
+	) error {
+		_, err := clients.RedisV1alpha1().RedisBackupSchedules(namespace).Create(ctx,
+			&redisv1alpha1.RedisBackupSchedule{ObjectMeta: meta, Spec: redisv1alpha1.RedisBackupScheduleSpec{Schedule: "@daily", Cluster: "x",
+				Store: redisv1alpha1.BackupStore{S3: &redisv1alpha1.S3Store{Bucket: "backups", CredentialsSecretName: "x"}}}}, options)
+		return err
+	},
 	redisv1alpha1.GroupVersion.WithResource("redisclusters"): func(ctx context.Context, clients *clientset.Clientset, namespace string) error {
 		_, err := clients.RedisV1alpha1().RedisClusters(namespace).Create(ctx, &redisv1alpha1.RedisCluster{ObjectMeta: meta}, options)
 		return err

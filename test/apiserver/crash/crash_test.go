@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -47,6 +48,8 @@ type flow struct {
 	// object is made first. before is what there is besides it when the operator first sees it; nil: nothing.
 	object func(namespaces []string) *unstructured.Unstructured
 	before func(t *testing.T, object *unstructured.Unstructured)
+	// others are kinds of what the operator makes for the object, besides kinds.
+	others []schema.GroupVersionKind
 	// first is the condition, as Type=Status, in which the object is before the change; without one there is no operator before it.
 	first string
 	// change is what is asked for; nil: that the object exists.
@@ -103,7 +106,8 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 	r := &run{flow: f, t: t, killer: k, object: f.object(namespaces)}
 	k.Say = func(format string, arguments ...any) { r.story = append(r.story, fmt.Sprintf(format, arguments...)) }
 	r.object.SetNamespace(namespaces[0])
-	r.world = crash.World{API: api, Kinds: append(kinds, r.object.GroupVersionKind()), Namespaces: namespaces, Normalise: normalise}
+	made := slices.Concat(kinds, f.others, []schema.GroupVersionKind{r.object.GroupVersionKind()})
+	r.world = crash.World{API: api, Kinds: made, Namespaces: namespaces, Normalise: normalise}
 	t.Cleanup(func() { check(t, r.world.Clear(context.Background())) })
 	check(t, api.Create(t.Context(), r.object))
 	if f.before != nil {
@@ -237,6 +241,11 @@ func (r *run) is(wanted string) string {
 	policy, _, _ := unstructured.NestedString(r.object.Object, "spec", "deletionPolicy")
 	if wanted == backedUp && policy != string(v1alpha1.BackupDelete) && len(r.object.GetFinalizers()) > 0 {
 		return "its finalizer is left to take off"
+	}
+	if there && wanted == followed {
+		if n, _, _ := unstructured.NestedInt64(r.object.Object, "status", "backups"); n != 1 {
+			return "there is a backup that is to go"
+		}
 	}
 	if job, _, _ := unstructured.NestedString(r.object.Object, "status", "jobName"); wanted == beingTaken && job == "" {
 		return "there is no Job yet"

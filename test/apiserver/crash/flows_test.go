@@ -214,4 +214,4 @@ var flows = slices.Concat([]flow{
 	{name: "Application, repair", add: addApplication, object: newApplication, first: ready, change: damage, last: ready},
 	{name: "Application, delete", add: addApplication, object: newApplication, first: ready,
 		change: remove(metav1.DeletePropagationForeground)},
-}, backupFlows)
+}, backupFlows, scheduleFlows)

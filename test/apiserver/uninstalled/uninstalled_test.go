@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 
 // finalizers are those that the operator may have left on an object of a kind.
 var finalizers = map[string][]string{
-	"RedisCluster": {v1alpha1.Finalizer}, "RedisBackup": {v1alpha1.FinalizerBackup},
+	"RedisCluster": {v1alpha1.Finalizer}, "RedisBackup": {v1alpha1.FinalizerBackup}, "RedisBackupSchedule": nil,
 	"App": {release.Finalizer}, "CronTab": {release.Finalizer}, "FooBar": {release.SDKFinalizer},
 	"Application": nil,
 }

@@ -58,6 +58,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		// Group=redis.middleware.hc.cn, Version=v1alpha1
 	case redisclusterv1alpha1.SchemeGroupVersion.WithResource("redisbackups"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Redis().V1alpha1().RedisBackups().Informer()}, nil
+	case redisclusterv1alpha1.SchemeGroupVersion.WithResource("redisbackupschedules"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Redis().V1alpha1().RedisBackupSchedules().Informer()}, nil
 	case redisclusterv1alpha1.SchemeGroupVersion.WithResource("redisclusters"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Redis().V1alpha1().RedisClusters().Informer()}, nil
 

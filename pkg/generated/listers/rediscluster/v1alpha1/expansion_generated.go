@@ -13,6 +13,14 @@ type RedisBackupListerExpansion interface{}
 // RedisBackupNamespaceLister.
 type RedisBackupNamespaceListerExpansion interface{}
 
+// RedisBackupScheduleListerExpansion allows custom methods to be added to
+// RedisBackupScheduleLister.
+type RedisBackupScheduleListerExpansion interface{}
+
+// RedisBackupScheduleNamespaceListerExpansion allows custom methods to be added to
+// RedisBackupScheduleNamespaceLister.
+type RedisBackupScheduleNamespaceListerExpansion interface{}
+
 // RedisClusterListerExpansion allows custom methods to be added to
 // RedisClusterLister.
 type RedisClusterListerExpansion interface{}

@@ -13,6 +13,8 @@ import (
 type Interface interface {
 	// RedisBackups returns a RedisBackupInformer.
 	RedisBackups() TypedRedisBackupInformer
+	// RedisBackupSchedules returns a RedisBackupScheduleInformer.
+	RedisBackupSchedules() TypedRedisBackupScheduleInformer
 	// RedisClusters returns a RedisClusterInformer.
 	RedisClusters() TypedRedisClusterInformer
 }
@@ -31,6 +33,11 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 // RedisBackups returns a TypedRedisBackupInformer.
 func (v *version) RedisBackups() TypedRedisBackupInformer {
 	return &redisBackupInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// RedisBackupSchedules returns a TypedRedisBackupScheduleInformer.
+func (v *version) RedisBackupSchedules() TypedRedisBackupScheduleInformer {
+	return &redisBackupScheduleInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // RedisClusters returns a TypedRedisClusterInformer.

@@ -7,4 +7,6 @@ package v1alpha1
 
 type RedisBackupExpansion interface{}
 
+type RedisBackupScheduleExpansion interface{}
+
 type RedisClusterExpansion interface{}

@@ -16,6 +16,7 @@ import (
 type RedisV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	RedisBackupsGetter
+	RedisBackupSchedulesGetter
 	RedisClustersGetter
 }
 
@@ -26,6 +27,10 @@ type RedisV1alpha1Client struct {
 
 func (c *RedisV1alpha1Client) RedisBackups(namespace string) RedisBackupInterface {
 	return newRedisBackups(c, namespace)
+}
+
+func (c *RedisV1alpha1Client) RedisBackupSchedules(namespace string) RedisBackupScheduleInterface {
+	return newRedisBackupSchedules(c, namespace)
 }
 
 func (c *RedisV1alpha1Client) RedisClusters(namespace string) RedisClusterInterface {

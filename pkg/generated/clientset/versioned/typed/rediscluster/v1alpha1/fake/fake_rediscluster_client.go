@@ -19,6 +19,10 @@ func (c *FakeRedisV1alpha1) RedisBackups(namespace string) v1alpha1.RedisBackupI
 	return newFakeRedisBackups(c, namespace)
 }
 
+func (c *FakeRedisV1alpha1) RedisBackupSchedules(namespace string) v1alpha1.RedisBackupScheduleInterface {
+	return newFakeRedisBackupSchedules(c, namespace)
+}
+
 func (c *FakeRedisV1alpha1) RedisClusters(namespace string) v1alpha1.RedisClusterInterface {
 	return newFakeRedisClusters(c, namespace)
 }

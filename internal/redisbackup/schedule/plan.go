@@ -1,0 +1,125 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package schedule follows a RedisBackupSchedule: it makes RedisBackups at their times, deletes those that are not to be kept, and says in
+// the status what became of them. One reconciliation is observe, Plan, act, one status patch and events; Plan and ComputeStatus are pure.
+package schedule
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+)
+
+// Snapshot is what one reconciliation saw.
+type Snapshot struct {
+	Schedule *v1alpha1.RedisBackupSchedule
+	// Backups are all RedisBackups of the namespace.
+	Backups []v1alpha1.RedisBackup
+	// Cluster reports whether the RedisCluster exists and is to stay.
+	Cluster bool
+	Now     time.Time
+}
+
+// Step is what a reconciliation does. It is one of the types below.
+//
+//sumtype:decl
+type Step interface{ step() }
+
+type (
+	// Rest does nothing until something changes, or the next backup is due.
+	Rest struct{}
+	// Make makes the RedisBackup of a time.
+	Make struct{ At time.Time }
+	// Note takes the RedisBackup of a time for made, which it is.
+	Note struct{ At time.Time }
+	// Pass leaves out a time that was within a suspension.
+	Pass struct{ At time.Time }
+	// Skip leaves out a time, for a reason of the condition Scheduled.
+	Skip struct {
+		At              time.Time
+		Reason, Message string
+	}
+	// Prune deletes a RedisBackup that is not to be kept.
+	Prune struct {
+		Backup *v1alpha1.RedisBackup
+		Why    string
+	}
+)
+
+func (Rest) step()  {}
+func (Make) step()  {}
+func (Note) step()  {}
+func (Pass) step()  {}
+func (Skip) step()  {}
+func (Prune) step() {}
+
+// Plan decides on a step.
+func Plan(s *Snapshot) Step {
+	if s.Schedule.DeletionTimestamp != nil {
+		return Rest{}
+	}
+	if t, refused := timesOf(s.Schedule); refused == nil && !s.Schedule.Spec.Suspend {
+		if step := begin(s, t); step != nil {
+			return step
+		}
+	}
+	if old, why := expired(s); old != nil {
+		return Prune{Backup: old, Why: why}
+	}
+	return Rest{}
+}
+
+// begin is the step of the backup that is due; nil: none is, or it waits for its cluster. Of those that were missed the last is due.
+func begin(s *Snapshot, t *times) Step {
+	at := t.due(since(s), s.Now)
+	if at.IsZero() {
+		return nil
+	}
+	if suspended(s.Schedule) {
+		return Pass{At: at}
+	}
+	name := s.Schedule.BackupName(at)
+	var active string
+	for i := range s.Backups {
+		b := &s.Backups[i]
+		switch ours := s.Schedule.Made(b); {
+		case b.Name == name && ours:
+			return Note{At: at}
+		case b.Name == name:
+			return Skip{At: at, Reason: v1alpha1.ScheduleSkippedTaken,
+				Message: fmt.Sprintf("there is a RedisBackup %s which this schedule has not made: none was made for that time", name)}
+		case ours && !b.Ended():
+			active = b.Name
+		}
+	}
+	switch {
+	case !s.Cluster:
+		return nil
+	case active != "":
+		return Skip{At: at, Reason: v1alpha1.ScheduleSkippedActive,
+			Message: fmt.Sprintf("RedisBackup %s was still being taken: %s was not made", active, name)}
+	}
+	return Make{At: at}
+}
+
+// since is the time after which backups are due. What a clock noted that was far ahead does not count: nothing would be due until then.
+func since(s *Snapshot) time.Time {
+	from := s.Schedule.CreationTimestamp.Time
+	if last := s.Schedule.Status.LastScheduleTime; last != nil && last.After(from) && !last.After(s.Now.Add(ahead)) {
+		from = last.Time
+	}
+	if from.After(s.Now) {
+		return s.Now
+	}
+	return from
+}
+
+// suspended reports whether the schedule was suspended when its status was written.
+func suspended(s *v1alpha1.RedisBackupSchedule) bool {
+	c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ScheduleConditionScheduled)
+	return c != nil && c.Reason == v1alpha1.ScheduleSuspended
+}

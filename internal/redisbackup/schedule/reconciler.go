@@ -1,0 +1,164 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/outcome"
+	"middleware.hc.cn/operator/internal/shell"
+)
+
+var kind = v1alpha1.GroupVersion.WithKind("RedisBackupSchedule")
+
+// When to look again: after a step, and at the latest, for clocks are set.
+const soon, latest = time.Second, time.Hour
+
+type reconciler struct {
+	cache    client.Reader
+	live     client.Client // the API server
+	recorder events.EventRecorder
+	now      func() time.Time
+	memory   shell.Memory[struct{}]
+}
+
+// Reconcile runs one reconciliation.
+func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	schedule := &v1alpha1.RedisBackupSchedule{}
+	if why, ok := r.memory.Begin(ctx, r.cache, request.NamespacedName, schedule, r.now()); !ok {
+		return why.Result()
+	}
+	s, err := r.observe(ctx, schedule, r.cache)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	step := Plan(s)
+	if _, rests := step.(Rest); !rests { // caches may be of before: what is made or deleted is decided on by what there is
+		if s, err = r.observe(ctx, schedule, r.live); err != nil {
+			return ctrl.Result{}, err
+		}
+		step = Plan(s)
+	}
+	failed := r.act(ctx, s, step)
+	status := ComputeStatus(s, step, failed)
+	log.FromContext(ctx).V(1).Info("Reconciled", "step", fmt.Sprintf("%T", step))
+	if err := r.write(ctx, schedule, &status); err != nil {
+		return shell.Unwritten(err).Result()
+	}
+	if failed != nil {
+		return outcome.Retry(failed).Result()
+	}
+	r.tell(s, step)
+	if _, rests := step.(Rest); !rests {
+		return outcome.Wait("a step was taken", soon).Result()
+	}
+	if status.NextScheduleTime == nil {
+		return outcome.Done().Result()
+	}
+	return outcome.Wait("the next one is due later", min(latest, max(soon, status.NextScheduleTime.Sub(s.Now)))).Result()
+}
+
+// observe does all the reading of a reconciliation. What it cannot read is an error, never an absence.
+func (r *reconciler) observe(ctx context.Context, schedule *v1alpha1.RedisBackupSchedule, from client.Reader) (*Snapshot, error) {
+	s := &Snapshot{Schedule: schedule, Now: r.now()}
+	var list v1alpha1.RedisBackupList
+	if err := from.List(ctx, &list, client.InNamespace(schedule.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the RedisBackups: %w", err)
+	}
+	s.Backups = list.Items
+	cluster := &v1alpha1.RedisCluster{}
+	err := r.cache.Get(ctx, types.NamespacedName{Namespace: schedule.Namespace, Name: schedule.Spec.Cluster}, cluster)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read RedisCluster %s from the cache: %w", schedule.Spec.Cluster, err)
+	}
+	s.Cluster = err == nil && cluster.DeletionTimestamp == nil
+	return s, nil
+}
+
+// act does all the writing of a step, the status apart.
+func (r *reconciler) act(ctx context.Context, s *Snapshot, step Step) error {
+	switch step := step.(type) {
+	case Make: // one that exists by now is looked at in the next reconciliation
+		backup := backupOf(s.Schedule, step.At)
+		if err := r.live.Create(ctx, backup); err != nil {
+			return fmt.Errorf("make RedisBackup %s: %w", backup.Name, err)
+		}
+	case Prune: // on condition that nobody has changed it since, such as by taking its label off
+		b := step.Backup
+		err := r.live.Delete(ctx, b, client.Preconditions{UID: &b.UID, ResourceVersion: &b.ResourceVersion},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete RedisBackup %s: %w", b.Name, err)
+		}
+	case Rest, Note, Pass, Skip:
+	}
+	return nil
+}
+
+// backupOf is the RedisBackup of a time. It has no owner: it stays when the schedule is deleted.
+func backupOf(s *v1alpha1.RedisBackupSchedule, at time.Time) *v1alpha1.RedisBackup {
+	spec := s.Spec.DeepCopy()
+	backup := &v1alpha1.RedisBackup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.BackupName(at),
+			Labels: map[string]string{v1alpha1.LabelSchedule: s.Name, v1alpha1.LabelScheduleUID: string(s.UID)}},
+		Spec: v1alpha1.RedisBackupSpec{Cluster: spec.Cluster, Store: spec.Store, Recipients: spec.Recipients, Timeout: spec.Timeout,
+			DeletionPolicy: v1alpha1.BackupRetain},
+	}
+	if spec.Retention != nil {
+		backup.Spec.DeletionPolicy = v1alpha1.BackupDelete
+	}
+	return backup
+}
+
+// write patches the status when it differs.
+func (r *reconciler) write(ctx context.Context, schedule *v1alpha1.RedisBackupSchedule, status *v1alpha1.RedisBackupScheduleStatus) error {
+	if equality.Semantic.DeepEqual(&schedule.Status, status) {
+		return nil
+	}
+	before, errBefore := runtime.DefaultUnstructuredConverter.ToUnstructured(schedule)
+	after, errAfter := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err := errors.Join(errBefore, errAfter); err != nil {
+		return fmt.Errorf("encode the status: %w", err)
+	}
+	object := &unstructured.Unstructured{Object: before}
+	object.SetGroupVersionKind(kind)
+	answer, err := shell.PatchStatus(object, after, func(object client.Object, patch client.Patch) error {
+		return r.live.Status().Patch(ctx, object, patch)
+	})
+	if err == nil {
+		r.memory.Wrote(answer, r.now())
+	}
+	return err
+}
+
+// tell writes an Event when a backup was made, left out or deleted.
+func (r *reconciler) tell(s *Snapshot, step Step) {
+	say := func(eventType, reason, format string, arguments ...any) {
+		r.recorder.Eventf(s.Schedule, nil, eventType, reason, "Schedule", "%s", shell.Note(fmt.Sprintf(format, arguments...)))
+	}
+	switch step := step.(type) {
+	case Make:
+		say(corev1.EventTypeNormal, "BackupMade", "RedisBackup %s was made", s.Schedule.BackupName(step.At))
+	case Skip:
+		say(corev1.EventTypeWarning, step.Reason, "%s", step.Message)
+	case Prune:
+		say(corev1.EventTypeNormal, "BackupDeleted", "RedisBackup %s is deleted: %s", step.Backup.Name, step.Why)
+	case Rest, Note, Pass:
+	}
+}

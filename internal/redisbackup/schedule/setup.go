@@ -1,0 +1,72 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/metrics"
+)
+
+// Add registers the controller of RedisBackupSchedules with a manager. now is the clock; nil: time.Now.
+func Add(mgr ctrl.Manager, now func() time.Time) error {
+	if now == nil {
+		now = time.Now
+	}
+	live, err :=
+		client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("set up RedisBackupSchedule: %w", err)
+	}
+	r := &reconciler{cache: mgr.GetCache(), live: live, recorder: mgr.GetEventRecorder("redisbackupschedule"), now: now}
+	schedule := &v1alpha1.RedisBackupSchedule{}
+	made, cluster := handler.EnqueueRequestsFromMapFunc(maker), handler.EnqueueRequestsFromMapFunc(r.ofCluster)
+	changed := predicate.GenerationChangedPredicate{}
+	const atOnce = 2
+	err = ctrl.NewControllerManagedBy(mgr).Named("redisbackupschedule").WithOptions(controller.Options{MaxConcurrentReconciles: atOnce}).
+		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(schedule), metrics.Enqueue(kind), changed)).
+		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisBackup{}), made)).
+		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}), cluster, changed)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up RedisBackupSchedule: %w", err)
+	}
+	return nil
+}
+
+// maker is the schedule that a RedisBackup says it is of.
+func maker(_ context.Context, backup client.Object) []reconcile.Request {
+	name := backup.GetLabels()[v1alpha1.LabelSchedule]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: backup.GetNamespace(), Name: name}}}
+}
+
+// ofCluster are the schedules of a RedisCluster.
+func (r *reconciler) ofCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
+	var list v1alpha1.RedisBackupScheduleList
+	if err := r.cache.List(ctx, &list, client.InNamespace(cluster.GetNamespace())); err != nil {
+		return nil // each looks again by itself
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if s := &list.Items[i]; s.Spec.Cluster == cluster.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s)})
+		}
+	}
+	return requests
+}
