@@ -5,6 +5,8 @@ package archive
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -130,5 +132,54 @@ func TestAttempts(t *testing.T) {
 	}
 	if len(whose) != 4 {
 		t.Errorf("%d begin differently: %v", len(whose), seen)
+	}
+}
+
+// What a store refuses to delete, or to list, is not taken for deleted.
+func TestDeletionThatIsRefused(t *testing.T) {
+	m := backup(t, NewStore(newBucket(t), Keys{}))
+	left := strings.Replace(m.baseKey(0), attempt, newAttempt("uid-1"), 1)
+	for what, tt := range map[string]struct {
+		complete       string // who asked for the one that is complete; empty: none is
+		refused, wants string
+	}{
+		"the manifest":               {"uid-1", manifestKey("b"), "deleting " + manifestKey("b")},
+		"an object":                  {"", left, "deleting " + left},
+		"one of a whole":             {"uid-1", left, "deleting " + left},
+		"one beside another's whole": {"uid-2", left, "deleting " + left},
+		"the list":                   {"", "", "listing b"},
+		"the list of a whole":        {"uid-1", "", "listing b"},
+	} {
+		m.Request = tt.complete
+		manifest, err := m.encode()
+		check(t, err)
+		s := newS3(t, func(w http.ResponseWriter, r *http.Request) {
+			key, prefix := strings.TrimPrefix(r.URL.Path, "/bucket/"), r.URL.Query().Get("prefix")
+			switch {
+			case r.URL.Query().Has("list-type") && prefix == "b/" && tt.refused == "":
+				refuse(w, http.StatusForbidden, "AccessDenied")
+			case r.URL.Query().Has("list-type"):
+				fmt.Fprint(w, "<ListBucketResult>")
+				for _, listed := range []string{left, manifestKey("b")} {
+					if strings.HasPrefix(listed, prefix) && (tt.complete != "" || listed == left) {
+						fmt.Fprintf(w, "<Contents><Key>%s</Key><LastModified>2026-01-01T00:00:00Z</LastModified></Contents>", listed)
+					}
+				}
+				fmt.Fprint(w, "</ListBucketResult>")
+			case r.Method == http.MethodDelete && key == tt.refused:
+				refuse(w, http.StatusForbidden, "AccessDenied")
+			case r.Method == http.MethodDelete:
+				w.WriteHeader(http.StatusNoContent)
+			case key == manifestKey("b") && tt.complete != "":
+				_, _ = w.Write(manifest)
+			case key == left:
+			default:
+				refuse(w, http.StatusNotFound, "NoSuchKey")
+			}
+		})
+		err = s.DeleteRequested(t.Context(), "b", "uid-1")
+		if err == nil || errors.Is(err, ErrAnother) || !strings.Contains(err.Error(), tt.wants) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }

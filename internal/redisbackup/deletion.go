@@ -41,8 +41,6 @@ func leave(s *Snapshot) Step {
 	switch {
 	case !guarded(s.Backup):
 		return Rest{}
-	case ended && !s.Backup.Deletes():
-		return Release{}
 	case overdue:
 	case s.Job != nil && (!ended || !hasEnded(s.Job)):
 		return Stop{Reason: fmt.Sprintf("it is being deleted: Job %s goes first", s.Job.Name)}
@@ -71,7 +69,7 @@ func fromStore(s *Snapshot) Step {
 	case s.Withheld != "":
 		return AwaitErased{Reason: fmt.Sprintf("it is not deleted from the store: %s; %s", s.Withheld, remedy), After: later}
 	}
-	if next := s.DeletionMade.Add(eraseLeast); s.Now.Before(next) && !s.DeletionMade.IsZero() {
+	if next := s.DeletionMade.Add(eraseLeast); s.Now.Before(next) {
 		return AwaitErased{Reason: fmt.Sprintf("Job %s was deleted; another one is made within %s", name, eraseLeast), After: next.Sub(s.Now)}
 	}
 	return Erase{}
@@ -84,7 +82,7 @@ func followDeletion(s *Snapshot) Step {
 	var why string
 	var at time.Time
 	switch {
-	case said != nil && (said.Another || said.Deleted && complete != nil):
+	case said != nil && (said.Another || said.Deleted && hasEnded(s.Deletion)):
 		return Release{}
 	case s.Deletion.DeletionTimestamp != nil:
 		return AwaitErased{Reason: fmt.Sprintf("the former Job %s is being deleted", name), After: later}

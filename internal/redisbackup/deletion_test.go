@@ -68,6 +68,8 @@ func TestPlanOfADeletion(t *testing.T) {
 		"the namespace goes as well": {func(s *Snapshot) { s.NamespaceGoes, s.Withheld = true, "no Secret" }, Release{}},
 		"it is still being taken": {func(s *Snapshot) { s.Backup.Status.Phase, s.Job = v1alpha1.BackupRunning, jobWith() },
 			Stop{"it is being deleted: Job monday-backup goes first"}},
+		"it is still being taken, and its Job has just ended": {func(s *Snapshot) { s.Backup.Status.Phase = v1alpha1.BackupRunning },
+			Stop{"it is being deleted: Job monday-backup goes first"}},
 		"it failed, and its Job still runs": {func(s *Snapshot) { s.Backup.Status.Phase, s.Job = v1alpha1.BackupFailed, jobWith() },
 			Stop{"it is being deleted: Job monday-backup goes first"}},
 		"it failed, and its pod still writes": {func(s *Snapshot) { s.Backup.Status.Phase, s.Pods = v1alpha1.BackupFailed, []string{"a"} },
@@ -93,6 +95,10 @@ func TestPlanOfADeletion(t *testing.T) {
 		"it is deleted": {func(s *Snapshot) {
 			s.Deletion, s.Deleted = deletion(since(batchv1.JobComplete, "", 0)), &report.Deletion{Deleted: true}
 		}, Release{}},
+		"it is deleted, and the Job was out of time": {failed(0, &report.Deletion{Deleted: true}), Release{}},
+		"the Job succeeded, and its pod says that it did not": {func(s *Snapshot) {
+			s.Deletion, s.Deleted = deletion(since(batchv1.JobComplete, "", time.Minute)), &report.Deletion{Error: "no"}
+		}, AwaitErased{notDeleted + "its pod did not say so" + mend, 4 * time.Minute}},
 		"another's backup has the name": {func(s *Snapshot) {
 			s.Deletion, s.Deleted = deletion(), &report.Deletion{Another: true, Error: "another's"}
 		}, Release{}},
@@ -175,8 +181,26 @@ func TestDeletionJob(t *testing.T) {
 	if owner := metav1.GetControllerOf(made); owner == nil || *owner.BlockOwnerDeletion {
 		t.Errorf("its owner is %+v", owner)
 	}
+	if *made.Spec.ActiveDeadlineSeconds != 600 || *made.Spec.PodReplacementPolicy != batchv1.Failed {
+		t.Errorf("two pods may delete at a time, or one for ever: %+v", made.Spec)
+	}
 	if serves(pod, s.Backup, take) || !serves(pod, s.Backup, erase) {
 		t.Error("it is taken for one that takes the backup")
+	}
+}
+
+// One that has ended, and one that was never begun and goes, ask the API server nothing.
+func TestIdleBackupsAskNothing(t *testing.T) {
+	r := &reconciler{now: func() time.Time { return now }}
+	for what, change := range map[string]func(*Snapshot){
+		"it is to go from the store, and stays":    func(s *Snapshot) { s.Backup.DeletionTimestamp = nil },
+		"it stays in the store, and goes":          func(s *Snapshot) { s.Backup.Spec.DeletionPolicy = v1alpha1.BackupRetain },
+		"it was never begun":                       func(s *Snapshot) { s.Backup.Status.Phase, s.Backup.Finalizers = "", nil },
+		"it is to go, and nothing is in the store": func(s *Snapshot) { s.Backup.Finalizers = nil },
+	} {
+		if seen, err := r.observe(t.Context(), deletedBackup(change).Backup); err != nil || seen.Job != nil {
+			t.Errorf("%s: %+v (%v)", what, seen, err)
+		}
 	}
 }
 

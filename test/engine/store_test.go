@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -132,6 +133,7 @@ func TestStoreThatFails(t *testing.T) {
 			m, c := startMinIO(t), startCluster(t, engines(t)[0], 1, 1, 0)
 			store := m.store(m.root(), archive.Keys{})
 			taking := c.taking("backup", store)
+			taking.Request = "asked"
 			onReport(&taking, tt.during, func() { tt.fail(m, c) })
 			manifest, err := taking.Take(t.Context())
 			if tt.says == "" {
@@ -147,12 +149,27 @@ func TestStoreThatFails(t *testing.T) {
 			for name, err := range store.List(t.Context()) {
 				t.Errorf("there is a backup %s, %v", name, err)
 			}
-			must(t, store.Delete(t.Context(), "backup"))
+			left := m.objects()
+			must(t, store.DeleteRequested(t.Context(), "backup", "asked otherwise"))
+			if kept := m.objects(); len(kept) != len(left) {
+				t.Errorf("who asked otherwise left %q of %q", kept, left)
+			}
+			must(t, store.DeleteRequested(t.Context(), "backup", "asked"))
 			if left := m.objects(); len(left) > 0 {
 				t.Errorf("%q are left", left)
 			}
-			_, err = c.taking("backup", store).Take(t.Context())
+			taking = c.taking("backup", store)
+			taking.Request = "asked"
+			manifest, err = taking.Take(t.Context())
 			must(t, err)
+			if err := store.DeleteRequested(t.Context(), "backup", "asked otherwise"); !errors.Is(err, archive.ErrAnother) {
+				t.Errorf("who asked otherwise deletes it: %v", err)
+			}
+			must(t, store.Verify(t.Context(), manifest))
+			must(t, store.DeleteRequested(t.Context(), "backup", "asked"))
+			if left := m.objects(); len(left) > 0 {
+				t.Errorf("%q are left", left)
+			}
 		})
 	}
 }

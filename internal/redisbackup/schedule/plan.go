@@ -112,9 +112,6 @@ func since(s *Snapshot) time.Time {
 	if last := s.Schedule.Status.LastScheduleTime; last != nil && last.After(from) && !last.After(s.Now.Add(ahead)) {
 		from = last.Time
 	}
-	if from.After(s.Now) {
-		return s.Now
-	}
 	return from
 }
 

@@ -95,8 +95,12 @@ func TestPlan(t *testing.T) {
 			s.Backups = []v1alpha1.RedisBackup{backup("hourly-1", time.Hour, v1alpha1.BackupRunning)}
 			s.Backups[0].Labels[v1alpha1.LabelScheduleUID] = "another"
 		}, Make{today}},
-		"no cluster": {func(s *Snapshot) { s.Cluster = false }, Rest{}},
-		"suspended":  {func(s *Snapshot) { s.Schedule.Spec.Suspend = true }, Rest{}},
+		"no cluster":                    {func(s *Snapshot) { s.Cluster = false }, Rest{}},
+		"due, and known to be followed": {func(s *Snapshot) { s.Schedule.Status = ComputeStatus(s, Rest{}, nil) }, Make{today}},
+		"its last time is of before it was made": {func(s *Snapshot) {
+			s.Schedule.CreationTimestamp, s.Schedule.Status.LastScheduleTime = metav1.NewTime(now), stamp(now.AddDate(0, 0, -9))
+		}, Rest{}},
+		"suspended": {func(s *Snapshot) { s.Schedule.Spec.Suspend = true }, Rest{}},
 		"it was suspended": {func(s *Snapshot) {
 			s.Schedule.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ScheduleConditionScheduled, Reason: v1alpha1.ScheduleSuspended}}
 		}, Pass{today}},
@@ -129,6 +133,61 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// What is due goes before what is old; and what is old goes whether or not backups are made.
+func TestPlanPrunes(t *testing.T) {
+	old := func(s *Snapshot) {
+		s.Schedule.Spec.Retention = &v1alpha1.BackupRetention{KeepLast: ptr.To[int32](1)}
+		// made in the same second
+		s.Backups = []v1alpha1.RedisBackup{backup("b", time.Hour, v1alpha1.BackupCompleted), backup("a", time.Hour, v1alpha1.BackupCompleted)}
+	}
+	s := snapshotOf(old)
+	if step, makes := Plan(s).(Make); !makes {
+		t.Errorf("what is due: %+v", step)
+	}
+	for what, change := range map[string]func(*Snapshot){
+		"followed":  func(s *Snapshot) { s.Now = s.Now.Add(-time.Hour / 2) },
+		"suspended": func(s *Snapshot) { s.Schedule.Spec.Suspend = true },
+		"refused":   func(s *Snapshot) { s.Schedule.Spec.TimeZone = "Local" },
+	} {
+		s := snapshotOf(func(s *Snapshot) { old(s); change(s) })
+		step, prunes := Plan(s).(Prune)
+		if !prunes || step.Backup.Name != "a" || step.Why == "" {
+			t.Errorf("%s: %+v", what, step)
+		}
+		scheduled := meta.FindStatusCondition(ComputeStatus(s, step, errors.New("no")).Conditions, v1alpha1.ScheduleConditionScheduled)
+		if scheduled.Reason == v1alpha1.ScheduleNotMade {
+			t.Errorf("%s: what cannot be deleted is told as %+v", what, scheduled)
+		}
+	}
+}
+
+// What is over is not told any more, and what is of another is not told at all.
+func TestStatusIsOfNow(t *testing.T) {
+	s := snapshotOf(func(s *Snapshot) {
+		s.Schedule.Spec.Suspend = true
+		s.Schedule.Status.NextScheduleTime, s.Schedule.Status.Active = stamp(now), "gone"
+		s.Schedule.Status.LastSuccessfulBackup = &v1alpha1.ScheduledBackup{Name: "gone"}
+		s.Backups = []v1alpha1.RedisBackup{backup("other", 0, v1alpha1.BackupRunning)}
+		s.Backups[0].Labels[v1alpha1.LabelScheduleUID] = "another"
+	})
+	if is := ComputeStatus(s, Rest{}, nil); is.NextScheduleTime != nil || is.Active != "" || is.LastSuccessfulBackup != nil {
+		t.Errorf("%+v", is)
+	}
+	s.Backups = []v1alpha1.RedisBackup{backup("a", time.Hour, v1alpha1.BackupCompleted)}
+	if of := ComputeStatus(s, Rest{}, nil).LastSuccessfulBackup; of == nil || !of.Time.Equal(s.Backups[0].Status.MarkedAt) {
+		t.Errorf("the newest is %+v", of)
+	}
+	s.Backups[0].Status.MarkedAt = nil
+	if of := ComputeStatus(s, Rest{}, nil).LastSuccessfulBackup; of == nil || !of.Time.Equal(&s.Backups[0].CreationTimestamp) {
+		t.Errorf("the newest is %+v", of)
+	}
+	before := s.Schedule.Status
+	s.Schedule.DeletionTimestamp = stamp(now)
+	if diff := cmp.Diff(before, ComputeStatus(s, Rest{}, nil)); diff != "" {
+		t.Errorf("while it is deleted it changes (-before +after):\n%s", diff)
+	}
+}
+
 func TestStatus(t *testing.T) {
 	tomorrow := now.Truncate(time.Hour).AddDate(0, 0, 1)
 	taken := Skip{now.Truncate(time.Hour), v1alpha1.ScheduleSkippedActive, "it was left out"}
@@ -151,6 +210,9 @@ func TestStatus(t *testing.T) {
 			stamp(now.Truncate(time.Hour))},
 		"left out before": {func(s *Snapshot) { s.Schedule.Status = ComputeStatus(s, taken, nil) }, Rest{}, nil,
 			"True FormerStillTaken it was left out", "Unknown NoBackup", stamp(tomorrow), "", "", 0, stamp(now.Truncate(time.Hour))},
+		"left out before, for its name": {func(s *Snapshot) {
+			s.Schedule.Status = ComputeStatus(s, Skip{now.Truncate(time.Hour), v1alpha1.ScheduleSkippedTaken, "it was left out"}, nil)
+		}, Rest{}, nil, "True NameTaken it was left out", "Unknown NoBackup", stamp(tomorrow), "", "", 0, stamp(now.Truncate(time.Hour))},
 		"left out before, and the next one was made": {func(s *Snapshot) {
 			s.Schedule.Status = ComputeStatus(s, taken, nil)
 			s.Now = s.Now.AddDate(0, 0, 1)

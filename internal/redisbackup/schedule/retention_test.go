@@ -112,7 +112,7 @@ func TestRetention(t *testing.T) {
 // Whatever is taken and fails, whichever clocks jump and whatever retention says by then: the newest complete backup stays, at no time
 // fewer complete ones are left than retention keeps, and what another made stays.
 func TestTheNewestStays(t *testing.T) {
-	const runs, steps, seed = 300, 60, 11
+	const runs, steps, seed = 100, 60, 11
 	phases := []v1alpha1.BackupPhase{v1alpha1.BackupCompleted, v1alpha1.BackupCompleted, v1alpha1.BackupCompleted, v1alpha1.BackupFailed,
 		v1alpha1.BackupRunning, v1alpha1.BackupPending, ""}
 	random := rand.New(rand.NewPCG(seed, seed))

@@ -29,7 +29,7 @@ func ComputeStatus(s *Snapshot, step Step, err error) v1alpha1.RedisBackupSchedu
 		status.LastScheduleTime = second(at)
 	}
 	status.NextScheduleTime = nil
-	if next := upcoming(s, status.LastScheduleTime); !next.IsZero() {
+	if next := upcoming(s); !next.IsZero() {
 		status.NextScheduleTime = second(next)
 	}
 	list := complete(s)
@@ -73,16 +73,12 @@ func settled(step Step) time.Time {
 }
 
 // upcoming is when the next backup begins; zero: none does.
-func upcoming(s *Snapshot, last *metav1.Time) time.Time {
+func upcoming(s *Snapshot) time.Time {
 	t, refused := timesOf(s.Schedule)
 	if refused != nil || s.Schedule.Spec.Suspend {
 		return time.Time{}
 	}
-	from := since(s)
-	if last != nil && last.After(from) && !last.After(s.Now) {
-		from = last.Time
-	}
-	return t.upcoming(from, s.Now)
+	return t.upcoming(since(s), s.Now)
 }
 
 func scheduled(s *Snapshot, step Step, err error) metav1.Condition {

@@ -43,7 +43,7 @@ func timesOf(s *v1alpha1.RedisBackupSchedule) (*times, *refusal) {
 		const star = 1 << 63 // as the library marks a field that is *
 		t.hourly = fields.Hour&star != 0
 	}
-	if j := s.Spec.Jitter; j != nil && j.Duration > 0 {
+	if j := s.Spec.Jitter; j != nil {
 		t.jitter = j.Duration
 	}
 	return t, nil
@@ -61,23 +61,14 @@ func (t *times) next(after time.Time) time.Time {
 // again reports whether clocks that were set back show a time for the second time.
 func again(at time.Time) bool {
 	begin, _ := at.ZoneBounds()
-	if begin.IsZero() {
-		return false
-	}
 	_, now := at.Zone()
 	_, before := begin.Add(-time.Second).Zone()
 	return at.Sub(begin) < time.Duration(before-now)*time.Second
 }
 
-// farthest is how far back is looked for a time that was missed: the library looks as far ahead.
-const farthest = 5 * 366 * 24 * time.Hour
-
 // latest is the last time after one moment and not after another; zero: there is none. It takes some dozens of steps, however many times
 // there are in between.
 func (t *times) latest(after, until time.Time) time.Time {
-	if first := until.Add(-farthest); after.Before(first) {
-		after = first
-	}
 	reached := func(from time.Time) bool {
 		next := t.next(from)
 		return !next.IsZero() && !next.After(until)

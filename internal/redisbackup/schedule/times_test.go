@@ -55,6 +55,8 @@ func TestTimes(t *testing.T) {
 			[]string{"2026-10-25T00:00:00Z", "2026-10-25T03:00:00Z"}},
 		"the last moment of an hour that comes twice": {"59 2 * * *", "Europe/Berlin", "2026-10-24T22:00:00Z",
 			[]string{"2026-10-25T00:59:00Z", "2026-10-26T01:59:00Z"}},
+		"the first moment after an hour that came twice": {"0 3 * * *", "Europe/Berlin", "2026-10-24T03:00:00Z",
+			[]string{"2026-10-25T02:00:00Z"}},
 		"half an hour comes twice": {"45 1 * * *", "Australia/Lord_Howe", "2026-04-04T00:00:00Z",
 			[]string{"2026-04-04T14:45:00Z", "2026-04-05T15:15:00Z"}},
 		"a leap day": {"0 0 29 2 *", "Etc/UTC", "2026-03-01T00:00:00Z", []string{"2028-02-29T00:00:00Z"}},
@@ -123,6 +125,13 @@ func TestDueIsTheLatest(t *testing.T) {
 		if !upcoming.After(now) || !due.IsZero() && (times.start(due).After(now) || !due.After(after)) {
 			t.Errorf("%s: at %s, due is %s, which begins at %s; the next at %s", what, now, due, times.start(due), upcoming)
 		}
+		first := now
+		for first = times.next(first.Add(-2 * time.Hour)); !first.After(after) || !times.start(first).After(now); {
+			first = times.next(first)
+		}
+		if !upcoming.Equal(times.start(first)) {
+			t.Errorf("%s: at %s, the next begins at %s, and %s at %s", what, now, upcoming, first, times.start(first))
+		}
 		if between := times.latest(due, now); !due.IsZero() && !between.IsZero() && !times.start(between).After(now) {
 			t.Errorf("%s: at %s, due is %s, and not %s", what, now, due, between)
 		}
@@ -135,7 +144,8 @@ func TestManyWereMissed(t *testing.T) {
 	times := times1(t, "* * * * *", "Europe/Berlin", time.Hour)
 	asked := &counted{Schedule: times.cron}
 	times.cron = asked
-	if due := times.due(time.Time{}, now); !due.Equal(now.Truncate(time.Minute)) && !due.Equal(now.Truncate(time.Minute).Add(-time.Minute)) {
+	minute := now.Truncate(time.Minute)
+	if due := times.due(now.AddDate(-30, 0, 0), now); !due.Equal(minute) && !due.Equal(minute.Add(-time.Minute)) {
 		t.Errorf("due is %s", due)
 	}
 	if asked.times > 200 {
