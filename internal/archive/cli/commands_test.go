@@ -5,12 +5,15 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"middleware.hc.cn/operator/internal/archive"
 	"middleware.hc.cn/operator/internal/archive/report"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // run is what a command line prints, and why it fails.
@@ -96,12 +99,27 @@ func TestReportOfADeletion(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "report")
 	store := "file://" + dir
+	sum := strings.Repeat("a", 64)
+	o := archive.Object{SHA256: sum, PlainSHA256: sum}
+	text, err := json.Marshal(archive.Manifest{Format: archive.Format, Name: "taken", Attempt: "0123456789abcdef", Request: "another",
+		Engine: "redis", Version: "8.0.6", Compression: "zstd", Shards: []archive.Shard{{Slots: slots.All(), NodeID: sum[:40],
+			RDB: "REDIS0012", History: sum[:40], Base: o, Stream: o}}})
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(dir, "taken"), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "taken", "manifest.json"), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for what, tt := range map[string]struct {
 		line string
 		want report.Deletion
 	}{
-		"nothing is there": {"delete a --request u --store " + store, report.Deletion{Deleted: true}},
-		"no store":         {"delete a --request u --store file:///none", report.Deletion{}},
+		"nothing is there":       {"delete a --request u --store " + store, report.Deletion{Deleted: true}},
+		"another's has the name": {"delete taken --request u --store " + store, report.Deletion{Another: true}},
+		"no store":               {"delete a --request u --store file:///none", report.Deletion{}},
 	} {
 		_, failed := run(t, append(strings.Fields(tt.line), "--report-file", file)...)
 		text, err := os.ReadFile(file)
@@ -109,7 +127,7 @@ func TestReportOfADeletion(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		said, err := report.ParseDeletion(string(text))
-		if err != nil || said.Deleted != tt.want.Deleted || said.Another || (failed == nil) != said.Deleted {
+		if err != nil || said.Deleted != tt.want.Deleted || said.Another != tt.want.Another || (failed == nil) != said.Deleted {
 			t.Errorf("%s: %s (%v; the command: %v)", what, text, err, failed)
 		}
 	}
