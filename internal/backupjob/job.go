@@ -20,6 +20,10 @@ const (
 	// Container is the one that runs the program, and Program what it runs in the operator's image.
 	Container = "backup"
 	Program   = "/backup"
+	// Take, Restore and Delete are its commands.
+	Take    = "take"
+	Restore = "restore"
+	Delete  = "delete"
 	// requestFlag comes before the UID of the object that a pod works for.
 	requestFlag = "--request="
 	// storeDir is where the certificates of a store are in the pod, KeyTrusted what they are called in Secrets.

@@ -18,25 +18,31 @@ import (
 	"middleware.hc.cn/operator/internal/pods"
 )
 
-// ReportOf reads what the pods of a Job said at their end: that one did it, or else what the last one failed for; nil: nothing that could
-// be read. A pod counts that the Job owns and that runs what the Job says: labels and owners are anybody's to write. What a cache does not
-// show of a Job that has ended is asked of the API server: the caches of Jobs and of pods are two.
+// ReportOf is Said of a Job that takes a backup or restores a shard: what one that succeeded said, or else what the last one failed for.
+// What a cache does not show of a Job that has ended is asked of the API server: the caches of Jobs and of pods are two.
 func ReportOf(ctx context.Context, cache, live client.Reader, job *batchv1.Job) (*report.Report, error) {
-	said, err := reportOf(ctx, cache, job)
+	parse := func(text string) (said report.Report, final bool, err error) {
+		said, err = report.Parse(text)
+		return said, said.Error == "", err
+	}
+	said, err := Said(ctx, cache, job, parse)
 	if err == nil && Ended(job) && (said == nil || said.Error != "") {
-		return reportOf(ctx, live, job)
+		return Said(ctx, live, job, parse)
 	}
 	return said, err
 }
 
-func reportOf(ctx context.Context, from client.Reader, job *batchv1.Job) (*report.Report, error) {
+// Said reads what the pods of a Job said at their end: the first final message, or else the last one; nil: nothing that could be read. A
+// pod counts that the Job owns and that runs what the Job says: labels and owners are anybody's to write.
+func Said[T any](ctx context.Context, from client.Reader, job *batchv1.Job,
+	parse func(string) (said T, final bool, err error)) (*T, error) {
 	var list corev1.PodList
 	err := from.List(ctx, &list, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of Job %s: %w", job.Name, err)
 	}
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	var last *report.Report
+	var last *T
 	for i := range list.Items {
 		pod := &list.Items[i]
 		if !metav1.IsControlledBy(pod, job) || !runs(pod, job) {
@@ -46,11 +52,11 @@ func reportOf(ctx context.Context, from client.Reader, job *batchv1.Job) (*repor
 			if c.Name != Container || c.State.Terminated == nil {
 				continue
 			}
-			said, err := report.Parse(c.State.Terminated.Message)
+			said, final, err := parse(c.State.Terminated.Message)
 			if err != nil {
 				continue // it was stopped before it could say anything
 			}
-			if last = &said; said.Error == "" {
+			if last = &said; final {
 				return last, nil
 			}
 		}
@@ -92,8 +98,9 @@ func runs(pod *corev1.Pod, job *batchv1.Job) bool {
 		is.TerminationMessagePath == want.TerminationMessagePath
 }
 
-// For reports whether a pod runs the program for the object of a UID.
-func For(pod corev1.PodSpec, uid string) bool {
+// For reports whether a pod runs a command of the program for the object of a UID.
+func For(pod corev1.PodSpec, uid, command string) bool {
 	c := Of(pod)
-	return c != nil && slices.Equal(c.Command, []string{Program}) && slices.Contains(c.Args, Request(uid))
+	return c != nil && slices.Equal(c.Command, []string{Program}) && len(c.Args) > 0 && c.Args[0] == command &&
+		slices.Contains(c.Args, Request(uid))
 }

@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/backupjob"
 )
 
 const (
@@ -42,7 +43,7 @@ func leave(s *Snapshot) Step {
 	case !guarded(s.Backup):
 		return Rest{}
 	case overdue:
-	case s.Job != nil && (!ended || !hasEnded(s.Job)):
+	case s.Job != nil && (!ended || !backupjob.Ended(s.Job)):
 		return Stop{Reason: fmt.Sprintf("it is being deleted: Job %s goes first", s.Job.Name)}
 	case len(s.Pods) > 0:
 		return Stop{Reason: "it is being deleted: " + ending(s.Pods)}
@@ -78,11 +79,11 @@ func fromStore(s *Snapshot) Step {
 // followDeletion reads what became of the Job that deletes.
 func followDeletion(s *Snapshot) Step {
 	name, said := s.Deletion.Name, s.Deleted
-	failed, complete := holds(s.Deletion, batchv1.JobFailed), holds(s.Deletion, batchv1.JobComplete)
+	failed, complete := backupjob.Condition(s.Deletion, batchv1.JobFailed), backupjob.Condition(s.Deletion, batchv1.JobComplete)
 	var why string
 	var at time.Time
 	switch {
-	case said != nil && (said.Another || said.Deleted && hasEnded(s.Deletion)):
+	case said != nil && (said.Another || said.Deleted && backupjob.Ended(s.Deletion)):
 		return Release{}
 	case s.Deletion.DeletionTimestamp != nil:
 		return AwaitErased{Reason: fmt.Sprintf("the former Job %s is being deleted", name), After: later}

@@ -19,6 +19,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/archive/report"
+	"middleware.hc.cn/operator/internal/backupjob"
 )
 
 // deletedBackup is what is seen of a complete backup that is deleted and is to go from the store, changed.
@@ -184,7 +185,7 @@ func TestDeletionJob(t *testing.T) {
 	if *made.Spec.ActiveDeadlineSeconds != 600 || *made.Spec.PodReplacementPolicy != batchv1.Failed {
 		t.Errorf("two pods may delete at a time, or one for ever: %+v", made.Spec)
 	}
-	if serves(pod, s.Backup, take) || !serves(pod, s.Backup, erase) {
+	if backupjob.For(pod, string(s.Backup.UID), backupjob.Take) || !backupjob.For(pod, string(s.Backup.UID), backupjob.Delete) {
 		t.Error("it is taken for one that takes the backup")
 	}
 }

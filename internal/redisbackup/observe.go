@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +20,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/archive/report"
+	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/outcome"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
 )
@@ -51,10 +51,7 @@ func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) 
 		return nil, err
 	}
 	if s.Job != nil {
-		s.Report, err = reportOf(ctx, r.children, s.Job, parseReport)
-		if err == nil && hasEnded(s.Job) && (s.Report == nil || s.Report.Error != "") {
-			s.Report, err = reportOf(ctx, r.live, s.Job, parseReport) // the caches of Jobs and of pods are two
-		}
+		s.Report, err = backupjob.ReportOf(ctx, r.children, r.live, s.Job)
 		return s, err
 	}
 	if guarded(backup) {
@@ -73,7 +70,7 @@ func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) 
 // server is asked where the status says that there is one, and before the backup takes its turn.
 func (r *reconciler) job(ctx context.Context, s *Snapshot) error {
 	past := s.Backup.Status.JobName != "" || !s.Backup.Active() || s.Backup.DeletionTimestamp != nil
-	found, foreign, err := r.own(ctx, s.Backup, s.Backup.JobName(), take, past)
+	found, foreign, err := r.own(ctx, s.Backup, s.Backup.JobName(), backupjob.Take, past)
 	if foreign {
 		s.Taken = fmt.Sprintf("Job %s exists and is not of this backup: delete it, or make a RedisBackup of another name", s.Backup.JobName())
 	}
@@ -84,14 +81,14 @@ func (r *reconciler) job(ctx context.Context, s *Snapshot) error {
 // erased reads what a deletion from the store has to know: of the pods that wrote there, and of the Job that deletes. The RedisCluster is
 // not looked at.
 func (r *reconciler) erased(ctx context.Context, s *Snapshot) (err error) {
-	if s.Job, _, err = r.own(ctx, s.Backup, s.Backup.JobName(), take, true); err != nil {
+	if s.Job, _, err = r.own(ctx, s.Backup, s.Backup.JobName(), backupjob.Take, true); err != nil {
 		return err
 	}
 	if s.Pods, err = r.pods(ctx, s.Backup); err != nil || !s.Backup.Ended() {
 		return err
 	}
 	name, foreign := s.Backup.DeletionJobName(), false
-	if s.Deletion, foreign, err = r.own(ctx, s.Backup, name, erase, true); err != nil {
+	if s.Deletion, foreign, err = r.own(ctx, s.Backup, name, backupjob.Delete, true); err != nil {
 		return err
 	}
 	switch {
@@ -102,7 +99,7 @@ func (r *reconciler) erased(ctx context.Context, s *Snapshot) (err error) {
 			s.NamespaceGoes = r.namespaceGoes(ctx, s.Backup)
 		}
 	default:
-		s.Deleted, err = reportOf(ctx, r.live, s.Deletion, parseDeletion)
+		s.Deleted, err = backupjob.Said(ctx, r.live, s.Deletion, parseDeletion)
 	}
 	return err
 }
@@ -110,7 +107,7 @@ func (r *reconciler) erased(ctx context.Context, s *Snapshot) (err error) {
 // namespaceGoes asks, by a Job that is not made, whether one could be. In a namespace that is being deleted the Secret is gone, too, and
 // nobody will bring it back.
 func (r *reconciler) namespaceGoes(ctx context.Context, backup *v1alpha1.RedisBackup) bool {
-	return outcome.NamespaceGoing(r.live.Create(ctx, deletionJob(backup, cmp.Or(r.image, container)), client.DryRunAll))
+	return outcome.NamespaceGoing(r.live.Create(ctx, deletionJob(backup, cmp.Or(r.image, backupjob.Container)), client.DryRunAll))
 }
 
 // own reads a Job of the backup that runs a command. foreign: the one that has the name is none. past: if the cache does not show one,
@@ -128,7 +125,7 @@ func (r *reconciler) own(
 		return nil, false, nil
 	case err != nil:
 		return nil, false, fmt.Errorf("read Job %s: %w", name, err)
-	case !metav1.IsControlledBy(found, backup) || !serves(found.Spec.Template.Spec, backup, command):
+	case !metav1.IsControlledBy(found, backup) || !backupjob.For(found.Spec.Template.Spec, string(backup.UID), command):
 		return nil, true, nil
 	}
 	return found, false, nil
@@ -145,77 +142,17 @@ func (r *reconciler) pods(ctx context.Context, backup *v1alpha1.RedisBackup) ([]
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-		if !over && serves(pod.Spec, backup, take) {
+		if !over && backupjob.For(pod.Spec, string(backup.UID), backupjob.Take) {
 			names = append(names, pod.Name)
 		}
 	}
 	return names, nil
 }
 
-// parseReport and parseDeletion read a message. final: it counts, whatever others say.
-func parseReport(text string) (said report.Report, final bool, err error) {
-	said, err = report.Parse(text)
-	return said, said.Error == "", err
-}
-
+// parseDeletion reads a message. final: it counts, whatever others say.
 func parseDeletion(text string) (said report.Deletion, final bool, err error) {
 	said, err = report.ParseDeletion(text)
 	return said, said.Deleted || said.Another, err
-}
-
-// reportOf reads what the pods of a Job said at their end: that one succeeded, or else what the last one failed for. A pod counts that
-// the Job owns and that runs what the Job says: labels and owners are anybody's to write.
-func reportOf[T any](ctx context.Context, from client.Reader, job *batchv1.Job, parse func(string) (T, bool, error)) (*T, error) {
-	var pods corev1.PodList
-	err := from.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
-	if err != nil {
-		return nil, fmt.Errorf("list the pods of Job %s: %w", job.Name, err)
-	}
-	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	var last *T
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if !metav1.IsControlledBy(pod, job) || !runs(pod, job) {
-			continue
-		}
-		for _, c := range pod.Status.ContainerStatuses {
-			if c.Name != container || c.State.Terminated == nil {
-				continue
-			}
-			said, final, err := parse(c.State.Terminated.Message)
-			if err != nil {
-				continue // it was stopped before it could say anything
-			}
-			if last = &said; final {
-				return last, nil
-			}
-		}
-	}
-	return last, nil
-}
-
-// runs reports whether a pod's container of the name runs what a Job says. Admission may have added other containers, and may have given
-// the image another name.
-func runs(pod *corev1.Pod, job *batchv1.Job) bool {
-	is, want := taking(pod.Spec), taking(job.Spec.Template.Spec)
-	return is != nil && want != nil && slices.Equal(is.Command, want.Command) && slices.Equal(is.Args, want.Args) &&
-		is.TerminationMessagePath == want.TerminationMessagePath
-}
-
-// serves reports whether a pod runs a command for a backup.
-func serves(pod corev1.PodSpec, backup *v1alpha1.RedisBackup, command string) bool {
-	c := taking(pod)
-	return c != nil && slices.Equal(c.Command, []string{program}) && len(c.Args) > 0 && c.Args[0] == command &&
-		slices.Contains(c.Args, requestFlag+string(backup.UID))
-}
-
-func taking(pod corev1.PodSpec) *corev1.Container {
-	for i := range pod.Containers {
-		if pod.Containers[i].Name == container {
-			return &pod.Containers[i]
-		}
-	}
-	return nil
 }
 
 // withheld says why the pod may not be given what it needs. Who may write RedisBackups chooses where it connects to, and may not read
@@ -236,7 +173,8 @@ func (r *reconciler) withheld(ctx context.Context, backup *v1alpha1.RedisBackup,
 	if cluster.Spec.TLS == nil {
 		return "", nil
 	}
-	return r.secretsWithheld(ctx, backup, needed{"spec.tls of RedisCluster " + cluster.Name, cluster.TLSTrustSecretName(), v1alpha1.LabelTLS})
+	return secrets.Usable(ctx, backup.Namespace,
+		access.Needed{Field: "spec.tls of RedisCluster " + cluster.Name, Name: cluster.TLSTrustSecretName(), Label: v1alpha1.LabelTLS})
 }
 
 // storeWithheld says why a pod may not be given what it needs for the store.
@@ -245,32 +183,7 @@ func (r *reconciler) storeWithheld(ctx context.Context, backup *v1alpha1.RedisBa
 		return "the operator does not know its own image, which takes backups: run it in a pod, or name the image with --backup-image", nil
 	}
 	s3 := backup.Spec.Store.S3
-	return r.secretsWithheld(ctx, backup,
-		needed{"spec.store.s3.credentialsSecretName", s3.CredentialsSecretName, v1alpha1.LabelBackup},
-		needed{"spec.store.s3.caSecretName", s3.CASecretName, v1alpha1.LabelBackup})
-}
-
-// needed is a Secret that a field names, and the label that it must carry. Without a name there is none.
-type needed struct{ field, name, label string }
-
-func (r *reconciler) secretsWithheld(ctx context.Context, backup *v1alpha1.RedisBackup, list ...needed) (string, error) {
-	for _, n := range list {
-		if n.name == "" {
-			continue
-		}
-		secret := &metav1.PartialObjectMetadata{}
-		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-		err := r.live.Get(ctx, types.NamespacedName{Namespace: backup.Namespace, Name: n.name}, secret)
-		switch {
-		case apierrors.IsNotFound(err):
-			return fmt.Sprintf("%s: there is no Secret %s in this namespace", n.field, n.name), nil
-		case apierrors.IsForbidden(err):
-			return access.Reader{Client: r.live, ServiceAccount: r.serviceAccount}.Forbidden(backup.Namespace), nil
-		case err != nil:
-			return "", fmt.Errorf("read Secret %s: %w", n.name, err)
-		case secret.Labels[n.label] != "true":
-			return fmt.Sprintf("%s: Secret %s lacks the label %s: \"true\", which says that backups may use it", n.field, n.name, n.label), nil
-		}
-	}
-	return "", nil
+	return access.Reader{Client: r.live, ServiceAccount: r.serviceAccount}.Usable(ctx, backup.Namespace,
+		access.Needed{Field: "spec.store.s3.credentialsSecretName", Name: s3.CredentialsSecretName, Label: v1alpha1.LabelBackup},
+		access.Needed{Field: "spec.store.s3.caSecretName", Name: s3.CASecretName, Label: v1alpha1.LabelBackup})
 }

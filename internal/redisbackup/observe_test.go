@@ -16,6 +16,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/archive/report"
+	"middleware.hc.cn/operator/internal/backupjob"
 )
 
 func said(t *testing.T, r report.Report) string {
@@ -33,7 +34,7 @@ func podOf(job *batchv1.Job, message string, change func(*corev1.Pod)) *corev1.P
 		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: "pod", Labels: map[string]string{batchv1.JobNameLabel: job.Name},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, batchv1.SchemeGroupVersion.WithKind("Job"))}},
 		Spec: *job.Spec.Template.Spec.DeepCopy(),
-		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: container,
+		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: backupjob.Container,
 			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}}}}},
 	}
 	change(pod)
@@ -71,7 +72,7 @@ func TestReportOf(t *testing.T) {
 	} {
 		pod := podOf(made, tt.message, tt.change)
 		reader := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(pod).WithStatusSubresource(pod).Build()
-		if got, err := reportOf(t.Context(), reader, made, parseReport); err != nil || (got != nil) != tt.heard {
+		if got, err := backupjob.ReportOf(t.Context(), reader, reader, made); err != nil || (got != nil) != tt.heard {
 			t.Errorf("%s: heard %+v (%v)", what, got, err)
 		}
 	}

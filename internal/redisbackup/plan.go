@@ -13,10 +13,10 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/archive/report"
+	"middleware.hc.cn/operator/internal/backupjob"
 )
 
 // Snapshot is what one reconciliation saw.
@@ -166,7 +166,7 @@ func prepare(s *Snapshot) Step {
 // follow reads what became of the Job.
 func follow(s *Snapshot) Step {
 	switch {
-	case s.Job.DeletionTimestamp == nil && hasEnded(s.Job) && s.Report != nil && s.Report.Error == "":
+	case s.Job.DeletionTimestamp == nil && backupjob.Ended(s.Job) && s.Report != nil && s.Report.Error == "":
 		if s.Cluster != nil && s.Cluster.Status.HeldForBackup != s.Backup.UID {
 			return Fail{Reason: "slots may have moved while it was taken: the RedisCluster's status does not say that they stayed"}
 		}
@@ -176,10 +176,10 @@ func follow(s *Snapshot) Step {
 		return Fail{Reason: fmt.Sprintf("Job %s has not ended in time", s.Job.Name), Stop: true}
 	case s.Job.DeletionTimestamp != nil:
 		return Follow{Reason: "the former Job is being deleted"}
-	case holds(s.Job, batchv1.JobComplete) != nil:
+	case backupjob.Condition(s.Job, batchv1.JobComplete) != nil:
 		return Repeat{Reason: "the pod that took the backup did not say what it took: it is asked again"}
 	}
-	if failed := holds(s.Job, batchv1.JobFailed); failed != nil {
+	if failed := backupjob.Condition(s.Job, batchv1.JobFailed); failed != nil {
 		why := failed.Message
 		if s.Report != nil && s.Report.Error != "" {
 			why = s.Report.Error
@@ -190,17 +190,4 @@ func follow(s *Snapshot) Step {
 		return Fail{Reason: why}
 	}
 	return Follow{Reason: fmt.Sprintf("Job %s takes the backup", s.Job.Name)}
-}
-
-func hasEnded(job *batchv1.Job) bool {
-	return holds(job, batchv1.JobComplete) != nil || holds(job, batchv1.JobFailed) != nil
-}
-
-func holds(job *batchv1.Job, condition batchv1.JobConditionType) *batchv1.JobCondition {
-	for i, c := range job.Status.Conditions {
-		if c.Type == condition && c.Status == corev1.ConditionTrue {
-			return &job.Status.Conditions[i]
-		}
-	}
-	return nil
 }

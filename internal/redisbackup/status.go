@@ -23,7 +23,7 @@ func ComputeStatus(s *Snapshot, step Step, err error) v1alpha1.RedisBackupStatus
 	if untold(step) {
 		return status
 	}
-	status.Location = location(s.Backup)
+	status.Location = s.Backup.Location().String()
 	if s.Job != nil { // also one that was made by a process that ended before it could say so
 		status.JobName, status.Jobs = s.Job.Name, max(status.Jobs, 1)
 	}

@@ -132,7 +132,7 @@ func (a *Actor) existingJob(ctx context.Context, cluster *v1alpha1.RedisCluster,
 		return nil, fmt.Errorf("read Job %s: %w", key.Name, err)
 	case found.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("the former Job %s is being deleted", key.Name)
-	case !ownedBy(cluster, found) || !backupjob.For(found.Spec.Template.Spec, string(cluster.UID)):
+	case !ownedBy(cluster, found) || !backupjob.For(found.Spec.Template.Spec, string(cluster.UID), backupjob.Restore):
 		return nil, &StallError{Cause: "NameTaken",
 			Message: fmt.Sprintf("Job %s exists and does not restore this cluster: delete it, or choose another name for the cluster", found.Name)}
 	}
@@ -158,7 +158,7 @@ func restoreJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from v1
 		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: cluster.ClaimName(shard, 0)}}}},
 	}
-	args := []string{"restore", from.Name, backupjob.Store(from), backupjob.Request(string(cluster.UID)), "--directory=" + dataDir,
+	args := []string{backupjob.Restore, from.Name, backupjob.Store(from), backupjob.Request(string(cluster.UID)), "--directory=" + dataDir,
 		"--shard=" + strconv.Itoa(shard), "--shards=" + strconv.Itoa(len(cluster.Spec.Topology()))}
 	if engine := admission.EngineVersion(cluster.Spec.Image()); engine != "" {
 		args = append(args, "--engine="+engine)

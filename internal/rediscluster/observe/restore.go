@@ -96,7 +96,7 @@ func (o *Observer) restoreJobs(ctx context.Context, cluster *v1alpha1.RedisClust
 	for i := range list.Items {
 		found := &list.Items[i]
 		shard, named := cluster.RestoredBy(found.Name)
-		if !named || !metav1.IsControlledBy(found, cluster) || !backupjob.For(found.Spec.Template.Spec, string(cluster.UID)) {
+		if !named || !metav1.IsControlledBy(found, cluster) || !backupjob.For(found.Spec.Template.Spec, string(cluster.UID), backupjob.Restore) {
 			continue // whose it is, is told when it is made
 		}
 		said, err := backupjob.ReportOf(ctx, o.Children, o.Secrets, found)
