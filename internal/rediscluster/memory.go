@@ -66,6 +66,9 @@ func (m *Memory) note(cluster *v1alpha1.RedisCluster, step plan.Step, pending pl
 	if switchover, is := step.(plan.Switchover); is && err == nil {
 		m.NoteSwitchover(switchover.Replica.NodeID, now)
 	}
+	if promote, is := step.(plan.Promote); is && err == nil && !promote.Takeover {
+		m.NoteSwitchover(promote.Replica.NodeID, now)
+	}
 	for _, n := range result.Normalized {
 		m.NoteNormalized(n.Name, n.Value, n.Shown)
 	}

@@ -45,13 +45,23 @@ func planPromote(in input) Step {
 		}
 		step := succession(in, id, best)
 		if promote, now := step.(Promote); now {
-			return promote
+			if promote.Takeover || in.mayVote(best) {
+				return promote
+			}
+			step = waitFor(fails(MasterElected, "%s has asked for votes; who has voted may vote again after two node timeouts", best.Name))
 		}
 		if wait == nil { // another shard need not wait for this one's election
 			wait = step
 		}
 	}
 	return wait
+}
+
+// mayVote reports whether all masters may vote for a replica that was told to ask them before. A master votes for replicas of one master
+// once in two node timeouts (clusterSendFailoverAuthIfNeeded in cluster.c): a replica that asks more often may get each vote as soon as it
+// can be given, and so never most of them at once.
+func (in input) mayVote(replica *snapshot.Instance) bool {
+	return in.now.Sub(replica.Redis.SwitchoverAt) > 2*replica.Redis.NodeTimeout+time.Second
 }
 
 // succession is nil while the master may run: planConverge waits for its pod, and Redis elects

@@ -53,6 +53,8 @@ func TestCrashedMaster(t *testing.T) {
 		"not a replica that was cut off":    {func(s *snapshot.Snapshot) { s.Find(1, 1).Redis.MasterLinkDownFor = 5 * time.Second }, "Wait"},
 		"not a replica that never followed": {func(s *snapshot.Snapshot) { s.Find(1, 1).Redis.MasterLinkLost = false }, "Wait"},
 		"not if another process ended":      {func(s *snapshot.Snapshot) { s.Find(1, 0).IP = "10.9.9.9" }, "Wait"},
+		"not before all may vote again":     {func(s *snapshot.Snapshot) { s.Find(1, 1).Redis.SwitchoverAt = now.Add(-4 * time.Second) }, "Wait"},
+		"once more when all may":            {func(s *snapshot.Snapshot) { s.Find(1, 1).Redis.SwitchoverAt = now.Add(-6 * time.Second) }, "Promote"},
 		"not without voters": {
 			func(s *snapshot.Snapshot) { fail(s, nodeID(0, 0)); lose(s, 0, 0); lose(s, 2, 0); fail(s, nodeID(2, 0)) }, "Wait"},
 	} {
