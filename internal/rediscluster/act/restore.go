@@ -28,7 +28,8 @@ import (
 )
 
 const (
-	// restoreRetries is how often a pod that failed to restore is followed by another one, ever later: for a quarter of an hour in all.
+	// restoreRetries is how often a pod that failed to restore is followed by another one, ever later: for ten minutes in all, and the time
+	// that the pods take.
 	restoreRetries = 6
 	// dataDir is the directory of an instance in its pod, identityFile where the private keys are.
 	dataDir, identityFile = "/data", "/etc/backup/identity/identity"

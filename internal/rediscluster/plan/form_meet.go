@@ -56,7 +56,7 @@ const formingTimeout = time.Second
 const joiningTimeout = 2 * time.Second
 
 // planTimeout keeps cluster-node-timeout as it is asked for, and short while a new cluster
-// forms or a new master joins.
+// forms or a new master joins. One that began with a backup has keys to serve, and replicas that copy for long: it keeps its own.
 func planTimeout(in input) Step {
 	want := in.desired.NodeTimeout
 	if want == 0 {
