@@ -26,7 +26,7 @@ import (
 func answering(t *testing.T, answer string) (*redis.Node, *bytes.Buffer) {
 	t.Helper()
 	asked := &bytes.Buffer{} // read it between commands only
-	pool := redis.NewPool(redis.Options{Dialer: func(context.Context, string) (net.Conn, error) {
+	pool := redis.NewPool(redis.Options{IOTimeout: time.Minute, Dialer: func(context.Context, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
 		go func() {
 			defer theirs.Close() // the test is over
@@ -207,7 +207,7 @@ func TestAtomicMethodIsProbed(t *testing.T) {
 			world := redistest.New(redistest.Options{})
 			t.Cleanup(world.Close)
 			simulated := world.AddNode(redistest.NodeOptions{IP: "10.0.0.7", Valkey: tc.valkey, Version: tc.version})
-			pool := redis.NewPool(redis.Options{Dialer: world.Dial})
+			pool := redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: time.Minute, IOTimeout: time.Minute})
 			t.Cleanup(pool.Close)
 			if tc.refusal != "" {
 				world.FailNext(simulated, "COMMAND INFO", redistest.Failure{Kind: redistest.ReplyError, Reply: tc.refusal})

@@ -37,7 +37,10 @@ func oneNode(t *testing.T, options redis.Options) (*redistest.World, *redistest.
 	if options.Dialer == nil {
 		options.Dialer = world.Dial
 	}
-	options.DialTimeout, options.IOTimeout = 2*time.Second, 2*time.Second
+	if options.IOTimeout == 0 {
+		options.IOTimeout = time.Minute // which a busy machine does not reach
+	}
+	options.DialTimeout = options.IOTimeout
 	pool := redis.NewPool(options)
 	t.Cleanup(pool.Close)
 	return world, node, pool
@@ -145,8 +148,8 @@ func TestErrorsTellTheirClass(t *testing.T) {
 			}, redis.ErrRefused, "CONFIG SET masterauth", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel() // those that hang last as long as the timeout, which a busy machine must not reach
-			world, simulated, pool := oneNode(t, redis.Options{})
+			t.Parallel() // those that hang last as long as the timeout
+			world, simulated, pool := oneNode(t, redis.Options{IOTimeout: 5 * time.Second})
 			tc.prepare(world, simulated)
 			err := tc.call(t.Context(), pool.Node(addr, tc.credentials))
 			if !errors.Is(err, tc.want) || errors.Is(err, redis.ErrRefused) != tc.refused {

@@ -40,7 +40,7 @@ func formOf(t *testing.T, node redistest.NodeOptions, world redistest.Options) *
 	t.Helper()
 	f := &fixture{t: t, world: redistest.New(world), valkey: node.Valkey}
 	t.Cleanup(f.world.Close)
-	f.pool = redis.NewPool(redis.Options{Dialer: f.world.Dial, DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second})
+	f.pool = redis.NewPool(redis.Options{Dialer: f.world.Dial, DialTimeout: time.Minute, IOTimeout: time.Minute})
 	t.Cleanup(f.pool.Close)
 	for i := range 6 {
 		node.IP = fmt.Sprintf("10.0.0.%d", i+1)

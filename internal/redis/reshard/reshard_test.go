@@ -38,7 +38,8 @@ func newPairOf(t *testing.T, of redistest.Options, engine redistest.NodeOptions)
 	const password = "s3cret-s3cret"
 	p := &pair{t: t, world: redistest.New(of)}
 	t.Cleanup(p.world.Close)
-	pool := redis.NewPool(redis.Options{Dialer: p.world.Dial})
+	// On a busy machine a pipeline of a thousand commands takes the race detector seconds.
+	pool := redis.NewPool(redis.Options{Dialer: p.world.Dial, DialTimeout: time.Minute, IOTimeout: time.Minute})
 	t.Cleanup(pool.Close)
 	for i := range p.nodes {
 		ip := fmt.Sprintf("10.0.0.%d", i+1)

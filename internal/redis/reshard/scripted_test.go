@@ -27,7 +27,7 @@ type script struct {
 // end is a script's server as one end of a move.
 func (s *script) end(t *testing.T, id string) End {
 	t.Helper()
-	pool := redis.NewPool(redis.Options{Dialer: func(context.Context, string) (net.Conn, error) {
+	pool := redis.NewPool(redis.Options{IOTimeout: time.Minute, Dialer: func(context.Context, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
 		go s.serve(theirs)
 		return ours, nil

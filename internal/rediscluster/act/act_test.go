@@ -49,7 +49,7 @@ func newBench(t *testing.T, fails interceptor.Funcs, objects ...client.Object) *
 		}
 	}
 	b := &bench{t: t, world: redistest.New(redistest.Options{InstantGossip: true})}
-	b.pool = redis.NewPool(redis.Options{Dialer: b.world.Dial, DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second})
+	b.pool = redis.NewPool(redis.Options{Dialer: b.world.Dial, DialTimeout: time.Minute, IOTimeout: time.Minute})
 	t.Cleanup(func() { b.pool.Close(); b.world.Close() })
 	for i := range 3 {
 		node := b.world.AddNode(redistest.NodeOptions{IP: fmt.Sprintf("10.0.0.%d", i+1)})

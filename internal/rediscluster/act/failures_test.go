@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,8 +97,11 @@ func TestEveryLostCommandIsTold(t *testing.T) {
 		name := of(world3(t, interceptor.Funcs{})).Name()
 		for nth, reached := 1, true; reached; nth++ {
 			b := world3(t, interceptor.Funcs{})
+			var mu sync.Mutex // nodes are asked side by side
 			seen, lost := 0, ""
 			b.world.OnCommand(func(n *redistest.Node, args []string) {
+				mu.Lock()
+				defer mu.Unlock()
 				command := strings.ToUpper(args[0])
 				if command == "HELLO" || command == "CLIENT" {
 					return // the connection's own
@@ -113,12 +117,14 @@ func TestEveryLostCommandIsTold(t *testing.T) {
 				}
 			})
 			err := b.do(of(b))
+			mu.Lock()
 			if reached = lost != ""; reached && err == nil {
 				t.Errorf("%s: command %d, %s, was lost, and there is no error", name, nth, lost)
 			}
 			if !reached && err != nil {
 				t.Errorf("%s fails by itself: %v", name, err)
 			}
+			mu.Unlock()
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,8 +35,11 @@ func owning(t *testing.T) *bench {
 
 // told notes the commands that begin with words, by node.
 func (b *bench) told(words string) *[]string {
+	var mu sync.Mutex // nodes are asked side by side
 	var told []string
 	b.world.OnCommand(func(n *redistest.Node, args []string) {
+		mu.Lock()
+		defer mu.Unlock()
 		if command := strings.ToUpper(strings.Join(args, " ")); strings.HasPrefix(command, words) {
 			told = append(told, fmt.Sprintf("%d: %s", slices.Index(b.nodes, n), strings.Join(args, " ")))
 		}

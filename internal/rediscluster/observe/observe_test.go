@@ -93,7 +93,7 @@ func (r *remembering) Withheld(ctx context.Context, c *v1alpha1.RedisCluster) *s
 func newObserver(t *testing.T, fails interceptor.Funcs, objects ...client.Object) (*remembering, client.Client, *redistest.World) {
 	t.Helper()
 	world := redistest.New(redistest.Options{InstantGossip: true})
-	pool := redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second})
+	pool := redis.NewPool(redis.Options{Dialer: world.Dial, DialTimeout: time.Minute, IOTimeout: time.Minute})
 	t.Cleanup(func() { pool.Close(); world.Close() })
 	kube := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(fails).Build()
 	return &remembering{Observer: &Observer{Children: kube, Secrets: kube, Redis: pool, ServiceAccount: "system:operator"}}, kube, world
