@@ -91,17 +91,20 @@ func Check(t testing.TB, err error) {
 	}
 }
 
-// timeout is how long Eventually waits: far longer than anything takes, as machines may be busy.
-const timeout = 2 * time.Minute
+// timeout is how long Eventually waits: far longer than anything takes, as machines may be busy with all else that make test runs.
+const timeout = 10 * time.Minute
 
 // Eventually waits until holds returns the empty string; its last answer is the failure's reason.
 func Eventually(t testing.TB, what string, holds func() string) {
 	t.Helper()
 	last := ""
-	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	const soonest, latest = 20 * time.Millisecond, 100 * time.Millisecond // a hundred that ask all the time keep the API server busy
+	pause := soonest
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(pause) {
 		if last = holds(); last == "" {
 			return
 		}
+		pause = min(latest, pause*5/4)
 	}
 	t.Fatalf("%s did not happen: %s", what, last)
 }

@@ -86,7 +86,7 @@ func apply(ctx context.Context, files ...string) error {
 // run runs the operator with one controller (the names of controllers are taken once in a process) until it leads, or ends.
 func run(t *testing.T, controller string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	o := manager.DefaultOptions()
 	o.InstallCRDs, o.Controllers, o.WatchesFile = true, []string{controller}, filepath.Join(root, "watches.yaml")

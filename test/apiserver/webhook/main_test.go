@@ -164,7 +164,7 @@ func inPod(name string) (string, bool) {
 // ready waits until the operator says that it is ready, or ends.
 func ready(ctx context.Context, url string, stopped chan error) error {
 	quick := &http.Client{Timeout: time.Second}
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 5*time.Minute, true, func(context.Context) (bool, error) {
 		select {
 		case err := <-stopped:
 			stopped <- nil
@@ -192,7 +192,7 @@ func freeAddress() (string, error) {
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		last = check(ctx)
 		return last == nil, nil
 	})

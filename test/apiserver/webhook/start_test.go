@@ -105,7 +105,7 @@ func TestWhatKeepsItFromStartingIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := outside()
 			test.change(&o)
-			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("it started"))
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Minute, errors.New("it started"))
 			defer cancel()
 			env := func(name string) (string, bool) { value, set := test.env[name]; return value, set }
 			err := manager.Run(ctx, rest.CopyConfig(restConfig), o, env)
