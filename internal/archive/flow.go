@@ -84,7 +84,9 @@ func (f *flow) run(ctx context.Context, m *Manifest, s *Shard, turns *semaphore.
 func (f *flow) stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.session.Close()
+	if f.session != nil {
+		f.session.Close()
+	}
 	f.held, f.stopped = false, true
 	f.released.Broadcast()
 }
@@ -190,11 +192,11 @@ func (f *flow) copyStream(ctx context.Context, to io.Writer) error {
 			}
 			err = f.session.Copy(to)
 		}
-		if f.reached() {
+		if f.ended() {
 			break
 		}
 		if err != nil && ctx.Err() == nil {
-			err = f.resume(ctx, err)
+			err = f.resume(ctx, err, f.session.Position(), f.session.Whole())
 		}
 		if err != nil {
 			return errors.Join(ctx.Err(), err)
@@ -216,12 +218,6 @@ func (f *flow) ended() bool {
 	for f.held {
 		f.released.Wait()
 	}
-	return f.atEnd()
-}
-
-func (f *flow) reached() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	return f.atEnd()
 }
 
@@ -252,11 +248,10 @@ func (f *flow) position() replication.Position {
 	return f.session.Position()
 }
 
-// resume follows an instance that has what comes next, after the session was lost. One that has not is not asked: it would begin with a
-// new base.
-func (f *flow) resume(ctx context.Context, why error) error {
+// resume follows an instance that has what comes after a position, after the session was lost. What was read until there can be gone on
+// with only if it is whole.
+func (f *flow) resume(ctx context.Context, why error, position replication.Position, whole bool) error {
 	const mostInVain = 10
-	position := f.session.Position()
 	if position == f.resumed {
 		f.inVain++
 	} else {
@@ -267,11 +262,16 @@ func (f *flow) resume(ctx context.Context, why error) error {
 			return why // the same would come again
 		}
 	}
-	if !f.session.Whole() || f.inVain > mostInVain {
+	if !whole || f.inVain > mostInVain {
 		return why
 	}
 	f.session.Close()
 	f.taking.Report(Progress{Shard: f.shard, What: why.Error()})
+	return f.attach(ctx, position)
+}
+
+// attach follows an instance that has what comes after a position. One that has not is not asked: it would begin with a new base.
+func (f *flow) attach(ctx context.Context, position replication.Position) error {
 	return f.taking.retry(ctx, func() error {
 		all, err := f.taking.ask(ctx)
 		if err != nil {

@@ -57,14 +57,9 @@ type Manifest struct {
 	// Engine and Version are those of the first shard's master.
 	Engine  redis.Engine `json:"engine"`
 	Version string       `json:"version"`
-	// Started is when the first base was asked for, Marked the moment that the data is of.
+	// Started is when the first base was asked for.
 	Started time.Time `json:"started"`
-	Marked  time.Time `json:"marked"`
-	// Consistent reports whether writes were delayed everywhere while the mark was set, so that it is one moment for all shards, and
-	// Paused for how long they were, in seconds. Without, shards may differ by what was written within Skew, in seconds.
-	Consistent bool    `json:"consistent"`
-	Paused     float64 `json:"pausedSeconds"`
-	Skew       float64 `json:"skewSeconds"`
+	Moment
 	// Compression is zstd; Encryption is age or empty.
 	Compression string  `json:"compression"`
 	Encryption  string  `json:"encryption,omitempty"`
@@ -72,6 +67,35 @@ type Manifest struct {
 
 	// Checksum is the SHA-256 of what was read, in hex digits; empty: it was not read.
 	Checksum string `json:"-"`
+
+	// archived are the parts of each shard, its base first, if this is a moment of an archive.
+	archived [][]part
+}
+
+// part is an object and where it lies.
+type part struct {
+	Object
+	key       string
+	encrypted bool
+}
+
+// parts are what there is to read of a shard.
+func (m *Manifest) parts(shard int) (base part, stream []part) {
+	if m.archived != nil {
+		return m.archived[shard][0], m.archived[shard][1:]
+	}
+	s, encrypted := m.Shards[shard], m.Encryption != ""
+	return part{s.Base, m.baseKey(shard), encrypted}, []part{{s.Stream, m.streamKey(shard), encrypted}}
+}
+
+// Moment is the moment that data is of.
+type Moment struct {
+	Marked time.Time `json:"marked"`
+	// Consistent reports whether writes were delayed everywhere while the mark was set, so that it is one moment for all shards, and
+	// Paused for how long they were, in seconds. Without, shards may differ by what was written within Skew, in seconds.
+	Consistent bool    `json:"consistent"`
+	Paused     float64 `json:"pausedSeconds"`
+	Skew       float64 `json:"skewSeconds"`
 }
 
 // Shard is one master's part of a backup.
@@ -178,22 +202,30 @@ func sumOf(text []byte) string {
 
 // ReadManifest reads a manifest that is nothing but valid.
 func ReadManifest(in io.Reader) (*Manifest, error) {
+	var m Manifest
+	var err error
+	if m.Checksum, err = read(in, &m); err != nil {
+		return nil, fmt.Errorf("the manifest %w", err)
+	}
+	return &m, m.Validate()
+}
+
+// read reads JSON into a value, and returns the SHA-256 of the text.
+func read(in io.Reader, into any) (checksum string, err error) {
 	text, err := io.ReadAll(io.LimitReader(in, mostManifest+1))
 	if err != nil {
-		return nil, err
+		return "", fmt.Errorf("cannot be read: %w", err)
 	}
 	if len(text) > mostManifest {
-		return nil, fmt.Errorf("the manifest has more than %d bytes", mostManifest)
+		return "", fmt.Errorf("has more than %d bytes", mostManifest)
 	}
 	if bytes.Count(text, []byte(",")) > mostCommas { // each stands for a value, which takes more memory than text
-		return nil, fmt.Errorf("the manifest has more than %d values", mostCommas)
+		return "", fmt.Errorf("has more than %d values", mostCommas)
 	}
-	var m Manifest
-	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, fmt.Errorf("the manifest is damaged: %w", err)
+	if err := json.Unmarshal(text, into); err != nil {
+		return "", fmt.Errorf("is damaged: %w", err)
 	}
-	m.Checksum = sumOf(text)
-	return &m, m.Validate()
+	return sumOf(text), nil
 }
 
 // Validate says why a manifest describes no backup that can be restored.
@@ -260,13 +292,17 @@ func (s Shard) problems() []string {
 		add("history: %.40q from %d to %d is none", s.History, s.From, s.To)
 	}
 	for name, o := range map[string]Object{"base": s.Base, "stream": s.Stream} {
-		sized := o.Size >= 0 && o.Size <= mostBytes && o.PlainSize >= 0 && o.PlainSize <= mostBytes
-		if !sized || !sumForm.MatchString(o.SHA256) || !sumForm.MatchString(o.PlainSHA256) {
+		if !o.valid() {
 			add("%s: %d and %d bytes with sums %.70q and %.70q", name, o.Size, o.PlainSize, o.SHA256, o.PlainSHA256)
 		}
 	}
 	slices.Sort(list)
 	return list
+}
+
+func (o Object) valid() bool {
+	return o.Size >= 0 && o.Size <= mostBytes && o.PlainSize >= 0 && o.PlainSize <= mostBytes && sumForm.MatchString(o.SHA256) &&
+		sumForm.MatchString(o.PlainSHA256)
 }
 
 // Bytes are how many lie in the store for the backup, and how many they are of data.

@@ -6,6 +6,7 @@ package archive
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,9 +29,8 @@ func (t Taking) setMark(ctx context.Context, m *Manifest, flows []*flow) error {
 	return t.retry(ctx, func() error { return t.tryMark(ctx, m, flows) })
 }
 
-// tryMark sets the mark, or says what is in the way. Nothing is read from a stream that comes after the mark: all flows are held until
-// it is known.
-func (t Taking) tryMark(ctx context.Context, m *Manifest, flows []*flow) (err error) {
+// tryMark sets the mark, or says what is in the way.
+func (t Taking) tryMark(ctx context.Context, m *Manifest, flows []*flow) error {
 	now, err := t.look(ctx)
 	if err != nil {
 		return err
@@ -38,40 +38,74 @@ func (t Taking) tryMark(ctx context.Context, m *Manifest, flows []*flow) (err er
 	if len(now.shards) != len(flows) {
 		return errors.New("the cluster was scaled during the backup: take it again")
 	}
-	for _, f := range flows {
+	all := make([]followed, len(flows))
+	for i, f := range flows {
+		all[i] = f
+	}
+	cut, err := t.mark(ctx, now, all, true)
+	if err != nil {
+		return err
+	}
+	for i, master := range cut.masters {
+		m.Shards[i].Slots, m.Shards[i].NodeID = master.View.Slots, master.View.NodeID
+		m.Shards[i].History, m.Shards[i].To = master.At.ID, master.At.Offset
+	}
+	m.Moment = cut.moment()
+	return nil
+}
+
+// followed is a stream that a mark can be set in.
+type followed interface {
+	// hold keeps commands that have not begun to arrive from being read. Those that have came before whatever happens next.
+	hold()
+	// position is how far the stream was read. It stands still while the stream is held, but for a command that has begun to arrive.
+	position() replication.Position
+	// release ends hold. With an end, the stream is read to there first.
+	release(end *replication.Position)
+}
+
+// mark sets a mark in all streams. The masters of what it returns are those of the streams, in their order. Nothing is read from a stream
+// that comes after the mark: all are held until it is known.
+func (t Taking) mark(ctx context.Context, now topology, streams []followed, pause bool) (cut, error) {
+	for _, f := range streams {
 		f.hold()
 	}
-	ends := make([]*replication.Position, len(flows))
+	ends := make([]*replication.Position, len(streams))
 	defer func() {
-		for i, f := range flows {
+		for i, f := range streams {
 			f.release(ends[i])
 		}
 	}()
-	cut, err := t.cut(ctx, now)
+	c, err := t.cut(ctx, now, pause)
 	if err != nil {
-		return err
+		return cut{}, err
 	}
 	// What began meanwhile shows now: a job of the engine that moves slots, or a failover of which the old master had not heard.
 	after, err := t.look(ctx)
 	if err != nil {
-		return err
+		return cut{}, err
 	}
 	if !now.same(after) {
-		return blocked(-1, "slots or roles changed while the mark was set")
+		return cut{}, blocked(-1, "slots or roles changed while the mark was set")
 	}
-	found := make([]*replication.Position, len(flows))
-	for i, f := range flows {
-		shard, at := cut.find(f.position())
-		if at == nil {
-			return blocked(i, "shard %d: no master has the history that is followed", i)
+	masters := make([]redis.History, len(streams))
+	for i, f := range streams {
+		at := slices.IndexFunc(c.masters, func(h redis.History) bool { return ahead(h, f.position()) })
+		if at < 0 {
+			return cut{}, blocked(i, "shard %d: no master has the history that is followed", i)
 		}
-		found[i] = at
-		m.Shards[i].Slots, m.Shards[i].NodeID, m.Shards[i].To = shard.View.Slots, shard.View.NodeID, at.Offset
-		m.Shards[i].History = at.ID
+		masters[i] = c.masters[at]
 	}
-	m.Marked, m.Consistent, m.Paused, m.Skew = cut.at.UTC(), cut.paused > 0, cut.paused.Seconds(), cut.skew.Seconds()
-	copy(ends, found)
-	return nil
+	for i := range masters {
+		ends[i] = &masters[i].At
+	}
+	c.masters = masters
+	return c, nil
+}
+
+// ahead reports whether a node is in the history of a position, there or further.
+func ahead(h redis.History, p replication.Position) bool {
+	return h.At.ID == p.ID && h.At.Offset >= p.Offset
 }
 
 // cut is one moment of all masters.
@@ -81,19 +115,12 @@ type cut struct {
 	masters      []redis.History
 }
 
-// find is the master whose history a position is in.
-func (c cut) find(p replication.Position) (redis.History, *replication.Position) {
-	for _, h := range c.masters {
-		if h.At.ID == p.ID && h.At.Offset >= p.Offset {
-			return h, &h.At
-		}
-	}
-	return redis.History{}, nil
+func (c cut) moment() Moment {
+	return Moment{Marked: c.at.UTC(), Consistent: c.paused > 0, Paused: c.paused.Seconds(), Skew: c.skew.Seconds()}
 }
 
-// cut asks all masters where they are, while none of them executes writes if the engines allow that.
-func (t Taking) cut(ctx context.Context, now topology) (cut, error) {
-	pause := true
+// cut asks all masters where they are; with pause, while none of them executes writes if the engines allow that.
+func (t Taking) cut(ctx context.Context, now topology, pause bool) (cut, error) {
 	for _, s := range now.shards {
 		pause = pause && canPause(s.master.history.View.Engine, s.master.history.View.Version)
 	}

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"iter"
 	"regexp"
+	"slices"
 	"strings"
 
 	"filippo.io/age"
@@ -91,9 +92,37 @@ func (s *Store) put(ctx context.Context, key string, fill func(io.Writer) error)
 	return Object{Size: stored.size, SHA256: stored.hex(), PlainSize: plain.size, PlainSHA256: plain.hex()}, nil
 }
 
+// putSegment writes an object that is encoded already, and reads it back.
+func (s *Store) putSegment(ctx context.Context, key string, text []byte, o Object) error {
+	err := s.bucket.WriteAll(ctx, key, text, abortUploads(s.bucket, &blob.WriterOptions{
+		ContentType: "application/octet-stream", DisableContentTypeDetection: true,
+	}))
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", key, err)
+	}
+	return s.readBack(ctx, key, o)
+}
+
 // encode writes what fill does, compressed and perhaps encrypted.
 func (s *Store) encode(to io.Writer, fill func(io.Writer) error) (*measured, error) {
-	layers := []io.Closer{}
+	e, err := s.newEncoder(to)
+	if err == nil {
+		err = fill(e.plain)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.plain, e.close()
+}
+
+// encoder compresses, and perhaps encrypts, what is written to plain.
+type encoder struct {
+	plain  *measured
+	layers []io.Closer
+}
+
+func (s *Store) newEncoder(to io.Writer) (*encoder, error) {
+	var layers []io.Closer
 	if len(s.keys.Recipients) > 0 {
 		encrypted, err := age.Encrypt(to, s.keys.Recipients...)
 		if err != nil {
@@ -108,17 +137,17 @@ func (s *Store) encode(to io.Writer, fill func(io.Writer) error) (*measured, err
 	if err != nil {
 		return nil, err
 	}
-	layers = append(layers, compressed)
-	plain := newMeasured(compressed)
-	if err := fill(plain); err != nil {
-		return nil, err
-	}
-	for i := len(layers) - 1; i >= 0; i-- {
-		if err := layers[i].Close(); err != nil {
-			return nil, err
+	return &encoder{newMeasured(compressed), append(layers, compressed)}, nil
+}
+
+// close writes what is left.
+func (e *encoder) close() error {
+	for _, layer := range slices.Backward(e.layers) {
+		if err := layer.Close(); err != nil {
+			return err
 		}
 	}
-	return plain, nil
+	return nil
 }
 
 // get writes what an object holds. An error says that it is not what the manifest says, whatever was written by then.
@@ -337,11 +366,18 @@ func (s *Store) Verify(ctx context.Context, m *Manifest) error {
 }
 
 func (s *Store) getBase(ctx context.Context, m *Manifest, shard int, to io.Writer) error {
-	return s.get(ctx, m.baseKey(shard), m.Shards[shard].Base, m.Encryption != "", to)
+	base, _ := m.parts(shard)
+	return s.get(ctx, base.key, base.Object, base.encrypted, to)
 }
 
 func (s *Store) getStream(ctx context.Context, m *Manifest, shard int, to io.Writer) error {
-	return s.get(ctx, m.streamKey(shard), m.Shards[shard].Stream, m.Encryption != "", to)
+	_, stream := m.parts(shard)
+	for _, p := range stream {
+		if err := s.get(ctx, p.key, p.Object, p.encrypted, to); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Delete removes a backup: its manifest first, so that what is left after an interruption is none. It also removes what a backup of the

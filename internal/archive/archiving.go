@@ -1,0 +1,331 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"middleware.hc.cn/operator/internal/redis"
+)
+
+// Archiving is a continuous archive: bases, and all that follows them, with a record of a moment every few seconds.
+type Archiving struct {
+	// Taking is what there is to know for a backup. Name is that of the archive; Request says whose it is.
+	Taking
+	// Interval is how often a record is written, by default DefaultInterval. What came after the last one is lost with a cluster.
+	Interval time.Duration
+	// MarkEvery is how often the moment of a record is one for all shards, by default DefaultMarkEvery.
+	MarkEvery time.Duration
+	// BaseEvery is how old a base becomes, by default DefaultBaseEvery: what follows it has to be carried out at a restore.
+	BaseEvery time.Duration
+	// Keep is for how long moments can be restored, by default DefaultKeep; somewhat longer, since a base goes with all that follows it.
+	Keep time.Duration
+}
+
+// Defaults of Archiving.
+const (
+	DefaultInterval  = 5 * time.Second
+	DefaultMarkEvery = time.Minute
+	DefaultBaseEvery = 24 * time.Hour
+	DefaultKeep      = 7 * 24 * time.Hour
+)
+
+const (
+	leastInterval = 100 * time.Millisecond
+	// Between bases of one archive that failed: each costs a server a fork.
+	soonestBase, latestBase = 10 * time.Second, 10 * time.Minute
+	pruneEvery              = 10 * time.Minute
+)
+
+func (a Archiving) withDefaults() Archiving {
+	of := func(d *time.Duration, is time.Duration) {
+		if *d <= 0 {
+			*d = is
+		}
+	}
+	of(&a.Interval, DefaultInterval)
+	of(&a.MarkEvery, DefaultMarkEvery)
+	of(&a.BaseEvery, DefaultBaseEvery)
+	of(&a.Keep, DefaultKeep)
+	a.Interval = max(a.Interval, leastInterval)
+	a.Taking = a.Taking.withDefaults()
+	return a
+}
+
+// archiver is an archive that is being written.
+type archiver struct {
+	Archiving
+	writer string
+	turns  *semaphore.Weighted
+	group  *errgroup.Group
+	count  atomic.Int64 // of objects
+	oldest atomic.Int64 // the first record to keep
+
+	last   atomic.Pointer[Record] // nil: there is none
+	marked time.Time              // when the last mark was set
+	chains []*chain
+	ends   []context.CancelFunc // of the chains
+	pause  time.Duration        // before the next base, after one that failed
+	bases  time.Time            // not before
+	said   string
+}
+
+// Run writes the archive until ctx ends, which is no error. It goes on where the last record of the same Request ends, if the instances
+// still have what follows, and with new bases otherwise. What passes is waited for and reported; the error says what does not.
+func (a Archiving) Run(ctx context.Context) error {
+	a = a.withDefaults()
+	if err := ValidateName(a.Name); err != nil {
+		return err
+	}
+	if there, err := a.Store.lists(ctx, manifestKey(a.Name)); err != nil || there {
+		return errors.Join(err, fmt.Errorf("%s is a backup, or cannot be looked at, and no archive is written there", a.Name))
+	}
+	last, err := a.Store.newest(ctx, a.Name)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := &archiver{Archiving: a, writer: newAttempt(a.Request), turns: semaphore.NewWeighted(atOnce), group: &errgroup.Group{}}
+	defer func() {
+		cancel()
+		_ = r.group.Wait() // each has said why it ended
+	}()
+	if last != nil {
+		if last.Request != a.Request {
+			return fmt.Errorf("archive %s: %w", a.Name, ErrAnother)
+		}
+		r.last.Store(last)
+		r.oldest.Store(last.Oldest)
+		r.takeUp(ctx, last)
+	}
+	r.group.Go(func() error { return r.prune(ctx) })
+	return r.loop(ctx)
+}
+
+func (r *archiver) loop(ctx context.Context) error {
+	for {
+		began := time.Now()
+		err := r.tick(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // it is asked to stop, and goes on from the last record when it starts again
+		case errors.Is(err, ErrReplaced), errors.Is(err, redis.ErrAuth):
+			return err
+		case err != nil && err.Error() != r.said:
+			r.Report(Progress{Shard: -1, What: err.Error()})
+			r.said = err.Error()
+		case err == nil:
+			r.said = ""
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(max(leastInterval, r.Interval-time.Since(began))):
+		}
+	}
+}
+
+// number is that of the next object.
+func (r *archiver) number() int64 { return r.count.Add(1) }
+
+// takeUp goes on with the chains of a record.
+func (r *archiver) takeUp(ctx context.Context, last *Record) {
+	for i, s := range last.Shards {
+		c := &chain{flow: newFlow(r.Taking, i, members{}), archiver: r, id: s.Chain, begun: last.Marked, since: s.Since, rdb: s.RDB, ready: true}
+		c.begins.ID, c.begins.Offset = s.History, s.To
+		r.start(ctx, c)
+	}
+}
+
+// start runs a chain.
+func (r *archiver) start(ctx context.Context, c *chain) {
+	ctx, cancel := context.WithCancel(ctx)
+	r.chains, r.ends = append(r.chains, c), append(r.ends, cancel)
+	r.group.Go(func() error {
+		err := c.run(ctx)
+		if ctx.Err() == nil {
+			r.Report(Progress{Shard: c.shard, What: err.Error()})
+		}
+		c.change(func() { c.over = errors.Join(err, errors.New("it has ended")) })
+		return nil
+	})
+}
+
+// drop ends the chains that are not wanted any more, and forgets those that have ended.
+func (r *archiver) drop(unwanted func(*chain) bool) {
+	var chains []*chain
+	var ends []context.CancelFunc
+	for i, c := range r.chains {
+		failed := c.hasEnded()
+		if failed && c.since == 0 {
+			r.pause = min(max(soonestBase, 2*r.pause), latestBase)
+			r.bases = time.Now().Add(r.pause)
+		}
+		if failed || unwanted(c) {
+			r.ends[i]()
+			continue
+		}
+		chains, ends = append(chains, c), append(ends, r.ends[i])
+	}
+	r.chains, r.ends = chains, ends
+}
+
+// tick writes a record, or says what is in the way.
+func (r *archiver) tick(ctx context.Context) error {
+	now, err := r.look(ctx)
+	if err != nil {
+		return err
+	}
+	chains, err := r.assign(ctx, now)
+	if err != nil {
+		return err
+	}
+	pause := time.Since(r.marked) >= r.MarkEvery
+	streams := make([]followed, len(chains))
+	for i, c := range chains {
+		streams[i] = c
+	}
+	at, err := r.mark(ctx, now, streams, pause)
+	if err != nil {
+		return err
+	}
+	for _, c := range chains {
+		if err := c.await(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.record(ctx, now, chains, at, pause); err != nil {
+		return err
+	}
+	if pause {
+		r.marked = time.Now()
+	}
+	r.pause = 0
+	r.drop(func(c *chain) bool { return c.isReady() && !slices.Contains(chains, c) })
+	return nil
+}
+
+// assign finds each shard's chain. One without gets a new one.
+func (r *archiver) assign(ctx context.Context, now topology) ([]*chain, error) {
+	r.drop(func(*chain) bool { return false })
+	chains := make([]*chain, len(now.shards))
+	var missing error
+	starting := slices.ContainsFunc(r.chains, func(c *chain) bool { return !c.isReady() })
+	for i, shard := range now.shards {
+		var follows bool
+		for _, c := range r.chains { // the newest counts
+			if of := c.of(shard); of && c.isReady() && c.position().ID == shard.master.history.At.ID {
+				chains[i] = c
+			} else if of {
+				follows = true
+			}
+		}
+		switch {
+		case chains[i] == nil && follows:
+			missing = errors.Join(missing, blocked(i, "shard %d: its base is being read, or its stream taken up", i))
+		case chains[i] == nil:
+			missing = errors.Join(missing, blocked(i, "shard %d: it needs a base", i))
+			r.begin(ctx, i, shard)
+		case !starting && time.Since(chains[i].begun) > r.BaseEvery:
+			starting = r.begin(ctx, i, shard)
+		}
+	}
+	return chains, missing
+}
+
+// begin starts a chain with a base, unless the last one was a moment ago and failed.
+func (r *archiver) begin(ctx context.Context, i int, shard members) bool {
+	if time.Now().Before(r.bases) {
+		return false
+	}
+	c := &chain{flow: newFlow(r.Taking, i, shard), archiver: r, id: newAttempt(""), begun: time.Now()}
+	r.start(ctx, c)
+	return true
+}
+
+// of reports whether a chain is of a shard.
+func (c *chain) of(shard members) bool {
+	p, master := c.position(), shard.master.history
+	if p.ID == "" { // its base has not begun
+		return slices.ContainsFunc(append(slices.Clone(c.from.replicas), c.from.master), func(m member) bool {
+			return m.id() == shard.master.id() || slices.ContainsFunc(shard.replicas, func(s member) bool { return s.id() == m.id() })
+		})
+	}
+	return master.At.ID == p.ID || master.Before.ID == p.ID && p.Offset < master.Before.Offset
+}
+
+func (c *chain) isReady() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ready && !c.stopped && c.session != nil
+}
+
+func (c *chain) hasEnded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stopped || c.over != nil
+}
+
+// record writes what has come since the last one. When nothing has, and nobody asks for a mark, nothing is written.
+func (r *archiver) record(ctx context.Context, now topology, chains []*chain, at cut, wanted bool) error {
+	last := r.last.Load()
+	next := &Record{Format: Format, Name: r.Name, Number: 1, Writer: r.writer, Request: r.Request, Cluster: r.Cluster, Engine: now.engine,
+		Version: now.version, Moment: at.moment(), Compression: compressionName, Shards: make([]ArchivedShard, len(chains))}
+	if len(r.Store.keys.Recipients) > 0 {
+		next.Encryption = encryptionName
+	}
+	if last != nil {
+		next.Number, next.Previous = last.Number+1, last.checksum
+		if next.Marked.Before(last.Marked) { // a clock that was put back
+			next.Marked = last.Marked
+		}
+	}
+	next.Oldest = max(1, r.oldest.Load())
+	for i, c := range chains {
+		master := at.masters[i]
+		s := &next.Shards[i]
+		*s = ArchivedShard{Chain: c.id, Since: c.since, Slots: master.View.Slots, NodeID: master.View.NodeID, RDB: c.rdb, History: master.At.ID,
+			To: master.At.Offset}
+		c.change(func() { s.Base, s.Segments = c.base, slices.Clone(c.pieces) })
+		if s.Since == 0 {
+			s.Since = next.Number
+		}
+		wanted = wanted || s.Base != nil || len(s.Segments) > 0
+	}
+	if !wanted && last != nil {
+		return nil
+	}
+	if err := r.write(ctx, next); err != nil {
+		return err
+	}
+	r.last.Store(next)
+	for i, c := range chains {
+		c.since = next.Shards[i].Since
+		c.change(func() { c.base, c.pieces = nil, c.pieces[len(next.Shards[i].Segments):] })
+	}
+	return nil
+}
+
+// write writes a record, for as long as that takes.
+func (r *archiver) write(ctx context.Context, next *Record) error {
+	for {
+		err := r.Store.writeRecord(ctx, next)
+		if err == nil || errors.Is(err, ErrReplaced) || next.Validate() != nil || ctx.Err() != nil {
+			return err
+		}
+		r.Report(Progress{Shard: -1, What: err.Error()})
+		select {
+		case <-ctx.Done():
+		case <-time.After(betweenAttempts):
+		}
+	}
+}

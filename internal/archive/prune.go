@@ -1,0 +1,114 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"gocloud.dev/blob"
+)
+
+// prune deletes, from time to time, what is not kept any more.
+func (r *archiver) prune(ctx context.Context) error {
+	for {
+		if err := r.pruneOnce(ctx); err != nil && ctx.Err() == nil {
+			r.Report(Progress{Shard: -1, What: "deleting what is too old: " + err.Error()})
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pruneEvery):
+		}
+	}
+}
+
+// pruneOnce finds what the moments since Keep ago need, and deletes what came before: only records that the newest one counts out, for
+// who reads that looks no further back.
+func (r *archiver) pruneOnce(ctx context.Context) error {
+	last := r.last.Load()
+	if last == nil {
+		return nil
+	}
+	kept, err := r.Store.before(ctx, last, time.Now().Add(-r.Keep))
+	if err == nil {
+		r.oldest.Store(max(r.oldest.Load(), kept.earliest()))
+	} else if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return r.Store.deleteRecords(ctx, r.Name, last.Oldest)
+}
+
+// deleteRecords deletes the records before one, the oldest first, each after its objects.
+func (s *Store) deleteRecords(ctx context.Context, archive string, oldest int64) error {
+	first := oldest
+	for first > 1 {
+		if there, err := s.lists(ctx, recordKey(archive, first-1)); err != nil {
+			return err
+		} else if !there {
+			break
+		}
+		first--
+	}
+	for n := first; n < oldest; n++ {
+		r, err := s.record(ctx, archive, n)
+		if err != nil && !errors.Is(err, ErrDamaged) { // what one names that is damaged cannot be known
+			return err
+		}
+		if r == nil {
+			r = &Record{}
+		}
+		for _, shard := range r.Shards {
+			if shard.Base != nil {
+				if err := s.remove(ctx, baseKey(archive, r.Writer, shard.Base.Number)); err != nil {
+					return err
+				}
+			}
+			for _, p := range shard.Segments {
+				if err := s.remove(ctx, segmentKey(archive, r.Writer, p.Number)); err != nil {
+					return err
+				}
+			}
+		}
+		if err := s.remove(ctx, recordKey(archive, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// archiveForm is what comes after an archive's name.
+var archiveForm = regexp.MustCompile(`^/(records/[0-9]{12}\.json|[0-9a-f]{16}/[0-9]{12}\.(rdb|aof))$`)
+
+// DeleteArchive removes an archive: its records first, the newest one before all others, so that what is left after an interruption is none
+// that could be restored by mistake.
+func (s *Store) DeleteArchive(ctx context.Context, archive string) error {
+	if err := ValidateName(archive); err != nil {
+		return err
+	}
+	for _, prefix := range []string{recordsPrefix(archive), archive + "/"} {
+		list := s.bucket.List(&blob.ListOptions{Prefix: prefix})
+		for {
+			entry, err := list.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("listing %s: %w", archive, err)
+			}
+			if !archiveForm.MatchString(strings.TrimPrefix(entry.Key, archive)) {
+				continue // not ours
+			}
+			if err := s.remove(ctx, entry.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

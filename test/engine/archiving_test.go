@@ -1,0 +1,119 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"middleware.hc.cn/operator/internal/archive"
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/reshard"
+	"middleware.hc.cn/operator/internal/redis/slots"
+)
+
+// archiving is an archive of the cluster with short intervals.
+func (c *cluster) archiving(store *archive.Store) archive.Archiving {
+	taking := c.taking("archive", store)
+	taking.Request, taking.Cluster = "asked", "shop/cache"
+	return archive.Archiving{Taking: taking, Interval: 200 * time.Millisecond, MarkEvery: 400 * time.Millisecond}
+}
+
+// archived is an archive that is being written.
+type archived struct {
+	c     *cluster
+	store *archive.Store
+	end   func() error
+}
+
+func startArchive(a archive.Archiving, c *cluster) *archived {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	return &archived{c: c, store: a.Store, end: func() error { cancel(); return <-ended }}
+}
+
+// after waits for a moment that is of a time or later, one for all shards if the engine can, and returns it.
+func (a *archived) after(at time.Time) *archive.Manifest {
+	a.c.t.Helper()
+	var m *archive.Manifest
+	eventually(a.c.t, func() (err error) {
+		m, err = a.store.At(a.c.t.Context(), "archive", time.Time{}, a.c.servers[0].engine.name != "valkey-8.1")
+		if errors.Is(err, archive.ErrNotFound) {
+			return err
+		}
+		must(a.c.t, err)
+		return want(!m.Marked.Before(at), "the last moment is %s, before %s", m.Marked, at)
+	})
+	return m
+}
+
+// TestArchive: what was acknowledged before a moment is in the archive, whatever happens to the cluster and to who writes the archive: a
+// restart, a switchover, slots that move, and FLUSHALL, which is undone by the moment before.
+func TestArchive(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		c := startCluster(t, e, 3, 3, 3)
+		client, store := c.client(), newStore(t)
+		ch := startChain(c)
+		archiving := c.archiving(store)
+		a := startArchive(archiving, c)
+		first := a.after(time.Now())
+
+		must(t, a.end()) // and what comes meanwhile is there, too
+		tag := tags(slots.All().Split(3)[0], 1)[0]
+		keys := everyType(t, client, tag)
+		a = startArchive(archiving, c)
+		second := a.after(time.Now())
+		if base, again := first.Shards[1].Base, second.Shards[1].Base; base != again {
+			t.Errorf("a restart needed a new base: %+v, then %+v", base, again)
+		}
+
+		must(t, c.node(3).Failover(t.Context(), redis.FailoverDefault))
+		eventually(t, func() error {
+			view := c.view(3)
+			return want(view.Role == redis.RoleMaster && !view.Slots.IsEmpty(), "the replica is a %s", view.Role)
+		})
+		third := a.after(time.Now())
+		if base, again := second.Shards[0].Base, third.Shards[0].Base; base != again {
+			t.Errorf("a switchover needed a new base: %+v, then %+v", base, again)
+		}
+		_, err := reshard.Classic(t.Context(), []reshard.Move{c.move(2, 1, slots.Of(16383))}, reshard.Options{})
+		must(t, err)
+		written, before := contents(t, client, keys), ch.acknowledged()
+		whole := a.after(time.Now())
+		ch.end()
+		for _, i := range []int{3, 1, 2} {
+			must(t, c.direct(i).FlushAll(t.Context()).Err())
+		}
+		empty := a.after(time.Now())
+		must(t, a.end())
+
+		at, err := store.At(t.Context(), "archive", whole.Marked, false)
+		must(t, err)
+		if at.Checksum != whole.Checksum {
+			t.Errorf("the moment of %s is the one of %s", whole.Marked, at.Marked)
+		}
+		must(t, store.Verify(t.Context(), whole))
+		again := restored(t, e, store, whole)
+		if got := contents(t, again.client(), keys); fmt.Sprint(got) != fmt.Sprint(written) {
+			t.Errorf("keys differ: %v\nwant %v", got, written)
+		}
+		if whole.Consistent {
+			ch.wantWhole(t, again.client(), before)
+		}
+		if !slices.ContainsFunc(whole.Shards, func(s archive.Shard) bool { return s.Slots.Contains(16383) && s.Slots.Contains(8000) }) {
+			t.Errorf("slots that have moved: %+v", whole.Shards)
+		}
+		emptied := restored(t, e, store, empty)
+		for i := range emptied.masters {
+			if n := emptied.direct(i).DBSize(t.Context()).Val(); n != 0 {
+				t.Errorf("%d keys after FLUSHALL", n)
+			}
+		}
+	})
+}
