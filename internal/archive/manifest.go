@@ -35,6 +35,7 @@ const (
 	mostManifest    = 4 << 20 // bytes
 	mostCommas      = 50_000
 	mostBytes       = 1 << 50 // of an object
+	mostKeys        = 1 << 48 // of a shard
 	longestVersion  = 64
 	longestRequest  = 64
 	manifestName    = "manifest.json"
@@ -112,6 +113,8 @@ type Shard struct {
 	To      int64  `json:"to"`
 	Base    Object `json:"base"`
 	Stream  Object `json:"stream"`
+	// Counts are its keys at To; nil: they were not counted.
+	Counts *report.Counts `json:"counts,omitempty"`
 }
 
 // Object is one object of a store: what lies there, and what that is once it is decrypted and decompressed.
@@ -186,13 +189,27 @@ func (m *Manifest) Report() (report.Report, error) {
 		checksum = sumOf(text)
 	}
 	r := report.Report{Engine: string(m.Engine), Version: m.Version, Marked: m.Marked, Consistent: m.Consistent, Paused: m.Paused,
-		Skew: m.Skew, Manifest: checksum, Count: len(m.Shards)}
+		Skew: m.Skew, Manifest: checksum, Count: len(m.Shards), Counts: m.counts()}
 	r.Stored, r.Bytes = m.Bytes()
 	for _, s := range m.Shards {
 		r.Shards = append(r.Shards, report.Shard{Slots: s.Slots.String(), Bytes: s.Base.PlainSize + s.Stream.PlainSize,
 			Stored: s.Base.Size + s.Stream.Size})
 	}
 	return r, nil
+}
+
+// counts are the keys of all shards; nil: not all were counted.
+func (m *Manifest) counts() *report.Counts {
+	var all report.Counts
+	for _, s := range m.Shards {
+		if s.Counts == nil {
+			return nil
+		}
+		all.Keys += s.Counts.Keys
+		all.WithTTL += s.Counts.WithTTL
+		all.WithFieldTTL += s.Counts.WithFieldTTL
+	}
+	return &all
 }
 
 func sumOf(text []byte) string {
@@ -290,6 +307,9 @@ func (s Shard) problems() []string {
 	}
 	if !idForm.MatchString(s.History) || s.From < 0 || s.To < s.From {
 		add("history: %.40q from %d to %d is none", s.History, s.From, s.To)
+	}
+	if s.Counts != nil && !s.Counts.Within(mostKeys) {
+		add("counts: %d keys, %d and %d of them with a time to live", s.Counts.Keys, s.Counts.WithTTL, s.Counts.WithFieldTTL)
 	}
 	for name, o := range map[string]Object{"base": s.Base, "stream": s.Stream} {
 		if !o.valid() {

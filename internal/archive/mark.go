@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/replication"
 )
@@ -49,9 +50,15 @@ func (t Taking) tryMark(ctx context.Context, m *Manifest, flows []*flow) error {
 	for i, master := range cut.masters {
 		m.Shards[i].Slots, m.Shards[i].NodeID = master.View.Slots, master.View.NodeID
 		m.Shards[i].History, m.Shards[i].To = master.At.ID, master.At.Offset
+		m.Shards[i].Counts = counts(master)
 	}
 	m.Moment = cut.moment()
 	return nil
+}
+
+// counts are the keys of a master.
+func counts(h redis.History) *report.Counts {
+	return &report.Counts{Keys: h.View.Keys, WithTTL: h.View.KeysWithTTL, WithFieldTTL: h.View.KeysWithFieldTTL}
 }
 
 // followed is a stream that a mark can be set in.

@@ -18,6 +18,7 @@ import (
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/fileblob"
 
+	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/slots"
 )
@@ -182,6 +183,9 @@ func TestManifestsThatLie(t *testing.T) {
 		"backwards":           func(m *Manifest) { m.Shards[1].To = 0 },
 		"negative size":       func(m *Manifest) { m.Shards[1].Base.Size = -1 },
 		"size that overflows": func(m *Manifest) { m.Shards[1].Base.PlainSize = 1<<63 - 1 },
+		"fewer keys than none": func(m *Manifest) { m.Shards[1].Counts = &report.Counts{Keys: -1} },
+		"more than all expire": func(m *Manifest) { m.Shards[1].Counts = &report.Counts{Keys: 1, WithTTL: 2} },
+		"keys that overflow":   func(m *Manifest) { m.Shards[1].Counts = &report.Counts{Keys: 1<<63 - 1} },
 		"sum":                 func(m *Manifest) { m.Shards[1].Base.SHA256 = "x" },
 	} {
 		s := NewStore(newBucket(t), Keys{})
@@ -205,6 +209,29 @@ func TestManifestsThatLie(t *testing.T) {
 		if _, err := s.Manifest(t.Context(), "b"); err == nil {
 			t.Errorf("%s: it was read", name)
 		}
+	}
+}
+
+// The keys of a backup are those of all shards; one of a version that did not count them is read, and says nothing of them.
+func TestCounts(t *testing.T) {
+	s := NewStore(newBucket(t), Keys{})
+	m := backup(t, s)
+	if r, err := m.Report(); err != nil || r.Counts != nil {
+		t.Errorf("what was not counted is %+v, %v", r.Counts, err)
+	}
+	m.Shards[0].Counts = &report.Counts{Keys: 5, WithTTL: 1}
+	if r, err := m.Report(); err != nil || r.Counts != nil {
+		t.Errorf("what was counted in part is %+v, %v", r.Counts, err)
+	}
+	m.Shards[1].Counts = &report.Counts{Keys: mostKeys, WithTTL: 3, WithFieldTTL: 2}
+	check(t, s.bucket.Delete(t.Context(), manifestKey("b")))
+	check(t, s.writeManifest(t.Context(), "b", m))
+	m, err := s.Manifest(t.Context(), "b")
+	check(t, err)
+	r, err := m.Report()
+	check(t, err)
+	if r.Counts == nil || *r.Counts != (report.Counts{Keys: mostKeys + 5, WithTTL: 4, WithFieldTTL: 2}) {
+		t.Errorf("the keys of all shards are %+v", r.Counts)
 	}
 }
 

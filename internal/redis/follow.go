@@ -38,7 +38,8 @@ func (n *Node) Follow(ctx context.Context, from replication.Position, version st
 
 // History is where a node is in the history of its data, and what it says of its cluster at that moment.
 type History struct {
-	// View has the engine, its version, the role, the link to the master and what CLUSTER NODES says, and nothing else.
+	// View has the engine, its version, the role, the link to the master, how many keys there are, and what CLUSTER NODES says, and
+	// nothing else. The keys are those of the moment of At.
 	View View
 	// At is the node's own position. Before is the history that it had until it became a master, with the offset that begins what
 	// followed; without an ID there is none.
@@ -99,6 +100,9 @@ func readHistory(h *History, text string) error {
 	h.Counts = info.values["min_slaves_good_slaves"] != ""
 	if info.err == nil {
 		info.err = checkNodeID(h.At.ID)
+	}
+	if info.err == nil {
+		info.err = countKeys(&h.View, text)
 	}
 	return info.err
 }

@@ -136,7 +136,7 @@ func readInfo(view *View, text string) error {
 	}
 	readReplication(view, info)
 	if info.err == nil {
-		view.Keys, info.err = countKeys(text)
+		info.err = countKeys(view, text)
 	}
 	return info.err
 }
@@ -200,25 +200,41 @@ func readReplication(view *View, info *fields) {
 // offset reads a replication offset, which may be -1 where there never was a master.
 func (f *fields) offset(name string) int64 { return max(0, f.integer(name, math.MaxInt64)) }
 
-// countKeys sums up the lines of the section keyspace, such as db0:keys=4,expires=1,avg_ttl=0.
-func countKeys(info string) (int64, error) {
-	var total int64
+// countKeys sums up the lines of the section keyspace, such as db0:keys=4,expires=1,avg_ttl=0,subexpiry=0. An engine that knows no time to
+// live of a field does not count such hashes.
+func countKeys(view *View, info string) error {
 	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
 		number, isDB := strings.CutPrefix(name, "db")
 		if _, err := strconv.ParseUint(number, 10, 31); !isDB || err != nil {
 			continue
 		}
-		count, _, _ := strings.Cut(value, ",")
-		keys, err := strconv.ParseInt(strings.TrimPrefix(count, "keys="), 10, 64)
-		if err != nil || keys < 0 {
-			return 0, fmt.Errorf("field %s: %.80q does not begin with keys=NUMBER", name, value)
+		if !strings.HasPrefix(value, "keys=") {
+			return fmt.Errorf("field %s: %.80q does not begin with keys=NUMBER", name, value)
 		}
-		if total += min(keys, mostCounted+1); total > mostCounted {
-			return 0, fmt.Errorf("field %s: %d is more than a server can have", name, keys)
+		var keys int64
+		for pair := range strings.SplitSeq(value, ",") {
+			what, count, _ := strings.Cut(pair, "=")
+			total := map[string]*int64{"keys": &view.Keys, "expires": &view.KeysWithTTL,
+				"subexpiry": &view.KeysWithFieldTTL, "keys_with_volatile_items": &view.KeysWithFieldTTL}[what]
+			if total == nil {
+				continue
+			}
+			n, err := strconv.ParseInt(count, 10, 64)
+			switch {
+			case err != nil || n < 0:
+				return fmt.Errorf("field %s: %.80q has no number of %s", name, value, what)
+			case what == "keys":
+				keys = n
+			case n > keys:
+				return fmt.Errorf("field %s: %.80q has more %s than keys", name, value, what)
+			}
+			if *total += min(n, mostCounted+1); *total > mostCounted {
+				return fmt.Errorf("field %s: %d is more than a server can have", name, n)
+			}
 		}
 	}
-	return total, nil
+	return nil
 }
 
 // readClusterInfo reads CLUSTER INFO into the view.

@@ -88,8 +88,14 @@ func TestReadInfo(t *testing.T) {
 		{"valkey", []string{"redis_version:7.2.4", "valkey_version:9.1.2"}, with(func(v *View) {
 			v.Engine, v.Version = EngineValkey, "9.1.2"
 		})},
-		{"keys of all databases", []string{"db0:keys=4,expires=1,avg_ttl=0", "db10:keys=3,expires=0", "dbx:y"}, with(func(v *View) {
-			v.Keys = 7
+		{"keys of all databases", []string{"db0:keys=4,expires=1,avg_ttl=0", "db10:keys=3,expires=2", "dbx:y"}, with(func(v *View) {
+			v.Keys, v.KeysWithTTL = 7, 3
+		})},
+		{"hashes whose fields expire (Redis)", []string{"db0:keys=4,expires=1,avg_ttl=0,subexpiry=2"}, with(func(v *View) {
+			v.Keys, v.KeysWithTTL, v.KeysWithFieldTTL = 4, 1, 2
+		})},
+		{"hashes whose fields expire (Valkey)", []string{"db0:keys=4,expires=1,avg_ttl=0,keys_with_volatile_items=2"}, with(func(v *View) {
+			v.Keys, v.KeysWithTTL, v.KeysWithFieldTTL = 4, 1, 2
 		})},
 		{"replica in sync", append(asReplica, "master_link_status:up"), with(func(v *View) {
 			v.Role, v.ReplicationOffset, v.MasterLinkUp = RoleReplica, 4, true
@@ -143,6 +149,9 @@ func TestReadInfoNamesTheBadField(t *testing.T) {
 		"used_memory:9223372036854775807":               "field used_memory: 9223372036854775807 is more than a server can have",
 		"db0:keys=9223372036854775807":                  "field db0: 9223372036854775807 is more than a server can have",
 		"db1:keys=-1":                                   `field db1: "keys=-1"`,
+		"db1:keys=1,expires=-1":                         `"keys=1,expires=-1" has no number of expires`,
+		"db1:keys=1,expires=2":                          `"keys=1,expires=2" has more expires than keys`,
+		"db1:keys=1,expires=0,subexpiry=2":              "has more subexpiry than keys",
 		"errorstat_MOVED:count=-1":                      `field errorstat_MOVED: "count=-1"`,
 	} {
 		if err := readInfo(new(View), infoText(change)); err == nil || !strings.Contains(err.Error(), want) {

@@ -40,8 +40,9 @@ type View struct {
 
 	// Loading is true while the node reads its data set from disk and serves nothing.
 	Loading bool
-	// Keys is the number of keys the node holds, in all of its databases.
-	Keys int64
+	// Keys is the number of keys the node holds, in all of its databases. KeysWithTTL of them have a time to live, and
+	// KeysWithFieldTTL are hashes with fields that have one, and go with the last of these.
+	Keys, KeysWithTTL, KeysWithFieldTTL int64
 	// UsedMemory is what the engine has allocated, MaxMemory the limit it was given (0: none). Bytes.
 	UsedMemory, MaxMemory int64
 	// LoadErrors is how many commands of its append-only file, or of its master, the process could not carry out

@@ -56,6 +56,7 @@ func complied(t batchv1.JobConditionType, reason, message string) batchv1.JobCon
 
 var done = report.Report{Engine: "redis", Version: "8.0.6", Marked: now.Add(-time.Minute), Consistent: true, Paused: 0.0012, Skew: 0.0004,
 	Manifest: strings.Repeat("a", 64), Bytes: 1000, Stored: 100, Count: 1,
+	Counts: &report.Counts{Keys: 7, WithTTL: 2, WithFieldTTL: 1},
 	Shards: []report.Shard{{Slots: "0-16383", Bytes: 1000, Stored: 100}}}
 
 func TestPlan(t *testing.T) {
@@ -157,6 +158,9 @@ func TestStatusOfACompleteBackup(t *testing.T) {
 		status.SkewMilliseconds != 1 || status.Consistent == nil || !*status.Consistent || status.Bytes != 1000 || status.ShardCount != 1 ||
 		len(status.Shards) != 1 || !status.MarkedAt.Equal(ptr.To(metav1.NewTime(done.Marked))) {
 		t.Errorf("status %+v", status)
+	}
+	if keys := status.Keys; keys == nil || *keys != (v1alpha1.KeyCount{Total: 7, WithTTL: 2, WithFieldTTL: 1}) {
+		t.Errorf("its keys are %+v", keys)
 	}
 	if !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.BackupConditionCompleted) {
 		t.Errorf("conditions %+v", status.Conditions)

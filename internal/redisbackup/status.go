@@ -98,6 +98,9 @@ func complete(status *v1alpha1.RedisBackupStatus, step Complete, now time.Time) 
 	status.Engine, status.Version = r.Engine, r.Version
 	status.Bytes, status.StoredBytes, status.ManifestChecksum = r.Bytes, r.Stored, r.Manifest
 	status.ShardCount, status.Shards = int32(r.Count), nil //nolint:gosec // Parse bounds it by the number of slots
+	if c := r.Counts; c != nil {
+		status.Keys = &v1alpha1.KeyCount{Total: c.Keys, WithTTL: c.WithTTL, WithFieldTTL: c.WithFieldTTL}
+	}
 	for _, shard := range r.Shards {
 		status.Shards = append(status.Shards, v1alpha1.BackupShard{Slots: shard.Slots, Bytes: shard.Bytes, StoredBytes: shard.Stored})
 	}

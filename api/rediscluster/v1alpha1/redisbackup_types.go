@@ -246,6 +246,12 @@ type RedisBackupStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=22,displayName="Bytes Stored",xDescriptors={"urn:alm:descriptor:text"}
 	StoredBytes int64 `json:"storedBytes,omitempty"`
 
+	// keys are those of all shards at that moment. It is absent when they were not counted.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=31,displayName="Keys"
+	Keys *KeyCount `json:"keys,omitempty"`
+
 	// manifestChecksum is the checksum of manifest.json, in hex digits. The manifest has the checksums of all
 	// else.
 	//
@@ -274,6 +280,23 @@ type RedisBackupStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=30,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// KeyCount is how many keys there are, and how many of them may go by themselves.
+type KeyCount struct {
+	// total is the number of keys.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=32,displayName="Keys",xDescriptors={"urn:alm:descriptor:text"}
+	Total int64 `json:"total"`
+	// withTTL is how many of them have a time to live.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=33,displayName="Keys That Expire",xDescriptors={"urn:alm:descriptor:text"}
+	WithTTL int64 `json:"withTTL"`
+	// withFieldTTL is how many of them are hashes with fields that have a time to live. A hash goes with the last of its fields.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=34,displayName="Hashes Whose Fields Expire",xDescriptors={"urn:alm:descriptor:text"}
+	WithFieldTTL int64 `json:"withFieldTTL,omitempty"`
 }
 
 // BackupShard is one master's part of a backup.

@@ -38,6 +38,8 @@ type Report struct {
 	// Count is the number of shards. Shards are all of them, or none when they would not fit.
 	Count  int     `json:"count,omitempty"`
 	Shards []Shard `json:"shards,omitempty"`
+	// Counts are the keys of all shards; nil: they were not counted.
+	Counts *Counts `json:"counts,omitempty"`
 	// Restored are the slots of the shard that was restored, as ranges; empty when a backup was taken.
 	Restored string `json:"restored,omitempty"`
 }
@@ -47,6 +49,23 @@ type Shard struct {
 	Slots  string `json:"slots"`
 	Bytes  int64  `json:"bytes"`
 	Stored int64  `json:"stored"`
+}
+
+// Counts are how many keys there were at the mark.
+type Counts struct {
+	// Keys are all of them. WithTTL have a time to live, and WithFieldTTL are hashes with fields that have one: a hash goes with the last of
+	// its fields.
+	Keys         int64 `json:"keys"`
+	WithTTL      int64 `json:"withTTL"`
+	WithFieldTTL int64 `json:"withFieldTTL,omitempty"`
+}
+
+// MostKeys is how many keys of all shards are believed.
+const MostKeys = 1 << 57
+
+// Within reports whether there may be such keys, and no more than so many.
+func (c Counts) Within(most int64) bool {
+	return c.Keys >= 0 && c.Keys <= most && c.WithTTL >= 0 && c.WithTTL <= c.Keys && c.WithFieldTTL >= 0 && c.WithFieldTTL <= c.Keys
 }
 
 // Encode is the message, of Most bytes at most.
@@ -85,7 +104,8 @@ func Parse(text string) (Report, error) {
 	if r.Error != "" {
 		return Report{Error: excerpt.Of(r.Error, Most)}, nil
 	}
-	amounts := r.Bytes >= 0 && r.Stored >= 0 && r.Paused >= 0 && r.Skew >= 0 && r.Count > 0 && r.Count <= slots.Count
+	amounts := r.Bytes >= 0 && r.Stored >= 0 && r.Paused >= 0 && r.Skew >= 0 && r.Count > 0 && r.Count <= slots.Count &&
+		(r.Counts == nil || r.Counts.Within(MostKeys))
 	for _, s := range r.Shards {
 		if _, err := slots.Parse(s.Slots); err != nil {
 			return Report{}, fmt.Errorf("slots: %w", err)

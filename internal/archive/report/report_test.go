@@ -14,7 +14,8 @@ import (
 
 func complete(shards int) Report {
 	r := Report{Engine: "valkey", Version: "9.1.2", Marked: time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC), Consistent: true, Paused: 0.001,
-		Skew: 0.0005, Manifest: strings.Repeat("0a", 32), Bytes: 1 << 40, Stored: 1 << 39, Count: shards}
+		Skew: 0.0005, Manifest: strings.Repeat("0a", 32), Bytes: 1 << 40, Stored: 1 << 39, Count: shards,
+		Counts: &Counts{Keys: 1 << 50, WithTTL: 1 << 49, WithFieldTTL: 1 << 48}}
 	for i := range shards {
 		r.Shards = append(r.Shards, Shard{Slots: fmt.Sprintf("%d-%d", i*20, i*20+19), Bytes: 1 << 30, Stored: 1 << 29})
 	}
@@ -83,6 +84,10 @@ func TestWhatIsNoReport(t *testing.T) {
 		"more than there are":   func(r *Report) { r.Count = 16385; r.Shards = nil },
 		"shards are missing":    func(r *Report) { r.Count = 4 },
 		"slots that are none":   func(r *Report) { r.Shards[0].Slots = "16384" },
+		"fewer keys than none":  func(r *Report) { r.Counts.Keys = -1 },
+		"more than all expire":  func(r *Report) { r.Counts.WithTTL = r.Counts.Keys + 1 },
+		"more fields than keys": func(r *Report) { r.Counts.WithFieldTTL = r.Counts.Keys + 1 },
+		"keys beyond belief":    func(r *Report) { r.Counts.Keys = MostKeys + 1 },
 		"a shard of less":       func(r *Report) { r.Shards[0].Stored = -1 },
 	} {
 		r := complete(3)
