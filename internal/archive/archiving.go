@@ -37,6 +37,8 @@ const (
 	DefaultMarkEvery = time.Minute
 	DefaultBaseEvery = 24 * time.Hour
 	DefaultKeep      = 7 * 24 * time.Hour
+	// DefaultReattach is the Timeout of an archive: longer than a failover, after which it shows who has what follows.
+	DefaultReattach = time.Minute
 )
 
 const (
@@ -56,6 +58,7 @@ func (a Archiving) withDefaults() Archiving {
 	of(&a.MarkEvery, DefaultMarkEvery)
 	of(&a.BaseEvery, DefaultBaseEvery)
 	of(&a.Keep, DefaultKeep)
+	of(&a.Timeout, DefaultReattach)
 	a.Interval = max(a.Interval, leastInterval)
 	a.Taking = a.Taking.withDefaults()
 	return a
@@ -294,7 +297,7 @@ func (r *archiver) record(ctx context.Context, now topology, chains []*chain, at
 		master := at.masters[i]
 		s := &next.Shards[i]
 		*s = ArchivedShard{Chain: c.id, Since: c.since, Slots: master.View.Slots, NodeID: master.View.NodeID, RDB: c.rdb, History: master.At.ID,
-			To: master.At.Offset}
+			To: master.At.Offset, Counts: counts(master)}
 		c.change(func() { s.Base, s.Segments = c.base, slices.Clone(c.pieces) })
 		if s.Since == 0 {
 			s.Since = next.Number

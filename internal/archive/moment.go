@@ -10,7 +10,33 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"middleware.hc.cn/operator/internal/redis"
 )
+
+// Span is what moments an archive has.
+type Span struct {
+	First, Last Moment
+	Cluster     string
+	Engine      redis.Engine
+	Version     string
+	Shards      int
+}
+
+// Span reads which they are. ErrNotFound: there is no such archive.
+func (s *Store) Span(ctx context.Context, archive string) (Span, error) {
+	last, err := s.newest(ctx, archive)
+	if err != nil {
+		return Span{}, err
+	}
+	first := last
+	if r, err := s.record(ctx, archive, last.Oldest); err == nil {
+		first = r
+	} else if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrDamaged) {
+		return Span{}, err
+	}
+	return Span{first.Moment, last.Moment, last.Cluster, last.Engine, last.Version, len(last.Shards)}, nil
+}
 
 // At is a moment of an archive, to be read like a backup: the last one of which there is a record, or with a time the last one that is not
 // after that; with consistent, of those that are one moment for all shards. ErrNotFound: there is none.

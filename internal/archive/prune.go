@@ -83,32 +83,26 @@ func (s *Store) deleteRecords(ctx context.Context, archive string, oldest int64)
 	return nil
 }
 
-// archiveForm is what comes after an archive's name.
-var archiveForm = regexp.MustCompile(`^/(records/[0-9]{12}\.json|[0-9a-f]{16}/[0-9]{12}\.(rdb|aof))$`)
-
-// DeleteArchive removes an archive: its records first, the newest one before all others, so that what is left after an interruption is none
-// that could be restored by mistake.
-func (s *Store) DeleteArchive(ctx context.Context, archive string) error {
-	if err := ValidateName(archive); err != nil {
-		return err
-	}
-	for _, prefix := range []string{recordsPrefix(archive), archive + "/"} {
-		list := s.bucket.List(&blob.ListOptions{Prefix: prefix})
-		for {
-			entry, err := list.Next(ctx)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return fmt.Errorf("listing %s: %w", archive, err)
-			}
-			if !archiveForm.MatchString(strings.TrimPrefix(entry.Key, archive)) {
-				continue // not ours
-			}
-			if err := s.remove(ctx, entry.Key); err != nil {
-				return err
-			}
+// removeRecords removes all records of an archive, the newest one before all others: what is left after an interruption is an archive that
+// ends earlier.
+func (s *Store) removeRecords(ctx context.Context, archive string) error {
+	prefix := recordsPrefix(archive)
+	list := s.bucket.List(&blob.ListOptions{Prefix: prefix})
+	for {
+		entry, err := list.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", prefix, err)
+		}
+		if !recordForm.MatchString(strings.TrimPrefix(entry.Key, prefix)) {
+			continue // not ours
+		}
+		if err := s.remove(ctx, entry.Key); err != nil {
+			return err
 		}
 	}
-	return nil
 }
+
+var recordForm = regexp.MustCompile(`^[0-9]{12}\.json$`)

@@ -17,6 +17,7 @@ import (
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
 
+	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/slots"
 )
@@ -61,7 +62,9 @@ type ArchivedShard struct {
 	RDB     string    `json:"rdb"`
 	History string    `json:"history"`
 	To      int64     `json:"to"`
-	Base    *Piece    `json:"base,omitempty"`
+	// Counts are its keys at To; nil: they were not counted.
+	Counts *report.Counts `json:"counts,omitempty"`
+	Base   *Piece         `json:"base,omitempty"`
 	// Segments are the commands that followed, in their order.
 	Segments []Piece `json:"segments,omitempty"`
 }
@@ -100,7 +103,8 @@ func (r *Record) manifest() *Manifest {
 		Version: r.Version, Started: r.Marked, Moment: r.Moment, Compression: r.Compression, Encryption: r.Encryption,
 		Shards: make([]Shard, len(r.Shards)), Checksum: r.checksum}
 	for i, s := range r.Shards {
-		m.Shards[i] = Shard{Slots: s.Slots, NodeID: s.NodeID, RDB: s.RDB, History: s.History, To: s.To, Base: nothing, Stream: nothing}
+		m.Shards[i] = Shard{Slots: s.Slots, NodeID: s.NodeID, RDB: s.RDB, History: s.History, To: s.To, Base: nothing, Stream: nothing,
+			Counts: s.Counts}
 		if s.Base != nil {
 			m.Shards[i].Base = s.Base.Object
 		}

@@ -198,7 +198,11 @@ func TestPruning(t *testing.T) {
 
 	backup(t, s)
 	check(t, s.bucket.WriteAll(t.Context(), "a/notes.txt", []byte("somebody's"), nil))
-	check(t, s.DeleteArchive(t.Context(), "a"))
+	if err := s.DeleteRequested(t.Context(), "a", "another"); !errors.Is(err, ErrAnother) {
+		t.Errorf("another's request: %v", err)
+	}
+	check(t, s.DeleteRequested(t.Context(), "a", "uid"))
+	check(t, s.Delete(t.Context(), "a")) // whose objects were of no request: the writers of this test have none
 	left := slices.DeleteFunc(objects(t, s), func(key string) bool { return strings.HasPrefix(key, "b/") })
 	if !slices.Equal(left, []string{"a/notes.txt"}) {
 		t.Errorf("left is %q", left)

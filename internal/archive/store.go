@@ -242,29 +242,38 @@ func (s *Store) decode(in io.Reader, encrypted bool, most int64, to io.Writer) e
 	return err
 }
 
-// List names the backups that are complete.
-func (s *Store) List(ctx context.Context) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
+// Entry is a backup that is complete, or an archive with a moment that can be restored.
+type Entry struct {
+	Name    string
+	Archive bool
+}
+
+// List names the backups that are complete, and the archives.
+func (s *Store) List(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
 		list := s.bucket.List(&blob.ListOptions{Delimiter: "/"})
 		for {
 			entry, err := list.Next(ctx)
 			if errors.Is(err, io.EOF) {
 				return
 			}
-			name := ""
-			if err == nil {
-				name = strings.TrimSuffix(entry.Key, "/")
-				if !entry.IsDir || ValidateName(name) != nil {
-					continue // not ours
-				}
-				var complete bool
-				if complete, err = s.lists(ctx, manifestKey(name)); err == nil && !complete {
+			if err != nil {
+				yield(Entry{}, fmt.Errorf("listing the store: %w", err))
+				return
+			}
+			found := Entry{Name: strings.TrimSuffix(entry.Key, "/")}
+			if !entry.IsDir || ValidateName(found.Name) != nil {
+				continue // not ours
+			}
+			complete, err := s.lists(ctx, manifestKey(found.Name))
+			if err == nil && !complete {
+				_, err = s.bucket.List(&blob.ListOptions{Prefix: recordsPrefix(found.Name)}).Next(ctx)
+				if errors.Is(err, io.EOF) {
 					continue
 				}
-			} else {
-				err = fmt.Errorf("listing the store: %w", err)
+				found.Archive = true
 			}
-			if !yield(name, err) || err != nil {
+			if !yield(found, err) || err != nil {
 				return
 			}
 		}
@@ -380,32 +389,56 @@ func (s *Store) getStream(ctx context.Context, m *Manifest, shard int, to io.Wri
 	return nil
 }
 
-// Delete removes a backup: its manifest first, so that what is left after an interruption is none. It also removes what a backup of the
-// name left that was never complete.
-func (s *Store) Delete(ctx context.Context, backup string) error {
-	if err := ValidateName(backup); err != nil {
+// Delete removes a backup or an archive: its manifest or its records first, so that what is left after an interruption is none. It also
+// removes what a backup of the name left that was never complete.
+func (s *Store) Delete(ctx context.Context, name string) error {
+	if err := ValidateName(name); err != nil {
 		return err
 	}
-	if err := s.remove(ctx, manifestKey(backup)); err != nil {
+	if err := s.removeHead(ctx, name); err != nil {
 		return err
 	}
-	return s.deleteObjects(ctx, backup, func(string) bool { return true })
+	return s.deleteObjects(ctx, name, func(string) bool { return true })
 }
 
-// DeleteRequested removes a backup that was asked for with a request, and what attempts at it left that were never complete: its manifest
-// first, as Delete does. All else of the name is left alone, for somebody may be writing it. ErrAnother: that is complete.
+// removeHead removes what makes a backup one, or an archive.
+func (s *Store) removeHead(ctx context.Context, name string) error {
+	if err := s.remove(ctx, manifestKey(name)); err != nil {
+		return err
+	}
+	return s.removeRecords(ctx, name)
+}
+
+// requestOf is what a backup that is complete, or an archive, was asked for with. ErrNotFound: there is none.
+func (s *Store) requestOf(ctx context.Context, name string) (string, error) {
+	m, err := s.Manifest(ctx, name)
+	if err == nil {
+		return m.Request, nil
+	}
+	if !errors.Is(err, ErrNotFound) {
+		return "", err
+	}
+	r, err := s.newest(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	return r.Request, nil
+}
+
+// DeleteRequested removes a backup or an archive that was asked for with a request, and what attempts at it left that were never complete, as
+// Delete does. All else of the name is left alone, for somebody may be writing it. ErrAnother: that is complete.
 func (s *Store) DeleteRequested(ctx context.Context, backup, request string) error {
 	if request == "" {
 		return errors.New("the request is empty, and nobody's")
 	}
-	there, err := s.Manifest(ctx, backup)
+	there, err := s.requestOf(ctx, backup)
 	complete := err == nil
 	if !complete && !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	another := complete && there.Request != request
+	another := complete && there != request
 	if complete && !another {
-		if err := s.remove(ctx, manifestKey(backup)); err != nil {
+		if err := s.removeHead(ctx, backup); err != nil {
 			return err
 		}
 	}
@@ -417,8 +450,8 @@ func (s *Store) DeleteRequested(ctx context.Context, backup, request string) err
 	return err
 }
 
-// objectForm is what comes after the backup's name: the attempt and the rest.
-var objectForm = regexp.MustCompile(`^/([0-9a-f]{16})/shard-[0-9]{1,3}/(base\.rdb|stream\.aof)$`)
+// objectForm is what comes after the name of a backup or of an archive: the attempt, or the writer, and the rest.
+var objectForm = regexp.MustCompile(`^/([0-9a-f]{16})/(shard-[0-9]{1,3}/(base\.rdb|stream\.aof)|[0-9]{12}\.(rdb|aof))$`)
 
 // only is one attempt.
 func only(attempt string) func(string) bool { return func(a string) bool { return a == attempt } }

@@ -83,9 +83,9 @@ func TestWhatWasPutIsRead(t *testing.T) {
 				t.Errorf("%d bytes for %d", stored, plain)
 			}
 			var names []string
-			for name, err := range s.List(t.Context()) {
+			for found, err := range s.List(t.Context()) {
 				check(t, err)
-				names = append(names, name)
+				names = append(names, found.Name)
 			}
 			if len(names) != 1 || names[0] != "b" {
 				t.Errorf("the list is %q", names)
@@ -164,29 +164,29 @@ func rewrite(ctx context.Context, s *Store, m *Manifest, change func([]byte) []b
 // A manifest is untrusted: what is written over that of a backup makes it none, not another.
 func TestManifestsThatLie(t *testing.T) {
 	for name, lie := range map[string]func(m *Manifest){
-		"format":              func(m *Manifest) { m.Format = 2 },
-		"name: another's":     func(m *Manifest) { m.Name = "c" },
-		"name: a path":        func(m *Manifest) { m.Name = "../b" },
-		"attempt: a path":     func(m *Manifest) { m.Attempt = "../../../../etc/" },
-		"engine":              func(m *Manifest) { m.Engine = "x" },
-		"version":             func(m *Manifest) { m.Version = "1 2" },
-		"compression":         func(m *Manifest) { m.Compression = "lz4" },
-		"encryption":          func(m *Manifest) { m.Encryption = "rot13" },
-		"no shards":           func(m *Manifest) { m.Shards = nil },
-		"too many shards":     func(m *Manifest) { m.Shards = make([]Shard, mostShards+1) },
-		"slots twice":         func(m *Manifest) { m.Shards[1].Slots = m.Shards[0].Slots },
-		"slots that lack":     func(m *Manifest) { m.Shards[1].Slots = slots.Range(9000, 9001) },
-		"no slots":            func(m *Manifest) { m.Shards[1].Slots = slots.Set{} },
-		"header":              func(m *Manifest) { m.Shards[1].RDB = "x\nREDIS001" },
-		"node ID":             func(m *Manifest) { m.Shards[1].NodeID = "x" },
-		"history":             func(m *Manifest) { m.Shards[1].History = "x" },
-		"backwards":           func(m *Manifest) { m.Shards[1].To = 0 },
-		"negative size":       func(m *Manifest) { m.Shards[1].Base.Size = -1 },
-		"size that overflows": func(m *Manifest) { m.Shards[1].Base.PlainSize = 1<<63 - 1 },
+		"format":               func(m *Manifest) { m.Format = 2 },
+		"name: another's":      func(m *Manifest) { m.Name = "c" },
+		"name: a path":         func(m *Manifest) { m.Name = "../b" },
+		"attempt: a path":      func(m *Manifest) { m.Attempt = "../../../../etc/" },
+		"engine":               func(m *Manifest) { m.Engine = "x" },
+		"version":              func(m *Manifest) { m.Version = "1 2" },
+		"compression":          func(m *Manifest) { m.Compression = "lz4" },
+		"encryption":           func(m *Manifest) { m.Encryption = "rot13" },
+		"no shards":            func(m *Manifest) { m.Shards = nil },
+		"too many shards":      func(m *Manifest) { m.Shards = make([]Shard, mostShards+1) },
+		"slots twice":          func(m *Manifest) { m.Shards[1].Slots = m.Shards[0].Slots },
+		"slots that lack":      func(m *Manifest) { m.Shards[1].Slots = slots.Range(9000, 9001) },
+		"no slots":             func(m *Manifest) { m.Shards[1].Slots = slots.Set{} },
+		"header":               func(m *Manifest) { m.Shards[1].RDB = "x\nREDIS001" },
+		"node ID":              func(m *Manifest) { m.Shards[1].NodeID = "x" },
+		"history":              func(m *Manifest) { m.Shards[1].History = "x" },
+		"backwards":            func(m *Manifest) { m.Shards[1].To = 0 },
+		"negative size":        func(m *Manifest) { m.Shards[1].Base.Size = -1 },
+		"size that overflows":  func(m *Manifest) { m.Shards[1].Base.PlainSize = 1<<63 - 1 },
 		"fewer keys than none": func(m *Manifest) { m.Shards[1].Counts = &report.Counts{Keys: -1} },
 		"more than all expire": func(m *Manifest) { m.Shards[1].Counts = &report.Counts{Keys: 1, WithTTL: 2} },
 		"keys that overflow":   func(m *Manifest) { m.Shards[1].Counts = &report.Counts{Keys: 1<<63 - 1} },
-		"sum":                 func(m *Manifest) { m.Shards[1].Base.SHA256 = "x" },
+		"sum":                  func(m *Manifest) { m.Shards[1].Base.SHA256 = "x" },
 	} {
 		s := NewStore(newBucket(t), Keys{})
 		m := backup(t, s)

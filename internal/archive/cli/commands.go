@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,27 +13,75 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"middleware.hc.cn/operator/internal/archive"
 	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/redis"
 )
 
+// source is a cluster that is backed up.
+type source struct {
+	taking archive.Taking
+	login  login
+}
+
+// add adds what says which cluster it is, and how it is reached.
+func (s *source) add(flags *pflag.FlagSet, o *options, within time.Duration, timeout string) {
+	t := &s.taking
+	flags.StringSliceVar(&t.Seeds, "from", nil, "addresses of instances, IP:PORT; one that answers is enough (required)")
+	flags.StringSliceVar(&t.Nodes, "node", nil, "node IDs of the cluster; an instance that knows none of them is not asked further")
+	flags.StringVar(&t.Cluster, "cluster", "", "whose data it is, for people")
+	flags.StringVar(&s.login.user, "user", "", "who logs in (default: the default user)")
+	flags.StringVar(&s.login.passwordFile, "password-file", "", "file with the password; none: no password")
+	flags.StringVar(&s.login.caFile, "ca-file", "", "certificates to trust, in PEM; with it, connections are encrypted")
+	flags.StringVar(&s.login.serverName, "server-name", "", "name that the instances' certificates are for")
+	flags.StringSliceVar(&o.recipients, "recipient", nil, "age recipients (age1...) that what is written is encrypted for")
+	flags.DurationVar(&t.Pause, "pause", archive.DefaultPause, "for how long writes may be delayed at most")
+	flags.DurationVar(&t.Timeout, "timeout", within, timeout)
+	flags.BoolVar(&t.SlotsStay, "slots-stay", false, "somebody else sees to it that no slots move")
+}
+
+// with reaches the cluster and the store, and has what is done on the way said.
+func (s *source) with(command *cobra.Command, o *options, do func(archive.Taking) error) (err error) {
+	t := s.taking
+	if t.Credentials, err = s.login.credentials(); err != nil {
+		return err
+	}
+	return o.with(command.Context(), func(store *archive.Store) error {
+		t.Pool = redis.NewPool(redis.Options{IOTimeout: 10 * time.Second, DialTimeout: 5 * time.Second})
+		defer t.Pool.Close()
+		t.Store = store
+		t.Report = func(p archive.Progress) {
+			whose := "all shards"
+			if p.Shard >= 0 {
+				whose = fmt.Sprintf("shard %d", p.Shard)
+			}
+			fmt.Fprintf(command.ErrOrStderr(), "%s: %s%s\n", whose, p.What, amount(p.Bytes))
+		}
+		return do(t)
+	})
+}
+
+const rightsNeeded = "The user needs the rights\n  " + archive.Rights + "\nand, without --slots-stay, " + archive.RightsValkey9 +
+	" on Valkey from 9.0 on, " + archive.RightsRedis84 + " on Redis from 8.4 on."
+
 func newTake(o *options) *cobra.Command {
-	t := archive.Taking{}
-	var login login
+	var s source
 	var reportFile string
 	command := &cobra.Command{
 		Use:   "take NAME",
 		Short: "take a backup of a cluster, all shards at one moment",
 		Long: "Takes a backup. Each shard's data comes from a replica, by replication; the cluster's disks are not touched. Writes are delayed\n" +
-			"for a few milliseconds while the moment is set that the backup is of.\n\n" +
-			"The user needs the rights\n  " + archive.Rights + "\nand, without --slots-stay, " + archive.RightsValkey9 +
-			" on Valkey from 9.0 on, " + archive.RightsRedis84 + " on Redis from 8.4 on.",
+			"for a few milliseconds while the moment is set that the backup is of.\n\n" + rightsNeeded,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			t.Name = args[0]
-			m, err := o.take(command, t, login)
+			s.taking.Name = args[0]
+			var m *archive.Manifest
+			err := s.with(command, o, func(t archive.Taking) (err error) {
+				m, err = t.Take(command.Context())
+				return err
+			})
 			if reportFile != "" {
 				err = errors.Join(err, writeReport(reportFile, m, err, none))
 			}
@@ -46,43 +95,38 @@ func newTake(o *options) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
-	flags.StringSliceVar(&t.Seeds, "from", nil, "addresses of instances, IP:PORT; one that answers is enough (required)")
-	flags.StringSliceVar(&t.Nodes, "node", nil, "node IDs of the cluster; an instance that knows none of them is not asked further")
-	flags.StringVar(&t.Cluster, "cluster", "", "whose data it is, for people")
-	flags.StringVar(&login.user, "user", "", "who logs in (default: the default user)")
-	flags.StringVar(&login.passwordFile, "password-file", "", "file with the password; none: no password")
-	flags.StringVar(&login.caFile, "ca-file", "", "certificates to trust, in PEM; with it, connections are encrypted")
-	flags.StringVar(&login.serverName, "server-name", "", "name that the instances' certificates are for")
-	flags.StringSliceVar(&o.recipients, "recipient", nil, "age recipients (age1...) that the backup is encrypted for")
-	flags.DurationVar(&t.Pause, "pause", archive.DefaultPause, "for how long writes may be delayed at most")
-	flags.DurationVar(&t.Timeout, "timeout", archive.DefaultTimeout,
-		"for how long slots may move, or a failover last, before the backup is given up")
-	flags.BoolVar(&t.SlotsStay, "slots-stay", false, "somebody else sees to it that no slots move")
-	flags.StringVar(&t.Request, "request", "", "what the backup is asked for with; one that is complete, and was asked for with the same, is no error")
+	s.add(flags, o, archive.DefaultTimeout, "for how long slots may move, or a failover last, before the backup is given up")
+	flags.StringVar(&s.taking.Request, "request", "",
+		"what the backup is asked for with; one that is complete, and was asked for with the same, is no error")
 	flags.StringVar(&reportFile, "report-file", "", reportFileUsage)
 	return command
 }
 
-// take takes the backup, and says on the way what is done.
-func (o *options) take(command *cobra.Command, t archive.Taking, login login) (m *archive.Manifest, err error) {
-	if t.Credentials, err = login.credentials(); err != nil {
-		return nil, err
+func newArchive(o *options) *cobra.Command {
+	var s source
+	var a archive.Archiving
+	command := &cobra.Command{
+		Use:   "archive NAME",
+		Short: "write an archive of a cluster until stopped, of which any moment can be restored",
+		Long: "Follows each shard of a cluster, by replication, and puts what is written into the store every few seconds. It goes on where it\n" +
+			"ended when it is started again. One process at a time writes an archive: the former one ends when another one begins.\n\n" + rightsNeeded,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, args []string) error {
+			s.taking.Name = args[0]
+			return s.with(command, o, func(t archive.Taking) error {
+				a.Taking = t
+				return a.Run(command.Context())
+			})
+		},
 	}
-	err = o.with(command.Context(), func(store *archive.Store) (err error) {
-		pool := redis.NewPool(redis.Options{IOTimeout: 10 * time.Second, DialTimeout: 5 * time.Second})
-		defer pool.Close()
-		t.Store, t.Pool = store, pool
-		t.Report = func(p archive.Progress) {
-			whose := "all shards"
-			if p.Shard >= 0 {
-				whose = fmt.Sprintf("shard %d", p.Shard)
-			}
-			fmt.Fprintf(command.ErrOrStderr(), "%s: %s%s\n", whose, p.What, amount(p.Bytes))
-		}
-		m, err = t.Take(command.Context())
-		return err
-	})
-	return m, err
+	flags := command.Flags()
+	s.add(flags, o, archive.DefaultReattach, "for how long a shard's stream may be lost before its data is read anew")
+	flags.StringVar(&s.taking.Request, "request", "", "what the archive is asked for with; one that was asked for otherwise is left alone")
+	flags.DurationVar(&a.Interval, "interval", archive.DefaultInterval, "how often what was written is put into the store")
+	flags.DurationVar(&a.MarkEvery, "mark-interval", archive.DefaultMarkEvery, "how often writes are delayed, so that a moment is one for all shards")
+	flags.DurationVar(&a.BaseEvery, "base-interval", archive.DefaultBaseEvery, "how often all data is read anew")
+	flags.DurationVar(&a.Keep, "keep", archive.DefaultKeep, "for how long moments can be restored")
+	return command
 }
 
 const (
@@ -120,24 +164,23 @@ func amount(bytes int64) string {
 func newList(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "list the backups that are complete",
+		Short: "list the backups that are complete, and the archives",
 		Args:  cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return o.with(command.Context(), func(store *archive.Store) error {
 				table := tabwriter.NewWriter(command.OutOrStdout(), 0, 0, 2, ' ', 0)
-				fmt.Fprintln(table, "NAME\tOF\tCLUSTER\tENGINE\tSHARDS\tSTORED\tCONSISTENT")
-				for name, err := range store.List(command.Context()) {
+				fmt.Fprintln(table, "NAME\tFROM\tTO\tCLUSTER\tENGINE\tSHARDS\tCONSISTENT")
+				for found, err := range store.List(command.Context()) {
 					if err != nil {
 						return err
 					}
-					m, err := store.Manifest(command.Context(), name)
+					s, err := spanOf(command.Context(), store, found)
 					if err != nil {
-						fmt.Fprintf(table, "%s\t%v\n", name, err)
+						fmt.Fprintf(table, "%s\t%v\n", found.Name, err)
 						continue
 					}
-					stored, _ := m.Bytes()
-					fmt.Fprintf(table, "%s\t%s\t%q\t%s %s\t%d\t%d\t%t\n", name, m.Marked.Format(time.RFC3339), m.Cluster, m.Engine, m.Version,
-						len(m.Shards), stored, m.Consistent)
+					fmt.Fprintf(table, "%s\t%s\t%s\t%q\t%s %s\t%d\t%t\n", found.Name, s.First.Marked.Format(time.RFC3339),
+						s.Last.Marked.Format(time.RFC3339), s.Cluster, s.Engine, s.Version, s.Shards, s.Last.Consistent)
 				}
 				return table.Flush()
 			})
@@ -145,28 +188,44 @@ func newList(o *options) *cobra.Command {
 	}
 }
 
+// spanOf is what moments there are: of a backup, one.
+func spanOf(ctx context.Context, store *archive.Store, found archive.Entry) (archive.Span, error) {
+	if found.Archive {
+		return store.Span(ctx, found.Name)
+	}
+	m, err := store.Manifest(ctx, found.Name)
+	if err != nil {
+		return archive.Span{}, err
+	}
+	return archive.Span{First: m.Moment, Last: m.Moment, Cluster: m.Cluster, Engine: m.Engine, Version: m.Version, Shards: len(m.Shards)}, nil
+}
+
 func newShow(o *options) *cobra.Command {
-	return &cobra.Command{
+	var w which
+	command := &cobra.Command{
 		Use:   "show NAME",
-		Short: "print the manifest of a backup, as JSON",
+		Short: "print the manifest of a backup, or of a moment of an archive, as JSON",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			return o.withBackup(command.Context(), args[0], func(_ *archive.Store, m *archive.Manifest) error {
+			return o.withBackup(command.Context(), args[0], w, func(_ *archive.Store, m *archive.Manifest) error {
 				out := json.NewEncoder(command.OutOrStdout())
 				out.SetIndent("", "  ")
 				return out.Encode(m)
 			})
 		},
 	}
+	w.add(command.Flags())
+	return command
 }
 
 func newVerify(o *options) *cobra.Command {
-	return &cobra.Command{
+	var w which
+	command := &cobra.Command{
 		Use:   "verify NAME",
 		Short: "read a whole backup and compare it with its manifest",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
-			return o.withBackup(command.Context(), args[0], func(store *archive.Store, m *archive.Manifest) error {
+			return o.withBackup(command.Context(), args[0], w, func(store *archive.Store, m *archive.Manifest) error {
 				if err := store.Verify(command.Context(), m); err != nil {
 					return err
 				}
@@ -176,10 +235,13 @@ func newVerify(o *options) *cobra.Command {
 			})
 		},
 	}
+	w.add(command.Flags())
+	return command
 }
 
 func newRestore(o *options) *cobra.Command {
 	var (
+		w                            which
 		r                            archive.Restoring
 		shards                       int
 		reader, checksum, reportFile string
@@ -195,7 +257,7 @@ func newRestore(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = o.withBackup(command.Context(), args[0], func(store *archive.Store, m *archive.Manifest) error {
+			err = o.withBackup(command.Context(), args[0], w, func(store *archive.Store, m *archive.Manifest) error {
 				r.Manifest = m
 				if err := fits(m, shards, checksum); err != nil {
 					return err
@@ -214,6 +276,7 @@ func newRestore(o *options) *cobra.Command {
 		},
 	}
 	flags := command.Flags()
+	w.add(flags)
 	flags.IntVar(&r.Shard, "shard", 0, "number of the shard, from 0")
 	flags.StringVar(&r.Directory, "directory", "/data", "directory of an instance that has no data")
 	flags.StringVar(&reader, "engine", "", "engine that is to read it, such as redis:8.0.6 or valkey:9.1.2: refuse what it cannot")
@@ -245,7 +308,7 @@ func newDelete(o *options) *cobra.Command {
 	var request, reportFile string
 	command := &cobra.Command{
 		Use:   "delete NAME",
-		Short: "delete a backup, or what one left that was never complete",
+		Short: "delete a backup or an archive, or what a backup left that was never complete",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, args []string) error {
 			err := o.with(command.Context(), func(store *archive.Store) error {

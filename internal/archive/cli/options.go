@@ -10,8 +10,10 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"filippo.io/age"
+	"github.com/spf13/pflag"
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/azureblob" // azblob://
 	_ "gocloud.dev/blob/fileblob"  // file://
@@ -66,9 +68,39 @@ func open(ctx context.Context, address string) (*blob.Bucket, error) {
 	return blob.OpenBucket(ctx, u.String())
 }
 
-func (o *options) withBackup(ctx context.Context, name string, use func(*archive.Store, *archive.Manifest) error) error {
-	return o.with(ctx, func(store *archive.Store) error {
+// which is which moment of an archive is meant.
+type which struct {
+	to         string
+	consistent bool
+}
+
+func (w *which) add(flags *pflag.FlagSet) {
+	flags.StringVar(&w.to, "to", "", "of an archive: the last moment that is not after this time, such as 2026-11-24T03:00:00Z; or latest")
+	flags.BoolVar(&w.consistent, "consistent", false, "of an archive: only a moment that is one for all shards")
+}
+
+// of reads the moment of an archive, or the backup if none is asked for.
+func (w *which) of(ctx context.Context, store *archive.Store, name string) (*archive.Manifest, error) {
+	switch w.to {
+	case "":
 		m, err := store.Manifest(ctx, name)
+		if errors.Is(err, archive.ErrNotFound) {
+			err = fmt.Errorf("%w (if it is an archive, say which moment is meant: --to)", err)
+		}
+		return m, err
+	case "latest":
+		return store.At(ctx, name, time.Time{}, w.consistent)
+	}
+	at, err := time.Parse(time.RFC3339, w.to)
+	if err != nil {
+		return nil, fmt.Errorf("--to: %.40q is neither latest nor a time such as 2026-11-24T03:00:00Z", w.to)
+	}
+	return store.At(ctx, name, at, w.consistent)
+}
+
+func (o *options) withBackup(ctx context.Context, name string, w which, use func(*archive.Store, *archive.Manifest) error) error {
+	return o.with(ctx, func(store *archive.Store) error {
+		m, err := w.of(ctx, store, name)
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ func New() *cobra.Command {
 			"are those of the AWS SDK (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, a web identity, ...); endpoint=URL and\n" +
 			"use_path_style=true are for what only speaks its language, and AWS_CA_BUNDLE names the certificates to trust.",
 		Example: "  backup take monday --store file:///backups --from 10.0.0.7:6379\n" +
+			"  backup archive cache --store file:///backups --from 10.0.0.7:6379\n" +
 			"  backup list --store 's3://backups?region=eu-west-1&prefix=shop/'\n" +
 			"  backup restore monday --shard 0 --directory /data --store file:///backups",
 		SilenceUsage: true, SilenceErrors: true,
@@ -25,6 +26,6 @@ func New() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.store, "store", "", "where backups lie, such as s3://BUCKET?region=REGION or file:///DIRECTORY (required)")
 	flags.StringVar(&o.identityFile, "identity-file", "", "age identities that decrypt, a line each (of age-keygen)")
-	root.AddCommand(newTake(o), newList(o), newShow(o), newVerify(o), newRestore(o), newDelete(o))
+	root.AddCommand(newTake(o), newArchive(o), newList(o), newShow(o), newVerify(o), newRestore(o), newDelete(o))
 	return root
 }
