@@ -425,8 +425,8 @@ func (s *Store) requestOf(ctx context.Context, name string) (string, error) {
 	return r.Request, nil
 }
 
-// DeleteRequested removes a backup or an archive that was asked for with a request, and what attempts at it left that were never complete, as
-// Delete does. All else of the name is left alone, for somebody may be writing it. ErrAnother: that is complete.
+// DeleteRequested removes a backup or an archive that was asked for with a request, and what attempts at it left that were never
+// complete, as Delete does. All else of the name is left alone, for somebody may be writing it. ErrAnother: that is complete.
 func (s *Store) DeleteRequested(ctx context.Context, backup, request string) error {
 	if request == "" {
 		return errors.New("the request is empty, and nobody's")

@@ -123,7 +123,8 @@ func newArchive(o *options) *cobra.Command {
 	s.add(flags, o, archive.DefaultReattach, "for how long a shard's stream may be lost before its data is read anew")
 	flags.StringVar(&s.taking.Request, "request", "", "what the archive is asked for with; one that was asked for otherwise is left alone")
 	flags.DurationVar(&a.Interval, "interval", archive.DefaultInterval, "how often what was written is put into the store")
-	flags.DurationVar(&a.MarkEvery, "mark-interval", archive.DefaultMarkEvery, "how often writes are delayed, so that a moment is one for all shards")
+	flags.DurationVar(&a.MarkEvery, "mark-interval", archive.DefaultMarkEvery,
+		"how often writes are delayed, so that a moment is one for all shards")
 	flags.DurationVar(&a.BaseEvery, "base-interval", archive.DefaultBaseEvery, "how often all data is read anew")
 	flags.DurationVar(&a.Keep, "keep", archive.DefaultKeep, "for how long moments can be restored")
 	return command
