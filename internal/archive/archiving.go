@@ -92,10 +92,6 @@ func (a Archiving) Run(ctx context.Context) error {
 	if there, err := a.Store.lists(ctx, manifestKey(a.Name)); err != nil || there {
 		return errors.Join(err, fmt.Errorf("%s is a backup, or cannot be looked at, and no archive is written there", a.Name))
 	}
-	last, err := a.Store.newest(ctx, a.Name)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &archiver{Archiving: a, writer: newAttempt(a.Request), turns: semaphore.NewWeighted(atOnce), group: &errgroup.Group{}}
@@ -103,13 +99,8 @@ func (a Archiving) Run(ctx context.Context) error {
 		cancel()
 		_ = r.group.Wait() // each has said why it ended
 	}()
-	if last != nil {
-		if last.Request != a.Request {
-			return fmt.Errorf("archive %s: %w", a.Name, ErrAnother)
-		}
-		r.last.Store(last)
-		r.oldest.Store(last.Oldest)
-		r.takeUp(ctx, last)
+	if err := r.claim(ctx); err != nil {
+		return err
 	}
 	r.group.Go(func() error { return r.prune(ctx) })
 	return r.loop(ctx)
@@ -139,6 +130,38 @@ func (r *archiver) loop(ctx context.Context) error {
 
 // number is that of the next object.
 func (r *archiver) number() int64 { return r.count.Add(1) }
+
+// claim writes a record that has nothing new, so that the process which wrote the last one ends, and goes on with the chains of that. An
+// archive without a record has nobody to take it from.
+func (r *archiver) claim(ctx context.Context) error {
+	const attempts = 10
+	for left := attempts; ; left-- {
+		last, err := r.Store.newest(ctx, r.Name)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if last.Request != r.Request {
+			return fmt.Errorf("archive %s: %w", r.Name, ErrAnother)
+		}
+		next := *last
+		next.Number, next.Previous, next.Writer, next.Shards = last.Number+1, last.checksum, r.writer, slices.Clone(last.Shards)
+		for i := range next.Shards {
+			next.Shards[i].Base, next.Shards[i].Segments = nil, nil
+		}
+		if err = r.write(ctx, &next); err == nil {
+			r.last.Store(&next)
+			r.oldest.Store(next.Oldest)
+			r.takeUp(ctx, &next)
+			return nil
+		}
+		if !errors.Is(err, ErrReplaced) || left == 0 {
+			return err
+		}
+	}
+}
 
 // takeUp goes on with the chains of a record.
 func (r *archiver) takeUp(ctx context.Context, last *Record) {

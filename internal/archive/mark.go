@@ -65,7 +65,7 @@ func counts(h redis.History) *report.Counts {
 type followed interface {
 	// hold keeps commands that have not begun to arrive from being read. Those that have came before whatever happens next.
 	hold()
-	// position is how far the stream was read. It stands still while the stream is held, but for a command that has begun to arrive.
+	// position is how far the stream was read. It does not change while the stream is held, but for a command that has begun to arrive.
 	position() replication.Position
 	// release ends hold. With an end, the stream is read to there first.
 	release(end *replication.Position)

@@ -7,9 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"gocloud.dev/blob/fileblob"
 
 	"middleware.hc.cn/operator/internal/archive"
 	"middleware.hc.cn/operator/internal/redis"
@@ -28,14 +32,23 @@ func (c *cluster) archiving(store *archive.Store) archive.Archiving {
 type archived struct {
 	c     *cluster
 	store *archive.Store
-	end   func() error
+	end   func() error // asks it to end, and waits
+	wait  func() error
 }
 
 func startArchive(a archive.Archiving, c *cluster) *archived {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
-	return &archived{c: c, store: a.Store, end: func() error { cancel(); return <-ended }}
+	wait := func() error {
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(timeout):
+			return errors.New("it has not ended")
+		}
+	}
+	return &archived{c: c, store: a.Store, end: func() error { cancel(); return wait() }, wait: wait}
 }
 
 // after waits for a moment that is of a time or later, one for all shards if the engine can, and returns it.
@@ -114,6 +127,59 @@ func TestArchive(t *testing.T) {
 			if n := emptied.direct(i).DBSize(t.Context()).Val(); n != 0 {
 				t.Errorf("%d keys after FLUSHALL", n)
 			}
+		}
+	})
+}
+
+// TestArchiveThroughFaults: a store that is away for a while, another process that takes the archive over, bases that are renewed and
+// moments that are too old, and a shard that is added: the archive goes on, and what it has is whole.
+func TestArchiveThroughFaults(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		c := startCluster(t, e, 4, 3, 4)
+		ch := startChain(c)
+		dir := filepath.Join(t.TempDir(), "store")
+		must(t, os.Mkdir(dir, 0o700))
+		bucket, err := fileblob.OpenBucket(dir, &fileblob.Options{Metadata: fileblob.MetadataDontWrite, NoTempDir: true})
+		must(t, err)
+		t.Cleanup(func() { _ = bucket.Close() })
+		store := archive.NewStore(bucket, archive.Keys{})
+		archiving := c.archiving(store)
+		first := startArchive(archiving, c)
+		before := first.after(time.Now())
+
+		must(t, os.Rename(dir, dir+"-away"))
+		must(t, os.WriteFile(dir, nil, 0o600))
+		time.Sleep(2 * time.Second) // some intervals
+		must(t, os.Remove(dir))
+		must(t, os.Rename(dir+"-away", dir))
+		if after := first.after(time.Now()); after.Shards[0].Base != before.Shards[0].Base {
+			t.Error("a store that was away needed a new base")
+		}
+
+		second := startArchive(archiving, c)
+		second.after(time.Now())
+		if err := first.wait(); !errors.Is(err, archive.ErrReplaced) {
+			t.Errorf("the former process ended with %v", err)
+		}
+		must(t, second.end())
+
+		archiving.BaseEvery, archiving.Keep = time.Second, 2*time.Second
+		third := startArchive(archiving, c)
+		set := slots.Range(0, 99)
+		_, err = reshard.Classic(t.Context(), []reshard.Move{c.move(0, 3, set)}, reshard.Options{})
+		must(t, err)
+		eventually(t, func() error {
+			m := third.after(time.Now())
+			return want(len(m.Shards) == 4 && m.Shards[1].Base != before.Shards[1].Base, "%d shards", len(m.Shards))
+		})
+		acknowledged := ch.acknowledged()
+		last := third.after(time.Now())
+		ch.end()
+		must(t, third.end())
+		must(t, store.Verify(t.Context(), last))
+		again := restored(t, e, store, last)
+		if last.Consistent {
+			ch.wantWhole(t, again.client(), acknowledged)
 		}
 	})
 }

@@ -37,8 +37,8 @@ func benchmarkBackup(b *testing.B, e engine) {
 	fill(b, c.client(), keys)
 	m := startMinIO(b)
 	store := m.command(m.root())
-	password := filepath.Join(b.TempDir(), "password")
-	must(b, os.WriteFile(password, []byte("backup-password"), 0o600))
+	file := filepath.Join(b.TempDir(), "password")
+	must(b, os.WriteFile(file, []byte("backup-password"), 0o600))
 	c.taking("", nil) // the user
 	number := 0
 	for b.Loop() {
@@ -46,7 +46,7 @@ func benchmarkBackup(b *testing.B, e engine) {
 		name := "bench-" + strconv.Itoa(number)
 		var bytes float64
 		c.program(b, "backup take", &bytes, func(ctx context.Context) *exec.Cmd {
-			return store.process(ctx, b, "take", name, "--from", c.servers[0].addr(), "--user", "backup", "--password-file", password)
+			return store.process(ctx, b, "take", name, "--from", c.servers[0].addr(), "--user", "backup", "--password-file", file)
 		}, func(out string) { bytes = field(b, out, " bytes of data") })
 		for shard := range c.masters {
 			c.program(b, "backup restore, a shard", &bytes, func(ctx context.Context) *exec.Cmd {

@@ -146,8 +146,8 @@ func TestStoreThatFails(t *testing.T) {
 			m.kill()
 			m.run()
 			store = m.store(m.root(), archive.Keys{})
-			for name, err := range store.List(t.Context()) {
-				t.Errorf("there is a backup %s, %v", name, err)
+			for found, err := range store.List(t.Context()) {
+				t.Errorf("there is a backup %v, %v", found, err)
 			}
 			left := m.objects()
 			must(t, store.DeleteRequested(t.Context(), "backup", "asked otherwise"))
