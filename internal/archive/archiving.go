@@ -45,7 +45,9 @@ const (
 	leastInterval = 100 * time.Millisecond
 	// Between bases of one archive that failed: each costs a server a fork.
 	soonestBase, latestBase = 10 * time.Second, 10 * time.Minute
-	pruneEvery              = 10 * time.Minute
+	pruneEvery              = time.Hour
+	// sayAgain is how often what lasts is said.
+	sayAgain = time.Minute
 )
 
 func (a Archiving) withDefaults() Archiving {
@@ -71,15 +73,16 @@ type archiver struct {
 	turns  *semaphore.Weighted
 	group  *errgroup.Group
 	count  atomic.Int64 // of objects
-	oldest atomic.Int64 // the first record to keep
 
+	kept   atomic.Pointer[Record] // the first one to be restored; nil: all
 	last   atomic.Pointer[Record] // nil: there is none
-	marked time.Time              // when the last mark was set
+	marked time.Time              // when a mark was tried last
 	chains []*chain
 	ends   []context.CancelFunc // of the chains
 	pause  time.Duration        // before the next base, after one that failed
 	bases  time.Time            // not before
 	said   string
+	saidAt time.Time
 }
 
 // Run writes the archive until ctx ends, which is no error. It goes on where the last record of the same Request ends, if the instances
@@ -88,6 +91,9 @@ func (a Archiving) Run(ctx context.Context) error {
 	a = a.withDefaults()
 	if err := ValidateName(a.Name); err != nil {
 		return err
+	}
+	if len(a.Seeds) == 0 {
+		return errNoSeeds
 	}
 	if there, err := a.Store.lists(ctx, manifestKey(a.Name)); err != nil || there {
 		return errors.Join(err, fmt.Errorf("%s is a backup, or cannot be looked at, and no archive is written there", a.Name))
@@ -115,9 +121,9 @@ func (r *archiver) loop(ctx context.Context) error {
 			return nil //nolint:nilerr // it is asked to stop, and goes on from the last record when it starts again
 		case errors.Is(err, ErrReplaced), errors.Is(err, redis.ErrAuth):
 			return err
-		case err != nil && err.Error() != r.said:
+		case err != nil && (err.Error() != r.said || time.Since(r.saidAt) > sayAgain):
 			r.Report(Progress{Shard: -1, What: err.Error()})
-			r.said = err.Error()
+			r.said, r.saidAt = err.Error(), time.Now()
 		case err == nil:
 			r.said = ""
 		}
@@ -136,7 +142,7 @@ func (r *archiver) number() int64 { return r.count.Add(1) }
 func (r *archiver) claim(ctx context.Context) error {
 	const attempts = 10
 	for left := attempts; ; left-- {
-		last, err := r.Store.newest(ctx, r.Name)
+		last, err := r.Store.newest(ctx, r.Name, false)
 		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
@@ -153,8 +159,9 @@ func (r *archiver) claim(ctx context.Context) error {
 		}
 		if err = r.write(ctx, &next); err == nil {
 			r.last.Store(&next)
-			r.oldest.Store(next.Oldest)
-			r.takeUp(ctx, &next)
+			if (next.Encryption != "") == (len(r.Store.keys.Recipients) > 0) { // who restores has a key for all parts, or for none
+				r.takeUp(ctx, &next)
+			}
 			return nil
 		}
 		if !errors.Is(err, ErrReplaced) || left == 0 {
@@ -166,7 +173,8 @@ func (r *archiver) claim(ctx context.Context) error {
 // takeUp goes on with the chains of a record.
 func (r *archiver) takeUp(ctx context.Context, last *Record) {
 	for i, s := range last.Shards {
-		c := &chain{flow: newFlow(r.Taking, i, members{}), archiver: r, id: s.Chain, begun: last.Marked, since: s.Since, rdb: s.RDB, ready: true}
+		c := &chain{flow: newFlow(r.Taking, i, members{}), archiver: r, id: s.Chain, begun: s.Begun, since: s.Since, rdb: s.RDB,
+			parts: s.Parts, ready: true}
 		c.begins.ID, c.begins.Offset = s.History, s.To
 		r.start(ctx, c)
 	}
@@ -190,12 +198,10 @@ func (r *archiver) start(ctx context.Context, c *chain) {
 func (r *archiver) drop(unwanted func(*chain) bool) {
 	var chains []*chain
 	var ends []context.CancelFunc
+	inVain := false
 	for i, c := range r.chains {
 		failed := c.hasEnded()
-		if failed && c.since == 0 {
-			r.pause = min(max(soonestBase, 2*r.pause), latestBase)
-			r.bases = time.Now().Add(r.pause)
-		}
+		inVain = inVain || failed && c.since == 0
 		if failed || unwanted(c) {
 			r.ends[i]()
 			continue
@@ -203,6 +209,10 @@ func (r *archiver) drop(unwanted func(*chain) bool) {
 		chains, ends = append(chains, c), append(ends, r.ends[i])
 	}
 	r.chains, r.ends = chains, ends
+	if inVain {
+		r.pause = min(max(soonestBase, 2*r.pause), latestBase)
+		r.bases = time.Now().Add(r.pause)
+	}
 }
 
 // tick writes a record, or says what is in the way.
@@ -216,6 +226,9 @@ func (r *archiver) tick(ctx context.Context) error {
 		return err
 	}
 	pause := time.Since(r.marked) >= r.MarkEvery
+	if pause {
+		r.marked = time.Now() // one that fails is not tried again at once: writes are delayed for it
+	}
 	streams := make([]followed, len(chains))
 	for i, c := range chains {
 		streams[i] = c
@@ -232,17 +245,14 @@ func (r *archiver) tick(ctx context.Context) error {
 	if err := r.record(ctx, now, chains, at, pause); err != nil {
 		return err
 	}
-	if pause {
-		r.marked = time.Now()
-	}
-	r.pause = 0
-	r.drop(func(c *chain) bool { return c.isReady() && !slices.Contains(chains, c) })
+	// Whoever was in a record, and is in this one no more, is not gone on with: records before this one may be deleted.
+	r.drop(func(c *chain) bool { return c.since > 0 && !slices.Contains(chains, c) })
 	return nil
 }
 
 // assign finds each shard's chain. One without gets a new one.
 func (r *archiver) assign(ctx context.Context, now topology) ([]*chain, error) {
-	r.drop(func(*chain) bool { return false })
+	r.drop(func(c *chain) bool { return !slices.ContainsFunc(now.shards, c.of) })
 	chains := make([]*chain, len(now.shards))
 	var missing error
 	starting := slices.ContainsFunc(r.chains, func(c *chain) bool { return !c.isReady() })
@@ -261,7 +271,7 @@ func (r *archiver) assign(ctx context.Context, now topology) ([]*chain, error) {
 		case chains[i] == nil:
 			missing = errors.Join(missing, blocked(i, "shard %d: it needs a base", i))
 			r.begin(ctx, i, shard)
-		case !starting && time.Since(chains[i].begun) > r.BaseEvery:
+		case !starting && (time.Since(chains[i].begun) > r.BaseEvery || chains[i].parts > mostParts/2):
 			starting = r.begin(ctx, i, shard)
 		}
 	}
@@ -315,13 +325,21 @@ func (r *archiver) record(ctx context.Context, now topology, chains []*chain, at
 			next.Marked = last.Marked
 		}
 	}
-	next.Oldest = max(1, r.oldest.Load())
+	next.First, next.Oldest = 1, 1
+	if last != nil {
+		next.First, next.Oldest = last.First, last.Oldest
+	}
+	if kept := r.kept.Load(); kept != nil && kept.Number > next.First {
+		next.First, next.Oldest = kept.Number, max(next.Oldest, kept.earliest())
+	}
 	for i, c := range chains {
 		master := at.masters[i]
 		s := &next.Shards[i]
-		*s = ArchivedShard{Chain: c.id, Since: c.since, Slots: master.View.Slots, NodeID: master.View.NodeID, RDB: c.rdb, History: master.At.ID,
+		*s = ArchivedShard{Chain: c.id, Since: c.since, Begun: c.begun.UTC(), Slots: master.View.Slots,
+			NodeID: master.View.NodeID, RDB: c.rdb, History: master.At.ID,
 			To: master.At.Offset, Counts: counts(master)}
-		c.change(func() { s.Base, s.Segments = c.base, slices.Clone(c.pieces) })
+		c.change(func() { s.Base, s.Segments = c.base, slices.Clone(c.pieces[:c.upTo]) })
+		s.Parts = c.parts + int64(len(s.Segments))
 		if s.Since == 0 {
 			s.Since = next.Number
 		}
@@ -331,12 +349,22 @@ func (r *archiver) record(ctx context.Context, now topology, chains []*chain, at
 		return nil
 	}
 	if err := r.write(ctx, next); err != nil {
+		if errors.Is(err, errTooLarge) { // so it would stay
+			r.drop(func(*chain) bool { return true })
+		}
 		return err
 	}
 	r.last.Store(next)
 	for i, c := range chains {
-		c.since = next.Shards[i].Since
-		c.change(func() { c.base, c.pieces = nil, c.pieces[len(next.Shards[i].Segments):] })
+		s := next.Shards[i]
+		if s.Base != nil {
+			r.pause = 0
+		}
+		c.since, c.parts = s.Since, s.Parts
+		c.change(func() {
+			c.base, c.pieces = nil, c.pieces[len(s.Segments):]
+			c.upTo -= len(s.Segments)
+		})
 	}
 	return nil
 }
@@ -344,8 +372,10 @@ func (r *archiver) record(ctx context.Context, now topology, chains []*chain, at
 // write writes a record, for as long as that takes.
 func (r *archiver) write(ctx context.Context, next *Record) error {
 	for {
-		err := r.Store.writeRecord(ctx, next)
-		if err == nil || errors.Is(err, ErrReplaced) || next.Validate() != nil || ctx.Err() != nil {
+		within, cancel := context.WithTimeout(ctx, putTimeout(0))
+		err := r.Store.writeRecord(within, next)
+		cancel()
+		if err == nil || errors.Is(err, ErrReplaced) || errors.Is(err, errTooLarge) || next.Validate() != nil || ctx.Err() != nil {
 			return err
 		}
 		r.Report(Progress{Shard: -1, What: err.Error()})

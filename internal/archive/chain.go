@@ -23,6 +23,8 @@ const (
 	// mostSegment is what one command or transaction may make of a segment.
 	mostSegment = 256 << 20
 	mostWaiting = 4
+	// mostPieces are in the store, and in no record yet: one has to have room for them.
+	mostPieces = 2000
 )
 
 // chain is what an archive has of one shard: a base, and the segments that follow it without a gap.
@@ -31,9 +33,10 @@ type chain struct {
 	archiver *archiver
 	id       string
 	begun    time.Time
-	// since is the number of the record that has the base; 0: none has yet. It and rdb are the archiver's.
+	// since is the number of the record that has the base; 0: none has yet. It, rdb and parts are the archiver's.
 	since int64
 	rdb   string
+	parts int64 // of the chain, in records
 
 	// With the lock of the flow, whose condition tells of every change:
 	base    *Piece                // nil: it is in a record, or is being read
@@ -44,6 +47,7 @@ type chain struct {
 	missed  bool                  // that was never reached
 	waiting []*segment            // for the store, in their order
 	pieces  []Piece               // that are in the store and in no record
+	upTo    int                   // how many of pieces and waiting came before the last cut
 	over    error                 // why nothing more comes
 }
 
@@ -70,7 +74,7 @@ func (c *chain) run(ctx context.Context) error {
 			return err
 		}
 		group.Go(func() error {
-			if err := c.taking.Store.readBack(ctx, baseKey(c.taking.Name, c.archiver.writer, piece.Number), piece.Object); err != nil {
+			if err := c.confirm(ctx, piece); err != nil {
 				return err
 			}
 			c.change(func() { c.base, c.ready = piece, true })
@@ -81,6 +85,23 @@ func (c *chain) run(ctx context.Context) error {
 	group.Go(func() error { return c.store(ctx) })
 	return group.Wait()
 }
+
+// confirm reads the base back. Reading it anew from the instance costs more than to ask the store twice.
+func (c *chain) confirm(ctx context.Context, base *Piece) error {
+	const attempts = 3
+	for left := attempts; ; left-- {
+		within, cancel := context.WithTimeout(ctx, putTimeout(base.Size))
+		err := c.taking.Store.readBack(within, baseKey(c.taking.Name, c.archiver.writer, base.Number), base.Object)
+		cancel()
+		if err == nil || left == 0 || ctx.Err() != nil || errors.Is(err, ErrDamaged) {
+			return err
+		}
+		c.taking.Report(Progress{Shard: c.shard, What: err.Error()})
+	}
+}
+
+// putTimeout is how long a store may take for so many bytes: a minute, and a second for each MiB.
+func putTimeout(bytes int64) time.Duration { return time.Minute + time.Duration(bytes>>20)*time.Second }
 
 // change changes what the lock is for.
 func (c *chain) change(what func()) {
@@ -116,8 +137,8 @@ func (c *chain) read(ctx context.Context) error {
 			c.admit()
 			err = c.session.Copy(c)
 		}
-		if err == nil {
-			err = c.advance()
+		if last := c.advance(); last != nil { // also after an error: the command may be there whole
+			return last
 		}
 		if err != nil && ctx.Err() == nil {
 			err = c.goBack(ctx, err)
@@ -159,7 +180,7 @@ func (c *chain) Write(p []byte) (int, error) {
 
 var errTooLarge = errors.New("it cannot be archived")
 
-// advance ends the segment where it is to end, or is full.
+// advance ends the segment where it is to end, or is full. An error is the end of the chain.
 func (c *chain) advance() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,12 +193,18 @@ func (c *chain) advance() error {
 		if at != *c.cut || !whole {
 			return fmt.Errorf("the stream is at %d of %s, and the mark at %d", at.Offset, at.ID, c.cut.Offset)
 		}
-		c.cut = nil
-		return c.end(at)
+		return c.endAtCut(at)
 	case c.segment != nil && whole && (c.segment.text.Len() >= fullSegment || c.segment.plain.size >= fullPlain):
 		return c.end(at)
 	}
 	return nil
+}
+
+// endAtCut ends the segment at the mark.
+func (c *chain) endAtCut(at replication.Position) error {
+	err := c.end(at)
+	c.cut, c.upTo = nil, len(c.pieces)+len(c.waiting)
+	return err
 }
 
 // end hands the segment to the store, and begins another one at a position. It is for who has the lock.
@@ -203,8 +230,7 @@ func (c *chain) release(end *replication.Position) {
 	if end != nil {
 		c.cut, c.missed = end, false
 		if at := c.session.Position(); at == *end && c.session.Whole() {
-			c.cut = nil
-			if err := c.end(at); err != nil {
+			if err := c.endAtCut(at); err != nil {
 				c.over = err
 				c.session.Close()
 			}
@@ -249,7 +275,10 @@ func (c *chain) store(ctx context.Context) error {
 		piece := Piece{Number: c.archiver.number(), Object: Object{Size: s.stored.size, SHA256: s.stored.hex(), PlainSize: s.plain.size,
 			PlainSHA256: s.plain.hex()}}
 		key := segmentKey(c.taking.Name, c.archiver.writer, piece.Number)
-		if err := c.taking.Store.putSegment(ctx, key, s.text.Bytes(), piece.Object); err != nil {
+		within, cancel := context.WithTimeout(ctx, putTimeout(s.stored.size))
+		err := c.taking.Store.putSegment(within, key, s.text.Bytes(), piece.Object)
+		cancel()
+		if err != nil {
 			c.taking.Report(Progress{Shard: c.shard, What: err.Error()})
 			c.change(func() {
 				if len(c.waiting) >= mostWaiting { // nobody reads it
@@ -265,7 +294,13 @@ func (c *chain) store(ctx context.Context) error {
 			continue
 		}
 		pause = betweenAttempts
-		c.change(func() { c.waiting, c.pieces = c.waiting[1:], append(c.pieces, piece) })
+		c.change(func() {
+			c.waiting[0] = nil
+			c.waiting, c.pieces = c.waiting[1:], append(c.pieces, piece)
+		})
+		if len(c.pieces) > mostPieces {
+			return fmt.Errorf("there was no record for more than %d segments", mostPieces)
+		}
 	}
 }
 
@@ -293,7 +328,7 @@ func (c *chain) await(ctx context.Context) error {
 			return blocked(c.shard, "the stream ended: %v", c.over)
 		case c.missed:
 			return blocked(c.shard, "there was a failover while the mark was set")
-		case c.cut == nil && len(c.waiting) == 0:
+		case c.cut == nil && len(c.pieces) >= c.upTo:
 			return nil
 		}
 		c.released.Wait()

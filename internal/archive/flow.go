@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
@@ -280,13 +281,18 @@ func (f *flow) attach(ctx context.Context, position replication.Position) error 
 		slices.SortStableFunc(all, func(a, b member) int {
 			return strings.Compare(string(b.history.View.Role), string(a.history.View.Role))
 		})
+		var failed error
 		for _, m := range all { // replicas first
 			if !has(m.history, position) || m.followable() != nil {
 				continue
 			}
-			session, err := m.follow(ctx, position)
+			const within = 10 * time.Second // for an answer; what follows comes later
+			begin, cancel := context.WithTimeout(ctx, within)
+			session, err := m.follow(begin, position)
+			cancel()
 			if err != nil {
-				return blocked(f.shard, "%v", err)
+				failed = err
+				continue
 			}
 			if session.Base() != nil { // it has just lost it
 				session.Close()
@@ -294,6 +300,9 @@ func (f *flow) attach(ctx context.Context, position replication.Position) error 
 			}
 			f.use(session)
 			return nil
+		}
+		if failed != nil {
+			return blocked(f.shard, "%v", failed)
 		}
 		return blocked(f.shard, "no instance has what follows %d of %s", position.Offset, position.ID)
 	})

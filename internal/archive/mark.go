@@ -118,12 +118,13 @@ func ahead(h redis.History, p replication.Position) bool {
 // cut is one moment of all masters.
 type cut struct {
 	at           time.Time
+	took         time.Duration // until all had answered: what is done after that is not in it
 	paused, skew time.Duration
 	masters      []redis.History
 }
 
 func (c cut) moment() Moment {
-	return Moment{Marked: c.at.UTC(), Consistent: c.paused > 0, Paused: c.paused.Seconds(), Skew: c.skew.Seconds()}
+	return Moment{Marked: c.at.Add(c.took).UTC(), Consistent: c.paused > 0, Paused: c.paused.Seconds(), Skew: c.skew.Seconds()}
 }
 
 // cut asks all masters where they are; with pause, while none of them executes writes if the engines allow that.
@@ -158,7 +159,7 @@ func (t Taking) cut(ctx context.Context, now topology, pause bool) (cut, error) 
 		err = errors.Join(err, resumeAll(ctx, now))
 		c.paused = time.Since(c.at)
 	}
-	c.skew = answered.Sub(asked)
+	c.skew, c.took = answered.Sub(asked), answered.Sub(c.at)
 	switch {
 	case errors.Is(err, redis.ErrAuth):
 		return cut{}, err // so it would stay, and each attempt would delay writes

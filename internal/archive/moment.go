@@ -25,12 +25,12 @@ type Span struct {
 
 // Span reads which they are. ErrNotFound: there is no such archive.
 func (s *Store) Span(ctx context.Context, archive string) (Span, error) {
-	last, err := s.newest(ctx, archive)
+	last, err := s.newest(ctx, archive, true)
 	if err != nil {
 		return Span{}, err
 	}
 	first := last
-	if r, err := s.record(ctx, archive, last.Oldest); err == nil {
+	if r, err := s.record(ctx, archive, last.First); err == nil {
 		first = r
 	} else if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrDamaged) {
 		return Span{}, err
@@ -41,24 +41,26 @@ func (s *Store) Span(ctx context.Context, archive string) (Span, error) {
 // At is a moment of an archive, to be read like a backup: the last one of which there is a record, or with a time the last one that is not
 // after that; with consistent, of those that are one moment for all shards. ErrNotFound: there is none.
 func (s *Store) At(ctx context.Context, archive string, at time.Time, consistent bool) (*Manifest, error) {
-	r, err := s.newest(ctx, archive)
+	newest, err := s.newest(ctx, archive, true)
 	if err != nil {
 		return nil, err
 	}
+	r := newest
 	if !at.IsZero() {
-		if r, err = s.before(ctx, r, at); err != nil {
+		if r, err = s.before(ctx, newest, at); err != nil {
 			return nil, err
 		}
 	}
 	const mostInconsistent = 10_000
-	for from := r.Number; consistent && !r.Consistent; {
-		if r.Number == r.Oldest || from-r.Number == mostInconsistent {
-			return nil, fmt.Errorf("archive %s has no moment that is one for all shards among records %d to %d: %w", archive, r.Number, from,
-				ErrNotFound)
-		}
-		if r, err = s.record(ctx, archive, r.Number-1); err != nil {
+	first, from := max(newest.First, r.Number-mostInconsistent), r.Number
+	for consistent && r != nil && !r.Consistent {
+		if r, err = s.readable(ctx, archive, first, r.Number-1); err != nil {
 			return nil, err
 		}
+	}
+	if r == nil {
+		return nil, fmt.Errorf("archive %s has no moment that is one for all shards among records %d to %d: %w", archive, first, from,
+			ErrNotFound)
 	}
 	return s.assemble(ctx, r)
 }
@@ -69,7 +71,7 @@ func (s *Store) before(ctx context.Context, newest *Record, at time.Time) (*Reco
 		return newest, nil
 	}
 	var found *Record
-	for low, high := newest.Oldest, newest.Number-1; low <= high; {
+	for low, high := newest.First, newest.Number-1; low <= high; {
 		middle := low + (high-low)/2
 		r, err := s.readable(ctx, newest.Name, low, middle)
 		switch {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func (r *archiver) pruneOnce(ctx context.Context) error {
 	}
 	kept, err := r.Store.before(ctx, last, time.Now().Add(-r.Keep))
 	if err == nil {
-		r.oldest.Store(max(r.oldest.Load(), kept.earliest()))
+		r.kept.Store(kept)
 	} else if !errors.Is(err, ErrNotFound) {
 		return err
 	}
@@ -47,17 +48,15 @@ func (r *archiver) pruneOnce(ctx context.Context) error {
 
 // deleteRecords deletes the records before one, the oldest first, each after its objects.
 func (s *Store) deleteRecords(ctx context.Context, archive string, oldest int64) error {
-	first := oldest
-	for first > 1 {
-		if there, err := s.lists(ctx, recordKey(archive, first-1)); err != nil {
-			return err
-		} else if !there {
-			break
-		}
-		first--
+	first, err := s.firstRecord(ctx, archive)
+	if err != nil {
+		return err
 	}
 	for n := first; n < oldest; n++ {
 		r, err := s.record(ctx, archive, n)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
 		if err != nil && !errors.Is(err, ErrDamaged) { // what one names that is damaged cannot be known
 			return err
 		}
@@ -81,6 +80,26 @@ func (s *Store) deleteRecords(ctx context.Context, archive string, oldest int64)
 		}
 	}
 	return nil
+}
+
+// firstRecord is the number of the first record that is there, which is the last in the list.
+func (s *Store) firstRecord(ctx context.Context, archive string) (int64, error) {
+	prefix, first := recordsPrefix(archive), int64(mostRecords)
+	for list := s.bucket.List(&blob.ListOptions{Prefix: prefix}); ; {
+		entry, err := list.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return first, nil
+		}
+		if err != nil {
+			return 0, fmt.Errorf("listing %s: %w", prefix, err)
+		}
+		if name := strings.TrimPrefix(entry.Key, prefix); recordForm.MatchString(name) {
+			n, err := strconv.ParseInt(strings.TrimSuffix(name, ".json"), 10, 64)
+			if err == nil {
+				first = mostRecords - n
+			}
+		}
+	}
 }
 
 // removeRecords removes all records of an archive, the newest one before all others: what is left after an interruption is an archive that

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"time"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
@@ -33,7 +34,8 @@ type Record struct {
 	// Number counts from 1. Previous is the SHA-256 of the record before, in hex digits; the first one has none.
 	Number   int64  `json:"number"`
 	Previous string `json:"previous,omitempty"`
-	// Oldest is the number of the first record that is kept.
+	// First is the number of the first record that can be restored, Oldest that of the first one which that takes.
+	First  int64 `json:"first"`
 	Oldest int64 `json:"oldest"`
 	// Writer is where the objects of this record lie, 16 hex digits: no two processes share one.
 	Writer string `json:"writer"`
@@ -54,8 +56,11 @@ type Record struct {
 type ArchivedShard struct {
 	// Chain is what the base and the segments that follow it have in common, 16 hex digits.
 	Chain string `json:"chain"`
-	// Since is the number of the record that has the chain's base.
-	Since int64 `json:"since"`
+	// Since is the number of the record that has the chain's base, Begun when that was asked for, and Parts how many objects there are of
+	// the chain by now.
+	Since int64     `json:"since"`
+	Begun time.Time `json:"begun"`
+	Parts int64     `json:"parts"`
 	// Slots, NodeID, RDB, History and To are those of a Shard.
 	Slots   slots.Set `json:"slots"`
 	NodeID  string    `json:"nodeID"`
@@ -117,8 +122,8 @@ func (r *Record) Validate() error {
 	errs := []error{r.manifest().Validate()}
 	chains := map[string]bool{}
 	bad := func(format string, arguments ...any) { errs = append(errs, fmt.Errorf(format, arguments...)) }
-	if r.Number < 1 || r.Number >= mostRecords || r.Oldest < 1 || r.Oldest > r.Number {
-		bad("number: %d, with %d the oldest, is none", r.Number, r.Oldest)
+	if r.Number < 1 || r.Number >= mostRecords || r.Oldest < 1 || r.Oldest > r.First || r.First > r.Number {
+		bad("number: %d, with %d the first and %d the oldest, is none", r.Number, r.First, r.Oldest)
 	}
 	if (r.Number > 1) != sumForm.MatchString(r.Previous) {
 		bad("previous: %.70q", r.Previous)
@@ -181,25 +186,31 @@ func (s *Store) record(ctx context.Context, archive string, number int64) (*Reco
 	return &r, nil
 }
 
-// newest reads the newest record of an archive. ErrNotFound: it has none.
-func (s *Store) newest(ctx context.Context, archive string) (*Record, error) {
+// newest reads the newest record of an archive; readable: the newest one that can be read. ErrNotFound: it has none.
+func (s *Store) newest(ctx context.Context, archive string, readable bool) (*Record, error) {
 	if err := ValidateName(archive); err != nil {
 		return nil, err
 	}
 	prefix := recordsPrefix(archive)
-	first, err := s.bucket.List(&blob.ListOptions{Prefix: prefix}).Next(ctx)
-	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: %w", archive, ErrNotFound)
+	for list := s.bucket.List(&blob.ListOptions{Prefix: prefix}); ; {
+		entry, err := list.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("%s: %w", archive, ErrNotFound)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", prefix, err)
+		}
+		digits, isRecord := strings.CutSuffix(strings.TrimPrefix(entry.Key, prefix), ".json")
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if !isRecord || err != nil || entry.Key != recordKey(archive, mostRecords-n) {
+			continue // not ours
+		}
+		r, err := s.record(ctx, archive, mostRecords-n)
+		if errors.Is(err, ErrDamaged) && readable {
+			continue
+		}
+		return r, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("listing %s: %w", prefix, err)
-	}
-	digits, isRecord := strings.CutSuffix(strings.TrimPrefix(first.Key, prefix), ".json")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if !isRecord || err != nil || first.Key != recordKey(archive, mostRecords-n) {
-		return nil, fmt.Errorf("%s lies where the records of an archive lie, and is none", first.Key)
-	}
-	return s.record(ctx, archive, mostRecords-n)
 }
 
 // writeRecord writes a record that is not there, and reads it back. ErrReplaced: another one is.
@@ -210,6 +221,9 @@ func (s *Store) writeRecord(ctx context.Context, r *Record) error {
 	text, err := r.encode()
 	if err != nil {
 		return err
+	}
+	if _, err := read(bytes.NewReader(text), &Record{}); err != nil {
+		return fmt.Errorf("%w: the record %w", errTooLarge, err)
 	}
 	key := recordKey(r.Name, r.Number)
 	err = s.bucket.WriteAll(ctx, key, text, &blob.WriterOptions{ContentType: "application/json", IfNotExist: true})

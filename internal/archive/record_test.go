@@ -28,7 +28,7 @@ func archive(t *testing.T, s *Store, records int64) (all []*Record) {
 	var last *Record
 	var chains [2]ArchivedShard
 	for n := int64(1); n <= records; n++ {
-		r := &Record{Format: Format, Name: "a", Number: n, Oldest: 1, Writer: attempt, Request: "uid", Engine: redis.EngineRedis,
+		r := &Record{Format: Format, Name: "a", Number: n, First: 1, Oldest: 1, Writer: attempt, Request: "uid", Engine: redis.EngineRedis,
 			Version: "8.0.6",
 			Moment:  Moment{Marked: began.Add(time.Duration(n) * time.Second), Consistent: n%3 == 0}, Compression: compressionName}
 		if len(s.keys.Recipients) > 0 {
@@ -119,6 +119,8 @@ func TestRecordsThatLie(t *testing.T) {
 		"another before it":       func(r *Record) { r.Previous = sumOf(nil) },
 		"older than the first":    func(r *Record) { r.Oldest = 0 },
 		"older than itself":       func(r *Record) { r.Oldest = 100 },
+		"first after itself":      func(r *Record) { r.First = 100 },
+		"first before the oldest": func(r *Record) { r.Oldest = 2 },
 		"writer: a path":          func(r *Record) { r.Writer = "../../../../etc/" },
 		"chain: a path":           func(r *Record) { r.Shards[0].Chain = "../../../../etc/" },
 		"one chain of two shards": func(r *Record) { r.Shards[0].Chain = r.Shards[1].Chain },
@@ -175,12 +177,12 @@ func TestPruning(t *testing.T) {
 	last := *all[34]
 	r.last.Store(&last)
 	check(t, r.pruneOnce(t.Context()))
-	if r.oldest.Load() != 20 || len(objects(t, s)) != 35*3+2*4 {
-		t.Fatalf("from %d on it is kept, and there are %d objects", r.oldest.Load(), len(objects(t, s)))
+	if kept := r.kept.Load(); kept.Number != 25 || kept.earliest() != 20 || len(objects(t, s)) != 35*3+2*4 {
+		t.Fatalf("from %d on it is kept, with %d, and there are %d objects", kept.Number, kept.earliest(), len(objects(t, s)))
 	}
 	check(t, s.remove(t.Context(), recordKey("a", 1))) // an interruption
 	check(t, s.bucket.WriteAll(t.Context(), recordKey("a", 5), []byte("{"), nil))
-	last.Oldest = 20 // as the next record says
+	last.First, last.Oldest = 25, 20 // as the next record says
 	check(t, r.pruneOnce(t.Context()))
 	for _, at := range []int{20, 29, 30, 35} {
 		m, err := s.At(t.Context(), "a", all[at-1].Marked, false)

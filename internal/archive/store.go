@@ -95,7 +95,7 @@ func (s *Store) put(ctx context.Context, key string, fill func(io.Writer) error)
 // putSegment writes an object that is encoded already, and reads it back.
 func (s *Store) putSegment(ctx context.Context, key string, text []byte, o Object) error {
 	err := s.bucket.WriteAll(ctx, key, text, abortUploads(s.bucket, &blob.WriterOptions{
-		ContentType: "application/octet-stream", DisableContentTypeDetection: true,
+		ContentType: "application/octet-stream", DisableContentTypeDetection: true, BufferSize: 16 << 20, MaxConcurrency: 1,
 	}))
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", key, err)
@@ -395,34 +395,13 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	if err := ValidateName(name); err != nil {
 		return err
 	}
-	if err := s.removeHead(ctx, name); err != nil {
-		return err
-	}
-	return s.deleteObjects(ctx, name, func(string) bool { return true })
-}
-
-// removeHead removes what makes a backup one, or an archive.
-func (s *Store) removeHead(ctx context.Context, name string) error {
 	if err := s.remove(ctx, manifestKey(name)); err != nil {
 		return err
 	}
-	return s.removeRecords(ctx, name)
-}
-
-// requestOf is what a backup that is complete, or an archive, was asked for with. ErrNotFound: there is none.
-func (s *Store) requestOf(ctx context.Context, name string) (string, error) {
-	m, err := s.Manifest(ctx, name)
-	if err == nil {
-		return m.Request, nil
+	if err := s.removeRecords(ctx, name); err != nil {
+		return err
 	}
-	if !errors.Is(err, ErrNotFound) {
-		return "", err
-	}
-	r, err := s.newest(ctx, name)
-	if err != nil {
-		return "", err
-	}
-	return r.Request, nil
+	return s.deleteObjects(ctx, name, func(string) bool { return true })
 }
 
 // DeleteRequested removes a backup or an archive that was asked for with a request, and what attempts at it left that were never
@@ -431,16 +410,30 @@ func (s *Store) DeleteRequested(ctx context.Context, backup, request string) err
 	if request == "" {
 		return errors.New("the request is empty, and nobody's")
 	}
-	there, err := s.requestOf(ctx, backup)
-	complete := err == nil
-	if !complete && !errors.Is(err, ErrNotFound) {
+	another := false
+	m, err := s.Manifest(ctx, backup)
+	switch {
+	case err == nil && m.Request == request:
+		err = s.remove(ctx, manifestKey(backup))
+	case err == nil:
+		another = true
+	case errors.Is(err, ErrNotFound):
+		err = nil
+	}
+	if err != nil {
 		return err
 	}
-	another := complete && there != request
-	if complete && !another {
-		if err := s.removeHead(ctx, backup); err != nil {
-			return err
-		}
+	r, err := s.newest(ctx, backup, false)
+	switch {
+	case err == nil && r.Request == request:
+		err = s.removeRecords(ctx, backup)
+	case err == nil:
+		another = true
+	case errors.Is(err, ErrNotFound):
+		err = nil
+	}
+	if err != nil {
+		return err
 	}
 	prefix := hex.EncodeToString(ofRequest(request))
 	err = s.deleteObjects(ctx, backup, func(attempt string) bool { return strings.HasPrefix(attempt, prefix) })

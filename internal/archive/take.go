@@ -76,6 +76,8 @@ const (
 	atOnce = 4
 )
 
+var errNoSeeds = errors.New("no address of an instance is given (--from)")
+
 func (t Taking) withDefaults() Taking {
 	if t.Pause <= 0 {
 		t.Pause = DefaultPause
@@ -102,6 +104,12 @@ func (t Taking) Take(ctx context.Context) (*Manifest, error) {
 		return nil, fmt.Errorf("backup %s exists", t.Name)
 	case !errors.Is(err, ErrNotFound):
 		return nil, err
+	}
+	if _, err := t.Store.newest(ctx, t.Name, false); !errors.Is(err, ErrNotFound) {
+		return nil, errors.Join(fmt.Errorf("%s is an archive, or cannot be looked at, and no backup is written there", t.Name), err)
+	}
+	if len(t.Seeds) == 0 {
+		return nil, errNoSeeds
 	}
 	var now topology
 	err := t.retry(ctx, func() (err error) {

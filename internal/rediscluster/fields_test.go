@@ -39,6 +39,8 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.bootstrap.restore.identitySecretName":                      shown("TestRestoreJob"),
 		"spec.bootstrap.restore.location.cluster":                        shown("TestRestoreJob"),
 		"spec.bootstrap.restore.location.manifestChecksum":               shown("TestRestoreJob"),
+		"spec.bootstrap.restore.location.moment.consistent":              shown("TestRestoreJob"),
+		"spec.bootstrap.restore.location.moment.notAfter":                shown("TestRestoreJob"),
 		"spec.bootstrap.restore.location.name":                           shown("TestRestoreJob"),
 		"spec.bootstrap.restore.location.namespace":                      shown("TestRestoreJob"),
 		"spec.bootstrap.restore.location.store.s3.bucket":                shown("TestRestoreJob"),

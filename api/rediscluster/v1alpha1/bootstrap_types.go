@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -92,6 +93,29 @@ type BackupLocation struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=155,displayName="Checksum",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	ManifestChecksum string `json:"manifestChecksum,omitempty"`
+
+	// moment is for an archive: which of its moments. Default: it is a backup, which has one.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=156,displayName="Moment"
+	Moment *ArchiveMoment `json:"moment,omitempty"`
+}
+
+// ArchiveMoment is a moment of an archive: the last one that it asks for.
+type ArchiveMoment struct {
+	// notAfter is the latest time that it may be of. Default: the archive's end.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=157,displayName="Not After",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	NotAfter *metav1.Time `json:"notAfter,omitempty"`
+
+	// consistent asks for a moment that is one for all shards, which an archive has once a minute. Without, shards may differ by some
+	// milliseconds, and it has one every few seconds. Default: true.
+	//
+	// +kubebuilder:default=true
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=158,displayName="Consistent",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
+	Consistent *bool `json:"consistent,omitempty"`
 }
 
 // RestoredData is the backup that a cluster began with.
@@ -177,7 +201,19 @@ func (l BackupLocation) String() string {
 	if l.Store.S3 != nil {
 		bucket = l.Store.S3.Bucket
 	}
-	return "s3://" + bucket + "/" + l.Folder() + l.Name
+	place := "s3://" + bucket + "/" + l.Folder() + l.Name
+	if l.Moment != nil {
+		place += "@" + l.Moment.To()
+	}
+	return place
+}
+
+// To is the time that the moment may not be after, in UTC, or latest.
+func (m *ArchiveMoment) To() string {
+	if m.NotAfter == nil {
+		return "latest"
+	}
+	return m.NotAfter.UTC().Format(time.RFC3339)
 }
 
 // AnnotationRestoredFor on a claim is the UID of the RedisCluster that it was made for, to be restored into.

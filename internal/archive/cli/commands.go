@@ -268,7 +268,12 @@ func newRestore(o *options) *cobra.Command {
 						return err
 					}
 				}
-				return store.Restore(command.Context(), r)
+				if err := store.Restore(command.Context(), r); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(command.OutOrStdout(), "shard %d as of %s, consistent: %t, manifest %s\n", r.Shard,
+					m.Marked.Format(time.RFC3339Nano), m.Consistent, m.Checksum)
+				return err
 			})
 			if reportFile != "" {
 				err = errors.Join(err, writeReport(reportFile, r.Manifest, err, r.Shard))

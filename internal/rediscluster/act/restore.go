@@ -167,6 +167,9 @@ func restoreJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from v1
 	if from.ManifestChecksum != "" {
 		args = append(args, "--manifest-checksum="+from.ManifestChecksum)
 	}
+	if from.Moment != nil {
+		args = append(args, "--to="+from.Moment.To(), "--consistent="+strconv.FormatBool(ptr.Deref(from.Moment.Consistent, true)))
+	}
 	identity := cluster.Restore().IdentitySecretName
 	if identity != "" {
 		args = append(args, "--identity-file="+identityFile)

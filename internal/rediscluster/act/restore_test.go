@@ -6,6 +6,7 @@ package act
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,6 +39,21 @@ func TestRestoreJob(t *testing.T) {
 		"--identity-file=/etc/backup/identity/identity", "--report-file=/dev/termination-log"}
 	if diff := cmp.Diff(want, c.Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
+	}
+	at := metav1.NewTime(time.Date(2026, 11, 24, 4, 0, 0, 0, time.FixedZone("", 3600)))
+	for want, moment := range map[string]v1alpha1.ArchiveMoment{
+		"--to=2026-11-24T03:00:00Z --consistent=true": {NotAfter: &at},
+		"--to=latest --consistent=false":              {Consistent: ptr.To(false)},
+	} {
+		from := *cluster.Restore().Location
+		from.Moment = &moment
+		job := restoreJob(cluster, set, from, 2, "registry/operator:1")
+		if args := strings.Join(backupjob.Of(job.Spec.Template.Spec).Args, " "); !strings.Contains(args, want) {
+			t.Errorf("arguments of an archive: %s, want %s", args, want)
+		}
+		if place := job.Annotations[v1alpha1.AnnotationRestoredFrom]; !strings.Contains(place, "shop/cache/monday@"+moment.To()) {
+			t.Errorf("it is restored from %s", place)
+		}
 	}
 	var volumes []string
 	for _, v := range pod.Volumes {
