@@ -31,6 +31,11 @@ func TestClusterBeginsWithABackup(t *testing.T) {
 		store := newStore(t)
 		m, err := c.taking("monday", store).Take(t.Context())
 		must(t, err)
+		for i, shard := range m.Shards {
+			if size := c.direct(i).DBSize(t.Context()).Val(); shard.Counts == nil || shard.Counts.Keys != size || shard.Counts.WithTTL != 2 {
+				t.Errorf("shard %d has %d keys, and the backup says %+v", i, size, shard.Counts)
+			}
+		}
 
 		begun := func(spoil func(shard int, dir string)) *operated {
 			topology := v1alpha1.Topology{2, 2, 2}
@@ -49,6 +54,12 @@ func TestClusterBeginsWithABackup(t *testing.T) {
 		o.converge()
 		if got := contents(t, o.client(), keys); !maps.Equal(got, written) {
 			t.Errorf("keys differ: %v\nwant %v", got, written)
+		}
+		said, err := m.Report()
+		must(t, err)
+		found, want := o.cluster.Status.Restored.Keys, said.Counts
+		if found == nil || *found != (v1alpha1.KeyCount{Total: want.Keys, WithTTL: want.WithTTL, WithFieldTTL: want.WithFieldTTL}) {
+			t.Errorf("the restored masters had %+v, and the backup has %+v", found, want)
 		}
 
 		key := tags(m.Shards[1].Slots, 1)[0]

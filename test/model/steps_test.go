@@ -14,7 +14,7 @@ import (
 // each order.
 func (o *operator) programs(w *world, step plan.Step) [][]command {
 	switch step := step.(type) {
-	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.RolloutWait, plan.RecordGoal, plan.RecordNodes:
+	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.RolloutWait, plan.RecordGoal, plan.RecordNodes, plan.RecordKeys:
 		return [][]command{nil}
 	case plan.ApplyChildren:
 		return [][]command{{{kind: createSet}}}

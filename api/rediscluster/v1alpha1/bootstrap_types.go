@@ -145,6 +145,13 @@ type RestoredData struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=205,displayName="Bytes of Data",xDescriptors={"urn:alm:descriptor:text"}
 	Bytes int64 `json:"bytes"`
 
+	// keys are those that all masters held when they had loaded the data, before clients could write. It is absent until they are
+	// counted.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=207,displayName="Keys"
+	Keys *KeyCount `json:"keys,omitempty"`
+
 	// slots are those that each shard began with, as ranges: 0-5460,6000.
 	//
 	// +listType=atomic

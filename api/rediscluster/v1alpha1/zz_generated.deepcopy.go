@@ -974,6 +974,11 @@ func (in *Restore) DeepCopy() *Restore {
 func (in *RestoredData) DeepCopyInto(out *RestoredData) {
 	*out = *in
 	in.MarkedAt.DeepCopyInto(&out.MarkedAt)
+	if in.Keys != nil {
+		in, out := &in.Keys, &out.Keys
+		*out = new(KeyCount)
+		**out = **in
+	}
 	if in.Slots != nil {
 		in, out := &in.Slots, &out.Slots
 		*out = make([]string, len(*in))

@@ -94,7 +94,7 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 	switch step := step.(type) {
 	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.RolloutWait:
 		return Result{}, nil
-	case plan.RecordGoal, plan.RecordNodes, plan.GiveUp: // the status holds it
+	case plan.RecordGoal, plan.RecordNodes, plan.RecordKeys, plan.GiveUp: // the status holds it
 		return Result{Acted: true}, nil
 	case plan.ApplyChildren:
 		changed, err := a.applyChildren(ctx, s)
@@ -180,7 +180,7 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 	case plan.RemoveFinalizer:
 		return a.removeFinalizer(ctx, s.Cluster)
 	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.ApplyChildren, plan.GiveUp, plan.MoveSlots, plan.RecordGoal,
-		plan.RecordNodes, plan.RolloutWait, plan.SetConfig, plan.ChangePassword:
+		plan.RecordNodes, plan.RecordKeys, plan.RolloutWait, plan.SetConfig, plan.ChangePassword:
 		// Do carries these out itself.
 	}
 	return fmt.Errorf("step %s has no executor", step.Name())

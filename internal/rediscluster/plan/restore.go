@@ -36,7 +36,15 @@ type DeleteRestoreJobs struct {
 	Shards []int
 }
 
+// RecordKeys writes down how many keys the restored masters hold, before any of them meets another: no client has written by then, since
+// none of them serves alone.
+type RecordKeys struct {
+	base
+	Keys v1alpha1.KeyCount
+}
+
 // Name implements Step.
+func (RecordKeys) Name() string        { return "RecordKeys" }
 func (RestoreShards) Name() string     { return "RestoreShards" }
 func (KeepRestored) Name() string      { return "KeepRestored" }
 func (DeleteRestoreJobs) Name() string { return "DeleteRestoreJobs" }
@@ -222,7 +230,25 @@ func planRestored(in input) Step {
 				want, pod.Redis.Slots)
 		}
 	}
-	return nil
+	return in.recordKeys()
+}
+
+// recordKeys counts once; nil: it is done, or it is too late, because a master has met others.
+func (in input) recordKeys() Step {
+	if in.snap.Restored.Keys != nil || len(in.snap.Restored.Slots) == 0 {
+		return nil
+	}
+	var keys v1alpha1.KeyCount
+	for shard := range in.snap.Restored.Slots {
+		pod := in.snap.Find(shard, 0)
+		if pod == nil || pod.Redis == nil || !pod.Redis.Isolated() || pod.Redis.Slots.IsEmpty() {
+			return nil
+		}
+		keys.Total += pod.Redis.Keys
+		keys.WithTTL += pod.Redis.KeysWithTTL
+		keys.WithFieldTTL += pod.Redis.KeysWithFieldTTL
+	}
+	return RecordKeys{base{fmt.Sprintf("the restored masters hold %d keys, of which %d have a time to live", keys.Total, keys.WithTTL)}, keys}
 }
 
 // planRestoredEpochs gives the empty instances of a restored cluster epochs, as those of a new one get them.

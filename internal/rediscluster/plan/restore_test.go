@@ -134,13 +134,46 @@ func TestRestoring(t *testing.T) {
 // started is a restored cluster whose instances have started, and know nobody yet.
 func started() *snapshot.Snapshot {
 	s := fresh()
-	s.Restored = &v1alpha1.RestoredData{}
+	s.Restored = &v1alpha1.RestoredData{Keys: &v1alpha1.KeyCount{Total: 30}}
 	for shard, part := range slots.All().Split(3) {
 		s.Restored.Slots = append(s.Restored.Slots, part.String())
 		master := s.Find(shard, 0).Redis
 		master.Slots, master.Epoch, master.Keys = part, uint64(1025+shard), 10
 	}
 	return s
+}
+
+// Keys are counted once, of all masters, before any of them meets another.
+func TestRestoredKeysAreCounted(t *testing.T) {
+	uncounted := func(change func(*snapshot.Snapshot)) Step {
+		s := started()
+		s.Restored.Keys = nil
+		s.Find(2, 0).Redis.KeysWithTTL, s.Find(1, 0).Redis.KeysWithFieldTTL = 4, 1
+		change(s)
+		return decide(desired(), s, now).Step
+	}
+	step, ok := uncounted(func(*snapshot.Snapshot) {}).(RecordKeys)
+	if want := (v1alpha1.KeyCount{Total: 30, WithTTL: 4, WithFieldTTL: 1}); !ok || step.Keys != want {
+		t.Errorf("%+v", step)
+	}
+	for name, change := range map[string]func(*snapshot.Snapshot){
+		"one loads its data":    func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.Loading = true },
+		"one does not answer":   func(s *snapshot.Snapshot) { s.Find(1, 0).Redis, s.Find(1, 0).Error = nil, "starts" },
+		"one began with errors": func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.LoadErrors = 1 },
+		"one lost its slots":    func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.Slots = slots.Set{} },
+		"two have met": func(s *snapshot.Snapshot) {
+			s.Find(0, 0).Redis.Peers = map[string]snapshot.Peer{nodeID(1, 0): {ID: nodeID(1, 0), Master: true, Connected: true}}
+		},
+		"it has formed":           func(s *snapshot.Snapshot) { s.Formed = true },
+		"nothing was restored":    func(s *snapshot.Snapshot) { s.Restored = nil },
+		"they are counted":        func(s *snapshot.Snapshot) { s.Restored.Keys = &v1alpha1.KeyCount{} },
+		"of an older status":      func(s *snapshot.Snapshot) { s.Restored.Slots = nil },
+		"a master has no pod yet": func(s *snapshot.Snapshot) { s.Find(1, 0).Redis, s.Find(1, 0).IP = nil, "" },
+	} {
+		if step := uncounted(change); Is[RecordKeys](step) {
+			t.Errorf("%s: %+v", name, step)
+		}
+	}
 }
 
 // Restored masters meet nobody before each owns what it was restored with and carried out all of it; and slots whose data is missing are

@@ -149,7 +149,7 @@ func Pods(step Step) []string {
 	case Restart:
 		pods = []string{step.Pod}
 	case None, Wait, Hold, Stall, RolloutWait, RecordNodes, AddFinalizer, CreateAuth, ApplyChildren, ExpandPVCs, RecordGoal, RemoveShards,
-		RestoreShards, KeepRestored, DeleteRestoreJobs, DeleteChildren, OrphanChildren, RemoveFinalizer:
+		RestoreShards, KeepRestored, DeleteRestoreJobs, RecordKeys, DeleteChildren, OrphanChildren, RemoveFinalizer:
 	}
 	slices.Sort(pods)
 	return slices.Compact(pods)

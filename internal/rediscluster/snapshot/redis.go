@@ -20,9 +20,9 @@ type Redis struct {
 	// MasterLinkLost reports whether the link is down and was up before in this process.
 	MasterLinkLost bool
 	Offset         int64
-	Keys           int64
-	Version        string
-	Engine         string
+	// Keys are all keys. KeysWithTTL of them have a time to live, KeysWithFieldTTL are hashes with fields that have one.
+	Keys, KeysWithTTL, KeysWithFieldTTL int64
+	Version, Engine                     string
 	// ClusterOK is the instance's own cluster_state.
 	ClusterOK bool
 	Epoch     uint64

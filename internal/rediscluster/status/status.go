@@ -87,10 +87,15 @@ func heldForBackup(held types.UID, s *snapshot.Snapshot) types.UID {
 	return types.UID(s.Backup.UID)
 }
 
-// restored is what the cluster began with, from when its claims stay.
+// restored is what the cluster began with, from when its claims stay, and how many keys that was once they are counted.
 func restored(p Reconciliation) *v1alpha1.RestoredData {
 	if step, keeps := p.Decision.Step.(plan.KeepRestored); keeps && p.Err == nil {
 		return step.Restored.DeepCopy()
+	}
+	if step, counted := p.Decision.Step.(plan.RecordKeys); counted {
+		is := p.Snapshot.Restored.DeepCopy()
+		is.Keys = step.Keys.DeepCopy()
+		return is
 	}
 	return p.Snapshot.Restored
 }
