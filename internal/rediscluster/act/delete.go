@@ -41,7 +41,37 @@ func (a *Actor) removeFinalizer(ctx context.Context, cluster *v1alpha1.RedisClus
 			return fmt.Errorf("%d StatefulSets still exist", len(sets))
 		}
 	}
+	if err := a.deleteRestored(ctx, cluster); err != nil {
+		return err
+	}
 	return client.IgnoreNotFound(a.patchFinalizers(ctx, cluster, controllerutil.RemoveFinalizer))
+}
+
+// deleteRestored deletes the claims that were restored into and that no StatefulSet has taken over yet, if claims are to go with the
+// cluster: nobody else would. Until all shards are restored they go with their Jobs.
+func (a *Actor) deleteRestored(ctx context.Context, cluster *v1alpha1.RedisCluster) error {
+	storage := cluster.Spec.Storage
+	if cluster.Status.Restored == nil || storage == nil || storage.Retain != v1alpha1.RetainDelete ||
+		cluster.DeletionPolicy() == v1alpha1.DeletionOrphan {
+		return nil
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := a.Client.List(ctx, &claims, client.InNamespace(cluster.Namespace),
+		client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+		return fmt.Errorf("list the claims: %w", err)
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		ours := claim.Annotations[v1alpha1.AnnotationRestoredFor] == string(cluster.UID)
+		if !ours || len(claim.OwnerReferences) > 0 || claim.DeletionTimestamp != nil {
+			continue
+		}
+		err := a.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete claim %s: %w", claim.Name, err)
+		}
+	}
+	return nil
 }
 
 func (a *Actor) patchFinalizers(ctx context.Context, cluster *v1alpha1.RedisCluster, change func(client.Object, string) bool) error {

@@ -13,9 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/backupjob"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
 // What the author wrote is one argument each, the pod runs as and where the instance would, and it is none that Services select.
@@ -82,6 +84,46 @@ func TestRestoreJob(t *testing.T) {
 	for _, e := range c.Env {
 		if strings.Contains(e.Value, "evil") {
 			t.Errorf("variables %v", c.Env)
+		}
+	}
+}
+
+// A cluster whose claims go with it takes those along that were restored and that no StatefulSet has taken over; no others go.
+func TestRestoredClaimsGoWithTheirCluster(t *testing.T) {
+	claim := func(name, restoredFor string, owners ...metav1.OwnerReference) *corev1.PersistentVolumeClaim {
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, OwnerReferences: owners,
+			Labels: map[string]string{v1alpha1.LabelCluster: "c"}}}
+		if restoredFor != "" {
+			c.Annotations = map[string]string{v1alpha1.AnnotationRestoredFor: restoredFor}
+		}
+		return c
+	}
+	for what, tt := range map[string]struct {
+		change func(*v1alpha1.RedisCluster)
+		goes   bool
+	}{
+		"its claims go":        {func(*v1alpha1.RedisCluster) {}, true},
+		"its claims stay":      {func(c *v1alpha1.RedisCluster) { c.Spec.Storage.Retain = v1alpha1.Retain }, false},
+		"all of it stays":      {func(c *v1alpha1.RedisCluster) { c.Spec.Finalizers = v1alpha1.DeletionOrphan }, false},
+		"nothing was restored": {func(c *v1alpha1.RedisCluster) { c.Status.Restored = nil }, false},
+	} {
+		b := newBench(t, interceptor.Funcs{}, claim("restored", "uid"), claim("another", "former"), claim("of-its-own", ""),
+			claim("taken-over", "uid", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "c-0", UID: "set"}))
+		b.must(plan.AddFinalizer{})
+		b.subject.Cluster.Spec.Storage = &v1alpha1.Storage{Retain: v1alpha1.RetainDelete}
+		b.subject.Cluster.Status.Restored = &v1alpha1.RestoredData{}
+		tt.change(b.subject.Cluster)
+		b.must(plan.RemoveFinalizer{})
+		var left corev1.PersistentVolumeClaimList
+		if err := b.actor.Client.List(t.Context(), &left); err != nil {
+			t.Fatal(err)
+		}
+		names := map[string]bool{}
+		for _, c := range left.Items {
+			names[c.Name] = true
+		}
+		if names["restored"] == tt.goes || !names["another"] || !names["of-its-own"] || !names["taken-over"] {
+			t.Errorf("%s: %v are left", what, names)
 		}
 	}
 }
