@@ -184,7 +184,7 @@ func (ch *chain) wantWhole(t *testing.T, client *goredis.ClusterClient, before [
 }
 
 // TestBackupAndRestore: a backup under load has everything that was acknowledged before it, of every type, and is one moment of all
-// shards; no command of the application fails.
+// shards; no command of the application fails. It says how many keys it has.
 func TestBackupAndRestore(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 3, 3, 3)
@@ -230,6 +230,11 @@ func TestBackupAndRestore(t *testing.T) {
 		again := restored(t, e, store, m)
 		if got := contents(t, again.client(), keys); !maps.Equal(got, written) {
 			t.Errorf("keys differ: %v\nwant %v", got, written)
+		}
+		for i, shard := range m.Shards { // exact under load, also where the shards are not of one moment
+			if size := again.direct(i).DBSize(t.Context()).Val(); shard.Counts == nil || shard.Counts.Keys != size {
+				t.Errorf("shard %d was restored with %d keys, and the backup says %+v", i, size, shard.Counts)
+			}
 		}
 		for i := range again.masters {
 			if n, err := again.direct(i).FCall(t.Context(), "f", nil).Int(); n != 7 || err != nil {
