@@ -242,6 +242,20 @@ var wrong = map[string]map[string][]string{
 		"`keepFor: 1s`": {
 			"spec: {retention: {keepFor: 1s}}",
 		},
+		"`verify: {}`, or with a `schedule` that is none": {
+			"spec: {verify: {}}",
+			"spec: {verify: {schedule: ''}}",
+			"spec: {verify: {schedule: '@every 1h'}}",
+			"spec: {verify: {schedule: 0 0 2 * * *}}",
+		},
+		"`verify.timeout: 30s`": {
+			"spec: {verify: {schedule: '@daily', timeout: 30s}}",
+			"spec: {verify: {schedule: '@daily', timeout: 169h}}",
+		},
+		"`recipients` and `verify` without `identitySecretName`, or the latter without `recipients`": {
+			"spec: {verify: {schedule: '@daily', identitySecretName: key}}",
+			"spec: {verify: {schedule: '@daily'}, recipients: [age1" + strings.Repeat("q", 58) + "]}",
+		},
 		"a `store` or `recipients` that a RedisBackup would not have": {
 			"spec: {store: {s3: null}, recipients: [age1x]}",
 		},

@@ -1,8 +1,9 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schedule follows a RedisBackupSchedule: it makes RedisBackups at their times, deletes those that are not to be kept, and says in
-// the status what became of them. One reconciliation is observe, Plan, act, one status patch and events; Plan and ComputeStatus are pure.
+// Package schedule follows a RedisBackupSchedule: it makes RedisBackups at their times, deletes those that are not to be kept, has one
+// restored every so often, and says in the status what became of them. One reconciliation is observe, Plan, act, one status patch and
+// events; Plan and ComputeStatus are pure.
 package schedule
 
 import (
@@ -19,12 +20,14 @@ type Snapshot struct {
 	Schedule *v1alpha1.RedisBackupSchedule
 	// Backups are all RedisBackups of the namespace.
 	Backups []v1alpha1.RedisBackup
-	// Cluster reports whether the RedisCluster exists and is to stay.
-	Cluster bool
-	Now     time.Time
+	// Cluster is the RedisCluster that is backed up; nil: there is none, or it is being deleted.
+	Cluster *v1alpha1.RedisCluster
+	// Throwaway is the RedisCluster that has the name of the one that backups are restored into, whoever made it; nil: there is none.
+	Throwaway *v1alpha1.RedisCluster
+	Now       time.Time
 }
 
-// Step is what a reconciliation does. It is one of the types below.
+// Step is what a reconciliation does. It is one of the types below, or of those of a verification.
 //
 //sumtype:decl
 type Step interface{ step() }
@@ -67,6 +70,9 @@ func Plan(s *Snapshot) Step {
 			return step
 		}
 	}
+	if step := verify(s); step != nil {
+		return step
+	}
 	if old, why := expired(s); old != nil {
 		return Prune{Backup: old, Why: why}
 	}
@@ -97,7 +103,7 @@ func begin(s *Snapshot, t *times) Step {
 		}
 	}
 	switch {
-	case !s.Cluster:
+	case s.Cluster == nil:
 		return nil
 	case active != "":
 		return Skip{At: at, Reason: v1alpha1.ScheduleSkippedActive,

@@ -23,7 +23,7 @@ func stamp(t time.Time) *metav1.Time { return ptr.To(metav1.NewTime(t)) }
 
 // snapshotOf is what is seen of a schedule that was followed until the day before, changed.
 func snapshotOf(change func(*Snapshot)) *Snapshot {
-	s := &Snapshot{Now: now, Cluster: true, Schedule: &v1alpha1.RedisBackupSchedule{
+	s := &Snapshot{Now: now, Cluster: &v1alpha1.RedisCluster{}, Schedule: &v1alpha1.RedisBackupSchedule{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nightly", UID: "s", Generation: 1,
 			CreationTimestamp: metav1.NewTime(now.AddDate(0, 0, -10))},
 		Spec: v1alpha1.RedisBackupScheduleSpec{Schedule: "0 10 * * *", TimeZone: "Etc/UTC", Cluster: "cache",
@@ -74,7 +74,7 @@ func TestPlan(t *testing.T) {
 			s.Backups = []v1alpha1.RedisBackup{backup(name, 0, v1alpha1.BackupRunning)}
 		}, Note{today}},
 		"the process ended after it was made, and the cluster is gone": {func(s *Snapshot) {
-			s.Backups, s.Cluster = []v1alpha1.RedisBackup{backup(name, 0, v1alpha1.BackupFailed)}, false
+			s.Backups, s.Cluster = []v1alpha1.RedisBackup{backup(name, 0, v1alpha1.BackupFailed)}, nil
 		}, Note{today}},
 		"somebody else's has the name": {func(s *Snapshot) {
 			s.Backups = []v1alpha1.RedisBackup{backup(name, 0, v1alpha1.BackupCompleted)}
@@ -95,7 +95,7 @@ func TestPlan(t *testing.T) {
 			s.Backups = []v1alpha1.RedisBackup{backup("hourly-1", time.Hour, v1alpha1.BackupRunning)}
 			s.Backups[0].Labels[v1alpha1.LabelScheduleUID] = "another"
 		}, Make{today}},
-		"no cluster":                    {func(s *Snapshot) { s.Cluster = false }, Rest{}},
+		"no cluster":                    {func(s *Snapshot) { s.Cluster = nil }, Rest{}},
 		"due, and known to be followed": {func(s *Snapshot) { s.Schedule.Status = ComputeStatus(s, Rest{}, nil) }, Make{today}},
 		"its last time is of before it was made": {func(s *Snapshot) {
 			s.Schedule.CreationTimestamp, s.Schedule.Status.LastScheduleTime = metav1.NewTime(now), stamp(now.AddDate(0, 0, -9))
@@ -222,7 +222,7 @@ func TestStatus(t *testing.T) {
 			stamp(now.AddDate(0, 0, -1).Truncate(time.Hour))},
 		"refused": {func(s *Snapshot) { s.Schedule.Spec.Schedule = "30 2 31 2 *" }, Rest{}, nil,
 			"False InvalidSchedule spec.schedule: position 6", "Unknown NoBackup", nil, "", "", 0, stamp(now.AddDate(0, 0, -1).Truncate(time.Hour))},
-		"no cluster": {func(s *Snapshot) { s.Cluster = false }, Rest{}, nil, "False ClusterNotFound spec.cluster: there is no RedisCluster cache",
+		"no cluster": {func(s *Snapshot) { s.Cluster = nil }, Rest{}, nil, "False ClusterNotFound spec.cluster: there is no RedisCluster cache",
 			"Unknown NoBackup", stamp(tomorrow), "", "", 0, stamp(now.AddDate(0, 0, -1).Truncate(time.Hour))},
 		"the latest failed": {func(s *Snapshot) {
 			s.Backups = []v1alpha1.RedisBackup{backup("a", 3*time.Hour, v1alpha1.BackupCompleted), backup("b", 2*time.Hour, v1alpha1.BackupFailed),

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,10 +67,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if _, rests := step.(Rest); !rests {
 		return outcome.Wait("a step was taken", soon).Result()
 	}
-	if status.NextScheduleTime == nil {
+	at := wake(s, &status)
+	if at.IsZero() {
 		return outcome.Done().Result()
 	}
-	return outcome.Wait("the next one is due later", min(latest, max(soon, status.NextScheduleTime.Sub(s.Now)))).Result()
+	return outcome.Wait("the next one is due later", min(latest, max(soon, at.Sub(s.Now)))).Result()
 }
 
 // observe does all the reading of a reconciliation. What it cannot read is an error, never an absence.
@@ -82,12 +82,19 @@ func (r *reconciler) observe(ctx context.Context, schedule *v1alpha1.RedisBackup
 		return nil, fmt.Errorf("list the RedisBackups: %w", err)
 	}
 	s.Backups = list.Items
-	cluster := &v1alpha1.RedisCluster{}
-	err := r.cache.Get(ctx, types.NamespacedName{Namespace: schedule.Namespace, Name: schedule.Spec.Cluster}, cluster)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read RedisCluster %s from the cache: %w", schedule.Spec.Cluster, err)
+	var clusters v1alpha1.RedisClusterList // the operator may list them, and not get one
+	if err := from.List(ctx, &clusters, client.InNamespace(schedule.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the RedisClusters: %w", err)
 	}
-	s.Cluster = err == nil && cluster.DeletionTimestamp == nil
+	for i := range clusters.Items {
+		c := &clusters.Items[i]
+		if c.Name == schedule.Spec.Cluster && c.DeletionTimestamp == nil {
+			s.Cluster = c
+		}
+		if c.Name == schedule.ThrowawayName() {
+			s.Throwaway = c
+		}
+	}
 	return s, nil
 }
 
@@ -106,7 +113,19 @@ func (r *reconciler) act(ctx context.Context, s *Snapshot, step Step) error {
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete RedisBackup %s: %w", b.Name, err)
 		}
-	case Rest, Note, Pass, Skip:
+	case MakeThrowaway:
+		throwaway := throwawayOf(s.Schedule, s.Cluster, step.Backup)
+		if err := r.live.Create(ctx, throwaway); err != nil {
+			return fmt.Errorf("make RedisCluster %s: %w", throwaway.Name, err)
+		}
+	case DeleteThrowaway: // on condition that it is still the schedule's, which somebody may have changed to keep it
+		c := step.Cluster
+		err := r.live.Delete(ctx, c, client.Preconditions{UID: &c.UID, ResourceVersion: &c.ResourceVersion},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete RedisCluster %s: %w", c.Name, err)
+		}
+	case Rest, Note, Pass, Skip, BeginVerification, SkipVerification, EndVerification: // the status holds it
 	}
 	return nil
 }
@@ -147,7 +166,7 @@ func (r *reconciler) write(ctx context.Context, schedule *v1alpha1.RedisBackupSc
 	return err
 }
 
-// tell writes an Event when a backup was made, left out or deleted.
+// tell writes an Event when a backup was made, left out or deleted, and when a verification began, was left out or came to its end.
 func (r *reconciler) tell(s *Snapshot, step Step) {
 	say := func(eventType, reason, format string, arguments ...any) {
 		r.recorder.Eventf(s.Schedule, nil, eventType, reason, "Schedule", "%s", shell.Note(fmt.Sprintf(format, arguments...)))
@@ -159,6 +178,17 @@ func (r *reconciler) tell(s *Snapshot, step Step) {
 		say(corev1.EventTypeWarning, step.Reason, "%s", step.Message)
 	case Prune:
 		say(corev1.EventTypeNormal, "BackupDeleted", "RedisBackup %s is deleted: %s", step.Backup.Name, step.Why)
-	case Rest, Note, Pass:
+	case BeginVerification:
+		say(corev1.EventTypeNormal, "VerificationBegun", "RedisBackup %s is restored into RedisCluster %s, to verify it", step.Backup,
+			s.Schedule.ThrowawayName())
+	case SkipVerification:
+		say(corev1.EventTypeWarning, step.Reason, "no backup was verified: %s", step.Message)
+	case EndVerification:
+		eventType := corev1.EventTypeWarning
+		if step.Status == metav1.ConditionTrue {
+			eventType = corev1.EventTypeNormal
+		}
+		say(eventType, step.Reason, "%s", step.Message)
+	case Rest, Note, Pass, MakeThrowaway, DeleteThrowaway:
 	}
 }

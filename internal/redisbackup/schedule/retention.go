@@ -46,7 +46,7 @@ func expired(s *Snapshot) (*v1alpha1.RedisBackup, string) {
 	for i := len(list) - 1; i > 0; i-- {
 		b := list[i]
 		older := list[0].CreationTimestamp.Sub(b.CreationTimestamp.Time)
-		if i < count || window > 0 && older <= window {
+		if i < count || window > 0 && older <= window || b.Name == verifying(s.Schedule) {
 			continue
 		}
 		return b, fmt.Sprintf("%d complete backups are newer, and the newest by %s", i, older)

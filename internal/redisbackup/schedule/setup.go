@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,12 +35,14 @@ func Add(mgr ctrl.Manager, now func() time.Time) error {
 	r := &reconciler{cache: mgr.GetCache(), live: live, recorder: mgr.GetEventRecorder("redisbackupschedule"), now: now}
 	schedule := &v1alpha1.RedisBackupSchedule{}
 	made, cluster := handler.EnqueueRequestsFromMapFunc(maker), handler.EnqueueRequestsFromMapFunc(r.ofCluster)
+	verifies := handler.EnqueueRequestsFromMapFunc(verifier)
 	changed := predicate.GenerationChangedPredicate{}
 	const atOnce = 2
 	err = ctrl.NewControllerManagedBy(mgr).Named("redisbackupschedule").WithOptions(controller.Options{MaxConcurrentReconciles: atOnce}).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(schedule), metrics.Enqueue(kind), changed)).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisBackup{}), made)).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}), cluster, changed)).
+		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}), verifies)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up RedisBackupSchedule: %w", err)
@@ -56,7 +59,16 @@ func maker(_ context.Context, backup client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: backup.GetNamespace(), Name: name}}}
 }
 
-// ofCluster are the schedules of a RedisCluster.
+// verifier is the schedule that controls a RedisCluster, whose status it judges.
+func verifier(_ context.Context, cluster client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(cluster)
+	if owner == nil || owner.Kind != kind.Kind {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: cluster.GetNamespace(), Name: owner.Name}}}
+}
+
+// ofCluster are the schedules of a RedisCluster, and the one that needs its name.
 func (r *reconciler) ofCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
 	var list v1alpha1.RedisBackupScheduleList
 	if err := r.cache.List(ctx, &list, client.InNamespace(cluster.GetNamespace())); err != nil {
@@ -64,7 +76,7 @@ func (r *reconciler) ofCluster(ctx context.Context, cluster client.Object) []rec
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if s := &list.Items[i]; s.Spec.Cluster == cluster.GetName() {
+		if s := &list.Items[i]; s.Spec.Cluster == cluster.GetName() || s.ThrowawayName() == cluster.GetName() {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s)})
 		}
 	}

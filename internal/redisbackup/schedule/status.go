@@ -53,6 +53,7 @@ func ComputeStatus(s *Snapshot, step Step, err error) v1alpha1.RedisBackupSchedu
 	scheduled, backedUp := scheduled(s, step, err), backedUp(s)
 	scheduled.Message, backedUp.Message = excerpt.Of(scheduled.Message, longestReason), excerpt.Of(backedUp.Message, longestReason)
 	status.Conditions = conditions.Set(status.Conditions, s.Now, s.Schedule.Generation, scheduled, backedUp)
+	verification(s, step, err, &status)
 	return status
 }
 
@@ -67,7 +68,7 @@ func settled(step Step) time.Time {
 		return step.At
 	case Skip:
 		return step.At
-	case Rest, Prune:
+	case Rest, Prune, BeginVerification, SkipVerification, MakeThrowaway, EndVerification, DeleteThrowaway:
 	}
 	return time.Time{}
 }
@@ -92,7 +93,7 @@ func scheduled(s *Snapshot, step Step, err error) metav1.Condition {
 		return is(false, refused.reason, refused.message)
 	case s.Schedule.Spec.Suspend:
 		return is(false, v1alpha1.ScheduleSuspended, "spec.suspend is true: no backups are made")
-	case !s.Cluster:
+	case s.Cluster == nil:
 		return is(false, v1alpha1.ScheduleNoCluster, fmt.Sprintf("spec.cluster: there is no RedisCluster %s in this namespace, or it is being "+
 			"deleted: the backup that was due last is made when there is one", s.Schedule.Spec.Cluster))
 	case makes && err != nil:

@@ -39,14 +39,31 @@ func timesOf(s *v1alpha1.RedisBackupSchedule) (*times, *refusal) {
 		return nil, &refusal{v1alpha1.ScheduleInvalidTimeZone,
 			fmt.Sprintf("spec.timeZone: %q is not a time zone; write an IANA name, such as Asia/Shanghai or Etc/UTC", s.Spec.TimeZone)}
 	}
-	if fields, ok := parsed.(*cron.SpecSchedule); ok {
-		const star = 1 << 63 // as the library marks a field that is *
-		t.hourly = fields.Hour&star != 0
-	}
+	t.hourly = hourly(parsed)
 	if j := s.Spec.Jitter; j != nil {
 		t.jitter = j.Duration
 	}
 	return t, nil
+}
+
+// verificationTimesOf reads the times of spec.verify, which is set. Exactly one of the results is not nil.
+func verificationTimesOf(s *v1alpha1.RedisBackupSchedule) (*times, *refusal) {
+	zone, err := time.LoadLocation(s.Spec.TimeZone)
+	if err != nil || s.Spec.TimeZone == "Local" {
+		return nil, &refusal{v1alpha1.ScheduleInvalid, fmt.Sprintf("spec.timeZone: %q is not a time zone", s.Spec.TimeZone)}
+	}
+	parsed, err := crontab.ParseSchedule(s.Spec.Verify.Schedule)
+	if err != nil {
+		return nil, &refusal{v1alpha1.ScheduleInvalid, fmt.Sprintf("spec.verify.schedule: %v", err)}
+	}
+	return &times{cron: parsed, zone: zone, hourly: hourly(parsed)}, nil
+}
+
+// hourly reports whether a cron line has a * for the hour.
+func hourly(parsed cron.Schedule) bool {
+	const star = 1 << 63 // as the library marks a field that is *
+	fields, ok := parsed.(*cron.SpecSchedule)
+	return ok && fields.Hour&star != 0
 }
 
 // next is the first time after another one; zero: there is none. A time that the clocks leave out is left out.

@@ -247,6 +247,11 @@ func (r *run) is(wanted string) string {
 			return "there is a backup that is to go"
 		}
 	}
+	throwaway := &v1alpha1.RedisCluster{}
+	throwaway.Namespace, throwaway.Name = r.object.GetNamespace(), r.object.GetName()+"-verify"
+	if there && wanted == verified && environment.Get(r.t, api, throwaway) {
+		return "the RedisCluster that the backup was restored into is left to delete"
+	}
 	if job, _, _ := unstructured.NestedString(r.object.Object, "status", "jobName"); wanted == beingTaken && job == "" {
 		return "there is no Job yet"
 	}

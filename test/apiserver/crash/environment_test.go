@@ -55,7 +55,8 @@ func TestMain(m *testing.M) {
 	os.Exit(environment.Run(m, server, scheme.Scheme, startControllers))
 }
 
-// startControllers runs stand-ins for the controllers of a cluster whose work the operator waits for: those of Deployments and Jobs.
+// startControllers runs stand-ins for the controllers of a cluster whose work the operator waits for: those of Deployments, of Jobs and
+// of RedisClusters that are restored.
 func startControllers(ctx context.Context, as *rest.Config, c client.Client) (<-chan error, error) {
 	admin, api = as, c
 	mgr, err := ctrl.NewManager(admin, ctrl.Options{Scheme: scheme.Scheme, Metrics: metricsserver.Options{BindAddress: "0"},
@@ -67,6 +68,9 @@ func startControllers(ctx context.Context, as *rest.Config, c client.Client) (<-
 		return nil, err
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&batchv1.Job{}).Complete(reconcile.AsReconciler(api, succeed)); err != nil {
+		return nil, err
+	}
+	if err := ctrl.NewControllerManagedBy(mgr).For(&v1alpha1.RedisCluster{}).Complete(reconcile.AsReconciler(api, beRestored)); err != nil {
 		return nil, err
 	}
 	ended := make(chan error, 1)

@@ -32,12 +32,17 @@ type scheduled struct {
 // startSchedules runs the controller of schedules alone, for one namespace, with a schedule of every hour.
 func startSchedules(t *testing.T) *scheduled {
 	t.Helper()
-	namespace := newBareNamespace(t)
+	return startSchedule(t, newBareNamespace(t), &v1alpha1.BackupRetention{KeepLast: ptr.To[int32](1)}, nil)
+}
+
+// startSchedule is startSchedules in a namespace.
+func startSchedule(t *testing.T, namespace string, retention *v1alpha1.BackupRetention, verify *v1alpha1.BackupVerification) *scheduled {
+	t.Helper()
 	s := &scheduled{t: t, at: &v1alpha1.RedisBackupSchedule{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "hourly"},
 		Spec: v1alpha1.RedisBackupScheduleSpec{Schedule: "@hourly", Cluster: "cache",
 			Store:     v1alpha1.BackupStore{S3: &v1alpha1.S3Store{Bucket: "backups", CredentialsSecretName: "store"}},
-			Retention: &v1alpha1.BackupRetention{KeepLast: ptr.To[int32](1)}},
+			Retention: retention, Verify: verify},
 	}}
 	create(t, s.at)
 	s.clock.Store(s.at.CreationTimestamp.Truncate(time.Hour).Add(time.Hour / 2).Unix())
