@@ -5,13 +5,14 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/archive/report"
-	"middleware.hc.cn/operator/internal/redis/slots"
+	kslots "middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -19,7 +20,7 @@ import (
 func restoring() *snapshot.Snapshot {
 	s := &snapshot.Snapshot{Auth: snapshot.Auth{Known: true},
 		Restore: &snapshot.Restore{From: v1alpha1.BackupLocation{Name: "monday"}, Jobs: map[int]snapshot.RestoreJob{}}}
-	for shard, part := range slots.All().Split(3) {
+	for shard, part := range kslots.All().Split(3) {
 		uid := fmt.Sprintf("job-%d", shard)
 		s.Restore.Jobs[shard] = snapshot.RestoreJob{Name: fmt.Sprintf("c-%d-restore", shard), UID: uid, Done: true,
 			Report: &report.Report{Manifest: strings.Repeat("a", 64), Count: 3, Marked: now.Add(-time.Hour), Restored: part.String(), Bytes: 7}}
@@ -135,7 +136,7 @@ func TestRestoring(t *testing.T) {
 func started() *snapshot.Snapshot {
 	s := fresh()
 	s.Restored = &v1alpha1.RestoredData{Keys: &v1alpha1.KeyCount{Total: 30}}
-	for shard, part := range slots.All().Split(3) {
+	for shard, part := range kslots.All().Split(3) {
 		s.Restored.Slots = append(s.Restored.Slots, part.String())
 		master := s.Find(shard, 0).Redis
 		master.Slots, master.Epoch, master.Keys = part, uint64(1025+shard), 10
@@ -160,15 +161,20 @@ func TestRestoredKeysAreCounted(t *testing.T) {
 		"one loads its data":    func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.Loading = true },
 		"one does not answer":   func(s *snapshot.Snapshot) { s.Find(1, 0).Redis, s.Find(1, 0).Error = nil, "starts" },
 		"one began with errors": func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.LoadErrors = 1 },
-		"one lost its slots":    func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.Slots = slots.Set{} },
+		"one lost its slots":    func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.Slots = kslots.Set{} },
 		"two have met": func(s *snapshot.Snapshot) {
 			s.Find(0, 0).Redis.Peers = map[string]snapshot.Peer{nodeID(1, 0): {ID: nodeID(1, 0), Master: true, Connected: true}}
 		},
-		"it has formed":           func(s *snapshot.Snapshot) { s.Formed = true },
-		"nothing was restored":    func(s *snapshot.Snapshot) { s.Restored = nil },
-		"they are counted":        func(s *snapshot.Snapshot) { s.Restored.Keys = &v1alpha1.KeyCount{} },
-		"of an older status":      func(s *snapshot.Snapshot) { s.Restored.Slots = nil },
-		"a master has no pod yet": func(s *snapshot.Snapshot) { s.Find(1, 0).Redis, s.Find(1, 0).IP = nil, "" },
+		"it has formed":        func(s *snapshot.Snapshot) { s.Formed = true },
+		"nothing was restored": func(s *snapshot.Snapshot) { s.Restored = nil },
+		"they are counted":     func(s *snapshot.Snapshot) { s.Restored.Keys = &v1alpha1.KeyCount{} },
+		"of an older status":   func(s *snapshot.Snapshot) { s.Restored.Slots = nil },
+		"a master has no pod": func(s *snapshot.Snapshot) {
+			s.Instances = slices.DeleteFunc(s.Instances, func(i snapshot.Instance) bool { return i.Shard == 1 && i.Ordinal == 0 })
+		},
+		"another instance has the slots of one": func(s *snapshot.Snapshot) {
+			s.Find(1, 1).Redis.Slots, s.Find(1, 0).Redis.Slots = s.Find(1, 0).Redis.Slots, kslots.Set{}
+		},
 	} {
 		if step := uncounted(change); Is[RecordKeys](step) {
 			t.Errorf("%s: %+v", name, step)
@@ -209,9 +215,9 @@ func TestRestoredMastersAreLookedAt(t *testing.T) {
 	}
 	for reason, change := range map[string]func(*snapshot.Redis){
 		"could not carry out 4 commands": func(r *snapshot.Redis) { r.LoadErrors = 4 },
-		"and owns 5462-10922:":           func(r *snapshot.Redis) { r.Slots = r.Slots.Subtract(slots.Of(5461)) },
-		"and owns :":                     func(r *snapshot.Redis) { r.Slots, r.Keys, r.Epoch = slots.Set{}, 0, 0 },
-		"and owns 0,5461-10922:":         func(r *snapshot.Redis) { r.Slots = r.Slots.Union(slots.Of(0)) },
+		"and owns 5462-10922:":           func(r *snapshot.Redis) { r.Slots = r.Slots.Subtract(kslots.Of(5461)) },
+		"and owns :":                     func(r *snapshot.Redis) { r.Slots, r.Keys, r.Epoch = kslots.Set{}, 0, 0 },
+		"and owns 0,5461-10922:":         func(r *snapshot.Redis) { r.Slots = r.Slots.Union(kslots.Of(0)) },
 	} {
 		s := started()
 		change(s.Find(1, 0).Redis)
