@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -17,6 +19,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,7 +122,44 @@ func TestRedisClusterIsBackedUp(t *testing.T) {
 		})
 		restoredFrom(t, backup, keys)
 		goesFromStore(t, store, backup)
+		if os.Getenv("E2E") == "all" { // without real claims and garbage collection: TestVerifiedBackups
+			verified(t, namespace, backup.Spec)
+		}
 	})
+}
+
+// verified has a schedule make a backup and restore it, until it says that all keys are there and has deleted what it restored them into.
+func verified(t *testing.T, namespace string, of v1alpha1.RedisBackupSpec) {
+	t.Helper()
+	at := &v1alpha1.RedisBackupSchedule{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "often"},
+		Spec: v1alpha1.RedisBackupScheduleSpec{Schedule: "* * * * *", Cluster: of.Cluster, Store: of.Store,
+			Verify: &v1alpha1.BackupVerification{Schedule: "* * * * *"}}}
+	live.Create(t, at)
+	live.Eventually(t, "a backup was restored to see that it can be", func() error {
+		if err := live.Get(t, at); err != nil || at.Status.LastVerified != nil {
+			return err
+		}
+		return fmt.Errorf("%+v, %+v", at.Status.Verification, meta.FindStatusCondition(at.Status.Conditions, v1alpha1.ScheduleConditionVerified))
+	})
+	t.Logf("%+v", *at.Status.LastVerified)
+	live.Change(t, at, func(at *v1alpha1.RedisBackupSchedule) { at.Spec.Suspend = true })
+	throwaway := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: at.ThrowawayName()}}
+	live.Eventually(t, "what it was restored into is gone", func() error {
+		if err := live.Get(t, throwaway); !apierrors.IsNotFound(err) {
+			return errors.Join(err, errors.New("it is still there"))
+		}
+		var secrets corev1.SecretList
+		if err := live.Kube.List(t.Context(), &secrets, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		for i := range secrets.Items {
+			if strings.HasPrefix(secrets.Items[i].Name, throwaway.Name) {
+				return fmt.Errorf("Secret %s is still there", secrets.Items[i].Name)
+			}
+		}
+		return nil
+	})
+	wantClaims(t, throwaway, 0)
 }
 
 // goesFromStore deletes a backup with all that lies in the store.
@@ -157,6 +197,9 @@ func restoredFrom(t *testing.T, backup *v1alpha1.RedisBackup, keys int) {
 	is := cluster.Status.Restored
 	if is == nil || is.ManifestChecksum != backup.Status.ManifestChecksum || is.Location != backup.Status.Location || len(is.Slots) != 3 {
 		t.Errorf("it began with %+v, and the backup is %+v", is, backup.Status)
+	}
+	if had := backup.Status.Keys; had == nil || is.Keys == nil || is.Keys.Total-is.Keys.WithTTL != had.Total-had.WithTTL {
+		t.Errorf("it began with %+v keys, and the backup has %+v", is.Keys, had)
 	}
 	wantHealthy(t, cluster, 3, 6)
 	wantTables(t, cluster, balanced(3))

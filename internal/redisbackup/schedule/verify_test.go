@@ -156,8 +156,11 @@ var underWay = map[string]struct {
 	"begun, and the name is taken":    {func(s *Snapshot) { begun(s); s.Throwaway = &v1alpha1.RedisCluster{} }, "Unknown NameTaken"},
 	"made":                            {made, "rest"},
 	"made, and its owner was removed": {func(s *Snapshot) { made(s); s.Throwaway.OwnerReferences = nil }, "Unknown NameTaken"},
-	"made, and somebody deletes it":   {func(s *Snapshot) { made(s); s.Throwaway.DeletionTimestamp = stamp(now) }, "rest"},
-	"made, and changed":               {func(s *Snapshot) { restored(s); s.Throwaway.Generation = 2 }, "Unknown Interrupted"},
+	"made, and somebody deletes it": {func(s *Snapshot) { // which is a generation of its own
+		made(s)
+		s.Throwaway.DeletionTimestamp, s.Throwaway.Generation = stamp(now), 2
+	}, "rest"},
+	"made, and changed": {func(s *Snapshot) { restored(s); s.Throwaway.Generation = 2 }, "Unknown Interrupted"},
 	"made of another backup": {func(s *Snapshot) { restored(s); s.Throwaway.Spec.Bootstrap.Restore.RedisBackup = "nightly-0" },
 		"Unknown Interrupted"},
 	"made, and begins with nothing": {func(s *Snapshot) { restored(s); s.Throwaway.Spec.Bootstrap = nil }, "Unknown Interrupted"},
