@@ -146,6 +146,9 @@ func (r *archiver) claim(ctx context.Context) error {
 		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
+		if errors.Is(err, ErrDamaged) {
+			return fmt.Errorf("%w (delete that object: with it goes what came after the record before)", err)
+		}
 		if err != nil {
 			return err
 		}
@@ -159,7 +162,7 @@ func (r *archiver) claim(ctx context.Context) error {
 		}
 		if err = r.write(ctx, &next); err == nil {
 			r.last.Store(&next)
-			if (next.Encryption != "") == (len(r.Store.keys.Recipients) > 0) { // who restores has a key for all parts, or for none
+			if next.Recipients == r.Store.recipients() { // who restores has a key for all parts, or needs none
 				r.takeUp(ctx, &next)
 			}
 			return nil
@@ -174,7 +177,7 @@ func (r *archiver) claim(ctx context.Context) error {
 func (r *archiver) takeUp(ctx context.Context, last *Record) {
 	for i, s := range last.Shards {
 		c := &chain{flow: newFlow(r.Taking, i, members{}), archiver: r, id: s.Chain, begun: s.Begun, since: s.Since, rdb: s.RDB,
-			parts: s.Parts, ready: true}
+			parts: s.Parts, room: room(len(last.Shards)), ready: true}
 		c.begins.ID, c.begins.Offset = s.History, s.To
 		r.start(ctx, c)
 	}
@@ -270,22 +273,28 @@ func (r *archiver) assign(ctx context.Context, now topology) ([]*chain, error) {
 			missing = errors.Join(missing, blocked(i, "shard %d: its base is being read, or its stream taken up", i))
 		case chains[i] == nil:
 			missing = errors.Join(missing, blocked(i, "shard %d: it needs a base", i))
-			r.begin(ctx, i, shard)
+			r.begin(ctx, i, shard, len(now.shards))
 		case !starting && (time.Since(chains[i].begun) > r.BaseEvery || chains[i].parts > mostParts/2):
-			starting = r.begin(ctx, i, shard)
+			starting = r.begin(ctx, i, shard, len(now.shards))
 		}
 	}
 	return chains, missing
 }
 
 // begin starts a chain with a base, unless the last one was a moment ago and failed.
-func (r *archiver) begin(ctx context.Context, i int, shard members) bool {
+func (r *archiver) begin(ctx context.Context, i int, shard members, shards int) bool {
 	if time.Now().Before(r.bases) {
 		return false
 	}
-	c := &chain{flow: newFlow(r.Taking, i, shard), archiver: r, id: newAttempt(""), begun: time.Now()}
+	c := &chain{flow: newFlow(r.Taking, i, shard), archiver: r, id: newAttempt(""), begun: time.Now(), room: room(shards)}
 	r.start(ctx, c)
 	return true
+}
+
+// room is how many segments of a shard there may be in one record.
+func room(shards int) int {
+	const least = 8
+	return max(least, mostPieces/max(1, shards))
 }
 
 // of reports whether a chain is of a shard.
@@ -316,7 +325,7 @@ func (r *archiver) record(ctx context.Context, now topology, chains []*chain, at
 	last := r.last.Load()
 	next := &Record{Format: Format, Name: r.Name, Number: 1, Writer: r.writer, Request: r.Request, Cluster: r.Cluster, Engine: now.engine,
 		Version: now.version, Moment: at.moment(), Compression: compressionName, Shards: make([]ArchivedShard, len(chains))}
-	if len(r.Store.keys.Recipients) > 0 {
+	if next.Recipients = r.Store.recipients(); next.Recipients != "" {
 		next.Encryption = encryptionName
 	}
 	if last != nil {

@@ -23,8 +23,8 @@ const (
 	// mostSegment is what one command or transaction may make of a segment.
 	mostSegment = 256 << 20
 	mostWaiting = 4
-	// mostPieces are in the store, and in no record yet: one has to have room for them.
-	mostPieces = 2000
+	// mostPieces of all shards are in the store and in no record: one has to have room for them.
+	mostPieces = 8000
 )
 
 // chain is what an archive has of one shard: a base, and the segments that follow it without a gap.
@@ -37,6 +37,7 @@ type chain struct {
 	since int64
 	rdb   string
 	parts int64 // of the chain, in records
+	room  int   // how many of mostPieces may be its
 
 	// With the lock of the flow, whose condition tells of every change:
 	base    *Piece                // nil: it is in a record, or is being read
@@ -97,6 +98,10 @@ func (c *chain) confirm(ctx context.Context, base *Piece) error {
 			return err
 		}
 		c.taking.Report(Progress{Shard: c.shard, What: err.Error()})
+		select {
+		case <-ctx.Done():
+		case <-time.After(soonestBase):
+		}
 	}
 }
 
@@ -137,8 +142,10 @@ func (c *chain) read(ctx context.Context) error {
 			c.admit()
 			err = c.session.Copy(c)
 		}
-		if last := c.advance(); last != nil { // also after an error: the command may be there whole
-			return last
+		if !errors.Is(err, replication.ErrTorn) { // after another error the command may be there whole
+			if last := c.advance(); last != nil {
+				return last
+			}
 		}
 		if err != nil && ctx.Err() == nil {
 			err = c.goBack(ctx, err)
@@ -150,11 +157,11 @@ func (c *chain) read(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// admit waits while the chain is held, or the store is behind.
+// admit waits while the chain is held, or the store is behind, or there are no records.
 func (c *chain) admit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for (c.held || len(c.waiting) >= mostWaiting) && !c.stopped {
+	for (c.held || len(c.waiting) >= mostWaiting || len(c.pieces) >= c.room && c.cut == nil) && !c.stopped {
 		c.released.Wait()
 	}
 }
@@ -298,9 +305,6 @@ func (c *chain) store(ctx context.Context) error {
 			c.waiting[0] = nil
 			c.waiting, c.pieces = c.waiting[1:], append(c.pieces, piece)
 		})
-		if len(c.pieces) > mostPieces {
-			return fmt.Errorf("there was no record for more than %d segments", mostPieces)
-		}
 	}
 }
 

@@ -50,8 +50,8 @@ func newChain(t *testing.T, s *Store) (*archiver, *chain, *master) {
 	}()
 	session, err := replication.Follow(t.Context(), ours, replication.Position{}, replication.Options{})
 	check(t, err)
-	r := &archiver{Archiving: Archiving{Taking: Taking{Name: "a", Store: s}.withDefaults()}, writer: attempt}
-	c := &chain{flow: newFlow(r.Taking, 0, members{}), archiver: r, id: attempt, begun: began}
+	r := &archiver{Archiving: Archiving{Taking: Taking{Name: "a", Store: s, Timeout: time.Millisecond}.withDefaults()}, writer: attempt}
+	c := &chain{flow: newFlow(r.Taking, 0, members{}), archiver: r, id: attempt, begun: began, room: mostPieces}
 	c.use(session)
 	base := &Piece{Number: r.number()}
 	described := &Shard{}
@@ -136,5 +136,24 @@ func TestMarkInsideATransaction(t *testing.T) {
 	check(t, err)
 	if err := c.await(t.Context()); err == nil {
 		t.Error("the mark was set")
+	}
+}
+
+// What of a command arrived before the connection broke is in no segment, also when it fills one.
+func TestTornCommandThatFillsASegment(t *testing.T) {
+	_, c, m := newChain(t, NewStore(newBucket(t), Keys{}))
+	m.send(c, "SET", "before", "1")
+	random := make([]byte, fullSegment+fullSegment/2)
+	_, _ = rand.Read(random)
+	_, err := fmt.Fprintf(m.conn, "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n%s", 2*len(random), random)
+	check(t, err)
+	check(t, m.conn.Close())
+	var over error
+	for over == nil { // there is nobody to follow instead
+		time.Sleep(time.Millisecond)
+		c.change(func() { over = c.over })
+	}
+	if len(c.pieces)+len(c.waiting) > 0 {
+		t.Errorf("%d segments, %d of them in the store, have a half of a command", len(c.pieces)+len(c.waiting), len(c.pieces))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,9 +46,11 @@ type Record struct {
 	Engine  redis.Engine `json:"engine"`
 	Version string       `json:"version"`
 	Moment
-	Compression string          `json:"compression"`
-	Encryption  string          `json:"encryption,omitempty"`
-	Shards      []ArchivedShard `json:"shards"`
+	Compression string `json:"compression"`
+	Encryption  string `json:"encryption,omitempty"`
+	// Recipients is the SHA-256 of those that this record's objects are encrypted for, in hex digits; none: they are not.
+	Recipients string          `json:"recipients,omitempty"`
+	Shards     []ArchivedShard `json:"shards"`
 
 	checksum string
 }
@@ -128,6 +131,9 @@ func (r *Record) Validate() error {
 	if (r.Number > 1) != sumForm.MatchString(r.Previous) {
 		bad("previous: %.70q", r.Previous)
 	}
+	if (r.Encryption != "") != sumForm.MatchString(r.Recipients) {
+		bad("recipients: %.70q", r.Recipients)
+	}
 	for i, s := range r.Shards {
 		if !attemptForm.MatchString(s.Chain) || chains[s.Chain] {
 			bad("shards[%d].chain: %.40q is none, or another shard's", i, s.Chain)
@@ -155,6 +161,19 @@ func (r *Record) earliest() int64 {
 		n = min(n, s.Since)
 	}
 	return n
+}
+
+// recipients is the SHA-256 of whom a store encrypts for, whatever their order; empty: nobody.
+func (s *Store) recipients() string {
+	var all []string
+	for _, recipient := range s.keys.Recipients {
+		all = append(all, fmt.Sprint(recipient))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	slices.Sort(all)
+	return sumOf([]byte(strings.Join(all, "\n")))
 }
 
 func (r *Record) encode() ([]byte, error) {

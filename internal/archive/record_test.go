@@ -32,7 +32,7 @@ func archive(t *testing.T, s *Store, records int64) (all []*Record) {
 			Version: "8.0.6",
 			Moment:  Moment{Marked: began.Add(time.Duration(n) * time.Second), Consistent: n%3 == 0}, Compression: compressionName}
 		if len(s.keys.Recipients) > 0 {
-			r.Encryption = encryptionName
+			r.Encryption, r.Recipients = encryptionName, s.recipients()
 		}
 		if last != nil {
 			r.Previous = last.checksum
@@ -132,11 +132,12 @@ func TestRecordsThatLie(t *testing.T) {
 		"a base in the middle": func(r *Record) {
 			r.Shards[0].Base, r.Shards[0].Since = &Piece{1, r.Shards[0].Segments[0].Object}, r.Number
 		},
-		"slots twice":        func(r *Record) { r.Shards[1].Slots = r.Shards[0].Slots },
-		"a negative segment": func(r *Record) { r.Shards[0].Segments[0].Number = -1 },
-		"a segment's size":   func(r *Record) { r.Shards[0].Segments[0].Size = -1 },
-		"another segment":    func(r *Record) { r.Shards[0].Segments[0] = r.Shards[1].Segments[0] },
-		"no shards":          func(r *Record) { r.Shards = nil },
+		"slots twice":           func(r *Record) { r.Shards[1].Slots = r.Shards[0].Slots },
+		"a negative segment":    func(r *Record) { r.Shards[0].Segments[0].Number = -1 },
+		"a segment's size":      func(r *Record) { r.Shards[0].Segments[0].Size = -1 },
+		"another segment":       func(r *Record) { r.Shards[0].Segments[0] = r.Shards[1].Segments[0] },
+		"no shards":             func(r *Record) { r.Shards = nil },
+		"recipients of nothing": func(r *Record) { r.Recipients = sumOf(nil) },
 	} {
 		s := NewStore(newBucket(t), Keys{})
 		all := archive(t, s, 12)

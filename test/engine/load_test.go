@@ -66,6 +66,13 @@ func (l *load) check(ctx context.Context, w int, key string) {
 	}
 }
 
+// count is how many commands have been answered.
+func (l *load) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.commands
+}
+
 func (l *load) fail(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

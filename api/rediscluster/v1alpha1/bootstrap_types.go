@@ -103,7 +103,7 @@ type BackupLocation struct {
 
 // ArchiveMoment is a moment of an archive: the last one that it asks for.
 type ArchiveMoment struct {
-	// notAfter is the latest time that it may be of. Default: the archive's end.
+	// notAfter is the latest time that it may be of. Default, and at the latest: when the RedisCluster was made.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=157,displayName="Not After",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
@@ -213,6 +213,15 @@ func (l BackupLocation) String() string {
 		place += "@" + l.Moment.To()
 	}
 	return place
+}
+
+// Before is the moment with a time that it is not after: an archive goes on, and all who look for the last moment are to find the same.
+func (m *ArchiveMoment) Before(at metav1.Time) *ArchiveMoment {
+	is := m.DeepCopy()
+	if is.NotAfter == nil || at.Before(is.NotAfter) {
+		is.NotAfter = &at
+	}
+	return is
 }
 
 // To is the time that the moment may not be after, in UTC, or latest.

@@ -65,16 +65,21 @@ func Plan(s *Snapshot) Step {
 	if s.Schedule.DeletionTimestamp != nil {
 		return Rest{}
 	}
+	verification := verify(s)
+	_, ends := verification.(EndVerification)
+	if _, deletes := verification.(DeleteThrowaway); ends || deletes {
+		return verification // whether or not backups can be made: what it holds is given back
+	}
 	if t, refused := timesOf(s.Schedule); refused == nil && !s.Schedule.Spec.Suspend {
 		if step := begin(s, t); step != nil {
 			return step
 		}
 	}
-	if step := verify(s); step != nil {
-		return step
-	}
 	if old, why := expired(s); old != nil {
 		return Prune{Backup: old, Why: why}
+	}
+	if verification != nil {
+		return verification
 	}
 	return Rest{}
 }

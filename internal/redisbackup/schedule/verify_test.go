@@ -242,6 +242,25 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// What a verification holds is given back, also when a backup is due that cannot be made.
+func TestVerificationEndsWhateverIsDue(t *testing.T) {
+	due := func(s *Snapshot) { s.Schedule.Status.LastScheduleTime = stamp(now.AddDate(0, 0, -1)) }
+	if step := Plan(toVerify(due)); told(step) == told(Plan(toVerify())) {
+		t.Fatalf("no backup is due: %T", step)
+	}
+	for name, s := range map[string]*Snapshot{
+		"Ready":                  toVerify(restored, due),
+		"over":                   toVerify(made, due, func(s *Snapshot) { s.Schedule.Status.Verification = nil }),
+		"not asked for any more": toVerify(made, due, func(s *Snapshot) { s.Schedule.Spec.Verify = nil }),
+	} {
+		step := Plan(s)
+		_, ends := step.(EndVerification)
+		if _, deletes := step.(DeleteThrowaway); !ends && !deletes {
+			t.Errorf("%s: %T", name, step)
+		}
+	}
+}
+
 // Keys without a time to live must all be there, and no others; of those with one, some have gone.
 func TestKeysAreCompared(t *testing.T) {
 	type keys = v1alpha1.KeyCount

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +52,7 @@ func (a *Actor) removeFinalizer(ctx context.Context, cluster *v1alpha1.RedisClus
 // cluster: nobody else would. Until all shards are restored they go with their Jobs.
 func (a *Actor) deleteRestored(ctx context.Context, cluster *v1alpha1.RedisCluster) error {
 	storage := cluster.Spec.Storage
-	if cluster.Status.Restored == nil || storage == nil || storage.Retain != v1alpha1.RetainDelete ||
+	if cluster.Restore() == nil || storage == nil || storage.Retain != v1alpha1.RetainDelete ||
 		cluster.DeletionPolicy() == v1alpha1.DeletionOrphan {
 		return nil
 	}
@@ -62,7 +63,7 @@ func (a *Actor) deleteRestored(ctx context.Context, cluster *v1alpha1.RedisClust
 	}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		ours := claim.Annotations[v1alpha1.AnnotationRestoredFor] == string(cluster.UID)
+		ours := claim.Annotations[v1alpha1.AnnotationRestoredFor] == string(cluster.UID) && restoredInto(cluster, claim.Name)
 		if !ours || len(claim.OwnerReferences) > 0 || claim.DeletionTimestamp != nil {
 			continue
 		}
@@ -72,6 +73,13 @@ func (a *Actor) deleteRestored(ctx context.Context, cluster *v1alpha1.RedisClust
 		}
 	}
 	return nil
+}
+
+// restoredInto reports whether a claim has the name of one that is restored into: labels and annotations are anybody's to write.
+func restoredInto(cluster *v1alpha1.RedisCluster, claim string) bool {
+	const prefix = "data-"
+	shard, ordinal, ok := cluster.InstanceOf(strings.TrimPrefix(claim, prefix))
+	return ok && ordinal == 0 && claim == cluster.ClaimName(shard, 0)
 }
 
 func (a *Actor) patchFinalizers(ctx context.Context, cluster *v1alpha1.RedisCluster, change func(client.Object, string) bool) error {

@@ -62,7 +62,11 @@ func (o *Observer) backupToRestore(ctx context.Context, cluster *v1alpha1.RedisC
 	name := asked.RedisBackup
 	switch {
 	case asked.Location != nil && asked.Location.Store.S3 != nil:
-		return *asked.Location, "", nil
+		from = *asked.Location
+		if from.Moment != nil {
+			from.Moment = from.Moment.Before(cluster.CreationTimestamp)
+		}
+		return from, "", nil
 	case asked.Location != nil: // the schema refuses it; a CRD may have been changed
 		return from, "spec.bootstrap.restore.location.store.s3: it is required", nil
 	case o.Backups == nil:
