@@ -139,7 +139,7 @@ func TestArchiveThroughFaults(t *testing.T) {
 		ch := startChain(c)
 		dir := filepath.Join(t.TempDir(), "store")
 		must(t, os.Mkdir(dir, 0o700))
-		bucket, err := fileblob.OpenBucket(dir, &fileblob.Options{Metadata: fileblob.MetadataDontWrite, NoTempDir: true})
+		bucket, err := fileblob.OpenBucket(dir, &fileblob.Options{Metadata: fileblob.MetadataDontWrite})
 		must(t, err)
 		t.Cleanup(func() { _ = bucket.Close() })
 		store := archive.NewStore(bucket, archive.Keys{})
