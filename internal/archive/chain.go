@@ -207,11 +207,13 @@ func (c *chain) advance() error {
 	return nil
 }
 
-// endAtCut ends the segment at the mark.
+// endAtCut ends the segment at the mark. Without that nobody takes the mark for reached.
 func (c *chain) endAtCut(at replication.Position) error {
-	err := c.end(at)
+	if err := c.end(at); err != nil {
+		return err
+	}
 	c.cut, c.upTo = nil, len(c.pieces)+len(c.waiting)
-	return err
+	return nil
 }
 
 // end hands the segment to the store, and begins another one at a position. It is for who has the lock.
