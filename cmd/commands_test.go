@@ -114,3 +114,20 @@ func TestHelp(t *testing.T) {
 		t.Errorf("manager --help does not list the commands:\n%s", stdout)
 	}
 }
+
+// Pods are rendered as an operator of the same flag does.
+func TestRenderedUserIDs(t *testing.T) {
+	const name = "runAsUser"
+	render := []string{"render", "-f", in("config", "samples", "stable_v1beta1_crontab.yaml"), "--watches-file=" + in("watches.yaml"),
+		"--crds=" + in("config", "crd", "bases")}
+	for mode, want := range map[string]bool{"auto": true, "off": true, "on": false} {
+		code, stdout, stderr := command(t, append(render, "--platform-user-ids="+mode)...)
+		if code != 0 || strings.Contains(stdout, name) != want {
+			t.Errorf("%s: code %d, has %s: %t\n%s", mode, code, name, !want, stderr)
+		}
+	}
+	if code, _, stderr := command(t, append(render, "--platform-user-ids=maybe")...); code != 1 ||
+		!strings.Contains(stderr, "give auto, on or off") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+}

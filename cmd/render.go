@@ -43,6 +43,7 @@ func newRender(env manager.Environment) *cobra.Command {
 	request := preview.Request{Project: preview.Project{WatchesFile: manager.DefaultOptions().WatchesFile, Env: env}}
 	var output, kubeconfig string
 	var diff bool
+	userIDs := manager.UserIDsAuto
 	command := &cobra.Command{
 		Use:   "render -f FILE",
 		Short: "print what would be applied for custom resources, or how it differs from a cluster",
@@ -63,7 +64,10 @@ func newRender(env manager.Environment) *cobra.Command {
 			if output != "yaml" && output != "json" {
 				return failed(diff, fmt.Errorf("--output: %q is neither yaml nor json", output))
 			}
-			request.JSON = output == "json"
+			if err := userIDs.Validate(); err != nil {
+				return failed(diff, err)
+			}
+			request.JSON, request.UserIDs = output == "json", userIDs.FromPlatform
 			if !diff {
 				return preview.Render(command.Context(), request)
 			}
@@ -76,6 +80,8 @@ func newRender(env manager.Environment) *cobra.Command {
 		"which of them, as CronTab or CronTab.stable.example.com; may be left out if there is one object")
 	what.StringVarP(&request.Namespace, "namespace", "n", "",
 		"namespace of resources that name none (default: with --diff the kubeconfig's, else default)")
+	what.Var(&userIDs, "platform-user-ids",
+		"render pods as an operator with this flag does: on, off, or auto (with --diff by what the cluster serves, else off)")
 	projectFlags(what, &request.Project)
 	how.StringVarP(&output, "output", "o", "yaml", "yaml or json")
 	how.BoolVar(&request.ShowHooks, "show-hooks", false, "print the objects of hooks too, after the others")

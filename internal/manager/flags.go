@@ -61,7 +61,7 @@ func (o *Options) workFlags(env Environment) *pflag.FlagSet {
 		"how long after a reconciliation a resource of a chart kind that is at rest is looked at again, unless its annotation or the watches file says otherwise; 0 means never, changes are enough")
 	f.DurationVar(&o.SyncPeriod, "sync-period", o.SyncPeriod,
 		"how often each object of every kind is looked at without a reason, whatever its state, 10s at the least; the moments are spread over the period; 0 means never, changes are enough")
-	f.Var((*userIDModeFlag)(&o.PlatformUserIDs), "platform-user-ids",
+	f.Var(&o.PlatformUserIDs, "platform-user-ids",
 		"leave the user and group IDs of pods to the platform: on, off, or auto (where OpenShift's SecurityContextConstraints are served, and not with --allow-host-path)")
 	f.DurationVar(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", o.GracefulShutdownTimeout,
 		"how long reconciliations in flight may take to end after SIGTERM; the lease is released afterwards")

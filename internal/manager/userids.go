@@ -29,13 +29,19 @@ const (
 
 var securityContextConstraints = schema.GroupVersionKind{Group: "security.openshift.io", Version: "v1", Kind: "SecurityContextConstraints"}
 
-// platformUserIDs decides what auto means. Not to know is an error: pods would restart, or not start.
+// platformUserIDs is FromPlatform, but for directories of nodes: root hands them to a known user, which needs constraints that allow both.
 func (o Options) platformUserIDs(mapper meta.RESTMapper) (bool, error) {
-	if o.PlatformUserIDs != UserIDsAuto {
-		return o.PlatformUserIDs == UserIDsOn, nil
-	}
-	if o.AllowHostPath { // a directory of a node is handed to a known user by root, which needs constraints that allow both
+	if o.PlatformUserIDs == UserIDsAuto && o.AllowHostPath {
 		return false, nil
+	}
+	return o.PlatformUserIDs.FromPlatform(mapper)
+}
+
+// FromPlatform reports whether pods get their IDs from the platform: auto asks what a cluster serves, and is off without one. Not to know
+// is an error: pods would restart, or not start.
+func (m UserIDMode) FromPlatform(mapper meta.RESTMapper) (bool, error) {
+	if m != UserIDsAuto || mapper == nil {
+		return m == UserIDsOn, nil
 	}
 	_, err := mapper.RESTMapping(securityContextConstraints.GroupKind(), securityContextConstraints.Version)
 	if meta.IsNoMatchError(err) {
@@ -48,9 +54,17 @@ func (o Options) platformUserIDs(mapper meta.RESTMapper) (bool, error) {
 	return true, nil
 }
 
+// Validate refuses what is no mode.
+func (m UserIDMode) Validate() error {
+	if modes := []UserIDMode{UserIDsAuto, UserIDsOn, UserIDsOff}; !slices.Contains(modes, m) {
+		return fmt.Errorf("--platform-user-ids: %q is unknown; give auto, on or off", string(m))
+	}
+	return nil
+}
+
 func validateUserIDs(o Options) []error {
-	if modes := []UserIDMode{UserIDsAuto, UserIDsOn, UserIDsOff}; !slices.Contains(modes, o.PlatformUserIDs) {
-		return []error{fmt.Errorf("--platform-user-ids: %q is unknown; give auto, on or off", o.PlatformUserIDs)}
+	if err := o.PlatformUserIDs.Validate(); err != nil {
+		return []error{err}
 	}
 	if o.PlatformUserIDs == UserIDsOn && o.AllowHostPath {
 		return []error{
@@ -67,15 +81,15 @@ func (w wiring) told(c *chart.Chart) *chart.Chart {
 	return c
 }
 
-// userIDModeFlag makes `--platform-user-ids=true` and `=false` work too.
-type userIDModeFlag UserIDMode
+// String, Type and Set make it a flag; `--platform-user-ids=true` and `=false` work too.
+func (m *UserIDMode) String() string { return string(*m) }
 
-func (m *userIDModeFlag) String() string { return string(*m) }
+// Type implements pflag.Value.
+func (m *UserIDMode) Type() string { return "auto|on|off" }
 
-func (m *userIDModeFlag) Type() string { return "auto|on|off" }
-
-func (m *userIDModeFlag) Set(value string) error {
+// Set implements pflag.Value.
+func (m *UserIDMode) Set(value string) error {
 	alias := map[string]UserIDMode{"true": UserIDsOn, "false": UserIDsOff}
-	*m = userIDModeFlag(cmp.Or(alias[value], UserIDMode(value)))
+	*m = cmp.Or(alias[value], UserIDMode(value))
 	return nil
 }

@@ -29,10 +29,6 @@ import (
 // Two things are only seen when they happen: the new form of an object that is deleted and made anew, and fields that are given
 // up by helm-operator when its release is taken over.
 func Diff(ctx context.Context, request Request, cfg *rest.Config) (different bool, err error) {
-	work, err := request.prepare()
-	if err != nil {
-		return false, err
-	}
 	transport, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return false, fmt.Errorf("reach the cluster: %w", err)
@@ -40,6 +36,10 @@ func Diff(ctx context.Context, request Request, cfg *rest.Config) (different boo
 	live, err := client.New(cfg, client.Options{HTTPClient: transport})
 	if err != nil {
 		return false, fmt.Errorf("reach the cluster: %w", err)
+	}
+	work, err := request.prepare(live.RESTMapper())
+	if err != nil {
+		return false, err
 	}
 	c := comparison{work: work, live: live, cfg: cfg, http: transport}
 	for _, d := range work.resources {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -31,6 +32,9 @@ type Request struct {
 	Kind string
 	// Namespace is that of resources that name none; empty means "default".
 	Namespace string
+	// UserIDs reports whether pods get their user IDs from the platform, by what a cluster serves; nil for the mapper: there is none.
+	// Without it they do not.
+	UserIDs func(meta.RESTMapper) (bool, error)
 	// ShowHooks adds the objects of hooks.
 	ShowHooks bool
 	// JSON writes a List in JSON instead of YAML documents.
@@ -44,7 +48,7 @@ type Request struct {
 //
 // Errors: a *Finding, or several joined, when something cannot be read or may not be made.
 func Render(ctx context.Context, request Request) error {
-	work, err := request.prepare()
+	work, err := request.prepare(nil)
 	if err != nil {
 		return err
 	}
@@ -82,9 +86,12 @@ type work struct {
 	kinds     *kinds
 	resources []document
 	entries   []watches.Watch
+	// platformUserIDs is what UserIDs said.
+	platformUserIDs bool
 }
 
-func (r Request) prepare() (*work, error) {
+// prepare reads what a request needs; mapper is the cluster's, nil without one.
+func (r Request) prepare(mapper meta.RESTMapper) (*work, error) {
 	w := &work{Request: r}
 	var findings []Finding
 	w.defined, findings = r.definitions()
@@ -100,6 +107,11 @@ func (r Request) prepare() (*work, error) {
 	var unset []string
 	if w.entries, unset, err = r.watches(); err != nil {
 		return nil, err
+	}
+	if r.UserIDs != nil {
+		if w.platformUserIDs, err = r.UserIDs(mapper); err != nil {
+			return nil, err
+		}
 	}
 	for _, name := range unset {
 		w.note("the environment variable %s is not set here, so it was taken as empty", name)
@@ -131,7 +143,11 @@ func (w *work) kindOf(d document) (kind, error) {
 		return kind{}, d.refuse("", fmt.Sprintf("%s runs no %s (%s)", w.WatchesFile, gvk.Kind, gvk.GroupVersion()),
 			"the chart kinds are "+strings.Join(known, ", "))
 	}
-	return load(w.entries[at])
+	k, err := load(w.entries[at])
+	if err == nil && w.platformUserIDs {
+		k.chart = k.chart.WithPlatformUserIDs()
+	}
+	return k, err
 }
 
 // renderOffline renders a resource with the defaults of its CRD.
