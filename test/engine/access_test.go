@@ -84,7 +84,7 @@ func TestAccessFromTheFileIsAccessSetLive(t *testing.T) {
 
 // No user gets what only the operator may do, whatever its rules say.
 func TestUsersAreNoOperators(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
 		pool, ctx := newPool(t), t.Context()
 		users, err := access.ParseUsers(map[string][]byte{
 			"root":     []byte("on >hidden allkeys allchannels +@all +@admin +acl +config|get +config +cluster +debug +client|list +slowlog|get"),
@@ -129,7 +129,7 @@ func TestUsersAreNoOperators(t *testing.T) {
 // The exporter's user reads figures, and neither data nor passwords: no keys and values of others' slow commands either. It does
 // so on an instance that has been given other users by an earlier operator, too, and on connections that are open.
 func TestExporterUser(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
 		pool := newPool(t)
 		s := startFromFile(t, e, pool, access.State{Password: password, Exporter: "figures", Backup: "b"})
 		client := goredis.NewClient(&goredis.Options{Addr: s.addr(), Username: access.ExporterUser, Password: "figures", Protocol: 2,

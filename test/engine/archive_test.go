@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -186,7 +187,7 @@ func (ch *chain) wantWhole(t *testing.T, client *goredis.ClusterClient, before [
 // TestBackupAndRestore: a backup under load has everything that was acknowledged before it, of every type, and is one moment of all
 // shards; no command of the application fails. It says how many keys it has.
 func TestBackupAndRestore(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 3, 3, 3)
 		client := c.client()
 		var keys []string
@@ -243,6 +244,40 @@ func TestBackupAndRestore(t *testing.T) {
 		}
 		if m.Consistent {
 			ch.wantWhole(t, again.client(), before)
+		}
+	})
+}
+
+// TestEveryBackupIsOneMoment: of a hundred backups that are consistent each is restored, and in none has one shard what was written after
+// something that another one lacks. It prints for how long writes were delayed.
+func TestEveryBackupIsOneMoment(t *testing.T) {
+	if os.Getenv("E2E") != "all" {
+		t.Skip("takes minutes: with E2E=all; TestBackupAndRestore takes one")
+	}
+	forEveryEngine(t, func(t *testing.T, e engine) {
+		c := startCluster(t, e, 3, 3, 3)
+		ch, store := startChain(c), newStore(t)
+		var paused []float64
+		for n := range 100 {
+			t.Run(strconv.Itoa(n), func(t *testing.T) {
+				taking := c.taking(fmt.Sprintf("backup-%d", n), store)
+				taking.Report = func(archive.Progress) {}
+				before := ch.acknowledged()
+				m, err := taking.Take(t.Context())
+				must(t, err)
+				if m.Consistent {
+					paused = append(paused, 1e3*m.Paused)
+					ch.wantWhole(t, restored(t, e, store, m).client(), before)
+				}
+			})
+		}
+		ch.end()
+		if slices.Sort(paused); len(paused) > 0 {
+			t.Logf("%d backups are consistent; writes were delayed for %.1f ms in the middle, %.1f ms in 99 of 100, %.1f ms at most", len(paused),
+				paused[len(paused)/2], paused[len(paused)*99/100], paused[len(paused)-1])
+		}
+		if want := map[bool]int{true: 100}[e.name != "valkey-8.1"]; len(paused) != want {
+			t.Errorf("%d backups are consistent, want %d", len(paused), want)
 		}
 	})
 }
@@ -337,6 +372,7 @@ func TestBackupWaitsForJobs(t *testing.T) {
 
 // TestBackupOutlivesItsSource: the replica that is followed dies, and the stream goes on at another one, or at the master.
 func TestBackupOutlivesItsSource(t *testing.T) {
+	t.Parallel()
 	e := engines(t)[0]
 	c := startCluster(t, e, 3, 3, 3)
 	ch := startChain(c)

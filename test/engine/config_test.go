@@ -64,7 +64,7 @@ func others(name, byDefault string) []string {
 // Every setting that can be changed at run time is changed to its default and to other values, and what CONFIG GET then says
 // is found to be the same: nothing would be set for ever.
 func TestSettingsReadBack(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
 		pool := newPool(t)
 		node := startBare(t, e, pool)
 		engine := column(t, node)
@@ -112,7 +112,7 @@ func column(t testing.TB, node *redis.Node) string {
 
 // What CONFIG GET says, as a line of redis.conf, is what the server starts with.
 func TestSettingsAsLines(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
 		pool := newPool(t)
 		engine := column(t, startBare(t, e, pool))
 		want := redisconf.Defaults(engine)
@@ -163,7 +163,7 @@ func TestSettingsAsLines(t *testing.T) {
 
 // A server that does not start says which setting it is about, in words that the operator finds.
 func TestFatalSettings(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
 		for _, bad := range []redisconf.Setting{
 			{Name: "maxmemory-policy", Args: []string{"least-loved"}},
 			{Name: "made-up", Args: []string{"a b", "c"}},

@@ -60,7 +60,7 @@ func TestDamagedFilesAreTold(t *testing.T) {
 			content: "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\ndamaged\r\n*1\r\n$4\r\nPING\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			forEachEngine(t, func(t *testing.T, e engine) {
+			forEveryEngine(t, func(t *testing.T, e engine) {
 				pool, busPort := newPool(t), freePort(t)
 				s := startWith(t, pool, &server{t: t, engine: e, busPort: busPort, settings: slices.Concat(clusterMode(busPort), operatorDefaults())})
 				must(t, s.node(pool).AddSlots(t.Context(), slots.All()))

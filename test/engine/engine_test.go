@@ -15,7 +15,7 @@ import (
 const nobody = "07c37dfeb235213a872192d90877d0cd55635b91"
 
 func TestFreshNode(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
 		pool := newPool(t)
 		s := start(t, e, pool)
 		view, err := s.node(pool).Describe(t.Context())
@@ -41,7 +41,7 @@ func TestFreshNode(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
 		pool := newPool(t)
 		s := start(t, e, pool)
 		ctx, node := t.Context(), s.node(pool)
@@ -85,7 +85,7 @@ func TestServerWithoutClusterMode(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
 		pool := newPool(t)
 		node := start(t, e, pool).node(pool)
 		if err := node.ConfigSet(t.Context(), "maxmemory", "100mb"); err != nil {
@@ -106,7 +106,7 @@ func TestSettings(t *testing.T) {
 
 // A cluster of one master and one replica goes through everything an operator tells it.
 func TestLifeOfACluster(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
 		pool := newPool(t)
 		first, second, third := start(t, e, pool), start(t, e, pool), start(t, e, pool)
 		ctx := t.Context()

@@ -16,6 +16,7 @@ const manyKeys = 300
 // eachWay runs a test with instances that come back where they were, and at other addresses.
 func eachWay(t *testing.T, test func(t *testing.T, e engine, moved bool)) {
 	t.Helper()
+	t.Parallel()
 	for _, moved := range []bool{false, true} {
 		t.Run(fmt.Sprintf("moved %t", moved), func(t *testing.T) {
 			forEachEngine(t, func(t *testing.T, e engine) { test(t, e, moved) })

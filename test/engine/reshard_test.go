@@ -46,7 +46,7 @@ func complete(t testing.TB, move mover, o reshard.Options, moves ...reshard.Move
 
 // Slots of two masters go to a third one and back, while clients write and read.
 func TestSlotsMoveUnderLoad(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 3, 2, 3)
 		first, second := slots.Range(100, 699), slots.Range(9000, 9599)
 		client := c.client()

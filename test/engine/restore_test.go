@@ -21,7 +21,7 @@ import (
 // TestClusterBeginsWithABackup: the operator forms a cluster of masters that were restored and of empty instances. It has the keys, and its
 // replicas follow. One that could not carry out all of its data meets nobody.
 func TestClusterBeginsWithABackup(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 3, 3, 0)
 		client := c.client()
 		var keys []string

@@ -16,7 +16,7 @@ import (
 )
 
 func TestSlotMarks(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 2, 1, 0)
 		ctx, a, b := t.Context(), c.node(0), c.node(1)
 		set := slots.Range(5, 7).Union(slots.Of(9000))
@@ -42,7 +42,7 @@ func TestSlotMarks(t *testing.T) {
 }
 
 func TestSlotErrors(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 2, 1, 0)
 		ctx, a, b, client := t.Context(), c.node(0), c.node(1), c.client()
 		const key = "a \x00\xff\r\n key"

@@ -138,7 +138,7 @@ func (s *stopping) writing() (end func() error) {
 
 // A master that is to stop switches over to a replica that answers, and clients notice nothing.
 func TestMasterSwitchesOverBeforeItStops(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
 		s := startStopping(t, e, 1)
 		end := s.writing()
 		must(t, s.stop(0, "true"))
