@@ -4,8 +4,9 @@
 # The operator does the same before a restart of its own; this is for evictions, drains and
 # deletions that it did not start, also while it is not running. A replica stays for two
 # seconds: so long it takes until every Kubernetes node has heard that the Service does not
-# lead to it any more. It ends within 40 s, whoever does not answer, and whatever fails here,
-# the instance stops.
+# lead to it any more; for longer, up to twelve, while it redirects clients, since it may have
+# been the master a moment ago. It ends within 40 s, whoever does not answer, and whatever fails
+# here, the instance stops.
 #
 # Nothing in it comes from a custom resource.
 
@@ -72,10 +73,10 @@ moving() { redis CLUSTER NODES | grep -q 'myself.* \['; }
 # redirected prints how many commands have been answered with MOVED.
 redirected() { redis INFO errorstats | grep '^errorstat_MOVED:'; }
 
-# For how many seconds it is in peace: it is no master with a successor, and when it has been
-# one, no client is redirected any more. It stops after so many as are needed.
-peace=0 needed=2 again=0 patient=$(($(now) + 4))
-while [ "$(now)" -lt $((end - 7)) ]; do
+# For how many seconds it is in peace: it is no master with a successor, and redirects no client.
+# It stops after so many as are needed, or when it has waited long enough.
+peace=0 needed=2 again=0 patient=$(($(now) + 4)) enough=$(($(now) + 12))
+while [ "$(now)" -lt "$enough" ]; do
   replica=$(successor)
   if [ -n "$replica" ] && [ "$(now)" -lt "$patient" ] && moving; then
     sleep 0.1
@@ -89,14 +90,13 @@ while [ "$(now)" -lt $((end - 7)) ]; do
       redis -h "$replica" CLUSTER FAILOVER >/dev/null
       again=$(($(now) + 5))
     fi
-    peace=0 needed=3
+    peace=0 needed=3 enough=$((end - 7))
     sleep 0.1
     continue
   fi
   [ "$peace" -lt "$needed" ] || break
-  before=
-  [ "$needed" = 2 ] || before=$(redirected)
+  before=$(redirected)
   sleep 1
-  if [ "$needed" = 2 ] || [ "$(redirected)" = "$before" ]; then peace=$((peace + 1)); else peace=0; fi
+  if [ "$(redirected)" = "$before" ]; then peace=$((peace + 1)); else peace=0; fi
 done
 exit 0

@@ -186,6 +186,28 @@ func TestMasterSwitchesOverToAReplicaThatAnswers(t *testing.T) {
 	})
 }
 
+// An instance that has been succeeded a moment before it is told to stop stays as long as a client takes it for the master.
+func TestFormerMasterStaysWhileItRedirectsClients(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		s := startStopping(t, e, 1)
+		must(t, s.node(1).Failover(t.Context(), redis.FailoverDefault))
+		eventually(t, func() error { return inSync(t, s.node(0), s.ids[1]) })
+		ended := make(chan error, 1)
+		go func() { ended <- s.stop(0, "true") }()
+		for range 25 {
+			if err := s.direct(0).Get(t.Context(), "key").Err(); err == nil || !strings.HasPrefix(err.Error(), "MOVED") {
+				t.Fatalf("it answers %v, and is a replica", err)
+			}
+			select {
+			case err := <-ended:
+				t.Fatalf("it may stop, and a client was redirected a moment ago (%v)", err)
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		must(t, <-ended)
+	})
+}
+
 // A replica that becomes the master while it is about to stop hands back.
 func TestReplicaThatIsPromotedSwitchesOverBeforeItStops(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
