@@ -18,7 +18,7 @@ LDFLAGS := -s -w -X middleware.hc.cn/operator/internal/manager.Version=$(VERSION
 export GOFLAGS := -buildvcs=false -trimpath
 export GOWORK := off
 export KUBECONFIG
-# all: end-to-end tests run on every engine, also those that take long.
+# all: tests of real servers run on every engine, also those that take long.
 export E2E
 # hack/image.sh builds the same binary.
 export LDFLAGS VERSION

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,9 @@ import (
 
 // A rollout that comes no further fails when its time is over, stays so without doing anything, and the former version heals it.
 func TestRedisClusterUpgradeTimesOut(t *testing.T) {
+	if os.Getenv("E2E") != "all" {
+		t.Skip("restarts the operator and runs alone: with E2E=all; else TestRolloutTimesOut and TestRedisClusterBrokenImage")
+	}
 	live.Scenario(t, func(t *testing.T, run *live.Run) {
 		cluster := newCluster(live.NewNamespace(t), "cache")
 		live.Create(t, cluster)

@@ -30,6 +30,9 @@ import (
 // operator-sdk adds a kind of each shape to a copy: a Go kind with its controller and webhooks, and a chart kind. The copy builds, its
 // manifests hold both kinds, and its operator runs both.
 func TestKindsThatOperatorSDKAdds(t *testing.T) {
+	if os.Getenv("E2E") != "all" {
+		t.Skip("compiles a copy of the checkout for minutes: with E2E=all")
+	}
 	c := copyCheckout(t)
 	sdk := c.tool("operator-sdk")
 	c.run(sdk, "create", "api", "--group=cache", "--version=v1", "--kind=Memcached", "--resource", "--controller")
