@@ -29,8 +29,8 @@ func (s *Store) newWriter(ctx context.Context, key string, o *blob.WriterOptions
 	return w, nil
 }
 
-// uploading is an object that is read by an upload. The driver's own writer of Azure's panics when an upload fails, be it because the object
-// exists; the upload of a reader does not.
+// uploading is an object that is read by an upload. The driver's own writer of Azure's panics when an upload fails, be it because the
+// object exists; the upload of a reader does not.
 type uploading struct {
 	*io.PipeWriter
 	ctx   context.Context //nolint:containedctx // of the one call that writes the object

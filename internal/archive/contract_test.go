@@ -82,7 +82,8 @@ func contractOfManifests(t *testing.T, p place) {
 			Compression: compressionName, Shards: make([]Shard, 1)}
 		base, err := s.put(t.Context(), m.baseKey(0), text("REDIS0012"))
 		check(t, err)
-		m.Shards[0] = Shard{Slots: slots.All(), NodeID: strings.Repeat("a", 40), RDB: "REDIS0012", History: strings.Repeat("b", 40), Base: base, Stream: base}
+		m.Shards[0] = Shard{Slots: slots.All(), NodeID: strings.Repeat("a", 40), RDB: "REDIS0012", History: strings.Repeat("b", 40),
+			Base: base, Stream: base}
 		done.Go(func() { errs[i] = s.complete(t.Context(), m) })
 	}
 	done.Wait()

@@ -125,7 +125,8 @@ func openAzure(u *url.URL) (*blob.Bucket, error) {
 		return nil, errors.New("AZURE_STORAGE_ACCOUNT is not set: it is the name of the storage account")
 	}
 	service := strings.TrimSuffix(cmp.Or(u.Query().Get(endpoint), "https://"+account+".blob.core.windows.net"), "/")
-	if at, err := url.Parse(service); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.User != nil || at.RawQuery != "" {
+	at, err := url.Parse(service)
+	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.User != nil || at.RawQuery != "" {
 		return nil, fmt.Errorf("endpoint: %.100q is no URL such as https://HOST:PORT/ACCOUNT", service)
 	}
 	if token := os.Getenv("AZURE_STORAGE_SAS_TOKEN"); token != "" && os.Getenv("AZURE_STORAGE_KEY") == "" {

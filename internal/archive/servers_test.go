@@ -153,7 +153,8 @@ func newAzure(t *testing.T) place {
 	serve(t, []string{"AZURITE_ACCOUNTS=" + account + ":" + key}, func() error {
 		_, err := client.Create(t.Context(), nil)
 		return err
-	}, program, "--blobHost", "127.0.0.1", "--blobPort", port, "--location", t.TempDir(), "--silent", "--disableTelemetry", "--skipApiVersionCheck")
+	}, program, "--blobHost", "127.0.0.1", "--blobPort", port, "--location", t.TempDir(), "--silent",
+		"--disableTelemetry", "--skipApiVersionCheck")
 	t.Setenv("AZURE_STORAGE_ACCOUNT", account)
 	t.Setenv("AZURE_STORAGE_KEY", key)
 	return place{"azblob://" + bucketName + "?endpoint=" + service, func(t *testing.T) { t.Setenv("AZURE_STORAGE_KEY", newKey()) }}

@@ -249,10 +249,10 @@ func (s *Store) DeleteRequested(ctx context.Context, backup, request string) err
 	return err
 }
 
-// objectForm is what comes after the name of a backup or of an archive: the attempt, or the writer, and the rest. In a directory that may be
-// a file that was never complete; beside a manifest or a record it is of no attempt.
-var objectForm = regexp.MustCompile(`^/(?:([0-9a-f]{16})/(?:shard-[0-9]{1,3}/(?:base\.rdb|stream\.aof|` + unfinished + `)|[0-9]{12}\.(?:rdb|aof)|` +
-	unfinished + `)|(?:records/)?` + unfinished + `)$`)
+// objectForm is what comes after the name of a backup or of an archive: the attempt, or the writer, and the rest. In a directory that may
+// be a file that was never complete; beside a manifest or a record it is of no attempt.
+var objectForm = regexp.MustCompile(`^/(?:([0-9a-f]{16})/(?:shard-[0-9]{1,3}/(?:base\.rdb|stream\.aof|` + unfinished +
+	`)|[0-9]{12}\.(?:rdb|aof)|` + unfinished + `)|(?:records/)?` + unfinished + `)$`)
 
 const unfinished = `\.[0-9a-f]{16}\.tmp`
 

@@ -63,7 +63,8 @@ func Needs(store v1alpha1.BackupStore, field, label string) []access.Needed {
 		needed = append(needed, secret("gcs", "credentialsSecretName", s.CredentialsSecretName))
 	}
 	if s := store.Azure; s != nil {
-		needed = append(needed, secret("azure", "credentialsSecretName", s.CredentialsSecretName), secret("azure", "caSecretName", s.CASecretName))
+		needed = append(needed,
+			secret("azure", "credentialsSecretName", s.CredentialsSecretName), secret("azure", "caSecretName", s.CASecretName))
 	}
 	if s := store.Claim; s != nil {
 		needed = append(needed, access.Needed{Field: field + ".claim.claimName", Name: s.ClaimName, Label: label, Kind: access.KindClaim})

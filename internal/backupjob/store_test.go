@@ -45,7 +45,7 @@ func described(pod corev1.PodSpec) (lines []string) {
 	return lines
 }
 
-// Each store has its own address, of which no part can become another one, its own keys by name, and no identity but the one that was named.
+// Each store has its own address, of which no part can become another one, its own keys by name, and no identity but one that was named.
 func TestJobsOfStores(t *testing.T) {
 	const hostile = "a&b=c"
 	for name, tt := range map[string]struct {

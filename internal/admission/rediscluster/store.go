@@ -73,5 +73,6 @@ func CheckRate(limit v1alpha1.ByteRate, at *field.Path) field.ErrorList {
 	if _, known := limit.Value(); limit == "" || known {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, string(limit), "must be from 100k to 999Gi bytes a second, such as 50M; leave it out for no limit")}
+	return field.ErrorList{field.Invalid(at, string(limit),
+		"must be from 100k to 999Gi bytes a second, such as 50M; leave it out for no limit")}
 }

@@ -180,7 +180,7 @@ func TestHostileDirectories(t *testing.T) {
 	check(t, syscall.Mkfifo(filepath.Join(in, "pipe"), 0o600))
 	check(t, syscall.Mkfifo(filepath.Join(in, "real", "pipe"), 0o600))
 	check(t, os.WriteFile(filepath.Join(in, strings.Repeat("n", 255)), nil, 0o600))
-	check(t, os.WriteFile(filepath.Join(in, "\xff"), nil, 0o600))
+	_ = os.WriteFile(filepath.Join(in, "\xff"), nil, 0o600) // which not every file system takes
 	deep := filepath.Join(in, "deep", strings.Repeat("d/", 3*deepest))
 	check(t, os.MkdirAll(deep, 0o700))
 	check(t, os.WriteFile(filepath.Join(deep, "object"), nil, 0o600))
@@ -190,7 +190,9 @@ func TestHostileDirectories(t *testing.T) {
 		t.Errorf("there is %q", keys)
 	}
 	replaced := []string{"file", "beside", "loop", "real/link", "pipe", "real/pipe"} // as any file is: what they lead to stays
-	for _, key := range []string{"out/secret", "up/other", "file", "beside", "round/object", "loop", "loop/x", "real/link", "pipe", "real/pipe",
+	for _, key := range []string{"out/secret", "up/other", "file", "beside", "round/object", "loop",
+		"loop/x", "real/link", "pipe", "real/pipe",
+
 		"../other", "/etc/passwd", "real/../real/object", "real//object", ".", "real", strings.Repeat("m", 300)} {
 		if data, err := b.ReadAll(t.Context(), key); err == nil {
 			t.Errorf("%s was read: %q", key, data)

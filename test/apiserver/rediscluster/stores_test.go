@@ -60,7 +60,8 @@ func TestBackupStores(t *testing.T) {
 	job = awaitJob(t, asWriter, "")
 	restricted(t, job)
 	pod := job.Spec.Template
-	if pod.Spec.ServiceAccountName != account.Name || *pod.Spec.AutomountServiceAccountToken || pod.Labels["azure.workload.identity/use"] != "true" {
+	if pod.Spec.ServiceAccountName != account.Name || *pod.Spec.AutomountServiceAccountToken ||
+		pod.Labels["azure.workload.identity/use"] != "true" {
 		t.Errorf("the pod is %q, has a token: %t, and labels %v", pod.Spec.ServiceAccountName, *pod.Spec.AutomountServiceAccountToken, pod.Labels)
 	}
 	remove(t, asWriter)
