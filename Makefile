@@ -74,7 +74,7 @@ test-all: ## that, every engine in every end-to-end test, and the operator on a 
 prepare: deploy ## what the tests need that takes long on a new machine: cluster, operator, gateway, servers
 	hack/with-cluster.sh hack/test-images.sh
 	hack/engines.sh >/dev/null
-	for tool in minio age zstd; do hack/tool.sh $$tool >/dev/null; done
+	for tool in minio fake-gcs-server age zstd; do hack/tool.sh $$tool >/dev/null; done
 
 # The linter vets the code, and nobody debugs these binaries: linking a hundred of them takes two thirds of the time without DWARF.
 GO_TEST = go test -vet=off -ldflags='-s -w'
@@ -95,9 +95,11 @@ test-apiserver: ## tests against a real API server and etcd
 	assets=$$(hack/envtest.sh); KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m KUBEBUILDER_ASSETS=$$assets $(GO_TEST) -count=1 -p 4 -timeout $(APISERVER_TIMEOUT) $(RUN_FLAG) ./test/apiserver/...
 
 .PHONY: test-engine
-test-engine: build-backup ## tests against real Redis and Valkey processes, and a real object store
-	engines=$$(hack/engines.sh); minio=$$(hack/tool.sh minio); age=$$(hack/tool.sh age); zstd=$$(hack/tool.sh zstd); \
-	  ENGINES=$$engines MINIO=$$minio AGE=$$age ZSTD=$$zstd BACKUP=$(CURDIR)/bin/backup $(GO_TEST) -count=1 -timeout 45m $(RUN_FLAG) ./test/engine/...
+test-engine: build-backup ## tests against real Redis and Valkey processes, and real object stores (STORES=all: also Azure's, which needs Node.js)
+	engines=$$(hack/engines.sh); minio=$$(hack/tool.sh minio); gcs=$$(hack/tool.sh fake-gcs-server); age=$$(hack/tool.sh age); zstd=$$(hack/tool.sh zstd); \
+	  azurite=; if [ "$(STORES)" = all ]; then azurite=$$(hack/azurite.sh) || exit 1; fi; \
+	  ENGINES=$$engines MINIO=$$minio FAKE_GCS=$$gcs AZURITE=$$azurite AGE=$$age ZSTD=$$zstd BACKUP=$(CURDIR)/bin/backup \
+	  $(GO_TEST) -count=1 -timeout 45m $(RUN_FLAG) ./test/engine/... ./internal/archive
 
 .PHONY: test-e2e
 test-e2e: ## the operator on a real cluster, end to end

@@ -111,6 +111,7 @@ var callers = []struct{ role, resources, verbs, file, code string }{
 	{ownRole, "/events", "create", "internal/manager/lease.go", "StartRecordingToSink("},
 
 	{namespaceRole, "/secrets", "get", "internal/rediscluster/access/reader.go", "r.Client.Get("},
+	{namespaceRole, "/serviceaccounts", "get", "internal/rediscluster/access/usable.go", "r.Client.Get("},
 	{namespaceRole, "/secrets", "create", "internal/rediscluster/act/auth.go", "a.Client.Create(ctx, secret)"},
 	{namespaceRole, "/secrets", "update", "internal/rediscluster/act/auth.go", "a.Client.Update(ctx, secret)"},
 	{namespaceRole, "/secrets", "patch", "internal/rediscluster/act/delete.go", "a.Client.Patch(ctx, child, patch)"}, // without its owner

@@ -4,14 +4,19 @@
 package archive
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"gocloud.dev/blob"
+
+	"middleware.hc.cn/operator/internal/archive/directory"
 )
 
 // objects are what lies in a store.
@@ -181,5 +186,37 @@ func TestDeletionThatIsRefused(t *testing.T) {
 		if err == nil || errors.Is(err, ErrAnother) || !strings.Contains(err.Error(), tt.wants) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// What a process that was killed was writing into a directory goes with the attempt that it was of, and with no other.
+func TestUnfinishedFilesGo(t *testing.T) {
+	dir := t.TempDir()
+	bucket, err := directory.Open(dir, "")
+	check(t, err)
+	t.Cleanup(func() { check(t, bucket.Close()) })
+	s := NewStore(bucket, Keys{})
+	own := hex.EncodeToString(ofRequest("own")) + "01234567"
+	files := []string{own + "/shard-0/.0123456789abcdef.tmp", own + "/.0123456789abcdef.tmp", attempt + "/shard-0/.0123456789abcdef.tmp",
+		".0123456789abcdef.tmp", "records/.0123456789abcdef.tmp"}
+	for _, file := range files {
+		check(t, os.MkdirAll(filepath.Join(dir, "b", filepath.Dir(file)), 0o700))
+		check(t, os.WriteFile(filepath.Join(dir, "b", file), nil, 0o600))
+	}
+	left := func() (left []string) {
+		for _, file := range files {
+			if _, err := os.Stat(filepath.Join(dir, "b", file)); err == nil {
+				left = append(left, file)
+			}
+		}
+		return left
+	}
+	check(t, s.DeleteRequested(t.Context(), "b", "own"))
+	if is := left(); !slices.Equal(is, files[2:]) {
+		t.Errorf("%q are left", is)
+	}
+	check(t, s.Delete(t.Context(), "b"))
+	if entries, err := os.ReadDir(dir); len(entries) > 0 || err != nil {
+		t.Errorf("there is %v, %v", entries, err)
 	}
 }

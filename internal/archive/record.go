@@ -245,7 +245,7 @@ func (s *Store) writeRecord(ctx context.Context, r *Record) error {
 		return fmt.Errorf("%w: the record %w", errTooLarge, err)
 	}
 	key := recordKey(r.Name, r.Number)
-	err = s.bucket.WriteAll(ctx, key, text, &blob.WriterOptions{ContentType: "application/json", IfNotExist: true})
+	err = s.writeAll(ctx, key, text, &blob.WriterOptions{ContentType: "application/json", IfNotExist: true})
 	exists := gcerrors.Code(err) == gcerrors.FailedPrecondition
 	if err != nil && !exists {
 		return fmt.Errorf("writing %s: %w", key, err)

@@ -16,8 +16,8 @@ import (
 
 	"filippo.io/age"
 	"gocloud.dev/blob"
-	"gocloud.dev/blob/fileblob"
 
+	"middleware.hc.cn/operator/internal/archive/directory"
 	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/slots"
@@ -26,7 +26,7 @@ import (
 // newBucket is a bucket in a directory.
 func newBucket(t *testing.T) *blob.Bucket {
 	t.Helper()
-	bucket, err := fileblob.OpenBucket(t.TempDir(), &fileblob.Options{Metadata: fileblob.MetadataDontWrite})
+	bucket, err := directory.Open(t.TempDir(), "backups")
 	check(t, err)
 	t.Cleanup(func() { check(t, bucket.Close()) })
 	return bucket

@@ -6,8 +6,8 @@
 package backupjob
 
 import (
-	"net/url"
 	"path"
+	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,36 +26,26 @@ const (
 	Delete  = "delete"
 	// requestFlag comes before the UID of the object that a pod works for.
 	requestFlag = "--request="
-	// storeDir is where the certificates of a store are in the pod, KeyTrusted what they are called in Secrets.
-	storeDir, trustFile = "/etc/backup/store", "ca.crt"
-	KeyTrusted          = "ca.crt"
-)
-
-// Keys of the Secret of a store's credentials, which are the variables of the pod, too.
-const (
-	keyAccessID     = "AWS_ACCESS_KEY_ID"
-	keyAccessSecret = "AWS_SECRET_ACCESS_KEY" //nolint:gosec // the name of a key, not a credential
-	keySession      = "AWS_SESSION_TOKEN"     //nolint:gosec // the name of a key, not a credential
+	// KeyTrusted is what certificates to trust are called in Secrets.
+	KeyTrusted = "ca.crt"
 )
 
 // Request is the argument that says whom a pod works for.
 func Request(uid string) string { return requestFlag + uid }
 
-// Store is the argument that says where the backups of a cluster lie.
-func Store(l v1alpha1.BackupLocation) string {
-	s3 := l.Store.S3
-	query := url.Values{"region": {s3.Region}, "prefix": {l.Folder()}}
-	if s3.Endpoint != "" {
-		query.Set("endpoint", s3.Endpoint)
-		query.Set("use_path_style", "true")
+// Rate are the arguments that limit the bytes a second of a pod, which has its share of a limit; none without one.
+func Rate(limit v1alpha1.ByteRate, shares int) []string {
+	bytes, known := limit.Value()
+	if !known {
+		return nil
 	}
-	return "--store=" + (&url.URL{Scheme: "s3", Host: s3.Bucket, RawQuery: query.Encode()}).String()
+	return []string{"--max-bytes-per-second=" + strconv.FormatInt(max(bytes/int64(max(shares, 1)), 1), 10)}
 }
 
 // Add adds the container to a pod, with what its store needs. It has no shell, and each argument is of one piece.
 func Add(pod *corev1.PodSpec, image string, store v1alpha1.BackupStore, resources corev1.ResourceRequirements, args ...string) {
 	c := corev1.Container{
-		Name: Container, Image: image, Command: []string{Program}, Resources: resources, Env: variables(store.S3),
+		Name: Container, Image: image, Command: []string{Program}, Resources: resources, Env: variables(store),
 		Args: append(args, "--report-file="+corev1.TerminationMessagePathDefault),
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
@@ -63,9 +53,7 @@ func Add(pod *corev1.PodSpec, image string, store v1alpha1.BackupStore, resource
 		},
 	}
 	pod.Containers = append(pod.Containers, c)
-	if name := store.S3.CASecretName; name != "" {
-		Mount(pod, "store", name, KeyTrusted, path.Join(storeDir, trustFile))
-	}
+	lead(pod, store, args[0] == Restore)
 }
 
 // Mount gives the container one key of a Secret, as a file.
@@ -84,20 +72,6 @@ func Of(pod corev1.PodSpec) *corev1.Container {
 		}
 	}
 	return nil
-}
-
-// variables are what the S3 client reads: three keys by name, and no other of the Secret.
-func variables(s3 *v1alpha1.S3Store) []corev1.EnvVar {
-	of := func(key string, optional bool) corev1.EnvVar {
-		return corev1.EnvVar{Name: key, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: s3.CredentialsSecretName}, Key: key, Optional: ptr.To(optional)}}}
-	}
-	list := []corev1.EnvVar{of(keyAccessID, false), of(keyAccessSecret, false), of(keySession, true),
-		{Name: "AWS_EC2_METADATA_DISABLED", Value: "true"}} // the node's own identity is not the author's
-	if s3.CASecretName != "" {
-		list = append(list, corev1.EnvVar{Name: "AWS_CA_BUNDLE", Value: path.Join(storeDir, trustFile)})
-	}
-	return list
 }
 
 // Ended reports whether a Job is complete or has failed.

@@ -87,7 +87,18 @@ func Waits(ctx context.Context, cache client.Reader, job *batchv1.Job) (string, 
 	case newest.Status.Phase != corev1.PodPending:
 		return "", nil
 	}
-	return pods.Why(newest), nil
+	return why(newest), nil
+}
+
+// why says what keeps a pod from running. What keeps a volume from being mounted is in Events alone.
+func why(pod *corev1.Pod) string {
+	said := pods.Why(pod)
+	at := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == claimVolume && v.PersistentVolumeClaim != nil })
+	if said != pods.Starting || pod.Spec.NodeName == "" || at < 0 {
+		return said
+	}
+	return fmt.Sprintf("pod %s starts on node %s, where claim %s is mounted for it; one that is ReadWriteOnce waits until no pod of another "+
+		"node uses it", pod.Name, pod.Spec.NodeName, pod.Spec.Volumes[at].PersistentVolumeClaim.ClaimName)
 }
 
 // runs reports whether a pod's container of the name runs what a Job says. Admission may have added other containers, and may have given

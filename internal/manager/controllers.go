@@ -145,7 +145,8 @@ func addRedisBackup(w wiring, image string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = redisbackup.Add(w.mgr, w.children, redisbackup.Options{Image: image, ServiceAccount: w.env.serviceAccount()})
+	err = redisbackup.Add(w.mgr, w.children, redisbackup.Options{
+		Image: image, ServiceAccount: w.env.serviceAccount(), PlatformUserIDs: w.platformUserIDs})
 	if err != nil {
 		return false, err
 	}

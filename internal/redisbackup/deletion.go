@@ -94,7 +94,7 @@ func followDeletion(s *Snapshot) Step {
 	case failed != nil:
 		why, at = failed.Message, failed.LastTransitionTime.Time
 	default:
-		return AwaitErased{Reason: fmt.Sprintf("Job %s deletes it from the store", name), After: later}
+		return AwaitErased{Reason: underWay(fmt.Sprintf("Job %s deletes it from the store", name), s.Waits), After: later}
 	}
 	reason := fmt.Sprintf("it is not deleted from the store, which is tried again every %s: %s; %s", erasePace, why, remedy)
 	if again := at.Add(erasePace); s.Now.Before(again) {

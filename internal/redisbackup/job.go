@@ -77,7 +77,8 @@ func jobOf(backup *v1alpha1.RedisBackup, name, image string, shards int64, args 
 		Spec: batchv1.JobSpec{
 			BackoffLimit:         ptr.To[int32](retries),
 			PodReplacementPolicy: ptr.To(batchv1.Failed),
-			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: backupjob.Labels(backup.Spec.Store, labels)}, Spec: pod},
 		},
 	}
 }
@@ -100,7 +101,15 @@ func arguments(backup *v1alpha1.RedisBackup, cluster *v1alpha1.RedisCluster) []s
 	for _, recipient := range backup.Spec.Recipients {
 		args = append(args, "--recipient="+recipient)
 	}
-	return args
+	return append(args, backupjob.Rate(backup.Spec.MaxBytesPerSecond, 1)...)
+}
+
+// fit leaves out of a Job what the platform gives its pods.
+func (r *reconciler) fit(job *batchv1.Job) *batchv1.Job {
+	if r.platformUserIDs {
+		backupjob.LeaveGroup(&job.Spec.Template.Spec)
+	}
+	return job
 }
 
 // seeds are instances that serve, by their addresses and identities: somebody else may have an address when the pod starts.

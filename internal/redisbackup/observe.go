@@ -6,7 +6,6 @@ package redisbackup
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -15,10 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/outcome"
@@ -33,8 +34,8 @@ func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) 
 	if backup.Ended() && !erased || deleted && !guarded(backup) {
 		return s, nil
 	}
-	if backup.Spec.Store.S3 == nil { // the schema refuses it; a CRD may have been changed
-		return nil, reconcile.TerminalError(errors.New("spec.store.s3: it is required"))
+	if refused := admission.CheckStore(backup.Spec.Store, field.NewPath("spec", "store")); len(refused) > 0 { // as the schema does
+		return nil, reconcile.TerminalError(refused.ToAggregate())
 	}
 	if erased {
 		return s, r.erased(ctx, s)
@@ -51,7 +52,9 @@ func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) 
 		return nil, err
 	}
 	if s.Job != nil {
-		s.Report, err = backupjob.ReportOf(ctx, r.children, r.live, s.Job)
+		if s.Report, err = backupjob.ReportOf(ctx, r.children, r.live, s.Job); err == nil && !backupjob.Ended(s.Job) {
+			s.Waits, err = backupjob.Waits(ctx, r.children, s.Job)
+		}
 		return s, err
 	}
 	if guarded(backup) {
@@ -99,7 +102,9 @@ func (r *reconciler) erased(ctx context.Context, s *Snapshot) (err error) {
 			s.NamespaceGoes = r.namespaceGoes(ctx, s.Backup)
 		}
 	default:
-		s.Deleted, err = backupjob.Said(ctx, r.live, s.Deletion, parseDeletion)
+		if s.Deleted, err = backupjob.Said(ctx, r.live, s.Deletion, parseDeletion); err == nil && !backupjob.Ended(s.Deletion) {
+			s.Waits, err = backupjob.Waits(ctx, r.children, s.Deletion)
+		}
 	}
 	return err
 }
@@ -107,7 +112,7 @@ func (r *reconciler) erased(ctx context.Context, s *Snapshot) (err error) {
 // namespaceGoes asks, by a Job that is not made, whether one could be. In a namespace that is being deleted the Secret is gone, too, and
 // nobody will bring it back.
 func (r *reconciler) namespaceGoes(ctx context.Context, backup *v1alpha1.RedisBackup) bool {
-	return outcome.NamespaceGoing(r.live.Create(ctx, deletionJob(backup, cmp.Or(r.image, backupjob.Container)), client.DryRunAll))
+	return outcome.NamespaceGoing(r.live.Create(ctx, r.fit(deletionJob(backup, cmp.Or(r.image, backupjob.Container))), client.DryRunAll))
 }
 
 // own reads a Job of the backup that runs a command. foreign: the one that has the name is none. past: if the cache does not show one,
@@ -182,8 +187,9 @@ func (r *reconciler) storeWithheld(ctx context.Context, backup *v1alpha1.RedisBa
 	if r.image == "" {
 		return "the operator does not know its own image, which takes backups: run it in a pod, or name the image with --backup-image", nil
 	}
-	s3 := backup.Spec.Store.S3
+	if refused := admission.CheckRate(backup.Spec.MaxBytesPerSecond, field.NewPath("spec", "maxBytesPerSecond")); len(refused) > 0 {
+		return refused.ToAggregate().Error(), nil
+	}
 	return access.Reader{Client: r.live, ServiceAccount: r.serviceAccount}.Usable(ctx, backup.Namespace,
-		access.Needed{Field: "spec.store.s3.credentialsSecretName", Name: s3.CredentialsSecretName, Label: v1alpha1.LabelBackup},
-		access.Needed{Field: "spec.store.s3.caSecretName", Name: s3.CASecretName, Label: v1alpha1.LabelBackup})
+		backupjob.Needs(backup.Spec.Store, "spec.store", v1alpha1.LabelBackup)...)
 }

@@ -138,11 +138,17 @@ func TestReportThatTheCacheDoesNotShow(t *testing.T) {
 	}
 }
 
-// A RedisBackup that says no store, past its schema, is an error and no panic.
+// A RedisBackup that says no store, or two, past its schema, is an error and no panic.
 func TestWithoutAStore(t *testing.T) {
-	s := snapshotOf(func(s *Snapshot) { s.Backup.Spec.Store.S3 = nil })
-	r := &reconciler{now: func() time.Time { return now }}
-	if _, err := r.observe(t.Context(), s.Backup); err == nil {
-		t.Error("it is taken somewhere")
+	for _, change := range []func(*Snapshot){
+		func(s *Snapshot) { s.Backup.Spec.Store.S3 = nil },
+		func(s *Snapshot) { s.Backup.Spec.Store.Claim = &v1alpha1.ClaimStore{ClaimName: "a"} },
+		func(s *Snapshot) { s.Backup.Spec.Store.S3.Prefix = "../other" },
+	} {
+		s := snapshotOf(change)
+		r := &reconciler{now: func() time.Time { return now }}
+		if _, err := r.observe(t.Context(), s.Backup); err == nil {
+			t.Error("it is taken somewhere")
+		}
 	}
 }

@@ -42,7 +42,9 @@ type Snapshot struct {
 	// Withheld says, with a remedy, why the pod may not be given what it needs, such as a Secret. It is looked at before the backup
 	// takes its turn, and before there is a Job of either kind.
 	Withheld string
-	Now      time.Time
+	// Waits says what keeps the pod of the Job that is under way from running; empty: it runs.
+	Waits string
+	Now   time.Time
 }
 
 // Step is what a reconciliation does. It is one of the types below.
@@ -163,6 +165,14 @@ func prepare(s *Snapshot) Step {
 	return Start{}
 }
 
+// underWay says what a Job does, and what keeps it from doing so.
+func underWay(does, waits string) string {
+	if waits == "" {
+		return does
+	}
+	return does + ": " + waits
+}
+
 // follow reads what became of the Job.
 func follow(s *Snapshot) Step {
 	switch {
@@ -189,5 +199,5 @@ func follow(s *Snapshot) Step {
 		}
 		return Fail{Reason: why}
 	}
-	return Follow{Reason: fmt.Sprintf("Job %s takes the backup", s.Job.Name)}
+	return Follow{Reason: underWay(fmt.Sprintf("Job %s takes the backup", s.Job.Name), s.Waits)}
 }

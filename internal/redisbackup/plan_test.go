@@ -104,6 +104,8 @@ func TestPlan(t *testing.T) {
 		}, Rest{}},
 
 		"the Job runs": {func(s *Snapshot) { s.Job = jobWith() }, Follow{"Job monday-backup takes the backup"}},
+		"the Job's pod waits": {func(s *Snapshot) { s.Job, s.Waits = jobWith(), "not scheduled: no node" },
+			Follow{"Job monday-backup takes the backup: not scheduled: no node"}},
 		"the Job runs, and the cluster is gone": {func(s *Snapshot) { s.Job, s.Cluster = jobWith(), nil },
 			Follow{"Job monday-backup takes the backup"}},
 		"the Job goes": {func(s *Snapshot) {
@@ -176,7 +178,7 @@ func TestJobHoldsWhatTheAuthorWroteApart(t *testing.T) {
 	s := snapshotOf(func(s *Snapshot) {
 		s.Backup.Spec.Store.S3 = &v1alpha1.S3Store{Bucket: "backups", Region: "eu&endpoint=http://evil", Endpoint: "https://minio.store.svc:9000",
 			Prefix: "a&b=c", CredentialsSecretName: "store", CASecretName: "authority"}
-		s.Backup.Spec.Recipients = []string{"age1x"}
+		s.Backup.Spec.Recipients, s.Backup.Spec.MaxBytesPerSecond = []string{"age1x"}, "50M"
 		s.Cluster.Spec.TLS = &v1alpha1.TLS{SecretName: "certificate"}
 	})
 	made := job(s, "registry/operator:1")
@@ -185,7 +187,7 @@ func TestJobHoldsWhatTheAuthorWroteApart(t *testing.T) {
 		"--store=s3://backups?endpoint=https%3A%2F%2Fminio.store.svc%3A9000&prefix=a%26b%3Dc%2Fshop%2Fcache%2F&region=eu%26endpoint%3Dhttp%3A%2F%2Fevil&use_path_style=true",
 		"--cluster=shop/cache", "--request=b", "--slots-stay", "--from=10.0.0.1:6379", "--node=n1",
 		"--user=operator-backup", "--password-file=/etc/backup/login/password", "--ca-file=/etc/backup/trust/ca.crt",
-		"--server-name=any.cache-nodes.shop.svc", "--recipient=age1x", "--report-file=/dev/termination-log"}
+		"--server-name=any.cache-nodes.shop.svc", "--recipient=age1x", "--max-bytes-per-second=50000000", "--report-file=/dev/termination-log"}
 	if diff := cmp.Diff(want, c.Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}

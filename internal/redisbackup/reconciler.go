@@ -38,8 +38,10 @@ type reconciler struct {
 	live           client.Client // the API server
 	image          string
 	serviceAccount string
-	recorder       events.EventRecorder
-	now            func() time.Time
+	// platformUserIDs: pods get their user IDs from the platform.
+	platformUserIDs bool
+	recorder        events.EventRecorder
+	now             func() time.Time
 	// memory is when a Job was made last that deletes a backup from its store.
 	memory shell.Memory[time.Time]
 }
@@ -93,7 +95,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *reconciler) act(ctx context.Context, s *Snapshot, step Step) error {
 	switch step := step.(type) {
 	case Start:
-		err := r.live.Create(ctx, job(s, r.image))
+		err := r.live.Create(ctx, r.fit(job(s, r.image)))
 		if apierrors.IsAlreadyExists(err) {
 			return nil // it is looked at in the next reconciliation, past the cache
 		}
@@ -121,7 +123,7 @@ func (r *reconciler) act(ctx context.Context, s *Snapshot, step Step) error {
 
 // erase makes the Job that deletes the backup from the store.
 func (r *reconciler) erase(ctx context.Context, s *Snapshot) error {
-	err := r.live.Create(ctx, deletionJob(s.Backup, r.image))
+	err := r.live.Create(ctx, r.fit(deletionJob(s.Backup, r.image)))
 	if err != nil && !apierrors.IsAlreadyExists(err) { // one that exists is looked at in the next reconciliation
 		return fmt.Errorf("make Job %s, which deletes it from the store (set spec.deletionPolicy to Retain to leave it there): %w",
 			s.Backup.DeletionJobName(), err)

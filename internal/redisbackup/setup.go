@@ -28,6 +28,8 @@ type Options struct {
 	Image string
 	// ServiceAccount is the operator's own, namespace:name, for messages about missing rights.
 	ServiceAccount string
+	// PlatformUserIDs: pods get their user IDs from the platform.
+	PlatformUserIDs bool
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
@@ -43,7 +45,7 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 		return fmt.Errorf("set up RedisBackup: %w", err)
 	}
 	r := &reconciler{cache: mgr.GetCache(), children: children, live: live, image: o.Image, serviceAccount: o.ServiceAccount,
-		recorder: mgr.GetEventRecorder("redisbackup"), now: o.Now}
+		platformUserIDs: o.PlatformUserIDs, recorder: mgr.GetEventRecorder("redisbackup"), now: o.Now}
 	backup := &v1alpha1.RedisBackup{}
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), backup, handler.OnlyControllerOwner())
 	const atOnce = 4

@@ -183,6 +183,37 @@ var wrong = map[string]map[string][]string{
 		"`bucket: Backups/`": {
 			"spec: {store: {s3: {bucket: Backups/}}}",
 		},
+		"no store, or two of them": {
+			"spec: {store: {s3: null}}",
+			"spec: {store: {claim: {claimName: backups}}}",
+			"spec: {store: {gcs: {bucket: backups}}}",
+		},
+		"neither `credentialsSecretName` nor `serviceAccountName`, or both; `serviceAccountName` with a `claim`": {
+			"spec: {store: {s3: {credentialsSecretName: null}}}",
+			"spec: {store: {serviceAccountName: backups}}",
+			"spec: {store: {s3: null, gcs: {bucket: backups}}}",
+			"spec: {store: {s3: null, gcs: {bucket: backups, credentialsSecretName: store}, serviceAccountName: backups}}",
+			"spec: {store: {s3: null, azure: {container: backups, storageAccount: account}}}",
+			"spec: {store: {s3: null, claim: {claimName: backups}, serviceAccountName: backups}}",
+		},
+		"`prefix: ../data` of a claim": {
+			"spec: {store: {s3: null, claim: {claimName: backups, prefix: ../data}}}",
+			"spec: {store: {s3: null, claim: {claimName: backups, prefix: a/../../b}}}",
+			"spec: {store: {s3: null, claim: {claimName: backups, prefix: .hidden}}}",
+		},
+		"`claimName: a/b`": {
+			"spec: {store: {s3: null, claim: {claimName: a/b}}}",
+			"spec: {store: {s3: null, claim: {claimName: ..}}}",
+		},
+		"`storageAccount: my-account`": {
+			"spec: {store: {s3: null, azure: {container: backups, storageAccount: my-account, credentialsSecretName: store}}}",
+		},
+		"`maxBytesPerSecond: 50`, or `1e9`": {
+			"spec: {maxBytesPerSecond: 50}",
+			"spec: {maxBytesPerSecond: '50'}",
+			"spec: {maxBytesPerSecond: 1e1000000000}",
+			"spec: {maxBytesPerSecond: 1000G}",
+		},
 		"`prefix: ../other`, `/a`, `a//b`": {
 			"spec: {store: {s3: {prefix: ../other}}}",
 			"spec: {store: {s3: {prefix: /a}}}",
@@ -200,6 +231,7 @@ var wrong = map[string]map[string][]string{
 			"update: spec: {store: {s3: {prefix: other}}}",
 			"update: spec: {recipients: [age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p]}",
 			"update: spec: {timeout: 7h}",
+			"update: spec: {maxBytesPerSecond: 50M}",
 		},
 		"`deletionPolicy: Keep`": {
 			"spec: {deletionPolicy: Keep}",
@@ -231,6 +263,9 @@ var wrong = map[string]map[string][]string{
 		"`timeout: 30s`": {
 			"spec: {timeout: 30s}",
 			"spec: {timeout: 169h}",
+		},
+		"`maxBytesPerSecond: 1k`": {
+			"spec: {maxBytesPerSecond: 1k}",
 		},
 		"`retention: {}`": {
 			"spec: {retention: {}}",

@@ -18,9 +18,9 @@ import (
 
 	"filippo.io/age"
 	goredis "github.com/redis/go-redis/v9"
-	"gocloud.dev/blob/fileblob"
 
 	"middleware.hc.cn/operator/internal/archive"
+	"middleware.hc.cn/operator/internal/archive/directory"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/reshard"
 	"middleware.hc.cn/operator/internal/redis/slots"
@@ -29,7 +29,7 @@ import (
 // newStore is a directory, encrypted.
 func newStore(t testing.TB) *archive.Store {
 	t.Helper()
-	bucket, err := fileblob.OpenBucket(t.TempDir(), &fileblob.Options{Metadata: fileblob.MetadataDontWrite})
+	bucket, err := directory.Open(t.TempDir(), "")
 	must(t, err)
 	t.Cleanup(func() { _ = bucket.Close() })
 	identity, err := age.GenerateX25519Identity()

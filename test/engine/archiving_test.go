@@ -13,9 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"gocloud.dev/blob/fileblob"
-
 	"middleware.hc.cn/operator/internal/archive"
+	"middleware.hc.cn/operator/internal/archive/directory"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/reshard"
 	"middleware.hc.cn/operator/internal/redis/slots"
@@ -139,7 +138,7 @@ func TestArchiveThroughFaults(t *testing.T) {
 		ch := startChain(c)
 		dir := filepath.Join(t.TempDir(), "store")
 		must(t, os.Mkdir(dir, 0o700))
-		bucket, err := fileblob.OpenBucket(dir, &fileblob.Options{Metadata: fileblob.MetadataDontWrite})
+		bucket, err := directory.Open(dir, "")
 		must(t, err)
 		t.Cleanup(func() { _ = bucket.Close() })
 		store := archive.NewStore(bucket, archive.Keys{})

@@ -16,8 +16,8 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.restore)",message="say what the cluster begins with: set restore, or leave bootstrap out",fieldPath=".restore"
 type Bootstrap struct {
-	// restore makes the cluster begin with the data of a backup. The Secrets that lead to it, those of its store among
-	// them, must carry the label redis.middleware.hc.cn/restore: "true".
+	// restore makes the cluster begin with the data of a backup. What leads to it (Secrets, those of its store among them, a
+	// claim, a ServiceAccount) must carry the label redis.middleware.hc.cn/restore: "true".
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=146,displayName="Restore"
@@ -53,6 +53,13 @@ type Restore struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=149,displayName="Private Key",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
 	IdentitySecretName string `json:"identitySecretName,omitempty"`
+
+	// maxBytesPerSecond is how much is read from the store in a second, by all shards together: from 100k to 999G.
+	// Default: no limit.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=150,displayName="Bytes Per Second",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	MaxBytesPerSecond ByteRate `json:"maxBytesPerSecond,omitempty"`
 }
 
 // BackupLocation is where a backup lies.
@@ -195,20 +202,12 @@ func (b *RedisBackup) Location() BackupLocation {
 
 // Folder is where the backups of the cluster lie in the store, with a slash at its end: no two clusters share one.
 func (l BackupLocation) Folder() string {
-	var prefix string
-	if l.Store.S3 != nil {
-		prefix = l.Store.S3.Prefix
-	}
-	return path.Join(prefix, l.Namespace, l.Cluster) + "/"
+	return path.Join(l.Store.Prefix(), l.Namespace, l.Cluster) + "/"
 }
 
 // String is where the backup lies, for people.
 func (l BackupLocation) String() string {
-	var bucket string
-	if l.Store.S3 != nil {
-		bucket = l.Store.S3.Bucket
-	}
-	place := "s3://" + bucket + "/" + l.Folder() + l.Name
+	place := l.Store.place() + "/" + l.Folder() + l.Name
 	if l.Moment != nil {
 		place += "@" + l.Moment.To()
 	}
@@ -238,8 +237,8 @@ const AnnotationRestoredFor = "redis.middleware.hc.cn/restored-for"
 // AnnotationRestoredFrom on a Job is where the backup lies that it restores, for people.
 const AnnotationRestoredFrom = "redis.middleware.hc.cn/restored-from"
 
-// LabelRestore with the value true is what a Secret must carry to be used for restoring a backup: who may make RedisClusters gets the
-// data of every backup that such Secrets lead to.
+// LabelRestore with the value true is what a Secret, a claim or a ServiceAccount must carry to be used for restoring a backup: who may make
+// RedisClusters gets the data of every backup that they lead to.
 const LabelRestore = "redis.middleware.hc.cn/restore"
 
 // SecretKeyIdentity is the key of the Secret of spec.bootstrap.restore.identitySecretName.

@@ -10,9 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// LabelBackup with the value true is what a Secret must carry to be named in spec.store of a RedisBackup.
-const LabelBackup = "redis.middleware.hc.cn/backup"
-
 // FinalizerBackup is on a RedisBackup while its Job may run: slots stay until the last pod has ended. With the deletion policy Delete it
 // stays on: what is in the store goes first.
 const FinalizerBackup = "redis.middleware.hc.cn/backup"
@@ -65,6 +62,13 @@ type RedisBackupSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=40,displayName="Timeout",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
+	// maxBytesPerSecond is how much is written to the store, and read back from it, in a second, of all shards together,
+	// such as 50M. Default: no limit.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=45,displayName="Bytes Per Second",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	MaxBytesPerSecond ByteRate `json:"maxBytesPerSecond,omitempty"`
+
 	// deletionPolicy is what becomes of what is in the store when this object is deleted: Retain leaves it there, Delete
 	// deletes it first. It can be changed later. Default: Retain.
 	//
@@ -72,69 +76,6 @@ type RedisBackupSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=50,displayName="Deletion Policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Retain","urn:alm:descriptor:com.tectonic.ui:select:Delete"}
 	DeletionPolicy BackupDeletionPolicy `json:"deletionPolicy,omitempty"`
-}
-
-// BackupStore is a place in an object store.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.s3)",message="say where: set s3",fieldPath=".s3"
-type BackupStore struct {
-	// s3 is a bucket of Amazon S3, or of a server that speaks its language.
-	//
-	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=21,displayName="Object Store"
-	S3 *S3Store `json:"s3,omitempty"`
-}
-
-// S3Store is a bucket of Amazon S3, or of a server that speaks its language.
-type S3Store struct {
-	// bucket is the name of the bucket, which exists.
-	//
-	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=22,displayName="Bucket",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
-	Bucket string `json:"bucket"`
-
-	// prefix is put before the names of all objects. The backup lies at
-	// PREFIX/NAMESPACE/CLUSTER/NAME in the bucket.
-	//
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$`
-	// +kubebuilder:validation:MaxLength=200
-	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=23,displayName="Prefix",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
-	Prefix string `json:"prefix,omitempty"`
-
-	// region is that of the bucket. Default: us-east-1, which servers other than Amazon's take.
-	//
-	// +kubebuilder:default=us-east-1
-	// +kubebuilder:validation:Pattern=`^[a-z0-9-]{1,64}$`
-	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=24,displayName="Region",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
-	Region string `json:"region,omitempty"`
-
-	// endpoint is the URL of a server other than Amazon's, such as https://minio.store.svc:9000.
-	//
-	// +kubebuilder:validation:Pattern=`^https?://[A-Za-z0-9.:\[\]-]+$`
-	// +kubebuilder:validation:MaxLength=300
-	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=25,displayName="Endpoint",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
-	Endpoint string `json:"endpoint,omitempty"`
-
-	// credentialsSecretName is a Secret of the namespace with the keys AWS_ACCESS_KEY_ID and
-	// AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN if there is one. It must carry the label
-	// redis.middleware.hc.cn/backup: "true", because the pod that takes the backup shows it to the
-	// endpoint.
-	//
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=26,displayName="Credentials",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
-	CredentialsSecretName string `json:"credentialsSecretName"`
-
-	// caSecretName is a Secret of the namespace with the certificates to trust under ca.crt, in place of
-	// the public ones. It must carry the same label.
-	//
-	// +kubebuilder:validation:MaxLength=253
-	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=27,displayName="CA Certificates",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
-	CASecretName string `json:"caSecretName,omitempty"`
 }
 
 // BackupPhase is how far a backup has come.
@@ -338,7 +279,7 @@ type RedisBackup struct {
 
 	// spec is the backup asked for. Only its deletionPolicy can be changed.
 	//
-	// +kubebuilder:validation:XValidation:rule="self.cluster == oldSelf.cluster && self.store == oldSelf.store && has(self.recipients) == has(oldSelf.recipients) && (!has(self.recipients) || self.recipients == oldSelf.recipients) && has(self.timeout) == has(oldSelf.timeout) && (!has(self.timeout) || duration(self.timeout) == duration(oldSelf.timeout))",message="a backup is taken once, and only deletionPolicy can be changed: make another RedisBackup"
+	// +kubebuilder:validation:XValidation:rule="self.cluster == oldSelf.cluster && self.store == oldSelf.store && has(self.recipients) == has(oldSelf.recipients) && (!has(self.recipients) || self.recipients == oldSelf.recipients) && has(self.timeout) == has(oldSelf.timeout) && (!has(self.timeout) || duration(self.timeout) == duration(oldSelf.timeout)) && has(self.maxBytesPerSecond) == has(oldSelf.maxBytesPerSecond) && (!has(self.maxBytesPerSecond) || self.maxBytesPerSecond == oldSelf.maxBytesPerSecond)",message="a backup is taken once, and only deletionPolicy can be changed: make another RedisBackup"
 	Spec RedisBackupSpec `json:"spec"`
 
 	// status is what became of it.

@@ -90,6 +90,13 @@ type RedisBackupScheduleSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=40,displayName="Timeout",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
+	// maxBytesPerSecond is how much a backup writes to the store, and reads back from it, in a second, of all shards
+	// together, such as 50M. Restoring one to verify it keeps to the same. Default: no limit.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=45,displayName="Bytes Per Second",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	MaxBytesPerSecond ByteRate `json:"maxBytesPerSecond,omitempty"`
+
 	// retention says which backups are kept. Those that are not are deleted, with what is in the store. Without it, all are
 	// kept.
 	//

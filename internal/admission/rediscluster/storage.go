@@ -77,6 +77,10 @@ func checkBootstrap(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	if (restore.RedisBackup != "") == (restore.Location != nil) {
 		refused = append(refused, field.Required(at.Child("redisBackup"), "say which backup: set either redisBackup or location"))
 	}
+	if restore.Location != nil {
+		refused = append(refused, CheckStore(restore.Location.Store, at.Child("location", "store"))...)
+	}
+	refused = append(refused, CheckRate(restore.MaxBytesPerSecond, at.Child("maxBytesPerSecond"))...)
 	if cr.Spec.Claim() == nil {
 		refused = append(refused, field.Forbidden(at,
 			"a backup is restored into the claims of instances, and these have none: use storage in place of pod[0].volumes"))

@@ -42,8 +42,12 @@ func TestBadCommandLines(t *testing.T) {
 	store := "file://" + t.TempDir()
 	for line, want := range map[string]string{
 		"list":                                                        "--store is required",
-		"list --store ftp:x":                                          "--store: ",
-		"list --store azblob://container":                             "--store: azureblob: ",
+		"list --store ftp:x":                                          "--store: \"ftp\" is no kind of store",
+		"list --store azblob://container":                             "--store: AZURE_STORAGE_ACCOUNT is not set",
+		"list --store gs://bucket?grpc=true":                          "--store: \"grpc\" means nothing",
+		"list --store file://directory":                               "--store: a directory has no host",
+		"list --store file:///tmp?prefix=../etc":                      "--store: \"../etc\" is no path of a folder",
+		"list --max-bytes-per-second -1 --store " + store:             "--max-bytes-per-second: -1",
 		"list --store s3://user:secret@bucket":                        "--store: an address has no credentials",
 		"list --store s3://user:secret@bucket%?region=x":              "--store: invalid URL escape",
 		"list --store " + store + " --identity-file /none":            "--identity-file: ",

@@ -7,17 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"strings"
 	"time"
 
 	"filippo.io/age"
 	"github.com/spf13/pflag"
-	"gocloud.dev/blob"
-	_ "gocloud.dev/blob/azureblob" // azblob://
-	_ "gocloud.dev/blob/fileblob"  // file://
-	"gocloud.dev/blob/s3blob"      // s3://
 
 	"middleware.hc.cn/operator/internal/archive"
 	"middleware.hc.cn/operator/internal/redis"
@@ -26,6 +21,7 @@ import (
 // options are what all commands have.
 type options struct {
 	store        string
+	bytes        int64 // a second, to and from the store; 0: no limit
 	identityFile string
 	recipients   []string
 }
@@ -39,33 +35,18 @@ func (o *options) with(ctx context.Context, use func(*archive.Store) error) erro
 	if err != nil {
 		return err
 	}
-	bucket, err := open(ctx, o.store)
+	if o.bytes < 0 {
+		return fmt.Errorf("--max-bytes-per-second: %d is less than none", o.bytes)
+	}
+	bucket, err := archive.Open(ctx, o.store)
 	if err != nil {
 		return fmt.Errorf("--store: %w", err)
 	}
-	return errors.Join(use(archive.NewStore(bucket, keys)), bucket.Close())
-}
-
-// open opens a store by its address, in which no credentials belong: processes are listed with their arguments, and messages have it.
-func open(ctx context.Context, address string) (*blob.Bucket, error) {
-	u, err := url.Parse(address)
-	if problem := (*url.Error)(nil); errors.As(err, &problem) {
-		return nil, problem.Err // without the address
+	store := archive.NewStore(bucket, keys)
+	if o.bytes > 0 {
+		store.Limit(o.bytes)
 	}
-	if err == nil && u.User != nil {
-		err = errors.New("an address has no credentials: they come from the environment")
-	}
-	if err != nil {
-		return nil, err
-	}
-	// What the store sums up of an object of several parts cannot be compared with what is read, and the SDK warns of that each time. Each
-	// object is compared with its manifest.
-	const checksums = "response_checksum_validation"
-	if query := u.Query(); u.Scheme == s3blob.Scheme && !query.Has(checksums) {
-		query.Set(checksums, "when_required")
-		u.RawQuery = query.Encode()
-	}
-	return blob.OpenBucket(ctx, u.String())
+	return errors.Join(use(store), bucket.Close())
 }
 
 // which is which moment of an archive is meant.

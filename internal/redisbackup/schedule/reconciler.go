@@ -137,7 +137,7 @@ func backupOf(s *v1alpha1.RedisBackupSchedule, at time.Time) *v1alpha1.RedisBack
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.BackupName(at),
 			Labels: map[string]string{v1alpha1.LabelSchedule: s.Name, v1alpha1.LabelScheduleUID: string(s.UID)}},
 		Spec: v1alpha1.RedisBackupSpec{Cluster: spec.Cluster, Store: spec.Store, Recipients: spec.Recipients, Timeout: spec.Timeout,
-			DeletionPolicy: v1alpha1.BackupRetain},
+			MaxBytesPerSecond: spec.MaxBytesPerSecond, DeletionPolicy: v1alpha1.BackupRetain},
 	}
 	if spec.Retention != nil {
 		backup.Spec.DeletionPolicy = v1alpha1.BackupDelete

@@ -26,7 +26,7 @@ func noTemplate(source *v1alpha1.RedisCluster) string {
 
 // restoreOf is what the throw-away cluster begins with.
 func restoreOf(s *v1alpha1.RedisBackupSchedule, backup *v1alpha1.RedisBackup) *v1alpha1.Restore {
-	restore := &v1alpha1.Restore{RedisBackup: backup.Name}
+	restore := &v1alpha1.Restore{RedisBackup: backup.Name, MaxBytesPerSecond: s.Spec.MaxBytesPerSecond}
 	if len(backup.Spec.Recipients) > 0 {
 		restore.IdentitySecretName = s.Spec.Verify.IdentitySecretName
 	}

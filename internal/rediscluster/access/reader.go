@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -134,34 +133,6 @@ func (r Reader) BackupReady(ctx context.Context, cluster *v1alpha1.RedisCluster)
 			secret.Name, KeyBackup, cluster.Name), nil
 	}
 	return foreign(secret, cluster), nil
-}
-
-// Needed is a Secret that a pod is to be given: the field that names it, its name (empty: none is needed), and the label that says that
-// it may be.
-type Needed struct{ Field, Name, Label string }
-
-// Usable says, with a field path and a remedy, which of the Secrets may not go into pods; empty when all may. Who may write the object
-// that names them chooses where what is in them is shown, and may not read every Secret.
-func (r Reader) Usable(ctx context.Context, namespace string, needed ...Needed) (problem string, err error) {
-	for _, n := range needed {
-		if n.Name == "" {
-			continue
-		}
-		secret := &metav1.PartialObjectMetadata{}
-		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-		err := r.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: n.Name}, secret)
-		switch {
-		case apierrors.IsNotFound(err):
-			return fmt.Sprintf("%s: there is no Secret %s in this namespace", n.Field, n.Name), nil
-		case apierrors.IsForbidden(err):
-			return r.Forbidden(namespace), nil
-		case err != nil:
-			return "", fmt.Errorf("read Secret %s: %w", n.Name, err)
-		case secret.Labels[n.Label] != "true":
-			return fmt.Sprintf("%s: Secret %s lacks the label %s: \"true\", which says that backups may use it", n.Field, n.Name, n.Label), nil
-		}
-	}
-	return "", nil
 }
 
 // foreign says why a Secret of the operator's name is not its own; empty when it is.

@@ -170,6 +170,7 @@ func restoreJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from v1
 	if from.Moment != nil {
 		args = append(args, "--to="+from.Moment.To(), "--consistent="+strconv.FormatBool(ptr.Deref(from.Moment.Consistent, true)))
 	}
+	args = append(args, backupjob.Rate(cluster.Restore().MaxBytesPerSecond, len(cluster.Spec.Topology()))...)
 	identity := cluster.Restore().IdentitySecretName
 	if identity != "" {
 		args = append(args, "--identity-file="+identityFile)
@@ -194,7 +195,7 @@ func restoreJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from v1
 		Spec: batchv1.JobSpec{
 			BackoffLimit:         ptr.To[int32](restoreRetries),
 			PodReplacementPolicy: ptr.To(batchv1.Failed),
-			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
+			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: backupjob.Labels(from.Store, labels)}, Spec: pod},
 		},
 	}
 }

@@ -24,7 +24,7 @@ import (
 func TestRestoreJob(t *testing.T) {
 	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"}, Spec: v1alpha1.RedisClusterSpec{
 		Shards: ptr.To[int32](4), Replicas: ptr.To[int32](8), Repository: "valkey/valkey", Version: "9.1.2-alpine",
-		Bootstrap: &v1alpha1.Bootstrap{Restore: &v1alpha1.Restore{IdentitySecretName: "key", Location: &v1alpha1.BackupLocation{
+		Bootstrap: &v1alpha1.Bootstrap{Restore: &v1alpha1.Restore{IdentitySecretName: "key", MaxBytesPerSecond: "40M", Location: &v1alpha1.BackupLocation{
 			Store: v1alpha1.BackupStore{S3: &v1alpha1.S3Store{Bucket: "backups", Prefix: "a&b=c", Region: "eu&endpoint=http://evil",
 				Endpoint: "https://minio.store.svc:9000", CredentialsSecretName: "store", CASecretName: "authority"}},
 			Namespace: "shop", Cluster: "cache", Name: "monday", ManifestChecksum: "abc"}}}}}
@@ -38,7 +38,7 @@ func TestRestoreJob(t *testing.T) {
 	want := []string{"restore", "monday",
 		"--store=s3://backups?endpoint=https%3A%2F%2Fminio.store.svc%3A9000&prefix=a%26b%3Dc%2Fshop%2Fcache%2F&region=eu%26endpoint%3Dhttp%3A%2F%2Fevil&use_path_style=true",
 		"--request=uid", "--directory=/data", "--shard=2", "--shards=4", "--engine=valkey:9.1", "--manifest-checksum=abc",
-		"--identity-file=/etc/backup/identity/identity", "--report-file=/dev/termination-log"}
+		"--max-bytes-per-second=10000000", "--identity-file=/etc/backup/identity/identity", "--report-file=/dev/termination-log"}
 	if diff := cmp.Diff(want, c.Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}

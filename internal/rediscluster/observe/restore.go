@@ -12,8 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -43,15 +45,14 @@ func (o *Observer) restore(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		r.Withheld = "the operator does not know its own image, which restores backups: run it in a pod, or name the image with --backup-image"
 		return r, nil
 	}
-	at, store := "spec.bootstrap.restore", r.From.Store.S3
-	from := at + ".location.store.s3"
+	at := "spec.bootstrap.restore"
+	from := at + ".location.store"
 	if asked.RedisBackup != "" {
-		from = fmt.Sprintf("RedisBackup %s, spec.store.s3", asked.RedisBackup)
+		from = fmt.Sprintf("RedisBackup %s, spec.store", asked.RedisBackup)
 	}
-	r.Withheld, err = o.reader().Usable(ctx, cluster.Namespace,
-		access.Needed{Field: from + ".credentialsSecretName", Name: store.CredentialsSecretName, Label: v1alpha1.LabelRestore},
-		access.Needed{Field: from + ".caSecretName", Name: store.CASecretName, Label: v1alpha1.LabelRestore},
+	needed := append(backupjob.Needs(r.From.Store, from, v1alpha1.LabelRestore),
 		access.Needed{Field: at + ".identitySecretName", Name: asked.IdentitySecretName, Label: v1alpha1.LabelRestore})
+	r.Withheld, err = o.reader().Usable(ctx, cluster.Namespace, needed...)
 	return r, err
 }
 
@@ -61,14 +62,15 @@ func (o *Observer) backupToRestore(ctx context.Context, cluster *v1alpha1.RedisC
 	const at = "spec.bootstrap.restore.redisBackup"
 	name := asked.RedisBackup
 	switch {
-	case asked.Location != nil && asked.Location.Store.S3 != nil:
+	case asked.Location != nil:
 		from = *asked.Location
+		if refused := admission.CheckStore(from.Store, field.NewPath("spec", "bootstrap", "restore", "location", "store")); len(refused) > 0 {
+			return from, refused.ToAggregate().Error(), nil
+		}
 		if from.Moment != nil {
 			from.Moment = from.Moment.Before(cluster.CreationTimestamp)
 		}
 		return from, "", nil
-	case asked.Location != nil: // the schema refuses it; a CRD may have been changed
-		return from, "spec.bootstrap.restore.location.store.s3: it is required", nil
 	case o.Backups == nil:
 		return from, at + ": RedisBackups are not served here: install their CRD, or set location instead", nil
 	}
@@ -79,10 +81,13 @@ func (o *Observer) backupToRestore(ctx context.Context, cluster *v1alpha1.RedisC
 		return from, fmt.Sprintf("%s: there is no RedisBackup %s in this namespace: make it, or make the RedisCluster anew with location", at, name), nil
 	case err != nil:
 		return from, "", fmt.Errorf("read RedisBackup %s from the cache: %w", name, err)
-	case backup.Status.Phase != v1alpha1.BackupCompleted || backup.Spec.Store.S3 == nil:
+	case backup.Status.Phase != v1alpha1.BackupCompleted:
 		return from, fmt.Sprintf("%s: RedisBackup %s is not Completed: %s", at, name, backup.Status.Reason), nil
 	case backup.DeletionTimestamp != nil:
 		return from, fmt.Sprintf("%s: RedisBackup %s is being deleted", at, name), nil
+	}
+	if refused := admission.CheckStore(backup.Spec.Store, field.NewPath("spec", "store")); len(refused) > 0 {
+		return from, fmt.Sprintf("%s: RedisBackup %s, %s", at, name, refused.ToAggregate()), nil
 	}
 	if is, want := backup.Status.ShardCount, cluster.Spec.ShardCount(); is != want {
 		return from, fmt.Sprintf("spec.shards: the backup has %d shards, and the cluster %d: make a RedisCluster of %d shards, and scale that",

@@ -1,0 +1,78 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"path"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+)
+
+// CheckStore is about where backups lie, whatever object says so. The schema refuses the same; a CRD may have been changed.
+func CheckStore(store v1alpha1.BackupStore, at *field.Path) field.ErrorList {
+	type named struct {
+		at   *field.Path
+		name string
+	}
+	var names []named
+	var credentials string
+	kinds := 0
+	add := func(kind, secret, ca string) *field.Path {
+		kinds++
+		credentials += secret
+		in := at.Child(kind)
+		names = append(names, named{in.Child("credentialsSecretName"), secret}, named{in.Child("caSecretName"), ca})
+		return in
+	}
+	var in *field.Path
+	if s := store.S3; s != nil {
+		in = add("s3", s.CredentialsSecretName, s.CASecretName)
+	}
+	if s := store.GCS; s != nil {
+		in = add("gcs", s.CredentialsSecretName, "")
+	}
+	if s := store.Azure; s != nil {
+		in = add("azure", s.CredentialsSecretName, s.CASecretName)
+	}
+	if s := store.Claim; s != nil {
+		in = add("claim", "", "")
+		names = append(names, named{in.Child("claimName"), s.ClaimName})
+	}
+	if kinds != 1 {
+		return field.ErrorList{field.Required(at, "say where: set one of s3, gcs, azure and claim")}
+	}
+	var refused field.ErrorList
+	switch identity := at.Child("serviceAccountName"); {
+	case store.Claim != nil && store.ServiceAccountName != "":
+		refused = append(refused, field.Forbidden(identity, "a claim is mounted, and nobody logs in to it: leave serviceAccountName out"))
+	case store.Claim == nil && (credentials == "") == (store.ServiceAccountName == ""):
+		refused = append(refused, field.Required(identity,
+			"say who logs in to the store: set either credentialsSecretName in it, or serviceAccountName for a pod's identity"))
+	}
+	if prefix := store.Prefix(); prefix != "" && (prefix == "." || !filepath.IsLocal(prefix) || path.Clean(prefix) != prefix) {
+		refused = append(refused, field.Invalid(in.Child("prefix"), prefix, "must be a path below the store, such as a/b, without . and .."))
+	}
+	for _, n := range append(names, named{at.Child("serviceAccountName"), store.ServiceAccountName}) {
+		if n.name != "" && len(validation.IsDNS1123Subdomain(n.name)) > 0 {
+			refused = append(refused, field.Invalid(n.at, n.name, "cannot be the name of an object; name one of this namespace"))
+		}
+	}
+	if store.Claim != nil && store.Claim.ClaimName == "" {
+		refused = append(refused, field.Required(in.Child("claimName"), "name the claim"))
+	}
+	return refused
+}
+
+// CheckRate is about a limit of bytes a second.
+func CheckRate(limit v1alpha1.ByteRate, at *field.Path) field.ErrorList {
+	if _, known := limit.Value(); limit == "" || known {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, string(limit),
+		"must be from 100k to 999Gi bytes a second, such as 50M; leave it out for no limit")}
+}

@@ -1,0 +1,63 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+)
+
+func TestCheckStore(t *testing.T) {
+	for text, want := range map[string]string{
+		"s3: {bucket: b, credentialsSecretName: s}":                           "",
+		"{s3: {bucket: b}, serviceAccountName: a}":                            "",
+		"{gcs: {bucket: b}, serviceAccountName: a}":                           "",
+		"gcs: {bucket: b, prefix: a/b, credentialsSecretName: s}":             "",
+		"azure: {container: c, storageAccount: a, credentialsSecretName: s}":  "",
+		"claim: {claimName: c, prefix: a/b}":                                  "",
+		"{}":                                                                  "store: Required value: say where: set one of s3, gcs",
+		"{claim: {claimName: c}, gcs: {bucket: b}, serviceAccountName: a}":    "store: Required value: say where",
+		"s3: {bucket: b}":                                                     "store.serviceAccountName: Required value: say who logs in",
+		"{gcs: {bucket: b, credentialsSecretName: s}, serviceAccountName: a}": "store.serviceAccountName: Required value: say who logs in",
+		"azure: {container: c, storageAccount: a}":                            "store.serviceAccountName: Required value: say who logs in",
+		"{claim: {claimName: c}, serviceAccountName: a}":                      "store.serviceAccountName: Forbidden: a claim is mounted",
+		"claim: {claimName: c, prefix: ../data}":                              "store.claim.prefix: Invalid value",
+		"claim: {claimName: c, prefix: a/../../b}":                            "store.claim.prefix: Invalid value",
+		"claim: {claimName: c, prefix: /etc}":                                 "store.claim.prefix: Invalid value",
+		"gcs: {bucket: b, prefix: a//b, credentialsSecretName: s}":            "store.gcs.prefix: Invalid value",
+		"claim: {claimName: ''}":                                              "store.claim.claimName: Required value",
+		"claim: {claimName: ../c}":                                            "store.claim.claimName: Invalid value",
+		"s3: {bucket: b, credentialsSecretName: a/b}":                         "store.s3.credentialsSecretName: Invalid value",
+		"{s3: {bucket: b}, serviceAccountName: A}":                            "store.serviceAccountName: Invalid value",
+
+		"azure: {container: c, storageAccount: a, credentialsSecretName: s, caSecretName: A}": "store.azure.caSecretName: Invalid value",
+	} {
+		var store v1alpha1.BackupStore
+		if err := yaml.UnmarshalStrict([]byte(text), &store); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if refused := CheckStore(store, field.NewPath("store")); len(refused) > 0 {
+			got = refused.ToAggregate().Error()
+		}
+		if (got == "") != (want == "") || !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestCheckRate(t *testing.T) {
+	for rate, good := range map[v1alpha1.ByteRate]bool{"": true, "50M": true, "100k": true, "100Ki": true, "999Gi": true,
+		"99k": false, "0M": false,
+		"50": false, "1e9": false, "1e1000000000": false, "-5M": false, "5m": false, "1000G": false, "1 M": false} {
+		if refused := CheckRate(rate, field.NewPath("rate")); good != (len(refused) == 0) {
+			t.Errorf("%s: %v", rate, refused)
+		}
+	}
+}
