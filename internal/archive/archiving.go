@@ -113,6 +113,7 @@ func (a Archiving) Run(ctx context.Context) error {
 		cancel()
 		_ = r.group.Wait() // each has said why it ended
 	}()
+	a.Watch.begin(a.known)
 	if err := r.claim(ctx); err != nil {
 		return err
 	}

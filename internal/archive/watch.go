@@ -17,6 +17,8 @@ type Watch struct {
 	said   report.Archive
 	asOf   time.Time // all that was written before is in the store; zero: not known of this process
 	chains []*chain
+	known  *seeds
+	began  time.Time
 }
 
 // Report is how far it is now, for those who allow it to be behind so far.
@@ -34,6 +36,23 @@ func (w *Watch) Report(objective time.Duration) report.Archive {
 		c.mu.Unlock()
 	}
 	return r
+}
+
+// Silent is for how long no instance has answered.
+func (w *Watch) Silent() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.known == nil {
+		return 0
+	}
+	w.known.mu.Lock()
+	defer w.known.mu.Unlock()
+	return min(time.Since(w.began), time.Since(w.known.at))
+}
+
+// begin tells of a process that begins.
+func (w *Watch) begin(known *seeds) {
+	w.change(func(*report.Archive) { w.known, w.began = known, time.Now() })
 }
 
 func (w *Watch) change(what func(*report.Archive)) {

@@ -42,3 +42,23 @@ func TestWatch(t *testing.T) {
 		t.Errorf("what is not kept any more counts as the first moment: %s", r.First)
 	}
 }
+
+func TestSilence(t *testing.T) {
+	w := &Watch{}
+	if w.Silent() != 0 {
+		t.Error("what has not begun is silent")
+	}
+	known := &seeds{}
+	w.begin(known)
+	if w.Silent() > time.Hour {
+		t.Error("nobody has answered since before it began")
+	}
+	w.began, known.at = time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)
+	if got := w.Silent(); got < time.Minute || got > time.Hour/2 {
+		t.Errorf("silent for %s", got)
+	}
+	known.at = time.Time{}
+	if got := w.Silent(); got < time.Hour {
+		t.Errorf("silent for %s", got)
+	}
+}

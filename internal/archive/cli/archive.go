@@ -123,8 +123,12 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// handler answers three paths: /status with all that is told, as JSON; /metrics with the same for Prometheus; and /readyz, which fails while
-// the archive is further behind than it may be.
+// longestSilence is how long no instance may answer before /livez says that the process is to start again: what it knows of passwords and
+// certificates may be of before.
+const longestSilence = 10 * time.Minute
+
+// handler answers four paths: /status with all that is told, as JSON; /metrics with the same for Prometheus; /readyz, which fails while the
+// archive is further behind than it may be; and /livez.
 func (w watched) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(to http.ResponseWriter, _ *http.Request) {
@@ -145,6 +149,11 @@ func (w watched) handler() http.Handler {
 		if !r.Ready() {
 			http.Error(to, strings.TrimSuffix(fmt.Sprintf("%.0f s behind, with %.0f s allowed: %s", r.Behind, r.Objective, r.Waits), ": "),
 				http.StatusServiceUnavailable)
+		}
+	})
+	mux.HandleFunc("GET /livez", func(to http.ResponseWriter, _ *http.Request) {
+		if w.watch.Silent() > longestSilence {
+			http.Error(to, "no instance answers", http.StatusServiceUnavailable)
 		}
 	})
 	return mux

@@ -1,0 +1,69 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+)
+
+// What a store and an archive may be, also for objects that came past the schema.
+func TestBackup(t *testing.T) {
+	const credentials = "credentialsSecretName: c"
+	s3 := func(text string) string {
+		return "backup: {archive: {}, store: {s3: {" + text + "}}}"
+	}
+	archive := func(text string) string {
+		return "backup: {store: {s3: {bucket: backups, " + credentials + "}}, archive: {" + text + "}}"
+	}
+	for spec, want := range map[string]string{
+		archive(""): "",
+		archive("interval: 1s, markInterval: 5s, baseInterval: 10m, keep: 1h, objective: 5s"):                                             "",
+		s3("bucket: backups, prefix: a/b, endpoint: 'https://minio.store.svc:9000', region: eu-west-1, caSecretName: ca, " + credentials): "",
+
+		"backup: {store: {s3: {bucket: backups, " + credentials + "}}}":                                   "spec.backup.archive: Required value: say what is kept",
+		"backup: {archive: {}, store: {}}":                                                                "spec.backup.store.s3: Required value: say where",
+		s3("bucket: Backups/, " + credentials):                                                            "spec.backup.store.s3.bucket: Invalid value",
+		s3("bucket: 'a?x=y', " + credentials):                                                             "spec.backup.store.s3.bucket: Invalid value",
+		s3("bucket: backups, prefix: ../other, " + credentials):                                           "spec.backup.store.s3.prefix: Invalid value",
+		s3("bucket: backups, prefix: 'a&endpoint=x', " + credentials):                                     "spec.backup.store.s3.prefix: Invalid value",
+		s3("bucket: backups, region: 'a b', " + credentials):                                              "spec.backup.store.s3.region: Invalid value",
+		s3("bucket: backups, endpoint: 'ftp://x', " + credentials):                                        "spec.backup.store.s3.endpoint: Invalid value",
+		s3("bucket: backups, endpoint: 'http://u:p@x', " + credentials):                                   "spec.backup.store.s3.endpoint: Invalid value",
+		s3("bucket: backups, credentialsSecretName: A_b"):                                                 "spec.backup.store.s3.credentialsSecretName: Invalid value",
+		s3("bucket: backups"):                                                                             "spec.backup.store.s3.credentialsSecretName: Required value",
+		s3("bucket: backups, caSecretName: '../x', " + credentials):                                       "spec.backup.store.s3.caSecretName: Invalid value",
+		"backup: {archive: {}, recipients: [age1x], store: {s3: {bucket: backups, " + credentials + "}}}": "spec.backup.recipients[0]: Invalid value",
+		archive("interval: 10ms"):                                                                         "spec.backup.archive.interval: Invalid value: \"10ms\": must be between 1s and 10m",
+		archive("markInterval: 25h"):                                                                      "spec.backup.archive.markInterval: Invalid value: \"25h0m0s\": must be between 5s and 24h",
+		archive("baseInterval: 1m"):                                                                       "spec.backup.archive.baseInterval: Invalid value",
+		archive("keep: 1m"):                                                                               "spec.backup.archive.keep: Invalid value",
+		archive("objective: 1s, interval: 1s"):                                                            "spec.backup.archive.objective: Invalid value",
+		archive("objective: 30s, interval: 20s"):                                                          "spec.backup.archive.objective: Invalid value: \"30s\": must be twice the interval at least",
+	} {
+		got := strings.Join(sentences(Validate(cluster(t, spec), Options{})), "; ")
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", spec, got, want)
+		}
+	}
+}
+
+// The archive may be asked for, changed and given up while the cluster runs.
+func TestBackupChanges(t *testing.T) {
+	without := cluster(t, "{}")
+	with := cluster(t, "backup: {store: {s3: {bucket: backups, credentialsSecretName: c}}, archive: {}}")
+	other := cluster(t, "backup: {store: {s3: {bucket: others, credentialsSecretName: c}}, archive: {keep: 2h}}")
+	all := []*v1alpha1.RedisCluster{without, with, other, without}
+	for i, before := range all[:len(all)-1] {
+		if refused := ValidateUpdate(before, all[i+1], Options{}); len(refused) > 0 {
+			t.Errorf("change %d: %v", i, refused)
+		}
+	}
+	if got := with.Spec.Backup.Archive.Objective; got == nil || got.Duration != time.Minute || with.Spec.Backup.Store.S3.Region != "us-east-1" {
+		t.Errorf("defaults: %+v", with.Spec.Backup)
+	}
+}
