@@ -46,8 +46,8 @@ func TestAnotherClusterIsNotTakenForTheOneBefore(t *testing.T) {
 }
 
 func TestNamesLeadToAnotherInstanceEachTime(t *testing.T) {
-	for addr, want := range map[string]bool{"cache.shop.svc:6379": true, "localhost:6379": true, "10.0.0.7:6379": false, "[fd00::1]:6379": false,
-		"nonsense": false} {
+	for addr, want := range map[string]bool{"cache.shop.svc:6379": true, "localhost:6379": true, "10.0.0.7:6379": false,
+		"[fd00::1]:6379": false, "nonsense": false} {
 		if isName(addr) != want {
 			t.Errorf("%s: %t", addr, !want)
 		}

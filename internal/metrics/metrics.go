@@ -26,7 +26,8 @@ var (
 	move     = redisGauge("slots_to_move", "Hash slots that are on their way to another shard.")
 	total    = redisGauge("instances", "Instances that the RedisCluster asks for.")
 	archived = redisGauge("archiving", "1 while the archive is behind no further than its objective, else 0; absent without an archive.")
-	behind   = redisGauge("archive_behind_seconds", "For how long what was written is not known to be in the archive; absent where that is not known.")
+	behind   = redisGauge("archive_behind_seconds",
+		"For how long what was written is not known to be in the archive; absent where that is not known.")
 
 	certs = redisGauge("certificate_expiry_timestamp_seconds", "When the certificate of the instances expires; absent without TLS.")
 )

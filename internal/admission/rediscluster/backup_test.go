@@ -20,34 +20,35 @@ func TestBackup(t *testing.T) {
 	archive := func(text string) string {
 		return "backup: {store: {s3: {bucket: backups, " + credentials + "}}, archive: {" + text + "}}"
 	}
-	for spec, want := range map[string]string{
-		archive(""): "",
-		archive("interval: 1s, markInterval: 5s, baseInterval: 10m, keep: 1h, objective: 5s"):                                             "",
-		s3("bucket: backups, prefix: a/b, endpoint: 'https://minio.store.svc:9000', region: eu-west-1, caSecretName: ca, " + credentials): "",
+	const at, invalid = "spec.backup.", ": Invalid value"
+	for _, tt := range []struct{ spec, want string }{
+		{archive(""), ""},
+		{archive("interval: 1s, markInterval: 5s, baseInterval: 10m, keep: 1h, objective: 5s"), ""},
+		{s3("bucket: backups, prefix: a/b, endpoint: 'https://minio.store.svc:9000', region: eu-west-1, caSecretName: ca, " + credentials), ""},
 
-		"backup: {store: {s3: {bucket: backups, " + credentials + "}}}":                                   "spec.backup.archive: Required value: say what is kept",
-		"backup: {archive: {}, store: {}}":                                                                "spec.backup.store.s3: Required value: say where",
-		s3("bucket: Backups/, " + credentials):                                                            "spec.backup.store.s3.bucket: Invalid value",
-		s3("bucket: 'a?x=y', " + credentials):                                                             "spec.backup.store.s3.bucket: Invalid value",
-		s3("bucket: backups, prefix: ../other, " + credentials):                                           "spec.backup.store.s3.prefix: Invalid value",
-		s3("bucket: backups, prefix: 'a&endpoint=x', " + credentials):                                     "spec.backup.store.s3.prefix: Invalid value",
-		s3("bucket: backups, region: 'a b', " + credentials):                                              "spec.backup.store.s3.region: Invalid value",
-		s3("bucket: backups, endpoint: 'ftp://x', " + credentials):                                        "spec.backup.store.s3.endpoint: Invalid value",
-		s3("bucket: backups, endpoint: 'http://u:p@x', " + credentials):                                   "spec.backup.store.s3.endpoint: Invalid value",
-		s3("bucket: backups, credentialsSecretName: A_b"):                                                 "spec.backup.store.s3.credentialsSecretName: Invalid value",
-		s3("bucket: backups"):                                                                             "spec.backup.store.s3.credentialsSecretName: Required value",
-		s3("bucket: backups, caSecretName: '../x', " + credentials):                                       "spec.backup.store.s3.caSecretName: Invalid value",
-		"backup: {archive: {}, recipients: [age1x], store: {s3: {bucket: backups, " + credentials + "}}}": "spec.backup.recipients[0]: Invalid value",
-		archive("interval: 10ms"):                                                                         "spec.backup.archive.interval: Invalid value: \"10ms\": must be between 1s and 10m",
-		archive("markInterval: 25h"):                                                                      "spec.backup.archive.markInterval: Invalid value: \"25h0m0s\": must be between 5s and 24h",
-		archive("baseInterval: 1m"):                                                                       "spec.backup.archive.baseInterval: Invalid value",
-		archive("keep: 1m"):                                                                               "spec.backup.archive.keep: Invalid value",
-		archive("objective: 1s, interval: 1s"):                                                            "spec.backup.archive.objective: Invalid value",
-		archive("objective: 30s, interval: 20s"):                                                          "spec.backup.archive.objective: Invalid value: \"30s\": must be twice the interval at least",
+		{"backup: {store: {s3: {bucket: backups, " + credentials + "}}}", at + "archive: Required value: say what is kept"},
+		{"backup: {archive: {}, store: {}}", at + "store.s3: Required value: say where"},
+		{s3("bucket: Backups/, " + credentials), at + "store.s3.bucket" + invalid},
+		{s3("bucket: 'a?x=y', " + credentials), at + "store.s3.bucket" + invalid},
+		{s3("bucket: backups, prefix: ../other, " + credentials), at + "store.s3.prefix" + invalid},
+		{s3("bucket: backups, prefix: 'a&endpoint=x', " + credentials), at + "store.s3.prefix" + invalid},
+		{s3("bucket: backups, region: 'a b', " + credentials), at + "store.s3.region" + invalid},
+		{s3("bucket: backups, endpoint: 'ftp://x', " + credentials), at + "store.s3.endpoint" + invalid},
+		{s3("bucket: backups, endpoint: 'http://u:p@x', " + credentials), at + "store.s3.endpoint" + invalid},
+		{s3("bucket: backups, credentialsSecretName: A_b"), at + "store.s3.credentialsSecretName" + invalid},
+		{s3("bucket: backups"), at + "store.s3.credentialsSecretName: Required value"},
+		{s3("bucket: backups, caSecretName: '../x', " + credentials), at + "store.s3.caSecretName" + invalid},
+		{"backup: {archive: {}, recipients: [age1x], store: {s3: {bucket: backups, " + credentials + "}}}", at + "recipients[0]" + invalid},
+		{archive("interval: 10ms"), at + `archive.interval: Invalid value: "10ms": must be between 1s and 10m`},
+		{archive("markInterval: 25h"), at + `archive.markInterval: Invalid value: "25h0m0s": must be between 5s and 24h`},
+		{archive("baseInterval: 1m"), at + "archive.baseInterval" + invalid},
+		{archive("keep: 1m"), at + "archive.keep" + invalid},
+		{archive("objective: 1s, interval: 1s"), at + "archive.objective" + invalid},
+		{archive("objective: 30s, interval: 20s"), at + `archive.objective: Invalid value: "30s": must be twice the interval at least`},
 	} {
-		got := strings.Join(sentences(Validate(cluster(t, spec), Options{})), "; ")
-		if want == "" && got != "" || !strings.Contains(got, want) {
-			t.Errorf("%s: %q, want %q", spec, got, want)
+		got := strings.Join(sentences(Validate(cluster(t, tt.spec), Options{})), "; ")
+		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.spec, got, tt.want)
 		}
 	}
 }
@@ -63,7 +64,8 @@ func TestBackupChanges(t *testing.T) {
 			t.Errorf("change %d: %v", i, refused)
 		}
 	}
-	if got := with.Spec.Backup.Archive.Objective; got == nil || got.Duration != time.Minute || with.Spec.Backup.Store.S3.Region != "us-east-1" {
+	got := with.Spec.Backup
+	if objective := got.Archive.Objective; objective == nil || objective.Duration != time.Minute || got.Store.S3.Region != "us-east-1" {
 		t.Errorf("defaults: %+v", with.Spec.Backup)
 	}
 }

@@ -53,7 +53,8 @@ func newArchive(o *options) *cobra.Command {
 	flags.DurationVar(&a.BaseEvery, "base-interval", archive.DefaultBaseEvery, "how often all data is read anew")
 	flags.DurationVar(&a.Keep, "keep", archive.DefaultKeep, "for how long moments can be restored")
 	flags.StringVar(&listen, "listen", "", "address to say at how far the archive is, such as :8080; none: nowhere")
-	flags.DurationVar(&objective, "objective", archive.DefaultObjective, "how far the archive may be behind for /readyz to say that it is well")
+	flags.DurationVar(&objective, "objective", archive.DefaultObjective,
+		"how far the archive may be behind for /readyz to say that it is well")
 	return command
 }
 

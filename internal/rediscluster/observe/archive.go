@@ -149,8 +149,9 @@ func ArchiveAsker() func(ctx context.Context, address string) ([]byte, error) {
 	}
 }
 
-// ArchiveWithheld says, with a field path and a remedy, why the Deployment that writes the archive may not be written now; empty when it may.
-// Who may write RedisClusters chooses where its pod connects to, and may not read every Secret. What was found is believed for a minute.
+// ArchiveWithheld says, with a field path and a remedy, why the Deployment that writes the archive may not be written now; empty when it
+// may. Who may write RedisClusters chooses where its pod connects to, and may not read every Secret. What was found is believed for a
+// minute.
 func (o *Observer) ArchiveWithheld(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) string {
 	a := &m.archive
 	if a.generation == cluster.Generation && !a.lookedAt.IsZero() && o.now().Sub(a.lookedAt) < secretsAge {

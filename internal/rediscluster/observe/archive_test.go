@@ -59,6 +59,7 @@ func TestWhoWritesTheArchive(t *testing.T) {
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1,
 				Message: "all shards: slots move\nError: another process writes this archive by now\n"}}}}
 	}
+	older := func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour)) }
 	for name, tt := range map[string]struct {
 		pods    []client.Object
 		want    string // the pod
@@ -66,11 +67,11 @@ func TestWhoWritesTheArchive(t *testing.T) {
 		waiting string
 		ended   string
 	}{
-		"nobody":   {},
-		"its pod":  {pods: []client.Object{writer("a", nil)}, want: "a", ready: true},
-		"crashing": {pods: []client.Object{writer("a", crashed)}, want: "a", waiting: "container backup: CrashLoopBackOff", ended: "Error: another process writes this archive by now"},
-		"the newest of two": {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour)) }),
-			writer("b", nil)}, want: "b", ready: true},
+		"nobody":  {},
+		"its pod": {pods: []client.Object{writer("a", nil)}, want: "a", ready: true},
+		"crashing": {pods: []client.Object{writer("a", crashed)}, want: "a", waiting: "container backup: CrashLoopBackOff",
+			ended: "Error: another process writes this archive by now"},
+		"the newest of two":   {pods: []client.Object{writer("a", older), writer("b", nil)}, want: "b", ready: true},
 		"another cluster's":   {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.Spec.Containers[0].Args[2] = "--request=other" })}},
 		"no owner":            {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.OwnerReferences = nil })}},
 		"another owner":       {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.OwnerReferences[0].Name = "c-other-1" })}},
@@ -88,7 +89,8 @@ func TestWhoWritesTheArchive(t *testing.T) {
 		if err != nil || got.Pod != tt.want || got.Ready != tt.ready || got.Waiting != tt.waiting || got.Ended != tt.ended {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
-		if want := map[bool]string{true: "[10.0.0.9:8090]", false: "[]"}[tt.want != ""]; fmt.Sprint(asked) != want || (got.Said != nil) != (tt.want != "") {
+		want := map[bool]string{true: "[10.0.0.9:8090]", false: "[]"}[tt.want != ""]
+		if fmt.Sprint(asked) != want || (got.Said != nil) != (tt.want != "") {
 			t.Errorf("%s: asked %v, heard %+v", name, asked, got.Said)
 		}
 	}
@@ -172,16 +174,18 @@ func TestArchiveWithheld(t *testing.T) {
 		change  func(*v1alpha1.RedisCluster)
 		want    string
 	}{
-		"all is there":     {secrets: []client.Object{secret("s3", label), secret("ca", label)}, image: "i"},
-		"no image":         {secrets: []client.Object{secret("s3", label), secret("ca", label)}, want: "--backup-image"},
-		"no credentials":   {image: "i", want: "spec.backup.store.s3.credentialsSecretName: there is no Secret s3"},
-		"not labelled":     {secrets: []client.Object{secret("s3"), secret("ca", label)}, image: "i", want: "Secret s3 lacks the label " + label},
-		"for restoring":    {secrets: []client.Object{secret("s3", v1alpha1.LabelRestore)}, image: "i", want: "Secret s3 lacks the label " + label},
+		"all is there":   {secrets: []client.Object{secret("s3", label), secret("ca", label)}, image: "i"},
+		"no image":       {secrets: []client.Object{secret("s3", label), secret("ca", label)}, want: "--backup-image"},
+		"no credentials": {image: "i", want: "spec.backup.store.s3.credentialsSecretName: there is no Secret s3"},
+		"not labelled":   {secrets: []client.Object{secret("s3"), secret("ca", label)}, image: "i", want: "Secret s3 lacks the label " + label},
+		"for restoring": {secrets: []client.Object{secret("s3", v1alpha1.LabelRestore)}, image: "i",
+			want: "Secret s3 lacks the label " + label},
 		"nor certificates": {secrets: []client.Object{secret("s3", label), secret("ca")}, image: "i", want: "spec.backup.store.s3.caSecretName"},
 		"no password": {secrets: []client.Object{secret("s3", label), secret("ca", label)}, image: "i", want: "Secret c-auth is gone",
 			change: func(c *v1alpha1.RedisCluster) { c.Spec.Auth.Enabled = nil }},
-		"no certificates of the cluster": {secrets: []client.Object{secret("s3", label), secret("ca", label), secret("own")}, image: "i", want: "spec.tls",
-			change: func(c *v1alpha1.RedisCluster) { c.Spec.TLS = &v1alpha1.TLS{SecretName: "own"} }},
+		"no certificates of the cluster": {image: "i", want: "spec.tls",
+			secrets: []client.Object{secret("s3", label), secret("ca", label), secret("own")},
+			change:  func(c *v1alpha1.RedisCluster) { c.Spec.TLS = &v1alpha1.TLS{SecretName: "own"} }},
 	} {
 		scheme := runtime.NewScheme()
 		if err := corev1.AddToScheme(scheme); err != nil {

@@ -27,8 +27,8 @@ func archived() *v1alpha1.RedisCluster {
 func TestArchiving(t *testing.T) {
 	at := now.Add(-time.Hour)
 	said := func(behind time.Duration, waits string) *report.Archive {
-		return &report.Archive{First: at.Add(time.Millisecond), Last: now.Add(-behind - time.Millisecond), Behind: behind.Seconds(), Objective: 60,
-			Waits: waits}
+		return &report.Archive{First: at.Add(time.Millisecond), Last: now.Add(-behind - time.Millisecond), Behind: behind.Seconds(),
+			Objective: 60, Waits: waits}
 	}
 	const last = "; the last moment that is known to be restorable is "
 	since := func(behind time.Duration) string {
@@ -47,7 +47,8 @@ func TestArchiving(t *testing.T) {
 		message  string
 	}{
 		"its kubelet finds it ready": {archive: snapshot.Archive{Pod: "p", Ready: true}, status: "True", reason: "WithinObjective"},
-		"it says so":                 {archive: snapshot.Archive{Pod: "p", Said: said(10*time.Second, ""), SaidAt: now}, status: "True", reason: "WithinObjective"},
+		"it says so": {archive: snapshot.Archive{Pod: "p", Said: said(10*time.Second, ""), SaidAt: now}, status: "True",
+			reason: "WithinObjective"},
 		"its pod is being replaced": {archive: snapshot.Archive{Pod: "p", Waiting: "starting", Said: said(0, ""), SaidAt: now.Add(-time.Minute)},
 			status: "True", reason: "WithinObjective"},
 		"a change of it is withheld": {archive: snapshot.Archive{Pod: "p", Ready: true}, withheld: "no label", status: "True",
@@ -107,7 +108,8 @@ func TestArchiveStatusIsQuiet(t *testing.T) {
 	}
 	for _, said := range []*report.Archive{nil, {First: first.Add(time.Millisecond), Last: now.Add(time.Minute), Behind: 3, Objective: 60}} {
 		s.Archive.Said = said
-		if diff := cmp.Diff(c.Status, Compute(c, Reconciliation{Snapshot: s, Decision: plan.Decision{Step: plan.None{}}}, now.Add(time.Minute))); diff != "" {
+		is := Compute(c, Reconciliation{Snapshot: s, Decision: plan.Decision{Step: plan.None{}}}, now.Add(time.Minute))
+		if diff := cmp.Diff(c.Status, is); diff != "" {
 			t.Errorf("the status changes (-before +after):\n%s", diff)
 		}
 	}

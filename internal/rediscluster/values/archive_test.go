@@ -119,7 +119,8 @@ func TestArchiveHasAPlaceOfItsOwn(t *testing.T) {
 	cr := readCluster(t, "testdata/archive.yaml")
 	again := cr.DeepCopy()
 	again.UID, again.Spec.Backup.Archive.Keep = "another", &metav1.Duration{Duration: time.Hour}
-	if a, b := cr.ArchiveLocation(), again.ArchiveLocation(); a.Name == b.Name || a.Folder() != "production/shop/cache/" || a.Folder() != b.Folder() {
+	a, b := cr.ArchiveLocation(), again.ArchiveLocation()
+	if a.Name == b.Name || a.Folder() != "production/shop/cache/" || a.Folder() != b.Folder() {
 		t.Errorf("%s and %s", a, b)
 	}
 }

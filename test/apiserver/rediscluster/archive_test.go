@@ -55,8 +55,8 @@ func awaitArchiving(t *testing.T, cluster *v1alpha1.RedisCluster, reason, messag
 	})
 }
 
-// The archive of a running cluster is asked for, written, put back and given up; no instance restarts for it, and only a Secret that says so
-// is given to its pod.
+// The archive of a running cluster is asked for, written, put back and given up; no instance restarts for it, and only a Secret that says
+// so is given to its pod.
 func TestArchiveIsWritten(t *testing.T) {
 	t.Parallel()
 	cluster, op, _ := running(t)
