@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
+	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/redis"
 )
 
@@ -29,6 +30,8 @@ type Archiving struct {
 	BaseEvery time.Duration
 	// Keep is for how long moments can be restored, by default DefaultKeep; somewhat longer, since a base goes with all that follows it.
 	Keep time.Duration
+	// Watch is told how far the archive is; nil: nobody.
+	Watch *Watch
 }
 
 // Defaults of Archiving.
@@ -39,6 +42,8 @@ const (
 	DefaultKeep      = 7 * 24 * time.Hour
 	// DefaultReattach is the Timeout of an archive: longer than a failover, after which it shows who has what follows.
 	DefaultReattach = time.Minute
+	// DefaultObjective is how far an archive may be behind.
+	DefaultObjective = time.Minute
 )
 
 const (
@@ -83,6 +88,9 @@ type archiver struct {
 	bases  time.Time            // not before
 	said   string
 	saidAt time.Time
+	// refused is since when the user has lacked a right; zero: all was permitted at the last mark. trusted: not always.
+	refused time.Time
+	trusted bool
 }
 
 // Run writes the archive until ctx ends, which is no error. It goes on where the last record of the same Request ends, if the instances
@@ -105,6 +113,7 @@ func (a Archiving) Run(ctx context.Context) error {
 		cancel()
 		_ = r.group.Wait() // each has said why it ended
 	}()
+	a.Watch.begin(a.known)
 	if err := r.claim(ctx); err != nil {
 		return err
 	}
@@ -119,13 +128,16 @@ func (r *archiver) loop(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // it is asked to stop, and goes on from the last record when it starts again
-		case errors.Is(err, ErrReplaced), errors.Is(err, redis.ErrAuth):
+		case errors.Is(err, ErrReplaced), r.staysRefused(err):
 			return err
 		case err != nil && (err.Error() != r.said || time.Since(r.saidAt) > sayAgain):
 			r.Report(Progress{Shard: -1, What: err.Error()})
 			r.said, r.saidAt = err.Error(), time.Now()
 		case err == nil:
 			r.said = ""
+		}
+		if err != nil {
+			r.Watch.change(func(to *report.Archive) { to.Waits = err.Error() })
 		}
 		select {
 		case <-ctx.Done():
@@ -134,59 +146,26 @@ func (r *archiver) loop(ctx context.Context) error {
 	}
 }
 
+// staysRefused reports whether the user lacks a right for longer than an instance that has just started takes to be told of it.
+func (r *archiver) staysRefused(err error) bool {
+	if !errors.Is(err, redis.ErrAuth) {
+		r.trusted = true
+		return false
+	}
+	if r.refused.IsZero() {
+		r.refused = time.Now()
+	}
+	return !r.trusted || time.Since(r.refused) > r.Timeout
+}
+
 // number is that of the next object.
 func (r *archiver) number() int64 { return r.count.Add(1) }
-
-// claim writes a record that has nothing new, so that the process which wrote the last one ends, and goes on with the chains of that. An
-// archive without a record has nobody to take it from.
-func (r *archiver) claim(ctx context.Context) error {
-	const attempts = 10
-	for left := attempts; ; left-- {
-		last, err := r.Store.newest(ctx, r.Name, false)
-		if errors.Is(err, ErrNotFound) {
-			return nil
-		}
-		if errors.Is(err, ErrDamaged) {
-			return fmt.Errorf("%w (delete that object: with it goes what came after the record before)", err)
-		}
-		if err != nil {
-			return err
-		}
-		if last.Request != r.Request {
-			return fmt.Errorf("archive %s: %w", r.Name, ErrAnother)
-		}
-		next := *last
-		next.Number, next.Previous, next.Writer, next.Shards = last.Number+1, last.checksum, r.writer, slices.Clone(last.Shards)
-		for i := range next.Shards {
-			next.Shards[i].Base, next.Shards[i].Segments = nil, nil
-		}
-		if err = r.write(ctx, &next); err == nil {
-			r.last.Store(&next)
-			if next.Recipients == r.Store.recipients() { // who restores has a key for all parts, or needs none
-				r.takeUp(ctx, &next)
-			}
-			return nil
-		}
-		if !errors.Is(err, ErrReplaced) || left == 0 {
-			return err
-		}
-	}
-}
-
-// takeUp goes on with the chains of a record.
-func (r *archiver) takeUp(ctx context.Context, last *Record) {
-	for i, s := range last.Shards {
-		c := &chain{flow: newFlow(r.Taking, i, members{}), archiver: r, id: s.Chain, begun: s.Begun, since: s.Since, rdb: s.RDB,
-			parts: s.Parts, room: room(len(last.Shards)), ready: true}
-		c.begins.ID, c.begins.Offset = s.History, s.To
-		r.start(ctx, c)
-	}
-}
 
 // start runs a chain.
 func (r *archiver) start(ctx context.Context, c *chain) {
 	ctx, cancel := context.WithCancel(ctx)
 	r.chains, r.ends = append(r.chains, c), append(r.ends, cancel)
+	r.Watch.follow(r.chains)
 	r.group.Go(func() error {
 		err := c.run(ctx)
 		if ctx.Err() == nil {
@@ -212,6 +191,7 @@ func (r *archiver) drop(unwanted func(*chain) bool) {
 		chains, ends = append(chains, c), append(ends, r.ends[i])
 	}
 	r.chains, r.ends = chains, ends
+	r.Watch.follow(r.chains)
 	if inVain {
 		r.pause = min(max(soonestBase, 2*r.pause), latestBase)
 		r.bases = time.Now().Add(r.pause)
@@ -247,6 +227,10 @@ func (r *archiver) tick(ctx context.Context) error {
 	}
 	if err := r.record(ctx, now, chains, at, pause); err != nil {
 		return err
+	}
+	r.Watch.reached(at)
+	if pause {
+		r.refused = time.Time{}
 	}
 	// Whoever was in a record, and is in this one no more, is not gone on with: records before this one may be deleted.
 	r.drop(func(c *chain) bool { return c.since > 0 && !slices.Contains(chains, c) })
@@ -334,12 +318,14 @@ func (r *archiver) record(ctx context.Context, now topology, chains []*chain, at
 			next.Marked = last.Marked
 		}
 	}
+	var first time.Time // if it is another one than before
 	next.First, next.Oldest = 1, 1
 	if last != nil {
 		next.First, next.Oldest = last.First, last.Oldest
 	}
 	if kept := r.kept.Load(); kept != nil && kept.Number > next.First {
 		next.First, next.Oldest = kept.Number, max(next.Oldest, kept.earliest())
+		first = kept.Marked
 	}
 	for i, c := range chains {
 		master := at.masters[i]
@@ -364,6 +350,7 @@ func (r *archiver) record(ctx context.Context, now topology, chains []*chain, at
 		return err
 	}
 	r.last.Store(next)
+	r.Watch.recorded(next, first)
 	for i, c := range chains {
 		s := next.Shards[i]
 		if s.Base != nil {

@@ -24,7 +24,7 @@ type Taking struct {
 	// Pool and Credentials reach the instances. The user needs Rights.
 	Pool        *redis.Pool
 	Credentials redis.Credentials
-	// Seeds are addresses of instances (ip:port), of which one has to answer.
+	// Seeds are addresses of instances (ip:port, or name:port, such as that of a Service), of which one has to answer.
 	Seeds []string
 	// Nodes are node IDs of the cluster. An instance that knows none of them is of another one, which has the address by now; empty: that
 	// is not asked.
@@ -56,11 +56,10 @@ type Progress struct {
 	Bytes int64
 }
 
-// Rights are what the user who takes backups needs; RightsValkey9 and RightsRedis84 besides, from those versions on.
+// Rights are what the user who takes backups needs; RightsValkey9 besides, from that version on.
 const (
 	Rights        = redis.RightsToBackUp
-	RightsValkey9 = "+cluster|getslotmigrations"
-	RightsRedis84 = "+cluster|migration"
+	RightsValkey9 = redis.RightToSeeJobs
 )
 
 // DefaultPause and DefaultTimeout are those of Taking.
@@ -83,10 +82,10 @@ func (t Taking) withDefaults() Taking {
 		t.Pause = DefaultPause
 	}
 	t.Pause = max(leastPause, t.Pause.Truncate(time.Millisecond))
-	t.known = &seeds{given: t.Seeds}
 	if t.Timeout <= 0 {
 		t.Timeout = DefaultTimeout
 	}
+	t.known = &seeds{given: t.Seeds, within: t.Timeout}
 	if t.Report == nil {
 		t.Report = func(Progress) {}
 	}

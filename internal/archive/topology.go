@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -107,9 +108,9 @@ func unmoved(ctx context.Context, all []member, slotsStay bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, m := range masters {
 		group.Go(func() error {
-			jobs, err := m.node.SlotMigrationsUnderWay(ctx)
-			if err == nil && len(jobs) > 0 {
-				return blocked(-1, "slots move: %.80s", jobs[0].Slots)
+			moves, err := m.node.MovesSlots(ctx)
+			if err == nil && moves != "" {
+				return blocked(-1, "slots move: %.80s", moves)
 			}
 			if errors.Is(err, redis.ErrUnreachable) {
 				return blocked(-1, "%v", err)
@@ -123,13 +124,13 @@ func unmoved(ctx context.Context, all []member, slotsStay bool) error {
 // ask asks every instance that the first seed which answers knows of. One that does not answer is left out.
 func (t Taking) ask(ctx context.Context) ([]member, error) {
 	var errs []error
-	for _, seed := range t.known.list() {
+	for i, seed := range t.known.list() {
 		h, err := t.Pool.Node(seed, t.Credentials).History(ctx)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		if !t.belongs(h) {
+		if !t.belongs(h) || !t.known.recognise(h.View.Peers, i < len(t.Seeds)) {
 			errs = append(errs, fmt.Errorf("%s is an instance of another cluster", seed))
 			continue
 		}
@@ -151,10 +152,14 @@ func (t Taking) belongs(h redis.History) bool {
 
 // seeds are addresses to begin with: those that were given, then those that were learnt last.
 type seeds struct {
-	given []string
+	given  []string
+	within time.Duration
 
 	mu     sync.Mutex
 	learnt []string
+	// ids are the nodes that were found there, at a time. Others may have the addresses by now.
+	ids map[string]bool
+	at  time.Time
 }
 
 func (s *seeds) list() []string {
@@ -166,10 +171,32 @@ func (s *seeds) list() []string {
 func (s *seeds) learn(all []member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.learnt = nil
+	s.learnt, s.ids, s.at = nil, map[string]bool{}, time.Now()
 	for _, m := range all {
-		s.learnt = append(s.learnt, m.addr)
+		s.learnt, s.ids[m.id()] = append(s.learnt, m.addr), true
 	}
+}
+
+// expect says which nodes are to be found.
+func (s *seeds) expect(ids map[string]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ids, s.at = ids, time.Now()
+}
+
+// recognise reports whether an instance knows one of those that were found before. When none of them was for a while, whoever answers where
+// the cluster was said to be is the cluster.
+func (s *seeds) recognise(peers []redis.Peer, given bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ids) == 0 || given && time.Since(s.at) > s.within ||
+		slices.ContainsFunc(peers, func(p redis.Peer) bool { return s.ids[p.ID] })
+}
+
+// isName reports whether an address has a name in place of an IP: then it may lead to another instance each time.
+func isName(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	return err == nil && net.ParseIP(host) == nil
 }
 
 func (t Taking) askPeers(ctx context.Context, seed string, peers []redis.Peer) []member {
@@ -181,7 +208,7 @@ func (t Taking) askPeers(ctx context.Context, seed string, peers []redis.Peer) [
 	for _, p := range peers {
 		addr := net.JoinHostPort(p.IP, strconv.Itoa(p.Port))
 		switch {
-		case p.Flags.Has(redis.FlagMyself):
+		case p.Flags.Has(redis.FlagMyself) && (p.IP == "" || !isName(seed)):
 			addr = seed
 		case p.IP == "" || p.Flags.HasAny(redis.FlagHandshake|redis.FlagFailed):
 			continue

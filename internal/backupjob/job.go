@@ -1,8 +1,8 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backupjob is what Jobs that run the backup program have in common: the container and its store, and reading what a pod of theirs
-// said at its end.
+// Package backupjob is what pods that run the backup program have in common: the container, its store and how it reaches a cluster; and, of
+// Jobs, reading what a pod of theirs said at its end.
 package backupjob
 
 import (
@@ -20,8 +20,9 @@ const (
 	// Container is the one that runs the program, and Program what it runs in the operator's image.
 	Container = "backup"
 	Program   = "/backup"
-	// Take, Restore and Delete are its commands.
+	// Take, Archive, Restore and Delete are its commands.
 	Take    = "take"
+	Archive = "archive"
 	Restore = "restore"
 	Delete  = "delete"
 	// requestFlag comes before the UID of the object that a pod works for.
@@ -42,11 +43,15 @@ func Rate(limit v1alpha1.ByteRate, shares int) []string {
 	return []string{"--max-bytes-per-second=" + strconv.FormatInt(max(bytes/int64(max(shares, 1)), 1), 10)}
 }
 
-// Add adds the container to a pod, with what its store needs. It has no shell, and each argument is of one piece.
+// Add adds the container to a pod, with what its store needs. At its end it says what became of its work.
 func Add(pod *corev1.PodSpec, image string, store v1alpha1.BackupStore, resources corev1.ResourceRequirements, args ...string) {
+	AddUnending(pod, image, store, resources, append(args, "--report-file="+corev1.TerminationMessagePathDefault)...)
+}
+
+// AddUnending is Add for a command that runs until it is stopped. The container has no shell, and each argument is of one piece.
+func AddUnending(pod *corev1.PodSpec, image string, store v1alpha1.BackupStore, resources corev1.ResourceRequirements, args ...string) {
 	c := corev1.Container{
-		Name: Container, Image: image, Command: []string{Program}, Resources: resources, Env: variables(store),
-		Args: append(args, "--report-file="+corev1.TerminationMessagePathDefault),
+		Name: Container, Image: image, Command: []string{Program}, Resources: resources, Env: variables(store), Args: args,
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},

@@ -20,11 +20,15 @@ var (
 		Namespace: namespace, Name: "build_info", Help: "Always 1; the labels say which build is running.",
 	}, []string{"version", "commit", "go_version"})
 
-	phase = redisGauge("phase", "1 for the phase that the RedisCluster is in.", "phase")
-	slots = redisGauge("slots_covered", "Hash slots, of 16384, that a reachable master serves.")
-	ready = redisGauge("instances_ready", "Instances of the RedisCluster that are ready.")
-	move  = redisGauge("slots_to_move", "Hash slots that are on their way to another shard.")
-	total = redisGauge("instances", "Instances that the RedisCluster asks for.")
+	phase    = redisGauge("phase", "1 for the phase that the RedisCluster is in.", "phase")
+	slots    = redisGauge("slots_covered", "Hash slots, of 16384, that a reachable master serves.")
+	ready    = redisGauge("instances_ready", "Instances of the RedisCluster that are ready.")
+	move     = redisGauge("slots_to_move", "Hash slots that are on their way to another shard.")
+	total    = redisGauge("instances", "Instances that the RedisCluster asks for.")
+	archived = redisGauge("archiving", "1 while the archive is behind no further than its objective, else 0; absent without an archive.")
+	behind   = redisGauge("archive_behind_seconds",
+		"For how long what was written is not known to be in the archive; absent where that is not known.")
+
 	certs = redisGauge("certificate_expiry_timestamp_seconds", "When the certificate of the instances expires; absent without TLS.")
 )
 
@@ -35,7 +39,7 @@ func redisGauge(name, help string, more ...string) *prometheus.GaugeVec {
 
 // Register adds the metrics to the registry that the manager serves. Calling it again changes nothing.
 var Register = sync.OnceValue(func() error {
-	for _, c := range []prometheus.Collector{build, phase, slots, move, ready, total, certs} {
+	for _, c := range []prometheus.Collector{build, phase, slots, move, ready, total, certs, archived, behind} {
 		if err := metrics.Registry.Register(c); err != nil {
 			return err
 		}
@@ -60,6 +64,10 @@ type RedisClusterValues struct {
 	InstancesReady, Instances int
 	// CertificateNotAfter is zero without TLS.
 	CertificateNotAfter time.Time
+	// Archiving reports whether the archive is far enough; nil without one. ArchiveBehind is how far it is behind, negative if that is not
+	// known.
+	Archiving     *bool
+	ArchiveBehind time.Duration
 }
 
 // RedisClusterSeries are the series of one RedisCluster.
@@ -82,11 +90,20 @@ func (s RedisClusterSeries) Set(v RedisClusterValues) {
 	if !v.CertificateNotAfter.IsZero() {
 		certs.WithLabelValues(s.namespace, s.name).Set(float64(v.CertificateNotAfter.Unix()))
 	}
+	archived.DeletePartialMatch(s.labels())
+	behind.DeletePartialMatch(s.labels())
+	if v.Archiving == nil {
+		return
+	}
+	archived.WithLabelValues(s.namespace, s.name).Set(map[bool]float64{true: 1}[*v.Archiving])
+	if v.ArchiveBehind >= 0 {
+		behind.WithLabelValues(s.namespace, s.name).Set(v.ArchiveBehind.Seconds())
+	}
 }
 
 // Delete removes every series of the RedisCluster; call it once the object is gone.
 func (s RedisClusterSeries) Delete() {
-	for _, gauge := range []*prometheus.GaugeVec{phase, slots, move, ready, total, certs} {
+	for _, gauge := range []*prometheus.GaugeVec{phase, slots, move, ready, total, certs, archived, behind} {
 		gauge.DeletePartialMatch(s.labels())
 	}
 }

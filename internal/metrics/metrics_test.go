@@ -40,7 +40,9 @@ func TestSeriesLiveAndDieWithTheirObject(t *testing.T) {
 	}
 	RedisCluster("shop", "cart").Set(RedisClusterValues{Phase: "Creating", SlotsCovered: 0, Instances: 6})
 	RedisCluster("shop", "cart").Set(RedisClusterValues{Phase: "Running", SlotsCovered: 16384, SlotsToMove: 12, InstancesReady: 6,
-		Instances: 6, CertificateNotAfter: time.Unix(1800000000, 0)})
+		Instances: 6, CertificateNotAfter: time.Unix(1800000000, 0), Archiving: new(bool), ArchiveBehind: 90 * time.Second})
+	RedisCluster("shop", "plain").Set(RedisClusterValues{ArchiveBehind: time.Second})
+	RedisCluster("shop", "plain").Delete()
 	RedisCluster("shop", "other").Set(RedisClusterValues{Phase: "Creating"})
 	RedisCluster("shop", "other").Delete()
 
@@ -50,6 +52,9 @@ func TestSeriesLiveAndDieWithTheirObject(t *testing.T) {
 		"middleware_operator_rediscluster_slots_to_move{cart,shop}":   12,
 		"middleware_operator_rediscluster_instances_ready{cart,shop}": 6,
 		"middleware_operator_rediscluster_instances{cart,shop}":       6,
+
+		"middleware_operator_rediscluster_archiving{cart,shop}":              0,
+		"middleware_operator_rediscluster_archive_behind_seconds{cart,shop}": 90,
 
 		"middleware_operator_rediscluster_certificate_expiry_timestamp_seconds{cart,shop}": 1800000000,
 	}

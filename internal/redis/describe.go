@@ -124,20 +124,56 @@ func (n *Node) OwnSlots(ctx context.Context) (slots.Set, error) {
 	return view.Slots, nil
 }
 
-// SlotMigrationsUnderWay are the jobs under way that the node knows of, whichever method the engine has.
-func (n *Node) SlotMigrationsUnderWay(ctx context.Context) ([]SlotMigration, error) {
+// MovesSlots says which slots the engine is moving by itself that the node knows of; empty: none. It takes no right to move any: where the
+// list of tasks is a form of the command that begins them (AtomicDestination), CLUSTER INFO tells how many there are.
+func (n *Node) MovesSlots(ctx context.Context) (string, error) {
 	answer, err := n.do(ctx, atomicProbe)
 	if errors.Is(err, ErrUnsupported) {
-		return nil, nil // COMMAND was renamed: slots move the classic way, as for Describe
+		return "", nil // COMMAND was renamed: slots move the classic way, as for Describe
 	}
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	var view View
 	if err := readAtomicMethod(&view, answer); err != nil {
-		return nil, n.notUnderstood(atomicProbe, err)
+		return "", n.notUnderstood(atomicProbe, err)
 	}
-	return n.slotMigrationsUnderWay(ctx, view.Atomic)
+	if view.Atomic == slots.AtomicDestination {
+		return n.countsMoves(ctx)
+	}
+	jobs, err := n.slotMigrationsUnderWay(ctx, view.Atomic)
+	if err != nil || len(jobs) == 0 {
+		return "", err
+	}
+	return jobs[0].Slots.String(), nil
+}
+
+// countsMoves asks how many tasks there are, and how many clear up after one: the keys of slots that were given away.
+func (n *Node) countsMoves(ctx context.Context) (string, error) {
+	c := command{name: "CLUSTER INFO", args: words("CLUSTER INFO")}
+	answer, err := n.do(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	text, err := answer.Text()
+	if err != nil {
+		return "", n.notUnderstood(c, err)
+	}
+	moves, err := readMoves(text)
+	if err != nil {
+		return "", n.notUnderstood(c, err)
+	}
+	return moves, nil
+}
+
+// readMoves reads what CLUSTER INFO says of tasks; empty: there are none.
+func readMoves(text string) (string, error) {
+	info := parseFields(text)
+	tasks, clearing := info.count("cluster_slot_migration_active_tasks"), info.count("cluster_slot_migration_active_trim_running")
+	if info.err != nil || tasks+clearing == 0 {
+		return "", info.err
+	}
+	return fmt.Sprintf("%d tasks, and %d that clear up", tasks, clearing), nil
 }
 
 func (n *Node) slotMigrationsUnderWay(ctx context.Context, method slots.AtomicMethod) ([]SlotMigration, error) {

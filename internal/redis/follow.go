@@ -14,7 +14,10 @@ import (
 
 // RightsToBackUp are what a user needs to follow an instance's data and to set a mark. Every engine knows all of them: a rule that an
 // engine does not know would keep it from starting.
-const RightsToBackUp = "+psync +replconf +ping +info +cluster|nodes +command|info +client|pause +client|unpause"
+const RightsToBackUp = "+psync +replconf +ping +info +cluster|nodes +cluster|info +command|info +client|pause +client|unpause"
+
+// RightToSeeJobs is what MovesSlots needs besides on Valkey from 9.0 on, which earlier versions and Redis do not know.
+const RightToSeeJobs = "+cluster|getslotmigrations"
 
 // Follow begins a replication session at the node, from a position on if it has what follows, or else from a base. The pool's DialTimeout
 // bounds the connecting; for a base, the node may fork and write a file first, and says with empty lines that it lives. An error

@@ -32,6 +32,7 @@ func init() {
 		"repl_backlog_active", "repl_backlog_first_byte_offset",
 		savedSnapshot, wroteAOF,
 		"cluster_state", "cluster_slots_assigned", "cluster_current_epoch", "cluster_my_epoch",
+		"cluster_slot_migration_active_tasks", "cluster_slot_migration_active_trim_running",
 	} {
 		wanted[name] = true
 	}

@@ -166,3 +166,25 @@ func TestReadInfoNamesTheBadField(t *testing.T) {
 		t.Errorf("cluster state maybe: %v", err)
 	}
 }
+
+// What Redis from 8.4 on documents of CLUSTER INFO. What is missing is not none.
+func TestMovesAreCounted(t *testing.T) {
+	const tasks, clearing = "cluster_slot_migration_active_tasks:", "cluster_slot_migration_active_trim_running:"
+	for text, want := range map[string]string{
+		tasks + "0\r\n" + clearing + "0\r\n":  "",
+		tasks + "1\r\n" + clearing + "0\r\n":  "1 tasks, and 0 that clear up",
+		tasks + "0\r\n" + clearing + "2\r\n":  "0 tasks, and 2 that clear up",
+		"cluster_state:ok\r\n":                "is missing",
+		tasks + "0\r\n":                       "is missing",
+		tasks + "-1\r\n" + clearing + "1\r\n": "is negative",
+		tasks + "x\r\n" + clearing + "1\r\n":  "x",
+	} {
+		got, err := readMoves(text)
+		if err != nil {
+			got = err.Error()
+		}
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

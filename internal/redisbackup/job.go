@@ -15,7 +15,6 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/backupjob"
-	"middleware.hc.cn/operator/internal/rediscluster/access"
 )
 
 const (
@@ -27,21 +26,13 @@ const (
 	stopping = 70
 	// mostSeeds are addresses that the pod is given. One that answers is enough.
 	mostSeeds = 6
-	// Where files are in the pod.
-	loginFile, trustFile = "/etc/backup/login/password", "/etc/backup/trust/ca.crt"
 )
 
 // job is the Job that takes a backup. What the object's author wrote becomes arguments, each of one piece, and no shell sees it.
 func job(s *Snapshot, image string) *batchv1.Job {
 	backup, cluster := s.Backup, s.Cluster
 	made := jobOf(backup, backup.JobName(), image, int64(cluster.Status.Shards), arguments(backup, cluster)...)
-	pod := &made.Spec.Template.Spec
-	if cluster.AuthEnabled() {
-		backupjob.Mount(pod, "login", cluster.AuthSecretName(), access.KeyBackup, loginFile)
-	}
-	if cluster.Spec.TLS != nil {
-		backupjob.Mount(pod, "trust", cluster.TLSTrustSecretName(), backupjob.KeyTrusted, trustFile)
-	}
+	backupjob.MountLogin(&made.Spec.Template.Spec, cluster)
 	made.Spec.ActiveDeadlineSeconds = ptr.To(max(1, int64(backup.Deadline().Sub(s.Now)/time.Second)))
 	return made
 }
@@ -92,12 +83,7 @@ func arguments(backup *v1alpha1.RedisBackup, cluster *v1alpha1.RedisCluster) []s
 			args = append(args, "--node="+node.NodeID)
 		}
 	}
-	if cluster.AuthEnabled() {
-		args = append(args, "--user="+access.BackupUser, "--password-file="+loginFile)
-	}
-	if cluster.Spec.TLS != nil {
-		args = append(args, "--ca-file="+trustFile, "--server-name="+cluster.TLSServerName())
-	}
+	args = append(args, backupjob.Login(cluster)...)
 	for _, recipient := range backup.Spec.Recipients {
 		args = append(args, "--recipient="+recipient)
 	}

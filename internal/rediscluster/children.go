@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -35,12 +36,13 @@ import (
 var optional = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 	corev1.SchemeGroupVersion.WithKind("Service"),
+	appsv1.SchemeGroupVersion.WithKind(deployment),
 	policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
 	networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"),
 }
 
-// statefulSet is the one kind of children that names Secrets.
-const statefulSet = "StatefulSet"
+// The kinds of children that name Secrets.
+const statefulSet, deployment = "StatefulSet", "Deployment"
 
 // children renders the chart of a cluster and compares it with what exists.
 type children struct {
@@ -66,7 +68,7 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if refused := admission.CheckTemplate(cluster, len(shape.Topology)); len(refused) > 0 { // it may have more shards than the spec asks for
 		return refuse("InvalidSpec", refused[0])
 	}
-	objects, err := c.render(cluster, values.Build(asTemplated(cluster, s), shape.Topology, shape.Settings), m)
+	objects, err := c.render(cluster, c.values(cluster, s, shape), m)
 	if err != nil {
 		return refuse("RenderFailed", err)
 	}
@@ -84,20 +86,46 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		}
 	}
 	compared := Comparison{Objects: objects}
-	if slices.ContainsFunc(pending, func(ref apply.Ref) bool { return ref.Kind == statefulSet }) {
+	withhold := func(kind string) {
+		pending = slices.DeleteFunc(pending, func(ref apply.Ref) bool { return ref.Kind == kind })
+		compared.Objects =
+			slices.DeleteFunc(slices.Clone(compared.Objects), func(o *unstructured.Unstructured) bool { return o.GetKind() == kind })
+	}
+	if isPending(pending, statefulSet) {
 		if compared.Pending.Withheld = c.observer.Withheld(ctx, cluster, &m.Memory); compared.Pending.Withheld != nil {
-			pending = slices.DeleteFunc(pending, func(ref apply.Ref) bool { return ref.Kind == statefulSet })
-			compared.Objects =
-				slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return o.GetKind() == statefulSet })
+			withhold(statefulSet)
 		}
 	}
-	if compared.Obsolete, err = c.obsolete(ctx, cluster, objects); err != nil {
+	if c.archives(cluster, s) && (c.observer.BackupImage == "" || isPending(pending, deployment)) {
+		if compared.ArchiveWithheld = c.observer.ArchiveWithheld(ctx, cluster, &m.Memory); compared.ArchiveWithheld != "" {
+			withhold(deployment)
+		}
+	}
+	if compared.Obsolete, err = c.obsolete(ctx, cluster, s, objects); err != nil {
 		return Comparison{}, err
 	}
 	for _, ref := range slices.Concat(pending, compared.Obsolete) {
 		compared.Pending.Children = append(compared.Pending.Children, ref.Kind+" "+ref.Name)
 	}
 	return compared, nil
+}
+
+// archives reports whether an archive is to be written: it begins when the cluster has formed.
+func (c *children) archives(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) bool {
+	return cluster.Archive() != nil && s.Formed
+}
+
+// values are those that the chart is rendered with.
+func (c *children) values(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, shape plan.Shape) map[string]any {
+	v := values.Build(asTemplated(cluster, s), shape.Topology, shape.Settings)
+	if c.archives(cluster, s) && c.observer.BackupImage != "" {
+		v["archive"] = values.Archive(cluster, c.observer.BackupImage, max(len(shape.Topology), int(cluster.Spec.ShardCount())))
+	}
+	return v
+}
+
+func isPending(pending []apply.Ref, kind string) bool {
+	return slices.ContainsFunc(pending, func(ref apply.Ref) bool { return ref.Kind == kind })
 }
 
 // missing keeps of the pending children those that do not exist, when nothing is known of
@@ -169,10 +197,13 @@ func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any, m *M
 }
 
 // obsolete finds children of ours that are not rendered any more.
-func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster, objects []*unstructured.Unstructured) ([]apply.Ref,
-	error) {
+func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot,
+	objects []*unstructured.Unstructured) ([]apply.Ref, error) {
 	var obsolete []apply.Ref
 	for _, kind := range optional {
+		if kind.Kind == deployment && c.archives(cluster, s) {
+			continue // it is asked for, if perhaps by an operator that does not know its image
+		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := c.cache.List(ctx, list, client.InNamespace(cluster.Namespace),

@@ -22,6 +22,7 @@ import (
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
+	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
@@ -44,7 +45,7 @@ func newChildren(t testing.TB, asked func()) *children {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &children{chart: loaded, mapper: scopes{asked: asked}}
+	return &children{chart: loaded, mapper: scopes{asked: asked}, observer: &observe.Observer{BackupImage: "operator:1"}}
 }
 
 func renderAll(t testing.TB, c *children, m *Memory, cluster *v1alpha1.RedisCluster) []*unstructured.Unstructured {

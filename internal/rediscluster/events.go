@@ -41,6 +41,13 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, report Report) {
 	if refused := refusal(before, after); refused != "" {
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "SettingRefused", "SetConfig", "%s", refused)
 	}
+	if c := archiveChange(before, after); c != nil {
+		kind := corev1.EventTypeNormal
+		if c.Status != metav1.ConditionTrue && c.Reason != v1alpha1.ReasonArchiveNotBegun {
+			kind = corev1.EventTypeWarning
+		}
+		r.recorder.Eventf(after, nil, kind, "Archive"+c.Reason, "Archive", "%s", shell.Note(cmp.Or(c.Message, "the archive is far enough")))
+	}
 	was, is := before.Status.Phase, after.Status.Phase
 	if stall := newStall(before, after); stall != nil && report.Err == nil && (was == is || !worthTelling[is]) {
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, stall.Reason, "Reconcile", "%s", shell.Note(stall.Message))
@@ -62,6 +69,16 @@ func refusal(before, after *v1alpha1.RedisCluster) string {
 		return ""
 	}
 	return is.Message
+}
+
+// archiveChange is the condition Archiving when it says something else than before; what it says first is told if it is no beginning.
+func archiveChange(before, after *v1alpha1.RedisCluster) *metav1.Condition {
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionArchiving)
+	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionArchiving)
+	if is == nil || was != nil && was.Reason == is.Reason || was == nil && is.Reason == v1alpha1.ReasonArchiveNotBegun {
+		return nil
+	}
+	return is
 }
 
 // newStall is the condition Stalled when it tells of another cause than before.

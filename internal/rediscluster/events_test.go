@@ -36,6 +36,11 @@ func TestReport(t *testing.T) {
 			{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: reason, Message: "empty"}}
 		return c
 	}
+	archiving := func(reason string, is metav1.ConditionStatus) *v1alpha1.RedisCluster {
+		c := with("Running", "")
+		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionArchiving, Status: is, Reason: reason, Message: reason + "!"}}
+		return c
+	}
 	broken := errors.New("c-0-0 does not answer")
 	for name, tt := range map[string]struct {
 		before, after *v1alpha1.RedisCluster
@@ -58,11 +63,18 @@ func TestReport(t *testing.T) {
 		"it fails the same way": {with("Running", broken.Error()), with("Running", broken.Error()), pass(plan.Meet{}, broken), true, nil},
 		"a setting is refused": {with("Running", ""), refused("hz: no"), pass(plan.None{}, nil), false,
 			[]string{"Warning SettingRefused hz: no"}},
-		"and is still refused":   {refused("hz: no"), refused("hz: no"), pass(plan.None{}, nil), false, nil},
-		"data is lost":           {with("Failed", ""), stalled("DataLost"), pass(plan.Stall{}, nil), false, []string{"Warning DataLost empty"}},
-		"and is still":           {stalled("DataLost"), stalled("DataLost"), pass(plan.Stall{}, nil), false, nil},
-		"data is given up":       {stalled("DataLost"), with("Failed", ""), pass(plan.GiveUp{}, nil), true, []string{"Warning GiveUp "}},
-		"deleted: nothing extra": {with("Running", ""), with("Deleting", ""), pass(plan.Wait{}, nil), false, nil},
+		"and is still refused": {refused("hz: no"), refused("hz: no"), pass(plan.None{}, nil), false, nil},
+		"data is lost":         {with("Failed", ""), stalled("DataLost"), pass(plan.Stall{}, nil), false, []string{"Warning DataLost empty"}},
+		"and is still":         {stalled("DataLost"), stalled("DataLost"), pass(plan.Stall{}, nil), false, nil},
+		"data is given up":     {stalled("DataLost"), with("Failed", ""), pass(plan.GiveUp{}, nil), true, []string{"Warning GiveUp "}},
+		"an archive is behind": {archiving("WithinObjective", "True"), archiving("Behind", "False"), pass(plan.None{}, nil), false,
+			[]string{"Warning ArchiveBehind Behind!"}},
+		"and is behind still": {archiving("Behind", "False"), archiving("Behind", "False"), pass(plan.None{}, nil), false, nil},
+		"and is no more": {archiving("Behind", "False"), archiving("WithinObjective", "True"), pass(plan.None{}, nil), false,
+			[]string{"Normal ArchiveWithinObjective WithinObjective!"}},
+		"an archive is asked for": {with("Running", ""), archiving("NotBegun", "False"), pass(plan.None{}, nil), false, nil},
+		"an archive is given up":  {archiving("Behind", "False"), with("Running", ""), pass(plan.None{}, nil), false, nil},
+		"deleted: nothing extra":  {with("Running", ""), with("Deleting", ""), pass(plan.Wait{}, nil), false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake := events.NewFakeRecorder(10)

@@ -13,7 +13,6 @@ import (
 	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 	"middleware.hc.cn/operator/test/fields"
 )
 
@@ -24,6 +23,10 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 	with := func(text string) fields.Example { return fields.Example{With: text} }
 	shown := func(tests ...string) fields.Example { return fields.Example{Shown: tests} }
 	assigned := "updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 5, fromReplicas: a}]}"
+	const archived = "backup: {store: {s3: {bucket: a, credentialsSecretName: b}}, archive: {}}"
+	archive := func(text string) fields.Example {
+		return fields.Example{Base: archived, With: "backup: {" + text + "}"}
+	}
 	examples := map[string]fields.Example{
 		"spec.antiAffinity":             with("antiAffinity: Required"),
 		"spec.auth.aclSecretName":       shown("TestUsers"),
@@ -35,6 +38,31 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.finalizers":               with("finalizers: background"),
 		"spec.networkPolicy.enabled":    with("networkPolicy: {enabled: false}"),
 		"spec.pause":                    with("pause: true"),
+
+		"spec.backup.archive.baseInterval":              archive("archive: {baseInterval: 2h}"),
+		"spec.backup.archive.interval":                  archive("archive: {interval: 2s}"),
+		"spec.backup.archive.keep":                      archive("archive: {keep: 2h}"),
+		"spec.backup.archive.markInterval":              archive("archive: {markInterval: 2m}"),
+		"spec.backup.archive.objective":                 archive("archive: {objective: 2m}"),
+		"spec.backup.recipients":                        archive("recipients: [age1a]"),
+		"spec.backup.store.s3.bucket":                   archive("store: {s3: {bucket: c}}"),
+		"spec.backup.store.s3.caSecretName":             archive("store: {s3: {caSecretName: c}}"),
+		"spec.backup.store.s3.credentialsSecretName":    archive("store: {s3: {credentialsSecretName: c}}"),
+		"spec.backup.store.s3.endpoint":                 archive("store: {s3: {endpoint: 'http://c:9000'}}"),
+		"spec.backup.store.s3.prefix":                   archive("store: {s3: {prefix: c}}"),
+		"spec.backup.store.s3.region":                   archive("store: {s3: {region: c}}"),
+		"spec.backup.store.azure.caSecretName":          shown("TestJobsOfStores"),
+		"spec.backup.store.azure.container":             shown("TestJobsOfStores"),
+		"spec.backup.store.azure.credentialsSecretName": shown("TestJobsOfStores"),
+		"spec.backup.store.azure.endpoint":              shown("TestJobsOfStores"),
+		"spec.backup.store.azure.prefix":                shown("TestJobsOfStores"),
+		"spec.backup.store.azure.storageAccount":        shown("TestJobsOfStores"),
+		"spec.backup.store.claim.claimName":             shown("TestJobsOfStores"),
+		"spec.backup.store.claim.prefix":                shown("TestJobsOfStores"),
+		"spec.backup.store.gcs.bucket":                  shown("TestJobsOfStores"),
+		"spec.backup.store.gcs.credentialsSecretName":   shown("TestJobsOfStores"),
+		"spec.backup.store.gcs.prefix":                  shown("TestJobsOfStores"),
+		"spec.backup.store.serviceAccountName":          shown("TestJobsOfStores"),
 
 		"spec.bootstrap.restore.identitySecretName":                         shown("TestRestoreJob"),
 		"spec.bootstrap.restore.location.cluster":                           shown("TestRestoreJob"),
@@ -127,7 +155,8 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 			admission.Default(cluster)
 			desired := plan.DesiredFor(cluster, &snapshot.Snapshot{}, plan.Options{})
 			desired.Problems = nil // of no interest: any field may have some
-			objects, err := c.render(cluster, values.Build(cluster, desired.Topology, redisconf.AskedFor(cluster, nil)), &Memory{})
+			shape := plan.Shape{Topology: desired.Topology, Settings: redisconf.AskedFor(cluster, nil)}
+			objects, err := c.render(cluster, c.values(cluster, &snapshot.Snapshot{Formed: true}, shape), &Memory{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -54,6 +54,8 @@ type Comparison struct {
 	// to be deleted.
 	Objects  []*unstructured.Unstructured
 	Obsolete []apply.Ref
+	// ArchiveWithheld says why the Deployment that writes the archive stays as it is; empty: it is not held back.
+	ArchiveWithheld string
 }
 
 // Report is what one reconciliation came to.
@@ -98,6 +100,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 			return report, fmt.Errorf("render: %w", err)
 		}
 	}
+	report.ArchiveWithheld = children.ArchiveWithheld
 	report.Decision = shape.Next(m.known(cluster, children.Pending, l.Now(), l.RetryRefused))
 	result, took, err := l.do(ctx, report.Decision.Step, act.Subject{
 		Cluster: cluster, Credentials: m.Credentials(cluster), Access: m.Access(),

@@ -9,6 +9,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -79,11 +82,13 @@ func (r *Reconciler) report(ctx context.Context, was, cluster *v1alpha1.RedisClu
 	}
 	before := cluster.DeepCopy() // defaults are not written
 	before.Status = was.Status
+	archiving, behind := archiveValues(cluster, report, r.now())
 	metrics.RedisCluster(cluster.Namespace, cluster.Name).Set(metrics.RedisClusterValues{
 		Phase: string(cluster.Status.Phase), SlotsCovered: int(cluster.Status.Slots),
 		SlotsToMove:    slotsToMove(cluster),
 		InstancesReady: status.ReadyInstances(report.Snapshot), Instances: int(report.Decision.Topology.Instances()),
 		CertificateNotAfter: report.Snapshot.TLS.NotAfter,
+		Archiving:           archiving, ArchiveBehind: behind,
 	})
 	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
@@ -93,6 +98,19 @@ func (r *Reconciler) report(ctx context.Context, was, cluster *v1alpha1.RedisClu
 	}
 	r.events.report(before, cluster, report)
 	return nil
+}
+
+// archiveValues are what is told of the archive of a cluster that has formed; nil without one, and a negative time if that is not known.
+func archiveValues(cluster *v1alpha1.RedisCluster, report Report, now time.Time) (archiving *bool, behind time.Duration) {
+	condition := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionArchiving)
+	if condition == nil || !report.Snapshot.Formed {
+		return nil, -1
+	}
+	behind, known := status.ArchiveBehind(report.Snapshot.Archive, now)
+	if !known {
+		behind = -1
+	}
+	return ptr.To(condition.Status == metav1.ConditionTrue), behind
 }
 
 func slotsToMove(cluster *v1alpha1.RedisCluster) int {

@@ -66,7 +66,7 @@ type Options struct {
 	ClusterDomain string
 	// AllowHostPath admits volumes of type hostPath.
 	AllowHostPath bool
-	// Backups reports whether RedisBackups are served, BackupImage has the program that restores them; empty: not known.
+	// Backups reports whether RedisBackups are served, BackupImage has the program that restores them and writes archives; empty: not known.
 	Backups     bool
 	BackupImage string
 }
@@ -90,7 +90,7 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	}
 	applier := apply.New(live, childCache)
 	observer := &observe.Observer{Children: childCache, Secrets: live, Redis: o.Redis, ServiceAccount: o.ServiceAccount,
-		BackupImage: o.BackupImage}
+		BackupImage: o.BackupImage, AskArchive: observe.ArchiveAsker()}
 	if o.Backups {
 		observer.Backups = mgr.GetCache()
 	}

@@ -82,7 +82,8 @@ func redisWords(t *testing.T) []vocabulary {
 	return []vocabulary{
 		{"conditions of a RedisCluster", wordsOf(t, named("Condition"), api), column(t, redisStatusPage, table, 0), nil},
 		{"the same, in the list", wordsOf(t, named("Condition"), api), listed(t, "## RedisCluster"), nil},
-		{"reasons of a RedisCluster", append(wordsOf(t, literal, "internal/rediscluster/status"), situations...),
+		{"reasons of a RedisCluster",
+			slices.Concat(wordsOf(t, literal, "internal/rediscluster/status"), wordsOf(t, named("ReasonArchive"), api), situations),
 			append(column(t, redisStatusPage, table, 2), sentence(t, redisStatusPage, "`nodes[].status` is")...),
 			map[string]string{"True": "a status", "False": "a status", "Unknown": "a status", "Stalled": "a condition", "spreadMasters": "a field"}},
 		{"phases", wordsOf(t, named("Phase"), api), column(t, redisStatusPage, "| phase | when |", 0), nil},

@@ -10,18 +10,21 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/s3blob"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -76,7 +79,7 @@ func runStore(t *testing.T, namespace string) *s3.Client {
 }
 
 // A RedisBackup is taken while clients write and read and notice nothing, lies in the store as its status says, another cluster begins with
-// its data, and it goes from the store.
+// its data, and it goes from the store. Then an archive of the cluster is written, and another cluster begins with a moment of that.
 func TestRedisClusterIsBackedUp(t *testing.T) {
 	if !live.Local() {
 		t.Skip("the object store is an image of the local cluster")
@@ -122,9 +125,48 @@ func TestRedisClusterIsBackedUp(t *testing.T) {
 		})
 		restoredFrom(t, backup, keys)
 		goesFromStore(t, store, backup)
+		archivedAndRestored(t, cluster, backup.Spec.Store, keys)
 		if os.Getenv("E2E") == "all" { // without real claims and garbage collection: TestVerifiedBackups
 			verified(t, namespace, backup.Spec)
 		}
+	})
+}
+
+// archivedAndRestored has an archive written of a cluster, and makes a cluster that begins with a moment of it.
+func archivedAndRestored(t *testing.T, cluster *v1alpha1.RedisCluster, in v1alpha1.BackupStore, keys int) {
+	t.Helper()
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
+		c.Spec.Backup = &v1alpha1.ClusterBackup{Store: in, Archive: &v1alpha1.Archive{}}
+	})
+	live.Eventually(t, "the archive is within its objective, and a moment is over that can be restored", func() error {
+		if err := live.Get(t, cluster); err != nil {
+			return err
+		}
+		c, a := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionArchiving), cluster.Status.Archive
+		if c == nil || c.Status != metav1.ConditionTrue || a == nil || a.FirstMoment == nil || time.Since(a.FirstMoment.Time) < 2*time.Second {
+			return fmt.Errorf("%+v, %+v", c, a)
+		}
+		return nil
+	})
+	again := newCluster(cluster.Namespace, "again")
+	again.Spec.Replicas = ptr.To[int32](3)
+	again.Spec.Bootstrap = &v1alpha1.Bootstrap{Restore: &v1alpha1.Restore{Location: &v1alpha1.BackupLocation{Store: in,
+		Namespace: cluster.Namespace, Cluster: cluster.Name, Name: cluster.Status.Archive.Name, Moment: &v1alpha1.ArchiveMoment{}}}}
+	live.Create(t, again)
+	live.Ready(t, again)
+	if is := again.Status.Restored; is == nil || !is.Consistent || !strings.HasPrefix(is.Location, cluster.Status.Archive.Location+"@") {
+		t.Errorf("it began with %+v, and the archive is %+v", is, cluster.Status.Archive)
+	}
+	load := live.NewLoad(t, again)
+	load.Began(keys)
+	load.WantData()
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Backup = nil })
+	writer := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.ArchiveWorkload()}}
+	live.Eventually(t, "nobody writes the archive any more", func() error {
+		if err := live.Get(t, writer); !apierrors.IsNotFound(err) {
+			return errors.Join(err, errors.New("its Deployment is still there"))
+		}
+		return nil
 	})
 }
 

@@ -73,10 +73,10 @@ func TestAccessFromTheFileIsAccessSetLive(t *testing.T) {
 			got.Link != want.Link || got.LinkUser != "default" || want.LinkUser != "default" || want.Open || got.Open {
 			t.Errorf("from the file %+v, set live %+v", want, got)
 		}
-		if state.ShownUsers(got.Users) != state.UsersDigest() || state.ShownUsers(want.Users) != state.UsersDigest() {
+		if state.ShownUsers(got.Users, nil) != state.UsersDigest() || state.ShownUsers(want.Users, nil) != state.UsersDigest() {
 			t.Error("the users are not recognized")
 		}
-		if state.Users = nil; state.ShownUsers(got.Users) != "" {
+		if state.Users = nil; state.ShownUsers(got.Users, nil) != "" {
 			t.Error("users too many are not noticed")
 		}
 	})
@@ -159,7 +159,7 @@ func TestExporterUser(t *testing.T) {
 		must(t, client.Do(t.Context(), "SLOWLOG", "GET", "1").Err())
 		shown, err := node.Access(t.Context())
 		must(t, err)
-		if state.ShownUsers(shown.Users) == state.UsersDigest() {
+		if state.ShownUsers(shown.Users, nil) == state.UsersDigest() {
 			t.Error("the users of before are not noticed")
 		}
 		for _, user := range state.AllUsers() {
@@ -168,7 +168,7 @@ func TestExporterUser(t *testing.T) {
 		wantFigures()
 		shown, err = node.Access(t.Context())
 		must(t, err)
-		if state.ShownUsers(shown.Users) != state.UsersDigest() {
+		if state.ShownUsers(shown.Users, nil) != state.UsersDigest() {
 			t.Error("the users of now are not recognized")
 		}
 	})

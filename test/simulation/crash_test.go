@@ -175,6 +175,12 @@ var flows = []flow{
 	}},
 	{name: "password", begin: func(t *testing.T, valkey bool) *simulation { return newGuarded(t, 1, valkey).simulation },
 		change: func(s *simulation) { s.cluster.Spec.Auth.Rotate, s.cluster.Generation = "again", 2 }},
+	{name: "a right for an archive", valkey: true,
+		begin: func(t *testing.T, valkey bool) *simulation { return newGuarded(t, 1, valkey).simulation },
+		change: func(s *simulation) {
+			s.cluster.Spec.Backup, s.cluster.Generation = &v1alpha1.ClusterBackup{Archive: &v1alpha1.Archive{},
+				Store: v1alpha1.BackupStore{S3: &v1alpha1.S3Store{Bucket: "backups", CredentialsSecretName: "s3"}}}, 2
+		}},
 }
 
 // master is the pod of a shard whose Redis owns slots.

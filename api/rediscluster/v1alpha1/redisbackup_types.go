@@ -17,6 +17,9 @@ const FinalizerBackup = "redis.middleware.hc.cn/backup"
 // DefaultBackupTimeout is that of RedisBackupSpec. The schema marker below repeats it.
 const DefaultBackupTimeout = 6 * time.Hour
 
+// DefaultRegion is that of S3Store. The schema marker below repeats it.
+const DefaultRegion = "us-east-1"
+
 // BackupDeletionPolicy says what becomes of what is in the store when a RedisBackup is deleted.
 //
 // +kubebuilder:validation:Enum=Retain;Delete

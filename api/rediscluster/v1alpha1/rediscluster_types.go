@@ -185,6 +185,13 @@ type RedisClusterSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=145,displayName="Bootstrap",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Bootstrap *Bootstrap `json:"bootstrap,omitempty"`
+
+	// backup keeps the data in an object store, beside the RedisBackups that are made of it. Default: nothing. It can be
+	// set, changed and removed at any time, and restarts no instance.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=160,displayName="Backup"
+	Backup *ClusterBackup `json:"backup,omitempty"`
 }
 
 // DeletionPolicy says how deletion treats what the cluster owns.
@@ -354,7 +361,7 @@ type Toggle struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.reason`
 // +kubebuilder:printcolumn:name="Plan",type=string,priority=1,JSONPath=`.status.plan.step`
-// +operator-sdk:csv:customresourcedefinitions:order=1,displayName="Redis Cluster",resources={{StatefulSet,v1},{Pod,v1},{Service,v1},{ConfigMap,v1},{Secret,v1},{PersistentVolumeClaim,v1},{PodDisruptionBudget,v1},{NetworkPolicy,v1},{Event,v1}}
+// +operator-sdk:csv:customresourcedefinitions:order=1,displayName="Redis Cluster",resources={{StatefulSet,v1},{Deployment,v1},{Pod,v1},{Service,v1},{ConfigMap,v1},{Secret,v1},{PersistentVolumeClaim,v1},{PodDisruptionBudget,v1},{NetworkPolicy,v1},{Event,v1}}
 type RedisCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

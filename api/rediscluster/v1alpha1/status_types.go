@@ -60,7 +60,7 @@ type RedisClusterStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions: Ready, Progressing, Degraded, SlotsCovered, Formed, Stalled,
-	// Configured, AccessApplied, CertificateInUse.
+	// Configured, AccessApplied, CertificateInUse, MastersSpread, Archiving.
 	//
 	// +listType=map
 	// +listMapKey=type
@@ -145,6 +145,12 @@ type RedisClusterStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=200,displayName="Restored"
 	Restored *RestoredData `json:"restored,omitempty"`
+
+	// archive is what is written of the cluster. It is absent when spec.backup asks for none.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=210,displayName="Archive"
+	Archive *ArchiveStatus `json:"archive,omitempty"`
 
 	// currentVersion is the oldest version that an instance runs.
 	//
@@ -280,6 +286,26 @@ const ConditionConfigured = "Configured"
 // ConditionMastersSpread is True when no node and no zone has so many masters that the others
 // could not elect without them. Its message names the one that has, and what helps.
 const ConditionMastersSpread = "MastersSpread"
+
+// ConditionArchiving is True while the archive of spec.backup is behind no further than its objective. It is absent when no archive is
+// asked for.
+const ConditionArchiving = "Archiving"
+
+// Reasons of ConditionArchiving.
+const (
+	// ReasonArchiveWithin: it is True.
+	ReasonArchiveWithin = "WithinObjective"
+	// ReasonArchiveNotBegun: the cluster has not formed, or no moment can be restored yet.
+	ReasonArchiveNotBegun = "NotBegun"
+	// ReasonArchiveWithheld: the pod may not be given what it needs, such as a Secret.
+	ReasonArchiveWithheld = "Withheld"
+	// ReasonArchiveNotRunning: no pod writes it. The message says why.
+	ReasonArchiveNotRunning = "NotRunning"
+	// ReasonArchiveSlotsMove: while slots move there are no moments. The streams go on.
+	ReasonArchiveSlotsMove = "SlotsMove"
+	// ReasonArchiveBehind: the last moment is older than the objective. The message says what is waited for.
+	ReasonArchiveBehind = "Behind"
+)
 
 // ReasonRollout is the reason of Progressing while instances run an older template.
 const ReasonRollout = "Rollout"

@@ -6,6 +6,11 @@ object. Names of the API's labels: api/rediscluster/v1alpha1/topology.go.
 redis.middleware.hc.cn/cluster: {{ .Release.Name | quote }}
 {{- end }}
 
+{{/* The pod that writes the archive. */}}
+{{- define "rediscluster.archiveSelector" -}}
+redis.middleware.hc.cn/archive: {{ .Release.Name | quote }}
+{{- end }}
+
 {{- define "rediscluster.labels" -}}
 app.kubernetes.io/name: rediscluster
 app.kubernetes.io/instance: {{ .Release.Name | quote }}

@@ -30,6 +30,8 @@ func TestDefaultsAgreeWithSchema(t *testing.T) {
 	for _, manifest := range []string{
 		`{spec: {storage: {}}}`,
 		`{spec: {storage: {}, pod: [{}]}}`,
+		`{spec: {storage: {}, backup: {store: {s3: {bucket: backups, credentialsSecretName: a}}, archive: {}}}}`,
+		`{spec: {storage: {}, backup: {store: {s3: {bucket: backups, region: eu-west-1, credentialsSecretName: a}}, archive: {keep: 24h, objective: 5m}}}}`,
 		`{spec: {replicas: 9, pod: [{updateStrategy: {}, volumes: {type: emptyDir}}], updateStrategy: {}, auth: {}, networkPolicy: {}}}`,
 		`{spec: {storage: {size: 5Gi}, version: 7.0.15, updateStrategy: {pipeline: "7"}, auth: {enabled: false}, podDisruptionBudget: {enabled: false}, spreadMasters: false}}`,
 	} {

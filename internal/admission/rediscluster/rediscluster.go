@@ -41,6 +41,7 @@ func Default(cr *v1alpha1.RedisCluster) {
 	defaultTo(&s.SpreadMasters, ptr.To(true))
 	defaultTo(&s.NetworkPolicy.Enabled, ptr.To(true))
 	defaultTo(&s.PodDisruptionBudget.Enabled, ptr.To(true))
+	defaultBackup(s.Backup)
 	for i := range s.Pod {
 		defaultTo(&s.Pod[i].UpdateStrategy.Type, v1alpha1.RollingUpdate)
 	}
@@ -76,6 +77,7 @@ var rules = []func(*v1alpha1.RedisCluster, Options) field.ErrorList{
 	checkDataPlace,
 	checkStorage,
 	checkBootstrap,
+	checkBackup,
 	checkConfig,
 	checkModules,
 	checkAuth,

@@ -4,14 +4,37 @@
 package rediscluster
 
 import (
-	"path"
-	"path/filepath"
+	"regexp"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
+
+// What the schema says of stores of S3's kind, for objects that came past it: these become arguments of a program.
+var (
+	bucketForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	prefixForm   = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$`)
+	regionForm   = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
+	endpointForm = regexp.MustCompile(`^https?://[A-Za-z0-9.:\[\]-]{1,292}$`)
+)
+
+const longestPrefix = 200
+
+func checkS3(s3 *v1alpha1.S3Store, at *field.Path) field.ErrorList {
+	var refused field.ErrorList
+	if !bucketForm.MatchString(s3.Bucket) {
+		refused = append(refused, field.Invalid(at.Child("bucket"), s3.Bucket, "is no name of a bucket: name one that exists"))
+	}
+	if s3.Region != "" && !regionForm.MatchString(s3.Region) {
+		refused = append(refused, field.Invalid(at.Child("region"), s3.Region, "is no region: write one such as eu-west-1"))
+	}
+	if s3.Endpoint != "" && !endpointForm.MatchString(s3.Endpoint) {
+		refused = append(refused, field.Invalid(at.Child("endpoint"), s3.Endpoint, "must be http://HOST:PORT or https://HOST:PORT"))
+	}
+	return refused
+}
 
 // CheckStore is about where backups lie, whatever object says so. The schema refuses the same; a CRD may have been changed.
 func CheckStore(store v1alpha1.BackupStore, at *field.Path) field.ErrorList {
@@ -30,8 +53,10 @@ func CheckStore(store v1alpha1.BackupStore, at *field.Path) field.ErrorList {
 		return in
 	}
 	var in *field.Path
+	var refused field.ErrorList
 	if s := store.S3; s != nil {
 		in = add("s3", s.CredentialsSecretName, s.CASecretName)
+		refused = checkS3(s, in)
 	}
 	if s := store.GCS; s != nil {
 		in = add("gcs", s.CredentialsSecretName, "")
@@ -46,7 +71,6 @@ func CheckStore(store v1alpha1.BackupStore, at *field.Path) field.ErrorList {
 	if kinds != 1 {
 		return field.ErrorList{field.Required(at, "say where: set one of s3, gcs, azure and claim")}
 	}
-	var refused field.ErrorList
 	switch identity := at.Child("serviceAccountName"); {
 	case store.Claim != nil && store.ServiceAccountName != "":
 		refused = append(refused, field.Forbidden(identity, "a claim is mounted, and nobody logs in to it: leave serviceAccountName out"))
@@ -54,8 +78,9 @@ func CheckStore(store v1alpha1.BackupStore, at *field.Path) field.ErrorList {
 		refused = append(refused, field.Required(identity,
 			"say who logs in to the store: set either credentialsSecretName in it, or serviceAccountName for a pod's identity"))
 	}
-	if prefix := store.Prefix(); prefix != "" && (prefix == "." || !filepath.IsLocal(prefix) || path.Clean(prefix) != prefix) {
-		refused = append(refused, field.Invalid(in.Child("prefix"), prefix, "must be a path below the store, such as a/b, without . and .."))
+	if prefix := store.Prefix(); prefix != "" && (!prefixForm.MatchString(prefix) || len(prefix) > longestPrefix) {
+		refused = append(refused, field.Invalid(in.Child("prefix"), prefix,
+			"must be a path below the store, such as a/b, of letters, digits, dots, hyphens and underscores, and no part that begins with a dot"))
 	}
 	for _, n := range append(names, named{at.Child("serviceAccountName"), store.ServiceAccountName}) {
 		if n.name != "" && len(validation.IsDNS1123Subdomain(n.name)) > 0 {

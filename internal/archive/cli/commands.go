@@ -29,7 +29,7 @@ type source struct {
 // add adds what says which cluster it is, and how it is reached.
 func (s *source) add(flags *pflag.FlagSet, o *options, within time.Duration, timeout string) {
 	t := &s.taking
-	flags.StringSliceVar(&t.Seeds, "from", nil, "addresses of instances, IP:PORT; one that answers is enough (required)")
+	flags.StringSliceVar(&t.Seeds, "from", nil, "addresses of instances, IP:PORT or NAME:PORT; one that answers is enough (required)")
 	flags.StringSliceVar(&t.Nodes, "node", nil, "node IDs of the cluster; an instance that knows none of them is not asked further")
 	flags.StringVar(&t.Cluster, "cluster", "", "whose data it is, for people")
 	flags.StringVar(&s.login.user, "user", "", "who logs in (default: the default user)")
@@ -64,7 +64,7 @@ func (s *source) with(command *cobra.Command, o *options, do func(archive.Taking
 }
 
 const rightsNeeded = "The user needs the rights\n  " + archive.Rights + "\nand, without --slots-stay, " + archive.RightsValkey9 +
-	" on Valkey from 9.0 on, " + archive.RightsRedis84 + " on Redis from 8.4 on."
+	" on Valkey from 9.0 on."
 
 func newTake(o *options) *cobra.Command {
 	var s source
@@ -99,34 +99,6 @@ func newTake(o *options) *cobra.Command {
 	flags.StringVar(&s.taking.Request, "request", "",
 		"what the backup is asked for with; one that is complete, and was asked for with the same, is no error")
 	flags.StringVar(&reportFile, "report-file", "", reportFileUsage)
-	return command
-}
-
-func newArchive(o *options) *cobra.Command {
-	var s source
-	var a archive.Archiving
-	command := &cobra.Command{
-		Use:   "archive NAME",
-		Short: "write an archive of a cluster until stopped, of which any moment can be restored",
-		Long: "Follows each shard of a cluster, by replication, and puts what is written into the store every few seconds. It goes on where it\n" +
-			"ended when it is started again. One process at a time writes an archive: the former one ends when another one begins.\n\n" + rightsNeeded,
-		Args: cobra.ExactArgs(1),
-		RunE: func(command *cobra.Command, args []string) error {
-			s.taking.Name = args[0]
-			return s.with(command, o, func(t archive.Taking) error {
-				a.Taking = t
-				return a.Run(command.Context())
-			})
-		},
-	}
-	flags := command.Flags()
-	s.add(flags, o, archive.DefaultReattach, "for how long a shard's stream may be lost before its data is read anew")
-	flags.StringVar(&s.taking.Request, "request", "", "what the archive is asked for with; one that was asked for otherwise is left alone")
-	flags.DurationVar(&a.Interval, "interval", archive.DefaultInterval, "how often what was written is put into the store")
-	flags.DurationVar(&a.MarkEvery, "mark-interval", archive.DefaultMarkEvery,
-		"how often writes are delayed, so that a moment is one for all shards")
-	flags.DurationVar(&a.BaseEvery, "base-interval", archive.DefaultBaseEvery, "how often all data is read anew")
-	flags.DurationVar(&a.Keep, "keep", archive.DefaultKeep, "for how long moments can be restored")
 	return command
 }
 

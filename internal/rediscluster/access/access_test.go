@@ -55,14 +55,14 @@ func TestOtherExporterRulesAreRolledOut(t *testing.T) {
 	state.Write(secret)
 	shown := map[string]string{BackupUser: "on",
 		ExporterUser: "on sanitize-payload resetchannels -@all +ping " + markPrefix + state.UsersDigest()}
-	if got := state.ShownUsers(shown); got != state.UsersDigest() {
+	if got := state.ShownUsers(shown, nil); got != state.UsersDigest() {
 		t.Errorf("the same users are not recognized: %s", got)
 	}
 
 	exporterRules = present
 	state, _, stale, err := parse(secret)
-	if err != nil || !stale || !state.Due(Asked{Stale: stale}) || state.ShownUsers(shown) == state.UsersDigest() {
-		t.Errorf("stale %v, instances show %s, want another than %s (%v)", stale, state.ShownUsers(shown), state.UsersDigest(), err)
+	if err != nil || !stale || !state.Due(Asked{Stale: stale}) || state.ShownUsers(shown, nil) == state.UsersDigest() {
+		t.Errorf("stale %v, instances show %s, want another than %s (%v)", stale, state.ShownUsers(shown, nil), state.UsersDigest(), err)
 	}
 	after := state.Accept(Asked{Stale: stale}, later)
 	after.Write(secret)
@@ -215,7 +215,49 @@ func TestShownUsers(t *testing.T) {
 		"marked as others":    {shown: map[string]string{"alice": "", "exporter": "on " + markPrefix + "x", "operator-backup": ""}},
 		"the mark is missing": {shown: map[string]string{"alice": "", "exporter": "on", "operator-backup": ""}},
 	} {
-		if got := state.ShownUsers(tt.shown) == state.UsersDigest(); got != tt.same {
+		if got := state.ShownUsers(tt.shown, nil) == state.UsersDigest(); got != tt.same {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// The right to see an engine's own jobs is for those that know it, and while an archive is written. It is in no file, and counts among what
+// an instance shows.
+func TestLiveRights(t *testing.T) {
+	for name, tt := range map[string]struct {
+		archived        bool
+		engine, version string
+		want            int
+	}{
+		"Valkey 9":                 {true, "valkey", "9.1.2", 1},
+		"Valkey 9, no archive":     {false, "valkey", "9.1.2", 0},
+		"Valkey 8":                 {true, "valkey", "8.1.3", 0},
+		"Redis 8.4":                {true, "redis", "8.4.0", 0},
+		"Redis of the same number": {true, "redis", "9.0.0", 0},
+		"not known":                {true, "valkey", "", 0},
+	} {
+		if got := LiveRights(tt.archived, tt.engine, tt.version); len(got) != tt.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	live := LiveRights(true, "valkey", "9.0.0")
+	state := State{Password: "p", Exporter: "e", Backup: "b"}
+	if strings.Contains(state.Config(), live[0]) {
+		t.Errorf("%s is in the file of every engine", live[0])
+	}
+	mark := "on " + markPrefix + state.UsersDigest()
+	for name, tt := range map[string]struct {
+		backup string
+		live   []string
+		same   bool
+	}{
+		"has it":                {"on -@all +ping " + live[0] + " #x", live, true},
+		"lacks it":              {"on -@all +ping", live, false},
+		"is to have it no more": {"on -@all +ping " + live[0], nil, false},
+		"never had it":          {"on -@all +ping", nil, true},
+	} {
+		shown := map[string]string{"exporter": mark, "operator-backup": tt.backup}
+		if got := state.ShownUsers(shown, tt.live) == state.UsersDigest(); got != tt.same {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
+
 	"middleware.hc.cn/operator/internal/redis"
 )
 
@@ -51,6 +53,16 @@ var exporterRules = []string{"on", "resetchannels", "-@all", "+ping", "+info", "
 // backupRules let a backup be taken, and nothing else: no key can be named with them.
 var backupRules = append([]string{"on", "resetchannels", "-@all"}, strings.Fields(redis.RightsToBackUp)...)
 
+// LiveRights are what the user of backups needs besides on an instance while an archive of the cluster is written: to see slots that the
+// engine moves. They are set on instances that run, and are in no file: a rule that an engine does not know would keep it from starting.
+func LiveRights(archived bool, engine, version string) []string {
+	v, err := semver.NewVersion(version)
+	if !archived || engine != string(redis.EngineValkey) || err != nil || v.Major() < 9 {
+		return nil
+	}
+	return []string{redis.RightToSeeJobs}
+}
+
 // markPrefix begins a pattern of keys that the exporter is given, and that means nothing to
 // it: it says which users an instance was given. Engines show rules in words of their own,
 // which differ from version to version.
@@ -70,13 +82,18 @@ func (s State) UsersDigest() string {
 }
 
 // ShownUsers is the UsersDigest of an instance, by its users beside default, each as it shows
-// them. It is empty when they are not those of the state, or not known to be.
-func (s State) ShownUsers(shown map[string]string) string {
+// them. It is empty when they are not those of the state, or not known to be, or when the user of
+// backups has not just the live rights that he is to have.
+func (s State) ShownUsers(shown map[string]string, live []string) string {
 	names := []string{BackupUser, ExporterUser}
 	for _, user := range s.Users {
 		names = append(names, user.Name)
 	}
 	if slices.Sort(names); !slices.Equal(names, slices.Sorted(maps.Keys(shown))) {
+		return ""
+	}
+	has := slices.Contains(strings.Fields(shown[BackupUser]), redis.RightToSeeJobs)
+	if has != slices.Contains(live, redis.RightToSeeJobs) {
 		return ""
 	}
 	for rule := range strings.FieldsSeq(shown[ExporterUser]) {

@@ -130,7 +130,7 @@ func (a *Actor) setAccess(ctx context.Context, s Subject, step plan.SetAccess) e
 		if err := node.SetPasswords(ctx, state.Accepts()); err != nil {
 			return fmt.Errorf("set the passwords of %s: %w", on.Pod, err)
 		}
-		return setUsers(ctx, on, node, state)
+		return setUsers(ctx, on, node, state, step.Live[on.Pod])
 	})
 	if err != nil {
 		return err
@@ -145,12 +145,12 @@ func (a *Actor) setAccess(ctx context.Context, s Subject, step plan.SetAccess) e
 
 // setUsers makes an instance have the users and no others. The last one is marked, so that
 // whoever looks at it in the middle sees that it is not done.
-func setUsers(ctx context.Context, on plan.Target, node *redis.Node, state access.State) error {
+func setUsers(ctx context.Context, on plan.Target, node *redis.Node, state access.State, live []string) error {
 	found, err := node.Access(ctx)
 	if err != nil {
 		return fmt.Errorf("read the users of %s: %w", on.Pod, err)
 	}
-	if state.ShownUsers(found.Users) == state.UsersDigest() {
+	if state.ShownUsers(found.Users, live) == state.UsersDigest() {
 		return nil
 	}
 	for _, user := range state.AllUsers() {
@@ -162,6 +162,9 @@ func setUsers(ctx context.Context, on plan.Target, node *redis.Node, state acces
 		}
 	}
 	for _, user := range state.AllUsers() {
+		if user.Name == access.BackupUser {
+			user.Rules = slices.Concat(user.Rules, live)
+		}
 		if err := node.SetUser(ctx, user.Name, user.Rules); err != nil {
 			return fmt.Errorf("set user %s of %s: %w", user.Name, on.Pod, err)
 		}

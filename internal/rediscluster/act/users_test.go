@@ -57,3 +57,23 @@ func TestSetAccess(t *testing.T) {
 		t.Error("the password is not known, and there is no error")
 	}
 }
+
+// A right that is in no file is given to the user of backups, on the instances that are to have it, and taken again.
+func TestLiveRightsAreSet(t *testing.T) {
+	b := world3(t, interceptor.Funcs{})
+	b.must(plan.SetAccess{On: b.targets, Live: map[string][]string{b.targets[0].Pod: {redis.RightToSeeJobs}}})
+	has := func(i int) bool {
+		found, err := b.pool.Node(b.nodes[i].Addr(), redis.Credentials{Password: "one"}).Access(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(found.Users[access.BackupUser], redis.RightToSeeJobs)
+	}
+	if !has(0) || has(1) {
+		t.Errorf("the first has it: %t, the second: %t", has(0), has(1))
+	}
+	b.must(plan.SetAccess{On: b.targets})
+	if has(0) {
+		t.Error("the right stays when the archive is given up")
+	}
+}

@@ -88,7 +88,8 @@ func (o *Observer) askAccess(ctx context.Context, m *Memory, credentials redis.C
 				if err != nil {
 					return err
 				}
-				in.Redis.Access = &snapshot.Access{Passwords: shown.Passwords, Users: last.State.ShownUsers(shown.Users)}
+				live := access.LiveRights(s.Archive != nil, in.Redis.Engine, in.Redis.Version)
+				in.Redis.Access = &snapshot.Access{Passwords: shown.Passwords, Users: last.State.ShownUsers(shown.Users, live), Live: live}
 				if shown.LinkUser == access.DefaultUser {
 					in.Redis.Access.Link = shown.Link
 				}

@@ -26,6 +26,7 @@ type Memory struct {
 	roles      map[string]role
 	answers    map[string]answer
 	normalized map[string]normalized
+	archive    archiveMemory
 }
 
 // NoteUsersRefused remembers that an instance refused the rules of users, and why.

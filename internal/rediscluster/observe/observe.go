@@ -46,8 +46,10 @@ type Observer struct {
 	// ServiceAccount is the operator's own, namespace:name, for messages about missing
 	// rights.
 	ServiceAccount string
-	// BackupImage has the program that restores backups; empty: not known.
+	// BackupImage has the program that restores backups and writes archives; empty: not known.
 	BackupImage string
+	// AskArchive asks a pod that writes an archive, by its address; nil: nobody does.
+	AskArchive func(ctx context.Context, address string) ([]byte, error)
 	// Redis connects to instances.
 	Redis *redis.Pool
 	// Now is the clock; nil is time.Now.
@@ -101,9 +103,14 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if s.TLS, err = o.tls(ctx, cluster, m); err != nil {
 		return nil, 0, err
 	}
+	var heldByArchive time.Duration
+	if s.Archive, heldByArchive, err = o.archive(ctx, cluster, m); err != nil {
+		return nil, 0, err
+	}
 	if s.Auth.Known && s.TLS.Known {
 		held = o.ask(ctx, cluster, m, s, timeout)
 	}
+	held += heldByArchive
 	m.expireRefusedPassword(s)
 	s.Seen = m.noteIDs(cluster, s)
 	m.noteRedirected(s, o.now())

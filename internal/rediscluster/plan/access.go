@@ -21,6 +21,8 @@ func (CreateAuth) Name() string { return "CreateAuth" }
 type SetAccess struct {
 	base
 	On []Target
+	// Live are, by pod, rights of the user of backups that are in no file.
+	Live map[string][]string
 }
 
 // ChangePassword takes the operator's Secret to the next stage of a change.
@@ -81,6 +83,12 @@ func planAccess(in input) Step {
 	for _, pod := range in.snap.Reachable() {
 		if pod.Redis.Access != nil && !pod.Terminating && !authorizes(pod.Redis.Access, auth.Wanted) {
 			set.On, names = append(set.On, target(pod)), append(names, pod.Name)
+			if live := pod.Redis.Access.Live; len(live) > 0 {
+				if set.Live == nil {
+					set.Live = map[string][]string{}
+				}
+				set.Live[pod.Name] = live
+			}
 		}
 	}
 	if len(set.On) > 0 {

@@ -67,6 +67,8 @@ type Snapshot struct {
 	// without one.
 	Restore  *Restore
 	Restored *v1alpha1.RestoredData
+	// Archive is what is known of the archive that is written of the cluster; nil: none is asked for.
+	Archive *Archive
 
 	index *index
 }
@@ -95,6 +97,18 @@ type RestoreJob struct {
 	From string
 	// Report is what it restored; nil: not known.
 	Report *report.Report
+}
+
+// Archive is what is known of the archive that is written of a cluster.
+type Archive struct {
+	// Pod is the one that writes it; empty: there is none. Ready reports whether its kubelet finds it behind no further than it may be;
+	// Waiting says why it does not run, empty when it does; Ended is what it said when it last ended badly.
+	Pod            string
+	Ready          bool
+	Waiting, Ended string
+	// Said is what it said last, at SaidAt; nil: nothing that could be read.
+	Said   *report.Archive
+	SaidAt time.Time
 }
 
 // Goal is which shard is to own which slots.
@@ -212,6 +226,8 @@ type Access struct {
 	Link string
 	// Users identifies the other users; empty when it is not known which those are.
 	Users string
+	// Live are rights that the user of backups is to have on this instance besides.
+	Live []string
 }
 
 // Instance is one pod and the Redis in it.

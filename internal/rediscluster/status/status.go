@@ -32,6 +32,8 @@ type Reconciliation struct {
 	ClusterDomain string
 	// Refusals are settings that instances refused in this reconciliation.
 	Refusals []snapshot.Refusal
+	// ArchiveWithheld says why the Deployment that writes the archive stays as it is; empty: it is not held back.
+	ArchiveWithheld string
 }
 
 // timeUnit is how exact the API's times are.
@@ -67,6 +69,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	status.CertificateNotAfter = notAfter(s)
 	status.Conditions =
 		conditions.Set(status.Conditions, now, cluster.Generation, append(conditionsOf(p), mastersSpread(cluster.Status.Conditions, d))...)
+	archive(cluster, &status, p, now)
 	return status
 }
 

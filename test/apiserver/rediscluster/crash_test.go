@@ -61,6 +61,10 @@ var crashFlows = []flow{
 	{name: "delete, orphan", cluster: deletedBy(v1alpha1.DeletionOrphan), change: removeCluster},
 	{name: "backup", change: takeBackup, phase: v1alpha1.PhaseRunning},
 	{name: "restore", cluster: func(c *v1alpha1.RedisCluster) { c.Spec.Bootstrap = fromStore }, phase: v1alpha1.PhaseRunning},
+	{name: "archive", cluster: archived, phase: v1alpha1.PhaseRunning},
+	{name: "archive, given up", cluster: archived, change: func(t *testing.T, c *v1alpha1.RedisCluster) {
+		change(t, c, func(c *v1alpha1.RedisCluster) { c.Spec.Backup = nil })
+	}, phase: v1alpha1.PhaseRunning},
 }
 
 func deletedBy(policy v1alpha1.DeletionPolicy) func(*v1alpha1.RedisCluster) {
@@ -75,7 +79,8 @@ func removeCluster(t *testing.T, cluster *v1alpha1.RedisCluster) {
 // childKinds are those of what a cluster has.
 var childKinds = []schema.GroupVersionKind{
 	v1alpha1.GroupVersion.WithKind("RedisCluster"),
-	{Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"},
+	{Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
+	{Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Secret"},
 	{Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "PersistentVolumeClaim"}, {Version: "v1", Kind: "Pod"},
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}, {Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
 }
@@ -141,6 +146,9 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 
 	if cluster.Spec.Bootstrap != nil {
 		create(t, storeSecret(namespace))
+	}
+	if cluster.Spec.Backup != nil {
+		create(t, archiveSecret(namespace))
 	}
 	create(t, cluster)
 	outcome := func() string {
@@ -235,7 +243,7 @@ func inPhase(t *testing.T, cluster *v1alpha1.RedisCluster, phase v1alpha1.Phase)
 	return ""
 }
 
-var chance = regexp.MustCompile(`[0-9a-f]{40}|10\.1\.\d+\.\d+`)
+var chance = regexp.MustCompile(`[0-9a-f]{40}|10\.1\.\d+\.\d+|archive-[0-9a-f]{16}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // normalise takes out what differs of a cluster and its children: passwords, node IDs, addresses.
 func normalise(object *unstructured.Unstructured) error {

@@ -1,0 +1,182 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/archive/report"
+	"middleware.hc.cn/operator/internal/backupjob"
+	"middleware.hc.cn/operator/internal/excerpt"
+	"middleware.hc.cn/operator/internal/pods"
+	"middleware.hc.cn/operator/internal/rediscluster/access"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
+)
+
+const (
+	// archiveEvery is how often a pod that writes an archive is asked at most, archiveWithin how long it may take to answer.
+	archiveEvery, archiveWithin = 30 * time.Second, time.Second
+	// secretsAge is after how long it is looked at again whether Secrets may be used.
+	secretsAge = time.Minute
+)
+
+// archiveMemory is what the pod that writes the archive said last, when that was and when it was asked, and what is known of the Secrets.
+type archiveMemory struct {
+	said      *report.Archive
+	at, asked time.Time
+
+	withheld   string
+	lookedAt   time.Time
+	generation int64
+}
+
+// archive reads who writes the archive of the cluster, and how far it is; nil when none is asked for. held is how long the pod kept the
+// operator waiting.
+func (o *Observer) archive(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) (_ *snapshot.Archive, held time.Duration,
+	_ error) {
+	if cluster.Archive() == nil {
+		m.archive = archiveMemory{}
+		return nil, 0, nil
+	}
+	var list corev1.PodList
+	err := o.Children.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelArchive: cluster.Name})
+	if err != nil {
+		return nil, 0, fmt.Errorf("list the pods of the archive: %w", err)
+	}
+	a := &snapshot.Archive{}
+	if pod := archivePod(cluster, list.Items); pod != nil {
+		ready := pods.Ready(pod) && pod.DeletionTimestamp == nil
+		*a = snapshot.Archive{Pod: pod.Name, Ready: ready, Waiting: pods.Why(pod), Ended: endedBadly(pod)}
+		if address := pod.Status.PodIP; o.AskArchive != nil && address != "" && o.now().Sub(m.archive.asked) >= archiveEvery {
+			began := o.now()
+			m.archive.asked = began
+			if said := o.askArchive(ctx, cluster, address); said != nil {
+				m.archive.said, m.archive.at = said, began
+			}
+			held = o.now().Sub(began)
+		}
+	}
+	a.Said, a.SaidAt = m.archive.said, m.archive.at
+	return a, held, nil
+}
+
+// archivePod is the newest pod that writes the archive, by its owner's name and what it runs: labels are anybody's to write.
+func archivePod(cluster *v1alpha1.RedisCluster, list []corev1.Pod) *corev1.Pod {
+	var newest *corev1.Pod
+	for i := range list {
+		pod := &list[i]
+		owner := metav1.GetControllerOf(pod)
+		if owner == nil || owner.Kind != "ReplicaSet" || !strings.HasPrefix(owner.Name, cluster.ArchiveWorkload()+"-") ||
+			pod.Spec.HostNetwork || !backupjob.For(pod.Spec, string(cluster.UID), backupjob.Archive) {
+			continue
+		}
+		if newest == nil || newest.CreationTimestamp.Before(&pod.CreationTimestamp) {
+			newest = pod
+		}
+	}
+	return newest
+}
+
+// endedBadly is what the program said when it last ended with an error.
+func endedBadly(pod *corev1.Pod) string {
+	const longest = 500
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name != backupjob.Container {
+			continue
+		}
+		for _, state := range []corev1.ContainerState{c.State, c.LastTerminationState} {
+			if t := state.Terminated; t != nil && t.ExitCode != 0 {
+				lines := strings.Split(strings.TrimSpace(t.Message), "\n") // of a log, the last one is why
+				return excerpt.Of(lines[len(lines)-1], longest)
+			}
+		}
+	}
+	return ""
+}
+
+// askArchive is what a pod says; nil: nothing that can be believed.
+func (o *Observer) askArchive(ctx context.Context, cluster *v1alpha1.RedisCluster, ip string) *report.Archive {
+	ctx, cancel := context.WithTimeout(ctx, archiveWithin)
+	defer cancel()
+	text, err := o.AskArchive(ctx, net.JoinHostPort(ip, strconv.Itoa(values.ArchivePort)))
+	if err != nil {
+		return nil
+	}
+	said, err := report.ParseArchive(text)
+	if err != nil || said.Request != string(cluster.UID) {
+		return nil
+	}
+	return &said
+}
+
+// ArchiveAsker asks a pod that writes an archive how far it is, over HTTP. It follows no redirection, and reads no more than a message has.
+func ArchiveAsker() func(ctx context.Context, address string) ([]byte, error) {
+	const mostHeaders = 4 << 10
+	asker := &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: mostHeaders},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return func(ctx context.Context, address string) ([]byte, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/status", http.NoBody)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := asker.Do(request)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = answer.Body.Close() }() // it was read, or there is an error
+		if answer.StatusCode != http.StatusOK {
+			return nil, errors.New(answer.Status)
+		}
+		return io.ReadAll(io.LimitReader(answer.Body, report.Most+1))
+	}
+}
+
+// ArchiveWithheld says, with a field path and a remedy, why the Deployment that writes the archive may not be written now; empty when it
+// may. Who may write RedisClusters chooses where its pod connects to, and may not read every Secret. What was found is believed for a
+// minute.
+func (o *Observer) ArchiveWithheld(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) string {
+	a := &m.archive
+	if a.generation == cluster.Generation && !a.lookedAt.IsZero() && o.now().Sub(a.lookedAt) < secretsAge {
+		return a.withheld
+	}
+	why, err := o.archiveWithheld(ctx, cluster)
+	if err != nil {
+		return fmt.Sprintf("the Secrets of the archive cannot be read now: %v", err)
+	}
+	a.withheld, a.lookedAt, a.generation = why, o.now(), cluster.Generation
+	return why
+}
+
+func (o *Observer) archiveWithheld(ctx context.Context, cluster *v1alpha1.RedisCluster) (string, error) {
+	if o.BackupImage == "" {
+		return "the operator does not know its own image, which writes archives: run it in a pod, or name the image with --backup-image", nil
+	}
+	if cluster.AuthEnabled() {
+		if why, err := o.reader().BackupReady(ctx, cluster); why != "" || err != nil {
+			return why, err
+		}
+	}
+	needed := backupjob.Needs(cluster.Spec.Backup.Store, "spec.backup.store", v1alpha1.LabelBackup)
+	if cluster.Spec.TLS != nil {
+		needed = slices.Insert(needed, 0, access.Needed{Field: "spec.tls", Name: cluster.TLSTrustSecretName(), Label: v1alpha1.LabelTLS})
+	}
+	return o.reader().Usable(ctx, cluster.Namespace, needed...)
+}
