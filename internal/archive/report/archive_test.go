@@ -38,7 +38,8 @@ func TestArchives(t *testing.T) {
 func TestWhatIsNoArchive(t *testing.T) {
 	for _, text := range []string{
 		"", "{}", "null", "x", `[]`, `{"objective":60,"behind":-2}`, `{"objective":60,"behind":1e300}`, `{"objective":-1}`,
-		`{"objective":60,"bytes":-1}`, `{"objective":60,"waits":"kubectl delete"}`, `{"objective":60,"bases":9223372036854775807}`, `{"objective":60,"first":"2026-11-24T03:00:00Z"}`,
+		`{"objective":60,"bytes":-1}`, `{"objective":60,"waits":"kubectl delete"}`, `{"objective":60,"bases":9223372036854775807}`,
+		`{"objective":60,"first":"2026-11-24T03:00:00Z"}`,
 		`{"objective":60,"first":"2026-11-24T03:00:00Z","last":"2026-11-24T02:00:00Z"}`,
 		`{"objective":60,"first":"9999-11-24T03:00:00Z","last":"9999-11-24T04:00:00Z"}`,
 		strings.Repeat(" ", Most) + `{"objective":60}`,
