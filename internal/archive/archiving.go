@@ -136,9 +136,6 @@ func (r *archiver) loop(ctx context.Context) error {
 		case err == nil:
 			r.said = ""
 		}
-		if err != nil {
-			r.Watch.change(func(to *report.Archive) { to.Waits = err.Error() })
-		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(max(leastInterval, r.Interval-time.Since(began))):
@@ -200,10 +197,12 @@ func (r *archiver) drop(unwanted func(*chain) bool) {
 
 // tick writes a record, or says what is in the way.
 func (r *archiver) tick(ctx context.Context) error {
+	r.Watch.waits(report.WaitInstances)
 	now, err := r.look(ctx)
 	if err != nil {
 		return err
 	}
+	r.Watch.waits(report.WaitBases)
 	chains, err := r.assign(ctx, now)
 	if err != nil {
 		return err
@@ -216,10 +215,12 @@ func (r *archiver) tick(ctx context.Context) error {
 	for i, c := range chains {
 		streams[i] = c
 	}
+	r.Watch.waits(report.WaitInstances)
 	at, err := r.mark(ctx, now, streams, pause)
 	if err != nil {
 		return err
 	}
+	r.Watch.waits(report.WaitStore)
 	for _, c := range chains {
 		if err := c.await(ctx); err != nil {
 			return err

@@ -52,7 +52,12 @@ func (w *Watch) Silent() time.Duration {
 
 // begin tells of a process that begins.
 func (w *Watch) begin(known *seeds) {
-	w.change(func(*report.Archive) { w.known, w.began = known, time.Now() })
+	w.change(func(r *report.Archive) { w.known, w.began, r.Waits = known, time.Now(), report.WaitStore })
+}
+
+// waits tells what is waited for from now on.
+func (w *Watch) waits(what report.Wait) {
+	w.change(func(r *report.Archive) { r.Waits = what })
 }
 
 func (w *Watch) change(what func(*report.Archive)) {
@@ -83,7 +88,9 @@ func (w *Watch) reached(at cut) {
 // recorded tells of a record that was written, and of the first moment, unless that is zero and the one of before.
 func (w *Watch) recorded(is *Record, first time.Time) {
 	w.change(func(r *report.Archive) {
-		r.Last = is.Marked
+		if r.Last = is.Marked; w.asOf.IsZero() { // of the process before
+			w.asOf = is.Marked
+		}
 		if !first.IsZero() {
 			r.First = first
 		}

@@ -24,6 +24,10 @@ func TestWatch(t *testing.T) {
 	first := &Record{Moment: Moment{Marked: at.Add(-time.Hour), Consistent: true},
 		Shards: []ArchivedShard{{Base: piece, Segments: []Piece{*piece, *piece}}, {Base: piece}}}
 	w.recorded(first, time.Time{})
+	if got := w.Report(time.Minute); got.Behind < 3600 {
+		t.Errorf("the moment of the process before is an hour old, and it is %g s behind", got.Behind)
+	}
+	w.waits(report.WaitStore)
 	w.recorded(&Record{Moment: Moment{Marked: at}, Shards: []ArchivedShard{{Segments: []Piece{*piece}}, {}}}, time.Time{})
 	w.reached(cut{at: time.Now(), paused: time.Millisecond})
 	w.follow([]*chain{{flow: newFlow(Taking{}, 0, members{}), waiting: []*segment{{}}}})

@@ -147,3 +147,23 @@ func (c *RedisCluster) ArchiveLocation() BackupLocation {
 	}
 	return l
 }
+
+// ConditionArchiving is True while the archive of spec.backup is behind no further than its objective. It is absent when no archive is
+// asked for.
+const ConditionArchiving = "Archiving"
+
+// Reasons of ConditionArchiving.
+const (
+	// ReasonArchiveWithin: it is True.
+	ReasonArchiveWithin = "WithinObjective"
+	// ReasonArchiveNotBegun: the cluster has not formed, or no moment can be restored yet.
+	ReasonArchiveNotBegun = "NotBegun"
+	// ReasonArchiveWithheld: the pod may not be given what it needs, such as a Secret.
+	ReasonArchiveWithheld = "Withheld"
+	// ReasonArchiveNotRunning: no pod writes it. The message says why.
+	ReasonArchiveNotRunning = "NotRunning"
+	// ReasonArchiveSlotsMove: while slots move there are no moments. The streams go on.
+	ReasonArchiveSlotsMove = "SlotsMove"
+	// ReasonArchiveBehind: the last moment is older than the objective. The message says what is waited for.
+	ReasonArchiveBehind = "Behind"
+)

@@ -287,26 +287,6 @@ const ConditionConfigured = "Configured"
 // could not elect without them. Its message names the one that has, and what helps.
 const ConditionMastersSpread = "MastersSpread"
 
-// ConditionArchiving is True while the archive of spec.backup is behind no further than its objective. It is absent when no archive is
-// asked for.
-const ConditionArchiving = "Archiving"
-
-// Reasons of ConditionArchiving.
-const (
-	// ReasonArchiveWithin: it is True.
-	ReasonArchiveWithin = "WithinObjective"
-	// ReasonArchiveNotBegun: the cluster has not formed, or no moment can be restored yet.
-	ReasonArchiveNotBegun = "NotBegun"
-	// ReasonArchiveWithheld: the pod may not be given what it needs, such as a Secret.
-	ReasonArchiveWithheld = "Withheld"
-	// ReasonArchiveNotRunning: no pod writes it. The message says why.
-	ReasonArchiveNotRunning = "NotRunning"
-	// ReasonArchiveSlotsMove: while slots move there are no moments. The streams go on.
-	ReasonArchiveSlotsMove = "SlotsMove"
-	// ReasonArchiveBehind: the last moment is older than the objective. The message says what is waited for.
-	ReasonArchiveBehind = "Behind"
-)
-
 // ReasonRollout is the reason of Progressing while instances run an older template.
 const ReasonRollout = "Rollout"
 

@@ -35,17 +35,29 @@ type Archive struct {
 	Waiting  int64 `json:"waiting"`
 	// Paused is for how many seconds writes were delayed for marks, altogether.
 	Paused float64 `json:"paused"`
-	// Waits says what it waits for; empty: for nothing.
-	Waits string `json:"waits,omitempty"`
+	// Waits is what it waits for; empty: for nothing.
+	Waits Wait `json:"waits,omitempty"`
 }
+
+// Wait is what an archive waits for. The log of its process says more.
+type Wait string
+
+// What there is to wait for.
+const (
+	// WaitInstances: for instances to answer, or slots to have moved, or a failover to be over.
+	WaitInstances Wait = "instances"
+	// WaitBases: for data to be read, or a stream to be taken up.
+	WaitBases Wait = "bases"
+	// WaitStore: for the store to take what was written.
+	WaitStore Wait = "store"
+)
 
 // Ready reports whether it is behind no further than it may be.
 func (a Archive) Ready() bool { return a.Behind >= 0 && a.Behind <= a.Objective }
 
 // Encode is the message, of Most bytes at most.
 func (a Archive) Encode() ([]byte, error) {
-	const longest = Most / 16 // quotes and escapes take up to six bytes for one
-	a.Waits, a.Request = excerpt.Of(a.Waits, longest), excerpt.Of(a.Request, longest)
+	a.Request = excerpt.Of(a.Request, Most/8) //nolint:mnd // quotes and escapes take up to six bytes for one
 	return json.Marshal(a)
 }
 
@@ -80,6 +92,11 @@ func ParseArchive(text []byte) (Archive, error) {
 	if a.Objective <= 0 || a.First.IsZero() != a.Last.IsZero() || a.Last.Before(a.First) {
 		return Archive{}, errors.New("it describes no archive")
 	}
-	a.Waits, a.Request = excerpt.Of(a.Waits, Most), excerpt.Of(a.Request, Most)
+	switch a.Waits {
+	case "", WaitInstances, WaitBases, WaitStore:
+	default:
+		return Archive{}, errors.New("it waits for something that is not known")
+	}
+	a.Request = excerpt.Of(a.Request, Most)
 	return a, nil
 }

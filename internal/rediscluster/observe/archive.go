@@ -40,6 +40,7 @@ const (
 type archiveMemory struct {
 	said      *report.Archive
 	at, asked time.Time
+	location  string // that this is about
 
 	withheld   string
 	lookedAt   time.Time
@@ -59,6 +60,9 @@ func (o *Observer) archive(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if err != nil {
 		return nil, 0, fmt.Errorf("list the pods of the archive: %w", err)
 	}
+	if is := cluster.ArchiveLocation().String(); m.archive.location != is {
+		m.archive.said, m.archive.asked, m.archive.location = nil, time.Time{}, is
+	}
 	a := &snapshot.Archive{}
 	if pod := archivePod(cluster, list.Items); pod != nil {
 		ready := pods.Ready(pod) && pod.DeletionTimestamp == nil
@@ -76,14 +80,19 @@ func (o *Observer) archive(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	return a, held, nil
 }
 
-// archivePod is the newest pod that writes the archive, by its owner's name and what it runs: labels are anybody's to write.
+// archivePod is the newest pod that writes the archive where it is asked for, by its owner's name and what it runs: labels are anybody's
+// to write.
 func archivePod(cluster *v1alpha1.RedisCluster, list []corev1.Pod) *corev1.Pod {
 	var newest *corev1.Pod
+	if cluster.Spec.Backup.Store.S3 == nil { // the schema refuses it; a CRD may have been changed
+		return nil
+	}
 	for i := range list {
 		pod := &list[i]
 		owner := metav1.GetControllerOf(pod)
 		if owner == nil || owner.Kind != "ReplicaSet" || !strings.HasPrefix(owner.Name, cluster.ArchiveWorkload()+"-") ||
-			pod.Spec.HostNetwork || !backupjob.For(pod.Spec, string(cluster.UID), backupjob.Archive) {
+			pod.Spec.HostNetwork || !backupjob.For(pod.Spec, string(cluster.UID), backupjob.Archive) ||
+			!slices.Contains(backupjob.Of(pod.Spec).Args, backupjob.Store(cluster.ArchiveLocation())) {
 			continue
 		}
 		if newest == nil || newest.CreationTimestamp.Before(&pod.CreationTimestamp) {

@@ -23,6 +23,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/archive/report"
+	"middleware.hc.cn/operator/internal/backupjob"
 )
 
 func archivedCluster() *v1alpha1.RedisCluster {
@@ -41,7 +42,7 @@ func writer(name string, change func(*corev1.Pod)) *corev1.Pod {
 			CreationTimestamp: metav1.NewTime(now), OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "c-archive-5d4", UID: "rs", Controller: ptr.To(true)}}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "backup", Command: []string{"/backup"},
-			Args: []string{"archive", "archive-1", "--request=uid"}}}},
+			Args: []string{"archive", "archive-1", "--request=uid", backupjob.Store(archivedCluster().ArchiveLocation())}}}},
 		Status: corev1.PodStatus{PodIP: "10.0.0.9", Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
 	if change != nil {
@@ -73,6 +74,7 @@ func TestWhoWritesTheArchive(t *testing.T) {
 			ended: "Error: another process writes this archive by now"},
 		"the newest of two":   {pods: []client.Object{writer("a", older), writer("b", nil)}, want: "b", ready: true},
 		"another cluster's":   {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.Spec.Containers[0].Args[2] = "--request=other" })}},
+		"into another store":  {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.Spec.Containers[0].Args[3] = "--store=s3://other" })}},
 		"no owner":            {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.OwnerReferences = nil })}},
 		"another owner":       {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.OwnerReferences[0].Name = "c-other-1" })}},
 		"another command":     {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"sh"} })}},
@@ -82,7 +84,7 @@ func TestWhoWritesTheArchive(t *testing.T) {
 		o := &Observer{Children: fake.NewClientBuilder().WithObjects(tt.pods...).Build(), Now: func() time.Time { return now },
 			AskArchive: func(_ context.Context, address string) ([]byte, error) {
 				asked = append(asked, address)
-				return report.Archive{Request: "uid", Behind: 1, Objective: 60, Waits: "x"}.Encode()
+				return report.Archive{Request: "uid", Behind: 1, Objective: 60, Waits: report.WaitStore}.Encode()
 			}}
 		m := &Memory{}
 		got, _, err := o.archive(t.Context(), archivedCluster(), m)
@@ -129,6 +131,14 @@ func TestTheArchiveIsAskedNowAndThen(t *testing.T) {
 		if said := look(time.Minute); said == nil || said.Behind != 1 {
 			t.Errorf("it says nothing, and is heard as %+v", said)
 		}
+	}
+	c.Spec.Backup.Store.S3.Bucket = "elsewhere"
+	if said := look(0); said != nil {
+		t.Errorf("what was said of another store counts: %+v", said)
+	}
+	c.Spec.Backup.Store.S3 = nil // past the schema
+	if said := look(0); said != nil {
+		t.Errorf("without a store it is heard as %+v", said)
 	}
 	if c.Spec.Backup = nil; asked != 4 {
 		t.Errorf("asked %d times", asked)

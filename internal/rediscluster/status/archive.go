@@ -4,7 +4,6 @@
 package status
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -81,9 +81,9 @@ func archiving(p Reconciliation, is *v1alpha1.ArchiveStatus, objective time.Dura
 		}
 		return conditions.Condition(v1alpha1.ConditionArchiving, metav1.ConditionFalse, reason, cut(message))
 	}
-	waits := "its pod does not say what for"
+	waits := "it does not say what for"
 	if a.Said != nil {
-		waits = cmp.Or(a.Said.Waits, "for the store")
+		waits = waitsFor[a.Said.Waits] + ", and its log says more"
 	}
 	switch {
 	case !p.Snapshot.Formed:
@@ -101,6 +101,12 @@ func archiving(p Reconciliation, is *v1alpha1.ArchiveStatus, objective time.Dura
 			"there is no moment while slots move; what is written meanwhile is kept, and is in the first one after that")
 	}
 	return why(v1alpha1.ReasonArchiveBehind, "it is further behind than the objective, %s: pod %s waits: %s", objective, a.Pod, waits)
+}
+
+// waitsFor is what a pod says that it waits for.
+var waitsFor = map[report.Wait]string{
+	"": "for nothing", report.WaitStore: "for the store", report.WaitBases: "for data that is being read",
+	report.WaitInstances: "for instances to answer, or for slots or roles to rest",
 }
 
 // movingSlots reports whether slots move, or are about to.

@@ -26,7 +26,7 @@ func archived() *v1alpha1.RedisCluster {
 
 func TestArchiving(t *testing.T) {
 	at := now.Add(-time.Hour)
-	said := func(behind time.Duration, waits string) *report.Archive {
+	said := func(behind time.Duration, waits report.Wait) *report.Archive {
 		return &report.Archive{First: at.Add(time.Millisecond), Last: now.Add(-behind - time.Millisecond), Behind: behind.Seconds(),
 			Objective: 60, Waits: waits}
 	}
@@ -61,15 +61,15 @@ func TestArchiving(t *testing.T) {
 		"it crashes": {archive: snapshot.Archive{Pod: "p", Waiting: "container backup: CrashLoopBackOff", Ended: "Error: another's"},
 			status: "False", reason: "NotRunning", message: "pod p: container backup: CrashLoopBackOff: Error: another's"},
 		"it says nothing": {archive: snapshot.Archive{Pod: "p"}, status: "False", reason: "NotBegun",
-			message: "pod p reads all data before there is a first moment, and waits: its pod does not say what for"},
-		"it has not begun": {archive: snapshot.Archive{Pod: "p", Said: &report.Archive{Behind: -1, Objective: 60, Waits: "bases"}, SaidAt: now},
-			status: "False", reason: "NotBegun", message: "pod p reads all data before there is a first moment, and waits: bases"},
-		"slots move": {on: moving, archive: snapshot.Archive{Pod: "p", Said: said(2*time.Minute, "slots move: 5"), SaidAt: now},
+			message: "pod p reads all data before there is a first moment, and waits: it does not say what for"},
+		"it has not begun": {archive: snapshot.Archive{Pod: "p", Said: &report.Archive{Behind: -1, Objective: 60, Waits: report.WaitBases}, SaidAt: now},
+			status: "False", reason: "NotBegun", message: "pod p reads all data before there is a first moment, and waits: for data that is being read, and its log says more"},
+		"slots move": {on: moving, archive: snapshot.Archive{Pod: "p", Said: said(2*time.Minute, report.WaitInstances), SaidAt: now},
 			status: "False", reason: "SlotsMove",
 			message: "there is no moment while slots move; what is written meanwhile is kept, and is in the first one after that" + since(2*time.Minute)},
-		"the store is away": {archive: snapshot.Archive{Pod: "p", Said: said(2*time.Minute, "writing x: refused"), SaidAt: now},
+		"the store is away": {archive: snapshot.Archive{Pod: "p", Said: said(2*time.Minute, report.WaitStore), SaidAt: now},
 			status: "False", reason: "Behind",
-			message: "it is further behind than the objective, 1m0s: pod p waits: writing x: refused" + since(2*time.Minute)},
+			message: "it is further behind than the objective, 1m0s: pod p waits: for the store, and its log says more" + since(2*time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tt.on
