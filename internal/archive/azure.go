@@ -33,7 +33,7 @@ func (s *Store) newWriter(ctx context.Context, key string, o *blob.WriterOptions
 // object exists; the upload of a reader does not.
 type uploading struct {
 	*io.PipeWriter
-	ctx   context.Context //nolint:containedctx // of the one call that writes the object
+	ctx   context.Context // of the one call that writes the object
 	ended chan struct{}
 	err   error
 }

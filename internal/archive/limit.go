@@ -31,7 +31,7 @@ func (s *Store) wait(ctx context.Context, bytes int) error {
 
 // slow is a stream whose bytes are waited for.
 type slow struct {
-	ctx   context.Context //nolint:containedctx // of the one call that reads or writes the stream
+	ctx   context.Context // of the one call that reads or writes the stream
 	store *Store
 	in    io.Reader
 	out   io.Writer

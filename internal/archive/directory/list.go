@@ -86,7 +86,8 @@ func (w *walk) folder(ctx context.Context, dir string) error {
 	}
 	for _, name := range names {
 		key, folder := dir+name, strings.HasSuffix(name, "/")
-		over := key <= w.after && !(folder && w.flat && strings.HasPrefix(w.after, key))
+		within := folder && w.flat && strings.HasPrefix(w.after, key) // the last page ended in it
+		over := key <= w.after && !within
 		switch {
 		case w.page.NextPageToken != nil:
 			return nil

@@ -33,7 +33,7 @@ func newUnfinished(key string) string {
 // writer is an object that is being written.
 type writer struct {
 	*os.File
-	ctx        context.Context //nolint:containedctx // the driver's contract: what is cancelled leaves nothing
+	ctx        context.Context // the driver's contract: what is cancelled leaves nothing
 	root       *os.Root
 	name, key  string
 	ifNotExist bool

@@ -42,7 +42,8 @@ func TestUsable(t *testing.T) {
 		Pod: []v1alpha1.PodTemplate{{Volumes: &v1alpha1.Volumes{PersistentVolumeClaimName: "shared"}}}}}
 	kube := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster,
 		&corev1.Secret{ObjectMeta: named("secret", labelled)}, &corev1.ServiceAccount{ObjectMeta: named("writer", labelled)},
-		&corev1.ServiceAccount{ObjectMeta: named("default")}, &corev1.ServiceAccount{ObjectMeta: named("restorer", v1alpha1.LabelRestore+"=true")},
+		&corev1.ServiceAccount{ObjectMeta: named("default")},
+		&corev1.ServiceAccount{ObjectMeta: named("restorer", v1alpha1.LabelRestore+"=true")},
 		&corev1.PersistentVolumeClaim{ObjectMeta: named("backups", labelled)}, &corev1.PersistentVolumeClaim{ObjectMeta: named("other")},
 		&corev1.PersistentVolumeClaim{ObjectMeta: named("former", labelled, v1alpha1.LabelCluster+"=gone")},
 		&corev1.PersistentVolumeClaim{ObjectMeta: named("data-cache-2-0", labelled)},
