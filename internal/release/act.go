@@ -50,7 +50,7 @@ func (r *Reconciler) act(ctx context.Context, cr *unstructured.Unstructured, des
 		r.deploy(ctx, cr, desired, seen, seen.Deployed.Revision, &done)
 	case RecordHistory:
 		done.history, done.failure = r.recordAgain(ctx, cr, desired, seen)
-		r.dropRendered(cr, &done)
+		r.dropRendered(cr, seen, &done)
 	case ClearHook:
 		done.failure, done.again = classify(r.deleteHook(ctx, seen.Hook)), goOn
 	case StartHook:
@@ -100,7 +100,7 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 	r.complete(ctx, cr, desired, wanted.rendered, revision, done)
 	if len(applied.Awaited()) == 0 { // what has to go first is made anew by the reconciliation that its disappearance brings
 		r.memory.Update(cr.GetUID(), func(m *memory) { m.applied = done.deployed.Digest })
-		r.dropRendered(cr, done)
+		r.dropRendered(cr, seen, done)
 	}
 }
 
@@ -142,8 +142,9 @@ func (r *Reconciler) carryOut(ctx context.Context, cr *unstructured.Unstructured
 }
 
 // dropRendered forgets the rendering of a release that is done, and recorded unless it cannot be.
-func (r *Reconciler) dropRendered(cr *unstructured.Unstructured, done *effect) {
-	unrecorded := done.history != nil && done.history.Reason == ReasonHistoryFailed
+func (r *Reconciler) dropRendered(cr *unstructured.Unstructured, seen Snapshot, done *effect) {
+	history := cmp.Or(done.history, seen.History)
+	unrecorded := history != nil && history.Reason == ReasonHistoryFailed
 	if done.hooks.Event == "" && !unrecorded {
 		r.memory.Update(cr.GetUID(), func(m *memory) { m.rendered = nil })
 	}
@@ -203,10 +204,10 @@ func (r *Reconciler) rendered(ctx context.Context, cr *unstructured.Unstructured
 	if desired.Failure != nil {
 		return nil, desired.Failure
 	}
-	if desired.Rendered != nil && desired.Revision == revision {
+	if desired.Rendered != nil {
 		return desired.Rendered, nil
 	}
-	if !r.chart.Deterministic() && revision == seen.Deployed.Revision {
+	if !r.chart.Deterministic() {
 		known, err := r.recordedRevision(ctx, cr, revision)
 		if err != nil || known != nil {
 			return known, err
@@ -233,7 +234,7 @@ func (r *Reconciler) recordAgain(ctx context.Context, cr *unstructured.Unstructu
 // uninstall deletes what the inventory lists and waits until it is gone, but not for ever.
 func (r *Reconciler) uninstall(ctx context.Context, cr *unstructured.Unstructured, desired Desired, done *effect) {
 	var err error
-	if desired.Failure != nil && r.chart.HasHooks() {
+	if desired.Failure != nil {
 		done.hooksSkipped = desired.Failure.Error()
 	}
 	if done.changes, err = r.applier.Prune(ctx, cr, refsIn(done.inventory), nil); err != nil {
@@ -288,7 +289,7 @@ func classify(err error) *failure {
 	f := &failure{err: err}
 	f.reason, f.final = apply.Reason(err)
 	f.reason = cmp.Or(f.reason, ReasonReconcileError)
-	if f.final && f.reason != apply.ReasonImmutable {
+	if f.reason != apply.ReasonImmutable { // what is not final is tried again sooner
 		f.again = retryForeign
 	}
 	return f

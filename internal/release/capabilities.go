@@ -54,7 +54,7 @@ func (d *discovered) get(needed ...string) (chart.Capabilities, error) {
 	if d.missing != nil || slices.ContainsFunc(needed, func(api string) bool { return !slices.Contains(d.known.APIVersions, api) }) {
 		lasts = incompleteFor
 	}
-	if !d.at.IsZero() && d.now().Sub(d.at) < lasts {
+	if d.now().Sub(d.at) < lasts {
 		return d.known, d.missing
 	}
 	found, err := d.ask()

@@ -5,6 +5,9 @@ package release
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 
 	"middleware.hc.cn/operator/internal/chart"
 )
@@ -61,7 +65,11 @@ func TestDiscoveryIsAskedAgainWhenItMatters(t *testing.T) {
 			d.doubt()
 		}
 		cluster.apis, cluster.err = s.serves, s.err
-		_, _ = d.get(s.needed...)
+		_, err := d.get(s.needed...)
+		if away := s.name == "a server is away" ||
+			s.name == "soon after that"; away != discovery.IsGroupDiscoveryFailedError(errors.Unwrap(err)) {
+			t.Errorf("%s: %v", s.name, err)
+		}
 		if cluster.asked != s.asked {
 			t.Fatalf("%s: asked %d times, want %d", s.name, cluster.asked, s.asked)
 		}
@@ -105,5 +113,45 @@ func TestAwaitedAPIsAreLookedFor(t *testing.T) {
 	result, err := new(Reconciler).outcomeOf(&unstructured.Unstructured{}, effect{step: Nothing{}, awaited: []string{"a/v1/A"}}).Result()
 	if err != nil || result.RequeueAfter < incompleteFor || result.RequeueAfter > 2*incompleteFor {
 		t.Errorf("again after %v, %v", result.RequeueAfter, err)
+	}
+}
+
+// What the API server is and serves is known from its answers; a group whose server is away is told, and the others are known.
+func TestDiscover(t *testing.T) {
+	answers := map[string]string{"/version": `{"gitVersion": "v1.31.0"}`,
+		"/api":    `{"kind": "APIVersions", "versions": ["v1"]}`,
+		"/api/v1": `{"groupVersion": "v1", "resources": [{"name": "pods", "kind": "Pod"}]}`,
+		"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [
+			{"name": "metrics.k8s.io", "versions": [{"groupVersion": "metrics.k8s.io/v1", "version": "v1"}]},
+			{"name": "a.io", "versions": [{"groupVersion": "a.io/v1", "version": "v1"}]}]}`,
+		"/apis/a.io/v1":           `{"groupVersion": "a.io/v1", "resources": [{"name": "b", "kind": "B"}]}`,
+		"/apis/metrics.k8s.io/v1": `{"groupVersion": "metrics.k8s.io/v1", "resources": []}`}
+	for without, want := range map[string]struct {
+		fails, partial bool
+		apis           string
+	}{
+		"":                        {false, false, "a.io/v1 a.io/v1/B metrics.k8s.io/v1 v1 v1/Pod"},
+		"/version":                {true, false, ""},
+		"/apis":                   {true, false, ""},
+		"/apis/metrics.k8s.io/v1": {true, true, "a.io/v1 a.io/v1/B v1 v1/Pod"},
+	} {
+		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if answers[r.URL.Path] == "" || r.URL.Path == without {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			_, _ = w.Write([]byte(answers[r.URL.Path]))
+		}))
+		cluster := newDiscovered(&rest.Config{Host: api.URL}, api.Client(), time.Now)
+		found, err := cluster.get()
+		api.Close()
+		if (err != nil) != want.fails || discovery.IsGroupDiscoveryFailedError(errors.Unwrap(err)) != want.partial ||
+			strings.Join(found.APIVersions, " ") != want.apis || (found.KubeVersion == "v1.31.0") == (without == "/version") {
+			t.Errorf("without %s: %+v, %v", without, found, err)
+		}
+	}
+	if _, err := Discover(&rest.Config{Host: "a b"}, http.DefaultClient); err == nil {
+		t.Error("an address that is none is asked")
 	}
 }

@@ -57,7 +57,7 @@ func valuesOf(cr *unstructured.Unstructured, entry watches.Watch) (map[string]an
 	if err != nil {
 		return nil, field.Invalid(field.NewPath("spec"), "", "must be an object")
 	}
-	if !found || spec == nil {
+	if !found {
 		spec = map[string]any{}
 	}
 	values := runtime.DeepCopyJSON(spec)
@@ -206,8 +206,8 @@ func (r *Reconciler) digest(ctx context.Context, cr *unstructured.Unstructured, 
 	}
 	lookup := r.lookup(ctx, cr)
 	if before := r.memory.Get(cr.GetUID()).looked; before != nil && before.input == input && before.revision == revision {
-		if same, err := before.same(lookup); err != nil || same {
-			return before.digest, err
+		if same, err := before.same(lookup); err == nil && same { // what is not answered is asked again, and is an error then
+			return before.digest, nil
 		}
 	}
 	now := &looked{input: input, revision: revision}

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -103,7 +102,7 @@ func (r *Reconciler) whyNotReady(ctx context.Context, object *unstructured.Unstr
 		return "", err
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&parsed)
-	if err != nil || selector.Empty() || selector.String() == labels.Nothing().String() {
+	if err != nil || selector.Empty() {
 		return "", err
 	}
 	list := &corev1.PodList{}

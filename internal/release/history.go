@@ -203,7 +203,7 @@ func (r *Reconciler) forgetRevisions(ctx context.Context, cr *unstructured.Unstr
 		secret := &corev1.Secret{}
 		err := r.live.Get(ctx, types.NamespacedName{Namespace: cr.GetNamespace(), Name: chart.StoredName(cr.GetName(), revision)}, secret)
 		switch {
-		case err == nil && refersTo(secret, cr.GetUID()):
+		case refersTo(secret, cr.GetUID()): // what was not read refers to nobody
 			old, missing = append(old, secret), 0
 		case client.IgnoreNotFound(err) == nil:
 			missing++

@@ -50,7 +50,7 @@ func (r *Reconciler) hookIsOurs(cr *unstructured.Unstructured, ref apply.Ref, li
 	_, hook := live.GetAnnotations()[helmHookAnnotation]
 	_, owned := live.GetAnnotations()[handler.NamespacedNameAnnotation]
 	nobodys := hook && !owned && metav1.GetControllerOf(live) == nil
-	if err != nil && nobodys && ref.Namespace != "" && ref.Namespace == cr.GetNamespace() {
+	if nobodys && ref.Namespace != "" && ref.Namespace == cr.GetNamespace() {
 		return nil
 	}
 	return err
@@ -115,7 +115,7 @@ func (r *Reconciler) endHook(ctx context.Context, cr *unstructured.Unstructured,
 		progress = Progress{}
 	}
 	done.hooks, done.again = progress, goOn
-	r.dropRendered(cr, done)
+	r.dropRendered(cr, seen, done)
 	if err := r.recordProgress(ctx, cr, progress); err != nil {
 		done.failure = classify(fmt.Errorf("record that %s ended: %w", step.Hook, err))
 		return

@@ -57,7 +57,7 @@ func runner(t *testing.T, refusals map[string]error, jobs ...client.Object) (r *
 	deleted *[]string) {
 	t.Helper()
 	deleted = &[]string{}
-	kube := fake.NewClientBuilder().WithObjects(jobs...).WithInterceptorFuncs(interceptor.Funcs{
+	kube := fake.NewClientBuilder().WithScheme(known).WithObjects(jobs...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, how ...client.GetOption) error {
 			if err := refusals["get"]; err != nil {
 				return err
@@ -125,6 +125,52 @@ func TestDeleteHookThatWasReplaced(t *testing.T) {
 		if err := r.deleteHook(t.Context(), was); err != nil || len(*deleted) != 1 {
 			t.Errorf("%s: %v, asked for %v", name, err, *deleted)
 		}
+	}
+}
+
+// That it is gone, or another one, is known only from an answer that says so.
+func TestDeleteHookWithoutAnAnswer(t *testing.T) {
+	conflict, timeout := apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("UID")), errors.New("timeout")
+	was := parse(t, "{apiVersion: batch/v1, kind: Job, metadata: {name: ours, namespace: shop, uid: job}}")
+	for name, refusals := range map[string]map[string]error{
+		"the deletion is not answered": {"delete": timeout}, "nor is the question": {"delete": conflict, "get": timeout},
+	} {
+		r, _, _ := runner(t, refusals)
+		if err := r.deleteHook(t.Context(), was); err == nil {
+			t.Errorf("%s: it is taken for gone", name)
+		}
+	}
+}
+
+// A hook whose place or owner is not known is neither looked at, made, nor deleted.
+func TestHookOfAnUnknownKind(t *testing.T) {
+	r, cr, deleted := runner(t, nil, hookOf("a", ofWeb))
+	r.namespaced = func(schema.GroupVersionKind) (bool, error) { return false, errAway }
+	hook := job(t, "a")
+	_, observed := r.observeHook(t.Context(), cr, &NextHook{Hook: hook})
+	for what, err := range map[string]error{"looked at": observed, "made": r.startHook(t.Context(), cr, NextHook{Hook: hook}),
+		"deleted": r.deleteHooks(t.Context(), cr, Desired{Rendered: &chart.Rendered{Hooks: []chart.Hook{hook}}})} {
+		if !errors.Is(err, errAway) || len(*deleted) > 0 {
+			t.Errorf("%s: %v, %v", what, err, *deleted)
+		}
+	}
+	r, cr, _ = runner(t, nil)
+	cr.SetKind("")
+	if err := r.startHook(t.Context(), cr, NextHook{Hook: hook}); err == nil || !strings.Contains(err.Error(), "annotate Job shop/a") {
+		t.Errorf("without an owner: %v", err)
+	}
+}
+
+// What Helm left in no namespace is nobody's, whoever asks.
+func TestHookInNoNamespace(t *testing.T) {
+	object := hookOf("a", ofHelm)
+	object.Namespace = ""
+	r, cr, _ := runner(t, nil, object)
+	r.namespaced = func(schema.GroupVersionKind) (bool, error) { return false, nil }
+	cr.SetNamespace("")
+	var foreign *apply.NotOursError
+	if live, err := r.observeHook(t.Context(), cr, &NextHook{Hook: job(t, "a")}); live == nil || !errors.As(err, &foreign) {
+		t.Errorf("%v, %v", live, err)
 	}
 }
 

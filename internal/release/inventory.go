@@ -79,10 +79,7 @@ func readInventory(cr *unstructured.Unstructured, allow watches.Allow) []apply.K
 	list, _, _ := unstructured.NestedSlice(cr.Object, "status", fieldInventory)
 	var inventory []apply.Known
 	for _, entry := range list {
-		m, ok := entry.(map[string]any)
-		if !ok {
-			continue
-		}
+		m, _ := entry.(map[string]any) // what is none has no name
 		text := func(key string) string { s, _ := m[key].(string); return s }
 		ref := apply.Ref{
 			GroupVersionKind: schema.GroupVersionKind{Group: text("group"), Version: text("version"), Kind: text("kind")},

@@ -60,6 +60,10 @@ func TestPlan(t *testing.T) {
 			func(s *Snapshot) { *s = Snapshot{Former: &Former{Revision: 7}} }, TakeOver{Revision: 7}},
 		{"one that asks for something else", Desired{Digest: "d", Revision: 8, Rendered: rendered},
 			func(s *Snapshot) { *s = Snapshot{Former: &Former{Revision: 7}} }, Upgrade{Revision: 8}},
+		{"one that could not be rendered", Desired{Digest: "d", Revision: 7}, func(s *Snapshot) { *s = Snapshot{Former: &Former{Revision: 7}} },
+			Upgrade{Revision: 8}},
+		{"the second revision", Desired{Digest: "e"}, func(s *Snapshot) { s.Deployed.Revision = 1 }, Upgrade{Revision: 2}},
+		{"a record that is there", Desired{Digest: "d"}, func(s *Snapshot) { s.HistoryTried = false }, Nothing{}},
 		{"a record that failed for a moment", Desired{Digest: "d"}, func(s *Snapshot) {
 			s.History = &metav1.Condition{Status: metav1.ConditionFalse, Reason: ReasonHistoryFailed}
 		}, RecordHistory{}},
@@ -239,6 +243,10 @@ func TestHooksOf(t *testing.T) {
 			w.seen.Deleting, w.seen.Terminating, w.seen.Finalizers, w.seen.Deployed.Digest = true, true, []string{Finalizer}, "d"
 		}, Uninstall{}},
 		{"a pause", func(w *hooksWorld) { w.seen.Paused = true }, Pause{}},
+		{"a change, and children that were changed", func(w *hooksWorld) {
+			w.seen.Deployed, w.seen.Applied = Deployed{Revision: 1, Digest: "c"}, "c"
+			w.desired.Revision, w.seen.Drifted = 2, []apply.Ref{deployment}
+		}, StartHook{}},
 	} {
 		w := newHooksWorld(t)
 		tc.change(w)

@@ -13,7 +13,7 @@ import (
 // author set, in capitals or not, stays; and where the author takes variables from elsewhere (NAMEFrom) nothing is added, because
 // it would go before what they hold. Without such variables the values, and so the release, are as they are.
 func withProxy(values map[string]any, name string, proxy []corev1.EnvVar) {
-	if from, _ := values[name+"From"].([]any); name == "" || len(proxy) == 0 || len(from) > 0 {
+	if from, _ := values[name+"From"].([]any); name == "" || len(from) > 0 {
 		return
 	}
 	list, is := values[name].([]any)

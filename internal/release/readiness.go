@@ -207,8 +207,8 @@ func condition(o *unstructured.Unstructured, conditionType string) *metav1.Condi
 }
 
 func number(o *unstructured.Unstructured, path ...string) (int64, bool) {
-	n, found, err := unstructured.NestedInt64(o.Object, path...)
-	return n, found && err == nil
+	n, found, _ := unstructured.NestedInt64(o.Object, path...) // what is no number is not found
+	return n, found
 }
 
 func numberOr(o *unstructured.Unstructured, otherwise int64, path ...string) int64 {

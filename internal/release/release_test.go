@@ -227,7 +227,10 @@ func TestLookupsThatSayTheSameNeedNoRendering(t *testing.T) {
 	var l looked
 	noting := l.note(lookup)
 	for _, name := range []string{"a", "b", "broken"} {
-		_, _ = noting("v1", "Secret", "shop", name) // what failed is not noted: its rendering failed too
+		// what failed is not noted: its rendering failed too
+		if _, err := noting("v1", "Secret", "shop", name); (err != nil) != (name == "broken") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if same, err := l.same(lookup); !same || err != nil {
 		t.Errorf("the same answers: %v, %v", same, err)
@@ -235,5 +238,8 @@ func TestLookupsThatSayTheSameNeedNoRendering(t *testing.T) {
 	answers["b"] = map[string]any{"data": "2"}
 	if same, _ := l.same(lookup); same {
 		t.Error("an object that came is another answer")
+	}
+	if same, err := l.same(func(_, _, _, _ string) (map[string]any, error) { return nil, errAway }); same || !errors.Is(err, errAway) {
+		t.Errorf("no answer is not the same: %t, %v", same, err)
 	}
 }

@@ -23,7 +23,7 @@ func (r *Reconciler) standIns(ctx context.Context, cr *unstructured.Unstructured
 		return nil, nil
 	}
 	unready, err := r.unready(ctx, cr, rendered, r.options.Awaits(cr))
-	if err != nil || len(unready) == 0 {
+	if len(unready) == 0 {
 		return nil, err
 	}
 	cluster, err := r.capabilities()

@@ -166,7 +166,7 @@ func (r *Reconciler) tell(cr *unstructured.Unstructured, done effect, before []m
 		return
 	}
 	if h := done.history; h != nil && h.Status == metav1.ConditionFalse {
-		if was := meta.FindStatusCondition(before, TypeHistoryRecorded); was == nil || was.Status != h.Status || was.Reason != h.Reason {
+		if was := meta.FindStatusCondition(before, TypeHistoryRecorded); was == nil || was.Reason != h.Reason {
 			tell(corev1.EventTypeWarning, "HistoryNotRecorded", "Recording", "%s", h.Message)
 		}
 	}

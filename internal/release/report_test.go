@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
+
+	"middleware.hc.cn/operator/internal/conditions"
 )
 
 // Whoever deleted the namespace is not warned that nothing can be made in it.
@@ -30,6 +32,25 @@ func TestNamespaceThatGoesIsNotWarnedOf(t *testing.T) {
 		(&Reconciler{events: recorder}).tell(cr, effect{step: Install{}, failure: classify(tc.err)}, nil)
 		if n := len(recorder.Events); n != tc.told {
 			t.Errorf("%v: %d Events, want %d", tc.err, n, tc.told)
+		}
+	}
+}
+
+// That the history is not written is told again only for another reason.
+func TestWhyTheHistoryIsNotWrittenIsToldOnce(t *testing.T) {
+	failed, forbidden := conditions.Condition(TypeHistoryRecorded, "False", ReasonHistoryFailed, "m"),
+		conditions.Condition(TypeHistoryRecorded, "False", ReasonHistoryForbidden, "m")
+	recorded := conditions.Condition(TypeHistoryRecorded, "True", ReasonRecorded, "")
+	for _, tt := range []struct {
+		before, now metav1.Condition
+		told        int
+	}{{failed, failed, 0}, {failed, forbidden, 1}, {recorded, failed, 1}, {failed, recorded, 0}, {metav1.Condition{Type: "Other"}, failed,
+		1}} {
+		recorder := events.NewFakeRecorder(1)
+		(&Reconciler{events: recorder}).tell(parse(t, "{apiVersion: v1, kind: Web, metadata: {name: web}}"),
+			effect{step: RecordHistory{}, history: &tt.now}, []metav1.Condition{tt.before})
+		if n := len(recorder.Events); n != tt.told {
+			t.Errorf("%s after %s: %d Events", tt.now.Reason, tt.before.Reason, n)
 		}
 	}
 }

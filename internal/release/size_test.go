@@ -26,6 +26,9 @@ func TestValuesAreBounded(t *testing.T) {
 		if step, ok := Plan(d, Snapshot{}, now).(Stall); !ok || step.Reason != ReasonInvalidSpec || len(step.Message) > 500 {
 			t.Errorf("%s: %+v", name, step)
 		}
+		if d, err := r.desired(t.Context(), cr, Snapshot{Deleting: true}); err != nil || d.Values == nil {
+			t.Errorf("%s, being deleted: %v", name, err)
+		}
 		if step := Plan(d, Snapshot{Deleting: true}, now); step != (Gone{}) {
 			t.Errorf("%s, being deleted: %T", name, step)
 		}

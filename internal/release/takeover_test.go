@@ -29,7 +29,7 @@ import (
 // All records are read, a few at a time, and only the newest keeps what its objects consist of.
 func TestRecordsAreReadAFewAtATime(t *testing.T) {
 	cr := parse(t, "{apiVersion: a/v1, kind: Web, metadata: {name: web, namespace: shop, uid: u}}")
-	stored := fake.NewClientBuilder()
+	stored := fake.NewClientBuilder().WithScheme(known)
 	for revision := range 2*recordsAtOnce + 1 {
 		record := fmt.Sprintf(`{"version":%d,"info":{},"manifest":"{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: b}}"}`, revision+1)
 		stored.WithObjects(&corev1.Secret{

@@ -1,0 +1,253 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/watches"
+)
+
+const (
+	// passwordTemplate is something else each time it is rendered.
+	passwordTemplate = `{apiVersion: v1, kind: Secret, metadata: {name: {{ .Release.Name }}}, stringData: {p: {{ randAlphaNum 20 | quote }}}}`
+	// keptTemplate looks whether it was made before.
+	keptTemplate = `{{ $p := randAlphaNum 20 }}{{ with lookup "v1" "Secret" .Release.Namespace .Release.Name }}{{ $p = .data.p | b64dec }}{{ end }}` +
+		`{apiVersion: v1, kind: Secret, metadata: {name: {{ .Release.Name }}}, data: {p: {{ $p | b64enc | quote }}}}`
+	// sourceTemplate looks at what somebody else made.
+	sourceTemplate = `{{ $o := lookup "v1" "ConfigMap" "shop" "source" }}` +
+		`{apiVersion: v1, kind: ConfigMap, metadata: {name: {{ .Release.Name }}}, data: {text: {{ dig "data" "text" "none" ($o | default dict) | quote }}}}`
+)
+
+func (s *shop) password() string {
+	s.t.Helper()
+	o := s.object(secrets, "shop", "web")
+	if o == nil {
+		return ""
+	}
+	for _, field := range []string{"stringData", "data"} {
+		if p, found, _ := unstructured.NestedString(o.Object, field, "p"); found {
+			return p
+		}
+	}
+	return "nothing"
+}
+
+// Trying again makes no other password: not after a failure, not after a change by somebody else, not in another process.
+func TestChanceIsTakenOnce(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, passwordTemplate, configTemplate), Options{})
+	s.refusals["apply ConfigMap"] = errAway
+	if _, err := s.reconcile(); !errors.Is(err, errAway) {
+		t.Fatal(err)
+	}
+	first := s.password()
+	delete(s.refusals, "apply ConfigMap")
+	s.refusals["create Secret"] = errAway // the history
+	s.settle()
+	steady := func(what string) {
+		t.Helper()
+		if got := s.password(); got == "" || got != first {
+			t.Errorf("%s: the password was %q and is %q", what, first, got)
+		}
+	}
+	steady("installed after a failure")
+	if s.r.memory.Get("u").rendered == nil {
+		t.Error("a rendering that is not recorded is forgotten")
+	}
+	s.remove(secrets, "shop", "web")
+	s.settle()
+	steady("deleted before it was recorded")
+	delete(s.refusals, "create Secret")
+	s.settle()
+	if s.says("recorded", map[string]string{"HistoryRecorded": "True"}); s.r.memory.Get("u").rendered != nil {
+		t.Error("a rendering that is recorded is remembered")
+	}
+	s.remove(secrets, "shop", "web")
+	s.settle()
+	steady("deleted after it was recorded")
+	s.restart()
+	s.remove(secrets, "shop", "web")
+	s.settle()
+	steady("deleted while nobody looked")
+	s.refusals["get Secret shop/sh.helm"] = errAway
+	s.change(secrets, "shop", "web", func(o *unstructured.Unstructured) { o.SetLabels(nil) })
+	if _, err := s.reconcile(); !errors.Is(err, errAway) {
+		t.Errorf("a record that cannot be read is none: %v", err)
+	}
+	delete(s.refusals, "get Secret shop/sh.helm")
+	s.settle()
+	steady("once it can be read")
+	s.asks("{text: z}")
+	if s.settle(); s.password() == first {
+		t.Error("a new revision makes everything anew")
+	}
+}
+
+// Where the history may not be kept a password that is lost is made anew; the release works all the same.
+func TestChanceWithoutHistory(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, passwordTemplate), Options{})
+	forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), "x", errors.New("no"))
+	s.refusals["create Secret"], s.refusals["get Secret shop/sh"] = forbidden, forbidden
+	s.settle()
+	s.says("installed", map[string]string{"HistoryRecorded": "False Forbidden", "Ready": "True"})
+	s.wants("idle", s.settle())
+	if s.r.memory.Get("u").rendered != nil {
+		t.Error("it is remembered for ever")
+	}
+	s.restart()
+	if got := s.settle(); !slices.Contains(got, "create Secret shop/"+chart.StoredName("web", 1)) {
+		t.Errorf("another process tries once: %v", got)
+	}
+	s.wants("idle", s.settle())
+	first := s.password()
+	s.remove(secrets, "shop", "web")
+	if s.settle(); s.password() == first || s.password() == "" {
+		t.Errorf("the password is %q", s.password())
+	}
+	s.says("repaired", map[string]string{"HistoryRecorded": "False Forbidden", "Ready": "True", "Deployed": "True InstallSuccessful"})
+}
+
+// A chart that looks whether it made something before is settled once it has, and leaves it as it is in later revisions.
+func TestAChartThatLooksAtWhatItMade(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, keptTemplate, configTemplate), Options{})
+	s.settle()
+	first := s.password()
+	for range 3 {
+		s.wants("idle", s.settle())
+	}
+	s.restart()
+	s.settle()
+	s.wants("idle after a start", s.settle())
+	s.asks("{text: z}")
+	s.settle()
+	s.says("upgraded", map[string]string{"Deployed": "True UpgradeSuccessful: revision 2"})
+	if s.password() != first || first == "" {
+		t.Errorf("the password was %q and is %q", first, s.password())
+	}
+	s.wants("idle", s.settle())
+}
+
+// What a chart looks at is looked at again after a while; a change of it is a new revision, and no answer is not an absence.
+func TestAChartThatLooksAtOthers(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, sourceTemplate), Options{})
+	text := func() any { return s.object(configs, "shop", "web").Object["data"].(map[string]any)["text"] }
+	if s.settle(); text() != "none" {
+		t.Errorf("it says %v", text())
+	}
+	source := &corev1.ConfigMap{Data: map[string]string{"text": "there"}}
+	source.Namespace, source.Name = "shop", "source"
+	if err := s.Create(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	s.settle()
+	if s.says("it came", map[string]string{"Deployed": "True UpgradeSuccessful: revision 2"}); text() != "there" {
+		t.Errorf("it says %v", text())
+	}
+	result, err := s.reconcile()
+	if err != nil || result.RequeueAfter != LookupPeriod {
+		t.Errorf("%v, %v", result, err)
+	}
+	looked := s.r.memory.Get("u").looked
+	s.must()
+	if now := s.r.memory.Get("u").looked; looked == nil || now != looked {
+		t.Error("it is rendered again")
+	}
+	s.wants("idle", append(s.wrote, s.read...), "get ConfigMap shop/source") // and is not rendered for it
+	s.refusals["get ConfigMap shop/source"] = errAway
+	if _, err := s.reconcile(); !errors.Is(err, errAway) || text() != "there" {
+		t.Errorf("%v, it says %v", err, text())
+	}
+	s.says("nobody answers", map[string]string{"ReleaseFailed": "True UpgradeError: ", "Deployed": "True", "Ready": "False"})
+	delete(s.refusals, "get ConfigMap shop/source")
+	s.wants("somebody answers", s.settle(), "status of Web shop/web: conditions")
+	s.remove(configs, "shop", "source")
+	if s.settle(); text() != "none" {
+		t.Errorf("it says %v", text())
+	}
+}
+
+// A chart sees what its resource may have objects in, and what the watch adds.
+func TestWhatLookupMayRead(t *testing.T) {
+	own, elsewhere := &corev1.ConfigMap{}, &corev1.ConfigMap{}
+	own.Namespace, own.Name, elsewhere.Namespace, elsewhere.Name = "shop", "a", "other", "b"
+	for _, tt := range []struct {
+		kind, namespace, name string
+		allow                 watches.Allow
+		found                 string // the names of what is found
+		refused               string
+	}{
+		{"ConfigMap", "shop", "a", watches.Allow{}, "a", ""},
+		{"ConfigMap", "shop", "b", watches.Allow{}, "", ""},
+		{"ConfigMap", "shop", "", watches.Allow{}, "a", ""},
+		{"ConfigMap", "other", "b", watches.Allow{}, "", `it reads namespace "other"`},
+		{"ConfigMap", "other", "", watches.Allow{}, "", `it reads namespace "other"`},
+		{"ConfigMap", "other", "b", watches.Allow{Namespaces: []string{"third"}}, "", `it reads namespace "other"`},
+		{"ConfigMap", "other", "b", watches.Allow{Namespaces: []string{"other"}}, "b", ""},
+		{"ConfigMap", "other", "", watches.Allow{Namespaces: []string{"*"}}, "b", ""},
+		{"ConfigMap", "", "", watches.Allow{}, "", "it reads all namespaces"},
+		{"ConfigMap", "", "", watches.Allow{ClusterScoped: true}, "", "it reads all namespaces"},
+		{"ConfigMap", "", "", watches.Allow{Namespaces: []string{"other"}}, "", "it reads all namespaces"},
+		{"ConfigMap", "", "", watches.Allow{Namespaces: []string{"*"}}, "b a", ""},
+		{"Namespace", "", "shop", watches.Allow{}, "", "the kind is cluster-scoped"},
+		{"Namespace", "", "shop", watches.Allow{Namespaces: []string{"*"}}, "", "the kind is cluster-scoped"},
+		{"Namespace", "", "shop", watches.Allow{ClusterScoped: true}, "shop", ""},
+		{"Namespace", "", "", watches.Allow{ClusterScoped: true}, "shop", ""},
+		{"Namespace", "other", "shop", watches.Allow{ClusterScoped: true}, "", ""},
+		{"Unknown", "shop", "a", watches.Allow{}, "", "find the scope of /v1, Kind=Unknown"},
+	} {
+		s := newShop(t, "", "{}", chartOf(t, configTemplate), Options{}, own.DeepCopy(), elsewhere.DeepCopy(), namespace("shop"))
+		s.start(s.r.chart, s.r.options, watches.Watch{GroupVersionKind: webs, Selector: labels.Everything(), Allow: tt.allow})
+		found, err := s.r.lookupLive(t.Context(), s.web())("v1", tt.kind, tt.namespace, tt.name)
+		var names []string
+		if tt.name != "" && found != nil {
+			names = append(names, (&unstructured.Unstructured{Object: found}).GetName())
+		} else if items, listed := found["items"].([]any); listed {
+			for _, item := range items {
+				names = append(names, (&unstructured.Unstructured{Object: item.(map[string]any)}).GetName())
+			}
+		}
+		if strings.Join(names, " ") != tt.found || (err != nil) != (tt.refused != "") || err != nil && !strings.Contains(err.Error(),
+			tt.refused) {
+			t.Errorf("%+v: found %q, %v", tt, names, err)
+		}
+		if tt.refused != "" && len(s.read) > 0 {
+			t.Errorf("%+v: it was read", tt)
+		}
+	}
+	s := newShop(t, "", "{}", chartOf(t, configTemplate), Options{})
+	look := s.r.lookupLive(t.Context(), s.web())
+	for request, says := range map[string]string{"get ConfigMap": "read ConfigMap a", "list": "list ConfigMap"} {
+		s.refusals = map[string]error{request: errAway}
+		if _, err := look("v1", "ConfigMap", "shop", strings.TrimPrefix("a", map[bool]string{true: "a"}[request == "list"])); !errors.Is(err,
+			errAway) ||
+			!strings.HasPrefix(err.Error(), says) {
+			t.Errorf("%s: %v", request, err)
+		}
+	}
+	if _, err := look("a/b/c", "ConfigMap", "shop", "a"); err == nil {
+		t.Error("an API version that is none is read")
+	}
+}
+
+// A lookup that is refused is told as what is wrong with the chart or its watch.
+func TestALookupThatIsRefusedIsTold(t *testing.T) {
+	s := newShop(t, "", "{}", chartOf(t, `{{ $_ := lookup "v1" "Secret" "kube-system" "root" }}`+configTemplate), Options{})
+	s.settle()
+	s.says("refused", map[string]string{"Irreconcilable": "True RenderFailed: ", "Stalled": "True RenderFailed"})
+	if message := s.condition("Irreconcilable"); !strings.Contains(message, "allow.namespaces") {
+		t.Errorf("it says %s", message)
+	}
+	if s.object(configs, "shop", "web") != nil {
+		t.Error("something is made")
+	}
+}
