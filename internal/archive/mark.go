@@ -6,6 +6,7 @@ package archive
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -145,14 +146,22 @@ func (t Taking) cut(ctx context.Context, now topology, pause bool) (cut, error) 
 		err = each(func(ctx context.Context, i int) error { return now.shards[i].master.node.PauseWrites(ctx, t.Pause) })
 	}
 	asked := time.Now()
-	if err == nil {
-		err = each(func(ctx context.Context, i int) (err error) {
-			c.masters[i], err = now.shards[i].master.node.History(ctx)
+	collect := func(histories []redis.History) error {
+		return each(func(ctx context.Context, i int) (err error) {
+			histories[i], err = now.shards[i].master.node.History(ctx)
 			return err
 		})
 	}
+	if err == nil {
+		err = collect(c.masters)
+	}
 	answered := time.Now()
 	if pause {
+		again := make([]redis.History, len(c.masters))
+		if err == nil {
+			err = collect(again)
+		}
+		err = errors.Join(err, stood(c.masters, again))
 		// Also one that did not answer may have heard it, and also when the backup is given up.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.Pause)
 		defer cancel()
@@ -177,6 +186,17 @@ func (t Taking) cut(ctx context.Context, now topology, pause bool) (cut, error) 
 		}
 	}
 	return c, nil
+}
+
+// stood is an error if a master has gone on between two answers. If none has, all were where they are at the moment between the two, and
+// that is one moment: whoever else ends delays of writes, another backup or an archive, cannot have spoiled it.
+func stood(before, after []redis.History) error {
+	for i := range before {
+		if before[i].At != after[i].At {
+			return fmt.Errorf("instance %s went on while its writes were to be delayed", before[i].View.NodeID)
+		}
+	}
+	return nil
 }
 
 // resumeAll asks every master, also after one failed.

@@ -282,6 +282,47 @@ func TestEveryBackupIsOneMoment(t *testing.T) {
 	})
 }
 
+// TestDelaysThatAnotherEnds: whoever else takes backups ends the delay of writes. It is noticed, and a backup is of one moment all the same,
+// or says that it is not taken.
+func TestDelaysThatAnotherEnds(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		c := startCluster(t, e, 3, 3, 3)
+		ch, store := startChain(c), newStore(t)
+		ctx, stop := context.WithCancel(t.Context())
+		var others sync.WaitGroup
+		for i := range c.masters {
+			others.Go(func() {
+				for node := c.direct(i); ctx.Err() == nil; time.Sleep(time.Millisecond) {
+					node.ClientUnpause(ctx)
+				}
+			})
+		}
+		const ended = "went on while its writes were to be delayed"
+		var noticed atomic.Bool
+		for n := range 4 {
+			taking := c.taking(fmt.Sprintf("backup-%d", n), store)
+			taking.Timeout = 2 * time.Second
+			taking.Report = func(p archive.Progress) { noticed.Store(noticed.Load() || strings.Contains(p.What, ended)) }
+			m, err := taking.Take(t.Context())
+			if err != nil {
+				if !strings.Contains(err.Error(), ended) {
+					t.Error(err)
+				}
+				continue
+			}
+			t.Run(strconv.Itoa(n), func(t *testing.T) {
+				ch.wantWhole(t, restored(t, e, store, m).client(), make([]int64, chainWriters))
+			})
+		}
+		stop()
+		others.Wait()
+		ch.end()
+		if !noticed.Load() {
+			t.Error("nobody noticed that delays were ended")
+		}
+	})
+}
+
 // TestBackupOutlivesAFailover: the stream goes on at another instance when the replica that is followed becomes a master, and when it
 // dies.
 func TestBackupOutlivesAFailover(t *testing.T) {
