@@ -20,10 +20,13 @@ const (
 	// Container is the one that runs the program, and Program what it runs in the operator's image.
 	Container = "backup"
 	Program   = "/backup"
-	// Take, Restore and Delete are its commands.
+	// Take, Restore and Delete are its commands for backups.
 	Take    = "take"
 	Restore = "restore"
 	Delete  = "delete"
+	// Follow prepares an instance to follow a server outside, Relay is what it follows.
+	Follow = "follow"
+	Relay  = "relay"
 	// requestFlag comes before the UID of the object that a pod works for.
 	requestFlag = "--request="
 	// storeDir is where the certificates of a store are in the pod, KeyTrusted what they are called in Secrets.
@@ -52,7 +55,7 @@ func Store(l v1alpha1.BackupLocation) string {
 	return "--store=" + (&url.URL{Scheme: "s3", Host: s3.Bucket, RawQuery: query.Encode()}).String()
 }
 
-// Add adds the container to a pod, with what its store needs. It has no shell, and each argument is of one piece.
+// Add adds the container to a pod, with what its store needs, if it has one. It has no shell, and each argument is of one piece.
 func Add(pod *corev1.PodSpec, image string, store v1alpha1.BackupStore, resources corev1.ResourceRequirements, args ...string) {
 	c := corev1.Container{
 		Name: Container, Image: image, Command: []string{Program}, Resources: resources, Env: variables(store.S3),
@@ -63,8 +66,8 @@ func Add(pod *corev1.PodSpec, image string, store v1alpha1.BackupStore, resource
 		},
 	}
 	pod.Containers = append(pod.Containers, c)
-	if name := store.S3.CASecretName; name != "" {
-		Mount(pod, "store", name, KeyTrusted, path.Join(storeDir, trustFile))
+	if store.S3 != nil && store.S3.CASecretName != "" {
+		Mount(pod, "store", store.S3.CASecretName, KeyTrusted, path.Join(storeDir, trustFile))
 	}
 }
 
@@ -88,6 +91,9 @@ func Of(pod corev1.PodSpec) *corev1.Container {
 
 // variables are what the S3 client reads: three keys by name, and no other of the Secret.
 func variables(s3 *v1alpha1.S3Store) []corev1.EnvVar {
+	if s3 == nil {
+		return nil
+	}
 	of := func(key string, optional bool) corev1.EnvVar {
 		return corev1.EnvVar{Name: key, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: s3.CredentialsSecretName}, Key: key, Optional: ptr.To(optional)}}}

@@ -17,6 +17,8 @@ var times = []limit{
 		"ahead = time.Hour"},
 	{"docs/backup.md", "A Job that failed is made again after 5 minutes", "internal/redisbackup/deletion.go", "erasePace = 5 * time.Minute"},
 	{"docs/backup.md", "and five minutes more", "internal/redisbackup/plan.go", "grace = 5 * time.Minute"},
+	{"docs/import.md", "or within ten seconds, the pause is ended", "internal/rediscluster/act/cutover.go", "mostCatchUp = 10 * time.Second"},
+	{"docs/import.md", "which takes writes half a second later", "internal/rediscluster/act/cutover.go", `servesAfter = "500"`},
 	{"docs/backup.md", "In S3 an object has at most 156 GiB: 10,000 parts of 16 MiB.", "internal/archive/store.go", "const part = 16 << 20"},
 	{"docs/backup.md", "into the store every five seconds (`--interval`)", "internal/archive/archiving.go",
 		"DefaultInterval  = 5 * time.Second"},

@@ -26,6 +26,6 @@ func New() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.store, "store", "", "where backups lie, such as s3://BUCKET?region=REGION or file:///DIRECTORY (required)")
 	flags.StringVar(&o.identityFile, "identity-file", "", "age identities that decrypt, a line each (of age-keygen)")
-	root.AddCommand(newTake(o), newArchive(o), newList(o), newShow(o), newVerify(o), newRestore(o), newDelete(o))
+	root.AddCommand(newTake(o), newArchive(o), newList(o), newShow(o), newVerify(o), newRestore(o), newDelete(o), newFollow(), newRelay())
 	return root
 }
