@@ -32,14 +32,17 @@ func TestPasswordsLeaveForInstancesOnly(t *testing.T) {
 	got := map[string]string{}
 	for _, rule := range policy.Spec.Egress {
 		to := "everything"
-		for _, peer := range rule.To {
-			to = metav1.FormatLabelSelector(peer.PodSelector) + " in " + metav1.FormatLabelSelector(peer.NamespaceSelector)
+		for i, peer := range rule.To {
+			if i == 0 {
+				to = ""
+			}
+			to += metav1.FormatLabelSelector(peer.PodSelector) + " in " + metav1.FormatLabelSelector(peer.NamespaceSelector)
 		}
 		for _, port := range rule.Ports {
 			got[port.Port.String()+"/"+string(*port.Protocol)] = to
 		}
 	}
-	want := map[string]string{"6379/TCP": v1alpha1.LabelCluster + " in <none>",
+	want := map[string]string{"6379/TCP": v1alpha1.LabelCluster + " in <none>" + v1alpha1.LabelRelay + " in <none>",
 		strconv.Itoa(values.ArchivePort) + "/TCP": v1alpha1.LabelArchive + " in <none>", "53/TCP": "everything", "53/UDP": "everything",
 		"443/TCP": "everything", "6443/TCP": "everything", "8443/TCP": "everything", "16443/TCP": "everything"}
 	if diff := cmp.Diff(want, got); diff != "" || len(policy.Spec.PolicyTypes) != 2 {

@@ -20,11 +20,14 @@ const (
 	// Container is the one that runs the program, and Program what it runs in the operator's image.
 	Container = "backup"
 	Program   = "/backup"
-	// Take, Archive, Restore and Delete are its commands.
+	// Take, Archive, Restore and Delete are its commands for backups.
 	Take    = "take"
 	Archive = "archive"
 	Restore = "restore"
 	Delete  = "delete"
+	// Follow prepares an instance to follow a server outside, Relay is what it follows.
+	Follow = "follow"
+	Relay  = "relay"
 	// requestFlag comes before the UID of the object that a pod works for.
 	requestFlag = "--request="
 	// KeyTrusted is what certificates to trust are called in Secrets.
@@ -43,7 +46,7 @@ func Rate(limit v1alpha1.ByteRate, shares int) []string {
 	return []string{"--max-bytes-per-second=" + strconv.FormatInt(max(bytes/int64(max(shares, 1)), 1), 10)}
 }
 
-// Add adds the container to a pod, with what its store needs. At its end it says what became of its work.
+// Add adds the container to a pod, with what its store needs, if it has one. At its end it says what became of its work.
 func Add(pod *corev1.PodSpec, image string, store v1alpha1.BackupStore, resources corev1.ResourceRequirements, args ...string) {
 	AddUnending(pod, image, store, resources, append(args, "--report-file="+corev1.TerminationMessagePathDefault)...)
 }

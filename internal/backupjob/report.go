@@ -45,7 +45,7 @@ func Said[T any](ctx context.Context, from client.Reader, job *batchv1.Job,
 	var last *T
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if !metav1.IsControlledBy(pod, job) || !runs(pod, job) {
+		if !metav1.IsControlledBy(pod, job) || !Runs(pod, job) {
 			continue
 		}
 		for _, c := range pod.Status.ContainerStatuses {
@@ -101,9 +101,9 @@ func why(pod *corev1.Pod) string {
 		"node uses it", pod.Name, pod.Spec.NodeName, pod.Spec.Volumes[at].PersistentVolumeClaim.ClaimName)
 }
 
-// runs reports whether a pod's container of the name runs what a Job says. Admission may have added other containers, and may have given
+// Runs reports whether a pod's container of the name runs what a Job says. Admission may have added other containers, and may have given
 // the image another name.
-func runs(pod *corev1.Pod, job *batchv1.Job) bool {
+func Runs(pod *corev1.Pod, job *batchv1.Job) bool {
 	is, want := Of(pod.Spec), Of(job.Spec.Template.Spec)
 	return is != nil && want != nil && slices.Equal(is.Command, want.Command) && slices.Equal(is.Args, want.Args) &&
 		is.TerminationMessagePath == want.TerminationMessagePath

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"middleware.hc.cn/operator/internal/redis/replication"
 	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
@@ -29,7 +30,7 @@ func init() {
 		"unexpected_error_replies",
 		"loading", "async_loading", errorsMoved, "role", "master_repl_offset", "slave_repl_offset", "master_link_status",
 		"master_link_down_since_seconds", "master_replid", "master_replid2", "second_repl_offset", "min_slaves_good_slaves",
-		"repl_backlog_active", "repl_backlog_first_byte_offset",
+		"repl_backlog_active", "repl_backlog_first_byte_offset", "cluster_enabled",
 		savedSnapshot, wroteAOF,
 		"cluster_state", "cluster_slots_assigned", "cluster_current_epoch", "cluster_my_epoch",
 		"cluster_slot_migration_active_tasks", "cluster_slot_migration_active_trim_running",
@@ -195,6 +196,9 @@ func readReplication(view *View, info *fields) {
 		}
 	default:
 		info.fail("field role: %.80q is neither master nor slave", role)
+	}
+	if former := info.values["master_replid2"]; checkNodeID(former) == nil && info.values["second_repl_offset"] != "-1" {
+		view.FormerHistory = replication.Position{ID: strings.Clone(former), Offset: info.offset("second_repl_offset") - 1}
 	}
 }
 

@@ -6,6 +6,7 @@ package redis
 import (
 	"time"
 
+	"middleware.hc.cn/operator/internal/redis/replication"
 	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
@@ -37,6 +38,9 @@ type View struct {
 	// ReplicationOffset is how many bytes of its replication stream the node has produced (a master) or processed
 	// (a replica). Offsets compare only within one shard.
 	ReplicationOffset int64
+	// FormerHistory is the history of the data until the node became a master, and where that was; without an ID there was none in this
+	// process.
+	FormerHistory replication.Position
 
 	// Loading is true while the node reads its data set from disk and serves nothing.
 	Loading bool

@@ -115,5 +115,6 @@ var worthTelling = map[v1alpha1.Phase]bool{v1alpha1.PhaseRunning: true, v1alpha1
 // losesData reports whether a step gives up data, or may.
 func losesData(step plan.Step) bool {
 	promote, _ := step.(plan.Promote)
-	return promote.Takeover || plan.Is[plan.GiveUp](step)
+	over, took := step.(plan.RecordCutOver)
+	return promote.Takeover || plan.Is[plan.GiveUp](step) || took && (over.Missed == nil || *over.Missed > 0)
 }

@@ -89,21 +89,26 @@ func prepared(t *testing.T, e engine, topology v1alpha1.Topology) *operated {
 
 // begin starts the servers, those of the first instances with what fill puts into their directories.
 func (o *operated) begin(topology v1alpha1.Topology, fill func(shard int, dir string)) {
+	o.t.Helper()
+	for shard, replicas := range topology {
+		o.beginShard(shard, replicas, fill)
+	}
+}
+
+func (o *operated) beginShard(shard int, replicas int32, fill func(shard int, dir string)) {
 	t := o.t
 	t.Helper()
-	for shard, replicas := range topology {
-		labels := map[string]string{v1alpha1.LabelCluster: "c", v1alpha1.LabelShard: fmt.Sprint(shard)}
-		must(t, o.kube.Create(t.Context(), &appsv1.StatefulSet{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: o.cluster.ShardName(shard), UID: types.UID(fmt.Sprint(shard)), Labels: labels,
-				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o.cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}},
-			Spec: appsv1.StatefulSetSpec{Replicas: ptr.To(replicas)}}))
-		for ordinal := range replicas {
-			dir := t.TempDir()
-			if ordinal == 0 {
-				fill(shard, dir)
-			}
-			o.add(shard, int(ordinal), labels, dir)
+	labels := map[string]string{v1alpha1.LabelCluster: "c", v1alpha1.LabelShard: fmt.Sprint(shard)}
+	must(t, o.kube.Create(t.Context(), &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: o.cluster.ShardName(shard), UID: types.UID(fmt.Sprint(shard)), Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o.cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}},
+		Spec: appsv1.StatefulSetSpec{Replicas: ptr.To(replicas)}}))
+	for ordinal := range replicas {
+		dir := t.TempDir()
+		if ordinal == 0 {
+			fill(shard, dir)
 		}
+		o.add(shard, int(ordinal), labels, dir)
 	}
 }
 

@@ -80,6 +80,13 @@ func (a *authority) trusted(name string) *redis.TLS {
 	return redis.NewTLS(a.pem, name)
 }
 
+// clients is how clients trust it.
+func (a *authority) clients() *tls.Config {
+	roots := x509.NewCertPool()
+	roots.AddCert(a.certificate)
+	return &tls.Config{RootCAs: roots, ServerName: certifiedName, MinVersion: tls.VersionTLS12}
+}
+
 // startEncrypted runs a server in cluster mode with the TLS settings of the chart.
 func startEncrypted(t testing.TB, e engine, pool *redis.Pool, dir string, secured *redis.TLS) *server {
 	t.Helper()
@@ -98,9 +105,7 @@ func TestEncryptedCluster(t *testing.T) {
 		first := ca.issue(dir)
 		secured := ca.trusted(certifiedName)
 		c := startClusterOf(t, newPool(t), 3, 2, 3, func(pool *redis.Pool) *server { return startEncrypted(t, e, pool, dir, secured) })
-		roots := x509.NewCertPool()
-		roots.AddCert(ca.certificate)
-		c.tls = &tls.Config{RootCAs: roots, ServerName: certifiedName, MinVersion: tls.VersionTLS12}
+		c.tls = ca.clients()
 		load := startLoad(c)
 
 		moving := slots.Range(100, 299)

@@ -152,6 +152,12 @@ type RedisClusterStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=210,displayName="Archive"
 	Archive *ArchiveStatus `json:"archive,omitempty"`
 
+	// import is how far the import of a server's data has come. It is absent without spec.bootstrap.import.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=209,displayName="Import"
+	Import *ImportStatus `json:"import,omitempty"`
+
 	// currentVersion is the oldest version that an instance runs.
 	//
 	// +optional

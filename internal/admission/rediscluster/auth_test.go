@@ -46,6 +46,47 @@ func TestTLSStays(t *testing.T) {
 	}
 }
 
+// An import names a server that can be reached, and whoever asks for one may say later when it ends, and nothing else.
+func TestImport(t *testing.T) {
+	spec := func(of string) string { return `{bootstrap: {import: {` + of + `}}}` }
+	for of, want := range map[string]string{
+		`address: 'redis.example.com:6379'`: "", `address: '10.0.0.7:6379'`: "", `address: '[fd00::7]:6379'`: "",
+		`address: redis`:          "spec.bootstrap.import.address: Invalid value",
+		`address: 'redis:0'`:      "spec.bootstrap.import.address: Invalid value",
+		`address: 'redis:99999'`:  "spec.bootstrap.import.address: Invalid value",
+		`address: '-v:6379'`:      "spec.bootstrap.import.address: Invalid value",
+		`address: 'a b:6379'`:     "spec.bootstrap.import.address: Invalid value",
+		`address: 'a:1', user: a`: "spec.bootstrap.import.credentialsSecretName: Required value",
+		`address: 'a:1', user: a, credentialsSecretName: b, tls: {caSecretName: c}`: "",
+		`address: 'a:1', credentialsSecretName: A`:                                  "spec.bootstrap.import.credentialsSecretName: Invalid value",
+		`address: 'a:1', tls: {caSecretName: A}`:                                    "spec.bootstrap.import.tls.caSecretName: Invalid value",
+	} {
+		refused := strings.Join(sentences(Validate(cluster(t, spec(of)), Options{})), "\n")
+		if !strings.HasPrefix(refused, want) || want == "" && refused != "" {
+			t.Errorf("%s: %q, want one that begins with %q", of, refused, want)
+		}
+	}
+	for both, want := range map[string]string{
+		`{bootstrap: {import: {address: 'a:1'}, restore: {redisBackup: a}}}`:          "spec.bootstrap.import: Forbidden: a cluster begins",
+		`{bootstrap: {import: {address: 'a:1'}}, pod: [{volumes: {type: emptyDir}}]}`: "spec.bootstrap.import: Forbidden: the first",
+	} {
+		if refused := strings.Join(sentences(Validate(cluster(t, both), Options{})), "\n"); !strings.HasPrefix(refused, want) {
+			t.Errorf("%s: %q", both, refused)
+		}
+	}
+	before := spec(`address: 'a:1'`)
+	for after, want := range map[string]string{
+		spec(`address: 'a:1', cutOver: true, pauseSeconds: 60`): "", `{}`: "spec.bootstrap: Forbidden",
+		spec(`address: 'b:1'`): "spec.bootstrap: Forbidden", spec(`address: 'a:1', tls: {caSecretName: c}`): "spec.bootstrap: Forbidden",
+		`{bootstrap: {restore: {redisBackup: a}}}`: "spec.bootstrap: Forbidden",
+	} {
+		refused := strings.Join(sentences(ValidateUpdate(cluster(t, before), cluster(t, after), Options{})), "\n")
+		if !strings.HasPrefix(refused, want) || want == "" && refused != "" {
+			t.Errorf("to %s: %q, want %q", after, refused, want)
+		}
+	}
+}
+
 func TestBootstrapIsOfANewCluster(t *testing.T) {
 	const of, from = `{bootstrap: {restore: {redisBackup: monday}}}`, `{bootstrap: {restore: {redisBackup: tuesday}}}`
 	for spec, want := range map[string]string{

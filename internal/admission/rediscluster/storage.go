@@ -4,6 +4,10 @@
 package rediscluster
 
 import (
+	"net"
+	"regexp"
+	"strconv"
+
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -70,6 +74,9 @@ func checkStorage(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 // checkBootstrap is about what a new cluster begins with.
 func checkBootstrap(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	restore, at := cr.Restore(), specPath.Child("bootstrap", "restore")
+	if from := cr.Import(); from != nil {
+		return checkImport(cr, from, specPath.Child("bootstrap", "import"))
+	}
 	if restore == nil {
 		return nil
 	}
@@ -84,6 +91,30 @@ func checkBootstrap(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	if cr.Spec.Claim() == nil {
 		refused = append(refused, field.Forbidden(at,
 			"a backup is restored into the claims of instances, and these have none: use storage in place of pod[0].volumes"))
+	}
+	return refused
+}
+
+// importAddress is what an address of a server outside looks like.
+var importAddress = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}$`)
+
+// checkImport is about a server outside whose data a new cluster takes.
+func checkImport(cr *v1alpha1.RedisCluster, from *v1alpha1.Import, at *field.Path) field.ErrorList {
+	var refused field.ErrorList
+	if cr.Restore() != nil {
+		refused = append(refused, field.Forbidden(at, "a cluster begins with one thing: set either restore or import"))
+	}
+	_, port, err := net.SplitHostPort(from.Address)
+	if number, notNumber := strconv.ParseUint(port, 10, 16); err != nil || notNumber != nil || number == 0 ||
+		!importAddress.MatchString(from.Address) {
+		refused = append(refused, field.Invalid(at.Child("address"), from.Address, "must be HOST:PORT, such as redis.example.com:6379"))
+	}
+	if from.User != "" && from.CredentialsSecretName == "" {
+		refused = append(refused, field.Required(at.Child("credentialsSecretName"), "a user logs in with a password"))
+	}
+	if cr.Spec.Claim() == nil {
+		refused = append(refused, field.Forbidden(at,
+			"the first instance is prepared in its claim, and these have none: use storage in place of pod[0].volumes"))
 	}
 	return refused
 }
@@ -105,6 +136,13 @@ func checkObjectNames(cr *v1alpha1.RedisCluster) field.ErrorList {
 		references =
 			append(references, reference{volumesPath.Child("persistentVolumeClaimName"), template.Volumes.PersistentVolumeClaimName,
 				"PersistentVolumeClaim"})
+	}
+	if from := cr.Import(); from != nil {
+		importPath := specPath.Child("bootstrap", "import")
+		references = append(references, reference{importPath.Child("credentialsSecretName"), from.CredentialsSecretName, "Secret"})
+		if from.TLS != nil {
+			references = append(references, reference{importPath.Child("tls", "caSecretName"), from.TLS.CASecretName, "Secret"})
+		}
 	}
 	if tls := cr.Spec.TLS; tls != nil {
 		references = append(references, reference{tlsPath.Child("secretName"), tls.SecretName, "Secret"},

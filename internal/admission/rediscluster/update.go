@@ -110,11 +110,15 @@ func neverShrink(before, after *v1alpha1.RedisCluster) field.ErrorList {
 
 // keepBootstrap refuses what only a new cluster can begin with, and to let one go on without the data that it is being given.
 func keepBootstrap(before, after *v1alpha1.RedisCluster) field.ErrorList {
-	if equality.Semantic.DeepEqual(before.Spec.Bootstrap, after.Spec.Bootstrap) {
+	was, is := before.DeepCopy(), after.DeepCopy()
+	if from, to := was.Import(), is.Import(); from != nil && to != nil { // when it ends may be said at any time
+		from.CutOver, from.PauseSeconds = to.CutOver, to.PauseSeconds
+	}
+	if equality.Semantic.DeepEqual(was.Spec.Bootstrap, is.Spec.Bootstrap) {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(specPath.Child("bootstrap"),
-		"it is what a new cluster begins with, and can be neither set, changed nor removed later: put it back, or make another RedisCluster")}
+		"it is what a new cluster begins with, and can be neither set, changed nor removed later, but for import.cutOver and import.pauseSeconds: put it back, or make another RedisCluster")}
 }
 
 // keepMajorVersion refuses a version that cannot read what the present one wrote: an

@@ -94,7 +94,7 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 	switch step := step.(type) {
 	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.RolloutWait:
 		return Result{}, nil
-	case plan.RecordGoal, plan.RecordNodes, plan.RecordKeys, plan.GiveUp: // the status holds it
+	case plan.RecordGoal, plan.RecordNodes, plan.RecordKeys, plan.RecordCutOver, plan.GiveUp: // the status holds it
 		return Result{Acted: true}, nil
 	case plan.ApplyChildren:
 		changed, err := a.applyChildren(ctx, s)
@@ -111,7 +111,8 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 		plan.Promote, plan.Forget, plan.DeleteChildren, plan.OrphanChildren, plan.RemoveFinalizer, plan.AddToEndpoints,
 		plan.BumpEpoch, plan.CancelJobs, plan.StabilizeSlots, plan.CopyFunctions, plan.ForceDelete, plan.RemoveFromEndpoints,
 		plan.ExpandPVCs, plan.Switchover, plan.Place, plan.ReloadCertificates, plan.RemoveShards, plan.Recreate,
-		plan.RepairSlots, plan.Restart, plan.SetAccess, plan.RestoreShards, plan.KeepRestored, plan.DeleteRestoreJobs:
+		plan.RepairSlots, plan.Restart, plan.SetAccess, plan.RestoreShards, plan.KeepRestored, plan.DeleteRestoreJobs,
+		plan.PrepareImport, plan.KeepFollower, plan.CutOver, plan.EndImport:
 	}
 	return Result{Acted: true}, a.do(ctx, s, step)
 }
@@ -170,7 +171,15 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 	case plan.RestoreShards:
 		return a.restoreShards(ctx, s, step)
 	case plan.KeepRestored:
-		return a.keepRestored(ctx, s.Cluster, step)
+		return a.keepRestored(ctx, s.Cluster, step.Claims)
+	case plan.PrepareImport:
+		return a.prepareImport(ctx, s, step.RelayOnly)
+	case plan.KeepFollower:
+		return a.keepRestored(ctx, s.Cluster, step.Claims)
+	case plan.CutOver:
+		return a.cutOver(ctx, s, step)
+	case plan.EndImport:
+		return a.endImport(ctx, s.Cluster)
 	case plan.DeleteRestoreJobs:
 		return a.deleteRestoreJobs(ctx, s.Cluster, step)
 	case plan.DeleteChildren:
@@ -180,7 +189,7 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 	case plan.RemoveFinalizer:
 		return a.removeFinalizer(ctx, s.Cluster)
 	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.ApplyChildren, plan.GiveUp, plan.MoveSlots, plan.RecordGoal,
-		plan.RecordNodes, plan.RecordKeys, plan.RolloutWait, plan.SetConfig, plan.ChangePassword:
+		plan.RecordNodes, plan.RecordKeys, plan.RecordCutOver, plan.RolloutWait, plan.SetConfig, plan.ChangePassword:
 		// Do carries these out itself.
 	}
 	return fmt.Errorf("step %s has no executor", step.Name())

@@ -48,11 +48,12 @@ func (a *Actor) removeFinalizer(ctx context.Context, cluster *v1alpha1.RedisClus
 	return client.IgnoreNotFound(a.patchFinalizers(ctx, cluster, controllerutil.RemoveFinalizer))
 }
 
-// deleteRestored deletes the claims that were restored into and that no StatefulSet has taken over yet, if claims are to go with the
+// deleteRestored deletes the claims that were filled for the cluster to begin with, and that no StatefulSet has taken over yet, if
+// claims are to go with the
 // cluster: nobody else would. Until all shards are restored they go with their Jobs.
 func (a *Actor) deleteRestored(ctx context.Context, cluster *v1alpha1.RedisCluster) error {
 	storage := cluster.Spec.Storage
-	if cluster.Restore() == nil || storage == nil || storage.Retain != v1alpha1.RetainDelete ||
+	if cluster.Spec.Bootstrap == nil || storage == nil || storage.Retain != v1alpha1.RetainDelete ||
 		cluster.DeletionPolicy() == v1alpha1.DeletionOrphan {
 		return nil
 	}

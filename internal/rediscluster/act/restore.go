@@ -47,17 +47,18 @@ func (a *Actor) restoreShards(ctx context.Context, s Subject, step plan.RestoreS
 		claims[shard] = claim
 	}
 	return each(ctx, step.Shards, func(ctx context.Context, shard int) error {
-		return a.restoreShard(ctx, s, step.From, shard, claims[shard])
+		set, err := rendered(s, shard)
+		if err != nil {
+			return err
+		}
+		return a.fill(ctx, s.Cluster, set, shard, claims[shard], restoreJob(s.Cluster, set, step.From, shard, a.BackupImage))
 	})
 }
 
-func (a *Actor) restoreShard(ctx context.Context, s Subject, from v1alpha1.BackupLocation, shard int,
-	claim *corev1.PersistentVolumeClaim) error {
-	set, err := rendered(s, shard)
-	if err != nil {
-		return err
-	}
-	made, err := a.existingJob(ctx, s.Cluster, shard)
+// fill makes the claim of a shard's first instance, unless it is there, and the Job that writes into it.
+func (a *Actor) fill(ctx context.Context, cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, shard int,
+	claim *corev1.PersistentVolumeClaim, job *batchv1.Job) error {
+	made, err := a.existingJob(ctx, cluster, job)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (a *Actor) restoreShard(ctx context.Context, s Subject, from v1alpha1.Backu
 		return fmt.Errorf("the claim that Job %s filled is gone", made.Name) // planRestore tells of it next
 	}
 	if made == nil {
-		made = restoreJob(s.Cluster, set, from, shard, a.BackupImage)
+		made = job
 		if err := a.Client.Create(ctx, made); err != nil {
 			return fmt.Errorf("make Job %s: %w", made.Name, err)
 		}
@@ -76,7 +77,7 @@ func (a *Actor) restoreShard(ctx context.Context, s Subject, from v1alpha1.Backu
 	if claim != nil {
 		return nil
 	}
-	claim = newClaim(s.Cluster, set, shard, made)
+	claim = newClaim(cluster, set, shard, made)
 	if err := a.Client.Create(ctx, claim); err != nil {
 		return fmt.Errorf("make claim %s: %w", claim.Name, err)
 	}
@@ -121,10 +122,10 @@ func (a *Actor) claimToRestore(ctx context.Context, cluster *v1alpha1.RedisClust
 	return claim, nil
 }
 
-// existingJob is the Job that was made to restore a shard before, past every cache; nil: there is none.
-func (a *Actor) existingJob(ctx context.Context, cluster *v1alpha1.RedisCluster, shard int) (*batchv1.Job, error) {
+// existingJob is the Job that was made before in the place of this one, past every cache; nil: there is none.
+func (a *Actor) existingJob(ctx context.Context, cluster *v1alpha1.RedisCluster, job *batchv1.Job) (*batchv1.Job, error) {
 	found := &batchv1.Job{}
-	key := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.RestoreJobName(shard)}
+	key := client.ObjectKeyFromObject(job)
 	err := a.Client.Get(ctx, key, found)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -133,9 +134,10 @@ func (a *Actor) existingJob(ctx context.Context, cluster *v1alpha1.RedisCluster,
 		return nil, fmt.Errorf("read Job %s: %w", key.Name, err)
 	case found.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("the former Job %s is being deleted", key.Name)
-	case !ownedBy(cluster, found) || !backupjob.For(found.Spec.Template.Spec, string(cluster.UID), backupjob.Restore):
+	case !ownedBy(cluster, found) || !backupjob.For(found.Spec.Template.Spec, string(cluster.UID),
+		backupjob.Of(job.Spec.Template.Spec).Args[0]):
 		return nil, &StallError{Cause: "NameTaken",
-			Message: fmt.Sprintf("Job %s exists and does not restore this cluster: delete it, or choose another name for the cluster", found.Name)}
+			Message: fmt.Sprintf("Job %s exists and does not work for this cluster: delete it, or choose another name for the cluster", found.Name)}
 	}
 	return found, nil
 }
@@ -144,21 +146,8 @@ func (a *Actor) existingJob(ctx context.Context, cluster *v1alpha1.RedisCluster,
 // What the object's author wrote becomes arguments, each of one piece, and no shell sees it.
 func restoreJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from v1alpha1.BackupLocation, shard int,
 	image string) *batchv1.Job {
-	labels := map[string]string{
-		"app.kubernetes.io/name": "redisrestore", "app.kubernetes.io/instance": cluster.Name, apply.ManagedByLabel: apply.ManagedByValue,
-	}
-	instance := set.Spec.Template.Spec
-	pod := corev1.PodSpec{
-		RestartPolicy:                corev1.RestartPolicyNever,
-		AutomountServiceAccountToken: ptr.To(false),
-		EnableServiceLinks:           ptr.To(false),
-		SecurityContext:              instance.SecurityContext,
-		NodeSelector:                 instance.NodeSelector, Tolerations: instance.Tolerations, Affinity: instance.Affinity,
-		ImagePullSecrets: instance.ImagePullSecrets, PriorityClassName: instance.PriorityClassName,
-		TopologySpreadConstraints: spread(instance.TopologySpreadConstraints, labels),
-		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: cluster.ClaimName(shard, 0)}}}},
-	}
+	labels := podLabels(cluster, "redisrestore")
+	pod := podLike(set, labels)
 	args := []string{backupjob.Restore, from.Name, backupjob.Store(from), backupjob.Request(string(cluster.UID)), "--directory=" + dataDir,
 		"--shard=" + strconv.Itoa(shard), "--shards=" + strconv.Itoa(len(cluster.Spec.Topology()))}
 	if engine := admission.EngineVersion(cluster.Spec.Image()); engine != "" {
@@ -175,27 +164,66 @@ func restoreJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from v1
 	if identity != "" {
 		args = append(args, "--identity-file="+identityFile)
 	}
-	backupjob.Add(&pod, image, from.Store, corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
-		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
-	}, args...)
+	backupjob.Add(&pod, image, from.Store, resources("512Mi"), args...)
 	if identity != "" {
 		backupjob.Mount(&pod, "identity", identity, v1alpha1.SecretKeyIdentity, identityFile)
 	}
-	c := backupjob.Of(pod)
+	mountClaim(&pod, cluster.ClaimName(shard, 0))
+	job := jobOf(cluster, cluster.RestoreJobName(shard), labels, pod)
+	job.Annotations = map[string]string{v1alpha1.AnnotationRestoredFrom: from.String()}
+	job.Spec.Template.Labels = backupjob.Labels(from.Store, labels)
+	return job
+}
+
+// podLabels are those of the pods of a Job.
+func podLabels(cluster *v1alpha1.RedisCluster, name string) map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/name": name, "app.kubernetes.io/instance": cluster.Name, apply.ManagedByLabel: apply.ManagedByValue,
+	}
+}
+
+// podLike is a pod that runs where instances may, as the user that they run as.
+func podLike(set *appsv1.StatefulSet, labels map[string]string) corev1.PodSpec {
+	instance := set.Spec.Template.Spec
+	return corev1.PodSpec{
+		RestartPolicy:                corev1.RestartPolicyNever,
+		AutomountServiceAccountToken: ptr.To(false),
+		EnableServiceLinks:           ptr.To(false),
+		SecurityContext:              instance.SecurityContext,
+		NodeSelector:                 instance.NodeSelector, Tolerations: instance.Tolerations, Affinity: instance.Affinity,
+		ImagePullSecrets: instance.ImagePullSecrets, PriorityClassName: instance.PriorityClassName,
+		TopologySpreadConstraints: spread(instance.TopologySpreadConstraints, labels),
+	}
+}
+
+func resources(memory string) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)},
+	}
+}
+
+// mountClaim gives the program the claim of an instance.
+func mountClaim(pod *corev1.PodSpec, claim string) {
+	pod.Volumes = append([]corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}, pod.Volumes...)
+	c := backupjob.Of(*pod)
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "data", MountPath: dataDir})
+}
+
+// jobOf is a Job of a cluster.
+func jobOf(cluster *v1alpha1.RedisCluster, name string, labels map[string]string, pod corev1.PodSpec) *batchv1.Job {
 	own := map[string]string{v1alpha1.LabelCluster: cluster.Name} // not the pods': Services and budgets select by it
 	for key, value := range labels {
 		own[key] = value
 	}
 	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.RestoreJobName(shard), Labels: own,
-			Annotations:     map[string]string{v1alpha1.AnnotationRestoredFrom: from.String()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: name, Labels: own,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}},
 		Spec: batchv1.JobSpec{
 			BackoffLimit:         ptr.To[int32](restoreRetries),
 			PodReplacementPolicy: ptr.To(batchv1.Failed),
-			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: backupjob.Labels(from.Store, labels)}, Spec: pod},
+			Template:             corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
 		},
 	}
 }
@@ -239,8 +267,8 @@ func goesWith(claim *corev1.PersistentVolumeClaim) types.UID {
 }
 
 // keepRestored makes the claims stay when their Jobs go.
-func (a *Actor) keepRestored(ctx context.Context, cluster *v1alpha1.RedisCluster, step plan.KeepRestored) error {
-	return each(ctx, step.Claims, func(ctx context.Context, name string) error {
+func (a *Actor) keepRestored(ctx context.Context, cluster *v1alpha1.RedisCluster, claims []string) error {
+	return each(ctx, claims, func(ctx context.Context, name string) error {
 		claim := &corev1.PersistentVolumeClaim{}
 		if err := a.Client.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: name}, claim); err != nil {
 			return fmt.Errorf("read claim %s: %w", name, err)
@@ -264,15 +292,20 @@ func (a *Actor) keepRestored(ctx context.Context, cluster *v1alpha1.RedisCluster
 // deleteRestoreJobs deletes the Jobs with their pods.
 func (a *Actor) deleteRestoreJobs(ctx context.Context, cluster *v1alpha1.RedisCluster, step plan.DeleteRestoreJobs) error {
 	return each(ctx, step.Shards, func(ctx context.Context, shard int) error {
-		found := &batchv1.Job{}
-		key := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.RestoreJobName(shard)}
-		if err := a.Client.Get(ctx, key, found); err != nil || !ownedBy(cluster, found) {
-			return client.IgnoreNotFound(err)
-		}
-		err := a.Client.Delete(ctx, found, client.Preconditions{UID: &found.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete Job %s: %w", key.Name, err)
-		}
-		return nil
+		return a.deleteJob(ctx, cluster, cluster.RestoreJobName(shard))
 	})
+}
+
+// deleteJob deletes a Job of the cluster's, with its pods.
+func (a *Actor) deleteJob(ctx context.Context, cluster *v1alpha1.RedisCluster, name string) error {
+	found := &batchv1.Job{}
+	key := types.NamespacedName{Namespace: cluster.Namespace, Name: name}
+	if err := a.Client.Get(ctx, key, found); err != nil || !ownedBy(cluster, found) {
+		return client.IgnoreNotFound(err)
+	}
+	err := a.Client.Delete(ctx, found, client.Preconditions{UID: &found.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Job %s: %w", name, err)
+	}
+	return nil
 }

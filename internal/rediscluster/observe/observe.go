@@ -94,6 +94,9 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if s.Restore, err = o.restore(ctx, cluster, s); err != nil {
 		return nil, 0, err
 	}
+	if s.Import, err = o.importing(ctx, cluster, s); err != nil {
+		return nil, 0, err
+	}
 	if s.Config, err = o.config(ctx, cluster, m); err != nil {
 		return nil, 0, err
 	}
@@ -109,6 +112,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	}
 	if s.Auth.Known && s.TLS.Known {
 		held = o.ask(ctx, cluster, m, s, timeout)
+		o.askSource(ctx, cluster, m, s, timeout)
 	}
 	held += heldByArchive
 	m.expireRefusedPassword(s)

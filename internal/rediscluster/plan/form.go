@@ -38,8 +38,8 @@ func planAssign(in input) Step {
 	if missing.Len() == 0 || !snapshotComplete(in).Holds || claimedByPeers(in.snap, missing) || in.disputedSlots(missing) {
 		return nil // planForget, planPromote or planConverge speak about these
 	}
-	if !in.snap.Formed && in.snap.Restored != nil {
-		return nil // planRestored speaks about these
+	if in.begins() {
+		return nil // planRestored and planFollow speak about these
 	}
 	if step := in.lostData(missing); step != nil {
 		return step

@@ -56,14 +56,14 @@ const formingTimeout = time.Second
 const joiningTimeout = 2 * time.Second
 
 // planTimeout keeps cluster-node-timeout as it is asked for, and short while a new cluster
-// forms or a new master joins. One that began with a backup has keys to serve, and replicas that copy for long: it keeps its own.
+// forms or a new master joins. One that began with data has keys to serve, and replicas that copy for long: it keeps its own.
 func planTimeout(in input) Step {
 	want := in.desired.NodeTimeout
 	if want == 0 {
 		return nil
 	}
 	reason := "spec asks for another cluster-node-timeout"
-	if !in.snap.Formed && in.snap.Restored == nil && planConverge(in) != nil {
+	if !in.snap.Formed && !in.begins() && planConverge(in) != nil {
 		if !snapshotComplete(in).Holds {
 			return nil // not forming yet
 		}

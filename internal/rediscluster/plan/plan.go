@@ -104,6 +104,10 @@ type Shape struct {
 func ShapeOf(d Desired, s *snapshot.Snapshot, now time.Time) Shape {
 	s = s.Indexed()
 	found := disputes(s)
+	if d.Import != nil && !s.Formed && len(d.Topology) > 1 {
+		// All slots are of one master until the cluster has formed; then it is scaled to what is asked for.
+		d.Topology, d.AssignReceive = d.Topology[:1], false
+	}
 	in := input{desired: d, snap: setAside(s, found).Indexed(), disputes: found, now: now}
 	for _, message := range d.Problems {
 		in.problems = append(in.problems, problem{cause: "InvalidSpec", message: message})
@@ -198,7 +202,7 @@ func unsteady(in input) Situation {
 			return RollingOut
 		}
 		return Healing
-	case len(in.snap.Shards) == 0 && in.snap.Restore == nil:
+	case len(in.snap.Shards) == 0 && in.snap.Restore == nil && in.snap.Import == nil:
 		return Absent
 	default:
 		return Forming
@@ -210,7 +214,7 @@ func unsteady(in input) Situation {
 func overdue(in input, s Situation) string {
 	d := in.desired
 	switch {
-	case s == Forming && in.snap.Restored == nil && late(in.formingSince(), d.CreateTimeout, in.now):
+	case s == Forming && !in.begins() && late(in.formingSince(), d.CreateTimeout, in.now):
 		return fmt.Sprintf("the cluster is not formed after %s", d.CreateTimeout)
 	case s == RollingOut && !d.OnDelete && late(in.snap.RolledAt, d.UpgradeTimeout, in.now):
 		return fmt.Sprintf("the rollout has made no progress for %s", d.UpgradeTimeout)

@@ -74,6 +74,10 @@ const (
 	NoBackup Predicate = "no_backup"
 	// ShardsRestored: the data of each shard of a backup lies in a claim, and its master has begun with all of it.
 	ShardsRestored Predicate = "shards_restored"
+	// SourceFollowed: the first instance of a new cluster has all that a server outside has, but for the last moment.
+	SourceFollowed Predicate = "source_followed"
+	// CutOverAsked: a person has asked for the cut-over from a server outside.
+	CutOverAsked Predicate = "cut_over_asked"
 	// ModulesLoaded: no instance is still to restart with other modules.
 	ModulesLoaded Predicate = "modules_loaded"
 )

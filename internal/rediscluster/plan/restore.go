@@ -251,14 +251,14 @@ func (in input) recordKeys() Step {
 	return RecordKeys{base{fmt.Sprintf("the restored masters hold %d keys, of which %d have a time to live", keys.Total, keys.WithTTL)}, keys}
 }
 
-// planRestoredEpochs gives the empty instances of a restored cluster epochs, as those of a new one get them.
+// planRestoredEpochs gives the empty instances of a cluster that began with data epochs, as those of a new one get them.
 func planRestoredEpochs(in input) Step {
-	if in.snap.Formed || in.snap.Restored == nil || !snapshotComplete(in).Holds {
+	if !in.begins() || !snapshotComplete(in).Holds {
 		return nil
 	}
 	given := firstEpochs(in, in.snap.Masters())
 	if len(given) == 0 {
 		return nil
 	}
-	return AssignSlots{base: base{"new instances get epochs below those of the restored masters"}, Assignments: given}
+	return AssignSlots{base: base{"new instances get epochs below those of the masters with data"}, Assignments: given}
 }

@@ -25,10 +25,12 @@ var rules = []rule{
 	{"auth", false, planAuth},
 	{"TLS", false, planTLS},
 	{"restore", false, planRestore},
+	{"import", false, planImport},
 	{"children", false, planChildren},
 	{"conflict", true, planConflict},
 	{"access", false, planAccess},
 	{"certificates", false, planCertificates},
+	{"follow", true, planFollow},
 	// Forming, and new masters.
 	{"restored data", false, planRestored},
 	{"timeout", false, planTimeout},

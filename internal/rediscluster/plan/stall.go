@@ -29,6 +29,7 @@ var Reaches = map[string]Reach{
 	"CertificateUnavailable":    Everything,
 	"Conflict":                  Everything,
 	"CannotRestore":             Everything, // nothing starts without its data
+	"CannotImport":              Everything, // what follows a server outside is not touched
 	"InvalidSpec":               WhatTheSpecSays,
 	"RenderFailed":              WhatTheSpecSays,
 	"NameTaken":                 WhatTheSpecSays,

@@ -102,6 +102,8 @@ func Pods(step Step) []string {
 		on(step.On)
 	case Promote:
 		on(step.Replica)
+	case CutOver:
+		on(step.Follower)
 	case Switchover:
 		on(step.Master, step.Replica)
 	case SetConfig:
@@ -149,7 +151,8 @@ func Pods(step Step) []string {
 	case Restart:
 		pods = []string{step.Pod}
 	case None, Wait, Hold, Stall, RolloutWait, RecordNodes, AddFinalizer, CreateAuth, ApplyChildren, ExpandPVCs, RecordGoal, RemoveShards,
-		RestoreShards, KeepRestored, DeleteRestoreJobs, RecordKeys, DeleteChildren, OrphanChildren, RemoveFinalizer:
+		RestoreShards, KeepRestored, DeleteRestoreJobs, RecordKeys, PrepareImport, KeepFollower, RecordCutOver, EndImport, DeleteChildren,
+		OrphanChildren, RemoveFinalizer:
 	}
 	slices.Sort(pods)
 	return slices.Compact(pods)

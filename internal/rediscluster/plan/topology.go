@@ -17,8 +17,11 @@ import (
 func (in input) effective() v1alpha1.Topology {
 	d, s := in.desired, in.snap
 	existing := existingTopology(s)
-	if s.Restored != nil && !s.Formed {
-		return in.restored(existing)
+	switch {
+	case s.Restored != nil && !s.Formed:
+		return in.with(existing, len(s.Restored.Slots))
+	case in.begins():
+		return in.with(existing, 1)
 	}
 	if len(existing) == 0 {
 		return slices.Clone(d.Topology)
@@ -42,10 +45,11 @@ func (in input) effective() v1alpha1.Topology {
 	return slices.Clip(effective[:len(effective)-in.removed(effective)])
 }
 
-// restored is the topology of a cluster that began with a backup until it has formed: the backup's shards, whatever the spec asks for by
-// then. Their masters own slots as soon as they start, and not all StatefulSets need have been made by then.
-func (in input) restored(existing v1alpha1.Topology) v1alpha1.Topology {
-	t := make(v1alpha1.Topology, min(max(len(in.snap.Restored.Slots), len(existing)), int(v1alpha1.MaxShards)))
+// with is the topology of a cluster that began with data until it has formed: the shards of the data, whatever the spec asks for by
+// then. Their masters own slots as soon as they start, and not all StatefulSets need have been made by then. Slots go to further shards by
+// an ordinary scaling.
+func (in input) with(existing v1alpha1.Topology, shards int) v1alpha1.Topology {
+	t := make(v1alpha1.Topology, min(max(shards, len(existing)), int(v1alpha1.MaxShards)))
 	copy(t, existing)
 	for i := range t {
 		if i < len(in.desired.Topology) {

@@ -20,6 +20,10 @@ type Redis struct {
 	// MasterLinkLost reports whether the link is down and was up before in this process.
 	MasterLinkLost bool
 	Offset         int64
+	// FormerHistory is the history of the data until the instance became a master, in this process; empty when there was none.
+	// FormerOffset is where the data was then.
+	FormerHistory string
+	FormerOffset  int64
 	// Keys are all keys. KeysWithTTL of them have a time to live, KeysWithFieldTTL are hashes with fields that have one.
 	Keys, KeysWithTTL, KeysWithFieldTTL int64
 	Version, Engine                     string

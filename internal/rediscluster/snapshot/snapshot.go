@@ -69,6 +69,8 @@ type Snapshot struct {
 	Restored *v1alpha1.RestoredData
 	// Archive is what is known of the archive that is written of the cluster; nil: none is asked for.
 	Archive *Archive
+	// Import is what is known of the server outside that a cluster which has not formed takes its data from; nil without one.
+	Import *Import
 
 	index *index
 }
@@ -109,6 +111,34 @@ type Archive struct {
 	// Said is what it said last, at SaidAt; nil: nothing that could be read.
 	Said   *report.Archive
 	SaidAt time.Time
+}
+
+// Import is what is known of an import.
+type Import struct {
+	// Withheld says, with a field path and a remedy, why it cannot begin.
+	Withheld string
+	// Following reports whether the first instance is known to be prepared, CutOver whether the cluster is known to have taken over.
+	Following, CutOver bool
+	// Relay is the Job of the relay; nil without one. Its Message is what keeps a pod of it from running, or what it said in the end.
+	Relay *RestoreJob
+	// Prepared is the Job that prepares the first instance; nil without one.
+	Prepared *RestoreJob
+	// RelayIP is where the relay answers; empty while it does not run.
+	RelayIP string
+	// Source is what the server says, by the relay; nil: not known, and Error says why.
+	Source *Source
+	Error  string
+}
+
+// Source is a server outside.
+type Source struct {
+	Engine, Version string
+	Master          bool
+	// History names the history of its data, Offset is where it is in that.
+	History string
+	Offset  int64
+	// Others reports whether there are keys in other databases than 0.
+	Others bool
 }
 
 // Goal is which shard is to own which slots.

@@ -44,6 +44,7 @@ func Build(cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, settings []red
 		"metrics":             metrics(template),
 		"init":                initial(template),
 		"networkPolicy":       toggle(cr.Spec.NetworkPolicy),
+		"relay":               follows(cr),
 		"podDisruptionBudget": toggle(cr.Spec.PodDisruptionBudget),
 	}
 }
@@ -165,6 +166,11 @@ func unstructured(from any) map[string]any {
 		panic(fmt.Sprintf("values: %T does not convert to unstructured content: %v", from, err))
 	}
 	return fields
+}
+
+// follows reports whether instances are to reach the relay to a server outside.
+func follows(cr *v1alpha1.RedisCluster) bool {
+	return cr.Import() != nil && (cr.Status.Import == nil || cr.Status.Import.CutOverAt == nil)
 }
 
 func toggle(t v1alpha1.Toggle) map[string]any {

@@ -1,0 +1,141 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archive
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/slots"
+)
+
+// Following is what an instance needs in its empty directory to start as the replica of a server that is in no cluster.
+type Following struct {
+	Directory string
+	// MasterID is the node ID that the instance knows the server by, and that no node has; Address is where it is reached, IP:PORT.
+	MasterID, Address string
+	// Request is what it is asked for with, such as the UID of an object.
+	Request string
+}
+
+// Write writes nodes.conf: the instance is a replica, of a master that owns all slots. What was written for the same request stays as it
+// is, whatever an instance has made of it since; a directory with anything else of an instance is refused.
+func (f Following) Write() error {
+	mark := fmt.Sprintf("request %q follows %q\n", f.Request, f.MasterID)
+	was, err := os.ReadFile(filepath.Join(f.Directory, restored))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, name := range []string{nodesFile, appendDir, "dump.rdb"} {
+		switch _, err := os.Stat(filepath.Join(f.Directory, name)); {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case string(was) == mark && name == nodesFile:
+			return nil
+		default:
+			return fmt.Errorf("%s has %s: an instance has its data there, and nothing is brought over that", f.Directory, name)
+		}
+	}
+	if err := writeText(filepath.Join(f.Directory, restored), mark); err != nil {
+		return err
+	}
+	text, err := f.nodes()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(writeText(filepath.Join(f.Directory, staging), text), syncDir(f.Directory)); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(f.Directory, staging), filepath.Join(f.Directory, nodesFile)); err != nil {
+		return err
+	}
+	return syncDir(f.Directory)
+}
+
+func (f Following) nodes() (string, error) {
+	host, portText, err := net.SplitHostPort(f.Address)
+	port, notNumber := strconv.ParseUint(portText, 10, 16)
+	if err != nil || net.ParseIP(host) == nil || notNumber != nil || port == 0 || port > 1<<15 {
+		return "", fmt.Errorf("%.80q is no address IP:PORT", f.Address)
+	}
+	const idBytes = 20
+	if id, err := hex.DecodeString(f.MasterID); err != nil || len(id) != idBytes || f.MasterID != strings.ToLower(f.MasterID) {
+		return "", fmt.Errorf("%.80q is no node ID", f.MasterID)
+	}
+	id := make([]byte, idBytes)
+	rand.Read(id)
+	const epoch = epochBase + 1
+	const busBeyond = 10000 // where the cluster bus is by default: nobody answers there
+	return fmt.Sprintf("%s :0@0 myself,slave %s 0 0 %d connected\n%s %s:%d@%d master - 0 0 %d connected 0-%d\nvars currentEpoch %d lastVoteEpoch 0\n",
+		hex.EncodeToString(id), f.MasterID, epoch, f.MasterID, host, port, port+busBeyond, epoch, slots.Count-1, epoch), nil
+}
+
+// written is as which RDB version engines write, from the first version of the engine in which they do; the newest first.
+var written = map[redis.Engine][]struct{ from, rdb string }{
+	redis.EngineRedis:  {{"7.4.0", "REDIS0012"}, {"7.2.0", "REDIS0011"}, {"7.0.0", "REDIS0010"}, {"6.2.0", "REDIS0009"}},
+	redis.EngineValkey: {{"9.0.0", "VALKEY080"}, {"7.2.0", "REDIS0011"}},
+}
+
+// CheckSource says why the data of a server outside cannot come into an instance by replication; with no engine, which instance that is
+// is not known, and its engine says so.
+func CheckSource(is redis.Outside, engine redis.Engine, version string) error {
+	switch {
+	case is.Role != redis.RoleMaster:
+		return errors.New("it is a replica, at which writes cannot be delayed: name its master")
+	case is.Cluster:
+		return errors.New("it is in cluster mode, and only a server of its own can be imported: bring a cluster's data by a backup")
+	case is.Others:
+		return errors.New("it has keys in other databases than 0, which a cluster does not have: move or delete them")
+	case len(is.Modules) > 0 && engine == redis.EngineValkey:
+		return fmt.Errorf("it has the modules %s loaded, which Valkey lacks", strings.Join(is.Modules, ", "))
+	}
+	from, err := semver.NewVersion(is.Version)
+	if err != nil {
+		return fmt.Errorf("%.40q is no version: %w", is.Version, err)
+	}
+	var rdb string
+	for _, entry := range written[is.Engine] {
+		if !from.LessThan(semver.MustParse(entry.from)) {
+			rdb = entry.rdb
+			break
+		}
+	}
+	if rdb == "" {
+		return fmt.Errorf("it is %s %s, which cannot delay writes alone: Redis can from 6.2 on", is.Engine, is.Version)
+	}
+	if engine == "" {
+		return nil
+	}
+	to, err := semver.NewVersion(version)
+	if err != nil {
+		return fmt.Errorf("%.40q is no version: %w", version, err)
+	}
+	older := to.Major() < from.Major() || to.Major() == from.Major() && to.Minor() < from.Minor()
+	if engine == is.Engine && !older {
+		return nil
+	}
+	for _, entry := range readable[engine] {
+		if to.LessThan(semver.MustParse(entry.from)) {
+			continue
+		}
+		if rdb == "REDIS0009" || slices.Contains(entry.rdbs, rdb) && engine != is.Engine {
+			return nil // what came with a version of the same engine is not known to one before it
+		}
+		break
+	}
+	return fmt.Errorf("%s %s does not read what %s %s writes (%s)", engine, version, is.Engine, is.Version, rdb)
+}

@@ -1,0 +1,338 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package relay stands between a server outside and the instance that is to follow it: the server is reached with its own password and
+// certificates, the relay with the instance's. It passes on what a replica says, INFO, and the pausing of writes, and no other command:
+// nothing can be written to the server through it.
+package relay
+
+import (
+	"bufio"
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"middleware.hc.cn/operator/internal/redis/replication"
+)
+
+// Relay passes on.
+type Relay struct {
+	// Dial opens a connection to the server, logged in.
+	Dial func(ctx context.Context) (net.Conn, error)
+	// Check says why the server cannot be followed at the moment, such as that it has what makes an instance crash.
+	Check func(ctx context.Context) error
+	// Passwords are those that are accepted; none: everybody is let in. They are asked for at each login, since they change.
+	Passwords func() ([]string, error)
+	// Report says what happens.
+	Report func(text string)
+
+	// known reports whether a replica may go on from where it was. After what was for another database, or was not read along, it gets
+	// a new base.
+	known atomic.Bool
+}
+
+const (
+	// mostConnections are open at once.
+	mostConnections = 32
+	// longestPause is for how long writes can be paused through the relay.
+	longestPause = time.Hour
+	// commandTimeout is how long a client, and the server, may take for a command that is not replication.
+	commandTimeout = 20 * time.Second
+	// mostWords and longestWord bound a command of a client, mostAnswer an answer of the server.
+	mostWords, longestWord = 16, 4 << 10
+	mostAnswer             = 4 << 20
+)
+
+// Serve answers clients until the context ends.
+func (r *Relay) Serve(ctx context.Context, listener net.Listener) error {
+	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
+	defer stop()
+	var open sync.WaitGroup
+	defer open.Wait()
+	slots := make(chan struct{}, mostConnections)
+	for {
+		conn, err := listener.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		slots <- struct{}{}
+		open.Go(func() {
+			defer func() { <-slots }()
+			if err := r.serve(ctx, conn); err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
+				r.Report(fmt.Sprintf("%s: %v", conn.RemoteAddr(), err))
+			}
+		})
+	}
+}
+
+// client is one connection to the relay, and its own to the server.
+type client struct {
+	relay  *Relay
+	conn   net.Conn
+	in     *bufio.Reader
+	server net.Conn
+	from   *bufio.Reader
+	open   bool // it has logged in, or need not
+}
+
+func (r *Relay) serve(ctx context.Context, conn net.Conn) error {
+	c := &client{relay: r, conn: conn, in: bufio.NewReader(conn)}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer func() {
+		stop()
+		_ = conn.Close() // nothing is lost with it
+		if c.server != nil {
+			_ = c.server.Close()
+		}
+	}()
+	passwords, err := r.Passwords()
+	if err != nil {
+		return err
+	}
+	c.open = len(passwords) == 0
+	for {
+		words, err := c.read(time.Minute)
+		if err != nil {
+			return err
+		}
+		if len(words) == 0 {
+			continue
+		}
+		if followed, err := c.answer(ctx, words); followed || err != nil {
+			return err
+		}
+	}
+}
+
+// read reads a command, an array of strings; without any it is an empty line, by which a replica says that it lives.
+func (c *client) read(within time.Duration) ([]string, error) {
+	if err := c.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return nil, err
+	}
+	if next, err := c.in.Peek(1); err != nil {
+		return nil, err
+	} else if next[0] == '\n' {
+		_, err := c.in.Discard(1)
+		return nil, err
+	}
+	count, err := c.header('*', mostWords)
+	if err != nil {
+		return nil, err
+	}
+	words := make([]string, 0, count)
+	for range count {
+		length, err := c.header('$', longestWord)
+		if err != nil {
+			return nil, err
+		}
+		text := make([]byte, length+len("\r\n"))
+		if _, err := io.ReadFull(c.in, text); err != nil {
+			return nil, err
+		}
+		words = append(words, string(text[:length]))
+	}
+	return words, nil
+}
+
+func (c *client) header(prefix byte, most int) (int, error) {
+	line, err := c.in.ReadSlice('\n')
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(strings.TrimRight(string(line[1:]), "\r\n"))
+	if err != nil || line[0] != prefix || n < 0 || n > most || prefix == '*' && n == 0 {
+		return 0, fmt.Errorf("%.40q is no header of a command that is passed on", line)
+	}
+	return n, nil
+}
+
+// answer answers one command; followed reports that it was a PSYNC, whose session has come to its end.
+func (c *client) answer(ctx context.Context, words []string) (followed bool, err error) {
+	name := strings.ToUpper(words[0])
+	switch {
+	case name == "AUTH":
+		return false, c.login(words[len(words)-1])
+	case name == "HELLO":
+		return false, c.say("-ERR unknown command 'HELLO'")
+	case !c.open:
+		return false, c.say("-NOAUTH Authentication required.")
+	case !permitted(name, words):
+		return false, c.say("-ERR the relay does not pass on this command")
+	}
+	if c.server == nil {
+		if c.server, err = c.relay.Dial(ctx); err != nil {
+			return false, errors.Join(err, c.say("-ERR the relay does not reach the server"))
+		}
+		c.from = bufio.NewReader(c.server)
+	}
+	if name == "PSYNC" {
+		if err := c.relay.Check(ctx); err != nil {
+			return false, errors.Join(err, c.say("-NOMASTERLINK the server cannot be followed at the moment"))
+		}
+		return true, c.follow(words)
+	}
+	if name == "REPLCONF" {
+		if words = oneChannel(words); len(words) == 1 {
+			return false, c.say("+OK")
+		}
+	}
+	if err := send(c.server, words); err != nil {
+		return false, err
+	}
+	return false, c.passAnswer()
+}
+
+// oneChannel leaves out that a replica can get a base on a connection of its own (Redis rdb-channel-repl, Valkey dual-channel): what is
+// read along is one stream.
+func oneChannel(words []string) []string {
+	kept := words[:1]
+	for pair := range slices.Chunk(words[1:], 2) {
+		if !strings.EqualFold(pair[0], "capa") || len(pair) == 2 && !strings.Contains(pair[1], "channel") {
+			kept = append(kept, pair...)
+		}
+	}
+	return kept
+}
+
+// permitted are the commands that are passed on.
+func permitted(name string, words []string) bool {
+	switch name {
+	case "PING", "INFO":
+		return len(words) == 1
+	case "REPLCONF":
+		return len(words) > 1
+	case "PSYNC":
+		return len(words) == 3
+	case "CLIENT":
+		if len(words) == 2 {
+			return strings.EqualFold(words[1], "UNPAUSE")
+		}
+		ms, err := strconv.ParseInt(words[min(2, len(words)-1)], 10, 64)
+		return len(words) == 4 && strings.EqualFold(words[1], "PAUSE") && strings.EqualFold(words[3], "WRITE") &&
+			err == nil && ms > 0 && ms <= longestPause.Milliseconds()
+	}
+	return false
+}
+
+func (c *client) login(password string) error {
+	accepted, err := c.relay.Passwords()
+	if err != nil {
+		return err
+	}
+	c.open = len(accepted) == 0 || slices.ContainsFunc(accepted, func(p string) bool {
+		return p != "" && subtle.ConstantTimeCompare([]byte(p), []byte(password)) == 1
+	})
+	if !c.open {
+		return c.say("-WRONGPASS invalid username-password pair or user is disabled.")
+	}
+	return c.say("+OK")
+}
+
+func (c *client) say(line string) error { return c.write([]byte(line + "\r\n")) }
+
+func (c *client) write(text []byte) error {
+	if err := c.conn.SetWriteDeadline(time.Now().Add(commandTimeout)); err != nil {
+		return err
+	}
+	_, err := c.conn.Write(text)
+	return err
+}
+
+// send writes a command to the server.
+func send(server net.Conn, words []string) error {
+	text := fmt.Appendf(nil, "*%d\r\n", len(words))
+	for _, word := range words {
+		text = fmt.Appendf(text, "$%d\r\n%s\r\n", len(word), word)
+	}
+	if err := server.SetWriteDeadline(time.Now().Add(commandTimeout)); err != nil {
+		return err
+	}
+	_, err := server.Write(text)
+	return err
+}
+
+// passAnswer passes on one answer, a line or a string.
+func (c *client) passAnswer() error {
+	if err := c.server.SetReadDeadline(time.Now().Add(commandTimeout)); err != nil {
+		return err
+	}
+	line, err := c.from.ReadSlice('\n')
+	if err != nil {
+		return fmt.Errorf("the server's answer: %w", err)
+	}
+	answer := slices.Clone(line)
+	if length, isString := strings.CutPrefix(strings.TrimRight(string(line), "\r\n"), "$"); isString {
+		n, err := strconv.Atoi(length)
+		if err != nil || n < 0 || n > mostAnswer {
+			return fmt.Errorf("the server's answer: %.40q announces no string", line)
+		}
+		text := make([]byte, n+len("\r\n"))
+		if _, err := io.ReadFull(c.from, text); err != nil {
+			return fmt.Errorf("the server's answer: %w", err)
+		}
+		answer = append(answer, text...)
+	}
+	return c.write(answer)
+}
+
+// follow passes a replica's session on until one of the two ends it.
+func (c *client) follow(words []string) error {
+	r := c.relay
+	if c.from.Buffered() > 0 {
+		return errors.New("the server has said what nobody asked for")
+	}
+	if !r.known.Load() {
+		words = []string{"PSYNC", "?", "-1"}
+	}
+	r.Report(c.conn.RemoteAddr().String() + " follows the server: " + strings.Join(words, " "))
+	if err := errors.Join(c.conn.SetWriteDeadline(time.Time{}), send(c.server, words), c.server.SetWriteDeadline(time.Time{})); err != nil {
+		return err
+	}
+	said := make(chan error, 1)
+	go func() {
+		said <- c.passSaid()
+		_ = c.server.Close() // ends Watch
+	}()
+	err := replication.Watch(c.server, c.conn, func() { r.known.Store(true) })
+	if errors.Is(err, replication.ErrRefused) || errors.Is(err, replication.ErrProtocol) || errors.Is(err, replication.ErrReplica) {
+		r.known.Store(false)
+	}
+	_ = c.conn.Close() // ends what the replica says
+	if heard := <-said; heard != nil && !errors.Is(heard, io.EOF) && !errors.Is(heard, net.ErrClosed) {
+		err = heard
+	}
+	return err
+}
+
+// passSaid passes on what a replica says while it follows, which is how far it is.
+func (c *client) passSaid() error {
+	for {
+		words, err := c.read(time.Hour) // a master of its own ends it much earlier
+		switch {
+		case err != nil:
+			return err
+		case len(words) == 0:
+			if _, err := c.server.Write([]byte{'\n'}); err != nil {
+				return err
+			}
+			continue
+		case !strings.EqualFold(words[0], "REPLCONF"):
+			return fmt.Errorf("a replica says %.40q", words[0])
+		}
+		if err := send(c.server, words); err != nil {
+			return err
+		}
+	}
+}
