@@ -38,11 +38,11 @@ func (w *Watch) Report(objective time.Duration) report.Archive {
 	return r
 }
 
-// Silent is for how long no instance has answered.
+// Silent is for how long no instance has answered; 0 while the store is waited for, and none is asked.
 func (w *Watch) Silent() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.known == nil {
+	if w.known == nil || w.said.Waits == report.WaitStore {
 		return 0
 	}
 	w.known.mu.Lock()

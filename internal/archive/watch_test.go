@@ -54,6 +54,7 @@ func TestSilence(t *testing.T) {
 	}
 	known := &seeds{}
 	w.begin(known)
+	w.waits(report.WaitInstances)
 	if w.Silent() > time.Hour {
 		t.Error("nobody has answered since before it began")
 	}
@@ -64,5 +65,9 @@ func TestSilence(t *testing.T) {
 	known.at = time.Time{}
 	if got := w.Silent(); got < time.Hour {
 		t.Errorf("silent for %s", got)
+	}
+	w.waits(report.WaitStore)
+	if got := w.Silent(); got != 0 {
+		t.Errorf("nobody is asked while the store is waited for, and it is silent for %s", got)
 	}
 }

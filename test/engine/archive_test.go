@@ -282,8 +282,8 @@ func TestEveryBackupIsOneMoment(t *testing.T) {
 	})
 }
 
-// TestDelaysThatAnotherEnds: whoever else takes backups ends the delay of writes. It is noticed, and a backup is of one moment all the same,
-// or is not taken.
+// TestDelaysThatAnotherEnds: whoever else takes backups ends the delay of writes. It is noticed, and a backup is of one moment all the
+// same, or is not taken.
 func TestDelaysThatAnotherEnds(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 3, 3, 3)

@@ -27,7 +27,8 @@ const LabelArchive = "redis.middleware.hc.cn/archive"
 //
 // +kubebuilder:validation:XValidation:rule="has(self.archive)",message="say what is kept: set archive, or leave backup out",fieldPath=".archive"
 type ClusterBackup struct {
-	// store is where it is written. Its Secrets must carry the label redis.middleware.hc.cn/backup: "true".
+	// store is where it is written. Secrets, a claim and a ServiceAccount that it names must carry the label
+	// redis.middleware.hc.cn/backup: "true".
 	//
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=161,displayName="Store"
 	Store BackupStore `json:"store"`

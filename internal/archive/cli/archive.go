@@ -82,9 +82,15 @@ func serving(ctx context.Context, address string, w watched, run func(context.Co
 		mostBytes = 8 << 10
 	)
 	server := &http.Server{Handler: w.handler(), ReadTimeout: within, WriteTimeout: within, IdleTimeout: within, MaxHeaderBytes: mostBytes}
+	server.SetKeepAlivesEnabled(false)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(atMost(listener)) }()
-	err = run(ctx)
+	ctx, silent := context.WithCancelCause(ctx)
+	defer silent(nil)
+	go w.watchSilence(ctx, func() { silent(errSilent) })
+	if err = run(ctx); errors.Is(context.Cause(ctx), errSilent) {
+		err = errors.Join(errSilent, err)
+	}
 	if failed := errors.Join(server.Close(), <-ended); !errors.Is(failed, http.ErrServerClosed) {
 		err = errors.Join(err, failed)
 	}
@@ -124,12 +130,30 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// longestSilence is how long no instance may answer before /livez says that the process is to start again: what it knows of passwords and
+// longestSilence is how long no instance may answer before the process ends, to be started again: what it knows of passwords and
 // certificates may be of before.
 const longestSilence = 10 * time.Minute
 
-// handler answers four paths: /status with all that is told, as JSON; /metrics with the same for Prometheus; /readyz, which fails while the
-// archive is further behind than it may be; and /livez.
+var errSilent = fmt.Errorf("no instance has answered for %s", longestSilence)
+
+// watchSilence calls end when no instance has answered for too long.
+func (w watched) watchSilence(ctx context.Context, end func()) {
+	look := time.NewTicker(longestSilence / 10)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+			if w.watch.Silent() > longestSilence {
+				end()
+			}
+		}
+	}
+}
+
+// handler answers three paths: /status with all that is told, as JSON; /metrics with the same for Prometheus; and /readyz, which fails
+// while the archive is further behind than it may be.
 func (w watched) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(to http.ResponseWriter, _ *http.Request) {
@@ -150,11 +174,6 @@ func (w watched) handler() http.Handler {
 		if !r.Ready() {
 			http.Error(to, strings.TrimSuffix(fmt.Sprintf("%.0f s behind, with %.0f s allowed: %s", r.Behind, r.Objective, r.Waits), ": "),
 				http.StatusServiceUnavailable)
-		}
-	})
-	mux.HandleFunc("GET /livez", func(to http.ResponseWriter, _ *http.Request) {
-		if w.watch.Silent() > longestSilence {
-			http.Error(to, "no instance answers", http.StatusServiceUnavailable)
 		}
 	})
 	return mux

@@ -39,9 +39,6 @@ func TestWhatAnArchiveSays(t *testing.T) {
 		strings.Contains(text, "timestamp") {
 		t.Errorf("metrics: %d\n%s", code, text)
 	}
-	if code, text := ask(http.MethodGet, "/livez"); code != http.StatusOK {
-		t.Errorf("livez: %d %s", code, text)
-	}
 	if code, _ := ask(http.MethodPost, "/status"); code != http.StatusMethodNotAllowed {
 		t.Errorf("a POST is answered with %d", code)
 	}

@@ -24,10 +24,11 @@ import (
 func TestRestoreJob(t *testing.T) {
 	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"}, Spec: v1alpha1.RedisClusterSpec{
 		Shards: ptr.To[int32](4), Replicas: ptr.To[int32](8), Repository: "valkey/valkey", Version: "9.1.2-alpine",
-		Bootstrap: &v1alpha1.Bootstrap{Restore: &v1alpha1.Restore{IdentitySecretName: "key", MaxBytesPerSecond: "40M", Location: &v1alpha1.BackupLocation{
-			Store: v1alpha1.BackupStore{S3: &v1alpha1.S3Store{Bucket: "backups", Prefix: "a&b=c", Region: "eu&endpoint=http://evil",
-				Endpoint: "https://minio.store.svc:9000", CredentialsSecretName: "store", CASecretName: "authority"}},
-			Namespace: "shop", Cluster: "cache", Name: "monday", ManifestChecksum: "abc"}}}}}
+		Bootstrap: &v1alpha1.Bootstrap{Restore: &v1alpha1.Restore{IdentitySecretName: "key", MaxBytesPerSecond: "40M",
+			Location: &v1alpha1.BackupLocation{
+				Store: v1alpha1.BackupStore{S3: &v1alpha1.S3Store{Bucket: "backups", Prefix: "a&b=c", Region: "eu&endpoint=http://evil",
+					Endpoint: "https://minio.store.svc:9000", CredentialsSecretName: "store", CASecretName: "authority"}},
+				Namespace: "shop", Cluster: "cache", Name: "monday", ManifestChecksum: "abc"}}}}}
 	set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		SecurityContext: &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](999)}, NodeSelector: map[string]string{"disk": "ssd"},
 		Tolerations: []corev1.Toleration{{Key: "a"}}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "registry"}},

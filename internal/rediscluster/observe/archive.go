@@ -60,7 +60,7 @@ func (o *Observer) archive(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if err != nil {
 		return nil, 0, fmt.Errorf("list the pods of the archive: %w", err)
 	}
-	if is := cluster.ArchiveLocation().String(); m.archive.location != is {
+	if is := backupjob.Store(cluster.ArchiveLocation()); m.archive.location != is {
 		m.archive.said, m.archive.asked, m.archive.location = nil, time.Time{}, is
 	}
 	a := &snapshot.Archive{}
@@ -84,9 +84,6 @@ func (o *Observer) archive(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 // to write.
 func archivePod(cluster *v1alpha1.RedisCluster, list []corev1.Pod) *corev1.Pod {
 	var newest *corev1.Pod
-	if cluster.Spec.Backup.Store.S3 == nil { // the schema refuses it; a CRD may have been changed
-		return nil
-	}
 	for i := range list {
 		pod := &list[i]
 		owner := metav1.GetControllerOf(pod)

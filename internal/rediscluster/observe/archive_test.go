@@ -51,6 +51,25 @@ func writer(name string, change func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
+// Wherever the archive lies, its pod is known.
+func TestArchivesInOtherStores(t *testing.T) {
+	for name, store := range map[string]v1alpha1.BackupStore{
+		"gcs":   {GCS: &v1alpha1.GCSStore{Bucket: "backups"}},
+		"azure": {Azure: &v1alpha1.AzureStore{Container: "backups"}},
+		"claim": {Claim: &v1alpha1.ClaimStore{ClaimName: "tape"}},
+	} {
+		cluster := archivedCluster()
+		cluster.Spec.Backup.Store = store
+		pod := writer("a", func(p *corev1.Pod) { p.Spec.Containers[0].Args[3] = backupjob.Store(cluster.ArchiveLocation()) })
+		if archivePod(cluster, []corev1.Pod{*pod}) == nil {
+			t.Errorf("%s: no pod is found", name)
+		}
+		if archivePod(archivedCluster(), []corev1.Pod{*pod}) != nil {
+			t.Errorf("%s: it is taken for one that writes into S3", name)
+		}
+	}
+}
+
 // A pod counts by its owner and by what it runs; nothing else is asked anything.
 func TestWhoWritesTheArchive(t *testing.T) {
 	crashed := func(p *corev1.Pod) {

@@ -62,8 +62,9 @@ func TestArchiving(t *testing.T) {
 			status: "False", reason: "NotRunning", message: "pod p: container backup: CrashLoopBackOff: Error: another's"},
 		"it says nothing": {archive: snapshot.Archive{Pod: "p"}, status: "False", reason: "NotBegun",
 			message: "pod p reads all data before there is a first moment, and waits: it does not say what for"},
-		"it has not begun": {archive: snapshot.Archive{Pod: "p", Said: &report.Archive{Behind: -1, Objective: 60, Waits: report.WaitBases}, SaidAt: now},
-			status: "False", reason: "NotBegun", message: "pod p reads all data before there is a first moment, and waits: for data that is being read, and its log says more"},
+		"it has not begun": {
+			archive: snapshot.Archive{Pod: "p", Said: &report.Archive{Behind: -1, Objective: 60, Waits: report.WaitBases}, SaidAt: now},
+			status:  "False", reason: "NotBegun", message: "pod p reads all data before there is a first moment, and waits: for data that is being read, and its log says more"},
 		"slots move": {on: moving, archive: snapshot.Archive{Pod: "p", Said: said(2*time.Minute, report.WaitInstances), SaidAt: now},
 			status: "False", reason: "SlotsMove",
 			message: "there is no moment while slots move; what is written meanwhile is kept, and is in the first one after that" + since(2*time.Minute)},

@@ -56,7 +56,6 @@ func Archive(cr *v1alpha1.RedisCluster, image string, shards int) map[string]any
 		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("status")}}
 	}
 	c.ReadinessProbe = &corev1.Probe{ProbeHandler: asked("/readyz"), PeriodSeconds: 5, TimeoutSeconds: 2, FailureThreshold: 1}
-	c.LivenessProbe = &corev1.Probe{ProbeHandler: asked("/livez"), PeriodSeconds: 60, TimeoutSeconds: 5, FailureThreshold: 2}
 	values, labels := map[string]any{"pod": unstructured(&pod)}, map[string]any{}
 	for key, value := range backupjob.Labels(backup.Store, nil) {
 		labels[key] = value
@@ -67,9 +66,11 @@ func Archive(cr *v1alpha1.RedisCluster, image string, shards int) map[string]any
 	return values
 }
 
-// archiveResources grow with the shards: of each, five segments of 8 MiB may wait for the store, and one command may be long.
+// archiveResources grow with the shards: of each, five segments of 8 MiB may wait for the store, and one command may be long. They grow in
+// steps, since the pod is replaced when they change.
 func archiveResources(shards int) corev1.ResourceRequirements {
-	const base, each = 512 << 20, 64 << 20
+	const base, each, step = 512 << 20, 64 << 20, 16
+	shards = (shards + step - 1) / step * step
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
 		Limits:   corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(base+int64(shards)*each, resource.BinarySI)},

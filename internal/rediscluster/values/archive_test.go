@@ -148,7 +148,8 @@ func TestArchiveInOtherStores(t *testing.T) {
 		}
 	}
 	azure := of(c, v1alpha1.BackupStore{Azure: &v1alpha1.AzureStore{Container: "backups"}, ServiceAccountName: "writer"})
-	if azure.Spec.ServiceAccountName != "writer" || *azure.Spec.AutomountServiceAccountToken || azure.Labels["azure.workload.identity/use"] != "true" {
+	if azure.Spec.ServiceAccountName != "writer" || *azure.Spec.AutomountServiceAccountToken ||
+		azure.Labels["azure.workload.identity/use"] != "true" {
 		t.Errorf("with a pod's identity: %+v", azure)
 	}
 }
