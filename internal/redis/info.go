@@ -31,7 +31,7 @@ func init() {
 		"loading", "async_loading", errorsMoved, "role", "master_repl_offset", "slave_repl_offset", "master_link_status",
 		"master_link_down_since_seconds", "master_replid", "master_replid2", "second_repl_offset", "min_slaves_good_slaves",
 		"repl_backlog_active", "repl_backlog_first_byte_offset", "cluster_enabled",
-		savedSnapshot, wroteAOF,
+		savedSnapshot, wroteAOF, "aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled", "aof_last_bgrewrite_status",
 		"cluster_state", "cluster_slots_assigned", "cluster_current_epoch", "cluster_my_epoch",
 		"cluster_slot_migration_active_tasks", "cluster_slot_migration_active_trim_running",
 	} {
@@ -44,6 +44,13 @@ const (
 	// With any of these "err", a master refuses writes (MISCONF; writeCommandsDeniedByDiskError in server.c).
 	savedSnapshot, wroteAOF = "rdb_last_bgsave_status", "aof_last_write_status"
 )
+
+// unsaved reports whether the append-only file is being written anew, or could not be. A replica that has copied its master's data has it
+// in no file until that has come to its end: until then a restart begins with what was there before (restartAOFAfterSYNC in replication.c).
+func unsaved(info *fields) bool {
+	return info.values["aof_enabled"] == "1" && (info.values["aof_rewrite_in_progress"] == "1" ||
+		info.values["aof_rewrite_scheduled"] == "1" || info.values["aof_last_bgrewrite_status"] == "err")
+}
 
 func parseFields(text string) *fields {
 	f := &fields{values: make(map[string]string, len(wanted))}
@@ -136,6 +143,7 @@ func readInfo(view *View, text string) error {
 			view.PersistenceError = name
 		}
 	}
+	view.Unsaved = unsaved(info)
 	readReplication(view, info)
 	if info.err == nil {
 		info.err = countKeys(view, text)

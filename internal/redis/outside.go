@@ -32,6 +32,8 @@ type Outside struct {
 	Modules []string
 	// LoadErrors is how many commands of its append-only file, or of its master, it could not carry out.
 	LoadErrors int64
+	// Unsaved reports whether the append-only file is being written anew: what it copied may be in no file.
+	Unsaved bool
 }
 
 // mostModules is how many modules are read of.
@@ -61,7 +63,8 @@ func readOutside(text string) (Outside, error) {
 	readVersion(&view, info)
 	readReplication(&view, info)
 	is := Outside{Engine: view.Engine, Version: view.Version, Role: view.Role, Cluster: info.values["cluster_enabled"] == "1",
-		At: replication.Position{ID: strings.Clone(info.word("master_replid")), Offset: view.ReplicationOffset}}
+		Unsaved: unsaved(info),
+		At:      replication.Position{ID: strings.Clone(info.word("master_replid")), Offset: view.ReplicationOffset}}
 	if _, told := info.values["unexpected_error_replies"]; told { // engines before Redis 7 do not tell
 		is.LoadErrors = info.count("unexpected_error_replies")
 	}

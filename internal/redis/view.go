@@ -54,6 +54,8 @@ type View struct {
 	LoadErrors int64
 	// PersistenceError is the field of INFO that says that the data could not be written to disk; empty when it could.
 	PersistenceError string
+	// Unsaved reports whether the append-only file is being written anew: what was copied from a master may be in no file.
+	Unsaved bool
 	// Redirections is how many commands the node has answered with MOVED since it started.
 	Redirections int64
 	// Libraries is the number of function libraries (FUNCTION LOAD).

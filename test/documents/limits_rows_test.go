@@ -21,6 +21,8 @@ var times = []limit{
 	{"docs/backup.md", "a part of 16 MiB goes at once", "internal/archive/object.go", "const part = 16 << 20"},
 	{"docs/backup.md", "answered for ten minutes starts again by itself", "internal/archive/cli/archive.go",
 		"longestSilence = 10 * time.Minute"},
+	{"docs/import.md", "an hour at a time", "internal/redis/relay/relay.go", "longestPause = time.Hour"},
+	{"docs/import.md", "ten seconds after the last such command", "internal/redis/relay/relay.go", "DefaultRest = 10 * time.Second"},
 	{"docs/import.md", "or within ten seconds, the pause is ended", "internal/rediscluster/act/cutover.go", "mostCatchUp = 10 * time.Second"},
 	{"docs/import.md", "which takes writes half a second later", "internal/rediscluster/act/cutover.go", `servesAfter = "500"`},
 	{"docs/backup.md", "into the store every five seconds (`--interval`)", "internal/archive/archiving.go",

@@ -36,7 +36,8 @@ func runServer(t *testing.T, namespace string) (fill func(from, to int)) {
 		}},
 	}}
 	live.Create(t, pod)
-	live.Create(t, &corev1.Service{ObjectMeta: name, Spec: corev1.ServiceSpec{Selector: name.Labels, Ports: []corev1.ServicePort{{Port: port}}}})
+	live.Create(t, &corev1.Service{ObjectMeta: name,
+		Spec: corev1.ServiceSpec{Selector: name.Labels, Ports: []corev1.ServicePort{{Port: port}}}})
 	return func(from, to int) {
 		t.Helper()
 		script := fmt.Sprintf("for i in $(seq %d %d); do echo set key:$i value:$i; done | redis-cli | sort | uniq -c", from, to)
@@ -56,7 +57,8 @@ func TestRedisClusterImportsAServer(t *testing.T) {
 	t.Parallel()
 	namespace := live.NewNamespace(t)
 	fill := runServer(t, namespace)
-	live.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "old", Labels: map[string]string{v1alpha1.LabelRestore: "true"}},
+	live.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "old",
+		Labels: map[string]string{v1alpha1.LabelRestore: "true"}},
 		StringData: map[string]string{v1alpha1.SecretKeyPassword: serverPassword}})
 	const before, all = 300, 500
 	fill(1, before)
@@ -89,6 +91,9 @@ func TestRedisClusterImportsAServer(t *testing.T) {
 		t.Errorf("nobody wrote meanwhile, and the status is %+v", cluster.Status.Import)
 	}
 	live.Ready(t, cluster)
+	if n := cluster.Status.Shards; n != 3 {
+		t.Errorf("it is Ready with %d shards", n)
+	}
 	wantKeys(t, cluster, all)
 	wantHealthy(t, cluster, 3, 6)
 	wantTables(t, cluster, balanced(3))

@@ -6,6 +6,7 @@ package v1alpha1
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -152,13 +153,20 @@ func (c *RedisCluster) Import() *Import {
 // ImportName is the name of the Job and of the Service of the relay through which the cluster follows a server outside.
 func (c *RedisCluster) ImportName() string { return c.Name + "-import" }
 
+// importedMaster is what the node IDs begin with that instances know servers outside by, whichever RedisCluster imports them: no node has
+// such a one, since engines draw theirs at random.
+const importedMaster = "696d706f72740000"
+
 // ImportMasterID is the node ID that instances of the cluster know a server outside by. It follows from the UID, so that it is known
-// whatever became of the status, and no node has it: engines draw theirs at random.
+// whatever became of the status.
 func (c *RedisCluster) ImportMasterID() string {
-	const idBytes = 20
+	const idBytes, digits = 20, 2
 	sum := sha256.Sum256([]byte("import " + string(c.UID)))
-	return hex.EncodeToString(sum[:idBytes])
+	return importedMaster + hex.EncodeToString(sum[:idBytes-len(importedMaster)/digits])
 }
+
+// IsImportMasterID reports whether a node ID is one that instances know a server outside by, of whichever RedisCluster.
+func IsImportMasterID(id string) bool { return strings.HasPrefix(id, importedMaster) }
 
 // LabelRelay with the value true is on the pod of a relay: the operator asks it for what the server outside says.
 const LabelRelay = "redis.middleware.hc.cn/relay"

@@ -149,8 +149,8 @@ func newRelay() *cobra.Command {
 					}})
 			}
 			r := &relay.Relay{Dial: server.Connect, Check: func(ctx context.Context) error { return followable(ctx, server) },
-				Passwords: passwords(passwordFile),
-				Report:    func(text string) { fmt.Fprintln(command.ErrOrStderr(), text) }}
+				Passwords: passwords(passwordFile), Rest: relay.DefaultRest,
+				Report: func(text string) { fmt.Fprintln(command.ErrOrStderr(), text) }}
 			// A Job whose pod is stopped, with its node, is to make another one: that is no success.
 			return cmp.Or(r.Serve(command.Context(), listener), errors.New("it was stopped"))
 		},

@@ -34,11 +34,18 @@ type Relay struct {
 	Passwords func() ([]string, error)
 	// Report says what happens.
 	Report func(text string)
+	// Rest is how soon after a replica was refused something the server is asked for all of its data again, for which it forks.
+	Rest time.Duration
 
 	// known reports whether a replica may go on from where it was. After what was for another database, or was not read along, it gets
 	// a new base.
 	known atomic.Bool
+	// refused is when what a replica may not have was met last, in nanoseconds since 1970.
+	refused atomic.Int64
 }
+
+// DefaultRest is the Rest of a relay that runs for long.
+const DefaultRest = 10 * time.Second
 
 const (
 	// mostConnections are open at once.
@@ -178,6 +185,9 @@ func (c *client) answer(ctx context.Context, words []string) (followed bool, err
 		c.from = bufio.NewReader(c.server)
 	}
 	if name == "PSYNC" {
+		if rest := c.relay.Rest - time.Since(time.Unix(0, c.relay.refused.Load())); rest > 0 {
+			return false, c.say("-NOMASTERLINK commands for another database than 0 came a moment ago; all is copied anew some seconds later")
+		}
 		if err := c.relay.Check(ctx); err != nil {
 			return false, errors.Join(err, c.say("-NOMASTERLINK the server cannot be followed at the moment"))
 		}
@@ -306,6 +316,9 @@ func (c *client) follow(words []string) error {
 		_ = c.server.Close() // ends Watch
 	}()
 	err := replication.Watch(c.server, c.conn, func() { r.known.Store(true) })
+	if errors.Is(err, replication.ErrRefused) {
+		r.refused.Store(time.Now().UnixNano())
+	}
 	if errors.Is(err, replication.ErrRefused) || errors.Is(err, replication.ErrProtocol) || errors.Is(err, replication.ErrReplica) {
 		r.known.Store(false)
 	}

@@ -99,7 +99,7 @@ func catchUp(ctx context.Context, source, follower *redis.Node, step plan.CutOve
 			return fmt.Errorf("ask %s: %w", step.Follower.Pod, err)
 		case is.Role != redis.RoleReplica || is.At.ID != paused.At.ID:
 			return fmt.Errorf("%s does not follow the history of the server any more", step.Follower.Pod)
-		case is.At.Offset >= paused.At.Offset:
+		case is.At.Offset >= paused.At.Offset && !is.Unsaved:
 			if is.Keys != paused.Keys || is.Others || is.LoadErrors > 0 {
 				return fmt.Errorf("%s has %d keys and could not carry out %d commands, and the server has %d keys: it does not take over",
 					step.Follower.Pod,
@@ -107,8 +107,8 @@ func catchUp(ctx context.Context, source, follower *redis.Node, step plan.CutOve
 			}
 			return nil
 		case time.Since(began) > min(step.Pause/2, mostCatchUp):
-			return fmt.Errorf("%s lacks %d bytes of the server's writes after %s: it is tried again", step.Follower.Pod,
-				paused.At.Offset-is.At.Offset, time.Since(began).Round(time.Millisecond))
+			return fmt.Errorf("%s lacks %d bytes of the server's writes after %s, or has them in no file: it is tried again", step.Follower.Pod,
+				max(0, paused.At.Offset-is.At.Offset), time.Since(began).Round(time.Millisecond))
 		}
 		select {
 		case <-ctx.Done():

@@ -81,6 +81,9 @@ func TestCutOver(t *testing.T) {
 			takeover, "CLUSTER FORGET " + outside}},
 		"it lags": {follower: map[string]string{"INFO": info("slave", 999, 7, "")}, heard: []string{pause, unpause},
 			fails: "lacks 1 bytes"},
+		"it has them in no file": {
+			follower: map[string]string{"INFO": info("slave", 1000, 7, "aof_enabled:1\r\naof_rewrite_in_progress:1\r\n")},
+			heard:    []string{pause, unpause}, fails: "in no file"},
 		"it has fewer keys": {follower: map[string]string{"INFO": info("slave", 1000, 6, "")}, heard: []string{pause, unpause},
 			fails: "has 6 keys"},
 		"commands were refused": {follower: map[string]string{"INFO": info("slave", 1000, 7, "unexpected_error_replies:1\r\n")},

@@ -165,6 +165,7 @@ func relayJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, image str
 	}
 	job := jobOf(cluster, cluster.ImportName(), labels, pod)
 	job.Spec.BackoffLimit = ptr.To[int32](math.MaxInt32)
+	job.Spec.PodReplacementPolicy = ptr.To(batchv1.TerminatingOrFailed) // two may run for a while, and a pod on a lost node holds up nothing
 	return job
 }
 

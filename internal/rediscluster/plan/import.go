@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -140,9 +141,16 @@ func because(why string) string {
 // the RedisCluster of this UID has, so that it is seen also when the spec or the status was changed. Only the cut-over ends that.
 func planFollow(in input) Step {
 	for _, pod := range in.snap.Reachable() {
-		if !pod.Redis.Master && pod.Redis.MasterID == in.desired.ImportMasterID && in.desired.ImportMasterID != "" {
-			return in.follow(pod)
+		if pod.Redis.Master || !v1alpha1.IsImportMasterID(pod.Redis.MasterID) {
+			continue
 		}
+		if over := in.snap.Formed || in.snap.Import != nil && in.snap.Import.CutOver; over && in.snap.Owned().Len() == slots.Count {
+			continue // its volume is of before the cut-over, and its shard has a master, whose replica it becomes
+		} else if over || pod.Redis.MasterID != in.desired.ImportMasterID {
+			return stallImport("%s follows a server outside, as before a cut-over, or as an instance of a former RedisCluster of this name: its volume is of then; delete its claim, or the RedisCluster and all claims, and import anew",
+				pod.Name)
+		}
+		return in.follow(pod)
 	}
 	i, asked, pod := in.snap.Import, in.desired.Import, in.snap.Find(0, 0)
 	if i == nil || asked == nil || i.CutOver || in.snap.Formed || pod == nil || pod.Redis == nil {
@@ -220,6 +228,8 @@ func sourceFollowed(in input, pod *snapshot.Instance) Verdict {
 			"the server is a replica now, at which writes cannot be paused: make it a master again, or import from its master")
 	case !r.MasterLinkUp:
 		return fails(SourceFollowed, "%s copies the server's data, or has lost it", pod.Name)
+	case r.Unsaved:
+		return fails(SourceFollowed, "%s writes what it copied to its disk: until then a crash would lose it", pod.Name)
 	case lag(i.Source, pod) > mostLag:
 		return fails(SourceFollowed, "%s lacks more than %d bytes of what was written to the server", pod.Name, mostLag)
 	}

@@ -9,11 +9,14 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-var outsideID = strings.Repeat("0f", 20)
+var outsideID = (&v1alpha1.RedisCluster{}).ImportMasterID()
 
 // importer is a cluster of 3 shards of 2 instances that takes the data of a server outside.
 func importer() Desired {
@@ -108,6 +111,19 @@ func TestFollowing(t *testing.T) {
 		"all is there": {func(*Desired, *snapshot.Snapshot) {}, "CutOver", "", ""},
 		"it copies": {func(_ *Desired, s *snapshot.Snapshot) { s.Instances[0].Redis.MasterLinkUp = false }, "Wait",
 			string(SourceFollowed), "copies"},
+		"it has in no file what it copied": {func(_ *Desired, s *snapshot.Snapshot) { s.Instances[0].Redis.Unsaved = true }, "Wait",
+			string(SourceFollowed), "to its disk"},
+		"it is of a former cluster of the name": {func(_ *Desired, s *snapshot.Snapshot) {
+			s.Instances[0].Redis.MasterID = (&v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{UID: "former"}}).ImportMasterID()
+		}, "Stall", string(SourceFollowed), "former RedisCluster"},
+		"nobody imports, and it follows": {func(d *Desired, s *snapshot.Snapshot) {
+			d.Import, s.Import = nil, nil
+			s.Instances[0].Redis.MasterID = (&v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{UID: "former"}}).ImportMasterID()
+		}, "Stall", string(SourceFollowed), "delete its claim"},
+		"it took over, and its volume is of before": {func(_ *Desired, s *snapshot.Snapshot) {
+			s.Import = &snapshot.Import{CutOver: true}
+		}, "Stall",
+			string(SourceFollowed), "its volume is of then"},
 		"it loads": {func(_ *Desired, s *snapshot.Snapshot) { s.Instances[0].Redis.Loading = true }, "Wait",
 			string(SourceFollowed), "loads"},
 		"it lags": {func(_ *Desired, s *snapshot.Snapshot) { s.Import.Source.Offset += mostLag + 1 }, "Wait",
@@ -213,5 +229,28 @@ func TestWhatWasTakenOverIsNotAssigned(t *testing.T) {
 	}
 	if step := ShapeOf(importer(), s, now).Next(Pending{}).Step; step.Name() != "Wait" {
 		t.Errorf("%s: %s", step.Name(), step.Why())
+	}
+}
+
+// A cluster that has formed around what it took over is not there yet: it is not said to be Ready before it has the shards of the spec.
+func TestImportedClusterIsScaledBeforeItIsReady(t *testing.T) {
+	for shards, want := range map[int]Situation{1: Steady, 3: ScalingOut} {
+		d, s := importer(), formed()
+		d.Topology = d.Topology[:shards]
+		s.Formed, s.Import = false, &snapshot.Import{CutOver: true}
+		s.Shards, s.Instances = s.Shards[:1], s.Instances[:2]
+		for i := range s.Instances {
+			redis := s.Instances[i].Redis
+			for id := range redis.Peers {
+				if id != s.Instances[0].Redis.NodeID && id != s.Instances[1].Redis.NodeID {
+					delete(redis.Peers, id)
+				}
+			}
+		}
+		s.Instances[0].Redis.Slots = slots.All()
+		introduce(s)
+		if got := ShapeOf(d, s, now).Next(Pending{}); got.Situation != want || !Is[None](got.Step) {
+			t.Errorf("%d shards: %s, %s: %s", shards, got.Situation, got.Step.Name(), got.Step.Why())
+		}
 	}
 }

@@ -98,13 +98,16 @@ type Shape struct {
 	// Settings are those that redis.conf is to hold.
 	Settings []redisconf.Setting
 	in       input
+	// partial reports whether the spec asks for more shards than a cluster may begin with.
+	partial bool
 }
 
 // ShapeOf computes the shape of a cluster.
 func ShapeOf(d Desired, s *snapshot.Snapshot, now time.Time) Shape {
 	s = s.Indexed()
 	found := disputes(s)
-	if d.Import != nil && !s.Formed && len(d.Topology) > 1 {
+	partial := d.Import != nil && !s.Formed && len(d.Topology) > 1
+	if partial {
 		// All slots are of one master until the cluster has formed; then it is scaled to what is asked for.
 		d.Topology, d.AssignReceive = d.Topology[:1], false
 	}
@@ -113,7 +116,7 @@ func ShapeOf(d Desired, s *snapshot.Snapshot, now time.Time) Shape {
 		in.problems = append(in.problems, problem{cause: "InvalidSpec", message: message})
 	}
 	in.topology = in.effective()
-	return Shape{Topology: in.topology, Settings: in.effectiveSettings(), in: in}
+	return Shape{Topology: in.topology, Settings: in.effectiveSettings(), in: in, partial: partial}
 }
 
 // Next decides what a cluster needs next.
@@ -140,6 +143,9 @@ func (shape Shape) Next(pending Pending) Decision {
 	decision := Decision{Topology: in.topology, Healthy: awaitConvergence(in, in.retiring) == nil, Spread: in.spread()}
 	decision.Step, decision.Stalled, decision.Rule = next(in, order)
 	decision.Situation = situation(in, decision)
+	if shape.partial && decision.Situation == Steady {
+		decision.Situation, decision.Step = ScalingOut, None{base{"the cluster has formed, and is scaled to what the spec asks for"}}
+	}
 	if decision.Situation == RollingOut {
 		decision.Rollout = in.rollout()
 	}

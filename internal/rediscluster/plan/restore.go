@@ -123,6 +123,9 @@ func (in input) claimsInTheWay() Step {
 	if len(names) == 0 {
 		return nil
 	}
+	if in.desired.Import != nil {
+		return stallImport("claims exist, and no server is imported over, or beside, what may be in them: %s; delete them to import", list(names))
+	}
 	return stallRestore("claims exist, and nothing is restored over, or beside, what may be in them: %s; delete them to restore, or make the RedisCluster without spec.bootstrap to go on with their data",
 		list(names))
 }

@@ -47,6 +47,8 @@ type Redis struct {
 	UsedMemory, MaxMemory int64
 	// PersistenceError is the field of INFO that says that Redis could not write its data to disk; empty when it could.
 	PersistenceError string
+	// Unsaved reports whether its data may be in no file: the append-only file is being written anew, as after all was copied.
+	Unsaved bool
 	// Loading reports whether it still reads its data from disk. Most engines do not answer as long as that.
 	Loading bool
 	// LoadErrors is how many commands of its append-only file, or of its master, the process could not carry out.

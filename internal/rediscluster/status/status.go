@@ -188,7 +188,8 @@ func conditionsOf(p Reconciliation) []metav1.Condition {
 	steady := plan.Is[plan.None](step) && p.Err == nil
 	stalled, stallCause := stall(p)
 	rolling := d.Situation == plan.RollingOut
-	serving := steady || d.Healthy && !scaling(d) && (d.Rollout != nil || plan.Is[plan.ExpandPVCs](step) || outdated(step))
+	serving := steady && d.Situation != plan.ScalingOut ||
+		d.Healthy && !scaling(d) && (d.Rollout != nil || plan.Is[plan.ExpandPVCs](step) || outdated(step))
 	if serving {
 		why = "every instance serves, every slot is covered and every replica is in sync"
 	}

@@ -128,6 +128,9 @@ func TestCompute(t *testing.T) {
 					plan.Pending{Refused: &plan.Refused{Cause: "NameTaken", Message: "Service c is taken", Step: plan.ApplyChildren{}}})},
 			v1alpha1.PhaseFailed, metav1.ConditionFalse, "NameTaken", "Service c is taken",
 			map[string]metav1.ConditionStatus{"Stalled": "True"}},
+		"a cluster that has formed with fewer shards than it is to have": {
+			Reconciliation{Snapshot: healthy(), Decision: plan.Decision{Situation: plan.ScalingOut, Step: plan.None{}, Healthy: true}},
+			v1alpha1.PhaseScaling, metav1.ConditionFalse, "ScalingOut", "", nil},
 		"paused": {
 			Reconciliation{Snapshot: healthy(), Decision: decide(healthy(), func(d *plan.Desired) { d.Paused = true })},
 			v1alpha1.PhasePaused, metav1.ConditionTrue, "Serving", "spec.pause is true",
