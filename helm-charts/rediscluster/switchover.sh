@@ -47,9 +47,9 @@ successor() {
   }
 }
 
-# mishears says that this engine may take a stale message about another one's role for news: Redis
+# affected says that this engine may take a stale message about another one's role for news: Redis
 # before 7.4. Valkey tells the version of Redis that it is like, too.
-mishears() {
+affected() {
   info=$(redis INFO server)
   case $info in *server_name:valkey*) return 1 ;; esac
   case $info in *redis_version:7.[0-3].*) return 0 ;; *) return 1 ;; esac
@@ -73,9 +73,9 @@ moving() { redis CLUSTER NODES | grep -q 'myself.* \['; }
 # redirected prints how many commands have been answered with MOVED.
 redirected() { redis INFO errorstats | grep '^errorstat_MOVED:'; }
 
-# For how many seconds it is in peace: it is no master with a successor, and redirects no client.
+# For how many seconds it is quiet: it is no master with a successor, and redirects no client.
 # It stops after so many as are needed, or when it has waited long enough.
-peace=0 needed=2 again=0 patient=$(($(now) + 4)) enough=$(($(now) + 12))
+quiet=0 needed=2 again=0 patient=$(($(now) + 4)) enough=$(($(now) + 12))
 while [ "$(now)" -lt "$enough" ]; do
   replica=$(successor)
   if [ -n "$replica" ] && [ "$(now)" -lt "$patient" ] && moving; then
@@ -86,17 +86,17 @@ while [ "$(now)" -lt "$enough" ]; do
     # The master pauses clients until the replica has everything. An attempt that does not
     # succeed within 5 s is given up by Redis; the next one begins.
     if [ "$(now)" -ge "$again" ]; then
-      if mishears; then suppress_pings; fi
+      if affected; then suppress_pings; fi
       redis -h "$replica" CLUSTER FAILOVER >/dev/null
       again=$(($(now) + 5))
     fi
-    peace=0 needed=3 enough=$((end - 7))
+    quiet=0 needed=3 enough=$((end - 7))
     sleep 0.1
     continue
   fi
-  [ "$peace" -lt "$needed" ] || break
+  [ "$quiet" -lt "$needed" ] || break
   before=$(redirected)
   sleep 1
-  if [ "$(redirected)" = "$before" ]; then peace=$((peace + 1)); else peace=0; fi
+  if [ "$(redirected)" = "$before" ]; then quiet=$((quiet + 1)); else quiet=0; fi
 done
 exit 0

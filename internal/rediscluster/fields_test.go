@@ -44,6 +44,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.backup.archive.keep":                      archive("archive: {keep: 2h}"),
 		"spec.backup.archive.markInterval":              archive("archive: {markInterval: 2m}"),
 		"spec.backup.archive.objective":                 archive("archive: {objective: 2m}"),
+		"spec.backup.maxBytesPerSecond":                 archive("maxBytesPerSecond: 50M"),
 		"spec.backup.recipients":                        archive("recipients: [age1a]"),
 		"spec.backup.store.s3.bucket":                   archive("store: {s3: {bucket: c}}"),
 		"spec.backup.store.s3.caSecretName":             archive("store: {s3: {caSecretName: c}}"),

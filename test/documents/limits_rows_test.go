@@ -84,7 +84,7 @@ var times = []limit{
 	{redisOperationsPage, "The operator forces it after 30 s without a result",
 		"internal/rediscluster/plan/heal_promote.go", "electionTimeout = 30 * time.Second"},
 	{redisOperationsPage, "they stay, for a minute at most", "internal/rediscluster/plan/endpoints.go", "mostQuiet = time.Minute"},
-	{redisOperationsPage, "serves on for two seconds", "helm-charts/rediscluster/switchover.sh", "peace=0 needed=2"},
+	{redisOperationsPage, "serves on for two seconds", "helm-charts/rediscluster/switchover.sh", "quiet=0 needed=2"},
 	{redisOperationsPage, "until no client has asked it for three seconds, for a minute at most",
 		"internal/rediscluster/plan/rollout.go", "quietBeforeRestart = 3 * time.Second"},
 	{redisOperationsPage, "until no client has asked it for three seconds, for a minute at most",

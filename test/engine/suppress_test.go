@@ -16,7 +16,7 @@ import (
 	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
-// While a master switches over, it asks its successor for nothing that could be answered late: an engine that mishears roles would
+// While a master switches over, it asks its successor for nothing that could be answered late: an affected engine would
 // forget who owns its slots. It pings once, when it is asked to switch over; one that is not without pings goes on ten times a second.
 func TestPingsAreSuppressedDuringASwitchover(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
@@ -25,7 +25,7 @@ func TestPingsAreSuppressedDuringASwitchover(t *testing.T) {
 		began := time.Now()
 		end, err := c.node(old).SuppressPings(t.Context())
 		must(t, err)
-		if (end != nil) != mishears(e) {
+		if (end != nil) != affected(e) {
 			t.Fatalf("it was without pings: %t", end != nil)
 		}
 		for _, other := range []int{1, 2} {
@@ -50,8 +50,8 @@ func TestPingsAreSuppressedDuringASwitchover(t *testing.T) {
 	})
 }
 
-// mishears reports whether an engine is one of those that are without pings.
-func mishears(e engine) bool {
+// affected reports whether an engine is one of those that are without pings.
+func affected(e engine) bool {
 	return strings.HasPrefix(e.name, "redis-7.0") || strings.HasPrefix(e.name, "redis-7.2")
 }
 
@@ -81,7 +81,7 @@ func TestScriptSuppressesPingsOfAMasterThatStops(t *testing.T) {
 		must(t, s.stop(0, "true"))
 		eventually(t, func() error { return inSync(t, s.node(0), s.ids[1]) })
 		want := "10"
-		if mishears(e) {
+		if affected(e) {
 			want = "1"
 		}
 		s.wantHz(0, want)
@@ -119,7 +119,7 @@ func TestInterruptedSwitchoverCanBeUndone(t *testing.T) {
 			}
 			changed[name] = byDefault
 		}
-		if mishears(e) != (len(changed) == 2) {
+		if affected(e) != (len(changed) == 2) {
 			t.Errorf("changed: %v", changed)
 		}
 		must(t, c.node(0).ConfigSetAll(ctx, changed))

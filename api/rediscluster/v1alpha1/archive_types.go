@@ -43,6 +43,13 @@ type ClusterBackup struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=162,displayName="Recipients"
 	Recipients []string `json:"recipients,omitempty"`
 
+	// maxBytesPerSecond is how much is written to the store, and read back from it, in a second, of all shards together,
+	// such as 50M. It must be more than what clients write. Default: no limit.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=164,displayName="Bytes Per Second",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	MaxBytesPerSecond ByteRate `json:"maxBytesPerSecond,omitempty"`
+
 	// archive keeps all that is written, so that any moment can be restored. It begins when the cluster has formed.
 	//
 	// +optional

@@ -71,6 +71,7 @@ func checkBackup(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 				"is no age public key: write the line that begins with age1, as age-keygen prints it"))
 		}
 	}
+	refused = append(refused, CheckRate(backup.MaxBytesPerSecond, at.Child("maxBytesPerSecond"))...)
 	return append(refused, CheckStore(backup.Store, at.Child("store"))...)
 }
 

@@ -36,7 +36,7 @@ func Archive(cr *v1alpha1.RedisCluster, image string, shards int) map[string]any
 			args = append(args, "--"+flag.name+"="+flag.is.Duration.String())
 		}
 	}
-	args = append(args, backupjob.Login(cr)...)
+	args = append(append(args, backupjob.Rate(backup.MaxBytesPerSecond, 1)...), backupjob.Login(cr)...)
 	for _, recipient := range backup.Recipients {
 		args = append(args, "--recipient="+recipient)
 	}
