@@ -27,7 +27,8 @@ func TestBackup(t *testing.T) {
 		{s3("bucket: backups, prefix: a/b, endpoint: 'https://minio.store.svc:9000', region: eu-west-1, caSecretName: ca, " + credentials), ""},
 
 		{"backup: {store: {s3: {bucket: backups, " + credentials + "}}}", at + "archive: Required value: say what is kept"},
-		{"backup: {archive: {}, maxBytesPerSecond: '1', store: {s3: {bucket: backups, " + credentials + "}}}", at + "maxBytesPerSecond" + invalid},
+		{"backup: {archive: {}, maxBytesPerSecond: '1', store: {s3: {bucket: backups, " + credentials + "}}}",
+			at + "maxBytesPerSecond" + invalid},
 		{"backup: {archive: {}, store: {}}", at + "store: Required value: say where"},
 		{s3("bucket: Backups/, " + credentials), at + "store.s3.bucket" + invalid},
 		{s3("bucket: 'a?x=y', " + credentials), at + "store.s3.bucket" + invalid},
