@@ -85,9 +85,12 @@ func TestArchiveIsWritten(t *testing.T) {
 	}
 	pod := archiveWriter(t, d)
 	awaitArchiving(t, cluster, v1alpha1.ReasonArchiveWithin, "")
-	if events := said(t, cluster); events["Normal ArchiveWithinObjective"] == 0 || events["Warning ArchiveWithheld"] == 0 {
-		t.Errorf("told: %v", events)
-	}
+	eventually(t, "it is told", func() string {
+		if events := said(t, cluster); events["Normal ArchiveWithinObjective"] == 0 || events["Warning ArchiveWithheld"] == 0 {
+			return fmt.Sprint(events)
+		}
+		return ""
+	})
 	d.Spec.Replicas = ptr.To[int32](0)
 	check(t, api.Update(context.Background(), d))
 	eventually(t, "the Deployment is put back", func() string {

@@ -39,6 +39,8 @@ type flow struct {
 	change func(*testing.T, *v1alpha1.RedisCluster)
 	// phase is the one in which the flow ends; empty: the cluster is gone.
 	phase v1alpha1.Phase
+	// givesUp: what is asked takes a child away.
+	givesUp bool
 	// news is what the operator is told, and withheld what happens once the write came at which something is to happen; nil: nothing.
 	news     *environment.News
 	withheld func(*testing.T, *v1alpha1.RedisCluster)
@@ -64,7 +66,7 @@ var crashFlows = []flow{
 	{name: "archive", cluster: archived, phase: v1alpha1.PhaseRunning},
 	{name: "archive, given up", cluster: archived, change: func(t *testing.T, c *v1alpha1.RedisCluster) {
 		change(t, c, func(c *v1alpha1.RedisCluster) { c.Spec.Backup = nil })
-	}, phase: v1alpha1.PhaseRunning},
+	}, phase: v1alpha1.PhaseRunning, givesUp: true},
 }
 
 func deletedBy(policy v1alpha1.DeletionPolicy) func(*v1alpha1.RedisCluster) {

@@ -110,7 +110,7 @@ func (f flow) withoutNews(t *testing.T, want string, at int, what string, resour
 	f.withheld = func(t *testing.T, cluster *v1alpha1.RedisCluster) {
 		t.Helper()
 		// Who is told what was there before somebody asked for the deletion makes it again, and deletes it with the next news.
-		watchWhile(t, cluster, k, what == past && f.phase == "")
+		watchWhile(t, cluster, k, what == past && (f.phase == "" || f.givesUp))
 		if what == lost {
 			f.news.Lose()
 		}
