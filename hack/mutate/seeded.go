@@ -300,12 +300,12 @@ var redisBugs = []Bug{
 	}`,
 		New: `	_ = jobs`},
 	{Name: "logs in with a password that an instance does not accept yet", File: "internal/rediscluster/act/auth.go",
-		Old: `		return setUsers(ctx, on, node, state)
+		Old: `		return setUsers(ctx, on, node, state, step.Live[on.Pod])
 	})
 	if err != nil {
 		return err
 	}`,
-		New: `		return setUsers(ctx, on, node, state)
+		New: `		return setUsers(ctx, on, node, state, step.Live[on.Pod])
 	})
 	_ = err`},
 	{Name: "deletes users that stay, and makes them again", File: "internal/rediscluster/act/auth.go",
