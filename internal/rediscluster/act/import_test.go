@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	diff "github.com/google/go-cmp/cmp"
@@ -97,9 +98,9 @@ func TestImportAtEveryWrite(t *testing.T) {
 		return &unstructured.Unstructured{Object: object}
 	}
 	for ends := range 12 {
-		left := ends
+		var writes atomic.Int64 // children of one step are written at once
 		write := func() error {
-			if left--; left == -1 {
+			if writes.Add(1) == int64(ends)+1 {
 				return errors.New("the operator ends")
 			}
 			return nil
