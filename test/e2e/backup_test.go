@@ -78,6 +78,19 @@ func runStore(t *testing.T, namespace string) *s3.Client {
 	return client
 }
 
+// storeSecret leads to the store of a namespace, for those who write and for those who read.
+func storeSecret(namespace string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "store",
+		Labels: map[string]string{v1alpha1.LabelBackup: "true", v1alpha1.LabelRestore: "true"}},
+		StringData: map[string]string{"AWS_ACCESS_KEY_ID": storeUser, "AWS_SECRET_ACCESS_KEY": storePassword}}
+}
+
+// storeOf is that store as an object's author names it.
+func storeOf(namespace string) v1alpha1.BackupStore {
+	return v1alpha1.BackupStore{S3: &v1alpha1.S3Store{Bucket: bucketName, Prefix: "a/b",
+		Endpoint: fmt.Sprintf("http://minio.%s.svc:%d", namespace, storePort), CredentialsSecretName: "store"}}
+}
+
 // A RedisBackup is taken while clients write and read and notice nothing, lies in the store as its status says, another cluster begins with
 // its data, and it goes from the store. Then an archive of the cluster is written, and another cluster begins with a moment of that.
 func TestRedisClusterIsBackedUp(t *testing.T) {
@@ -90,9 +103,7 @@ func TestRedisClusterIsBackedUp(t *testing.T) {
 		cluster := newCluster(namespace, "cache")
 		live.Create(t, cluster)
 		store := runStore(t, namespace)
-		live.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "store",
-			Labels: map[string]string{v1alpha1.LabelBackup: "true", v1alpha1.LabelRestore: "true"}},
-			StringData: map[string]string{"AWS_ACCESS_KEY_ID": storeUser, "AWS_SECRET_ACCESS_KEY": storePassword}})
+		live.Create(t, storeSecret(namespace))
 		live.Ready(t, cluster)
 		load := live.NewLoad(t, cluster)
 		const keys = 2000
@@ -100,8 +111,7 @@ func TestRedisClusterIsBackedUp(t *testing.T) {
 		load.Start()
 
 		backup := &v1alpha1.RedisBackup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "monday"},
-			Spec: v1alpha1.RedisBackupSpec{Cluster: "cache", Store: v1alpha1.BackupStore{S3: &v1alpha1.S3Store{Bucket: bucketName, Prefix: "a/b",
-				Endpoint: fmt.Sprintf("http://minio.%s.svc:%d", namespace, storePort), CredentialsSecretName: "store"}}}}
+			Spec: v1alpha1.RedisBackupSpec{Cluster: "cache", Store: storeOf(namespace)}}
 		live.Create(t, backup)
 		live.Eventually(t, "the backup is complete", func() error {
 			if err := live.Get(t, backup); err != nil || backup.Ended() {

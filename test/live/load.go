@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -52,10 +53,10 @@ func (l *Load) filled(keys int) {
 	l.data = []string{"--keys", fmt.Sprint(keys), "--types", "all", "--big", "6"}
 }
 
-// WantData checks every key that fill has put in, and that no key is on two masters.
-func (l *Load) WantData() {
+// WantData checks every key that fill has put in, with further flags of verify, and that no key is on two masters.
+func (l *Load) WantData(flags ...string) {
 	l.t.Helper()
-	out, err := l.Application.Do(l.t.Context(), "verify", l.data...)
+	out, err := l.Application.Do(l.t.Context(), "verify", slices.Concat(l.data, flags)...)
 	if err != nil {
 		l.t.Errorf("verify: %v", err)
 		return
@@ -74,7 +75,14 @@ var asAdvised = []string{"--dial-timeout", "2s", "--refresh", "1s"}
 // Start begins to write, to read, to do both with two keys at once, and to connect anew.
 func (l *Load) Start() {
 	l.t.Helper()
-	flags := []string{"--addr", l.Application.Address(), "--writes", "250", "--reads", "250", "--pairs", "20", "--arrivals", "4", "--keys",
+	l.StartAt(250)
+}
+
+// StartAt is Start with a number of writes a second, and as many reads.
+func (l *Load) StartAt(perSecond int) {
+	l.t.Helper()
+	rate := strconv.Itoa(perSecond)
+	flags := []string{"--addr", l.Application.Address(), "--writes", rate, "--reads", rate, "--pairs", "20", "--arrivals", "4", "--keys",
 		"5000"}
 	var err error
 	l.running, err = l.Application.Begin(l.t.Context(), "run", slices.Concat(flags, asAdvised)...)

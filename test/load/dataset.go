@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -19,6 +20,7 @@ type dataset struct {
 	sizes    string // mixed, or bytes
 	big      int
 	bigBytes int
+	slack    time.Duration // see item
 }
 
 func (d *dataset) flags(cmd *cobra.Command) {
@@ -74,13 +76,14 @@ type item struct {
 	elements int // of anything else, elementBytes each
 	seed     int
 	expires  int64 // milliseconds since 1970; 0 never
+	slack    int64 // how many milliseconds it may expire before or after that
 }
 
 const elementBytes = 64
 
 // item gives the key of a number from 0 to below total.
 func (d *dataset) item(number int) item {
-	it := item{key: "data:" + strconv.Itoa(number), seed: number}
+	it := item{key: "data:" + strconv.Itoa(number), seed: number, slack: d.slack.Milliseconds()}
 	if number%5 == 0 {
 		it.expires = expiryBase + int64(number)
 	}

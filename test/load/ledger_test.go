@@ -206,7 +206,7 @@ func TestJudgeExpiry(t *testing.T) {
 		{"lost its expiry", -1, expiryBase, false},
 		{"lives much longer", expiryBase + 60_000, expiryBase, false},
 	} {
-		if err := judgeExpiry(tt.got, tt.want); (err == nil) != tt.fine {
+		if err := judgeExpiry(tt.got, tt.want, 1000); (err == nil) != tt.fine {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}

@@ -51,7 +51,7 @@ func command(out, progress io.Writer) *cobra.Command {
 		"where the cluster is: host:port, several separated by commas")
 	server := func() server { return server{addresses: addresses, password: os.Getenv("REDIS_PASSWORD")} }
 	root.AddCommand(fillCommand(server, out), verifyCommand(server, out), runCommand(server, out, progress), watchCommand(server, out),
-		probeCommand(server, out))
+		probeCommand(server, out), journalCommand(server, out))
 	return root
 }
 
@@ -93,6 +93,8 @@ func verifyCommand(server func() server, out io.Writer) *cobra.Command {
 			return result.failure()
 		},
 	}
+	cmd.Flags().DurationVar(&data.slack, "expiry-slack", 10*time.Second,
+		"how far from its time a key may expire: MIGRATE sends what is left to live, so the time on the way is added")
 	data.flags(cmd)
 	return cmd
 }

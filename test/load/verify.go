@@ -16,10 +16,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// expirySlack is how far, in milliseconds, a key's expiry may have moved. MIGRATE sends
-// what is left to live, so the time on the way shifts the moment a little.
-const expirySlack = 10_000
-
 type verifyResult struct {
 	Keys          int      `json:"keys"`
 	Wrong         int      `json:"wrong"`
@@ -101,15 +97,16 @@ func (it item) ask(ctx context.Context, pipe redis.Pipeliner) func() error {
 		if err := content(); err != nil {
 			return err
 		}
-		return judgeExpiry(expires.Val().Milliseconds(), it.expires)
+		return judgeExpiry(expires.Val().Milliseconds(), it.expires, it.slack)
 	}
 }
 
-func judgeExpiry(got, want int64) error {
+// judgeExpiry compares times in milliseconds since 1970; slack is how far they may be apart.
+func judgeExpiry(got, want, slack int64) error {
 	if want == 0 && got > 0 {
 		return fmt.Errorf("it expires at %d, want never", got)
 	}
-	if want > 0 && (got < want-expirySlack || got > want+expirySlack) {
+	if want > 0 && (got < want-slack || got > want+slack) {
 		return fmt.Errorf("it expires at %d, want %d", got, want)
 	}
 	return nil

@@ -1,0 +1,166 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/test/live"
+)
+
+// A large cluster (KEYS, a million by default) is archived and backed up while 3,600 commands a second go on, which notice nothing. It
+// comes back as it was in the middle of that, with as many shards and with more, and from those with fewer again: all that was acknowledged
+// before that moment is there, nothing that was written after it, and every key expires when it is to.
+func TestRedisClusterComesBack(t *testing.T) {
+	if !live.Local() || os.Getenv("E2E") != "all" {
+		t.Skip("takes ten minutes an engine: with E2E=all, on the local cluster; TestRedisClusterIsBackedUp has fewer keys")
+	}
+	keys, err := strconv.Atoi(cmp.Or(os.Getenv("KEYS"), "1000000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			live.Scenario(t, func(t *testing.T, run *live.Run) { comesBack(t, run, e, keys) })
+		})
+	}
+}
+
+func comesBack(t *testing.T, run *live.Run, e engine, keys int) {
+	namespace := live.NewNamespace(t)
+	runStore(t, namespace)
+	live.Create(t, storeSecret(namespace))
+	in := storeOf(namespace)
+	cluster := large(namespace, "cache", e)
+	live.Create(t, cluster)
+	live.Ready(t, cluster)
+	load := live.NewLoad(t, cluster)
+	began := time.Now()
+	load.Fill(keys)
+	t.Logf("filled in after %.0f s", time.Since(began).Seconds())
+	for shard := range int32(3) {
+		if out, err := cli(t.Context(), cluster, master(t, cluster, shard).Name, "function", "load",
+			"#!lua name=lib\nredis.register_function('f', function() return 7 end)"); err != nil {
+			t.Fatal(out, err)
+		}
+	}
+
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
+		c.Spec.Backup = &v1alpha1.ClusterBackup{Store: in, Archive: &v1alpha1.Archive{MarkInterval: &metav1.Duration{Duration: 10 * time.Second}}}
+	})
+	load.StartAt(1800)
+	book := openJournal(t, load)
+	backup := backedUp(t, cluster, in, "monday")
+	wantMomentAfter(t, cluster, time.Now())
+	middle := time.Now()
+	wantMomentAfter(t, cluster, middle.Add(10*time.Second))
+	book.close(t)
+	run.WantUnnoticed(load, live.NothingMoved)
+	if s := backup.Status; s.Phase != v1alpha1.BackupCompleted || *s.Consistent != (e.name != "valkey-8.1") {
+		t.Errorf("the backup is %+v", s)
+	}
+
+	moment := &v1alpha1.Restore{Location: &v1alpha1.BackupLocation{Store: in, Namespace: namespace, Cluster: cluster.Name,
+		Name: cluster.Status.Archive.Name, Moment: &v1alpha1.ArchiveMoment{NotAfter: &metav1.Time{Time: middle},
+			Consistent: ptr.To(e.name != "valkey-8.1")}}}
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Backup = nil })
+	three := comeBack(t, large(namespace, "three", e), moment, 3, keys)
+	book.wantMoment(t, three, middle)
+	makesRoom(t, three)
+	makesRoom(t, cluster)
+	five := comeBack(t, large(namespace, "five", e), moment, 5, keys)
+	book.wantMoment(t, five, middle)
+	again := backedUp(t, five, in, "tuesday")
+	fewer := comeBack(t, large(namespace, "fewer", e), &v1alpha1.Restore{RedisBackup: again.Name}, 3, keys)
+	book.wantMoment(t, fewer, middle)
+}
+
+// large is a cluster with room for a million keys.
+func large(namespace, name string, e engine) *v1alpha1.RedisCluster {
+	cluster := newCluster(namespace, name)
+	cluster.Spec.Repository, cluster.Spec.Version = e.repository, e.version
+	cluster.Spec.Storage.Size = resource.MustParse("4Gi")
+	cluster.Spec.Pod[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}
+	return cluster
+}
+
+// backedUp takes a backup of a cluster.
+func backedUp(t *testing.T, cluster *v1alpha1.RedisCluster, in v1alpha1.BackupStore, name string) *v1alpha1.RedisBackup {
+	t.Helper()
+	backup := &v1alpha1.RedisBackup{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: name},
+		Spec: v1alpha1.RedisBackupSpec{Cluster: cluster.Name, Store: in}}
+	live.Create(t, backup)
+	began := time.Now()
+	live.Eventually(t, "the backup has ended", func() error {
+		if err := live.Get(t, backup); err != nil || backup.Ended() {
+			return err
+		}
+		return fmt.Errorf("%s: %s", backup.Status.Phase, backup.Status.Reason)
+	})
+	s := backup.Status
+	t.Logf("%s: %d MiB, %d MiB stored, %.0f s, writes delayed for %d ms", s.Phase, s.Bytes>>20, s.StoredBytes>>20, time.Since(began).Seconds(),
+		s.PausedMilliseconds)
+	return backup
+}
+
+// wantMomentAfter waits until the archive has a moment that is later.
+func wantMomentAfter(t *testing.T, cluster *v1alpha1.RedisCluster, when time.Time) {
+	t.Helper()
+	live.Eventually(t, "the archive has a moment after "+when.Format(time.TimeOnly), func() error {
+		if err := live.Get(t, cluster); err != nil {
+			return err
+		}
+		c, a := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionArchiving), cluster.Status.Archive
+		if c == nil || c.Status != metav1.ConditionTrue || a == nil || a.LastMoment == nil || !a.LastMoment.After(when) {
+			return fmt.Errorf("%+v, %+v", c, a)
+		}
+		return nil
+	})
+}
+
+// comeBack makes a cluster that begins with other data, and asserts that it has that in as many shards as it is to have.
+func comeBack(t *testing.T, cluster *v1alpha1.RedisCluster, from *v1alpha1.Restore, shards int32, keys int) *v1alpha1.RedisCluster {
+	t.Helper()
+	cluster.Spec.Shards, cluster.Spec.Replicas = ptr.To(shards), ptr.To(2*shards)
+	cluster.Spec.Bootstrap = &v1alpha1.Bootstrap{Restore: from}
+	live.Create(t, cluster)
+	began := time.Now()
+	live.Ready(t, cluster)
+	live.Eventually(t, "it has all its shards", func() error { return atRest(t, cluster) })
+	t.Logf("%s: Ready after %.0f s: %+v", cluster.Name, time.Since(began).Seconds(), cluster.Status.Restored)
+	wantHealthy(t, cluster, shards, 2*shards)
+	wantTables(t, cluster, balanced(int(shards)))
+	load := live.NewLoad(t, cluster)
+	load.Began(keys)
+	load.WantData("--expiry-slack", "1s")
+	for shard := range shards {
+		if out, err := cli(t.Context(), cluster, master(t, cluster, shard).Name, "fcall", "f", "0"); err != nil || out != "7\n" {
+			t.Errorf("the function of shard %d says %q, %v", shard, out, err)
+		}
+	}
+	return cluster
+}
+
+// makesRoom deletes a cluster and waits until its claims are gone, so that the next has the memory and the disk.
+func makesRoom(t *testing.T, cluster *v1alpha1.RedisCluster) {
+	t.Helper()
+	if err := live.Kube.Delete(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	live.Eventually(t, cluster.Name+" is gone", func() error { return errors.Join(gone(t, cluster), noPods(t, cluster)) })
+	wantClaims(t, cluster, 0)
+}
