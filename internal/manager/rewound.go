@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
@@ -43,6 +44,11 @@ type rewindsTransport struct {
 	next http.RoundTripper
 	*rewinds
 }
+
+var _ utilnet.RoundTripperWrapper = rewindsTransport{}
+
+// WrappedRoundTripper implements utilnet.RoundTripperWrapper: client-go looks for whoever can cancel a request, and warns if nobody can.
+func (t rewindsTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements http.RoundTripper.
 func (t rewindsTransport) RoundTrip(request *http.Request) (*http.Response, error) {

@@ -12,13 +12,15 @@ import (
 	"testing"
 	"time"
 
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/s3blob"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/archive"
 	"middleware.hc.cn/operator/test/live"
 )
 
@@ -42,7 +44,12 @@ func TestRedisClusterComesBack(t *testing.T) {
 
 func comesBack(t *testing.T, run *live.Run, e engine, keys int) {
 	namespace := live.NewNamespace(t)
-	runStore(t, namespace)
+	bucket, err := s3blob.OpenBucket(t.Context(), runStore(t, namespace), bucketName, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bucket.Close()
+	store := archive.NewStore(blob.PrefixedBucket(bucket, "a/b/"+namespace+"/cache/"), archive.Keys{})
 	live.Create(t, storeSecret(namespace))
 	in := storeOf(namespace)
 	cluster := large(namespace, "cache", e)
@@ -51,6 +58,7 @@ func comesBack(t *testing.T, run *live.Run, e engine, keys int) {
 	load := live.NewLoad(t, cluster)
 	began := time.Now()
 	load.Fill(keys)
+	load.Began(keys) // the journal has keys besides
 	t.Logf("filled in after %.0f s", time.Since(began).Seconds())
 	for shard := range int32(3) {
 		if out, err := cli(t.Context(), cluster, master(t, cluster, shard).Name, "function", "load",
@@ -65,28 +73,30 @@ func comesBack(t *testing.T, run *live.Run, e engine, keys int) {
 	load.StartAt(1800)
 	book := openJournal(t, load)
 	backup := backedUp(t, cluster, in, "monday")
-	wantMomentAfter(t, cluster, time.Now())
+	consistent := e.name != "valkey-8.1"
+	wantMomentAfter(t, cluster, store, consistent, time.Now())
+	time.Sleep(5 * time.Second) // between two marks
 	middle := time.Now()
-	wantMomentAfter(t, cluster, middle.Add(10*time.Second))
+	wantMomentAfter(t, cluster, store, consistent, middle.Add(10*time.Second))
 	book.close(t)
 	run.WantUnnoticed(load, live.NothingMoved)
-	if s := backup.Status; s.Phase != v1alpha1.BackupCompleted || *s.Consistent != (e.name != "valkey-8.1") {
+	if s := backup.Status; s.Phase != v1alpha1.BackupCompleted || *s.Consistent != consistent {
 		t.Errorf("the backup is %+v", s)
 	}
 
 	moment := &v1alpha1.Restore{Location: &v1alpha1.BackupLocation{Store: in, Namespace: namespace, Cluster: cluster.Name,
-		Name: cluster.Status.Archive.Name, Moment: &v1alpha1.ArchiveMoment{NotAfter: &metav1.Time{Time: middle},
-			Consistent: ptr.To(e.name != "valkey-8.1")}}}
+		Name: cluster.Status.Archive.Name, Moment: &v1alpha1.ArchiveMoment{NotAfter: &metav1.Time{Time: middle}, Consistent: &consistent}}}
 	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Backup = nil })
-	three := comeBack(t, large(namespace, "three", e), moment, 3, keys)
-	book.wantMoment(t, three, middle)
-	makesRoom(t, three)
 	makesRoom(t, cluster)
-	five := comeBack(t, large(namespace, "five", e), moment, 5, keys)
-	book.wantMoment(t, five, middle)
-	again := backedUp(t, five, in, "tuesday")
-	fewer := comeBack(t, large(namespace, "fewer", e), &v1alpha1.Restore{RedisBackup: again.Name}, 3, keys)
-	book.wantMoment(t, fewer, middle)
+	more := comeBack(t, large(namespace, "more", e), moment, 3, keys)
+	book.wantMoment(t, more, middle)
+	scaled(t, more, 5, keys)
+	book.wantMoment(t, more, middle)
+	again := backedUp(t, more, in, "tuesday")
+	makesRoom(t, more)
+	fewer := comeBack(t, large(namespace, "fewer", e), &v1alpha1.Restore{RedisBackup: again.Name}, 5, keys)
+	scaled(t, fewer, 3, keys)
+	book.wantKeys(t, fewer, more.Status.Restored, middle)
 }
 
 // large is a cluster with room for a million keys.
@@ -117,42 +127,57 @@ func backedUp(t *testing.T, cluster *v1alpha1.RedisCluster, in v1alpha1.BackupSt
 	return backup
 }
 
-// wantMomentAfter waits until the archive has a moment that is later.
-func wantMomentAfter(t *testing.T, cluster *v1alpha1.RedisCluster, when time.Time) {
+// wantMomentAfter waits until the archive of a cluster has a moment that is later.
+func wantMomentAfter(t *testing.T, cluster *v1alpha1.RedisCluster, store *archive.Store, consistent bool, when time.Time) {
 	t.Helper()
 	live.Eventually(t, "the archive has a moment after "+when.Format(time.TimeOnly), func() error {
-		if err := live.Get(t, cluster); err != nil {
-			return err
+		if err := live.Get(t, cluster); err != nil || cluster.Status.Archive == nil {
+			return errors.Join(err, errors.New("there is no archive"))
 		}
-		c, a := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionArchiving), cluster.Status.Archive
-		if c == nil || c.Status != metav1.ConditionTrue || a == nil || a.LastMoment == nil || !a.LastMoment.After(when) {
-			return fmt.Errorf("%+v, %+v", c, a)
+		m, err := store.At(t.Context(), cluster.Status.Archive.Name, time.Time{}, consistent)
+		if err != nil || !m.Marked.After(when) {
+			return errors.Join(err, errors.New("it has not"))
 		}
 		return nil
 	})
 }
 
-// comeBack makes a cluster that begins with other data, and asserts that it has that in as many shards as it is to have.
+// comeBack makes a cluster that begins with data of as many shards, and asserts that it has that.
 func comeBack(t *testing.T, cluster *v1alpha1.RedisCluster, from *v1alpha1.Restore, shards int32, keys int) *v1alpha1.RedisCluster {
 	t.Helper()
-	cluster.Spec.Shards, cluster.Spec.Replicas = ptr.To(shards), ptr.To(2*shards)
+	cluster.Spec.Shards, cluster.Spec.Replicas = &shards, ptr.To(2*shards)
 	cluster.Spec.Bootstrap = &v1alpha1.Bootstrap{Restore: from}
 	live.Create(t, cluster)
 	began := time.Now()
 	live.Ready(t, cluster)
-	live.Eventually(t, "it has all its shards", func() error { return atRest(t, cluster) })
-	t.Logf("%s: Ready after %.0f s: %+v", cluster.Name, time.Since(began).Seconds(), cluster.Status.Restored)
+	t.Logf("%s: Ready after %.0f s: %+v", cluster.Name, time.Since(began).Seconds(), *cluster.Status.Restored)
+	wantAll(t, cluster, shards, keys)
+	return cluster
+}
+
+// scaled changes how many shards a cluster has.
+func scaled(t *testing.T, cluster *v1alpha1.RedisCluster, shards int32, keys int) {
+	t.Helper()
+	began := time.Now()
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Shards, c.Spec.Replicas = &shards, ptr.To(2*shards) })
+	live.Eventually(t, "it has as many shards", func() error { return atRest(t, cluster) })
+	t.Logf("%s: %d shards after %.0f s", cluster.Name, shards, time.Since(began).Seconds())
+	wantAll(t, cluster, shards, keys)
+}
+
+// wantAll asserts that a cluster is healthy, has every key that was filled in, and the function.
+func wantAll(t *testing.T, cluster *v1alpha1.RedisCluster, shards int32, keys int) {
+	t.Helper()
 	wantHealthy(t, cluster, shards, 2*shards)
 	wantTables(t, cluster, balanced(int(shards)))
 	load := live.NewLoad(t, cluster)
 	load.Began(keys)
 	load.WantData("--expiry-slack", "1s")
 	for shard := range shards {
-		if out, err := cli(t.Context(), cluster, master(t, cluster, shard).Name, "fcall", "f", "0"); err != nil || out != "7\n" {
+		if out, err := cli(t.Context(), cluster, master(t, cluster, shard).Name, "fcall", "f", "0"); err != nil || out != "7" {
 			t.Errorf("the function of shard %d says %q, %v", shard, out, err)
 		}
 	}
-	return cluster
 }
 
 // makesRoom deletes a cluster and waits until its claims are gone, so that the next has the memory and the disk.

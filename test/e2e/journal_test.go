@@ -38,12 +38,17 @@ func (j *journal) close(t *testing.T) {
 	}
 }
 
-// wantMoment fails unless a cluster has all that was acknowledged before the moment that it says its data is of, nothing that was sent
-// more than a second later (the status has whole seconds), nothing that came after the latest that was asked for, and, if it is one moment
-// of all shards, nothing without what was written before it.
+// wantMoment fails unless a cluster has what wantKeys says of the moment that it says it began with.
 func (j *journal) wantMoment(t *testing.T, cluster *v1alpha1.RedisCluster, latest time.Time) {
 	t.Helper()
-	is := cluster.Status.Restored
+	j.wantKeys(t, cluster, cluster.Status.Restored, latest)
+}
+
+// wantKeys fails unless a cluster has all that was acknowledged before a moment, nothing that was sent more than a second later (the status
+// has whole seconds), nothing that came after the latest that was asked for, and, if it is one moment of all shards, nothing without what
+// was written before it.
+func (j *journal) wantKeys(t *testing.T, cluster *v1alpha1.RedisCluster, is *v1alpha1.RestoredData, latest time.Time) {
+	t.Helper()
 	from := is.MarkedAt.UnixMilli()
 	until := min(from+1000, latest.UnixMilli()+1)
 	var asked []string
