@@ -74,7 +74,7 @@ func TestAlertsAreAboutMetricsThatExist(t *testing.T) {
 	}
 	operatormetrics.Build("0.1.0", "abc", "go1.26")
 	operatormetrics.RedisCluster("shop", "cart").Set(operatormetrics.RedisClusterValues{
-		Phase: "Running", CertificateNotAfter: time.Unix(1, 0), Archiving: new(bool)})
+		Phase: "Running", CertificateNotAfter: time.Unix(1, 0), Archiving: new(bool), Each: []operatormetrics.Instance{{Answers: true}}})
 	families, err := metrics.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -120,6 +120,7 @@ func addRedisCluster(w wiring, concurrency int) error {
 		Chart:                   w.told(loaded),
 		Redis:                   redis.NewPool(redis.Options{}),
 		PollInterval:            w.options.RedisCluster.PollInterval,
+		InstanceMetrics:         w.options.RedisCluster.InstanceMetrics,
 		CreateTimeout:           w.options.RedisCluster.CreateTimeout,
 		UpgradeTimeout:          w.options.RedisCluster.UpgradeTimeout,
 		SyncPeriod:              w.options.SyncPeriod,

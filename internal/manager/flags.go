@@ -78,6 +78,8 @@ func (o *Options) redisFlags() *pflag.FlagSet {
 		"how long a rollout may make no progress before its phase is Failed")
 	f.DurationVar(&r.PollInterval, "redis-poll-interval", r.PollInterval,
 		"how often the instances of a formed cluster are asked for their state")
+	f.BoolVar(&r.InstanceMetrics, "instance-metrics", r.InstanceMetrics,
+		"give metrics of each instance of a RedisCluster, some thirty series each")
 	f.StringVar(&r.ClusterDomain, "cluster-domain", r.ClusterDomain,
 		"DNS domain of the Kubernetes cluster, with which the status shows full names (default: from the search path of the operator's pod)")
 	f.StringVar(&r.BackupImage, "backup-image", r.BackupImage,

@@ -63,6 +63,8 @@ type RedisClusterOptions struct {
 	BackupImage string
 	// PollInterval is how often a formed cluster's instances are asked for their state.
 	PollInterval time.Duration
+	// InstanceMetrics has metrics of each instance.
+	InstanceMetrics bool
 	// CreateTimeout and UpgradeTimeout are how long forming a cluster and changing one may take without progress before its
 	// phase becomes Failed.
 	CreateTimeout, UpgradeTimeout time.Duration
@@ -116,9 +118,10 @@ func DefaultOptions() Options {
 		MaxReleaseHistory:       10,
 		GracefulShutdownTimeout: 30 * time.Second,
 		RedisCluster: RedisClusterOptions{
-			PollInterval:   10 * time.Second,
-			CreateTimeout:  10 * time.Minute,
-			UpgradeTimeout: 30 * time.Minute,
+			PollInterval:    10 * time.Second,
+			InstanceMetrics: true,
+			CreateTimeout:   10 * time.Minute,
+			UpgradeTimeout:  30 * time.Minute,
 		},
 		LeaderElection: LeaderElectionOptions{
 			Enabled:       true,

@@ -29,6 +29,7 @@ var (
 	behind   = redisGauge("archive_behind_seconds",
 		"For how long what was written is not known to be in the archive; absent where that is not known.")
 
+	each  = newInstances()
 	certs = redisGauge("certificate_expiry_timestamp_seconds", "When the certificate of the instances expires; absent without TLS.")
 )
 
@@ -37,9 +38,11 @@ func redisGauge(name, help string, more ...string) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Subsystem: "rediscluster", Name: name, Help: help}, labels)
 }
 
+var collectors = []prometheus.Collector{build, phase, slots, move, ready, total, certs, archived, behind, each}
+
 // Register adds the metrics to the registry that the manager serves. Calling it again changes nothing.
 var Register = sync.OnceValue(func() error {
-	for _, c := range []prometheus.Collector{build, phase, slots, move, ready, total, certs, archived, behind} {
+	for _, c := range collectors {
 		if err := metrics.Registry.Register(c); err != nil {
 			return err
 		}
@@ -68,6 +71,8 @@ type RedisClusterValues struct {
 	// known.
 	Archiving     *bool
 	ArchiveBehind time.Duration
+	// Each are its instances.
+	Each []Instance
 }
 
 // RedisClusterSeries are the series of one RedisCluster.
@@ -80,6 +85,7 @@ func RedisCluster(namespace, name string) RedisClusterSeries {
 
 // Set replaces the values.
 func (s RedisClusterSeries) Set(v RedisClusterValues) {
+	each.set(s, v.Each)
 	phase.DeletePartialMatch(s.labels())
 	phase.WithLabelValues(s.namespace, s.name, v.Phase).Set(1)
 	slots.WithLabelValues(s.namespace, s.name).Set(float64(v.SlotsCovered))
@@ -95,7 +101,7 @@ func (s RedisClusterSeries) Set(v RedisClusterValues) {
 	if v.Archiving == nil {
 		return
 	}
-	archived.WithLabelValues(s.namespace, s.name).Set(map[bool]float64{true: 1}[*v.Archiving])
+	archived.WithLabelValues(s.namespace, s.name).Set(one(*v.Archiving))
 	if v.ArchiveBehind >= 0 {
 		behind.WithLabelValues(s.namespace, s.name).Set(v.ArchiveBehind.Seconds())
 	}
@@ -103,6 +109,7 @@ func (s RedisClusterSeries) Set(v RedisClusterValues) {
 
 // Delete removes every series of the RedisCluster; call it once the object is gone.
 func (s RedisClusterSeries) Delete() {
+	each.set(s, nil)
 	for _, gauge := range []*prometheus.GaugeVec{phase, slots, move, ready, total, certs, archived, behind} {
 		gauge.DeletePartialMatch(s.labels())
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"middleware.hc.cn/operator/internal/redis/stats"
 )
 
 // series are the operator's own series, as name{label values} value.
@@ -27,7 +29,7 @@ func series(t *testing.T) map[string]float64 {
 				labels = append(labels, l.GetValue())
 			}
 			if strings.HasPrefix(family.GetName(), namespace+"_rediscluster") {
-				found[family.GetName()+"{"+strings.Join(labels, ",")+"}"] = m.GetGauge().GetValue()
+				found[family.GetName()+"{"+strings.Join(labels, ",")+"}"] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 			}
 		}
 	}
@@ -41,7 +43,7 @@ func TestSeriesLiveAndDieWithTheirObject(t *testing.T) {
 	RedisCluster("shop", "cart").Set(RedisClusterValues{Phase: "Creating", SlotsCovered: 0, Instances: 6})
 	RedisCluster("shop", "cart").Set(RedisClusterValues{Phase: "Running", SlotsCovered: 16384, SlotsToMove: 12, InstancesReady: 6,
 		Instances: 6, CertificateNotAfter: time.Unix(1800000000, 0), Archiving: new(bool), ArchiveBehind: 90 * time.Second})
-	RedisCluster("shop", "plain").Set(RedisClusterValues{ArchiveBehind: time.Second})
+	RedisCluster("shop", "plain").Set(RedisClusterValues{Each: []Instance{{Pod: "plain-0-0"}}, ArchiveBehind: time.Second})
 	RedisCluster("shop", "plain").Delete()
 	RedisCluster("shop", "other").Set(RedisClusterValues{Phase: "Creating"})
 	RedisCluster("shop", "other").Delete()
@@ -62,6 +64,49 @@ func TestSeriesLiveAndDieWithTheirObject(t *testing.T) {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
 	RedisCluster("shop", "cart").Delete()
+	if left := series(t); len(left) > 0 {
+		t.Errorf("series outlive their object: %v", left)
+	}
+}
+
+// What is told of instances: all that they said, nothing of those that do not answer but that, and nothing of those that went.
+func TestInstances(t *testing.T) {
+	if err := Register(); err != nil {
+		t.Fatal(err)
+	}
+	said := func(name string, value float64) (values stats.Values) {
+		for i, stat := range stats.All {
+			if values[i] = stats.Unknown; stat.Name == name {
+				values[i] = value
+			}
+		}
+		return values
+	}
+	cart := RedisCluster("shop", "cart")
+	cart.Set(RedisClusterValues{Each: []Instance{{Pod: "cart-7-0"}}})
+	cart.Set(RedisClusterValues{Each: []Instance{
+		{Pod: "cart-0-0", Answers: true, Master: true, Slots: 5461, Keys: 12, Behind: -1, Stats: said("commands_total", 99)},
+		{Pod: "cart-0-1", Answers: true, Behind: 14, Stats: said("memory_used_bytes", 1000)},
+		{Pod: "cart-1-0", Shard: 1, Behind: -1},
+	}})
+	want := map[string]float64{
+		"up{cart,shop,cart-0-0,0}": 1, "master{cart,shop,cart-0-0,0}": 1, "slots{cart,shop,cart-0-0,0}": 5461, "keys{cart,shop,cart-0-0,0}": 12,
+		"commands_total{cart,shop,cart-0-0,0}": 99,
+		"up{cart,shop,cart-0-1,0}":             1, "master{cart,shop,cart-0-1,0}": 0,
+		"slots{cart,shop,cart-0-1,0}": 0, "keys{cart,shop,cart-0-1,0}": 0,
+		"replication_behind_bytes{cart,shop,cart-0-1,0}": 14, "memory_used_bytes{cart,shop,cart-0-1,0}": 1000,
+		"up{cart,shop,cart-1-0,1}": 0,
+	}
+	got := map[string]float64{}
+	for name, value := range series(t) {
+		if name, is := strings.CutPrefix(name, "middleware_operator_rediscluster_instance_"); is {
+			got[name] = value
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
+	}
+	cart.Delete()
 	if left := series(t); len(left) > 0 {
 		t.Errorf("series outlive their object: %v", left)
 	}

@@ -21,7 +21,7 @@ import (
 // keys of all databases, so that neither CLUSTER MYID nor DBSIZE (which some engines refuse while loading) is needed.
 // INFO with several sections needs Redis 7.0.
 var describeCommands = []command{
-	{name: "INFO", args: words("INFO server memory persistence stats replication keyspace errorstats")},
+	{name: "INFO", args: words("INFO server clients memory persistence stats replication cpu keyspace errorstats")},
 	{name: "CLUSTER INFO", args: words("CLUSTER INFO")},
 	{name: "CLUSTER NODES", args: words("CLUSTER NODES")},
 	{name: configGet, args: words("CONFIG GET " + settingNodeTimeout)},

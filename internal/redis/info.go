@@ -12,6 +12,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/redis/replication"
 	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/redis/stats"
 )
 
 // fields are name:value lines of INFO and CLUSTER INFO, those of wanted and no others. The first field that is missing or
@@ -35,6 +36,9 @@ func init() {
 		"cluster_state", "cluster_slots_assigned", "cluster_current_epoch", "cluster_my_epoch",
 		"cluster_slot_migration_active_tasks", "cluster_slot_migration_active_trim_running",
 	} {
+		wanted[name] = true
+	}
+	for _, name := range stats.Fields() {
 		wanted[name] = true
 	}
 }
@@ -123,7 +127,7 @@ func (f *fields) seconds(name string) time.Duration {
 	return duration(f.integer(name, math.MaxInt64), time.Second)
 }
 
-// readInfo reads the sections server, memory, persistence, stats, replication, keyspace and errorstats of INFO into the view.
+// readInfo reads the sections of INFO that are asked for into the view.
 func readInfo(view *View, text string) error {
 	info := parseFields(text)
 	readVersion(view, info)
@@ -144,6 +148,7 @@ func readInfo(view *View, text string) error {
 		}
 	}
 	view.Unsaved = unsaved(info)
+	view.Stats = stats.Read(info.values)
 	readReplication(view, info)
 	if info.err == nil {
 		info.err = countKeys(view, text)

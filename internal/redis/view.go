@@ -8,6 +8,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/redis/replication"
 	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/redis/stats"
 )
 
 // View is what one node says about itself and about its cluster at one moment. It is plain data; each node has a view
@@ -60,6 +61,8 @@ type View struct {
 	Redirections int64
 	// Libraries is the number of function libraries (FUNCTION LOAD).
 	Libraries int64
+	// Stats are the figures that are told as metrics.
+	Stats stats.Values
 
 	// ClusterState is the node's own opinion whether the cluster serves.
 	ClusterState ClusterState

@@ -21,6 +21,7 @@ import (
 	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/outcome"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/status"
 	"middleware.hc.cn/operator/internal/shell"
 )
@@ -83,13 +84,17 @@ func (r *Reconciler) report(ctx context.Context, was, cluster *v1alpha1.RedisClu
 	before := cluster.DeepCopy() // defaults are not written
 	before.Status = was.Status
 	archiving, behind := archiveValues(cluster, report, r.now())
-	metrics.RedisCluster(cluster.Namespace, cluster.Name).Set(metrics.RedisClusterValues{
+	values := metrics.RedisClusterValues{
 		Phase: string(cluster.Status.Phase), SlotsCovered: int(cluster.Status.Slots),
 		SlotsToMove:    slotsToMove(cluster),
 		InstancesReady: status.ReadyInstances(report.Snapshot), Instances: int(report.Decision.Topology.Instances()),
 		CertificateNotAfter: report.Snapshot.TLS.NotAfter,
 		Archiving:           archiving, ArchiveBehind: behind,
-	})
+	}
+	if r.options.InstanceMetrics {
+		values.Each = instanceValues(report.Snapshot)
+	}
+	metrics.RedisCluster(cluster.Namespace, cluster.Name).Set(values)
 	if !equality.Semantic.DeepEqual(before.Status, cluster.Status) {
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		if err := r.client.Status().Patch(ctx, cluster, patch); err != nil {
@@ -111,6 +116,24 @@ func archiveValues(cluster *v1alpha1.RedisCluster, report Report, now time.Time)
 		behind = -1
 	}
 	return ptr.To(condition.Status == metav1.ConditionTrue), behind
+}
+
+// instanceValues are what is told of each instance.
+func instanceValues(s *snapshot.Snapshot) []metrics.Instance {
+	list := make([]metrics.Instance, len(s.Instances))
+	for i := range s.Instances {
+		in := &s.Instances[i]
+		list[i] = metrics.Instance{Pod: in.Name, Shard: in.Shard, Behind: -1}
+		r := in.Redis
+		if r == nil {
+			continue
+		}
+		list[i].Answers, list[i].Master, list[i].Slots, list[i].Keys, list[i].Stats = true, r.Master, r.Slots.Len(), r.Keys, r.Stats
+		if master := s.ByNodeID(r.MasterID); master != nil && !r.Master {
+			list[i].Behind = max(0, master.Redis.Offset-r.Offset)
+		}
+	}
+	return list
 }
 
 func slotsToMove(cluster *v1alpha1.RedisCluster) int {

@@ -53,6 +53,8 @@ type Options struct {
 	ServiceAccount string
 	// PollInterval is how often a cluster is looked at when nothing happens. Default 10 s.
 	PollInterval time.Duration
+	// InstanceMetrics has metrics of each instance.
+	InstanceMetrics bool
 	// CreateTimeout is how long forming may take before the phase says Failed; 0: for ever.
 	CreateTimeout time.Duration
 	// UpgradeTimeout is how long instances may run an older template before the phase says

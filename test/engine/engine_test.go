@@ -10,6 +10,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/redis/stats"
 )
 
 const nobody = "07c37dfeb235213a872192d90877d0cd55635b91"
@@ -36,6 +37,11 @@ func TestFreshNode(t *testing.T) {
 		if !found || self.Port != s.port || self.BusPort != s.busPort || self.Hostname != "pod-0.example.svc" ||
 			!self.Flags.Has(redis.FlagMyself|redis.FlagMaster) || !self.LinkConnected || len(view.Peers) != 1 {
 			t.Errorf("table %+v", view.Peers)
+		}
+		for i, value := range view.Stats { // a metric that an engine does not tell would leave a panel empty
+			if value < 0 {
+				t.Errorf("it does not tell %s", stats.All[i].Name)
+			}
 		}
 	})
 }

@@ -39,7 +39,8 @@ func journalCommand(server func() server, out io.Writer) *cobra.Command {
 		Use: "journal", Short: "Write numbers to keys all over the slots, and tell when each was acknowledged", Args: cobra.NoArgs,
 		Long: `Each writer has a key in every third of the slots, and writes 1 to all of them, one after the other, then 2, and so on until
 SIGTERM or SIGINT. Prints when each number was sent and acknowledged: data of a moment has the last that was acknowledged before it, and
-none that was sent later; and no key may have a number that is higher than that of the key before it. Fails with the first write that does.`,
+none that was sent later; and no key may have a number that is higher than that of the key before it. Fails with the first write that
+does.`,
 		Example: "  load journal --addr cache:6379 --writers 4 --rate 100",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			result, err := journal(cmd.Context(), server(), writers, rate)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/redis/stats"
 )
 
 // Redis is an instance's own view of itself and of its peers.
@@ -64,6 +65,8 @@ type Redis struct {
 	ReceivedAt time.Time
 	// Libraries is the number of function libraries.
 	Libraries int64
+	// Stats are the figures that are told as metrics; nothing is decided by them.
+	Stats stats.Values
 	// Atomic is how the engine moves whole slots by itself; empty when it cannot.
 	Atomic slots.AtomicMethod
 	// Jobs are the atomic migrations under way that the instance takes part in.

@@ -1,0 +1,120 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"strconv"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"middleware.hc.cn/operator/internal/redis/stats"
+)
+
+// Instance is what is told of one instance of a RedisCluster.
+type Instance struct {
+	Pod   string
+	Shard int
+	// Answers reports whether it could be asked; nothing of what follows is told otherwise.
+	Answers bool
+	Master  bool
+	Slots   int
+	Keys    int64
+	// Behind is how many bytes of its master's stream a replica has not processed, negative where that is not known.
+	Behind int64
+	Stats  stats.Values
+}
+
+// described is a metric of an instance.
+type described struct {
+	name, help string
+	desc       *prometheus.Desc
+	kind       prometheus.ValueType
+	// value is negative for an instance that has none.
+	value func(*Instance) float64
+}
+
+// instances gives a metric for each figure of each instance, as they were when their cluster was last looked at. They are made when they
+// are asked for: a thousand clusters have 150,000 of them.
+type instances struct {
+	metrics []described
+	mu      sync.Mutex
+	known   map[RedisClusterSeries][]Instance
+}
+
+func newInstances() *instances {
+	all := &instances{known: map[RedisClusterSeries][]Instance{}}
+	gauge := func(name, help string, value func(*Instance) float64) {
+		all.add(name, help, prometheus.GaugeValue, value)
+	}
+	gauge("up", "1 while the instance answers the operator, else 0; everything else is absent then.", nil)
+	gauge("master", "1 for a master, 0 for a replica.", func(i *Instance) float64 { return one(i.Master) })
+	gauge("slots", "Hash slots that the instance owns.", func(i *Instance) float64 { return float64(i.Slots) })
+	gauge("keys", "Keys that it holds.", func(i *Instance) float64 { return float64(i.Keys) })
+	gauge("replication_behind_bytes", "What a replica has not processed yet of its master's stream.",
+		func(i *Instance) float64 { return float64(i.Behind) })
+	for n, stat := range stats.All {
+		kind := prometheus.GaugeValue
+		if stat.Counter {
+			kind = prometheus.CounterValue
+		}
+		all.add(stat.Name, stat.Help, kind, func(i *Instance) float64 { return i.Stats[n] })
+	}
+	return all
+}
+
+func (all *instances) add(name, help string, kind prometheus.ValueType, value func(*Instance) float64) {
+	name = prometheus.BuildFQName(namespace, "rediscluster_instance", name)
+	all.metrics = append(all.metrics, described{name: name, help: help, kind: kind, value: value,
+		desc: prometheus.NewDesc(name, help, []string{"namespace", "name", "shard", "pod"}, nil)})
+}
+
+func (all *instances) set(of RedisClusterSeries, to []Instance) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if len(to) == 0 {
+		delete(all.known, of)
+		return
+	}
+	all.known[of] = to
+}
+
+// Describe implements prometheus.Collector.
+func (all *instances) Describe(to chan<- *prometheus.Desc) {
+	for _, metric := range all.metrics {
+		to <- metric.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (all *instances) Collect(to chan<- prometheus.Metric) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for of, list := range all.known {
+		for i := range list {
+			all.collect(of, &list[i], to)
+		}
+	}
+}
+
+func (all *instances) collect(of RedisClusterSeries, in *Instance, to chan<- prometheus.Metric) {
+	for _, metric := range all.metrics {
+		value := one(in.Answers)
+		if metric.value != nil {
+			if value = stats.Unknown; in.Answers {
+				value = metric.value(in)
+			}
+		}
+		if value >= 0 {
+			to <- prometheus.MustNewConstMetric(metric.desc, metric.kind, value, of.namespace, of.name, strconv.Itoa(in.Shard), in.Pod)
+		}
+	}
+}
+
+func one(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
