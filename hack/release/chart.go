@@ -42,17 +42,17 @@ func (c chart) write() error {
 	if err != nil {
 		return err
 	}
-	files := map[string]*bytes.Buffer{}
+	files := map[string]string{}
 	for _, o := range objects {
 		text, err := template(o)
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
 		}
 		name := fileOf(o)
-		if files[name] == nil {
-			files[name] = bytes.NewBufferString(head)
+		if files[name] == "" {
+			files[name] = head
 		}
-		files[name].WriteString(text)
+		files[name] += text
 	}
 	if unused := unusedEdits(objects); len(unused) > 0 {
 		return fmt.Errorf("config/ has no %s any more: hack/release/edits.go changes it", strings.Join(unused, ", no "))
@@ -153,7 +153,7 @@ func fileOf(o object) string {
 }
 
 // writeTemplates writes the files, and removes those that were made before and are not any more.
-func (c chart) writeTemplates(files map[string]*bytes.Buffer) error {
+func (c chart) writeTemplates(files map[string]string) error {
 	folder := filepath.Join(c.output, "templates")
 	there, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
@@ -164,14 +164,14 @@ func (c chart) writeTemplates(files map[string]*bytes.Buffer) error {
 		if err != nil {
 			return err
 		}
-		if strings.HasPrefix(string(text), head) && files[filepath.Base(path)] == nil {
+		if strings.HasPrefix(string(text), head) && files[filepath.Base(path)] == "" {
 			if err := os.Remove(path); err != nil {
 				return err
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := writeFile(filepath.Join(folder, name), files[name].Bytes()); err != nil {
+		if err := writeFile(filepath.Join(folder, name), []byte(files[name])); err != nil {
 			return err
 		}
 	}

@@ -37,12 +37,14 @@ func runChart(args []string) error {
 	flags := flag.NewFlagSet("release chart", flag.ExitOnError)
 	c := chart{}
 	flags.StringVar(&c.builds, "builds", "build/chart", "folder of what kustomize made: default.yaml, and one for each overlay")
-	flags.StringVar(&c.csv, "csv", "config/manifests/bases/middleware-operator.clusterserviceversion.yaml", "what people read about the operator")
+	flags.StringVar(&c.csv, "csv", "config/manifests/bases/middleware-operator.clusterserviceversion.yaml",
+		"what people read about the operator")
 	flags.StringVar(&c.output, "output", "deploy/middleware-operator",
 		"folder of the chart, with what is written by hand in it; its generated files are written anew")
 	flags.StringVar(&c.version, "version", "", "version of the operator, which is the chart's")
 	flags.StringVar(&c.image, "image", "", "the operator's image, as NAME or NAME@sha256:DIGEST; empty: as values.yaml says")
-	flags.StringVar(&c.changelog, "changelog", "", "CHANGELOG.md, whose part about the version becomes the chart's list of changes; empty: none")
+	flags.StringVar(&c.changelog, "changelog", "",
+		"CHANGELOG.md, whose part about the version becomes the chart's list of changes; empty: none")
 	_ = flags.Parse(args) // ExitOnError
 	return c.write()
 }

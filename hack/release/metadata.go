@@ -70,7 +70,8 @@ func (c chart) writeMetadata(objects []object) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(c.output, "Chart.yaml"), append([]byte("# Made by `make chart` from config/manifests/bases.\n"), metadata...))
+	const head = "# Made by `make chart` from config/manifests/bases.\n"
+	return writeFile(filepath.Join(c.output, "Chart.yaml"), append([]byte(head), metadata...))
 }
 
 func (c chart) artifactHub(about csv, objects []object) (map[string]string, error) {

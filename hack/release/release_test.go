@@ -51,9 +51,10 @@ func TestChangesOfAVersion(t *testing.T) {
 		want     []change
 		refusal  string
 	}{
-		"a version with a date":              {"0.2.0", false, []change{{"fixed", "Something"}}, ""},
-		"one that is there, in a dry run":    {"0.2.0", true, []change{{"fixed", "Something"}}, ""},
-		"one that is not, in a dry run":      {"0.3.0", true, []change{{"added", "Chart: Helm installs it."}, {"security", "A hole is closed"}}, ""},
+		"a version with a date":           {"0.2.0", false, []change{{"fixed", "Something"}}, ""},
+		"one that is there, in a dry run": {"0.2.0", true, []change{{"fixed", "Something"}}, ""},
+		"one that is not, in a dry run": {"0.3.0", true,
+			[]change{{"added", "Chart: Helm installs it."}, {"security", "A hole is closed"}}, ""},
 		"one that is not, in earnest":        {"0.3.0", false, nil, `has no heading "## 0.3.0"`},
 		"one about which nothing is written": {"0.1.0", true, nil, "says nothing about 0.1.0"},
 	} {
@@ -106,7 +107,8 @@ metadata:
 	if diff := cmp.Diff(want, text); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if text, err := template(made("Deployment", "middleware-operator", nil)); err == nil || !strings.Contains(err.Error(), "there is no spec") {
+	text, err = template(made("Deployment", "middleware-operator", nil))
+	if err == nil || !strings.Contains(err.Error(), "there is no spec") {
 		t.Errorf("a Deployment without the fields that values change: %v\n%s", err, text)
 	}
 	if unused := unusedEdits(nil); len(unused) == 0 {

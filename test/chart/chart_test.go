@@ -12,9 +12,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -26,10 +28,12 @@ import (
 
 const folder = "../../deploy/middleware-operator"
 
+var load = sync.OnceValues(func() (*helmchart.Chart, error) { return loader.LoadDir(folder) })
+
 // render renders the chart with values, given as YAML, as the release op of the namespace system.
 func render(t *testing.T, text string) (map[string]unstructured.Unstructured, error) {
 	t.Helper()
-	loaded, err := loader.LoadDir(folder)
+	loaded, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +43,8 @@ func render(t *testing.T, text string) (map[string]unstructured.Unstructured, er
 	}
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = chartutil.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
-	values, err := chartutil.ToRenderValues(loaded, given, chartutil.ReleaseOptions{Name: "op", Namespace: "system", IsInstall: true}, capabilities)
+	release := chartutil.ReleaseOptions{Name: "op", Namespace: "system", IsInstall: true}
+	values, err := chartutil.ToRenderValues(loaded, given, release, capabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +87,8 @@ func rendered(t *testing.T, text string) map[string]unstructured.Unstructured {
 // arguments are those of the operator's container.
 func arguments(t *testing.T, objects map[string]unstructured.Unstructured) []string {
 	t.Helper()
-	containers, _, err := unstructured.NestedSlice(objects["Deployment middleware-operator system"].Object, "spec", "template", "spec", "containers")
+	deployment := objects["Deployment middleware-operator system"].Object
+	containers, _, err := unstructured.NestedSlice(deployment, "spec", "template", "spec", "containers")
 	if err != nil || len(containers) != 1 {
 		t.Fatalf("the Deployment has the containers %v (%v)", containers, err)
 	}

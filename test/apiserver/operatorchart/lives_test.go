@@ -167,14 +167,17 @@ func address(t *testing.T) string {
 	return ""
 }
 
-var apps = schema.GroupVersionKind{Group: "appcontroller.middleware.hc.cn", Version: "v1alpha1", Kind: "App"}
+var (
+	apps     = schema.GroupVersionKind{Group: "appcontroller.middleware.hc.cn", Version: "v1alpha1", Kind: "App"}
+	clusters = schema.GroupVersionKind{Group: "redis.middleware.hc.cn", Version: "v1alpha1", Kind: "RedisCluster"}
+)
 
 // admitted makes objects through the webhooks, and returns those that users have.
 func admitted(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	app := shared.Object(apps, "default", "web")
 	app.Object["spec"] = map[string]any{"image": "docker.io/library/busybox:1.36"}
-	cluster := shared.Object(schema.GroupVersionKind{Group: "redis.middleware.hc.cn", Version: "v1alpha1", Kind: "RedisCluster"}, "default", "cache")
+	cluster := shared.Object(clusters, "default", "cache")
 	cluster.Object["spec"] = map[string]any{"replicas": int64(6)}
 	users := []*unstructured.Unstructured{app, cluster}
 	for _, o := range users {

@@ -21,16 +21,18 @@ func TestTheChartIsTheInstallation(t *testing.T) {
 		kustomization, namespace string
 		values                   []string
 	}{
-		"as it is":                        {"config/default", installationNamespace, nil},
-		"in another namespace":            {"config/default", "op-7f3", nil},
-		"certificate of cert-manager":     {"config/overlays/cert-manager", "op-7f3", []string{"webhooks.certManager=true"}},
-		"data in directories of nodes":    {"config/overlays/host-path", installationNamespace, []string{"allowHostPath=true"}},
-		"ServiceMonitor, PrometheusRule":  {"config/overlays/prometheus", "op-7f3", []string{"metrics.serviceMonitor.enabled=true", "metrics.prometheusRule.enabled=true"}},
+		"as it is":                     {"config/default", installationNamespace, nil},
+		"in another namespace":         {"config/default", "op-7f3", nil},
+		"certificate of cert-manager":  {"config/overlays/cert-manager", "op-7f3", []string{"webhooks.certManager=true"}},
+		"data in directories of nodes": {"config/overlays/host-path", installationNamespace, []string{"allowHostPath=true"}},
+		"ServiceMonitor, PrometheusRule": {"config/overlays/prometheus", "op-7f3",
+			[]string{"metrics.serviceMonitor.enabled=true", "metrics.prometheusRule.enabled=true"}},
 		"CRDs that others install before": {"config/operator", installationNamespace, []string{"crds.install=false"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			arguments := []string{"template", "another-name", chartFolder, "--namespace", tt.namespace, "--kube-version", "v1.36.0", "--set", "image.tag=dev"}
+			arguments := []string{"template", "another-name", chartFolder, "--namespace", tt.namespace, "--kube-version", "v1.36.0",
+				"--set", "image.tag=dev"}
 			for _, value := range tt.values {
 				arguments = append(arguments, "--set", value)
 			}
@@ -62,7 +64,8 @@ func withoutHelm(t *testing.T, at string, o map[string]any) {
 	t.Helper()
 	u := unstructured.Unstructured{Object: o}
 	labels := u.GetLabels()
-	for _, label := range []string{"helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by"} {
+	const prefix = "app.kubernetes.io/"
+	for _, label := range []string{"helm.sh/chart", prefix + "instance", prefix + "version", prefix + "managed-by"} {
 		if labels[label] == "" {
 			t.Errorf("%s has no label %s", at, label)
 		}
