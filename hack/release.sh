@@ -20,7 +20,9 @@ for file in bundle/manifests/middleware-operator.clusterserviceversion.yaml depl
 done
 
 rm -rf "$work" dist/release && mkdir -p "$files"
-export VERSION=$version
+export VERSION=$version SOURCE_DATE_EPOCH SOURCE_DATE
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+SOURCE_DATE=$(date --utc --date="@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
 notes=(--version="$version")
 [[ $snapshot != yes ]] || notes+=(--snapshot)
 go run ./hack/release notes "${notes[@]}" >"$work/notes.md"
@@ -43,7 +45,7 @@ hack/bundle.sh "$version" "$image" "$work" 2>&1 | sed 's/^/  /' >&2
 if [[ $snapshot != yes ]]; then
   go run ./hack/olm pin --bundle="$work/bundle" --resolver="$(hack/tool.sh crane) digest"
 fi
-tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -C "$work" -czf \
+tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -C "$work" -czf \
   "$files/middleware-operator-bundle-$version.tgz" bundle bundle.Dockerfile
 
 said "programs, SBOMs, checksums"
