@@ -148,8 +148,8 @@ RUN_FLAG = $(if $(RUN),-run '$(RUN)' -v)
 ##@ Change it
 
 .PHONY: update
-update: ## all that is generated or compared with, in its order: code, CRDs, references, the bundle, golden files
-	$(MAKE) -j1 generate manifests docs-api bundle
+update: ## all that is generated or compared with, in its order: code, CRDs, references, bundle, chart, golden files
+	$(MAKE) -j1 generate manifests docs-api bundle chart
 	hack/golden.sh
 
 .PHONY: generate
@@ -167,6 +167,10 @@ manifests: ## CRDs from api/; roles and webhooks of scaffolded kinds
 .PHONY: docs-api
 docs-api: ## API reference from api/
 	"$$(hack/tool.sh crd-ref-docs)" --config=hack/crd-ref-docs.yaml --source-path=api --log-level=ERROR --renderer=markdown --output-path=docs/reference/api.md
+
+.PHONY: chart
+chart: ## deploy/middleware-operator: the operator's Helm chart, from config/
+	hack/chart.sh "$(VERSION)"
 
 .PHONY: lint
 lint: ## golangci-lint: who may import what, exhaustive switches, and the usual
@@ -263,6 +267,16 @@ scorecard-build: ## the image of our scorecard tests as an archive; prints its p
 .PHONY: operatorhub
 operatorhub: ## dist/operatorhub: what a pull request to OperatorHub's repository holds (BUNDLE, REVIEWERS)
 	REVIEWERS="$(REVIEWERS)" hack/operatorhub.sh "$(VERSION)" "$(BUNDLE)/bundle" "$(BUNDLE_IMG)"
+
+##@ Release
+
+# What a release consists of, in dist/release. DIGEST is that of the image in its registry, once it is there.
+DIGEST ?=
+.PHONY: release release-snapshot
+release: ## dist/release: programs, image, chart, manifests, bundle, SBOMs, notes, checksums; CHANGELOG.md must know VERSION
+	hack/release.sh "$(VERSION)" "$(IMG)" "$(DIGEST)"
+release-snapshot: ## the same of what is unreleased; nothing is signed or published
+	SNAPSHOT=yes hack/release.sh "$(VERSION)" "$(IMG)" "$(DIGEST)"
 
 .PHONY: release-crds
 release-crds: ## config/crd/released/VERSION: the CRDs that the next version is compared with

@@ -158,3 +158,24 @@ printf '%s\n' m/api/app/v1 m/internal/admission/app "m/internal/webhook$imports"
 		t.Errorf("failed %t: %s", failed, said)
 	}
 }
+
+// What a release would be wrong with ends it before anything is built.
+func TestReleaseIsRefused(t *testing.T) {
+	for name, tt := range map[string]struct {
+		environment, args []string
+		want              string
+	}{
+		"an image of another version": {nil, []string{"0.2.0", "r:5000/operator:0.1.0"}, "the tag of the image must be the version, 0.2.0"},
+		"no digest":                   {nil, []string{"0.1.0", "r:5000/operator:0.1.0"}, "DIGEST is missing: push the image first"},
+		"a checkout of another version": {nil, []string{"0.1.0", "r:5000/operator:0.1.0", "sha256:1"},
+			"is of another version: make update VERSION=0.1.0"},
+		"the same, and nothing published": {[]string{"SNAPSHOT=yes"}, []string{"0.1.0", "r:5000/operator:0.1.0"}, "is of another version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said, failed := script(t, map[string]string{"go": "echo built >&2"}, tt.environment, append([]string{"release.sh"}, tt.args...)...)
+			if !failed || !strings.Contains(said, tt.want) || strings.Contains(said, "built") {
+				t.Errorf("failed %t, want %q:\n%s", failed, tt.want, said)
+			}
+		})
+	}
+}

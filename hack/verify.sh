@@ -6,10 +6,10 @@ failed=0
 fail() { echo "verify: $*" >&2; failed=1; }
 
 echo "verify: generated files"
-generated=(api bundle config/crd/bases config/manifests docs/reference pkg/generated)
+generated=(api bundle config/crd/bases config/manifests deploy docs/reference pkg/generated)
 state() { find "${generated[@]}" -type f \( -name 'zz_generated*' -o -path 'pkg/generated/*' -o -name '*.yaml' -o -name '*.md' \) -print0 2>/dev/null | sort -z | xargs -0 sha256sum; }
 before=$(state)
-make -j1 generate manifests docs-api bundle >/dev/null
+make -j1 generate manifests docs-api bundle chart >/dev/null
 after=$(state)
 [[ $before == "$after" ]] || { diff <(echo "$before") <(echo "$after") >&2 || true; fail "generated files were out of date; they are right now, commit them (make update)"; }
 

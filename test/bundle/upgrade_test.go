@@ -45,6 +45,20 @@ func TestCRDsAreASafeUpgradeOfTheNewestRelease(t *testing.T) {
 	}
 }
 
+// TestEachKindHasOneVersion: nothing is converted, and nothing is stored that has to be migrated.
+func TestEachKindHasOneVersion(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(basesDir, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no CRDs: %v", err)
+	}
+	for _, file := range files {
+		crd := readCRD(t, file)
+		if v := crd.Spec.Versions; len(v) != 1 || !v[0].Served || !v[0].Storage || crd.Spec.Conversion != nil {
+			t.Errorf("%s has %d versions", crd.Name, len(v))
+		}
+	}
+}
+
 // TestDangerousCRDChangesAreFound shows that the test above would fail.
 func TestDangerousCRDChangesAreFound(t *testing.T) {
 	type schema = apiextensionsv1.JSONSchemaProps

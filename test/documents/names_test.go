@@ -52,7 +52,7 @@ var made = []string{"config/rbac/go_role.yaml", "config/crd/released/VERSION"}
 
 // Each path of the checkout that a page names, in code quotes or in a command, is there.
 func TestPathsExist(t *testing.T) {
-	path := regexp.MustCompile("(?:^|[\\s`=(])((?:api|bundle|catalog|cmd|config|docs|examples|hack|helm-charts|internal|pkg|test|\\.ci)/" +
+	path := regexp.MustCompile("(?:^|[\\s`=(])((?:api|bundle|catalog|cmd|config|deploy|docs|examples|hack|helm-charts|internal|pkg|test|\\.ci)/" +
 		"[A-Za-z0-9_./<>-]*[A-Za-z0-9_>])")
 	found := 0
 	for _, page := range pagesOf(t) {

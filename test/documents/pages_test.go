@@ -31,7 +31,8 @@ type block struct {
 func pagesOf(t *testing.T) []string {
 	t.Helper()
 	var pages []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "docs/reference/flags.md", "test/*/README.md", "hack/*/README.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "docs/reference/flags.md", "test/*/README.md", "hack/*/README.md",
+		"deploy/*/README.md"} {
 		found, err := filepath.Glob(filepath.Join(repository, pattern))
 		if err != nil {
 			t.Fatal(err)

@@ -32,7 +32,7 @@ func refusedWords(t *testing.T) map[*regexp.Regexp]string {
 func written(t *testing.T) []string {
 	t.Helper()
 	files := pagesOf(t)
-	for _, folder := range []string{"api", "cmd", "config", "examples", "hack", "helm-charts", "internal", "test"} {
+	for _, folder := range []string{"api", "cmd", "config", "deploy", "examples", "hack", "helm-charts", "internal", "test"} {
 		files = append(files, filesOf(t, folder)...)
 	}
 	files = append(files, "Makefile", "docs/reference/api.md")

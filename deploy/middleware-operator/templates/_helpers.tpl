@@ -1,0 +1,34 @@
+{{- /* Labels that every object has besides those of config/. Selectors use none of them: an installation by kubectl can be taken over. */}}
+{{- define "middleware-operator.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name (replace "+" "_" .Chart.Version) | trunc 63 | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/version: {{ replace "+" "_" .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+{{- end }}
+
+{{- define "middleware-operator.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+{{- end }}
+
+{{- /* Flags that objects of the chart must agree with, and the value that says so. */}}
+{{- define "middleware-operator.ownFlags" -}}
+watch-namespaces: set watchNamespaces
+allow-host-path: set allowHostPath
+install-crds: the chart installs them (crds.install)
+metrics-bind-address: set metrics.enabled
+metrics-addr: set metrics.enabled
+health-probe-bind-address: the probes ask port 8081
+webhook-port: the Service leads to port 9443
+webhook-cert-dir: set webhooks.certManager
+webhooks: the webhook configurations are installed
+leader-elect: more than one pod would act
+enable-leader-election: more than one pod would act
+leader-election-id: the Role allows middleware-operator
+leader-election-namespace: the Role is in the namespace of the release
+zap-log-level: set log.level
+zap-encoder: set log.format
+{{- end }}
