@@ -77,7 +77,7 @@ func TestFlagsPage(t *testing.T) {
 }
 
 // others are flags of other programs that documents name alone, in code quotes.
-var others = []string{"cascade", "delete-crds", "set", "tls"}
+var others = []string{"cascade", "delete-crds", "set", "take-ownership", "tls"}
 
 // Documents name no flag that does not exist.
 func TestNamedFlagsExist(t *testing.T) {
