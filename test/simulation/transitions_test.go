@@ -33,7 +33,7 @@ var settings = []map[string]string{
 
 // TestChains: a cluster whose spec was changed again and again, in the midst of what the change before it asked for, is what a new
 // cluster of its last spec is, but for which slots each shard has; no acknowledged write is lost on the way. Among the changes are
-// images of other versions and engines, passwords and users, and mistakes: what an engine refuses, fewer instances than
+// images of other versions and engines, passwords, users and certificates, and mistakes: what an engine refuses, fewer instances than
 // shards, an older version. A cluster whose instances a person restarts (OnDelete) has such a person.
 func TestChains(t *testing.T) {
 	first := environment(t, "SIMULATION_FIRST", 0)
@@ -61,6 +61,9 @@ func newOf(t *testing.T, seed uint64, spec v1alpha1.RedisClusterSpec) *simulatio
 	s.cluster.Spec.Config = nil // no server starts with a setting that it refuses: it is asked for when they run
 	s.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.Namespace, Name: "some-users",
 		Labels: map[string]string{v1alpha1.LabelAuth: "true"}}, Data: map[string][]byte{"alice": []byte("on >wonder ~cache:* +@read")}})
+	if spec.TLS != nil {
+		s.encrypt()
+	}
 	s.populate()
 	if s.cluster.AuthEnabled() {
 		s.guard()
@@ -76,14 +79,16 @@ var engines = []struct{ repository, version string }{
 	{"docker.io/valkey/valkey", "8.1.1"}, {"docker.io/valkey/valkey", "9.1.2"}, {"mirror.example.com/valkey", "9.1.2"},
 }
 
-// beginning is the spec that a chain begins with: of either engine, with a password or without. Encrypted ones are left out: a handshake
-// takes turns of go-redis' pool, whose timers are those of all bubbles.
+// beginning is the spec that a chain begins with: of either engine, with a password or without, encrypted or not.
 func beginning(seed uint64) v1alpha1.RedisClusterSpec {
 	image := engines[[]int{0, 4, 0, 3}[seed%4]]
 	spec := v1alpha1.RedisClusterSpec{Replicas: ptr.To[int32](6), Shards: ptr.To[int32](3), SpreadMasters: ptr.To(false),
 		Repository: image.repository, Version: image.version,
 		Auth: v1alpha1.Auth{Enabled: ptr.To(seed%3 == 1), PreviousPasswordFor: &metav1.Duration{Duration: 3 * time.Minute}},
 		Pod:  []v1alpha1.PodTemplate{{Volumes: &v1alpha1.Volumes{Type: v1alpha1.VolumeEmptyDir}}}}
+	if seed%5 == 2 {
+		spec.TLS = &v1alpha1.TLS{SecretName: "certificate"}
+	}
 	return spec
 }
 
@@ -105,6 +110,9 @@ func chain(t *testing.T, seed uint64) (last v1alpha1.RedisClusterSpec, outcome, 
 		}
 	}
 	s.cluster.Spec.Pause = false
+	if c := s.cluster.Spec.Config; c["maxmemory-policy"] == "least-loved" || c["no-such-setting"] != "" {
+		s.cluster.Spec.Config, s.cluster.Generation = nil, s.cluster.Generation+1 // what was before stays as long as it is refused
+	}
 	outcome = s.finally()
 	s.wantHealthy()
 	app.wantAll()
@@ -117,16 +125,17 @@ var remembered = regexp.MustCompile(`, refused \[.*\], data `)
 // finally is what comes of a cluster.
 func (s *simulation) finally() string {
 	s.rest()
-	s.reconcile() // that the cluster has formed is read from the status
-	return remembered.ReplaceAllString(s.outcome(true), ", data ")
+	s.reconcile() // that the cluster has formed is read from the status: users are accepted from then on
+	s.rest()
+	return remembered.ReplaceAllString(whereMasters.ReplaceAllString(s.outcome(true), ""), ", data ")
 }
 
-// change changes the spec, if admission takes the change.
+// change changes the spec, if admission takes the change, or the certificate of an encrypted cluster.
 func (s *simulation) change() {
 	before := s.cluster.DeepCopy()
 	spec := &s.cluster.Spec
 	template := &spec.Pod[0]
-	switch s.random.IntN(12) {
+	switch s.random.IntN(13) {
 	case 0, 1:
 		shards := int32(3 + s.random.IntN(3))
 		spec.Shards, spec.Replicas = &shards, ptr.To(shards*int32(1+s.random.IntN(3)))
@@ -148,6 +157,10 @@ func (s *simulation) change() {
 		spec.Auth.Rotate = fmt.Sprintf("the %d.", s.random.IntN(100))
 	case 11:
 		spec.Auth.ACLSecretName = []string{"", "some-users"}[s.random.IntN(2)]
+	case 12:
+		if s.encryption != nil {
+			s.renew()
+		}
 	}
 	after := s.cluster.DeepCopy()
 	admission.Default(after)

@@ -48,6 +48,7 @@ type kubelet struct {
 	used      int                        // addresses
 	refused   map[string]bool            // settings that servers do not start with
 	crashed   map[types.UID]bool         // pods whose container waits to be tried again, longer than a test takes
+	away      bool                       // the API server is: what runs goes on running
 	faithful  bool                       // see faithful_test.go
 	version   string                     // of the servers; empty: redistest's
 	emptied   map[string]bool            // pods whose claims were deleted
@@ -123,6 +124,9 @@ func (k *kubelet) kill(addresses map[string]string, pods ...string) {
 func (k *kubelet) work(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.away {
+		return nil
+	}
 	var sets appsv1.StatefulSetList
 	if err := api.List(ctx, &sets, client.InNamespace(k.namespace)); err != nil {
 		return err
