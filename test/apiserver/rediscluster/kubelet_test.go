@@ -271,10 +271,16 @@ func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 	if node := k.nodes[pod.Name]; node != nil {
 		k.world.SetConfig(node, config)
 		node.SetFile(file)
+		if k.faithful {
+			valkey, version := k.engine(pod)
+			k.world.Upgrade(node, valkey, version)
+		}
 		k.world.Restart(node, address, !k.emptied[pod.Name])
 		delete(k.emptied, pod.Name)
 	} else {
-		options := redistest.NodeOptions{IP: address, Config: config, Settings: file, Hostname: announcedName(pod), Version: k.version}
+		valkey, version := k.engine(pod)
+		options := redistest.NodeOptions{IP: address, Config: config, Settings: file, Hostname: announcedName(pod), Valkey: valkey,
+			Version: version}
 		if part := k.restored[pod.Name]; !part.IsEmpty() {
 			shard := slices.IndexFunc(slots.All().Split(3), part.Equal)
 			options.Slots, options.Epoch = part, uint64(1025+shard)
