@@ -67,7 +67,8 @@ func TestImportIsPrepared(t *testing.T) {
 		"the relay is gone": {func(s *snapshot.Snapshot) { s.Import.Relay = nil }, "PrepareImport", ""},
 		"a Secret is not for": {func(s *snapshot.Snapshot) { s.Import.Relay, s.Import.Withheld = nil, "lacks the label" }, "Stall",
 			"lacks the label"},
-		"a claim of before": {func(s *snapshot.Snapshot) { s.Claims[0].ToRestore = false }, "Stall", "claims exist"},
+		"a claim of before": {func(s *snapshot.Snapshot) { s.Claims[0].ToRestore = false }, "Stall",
+			"claims exist, and no server is imported over"},
 		"another's claim":   {func(s *snapshot.Snapshot) { s.Claims[0].Job = "former" }, "Wait", "former attempt"},
 		"a Job goes":        {func(s *snapshot.Snapshot) { s.Import.Prepared.Terminating = true }, "Wait", "former attempt"},
 		"the relay goes":    {func(s *snapshot.Snapshot) { s.Import.Relay.Terminating = true }, "Wait", "former attempt"},
@@ -95,8 +96,9 @@ func TestImportIsPrepared(t *testing.T) {
 		s := prepared()
 		tt.change(s)
 		d := ShapeOf(importer(), s, now).Next(Pending{Children: []string{"StatefulSet c-0"}})
-		if d.Step.Name() != tt.step || !strings.Contains(d.Step.Why(), tt.reason) {
-			t.Errorf("%s: %s: %s", name, d.Step.Name(), d.Step.Why())
+		if d.Step.Name() != tt.step || !strings.Contains(d.Step.Why(), tt.reason) || strings.HasSuffix(d.Step.Why(), ": ") ||
+			d.Situation != Forming && d.Situation != Failed {
+			t.Errorf("%s: %s in %s: %s", name, d.Step.Name(), d.Situation, d.Step.Why())
 		}
 		if len(d.Topology) != 1 || d.Topology[0] != 2 {
 			t.Errorf("%s: topology %v", name, d.Topology)

@@ -50,7 +50,7 @@ func TestRestoring(t *testing.T) {
 			s.Restore.Jobs, s.Claims = nil, s.Claims[1:2]
 			s.Claims[0].ToRestore = false
 		}, "Stall",
-			"beside, what may be in them: data-c-1-0"},
+			"nothing is restored over, or beside, what may be in them: data-c-1-0"},
 		"a claim was not made yet": {func(s *snapshot.Snapshot) {
 			s.Claims = s.Claims[:2]
 			withJob(s, 2, func(j *snapshot.RestoreJob) { j.Done = false })
@@ -97,6 +97,9 @@ func TestRestoring(t *testing.T) {
 			}
 		}, "DeleteRestoreJobs", ""},
 		"one StatefulSet is there": {func(s *snapshot.Snapshot) { s.Shards, s.Claims[1].Job = fresh().Shards[:1], "former" }, "", ""},
+		"it is told, and a claim is gone": {func(s *snapshot.Snapshot) {
+			s.Restored, s.Claims = &v1alpha1.RestoredData{Slots: make([]string, 3)}, nil
+		}, "DeleteRestoreJobs", ""},
 		"its Jobs go": {func(s *snapshot.Snapshot) {
 			s.Restored = &v1alpha1.RestoredData{Slots: make([]string, 3)}
 			for shard := range 3 {
@@ -294,10 +297,15 @@ func TestRestoredMastersAreLookedAt(t *testing.T) {
 	if d := decide(desired(), s, now); len(Pods(d.Step)) > 0 {
 		t.Errorf("a restored master does not answer, and %s is done", d.Step.Name())
 	}
-	s = started()
-	s.Restored.Slots[1] = "nonsense"
-	if d := decide(desired(), s, now); !strings.Contains(d.Step.Why(), "status.restored.slots of shard 1") {
-		t.Errorf("a status that somebody wrote: %s: %s", d.Step.Name(), d.Step.Why())
+	for _, empty := range []bool{false, true} {
+		s = started()
+		s.Restored.Slots[1] = "nonsense"
+		if empty {
+			s.Find(1, 0).Redis.Slots = kslots.Set{}
+		}
+		if d := decide(desired(), s, now); !strings.Contains(d.Step.Why(), "status.restored.slots of shard 1") {
+			t.Errorf("a status that somebody wrote: %s: %s", d.Step.Name(), d.Step.Why())
+		}
 	}
 	s = started()
 	another := s.Find(1, 1).Redis // took over, and the first instance has lost its volume
