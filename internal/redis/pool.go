@@ -192,7 +192,7 @@ func (p *Pool) retire(key clientKey, c *client) {
 func (p *Pool) newClient(key clientKey) *redis.Client {
 	mostConns, mostIdle := p.options.MostConns, 2
 	if key.parallel {
-		mostConns, mostIdle = parallelLanes, parallelLanes
+		mostConns, mostIdle = max(mostConns, parallelLanes), parallelLanes
 	}
 	return redis.NewClient(&redis.Options{
 		Addr: key.addr,

@@ -84,6 +84,11 @@ func (s *simulation) send(addr string, asking bool, args []string) string {
 	}
 	defer func() { _ = conn.Close() }() // it is of no more use
 	in := bufio.NewReader(conn)
+	if s.cluster.AuthEnabled() {
+		password := s.password()
+		_, _ = fmt.Fprintf(conn, "*2\r\n$4\r\nAUTH\r\n$%d\r\n%s\r\n", len(password), password)
+		_, _ = in.ReadString('\n')
+	}
 	if asking {
 		_, _ = fmt.Fprint(conn, "*1\r\n$6\r\nASKING\r\n")
 		_, _ = in.ReadString('\n')

@@ -122,67 +122,6 @@ func (s *simulation) request(verb string, object client.Object, send func() erro
 	return send()
 }
 
-// flow is something that the operator does in many writes.
-type flow struct {
-	name   string
-	valkey bool
-	// begin makes the cluster that it begins with, whose operator is not watched yet; nil: one that has formed.
-	begin func(t *testing.T, valkey bool) *simulation
-	// change asks for what is to be done.
-	change func(s *simulation)
-	// undo takes back what change asked for; nil: it is not tried.
-	undo func(s *simulation)
-	// shared: slots without an owner are shared out. Whoever goes on shares out what is left, so that bounds may be a slot further.
-	shared bool
-}
-
-func formedOne(t *testing.T, valkey bool) *simulation {
-	t.Helper()
-	s := newSimulationOf(t, 1, 2, valkey)
-	s.converge()
-	return s
-}
-
-var flows = []flow{
-	{name: "create", shared: true, begin: func(t *testing.T, valkey bool) *simulation { return newSimulationOf(t, 1, 2, valkey) },
-		change: func(*simulation) {}},
-	{name: "scale out, key by key", change: func(s *simulation) { s.give(8) },
-		undo: func(s *simulation) { s.takeBack() }},
-	{name: "scale out, atomically", valkey: true, change: func(s *simulation) { s.scale(4, 2) },
-		undo: func(s *simulation) { s.scale(3, 2) }},
-	{name: "scale in", valkey: true, begin: func(t *testing.T, valkey bool) *simulation {
-		s := formedOne(t, valkey)
-		s.scale(4, 2)
-		s.converge()
-		return s
-	}, change: func(s *simulation) { s.scale(3, 2) }, undo: func(s *simulation) { s.scale(4, 2) }},
-	{name: "more instances", change: func(s *simulation) { s.scale(3, 3) },
-		undo: func(s *simulation) { s.scale(3, 2) }},
-	{name: "fewer instances", change: func(s *simulation) { s.scale(3, 1) },
-		undo: func(s *simulation) { s.scale(3, 2) }},
-	{name: "rollout", change: func(s *simulation) { s.retemplate("v2") },
-		undo: func(s *simulation) { s.retemplate("v1") }},
-	{name: "settings", change: func(s *simulation) {
-		s.cluster.Spec.Config = map[string]string{"maxmemory-policy": "allkeys-lru", "cluster-node-timeout": "5000", "hz": "20"}
-	}, undo: func(s *simulation) {
-		s.cluster.Spec.Config = map[string]string{"maxmemory-policy": "volatile-lru", "cluster-node-timeout": "5000", "hz": "50"}
-	}},
-	{name: "a master without its data", change: func(s *simulation) { s.restart(s.named(s.master(1)), false) }},
-	{name: "new addresses", change: func(s *simulation) {
-		for _, in := range s.instances {
-			s.restart(in, true)
-		}
-	}},
-	{name: "password", begin: func(t *testing.T, valkey bool) *simulation { return newGuarded(t, 1, valkey).simulation },
-		change: func(s *simulation) { s.cluster.Spec.Auth.Rotate, s.cluster.Generation = "again", 2 }},
-	{name: "a right for an archive", valkey: true,
-		begin: func(t *testing.T, valkey bool) *simulation { return newGuarded(t, 1, valkey).simulation },
-		change: func(s *simulation) {
-			s.cluster.Spec.Backup, s.cluster.Generation = &v1alpha1.ClusterBackup{Archive: &v1alpha1.Archive{},
-				Store: v1alpha1.BackupStore{S3: &v1alpha1.S3Store{Bucket: "backups", CredentialsSecretName: "s3"}}}, 2
-		}},
-}
-
 // master is the pod of a shard whose Redis owns slots.
 func (s *simulation) master(shard int) string { return s.observe().Masters()[shard].Name }
 
@@ -232,7 +171,12 @@ func (f flow) start(t *testing.T, k *crash.Killer) (*simulation, *application) {
 	}
 	s := begin(t, f.valkey)
 	app := newApplication(s)
-	if s.cluster.Status.Phase == "Running" && !s.cluster.AuthEnabled() {
+	if s.cluster.Status.Restored != nil {
+		for _, part := range slots.All().Split(3) {
+			app.acknowledged[restoredKey(part)] = "restored"
+		}
+	}
+	if s.cluster.Status.Phase == "Running" {
 		for key := range 24 {
 			app.write(fmt.Sprintf("key:%d", key))
 		}
@@ -257,12 +201,14 @@ func (f flow) end(s *simulation, app *application) string {
 	return s.outcome(f.shared)
 }
 
-// rest converges until the operator has nothing to do for a while, and has no change of a password under way.
+// rest converges until the operator has nothing to do for a while, has no change of a password under way, and has seen what has no
+// generation.
 func (s *simulation) rest() {
 	for range 200 {
 		s.converge()
 		s.world.Run(10 * time.Second)
-		if c := s.cluster.Status; c.PasswordChange == nil && c.Phase == "Running" && c.Plan.Step == "None" {
+		if c := s.cluster.Status; c.PasswordChange == nil && c.Phase == "Running" && c.Plan.Step == "None" &&
+			(s.awaits == nil || s.awaits()) {
 			return
 		}
 	}
@@ -305,7 +251,15 @@ func (s *simulation) outcome(shared bool) string {
 		for _, name := range []string{"cluster-node-timeout", "dynamic-hz", "hz", "maxmemory-policy"} {
 			fmt.Fprintf(&b, " %s=%s", name, s.named(pod.Name).node.Setting(name))
 		}
+		for _, in := range snap.Reachable() {
+			if in.Name == pod.Name {
+				b.WriteString(" " + in.Redis.EngineVersion())
+			}
+		}
 		b.WriteString("\n")
+	}
+	if s.encryption != nil && !s.showsTheNewest() {
+		b.WriteString("an instance shows a former certificate\n")
 	}
 	for i := range secrets.Items {
 		secret := &secrets.Items[i]

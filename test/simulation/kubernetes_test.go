@@ -5,7 +5,9 @@ package simulation
 
 import (
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -118,9 +120,38 @@ func (s *simulation) countReady(set *appsv1.StatefulSet) {
 // start makes a pod with a fresh Redis.
 func (s *simulation) start(shard, ordinal int) {
 	pod := s.pod(shard, ordinal)
-	s.instances =
-		append(s.instances,
-			&instance{pod: pod, node: s.world.AddNode(redistest.NodeOptions{IP: pod.Status.PodIP, Valkey: s.valkey, Settings: s.file})})
+	valkey, version := s.engine()
+	s.instances = append(s.instances, &instance{pod: pod, node: s.world.AddNode(redistest.NodeOptions{IP: pod.Status.PodIP, Valkey: valkey,
+		Version: version, Settings: s.file, Config: s.authFile()})})
+}
+
+// engine is what the image of the template holds; an empty version is the default one.
+func (s *simulation) engine() (valkey bool, version string) {
+	if s.image == "" {
+		return s.valkey, ""
+	}
+	name, version, _ := strings.Cut(path.Base(s.image), ":")
+	return name == "valkey", version
+}
+
+// authFile is what the operator's Secret has for the file of a pod that starts; empty when there is none.
+func (s *simulation) authFile() string {
+	secret := &corev1.Secret{}
+	if s.kube.Get(s.t.Context(), client.ObjectKey{Namespace: s.cluster.Namespace, Name: s.cluster.AuthSecretName()}, secret) != nil {
+		return ""
+	}
+	return string(secret.Data[v1alpha1.SecretKeyConfig])
+}
+
+// render makes the template what a spec asks for.
+func (s *simulation) render(cluster *v1alpha1.RedisCluster) {
+	if !s.renders || cluster.Spec.Pause {
+		return
+	}
+	s.image = cluster.Spec.Image()
+	if revision := fmt.Sprint(s.image, cluster.Spec.Template().Labels); revision != s.template {
+		s.retemplate(revision)
+	}
 }
 
 // pod makes a running pod of the template of now.

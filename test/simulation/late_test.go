@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/redis/resp"
 	"middleware.hc.cn/operator/test/crash"
@@ -83,8 +82,7 @@ func (s *simulation) sendLate(n *redistest.Node, commands [][]string) {
 	}
 	defer func() { _ = conn.Close() }() // it is of no more use
 	if s.cluster.AuthEnabled() {
-		g := guarded{simulation: s}
-		commands = append([][]string{{"AUTH", string(g.secret().Data[v1alpha1.SecretKeyPassword])}}, commands...)
+		commands = append([][]string{{"AUTH", s.password()}}, commands...)
 	}
 	go func() { _, _ = io.Copy(io.Discard, conn) }()
 	for _, args := range commands {

@@ -40,28 +40,37 @@ func newGuarded(t *testing.T, seed uint64, valkey bool) *guarded {
 	t.Helper()
 	g := &guarded{simulation: newSimulationOf(t, seed, 2, valkey)}
 	g.cluster.Spec.Auth = v1alpha1.Auth{PreviousPasswordFor: &metav1.Duration{Duration: 3 * time.Minute}}
-	if step, created := g.reconcile().(plan.CreateAuth); !created {
-		g.fail("a cluster without its Secret gets %v", step)
-	}
+	g.guard()
 	g.look()
-	for _, in := range g.instances {
-		g.world.SetConfig(in.node, g.files[0].password)
-		g.world.Restart(in.node, in.pod.Status.PodIP, false)
-	}
 	g.converge()
 	return g
 }
 
+// guard makes the Secret of a new cluster's password, and starts the instances with it.
+func (s *simulation) guard() {
+	s.t.Helper()
+	if step, created := s.reconcile().(plan.CreateAuth); !created {
+		s.fail("a cluster without its Secret gets %v", step)
+	}
+	for _, in := range s.instances {
+		s.world.SetConfig(in.node, s.authFile())
+		s.world.Restart(in.node, in.pod.Status.PodIP, false)
+	}
+}
+
 // secret is the operator's own.
-func (g *guarded) secret() *corev1.Secret {
-	g.t.Helper()
+func (s *simulation) secret() *corev1.Secret {
+	s.t.Helper()
 	secret := &corev1.Secret{}
-	if err := g.kube.Get(g.t.Context(), client.ObjectKey{Namespace: g.cluster.Namespace, Name: g.cluster.AuthSecretName()}, secret); err !=
+	if err := s.kube.Get(s.t.Context(), client.ObjectKey{Namespace: s.cluster.Namespace, Name: s.cluster.AuthSecretName()}, secret); err !=
 		nil {
-		g.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	return secret
 }
+
+// password is the one that clients are told.
+func (s *simulation) password() string { return string(s.secret().Data[v1alpha1.SecretKeyPassword]) }
 
 // look notes what the Secret tells clients and pods.
 func (g *guarded) look() {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,11 +49,41 @@ func (s *simulation) replaced(keepsData bool) []string {
 			s.t.Fatal(err)
 		}
 		in.pod = s.pod(shard, ordinal)
+		if s.renders {
+			valkey, version := s.engine()
+			s.world.Upgrade(in.node, valkey, version)
+			s.world.SetConfig(in.node, s.authFile())
+		}
 		s.world.Restart(in.node, in.pod.Status.PodIP, keepsData)
 		s.say("%s is back with template %s, data kept: %t", in.pod.Name, s.template, keepsData)
 		names = append(names, in.pod.Name)
 	}
 	return names
+}
+
+// restartByHand deletes the pod of an older template that a person is told to delete first.
+func (s *simulation) restartByHand() {
+	masters := s.masters()
+	var first *corev1.Pod
+	for _, in := range s.instances {
+		set := &appsv1.StatefulSet{}
+		name := in.pod.Name[:strings.LastIndex(in.pod.Name, "-")]
+		if err := s.kube.Get(s.t.Context(), client.ObjectKey{Namespace: in.pod.Namespace, Name: name}, set); err != nil {
+			s.t.Fatal(err)
+		}
+		revision := set.Status.UpdateRevision // none since the set was made: nothing is outdated
+		if revision != "" && in.pod.Labels[appsv1.StatefulSetRevisionLabel] != revision && (first == nil || masters[first.Name]) {
+			first = in.pod
+		}
+	}
+	if first == nil {
+		s.fail("a person is to restart what is not outdated")
+	}
+	s.say("--- a person deletes %s", first.Name)
+	if err := s.kube.Delete(s.t.Context(), first.DeepCopy()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.replaced(true)
 }
 
 // masters are the pods whose Redis owns slots.

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -83,6 +84,13 @@ type simulation struct {
 	stale stale
 	// bringsBack gives StatefulSets their pods back, with their data, as soon as they are evicted.
 	bringsBack bool
+	// renders makes the template what the spec asks for; image is the one in it, empty: what the simulation was made with.
+	renders bool
+	image   string
+	// encryption is nil without TLS.
+	encryption *encryption
+	// awaits reports whether a change that has no generation has been seen; nil: there was none.
+	awaits func() bool
 }
 
 // TestMain collects garbage less often than usual: the heap is small, and a fifth of the time went into that.
@@ -98,15 +106,32 @@ func newSimulation(t *testing.T, seed uint64, perShard int) *simulation {
 
 func newSimulationOf(t *testing.T, seed uint64, perShard int, valkey bool) *simulation {
 	t.Helper()
+	s := prepared(t, seed, perShard, valkey)
+	s.populate()
+	return s
+}
+
+// prepared is a simulation of a cluster of which there is nothing yet but the spec.
+func prepared(t *testing.T, seed uint64, perShard int, valkey bool) *simulation {
+	t.Helper()
+	var s *simulation
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	world := redistest.New(redistest.Options{Seed: seed, Clock: time.Now})
+	world := redistest.New(redistest.Options{Seed: seed, Clock: time.Now,
+		LoadsCertificate: func(addr string, now time.Time) { s.encryption.load(addr, now) }})
 	schedule := newSchedule(t, seed)
+	dial := schedule.dialer(world)
 	// Who waits for a connection would get one in whatever order goroutines run: here nobody does.
-	pool := redis.NewPool(redis.Options{Dialer: schedule.dialer(world), MostConns: 100})
+	pool := redis.NewPool(redis.Options{MostConns: 100, Dialer: func(ctx context.Context, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, addr)
+		if err != nil || s.encryption == nil {
+			return conn, err
+		}
+		return s.encryption.wrap(conn, addr), nil
+	}})
 	t.Cleanup(func() { pool.Close(); world.Close() })
-	s := &simulation{
+	s = &simulation{
 		t: t, schedule: schedule, made: map[int]int{}, template: "v1", valkey: valkey, random: rand.New(rand.NewPCG(seed, 1)), world: world,
 		// Nobody looks at managed fields, and keeping them takes longer than all the rest.
 		kube: fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(clienttesting.NewObjectTracker(scheme,
@@ -124,14 +149,20 @@ func newSimulationOf(t *testing.T, seed uint64, perShard int, valkey bool) *simu
 	}
 	s.stale.Reader = s.kube
 	s.replaceOperator()
+	return s
+}
+
+// populate makes what the spec asks for, with pods whose Redis knows nobody.
+func (s *simulation) populate() {
+	s.t.Helper()
+	s.render(s.cluster)
 	s.configure(redisconf.AskedFor(s.cluster, nil))
-	for shard := range 3 {
-		s.create(s.statefulSet(shard, perShard))
-		for ordinal := range perShard {
+	for shard, perShard := range s.cluster.Spec.Topology() {
+		s.create(s.statefulSet(shard, int(perShard)))
+		for ordinal := range int(perShard) {
 			s.start(shard, ordinal)
 		}
 	}
-	return s
 }
 
 func (s *simulation) say(format string, args ...any) {
@@ -147,6 +178,7 @@ func (s *simulation) replaceOperator() {
 // that pods read when they start, and the StatefulSets with their pods.
 func (s *simulation) Compare(_ context.Context, _ *v1alpha1.RedisCluster, _ *snapshot.Snapshot, shape plan.Shape,
 	_ *rediscluster.Memory) (rediscluster.Comparison, error) {
+	s.render(s.cluster)
 	s.configure(shape.Settings)
 	s.statefulSets(shape.Topology)
 	return rediscluster.Comparison{}, nil
@@ -209,8 +241,11 @@ func (s *simulation) converge() {
 	still, reason, acted := 0, "", 0
 	for range most {
 		step := s.reconcile()
-		if _, done := step.(plan.None); done {
+		if plan.Is[plan.None](step) {
 			return
+		}
+		if plan.Is[plan.RolloutWait](step) {
+			s.restartByHand()
 		}
 		wait, waits := step.(plan.Wait)
 		if still++; !waits || wait.After > soon || wait.Reason != reason || len(s.narrative) != acted {

@@ -117,8 +117,17 @@ func (n *Node) configSet(pairs []string) any {
 	for pair := range slices.Chunk(pairs, 2) {
 		name := strings.ToLower(pair[0])
 		n.settings[name] = shown(name, pair[1])
+		if name == "tls-cert-file" { // also to the value that it has: the engines read all files again
+			n.loadCertificate()
+		}
 	}
 	return okReply
+}
+
+func (n *Node) loadCertificate() {
+	if loads := n.world.options.LoadsCertificate; loads != nil {
+		loads(n.addr(), n.world.now)
+	}
 }
 
 // untabled are settings that every engine has and the table leaves out, because the operator

@@ -4,6 +4,7 @@
 package redistest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -28,6 +29,9 @@ type Options struct {
 	SlotMigrationTime time.Duration
 	// Seed makes node IDs and run IDs, the same ones for the same seed.
 	Seed uint64
+	// LoadsCertificate is called when a node reads the files of its certificate: when it starts, and when it is told to. It must not
+	// ask the World.
+	LoadsCertificate func(addr string, now time.Time)
 	// Clock lets time pass in the world as it does on this clock, too, with its rounds of gossip: between two commands, not
 	// during one. Nil: it passes by Advance and Run only.
 	Clock func() time.Time
@@ -105,10 +109,7 @@ func (w *World) AddNode(options NodeOptions) *Node {
 		options.Port = 6379
 	}
 	if options.Version == "" {
-		options.Version = "7.0.15"
-		if options.Valkey {
-			options.Version = "9.1.2"
-		}
+		options.Version = defaultVersion(options.Valkey)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,6 +122,20 @@ func (w *World) AddNode(options NodeOptions) *Node {
 	n.start()
 	w.nodes = append(w.nodes, n)
 	return n
+}
+
+func defaultVersion(valkey bool) string {
+	if valkey {
+		return "9.1.2"
+	}
+	return "7.0.15"
+}
+
+// Upgrade makes the node run another engine or version when it starts next. An empty version is the default one.
+func (w *World) Upgrade(n *Node, valkey bool, version string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n.next = func() { n.options.Valkey, n.options.Version = valkey, cmp.Or(version, defaultVersion(valkey)) }
 }
 
 // Close stops all nodes.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -45,6 +47,21 @@ func TestPlanAccess(t *testing.T) {
 			to: AcceptUsers, on: 6},
 		"users wait until the cluster is formed": {snapshot: with(guarded(), func(s *snapshot.Snapshot) {
 			s.Auth.UsersDue, s.Formed = true, false
+		}), step: "None"},
+		"nobody could be asked whether it takes the users": {snapshot: with(guarded(), func(s *snapshot.Snapshot) {
+			s.Auth.UsersDue = true
+			for i := range s.Instances {
+				s.Instances[i].Redis = nil
+			}
+		}), step: "Wait"},
+		"the only one is asked": {snapshot: with(guarded(), func(s *snapshot.Snapshot) {
+			s.Auth.UsersDue = true
+			for i := range s.Instances[1:] {
+				s.Instances[i+1].Redis = nil
+			}
+		}), step: "ChangePassword", to: AcceptUsers, on: 1},
+		"one that stops is told nothing": {snapshot: with(guarded(), func(s *snapshot.Snapshot) {
+			s.Instances[1].Redis.Access.Passwords, s.Instances[1].Terminating = []string{"a"}, true
 		}), step: "None"},
 		"one accepts too few": {snapshot: with(guarded(), func(s *snapshot.Snapshot) {
 			s.Instances[1].Redis.Access.Passwords = []string{"a"}
@@ -95,6 +112,29 @@ func TestPlanAccess(t *testing.T) {
 	}
 }
 
+// What an archive needs, and no file of a pod says, goes with the rest to the instances that can.
+func TestRightsOfAnArchive(t *testing.T) {
+	s := guarded()
+	for _, pod := range s.Reachable()[:3] {
+		pod.Redis.Access.Users = "others"
+	}
+	s.Instances[0].Redis.Access.Live, s.Instances[2].Redis.Access.Live = []string{"+psync"}, []string{"+psync", "+replconf"}
+	step, is := planAccess(ShapeOf(desired(), s, now).in).(SetAccess)
+	want := map[string][]string{"c-0-0": {"+psync"}, "c-1-0": {"+psync", "+replconf"}}
+	if !is || len(step.On) != 3 || !cmp.Equal(step.Live, want) {
+		t.Errorf("%+v", step)
+	}
+}
+
+// Nobody accepts passwords of a cluster that has none.
+func TestNothingPendsWithoutAPassword(t *testing.T) {
+	s := formed()
+	s.Instances[0].Redis = nil
+	if why := AccessPending(s); why != "" || planAccess(ShapeOf(desired(), s, now).in) != nil {
+		t.Error(why)
+	}
+}
+
 // A short time for the previous password is never shorter than the files take.
 func TestPreviousPasswordOutlivesFiles(t *testing.T) {
 	auth := snapshot.Auth{Changing: snapshot.PasswordRetiring, ChangedAt: now}
@@ -112,6 +152,8 @@ func TestPlanTLS(t *testing.T) {
 	s.TLS.Known = true
 	s.Instances[0].Redis.OldCertificate, s.Instances[0].Redis.CertificateSeen = true, true
 	s.Instances[1].Redis.OldCertificate = true // seen in an earlier reconciliation, and told since
+	s.Instances[2].Redis.CertificateSeen = true
+	s.Instances[3].Redis.OldCertificate, s.Instances[3].Redis.CertificateSeen, s.Instances[3].Terminating = true, true, true
 	if step, ok := decide(desired(), s, now).Step.(ReloadCertificates); !ok || len(step.On) != 1 || step.On[0].Pod != "c-0-0" {
 		t.Errorf("with an old certificate: %+v", step)
 	}

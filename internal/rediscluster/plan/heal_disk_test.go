@@ -37,6 +37,10 @@ func TestDisk(t *testing.T) {
 		"a master that is about to stop switches over itself": {change: func(s *snapshot.Snapshot, _ *Desired) {
 			s.Find(0, 0).Terminating = true
 		}, step: "Wait", why: "refuses writes"},
+		"a replica of another shard does not": {change: func(s *snapshot.Snapshot, _ *Desired) {
+			s.Find(0, 1).Ready = false
+			s.Find(1, 1).Ready, s.Find(2, 1).Ready = true, true
+		}, step: "Stall", why: "c-0-0 could not write"},
 		"a replica's own disk refuses nobody's writes": {change: func(s *snapshot.Snapshot, _ *Desired) {
 			s.Find(0, 0).Redis.PersistenceError, s.Find(0, 1).Redis.PersistenceError = "", failed
 		}, step: "None"},

@@ -67,7 +67,8 @@ func TestImportIsPrepared(t *testing.T) {
 		"the relay is gone": {func(s *snapshot.Snapshot) { s.Import.Relay = nil }, "PrepareImport", ""},
 		"a Secret is not for": {func(s *snapshot.Snapshot) { s.Import.Relay, s.Import.Withheld = nil, "lacks the label" }, "Stall",
 			"lacks the label"},
-		"a claim of before": {func(s *snapshot.Snapshot) { s.Claims[0].ToRestore = false }, "Stall", "claims exist"},
+		"a claim of before": {func(s *snapshot.Snapshot) { s.Claims[0].ToRestore = false }, "Stall",
+			"claims exist, and no server is imported over"},
 		"another's claim":   {func(s *snapshot.Snapshot) { s.Claims[0].Job = "former" }, "Wait", "former attempt"},
 		"a Job goes":        {func(s *snapshot.Snapshot) { s.Import.Prepared.Terminating = true }, "Wait", "former attempt"},
 		"the relay goes":    {func(s *snapshot.Snapshot) { s.Import.Relay.Terminating = true }, "Wait", "former attempt"},
@@ -77,6 +78,16 @@ func TestImportIsPrepared(t *testing.T) {
 		}, "Stall", "it is in cluster mode; delete Job c-0-restore to try again"},
 		"it is being prepared": {func(s *snapshot.Snapshot) { s.Import.Prepared.Done, s.Import.Prepared.Message = false, "no node" }, "Wait",
 			": no node"},
+		"only the Job is":                    {func(s *snapshot.Snapshot) { s.Import.Relay, s.Claims, s.Import.Prepared.Done = nil, nil, false }, "PrepareImport", ""},
+		"the claim is there, and no Job":     {func(s *snapshot.Snapshot) { s.Import.Prepared, s.Claims[0].Job = nil, "" }, "PrepareImport", ""},
+		"the claim of a Job that is gone":    {func(s *snapshot.Snapshot) { s.Import.Prepared = nil }, "Wait", "former attempt"},
+		"a claim is made, and its Job runs":  {func(s *snapshot.Snapshot) { s.Claims, s.Import.Prepared.Done = nil, false }, "PrepareImport", ""},
+		"a Secret is gone, and all is there": {func(s *snapshot.Snapshot) { s.Import.Withheld = "lacks the label" }, "KeepFollower", ""},
+		"it is being prepared, and says nothing": {func(s *snapshot.Snapshot) { s.Import.Prepared.Done = false }, "Wait",
+			"at redis.example.com:6379"},
+		"it took over, and nothing is left of it": {func(s *snapshot.Snapshot) {
+			*s = snapshot.Snapshot{Auth: s.Auth, Import: &snapshot.Import{CutOver: true}}
+		}, "ApplyChildren", ""},
 		"it is prepared":       {func(*snapshot.Snapshot) {}, "KeepFollower", ""},
 		"the claim stays":      {func(s *snapshot.Snapshot) { s.Claims[0].Job = "" }, "KeepFollower", ""},
 		"it is known":          {func(s *snapshot.Snapshot) { s.Claims[0].Job, s.Import.Following = "", true }, "ApplyChildren", ""},
@@ -85,14 +96,25 @@ func TestImportIsPrepared(t *testing.T) {
 		s := prepared()
 		tt.change(s)
 		d := ShapeOf(importer(), s, now).Next(Pending{Children: []string{"StatefulSet c-0"}})
-		if d.Step.Name() != tt.step || !strings.Contains(d.Step.Why(), tt.reason) {
-			t.Errorf("%s: %s: %s", name, d.Step.Name(), d.Step.Why())
+		if d.Step.Name() != tt.step || !strings.Contains(d.Step.Why(), tt.reason) || strings.HasSuffix(d.Step.Why(), ": ") ||
+			d.Situation != Forming && d.Situation != Failed {
+			t.Errorf("%s: %s in %s: %s", name, d.Step.Name(), d.Situation, d.Step.Why())
 		}
 		if len(d.Topology) != 1 || d.Topology[0] != 2 {
 			t.Errorf("%s: topology %v", name, d.Topology)
 		}
 	}
+	withheld := Pending{Withheld: &snapshot.Withheld{Cause: "CertificateUnavailable", Message: "label it"}}
+	nothing := &snapshot.Snapshot{Auth: snapshot.Auth{Known: true}, Import: &snapshot.Import{}}
+	if step := ShapeOf(importer(), nothing, now).Next(withheld).Step; step.Name() != "Stall" || step.Why() != "label it" {
+		t.Errorf("instances may not mount a Secret: %s: %s", step.Name(), step.Why())
+	}
 	d := importer()
+	d.Topology = d.Topology[:2]
+	if shape := ShapeOf(d, prepared(), now); len(shape.Topology) != 1 {
+		t.Errorf("of two shards it begins with %v", shape.Topology)
+	}
+	d = importer()
 	d.Import = nil
 	if step := ShapeOf(d, prepared(), now).Next(Pending{}).Step; step.Name() != "Stall" || !strings.Contains(step.Why(), "put it back") {
 		t.Errorf("spec.bootstrap is gone: %s: %s", step.Name(), step.Why())
@@ -144,6 +166,14 @@ func TestFollowing(t *testing.T) {
 		"the spec is changed": {func(d *Desired, _ *snapshot.Snapshot) { d.Import = nil }, "Stall", string(SourceFollowed), "put it back"},
 		"the status is lost": {func(d *Desired, s *snapshot.Snapshot) { d.Import, s.Import = nil, nil }, "Stall", string(SourceFollowed),
 			"put it back"},
+		"the spec is changed, and the relay is gone": {func(d *Desired, s *snapshot.Snapshot) { d.Import, s.Import.Relay = nil, nil }, "Stall",
+			string(SourceFollowed), "put it back"},
+		"the status alone is lost": {func(_ *Desired, s *snapshot.Snapshot) { s.Import = nil }, "Stall", string(SourceFollowed),
+			"put it back"},
+		"it lags as much as it may":    {func(_ *Desired, s *snapshot.Snapshot) { s.Import.Source.Offset += mostLag }, "CutOver", "", ""},
+		"it is ahead of what was said": {func(_ *Desired, s *snapshot.Snapshot) { s.Import.Source.Offset = 10 }, "CutOver", "", ""},
+		"it has formed, and its volume is of before": {func(_ *Desired, s *snapshot.Snapshot) { s.Formed, s.Import = true, nil }, "Stall",
+			string(SourceFollowed), "its volume is of then"},
 		"the link is long down": {func(_ *Desired, s *snapshot.Snapshot) {
 			r := s.Instances[0].Redis
 			r.MasterLinkUp, r.MasterLinkLost, r.MasterLinkDownFor = false, true, time.Hour
@@ -180,21 +210,26 @@ func TestTakingOver(t *testing.T) {
 		missed *int64
 	}{
 		"nobody wrote since":    {func(*snapshot.Snapshot) {}, "RecordCutOver", missed(0)},
+		"somebody wrote a byte": {func(s *snapshot.Snapshot) { s.Import.Source.Offset++ }, "RecordCutOver", missed(1)},
 		"somebody wrote since":  {func(s *snapshot.Snapshot) { s.Import.Source.Offset += 40 }, "RecordCutOver", missed(40)},
 		"the server is unknown": {func(s *snapshot.Snapshot) { s.Import.Source = nil }, "RecordCutOver", nil},
 		"it restarted since":    {func(s *snapshot.Snapshot) { s.Instances[0].Redis.FormerHistory = "" }, "RecordCutOver", nil},
 		"the server is another": {func(s *snapshot.Snapshot) { s.Import.Source.History = "bb" }, "RecordCutOver", nil},
 		"the status is older": {func(s *snapshot.Snapshot) { s.Instances[0].Redis.Slots = slots.Range(0, 100); introduce(s) },
-			"RecordCutOver", nil},
+			"RecordCutOver", missed(0)},
 		"it forgets later": {func(s *snapshot.Snapshot) {
 			s.Instances[0].Redis.Peers[outsideID] = snapshot.Peer{ID: outsideID, Master: true}
 		}, "RecordCutOver", missed(0)},
 		"its volume is lost": {func(s *snapshot.Snapshot) { s.Instances[0].Redis = &snapshot.Redis{NodeID: nodeID(0, 0), Master: true} },
 			"Stall", nil},
-		"it is not reached":       {func(s *snapshot.Snapshot) { s.Instances[0].Redis = nil }, "Wait", nil},
-		"it loads":                {func(s *snapshot.Snapshot) { s.Instances[0].Redis.Loading = true }, "Wait", nil},
-		"it is known":             {func(s *snapshot.Snapshot) { s.Import.CutOver = true }, "EndImport", nil},
-		"the relay is being gone": {func(s *snapshot.Snapshot) { s.Import.CutOver, s.Import.Relay.Terminating = true, true }, "AssignSlots", nil},
+		"it is not reached": {func(s *snapshot.Snapshot) { s.Instances[0].Redis = nil }, "Wait", nil},
+		"it loads":          {func(s *snapshot.Snapshot) { s.Instances[0].Redis.Loading = true }, "Wait", nil},
+		"only its Job is left": {func(s *snapshot.Snapshot) {
+			s.Import.CutOver, s.Import.Relay, s.Import.Prepared = true, nil, &snapshot.RestoreJob{Name: "c-0-restore"}
+		}, "EndImport", nil},
+		"its first instance has no pod": {func(s *snapshot.Snapshot) { s.Instances = s.Instances[1:] }, "Wait", nil},
+		"it is known":                   {func(s *snapshot.Snapshot) { s.Import.CutOver = true }, "EndImport", nil},
+		"the relay is being gone":       {func(s *snapshot.Snapshot) { s.Import.CutOver, s.Import.Relay.Terminating = true, true }, "AssignSlots", nil},
 	} {
 		s := tookOver()
 		tt.change(s)
@@ -206,12 +241,19 @@ func TestTakingOver(t *testing.T) {
 			(step.Missed == nil || *step.Missed != *tt.missed) {
 			t.Errorf("%s: %+v", name, step)
 		}
+		if step, is := decision.Step.(RecordCutOver); is && (tt.missed == nil && step.Missed != nil ||
+			strings.Contains(step.Why(), "bytes came") != (tt.missed != nil && *tt.missed > 0)) {
+			t.Errorf("%s: %+v", name, step)
+		}
 		if step, is := decision.Step.(AssignSlots); is && !step.Assignments[0].Slots.IsEmpty() {
 			t.Errorf("%s: slots are handed out: %+v", name, step)
 		}
 	}
 	s := tookOver()
-	s.Formed = true
+	s.Formed, s.Import.CutOver = true, true
+	if step := decide(importer(), s, now).Step; Is[EndImport](step) || Is[RecordCutOver](step) {
+		t.Errorf("of a cluster that has formed: %s", step.Name())
+	}
 	if d := ShapeOf(importer(), s, now); len(d.Topology) != 3 {
 		t.Errorf("a cluster that has formed is not scaled: %v", d.Topology)
 	}
@@ -251,6 +293,49 @@ func TestImportedClusterIsScaledBeforeItIsReady(t *testing.T) {
 		introduce(s)
 		if got := ShapeOf(d, s, now).Next(Pending{}); got.Situation != want || !Is[None](got.Step) {
 			t.Errorf("%d shards: %s, %s: %s", shards, got.Situation, got.Step.Name(), got.Step.Why())
+		}
+	}
+}
+
+// How far the first instance is behind is told as long as both ends are known, and it follows.
+func TestLag(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*snapshot.Snapshot)
+		lag    int64
+		known  bool
+	}{
+		"it follows":            {func(s *snapshot.Snapshot) { s.Import.Source.Offset += 40 }, 40, true},
+		"it has all":            {func(*snapshot.Snapshot) {}, 0, true},
+		"nothing is imported":   {func(s *snapshot.Snapshot) { s.Import = nil }, 0, false},
+		"the server is unknown": {func(s *snapshot.Snapshot) { s.Import.Source = nil }, 0, false},
+		"it has no pod":         {func(s *snapshot.Snapshot) { s.Instances = nil }, 0, false},
+		"it does not answer":    {func(s *snapshot.Snapshot) { s.Instances[0].Redis = nil }, 0, false},
+		"its link is down": {func(s *snapshot.Snapshot) {
+			s.Import.Source.Offset += 40
+			s.Instances[0].Redis.MasterLinkUp = false
+		}, 0, false},
+	} {
+		s := following()
+		tt.change(s)
+		if lag, known := Lag(s.Indexed()); lag != tt.lag || known != tt.known {
+			t.Errorf("%s: %d, %t", name, lag, known)
+		}
+	}
+}
+
+// A replica whose volume is of before the cut-over is taken in again, as long as its shard has a master with all slots.
+func TestFollowerOfBeforeTheCutOver(t *testing.T) {
+	for _, covered := range []bool{true, false} {
+		s := tookOver()
+		s.Formed, s.Import = true, nil
+		late := s.Instances[1].Redis
+		late.Master, late.MasterID = false, outsideID
+		if !covered {
+			s.Instances[0].Redis.Slots = slots.Range(0, 16382)
+		}
+		step := planFollow(ShapeOf(importer(), s, now).in)
+		if (step == nil) != covered {
+			t.Errorf("covered %t: %+v", covered, step)
 		}
 	}
 }

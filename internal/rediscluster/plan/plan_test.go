@@ -319,6 +319,19 @@ func TestNext(t *testing.T) {
 				s.Shards[0].CreatedAt = now.Add(-2 * time.Minute)
 			}),
 			situation: Failed, step: "AssignSlots"},
+		"forming is not late before its time": {
+			desired: func(d *Desired) { d.CreateTimeout = time.Minute },
+			snapshot: changed(fresh, func(s *snapshot.Snapshot) {
+				s.Shards[0].CreatedAt = now.Add(-time.Minute)
+			}), situation: Forming, step: "AssignSlots"},
+		"forming is as old as its oldest child": {
+			desired: func(d *Desired) { d.CreateTimeout = time.Minute },
+			snapshot: changed(fresh, func(s *snapshot.Snapshot) {
+				s.Shards[1].CreatedAt = now.Add(-2 * time.Minute)
+			}), situation: Failed, step: "AssignSlots"},
+		"forming without a child is not late": {
+			desired:  func(d *Desired) { d.CreateTimeout = time.Minute },
+			snapshot: changed(fresh, func(s *snapshot.Snapshot) { s.Shards[0].CreatedAt = time.Time{} }), situation: Forming, step: "AssignSlots"},
 		"foreground deletion deletes, then waits, then lets go": {
 			desired: func(d *Desired) { d.Deleting = true }, snapshot: formed, situation: Deleting, step: "DeleteChildren"},
 		"background deletion lets go at once": {

@@ -50,7 +50,7 @@ func TestRestoring(t *testing.T) {
 			s.Restore.Jobs, s.Claims = nil, s.Claims[1:2]
 			s.Claims[0].ToRestore = false
 		}, "Stall",
-			"beside, what may be in them: data-c-1-0"},
+			"nothing is restored over, or beside, what may be in them: data-c-1-0"},
 		"a claim was not made yet": {func(s *snapshot.Snapshot) {
 			s.Claims = s.Claims[:2]
 			withJob(s, 2, func(j *snapshot.RestoreJob) { j.Done = false })
@@ -72,6 +72,51 @@ func TestRestoring(t *testing.T) {
 		"a Job runs again": {func(s *snapshot.Snapshot) {
 			withJob(s, 2, func(j *snapshot.RestoreJob) { j.Done, j.Message = false, "timed out" })
 		}, "Wait", "2 of 3 shards are restored; shard 2: timed out"},
+		"a Job ends": {func(s *snapshot.Snapshot) { withJob(s, 2, func(j *snapshot.RestoreJob) { j.Terminating = true }) }, "Wait",
+			"the former Job of shard 2"},
+		"two Jobs run": {func(s *snapshot.Snapshot) {
+			withJob(s, 1, func(j *snapshot.RestoreJob) { j.Done, j.Message = false, "one" })
+			withJob(s, 2, func(j *snapshot.RestoreJob) { j.Done, j.Message = false, "two" })
+		}, "Wait", "1 of 3 shards are restored; shard 1: one"},
+		"two Jobs run, and one says why": {func(s *snapshot.Snapshot) {
+			withJob(s, 1, func(j *snapshot.RestoreJob) { j.Done = false })
+			withJob(s, 2, func(j *snapshot.RestoreJob) { j.Done, j.Message = false, "two" })
+		}, "Wait", "1 of 3 shards are restored; shard 2: two"},
+		"a Secret lacks its label, and a shard is missing": {func(s *snapshot.Snapshot) {
+			delete(s.Restore.Jobs, 1)
+			s.Claims[1].Job, s.Restore.Withheld = "", "lacks the label"
+		}, "Stall", "lacks the label"},
+		"a Job said that it restored nothing": {func(s *snapshot.Snapshot) { s.Restore.Jobs[1].Report.Restored = "" }, "Stall",
+			"Job c-1-restore did not say what it restored"},
+		"a Job said nonsense":                  {func(s *snapshot.Snapshot) { s.Restore.Jobs[1].Report.Restored = "all of them" }, "Stall", "Job c-1-restore: "},
+		"a backup of another number of shards": {func(s *snapshot.Snapshot) { s.Restore.Jobs[1].Report.Count = 4 }, "Stall", "another backup"},
+		"the spec is another by now, and it is told": {func(s *snapshot.Snapshot) {
+			s.Restored = &v1alpha1.RestoredData{Slots: make([]string, 3)}
+			for i := range s.Claims {
+				s.Claims[i].Job = ""
+			}
+		}, "DeleteRestoreJobs", ""},
+		"one StatefulSet is there": {func(s *snapshot.Snapshot) { s.Shards, s.Claims[1].Job = fresh().Shards[:1], "former" }, "", ""},
+		"it is told, and a claim is gone": {func(s *snapshot.Snapshot) {
+			s.Restored, s.Claims = &v1alpha1.RestoredData{Slots: make([]string, 3)}, nil
+		}, "DeleteRestoreJobs", ""},
+		"its Jobs go": {func(s *snapshot.Snapshot) {
+			s.Restored = &v1alpha1.RestoredData{Slots: make([]string, 3)}
+			for shard := range 3 {
+				s.Claims[shard].Job = ""
+				withJob(s, shard, func(j *snapshot.RestoreJob) { j.Terminating = true })
+			}
+		}, "Wait", "is being deleted"},
+		"its Jobs are gone, and no claim goes with one": {func(s *snapshot.Snapshot) {
+			s.Restored, s.Restore.Jobs = &v1alpha1.RestoredData{Slots: make([]string, 3)}, nil
+			for shard := range 3 {
+				s.Claims[shard].Job = ""
+			}
+			s.Claims = append(s.Claims, snapshot.Claim{Name: "data-c-0-1", Ordinal: 1, Job: "of-somebody"})
+		}, "", ""},
+		"a replica's claim goes with something": {func(s *snapshot.Snapshot) {
+			s.Claims = append([]snapshot.Claim{{Name: "data-c-0-1", Ordinal: 1, ToRestore: true, Job: "job-9"}}, s.Claims...)
+		}, "KeepRestored", ""},
 		"a Job said nothing": {func(s *snapshot.Snapshot) { withJob(s, 0, func(j *snapshot.RestoreJob) { j.Report = nil }) }, "Stall",
 			"Job c-0-restore did not say what it restored"},
 		"a backup was replaced meanwhile": {func(s *snapshot.Snapshot) { s.Restore.Jobs[1].Report.Manifest = strings.Repeat("b", 64) }, "Stall",
@@ -114,7 +159,7 @@ func TestRestoring(t *testing.T) {
 		s := restoring()
 		tt.change(s)
 		asked := desired()
-		asked.Restore = name != "it is not asked for any more"
+		asked.Restore = name != "it is not asked for any more" && name != "the spec is another by now, and it is told"
 		in := ShapeOf(asked, s, now).in
 		step := planRestore(in)
 		if step == nil {
@@ -126,9 +171,28 @@ func TestRestoring(t *testing.T) {
 		if step.Name() != tt.step || !strings.Contains(step.Why(), tt.reason) {
 			t.Errorf("%s: %s: %s; want %s: %s", name, step.Name(), step.Why(), tt.step, tt.reason)
 		}
-		if d := decide(asked, s, now); d.Step.Name() != step.Name() {
+		if kept, is := step.(KeepRestored); is && (strings.Join(kept.Claims, " ") != "data-c-0-0 data-c-1-0 data-c-2-0" ||
+			strings.Join(kept.Restored.Slots, " ") != "0-5460 5461-10922 10923-16383") {
+			t.Errorf("%s: %+v", name, kept)
+		}
+		if jobs, is := step.(DeleteRestoreJobs); is && !slices.IsSorted(jobs.Shards) {
+			t.Errorf("%s: %v", name, jobs.Shards)
+		}
+		if d := decide(asked, s, now); d.Step.Name() != step.Name() || d.Situation != Forming && d.Situation != Failed {
 			t.Errorf("%s: what is decided is %s: %s", name, d.Step.Name(), d.Step.Why())
 		}
+	}
+}
+
+// Nothing is restored while its instances may not mount what they need.
+func TestRestoringWaitsForSecrets(t *testing.T) {
+	s := restoring()
+	s.Claims, s.Restore.Jobs = nil, nil
+	asked := desired()
+	asked.Restore = true
+	pending := Pending{Withheld: &snapshot.Withheld{Cause: "CertificateUnavailable", Message: "label it"}}
+	if step := ShapeOf(asked, s, now).Next(pending).Step; step.Name() != "Stall" || step.Why() != "label it" {
+		t.Errorf("%s: %s", step.Name(), step.Why())
 	}
 }
 
@@ -232,6 +296,28 @@ func TestRestoredMastersAreLookedAt(t *testing.T) {
 	s.Find(1, 0).Redis, s.Find(1, 0).Error = nil, "starts"
 	if d := decide(desired(), s, now); len(Pods(d.Step)) > 0 {
 		t.Errorf("a restored master does not answer, and %s is done", d.Step.Name())
+	}
+	for _, empty := range []bool{false, true} {
+		s = started()
+		s.Restored.Slots[1] = "nonsense"
+		if empty {
+			s.Find(1, 0).Redis.Slots = kslots.Set{}
+		}
+		if d := decide(desired(), s, now); !strings.Contains(d.Step.Why(), "status.restored.slots of shard 1") {
+			t.Errorf("a status that somebody wrote: %s: %s", d.Step.Name(), d.Step.Why())
+		}
+	}
+	s = started()
+	another := s.Find(1, 1).Redis // took over, and the first instance has lost its volume
+	another.Slots, s.Find(1, 0).Redis.Slots = s.Find(1, 0).Redis.Slots, kslots.Set{}
+	if step := planRestored(ShapeOf(desired(), s, now).in); step != nil {
+		t.Errorf("a master that was succeeded is waited for: %s", step.Why())
+	}
+	s = started()
+	introduce(s)
+	s.Find(1, 0).Redis.Loading = true
+	if step := planRestored(ShapeOf(desired(), s, now).in); step != nil {
+		t.Errorf("a master that has met others is looked at: %s", step.Why())
 	}
 	s = started()
 	s.Formed = true

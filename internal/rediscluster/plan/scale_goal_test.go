@@ -382,3 +382,45 @@ func checkScaled(t *rapid.T, d Desired, s *snapshot.Snapshot, before []slots.Set
 		t.Fatalf("the slots are assigned: %t, want %t", in.slotsAssigned(), d.AssignReceive)
 	}
 }
+
+// A goal is kept until it is reached and every slot has an owner; also then, while what is asked for is not known. A paused cluster records
+// none, and shows what would move.
+func TestGoalIsKeptUntilItIsReached(t *testing.T) {
+	d := with(topologyOf(4))
+	reached := func() *snapshot.Snapshot {
+		s := recorded(d, joined(4))
+		for shard, part := range s.Goal.Shards {
+			s.Find(shard, 0).Redis.Slots = part
+		}
+		introduce(s)
+		return s
+	}
+	for name, tt := range map[string]struct {
+		snapshot     *snapshot.Snapshot
+		change       func(*Desired)
+		kept, moving bool
+	}{
+		"it is recorded":               {snapshot: joined(4), kept: true, moving: true},
+		"it is not, in a pause":        {snapshot: joined(4), change: func(d *Desired) { d.Paused = true }, moving: true},
+		"slots move":                   {snapshot: recorded(d, joined(4)), kept: true, moving: true},
+		"slots move, and a pause":      {snapshot: recorded(d, joined(4)), change: func(d *Desired) { d.Paused = true }, kept: true, moving: true},
+		"slots move, and a mistake":    {snapshot: recorded(d, joined(4)), change: func(d *Desired) { d.Problems = []string{"a"} }, kept: true, moving: true},
+		"it is reached":                {snapshot: reached()},
+		"it is reached, and a mistake": {snapshot: reached(), change: func(d *Desired) { d.Problems = []string{"a"} }, kept: true},
+		"it is reached, and a slot has no owner": {snapshot: changed(reached, func(s *snapshot.Snapshot) {
+			s.Find(0, 0).Redis.Slots = s.Find(0, 0).Redis.Slots.Subtract(slots.Of(0))
+			introduce(s)
+		})(), kept: true},
+		"there is none":                {snapshot: formed(), change: func(d *Desired) { d.Topology = topologyOf(3) }},
+		"there is none, and a mistake": {snapshot: formed(), change: func(d *Desired) { d.Problems = []string{"a"} }},
+	} {
+		asked := with(topologyOf(4))
+		if tt.change != nil {
+			tt.change(&asked)
+		}
+		got := decide(asked, tt.snapshot, now)
+		if (got.Goal != nil) != tt.kept || (len(got.Moves) > 0) != tt.moving {
+			t.Errorf("%s: %s: goal %v, moves %v", name, got.Step.Name(), got.Goal, got.Moves)
+		}
+	}
+}

@@ -189,7 +189,7 @@ func (in input) effectiveSettings() []redisconf.Setting {
 
 // takes reports whether redis.conf may hold a setting as it is asked for.
 func (in input) takes(setting redisconf.Setting) bool {
-	if before, had := in.snap.Settings[setting.Name]; setting.Source == redisconf.FromOperator || had && before == setting.Text() {
+	if setting.Source == redisconf.FromOperator {
 		return true
 	}
 	asked, taken := false, onlyAtStart(setting.Name) // whose values admission checks

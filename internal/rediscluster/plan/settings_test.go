@@ -41,6 +41,10 @@ func ofEnv(value string) redisconf.Setting {
 	return redisconf.Setting{Name: "maxmemory", Args: []string{value}, Source: redisconf.FromEnv}
 }
 
+func ofOperator(name, value string) redisconf.Setting {
+	return redisconf.Setting{Name: name, Args: redisconf.Arguments(value), Source: redisconf.FromOperator}
+}
+
 // lines are redis.conf.
 func lines(settings []redisconf.Setting) string {
 	var all []string
@@ -158,7 +162,87 @@ func TestSettings(t *testing.T) {
 			step: "None", way: Blocked},
 		"and is none where it says so": {asked: []redisconf.Setting{ofEnv("0")},
 			change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "maxmemory", "805306350") }, step: "SetConfig", way: Live},
-		"a user's maxmemory is the user's": {asked: []redisconf.Setting{asked("maxmemory", "1mb")}, step: "SetConfig", way: Live},
+		"a user's maxmemory is the user's":         {asked: []redisconf.Setting{asked("maxmemory", "1mb")}, step: "SetConfig", way: Live},
+		"and not where it is what is used already": {asked: []redisconf.Setting{ofEnv("268435456")}, step: "None", way: Blocked},
+		"a maxmemory that follows from a limit that is not known": {asked: []redisconf.Setting{derived("805306300")},
+			change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "maxmemory", "805306300") },
+			file:   "maxmemory 805306300", step: "None"},
+		"a user's maxmemory is not the limit's": {asked: []redisconf.Setting{asked("maxmemory", "1mb")},
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				all(s, "maxmemory", "1048576")
+				for i := range s.Instances {
+					s.Instances[i].MemoryLimit = gib
+				}
+			}, file: "maxmemory 1mb", step: "None"},
+		"a node timeout is set by another rule": {asked: []redisconf.Setting{asked("cluster-node-timeout", "7000")}, step: "None"},
+		"nor is it taken back by this one": {change: func(_ *Desired, s *snapshot.Snapshot) {
+			s.Settings = map[string]string{"cluster-node-timeout": "7000"}
+			all(s, "cluster-node-timeout", "7000")
+		}, step: "None"},
+		"what is taken only at the start is not taken back before": {change: func(_ *Desired, s *snapshot.Snapshot) {
+			s.Settings = map[string]string{"tcp-backlog": "128"}
+			all(s, "tcp-backlog", "128")
+		}, step: "None"},
+		"what has no default stays": {change: func(_ *Desired, s *snapshot.Snapshot) {
+			s.Settings = map[string]string{"brand-new": "1"}
+			all(s, "brand-new", "1")
+		}, step: "None"},
+		"a default that is refused is not tried again": {change: func(_ *Desired, s *snapshot.Snapshot) {
+			s.Settings = map[string]string{"hz": "20"}
+			all(s, "hz", "20")
+			refuse(s, "hz", "10", false)
+		}, step: "None"},
+		"while what is asked for is not known, nothing is taken back": {change: func(d *Desired, s *snapshot.Snapshot) {
+			d.Settings, s.Settings = nil, map[string]string{"hz": "20"}
+			all(s, "hz", "20")
+		}, step: "None"},
+		"another setting was refused": {asked: []redisconf.Setting{asked("hz", "20")},
+			change: func(_ *Desired, s *snapshot.Snapshot) { refuse(s, "maxmemory-samples", "20", false) }, step: "SetConfig", way: Live},
+		"another value was refused": {asked: []redisconf.Setting{asked("hz", "20")},
+			change: func(_ *Desired, s *snapshot.Snapshot) { refuse(s, "hz", "1000", false) }, step: "SetConfig", way: Live},
+		"the operator's own goes to the file at once": {asked: []redisconf.Setting{ofOperator("hz", "20")}, file: "hz 20", step: "SetConfig",
+			way: Live},
+		"and is named as such where the engine does not have it": {asked: []redisconf.Setting{ofOperator("made-up", "1")}, file: "made-up 1",
+			step: "None", way: Blocked, problem: "the operator's own setting made-up: redis 7.0.15 has no such setting"},
+		"an instance that does not tell its settings says nothing about one": {asked: []redisconf.Setting{asked("hz", "20")},
+			change: func(_ *Desired, s *snapshot.Snapshot) { all(s, "hz", "20"); s.Find(0, 0).Redis.Settings = nil },
+			file:   "hz 20", step: "None"},
+		"where nobody answers before the cluster has formed, all goes in": {asked: []redisconf.Setting{asked("hz", "20")},
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				s.Formed, s.Settings = false, map[string]string{"hz": "10"}
+				for i := range s.Instances {
+					s.Instances[i].Redis = nil
+				}
+			}, file: "hz 20", step: "Wait"},
+		"where nobody answers and nothing is remembered, all goes in": {asked: []redisconf.Setting{asked("hz", "20")},
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				for i := range s.Instances {
+					s.Instances[i].Redis = nil
+				}
+			}, file: "hz 20", step: "Wait"},
+		"where all stop, all goes in": {asked: []redisconf.Setting{asked("hz", "20")},
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				s.Settings = map[string]string{"hz": "10"}
+				for i := range s.Instances {
+					s.Instances[i].Redis, s.Instances[i].Terminating = nil, true
+				}
+			}, file: "hz 20", step: "Wait"},
+		"where all that is known does not run, all goes in": {asked: []redisconf.Setting{asked("hz", "20")},
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				s.Settings = map[string]string{"hz": "10"}
+				for i := range s.Instances {
+					s.Instances[i].Redis, s.Instances[i].Waiting = nil, "container redis: CrashLoopBackOff"
+				}
+			}, file: "hz 20", step: "Wait"},
+		"what a restart brings is shown until all have restarted": {asked: []redisconf.Setting{asked("tcp-backlog", "128")},
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				for i := range s.Shards {
+					s.Shards[i].UpdateRevision = "new"
+				}
+				for i := range s.Instances {
+					s.Instances[i].Revision = "old"
+				}
+			}, file: "tcp-backlog 128", step: "Restart", way: AtRestart},
 		"a paused cluster shows the change": {asked: []redisconf.Setting{asked("hz", "20")},
 			change: func(d *Desired, _ *snapshot.Snapshot) { d.Paused = true },
 			step:   "Paused", way: Live},
@@ -231,6 +315,48 @@ func TestSettingsWaves(t *testing.T) {
 	}
 }
 
+// An instance that stops is told nothing, and one that does not tell its settings is not one of those that have them: the others are
+// told one replica first. Reasons name what is not in force.
+func TestSettingsAreToldToWhoTellsThem(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*snapshot.Instance)
+		first  string
+	}{
+		"it stops":                    {func(pod *snapshot.Instance) { pod.Terminating = true }, "c-1-1"},
+		"it does not tell":            {func(pod *snapshot.Instance) { pod.Redis.Settings = nil }, "c-1-1"},
+		"it stops and has it":         {func(pod *snapshot.Instance) { pod.Terminating = true; pod.Redis.Settings["hz"] = "20" }, "c-1-1"},
+		"it has it, and tells that":   {func(pod *snapshot.Instance) { pod.Redis.Settings["hz"] = "20" }, "c-1-1 c-2-1"},
+		"it tells, and all lack it":   {func(*snapshot.Instance) {}, "c-0-1"},
+		"it does not answer any more": {func(pod *snapshot.Instance) { pod.Redis = nil }, "c-1-1"},
+	} {
+		d, s := configured(asked("hz", "20"))
+		tt.change(s.Find(0, 1))
+		step, is := planConfig(ShapeOf(d, s, now).in).(SetConfig)
+		if !is || strings.Join(Pods(step), " ") != tt.first || !strings.HasSuffix(step.Why(), " instances: hz") {
+			t.Errorf("%s: %v are told: %+v", name, Pods(step), step)
+		}
+	}
+}
+
+// What is shown is in the order of its names, whatever the order in which it was asked for.
+func TestSettingChangesAreSorted(t *testing.T) {
+	d, s := configured(asked("maxmemory-samples", "7"), asked("hz", "20"))
+	s.Settings = map[string]string{"maxclients": "200", "list-max-listpack-size": "7", "zset-max-listpack-entries": "7", "maxmemory": "64mb"}
+	for i := range s.Instances {
+		for name, value := range s.Settings {
+			s.Instances[i].Redis.Settings[name] = value
+		}
+	}
+	var names []string
+	for _, change := range decide(d, s, now).SettingChanges {
+		names = append(names, change.Name)
+	}
+	want := []string{"hz", "list-max-listpack-size", "maxclients", "maxmemory", "maxmemory-samples", "zset-max-listpack-entries"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
 // TestSettingsAreRemembered: what is removed is remembered until no instance has it any more.
 func TestSettingsAreRemembered(t *testing.T) {
 	d, s := configured()
@@ -249,8 +375,21 @@ func TestSettingsAreRemembered(t *testing.T) {
 	last.Settings["hz"] = "10"
 	s.Find(2, 1).Redis = last
 	after(map[string]string{})
-	d.Settings = nil // not known
-	after(map[string]string{"hz": "20", "tcp-backlog": "128"})
+	last.Settings = nil // it may have it
+	after(map[string]string{"hz": "20"})
+	last.Settings = redisconf.Defaults("redis-7.0")
+	s.Settings["cluster-node-timeout"] = "7000" // which planTimeout sees to
+	s.Find(2, 1).Redis = nil
+	after(map[string]string{"hz": "20"})
+	d.Settings = []redisconf.Setting{asked("hz", "30"), ofOperator("repl-diskless-sync", "yes")}
+	for _, pod := range s.Reachable() {
+		pod.Redis.Settings["hz"] = "30"
+	}
+	after(map[string]string{"hz": "30"}) // and not what was before; nor what the operator asks for itself
+	d.Paused = true
+	after(s.Settings)
+	d.Settings, d.Paused = nil, false // not known
+	after(s.Settings)
 }
 
 // TestMisconfigured: an instance that does not start because of a setting.
@@ -265,6 +404,7 @@ func TestMisconfigured(t *testing.T) {
 		asked  []redisconf.Setting
 		words  string
 		formed bool
+		change func(*Desired, *snapshot.Snapshot)
 		step   string
 		why    string
 	}{
@@ -276,6 +416,28 @@ func TestMisconfigured(t *testing.T) {
 		"in a cluster that serves, too": {words: words, formed: true, step: "Restart", why: "made-up"},
 		"a line of another file is none of ours": {words: strings.ReplaceAll(words, "made-up", "requirepass"), formed: true, step: "Wait",
 			why: "CrashLoopBackOff"},
+		"another setting of that value is not the one": {asked: []redisconf.Setting{asked("another", `"a b"`)}, words: words, step: "Restart",
+			why: "made-up"},
+		"in a cluster that serves, the present one is shown, and not replaced": {asked: []redisconf.Setting{bad}, words: words, formed: true,
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Settings = map[string]string{"made-up": `"a b"`} }, step: "Wait",
+			why: "CrashLoopBackOff"},
+		"a person restarts": {words: words, formed: true, change: func(d *Desired, _ *snapshot.Snapshot) { d.OnDelete = true },
+			step: "Wait", why: "CrashLoopBackOff"},
+		"its data would go": {words: words, formed: true, change: func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 0).Redis, s.Find(1, 0).Waiting = nil, "container redis: CrashLoopBackOff"
+		}, step: "Wait", why: "CrashLoopBackOff"},
+		"its claim keeps its data": {words: words, formed: true, change: func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 0).Redis, s.Find(1, 0).Waiting = nil, "container redis: CrashLoopBackOff"
+			s.Claims = []snapshot.Claim{{Name: "data-c-1-1", Shard: 1, Ordinal: 1}}
+		}, step: "Restart", why: "made-up"},
+		"what is asked for is not known": {words: words, formed: true, change: func(d *Desired, _ *snapshot.Snapshot) { d.Settings = nil },
+			step: "Wait", why: "CrashLoopBackOff"},
+		"it runs by now": {words: words, formed: true, change: func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 1).Redis, s.Find(1, 1).Failing, s.Find(1, 1).Waiting = formed().Find(1, 1).Redis, false, ""
+		}, step: "None"},
+		"it is being replaced": {words: words, formed: true, change: func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 1).Terminating = true
+		}, step: "Wait"},
 		"other termination message are for the kubelet to retry": {words: "Out of memory", formed: true, step: "Wait", why: "CrashLoopBackOff"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -287,6 +449,9 @@ func TestMisconfigured(t *testing.T) {
 				}
 			}
 			broken(s, tc.words)
+			if tc.change != nil {
+				tc.change(&d, s)
+			}
 			step := decide(d, s, now).Step
 			if step.Name() != tc.step || !strings.Contains(step.Why(), tc.why) {
 				t.Errorf("%s: %s", step.Name(), step.Why())

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -122,6 +123,12 @@ func TestStallHoldsBackItsOwnPart(t *testing.T) {
 		"it does all that the spec asks for": {
 			desired: invalid, snapshot: formed(), pending: Pending{Children: []string{"StatefulSet c-0"}}, step: "Stall", stalls: "InvalidSpec"},
 		"also of a cluster that has not been formed": {desired: invalid, snapshot: fresh(), step: "Stall", stalls: "InvalidSpec"},
+		"of a cluster of one shard, too": {desired: invalid, snapshot: changed(ofOneShard, func(s *snapshot.Snapshot) { s.Find(0, 1).Redis.MasterID = "" })(),
+			step: "Replicate", stalls: "InvalidSpec"},
+		"it is told, and not what could not be done before": {desired: invalid, pending: refused, snapshot: formed(), step: "Stall",
+			stalls: "InvalidSpec"},
+		"it asks for no instances": {desired: func(d *Desired) { invalid(d); d.Topology = topologyOf(5) }, snapshot: formed(), step: "Stall",
+			stalls: "InvalidSpec"},
 		"what could not be done holds back no promotion": {pending: refused, snapshot: changed(formed, promotable)(), step: "Promote",
 			stalls: "NameTaken"},
 		"it holds back what the spec asks for": {
@@ -140,6 +147,9 @@ func TestStallHoldsBackItsOwnPart(t *testing.T) {
 			if got.Step.Name() != tt.step {
 				t.Errorf("got %s (%s), want %s", got.Step.Name(), got.Step.Why(), tt.step)
 			}
+			if shards := len(tt.snapshot.Shards); tt.snapshot.Formed && len(d.Problems) > 0 && len(got.Topology) != shards {
+				t.Errorf("the topology is %v, and there are %d shards", got.Topology, shards)
+			}
 			cause := ""
 			if got.Stalled != nil {
 				cause = got.Stalled.Cause
@@ -148,6 +158,39 @@ func TestStallHoldsBackItsOwnPart(t *testing.T) {
 				t.Errorf("stalls for %q in %s, want %q", cause, got.Situation, tt.stalls)
 			}
 		})
+	}
+}
+
+// ofOneShard is a formed cluster of one shard.
+func ofOneShard() *snapshot.Snapshot {
+	s := formed()
+	s.Shards, s.Instances = s.Shards[:1], s.Instances[:2]
+	for _, pod := range s.Reachable() {
+		pod.Redis.Peers = map[string]snapshot.Peer{}
+	}
+	s.Find(0, 0).Redis.Slots = slots.All()
+	introduce(s)
+	return s
+}
+
+// One reason is told as it is, and of several the first, with how many there are.
+func TestHowManyReasonsThereAre(t *testing.T) {
+	for want, problems := range map[string][]string{"a": {"a"}, "a (and 1 more)": {"a", "b"}, "a (and 2 more)": {"a", "b", "c"}} {
+		d := desired()
+		d.Problems = problems
+		if got := decide(d, fresh(), now).Step.Why(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// While a step cannot be carried out, what is remembered of the settings stays, and none is said to be on its way.
+func TestSettingsWhileAStepIsRefused(t *testing.T) {
+	d, s := configured(asked("hz", "20"))
+	s.Settings = map[string]string{"hz": "10"}
+	got := ShapeOf(d, s, now).Next(Pending{Refused: &Refused{Cause: "NameTaken", Message: "no", Step: ApplyChildren{}}})
+	if got.Settings["hz"] != "10" || len(got.SettingChanges) > 0 {
+		t.Errorf("%v, %v", got.Settings, got.SettingChanges)
 	}
 }
 

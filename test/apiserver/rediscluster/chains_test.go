@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -195,6 +196,19 @@ func (c *chain) rested(writing bool) (done bool) {
 		get(c.T, c.cluster)
 		s := c.cluster.Status
 		stalled := meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionStalled)
+		if pod := toDelete.FindStringSubmatch(s.Reason); pod != nil && s.Plan != nil && s.Plan.Step == v1alpha1.ReasonRollout {
+			c.say("(a person deletes %s)", pod[1])
+			running := c.kubelet.uids()[pod[1]]
+			c.kubelet.kill(nil, pod[1])
+			eventually(c.T, pod[1]+" runs again", func() string {
+				if now := c.kubelet.uids()[pod[1]]; now == "" || now == running {
+					return "it does not"
+				}
+				return ""
+			})
+			writes = -1
+			return "a person restarts instances"
+		}
 		switch {
 		case s.ObservedGeneration != c.cluster.Generation, s.Plan == nil,
 			s.Plan.Step != "None" && s.Phase != v1alpha1.PhasePaused && !stalled:
@@ -207,6 +221,9 @@ func (c *chain) rested(writing bool) (done bool) {
 	})
 	return done
 }
+
+// toDelete is the pod that a person is told to delete first (pod[0].updateStrategy.type OnDelete).
+var toDelete = regexp.MustCompile(`when you delete them, replicas first: ([a-z0-9-]+)`)
 
 // writes is how often an operator changed something.
 func (o *operator) writes() (n int) {
@@ -426,21 +443,31 @@ func (c *chain) dropLeftovers() {
 // beyond reports whether a change is about what the stand-in cannot show, or what takes minutes by contract.
 func beyond(before, after map[string]any) bool {
 	for _, field := range []string{
-		"repository", "version", "modules", // servers of the stand-in have one version, and load no modules
-		"tls", "auth", // the one stays as it was, the other changes in hours
+		"modules", "tls", // servers of the stand-in load no modules, and TLS stays as it was
 		"updateStrategy", "pause", // what was assigned stays assigned, and a new one that is paused is not made at all
 	} {
 		if inWords(before[field]) != inWords(after[field]) {
 			return true
 		}
 	}
+	if inWords(withoutUsers(before)) != inWords(withoutUsers(after)) {
+		return true // every stage of another password takes minutes: test/simulation has them
+	}
 	var spec v1alpha1.RedisClusterSpec
 	if json.Unmarshal([]byte(inWords(after)), &spec) != nil {
 		return false // it will be refused
 	}
-	template := spec.Template()
 	return spec.InstanceCount() > 9 || spec.ShardCount() > 5 || // they have their price
-		template.MiddlewareImage != "" || template.UpdateStrategy.Type == v1alpha1.OnDelete // then a person restarts instances
+		!namedEngine.MatchString(spec.Image())
+}
+
+// withoutUsers is spec.auth without the users, which are changed at once.
+func withoutUsers(manifest map[string]any) map[string]any {
+	auth, _ := manifest["auth"].(map[string]any)
+	rest := map[string]any{}
+	maps.Copy(rest, auth)
+	delete(rest, "aclSecretName")
+	return rest
 }
 
 // unworkable says why no cluster can be made of a manifest that is accepted; empty when one can.
@@ -457,15 +484,31 @@ func unworkable(manifest map[string]any) string {
 		return "no node fits"
 	case template.PriorityClassName != "":
 		return "there is no such priority class"
+	case spec.Auth.ACLSecretName != "" && spec.Auth.ACLSecretName != "some-users":
+		return "there are no such users"
 	case template.Configmap != "" && template.Configmap != "some-settings":
 		return "there is no such ConfigMap"
 	}
 	for name := range spec.Config {
-		if _, known := redisconf.Defaults("redis-8.0")[name]; !known {
+		if _, known := redisconf.Defaults(column(spec.Image()))[name]; !known {
 			return "servers do not know " + name
 		}
 	}
 	return ""
+}
+
+// column is the table of settings of an image's engine.
+func column(image string) string {
+	named := namedEngine.FindStringSubmatch(image)
+	if named == nil {
+		return "redis-8.0"
+	}
+	parts := strings.Split(named[2], ".")
+	exact := named[1] + "-" + parts[0] + "." + parts[1]
+	if slices.Contains(redisconf.Engines(), exact) {
+		return exact
+	}
+	return "redis-8.0"
 }
 
 // inWords is a value as JSON, with sorted keys.

@@ -65,10 +65,15 @@ func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "6") // the tests mostly wait; the flag exists in every test binary
 	utilruntime.Must(clientscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	os.Exit(environment.Run(m, environmentOf(), scheme, grant))
+}
+
+// environmentOf is an etcd and an API server, which do not run yet.
+func environmentOf() *envtest.Environment {
 	server := &envtest.Environment{CRDDirectoryPaths: []string{root + "/config/crd/bases"}, ErrorIfCRDPathMissing: true}
 	// Off by default, and on in OpenShift: who sets blockOwnerDeletion must be allowed to update the owner's finalizers.
 	server.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
-	os.Exit(environment.Run(m, server, scheme, grant))
+	return server
 }
 
 // grant gives the operator's service account its rights.

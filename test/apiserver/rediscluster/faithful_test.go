@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -27,7 +28,19 @@ import (
 
 // A kubelet that is faithful does what takes more requests and what few tests ask for. Pods bear the revision of their template, and
 // may be evicted. Instances have claims, which go as their retention policy says, with the data. A pod that asks for a node that there
-// is not, or for an image that is nowhere, does not run.
+// is not, or for an image that is nowhere, does not run. Servers are of the engine and version that their image says.
+
+// namedEngine is an image of an engine, by its name and tag.
+var namedEngine = regexp.MustCompile(`(?:^|/)(redis|valkey):([0-9]+\.[0-9]+(?:\.[0-9]+)?)$`)
+
+// engine is what the image of a pod holds.
+func (k *kubelet) engine(pod *corev1.Pod) (valkey bool, version string) {
+	found := namedEngine.FindStringSubmatch(pod.Spec.Containers[0].Image)
+	if !k.faithful || found == nil {
+		return false, k.version
+	}
+	return found[1] == "valkey", found[2]
+}
 
 // revision is that of the template of a StatefulSet.
 func (k *kubelet) revision(set *appsv1.StatefulSet) string {

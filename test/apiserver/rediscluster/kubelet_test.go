@@ -48,6 +48,7 @@ type kubelet struct {
 	used      int                        // addresses
 	refused   map[string]bool            // settings that servers do not start with
 	crashed   map[types.UID]bool         // pods whose container waits to be tried again, longer than a test takes
+	away      bool                       // the API server is: what runs goes on running
 	faithful  bool                       // see faithful_test.go
 	version   string                     // of the servers; empty: redistest's
 	emptied   map[string]bool            // pods whose claims were deleted
@@ -123,6 +124,9 @@ func (k *kubelet) kill(addresses map[string]string, pods ...string) {
 func (k *kubelet) work(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.away {
+		return nil
+	}
 	var sets appsv1.StatefulSetList
 	if err := api.List(ctx, &sets, client.InNamespace(k.namespace)); err != nil {
 		return err
@@ -267,10 +271,16 @@ func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 	if node := k.nodes[pod.Name]; node != nil {
 		k.world.SetConfig(node, config)
 		node.SetFile(file)
+		if k.faithful {
+			valkey, version := k.engine(pod)
+			k.world.Upgrade(node, valkey, version)
+		}
 		k.world.Restart(node, address, !k.emptied[pod.Name])
 		delete(k.emptied, pod.Name)
 	} else {
-		options := redistest.NodeOptions{IP: address, Config: config, Settings: file, Hostname: announcedName(pod), Version: k.version}
+		valkey, version := k.engine(pod)
+		options := redistest.NodeOptions{IP: address, Config: config, Settings: file, Hostname: announcedName(pod), Valkey: valkey,
+			Version: version}
 		if part := k.restored[pod.Name]; !part.IsEmpty() {
 			shard := slices.IndexFunc(slots.All().Split(3), part.Equal)
 			options.Slots, options.Epoch = part, uint64(1025+shard)

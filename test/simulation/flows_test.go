@@ -1,0 +1,118 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/redis/slots"
+)
+
+// flow is something that the operator does in many writes.
+type flow struct {
+	name   string
+	valkey bool
+	// begin makes the cluster that it begins with, whose operator is not watched yet; nil: one that has formed.
+	begin func(t *testing.T, valkey bool) *simulation
+	// change asks for what is to be done.
+	change func(s *simulation)
+	// undo takes back what change asked for; nil: it is not tried.
+	undo func(s *simulation)
+	// shared: slots without an owner are shared out. Whoever goes on shares out what is left, so that bounds may be a slot further.
+	shared bool
+}
+
+func formedOne(t *testing.T, valkey bool) *simulation {
+	t.Helper()
+	s := newSimulationOf(t, 1, 2, valkey)
+	s.converge()
+	return s
+}
+
+var flows = []flow{
+	{name: "create", shared: true, begin: func(t *testing.T, valkey bool) *simulation { return newSimulationOf(t, 1, 2, valkey) },
+		change: func(*simulation) {}},
+	{name: "scale out, key by key", change: func(s *simulation) { s.give(8) },
+		undo: func(s *simulation) { s.takeBack() }},
+	{name: "scale out, atomically", valkey: true, change: func(s *simulation) { s.scale(4, 2) },
+		undo: func(s *simulation) { s.scale(3, 2) }},
+	{name: "scale in", valkey: true, begin: func(t *testing.T, valkey bool) *simulation {
+		s := formedOne(t, valkey)
+		s.scale(4, 2)
+		s.converge()
+		return s
+	}, change: func(s *simulation) { s.scale(3, 2) }, undo: func(s *simulation) { s.scale(4, 2) }},
+	{name: "more instances", change: func(s *simulation) { s.scale(3, 3) },
+		undo: func(s *simulation) { s.scale(3, 2) }},
+	{name: "fewer instances", change: func(s *simulation) { s.scale(3, 1) },
+		undo: func(s *simulation) { s.scale(3, 2) }},
+	{name: "rollout", change: func(s *simulation) { s.retemplate("v2") },
+		undo: func(s *simulation) { s.retemplate("v1") }},
+	{name: "settings", change: func(s *simulation) {
+		s.cluster.Spec.Config = map[string]string{"maxmemory-policy": "allkeys-lru", "cluster-node-timeout": "5000", "hz": "20"}
+	}, undo: func(s *simulation) {
+		s.cluster.Spec.Config = map[string]string{"maxmemory-policy": "volatile-lru", "cluster-node-timeout": "5000", "hz": "50"}
+	}},
+	{name: "a master without its data", change: func(s *simulation) { s.restart(s.named(s.master(1)), false) }},
+	{name: "new addresses", change: func(s *simulation) {
+		for _, in := range s.instances {
+			s.restart(in, true)
+		}
+	}},
+	{name: "password", begin: func(t *testing.T, valkey bool) *simulation { return newGuarded(t, 1, valkey).simulation },
+		change: func(s *simulation) { s.cluster.Spec.Auth.Rotate, s.cluster.Generation = "again", 2 }},
+	{name: "a right for an archive", valkey: true,
+		begin:  func(t *testing.T, valkey bool) *simulation { return newGuarded(t, 1, valkey).simulation },
+		change: archived, undo: func(s *simulation) { s.cluster.Spec.Backup = nil }},
+	{name: "an archive given up", valkey: true, begin: func(t *testing.T, valkey bool) *simulation {
+		s := newGuarded(t, 1, valkey).simulation
+		archived(s)
+		s.converge()
+		return s
+	}, change: func(s *simulation) { s.cluster.Spec.Backup, s.cluster.Generation = nil, 3 }, undo: archived},
+	{name: "restored data", begin: newRestored, change: func(*simulation) {}},
+	{name: "restored data, moving whole slots", valkey: true, begin: newRestored, change: func(*simulation) {}},
+	{name: "a renewed certificate", begin: func(t *testing.T, valkey bool) *simulation { return newEncrypted(t, 1, valkey) },
+		change: func(s *simulation) { s.renew() }},
+}
+
+// archived asks for an archive.
+func archived(s *simulation) {
+	s.cluster.Spec.Backup = &v1alpha1.ClusterBackup{Archive: &v1alpha1.Archive{},
+		Store: v1alpha1.BackupStore{S3: &v1alpha1.S3Store{Bucket: "backups", CredentialsSecretName: "s3"}}}
+	s.cluster.Generation++
+}
+
+// newRestored makes a cluster that has begun with a backup: the first instance of each shard has its data, and nobody knows anybody.
+// How the data got into the claims is tried with an API server (test/apiserver/rediscluster).
+func newRestored(t *testing.T, valkey bool) *simulation {
+	t.Helper()
+	s := prepared(t, 1, 2, valkey)
+	s.cluster.Spec.Pod, s.cluster.Spec.Storage = nil, &v1alpha1.Storage{Size: resource.MustParse("1Gi")}
+	s.cluster.Spec.Bootstrap = &v1alpha1.Bootstrap{Restore: &v1alpha1.Restore{RedisBackup: "monday"}}
+	s.populate()
+	s.cluster.Status.Restored = &v1alpha1.RestoredData{Location: "s3://backups/sim/c/monday"}
+	for shard, part := range slots.All().Split(3) {
+		s.cluster.Status.Restored.Slots = append(s.cluster.Status.Restored.Slots, part.String())
+		in := s.named(fmt.Sprintf("c-%d-0", shard))
+		s.world.Kill(in.node)
+		in.node = s.world.AddNode(redistest.NodeOptions{IP: in.pod.Status.PodIP, Valkey: valkey, Settings: s.file, Slots: part,
+			Epoch: uint64(1025 + shard), Keys: map[string]string{restoredKey(part): "restored"}})
+	}
+	return s
+}
+
+// restoredKey is a key of one of the slots.
+func restoredKey(of slots.Set) string {
+	for i := 0; ; i++ {
+		if key := fmt.Sprint("key:", i); of.Contains(slots.KeySlot(key)) {
+			return key
+		}
+	}
+}
