@@ -128,9 +128,10 @@ func TestRestoresOverNothing(t *testing.T) {
 		"a claim of a former cluster": {claim: func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations[v1alpha1.AnnotationRestoredFor] = "former"
 		}, cause: "CannotRestore", why: "delete it to restore"},
-		"a claim that goes":              {claim: func(c *corev1.PersistentVolumeClaim) { deleted(c) }, why: "claim data-c-1-0 is being deleted"},
-		"a claim that goes with another": {claim: func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences[0].UID = "former" }, why: "goes with a former Job"},
-		"a Job that goes":                {job: func(j *batchv1.Job) { deleted(j) }, why: "the former Job c-1-restore is being deleted"},
+		"a claim that goes": {claim: func(c *corev1.PersistentVolumeClaim) { deleted(c) }, why: "claim data-c-1-0 is being deleted"},
+		"a claim that goes with another": {claim: func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences[0].UID = "former" },
+			why: "goes with a former Job"},
+		"a Job that goes": {job: func(j *batchv1.Job) { deleted(j) }, why: "the former Job c-1-restore is being deleted"},
 		"a Job of others": {job: func(j *batchv1.Job) { j.OwnerReferences = nil }, cause: "NameTaken",
 			why: "Job c-1-restore exists and does not work for this cluster: delete it"},
 		"a Job that does something else": {job: func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Args[0] = "follow" },
@@ -171,8 +172,8 @@ func TestRestoresOverNothing(t *testing.T) {
 		again.actor.Client = seeded.actor.Client
 		err := again.do(plan.RestoreShards{From: fromMonday, Shards: []int{1}})
 		var stall *StallError
-		if stalled := errors.As(err, &stall); stalled != (tt.cause != "") || stalled && stall.Cause != tt.cause || (err == nil) != (tt.why == "") ||
-			err != nil && !strings.Contains(err.Error(), tt.why) {
+		if stalled := errors.As(err, &stall); stalled != (tt.cause != "") || stalled && stall.Cause != tt.cause ||
+			(err == nil) != (tt.why == "") || err != nil && !strings.Contains(err.Error(), tt.why) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := again.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); tt.why == "" && err != nil {
@@ -208,7 +209,8 @@ func TestKeepsWhatWasRestored(t *testing.T) {
 		if (err == nil) != (tt.why == "") || err != nil && !strings.Contains(err.Error(), tt.why) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := b.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil || len(claim.OwnerReferences) != tt.owners {
+		err = b.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(claim), claim)
+		if err != nil || len(claim.OwnerReferences) != tt.owners {
 			t.Errorf("%s: %v, owners %v", name, err, claim.OwnerReferences)
 		}
 	}
@@ -231,11 +233,13 @@ func TestDeletesItsOwnJobs(t *testing.T) {
 func TestRestoresIntoOneClaim(t *testing.T) {
 	b := beginning(t, unhurt, "")
 	b.subject.Children = b.subject.Children[:1]
-	if err := b.do(plan.RestoreShards{From: fromMonday, Shards: []int{1}}); err == nil || !strings.Contains(err.Error(), "no StatefulSet is rendered for shard 1") {
+	err := b.do(plan.RestoreShards{From: fromMonday, Shards: []int{1}})
+	if err == nil || !strings.Contains(err.Error(), "no StatefulSet is rendered for shard 1") {
 		t.Errorf("no StatefulSet: %v", err)
 	}
 	unstructured.RemoveNestedField(b.subject.Children[0].Object, "spec", "volumeClaimTemplates")
-	if err := b.do(plan.RestoreShards{From: fromMonday, Shards: []int{0}}); err == nil || !strings.Contains(err.Error(), "0 claim templates") {
+	err = b.do(plan.RestoreShards{From: fromMonday, Shards: []int{0}})
+	if err == nil || !strings.Contains(err.Error(), "0 claim templates") {
 		t.Errorf("no claim template: %v", err)
 	}
 	var jobs batchv1.JobList
