@@ -69,3 +69,31 @@ func TestSetConfigOfAnother(t *testing.T) {
 		t.Errorf("hz %s", got)
 	}
 }
+
+// A node that cannot listen now has nothing against a value, whenever it says so; and that it cannot be asked what is in force is told.
+func TestSetConfigOfOneThatCannotListen(t *testing.T) {
+	refusal := redistest.Failure{Kind: redistest.ReplyError, Reply: "ERR CONFIG SET failed"}
+	lost := redistest.Failure{Kind: redistest.DropBefore}
+	loading := redistest.Failure{Kind: redistest.ReplyError, Reply: "LOADING Redis is loading the dataset in memory"}
+	stranger := redistest.Failure{Kind: redistest.ReplyError, Reply: "NOAUTH Authentication required."}
+	for name, answers := range map[string]map[string][]redistest.Failure{
+		"it loads":                              {"CONFIG SET": {loading}},
+		"it does not know us":                   {"CONFIG SET": {stranger}},
+		"it refuses, and then loads":            {"CONFIG SET": {refusal, loading}},
+		"it refuses, and then does not know us": {"CONFIG SET": {refusal, stranger}},
+		"it refuses, and then is gone":          {"CONFIG SET": {refusal, lost}},
+		"it takes it, and then is gone":         {"CONFIG GET": {lost}},
+	} {
+		b := newBench(t, interceptor.Funcs{})
+		for command, failures := range answers {
+			for _, failure := range failures {
+				b.world.FailNext(b.nodes[0], command, failure)
+			}
+		}
+		result, err := b.actor.Do(t.Context(), b.subject,
+			plan.SetConfig{Changes: []plan.InstanceConfig{{On: b.targets[0], Settings: map[string]string{"hz": "20"}}}})
+		if err == nil || len(result.Refusals) > 0 || len(result.Normalized) > 0 {
+			t.Errorf("%s: %v, %+v", name, err, result)
+		}
+	}
+}

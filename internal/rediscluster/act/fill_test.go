@@ -44,6 +44,7 @@ func beginning(t *testing.T, strike func() error, server string) *bench {
 	}
 	b := newBench(t, fails)
 	b.actor.BackupImage = "registry/operator:1"
+	b.subject.Cluster.Spec.Storage = &v1alpha1.Storage{Retain: v1alpha1.RetainDelete}
 	b.subject.Cluster.Spec.Bootstrap = &v1alpha1.Bootstrap{Restore: &v1alpha1.Restore{Location: &fromMonday}}
 	if server != "" {
 		b.subject.Cluster.Spec.Bootstrap = &v1alpha1.Bootstrap{Import: &v1alpha1.Import{Address: server}}
@@ -67,8 +68,8 @@ func unhurt() error { return nil }
 // is there.
 func TestBeginningWithLostRequests(t *testing.T) {
 	timeout := errors.New("timeout")
-	restore, keep := plan.RestoreShards{From: fromMonday, Shards: []int{0, 1, 2}}, plan.KeepRestored{Claims: []string{"data-c-0-0", "data-c-1-0",
-		"data-c-2-0"}}
+	restore := plan.RestoreShards{From: fromMonday, Shards: []int{0, 1, 2}}
+	keep := plan.KeepRestored{Claims: []string{"data-c-0-0", "data-c-1-0", "data-c-2-0"}}
 	for name, tt := range map[string]struct {
 		server string
 		steps  []plan.Step // the last one is struck
@@ -77,6 +78,7 @@ func TestBeginningWithLostRequests(t *testing.T) {
 		"restore once more": {steps: []plan.Step{restore, restore}},
 		"keep":              {steps: []plan.Step{restore, keep}},
 		"delete the Jobs":   {steps: []plan.Step{restore, keep, plan.DeleteRestoreJobs{Shards: []int{0, 1, 2}}}},
+		"let go":            {steps: []plan.Step{restore, keep, plan.AddFinalizer{}, plan.RemoveFinalizer{}}},
 		"prepare":           {server: "redis:6379", steps: []plan.Step{plan.PrepareImport{}}},
 		"prepare once more": {server: "redis:6379", steps: []plan.Step{plan.PrepareImport{}, plan.PrepareImport{}}},
 		"end":               {server: "redis:6379", steps: []plan.Step{plan.PrepareImport{}, plan.EndImport{}}},
@@ -128,9 +130,10 @@ func TestRestoresOverNothing(t *testing.T) {
 		"a claim of a former cluster": {claim: func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations[v1alpha1.AnnotationRestoredFor] = "former"
 		}, cause: "CannotRestore", why: "delete it to restore"},
-		"a claim that goes":              {claim: func(c *corev1.PersistentVolumeClaim) { deleted(c) }, why: "claim data-c-1-0 is being deleted"},
-		"a claim that goes with another": {claim: func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences[0].UID = "former" }, why: "goes with a former Job"},
-		"a Job that goes":                {job: func(j *batchv1.Job) { deleted(j) }, why: "the former Job c-1-restore is being deleted"},
+		"a claim that goes": {claim: func(c *corev1.PersistentVolumeClaim) { deleted(c) }, why: "claim data-c-1-0 is being deleted"},
+		"a claim that goes with another": {claim: func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences[0].UID = "former" },
+			why: "goes with a former Job"},
+		"a Job that goes": {job: func(j *batchv1.Job) { deleted(j) }, why: "the former Job c-1-restore is being deleted"},
 		"a Job of others": {job: func(j *batchv1.Job) { j.OwnerReferences = nil }, cause: "NameTaken",
 			why: "Job c-1-restore exists and does not work for this cluster: delete it"},
 		"a Job that does something else": {job: func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Args[0] = "follow" },
@@ -171,8 +174,8 @@ func TestRestoresOverNothing(t *testing.T) {
 		again.actor.Client = seeded.actor.Client
 		err := again.do(plan.RestoreShards{From: fromMonday, Shards: []int{1}})
 		var stall *StallError
-		if stalled := errors.As(err, &stall); stalled != (tt.cause != "") || stalled && stall.Cause != tt.cause || (err == nil) != (tt.why == "") ||
-			err != nil && !strings.Contains(err.Error(), tt.why) {
+		if stalled := errors.As(err, &stall); stalled != (tt.cause != "") || stalled && stall.Cause != tt.cause ||
+			(err == nil) != (tt.why == "") || err != nil && !strings.Contains(err.Error(), tt.why) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := again.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); tt.why == "" && err != nil {
@@ -208,7 +211,8 @@ func TestKeepsWhatWasRestored(t *testing.T) {
 		if (err == nil) != (tt.why == "") || err != nil && !strings.Contains(err.Error(), tt.why) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := b.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil || len(claim.OwnerReferences) != tt.owners {
+		err = b.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(claim), claim)
+		if err != nil || len(claim.OwnerReferences) != tt.owners {
 			t.Errorf("%s: %v, owners %v", name, err, claim.OwnerReferences)
 		}
 	}
@@ -231,15 +235,67 @@ func TestDeletesItsOwnJobs(t *testing.T) {
 func TestRestoresIntoOneClaim(t *testing.T) {
 	b := beginning(t, unhurt, "")
 	b.subject.Children = b.subject.Children[:1]
-	if err := b.do(plan.RestoreShards{From: fromMonday, Shards: []int{1}}); err == nil || !strings.Contains(err.Error(), "no StatefulSet is rendered for shard 1") {
+	err := b.do(plan.RestoreShards{From: fromMonday, Shards: []int{1}})
+	if err == nil || !strings.Contains(err.Error(), "no StatefulSet is rendered for shard 1") {
 		t.Errorf("no StatefulSet: %v", err)
 	}
 	unstructured.RemoveNestedField(b.subject.Children[0].Object, "spec", "volumeClaimTemplates")
-	if err := b.do(plan.RestoreShards{From: fromMonday, Shards: []int{0}}); err == nil || !strings.Contains(err.Error(), "0 claim templates") {
+	err = b.do(plan.RestoreShards{From: fromMonday, Shards: []int{0}})
+	if err == nil || !strings.Contains(err.Error(), "0 claim templates") {
 		t.Errorf("no claim template: %v", err)
 	}
 	var jobs batchv1.JobList
 	if err := b.actor.Client.List(t.Context(), &jobs); err != nil || len(jobs.Items) > 0 {
 		t.Errorf("%d Jobs: %v", len(jobs.Items), err)
+	}
+}
+
+// The relay of an import is reached by a Service of the cluster's own, and by no other; a relay that is gone is made again whatever is in
+// the way of the rest.
+func TestRelayHasItsOwnService(t *testing.T) {
+	mine := func() *corev1.Service {
+		service := relayService(beginning(t, unhurt, "redis:6379").subject.Cluster)
+		service.Spec.ClusterIP = "10.96.0.9"
+		return service
+	}
+	for name, tt := range map[string]struct {
+		service    func(*corev1.Service)
+		cause, why string
+	}{
+		"it is there": {service: func(*corev1.Service) {}},
+		"it is somebody's": {service: func(s *corev1.Service) { s.OwnerReferences = nil }, cause: "NameTaken",
+			why: "exists and was not made for this cluster: delete it"},
+		"it has no address yet": {service: func(s *corev1.Service) { s.Spec.ClusterIP = "" }, why: "has no address"},
+		"it has none":           {service: func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone }, why: "has no address"},
+		"it goes": {service: func(s *corev1.Service) {
+			now := metav1.Now()
+			s.DeletionTimestamp, s.Finalizers = &now, []string{"test/stays"}
+		}, why: "is being deleted"},
+	} {
+		service := mine()
+		tt.service(service)
+		theirs := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "data-c-0-0"}}
+		b := beginning(t, unhurt, "redis:6379")
+		b.actor.Client = newBench(t, interceptor.Funcs{}, service, theirs).actor.Client
+		err := b.do(plan.PrepareImport{RelayOnly: true})
+		var stall *StallError
+		if stalled := errors.As(err, &stall); stalled != (tt.cause != "") || stalled && stall.Cause != tt.cause ||
+			(err == nil) != (tt.why == "") || err != nil && !strings.Contains(err.Error(), tt.why) {
+			t.Errorf("%s: %v", name, err)
+		}
+		var jobs batchv1.JobList
+		if err := b.actor.Client.List(t.Context(), &jobs); err != nil || len(jobs.Items) != map[bool]int{true: 1, false: 0}[tt.why == ""] {
+			t.Errorf("%s: %d Jobs: %v", name, len(jobs.Items), err)
+		}
+		if err := b.do(plan.PrepareImport{}); !errors.As(err, &stall) || stall.Cause != "CannotRestore" {
+			t.Errorf("%s: over a claim of others: %v", name, err)
+		}
+		if err := b.do(plan.EndImport{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		err = b.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(service), service)
+		if stays := tt.cause == "NameTaken" || name == "it goes"; stays != (err == nil) {
+			t.Errorf("%s: at the end: %v", name, err)
+		}
 	}
 }

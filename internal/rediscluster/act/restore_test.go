@@ -107,10 +107,11 @@ func TestRestoredClaimsGoWithTheirCluster(t *testing.T) {
 		"its claims stay":      {func(c *v1alpha1.RedisCluster) { c.Spec.Storage.Retain = v1alpha1.Retain }, false},
 		"all of it stays":      {func(c *v1alpha1.RedisCluster) { c.Spec.Finalizers = v1alpha1.DeletionOrphan }, false},
 		"nobody noted it yet":  {func(c *v1alpha1.RedisCluster) { c.Status.Restored = nil }, true},
+		"there is no storage":  {func(c *v1alpha1.RedisCluster) { c.Spec.Storage = nil }, false},
 		"nothing was restored": {func(c *v1alpha1.RedisCluster) { c.Spec.Bootstrap = nil }, false},
 	} {
 		b := newBench(t, interceptor.Funcs{}, claim("data-c-0-0", "uid"), claim("data-c-1-0", "former"), claim("data-c-2-0", ""),
-			claim("data-c-3-1", "uid"), claim("somebodys", "uid"), claim("data-other-0-0", "uid"),
+			claim("data-c-3-1", "uid"), claim("somebodys", "uid"), claim("data-other-0-0", "uid"), claim("c-1-0", "uid"),
 			claim("data-c-3-0", "uid", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "c-0", UID: "set"}))
 		b.must(plan.AddFinalizer{})
 		b.subject.Cluster.Spec.Storage = &v1alpha1.Storage{Retain: v1alpha1.RetainDelete}
@@ -126,7 +127,7 @@ func TestRestoredClaimsGoWithTheirCluster(t *testing.T) {
 		for _, c := range left.Items {
 			names[c.Name] = true
 		}
-		if gone := !names["data-c-0-0"]; gone != tt.goes || len(names) != map[bool]int{true: 6, false: 7}[gone] {
+		if gone := !names["data-c-0-0"]; gone != tt.goes || len(names) != map[bool]int{true: 7, false: 8}[gone] {
 			t.Errorf("%s: %v are left", what, names)
 		}
 	}

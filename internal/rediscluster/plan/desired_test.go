@@ -87,8 +87,8 @@ func TestDesiredFor(t *testing.T) {
 				tt.cluster(cluster)
 			}
 			admission.Default(cluster)
-			want := Desired{Topology: v1alpha1.Topology{2, 2, 2}, Policy: cluster.DeletionPolicy(), HasFinalizer: true, SpreadMasters: true, ClaimBytes: 1 << 30,
-				CreateTimeout: time.Hour, UpgradeTimeout: time.Minute, NodeTimeout: 5 * time.Second,
+			want := Desired{Topology: v1alpha1.Topology{2, 2, 2}, Policy: cluster.DeletionPolicy(), HasFinalizer: true, SpreadMasters: true,
+				ClaimBytes: 1 << 30, CreateTimeout: time.Hour, UpgradeTimeout: time.Minute, NodeTimeout: 5 * time.Second,
 				PreviousPasswordFor: cluster.PreviousPasswordFor(), ImportMasterID: cluster.ImportMasterID()}
 			if tt.want != nil {
 				tt.want(&want)

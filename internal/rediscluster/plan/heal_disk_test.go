@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
+const failed = "aof_last_write_status"
+
 // A master that cannot write its data to disk refuses writes: a larger volume comes first, then a replica that can write.
 func TestDisk(t *testing.T) {
-	const failed = "aof_last_write_status"
 	for name, tt := range map[string]struct {
 		change    func(s *snapshot.Snapshot, d *Desired)
 		step, why string
@@ -62,5 +64,22 @@ func TestDisk(t *testing.T) {
 				t.Errorf("it stalls for %s, %s", stall.Cause, stall.BlockedBy)
 			}
 		})
+	}
+}
+
+// Only a master that owns slots refuses anybody's writes.
+func TestWritesAccepted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		redis snapshot.Redis
+		holds bool
+	}{
+		"a master that writes":      {snapshot.Redis{Master: true, Slots: slots.Of(1)}, true},
+		"one that cannot":           {snapshot.Redis{Master: true, Slots: slots.Of(1), PersistenceError: failed}, false},
+		"one that owns nothing yet": {snapshot.Redis{Master: true, PersistenceError: failed}, true},
+		"a replica":                 {snapshot.Redis{PersistenceError: failed}, true},
+	} {
+		if v := writesAccepted(&snapshot.Instance{Name: "c-0-0", Redis: &tt.redis}); v.Holds != tt.holds || v.Predicate != WritesAccepted {
+			t.Errorf("%s: %+v", name, v)
+		}
 	}
 }

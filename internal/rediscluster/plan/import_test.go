@@ -229,7 +229,8 @@ func TestTakingOver(t *testing.T) {
 		}, "EndImport", nil},
 		"its first instance has no pod": {func(s *snapshot.Snapshot) { s.Instances = s.Instances[1:] }, "Wait", nil},
 		"it is known":                   {func(s *snapshot.Snapshot) { s.Import.CutOver = true }, "EndImport", nil},
-		"the relay is being gone":       {func(s *snapshot.Snapshot) { s.Import.CutOver, s.Import.Relay.Terminating = true, true }, "AssignSlots", nil},
+		"the relay is being gone": {func(s *snapshot.Snapshot) { s.Import.CutOver, s.Import.Relay.Terminating = true, true },
+			"AssignSlots", nil},
 	} {
 		s := tookOver()
 		tt.change(s)

@@ -88,7 +88,8 @@ func TestRestoring(t *testing.T) {
 		}, "Stall", "lacks the label"},
 		"a Job said that it restored nothing": {func(s *snapshot.Snapshot) { s.Restore.Jobs[1].Report.Restored = "" }, "Stall",
 			"Job c-1-restore did not say what it restored"},
-		"a Job said nonsense":                  {func(s *snapshot.Snapshot) { s.Restore.Jobs[1].Report.Restored = "all of them" }, "Stall", "Job c-1-restore: "},
+		"a Job said nonsense": {func(s *snapshot.Snapshot) { s.Restore.Jobs[1].Report.Restored = "all of them" }, "Stall",
+			"Job c-1-restore: "},
 		"a backup of another number of shards": {func(s *snapshot.Snapshot) { s.Restore.Jobs[1].Report.Count = 4 }, "Stall", "another backup"},
 		"the spec is another by now, and it is told": {func(s *snapshot.Snapshot) {
 			s.Restored = &v1alpha1.RestoredData{Slots: make([]string, 3)}

@@ -400,11 +400,13 @@ func TestGoalIsKeptUntilItIsReached(t *testing.T) {
 		change       func(*Desired)
 		kept, moving bool
 	}{
-		"it is recorded":               {snapshot: joined(4), kept: true, moving: true},
-		"it is not, in a pause":        {snapshot: joined(4), change: func(d *Desired) { d.Paused = true }, moving: true},
-		"slots move":                   {snapshot: recorded(d, joined(4)), kept: true, moving: true},
-		"slots move, and a pause":      {snapshot: recorded(d, joined(4)), change: func(d *Desired) { d.Paused = true }, kept: true, moving: true},
-		"slots move, and a mistake":    {snapshot: recorded(d, joined(4)), change: func(d *Desired) { d.Problems = []string{"a"} }, kept: true, moving: true},
+		"it is recorded":        {snapshot: joined(4), kept: true, moving: true},
+		"it is not, in a pause": {snapshot: joined(4), change: func(d *Desired) { d.Paused = true }, moving: true},
+		"slots move":            {snapshot: recorded(d, joined(4)), kept: true, moving: true},
+		"slots move, and a pause": {snapshot: recorded(d, joined(4)), change: func(d *Desired) { d.Paused = true }, kept: true,
+			moving: true},
+		"slots move, and a mistake": {snapshot: recorded(d, joined(4)), change: func(d *Desired) { d.Problems = []string{"a"} }, kept: true,
+			moving: true},
 		"it is reached":                {snapshot: reached()},
 		"it is reached, and a mistake": {snapshot: reached(), change: func(d *Desired) { d.Problems = []string{"a"} }, kept: true},
 		"it is reached, and a slot has no owner": {snapshot: changed(reached, func(s *snapshot.Snapshot) {

@@ -129,6 +129,16 @@ func TestStallHoldsBackItsOwnPart(t *testing.T) {
 			stalls: "InvalidSpec"},
 		"it asks for no instances": {desired: func(d *Desired) { invalid(d); d.Topology = topologyOf(5) }, snapshot: formed(), step: "Stall",
 			stalls: "InvalidSpec"},
+		"what is told stays told beside a step that comes before it": {desired: func(d *Desired) { d.HasFinalizer = false },
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				s.Auth, s.Stalled = snapshot.Auth{Problem: "no"}, "PasswordUnavailable"
+			})(), step: "AddFinalizer", stalls: "PasswordUnavailable"},
+		"of two the first is told": {desired: invalid, snapshot: changed(formed, withUnownedKeys)(), step: "Stall", stalls: "InvalidSpec"},
+		"what was not told waits for a step that comes before it": {snapshot: changed(formed, func(s *snapshot.Snapshot) {
+			withUnownedKeys(s)
+			s.Stalled = "NoCandidate"
+			s.Find(0, 0).IP, s.Find(1, 0).IP = "10.8.0.1", "10.8.0.2"
+		})(), step: "Meet"},
 		"what could not be done holds back no promotion": {pending: refused, snapshot: changed(formed, promotable)(), step: "Promote",
 			stalls: "NameTaken"},
 		"it holds back what the spec asks for": {
