@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/outcome"
 	"middleware.hc.cn/operator/internal/shell"
 )
@@ -42,8 +43,15 @@ type reconciler struct {
 	platformUserIDs bool
 	recorder        events.EventRecorder
 	now             func() time.Time
-	// memory is when a Job was made last that deletes a backup from its store.
-	memory shell.Memory[time.Time]
+	// ask asks a pod how far it is; nil: nobody does.
+	ask    backupjob.Ask
+	memory shell.Memory[remembered]
+}
+
+// remembered is when a Job was made last that deletes a backup from its store, and how far the one is that takes it.
+type remembered struct {
+	erased time.Time
+	taking backupjob.Listener
 }
 
 // Reconcile runs one reconciliation.
@@ -128,7 +136,7 @@ func (r *reconciler) erase(ctx context.Context, s *Snapshot) error {
 		return fmt.Errorf("make Job %s, which deletes it from the store (set spec.deletionPolicy to Retain to leave it there): %w",
 			s.Backup.DeletionJobName(), err)
 	}
-	r.memory.Update(s.Backup.UID, func(made *time.Time) { *made = s.Now })
+	r.memory.Update(s.Backup.UID, func(m *remembered) { m.erased = s.Now })
 	return nil
 }
 
