@@ -62,7 +62,7 @@ func (m *Meter) begin(stage report.Stage, first int, of ...int64) {
 	})
 }
 
-// mark says that all is read.
+// mark begins the stage in which all is read.
 func (m *Meter) mark() { m.change(func() { m.stage = report.StageMarking }) }
 
 // shard changes what is counted of a shard.
@@ -87,7 +87,7 @@ func (c counter) Write(p []byte) (int, error) {
 
 // estimate says, until the base is there or ctx ends, how large it is going to be.
 func (f *flow) estimate(ctx context.Context, of member) {
-	const every = 5 * time.Second
+	const every = 2 * time.Second
 	for f.taking.Meter != nil {
 		f.weigh(ctx, of)
 		select {

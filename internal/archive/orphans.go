@@ -25,8 +25,8 @@ const (
 // record before last.Oldest is there any more.
 //
 // A process that was followed by another one records nothing any more, since the number that it wants is taken. So what it wrote is of no
-// use once none of the records that are kept is its. One that has followed the caller, who does not know it yet, writes after last: ages are
-// by the store's own clock, counted back from that record.
+// use once none of the records that are kept is its. One that has followed the caller, who does not know it yet, writes after last: ages
+// are by the store's own clock, counted back from that record.
 func (s *Store) deleteOrphans(ctx context.Context, last *Record, keep time.Duration) error {
 	newest, err := s.newest(ctx, last.Name, false)
 	if err != nil || newest.Writer != last.Writer { // another process writes it by now
@@ -55,7 +55,8 @@ func (s *Store) deleteOrphans(ctx context.Context, last *Record, keep time.Durat
 		if err != nil {
 			return fmt.Errorf("listing %s: %w", last.Name, err)
 		}
-		if writer := strings.Trim(strings.TrimPrefix(entry.Key, last.Name), "/"); entry.IsDir && attemptForm.MatchString(writer) && !kept[writer] {
+		writer := strings.Trim(strings.TrimPrefix(entry.Key, last.Name), "/")
+		if entry.IsDir && attemptForm.MatchString(writer) && !kept[writer] {
 			folders = append(folders, entry.Key)
 		}
 	}

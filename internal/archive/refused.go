@@ -18,8 +18,8 @@ type refusals struct {
 	trusted bool      // not always was something refused
 }
 
-// stay reports whether an outcome is a refusal that has lasted for longer than within, or has been there from the beginning. marking: a mark
-// was being set.
+// stay reports whether an outcome is a refusal that has lasted for longer than within, or has been there from the beginning. marking: a
+// mark was being set.
 func (r *refusals) stay(err error, marking bool, within time.Duration, now time.Time) bool {
 	if !errors.Is(err, redis.ErrAuth) {
 		r.trusted = true

@@ -20,19 +20,20 @@ func TestRefusals(t *testing.T) {
 		err     error
 		marking bool
 	}
+	const second = time.Second
+	well, wellAtMark := outcome{0, nil, false}, outcome{0, nil, true}
 	for what, tt := range map[string]struct {
 		outcomes []outcome
 		ends     int // by which of them; -1: by none
 	}{
-		"at once":      {[]outcome{{0, refused, false}}, 0},
-		"no answer":    {[]outcome{{0, slow, false}, {time.Hour, slow, true}}, -1},
-		"for a moment": {[]outcome{{0, nil, true}, {time.Second, refused, false}, {time.Second, nil, false}}, -1},
-		"it lasts":     {[]outcome{{0, nil, true}, {time.Second, refused, false}, {59 * time.Second, refused, false}, {2 * time.Second, refused, false}}, 3},
-		"twice":        {[]outcome{{0, nil, true}, {time.Second, refused, false}, {time.Second, nil, false}, {59 * time.Second, refused, false}}, -1},
-		"between answers": {[]outcome{{0, nil, true}, {time.Second, refused, false}, {30 * time.Second, slow, false},
-			{31 * time.Second, refused, false}}, 3},
-		"at marks alone": {[]outcome{{0, nil, false}, {time.Second, refused, true}, {5 * time.Second, nil, false}, {56 * time.Second, refused, true}}, 3},
-		"at one mark":    {[]outcome{{0, nil, false}, {time.Second, refused, true}, {30 * time.Second, nil, true}, {31 * time.Second, refused, true}}, -1},
+		"at once":         {[]outcome{{0, refused, false}}, 0},
+		"no answer":       {[]outcome{{0, slow, false}, {time.Hour, slow, true}}, -1},
+		"for a moment":    {[]outcome{wellAtMark, {second, refused, false}, {second, nil, false}}, -1},
+		"it lasts":        {[]outcome{wellAtMark, {second, refused, false}, {59 * second, refused, false}, {2 * second, refused, false}}, 3},
+		"twice":           {[]outcome{wellAtMark, {second, refused, false}, {second, nil, false}, {59 * second, refused, false}, well}, -1},
+		"between answers": {[]outcome{wellAtMark, {second, refused, false}, {30 * second, slow, false}, {31 * second, refused, false}}, 3},
+		"at marks alone":  {[]outcome{well, {second, refused, true}, {5 * second, nil, false}, {56 * second, refused, true}}, 3},
+		"at one mark":     {[]outcome{well, {second, refused, true}, {30 * second, nil, true}, {31 * second, refused, true}}, -1},
 	} {
 		var r refusals
 		at, ends := time.Unix(1e9, 0), -1

@@ -137,7 +137,8 @@ func Progress(heard *report.Heard) *v1alpha1.TransferProgress {
 		p.EstimatedEnd = &metav1.Time{Time: end.UTC().Truncate(time.Second)}
 	}
 	for _, s := range heard.Shards {
-		p.Shards = append(p.Shards, v1alpha1.ShardProgress{Shard: int32(s.Shard), Bytes: s.Bytes, ExpectedBytes: s.Of}) //nolint:gosec // at most 16384
+		shard := int32(s.Shard) //nolint:gosec // at most 16384
+		p.Shards = append(p.Shards, v1alpha1.ShardProgress{Shard: shard, Bytes: s.Bytes, ExpectedBytes: s.Of})
 	}
 	return p
 }

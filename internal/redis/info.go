@@ -31,7 +31,8 @@ func init() {
 		"loading", "async_loading", errorsMoved, "role", "master_repl_offset", "slave_repl_offset", "master_link_status",
 		"master_link_down_since_seconds", "master_replid", "master_replid2", "second_repl_offset", "min_slaves_good_slaves",
 		"repl_backlog_active", "repl_backlog_first_byte_offset", "cluster_enabled",
-		savedSnapshot, wroteAOF, "aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled", "aof_last_bgrewrite_status", savedKeys, keysToSave,
+		savedSnapshot, wroteAOF, "aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled", "aof_last_bgrewrite_status",
+		savedKeys, keysToSave,
 		"cluster_state", "cluster_slots_assigned", "cluster_current_epoch", "cluster_my_epoch",
 		"cluster_slot_migration_active_tasks", "cluster_slot_migration_active_trim_running",
 	} {

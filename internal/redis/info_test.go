@@ -207,7 +207,8 @@ func TestReadSending(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "used_memory:-1\r\n", "used_memory:99999999999999999\r\n",
-		"used_memory:7\r\ncurrent_save_keys_processed:2\r\n", "used_memory:7\r\ncurrent_save_keys_processed:2\r\ncurrent_save_keys_total:-1\r\n"} {
+		"used_memory:7\r\ncurrent_save_keys_processed:2\r\n",
+		"used_memory:7\r\ncurrent_save_keys_processed:2\r\ncurrent_save_keys_total:-1\r\n"} {
 		if got, err := readSending(text); err == nil {
 			t.Errorf("%q is taken for %+v", text, got)
 		}

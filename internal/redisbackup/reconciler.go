@@ -5,7 +5,6 @@ package redisbackup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -177,14 +174,7 @@ func (r *reconciler) write(ctx context.Context, backup *v1alpha1.RedisBackup, st
 	if equality.Semantic.DeepEqual(&backup.Status, status) {
 		return nil
 	}
-	before, errBefore := runtime.DefaultUnstructuredConverter.ToUnstructured(backup)
-	after, errAfter := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
-	if err := errors.Join(errBefore, errAfter); err != nil {
-		return fmt.Errorf("encode the status: %w", err)
-	}
-	object := &unstructured.Unstructured{Object: before}
-	object.SetGroupVersionKind(kind)
-	answer, err := shell.PatchStatus(object, after, func(object client.Object, patch client.Patch) error {
+	answer, err := shell.PatchTyped(kind, backup, status, func(object client.Object, patch client.Patch) error {
 		return r.live.Status().Patch(ctx, object, patch)
 	})
 	if err == nil {

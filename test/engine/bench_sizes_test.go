@@ -138,7 +138,8 @@ func benchmarkSize(b *testing.B, e engine, megabytes int) {
 }
 
 // bringingBack is what it costs to bring a backup back in some way, all shards at once, and to start it.
-func (c *cluster) bringingBack(b *testing.B, e engine, m *archive.Manifest, what string, restore func(shard int, dir string) *exec.Cmd) work {
+func (c *cluster) bringingBack(b *testing.B, e engine, m *archive.Manifest, what string,
+	restore func(shard int, dir string) *exec.Cmd) work {
 	b.Helper()
 	dirs := make([]string, len(m.Shards))
 	for shard := range dirs {

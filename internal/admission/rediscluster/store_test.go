@@ -14,6 +14,7 @@ import (
 )
 
 func TestCheckStore(t *testing.T) {
+	const azure = "azure: {container: con, storageAccount: acc, credentialsSecretName: s, "
 	for text, want := range map[string]string{
 		"s3: {bucket: backups, credentialsSecretName: s}":                           "",
 		"{s3: {bucket: backups}, serviceAccountName: a}":                            "",
@@ -41,11 +42,10 @@ func TestCheckStore(t *testing.T) {
 		"azure: {container: C, storageAccount: acc, credentialsSecretName: s}":      "store.azure.container: Invalid value",
 		"azure: {container: a--b, storageAccount: acc, credentialsSecretName: s}":   "store.azure.container: Invalid value",
 		"azure: {container: con, storageAccount: my-acc, credentialsSecretName: s}": "store.azure.storageAccount: Invalid value",
-
-		"azure: {container: con, storageAccount: acc, credentialsSecretName: s, caSecretName: A}":                                 "store.azure.caSecretName: Invalid value",
-		"azure: {container: con, storageAccount: acc, credentialsSecretName: s, endpoint: 'https://azurite.store.svc:10000/acc'}": "",
-		"azure: {container: con, storageAccount: acc, credentialsSecretName: s, endpoint: 'https://a/b/c'}":                       "store.azure.endpoint: Invalid",
-		"azure: {container: con, storageAccount: acc, credentialsSecretName: s, endpoint: 'https://u:p@a'}":                       "store.azure.endpoint: Invalid",
+		azure + "caSecretName: A}":                                                  "store.azure.caSecretName: Invalid value",
+		azure + "endpoint: 'https://azurite.store.svc:10000/acc'}":                  "",
+		azure + "endpoint: 'https://a/b/c'}":                                        "store.azure.endpoint: Invalid value",
+		azure + "endpoint: 'https://u:p@a'}":                                        "store.azure.endpoint: Invalid value",
 	} {
 		var store v1alpha1.BackupStore
 		if err := yaml.UnmarshalStrict([]byte(text), &store); err != nil {

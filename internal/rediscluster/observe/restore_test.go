@@ -26,8 +26,8 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// Every pod that restores a shard is asked how far it is, one that says nothing keeps nobody waiting, and what a Job's pod said is forgotten
-// with the Job.
+// Every pod that restores a shard is asked how far it is, one that says nothing keeps nobody waiting, and what a Job's pod said is
+// forgotten with the Job.
 func TestHowFarARestoreIs(t *testing.T) {
 	c := cluster()
 	c.UID = "uid"
@@ -52,7 +52,8 @@ func TestHowFarARestoreIs(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string
 	at := now
-	o := &Observer{Children: kube, Secrets: kube, Now: func() time.Time { return at }, Ask: func(_ context.Context, address string) ([]byte, error) {
+	o := &Observer{Children: kube, Secrets: kube, Now: func() time.Time { return at }}
+	o.Ask = func(_ context.Context, address string) ([]byte, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		asked = append(asked, address)
@@ -60,7 +61,7 @@ func TestHowFarARestoreIs(t *testing.T) {
 			return nil, errors.New("no route")
 		}
 		return report.Progress{Request: "uid", Stage: report.StageRestoring, Bytes: int64(len(asked)), Of: 10}.Encode()
-	}}
+	}
 	m := &Memory{}
 	look := func(after time.Duration) *snapshot.Restore {
 		t.Helper()

@@ -218,7 +218,7 @@ func TestBackupOfAClusterThatGoes(t *testing.T) {
 	awaitBackup(t, second, v1alpha1.BackupPreparing, "another backup")
 	remove(t, cluster)
 	awaitGone(t, cluster)
-	awaitBackup(t, second, v1alpha1.BackupPreparing, "there is no RedisCluster cache")
+	awaitBackup(t, second, v1alpha1.BackupFailed, "RedisCluster cache is being deleted")
 	get(t, first)
 	if first.Ended() {
 		t.Errorf("it is %s while its Job runs: %s", first.Status.Phase, first.Status.Reason)
