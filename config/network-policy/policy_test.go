@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
+	"middleware.hc.cn/operator/internal/backupjob"
 )
 
 // The port of Redis, on which the operator logs in with passwords, is reached at pods of RedisClusters only; what is reached
@@ -43,7 +43,8 @@ func TestPasswordsLeaveForInstancesOnly(t *testing.T) {
 		}
 	}
 	want := map[string]string{"6379/TCP": v1alpha1.LabelCluster + " in <none>" + v1alpha1.LabelRelay + " in <none>",
-		strconv.Itoa(values.ArchivePort) + "/TCP": v1alpha1.LabelArchive + " in <none>", "53/TCP": "everything", "53/UDP": "everything",
+		strconv.Itoa(backupjob.StatusPort) + "/TCP": v1alpha1.LabelArchive +
+			" in <none>app.kubernetes.io/managed-by=middleware-operator,app.kubernetes.io/name in (redisbackup,redisrestore) in <none>", "53/TCP": "everything", "53/UDP": "everything",
 		"443/TCP": "everything", "6443/TCP": "everything", "8443/TCP": "everything", "16443/TCP": "everything"}
 	if diff := cmp.Diff(want, got); diff != "" || len(policy.Spec.PolicyTypes) != 2 {
 		t.Errorf("%v (-want +got):\n%s", policy.Spec.PolicyTypes, diff)

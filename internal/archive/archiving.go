@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"middleware.hc.cn/operator/internal/archive/report"
-	"middleware.hc.cn/operator/internal/redis"
 )
 
 // Archiving is a continuous archive: bases, and all that follows them, with a record of a moment every few seconds.
@@ -79,18 +78,17 @@ type archiver struct {
 	group  *errgroup.Group
 	count  atomic.Int64 // of objects
 
-	kept   atomic.Pointer[Record] // the first one to be restored; nil: all
-	last   atomic.Pointer[Record] // nil: there is none
-	marked time.Time              // when a mark was tried last
-	chains []*chain
-	ends   []context.CancelFunc // of the chains
-	pause  time.Duration        // before the next base, after one that failed
-	bases  time.Time            // not before
-	said   string
-	saidAt time.Time
-	// refused is since when the user has lacked a right; zero: all was permitted at the last mark. trusted: not always.
-	refused time.Time
-	trusted bool
+	kept    atomic.Pointer[Record] // the first one to be restored; nil: all
+	last    atomic.Pointer[Record] // nil: there is none
+	marked  time.Time              // when a mark was tried last
+	chains  []*chain
+	ends    []context.CancelFunc // of the chains
+	pause   time.Duration        // before the next base, after one that failed
+	bases   time.Time            // not before
+	said    string
+	saidAt  time.Time
+	refused refusals
+	pausing bool // a mark is being set
 }
 
 // Run writes the archive until ctx ends, which is no error. It goes on where the last record of the same Request ends, if the instances
@@ -128,7 +126,7 @@ func (r *archiver) loop(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // it is asked to stop, and goes on from the last record when it starts again
-		case errors.Is(err, ErrReplaced), r.staysRefused(err):
+		case errors.Is(err, ErrReplaced), r.refused.stay(err, r.pausing, r.Timeout, time.Now()):
 			return err
 		case err != nil && (err.Error() != r.said || time.Since(r.saidAt) > sayAgain):
 			r.Report(Progress{Shard: -1, What: err.Error()})
@@ -141,18 +139,6 @@ func (r *archiver) loop(ctx context.Context) error {
 		case <-time.After(max(leastInterval, r.Interval-time.Since(began))):
 		}
 	}
-}
-
-// staysRefused reports whether the user lacks a right for longer than an instance that has just started takes to be told of it.
-func (r *archiver) staysRefused(err error) bool {
-	if !errors.Is(err, redis.ErrAuth) {
-		r.trusted = true
-		return false
-	}
-	if r.refused.IsZero() {
-		r.refused = time.Now()
-	}
-	return !r.trusted || time.Since(r.refused) > r.Timeout
 }
 
 // number is that of the next object.
@@ -197,6 +183,7 @@ func (r *archiver) drop(unwanted func(*chain) bool) {
 
 // tick writes a record, or says what is in the way.
 func (r *archiver) tick(ctx context.Context) error {
+	r.pausing = false
 	r.Watch.waits(report.WaitInstances)
 	now, err := r.look(ctx)
 	if err != nil {
@@ -207,8 +194,8 @@ func (r *archiver) tick(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pause := time.Since(r.marked) >= r.MarkEvery
-	if pause {
+	r.pausing = time.Since(r.marked) >= r.MarkEvery
+	if r.pausing {
 		r.marked = time.Now() // one that fails is not tried again at once: writes are delayed for it
 	}
 	streams := make([]followed, len(chains))
@@ -216,7 +203,7 @@ func (r *archiver) tick(ctx context.Context) error {
 		streams[i] = c
 	}
 	r.Watch.waits(report.WaitInstances)
-	at, err := r.mark(ctx, now, streams, pause)
+	at, err := r.mark(ctx, now, streams, r.pausing)
 	if err != nil {
 		return err
 	}
@@ -226,13 +213,10 @@ func (r *archiver) tick(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.record(ctx, now, chains, at, pause); err != nil {
+	if err := r.record(ctx, now, chains, at, r.pausing); err != nil {
 		return err
 	}
 	r.Watch.reached(at)
-	if pause {
-		r.refused = time.Time{}
-	}
 	// Whoever was in a record, and is in this one no more, is not gone on with: records before this one may be deleted.
 	r.drop(func(c *chain) bool { return c.since > 0 && !slices.Contains(chains, c) })
 	return nil

@@ -92,7 +92,7 @@ func (c *chain) confirm(ctx context.Context, base *Piece) error {
 	const attempts = 3
 	for left := attempts; ; left-- {
 		within, cancel := context.WithTimeout(ctx, putTimeout(base.Size))
-		err := c.taking.Store.readBack(within, baseKey(c.taking.Name, c.archiver.writer, base.Number), base.Object)
+		err := c.taking.Store.readBack(within, baseKey(c.taking.Name, c.archiver.writer, base.Number), base.Object, io.Discard)
 		cancel()
 		if err == nil || left == 0 || ctx.Err() != nil || errors.Is(err, ErrDamaged) {
 			return err

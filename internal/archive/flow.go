@@ -25,6 +25,7 @@ type flow struct {
 	taking Taking
 	shard  int
 	from   members
+	source member        // that the base comes from
 	based  chan struct{} // closed when the base was read
 
 	mu       sync.Mutex
@@ -46,6 +47,7 @@ func newFlow(t Taking, shard int, from members) *flow {
 
 // run writes the shard's objects. A few shards at a time have their turn to send a base.
 func (f *flow) run(ctx context.Context, m *Manifest, s *Shard, turns *semaphore.Weighted) error {
+	f.weigh(ctx, f.from.master)
 	if err := turns.Acquire(ctx, 1); err != nil {
 		return err
 	}
@@ -61,6 +63,10 @@ func (f *flow) run(ctx context.Context, m *Manifest, s *Shard, turns *semaphore.
 	s.History, s.From = position.ID, position.Offset
 	group, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, f.stop)()
+	group.Go(func() error {
+		f.estimate(ctx, f.source)
+		return nil
+	})
 	group.Go(func() (err error) {
 		s.Base, err = f.taking.Store.put(ctx, m.baseKey(f.shard), func(to io.Writer) error { return f.copyBase(to, s) })
 		done()
@@ -103,6 +109,7 @@ func (f *flow) begin(ctx context.Context) (session *replication.Session, err err
 			session, err = m.follow(ctx, replication.Position{})
 		}
 		if err == nil {
+			f.source = m
 			return session, nil
 		}
 		f.taking.Report(Progress{Shard: f.shard, What: err.Error()})
@@ -160,7 +167,7 @@ func (f *flow) copyBase(to io.Writer, s *Shard) error {
 		return err
 	}
 	counting := &counting{flow: f, read: headerSize}
-	if _, err := io.Copy(to, io.TeeReader(f.session.Base(), counting)); err != nil {
+	if _, err := io.Copy(to, io.TeeReader(f.session.Base(), io.MultiWriter(counting, f.taking.Meter.of(f.shard)))); err != nil {
 		return err
 	}
 	f.taking.Report(Progress{Shard: f.shard, What: "the base is there", Bytes: counting.read})

@@ -36,7 +36,7 @@ func TestLimit(t *testing.T) {
 				var err error
 				objects[i], err = s.put(t.Context(), key, text(string(data)))
 				if err == nil {
-					err = s.readBack(t.Context(), key, objects[i])
+					err = s.readBack(t.Context(), key, objects[i], io.Discard)
 				}
 				if err == nil {
 					err = s.get(t.Context(), key, objects[i], false, io.Discard)

@@ -27,6 +27,7 @@ func (t Taking) setMark(ctx context.Context, m *Manifest, flows []*flow) error {
 			return ctx.Err()
 		}
 	}
+	t.Meter.mark()
 	t.Report(Progress{Shard: -1, What: "all bases are there"})
 	return t.retry(ctx, func() error { return t.tryMark(ctx, m, flows) })
 }

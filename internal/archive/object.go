@@ -73,7 +73,7 @@ func (s *Store) putSegment(ctx context.Context, key string, text []byte, o Objec
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", key, err)
 	}
-	return s.readBack(ctx, key, o)
+	return s.readBack(ctx, key, o, io.Discard)
 }
 
 // encode writes what fill does, compressed and perhaps encrypted.
@@ -168,14 +168,14 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readBack compares what lies in the store with what was written.
-func (s *Store) readBack(ctx context.Context, key string, o Object) error {
+// readBack compares what lies in the store with what was written, and shows it to somebody.
+func (s *Store) readBack(ctx context.Context, key string, o Object, to io.Writer) error {
 	in, err := s.bucket.NewReader(ctx, key, nil)
 	if err != nil {
 		return fmt.Errorf("reading %s back: %w", key, err)
 	}
 	defer func() { _ = in.Close() }() // it was read, or there is an error
-	stored := newMeasured(io.Discard)
+	stored := newMeasured(to)
 	if _, err := io.Copy(stored, io.LimitReader(s.slowlyFrom(ctx, in), o.Size+1)); err != nil {
 		return fmt.Errorf("reading %s back: %w", key, err)
 	}

@@ -37,13 +37,29 @@ func (r *archiver) pruneOnce(ctx context.Context) error {
 	if last == nil {
 		return nil
 	}
-	kept, err := r.Store.before(ctx, last, time.Now().Add(-r.Keep))
+	written, err := r.Store.writtenAt(ctx, recordKey(last.Name, last.Number))
+	if err != nil {
+		return err
+	}
+	kept, err := r.Store.before(ctx, last, horizon(written, time.Now(), r.Keep))
 	if err == nil {
 		r.kept.Store(kept)
 	} else if !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	return r.Store.deleteRecords(ctx, r.Name, last.Oldest)
+	if err := r.Store.deleteRecords(ctx, r.Name, last.Oldest); err != nil {
+		return err
+	}
+	return r.Store.deleteOrphans(ctx, last, r.Keep)
+}
+
+// horizon is the time since when moments are kept. A clock that is ahead, the store's by which the last record was written or one's own,
+// makes none of them older.
+func horizon(written, own time.Time, keep time.Duration) time.Time {
+	if own.Before(written) {
+		written = own
+	}
+	return written.Add(-keep)
 }
 
 // deleteRecords deletes the records before one, the oldest first, each after its objects.

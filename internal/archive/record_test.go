@@ -174,7 +174,9 @@ func TestOneWriter(t *testing.T) {
 func TestPruning(t *testing.T) {
 	s := NewStore(newBucket(t), Keys{})
 	all := archive(t, s, 35)
-	r := &archiver{Archiving: Archiving{Taking: Taking{Name: "a", Store: s}, Keep: time.Since(began.Add(25 * time.Second))}}
+	written, err := s.writtenAt(t.Context(), recordKey("a", 35))
+	check(t, err)
+	r := &archiver{Archiving: Archiving{Taking: Taking{Name: "a", Store: s}, Keep: written.Sub(began.Add(25*time.Second + time.Second/2))}}
 	last := *all[34]
 	r.last.Store(&last)
 	check(t, r.pruneOnce(t.Context()))

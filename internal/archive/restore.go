@@ -19,6 +19,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/redis"
 )
 
@@ -80,6 +81,8 @@ type Restoring struct {
 	// Request is what it is asked for with, such as the UID of an object. A directory that the same backup was restored into for the
 	// same request stays as it is, whatever an instance has made of it since; empty: none does.
 	Request string
+	// Meter counts how far it is; nil: nobody does.
+	Meter *Meter
 }
 
 // Restore writes what an instance needs in its empty directory to start as the master of a shard: its data, as an append-only file, and
@@ -102,13 +105,17 @@ func (s *Store) Restore(ctx context.Context, r Restoring) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
 	}
-	err = writeFile(filepath.Join(data, baseFile), func(to io.Writer) error { return s.getBase(ctx, m, r.Shard, to) })
-	if err != nil {
-		return err
-	}
-	err = writeFile(filepath.Join(data, streamFile), func(to io.Writer) error { return s.getStream(ctx, m, r.Shard, to) })
-	if err != nil {
-		return err
+	r.Meter.begin(report.StageRestoring, r.Shard, m.Shards[r.Shard].Base.PlainSize+m.Shards[r.Shard].Stream.PlainSize)
+	for _, part := range []struct {
+		file string
+		get  func(context.Context, *Manifest, int, io.Writer) error
+	}{{baseFile, s.getBase}, {streamFile, s.getStream}} {
+		err := writeFile(filepath.Join(data, part.file), func(to io.Writer) error {
+			return part.get(ctx, m, r.Shard, io.MultiWriter(to, r.Meter.of(r.Shard)))
+		})
+		if err != nil {
+			return err
+		}
 	}
 	if err := writeText(filepath.Join(data, tableFile), tableOfBase); err != nil {
 		return err

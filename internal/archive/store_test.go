@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -280,6 +281,57 @@ func TestRestoreFinishesWhatWasBegun(t *testing.T) {
 			t.Errorf("shard %d was restored", shard)
 		}
 	}
+}
+
+// Who has another key, or damaged objects, gets nothing that an instance would start with; and with the right ones all of it.
+func TestRestoreOfWhatCannotBeRead(t *testing.T) {
+	keys := newKeys(t)
+	s := NewStore(newBucket(t), keys)
+	m := backup(t, s)
+	dir := t.TempDir()
+	for what, wrong := range map[string]Keys{"another key": newKeys(t), "no key": {}} {
+		s.keys = wrong
+		if err := s.Restore(t.Context(), Restoring{Manifest: m, Shard: 1, Directory: dir}); err == nil {
+			t.Errorf("%s: it was restored", what)
+		}
+	}
+	s.keys = keys
+	good, err := s.bucket.ReadAll(t.Context(), m.streamKey(1))
+	check(t, err)
+	check(t, s.bucket.WriteAll(t.Context(), m.streamKey(1), append(slices.Clone(good[:len(good)-1]), good[len(good)-1]^1), nil))
+	if err := s.Restore(t.Context(), Restoring{Manifest: m, Shard: 1, Directory: dir}); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a damaged object: %v", err)
+	}
+	if left, err := os.ReadDir(dir); len(left) != 1 || left[0].Name() != staging || err != nil {
+		t.Errorf("there is %v, %v", left, err)
+	}
+	check(t, s.bucket.WriteAll(t.Context(), m.streamKey(1), good, nil))
+	check(t, s.Restore(t.Context(), Restoring{Manifest: m, Shard: 1, Directory: dir}))
+}
+
+// A manifest that is taken names no object but those of its backup, no more bytes than can be added, and each slot once.
+func FuzzManifest(f *testing.F) {
+	f.Add([]byte(`{"format":1,"name":"b","attempt":"0123456789abcdef","shards":[{"slots":"0-16383","rdb":"REDIS0012"}]}`))
+	f.Add([]byte(`{"format":1,"name":"../b","shards":[{"slots":"0-16383","base":{"plainSize":9223372036854775807}}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, err := ReadManifest(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		owned := 0
+		for i, shard := range m.Shards {
+			owned += shard.Slots.Len()
+			base, stream := m.parts(i)
+			for _, p := range append(stream, base) {
+				if !objectForm.MatchString(strings.TrimPrefix(p.key, m.Name)) || strings.Contains(p.key, "..") {
+					t.Errorf("it names %q", p.key)
+				}
+			}
+		}
+		if stored, plain := m.Bytes(); stored < 0 || plain < 0 || owned != slots.Count {
+			t.Errorf("%d bytes, %d of data, %d slots", stored, plain, owned)
+		}
+	})
 }
 
 // Whatever moment a restore ends at, the next one brings about the same; and none touches what an instance has written.

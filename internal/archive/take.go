@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
+	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/redis"
 )
 
@@ -42,6 +43,8 @@ type Taking struct {
 	Request string
 	// Report is told what is done, and what is waited for; nil: nobody. It is called by several goroutines.
 	Report func(Progress)
+	// Meter counts how far it is; nil: nobody does.
+	Meter *Meter
 
 	known *seeds
 }
@@ -159,6 +162,7 @@ func (t Taking) settle(ctx context.Context, m *Manifest, failed error) (*Manifes
 // write writes all of the backup, and describes it in the manifest.
 func (t Taking) write(ctx context.Context, m *Manifest, now topology) error {
 	flows := make([]*flow, len(now.shards))
+	t.Meter.begin(report.StageReading, 0, make([]int64, len(flows))...)
 	for i, s := range now.shards {
 		flows[i] = newFlow(t, i, s)
 	}
@@ -180,9 +184,14 @@ func (t Taking) write(ctx context.Context, m *Manifest, now topology) error {
 
 // readBack compares what lies in the store with what was written. What is encrypted is not decrypted: the key to that is not here.
 func (t Taking) readBack(ctx context.Context, m *Manifest) error {
+	stored := make([]int64, len(m.Shards))
+	for i, s := range m.Shards {
+		stored[i] = s.Base.Size + s.Stream.Size
+	}
+	t.Meter.begin(report.StageReadingBack, 0, stored...)
 	for i, s := range m.Shards {
 		for key, o := range map[string]Object{m.baseKey(i): s.Base, m.streamKey(i): s.Stream} {
-			if err := t.Store.readBack(ctx, key, o); err != nil {
+			if err := t.Store.readBack(ctx, key, o, t.Meter.of(i)); err != nil {
 				return err
 			}
 		}

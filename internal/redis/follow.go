@@ -113,6 +113,41 @@ func readHistory(h *History, text string) error {
 	return info.err
 }
 
+// Sending is what a node says of the data set that it sends to a replica, or would send.
+type Sending struct {
+	UsedMemory int64
+	// Keys of Total have been sent, or saved in some other way: a process of the node's that does either counts them. Total 0: none does.
+	Keys, Total int64
+}
+
+// Sending asks for it.
+func (n *Node) Sending(ctx context.Context) (Sending, error) {
+	c := command{name: "INFO", args: words("INFO memory persistence")}
+	answer, err := n.do(ctx, c)
+	if err != nil {
+		return Sending{}, err
+	}
+	text, err := answer.Text()
+	if err != nil {
+		return Sending{}, n.notUnderstood(c, err)
+	}
+	sending, err := readSending(text)
+	if err != nil {
+		return Sending{}, n.notUnderstood(c, err)
+	}
+	return sending, nil
+}
+
+// readSending reads the sections memory and persistence of INFO. The counts are there only while there is something to count.
+func readSending(text string) (Sending, error) {
+	info := parseFields(text)
+	s := Sending{UsedMemory: info.count("used_memory")}
+	if _, counts := info.values[savedKeys]; counts {
+		s.Keys, s.Total = info.count(savedKeys), info.count(keysToSave)
+	}
+	return s, info.err
+}
+
 // PauseWrites delays every write that clients send, for so long at most; ResumeWrites ends that. Reads go on.
 func (n *Node) PauseWrites(ctx context.Context, most time.Duration) error {
 	return n.tell(ctx, "CLIENT PAUSE", most.Milliseconds(), "WRITE")

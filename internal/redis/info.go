@@ -33,6 +33,7 @@ func init() {
 		"master_link_down_since_seconds", "master_replid", "master_replid2", "second_repl_offset", "min_slaves_good_slaves",
 		"repl_backlog_active", "repl_backlog_first_byte_offset", "cluster_enabled",
 		savedSnapshot, wroteAOF, "aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled", "aof_last_bgrewrite_status",
+		savedKeys, keysToSave,
 		"cluster_state", "cluster_slots_assigned", "cluster_current_epoch", "cluster_my_epoch",
 		"cluster_slot_migration_active_tasks", "cluster_slot_migration_active_trim_running",
 	} {
@@ -47,6 +48,8 @@ const (
 	errorsMoved = "errorstat_MOVED"
 	// With any of these "err", a master refuses writes (MISCONF; writeCommandsDeniedByDiskError in server.c).
 	savedSnapshot, wroteAOF = "rdb_last_bgsave_status", "aof_last_write_status"
+	// How far a process is that saves or sends all keys.
+	savedKeys, keysToSave = "current_save_keys_processed", "current_save_keys_total"
 )
 
 // unsaved reports whether the append-only file is being written anew, or could not be. A replica that has copied its master's data has it

@@ -195,3 +195,23 @@ func TestMovesAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// What a node sends is told by its memory, and by keys while it counts them.
+func TestReadSending(t *testing.T) {
+	for text, want := range map[string]Sending{
+		"used_memory:7\r\n": {UsedMemory: 7},
+		"used_memory:7\r\ncurrent_save_keys_processed:2\r\ncurrent_save_keys_total:5\r\n": {7, 2, 5},
+		"used_memory:7\r\ncurrent_save_keys_processed:0\r\ncurrent_save_keys_total:0\r\n": {UsedMemory: 7},
+	} {
+		if got, err := readSending(text); err != nil || got != want {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "used_memory:-1\r\n", "used_memory:99999999999999999\r\n",
+		"used_memory:7\r\ncurrent_save_keys_processed:2\r\n",
+		"used_memory:7\r\ncurrent_save_keys_processed:2\r\ncurrent_save_keys_total:-1\r\n"} {
+		if got, err := readSending(text); err == nil {
+			t.Errorf("%q is taken for %+v", text, got)
+		}
+	}
+}

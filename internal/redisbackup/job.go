@@ -76,7 +76,7 @@ func jobOf(backup *v1alpha1.RedisBackup, name, image string, shards int64, args 
 
 func arguments(backup *v1alpha1.RedisBackup, cluster *v1alpha1.RedisCluster) []string {
 	args := []string{backupjob.Take, backup.Name, backupjob.Store(backup.Location()), "--cluster=" + cluster.Namespace + "/" + cluster.Name,
-		backupjob.Request(string(backup.UID)), "--slots-stay"}
+		backupjob.Request(string(backup.UID)), backupjob.Listen(), "--slots-stay"}
 	for _, node := range seeds(cluster) {
 		args = append(args, "--from="+node.Instance)
 		if node.NodeID != "" {

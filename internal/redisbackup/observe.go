@@ -28,7 +28,7 @@ import (
 
 // observe does all the reading of a reconciliation. What it cannot read is an error, never an absence.
 func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) (*Snapshot, error) {
-	s := &Snapshot{Backup: backup, Now: r.now(), DeletionMade: r.memory.Get(backup.UID)}
+	s := &Snapshot{Backup: backup, Now: r.now(), DeletionMade: r.memory.Get(backup.UID).erased}
 	deleted := backup.DeletionTimestamp != nil
 	erased := deleted && guarded(backup) && backup.Deletes()
 	if backup.Ended() && !erased || deleted && !guarded(backup) {
@@ -55,6 +55,9 @@ func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) 
 		if s.Report, err = backupjob.ReportOf(ctx, r.children, r.live, s.Job); err == nil && !backupjob.Ended(s.Job) {
 			s.Waits, err = backupjob.Waits(ctx, r.children, s.Job)
 		}
+		if err == nil && !backupjob.Ended(s.Job) {
+			s.Heard, err = r.hear(ctx, s)
+		}
 		return s, err
 	}
 	if guarded(backup) {
@@ -67,6 +70,18 @@ func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) 
 		s.Withheld, err = r.withheld(ctx, backup, cluster)
 	}
 	return s, err
+}
+
+// hear asks the pod that takes the backup how far it is.
+func (r *reconciler) hear(ctx context.Context, s *Snapshot) (*report.Heard, error) {
+	pod, err := backupjob.Running(ctx, r.children, s.Job)
+	if err != nil {
+		return nil, err
+	}
+	listener := r.memory.Get(s.Backup.UID).taking
+	heard := listener.Hear(ctx, r.ask, pod, string(s.Backup.UID), s.Now)
+	r.memory.Update(s.Backup.UID, func(m *remembered) { m.taking = listener })
+	return heard, nil
 }
 
 // job reads the Job. One that the cache does not show may have been made just now, be somebody else's, or have lost its label: the API

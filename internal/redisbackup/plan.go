@@ -44,6 +44,8 @@ type Snapshot struct {
 	Withheld string
 	// Waits says what keeps the pod of the Job that is under way from running; empty: it runs.
 	Waits string
+	// Heard is what that pod said of how far it is; nil: not known.
+	Heard *report.Heard
 	Now   time.Time
 }
 

@@ -185,7 +185,7 @@ func TestJobHoldsWhatTheAuthorWroteApart(t *testing.T) {
 	c := made.Spec.Template.Spec.Containers[0]
 	want := []string{"take", "monday",
 		"--store=s3://backups?endpoint=https%3A%2F%2Fminio.store.svc%3A9000&prefix=a%26b%3Dc%2Fshop%2Fcache%2F&region=eu%26endpoint%3Dhttp%3A%2F%2Fevil&use_path_style=true",
-		"--cluster=shop/cache", "--request=b", "--slots-stay", "--from=10.0.0.1:6379", "--node=n1",
+		"--cluster=shop/cache", "--request=b", "--listen=:8090", "--slots-stay", "--from=10.0.0.1:6379", "--node=n1",
 		"--user=operator-backup", "--password-file=/etc/backup/login/password", "--ca-file=/etc/backup/trust/ca.crt",
 		"--server-name=any.cache-nodes.shop.svc", "--recipient=age1x", "--max-bytes-per-second=50000000", "--report-file=/dev/termination-log"}
 	if diff := cmp.Diff(want, c.Args); diff != "" {

@@ -5,7 +5,6 @@ package redisbackup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/outcome"
 	"middleware.hc.cn/operator/internal/shell"
 )
@@ -42,8 +40,15 @@ type reconciler struct {
 	platformUserIDs bool
 	recorder        events.EventRecorder
 	now             func() time.Time
-	// memory is when a Job was made last that deletes a backup from its store.
-	memory shell.Memory[time.Time]
+	// ask asks a pod how far it is; nil: nobody does.
+	ask    backupjob.Ask
+	memory shell.Memory[remembered]
+}
+
+// remembered is when a Job was made last that deletes a backup from its store, and how far the one is that takes it.
+type remembered struct {
+	erased time.Time
+	taking backupjob.Listener
 }
 
 // Reconcile runs one reconciliation.
@@ -128,7 +133,7 @@ func (r *reconciler) erase(ctx context.Context, s *Snapshot) error {
 		return fmt.Errorf("make Job %s, which deletes it from the store (set spec.deletionPolicy to Retain to leave it there): %w",
 			s.Backup.DeletionJobName(), err)
 	}
-	r.memory.Update(s.Backup.UID, func(made *time.Time) { *made = s.Now })
+	r.memory.Update(s.Backup.UID, func(m *remembered) { m.erased = s.Now })
 	return nil
 }
 
@@ -169,14 +174,7 @@ func (r *reconciler) write(ctx context.Context, backup *v1alpha1.RedisBackup, st
 	if equality.Semantic.DeepEqual(&backup.Status, status) {
 		return nil
 	}
-	before, errBefore := runtime.DefaultUnstructuredConverter.ToUnstructured(backup)
-	after, errAfter := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
-	if err := errors.Join(errBefore, errAfter); err != nil {
-		return fmt.Errorf("encode the status: %w", err)
-	}
-	object := &unstructured.Unstructured{Object: before}
-	object.SetGroupVersionKind(kind)
-	answer, err := shell.PatchStatus(object, after, func(object client.Object, patch client.Patch) error {
+	answer, err := shell.PatchTyped(kind, backup, status, func(object client.Object, patch client.Patch) error {
 		return r.live.Status().Patch(ctx, object, patch)
 	})
 	if err == nil {

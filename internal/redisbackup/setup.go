@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/metrics"
 )
 
@@ -45,7 +46,8 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 		return fmt.Errorf("set up RedisBackup: %w", err)
 	}
 	r := &reconciler{cache: mgr.GetCache(), children: children, live: live, image: o.Image, serviceAccount: o.ServiceAccount,
-		platformUserIDs: o.PlatformUserIDs, recorder: mgr.GetEventRecorder("redisbackup"), now: o.Now}
+		platformUserIDs: o.PlatformUserIDs, recorder: mgr.GetEventRecorder("redisbackup"), ask: backupjob.Asker(),
+		now: o.Now}
 	backup := &v1alpha1.RedisBackup{}
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), backup, handler.OnlyControllerOwner())
 	const atOnce = 4

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/excerpt"
 )
@@ -23,7 +24,10 @@ func ComputeStatus(s *Snapshot, step Step, err error) v1alpha1.RedisBackupStatus
 	if untold(step) {
 		return status
 	}
-	status.Location = s.Backup.Location().String()
+	status.Location, status.Progress = s.Backup.Location().String(), nil
+	if _, follows := step.(Follow); follows {
+		status.Progress = backupjob.Progress(s.Heard)
+	}
 	if s.Job != nil { // also one that was made by a process that ended before it could say so
 		status.JobName, status.Jobs = s.Job.Name, max(status.Jobs, 1)
 	}

@@ -26,6 +26,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/redis"
@@ -92,7 +93,7 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	}
 	applier := apply.New(live, childCache)
 	observer := &observe.Observer{Children: childCache, Secrets: live, Redis: o.Redis, ServiceAccount: o.ServiceAccount,
-		BackupImage: o.BackupImage, AskArchive: observe.ArchiveAsker()}
+		BackupImage: o.BackupImage, Ask: backupjob.Asker()}
 	if o.Backups {
 		observer.Backups = mgr.GetCache()
 	}

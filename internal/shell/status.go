@@ -12,6 +12,8 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,6 +54,20 @@ func PatchStatus(
 	answer.SetNamespace(object.GetNamespace())
 	answer.SetName(object.GetName())
 	return answer, send(answer, client.RawPatch(types.MergePatchType, body))
+}
+
+// PatchTyped is PatchStatus of an object of a kind and a status that are not encoded yet.
+func PatchTyped(kind schema.GroupVersionKind, object, status any, send func(client.Object, client.Patch) error) (
+	*unstructured.Unstructured, error,
+) {
+	before, errBefore := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	after, errAfter := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err := errors.Join(errBefore, errAfter); err != nil {
+		return nil, fmt.Errorf("encode the status: %w", err)
+	}
+	is := &unstructured.Unstructured{Object: before}
+	is.SetGroupVersionKind(kind)
+	return PatchStatus(is, after, send)
 }
 
 // Unwritten is how a reconciliation ends whose status could not be written. When the object was changed meanwhile, it is repeated on

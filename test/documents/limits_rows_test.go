@@ -6,6 +6,9 @@ package documents
 var times = []limit{
 	{"docs/backup.md", "while their offsets are read, 200 ms at most (`--pause`)",
 		"internal/archive/take.go", "DefaultPause   = 200 * time.Millisecond"},
+	{"docs/backup.md", "when it is asked, every ten seconds at most", "internal/backupjob/progress.go",
+		"askEvery, askAgain, askWithin = 10 * time.Second, time.Minute, time.Second"},
+	{"docs/backup.md", "a day after that at the earliest", "internal/archive/orphans.go", "leastOrphan = 24 * time.Hour"},
 	{"docs/backup-schedule.md", "by how much later than that a backup may begin, an hour at most",
 		"api/rediscluster/v1alpha1/redisbackupschedule_types.go", `message="must be between 0s and 1h"`},
 	{"docs/backup-schedule.md", "is given up after 10 minutes", "internal/redisbackup/schedule/verify.go", "stalledFor = 10 * time.Minute"},

@@ -79,7 +79,7 @@ func onReport(taking *archive.Taking, text string, do func()) {
 }
 
 // restored is a cluster of a backup's masters.
-func restored(t *testing.T, e engine, store *archive.Store, m *archive.Manifest) *cluster {
+func restored(t testing.TB, e engine, store *archive.Store, m *archive.Manifest) *cluster {
 	t.Helper()
 	return startRestored(t, e, m, func(shard int, dir string) {
 		must(t, store.Restore(t.Context(), archive.Restoring{Manifest: m, Shard: shard, Directory: dir}))
@@ -87,7 +87,7 @@ func restored(t *testing.T, e engine, store *archive.Store, m *archive.Manifest)
 }
 
 // startRestored is restored with each shard's data brought into its directory in some way.
-func startRestored(t *testing.T, e engine, m *archive.Manifest, restore func(shard int, dir string)) *cluster {
+func startRestored(t testing.TB, e engine, m *archive.Manifest, restore func(shard int, dir string)) *cluster {
 	t.Helper()
 	pool := newPool(t)
 	c := &cluster{t: t, pool: pool, masters: len(m.Shards)}

@@ -116,23 +116,30 @@ func (c *cluster) measure(b *testing.B, name string, moves []reshard.Move, work 
 
 // cpu is the seconds of processor time that each server has used, and this process at last (proc_pid_stat(5)).
 func (c *cluster) cpu() []float64 {
-	const ticksPerSecond, userTime = 100, 13
+	const userAndSystem = 2
 	pids := []string{"self"}
 	for _, s := range c.servers {
 		pids = append(pids, strconv.Itoa(s.process.Process.Pid))
 	}
 	var used []float64
 	for _, pid := range append(pids[1:], pids[0]) {
-		stat, err := os.ReadFile("/proc/" + pid + "/stat")
-		must(c.t, err)
-		fields := strings.Fields(string(stat))
-		user, err := strconv.ParseFloat(fields[userTime], 64)
-		must(c.t, err)
-		system, err := strconv.ParseFloat(fields[userTime+1], 64)
-		must(c.t, err)
-		used = append(used, (user+system)/ticksPerSecond)
+		used = append(used, ticks(c.t, pid, userAndSystem))
 	}
 	return used
+}
+
+// ticks is the sum of some of the times of a process, in seconds: user, system, and the same two of its children that have ended.
+func ticks(t testing.TB, pid string, of int) (sum float64) {
+	t.Helper()
+	const ticksPerSecond, userTime = 100, 13
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	must(t, err)
+	for _, field := range strings.Fields(string(stat))[userTime : userTime+of] {
+		n, err := strconv.ParseFloat(field, 64)
+		must(t, err)
+		sum += n / ticksPerSecond
+	}
+	return sum
 }
 
 func (c *cluster) keysIn(moves []reshard.Move) (keys int64) {

@@ -137,6 +137,12 @@ type RedisBackupStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=29,displayName="Jobs Made",xDescriptors={"urn:alm:descriptor:text"}
 	Jobs int32 `json:"jobs,omitempty"`
 
+	// progress is how far the backup is while it is being taken. It is absent otherwise, and while its pod cannot be asked.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=35,displayName="Progress"
+	Progress *TransferProgress `json:"progress,omitempty"`
+
 	// markedAt is the moment that the data is of.
 	//
 	// +optional
@@ -268,6 +274,7 @@ type BackupShard struct {
 // +kubebuilder:resource:path=redisbackups,singular=redisbackup,shortName=reb,categories={middleware}
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.cluster`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Percent",type=integer,JSONPath=`.status.progress.percent`
 // +kubebuilder:printcolumn:name="Data Of",type=date,JSONPath=`.status.markedAt`
 // +kubebuilder:printcolumn:name="Bytes",type=integer,JSONPath=`.status.bytes`
 // +kubebuilder:printcolumn:name="Consistent",type=boolean,JSONPath=`.status.consistent`

@@ -362,6 +362,7 @@ type Toggle struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.reason`
 // +kubebuilder:printcolumn:name="Plan",type=string,priority=1,JSONPath=`.status.plan.step`
+// +kubebuilder:printcolumn:name="Restored Percent",type=integer,priority=1,JSONPath=`.status.restoring.percent`
 // +operator-sdk:csv:customresourcedefinitions:order=1,displayName="Redis Cluster",resources={{StatefulSet,v1},{Deployment,v1},{Pod,v1},{Service,v1},{ConfigMap,v1},{Secret,v1},{PersistentVolumeClaim,v1},{PodDisruptionBudget,v1},{NetworkPolicy,v1},{Event,v1}}
 type RedisCluster struct {
 	metav1.TypeMeta   `json:",inline"`

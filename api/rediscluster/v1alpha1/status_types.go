@@ -146,6 +146,12 @@ type RedisClusterStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=200,displayName="Restored"
 	Restored *RestoredData `json:"restored,omitempty"`
 
+	// restoring is how far the restore of the backup is that the cluster begins with. It is absent before and afterwards.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=219,displayName="Restoring"
+	Restoring *TransferProgress `json:"restoring,omitempty"`
+
 	// archive is what is written of the cluster. It is absent when spec.backup asks for none.
 	//
 	// +optional

@@ -12,12 +12,17 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
 
-// What the schema says of stores of S3's kind, for objects that came past it: these become arguments of a program.
+// What the schema says of stores, for objects that came past it: these become arguments of a program.
 var (
 	bucketForm   = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 	prefixForm   = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$`)
 	regionForm   = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 	endpointForm = regexp.MustCompile(`^https?://[A-Za-z0-9.:\[\]-]{1,292}$`)
+
+	googleBucketForm  = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
+	containerForm     = regexp.MustCompile(`^[a-z0-9](-?[a-z0-9]){2,62}$`)
+	accountForm       = regexp.MustCompile(`^[a-z0-9]{3,24}$`)
+	azureEndpointForm = regexp.MustCompile(`^https?://[A-Za-z0-9.:\[\]-]{1,267}(/[a-z0-9]{3,24})?$`)
 )
 
 const longestPrefix = 200
@@ -32,6 +37,22 @@ func checkS3(s3 *v1alpha1.S3Store, at *field.Path) field.ErrorList {
 	}
 	if s3.Endpoint != "" && !endpointForm.MatchString(s3.Endpoint) {
 		refused = append(refused, field.Invalid(at.Child("endpoint"), s3.Endpoint, "must be http://HOST:PORT or https://HOST:PORT"))
+	}
+	return refused
+}
+
+func checkAzure(azure *v1alpha1.AzureStore, at *field.Path) field.ErrorList {
+	var refused field.ErrorList
+	if !containerForm.MatchString(azure.Container) {
+		refused = append(refused, field.Invalid(at.Child("container"), azure.Container, "is no name of a container: name one that exists"))
+	}
+	if !accountForm.MatchString(azure.StorageAccount) {
+		refused = append(refused, field.Invalid(at.Child("storageAccount"), azure.StorageAccount,
+			"is no name of a storage account: they have 3 to 24 lower-case letters and digits"))
+	}
+	if azure.Endpoint != "" && !azureEndpointForm.MatchString(azure.Endpoint) {
+		refused = append(refused, field.Invalid(at.Child("endpoint"), azure.Endpoint,
+			"must be http://HOST:PORT or https://HOST:PORT, with /ACCOUNT at its end where a server has several"))
 	}
 	return refused
 }
@@ -60,9 +81,13 @@ func CheckStore(store v1alpha1.BackupStore, at *field.Path) field.ErrorList {
 	}
 	if s := store.GCS; s != nil {
 		in = add("gcs", s.CredentialsSecretName, "")
+		if !googleBucketForm.MatchString(s.Bucket) {
+			refused = append(refused, field.Invalid(in.Child("bucket"), s.Bucket, "is no name of a bucket: name one that exists"))
+		}
 	}
 	if s := store.Azure; s != nil {
 		in = add("azure", s.CredentialsSecretName, s.CASecretName)
+		refused = checkAzure(s, in)
 	}
 	if s := store.Claim; s != nil {
 		in = add("claim", "", "")

@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +38,8 @@ func newArchive(o *options) *cobra.Command {
 				if listen == "" {
 					return a.Run(command.Context())
 				}
-				return serving(command.Context(), listen, watched{a.Watch, objective, t.Request}, a.Run)
+				w := watched{a.Watch, objective, t.Request}
+				return serving(command.Context(), listen, w.handler(), func(ctx context.Context) error { return w.unlessSilent(ctx, a.Run) })
 			})
 		},
 	}
@@ -71,70 +70,23 @@ func (w watched) report() report.Archive {
 	return r
 }
 
-// serving says how far the archive is for as long as run writes it.
-func serving(ctx context.Context, address string, w watched, run func(context.Context) error) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("--listen: %w", err)
-	}
-	const (
-		within    = 5 * time.Second
-		mostBytes = 8 << 10
-	)
-	server := &http.Server{Handler: w.handler(), ReadTimeout: within, WriteTimeout: within, IdleTimeout: within, MaxHeaderBytes: mostBytes}
-	server.SetKeepAlivesEnabled(false)
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(atMost(listener)) }()
-	ctx, silent := context.WithCancelCause(ctx)
-	defer silent(nil)
-	go w.watchSilence(ctx, func() { silent(errSilent) })
-	if err = run(ctx); errors.Is(context.Cause(ctx), errSilent) {
-		err = errors.Join(errSilent, err)
-	}
-	if failed := errors.Join(server.Close(), <-ended); !errors.Is(failed, http.ErrServerClosed) {
-		err = errors.Join(err, failed)
-	}
-	return err
-}
-
-// atMost is a listener with a few connections at a time: whoever opens more waits.
-func atMost(l net.Listener) net.Listener {
-	const most = 16
-	return &limited{Listener: l, free: make(chan struct{}, most)}
-}
-
-type limited struct {
-	net.Listener
-	free chan struct{}
-}
-
-// Accept waits for a connection that has ended if there are too many. All end soon, by the server's times.
-func (l *limited) Accept() (net.Conn, error) {
-	l.free <- struct{}{}
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		<-l.free
-		return nil, err
-	}
-	return &counted{Conn: conn, end: func() { <-l.free }}, nil
-}
-
-type counted struct {
-	net.Conn
-	end func()
-	sync.Once
-}
-
-func (c *counted) Close() error {
-	c.Do(c.end)
-	return c.Conn.Close()
-}
-
 // longestSilence is how long no instance may answer before the process ends, to be started again: what it knows of passwords and
 // certificates may be of before.
 const longestSilence = 10 * time.Minute
 
 var errSilent = fmt.Errorf("no instance has answered for %s", longestSilence)
+
+// unlessSilent runs until no instance has answered for too long.
+func (w watched) unlessSilent(ctx context.Context, run func(context.Context) error) error {
+	ctx, silent := context.WithCancelCause(ctx)
+	defer silent(nil)
+	go w.watchSilence(ctx, func() { silent(errSilent) })
+	err := run(ctx)
+	if errors.Is(context.Cause(ctx), errSilent) {
+		err = errors.Join(errSilent, err)
+	}
+	return err
+}
 
 // watchSilence calls end when no instance has answered for too long.
 func (w watched) watchSilence(ctx context.Context, end func()) {
@@ -156,15 +108,7 @@ func (w watched) watchSilence(ctx context.Context, end func()) {
 // while the archive is further behind than it may be.
 func (w watched) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(to http.ResponseWriter, _ *http.Request) {
-		text, err := w.report().Encode()
-		if err != nil {
-			http.Error(to, "it cannot be said", http.StatusInternalServerError)
-			return
-		}
-		to.Header().Set("Content-Type", "application/json")
-		_, _ = to.Write(text) // who asked is gone
-	})
+	mux.HandleFunc("GET /status", telling(func() ([]byte, error) { return w.report().Encode() }))
 	mux.HandleFunc("GET /metrics", func(to http.ResponseWriter, _ *http.Request) {
 		to.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		_, _ = to.Write([]byte(metrics(w.report()))) // who asked is gone

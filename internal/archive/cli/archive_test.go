@@ -44,6 +44,15 @@ func TestWhatAnArchiveSays(t *testing.T) {
 	}
 }
 
+// A backup and a restore say how far they are, and whom they work for.
+func TestWhatABackupSays(t *testing.T) {
+	answer := httptest.NewRecorder()
+	progress(&archive.Meter{}, "uid").ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/status", http.NoBody))
+	if text := answer.Body.String(); answer.Code != http.StatusOK || text != `{"request":"uid","stage":"","elapsed":0,"bytes":0}` {
+		t.Errorf("%d %s", answer.Code, text)
+	}
+}
+
 func TestMetricsOfAnArchive(t *testing.T) {
 	at := time.Unix(1800000000, 0)
 	text := metrics(report.Archive{First: at, Last: at, Consistent: at, Behind: 1.5, Objective: 60, Bytes: 1 << 40, Paused: 0.25})
@@ -62,14 +71,14 @@ func TestServing(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := listener.Addr().String()
-	if err := serving(t.Context(), address, watched{}, nil); err == nil || !strings.Contains(err.Error(), "--listen") {
+	if err := serving(t.Context(), address, watched{}.handler(), nil); err == nil || !strings.Contains(err.Error(), "--listen") {
 		t.Errorf("an address that is taken: %v", err)
 	}
 	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
 	over := errors.New("another one writes it")
-	err = serving(t.Context(), address, watched{&archive.Watch{}, time.Minute, "uid"}, func(ctx context.Context) error {
+	err = serving(t.Context(), address, watched{&archive.Watch{}, time.Minute, "uid"}.handler(), func(ctx context.Context) error {
 		for range 40 {
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/status", http.NoBody)
 			if err != nil {

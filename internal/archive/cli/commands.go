@@ -68,7 +68,7 @@ const rightsNeeded = "The user needs the rights\n  " + archive.Rights + "\nand, 
 
 func newTake(o *options) *cobra.Command {
 	var s source
-	var reportFile string
+	var reportFile, listen string
 	command := &cobra.Command{
 		Use:   "take NAME",
 		Short: "take a backup of a cluster, all shards at one moment",
@@ -78,9 +78,12 @@ func newTake(o *options) *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			s.taking.Name = args[0]
 			var m *archive.Manifest
-			err := s.with(command, o, func(t archive.Taking) (err error) {
-				m, err = t.Take(command.Context())
-				return err
+			err := s.with(command, o, func(t archive.Taking) error {
+				t.Meter = &archive.Meter{}
+				return serving(command.Context(), listen, progress(t.Meter, t.Request), func(ctx context.Context) (err error) {
+					m, err = t.Take(ctx)
+					return err
+				})
 			})
 			if reportFile != "" {
 				err = errors.Join(err, writeReport(reportFile, m, err, none))
@@ -99,10 +102,12 @@ func newTake(o *options) *cobra.Command {
 	flags.StringVar(&s.taking.Request, "request", "",
 		"what the backup is asked for with; one that is complete, and was asked for with the same, is no error")
 	flags.StringVar(&reportFile, "report-file", "", reportFileUsage)
+	flags.StringVar(&listen, "listen", "", listenUsage)
 	return command
 }
 
 const (
+	listenUsage     = "address to say at how far it is, such as :8080; none: nowhere"
 	reportFileUsage = "file to write what became of it into, as JSON, 4096 bytes at most"
 	none            = -1 // no shard
 )
@@ -218,6 +223,7 @@ func newRestore(o *options) *cobra.Command {
 		r                            archive.Restoring
 		shards                       int
 		reader, checksum, reportFile string
+		listen                       string
 	)
 	command := &cobra.Command{
 		Use:   "restore NAME",
@@ -240,10 +246,13 @@ func newRestore(o *options) *cobra.Command {
 						return err
 					}
 				}
-				if err := store.Restore(command.Context(), r); err != nil {
+				r.Meter = &archive.Meter{}
+				err := serving(command.Context(), listen, progress(r.Meter, r.Request),
+					func(ctx context.Context) error { return store.Restore(ctx, r) })
+				if err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(command.OutOrStdout(), "shard %d as of %s, consistent: %t, manifest %s\n", r.Shard,
+				_, err = fmt.Fprintf(command.OutOrStdout(), "shard %d as of %s, consistent: %t, manifest %s\n", r.Shard,
 					m.Marked.Format(time.RFC3339Nano), m.Consistent, m.Checksum)
 				return err
 			})
@@ -263,6 +272,7 @@ func newRestore(o *options) *cobra.Command {
 	flags.StringVar(&r.Request, "request", "",
 		"what the restore is asked for with; one that was asked for with the same, and is whole, is no error")
 	flags.StringVar(&reportFile, "report-file", "", reportFileUsage)
+	flags.StringVar(&listen, "listen", "", listenUsage)
 	return command
 }
 

@@ -5,15 +5,12 @@ package schedule
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -150,14 +147,7 @@ func (r *reconciler) write(ctx context.Context, schedule *v1alpha1.RedisBackupSc
 	if equality.Semantic.DeepEqual(&schedule.Status, status) {
 		return nil
 	}
-	before, errBefore := runtime.DefaultUnstructuredConverter.ToUnstructured(schedule)
-	after, errAfter := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
-	if err := errors.Join(errBefore, errAfter); err != nil {
-		return fmt.Errorf("encode the status: %w", err)
-	}
-	object := &unstructured.Unstructured{Object: before}
-	object.SetGroupVersionKind(kind)
-	answer, err := shell.PatchStatus(object, after, func(object client.Object, patch client.Patch) error {
+	answer, err := shell.PatchTyped(kind, schedule, status, func(object client.Object, patch client.Patch) error {
 		return r.live.Status().Patch(ctx, object, patch)
 	})
 	if err == nil {

@@ -148,7 +148,8 @@ func restoreJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from v1
 	image string) *batchv1.Job {
 	labels := podLabels(cluster, "redisrestore")
 	pod := podLike(set, labels)
-	args := []string{backupjob.Restore, from.Name, backupjob.Store(from), backupjob.Request(string(cluster.UID)), "--directory=" + dataDir,
+	args := []string{backupjob.Restore, from.Name, backupjob.Store(from), backupjob.Request(string(cluster.UID)), backupjob.Listen(),
+		"--directory=" + dataDir,
 		"--shard=" + strconv.Itoa(shard), "--shards=" + strconv.Itoa(len(cluster.Spec.Topology()))}
 	if engine := admission.EngineVersion(cluster.Spec.Image()); engine != "" {
 		args = append(args, "--engine="+engine)

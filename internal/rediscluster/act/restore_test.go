@@ -38,7 +38,7 @@ func TestRestoreJob(t *testing.T) {
 	c := backupjob.Of(pod)
 	want := []string{"restore", "monday",
 		"--store=s3://backups?endpoint=https%3A%2F%2Fminio.store.svc%3A9000&prefix=a%26b%3Dc%2Fshop%2Fcache%2F&region=eu%26endpoint%3Dhttp%3A%2F%2Fevil&use_path_style=true",
-		"--request=uid", "--directory=/data", "--shard=2", "--shards=4", "--engine=valkey:9.1", "--manifest-checksum=abc",
+		"--request=uid", "--listen=:8090", "--directory=/data", "--shard=2", "--shards=4", "--engine=valkey:9.1", "--manifest-checksum=abc",
 		"--max-bytes-per-second=10000000", "--identity-file=/etc/backup/identity/identity", "--report-file=/dev/termination-log"}
 	if diff := cmp.Diff(want, c.Args); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)

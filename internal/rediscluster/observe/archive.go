@@ -5,11 +5,8 @@ package observe
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +23,6 @@ import (
 	"middleware.hc.cn/operator/internal/pods"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
-	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 const (
@@ -67,7 +63,7 @@ func (o *Observer) archive(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if pod := archivePod(cluster, list.Items); pod != nil {
 		ready := pods.Ready(pod) && pod.DeletionTimestamp == nil
 		*a = snapshot.Archive{Pod: pod.Name, Ready: ready, Waiting: pods.Why(pod), Ended: endedBadly(pod)}
-		if address := pod.Status.PodIP; o.AskArchive != nil && address != "" && o.now().Sub(m.archive.asked) >= archiveEvery {
+		if address := pod.Status.PodIP; o.Ask != nil && address != "" && o.now().Sub(m.archive.asked) >= archiveEvery {
 			began := o.now()
 			m.archive.asked = began
 			if said := o.askArchive(ctx, cluster, address); said != nil {
@@ -120,7 +116,7 @@ func endedBadly(pod *corev1.Pod) string {
 func (o *Observer) askArchive(ctx context.Context, cluster *v1alpha1.RedisCluster, ip string) *report.Archive {
 	ctx, cancel := context.WithTimeout(ctx, archiveWithin)
 	defer cancel()
-	text, err := o.AskArchive(ctx, net.JoinHostPort(ip, strconv.Itoa(values.ArchivePort)))
+	text, err := o.Ask(ctx, net.JoinHostPort(ip, strconv.Itoa(backupjob.StatusPort)))
 	if err != nil {
 		return nil
 	}
@@ -129,30 +125,6 @@ func (o *Observer) askArchive(ctx context.Context, cluster *v1alpha1.RedisCluste
 		return nil
 	}
 	return &said
-}
-
-// ArchiveAsker asks a pod that writes an archive how far it is, over HTTP. It follows no redirection, and reads no more than a message has.
-func ArchiveAsker() func(ctx context.Context, address string) ([]byte, error) {
-	const mostHeaders = 4 << 10
-	asker := &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: mostHeaders},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	return func(ctx context.Context, address string) ([]byte, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/status", http.NoBody)
-		if err != nil {
-			return nil, err
-		}
-		answer, err := asker.Do(request)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = answer.Body.Close() }() // it was read, or there is an error
-		if answer.StatusCode != http.StatusOK {
-			return nil, errors.New(answer.Status)
-		}
-		return io.ReadAll(io.LimitReader(answer.Body, report.Most+1))
-	}
 }
 
 // ArchiveWithheld says, with a field path and a remedy, why the Deployment that writes the archive may not be written now; empty when it

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -101,7 +99,7 @@ func TestWhoWritesTheArchive(t *testing.T) {
 	} {
 		var asked []string
 		o := &Observer{Children: fake.NewClientBuilder().WithObjects(tt.pods...).Build(), Now: func() time.Time { return now },
-			AskArchive: func(_ context.Context, address string) ([]byte, error) {
+			Ask: func(_ context.Context, address string) ([]byte, error) {
 				asked = append(asked, address)
 				return report.Archive{Request: "uid", Behind: 1, Objective: 60, Waits: report.WaitStore}.Encode()
 			}}
@@ -122,7 +120,7 @@ func TestTheArchiveIsAskedNowAndThen(t *testing.T) {
 	at, asked := now, 0
 	answer := func() ([]byte, error) { return report.Archive{Request: "uid", Behind: 1, Objective: 60}.Encode() }
 	o := &Observer{Children: fake.NewClientBuilder().WithObjects(writer("a", nil)).Build(), Now: func() time.Time { return at },
-		AskArchive: func(ctx context.Context, _ string) ([]byte, error) {
+		Ask: func(ctx context.Context, _ string) ([]byte, error) {
 			if _, bounded := ctx.Deadline(); !bounded {
 				t.Error("it may take for ever")
 			}
@@ -164,26 +162,6 @@ func TestTheArchiveIsAskedNowAndThen(t *testing.T) {
 	}
 	if got, _, err := o.archive(t.Context(), c, m); got != nil || err != nil || m.archive.said != nil {
 		t.Errorf("no archive is asked for: %+v, %v", got, err)
-	}
-}
-
-// No more is read than a message has, and nobody is sent elsewhere.
-func TestArchiveAsker(t *testing.T) {
-	var path string
-	server := httptest.NewServer(http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
-		path = r.URL.Path
-		_, _ = to.Write([]byte(strings.Repeat("x", 1<<20)))
-	}))
-	defer server.Close()
-	away := httptest.NewServer(http.RedirectHandler(server.URL, http.StatusFound))
-	defer away.Close()
-	ask := ArchiveAsker()
-	text, err := ask(t.Context(), strings.TrimPrefix(server.URL, "http://"))
-	if err != nil || len(text) != report.Most+1 || path != "/status" {
-		t.Errorf("%d bytes of %s, %v", len(text), path, err)
-	}
-	if text, err := ask(t.Context(), strings.TrimPrefix(away.URL, "http://")); err == nil {
-		t.Errorf("sent elsewhere, it brings %d bytes", len(text))
 	}
 }
 

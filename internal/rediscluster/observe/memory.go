@@ -7,7 +7,10 @@ import (
 	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -27,6 +30,8 @@ type Memory struct {
 	answers    map[string]answer
 	normalized map[string]normalized
 	archive    archiveMemory
+	// restoring is how far the Jobs are that restore shards, by their UIDs.
+	restoring map[types.UID]*backupjob.Listener
 }
 
 // NoteUsersRefused remembers that an instance refused the rules of users, and why.

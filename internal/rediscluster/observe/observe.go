@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/pods"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -48,8 +49,8 @@ type Observer struct {
 	ServiceAccount string
 	// BackupImage has the program that restores backups and writes archives; empty: not known.
 	BackupImage string
-	// AskArchive asks a pod that writes an archive, by its address; nil: nobody does.
-	AskArchive func(ctx context.Context, address string) ([]byte, error)
+	// Ask asks pods that write an archive, or restore a shard, how far they are; nil: nobody does.
+	Ask backupjob.Ask
 	// Redis connects to instances.
 	Redis *redis.Pool
 	// Now is the clock; nil is time.Now.
@@ -91,7 +92,8 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if s.Backup, err = o.backup(ctx, cluster); err != nil {
 		return nil, 0, err
 	}
-	if s.Restore, err = o.restore(ctx, cluster, s); err != nil {
+	var heldByPods time.Duration
+	if s.Restore, heldByPods, err = o.restore(ctx, cluster, s, m); err != nil {
 		return nil, 0, err
 	}
 	if s.Import, err = o.importing(ctx, cluster, s); err != nil {
@@ -114,7 +116,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		held = o.ask(ctx, cluster, m, s, timeout)
 		o.askSource(ctx, cluster, m, s, timeout)
 	}
-	held += heldByArchive
+	held += heldByArchive + heldByPods
 	m.expireRefusedPassword(s)
 	s.Seen = m.noteIDs(cluster, s)
 	m.noteRedirected(s, o.now())

@@ -7,8 +7,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,21 +19,65 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
+	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// restore reads how far restoring a new cluster has come; nil when it begins with nothing, or has formed.
-func (o *Observer) restore(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) (*snapshot.Restore, error) {
-	asked := cluster.Restore()
+// restore reads how far restoring a new cluster has come; nil when it begins with nothing, or has formed. held is how long pods kept the
+// operator waiting.
+func (o *Observer) restore(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, m *Memory) (_ *snapshot.Restore,
+	held time.Duration, _ error) {
 	if s.Formed {
-		return nil, nil
+		m.restoring = nil
+		return nil, 0, nil
 	}
 	r := &snapshot.Restore{Jobs: map[int]snapshot.RestoreJob{}}
-	if err := o.restoreJobs(ctx, cluster, r); err != nil {
-		return nil, err
+	running, err := o.restoreJobs(ctx, cluster, r)
+	if err != nil {
+		return nil, 0, err
 	}
+	began := o.now()
+	o.hear(ctx, cluster, r, running, m)
+	held = o.now().Sub(began)
+	r, err = o.toRestore(ctx, cluster, s, r)
+	return r, held, err
+}
+
+// hear asks the pods that restore shards how far they are, all at once.
+func (o *Observer) hear(ctx context.Context, cluster *v1alpha1.RedisCluster, r *snapshot.Restore, running map[int]*corev1.Pod, m *Memory) {
+	former := m.restoring
+	m.restoring = map[types.UID]*backupjob.Listener{}
+	var wait sync.WaitGroup
+	heard, now := make(map[int]*report.Heard, len(running)), o.now()
+	var mu sync.Mutex
+	for shard, pod := range running {
+		uid := types.UID(r.Jobs[shard].UID)
+		l := former[uid]
+		if l == nil {
+			l = &backupjob.Listener{}
+		}
+		m.restoring[uid] = l
+		wait.Go(func() {
+			said := l.Hear(ctx, o.Ask, pod, string(cluster.UID), now)
+			mu.Lock()
+			defer mu.Unlock()
+			heard[shard] = said
+		})
+	}
+	wait.Wait()
+	for shard, said := range heard {
+		job := r.Jobs[shard]
+		job.Heard = said
+		r.Jobs[shard] = job
+	}
+}
+
+// toRestore reads what a restore that has not come to its end needs, and why it cannot begin; nil when there is none.
+func (o *Observer) toRestore(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot,
+	r *snapshot.Restore) (*snapshot.Restore, error) {
+	asked := cluster.Restore()
 	switch {
 	case asked == nil && len(r.Jobs) == 0:
 		return nil, nil
@@ -96,11 +143,12 @@ func (o *Observer) backupToRestore(ctx context.Context, cluster *v1alpha1.RedisC
 	return backup.Location(), "", nil
 }
 
-// restoreJobs reads the Jobs that restore shards, by their names and their owner.
-func (o *Observer) restoreJobs(ctx context.Context, cluster *v1alpha1.RedisCluster, r *snapshot.Restore) error {
+// restoreJobs reads the Jobs that restore shards, by their names and their owner, and the pods of theirs that run.
+func (o *Observer) restoreJobs(ctx context.Context, cluster *v1alpha1.RedisCluster, r *snapshot.Restore) (map[int]*corev1.Pod, error) {
+	running := map[int]*corev1.Pod{}
 	var list batchv1.JobList
 	if err := o.Children.List(ctx, &list, ofCluster(cluster)...); err != nil {
-		return fmt.Errorf("list the Jobs: %w", err)
+		return nil, fmt.Errorf("list the Jobs: %w", err)
 	}
 	for i := range list.Items {
 		found := &list.Items[i]
@@ -110,7 +158,7 @@ func (o *Observer) restoreJobs(ctx context.Context, cluster *v1alpha1.RedisClust
 		}
 		said, err := backupjob.ReportOf(ctx, o.Children, o.Secrets, found)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		is := snapshot.RestoreJob{Name: found.Name, UID: string(found.UID), Terminating: found.DeletionTimestamp != nil,
 			Done: backupjob.Condition(found, batchv1.JobComplete) != nil, From: found.Annotations[v1alpha1.AnnotationRestoredFrom]}
@@ -126,11 +174,18 @@ func (o *Observer) restoreJobs(ctx context.Context, cluster *v1alpha1.RedisClust
 		if !is.Done && !is.Failed {
 			waits, err := backupjob.Waits(ctx, o.Children, found)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			is.Message = strings.Trim(is.Message+"; "+waits, "; ")
+			pod, err := backupjob.Running(ctx, o.Children, found)
+			if err != nil {
+				return nil, err
+			}
+			if pod != nil {
+				running[shard] = pod
+			}
 		}
 		r.Jobs[shard] = is
 	}
-	return nil
+	return running, nil
 }

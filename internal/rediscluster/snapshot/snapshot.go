@@ -97,8 +97,9 @@ type RestoreJob struct {
 	Message string
 	// From is where the backup lies, for people.
 	From string
-	// Report is what it restored; nil: not known.
+	// Report is what it restored; nil: not known. Heard is how far its pod is that runs; nil: not known.
 	Report *report.Report
+	Heard  *report.Heard
 }
 
 // Archive is what is known of the archive that is written of a cluster.

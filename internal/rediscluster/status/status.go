@@ -57,6 +57,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	status.Settings, status.RefusedSettings = settingsOf(d), refusals(p)
 	status.DataVolumes, status.PlacedOn, status.SlotsAssigned = d.DataVolumes, d.PlacedOn, d.SlotsAssigned
 	status.Restored = restored(p)
+	status.Restoring = restoring(p)
 	status.Import = importing(cluster, p, now)
 	status.HeldForBackup = heldForBackup(cluster.Status.HeldForBackup, s)
 	status.Nodes = nodes(cluster.Status.Nodes, p, now)

@@ -16,15 +16,12 @@ import (
 	"middleware.hc.cn/operator/internal/backupjob"
 )
 
-// ArchivePort is where the pod that writes an archive says how far it is.
-const ArchivePort = 8090
-
 // Archive returns the values of the pod that writes the archive of a cluster, from an image that has the program. shards is how many there
 // are, or are to be. The pod begins at the name of the cluster's Service: addresses of instances change, and the template would with them.
 func Archive(cr *v1alpha1.RedisCluster, image string, shards int) map[string]any {
 	archive, backup, location := cr.Archive(), cr.Spec.Backup, cr.ArchiveLocation()
 	args := []string{backupjob.Archive, location.Name, backupjob.Store(location), "--cluster=" + cr.Namespace + "/" + cr.Name,
-		backupjob.Request(string(cr.UID)), fmt.Sprintf("--from=%s.%s.svc:6379", cr.Name, cr.Namespace), fmt.Sprintf("--listen=:%d", ArchivePort)}
+		backupjob.Request(string(cr.UID)), fmt.Sprintf("--from=%s.%s.svc:6379", cr.Name, cr.Namespace), backupjob.Listen()}
 	for _, flag := range []struct {
 		name string
 		is   *metav1.Duration
@@ -51,7 +48,7 @@ func Archive(cr *v1alpha1.RedisCluster, image string, shards int) map[string]any
 	backupjob.MountLogin(&pod, cr)
 	c := backupjob.Of(pod)
 	c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
-	c.Ports = []corev1.ContainerPort{{Name: "status", ContainerPort: ArchivePort, Protocol: corev1.ProtocolTCP}}
+	c.Ports = []corev1.ContainerPort{{Name: "status", ContainerPort: backupjob.StatusPort, Protocol: corev1.ProtocolTCP}}
 	asked := func(path string) corev1.ProbeHandler {
 		return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("status")}}
 	}

@@ -204,6 +204,46 @@ func TestBackupLeavesTheJobsOfOthersAlone(t *testing.T) {
 	}
 }
 
+// A backup whose cluster is deleted is what its pod says, or fails with the reason, and leaves nothing; one that has not begun fails.
+func TestBackupOfAClusterThatGoes(t *testing.T) {
+	t.Parallel()
+	cluster, _, _ := running(t)
+	create(t, labelled(cluster.Namespace, "store", v1alpha1.LabelBackup,
+		map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}))
+	first, second := newBackup(cluster, "first"), newBackup(cluster, "second")
+	create(t, first)
+	awaitBackup(t, first, v1alpha1.BackupRunning, "")
+	job := awaitJob(t, first, "")
+	create(t, second)
+	awaitBackup(t, second, v1alpha1.BackupPreparing, "another backup")
+	remove(t, cluster)
+	awaitGone(t, cluster)
+	awaitBackup(t, second, v1alpha1.BackupFailed, "RedisCluster cache is being deleted")
+	get(t, first)
+	if first.Ended() {
+		t.Errorf("it is %s while its Job runs: %s", first.Status.Phase, first.Status.Reason)
+	}
+	message, err := report.Report{Error: "shard 0: no instance can be followed"}.Encode()
+	check(t, err)
+	podOf(t, job, "taker", string(message), true)
+	failed(t, job)
+	awaitBackup(t, first, v1alpha1.BackupFailed, "shard 0: no instance can be followed")
+	awaitFinalizer(t, first, false)
+}
+
+// failed makes a Job fail, as its controller does.
+func failed(t *testing.T, job *batchv1.Job) {
+	t.Helper()
+	now := metav1.Now()
+	job.Status.StartTime, job.Status.Failed = &now, 1
+	job.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
+	for _, condition := range []batchv1.JobConditionType{batchv1.JobFailureTarget, batchv1.JobFailed} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: condition, Status: corev1.ConditionTrue,
+			Reason: batchv1.JobReasonBackoffLimitExceeded, LastProbeTime: now, LastTransitionTime: now})
+	}
+	check(t, api.Status().Update(context.Background(), job))
+}
+
 // takeBackup has a backup taken, as Jobs and pods are, and leaves nothing of it: slots stay meanwhile, and may move afterwards.
 func takeBackup(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	t.Helper()
