@@ -4,6 +4,7 @@
 package metrics
 
 import (
+	"maps"
 	"strconv"
 	"sync"
 
@@ -21,7 +22,9 @@ type Instance struct {
 	Master  bool
 	Slots   int
 	Keys    int64
-	// Behind is how many bytes of its master's stream a replica has not processed, negative where that is not known.
+	// Linked reports whether a replica follows its master, and Behind is how many bytes of its stream it has not processed then; negative
+	// where that is not known.
+	Linked bool
 	Behind int64
 	Stats  stats.Values
 }
@@ -48,11 +51,18 @@ func newInstances() *instances {
 	gauge := func(name, help string, value func(*Instance) float64) {
 		all.add(name, help, prometheus.GaugeValue, value)
 	}
-	gauge("up", "1 while the instance answers the operator, else 0; everything else is absent then.", nil)
+	gauge("up", "1 if the instance answered when the operator last asked it, else 0; everything else is absent then.", nil)
 	gauge("master", "1 for a master, 0 for a replica.", func(i *Instance) float64 { return one(i.Master) })
 	gauge("slots", "Hash slots that the instance owns.", func(i *Instance) float64 { return float64(i.Slots) })
 	gauge("keys", "Keys that it holds.", func(i *Instance) float64 { return float64(i.Keys) })
-	gauge("replication_behind_bytes", "What a replica has not processed yet of its master's stream.",
+	gauge("master_link_up", "1 if a replica follows its master, 0 while it is copying everything or does not reach it.",
+		func(i *Instance) float64 {
+			if i.Master {
+				return stats.Unknown
+			}
+			return one(i.Linked)
+		})
+	gauge("replication_behind_bytes", "What a replica that follows its master has not processed yet of its stream.",
 		func(i *Instance) float64 { return float64(i.Behind) })
 	for n, stat := range stats.All {
 		kind := prometheus.GaugeValue
@@ -90,8 +100,9 @@ func (all *instances) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (all *instances) Collect(to chan<- prometheus.Metric) {
 	all.mu.Lock()
-	defer all.mu.Unlock()
-	for of, list := range all.known {
+	known := maps.Clone(all.known) // lists do not change
+	all.mu.Unlock()
+	for of, list := range known {
 		for i := range list {
 			all.collect(of, &list[i], to)
 		}

@@ -86,13 +86,13 @@ func TestInstances(t *testing.T) {
 	cart.Set(RedisClusterValues{Each: []Instance{{Pod: "cart-7-0"}}})
 	cart.Set(RedisClusterValues{Each: []Instance{
 		{Pod: "cart-0-0", Answers: true, Master: true, Slots: 5461, Keys: 12, Behind: -1, Stats: said("commands_total", 99)},
-		{Pod: "cart-0-1", Answers: true, Behind: 14, Stats: said("memory_used_bytes", 1000)},
+		{Pod: "cart-0-1", Answers: true, Linked: true, Behind: 14, Stats: said("memory_used_bytes", 1000)},
 		{Pod: "cart-1-0", Shard: 1, Behind: -1},
 	}})
 	want := map[string]float64{
 		"up{cart,shop,cart-0-0,0}": 1, "master{cart,shop,cart-0-0,0}": 1, "slots{cart,shop,cart-0-0,0}": 5461, "keys{cart,shop,cart-0-0,0}": 12,
 		"commands_total{cart,shop,cart-0-0,0}": 99,
-		"up{cart,shop,cart-0-1,0}":             1, "master{cart,shop,cart-0-1,0}": 0,
+		"up{cart,shop,cart-0-1,0}":             1, "master{cart,shop,cart-0-1,0}": 0, "master_link_up{cart,shop,cart-0-1,0}": 1,
 		"slots{cart,shop,cart-0-1,0}": 0, "keys{cart,shop,cart-0-1,0}": 0,
 		"replication_behind_bytes{cart,shop,cart-0-1,0}": 14, "memory_used_bytes{cart,shop,cart-0-1,0}": 1000,
 		"up{cart,shop,cart-1-0,1}": 0,

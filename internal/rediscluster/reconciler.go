@@ -129,7 +129,8 @@ func instanceValues(s *snapshot.Snapshot) []metrics.Instance {
 			continue
 		}
 		list[i].Answers, list[i].Master, list[i].Slots, list[i].Keys, list[i].Stats = true, r.Master, r.Slots.Len(), r.Keys, r.Stats
-		if master := s.ByNodeID(r.MasterID); master != nil && !r.Master {
+		list[i].Linked = r.MasterLinkUp
+		if master := s.ByNodeID(r.MasterID); master != nil && r.MasterLinkUp {
 			list[i].Behind = max(0, master.Redis.Offset-r.Offset)
 		}
 	}

@@ -19,8 +19,9 @@ type Stat struct {
 	field string
 	// scale is what the field's number is multiplied by; 0: 1.
 	scale float64
-	// yes is the word that stands for 1, any other for 0; empty where the field is a number.
-	yes string
+	// yes is the word that stands for 1, no the one that stands for 0, which is any other if it is empty. Both are empty where the field is a
+	// number.
+	yes, no string
 }
 
 // All are the figures that are told.
@@ -31,6 +32,8 @@ var All = [...]Stat{
 	{field: "used_memory", Name: "memory_used_bytes", Help: "What the engine has allocated."},
 	{field: "used_memory_rss", Name: "memory_rss_bytes", Help: "What the operating system has given to it."},
 	{field: "maxmemory", Name: "memory_max_bytes", Help: "The limit maxmemory; 0 is none."},
+	{field: "maxmemory_policy", Name: "memory_full_refuses", Help: "1 if writes are refused at that limit (noeviction), 0 if keys are evicted.",
+		yes: "noeviction"},
 	{field: "mem_clients_normal", Name: "memory_clients_bytes", Help: "What buffers of ordinary clients take."},
 	{field: "total_connections_received", Name: "connections_total", Help: "Connections that were accepted.", Counter: true},
 	{field: "rejected_connections", Name: "rejected_connections_total", Help: "Connections that were refused because of maxclients.",
@@ -45,12 +48,12 @@ var All = [...]Stat{
 	{field: "expired_keys", Name: "expired_keys_total", Help: "Keys that were deleted because their time was over.", Counter: true},
 	{field: "evicted_keys", Name: "evicted_keys_total", Help: "Keys that were deleted because of maxmemory.", Counter: true},
 	{field: "latest_fork_usec", Name: "last_fork_seconds", Help: "How long the last fork took, in which nothing was answered.", scale: 1e-6},
-	{field: "rdb_last_bgsave_status", Name: "snapshot_saved", Help: "1 unless the last snapshot could not be saved.", yes: "ok"},
+	{field: "rdb_last_bgsave_status", Name: "snapshot_saved", Help: "1 unless the last snapshot could not be saved.", yes: "ok", no: "err"},
 	{field: "rdb_last_save_time", Name: "last_snapshot_timestamp_seconds", Help: "When the last snapshot was saved, or the process began."},
 	{field: "aof_last_write_status", Name: "append_only_file_written", Help: "1 unless the append-only file could not be written to.",
-		yes: "ok"},
+		yes: "ok", no: "err"},
 	{field: "aof_last_bgrewrite_status", Name: "append_only_file_rewritten",
-		Help: "1 unless the append-only file could not be written anew.", yes: "ok"},
+		Help: "1 unless the append-only file could not be written anew.", yes: "ok", no: "err"},
 	{field: "connected_slaves", Name: "replicas", Help: "Replicas that are connected."},
 	{field: "used_cpu_user", Name: "cpu_user_seconds_total", Help: "Processor time of the process itself.", Counter: true},
 	{field: "used_cpu_sys", Name: "cpu_system_seconds_total", Help: "Processor time of the kernel for it.", Counter: true},
@@ -86,7 +89,7 @@ func (s Stat) read(fields map[string]string) float64 {
 		return Unknown
 	case s.yes != "" && text == s.yes:
 		return 1
-	case s.yes != "":
+	case s.yes != "" && (s.no == "" || text == s.no):
 		return 0
 	}
 	n, err := strconv.ParseFloat(text, 64)
