@@ -64,8 +64,10 @@ type Session struct {
 
 	base   io.Reader
 	inside bool // a transaction
-	ended  chan struct{}
-	ending sync.Once
+	// dataOnly refuses administrative commands as soon as their names are read.
+	dataOnly bool
+	ended    chan struct{}
+	ending   sync.Once
 }
 
 const (

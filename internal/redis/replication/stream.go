@@ -33,6 +33,12 @@ var (
 	droppedOfCluster = []string{"SETSLOT", "SYNCSLOTS"}
 )
 
+// administrative are commands that change a server, not its data. No server sends them to its replicas, which would carry them out with all
+// rights; but for CLUSTER, by which Valkey tells them of slots that move. Engines call them admin, and the last ones something else.
+var administrative = []string{"ACL", "BGREWRITEAOF", "BGSAVE", "CLIENT", "CLUSTER", "COMMANDLOG", "CONFIG", "DEBUG", "FAILOVER", "LATENCY",
+	"MODULE", "MONITOR", "PFSELFTEST", "PSYNC", "REPLICAOF", "SAVE", "SHUTDOWN", "SLAVEOF", "SLOWLOG", "SYNC",
+	"AUTH", "HELLO", "MIGRATE", "RESET"}
+
 // Copy reads the next command of the stream and writes it as it came, which is how append-only files have it, unless it is none of the
 // data. It waits for one. Commands above 1 MiB are passed on while they arrive. If one does not arrive whole, or cannot be written, the
 // error is ErrTorn. Until the base is read there is no stream.
@@ -112,6 +118,9 @@ func (c *command) word(n int64) error {
 		if n == 0 {
 			c.name = strings.ToUpper(text)
 			c.drop = slices.Contains(dropped, c.name)
+			if c.session.dataOnly && slices.Contains(administrative, c.name) {
+				return fmt.Errorf("%w: the stream has the command %s, which is none of the data", ErrRefused, c.name)
+			}
 		} else {
 			c.second = text
 			c.drop = c.drop || c.name == "CLUSTER" && slices.Contains(droppedOfCluster, strings.ToUpper(text))

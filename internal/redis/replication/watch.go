@@ -18,10 +18,11 @@ var ErrReplica = errors.New("the replica is gone")
 
 // Watch passes on to a replica what a server sends after the replica's PSYNC was sent to it, byte by byte, and reads along. It ends with
 // the connection, and with ErrRefused before it would pass on that the stream goes on for another database than 0, of which a replica in
-// cluster mode would make 0. The server's connection has to be read from nowhere else. based is called when a new base was passed on whole.
+// cluster mode would make 0, or an administrative command, which a replica would carry out. The server's connection has to be read from
+// nowhere else. based is called when a new base was passed on whole.
 func Watch(server net.Conn, replica io.Writer, based func()) error {
 	along := &passing{Conn: server, to: replica, unread: func() int { return 0 }}
-	s := &Session{conn: along, options: Options{Silence: defaultSilence}, ended: make(chan struct{})}
+	s := &Session{conn: along, options: Options{Silence: defaultSilence}, ended: make(chan struct{}), dataOnly: true}
 	s.in = bufio.NewReaderSize(&bounded{along, defaultSilence}, bufferSize)
 	defer s.ending.Do(func() { close(s.ended) })
 	answer, err := s.line()
@@ -51,7 +52,7 @@ func Watch(server net.Conn, replica io.Writer, based func()) error {
 	}
 }
 
-// mostUnread is more than a command has that goes over to another database.
+// mostUnread is more than a command has that goes over to another database, and than the name of one.
 const mostUnread = 1 << 10
 
 // passing is a connection whose bytes go to a replica once they were read along, and that says nothing itself: the replica does. Who reads
