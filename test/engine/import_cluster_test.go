@@ -53,7 +53,8 @@ func startSource(t *testing.T, e engine, encrypted bool) *sourceCluster {
 		c.tls = ca.clients()
 	}
 	for i := range c.servers {
-		must(t, source.at(i).Do(t.Context(), strings.Fields("ACL SETUSER import reset on >import-password "+redis.RightsToImport)).Err())
+		must(t, source.at(i).ACLSetUser(t.Context(), "import",
+			append([]string{"reset", "on", ">import-password"}, strings.Fields(redis.RightsToImport)...)...).Err())
 	}
 	return source
 }
@@ -107,7 +108,12 @@ func (s *sourceCluster) same(o *operated, owned []slots.Set) {
 		}
 		for shard, set := range owned {
 			if set.Equal(view.Slots) {
-				if keys := compareDumps(o.t, s.at(i), o.direct(o.named(shard, 0))); keys < 300 {
+				first := o.named(shard, 0)
+				eventually(s.t, func() error { // half a second after it took over
+					state := o.view(first).ClusterState
+					return want(state == redis.ClusterOK, "%s: %s", first.pod.Name, state)
+				})
+				if keys := compareDumps(o.t, s.at(i), o.direct(first)); keys < 300 {
 					o.t.Errorf("only %d keys of shard %d were compared", keys, shard)
 				}
 			}
