@@ -66,8 +66,10 @@ type Session struct {
 	inside bool // a transaction
 	// dataOnly refuses administrative commands as soon as their names are read.
 	dataOnly bool
-	ended    chan struct{}
-	ending   sync.Once
+	// ofCluster is the size of the command that was read last, if it was CLUSTER; else 0.
+	ofCluster int64
+	ended     chan struct{}
+	ending    sync.Once
 }
 
 const (
