@@ -24,6 +24,8 @@ const (
 	lookEvery = 5 * time.Millisecond
 	// mostCatchUp is how long that may take, and no more than half of the pause.
 	mostCatchUp = 10 * time.Second
+	// pingSize is what a server sends to its replicas also while writes are paused; no write is as short.
+	pingSize = 14
 	// endPauseWithin is how long ending a pause may take.
 	endPauseWithin = 2 * time.Second
 )
@@ -109,10 +111,13 @@ func (t *taking) takeOver(ctx context.Context) error {
 	if err := t.each(ctx, func(ctx context.Context, i int) error { return t.catchUp(ctx, i, paused[i]) }); err != nil {
 		return err
 	}
-	// A failover, or slots that an engine moved by itself, would show now.
+	// A failover, or slots that an engine moved by itself, would show now, and so would a pause that somebody else ended: all servers were
+	// where they were, at one moment between the two answers.
 	err = t.each(ctx, func(ctx context.Context, i int) error {
-		if is, err := t.ask(ctx, i); err != nil || is.At.ID != paused[i].At.ID || is.ID != paused[i].ID {
-			return errors.Join(err, fmt.Errorf("the server that %s follows changed while writes were paused", t.step.Followers[i].On.Pod))
+		is, err := t.ask(ctx, i)
+		if since := is.At.Offset - paused[i].At.Offset; err != nil || is.At.ID != paused[i].At.ID || is.ID != paused[i].ID ||
+			since != 0 && since != pingSize {
+			return errors.Join(err, fmt.Errorf("the server that %s follows went on while writes were paused", t.step.Followers[i].On.Pod))
 		}
 		return nil
 	})

@@ -84,6 +84,9 @@ func (o *Observer) importShards(ctx context.Context, cluster *v1alpha1.RedisClus
 			prepares[shard] = job
 		}
 	}
+	if i.CutOver && len(relays)+len(prepares) == 0 {
+		return nil // all of it is over
+	}
 	count := max(1, len(i.Slots))
 	for shard := 0; shard < count; shard++ {
 		of, err := o.importShard(ctx, cluster, shard, relays[shard], prepares[shard])

@@ -136,7 +136,7 @@ func (in input) recordCutOver() Step {
 
 // Missed is what came into the server's stream after the last that the cluster took over, in bytes; nil: that is not known of every shard.
 func Missed(s *snapshot.Snapshot) *int64 {
-	if s.Import == nil {
+	if s.Import == nil || len(s.Import.Shards) == 0 {
 		return nil
 	}
 	var sum int64
