@@ -66,7 +66,7 @@ func (n *Node) Outside(ctx context.Context) (Outside, error) {
 	for i, answer := range answers {
 		if i > 0 && !is.Cluster {
 			is.Slots = slots.All()
-			break // it says that there is none, or that it may not tell
+			break // the answer is that there is none, or that it may not be told
 		}
 		if err := answer.Err(); err != nil {
 			return Outside{}, n.failed(ctx, commands[i], err)

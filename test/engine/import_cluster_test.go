@@ -126,7 +126,8 @@ func importing(t *testing.T, e engine, asked v1alpha1.Topology, source *sourceCl
 	t.Helper()
 	o := prepared(t, e, asked)
 	o.imports(source.servers[0].addr(), source.login())
-	found, err := (&relay.Source{Pool: o.pool, Address: o.source, Login: func(string) redis.Credentials { return o.login }}).Shards(t.Context())
+	whole := &relay.Source{Pool: o.pool, Address: o.source, Login: func(string) redis.Credentials { return o.login }}
+	found, err := whole.Shards(t.Context())
 	must(t, err)
 	var owned []slots.Set
 	for _, shard := range found {
@@ -139,7 +140,8 @@ func importing(t *testing.T, e engine, asked v1alpha1.Topology, source *sourceCl
 	return o, owned
 }
 
-// grown lets the operator work until the cluster has formed, and then until there is the shard that is asked for beside those of the source.
+// grown lets the operator work until the cluster has formed, and then until there is the shard that is asked for beside those of the
+// source.
 func (o *operated) grown() {
 	o.t.Helper()
 	eventually(o.t, func() error {
@@ -153,8 +155,8 @@ func (o *operated) grown() {
 	o.converge()
 }
 
-// TestClusterImportsACluster: a new cluster follows another one, with TLS, that is written to, shard by shard, and takes over from all of its
-// masters at one moment: every key is there, also when it has another number of shards than the source in the end.
+// TestClusterImportsACluster: a new cluster follows another one, with TLS, that is written to, shard by shard, and takes over from all of
+// its masters at one moment: every key is there, also when it has another number of shards than the source in the end.
 func TestClusterImportsACluster(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		source := startSource(t, e, true)

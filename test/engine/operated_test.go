@@ -316,8 +316,8 @@ func (o *operated) client() *goredis.ClusterClient {
 	for _, p := range o.pods {
 		addrs = append(addrs, snapshot.Address(p.pod.Status.PodIP))
 	}
-	c := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs, Password: o.secret, MaxRetries: 3, MaxRedirects: 16, Protocol: 2, DisableIdentity: true,
-		DialTimeout: timeout, ReadTimeout: timeout})
+	c := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs, Password: o.secret, MaxRetries: 3, MaxRedirects: 16, Protocol: 2,
+		DisableIdentity: true, DialTimeout: timeout, ReadTimeout: timeout})
 	o.t.Cleanup(func() { _ = c.Close() }) // the test is over either way
 	return c
 }

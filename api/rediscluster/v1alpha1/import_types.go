@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Import names the server, or the cluster, whose data a new cluster takes. Its data are followed as replicas do, and nothing is ever written
-// to it.
+// Import names the server, or the cluster, whose data a new cluster takes. Its data are followed as replicas do, and nothing is
+// ever written to it.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.user) || has(self.credentialsSecretName)",message="a user logs in with a password: set credentialsSecretName as well",fieldPath=".credentialsSecretName"
 type Import struct {
@@ -52,8 +52,8 @@ type Import struct {
 	TLS *ImportTLS `json:"tls,omitempty"`
 
 	// cutOver makes the cluster take the server's place: writes are paused at the server, or at all masters of its cluster, the
-	// cluster gets the last of them, and takes over. Set it when status.import says how little is missing, and when clients are ready to be led to the cluster.
-	// Default: false, the cluster follows.
+	// cluster gets the last of them, and takes over. Set it when status.import says how little is missing, and when clients are
+	// ready to be led to the cluster. Default: false, the cluster follows.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=165,displayName="Cut Over",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
@@ -195,7 +195,8 @@ func (c *RedisCluster) CloneOf() string {
 // Follows reports whether the cluster begins with the data of a server outside, or of another RedisCluster, that it follows.
 func (c *RedisCluster) Follows() bool { return c.Import() != nil || c.CloneOf() != "" }
 
-// SourceAddress is where the server answers that the cluster follows, or any instance of the RedisCluster that it clones; empty without one.
+// SourceAddress is where the server answers that the cluster follows, or any instance of the RedisCluster that it clones; empty
+// without one.
 func (c *RedisCluster) SourceAddress() string {
 	if from := c.Import(); from != nil {
 		return from.Address

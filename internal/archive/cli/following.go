@@ -70,8 +70,8 @@ func newFollow() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "follow",
 		Short: "write what an instance needs to start as the replica of a server outside",
-		Long: "Asks a server whether its data can come into a cluster, and writes nodes.conf into an instance's directory. The instance starts\n" +
-			"as the replica of what answers at --master, such as a relay, which it takes for the master of all slots, or, of a server in\n" +
+		Long: "Asks a server whether its data can come into a cluster, and writes nodes.conf into an instance's directory. The instance\n" +
+			"starts as the replica of what answers at --master, such as a relay, which it takes for the master of all slots, or, of a server in\n" +
 			"cluster mode, for that of the slots of one of its shards.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -179,7 +179,8 @@ func TestRelayReadsAlong(t *testing.T) {
 	blank := func(n int) string { return command("PING " + strings.Repeat("x", n)) }
 	moved := strings.ReplaceAll(blank(81)+command("SET a b")+blank(76)+blank(31), "x", " ")
 	for name, tt := range map[string]struct{ sent, passed string }{
-		"a user":               {full + "$5\r\nREDIS" + stream + command("ACL SETUSER a "+strings.Repeat("b", 5000)) + stream, full + "$5\r\nREDIS" + stream},
+		"a user": {full + "$5\r\nREDIS" + stream + command("ACL SETUSER a "+strings.Repeat("b", 5000)) + stream,
+			full + "$5\r\nREDIS" + stream},
 		"a setting, lowercase": {full + "$5\r\nREDIS" + stream + command("config set dir /") + stream, full + "$5\r\nREDIS" + stream},
 		"a setting in a transaction": {full + "$5\r\nREDIS" + command("MULTI") + command("CONFIG SET dir /") + command("EXEC"),
 			full + "$5\r\nREDIS" + command("MULTI")},

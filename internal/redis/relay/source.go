@@ -230,8 +230,8 @@ func (s *Source) Owns(is redis.Outside) error {
 	return nil
 }
 
-// Shards are what each shard of the source owns, by the lowest slot, and what their masters say; a server of its own is one. All masters are
-// asked: who is not reached is an error, and so are slots that move.
+// Shards are what each shard of the source owns, by the lowest slot, and what their masters say; a server of its own is one. All masters
+// are asked: who is not reached is an error, and so are slots that move.
 func (s *Source) Shards(ctx context.Context) ([]redis.Outside, error) {
 	is, err := s.node(s.Address).Outside(ctx)
 	if err != nil {

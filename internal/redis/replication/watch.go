@@ -19,8 +19,8 @@ var ErrReplica = errors.New("the replica is gone")
 
 // Watch passes on to a replica what a server sends after the replica's PSYNC was sent to it, byte by byte, and reads along. It ends with
 // the connection, and with ErrRefused before it would pass on that the stream goes on for another database than 0, of which a replica in
-// cluster mode would make 0, or an administrative command, which a replica would carry out. What tells of a slot that moves is left out. The
-// server's connection has to be read from nowhere else. based is called when a new base was passed on whole.
+// cluster mode would make 0, or an administrative command, which a replica would carry out. What tells of a slot that moves is left out.
+// The server's connection has to be read from nowhere else. based is called when a new base was passed on whole.
 func Watch(server net.Conn, replica io.Writer, based func()) error {
 	along := &passing{Conn: server, to: replica, unread: func() int { return 0 }}
 	s := &Session{conn: along, options: Options{Silence: defaultSilence}, ended: make(chan struct{}), dataOnly: true}
@@ -96,8 +96,8 @@ func (p *passing) pass(n int) error {
 	return nil
 }
 
-// blank makes a command that was read along, and is as long as that, one that does nothing, of the same length: what a replica acknowledges is
-// a number of bytes. It reports whether that could be done.
+// blank makes a command that was read along, and is as long as that, one that does nothing, of the same length: what a replica
+// acknowledges is a number of bytes. It reports whether that could be done.
 func (p *passing) blank(size int) bool {
 	const name, end = "*2\r\n$4\r\nPING\r\n$", "\r\n"
 	for digits := 1; digits <= len("1000"); digits++ {

@@ -223,8 +223,8 @@ func relayJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from snap
 // masterFlag comes before the address of the relay that an instance is told.
 const masterFlag = "--master="
 
-// followJob is the Job that asks the server whether it can be imported, and writes into the claim of a shard's first instance that it follows
-// the relay.
+// followJob is the Job that asks the server whether it can be imported, and writes into the claim of a shard's first instance that it
+// follows the relay.
 func followJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, step plan.PrepareImport, shard int, relay,
 	image string) *batchv1.Job {
 	args := append([]string{backupjob.Follow}, sourceArguments(cluster, step.From)...)

@@ -195,8 +195,8 @@ func (o *Observer) leadsToSource(ctx context.Context, cluster *v1alpha1.RedisClu
 	return err
 }
 
-// leadsToCluster reads what leads to the RedisCluster that is cloned: its backup user has the rights, and may read nothing else. Who may make
-// RedisClusters may not read every other one: that its Secret bears the label says that this one may be cloned.
+// leadsToCluster reads what leads to the RedisCluster that is cloned: its backup user has the rights, and may read nothing else. Who may
+// make RedisClusters may not read every other one: that its Secret bears the label says that this one may be cloned.
 func (o *Observer) leadsToCluster(ctx context.Context, cluster *v1alpha1.RedisCluster, i *snapshot.Import) error {
 	const at = "spec.bootstrap.clone.name"
 	source := &v1alpha1.RedisCluster{}

@@ -21,8 +21,8 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// What leads to a server is what its Secrets' labels allow, and to a RedisCluster only its backup user, if the Secret of that one says that it
-// may be cloned.
+// What leads to a server is what its Secrets' labels allow, and to a RedisCluster only its backup user, if the Secret of that one says
+// that it may be cloned.
 func TestWhatLeadsToASource(t *testing.T) {
 	secret := func(name string, labelled bool) *corev1.Secret {
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}

@@ -25,8 +25,8 @@ type CutOver struct {
 	Resume bool
 }
 
-// Follower is an instance that follows a server outside: by the relay that answers there, as the replica of a node of that ID, which has the
-// slots.
+// Follower is an instance that follows a server outside: by the relay that answers there, as the replica of a node of that ID, which has
+// the slots.
 type Follower struct {
 	On              Target
 	Relay, MasterID string
@@ -182,7 +182,8 @@ func (in input) follow(followers, over []*snapshot.Instance) Step {
 			asked.Address)
 		return Wait{base: base{v.Reason}, BlockedBy: v.Predicate, After: askSource}
 	}
-	step.Reason = fmt.Sprintf("%d instances follow the server at %s, and take over while writes are paused there", len(followers), asked.Address)
+	step.Reason = fmt.Sprintf("%d instances follow the server at %s, and take over while writes are paused there", len(followers),
+		asked.Address)
 	if len(over) > 0 {
 		step.Reason += fmt.Sprintf("; %d have taken over before", len(over))
 	}

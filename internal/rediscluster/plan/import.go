@@ -101,8 +101,8 @@ func beginsWith(s *snapshot.Snapshot) int {
 	return max(1, len(s.Import.Shards))
 }
 
-// beginning is the topology of a cluster that takes the data of a server outside until it has formed: the shards of that, with the instances
-// that are asked for as far as there are such shards. Those beyond are drained later, by an ordinary scaling.
+// beginning is the topology of a cluster that takes the data of a server outside until it has formed: the shards of that, with the
+// instances that are asked for as far as there are such shards. Those beyond are drained later, by an ordinary scaling.
 func beginning(asked v1alpha1.Topology, shards int) v1alpha1.Topology {
 	t := make(v1alpha1.Topology, shards)
 	copy(t, asked)
@@ -112,8 +112,8 @@ func beginning(asked v1alpha1.Topology, shards int) v1alpha1.Topology {
 	return t
 }
 
-// planImport prepares the first instances of a cluster that is to follow a server outside, and ends what was made for that once it has taken
-// over, and the pause of writes is over.
+// planImport prepares the first instances of a cluster that is to follow a server outside, and ends what was made for that once it has
+// taken over, and the pause of writes is over.
 func planImport(in input) Step {
 	i, asked := in.snap.Import, in.desired.Import
 	switch {

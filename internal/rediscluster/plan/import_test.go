@@ -90,8 +90,9 @@ func TestImportIsPrepared(t *testing.T) {
 		}, "PrepareImport", "of shards [0] are to follow"},
 		"the Job is gone":     {func(s *shot) { s.Import.Shards[0].Prepared, s.Claims = nil, nil }, "PrepareImport", ""},
 		"the Service is gone": {func(s *shot) { s.Import.Shards[0].Service = false }, "PrepareImport", "shards [0]"},
-		"a Secret is not for": {func(s *shot) { s.Import.Shards[0].Prepared, s.Import.Withheld = nil, "lacks the label"; s.Claims = nil }, "Stall",
-			"lacks the label"},
+		"a Secret is not for": {func(s *shot) {
+			s.Import.Shards[0].Prepared, s.Import.Withheld, s.Claims = nil, "lacks the label", nil
+		}, "Stall", "lacks the label"},
 		"a claim of before": {func(s *shot) { s.Claims[0].ToRestore = false }, "Stall", "claims exist"},
 		"another's claim":   {func(s *shot) { s.Claims[0].Job = "former" }, "Wait", "former attempt"},
 		"a Job goes":        {func(s *shot) { s.Import.Shards[0].Prepared.Terminating = true }, "Wait", "former attempt"},
@@ -131,7 +132,8 @@ func TestImportIsPrepared(t *testing.T) {
 	}
 	d := importer()
 	d.Import = nil
-	if step := ShapeOf(d, prepared(slots.All()), now).Next(Pending{}).Step; step.Name() != "Stall" || !strings.Contains(step.Why(), "put it back") {
+	step := ShapeOf(d, prepared(slots.All()), now).Next(Pending{}).Step
+	if step.Name() != "Stall" || !strings.Contains(step.Why(), "put it back") {
 		t.Errorf("spec.bootstrap is gone: %s: %s", step.Name(), step.Why())
 	}
 }
@@ -227,16 +229,18 @@ func TestFollowing(t *testing.T) {
 			s.Import.Shards[0].Source, s.Import.Shards[0].Error = nil, "refused"
 		}, "Wait",
 			string(SourceFollowed), "does not answer: refused"},
-		"the relay is down": {func(_ *Desired, s *snapshot.Snapshot) { s.Import.Shards[0].RelayIP = "" }, "Wait", string(SourceFollowed), "relay"},
-		"the server is demoted": {func(_ *Desired, s *snapshot.Snapshot) { s.Import.Shards[0].Source.Master = false }, "Wait", string(SourceFollowed),
-			"is a replica now"},
+		"the relay is down": {func(_ *Desired, s *snapshot.Snapshot) { s.Import.Shards[0].RelayIP = "" }, "Wait", string(SourceFollowed),
+			"relay"},
+		"the server is demoted": {func(_ *Desired, s *snapshot.Snapshot) { s.Import.Shards[0].Source.Master = false }, "Wait",
+			string(SourceFollowed), "is a replica now"},
 		"commands were refused": {func(_ *Desired, s *snapshot.Snapshot) { s.Instances[0].Redis.LoadErrors = 1 }, "Stall",
 			string(SourceFollowed), "could not carry out 1"},
 		"other databases": {func(_ *Desired, s *snapshot.Snapshot) { s.Import.Shards[0].Source.Others = true }, "Stall", string(SourceFollowed),
 			"other databases"},
 		"the relay is gone":   {func(_ *Desired, s *snapshot.Snapshot) { s.Import.Shards[0].Relay = nil }, "PrepareImport", "", "missing"},
 		"its Service is gone": {func(_ *Desired, s *snapshot.Snapshot) { s.Import.Shards[0].Service = false }, "PrepareImport", "", "missing"},
-		"slots move":          {func(_ *Desired, s *snapshot.Snapshot) { s.Import.Shards[0].Source.Open = 2 }, "Wait", string(SourceFollowed), "2 slots move"},
+		"slots move": {func(_ *Desired, s *snapshot.Snapshot) { s.Import.Shards[0].Source.Open = 2 }, "Wait", string(SourceFollowed),
+			"2 slots move"},
 		"slots have moved": {func(_ *Desired, s *snapshot.Snapshot) { s.Import.Shards[0].Source.Slots = slots.Range(1, 16383) }, "Stall",
 			string(SourceFollowed), "has slots 1-16383, and had 0-16383"},
 		"it may not be followed": {func(_ *Desired, s *snapshot.Snapshot) {
@@ -268,7 +272,8 @@ func TestFollowing(t *testing.T) {
 			t.Errorf("%s: %s by %s: %s", name, decision.Step.Name(), blockedBy, decision.Step.Why())
 		}
 		if cut, is := decision.Step.(CutOver); is && (len(cut.Followers) != 1 || cut.Followers[0].Relay != "10.9.9.9" ||
-			cut.Followers[0].MasterID != outsideID || cut.Followers[0].On.Pod != "c-0-0" || cut.Pause != d.Import.Pause || cut.Resume || !slices.Equal(Pods(cut), []string{"c-0-0"})) {
+			cut.Followers[0].MasterID != outsideID || cut.Followers[0].On.Pod != "c-0-0" || cut.Pause != d.Import.Pause || cut.Resume ||
+			!slices.Equal(Pods(cut), []string{"c-0-0"})) {
 			t.Errorf("%s: %+v", name, cut)
 		}
 	}
@@ -295,11 +300,13 @@ func TestTakingOver(t *testing.T) {
 		}, "RecordCutOver", missed(0)},
 		"its volume is lost": {func(s *snapshot.Snapshot) { s.Instances[0].Redis = &snapshot.Redis{NodeID: nodeID(0, 0), Master: true} },
 			"Stall", nil},
-		"it is not reached":       {func(s *snapshot.Snapshot) { s.Instances[0].Redis = nil }, "Wait", nil},
-		"it loads":                {func(s *snapshot.Snapshot) { s.Instances[0].Redis.Loading = true }, "Wait", nil},
-		"it is known":             {func(s *snapshot.Snapshot) { s.Import.CutOver = true }, "EndImport", nil},
-		"the pause is not over":   {func(s *snapshot.Snapshot) { s.Import.CutOver, s.Import.CutOverAt = true, now.Add(-31*time.Second) }, "AssignSlots", nil},
-		"the relay is being gone": {func(s *snapshot.Snapshot) { s.Import.CutOver, s.Import.Shards[0].Relay.Terminating = true, true }, "AssignSlots", nil},
+		"it is not reached": {func(s *snapshot.Snapshot) { s.Instances[0].Redis = nil }, "Wait", nil},
+		"it loads":          {func(s *snapshot.Snapshot) { s.Instances[0].Redis.Loading = true }, "Wait", nil},
+		"it is known":       {func(s *snapshot.Snapshot) { s.Import.CutOver = true }, "EndImport", nil},
+		"the pause is not over": {func(s *snapshot.Snapshot) { s.Import.CutOver, s.Import.CutOverAt = true, now.Add(-31*time.Second) },
+			"AssignSlots", nil},
+		"the relay is being gone": {func(s *snapshot.Snapshot) { s.Import.CutOver, s.Import.Shards[0].Relay.Terminating = true, true },
+			"AssignSlots", nil},
 	} {
 		s := tookOver()
 		tt.change(s)
