@@ -4,6 +4,7 @@
 package archive
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -19,22 +20,26 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/relay"
 	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
-// Following is what an instance needs in its empty directory to start as the replica of a server that is in no cluster.
+// Following is what an instance needs in its empty directory to start as the replica of a server outside.
 type Following struct {
 	Directory string
+	// Shard is the shard that the instance begins, and Slots are those of the shard.
+	Shard int
+	Slots slots.Set
 	// MasterID is the node ID that the instance knows the server by, and that no node has; Address is where it is reached, IP:PORT.
 	MasterID, Address string
 	// Request is what it is asked for with, such as the UID of an object.
 	Request string
 }
 
-// Write writes nodes.conf: the instance is a replica, of a master that owns all slots. What was written for the same request stays as it
+// Write writes nodes.conf: the instance is a replica, of a master that owns the slots. What was written for the same request stays as it
 // is, whatever an instance has made of it since; a directory with anything else of an instance is refused.
 func (f Following) Write() error {
-	mark := fmt.Sprintf("request %q follows %q\n", f.Request, f.MasterID)
+	mark := fmt.Sprintf("request %q follows %q slots %s\n", f.Request, f.MasterID, f.Slots)
 	was, err := os.ReadFile(filepath.Join(f.Directory, restored))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -78,10 +83,14 @@ func (f Following) nodes() (string, error) {
 	}
 	id := make([]byte, idBytes)
 	rand.Read(id)
-	const epoch = epochBase + 1
-	const busBeyond = 10000 // where the cluster bus is by default: nobody answers there
-	return fmt.Sprintf("%s :0@0 myself,slave %s 0 0 %d connected\n%s %s:%d@%d master - 0 0 %d connected 0-%d\nvars currentEpoch %d lastVoteEpoch 0\n",
-		hex.EncodeToString(id), f.MasterID, epoch, f.MasterID, host, port, port+busBeyond, epoch, slots.Count-1, epoch), nil
+	if f.Slots.IsEmpty() {
+		return "", errors.New("the shard has no slots")
+	}
+	epoch := epochBase + 1 + f.Shard // each shard has one of its own, also after it took over
+	const busBeyond = 10000          // where the cluster bus is by default: nobody answers there
+	return fmt.Sprintf("%s :0@0 myself,slave %s 0 0 %d connected\n%s %s:%d@%d master - 0 0 %d connected %s\nvars currentEpoch %d lastVoteEpoch 0\n",
+		hex.EncodeToString(id), f.MasterID, epoch, f.MasterID, host, port, port+busBeyond, epoch, strings.ReplaceAll(f.Slots.String(), ",", " "),
+		epoch), nil
 }
 
 // written is as which RDB version engines write, from the first version of the engine in which they do; the newest first.
@@ -96,8 +105,6 @@ func CheckSource(is redis.Outside, engine redis.Engine, version string) error {
 	switch {
 	case is.Role != redis.RoleMaster:
 		return errors.New("it is a replica, at which writes cannot be delayed: name its master")
-	case is.Cluster:
-		return errors.New("it is in cluster mode, and only a server of its own can be imported: bring a cluster's data by a backup")
 	case is.Others:
 		return errors.New("it has keys in other databases than 0, which a cluster does not have: move or delete them")
 	case len(is.Modules) > 0 && engine == redis.EngineValkey:
@@ -138,4 +145,16 @@ func CheckSource(is redis.Outside, engine redis.Engine, version string) error {
 		break
 	}
 	return fmt.Errorf("%s %s does not read what %s %s writes (%s)", engine, version, is.Engine, is.Version, rdb)
+}
+
+// Followable says why a source cannot be followed at the moment. Redis 7.0 crashes in cluster mode when a base has other databases.
+func Followable(ctx context.Context, source *relay.Source) error {
+	is, err := source.Look(ctx)
+	if err == nil {
+		err = CheckSource(is, "", "")
+	}
+	if err == nil {
+		err = source.Owns(is)
+	}
+	return err
 }

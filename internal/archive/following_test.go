@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // What cannot come whole into a cluster of an engine is refused before anything starts.
@@ -44,7 +45,7 @@ func TestCheckSource(t *testing.T) {
 		"no pause of writes":   {is("redis", "6.0.16"), "redis", "8.0.6", "cannot delay writes alone"},
 		"no version":           {is("redis", "unstable"), "redis", "8.0.6", "is no version"},
 		"a replica":            {changed(func(o *redis.Outside) { o.Role = redis.RoleReplica }), "redis", "7.0.15", "name its master"},
-		"a cluster":            {changed(func(o *redis.Outside) { o.Cluster = true }), "redis", "7.0.15", "cluster mode"},
+		"a cluster":            {changed(func(o *redis.Outside) { o.Cluster = true }), "redis", "7.0.15", ""},
 		"other databases":      {changed(func(o *redis.Outside) { o.Others = true }), "", "", "other databases than 0"},
 		"modules":              {changed(func(o *redis.Outside) { o.Modules = []string{"search"} }), "valkey", "8.1.1", "search loaded"},
 		"modules, maybe there": {changed(func(o *redis.Outside) { o.Modules = []string{"search"} }), "redis", "8.0.6", ""},
@@ -59,13 +60,14 @@ func TestCheckSource(t *testing.T) {
 // An instance is prepared once: what it has made of its directory since stays, and so does what another has there.
 func TestFollowing(t *testing.T) {
 	dir := t.TempDir()
-	f := Following{Directory: dir, MasterID: strings.Repeat("0f", 20), Address: "10.96.0.7:6379", Request: "uid"}
+	f := Following{Directory: dir, Shard: 2, Slots: slots.Range(10, 20).Union(slots.Of(7)), MasterID: strings.Repeat("0f", 20),
+		Address: "10.96.0.7:6379", Request: "uid"}
 	if err := f.Write(); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "nodes.conf")
 	text, err := os.ReadFile(path)
-	want := regexp.MustCompile(`^[0-9a-f]{40} :0@0 myself,slave (0f){20} 0 0 1025 connected\n(0f){20} 10\.96\.0\.7:6379@16379 master - 0 0 1025 connected 0-16383\nvars currentEpoch 1025 lastVoteEpoch 0\n$`)
+	want := regexp.MustCompile(`^[0-9a-f]{40} :0@0 myself,slave (0f){20} 0 0 1027 connected\n(0f){20} 10\.96\.0\.7:6379@16379 master - 0 0 1027 connected 7 10-20\nvars currentEpoch 1027 lastVoteEpoch 0\n$`)
 	if err != nil || !want.Match(text) {
 		t.Fatalf("%q, %v", text, err)
 	}
@@ -95,7 +97,7 @@ func TestFollowing(t *testing.T) {
 	}
 	for _, change := range []func(*Following){
 		func(f *Following) { f.Address = "redis:6379" }, func(f *Following) { f.Address = "10.0.0.1:0" },
-		func(f *Following) { f.Address = "10.0.0.1" },
+		func(f *Following) { f.Address = "10.0.0.1" }, func(f *Following) { f.Slots = slots.Set{} },
 		func(f *Following) { f.MasterID = "0f\n" }, func(f *Following) { f.MasterID = strings.Repeat("0F", 20) },
 	} {
 		of := f

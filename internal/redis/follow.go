@@ -19,8 +19,9 @@ const RightsToBackUp = "+psync +replconf +ping +info +cluster|nodes +cluster|inf
 // RightToSeeJobs is what MovesSlots needs besides on Valkey from 9.0 on, which earlier versions and Redis do not know.
 const RightToSeeJobs = "+cluster|getslotmigrations"
 
-// RightsToImport are what a user of a server outside needs for its data to be followed and its writes to be paused.
-const RightsToImport = "+psync +replconf +ping +info +client|pause +client|unpause"
+// RightsToImport are what a user of a server outside needs for its data to be followed and its writes to be paused, and at those in cluster
+// mode for the masters to be found.
+const RightsToImport = "+psync +replconf +ping +info +client|pause +client|unpause +cluster|nodes"
 
 // Follow begins a replication session at the node, from a position on if it has what follows, or else from a base. The pool's DialTimeout
 // bounds the connecting; for a base, the node may fork and write a file first, and says with empty lines that it lives. An error

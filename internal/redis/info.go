@@ -35,7 +35,7 @@ func init() {
 		savedSnapshot, wroteAOF, "aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled", "aof_last_bgrewrite_status",
 		savedKeys, keysToSave,
 		"cluster_state", "cluster_slots_assigned", "cluster_current_epoch", "cluster_my_epoch",
-		"cluster_slot_migration_active_tasks", "cluster_slot_migration_active_trim_running",
+		"cluster_slot_migration_active_tasks", "cluster_slot_migration_active_trim_running", FieldHeld,
 	} {
 		wanted[name] = true
 	}

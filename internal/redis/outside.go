@@ -13,7 +13,9 @@ import (
 	"strconv"
 	"strings"
 
+	"middleware.hc.cn/operator/internal/excerpt"
 	"middleware.hc.cn/operator/internal/redis/replication"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // Outside is what a server says that need not be in cluster mode: of itself, and where it is in the history of its data.
@@ -26,35 +28,72 @@ type Outside struct {
 	// Keys are all keys; Others reports whether there are some in other databases than 0.
 	Keys   int64
 	Others bool
-	// Cluster reports whether it is in cluster mode.
+	// Cluster reports whether it is in cluster mode. Then ID is its node ID, Slots are those that it owns, of which Open are how many
+	// it gives away or receives, and Peers is its table of the cluster. A server of its own has all slots.
 	Cluster bool
+	ID      string
+	Slots   slots.Set
+	Open    int
+	Peers   []Peer
 	// Modules are the names of those that are loaded, sorted.
 	Modules []string
 	// LoadErrors is how many commands of its append-only file, or of its master, it could not carry out.
 	LoadErrors int64
 	// Unsaved reports whether the append-only file is being written anew: what it copied may be in no file.
 	Unsaved bool
+	// Held is why a relay does not let it be followed at the moment; empty: it does, or is none.
+	Held string
 }
 
-// mostModules is how many modules are read of.
-const mostModules = 64
+// FieldHeld is what a relay adds to INFO, to say why it does not let a server be followed.
+const FieldHeld = "relay_held"
+
+const (
+	// mostModules is how many modules are read of.
+	mostModules = 64
+	longestHeld = 300
+)
 
 // Outside asks for it, in one round trip. Engines before Redis 7 know no list of sections, so that it asks for those that all send.
 func (n *Node) Outside(ctx context.Context) (Outside, error) {
-	c := command{name: "INFO", args: words("INFO")}
-	answer, err := n.do(ctx, c)
+	commands := []command{{name: "INFO", args: words("INFO")}, {name: "CLUSTER NODES", args: words("CLUSTER NODES")}}
+	answers, err := n.pipeline(ctx, commands...)
 	if err != nil {
 		return Outside{}, err
 	}
-	text, err := answer.Text()
-	if err != nil {
-		return Outside{}, n.notUnderstood(c, err)
-	}
-	is, err := readOutside(text)
-	if err != nil {
-		return Outside{}, n.notUnderstood(c, err)
+	var texts [2]string
+	var is Outside
+	for i, answer := range answers {
+		if i > 0 && !is.Cluster {
+			is.Slots = slots.All()
+			break // the answer is that there is none, or that it may not be told
+		}
+		if err := answer.Err(); err != nil {
+			return Outside{}, n.failed(ctx, commands[i], err)
+		}
+		if texts[i], err = answer.Text(); err == nil && i == 0 {
+			is, err = readOutside(texts[i])
+		} else if err == nil {
+			err = readTable(&is, texts[i])
+		}
+		if err != nil {
+			return Outside{}, n.notUnderstood(commands[i], err)
+		}
 	}
 	return is, nil
+}
+
+// readTable reads CLUSTER NODES. INFO and the table are of two moments: a node is a master that was one at both.
+func readTable(is *Outside, text string) error {
+	var view View
+	if err := readNodes(&view, text); err != nil {
+		return err
+	}
+	is.ID, is.Slots, is.Open, is.Peers = view.NodeID, view.Slots, len(view.Migrating)+len(view.Importing), view.Peers
+	if view.Role != RoleMaster {
+		is.Role = RoleReplica
+	}
+	return nil
 }
 
 func readOutside(text string) (Outside, error) {
@@ -77,7 +116,7 @@ func readOutside(text string) (Outside, error) {
 	if info.err != nil {
 		return Outside{}, info.err
 	}
-	is.Keys, is.Others = view.Keys, otherDatabases(text)
+	is.Keys, is.Others, is.Held = view.Keys, otherDatabases(text), excerpt.Of(info.values[FieldHeld], longestHeld)
 	for line := range strings.Lines(text) {
 		module, found := strings.CutPrefix(line, "module:name=")
 		if !found {

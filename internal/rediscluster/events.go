@@ -116,5 +116,6 @@ var worthTelling = map[v1alpha1.Phase]bool{v1alpha1.PhaseRunning: true, v1alpha1
 func losesData(step plan.Step) bool {
 	promote, _ := step.(plan.Promote)
 	over, took := step.(plan.RecordCutOver)
-	return promote.Takeover || plan.Is[plan.GiveUp](step) || took && (over.Missed == nil || *over.Missed > 0)
+	end, _ := step.(plan.EndImport)
+	return promote.Takeover || plan.Is[plan.GiveUp](step) || took && !over.Clone && (over.Missed == nil || *over.Missed > 0) || end.Missed > 0
 }

@@ -63,6 +63,10 @@ var wrong = map[string]map[string][]string{
 			"spec: {antiAffinity: Required, pod: [{topologySpreadConstraints: [{maxSkew: 1, topologyKey: " +
 				"kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule}]}]}",
 		},
+		"`bootstrap.import` or `bootstrap.clone` with `auth.enabled: false`": {
+			"spec: {bootstrap: {import: {address: 'a:1'}}, auth: {enabled: false}}",
+			"spec: {bootstrap: {clone: {name: other}}, auth: {enabled: false}}",
+		},
 		"a name of more than 40 characters, or that ends in `-nodes`": {
 			"metadata: {name: a" + strings.Repeat("b", 40) + "}",
 			"metadata: {name: cache-nodes}",

@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -28,6 +29,7 @@ import (
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/relay"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -95,33 +97,68 @@ func (o *outside) write() {
 	}
 }
 
-// relayed starts a relay to the server, with the Job and the pod that Kubernetes would have of it.
+// relayed starts a relay to the server, with what Kubernetes would have of it, and a cluster that follows it.
 func (o *operated) relayed(source *outside) {
+	o.imports(source.addr(), redis.Credentials{User: "import", Password: "import-password", TLS: source.secured})
+	o.follows(v1alpha1.Topology{2}, slots.All())
+}
+
+// imports asks for the data of a server outside.
+func (o *operated) imports(address string, login redis.Credentials) {
+	o.asksPassword()
+	o.source, o.login = address, login
+	o.cluster.Spec.Bootstrap = &v1alpha1.Bootstrap{Import: &v1alpha1.Import{Address: address, PauseSeconds: ptr.To[int32](30)}}
+}
+
+// asksPassword makes the operator give all instances a password that is known.
+func (o *operated) asksPassword() {
+	o.secret = "operated-password"
+	o.cluster.Spec.Auth = v1alpha1.Auth{SecretName: "mine"}
+	must(o.t, o.kube.Create(o.t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.cluster.Namespace, Name: "mine", Labels: map[string]string{v1alpha1.LabelAuth: "true"}},
+		Data:       map[string][]byte{v1alpha1.SecretKeyPassword: []byte(o.secret)}}))
+}
+
+// follows starts the relays, and the instances as their Jobs would have prepared them: of shards that begin with these slots.
+func (o *operated) follows(topology v1alpha1.Topology, owned ...slots.Set) {
+	var relays []string
+	o.cluster.Status.Import = &v1alpha1.ImportStatus{Phase: v1alpha1.ImportFollowing, Address: o.source}
+	for shard, set := range owned {
+		relays = append(relays, o.relay(shard, set))
+		o.cluster.Status.Import.Slots = append(o.cluster.Status.Import.Slots, set.String())
+	}
+	o.begin(topology, func(shard int, dir string) {
+		if shard < len(owned) {
+			must(o.t, archive.Following{Directory: dir, Shard: shard, Slots: owned[shard], MasterID: v1alpha1.ImportMasterID(o.cluster.UID, shard),
+				Address: snapshot.Address(relays[shard]), Request: "uid"}.Write())
+		}
+	})
+}
+
+// relay runs the relay of a shard, and returns where.
+func (o *operated) relay(shard int, of slots.Set) string {
 	t := o.t
 	ip := loopback(t)
 	listener, err := net.Listen("tcp", snapshot.Address(ip))
 	must(t, err)
-	check := func(ctx context.Context) error {
-		is, err := source.node(o.pool).Outside(ctx)
-		if err == nil {
-			err = archive.CheckSource(is, "", "")
-		}
-		return err
-	}
-	r := &relay.Relay{Dial: source.node(o.pool).Connect, Check: check, Passwords: func() ([]string, error) { return nil, nil },
-		Report: func(text string) { t.Log("relay: " + text) }}
+	source := &relay.Source{Pool: o.pool, Address: o.source, Login: func(string) redis.Credentials { return o.login }, Slots: of}
+	r := &relay.Relay{Dial: source.Dial, Check: func(ctx context.Context) error { return archive.Followable(ctx, source) },
+		Passwords: func() ([]string, error) { return []string{o.secret}, nil },
+		Report:    func(text string) { t.Logf("relay %d: %s", shard, text) }}
 	ctx, stop := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	ended.Go(func() { _ = r.Serve(ctx, listener) })
+	ended.Go(func() { source.Watch(ctx, r.Drop) })
 	t.Cleanup(func() { stop(); ended.Wait() })
 
 	spec := corev1.PodSpec{}
 	backupjob.Add(&spec, "image", v1alpha1.BackupStore{}, corev1.ResourceRequirements{}, backupjob.Relay,
 		backupjob.Request(string(o.cluster.UID)))
-	job := &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.cluster.Namespace, Name: o.cluster.ImportName(), UID: "relay",
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o.cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}},
-		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: spec}}}
+	owner := []metav1.OwnerReference{*metav1.NewControllerRef(o.cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}
+	name := metav1.ObjectMeta{Namespace: o.cluster.Namespace, Name: o.cluster.RelayName(shard), OwnerReferences: owner,
+		UID: types.UID(fmt.Sprintf("relay-%d", shard)), Labels: map[string]string{v1alpha1.LabelCluster: o.cluster.Name}}
+	must(t, o.kube.Create(t.Context(), &corev1.Service{ObjectMeta: name, Spec: corev1.ServiceSpec{ClusterIP: ip}}))
+	job := &batchv1.Job{ObjectMeta: name, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: spec}}}
 	must(t, o.kube.Create(t.Context(), job))
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name + "-x", Labels: map[string]string{batchv1.JobNameLabel: job.Name},
@@ -130,10 +167,15 @@ func (o *operated) relayed(source *outside) {
 	pod.Status = corev1.PodStatus{PodIP: ip, Phase: corev1.PodRunning,
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
 	must(t, o.kube.Status().Update(t.Context(), pod))
-	o.cluster.Spec.Bootstrap = &v1alpha1.Bootstrap{Import: &v1alpha1.Import{Address: source.addr(), PauseSeconds: ptr.To[int32](30)}}
-	o.begin(v1alpha1.Topology{2}, func(_ int, dir string) {
-		must(t, archive.Following{Directory: dir, MasterID: o.cluster.ImportMasterID(), Address: snapshot.Address(ip), Request: "uid"}.Write())
-	})
+	return ip
+}
+
+// direct is a client of one instance.
+func (o *operated) direct(p *operatedPod) *goredis.Client {
+	client := goredis.NewClient(&goredis.Options{Addr: snapshot.Address(p.pod.Status.PodIP), Password: o.secret, Protocol: 2,
+		DisableIdentity: true, MaxRetries: -1})
+	o.t.Cleanup(func() { _ = client.Close() }) // the test is over either way
+	return client
 }
 
 // following lets the operator work until the cluster follows the server, and waits for somebody to cut over.
@@ -182,7 +224,7 @@ func TestClusterImportsAServer(t *testing.T) {
 			t.Errorf("while it follows: %+v", is)
 		}
 
-		served := firstWrite(t, snapshot.Address(first.pod.Status.PodIP))
+		served := firstWrite(t, o.direct(first))
 		o.cluster.Spec.Bootstrap.Import.CutOver = true
 		o.until("RecordCutOver")
 		stopped := time.Unix(0, source.last.Load())
@@ -191,9 +233,10 @@ func TestClusterImportsAServer(t *testing.T) {
 		if is.Phase != v1alpha1.ImportCutOver || is.CutOverAt == nil || is.MissedBytes == nil || *is.MissedBytes != 0 {
 			t.Errorf("after the cut-over: %+v", is)
 		}
-		direct := goredis.NewClient(&goredis.Options{Addr: snapshot.Address(first.pod.Status.PodIP), Protocol: 2, DisableIdentity: true})
-		t.Cleanup(func() { _ = direct.Close() })
-		compareDumps(t, source.client, direct)
+		direct := o.direct(first)
+		if keys := compareDumps(t, source.client, direct); keys < 500 {
+			t.Errorf("only %d keys were compared", keys)
+		}
 		before := contents(t, source.client, typed)
 		if n, err := direct.FCall(t.Context(), "f", nil).Int(); n != 7 || err != nil {
 			t.Errorf("the function says %d, %v", n, err)
@@ -222,11 +265,9 @@ func TestClusterImportsAServer(t *testing.T) {
 }
 
 // firstWrite is when an instance first takes a write.
-func firstWrite(t *testing.T, addr string) <-chan time.Time {
-	client := goredis.NewClient(&goredis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1})
+func firstWrite(t *testing.T, client *goredis.Client) <-chan time.Time {
 	at := make(chan time.Time, 1)
 	go func() {
-		defer func() { _ = client.Close() }()
 		for t.Context().Err() == nil {
 			if client.Set(t.Context(), "first write", 1, 0).Err() == nil {
 				at <- time.Now()
@@ -240,7 +281,7 @@ func firstWrite(t *testing.T, addr string) <-chan time.Time {
 
 // compareDumps compares every key of a server with the cluster's: by DUMP, or where that has the members of a set or a hash in another
 // order, by all that clients can see.
-func compareDumps(t *testing.T, source, cluster *goredis.Client) {
+func compareDumps(t *testing.T, source, cluster *goredis.Client) int {
 	t.Helper()
 	ctx, keys, ordered := t.Context(), 0, 0
 	for iterator := source.Scan(ctx, 0, "*", 1000).Iterator(); iterator.Next(ctx); {
@@ -260,9 +301,7 @@ func compareDumps(t *testing.T, source, cluster *goredis.Client) {
 		}
 	}
 	t.Logf("%d keys compared, %d of them not by DUMP", keys, ordered)
-	if keys < 500 {
-		t.Errorf("only %d keys were compared", keys)
-	}
+	return keys
 }
 
 // TestImportIsInterrupted: what a server had in another database does not come into the cluster, and an operator that ended after the

@@ -51,6 +51,11 @@ type operated struct {
 	cluster *v1alpha1.RedisCluster
 	pods    []*operatedPod
 	steps   []string
+	// secret is the password that instances ask for once the operator has told them; empty: none.
+	secret string
+	// source is where a server outside is that the cluster follows, and login how to log in there.
+	source string
+	login  redis.Credentials
 }
 
 // operatedPod is an instance on an address of its own, with the ports that the operator expects.
@@ -186,7 +191,7 @@ func (o *operated) start(p *operatedPod, ip string) {
 }
 
 func (o *operated) node(p *operatedPod) *redis.Node {
-	return o.pool.Node(snapshot.Address(p.pod.Status.PodIP), redis.Credentials{})
+	return o.pool.Node(snapshot.Address(p.pod.Status.PodIP), redis.Credentials{Password: o.secret})
 }
 
 // named is a pod by its shard and ordinal.
@@ -311,8 +316,8 @@ func (o *operated) client() *goredis.ClusterClient {
 	for _, p := range o.pods {
 		addrs = append(addrs, snapshot.Address(p.pod.Status.PodIP))
 	}
-	c := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs, MaxRetries: 3, MaxRedirects: 16, Protocol: 2, DisableIdentity: true,
-		DialTimeout: timeout, ReadTimeout: timeout})
+	c := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs, Password: o.secret, MaxRetries: 3, MaxRedirects: 16, Protocol: 2,
+		DisableIdentity: true, DialTimeout: timeout, ReadTimeout: timeout})
 	o.t.Cleanup(func() { _ = c.Close() }) // the test is over either way
 	return c
 }

@@ -14,7 +14,7 @@ import (
 
 // Bootstrap is what a new cluster begins with.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.restore) != has(self.__import__)",message="say what the cluster begins with: set either restore or import, or leave bootstrap out",fieldPath=".restore"
+// +kubebuilder:validation:XValidation:rule="(has(self.restore) ? 1 : 0) + (has(self.__import__) ? 1 : 0) + (has(self.clone) ? 1 : 0) == 1",message="say what the cluster begins with: set one of restore, import and clone, or leave bootstrap out",fieldPath=".restore"
 type Bootstrap struct {
 	// restore makes the cluster begin with the data of a backup. What leads to it (Secrets, those of its store among them, a
 	// claim, a ServiceAccount) must carry the label redis.middleware.hc.cn/restore: "true".
@@ -23,12 +23,19 @@ type Bootstrap struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=146,displayName="Restore"
 	Restore *Restore `json:"restore,omitempty"`
 
-	// import makes the cluster take the data of a Redis or Valkey server outside, which it follows until cutOver. The Secrets
-	// that lead to it must carry the label redis.middleware.hc.cn/restore: "true".
+	// import makes the cluster take the data of a Redis or Valkey server outside, or of a cluster of them, which it follows until
+	// cutOver. The Secrets that lead to it must carry the label redis.middleware.hc.cn/restore: "true".
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=160,displayName="Import"
 	Import *Import `json:"import,omitempty"`
+
+	// clone makes the cluster take the data of another RedisCluster of the namespace, all shards as they are at one moment. That one
+	// goes on.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=168,displayName="Clone"
+	Clone *Clone `json:"clone,omitempty"`
 }
 
 // Restore names the backup that a new cluster begins with.

@@ -183,6 +183,7 @@ type RedisClusterSpec struct {
 	//
 	// +kubebuilder:validation:XValidation:rule="has(self.restore) == has(oldSelf.restore) && (!has(self.restore) || self.restore == oldSelf.restore)",message="bootstrap is what a new cluster begins with, and cannot be changed: make another RedisCluster"
 	// +kubebuilder:validation:XValidation:rule="has(self.__import__) == has(oldSelf.__import__) && (!has(self.__import__) || self.__import__.address == oldSelf.__import__.address)",message="bootstrap is what a new cluster begins with, and cannot be changed: make another RedisCluster"
+	// +kubebuilder:validation:XValidation:rule="has(self.clone) == has(oldSelf.clone) && (!has(self.clone) || self.clone == oldSelf.clone)",message="bootstrap is what a new cluster begins with, and cannot be changed: make another RedisCluster"
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=145,displayName="Bootstrap",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Bootstrap *Bootstrap `json:"bootstrap,omitempty"`

@@ -158,7 +158,8 @@ type RedisClusterStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=210,displayName="Archive"
 	Archive *ArchiveStatus `json:"archive,omitempty"`
 
-	// import is how far the import of a server's data has come. It is absent without spec.bootstrap.import.
+	// import is how far the import of a server's data has come, or of those of the RedisCluster that is cloned. It is absent without
+	// spec.bootstrap.import and spec.bootstrap.clone.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=209,displayName="Import"

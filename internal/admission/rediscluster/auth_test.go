@@ -67,6 +67,13 @@ func TestImport(t *testing.T) {
 		}
 	}
 	for both, want := range map[string]string{
+		`{bootstrap: {import: {address: 'a:1'}}, auth: {enabled: false}}`:             "spec.auth.enabled: Invalid value: false: who",
+		`{bootstrap: {clone: {name: a}}, auth: {enabled: false}}`:                     "spec.auth.enabled: Invalid value: false: who",
+		`{bootstrap: {clone: {name: a}}}`:                                             "",
+		`{bootstrap: {clone: {name: cache}}}`:                                         "spec.bootstrap.clone.name: Invalid value",
+		`{bootstrap: {clone: {name: a}, restore: {redisBackup: a}}}`:                  "spec.bootstrap.clone: Forbidden: a cluster begins",
+		`{bootstrap: {clone: {name: a}, import: {address: 'a:1'}}}`:                   "spec.bootstrap.import: Forbidden: a cluster begins",
+		`{bootstrap: {clone: {name: a}}, pod: [{volumes: {type: emptyDir}}]}`:         "spec.bootstrap.clone: Forbidden: the first",
 		`{bootstrap: {import: {address: 'a:1'}, restore: {redisBackup: a}}}`:          "spec.bootstrap.import: Forbidden: a cluster begins",
 		`{bootstrap: {import: {address: 'a:1'}}, pod: [{volumes: {type: emptyDir}}]}`: "spec.bootstrap.import: Forbidden: the first",
 	} {

@@ -77,6 +77,9 @@ func checkBootstrap(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	if from := cr.Import(); from != nil {
 		return checkImport(cr, from, specPath.Child("bootstrap", "import"))
 	}
+	if of := cr.CloneOf(); of != "" {
+		return checkClone(cr, of, specPath.Child("bootstrap", "clone"))
+	}
 	if restore == nil {
 		return nil
 	}
@@ -101,8 +104,8 @@ var importAddress = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])
 // checkImport is about a server outside whose data a new cluster takes.
 func checkImport(cr *v1alpha1.RedisCluster, from *v1alpha1.Import, at *field.Path) field.ErrorList {
 	var refused field.ErrorList
-	if cr.Restore() != nil {
-		refused = append(refused, field.Forbidden(at, "a cluster begins with one thing: set either restore or import"))
+	if cr.Restore() != nil || cr.CloneOf() != "" {
+		refused = append(refused, field.Forbidden(at, "a cluster begins with one thing: set one of restore, import and clone"))
 	}
 	_, port, err := net.SplitHostPort(from.Address)
 	if number, notNumber := strconv.ParseUint(port, 10, 16); err != nil || notNumber != nil || number == 0 ||
@@ -112,9 +115,31 @@ func checkImport(cr *v1alpha1.RedisCluster, from *v1alpha1.Import, at *field.Pat
 	if from.User != "" && from.CredentialsSecretName == "" {
 		refused = append(refused, field.Required(at.Child("credentialsSecretName"), "a user logs in with a password"))
 	}
+	return append(refused, checkFollows(cr, at)...)
+}
+
+// checkClone is about a RedisCluster whose data a new cluster takes.
+func checkClone(cr *v1alpha1.RedisCluster, of string, at *field.Path) field.ErrorList {
+	var refused field.ErrorList
+	if cr.Restore() != nil {
+		refused = append(refused, field.Forbidden(at, "a cluster begins with one thing: set one of restore, import and clone"))
+	}
+	if of == cr.Name || len(validation.IsDNS1123Label(of)) > 0 {
+		refused = append(refused, field.Invalid(at.Child("name"), of, "must name another RedisCluster of the namespace"))
+	}
+	return append(refused, checkFollows(cr, at)...)
+}
+
+// checkFollows is about what instances need that begin as replicas of a server outside.
+func checkFollows(cr *v1alpha1.RedisCluster, at *field.Path) field.ErrorList {
+	var refused field.ErrorList
 	if cr.Spec.Claim() == nil {
 		refused = append(refused, field.Forbidden(at,
-			"the first instance is prepared in its claim, and these have none: use storage in place of pod[0].volumes"))
+			"the first instance of each shard is prepared in its claim, and these have none: use storage in place of pod[0].volumes"))
+	}
+	if !cr.AuthEnabled() {
+		refused = append(refused, field.Invalid(authPath.Child("enabled"), false,
+			"who reaches the relay of an import or a clone could read all data and pause writes at the server: leave it at true, the relay asks for the password"))
 	}
 	return refused
 }

@@ -25,36 +25,39 @@ import (
 	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
-// outside is a server that is imported.
+// outside is a server that is imported, or the cluster that it is in.
 type outside struct {
 	address string
 	login   login
 }
 
 func (o *outside) add(flags *pflag.FlagSet) {
-	flags.StringVar(&o.address, "from", "", "address of the server, HOST:PORT (required)")
+	flags.StringVar(&o.address, "from", "", "address of the server, or of any node of its cluster, HOST:PORT (required)")
 	flags.StringVar(&o.login.user, "user", "", "who logs in (default: the default user)")
 	flags.StringVar(&o.login.passwordFile, "password-file", "", "file with the password; none: no password")
 	flags.StringVar(&o.login.caFile, "ca-file", "", "certificates to trust, in PEM; with it, connections are encrypted")
-	flags.StringVar(&o.login.serverName, "server-name", "", "name that the server's certificate is for (default: that of the address)")
+	flags.StringVar(&o.login.serverName, "server-name", "",
+		"name that the server's certificate is for, and those of all nodes (default: that of the address; for other nodes what they announce)")
 }
 
-// node is the server. Close the pool in the end.
-func (o *outside) node() (*redis.Node, *redis.Pool, error) {
-	host, _, err := net.SplitHostPort(o.address)
-	if err != nil {
+// source is where some slots are followed. Close the pool in the end.
+func (o *outside) source(of slots.Set) (*relay.Source, *redis.Pool, error) {
+	if _, _, err := net.SplitHostPort(o.address); err != nil {
 		return nil, nil, fmt.Errorf("--from: %w", err)
 	}
-	l := o.login
-	if l.serverName == "" {
-		l.serverName = host
-	}
-	credentials, err := l.credentials()
+	credentials, err := o.login.credentials()
 	if err != nil {
 		return nil, nil, err
 	}
+	login := func(host string) redis.Credentials {
+		own := credentials
+		if own.TLS != nil && o.login.serverName == "" {
+			own.TLS = own.TLS.Named(host)
+		}
+		return own
+	}
 	pool := redis.NewPool(redis.Options{IOTimeout: 10 * time.Second, DialTimeout: 5 * time.Second})
-	return pool.Node(o.address, credentials), pool, nil
+	return &relay.Source{Pool: pool, Address: o.address, Login: login, Slots: of}, pool, nil
 }
 
 func newFollow() *cobra.Command {
@@ -62,22 +65,24 @@ func newFollow() *cobra.Command {
 		from               outside
 		following          archive.Following
 		reader, reportFile string
+		shards             int
 	)
 	command := &cobra.Command{
 		Use:   "follow",
-		Short: "write what an instance needs to start as the replica of a server that is in no cluster",
-		Long: "Asks a server whether its data can come into a cluster, and writes nodes.conf into an instance's directory. The instance starts\n" +
-			"as the replica of what answers at --master, such as a relay, which it takes for a master of all slots.",
+		Short: "write what an instance needs to start as the replica of a server outside",
+		Long: "Asks a server whether its data can come into a cluster, and writes nodes.conf into an instance's directory. The instance\n" +
+			"starts as the replica of what answers at --master, such as a relay, which it takes for the master of all slots, or, of a server in\n" +
+			"cluster mode, for that of the slots of one of its shards.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			is, err := follow(command.Context(), from, following, reader)
+			said, err := follow(command.Context(), from, following, shards, reader)
 			if reportFile == "" {
 				return err
 			}
 			if err != nil {
 				return errors.Join(err, writeEnd(reportFile, err))
 			}
-			text, err := report.Following{Engine: string(is.Engine), Version: is.Version, Slots: slots.All().String()}.Encode()
+			text, err := said.Encode()
 			if err != nil {
 				return err
 			}
@@ -89,50 +94,71 @@ func newFollow() *cobra.Command {
 	flags.StringVar(&following.Directory, "directory", "/data", "directory of an instance that has no data")
 	flags.StringVar(&following.Address, "master", "", "what the instance follows, IP:PORT (required)")
 	flags.StringVar(&following.MasterID, "master-id", "", "node ID, of 40 hex digits, that the instance knows it by (required)")
+	flags.IntVar(&following.Shard, "shard", 0, "which shard of the server's cluster, by their lowest slots")
+	flags.IntVar(&shards, "shards", 0, "how many there must be; 0: any number")
 	flags.StringVar(&following.Request, "request", "", "what it is asked for with; a directory that was filled for the same is left as it is")
 	flags.StringVar(&reader, "engine", "", "engine that is to follow, such as redis:8.0.6 or valkey:9.1.2: refuse what it cannot read")
 	flags.StringVar(&reportFile, "report-file", "", "file to write into what became of it, as JSON, 4096 bytes at most")
 	return command
 }
 
-func follow(ctx context.Context, from outside, following archive.Following, reader string) (redis.Outside, error) {
+func follow(ctx context.Context, from outside, following archive.Following, want int, reader string) (said report.Following, err error) {
 	engine, version, err := engineOf(reader)
 	if err != nil {
-		return redis.Outside{}, err
+		return said, err
 	}
-	server, pool, err := from.node()
+	source, pool, err := from.source(slots.Set{})
 	if err != nil {
-		return redis.Outside{}, err
+		return said, err
 	}
 	defer pool.Close()
-	is, err := server.Outside(ctx)
+	shards, err := source.Shards(ctx)
 	if err != nil {
-		return is, err
+		return said, fmt.Errorf("the server at %s: %w", from.address, err)
 	}
-	if err := archive.CheckSource(is, engine, version); err != nil {
-		return is, fmt.Errorf("the server at %s cannot be imported: %w", from.address, err)
+	switch {
+	case len(shards) > report.MostShards:
+		return said, fmt.Errorf("the cluster at %s has %d masters, and %d is the most", from.address, len(shards), report.MostShards)
+	case want != 0 && want != len(shards), following.Shard < 0 || following.Shard >= len(shards):
+		return said, fmt.Errorf("the cluster at %s has %d masters now: delete the Jobs that prepare instances to begin anew", from.address,
+			len(shards))
 	}
-	return is, following.Write()
+	for _, is := range shards {
+		if err := archive.CheckSource(is, engine, version); err != nil {
+			return said, fmt.Errorf("the server at %s cannot be imported: %w", from.address, err)
+		}
+		if len(is.Slots.String()) > report.MostSlots {
+			return said, fmt.Errorf("the slots of a master at %s are in too many pieces (%.80s…): rebalance them", from.address, is.Slots)
+		}
+	}
+	is := shards[following.Shard]
+	following.Slots = is.Slots
+	return report.Following{Engine: string(is.Engine), Version: is.Version, Slots: is.Slots.String(), Shards: len(shards)}, following.Write()
 }
 
 func newRelay() *cobra.Command {
 	var (
 		from                                outside
 		listen, passwordFile, cert, certKey string
-		request, reportFile                 string
+		request, reportFile, of             string
 	)
 	command := &cobra.Command{
 		Use:   "relay",
 		Short: "let an instance follow a server outside through this program, until stopped",
-		Long: "Passes on to a server what a replica says, INFO, and the pausing of writes, and no other command. The server is reached with its\n" +
-			"own password and certificates, and this program with those of the cluster.\n\n" +
+		Long: "Passes on to a server what a replica says, INFO, CLUSTER NODES, and the pausing of writes, and no other command. The server is\n" +
+			"reached with its own password and certificates, and this program with those of the cluster. Of a server in cluster mode, the master\n" +
+			"of the slots is meant, whoever that is.\n\n" +
 			"The user needs the rights\n  " + redis.RightsToImport,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			if reportFile != "" {
 				defer func() { err = errors.Join(err, writeEnd(reportFile, err)) }()
 			}
-			server, pool, err := from.node()
+			set, err := slots.Parse(of)
+			if err != nil {
+				return fmt.Errorf("--slots: %w", err)
+			}
+			source, pool, err := from.source(set)
 			if err != nil {
 				return err
 			}
@@ -148,15 +174,17 @@ func newRelay() *cobra.Command {
 						return &pair, err
 					}})
 			}
-			r := &relay.Relay{Dial: server.Connect, Check: func(ctx context.Context) error { return followable(ctx, server) },
+			r := &relay.Relay{Dial: source.Dial, Check: func(ctx context.Context) error { return archive.Followable(ctx, source) },
 				Passwords: passwords(passwordFile), Rest: relay.DefaultRest,
 				Report: func(text string) { fmt.Fprintln(command.ErrOrStderr(), text) }}
+			go source.Watch(command.Context(), r.Drop)
 			// A Job whose pod is stopped, with its node, is to make another one: that is no success.
 			return cmp.Or(r.Serve(command.Context(), listener), errors.New("it was stopped"))
 		},
 	}
 	flags := command.Flags()
 	from.add(flags)
+	flags.StringVar(&of, "slots", slots.All().String(), "slots whose master is followed")
 	flags.StringVar(&listen, "listen", ":6379", "address to listen at")
 	flags.StringVar(&passwordFile, "accept-password-file", "", "file with the password that is asked for; none: nobody is asked")
 	flags.StringVar(&cert, "cert-file", "", "certificate to show, in PEM; with it, connections are encrypted")
@@ -176,15 +204,6 @@ func writeEnd(path string, failed error) error {
 		return err
 	}
 	return os.WriteFile(path, text, 0o600)
-}
-
-// followable says why a server cannot be followed at the moment. Redis 7.0 crashes in cluster mode when a base has other databases.
-func followable(ctx context.Context, server *redis.Node) error {
-	is, err := server.Outside(ctx)
-	if err == nil {
-		err = archive.CheckSource(is, "", "")
-	}
-	return err
 }
 
 // passwords reads a file anew each time; the password changes.

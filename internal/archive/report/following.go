@@ -16,11 +16,19 @@ import (
 type Following struct {
 	Error string `json:"error,omitempty"`
 
-	// Engine and Version are the server's, Slots those that the instance begins with.
+	// Engine and Version are the server's, Slots those that the instance begins with, Shards how many shards its cluster has: one if it
+	// is in none.
 	Engine  string `json:"engine,omitempty"`
 	Version string `json:"version,omitempty"`
 	Slots   string `json:"follows,omitempty"`
+	Shards  int    `json:"of,omitempty"`
 }
+
+// MostSlots is how long the text of a shard's slots may be: slots in so many pieces are not told.
+const MostSlots = Most * 3 / 4
+
+// MostShards is how many shards there may be.
+const MostShards = 500
 
 // Encode is the message, of Most bytes at most.
 func (f Following) Encode() ([]byte, error) {
@@ -40,7 +48,9 @@ func ParseFollowing(text string) (Following, error) {
 	if f.Error != "" {
 		return Following{Error: excerpt.Of(f.Error, Most)}, nil
 	}
-	if f.Engine != "redis" && f.Engine != "valkey" || !version.MatchString(f.Version) || f.Slots != slots.All().String() {
+	set, err := slots.Parse(f.Slots)
+	if f.Engine != "redis" && f.Engine != "valkey" || !version.MatchString(f.Version) || err != nil || set.IsEmpty() ||
+		f.Slots != set.String() || f.Shards < 1 || f.Shards > MostShards {
 		return Following{}, errors.New("it is about no server that is followed")
 	}
 	return f, nil

@@ -21,7 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"middleware.hc.cn/operator/internal/redis/replication"
+	"middleware.hc.cn/operator/internal/excerpt"
 )
 
 // Relay passes on.
@@ -42,6 +42,11 @@ type Relay struct {
 	known atomic.Bool
 	// refused is when what a replica may not have was met last, in nanoseconds since 1970.
 	refused atomic.Int64
+
+	mu sync.Mutex
+	// held is why the server is not followed; empty: it may be. open are the connections to the relay.
+	held string
+	open map[net.Conn]bool
 }
 
 // DefaultRest is the Rest of a relay that runs for long.
@@ -57,6 +62,8 @@ const (
 	// mostWords and longestWord bound a command of a client, mostAnswer an answer of the server.
 	mostWords, longestWord = 16, 4 << 10
 	mostAnswer             = 4 << 20
+	// longestReason is how long a reason is that is told.
+	longestReason = 300
 )
 
 // Serve answers clients until the context ends.
@@ -94,11 +101,52 @@ type client struct {
 	open   bool // it has logged in, or need not
 }
 
+// Drop closes all connections: the server is another one.
+func (r *Relay) Drop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for conn := range r.open {
+		_ = conn.Close() // who is interested connects again
+	}
+}
+
+// enter notes a connection, and leave that it is closed.
+func (r *Relay) enter(conn net.Conn) (leave func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open == nil {
+		r.open = map[net.Conn]bool{}
+	}
+	r.open[conn] = true
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.open, conn)
+	}
+}
+
+// hold notes why the server is not followed; nil: it is.
+func (r *Relay) hold(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = ""
+	if why != nil {
+		r.held = excerpt.Of(why.Error(), longestReason)
+	}
+}
+
+func (r *Relay) why() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held
+}
+
 func (r *Relay) serve(ctx context.Context, conn net.Conn) error {
 	c := &client{relay: r, conn: conn, in: bufio.NewReader(conn)}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	stop, leave := context.AfterFunc(ctx, func() { _ = conn.Close() }), r.enter(conn)
 	defer func() {
 		stop()
+		leave()
 		_ = conn.Close() // nothing is lost with it
 		if c.server != nil {
 			_ = c.server.Close()
@@ -180,15 +228,17 @@ func (c *client) answer(ctx context.Context, words []string) (followed bool, err
 	}
 	if c.server == nil {
 		if c.server, err = c.relay.Dial(ctx); err != nil {
-			return false, errors.Join(err, c.say("-ERR the relay does not reach the server"))
+			return false, errors.Join(err, c.say("-ERR the relay does not reach the server: "+excerpt.Of(err.Error(), longestReason)))
 		}
 		c.from = bufio.NewReader(c.server)
 	}
 	if name == "PSYNC" {
 		if rest := c.relay.Rest - time.Since(time.Unix(0, c.relay.refused.Load())); rest > 0 {
-			return false, c.say("-NOMASTERLINK commands for another database than 0 came a moment ago; all is copied anew some seconds later")
+			return false, c.say("-NOMASTERLINK what a replica may not have came a moment ago; all is copied anew some seconds later")
 		}
-		if err := c.relay.Check(ctx); err != nil {
+		err := c.relay.Check(ctx)
+		c.relay.hold(err)
+		if err != nil {
 			return false, errors.Join(err, c.say("-NOMASTERLINK the server cannot be followed at the moment"))
 		}
 		return true, c.follow(words)
@@ -201,7 +251,7 @@ func (c *client) answer(ctx context.Context, words []string) (followed bool, err
 	if err := send(c.server, words); err != nil {
 		return false, err
 	}
-	return false, c.passAnswer()
+	return false, c.passAnswer(name == "INFO")
 }
 
 // oneChannel leaves out that a replica can get a base on a connection of its own (Redis rdb-channel-repl, Valkey dual-channel): what is
@@ -221,6 +271,8 @@ func permitted(name string, words []string) bool {
 	switch name {
 	case "PING", "INFO":
 		return len(words) == 1
+	case "CLUSTER":
+		return len(words) == 2 && strings.EqualFold(words[1], "NODES")
 	case "REPLCONF":
 		return len(words) > 1
 	case "PSYNC":
@@ -258,94 +310,4 @@ func (c *client) write(text []byte) error {
 	}
 	_, err := c.conn.Write(text)
 	return err
-}
-
-// send writes a command to the server.
-func send(server net.Conn, words []string) error {
-	text := fmt.Appendf(nil, "*%d\r\n", len(words))
-	for _, word := range words {
-		text = fmt.Appendf(text, "$%d\r\n%s\r\n", len(word), word)
-	}
-	if err := server.SetWriteDeadline(time.Now().Add(commandTimeout)); err != nil {
-		return err
-	}
-	_, err := server.Write(text)
-	return err
-}
-
-// passAnswer passes on one answer, a line or a string.
-func (c *client) passAnswer() error {
-	if err := c.server.SetReadDeadline(time.Now().Add(commandTimeout)); err != nil {
-		return err
-	}
-	line, err := c.from.ReadSlice('\n')
-	if err != nil {
-		return fmt.Errorf("the server's answer: %w", err)
-	}
-	answer := slices.Clone(line)
-	if length, isString := strings.CutPrefix(strings.TrimRight(string(line), "\r\n"), "$"); isString {
-		n, err := strconv.Atoi(length)
-		if err != nil || n < 0 || n > mostAnswer {
-			return fmt.Errorf("the server's answer: %.40q announces no string", line)
-		}
-		text := make([]byte, n+len("\r\n"))
-		if _, err := io.ReadFull(c.from, text); err != nil {
-			return fmt.Errorf("the server's answer: %w", err)
-		}
-		answer = append(answer, text...)
-	}
-	return c.write(answer)
-}
-
-// follow passes a replica's session on until one of the two ends it.
-func (c *client) follow(words []string) error {
-	r := c.relay
-	if c.from.Buffered() > 0 {
-		return errors.New("the server has said what nobody asked for")
-	}
-	if !r.known.Load() {
-		words = []string{"PSYNC", "?", "-1"}
-	}
-	r.Report(c.conn.RemoteAddr().String() + " follows the server: " + strings.Join(words, " "))
-	if err := errors.Join(c.conn.SetWriteDeadline(time.Time{}), send(c.server, words), c.server.SetWriteDeadline(time.Time{})); err != nil {
-		return err
-	}
-	said := make(chan error, 1)
-	go func() {
-		said <- c.passSaid()
-		_ = c.server.Close() // ends Watch
-	}()
-	err := replication.Watch(c.server, c.conn, func() { r.known.Store(true) })
-	if errors.Is(err, replication.ErrRefused) {
-		r.refused.Store(time.Now().UnixNano())
-	}
-	if errors.Is(err, replication.ErrRefused) || errors.Is(err, replication.ErrProtocol) || errors.Is(err, replication.ErrReplica) {
-		r.known.Store(false)
-	}
-	_ = c.conn.Close() // ends what the replica says
-	if heard := <-said; heard != nil && !errors.Is(heard, io.EOF) && !errors.Is(heard, net.ErrClosed) {
-		err = heard
-	}
-	return err
-}
-
-// passSaid passes on what a replica says while it follows, which is how far it is.
-func (c *client) passSaid() error {
-	for {
-		words, err := c.read(time.Hour) // a master of its own ends it much earlier
-		switch {
-		case err != nil:
-			return err
-		case len(words) == 0:
-			if _, err := c.server.Write([]byte{'\n'}); err != nil {
-				return err
-			}
-			continue
-		case !strings.EqualFold(words[0], "REPLCONF"):
-			return fmt.Errorf("a replica says %.40q", words[0])
-		}
-		if err := send(c.server, words); err != nil {
-			return err
-		}
-	}
 }

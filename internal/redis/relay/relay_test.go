@@ -174,7 +174,19 @@ func TestRelayReadsAlong(t *testing.T) {
 	stream := command("SELECT 0") + command("SET a "+strings.Repeat("b",
 		5000)) + command("PING") + command("MULTI") + command("PUBLISH a b") + command("EXEC")
 	other := command("SELECT 1") + command("SET a c")
+	setSlot := func(words string) string { return command("CLUSTER SETSLOT 5461 " + words) }
+	moves := setSlot("MIGRATING "+id) + command("SET a b") + setSlot("NODE "+id) + setSlot("STABLE")
+	blank := func(n int) string { return command("PING " + strings.Repeat("x", n)) }
+	moved := strings.ReplaceAll(blank(81)+command("SET a b")+blank(76)+blank(31), "x", " ")
 	for name, tt := range map[string]struct{ sent, passed string }{
+		"a user": {full + "$5\r\nREDIS" + stream + command("ACL SETUSER a "+strings.Repeat("b", 5000)) + stream,
+			full + "$5\r\nREDIS" + stream},
+		"a setting, lowercase": {full + "$5\r\nREDIS" + stream + command("config set dir /") + stream, full + "$5\r\nREDIS" + stream},
+		"a setting in a transaction": {full + "$5\r\nREDIS" + command("MULTI") + command("CONFIG SET dir /") + command("EXEC"),
+			full + "$5\r\nREDIS" + command("MULTI")},
+		"a whole slot":             {full + "$5\r\nREDIS" + stream + command("CLUSTER SYNCSLOTS FINISH"), full + "$5\r\nREDIS" + stream},
+		"no command at all":        {full + "$5\r\nREDIS" + stream + command("CLUSTER"), full + "$5\r\nREDIS" + stream},
+		"a slot, and a user":       {full + "$5\r\nREDIS" + moves + command("ACL WHOAMI"), full + "$5\r\nREDIS" + moved},
 		"a base of a known length": {full + "\n$5\r\nREDIS" + stream, ""},
 		"a base that a mark ends":  {full + "\n\n$EOF:" + mark + "\r\nREDIS" + mark, ""},
 		"another database":         {full + "$5\r\nREDIS" + stream + other + stream, full + "$5\r\nREDIS" + stream},

@@ -64,8 +64,12 @@ type Session struct {
 
 	base   io.Reader
 	inside bool // a transaction
-	ended  chan struct{}
-	ending sync.Once
+	// dataOnly refuses administrative commands as soon as their names are read.
+	dataOnly bool
+	// ofCluster is the size of the command that was read last, if it was CLUSTER; else 0.
+	ofCluster int64
+	ended     chan struct{}
+	ending    sync.Once
 }
 
 const (

@@ -30,8 +30,25 @@ var ErrTorn = errors.New("a command was not written whole")
 // dropped are commands that belong to the replication or to the cluster and not to the data; of CLUSTER those two.
 var (
 	dropped          = []string{"PING", "REPLCONF", "PUBLISH", "SPUBLISH"}
-	droppedOfCluster = []string{"SETSLOT", "SYNCSLOTS"}
+	droppedOfCluster = []string{setSlot, "SYNCSLOTS"}
 )
+
+// administrative are commands that change a server, not its data. No server sends them to its replicas, which would carry them out with all
+// rights; but for CLUSTER SETSLOT, by which Valkey tells them of slots that move, and waits for their answer. Engines call them admin, and
+// the last four something else.
+var administrative = []string{"ACL", "BGREWRITEAOF", "BGSAVE", "CLIENT", "CLUSTER", "COMMANDLOG", "CONFIG", "DEBUG", "FAILOVER", "LATENCY",
+	"MODULE", "MONITOR", "PFSELFTEST", "PSYNC", "REPLICAOF", "SAVE", "SHUTDOWN", "SLAVEOF", "SLOWLOG", "SYNC",
+	"AUTH", "HELLO", "MIGRATE", "RESET"}
+
+// ofData is an error for a command that is none of the data, by its first two strings; the second is empty as long as it is not known.
+func ofData(name, second string) error {
+	if !slices.Contains(administrative, name) || name == "CLUSTER" && (second == "" || strings.EqualFold(second, setSlot)) {
+		return nil
+	}
+	return fmt.Errorf("%w: the stream has the command %s, which is none of the data", ErrRefused, name)
+}
+
+const setSlot = "SETSLOT"
 
 // Copy reads the next command of the stream and writes it as it came, which is how append-only files have it, unless it is none of the
 // data. It waits for one. Commands above 1 MiB are passed on while they arrive. If one does not arrive whole, or cannot be written, the
@@ -59,6 +76,10 @@ func (s *Session) Copy(w io.Writer) error {
 	s.mu.Lock()
 	s.position.Offset += c.size
 	s.mu.Unlock()
+	s.ofCluster = 0
+	if c.name == "CLUSTER" {
+		s.ofCluster = c.size
+	}
 	if c.name == "REPLCONF" && strings.EqualFold(c.second, "GETACK") {
 		return s.acknowledge()
 	}
@@ -115,6 +136,9 @@ func (c *command) word(n int64) error {
 		} else {
 			c.second = text
 			c.drop = c.drop || c.name == "CLUSTER" && slices.Contains(droppedOfCluster, strings.ToUpper(text))
+		}
+		if err := ofData(c.name, c.second); c.session.dataOnly && err != nil {
+			return err
 		}
 	}
 	for length > 0 {

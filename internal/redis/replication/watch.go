@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -18,10 +19,11 @@ var ErrReplica = errors.New("the replica is gone")
 
 // Watch passes on to a replica what a server sends after the replica's PSYNC was sent to it, byte by byte, and reads along. It ends with
 // the connection, and with ErrRefused before it would pass on that the stream goes on for another database than 0, of which a replica in
-// cluster mode would make 0. The server's connection has to be read from nowhere else. based is called when a new base was passed on whole.
+// cluster mode would make 0, or an administrative command, which a replica would carry out. What tells of a slot that moves is left out.
+// The server's connection has to be read from nowhere else. based is called when a new base was passed on whole.
 func Watch(server net.Conn, replica io.Writer, based func()) error {
 	along := &passing{Conn: server, to: replica, unread: func() int { return 0 }}
-	s := &Session{conn: along, options: Options{Silence: defaultSilence}, ended: make(chan struct{})}
+	s := &Session{conn: along, options: Options{Silence: defaultSilence}, ended: make(chan struct{}), dataOnly: true}
 	s.in = bufio.NewReaderSize(&bounded{along, defaultSilence}, bufferSize)
 	defer s.ending.Do(func() { close(s.ended) })
 	answer, err := s.line()
@@ -42,6 +44,10 @@ func Watch(server net.Conn, replica io.Writer, based func()) error {
 	along.unread = func() int { return int(along.received - before - (s.Position().Offset - from)) }
 	for {
 		err := s.Copy(io.Discard)
+		if err == nil && s.ofCluster > 0 && !along.blank(int(s.ofCluster)) {
+			err := fmt.Errorf("%w: the stream has a command CLUSTER that cannot be left out", ErrRefused)
+			return errors.Join(err, along.pass(max(0, len(along.pending)-along.unread()-int(s.ofCluster))))
+		}
 		if errors.Is(err, ErrRefused) {
 			return errors.Join(err, along.pass(len(along.pending)-min(along.unread(), len(along.pending))))
 		}
@@ -51,7 +57,7 @@ func Watch(server net.Conn, replica io.Writer, based func()) error {
 	}
 }
 
-// mostUnread is more than a command has that goes over to another database.
+// mostUnread is more than a command has that goes over to another database, and than the name of one.
 const mostUnread = 1 << 10
 
 // passing is a connection whose bytes go to a replica once they were read along, and that says nothing itself: the replica does. Who reads
@@ -88,6 +94,23 @@ func (p *passing) pass(n int) error {
 	}
 	p.pending = append(p.pending[:0], p.pending[n:]...)
 	return nil
+}
+
+// blank makes a command that was read along, and is as long as that, one that does nothing, of the same length: what a replica
+// acknowledges is a number of bytes. It reports whether that could be done.
+func (p *passing) blank(size int) bool {
+	const name, end = "*2\r\n$4\r\nPING\r\n$", "\r\n"
+	for digits := 1; digits <= len("1000"); digits++ {
+		text := size - len(name) - digits - 2*len(end)
+		begins := name + strconv.Itoa(text) + end
+		from := len(p.pending) - p.unread() - size
+		if text < 0 || from < 0 || len(begins)+text+len(end) != size {
+			continue
+		}
+		copy(p.pending[from:], begins+strings.Repeat(" ", text)+end)
+		return true
+	}
+	return false
 }
 
 func (p *passing) Write(b []byte) (int, error) { return len(b), nil }

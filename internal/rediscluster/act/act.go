@@ -173,13 +173,13 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 	case plan.KeepRestored:
 		return a.keepRestored(ctx, s.Cluster, step.Claims)
 	case plan.PrepareImport:
-		return a.prepareImport(ctx, s, step.RelayOnly)
+		return a.prepareImport(ctx, s, step)
 	case plan.KeepFollower:
 		return a.keepRestored(ctx, s.Cluster, step.Claims)
 	case plan.CutOver:
 		return a.cutOver(ctx, s, step)
 	case plan.EndImport:
-		return a.endImport(ctx, s.Cluster)
+		return a.endImport(ctx, s.Cluster, step)
 	case plan.DeleteRestoreJobs:
 		return a.deleteRestoreJobs(ctx, s.Cluster, step)
 	case plan.DeleteChildren:

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis"
@@ -15,100 +17,169 @@ import (
 )
 
 const (
-	// servesAfter is the cluster-node-timeout of the follower while it takes over: it serves so much later (CLUSTER_MIN_REJOIN_DELAY in
+	// servesAfter is the cluster-node-timeout of followers while they take over: they serve so much later (CLUSTER_MIN_REJOIN_DELAY in
 	// cluster.c is the least). planTimeout puts it back.
 	servesAfter = "500"
-	// lookEvery is how often it is looked whether the follower has got everything.
+	// lookEvery is how often it is looked whether a follower has got everything.
 	lookEvery = 5 * time.Millisecond
 	// mostCatchUp is how long that may take, and no more than half of the pause.
 	mostCatchUp = 10 * time.Second
+	// pingSize is what a server sends to its replicas also while writes are paused; no write is as short.
+	pingSize = 14
 	// endPauseWithin is how long ending a pause may take.
 	endPauseWithin = 2 * time.Second
 )
 
-// cutOver makes the follower of a server outside a master with all that the server has. The server's writes are paused before, and the
-// pause outlasts the takeover: it is not ended then, and not at all if it is not known whether there was one. If the operator stops in
-// between, the pause ends by itself, and the next reconciliation sees who is what.
+// taking is a cut-over: each follower with the server that it follows, in their order.
+type taking struct {
+	step      plan.CutOver
+	followers []*redis.Node
+	sources   []*redis.Node
+	// others are where writes are paused besides.
+	others []*redis.Node
+	began  time.Time
+	// over reports whether one took over, or may have.
+	over atomic.Bool
+}
+
+// cutOver makes the followers of a server outside masters with all that the server has. The server's writes are paused before, and the
+// pause outlasts the takeover: it is not ended then, unless the server goes on, and not at all if it is not known whether there was one. If
+// the operator stops in between, the pause ends by itself, and the next reconciliation sees who is what.
 func (a *Actor) cutOver(ctx context.Context, s Subject, step plan.CutOver) error {
-	follower, err := a.identified(ctx, s, step.Follower)
+	t := &taking{step: step, followers: make([]*redis.Node, len(step.Followers))}
+	err := t.each(ctx, func(ctx context.Context, i int) (err error) {
+		if t.followers[i], err = a.identified(ctx, s, step.Followers[i].On); err != nil {
+			return err
+		}
+		if err := t.followers[i].ConfigSet(ctx, "cluster-node-timeout", servesAfter); err != nil {
+			return fmt.Errorf("set cluster-node-timeout of %s: %w", step.Followers[i].On.Pod, err)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	if err := follower.ConfigSet(ctx, "cluster-node-timeout", servesAfter); err != nil {
-		return fmt.Errorf("set cluster-node-timeout of %s: %w", step.Follower.Pod, err)
+	for _, f := range step.Followers {
+		t.sources = append(t.sources, a.Redis.Node(snapshot.Address(f.Relay), s.Credentials))
 	}
-	source := a.Redis.Node(snapshot.Address(step.Relay), s.Credentials)
-	began := time.Now()
-	ctx, cancel := context.WithDeadline(ctx, began.Add(step.Pause))
+	for _, ip := range step.Relays {
+		t.others = append(t.others, a.Redis.Node(snapshot.Address(ip), s.Credentials))
+	}
+	t.began = time.Now()
+	paused, cancel := context.WithDeadline(ctx, t.began.Add(step.Pause))
 	defer cancel()
-	err = a.takeOver(ctx, source, follower, step, began)
-	var after *tookOverError
-	if err == nil || errors.As(err, &after) {
+	err = t.takeOver(paused)
+	if t.over.Load() && (err != nil || !step.Resume) {
 		return err
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endPauseWithin)
 	defer cancel()
-	if failed := source.ResumeWrites(ending); failed != nil {
+	failed := each(ending, slices.Concat(t.sources, t.others),
+		func(ctx context.Context, source *redis.Node) error { return source.ResumeWrites(ctx) })
+	if failed != nil {
 		err = errors.Join(err, fmt.Errorf("the pause of writes at the server ends by itself after %s: %w", step.Pause, failed))
 	}
 	return err
 }
 
-// tookOverError is an error from when the takeover was asked for.
-type tookOverError struct{ error }
-
-func (e *tookOverError) Unwrap() error { return e.error }
-
-func (a *Actor) takeOver(ctx context.Context, source, follower *redis.Node, step plan.CutOver, began time.Time) error {
-	if err := source.PauseWrites(ctx, step.Pause); err != nil {
-		return fmt.Errorf("pause writes at the server outside: %w", err)
+// each does something for every follower, at once.
+func (t *taking) each(ctx context.Context, do func(ctx context.Context, i int) error) error {
+	numbers := make([]int, len(t.step.Followers))
+	for i := range numbers {
+		numbers[i] = i
 	}
-	if err := catchUp(ctx, source, follower, step, began); err != nil {
+	return each(ctx, numbers, do)
+}
+
+func (t *taking) takeOver(ctx context.Context) error {
+	err := each(ctx, t.sources, func(ctx context.Context, source *redis.Node) error {
+		if err := source.PauseWrites(ctx, t.step.Pause); err != nil {
+			return fmt.Errorf("pause writes at the server outside: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	_ = each(ctx, t.others, func(ctx context.Context, source *redis.Node) error { // what is missed there is counted
+		return source.PauseWrites(ctx, t.step.Pause)
+	})
+	paused := make([]redis.Outside, len(t.sources))
+	if err := t.each(ctx, func(ctx context.Context, i int) (err error) { paused[i], err = t.ask(ctx, i); return err }); err != nil {
+		return err
+	}
+	if err := t.each(ctx, func(ctx context.Context, i int) error { return t.catchUp(ctx, i, paused[i]) }); err != nil {
+		return err
+	}
+	// A failover, or slots that an engine moved by itself, would show now, and so would a pause that somebody else ended: all servers were
+	// where they were, at one moment between the two answers.
+	err = t.each(ctx, func(ctx context.Context, i int) error {
+		is, err := t.ask(ctx, i)
+		if since := is.At.Offset - paused[i].At.Offset; err != nil || is.At.ID != paused[i].At.ID || is.ID != paused[i].ID ||
+			since != 0 && since != pingSize {
+			return errors.Join(err, fmt.Errorf("the server that %s follows went on while writes were paused", t.step.Followers[i].On.Pod))
+		}
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	// Long after this the pause still holds: it began no earlier than it was asked for.
-	if took := time.Since(began); took > step.Pause/2 {
-		return fmt.Errorf("it took %s until %s had all writes, and they are paused for %s: it is tried again", took, step.Follower.Pod,
-			step.Pause)
+	if took := time.Since(t.began); took > t.step.Pause/2 {
+		return fmt.Errorf("it took %s until the instances had all writes, and they are paused for %s: it is tried again", took, t.step.Pause)
 	}
+	return t.each(ctx, t.promote)
+}
+
+// promote makes a follower a master. One that nobody knows to have taken over counts as one that has.
+func (t *taking) promote(ctx context.Context, i int) error {
+	follower, step := t.followers[i], t.step.Followers[i]
 	if err := follower.Failover(ctx, redis.FailoverTakeover); err != nil {
-		if errors.Is(err, redis.ErrRefused) {
-			return fmt.Errorf("let %s take over: %w", step.Follower.Pod, err)
+		if !errors.Is(err, redis.ErrRefused) {
+			t.over.Store(true)
 		}
-		return &tookOverError{fmt.Errorf("let %s take over: %w", step.Follower.Pod, err)}
+		return fmt.Errorf("let %s take over: %w", step.On.Pod, err)
 	}
+	t.over.Store(true)
 	if err := follower.Forget(ctx, step.MasterID); err != nil && !errors.Is(err, redis.ErrUnknownNode) {
-		return &tookOverError{fmt.Errorf("make %s forget the server: %w", step.Follower.Pod, err)} // planForget does it, then
+		return fmt.Errorf("make %s forget the server: %w", step.On.Pod, err) // planForget does it, then
 	}
 	return nil
 }
 
-// catchUp waits until the follower has all that the server had once its writes were paused, and compares how many keys they have.
-func catchUp(ctx context.Context, source, follower *redis.Node, step plan.CutOver, began time.Time) error {
-	paused, err := source.Outside(ctx)
-	switch {
+// ask asks the server that an instance follows, which has to be a master of the same slots, that rest.
+func (t *taking) ask(ctx context.Context, i int) (redis.Outside, error) {
+	is, err := t.sources[i].Outside(ctx)
+	switch step := t.step.Followers[i]; {
 	case err != nil:
-		return fmt.Errorf("ask the server outside: %w", err)
-	case paused.Role != redis.RoleMaster || paused.Others:
-		return errors.New("the server is no master any more, or has keys in other databases than 0")
+		return is, fmt.Errorf("ask the server outside: %w", err)
+	case is.Role != redis.RoleMaster || is.Others:
+		return is, errors.New("the server is no master any more, or has keys in other databases than 0")
+	case is.Open > 0 || !step.Slots.IsEmpty() && !is.Slots.Equal(step.Slots):
+		return is, fmt.Errorf("slots move at the server that %s follows", step.On.Pod)
 	}
+	return is, nil
+}
+
+// catchUp waits until a follower has all that its server had once its writes were paused, and compares how many keys they have.
+func (t *taking) catchUp(ctx context.Context, i int, paused redis.Outside) error {
+	pod := t.step.Followers[i].On.Pod
 	for {
-		is, err := follower.Outside(ctx)
+		is, err := t.followers[i].Outside(ctx)
 		switch {
 		case err != nil:
-			return fmt.Errorf("ask %s: %w", step.Follower.Pod, err)
+			return fmt.Errorf("ask %s: %w", pod, err)
 		case is.Role != redis.RoleReplica || is.At.ID != paused.At.ID:
-			return fmt.Errorf("%s does not follow the history of the server any more", step.Follower.Pod)
+			return fmt.Errorf("%s does not follow the history of the server any more", pod)
 		case is.At.Offset >= paused.At.Offset && !is.Unsaved:
 			if is.Keys != paused.Keys || is.Others || is.LoadErrors > 0 {
-				return fmt.Errorf("%s has %d keys and could not carry out %d commands, and the server has %d keys: it does not take over",
-					step.Follower.Pod,
+				return fmt.Errorf("%s has %d keys and could not carry out %d commands, and the server has %d keys: it does not take over", pod,
 					is.Keys, is.LoadErrors, paused.Keys)
 			}
 			return nil
-		case time.Since(began) > min(step.Pause/2, mostCatchUp):
-			return fmt.Errorf("%s lacks %d bytes of the server's writes after %s, or has them in no file: it is tried again", step.Follower.Pod,
-				max(0, paused.At.Offset-is.At.Offset), time.Since(began).Round(time.Millisecond))
+		case time.Since(t.began) > min(t.step.Pause/2, mostCatchUp):
+			return fmt.Errorf("%s lacks %d bytes of the server's writes after %s, or has them in no file: it is tried again", pod,
+				max(0, paused.At.Offset-is.At.Offset), time.Since(t.began).Round(time.Millisecond))
 		}
 		select {
 		case <-ctx.Done():

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/resp"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
@@ -43,7 +45,7 @@ func (s *scripted) dial(answer map[string]func(command string) string) func(cont
 				if args[0] != "hello" {
 					text = answer[addr](command)
 				}
-				if args[0] != "INFO" && args[0] != "hello" {
+				if args[0] != "INFO" && args[0] != "hello" && command != "CLUSTER NODES" {
 					s.heard = append(s.heard, command)
 				}
 				s.mu.Unlock()
@@ -59,7 +61,23 @@ func (s *scripted) dial(answer map[string]func(command string) string) func(cont
 func info(role string, offset, keys int, more string) string {
 	text := fmt.Sprintf("redis_version:7.0.15\r\nrole:%s\r\nmaster_replid:%s\r\nmaster_repl_offset:%d\r\nslave_repl_offset:%d\r\nmaster_link_status:up\r\n"+
 		"db0:keys=%d,expires=0,avg_ttl=0\r\n%s", role, strings.Repeat("a", 40), offset, offset, keys, more)
-	return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
+	return bulk(text)
+}
+
+func bulk(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+
+// answers answers a command by what it begins with: as the first map that knows it says.
+func answers(from ...map[string]string) func(string) string {
+	return func(command string) string {
+		for _, known := range from {
+			for begins, text := range known {
+				if strings.HasPrefix(command, begins) {
+					return text
+				}
+			}
+		}
+		return "+OK\r\n"
+	}
 }
 
 // A follower takes over when it has all that the server has, while writes are paused there, and not otherwise. The pause is ended when
@@ -107,25 +125,14 @@ func TestCutOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scripted{}
-			answers := func(special map[string]string, ordinary map[string]string) func(string) string {
-				return func(command string) string {
-					for _, from := range []map[string]string{special, ordinary} {
-						for begins, text := range from {
-							if strings.HasPrefix(command, begins) {
-								return text
-							}
-						}
-					}
-					return "+OK\r\n"
-				}
-			}
 			pool := redis.NewPool(redis.Options{Dialer: s.dial(map[string]func(string) string{
 				"10.0.0.1:6379": answers(tt.follower, map[string]string{"INFO": info("slave", 1000, 7, ""), "CLUSTER MYID": "$40\r\n" + id + "\r\n"}),
 				"10.9.9.9:6379": answers(tt.source, map[string]string{"INFO": info("master", 1000, 7, "")}),
 			})})
 			defer pool.Close()
 			err := (&Actor{Redis: pool}).cutOver(t.Context(), Subject{}, plan.CutOver{
-				Follower: plan.Target{Pod: "c-0-0", IP: "10.0.0.1", NodeID: id}, Relay: "10.9.9.9", MasterID: outside, Pause: 400 * time.Millisecond})
+				Followers: []plan.Follower{{On: plan.Target{Pod: "c-0-0", IP: "10.0.0.1", NodeID: id}, Relay: "10.9.9.9", MasterID: outside}},
+				Pause:     400 * time.Millisecond})
 			if (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
 				t.Errorf("error %v, want one with %q", err, tt.fails)
 			}
@@ -136,6 +143,78 @@ func TestCutOver(t *testing.T) {
 			})
 			if !slices.Equal(heard, tt.heard) {
 				t.Errorf("they heard %q, want %q", heard, tt.heard)
+			}
+		})
+	}
+}
+
+// Shards take over together: as long as none has, each failure ends the pause everywhere; from the first on, none does.
+func TestShardsTakeOverTogether(t *testing.T) {
+	const pause, unpause, takeover = "CLIENT PAUSE 3000 WRITE", "CLIENT UNPAUSE", "CLUSTER FAILOVER TAKEOVER"
+	ids := []string{strings.Repeat("1", 40), strings.Repeat("2", 40)}
+	nodes := func(id, more string) string {
+		return bulk(id + " 10.8.8.8:6379@16379 myself,master - 0 0 3 connected " + more + "\n")
+	}
+	inCluster := "cluster_enabled:1\r\n"
+	for name, tt := range map[string]struct {
+		source, follower map[string]string // what the second ones answer otherwise
+		resume           bool
+		heard            map[string]int
+		fails            string
+	}{
+		"both":    {heard: map[string]int{pause: 3, takeover: 2, "CLUSTER FORGET": 2}},
+		"a clone": {resume: true, heard: map[string]int{pause: 3, takeover: 2, "CLUSTER FORGET": 2, unpause: 3}},
+		"one lags": {follower: map[string]string{"INFO": info("slave", 999, 7, inCluster)}, heard: map[string]int{pause: 3, unpause: 3},
+			fails: "c-1-0 lacks"},
+		"one has fewer keys": {follower: map[string]string{"INFO": info("slave", 1000, 6, inCluster)},
+			heard: map[string]int{pause: 3, unpause: 3}, fails: "c-1-0 has 6 keys"},
+		"a slot moves": {source: map[string]string{"CLUSTER NODES": nodes(ids[1], "100-16383 [100->-"+ids[0]+"]")},
+			heard: map[string]int{pause: 3, unpause: 3}, fails: "slots move at the server that c-1-0 follows"},
+		"a slot has moved": {source: map[string]string{"CLUSTER NODES": nodes(ids[1], "101-16383")},
+			heard: map[string]int{pause: 3, unpause: 3}, fails: "slots move"},
+		"one master is gone": {source: map[string]string{"CLIENT PAUSE": "-ERR the relay does not reach the server\r\n"},
+			heard: map[string]int{pause: 2, unpause: 3}, fails: "pause writes"},
+		"one refuses": {follower: map[string]string{"CLUSTER FAILOVER": "-ERR no\r\n"},
+			heard: map[string]int{pause: 3, takeover: 2, "CLUSTER FORGET": 1}, fails: "let c-1-0 take over"},
+		"one of a clone refuses": {resume: true, follower: map[string]string{"CLUSTER FAILOVER": "-ERR no\r\n"},
+			heard: map[string]int{pause: 3, takeover: 2, "CLUSTER FORGET": 1}, fails: "let c-1-0 take over"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, dial := &scripted{}, map[string]func(string) string{"10.9.9.3:6379": answers(nil)}
+			step := plan.CutOver{Relays: []string{"10.9.9.3"}, Pause: 3 * time.Second, Resume: tt.resume}
+			for i, id := range ids {
+				var source, follower map[string]string
+				owned := slots.Range(0, 99)
+				if i == 1 {
+					source, follower, owned = tt.source, tt.follower, owned.Complement()
+				}
+				relay, ip := fmt.Sprintf("10.9.9.%d", i+1), fmt.Sprintf("10.0.0.%d", i+1)
+				dial[relay+":6379"] = answers(source, map[string]string{"INFO": info("master", 1000, 7, inCluster),
+					"CLUSTER NODES": nodes(id, owned.String())})
+				dial[ip+":6379"] = answers(follower, map[string]string{"INFO": info("slave", 1000, 7, inCluster),
+					"CLUSTER MYID": bulk(id), "CLUSTER NODES": nodes(id, "")})
+				step.Followers = append(step.Followers, plan.Follower{On: plan.Target{Pod: fmt.Sprintf("c-%d-0", i), IP: ip, NodeID: id},
+					Relay: relay, MasterID: strings.Repeat("0f", 20), Slots: owned})
+			}
+			pool := redis.NewPool(redis.Options{Dialer: s.dial(dial)})
+			defer pool.Close()
+			err := (&Actor{Redis: pool}).cutOver(t.Context(), Subject{}, step)
+			if (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
+				t.Errorf("error %v, want one with %q", err, tt.fails)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			heard := map[string]int{}
+			for _, command := range s.heard {
+				if words := strings.Fields(command); words[0] == "CLUSTER" && words[1] == "FORGET" {
+					command = "CLUSTER FORGET"
+				}
+				if command != "CLUSTER MYID" && !strings.HasPrefix(command, "CONFIG SET") {
+					heard[command]++
+				}
+			}
+			if !maps.Equal(heard, tt.heard) {
+				t.Errorf("they heard %v, want %v", heard, tt.heard)
 			}
 		})
 	}

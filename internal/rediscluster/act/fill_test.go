@@ -254,7 +254,7 @@ func TestRestoresIntoOneClaim(t *testing.T) {
 // the way of the rest.
 func TestRelayHasItsOwnService(t *testing.T) {
 	mine := func() *corev1.Service {
-		service := relayService(beginning(t, unhurt, "redis:6379").subject.Cluster)
+		service := relayService(beginning(t, unhurt, "redis:6379").subject.Cluster, 0)
 		service.Spec.ClusterIP = "10.96.0.9"
 		return service
 	}
@@ -277,7 +277,7 @@ func TestRelayHasItsOwnService(t *testing.T) {
 		theirs := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "data-c-0-0"}}
 		b := beginning(t, unhurt, "redis:6379")
 		b.actor.Client = newBench(t, interceptor.Funcs{}, service, theirs).actor.Client
-		err := b.do(plan.PrepareImport{RelayOnly: true})
+		err := b.do(plan.PrepareImport{Relays: []plan.Relay{{}}})
 		var stall *StallError
 		if stalled := errors.As(err, &stall); stalled != (tt.cause != "") || stalled && stall.Cause != tt.cause ||
 			(err == nil) != (tt.why == "") || err != nil && !strings.Contains(err.Error(), tt.why) {
@@ -287,10 +287,10 @@ func TestRelayHasItsOwnService(t *testing.T) {
 		if err := b.actor.Client.List(t.Context(), &jobs); err != nil || len(jobs.Items) != map[bool]int{true: 1, false: 0}[tt.why == ""] {
 			t.Errorf("%s: %d Jobs: %v", name, len(jobs.Items), err)
 		}
-		if err := b.do(plan.PrepareImport{}); !errors.As(err, &stall) || stall.Cause != "CannotRestore" {
+		if err := b.do(plan.PrepareImport{Instances: []int{0}}); !errors.As(err, &stall) || stall.Cause != "CannotRestore" {
 			t.Errorf("%s: over a claim of others: %v", name, err)
 		}
-		if err := b.do(plan.EndImport{}); err != nil {
+		if err := b.do(plan.EndImport{Shards: 1}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		err = b.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(service), service)

@@ -5,10 +5,12 @@ package act
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -23,6 +25,8 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/backupjob"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
 // Where the program finds what leads to the server outside, and what the cluster's instances show and ask for.
@@ -33,121 +37,168 @@ const (
 	ownCertFile, ownKeyFile = "/etc/import/cert/tls.crt", "/etc/import/key/tls.key"
 )
 
-// prepareImport makes the Service and the Job of the relay, and the claim of the first instance with the Job that writes into it whom the
-// instance follows. A claim that was there before is never touched, and keeps all from being made. The Service is what stays: an
+// prepareImport makes the Service of each shard's relay, the claim of its first instance with the Job that writes into it whom the instance
+// follows, and the relays. A claim that was there before is never touched, and keeps all from being made. The Services are what stays: an
 // instance knows its master by an address.
-func (a *Actor) prepareImport(ctx context.Context, s Subject, relayOnly bool) error {
+func (a *Actor) prepareImport(ctx context.Context, s Subject, step plan.PrepareImport) error {
 	cluster := s.Cluster
-	claim, err := a.claimToRestore(ctx, cluster, 0)
-	if err != nil && !relayOnly {
-		return err
-	}
-	set, err := rendered(s, 0)
-	if err != nil {
-		return err
-	}
-	ip, err := a.relayAddress(ctx, cluster)
-	if err != nil {
-		return err
-	}
-	relay := relayJob(cluster, set, a.BackupImage)
-	found, err := a.existingJob(ctx, cluster, relay)
-	if err != nil {
-		return err
-	}
-	if found == nil {
-		if err := a.Client.Create(ctx, relay); err != nil {
-			return fmt.Errorf("make Job %s: %w", relay.Name, err)
+	claims := make(map[int]*corev1.PersistentVolumeClaim, len(step.Instances))
+	for _, shard := range step.Instances {
+		claim, err := a.claimToRestore(ctx, cluster, shard)
+		if err != nil {
+			return err
 		}
+		claims[shard] = claim
 	}
-	if relayOnly {
+	err := each(ctx, step.Instances, func(ctx context.Context, shard int) error {
+		set, err := rendered(s, shard)
+		if err != nil {
+			return err
+		}
+		ip, err := a.relayAddress(ctx, cluster, shard, true)
+		if err != nil {
+			return err
+		}
+		return a.fill(ctx, cluster, set, shard, claims[shard], followJob(cluster, set, step, shard, ip, a.BackupImage))
+	})
+	if err != nil {
+		return err
+	}
+	return each(ctx, step.Relays, func(ctx context.Context, relay plan.Relay) error {
+		set, err := rendered(s, relay.Shard)
+		if err != nil {
+			return err
+		}
+		if _, err := a.relayAddress(ctx, cluster, relay.Shard, false); err != nil {
+			return err
+		}
+		job := relayJob(cluster, set, step.From, relay, a.BackupImage)
+		found, err := a.existingJob(ctx, cluster, job)
+		if err != nil || found != nil {
+			return err
+		}
+		if err := a.Client.Create(ctx, job); err != nil {
+			return fmt.Errorf("make Job %s: %w", job.Name, err)
+		}
 		return nil
-	}
-	return a.fill(ctx, cluster, set, 0, claim, followJob(cluster, set, ip, a.BackupImage))
+	})
 }
 
-// relayAddress is the address of the relay's Service, which is made unless it is there.
-func (a *Actor) relayAddress(ctx context.Context, cluster *v1alpha1.RedisCluster) (string, error) {
-	service := relayService(cluster)
-	err := a.Client.Create(ctx, service)
-	if apierrors.IsAlreadyExists(err) {
-		service = &corev1.Service{}
-		key := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.ImportName()}
-		if err := a.Client.Get(ctx, key, service); err != nil {
-			return "", fmt.Errorf("read Service %s: %w", key.Name, err)
+// relayAddress is the address of a relay's Service, which is made unless it is there: with the address that the shard's first instance was
+// told, if it was told one. Only one that was told none can be told any.
+func (a *Actor) relayAddress(ctx context.Context, cluster *v1alpha1.RedisCluster, shard int, anyAddress bool) (string, error) {
+	service := relayService(cluster, shard)
+	key := client.ObjectKeyFromObject(service)
+	err := a.Client.Get(ctx, key, service)
+	if apierrors.IsNotFound(err) {
+		service = relayService(cluster, shard)
+		if service.Spec.ClusterIP, err = a.toldAddress(ctx, cluster, shard); err != nil {
+			return "", err
 		}
-		if !ownedBy(cluster, service) {
-			return "", &StallError{Cause: "NameTaken",
-				Message: fmt.Sprintf("Service %s exists and was not made for this cluster: delete it, or choose another name for the cluster",
-					key.Name)}
+		if service.Spec.ClusterIP == "" && !anyAddress {
+			return "", lostAddress(cluster, "Service %s is gone, and so is Job %s, which knew its address", key.Name, cluster.RestoreJobName(shard))
 		}
-	} else if err != nil {
-		return "", fmt.Errorf("make Service %s: %w", service.Name, err)
+		err = a.Client.Create(ctx, service)
+		if apierrors.IsInvalid(err) && service.Spec.ClusterIP != "" {
+			return "", lostAddress(cluster, "Service %s is gone, and its address %s is another's now", key.Name, service.Spec.ClusterIP)
+		}
 	}
-	if service.DeletionTimestamp != nil || net.ParseIP(service.Spec.ClusterIP) == nil {
-		return "", fmt.Errorf("service %s has no address, or is being deleted", service.Name)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("read or make Service %s: %w", key.Name, err)
+	case !ownedBy(cluster, service):
+		return "", &StallError{Cause: "NameTaken",
+			Message: fmt.Sprintf("Service %s exists and was not made for this cluster: delete it, or choose another name for the cluster", key.Name)}
+	case service.DeletionTimestamp != nil || net.ParseIP(service.Spec.ClusterIP) == nil:
+		return "", fmt.Errorf("service %s has no address, or is being deleted", key.Name)
 	}
 	return service.Spec.ClusterIP, nil
 }
 
+func lostAddress(cluster *v1alpha1.RedisCluster, format string, args ...any) error {
+	return &StallError{Cause: "CannotImport", Message: fmt.Sprintf(format, args...) +
+		fmt.Sprintf(": the instances cannot follow any more; delete RedisCluster %s and its claims, and import anew", cluster.Name)}
+}
+
+// toldAddress is the address of its relay that the shard's first instance was told; empty: it was told none.
+func (a *Actor) toldAddress(ctx context.Context, cluster *v1alpha1.RedisCluster, shard int) (string, error) {
+	job := &batchv1.Job{}
+	err := a.Client.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.RestoreJobName(shard)}, job)
+	if err != nil || !ownedBy(cluster, job) || !backupjob.For(job.Spec.Template.Spec, string(cluster.UID), backupjob.Follow) {
+		return "", client.IgnoreNotFound(err)
+	}
+	for _, arg := range backupjob.Of(job.Spec.Template.Spec).Args {
+		if at, is := strings.CutPrefix(arg, masterFlag); is {
+			ip, _, err := net.SplitHostPort(at)
+			return ip, err
+		}
+	}
+	return "", nil
+}
+
 // relayLabels are those of the relay's pod.
-func relayLabels(cluster *v1alpha1.RedisCluster) map[string]string {
+func relayLabels(cluster *v1alpha1.RedisCluster, shard int) map[string]string {
 	labels := podLabels(cluster, "redisimport")
-	labels[v1alpha1.LabelRelay] = "true"
+	labels[v1alpha1.LabelRelay], labels[labelRelayOf] = "true", cluster.ShardName(shard)
 	return labels
 }
 
-func relayService(cluster *v1alpha1.RedisCluster) *corev1.Service {
+// labelRelayOf tells the relays of a cluster apart.
+const labelRelayOf = "app.kubernetes.io/component"
+
+func relayService(cluster *v1alpha1.RedisCluster, shard int) *corev1.Service {
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.ImportName(), Labels: podLabels(cluster, "redisimport"),
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.RelayName(shard), Labels: podLabels(cluster, "redisimport"),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}},
 		Spec: corev1.ServiceSpec{
-			Selector: map[string]string{v1alpha1.LabelRelay: "true", "app.kubernetes.io/instance": cluster.Name},
-			Ports:    []corev1.ServicePort{{Name: "redis", Port: v1alpha1.PortRedis, TargetPort: intstr.FromInt32(v1alpha1.PortRedis)}},
+			Selector: map[string]string{v1alpha1.LabelRelay: "true", "app.kubernetes.io/instance": cluster.Name,
+				labelRelayOf: cluster.ShardName(shard)},
+			Ports: []corev1.ServicePort{{Name: "redis", Port: v1alpha1.PortRedis, TargetPort: intstr.FromInt32(v1alpha1.PortRedis)}},
 		},
 	}
 }
 
 // sourceArguments are what the program reaches the server outside with. What the object's author wrote becomes arguments, each of one
 // piece, and no shell sees it.
-func sourceArguments(cluster *v1alpha1.RedisCluster) []string {
-	from := cluster.Import()
+func sourceArguments(cluster *v1alpha1.RedisCluster, from snapshot.ImportFrom) []string {
 	args := []string{backupjob.Request(string(cluster.UID)), "--from=" + from.Address}
 	if from.User != "" {
 		args = append(args, "--user="+from.User)
 	}
-	if from.CredentialsSecretName != "" {
+	if from.PasswordSecret != "" {
 		args = append(args, "--password-file="+sourcePasswordFile)
 	}
-	if from.TLS != nil {
+	if from.TrustSecret != "" {
 		args = append(args, "--ca-file="+sourceTrustFile)
-		if from.TLS.ServerName != "" {
-			args = append(args, "--server-name="+from.TLS.ServerName)
+		if from.ServerName != "" {
+			args = append(args, "--server-name="+from.ServerName)
 		}
 	}
 	return args
 }
 
 // mountSource gives the program what leads to the server outside.
-func mountSource(pod *corev1.PodSpec, from *v1alpha1.Import) {
-	if from.CredentialsSecretName != "" {
-		backupjob.Mount(pod, "source", from.CredentialsSecretName, v1alpha1.SecretKeyPassword, sourcePasswordFile)
+func mountSource(pod *corev1.PodSpec, from snapshot.ImportFrom) {
+	if from.PasswordSecret != "" {
+		backupjob.Mount(pod, "source", from.PasswordSecret, from.PasswordKey, sourcePasswordFile)
 	}
-	if from.TLS != nil {
-		backupjob.Mount(pod, "trust", from.TLS.CASecretName, backupjob.KeyTrusted, sourceTrustFile)
+	if from.TrustSecret != "" {
+		backupjob.Mount(pod, "trust", from.TrustSecret, backupjob.KeyTrusted, sourceTrustFile)
 	}
 }
 
-// relayJob is the Job of the relay. Its pod is made anew for as long as the import takes.
-func relayJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, image string) *batchv1.Job {
-	args := append([]string{backupjob.Relay}, sourceArguments(cluster)...)
+// relayJob is the Job of a relay. Its pod is made anew for as long as the import takes.
+func relayJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from snapshot.ImportFrom, relay plan.Relay,
+	image string) *batchv1.Job {
+	args := append([]string{backupjob.Relay}, sourceArguments(cluster, from)...)
+	args = append(args, "--slots="+relay.Slots.String())
 	if cluster.AuthEnabled() {
 		args = append(args, "--accept-password-file="+ownPasswordFile)
 	}
 	if cluster.Spec.TLS != nil {
 		args = append(args, "--cert-file="+ownCertFile, "--key-file="+ownKeyFile)
 	}
-	labels := relayLabels(cluster)
+	labels := relayLabels(cluster, relay.Shard)
 	pod := podLike(set, labels)
 	pod.RestartPolicy = corev1.RestartPolicyOnFailure
 	backupjob.Add(&pod, image, v1alpha1.BackupStore{}, resources("256Mi"), args...)
@@ -155,7 +206,7 @@ func relayJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, image str
 	c.Ports = []corev1.ContainerPort{{Name: "redis", ContainerPort: v1alpha1.PortRedis, Protocol: corev1.ProtocolTCP}}
 	c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 2,
 		ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("redis")}}}
-	mountSource(&pod, cluster.Import())
+	mountSource(&pod, from)
 	if cluster.AuthEnabled() {
 		backupjob.Mount(&pod, "own", cluster.AuthSecretName(), v1alpha1.SecretKeyPassword, ownPasswordFile)
 	}
@@ -163,43 +214,54 @@ func relayJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, image str
 		backupjob.Mount(&pod, "cert", cluster.Spec.TLS.SecretName, corev1.TLSCertKey, ownCertFile)
 		backupjob.Mount(&pod, "key", cluster.Spec.TLS.SecretName, corev1.TLSPrivateKeyKey, ownKeyFile)
 	}
-	job := jobOf(cluster, cluster.ImportName(), labels, pod)
+	job := jobOf(cluster, cluster.RelayName(relay.Shard), labels, pod)
 	job.Spec.BackoffLimit = ptr.To[int32](math.MaxInt32)
 	job.Spec.PodReplacementPolicy = ptr.To(batchv1.TerminatingOrFailed) // two may run for a while, and a pod on a lost node holds up nothing
 	return job
 }
 
-// followJob is the Job that asks the server whether it can be imported, and writes into the first instance's claim that it follows the
-// relay.
-func followJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, relay, image string) *batchv1.Job {
-	args := append([]string{backupjob.Follow}, sourceArguments(cluster)...)
-	args = append(args, "--directory="+dataDir, "--master-id="+cluster.ImportMasterID(),
-		"--master="+net.JoinHostPort(relay, strconv.Itoa(int(v1alpha1.PortRedis))))
+// masterFlag comes before the address of the relay that an instance is told.
+const masterFlag = "--master="
+
+// followJob is the Job that asks the server whether it can be imported, and writes into the claim of a shard's first instance that it
+// follows the relay.
+func followJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, step plan.PrepareImport, shard int, relay,
+	image string) *batchv1.Job {
+	args := append([]string{backupjob.Follow}, sourceArguments(cluster, step.From)...)
+	args = append(args, "--directory="+dataDir, "--master-id="+v1alpha1.ImportMasterID(cluster.UID, shard),
+		masterFlag+net.JoinHostPort(relay, strconv.Itoa(int(v1alpha1.PortRedis))), "--shard="+strconv.Itoa(shard))
+	if step.Shards > 0 {
+		args = append(args, "--shards="+strconv.Itoa(step.Shards))
+	}
 	if engine := admission.EngineVersion(cluster.Spec.Image()); engine != "" {
 		args = append(args, "--engine="+engine)
 	}
 	labels := podLabels(cluster, "redisrestore")
 	pod := podLike(set, labels)
 	backupjob.Add(&pod, image, v1alpha1.BackupStore{}, resources("128Mi"), args...)
-	mountSource(&pod, cluster.Import())
-	mountClaim(&pod, cluster.ClaimName(0, 0))
-	return jobOf(cluster, cluster.RestoreJobName(0), labels, pod)
+	mountSource(&pod, step.From)
+	mountClaim(&pod, cluster.ClaimName(shard, 0))
+	return jobOf(cluster, cluster.RestoreJobName(shard), labels, pod)
 }
 
 // endImport deletes what was made for an import; the Jobs last, by which it is seen that there is something left.
-func (a *Actor) endImport(ctx context.Context, cluster *v1alpha1.RedisCluster) error {
-	service := &corev1.Service{}
-	key := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.ImportName()}
-	err := a.Client.Get(ctx, key, service)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("read Service %s: %w", key.Name, err)
-	case err == nil && ownedBy(cluster, service):
-		if err := a.Client.Delete(ctx, service, client.Preconditions{UID: &service.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete Service %s: %w", key.Name, err)
-		}
+func (a *Actor) endImport(ctx context.Context, cluster *v1alpha1.RedisCluster, step plan.EndImport) error {
+	shards := make([]int, step.Shards)
+	for i := range shards {
+		shards[i] = i
 	}
-	return each(ctx, []string{cluster.RestoreJobName(0), cluster.ImportName()}, func(ctx context.Context, name string) error {
-		return a.deleteJob(ctx, cluster, name)
+	return each(ctx, shards, func(ctx context.Context, shard int) error {
+		service := &corev1.Service{}
+		key := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.RelayName(shard)}
+		err := a.Client.Get(ctx, key, service)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
+			return fmt.Errorf("read Service %s: %w", key.Name, err)
+		case err == nil && ownedBy(cluster, service):
+			if err := a.Client.Delete(ctx, service, client.Preconditions{UID: &service.UID}); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("delete Service %s: %w", key.Name, err)
+			}
+		}
+		return errors.Join(a.deleteJob(ctx, cluster, cluster.RestoreJobName(shard)), a.deleteJob(ctx, cluster, cluster.RelayName(shard)))
 	})
 }

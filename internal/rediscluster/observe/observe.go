@@ -114,7 +114,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	}
 	if s.Auth.Known && s.TLS.Known {
 		held = o.ask(ctx, cluster, m, s, timeout)
-		o.askSource(ctx, cluster, m, s, timeout)
+		o.askSources(ctx, cluster, m, s, timeout)
 	}
 	held += heldByArchive + heldByPods
 	m.expireRefusedPassword(s)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -71,10 +72,10 @@ type Desired struct {
 	Modules string
 	// Restore reports whether a new cluster is to begin with a backup.
 	Restore bool
-	// Import is the server outside that a new cluster takes its data from; nil without one. ImportMasterID is the node ID that instances
-	// of the cluster know such a server by, whether one is asked for or not.
-	Import         *DesiredImport
-	ImportMasterID string
+	// Import is the server outside that a new cluster takes its data from; nil without one. UID is that of the RedisCluster: the node IDs
+	// that instances know such servers by follow from it.
+	Import *DesiredImport
+	UID    types.UID
 	// Settings are those of redis.conf that are asked for, by name; nil when they are not
 	// known.
 	Settings []redisconf.Setting
@@ -93,11 +94,7 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 		OverCapacity: cluster.Annotations[v1alpha1.AnnotationOverCapacity] == "true",
 		GiveUp:       cluster.Annotations[v1alpha1.AnnotationGiveUpData], GiveUpNode: cluster.Annotations[v1alpha1.AnnotationGiveUpNode],
 		PreviousPasswordFor: cluster.PreviousPasswordFor(), Restore: cluster.Restore() != nil,
-		ImportMasterID: cluster.ImportMasterID(),
-	}
-	if asked := cluster.Import(); asked != nil {
-		d.Import = &DesiredImport{Address: asked.Address, MasterID: d.ImportMasterID, CutOver: asked.CutOver,
-			Pause: time.Duration(ptr.Deref(asked.PauseSeconds, v1alpha1.DefaultPauseSeconds)) * time.Second}
+		Import: importFor(cluster), UID: cluster.UID,
 	}
 	for _, entry := range spec.UpdateStrategy.AssignStrategies {
 		d.SlotAssignments = append(d.SlotAssignments, SlotAssignment{Slots: int(entry.Slots), From: entry.From(), To: entry.To()})

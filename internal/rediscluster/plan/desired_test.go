@@ -89,7 +89,7 @@ func TestDesiredFor(t *testing.T) {
 			admission.Default(cluster)
 			want := Desired{Topology: v1alpha1.Topology{2, 2, 2}, Policy: cluster.DeletionPolicy(), HasFinalizer: true, SpreadMasters: true,
 				ClaimBytes: 1 << 30, CreateTimeout: time.Hour, UpgradeTimeout: time.Minute, NodeTimeout: 5 * time.Second,
-				PreviousPasswordFor: cluster.PreviousPasswordFor(), ImportMasterID: cluster.ImportMasterID()}
+				PreviousPasswordFor: cluster.PreviousPasswordFor(), UID: cluster.UID}
 			if tt.want != nil {
 				tt.want(&want)
 			}
@@ -120,7 +120,7 @@ func TestDesiredImport(t *testing.T) {
 	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"}}
 	cluster.Spec.Bootstrap = &v1alpha1.Bootstrap{Import: &v1alpha1.Import{Address: "redis.example.com:6379", CutOver: true}}
 	admission.Default(cluster)
-	want := &DesiredImport{Address: "redis.example.com:6379", MasterID: cluster.ImportMasterID(), CutOver: true,
+	want := &DesiredImport{Address: "redis.example.com:6379", CutOver: true,
 		Pause: v1alpha1.DefaultPauseSeconds * time.Second}
 	if diff := cmp.Diff(want, DesiredFor(cluster, &snapshot.Snapshot{}, Options{}).Import); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -98,25 +98,33 @@ type Shape struct {
 	// Settings are those that redis.conf is to hold.
 	Settings []redisconf.Setting
 	in       input
-	// partial reports whether the spec asks for more shards than a cluster may begin with.
-	partial bool
+	// partial is in which direction the cluster is scaled when it has formed; empty: it has the shards that the spec asks for.
+	partial Situation
 }
 
 // ShapeOf computes the shape of a cluster.
 func ShapeOf(d Desired, s *snapshot.Snapshot, now time.Time) Shape {
 	s = s.Indexed()
 	found := disputes(s)
-	partial := d.Import != nil && !s.Formed && len(d.Topology) > 1
+	shards, asked := beginsWith(s), len(d.Topology)
+	partial := d.Import != nil && !s.Formed && asked != shards
 	if partial {
-		// All slots are of one master until the cluster has formed; then it is scaled to what is asked for.
-		d.Topology, d.AssignReceive = d.Topology[:1], false
+		// It has the shards of the server until the cluster has formed; then it is scaled to what is asked for.
+		d.Topology, d.AssignReceive = beginning(d.Topology, shards), false
 	}
 	in := input{desired: d, snap: setAside(s, found).Indexed(), disputes: found, now: now}
 	for _, message := range d.Problems {
 		in.problems = append(in.problems, problem{cause: "InvalidSpec", message: message})
 	}
 	in.topology = in.effective()
-	return Shape{Topology: in.topology, Settings: in.effectiveSettings(), in: in, partial: partial}
+	shape := Shape{Topology: in.topology, Settings: in.effectiveSettings(), in: in}
+	if partial {
+		shape.partial = ScalingOut
+		if asked < shards {
+			shape.partial = ScalingIn
+		}
+	}
+	return shape
 }
 
 // Next decides what a cluster needs next.
@@ -143,8 +151,8 @@ func (shape Shape) Next(pending Pending) Decision {
 	decision := Decision{Topology: in.topology, Healthy: awaitConvergence(in, in.retiring) == nil, Spread: in.spread()}
 	decision.Step, decision.Stalled, decision.Rule = next(in, order)
 	decision.Situation = situation(in, decision)
-	if shape.partial && decision.Situation == Steady {
-		decision.Situation, decision.Step = ScalingOut, None{base{"the cluster has formed, and is scaled to what the spec asks for"}}
+	if shape.partial != "" && decision.Situation == Steady {
+		decision.Situation, decision.Step = shape.partial, None{base{"the cluster has formed, and is scaled to what the spec asks for"}}
 	}
 	if decision.Situation == RollingOut {
 		decision.Rollout = in.rollout()

@@ -103,7 +103,9 @@ func Pods(step Step) []string {
 	case Promote:
 		on(step.Replica)
 	case CutOver:
-		on(step.Follower)
+		for _, follower := range step.Followers {
+			on(follower.On)
+		}
 	case Switchover:
 		on(step.Master, step.Replica)
 	case SetConfig:

@@ -29,7 +29,7 @@ func TestPods(t *testing.T) {
 		{CopyFunctions{From: Target{Pod: "c-2-0"}, To: []Target{b, a}}, both},
 		{BumpEpoch{On: a}, one},
 		{Promote{Replica: a}, one},
-		{CutOver{Follower: a}, one},
+		{CutOver{Followers: []Follower{{On: b}, {On: a}}}, both},
 		{Switchover{Master: b, Replica: a}, both},
 		{SetConfig{Changes: []InstanceConfig{{On: b}, {On: a}}}, both},
 		{AssignSlots{Assignments: []Assignment{{To: b}, {To: a}}}, both},

@@ -21,7 +21,7 @@ func (in input) effective() v1alpha1.Topology {
 	case s.Restored != nil && !s.Formed:
 		return in.with(existing, len(s.Restored.Slots))
 	case in.begins():
-		return in.with(existing, 1)
+		return in.with(existing, beginsWith(s))
 	}
 	if len(existing) == 0 {
 		return slices.Clone(d.Topology)

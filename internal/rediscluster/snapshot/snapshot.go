@@ -114,16 +114,50 @@ type Archive struct {
 	SaidAt time.Time
 }
 
-// Import is what is known of an import.
+// Import is what is known of an import, or of a clone.
 type Import struct {
-	// Withheld says, with a field path and a remedy, why it cannot begin.
+	// From is what leads to the server. Withheld says, with a field path and a remedy, why it cannot begin; then From may not be known.
+	From     ImportFrom
 	Withheld string
-	// Following reports whether the first instance is known to be prepared, CutOver whether the cluster is known to have taken over.
+	// Following reports whether the first instances are known to be prepared, CutOver whether the cluster is known to have taken over,
+	// at CutOverAt.
 	Following, CutOver bool
+	CutOverAt          time.Time
+	// Slots are those that each shard begins with, by shard; nil: that is not known yet.
+	Slots []slots.Set
+	// Shards are what each shard needs for it, by shard: as many as there are Slots, or as the first one's Job says, but one at least.
+	// Beyond is a Job that prepared a further one; empty: there is none.
+	Shards []ImportShard
+	Beyond string
+}
+
+// Begins are the slots that a shard begins with, as it was written down or, before, as its Job says; false: that is not known.
+func (i *Import) Begins(shard int) (slots.Set, bool) {
+	if shard < len(i.Slots) {
+		return i.Slots[shard], true
+	}
+	if len(i.Slots) > 0 || shard >= len(i.Shards) || i.Shards[shard].Said == nil {
+		return slots.Set{}, false
+	}
+	set, err := slots.Parse(i.Shards[shard].Said.Slots)
+	return set, err == nil
+}
+
+// ImportFrom is what leads to a server outside, or to a RedisCluster that is cloned: where it is, who logs in with the password under which
+// key of a Secret (empty: none is asked for), and the Secret of the certificates to trust (empty: connections are not encrypted).
+type ImportFrom struct {
+	Address, User, PasswordSecret, PasswordKey, TrustSecret, ServerName string
+}
+
+// ImportShard is what a shard needs to follow a server outside.
+type ImportShard struct {
 	// Relay is the Job of the relay; nil without one. Its Message is what keeps a pod of it from running, or what it said in the end.
 	Relay *RestoreJob
-	// Prepared is the Job that prepares the first instance; nil without one.
+	// Service reports whether the relay's Service exists.
+	Service bool
+	// Prepared is the Job that prepares the first instance; nil without one. Said is what it did; nil: not known.
 	Prepared *RestoreJob
+	Said     *report.Following
 	// RelayIP is where the relay answers; empty while it does not run.
 	RelayIP string
 	// Source is what the server says, by the relay; nil: not known, and Error says why.
@@ -140,6 +174,11 @@ type Source struct {
 	Offset  int64
 	// Others reports whether there are keys in other databases than 0.
 	Others bool
+	// Slots are those that it owns, all if it is in no cluster; Open is how many of them, or of others', move.
+	Slots slots.Set
+	Open  int
+	// Held is why the relay does not let it be followed at the moment; empty: it does.
+	Held string
 }
 
 // Goal is which shard is to own which slots.

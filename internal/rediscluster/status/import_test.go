@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -23,7 +24,13 @@ func TestImporting(t *testing.T) {
 	over := &v1alpha1.ImportStatus{Phase: v1alpha1.ImportCutOver, Address: address, CutOverAt: &metav1.Time{Time: at}}
 	followed := &v1alpha1.ImportStatus{Phase: v1alpha1.ImportFollowing, Address: address, Version: "redis 7.0.15"}
 	instance := []snapshot.Instance{{Redis: &snapshot.Redis{Offset: 900, MasterLinkUp: true}}}
-	source := &snapshot.Import{Source: &snapshot.Source{Engine: "redis", Version: "7.0.15", Offset: 1000}}
+	source := &snapshot.Import{Shards: []snapshot.ImportShard{{Source: &snapshot.Source{Engine: "redis", Version: "7.0.15", Offset: 1000,
+		History: "aa"}}}}
+	counted := over.DeepCopy()
+	counted.MissedBytes = ptr.To[int64](5)
+	since := []snapshot.Instance{{Redis: &snapshot.Redis{FormerHistory: "aa", FormerOffset: 993}}}
+	known := with(followed, nil)
+	known.Version, known.Slots = "", []string{"0-99", "100-16383"}
 	shards := []snapshot.Shard{{}}
 	for name, tt := range map[string]struct {
 		before *v1alpha1.ImportStatus
@@ -42,6 +49,11 @@ func TestImporting(t *testing.T) {
 		"it takes over": {before: followed, snap: snapshot.Snapshot{Import: &snapshot.Import{}, Shards: shards},
 			step: plan.RecordCutOver{Missed: ptr.To[int64](0)}, want: &v1alpha1.ImportStatus{Phase: v1alpha1.ImportCutOver, Address: address,
 				Version: "redis 7.0.15", CutOverAt: &metav1.Time{Time: at}, MissedBytes: ptr.To[int64](0)}},
+		"two are prepared": {step: plan.KeepFollower{Slots: []slots.Set{slots.Range(0, 99), slots.Range(100, 16383)}}, want: known},
+		"that is kept":     {before: known, snap: snapshot.Snapshot{Shards: shards}, want: known},
+		"it is counted on": {before: counted, snap: snapshot.Snapshot{Formed: true, Import: source, Instances: since},
+			want: missing(over, 7)},
+		"that stays":           {before: missing(over, 7), snap: snapshot.Snapshot{Formed: true, Import: source}, want: missing(over, 7)},
 		"it took over":         {before: over, snap: snapshot.Snapshot{Import: source, Instances: instance}, want: over},
 		"it was removed":       {before: over, gone: true, want: over},
 		"there is none":        {gone: true},
@@ -56,6 +68,12 @@ func TestImporting(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+func missing(is *v1alpha1.ImportStatus, bytes int64) *v1alpha1.ImportStatus {
+	is = is.DeepCopy()
+	is.MissedBytes = &bytes
+	return is
 }
 
 func with(is *v1alpha1.ImportStatus, lag *int64) *v1alpha1.ImportStatus {

@@ -170,7 +170,7 @@ func unstructured(from any) map[string]any {
 
 // follows reports whether instances are to reach the relay to a server outside.
 func follows(cr *v1alpha1.RedisCluster) bool {
-	return cr.Import() != nil && (cr.Status.Import == nil || cr.Status.Import.CutOverAt == nil)
+	return cr.Follows() && (cr.Status.Import == nil || cr.Status.Import.CutOverAt == nil)
 }
 
 func toggle(t v1alpha1.Toggle) map[string]any {

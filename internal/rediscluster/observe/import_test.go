@@ -1,0 +1,84 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// What leads to a server is what its Secrets' labels allow, and to a RedisCluster only its backup user, if the Secret of that one says
+// that it may be cloned.
+func TestWhatLeadsToASource(t *testing.T) {
+	secret := func(name string, labelled bool) *corev1.Secret {
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}
+		if labelled {
+			s.Labels = map[string]string{v1alpha1.LabelRestore: "true"}
+		}
+		return s
+	}
+	source := func(change func(*v1alpha1.RedisCluster)) *v1alpha1.RedisCluster {
+		c := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "old"}}
+		change(c)
+		return c
+	}
+	secured := func(c *v1alpha1.RedisCluster) {
+		c.Spec.TLS = &v1alpha1.TLS{SecretName: "certificate", CASecretName: "company"}
+	}
+	open := func(c *v1alpha1.RedisCluster) { c.Spec.Auth.Enabled = ptr.To(false) }
+	plain := func(*v1alpha1.RedisCluster) {}
+	imported := &v1alpha1.Bootstrap{Import: &v1alpha1.Import{Address: "a:1", User: "u", CredentialsSecretName: "login",
+		TLS: &v1alpha1.ImportTLS{CASecretName: "authority", ServerName: "s"}}}
+	cloned := &v1alpha1.Bootstrap{Clone: &v1alpha1.Clone{Name: "old"}}
+	const address = "old.n.svc:6379"
+	for name, tt := range map[string]struct {
+		bootstrap *v1alpha1.Bootstrap
+		there     []client.Object
+		from      snapshot.ImportFrom
+		withheld  string
+	}{
+		"a server": {imported, []client.Object{secret("login", true), secret("authority", true)},
+			snapshot.ImportFrom{Address: "a:1", User: "u", PasswordSecret: "login", PasswordKey: "password", TrustSecret: "authority",
+				ServerName: "s"}, ""},
+		"no password": {imported, []client.Object{secret("authority", true)}, snapshot.ImportFrom{}, "there is no Secret login"},
+		"a CA of others": {imported, []client.Object{secret("login", true), secret("authority", false)}, snapshot.ImportFrom{},
+			"spec.bootstrap.import.tls.caSecretName: Secret authority lacks the label"},
+		"a cluster": {cloned, []client.Object{source(secured), secret("old-auth", true)},
+			snapshot.ImportFrom{Address: address, User: "operator-backup", PasswordSecret: "old-auth", PasswordKey: "backup-password",
+				TrustSecret: "company", ServerName: "any.old-nodes.n.svc"}, ""},
+		"an open cluster": {cloned, []client.Object{source(open)}, snapshot.ImportFrom{Address: address}, ""},
+		"no cluster":      {cloned, nil, snapshot.ImportFrom{}, "spec.bootstrap.clone.name: there is no RedisCluster old"},
+		"a cluster of others": {cloned, []client.Object{source(plain), secret("old-auth", false)}, snapshot.ImportFrom{},
+			"spec.bootstrap.clone.name: Secret old-auth lacks the label"},
+		"a cluster of another namespace": {cloned, []client.Object{source(func(c *v1alpha1.RedisCluster) { c.Namespace = "m" })},
+			snapshot.ImportFrom{}, "there is no RedisCluster old"},
+	} {
+		scheme := runtime.NewScheme()
+		utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+		utilruntime.Must(v1alpha1.AddToScheme(scheme))
+		kube := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tt.there...).Build()
+		cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"},
+			Spec: v1alpha1.RedisClusterSpec{Bootstrap: tt.bootstrap}}
+		i, err := (&Observer{Children: kube, Secrets: kube, BackupImage: "image"}).importing(t.Context(), cluster, &snapshot.Snapshot{})
+		if err != nil || !strings.Contains(i.Withheld, tt.withheld) || tt.withheld == "" && i.Withheld != "" || len(i.Shards) != 1 {
+			t.Errorf("%s: %+v, %v", name, i, err)
+		}
+		if diff := cmp.Diff(tt.from, i.From); diff != "" && tt.withheld == "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
