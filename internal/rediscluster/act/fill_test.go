@@ -229,6 +229,16 @@ func TestDeletesItsOwnJobs(t *testing.T) {
 	if err := b.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
 		t.Errorf("a Job of others: %v", err)
 	}
+	b = beginning(t, unhurt, "")
+	other := b.subject.Children[1].DeepCopy() // of that name, and no StatefulSet
+	other.SetKind("Service")
+	b.subject.Children = append([]*unstructured.Unstructured{other}, b.subject.Children...)
+	b.must(plan.RestoreShards{From: fromMonday, Shards: []int{0, 1, 2}})
+	b.must(plan.DeleteRestoreJobs{Shards: []int{0, 2}})
+	var jobs batchv1.JobList
+	if err := b.actor.Client.List(t.Context(), &jobs); err != nil || len(jobs.Items) != 1 || jobs.Items[0].Name != "c-1-restore" {
+		t.Errorf("%+v: %v", jobs.Items, err)
+	}
 }
 
 // Nothing is restored without a place to restore into.

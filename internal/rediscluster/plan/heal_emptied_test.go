@@ -147,3 +147,41 @@ func TestDataVolumes(t *testing.T) {
 		t.Errorf("then it is %s: %s", step.Name(), step.Why())
 	}
 }
+
+// Where data is kept is remembered as long as it outlives its pod: by claim, or by node.
+func TestVolumesOfInstances(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*Desired, *snapshot.Snapshot)
+		want   string // the volume of c-0-0
+		count  int    // how many volumes are remembered
+	}{
+		"claims": {func(*Desired, *snapshot.Snapshot) {}, "uid-c-0-0", 6},
+		"pods": {func(d *Desired, s *snapshot.Snapshot) {
+			d.Ephemeral = true
+			s.DataVolumes = map[string]string{"c-0-0": "of before"}
+		}, "", 0},
+		"nodes": {func(d *Desired, s *snapshot.Snapshot) { d.OnNode, s.DataVolumes = true, nil }, "node/node0", 6},
+		"a node that has not come": {func(d *Desired, s *snapshot.Snapshot) {
+			d.OnNode, s.DataVolumes, s.Find(0, 0).NodeName = true, nil, ""
+		}, "", 5},
+		"a claim, and a pod on no node": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 0).NodeName = "" }, "uid-c-0-0", 6},
+		"a claim that was not seen yet": {func(d *Desired, s *snapshot.Snapshot) {
+			d.ClaimBytes, s.DataVolumes, s.Claims = 1<<30, nil, s.Claims[1:]
+		}, "", 5},
+		"one of all": {func(_ *Desired, s *snapshot.Snapshot) {
+			s.DataVolumes = nil
+			for i := range s.Instances[1:] {
+				s.Instances[i+1].Redis = nil
+			}
+		}, "uid-c-0-0", 1},
+		"none": {func(d *Desired, s *snapshot.Snapshot) { d.ClaimBytes, s.DataVolumes, s.Claims = 1<<30, nil, nil }, "", 0},
+	} {
+		d, s := desired(), stored(formed())
+		tt.change(&d, s)
+		in := ShapeOf(d, s, now).in
+		got := in.dataVolumes(None{})
+		if volume := in.volume(in.snap.Find(0, 0)); volume != tt.want || len(got) != tt.count || (got == nil) != (tt.count == 0) {
+			t.Errorf("%s: %q, and %d are remembered: %v", name, volume, len(got), got)
+		}
+	}
+}

@@ -304,3 +304,12 @@ func TestSpreadReport(t *testing.T) {
 		})
 	}
 }
+
+// A place is told by its node, and by its zone where there are zones.
+func TestPlacesAreNamed(t *testing.T) {
+	for want, pod := range map[string]snapshot.Instance{"a": {NodeName: "a"}, "a in z": {NodeName: "a", Zone: "z"}} {
+		if got := place(&pod); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
