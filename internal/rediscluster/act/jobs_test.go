@@ -23,6 +23,7 @@ import (
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
 // The pods of Jobs decide on which nodes the volumes are: they keep apart from each other as masters do, and not from their own shard.
@@ -48,7 +49,7 @@ func TestJobsSpreadAsMasters(t *testing.T) {
 // is ready. Jobs are in the operator's cache.
 func TestRelayJobRunsOn(t *testing.T) {
 	cluster := beginning(t, unhurt, "redis:6379").subject.Cluster
-	job := relayJob(cluster, &appsv1.StatefulSet{}, "image")
+	job := relayJob(cluster, &appsv1.StatefulSet{}, snapshot.ImportFrom{}, plan.Relay{}, "image")
 	c := backupjob.Of(job.Spec.Template.Spec)
 	if *job.Spec.BackoffLimit != math.MaxInt32 || *job.Spec.PodReplacementPolicy != batchv1.TerminatingOrFailed ||
 		job.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure {
