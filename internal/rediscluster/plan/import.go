@@ -93,12 +93,14 @@ func (in input) begins() bool {
 	return !in.snap.Formed && (in.snap.Restored != nil || in.desired.Import != nil)
 }
 
-// beginsWith is how many shards the server's cluster has, as far as that is known.
+// beginsWith is how many shards the server's cluster had, as far as that is known: as was written down, as the Jobs say, and no fewer than
+// there are, whatever became of the status: until the cluster has formed there are no others.
 func beginsWith(s *snapshot.Snapshot) int {
-	if s.Import == nil {
-		return 1
+	shards := max(1, len(existingTopology(s)))
+	if s.Import != nil {
+		shards = max(shards, len(s.Import.Slots), len(s.Import.Shards))
 	}
-	return max(1, len(s.Import.Shards))
+	return shards
 }
 
 // beginning is the topology of a cluster that takes the data of a server outside until it has formed: the shards of that, with the

@@ -423,6 +423,19 @@ func TestShardsAreTakenOver(t *testing.T) {
 				takeOver(s, shard)
 			}
 		}, "RecordCutOver", "at one moment", 0},
+		"all is over, and it has not formed": {func(d *Desired, s *shot) {
+			d.Import.Clone = true
+			for shard := range 3 {
+				takeOver(s, shard)
+			}
+			s.Import = &snapshot.Import{CutOver: true, Slots: s.Import.Slots}
+		}, "AssignSlots", "epochs", 0},
+		"and nobody knows with what it began": {func(_ *Desired, s *shot) {
+			for shard := range 3 {
+				takeOver(s, shard)
+			}
+			s.Import = &snapshot.Import{CutOver: true}
+		}, "AssignSlots", "epochs", 0},
 		"the children of a clone are ended at once": {func(d *Desired, s *shot) {
 			d.Import.Clone, s.Import.CutOver, s.Import.CutOverAt = true, true, now
 			for shard := range 3 {
@@ -433,7 +446,14 @@ func TestShardsAreTakenOver(t *testing.T) {
 		d, s := importer(), following(slots.All().Split(3)...)
 		d.Import.CutOver = true
 		tt.change(&d, s)
-		decision := ShapeOf(d, s, now).Next(Pending{})
+		shape := ShapeOf(d, s, now)
+		if n := len(shape.in.desired.Topology); n != 3 {
+			t.Errorf("%s: %d shards stay", name, n)
+		}
+		decision := shape.Next(Pending{})
+		if step, is := decision.Step.(AssignSlots); is && !step.Assignments[0].Slots.IsEmpty() {
+			t.Errorf("%s: slots are handed out: %+v", name, step)
+		}
 		if decision.Step.Name() != tt.step || !strings.Contains(decision.Step.Why(), tt.reason) || len(decision.Topology) != 3 {
 			t.Errorf("%s: %s: %s, topology %v", name, decision.Step.Name(), decision.Step.Why(), decision.Topology)
 		}
