@@ -70,8 +70,8 @@ func (p *telling) until(stage report.Stage) (said report.Progress) {
 // kill ends the process as a lost node does.
 func (p *telling) kill() {
 	p.t.Helper()
-	_ = p.Process.Kill() // it may have ended
-	_ = <-p.ended        // that it ends is what counts
+	_ = p.Process.Kill()                // it may have ended
+	p.t.Logf("it ended: %v", <-p.ended) // which is what counts
 }
 
 // TestBackupThatIsKilled: wherever the process ends that takes a backup, there is a whole one or none; the next one takes it, or finds that
@@ -314,8 +314,8 @@ func TestArchiveThroughStoreFaults(t *testing.T) {
 	}
 }
 
-// TestArchiveWhoseStoreIsAwayForLong: when a store is away for longer than instances keep what was written, the archive says so by having no
-// moment of that time: it goes on with new bases, and has all that was acknowledged before the next moment.
+// TestArchiveWhoseStoreIsAwayForLong: when a store is away for longer than instances keep what was written, the archive says so by having
+// no moment of that time: it goes on with new bases, and has all that was acknowledged before the next moment.
 func TestArchiveWhoseStoreIsAwayForLong(t *testing.T) {
 	t.Parallel()
 	e := engines(t)[0]
