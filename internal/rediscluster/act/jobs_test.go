@@ -69,10 +69,12 @@ func TestRefusalsThatPeopleUnderstand(t *testing.T) {
 		...client.SubResourceCreateOption) error {
 		return apierrors.NewTooManyRequests("no", 1)
 	}})
-	if err := b.do(plan.Restart{Pod: "c-0-0", UID: "pod"}); err == nil || !strings.Contains(err.Error(), "a PodDisruptionBudget does not allow it now") {
+	err := b.do(plan.Restart{Pod: "c-0-0", UID: "pod"})
+	if err == nil || !strings.Contains(err.Error(), "a PodDisruptionBudget does not allow it now") {
 		t.Errorf("a restart: %v", err)
 	}
-	b = newBench(t, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+	b = newBench(t, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch,
+		...client.PatchOption) error {
 		return apierrors.NewInvalid(schema.GroupKind{}, "data-c-0-0", nil)
 	}}, claim("data-c-0-0"))
 	var stall *StallError
@@ -83,7 +85,8 @@ func TestRefusalsThatPeopleUnderstand(t *testing.T) {
 
 // Children of others that bear the cluster's label keep their owner when its own are let go.
 func TestOrphansOfOthersStayTheirs(t *testing.T) {
-	theirs := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-7", Labels: map[string]string{v1alpha1.LabelCluster: "c"},
+	theirs := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-7",
+		Labels: map[string]string{v1alpha1.LabelCluster: "c"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "a", Controller: new(true)},
 			{APIVersion: "v1", Kind: "RedisCluster", Name: "c", UID: "uid"}}}}
 	b := newBench(t, interceptor.Funcs{}, theirs)

@@ -30,8 +30,7 @@ func restoring(p Reconciliation) *v1alpha1.TransferProgress {
 			continue
 		}
 		all.Bytes, all.ExpectedBytes = all.Bytes+bytes, all.ExpectedBytes+of
-		number := int32(shard) //nolint:gosec // at most 500
-		all.Shards = append(all.Shards, v1alpha1.ShardProgress{Shard: number, Bytes: bytes, ExpectedBytes: of})
+		all.Shards = append(all.Shards, v1alpha1.ShardProgress{Shard: int32(shard), Bytes: bytes, ExpectedBytes: of})
 		if heard := r.Jobs[shard].Heard; heard != nil {
 			its := heard.End()
 			whole = whole && (!its.IsZero() || bytes == of)
