@@ -13,7 +13,8 @@ import (
 func TestRead(t *testing.T) {
 	values := Read(map[string]string{"used_memory": "1048576", "latest_fork_usec": "2500",
 		"used_cpu_sys": "1.25", "rdb_last_bgsave_status": "ok",
-		"aof_last_write_status": "err", "aof_last_bgrewrite_status": "", "maxmemory_policy": "allkeys-lru", "evicted_keys": "-1", "expired_keys": "NaN", "keyspace_hits": "many", "keyspace_misses": "1e400"})
+		"aof_last_write_status": "err", "aof_last_bgrewrite_status": "", "maxmemory_policy": "allkeys-lru",
+		"evicted_keys": "-1", "expired_keys": "NaN", "keyspace_hits": "many", "keyspace_misses": "1e400"})
 	want := map[string]float64{"memory_used_bytes": 1 << 20, "last_fork_seconds": 0.0025, "cpu_system_seconds_total": 1.25,
 		"snapshot_saved": 1, "append_only_file_written": 0, "memory_full_refuses": 0}
 	for i, stat := range All {
