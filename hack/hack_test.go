@@ -24,11 +24,7 @@ func script(t *testing.T, standIns map[string]string, environment []string, args
 			t.Fatal(err)
 		}
 	}
-	text, err := os.ReadFile(args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	standIns["hack/"+args[0]] = string(text)
+	standIns["hack/"+args[0]] = text(t, args[0])
 	for name, body := range standIns {
 		if !strings.HasPrefix(name, "hack/") {
 			name = "bin/" + name
@@ -172,10 +168,44 @@ func TestReleaseIsRefused(t *testing.T) {
 		"the same, and nothing published": {[]string{"SNAPSHOT=yes"}, []string{"0.1.0", "r:5000/operator:0.1.0"}, "is of another version"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			said, failed := script(t, map[string]string{"go": "echo built >&2"}, tt.environment, append([]string{"release.sh"}, tt.args...)...)
+			standIns := map[string]string{"go": "echo built >&2", "hack/release-check.sh": text(t, "release-check.sh")}
+			said, failed := script(t, standIns, tt.environment, append([]string{"release.sh"}, tt.args...)...)
 			if !failed || !strings.Contains(said, tt.want) || strings.Contains(said, "built") {
 				t.Errorf("failed %t, want %q:\n%s", failed, tt.want, said)
 			}
 		})
 	}
+}
+
+// The same is asked before anything is pushed, and that the commit was merged.
+func TestReleaseIsCheckedFirst(t *testing.T) {
+	const branch = "BRANCH=origin/main"
+	for name, tt := range map[string]struct {
+		grep, git, changes string
+		environment        []string
+		want               string
+	}{
+		"all is well":                  {works, works, works, []string{branch}, ""},
+		"an old chart or bundle":       {refused, works, works, []string{branch}, "is of another version: make update VERSION=0.1.0"},
+		"a commit that was not merged": {works, refused, works, []string{branch}, "the commit is not in origin/main"},
+		"the same, on a laptop":        {works, refused, works, nil, ""},
+		"nothing in the changelog":     {works, works, `echo "no heading" >&2; exit 1`, []string{branch}, "no heading"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			standIns := map[string]string{"grep": tt.grep, "git": tt.git, "go": tt.changes}
+			said, failed := script(t, standIns, tt.environment, "release-check.sh", "0.1.0")
+			if failed != (tt.want != "") || !strings.Contains(said, tt.want) {
+				t.Errorf("failed %t, want %q:\n%s", failed, tt.want, said)
+			}
+		})
+	}
+}
+
+func text(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
 }

@@ -2,7 +2,8 @@
 # Builds the operator's image for several architectures and prints the path of an OCI archive with their index:
 #   hack/image-index.sh TAG ARCHITECTURE...
 # skopeo copy --all oci-archive:FILE docker://TAG pushes it. BASE sets the Dockerfile's base image, as in hack/image.sh; one
-# that is not scratch must exist for every architecture. It uses podman or buildah.
+# that is not scratch must exist for every architecture. Its times are SOURCE_DATE_EPOCH, by default the commit's: the same sources on the
+# same base make the same image. It uses podman or buildah.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 usage="usage: hack/image-index.sh TAG ARCHITECTURE..."
@@ -10,6 +11,7 @@ tag=${1:?$usage}
 shift
 : "${1:?$usage}"
 version=${VERSION:-${tag##*:}}
+epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -27,8 +29,8 @@ for architecture in "$@"; do
   bin=bin/linux-$architecture
   echo "image-index: building $bin" >&2
   GOOS=linux GOARCH=$architecture make --silent build BIN="$bin" VERSION="$version" >&2
-  "${build[@]}" build --isolation chroot --platform "linux/$architecture" --manifest "$tag" --build-arg "BASE=${BASE:-scratch}" \
-    --build-arg "VERSION=$version" --build-arg "BIN=$bin" --file Dockerfile . >&2
+  "${build[@]}" build --isolation chroot --platform "linux/$architecture" --manifest "$tag" --timestamp "$epoch" \
+    --build-arg "BASE=${BASE:-scratch}" --build-arg "VERSION=$version" --build-arg "BIN=$bin" --file Dockerfile . >&2
 done
 mkdir -p build
 archive=build/$(tr '/:' '__' <<<"$tag")-index.tar

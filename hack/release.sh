@@ -3,7 +3,8 @@
 #   hack/release.sh VERSION IMAGE [DIGEST]
 # IMAGE is the operator's image, NAME:VERSION, and DIGEST its digest in the registry, by which chart, manifests and bundle then name it.
 # With SNAPSHOT=yes it is a dry run: every artefact is built here, of any commit, and nothing is signed or published. Otherwise goreleaser
-# publishes it (.github/workflows/release.yml), which takes the tag vVERSION, GITHUB_TOKEN, cosign and the network.
+# publishes it as a draft (.github/workflows/release.yml), which takes the tag vVERSION, GITHUB_TOKEN, cosign, the network, and the programs
+# that the image was made of (make image-index).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 usage="usage: hack/release.sh VERSION IMAGE [DIGEST]"
@@ -15,9 +16,7 @@ said() { echo "release: $*" >&2; }
 
 [[ $image == "$name:$version" ]] || fail "IMG=$image: the tag of the image must be the version, $version"
 [[ -n $digest || $snapshot == yes ]] || fail "DIGEST is missing: push the image first (make image-index) and give its digest"
-for file in bundle/manifests/middleware-operator.clusterserviceversion.yaml deploy/middleware-operator/Chart.yaml; do
-  grep -qE "^ *version: $version\$" "$file" || fail "$file is of another version: make update VERSION=$version, and commit it"
-done
+hack/release-check.sh "$version"
 
 rm -rf "$work" dist/release && mkdir -p "$files"
 export VERSION=$version SOURCE_DATE_EPOCH SOURCE_DATE
@@ -69,7 +68,7 @@ fi
 (cd dist/release && sha256sum --quiet --check checksums.txt)
 for architecture in ${ARCHITECTURES:-amd64 arm64}; do
   for program in manager backup; do
-    [[ $snapshot != yes ]] || cmp "bin/linux-$architecture/$program" dist/release/"${program}_linux_$architecture"*/"$program" ||
+    cmp "bin/linux-$architecture/$program" dist/release/"${program}_linux_$architecture"*/"$program" ||
       fail "the $program of the image is not that of the archive"
   done
 done

@@ -4,11 +4,15 @@
 package chart
 
 import (
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
 	"sigs.k8s.io/yaml"
 
 	"middleware.hc.cn/operator/internal/manager"
@@ -18,7 +22,9 @@ func TestValuesAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ values, want string }{
 		"an unknown value":          {"replicaCount: 2", "additional properties 'replicaCount' not allowed"},
 		"an unknown value below":    {"image: {name: a}", "additional properties 'name' not allowed"},
-		"an image with a tag":       {"image: {repository: a b}", "/image/repository"},
+		"an image that is none":     {"image: {repository: a b}", "/image/repository"},
+		"an image with a tag":       {"image: {repository: 'reg.example.com:5000/op:1.0'}", "/image/repository"},
+		"an image with a digest":    {"image: {repository: 'op@sha256:" + digest + "'}", "/image/repository"},
 		"a digest that is none":     {"image: {digest: latest}", "/image/digest"},
 		"replicas in words":         {"replicas: two", "/replicas"},
 		"no memory limit":           {"resources: {limits: {memory: null}}", "missing property 'memory'"},
@@ -29,6 +35,13 @@ func TestValuesAreRefused(t *testing.T) {
 		"an image that changes":     {"relatedImages: {redis: docker.io/library/redis}", "/relatedImages/redis"},
 		"no port of the API server": {"networkPolicy: {apiServerPorts: []}", "/networkPolicy/apiServerPorts"},
 		"a flag without dashes":     {"extraArgs: [v=4]", "/extraArgs/0"},
+		"metrics for everybody": {"extraArgs: [--metrics-secure=false]",
+			"extraArgs[0]: --metrics-secure is the chart's: metrics are served over TLS"},
+		"another cluster": {"extraArgs: [--kubeconfig=/a]",
+			"extraArgs[0]: --kubeconfig is the chart's: the operator works in the cluster that it is installed in"},
+		"another API server":      {"extraArgs: ['--master=https://a']", "extraArgs[0]: --master is the chart's"},
+		"some of the kinds":       {"extraArgs: ['--controllers=*,-foobar']", "extraArgs[0]: --controllers is the chart's"},
+		"a cluster as a variable": {"extraEnv: [{name: KUBECONFIG, value: /a}]", "extraEnv[0]: KUBECONFIG is the chart's"},
 		"Secrets where it is not": {"watchNamespaces: [shop]",
 			"secretNamespaces: the operator does not work in default: name it in watchNamespaces too, or take it out here (secretNamespaces: [])"},
 		"a monitor without metrics": {"metrics: {enabled: false, serviceMonitor: {enabled: true}}",
@@ -50,6 +63,77 @@ func TestValuesAreRefused(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// null deletes a default of a chart. Each default is needed, but for quantities other than the memory limit: null is how Helm leaves
+// one out.
+func TestNoDefaultCanBeDeleted(t *testing.T) {
+	var values map[string]any
+	read(t, "values.yaml", &values)
+	optional := []string{"resources.requests.cpu", "resources.requests.memory", "resources.limits.cpu"}
+	for _, path := range keys("", values) {
+		t.Run(path, func(t *testing.T) {
+			names := strings.Split(path, ".")
+			text := "{" + strings.Join(names, ": {") + ": null" + strings.Repeat("}", len(names))
+			_, err := render(t, text)
+			if slices.Contains(optional, path) {
+				if err != nil {
+					t.Errorf("%s: %v", text, err)
+				}
+				return
+			}
+			want := "missing property '" + names[len(names)-1] + "'"
+			if err == nil || !strings.Contains(err.Error(), "don't meet the specifications of the schema") || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q of the schema", text, err, want)
+			}
+		})
+	}
+}
+
+// keys are the paths of all values, sections among them.
+func keys(prefix string, values map[string]any) (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		all = append(all, prefix+name)
+		if below, is := values[name].(map[string]any); is {
+			all = append(all, keys(prefix+name+".", below)...)
+		}
+	}
+	return all
+}
+
+// A rule without ports would allow every one, so the templates refuse it too.
+func TestNoPortOfTheAPIServerUnchecked(t *testing.T) {
+	loaded, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ports := range map[string]any{"none": []any{}, "null": nil} {
+		given := map[string]any{"networkPolicy": map[string]any{"apiServerPorts": ports}}
+		values, err := chartutil.ToRenderValuesWithSchemaValidation(loaded, given, chartutil.ReleaseOptions{}, nil, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const want = "networkPolicy.apiServerPorts: name the ports"
+		if _, err := engine.Render(loaded, values); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", name, err, want)
+		}
+	}
+}
+
+// Labels of the chart's own would be there twice.
+func TestOwnLabelsAreRefused(t *testing.T) {
+	for kind, section := range map[string]string{"ServiceMonitor": "serviceMonitor", "PrometheusRule": "prometheusRule"} {
+		o := rendered(t, "metrics: {"+section+": {enabled: true}}")[kind+" middleware-operator system"]
+		if len(o.GetLabels()) == 0 {
+			t.Fatalf("the %s has no labels", kind)
+		}
+		for label := range o.GetLabels() {
+			_, err := render(t, "metrics: {"+section+": {enabled: true, labels: {"+label+": a}}}")
+			if want := "metrics." + section + ".labels: " + label + " is the chart's"; err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q", label, err, want)
+			}
+		}
 	}
 }
 

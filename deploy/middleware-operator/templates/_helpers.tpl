@@ -14,13 +14,17 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- end }}
 {{- end }}
 
-{{- /* Flags that objects of the chart must agree with, and the value that says so. */}}
+{{- /* Flags that objects of the chart must agree with, and the value that says so, or why there is none. */}}
 {{- define "middleware-operator.ownFlags" -}}
 watch-namespaces: set watchNamespaces
 allow-host-path: set allowHostPath
 install-crds: the chart installs them (crds.install)
 metrics-bind-address: set metrics.enabled
 metrics-addr: set metrics.enabled
+metrics-secure: metrics are served over TLS, to clients with a right to them
+kubeconfig: the operator works in the cluster that it is installed in, with the rights that it is given there
+master: the operator works in the cluster that it is installed in, with the rights that it is given there
+controllers: the webhook configurations and the rights are those of all kinds
 health-probe-bind-address: the probes ask port 8081
 webhook-port: the Service leads to port 9443
 webhook-cert-dir: set webhooks.certManager
