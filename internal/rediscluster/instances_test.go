@@ -13,8 +13,8 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// How far a replica is behind is told only while it follows: one that copies everything has an offset of its own, and would seem to lack all
-// that its master ever wrote.
+// How far a replica is behind is told only while it follows: one that copies everything has an offset of its own, and would seem to lack
+// all that its master ever wrote.
 func TestInstanceValues(t *testing.T) {
 	replica := func(ordinal int, offset int64, linked bool) snapshot.Instance {
 		return snapshot.Instance{Name: "c-0-" + string(rune('0'+ordinal)), Ordinal: ordinal,

@@ -118,10 +118,21 @@ func (s *session) readBack(ctx context.Context) (unread int) {
 			break
 		}
 	}
-	if unread == 0 {
-		s.remove(ctx, keys)
+	if unread > 0 {
+		return unread
 	}
-	return unread
+	for {
+		err := s.remove(ctx, keys)
+		if err == nil {
+			return 0
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			s.wrong("remove the keys of this run: %v", err)
+			return len(keys)
+		}
+	}
 }
 
 func (s *session) readBackBatch(ctx context.Context, keys []int) error {
@@ -155,7 +166,7 @@ func (s *session) readBackBatch(ctx context.Context, keys []int) error {
 }
 
 // remove leaves nothing behind, so that the number of keys tells whether one is there twice.
-func (s *session) remove(ctx context.Context, keys []int) {
+func (s *session) remove(ctx context.Context, keys []int) error {
 	pipe := s.client.Pipeline()
 	for _, key := range keys {
 		name, _ := s.values.key(key)
@@ -165,7 +176,6 @@ func (s *session) remove(ctx context.Context, keys []int) {
 		a, b, _ := s.values.pair(pair)
 		pipe.Unlink(ctx, a, b)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		s.wrong("remove the keys of this run: %v", err)
-	}
+	_, err := pipe.Exec(ctx)
+	return err
 }

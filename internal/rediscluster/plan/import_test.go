@@ -106,8 +106,9 @@ func TestImportIsPrepared(t *testing.T) {
 		"it is being prepared": {func(s *shot) {
 			s.Import.Shards[0].Prepared.Done, s.Import.Shards[0].Prepared.Message = false, "no node"
 		}, "Wait", ": no node"},
-		"nobody knows what it did":           {func(s *shot) { s.Import.Shards[0].Said = nil }, "Stall", "did not say"},
-		"slots are missing":                  {func(s *shot) { s.Import.Shards[0].Said.Slots = "0-16382" }, "Stall", "slots 16383 have no master"},
+		"nobody knows what it did": {func(s *shot) { s.Import.Shards[0].Said = nil }, "Stall", "did not say"},
+		"slots are missing": {func(s *shot) { s.Import.Shards[0].Said.Slots = "0-16382" }, "Stall",
+			"slots 16383 have no master"},
 		"the claim is there, and no Job":     {func(s *shot) { s.Import.Shards[0].Prepared, s.Claims[0].Job = nil, "" }, "PrepareImport", ""},
 		"the claim of a Job that is gone":    {func(s *shot) { s.Import.Shards[0].Prepared = nil }, "Wait", "former attempt"},
 		"a claim is made, and its Job runs":  {func(s *shot) { s.Claims, s.Import.Shards[0].Prepared.Done = nil, false }, "PrepareImport", ""},
