@@ -117,7 +117,7 @@ FUZZTIME ?= 30s
 fuzz: ## every fuzz target for FUZZTIME; what fails is written to testdata/fuzz
 	hack/fuzz.sh "$(FUZZTIME)"
 
-# Parts of it: simulation, transitions, apiserver, faults, fuzz, mutation; empty means all of them.
+# Parts of it: simulation, transitions, apiserver, faults, backups, fuzz, mutation; empty means all of them.
 PARTS ?=
 .PHONY: proof
 proof: ## everything that searches for mistakes rather than check a change: hours; tables in build/proof

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Everything that searches for mistakes rather than check a change (make proof): it takes hours, and two cores at the least.
 #   hack/proof.sh [PART...]
-# Parts: simulation, transitions, apiserver, faults, fuzz, mutation; all of them when none is named. build/proof/README.md gets
+# Parts: simulation, transitions, apiserver, faults, backups, fuzz, mutation; all of them when none is named. build/proof/README.md gets
 # where and when they ran and the tables that they print; what they say goes to a file each beside it. A part that fails does not
 # keep the others from running, and fails the whole.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-all=(simulation transitions apiserver faults fuzz mutation)
+all=(simulation transitions apiserver faults backups fuzz mutation)
 (($# > 0)) || set -- "${all[@]}"
 export SIMULATION=all E2E=all INCONCLUSIVE=
 out=build/proof
@@ -18,6 +18,7 @@ part() {
   transitions) go test -v -count=1 -timeout 6h ./test/transitions ;;
   apiserver) make test-apiserver RUN=. APISERVER_TIMEOUT=6h ;;
   faults) make test-e2e RUN=TestRedisClusterFaults ;;
+  backups) make test-engine RUN=TestEveryBackupIsOneMoment && make test-e2e RUN=TestRedisClusterComesBack ;;
   fuzz) make fuzz FUZZTIME="${FUZZTIME:-5m}" ;;
   mutation) make mutation ;;
   *) echo "there is no part $1; there are: ${all[*]}" >&2 && return 2 ;;
