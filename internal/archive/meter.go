@@ -107,7 +107,11 @@ func (f *flow) weigh(ctx context.Context, of member) {
 		return
 	}
 	if sending, err := of.node.Sending(ctx); err == nil {
-		f.taking.Meter.shard(f.shard, func(s *report.ShardProgress) { s.Of = expected(sending, s.Bytes) })
+		f.taking.Meter.shard(f.shard, func(s *report.ShardProgress) {
+			if s.Of = max(s.Of, s.Bytes); sending.Total > 0 || s.Of == s.Bytes { // else all is sent, and on its way: what was known stays
+				s.Of = expected(sending, s.Bytes)
+			}
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -155,6 +156,7 @@ func (c *cluster) client() *goredis.ClusterClient {
 	client := goredis.NewClusterClient(&goredis.ClusterOptions{
 		Addrs: addrs, Password: password, MaxRetries: -1, MaxRedirects: 16, Protocol: 2, DisableIdentity: true, TLSConfig: c.tls,
 		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
+		ClusterStateReloadInterval: time.Second, // with its own, a client writes nothing for a minute when a master is killed
 	})
 	c.t.Cleanup(func() { _ = client.Close() }) // the test is over either way
 	return client

@@ -251,6 +251,10 @@ const AnnotationRestoredFor = "redis.middleware.hc.cn/restored-for"
 // AnnotationRestoredFrom on a Job is where the backup lies that it restores, for people.
 const AnnotationRestoredFrom = "redis.middleware.hc.cn/restored-from"
 
+// LabelClone with the value true on the Secret with a RedisCluster's passwords lets who may make RedisClusters in its namespace clone that
+// one, which is to read all its data. It is not LabelRestore: an import could be had send the Secret's first password to any server.
+const LabelClone = "redis.middleware.hc.cn/clone"
+
 // LabelRestore with the value true is what a Secret, a claim or a ServiceAccount must carry to be used for restoring a backup: who may make
 // RedisClusters gets the data of every backup that they lead to.
 const LabelRestore = "redis.middleware.hc.cn/restore"

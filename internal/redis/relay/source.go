@@ -31,7 +31,8 @@ type Source struct {
 	Slots slots.Set
 
 	mu sync.Mutex
-	// known are nodes of the shard, as they were found last, and followed is the ID of the one that a connection was made to last.
+	// known are nodes of the shard, as they were found last, and followed is the ID of the one that all connections since the last drop were
+	// made to; empty: there are none.
 	known    []place
 	followed string
 	logins   map[string]redis.Credentials
@@ -190,13 +191,16 @@ func (s *Source) Dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := s.node(found.addr).Connect(ctx)
-	if err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+	s.mu.Lock()
+	if s.followed == "" {
 		s.followed = found.id
 	}
-	return conn, err
+	same := s.followed == found.id
+	s.mu.Unlock()
+	if !same { // with connections to both, writes would be paused at the one and read at the other
+		return nil, fmt.Errorf("the master of slot %s is another one now: connections to the former one are ended first", s.Slots.Take(1))
+	}
+	return s.node(found.addr).Connect(ctx)
 }
 
 // Watch calls moved whenever the master of the slots is another one than connections were made to, until the context ends.
@@ -215,6 +219,9 @@ func (s *Source) Watch(ctx context.Context, moved func()) {
 		s.mu.Unlock()
 		if err == nil && followed != "" && found.id != followed {
 			moved()
+			s.mu.Lock()
+			s.followed = ""
+			s.mu.Unlock()
 		}
 	}
 }

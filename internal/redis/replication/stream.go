@@ -34,11 +34,13 @@ var (
 )
 
 // administrative are commands that change a server, not its data. No server sends them to its replicas, which would carry them out with all
-// rights; but for CLUSTER SETSLOT, by which Valkey tells them of slots that move, and waits for their answer. Engines call them admin, and
-// the last four something else.
+// rights; but for CLUSTER SETSLOT, by which Valkey tells them of slots that move, and waits for their answer. Engines call those of the first
+// two lines admin. Scripts and functions may call such commands: what they wrote comes as commands of its own, but from Redis 6.2 with
+// lua-replicate-commands no.
 var administrative = []string{"ACL", "BGREWRITEAOF", "BGSAVE", "CLIENT", "CLUSTER", "COMMANDLOG", "CONFIG", "DEBUG", "FAILOVER", "LATENCY",
 	"MODULE", "MONITOR", "PFSELFTEST", "PSYNC", "REPLICAOF", "SAVE", "SHUTDOWN", "SLAVEOF", "SLOWLOG", "SYNC",
-	"AUTH", "HELLO", "MIGRATE", "RESET"}
+	"AUTH", "HELLO", "MIGRATE", "RESET",
+	"EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO"}
 
 // ofData is an error for a command that is none of the data, by its first two strings; the second is empty as long as it is not known.
 func ofData(name, second string) error {

@@ -112,14 +112,14 @@ func (t *taking) takeOver(ctx context.Context) error {
 		return err
 	}
 	// A failover, or slots that an engine moved by itself, would show now, and so would a pause that somebody else ended: all servers were
-	// where they were, at one moment between the two answers.
+	// where they were, at one moment between the two answers. So would a follower that copies everything anew since.
 	err = t.each(ctx, func(ctx context.Context, i int) error {
 		is, err := t.ask(ctx, i)
 		if since := is.At.Offset - paused[i].At.Offset; err != nil || is.At.ID != paused[i].At.ID || is.ID != paused[i].ID ||
 			since != 0 && since != pingSize {
 			return errors.Join(err, fmt.Errorf("the server that %s follows went on while writes were paused", t.step.Followers[i].On.Pod))
 		}
-		return nil
+		return t.catchUp(ctx, i, is)
 	})
 	if err != nil {
 		return err

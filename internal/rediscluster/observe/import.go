@@ -220,7 +220,7 @@ func (o *Observer) leadsToCluster(ctx context.Context, cluster *v1alpha1.RedisCl
 	}
 	i.From.User, i.From.PasswordSecret, i.From.PasswordKey = access.BackupUser, source.AuthSecretName(), access.KeyBackup
 	i.Withheld, err = o.reader().Usable(ctx, cluster.Namespace,
-		access.Needed{Field: at, Name: source.AuthSecretName(), Label: v1alpha1.LabelRestore})
+		access.Needed{Field: at, Name: source.AuthSecretName(), Label: v1alpha1.LabelClone})
 	return err
 }
 

@@ -29,6 +29,9 @@ func TestWhatLeadsToASource(t *testing.T) {
 		if labelled {
 			s.Labels = map[string]string{v1alpha1.LabelRestore: "true"}
 		}
+		if labelled && name == "old-auth" {
+			s.Labels = map[string]string{v1alpha1.LabelClone: "true"}
+		}
 		return s
 	}
 	source := func(change func(*v1alpha1.RedisCluster)) *v1alpha1.RedisCluster {
@@ -57,6 +60,9 @@ func TestWhatLeadsToASource(t *testing.T) {
 		"no password": {imported, []client.Object{secret("authority", true)}, snapshot.ImportFrom{}, "there is no Secret login"},
 		"a CA of others": {imported, []client.Object{secret("login", true), secret("authority", false)}, snapshot.ImportFrom{},
 			"spec.bootstrap.import.tls.caSecretName: Secret authority lacks the label"},
+		"the passwords of a cluster that may be cloned": {&v1alpha1.Bootstrap{Import: &v1alpha1.Import{Address: "theirs:1",
+			CredentialsSecretName: "old-auth"}}, []client.Object{secret("old-auth", true)}, snapshot.ImportFrom{},
+			"spec.bootstrap.import.credentialsSecretName: Secret old-auth lacks the label redis.middleware.hc.cn/restore"},
 		"a cluster": {cloned, []client.Object{source(secured), secret("old-auth", true)},
 			snapshot.ImportFrom{Address: address, User: "operator-backup", PasswordSecret: "old-auth", PasswordKey: "backup-password",
 				TrustSecret: "company", ServerName: "any.old-nodes.n.svc"}, ""},

@@ -162,6 +162,10 @@ func (in input) follow(followers, over []*snapshot.Instance) Step {
 			return step
 		}
 	}
+	if asked.Clone && len(over) > 0 {
+		return stallImport("%s has taken over and %s has not: the clone would be of two moments; delete the RedisCluster and its claims, and clone anew",
+			over[0].Name, followers[0].Name)
+	}
 	step := CutOver{Pause: asked.Pause, Resume: asked.Clone}
 	for _, pod := range followers {
 		v := sourceFollowed(in, pod)

@@ -417,7 +417,8 @@ func TestShardsAreTakenOver(t *testing.T) {
 				s.Import.Shards[shard].Source.Offset += int64(shard)
 			}
 		}, "RecordCutOver", ": 3 bytes came", 0},
-		"a clone": {func(d *Desired, _ *shot) { d.Import.Clone = true }, "CutOver", "", 3},
+		"a clone":                {func(d *Desired, _ *shot) { d.Import.Clone = true }, "CutOver", "", 3},
+		"a clone of two moments": {func(d *Desired, s *shot) { d.Import.Clone = true; takeOver(s, 1) }, "Stall", "of two moments", 0},
 		"a clone is over": {func(d *Desired, s *shot) {
 			d.Import.Clone = true
 			for shard := range 3 {
