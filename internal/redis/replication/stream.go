@@ -34,8 +34,8 @@ var (
 )
 
 // administrative are commands that change a server, not its data. No server sends them to its replicas, which would carry them out with all
-// rights; but for CLUSTER SETSLOT, by which Valkey tells them of slots that move, and waits for their answer. Engines call those of the first
-// two lines admin. Scripts and functions may call such commands: what they wrote comes as commands of its own, but from Redis 6.2 with
+// rights; but for CLUSTER SETSLOT, by which Valkey tells them of slots that move, and waits for their answer. Engines call most of them
+// admin. Scripts and functions may call such commands: what they wrote comes as commands of its own, but from Redis 6.2 with
 // lua-replicate-commands no.
 var administrative = []string{"ACL", "BGREWRITEAOF", "BGSAVE", "CLIENT", "CLUSTER", "COMMANDLOG", "CONFIG", "DEBUG", "FAILOVER", "LATENCY",
 	"MODULE", "MONITOR", "PFSELFTEST", "PSYNC", "REPLICAOF", "SAVE", "SHUTDOWN", "SLAVEOF", "SLOWLOG", "SYNC",
