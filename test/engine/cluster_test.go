@@ -148,7 +148,11 @@ func (c *cluster) bearSilence() {
 }
 
 // client is an ordinary application's: it follows redirections, and repeats nothing else.
-func (c *cluster) client() *goredis.ClusterClient {
+func (c *cluster) client() *goredis.ClusterClient { return c.clientAsking(0) }
+
+// clientAsking is a client that asks who owns what every so often; 0: the library's own time, with which it may write nothing for a minute
+// when a master is killed.
+func (c *cluster) clientAsking(every time.Duration) *goredis.ClusterClient {
 	var addrs []string
 	for _, s := range c.servers {
 		addrs = append(addrs, s.addr())
@@ -156,7 +160,7 @@ func (c *cluster) client() *goredis.ClusterClient {
 	client := goredis.NewClusterClient(&goredis.ClusterOptions{
 		Addrs: addrs, Password: password, MaxRetries: -1, MaxRedirects: 16, Protocol: 2, DisableIdentity: true, TLSConfig: c.tls,
 		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
-		ClusterStateReloadInterval: time.Second, // with its own, a client writes nothing for a minute when a master is killed
+		ClusterStateReloadInterval: every,
 	})
 	c.t.Cleanup(func() { _ = client.Close() }) // the test is over either way
 	return client

@@ -75,7 +75,7 @@ func (s *sourceCluster) at(i int) *goredis.Client {
 func (s *sourceCluster) write() {
 	ctx, stop := context.WithCancel(s.t.Context())
 	s.stop = stop
-	client := s.client()
+	client := s.clientAsking(time.Second)
 	for w := range 4 {
 		s.wait.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {

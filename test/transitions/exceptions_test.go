@@ -20,6 +20,7 @@ var changeRules = map[string]map[string]string{
 	},
 	"RedisCluster": {
 		"spec.auth.enabled":                             "instances with and without a password do not replicate from each other",
+		"spec.bootstrap":                                "it is what a new cluster begins with",
 		"spec.modules":                                  "without a replica an instance with data of the module does not start without it",
 		"spec.pod[0].middlewareImage":                   "an older engine does not read a newer one's files",
 		"spec.pod[0].volumes.type":                      "data stays where it is",
