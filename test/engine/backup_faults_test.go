@@ -207,7 +207,8 @@ func TestBackupWhoseSourceDies(t *testing.T) {
 	must(t, store.Verify(t.Context(), manifest))
 }
 
-// TestEstimateOfABackup: how much data there is going to be is told from the keys that the instance has sent.
+// TestEstimateOfABackup: how much data there is going to be is told from the keys that the instance has sent, to a factor of two, and stays
+// told when it has sent all.
 func TestEstimateOfABackup(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		const keys = 1_000_000 // much more than buffers on the way take

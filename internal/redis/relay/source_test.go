@@ -125,6 +125,16 @@ func TestMasterIsFound(t *testing.T) {
 		}
 	}
 	look(1)
+	dial := func() error {
+		conn, err := s.Dial(t.Context())
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	}
+	if err := dial(); err != nil {
+		t.Error(err)
+	}
 	if is, _ := s.Look(t.Context()); s.Owns(is) != nil || is.Role != redis.RoleMaster {
 		t.Errorf("%+v", is)
 	}
@@ -140,6 +150,9 @@ func TestMasterIsFound(t *testing.T) {
 	n.nodes["10.0.0.4:6379"] = taken
 	n.mu.Unlock()
 	look(4)
+	if err := dial(); err == nil || !strings.Contains(err.Error(), "is another one now") {
+		t.Errorf("beside connections to the former master: %v", err)
+	}
 
 	// Another cluster's node has the address of the former replica: it is not the one that was known there.
 	n.mu.Lock()

@@ -148,6 +148,38 @@ func TestCutOver(t *testing.T) {
 	}
 }
 
+// A follower that had everything, and copies it anew before all others have it, does not take over.
+func TestFollowerThatCopiesAnew(t *testing.T) {
+	const id = "00112233445566778899aabbccddeeff00112233"
+	s, asked := &scripted{}, 0
+	pool := redis.NewPool(redis.Options{Dialer: s.dial(map[string]func(string) string{
+		"10.0.0.1:6379": func(command string) string {
+			switch {
+			case command == "CLUSTER MYID":
+				return bulk(id)
+			case !strings.HasPrefix(command, "INFO"):
+				return "+OK\r\n"
+			}
+			if asked++; asked == 1 {
+				return info("slave", 1000, 7, "")
+			}
+			return info("slave", 1000, 7, "aof_enabled:1\r\naof_rewrite_in_progress:1\r\n")
+		},
+		"10.9.9.9:6379": answers(map[string]string{"INFO": info("master", 1000, 7, "")}),
+	})})
+	defer pool.Close()
+	err := (&Actor{Redis: pool}).cutOver(t.Context(), Subject{}, plan.CutOver{Pause: 400 * time.Millisecond,
+		Followers: []plan.Follower{{On: plan.Target{Pod: "c-0-0", IP: "10.0.0.1", NodeID: id}, Relay: "10.9.9.9"}}})
+	if err == nil || !strings.Contains(err.Error(), "in no file") {
+		t.Errorf("error %v", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.heard, func(command string) bool { return strings.HasPrefix(command, "CLUSTER FAILOVER") }) {
+		t.Errorf("heard %q", s.heard)
+	}
+}
+
 // Shards take over together: as long as none has, each failure ends the pause everywhere; from the first on, none does.
 func TestShardsTakeOverTogether(t *testing.T) {
 	const pause, unpause, takeover = "CLIENT PAUSE 3000 WRITE", "CLIENT UNPAUSE", "CLUSTER FAILOVER TAKEOVER"
