@@ -51,7 +51,8 @@ func (r Reader) Usable(ctx context.Context, namespace string, needed ...Needed) 
 		case err != nil:
 			return "", fmt.Errorf("read %s %s: %w", n.Kind, n.Name, err)
 		case object.Labels[n.Label] != "true":
-			return fmt.Sprintf("%s: %s %s lacks the label %s: \"true\", which says that it may be used for this", n.Field, n.Kind, n.Name, n.Label), nil
+			return fmt.Sprintf("%s: %s %s lacks the label %s: \"true\", which says that it may be used for this", n.Field, n.Kind, n.Name,
+				n.Label), nil
 		case n.Kind != KindClaim:
 			continue
 		}
