@@ -323,9 +323,23 @@ func TestArchiveWhoseStoreIsAwayForLong(t *testing.T) {
 	before := a.after(time.Now())
 	m.kill()
 	away := time.Now()
-	for range 8 { // more than what waits in memory and in the backlog
+	eventually(t, func() error { // what waits in memory is as much as may: the stream is left
 		fillLarge(c, "stream", severalParts/4)
-	}
+		following := 0
+		for i := range c.servers {
+			stats, err := c.direct(i).InfoMap(t.Context(), "replication").Result()
+			if err != nil {
+				return err
+			}
+			n, err := strconv.Atoi(stats["Replication"]["connected_slaves"])
+			if err != nil {
+				return err
+			}
+			following += n
+		}
+		return want(following == 1, "%d follow, the replica among them", following)
+	})
+	fillLarge(c, "stream", severalParts/2) // more than the backlog has
 	m.run()
 	acknowledged := ch.acknowledged()
 	after := a.after(time.Now())
