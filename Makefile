@@ -74,7 +74,7 @@ test-all: ## that, every engine in every end-to-end test, and the operator on a 
 prepare: deploy ## what the tests need that takes long on a new machine: cluster, operator, gateway, servers
 	hack/with-cluster.sh hack/test-images.sh
 	hack/engines.sh >/dev/null
-	for tool in minio fake-gcs-server age zstd; do hack/tool.sh $$tool >/dev/null; done
+	for tool in minio fake-gcs-server age zstd prometheus; do hack/tool.sh $$tool >/dev/null; done
 
 # The linter vets the code, and nobody debugs these binaries: linking a hundred of them takes two thirds of the time without DWARF.
 GO_TEST = go test -vet=off -ldflags='-s -w'

@@ -21,6 +21,7 @@ import (
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/resync"
+	"middleware.hc.cn/operator/internal/shell"
 )
 
 // Options configures the controller of Applications.
@@ -64,6 +65,8 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(deploymentKind)
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), application, handler.OnlyControllerOwner())
+
+	shell.Tell(mgr, applicationKind, nil)
 
 	// The status of Deployments is read from the one cache, their drift from the
 	// other; each has to wake the Application, because either may lag behind.

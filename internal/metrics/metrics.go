@@ -28,6 +28,13 @@ var (
 	archived = redisGauge("archiving", "1 while the archive is behind no further than its objective, else 0; absent without an archive.")
 	behind   = redisGauge("archive_behind_seconds",
 		"For how long what was written is not known to be in the archive; absent where that is not known.")
+	blocked = redisGauge("blocked", "1 while the next step is held back; the label names the safety predicate.", "predicate")
+
+	steps = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Subsystem: "rediscluster", Name: "step_duration_seconds",
+		Help:    "How long steps of RedisClusters took that changed something, and whether they failed.",
+		Buckets: []float64{.01, .1, 1, 10, 60},
+	}, []string{"step", "outcome"})
 
 	each  = newInstances()
 	certs = redisGauge("certificate_expiry_timestamp_seconds", "When the certificate of the instances expires; absent without TLS.")
@@ -38,7 +45,7 @@ func redisGauge(name, help string, more ...string) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Subsystem: "rediscluster", Name: name, Help: help}, labels)
 }
 
-var collectors = []prometheus.Collector{build, phase, slots, move, ready, total, certs, archived, behind, each}
+var collectors = []prometheus.Collector{build, phase, slots, move, ready, total, certs, archived, behind, blocked, each, objects, steps}
 
 // Register adds the metrics to the registry that the manager serves. Calling it again changes nothing.
 var Register = sync.OnceValue(func() error {
@@ -71,6 +78,8 @@ type RedisClusterValues struct {
 	// known.
 	Archiving     *bool
 	ArchiveBehind time.Duration
+	// BlockedBy is the safety predicate that holds the next step back; empty: none does.
+	BlockedBy string
 	// Each are its instances.
 	Each []Instance
 }
@@ -96,6 +105,10 @@ func (s RedisClusterSeries) Set(v RedisClusterValues) {
 	if !v.CertificateNotAfter.IsZero() {
 		certs.WithLabelValues(s.namespace, s.name).Set(float64(v.CertificateNotAfter.Unix()))
 	}
+	blocked.DeletePartialMatch(s.labels())
+	if v.BlockedBy != "" {
+		blocked.WithLabelValues(s.namespace, s.name, v.BlockedBy).Set(1)
+	}
 	archived.DeletePartialMatch(s.labels())
 	behind.DeletePartialMatch(s.labels())
 	if v.Archiving == nil {
@@ -110,11 +123,20 @@ func (s RedisClusterSeries) Set(v RedisClusterValues) {
 // Delete removes every series of the RedisCluster; call it once the object is gone.
 func (s RedisClusterSeries) Delete() {
 	each.set(s, nil)
-	for _, gauge := range []*prometheus.GaugeVec{phase, slots, move, ready, total, certs, archived, behind} {
+	for _, gauge := range []*prometheus.GaugeVec{phase, slots, move, ready, total, certs, archived, behind, blocked} {
 		gauge.DeletePartialMatch(s.labels())
 	}
 }
 
 func (s RedisClusterSeries) labels() prometheus.Labels {
 	return prometheus.Labels{"namespace": s.namespace, "name": s.name}
+}
+
+// Step counts a step of a RedisCluster that took a while and may have failed.
+func Step(name string, took time.Duration, err error) {
+	outcome := "done"
+	if err != nil {
+		outcome = "failed"
+	}
+	steps.WithLabelValues(name, outcome).Observe(took.Seconds())
 }

@@ -51,6 +51,8 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 	backup := &v1alpha1.RedisBackup{}
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), backup, handler.OnlyControllerOwner())
 	const atOnce = 4
+	metrics.Tell(metrics.Kind{GroupVersionKind: kind, List: &v1alpha1.RedisBackupList{}, Reader: mgr.GetCache(), Elected: mgr.Elected(),
+		State: state})
 	err = ctrl.NewControllerManagedBy(mgr).Named("redisbackup").WithOptions(controller.Options{MaxConcurrentReconciles: atOnce}).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(backup), metrics.Enqueue(kind), predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}), handler.EnqueueRequestsFromMapFunc(r.waiting))).
@@ -60,6 +62,15 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 		return fmt.Errorf("set up RedisBackup: %w", err)
 	}
 	return nil
+}
+
+// state is what is told of a backup.
+func state(o client.Object) metrics.State {
+	backup, is := o.(*v1alpha1.RedisBackup)
+	if !is {
+		return metrics.State{Observed: -1}
+	}
+	return metrics.State{Observed: -1, Conditions: backup.Status.Conditions}
 }
 
 // waiting are the backups of a RedisCluster that have not ended.

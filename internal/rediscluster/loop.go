@@ -17,6 +17,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
@@ -116,6 +117,9 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 		return report, nil
 	}
 	report.Acted, report.Err = result.Acted, err
+	if result.Acted || err != nil {
+		metrics.Step(report.Decision.Step.Name(), took, err)
+	}
 	report.KeysMoved, report.Refusals = result.KeysMoved, result.Refusals
 	cluster.Status = status.Compute(cluster, report.Reconciliation, l.Now())
 	return report, nil

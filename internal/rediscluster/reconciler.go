@@ -91,6 +91,9 @@ func (r *Reconciler) report(ctx context.Context, was, cluster *v1alpha1.RedisClu
 		CertificateNotAfter: report.Snapshot.TLS.NotAfter,
 		Archiving:           archiving, ArchiveBehind: behind,
 	}
+	if p := cluster.Status.Plan; p != nil {
+		values.BlockedBy = p.BlockedBy
+	}
 	if r.options.InstanceMetrics {
 		values.Each = instanceValues(report.Snapshot)
 	}

@@ -116,6 +116,8 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		options: o,
 		now:     time.Now,
 	}
+	metrics.Tell(metrics.Kind{GroupVersionKind: v1alpha1.GroupVersion.WithKind("RedisCluster"), List: &v1alpha1.RedisClusterList{},
+		Reader: mgr.GetCache(), Elected: mgr.Elected(), State: state})
 	b := ctrl.NewControllerManagedBy(mgr).Named("rediscluster").
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}),
 			metrics.Enqueue(v1alpha1.GroupVersion.WithKind("RedisCluster")),
@@ -171,4 +173,13 @@ func toCluster(_ context.Context, child client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: child.GetNamespace(), Name: cluster.Name}}}
+}
+
+// state is what is told of a cluster as of objects of every kind.
+func state(o client.Object) metrics.State {
+	cluster, is := o.(*v1alpha1.RedisCluster)
+	if !is {
+		return metrics.State{Observed: -1}
+	}
+	return metrics.State{Observed: cluster.Status.ObservedGeneration, Conditions: cluster.Status.Conditions}
 }

@@ -29,6 +29,7 @@ import (
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/resync"
+	"middleware.hc.cn/operator/internal/shell"
 	"middleware.hc.cn/operator/internal/watches"
 )
 
@@ -123,6 +124,7 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 		return fmt.Errorf("make the controller of %s: %w", w.Kind, err)
 	}
 	r.watch = childWatches(mgr, children, w, run)
+	shell.Tell(mgr, w.GroupVersionKind, selected)
 	return run.Watch(source.Kind(mgr.GetCache(), client.Object(kindOf(w.GroupVersionKind)), metrics.Enqueue(w.GroupVersionKind),
 		ownPredicate(selected)))
 }

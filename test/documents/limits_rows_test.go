@@ -126,6 +126,7 @@ var times = []limit{
 	{"docs/security.md", "is believed against a cache for ten seconds", "internal/apply/written.go", "Lag = 10 * time.Second"},
 	{"docs/troubleshooting.md", "a failover ends this by itself within a minute",
 		"internal/rediscluster/plan/heal_promote.go", "electionTimeout = 30 * time.Second"},
+	{"docs/troubleshooting.md", "A change that takes longer than half an hour", "config/prometheus/rules.yaml", "for: 30m"},
 	{"docs/troubleshooting.md", "does not serve for a quarter of an hour", "config/prometheus/rules.yaml", "for: 15m"},
 	{"docs/troubleshooting.md", "has not processed 64 MiB or more of what its master has written, for ten minutes",
 		"config/prometheus/rules.yaml", "> 64 * 1024 * 1024\n          for: 10m"},

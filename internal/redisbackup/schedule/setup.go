@@ -38,6 +38,8 @@ func Add(mgr ctrl.Manager, now func() time.Time) error {
 	verifies := handler.EnqueueRequestsFromMapFunc(verifier)
 	changed := predicate.GenerationChangedPredicate{}
 	const atOnce = 2
+	metrics.Tell(metrics.Kind{GroupVersionKind: kind, List: &v1alpha1.RedisBackupScheduleList{}, Reader: mgr.GetCache(),
+		Elected: mgr.Elected(), State: state})
 	err = ctrl.NewControllerManagedBy(mgr).Named("redisbackupschedule").WithOptions(controller.Options{MaxConcurrentReconciles: atOnce}).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(schedule), metrics.Enqueue(kind), changed)).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisBackup{}), made)).
@@ -48,6 +50,19 @@ func Add(mgr ctrl.Manager, now func() time.Time) error {
 		return fmt.Errorf("set up RedisBackupSchedule: %w", err)
 	}
 	return nil
+}
+
+// state is what is told of a schedule.
+func state(o client.Object) metrics.State {
+	schedule, is := o.(*v1alpha1.RedisBackupSchedule)
+	if !is {
+		return metrics.State{Observed: -1}
+	}
+	told := metrics.State{Observed: -1, Conditions: schedule.Status.Conditions}
+	if last := schedule.Status.LastSuccessfulBackup; last != nil {
+		told.Succeeded = last.Time.Time
+	}
+	return told
 }
 
 // maker is the schedule that a RedisBackup says it is of.

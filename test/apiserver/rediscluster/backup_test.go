@@ -64,6 +64,7 @@ func podOf(t *testing.T, job *batchv1.Job, name, said string, owned bool) {
 	pod := jobsPod(job, name, owned)
 	create(t, pod)
 	pod.Status = endedSaying(pod, said)
+	pod.ResourceVersion = "" // the kubelet of these tests may have said that it runs
 	check(t, api.Status().Update(context.Background(), pod))
 }
 
