@@ -172,6 +172,10 @@ docs-api: ## API reference from api/
 chart: ## deploy/middleware-operator: the operator's Helm chart, from config/
 	hack/chart.sh "$(VERSION)"
 
+.PHONY: dashboards
+dashboards: ## config/grafana: Grafana's dashboards, from hack/dashboards
+	go run ./hack/dashboards config/grafana
+
 .PHONY: lint
 lint: ## golangci-lint: who may import what, exhaustive switches, and the usual
 	"$$(hack/tool.sh golangci-lint)" run
