@@ -22,6 +22,7 @@ import (
 	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/resync"
 	"middleware.hc.cn/operator/internal/shell"
+	"middleware.hc.cn/operator/internal/tracing"
 )
 
 // Options configures the controller of Applications.
@@ -80,7 +81,8 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(source.Kind[client.Object](children, deployment, owner)).
 		WatchesRawSource(source.Kind[client.Object](children, metadata, owner)).
-		Complete(resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: application}, r, o.Now))
+		Complete(tracing.Reconciler("application",
+			resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: application}, r, o.Now)))
 	if err != nil {
 		return fmt.Errorf("set up Application: %w", err)
 	}

@@ -32,6 +32,7 @@ import (
 	"middleware.hc.cn/operator/config/crd"
 	"middleware.hc.cn/operator/internal/admission/images"
 	"middleware.hc.cn/operator/internal/metrics"
+	"middleware.hc.cn/operator/internal/tracing"
 	"middleware.hc.cn/operator/internal/webhook"
 	"middleware.hc.cn/operator/internal/webhook/certs"
 )
@@ -70,6 +71,14 @@ func run(ctx context.Context, end context.CancelCauseFunc, cfg *rest.Config, o O
 	scheme, err := o.Scaffolded.scheme()
 	if err != nil {
 		return err
+	}
+	if tracing.Wanted(env.Get) {
+		stop, err := tracing.Start(ctx, BuildInfo().Version)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		cfg = tracing.Config(cfg)
 	}
 	api, err := newAPI(cfg, scheme)
 	if err != nil {

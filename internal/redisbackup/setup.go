@@ -21,6 +21,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/metrics"
+	"middleware.hc.cn/operator/internal/tracing"
 )
 
 // Options configures the controller of RedisBackups.
@@ -57,7 +58,7 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(backup), metrics.Enqueue(kind), predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}), handler.EnqueueRequestsFromMapFunc(r.waiting))).
 		WatchesRawSource(source.Kind[client.Object](children, &batchv1.Job{}, owner)).
-		Complete(r)
+		Complete(tracing.Reconciler("redisbackup", r))
 	if err != nil {
 		return fmt.Errorf("set up RedisBackup: %w", err)
 	}

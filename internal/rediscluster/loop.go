@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -23,6 +24,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/status"
+	"middleware.hc.cn/operator/internal/tracing"
 )
 
 // Loop is the control loop of RedisClusters. The controller, the simulation and the tests on real
@@ -87,7 +89,9 @@ const (
 // known to decide; Report.Err, that the step failed.
 func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, timeout time.Duration) (Report, error) {
 	admission.Default(cluster)
-	snap, held, err := l.Observer.Observe(ctx, cluster, &m.Memory, timeout)
+	observing, end := tracing.Span(ctx, "Observe")
+	snap, held, err := l.Observer.Observe(observing, cluster, &m.Memory, timeout)
+	end(err)
 	if err != nil {
 		return Report{Held: held}, fmt.Errorf("observe: %w", err)
 	}
@@ -138,8 +142,10 @@ func versions(s *snapshot.Snapshot) map[types.UID]string {
 func (l *Loop) do(ctx context.Context, step plan.Step, subject act.Subject) (act.Result, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepWithin)
 	defer cancel()
+	ctx, end := tracing.Span(ctx, step.Name(), attribute.String("middleware.reason", step.Why()))
 	began := l.Now()
 	result, err := l.Actor.Do(ctx, subject, step)
+	end(err)
 	return result, l.Now().Sub(began), err
 }
 

@@ -35,6 +35,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/resync"
 	"middleware.hc.cn/operator/internal/shell"
+	"middleware.hc.cn/operator/internal/tracing"
 )
 
 // firstRetry is how soon a reconciliation that failed is tried again; the time doubles with each.
@@ -140,7 +141,8 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		child.SetGroupVersionKind(kind)
 		b = b.WatchesRawSource(source.Kind(childCache, client.Object(child), handler.EnqueueRequestsFromMapFunc(toCluster)))
 	}
-	return b.Complete(resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: &v1alpha1.RedisCluster{}}, r, time.Now))
+	return b.Complete(tracing.Reconciler("rediscluster",
+		resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: &v1alpha1.RedisCluster{}}, r, time.Now)))
 }
 
 // ofBackup maps a RedisBackup to its RedisCluster.

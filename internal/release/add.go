@@ -30,6 +30,7 @@ import (
 	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/resync"
 	"middleware.hc.cn/operator/internal/shell"
+	"middleware.hc.cn/operator/internal/tracing"
 	"middleware.hc.cn/operator/internal/watches"
 )
 
@@ -115,8 +116,8 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 	r.cluster = newDiscovered(mgr.GetConfig(), mgr.GetHTTPClient(), r.options.Now)
 	selected := func(o client.Object) bool { return w.Selector.Matches(labelSet(o)) }
 	run, err := controller.New(w.GroupKind().String(), mgr, controller.Options{
-		Reconciler: resync.Every(o.SyncPeriod,
-			resync.Objects{Cache: mgr.GetCache(), Kind: kindOf(w.GroupVersionKind), Selected: selected}, r, r.options.Now),
+		Reconciler: tracing.Reconciler(w.Kind, resync.Every(o.SyncPeriod,
+			resync.Objects{Cache: mgr.GetCache(), Kind: kindOf(w.GroupVersionKind), Selected: selected}, r, r.options.Now)),
 		MaxConcurrentReconciles: r.options.MaxConcurrentReconciles,
 		RateLimiter:             resync.Retries(o.SyncPeriod),
 	})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -72,6 +73,8 @@ var faults = []fault{
 type struck struct {
 	cluster *v1alpha1.RedisCluster
 	disks   map[string]disk // by instance
+	// prometheus scrapes the operator throughout.
+	prometheus *live.Prometheus
 }
 
 // Faults of the network, of disks and of processes, one after the other and each under load: the cluster is Ready again when it is
@@ -87,7 +90,7 @@ func TestRedisClusterFaults(t *testing.T) {
 	cluster.Spec.SpreadMasters = ptr.To(false) // a load between two faults would see switchovers of the one before
 	live.Create(t, cluster)
 	live.Ready(t, cluster)
-	s := &struck{cluster: cluster}
+	s := &struck{cluster: cluster, prometheus: live.StartPrometheus(t, cluster.Namespace)}
 	s.onDisks(t)
 	load := live.NewLoad(t, cluster)
 	load.Fill(5000)
@@ -102,6 +105,7 @@ func TestRedisClusterFaults(t *testing.T) {
 func (s *struck) suffers(t *testing.T, f fault, load *live.Load) {
 	load.Start()
 	time.Sleep(3 * time.Second)
+	began := time.Now()
 	end := f.begin(s, t)
 	time.Sleep(f.lasts)
 	meanwhile := s.said(t)
@@ -115,8 +119,9 @@ func (s *struck) suffers(t *testing.T, f fault, load *live.Load) {
 	ready := time.Since(over)
 	time.Sleep(3 * time.Second)
 	r := load.Stop()
-	t.Logf("| %s | %.0f s | %d | %d | %d | %d | %.1f s | %s | %.0f s |", f.name, f.lasts.Seconds(), r.Writes+r.Reads+2*r.Pairs, r.Failed,
-		r.Lost, r.Stale, slices.Max(r.GapsMS)/1000, meanwhile, ready.Seconds())
+	t.Logf("| %s | %.0f s | %d | %d | %d | %d | %.1f s | %s | %.0f s | %s |", f.name, f.lasts.Seconds(), r.Writes+r.Reads+2*r.Pairs, r.Failed,
+		r.Lost, r.Stale, slices.Max(r.GapsMS)/1000, meanwhile, ready.Seconds(),
+		s.alerts(t, time.Since(began)))
 	if r.Corrupt+r.Torn+r.Unread > 0 {
 		t.Errorf("%d values that nobody wrote, %d pairs torn, %d keys unread: %s", r.Corrupt, r.Torn, r.Unread, r.Wrong)
 	}
@@ -128,6 +133,22 @@ func (s *struck) suffers(t *testing.T, f fault, load *live.Load) {
 	}
 	wantHealthy(t, s.cluster, 3, 6)
 	load.WantData()
+}
+
+// alerts are those whose condition held within a time, also for less than their "for".
+func (s *struck) alerts(t *testing.T, within time.Duration) string {
+	t.Helper()
+	held, err := s.prometheus.Query(t.Context(), fmt.Sprintf(
+		`count by (alertname, alertstate) (count_over_time(ALERTS[%.0fs]))`, within.Seconds()))
+	if err != nil {
+		t.Error(err)
+	}
+	var list []string
+	for _, alert := range held {
+		list = append(list, alert.Metric["alertname"]+" "+alert.Metric["alertstate"])
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
 }
 
 // said is what the condition Ready says at the end of a fault.

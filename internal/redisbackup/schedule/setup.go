@@ -20,6 +20,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/metrics"
+	"middleware.hc.cn/operator/internal/tracing"
 )
 
 // Add registers the controller of RedisBackupSchedules with a manager. now is the clock; nil: time.Now.
@@ -45,7 +46,7 @@ func Add(mgr ctrl.Manager, now func() time.Time) error {
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisBackup{}), made)).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}), cluster, changed)).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}), verifies)).
-		Complete(r)
+		Complete(tracing.Reconciler("redisbackupschedule", r))
 	if err != nil {
 		return fmt.Errorf("set up RedisBackupSchedule: %w", err)
 	}
