@@ -29,19 +29,19 @@ func (g *Gateway) drain(end func()) {
 	for _, l := range g.listeners {
 		_ = l.Close() // nobody waits in it
 	}
+	g.accepting.Wait() // what was accepted is counted
 	g.draining.Store(true)
 	begin := time.Now()
 	for passed := time.Duration(0); passed < g.options.DrainTimeout; passed = time.Since(begin) {
-		connections := g.connections()
-		if len(connections) == 0 {
+		if g.limits.count() == 0 {
 			break
 		}
-		for _, c := range connections {
+		for _, c := range g.connections() {
 			c.finish(quiet)
 		}
 		time.Sleep(every)
 	}
-	g.options.Log.Info("The gateway has ended", "closed", len(g.connections()))
+	g.options.Log.Info("The gateway has ended", "closed", g.limits.count())
 	end()
 	g.wait.Wait()
 }

@@ -55,6 +55,7 @@ type Gateway struct {
 	mu        sync.Mutex
 	listeners map[uint16]*listener
 	open      map[*connection]bool
+	accepting sync.WaitGroup
 	wait      sync.WaitGroup
 }
 
@@ -149,7 +150,7 @@ func (g *Gateway) listen(ctx context.Context, m *Map) bool {
 		l.instance.Store(&instance)
 		g.listeners[instance.Port] = l
 		g.options.Log.Info("Instance is served", "instance", instance.Name, "port", instance.Port, "outside", instance.Outside)
-		g.wait.Go(func() { g.accept(ctx, l) })
+		g.accepting.Go(func() { g.accept(ctx, l) })
 	}
 	for port, l := range g.listeners {
 		if !wanted[port] {

@@ -44,6 +44,13 @@ func (l *limits) enter(from net.Addr) (leave func(), why refusal) {
 	}, admitted
 }
 
+// count is how many connections there are.
+func (l *limits) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all
+}
+
 // sourceOf is who counts as one: an IPv4 address, or the network of 64 bits of an IPv6 address, which is one customer's.
 func sourceOf(from net.Addr) netip.Prefix {
 	const network, host = 64, 32

@@ -73,7 +73,8 @@ func (o *clientsOutside) startGateway() *runningGateway {
 	text, err := json.Marshal(m)
 	must(o.t, err)
 	must(o.t, os.WriteFile(path, text, 0o600))
-	options := gateway.Options{MapFile: path, Host: "127.0.0.1", MaxConnections: 1000, MaxPerSource: 1000, DrainTimeout: 10 * time.Second,
+	options := gateway.Options{MapFile: path, Host: "127.0.0.1", MaxConnections: 1000, MaxPerSource: 1000,
+		DrainDelay: 500 * time.Millisecond, DrainTimeout: 10 * time.Second,
 		Log: logr.Discard()}
 	if o.options != nil {
 		o.options(&options)

@@ -179,9 +179,10 @@ func (r *replies) body(to *bufio.Writer, n int64, confirms bool) (second int64, 
 // confirmed counts what the client is subscribed to, and takes the confirmation for what was asked for.
 func (r *replies) confirmed(k kind, count int64) error {
 	counter, sum := &r.channels, r.channels+r.patterns
-	if k == psubscribe || k == punsubscribe {
+	switch int(k-subscribe) % int(unsubscribe-subscribe) {
+	case int(psubscribe - subscribe):
 		counter = &r.patterns
-	} else if k == ssubscribe || k == sunsubscribe {
+	case int(ssubscribe - subscribe):
 		counter, sum = &r.shards, r.shards
 	}
 	before, change := *counter, count-sum
