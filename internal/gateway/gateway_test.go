@@ -23,6 +23,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 
+	"middleware.hc.cn/operator/internal/gateway/protocol"
 	"middleware.hc.cn/operator/internal/redis/resp"
 )
 
@@ -351,6 +352,49 @@ func TestNewRefusesWhatIsNotThere(t *testing.T) {
 		o.Log = logr.Discard()
 		if _, err := New(t.Context(), o); err == nil {
 			t.Errorf("%s: it starts", name)
+		}
+	}
+}
+
+// deadlines is a connection that notes when it has a deadline set.
+type deadlines struct {
+	net.Conn
+	set []bool
+}
+
+func (d *deadlines) SetReadDeadline(at time.Time) error {
+	d.set = append(d.set, !at.IsZero())
+	return nil
+}
+
+// The first words of a command have one deadline, however they drip in; each command has one of its own, also where the client is never
+// waited for between two; and a client that rests has none.
+func TestSlowClients(t *testing.T) {
+	const waits = protocol.Phase(255)
+	for name, tc := range map[string]struct {
+		phases []protocol.Phase
+		want   []bool
+	}{
+		"resting":               {[]protocol.Phase{protocol.Idle, waits, waits}, nil},
+		"dripping":              {[]protocol.Phase{protocol.Idle, waits, protocol.Head, waits, waits, waits}, []bool{true}},
+		"resting after that":    {[]protocol.Phase{protocol.Head, waits, protocol.Body, protocol.Idle, waits, waits}, []bool{true, false}},
+		"many in a row":         {[]protocol.Phase{protocol.Head, waits, protocol.Idle, protocol.Head, waits}, []bool{true, true}},
+		"a large value":         {[]protocol.Phase{protocol.Head, protocol.Body, waits, waits}, []bool{true, true}},
+		"the head and the rest": {[]protocol.Phase{protocol.Head, waits, protocol.Body, waits, protocol.Idle, waits}, []bool{true, true, false}},
+	} {
+		noted := &deadlines{}
+		c := &connection{client: noted}
+		for _, phase := range tc.phases {
+			if phase != waits {
+				c.pace(phase)
+				continue
+			}
+			if atRest, err := c.limit(); err != nil || atRest != (c.phase == protocol.Idle) {
+				t.Errorf("%s: at rest %t, %v", name, atRest, err)
+			}
+		}
+		if !slices.Equal(noted.set, tc.want) {
+			t.Errorf("%s: deadlines %v, want %v", name, noted.set, tc.want)
 		}
 	}
 }

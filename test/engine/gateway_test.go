@@ -315,7 +315,9 @@ func TestGatewayEndsTLS(t *testing.T) {
 	})
 }
 
-// BenchmarkGateway compares commands through the gateway with commands to the instance, in one run.
+// BenchmarkGateway compares commands through the gateway with commands to the instance, in one run:
+//
+//	ENGINES=… go test -run - -bench Gateway -benchtime 1x ./test/engine
 func BenchmarkGateway(b *testing.B) {
 	for _, e := range engines(b) {
 		b.Run(e.name, func(b *testing.B) {
