@@ -21,7 +21,7 @@ const (
 type header struct {
 	prefix byte
 	line   []byte // as it came; good until the next read
-	text   []byte // without the prefix and the end
+	text   []byte // without the prefix and the end; the beginning of it, if the line is not whole
 	whole  bool   // false: the end of the line has not been read
 }
 
@@ -33,7 +33,7 @@ func (s source) header() (header, error) {
 		if line[0] != '+' && line[0] != '-' && line[0] != '(' {
 			return header{}, s.broken("a header is too long")
 		}
-		return header{prefix: line[0], line: line}, nil
+		return header{prefix: line[0], line: line, text: line[1:]}, nil
 	}
 	if err != nil {
 		return header{}, err

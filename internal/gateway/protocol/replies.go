@@ -86,9 +86,10 @@ func (r *replies) mayBeMessage() bool {
 	return r.channels+r.patterns+r.shards > 0 || found && command.kind.isSubscription()
 }
 
-// isFeed reports whether a line is one of MONITOR: it begins with a time.
+// isFeed reports whether a line is one of MONITOR: it begins with a time, and the database and address in brackets.
 func isFeed(h header) bool {
-	return h.prefix == '+' && len(h.text) > 0 && '0' <= h.text[0] && h.text[0] <= '9'
+	time, _, found := bytes.Cut(h.text, []byte(" ["))
+	return h.prefix == '+' && found && len(bytes.Trim(time, "0123456789.")) == 0
 }
 
 // message passes on a message, a confirmation of a subscription, or in RESP2 the reply of PING to who is subscribed.

@@ -152,6 +152,9 @@ func TestRepliesKeepTheirOrder(t *testing.T) {
 		"MONITOR": {lines("MONITOR", "RESET", "CLUSTER SLOTS"),
 			"+OK\r\n+1.5 [0 10.0.0.1:6379] \"GET\" \"a\"\r\n+1.6 [0 x] \"b\"\r\n+RESET\r\n" + slots2,
 			"+OK\r\n+1.5 [0 10.0.0.1:6379] \"GET\" \"a\"\r\n+1.6 [0 x] \"b\"\r\n+RESET\r\n" + slots2Told},
+		"MONITOR of a large value": {lines("MONITOR", "CLUSTER SLOTS"),
+			"+OK\r\n+1.5 [0 x] \"" + strings.Repeat("v", 20<<10) + "\"\r\n" + slots2,
+			"+OK\r\n+1.5 [0 x] \"" + strings.Repeat("v", 20<<10) + "\"\r\n" + slots2Told},
 		"an attribute": {lines("GET a", "CLUSTER SLOTS"), "|1\r\n+ttl\r\n:5\r\n" + bulk("a") + slots2, "|1\r\n+ttl\r\n:5\r\n" + bulk("a") +
 			slots2Told},
 	} {
