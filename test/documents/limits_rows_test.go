@@ -134,6 +134,21 @@ var times = []limit{
 	{"docs/troubleshooting.md", "The same with less than two days left", "config/prometheus/rules.yaml", "< 2 * 86400"},
 	{"docs/troubleshooting.md", "reaches the files of a pod within two minutes",
 		"internal/rediscluster/plan/access.go", "filesArrive = 2 * time.Minute"},
+	{"docs/external-access.md", "The map is read every second",
+		"internal/gateway/gateway.go", "every = time.Second"},
+	{"docs/external-access.md", "is rewritten for 75 seconds more",
+		"internal/gateway/directory.go", "remembered = 75 * time.Second"},
+	{"docs/external-access.md", "leave one in it for 75 seconds after it is gone",
+		"internal/gateway/directory.go", "remembered = 75 * time.Second"},
+	{"docs/external-access.md", "accepts connections for 5 seconds more (`--drain-delay`)",
+		"internal/archive/cli/gateway.go", `"drain-delay", 5*time.Second`},
+	{"docs/external-access.md", "when it has rested for 3 seconds", "internal/gateway/drain.go", "quiet = 3 * time.Second"},
+	{"docs/external-access.md", "may go on for 20 seconds (`--drain-timeout`)",
+		"internal/archive/cli/gateway.go", `"drain-timeout", 20*time.Second`},
+	{"docs/external-access.md", "A TLS handshake may take 10 seconds, the first words of a command 30 seconds, each part of the rest a minute",
+		"internal/gateway/connection.go", "handshakeWithin, headWithin, bodyWithin = 10 * time.Second, 30 * time.Second, time.Minute"},
+	{"docs/external-access.md", "is given up after 2 minutes",
+		"internal/gateway/connection.go", "stalledFor = 2 * time.Minute"},
 }
 
 var sizes = []limit{
@@ -183,6 +198,10 @@ var sizes = []limit{
 		"internal/redis/guard.go", "largeLimits = limits{bytes: 32 << 20,"},
 	{"docs/security.md", "64 KiB before the login, 768 KiB an exchange, 32,768 elements, 16 levels; 32 MiB for a few commands",
 		"internal/redis/guard.go", "deepest = 16"},
+	{"docs/external-access.md", "four buffers of 16 KiB",
+		"internal/gateway/connection.go", "bufferSize = 16 << 10"},
+	{"docs/external-access.md", "a table of nodes up to 2 MiB",
+		"internal/gateway/protocol/topology.go", "longestNodes = 2 << 20"},
 }
 
 // said are words that a page has the operator say, and the code that says them.

@@ -34,10 +34,13 @@ type load struct {
 
 const loadWriters, loadKeys = 4, 300
 
-func startLoad(c *cluster) *load {
+func startLoad(c *cluster) *load { return startLoadOf(c, c.client()) }
+
+// startLoadOf is startLoad with a client.
+func startLoadOf(c *cluster, client *goredis.ClusterClient) *load {
 	c.bearSilence()
 	ctx, stop := context.WithCancel(c.t.Context())
-	l := &load{t: c.t, client: c.client(), stop: stop, written: make([]map[string]int, loadWriters)}
+	l := &load{t: c.t, client: client, stop: stop, written: make([]map[string]int, loadWriters)}
 	l.client.OnNewNode(func(node *goredis.Client) { node.AddHook(l) })
 	for w := range loadWriters {
 		l.written[w] = map[string]int{}

@@ -29,6 +29,7 @@ func New() *cobra.Command {
 	flags.StringVar(&o.store, "store", "", "where backups lie, such as s3://BUCKET?region=REGION or file:///DIRECTORY (required)")
 	flags.Int64Var(&o.bytes, "max-bytes-per-second", 0, "how many bytes of objects are written to the store and read from it; 0: no limit")
 	flags.StringVar(&o.identityFile, "identity-file", "", "age identities that decrypt, a line each (of age-keygen)")
-	root.AddCommand(newTake(o), newArchive(o), newList(o), newShow(o), newVerify(o), newRestore(o), newDelete(o), newFollow(), newRelay())
+	root.AddCommand(newTake(o), newArchive(o), newList(o), newShow(o), newVerify(o), newRestore(o), newDelete(o), newFollow(), newRelay(),
+		newGateway())
 	return root
 }
