@@ -28,7 +28,7 @@ import (
 
 // written are the commands that change something; applications send none of them.
 var written = []string{
-	"ACL DELUSER", "ACL SETUSER", "CLUSTER ADDSLOTS", "CLUSTER ADDSLOTSRANGE", "CLUSTER BUMPEPOCH", "CLUSTER CANCELSLOTMIGRATIONS",
+	"ACL DELUSER", "ACL SETUSER", "CLIENT PAUSE", "CLIENT UNPAUSE", "CLUSTER ADDSLOTS", "CLUSTER ADDSLOTSRANGE", "CLUSTER BUMPEPOCH", "CLUSTER CANCELSLOTMIGRATIONS",
 	"CLUSTER FAILOVER", "CLUSTER FORGET", "CLUSTER MEET", "CLUSTER MIGRATESLOTS", "CLUSTER REPLICATE", "CLUSTER RESET",
 	"CLUSTER SET-CONFIG-EPOCH", "CLUSTER SETSLOT", "CONFIG REWRITE", "CONFIG SET", "FUNCTION RESTORE", "MIGRATE", "UNLINK",
 }
@@ -45,7 +45,10 @@ func (s *simulation) watch(k *crash.Killer) {
 		if !slices.Contains(written, name) {
 			return
 		}
-		switch s.process.Strikes(fmt.Sprintf("%s at %s", strings.Join(args[:min(len(args), 5)], " "), s.with(n).pod.Name), false) {
+		if s.outside != nil {
+			s.outside.write()
+		}
+		switch s.process.Strikes(fmt.Sprintf("%s at %s", strings.Join(args[:min(len(args), 5)], " "), s.nameOf(n)), false) {
 		case crash.Before:
 			s.crash()
 			s.world.FailNext(n, args[0], redistest.Failure{Kind: redistest.DropBefore})
@@ -62,7 +65,12 @@ func (s *simulation) watch(k *crash.Killer) {
 	s.schedule.told = s.arrives.note
 	s.loop.Actor.Client = interceptor.NewClient(s.kube, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
-			return s.request("create", o, func() error { return c.Create(ctx, o, options...) })
+			return s.request("create", o, func() error {
+				if s.outside != nil {
+					s.outside.admit(o)
+				}
+				return c.Create(ctx, o, options...)
+			})
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
 			return s.request("update", o, func() error { return c.Update(ctx, o, options...) })
@@ -176,6 +184,9 @@ func (f flow) start(t *testing.T, k *crash.Killer) (*simulation, *application) {
 			app.acknowledged[restoredKey(part)] = "restored"
 		}
 	}
+	if s.outside != nil {
+		app.acknowledged = s.outside.acknowledged
+	}
 	if s.cluster.Status.Phase == "Running" {
 		for key := range 24 {
 			app.write(fmt.Sprintf("key:%d", key))
@@ -244,6 +255,10 @@ func (s *simulation) outcome(shared bool) string {
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
+		if s.find(pod.Name) == nil {
+			fmt.Fprintf(&b, "pod %s\n", pod.Name)
+			continue
+		}
 		fmt.Fprintf(&b, "%s of template %s", pod.Name, pod.Labels[appsv1.StatefulSetRevisionLabel])
 		for _, condition := range pod.Status.Conditions {
 			fmt.Fprintf(&b, " %s=%s", condition.Type, condition.Status)
@@ -264,6 +279,9 @@ func (s *simulation) outcome(shared bool) string {
 	for i := range secrets.Items {
 		secret := &secrets.Items[i]
 		fmt.Fprintf(&b, "Secret %s has %d keys, labels %v\n", secret.Name, len(secret.Data), secret.Labels)
+	}
+	if s.outside != nil {
+		s.outside.outcome(&b)
 	}
 	status := s.cluster.Status.DeepCopy()
 	fmt.Fprintf(&b, "%s: %d shards, %d slots, instances %s, replicas %d\n", status.Phase, status.Shards, status.Slots, status.Instances,
