@@ -151,7 +151,10 @@ func TestCrashAtEveryWrite(t *testing.T) {
 			for _, trial := range crash.Trials(len(undisturbed.Writes()), undisturbed.Requests(), 12) {
 				tried[trial.What]++
 				synctest.Test(t, func(t *testing.T) {
-					if got := f.run(t, &crash.Killer{At: trial.At, When: trial.When, Again: trial.Again}); got != want {
+					switch got := f.run(t, &crash.Killer{At: trial.At, When: trial.When, Again: trial.Again}); {
+					case got == ofTwoMoments:
+						tried["clones that are to be made anew"]++
+					case got != want:
 						t.Errorf("write %d of %d, %s (-undisturbed +now):\n%s", trial.At, len(undisturbed.Writes()), trial.When, cmp.Diff(want, got))
 					}
 				})
@@ -207,6 +210,10 @@ func (f flow) end(s *simulation, app *application) string {
 	if s.killer.At > 0 && !s.killer.Struck() {
 		s.fail("there is no write %d", s.killer.At)
 	}
+	if s.outside != nil && s.outside.isTorn {
+		s.outside.wantServing()
+		return ofTwoMoments
+	}
 	s.wantHealthy()
 	app.wantAll()
 	return s.outcome(f.shared)
@@ -218,6 +225,9 @@ func (s *simulation) rest() {
 	for range 200 {
 		s.converge()
 		s.world.Run(10 * time.Second)
+		if s.outside != nil && s.outside.isTorn {
+			return
+		}
 		if c := s.cluster.Status; c.PasswordChange == nil && c.Phase == "Running" && c.Plan.Step == "None" &&
 			(s.awaits == nil || s.awaits()) {
 			return

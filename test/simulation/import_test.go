@@ -27,6 +27,7 @@ import (
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
 // outside is a server that is imported, or the masters of its cluster, with an application that writes there; and what Kubernetes and
@@ -46,6 +47,8 @@ type outside struct {
 	acknowledged map[string]string
 	led          map[int]bool
 	writes       int
+	// isTorn is set when a clone has stalled between its first and its last shard that took over.
+	isTorn bool
 }
 
 // imported makes a cluster that is to begin with the data of a server outside with so many masters: nothing is there but the spec.
@@ -299,6 +302,38 @@ func (o *outside) over() bool {
 	o.control()
 	is := o.s.cluster.Status.Import
 	return is != nil && is.Phase == v1alpha1.ImportCutOver && len(o.jobs(backupjob.Follow))+len(o.jobs(backupjob.Relay)) == 0
+}
+
+// ofTwoMoments is what comes of a clone whose operator ended between its first and its last shard that took over: a person is told to make
+// it anew, since what is left of the others is of a later moment.
+const ofTwoMoments = "a clone of two moments"
+
+// torn reports whether a step says that this has become of a clone, which is true of it then.
+func (o *outside) torn(step plan.Step) bool {
+	stall, is := step.(plan.Stall)
+	if o == nil || !is || !strings.Contains(stall.Reason, "the clone would be of two moments; delete the RedisCluster") {
+		return false
+	}
+	over := 0
+	for shard := range o.masters {
+		if o.s.named(o.s.cluster.ShardName(shard)+"-0").node.Master() == "" {
+			over++
+		}
+	}
+	if o.s.cluster.CloneOf() == "" || over == 0 || over == len(o.masters) {
+		o.s.fail("%d shards have taken over: %s", over, stall.Reason)
+	}
+	o.isTorn = true
+	return true
+}
+
+// wantServing asserts that the source takes writes.
+func (o *outside) wantServing() {
+	for _, master := range o.masters {
+		if !master.Put("key", "value") {
+			o.s.fail("writes stay paused at the source")
+		}
+	}
 }
 
 // outcome is what is left of the import, and what its status says.

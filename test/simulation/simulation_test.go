@@ -256,6 +256,9 @@ func (s *simulation) converge() {
 		if plan.Is[plan.None](step) {
 			return
 		}
+		if s.outside.torn(step) {
+			return
+		}
 		if plan.Is[plan.RolloutWait](step) {
 			s.restartByHand()
 		}
