@@ -253,6 +253,16 @@ func TestFinalizersOfOthersStay(t *testing.T) {
 	if err := s.r.removeFinalizers(t.Context(), cr, []string{"example.com/a", "example.com/b"}); err != nil {
 		t.Fatal(err)
 	}
+	s.settle()
+	before := s.web()
+	if err := s.r.addFinalizer(t.Context(), s.web()); err != nil {
+		t.Fatal(err)
+	}
+	s.r.reader = behind{state: before}
+	s.wrote = nil
+	if result, err := s.reconcile(); err != nil || result.RequeueAfter == 0 || len(s.wrote) > 0 {
+		t.Errorf("a cache that does not show it yet is acted on: %v, %v, wrote %v", result, err, s.wrote)
+	}
 	gone := parse(t, "{apiVersion: example.com/v1, kind: Web, metadata: {name: gone, namespace: shop, resourceVersion: '1'}}")
 	if err := s.r.addFinalizer(t.Context(), gone); err != nil {
 		t.Errorf("one that is gone: %v", err)
