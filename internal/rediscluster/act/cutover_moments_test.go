@@ -55,7 +55,7 @@ const (
 )
 
 // cutOverOnce carries out a cut-over of one follower on a clock of its own; it returns what was heard but for who it is.
-func cutOverOnce(t *testing.T, ctx context.Context, source, follower said, step plan.CutOver, on func(turn int)) ([]string, error) {
+func cutOverOnce(ctx context.Context, t *testing.T, source, follower said, step plan.CutOver, on func(turn int)) ([]string, error) {
 	t.Helper()
 	if follower.more == nil {
 		follower.more = map[string]string{}
@@ -131,7 +131,7 @@ func TestCutOverLooksTwice(t *testing.T) {
 			follower: said{infos: []string{slave}}, heard: kept, fails: "went on"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			heard, err := cutOverOnce(t, t.Context(), tt.source, tt.follower, plan.CutOver{Pause: 4 * time.Second}, nil)
+			heard, err := cutOverOnce(t.Context(), t, tt.source, tt.follower, plan.CutOver{Pause: 4 * time.Second}, nil)
 			if (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
 				t.Errorf("%s: error %v, want one with %q", name, err, tt.fails)
 			}
@@ -164,7 +164,7 @@ func TestCutOverTakesHalfOfThePause(t *testing.T) {
 		"after ten seconds":           {source: late(), follower: behind(2002, slave), pause: time.Hour, fails: "after 10.005s"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			heard, err := cutOverOnce(t, t.Context(), tt.source, tt.follower, plan.CutOver{Pause: tt.pause}, nil)
+			heard, err := cutOverOnce(t.Context(), t, tt.source, tt.follower, plan.CutOver{Pause: tt.pause}, nil)
 			if (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
 				t.Errorf("%s: error %v, want one with %q", name, err, tt.fails)
 			}
@@ -179,7 +179,7 @@ func TestCutOverTakesHalfOfThePause(t *testing.T) {
 func TestCutOverIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, giveUp := context.WithCancel(t.Context())
-		heard, err := cutOverOnce(t, ctx, said{infos: []string{info("master", 1000, 7, "")}}, said{infos: []string{info("slave", 999, 7, "")}},
+		heard, err := cutOverOnce(ctx, t, said{infos: []string{info("master", 1000, 7, "")}}, said{infos: []string{info("slave", 999, 7, "")}},
 			plan.CutOver{Pause: time.Minute}, func(turn int) {
 				if turn == 3 {
 					time.AfterFunc(time.Millisecond, giveUp)
@@ -196,7 +196,7 @@ func TestCloneEndsItsPause(t *testing.T) {
 	for unpause, fails := range map[string]string{"+OK\r\n": "", "-ERR no\r\n": "ends by itself after 4s"} {
 		synctest.Test(t, func(t *testing.T) {
 			source := said{infos: []string{info("master", 1000, 7, "")}, more: map[string]string{"CLIENT UNPAUSE": unpause}}
-			heard, err := cutOverOnce(t, t.Context(), source, said{infos: []string{info("slave", 1000, 7, "")}},
+			heard, err := cutOverOnce(t.Context(), t, source, said{infos: []string{info("slave", 1000, 7, "")}},
 				plan.CutOver{Pause: 4 * time.Second, Resume: true}, nil)
 			if (err == nil) != (fails == "") || err != nil && !strings.Contains(err.Error(), fails) {
 				t.Errorf("error %v, want one with %q", err, fails)
