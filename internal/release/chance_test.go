@@ -234,7 +234,7 @@ func TestWhatLookupMayRead(t *testing.T) {
 			t.Errorf("%s: %v", request, err)
 		}
 	}
-	if _, err := look("a/b/c", "ConfigMap", "shop", "a"); err == nil {
+	if _, err := look("a/b/c", "ConfigMap", "shop", "a"); err == nil || !strings.Contains(err.Error(), "a/b/c") {
 		t.Error("an API version that is none is read")
 	}
 }

@@ -52,6 +52,9 @@ func TestForesee(t *testing.T) {
 		"as it was": {"", func(s *shop) { s.play(func() {}) }, "web b", 1, "nothing changed", "nothing changed"},
 		"changed": {"", func(s *shop) { s.play(func() {}); s.asks("{text: a, names: [c]}") }, "web c", 2, "created ConfigMap shop/c",
 			"deleted ConfigMap shop/b"},
+		"changed, and being deleted": {"finalizers: [" + Finalizer + "]",
+			func(s *shop) { s.play(func() {}); s.asks("{text: a, names: [c]}"); s.deletes() }, "web c", 2, "created ConfigMap shop/c",
+			"deleted ConfigMap shop/b"},
 	} {
 		s := newShop(t, tt.metadata, "{text: a, names: [b]}", template, Options{})
 		tt.change(s)
@@ -160,5 +163,29 @@ func TestForeseeWithoutACluster(t *testing.T) {
 	}
 	if err := (nowhere{}).Get(t.Context(), client.ObjectKey{Name: "a"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("there is something: %v", err)
+	}
+}
+
+// What a chart looks at in the cluster is looked at, what it invented before is not invented again, and a watch that is wrong is told.
+func TestForeseeLooksAtTheCluster(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, routedTemplate), Options{})
+	s.asker.apis = []string{"v1", routeAPI}
+	f, err := s.foresee(Options{})
+	if err != nil || f.Failure != nil || len(f.Rendered.Objects) != 1 || f.Rendered.Objects[0].GetKind() != "HTTPRoute" {
+		t.Errorf("an API that is served: %+v, %v", f, err)
+	}
+	s = newShop(t, "", "{text: a}", chartOf(t, passwordTemplate), Options{})
+	s.settle()
+	f, err = s.foresee(Options{})
+	if err != nil || f.Failure != nil {
+		t.Fatalf("%v, %v", err, f.Failure)
+	}
+	if p, _, _ := unstructured.NestedString(f.Rendered.Objects[0].Object, "stringData", "p"); p != s.password() || p == "" {
+		t.Errorf("the password is %q, and would be %q", s.password(), p)
+	}
+	s = newShop(t, "", "{text: a}", chartOf(t, configTemplate), Options{})
+	s.r.entry.OverrideValues = map[string]string{"text": "{{ fail }}"}
+	if _, err := s.foresee(Options{}); err == nil {
+		t.Error("values of the watch that cannot be are taken")
 	}
 }

@@ -188,7 +188,9 @@ func TestWhatIsRemembered(t *testing.T) {
 	s = newShop(t, "", "{text: a}", chartOf(t, passwordTemplate, sourceTemplate), Options{})
 	s.settle()
 	s.wants("a chart that looks, and gives something else each time", s.settle())
-	s.says("installed", map[string]string{"Deployed": "True InstallSuccessful"})
+	s.restart()
+	s.wants("the same, of another process", s.settle())
+	s.says("installed", map[string]string{"Deployed": "True InstallSuccessful: revision 1"})
 }
 
 // What was begun and could not be written down goes on.

@@ -173,3 +173,24 @@ func TestAForgedStatus(t *testing.T) {
 		t.Errorf("each once, and what is known of it stays: %s", diff)
 	}
 }
+
+// Whether its namespace ends matters to what is in one, and has hooks.
+func TestWhoseNamespaceIsLookedAt(t *testing.T) {
+	for name, tt := range map[string]struct {
+		hooks, in bool
+		reads     int
+	}{"hooks, in a namespace": {true, true, 1}, "hooks, in none": {true, false, 0}, "no hooks": {false, true, 0}} {
+		templates := []string{configTemplate}
+		if tt.hooks {
+			templates = append(templates, hookTemplate("h", "post-delete", ""))
+		}
+		s := newShop(t, "", "{text: a}", chartOf(t, templates...), Options{}, namespace("shop"))
+		cr := s.web()
+		if !tt.in {
+			cr.SetNamespace("")
+		}
+		if ends, err := s.r.namespaceEnds(t.Context(), cr); ends || err != nil || len(s.read) != tt.reads {
+			t.Errorf("%s: %t, %v, read %v", name, ends, err, s.read)
+		}
+	}
+}

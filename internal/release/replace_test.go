@@ -6,6 +6,7 @@ package release
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,6 +122,27 @@ func TestStandIns(t *testing.T) {
 		t.Errorf("whether it works is not known: %v", err)
 	}
 	s.says("told", map[string]string{"ReleaseFailed": "True UpgradeError: look whether HTTPRoute shop/web is ready"})
+}
+
+// What stood there before stays also beside a stand-in that there was not before, whichever comes last.
+func TestAStandInBesideANewOne(t *testing.T) {
+	const more = `{{ if and .Values.more (not (.Capabilities.APIVersions.Has "gateway.networking.k8s.io/v1/HTTPRoute")) }}
+{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {text: a}}
+{{ end }}`
+	for _, name := range []string{"a-first", "z-last"} {
+		s := newShop(t, "", "{text: a, routed: true}", chartOf(t, routedTemplate, strings.ReplaceAll(more, "%s", name)), Options{Awaits: routed})
+		s.settle()
+		s.asks("{text: a, routed: true, more: true}")
+		s.asker.apis, s.clock = []string{"v1", routeAPI}, s.clock.Add(capabilitiesFor)
+		s.settle()
+		if s.object(configs, "shop", "plain") == nil || s.object(routes, "shop", "web") == nil {
+			t.Errorf("%s: the former object is gone: %v", name, s.wrote)
+		}
+		s.sets(routes, "web", accepted)
+		if s.settle(); s.object(configs, "shop", "plain") != nil || s.object(configs, "shop", name) != nil {
+			t.Errorf("%s: the route works: %v", name, s.wrote)
+		}
+	}
 }
 
 // An API that is asked for and not served is looked for every minute, an answer that could not be had as well.

@@ -28,7 +28,8 @@ import (
 
 // written are the commands that change something; applications send none of them.
 var written = []string{
-	"ACL DELUSER", "ACL SETUSER", "CLUSTER ADDSLOTS", "CLUSTER ADDSLOTSRANGE", "CLUSTER BUMPEPOCH", "CLUSTER CANCELSLOTMIGRATIONS",
+	"ACL DELUSER", "ACL SETUSER", "CLIENT PAUSE", "CLIENT UNPAUSE", "CLUSTER ADDSLOTS", "CLUSTER ADDSLOTSRANGE",
+	"CLUSTER BUMPEPOCH", "CLUSTER CANCELSLOTMIGRATIONS",
 	"CLUSTER FAILOVER", "CLUSTER FORGET", "CLUSTER MEET", "CLUSTER MIGRATESLOTS", "CLUSTER REPLICATE", "CLUSTER RESET",
 	"CLUSTER SET-CONFIG-EPOCH", "CLUSTER SETSLOT", "CONFIG REWRITE", "CONFIG SET", "FUNCTION RESTORE", "MIGRATE", "UNLINK",
 }
@@ -45,7 +46,10 @@ func (s *simulation) watch(k *crash.Killer) {
 		if !slices.Contains(written, name) {
 			return
 		}
-		switch s.process.Strikes(fmt.Sprintf("%s at %s", strings.Join(args[:min(len(args), 5)], " "), s.with(n).pod.Name), false) {
+		if s.outside != nil {
+			s.outside.write()
+		}
+		switch s.process.Strikes(fmt.Sprintf("%s at %s", strings.Join(args[:min(len(args), 5)], " "), s.nameOf(n)), false) {
 		case crash.Before:
 			s.crash()
 			s.world.FailNext(n, args[0], redistest.Failure{Kind: redistest.DropBefore})
@@ -62,7 +66,12 @@ func (s *simulation) watch(k *crash.Killer) {
 	s.schedule.told = s.arrives.note
 	s.loop.Actor.Client = interceptor.NewClient(s.kube, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
-			return s.request("create", o, func() error { return c.Create(ctx, o, options...) })
+			return s.request("create", o, func() error {
+				if s.outside != nil {
+					s.outside.admit(o)
+				}
+				return c.Create(ctx, o, options...)
+			})
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
 			return s.request("update", o, func() error { return c.Update(ctx, o, options...) })
@@ -143,7 +152,10 @@ func TestCrashAtEveryWrite(t *testing.T) {
 			for _, trial := range crash.Trials(len(undisturbed.Writes()), undisturbed.Requests(), 12) {
 				tried[trial.What]++
 				synctest.Test(t, func(t *testing.T) {
-					if got := f.run(t, &crash.Killer{At: trial.At, When: trial.When, Again: trial.Again}); got != want {
+					switch got := f.run(t, &crash.Killer{At: trial.At, When: trial.When, Again: trial.Again}); {
+					case got == ofTwoMoments:
+						tried["clones that are to be made anew"]++
+					case got != want:
 						t.Errorf("write %d of %d, %s (-undisturbed +now):\n%s", trial.At, len(undisturbed.Writes()), trial.When, cmp.Diff(want, got))
 					}
 				})
@@ -176,6 +188,9 @@ func (f flow) start(t *testing.T, k *crash.Killer) (*simulation, *application) {
 			app.acknowledged[restoredKey(part)] = "restored"
 		}
 	}
+	if s.outside != nil {
+		app.acknowledged = s.outside.acknowledged
+	}
 	if s.cluster.Status.Phase == "Running" {
 		for key := range 24 {
 			app.write(fmt.Sprintf("key:%d", key))
@@ -196,6 +211,10 @@ func (f flow) end(s *simulation, app *application) string {
 	if s.killer.At > 0 && !s.killer.Struck() {
 		s.fail("there is no write %d", s.killer.At)
 	}
+	if s.outside != nil && s.outside.isTorn {
+		s.outside.wantServing()
+		return ofTwoMoments
+	}
 	s.wantHealthy()
 	app.wantAll()
 	return s.outcome(f.shared)
@@ -207,6 +226,9 @@ func (s *simulation) rest() {
 	for range 200 {
 		s.converge()
 		s.world.Run(10 * time.Second)
+		if s.outside != nil && s.outside.isTorn {
+			return
+		}
 		if c := s.cluster.Status; c.PasswordChange == nil && c.Phase == "Running" && c.Plan.Step == "None" &&
 			(s.awaits == nil || s.awaits()) {
 			return
@@ -244,6 +266,10 @@ func (s *simulation) outcome(shared bool) string {
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
+		if s.find(pod.Name) == nil {
+			fmt.Fprintf(&b, "pod %s\n", pod.Name)
+			continue
+		}
 		fmt.Fprintf(&b, "%s of template %s", pod.Name, pod.Labels[appsv1.StatefulSetRevisionLabel])
 		for _, condition := range pod.Status.Conditions {
 			fmt.Fprintf(&b, " %s=%s", condition.Type, condition.Status)
@@ -264,6 +290,9 @@ func (s *simulation) outcome(shared bool) string {
 	for i := range secrets.Items {
 		secret := &secrets.Items[i]
 		fmt.Fprintf(&b, "Secret %s has %d keys, labels %v\n", secret.Name, len(secret.Data), secret.Labels)
+	}
+	if s.outside != nil {
+		s.outside.outcome(&b)
 	}
 	status := s.cluster.Status.DeepCopy()
 	fmt.Fprintf(&b, "%s: %d shards, %d slots, instances %s, replicas %d\n", status.Phase, status.Shards, status.Slots, status.Instances,

@@ -78,6 +78,9 @@ var flows = []flow{
 	}, change: func(s *simulation) { s.cluster.Spec.Backup, s.cluster.Generation = nil, 3 }, undo: archived},
 	{name: "restored data", begin: newRestored, change: func(*simulation) {}},
 	{name: "restored data, moving whole slots", valkey: true, begin: newRestored, change: func(*simulation) {}},
+	{name: "import of a server", valkey: true, begin: imported(1, false), change: func(*simulation) {}},
+	{name: "import of a cluster", begin: imported(3, false), change: func(*simulation) {}},
+	{name: "clone", valkey: true, begin: imported(3, true), change: func(*simulation) {}},
 	{name: "a renewed certificate", begin: func(t *testing.T, valkey bool) *simulation { return newEncrypted(t, 1, valkey) },
 		change: func(s *simulation) { s.renew() }},
 }

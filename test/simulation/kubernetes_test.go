@@ -121,8 +121,11 @@ func (s *simulation) countReady(set *appsv1.StatefulSet) {
 func (s *simulation) start(shard, ordinal int) {
 	pod := s.pod(shard, ordinal)
 	valkey, version := s.engine()
-	s.instances = append(s.instances, &instance{pod: pod, node: s.world.AddNode(redistest.NodeOptions{IP: pod.Status.PodIP, Valkey: valkey,
-		Version: version, Settings: s.file, Config: s.authFile()})})
+	options := redistest.NodeOptions{IP: pod.Status.PodIP, Valkey: valkey, Version: version, Settings: s.file, Config: s.authFile()}
+	if s.outside != nil {
+		s.outside.begin(shard, ordinal, &options)
+	}
+	s.instances = append(s.instances, &instance{pod: pod, node: s.world.AddNode(options)})
 }
 
 // engine is what the image of the template holds; an empty version is the default one.

@@ -6,6 +6,7 @@ package simulation
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -215,6 +216,14 @@ func (s *simulation) with(n *redistest.Node) *instance {
 	}
 	s.t.Fatal("no instance has this node")
 	return nil
+}
+
+// nameOf is who has a node: an instance, or the relay that leads to it.
+func (s *simulation) nameOf(n *redistest.Node) string {
+	if s.outside != nil && slices.Contains(s.outside.masters, n) {
+		return "the server outside"
+	}
+	return s.with(n).pod.Name
 }
 
 // Whatever happens at whichever command that moves slots, the next reconciliations finish it: no

@@ -91,6 +91,8 @@ type simulation struct {
 	encryption *encryption
 	// awaits reports whether a change that has no generation has been seen; nil: there was none.
 	awaits func() bool
+	// outside is the server that the cluster begins with; nil: none.
+	outside *outside
 }
 
 // TestMain collects garbage less often than usual: the heap is small, and a fifth of the time went into that.
@@ -180,8 +182,14 @@ func (s *simulation) Compare(_ context.Context, _ *v1alpha1.RedisCluster, _ *sna
 	_ *rediscluster.Memory) (rediscluster.Comparison, error) {
 	s.render(s.cluster)
 	s.configure(shape.Settings)
+	var compared rediscluster.Comparison
+	if s.outside != nil {
+		if compared.Objects = s.outside.rendered(shape.Topology); !s.outside.begun() {
+			return compared, nil
+		}
+	}
 	s.statefulSets(shape.Topology)
-	return rediscluster.Comparison{}, nil
+	return compared, nil
 }
 
 // reconcile runs the operator's loop once; it returns the step that was decided.
@@ -189,6 +197,10 @@ func (s *simulation) reconcile() plan.Step {
 	ctx, end := context.WithCancel(s.t.Context())
 	defer end()
 	s.crash = end
+	if s.outside != nil {
+		s.outside.control()
+		s.outside.write()
+	}
 	cluster := s.seen()
 	report, err := s.loop.Once(ctx, cluster, s.memory, observe.AnswerTimeout)
 	if err != nil {
@@ -242,6 +254,9 @@ func (s *simulation) converge() {
 	for range most {
 		step := s.reconcile()
 		if plan.Is[plan.None](step) {
+			return
+		}
+		if s.outside.torn(step) {
 			return
 		}
 		if plan.Is[plan.RolloutWait](step) {

@@ -39,6 +39,7 @@ func init() { // breaks the initialization cycle through execute
 		"CONFIG":  {handler: (*session).config, min: 1, max: -1, loading: true},
 		"COMMAND": {handler: (*session).commandInfo, max: -1, loading: true},
 		"CLUSTER": {handler: (*session).cluster, min: 1, max: -1},
+		"CLIENT":  {handler: (*session).client, min: 1, max: -1, loading: true},
 
 		"ASKING":    {handler: func(s *session, _ []string) any { s.asking = true; return okReply }},
 		"READONLY":  {handler: func(s *session, _ []string) any { s.readonly = true; return okReply }},
@@ -69,6 +70,9 @@ func (s *session) execute(args []string) any {
 	command, known := commands[strings.ToUpper(args[0])]
 	if !known {
 		return errorText(fmt.Sprintf("ERR unknown command '%s', with args beginning with: %s", args[0], quoted(args[1:])))
+	}
+	if s.relay && !passes(args) {
+		return errorText("ERR a relay passes nothing on that writes")
 	}
 	if !command.accepts(args[1:]) {
 		return wrongArity(args[0])
@@ -140,6 +144,9 @@ const wrongPassword = errorText("WRONGPASS invalid username-password pair or use
 
 // auth logs in as any user; all of them may do everything here.
 func (s *session) auth(args []string) any {
+	if s.relay {
+		return okReply
+	}
 	name := defaultUser
 	if len(args) == 2 {
 		name = args[0]

@@ -115,6 +115,7 @@ func (n *Node) info() string {
 	}
 	text += lines(
 		"redis_mode:%s", "cluster",
+		"cluster_enabled:%d", 1,
 		"run_id:%s", n.runID,
 		"uptime_in_seconds:%d", int(n.world.now.Sub(n.started).Seconds()),
 	) + "\r\n# Memory\r\n" + lines(
@@ -135,7 +136,7 @@ func (n *Node) info() string {
 
 func (n *Node) replicationInfo() string {
 	if !n.self().replica {
-		return lines("role:%s", "master", "master_repl_offset:%d", n.offset)
+		return lines("role:%s", "master", "master_repl_offset:%d", n.offset) + n.historyInfo()
 	}
 	var ip string
 	var port int
@@ -153,7 +154,7 @@ func (n *Node) replicationInfo() string {
 	return lines("role:%s", "slave", "master_host:%s", ip, "master_port:%d", port) + status + lines(
 		"slave_repl_offset:%d", n.offset,
 		"master_repl_offset:%d", n.offset,
-	)
+	) + n.historyInfo()
 }
 
 // lines joins pairs of a format and its value to lines as the protocol ends them.

@@ -4,6 +4,7 @@
 package redistest
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -113,17 +114,18 @@ func (n *Node) replicate() {
 	if !n.self().replica {
 		return
 	}
-	var source *Node
+	var source, relayed *Node
 	if master := n.master(); master != nil && !master.noAddress {
-		source = n.world.onBus(n, master.ip, master.busPort)
+		relayed = n.world.relayed(master.ip)
+		source = cmp.Or(n.world.onBus(n, master.ip, master.busPort), relayed)
 	}
-	if source == nil || source.loading || !n.masterLinkUp && !n.linkable(source) {
+	if source == nil || source.loading || !n.masterLinkUp && source != relayed && !n.linkable(source) {
 		if n.masterLinkUp {
 			n.masterLinkUp, n.masterLostSince = false, n.world.now
 		}
 		return
 	}
-	n.keys, n.offset = maps.Clone(source.keys), source.offset
+	n.keys, n.offset, n.history, n.former = maps.Clone(source.keys), source.offset, source.history, ""
 	n.libraries = slices.Clone(source.libraries)
 	if n.options.Valkey {
 		n.copyMarks(source)

@@ -34,7 +34,8 @@ func (w *World) Connect(ctx context.Context, addr string) (net.Conn, error) {
 	if n == nil || !n.alive() {
 		return nil, &net.OpError{Op: "dial", Net: "memory", Err: fmt.Errorf("%s: %w", addr, syscall.ECONNREFUSED)}
 	}
-	conn.client = &session{node: n, conn: conn}
+	_, relay := w.at(addr)
+	conn.client = &session{node: n, conn: conn, relay: relay}
 	n.conns[conn] = true
 	return conn, nil
 }

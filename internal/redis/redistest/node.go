@@ -39,6 +39,10 @@ type Node struct {
 	keys            map[string]string
 	libraries       []string // names of function libraries
 	offset          int64
+	history         string // of the data (master_replid)
+	former          string // history until the node became a master in this process, empty: none
+	formerEnd       int64  // the first offset that is not of it
+	histories       int
 	masterLinkUp    bool
 	masterLostSince time.Time // zero while the link is up and before it ever was
 
@@ -59,6 +63,7 @@ type Node struct {
 	election      election
 	voted         map[string]time.Time // when it voted for a replica of which master
 	jobs          []*job               // migrations of Valkey 9, the newest first
+	pausedUntil   time.Time            // writes of clients
 }
 
 // peer is one entry of a node's table (clusterNode).
@@ -179,6 +184,9 @@ func (n *Node) remove(p *peer) {
 // becomeMaster turns the node itself into a master (clusterSetNodeAsMaster, replicationUnsetMaster).
 func (n *Node) becomeMaster() {
 	self := n.self()
+	if self.replica {
+		n.endHistory()
+	}
 	self.replica, self.masterID = false, ""
 	n.masterLinkUp, n.masterLostSince = false, time.Time{}
 }
@@ -206,6 +214,7 @@ func (n *Node) wipe() {
 // forgetAll gives the node an empty nodes.conf with a new identity.
 func (n *Node) forgetAll() {
 	n.id = n.world.hexID()
+	n.beginHistory()
 	n.currentEpoch, n.lastVoteEpoch = 0, 0
 	n.closeSlots()
 	n.table = []*peer{{id: n.id, shard: n.id, created: n.world.now, linkUp: true}}
@@ -253,7 +262,8 @@ func (n *Node) start() {
 	n.notClaimed, n.banned = slots.Set{}, map[string]time.Time{}
 	n.state, n.minoritySince = "fail", time.Time{}
 	n.manual, n.election, n.voted = manualFailover{}, election{}, map[string]time.Time{}
-	n.jobs = nil
+	n.jobs, n.pausedUntil = nil, time.Time{}
+	n.former = ""
 	self := n.self()
 	self.ip, self.port, self.busPort, self.hostname = n.options.IP, n.options.Port, n.busPort(), n.options.Hostname
 	n.verifyData()

@@ -74,6 +74,7 @@ type session struct {
 	node            *Node
 	conn            net.Conn // nil for another node's
 	authenticated   bool
+	relay           bool // it came through a relay, which asks for a password of its own
 	asking          bool // the last command was ASKING
 	readonly        bool
 	targetReplyLost bool // MIGRATE is made to fail

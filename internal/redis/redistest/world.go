@@ -50,6 +50,7 @@ type World struct {
 	slots    map[string]uint16 // of keys
 	isolated map[*Node]bool    // one side of a partition, the operator is on the other
 	silent   bool              // nobody hears anybody
+	relays   map[string]*Node  // by IP
 
 	onCommand func(n *Node, args []string)
 }
@@ -101,6 +102,8 @@ type NodeOptions struct {
 	Epoch      uint64
 	Keys       map[string]string
 	LoadErrors int
+	// Follows is whom the node follows outside, nil: nobody.
+	Follows *StandIn
 }
 
 // AddNode starts a fresh node that knows nobody. It is empty, unless the options say otherwise.
@@ -119,6 +122,9 @@ func (w *World) AddNode(options NodeOptions) *Node {
 	n.self().slots, n.self().configEpoch, n.currentEpoch = options.Slots, options.Epoch, options.Epoch
 	maps.Copy(n.keys, options.Keys)
 	n.loadErrors = options.LoadErrors
+	if options.Follows != nil {
+		n.standIn(*options.Follows)
+	}
 	n.start()
 	w.nodes = append(w.nodes, n)
 	return n
@@ -294,12 +300,8 @@ func (w *World) resolve(addr string) (target string, reachable bool) {
 func (w *World) nodeAt(addr string) (n *Node, reachable bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, n := range w.nodes {
-		if n.alive() && n.addr() == addr {
-			return n, !w.isolated[n]
-		}
-	}
-	return nil, true
+	n, _ = w.at(addr)
+	return n, n == nil || !w.isolated[n]
 }
 
 // onBus is the living node whose cluster bus from can reach at the address, nil when there is none.

@@ -4,7 +4,9 @@
 package act
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
@@ -88,30 +92,112 @@ func TestOrphansKeepTheirPassword(t *testing.T) {
 	}
 }
 
-// Steps that follow a look at several instances do nothing to any if one of them is another by now.
-func TestIdentityOfTheSecondEnd(t *testing.T) {
+// Steps that follow a look at instances do nothing to any if one of them is another by now, and say which.
+func TestIdentityOfEachEnd(t *testing.T) {
+	one := func(of func([]plan.Target) plan.Step) func(_, wrong plan.Target) plan.Step {
+		return func(_, wrong plan.Target) plan.Step { return of([]plan.Target{wrong}) }
+	}
 	for name, step := range map[string]func(right, wrong plan.Target) plan.Step{
-		"Switchover": func(right, wrong plan.Target) plan.Step { return plan.Switchover{Master: wrong, Replica: right} },
-		"RepairSlots": func(right, wrong plan.Target) plan.Step {
-			return plan.RepairSlots{Moves: []plan.Move{{From: wrong, To: right}}}
+		"Switchover, the master":  func(right, wrong plan.Target) plan.Step { return plan.Switchover{Master: wrong, Replica: right} },
+		"Switchover, the replica": func(right, wrong plan.Target) plan.Step { return plan.Switchover{Master: right, Replica: wrong} },
+		"RepairSlots, the source": func(right, wrong plan.Target) plan.Step {
+			return plan.RepairSlots{Moves: []plan.Move{{From: wrong, To: right, Slots: slots.Of(7)}}}
 		},
-		"CancelJobs": func(_, wrong plan.Target) plan.Step { return plan.CancelJobs{On: []plan.Target{wrong}} },
-		"ReloadCertificates": func(_, wrong plan.Target) plan.Step {
-			return plan.ReloadCertificates{On: []plan.Target{wrong}}
+		"RepairSlots, the destination": func(right, wrong plan.Target) plan.Step {
+			return plan.RepairSlots{Moves: []plan.Move{{From: right, To: wrong, Slots: slots.Of(7)}}}
 		},
+		"StabilizeSlots": func(_, wrong plan.Target) plan.Step {
+			return plan.StabilizeSlots{Stabilizations: []plan.Stabilization{{On: wrong, Slots: slots.Of(7)}}}
+		},
+		"CopyFunctions, the source": func(right, wrong plan.Target) plan.Step {
+			return plan.CopyFunctions{From: wrong, To: []plan.Target{right}}
+		},
+		"CopyFunctions, the destination": func(right, wrong plan.Target) plan.Step {
+			return plan.CopyFunctions{From: right, To: []plan.Target{wrong}}
+		},
+		"SetConfig": func(_, wrong plan.Target) plan.Step {
+			return plan.SetConfig{Changes: []plan.InstanceConfig{{On: wrong, Settings: map[string]string{"hz": "20"}}}}
+		},
+		"AssignSlots": func(_, wrong plan.Target) plan.Step {
+			return plan.AssignSlots{Assignments: []plan.Assignment{{To: wrong, Slots: slots.Of(7), Epoch: 7}}}
+		},
+		"Replicate": func(right, wrong plan.Target) plan.Step {
+			return plan.Replicate{Replications: []plan.Replication{{Replica: wrong, MasterID: right.NodeID}}}
+		},
+		"CutOver": func(_, wrong plan.Target) plan.Step {
+			return plan.CutOver{Followers: []plan.Follower{{On: wrong, Relay: "10.0.0.1"}}, Pause: time.Minute}
+		},
+		"Promote":   func(_, wrong plan.Target) plan.Step { return plan.Promote{Replica: wrong} },
+		"BumpEpoch": func(_, wrong plan.Target) plan.Step { return plan.BumpEpoch{On: wrong} },
+		"Forget": func(right, wrong plan.Target) plan.Step {
+			return plan.Forget{On: []plan.Target{wrong}, NodeIDs: []string{right.NodeID}}
+		},
+		"CancelJobs":         one(func(on []plan.Target) plan.Step { return plan.CancelJobs{On: on} }),
+		"ReloadCertificates": one(func(on []plan.Target) plan.Step { return plan.ReloadCertificates{On: on} }),
+		"SetNodeTimeout":     one(func(on []plan.Target) plan.Step { return plan.SetNodeTimeout{On: on, Timeout: time.Second} }),
 	} {
 		b := world3(t, interceptor.Funcs{})
 		wrong := b.targets[1]
 		wrong.NodeID = b.targets[2].NodeID
-		told := b.told("C") // CLUSTER SETSLOT, CLUSTER FAILOVER, CONFIG SET
+		told := b.told("C") // CLUSTER SETSLOT, CLUSTER FAILOVER, CONFIG SET, CLIENT PAUSE
 		err := b.do(step(b.targets[0], wrong))
-		if err == nil {
-			t.Errorf("%s: no error", name)
+		if err == nil || !strings.Contains(err.Error(), "c-1-0 at 10.0.0.2 is node") {
+			t.Errorf("%s: %v", name, err)
 		}
 		for _, command := range *told {
 			if command[3:] != "CLUSTER MYID" {
 				t.Errorf("%s: told %s", name, command)
 			}
 		}
+	}
+}
+
+// An instance that cannot be asked who it is, is told nothing, and named.
+func TestWhoDoesNotAnswerIsNamed(t *testing.T) {
+	b := world3(t, interceptor.Funcs{})
+	b.world.Kill(b.nodes[1])
+	for name, err := range map[string]error{
+		"one": b.do(plan.BumpEpoch{On: b.targets[1]}),
+		"one of several, whose slots move": b.do(plan.MoveSlots{Moves: []plan.Move{
+			{From: b.targets[1], To: b.targets[2], Slots: slots.Of(7)}}}),
+	} {
+		if err == nil || !strings.HasPrefix(err.Error(), "identify c-1-0: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What a source or a destination says when functions are copied is told with the names of both.
+func TestFunctionsThatAreNotCopied(t *testing.T) {
+	for command, tt := range map[string]struct {
+		node int
+		says string
+	}{"FUNCTION DUMP": {0, "read the functions of c-0-0: "}, "FUNCTION RESTORE": {1, "copy the functions of c-0-0 to c-1-0: "}} {
+		b := owning(t)
+		restored := b.told("FUNCTION RESTORE")
+		b.world.FailNext(b.nodes[tt.node], command, redistest.Failure{Kind: redistest.ReplyError, Reply: "ERR no"})
+		err := b.do(plan.CopyFunctions{From: b.targets[0], To: b.targets[1:2]})
+		if err == nil || !strings.HasPrefix(err.Error(), tt.says) {
+			t.Errorf("%s: %v", command, err)
+		}
+		if command == "FUNCTION DUMP" && len(*restored) > 0 {
+			t.Errorf("%s: told %v", command, *restored)
+		}
+	}
+}
+
+// A slot that cannot be closed, or marked at its source, is an error that names who refused.
+func TestMarksThatAreRefused(t *testing.T) {
+	no := redistest.Failure{Kind: redistest.ReplyError, Reply: "ERR no"}
+	b := owning(t)
+	b.world.FailNext(b.nodes[0], "CLUSTER SETSLOT", no)
+	err := b.do(plan.StabilizeSlots{Stabilizations: []plan.Stabilization{{On: b.targets[0], Slots: slots.Of(7)}}})
+	if err == nil || !strings.HasPrefix(err.Error(), "close slots 7 at c-0-0: ") {
+		t.Errorf("closed: %v", err)
+	}
+	b.world.FailNext(b.nodes[0], "CLUSTER SETSLOT", no)
+	err = b.do(plan.RepairSlots{Moves: []plan.Move{{From: b.targets[0], To: b.targets[2], Slots: slots.Of(7)}}})
+	if err == nil || !strings.HasPrefix(err.Error(), "mark slots 7 at c-0-0: ") {
+		t.Errorf("marked: %v", err)
 	}
 }

@@ -244,7 +244,7 @@ func followJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, step pla
 	return jobOf(cluster, cluster.RestoreJobName(shard), labels, pod)
 }
 
-// endImport deletes what was made for an import; the Jobs last, by which it is seen that there is something left.
+// endImport deletes what was made for an import.
 func (a *Actor) endImport(ctx context.Context, cluster *v1alpha1.RedisCluster, step plan.EndImport) error {
 	shards := make([]int, step.Shards)
 	for i := range shards {

@@ -84,10 +84,7 @@ func (o *Observer) importShards(ctx context.Context, cluster *v1alpha1.RedisClus
 			prepares[shard] = job
 		}
 	}
-	if i.CutOver && len(relays)+len(prepares) == 0 {
-		return nil // all of it is over
-	}
-	count := max(1, len(i.Slots))
+	count, left := max(1, len(i.Slots)), false
 	for shard := 0; shard < count; shard++ {
 		of, err := o.importShard(ctx, cluster, shard, relays[shard], prepares[shard])
 		if err != nil {
@@ -96,11 +93,15 @@ func (o *Observer) importShards(ctx context.Context, cluster *v1alpha1.RedisClus
 		if shard == 0 && len(i.Slots) == 0 && of.Said != nil {
 			count = of.Said.Shards
 		}
+		left = left || of.Relay != nil || of.Prepared != nil || of.Service
 		i.Shards = append(i.Shards, of)
 		delete(prepares, shard)
 	}
 	for _, job := range prepares {
 		i.Beyond = job.Name
+	}
+	if i.CutOver && !left {
+		i.Shards = nil // all of it is over
 	}
 	return nil
 }
@@ -126,7 +127,7 @@ func (o *Observer) importShard(ctx context.Context, cluster *v1alpha1.RedisClust
 	if err != nil && !apierrors.IsNotFound(err) {
 		return of, fmt.Errorf("read Service %s from the cache: %w", cluster.RelayName(shard), err)
 	}
-	of.Service = err == nil && metav1.IsControlledBy(service, cluster)
+	of.Service = err == nil && metav1.IsControlledBy(service, cluster) && service.DeletionTimestamp == nil
 	return of, nil
 }
 

@@ -88,3 +88,42 @@ func TestWhatLeadsToASource(t *testing.T) {
 		}
 	}
 }
+
+// An import is over when nothing of it is left: neither its Jobs, nor a Service that a process which was stopped has made since.
+func TestWhatIsLeftOfAnImport(t *testing.T) {
+	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"},
+		Spec: v1alpha1.RedisClusterSpec{Bootstrap: &v1alpha1.Bootstrap{Import: &v1alpha1.Import{Address: "a:1"}}},
+		Status: v1alpha1.RedisClusterStatus{Import: &v1alpha1.ImportStatus{Phase: v1alpha1.ImportCutOver, CutOverAt: &metav1.Time{},
+			Slots: []string{"0-8191", "8192-16383"}}}}
+	service := func(change func(*corev1.Service)) client.Object {
+		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: cluster.RelayName(1),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}}}
+		change(s)
+		return s
+	}
+	for name, tt := range map[string]struct {
+		there []client.Object
+		want  []snapshot.ImportShard
+	}{
+		"nothing":                 {nil, nil},
+		"a Service":               {[]client.Object{service(func(*corev1.Service) {})}, []snapshot.ImportShard{{}, {Service: true}}},
+		"a Service of others":     {[]client.Object{service(func(s *corev1.Service) { s.OwnerReferences = nil })}, nil},
+		"a Service of other pods": {[]client.Object{service(func(s *corev1.Service) { s.Name = "c-1" })}, nil},
+		"a Service that is to go": {[]client.Object{service(func(s *corev1.Service) {
+			now := metav1.Now()
+			s.DeletionTimestamp, s.Finalizers = &now, []string{"test/stays"}
+		})}, nil},
+	} {
+		scheme := runtime.NewScheme()
+		utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+		kube := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tt.there...).Build()
+		i, err := (&Observer{Children: kube, Secrets: kube, BackupImage: "image"}).importing(t.Context(), cluster,
+			&snapshot.Snapshot{Formed: true})
+		if err != nil || !i.CutOver {
+			t.Fatalf("%s: %+v, %v", name, i, err)
+		}
+		if diff := cmp.Diff(tt.want, i.Shards); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

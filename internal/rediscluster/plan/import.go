@@ -37,7 +37,7 @@ type KeepFollower struct {
 	Slots  []slots.Set
 }
 
-// EndImport deletes the relays, and the Jobs that prepared instances.
+// EndImport deletes the relays with their Services, and the Jobs that prepared instances.
 type EndImport struct {
 	base
 	Shards int
@@ -147,7 +147,7 @@ func (in input) endImport() Step {
 	}
 	step := EndImport{base: base{"the cluster has taken over from the server outside: its relay is of no use any more"}}
 	for shard, of := range i.Shards {
-		if stays(of.Relay) || stays(of.Prepared) {
+		if stays(of.Relay) || stays(of.Prepared) || of.Service { // a Service may come late, of a process that was stopped
 			step.Shards = shard + 1
 		}
 	}

@@ -317,8 +317,12 @@ func TestTakingOver(t *testing.T) {
 		"it is known":       {func(s *snapshot.Snapshot) { s.Import.CutOver = true }, "EndImport", nil},
 		"the pause is not over": {func(s *snapshot.Snapshot) { s.Import.CutOver, s.Import.CutOverAt = true, now.Add(-31*time.Second) },
 			"AssignSlots", nil},
-		"the relay is being gone": {func(s *snapshot.Snapshot) { s.Import.CutOver, s.Import.Shards[0].Relay.Terminating = true, true },
-			"AssignSlots", nil},
+		"the relay is being gone": {func(s *snapshot.Snapshot) {
+			s.Import.CutOver, s.Import.Shards[0].Relay.Terminating, s.Import.Shards[0].Service = true, true, false
+		}, "AssignSlots", nil},
+		"its Service came late": {func(s *snapshot.Snapshot) {
+			s.Import.CutOver, s.Import.Shards[0] = true, snapshot.ImportShard{Service: true}
+		}, "EndImport", nil},
 	} {
 		s := tookOver()
 		tt.change(s)

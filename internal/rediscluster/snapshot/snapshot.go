@@ -153,7 +153,7 @@ type ImportFrom struct {
 type ImportShard struct {
 	// Relay is the Job of the relay; nil without one. Its Message is what keeps a pod of it from running, or what it said in the end.
 	Relay *RestoreJob
-	// Service reports whether the relay's Service exists.
+	// Service reports whether the relay's Service exists, and stays.
 	Service bool
 	// Prepared is the Job that prepares the first instance; nil without one. Said is what it did; nil: not known.
 	Prepared *RestoreJob
