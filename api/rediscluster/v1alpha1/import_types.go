@@ -207,6 +207,24 @@ func (c *RedisCluster) SourceAddress() string {
 	return ""
 }
 
+// Source is what the cluster takes its data from, as the field of spec.bootstrap that says so; empty without one.
+func (c *RedisCluster) Source() string {
+	if from := c.Import(); from != nil {
+		return "import.address " + from.Address
+	}
+	if of := c.CloneOf(); of != "" {
+		return "clone.name " + of
+	}
+	return ""
+}
+
+// AnnotationImportedFrom is on the Jobs of an import: the Source that it began with.
+const AnnotationImportedFrom = "redis.middleware.hc.cn/imported-from"
+
+// AnnotationGiveUpSource gives up a source that is gone for good, with what the instances lack of it, or lets a clone be of two moments. Its
+// value is the one that the message names: another import has another one.
+const AnnotationGiveUpSource = "redis.middleware.hc.cn/give-up-source"
+
 const relaySuffix = "-import"
 
 // RelayName is the name of the Job and of the Service of the relay through which a shard follows a server outside.

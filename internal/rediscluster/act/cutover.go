@@ -59,6 +59,9 @@ func (a *Actor) cutOver(ctx context.Context, s Subject, step plan.CutOver) error
 	if err != nil {
 		return err
 	}
+	if step.Alone {
+		return t.each(ctx, t.promote)
+	}
 	for _, f := range step.Followers {
 		t.sources = append(t.sources, a.Redis.Node(snapshot.Address(f.Relay), s.Credentials))
 	}
@@ -131,11 +134,11 @@ func (t *taking) takeOver(ctx context.Context) error {
 	return t.each(ctx, t.promote)
 }
 
-// promote makes a follower a master. One that nobody knows to have taken over counts as one that has.
+// promote makes a follower a master. One that was told, and of which nobody knows whether it has taken over, counts as one that has.
 func (t *taking) promote(ctx context.Context, i int) error {
 	follower, step := t.followers[i], t.step.Followers[i]
 	if err := follower.Failover(ctx, redis.FailoverTakeover); err != nil {
-		if !errors.Is(err, redis.ErrRefused) {
+		if !errors.Is(err, redis.ErrRefused) && !errors.Is(err, redis.ErrUnsent) {
 			t.over.Store(true)
 		}
 		return fmt.Errorf("let %s take over: %w", step.On.Pod, err)

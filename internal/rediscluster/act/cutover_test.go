@@ -6,6 +6,7 @@ package act
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -145,6 +146,41 @@ func TestCutOver(t *testing.T) {
 				t.Errorf("they heard %q, want %q", heard, tt.heard)
 			}
 		})
+	}
+}
+
+// Who was not told to take over did not, and who was told and says nothing may have.
+func TestWhoMayHaveTakenOver(t *testing.T) {
+	for name, tt := range map[string]struct {
+		dial func(context.Context, string) (net.Conn, error)
+		over bool
+	}{
+		"no connection": {func(context.Context, string) (net.Conn, error) { return nil, errors.New("connection refused") }, false},
+		"no answer": {(&scripted{}).dial(map[string]func(string) string{
+			"10.0.0.1:6379": answers(map[string]string{"CLUSTER FAILOVER": ""})}), true},
+	} {
+		pool := redis.NewPool(redis.Options{Dialer: tt.dial})
+		taking := &taking{step: plan.CutOver{Followers: []plan.Follower{{}}},
+			followers: []*redis.Node{pool.Node("10.0.0.1:6379", redis.Credentials{})}}
+		if err := taking.promote(t.Context(), 0); err == nil || taking.over.Load() != tt.over {
+			t.Errorf("%s: it may have taken over: %t, %v", name, taking.over.Load(), err)
+		}
+		pool.Close()
+	}
+}
+
+// Followers whose server is gone are made masters as they are: nobody is asked for it.
+func TestTakeOverAlone(t *testing.T) {
+	const id = "00112233445566778899aabbccddeeff00112233"
+	s, outside := &scripted{}, strings.Repeat("0f", 20)
+	pool := redis.NewPool(redis.Options{Dialer: s.dial(map[string]func(string) string{
+		"10.0.0.1:6379": answers(map[string]string{"CLUSTER MYID": bulk(id)})})})
+	defer pool.Close()
+	err := (&Actor{Redis: pool}).cutOver(t.Context(), Subject{}, plan.CutOver{Pause: time.Second, Alone: true,
+		Followers: []plan.Follower{{On: plan.Target{Pod: "c-0-0", IP: "10.0.0.1", NodeID: id}, MasterID: outside}}})
+	want := []string{"CLUSTER MYID", "CONFIG SET cluster-node-timeout 500", "CLUSTER FAILOVER TAKEOVER", "CLUSTER FORGET " + outside}
+	if err != nil || !slices.Equal(s.heard, want) {
+		t.Errorf("it heard %q, %v", s.heard, err)
 	}
 }
 
