@@ -140,7 +140,8 @@ func wantNoRelays(t *testing.T, namespace string) {
 	t.Helper()
 	live.Eventually(t, "its relays are gone", func() error {
 		var pods corev1.PodList
-		if err := live.Kube.List(t.Context(), &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelRelay: "true"}); err != nil {
+		if err := live.Kube.List(t.Context(), &pods, client.InNamespace(namespace),
+			client.MatchingLabels{v1alpha1.LabelRelay: "true"}); err != nil {
 			return err
 		}
 		if n := len(pods.Items); n > 0 {

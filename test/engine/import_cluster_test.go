@@ -265,8 +265,8 @@ func TestImportOfAClusterGoesOn(t *testing.T) {
 	})
 }
 
-// TestSourceOfAHalfIsGone: the whole source is lost when one of three shards has taken over. A person who says so gets what the others hold,
-// and a cluster.
+// TestSourceOfAHalfIsGone: the whole source is lost when one of three shards has taken over. A person who says so gets what the others
+// hold, and a cluster.
 func TestSourceOfAHalfIsGone(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
 		source := startSource(t, e, false)

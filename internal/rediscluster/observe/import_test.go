@@ -124,10 +124,11 @@ func TestWhatAnImportBeganWith(t *testing.T) {
 		other   string
 		started bool
 	}{
-		"the same":                             {now: at("a:1"), there: made(at("a:1")), status: "a:1"},
-		"it has started":                       {now: at("a:1"), there: made(at("a:1")), status: "a:1", started: true},
-		"another address":                      {now: at("b:1"), there: made(at("a:1")), other: "spec.bootstrap.import.address a:1"},
-		"a clone, of what is at that address":  {now: clone, there: made(at("old.n.svc:6379")), other: "spec.bootstrap.import.address old.n.svc:6379"},
+		"the same":        {now: at("a:1"), there: made(at("a:1")), status: "a:1"},
+		"it has started":  {now: at("a:1"), there: made(at("a:1")), status: "a:1", started: true},
+		"another address": {now: at("b:1"), there: made(at("a:1")), other: "spec.bootstrap.import.address a:1"},
+		"a clone, of what is at that address": {now: clone, there: made(at("old.n.svc:6379")),
+			other: "spec.bootstrap.import.address old.n.svc:6379"},
 		"an import of what was cloned":         {now: at("old.n.svc:6379"), there: made(clone), other: "spec.bootstrap.clone.name old"},
 		"another address, and no Job is there": {now: at("b:1"), status: "a:1", other: "what is at a:1 (status.import.address)"},
 		"nothing has begun":                    {now: at("b:1")},

@@ -127,8 +127,8 @@ func (in input) tookOver(pod *snapshot.Instance) bool {
 func (in input) recordCutOver() Step {
 	asked := in.desired.Import
 	if in.gaveUpSource() {
-		return RecordCutOver{base: base{fmt.Sprintf("the cluster has taken over from the one at %s, which the annotation %s gives up", asked.Address,
-			v1alpha1.AnnotationGiveUpSource)}}
+		return RecordCutOver{base: base{fmt.Sprintf("the cluster has taken over from the one at %s, which the annotation %s gives up",
+			asked.Address, v1alpha1.AnnotationGiveUpSource)}}
 	}
 	if asked.Clone {
 		return RecordCutOver{base: base{"the cluster has the data of the one at " + asked.Address + ", as they were at one moment"}, Clone: true}
@@ -192,8 +192,8 @@ func (in input) follow(followers, over []*snapshot.Instance) Step {
 		step.Followers = append(step.Followers, Follower{target(pod), in.snap.Import.Shards[pod.Shard].RelayIP, pod.Redis.MasterID, begins})
 	}
 	if len(alone) > 0 {
-		return CutOver{base: base{fmt.Sprintf("%d instances take over with what they hold: the annotation %s gives the server at %s up", len(alone),
-			v1alpha1.AnnotationGiveUpSource, asked.Address)}, Followers: alone, Alone: true}
+		return CutOver{base: base{fmt.Sprintf("%d instances take over with what they hold: the annotation %s gives the server at %s up",
+			len(alone), v1alpha1.AnnotationGiveUpSource, asked.Address)}, Followers: alone, Alone: true}
 	}
 	for _, pod := range over {
 		if ip := in.snap.Import.Shards[pod.Shard].RelayIP; ip != "" {

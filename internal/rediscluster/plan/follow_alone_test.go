@@ -58,8 +58,9 @@ func TestSourceIsGivenUp(t *testing.T) {
 			s.Import.Shards[0].RelayIP = ""
 			s.Import.Shards[0].Service = false
 		}, "PrepareImport", "", "CutOver", "", []string{"c-0-0"}},
-		"one loads":       {func(_ *Desired, s *shot) { sourceGone(s, 1); s.Instances[2].Redis.Loading = true }, "Wait", "c-1-0 loads", "Wait", "", nil},
-		"nothing is held": {func(_ *Desired, s *shot) { sourceGone(s, 0); s.Instances[0].Redis.Keys = 0 }, "Wait", "refused", "CutOver", "", []string{"c-0-0"}},
+		"one loads": {func(_ *Desired, s *shot) { sourceGone(s, 1); s.Instances[2].Redis.Loading = true }, "Wait", "c-1-0 loads", "Wait", "", nil},
+		"nothing is held": {func(_ *Desired, s *shot) { sourceGone(s, 0); s.Instances[0].Redis.Keys = 0 }, "Wait", "refused", "CutOver", "",
+			[]string{"c-0-0"}},
 		"what it could not carry out is missing": {func(_ *Desired, s *shot) { sourceGone(s, 1); s.Instances[2].Redis.LoadErrors = 1 },
 			"Stall", "could not carry out 1", "Stall", "", nil},
 		"slots have moved at a server that was taken over": {func(_ *Desired, s *shot) {
@@ -132,7 +133,8 @@ func TestSourceIsSwitched(t *testing.T) {
 		}
 	}
 	over := tookOver()
-	over.Import.CutOver, over.Import.Other, over.Import.CutOverAt = true, "spec.bootstrap.import.address a:1", now.Add(-importer().Import.Pause*2)
+	over.Import.CutOver, over.Import.CutOverAt = true, now.Add(-importer().Import.Pause*2)
+	over.Import.Other = "spec.bootstrap.import.address a:1"
 	if step := ShapeOf(importer(), over, now).Next(Pending{}).Step; step.Name() != "EndImport" {
 		t.Errorf("after the cut-over: %s: %s", step.Name(), step.Why())
 	}
