@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,15 +114,17 @@ func TestStrangersGo(t *testing.T) {
 		}
 		silent, _ := connect("10.0.0.2")
 		drips, dripsIn := connect("10.0.0.3")
-		go func() {
+		var dripping sync.WaitGroup
+		dripping.Go(func() {
 			for {
 				if _, err := io.WriteString(drips, command("PING")); err != nil {
 					return
 				}
 				time.Sleep(time.Millisecond)
 			}
-		}()
+		})
 		_, _ = io.Copy(io.Discard, dripsIn) // until it is ended
+		dripping.Wait()
 		if n, err := io.Copy(io.Discard, silent); n > 0 || err != nil {
 			t.Errorf("the silent one got %d bytes, %v", n, err)
 		}
