@@ -200,8 +200,8 @@ func TestUnsent(t *testing.T) {
 	}{
 		"a dead node":     {func(w *redistest.World, n *redistest.Node) { w.Kill(n) }, t.Context(), true},
 		"it was given up": {func(*redistest.World, *redistest.Node) {}, ended, true},
-		"no answer": {func(w *redistest.World, n *redistest.Node) {
-			w.FailNext(n, "PING", redistest.Failure{Kind: redistest.Hang})
+		"a lost command": {func(w *redistest.World, n *redistest.Node) {
+			w.FailNext(n, "PING", redistest.Failure{Kind: redistest.DropBefore})
 		}, t.Context(), false},
 		"a lost answer": {func(w *redistest.World, n *redistest.Node) {
 			w.FailNext(n, "PING", redistest.Failure{Kind: redistest.DropAfter})
