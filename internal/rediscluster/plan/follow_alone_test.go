@@ -58,7 +58,8 @@ func TestSourceIsGivenUp(t *testing.T) {
 			s.Import.Shards[0].RelayIP = ""
 			s.Import.Shards[0].Service = false
 		}, "PrepareImport", "", "CutOver", "", []string{"c-0-0"}},
-		"one loads": {func(_ *Desired, s *shot) { sourceGone(s, 1); s.Instances[2].Redis.Loading = true }, "Wait", "c-1-0 loads", "Wait", "", nil},
+		"one loads": {func(_ *Desired, s *shot) { sourceGone(s, 1); s.Instances[2].Redis.Loading = true }, "Wait", "c-1-0 loads", "Wait", "",
+			nil},
 		"nothing is held": {func(_ *Desired, s *shot) { sourceGone(s, 0); s.Instances[0].Redis.Keys = 0 }, "Wait", "refused", "CutOver", "",
 			[]string{"c-0-0"}},
 		"what it could not carry out is missing": {func(_ *Desired, s *shot) { sourceGone(s, 1); s.Instances[2].Redis.LoadErrors = 1 },
