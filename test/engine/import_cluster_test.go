@@ -286,11 +286,19 @@ func TestSourceOfAHalfIsGone(t *testing.T) {
 			s.kill()
 		}
 		var word string
-		eventually(t, func() error {
-			step, waits := o.reconcile().(plan.Wait)
-			_, word, _ = strings.Cut(step.Why(), "set the annotation "+v1alpha1.AnnotationGiveUpSource+" to ")
-			return want(waits && len(word) == 8, "%v: %s", o.steps[max(0, len(o.steps)-5):], step.Why())
-		})
+		for _, down := range []time.Duration{45 * time.Second, 90 * time.Second, 2 * time.Minute} {
+			eventually(t, func() error {
+				step, waits := o.reconcile().(plan.Wait)
+				_, word, _ = strings.Cut(step.Why(), "set the annotation "+v1alpha1.AnnotationGiveUpSource+" to ")
+				for _, shard := range []int{0, 2} {
+					if view := o.view(o.named(shard, 0)); view.MasterLinkDownFor < down {
+						return fmt.Errorf("the link of shard %d is down for %s: %s", shard, view.MasterLinkDownFor, step.Why())
+					}
+				}
+				return want(waits && strings.HasSuffix(word, "-0-2") == (down == 2*time.Minute), "%v: %s", o.steps[max(0, len(o.steps)-5):],
+					step.Why())
+			})
+		}
 		o.cluster.Annotations = map[string]string{v1alpha1.AnnotationGiveUpSource: word}
 		o.until("RecordCutOver")
 		if is := o.cluster.Status.Import; is.CutOverAt == nil || is.MissedBytes != nil {

@@ -59,11 +59,14 @@ func (a *Actor) cutOver(ctx context.Context, s Subject, step plan.CutOver) error
 	if err != nil {
 		return err
 	}
-	if step.Alone {
-		return t.each(ctx, t.promote)
-	}
 	for _, f := range step.Followers {
 		t.sources = append(t.sources, a.Redis.Node(snapshot.Address(f.Relay), s.Credentials))
+	}
+	if step.Alone {
+		if err := t.each(ctx, t.isAlone); err != nil {
+			return err
+		}
+		return t.each(ctx, t.promote)
 	}
 	for _, ip := range step.Relays {
 		t.others = append(t.others, a.Redis.Node(snapshot.Address(ip), s.Credentials))
@@ -132,6 +135,24 @@ func (t *taking) takeOver(ctx context.Context) error {
 		return fmt.Errorf("it took %s until the instances had all writes, and they are paused for %s: it is tried again", took, t.step.Pause)
 	}
 	return t.each(ctx, t.promote)
+}
+
+// isAlone asks a follower and its server once more: one that is not gone after all is not taken over without a pause.
+func (t *taking) isAlone(ctx context.Context, i int) error {
+	pod := t.step.Followers[i].On.Pod
+	is, err := t.followers[i].Outside(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask %s: %w", pod, err)
+	case is.Role != redis.RoleReplica || is.Linked || is.Loading || is.Unsaved:
+		return fmt.Errorf("%s follows the server, or copies or loads data, or has it in no file: it does not take over alone", pod)
+	case t.step.Followers[i].Relay == "":
+		return nil
+	}
+	if _, err := t.sources[i].Outside(ctx); err == nil {
+		return fmt.Errorf("the server that %s follows answers: %s does not take over alone", pod, pod)
+	}
+	return nil
 }
 
 // promote makes a follower a master. One that was told, and of which nobody knows whether it has taken over, counts as one that has.

@@ -169,18 +169,37 @@ func TestWhoMayHaveTakenOver(t *testing.T) {
 	}
 }
 
-// Followers whose server is gone are made masters as they are: nobody is asked for it.
+// Followers whose server is gone are made masters as they are, once they and their relays were asked again. None is, if one of them shows
+// that the server is there.
 func TestTakeOverAlone(t *testing.T) {
 	const id = "00112233445566778899aabbccddeeff00112233"
-	s, outside := &scripted{}, strings.Repeat("0f", 20)
-	pool := redis.NewPool(redis.Options{Dialer: s.dial(map[string]func(string) string{
-		"10.0.0.1:6379": answers(map[string]string{"CLUSTER MYID": bulk(id)})})})
-	defer pool.Close()
-	err := (&Actor{Redis: pool}).cutOver(t.Context(), Subject{}, plan.CutOver{Pause: time.Second, Alone: true,
-		Followers: []plan.Follower{{On: plan.Target{Pod: "c-0-0", IP: "10.0.0.1", NodeID: id}, MasterID: outside}}})
-	want := []string{"CLUSTER MYID", "CONFIG SET cluster-node-timeout 500", "CLUSTER FAILOVER TAKEOVER", "CLUSTER FORGET " + outside}
-	if err != nil || !slices.Equal(s.heard, want) {
-		t.Errorf("it heard %q, %v", s.heard, err)
+	outside := strings.Repeat("0f", 20)
+	gone := strings.Replace(info("slave", 1000, 7, "master_link_down_since_seconds:120\r\nmaster_sync_in_progress:0\r\nloading:0\r\n"), "status:up", "status:no", 1)
+	over := []string{"CLUSTER MYID", "CONFIG SET cluster-node-timeout 500", "CLUSTER FAILOVER TAKEOVER", "CLUSTER FORGET " + outside}
+	for name, tt := range map[string]struct {
+		follower, relay string // what they say of themselves
+		relayed         string
+		heard           []string
+	}{
+		"there is no relay":         {gone, "", "", over},
+		"the relay says it is gone": {gone, "-ERR the server does not answer\r\n", "10.9.9.9", over},
+		"the server answers":        {gone, info("master", 1000, 7, ""), "10.9.9.9", over[:2]},
+		"it has a link":             {strings.Replace(gone, "status:no", "status:up", 1), "", "", over[:2]},
+		"it copies":                 {strings.Replace(gone, "progress:0", "progress:1", 1), "", "", over[:2]},
+		"it loads":                  {strings.Replace(gone, "loading:0", "loading:1", 1), "", "", over[:2]},
+		"it is a master":            {info("master", 1000, 7, ""), "", "", over[:2]},
+		"it does not say":           {"-ERR no\r\n", "", "", over[:2]},
+	} {
+		s := &scripted{}
+		pool := redis.NewPool(redis.Options{Dialer: s.dial(map[string]func(string) string{
+			"10.0.0.1:6379": answers(map[string]string{"CLUSTER MYID": bulk(id), "INFO": tt.follower}),
+			"10.9.9.9:6379": answers(map[string]string{"INFO": tt.relay})})})
+		err := (&Actor{Redis: pool}).cutOver(t.Context(), Subject{}, plan.CutOver{Pause: time.Second, Alone: true,
+			Followers: []plan.Follower{{On: plan.Target{Pod: "c-0-0", IP: "10.0.0.1", NodeID: id}, MasterID: outside, Relay: tt.relayed}}})
+		if (err == nil) != (len(tt.heard) == len(over)) || !slices.Equal(s.heard, tt.heard) {
+			t.Errorf("%s: it heard %q, %v", name, s.heard, err)
+		}
+		pool.Close()
 	}
 }
 

@@ -177,24 +177,15 @@ func (in input) follow(followers, over []*snapshot.Instance) Step {
 		return stallImport("%s has taken over and %s has not: the clone would be of two moments; delete the RedisCluster and its claims, and clone anew, or, if two moments will do, set the annotation %s to %s",
 			over[0].Name, followers[0].Name, v1alpha1.AnnotationGiveUpSource, in.wordForSource())
 	}
-	step := CutOver{Pause: asked.Pause, Resume: asked.Clone}
-	var alone []Follower
-	for _, pod := range followers {
-		if gaveUp && in.abandoned(pod) {
-			alone = append(alone, Follower{On: target(pod), MasterID: pod.Redis.MasterID})
-			continue
-		}
-		v := sourceFollowed(in, pod)
-		if !v.Holds {
-			return Wait{base: base{v.Reason + in.ifGone(pod, len(over) > 0)}, BlockedBy: v.Predicate, After: askSource}
-		}
-		begins, _ := in.snap.Import.Begins(pod.Shard)
-		step.Followers = append(step.Followers, Follower{target(pod), in.snap.Import.Shards[pod.Shard].RelayIP, pod.Redis.MasterID, begins})
-	}
-	if len(alone) > 0 {
+	ready, alone, waits := in.ready(followers)
+	switch {
+	case len(alone) > 0:
 		return CutOver{base: base{fmt.Sprintf("%d instances take over with what they hold: the annotation %s gives the server at %s up",
 			len(alone), v1alpha1.AnnotationGiveUpSource, asked.Address)}, Followers: alone, Alone: true}
+	case !waits.Holds:
+		return Wait{base: base{waits.Reason + in.ifGone(followers, len(over) > 0)}, BlockedBy: waits.Predicate, After: askSource}
 	}
+	step := CutOver{Followers: ready, Pause: asked.Pause, Resume: asked.Clone}
 	for _, pod := range over {
 		if ip := in.snap.Import.Shards[pod.Shard].RelayIP; ip != "" {
 			step.Relays = append(step.Relays, ip)

@@ -15,14 +15,15 @@ import (
 // sourceGone makes the server that a shard follows one that does not answer.
 func sourceGone(s *snapshot.Snapshot, shard int) {
 	s.Import.Shards[shard].Source, s.Import.Shards[shard].Error = nil, "refused"
-	s.Instances[2*shard].Redis.MasterLinkUp = false
+	first := s.Instances[2*shard].Redis
+	first.MasterLinkUp, first.MasterLinkLost, first.MasterLinkDownFor = false, true, goneFor
 }
 
 // What instances hold of a server that is gone is taken over when a person says so, with the word that the message names, and not before;
 // that word says nothing about another import.
 func TestSourceIsGivenUp(t *testing.T) {
 	type shot = snapshot.Snapshot
-	word := regexp.MustCompile(`set the annotation redis.middleware.hc.cn/give-up-source to ([0-9a-f]{8})$`)
+	word := regexp.MustCompile(`set the annotation redis.middleware.hc.cn/give-up-source to ([0-9a-f]{8}[-0-9]*)$`)
 	for name, tt := range map[string]struct {
 		change       func(*Desired, *shot)
 		before, told string // what is done before, and why
@@ -34,13 +35,13 @@ func TestSourceIsGivenUp(t *testing.T) {
 			sourceGone(s, 0)
 			sourceGone(s, 2)
 			s.Instances[0].Redis.Keys = 0
-		}, "Wait", "(c-0-0 has 0 keys)", "CutOver", "with what they hold", []string{"c-0-0", "c-2-0"}},
+		}, "Wait", "(c-0-0 has 0 keys; c-2-0 has 7 keys)", "CutOver", "with what they hold", []string{"c-0-0", "c-2-0"}},
 		"none has, and the server is gone before the cut-over": {func(d *Desired, s *shot) {
 			d.Import.CutOver = false
 			for shard := range 3 {
 				sourceGone(s, shard)
 			}
-		}, "Wait", "(c-0-0 has 7 keys)", "CutOver", "", []string{"c-0-0", "c-1-0", "c-2-0"}},
+		}, "Wait", "(c-0-0 has 7 keys; c-1-0 has 7 keys; c-2-0 has 7 keys)", "CutOver", "", []string{"c-0-0", "c-1-0", "c-2-0"}},
 		"the server of one answers": {func(_ *Desired, s *shot) { takeOver(s, 1); sourceGone(s, 2) }, "Wait", "(c-2-0 has 7 keys)",
 			"CutOver", "", []string{"c-2-0"}},
 		"then that takes over as ever": {func(_ *Desired, s *shot) { takeOver(s, 1); sourceGone(s, 1); takeOver(s, 2); sourceGone(s, 2) },
@@ -58,6 +59,26 @@ func TestSourceIsGivenUp(t *testing.T) {
 			s.Import.Shards[0].RelayIP = ""
 			s.Import.Shards[0].Service = false
 		}, "PrepareImport", "", "CutOver", "", []string{"c-0-0"}},
+		"a relay of one that is there is gone": {func(_ *Desired, s *shot) {
+			takeOver(s, 1)
+			sourceGone(s, 0)
+			s.Import.Shards[2].Source, s.Import.Shards[2].Relay, s.Import.Shards[2].RelayIP = nil, nil, ""
+		}, "PrepareImport", "", "PrepareImport", "relays", nil},
+		"one took over, and its relay is gone": {func(_ *Desired, s *shot) {
+			takeOver(s, 1)
+			sourceGone(s, 0)
+			s.Import.Shards[1].Relay = nil
+		}, "PrepareImport", "", "CutOver", "", []string{"c-0-0"}},
+		"it was slow once": {func(_ *Desired, s *shot) {
+			takeOver(s, 1)
+			sourceGone(s, 0)
+			s.Instances[0].Redis.MasterLinkDownFor = goneFor - 1
+		},
+			"Wait", "refused", "Wait", "refused", nil},
+		"it is being sent everything": {func(_ *Desired, s *shot) { takeOver(s, 1); sourceGone(s, 0); s.Instances[0].Redis.Syncing = true },
+			"Wait", "refused", "Wait", "refused", nil},
+		"a link that it never had": {func(_ *Desired, s *shot) { sourceGone(s, 0); s.Instances[0].Redis.MasterLinkLost = false }, "Wait",
+			"(c-0-0 has 7 keys, perhaps in the middle of a copy)", "CutOver", "", []string{"c-0-0"}},
 		"one loads": {func(_ *Desired, s *shot) { sourceGone(s, 1); s.Instances[2].Redis.Loading = true }, "Wait", "c-1-0 loads", "Wait", "",
 			nil},
 		"nothing is held": {func(_ *Desired, s *shot) { sourceGone(s, 0); s.Instances[0].Redis.Keys = 0 }, "Wait", "refused", "CutOver", "",
@@ -91,9 +112,9 @@ func TestSourceIsGivenUp(t *testing.T) {
 		if step.Name() != tt.before || !strings.Contains(step.Why(), tt.told) {
 			t.Errorf("%s: before: %s: %s", name, step.Name(), step.Why())
 		}
-		d.GiveUpSource = ShapeOf(d, s, now).in.wordForSource()
-		if said := word.FindStringSubmatch(step.Why()); said != nil && said[1] != d.GiveUpSource {
-			t.Errorf("%s: it names %q, and means %q", name, said[1], d.GiveUpSource)
+		d.GiveUpSource = ShapeOf(d, s, now).in.wordForSource(0, 1, 2)
+		if said := word.FindStringSubmatch(step.Why()); said != nil && tt.before == "Wait" {
+			d.GiveUpSource = said[1]
 		}
 		step = ShapeOf(d, s, now).Next(Pending{}).Step
 		if step.Name() != tt.step || !strings.Contains(step.Why(), tt.reason) {
@@ -109,6 +130,36 @@ func TestSourceIsGivenUp(t *testing.T) {
 		if step := ShapeOf(d, s.Indexed(), now).Next(Pending{}).Step; step.Name() != tt.before {
 			t.Errorf("%s: another import: %s: %s", name, step.Name(), step.Why())
 		}
+	}
+}
+
+// A word gives up what it was read for: not what is gone later, or of a clone only that it may be of two moments.
+func TestWhatIsGivenUp(t *testing.T) {
+	d, s := importer(), following(slots.All().Split(3)...)
+	next := func() Step { return ShapeOf(d, s, now).Next(Pending{}).Step }
+	sourceGone(s, 2)
+	word := ShapeOf(d, s, now).in.wordForSource(2)
+	if step := next(); step.Name() != "Wait" || !strings.HasSuffix(step.Why(), "to "+word) {
+		t.Errorf("the source of shard 2 is gone: %s: %s", step.Name(), step.Why())
+	}
+	d.GiveUpSource = word
+	sourceGone(s, 0)
+	if cut, is := next().(CutOver); !is || !cut.Alone || strings.Join(Pods(cut), " ") != "c-2-0" || cut.Followers[0].Relay != "10.9.9.7" {
+		t.Errorf("one that is gone later does not keep it back: %+v", cut)
+	}
+	takeOver(s, 2)
+	if step := next(); step.Name() != "Wait" || !strings.Contains(step.Why(), "(c-0-0 has 7 keys): set") {
+		t.Errorf("nobody gave shard 0 up: %s: %s", step.Name(), step.Why())
+	}
+
+	d.Import.Clone, d.GiveUpSource = true, ""
+	moments := next()
+	d.GiveUpSource = ShapeOf(d, s, now).in.wordForSource()
+	if moments.Name() != "Stall" || !strings.HasSuffix(moments.Why(), "to "+d.GiveUpSource) {
+		t.Errorf("a clone: %s: %s", moments.Name(), moments.Why())
+	}
+	if step := next(); step.Name() != "Wait" || !strings.HasSuffix(step.Why(), "to "+d.GiveUpSource+"-0") {
+		t.Errorf("a clone may be of two moments: %s: %s", step.Name(), step.Why())
 	}
 }
 

@@ -267,12 +267,12 @@ func (in input) preparing(i *snapshot.Import) string {
 // prepareRelays makes relays that are missing; nil: none is, or none may be made, which planFollow tells.
 func (in input) prepareRelays() Step {
 	i, asked := in.snap.Import, in.desired.Import
-	if asked == nil || i.Withheld != "" || in.gaveUpSource() {
+	if asked == nil || i.Withheld != "" {
 		return nil
 	}
 	step := PrepareImport{From: i.From, base: base{"relays to the server at " + asked.Address + " are missing"}}
 	for shard, of := range i.Shards {
-		if set, known := i.Begins(shard); known && (of.Relay == nil || !of.Service) {
+		if set, known := i.Begins(shard); known && (of.Relay == nil || !of.Service) && in.needsRelay(shard) {
 			step.Relays = append(step.Relays, Relay{shard, set})
 		}
 	}
