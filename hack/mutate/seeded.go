@@ -35,12 +35,12 @@ var redisBugs = []Bug{
 	if len(pods) == 0 {
 		return nil
 	}
-	names,`,
+	names :=`,
 		New: `	pods := in.emptied()
 	if len(pods) > 0 {
 		return nil
 	}
-	names,`},
+	names :=`},
 	{Name: "moves slots before the goal is written down", File: "internal/rediscluster/plan/scale.go",
 		Old: `	if goal, err := in.goal(); len(moves) == 0 && err == nil && goal != nil && goal == in.snap.Goal {
 		moves = in.moves(goal)

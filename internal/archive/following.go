@@ -36,33 +36,58 @@ type Following struct {
 	Request string
 }
 
+// mark is what is kept of it in the directory.
+func (f Following) mark() string {
+	return fmt.Sprintf("request %q follows %q at %q slots %s\n", f.Request, f.MasterID, f.Address, f.Slots)
+}
+
+// elsewhere reports whether a mark is the same but for the address: that may be another's by now, who would be sent the password.
+func (f Following) elsewhere(mark string) bool {
+	var request, id, owned string
+	of := f
+	_, err := fmt.Sscanf(mark, "request %q follows %q at %q slots %s\n", &request, &id, &of.Address, &owned)
+	return err == nil && of.Address != f.Address && of.mark() == mark
+}
+
 // Write writes nodes.conf: the instance is a replica, of a master that owns the slots. What was written for the same request stays as it
-// is, whatever an instance has made of it since; a directory with anything else of an instance is refused.
+// is, whatever an instance has made of it since. An instance that was to follow another address is prepared anew as long as it has no
+// data; a directory with anything else of an instance is refused.
 func (f Following) Write() error {
-	mark := fmt.Sprintf("request %q follows %q slots %s\n", f.Request, f.MasterID, f.Slots)
-	was, err := os.ReadFile(filepath.Join(f.Directory, restored))
+	mark := f.mark()
+	text, err := os.ReadFile(filepath.Join(f.Directory, restored))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	was := string(text)
+	anew := f.elsewhere(was)
 	for _, name := range []string{nodesFile, appendDir, "dump.rdb"} {
 		switch _, err := os.Stat(filepath.Join(f.Directory, name)); {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return err
-		case string(was) == mark && name == nodesFile:
+		case was == mark && name == nodesFile:
 			return nil
+		case anew && name == nodesFile:
 		default:
 			return fmt.Errorf("%s has %s: an instance has its data there, and nothing is brought over that", f.Directory, name)
+		}
+	}
+	nodes, err := f.nodes()
+	if err != nil {
+		return err
+	}
+	if anew { // before the mark, which vouches for what is there
+		if err := os.Remove(filepath.Join(f.Directory, nodesFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := syncDir(f.Directory); err != nil {
+			return err
 		}
 	}
 	if err := writeText(filepath.Join(f.Directory, restored), mark); err != nil {
 		return err
 	}
-	text, err := f.nodes()
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(writeText(filepath.Join(f.Directory, staging), text), syncDir(f.Directory)); err != nil {
+	if err := errors.Join(writeText(filepath.Join(f.Directory, staging), nodes), syncDir(f.Directory)); err != nil {
 		return err
 	}
 	if err := os.Rename(filepath.Join(f.Directory, staging), filepath.Join(f.Directory, nodesFile)); err != nil {

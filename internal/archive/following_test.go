@@ -4,6 +4,7 @@
 package archive
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -79,6 +80,26 @@ func TestFollowing(t *testing.T) {
 	}
 	if text, err := os.ReadFile(path); string(text) != "the instance's" {
 		t.Errorf("it is written again: %q, %v", text, err)
+	}
+	moved := f
+	moved.Address = "10.96.0.8:6379"
+	if err := moved.Write(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); !strings.Contains(string(text), " 10.96.0.8:6379@") || strings.Contains(string(text), "10.96.0.7") {
+		t.Errorf("the relay is elsewhere, and it follows %q, %v", text, err)
+	}
+	if err := f.Write(); err != nil { // and back
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "appendonlydir"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Write(), f.Write()); err != nil {
+		t.Error(err)
+	}
+	if err := moved.Write(); err == nil {
+		t.Error("an instance with data is prepared for another address")
 	}
 	other := f
 	other.Request = "another"

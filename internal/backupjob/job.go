@@ -6,8 +6,10 @@
 package backupjob
 
 import (
+	"net"
 	"path"
 	"strconv"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +35,27 @@ const (
 	// KeyTrusted is what certificates to trust are called in Secrets.
 	KeyTrusted = "ca.crt"
 )
+
+// masterFlag comes before what an instance is to follow.
+const masterFlag = "--master="
+
+// Master is the argument that says what an instance is to follow, IP:PORT.
+func Master(address string) string { return masterFlag + address }
+
+// MasterIP is the IP of what a pod says that an instance is to follow; empty: it says nothing.
+func MasterIP(pod corev1.PodSpec) string {
+	c := Of(pod)
+	if c == nil {
+		return ""
+	}
+	for _, arg := range c.Args {
+		if at, is := strings.CutPrefix(arg, masterFlag); is {
+			ip, _, _ := net.SplitHostPort(at) // empty if it is none
+			return ip
+		}
+	}
+	return ""
+}
 
 // Request is the argument that says whom a pod works for.
 func Request(uid string) string { return requestFlag + uid }

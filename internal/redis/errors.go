@@ -21,6 +21,8 @@ var (
 	// ErrUnreachable means that no answer came: the connection was refused, timed out or was lost. Whether the command
 	// was executed is not known.
 	ErrUnreachable = errors.New("unreachable")
+	// ErrUnsent means that no connection was made, so that nobody heard the command. It comes beside another class.
+	ErrUnsent = errors.New("not sent")
 	// ErrProtocol means that an answer came and could not be understood. Perhaps no Redis listens there.
 	ErrProtocol = errors.New("answer not understood")
 	// ErrClosed means that the pool was closed.
@@ -109,6 +111,14 @@ func newError(ctx context.Context, addr, command string, err error, secrets ...s
 	}
 	return failure
 }
+
+// unsent is why there is no connection for a command.
+type unsent struct{ error }
+
+func (e unsent) Unwrap() error { return e.error }
+
+// Is makes it an ErrUnsent.
+func (unsent) Is(target error) bool { return target == ErrUnsent }
 
 // brief is an error with a text of bounded length.
 type brief struct {

@@ -30,7 +30,7 @@ func init() {
 		"redis_version", "valkey_version", "run_id", "uptime_in_seconds", "used_memory", "maxmemory", "number_of_libraries",
 		"unexpected_error_replies",
 		"loading", "async_loading", errorsMoved, "role", "master_repl_offset", "slave_repl_offset", "master_link_status",
-		"master_link_down_since_seconds", "master_replid", "master_replid2", "second_repl_offset", "min_slaves_good_slaves",
+		"master_link_down_since_seconds", "master_sync_in_progress", "master_replid", "master_replid2", "second_repl_offset", "min_slaves_good_slaves",
 		"repl_backlog_active", "repl_backlog_first_byte_offset", "cluster_enabled",
 		savedSnapshot, wroteAOF, "aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled", "aof_last_bgrewrite_status",
 		savedKeys, keysToSave,
@@ -206,6 +206,7 @@ func readReplication(view *View, info *fields) {
 			// -1 says that there never was a link in this process.
 			view.MasterLinkDownFor = info.seconds("master_link_down_since_seconds")
 			view.MasterLinkLost = view.MasterLinkDownFor >= 0
+			view.Syncing = info.values["master_sync_in_progress"] == "1"
 			if !view.MasterLinkLost {
 				view.MasterLinkDownFor = view.Uptime
 			}

@@ -104,6 +104,10 @@ func TestReadInfo(t *testing.T) {
 		{"replica cut off", append(asReplica, "master_link_status:down", "master_link_down_since_seconds:7"), with(func(v *View) {
 			v.Role, v.ReplicationOffset, v.MasterLinkDownFor, v.MasterLinkLost = RoleReplica, 4, 7*time.Second, true
 		})},
+		{"replica that is sent all data", append(asReplica, "master_link_status:down", "master_link_down_since_seconds:7",
+			"master_sync_in_progress:1"), with(func(v *View) {
+			v.Role, v.ReplicationOffset, v.MasterLinkDownFor, v.MasterLinkLost, v.Syncing = RoleReplica, 4, 7*time.Second, true, true
+		})},
 		{"replica that never had a master", append(asReplica, "master_link_status:down", "master_link_down_since_seconds:-1"),
 			with(func(v *View) {
 				v.Role, v.ReplicationOffset, v.MasterLinkDownFor = RoleReplica, 4, 90*time.Second

@@ -132,6 +132,9 @@ func (n *Node) attempt(ctx context.Context, timeout time.Duration, commands ...c
 
 	limited, cancel := context.WithTimeout(ctx, n.pool.options.DialTimeout+timeout)
 	defer cancel()
+	if err := limited.Err(); err != nil {
+		return nil, n.failed(ctx, commands[0], unsent{err})
+	}
 	pipe := client.Pipeline()
 	if timeout > n.pool.options.IOTimeout {
 		pipe = client.WithTimeout(timeout).Pipeline() // shares the connections

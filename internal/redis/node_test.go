@@ -189,6 +189,32 @@ func TestCallerThatGivesUpIsNotAnUnreachableNode(t *testing.T) {
 	}
 }
 
+// Where no connection was made, nobody heard the command; where one was, somebody may have.
+func TestUnsent(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for name, tt := range map[string]struct {
+		prepare func(*redistest.World, *redistest.Node)
+		ctx     context.Context
+		unsent  bool
+	}{
+		"a dead node":     {func(w *redistest.World, n *redistest.Node) { w.Kill(n) }, t.Context(), true},
+		"it was given up": {func(*redistest.World, *redistest.Node) {}, ended, true},
+		"a lost command": {func(w *redistest.World, n *redistest.Node) {
+			w.FailNext(n, "PING", redistest.Failure{Kind: redistest.DropBefore})
+		}, t.Context(), false},
+		"a lost answer": {func(w *redistest.World, n *redistest.Node) {
+			w.FailNext(n, "PING", redistest.Failure{Kind: redistest.DropAfter})
+		}, t.Context(), false},
+	} {
+		world, simulated, pool := oneNode(t, redis.Options{})
+		tt.prepare(world, simulated)
+		if err := pool.Node(addr, credentials).Ping(tt.ctx); err == nil || errors.Is(err, redis.ErrUnsent) != tt.unsent {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A command whose answer was lost may have been executed; the client must not send it again.
 func TestNothingIsRetried(t *testing.T) {
 	world, simulated, pool := oneNode(t, redis.Options{})

@@ -37,6 +37,8 @@ type Outside struct {
 	Peers   []Peer
 	// Modules are the names of those that are loaded, sorted.
 	Modules []string
+	// Linked reports of a replica that its master answers: it follows, or is being sent all data. Loading, that it reads data from disk.
+	Linked, Loading bool
 	// LoadErrors is how many commands of its append-only file, or of its master, it could not carry out.
 	LoadErrors int64
 	// Unsaved reports whether the append-only file is being written anew: what it copied may be in no file.
@@ -102,8 +104,8 @@ func readOutside(text string) (Outside, error) {
 	readVersion(&view, info)
 	readReplication(&view, info)
 	is := Outside{Engine: view.Engine, Version: view.Version, Role: view.Role, Cluster: info.values["cluster_enabled"] == "1",
-		Unsaved: unsaved(info),
-		At:      replication.Position{ID: strings.Clone(info.word("master_replid")), Offset: view.ReplicationOffset}}
+		Unsaved: unsaved(info), Linked: view.MasterLinkUp || view.Syncing, Loading: info.values["loading"] == "1" || info.values["async_loading"] == "1",
+		At: replication.Position{ID: strings.Clone(info.word("master_replid")), Offset: view.ReplicationOffset}}
 	if _, told := info.values["unexpected_error_replies"]; told { // engines before Redis 7 do not tell
 		is.LoadErrors = info.count("unexpected_error_replies")
 	}

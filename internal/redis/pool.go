@@ -199,7 +199,7 @@ func (p *Pool) newClient(key clientKey) *redis.Client {
 		Dialer: func(ctx context.Context, _, addr string) (net.Conn, error) {
 			conn, err := p.dial(ctx, addr, key.credentials)
 			if err != nil {
-				return nil, err
+				return nil, unsent{err}
 			}
 			return newGuard(conn, key.limits()), nil
 		},

@@ -36,6 +36,8 @@ type View struct {
 	MasterLinkDownFor time.Duration
 	// MasterLinkLost is true for a replica whose link is down and was up before since it started.
 	MasterLinkLost bool
+	// Syncing is true for a replica that is being sent all of its master's data.
+	Syncing bool
 	// ReplicationOffset is how many bytes of its replication stream the node has produced (a master) or processed
 	// (a replica). Offsets compare only within one shard.
 	ReplicationOffset int64

@@ -25,6 +25,8 @@ var times = []limit{
 	{"docs/backup.md", "answered for ten minutes starts again by itself", "internal/archive/cli/archive.go",
 		"longestSilence = 10 * time.Minute"},
 	{"docs/import.md", "an hour at a time", "internal/redis/relay/relay.go", "longestPause = time.Hour"},
+	{"docs/import.md", "log in within five seconds", "internal/redis/relay/connections.go", "loginWithin = 5 * time.Second"},
+	{"docs/import.md", "had no link to it for two minutes", "internal/rediscluster/plan/follow_alone.go", "goneFor = 2 * time.Minute"},
 	{"docs/import.md", "ten seconds after the last such command", "internal/redis/relay/relay.go", "DefaultRest = 10 * time.Second"},
 	{"docs/import.md", "looks every 3 seconds who is the master", "internal/redis/relay/source.go", "lookEvery = 3 * time.Second"},
 	{"docs/import.md", "for four seconds at most each time", "internal/rediscluster/plan/import.go", "clonePause = 4 * time.Second"},

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/test/live"
@@ -50,6 +52,39 @@ func runServer(t *testing.T, namespace string) (fill func(from, to int)) {
 			return nil
 		})
 	}
+}
+
+// A clone has what another cluster of the namespace had, shard by shard; that goes on, and neither sees what is written to the other then.
+func TestRedisClusterIsCloned(t *testing.T) {
+	t.Parallel()
+	namespace := live.NewNamespace(t)
+	source := newCluster(namespace, "cache")
+	source.Spec.Replicas = ptr.To[int32](3)
+	live.Create(t, source)
+	live.Ready(t, source)
+	const before, all = 200, 250
+	write(t, source, before)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: source.AuthSecretName()}}
+	live.Change(t, secret, func(s *corev1.Secret) { metav1.SetMetaDataLabel(&s.ObjectMeta, v1alpha1.LabelClone, "true") })
+
+	clone := newCluster(namespace, "copy")
+	clone.Spec.Replicas = ptr.To[int32](3)
+	clone.Spec.Bootstrap = &v1alpha1.Bootstrap{Clone: &v1alpha1.Clone{Name: source.Name}}
+	live.Create(t, clone)
+	live.Ready(t, clone)
+	if is := clone.Status.Import; is == nil || is.CutOverAt == nil || len(is.Slots) != 3 {
+		t.Errorf("it is Ready with %+v", is)
+	}
+	write(t, source, all)
+	wantKeys(t, clone, before)
+	wantKeys(t, source, all)
+	answers, err := batch(t, clone, clone.Status.Nodes[0].Name, []string{fmt.Sprintf("exists key:%d", all)})
+	if err != nil || len(answers) != 1 || answers[0] != "0" {
+		t.Errorf("what was written to the source afterwards: %q, %v", answers, err)
+	}
+	wantHealthy(t, clone, 3, 3)
+	wantTables(t, clone, balanced(3))
+	wantNoRelays(t, namespace)
 }
 
 // A cluster begins with the data of a server that is in none, which goes on taking writes until the cut-over.
@@ -97,11 +132,20 @@ func TestRedisClusterImportsAServer(t *testing.T) {
 	wantKeys(t, cluster, all)
 	wantHealthy(t, cluster, 3, 6)
 	wantTables(t, cluster, balanced(3))
-	live.Eventually(t, "the relay is gone, after the pause", func() error {
-		for _, pod := range podsOf(t, cluster) {
-			if strings.Contains(pod.Name, "import") {
-				return fmt.Errorf("pod %s is still there", pod.Name)
-			}
+	wantNoRelays(t, namespace)
+}
+
+// wantNoRelays waits until the relays of a namespace are gone, which they are when the pause of writes is over.
+func wantNoRelays(t *testing.T, namespace string) {
+	t.Helper()
+	live.Eventually(t, "its relays are gone", func() error {
+		var pods corev1.PodList
+		if err := live.Kube.List(t.Context(), &pods, client.InNamespace(namespace),
+			client.MatchingLabels{v1alpha1.LabelRelay: "true"}); err != nil {
+			return err
+		}
+		if n := len(pods.Items); n > 0 {
+			return fmt.Errorf("%d are still there", n)
 		}
 		return nil
 	})

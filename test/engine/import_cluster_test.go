@@ -265,6 +265,63 @@ func TestImportOfAClusterGoesOn(t *testing.T) {
 	})
 }
 
+// TestSourceOfAHalfIsGone: the whole source is lost when one of three shards has taken over. A person who says so gets what the others
+// hold, and a cluster.
+func TestSourceOfAHalfIsGone(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		source := startSource(t, e, false)
+		o, owned := importing(t, e, v1alpha1.Topology{2, 1, 1}, source)
+		const keys = 300
+		for i := range keys {
+			must(t, source.client().Set(t.Context(), fmt.Sprintf("kept:%d", i), i, 0).Err())
+		}
+		o.following()
+		eventually(t, func() error {
+			o.reconcile()
+			lag := o.cluster.Status.Import.LagBytes
+			return want(lag != nil && *lag == 0, "%+v", o.cluster.Status.Import)
+		})
+		must(t, o.node(o.named(1, 0)).Failover(t.Context(), redis.FailoverTakeover))
+		for _, s := range source.servers {
+			s.kill()
+		}
+		var word string
+		for _, down := range []time.Duration{45 * time.Second, 90 * time.Second, 2 * time.Minute} {
+			eventually(t, func() error {
+				step, waits := o.reconcile().(plan.Wait)
+				_, word, _ = strings.Cut(step.Why(), "set the annotation "+v1alpha1.AnnotationGiveUpSource+" to ")
+				for _, shard := range []int{0, 2} {
+					if view := o.view(o.named(shard, 0)); view.MasterLinkDownFor < down {
+						return fmt.Errorf("the link of shard %d is down for %s: %s", shard, view.MasterLinkDownFor, step.Why())
+					}
+				}
+				return want(waits && strings.HasSuffix(word, "-0-2") == (down == 2*time.Minute), "%v: %s", o.steps[max(0, len(o.steps)-5):],
+					step.Why())
+			})
+		}
+		o.cluster.Annotations = map[string]string{v1alpha1.AnnotationGiveUpSource: word}
+		o.until("RecordCutOver")
+		if is := o.cluster.Status.Import; is.CutOverAt == nil || is.MissedBytes != nil {
+			t.Errorf("after it was given up: %+v", is)
+		}
+		eventually(t, func() error {
+			step := o.reconcile()
+			return want(meta.IsStatusConditionTrue(o.cluster.Status.Conditions, v1alpha1.ConditionFormed), "%s: %s", step.Name(), step.Why())
+		})
+		for shard, set := range owned {
+			if view := o.view(o.named(shard, 0)); !view.Slots.Equal(set) {
+				t.Errorf("shard %d has slots %s, want %s", shard, view.Slots, set)
+			}
+		}
+		client := o.client()
+		for i := range keys {
+			if value := client.Get(t.Context(), fmt.Sprintf("kept:%d", i)).Val(); value != fmt.Sprint(i) {
+				t.Errorf("kept:%d is %q", i, value)
+			}
+		}
+	})
+}
+
 // TestClusterIsCloned: a clone has all shards of a cluster as they were at one moment, while that goes on to be written to.
 func TestClusterIsCloned(t *testing.T) {
 	forEachEngine(t, func(t *testing.T, e engine) {
@@ -272,6 +329,7 @@ func TestClusterIsCloned(t *testing.T) {
 		ch := startChain(source.cluster)
 		o, _ := importing(t, e, v1alpha1.Topology{2, 1, 1}, source)
 		o.cluster.Spec.Bootstrap = &v1alpha1.Bootstrap{Clone: &v1alpha1.Clone{Name: "source"}}
+		o.cluster.Status.Import.Address = o.cluster.SourceAddress()
 		before := ch.acknowledged()
 		o.until("RecordCutOver")
 		took := ch.acknowledged()

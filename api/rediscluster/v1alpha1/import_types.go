@@ -98,7 +98,7 @@ type ImportTLS struct {
 // Clone names the RedisCluster whose data a new cluster takes.
 type Clone struct {
 	// name is that of a RedisCluster of the namespace. Its Secret NAME-auth must carry the label
-	// redis.middleware.hc.cn/restore: "true", unless it asks for no password.
+	// redis.middleware.hc.cn/clone: "true", unless it asks for no password.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
@@ -206,6 +206,24 @@ func (c *RedisCluster) SourceAddress() string {
 	}
 	return ""
 }
+
+// Source is what the cluster takes its data from, as the field of spec.bootstrap that says so; empty without one.
+func (c *RedisCluster) Source() string {
+	if from := c.Import(); from != nil {
+		return "import.address " + from.Address
+	}
+	if of := c.CloneOf(); of != "" {
+		return "clone.name " + of
+	}
+	return ""
+}
+
+// AnnotationImportedFrom is on the Jobs of an import: the Source that it began with.
+const AnnotationImportedFrom = "redis.middleware.hc.cn/imported-from"
+
+// AnnotationGiveUpSource gives up a source that is gone for good, with what the instances lack of it, or lets a clone be of two
+// moments. Its value is the one that the message names: another import has another one.
+const AnnotationGiveUpSource = "redis.middleware.hc.cn/give-up-source"
 
 const relaySuffix = "-import"
 

@@ -45,19 +45,12 @@ func (o *outside) source(of slots.Set) (*relay.Source, *redis.Pool, error) {
 	if _, _, err := net.SplitHostPort(o.address); err != nil {
 		return nil, nil, fmt.Errorf("--from: %w", err)
 	}
-	credentials, err := o.login.credentials()
-	if err != nil {
+	logins := &logins{login: o.login}
+	if err := logins.read(); err != nil {
 		return nil, nil, err
 	}
-	login := func(host string) redis.Credentials {
-		own := credentials
-		if own.TLS != nil && o.login.serverName == "" {
-			own.TLS = own.TLS.Named(host)
-		}
-		return own
-	}
 	pool := redis.NewPool(redis.Options{IOTimeout: 10 * time.Second, DialTimeout: 5 * time.Second})
-	return &relay.Source{Pool: pool, Address: o.address, Login: login, Slots: of}, pool, nil
+	return &relay.Source{Pool: pool, Address: o.address, Login: logins.at, Slots: of}, pool, nil
 }
 
 func newFollow() *cobra.Command {
@@ -163,6 +156,7 @@ func newRelay() *cobra.Command {
 				return err
 			}
 			defer pool.Close()
+			go func() { _ = pool.Start(command.Context()) }() // closes connections of former passwords
 			listener, err := (&net.ListenConfig{}).Listen(command.Context(), "tcp", listen)
 			if err != nil {
 				return err

@@ -114,26 +114,31 @@ func (o *options) keys() (keys archive.Keys, err error) {
 // login is who logs in to instances, and how.
 type login struct{ user, passwordFile, caFile, serverName string }
 
-func (l login) credentials() (c redis.Credentials, err error) {
+func (l login) credentials() (redis.Credentials, error) {
+	c, _, err := l.read()
+	return c, err
+}
+
+// read is credentials, with the text of the certificates.
+func (l login) read() (c redis.Credentials, trusted []byte, err error) {
 	c.User = l.user
 	if l.passwordFile != "" {
 		text, err := os.ReadFile(l.passwordFile)
 		if err != nil {
-			return c, fmt.Errorf("--password-file: %w", err)
+			return c, nil, fmt.Errorf("--password-file: %w", err)
 		}
 		c.Password = strings.TrimRight(string(text), "\r\n")
 	}
 	if l.caFile == "" {
-		return c, nil
+		return c, nil, nil
 	}
-	text, err := os.ReadFile(l.caFile)
-	if err != nil {
-		return c, fmt.Errorf("--ca-file: %w", err)
+	if trusted, err = os.ReadFile(l.caFile); err != nil {
+		return c, nil, fmt.Errorf("--ca-file: %w", err)
 	}
-	if c.TLS = redis.NewTLS(text, l.serverName); c.TLS == nil {
-		return c, fmt.Errorf("--ca-file: %s has no certificate in PEM", l.caFile)
+	if c.TLS = redis.NewTLS(trusted, l.serverName); c.TLS == nil {
+		return c, nil, fmt.Errorf("--ca-file: %s has no certificate in PEM", l.caFile)
 	}
-	return c, nil
+	return c, trusted, nil
 }
 
 // engineOf reads ENGINE:VERSION; empty: none.

@@ -36,7 +36,6 @@ type Relay struct {
 	Report func(text string)
 	// Rest is how soon after a replica was refused something the server is asked for all of its data again, for which it forks.
 	Rest time.Duration
-
 	// known reports whether a replica may go on from where it was. After what was for another database, or was not read along, it gets
 	// a new base.
 	known atomic.Bool
@@ -44,17 +43,15 @@ type Relay struct {
 	refused atomic.Int64
 
 	mu sync.Mutex
-	// held is why the server is not followed; empty: it may be. open are the connections to the relay.
+	// held is why the server is not followed; empty: it may be.
 	held string
-	open map[net.Conn]bool
+	open connections
 }
 
 // DefaultRest is the Rest of a relay that runs for long.
 const DefaultRest = 10 * time.Second
 
 const (
-	// mostConnections are open at once.
-	mostConnections = 32
 	// longestPause is for how long writes can be paused through the relay.
 	longestPause = time.Hour
 	// commandTimeout is how long a client, and the server, may take for a command that is not replication.
@@ -72,7 +69,6 @@ func (r *Relay) Serve(ctx context.Context, listener net.Listener) error {
 	defer stop()
 	var open sync.WaitGroup
 	defer open.Wait()
-	slots := make(chan struct{}, mostConnections)
 	for {
 		conn, err := listener.Accept()
 		if ctx.Err() != nil {
@@ -81,10 +77,12 @@ func (r *Relay) Serve(ctx context.Context, listener net.Listener) error {
 		if err != nil {
 			return err
 		}
-		slots <- struct{}{}
+		leave := r.enter(conn)
 		open.Go(func() {
-			defer func() { <-slots }()
-			if err := r.serve(ctx, conn); err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
+			defer leave()
+			c := &client{relay: r, conn: conn, in: bufio.NewReader(conn)}
+			// Who has not logged in could fill the log.
+			if err := c.serve(ctx); err != nil && c.admitted && !errors.Is(err, io.EOF) && ctx.Err() == nil {
 				r.Report(fmt.Sprintf("%s: %v", conn.RemoteAddr(), err))
 			}
 		})
@@ -98,31 +96,8 @@ type client struct {
 	in     *bufio.Reader
 	server net.Conn
 	from   *bufio.Reader
-	open   bool // it has logged in, or need not
-}
-
-// Drop closes all connections: the server is another one.
-func (r *Relay) Drop() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for conn := range r.open {
-		_ = conn.Close() // who is interested connects again
-	}
-}
-
-// enter notes a connection, and leave that it is closed.
-func (r *Relay) enter(conn net.Conn) (leave func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.open == nil {
-		r.open = map[net.Conn]bool{}
-	}
-	r.open[conn] = true
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.open, conn)
-	}
+	// open reports whether it may say more than its password, admitted whether it counts as one that has logged in.
+	open, admitted bool
 }
 
 // hold notes why the server is not followed; nil: it is.
@@ -141,22 +116,24 @@ func (r *Relay) why() string {
 	return r.held
 }
 
-func (r *Relay) serve(ctx context.Context, conn net.Conn) error {
-	c := &client{relay: r, conn: conn, in: bufio.NewReader(conn)}
-	stop, leave := context.AfterFunc(ctx, func() { _ = conn.Close() }), r.enter(conn)
+func (c *client) serve(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { sever(c.conn) })
 	defer func() {
 		stop()
-		leave()
-		_ = conn.Close() // nothing is lost with it
 		if c.server != nil {
 			_ = c.server.Close()
 		}
 	}()
-	passwords, err := r.Passwords()
+	if err := c.conn.SetDeadline(time.Now().Add(loginWithin)); err != nil {
+		return err
+	}
+	passwords, err := c.relay.Passwords()
+	if err == nil && len(passwords) == 0 {
+		c.open, err = true, c.admit()
+	}
 	if err != nil {
 		return err
 	}
-	c.open = len(passwords) == 0
 	for {
 		words, err := c.read(time.Minute)
 		if err != nil {
@@ -171,10 +148,24 @@ func (r *Relay) serve(ctx context.Context, conn net.Conn) error {
 	}
 }
 
+// admit gives a connection as long for each command as it may take.
+func (c *client) admit() error {
+	if c.admitted {
+		return nil
+	}
+	if err := c.relay.admit(c.conn); err != nil {
+		return err
+	}
+	c.admitted = true
+	return c.conn.SetDeadline(time.Time{})
+}
+
 // read reads a command, an array of strings; without any it is an empty line, by which a replica says that it lives.
 func (c *client) read(within time.Duration) ([]string, error) {
-	if err := c.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
-		return nil, err
+	if c.admitted {
+		if err := c.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
+			return nil, err
+		}
 	}
 	if next, err := c.in.Peek(1); err != nil {
 		return nil, err
@@ -299,14 +290,19 @@ func (c *client) login(password string) error {
 	if !c.open {
 		return c.say("-WRONGPASS invalid username-password pair or user is disabled.")
 	}
+	if err := c.admit(); err != nil {
+		return errors.Join(err, c.say("-ERR "+err.Error()))
+	}
 	return c.say("+OK")
 }
 
 func (c *client) say(line string) error { return c.write([]byte(line + "\r\n")) }
 
 func (c *client) write(text []byte) error {
-	if err := c.conn.SetWriteDeadline(time.Now().Add(commandTimeout)); err != nil {
-		return err
+	if c.admitted {
+		if err := c.conn.SetWriteDeadline(time.Now().Add(commandTimeout)); err != nil {
+			return err
+		}
 	}
 	_, err := c.conn.Write(text)
 	return err

@@ -25,7 +25,7 @@ type Source struct {
 	Pool *redis.Pool
 	// Address is where the server is reached, or any node of its cluster.
 	Address string
-	// Login is how to log in at a host, whose certificate is to be for that name.
+	// Login is how to log in at a host, whose certificate is to be for that name. It is asked each time, since passwords change.
 	Login func(host string) redis.Credentials
 	// Slots are those whose master is meant.
 	Slots slots.Set
@@ -35,7 +35,6 @@ type Source struct {
 	// made to; empty: there are none.
 	known    []place
 	followed string
-	logins   map[string]redis.Credentials
 }
 
 // place is a node and where it is.
@@ -44,8 +43,6 @@ type place struct{ id, addr string }
 const (
 	// mostKnown is how many nodes of the shard are asked beside the address.
 	mostKnown = 8
-	// mostLogins is how many hosts are remembered.
-	mostLogins = 2048
 	// lookEvery is how often it is looked whether the master is still the same.
 	lookEvery = 3 * time.Second
 	// askAtOnce is how many nodes are asked at the same time.
@@ -58,17 +55,7 @@ func (s *Source) node(addr string) *redis.Node {
 	if err != nil {
 		host = addr
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	login, known := s.logins[host] // connections are shared by those with the same
-	if !known {
-		if s.logins == nil || len(s.logins) == mostLogins {
-			s.logins = map[string]redis.Credentials{}
-		}
-		login = s.Login(host)
-		s.logins[host] = login
-	}
-	return s.Pool.Node(addr, login)
+	return s.Pool.Node(addr, s.Login(host))
 }
 
 // announced is where a node says that it is; empty: it does not.

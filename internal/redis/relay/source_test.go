@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ import (
 type network struct {
 	mu    sync.Mutex
 	nodes map[string]string
+	heard []string
 }
 
 func (n *network) at(addr string) (table string, is bool) {
@@ -46,6 +48,9 @@ func (n *network) dial(_ context.Context, addr string) (net.Conn, error) {
 			if err != nil || !is {
 				return
 			}
+			n.mu.Lock()
+			n.heard = append(n.heard, strings.Join(args, " "))
+			n.mu.Unlock()
 			role, enabled := "master", 0
 			for line := range strings.Lines(table) {
 				if enabled = 1; strings.Contains(line, "myself,slave") {
@@ -58,8 +63,11 @@ func (n *network) dial(_ context.Context, addr string) (net.Conn, error) {
 				text = table
 			}
 			answer := fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
-			if args[0] == "hello" {
+			switch strings.ToLower(args[0]) {
+			case "hello":
 				answer = "-ERR unknown command\r\n"
+			case "auth":
+				answer = "+OK\r\n"
 			}
 			if _, err := io.WriteString(server, answer); err != nil {
 				return
@@ -160,6 +168,27 @@ func TestMasterIsFound(t *testing.T) {
 	n.nodes["seed:6379"] = three(6)
 	n.mu.Unlock()
 	look(1)
+}
+
+// A password that changes at the source is used from the next connection on.
+func TestPasswordOfTheSourceChanges(t *testing.T) {
+	n, now := clusterOfThree(), "former"
+	s := n.source(t, slots.Range(5461, 10922))
+	s.Login = func(string) redis.Credentials { return redis.Credentials{User: "import", Password: now} }
+	for _, now = range []string{"former", "next"} {
+		n.heard = nil
+		conn, err := s.Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.mu.Lock()
+		logins := slices.DeleteFunc(slices.Clone(n.heard), func(said string) bool { return !strings.Contains(said, "import") })
+		n.mu.Unlock()
+		if len(logins) < 2 || slices.ContainsFunc(logins, func(said string) bool { return !strings.HasSuffix(said, " "+now) }) {
+			t.Errorf("it logs in with %q", logins)
+		}
+		_ = conn.Close()
+	}
 }
 
 func TestMasterIsNotFound(t *testing.T) {

@@ -62,6 +62,12 @@ func (a *Actor) cutOver(ctx context.Context, s Subject, step plan.CutOver) error
 	for _, f := range step.Followers {
 		t.sources = append(t.sources, a.Redis.Node(snapshot.Address(f.Relay), s.Credentials))
 	}
+	if step.Alone {
+		if err := t.each(ctx, t.isAlone); err != nil {
+			return err
+		}
+		return t.each(ctx, t.promote)
+	}
 	for _, ip := range step.Relays {
 		t.others = append(t.others, a.Redis.Node(snapshot.Address(ip), s.Credentials))
 	}
@@ -131,11 +137,29 @@ func (t *taking) takeOver(ctx context.Context) error {
 	return t.each(ctx, t.promote)
 }
 
-// promote makes a follower a master. One that nobody knows to have taken over counts as one that has.
+// isAlone asks a follower and its server once more: one that is not gone after all is not taken over without a pause.
+func (t *taking) isAlone(ctx context.Context, i int) error {
+	pod := t.step.Followers[i].On.Pod
+	is, err := t.followers[i].Outside(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask %s: %w", pod, err)
+	case is.Role != redis.RoleReplica || is.Linked || is.Loading || is.Unsaved:
+		return fmt.Errorf("%s follows the server, or copies or loads data, or has it in no file: it does not take over alone", pod)
+	case t.step.Followers[i].Relay == "":
+		return nil
+	}
+	if _, err := t.sources[i].Outside(ctx); err == nil {
+		return fmt.Errorf("the server that %s follows answers: %s does not take over alone", pod, pod)
+	}
+	return nil
+}
+
+// promote makes a follower a master. One that was told, and of which nobody knows whether it has taken over, counts as one that has.
 func (t *taking) promote(ctx context.Context, i int) error {
 	follower, step := t.followers[i], t.step.Followers[i]
 	if err := follower.Failover(ctx, redis.FailoverTakeover); err != nil {
-		if !errors.Is(err, redis.ErrRefused) {
+		if !errors.Is(err, redis.ErrRefused) && !errors.Is(err, redis.ErrUnsent) {
 			t.over.Store(true)
 		}
 		return fmt.Errorf("let %s take over: %w", step.On.Pod, err)

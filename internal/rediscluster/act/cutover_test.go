@@ -6,6 +6,7 @@ package act
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -145,6 +146,60 @@ func TestCutOver(t *testing.T) {
 				t.Errorf("they heard %q, want %q", heard, tt.heard)
 			}
 		})
+	}
+}
+
+// Who was not told to take over did not, and who was told and says nothing may have.
+func TestWhoMayHaveTakenOver(t *testing.T) {
+	for name, tt := range map[string]struct {
+		dial func(context.Context, string) (net.Conn, error)
+		over bool
+	}{
+		"no connection": {func(context.Context, string) (net.Conn, error) { return nil, errors.New("connection refused") }, false},
+		"no answer": {(&scripted{}).dial(map[string]func(string) string{
+			"10.0.0.1:6379": answers(map[string]string{"CLUSTER FAILOVER": ""})}), true},
+	} {
+		pool := redis.NewPool(redis.Options{Dialer: tt.dial})
+		taking := &taking{step: plan.CutOver{Followers: []plan.Follower{{}}},
+			followers: []*redis.Node{pool.Node("10.0.0.1:6379", redis.Credentials{})}}
+		if err := taking.promote(t.Context(), 0); err == nil || taking.over.Load() != tt.over {
+			t.Errorf("%s: it may have taken over: %t, %v", name, taking.over.Load(), err)
+		}
+		pool.Close()
+	}
+}
+
+// Followers whose server is gone are made masters as they are, once they and their relays were asked again. None is, if one of them shows
+// that the server is there.
+func TestTakeOverAlone(t *testing.T) {
+	const id = "00112233445566778899aabbccddeeff00112233"
+	outside := strings.Repeat("0f", 20)
+	gone := strings.Replace(info("slave", 1000, 7, "master_link_down_since_seconds:120\r\nmaster_sync_in_progress:0\r\nloading:0\r\n"), "status:up", "status:no", 1)
+	over := []string{"CLUSTER MYID", "CONFIG SET cluster-node-timeout 500", "CLUSTER FAILOVER TAKEOVER", "CLUSTER FORGET " + outside}
+	for name, tt := range map[string]struct {
+		follower, relay string // what they say of themselves
+		relayed         string
+		heard           []string
+	}{
+		"there is no relay":         {gone, "", "", over},
+		"the relay says it is gone": {gone, "-ERR the server does not answer\r\n", "10.9.9.9", over},
+		"the server answers":        {gone, info("master", 1000, 7, ""), "10.9.9.9", over[:2]},
+		"it has a link":             {strings.Replace(gone, "status:no", "status:up", 1), "", "", over[:2]},
+		"it copies":                 {strings.Replace(gone, "progress:0", "progress:1", 1), "", "", over[:2]},
+		"it loads":                  {strings.Replace(gone, "loading:0", "loading:1", 1), "", "", over[:2]},
+		"it is a master":            {info("master", 1000, 7, ""), "", "", over[:2]},
+		"it does not say":           {"-ERR no\r\n", "", "", over[:2]},
+	} {
+		s := &scripted{}
+		pool := redis.NewPool(redis.Options{Dialer: s.dial(map[string]func(string) string{
+			"10.0.0.1:6379": answers(map[string]string{"CLUSTER MYID": bulk(id), "INFO": tt.follower}),
+			"10.9.9.9:6379": answers(map[string]string{"INFO": tt.relay})})})
+		err := (&Actor{Redis: pool}).cutOver(t.Context(), Subject{}, plan.CutOver{Pause: time.Second, Alone: true,
+			Followers: []plan.Follower{{On: plan.Target{Pod: "c-0-0", IP: "10.0.0.1", NodeID: id}, MasterID: outside, Relay: tt.relayed}}})
+		if (err == nil) != (len(tt.heard) == len(over)) || !slices.Equal(s.heard, tt.heard) {
+			t.Errorf("%s: it heard %q, %v", name, s.heard, err)
+		}
+		pool.Close()
 	}
 }
 

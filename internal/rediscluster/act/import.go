@@ -10,7 +10,6 @@ import (
 	"math"
 	"net"
 	"strconv"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -69,7 +68,7 @@ func (a *Actor) prepareImport(ctx context.Context, s Subject, step plan.PrepareI
 		if err != nil {
 			return err
 		}
-		if _, err := a.relayAddress(ctx, cluster, relay.Shard, false); err != nil {
+		if err := a.sameAddress(ctx, cluster, relay.Shard); err != nil {
 			return err
 		}
 		job := relayJob(cluster, set, step.From, relay, a.BackupImage)
@@ -99,7 +98,12 @@ func (a *Actor) relayAddress(ctx context.Context, cluster *v1alpha1.RedisCluster
 			return "", lostAddress(cluster, "Service %s is gone, and so is Job %s, which knew its address", key.Name, cluster.RestoreJobName(shard))
 		}
 		err = a.Client.Create(ctx, service)
-		if apierrors.IsInvalid(err) && service.Spec.ClusterIP != "" {
+		switch lost := apierrors.IsInvalid(err) && service.Spec.ClusterIP != ""; {
+		case lost && anyAddress:
+			return "", &StallError{Cause: "CannotImport", Message: fmt.Sprintf(
+				"Service %s is gone, and its address %s is another's now: delete Job %s to prepare the instance anew, which has not started",
+				key.Name, service.Spec.ClusterIP, cluster.RestoreJobName(shard))}
+		case lost:
 			return "", lostAddress(cluster, "Service %s is gone, and its address %s is another's now", key.Name, service.Spec.ClusterIP)
 		}
 	}
@@ -115,6 +119,19 @@ func (a *Actor) relayAddress(ctx context.Context, cluster *v1alpha1.RedisCluster
 	return service.Spec.ClusterIP, nil
 }
 
+// sameAddress makes sure that a relay is where the shard's first instance was told.
+func (a *Actor) sameAddress(ctx context.Context, cluster *v1alpha1.RedisCluster, shard int) error {
+	ip, err := a.relayAddress(ctx, cluster, shard, false)
+	if err != nil {
+		return err
+	}
+	told, err := a.toldAddress(ctx, cluster, shard)
+	if err == nil && told != "" && told != ip {
+		return lostAddress(cluster, "Service %s is at %s, and the instance was told %s", cluster.RelayName(shard), ip, told)
+	}
+	return err
+}
+
 func lostAddress(cluster *v1alpha1.RedisCluster, format string, args ...any) error {
 	return &StallError{Cause: "CannotImport", Message: fmt.Sprintf(format, args...) +
 		fmt.Sprintf(": the instances cannot follow any more; delete RedisCluster %s and its claims, and import anew", cluster.Name)}
@@ -127,13 +144,7 @@ func (a *Actor) toldAddress(ctx context.Context, cluster *v1alpha1.RedisCluster,
 	if err != nil || !ownedBy(cluster, job) || !backupjob.For(job.Spec.Template.Spec, string(cluster.UID), backupjob.Follow) {
 		return "", client.IgnoreNotFound(err)
 	}
-	for _, arg := range backupjob.Of(job.Spec.Template.Spec).Args {
-		if at, is := strings.CutPrefix(arg, masterFlag); is {
-			ip, _, err := net.SplitHostPort(at)
-			return ip, err
-		}
-	}
-	return "", nil
+	return backupjob.MasterIP(job.Spec.Template.Spec), nil
 }
 
 // relayLabels are those of the relay's pod.
@@ -215,13 +226,11 @@ func relayJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from snap
 		backupjob.Mount(&pod, "key", cluster.Spec.TLS.SecretName, corev1.TLSPrivateKeyKey, ownKeyFile)
 	}
 	job := jobOf(cluster, cluster.RelayName(relay.Shard), labels, pod)
+	job.Annotations = map[string]string{v1alpha1.AnnotationImportedFrom: cluster.Source()}
 	job.Spec.BackoffLimit = ptr.To[int32](math.MaxInt32)
 	job.Spec.PodReplacementPolicy = ptr.To(batchv1.TerminatingOrFailed) // two may run for a while, and a pod on a lost node holds up nothing
 	return job
 }
-
-// masterFlag comes before the address of the relay that an instance is told.
-const masterFlag = "--master="
 
 // followJob is the Job that asks the server whether it can be imported, and writes into the claim of a shard's first instance that it
 // follows the relay.
@@ -229,7 +238,7 @@ func followJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, step pla
 	image string) *batchv1.Job {
 	args := append([]string{backupjob.Follow}, sourceArguments(cluster, step.From)...)
 	args = append(args, "--directory="+dataDir, "--master-id="+v1alpha1.ImportMasterID(cluster.UID, shard),
-		masterFlag+net.JoinHostPort(relay, strconv.Itoa(int(v1alpha1.PortRedis))), "--shard="+strconv.Itoa(shard))
+		backupjob.Master(net.JoinHostPort(relay, strconv.Itoa(int(v1alpha1.PortRedis)))), "--shard="+strconv.Itoa(shard))
 	if step.Shards > 0 {
 		args = append(args, "--shards="+strconv.Itoa(step.Shards))
 	}
@@ -241,7 +250,9 @@ func followJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, step pla
 	backupjob.Add(&pod, image, v1alpha1.BackupStore{}, resources("128Mi"), args...)
 	mountSource(&pod, step.From)
 	mountClaim(&pod, cluster.ClaimName(shard, 0))
-	return jobOf(cluster, cluster.RestoreJobName(shard), labels, pod)
+	job := jobOf(cluster, cluster.RestoreJobName(shard), labels, pod)
+	job.Annotations = map[string]string{v1alpha1.AnnotationImportedFrom: cluster.Source()}
+	return job
 }
 
 // endImport deletes what was made for an import.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -192,7 +193,9 @@ func service(t *testing.T, b *bench, name string) *corev1.Service {
 
 // A relay whose address is lost is not made at another one: no instance would find it.
 func TestRelayIsLost(t *testing.T) {
-	for name, tt := range map[string]struct{ taken, jobGone bool }{"its address is taken": {taken: true}, "nobody knows it": {jobGone: true}} {
+	for name, tt := range map[string]struct{ taken, jobGone, moved bool }{
+		"its address is taken": {taken: true}, "nobody knows it": {jobGone: true}, "somebody made it elsewhere": {moved: true},
+	} {
 		refuses := false
 		b := newBench(t, interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.CreateOption) error {
@@ -200,7 +203,7 @@ func TestRelayIsLost(t *testing.T) {
 					if refuses {
 						return apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, service.Name, nil)
 					}
-					service.Spec.ClusterIP = "10.96.0.7"
+					service.Spec.ClusterIP = cmp.Or(service.Spec.ClusterIP, "10.96.0.7")
 				}
 				return c.Create(ctx, object, o...)
 			},
@@ -222,10 +225,21 @@ func TestRelayIsLost(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if tt.moved {
+			elsewhere := relayService(b.subject.Cluster, 0)
+			elsewhere.Spec.ClusterIP = "10.96.0.8"
+			if err := b.actor.Client.Create(t.Context(), elsewhere); err != nil {
+				t.Fatal(err)
+			}
+		}
 		refuses = tt.taken
 		var stall *StallError
 		if err := do(plan.PrepareImport{Relays: []plan.Relay{{}}}); !errors.As(err, &stall) || stall.Cause != "CannotImport" {
 			t.Errorf("%s: %v", name, err)
+		}
+		err := do(plan.PrepareImport{Instances: []int{0}}) // nothing has started
+		if tt.taken && (err == nil || !strings.Contains(err.Error(), "delete Job c-0-restore to prepare")) {
+			t.Errorf("%s, before it starts: %v", name, err)
 		}
 	}
 }

@@ -133,7 +133,8 @@ func fromView(v redis.View, shared *texts) *snapshot.Redis {
 	r := &snapshot.Redis{
 		NodeID: v.NodeID, Master: v.Role == redis.RoleMaster, MasterID: v.MasterID,
 		MasterLinkUp: v.MasterLinkUp, MasterLinkDownFor: v.MasterLinkDownFor, MasterLinkLost: v.MasterLinkLost,
-		Offset: v.ReplicationOffset, FormerHistory: v.FormerHistory.ID, FormerOffset: v.FormerHistory.Offset, Keys: v.Keys,
+		Syncing: v.Syncing,
+		Offset:  v.ReplicationOffset, FormerHistory: v.FormerHistory.ID, FormerOffset: v.FormerHistory.Offset, Keys: v.Keys,
 		KeysWithTTL: v.KeysWithTTL, KeysWithFieldTTL: v.KeysWithFieldTTL,
 		Version: v.Version, Engine: string(v.Engine),
 		ClusterOK: v.ClusterState == redis.ClusterOK, Epoch: v.ConfigEpoch, NodeTimeout: v.NodeTimeout, Slots: v.Slots,

@@ -41,8 +41,16 @@ func (o *Observer) importing(ctx context.Context, cluster *v1alpha1.RedisCluster
 	if !cluster.Follows() && is == nil || s.Formed && !i.CutOver {
 		return nil, nil
 	}
+	if i.Following && cluster.Follows() && is.Address != cluster.SourceAddress() {
+		i.Other = excerpt.Of("what is at "+is.Address+" (status.import.address)", longestError)
+	}
 	if err := o.importShards(ctx, cluster, i); err != nil {
 		return nil, err
+	}
+	if i.Following && len(s.Shards) == 0 {
+		if err := o.addresses(ctx, cluster, i); err != nil {
+			return nil, err
+		}
 	}
 	complete := true
 	for _, of := range i.Shards {
@@ -74,7 +82,12 @@ func (o *Observer) importShards(ctx context.Context, cluster *v1alpha1.RedisClus
 	}
 	relays, prepares := map[int]*batchv1.Job{}, map[int]*batchv1.Job{}
 	ours := func(job *batchv1.Job, command string) bool { // whose it is otherwise, is told when it is made
-		return metav1.IsControlledBy(job, cluster) && backupjob.For(job.Spec.Template.Spec, string(cluster.UID), command)
+		is := metav1.IsControlledBy(job, cluster) && backupjob.For(job.Spec.Template.Spec, string(cluster.UID), command)
+		from := job.Annotations[v1alpha1.AnnotationImportedFrom]
+		if is && from != "" && from != cluster.Source() && cluster.Follows() {
+			i.Other = excerpt.Of("spec.bootstrap."+from, longestError)
+		}
+		return is
 	}
 	for n := range list.Items {
 		job := &list.Items[n]
@@ -120,6 +133,7 @@ func (o *Observer) importShard(ctx context.Context, cluster *v1alpha1.RedisClust
 		if of.Prepared, of.Said, err = o.importJob(ctx, prepare); err != nil {
 			return of, err
 		}
+		of.Told = backupjob.MasterIP(prepare.Spec.Template.Spec)
 	}
 	service := &metav1.PartialObjectMetadata{}
 	service.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Service"))
@@ -129,6 +143,22 @@ func (o *Observer) importShard(ctx context.Context, cluster *v1alpha1.RedisClust
 	}
 	of.Service = err == nil && metav1.IsControlledBy(service, cluster) && service.DeletionTimestamp == nil
 	return of, nil
+}
+
+// addresses reads where the relays' Services are, past the cache, which does not keep that.
+func (o *Observer) addresses(ctx context.Context, cluster *v1alpha1.RedisCluster, i *snapshot.Import) error {
+	for shard := range i.Shards {
+		if !i.Shards[shard].Service {
+			continue
+		}
+		service := &corev1.Service{}
+		key := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.RelayName(shard)}
+		if err := o.Secrets.Get(ctx, key, service); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read Service %s: %w", key.Name, err)
+		}
+		i.Shards[shard].At = service.Spec.ClusterIP
+	}
+	return nil
 }
 
 // importJob reads a Job of an import, and what it did; nil: not known.

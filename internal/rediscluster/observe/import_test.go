@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -124,6 +126,74 @@ func TestWhatIsLeftOfAnImport(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.want, i.Shards); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// What an import began with is known by its Jobs and, once instances are prepared, by the status; whether their relays are where they were
+// told is looked at before they start.
+func TestWhatAnImportBeganWith(t *testing.T) {
+	named := func(of *v1alpha1.Bootstrap) *v1alpha1.RedisCluster {
+		return &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"},
+			Spec: v1alpha1.RedisClusterSpec{Bootstrap: of}}
+	}
+	at := func(address string) *v1alpha1.Bootstrap {
+		return &v1alpha1.Bootstrap{Import: &v1alpha1.Import{Address: address}}
+	}
+	clone := &v1alpha1.Bootstrap{Clone: &v1alpha1.Clone{Name: "old"}}
+	made := func(of *v1alpha1.Bootstrap) []client.Object {
+		cluster := named(of)
+		owner := []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}
+		spec := corev1.PodSpec{}
+		backupjob.Add(&spec, "image", v1alpha1.BackupStore{}, corev1.ResourceRequirements{}, backupjob.Follow, backupjob.Request("uid"),
+			backupjob.Master("10.96.0.7:6379"))
+		labels := map[string]string{v1alpha1.LabelCluster: "c"}
+		return []client.Object{
+			&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0-restore", OwnerReferences: owner, Labels: labels,
+				Annotations: map[string]string{v1alpha1.AnnotationImportedFrom: cluster.Source()}},
+				Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: spec}}},
+			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0-import", OwnerReferences: owner},
+				Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.8"}},
+		}
+	}
+	for name, tt := range map[string]struct {
+		now     *v1alpha1.Bootstrap
+		there   []client.Object
+		status  string
+		other   string
+		started bool
+	}{
+		"the same":        {now: at("a:1"), there: made(at("a:1")), status: "a:1"},
+		"it has started":  {now: at("a:1"), there: made(at("a:1")), status: "a:1", started: true},
+		"another address": {now: at("b:1"), there: made(at("a:1")), other: "spec.bootstrap.import.address a:1"},
+		"a clone, of what is at that address": {now: clone, there: made(at("old.n.svc:6379")),
+			other: "spec.bootstrap.import.address old.n.svc:6379"},
+		"an import of what was cloned":         {now: at("old.n.svc:6379"), there: made(clone), other: "spec.bootstrap.clone.name old"},
+		"another address, and no Job is there": {now: at("b:1"), status: "a:1", other: "what is at a:1 (status.import.address)"},
+		"nothing has begun":                    {now: at("b:1")},
+	} {
+		scheme := runtime.NewScheme()
+		utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+		utilruntime.Must(v1alpha1.AddToScheme(scheme))
+		kube := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tt.there...).Build()
+		cluster, s := named(tt.now), &snapshot.Snapshot{}
+		if tt.status != "" {
+			cluster.Status.Import = &v1alpha1.ImportStatus{Phase: v1alpha1.ImportFollowing, Address: tt.status}
+		}
+		if tt.started {
+			s.Shards = []snapshot.Shard{{}}
+		}
+		i, err := (&Observer{Children: kube, Secrets: kube, BackupImage: "image"}).importing(t.Context(), cluster, s)
+		if err != nil || i.Other != tt.other {
+			t.Errorf("%s: %+v, %v", name, i, err)
+			continue
+		}
+		of, want := i.Shards[0], ""
+		if tt.status != "" && len(tt.there) > 0 && !tt.started {
+			want = "10.96.0.8"
+		}
+		if of.At != want || len(tt.there) > 0 && of.Told != "10.96.0.7" {
+			t.Errorf("%s: the relay is at %q, and the instance was told %q", name, of.At, of.Told)
 		}
 	}
 }

@@ -53,6 +53,8 @@ type Desired struct {
 	OverCapacity bool
 	// GiveUp is which loss of data a person has given up; empty when none.
 	GiveUp string
+	// GiveUpSource is which source that is gone a person has given up; empty when none.
+	GiveUpSource string
 	// PreviousPasswordFor is how long a password is accepted after clients were told the next.
 	PreviousPasswordFor time.Duration
 	// UpgradeTimeout is how long a rollout may make no progress before the phase says
@@ -93,6 +95,7 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 		OnDelete: template.UpdateStrategy.Type == v1alpha1.OnDelete, Modules: redisconf.ModulesDigest(spec),
 		OverCapacity: cluster.Annotations[v1alpha1.AnnotationOverCapacity] == "true",
 		GiveUp:       cluster.Annotations[v1alpha1.AnnotationGiveUpData], GiveUpNode: cluster.Annotations[v1alpha1.AnnotationGiveUpNode],
+		GiveUpSource:        cluster.Annotations[v1alpha1.AnnotationGiveUpSource],
 		PreviousPasswordFor: cluster.PreviousPasswordFor(), Restore: cluster.Restore() != nil,
 		Import: importFor(cluster), UID: cluster.UID,
 	}

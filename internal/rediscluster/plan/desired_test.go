@@ -120,7 +120,7 @@ func TestDesiredImport(t *testing.T) {
 	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"}}
 	cluster.Spec.Bootstrap = &v1alpha1.Bootstrap{Import: &v1alpha1.Import{Address: "redis.example.com:6379", CutOver: true}}
 	admission.Default(cluster)
-	want := &DesiredImport{Address: "redis.example.com:6379", CutOver: true,
+	want := &DesiredImport{Source: "import.address redis.example.com:6379", Address: "redis.example.com:6379", CutOver: true,
 		Pause: v1alpha1.DefaultPauseSeconds * time.Second}
 	if diff := cmp.Diff(want, DesiredFor(cluster, &snapshot.Snapshot{}, Options{}).Import); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -23,6 +23,8 @@ type CutOver struct {
 	// Pause is for how long writes are paused; Resume ends that when all have taken over.
 	Pause  time.Duration
 	Resume bool
+	// Alone has them take over with what they hold: the server is gone, and a person gave it up.
+	Alone bool
 }
 
 // Follower is an instance that follows a server outside: by the relay that answers there, as the replica of a node of that ID, which has
@@ -124,6 +126,10 @@ func (in input) tookOver(pod *snapshot.Instance) bool {
 
 func (in input) recordCutOver() Step {
 	asked := in.desired.Import
+	if in.gaveUpSource() {
+		return RecordCutOver{base: base{fmt.Sprintf("the cluster has taken over from the one at %s, which the annotation %s gives up",
+			asked.Address, v1alpha1.AnnotationGiveUpSource)}}
+	}
 	if asked.Clone {
 		return RecordCutOver{base: base{"the cluster has the data of the one at " + asked.Address + ", as they were at one moment"}, Clone: true}
 	}
@@ -157,24 +163,29 @@ const mostMissed = 1 << 48
 // and may have served clients since.
 func (in input) follow(followers, over []*snapshot.Instance) Step {
 	asked := in.desired.Import
-	for _, pod := range slices.Concat(followers, over) {
+	gaveUp := in.gaveUpSource()
+	concerns := followers
+	if !gaveUp { // else it does not matter any more what became of the servers of those that have taken over
+		concerns = slices.Concat(followers, over)
+	}
+	for _, pod := range concerns {
 		if step := in.cannotFollow(pod); step != nil {
 			return step
 		}
 	}
-	if asked.Clone && len(over) > 0 {
-		return stallImport("%s has taken over and %s has not: the clone would be of two moments; delete the RedisCluster and its claims, and clone anew",
-			over[0].Name, followers[0].Name)
+	if asked.Clone && len(over) > 0 && !gaveUp {
+		return stallImport("%s has taken over and %s has not: the clone would be of two moments; delete the RedisCluster and its claims, and clone anew, or, if two moments will do, set the annotation %s to %s",
+			over[0].Name, followers[0].Name, v1alpha1.AnnotationGiveUpSource, in.wordForSource())
 	}
-	step := CutOver{Pause: asked.Pause, Resume: asked.Clone}
-	for _, pod := range followers {
-		v := sourceFollowed(in, pod)
-		if !v.Holds {
-			return Wait{base: base{v.Reason}, BlockedBy: v.Predicate, After: askSource}
-		}
-		begins, _ := in.snap.Import.Begins(pod.Shard)
-		step.Followers = append(step.Followers, Follower{target(pod), in.snap.Import.Shards[pod.Shard].RelayIP, pod.Redis.MasterID, begins})
+	ready, alone, waits := in.ready(followers)
+	switch {
+	case len(alone) > 0:
+		return CutOver{base: base{fmt.Sprintf("%d instances take over with what they hold: the annotation %s gives the server at %s up",
+			len(alone), v1alpha1.AnnotationGiveUpSource, asked.Address)}, Followers: alone, Alone: true}
+	case !waits.Holds:
+		return Wait{base: base{waits.Reason + in.ifGone(followers, len(over) > 0)}, BlockedBy: waits.Predicate, After: askSource}
 	}
+	step := CutOver{Followers: ready, Pause: asked.Pause, Resume: asked.Clone}
 	for _, pod := range over {
 		if ip := in.snap.Import.Shards[pod.Shard].RelayIP; ip != "" {
 			step.Relays = append(step.Relays, ip)

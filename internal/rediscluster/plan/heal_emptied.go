@@ -111,6 +111,16 @@ func (in input) emptied() []*snapshot.Instance {
 	return found
 }
 
+// lossOf is what a person names a loss by, of these instances. New nodes have new IDs, so that what was said about one loss does not count
+// for the next.
+func lossOf(pods []*snapshot.Instance) string {
+	ids := fnv.New32a()
+	for _, pod := range pods {
+		_, _ = ids.Write([]byte(pod.Redis.NodeID)) // a hash takes all
+	}
+	return fmt.Sprintf("%08x", ids.Sum32())
+}
+
 // lostData stops before slots whose data was in volumes that have come back empty are given
 // away: nobody who puts the data back would find room for it. Nil when there is no such loss, or
 // it was given up.
@@ -122,13 +132,11 @@ func (in input) lostData(missing slots.Set) Step {
 	if len(pods) == 0 {
 		return nil
 	}
-	names, ids := make([]string, len(pods)), fnv.New32a()
+	names := make([]string, len(pods))
 	for i, pod := range pods {
 		names[i] = pod.Name
-		_, _ = ids.Write([]byte(pod.Redis.NodeID)) // a hash takes all
 	}
-	// New nodes have new IDs, so that what was said about one loss does not count for the next.
-	loss := fmt.Sprintf("%08x", ids.Sum32())
+	loss := lossOf(pods)
 	if in.desired.GiveUp == loss {
 		return GiveUp{
 			base: base{fmt.Sprintf("the annotation %s gives up what was in the volumes of %s", v1alpha1.AnnotationGiveUpData, list(names))},

@@ -52,7 +52,8 @@ func (EndImport) Name() string     { return "EndImport" }
 
 // DesiredImport is the import that is asked for, or the clone.
 type DesiredImport struct {
-	// Address is that of the server.
+	// Source is the field of spec.bootstrap that says which server, with its value. Address is that of the server.
+	Source  string
 	Address string
 	CutOver bool
 	Pause   time.Duration
@@ -67,9 +68,9 @@ const clonePause = 4 * time.Second
 func importFor(cluster *v1alpha1.RedisCluster) *DesiredImport {
 	switch asked := cluster.Import(); {
 	case asked != nil:
-		return &DesiredImport{Address: asked.Address, CutOver: asked.CutOver, Pause: asked.Pause()}
+		return &DesiredImport{Source: cluster.Source(), Address: asked.Address, CutOver: asked.CutOver, Pause: asked.Pause()}
 	case cluster.CloneOf() != "":
-		return &DesiredImport{Address: cluster.SourceAddress(), CutOver: true, Pause: clonePause, Clone: true}
+		return &DesiredImport{Source: cluster.Source(), Address: cluster.SourceAddress(), CutOver: true, Pause: clonePause, Clone: true}
 	}
 	return nil
 }
@@ -123,6 +124,9 @@ func planImport(in input) Step {
 		return nil
 	case i.CutOver:
 		return in.endImport()
+	case i.Other != "" && asked != nil:
+		return stallImport("the cluster began with %s, and the spec says spec.bootstrap.%s now: put that back, or delete the RedisCluster and its claims, and begin anew",
+			i.Other, asked.Source)
 	case len(in.snap.Shards) > 0:
 		return in.prepareRelays()
 	case in.pending.Withheld != nil: // told by planWithheld
@@ -179,6 +183,9 @@ func (in input) prepare(i *snapshot.Import, asked *DesiredImport) Step {
 			missing = append(missing, shard)
 		case job.Done && of.Said == nil:
 			return stallImport("Job %s did not say what it prepared; delete it to try again", job.Name)
+		case job.Done && of.At != "" && of.At != of.Told:
+			return stallImport("the first instance of shard %d is prepared to follow %s, and its relay is at %s: delete Job %s to prepare it anew",
+				shard, of.Told, of.At, job.Name)
 		case !job.Done && waits == nil:
 			waits = job
 		}
@@ -265,7 +272,7 @@ func (in input) prepareRelays() Step {
 	}
 	step := PrepareImport{From: i.From, base: base{"relays to the server at " + asked.Address + " are missing"}}
 	for shard, of := range i.Shards {
-		if set, known := i.Begins(shard); known && (of.Relay == nil || !of.Service) {
+		if set, known := i.Begins(shard); known && (of.Relay == nil || !of.Service) && in.needsRelay(shard) {
 			step.Relays = append(step.Relays, Relay{shard, set})
 		}
 	}

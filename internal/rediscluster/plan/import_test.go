@@ -128,6 +128,10 @@ func TestImportIsPrepared(t *testing.T) {
 			s.Claims[0].Job, s.Import.Following, s.Import.Slots = "", true, []slots.Set{slots.All()}
 			s.Import.Shards[0].Relay = &snapshot.RestoreJob{}
 		}, "ApplyChildren", ""},
+		"its relay is elsewhere": {func(s *shot) {
+			s.Claims[0].Job, s.Import.Following, s.Import.Slots = "", true, []slots.Set{slots.All()}
+			s.Import.Shards[0].Told, s.Import.Shards[0].At = "10.96.0.7", "10.96.0.8"
+		}, "Stall", "prepared to follow 10.96.0.7, and its relay is at 10.96.0.8: delete Job c-0-restore"},
 		"it is known too soon": {func(s *shot) { s.Import.Following = true }, "KeepFollower", ""},
 	} {
 		s := prepared(slots.All())

@@ -20,7 +20,9 @@ type Redis struct {
 	MasterLinkDownFor time.Duration
 	// MasterLinkLost reports whether the link is down and was up before in this process.
 	MasterLinkLost bool
-	Offset         int64
+	// Syncing reports whether it is being sent all of its master's data.
+	Syncing bool
+	Offset  int64
 	// FormerHistory is the history of the data until the instance became a master, in this process; empty when there was none.
 	// FormerOffset is where the data was then.
 	FormerHistory string

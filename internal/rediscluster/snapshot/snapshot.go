@@ -123,6 +123,8 @@ type Import struct {
 	// at CutOverAt.
 	Following, CutOver bool
 	CutOverAt          time.Time
+	// Other is what the import began with, if that is not what the spec says now; empty: it is, or nothing has begun.
+	Other string
 	// Slots are those that each shard begins with, by shard; nil: that is not known yet.
 	Slots []slots.Set
 	// Shards are what each shard needs for it, by shard: as many as there are Slots, or as the first one's Job says, but one at least.
@@ -158,6 +160,9 @@ type ImportShard struct {
 	// Prepared is the Job that prepares the first instance; nil without one. Said is what it did; nil: not known.
 	Prepared *RestoreJob
 	Said     *report.Following
+	// Told is the address that the first instance was prepared to follow, At the one that the relay's Service has: they are looked at when
+	// all is prepared and nothing has started; empty: not known.
+	Told, At string
 	// RelayIP is where the relay answers; empty while it does not run.
 	RelayIP string
 	// Source is what the server says, by the relay; nil: not known, and Error says why.

@@ -27,6 +27,8 @@ func importing(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) 
 		return after
 	case !cluster.Follows() || p.Snapshot.Formed: // it was formed before there was anything to import
 		return before
+	case p.Snapshot.Import != nil && p.Snapshot.Import.Other != "": // what it began with is known by it
+		return before
 	}
 	is := &v1alpha1.ImportStatus{Phase: v1alpha1.ImportPreparing, Address: cluster.SourceAddress()}
 	keep, keeps := p.Decision.Step.(plan.KeepFollower)

@@ -1,0 +1,137 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package relay
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pipes is a listener whose connections are from whichever addresses.
+type pipes struct {
+	come chan net.Conn
+	ends context.Context
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.come:
+		return conn, nil
+	case <-p.ends.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+func (*pipes) Close() error   { return nil }
+func (*pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+type attributed struct {
+	net.Conn
+	ip string
+}
+
+func (a attributed) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(a.ip), Port: 1} }
+
+// serve runs a relay that accepts the password right, to a server that answers pings, and returns how to connect to it from an address.
+func serve(t *testing.T, r *Relay) func(ip string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	s := &server{answers: map[string]string{"PING": "+PONG\r\n"}}
+	r.Dial = func(context.Context) (net.Conn, error) {
+		client, server := net.Pipe()
+		go s.serve(server)
+		return client, nil
+	}
+	r.Report = func(text string) { t.Errorf("it reports %q", text) }
+	r.Passwords = func() ([]string, error) { return []string{"right"}, nil }
+	ctx, stop := context.WithCancel(t.Context())
+	p, ended := &pipes{come: make(chan net.Conn), ends: ctx}, make(chan error, 1)
+	go func() { ended <- r.Serve(ctx, p) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return func(ip string) (net.Conn, *bufio.Reader) {
+		client, server := net.Pipe()
+		t.Cleanup(func() { _ = client.Close() })
+		p.come <- attributed{server, ip}
+		return client, bufio.NewReader(client)
+	}
+}
+
+// Who opens connections without end and never logs in ends his own, and none of others: an instance that came before them logs in, and so
+// does one that comes after.
+func TestStrangersTakeNoPlaceOfOthers(t *testing.T) {
+	connect := serve(t, &Relay{})
+	early, earlyIn := connect("10.0.0.1")
+	if got := ask(t, early, earlyIn, "PING"); got != "-NOAUTH Authentication required." {
+		t.Fatal(got)
+	}
+	var strangers []net.Conn
+	for range 4 * (mostStrangers + mostConnections) {
+		conn, _ := connect("10.0.0.2")
+		_, _ = io.WriteString(conn, "*2\r\n$4\r\nAUTH\r\n$4096\r\n") // it may have been ended before
+		strangers = append(strangers, conn)
+	}
+	if got, err := bufio.NewReader(strangers[0]).ReadString('\n'); err == nil {
+		t.Errorf("the first stranger got %q", got)
+	}
+	late, lateIn := connect("10.0.0.3")
+	for name, got := range map[string]string{"early": ask(t, early, earlyIn, "AUTH right"), "late": ask(t, late, lateIn, "AUTH right")} {
+		if got != "+OK" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if got := ask(t, early, earlyIn, "PING"); got != "+PONG" {
+		t.Error(got)
+	}
+}
+
+// Who does not log in goes after a while, whatever he says meanwhile; who has logged in stays. There is an end of those, too.
+func TestStrangersGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		connect := serve(t, &Relay{})
+		var known []net.Conn
+		var knownIn []*bufio.Reader
+		for range mostConnections {
+			conn, in := connect("10.0.0.1")
+			if got := ask(t, conn, in, "AUTH right"); got != "+OK" {
+				t.Fatal(got)
+			}
+			known, knownIn = append(known, conn), append(knownIn, in)
+		}
+		one, in := connect("10.0.0.1")
+		if got := ask(t, one, in, "AUTH right"); got != "-ERR max number of clients reached" {
+			t.Errorf("one too many: %s", got)
+		}
+		silent, _ := connect("10.0.0.2")
+		drips, dripsIn := connect("10.0.0.3")
+		var dripping sync.WaitGroup
+		dripping.Go(func() {
+			for {
+				if _, err := io.WriteString(drips, command("PING")); err != nil {
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+		_, _ = io.Copy(io.Discard, dripsIn) // until it is ended
+		dripping.Wait()
+		if n, err := io.Copy(io.Discard, silent); n > 0 || err != nil {
+			t.Errorf("the silent one got %d bytes, %v", n, err)
+		}
+		for i, conn := range known {
+			if got := ask(t, conn, knownIn[i], "PING"); got != "+PONG" {
+				t.Errorf("one that has logged in: %s", got)
+			}
+		}
+	})
+}
