@@ -65,7 +65,7 @@ func (p *program) root() *cobra.Command {
 	root.SetErr(p.Err)
 	p.connection.flags(root.PersistentFlags())
 	root.PersistentFlags().IntVar(&p.width, "width", 0, "columns to lay text out in (default: the terminal's, or 80)")
-	root.AddCommand(p.status(), p.plan(), p.pause(), p.resume(), p.restart(), p.backup(), p.logs(), p.check())
+	root.AddCommand(p.status(), p.plan(), p.pause(), p.resume(), p.restart(), p.backup(), p.logs(), p.report(), p.check())
 	return root
 }
 

@@ -251,6 +251,11 @@ func (r Reader) All(ctx context.Context, kind schema.GroupKind, namespace string
 	return objects, nil
 }
 
+// Labelled are the objects of a kind that carry the label of a RedisCluster.
+func (r Reader) Labelled(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) ([]unstructured.Unstructured, error) {
+	return r.objects(ctx, kind, client.InNamespace(key.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: key.Name})
+}
+
 // Instances are the pods of a RedisCluster's instances, by name.
 func (r Reader) Instances(ctx context.Context, key client.ObjectKey) ([]corev1.Pod, error) {
 	pods, err := list(ctx, r, func() *corev1.PodList { return &corev1.PodList{} }, podItems, client.InNamespace(key.Namespace),
