@@ -44,7 +44,8 @@ func TestPage(t *testing.T) {
 	if page := p.page(); page.Width > 400 {
 		t.Errorf("got %+v", page)
 	}
-	for _, arguments := range [][]string{{"status", "-o", "xml"}, {"status", "-w", "-o", "json"}, {"plan"}, {"plan", "-f", "/nowhere"}, {"pause"}} {
+	for _, arguments := range [][]string{{"status", "-o", "xml"}, {"status", "-w", "-o", "json"}, {"plan"}, {"plan", "-f", "/nowhere"},
+		{"pause"}} {
 		root := New(Environment{In: strings.NewReader(""), Out: &out, Err: &out, Lookup: nothing})
 		root.SetArgs(arguments)
 		if err := root.Execute(); err == nil {
@@ -76,7 +77,8 @@ func TestFilesAreBoundedAndOfRedisClusters(t *testing.T) {
 // Logs of all pods come by time; one that cannot be read is named, and one without an end is cut off.
 func TestLogs(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if q := r.URL.Query(); q.Get("timestamps") != "true" || q.Get("container") != "redis" || q.Get("tailLines") != "5" || q.Get("limitBytes") == "" {
+		if q := r.URL.Query(); q.Get("timestamps") != "true" || q.Get("container") != "redis" ||
+			q.Get("tailLines") != "5" || q.Get("limitBytes") == "" {
 			t.Errorf("asked for %s", r.URL)
 		}
 		switch {

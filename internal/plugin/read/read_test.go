@@ -26,7 +26,8 @@ func TestOtherVersionsAreRead(t *testing.T) {
 			t.Errorf("%s: %v, %+v", name, err, cluster)
 		}
 	}
-	if err := object.UnmarshalJSON([]byte(`{"apiVersion": "redis.middleware.hc.cn/v2", "kind": "RedisCluster", "spec": {"shards": "three"}}`)); err != nil {
+	const other = `{"apiVersion": "redis.middleware.hc.cn/v2", "kind": "RedisCluster", "spec": {"shards": "three"}}`
+	if err := object.UnmarshalJSON([]byte(other)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Typed(object); err == nil {

@@ -25,7 +25,8 @@ func TestPasswordsAreTakenOut(t *testing.T) {
 			t.Errorf("%q became %q", line, got)
 		}
 	}
-	for _, line := range []string{"maxmemory 100mb", "1:M 24 Nov 2026 12:00:00.000 * Ready to accept connections tcp", "cluster-node-timeout 5000",
+	for _, line := range []string{"maxmemory 100mb", "1:M 24 Nov 2026 12:00:00.000 * Ready to accept connections tcp",
+		"cluster-node-timeout 5000",
 		"10.0.0.1:6379@16379,cache-0-0 master - 0 1 2 connected 0-5460"} {
 		if got := Text(line); got != line {
 			t.Errorf("%q became %q", line, got)

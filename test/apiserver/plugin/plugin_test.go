@@ -229,7 +229,8 @@ func TestBackup(t *testing.T) {
 	}
 	shared.Check(t, api.Create(context.Background(), &v1alpha1.RedisBackupSchedule{
 		ObjectMeta: metav1.ObjectMeta{Name: "weekly", Namespace: namespace}, Spec: schedule.Spec}))
-	if _, err := run(saves, "", "backup", "cache", "-n", namespace); err == nil || !strings.Contains(err.Error(), "say which with --schedule") {
+	_, err = run(saves, "", "backup", "cache", "-n", namespace)
+	if err == nil || !strings.Contains(err.Error(), "say which with --schedule") {
 		t.Errorf("two schedules: %v", err)
 	}
 }

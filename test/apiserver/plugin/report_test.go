@@ -50,7 +50,8 @@ func TestReport(t *testing.T) {
 	ctx, namespace := context.Background(), shared.NewNamespace(t, api, "plugin")
 	cr := formed(t, namespace)
 	own := metav1.ObjectMeta{Name: "cache-config", Namespace: namespace, Labels: map[string]string{v1alpha1.LabelCluster: "cache"}}
-	shared.Check(t, api.Create(ctx, &corev1.ConfigMap{ObjectMeta: own, Data: map[string]string{"redis.conf": "maxmemory 100mb\nmasterauth " + password}}))
+	data := map[string]string{"redis.conf": "maxmemory 100mb\nmasterauth " + password}
+	shared.Check(t, api.Create(ctx, &corev1.ConfigMap{ObjectMeta: own, Data: data}))
 	own.Name = "cache-auth"
 	shared.Check(t, api.Create(ctx, &corev1.Secret{ObjectMeta: own, StringData: map[string]string{"password": password}}))
 	shared.Change(t, api, cr, func(cr *v1alpha1.RedisCluster) {
