@@ -110,3 +110,15 @@ func TestLogs(t *testing.T) {
 		t.Error("no log at all is no error")
 	}
 }
+
+// What a report says of events and of what it could not read has no passwords, however they are quoted, and is printable.
+func TestReportedTextHasNoPasswords(t *testing.T) {
+	encoded, err := encodedEvents([]corev1.Event{{Reason: "Failed", Message: `{"password":"a\"hunter2"} and password='b hunter2'`}})
+	if err != nil || strings.Contains(string(encoded), "hunter2") || !strings.Contains(string(encoded), `"reason": "Failed"`) {
+		t.Errorf("%v: %s", err, encoded)
+	}
+	if text := told([]string{"pods: \x1b[2J the password is hunter2", "x"}); strings.Contains(text, "hunter2") ||
+		strings.Contains(text, "\x1b") || strings.Count(text, "\n") != 2 {
+		t.Errorf("%q", text)
+	}
+}

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -81,7 +83,8 @@ func save(file, folder string, files []support.File, c *cluster) error {
 var reported = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "PersistentVolumeClaim"}, {Version: "v1", Kind: "Service"},
 	{Version: "v1", Kind: "ConfigMap"}, {Group: "apps", Version: "v1", Kind: "StatefulSet"},
-	{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "batch", Version: "v1", Kind: "Job"}, {Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+	{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "batch", Version: "v1", Kind: "Job"},
+	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 	{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
 }
 
@@ -132,15 +135,37 @@ func (c *cluster) report(ctx context.Context, key client.ObjectKey) ([]support.F
 			return nil, err
 		}
 	}
-	encoded, err := json.MarshalIndent(seen.Events, "", "  ")
+	encoded, err := encodedEvents(seen.Events)
 	if err != nil {
 		return nil, fmt.Errorf("encode events: %w", err)
 	}
-	files = append(files, support.File{Name: "events.json", Text: []byte(support.Text(string(encoded)))})
+	files = append(files, support.File{Name: "events.json", Text: encoded})
 	log, failed := c.reportedLogs(ctx, key)
 	unread = append(unread, failed...)
 	files = append(files, support.File{Name: "instances.log", Text: []byte(support.Text(log))})
-	return append(files, support.File{Name: "not-read.txt", Text: []byte(strings.Join(unread, "\n") + "\n")}), nil
+	return append(files, support.File{Name: "not-read.txt", Text: []byte(told(unread))}), nil
+}
+
+// told are lines that may repeat what a server or the author of an object wrote.
+func told(lines []string) string {
+	text := ""
+	for _, line := range lines {
+		text += support.Text(terminal.Clean(line)) + "\n"
+	}
+	return text
+}
+
+// encodedEvents takes passwords out of each string, and encodes then: within JSON a quotation mark is not what it was.
+func encodedEvents(events []corev1.Event) ([]byte, error) {
+	contents := []map[string]any{}
+	for i := range events {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&events[i])
+		if err != nil {
+			return nil, err
+		}
+		contents = append(contents, support.Object(content))
+	}
+	return json.MarshalIndent(contents, "", "  ")
 }
 
 func (c *cluster) reportedLogs(ctx context.Context, key client.ObjectKey) (text string, unread []string) {

@@ -129,7 +129,7 @@ func TestRestartsAndLiveSettings(t *testing.T) {
 		t.Errorf("other resources restart all six: %+v", f)
 	}
 	f = changed(t, func(cr *v1alpha1.RedisCluster) {
-		cr.Spec.Pod = []v1alpha1.PodTemplate{{Annotations: map[string]string{"restartedAt": "2026-11-24T12:00:00Z"}}} // kubectl middleware restart
+		cr.Spec.Pod = []v1alpha1.PodTemplate{{Annotations: map[string]string{"restartedAt": "2026-11-24T12:00:00Z"}}}
 	})
 	if len(f.Restarts) != 6 || len(f.Refusals) != 0 {
 		t.Errorf("an annotation of the template restarts all six: %+v", f)
