@@ -11,7 +11,8 @@ BIN ?= bin
 ARCHITECTURES ?= amd64 arm64
 
 COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X middleware.hc.cn/operator/internal/manager.Version=$(VERSION) -X middleware.hc.cn/operator/internal/manager.Commit=$(COMMIT)
+LDFLAGS := -s -w -X middleware.hc.cn/operator/internal/manager.Version=$(VERSION) -X middleware.hc.cn/operator/internal/manager.Commit=$(COMMIT) \
+  -X middleware.hc.cn/operator/internal/plugin.Version=$(VERSION)
 
 # The machine's own Go settings must not change what is built. (An empty GOFLAGS would fall back to what `go env -w` wrote.)
 # With -trimpath, what one checkout has compiled serves another.
@@ -197,6 +198,10 @@ build: build-backup ## bin/manager and bin/backup, static
 .PHONY: build-backup
 build-backup: ## bin/backup, static: what takes backups (docs/backup.md)
 	CGO_ENABLED=0 go build -ldflags "$(LDFLAGS)" -o $(BIN)/backup ./cmd/backup
+
+.PHONY: plugin
+plugin: ## bin/kubectl-middleware, static: the plugin of kubectl (docs/plugin.md)
+	CGO_ENABLED=0 go build -ldflags "$(LDFLAGS)" -o $(BIN)/kubectl-middleware ./cmd/kubectl-middleware
 
 .PHONY: image image-index
 image: ## the operator's image as an archive; prints its path

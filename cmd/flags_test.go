@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,6 +20,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/archive/cli"
 	"middleware.hc.cn/operator/internal/manager"
+	"middleware.hc.cn/operator/internal/plugin"
 )
 
 var update = flag.Bool("update", false, "write docs/reference/flags.md anew")
@@ -87,7 +89,9 @@ func TestNamedFlagsExist(t *testing.T) {
 	root.Flags().VisitAll(add)
 	backup := cli.New()
 	backup.PersistentFlags().VisitAll(add)
-	for _, sub := range slices.Concat(root.Commands(), backup.Commands()) {
+	kubectl := plugin.New(plugin.Environment{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard, Lookup: nothing})
+	kubectl.PersistentFlags().VisitAll(add)
+	for _, sub := range slices.Concat(root.Commands(), backup.Commands(), kubectl.Commands()) {
 		sub.Flags().VisitAll(add)
 	}
 	named := regexp.MustCompile("`--([a-z][a-z0-9-]*)")

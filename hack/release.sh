@@ -55,6 +55,8 @@ if [[ $snapshot == yes ]]; then flags+=(--snapshot --skip=sign,announce); fi
 PATH=$(dirname "$cyclonedx"):$PATH "$goreleaser" release "${flags[@]}"
 cp "$files"/* dist/release/
 cp "$work/notes.md" dist/release/notes.md
+go run ./hack/release krew --version="$version" --checksums=dist/release/checksums.txt \
+  --downloads="${DOWNLOADS:-https://middleware.hc.cn/operator/releases/download/v$version}" >dist/release/middleware.yaml
 
 if [[ $snapshot == yes ]]; then
   said "images"

@@ -5,6 +5,7 @@
 //
 //	release chart  the operator's Helm chart, from what kustomize makes of config/
 //	release notes  the part of CHANGELOG.md that is about a version
+//	release krew   the manifest of the kubectl plugin, from the checksums of its archives
 //
 // It is run by hack/chart.sh and hack/release.sh.
 package main
@@ -24,13 +25,13 @@ func main() {
 }
 
 func run(args []string) error {
-	commands := map[string]func([]string) error{"chart": runChart, "notes": runNotes}
+	commands := map[string]func([]string) error{"chart": runChart, "notes": runNotes, "krew": runKrew}
 	if len(args) > 0 {
 		if command, ok := commands[args[0]]; ok {
 			return command(args[1:])
 		}
 	}
-	return errors.New("usage: release chart|notes [flags]; --help tells the flags of each")
+	return errors.New("usage: release chart|notes|krew [flags]; --help tells the flags of each")
 }
 
 func runChart(args []string) error {

@@ -1,0 +1,90 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/internal/plugin/read"
+)
+
+// connection is which API server is asked, as whom, and in which namespace: kubectl's own flags say it.
+type connection struct {
+	rules     *clientcmd.ClientConfigLoadingRules
+	overrides clientcmd.ConfigOverrides
+}
+
+func newConnection() *connection {
+	return &connection{rules: clientcmd.NewDefaultClientConfigLoadingRules()}
+}
+
+func (c *connection) flags(set *pflag.FlagSet) {
+	set.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "path to the kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
+	clientcmd.BindOverrideFlags(&c.overrides, set, clientcmd.RecommendedConfigOverrideFlags(""))
+}
+
+func (c *connection) loader() clientcmd.ClientConfig {
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(c.rules, &c.overrides)
+}
+
+// namespace is that of -n, else the kubeconfig's.
+func (c *connection) namespace() (string, error) {
+	namespace, _, err := c.loader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("find the namespace: %w", err)
+	}
+	return namespace, nil
+}
+
+// requestTimeout is how long one request may take, unless --request-timeout says otherwise.
+const requestTimeout = 30 * time.Second
+
+// Requests a second: a person waits, and a cluster has at most a thousand pods.
+const requestsPerSecond, requestsAtOnce = 50, 100
+
+func (c *connection) config() (*rest.Config, error) {
+	cfg, err := c.loader().ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster (give --kubeconfig or set KUBECONFIG): %w", err)
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.UserAgent = "kubectl-middleware/" + Version
+	cfg.QPS, cfg.Burst = requestsPerSecond, requestsAtOnce
+	cfg.WarningHandler = rest.NoWarnings{}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = requestTimeout
+	}
+	return cfg, nil
+}
+
+// cluster is a connection that is made.
+type cluster struct {
+	client.Client
+	read   read.Reader
+	config *rest.Config
+}
+
+func (c *connection) open() (*cluster, error) {
+	cfg, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	known := runtime.NewScheme()
+	if err := scheme.AddToScheme(known); err != nil {
+		return nil, err
+	}
+	api, err := client.New(cfg, client.Options{Scheme: known})
+	if err != nil {
+		return nil, fmt.Errorf("reach the cluster: %w", err)
+	}
+	return &cluster{Client: api, config: cfg, read: read.Reader{Reader: api, Mapper: api.RESTMapper(), Now: time.Now}}, nil
+}

@@ -1,0 +1,144 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plugin is `kubectl middleware`: it shows and steers the operator's kinds with the rights of whoever runs it. Each command
+// reads (package read), makes a model of that (overview, forecast), and prints the model. It talks to the API server alone, never to
+// the operator, so that it says something while there is none.
+package plugin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
+
+	"middleware.hc.cn/operator/internal/plugin/terminal"
+)
+
+// Version is set at build time.
+var Version = "development"
+
+// ErrFound ends the program with exit code 1 and without a message: what there is to say was printed.
+var ErrFound = errors.New("")
+
+// Environment is what the program is run in.
+type Environment struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Lookup finds a variable, as os.LookupEnv does.
+	Lookup func(string) (string, bool)
+}
+
+// program is what its commands have in common.
+type program struct {
+	Environment
+	connection *connection
+	output     string
+	width      int
+}
+
+// New is the command line.
+func New(env Environment) *cobra.Command { return newProgram(env).root() }
+
+func newProgram(env Environment) *program {
+	return &program{Environment: env, connection: newConnection()}
+}
+
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-middleware",
+		Short: "see and steer RedisClusters and the other kinds of the Middleware Operator",
+		Long: "Shows and steers the kinds of the Middleware Operator, with your rights and no others: `kubectl middleware check` says which\n" +
+			"each command needs. Without a terminal, or with NO_COLOR set, nothing is coloured.",
+		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl middleware"},
+		SilenceUsage: true, SilenceErrors: true,
+		Version: Version,
+	}
+	root.SetIn(p.In)
+	root.SetOut(p.Out)
+	root.SetErr(p.Err)
+	p.connection.flags(root.PersistentFlags())
+	root.PersistentFlags().IntVar(&p.width, "width", 0, "columns to lay text out in (default: the terminal's, or 80)")
+	root.AddCommand(p.status(), p.plan(), p.pause(), p.resume(), p.restart(), p.backup(), p.logs(), p.report(), p.check())
+	return root
+}
+
+// outputs adds -o to a command whose result has a model.
+func (p *program) outputs(command *cobra.Command) {
+	command.Flags().StringVarP(&p.output, "output", "o", "text", "text, json or yaml")
+	forms := cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)
+	_ = command.RegisterFlagCompletionFunc("output", forms) // the flag is there
+}
+
+func (p *program) checkOutput() error {
+	switch p.output {
+	case "", "text", "json", "yaml":
+		return nil
+	}
+	return fmt.Errorf("--output: %q is none of text, json, yaml", p.output)
+}
+
+// print writes a model as it was asked for.
+func (p *program) print(model any, text func(terminal.Page) string) error {
+	var encoded []byte
+	var err error
+	switch p.output {
+	case "json":
+		encoded, err = json.MarshalIndent(model, "", "  ")
+		encoded = append(encoded, '\n')
+	case "yaml":
+		encoded, err = yaml.Marshal(model)
+	default:
+		encoded = []byte(text(p.page()))
+	}
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	_, err = p.Out.Write(encoded)
+	return err
+}
+
+func (p *program) say(format string, arguments ...any) error {
+	_, err := fmt.Fprintln(p.Out, terminal.Clean(fmt.Sprintf(format, arguments...)))
+	return err
+}
+
+const usualWidth = 80
+
+// page is the terminal's, without colours where it is none.
+func (p *program) page() terminal.Page {
+	page := terminal.Page{Width: usualWidth}
+	if file, is := p.Out.(*os.File); is && term.IsTerminal(int(file.Fd())) {
+		no, _ := p.Lookup("NO_COLOR")
+		kind, _ := p.Lookup("TERM")
+		page.Colour = no == "" && kind != "dumb"
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+			page.Width = width
+		}
+	}
+	if p.width > 0 {
+		page.Width = p.width
+	}
+	return page.Sized()
+}
+
+// named splits KIND/NAME; without a kind it is a RedisCluster.
+func named(argument string) (kind, name string, err error) {
+	kind, name, found := strings.Cut(argument, "/")
+	if !found {
+		kind, name = "rediscluster", argument
+	}
+	if name == "" || strings.Contains(name, "/") {
+		return "", "", fmt.Errorf("%q is neither NAME (of a RedisCluster) nor KIND/NAME", argument)
+	}
+	return kind, name, nil
+}
+
+// Told is an error for a terminal: it may repeat what a server or the author of an object wrote.
+func Told(err error) string { return terminal.Clean(err.Error()) }

@@ -1,0 +1,124 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"middleware.hc.cn/operator/internal/plugin/journal"
+	"middleware.hc.cn/operator/internal/plugin/terminal"
+)
+
+func nothing(string) (string, bool) { return "", false }
+
+func TestKinds(t *testing.T) {
+	for argument, want := range map[string]string{
+		"cache": "RedisCluster cache", "rec/cache": "RedisCluster cache", "redisclusters.redis.middleware.hc.cn/cache": "RedisCluster cache",
+		"app/web": "App web", "CronTabs/nightly": "CronTab nightly", "secret/x": "", "app/": "", "a/b/c": "", "": "",
+	} {
+		kind, name, err := kindOf(argument)
+		if got := kind.Kind + " " + name; err == nil && got != want || err != nil && want != "" {
+			t.Errorf("%q: %q, %v", argument, got, err)
+		}
+	}
+}
+
+// What is no terminal gets no colours and 80 columns; -o and --width are checked.
+func TestPage(t *testing.T) {
+	var out strings.Builder
+	p := newProgram(Environment{Out: &out, Lookup: nothing})
+	if page := p.page(); page.Colour || page.Width != 80 {
+		t.Errorf("got %+v", page)
+	}
+	p.width = 1 << 30
+	if page := p.page(); page.Width > 400 {
+		t.Errorf("got %+v", page)
+	}
+	for _, arguments := range [][]string{{"status", "-o", "xml"}, {"status", "-w", "-o", "json"}, {"plan"}, {"plan", "-f", "/nowhere"},
+		{"pause"}} {
+		root := New(Environment{In: strings.NewReader(""), Out: &out, Err: &out, Lookup: nothing})
+		root.SetArgs(arguments)
+		if err := root.Execute(); err == nil {
+			t.Errorf("%v is taken", arguments)
+		}
+	}
+}
+
+func TestFilesAreBoundedAndOfRedisClusters(t *testing.T) {
+	const cluster = "apiVersion: redis.middleware.hc.cn/v1alpha1\nkind: RedisCluster\nmetadata: {name: cache}\n"
+	for text, want := range map[string]string{
+		"":      "holds no object",
+		"# x\n": "holds no object",
+		"kind: App\napiVersion: appcontroller.middleware.hc.cn/v1alpha1\n": "manager render",
+		"a: b\n": "document without a kind",
+		strings.Replace(cluster, "name: cache", "", 1):     "without metadata.name",
+		strings.Repeat(cluster+"---\n", 101):               "more than 100",
+		"apiVersion: [":                                    "read -",
+		cluster + "---\n# only a comment\n---\n" + cluster: "",
+	} {
+		p := newProgram(Environment{In: strings.NewReader(text), Lookup: nothing})
+		objects, err := p.objectsOf("-")
+		if want == "" && (err != nil || len(objects) != 2) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%.60q: %d objects, %v", text, len(objects), err)
+		}
+	}
+}
+
+// Logs of all pods come by time; one that cannot be read is named, and one without an end is cut off.
+func TestLogs(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if q := r.URL.Query(); q.Get("timestamps") != "true" || q.Get("container") != "redis" ||
+			q.Get("tailLines") != "5" || q.Get("limitBytes") == "" {
+			t.Errorf("asked for %s", r.URL)
+		}
+		switch {
+		case strings.Contains(r.URL.Path, "/pods/cache-0-0/log"):
+			fmt.Fprint(w, "2026-11-24T12:00:02Z second\n")
+		case strings.Contains(r.URL.Path, "/pods/cache-1-0/log"):
+			fmt.Fprint(w, "2026-11-24T12:00:01Z first\n"+strings.Repeat("x", 3<<20))
+		default:
+			http.Error(w, "gone", http.StatusNotFound)
+		}
+	}))
+	defer server.Close()
+	var pods []corev1.Pod
+	for _, name := range []string{"cache-0-0", "cache-1-0", "cache-2-0"} {
+		pods = append(pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop"}})
+	}
+	c := &cluster{config: &rest.Config{Host: server.URL}}
+	lines, unread, err := c.logs(context.Background(), pods, logsOf{container: "redis", tail: 5})
+	if err != nil || len(lines) != 3 || lines[0].Text != "first" || lines[2].Text != "second" || len(lines[1].Text) > mostOfPod {
+		t.Errorf("%d lines, %v", len(lines), err)
+	}
+	if len(unread) != 1 || !strings.HasPrefix(unread[0], "cache-2-0: ") {
+		t.Errorf("unread: %v", unread)
+	}
+	if text := journal.Text(terminal.Page{Width: 80}, lines); len(text) > 4096 {
+		t.Errorf("%d bytes of text", len(text))
+	}
+	if _, _, err := c.logs(context.Background(), pods[2:], logsOf{container: "redis", tail: 5}); err == nil {
+		t.Error("no log at all is no error")
+	}
+}
+
+// What a report says of events and of what it could not read has no passwords, however they are quoted, and is printable.
+func TestReportedTextHasNoPasswords(t *testing.T) {
+	encoded, err := encodedEvents([]corev1.Event{{Reason: "Failed", Message: `{"password":"a\"hunter2"} and password='b hunter2'`}})
+	if err != nil || strings.Contains(string(encoded), "hunter2") || !strings.Contains(string(encoded), `"reason": "Failed"`) {
+		t.Errorf("%v: %s", err, encoded)
+	}
+	if text := told([]string{"pods: \x1b[2J the password is hunter2", "x"}); strings.Contains(text, "hunter2") ||
+		strings.Contains(text, "\x1b") || strings.Count(text, "\n") != 2 {
+		t.Errorf("%q", text)
+	}
+}
