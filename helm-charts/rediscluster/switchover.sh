@@ -72,7 +72,7 @@ suppress_pings() {
 moving() { redis CLUSTER NODES | grep -q 'myself.* \['; }
 
 # followed says that it is a master with replicas.
-followed() { [ "$(redis ROLE | { read -r role && [ "$role" = master ] && read -r _ && wc -l; })" -ge 3 ] 2>/dev/null; }
+followed() { redis ROLE | { read -r role && [ "$role" = master ] && read -r _ && read -r _ && read -r _; }; }
 
 # redirected prints how many commands have been answered with MOVED.
 redirected() { redis INFO errorstats | grep '^errorstat_MOVED:'; }

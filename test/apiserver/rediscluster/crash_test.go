@@ -79,6 +79,7 @@ func deletedBy(policy v1alpha1.DeletionPolicy) func(*v1alpha1.RedisCluster) {
 // hibernateAndWake hibernates a cluster, and wakes it when it is.
 func hibernateAndWake(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	t.Helper()
+	bindClaims(t, cluster)
 	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Hibernate = true })
 	awaitPhase(t, cluster, v1alpha1.PhaseHibernated, "")
 	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Hibernate = false })

@@ -23,7 +23,7 @@ import (
 func hibernated(t *testing.T) (cluster *v1alpha1.RedisCluster, nodes []v1alpha1.NodeStatus, k *kubelet) {
 	t.Helper()
 	namespace := newNamespace(t)
-	k = startKubelet(t, namespace)
+	k = startFaithfulKubelet(t, namespace, "7.0.15")
 	startOperator(t, namespace, k.world)
 	cluster = newCluster(namespace, "cache")
 	cluster.Spec.Storage = &v1alpha1.Storage{Size: resource.MustParse("1Gi"), Retain: v1alpha1.RetainDelete}
