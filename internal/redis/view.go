@@ -36,6 +36,8 @@ type View struct {
 	MasterLinkDownFor time.Duration
 	// MasterLinkLost is true for a replica whose link is down and was up before since it started.
 	MasterLinkLost bool
+	// MasterIP is where a replica whose link is down looks for its master; empty when it looks nowhere, or by a name.
+	MasterIP string
 	// ReplicationOffset is how many bytes of its replication stream the node has produced (a master) or processed
 	// (a replica). Offsets compare only within one shard.
 	ReplicationOffset int64

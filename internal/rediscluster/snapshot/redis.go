@@ -20,7 +20,9 @@ type Redis struct {
 	MasterLinkDownFor time.Duration
 	// MasterLinkLost reports whether the link is down and was up before in this process.
 	MasterLinkLost bool
-	Offset         int64
+	// MasterIP is where a replica whose link is down looks for its master; empty when that is not known.
+	MasterIP string
+	Offset   int64
 	// FormerHistory is the history of the data until the instance became a master, in this process; empty when there was none.
 	// FormerOffset is where the data was then.
 	FormerHistory string
