@@ -14,7 +14,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
-// hibernated says whether the cluster is, and what it, or its start, waits for.
+// hibernated writes the condition Hibernated, with what that, or the start of the cluster, waits for.
 func hibernated(cluster *v1alpha1.RedisCluster, status *v1alpha1.RedisClusterStatus, p Reconciliation, now time.Time) {
 	status.HibernatedInstances = p.Decision.Hibernated
 	asked, none := cluster.Spec.Hibernate, len(p.Decision.Hibernated) == 0
