@@ -65,12 +65,14 @@ func TestHibernation(t *testing.T) {
 		blockedBy Predicate
 		dormant   bool
 	}{
-		"what there is is written down first": {func(*Desired, *snapshot.Snapshot) {}, "RecordHibernation", Healing, "6 instances in 3 shards", "",
+		"what there is is written down first": {func(*Desired, *snapshot.Snapshot) {},
+			"RecordHibernation", Healing, "6 instances in 3 shards", "",
 			false},
 		"another topology is written down anew": {func(_ *Desired, s *snapshot.Snapshot) { s.Hibernated = v1alpha1.Topology{1, 1, 1} },
 			"RecordHibernation", Healing, "", "", false},
-		"then nobody is elected": {func(_ *Desired, s *snapshot.Snapshot) { recorded(s) }, "SetConfig", Healing, "no instance is to be elected", "", false},
-		"then all stop":          {ready, "Hibernate", Hibernating, "each master as the last of its shard", "", true},
+		"then nobody is elected": {func(_ *Desired, s *snapshot.Snapshot) { recorded(s) },
+			"SetConfig", Healing, "no instance is to be elected", "", false},
+		"then all stop": {ready, "Hibernate", Hibernating, "each master as the last of its shard", "", true},
 		"not in the middle of a scaling": {func(d *Desired, s *snapshot.Snapshot) {
 			ready(d, s)
 			s.Goal = &snapshot.Goal{From: 3}
@@ -80,16 +82,20 @@ func TestHibernation(t *testing.T) {
 		}, "Wait", Healing, "RedisBackup monday", NoBackup, false},
 		"not while an instance is away": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); kill(s, 1, 1) }, "SetConfig", Healing,
 			"may be elected again", "", false},
-		"not without a file": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Settings["appendonly"] = "no" }, "Wait", Healing,
+		"not without a file": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Settings["appendonly"] = "no" },
+			"Wait", Healing,
 			"appendonly is not yes on c-1-0", DataOnDisk, false},
-		"not when settings are not known": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Settings = nil }, "Wait", Healing,
+		"not when settings are not known": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Settings = nil },
+			"Wait", Healing,
 			"appendonly", DataOnDisk, false},
 		"not before the file is whole": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Unsaved = true }, "Wait", Healing,
 			"c-1-0 is still writing", DataOnDisk, false},
-		"not with data in a volume nobody noted": {func(_ *Desired, s *snapshot.Snapshot) { delete(s.DataVolumes, "c-2-1") }, "Wait", Healing,
+		"not with data in a volume nobody noted": {func(_ *Desired, s *snapshot.Snapshot) { delete(s.DataVolumes, "c-2-1") },
+			"Wait", Healing,
 			"c-2-1", DataOnDisk, false},
-		"not before it was formed":    {func(_ *Desired, s *snapshot.Snapshot) { s.Formed = false }, "None", Steady, "", "", false},
-		"half of it has been stopped": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); s.Shards[0].Replicas = 0 }, "Hibernate", Hibernating, "", "", true},
+		"not before it was formed": {func(_ *Desired, s *snapshot.Snapshot) { s.Formed = false }, "None", Steady, "", "", false},
+		"half of it has been stopped": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); s.Shards[0].Replicas = 0 },
+			"Hibernate", Hibernating, "", "", true},
 		"pods are stopping": {func(d *Desired, s *snapshot.Snapshot) {
 			pods := s.Instances
 			stop(s)
@@ -100,23 +106,30 @@ func TestHibernation(t *testing.T) {
 			stop(s)
 			d.Topology = v1alpha1.Topology{3, 3, 3, 3}
 		}, "Sleep", Hibernated, "", "", true},
-		"it sleeps without StatefulSets": {func(_ *Desired, s *snapshot.Snapshot) { stop(s); s.Shards = nil }, "ApplyChildren", Hibernating, "", "", true},
-		"it wakes":                       {waking, "Wake", Waking, "the 6 instances that there were", "", false},
+		"it sleeps without StatefulSets": {func(_ *Desired, s *snapshot.Snapshot) { stop(s); s.Shards = nil },
+			"ApplyChildren", Hibernating, "", "", true},
+		"it wakes": {waking, "Wake", Waking, "the 6 instances that there were", "", false},
 		"it wakes as it was": {func(d *Desired, s *snapshot.Snapshot) {
 			waking(d, s)
 			d.Topology = v1alpha1.Topology{1, 1, 1, 1}
 		}, "Wake", Waking, "the 6 instances that there were", "", false},
-		"half of it has been started": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); s.Shards[2].Replicas = 2 }, "Wake", Waking, "", "",
+		"half of it has been started": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); s.Shards[2].Replicas = 2 },
+			"Wake", Waking, "", "",
 			false},
-		"a claim is gone in its sleep": {func(_ *Desired, s *snapshot.Snapshot) { stop(s); s.Claims = s.Claims[1:] }, "Sleep", Hibernated, "", "",
+		"a claim is gone in its sleep": {func(_ *Desired, s *snapshot.Snapshot) { stop(s); s.Claims = s.Claims[1:] },
+			"Sleep", Hibernated, "", "",
 			true},
-		"a claim is gone, and it stays asleep": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); s.Claims = s.Claims[1:] }, "Sleep", Failed,
+		"a claim is gone, and it stays asleep": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); s.Claims = s.Claims[1:] },
+			"Sleep", Failed,
 			"", "", true},
-		"another claim has its name": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); renewClaim(s, "c-1-0") }, "Sleep", Failed, "", "",
+		"another claim has its name": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); renewClaim(s, "c-1-0") },
+			"Sleep", Failed, "", "",
 			true},
-		"the spec is invalid": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); d.Problems = []string{"spec.version: no"} }, "Stall", Failed,
+		"the spec is invalid": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); d.Problems = []string{"spec.version: no"} },
+			"Stall", Failed,
 			"spec.version", "", true},
-		"it is not to be stopped after all": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); d.Hibernate = false }, "SetConfig", Waking,
+		"it is not to be stopped after all": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); d.Hibernate = false },
+			"SetConfig", Waking,
 			"may be elected again", "", false},
 		"it is awake": {func(d *Desired, s *snapshot.Snapshot) { recorded(s); d.Hibernate = false }, "None", Steady, "", "", false},
 		"awake, it is scaled": {func(d *Desired, s *snapshot.Snapshot) {

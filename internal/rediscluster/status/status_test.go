@@ -147,8 +147,8 @@ func TestCompute(t *testing.T) {
 		"hibernated": {
 			Reconciliation{Snapshot: asleep(), Decision: decide(asleep(), func(d *plan.Desired) { d.Hibernate = true })},
 			v1alpha1.PhaseHibernated, metav1.ConditionFalse, "Hibernated", "the cluster is hibernated",
-			map[string]metav1.ConditionStatus{"Progressing": "False", "Degraded": "False", "Stalled": "False", "Formed": "True", "Hibernated": "True",
-				"SlotsCovered": "False"}},
+			map[string]metav1.ConditionStatus{"Progressing": "False", "Degraded": "False", "Stalled": "False", "Formed": "True",
+				"Hibernated": "True", "SlotsCovered": "False"}},
 		"hibernated, and a claim is gone": {
 			Reconciliation{Snapshot: asleep("gone"), Decision: decide(asleep("gone"), func(d *plan.Desired) { d.Hibernate, d.ClaimBytes = true, 1 })},
 			v1alpha1.PhaseHibernated, metav1.ConditionFalse, "Hibernated", "c-0-0",
