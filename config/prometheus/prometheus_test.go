@@ -76,7 +76,8 @@ func TestAlertsAreAboutMetricsThatExist(t *testing.T) {
 	}
 	phases := []redisv1alpha1.Phase{redisv1alpha1.PhaseNone, redisv1alpha1.PhaseCreating, redisv1alpha1.PhaseRunning,
 		redisv1alpha1.PhaseFailed,
-		redisv1alpha1.PhaseScaling, redisv1alpha1.PhaseUpgrading, redisv1alpha1.PhasePaused, redisv1alpha1.PhaseDeleting}
+		redisv1alpha1.PhaseScaling, redisv1alpha1.PhaseUpgrading, redisv1alpha1.PhaseHibernating, redisv1alpha1.PhaseHibernated,
+		redisv1alpha1.PhaseWaking, redisv1alpha1.PhasePaused, redisv1alpha1.PhaseDeleting}
 
 	for _, rule := range rules(t) {
 		for _, name := range metricName.FindAllString(rule.Expr, -1) {

@@ -53,6 +53,7 @@ var staged = map[string]struct {
 			"a rollout":              {of("RedisCluster", "Ready", "Upgrading"): "0x20 1x60"},
 			"Stalled tells it":       {of("App", "Ready", "RenderFailed"): "0x90", of("App", "Stalled", "RenderFailed"): "1x90"},
 			"paused":                 {of("App", "Ready", "Paused"): "0x90", of("App", "Paused", "Paused"): "1x90"},
+			"hibernated":             {of("RedisCluster", "Ready", "Hibernated"): "0x90", of("RedisCluster", "Hibernated", "Stopped"): "1x90"},
 			"its data is let go":     {of("RedisCluster", "Ready", "Deleting"): "0x90", phase("Deleting"): "1x90"},
 			"not known for a moment": {of("App", "Ready", "ChildNotReady"): "0x10 -1x5 1x60"}}},
 	"MiddlewareChangeNotSeen": {

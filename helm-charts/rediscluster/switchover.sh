@@ -28,8 +28,9 @@ end=$(($(now) + 38))
 # shellcheck disable=SC2086 # the options are words
 redis() { [ "$(now)" -lt "$end" ] && timeout 2 redis-cli --raw $tls "$@" </dev/null 2>/dev/null; }
 
-# While it stops it is not elected, and is nobody's successor.
+# While it stops it is not elected, and is nobody's successor. Where the operator has said so before, all instances stop (spec.hibernate).
 unwilling=cluster-replica-no-failover
+all=$(redis CONFIG GET "$unwilling" | tail -n 1)
 redis CONFIG SET "$unwilling" yes >/dev/null
 
 # successor prints the address of the replica that has received most (ROLE: master, its
@@ -70,6 +71,9 @@ suppress_pings() {
 # keys. The operator moves no more as soon as it sees that the pod stops.
 moving() { redis CLUSTER NODES | grep -q 'myself.* \['; }
 
+# followed says that it is a master with replicas.
+followed() { redis ROLE | { read -r role && [ "$role" = master ] && read -r _ && read -r _ && read -r _; }; }
+
 # redirected prints how many commands have been answered with MOVED.
 redirected() { redis INFO errorstats | grep '^errorstat_MOVED:'; }
 
@@ -92,6 +96,10 @@ while [ "$(now)" -lt "$enough" ]; do
     fi
     quiet=0 needed=3 enough=$((end - 7))
     sleep 0.1
+    continue
+  fi
+  if [ "$all" = yes ] && followed; then
+    sleep 0.1 # the last one of its shard to stop
     continue
   fi
   [ "$quiet" -lt "$needed" ] || break

@@ -38,6 +38,8 @@ type View struct {
 	MasterLinkLost bool
 	// Syncing is true for a replica that is being sent all of its master's data.
 	Syncing bool
+	// MasterIP is where a replica whose link is down looks for its master; empty when it looks nowhere, or by a name.
+	MasterIP string
 	// ReplicationOffset is how many bytes of its replication stream the node has produced (a master) or processed
 	// (a replica). Offsets compare only within one shard.
 	ReplicationOffset int64

@@ -148,6 +148,8 @@ func prepare(s *Snapshot) Step {
 		return Fail{Reason: fmt.Sprintf("RedisCluster %s is being deleted", name)}
 	case s.Withheld != "":
 		return Wait{Reason: s.Withheld}
+	case len(seeds(s.Cluster)) == 0 && s.Cluster.Spec.Hibernate:
+		return Wait{Reason: fmt.Sprintf("RedisCluster %s is hibernated: the backup is taken when spec.hibernate is false", name)}
 	case len(seeds(s.Cluster)) == 0:
 		return Wait{Reason: fmt.Sprintf("no instance of RedisCluster %s serves", name)}
 	case !s.Backup.Active():

@@ -72,6 +72,8 @@ func TestPlan(t *testing.T) {
 		"its Job was deleted":    {func(s *Snapshot) { s.Backup.Status.Phase = v1alpha1.BackupRunning }, Start{}},
 		"no cluster": {func(s *Snapshot) { s.Cluster = nil },
 			Wait{"spec.cluster: there is no RedisCluster cache in this namespace", false}},
+		"hibernated": {func(s *Snapshot) { s.Cluster.Status.Nodes, s.Cluster.Spec.Hibernate = nil, true },
+			Wait{"RedisCluster cache is hibernated: the backup is taken when spec.hibernate is false", false}},
 		"a Secret is not labelled": {func(s *Snapshot) { s.Withheld = "label it" }, Wait{"label it", false}},
 		"somebody else's Job":      {func(s *Snapshot) { s.Taken = "delete it" }, Wait{"delete it", false}},
 		"no instance serves":       {func(s *Snapshot) { s.Cluster.Status.Nodes = nil }, Wait{"no instance of RedisCluster cache serves", false}},

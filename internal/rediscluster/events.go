@@ -43,7 +43,8 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, report Report) {
 	}
 	if c := archiveChange(before, after); c != nil {
 		kind := corev1.EventTypeNormal
-		if c.Status != metav1.ConditionTrue && c.Reason != v1alpha1.ReasonArchiveNotBegun {
+		if c.Status != metav1.ConditionTrue && c.Reason != v1alpha1.ReasonArchiveNotBegun &&
+			c.Reason != v1alpha1.ReasonArchiveHibernated {
 			kind = corev1.EventTypeWarning
 		}
 		r.recorder.Eventf(after, nil, kind, "Archive"+c.Reason, "Archive", "%s", shell.Note(cmp.Or(c.Message, "the archive is far enough")))
@@ -110,7 +111,8 @@ func quarter(m *v1alpha1.MigrationStatus) int32 {
 }
 
 // worthTelling are the phases that say more than the steps that led to them.
-var worthTelling = map[v1alpha1.Phase]bool{v1alpha1.PhaseRunning: true, v1alpha1.PhaseFailed: true, v1alpha1.PhasePaused: true}
+var worthTelling = map[v1alpha1.Phase]bool{v1alpha1.PhaseRunning: true, v1alpha1.PhaseFailed: true, v1alpha1.PhasePaused: true,
+	v1alpha1.PhaseHibernated: true}
 
 // losesData reports whether a step gives up data, or may.
 func losesData(step plan.Step) bool {

@@ -37,6 +37,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.config":                   with("config: {maxclients: '500'}"),
 		"spec.finalizers":               with("finalizers: background"),
 		"spec.networkPolicy.enabled":    with("networkPolicy: {enabled: false}"),
+		"spec.hibernate":                with("hibernate: true"),
 		"spec.pause":                    with("pause: true"),
 
 		"spec.backup.archive.baseInterval":              archive("archive: {baseInterval: 2h}"),

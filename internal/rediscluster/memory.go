@@ -83,7 +83,8 @@ func (m *Memory) note(cluster *v1alpha1.RedisCluster, step plan.Step, pending pl
 		m.refused = refusedStep{Refused: plan.Refused{Cause: stall.Cause, Message: stall.Message, Step: step}, generation: cluster.Generation}
 		return true
 	}
-	if _, applied := step.(plan.ApplyChildren); applied && err == nil && !result.Acted {
+	applied := plan.Is[plan.ApplyChildren](step) || plan.Is[plan.Hibernate](step) || plan.Is[plan.Wake](step)
+	if applied && err == nil && !result.Acted {
 		m.asIs = asRendered{children: pending.Children, until: now.Add(apply.Lag)}
 		return true
 	}

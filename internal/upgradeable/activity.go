@@ -69,7 +69,8 @@ func ActivityOf(cluster *v1alpha1.RedisCluster) Activity {
 		if status.Plan != nil {
 			activity.progress.stale = status.Plan.Reason
 		}
-	case v1alpha1.PhaseNone, v1alpha1.PhaseCreating, v1alpha1.PhaseRunning, v1alpha1.PhaseFailed, v1alpha1.PhasePaused, v1alpha1.PhaseDeleting:
+	case v1alpha1.PhaseNone, v1alpha1.PhaseCreating, v1alpha1.PhaseRunning, v1alpha1.PhaseFailed, v1alpha1.PhasePaused, v1alpha1.PhaseDeleting,
+		v1alpha1.PhaseHibernating, v1alpha1.PhaseHibernated, v1alpha1.PhaseWaking:
 	}
 	return activity
 }

@@ -69,7 +69,7 @@ func TestDefaultingLeavesTheRestAsItIs(t *testing.T) {
 			"{storage: {size: 1024Mi, retain: Retain}, pod: [{resources: {}, updateStrategy: {type: RollingUpdate}}], version: 8.0.6, " +
 				"repository: docker.io/library/redis, replicas: 6, finalizers: foreground, auth: {enabled: true, previousPasswordFor: 1h}, " +
 				"antiAffinity: Preferred, spreadMasters: true, networkPolicy: {enabled: true}, podDisruptionBudget: {enabled: true}, " +
-				"updateStrategy: {type: AutoReceive, pipeline: '100'}, pause: false}"},
+				"updateStrategy: {type: AutoReceive, pipeline: '100'}, pause: false, hibernate: false}"},
 	} {
 		stored, _, refused, err := server.Admit(t.Context(), tt.gvk, nil, object(t, tt.gvk, tt.spec))
 		if err != nil || len(refused) > 0 {

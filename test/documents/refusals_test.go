@@ -63,6 +63,10 @@ var wrong = map[string]map[string][]string{
 			"spec: {antiAffinity: Required, pod: [{topologySpreadConstraints: [{maxSkew: 1, topologyKey: " +
 				"kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule}]}]}",
 		},
+		"`hibernate: true` with `pod[0].volumes.type: emptyDir`, or with `config: {appendonly: \"no\"}`": {
+			"spec: {hibernate: true, pod: [{volumes: {type: emptyDir}}]}",
+			"spec: {hibernate: true, config: {appendonly: 'no'}}",
+		},
 		"`bootstrap.import` or `bootstrap.clone` with `auth.enabled: false`": {
 			"spec: {bootstrap: {import: {address: 'a:1'}}, auth: {enabled: false}}",
 			"spec: {bootstrap: {clone: {name: other}}, auth: {enabled: false}}",

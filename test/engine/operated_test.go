@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster"
 	"middleware.hc.cn/operator/internal/rediscluster/act"
@@ -56,6 +57,10 @@ type operated struct {
 	// source is where a server outside is that the cluster follows, and login how to log in there.
 	source string
 	login  redis.Credentials
+	// dormant: StatefulSets ask for no pods.
+	dormant bool
+	// rendered does what is asked of StatefulSets; nil: nothing.
+	rendered func(plan.Shape)
 }
 
 // operatedPod is an instance on an address of its own, with the ports that the operator expects.
@@ -88,7 +93,7 @@ func prepared(t *testing.T, e engine, topology v1alpha1.Topology) *operated {
 
 				Storage: &v1alpha1.Storage{}, Auth: v1alpha1.Auth{Enabled: ptr.To(false)}, Config: map[string]string{"cluster-node-timeout": "2000"}}}}
 	o.loop = &rediscluster.Loop{Observer: &observe.Observer{Children: o.kube, Secrets: o.kube, Redis: o.pool}, Children: o,
-		Actor: &act.Actor{Client: o.kube, Redis: o.pool, Now: time.Now}, Now: time.Now}
+		Actor: &act.Actor{Client: o.kube, Applier: apply.New(o.kube, o.kube), Redis: o.pool, Now: time.Now}, Now: time.Now}
 	return o
 }
 
@@ -201,8 +206,11 @@ func (o *operated) named(shard, ordinal int) *operatedPod {
 }
 
 // Compare stands for the chart: StatefulSets and pods are made by the tests.
-func (o *operated) Compare(context.Context, *v1alpha1.RedisCluster, *snapshot.Snapshot, plan.Shape,
-	*rediscluster.Memory) (rediscluster.Comparison, error) {
+func (o *operated) Compare(_ context.Context, _ *v1alpha1.RedisCluster, _ *snapshot.Snapshot, shape plan.Shape,
+	_ *rediscluster.Memory) (rediscluster.Comparison, error) {
+	if o.rendered != nil {
+		o.rendered(shape)
+	}
 	return rediscluster.Comparison{}, nil
 }
 
@@ -219,7 +227,7 @@ func (o *operated) reconcile() plan.Step {
 		o.steps = append(o.steps, "error: "+report.Err.Error())
 	}
 	for _, p := range o.pods { // what the StatefulSets' controller does
-		if apierrors.IsNotFound(o.kube.Get(o.t.Context(), client.ObjectKeyFromObject(p.pod), &corev1.Pod{})) {
+		if !o.dormant && apierrors.IsNotFound(o.kube.Get(o.t.Context(), client.ObjectKeyFromObject(p.pod), &corev1.Pod{})) {
 			o.renewed(p)
 		}
 	}

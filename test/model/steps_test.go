@@ -14,7 +14,8 @@ import (
 // each order.
 func (o *operator) programs(w *world, step plan.Step) [][]command {
 	switch step := step.(type) {
-	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.RolloutWait, plan.RecordGoal, plan.RecordNodes, plan.RecordKeys:
+	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.RolloutWait, plan.RecordGoal, plan.RecordNodes, plan.RecordKeys,
+		plan.RecordHibernation, plan.Sleep:
 		return [][]command{nil}
 	case plan.ApplyChildren:
 		return [][]command{{{kind: createSet}}}

@@ -229,8 +229,8 @@ func (s *simulation) rest() {
 		if s.outside != nil && s.outside.isTorn {
 			return
 		}
-		if c := s.cluster.Status; c.PasswordChange == nil && c.Phase == "Running" && c.Plan.Step == "None" &&
-			(s.awaits == nil || s.awaits()) {
+		seen := s.awaits == nil || s.awaits()
+		if c := s.cluster.Status; c.PasswordChange == nil && c.Phase == "Running" && c.Plan.Step == "None" && seen {
 			return
 		}
 	}
@@ -274,7 +274,7 @@ func (s *simulation) outcome(shared bool) string {
 		for _, condition := range pod.Status.Conditions {
 			fmt.Fprintf(&b, " %s=%s", condition.Type, condition.Status)
 		}
-		for _, name := range []string{"cluster-node-timeout", "dynamic-hz", "hz", "maxmemory-policy"} {
+		for _, name := range []string{"cluster-node-timeout", "cluster-replica-no-failover", "dynamic-hz", "hz", "maxmemory-policy"} {
 			fmt.Fprintf(&b, " %s=%s", name, s.named(pod.Name).node.Setting(name))
 		}
 		for _, in := range snap.Reachable() {

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redistest"
@@ -65,6 +68,9 @@ var flows = []flow{
 			s.restart(in, true)
 		}
 	}},
+	{name: "hibernate and wake", begin: newWithClaims, change: hibernateAndWake,
+		undo: func(s *simulation) { s.cluster.Spec.Hibernate, s.cluster.Generation = false, 3 }},
+	{name: "hibernate and wake, atomically", valkey: true, begin: newWithClaims, change: hibernateAndWake},
 	{name: "password", begin: func(t *testing.T, valkey bool) *simulation { return newGuarded(t, 1, valkey).simulation },
 		change: func(s *simulation) { s.cluster.Spec.Auth.Rotate, s.cluster.Generation = "again", 2 }},
 	{name: "a right for an archive", valkey: true,
@@ -83,6 +89,37 @@ var flows = []flow{
 	{name: "clone", valkey: true, begin: imported(3, true), change: func(*simulation) {}},
 	{name: "a renewed certificate", begin: func(t *testing.T, valkey bool) *simulation { return newEncrypted(t, 1, valkey) },
 		change: func(s *simulation) { s.renew() }},
+}
+
+// newWithClaims is a cluster that has formed, and whose instances have claims.
+func newWithClaims(t *testing.T, valkey bool) *simulation {
+	t.Helper()
+	s := prepared(t, 1, 2, valkey)
+	s.cluster.Spec.Pod, s.cluster.Spec.Storage = nil, &v1alpha1.Storage{Size: resource.MustParse("1Gi")}
+	s.populate()
+	for _, in := range s.instances {
+		s.create(&corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: in.pod.Namespace, Name: "data-" + in.pod.Name, UID: types.UID("claim-" + in.pod.Name),
+				Labels: in.pod.Labels},
+			Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}})
+	}
+	s.converge()
+	return s
+}
+
+// hibernateAndWake asks for a cluster to be hibernated, and wakes it when it is.
+func hibernateAndWake(s *simulation) {
+	s.cluster.Spec.Hibernate, s.cluster.Generation = true, 2
+	s.awaits = func() bool {
+		if s.cluster.Status.Phase == v1alpha1.PhaseHibernated {
+			if len(s.instances) > 0 {
+				s.fail("it is hibernated, and has %d instances", len(s.instances))
+			}
+			s.cluster.Spec.Hibernate, s.cluster.Generation = false, 3
+		}
+		return !s.cluster.Spec.Hibernate
+	}
 }
 
 // archived asks for an archive.

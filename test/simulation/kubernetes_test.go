@@ -47,9 +47,12 @@ func (s *simulation) statefulSet(shard, replicas int) *appsv1.StatefulSet {
 }
 
 // statefulSets makes the StatefulSets be as the chart renders them for a topology, and
-// starts the pods that they ask for: what the API server and its controllers do.
-func (s *simulation) statefulSets(topology v1alpha1.Topology) {
+// starts the pods that they ask for: what the API server and its controllers do. Dormant, they ask for none.
+func (s *simulation) statefulSets(topology v1alpha1.Topology, dormant bool) {
 	for shard, replicas := range topology {
+		if dormant {
+			replicas = 0
+		}
 		set := s.statefulSet(shard, int(replicas))
 		if err := s.kube.Get(s.t.Context(), client.ObjectKeyFromObject(set), set); apierrors.IsNotFound(err) {
 			s.sweep() // the pods of the one before go first
@@ -76,9 +79,10 @@ func (s *simulation) sweep() {
 	if err := s.kube.List(s.t.Context(), &sets); err != nil {
 		s.t.Fatal(err)
 	}
-	wanted := map[string]bool{}
+	wanted, dormant := map[string]bool{}, map[string]bool{}
 	for i := range sets.Items {
 		s.countReady(&sets.Items[i])
+		dormant[sets.Items[i].Labels[v1alpha1.LabelShard]] = *sets.Items[i].Spec.Replicas == 0
 		for ordinal := range int(*sets.Items[i].Spec.Replicas) {
 			wanted[fmt.Sprintf("%s-%d", sets.Items[i].Name, ordinal)] = true
 		}
@@ -88,6 +92,9 @@ func (s *simulation) sweep() {
 			return false
 		}
 		s.world.Kill(in.node)
+		if dormant[in.pod.Labels[v1alpha1.LabelShard]] {
+			s.kept[in.pod.Name] = in.node
+		}
 		if err := s.kube.Delete(s.t.Context(), in.pod); err != nil {
 			s.t.Fatal(err)
 		}
@@ -117,9 +124,16 @@ func (s *simulation) countReady(set *appsv1.StatefulSet) {
 	}
 }
 
-// start makes a pod with a fresh Redis.
+// start makes a pod with a fresh Redis, or with what the one before has left in its claim.
 func (s *simulation) start(shard, ordinal int) {
 	pod := s.pod(shard, ordinal)
+	if node := s.kept[pod.Name]; node != nil {
+		delete(s.kept, pod.Name)
+		node.SetFile(s.file)
+		s.world.Restart(node, pod.Status.PodIP, true)
+		s.instances = append(s.instances, &instance{pod: pod, node: node})
+		return
+	}
 	valkey, version := s.engine()
 	options := redistest.NodeOptions{IP: pod.Status.PodIP, Valkey: valkey, Version: version, Settings: s.file, Config: s.authFile()}
 	if s.outside != nil {

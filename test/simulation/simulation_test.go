@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/redis/redistest"
@@ -75,6 +76,8 @@ type simulation struct {
 	// killer ends its processes at a write; nil: they live. process is the present one.
 	killer  *crash.Killer
 	process *crash.Process
+	// kept are, by pod, the Redis of pods that were stopped, whose claims are still there.
+	kept map[string]*redistest.Node
 	// made counts the StatefulSets that were made for a shard that had none.
 	made map[int]int
 	// arrives is what is on its way to nodes, late what a process that is stopped will still send.
@@ -134,7 +137,7 @@ func prepared(t *testing.T, seed uint64, perShard int, valkey bool) *simulation 
 	}})
 	t.Cleanup(func() { pool.Close(); world.Close() })
 	s = &simulation{
-		t: t, schedule: schedule, made: map[int]int{}, template: "v1", valkey: valkey, random: rand.New(rand.NewPCG(seed, 1)), world: world,
+		t: t, schedule: schedule, made: map[int]int{}, kept: map[string]*redistest.Node{}, template: "v1", valkey: valkey, random: rand.New(rand.NewPCG(seed, 1)), world: world,
 		// Nobody looks at managed fields, and keeping them takes longer than all the rest.
 		kube: fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(clienttesting.NewObjectTracker(scheme,
 			serializer.NewCodecFactory(scheme).UniversalDecoder())).Build(),
@@ -147,7 +150,7 @@ func prepared(t *testing.T, seed uint64, perShard int, valkey bool) *simulation 
 	}
 	s.loop = &rediscluster.Loop{
 		Observer: &observe.Observer{Children: &s.stale, Secrets: s.kube, Redis: pool, Now: world.Now}, Children: s,
-		Actor: &act.Actor{Client: s.kube, Redis: pool, Now: world.Now}, Now: world.Now,
+		Actor: &act.Actor{Client: s.kube, Applier: apply.New(s.kube, s.kube), Redis: pool, Now: world.Now}, Now: world.Now,
 	}
 	s.stale.Reader = s.kube
 	s.replaceOperator()
@@ -188,7 +191,7 @@ func (s *simulation) Compare(_ context.Context, _ *v1alpha1.RedisCluster, _ *sna
 			return compared, nil
 		}
 	}
-	s.statefulSets(shape.Topology)
+	s.statefulSets(shape.Topology, shape.Dormant)
 	return compared, nil
 }
 
@@ -253,7 +256,7 @@ func (s *simulation) converge() {
 	still, reason, acted := 0, "", 0
 	for range most {
 		step := s.reconcile()
-		if plan.Is[plan.None](step) {
+		if plan.Is[plan.None](step) || plan.Is[plan.Sleep](step) {
 			return
 		}
 		if s.outside.torn(step) {

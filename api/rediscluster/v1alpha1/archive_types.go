@@ -170,6 +170,8 @@ const (
 	ReasonArchiveWithheld = "Withheld"
 	// ReasonArchiveNotRunning: no pod writes it. The message says why.
 	ReasonArchiveNotRunning = "NotRunning"
+	// ReasonArchiveHibernated: no instance runs, and no pod writes it (spec.hibernate).
+	ReasonArchiveHibernated = "Hibernated"
 	// ReasonArchiveSlotsMove: while slots move there are no moments. The streams go on.
 	ReasonArchiveSlotsMove = "SlotsMove"
 	// ReasonArchiveBehind: the last moment is older than the objective. The message says what is waited for.

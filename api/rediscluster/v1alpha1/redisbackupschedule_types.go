@@ -148,6 +148,7 @@ const (
 	ScheduleNotMade         = "BackupNotMade"
 	ScheduleSkippedActive   = "FormerStillTaken"
 	ScheduleSkippedTaken    = "NameTaken"
+	ScheduleSkippedAsleep   = "ClusterHibernated"
 )
 
 // Reasons of BackedUp.

@@ -56,6 +56,15 @@ type RedisClusterSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=150,displayName="Pause",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
 	Pause bool `json:"pause,omitempty"`
 
+	// hibernate stops all instances and keeps their data: once nothing is under way, replicas stop first and masters last, until no pod
+	// is left. Claims, Secrets and Services stay. Set back to false, the cluster starts as it was, with its data, and is changed to
+	// what the spec asks for by then afterwards. Instances need volumes of their own that outlive pods, and their append-only files.
+	//
+	// +kubebuilder:default=false
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=152,displayName="Hibernate",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
+	Hibernate bool `json:"hibernate,omitempty"`
+
 	// finalizers says how deleting the RedisCluster treats what it owns. foreground
 	// waits until everything is gone, background removes the RedisCluster at once and
 	// the rest soon after, orphan leaves the running cluster behind without an owner.

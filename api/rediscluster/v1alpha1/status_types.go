@@ -60,7 +60,7 @@ type RedisClusterStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions: Ready, Progressing, Degraded, SlotsCovered, Formed, Stalled,
-	// Configured, AccessApplied, CertificateInUse, MastersSpread, Archiving.
+	// Configured, AccessApplied, CertificateInUse, MastersSpread, Archiving, Hibernated.
 	//
 	// +listType=map
 	// +listMapKey=type
@@ -126,6 +126,15 @@ type RedisClusterStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=197,displayName="Placed On",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
 	PlacedOn map[string]string `json:"placedOn,omitempty"`
+
+	// hibernatedInstances are how many instances each shard had, by shard, when they were stopped for spec.hibernate: as many start again.
+	// It is absent while the cluster is awake.
+	//
+	// +kubebuilder:validation:MaxItems=500
+	// +listType=atomic
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=199,displayName="Hibernated Instances",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:hidden"}
+	HibernatedInstances []int32 `json:"hibernatedInstances,omitempty"`
 
 	// slotsAssigned reports whether the slots are distributed by AssignReceive. When the type is set back
 	// to AutoReceive, they are balanced.
@@ -252,19 +261,22 @@ type RolloutStatus struct {
 // Phase is the situation of a cluster in one word. None, or none at all, is that of one which
 // has just been created: nothing has been made for it yet.
 //
-// +kubebuilder:validation:Enum=None;Creating;Running;Failed;Scaling;Upgrading;Paused;Deleting
+// +kubebuilder:validation:Enum=None;Creating;Running;Failed;Scaling;Upgrading;Hibernating;Hibernated;Waking;Paused;Deleting
 type Phase string
 
 // The phases.
 const (
-	PhaseNone      Phase = "None"
-	PhaseCreating  Phase = "Creating"
-	PhaseRunning   Phase = "Running"
-	PhaseFailed    Phase = "Failed"
-	PhaseScaling   Phase = "Scaling"
-	PhaseUpgrading Phase = "Upgrading"
-	PhasePaused    Phase = "Paused"
-	PhaseDeleting  Phase = "Deleting"
+	PhaseNone        Phase = "None"
+	PhaseCreating    Phase = "Creating"
+	PhaseRunning     Phase = "Running"
+	PhaseFailed      Phase = "Failed"
+	PhaseScaling     Phase = "Scaling"
+	PhaseUpgrading   Phase = "Upgrading"
+	PhasePaused      Phase = "Paused"
+	PhaseHibernating Phase = "Hibernating"
+	PhaseHibernated  Phase = "Hibernated"
+	PhaseWaking      Phase = "Waking"
+	PhaseDeleting    Phase = "Deleting"
 )
 
 // Condition types of RedisCluster.
@@ -291,6 +303,10 @@ const (
 	// Secret of spec.tls holds. It is absent without TLS.
 	ConditionCertificateInUse = "CertificateInUse"
 )
+
+// ConditionHibernated is True when spec.hibernate has stopped all instances. False says what that, or starting them again, waits for. It
+// is absent when the cluster is awake and asked to be.
+const ConditionHibernated = "Hibernated"
 
 // ConditionConfigured is True when the settings asked for are in force on every instance.
 // Its message names those that are not, each with its field and the engine's own words.

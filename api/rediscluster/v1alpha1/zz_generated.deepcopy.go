@@ -1209,6 +1209,11 @@ func (in *RedisClusterStatus) DeepCopyInto(out *RedisClusterStatus) {
 			(*out)[key] = val
 		}
 	}
+	if in.HibernatedInstances != nil {
+		in, out := &in.HibernatedInstances, &out.HibernatedInstances
+		*out = make([]int32, len(*in))
+		copy(*out, *in)
+	}
 	if in.Restored != nil {
 		in, out := &in.Restored, &out.Restored
 		*out = new(RestoredData)

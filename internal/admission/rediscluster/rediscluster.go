@@ -80,6 +80,7 @@ var rules = []func(*v1alpha1.RedisCluster, Options) field.ErrorList{
 	checkBackup,
 	checkConfig,
 	checkModules,
+	checkHibernate,
 	checkAuth,
 	checkLabels,
 	checkAnnotations,

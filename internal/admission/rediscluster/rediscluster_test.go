@@ -195,6 +195,11 @@ func TestValidate(t *testing.T) {
 		{name: "hostPath allowed", spec: `{pod: [{volumes: {type: hostPath}}]}`, options: Options{AllowHostPath: true}},
 		{name: "two places for data", spec: `{storage: {size: 1Gi}, pod: [{volumes: {type: emptyDir}}]}`, want: []string{
 			"spec.storage: Forbidden: storage and pod[0].volumes both say where data is kept: set one of them, or volumes.type pvc without persistentVolumeClaimName"}},
+		{name: "hibernated", spec: `{hibernate: true}`},
+		{name: "hibernated with data in pods", spec: `{hibernate: true, pod: [{volumes: {type: emptyDir}}]}`, want: []string{
+			"spec.hibernate: Forbidden: all data would be lost: with pod[0].volumes.type emptyDir it goes with the pods; take a RedisBackup and delete the RedisCluster"}},
+		{name: "hibernated without files", spec: `{hibernate: true, config: {appendonly: "no"}}`, want: []string{
+			"spec.hibernate: Forbidden: data would be lost: config[appendonly] keeps it out of files; set that to yes first, and hibernate when the condition Configured is True"}},
 		{name: "no storage size", spec: `{storage: {size: "0"}}`, want: []string{
 			`spec.storage.size: Invalid value: "0": must be more than zero, such as 1Gi; for data that need not be kept use pod[0].volumes.type emptyDir`}},
 		{name: "reserved settings", spec: `{config: {port: "6380", cluster-announce-ip: 10.0.0.1, loadmodule: /x.so}}`, want: []string{

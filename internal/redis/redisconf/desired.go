@@ -67,6 +67,10 @@ var defaultSettings = map[string]string{
 // at the engine's default: an operator that is killed in that moment changes nothing for good.
 func Momentary() []string { return []string{"dynamic-hz"} }
 
+// NoFailover is the setting that keeps a replica from being elected. An instance has it while it stops (switchover.sh), and from the
+// operator before all of a cluster stop.
+const NoFailover = "cluster-replica-no-failover"
+
 // Source is who wants a setting.
 type Source int
 

@@ -133,7 +133,8 @@ func (n *Node) loadCertificate() {
 // untabled are settings that every engine has and the table leaves out, because the operator
 // sets them in other ways.
 func untabled(name string) bool {
-	return slices.ContainsFunc([]string{"masterauth", "masteruser", "requirepass", "primary", "tls-"}, func(prefix string) bool {
+	return slices.ContainsFunc([]string{"masterauth", "masteruser", "requirepass", "primary", "tls-",
+		redisconf.NoFailover}, func(prefix string) bool {
 		return strings.HasPrefix(name, prefix)
 	})
 }

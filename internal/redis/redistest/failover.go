@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
@@ -160,6 +161,9 @@ func (n *Node) failover() {
 		return // the handshake of offsets with the master does not come about
 	}
 	if master == nil || master.slots.IsEmpty() || (!master.fail && !isManual) {
+		return
+	}
+	if !isManual && n.settings[redisconf.NoFailover] == "yes" {
 		return
 	}
 	age := n.dataAge()

@@ -113,6 +113,9 @@ func begin(s *Snapshot, t *times) Step {
 	case active != "":
 		return Skip{At: at, Reason: v1alpha1.ScheduleSkippedActive,
 			Message: fmt.Sprintf("RedisBackup %s was still being taken: %s was not made", active, name)}
+	case s.Cluster.Spec.Hibernate:
+		return Skip{At: at, Reason: v1alpha1.ScheduleSkippedAsleep,
+			Message: fmt.Sprintf("RedisCluster %s is hibernated, or is to be (spec.hibernate): %s was not made", s.Cluster.Name, name)}
 	}
 	return Make{At: at}
 }

@@ -84,6 +84,9 @@ func TestPlan(t *testing.T) {
 		"the former one is still taken": {func(s *Snapshot) {
 			s.Backups = []v1alpha1.RedisBackup{backup("nightly-1", time.Hour, v1alpha1.BackupPending)}
 		}, Skip{today, v1alpha1.ScheduleSkippedActive, "RedisBackup nightly-1 was still being taken: nightly-202611231000 was not made"}},
+		"its cluster is hibernated": {func(s *Snapshot) { s.Cluster.Name, s.Cluster.Spec.Hibernate = "cache", true },
+			Skip{today, v1alpha1.ScheduleSkippedAsleep,
+				"RedisCluster cache is hibernated, or is to be (spec.hibernate): nightly-202611231000 was not made"}},
 		"the former one is deleted while it is taken": {func(s *Snapshot) {
 			s.Backups = []v1alpha1.RedisBackup{backup("nightly-1", time.Hour, "")}
 			s.Backups[0].DeletionTimestamp = stamp(now)
@@ -210,6 +213,9 @@ func TestStatus(t *testing.T) {
 			stamp(now.Truncate(time.Hour))},
 		"left out before": {func(s *Snapshot) { s.Schedule.Status = ComputeStatus(s, taken, nil) }, Rest{}, nil,
 			"True FormerStillTaken it was left out", "Unknown NoBackup", stamp(tomorrow), "", "", 0, stamp(now.Truncate(time.Hour))},
+		"left out before, for it was hibernated": {func(s *Snapshot) {
+			s.Schedule.Status = ComputeStatus(s, Skip{now.Truncate(time.Hour), v1alpha1.ScheduleSkippedAsleep, "it was left out"}, nil)
+		}, Rest{}, nil, "True ClusterHibernated it was left out", "Unknown NoBackup", stamp(tomorrow), "", "", 0, stamp(now.Truncate(time.Hour))},
 		"left out before, for its name": {func(s *Snapshot) {
 			s.Schedule.Status = ComputeStatus(s, Skip{now.Truncate(time.Hour), v1alpha1.ScheduleSkippedTaken, "it was left out"}, nil)
 		}, Rest{}, nil, "True NameTaken it was left out", "Unknown NoBackup", stamp(tomorrow), "", "", 0, stamp(now.Truncate(time.Hour))},

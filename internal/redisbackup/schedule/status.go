@@ -104,7 +104,8 @@ func scheduled(s *Snapshot, step Step, err error) metav1.Condition {
 	}
 	// What was left out is told until another one is made.
 	c := meta.FindStatusCondition(s.Schedule.Status.Conditions, v1alpha1.ScheduleConditionScheduled)
-	left := c != nil && (c.Reason == v1alpha1.ScheduleSkippedActive || c.Reason == v1alpha1.ScheduleSkippedTaken)
+	left := c != nil && (c.Reason == v1alpha1.ScheduleSkippedActive || c.Reason == v1alpha1.ScheduleSkippedTaken ||
+		c.Reason == v1alpha1.ScheduleSkippedAsleep)
 	if left && settled(step).IsZero() {
 		return is(true, c.Reason, c.Message)
 	}

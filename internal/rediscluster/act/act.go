@@ -92,11 +92,11 @@ type Result struct {
 // Do carries out a step. The result counts also when there is an error.
 func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, error) {
 	switch step := step.(type) {
-	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.RolloutWait:
+	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.RolloutWait, plan.Sleep:
 		return Result{}, nil
-	case plan.RecordGoal, plan.RecordNodes, plan.RecordKeys, plan.RecordCutOver, plan.GiveUp: // the status holds it
+	case plan.RecordGoal, plan.RecordNodes, plan.RecordKeys, plan.RecordCutOver, plan.RecordHibernation, plan.GiveUp: // the status holds it
 		return Result{Acted: true}, nil
-	case plan.ApplyChildren:
+	case plan.ApplyChildren, plan.Hibernate, plan.Wake:
 		changed, err := a.applyChildren(ctx, s)
 		return Result{Acted: changed}, err
 	case plan.SetConfig:
@@ -189,7 +189,8 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 	case plan.RemoveFinalizer:
 		return a.removeFinalizer(ctx, s.Cluster)
 	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.ApplyChildren, plan.GiveUp, plan.MoveSlots, plan.RecordGoal,
-		plan.RecordNodes, plan.RecordKeys, plan.RecordCutOver, plan.RolloutWait, plan.SetConfig, plan.ChangePassword:
+		plan.RecordNodes, plan.RecordKeys, plan.RecordCutOver, plan.RecordHibernation, plan.Hibernate, plan.Wake, plan.Sleep,
+		plan.RolloutWait, plan.SetConfig, plan.ChangePassword:
 		// Do carries these out itself.
 	}
 	return fmt.Errorf("step %s has no executor", step.Name())

@@ -56,6 +56,9 @@ func settingNames(cluster *v1alpha1.RedisCluster, config snapshot.UserConfig) []
 	for _, s := range cluster.Status.Settings {
 		names = append(names, s.Name)
 	}
+	if cluster.Spec.Hibernate || len(cluster.Status.HibernatedInstances) > 0 {
+		names = append(names, redisconf.NoFailover, "appendonly")
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -76,7 +76,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		Rolling:  cluster.Status.Rollout != nil,
 		Goal:     goal(cluster.Status.Migration),
 		Stalled:  stalled(cluster), DataVolumes: cluster.Status.DataVolumes, PlacedOn: cluster.Status.PlacedOn,
-		SlotsAssigned: cluster.Status.SlotsAssigned, Restored: cluster.Status.Restored,
+		SlotsAssigned: cluster.Status.SlotsAssigned, Hibernated: hibernated(cluster), Restored: cluster.Status.Restored,
 		Settings: settingsOf(cluster), Refusals: refusals(cluster, o.now()),
 	}
 	sets, err := o.shards(ctx, cluster, s)
@@ -122,6 +122,20 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	m.noteRedirected(s, o.now())
 	m.noteRoles(s, o.now())
 	return s, held, nil
+}
+
+// hibernated are how many instances each shard had before they were stopped; nil: the cluster is awake. The status is anybody's to write
+// who may.
+func hibernated(cluster *v1alpha1.RedisCluster) v1alpha1.Topology {
+	was := cluster.Status.HibernatedInstances
+	if len(was) == 0 || len(was) > int(v1alpha1.MaxShards) {
+		return nil
+	}
+	t := make(v1alpha1.Topology, len(was))
+	for i, n := range was {
+		t[i] = min(max(n, 1), v1alpha1.MaxReplicas)
+	}
+	return t
 }
 
 // stalled is the cause of the stall that was told last; empty when there was none.

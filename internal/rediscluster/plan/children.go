@@ -4,6 +4,8 @@
 package plan
 
 import (
+	"fmt"
+
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -39,6 +41,13 @@ type Refused struct {
 func planChildren(in input) Step {
 	if len(in.pending.Children) == 0 {
 		return nil
+	}
+	switch {
+	case in.stopped() && !in.dormant:
+		return Wake{base{fmt.Sprintf("spec.hibernate is false: the %d instances that there were start again", in.topology.Instances())}}
+	case in.dormant && !in.asleep():
+		return Hibernate{base{fmt.Sprintf("spec.hibernate is true: the %d instances stop, each master as the last of its shard",
+			in.topology.Instances())}}
 	}
 	return ApplyChildren{base: base{"children to apply: " + list(in.pending.Children)}, Topology: in.topology}
 }

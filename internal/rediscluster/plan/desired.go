@@ -31,7 +31,9 @@ type Desired struct {
 	Topology v1alpha1.Topology
 	Policy   v1alpha1.DeletionPolicy
 	Paused   bool
-	Deleting bool
+	// Hibernate asks for no instance to run, and for all data to be kept.
+	Hibernate bool
+	Deleting  bool
 	// ClaimBytes is the storage that each claim is to request; 0 without claims.
 	ClaimBytes int64
 	// NodeTimeout is the cluster-node-timeout asked for; 0 when it is not known.
@@ -87,7 +89,7 @@ type Desired struct {
 func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options) Desired {
 	spec, template := &cluster.Spec, cluster.Spec.Template()
 	d := Desired{
-		Topology: spec.Topology(), Policy: cluster.DeletionPolicy(), Paused: spec.Pause,
+		Topology: spec.Topology(), Policy: cluster.DeletionPolicy(), Paused: spec.Pause, Hibernate: spec.Hibernate,
 		Deleting: cluster.DeletionTimestamp != nil, HasFinalizer: hasFinalizer(cluster),
 		CreateTimeout: o.CreateTimeout, UpgradeTimeout: o.UpgradeTimeout,
 		AssignReceive: spec.UpdateStrategy.Type == v1alpha1.AssignReceive, KeysPerSecond: int(spec.UpdateStrategy.KeysPerSecond),
@@ -117,6 +119,9 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 	if problem := toRestore(cluster, s); problem != "" {
 		d.Problems = append(d.Problems, problem)
 	}
+	if problem := toHibernate(cluster, s); problem != "" {
+		d.Problems = append(d.Problems, problem)
+	}
 	if len(d.Problems) == 0 {
 		d.Settings = redisconf.AskedFor(cluster, s.Config.Settings)
 		d.NodeTimeout = nodeTimeout(d.Settings)
@@ -132,6 +137,17 @@ func toRestore(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) string {
 	for _, setting := range redisconf.AskedFor(cluster, s.Config.Settings) {
 		if setting.Name == "appendonly" && setting.Value() != "yes" {
 			return "spec.config[appendonly]: a backup is restored as an append-only file: leave appendonly at yes until the cluster runs"
+		}
+	}
+	return ""
+}
+
+// toHibernate says why the user's ConfigMap does not let a cluster be hibernated; empty: it does, or is not asked for. Admission knows
+// of spec.config.
+func toHibernate(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) string {
+	for _, setting := range redisconf.AskedFor(cluster, s.Config.Settings) {
+		if cluster.Spec.Hibernate && setting.Source == redisconf.FromConfigMap && setting.Name == "appendonly" && setting.Value() != "yes" {
+			return "spec.hibernate: " + setting.Field() + " keeps data out of files, and it would be lost: set it to yes, or set hibernate to false"
 		}
 	}
 	return ""

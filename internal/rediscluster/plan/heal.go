@@ -209,6 +209,14 @@ func nodeGone(in input, id string) Verdict {
 	return holds(NodeGone)
 }
 
+// looksElsewhere reports whether a replica follows its master at a former address, although it knows the present one. An instance that
+// hears of that from a third one changes its table, and not whom it connects to (clusterProcessGossipSection in cluster.c,
+// github.com/redis/redis/pull/13572). Told to follow the same master again, Redis does; Valkey does nothing then, and has to start again.
+func looksElsewhere(pod, master *snapshot.Instance) bool {
+	r := pod.Redis
+	return !r.Master && !r.MasterLinkUp && r.MasterIP != "" && r.MasterIP != master.IP && linked(pod, master)
+}
+
 // planReplicate makes every instance that owns no slot a replica of its shard's master.
 func planReplicate(in input) Step {
 	masters := in.masters()
@@ -216,8 +224,8 @@ func planReplicate(in input) Step {
 	var renewal Step
 	for _, pod := range in.snap.Reachable() {
 		master := masters[pod.Shard]
-		if master == nil || master == pod || pod.Redis.Slots.Len() > 0 || pod.Redis.MasterID == master.Redis.NodeID || pod.Terminating ||
-			in.safeToRemove(pod).Holds {
+		if master == nil || master == pod || pod.Redis.Slots.Len() > 0 || pod.Terminating || in.safeToRemove(pod).Holds ||
+			pod.Redis.MasterID == master.Redis.NodeID && !looksElsewhere(pod, master) {
 			continue
 		}
 		marked := pod.Redis.Master && len(pod.Redis.Importing)+len(pod.Redis.Migrating) > 0
@@ -230,6 +238,13 @@ func planReplicate(in input) Step {
 		}
 		if pod.Redis.Master && pod.Redis.Keys > 0 {
 			continue // planUnownedKeys speaks about it
+		}
+		if pod.Redis.MasterID == master.Redis.NodeID && pod.Redis.Engine != "redis" {
+			if pod.Redis.MasterLinkDownFor > electionTimeout {
+				renewal = Restart{base: base{fmt.Sprintf("%s looks for %s at its former address, %s", pod.Name, master.Name, pod.Redis.MasterIP)},
+					Pod: pod.Name, UID: pod.UID, Failing: true}
+			}
+			continue
 		}
 		if linked(pod, master) {
 			replications = append(replications, Replication{Replica: target(pod), MasterID: master.Redis.NodeID})

@@ -27,8 +27,12 @@ const (
 	ScalingIn  Situation = "ScalingIn"
 	RollingOut Situation = "RollingOut"
 	Paused     Situation = "Paused"
-	Deleting   Situation = "Deleting"
-	Failed     Situation = "Failed"
+	// Hibernating: all instances are being stopped, as spec.hibernate asks. Hibernated: they are. Waking: they start again.
+	Hibernating Situation = "Hibernating"
+	Hibernated  Situation = "Hibernated"
+	Waking      Situation = "Waking"
+	Deleting    Situation = "Deleting"
+	Failed      Situation = "Failed"
 )
 
 // Decision is what a reconciliation does, and the topology that the chart is asked for.
@@ -62,6 +66,8 @@ type Decision struct {
 	// SlotsAssigned reports whether the slots are distributed by AssignReceive; when it does not ask for
 	// that any more, they are balanced.
 	SlotsAssigned bool
+	// Hibernated are how many instances each shard had, by shard, when the cluster was told to hibernate, until it is awake again.
+	Hibernated v1alpha1.Topology
 	// Healthy reports whether every instance of the cluster serves, every slot is covered, and
 	// every replica is in sync, whatever else is to be done.
 	Healthy bool
@@ -82,7 +88,9 @@ type input struct {
 	// it is.
 	problems []problem
 	topology v1alpha1.Topology
-	now      time.Time
+	// dormant: the StatefulSets are to ask for no instance.
+	dormant bool
+	now     time.Time
 }
 
 // problem is why the spec cannot be followed: the cause of the stall, and a sentence.
@@ -95,6 +103,8 @@ type problem struct {
 // Shape is as much of a desire as is safe now: what the chart is asked for.
 type Shape struct {
 	Topology v1alpha1.Topology
+	// Dormant: of none of its instances there is to be a pod.
+	Dormant bool
 	// Settings are those that redis.conf is to hold.
 	Settings []redisconf.Setting
 	in       input
@@ -116,8 +126,10 @@ func ShapeOf(d Desired, s *snapshot.Snapshot, now time.Time) Shape {
 	for _, message := range d.Problems {
 		in.problems = append(in.problems, problem{cause: "InvalidSpec", message: message})
 	}
+	in.asBefore()
 	in.topology = in.effective()
-	shape := Shape{Topology: in.topology, Settings: in.effectiveSettings(), in: in}
+	in.dormant = in.dormancy()
+	shape := Shape{Topology: in.topology, Dormant: in.dormant, Settings: in.effectiveSettings(), in: in}
 	if partial {
 		shape.partial = ScalingOut
 		if asked < shards {
@@ -134,23 +146,26 @@ func (shape Shape) Next(pending Pending) Decision {
 	in.pending = pending
 	if d.Deleting {
 		return Decision{Situation: Deleting, Topology: in.topology, Step: planDeletion(in), Rule: "deletion", Settings: s.Settings,
-			DataVolumes: s.DataVolumes, PlacedOn: s.PlacedOn, SlotsAssigned: s.SlotsAssigned}
+			DataVolumes: s.DataVolumes, PlacedOn: s.PlacedOn, SlotsAssigned: s.SlotsAssigned, Hibernated: s.Hibernated}
 	}
 	if pending.Refused != nil && len(in.problems) == 0 {
 		in.problems = []problem{{cause: pending.Refused.Cause, message: pending.Refused.Message, refused: pending.Refused.Step}}
 		in.desired.Settings, in.desired.NodeTimeout = nil, 0
 	}
 	order := rules
-	if len(in.problems) > 0 {
+	switch {
+	case in.stopped() && len(in.problems) == 0:
+		order = dormant
+	case len(in.problems) > 0:
 		order = rules[:1]
-		if stays, exists := asItIs(in.desired, in); exists {
+		if stays, exists := asItIs(in.desired, in); exists && !in.stopped() {
 			in.desired, order = stays, healing
 			in.topology = in.effective()
 		}
 	}
 	decision := Decision{Topology: in.topology, Healthy: awaitConvergence(in, in.retiring) == nil, Spread: in.spread()}
 	decision.Step, decision.Stalled, decision.Rule = next(in, order)
-	decision.Situation = situation(in, decision)
+	decision.Situation, decision.Hibernated = situation(in, decision), in.hibernatedAfter(decision.Step)
 	if shape.partial != "" && decision.Situation == Steady {
 		decision.Situation, decision.Step = shape.partial, None{base{"the cluster has formed, and is scaled to what the spec asks for"}}
 	}
@@ -190,8 +205,14 @@ func kept(in input, step Step) (*snapshot.Goal, []Move) {
 
 func situation(in input, d Decision) Situation {
 	switch {
+	case in.stopped() && in.desired.Hibernate && Is[Sleep](d.Step):
+		return Hibernated
+	case in.stopped() && in.desired.Hibernate, Is[Hibernate](d.Step):
+		return Hibernating
 	case d.Stalled != nil:
 		return Failed
+	case in.snap.Hibernated != nil && !in.desired.Hibernate:
+		return Waking
 	case Is[None](d.Step):
 		return Steady
 	case Is[RolloutWait](d.Step):

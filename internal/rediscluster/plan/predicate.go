@@ -78,6 +78,8 @@ const (
 	SourceFollowed Predicate = "source_followed"
 	// CutOverAsked: a person has asked for the cut-over from a server outside.
 	CutOverAsked Predicate = "cut_over_asked"
+	// DataOnDisk: all that instances hold is in files that outlive their pods, and it is written down where.
+	DataOnDisk Predicate = "data_on_disk"
 	// ModulesLoaded: no instance is still to restart with other modules.
 	ModulesLoaded Predicate = "modules_loaded"
 )

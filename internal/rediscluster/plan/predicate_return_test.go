@@ -283,3 +283,27 @@ func TestPromotesNobodyWhoStops(t *testing.T) {
 		t.Errorf("got %+v, want a promotion of c-2-1", step)
 	}
 }
+
+// A replica that looks for its master where that was is told of it again, or starts again where it does not listen.
+func TestReplicaLooksElsewhere(t *testing.T) {
+	for name, tt := range map[string]struct {
+		engine, at string
+		since      time.Duration
+		want       string
+	}{
+		"redis":                    {"redis", "10.7.7.7", time.Second, "Replicate"},
+		"valkey":                   {"valkey", "10.7.7.7", time.Minute, "Restart"},
+		"valkey, for a moment":     {"valkey", "10.7.7.7", time.Second, "Wait"},
+		"at its present address":   {"redis", podIP(1, 0), time.Minute, "Wait"},
+		"who knows where it looks": {"redis", "", time.Minute, "Wait"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := healthy()
+			r := s.Find(1, 1).Redis
+			r.Engine, r.MasterLinkUp, r.MasterIP, r.MasterLinkDownFor = tt.engine, false, tt.at, tt.since
+			if got := decide(d, s, now).Step; got.Name() != tt.want {
+				t.Errorf("%s: %s", got.Name(), got.Why())
+			}
+		})
+	}
+}

@@ -147,6 +147,8 @@ func planRollout(in input) Step {
 		return waitFor(fails(TemplateObserved, "which pods of StatefulSet %s are of an older template is not known yet", in.unobserved()))
 	case len(outdated) == 0:
 		return nil
+	case in.desired.OnDelete && in.desired.Hibernate:
+		return nil // they take the new one when they start again
 	case in.desired.OnDelete:
 		names := make([]string, len(outdated))
 		for i, pod := range outdated {

@@ -31,6 +31,7 @@ var rules = []rule{
 	{"access", false, planAccess},
 	{"certificates", false, planCertificates},
 	{"follow", true, planFollow},
+	{"elections", true, planElections},
 	// Forming, and new masters.
 	{"restored data", false, planRestored},
 	{"timeout", false, planTimeout},
@@ -65,6 +66,7 @@ var rules = []rule{
 	{"refusal", false, planRefusal},
 	{"removal", false, planRemoval},
 	{"rollout", false, planRollout},
+	{"hibernate", false, planHibernate},
 	{"spread", false, planSpread},
 }
 

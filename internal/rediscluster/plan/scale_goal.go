@@ -21,6 +21,9 @@ var errUncertain = errors.New("not every slot has one owner that answers")
 // one when something is to be moved, or nil. The error says what the spec asks for that
 // cannot be.
 func (in input) goal() (*snapshot.Goal, error) {
+	if in.snap.Hibernated != nil {
+		return nil, nil // no slot moves before it is awake
+	}
 	recorded := in.snap.Goal
 	fingerprint := in.fingerprint()
 	if recorded != nil && recorded.For == fingerprint {
@@ -160,7 +163,7 @@ func (in input) shares(first int, owned []slots.Set) ([]share, error) {
 // slotsAssigned reports whether the slots are distributed by AssignReceive after this reconciliation: that lasts
 // until they are balanced.
 func (in input) slotsAssigned() bool {
-	if len(in.problems) > 0 || in.desired.Paused {
+	if len(in.problems) > 0 || in.desired.Paused || in.snap.Hibernated != nil {
 		return in.snap.SlotsAssigned // what is asked for is not known, or not yet in force
 	}
 	if in.desired.AssignReceive || !in.snap.SlotsAssigned {

@@ -192,6 +192,9 @@ func (in input) takes(setting redisconf.Setting) bool {
 	if setting.Source == redisconf.FromOperator {
 		return true
 	}
+	if in.snap.Hibernated != nil {
+		return false // instances start with what they had: a file that they are to find their data by may not be changed meanwhile
+	}
 	asked, taken := false, onlyAtStart(setting.Name) // whose values admission checks
 	for _, pod := range in.snap.Reachable() {
 		if pod.Redis.Settings == nil {

@@ -152,7 +152,8 @@ func Pods(step Step) []string {
 		pods = []string{step.Pod}
 	case Restart:
 		pods = []string{step.Pod}
-	case None, Wait, Hold, Stall, RolloutWait, RecordNodes, AddFinalizer, CreateAuth, ApplyChildren, ExpandPVCs, RecordGoal, RemoveShards,
+	case None, Wait, Hold, Stall, RolloutWait, RecordHibernation, Hibernate, Wake, Sleep, RecordNodes, AddFinalizer, CreateAuth,
+		ApplyChildren, ExpandPVCs, RecordGoal, RemoveShards,
 		RestoreShards, KeepRestored, DeleteRestoreJobs, RecordKeys, PrepareImport, KeepFollower, RecordCutOver, EndImport, DeleteChildren,
 		OrphanChildren, RemoveFinalizer:
 	}

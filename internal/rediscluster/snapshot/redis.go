@@ -22,7 +22,9 @@ type Redis struct {
 	MasterLinkLost bool
 	// Syncing reports whether it is being sent all of its master's data.
 	Syncing bool
-	Offset  int64
+	// MasterIP is where a replica whose link is down looks for its master; empty when that is not known.
+	MasterIP string
+	Offset   int64
 	// FormerHistory is the history of the data until the instance became a master, in this process; empty when there was none.
 	// FormerOffset is where the data was then.
 	FormerHistory string

@@ -56,6 +56,8 @@ type Snapshot struct {
 	// Goal is which shard is to own which slots, as recorded when a scaling began; nil
 	// when no slots are to move.
 	Goal *Goal
+	// Hibernated are how many instances each shard had, by shard, as written down before they were stopped; nil: the cluster is awake.
+	Hibernated v1alpha1.Topology
 	// Settings are those that redis.conf held after the last reconciliation, and those that running
 	// instances may still have from it: name to value.
 	Settings map[string]string

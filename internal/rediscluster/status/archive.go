@@ -14,6 +14,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -39,6 +40,9 @@ func archive(cluster *v1alpha1.RedisCluster, status *v1alpha1.RedisClusterStatus
 		objective = asked.Objective.Duration
 	}
 	condition := archiving(p, is, objective, now)
+	if d := p.Decision; d.Situation == plan.Hibernating || d.Situation == plan.Hibernated {
+		condition = archiveSleeps()
+	}
 	if condition.Status == metav1.ConditionTrue {
 		is.LastMoment = nil
 	}

@@ -72,6 +72,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	status.Conditions =
 		conditions.Set(status.Conditions, now, cluster.Generation, append(conditionsOf(p), mastersSpread(cluster.Status.Conditions, d))...)
 	archive(cluster, &status, p, now)
+	hibernated(cluster, &status, p, now)
 	return status
 }
 
@@ -125,6 +126,12 @@ func phase(p Reconciliation) v1alpha1.Phase {
 		return v1alpha1.PhaseScaling
 	case plan.RollingOut:
 		return v1alpha1.PhaseUpgrading
+	case plan.Hibernating:
+		return v1alpha1.PhaseHibernating
+	case plan.Hibernated:
+		return v1alpha1.PhaseHibernated
+	case plan.Waking:
+		return v1alpha1.PhaseWaking
 	case plan.Paused:
 		return v1alpha1.PhasePaused
 	case plan.Deleting:
@@ -194,7 +201,7 @@ func conditionsOf(p Reconciliation) []metav1.Condition {
 	if serving {
 		why = "every instance serves, every slot is covered and every replica is in sync"
 	}
-	degraded := s.Formed && !serving && !d.Healthy && !scaling(d) && !rolling
+	degraded := s.Formed && !serving && !d.Healthy && !scaling(d) && !rolling && !dormant(d)
 	isCovered := covered(s)
 	formed := s.Formed || steady
 	set := []metav1.Condition{
@@ -205,7 +212,7 @@ func conditionsOf(p Reconciliation) []metav1.Condition {
 		conditions.Condition(v1alpha1.ConditionStalled, conditions.Status(stalled), stallCause, pick(stalled, reason(p), "")),
 		conditions.Condition(v1alpha1.ConditionDegraded, conditions.Status(degraded), pick(degraded, "Unhealthy", "Healthy"),
 			pick(degraded, why, "")),
-		progressing(p, steady || stalled && atRest(p)),
+		progressing(p, steady || plan.Is[plan.Sleep](step) || stalled && atRest(p)),
 		accessApplied(s),
 		configured(p),
 	}
@@ -259,7 +266,7 @@ func readyReason(p Reconciliation, serving bool) string {
 	if serving {
 		return "Serving"
 	}
-	if stalled, cause := stall(p); stalled {
+	if stalled, cause := stall(p); stalled && p.Decision.Situation != plan.Hibernated {
 		return cause
 	}
 	return string(p.Decision.Situation)

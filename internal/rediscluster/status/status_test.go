@@ -47,6 +47,19 @@ func healthy() *snapshot.Snapshot {
 	return s
 }
 
+// asleep is a cluster of which no instance runs. Of c-0-0 the volume of that name had data.
+func asleep(volumes ...string) *snapshot.Snapshot {
+	s := healthy()
+	s.Instances, s.Hibernated = nil, v1alpha1.Topology{1, 1, 1}
+	for i := range s.Shards {
+		s.Shards[i].Replicas = 0
+	}
+	for _, volume := range volumes {
+		s.DataVolumes = map[string]string{"c-0-0": volume}
+	}
+	return s
+}
+
 func decide(s *snapshot.Snapshot, change func(*plan.Desired)) plan.Decision {
 	d := plan.Desired{Topology: v1alpha1.Topology{1, 1, 1}, HasFinalizer: true}
 	if change != nil {
@@ -131,6 +144,23 @@ func TestCompute(t *testing.T) {
 		"a cluster that has formed with fewer shards than it is to have": {
 			Reconciliation{Snapshot: healthy(), Decision: plan.Decision{Situation: plan.ScalingOut, Step: plan.None{}, Healthy: true}},
 			v1alpha1.PhaseScaling, metav1.ConditionFalse, "ScalingOut", "", nil},
+		"hibernated": {
+			Reconciliation{Snapshot: asleep(), Decision: decide(asleep(), func(d *plan.Desired) { d.Hibernate = true })},
+			v1alpha1.PhaseHibernated, metav1.ConditionFalse, "Hibernated", "the cluster is hibernated",
+			map[string]metav1.ConditionStatus{"Progressing": "False", "Degraded": "False", "Stalled": "False", "Formed": "True",
+				"Hibernated": "True", "SlotsCovered": "False"}},
+		"hibernated, and a claim is gone": {
+			Reconciliation{Snapshot: asleep("gone"), Decision: decide(asleep("gone"), func(d *plan.Desired) { d.Hibernate, d.ClaimBytes = true, 1 })},
+			v1alpha1.PhaseHibernated, metav1.ConditionFalse, "Hibernated", "c-0-0",
+			map[string]metav1.ConditionStatus{"Progressing": "False", "Stalled": "True", "Hibernated": "True"}},
+		"waking": {
+			Reconciliation{Snapshot: asleep(), Decision: pending(asleep(), plan.Pending{Children: []string{"StatefulSet c-0"}})},
+			v1alpha1.PhaseWaking, metav1.ConditionFalse, "Waking", "start again",
+			map[string]metav1.ConditionStatus{"Progressing": "True", "Degraded": "False", "Hibernated": "True"}},
+		"hibernated and paused": {
+			Reconciliation{Snapshot: asleep(), Decision: decide(asleep(), func(d *plan.Desired) { d.Hibernate, d.Paused = true, true })},
+			v1alpha1.PhasePaused, metav1.ConditionFalse, "Paused", "spec.pause is true",
+			map[string]metav1.ConditionStatus{"Hibernated": "True"}},
 		"paused": {
 			Reconciliation{Snapshot: healthy(), Decision: decide(healthy(), func(d *plan.Desired) { d.Paused = true })},
 			v1alpha1.PhasePaused, metav1.ConditionTrue, "Serving", "spec.pause is true",

@@ -46,6 +46,7 @@ func Build(cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, settings []red
 		"networkPolicy":       toggle(cr.Spec.NetworkPolicy),
 		"relay":               follows(cr),
 		"podDisruptionBudget": toggle(cr.Spec.PodDisruptionBudget),
+		"hibernated":          false, // the plan says when
 	}
 }
 

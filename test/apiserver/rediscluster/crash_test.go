@@ -61,6 +61,9 @@ var crashFlows = []flow{
 	{name: "delete, background", cluster: deletedBy(v1alpha1.DeletionBackground), change: removeCluster},
 	{name: "delete, foreground", cluster: deletedBy(v1alpha1.DeletionForeground), change: removeCluster},
 	{name: "delete, orphan", cluster: deletedBy(v1alpha1.DeletionOrphan), change: removeCluster},
+	{name: "hibernate and wake", cluster: func(c *v1alpha1.RedisCluster) {
+		c.Spec.Storage = &v1alpha1.Storage{Size: resource.MustParse("1Gi"), Retain: v1alpha1.RetainDelete}
+	}, change: hibernateAndWake, phase: v1alpha1.PhaseRunning},
 	{name: "backup", change: takeBackup, phase: v1alpha1.PhaseRunning},
 	{name: "restore", cluster: func(c *v1alpha1.RedisCluster) { c.Spec.Bootstrap = fromStore }, phase: v1alpha1.PhaseRunning},
 	{name: "archive", cluster: archived, phase: v1alpha1.PhaseRunning},
@@ -71,6 +74,15 @@ var crashFlows = []flow{
 
 func deletedBy(policy v1alpha1.DeletionPolicy) func(*v1alpha1.RedisCluster) {
 	return func(c *v1alpha1.RedisCluster) { c.Spec.Finalizers = policy }
+}
+
+// hibernateAndWake hibernates a cluster, and wakes it when it is.
+func hibernateAndWake(t *testing.T, cluster *v1alpha1.RedisCluster) {
+	t.Helper()
+	bindClaims(t, cluster)
+	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Hibernate = true })
+	awaitPhase(t, cluster, v1alpha1.PhaseHibernated, "")
+	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Hibernate = false })
 }
 
 func removeCluster(t *testing.T, cluster *v1alpha1.RedisCluster) {

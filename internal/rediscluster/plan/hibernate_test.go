@@ -1,0 +1,218 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// toStop is a healthy cluster whose data is in claims, and that is asked to hibernate.
+func toStop() (Desired, *snapshot.Snapshot) {
+	d, s := desired(), stored(formed())
+	d.Hibernate, d.ClaimBytes = true, 1<<30
+	for i := range s.Claims {
+		s.Claims[i].Requested = 1 << 30
+	}
+	for i := range s.Instances {
+		s.Instances[i].Redis.Settings = map[string]string{"appendonly": "yes"}
+	}
+	return d, s
+}
+
+// keep tells instances that they are not elected, as before they are stopped.
+func keep(s *snapshot.Snapshot, value string) {
+	for i := range s.Instances {
+		s.Instances[i].Redis.Settings[redisconf.NoFailover] = value
+	}
+}
+
+// stop leaves nothing of a cluster but StatefulSets that ask for no instance, and its claims.
+func stop(s *snapshot.Snapshot) *snapshot.Snapshot {
+	s.Hibernated, s.Instances = v1alpha1.Topology{2, 2, 2}, nil
+	for i := range s.Shards {
+		s.Shards[i].Replicas = 0
+	}
+	return s
+}
+
+// rendered decides with children that are not as rendered.
+func rendered(d Desired, s *snapshot.Snapshot) (Decision, Shape) {
+	shape := ShapeOf(d, s, now)
+	var pending Pending
+	if len(s.Shards) == 0 || slices.ContainsFunc(s.Shards, func(shard snapshot.Shard) bool { return (shard.Replicas == 0) != shape.Dormant }) {
+		pending.Children = []string{"StatefulSet c-0"}
+	}
+	return shape.Next(pending), shape
+}
+
+func TestHibernation(t *testing.T) {
+	asleep := func(_ *Desired, s *snapshot.Snapshot) { stop(s) }
+	waking := func(d *Desired, s *snapshot.Snapshot) { stop(s); d.Hibernate = false }
+	recorded := func(s *snapshot.Snapshot) { s.Hibernated = v1alpha1.Topology{2, 2, 2} }
+	ready := func(_ *Desired, s *snapshot.Snapshot) { recorded(s); keep(s, "yes") }
+	for name, tt := range map[string]struct {
+		change    func(*Desired, *snapshot.Snapshot)
+		step      string
+		situation Situation
+		why       string
+		blockedBy Predicate
+		dormant   bool
+	}{
+		"what there is is written down first": {func(*Desired, *snapshot.Snapshot) {},
+			"RecordHibernation", Healing, "6 instances in 3 shards", "",
+			false},
+		"another topology is written down anew": {func(_ *Desired, s *snapshot.Snapshot) { s.Hibernated = v1alpha1.Topology{1, 1, 1} },
+			"RecordHibernation", Healing, "", "", false},
+		"then nobody is elected": {func(_ *Desired, s *snapshot.Snapshot) { recorded(s) },
+			"SetConfig", Healing, "no instance is to be elected", "", false},
+		"then all stop": {ready, "Hibernate", Hibernating, "each master as the last of its shard", "", true},
+		"not in the middle of a scaling": {func(d *Desired, s *snapshot.Snapshot) {
+			ready(d, s)
+			s.Goal = &snapshot.Goal{From: 3}
+		}, "Wait", ScalingOut, "slots are to move first", OwnershipSettled, false},
+		"not while a backup is taken": {func(d *Desired, s *snapshot.Snapshot) {
+			s.Backup = snapshot.Backup{Name: "monday", UID: "b"}
+		}, "Wait", Healing, "RedisBackup monday", NoBackup, false},
+		"not while an instance is away": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); kill(s, 1, 1) }, "SetConfig", Healing,
+			"may be elected again", "", false},
+		"not without a file": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Settings["appendonly"] = "no" },
+			"Wait", Healing,
+			"appendonly is not yes on c-1-0", DataOnDisk, false},
+		"not when settings are not known": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Settings = nil },
+			"Wait", Healing,
+			"appendonly", DataOnDisk, false},
+		"not before the file is whole": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Unsaved = true }, "Wait", Healing,
+			"c-1-0 is still writing", DataOnDisk, false},
+		"not with data in a volume nobody noted": {func(_ *Desired, s *snapshot.Snapshot) { delete(s.DataVolumes, "c-2-1") },
+			"Wait", Healing,
+			"c-2-1", DataOnDisk, false},
+		"not before it was formed": {func(_ *Desired, s *snapshot.Snapshot) { s.Formed = false }, "None", Steady, "", "", false},
+		"half of it has been stopped": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); s.Shards[0].Replicas = 0 },
+			"Hibernate", Hibernating, "", "", true},
+		"pods are stopping": {func(d *Desired, s *snapshot.Snapshot) {
+			pods := s.Instances
+			stop(s)
+			s.Instances = pods
+		}, "Wait", Hibernating, "6 pods are still stopping", PodsGone, true},
+		"it sleeps": {asleep, "Sleep", Hibernated, "set spec.hibernate to false", "", true},
+		"it sleeps with other wishes": {func(d *Desired, s *snapshot.Snapshot) {
+			stop(s)
+			d.Topology = v1alpha1.Topology{3, 3, 3, 3}
+		}, "Sleep", Hibernated, "", "", true},
+		"it sleeps without StatefulSets": {func(_ *Desired, s *snapshot.Snapshot) { stop(s); s.Shards = nil },
+			"ApplyChildren", Hibernating, "", "", true},
+		"it wakes": {waking, "Wake", Waking, "the 6 instances that there were", "", false},
+		"it wakes as it was": {func(d *Desired, s *snapshot.Snapshot) {
+			waking(d, s)
+			d.Topology = v1alpha1.Topology{1, 1, 1, 1}
+		}, "Wake", Waking, "the 6 instances that there were", "", false},
+		"half of it has been started": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); s.Shards[2].Replicas = 2 },
+			"Wake", Waking, "", "",
+			false},
+		"a claim is gone in its sleep": {func(_ *Desired, s *snapshot.Snapshot) { stop(s); s.Claims = s.Claims[1:] },
+			"Sleep", Hibernated, "", "",
+			true},
+		"a claim is gone, and it stays asleep": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); s.Claims = s.Claims[1:] },
+			"Sleep", Failed,
+			"", "", true},
+		"another claim has its name": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); renewClaim(s, "c-1-0") },
+			"Sleep", Failed, "", "",
+			true},
+		"the spec is invalid": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); d.Problems = []string{"spec.version: no"} },
+			"Stall", Failed,
+			"spec.version", "", true},
+		"it is not to be stopped after all": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); d.Hibernate = false },
+			"SetConfig", Waking,
+			"may be elected again", "", false},
+		"it is awake": {func(d *Desired, s *snapshot.Snapshot) { recorded(s); d.Hibernate = false }, "None", Steady, "", "", false},
+		"awake, it is scaled": {func(d *Desired, s *snapshot.Snapshot) {
+			recorded(s)
+			d.Hibernate, d.Topology = false, v1alpha1.Topology{3, 3, 3}
+		}, "Wait", ScalingOut, "has no pod yet", SnapshotComplete, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := toStop()
+			tt.change(&d, s)
+			got, shape := rendered(d, s)
+			if got.Step.Name() != tt.step || got.Situation != tt.situation || !strings.Contains(got.Step.Why(), tt.why) ||
+				blockedBy(got.Step) != tt.blockedBy || shape.Dormant != tt.dormant {
+				t.Errorf("%s (%s), blocked by %q, %s, dormant %t", got.Step.Name(), got.Step.Why(), blockedBy(got.Step), got.Situation, shape.Dormant)
+			}
+		})
+	}
+}
+
+// What is known of how many there were stays until all are back and may be elected.
+func TestHibernatedIsRemembered(t *testing.T) {
+	was := v1alpha1.Topology{2, 2, 2}
+	for name, tt := range map[string]struct {
+		change func(*Desired, *snapshot.Snapshot)
+		kept   bool
+	}{
+		"asleep":                {func(_ *Desired, s *snapshot.Snapshot) { stop(s) }, true},
+		"waking":                {func(d *Desired, s *snapshot.Snapshot) { stop(s); d.Hibernate = false }, true},
+		"being deleted":         {func(d *Desired, s *snapshot.Snapshot) { stop(s); d.Deleting = true }, true},
+		"paused":                {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate, d.Paused = was, false, true }, true},
+		"one is not back":       {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate = was, false; kill(s, 0, 1) }, true},
+		"one is not electable":  {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate = was, false; keep(s, "yes") }, true},
+		"awake":                 {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate = was, false }, false},
+		"never asked for":       {func(d *Desired, s *snapshot.Snapshot) { d.Hibernate = false }, false},
+		"written down just now": {func(*Desired, *snapshot.Snapshot) {}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := toStop()
+			tt.change(&d, s)
+			got, _ := rendered(d, s)
+			if want := map[bool]v1alpha1.Topology{true: was}[tt.kept]; !slices.Equal(got.Hibernated, want) {
+				t.Errorf("%v, want %v", got.Hibernated, want)
+			}
+		})
+	}
+}
+
+// A word of a person is about the claims that it names, and is remembered.
+func TestLostClaimsAreGivenUp(t *testing.T) {
+	d, s := toStop()
+	stop(s)
+	d.Hibernate = false
+	renewClaim(s, "c-1-0", "c-1-1")
+	got, _ := rendered(d, s)
+	if got.Stalled == nil || got.Stalled.Cause != "DataLost" || !strings.Contains(got.Stalled.Why(), "those of c-1-0, c-1-1") {
+		t.Fatalf("%+v", got.Stalled)
+	}
+	_, d.GiveUp, _ = strings.Cut(got.Stalled.Why(), v1alpha1.AnnotationGiveUpData+" to ")
+	got, _ = rendered(d, s)
+	if give, is := got.Step.(GiveUp); !is || !slices.Equal(give.Pods, []string{"c-1-0", "c-1-1"}) || got.DataVolumes["c-1-0"] != "" ||
+		got.DataVolumes["c-0-0"] != "uid-c-0-0" {
+		t.Fatalf("%s: %s, %v", got.Step.Name(), got.Step.Why(), got.DataVolumes)
+	}
+	s.DataVolumes = got.DataVolumes
+	if got, _ = rendered(d, s); !Is[Wake](got.Step) {
+		t.Errorf("then it wakes: %s: %s", got.Step.Name(), got.Step.Why())
+	}
+	renewClaim(s, "c-0-0")
+	if got, _ = rendered(d, s); got.Stalled == nil {
+		t.Error("the word was about other claims")
+	}
+}
+
+// redis.conf stays as it was until all instances are back: with appendonly no they would not look for their data.
+func TestSettingsStayInHibernation(t *testing.T) {
+	d, s := toStop()
+	stop(s)
+	d.Hibernate = false
+	s.Settings = map[string]string{"appendonly": "yes"}
+	d.Settings = redisconf.Settings(map[string]string{"appendonly": "no", "hz": "20"}, nil)
+	for _, setting := range ShapeOf(d, s, now).Settings {
+		if setting.Name == "appendonly" && setting.Value() != "yes" || setting.Name == "hz" && setting.Value() == "20" {
+			t.Errorf("%s is %s", setting.Name, setting.Value())
+		}
+	}
+}

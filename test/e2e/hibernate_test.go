@@ -1,0 +1,68 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/test/live"
+)
+
+// A cluster is hibernated: no pod is left, and every claim, also with storage.retain Delete. It wakes with every key, and its instances are
+// the nodes that they were, in the roles that they had.
+func TestRedisClusterHibernates(t *testing.T) {
+	t.Parallel()
+	cluster := newCluster(live.NewNamespace(t), "cache")
+	live.Create(t, cluster)
+	live.Ready(t, cluster)
+	keys := 200
+	write(t, cluster, keys)
+	before, claims := cluster.Status.Nodes, claimsByName(t, cluster.Namespace)
+
+	start := time.Now()
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Hibernate = true })
+	live.Eventually(t, "it is hibernated", func() error { return inPhase(t, cluster, v1alpha1.PhaseHibernated) })
+	var pods corev1.PodList
+	if err := live.Kube.List(t.Context(), &pods, client.InNamespace(cluster.Namespace)); err != nil || len(pods.Items) > 0 {
+		t.Fatalf("%d pods are left (%v)", len(pods.Items), err)
+	}
+	if now := claimsByName(t, cluster.Namespace); fmt.Sprint(now) != fmt.Sprint(claims) {
+		t.Fatalf("the claims were %v, and are %v", claims, now)
+	}
+	asleep := time.Since(start)
+
+	start = time.Now()
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Hibernate = false })
+	live.Ready(t, cluster)
+	t.Logf("hibernated after %.1f s, awake after %.1f s", asleep.Seconds(), time.Since(start).Seconds())
+	wantKeys(t, cluster, keys)
+	wantHealthy(t, cluster, 3, 6)
+	for _, was := range before {
+		for _, is := range cluster.Status.Nodes {
+			if is.Name == was.Name && (is.NodeID != was.NodeID || is.Type != was.Type || is.Slots != was.Slots) {
+				t.Errorf("%s was %+v, and is %+v", was.Name, was, is)
+			}
+		}
+	}
+}
+
+// claimsByName are the UIDs of a namespace's claims.
+func claimsByName(t *testing.T, namespace string) map[string]string {
+	t.Helper()
+	var list corev1.PersistentVolumeClaimList
+	if err := live.Kube.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for i := range list.Items {
+		found[list.Items[i].Name] = string(list.Items[i].UID)
+	}
+	return found
+}
