@@ -129,6 +129,9 @@ func (s *simulation) struck() {
 		}
 		s.reconcile()
 		s.world.Run(time.Second)
+		if s.awaits != nil {
+			s.awaits()
+		}
 	}
 	s.fail("there is no write %d", s.killer.At)
 }
