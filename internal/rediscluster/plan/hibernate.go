@@ -55,13 +55,14 @@ var dormant = []rule{
 }
 
 // stopped reports whether instances have begun to be stopped, and not all been started since: from then on all are stopped, or all started.
+// A StatefulSet that somebody else has scaled since still says that it was stopped.
 func (in input) stopped() bool {
 	if in.snap.Hibernated == nil {
 		return false
 	}
 	live := slices.ContainsFunc(in.snap.Shards, func(s snapshot.Shard) bool { return !s.Terminating })
 	return !live || slices.ContainsFunc(in.snap.Shards, func(s snapshot.Shard) bool {
-		return s.Index < len(in.snap.Hibernated) && s.Replicas == 0 && !s.Terminating
+		return s.Index < len(in.snap.Hibernated) && (s.Replicas == 0 || s.Hibernated > 0) && !s.Terminating
 	})
 }
 
@@ -96,12 +97,23 @@ func (in *input) asBefore() {
 	asked := in.desired.Topology
 	in.desired.Topology = slices.Clone(in.snap.Hibernated)
 	in.topology = in.effective()
-	another := in.desired.Hibernate && !in.stopped() && !slices.Equal(existingTopology(in.snap), in.snap.Hibernated)
+	another := in.desired.Hibernate && !in.stopped() && in.outgrown()
 	if another || in.awake() {
 		snap := *in.snap
 		snap.Hibernated = nil
 		in.snap, in.desired.Topology = &snap, asked
 	}
+}
+
+// outgrown reports whether there are more instances than were written down, and of no shard fewer: those might hold what others lack.
+func (in input) outgrown() bool {
+	existing := existingTopology(in.snap)
+	for i, n := range in.snap.Hibernated {
+		if i >= len(existing) || existing[i] < n {
+			return false
+		}
+	}
+	return !slices.Equal(existing, in.snap.Hibernated)
 }
 
 // hibernatedAfter is what the next reconciliation is to know of how many instances there were.

@@ -37,7 +37,7 @@ func keep(s *snapshot.Snapshot, value string) {
 func stop(s *snapshot.Snapshot) *snapshot.Snapshot {
 	s.Hibernated, s.Instances = v1alpha1.Topology{2, 2, 2}, nil
 	for i := range s.Shards {
-		s.Shards[i].Replicas = 0
+		s.Shards[i].Replicas, s.Shards[i].Hibernated = 0, 2
 	}
 	return s
 }
@@ -46,7 +46,9 @@ func stop(s *snapshot.Snapshot) *snapshot.Snapshot {
 func rendered(d Desired, s *snapshot.Snapshot) (Decision, Shape) {
 	shape := ShapeOf(d, s, now)
 	var pending Pending
-	if len(s.Shards) == 0 || slices.ContainsFunc(s.Shards, func(shard snapshot.Shard) bool { return (shard.Replicas == 0) != shape.Dormant }) {
+	if len(s.Shards) == 0 || slices.ContainsFunc(s.Shards, func(shard snapshot.Shard) bool {
+		return (shard.Hibernated > 0) != shape.Dormant || (shard.Replicas == 0) != shape.Dormant
+	}) {
 		pending.Children = []string{"StatefulSet c-0"}
 	}
 	return shape.Next(pending), shape
@@ -55,6 +57,12 @@ func rendered(d Desired, s *snapshot.Snapshot) (Decision, Shape) {
 func TestHibernation(t *testing.T) {
 	asleep := func(_ *Desired, s *snapshot.Snapshot) { stop(s) }
 	waking := func(d *Desired, s *snapshot.Snapshot) { stop(s); d.Hibernate = false }
+	scaled := func(d *Desired, s *snapshot.Snapshot) {
+		d.Topology = v1alpha1.Topology{1, 1, 1}
+		for i := range s.Shards {
+			s.Shards[i].Replicas = 1
+		}
+	}
 	recorded := func(s *snapshot.Snapshot) { s.Hibernated = v1alpha1.Topology{2, 2, 2} }
 	ready := func(_ *Desired, s *snapshot.Snapshot) { recorded(s); keep(s, "yes") }
 	for name, tt := range map[string]struct {
@@ -94,7 +102,10 @@ func TestHibernation(t *testing.T) {
 			"Wait", Healing,
 			"c-2-1", DataOnDisk, false},
 		"not before it was formed": {func(_ *Desired, s *snapshot.Snapshot) { s.Formed = false }, "None", Steady, "", "", false},
-		"half of it has been stopped": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); s.Shards[0].Replicas = 0 },
+		"half of it has been stopped": {func(d *Desired, s *snapshot.Snapshot) {
+			ready(d, s)
+			s.Shards[0].Replicas, s.Shards[0].Hibernated = 0, 2
+		},
 			"Hibernate", Hibernating, "", "", true},
 		"pods are stopping": {func(d *Desired, s *snapshot.Snapshot) {
 			pods := s.Instances
@@ -113,9 +124,16 @@ func TestHibernation(t *testing.T) {
 			waking(d, s)
 			d.Topology = v1alpha1.Topology{1, 1, 1, 1}
 		}, "Wake", Waking, "the 6 instances that there were", "", false},
-		"half of it has been started": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); s.Shards[2].Replicas = 2 },
+		"half of it has been started": {func(d *Desired, s *snapshot.Snapshot) {
+			waking(d, s)
+			s.Shards[2].Replicas, s.Shards[2].Hibernated = 2, 0
+		},
 			"Wake", Waking, "", "",
 			false},
+		"somebody has scaled it in its sleep": {func(d *Desired, s *snapshot.Snapshot) { stop(s); scaled(d, s) },
+			"Hibernate", Hibernating, "", "", true},
+		"somebody has scaled it, and it wakes as it was": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); scaled(d, s) },
+			"Wake", Waking, "the 6 instances that there were", "", false},
 		"a claim is gone in its sleep": {func(_ *Desired, s *snapshot.Snapshot) { stop(s); s.Claims = s.Claims[1:] },
 			"Sleep", Hibernated, "", "",
 			true},
@@ -156,14 +174,19 @@ func TestHibernatedIsRemembered(t *testing.T) {
 		change func(*Desired, *snapshot.Snapshot)
 		kept   bool
 	}{
-		"asleep":                {func(_ *Desired, s *snapshot.Snapshot) { stop(s) }, true},
-		"waking":                {func(d *Desired, s *snapshot.Snapshot) { stop(s); d.Hibernate = false }, true},
-		"being deleted":         {func(d *Desired, s *snapshot.Snapshot) { stop(s); d.Deleting = true }, true},
-		"paused":                {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate, d.Paused = was, false, true }, true},
-		"one is not back":       {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate = was, false; kill(s, 0, 1) }, true},
-		"one is not electable":  {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate = was, false; keep(s, "yes") }, true},
-		"awake":                 {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate = was, false }, false},
-		"never asked for":       {func(d *Desired, s *snapshot.Snapshot) { d.Hibernate = false }, false},
+		"asleep":               {func(_ *Desired, s *snapshot.Snapshot) { stop(s) }, true},
+		"waking":               {func(d *Desired, s *snapshot.Snapshot) { stop(s); d.Hibernate = false }, true},
+		"being deleted":        {func(d *Desired, s *snapshot.Snapshot) { stop(s); d.Deleting = true }, true},
+		"paused":               {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate, d.Paused = was, false, true }, true},
+		"one is not back":      {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate = was, false; kill(s, 0, 1) }, true},
+		"one is not electable": {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate = was, false; keep(s, "yes") }, true},
+		"awake":                {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate = was, false }, false},
+		"never asked for":      {func(d *Desired, s *snapshot.Snapshot) { d.Hibernate = false }, false},
+		"scaled down by somebody": {func(d *Desired, s *snapshot.Snapshot) {
+			s.Hibernated, d.Topology = was, v1alpha1.Topology{1, 1, 1}
+			kill(s, 1, 1)
+			s.Shards[1].Replicas = 1
+		}, true},
 		"written down just now": {func(*Desired, *snapshot.Snapshot) {}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
