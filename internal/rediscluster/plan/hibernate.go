@@ -15,6 +15,9 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
+// appendOnly is the setting by which instances look for their data in an append-only file.
+const appendOnly = "appendonly"
+
 // RecordHibernation writes down how many instances each shard has, before they are stopped: whoever goes on after a crash starts as many.
 type RecordHibernation struct {
 	base
@@ -198,8 +201,10 @@ func dataOnDisk(in input) Verdict {
 	for _, pod := range in.snap.Reachable() {
 		r, volume := pod.Redis, in.volume(pod)
 		switch {
-		case !strings.EqualFold(r.Settings["appendonly"], "yes"):
+		case !strings.EqualFold(r.Settings[appendOnly], "yes"):
 			return fails(DataOnDisk, "appendonly is not yes on %s: what it holds would be lost", pod.Name)
+		case !strings.EqualFold(in.snap.Settings[appendOnly], "yes"):
+			return fails(DataOnDisk, "that redis.conf has appendonly yes has not been written down yet (status.settings)")
 		case r.Unsaved:
 			return fails(DataOnDisk, "%s is still writing its append-only file", pod.Name)
 		case r.PersistenceError != "":

@@ -20,6 +20,7 @@ func toStop() (Desired, *snapshot.Snapshot) {
 	for i := range s.Claims {
 		s.Claims[i].Requested = 1 << 30
 	}
+	s.Settings = map[string]string{"appendonly": "yes"}
 	for i := range s.Instances {
 		s.Instances[i].Redis.Settings = map[string]string{"appendonly": "yes"}
 	}
@@ -96,6 +97,8 @@ func TestHibernation(t *testing.T) {
 		"not when settings are not known": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Settings = nil },
 			"Wait", Healing,
 			"appendonly", DataOnDisk, false},
+		"not when redis.conf may lack the file": {func(_ *Desired, s *snapshot.Snapshot) { s.Settings = nil },
+			"Wait", Healing, "redis.conf", DataOnDisk, false},
 		"not before the file is whole": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Unsaved = true }, "Wait", Healing,
 			"c-1-0 is still writing", DataOnDisk, false},
 		"not with data in a volume nobody noted": {func(_ *Desired, s *snapshot.Snapshot) { delete(s.DataVolumes, "c-2-1") },
@@ -228,14 +231,27 @@ func TestLostClaimsAreGivenUp(t *testing.T) {
 
 // redis.conf stays as it was until all instances are back: with appendonly no they would not look for their data.
 func TestSettingsStayInHibernation(t *testing.T) {
-	d, s := toStop()
-	stop(s)
-	d.Hibernate = false
-	s.Settings = map[string]string{"appendonly": "yes"}
-	d.Settings = redisconf.Settings(map[string]string{"appendonly": "no", "hz": "20"}, nil)
-	for _, setting := range ShapeOf(d, s, now).Settings {
-		if setting.Name == "appendonly" && setting.Value() != "yes" || setting.Name == "hz" && setting.Value() == "20" {
-			t.Errorf("%s is %s", setting.Name, setting.Value())
-		}
+	for name, tt := range map[string]struct {
+		known map[string]string
+		hz    string
+	}{
+		"known":       {map[string]string{"appendonly": "yes", "hz": "10"}, "10"},
+		"lost":        {nil, "20"},
+		"partly lost": {map[string]string{"hz": "10"}, "10"},
+		"damaged":     {map[string]string{"appendonly": "no"}, "20"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := toStop()
+			stop(s)
+			d.Hibernate, s.Settings = false, tt.known
+			d.Settings = redisconf.Settings(map[string]string{"appendonly": "no", "hz": "20"}, nil)
+			holds := map[string]string{}
+			for _, setting := range ShapeOf(d, s, now).Settings {
+				holds[setting.Name] = setting.Value()
+			}
+			if holds["appendonly"] != "yes" || holds["hz"] != tt.hz {
+				t.Errorf("appendonly is %q, hz is %q", holds["appendonly"], holds["hz"])
+			}
+		})
 	}
 }
