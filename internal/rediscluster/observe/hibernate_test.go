@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
@@ -44,5 +45,12 @@ func TestHibernatedByStatefulSets(t *testing.T) {
 		if got := hibernatedBy(set); got != want {
 			t.Errorf("%q is read as %d", text, got)
 		}
+	}
+}
+
+// Instances are asked whether they may be elected also when nothing says that they were told otherwise.
+func TestElectionsAreAlwaysAskedFor(t *testing.T) {
+	if names := settingNames(&v1alpha1.RedisCluster{}, snapshot.UserConfig{}); !slices.Contains(names, redisconf.NoFailover) {
+		t.Error(names)
 	}
 }

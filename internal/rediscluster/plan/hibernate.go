@@ -138,12 +138,17 @@ func (in input) kept() []*snapshot.Instance {
 	return found
 }
 
-// planElections lets instances be elected again, when the cluster is not to be stopped after all, or not yet.
+// planElections lets instances be elected again, when the cluster is not to be stopped after all, or not yet. Where nothing says that it
+// was, one that is not ready is let be: a container that its kubelet stops keeps itself from being elected (switchover.sh).
 func planElections(in input) Step {
-	if in.snap.Hibernated == nil || in.desired.Hibernate && awaitConvergence(in, in.retiring) == nil {
+	if in.desired.Hibernate && in.snap.Hibernated != nil && in.mayStop() == nil {
 		return nil
 	}
-	return elections(in.kept(), "no", "instances may be elected again: the cluster is not about to be stopped")
+	kept := in.kept()
+	if in.snap.Hibernated == nil {
+		kept = slices.DeleteFunc(kept, func(pod *snapshot.Instance) bool { return !pod.Ready })
+	}
+	return elections(kept, "no", "instances may be elected again: the cluster is not about to be stopped")
 }
 
 // elections tells instances whether they are kept from being elected.
@@ -159,19 +164,27 @@ func elections(pods []*snapshot.Instance, kept, reason string) Step {
 	return step
 }
 
-// planHibernate stops a cluster that rests. Instances are told before that none of them is elected: so no role changes, whoever stops
-// first, and a master stops last of its shard (switchover.sh).
-func planHibernate(in input) Step {
-	if !in.desired.Hibernate || !in.snap.Formed {
-		return nil
-	}
+// mayStop is what stopping all instances has to wait for; nil: nothing. Nobody is kept from being elected as long as there is something.
+func (in input) mayStop() Step {
 	for _, v := range []Verdict{noBackup(in), nothingMoves(in), dataOnDisk(in)} {
 		if !v.Holds {
 			v.Reason = "spec.hibernate is true, and the instances stop later: " + v.Reason
 			return waitFor(v)
 		}
 	}
-	if step := awaitConvergence(in, func(*snapshot.Instance) bool { return false }); step != nil {
+	if step := planWithheld(in); step != nil {
+		return step
+	}
+	return awaitConvergence(in, func(*snapshot.Instance) bool { return false })
+}
+
+// planHibernate stops a cluster that rests. Instances are told before that none of them is elected: so no role changes, whoever stops
+// first, and a master stops last of its shard (switchover.sh).
+func planHibernate(in input) Step {
+	if !in.desired.Hibernate || !in.snap.Formed {
+		return nil
+	}
+	if step := in.mayStop(); step != nil {
 		return step
 	}
 	if !slices.Equal(in.snap.Hibernated, in.topology) {

@@ -82,8 +82,8 @@ func TestHibernation(t *testing.T) {
 		"then nobody is elected": {func(_ *Desired, s *snapshot.Snapshot) { recorded(s) },
 			"SetConfig", Healing, "no instance is to be elected", "", false},
 		"then all stop": {ready, "Hibernate", Hibernating, "each master as the last of its shard", "", true},
-		"not in the middle of a scaling": {func(d *Desired, s *snapshot.Snapshot) {
-			ready(d, s)
+		"not in the middle of a scaling": {func(_ *Desired, s *snapshot.Snapshot) {
+			recorded(s)
 			s.Goal = &snapshot.Goal{From: 3}
 		}, "Wait", ScalingOut, "slots are to move first", OwnershipSettled, false},
 		"not while a backup is taken": {func(d *Desired, s *snapshot.Snapshot) {
@@ -91,6 +91,10 @@ func TestHibernation(t *testing.T) {
 		}, "Wait", Healing, "RedisBackup monday", NoBackup, false},
 		"not while an instance is away": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); kill(s, 1, 1) }, "SetConfig", Healing,
 			"may be elected again", "", false},
+		"not while a backup is taken, and so nobody is kept": {func(d *Desired, s *snapshot.Snapshot) {
+			ready(d, s)
+			s.Backup = snapshot.Backup{Name: "monday", UID: "b"}
+		}, "SetConfig", Healing, "may be elected again", "", false},
 		"not without a file": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Settings["appendonly"] = "no" },
 			"Wait", Healing,
 			"appendonly is not yes on c-1-0", DataOnDisk, false},
@@ -152,6 +156,11 @@ func TestHibernation(t *testing.T) {
 		"it is not to be stopped after all": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); d.Hibernate = false },
 			"SetConfig", Waking,
 			"may be elected again", "", false},
+		"nobody knows that it was to be stopped": {func(d *Desired, s *snapshot.Snapshot) { keep(s, "yes"); d.Hibernate = false },
+			"SetConfig", Healing, "may be elected again", "", false},
+		"a container is stopped by its kubelet": {func(d *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 1).Redis.Settings[redisconf.NoFailover], s.Find(1, 1).Ready, d.Hibernate = "yes", false, false
+		}, "Wait", Healing, "c-1-1 is not ready", PodsReady, false},
 		"it is awake": {func(d *Desired, s *snapshot.Snapshot) { recorded(s); d.Hibernate = false }, "None", Steady, "", "", false},
 		"awake, it is scaled": {func(d *Desired, s *snapshot.Snapshot) {
 			recorded(s)
@@ -253,5 +262,26 @@ func TestSettingsStayInHibernation(t *testing.T) {
 				t.Errorf("appendonly is %q, hz is %q", holds["appendonly"], holds["hz"])
 			}
 		})
+	}
+}
+
+// StatefulSets that may not be written stop nobody, and nobody is kept from being elected meanwhile.
+func TestWithheldHibernation(t *testing.T) {
+	d, s := toStop()
+	s.Hibernated = v1alpha1.Topology{2, 2, 2}
+	pending := Pending{Children: []string{"Deployment c-archive"}, Withheld: &snapshot.Withheld{Cause: "PasswordUnavailable", Message: "no"}}
+	for _, told := range []string{"yes", "no"} {
+		keep(s, told)
+		shape := ShapeOf(d, s, now)
+		if shape.Dormant != (told == "yes") {
+			t.Fatalf("told %s, it is dormant: %t", told, shape.Dormant)
+		}
+		if !shape.Dormant {
+			pending.Children = nil
+		}
+		step := shape.Next(pending).Step
+		if want := map[string]string{"yes": "SetConfig", "no": "Stall"}[told]; step.Name() != want {
+			t.Errorf("told %s: %s: %s", told, step.Name(), step.Why())
+		}
 	}
 }
