@@ -91,7 +91,7 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		compared.Objects =
 			slices.DeleteFunc(slices.Clone(compared.Objects), func(o *unstructured.Unstructured) bool { return o.GetKind() == kind })
 	}
-	if isPending(pending, statefulSet) {
+	if isPending(pending, statefulSet) || cluster.Spec.Hibernate && !shape.Dormant { // what they are to be stopped by is known before
 		if compared.Pending.Withheld = c.observer.Withheld(ctx, cluster, &m.Memory); compared.Pending.Withheld != nil {
 			withhold(statefulSet)
 		}

@@ -85,6 +85,9 @@ func (m *Memory) note(cluster *v1alpha1.RedisCluster, step plan.Step, pending pl
 	}
 	applied := plan.Is[plan.ApplyChildren](step) || plan.Is[plan.Hibernate](step) || plan.Is[plan.Wake](step)
 	if applied && err == nil && !result.Acted {
+		if now.Before(m.asIs.until) && slices.Equal(pending.Children, m.asIs.children) {
+			return false // the cache still lags
+		}
 		m.asIs = asRendered{children: pending.Children, until: now.Add(apply.Lag)}
 		return true
 	}

@@ -100,3 +100,14 @@ func TestWhatAStepToldIsRemembered(t *testing.T) {
 		})
 	}
 }
+
+// Stopping all instances is not tried again and again while the cache does not show it.
+func TestHibernationWaitsForTheCache(t *testing.T) {
+	var m Memory
+	pending := plan.Pending{Children: []string{"StatefulSet c-0"}}
+	for i, want := range []bool{true, false, false} {
+		if again := m.note(&v1alpha1.RedisCluster{}, plan.Hibernate{}, pending, act.Result{}, nil, time.Unix(100, 0)); again != want {
+			t.Errorf("pass %d: again %t", i, again)
+		}
+	}
+}

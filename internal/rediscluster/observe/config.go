@@ -49,7 +49,7 @@ func refusals(cluster *v1alpha1.RedisCluster, now time.Time) []snapshot.Refusal 
 // settingNames are the settings that instances are asked for: those that the cluster asks
 // for, those that its redis.conf held before, and those that the operator itself changes.
 func settingNames(cluster *v1alpha1.RedisCluster, config snapshot.UserConfig) []string {
-	names := redisconf.Momentary()
+	names := append(redisconf.Momentary(), redisconf.NoFailover) // who was told that is told otherwise, whatever is remembered of it
 	for _, s := range redisconf.AskedFor(cluster, config.Settings) {
 		names = append(names, s.Name)
 	}
@@ -57,7 +57,7 @@ func settingNames(cluster *v1alpha1.RedisCluster, config snapshot.UserConfig) []
 		names = append(names, s.Name)
 	}
 	if cluster.Spec.Hibernate || len(cluster.Status.HibernatedInstances) > 0 {
-		names = append(names, redisconf.NoFailover, "appendonly")
+		names = append(names, "appendonly")
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -76,13 +76,14 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		Rolling:  cluster.Status.Rollout != nil,
 		Goal:     goal(cluster.Status.Migration),
 		Stalled:  stalled(cluster), DataVolumes: cluster.Status.DataVolumes, PlacedOn: cluster.Status.PlacedOn,
-		SlotsAssigned: cluster.Status.SlotsAssigned, Hibernated: hibernated(cluster), Restored: cluster.Status.Restored,
+		SlotsAssigned: cluster.Status.SlotsAssigned, Restored: cluster.Status.Restored,
 		Settings: settingsOf(cluster), Refusals: refusals(cluster, o.now()),
 	}
 	sets, err := o.shards(ctx, cluster, s)
 	if err != nil {
 		return nil, 0, err
 	}
+	s.Hibernated = hibernated(cluster, s.Shards)
 	if err := o.pods(ctx, cluster, sets, s); err != nil {
 		return nil, 0, err
 	}
@@ -124,20 +125,6 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	return s, held, nil
 }
 
-// hibernated are how many instances each shard had before they were stopped; nil: the cluster is awake. The status is anybody's to write
-// who may.
-func hibernated(cluster *v1alpha1.RedisCluster) v1alpha1.Topology {
-	was := cluster.Status.HibernatedInstances
-	if len(was) == 0 || len(was) > int(v1alpha1.MaxShards) {
-		return nil
-	}
-	t := make(v1alpha1.Topology, len(was))
-	for i, n := range was {
-		t[i] = min(max(n, 1), v1alpha1.MaxReplicas)
-	}
-	return t
-}
-
 // stalled is the cause of the stall that was told last; empty when there was none.
 func stalled(cluster *v1alpha1.RedisCluster) string {
 	if c := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
@@ -175,6 +162,7 @@ func (o *Observer) shards(ctx context.Context, cluster *v1alpha1.RedisCluster, s
 		if set.Spec.Replicas != nil {
 			shard.Replicas = min(max(*set.Spec.Replicas, 0), v1alpha1.MaxReplicas) // anybody may scale it
 		}
+		shard.Hibernated = hibernatedBy(set)
 		if set.Status.ObservedGeneration < set.Generation {
 			shard.UpdateRevision, shard.Unobserved = "", true // not computed yet
 		}

@@ -45,6 +45,8 @@ func planChildren(in input) Step {
 	switch {
 	case in.stopped() && !in.dormant:
 		return Wake{base{fmt.Sprintf("spec.hibernate is false: the %d instances that there were start again", in.topology.Instances())}}
+	case in.dormant && !in.stopped():
+		return nil // planHibernate has the last word
 	case in.dormant && !in.asleep():
 		return Hibernate{base{fmt.Sprintf("spec.hibernate is true: the %d instances stop, each master as the last of its shard",
 			in.topology.Instances())}}

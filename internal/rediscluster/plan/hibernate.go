@@ -15,6 +15,9 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
+// appendOnly is the setting by which instances look for their data in an append-only file.
+const appendOnly = "appendonly"
+
 // RecordHibernation writes down how many instances each shard has, before they are stopped: whoever goes on after a crash starts as many.
 type RecordHibernation struct {
 	base
@@ -55,13 +58,14 @@ var dormant = []rule{
 }
 
 // stopped reports whether instances have begun to be stopped, and not all been started since: from then on all are stopped, or all started.
+// A StatefulSet that somebody else has scaled since still says that it was stopped.
 func (in input) stopped() bool {
 	if in.snap.Hibernated == nil {
 		return false
 	}
 	live := slices.ContainsFunc(in.snap.Shards, func(s snapshot.Shard) bool { return !s.Terminating })
 	return !live || slices.ContainsFunc(in.snap.Shards, func(s snapshot.Shard) bool {
-		return s.Index < len(in.snap.Hibernated) && s.Replicas == 0 && !s.Terminating
+		return s.Index < len(in.snap.Hibernated) && (s.Replicas == 0 || s.Hibernated > 0) && !s.Terminating
 	})
 }
 
@@ -96,12 +100,23 @@ func (in *input) asBefore() {
 	asked := in.desired.Topology
 	in.desired.Topology = slices.Clone(in.snap.Hibernated)
 	in.topology = in.effective()
-	another := in.desired.Hibernate && !in.stopped() && !slices.Equal(existingTopology(in.snap), in.snap.Hibernated)
+	another := in.desired.Hibernate && !in.stopped() && in.outgrown()
 	if another || in.awake() {
 		snap := *in.snap
 		snap.Hibernated = nil
 		in.snap, in.desired.Topology = &snap, asked
 	}
+}
+
+// outgrown reports whether there are more instances than were written down, and of no shard fewer: those might hold what others lack.
+func (in input) outgrown() bool {
+	existing := existingTopology(in.snap)
+	for i, n := range in.snap.Hibernated {
+		if i >= len(existing) || existing[i] < n {
+			return false
+		}
+	}
+	return !slices.Equal(existing, in.snap.Hibernated)
 }
 
 // hibernatedAfter is what the next reconciliation is to know of how many instances there were.
@@ -123,12 +138,17 @@ func (in input) kept() []*snapshot.Instance {
 	return found
 }
 
-// planElections lets instances be elected again, when the cluster is not to be stopped after all, or not yet.
+// planElections lets instances be elected again, when the cluster is not to be stopped after all, or not yet. Where nothing says that it
+// was, one that is not ready is let be: a container that its kubelet stops keeps itself from being elected (switchover.sh).
 func planElections(in input) Step {
-	if in.snap.Hibernated == nil || in.desired.Hibernate && awaitConvergence(in, in.retiring) == nil {
+	if in.desired.Hibernate && in.snap.Hibernated != nil && in.mayStop() == nil {
 		return nil
 	}
-	return elections(in.kept(), "no", "instances may be elected again: the cluster is not about to be stopped")
+	kept := in.kept()
+	if in.snap.Hibernated == nil {
+		kept = slices.DeleteFunc(kept, func(pod *snapshot.Instance) bool { return !pod.Ready })
+	}
+	return elections(kept, "no", "instances may be elected again: the cluster is not about to be stopped")
 }
 
 // elections tells instances whether they are kept from being elected.
@@ -144,19 +164,27 @@ func elections(pods []*snapshot.Instance, kept, reason string) Step {
 	return step
 }
 
-// planHibernate stops a cluster that rests. Instances are told before that none of them is elected: so no role changes, whoever stops
-// first, and a master stops last of its shard (switchover.sh).
-func planHibernate(in input) Step {
-	if !in.desired.Hibernate || !in.snap.Formed {
-		return nil
-	}
+// mayStop is what stopping all instances has to wait for; nil: nothing. Nobody is kept from being elected as long as there is something.
+func (in input) mayStop() Step {
 	for _, v := range []Verdict{noBackup(in), nothingMoves(in), dataOnDisk(in)} {
 		if !v.Holds {
 			v.Reason = "spec.hibernate is true, and the instances stop later: " + v.Reason
 			return waitFor(v)
 		}
 	}
-	if step := awaitConvergence(in, func(*snapshot.Instance) bool { return false }); step != nil {
+	if step := planWithheld(in); step != nil {
+		return step
+	}
+	return awaitConvergence(in, func(*snapshot.Instance) bool { return false })
+}
+
+// planHibernate stops a cluster that rests. Instances are told before that none of them is elected: so no role changes, whoever stops
+// first, and a master stops last of its shard (switchover.sh).
+func planHibernate(in input) Step {
+	if !in.desired.Hibernate || !in.snap.Formed {
+		return nil
+	}
+	if step := in.mayStop(); step != nil {
 		return step
 	}
 	if !slices.Equal(in.snap.Hibernated, in.topology) {
@@ -186,8 +214,10 @@ func dataOnDisk(in input) Verdict {
 	for _, pod := range in.snap.Reachable() {
 		r, volume := pod.Redis, in.volume(pod)
 		switch {
-		case !strings.EqualFold(r.Settings["appendonly"], "yes"):
+		case !strings.EqualFold(r.Settings[appendOnly], "yes"):
 			return fails(DataOnDisk, "appendonly is not yes on %s: what it holds would be lost", pod.Name)
+		case !strings.EqualFold(in.snap.Settings[appendOnly], "yes"):
+			return fails(DataOnDisk, "that redis.conf has appendonly yes has not been written down yet (status.settings)")
 		case r.Unsaved:
 			return fails(DataOnDisk, "%s is still writing its append-only file", pod.Name)
 		case r.PersistenceError != "":

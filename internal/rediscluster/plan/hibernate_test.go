@@ -20,6 +20,7 @@ func toStop() (Desired, *snapshot.Snapshot) {
 	for i := range s.Claims {
 		s.Claims[i].Requested = 1 << 30
 	}
+	s.Settings = map[string]string{"appendonly": "yes"}
 	for i := range s.Instances {
 		s.Instances[i].Redis.Settings = map[string]string{"appendonly": "yes"}
 	}
@@ -37,7 +38,7 @@ func keep(s *snapshot.Snapshot, value string) {
 func stop(s *snapshot.Snapshot) *snapshot.Snapshot {
 	s.Hibernated, s.Instances = v1alpha1.Topology{2, 2, 2}, nil
 	for i := range s.Shards {
-		s.Shards[i].Replicas = 0
+		s.Shards[i].Replicas, s.Shards[i].Hibernated = 0, 2
 	}
 	return s
 }
@@ -46,7 +47,9 @@ func stop(s *snapshot.Snapshot) *snapshot.Snapshot {
 func rendered(d Desired, s *snapshot.Snapshot) (Decision, Shape) {
 	shape := ShapeOf(d, s, now)
 	var pending Pending
-	if len(s.Shards) == 0 || slices.ContainsFunc(s.Shards, func(shard snapshot.Shard) bool { return (shard.Replicas == 0) != shape.Dormant }) {
+	if len(s.Shards) == 0 || slices.ContainsFunc(s.Shards, func(shard snapshot.Shard) bool {
+		return (shard.Hibernated > 0) != shape.Dormant || (shard.Replicas == 0) != shape.Dormant
+	}) {
 		pending.Children = []string{"StatefulSet c-0"}
 	}
 	return shape.Next(pending), shape
@@ -55,6 +58,12 @@ func rendered(d Desired, s *snapshot.Snapshot) (Decision, Shape) {
 func TestHibernation(t *testing.T) {
 	asleep := func(_ *Desired, s *snapshot.Snapshot) { stop(s) }
 	waking := func(d *Desired, s *snapshot.Snapshot) { stop(s); d.Hibernate = false }
+	scaled := func(d *Desired, s *snapshot.Snapshot) {
+		d.Topology = v1alpha1.Topology{1, 1, 1}
+		for i := range s.Shards {
+			s.Shards[i].Replicas = 1
+		}
+	}
 	recorded := func(s *snapshot.Snapshot) { s.Hibernated = v1alpha1.Topology{2, 2, 2} }
 	ready := func(_ *Desired, s *snapshot.Snapshot) { recorded(s); keep(s, "yes") }
 	for name, tt := range map[string]struct {
@@ -73,8 +82,8 @@ func TestHibernation(t *testing.T) {
 		"then nobody is elected": {func(_ *Desired, s *snapshot.Snapshot) { recorded(s) },
 			"SetConfig", Healing, "no instance is to be elected", "", false},
 		"then all stop": {ready, "Hibernate", Hibernating, "each master as the last of its shard", "", true},
-		"not in the middle of a scaling": {func(d *Desired, s *snapshot.Snapshot) {
-			ready(d, s)
+		"not in the middle of a scaling": {func(_ *Desired, s *snapshot.Snapshot) {
+			recorded(s)
 			s.Goal = &snapshot.Goal{From: 3}
 		}, "Wait", ScalingOut, "slots are to move first", OwnershipSettled, false},
 		"not while a backup is taken": {func(d *Desired, s *snapshot.Snapshot) {
@@ -82,19 +91,28 @@ func TestHibernation(t *testing.T) {
 		}, "Wait", Healing, "RedisBackup monday", NoBackup, false},
 		"not while an instance is away": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); kill(s, 1, 1) }, "SetConfig", Healing,
 			"may be elected again", "", false},
+		"not while a backup is taken, and so nobody is kept": {func(d *Desired, s *snapshot.Snapshot) {
+			ready(d, s)
+			s.Backup = snapshot.Backup{Name: "monday", UID: "b"}
+		}, "SetConfig", Healing, "may be elected again", "", false},
 		"not without a file": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Settings["appendonly"] = "no" },
 			"Wait", Healing,
 			"appendonly is not yes on c-1-0", DataOnDisk, false},
 		"not when settings are not known": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Settings = nil },
 			"Wait", Healing,
 			"appendonly", DataOnDisk, false},
+		"not when redis.conf may lack the file": {func(_ *Desired, s *snapshot.Snapshot) { s.Settings = nil },
+			"Wait", Healing, "redis.conf", DataOnDisk, false},
 		"not before the file is whole": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Unsaved = true }, "Wait", Healing,
 			"c-1-0 is still writing", DataOnDisk, false},
 		"not with data in a volume nobody noted": {func(_ *Desired, s *snapshot.Snapshot) { delete(s.DataVolumes, "c-2-1") },
 			"Wait", Healing,
 			"c-2-1", DataOnDisk, false},
 		"not before it was formed": {func(_ *Desired, s *snapshot.Snapshot) { s.Formed = false }, "None", Steady, "", "", false},
-		"half of it has been stopped": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); s.Shards[0].Replicas = 0 },
+		"half of it has been stopped": {func(d *Desired, s *snapshot.Snapshot) {
+			ready(d, s)
+			s.Shards[0].Replicas, s.Shards[0].Hibernated = 0, 2
+		},
 			"Hibernate", Hibernating, "", "", true},
 		"pods are stopping": {func(d *Desired, s *snapshot.Snapshot) {
 			pods := s.Instances
@@ -113,9 +131,16 @@ func TestHibernation(t *testing.T) {
 			waking(d, s)
 			d.Topology = v1alpha1.Topology{1, 1, 1, 1}
 		}, "Wake", Waking, "the 6 instances that there were", "", false},
-		"half of it has been started": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); s.Shards[2].Replicas = 2 },
+		"half of it has been started": {func(d *Desired, s *snapshot.Snapshot) {
+			waking(d, s)
+			s.Shards[2].Replicas, s.Shards[2].Hibernated = 2, 0
+		},
 			"Wake", Waking, "", "",
 			false},
+		"somebody has scaled it in its sleep": {func(d *Desired, s *snapshot.Snapshot) { stop(s); scaled(d, s) },
+			"Hibernate", Hibernating, "", "", true},
+		"somebody has scaled it, and it wakes as it was": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); scaled(d, s) },
+			"Wake", Waking, "the 6 instances that there were", "", false},
 		"a claim is gone in its sleep": {func(_ *Desired, s *snapshot.Snapshot) { stop(s); s.Claims = s.Claims[1:] },
 			"Sleep", Hibernated, "", "",
 			true},
@@ -131,6 +156,11 @@ func TestHibernation(t *testing.T) {
 		"it is not to be stopped after all": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); d.Hibernate = false },
 			"SetConfig", Waking,
 			"may be elected again", "", false},
+		"nobody knows that it was to be stopped": {func(d *Desired, s *snapshot.Snapshot) { keep(s, "yes"); d.Hibernate = false },
+			"SetConfig", Healing, "may be elected again", "", false},
+		"a container is stopped by its kubelet": {func(d *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 1).Redis.Settings[redisconf.NoFailover], s.Find(1, 1).Ready, d.Hibernate = "yes", false, false
+		}, "Wait", Healing, "c-1-1 is not ready", PodsReady, false},
 		"it is awake": {func(d *Desired, s *snapshot.Snapshot) { recorded(s); d.Hibernate = false }, "None", Steady, "", "", false},
 		"awake, it is scaled": {func(d *Desired, s *snapshot.Snapshot) {
 			recorded(s)
@@ -156,14 +186,19 @@ func TestHibernatedIsRemembered(t *testing.T) {
 		change func(*Desired, *snapshot.Snapshot)
 		kept   bool
 	}{
-		"asleep":                {func(_ *Desired, s *snapshot.Snapshot) { stop(s) }, true},
-		"waking":                {func(d *Desired, s *snapshot.Snapshot) { stop(s); d.Hibernate = false }, true},
-		"being deleted":         {func(d *Desired, s *snapshot.Snapshot) { stop(s); d.Deleting = true }, true},
-		"paused":                {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate, d.Paused = was, false, true }, true},
-		"one is not back":       {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate = was, false; kill(s, 0, 1) }, true},
-		"one is not electable":  {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate = was, false; keep(s, "yes") }, true},
-		"awake":                 {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate = was, false }, false},
-		"never asked for":       {func(d *Desired, s *snapshot.Snapshot) { d.Hibernate = false }, false},
+		"asleep":               {func(_ *Desired, s *snapshot.Snapshot) { stop(s) }, true},
+		"waking":               {func(d *Desired, s *snapshot.Snapshot) { stop(s); d.Hibernate = false }, true},
+		"being deleted":        {func(d *Desired, s *snapshot.Snapshot) { stop(s); d.Deleting = true }, true},
+		"paused":               {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate, d.Paused = was, false, true }, true},
+		"one is not back":      {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate = was, false; kill(s, 0, 1) }, true},
+		"one is not electable": {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate = was, false; keep(s, "yes") }, true},
+		"awake":                {func(d *Desired, s *snapshot.Snapshot) { s.Hibernated, d.Hibernate = was, false }, false},
+		"never asked for":      {func(d *Desired, s *snapshot.Snapshot) { d.Hibernate = false }, false},
+		"scaled down by somebody": {func(d *Desired, s *snapshot.Snapshot) {
+			s.Hibernated, d.Topology = was, v1alpha1.Topology{1, 1, 1}
+			kill(s, 1, 1)
+			s.Shards[1].Replicas = 1
+		}, true},
 		"written down just now": {func(*Desired, *snapshot.Snapshot) {}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -205,14 +240,48 @@ func TestLostClaimsAreGivenUp(t *testing.T) {
 
 // redis.conf stays as it was until all instances are back: with appendonly no they would not look for their data.
 func TestSettingsStayInHibernation(t *testing.T) {
+	for name, tt := range map[string]struct {
+		known map[string]string
+		hz    string
+	}{
+		"known":       {map[string]string{"appendonly": "yes", "hz": "10"}, "10"},
+		"lost":        {nil, "20"},
+		"partly lost": {map[string]string{"hz": "10"}, "10"},
+		"damaged":     {map[string]string{"appendonly": "no"}, "20"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := toStop()
+			stop(s)
+			d.Hibernate, s.Settings = false, tt.known
+			d.Settings = redisconf.Settings(map[string]string{"appendonly": "no", "hz": "20"}, nil)
+			holds := map[string]string{}
+			for _, setting := range ShapeOf(d, s, now).Settings {
+				holds[setting.Name] = setting.Value()
+			}
+			if holds["appendonly"] != "yes" || holds["hz"] != tt.hz {
+				t.Errorf("appendonly is %q, hz is %q", holds["appendonly"], holds["hz"])
+			}
+		})
+	}
+}
+
+// StatefulSets that may not be written stop nobody, and nobody is kept from being elected meanwhile.
+func TestWithheldHibernation(t *testing.T) {
 	d, s := toStop()
-	stop(s)
-	d.Hibernate = false
-	s.Settings = map[string]string{"appendonly": "yes"}
-	d.Settings = redisconf.Settings(map[string]string{"appendonly": "no", "hz": "20"}, nil)
-	for _, setting := range ShapeOf(d, s, now).Settings {
-		if setting.Name == "appendonly" && setting.Value() != "yes" || setting.Name == "hz" && setting.Value() == "20" {
-			t.Errorf("%s is %s", setting.Name, setting.Value())
+	s.Hibernated = v1alpha1.Topology{2, 2, 2}
+	pending := Pending{Children: []string{"Deployment c-archive"}, Withheld: &snapshot.Withheld{Cause: "PasswordUnavailable", Message: "no"}}
+	for _, told := range []string{"yes", "no"} {
+		keep(s, told)
+		shape := ShapeOf(d, s, now)
+		if shape.Dormant != (told == "yes") {
+			t.Fatalf("told %s, it is dormant: %t", told, shape.Dormant)
+		}
+		if !shape.Dormant {
+			pending.Children = nil
+		}
+		step := shape.Next(pending).Step
+		if want := map[string]string{"yes": "SetConfig", "no": "Stall"}[told]; step.Name() != want {
+			t.Errorf("told %s: %s: %s", told, step.Name(), step.Why())
 		}
 	}
 }

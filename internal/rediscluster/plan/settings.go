@@ -177,7 +177,10 @@ func refused(s *snapshot.Snapshot, name, value string, pod *snapshot.Instance) *
 func (in input) effectiveSettings() []redisconf.Setting {
 	effective := make([]redisconf.Setting, 0, len(in.desired.Settings))
 	for _, setting := range in.desired.Settings {
-		if in.takes(setting) {
+		if setting.Name == appendOnly && in.snap.Hibernated != nil {
+			setting.Args = []string{"yes"} // whatever is known of it: without, instances would begin with nothing
+			effective = append(effective, setting)
+		} else if in.takes(setting) {
 			effective = append(effective, setting)
 		} else if before, ok := in.snap.Settings[setting.Name]; ok {
 			setting.Args = redisconf.Arguments(before)
@@ -192,7 +195,7 @@ func (in input) takes(setting redisconf.Setting) bool {
 	if setting.Source == redisconf.FromOperator {
 		return true
 	}
-	if in.snap.Hibernated != nil {
+	if _, had := in.snap.Settings[setting.Name]; had && in.snap.Hibernated != nil {
 		return false // instances start with what they had: a file that they are to find their data by may not be changed meanwhile
 	}
 	asked, taken := false, onlyAtStart(setting.Name) // whose values admission checks

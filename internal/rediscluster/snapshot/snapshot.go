@@ -206,7 +206,9 @@ type Shard struct {
 	// UID and Version are those of the object that was seen: nothing is done to another.
 	UID, Version string
 	Replicas     int32
-	CreatedAt    time.Time
+	// Hibernated is how many instances are to start again, as it says since it was told to ask for none; 0: it was not, or has been woken.
+	Hibernated int32
+	CreatedAt  time.Time
 	// Terminating reports whether the StatefulSet is being deleted.
 	Terminating bool
 	// UpdateRevision is the revision of the template that new pods get.

@@ -21,6 +21,10 @@ const AnnotationSettings = "redis.middleware.hc.cn/settings-at-start"
 // one after the other. It is absent without modules.
 const AnnotationModules = "redis.middleware.hc.cn/modules"
 
+// AnnotationHibernated is the annotation of a StatefulSet that was told to ask for no instance, by spec.hibernate: how many there were. It
+// is written with the 0, and goes with it.
+const AnnotationHibernated = "redis.middleware.hc.cn/hibernated-instances"
+
 // annotate adds what restarts instances when it changes to the annotations of the pod template:
 // AnnotationSettings and AnnotationModules. A user's annotations of these names do not count.
 func annotate(pod map[string]any, settings []redisconf.Setting, spec *v1alpha1.RedisClusterSpec) {
