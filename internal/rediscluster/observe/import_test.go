@@ -91,6 +91,49 @@ func TestWhatLeadsToASource(t *testing.T) {
 	}
 }
 
+// Of a shard that has not started, the relay's Service is looked at past the cache, which may be behind, also when others have started.
+func TestWhereRelaysAre(t *testing.T) {
+	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"},
+		Spec: v1alpha1.RedisClusterSpec{Bootstrap: &v1alpha1.Bootstrap{Import: &v1alpha1.Import{Address: "a:1"}}},
+		Status: v1alpha1.RedisClusterStatus{Import: &v1alpha1.ImportStatus{Phase: v1alpha1.ImportFollowing, Address: "a:1",
+			Slots: []string{"0-8191", "8192-16383"}}}}
+	service := func(change func(*corev1.Service)) *corev1.Service {
+		is := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-1-import", OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}},
+			Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.8"}}
+		change(is)
+		return is
+	}
+	mine := func(*corev1.Service) {}
+	for name, tt := range map[string]struct {
+		live  *corev1.Service
+		there bool
+		at    string
+	}{
+		"it is there":     {service(mine), true, "10.96.0.8"},
+		"it is gone":      {nil, false, ""},
+		"it is another's": {service(func(s *corev1.Service) { s.OwnerReferences = nil }), false, ""},
+		"it goes": {service(func(s *corev1.Service) {
+			s.Finalizers, s.DeletionTimestamp = []string{"x/y"}, ptr.To(metav1.Now())
+		}), true, ""},
+		"it has no address": {service(func(s *corev1.Service) { s.Spec.ClusterIP = "" }), true, ""},
+	} {
+		scheme := runtime.NewScheme()
+		utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+		utilruntime.Must(v1alpha1.AddToScheme(scheme))
+		live := fake.NewClientBuilder().WithScheme(scheme)
+		if tt.live != nil {
+			live = live.WithObjects(tt.live)
+		}
+		o := &Observer{Children: fake.NewClientBuilder().WithScheme(scheme).WithObjects(service(mine)).Build(), Secrets: live.Build(),
+			BackupImage: "image"}
+		i, err := o.importing(t.Context(), cluster, &snapshot.Snapshot{Shards: []snapshot.Shard{{Index: 0}}})
+		if err != nil || i.Shards[1].Service != tt.there || i.Shards[1].At != tt.at {
+			t.Errorf("%s: %+v, %v", name, i, err)
+		}
+	}
+}
+
 // What an import began with is known by its Jobs and, once instances are prepared, by the status; whether their relays are where they were
 // told is looked at before they start.
 func TestWhatAnImportBeganWith(t *testing.T) {
