@@ -87,6 +87,10 @@ func (o *Observer) importShards(ctx context.Context, cluster *v1alpha1.RedisClus
 		if is && from != "" && from != cluster.Source() && cluster.Follows() {
 			i.Other = excerpt.Of("spec.bootstrap."+from, longestError)
 		}
+		at := backupjob.FromAddress(job.Spec.Template.Spec)
+		if is && from == "" && at != "" && at != cluster.SourceAddress() && cluster.Follows() { // of an operator of before
+			i.Other = excerpt.Of("what is at "+at, longestError)
+		}
 		return is
 	}
 	for n := range list.Items {

@@ -150,7 +150,7 @@ func TestWhatAnImportBeganWith(t *testing.T) {
 		owner := []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}
 		spec := corev1.PodSpec{}
 		backupjob.Add(&spec, "image", v1alpha1.BackupStore{}, corev1.ResourceRequirements{}, backupjob.Follow, backupjob.Request("uid"),
-			backupjob.Master("10.96.0.7:6379"))
+			backupjob.From(cluster.SourceAddress()), backupjob.Master("10.96.0.7:6379"))
 		labels := map[string]string{v1alpha1.LabelCluster: "c"}
 		return []client.Object{
 			&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0-restore", OwnerReferences: owner, Labels: labels,
@@ -159,6 +159,11 @@ func TestWhatAnImportBeganWith(t *testing.T) {
 			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0-import", OwnerReferences: owner},
 				Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.8"}},
 		}
+	}
+	before := func(of *v1alpha1.Bootstrap) []client.Object { // of an operator that did not say it
+		there := made(of)
+		there[0].SetAnnotations(nil)
+		return there
 	}
 	for name, tt := range map[string]struct {
 		now     *v1alpha1.Bootstrap
@@ -175,6 +180,10 @@ func TestWhatAnImportBeganWith(t *testing.T) {
 		"an import of what was cloned":         {now: at("old.n.svc:6379"), there: made(clone), other: "spec.bootstrap.clone.name old"},
 		"another address, and no Job is there": {now: at("b:1"), status: "a:1", other: "what is at a:1 (status.import.address)"},
 		"nothing has begun":                    {now: at("b:1")},
+		"a former operator began":              {now: at("a:1"), there: before(at("a:1"))},
+		"and with another address":             {now: at("b:1"), there: before(at("a:1")), other: "what is at a:1"},
+		"and with a clone":                     {now: at("b:1"), there: before(clone), other: "what is at old.n.svc:6379"},
+		"which it still is":                    {now: clone, there: before(clone)},
 	} {
 		scheme := runtime.NewScheme()
 		utilruntime.Must(clientgoscheme.AddToScheme(scheme))
