@@ -125,7 +125,7 @@ func planImport(in input) Step {
 	case i.CutOver:
 		return in.endImport()
 	case i.Other != "" && asked != nil:
-		return stallImport("the cluster began with %s, and the spec says spec.bootstrap.%s now: put that back, or delete the RedisCluster and its claims, and begin anew",
+		return stallImport("the cluster began with %s, and the spec says spec.bootstrap.%s now: remove spec.bootstrap, then set it to what it was, or delete the RedisCluster and its claims, and begin anew",
 			i.Other, asked.Source)
 	case len(in.snap.Shards) > 0:
 		if step := in.elsewhere(i); step != nil {
