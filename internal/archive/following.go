@@ -41,12 +41,17 @@ func (f Following) mark() string {
 	return fmt.Sprintf("request %q follows %q at %q slots %s\n", f.Request, f.MasterID, f.Address, f.Slots)
 }
 
-// elsewhere reports whether a mark is the same but for the address: that may be another's by now, who would be sent the password.
+// formerMark is what operators of before kept, which did not say the address.
+func (f Following) formerMark() string {
+	return fmt.Sprintf("request %q follows %q slots %s\n", f.Request, f.MasterID, f.Slots)
+}
+
+// elsewhere reports whether a mark is the same but for the address, which may be one that it does not say: that may be another's by now, who would be sent the password.
 func (f Following) elsewhere(mark string) bool {
 	var request, id, owned string
 	of := f
 	_, err := fmt.Sscanf(mark, "request %q follows %q at %q slots %s\n", &request, &id, &of.Address, &owned)
-	return err == nil && of.Address != f.Address && of.mark() == mark
+	return err == nil && of.Address != f.Address && of.mark() == mark || mark == f.formerMark()
 }
 
 // Write writes nodes.conf: the instance is a replica, of a master that owns the slots. What was written for the same request stays as it

@@ -101,6 +101,30 @@ func TestFollowing(t *testing.T) {
 	if err := moved.Write(); err == nil {
 		t.Error("an instance with data is prepared for another address")
 	}
+	former := f
+	former.Directory = t.TempDir()
+	mark := filepath.Join(former.Directory, restored)
+	if err := errors.Join(former.Write(), os.WriteFile(mark, []byte(former.formerMark()), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	foreign := former
+	foreign.Request = "another"
+	if err := foreign.Write(); err == nil {
+		t.Error("another's instance, of a former operator, is prepared again")
+	}
+	if err := former.Write(); err != nil {
+		t.Errorf("of a former operator: %v", err)
+	}
+	if text, err := os.ReadFile(mark); string(text) != former.mark() {
+		t.Errorf("the mark is %q, %v", text, err)
+	}
+	if err := errors.Join(os.WriteFile(mark, []byte(former.formerMark()), 0o600),
+		os.Mkdir(filepath.Join(former.Directory, "appendonlydir"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := former.Write(); err == nil {
+		t.Error("an instance with data, of a former operator, is prepared again")
+	}
 	other := f
 	other.Request = "another"
 	if err := other.Write(); err == nil {

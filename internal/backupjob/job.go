@@ -44,14 +44,27 @@ func Master(address string) string { return masterFlag + address }
 
 // MasterIP is the IP of what a pod says that an instance is to follow; empty: it says nothing.
 func MasterIP(pod corev1.PodSpec) string {
+	ip, _, _ := net.SplitHostPort(argument(pod, masterFlag)) // empty if it is none
+	return ip
+}
+
+// fromFlag comes before where a server outside is.
+const fromFlag = "--from="
+
+// From is the argument that says where a server outside is, HOST:PORT.
+func From(address string) string { return fromFlag + address }
+
+// FromAddress is what a pod says of that; empty: nothing.
+func FromAddress(pod corev1.PodSpec) string { return argument(pod, fromFlag) }
+
+func argument(pod corev1.PodSpec, flag string) string {
 	c := Of(pod)
 	if c == nil {
 		return ""
 	}
 	for _, arg := range c.Args {
-		if at, is := strings.CutPrefix(arg, masterFlag); is {
-			ip, _, _ := net.SplitHostPort(at) // empty if it is none
-			return ip
+		if value, is := strings.CutPrefix(arg, flag); is {
+			return value
 		}
 	}
 	return ""

@@ -274,7 +274,8 @@ func (s *simulation) outcome(shared bool) string {
 		for _, condition := range pod.Status.Conditions {
 			fmt.Fprintf(&b, " %s=%s", condition.Type, condition.Status)
 		}
-		for _, name := range []string{"cluster-node-timeout", "cluster-replica-no-failover", "dynamic-hz", "hz", "maxmemory-policy"} {
+		fmt.Fprintf(&b, " may be elected: %t", s.named(pod.Name).node.Setting("cluster-replica-no-failover") != "yes")
+		for _, name := range []string{"cluster-node-timeout", "dynamic-hz", "hz", "maxmemory-policy"} {
 			fmt.Fprintf(&b, " %s=%s", name, s.named(pod.Name).node.Setting(name))
 		}
 		for _, in := range snap.Reachable() {

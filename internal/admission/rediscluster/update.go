@@ -114,11 +114,24 @@ func keepBootstrap(before, after *v1alpha1.RedisCluster) field.ErrorList {
 	if from, to := was.Import(), is.Import(); from != nil && to != nil { // when it ends may be said at any time
 		from.CutOver, from.PauseSeconds = to.CutOver, to.PauseSeconds
 	}
-	if equality.Semantic.DeepEqual(was.Spec.Bootstrap, is.Spec.Bootstrap) {
+	if equality.Semantic.DeepEqual(was.Spec.Bootstrap, is.Spec.Bootstrap) || putsSourceBack(before, after) {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(specPath.Child("bootstrap"),
 		"it is what a new cluster begins with, and can be neither set, changed nor removed later, but for import.cutOver and import.pauseSeconds: put it back, or make another RedisCluster")}
+}
+
+// putsSourceBack reports whether a source is removed that is not what the cluster began with, or what it began with is set again: the
+// schema refuses both in one change.
+func putsSourceBack(before, after *v1alpha1.RedisCluster) bool {
+	began := before.Status.Import
+	if began == nil || began.Address == "" || began.CutOverAt != nil {
+		return false
+	}
+	if after.Spec.Bootstrap == nil {
+		return before.Follows() && before.SourceAddress() != began.Address
+	}
+	return before.Spec.Bootstrap == nil && after.SourceAddress() == began.Address
 }
 
 // keepMajorVersion refuses a version that cannot read what the present one wrote: an

@@ -162,11 +162,8 @@ func newRelay() *cobra.Command {
 				return err
 			}
 			if cert != "" {
-				listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12,
-					GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-						pair, err := tls.LoadX509KeyPair(cert, certKey)
-						return &pair, err
-					}})
+				shown := &pair{cert: cert, key: certKey}
+				listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: shown.get})
 			}
 			r := &relay.Relay{Dial: source.Dial, Check: func(ctx context.Context) error { return archive.Followable(ctx, source) },
 				Passwords: passwords(passwordFile), Rest: relay.DefaultRest,

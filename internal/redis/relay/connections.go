@@ -5,6 +5,7 @@ package relay
 
 import (
 	"errors"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"time"
@@ -14,13 +15,15 @@ const (
 	// mostConnections are open at once of those that have logged in, and mostStrangers of those that have not: the latter take no place of
 	// the former.
 	mostConnections, mostStrangers = 32, 32
+	// keptForReplicas of the former are only for who says PSYNC.
+	keptForReplicas = 2
 	// loginWithin is how long a connection has to log in, whatever it says meanwhile.
 	loginWithin = 5 * time.Second
 )
 
 // connections are those to a relay. They need its lock.
 type connections struct {
-	// known have logged in. strangers have not, the first that came first.
+	// known have logged in: true are those that have said PSYNC. strangers have not, the first that came first.
 	known     map[net.Conn]bool
 	strangers []net.Conn
 }
@@ -30,8 +33,8 @@ var (
 	errTooMany = errors.New("max number of clients reached")
 )
 
-// enter notes a connection that has not logged in; leave, that it is closed. Of too many such ones, the first goes that came from the
-// address that most of them are from: who opens many ends his own.
+// enter notes a connection that has not logged in; leave, that it is closed. Of too many such ones, one goes that came from the address
+// that most of them are from: who opens many ends his own.
 func (r *Relay) enter(conn net.Conn) (leave func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,37 +53,48 @@ func (r *Relay) enter(conn net.Conn) (leave func()) {
 	}
 }
 
-// excess is which stranger goes.
+// excess is which stranger goes: any of the address, so that none of it can be sure to outlast another.
 func (c *connections) excess() int {
-	count, first, most := map[string]int{}, map[string]int{}, 0
+	from, most := map[string][]int{}, ""
 	for i, conn := range c.strangers {
-		from := host(conn)
-		if count[from]++; count[from] == 1 {
-			first[from] = i
-		}
-		if count[from] > count[host(c.strangers[most])] {
-			most = first[from]
+		is := host(conn)
+		if from[is] = append(from[is], i); len(from[is]) > len(from[most]) {
+			most = is
 		}
 	}
-	return most
+	return from[most][rand.IntN(len(from[most]))] //nolint:gosec // whom it hits is no secret
 }
 
-// admit lets a connection go on that has logged in.
-func (r *Relay) admit(conn net.Conn) error {
+// admit lets a connection go on that has logged in: kept reports that its place is only for who says PSYNC.
+func (r *Relay) admit(conn net.Conn) (kept bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := slices.Index(r.open.strangers, conn)
+	at, others := slices.Index(r.open.strangers, conn), 0
+	for _, replica := range r.open.known {
+		if !replica {
+			others++
+		}
+	}
 	switch {
 	case at < 0:
-		return errEnded
+		return false, errEnded
 	case len(r.open.known) >= mostConnections:
-		return errTooMany
+		return false, errTooMany
 	case r.open.known == nil:
 		r.open.known = map[net.Conn]bool{}
 	}
 	r.open.strangers = slices.Delete(r.open.strangers, at, at+1)
-	r.open.known[conn] = true
-	return nil
+	r.open.known[conn] = false
+	return others >= mostConnections-keptForReplicas, nil
+}
+
+// replicates notes that a connection has said PSYNC.
+func (r *Relay) replicates(conn net.Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.open.known[conn]; known {
+		r.open.known[conn] = true
+	}
 }
 
 // Drop closes all connections: the server is another one.

@@ -6,8 +6,11 @@ package relay
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -81,8 +84,15 @@ func TestStrangersTakeNoPlaceOfOthers(t *testing.T) {
 		_, _ = io.WriteString(conn, "*2\r\n$4\r\nAUTH\r\n$4096\r\n") // it may have been ended before
 		strangers = append(strangers, conn)
 	}
-	if got, err := bufio.NewReader(strangers[0]).ReadString('\n'); err == nil {
-		t.Errorf("the first stranger got %q", got)
+	stay := 0
+	for _, conn := range strangers {
+		_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+			stay++
+		}
+	}
+	if stay > mostStrangers {
+		t.Errorf("%d strangers stay", stay)
 	}
 	late, lateIn := connect("10.0.0.3")
 	for name, got := range map[string]string{"early": ask(t, early, earlyIn, "AUTH right"), "late": ask(t, late, lateIn, "AUTH right")} {
@@ -95,18 +105,90 @@ func TestStrangersTakeNoPlaceOfOthers(t *testing.T) {
 	}
 }
 
+// Of too many strangers any of the address goes that most are from, and none of another.
+func TestWhichStrangerGoes(t *testing.T) {
+	c := &connections{}
+	for i := range mostStrangers {
+		ip := "10.0.0.2"
+		if i%4 == 0 {
+			ip = "10.0.0.1"
+		}
+		c.strangers = append(c.strangers, attributed{nil, ip})
+	}
+	gone := map[int]bool{}
+	for range 500 {
+		gone[c.excess()] = true
+	}
+	for i := range gone {
+		if i%4 == 0 {
+			t.Errorf("stranger %d goes, of an address that has opened few", i)
+		}
+	}
+	if len(gone) < 2 {
+		t.Errorf("it is always %v", gone)
+	}
+}
+
+// When all other places are taken by who has logged in, an instance can log in and follow all the same; who takes its place for something
+// else loses it, and so does who says nothing.
+func TestPlacesForReplicas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Relay{Rest: time.Hour} // so that a replica is answered, and stays
+		r.refused.Store(time.Now().UnixNano())
+		connect := serve(t, r)
+		login := func() (net.Conn, *bufio.Reader) {
+			conn, in := connect("10.0.0.1")
+			if got := ask(t, conn, in, "AUTH right"); got != "+OK" {
+				t.Fatal(got)
+			}
+			return conn, in
+		}
+		for range mostConnections - keptForReplicas {
+			login()
+		}
+		info, infoIn := login()
+		if got := ask(t, info, infoIn, "INFO"); got != "-ERR max number of clients reached" {
+			t.Errorf("INFO in a place for replicas: %s", got)
+		}
+		_, silentIn := login()
+		if n, err := io.Copy(io.Discard, silentIn); n > 0 || err != nil {
+			t.Errorf("one that says nothing got %d bytes, %v", n, err)
+		}
+		synctest.Wait()
+		for range keptForReplicas {
+			conn, in := login()
+			if got := ask(t, conn, in, "PING"); got != "+PONG" {
+				t.Errorf("a replica: %s", got)
+			}
+			if got := ask(t, conn, in, "PSYNC ? -1"); !strings.HasPrefix(got, "-NOMASTERLINK") {
+				t.Errorf("a replica: %s", got)
+			}
+			time.Sleep(2 * loginWithin)
+			if got := ask(t, conn, in, "PING"); got != "+PONG" {
+				t.Errorf("a replica, later: %s", got)
+			}
+		}
+	})
+}
+
 // Who does not log in goes after a while, whatever he says meanwhile; who has logged in stays. There is an end of those, too.
 func TestStrangersGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		connect := serve(t, &Relay{})
 		var known []net.Conn
 		var knownIn []*bufio.Reader
-		for range mostConnections {
+		for range mostConnections - keptForReplicas {
 			conn, in := connect("10.0.0.1")
 			if got := ask(t, conn, in, "AUTH right"); got != "+OK" {
 				t.Fatal(got)
 			}
 			known, knownIn = append(known, conn), append(knownIn, in)
+		}
+		for range keptForReplicas {
+			conn, in := connect("10.0.0.1")
+			if got := ask(t, conn, in, "AUTH right"); got != "+OK" {
+				t.Fatal(got)
+			}
 		}
 		one, in := connect("10.0.0.1")
 		if got := ask(t, one, in, "AUTH right"); got != "-ERR max number of clients reached" {

@@ -97,7 +97,8 @@ type client struct {
 	server net.Conn
 	from   *bufio.Reader
 	// open reports whether it may say more than its password, admitted whether it counts as one that has logged in.
-	open, admitted bool
+	// kept reports whether its place is only for who says PSYNC, as soon as one has to log in.
+	open, admitted, kept bool
 }
 
 // hold notes why the server is not followed; nil: it is.
@@ -150,13 +151,21 @@ func (c *client) serve(ctx context.Context) error {
 
 // admit gives a connection as long for each command as it may take.
 func (c *client) admit() error {
-	if c.admitted {
+	if c.admitted || c.kept {
 		return nil
 	}
-	if err := c.relay.admit(c.conn); err != nil {
+	var err error
+	if c.kept, err = c.relay.admit(c.conn); err != nil || c.kept {
 		return err
 	}
 	c.admitted = true
+	return c.conn.SetDeadline(time.Time{})
+}
+
+// replicate gives it to one that says PSYNC, too.
+func (c *client) replicate() error {
+	c.relay.replicates(c.conn)
+	c.admitted, c.kept = true, false
 	return c.conn.SetDeadline(time.Time{})
 }
 
@@ -216,6 +225,8 @@ func (c *client) answer(ctx context.Context, words []string) (followed bool, err
 		return false, c.say("-NOAUTH Authentication required.")
 	case !permitted(name, words):
 		return false, c.say("-ERR the relay does not pass on this command")
+	case c.kept && name != "PING" && name != "REPLCONF" && name != "PSYNC":
+		return false, errors.Join(errTooMany, c.say("-ERR "+errTooMany.Error()))
 	}
 	if c.server == nil {
 		if c.server, err = c.relay.Dial(ctx); err != nil {
@@ -224,6 +235,9 @@ func (c *client) answer(ctx context.Context, words []string) (followed bool, err
 		c.from = bufio.NewReader(c.server)
 	}
 	if name == "PSYNC" {
+		if err := c.replicate(); err != nil {
+			return false, err
+		}
 		if rest := c.relay.Rest - time.Since(time.Unix(0, c.relay.refused.Load())); rest > 0 {
 			return false, c.say("-NOMASTERLINK what a replica may not have came a moment ago; all is copied anew some seconds later")
 		}

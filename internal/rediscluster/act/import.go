@@ -172,7 +172,7 @@ func relayService(cluster *v1alpha1.RedisCluster, shard int) *corev1.Service {
 // sourceArguments are what the program reaches the server outside with. What the object's author wrote becomes arguments, each of one
 // piece, and no shell sees it.
 func sourceArguments(cluster *v1alpha1.RedisCluster, from snapshot.ImportFrom) []string {
-	args := []string{backupjob.Request(string(cluster.UID)), "--from=" + from.Address}
+	args := []string{backupjob.Request(string(cluster.UID)), backupjob.From(from.Address)}
 	if from.User != "" {
 		args = append(args, "--user="+from.User)
 	}

@@ -47,8 +47,8 @@ func (o *Observer) importing(ctx context.Context, cluster *v1alpha1.RedisCluster
 	if err := o.importShards(ctx, cluster, i); err != nil {
 		return nil, err
 	}
-	if i.Following && len(s.Shards) == 0 {
-		if err := o.addresses(ctx, cluster, i); err != nil {
+	if i.Following && !i.CutOver {
+		if err := o.addresses(ctx, cluster, s, i); err != nil {
 			return nil, err
 		}
 	}
@@ -86,6 +86,10 @@ func (o *Observer) importShards(ctx context.Context, cluster *v1alpha1.RedisClus
 		from := job.Annotations[v1alpha1.AnnotationImportedFrom]
 		if is && from != "" && from != cluster.Source() && cluster.Follows() {
 			i.Other = excerpt.Of("spec.bootstrap."+from, longestError)
+		}
+		at := backupjob.FromAddress(job.Spec.Template.Spec)
+		if is && from == "" && at != "" && at != cluster.SourceAddress() && cluster.Follows() { // of an operator of before
+			i.Other = excerpt.Of("what is at "+at, longestError)
 		}
 		return is
 	}
@@ -145,10 +149,11 @@ func (o *Observer) importShard(ctx context.Context, cluster *v1alpha1.RedisClust
 	return of, nil
 }
 
-// addresses reads where the relays' Services are, past the cache, which does not keep that.
-func (o *Observer) addresses(ctx context.Context, cluster *v1alpha1.RedisCluster, i *snapshot.Import) error {
+// addresses reads where the relays' Services are of shards that have not started, past the cache, which does not keep that, and is behind.
+func (o *Observer) addresses(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, i *snapshot.Import) error {
 	for shard := range i.Shards {
-		if !i.Shards[shard].Service {
+		of := &i.Shards[shard]
+		if !of.Service || s.Started(shard) {
 			continue
 		}
 		service := &corev1.Service{}
@@ -156,7 +161,10 @@ func (o *Observer) addresses(ctx context.Context, cluster *v1alpha1.RedisCluster
 		if err := o.Secrets.Get(ctx, key, service); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read Service %s: %w", key.Name, err)
 		}
-		i.Shards[shard].At = service.Spec.ClusterIP
+		of.Service = metav1.IsControlledBy(service, cluster) // one that is not there is nobody's
+		if of.Service && service.DeletionTimestamp == nil {
+			of.At = service.Spec.ClusterIP
+		}
 	}
 	return nil
 }

@@ -130,6 +130,49 @@ func TestWhatIsLeftOfAnImport(t *testing.T) {
 	}
 }
 
+// Of a shard that has not started, the relay's Service is looked at past the cache, which may be behind, also when others have started.
+func TestWhereRelaysAre(t *testing.T) {
+	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"},
+		Spec: v1alpha1.RedisClusterSpec{Bootstrap: &v1alpha1.Bootstrap{Import: &v1alpha1.Import{Address: "a:1"}}},
+		Status: v1alpha1.RedisClusterStatus{Import: &v1alpha1.ImportStatus{Phase: v1alpha1.ImportFollowing, Address: "a:1",
+			Slots: []string{"0-8191", "8192-16383"}}}}
+	service := func(change func(*corev1.Service)) *corev1.Service {
+		is := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-1-import", OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}},
+			Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.8"}}
+		change(is)
+		return is
+	}
+	mine := func(*corev1.Service) {}
+	for name, tt := range map[string]struct {
+		live  *corev1.Service
+		there bool
+		at    string
+	}{
+		"it is there":     {service(mine), true, "10.96.0.8"},
+		"it is gone":      {nil, false, ""},
+		"it is another's": {service(func(s *corev1.Service) { s.OwnerReferences = nil }), false, ""},
+		"it goes": {service(func(s *corev1.Service) {
+			s.Finalizers, s.DeletionTimestamp = []string{"x/y"}, ptr.To(metav1.Now())
+		}), true, ""},
+		"it has no address": {service(func(s *corev1.Service) { s.Spec.ClusterIP = "" }), true, ""},
+	} {
+		scheme := runtime.NewScheme()
+		utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+		utilruntime.Must(v1alpha1.AddToScheme(scheme))
+		live := fake.NewClientBuilder().WithScheme(scheme)
+		if tt.live != nil {
+			live = live.WithObjects(tt.live)
+		}
+		o := &Observer{Children: fake.NewClientBuilder().WithScheme(scheme).WithObjects(service(mine)).Build(), Secrets: live.Build(),
+			BackupImage: "image"}
+		i, err := o.importing(t.Context(), cluster, &snapshot.Snapshot{Shards: []snapshot.Shard{{Index: 0}}})
+		if err != nil || i.Shards[1].Service != tt.there || i.Shards[1].At != tt.at {
+			t.Errorf("%s: %+v, %v", name, i, err)
+		}
+	}
+}
+
 // What an import began with is known by its Jobs and, once instances are prepared, by the status; whether their relays are where they were
 // told is looked at before they start.
 func TestWhatAnImportBeganWith(t *testing.T) {
@@ -146,7 +189,7 @@ func TestWhatAnImportBeganWith(t *testing.T) {
 		owner := []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}
 		spec := corev1.PodSpec{}
 		backupjob.Add(&spec, "image", v1alpha1.BackupStore{}, corev1.ResourceRequirements{}, backupjob.Follow, backupjob.Request("uid"),
-			backupjob.Master("10.96.0.7:6379"))
+			backupjob.From(cluster.SourceAddress()), backupjob.Master("10.96.0.7:6379"))
 		labels := map[string]string{v1alpha1.LabelCluster: "c"}
 		return []client.Object{
 			&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0-restore", OwnerReferences: owner, Labels: labels,
@@ -155,6 +198,11 @@ func TestWhatAnImportBeganWith(t *testing.T) {
 			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0-import", OwnerReferences: owner},
 				Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.8"}},
 		}
+	}
+	before := func(of *v1alpha1.Bootstrap) []client.Object { // of an operator that did not say it
+		there := made(of)
+		there[0].SetAnnotations(nil)
+		return there
 	}
 	for name, tt := range map[string]struct {
 		now     *v1alpha1.Bootstrap
@@ -171,6 +219,10 @@ func TestWhatAnImportBeganWith(t *testing.T) {
 		"an import of what was cloned":         {now: at("old.n.svc:6379"), there: made(clone), other: "spec.bootstrap.clone.name old"},
 		"another address, and no Job is there": {now: at("b:1"), status: "a:1", other: "what is at a:1 (status.import.address)"},
 		"nothing has begun":                    {now: at("b:1")},
+		"a former operator began":              {now: at("a:1"), there: before(at("a:1"))},
+		"and with another address":             {now: at("b:1"), there: before(at("a:1")), other: "what is at a:1"},
+		"and with a clone":                     {now: at("b:1"), there: before(clone), other: "what is at old.n.svc:6379"},
+		"which it still is":                    {now: clone, there: before(clone)},
 	} {
 		scheme := runtime.NewScheme()
 		utilruntime.Must(clientgoscheme.AddToScheme(scheme))

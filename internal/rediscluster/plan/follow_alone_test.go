@@ -180,7 +180,7 @@ func TestSourceIsSwitched(t *testing.T) {
 		s.Import.Other = "spec.bootstrap.import.address a:1"
 		step, stalls := ShapeOf(d, s, now).Next(Pending{}).Step.(Stall)
 		if !stalls || step.Cause != "CannotImport" ||
-			!strings.Contains(step.Reason, "began with spec.bootstrap.import.address a:1, and the spec says spec.bootstrap.import.address b:1 now: put that back") {
+			!strings.Contains(step.Reason, "began with spec.bootstrap.import.address a:1, and the spec says spec.bootstrap.import.address b:1 now: remove spec.bootstrap, then set it to what it was") {
 			t.Errorf("%s: %+v", name, step)
 		}
 	}

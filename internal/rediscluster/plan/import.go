@@ -125,9 +125,12 @@ func planImport(in input) Step {
 	case i.CutOver:
 		return in.endImport()
 	case i.Other != "" && asked != nil:
-		return stallImport("the cluster began with %s, and the spec says spec.bootstrap.%s now: put that back, or delete the RedisCluster and its claims, and begin anew",
+		return stallImport("the cluster began with %s, and the spec says spec.bootstrap.%s now: remove spec.bootstrap, then set it to what it was, or delete the RedisCluster and its claims, and begin anew",
 			i.Other, asked.Source)
 	case len(in.snap.Shards) > 0:
+		if step := in.elsewhere(i); step != nil {
+			return step
+		}
 		return in.prepareRelays()
 	case in.pending.Withheld != nil: // told by planWithheld
 		return nil
@@ -183,9 +186,6 @@ func (in input) prepare(i *snapshot.Import, asked *DesiredImport) Step {
 			missing = append(missing, shard)
 		case job.Done && of.Said == nil:
 			return stallImport("Job %s did not say what it prepared; delete it to try again", job.Name)
-		case job.Done && of.At != "" && of.At != of.Told:
-			return stallImport("the first instance of shard %d is prepared to follow %s, and its relay is at %s: delete Job %s to prepare it anew",
-				shard, of.Told, of.At, job.Name)
 		case !job.Done && waits == nil:
 			waits = job
 		}
@@ -205,6 +205,9 @@ func (in input) prepare(i *snapshot.Import, asked *DesiredImport) Step {
 		return Wait{base: base{v.Reason}, BlockedBy: v.Predicate, After: askAgain}
 	}
 	if step := in.keepFollowers(i, asked); step != nil {
+		return step
+	}
+	if step := in.elsewhere(i); step != nil {
 		return step
 	}
 	return in.prepareRelays() // without any the children are next
@@ -262,6 +265,27 @@ func (in input) preparing(i *snapshot.Import) string {
 		names = append(names, of.Prepared.Name)
 	}
 	return list(names)
+}
+
+// elsewhere keeps shards from being started whose relays are not where their instances were told; nil: all are.
+func (in input) elsewhere(i *snapshot.Import) Step {
+	for shard, of := range i.Shards {
+		switch {
+		case !i.Following || of.Prepared == nil || in.snap.Started(shard):
+		case !of.Service && i.Withheld != "":
+			return stallImport("%s", i.Withheld)
+		case !of.Service: // prepareRelays makes it
+		case of.At == "":
+			return waitFor(fails(SourceFollowed, "the Service of the relay of shard %d has no address, or is being deleted", shard))
+		case of.At != of.Told && len(in.snap.Shards) > 0: // Jobs are not made again
+			return stallImport("the first instance of shard %d is prepared to follow %s, and its relay is at %s: delete the relay's Service, which is made again where it was",
+				shard, of.Told, of.At)
+		case of.At != of.Told:
+			return stallImport("the first instance of shard %d is prepared to follow %s, and its relay is at %s: delete Job %s to prepare it anew",
+				shard, of.Told, of.At, of.Prepared.Name)
+		}
+	}
+	return nil
 }
 
 // prepareRelays makes relays that are missing; nil: none is, or none may be made, which planFollow tells.

@@ -27,7 +27,7 @@ func importer() Desired {
 
 // job is a Job that has prepared the first instance of a shard of so many.
 func job(shard, shards int, set slots.Set) snapshot.ImportShard {
-	return snapshot.ImportShard{Service: true, Prepared: &snapshot.RestoreJob{Name: fmt.Sprintf("c-%d-restore", shard),
+	return snapshot.ImportShard{Service: true, Told: "10.96.0.7", At: "10.96.0.7", Prepared: &snapshot.RestoreJob{Name: fmt.Sprintf("c-%d-restore", shard),
 		UID: fmt.Sprintf("job-%d", shard), Done: true}, Said: &report.Following{Slots: set.String(), Shards: shards}}
 }
 
@@ -130,8 +130,12 @@ func TestImportIsPrepared(t *testing.T) {
 		}, "ApplyChildren", ""},
 		"its relay is elsewhere": {func(s *shot) {
 			s.Claims[0].Job, s.Import.Following, s.Import.Slots = "", true, []slots.Set{slots.All()}
-			s.Import.Shards[0].Told, s.Import.Shards[0].At = "10.96.0.7", "10.96.0.8"
+			s.Import.Shards[0].At = "10.96.0.8"
 		}, "Stall", "prepared to follow 10.96.0.7, and its relay is at 10.96.0.8: delete Job c-0-restore"},
+		"its relay is nowhere": {func(s *shot) {
+			s.Claims[0].Job, s.Import.Following, s.Import.Slots = "", true, []slots.Set{slots.All()}
+			s.Import.Shards[0].Relay, s.Import.Shards[0].At = &snapshot.RestoreJob{}, ""
+		}, "Wait", "shard 0 has no address"},
 		"it is known too soon": {func(s *shot) { s.Import.Following = true }, "KeepFollower", ""},
 	} {
 		s := prepared(slots.All())
@@ -150,6 +154,28 @@ func TestImportIsPrepared(t *testing.T) {
 	step := ShapeOf(d, prepared(slots.All()), now).Next(Pending{}).Step
 	if step.Name() != "Stall" || !strings.Contains(step.Why(), "put it back") {
 		t.Errorf("spec.bootstrap is gone: %s: %s", step.Name(), step.Why())
+	}
+}
+
+// A shard that has not started is looked at also when others have, and those that have are not.
+func TestRelayOfTheNextShardIsElsewhere(t *testing.T) {
+	for at, want := range map[string]string{"10.96.0.7": "ApplyChildren", "10.96.0.8": "Stall", "": "Wait", "gone": "PrepareImport",
+		"gone for good": "Stall"} {
+		s := following(slots.All().Split(3)...)
+		for shard := range s.Import.Shards {
+			s.Import.Shards[shard].Prepared, s.Import.Shards[shard].Told = &snapshot.RestoreJob{Done: true}, "10.96.0.7"
+		}
+		s.Shards, s.Instances = s.Shards[:2], s.Instances[:4]
+		if s.Import.Shards[2].At = at; strings.HasPrefix(at, "gone") {
+			s.Import.Shards[2].Service, s.Import.Shards[2].At = false, ""
+		}
+		if at == "gone for good" {
+			s.Import.Withheld = "there is no Secret"
+		}
+		step := ShapeOf(importer(), s, now).Next(Pending{Children: []string{"StatefulSet c-2"}}).Step
+		if step.Name() != want || at == "10.96.0.8" && !strings.Contains(step.Why(), "at 10.96.0.8: delete the relay's Service") {
+			t.Errorf("%q: %s: %s", at, step.Name(), step.Why())
+		}
 	}
 }
 

@@ -77,6 +77,11 @@ func (s *Snapshot) Find(shard, ordinal int) *Instance {
 	return s.facts().byPlace[place{shard, ordinal}]
 }
 
+// Started reports whether a shard has a StatefulSet.
+func (s *Snapshot) Started(shard int) bool {
+	return slices.ContainsFunc(s.Shards, func(is Shard) bool { return is.Index == shard })
+}
+
 // Owned is the union of what reachable masters say they own.
 func (s *Snapshot) Owned() slots.Set { return s.facts().owned }
 

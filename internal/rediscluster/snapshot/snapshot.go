@@ -162,8 +162,8 @@ type ImportShard struct {
 	// Prepared is the Job that prepares the first instance; nil without one. Said is what it did; nil: not known.
 	Prepared *RestoreJob
 	Said     *report.Following
-	// Told is the address that the first instance was prepared to follow, At the one that the relay's Service has: they are looked at when
-	// all is prepared and nothing has started; empty: not known.
+	// Told is the address that the first instance was prepared to follow, At the one that the relay's Service has: that is looked at when
+	// all is prepared and the shard has not started; empty: it has none that lasts.
 	Told, At string
 	// RelayIP is where the relay answers; empty while it does not run.
 	RelayIP string
