@@ -50,7 +50,8 @@ func (p *program) backup() *cobra.Command {
 			if err := to.backup(command.Context(), key, schedule, name); err != nil {
 				return err
 			}
-			return p.say("RedisBackup %s/%s is made; kubectl get redisbackup %s -n %s --watch", namespace, name, name, namespace)
+			return p.say("RedisBackup %s/%s is made; %s", namespace, name,
+				p.connection.typed(fmt.Sprintf("kubectl get redisbackup %s -n %s --watch", name, namespace)))
 		},
 		ValidArgsFunction: p.completeClusters,
 	}

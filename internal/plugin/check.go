@@ -45,6 +45,11 @@ func (p *program) check() *cobra.Command {
 				return err
 			}
 			report := checkup.Of(to.look(command.Context(), namespace))
+			for i, result := range report.Results {
+				if strings.HasPrefix(result.Remedy, "kubectl ") {
+					report.Results[i].Remedy = p.connection.typed(result.Remedy)
+				}
+			}
 			if err := p.print(report, report.Text); err != nil {
 				return err
 			}

@@ -5,6 +5,8 @@ package plugin
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -21,15 +23,51 @@ import (
 type connection struct {
 	rules     *clientcmd.ClientConfigLoadingRules
 	overrides clientcmd.ConfigOverrides
+	// set are the flags themselves.
+	set *pflag.FlagSet
 }
 
 func newConnection() *connection {
-	return &connection{rules: clientcmd.NewDefaultClientConfigLoadingRules()}
+	return &connection{rules: clientcmd.NewDefaultClientConfigLoadingRules(), set: pflag.NewFlagSet("connection", pflag.ContinueOnError)}
 }
 
 func (c *connection) flags(set *pflag.FlagSet) {
-	set.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "path to the kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
-	clientcmd.BindOverrideFlags(&c.overrides, set, clientcmd.RecommendedConfigOverrideFlags(""))
+	c.set.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "path to the kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
+	named := clientcmd.RecommendedConfigOverrideFlags("")
+	named.AuthOverrideFlags.Username, named.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{} // kubectl has neither
+	clientcmd.BindOverrideFlags(&c.overrides, c.set, named)
+	set.AddFlagSet(c.set)
+}
+
+// typed is a command for the user to type, which names its namespace: with the flags that this one was given, it acts in the same
+// cluster as the same user. A token is not repeated.
+func (c *connection) typed(command string) string {
+	c.set.VisitAll(func(flag *pflag.Flag) {
+		if !flag.Changed || flag.Name == clientcmd.FlagNamespace || flag.Name == clientcmd.FlagTimeout {
+			return
+		}
+		values := []string{flag.Value.String()}
+		if list, is := flag.Value.(pflag.SliceValue); is {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			if flag.Name == clientcmd.FlagBearerToken {
+				value = "TOKEN"
+			}
+			command += " --" + flag.Name + "=" + quoted(value)
+		}
+	})
+	return command
+}
+
+var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// quoted is one word of a shell.
+func quoted(word string) string {
+	if plain.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 func (c *connection) loader() clientcmd.ClientConfig {

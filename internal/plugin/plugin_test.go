@@ -6,6 +6,7 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -120,5 +121,32 @@ func TestReportedTextHasNoPasswords(t *testing.T) {
 	if text := told([]string{"pods: \x1b[2J the password is hunter2", "x"}); strings.Contains(text, "hunter2") ||
 		strings.Contains(text, "\x1b") || strings.Count(text, "\n") != 2 {
 		t.Errorf("%q", text)
+	}
+}
+
+// A command to type acts where this one did, as whom this one did, whatever the shell would read in a name.
+func TestCommandsToTypeActInTheSameCluster(t *testing.T) {
+	for _, tt := range []struct {
+		given []string
+		want  string
+	}{
+		{[]string{"-n", "shop", "--request-timeout=5s", "--width=90"}, "kubectl x -n shop"},
+		{[]string{"--context=prod", "--kubeconfig", "/home/me/it's $(mine)"},
+			`kubectl x -n shop --context=prod --kubeconfig='/home/me/it'\''s $(mine)'`},
+		{[]string{"--as=eve", "--as-group=a", "--as-group=b c", "--token=hunter2"},
+			"kubectl x -n shop --as=eve --as-group=a --as-group='b c' --token=TOKEN"},
+	} {
+		p := newProgram(Environment{Out: io.Discard, Lookup: nothing})
+		command, rest, err := p.root().Find(append([]string{"status"}, tt.given...))
+		if err != nil || command.ParseFlags(rest) != nil {
+			t.Fatal(err)
+		}
+		if got := p.connection.typed("kubectl x -n shop"); got != tt.want {
+			t.Errorf("%v: got %s", tt.given, got)
+		}
+	}
+	flags := New(Environment{Out: io.Discard, Lookup: nothing}).PersistentFlags()
+	if flags.Lookup("password") != nil || flags.Lookup("username") != nil || flags.Lookup("namespace").Shorthand != "n" {
+		t.Error("the flags are not kubectl's")
 	}
 }

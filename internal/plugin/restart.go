@@ -41,7 +41,8 @@ func (p *program) restart() *cobra.Command {
 			if err := to.restart(command.Context(), key, to.read.Now()); err != nil {
 				return err
 			}
-			return p.say("RedisCluster %s: its instances restart; kubectl middleware status %s -n %s --watch", key, key.Name, key.Namespace)
+			return p.say("RedisCluster %s: its instances restart; %s", key,
+				p.connection.typed(fmt.Sprintf("kubectl middleware status %s -n %s --watch", key.Name, key.Namespace)))
 		},
 		ValidArgsFunction: p.completeClusters,
 	}

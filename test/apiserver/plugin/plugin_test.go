@@ -192,7 +192,7 @@ func TestRestart(t *testing.T) {
 	restarts := user(t, "restarts-"+namespace, namespace, "restart")
 	out, err := run(restarts, "", "restart", "cache", "-n", namespace)
 	shared.Check(t, err)
-	contains(t, out, "its instances restart")
+	contains(t, out, "its instances restart; kubectl middleware status cache -n "+namespace+" --watch --kubeconfig="+restarts)
 	shared.Get(t, api, cr)
 	if cr.Spec.Template().Annotations["restartedAt"] == "" || *cr.Spec.Shards != 3 {
 		t.Errorf("got %+v", cr.Spec)
@@ -249,5 +249,5 @@ func TestCheck(t *testing.T) {
 	if !errors.Is(err, plugin.ErrFound) {
 		t.Errorf("there is no operator: %v", err)
 	}
-	contains(t, out, "missing  no Deployment with the label")
+	contains(t, out, "missing  no Deployment with the label", "--serviceaccount=middleware-operator-system:middleware-operator --kubeconfig=")
 }
