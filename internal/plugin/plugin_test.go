@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -79,7 +81,7 @@ func TestFilesAreBoundedAndOfRedisClusters(t *testing.T) {
 func TestLogs(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if q := r.URL.Query(); q.Get("timestamps") != "true" || q.Get("container") != "redis" ||
-			q.Get("tailLines") != "5" || q.Get("limitBytes") == "" {
+			q.Get("tailLines") == "" || q.Get("limitBytes") == "" {
 			t.Errorf("asked for %s", r.URL)
 		}
 		switch {
@@ -101,7 +103,9 @@ func TestLogs(t *testing.T) {
 	if err != nil || len(lines) != 3 || lines[0].Text != "first" || lines[2].Text != "second" || len(lines[1].Text) > mostOfPod {
 		t.Errorf("%d lines, %v", len(lines), err)
 	}
-	if len(unread) != 1 || !strings.HasPrefix(unread[0], "cache-2-0: ") {
+	slices.Sort(unread)
+	if len(unread) != 2 || unread[0] != "cache-1-0: its last line is cut off at 1048576 bytes" ||
+		!strings.HasPrefix(unread[1], "cache-2-0: ") {
 		t.Errorf("unread: %v", unread)
 	}
 	if text := journal.Text(terminal.Page{Width: 80}, lines); len(text) > 4096 {
@@ -148,5 +152,42 @@ func TestCommandsToTypeActInTheSameCluster(t *testing.T) {
 	flags := New(Environment{Out: io.Discard, Lookup: nothing}).PersistentFlags()
 	if flags.Lookup("password") != nil || flags.Lookup("username") != nil || flags.Lookup("namespace").Shorthand != "n" {
 		t.Error("the flags are not kubectl's")
+	}
+}
+
+// A log that is longer than what is read of one ends with its newest line, and it is said what is missing.
+func TestLongLogsEndWithTheirNewestLine(t *testing.T) {
+	var all []string
+	for i := range 40 {
+		all = append(all, fmt.Sprintf("2026-11-24T12:00:%02dZ %s %d\n", i, strings.Repeat("x", 100<<10), i))
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		lines := all
+		if tail := r.URL.Query().Get("tailLines"); tail != "" {
+			count, err := strconv.Atoi(tail)
+			if err != nil || count < 0 {
+				http.Error(w, "tailLines", http.StatusUnprocessableEntity)
+				return
+			}
+			lines = all[len(all)-min(count, len(all)):]
+		}
+		limit, _ := strconv.Atoi(r.URL.Query().Get("limitBytes"))
+		text := strings.Join(lines, "")
+		fmt.Fprint(w, text[:min(limit, len(text))])
+	}))
+	defer server.Close()
+	c := &cluster{config: &rest.Config{Host: server.URL}}
+	pods := []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "cache-0-0", Namespace: "shop"}}}
+	for _, tt := range []struct {
+		tail  int64
+		lines int
+		said  string
+	}{{allLines, 5, "cut off at 1048576 bytes: all but its last 5 lines"}, {20, 5, "all but its last 5 lines"},
+		{11, 5, "last 5 lines"}, {3, 3, ""}} {
+		lines, unread, err := c.logs(context.Background(), pods, logsOf{container: "redis", tail: tt.tail})
+		if err != nil || len(lines) != tt.lines || !strings.HasSuffix(lines[len(lines)-1].Text, " 39") ||
+			!strings.Contains(strings.Join(unread, "; "), tt.said) || tt.said == "" && len(unread) > 0 {
+			t.Errorf("tail %d: %d lines, %v, %v", tt.tail, len(lines), unread, err)
+		}
 	}
 }
