@@ -192,7 +192,8 @@ func TestRestart(t *testing.T) {
 	restarts := user(t, "restarts-"+namespace, namespace, "restart")
 	out, err := run(restarts, "", "restart", "cache", "-n", namespace)
 	shared.Check(t, err)
-	contains(t, out, "its instances restart; kubectl middleware status cache -n "+namespace+" --watch --kubeconfig="+restarts)
+	contains(t, out, "its instances restart, one at a time\n",
+		"kubectl middleware status cache -n "+namespace+" --watch --kubeconfig="+restarts)
 	shared.Get(t, api, cr)
 	if cr.Spec.Template().Annotations["restartedAt"] == "" || *cr.Spec.Shards != 3 {
 		t.Errorf("got %+v", cr.Spec)
