@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -81,6 +82,18 @@ func (c *connection) namespace() (string, error) {
 		return "", fmt.Errorf("find the namespace: %w", err)
 	}
 	return namespace, nil
+}
+
+// agrees refuses objects of a file that are of another namespace than -n says, as kubectl does.
+func (c *connection) agrees(objects []*unstructured.Unstructured) error {
+	asked := c.overrides.Context.Namespace
+	for _, object := range objects {
+		if of := object.GetNamespace(); asked != "" && of != "" && of != asked {
+			return fmt.Errorf("%s %s of the file is in namespace %s, and -n says %s: leave -n out, or change the file", object.GetKind(),
+				object.GetName(), of, asked)
+		}
+	}
+	return nil
 }
 
 // requestTimeout is how long one request may take, unless --request-timeout says otherwise.

@@ -4,6 +4,7 @@
 package plugin
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -72,9 +73,16 @@ func (p *program) objectsOf(file string) ([]*unstructured.Unstructured, error) {
 		defer func() { _ = opened.Close() }() // it was read only
 		input = opened
 	}
-	decoder := yaml.NewYAMLOrJSONDecoder(io.LimitReader(input, largestFile), 4096)
+	text, err := io.ReadAll(io.LimitReader(input, largestFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	if len(text) > largestFile {
+		return nil, fmt.Errorf("%s is longer than %d bytes", file, largestFile)
+	}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	var all []*unstructured.Unstructured
-	for range mostObjects {
+	for {
 		content := map[string]any{}
 		err := decoder.Decode(&content)
 		if errors.Is(err, io.EOF) {
@@ -89,6 +97,9 @@ func (p *program) objectsOf(file string) ([]*unstructured.Unstructured, error) {
 		if len(content) == 0 {
 			continue // only comments
 		}
+		if len(all) == mostObjects {
+			return nil, fmt.Errorf("%s holds more than %d objects", file, mostObjects)
+		}
 		object := &unstructured.Unstructured{Object: content}
 		if object.GroupVersionKind().GroupKind() != read.RedisCluster {
 			return nil, fmt.Errorf("%s holds a %s, and this is about RedisClusters: for kinds that charts run, use manager render -f FILE --diff",
@@ -99,7 +110,6 @@ func (p *program) objectsOf(file string) ([]*unstructured.Unstructured, error) {
 		}
 		all = append(all, object)
 	}
-	return nil, fmt.Errorf("%s holds more than %d objects", file, mostObjects)
 }
 
 func (p *program) foretell(ctx context.Context, objects []*unstructured.Unstructured) error {
@@ -109,6 +119,9 @@ func (p *program) foretell(ctx context.Context, objects []*unstructured.Unstruct
 	}
 	namespace, err := p.connection.namespace()
 	if err != nil {
+		return err
+	}
+	if err := p.connection.agrees(objects); err != nil {
 		return err
 	}
 	var all []forecast.Forecast

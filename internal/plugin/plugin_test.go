@@ -64,15 +64,32 @@ func TestFilesAreBoundedAndOfRedisClusters(t *testing.T) {
 		"# x\n": "holds no object",
 		"kind: App\napiVersion: appcontroller.middleware.hc.cn/v1alpha1\n": "manager render",
 		"a: b\n": "document without a kind",
-		strings.Replace(cluster, "name: cache", "", 1):     "without metadata.name",
-		strings.Repeat(cluster+"---\n", 101):               "more than 100",
-		"apiVersion: [":                                    "read -",
+		strings.Replace(cluster, "name: cache", "", 1):    "without metadata.name",
+		strings.Repeat(cluster+"---\n", 101):              "more than 100",
+		cluster + "# " + strings.Repeat("x", largestFile): "is longer than",
+		"apiVersion: [": "read -",
 		cluster + "---\n# only a comment\n---\n" + cluster: "",
 	} {
 		p := newProgram(Environment{In: strings.NewReader(text), Lookup: nothing})
 		objects, err := p.objectsOf("-")
 		if want == "" && (err != nil || len(objects) != 2) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%.60q: %d objects, %v", text, len(objects), err)
+		}
+	}
+}
+
+// As many objects as there may be are taken, and none of another namespace than was asked for.
+func TestFilesOfManyObjectsAndOtherNamespaces(t *testing.T) {
+	const cluster = "apiVersion: redis.middleware.hc.cn/v1alpha1\nkind: RedisCluster\nmetadata: {name: cache, namespace: shop}\n---\n"
+	p := newProgram(Environment{In: strings.NewReader(strings.Repeat(cluster, mostObjects)), Lookup: nothing})
+	objects, err := p.objectsOf("-")
+	if err != nil || len(objects) != mostObjects {
+		t.Fatalf("%d objects, %v", len(objects), err)
+	}
+	for asked, refused := range map[string]bool{"": false, "shop": false, "other": true} {
+		p.connection.overrides.Context.Namespace = asked
+		if err := p.connection.agrees(objects); refused != (err != nil) {
+			t.Errorf("-n %q: %v", asked, err)
 		}
 	}
 }
