@@ -243,7 +243,7 @@ func TestCheck(t *testing.T) {
 	shared.Check(t, err) // what may not be read is unknown, and the kinds are there
 	contains(t, out, "ok       RedisCluster.redis.middleware.hc.cn v1alpha1", "unknown  could not be read",
 		"status: you have all that it uses", "pause, resume: you may not patch redisclusters.redis.middleware.hc.cn",
-		"no RoleBinding to middleware-operator-namespace")
+		"no RoleBinding of the operator to middleware-operator-namespace")
 	everything, err := server.AddUser(root, nil)
 	shared.Check(t, err)
 	out, err = run(kubeconfigOf(t, everything), "", "check", "-n", namespace)
