@@ -5,6 +5,7 @@ package plugin
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -206,5 +207,26 @@ func TestLongLogsEndWithTheirNewestLine(t *testing.T) {
 			!strings.Contains(strings.Join(unread, "; "), tt.said) || tt.said == "" && len(unread) > 0 {
 			t.Errorf("tail %d: %d lines, %v, %v", tt.tail, len(lines), unread, err)
 		}
+	}
+}
+
+// What others wrote steers no terminal in JSON and YAML either, and JSON stays what it was.
+func TestJSONForATerminal(t *testing.T) {
+	const hostile = "a\x1b[2J\u009b2J\u202e\u007f\U000e0001 ü\nb"
+	encoded, err := json.Marshal(hostile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	safe := string(shown(encoded, "json"))
+	var back string
+	if err := json.Unmarshal([]byte(safe), &back); err != nil || back != hostile ||
+		strings.ContainsAny(safe, "\x1b\u009b\u202e\u007f\U000e0001") {
+		t.Errorf("%v: %q", err, safe)
+	}
+	if got := string(shown([]byte("a: \u202eb\n"), "yaml")); got != "a: ?b\n" {
+		t.Errorf("%q", got)
+	}
+	if got := string(shown([]byte("\x1b[1m"), "text")); got != "\x1b[1m" {
+		t.Errorf("%q", got)
 	}
 }
