@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +27,34 @@ var (
 
 // copied are the fields of a schedule that say how its backups are taken.
 var copied = []string{"cluster", "store", "recipients", "timeout", "maxBytesPerSecond"}
+
+// ofSchedule are the fields that concern the schedule, and none of its backups.
+var ofSchedule = []string{"schedule", "timeZone", "suspend", "jitter", "retention", "verify"}
+
+// longestBackup is how long the name of a RedisBackup may be.
+const longestBackup = 52
+
+// backupName is the name of a RedisCluster, as much of it as there is room for, with the time.
+func backupName(cluster string, now time.Time) string {
+	at := now.UTC().Format("20060102-150405")
+	return strings.TrimRight(cluster[:min(len(cluster), longestBackup-len("-")-len(at))], "-.") + "-" + at
+}
+
+// backupSpec is what a schedule says of how its backups are taken. A field that this version does not know may say more of that: a
+// backup without it could be one that nobody can read, or that everybody can.
+func backupSpec(schedule map[string]any) (map[string]any, error) {
+	spec := map[string]any{}
+	for _, field := range slices.Sorted(maps.Keys(schedule)) {
+		switch {
+		case slices.Contains(copied, field):
+			spec[field] = schedule[field]
+		case !slices.Contains(ofSchedule, field):
+			return nil, fmt.Errorf("spec.%s of the RedisBackupSchedule is a field that this version of the plugin does not know: "+
+				"use the plugin of the operator's version", field)
+		}
+	}
+	return spec, nil
+}
 
 func (p *program) backup() *cobra.Command {
 	schedule, name := "", ""
@@ -45,12 +76,13 @@ func (p *program) backup() *cobra.Command {
 			}
 			key := read.Key(namespace, arguments[0])
 			if name == "" {
-				name = key.Name + "-" + strings.ToLower(to.read.Now().UTC().Format("20060102-150405"))
+				name = backupName(key.Name, to.read.Now())
 			}
 			if err := to.backup(command.Context(), key, schedule, name); err != nil {
 				return err
 			}
-			return p.say("RedisBackup %s/%s is made; kubectl get redisbackup %s -n %s --watch", namespace, name, name, namespace)
+			return p.say("RedisBackup %s/%s is made; %s", namespace, name,
+				p.connection.typed(fmt.Sprintf("kubectl get redisbackup %s -n %s --watch", name, namespace)))
 		},
 		ValidArgsFunction: p.completeClusters,
 	}
@@ -72,17 +104,13 @@ func (c *cluster) backup(ctx context.Context, key client.ObjectKey, schedule, na
 	if err != nil {
 		return fmt.Errorf("the spec of %s: %w", from.GetName(), err)
 	}
-	made := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	if spec, err = backupSpec(spec); err != nil {
+		return fmt.Errorf("%s: %w", from.GetName(), err)
+	}
+	made := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	made.SetGroupVersionKind(gvk)
 	made.SetNamespace(key.Namespace)
 	made.SetName(name)
-	for _, field := range copied {
-		if value, set := spec[field]; set {
-			if err := unstructured.SetNestedField(made.Object, value, "spec", field); err != nil {
-				return err
-			}
-		}
-	}
 	if err := c.Create(ctx, made); err != nil {
 		return fmt.Errorf("make RedisBackup %s/%s: %w", key.Namespace, name, err)
 	}

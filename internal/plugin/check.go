@@ -45,6 +45,11 @@ func (p *program) check() *cobra.Command {
 				return err
 			}
 			report := checkup.Of(to.look(command.Context(), namespace))
+			for i, result := range report.Results {
+				if strings.HasPrefix(result.Remedy, "kubectl ") {
+					report.Results[i].Remedy = p.connection.typed(result.Remedy)
+				}
+			}
 			if err := p.print(report, report.Text); err != nil {
 				return err
 			}
@@ -130,11 +135,17 @@ func (c *cluster) allowed(ctx context.Context, namespace string, right checkup.R
 	if right.ClusterWide {
 		attributes.Namespace = ""
 	}
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
 	answer := checkup.Answer{Right: right}
-	if err := c.Create(ctx, review); err != nil {
+	var err error
+	if answer.Allowed, err = c.may(ctx, attributes); err != nil {
 		answer.Unknown = terminal.Clean(err.Error())
 	}
-	answer.Allowed = review.Status.Allowed
 	return answer
+}
+
+// may asks the API server for a right of the user.
+func (c *cluster) may(ctx context.Context, attributes *authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
+	err := c.Create(ctx, review)
+	return review.Status.Allowed, err
 }

@@ -5,9 +5,12 @@ package plugin
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -21,15 +24,51 @@ import (
 type connection struct {
 	rules     *clientcmd.ClientConfigLoadingRules
 	overrides clientcmd.ConfigOverrides
+	// set are the flags themselves.
+	set *pflag.FlagSet
 }
 
 func newConnection() *connection {
-	return &connection{rules: clientcmd.NewDefaultClientConfigLoadingRules()}
+	return &connection{rules: clientcmd.NewDefaultClientConfigLoadingRules(), set: pflag.NewFlagSet("connection", pflag.ContinueOnError)}
 }
 
 func (c *connection) flags(set *pflag.FlagSet) {
-	set.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "path to the kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
-	clientcmd.BindOverrideFlags(&c.overrides, set, clientcmd.RecommendedConfigOverrideFlags(""))
+	c.set.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "path to the kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
+	named := clientcmd.RecommendedConfigOverrideFlags("")
+	named.AuthOverrideFlags.Username, named.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{} // kubectl has neither
+	clientcmd.BindOverrideFlags(&c.overrides, c.set, named)
+	set.AddFlagSet(c.set)
+}
+
+// typed is a command for the user to type, which names its namespace: with the flags that this one was given, it acts in the same
+// cluster as the same user. A token is not repeated.
+func (c *connection) typed(command string) string {
+	c.set.VisitAll(func(flag *pflag.Flag) {
+		if !flag.Changed || flag.Name == clientcmd.FlagNamespace || flag.Name == clientcmd.FlagTimeout {
+			return
+		}
+		values := []string{flag.Value.String()}
+		if list, is := flag.Value.(pflag.SliceValue); is {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			if flag.Name == clientcmd.FlagBearerToken {
+				value = "TOKEN"
+			}
+			command += " --" + flag.Name + "=" + quoted(value)
+		}
+	})
+	return command
+}
+
+var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// quoted is one word of a shell.
+func quoted(word string) string {
+	if plain.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 func (c *connection) loader() clientcmd.ClientConfig {
@@ -43,6 +82,18 @@ func (c *connection) namespace() (string, error) {
 		return "", fmt.Errorf("find the namespace: %w", err)
 	}
 	return namespace, nil
+}
+
+// agrees refuses objects of a file that are of another namespace than -n says, as kubectl does.
+func (c *connection) agrees(objects []*unstructured.Unstructured) error {
+	asked := c.overrides.Context.Namespace
+	for _, object := range objects {
+		if of := object.GetNamespace(); asked != "" && of != "" && of != asked {
+			return fmt.Errorf("%s %s of the file is in namespace %s, and -n says %s: leave -n out, or change the file", object.GetKind(),
+				object.GetName(), of, asked)
+		}
+	}
+	return nil
 }
 
 // requestTimeout is how long one request may take, unless --request-timeout says otherwise.

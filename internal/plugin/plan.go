@@ -4,6 +4,7 @@
 package plugin
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,8 +12,10 @@ import (
 	"io"
 	"maps"
 	"os"
+	"regexp"
 
 	"github.com/spf13/cobra"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,9 +73,16 @@ func (p *program) objectsOf(file string) ([]*unstructured.Unstructured, error) {
 		defer func() { _ = opened.Close() }() // it was read only
 		input = opened
 	}
-	decoder := yaml.NewYAMLOrJSONDecoder(io.LimitReader(input, largestFile), 4096)
+	text, err := io.ReadAll(io.LimitReader(input, largestFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	if len(text) > largestFile {
+		return nil, fmt.Errorf("%s is longer than %d bytes", file, largestFile)
+	}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	var all []*unstructured.Unstructured
-	for range mostObjects {
+	for {
 		content := map[string]any{}
 		err := decoder.Decode(&content)
 		if errors.Is(err, io.EOF) {
@@ -87,6 +97,9 @@ func (p *program) objectsOf(file string) ([]*unstructured.Unstructured, error) {
 		if len(content) == 0 {
 			continue // only comments
 		}
+		if len(all) == mostObjects {
+			return nil, fmt.Errorf("%s holds more than %d objects", file, mostObjects)
+		}
 		object := &unstructured.Unstructured{Object: content}
 		if object.GroupVersionKind().GroupKind() != read.RedisCluster {
 			return nil, fmt.Errorf("%s holds a %s, and this is about RedisClusters: for kinds that charts run, use manager render -f FILE --diff",
@@ -97,7 +110,6 @@ func (p *program) objectsOf(file string) ([]*unstructured.Unstructured, error) {
 		}
 		all = append(all, object)
 	}
-	return nil, fmt.Errorf("%s holds more than %d objects", file, mostObjects)
 }
 
 func (p *program) foretell(ctx context.Context, objects []*unstructured.Unstructured) error {
@@ -107,6 +119,9 @@ func (p *program) foretell(ctx context.Context, objects []*unstructured.Unstruct
 	}
 	namespace, err := p.connection.namespace()
 	if err != nil {
+		return err
+	}
+	if err := p.connection.agrees(objects); err != nil {
 		return err
 	}
 	var all []forecast.Forecast
@@ -181,23 +196,33 @@ func (c *cluster) change(ctx context.Context, object *unstructured.Unstructured)
 	return change, nil
 }
 
+// noDryRun is what the API server says of a webhook that it does not call in a dry run: no refusal of the change.
+var noDryRun = regexp.MustCompile(`^admission webhook "[^"]*" does not support dry run$`)
+
 // ask lets the API server say what it would store, with its defaults, or why it would not.
 func (c *cluster) ask(ctx context.Context, next *unstructured.Unstructured, change *forecast.Change) error {
 	asked := next.DeepCopy()
 	dry := client.NewDryRunClient(c.Client)
-	var err error
+	verb, write := "update", func() error { return dry.Update(ctx, asked) }
 	if change.Before == nil {
-		err = dry.Create(ctx, asked)
-	} else {
-		err = dry.Update(ctx, asked)
+		verb, write = "create", func() error { return dry.Create(ctx, asked) }
 	}
+	err := write()
 	switch {
 	case err == nil:
 		next.Object = asked.Object
+	case apierrors.IsBadRequest(err) && noDryRun.MatchString(err.Error()):
+		change.Notes = append(change.Notes, "the API server was not asked in a dry run: "+err.Error())
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
 		change.Refused = err.Error()
 	case apierrors.IsForbidden(err):
-		// A webhook of somebody else's, a quota, or the right to write.
+		// A webhook of somebody else's, a policy, a quota, or the right to write.
+		may, unknown := c.may(ctx, &authorizationv1.ResourceAttributes{Namespace: next.GetNamespace(), Name: next.GetName(), Verb: verb,
+			Group: read.RedisCluster.Group, Resource: "redisclusters"})
+		if may && unknown == nil {
+			change.Refused = err.Error()
+			return nil
+		}
 		change.Notes = append(change.Notes, "the API server was not asked in a dry run, which takes the right to write: "+err.Error())
 	default:
 		return fmt.Errorf("ask the API server in a dry run: %w", err)

@@ -13,6 +13,9 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -100,8 +103,39 @@ func (p *program) print(model any, text func(terminal.Page) string) error {
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
+	if _, is := p.terminal(); is {
+		encoded = shown(encoded, p.output)
+	}
 	_, err = p.Out.Write(encoded)
 	return err
+}
+
+// shown is what was encoded for a terminal: characters that steer one, or turn the direction of text, do not get there raw. JSON has
+// escapes for them; in YAML a question mark stands for each.
+func shown(encoded []byte, form string) []byte {
+	if form != "json" && form != "yaml" {
+		return encoded // the text is printable but for its colours
+	}
+	var b []byte
+	for _, r := range string(encoded) {
+		switch {
+		case r == '\n' || r != utf8.RuneError && unicode.IsPrint(r):
+			b = utf8.AppendRune(b, r)
+		case form == "yaml":
+			b = append(b, '?')
+		default:
+			for _, unit := range utf16.Encode([]rune{r}) {
+				b = fmt.Appendf(b, "\\u%04x", unit)
+			}
+		}
+	}
+	return b
+}
+
+// terminal is where output goes, if that is one.
+func (p *program) terminal() (*os.File, bool) {
+	file, is := p.Out.(*os.File)
+	return file, is && term.IsTerminal(int(file.Fd()))
 }
 
 func (p *program) say(format string, arguments ...any) error {
@@ -114,7 +148,7 @@ const usualWidth = 80
 // page is the terminal's, without colours where it is none.
 func (p *program) page() terminal.Page {
 	page := terminal.Page{Width: usualWidth}
-	if file, is := p.Out.(*os.File); is && term.IsTerminal(int(file.Fd())) {
+	if file, is := p.terminal(); is {
 		no, _ := p.Lookup("NO_COLOR")
 		kind, _ := p.Lookup("TERM")
 		page.Colour = no == "" && kind != "dumb"

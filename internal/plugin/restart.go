@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/plugin/read"
 )
 
@@ -25,7 +26,9 @@ func (p *program) restart() *cobra.Command {
 		Use:   "restart NAME",
 		Short: "restart the instances of a RedisCluster: one at a time, replicas first, masters after switching over",
 		Long: "Sets the annotation " + restartedAt + " in spec.pod[0].annotations to the time: the operator then restarts the instances as\n" +
-			"with any other change of their template. If the spec comes from a repository, change it there.",
+			"with any other change of their template. With updateStrategy OnDelete it waits for you to delete pods, while paused it does\n" +
+			"nothing. If the spec comes from a repository, change it there: spec.pod is written as a whole, and an apply from there\n" +
+			"conflicts with that, or takes the annotation away and restarts the instances again.",
 		Example: "  kubectl middleware restart cache -n shop",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -38,32 +41,56 @@ func (p *program) restart() *cobra.Command {
 				return err
 			}
 			key := read.Key(namespace, arguments[0])
-			if err := to.restart(command.Context(), key, to.read.Now()); err != nil {
+			written, err := to.restart(command.Context(), key, to.read.Now())
+			if err != nil {
 				return err
 			}
-			return p.say("RedisCluster %s: its instances restart; kubectl middleware status %s -n %s --watch", key, key.Name, key.Namespace)
+			for _, line := range outcome(written) {
+				if err := p.say("%s", line); err != nil {
+					return err
+				}
+			}
+			return p.say("%s", p.connection.typed(fmt.Sprintf("kubectl middleware status %s -n %s --watch", key.Name, key.Namespace)))
 		},
 		ValidArgsFunction: p.completeClusters,
 	}
 }
 
-// restart changes the RedisCluster that was read, and no later one: the list of templates is written as a whole.
-func (c *cluster) restart(ctx context.Context, key client.ObjectKey, now time.Time) error {
-	object, err := c.read.Object(ctx, read.RedisCluster, key)
-	if err != nil {
-		return err
+// restart changes the RedisCluster that was read, and no later one: the list of templates is written as a whole. One that was changed
+// in between, be it by the operator's status, is read again.
+func (c *cluster) restart(ctx context.Context, key client.ObjectKey, now time.Time) (written *unstructured.Unstructured, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if written, err = c.read.Object(ctx, read.RedisCluster, key); err != nil {
+			return err
+		}
+		if err := annotate(written, now); err != nil {
+			return err
+		}
+		err := c.Update(ctx, written)
+		if err != nil {
+			return fmt.Errorf("change RedisCluster %s: %w", key, err)
+		}
+		return nil
+	})
+	return written, err
+}
+
+// outcome is what follows from the annotation, and who takes it back.
+func outcome(written *unstructured.Unstructured) []string {
+	name := "RedisCluster " + written.GetNamespace() + "/" + written.GetName() + ": "
+	does := name + "its instances restart, one at a time"
+	templates, _, _ := unstructured.NestedSlice(written.Object, "spec", "pod")
+	if len(templates) > 0 {
+		template, _ := templates[0].(map[string]any)
+		if kind, _, _ := unstructured.NestedString(template, "updateStrategy", "type"); kind == string(v1alpha1.OnDelete) {
+			does = name + "its instances restart when you delete their pods: updateStrategy is OnDelete"
+		}
 	}
-	if err := annotate(object, now); err != nil {
-		return err
+	if paused, _, _ := unstructured.NestedBool(written.Object, "spec", "pause"); paused {
+		does += "; not before kubectl middleware resume: it is paused"
 	}
-	err = c.Update(ctx, object)
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("RedisCluster %s was changed in this moment: try again", key)
-	}
-	if err != nil {
-		return fmt.Errorf("change RedisCluster %s: %w", key, err)
-	}
-	return nil
+	return []string{does, "spec.pod was written as a whole: an apply of the spec from a repository conflicts with that, or takes " +
+		"the annotation away and restarts the instances again; change it there as well"}
 }
 
 func annotate(object *unstructured.Unstructured, now time.Time) error {

@@ -96,6 +96,11 @@ func (p *program) shower(arguments []string, everywhere bool) (func(context.Cont
 				return err
 			}
 			model := overview.Of(seen)
+			for i, finding := range model.Findings {
+				if finding.Type != "" {
+					model.Findings[i].Type = p.connection.typed(finding.Type)
+				}
+			}
 			return print(model, func(page terminal.Page) string { return model.Text(page, seen.Now) })
 		}, nil
 	}

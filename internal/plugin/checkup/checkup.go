@@ -239,20 +239,35 @@ func (r *Report) storage(seen Seen) {
 	}
 }
 
+// isOperator reports whether a subject is the operator's ServiceAccount. Where its Deployment could not be read, that is known by name.
+func (seen Seen) isOperator(subject rbacv1.Subject) bool {
+	if subject.Kind != rbacv1.ServiceAccountKind {
+		return false
+	}
+	for i := range seen.Deployments {
+		d := &seen.Deployments[i]
+		if subject.Namespace == d.Namespace && subject.Name == cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default") {
+			return true
+		}
+	}
+	return len(seen.Deployments) == 0 && subject.Name == product
+}
+
 // secrets is whether the operator may keep Secrets in the namespace.
 func (r *Report) secrets(seen Seen) {
 	if r.unread("secrets", seen) {
 		return
 	}
 	for i := range seen.Bindings {
-		if seen.Bindings[i].RoleRef.Name == namespaceRole {
+		role := seen.Bindings[i].RoleRef
+		if role.Kind == "ClusterRole" && role.Name == namespaceRole && slices.ContainsFunc(seen.Bindings[i].Subjects, seen.isOperator) {
 			r.add("secrets", OK, "", "the operator may keep Secrets in %s (RoleBinding %s)", seen.Namespace, seen.Bindings[i].Name)
 			return
 		}
 	}
 	r.add("secrets", Warn, fmt.Sprintf("kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s-system:%s", product,
 		cmp.Or(seen.Namespace, "NAMESPACE"), namespaceRole, product, product),
-		"no RoleBinding to %s in %s: passwords and releases cannot be kept there", namespaceRole, seen.Namespace)
+		"no RoleBinding of the operator to %s in %s: passwords and releases cannot be kept there", namespaceRole, seen.Namespace)
 }
 
 // rights are those that the user lacks, command by command.

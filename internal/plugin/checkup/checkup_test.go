@@ -30,7 +30,9 @@ func installed() Seen {
 			Webhooks: []admissionregistrationv1.MutatingWebhook{{ClientConfig: hook}}}},
 		Classes: []storagev1.StorageClass{{ObjectMeta: metav1.ObjectMeta{Name: "fast",
 			Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}}, AllowVolumeExpansion: ptr.To(true)}},
-		Bindings: []rbacv1.RoleBinding{{ObjectMeta: own, RoleRef: rbacv1.RoleRef{Name: namespaceRole}}}}
+		Bindings: []rbacv1.RoleBinding{{ObjectMeta: own, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: namespaceRole},
+			Subjects: []rbacv1.Subject{{Kind: "User", Name: "eve"}, {Kind: "ServiceAccount", Name: "runs", Namespace: own.Namespace}}}}}
+	seen.Deployments[0].Spec.Template.Spec.ServiceAccountName = "runs"
 	for _, right := range Rights() {
 		seen.Allowed = append(seen.Allowed, Answer{Right: right, Allowed: true})
 	}
@@ -55,6 +57,13 @@ func TestChecks(t *testing.T) {
 		"no storage class":      {func(s *Seen) { s.Classes = nil }, false, "there is no default storage class"},
 		"one of fixed size":     {func(s *Seen) { s.Classes[0].AllowVolumeExpansion = nil }, false, "cannot be expanded"},
 		"no right to keep them": {func(s *Seen) { s.Bindings = nil }, false, "kubectl create rolebinding middleware-operator -n shop"},
+		"a binding of others":   {func(s *Seen) { s.Bindings[0].Subjects[1].Namespace = "elsewhere" }, false, "no RoleBinding of the operator"},
+		"one of nobody":         {func(s *Seen) { s.Bindings[0].Subjects = nil }, false, "no RoleBinding of the operator"},
+		"a Role of that name":   {func(s *Seen) { s.Bindings[0].RoleRef.Kind = "Role" }, false, "no RoleBinding of the operator"},
+		"one of ours":           {func(*Seen) {}, false, "the operator may keep Secrets in shop"},
+		"a Deployment that may not be read": {func(s *Seen) {
+			s.Deployments, s.Unread["operator"], s.Bindings[0].Subjects[1].Name = nil, "forbidden", product
+		}, false, "the operator may keep Secrets in shop"},
 		"what may not be read": {func(s *Seen) { s.Deployments, s.Unread["operator"] = nil, "forbidden" }, false,
 			"unknown  could not be read: forbidden"},
 		"a right that is missing": {func(s *Seen) { s.Allowed[0].Allowed = false }, false,

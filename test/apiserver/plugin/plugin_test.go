@@ -192,7 +192,8 @@ func TestRestart(t *testing.T) {
 	restarts := user(t, "restarts-"+namespace, namespace, "restart")
 	out, err := run(restarts, "", "restart", "cache", "-n", namespace)
 	shared.Check(t, err)
-	contains(t, out, "its instances restart")
+	contains(t, out, "its instances restart, one at a time\n",
+		"kubectl middleware status cache -n "+namespace+" --watch --kubeconfig="+restarts)
 	shared.Get(t, api, cr)
 	if cr.Spec.Template().Annotations["restartedAt"] == "" || *cr.Spec.Shards != 3 {
 		t.Errorf("got %+v", cr.Spec)
@@ -242,12 +243,12 @@ func TestCheck(t *testing.T) {
 	shared.Check(t, err) // what may not be read is unknown, and the kinds are there
 	contains(t, out, "ok       RedisCluster.redis.middleware.hc.cn v1alpha1", "unknown  could not be read",
 		"status: you have all that it uses", "pause, resume: you may not patch redisclusters.redis.middleware.hc.cn",
-		"no RoleBinding to middleware-operator-namespace")
+		"no RoleBinding of the operator to middleware-operator-namespace")
 	everything, err := server.AddUser(root, nil)
 	shared.Check(t, err)
 	out, err = run(kubeconfigOf(t, everything), "", "check", "-n", namespace)
 	if !errors.Is(err, plugin.ErrFound) {
 		t.Errorf("there is no operator: %v", err)
 	}
-	contains(t, out, "missing  no Deployment with the label")
+	contains(t, out, "missing  no Deployment with the label", "--serviceaccount=middleware-operator-system:middleware-operator --kubeconfig=")
 }
