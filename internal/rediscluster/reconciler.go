@@ -94,6 +94,9 @@ func (r *Reconciler) report(ctx context.Context, was, cluster *v1alpha1.RedisClu
 	if p := cluster.Status.Plan; p != nil {
 		values.BlockedBy = p.BlockedBy
 	}
+	if status.Asleep(report.Reconciliation) {
+		values.Instances = 0 // none is to run
+	}
 	if r.options.InstanceMetrics {
 		values.Each = instanceValues(report.Snapshot)
 	}
@@ -111,7 +114,7 @@ func (r *Reconciler) report(ctx context.Context, was, cluster *v1alpha1.RedisClu
 // archiveValues are what is told of the archive of a cluster that has formed; nil without one, and a negative time if that is not known.
 func archiveValues(cluster *v1alpha1.RedisCluster, report Report, now time.Time) (archiving *bool, behind time.Duration) {
 	condition := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionArchiving)
-	if condition == nil || !report.Snapshot.Formed {
+	if condition == nil || !report.Snapshot.Formed || status.Asleep(report.Reconciliation) {
 		return nil, -1
 	}
 	behind, known := status.ArchiveBehind(report.Snapshot.Archive, now)

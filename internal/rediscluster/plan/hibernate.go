@@ -91,6 +91,19 @@ func (in input) awake() bool {
 	return !in.desired.Hibernate && !in.desired.Paused && !in.stopped() && awaitConvergence(in, in.retiring) == nil && len(in.kept()) == 0
 }
 
+// awakeFor reports whether a cluster that was hibernated lacks nothing but instances that the spec does not ask for any more, such as
+// one that no node has room for: all slots are owned by instances that answer (notRequired).
+func (in input) awakeFor(asked v1alpha1.Topology) bool {
+	if in.stopped() {
+		return false
+	}
+	snap := *in.snap
+	snap.Hibernated = nil
+	in.snap, in.desired.Topology = &snap, asked
+	in.topology = in.effective()
+	return in.awake()
+}
+
 // asBefore makes a cluster that was hibernated ask for the instances that it had, until it is awake. What was written down of others than
 // there are, before they were stopped, is written down anew.
 func (in *input) asBefore() {
@@ -101,7 +114,7 @@ func (in *input) asBefore() {
 	in.desired.Topology = slices.Clone(in.snap.Hibernated)
 	in.topology = in.effective()
 	another := in.desired.Hibernate && !in.stopped() && in.outgrown()
-	if another || in.awake() {
+	if another || in.awake() || in.awakeFor(asked) {
 		snap := *in.snap
 		snap.Hibernated = nil
 		in.snap, in.desired.Topology = &snap, asked
@@ -214,12 +227,14 @@ func dataOnDisk(in input) Verdict {
 	for _, pod := range in.snap.Reachable() {
 		r, volume := pod.Redis, in.volume(pod)
 		switch {
+		case r.Master && r.Slots.IsEmpty() && r.Keys == 0: // it has nothing to lose
 		case !strings.EqualFold(r.Settings[appendOnly], "yes"):
 			return fails(DataOnDisk, "appendonly is not yes on %s: what it holds would be lost", pod.Name)
 		case !strings.EqualFold(in.snap.Settings[appendOnly], "yes"):
 			return fails(DataOnDisk, "that redis.conf has appendonly yes has not been written down yet (status.settings)")
 		case r.Unsaved:
-			return fails(DataOnDisk, "%s is still writing its append-only file", pod.Name)
+			return fails(DataOnDisk, "%s writes its append-only file anew, or could not (aof_rewrite_in_progress, aof_last_bgrewrite_status of "+
+				"INFO); BGREWRITEAOF tries it again", pod.Name)
 		case r.PersistenceError != "":
 			return fails(DataOnDisk, "%s could not write its data to disk (%s of INFO)", pod.Name, r.PersistenceError)
 		case volume == "" || in.snap.DataVolumes[pod.Name] != volume:

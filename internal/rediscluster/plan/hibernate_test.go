@@ -10,6 +10,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -64,6 +65,11 @@ func TestHibernation(t *testing.T) {
 			s.Shards[i].Replicas = 1
 		}
 	}
+	unscheduled := func(s *snapshot.Snapshot) {
+		id := s.Find(1, 1).Redis.NodeID
+		s.Find(1, 1).Redis, s.Find(1, 1).Waiting, s.Find(1, 1).Ready = nil, "no room", false
+		fail(s, id)
+	}
 	recorded := func(s *snapshot.Snapshot) { s.Hibernated = v1alpha1.Topology{2, 2, 2} }
 	ready := func(_ *Desired, s *snapshot.Snapshot) { recorded(s); keep(s, "yes") }
 	for name, tt := range map[string]struct {
@@ -104,7 +110,19 @@ func TestHibernation(t *testing.T) {
 		"not when redis.conf may lack the file": {func(_ *Desired, s *snapshot.Snapshot) { s.Settings = nil },
 			"Wait", Healing, "redis.conf", DataOnDisk, false},
 		"not before the file is whole": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Unsaved = true }, "Wait", Healing,
-			"c-1-0 is still writing", DataOnDisk, false},
+			"c-1-0 writes its append-only file anew", DataOnDisk, false},
+		"a master that has nothing has nothing to lose": {func(d *Desired, s *snapshot.Snapshot) {
+			ready(d, s)
+			first := s.Find(0, 0).Redis
+			first.Slots, s.Find(1, 0).Redis.Slots = slots.Set{}, s.Find(1, 0).Redis.Slots.Union(first.Slots)
+			for _, pod := range s.Reachable() {
+				for id, peer := range pod.Redis.Peers {
+					peer.Slots = s.ByNodeID(id).Redis.Slots
+					pod.Redis.Peers[id] = peer
+				}
+			}
+			delete(s.DataVolumes, "c-0-0")
+		}, "Hibernate", Hibernating, "", "", true},
 		"not with data in a volume nobody noted": {func(_ *Desired, s *snapshot.Snapshot) { delete(s.DataVolumes, "c-2-1") },
 			"Wait", Healing,
 			"c-2-1", DataOnDisk, false},
@@ -153,6 +171,20 @@ func TestHibernation(t *testing.T) {
 		"the spec is invalid": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); d.Problems = []string{"spec.version: no"} },
 			"Stall", Failed,
 			"spec.version", "", true},
+		"half of it has been stopped, and the spec is invalid": {func(d *Desired, s *snapshot.Snapshot) {
+			ready(d, s)
+			s.Shards[0].Replicas, s.Shards[0].Hibernated, d.Problems = 0, 2, []string{"spec.version: no"}
+		}, "Stall", Failed, "spec.version", "", true},
+		"an instance has no room, and is not asked for any more": {func(d *Desired, s *snapshot.Snapshot) {
+			recorded(s)
+			d.Hibernate, d.Topology = false, v1alpha1.Topology{1, 1, 1}
+			unscheduled(s)
+		}, "Forget", ScalingIn, "", "", false},
+		"an instance has no room, and is asked for": {func(d *Desired, s *snapshot.Snapshot) {
+			recorded(s)
+			d.Hibernate = false
+			unscheduled(s)
+		}, "Wait", Waking, "no room", SnapshotComplete, false},
 		"it is not to be stopped after all": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); d.Hibernate = false },
 			"SetConfig", Waking,
 			"may be elected again", "", false},
@@ -282,6 +314,27 @@ func TestWithheldHibernation(t *testing.T) {
 		step := shape.Next(pending).Step
 		if want := map[string]string{"yes": "SetConfig", "no": "Stall"}[told]; step.Name() != want {
 			t.Errorf("told %s: %s: %s", told, step.Name(), step.Why())
+		}
+	}
+}
+
+// A setting that an engine does not start with may be corrected while a cluster wakes; appendonly stays.
+func TestSettingThatPreventsWaking(t *testing.T) {
+	for line, hz := range map[string]string{"hz 10": "20", "appendonly yes": "10", "port 1": "10"} {
+		d, s := toStop()
+		s.Hibernated, d.Hibernate = v1alpha1.Topology{2, 2, 2}, false
+		s.Settings = map[string]string{"appendonly": "yes", "hz": "10"}
+		d.Settings = redisconf.Settings(map[string]string{"appendonly": "no", "hz": "20"}, nil)
+		for i := range s.Instances {
+			in := &s.Instances[i]
+			in.Redis, in.Failing, in.Waiting = nil, true, "container redis: CrashLoopBackOff"
+			in.TerminationMessage = "*** FATAL CONFIG FILE ERROR (Redis 7.0.15) ***\nReading the configuration file, at line 9\n>>> '" + line +
+				"'\nBad directive\n"
+		}
+		for _, setting := range ShapeOf(d, s, now).Settings {
+			if setting.Name == "hz" && setting.Value() != hz || setting.Name == "appendonly" && setting.Value() != "yes" {
+				t.Errorf("does not start with %q: %s is %s", line, setting.Name, setting.Value())
+			}
 		}
 	}
 }

@@ -205,6 +205,8 @@ func kept(in input, step Step) (*snapshot.Goal, []Move) {
 
 func situation(in input, d Decision) Situation {
 	switch {
+	case d.Stalled != nil && !in.asleep():
+		return Failed
 	case in.stopped() && in.desired.Hibernate && Is[Sleep](d.Step):
 		return Hibernated
 	case in.stopped() && in.desired.Hibernate, Is[Hibernate](d.Step):

@@ -195,7 +195,7 @@ func (in input) takes(setting redisconf.Setting) bool {
 	if setting.Source == redisconf.FromOperator {
 		return true
 	}
-	if _, had := in.snap.Settings[setting.Name]; had && in.snap.Hibernated != nil {
+	if _, had := in.snap.Settings[setting.Name]; had && in.snap.Hibernated != nil && !in.preventsStart(setting.Name) {
 		return false // instances start with what they had: a file that they are to find their data by may not be changed meanwhile
 	}
 	asked, taken := false, onlyAtStart(setting.Name) // whose values admission checks

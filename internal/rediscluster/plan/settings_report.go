@@ -75,6 +75,14 @@ func (in input) misconfigured(pod *snapshot.Instance) (redisconf.Fatal, bool) {
 	return fatal, true
 }
 
+// preventsStart reports whether an instance does not start because of a setting of that name.
+func (in input) preventsStart(name string) bool {
+	return slices.ContainsFunc(in.snap.Instances, func(pod snapshot.Instance) bool {
+		fatal, ok := in.misconfigured(&pod)
+		return ok && redisconf.Canonical(fatal.Name) == name
+	})
+}
+
 // concerns reports whether the line which a server did not start with is that setting.
 func concerns(fatal redisconf.Fatal, s redisconf.Setting) bool {
 	args, err := redisconf.SplitArguments(fatal.Arguments)

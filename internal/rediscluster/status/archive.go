@@ -40,7 +40,7 @@ func archive(cluster *v1alpha1.RedisCluster, status *v1alpha1.RedisClusterStatus
 		objective = asked.Objective.Duration
 	}
 	condition := archiving(p, is, objective, now)
-	if d := p.Decision; d.Situation == plan.Hibernating || d.Situation == plan.Hibernated {
+	if s := p.Decision.Situation; s == plan.Hibernating || s == plan.Hibernated || Asleep(p) {
 		condition = archiveSleeps()
 	}
 	if condition.Status == metav1.ConditionTrue {

@@ -17,12 +17,12 @@ import (
 // hibernated writes the condition Hibernated, with what that, or the start of the cluster, waits for.
 func hibernated(cluster *v1alpha1.RedisCluster, status *v1alpha1.RedisClusterStatus, p Reconciliation, now time.Time) {
 	status.HibernatedInstances = p.Decision.Hibernated
-	asked, none := cluster.Spec.Hibernate, len(p.Decision.Hibernated) == 0
-	if none && !asked {
+	asked := cluster.Spec.Hibernate
+	if len(p.Decision.Hibernated) == 0 && !asked {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionHibernated)
 		return
 	}
-	holds, why := !none && nothingRuns(p), needed(p.Decision.Step).Why()
+	holds, why := Asleep(p), needed(p.Decision.Step).Why()
 	reason := pick(asked, pick(p.Decision.Situation == plan.Hibernating, "Stopping", "Waiting"), "Waking")
 	status.Conditions = conditions.Set(status.Conditions, now, cluster.Generation, conditions.Condition(v1alpha1.ConditionHibernated,
 		conditions.Status(holds), pick(holds, "Hibernated", reason), cut(why)))
@@ -38,9 +38,13 @@ func nothingRuns(p Reconciliation) bool {
 	return len(p.Snapshot.Instances) == 0
 }
 
+// Asleep reports whether a cluster is hibernated, whatever is to be done about it, and also while it is paused.
+func Asleep(p Reconciliation) bool { return len(p.Decision.Hibernated) > 0 && nothingRuns(p) }
+
 // dormant reports whether instances are not there because they are not to be, or not yet again.
-func dormant(d plan.Decision) bool {
-	return d.Situation == plan.Hibernating || d.Situation == plan.Hibernated || d.Situation == plan.Waking
+func dormant(p Reconciliation) bool {
+	s := p.Decision.Situation
+	return s == plan.Hibernating || s == plan.Hibernated || s == plan.Waking || Asleep(p)
 }
 
 // archiveSleeps is the condition Archiving of a cluster of which nothing is written, since nothing runs.

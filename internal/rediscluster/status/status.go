@@ -201,7 +201,7 @@ func conditionsOf(p Reconciliation) []metav1.Condition {
 	if serving {
 		why = "every instance serves, every slot is covered and every replica is in sync"
 	}
-	degraded := s.Formed && !serving && !d.Healthy && !scaling(d) && !rolling && !dormant(d)
+	degraded := s.Formed && !serving && !d.Healthy && !scaling(d) && !rolling && !dormant(p)
 	isCovered := covered(s)
 	formed := s.Formed || steady
 	set := []metav1.Condition{

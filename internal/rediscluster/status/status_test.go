@@ -160,7 +160,7 @@ func TestCompute(t *testing.T) {
 		"hibernated and paused": {
 			Reconciliation{Snapshot: asleep(), Decision: decide(asleep(), func(d *plan.Desired) { d.Hibernate, d.Paused = true, true })},
 			v1alpha1.PhasePaused, metav1.ConditionFalse, "Paused", "spec.pause is true",
-			map[string]metav1.ConditionStatus{"Hibernated": "True"}},
+			map[string]metav1.ConditionStatus{"Hibernated": "True", "Degraded": "False"}},
 		"paused": {
 			Reconciliation{Snapshot: healthy(), Decision: decide(healthy(), func(d *plan.Desired) { d.Paused = true })},
 			v1alpha1.PhasePaused, metav1.ConditionTrue, "Serving", "spec.pause is true",
