@@ -46,7 +46,8 @@ func (f Following) formerMark() string {
 	return fmt.Sprintf("request %q follows %q slots %s\n", f.Request, f.MasterID, f.Slots)
 }
 
-// elsewhere reports whether a mark is the same but for the address, which may be one that it does not say: that may be another's by now, who would be sent the password.
+// elsewhere reports whether a mark is the same but for the address, which may be one that it does not say: that may be
+// another's by now, who would be sent the password.
 func (f Following) elsewhere(mark string) bool {
 	var request, id, owned string
 	of := f

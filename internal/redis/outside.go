@@ -104,8 +104,9 @@ func readOutside(text string) (Outside, error) {
 	readVersion(&view, info)
 	readReplication(&view, info)
 	is := Outside{Engine: view.Engine, Version: view.Version, Role: view.Role, Cluster: info.values["cluster_enabled"] == "1",
-		Unsaved: unsaved(info), Linked: view.MasterLinkUp || view.Syncing, Loading: info.values["loading"] == "1" || info.values["async_loading"] == "1",
-		At: replication.Position{ID: strings.Clone(info.word("master_replid")), Offset: view.ReplicationOffset}}
+		Unsaved: unsaved(info), Linked: view.MasterLinkUp || view.Syncing,
+		Loading: info.values["loading"] == "1" || info.values["async_loading"] == "1",
+		At:      replication.Position{ID: strings.Clone(info.word("master_replid")), Offset: view.ReplicationOffset}}
 	if _, told := info.values["unexpected_error_replies"]; told { // engines before Redis 7 do not tell
 		is.LoadErrors = info.count("unexpected_error_replies")
 	}

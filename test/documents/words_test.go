@@ -78,7 +78,8 @@ func redisWords(t *testing.T) []vocabulary {
 	t.Helper()
 	const api, table = "api/rediscluster/v1alpha1", "| type | `True` when | reasons |"
 	causes := append(wordsOf(t, `(?:[cC]ause: *|refuse\()`+literal, "internal/rediscluster"), "CannotExpand")
-	situations := []string{"Absent", "Forming", "Healing", "ScalingOut", "ScalingIn", "RollingOut", "Hibernating", "Hibernated", "Waking", "Paused", "Deleting", "Failed", "TimedOut"}
+	situations := []string{"Absent", "Forming", "Healing", "ScalingOut", "ScalingIn", "RollingOut",
+		"Hibernating", "Hibernated", "Waking", "Paused", "Deleting", "Failed", "TimedOut"}
 	return []vocabulary{
 		{"conditions of a RedisCluster", wordsOf(t, named("Condition"), api), column(t, redisStatusPage, table, 0), nil},
 		{"the same, in the list", wordsOf(t, named("Condition"), api), listed(t, "## RedisCluster"), nil},

@@ -137,7 +137,8 @@ func prepared(t *testing.T, seed uint64, perShard int, valkey bool) *simulation 
 	}})
 	t.Cleanup(func() { pool.Close(); world.Close() })
 	s = &simulation{
-		t: t, schedule: schedule, made: map[int]int{}, kept: map[string]*redistest.Node{}, template: "v1", valkey: valkey, random: rand.New(rand.NewPCG(seed, 1)), world: world,
+		t: t, schedule: schedule, made: map[int]int{}, kept: map[string]*redistest.Node{}, template: "v1", valkey: valkey,
+		random: rand.New(rand.NewPCG(seed, 1)), world: world,
 		// Nobody looks at managed fields, and keeping them takes longer than all the rest.
 		kube: fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(clienttesting.NewObjectTracker(scheme,
 			serializer.NewCodecFactory(scheme).UniversalDecoder())).Build(),

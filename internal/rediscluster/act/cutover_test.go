@@ -174,7 +174,8 @@ func TestWhoMayHaveTakenOver(t *testing.T) {
 func TestTakeOverAlone(t *testing.T) {
 	const id = "00112233445566778899aabbccddeeff00112233"
 	outside := strings.Repeat("0f", 20)
-	gone := strings.Replace(info("slave", 1000, 7, "master_link_down_since_seconds:120\r\nmaster_sync_in_progress:0\r\nloading:0\r\n"), "status:up", "status:no", 1)
+	gone := strings.Replace(info("slave", 1000, 7,
+		"master_link_down_since_seconds:120\r\nmaster_sync_in_progress:0\r\nloading:0\r\n"), "status:up", "status:no", 1)
 	over := []string{"CLUSTER MYID", "CONFIG SET cluster-node-timeout 500", "CLUSTER FAILOVER TAKEOVER", "CLUSTER FORGET " + outside}
 	for name, tt := range map[string]struct {
 		follower, relay string // what they say of themselves

@@ -62,8 +62,8 @@ func (in input) abandoned(pod *snapshot.Instance) bool {
 		!r.MasterLinkUp && r.MasterLinkDownFor >= goneFor && !r.Syncing && !r.Loading && !r.Unsaved
 }
 
-// ready tells the instances that take over while writes are paused from those that take over alone, and why one cannot yet: one whose server
-// is gone keeps only the former back.
+// ready tells the instances that take over while writes are paused from those that take over alone, and why one cannot yet: one whose
+// server is gone keeps only the former back.
 func (in input) ready(followers []*snapshot.Instance) (paused, alone []Follower, waits Verdict) {
 	waits = holds(SourceFollowed)
 	for _, pod := range followers {

@@ -273,7 +273,8 @@ func planLostClaims(in input) Step {
 	}
 	loss := fmt.Sprintf("%08x", volumes.Sum32())
 	if in.desired.GiveUp == loss {
-		return GiveUp{base: base{fmt.Sprintf("the annotation %s says that %s may start with other claims", v1alpha1.AnnotationGiveUpData, list(lost))},
+		return GiveUp{base: base{fmt.Sprintf("the annotation %s says that %s may start with other claims", v1alpha1.AnnotationGiveUpData,
+			list(lost))},
 			Pods: lost}
 	}
 	return Stall{base: base{fmt.Sprintf(

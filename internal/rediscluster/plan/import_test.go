@@ -27,8 +27,9 @@ func importer() Desired {
 
 // job is a Job that has prepared the first instance of a shard of so many.
 func job(shard, shards int, set slots.Set) snapshot.ImportShard {
-	return snapshot.ImportShard{Service: true, Told: "10.96.0.7", At: "10.96.0.7", Prepared: &snapshot.RestoreJob{Name: fmt.Sprintf("c-%d-restore", shard),
-		UID: fmt.Sprintf("job-%d", shard), Done: true}, Said: &report.Following{Slots: set.String(), Shards: shards}}
+	return snapshot.ImportShard{Service: true, Told: "10.96.0.7", At: "10.96.0.7",
+		Prepared: &snapshot.RestoreJob{Name: fmt.Sprintf("c-%d-restore", shard),
+			UID: fmt.Sprintf("job-%d", shard), Done: true}, Said: &report.Following{Slots: set.String(), Shards: shards}}
 }
 
 // prepared is such a cluster whose first instances are prepared, and of which nothing runs yet: of a server whose masters own these slots.

@@ -150,7 +150,8 @@ func TestCompute(t *testing.T) {
 			map[string]metav1.ConditionStatus{"Progressing": "False", "Degraded": "False", "Stalled": "False", "Formed": "True",
 				"Hibernated": "True", "SlotsCovered": "False"}},
 		"hibernated, and a claim is gone": {
-			Reconciliation{Snapshot: asleep("gone"), Decision: decide(asleep("gone"), func(d *plan.Desired) { d.Hibernate, d.ClaimBytes = true, 1 })},
+			Reconciliation{Snapshot: asleep("gone"),
+				Decision: decide(asleep("gone"), func(d *plan.Desired) { d.Hibernate, d.ClaimBytes = true, 1 })},
 			v1alpha1.PhaseHibernated, metav1.ConditionFalse, "Hibernated", "c-0-0",
 			map[string]metav1.ConditionStatus{"Progressing": "False", "Stalled": "True", "Hibernated": "True"}},
 		"waking": {

@@ -47,7 +47,8 @@ func claimsOf(t *testing.T, cluster *v1alpha1.RedisCluster) map[string]types.UID
 	return found
 }
 
-// A cluster is hibernated with all that it has, whatever storage.retain says, and wakes as it was: with the same nodes. What its spec asked for meanwhile comes after that.
+// A cluster is hibernated with all that it has, whatever storage.retain says, and wakes as it was: with the same nodes. What
+// its spec asked for meanwhile comes after that.
 func TestHibernateAndWake(t *testing.T) {
 	t.Parallel()
 	cluster, before, _ := hibernated(t)
