@@ -96,7 +96,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	var m *Map
 	fault := "" // what was said of files
 	for {
-		if next, err := g.read(); err != nil {
+		next, err := g.read()
+		if err != nil {
 			g.figures.filesInvalid.Store(1)
 			if err.Error() != fault {
 				fault = err.Error()
@@ -104,7 +105,10 @@ func (g *Gateway) Run(ctx context.Context) error {
 			}
 		} else {
 			g.figures.filesInvalid.Store(0)
-			m, fault = next, ""
+			fault = ""
+		}
+		if next != nil { // certificates have nothing to do with who is where
+			m = next
 		}
 		if m != nil {
 			g.directory.update(running, m, time.Now())

@@ -254,12 +254,13 @@ func TestMapChanges(t *testing.T) {
 	if !pings(port, "+FIRST\r\n") || !g.ready.Load() {
 		t.Error("a wrong map changed something")
 	}
-	added := second.on(another)
+	third := startInstance(t, map[string]string{"PING": "+THIRD\r\n"})
+	added := third.on(another)
 	added.Name, added.Outside = "cache-0-1", "redis.example.com:7001"
 	writeMap(t, g.path, second.on(port), added)
-	eventually(t, func() bool { return pings(port, "+SECOND\r\n") && pings(another, "+SECOND\r\n") })
+	eventually(t, func() bool { return pings(port, "+SECOND\r\n") && pings(another, "+THIRD\r\n") })
 	writeMap(t, g.path, added)
-	eventually(t, func() bool { return pings(port, "") && pings(another, "+SECOND\r\n") })
+	eventually(t, func() bool { return pings(port, "") && pings(another, "+THIRD\r\n") })
 	if got, err := ask(old, oldIn, "PING\r\n"); got != "+FIRST\r\n" {
 		t.Errorf("a connection from before is answered %q, %v", got, err)
 	}

@@ -73,16 +73,16 @@ func ParseMap(text []byte) (*Map, error) {
 	if len(m.Instances) > mostInstances {
 		return nil, fmt.Errorf("the map has %d instances, and %d may be in it", len(m.Instances), mostInstances)
 	}
-	names, ports, places := map[string]bool{}, map[uint16]bool{}, map[protocol.Address]bool{}
+	names, ports, places, inside := map[string]bool{}, map[uint16]bool{}, map[protocol.Address]bool{}, map[protocol.Address]bool{}
 	for i, instance := range m.Instances {
-		if err := instance.check(names, ports, places); err != nil {
+		if err := instance.check(names, ports, places, inside); err != nil {
 			return nil, fmt.Errorf("instances[%d]: %w", i, err)
 		}
 	}
 	return m, nil
 }
 
-func (i Instance) check(names map[string]bool, ports map[uint16]bool, places map[protocol.Address]bool) error {
+func (i Instance) check(names map[string]bool, ports map[uint16]bool, places, inside map[protocol.Address]bool) error {
 	outside, err := parseAddress(i.Outside)
 	switch {
 	case !isName.MatchString(i.Name) || len(i.Name) > longestName:
@@ -100,8 +100,13 @@ func (i Instance) check(names map[string]bool, ports map[uint16]bool, places map
 	}
 	names[i.Name], ports[i.Port], places[outside] = true, true, true
 	for n, text := range i.Inside {
-		if _, err := parseAddress(text); err != nil {
+		switch at, err := parseAddress(text); {
+		case err != nil:
 			return fmt.Errorf("inside[%d]: %w", n, err)
+		case inside[at]:
+			return fmt.Errorf("inside[%d]: %s is there twice", n, text)
+		default:
+			inside[at] = true
 		}
 	}
 	return nil

@@ -26,6 +26,8 @@ func TestParseMap(t *testing.T) {
 			`]}`: "instances[1]: port: 7000 is",
 		`{"instances":[` + one + `,` + strings.NewReplacer("c-0-0", "c-0-1", `"port":7000`, `"port":1`).Replace(one) +
 			`]}`: "is another instance's",
+		`{"instances":[` + one + `,` + strings.NewReplacer("c-0-0", "c-0-1", "7000", "7001").Replace(one) +
+			`]}`: "instances[1]: inside[0]: 10.0.0.1:6379 is there twice",
 		`{"instances":[` + strings.Replace(one, "redis.example.com", `redis\r\n+OK`, 1) + `]}`: "outside: ",
 		`{"instances":[` + strings.Replace(one, "redis.example.com", `a b`, 1) + `]}`:          "outside: ",
 		`{"instances":[` + strings.Replace(one, "10.0.0.1:6379", `10.0.0.1`, 1) + `]}`:         "inside[0]: ",

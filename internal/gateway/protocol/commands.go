@@ -118,6 +118,12 @@ func upper(word []byte, into *[longest]byte) ([]byte, bool) {
 	return into[:len(word)], true
 }
 
+// plain reports whether a word was read whole and has printable characters only. Engines compare names up to a zero byte, so that another
+// word may mean to them what it does not mean here.
+func (h *head) plain(i int) bool {
+	return i < h.known && !slices.ContainsFunc(h.word(i), func(c byte) bool { return c <= ' ' || c > '~' })
+}
+
 // isParent reports whether more words than the first have to be read.
 func (h *head) isParent() bool {
 	var buffer [longest]byte
@@ -127,8 +133,8 @@ func (h *head) isParent() bool {
 
 // classify says what a command is.
 func (h *head) classify() kind {
-	if h.known == 0 {
-		return ordinary
+	if !h.plain(0) {
+		return refused
 	}
 	var buffer [longest]byte
 	name, ok := upper(h.word(0), &buffer)
@@ -140,6 +146,9 @@ func (h *head) classify() kind {
 	}
 	if !parents[string(name)] || h.args < 2 {
 		return ordinary // without a subcommand it is an error
+	}
+	if !h.plain(1) {
+		return refused
 	}
 	if allowed, found := permitted[string(name)]; found && !h.among(allowed) || h.among(forbidden[string(name)]) {
 		return refused
@@ -185,7 +194,7 @@ func (h *head) reply() kind {
 	case h.is(2, "SKIP"):
 		return replySkip
 	}
-	return ordinary
+	return refused // an error, or what an engine understands otherwise
 }
 
 // isSubscription reports whether confirmations come in place of a reply.

@@ -19,7 +19,8 @@ import (
 func FuzzRequests(f *testing.F) {
 	for _, seed := range []string{
 		lines("GET a", "CLUSTER SLOTS", "PSYNC ? -1"), "PING\r\n", "*0\r\n\r\n*-1\r\n", lines("MULTI", "SUBSCRIBE a b", "UNSUBSCRIBE", "EXEC"),
-		command("SET", "k", "*1\r\n$4\r\nSYNC\r\n"), lines("CLIENT REPLY OFF"), "*1\r\n$9999\r\n", "PSYNC \"?\"\r\n",
+		command("SET", "k", "*1\r\n$4\r\nSYNC\r\n"), lines("CLIENT REPLY OFF"),
+		command("CLIENT", "REPLY", "OFF\x00"), "*1\r\n$9999\r\n", "PSYNC \"?\"\r\n",
 		command(strings.Repeat("x", 70), "a"),
 	} {
 		f.Add([]byte(seed))

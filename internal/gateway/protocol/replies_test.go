@@ -201,8 +201,8 @@ func TestRepliesLeftOut(t *testing.T) {
 			"+OK\r\n" + bulk("a") + bulk("b"), bulk("b")},
 		"refused": {lines("CLIENT REPLY OFF", "GET a"), lines("CLIENT REPLY ON", "GET a"), "-NOPERM no\r\n" + bulk("a"),
 			"-NOPERM no\r\n" + bulk("a")},
-		"no way": {lines("CLIENT REPLY MAYBE", "CLIENT REPLY"), lines("CLIENT REPLY MAYBE", "CLIENT REPLY"),
-			"-ERR a\r\n-ERR b\r\n", "-ERR a\r\n-ERR b\r\n"},
+		"no way": {lines("CLIENT REPLY MAYBE", "CLIENT REPLY"), lines(refusedCommand, "CLIENT REPLY"),
+			"-ERR unknown command\r\n-ERR b\r\n", Refusal + "\r\n-ERR b\r\n"},
 		"ended by RESET": {lines("CLIENT REPLY OFF", "RESET", "GET a"), lines("CLIENT REPLY ON", "RESET", "GET a"), "+OK\r\n+RESET\r\n" +
 			bulk("a"), "+RESET\r\n" + bulk("a")},
 		"in a transaction": {lines("CLIENT REPLY OFF", "MULTI", "GET a", "EXEC", "CLIENT REPLY ON"), lines("CLIENT REPLY ON", "MULTI",
