@@ -93,8 +93,8 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		return fmt.Errorf("make a client: %w", err)
 	}
 	applier := apply.New(live, childCache)
-	observer := &observe.Observer{Children: childCache, Secrets: live, Redis: o.Redis, ServiceAccount: o.ServiceAccount,
-		BackupImage: o.BackupImage, Ask: backupjob.Asker()}
+	observer := &observe.Observer{Children: childCache, Clusters: mgr.GetCache(), Secrets: live, Redis: o.Redis,
+		ServiceAccount: o.ServiceAccount, BackupImage: o.BackupImage, Ask: backupjob.Asker()}
 	if o.Backups {
 		observer.Backups = mgr.GetCache()
 	}

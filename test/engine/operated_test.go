@@ -92,7 +92,7 @@ func prepared(t *testing.T, e engine, topology v1alpha1.Topology) *operated {
 			Spec: v1alpha1.RedisClusterSpec{Shards: ptr.To(int32(len(topology))), Replicas: &instances, SpreadMasters: ptr.To(false),
 
 				Storage: &v1alpha1.Storage{}, Auth: v1alpha1.Auth{Enabled: ptr.To(false)}, Config: map[string]string{"cluster-node-timeout": "2000"}}}}
-	o.loop = &rediscluster.Loop{Observer: &observe.Observer{Children: o.kube, Secrets: o.kube, Redis: o.pool}, Children: o,
+	o.loop = &rediscluster.Loop{Observer: &observe.Observer{Children: o.kube, Clusters: o.kube, Secrets: o.kube, Redis: o.pool}, Children: o,
 		Actor: &act.Actor{Client: o.kube, Applier: apply.New(o.kube, o.kube), Redis: o.pool, Now: time.Now}, Now: time.Now}
 	return o
 }

@@ -150,8 +150,9 @@ func prepared(t *testing.T, seed uint64, perShard int, valkey bool) *simulation 
 		},
 	}
 	s.loop = &rediscluster.Loop{
-		Observer: &observe.Observer{Children: &s.stale, Secrets: s.kube, Redis: pool, Now: world.Now}, Children: s,
-		Actor: &act.Actor{Client: s.kube, Applier: apply.New(s.kube, s.kube), Redis: pool, Now: world.Now}, Now: world.Now,
+		Observer: &observe.Observer{Children: &s.stale, Clusters: s.kube, Secrets: s.kube, Redis: pool, Now: world.Now},
+		Children: s,
+		Actor:    &act.Actor{Client: s.kube, Applier: apply.New(s.kube, s.kube), Redis: pool, Now: world.Now}, Now: world.Now,
 	}
 	s.stale.Reader = s.kube
 	s.replaceOperator()

@@ -239,7 +239,7 @@ func (o *Observer) leadsToSource(ctx context.Context, cluster *v1alpha1.RedisClu
 func (o *Observer) leadsToCluster(ctx context.Context, cluster *v1alpha1.RedisCluster, i *snapshot.Import) error {
 	const at = "spec.bootstrap.clone.name"
 	source := &v1alpha1.RedisCluster{}
-	err := o.Secrets.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.CloneOf()}, source)
+	err := o.Clusters.Get(ctx, types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.CloneOf()}, source)
 	switch {
 	case apierrors.IsNotFound(err):
 		i.Withheld = fmt.Sprintf("%s: there is no RedisCluster %s in this namespace", at, cluster.CloneOf())

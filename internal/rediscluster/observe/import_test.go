@@ -81,7 +81,8 @@ func TestWhatLeadsToASource(t *testing.T) {
 		kube := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tt.there...).Build()
 		cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"},
 			Spec: v1alpha1.RedisClusterSpec{Bootstrap: tt.bootstrap}}
-		i, err := (&Observer{Children: kube, Secrets: kube, BackupImage: "image"}).importing(t.Context(), cluster, &snapshot.Snapshot{})
+		i, err := (&Observer{Children: kube, Clusters: kube, Secrets: kube, BackupImage: "image"}).importing(t.Context(),
+			cluster, &snapshot.Snapshot{})
 		if err != nil || !strings.Contains(i.Withheld, tt.withheld) || tt.withheld == "" && i.Withheld != "" || len(i.Shards) != 1 {
 			t.Errorf("%s: %+v, %v", name, i, err)
 		}
@@ -119,7 +120,7 @@ func TestWhatIsLeftOfAnImport(t *testing.T) {
 		scheme := runtime.NewScheme()
 		utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 		kube := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tt.there...).Build()
-		i, err := (&Observer{Children: kube, Secrets: kube, BackupImage: "image"}).importing(t.Context(), cluster,
+		i, err := (&Observer{Children: kube, Clusters: kube, Secrets: kube, BackupImage: "image"}).importing(t.Context(), cluster,
 			&snapshot.Snapshot{Formed: true})
 		if err != nil || !i.CutOver {
 			t.Fatalf("%s: %+v, %v", name, i, err)
@@ -235,7 +236,7 @@ func TestWhatAnImportBeganWith(t *testing.T) {
 		if tt.started {
 			s.Shards = []snapshot.Shard{{}}
 		}
-		i, err := (&Observer{Children: kube, Secrets: kube, BackupImage: "image"}).importing(t.Context(), cluster, s)
+		i, err := (&Observer{Children: kube, Clusters: kube, Secrets: kube, BackupImage: "image"}).importing(t.Context(), cluster, s)
 		if err != nil || i.Other != tt.other {
 			t.Errorf("%s: %+v, %v", name, i, err)
 			continue

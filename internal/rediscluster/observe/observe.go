@@ -41,6 +41,8 @@ type Observer struct {
 	Children client.Reader
 	// Backups reads RedisBackups; nil: there are none.
 	Backups client.Reader
+	// Clusters reads RedisClusters: the operator lists them, and may not get one by one.
+	Clusters client.Reader
 	// Secrets reads the Secret of the password and the user's ConfigMap by name, past
 	// every cache.
 	Secrets client.Reader
