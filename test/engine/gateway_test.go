@@ -37,7 +37,7 @@ func TestClientOutside(t *testing.T) {
 				eventually(t, func() error { return readOnly.Get(t.Context(), fmt.Sprintf("p%d:%d", protocol, i)).Err() })
 			}
 		}
-		o.checkDialed(6)
+		o.checkDialed(4) // all masters, and a replica: engines leave out of the table those that are not in sync yet
 	})
 }
 
