@@ -82,7 +82,8 @@ func (s *Source) Look(ctx context.Context) (redis.Outside, error) {
 	return found.is, err
 }
 
-// find asks the address and the nodes that are known, and believes the one that tells the highest epoch, as nodes do.
+// find asks the address and the nodes that are known, and believes the one that tells the highest epoch, as nodes do. A node of a cluster is
+// reached where it announces that it is: the address may be that of a Service, behind which another node answers each time.
 func (s *Source) find(ctx context.Context) (answer, error) {
 	answers, err := s.ask(ctx)
 	if len(answers) == 0 {
@@ -104,7 +105,7 @@ func (s *Source) find(ctx context.Context) (answer, error) {
 	if owner.ID == "" {
 		return answer{}, fmt.Errorf("no node of the cluster at %s knows a master of slot %s", s.Address, first)
 	}
-	at := slices.IndexFunc(answers, func(told answer) bool { return told.id == owner.ID })
+	at := slices.IndexFunc(answers, func(told answer) bool { return told.id == owner.ID && told.addr != s.Address })
 	var found answer
 	if at >= 0 {
 		found = answers[at]

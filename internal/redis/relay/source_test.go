@@ -25,6 +25,8 @@ type network struct {
 	mu    sync.Mutex
 	nodes map[string]string
 	heard []string
+	// behind are the nodes of which each connection to the seed, which is a Service then, reaches the next; dialed is where connections went.
+	behind, dialed []string
 }
 
 func (n *network) at(addr string) (table string, is bool) {
@@ -35,6 +37,13 @@ func (n *network) at(addr string) (table string, is bool) {
 }
 
 func (n *network) dial(_ context.Context, addr string) (net.Conn, error) {
+	n.mu.Lock()
+	n.dialed = append(n.dialed, addr)
+	if addr == "seed:6379" && len(n.behind) > 0 {
+		addr = n.behind[0]
+		n.behind = append(n.behind[1:], addr)
+	}
+	n.mu.Unlock()
 	if _, is := n.at(addr); !is {
 		return nil, errors.New("connection refused")
 	}
@@ -188,6 +197,29 @@ func TestPasswordOfTheSourceChanges(t *testing.T) {
 			t.Errorf("it logs in with %q", logins)
 		}
 		_ = conn.Close()
+	}
+}
+
+// The address may be that of a Service: a master that answered there once is followed where it announces itself.
+func TestMasterBehindAService(t *testing.T) {
+	n := clusterOfThree()
+	n.behind = []string{"first.example.com:6379", "10.0.0.2:6379", "10.0.0.3:6379"}
+	s := n.source(t, slots.Range(5461, 10922))
+	for range 4 {
+		if is, err := s.Look(t.Context()); err != nil || is.ID != nodeID(1) {
+			t.Fatalf("found %.4s, %v", is.ID, err)
+		}
+		conn, err := s.Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close()
+		n.mu.Lock()
+		last := n.dialed[len(n.dialed)-1]
+		n.mu.Unlock()
+		if last != "first.example.com:6379" {
+			t.Fatalf("connected to %s", last)
+		}
 	}
 }
 
