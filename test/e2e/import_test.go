@@ -6,7 +6,6 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -58,9 +57,6 @@ func runServer(t *testing.T, namespace string) (fill func(from, to int)) {
 // A clone has what another cluster of the namespace had, shard by shard; that goes on, and neither sees what is written to the other then.
 func TestRedisClusterIsCloned(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("E2E") != "all" {
-		t.Skip("it fails, see docs/import.md: the relay of a shard of a RedisCluster is taken for one of another shard")
-	}
 	namespace := live.NewNamespace(t)
 	source := newCluster(namespace, "cache")
 	source.Spec.Replicas = ptr.To[int32](3)
