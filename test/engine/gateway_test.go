@@ -37,7 +37,17 @@ func TestClientOutside(t *testing.T) {
 				eventually(t, func() error { return readOnly.Get(t.Context(), fmt.Sprintf("p%d:%d", protocol, i)).Err() })
 			}
 		}
-		o.checkDialed(4) // all masters, and a replica: engines leave out of the table those that are not in sync yet
+		eventually(t, func() error { // engines leave a replica out of their answers that is not in sync yet
+			readOnly := o.client(func(options *goredis.ClusterOptions) { options.ReadOnly = true })
+			defer readOnly.Close()
+			for i := range 20 {
+				if err := readOnly.Get(t.Context(), fmt.Sprintf("p2:%d", i)).Err(); err != nil {
+					return err
+				}
+			}
+			return want(o.used() == 6, "clients have used %d instances, want 6", o.used())
+		})
+		o.checkDialed(6)
 	})
 }
 

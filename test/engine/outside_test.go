@@ -130,6 +130,13 @@ func (o *clientsOutside) client(set func(*goredis.ClusterOptions)) *goredis.Clus
 	return client
 }
 
+// used is how many instances clients have connected to.
+func (o *clientsOutside) used() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.dialed)
+}
+
 // checkDialed fails when a client has connected to anything but the gateway, and if it did not use all instances.
 func (o *clientsOutside) checkDialed(least int) {
 	o.t.Helper()

@@ -82,8 +82,8 @@ func (s *Source) Look(ctx context.Context) (redis.Outside, error) {
 	return found.is, err
 }
 
-// find asks the address and the nodes that are known, and believes the one that tells the highest epoch, as nodes do. A node of a cluster is
-// reached where it announces that it is: the address may be that of a Service, behind which another node answers each time.
+// find asks the address and the nodes that are known, and believes the one that tells the highest epoch, as nodes do. A node of a cluster
+// is reached where it announces that it is: the address may be that of a Service, behind which another node answers each time.
 func (s *Source) find(ctx context.Context) (answer, error) {
 	answers, err := s.ask(ctx)
 	if len(answers) == 0 {
