@@ -36,11 +36,7 @@ func (p *program) check() *cobra.Command {
 			if err := p.checkOutput(); err != nil {
 				return err
 			}
-			to, err := p.connection.open()
-			if err != nil {
-				return err
-			}
-			namespace, err := p.connection.namespace()
+			to, namespace, err := p.connection.open()
 			if err != nil {
 				return err
 			}

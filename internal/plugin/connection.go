@@ -124,18 +124,23 @@ type cluster struct {
 	config *rest.Config
 }
 
-func (c *connection) open() (*cluster, error) {
+// open connects, and says which namespace is meant.
+func (c *connection) open() (to *cluster, namespace string, err error) {
+	if namespace, err = c.namespace(); err != nil {
+		return nil, "", err
+	}
 	cfg, err := c.config()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	known := runtime.NewScheme()
 	if err := scheme.AddToScheme(known); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	api, err := client.New(cfg, client.Options{Scheme: known})
 	if err != nil {
-		return nil, fmt.Errorf("reach the cluster: %w", err)
+		return nil, "", fmt.Errorf("reach the cluster: %w", err)
 	}
-	return &cluster{Client: api, config: cfg, read: read.Reader{Reader: api, Mapper: api.RESTMapper(), Now: time.Now}}, nil
+	to = &cluster{Client: api, config: cfg, read: read.Reader{Reader: api, Mapper: api.RESTMapper(), Now: time.Now}}
+	return to, namespace, nil
 }

@@ -49,11 +49,7 @@ func (p *program) logs() *cobra.Command {
 		Example: "  kubectl middleware logs cache -n shop --since=10m",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			to, err := p.connection.open()
-			if err != nil {
-				return err
-			}
-			namespace, err := p.connection.namespace()
+			to, namespace, err := p.connection.open()
 			if err != nil {
 				return err
 			}

@@ -40,11 +40,7 @@ func (p *program) paused(asked bool, verb, short string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			to, err := p.connection.open()
-			if err != nil {
-				return err
-			}
-			namespace, err := p.connection.namespace()
+			to, namespace, err := p.connection.open()
 			if err != nil {
 				return err
 			}

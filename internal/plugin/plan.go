@@ -113,11 +113,7 @@ func (p *program) objectsOf(file string) ([]*unstructured.Unstructured, error) {
 }
 
 func (p *program) foretell(ctx context.Context, objects []*unstructured.Unstructured) error {
-	to, err := p.connection.open()
-	if err != nil {
-		return err
-	}
-	namespace, err := p.connection.namespace()
+	to, namespace, err := p.connection.open()
 	if err != nil {
 		return err
 	}

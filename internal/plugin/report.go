@@ -39,11 +39,7 @@ func (p *program) report() *cobra.Command {
 		Example: "  kubectl middleware report cache -n shop",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			to, err := p.connection.open()
-			if err != nil {
-				return err
-			}
-			namespace, err := p.connection.namespace()
+			to, namespace, err := p.connection.open()
 			if err != nil {
 				return err
 			}

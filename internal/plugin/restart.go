@@ -32,11 +32,7 @@ func (p *program) restart() *cobra.Command {
 		Example: "  kubectl middleware restart cache -n shop",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			to, err := p.connection.open()
-			if err != nil {
-				return err
-			}
-			namespace, err := p.connection.namespace()
+			to, namespace, err := p.connection.open()
 			if err != nil {
 				return err
 			}

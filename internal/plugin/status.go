@@ -61,11 +61,7 @@ type printer func(model any, text func(terminal.Page) string) error
 
 // shower reads and prints what the arguments name.
 func (p *program) shower(arguments []string, everywhere bool) (func(context.Context, printer) error, error) {
-	to, err := p.connection.open()
-	if err != nil {
-		return nil, err
-	}
-	namespace, err := p.connection.namespace()
+	to, namespace, err := p.connection.open()
 	if err != nil {
 		return nil, err
 	}
@@ -168,11 +164,7 @@ func (p *program) completeClusters(command *cobra.Command, arguments []string, _
 	if len(arguments) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	to, err := p.connection.open()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	namespace, err := p.connection.namespace()
+	to, namespace, err := p.connection.open()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
