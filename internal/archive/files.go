@@ -5,6 +5,7 @@ package archive
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +62,9 @@ func (s *Store) Files(ctx context.Context, shards []FileShard) (*Manifest, error
 			}
 			if err != nil {
 				return nil, fmt.Errorf("looking for %s: %w", key, err)
+			}
+			if about.Size == 0 {
+				return nil, fmt.Errorf("object %s is empty", key)
 			}
 			fmt.Fprintf(&seen, "%q %d %s %q %x\n", key, about.Size, about.ModTime.UTC().Format(time.RFC3339Nano), about.ETag, about.MD5)
 			is.Base.Size, is.Base.PlainSize = is.Base.Size+about.Size, is.Base.PlainSize+about.Size
@@ -120,9 +124,7 @@ func (s *Store) kindOf(ctx context.Context, key string) (string, error) {
 		return "", fmt.Errorf("reading %s: %w", key, err)
 	case headerForm.Match(begin):
 		return string(begin), nil
-	case len(begin) == 0:
-		return "", fmt.Errorf("object %s is empty", key)
-	case begin[0] == '*', begin[0] == '#':
+	case bytes.HasPrefix(begin, []byte("*")), bytes.HasPrefix(begin, []byte("#")):
 		return "", nil
 	}
 	return "", fmt.Errorf("object %s begins with %q, and is neither an RDB nor an append-only file (it may be compressed or encrypted)", key, begin)

@@ -272,8 +272,8 @@ func newRestore(o *options) *cobra.Command {
 	w.add(flags)
 	flags.IntVar(&r.Shard, "shard", 0, "number of the shard, from 0")
 	flags.StringVar(&r.Directory, "directory", "/data", "directory of an instance that has no data")
-	flags.StringArrayVar(&files, "file", nil, "SLOTS:OBJECT[,OBJECT...]: restore no backup, but an RDB or an append-only file of a server in the\n"+
-		"store, the parts of the latter in their order; once for each shard. NAME is for people then")
+	flags.StringArrayVar(&files, "file", nil, "SLOTS:OBJECT[,OBJECT...]: restore no backup, but an RDB or an append-only file of a\n"+
+		"server in the store, the parts of the latter in their order; once for each shard. NAME is for people then")
 	flags.StringVar(&reader, "engine", "", "engine that is to read it, such as redis:8.0.6 or valkey:9.1.2: refuse what it cannot")
 	flags.IntVar(&shards, "shards", 0, "how many shards the backup must have; 0: any number")
 	flags.StringVar(&checksum, "manifest-checksum", "", "SHA-256 that the backup's manifest must have, in hex digits")

@@ -109,7 +109,8 @@ func TestRestoreJobOfFiles(t *testing.T) {
 	}
 	cluster.Spec.Bootstrap.Restore.Files.Shards = []v1alpha1.RestoreFileShard{{Objects: []string{"dump.rdb"}}}
 	made = restoreJob(cluster, &appsv1.StatefulSet{}, cluster.BeginsFromFiles().Location(), 0, "registry/operator:1")
-	if args := strings.Join(backupjob.Of(made.Spec.Template.Spec).Args, " "); !strings.Contains(args, "--shards=1 --engine=valkey:9.1 --file=0-16383:dump.rdb ") {
+	args := strings.Join(backupjob.Of(made.Spec.Template.Spec).Args, " ")
+	if !strings.Contains(args, "--shards=1 --engine=valkey:9.1 --file=0-16383:dump.rdb ") {
 		t.Errorf("arguments of one file: %s", args)
 	}
 }

@@ -91,8 +91,8 @@ type Desired struct {
 func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options) Desired {
 	spec, template := &cluster.Spec, cluster.Spec.Template()
 	d := Desired{
-		Topology: spec.Topology(), FileShards: fileShards(cluster), Policy: cluster.DeletionPolicy(), Paused: spec.Pause, Hibernate: spec.Hibernate,
-		Deleting: cluster.DeletionTimestamp != nil, HasFinalizer: hasFinalizer(cluster),
+		Topology: spec.Topology(), FileShards: fileShards(cluster), Policy: cluster.DeletionPolicy(), Paused: spec.Pause,
+		Hibernate: spec.Hibernate, Deleting: cluster.DeletionTimestamp != nil, HasFinalizer: hasFinalizer(cluster),
 		CreateTimeout: o.CreateTimeout, UpgradeTimeout: o.UpgradeTimeout,
 		AssignReceive: spec.UpdateStrategy.Type == v1alpha1.AssignReceive, KeysPerSecond: int(spec.UpdateStrategy.KeysPerSecond),
 		Apart: spec.AntiAffinity == v1alpha1.AntiAffinityRequired, SpreadMasters: ptr.Deref(spec.SpreadMasters, true),

@@ -343,7 +343,8 @@ func TestShardsOfFiles(t *testing.T) {
 			t.Errorf("%d files: %+v", files, shape.Next(Pending{}).Step)
 		}
 		s.Formed = true
-		if shape := ShapeOf(Desired{Topology: asked, HasFinalizer: true, Restore: true, FileShards: files}, s, now); !slices.Equal(shape.Topology, asked) {
+		shape = ShapeOf(Desired{Topology: asked, HasFinalizer: true, Restore: true, FileShards: files}, s, now)
+		if !slices.Equal(shape.Topology, asked) {
 			t.Errorf("%d files, when it has formed: %v", files, shape.Topology)
 		}
 	}
