@@ -38,6 +38,8 @@ var times = []limit{
 	{"docs/backup.md", "Once a minute (`--mark-interval`)", "internal/archive/archiving.go", "DefaultMarkEvery = time.Minute"},
 	{"docs/backup.md", "once a day (`--base-interval`)", "internal/archive/archiving.go", "DefaultBaseEvery = 24 * time.Hour"},
 	{"docs/backup.md", "the last seven days needs (`--keep`)", "internal/archive/archiving.go", "DefaultKeep      = 7 * 24 * time.Hour"},
+	{"docs/backup.md", "Keys over 16 MiB are refused if there are several entries", "internal/archive/rdb.go",
+		"longestKey, longestAux = 16 << 20, 1 << 10"},
 	{"docs/backup.md", "five segments of 8 MiB a shard in memory", "internal/archive/chain.go", "fullSegment = 8 << 20"},
 	{"docs/backup.md", "makes more than 256 MiB, compressed", "internal/archive/chain.go", "mostSegment = 256 << 20"},
 	{"docs/backup.md", "for five minutes at most (`--timeout`)", "internal/archive/take.go", "DefaultTimeout = 5 * time.Minute"},
