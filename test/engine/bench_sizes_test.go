@@ -73,8 +73,9 @@ func (w work) row() string {
 	if w.longest > 0 {
 		longest = fmt.Sprintf("%d ms", w.longest.Milliseconds())
 	}
-	return fmt.Sprintf("| %s | %.0f MB | %.1f s | %.0f MB/s | %.1f s | %.1f s | %s | %s | %s |", w.what, float64(w.bytes)/mega, w.took.Seconds(),
-		float64(w.bytes)/mega/w.took.Seconds(), w.program.Seconds()/gigabytes, w.instances/gigabytes, seconds(w.point), seconds(w.recover), longest)
+	return fmt.Sprintf("| %s | %.0f MB | %.1f s | %.0f MB/s | %.1f s | %.1f s | %s | %s | %s |", w.what, float64(w.bytes)/mega,
+		w.took.Seconds(), float64(w.bytes)/mega/w.took.Seconds(), w.program.Seconds()/gigabytes, w.instances/gigabytes, seconds(w.point),
+		seconds(w.recover), longest)
 }
 
 // serving runs an application beside some work: 3,600 commands a second, half of them writes. It fails if one of them does.
@@ -143,7 +144,8 @@ func benchmarkSize(b *testing.B, e engine, megabytes int) {
 	alone := c.serving(func() work { time.Sleep(10 * time.Second); return work{} }).longest
 	taken := c.serving(func() work {
 		return c.costing("`backup take`, all shards", func(run func(*exec.Cmd)) {
-			run(program.process(b.Context(), b, "take", "backup", "--from", c.servers[0].addr(), "--user", "backup", "--password-file", passwordFile))
+			run(program.process(b.Context(), b, "take", "backup", "--from", c.servers[0].addr(), "--user", "backup",
+				"--password-file", passwordFile))
 		})
 	})
 	ended := time.Now()
@@ -173,8 +175,8 @@ func benchmarkSize(b *testing.B, e engine, megabytes int) {
 		}),
 	}
 	var table strings.Builder
-	fmt.Fprintf(&table, "%s, %d MB of data, %d MB stored; the longest command of the application alone: %d ms\n", e.name, plain/1e6, stored/1e6,
-		alone.Milliseconds())
+	fmt.Fprintf(&table, "%s, %d MB of data, %d MB stored; the longest command of the application alone: %d ms\n", e.name, plain/1e6,
+		stored/1e6, alone.Milliseconds())
 	table.WriteString("| | data | time | | processor, a GB | of the instances, a GB | recovery point | recovery time | longest command |\n" +
 		"|---|---|---|---|---|---|---|---|---|\n")
 	for _, row := range rows {
