@@ -42,6 +42,22 @@ func (d *directory) Outside(host string, port uint16) (protocol.Address, bool) {
 	return outside, found
 }
 
+// unknown are the instances, in the order of the map, that no IP address is known of.
+func (d *directory) unknown(m *Map) []string {
+	var names []string
+	for _, i := range m.Instances {
+		known := false
+		for address := range d.current[i.Name] {
+			_, err := netip.ParseAddr(address.Host)
+			known = known || err == nil
+		}
+		if !known {
+			names = append(names, i.Name)
+		}
+	}
+	return names
+}
+
 // update takes a map, and looks its names up.
 func (d *directory) update(ctx context.Context, m *Map, now time.Time) {
 	found := d.lookUp(ctx, m)

@@ -23,7 +23,7 @@ const quiet = 3 * time.Second
 // closed by end.
 func (g *Gateway) drain(end func()) {
 	const every = 20 * time.Millisecond
-	g.ready.Store(false)
+	g.served.Store(&Served{Reason: "it ends"})
 	g.options.Log.Info("The gateway ends", "connections", g.figures.open.Load())
 	time.Sleep(g.options.DrainDelay)
 	for _, l := range g.listeners {

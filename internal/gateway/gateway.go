@@ -48,7 +48,7 @@ type Gateway struct {
 	authority   *authority   // nil: instances do
 	limits      limits
 	figures     figures
-	ready       atomic.Bool
+	served      atomic.Pointer[Served]
 	draining    atomic.Bool
 	says        *rate.Limiter
 
@@ -82,6 +82,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.directory.update(ctx, m, time.Now())
+	g.served.Store(&Served{Reason: "it starts"})
 	return g, nil
 }
 
@@ -112,7 +113,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 		}
 		if m != nil {
 			g.directory.update(running, m, time.Now())
-			g.ready.Store(g.listen(running, m))
+			g.served.Store(g.serves(m, g.listen(running, m)))
 		}
 		select {
 		case <-ctx.Done():
@@ -121,6 +122,14 @@ func (g *Gateway) Run(ctx context.Context) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// serves says what is served of a map.
+func (g *Gateway) serves(m *Map, all bool) *Served {
+	if !all {
+		return &Served{Reason: "not all ports of the map are open"}
+	}
+	return &Served{Map: m.digest, Unknown: g.directory.unknown(m)}
 }
 
 // read reads all files.

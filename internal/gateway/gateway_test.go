@@ -6,6 +6,7 @@ package gateway
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -135,9 +136,12 @@ func startGateway(t *testing.T, set func(*Options), instances ...Instance) *runn
 		}
 	}()
 	t.Cleanup(func() { r.stop(); <-r.ended })
-	eventually(t, g.ready.Load)
+	eventually(t, g.ready)
 	return r
 }
+
+// ready reports whether all ports of a map are open.
+func (g *Gateway) ready() bool { return g.served.Load().Map != "" }
 
 func eventually(t *testing.T, holds func() bool) {
 	t.Helper()
@@ -232,6 +236,44 @@ func TestGateway(t *testing.T) {
 	}
 }
 
+// What is served is told with the digest of the map, and what is not known of it.
+func TestReadiness(t *testing.T) {
+	i := startInstance(t, nil)
+	port, taken := free(t), i.Addr().(*net.TCPAddr).Port
+	first, second := i.on(port), i.on(uint16(taken))
+	second.Name, second.Outside, second.Inside = "cache-0-1", "redis.example.com:7001", []string{"pod.invalid.:6379"}
+	g := startGateway(t, nil, first)
+	told := func(status int, want string) func() bool {
+		return func() bool {
+			answer := httptest.NewRecorder()
+			g.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), "GET", "/readyz", nil))
+			return answer.Code == status && answer.Body.String() == want+"\n"
+		}
+	}
+	digest := func() string {
+		text, err := os.ReadFile(g.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%x", sha256.Sum256(text))
+	}
+	eventually(t, told(200, `{"map":"`+digest()+`"}`))
+	writeMap(t, g.path, first, second)
+	eventually(t, told(503, `{"reason":"not all ports of the map are open"}`))
+	second.Port = free(t)
+	writeMap(t, g.path, first, second)
+	eventually(t, told(200, `{"map":"`+digest()+`","unknown":["cache-0-1"]}`))
+	served := digest()
+	if err := os.WriteFile(g.path, []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return g.figures.filesInvalid.Load() == 1 })
+	eventually(t, told(200, `{"map":"`+served+`","unknown":["cache-0-1"]}`))
+	g.stop()
+	<-g.ended
+	eventually(t, told(503, `{"reason":"it ends"}`))
+}
+
 // The map may change, and a wrong one changes nothing.
 func TestMapChanges(t *testing.T) {
 	first, second := startInstance(t, map[string]string{"PING": "+FIRST\r\n"}), startInstance(t, map[string]string{"PING": "+SECOND\r\n"})
@@ -251,7 +293,7 @@ func TestMapChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return g.figures.filesInvalid.Load() == 1 })
-	if !pings(port, "+FIRST\r\n") || !g.ready.Load() {
+	if !pings(port, "+FIRST\r\n") || !g.ready() {
 		t.Error("a wrong map changed something")
 	}
 	third := startInstance(t, map[string]string{"PING": "+THIRD\r\n"})
@@ -323,7 +365,7 @@ func TestDrain(t *testing.T) {
 	if _, err := restingIn.ReadString('\n'); !errors.Is(err, io.EOF) {
 		t.Errorf("the one at rest: %v", err)
 	}
-	if g.ready.Load() {
+	if g.ready() {
 		t.Error("it is ready while it ends")
 	}
 	if got, err := ask(busy, busyIn, "EXEC\r\n"); got != "*0\r\n" {

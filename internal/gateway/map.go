@@ -5,6 +5,8 @@ package gateway
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +31,8 @@ const (
 // Map is which instances are reached from outside, and where.
 type Map struct {
 	Instances []Instance `json:"instances"`
+	// digest is the SHA-256 of the file, in hexadecimal.
+	digest string
 }
 
 // Instance is one instance of the cluster.
@@ -61,7 +65,8 @@ func ParseMap(text []byte) (*Map, error) {
 	if len(text) > longestMap {
 		return nil, fmt.Errorf("the map is longer than %d bytes", longestMap)
 	}
-	m := &Map{}
+	sum := sha256.Sum256(text)
+	m := &Map{digest: hex.EncodeToString(sum[:])}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(m); err != nil {

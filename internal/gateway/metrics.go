@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"net/http"
 	"sync/atomic"
 
@@ -36,6 +37,25 @@ type figures struct {
 	protocol.Counts
 }
 
+// Served is what /readyz answers, as JSON: with status 200 if Map is there, else with 503.
+type Served struct {
+	// Map is the SHA-256 of the map's file as it was read, in hexadecimal, of which all ports are open.
+	Map string `json:"map,omitempty"`
+	// Unknown are the instances of it that no IP address is known of: their addresses are not rewritten yet.
+	Unknown []string `json:"unknown,omitempty"`
+	// Reason is why there is no Map.
+	Reason string `json:"reason,omitempty"`
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Served) ServeHTTP(to http.ResponseWriter, _ *http.Request) {
+	to.Header().Set("Content-Type", "application/json")
+	if s.Map == "" {
+		to.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_ = json.NewEncoder(to).Encode(s) // who asked may be gone
+}
+
 // Handler answers /healthz, /readyz and /metrics.
 func (g *Gateway) Handler() http.Handler {
 	registry := prometheus.NewRegistry()
@@ -64,10 +84,8 @@ func (g *Gateway) Handler() http.Handler {
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("GET /readyz", func(to http.ResponseWriter, _ *http.Request) {
-		if !g.ready.Load() {
-			http.Error(to, "not ready", http.StatusServiceUnavailable)
-		}
+	mux.HandleFunc("GET /readyz", func(to http.ResponseWriter, request *http.Request) {
+		g.served.Load().ServeHTTP(to, request)
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return mux
