@@ -21,13 +21,16 @@ const (
 	admitted refusal = iota
 	tooMany
 	tooManyOfSource
+	tooManyOfInstance
 	noHandshake
+	noEntry
 	unreachable
 	refusals
 )
 
 // reasons are the refusals as metrics name them.
-var reasons = [refusals]string{tooMany: "limit", tooManyOfSource: "source_limit", noHandshake: "handshake", unreachable: "unreachable"}
+var reasons = [refusals]string{tooMany: "limit", tooManyOfSource: "source_limit", tooManyOfInstance: "instance_limit",
+	noHandshake: "handshake", noEntry: "login", unreachable: "unreachable"}
 
 // figures are what the gateway counts.
 type figures struct {
@@ -71,7 +74,7 @@ func (g *Gateway) Handler() http.Handler {
 	gauge("redis_gateway_connections", "Connections of clients that are open.", &f.open)
 	counter("redis_gateway_connections_total", "Connections of clients that were accepted.", nil, &f.accepted)
 	for why := tooMany; why < refusals; why++ {
-		counter("redis_gateway_connections_refused_total", "Connections that were closed before anything was passed on, by reason.",
+		counter("redis_gateway_connections_refused_total", "Connections that were closed before the instance had let the client in, by reason.",
 			prometheus.Labels{"reason": reasons[why]}, &f.refused[why])
 	}
 	const broken, brokenHelp = "redis_gateway_protocol_errors_total", "Connections that were closed because one side could not be understood."
