@@ -26,7 +26,7 @@ const (
 	believed = 30 * time.Second
 )
 
-// errGone says that a name has no address, in contrast to that it could not be looked up.
+// errGone is that a name has no address, in contrast to that it could not be looked up.
 var errGone = errors.New("the name has no address")
 
 // lookup is how the addresses of a name are found.

@@ -75,7 +75,7 @@ func (n names) find(_ context.Context, host string) ([]netip.Addr, error) {
 	address, known := n[host]
 	switch {
 	case !known:
-		return nil, errors.New("time-out")
+		return nil, errors.New("timeout")
 	case address == "":
 		return nil, errGone
 	}
