@@ -153,6 +153,11 @@ var times = []limit{
 		"internal/gateway/connection.go", "handshakeWithin, headWithin, bodyWithin = 10 * time.Second, 30 * time.Second, time.Minute"},
 	{"docs/external-access.md", "is given up after 2 minutes",
 		"internal/gateway/connection.go", "stalledFor = 2 * time.Minute"},
+	{"docs/external-access.md", "that no instance has let in within a minute", "internal/gateway/connection.go", "enterWithin = time.Minute"},
+	{"docs/external-access.md", "those that were found last, for 30 seconds", "internal/gateway/directory.go", "believed = 30 * time.Second"},
+	{"docs/external-access.md", "in the last 2 seconds of the time to drain", "internal/gateway/drain.go", "lastReplies = 2 * time.Second"},
+	{"docs/external-access.md", "A connection of less than 2 seconds is left alone",
+		"internal/gateway/connection.go", "young = 2 * time.Second"},
 }
 
 var sizes = []limit{
@@ -203,7 +208,7 @@ var sizes = []limit{
 	{"docs/security.md", "64 KiB before the login, 768 KiB an exchange, 32,768 elements, 16 levels; 32 MiB for a few commands",
 		"internal/redis/guard.go", "deepest = 16"},
 	{"docs/external-access.md", "four buffers of 16 KiB",
-		"internal/gateway/connection.go", "bufferSize = 16 << 10"},
+		"internal/gateway/protocol/pipe.go", "bufferSize, beginningSize = 16 << 10"},
 	{"docs/external-access.md", "a table of nodes up to 2 MiB",
 		"internal/gateway/protocol/topology.go", "longestNodes = 2 << 20"},
 }
