@@ -112,7 +112,7 @@ func newWithClaims(t *testing.T, valkey bool) *simulation {
 func hibernateAndWake(s *simulation) {
 	s.cluster.Spec.Hibernate, s.cluster.Generation = true, 2
 	s.awaits = func() bool {
-		if s.cluster.Status.Phase == v1alpha1.PhaseHibernated {
+		if s.cluster.Spec.Hibernate && s.cluster.Status.Phase == v1alpha1.PhaseHibernated {
 			if len(s.instances) > 0 {
 				s.fail("it is hibernated, and has %d instances", len(s.instances))
 			}
