@@ -24,6 +24,7 @@ const quiet = 3 * time.Second
 func (g *Gateway) drain(end func()) {
 	const every = 20 * time.Millisecond
 	g.ready.Store(false)
+	g.serves.Store(nil)
 	g.options.Log.Info("The gateway ends", "connections", g.figures.open.Load())
 	time.Sleep(g.options.DrainDelay)
 	for _, l := range g.listeners {

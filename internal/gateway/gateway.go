@@ -49,6 +49,7 @@ type Gateway struct {
 	limits      limits
 	figures     figures
 	ready       atomic.Bool
+	serves      atomic.Pointer[string] // the sum of the map of which all ports are open; nil: of none
 	draining    atomic.Bool
 	says        *rate.Limiter
 
@@ -113,6 +114,10 @@ func (g *Gateway) Run(ctx context.Context) error {
 		if m != nil {
 			g.directory.update(running, m, time.Now())
 			g.ready.Store(g.listen(running, m))
+			g.serves.Store(nil)
+			if g.ready.Load() {
+				g.serves.Store(&m.sum)
+			}
 		}
 		select {
 		case <-ctx.Done():

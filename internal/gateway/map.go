@@ -5,6 +5,8 @@ package gateway
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +31,8 @@ const (
 // Map is which instances are reached from outside, and where.
 type Map struct {
 	Instances []Instance `json:"instances"`
+	// sum is the SHA-256 of its text, in hex.
+	sum string
 }
 
 // Instance is one instance of the cluster.
@@ -79,6 +83,8 @@ func ParseMap(text []byte) (*Map, error) {
 			return nil, fmt.Errorf("instances[%d]: %w", i, err)
 		}
 	}
+	sum := sha256.Sum256(text)
+	m.sum = hex.EncodeToString(sum[:])
 	return m, nil
 }
 

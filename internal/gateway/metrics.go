@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"fmt"
 	"net/http"
 	"sync/atomic"
 
@@ -36,7 +37,7 @@ type figures struct {
 	protocol.Counts
 }
 
-// Handler answers /healthz, /readyz and /metrics.
+// Handler answers /healthz, /readyz, /metrics, and at /status which map it serves.
 func (g *Gateway) Handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	counter := func(name, help string, labels prometheus.Labels, of *atomic.Int64) {
@@ -68,6 +69,15 @@ func (g *Gateway) Handler() http.Handler {
 		if !g.ready.Load() {
 			http.Error(to, "not ready", http.StatusServiceUnavailable)
 		}
+	})
+	mux.HandleFunc("GET /status", func(to http.ResponseWriter, _ *http.Request) {
+		sum := g.serves.Load()
+		if sum == nil {
+			http.Error(to, "not ready", http.StatusServiceUnavailable)
+			return
+		}
+		to.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(to, "{\"map\":%q}\n", *sum) // who asked is gone
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return mux
