@@ -129,7 +129,7 @@ type External struct {
 // ExternalTLS is the certificate that clients outside are shown.
 type ExternalTLS struct {
 	// secretName is a Secret of type kubernetes.io/tls with a certificate for the host, and with the label
-	// redis.middleware.hc.cn/external-tls: "true". What is changed in it is used within two minutes. Required.
+	// redis.middleware.hc.cn/external-tls: "true". What is changed in it is used within a minute or two. Required.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

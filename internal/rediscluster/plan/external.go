@@ -90,7 +90,7 @@ func (in input) servedOutside(shard, instances int) Verdict {
 	return holds(ServedOutside)
 }
 
-// planServed says that instances wait until clients outside reach them, before they are told to clients.
+// planServed waits until clients outside reach instances that are about to be told to them.
 func planServed(in input) Step {
 	if !in.desired.External {
 		return nil
