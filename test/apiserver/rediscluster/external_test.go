@@ -23,8 +23,13 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
 
-func letIn(c *v1alpha1.RedisCluster) {
+func fromOutside(c *v1alpha1.RedisCluster) {
 	c.Spec.External = &v1alpha1.External{Type: v1alpha1.ExternalNodePort, Host: "nodes.example.com"}
+}
+
+// balanced lets clients outside in at ports that are known before.
+func balanced(c *v1alpha1.RedisCluster) {
+	c.Spec.External = &v1alpha1.External{Type: v1alpha1.ExternalLoadBalancer, Host: "redis.example.com"}
 }
 
 // awaitExternal waits for the condition ExternalAccess; an empty reason means that there is to be none.
@@ -69,7 +74,7 @@ func TestExternalIsServed(t *testing.T) {
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.ExternalConfigMap()}}}
 	since := len(op.asked())
 	change(t, cluster, func(c *v1alpha1.RedisCluster) {
-		letIn(c)
+		fromOutside(c)
 		c.Spec.External.TLS = &v1alpha1.ExternalTLS{SecretName: "front"}
 	})
 	awaitExternal(t, cluster, v1alpha1.ReasonExternalWithheld, "there is no Secret front")
@@ -161,7 +166,7 @@ func TestExternalIsRefused(t *testing.T) {
 	t.Parallel()
 	cluster, _, _ := running(t)
 	change(t, cluster, func(c *v1alpha1.RedisCluster) {
-		letIn(c)
+		fromOutside(c)
 		c.Spec.External.FirstPort = ptr.To[int32](100) // no node port
 		c.Spec.PodDisruptionBudget.Enabled = ptr.To(false)
 	})
