@@ -217,7 +217,7 @@ func ExternalOffset(shard, ordinal int) (int32, bool) {
 	if shard < 0 || shard >= int(MaxExternalInstances) || ordinal < 0 || ordinal >= int(MaxExternalPerShard) {
 		return 0, false
 	}
-	return MaxExternalPerShard*(int32(shard)+1) + int32(ordinal), true //nolint:gosec // both were just compared
+	return MaxExternalPerShard*(int32(shard)+1) + int32(ordinal), true
 }
 
 // ServicePort is the port of the Service that is so far from the first one.
