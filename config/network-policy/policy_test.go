@@ -43,7 +43,7 @@ func TestPasswordsLeaveForInstancesOnly(t *testing.T) {
 		}
 	}
 	want := map[string]string{"6379/TCP": v1alpha1.LabelCluster + " in <none>" + v1alpha1.LabelRelay + " in <none>",
-		strconv.Itoa(backupjob.StatusPort) + "/TCP": v1alpha1.LabelArchive +
+		strconv.Itoa(backupjob.StatusPort) + "/TCP": v1alpha1.LabelArchive + " in <none>" + v1alpha1.LabelGateway +
 			" in <none>app.kubernetes.io/managed-by=middleware-operator,app.kubernetes.io/name in (redisbackup,redisrestore) in <none>", "53/TCP": "everything", "53/UDP": "everything",
 		"443/TCP": "everything", "6443/TCP": "everything", "8443/TCP": "everything", "16443/TCP": "everything"}
 	if diff := cmp.Diff(want, got); diff != "" || len(policy.Spec.PolicyTypes) != 2 {

@@ -30,6 +30,8 @@ const (
 	// Follow prepares an instance to follow a server outside, Relay is what it follows.
 	Follow = "follow"
 	Relay  = "relay"
+	// Gateway leads clients outside to instances.
+	Gateway = "gateway"
 	// requestFlag comes before the UID of the object that a pod works for.
 	requestFlag = "--request="
 	// KeyTrusted is what certificates to trust are called in Secrets.

@@ -59,7 +59,7 @@ func (s *Served) ServeHTTP(to http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(to).Encode(s) // who asked may be gone
 }
 
-// Handler answers /healthz, /readyz and /metrics.
+// Handler answers /healthz, /readyz and /metrics; /status is what the operator asks of all its pods, and here /readyz.
 func (g *Gateway) Handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	counter := func(name, help string, labels prometheus.Labels, of *atomic.Int64) {
@@ -87,9 +87,9 @@ func (g *Gateway) Handler() http.Handler {
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("GET /readyz", func(to http.ResponseWriter, request *http.Request) {
-		g.served.Load().ServeHTTP(to, request)
-	})
+	served := func(to http.ResponseWriter, request *http.Request) { g.served.Load().ServeHTTP(to, request) }
+	mux.HandleFunc("GET /readyz", served)
+	mux.HandleFunc("GET /status", served)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return mux
 }

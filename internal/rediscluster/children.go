@@ -28,6 +28,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+	"middleware.hc.cn/operator/internal/rediscluster/status"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
@@ -51,6 +52,8 @@ type children struct {
 	cache    client.Reader
 	observer *observe.Observer
 	mapper   meta.RESTMapper
+	// domain is the DNS domain of the Kubernetes cluster; empty when it is not known.
+	domain string
 }
 
 // rendering is the last one of a cluster, kept because most reconciliations ask for the same.
@@ -68,7 +71,8 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if refused := admission.CheckTemplate(cluster, len(shape.Topology)); len(refused) > 0 { // it may have more shards than the spec asks for
 		return refuse("InvalidSpec", refused[0])
 	}
-	objects, err := c.render(cluster, c.values(cluster, s, shape), m)
+	v, outside := c.values(cluster, s, shape)
+	objects, err := c.render(cluster, v, m)
 	if err != nil {
 		return refuse("RenderFailed", err)
 	}
@@ -85,20 +89,27 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 			return Comparison{}, err
 		}
 	}
-	compared := Comparison{Objects: objects}
-	withhold := func(kind string) {
-		pending = slices.DeleteFunc(pending, func(ref apply.Ref) bool { return ref.Kind == kind })
-		compared.Objects =
-			slices.DeleteFunc(slices.Clone(compared.Objects), func(o *unstructured.Unstructured) bool { return o.GetKind() == kind })
+	compared := Comparison{Objects: objects, Outside: status.Outside{Known: true, Address: outside.Address, Map: outside.Map}}
+	compared.Pending.Map = outside.Map
+	withhold := func(kind, name string) { // all of the kind if there is no name
+		pending = slices.DeleteFunc(pending, func(ref apply.Ref) bool { return ref.Kind == kind && (name == "" || ref.Name == name) })
+		compared.Objects = slices.DeleteFunc(slices.Clone(compared.Objects), func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == kind && (name == "" || o.GetName() == name)
+		})
 	}
-	if isPending(pending, statefulSet) || cluster.Spec.Hibernate && !shape.Dormant { // what they are to be stopped by is known before
+	if isPending(pending, statefulSet, "") || cluster.Spec.Hibernate && !shape.Dormant { // what they are to be stopped by is known before
 		if compared.Pending.Withheld = c.observer.Withheld(ctx, cluster, &m.Memory); compared.Pending.Withheld != nil {
-			withhold(statefulSet)
+			withhold(statefulSet, "")
 		}
 	}
-	if c.archives(cluster, s) && (c.observer.BackupImage == "" || isPending(pending, deployment)) {
+	if c.archives(cluster, s) && (c.observer.BackupImage == "" || isPending(pending, deployment, cluster.ArchiveWorkload())) {
 		if compared.ArchiveWithheld = c.observer.ArchiveWithheld(ctx, cluster, &m.Memory); compared.ArchiveWithheld != "" {
-			withhold(deployment)
+			withhold(deployment, cluster.ArchiveWorkload())
+		}
+	}
+	if cluster.Spec.External != nil && (c.observer.BackupImage == "" || isPending(pending, deployment, cluster.GatewayName())) {
+		if compared.Outside.Withheld = c.observer.GatewaysWithheld(ctx, cluster, &m.Memory); compared.Outside.Withheld != "" {
+			withhold(deployment, cluster.GatewayName())
 		}
 	}
 	if compared.Obsolete, err = c.obsolete(ctx, cluster, s, objects); err != nil {
@@ -115,18 +126,30 @@ func (c *children) archives(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot
 	return cluster.Archive() != nil && s.Formed
 }
 
-// values are those that the chart is rendered with.
-func (c *children) values(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, shape plan.Shape) map[string]any {
-	v := values.Build(asTemplated(cluster, s), shape.Topology, shape.Settings)
+// values are those that the chart is rendered with, and what is made for clients outside.
+func (c *children) values(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, shape plan.Shape) (v map[string]any, _ values.External) {
+	v = values.Build(asTemplated(cluster, s), shape.Topology, shape.Settings)
 	v["hibernated"] = shape.Dormant
 	if c.archives(cluster, s) && c.observer.BackupImage != "" {
 		v["archive"] = values.Archive(cluster, c.observer.BackupImage, max(len(shape.Topology), int(cluster.Spec.ShardCount())))
 	}
-	return v
+	if cluster.Spec.External == nil || shape.Outside == nil {
+		return v, values.External{}
+	}
+	var service *snapshot.ExternalService
+	if s.External != nil {
+		service = s.External.Service
+	}
+	outside := values.ExternalOf(cluster, *shape.Outside, service, c.domain)
+	if s.Formed && c.observer.BackupImage != "" && outside.Map != "" {
+		outside.Values["pod"] = values.Gateway(cluster, c.observer.BackupImage)
+	}
+	v["external"] = outside.Values
+	return v, outside
 }
 
-func isPending(pending []apply.Ref, kind string) bool {
-	return slices.ContainsFunc(pending, func(ref apply.Ref) bool { return ref.Kind == kind })
+func isPending(pending []apply.Ref, kind, name string) bool {
+	return slices.ContainsFunc(pending, func(ref apply.Ref) bool { return ref.Kind == kind && (name == "" || ref.Name == name) })
 }
 
 // missing keeps of the pending children those that do not exist, when nothing is known of
@@ -202,9 +225,6 @@ func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster,
 	objects []*unstructured.Unstructured) ([]apply.Ref, error) {
 	var obsolete []apply.Ref
 	for _, kind := range optional {
-		if kind.Kind == deployment && c.archives(cluster, s) {
-			continue // it is asked for, if perhaps by an operator that does not know its image
-		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := c.cache.List(ctx, list, client.InNamespace(cluster.Namespace),
@@ -218,10 +238,23 @@ func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster,
 			rendered := slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
 				return o.GroupVersionKind().GroupKind() == kind.GroupKind() && o.GetName() == item.Name
 			})
-			if owner != nil && owner.UID == cluster.UID && !rendered && item.DeletionTimestamp == nil {
+			if owner != nil && owner.UID == cluster.UID && !rendered && item.DeletionTimestamp == nil && !c.keeps(cluster, s, ref) {
 				obsolete = append(obsolete, ref)
 			}
 		}
 	}
 	return obsolete, nil
+}
+
+// keeps reports whether a child stays that is asked for, if perhaps by an operator that does not know its image, or while it is not known
+// what is to be in it.
+func (c *children) keeps(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, ref apply.Ref) bool {
+	switch ref.Kind {
+	case deployment:
+		return ref.Name == cluster.ArchiveWorkload() && c.archives(cluster, s) ||
+			ref.Name == cluster.GatewayName() && cluster.Spec.External != nil
+	case "ConfigMap":
+		return cluster.Spec.External != nil && (ref.Name == cluster.GatewayName() || ref.Name == cluster.ExternalConfigMap())
+	}
+	return false
 }

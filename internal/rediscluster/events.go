@@ -6,6 +6,7 @@ package rediscluster
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -41,13 +42,19 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, report Report) {
 	if refused := refusal(before, after); refused != "" {
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "SettingRefused", "SetConfig", "%s", refused)
 	}
-	if c := archiveChange(before, after); c != nil {
+	for _, told := range []struct{ condition, as, well string }{
+		{v1alpha1.ConditionArchiving, "Archive", "the archive is far enough"},
+		{v1alpha1.ConditionExternalAccess, "External", "clients outside reach the cluster"},
+	} {
+		c := change(told.condition, before, after)
+		if c == nil {
+			continue
+		}
 		kind := corev1.EventTypeNormal
-		if c.Status != metav1.ConditionTrue && c.Reason != v1alpha1.ReasonArchiveNotBegun &&
-			c.Reason != v1alpha1.ReasonArchiveHibernated {
+		if c.Status != metav1.ConditionTrue && !slices.Contains(ordinary, c.Reason) {
 			kind = corev1.EventTypeWarning
 		}
-		r.recorder.Eventf(after, nil, kind, "Archive"+c.Reason, "Archive", "%s", shell.Note(cmp.Or(c.Message, "the archive is far enough")))
+		r.recorder.Eventf(after, nil, kind, told.as+c.Reason, told.as, "%s", shell.Note(cmp.Or(c.Message, told.well)))
 	}
 	was, is := before.Status.Phase, after.Status.Phase
 	if stall := newStall(before, after); stall != nil && report.Err == nil && (was == is || !worthTelling[is]) {
@@ -72,11 +79,14 @@ func refusal(before, after *v1alpha1.RedisCluster) string {
 	return is.Message
 }
 
-// archiveChange is the condition Archiving when it says something else than before; what it says first is told if it is no beginning.
-func archiveChange(before, after *v1alpha1.RedisCluster) *metav1.Condition {
-	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionArchiving)
-	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionArchiving)
-	if is == nil || was != nil && was.Reason == is.Reason || was == nil && is.Reason == v1alpha1.ReasonArchiveNotBegun {
+// ordinary are reasons for which a condition is not True although nothing is wrong.
+var ordinary = []string{v1alpha1.ReasonArchiveNotBegun, v1alpha1.ReasonArchiveHibernated, v1alpha1.ReasonExternalAddressPending}
+
+// change is a condition when it says something else than before; what it says first is told if it is no beginning.
+func change(condition string, before, after *v1alpha1.RedisCluster) *metav1.Condition {
+	was := meta.FindStatusCondition(before.Status.Conditions, condition)
+	is := meta.FindStatusCondition(after.Status.Conditions, condition)
+	if is == nil || was != nil && was.Reason == is.Reason || was == nil && slices.Contains(ordinary, is.Reason) {
 		return nil
 	}
 	return is

@@ -27,6 +27,9 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 	archive := func(text string) fields.Example {
 		return fields.Example{Base: archived, With: "backup: {" + text + "}"}
 	}
+	external := func(text string) fields.Example {
+		return fields.Example{Base: "external: {type: LoadBalancer}", With: "external: {" + text + "}"}
+	}
 	examples := map[string]fields.Example{
 		"spec.antiAffinity":             with("antiAffinity: Required"),
 		"spec.auth.aclSecretName":       shown("TestUsers"),
@@ -65,6 +68,16 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.backup.store.gcs.credentialsSecretName":   shown("TestJobsOfStores"),
 		"spec.backup.store.gcs.prefix":                  shown("TestJobsOfStores"),
 		"spec.backup.store.serviceAccountName":          shown("TestJobsOfStores"),
+
+		"spec.external.annotations":    external("annotations: {a: b}"),
+		"spec.external.firstPort":      external("firstPort: 6000"),
+		"spec.external.host":           external("host: redis.example.com"),
+		"spec.external.mode":           shown("TestExternal"), // there is one
+		"spec.external.replicas":       external("replicas: 3"),
+		"spec.external.resources":      external("resources: {limits: {memory: 1Gi}}"),
+		"spec.external.sourceRanges":   external("sourceRanges: [192.0.2.0/24]"),
+		"spec.external.tls.secretName": external("tls: {secretName: a}"),
+		"spec.external.type":           external("type: NodePort"),
 
 		"spec.bootstrap.clone.name":                   with("bootstrap: {clone: {name: other}}"),
 		"spec.bootstrap.import.address":               with("bootstrap: {import: {address: 'redis:6379'}}"),
@@ -176,7 +189,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.version":                      with("version: 7.0.15"),
 	}
 	whole := []string{"spec.pod[].affinity", "spec.pod[].env", "spec.pod[].imagePullSecrets", "spec.pod[].resources",
-		"spec.pod[].monitor.resources", "spec.pod[].tolerations", "spec.pod[].topologySpreadConstraints"}
+		"spec.pod[].monitor.resources", "spec.external.resources", "spec.pod[].tolerations", "spec.pod[].topologySpreadConstraints"}
 	c := newChildren(t, nil)
 	fields.Check(t, "../../config/crd/bases/redis.middleware.hc.cn_redisclusters.yaml", whole, "{storage: {size: 1Gi}}", examples,
 		func(t *testing.T, spec []byte) string {
@@ -188,7 +201,12 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 			desired := plan.DesiredFor(cluster, &snapshot.Snapshot{}, plan.Options{})
 			desired.Problems = nil // of no interest: any field may have some
 			shape := plan.Shape{Topology: desired.Topology, Settings: redisconf.AskedFor(cluster, nil)}
-			objects, err := c.render(cluster, c.values(cluster, &snapshot.Snapshot{Formed: true}, shape), &Memory{})
+			if cluster.Spec.External != nil {
+				shape.Outside = &snapshot.Outside{Instances: desired.Topology}
+			}
+			seen := &snapshot.Snapshot{Formed: true, External: &snapshot.External{Service: &snapshot.ExternalService{Host: "192.0.2.1"}}}
+			v, _ := c.values(cluster, seen, shape)
+			objects, err := c.render(cluster, v, &Memory{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -59,6 +59,8 @@ type Comparison struct {
 	Obsolete []apply.Ref
 	// ArchiveWithheld says why the Deployment that writes the archive stays as it is; empty: it is not held back.
 	ArchiveWithheld string
+	// Outside is what is known of what clients outside are led by.
+	Outside status.Outside
 }
 
 // Report is what one reconciliation came to.
@@ -105,7 +107,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 			return report, fmt.Errorf("render: %w", err)
 		}
 	}
-	report.ArchiveWithheld = children.ArchiveWithheld
+	report.ArchiveWithheld, report.Outside = children.ArchiveWithheld, children.Outside
 	report.Decision = shape.Next(m.known(cluster, children.Pending, l.Now(), l.RetryRefused))
 	result, took, err := l.do(ctx, report.Decision.Step, act.Subject{
 		Cluster: cluster, Credentials: m.Credentials(cluster), Access: m.Access(),

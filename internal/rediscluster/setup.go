@@ -102,7 +102,8 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		client: mgr.GetClient(),
 		loop: &Loop{
 			Observer: observer,
-			Children: &children{chart: o.Chart, applier: applier, cache: childCache, observer: observer, mapper: mgr.GetRESTMapper()},
+			Children: &children{chart: o.Chart, applier: applier, cache: childCache, observer: observer, mapper: mgr.GetRESTMapper(),
+				domain: o.ClusterDomain},
 			Actor: &act.Actor{Client: live, Applier: applier, Redis: o.Redis, ServiceAccount: o.ServiceAccount, BackupImage: o.BackupImage,
 				Now: time.Now, SwitchoverWithin: switchoverWithin},
 			Options:       plan.Options{CreateTimeout: o.CreateTimeout, UpgradeTimeout: o.UpgradeTimeout, AllowHostPath: o.AllowHostPath},

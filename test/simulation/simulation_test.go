@@ -96,6 +96,8 @@ type simulation struct {
 	awaits func() bool
 	// outside is the server that the cluster begins with; nil: none.
 	outside *outside
+	// gateways lead clients outside to the cluster; nil: none are let in.
+	gateways *gateways
 }
 
 // TestMain collects garbage less often than usual: the heap is small, and a fifth of the time went into that.
@@ -194,6 +196,9 @@ func (s *simulation) Compare(_ context.Context, _ *v1alpha1.RedisCluster, _ *sna
 		}
 	}
 	s.statefulSets(shape.Topology, shape.Dormant)
+	if s.gateways != nil {
+		s.gateways.rendered(shape, &compared)
+	}
 	return compared, nil
 }
 

@@ -203,6 +203,13 @@ type RedisClusterSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=160,displayName="Backup"
 	Backup *ClusterBackup `json:"backup,omitempty"`
+
+	// external lets clients outside of Kubernetes in. Default: nobody is. It can be set, changed and removed at any time, and restarts
+	// no instance. With it, a cluster has at most 100 instances, and a shard at most 10.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=170,displayName="External Access"
+	External *External `json:"external,omitempty"`
 }
 
 // DeletionPolicy says how deletion treats what the cluster owns.

@@ -60,7 +60,8 @@ type RedisClusterStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions: Ready, Progressing, Degraded, SlotsCovered, Formed, Stalled,
-	// Configured, AccessApplied, CertificateInUse, MastersSpread, Archiving, Hibernated.
+	// Configured, AccessApplied, CertificateInUse, MastersSpread, Archiving, ExternalAccess,
+	// Hibernated.
 	//
 	// +listType=map
 	// +listMapKey=type
@@ -166,6 +167,12 @@ type RedisClusterStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=210,displayName="Archive"
 	Archive *ArchiveStatus `json:"archive,omitempty"`
+
+	// external is how clients outside reach the cluster. It is absent without spec.external.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=221,displayName="External Access"
+	External *ExternalStatus `json:"external,omitempty"`
 
 	// import is how far the import of a server's data has come, or of those of the RedisCluster that is cloned. It is absent without
 	// spec.bootstrap.import and spec.bootstrap.clone.

@@ -11,6 +11,11 @@ redis.middleware.hc.cn/cluster: {{ .Release.Name | quote }}
 redis.middleware.hc.cn/archive: {{ .Release.Name | quote }}
 {{- end }}
 
+{{/* The pods that lead clients outside to instances. */}}
+{{- define "rediscluster.gatewaySelector" -}}
+redis.middleware.hc.cn/gateway: {{ .Release.Name | quote }}
+{{- end }}
+
 {{- define "rediscluster.labels" -}}
 app.kubernetes.io/name: rediscluster
 app.kubernetes.io/instance: {{ .Release.Name | quote }}

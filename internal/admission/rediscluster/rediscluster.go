@@ -42,6 +42,10 @@ func Default(cr *v1alpha1.RedisCluster) {
 	defaultTo(&s.NetworkPolicy.Enabled, ptr.To(true))
 	defaultTo(&s.PodDisruptionBudget.Enabled, ptr.To(true))
 	defaultBackup(s.Backup)
+	if s.External != nil {
+		defaultTo(&s.External.Mode, v1alpha1.ExternalModeGateway)
+		defaultTo(&s.External.Replicas, ptr.To(v1alpha1.DefaultGateways))
+	}
 	for i := range s.Pod {
 		defaultTo(&s.Pod[i].UpdateStrategy.Type, v1alpha1.RollingUpdate)
 	}
@@ -78,6 +82,7 @@ var rules = []func(*v1alpha1.RedisCluster, Options) field.ErrorList{
 	checkStorage,
 	checkBootstrap,
 	checkBackup,
+	checkExternal,
 	checkConfig,
 	checkModules,
 	checkHibernate,
@@ -127,6 +132,7 @@ var advice = []func(*v1alpha1.RedisCluster) []string{
 	adviseReplicas,
 	adviseKeepingData,
 	adviseAuth,
+	adviseExternal,
 	adviseImages,
 	adviseConfig,
 	adviseAssignment,

@@ -29,6 +29,8 @@ type Cluster struct {
 	Engine  string `json:"engine,omitempty"`
 	Version string `json:"version,omitempty"`
 	Target  string `json:"targetVersion,omitempty"`
+	// Outside is where clients outside of Kubernetes connect.
+	Outside []string `json:"outside,omitempty"`
 	// Ready is how many instances serve of those asked for, Slots how many slots are served.
 	Ready  string     `json:"ready,omitempty"`
 	Slots  int32      `json:"slots"`
@@ -100,6 +102,9 @@ func Of(seen Seen) Cluster {
 	}
 	if status.TargetVersion != status.CurrentVersion {
 		c.Target = status.TargetVersion
+	}
+	if status.External != nil {
+		c.Outside = status.External.Addresses
 	}
 	c.Shards, c.Plan, c.Work, c.Events = shards(seen), planned(status.Plan), work(seen), events(seen)
 	c.Findings = findings(seen, c)

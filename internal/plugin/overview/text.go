@@ -69,6 +69,9 @@ func (c Cluster) heading(page terminal.Page, now time.Time) string {
 	if c.Reason != "" {
 		text += page.Paragraph("  ", terminal.Clean(c.Reason), terminal.Plain)
 	}
+	if len(c.Outside) > 0 {
+		text += page.Paragraph("  ", "clients outside: "+terminal.Clean(strings.Join(c.Outside, ", ")), terminal.Plain)
+	}
 	if band := c.band(page); band != "" {
 		text += "\n" + band
 	}

@@ -6,7 +6,12 @@ package act
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
 )
 
@@ -15,12 +20,37 @@ import (
 // all are applied once, because nothing is known of them. A StatefulSet that has changed since the decision is not: it may be asked
 // for fewer instances than there are by now.
 func (a *Actor) applyChildren(ctx context.Context, s Subject) (changed bool, err error) {
-	applied, err := a.Applier.Apply(ctx, s.Cluster, s.Children, apply.Seen(s.Seen))
+	inside, outside := apart(s.Cluster, s.Children)
+	applied, err := a.Applier.Apply(ctx, s.Cluster, append(inside, outside...), apply.Seen(s.Seen))
+	if err != nil && len(applied) >= len(inside) && len(outside) > 0 {
+		return true, asExternalStall(err)
+	}
 	if err != nil {
 		return true, asStall(err)
 	}
 	pruned, err := a.Applier.Prune(ctx, s.Cluster, s.Obsolete, nil)
 	return len(applied.Changed())+len(pruned.Changed()) > 0, err
+}
+
+// apart parts what is for clients outside from the rest: a port that is taken, or a quota, holds up no instance.
+func apart(cluster *v1alpha1.RedisCluster, children []*unstructured.Unstructured) (inside, outside []*unstructured.Unstructured) {
+	for _, child := range children {
+		if name := child.GetName(); name == cluster.GatewayName() || name == cluster.ExternalConfigMap() {
+			outside = append(outside, child)
+		} else {
+			inside = append(inside, child)
+		}
+	}
+	return inside, outside
+}
+
+// asExternalStall is asStall for what is made for clients outside.
+func asExternalStall(err error) error {
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+		return &StallError{Cause: "ExternalRefused", Message: fmt.Sprintf(
+			"spec.external asks for what the API server refuses: %v; change it, or what refuses it, such as a quota", err)}
+	}
+	return asStall(err)
 }
 
 // asStall turns what trying again cannot help into a StallError.

@@ -160,7 +160,7 @@ func (a *Actor) statefulSets(ctx context.Context, cluster *v1alpha1.RedisCluster
 // orphanChildren takes the owner off every child.
 func (a *Actor) orphanChildren(ctx context.Context, cluster *v1alpha1.RedisCluster) error {
 	lists := []client.ObjectList{&corev1.ServiceList{}, &corev1.ConfigMapList{}, &policyv1.PodDisruptionBudgetList{},
-		&networkingv1.NetworkPolicyList{}}
+		&networkingv1.NetworkPolicyList{}, &appsv1.DeploymentList{}}
 	var children []client.Object
 	if cluster.AuthEnabled() {
 		children = append(children, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.AuthSecretName()}})
@@ -181,7 +181,9 @@ func (a *Actor) orphanChildren(ctx context.Context, cluster *v1alpha1.RedisClust
 			return fmt.Errorf("read the list of children: %w", err)
 		}
 		for _, item := range items {
-			children = append(children, item.(client.Object))
+			if child := item.(client.Object); child.GetName() != cluster.ArchiveWorkload() { // nobody would end that
+				children = append(children, child)
+			}
 		}
 	}
 	for _, child := range children {

@@ -115,11 +115,15 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if s.Archive, heldByArchive, err = o.archive(ctx, cluster, m); err != nil {
 		return nil, 0, err
 	}
+	var heldByGateways time.Duration
+	if s.External, heldByGateways, err = o.external(ctx, cluster, m); err != nil {
+		return nil, 0, err
+	}
 	if s.Auth.Known && s.TLS.Known {
 		held = o.ask(ctx, cluster, m, s, timeout)
 		o.askSources(ctx, cluster, m, s, timeout)
 	}
-	held += heldByArchive + heldByPods
+	held += heldByArchive + heldByPods + heldByGateways
 	m.expireRefusedPassword(s)
 	s.Seen = m.noteIDs(cluster, s)
 	m.noteRedirected(s, o.now())

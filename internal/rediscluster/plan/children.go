@@ -25,6 +25,8 @@ type Pending struct {
 	// Withheld says why StatefulSets that are not as the chart renders them stay as they are;
 	// nil when none is held back.
 	Withheld *snapshot.Withheld
+	// Map identifies whom gateways are to lead clients outside to; empty: that is not known, or nobody.
+	Map string
 	// Refused is what cannot be rendered or done until somebody changes something; nil when there
 	// is nothing.
 	Refused *Refused

@@ -82,6 +82,8 @@ type Desired struct {
 	// that instances know such servers by follow from it.
 	Import *DesiredImport
 	UID    types.UID
+	// External reports whether clients outside are let in.
+	External bool
 	// Settings are those of redis.conf that are asked for, by name; nil when they are not
 	// known.
 	Settings []redisconf.Setting
@@ -101,7 +103,7 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 		GiveUp:       cluster.Annotations[v1alpha1.AnnotationGiveUpData], GiveUpNode: cluster.Annotations[v1alpha1.AnnotationGiveUpNode],
 		GiveUpSource:        cluster.Annotations[v1alpha1.AnnotationGiveUpSource],
 		PreviousPasswordFor: cluster.PreviousPasswordFor(), Restore: cluster.Restore() != nil,
-		Import: importFor(cluster), UID: cluster.UID,
+		Import: importFor(cluster), UID: cluster.UID, External: cluster.Spec.External != nil,
 	}
 	for _, entry := range spec.UpdateStrategy.AssignStrategies {
 		d.SlotAssignments = append(d.SlotAssignments, SlotAssignment{Slots: int(entry.Slots), From: entry.From(), To: entry.To()})

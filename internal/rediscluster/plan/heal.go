@@ -246,7 +246,7 @@ func planReplicate(in input) Step {
 			}
 			continue
 		}
-		if linked(pod, master) {
+		if linked(pod, master) && in.toBeServed(pod, master).Holds {
 			replications = append(replications, Replication{Replica: target(pod), MasterID: master.Redis.NodeID})
 		}
 	}

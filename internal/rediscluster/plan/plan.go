@@ -68,6 +68,8 @@ type Decision struct {
 	SlotsAssigned bool
 	// Hibernated are how many instances each shard had, by shard, when the cluster was told to hibernate, until it is awake again.
 	Hibernated v1alpha1.Topology
+	// Outside is whom gateways are told of; nil: nobody outside is let in.
+	Outside *snapshot.Outside
 	// Healthy reports whether every instance of the cluster serves, every slot is covered, and
 	// every replica is in sync, whatever else is to be done.
 	Healthy bool
@@ -107,7 +109,9 @@ type Shape struct {
 	Dormant bool
 	// Settings are those that redis.conf is to hold.
 	Settings []redisconf.Setting
-	in       input
+	// Outside is whom gateways are to be told of; nil: nobody outside is let in.
+	Outside *snapshot.Outside
+	in      input
 	// partial is in which direction the cluster is scaled when it has formed; empty: it has the shards that the spec asks for.
 	partial Situation
 }
@@ -132,7 +136,7 @@ func ShapeOf(d Desired, s *snapshot.Snapshot, now time.Time) Shape {
 	in.asBefore()
 	in.topology = in.effective()
 	in.dormant = in.dormancy()
-	shape := Shape{Topology: in.topology, Dormant: in.dormant, Settings: in.effectiveSettings(), in: in}
+	shape := Shape{Topology: in.topology, Dormant: in.dormant, Settings: in.effectiveSettings(), Outside: in.outside(), in: in}
 	if partial {
 		shape.partial = ScalingOut
 		if asked < shards {
@@ -180,6 +184,7 @@ func (shape Shape) Next(pending Pending) Decision {
 	}
 	decision.Goal, decision.Moves = kept(in, decision.Step)
 	decision.DataVolumes, decision.PlacedOn, decision.SlotsAssigned = in.dataVolumes(decision.Step), in.placedOn(), in.slotsAssigned()
+	decision.Outside = shape.Outside
 	decision.Settings, decision.SettingChanges, decision.SettingProblems = in.settingsAfter(), in.settingChanges(), in.settingProblems()
 	if d.Paused {
 		decision.Situation, decision.Overdue, decision.Stalled = Paused, "", nil

@@ -80,6 +80,8 @@ const (
 	CutOverAsked Predicate = "cut_over_asked"
 	// DataOnDisk: all that instances hold is in files that outlive their pods, and it is written down where.
 	DataOnDisk Predicate = "data_on_disk"
+	// ServedOutside: gateways lead clients outside to an instance that is about to be told to them.
+	ServedOutside Predicate = "served_outside"
 	// ModulesLoaded: no instance is still to restart with other modules.
 	ModulesLoaded Predicate = "modules_loaded"
 )

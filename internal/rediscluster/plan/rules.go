@@ -61,6 +61,7 @@ var rules = []rule{
 	{"move", false, planMove},
 	{"majority", false, planMajority},
 	{"withheld", false, planWithheld},
+	{"served outside", false, planServed},
 	{"converge", true, planConverge},
 	// What waits for a cluster that is healthy.
 	{"refusal", false, planRefusal},

@@ -73,6 +73,8 @@ type Snapshot struct {
 	Archive *Archive
 	// Import is what is known of the server outside that a cluster which has not formed takes its data from; nil without one.
 	Import *Import
+	// External is what is known of how clients outside reach the cluster; nil: none are let in.
+	External *External
 
 	index *index
 }

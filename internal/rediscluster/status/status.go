@@ -34,6 +34,18 @@ type Reconciliation struct {
 	Refusals []snapshot.Refusal
 	// ArchiveWithheld says why the Deployment that writes the archive stays as it is; empty: it is not held back.
 	ArchiveWithheld string
+	// Outside is what is known of what clients outside are led by.
+	Outside Outside
+}
+
+// Outside is what clients outside are led by.
+type Outside struct {
+	// Known reports whether the rest is: nothing is rendered while the spec is not valid.
+	Known bool
+	// Address is what they are given, Map identifies whom they are led to; empty: it is not known.
+	Address, Map string
+	// Withheld says why the Deployment of gateways stays as it is; empty: it is not held back.
+	Withheld string
 }
 
 // timeUnit is how exact the API's times are.
@@ -72,6 +84,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	status.Conditions =
 		conditions.Set(status.Conditions, now, cluster.Generation, append(conditionsOf(p), mastersSpread(cluster.Status.Conditions, d))...)
 	archive(cluster, &status, p, now)
+	external(cluster, &status, p, now)
 	hibernated(cluster, &status, p, now)
 	return status
 }

@@ -70,6 +70,10 @@ var crashFlows = []flow{
 	{name: "archive, given up", cluster: archived, change: func(t *testing.T, c *v1alpha1.RedisCluster) {
 		change(t, c, func(c *v1alpha1.RedisCluster) { c.Spec.Backup = nil })
 	}, phase: v1alpha1.PhaseRunning, givesUp: true},
+	{name: "external", cluster: balanced, phase: v1alpha1.PhaseRunning},
+	{name: "external, given up", cluster: balanced, change: func(t *testing.T, c *v1alpha1.RedisCluster) {
+		change(t, c, func(c *v1alpha1.RedisCluster) { c.Spec.External = nil })
+	}, phase: v1alpha1.PhaseRunning, givesUp: true},
 }
 
 func deletedBy(policy v1alpha1.DeletionPolicy) func(*v1alpha1.RedisCluster) {
@@ -267,6 +271,15 @@ func normalise(object *unstructured.Unstructured) error {
 			data[name] = "SECRET"
 		}
 		return unstructured.SetNestedMap(object.Object, data, "data")
+	}
+	if object.GetKind() == "Service" {
+		ports, _, _ := unstructured.NestedSlice(object.Object, "spec", "ports")
+		for _, port := range ports {
+			delete(port.(map[string]any), "nodePort") // Kubernetes chose it
+		}
+		if err := unstructured.SetNestedSlice(object.Object, ports, "spec", "ports"); err != nil {
+			return err
+		}
 	}
 	object.Object = without(object.Object).(map[string]any)
 	return nil

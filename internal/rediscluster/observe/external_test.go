@@ -1,0 +1,206 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+func outsideCluster() *v1alpha1.RedisCluster {
+	c := cluster()
+	c.UID = "uid"
+	c.Spec.Auth.Enabled = ptr.To(false)
+	c.Spec.External = &v1alpha1.External{Type: v1alpha1.ExternalLoadBalancer}
+	c.Status.External = &v1alpha1.ExternalStatus{Instances: []int32{2, 2, 2, 2}, Served: []int32{2, 2, 2}}
+	return c
+}
+
+// gatewayPod is a gateway of outsideCluster, changed.
+func gatewayPod(name string, change func(*corev1.Pod)) *corev1.Pod {
+	pod := writer(name, func(p *corev1.Pod) {
+		p.UID = "1"
+		p.Labels = map[string]string{v1alpha1.LabelGateway: "c"}
+		p.OwnerReferences[0].Name = "c-gateway-5d4"
+		p.Spec.Containers[0].Args = []string{"gateway", "--map-file=/etc/gateway/map/map.json"}
+	})
+	if change != nil {
+		change(pod)
+	}
+	return pod
+}
+
+// A gateway counts by its owner and by what it runs, and what it says is believed if it can be one's.
+func TestWhoIsAGateway(t *testing.T) {
+	sum := strings.Repeat("a", 64)
+	serving := fmt.Sprintf(`{"map":%q}`, sum)
+	for name, tt := range map[string]struct {
+		change func(*corev1.Pod)
+		says   string
+		want   []snapshot.Gateway
+	}{
+		"it serves":        {nil, serving, []snapshot.Gateway{{Pod: "g", Ready: true, Map: sum}}},
+		"it says nothing":  {nil, "", []snapshot.Gateway{{Pod: "g", Ready: true}}},
+		"it says nonsense": {nil, `{"map":"x"}`, []snapshot.Gateway{{Pod: "g", Ready: true}}},
+		"it says much":     {nil, serving + strings.Repeat(" ", 1<<20), []snapshot.Gateway{{Pod: "g", Ready: true}}},
+		"it starts": {func(p *corev1.Pod) { p.Status = corev1.PodStatus{} }, "",
+			[]snapshot.Gateway{{Pod: "g", Starting: true, Waiting: "starting"}}},
+		"it has started for long": {func(p *corev1.Pod) {
+			p.Status, p.CreationTimestamp = corev1.PodStatus{}, metav1.NewTime(now.Add(-time.Hour))
+		}, "",
+			[]snapshot.Gateway{{Pod: "g", Waiting: "starting"}}},
+		"it ends": {func(p *corev1.Pod) {
+			p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.NewTime(now.Add(time.Minute))), []string{"a/b"}
+		}, serving, []snapshot.Gateway{{Pod: "g", Map: sum, EndsBy: now.Add(time.Minute)}}},
+		"it has ended":        {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, serving, nil},
+		"no owner":            {func(p *corev1.Pod) { p.OwnerReferences = nil }, serving, nil},
+		"another owner":       {func(p *corev1.Pod) { p.OwnerReferences[0].Name = "c-archive-1" }, serving, nil},
+		"another command":     {func(p *corev1.Pod) { p.Spec.Containers[0].Args[0] = "archive" }, serving, nil},
+		"at a node's address": {func(p *corev1.Pod) { p.Spec.HostNetwork = true }, serving, nil},
+	} {
+		o := &Observer{Children: fake.NewClientBuilder().WithObjects(gatewayPod("g", tt.change)).Build(), Now: func() time.Time { return now },
+			Ask: func(context.Context, string) ([]byte, error) {
+				if tt.says == "" {
+					return nil, errors.New("no route")
+				}
+				return []byte(tt.says), nil
+			}}
+		got, _, err := o.external(t.Context(), outsideCluster(), &Memory{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range got.Gateways {
+			got.Gateways[i].EndsBy = got.Gateways[i].EndsBy.UTC()
+		}
+		if tt.want != nil {
+			tt.want[0].EndsBy = tt.want[0].EndsBy.UTC()
+		}
+		if diff := cmp.Diff(tt.want, got.Gateways); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Gateways are asked while there is somebody of whom it is not known that they lead to them, and every two seconds at most.
+func TestGatewaysAreAskedNowAndThen(t *testing.T) {
+	at, asked := now, 0
+	o := &Observer{Children: fake.NewClientBuilder().WithObjects(gatewayPod("g", nil)).Build(), Now: func() time.Time { return at },
+		Ask: func(context.Context, string) ([]byte, error) { asked++; return nil, errors.New("no route") }}
+	c, m := outsideCluster(), &Memory{}
+	asks := func(after time.Duration, want int) {
+		t.Helper()
+		at = at.Add(after)
+		if _, _, err := o.external(t.Context(), c, m); err != nil || asked != want {
+			t.Errorf("asked %d times, want %d, %v", asked, want, err)
+		}
+	}
+	asks(0, 1)
+	asks(time.Second, 1)
+	asks(time.Second, 2)
+	c.Status.External.Served = slices.Clone(c.Status.External.Instances)
+	asks(time.Minute, 2)
+}
+
+// The Service is read when it has changed, and what it says is told if it can be an address.
+func TestWhereTheBalancerIs(t *testing.T) {
+	reads := 0
+	controlled := []metav1.OwnerReference{{APIVersion: "redis.middleware.hc.cn/v1alpha1", Kind: "RedisCluster", Name: "c", UID: "uid",
+		Controller: ptr.To(true)}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-gateway", OwnerReferences: controlled},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 7000, NodePort: 30123}}}}
+	kube := fake.NewClientBuilder().WithObjects(service).WithStatusSubresource(service).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+			if _, whole := into.(*corev1.Service); whole {
+				reads++
+			}
+			return c.Get(ctx, key, into, opts...)
+		}}).Build()
+	o, m, c := &Observer{Children: kube, Secrets: kube, Now: func() time.Time { return now }}, &Memory{}, outsideCluster()
+	is := func(host string, want int) {
+		t.Helper()
+		for range 2 {
+			got, _, err := o.external(t.Context(), c, m)
+			if err != nil || got.Service == nil || got.Service.Host != host || got.Service.NodePorts[7000] != 30123 || reads != want {
+				t.Errorf("%+v, %v, after %d reads, want %q and %d", got.Service, err, reads, host, want)
+			}
+		}
+	}
+	is("", 1)
+	for i, tt := range []struct {
+		at   corev1.LoadBalancerIngress
+		want string
+	}{
+		{corev1.LoadBalancerIngress{IP: "192.0.2.1"}, "192.0.2.1"},
+		{corev1.LoadBalancerIngress{Hostname: "lb.example.com"}, "lb.example.com"},
+		{corev1.LoadBalancerIngress{IP: "nonsense"}, ""},
+		{corev1.LoadBalancerIngress{Hostname: "a b"}, ""},
+	} {
+		service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{tt.at}
+		if err := kube.Status().Update(t.Context(), service); err != nil {
+			t.Fatal(err)
+		}
+		is(tt.want, 2+i)
+	}
+	c.UID = "another"
+	if got, _, err := o.external(t.Context(), c, m); err != nil || got.Service != nil {
+		t.Errorf("another's Service: %+v, %v", got.Service, err)
+	}
+}
+
+// What was written down is bounded, whoever wrote it.
+func TestWhatWasWrittenDown(t *testing.T) {
+	c := outsideCluster()
+	c.Status.External = &v1alpha1.ExternalStatus{Instances: append([]int32{-1, 1 << 30}, make([]int32, 1000)...),
+		Leaving: []v1alpha1.ExternalLeaving{{Name: "other-0-0"}, {Name: "c-3-1", Until: metav1.NewTime(now)}}}
+	out, served := writtenDown(c)
+	if len(out.Instances) != 100 || out.Instances[0] != 0 || out.Instances[1] != 10 || served != nil {
+		t.Errorf("%v, %v", out.Instances, served)
+	}
+	if want := []snapshot.Leaving{{Shard: 3, Ordinal: 1, Until: now}}; !cmp.Equal(out.Leaving, want) {
+		t.Errorf("%+v", out.Leaving)
+	}
+}
+
+// Gateways are given Secrets that say so.
+func TestSecretsOfGateways(t *testing.T) {
+	secret := func(name, label string) client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, Labels: map[string]string{label: "true"}}}
+	}
+	c := outsideCluster()
+	c.Spec.External.TLS = &v1alpha1.ExternalTLS{SecretName: "front"}
+	c.Spec.TLS = &v1alpha1.TLS{SecretName: "inner"}
+	for name, tt := range map[string]struct {
+		image   string
+		secrets []client.Object
+		want    string
+	}{
+		"no image": {"", nil, "--backup-image"},
+		"none":     {"operator:1", nil, "spec.tls: there is no Secret inner"},
+		"without label": {"operator:1", []client.Object{secret("inner", v1alpha1.LabelTLS), secret("front", v1alpha1.LabelTLS)},
+			"spec.external.tls.secretName: Secret front lacks the label " + v1alpha1.LabelExternalTLS},
+		"with the label": {"operator:1", []client.Object{secret("inner", v1alpha1.LabelTLS), secret("front", v1alpha1.LabelExternalTLS)}, ""},
+	} {
+		o := &Observer{Secrets: fake.NewClientBuilder().WithObjects(tt.secrets...).Build(), BackupImage: tt.image,
+			Now: func() time.Time { return now }}
+		if got := o.GatewaysWithheld(t.Context(), c, &Memory{}); tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

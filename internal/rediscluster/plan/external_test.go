@@ -1,0 +1,161 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+func outsideOf(t v1alpha1.Topology, leaving ...snapshot.Leaving) snapshot.Outside {
+	return snapshot.Outside{Instances: t, Leaving: leaving}
+}
+
+// Gateways are told of all instances that there are or are to be, and of those that are gone for as long as clients may not know.
+func TestWhomGatewaysAreToldOf(t *testing.T) {
+	gone := func(shard, ordinal int, left time.Duration) snapshot.Leaving {
+		return snapshot.Leaving{Shard: shard, Ordinal: ordinal, Until: now.Add(left)}
+	}
+	three := func(leaving ...snapshot.Leaving) snapshot.Outside { return outsideOf(topologyOf(3), leaving...) }
+	for name, tt := range map[string]struct {
+		desired, existing v1alpha1.Topology
+		before, want      snapshot.Outside
+	}{
+		"none before":                    {topologyOf(3), topologyOf(3), snapshot.Outside{}, three()},
+		"a shard is asked for":           {topologyOf(4), topologyOf(3), three(), outsideOf(topologyOf(4))},
+		"a shard is to go, and is there": {topologyOf(3), topologyOf(4), outsideOf(topologyOf(4)), outsideOf(topologyOf(4))},
+		"a shard is gone": {topologyOf(3), topologyOf(3), outsideOf(topologyOf(4)),
+			three(gone(3, 0, LeavesAfter), gone(3, 1, LeavesAfter))},
+		"and was a while ago": {topologyOf(3), topologyOf(3), three(gone(3, 0, time.Second)), three(gone(3, 0, time.Second))},
+		"and was long ago":    {topologyOf(3), topologyOf(3), three(gone(3, 0, 0)), three()},
+		"and is back":         {topologyOf(4), topologyOf(3), three(gone(3, 0, time.Second)), outsideOf(topologyOf(4))},
+		"a replica is gone":   {topologyOf(3), topologyOf(3), outsideOf(v1alpha1.Topology{2, 3, 2}), three(gone(1, 2, LeavesAfter))},
+		"who writes the status cannot keep it": {topologyOf(3), topologyOf(3), three(gone(4, 0, time.Hour)),
+			three(gone(4, 0, LeavesAfter))},
+	} {
+		s := formed()
+		for shard := len(s.Shards); shard < len(tt.existing); shard++ {
+			s.Shards = append(s.Shards, snapshot.Shard{Index: shard, Replicas: tt.existing[shard]})
+		}
+		s.External = &snapshot.External{Outside: tt.before}
+		d := with(tt.desired)
+		d.External = true
+		if got := ShapeOf(d, s, now).Outside; got == nil || !cmp.Equal(*got, tt.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+		d.External = false
+		if got := ShapeOf(d, s, now).Outside; got != nil {
+			t.Errorf("%s: nobody outside is let in, and gateways are told of %+v", name, got)
+		}
+	}
+}
+
+// Slots move to a shard, and a replica follows a master, when clients outside reach them through every gateway that leads some.
+func TestSlotsMoveToWhoIsServedOutside(t *testing.T) {
+	gateway := func(change func(*snapshot.Gateway)) []snapshot.Gateway {
+		g := snapshot.Gateway{Pod: "g-1", Ready: true, Map: "new"}
+		change(&g)
+		return []snapshot.Gateway{{Pod: "g-0", Ready: true, Map: "new"}, g}
+	}
+	for name, tt := range map[string]struct {
+		gateways []snapshot.Gateway
+		served   v1alpha1.Topology
+		unknown  bool
+		why      string // empty: slots move
+	}{
+		"all lead there": {gateway(func(*snapshot.Gateway) {}), topologyOf(3), false, ""},
+		"one has the map of before": {gateway(func(g *snapshot.Gateway) { g.Map = "old" }), topologyOf(3), false,
+			"clients outside do not reach instance 1 of shard 3 through gateway g-1: its map, which takes up to two minutes"},
+		"one has, and is not ready": {gateway(func(g *snapshot.Gateway) { g.Map, g.Ready = "old", false }), topologyOf(3), false,
+			"gateway g-1: its map"},
+		"one has not said anything": {gateway(func(g *snapshot.Gateway) { g.Map = "" }), topologyOf(3), false, "it has not said yet"},
+		"one does not run": {gateway(func(g *snapshot.Gateway) { g.Map, g.Ready, g.Waiting = "", false, "CrashLoopBackOff" }), topologyOf(3),
+			false, ""},
+		"one starts": {gateway(func(g *snapshot.Gateway) { g.Map, g.Ready, g.Starting = "", false, true }), topologyOf(3), false,
+			"it has not said yet"},
+		"one ends": {gateway(func(g *snapshot.Gateway) { g.Map, g.Ready, g.EndsBy = "", false, now.Add(time.Minute) }), topologyOf(3), false,
+			"it ends, until 2026-11-21T12:01:00Z"},
+		"one was to have ended":    {gateway(func(g *snapshot.Gateway) { g.Map, g.Ready, g.EndsBy = "", false, now }), topologyOf(3), false, ""},
+		"the address is not known": {gateway(func(*snapshot.Gateway) {}), topologyOf(3), true, "their Service has no address yet"},
+		"there are no gateways":    {nil, topologyOf(3), false, ""},
+		"none ever led clients":    {gateway(func(g *snapshot.Gateway) { g.Map = "old" }), nil, false, ""},
+		"all led there once":       {gateway(func(g *snapshot.Gateway) { g.Map = "old" }), topologyOf(4), false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := with(topologyOf(4))
+			s := recorded(d, joined(4))
+			d.External, s.External = true, &snapshot.External{Served: tt.served, Gateways: tt.gateways}
+			pending := Pending{Map: "new"}
+			if tt.unknown {
+				pending.Map = ""
+			}
+			step := ShapeOf(d, s, now).Next(pending).Step
+			if tt.why == "" && !Is[MoveSlots](step) || tt.why != "" && (blockedBy(step) != ServedOutside || !strings.Contains(step.Why(), tt.why)) {
+				t.Errorf("%s: %s", step.Name(), step.Why())
+			}
+		})
+	}
+}
+
+// A replica that clients outside do not reach yet is not told to them; what heals a cluster goes on, and an old one follows at once.
+func TestReplicasAreServedOutsideFirst(t *testing.T) {
+	grown := func() (Desired, *snapshot.Snapshot) {
+		d, s := with(v1alpha1.Topology{3, 2, 2}), formed()
+		s.Shards[0].Replicas = 3
+		s.Instances = append(s.Instances, snapshot.Instance{Name: "c-0-2", Ordinal: 2, IP: podIP(0, 2), NodeName: "node0", Ready: true,
+			Redis: &snapshot.Redis{NodeID: nodeID(0, 2), Master: true, ClusterOK: true, Peers: map[string]snapshot.Peer{}}})
+		introduce(s)
+		d.External = true
+		s.External = &snapshot.External{Served: topologyOf(3), Gateways: []snapshot.Gateway{{Pod: "g-0", Ready: true, Map: "old"}}}
+		return d, s
+	}
+	d, s := grown()
+	if step := ShapeOf(d, s, now).Next(Pending{Map: "new"}).Step; blockedBy(step) != ServedOutside {
+		t.Errorf("before: %s: %s", step.Name(), step.Why())
+	}
+	s.External.Gateways[0].Map = "new"
+	if step := ShapeOf(d, s, now).Next(Pending{Map: "new"}).Step; !Is[Replicate](step) {
+		t.Errorf("served: %s: %s", step.Name(), step.Why())
+	}
+	d, s = grown()
+	d.Problems = []string{"spec.version: is none"}
+	if step := ShapeOf(d, s, now).Next(Pending{}).Step; !Is[Replicate](step) {
+		t.Errorf("with a spec that is not valid: %s: %s", step.Name(), step.Why())
+	}
+	d, s = grown()
+	s.External.Served = v1alpha1.Topology{3, 2, 2}
+	if step := ShapeOf(d, s, now).Next(Pending{Map: "new"}).Step; !Is[Replicate](step) {
+		t.Errorf("one that has lost its data: %s: %s", step.Name(), step.Why())
+	}
+}
+
+// What every gateway leads to by the map of now is written down; who left, and comes back, is to be seen again.
+func TestWhatIsWrittenDownAsServed(t *testing.T) {
+	g := func(is string, ready bool) snapshot.Gateway { return snapshot.Gateway{Pod: "g", Map: is, Ready: ready} }
+	four := outsideOf(topologyOf(4))
+	for name, tt := range map[string]struct {
+		served   v1alpha1.Topology
+		gateways []snapshot.Gateway
+		is       string
+		want     v1alpha1.Topology
+	}{
+		"all of it":            {topologyOf(3), []snapshot.Gateway{g("m", true), g("m", true)}, "m", topologyOf(4)},
+		"not yet":              {topologyOf(3), []snapshot.Gateway{g("m", true), g("l", true)}, "m", topologyOf(3)},
+		"not asked":            {topologyOf(3), []snapshot.Gateway{g("", true)}, "m", topologyOf(3)},
+		"not known":            {topologyOf(3), []snapshot.Gateway{g("m", true)}, "", topologyOf(3)},
+		"nobody leads":         {nil, []snapshot.Gateway{g("", false)}, "m", nil},
+		"nobody is":            {nil, nil, "m", nil},
+		"more than there were": {topologyOf(5), nil, "m", topologyOf(4)},
+	} {
+		if got := ServedAfter(&snapshot.External{Served: tt.served, Gateways: tt.gateways}, &four, tt.is, now); !cmp.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}
