@@ -203,6 +203,12 @@ type RedisClusterSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=160,displayName="Backup"
 	Backup *ClusterBackup `json:"backup,omitempty"`
+
+	// service is about the Service of clients. A change of it restarts no instance.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=170,displayName="Service",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Service *ClientService `json:"service,omitempty"`
 }
 
 // DeletionPolicy says how deletion treats what the cluster owns.

@@ -30,6 +30,7 @@ type Memory struct {
 	answers    map[string]answer
 	normalized map[string]normalized
 	archive    archiveMemory
+	overlay    overlayMemory
 	// restoring is how far the Jobs are that restore shards, by their UIDs.
 	restoring map[types.UID]*backupjob.Listener
 }
