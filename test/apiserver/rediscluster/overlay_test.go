@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,12 +46,11 @@ runtimeClassName: sandbox
 terminationGracePeriodSeconds: 90
 `
 
-// What an overlay names comes into pods when somebody who may has labelled it; what it says rolls out like any change, and what the
-// Service looks like does not.
+// What an overlay names comes into the pod template when somebody who may has labelled it, and Kubernetes takes all of it. What the
+// Service looks like changes no template.
 func TestOverlay(t *testing.T) {
 	t.Parallel()
-	cluster, _, k := running(t)
-	uids := k.uids()
+	cluster, _, _ := running(t)
 	object := metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "proxy"}
 	settings := &corev1.ConfigMap{ObjectMeta: object}
 	object.Name = "mesh"
@@ -62,20 +62,19 @@ func TestOverlay(t *testing.T) {
 	awaitStalled(t, cluster, "OverlayUnavailable", "spec.pod[0].overlay.serviceAccountName: ServiceAccount mesh lacks the label")
 	change(t, account, func(a *corev1.ServiceAccount) { a.Labels = map[string]string{v1alpha1.LabelPod: "true"} })
 	change(t, settings, func(c *corev1.ConfigMap) { c.Labels = map[string]string{v1alpha1.LabelPod: "true"} })
-	if now := k.uids(); len(now) != len(uids) {
-		t.Errorf("%d instances, before %d", len(now), len(uids))
+	if account := template(t, cluster, 0).Spec.ServiceAccountName; account != "" {
+		t.Errorf("the template names the account %s, which nobody had labelled", account)
 	}
 	change(t, cluster, func(c *v1alpha1.RedisCluster) { // a new spec is looked at at once, an old one within a minute
 		c.Spec.Service = &v1alpha1.ClientService{Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"example.com/a": "b"},
 			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, IPFamilyPolicy: corev1.IPFamilyPolicyPreferDualStack}
 	})
-	awaitWhole(t, cluster)
-	rolled := k.uids()
-	for pod, uid := range rolled {
-		if uids[pod] == uid {
-			t.Errorf("%s was not restarted", pod)
+	eventually(t, "the template has the overlay", func() string {
+		if template(t, cluster, 1).Spec.ServiceAccountName == "" {
+			return "it has not"
 		}
-	}
+		return ""
+	})
 	spec := template(t, cluster, 1).Spec
 	if spec.ServiceAccountName != "mesh" || *spec.AutomountServiceAccountToken || len(spec.InitContainers) != 2 ||
 		*spec.InitContainers[0].RestartPolicy != corev1.ContainerRestartPolicyAlways || *spec.TerminationGracePeriodSeconds != 90 {
@@ -87,6 +86,7 @@ func TestOverlay(t *testing.T) {
 		t.Errorf("the Service is %+v", service)
 	}
 
+	before := template(t, cluster, 1)
 	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Service.Labels["team"] = "b" })
 	eventually(t, "the Service has the label", func() string {
 		if get(t, service); service.Labels["team"] != "b" {
@@ -101,11 +101,8 @@ func TestOverlay(t *testing.T) {
 		}
 		return ""
 	})
-	awaitWhole(t, cluster)
-	for pod, uid := range k.uids() {
-		if rolled[pod] != uid {
-			t.Errorf("%s was restarted for its Service", pod)
-		}
+	if diff := cmp.Diff(before, template(t, cluster, 1)); diff != "" {
+		t.Errorf("the pods change with their Service:\n%s", diff)
 	}
 }
 
