@@ -58,7 +58,8 @@ func TestPodsAreRestricted(t *testing.T) {
 				}
 				changed = append(changed, object)
 			}
-			if field == "initContainers" && cluster.Spec.Template().Volumes != nil && cluster.Spec.Template().Volumes.Type == v1alpha1.VolumeHostPath {
+			if field == "initContainers" && cluster.Spec.Template().Volumes != nil &&
+				cluster.Spec.Template().Volumes.Type == v1alpha1.VolumeHostPath {
 				continue
 			}
 			if err := restricted(changed); err == nil || !strings.Contains(err.Error(), `"restricted" Pod Security Standard`) {

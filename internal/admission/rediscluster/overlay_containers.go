@@ -64,7 +64,8 @@ func overlayVolumes(o *corev1.PodSpec) (map[string]volumeType, field.ErrorList) 
 		case len(validation.IsDNS1123Label(v.Name)) > 0:
 			refused = append(refused, field.Invalid(at.Child("name"), v.Name, "is no name of a volume: lower-case letters, digits and hyphens"))
 		case ours(v.Name, "data", "config"):
-			refused = append(refused, field.Invalid(at.Child("name"), v.Name, "is a volume of the operator's; choose a name that does not begin with redis"))
+			refused = append(refused, field.Invalid(at.Child("name"), v.Name,
+				"is a volume of the operator's; choose a name that does not begin with redis"))
 		case types[v.Name] != "":
 			refused = append(refused, field.Duplicate(at.Child("name"), v.Name))
 		}
@@ -72,7 +73,8 @@ func overlayVolumes(o *corev1.PodSpec) (map[string]volumeType, field.ErrorList) 
 			string(claimVolume), string(projectedVolume), string(secretVolume))...)
 		types[v.Name] = typeOf(v)
 		if types[v.Name] == "" && len(refused) == 0 {
-			refused = append(refused, field.Required(at, "say what to mount: configMap, downwardAPI, emptyDir, persistentVolumeClaim, projected or secret"))
+			refused = append(refused, field.Required(at,
+				"say what to mount: configMap, downwardAPI, emptyDir, persistentVolumeClaim, projected or secret"))
 		}
 		if v.Projected != nil {
 			for j, source := range v.Projected.Sources {
@@ -123,7 +125,8 @@ func overlayInitContainers(o *corev1.PodSpec, volumes map[string]volumeType) fie
 		case len(validation.IsDNS1123Label(c.Name)) > 0:
 			refused = append(refused, field.Invalid(at.Child("name"), c.Name, "is no name of a container: lower-case letters, digits and hyphens"))
 		case ours(c.Name, "exporter", "init", "data-owner"):
-			refused = append(refused, field.Invalid(at.Child("name"), c.Name, "is a container of the operator's; choose a name that does not begin with redis"))
+			refused = append(refused, field.Invalid(at.Child("name"), c.Name,
+				"is a container of the operator's; choose a name that does not begin with redis"))
 		case names[c.Name]:
 			refused = append(refused, field.Duplicate(at.Child("name"), c.Name))
 		}
@@ -188,7 +191,8 @@ func overlayPorts(at *field.Path, ports []corev1.ContainerPort) field.ErrorList 
 		at, p := at.Index(i), &ports[i]
 		refused = append(refused, only(at, p, "name", "containerPort", "protocol")...)
 		if slices.Contains([]string{"redis", "bus", "metrics"}, p.Name) {
-			refused = append(refused, field.Invalid(at.Child("name"), p.Name, "is a port of an instance, by which Services find it; choose another name"))
+			refused = append(refused, field.Invalid(at.Child("name"), p.Name,
+				"is a port of an instance, by which Services find it; choose another name"))
 		}
 		switch p.ContainerPort {
 		case v1alpha1.PortRedis, v1alpha1.PortBus, v1alpha1.PortMetrics:
@@ -217,7 +221,8 @@ func overlayMounts(at *field.Path, mounts []corev1.VolumeMount, volumes map[stri
 			refused = append(refused, field.NotFound(at.Child("name"), m.Name))
 		}
 		if !path.IsAbs(m.MountPath) || path.Clean(m.MountPath) != m.MountPath || strings.ContainsAny(m.MountPath, ":\x00") {
-			refused = append(refused, field.Invalid(at.Child("mountPath"), m.MountPath, "must be an absolute path such as /etc/proxy, without :, .. and a slash at the end"))
+			refused = append(refused, field.Invalid(at.Child("mountPath"), m.MountPath,
+				"must be an absolute path such as /etc/proxy, without :, .. and a slash at the end"))
 		}
 		if seen[m.MountPath] {
 			refused = append(refused, field.Duplicate(at.Child("mountPath"), m.MountPath))

@@ -26,7 +26,8 @@ func Placement(at *field.Path, p chartv1.PodPlacement) field.ErrorList {
 		refused = append(refused, field.Forbidden(at.Child("priorityClassName"),
 			"the system- classes would evict what keeps the cluster running; use a class of your own"))
 	case class != "" && len(validation.IsDNS1123Subdomain(class)) > 0:
-		refused = append(refused, field.Invalid(at.Child("priorityClassName"), class, "cannot be the name of a PriorityClass; name one that exists"))
+		refused = append(refused, field.Invalid(at.Child("priorityClassName"), class,
+			"cannot be the name of a PriorityClass; name one that exists"))
 	}
 	return refused
 }

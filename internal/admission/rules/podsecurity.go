@@ -27,7 +27,8 @@ func PodSecurity(at *field.Path, level api.Level, whose string, metadata *metav1
 	for _, result := range evaluator.EvaluatePod(api.LevelVersion{Level: level, Version: api.LatestVersion()}, metadata, spec) {
 		if !result.Allowed {
 			refused = append(refused, field.Forbidden(at, fmt.Sprintf(
-				"%s (%s): the pods of %s keep to the %q Pod Security Standard; remove it", result.ForbiddenReason, result.ForbiddenDetail, whose, level)))
+				"%s (%s): the pods of %s keep to the %q Pod Security Standard; remove it", result.ForbiddenReason, result.ForbiddenDetail, whose,
+				level)))
 		}
 	}
 	return refused

@@ -189,7 +189,8 @@ func TestOverlayWithheld(t *testing.T) {
 			}
 			return ""
 		}
-		if why := withheld(); (why == "") != (want == "") || !strings.Contains(why, want) || want != "" && !strings.HasPrefix(why, "OverlayUnavailable") {
+		if why := withheld(); (why == "") != (want == "") || !strings.Contains(why, want) || want != "" && !strings.HasPrefix(why,
+			"OverlayUnavailable") {
 			t.Errorf("%s: got %q, want %q", overlay, why, want)
 		}
 		// A label that goes is noticed with the next StatefulSet, one that comes within a minute.

@@ -113,11 +113,12 @@ func TestOverlayThatCannotBeRead(t *testing.T) {
 	k := startKubelet(t, namespace)
 	op := startOperator(t, namespace, k.world)
 	for name, overlay := range map[string]any{
-		"type":     map[string]any{"containers": int64(5)},
-		"endless":  map[string]any{"volumes": []any{map[string]any{"name": "v", "emptyDir": map[string]any{"sizeLimit": "1e1000000000"}}}},
-		"host":     map[string]any{"hostNetwork": true},
-		"root":     map[string]any{"securityContext": map[string]any{"runAsUser": int64(0)}},
-		"template": map[string]any{"initContainers": []any{map[string]any{"name": "a", "image": "a:1", "args": []any{"{{ .Values }}"}, "stdin": true}}},
+		"type":    map[string]any{"containers": int64(5)},
+		"endless": map[string]any{"volumes": []any{map[string]any{"name": "v", "emptyDir": map[string]any{"sizeLimit": "1e1000000000"}}}},
+		"host":    map[string]any{"hostNetwork": true},
+		"root":    map[string]any{"securityContext": map[string]any{"runAsUser": int64(0)}},
+		"template": map[string]any{"initContainers": []any{map[string]any{"name": "a", "image": "a:1", "args": []any{"{{ .Values }}"},
+			"stdin": true}}},
 	} {
 		object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"pod": []any{map[string]any{"overlay": overlay}}}}}
 		object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RedisCluster"))
