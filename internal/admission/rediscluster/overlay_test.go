@@ -1,6 +1,7 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//nolint:lll // a manifest and what is said of it stand in one line
 package rediscluster
 
 import (
