@@ -35,7 +35,8 @@ func restricted(objects []*unstructured.Unstructured) error {
 			spec.Volumes = slices.DeleteFunc(spec.Volumes, data)
 			spec.InitContainers = slices.DeleteFunc(spec.InitContainers, func(c corev1.Container) bool { return c.Name == "data-owner" })
 		}
-		refused := rules.PodSecurity(field.NewPath("spec", "template", "spec"), api.LevelRestricted, "a RedisCluster", &metav1.ObjectMeta{}, &spec)
+		at := field.NewPath("spec", "template", "spec")
+		refused := rules.PodSecurity(at, api.LevelRestricted, "a RedisCluster", &metav1.ObjectMeta{}, &spec)
 		if len(refused) > 0 {
 			return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), refused.ToAggregate())
 		}

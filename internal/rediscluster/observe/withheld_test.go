@@ -168,13 +168,13 @@ func TestOverlayWithheld(t *testing.T) {
 		`{"volumes":[{"configMap":{"name":"good"}}]}`:                            "",
 		`{"volumes":[{"configMap":{"name":"other"}}]}`:                           "spec.pod[0].overlay.volumes[0].configMap.name: ConfigMap other" + lacks,
 		`{"volumes":[{"secret":{"secretName":"good"}}]}`:                         "",
-		`{"volumes":[{"secret":{"secretName":"other"}}]}`:                        "spec.pod[0].overlay.volumes[0].secret.secretName: Secret other" + lacks,
+		`{"volumes":[{"secret":{"secretName":"other"}}]}`:                        "volumes[0].secret.secretName: Secret other" + lacks,
 		`{"volumes":[{"secret":{"secretName":"c-auth"}}]}`:                       "Secret c-auth" + lacks,
 		`{"volumes":[{"secret":{"secretName":"nothing"}}]}`:                      "there is no Secret nothing in this namespace",
 		`{"volumes":[{"persistentVolumeClaim":{"claimName":"good"}}]}`:           "",
 		`{"volumes":[{"persistentVolumeClaim":{"claimName":"other"}}]}`:          "PersistentVolumeClaim other" + lacks,
-		`{"volumes":[{"persistentVolumeClaim":{"claimName":"data-c-0-0"}}]}`:     "claim data-c-0-0 holds the data of instances of RedisCluster c",
-		`{"volumes":[{"projected":{"sources":[{"secret":{"name":"other"}}]}}]}`:  "volumes[0].projected.sources[0].secret.name: Secret other" + lacks,
+		`{"volumes":[{"persistentVolumeClaim":{"claimName":"data-c-0-0"}}]}`:     "claim data-c-0-0 holds the data of instances",
+		`{"volumes":[{"projected":{"sources":[{"secret":{"name":"other"}}]}}]}`:  "projected.sources[0].secret.name: Secret other" + lacks,
 		`{"volumes":[{"projected":{"sources":[{"configMap":{"name":"bad"}}]}}]}`: "there is no ConfigMap bad in this namespace",
 	} {
 		objects := append(append(of("good", true), of("other", false)...), secret("p"), data)
