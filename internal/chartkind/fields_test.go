@@ -4,6 +4,7 @@
 package chartkind_test
 
 import (
+	"maps"
 	"path/filepath"
 	"testing"
 
@@ -21,6 +22,12 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"ports: [{name: http, containerPort: 80}]"
 	gateway := "ingress: {enabled: true, host: a.example.com, gateway: {name: g}}, ports: [{name: http, containerPort: 80}]"
 	on := func(base, text string) fields.Example { return fields.Example{Base: "{" + base + "}", With: text} }
+	placement := map[string]fields.Example{
+		"spec.imagePullSecrets":  with("imagePullSecrets: [{name: registry}]"),
+		"spec.nodeSelector":      with("nodeSelector: {disk: ssd}"),
+		"spec.priorityClassName": with("priorityClassName: high"),
+		"spec.tolerations":       with("tolerations: [{key: a, operator: Exists}]"),
+	}
 	for name, tt := range map[string]struct {
 		whole    []string
 		examples map[string]fields.Example
@@ -80,6 +87,8 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := testKinds[name]
+			maps.Copy(tt.examples, placement)
+			tt.whole = append(tt.whole, "spec.imagePullSecrets", "spec.tolerations")
 			fields.Check(t, filepath.Join("..", "..", "config", "crd", "bases", k.crd), tt.whole, fields.JSON(t, k.minimal), tt.examples,
 				func(t *testing.T, text []byte) string {
 					var spec map[string]any

@@ -201,8 +201,12 @@ func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any, m *M
 	}
 	// What strings make of the objects is checked with one shard: they are the same in all, and
 	// the check renders twice more.
-	if _, err := c.chart.Render(values.OneShard(v), release, chart.Capabilities{}); err != nil {
+	one, err := c.chart.Render(values.OneShard(v), release, chart.Capabilities{})
+	if err != nil {
 		return nil, fmt.Errorf("render the chart: %w", err)
+	}
+	if err := restricted(one.Objects); err != nil {
+		return nil, fmt.Errorf("the rendered chart: %w", err)
 	}
 	rendered, err := c.chart.AllowStructuredValues().Render(v, release, chart.Capabilities{})
 	if err != nil {

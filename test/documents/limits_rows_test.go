@@ -4,6 +4,10 @@
 package documents
 
 var times = []limit{
+	{"docs/rediscluster-refusals.md", "a liveness probe that allows less than 30 s", "internal/admission/rediscluster/overlay.go",
+		"beforeRestart = failing{30, 3600, 10, 6"},
+	{"docs/rediscluster-refusals.md", "a readiness probe that takes more than 60 s", "internal/admission/rediscluster/overlay.go",
+		"beforeUnready = failing{1, 60, 1, 3"},
 	{"docs/backup.md", "while their offsets are read, 200 ms at most (`--pause`)",
 		"internal/archive/take.go", "DefaultPause   = 200 * time.Millisecond"},
 	{"docs/backup.md", "when it is asked, every ten seconds at most", "internal/backupjob/progress.go",

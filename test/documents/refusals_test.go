@@ -71,6 +71,9 @@ var wrong = map[string]map[string][]string{
 			"spec: {bootstrap: {import: {address: 'a:1'}}, auth: {enabled: false}}",
 			"spec: {bootstrap: {clone: {name: other}}, auth: {enabled: false}}",
 		},
+		"two `service.ipFamilies` without a dual-stack `ipFamilyPolicy`": {
+			"spec: {service: {ipFamilies: [IPv4, IPv6]}}",
+		},
 		"a name of more than 40 characters, or that ends in `-nodes`": {
 			"metadata: {name: a" + strings.Repeat("b", 40) + "}",
 			"metadata: {name: cache-nodes}",

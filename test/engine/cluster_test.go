@@ -56,7 +56,7 @@ func startClusterOf(t testing.TB, pool *redis.Pool, masters, owners, replicas in
 		must(t, c.node(i).SetConfigEpoch(ctx, uint64(owners+len(c.servers)-i)))
 	}
 	for _, s := range c.servers[1:] {
-		must(t, c.node(0).Meet(ctx, "127.0.0.1", s.port, s.busPort))
+		must(t, c.node(0).Meet(ctx, s.ip(), s.port, s.busPort))
 	}
 	for i := range replicas {
 		eventually(t, func() error { return knows(t, c.node(masters+i), c.ids[i]) })
@@ -125,7 +125,7 @@ func (c *cluster) formed() error {
 func (c *cluster) node(i int) *redis.Node { return c.servers[i].node(c.pool) }
 
 func (c *cluster) end(i int) reshard.End {
-	return reshard.End{Node: c.node(i), ID: c.ids[i], IP: "127.0.0.1", Port: c.servers[i].port}
+	return reshard.End{Node: c.node(i), ID: c.ids[i], IP: c.servers[i].ip(), Port: c.servers[i].port}
 }
 
 func (c *cluster) move(from, to int, set slots.Set) reshard.Move {

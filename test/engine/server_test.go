@@ -103,7 +103,9 @@ type server struct {
 	engine        engine
 	dir           string
 	port, busPort int
-	settings      []string
+	// ipv6 makes the server announce ::1, and listen where engines do when nobody says.
+	ipv6     bool
+	settings []string
 	// access is the file that says who may log in, a whole redis.conf; empty when that is on the command line. password is
 	// what the test logs in with.
 	access, password string
@@ -161,8 +163,10 @@ func startWith(t testing.TB, pool *redis.Pool, s *server) *server {
 func (s *server) run() {
 	s.t.Helper()
 	s.output = &bytes.Buffer{}
-	settings := append(s.portSettings(), "--bind", "127.0.0.1", "--dir", s.dir, "--appendonly", "yes", "--save", "",
-		"--repl-diskless-sync-delay", "0")
+	settings := append(s.portSettings(), "--dir", s.dir, "--appendonly", "yes", "--save", "", "--repl-diskless-sync-delay", "0")
+	if !s.ipv6 {
+		settings = append(settings, "--bind", "127.0.0.1")
+	}
 	settings = append(settings, s.settings...)
 	if s.access != "" {
 		settings = append([]string{s.access}, settings...)
@@ -194,7 +198,15 @@ func (s *server) kill() {
 	}
 }
 
-func (s *server) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+func (s *server) addr() string { return net.JoinHostPort(s.ip(), strconv.Itoa(s.port)) }
+
+// ip is where the server is, for others.
+func (s *server) ip() string {
+	if s.ipv6 {
+		return "::1"
+	}
+	return "127.0.0.1"
+}
 
 func (s *server) node(pool *redis.Pool) *redis.Node {
 	return pool.Node(s.addr(), redis.Credentials{Password: s.password, TLS: s.secured})

@@ -23,6 +23,8 @@ var changeRules = map[string]map[string]string{
 		"spec.bootstrap":                                "it is what a new cluster begins with",
 		"spec.modules":                                  "without a replica an instance with data of the module does not start without it",
 		"spec.pod[0].middlewareImage":                   "an older engine does not read a newer one's files",
+		"spec.pod[0].overlay.securityContext":           "files belong to the user that wrote them",
+		"spec.service.ipFamilies[0]":                    "the first family of a Service never changes",
 		"spec.pod[0].volumes.type":                      "data stays where it is",
 		"spec.pod[0].volumes.persistentVolumeClaimName": "data stays where it is",
 		"spec.storage":                                  "one that was set by default stays, until a manifest says null, and two places of the data are refused",

@@ -106,6 +106,8 @@ type AppSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=110,displayName="Canary",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Canary *Canary `json:"canary,omitempty"`
+
+	chartv1.PodPlacement `json:",inline"`
 }
 
 // Port is a port of the container and of the Service.

@@ -97,6 +97,8 @@ type CronTabSpec struct {
 	// +kubebuilder:validation:Maximum=100
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=90,displayName="History Limit",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
+
+	chartv1.PodPlacement `json:",inline"`
 }
 
 // CronTabStatus says what was run, and what comes next.

@@ -51,6 +51,8 @@ type FooBarSpec struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=20,displayName="Image",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Image string `json:"image,omitempty"`
+
+	chartv1.PodPlacement `json:",inline"`
 }
 
 // FooBarStatus says how the command does.

@@ -60,12 +60,12 @@ type External struct {
 	//
 	// +kubebuilder:default=Gateway
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=171,displayName="Mode",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Gateway","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=251,displayName="Mode",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Gateway","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Mode ExternalMode `json:"mode,omitempty"`
 
 	// type of the Service that clients come to: LoadBalancer or NodePort. Required.
 	//
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=172,displayName="Service Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:LoadBalancer","urn:alm:descriptor:com.tectonic.ui:select:NodePort"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=252,displayName="Service Type",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:LoadBalancer","urn:alm:descriptor:com.tectonic.ui:select:NodePort"}
 	Type ExternalType `json:"type"`
 
 	// host is the DNS name or the IP address that clients use, for all instances. Default: what the load balancer says. Required for
@@ -74,7 +74,7 @@ type External struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=173,displayName="Host",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=253,displayName="Host",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Host string `json:"host,omitempty"`
 
 	// firstPort is the port that leads to any instance. That of an instance is firstPort + 10 + 10 times its shard + its number, whatever
@@ -83,7 +83,7 @@ type External struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64525
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=174,displayName="First Port",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=254,displayName="First Port",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
 	FirstPort *int32 `json:"firstPort,omitempty"`
 
 	// replicas is how many gateways there are.
@@ -92,7 +92,7 @@ type External struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=175,displayName="Gateways",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=255,displayName="Gateways",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// sourceRanges are the networks that clients may come from, such as 192.0.2.0/24. Only nodes with a gateway accept connections then,
@@ -102,27 +102,27 @@ type External struct {
 	// +kubebuilder:validation:items:MaxLength=49
 	// +listType=set
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=176,displayName="Source Ranges"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=256,displayName="Source Ranges"
 	SourceRanges []string `json:"sourceRanges,omitempty"`
 
 	// tls encrypts connections of clients outside. Required where spec.tls encrypts those inside.
 	//
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=177,displayName="TLS"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=257,displayName="TLS"
 	TLS *ExternalTLS `json:"tls,omitempty"`
 
 	// resources of a gateway. Default: requests of 100m cpu and 64Mi memory, and a limit of 512Mi memory; what is set here replaces all
 	// of that. A connection takes 64Ki.
 	//
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=179,displayName="Gateway Resources",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:resourceRequirements","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=259,displayName="Gateway Resources",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:resourceRequirements","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Resources corev1.ResourceRequirements `json:"resources,omitempty"`
 
 	// annotations of the Service, by which load balancers and DNS are told what to do.
 	//
 	// +kubebuilder:validation:MaxProperties=50
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=181,displayName="Service Annotations",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=261,displayName="Service Annotations",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
@@ -133,7 +133,7 @@ type ExternalTLS struct {
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=178,displayName="Certificate Secret",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=258,displayName="Certificate Secret",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
 	SecretName string `json:"secretName"`
 }
 

@@ -3,7 +3,10 @@
 
 package v1alpha1
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
 
 // PodTemplate is what every instance's pod has in common.
 type PodTemplate struct {
@@ -145,6 +148,18 @@ type PodTemplate struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=97,displayName="Image Pull Secrets",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
+
+	// overlay is a part of a pod spec (core/v1), with its words, that is merged into the pods': sidecars and init
+	// containers, volumes, mounts and the times of probes of the container redis, serviceAccountName, securityContext,
+	// dnsPolicy, dnsConfig, hostAliases, runtimeClassName and terminationGracePeriodSeconds, within the restricted Pod
+	// Security Standard. The webhook and the operator check it; its schema is not repeated here.
+	//
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=981,displayName="Pod Overlay",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Overlay *runtime.RawExtension `json:"overlay,omitempty"`
 }
 
 // MonitorContainer says more about the container of monitorImage.

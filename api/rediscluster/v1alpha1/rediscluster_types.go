@@ -208,8 +208,14 @@ type RedisClusterSpec struct {
 	// no instance. With it, a cluster has at most 100 instances, and a shard at most 10.
 	//
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=170,displayName="External Access"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=250,displayName="External Access"
 	External *External `json:"external,omitempty"`
+
+	// service is about the Service of clients. A change of it restarts no instance.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=270,displayName="Service",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Service *ClientService `json:"service,omitempty"`
 }
 
 // DeletionPolicy says how deletion treats what the cluster owns.

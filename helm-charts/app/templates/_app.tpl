@@ -51,6 +51,11 @@ spec:
     spec:
       automountServiceAccountToken: false
       enableServiceLinks: false
+      {{- range $field := list "nodeSelector" "tolerations" "imagePullSecrets" "priorityClassName" }}
+      {{- with get $values $field }}
+      {{ $field }}: {{ toJson . }}
+      {{- end }}
+      {{- end }}
       securityContext:
         runAsNonRoot: true
         {{- if not ($values.global | default dict).platformUserIDs }}

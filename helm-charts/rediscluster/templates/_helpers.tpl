@@ -35,6 +35,16 @@ redis.middleware.hc.cn/shard: {{ .shard.index | quote }}
 redis.middleware.hc.cn/shard: {{ .shard.index | quote }}
 {{- end }}
 
+{{/* The IP families of a Service. */}}
+{{- define "rediscluster.families" -}}
+{{- with .Values.service.ipFamilies }}
+ipFamilies: {{ toJson . }}
+{{- end }}
+{{- with .Values.service.ipFamilyPolicy }}
+ipFamilyPolicy: {{ . | quote }}
+{{- end }}
+{{- end }}
+
 {{/* What the kubelet tells a container about its pod, for $(…) in commands and paths. */}}
 {{- define "rediscluster.identityEnv" -}}
 - name: POD_NAME

@@ -6,6 +6,7 @@ depend on how many shards or instances there are: a change of it restarts instan
 {{- $root := .root }}
 {{- $values := .root.Values }}
 {{- $pod := $values.pod }}
+{{- $overlay := $values.overlay }}
 metadata:
   labels:
     {{- mustMergeOverwrite (deepCopy ($pod.labels | default dict)) (include "rediscluster.shardLabels" . | fromYaml) | toYaml | nindent 4 }}
@@ -17,7 +18,7 @@ spec:
   automountServiceAccountToken: false
   enableServiceLinks: false
   # 40 s for switching over (switchover.sh), 10 s for replicas to catch up (shutdown-timeout), and time to write.
-  terminationGracePeriodSeconds: 60
+  terminationGracePeriodSeconds: {{ $overlay.terminationGracePeriodSeconds | default 60 | int }}
   readinessGates:
     - conditionType: redis.middleware.hc.cn/serving
   {{- if eq $values.data.type "hostPath" }}
@@ -26,14 +27,12 @@ spec:
     - name: redis.middleware.hc.cn/node
   {{- end }}
   securityContext:
-    runAsNonRoot: true
-    {{- if not ($values.global | default dict).platformUserIDs }}
-    runAsUser: 999
-    runAsGroup: 999
-    fsGroup: 999
-    {{- end }}
-    fsGroupChangePolicy: OnRootMismatch
-    seccompProfile: {type: RuntimeDefault}
+    {{- $ids := ternary dict (dict "runAsUser" 999 "runAsGroup" 999 "fsGroup" 999) (($values.global | default dict).platformUserIDs | default false) }}
+    {{- $own := dict "fsGroupChangePolicy" "OnRootMismatch" "seccompProfile" (dict "type" "RuntimeDefault") "runAsNonRoot" true }}
+    {{- mustMergeOverwrite $ids $own ($overlay.securityContext | default dict) | toYaml | nindent 4 }}
+  {{- with $overlay.spec }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
   {{- range $field := list "nodeSelector" "tolerations" "imagePullSecrets" }}
   {{- with get $pod $field }}
   {{ $field }}:
@@ -102,20 +101,15 @@ loads data, and a minute without accepting a connection is not a slow command.
   resources:
     {{- toYaml . | nindent 4 }}
   {{- end }}
+  {{- $ready := dict "tcpSocket" (dict "port" "redis") "periodSeconds" 1 "timeoutSeconds" 1 "failureThreshold" 3 }}
   readinessProbe:
-    tcpSocket: {port: redis}
-    periodSeconds: 1
-    timeoutSeconds: 1
-    failureThreshold: 3
+    {{- mustMergeOverwrite $ready (.Values.overlay.readinessProbe | default dict) | toYaml | nindent 4 }}
   lifecycle:
     preStop:
       exec: {command: [sh, /etc/redis/switchover.sh]}
+  {{- $alive := dict "tcpSocket" (dict "port" "redis") "initialDelaySeconds" 20 "periodSeconds" 10 "timeoutSeconds" 5 "failureThreshold" 6 }}
   livenessProbe:
-    tcpSocket: {port: redis}
-    initialDelaySeconds: 20
-    periodSeconds: 10
-    timeoutSeconds: 5
-    failureThreshold: 6
+    {{- mustMergeOverwrite $alive (.Values.overlay.livenessProbe | default dict) | toYaml | nindent 4 }}
   securityContext:
     {{- include "rediscluster.containerSecurity" . | nindent 4 }}
   volumeMounts:
@@ -123,6 +117,9 @@ loads data, and a minute without accepting a connection is not a slow command.
     - name: config
       mountPath: /etc/redis
       readOnly: true
+    {{- with .Values.overlay.volumeMounts }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{- define "rediscluster.exporterContainer" -}}
@@ -167,7 +164,7 @@ Redis first. hostPath is allowed only where the operator was started with it.
 */}}
 {{- define "rediscluster.initContainers" -}}
 {{- $hostPath := eq .Values.data.type "hostPath" }}
-{{- if or $hostPath .Values.init.image }}
+{{- if or $hostPath .Values.init.image .Values.overlay.initContainers }}
 initContainers:
   {{- if $hostPath }}
   - name: data-owner
@@ -184,6 +181,9 @@ initContainers:
       runAsUser: 0
     volumeMounts:
       {{- include "rediscluster.dataMount" . | nindent 6 }}
+  {{- end }}
+  {{- with .Values.overlay.initContainers }}
+  {{- toYaml . | nindent 2 }}
   {{- end }}
   {{- if .Values.init.image }}
   - name: init
@@ -253,5 +253,8 @@ initContainers:
 - name: data
   persistentVolumeClaim:
     claimName: {{ .Values.data.claimName | quote }}
+{{- end }}
+{{- with .Values.overlay.volumes }}
+{{- toYaml . | nindent 0 }}
 {{- end }}
 {{- end }}

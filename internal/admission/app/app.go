@@ -90,6 +90,7 @@ func Validate(a *v1alpha1.App) field.ErrorList {
 	refused = append(refused, ingress(at.Child("ingress"), spec)...)
 	refused = append(refused, autoscaling(at.Child("autoscaling"), spec)...)
 	refused = append(refused, canary(at.Child("canary"), spec.Canary)...)
+	refused = append(refused, rules.Placement(at, spec.PodPlacement)...)
 	return refused
 }
 

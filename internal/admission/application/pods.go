@@ -4,24 +4,15 @@
 package application
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/pod-security-admission/api"
-	"k8s.io/pod-security-admission/policy"
 
 	applicationv1 "middleware.hc.cn/operator/api/application/v1"
 	"middleware.hc.cn/operator/internal/admission/rules"
 )
-
-// baseline is Kubernetes' own Pod Security Standard of that name, newest version.
-// Whoever may create Applications may not be allowed to create pods: what the
-// operator makes on their behalf must not reach the node, and must not carry a
-// service account's rights.
-var baseline = api.LevelVersion{Level: api.LevelBaseline, Version: api.LatestVersion()}
 
 // podSpec checks what the operator is responsible for. That the pod is otherwise
 // well formed is checked by the API server when the Deployment is applied.
@@ -83,19 +74,9 @@ func noServiceAccount(at *field.Path, spec *corev1.PodSpec) field.ErrorList {
 	return refused
 }
 
+// keepsToBaseline: whoever may create Applications may not be allowed to create pods, and what the operator makes on their behalf must not
+// reach the node.
 func keepsToBaseline(at *field.Path, template *applicationv1.PodTemplate) field.ErrorList {
-	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
-	if err != nil {
-		return field.ErrorList{field.InternalError(at, err)}
-	}
 	metadata := metav1.ObjectMeta{Labels: template.Metadata.Labels, Annotations: template.Metadata.Annotations}
-	var refused field.ErrorList
-	for _, result := range evaluator.EvaluatePod(baseline, &metadata, &template.Spec) {
-		if !result.Allowed {
-			refused = append(refused, field.Forbidden(at,
-				fmt.Sprintf("%s (%s): the pods of an Application keep to the \"baseline\" Pod Security Standard; remove it", result.ForbiddenReason,
-					result.ForbiddenDetail)))
-		}
-	}
-	return refused
+	return rules.PodSecurity(at, api.LevelBaseline, "an Application", &metadata, &template.Spec)
 }

@@ -55,6 +55,7 @@ func Validate(c *v1beta1.CronTab) field.ErrorList {
 	refused = append(refused, rules.OneOf(at.Child("concurrencyPolicy"), spec.ConcurrencyPolicy,
 		v1beta1.AllowConcurrent, v1beta1.ForbidConcurrent, v1beta1.ReplaceConcurrent)...)
 	refused = append(refused, rules.Range(at.Child("historyLimit"), spec.HistoryLimit, 0, 100)...)
+	refused = append(refused, rules.Placement(at, spec.PodPlacement)...)
 	return refused
 }
 

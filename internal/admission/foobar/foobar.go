@@ -69,6 +69,7 @@ func Validate(f *foobarv1.FooBar) field.ErrorList {
 	if spec.Image != "" { // the default sets an empty one
 		refused = append(refused, rules.Image(at.Child("image"), spec.Image)...)
 	}
+	refused = append(refused, rules.Placement(at, spec.PodPlacement)...)
 	return refused
 }
 

@@ -17,6 +17,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/admission/images"
 	shared "middleware.hc.cn/operator/internal/admission/rules"
+	"middleware.hc.cn/operator/internal/rediscluster/overlay"
 )
 
 // DefaultImage writes the default image into a cluster that names none, at its making. On an
@@ -55,6 +56,13 @@ func podImages(cr *v1alpha1.RedisCluster) []imageField {
 	} {
 		if f.image != "" {
 			set = append(set, f)
+		}
+	}
+	if o, _ := overlay.Read(template); o != nil {
+		for i, c := range o.InitContainers[:min(len(o.InitContainers), mostInitContainers)] {
+			if c.Image != "" {
+				set = append(set, imageField{overlayPath.Child("initContainers").Index(i).Child("image"), c.Image})
+			}
 		}
 	}
 	return set

@@ -47,7 +47,11 @@ var freeLabels = []string{"app.kubernetes.io/part-of", "app.kubernetes.io/versio
 var controllerLabels = []string{"controller-revision-hash", "pod-template-hash"}
 
 func checkLabels(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
-	at, labels := podPath.Child("labels"), cr.Spec.Template().Labels
+	return addedLabels(podPath.Child("labels"), cr.Spec.Template().Labels)
+}
+
+// addedLabels are labels that are added to those that the operator sets.
+func addedLabels(at *field.Path, labels map[string]string) field.ErrorList {
 	refused := shared.Labels(at, labels)
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		domain, _, hasDomain := strings.Cut(key, "/")
@@ -55,7 +59,7 @@ func checkLabels(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 		if owned && !slices.Contains(freeLabels, key) {
 			refused = append(refused,
 				field.Forbidden(at.Key(key),
-					"the operator and Kubernetes find pods by this label and set it themselves; remove it, or use a domain of your own"))
+					"the operator and Kubernetes find objects by this label and set it themselves; remove it, or use a domain of your own"))
 		}
 	}
 	return refused

@@ -93,6 +93,8 @@ var rules = []func(*v1alpha1.RedisCluster, Options) field.ErrorList{
 	checkResources,
 	checkContainers,
 	checkScheduling,
+	checkOverlay,
+	checkService,
 }
 
 // runRules are asked in their order when the cluster is to run. A paused spec is a draft

@@ -223,7 +223,7 @@ func TestValidate(t *testing.T) {
 				"spec.pod[0].env[0].valueFrom.secretKeyRef: Forbidden: values cannot come from Secrets, ConfigMaps or files; write the value into the manifest, or use fieldRef or resourceFieldRef"}},
 		{name: "operator's label", spec: `{pod: [{labels: {redis.middleware.hc.cn/cluster: other, app.kubernetes.io/part-of: shop}}]}`,
 			want: []string{
-				"spec.pod[0].labels[redis.middleware.hc.cn/cluster]: Forbidden: the operator and Kubernetes find pods by this label and set it themselves; remove it, or use a domain of your own"}},
+				"spec.pod[0].labels[redis.middleware.hc.cn/cluster]: Forbidden: the operator and Kubernetes find objects by this label and set it themselves; remove it, or use a domain of your own"}},
 		{name: "operator's annotation", spec: `{pod: [{annotations: {helm.sh/hook: pre-install}}]}`, want: []string{
 			"spec.pod[0].annotations[helm.sh/hook]: Forbidden: annotations of helm.sh are set by Kubernetes and this operator; remove it"}},
 		{name: "request above its limit", spec: `{pod: [{resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}}]}`, want: []string{

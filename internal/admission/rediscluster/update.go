@@ -25,6 +25,8 @@ var transitions = []func(before, after *v1alpha1.RedisCluster) field.ErrorList{
 	keepBootstrap,
 	keepMajorVersion,
 	keepModules,
+	keepUser,
+	keepFamily,
 }
 
 // ValidateUpdate returns what is wrong with changing a RedisCluster from before to after,

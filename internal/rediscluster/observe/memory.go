@@ -31,6 +31,7 @@ type Memory struct {
 	normalized map[string]normalized
 	archive    archiveMemory
 	external   externalMemory
+	overlay    overlayMemory
 	// restoring is how far the Jobs are that restore shards, by their UIDs.
 	restoring map[types.UID]*backupjob.Listener
 }

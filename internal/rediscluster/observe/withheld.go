@@ -6,13 +6,16 @@ package observe
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/access"
+	"middleware.hc.cn/operator/internal/rediscluster/overlay"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// Withheld says why no StatefulSet may be written now; nil when every Secret that one names
-// was read just now and may go into pods. Who may write RedisClusters chooses the images that
+// Withheld says why no StatefulSet may be written now; nil when every object that one names
+// was looked at just now and may go into pods. Who may write RedisClusters chooses the images that
 // see it, and may not read every Secret. What was refused is looked at again within a minute.
 func (o *Observer) Withheld(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) *snapshot.Withheld {
 	if cluster.AuthEnabled() {
@@ -24,6 +27,9 @@ func (o *Observer) Withheld(ctx context.Context, cluster *v1alpha1.RedisCluster,
 			m.access.Expire() // so that the next reconciliation sees it, and makes it if it is gone
 			return &snapshot.Withheld{Cause: "PasswordUnavailable", Message: why}
 		}
+	}
+	if why := o.overlayWithheld(ctx, cluster, m); why != "" {
+		return &snapshot.Withheld{Cause: "OverlayUnavailable", Message: why}
 	}
 	if cluster.Spec.TLS == nil {
 		return nil
@@ -38,4 +44,31 @@ func (o *Observer) Withheld(ctx context.Context, cluster *v1alpha1.RedisCluster,
 		return nil // a certificate that expired is no reason not to put back what was there
 	}
 	return &snapshot.Withheld{Cause: "CertificateUnavailable", Message: c.problem}
+}
+
+// overlayMemory is why what an overlay names may not go into pods; empty: it may.
+type overlayMemory struct {
+	problem    string
+	at         time.Time
+	generation int64
+}
+
+// overlayWithheld says, with a field path and a remedy, which object that the overlay names may not go into pods; empty when all may.
+func (o *Observer) overlayWithheld(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) string {
+	last := &m.overlay
+	if last.problem != "" && last.generation == cluster.Generation && o.now().Sub(last.at) < secretsAge {
+		return last.problem
+	}
+	named, _ := overlay.Read(cluster.Spec.Template()) // nothing is rendered of one that is refused
+	var needed []access.Needed
+	for _, r := range overlay.References(named) {
+		needed = append(needed, access.Needed{Field: overlay.Path.Child(r.Field).String(), Name: r.Name, Label: v1alpha1.LabelPod, Kind: r.Kind})
+	}
+	why, err := o.reader().Usable(ctx, cluster.Namespace, needed...)
+	if err != nil {
+		*last = overlayMemory{}
+		return fmt.Sprintf("what spec.pod[0].overlay names cannot be looked at now: %v", err)
+	}
+	*last = overlayMemory{problem: why, at: o.now(), generation: cluster.Generation}
+	return why
 }

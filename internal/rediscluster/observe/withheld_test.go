@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -142,5 +143,74 @@ func TestALabelIsNoticed(t *testing.T) {
 	at = at.Add(certificateAge)
 	if s, err := o.Observe(t.Context(), c); err != nil || !s.TLS.Known || o.Withheld(t.Context(), c) != nil {
 		t.Errorf("a labelled Secret is not taken: %v, %+v", err, s)
+	}
+}
+
+// What an overlay names goes into pods only with the label, whatever it is, and is looked at before each StatefulSet.
+func TestOverlayWithheld(t *testing.T) {
+	meta := func(name string, allowed bool) metav1.ObjectMeta {
+		m := metav1.ObjectMeta{Namespace: "n", Name: name}
+		if allowed {
+			m.Labels = map[string]string{v1alpha1.LabelPod: "true"}
+		}
+		return m
+	}
+	of := func(name string, allowed bool) []client.Object {
+		return []client.Object{&corev1.ConfigMap{ObjectMeta: meta(name, allowed)}, &corev1.Secret{ObjectMeta: meta(name, allowed)},
+			&corev1.PersistentVolumeClaim{ObjectMeta: meta(name, allowed)}, &corev1.ServiceAccount{ObjectMeta: meta(name, allowed)}}
+	}
+	data := &corev1.PersistentVolumeClaim{ObjectMeta: meta("data-c-0-0", true)}
+	const lacks = " lacks the label redis.middleware.hc.cn/pod: \"true\""
+	for overlay, want := range map[string]string{
+		`{}`:                             "",
+		`{"serviceAccountName":"good"}`:  "",
+		`{"serviceAccountName":"other"}`: "spec.pod[0].overlay.serviceAccountName: ServiceAccount other" + lacks,
+		`{"volumes":[{"configMap":{"name":"good"}}]}`:                            "",
+		`{"volumes":[{"configMap":{"name":"other"}}]}`:                           "spec.pod[0].overlay.volumes[0].configMap.name: ConfigMap other" + lacks,
+		`{"volumes":[{"secret":{"secretName":"good"}}]}`:                         "",
+		`{"volumes":[{"secret":{"secretName":"other"}}]}`:                        "volumes[0].secret.secretName: Secret other" + lacks,
+		`{"volumes":[{"secret":{"secretName":"c-auth"}}]}`:                       "Secret c-auth" + lacks,
+		`{"volumes":[{"secret":{"secretName":"nothing"}}]}`:                      "there is no Secret nothing in this namespace",
+		`{"volumes":[{"persistentVolumeClaim":{"claimName":"good"}}]}`:           "",
+		`{"volumes":[{"persistentVolumeClaim":{"claimName":"other"}}]}`:          "PersistentVolumeClaim other" + lacks,
+		`{"volumes":[{"persistentVolumeClaim":{"claimName":"data-c-0-0"}}]}`:     "claim data-c-0-0 holds the data of instances",
+		`{"volumes":[{"projected":{"sources":[{"secret":{"name":"other"}}]}}]}`:  "projected.sources[0].secret.name: Secret other" + lacks,
+		`{"volumes":[{"projected":{"sources":[{"configMap":{"name":"bad"}}]}}]}`: "there is no ConfigMap bad in this namespace",
+	} {
+		objects := append(append(of("good", true), of("other", false)...), secret("p"), data)
+		c := cluster()
+		c.Generation, c.Spec.Pod = 1, []v1alpha1.PodTemplate{{Overlay: &runtime.RawExtension{Raw: []byte(overlay)}}}
+		o, kube, _ := newObserver(t, interceptor.Funcs{}, append(objects, c.DeepCopy())...)
+		at := now
+		o.Now = func() time.Time { return at }
+		withheld := func() string {
+			if why := o.Withheld(t.Context(), c); why != nil {
+				return why.Cause + ": " + why.Message
+			}
+			return ""
+		}
+		if why := withheld(); (why == "") != (want == "") || !strings.Contains(why, want) || want != "" && !strings.HasPrefix(why,
+			"OverlayUnavailable") {
+			t.Errorf("%s: got %q, want %q", overlay, why, want)
+		}
+		// A label that goes is noticed with the next StatefulSet, one that comes within a minute.
+		for _, object := range of("good", true) {
+			object.SetLabels(nil)
+			if err := kube.Update(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if why := withheld(); strings.Contains(overlay, "good") && !strings.Contains(why, lacks) {
+			t.Errorf("%s without the label: %q", overlay, why)
+		}
+		for _, object := range of("good", true) {
+			if err := kube.Update(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+		}
+		at = at.Add(secretsAge)
+		if why := withheld(); strings.Contains(overlay, "good") && why != "" {
+			t.Errorf("%s with the label again: %q", overlay, why)
+		}
 	}
 }

@@ -27,6 +27,7 @@ const (
 var Reaches = map[string]Reach{
 	"PasswordUnavailable":       Everything,
 	"CertificateUnavailable":    Everything,
+	"OverlayUnavailable":        Everything, // as it is looked at last, what heals comes before
 	"Conflict":                  Everything,
 	"CannotRestore":             Everything, // nothing starts without its data
 	"CannotImport":              Everything, // what follows a server outside is not touched

@@ -99,6 +99,7 @@ func TestGolden(t *testing.T) {
 		{name: "hostpath", file: "testdata/hostpath.yaml"},
 		{name: "tls", file: "testdata/tls.yaml"},
 		{name: "containers", file: "testdata/containers.yaml"},
+		{name: "overlay", file: "testdata/overlay.yaml"},
 		{name: "everything", file: "testdata/everything.yaml",
 			configMap: map[string]string{"maxmemory": "1gb", "save": "900 1 300 10"}},
 	}
@@ -176,6 +177,40 @@ func TestConfigChangeRestartsNothing(t *testing.T) {
 	}
 	if diff := cmp.Diff(podTemplates(before), podTemplates(after)); diff != "" {
 		t.Errorf("the pod template changed with spec.config:\n%s", diff)
+	}
+}
+
+// TestServiceRestartsNothing: how the Services look is nothing to pods.
+func TestServiceRestartsNothing(t *testing.T) {
+	c, cr := loadChart(t), readCluster(t, "testdata/overlay.yaml")
+	with, err := render(c, cr, cr.Spec.Topology(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cr.Spec.Service = nil
+	without, err := render(c, cr, cr.Spec.Topology(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(podTemplates(with), podTemplates(without)); diff != "" {
+		t.Errorf("the pod template changed with spec.service:\n%s", diff)
+	}
+}
+
+// TestOverlayThatSaysNothing changes no pod template: nobody restarts for {}.
+func TestOverlayThatSaysNothing(t *testing.T) {
+	c, cr := loadChart(t), readCluster(t, "testdata/everything.yaml")
+	before, err := render(c, cr, cr.Spec.Topology(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cr.Spec.Pod[0].Overlay = &runtime.RawExtension{Raw: []byte(`{"containers":[{"name":"redis"}],"securityContext":{"runAsNonRoot":true}}`)}
+	after, err := render(c, cr, cr.Spec.Topology(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(podTemplates(before), podTemplates(after)); diff != "" {
+		t.Errorf("the pod template changed:\n%s", diff)
 	}
 }
 

@@ -4,6 +4,7 @@
 package values_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
@@ -69,6 +71,7 @@ func written(key, value string) *v1alpha1.RedisCluster {
 	cr.Name, cr.Namespace = "cache", "shop"
 	cr.Spec.Config = map[string]string{key: value, "maxmemory-policy": value}
 	cr.Spec.Auth.SecretName = value
+	cr.Spec.Service = &v1alpha1.ClientService{Annotations: map[string]string{key: value}}
 	cr.Spec.Storage = &v1alpha1.Storage{StorageClassName: &value}
 	cr.Spec.Pod = []v1alpha1.PodTemplate{{
 		Labels: map[string]string{key: value}, Annotations: map[string]string{key: value}, NodeSelector: map[string]string{key: value},
@@ -79,6 +82,7 @@ func written(key, value string) *v1alpha1.RedisCluster {
 		InitImage: "prepare:1", Init: &v1alpha1.InitContainer{Args: []string{key, value}},
 		Tolerations:      []corev1.Toleration{{Key: key, Value: value}},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: value}},
+		Overlay:          merged(corev1.Container{Name: "a", Image: "a:1", Args: []string{key, value}, Env: []corev1.EnvVar{{Name: key, Value: value}}}),
 		Affinity: &corev1.Affinity{
 			NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
 				Weight: 1, Preference: corev1.NodeSelectorTerm{
@@ -86,6 +90,15 @@ func written(key, value string) *v1alpha1.RedisCluster {
 			}}}},
 	}}
 	return cr
+}
+
+// merged is an overlay with a container.
+func merged(c corev1.Container) *runtime.RawExtension {
+	raw, err := json.Marshal(corev1.PodSpec{InitContainers: []corev1.Container{c}})
+	if err != nil {
+		panic(err) // it is JSON
+	}
+	return &runtime.RawExtension{Raw: raw}
 }
 
 // inventory is what strings must not change: objects, containers and their privileges,

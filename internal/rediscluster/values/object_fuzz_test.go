@@ -38,6 +38,9 @@ func FuzzObject(f *testing.F) {
 		`{"auth":{"previousPasswordFor":"9999999h"},"modules":[{"name":"json","args":["a\nb"]}]}`,
 		`{"pod":[{"env":[{"name":"MAXMEMORY","value":"99999999999999999999gb"}],"resources":{"limits":{"memory":"-1"}}}]}`,
 		`{"config":{"maxmemory":"18446744073709551616","save":"","client-output-buffer-limit":"x"}}`,
+		`{"pod":[{"overlay":{"containers":[{"name":"redis","livenessProbe":{"periodSeconds":-1}}],"securityContext":{"runAsUser":-1}}}]}`,
+		`{"pod":[{"overlay":{"initContainers":[{"name":"a","image":"a","restartPolicy":"Always"}],"volumes":[{"name":"v","emptyDir":{}}]}}]}`,
+		`{"pod":[{"overlay":{"dnsPolicy":"None","dnsConfig":{"nameservers":["::1"]},"hostAliases":[{"ip":"::1"}]}}],"service":{"ipFamilies":["IPv6"]}}`,
 		`{"pod":[{"affinity":{"podAffinity":{}},"tolerations":[{"tolerationSeconds":-1}],"middlewareImage":":"}]}`,
 	} {
 		f.Add(spec, "save 60 1 # x\n\x00\nuser default on\n")

@@ -43,6 +43,8 @@ func Build(cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, settings []red
 		"pod":                 podValues,
 		"metrics":             metrics(template),
 		"init":                initial(template),
+		"overlay":             overlaid(template),
+		"service":             service(cr.Spec.Service),
 		"networkPolicy":       toggle(cr.Spec.NetworkPolicy),
 		"relay":               follows(cr),
 		"podDisruptionBudget": toggle(cr.Spec.PodDisruptionBudget),

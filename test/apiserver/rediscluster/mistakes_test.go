@@ -17,14 +17,16 @@ import (
 
 // shows is what the status says of the mistakes that are accepted. All others are refused, with the path of a field.
 var shows = map[string]string{
-	"a ConfigMap that there is not": "ConfigMap no-such-config does not exist",
-	"a Secret that there is not":    "Secret no-such-secret does not exist",
-	"a node that there is not":      "not scheduled: 0/3 nodes are available",
-	"a setting that is not":         "redis 8.0.6 has no such setting",
-	"a value that is refused":       `refuses the value "least-loved"`,
-	"an image that is nowhere":      "ImagePullBackOff",
-	"more memory than any node has": "not scheduled: 0/3 nodes are available",
-	"users that there are not":      "Secret no-such-secret does not exist",
+	"a ConfigMap that there is not":   "ConfigMap no-such-config does not exist",
+	"a Secret that there is not":      "Secret no-such-secret does not exist",
+	"a node that there is not":        "not scheduled: 0/3 nodes are available",
+	"a setting that is not":           "redis 8.0.6 has no such setting",
+	"a value that is refused":         `refuses the value "least-loved"`,
+	"an image that is nowhere":        "ImagePullBackOff",
+	"an account that there is not":    "there is no ServiceAccount no-such-account in this namespace",
+	"more memory than any node has":   "not scheduled: 0/3 nodes are available",
+	"two families where there is one": "not configured on this cluster",
+	"users that there are not":        "Secret no-such-secret does not exist",
 }
 
 // TestMistakesAreUndone: whatever people do wrong to a cluster that runs is refused with the path of a field or shows in its status,
