@@ -132,13 +132,13 @@ func (b *chromium) call(t *testing.T, session, method string, params, result any
 		if result != nil {
 			check(t, json.Unmarshal(m.Result, result))
 		}
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Fatalf("%s is not answered", method)
 	}
 }
 
-// patience is how long the browser may take for anything.
-const patience = time.Minute
+// timeout is how long the browser may take for anything.
+const timeout = time.Minute
 
 type values = map[string]any
 
@@ -255,7 +255,7 @@ func (p *page) eval(expression string, result any) {
 // await waits until an expression holds.
 func (p *page) await(expression string) {
 	p.Helper()
-	for until := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(timeout); ; time.Sleep(50 * time.Millisecond) {
 		holds := false
 		if p.eval("Boolean("+expression+")", &holds); holds {
 			return

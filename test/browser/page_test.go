@@ -187,7 +187,7 @@ func TestWhatChangesIsSeen(t *testing.T) {
 	s.mu.Lock()
 	s.down = true
 	s.mu.Unlock()
-	p.await("document.querySelector('main.old .error').innerText.includes('connection refused')")
+	p.await("document.querySelector('main.old .error')?.innerText.includes('connection refused')")
 	if !strings.Contains(p.text(), "cache-0-1") {
 		t.Error("what was seen last is gone")
 	}
@@ -223,7 +223,7 @@ func TestKeyboard(t *testing.T) {
 	}
 	p.eval("document.querySelector('nav a[href*=\"App\"]').focus()", nil)
 	p.press("Enter", 13)
-	p.await("document.querySelector('main h2').innerText.startsWith('front')")
+	p.await("document.querySelector('main h2')?.innerText.startsWith('front')")
 	p.eval("document.querySelector('#filter').focus()", nil)
 	p.eval("document.querySelector('#filter').value = 'cache'; document.querySelector('#filter').dispatchEvent(new Event('input'))", nil)
 	p.await("document.querySelectorAll('nav a').length === 1")

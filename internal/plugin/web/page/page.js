@@ -372,7 +372,8 @@ const themes = ['system', 'light', 'dark'];
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
-  byId('theme').textContent = 'Theme: ' + theme;
+  byId('theme').textContent = {system: 'Auto', light: 'Light', dark: 'Dark'}[theme];
+  byId('theme').setAttribute('aria-label', 'Theme: ' + theme);
 }
 
 byId('theme').onclick = () => {
