@@ -49,14 +49,14 @@ func drawn(command, text string) string {
 			n := utf8.RuneCountInString(piece)
 			if strings.TrimSpace(piece) != "" {
 				fmt.Fprintf(&b, "<text x=\"%.1f\" y=\"%.1f\" textLength=\"%.1f\"%s>%s</text>\n", margin+letter*float64(column), y, letter*float64(n),
-					attributes, html.EscapeString(piece))
+					attributes, html.EscapeString(strings.ReplaceAll(piece, " ", "\u00a0")))
 			}
 			column += n
 		}
 	}
 	width, height := 2*margin+letter*float64(columns), 2*margin+line*float64(len(lines))
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" font-family="ui-monospace, SFMono-Regular, `+
-		`Menlo, 'DejaVu Sans Mono', monospace" font-size="13" fill="#e6ecf2" xml:space="preserve">`+"\n"+
+		`Menlo, 'DejaVu Sans Mono', monospace" font-size="13" fill="#e6ecf2">`+"\n"+
 		`<rect width="100%%" height="100%%" rx="8" fill="#10181f"/>`+"\n%s</svg>\n", width, height, width, b.String())
 }
 
