@@ -47,8 +47,8 @@ func launch(t *testing.T) *chromium {
 	check(t, err)
 	fromBrowser, toTest, err := os.Pipe()
 	check(t, err)
-	command := exec.CommandContext(t.Context(), os.Getenv("CHROMIUM"), "--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu",
-		"--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+	command := exec.CommandContext(t.Context(), os.Getenv("CHROMIUM"), "--headless", "--remote-debugging-pipe", "--no-sandbox",
+		"--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
 		"--disable-extensions", "--hide-scrollbars", "--force-color-profile=srgb", "--font-render-hinting=none", "--user-data-dir="+t.TempDir(),
 		"about:blank")
 	command.ExtraFiles = []*os.File{fromTest, toTest} // 3 and 4

@@ -247,7 +247,8 @@ const contrast = `(() => {
     if (e.classList.contains('none')) continue;
     looked++;
     const [a, b] = [light(rgb(getComputedStyle(e).color)), light(back)].sort((x, y) => y - x);
-    if ((a + 0.05) / (b + 0.05) < 4.5) low.push(e.className + ': ' + e.textContent.slice(0, 30) + ' ' + ((a + 0.05) / (b + 0.05)).toFixed(2));
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) low.push(e.className + ': ' + e.textContent.slice(0, 30) + ' ' + ratio.toFixed(2));
   }
   return {low, looked};
 })()`

@@ -17,7 +17,8 @@ import (
 )
 
 // colours are those of the terminal in the picture, by what SGR calls them.
-var colours = map[string]string{"32": "#7ee2a0", "36": "#7fd6e4", "33": "#f4c874", "31": "#ff9a92", "35": "#d7a8f5", "34": "#9ab8ff", "2": "#93a3b3"}
+var colours = map[string]string{"32": "#7ee2a0", "36": "#7fd6e4", "33": "#f4c874", "31": "#ff9a92", "35": "#d7a8f5", "34": "#9ab8ff",
+	"2": "#93a3b3"}
 
 // drawn is text with colours of a terminal as a picture (SVG).
 func drawn(command, text string) string {

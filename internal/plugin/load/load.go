@@ -98,7 +98,8 @@ func Of(cluster *v1alpha1.RedisCluster, said string) Cluster {
 		}
 	}
 	slices.SortStableFunc(c.Instances, func(a, b Instance) int {
-		return cmp.Or(cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Role, b.Role), cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Shard, b.Shard), cmp.Compare(a.Role, b.Role), cmp.Compare(len(a.Name), len(b.Name)),
+			cmp.Compare(a.Name, b.Name))
 	})
 	return c
 }

@@ -35,7 +35,8 @@ func (s *seen) Cluster(_ context.Context, namespace, name string) (overview.Clus
 	if name != "cache" || namespace != "shop" {
 		return overview.Cluster{}, NotFoundError{errors.New(hostile + " not found")}
 	}
-	return overview.Cluster{Kind: "RedisCluster", Name: name, Reason: hostile, Shards: []overview.Shard{{Slots: strings.Repeat("1,", 4000)}}}, nil
+	return overview.Cluster{Kind: "RedisCluster", Name: name, Reason: hostile,
+		Shards: []overview.Shard{{Slots: strings.Repeat("1,", 4000)}}}, nil
 }
 
 func (s *seen) Object(_ context.Context, kind, _, name string) (overview.Object, error) {

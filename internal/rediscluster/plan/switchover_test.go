@@ -23,9 +23,9 @@ func TestSwitchoverThatAPersonAsksFor(t *testing.T) {
 		step, why string
 		blockedBy Predicate
 	}{
-		"a replica takes over": {snapshot: apart(), asked: "c-1-1", step: "Switchover", why: "c-1-1 takes over from c-1-0 as the master of shard 1"},
+		"a replica takes over": {snapshot: apart(), asked: "c-1-1", step: "Switchover", why: "c-1-1 takes over from c-1-0 as the master"},
 		"it has":               {snapshot: swapped(apart(), 1), asked: "c-1-1", step: "EndSwitchover", why: "c-1-1 is the master of shard 1"},
-		"no instance":          {snapshot: apart(), asked: "c-9-9\x1b[2J", step: "EndSwitchover", why: "it names no instance that the spec asks for"},
+		"no instance":          {snapshot: apart(), asked: "c-9-9\x1b[2J", step: "EndSwitchover", why: "it names no instance"},
 		"one that is to go": {snapshot: apart(), asked: "c-1-1", desired: func(d *Desired) { d.Topology[1] = 1 }, step: "Forget",
 			why: ""},
 		"masters would be closer together": {snapshot: apart(), asked: "c-1-1", desired: func(d *Desired) { d.SpreadMasters = true },
@@ -74,7 +74,8 @@ func TestSwitchoverThatAPersonAsksFor(t *testing.T) {
 
 // No switchover that is carried out is one that spreading masters takes back: the operator would do and undo it for ever.
 func TestNoSwitchoverIsUndone(t *testing.T) {
-	for _, nodes := range [][]string{{"a", "b", "c", "b", "c", "a"}, {"a", "a", "c", "b", "b", "a"}, {"a@x", "b@x", "c@y", "d@z", "e@z", "f@y"},
+	for _, nodes := range [][]string{{"a", "b", "c", "b", "c", "a"}, {"a", "a", "c", "b", "b", "a"},
+		{"a@x", "b@x", "c@y", "d@z", "e@z", "f@y"},
 		{"a", "b", "c", "d", "e", "f"}, {"b", "b", "c", "b", "c", "a"}} {
 		for shard := range 3 {
 			s := placed(nodes...)

@@ -31,8 +31,8 @@ func answer(t *testing.T, cr *v1alpha1.RedisCluster, refused string) {
 		shared.Get(t, api, cr)
 	}
 	if refused != "" {
-		shared.Check(t, api.Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{GenerateName: "end-", Namespace: cr.Namespace}, Type: "Warning",
-			Reason: "EndSwitchover", Message: refused, LastTimestamp: metav1.Now(),
+		shared.Check(t, api.Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{GenerateName: "end-", Namespace: cr.Namespace},
+			Type: "Warning", Reason: "EndSwitchover", Message: refused, LastTimestamp: metav1.Now(),
 			InvolvedObject: corev1.ObjectReference{Kind: "RedisCluster", Namespace: cr.Namespace, Name: cr.Name, UID: cr.UID}}))
 	}
 	delete(cr.Annotations, v1alpha1.AnnotationSwitchover)
@@ -69,7 +69,8 @@ func TestFailover(t *testing.T) {
 		}
 	}
 	_, err := run(steers, "", "failover", "cache", "cache-0-1", "-n", namespace, "--wait=1s")
-	if err == nil || !strings.Contains(err.Error(), "kubectl annotate rediscluster cache -n "+namespace+" redis.middleware.hc.cn/switchover-") {
+	takesBack := "kubectl annotate rediscluster cache -n " + namespace + " redis.middleware.hc.cn/switchover-"
+	if err == nil || !strings.Contains(err.Error(), takesBack) {
 		t.Errorf("without an operator: %v", err)
 	}
 	if _, err := run(steers, "", "failover", "cache", "cache-9-1", "-n", namespace); err == nil ||

@@ -67,6 +67,9 @@ var crashFlows = []flow{
 	{name: "backup", change: takeBackup, phase: v1alpha1.PhaseRunning},
 	{name: "restore", cluster: func(c *v1alpha1.RedisCluster) { c.Spec.Bootstrap = fromStore }, phase: v1alpha1.PhaseRunning},
 	{name: "archive", cluster: archived, phase: v1alpha1.PhaseRunning},
+	{name: "archive, given up", cluster: archived, change: func(t *testing.T, c *v1alpha1.RedisCluster) {
+		change(t, c, func(c *v1alpha1.RedisCluster) { c.Spec.Backup = nil })
+	}, phase: v1alpha1.PhaseRunning, givesUp: true},
 	{name: "switchover", cluster: func(c *v1alpha1.RedisCluster) {
 		c.Spec.Replicas, c.Spec.SpreadMasters = ptr.To[int32](6), ptr.To(false)
 	}, change: func(t *testing.T, c *v1alpha1.RedisCluster) {
@@ -74,9 +77,6 @@ var crashFlows = []flow{
 			c.Annotations = map[string]string{v1alpha1.AnnotationSwitchover: c.Name + "-1-1"}
 		})
 	}, phase: v1alpha1.PhaseRunning},
-	{name: "archive, given up", cluster: archived, change: func(t *testing.T, c *v1alpha1.RedisCluster) {
-		change(t, c, func(c *v1alpha1.RedisCluster) { c.Spec.Backup = nil })
-	}, phase: v1alpha1.PhaseRunning, givesUp: true},
 }
 
 func deletedBy(policy v1alpha1.DeletionPolicy) func(*v1alpha1.RedisCluster) {
