@@ -34,8 +34,8 @@ func cluster() *v1alpha1.RedisCluster {
 // info is what a server says.
 func info(shard, ordinal, operations int) string {
 	return fmt.Sprintf("@ 10.0.%d.%d 6379\n# Server\r\nredis_version:8.0.6\r\nconnected_clients:%d\r\nused_memory:%d\r\nused_memory_human:1M\r\n"+
-		"maxmemory:%d\r\ninstantaneous_ops_per_sec:%d\r\nkeyspace_hits:%d\r\nkeyspace_misses:%d\r\n", shard, ordinal, 20+shard, (150+shard*30)<<20,
-		230<<20, operations, 900+shard*10, 100)
+		"maxmemory:%d\r\ninstantaneous_ops_per_sec:%d\r\nkeyspace_hits:%d\r\nkeyspace_misses:%d\r\n", shard, ordinal, 20+shard,
+		(150+shard*30)<<20, 230<<20, operations, 900+shard*10, 100)
 }
 
 // said is what all but the last say, which means harm.
