@@ -64,7 +64,7 @@ func (p *program) cli() *cobra.Command {
 			if _, onTerminal := p.terminal(); onTerminal && p.asks() {
 				flags = append(flags, "-t")
 			}
-			err = p.run(command.Context(), p.Out, p.execArguments(namespace, instance, flags, redisCLI, given))
+			err = p.run(command.Context(), p.Out, p.Err, p.execArguments(namespace, instance, flags, redisCLI, given))
 			var ended *exec.ExitError
 			if errors.As(err, &ended) {
 				return ErrFound // kubectl or redis-cli has said why
@@ -134,12 +134,12 @@ func (c *connection) repeated() []string {
 }
 
 // run runs kubectl, which says itself what is wrong when it ends with an error.
-func (p *program) run(ctx context.Context, out io.Writer, arguments []string) error {
+func (p *program) run(ctx context.Context, out, wrong io.Writer, arguments []string) error {
 	path, err := exec.LookPath(cmp.Or(p.Kubectl, "kubectl"))
 	if err != nil {
 		return fmt.Errorf("find kubectl, whose plugin this is: %w", err)
 	}
 	command := exec.CommandContext(ctx, path, arguments...) //nolint:gosec // no shell reads the arguments
-	command.Stdin, command.Stdout, command.Stderr = p.In, out, p.Err
+	command.Stdin, command.Stdout, command.Stderr = p.In, out, wrong
 	return command.Run()
 }

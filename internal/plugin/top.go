@@ -15,6 +15,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/plugin/load"
 	"middleware.hc.cn/operator/internal/plugin/read"
+	"middleware.hc.cn/operator/internal/plugin/terminal"
 )
 
 // askEach asks the servers that are its arguments, as addresses and ports, how much they do. It ends by itself.
@@ -88,9 +89,9 @@ func (p *program) load(ctx context.Context, to *cluster, namespace, name string)
 	}
 	ctx, end := context.WithTimeout(ctx, askTimeout)
 	defer end()
-	var said bounded
-	if err := p.run(ctx, &said, p.execArguments(namespace, from, nil, askEach, load.Addresses(cluster))); err != nil {
-		return load.Cluster{}, fmt.Errorf("ask from %s: %w", from, err)
+	var said, wrong bounded // by servers and a shell of the image of others: none of it reaches the terminal as it is
+	if err := p.run(ctx, &said, &wrong, p.execArguments(namespace, from, nil, askEach, load.Addresses(cluster))); err != nil {
+		return load.Cluster{}, fmt.Errorf("ask from %s: %w: %s", from, err, terminal.Clean(wrong.String()))
 	}
 	return load.Of(cluster, said.String()), nil
 }
