@@ -47,7 +47,8 @@ func TestTopShowsNothingAsItIs(t *testing.T) {
 		"yes":                                                                     "",
 	} {
 		kubectl := filepath.Join(t.TempDir(), "kubectl")
-		if err := os.WriteFile(kubectl, []byte("#!/bin/sh\n"+strings.Replace(script, "yes", "yes | head -c 20000000", 1)+"\n"), 0o700); err != nil {
+		content := "#!/bin/sh\n" + strings.Replace(script, "yes", "yes | head -c 20000000", 1) + "\n"
+		if err := os.WriteFile(kubectl, []byte(content), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		var out, wrong strings.Builder
