@@ -278,8 +278,7 @@ function drawList() {
 
 function drawMain() {
   const view = state.view;
-  let shown = [h('p', {class: 'empty', key: 'empty'}, 'Choose an object.')];
-  if (state.of) shown = [h('p', {class: 'empty', key: 'empty'}, 'Looking …')];
+  let shown = [h('p', {class: 'empty', key: 'empty'}, state.of ? 'Looking …' : 'Choose an object.')];
   if (view && view.cluster) shown = clusterView(view);
   if (view && view.object) shown = objectView(view);
   sync(byId('main'), [state.viewError ? h('p', {class: 'error', key: 'error', role: 'alert'}, state.viewError) : '', ...shown].filter(Boolean));
@@ -328,11 +327,8 @@ async function lookAtList() {
   } catch (e) {
     state.listError = 'Cannot look: ' + e.message;
   }
-  const list = state.list && state.list.list.objects;
-  if (!chosen() && list && list.length) {
-    const first = list.find((o) => o.kind === 'RedisCluster') || list[0];
-    location.replace(address(first));
-  }
+  const list = state.list ? state.list.list.objects : [];
+  if (!chosen() && list.length) location.replace(address(list.find((o) => o.kind === 'RedisCluster') || list[0]));
   drawList();
 }
 
@@ -376,10 +372,7 @@ function setTheme(theme) {
   byId('theme').setAttribute('aria-label', 'Theme: ' + theme);
 }
 
-byId('theme').onclick = () => {
-  const next = themes[(themes.indexOf(document.documentElement.dataset.theme) + 1) % themes.length];
-  setTheme(next);
-};
+byId('theme').onclick = () => setTheme(themes[(themes.indexOf(document.documentElement.dataset.theme) + 1) % themes.length]);
 byId('hold').onclick = () => {
   state.held = !state.held;
   byId('hold').setAttribute('aria-pressed', String(state.held));
