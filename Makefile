@@ -96,10 +96,11 @@ test-apiserver: ## tests against a real API server and etcd
 	assets=$$(hack/envtest.sh); KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m KUBEBUILDER_ASSETS=$$assets $(GO_TEST) -count=1 -p 4 -timeout $(APISERVER_TIMEOUT) $(RUN_FLAG) ./test/apiserver/...
 
 .PHONY: test-engine
-test-engine: build-backup ## tests against real Redis and Valkey processes, and real object stores (STORES=all: also Azure's, which needs Node.js)
+test-engine: build-backup ## tests against real Redis and Valkey processes, and real object stores (STORES=all: also Azure's; CLIENTS=all: also clients of other languages, see docs/external-access.md; both need Node.js)
 	engines=$$(hack/engines.sh); minio=$$(hack/tool.sh minio); gcs=$$(hack/tool.sh fake-gcs-server); age=$$(hack/tool.sh age); zstd=$$(hack/tool.sh zstd); \
 	  azurite=; if [ "$(STORES)" = all ]; then azurite=$$(hack/azurite.sh) || exit 1; fi; \
-	  ENGINES=$$engines MINIO=$$minio FAKE_GCS=$$gcs AZURITE=$$azurite AGE=$$age ZSTD=$$zstd BACKUP=$(CURDIR)/bin/backup \
+	  clients=; if [ "$(CLIENTS)" = all ]; then clients=$$(hack/npm.sh redis-clients) || exit 1; fi; \
+	  NODE_CLIENTS=$$clients ENGINES=$$engines MINIO=$$minio FAKE_GCS=$$gcs AZURITE=$$azurite AGE=$$age ZSTD=$$zstd BACKUP=$(CURDIR)/bin/backup \
 	  $(GO_TEST) -count=1 -timeout 45m $(RUN_FLAG) ./test/engine/... ./internal/archive
 
 .PHONY: test-e2e

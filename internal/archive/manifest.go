@@ -71,6 +71,9 @@ type Manifest struct {
 
 	// archived are the parts of each shard, its base first, if this is a moment of an archive.
 	archived [][]part
+
+	// files are the objects of each shard, if this is no backup: see Files.
+	files [][]string
 }
 
 // part is an object and where it lies.

@@ -25,14 +25,16 @@ import (
 
 // What an instance finds in its directory when it starts. The names are the engines' defaults (appenddirname, appendfilename).
 const (
-	appendDir   = "appendonlydir"
-	baseFile    = "appendonly.aof.1.base.rdb"
-	streamFile  = "appendonly.aof.1.incr.aof"
-	tableFile   = "appendonly.aof.manifest"
-	nodesFile   = "nodes.conf"
-	staging     = ".restore-unfinished"
-	restored    = ".restored" // which backup was restored, and for whom; no instance reads it
-	tableOfBase = "file " + baseFile + " seq 1 type b\nfile " + streamFile + " seq 1 type i\n"
+	appendDir  = "appendonlydir"
+	baseFile   = "appendonly.aof.1.base.rdb"
+	streamFile = "appendonly.aof.1.incr.aof"
+	tableFile  = "appendonly.aof.manifest"
+	nodesFile  = "nodes.conf"
+	staging    = ".restore-unfinished"
+	restored   = ".restored" // which backup was restored, and for whom; no instance reads it
+	// What an append-only file consists of; the former may be left out.
+	tableOfBase   = "file " + baseFile + " seq 1 type b\n"
+	tableOfStream = "file " + streamFile + " seq 1 type i\n"
 )
 
 // readable is which RDB versions the engines read, from the first version of the engine in which they do; the newest first. The
@@ -63,7 +65,7 @@ func (m *Manifest) CheckReadable(engine redis.Engine, version string) error {
 			continue
 		}
 		for i, s := range m.Shards {
-			if !slices.Contains(entry.rdbs, s.RDB) {
+			if !slices.Contains(entry.rdbs, s.RDB) && (m.files == nil || !ofOldOrNone(s.RDB)) {
 				return fmt.Errorf("%s %s does not read shard %d, which %s %s wrote as %s: restore to %s %s or later", engine, version, i,
 					m.Engine, m.Version, s.RDB, m.Engine, m.Version)
 			}
@@ -106,18 +108,11 @@ func (s *Store) Restore(ctx context.Context, r Restoring) error {
 		return err
 	}
 	r.Meter.begin(report.StageRestoring, r.Shard, m.Shards[r.Shard].Base.PlainSize+m.Shards[r.Shard].Stream.PlainSize)
-	for _, part := range []struct {
-		file string
-		get  func(context.Context, *Manifest, int, io.Writer) error
-	}{{baseFile, s.getBase}, {streamFile, s.getStream}} {
-		err := writeFile(filepath.Join(data, part.file), func(to io.Writer) error {
-			return part.get(ctx, m, r.Shard, io.MultiWriter(to, r.Meter.of(r.Shard)))
-		})
-		if err != nil {
-			return err
-		}
+	write := s.writeBackup
+	if m.files != nil {
+		write = s.writeFiles
 	}
-	if err := writeText(filepath.Join(data, tableFile), tableOfBase); err != nil {
+	if err := write(ctx, r, data); err != nil {
 		return err
 	}
 	if err := writeText(filepath.Join(stage, nodesFile), nodesOf(m, r.Shard)); err != nil {
@@ -138,6 +133,22 @@ func (s *Store) Restore(ctx context.Context, r Restoring) error {
 		}
 	}
 	return os.Remove(stage)
+}
+
+// writeBackup writes the append-only file of a shard of a backup.
+func (s *Store) writeBackup(ctx context.Context, r Restoring, data string) error {
+	for _, part := range []struct {
+		file string
+		get  func(context.Context, *Manifest, int, io.Writer) error
+	}{{baseFile, s.getBase}, {streamFile, s.getStream}} {
+		err := writeFile(filepath.Join(data, part.file), func(to io.Writer) error {
+			return part.get(ctx, r.Manifest, r.Shard, io.MultiWriter(to, r.Meter.of(r.Shard)))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return writeText(filepath.Join(data, tableFile), tableOfBase+tableOfStream)
 }
 
 // moved is what a restore moves into the directory, in this order.

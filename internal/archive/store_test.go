@@ -352,7 +352,7 @@ func TestRestoreIsFinishedFromEveryMoment(t *testing.T) {
 		check(t, at(dir))
 		check(t, s.Restore(t.Context(), Restoring{Manifest: m, Shard: 1, Directory: dir}))
 		table, err := os.ReadFile(filepath.Join(dir, appendDir, tableFile))
-		if left, _ := os.ReadDir(dir); string(table) != tableOfBase || err != nil || len(left) != 3 {
+		if left, _ := os.ReadDir(dir); string(table) != tableOfBase+tableOfStream || err != nil || len(left) != 3 {
 			t.Errorf("%s: %q, %v, %v", name, table, err, left)
 		}
 	}

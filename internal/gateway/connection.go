@@ -4,11 +4,12 @@
 package gateway
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,23 +18,33 @@ import (
 )
 
 const (
-	// bufferSize is what a connection holds four times: to read and to write, of both sides.
-	bufferSize = 16 << 10
 	// handshakeWithin, headWithin and bodyWithin are for how long a client may take for a handshake, for the first words of a command, and
 	// between two parts of the rest. Between commands it may rest for ever, as at an instance.
 	handshakeWithin, headWithin, bodyWithin = 10 * time.Second, 30 * time.Second, time.Minute
+	// enterWithin is for how long a client may be connected before an instance has let it in.
+	enterWithin = time.Minute
 	// stalledFor is for how long one side may take nothing of what it is sent.
 	stalledFor = 2 * time.Minute
 	dialWithin = 5 * time.Second
 	// repliesWithin is for how long an instance may answer a client that has ended its side.
 	repliesWithin = 10 * time.Second
+	// firstSize is what is read of a client before an instance is connected to.
+	firstSize = 512
 )
 
 // connection is one of a client, and the one to the instance.
 type connection struct {
-	session *protocol.Session
-	client  net.Conn
-	raw     net.Conn // what client is encrypted over, or client
+	gateway  *Gateway
+	session  *protocol.Session
+	client   net.Conn
+	raw      net.Conn    // what client is encrypted over, or client
+	entry    *time.Timer // closes the connection if the client is not let in
+	accepted time.Time
+
+	mu       sync.Mutex
+	closed   bool
+	instance net.Conn // nil: the client has said nothing yet
+
 	// What each side does: whether it is waited for, with everything passed on that came before.
 	commands, replies atomic.Bool
 	lastHeard         atomic.Int64 // when the client said something, in nanoseconds since 1970
@@ -43,29 +54,84 @@ type connection struct {
 	begun, limited bool
 }
 
-// reader reads from one side; before it waits, it flushes what the other gets.
+func (g *Gateway) newConnection(raw, client net.Conn) *connection {
+	c := &connection{gateway: g, session: protocol.New(g.directory, g.certificate != nil, &g.figures.Counts), client: client, raw: raw,
+		accepted: time.Now()}
+	c.replies.Store(true) // there are none to come
+	c.lastHeard.Store(c.accepted.UnixNano())
+	c.entry = time.AfterFunc(time.Hour, c.checkEntry)
+	c.entry.Reset(enterWithin)
+	return c
+}
+
+// checkEntry closes a connection whose client has not been let in, unless a reply is awaited that may show that it was.
+func (c *connection) checkEntry() {
+	const again = time.Second
+	switch admitted, resting := c.session.Entry(); {
+	case admitted:
+	case resting:
+		c.gateway.figures.refused[noEntry].Add(1)
+		c.close()
+	default:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.closed {
+			c.entry.Reset(again)
+		}
+	}
+}
+
+// close ends both sides.
+func (c *connection) close() {
+	c.session.Abort()
+	_ = c.client.Close() // what was to be passed on was
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	if c.instance != nil {
+		_ = c.instance.Close() // as above
+	}
+}
+
+// join notes the connection to the instance, unless it is too late.
+func (c *connection) join(instance net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		_ = instance.Close() // nothing was said
+		return false
+	}
+	c.instance = instance
+	return true
+}
+
+// begin waits for the first words of a client. Nothing is connected to before.
+func (c *connection) begin() ([]byte, error) {
+	first := make([]byte, firstSize)
+	r := &reader{Conn: c.client, waiting: &c.commands, before: c.limit, after: c.heard}
+	n, err := r.Read(first)
+	if n > 0 {
+		err = nil
+	}
+	return first[:n], err
+}
+
+// reader reads from one side.
 type reader struct {
 	net.Conn
-	to      *bufio.Writer
+	said    []byte // what was read before
 	waiting *atomic.Bool
-	// last reports, before what was said is flushed, that it is the last. It is sent together with the end: hold is called before, and end
-	// after the flush.
-	last      func() bool
-	hold, end func()
-	before    func() (atRest bool, err error)
-	after     func()
+	before  func() (atRest bool, err error)
+	after   func()
 }
 
 func (r *reader) Read(into []byte) (int, error) {
-	last := r.last != nil && r.to.Buffered() > 0 && r.last()
-	if last {
-		r.hold()
-	}
-	if err := r.to.Flush(); err != nil {
-		return 0, err
-	}
-	if last {
-		r.end()
+	if len(r.said) > 0 {
+		n := copy(into, r.said)
+		if r.said = r.said[n:]; len(r.said) == 0 {
+			r.said = nil
+		}
+		return n, nil
 	}
 	atRest, err := r.before()
 	if err != nil {
@@ -88,38 +154,71 @@ func (w writer) Write(text []byte) (int, error) {
 	return w.Conn.Write(text)
 }
 
-// pass passes on between a client and an instance until one of them ends.
-func (g *Gateway) pass(ctx context.Context, raw, client, instance net.Conn) error {
-	c := &connection{session: protocol.New(g.directory, g.certificate != nil, &g.figures.Counts), client: client, raw: raw}
-	c.lastHeard.Store(time.Now().UnixNano())
-	defer g.enter(c)()
-	stop := func() {
-		c.session.Abort()
-		_, _ = client.Close(), instance.Close() // what was to be passed on was
+// pass passes on between the client, which has said something already, and an instance until one of them ends.
+func (c *connection) pass(ctx context.Context, said []byte, instance net.Conn) error {
+	c.replies.Store(false)
+	if !c.join(instance) {
+		return net.ErrClosed
 	}
-	defer context.AfterFunc(ctx, stop)()
-	toInstance, toClient := bufio.NewWriterSize(writer{instance}, bufferSize), bufio.NewWriterSize(writer{client}, bufferSize)
-	fromClient := bufio.NewReaderSize(&reader{Conn: client, to: toInstance, waiting: &c.commands, before: c.limit, after: c.heard}, bufferSize)
-	fromInstance := bufio.NewReaderSize(&reader{Conn: instance, to: toClient, waiting: &c.replies,
-		last: func() bool { return g.draining.Load() && c.session.Finish() },
-		hold: func() { hold(raw) }, end: c.end,
-		before: func() (bool, error) { return true, nil }, after: func() {}}, bufferSize)
+	client := &reader{Conn: c.client, said: said, waiting: &c.commands, before: c.limit, after: c.heard}
+	behind := &reader{Conn: instance, waiting: &c.replies, before: func() (bool, error) { return true, nil }, after: func() {}}
+	commands, replies := protocol.NewPipe(client, writer{instance}, nil), protocol.NewPipe(behind, writer{c.client}, c.last)
 	requests := make(chan error, 1)
 	go func() {
-		err := contain.Call(ctx, "pass on commands", func() error {
-			return c.session.Requests(fromClient, toInstance, c.pace)
-		})
-		if half, ok := instance.(interface{ CloseWrite() error }); err == nil && ok {
-			err = errors.Join(half.CloseWrite(), instance.SetReadDeadline(time.Now().Add(repliesWithin)))
-		}
-		if err != nil {
-			stop()
+		err := contain.Call(ctx, "pass on commands", func() error { return c.session.Requests(commands, c.pace) })
+		if err = c.saidAll(err); err != nil {
+			c.close()
 		}
 		requests <- err
 	}()
-	err := contain.Call(ctx, "pass on replies", func() error { return c.session.Replies(fromInstance, toClient) })
-	stop()
+	err := contain.Call(ctx, "pass on replies", func() error { return c.session.Replies(replies) })
+	c.close()
 	return errors.Join(err, <-requests)
+}
+
+// last is called before replies are sent. If they are the last ones while the gateway ends, they are sent together with the end.
+func (c *connection) last() (sent func()) {
+	if !c.mayEnd() || !c.session.Finish() {
+		return nil
+	}
+	hold(c.raw)
+	return c.end
+}
+
+// mayEnd reports whether the connection may be closed since the gateway ends. One that was accepted a moment ago is still logging in, with
+// one command after the other.
+func (c *connection) mayEnd() bool {
+	const young = 2 * time.Second
+	return c.gateway.stopping.Load() || c.gateway.draining.Load() && time.Since(c.accepted) > young
+}
+
+// saidAll is called when no more of the client's commands are passed on, and how that came. Without an error, replies still come.
+func (c *connection) saidAll(err error) error {
+	if errors.Is(err, protocol.ErrFinished) {
+		c.commands.Store(true)
+		return c.drop()
+	}
+	if half, ok := c.instance.(interface{ CloseWrite() error }); err == nil && ok {
+		return errors.Join(half.CloseWrite(), c.instance.SetReadDeadline(time.Now().Add(repliesWithin)))
+	}
+	return err
+}
+
+// drop reads what the client says too late: closing a connection with something unread could take replies away that are under way.
+func (c *connection) drop() error {
+	if err := c.client.SetReadDeadline(time.Now().Add(lastReplies)); err != nil {
+		return err
+	}
+	into := make([]byte, firstSize)
+	for {
+		_, err := c.client.Read(into)
+		if errors.Is(err, io.EOF) {
+			return c.instance.SetReadDeadline(time.Now().Add(lastReplies))
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // pace notes what the client's next bytes belong to.
@@ -172,22 +271,35 @@ func (c *connection) end() {
 	_ = c.client.SetReadDeadline(time.Now().Add(soon)) // ends Requests
 }
 
-// secure is the connection as the client speaks.
-func (g *Gateway) secure(ctx context.Context, client net.Conn) (net.Conn, error) {
-	if g.certificate == nil {
-		return client, nil
+// secure is the connection as the client speaks, and the instance that it leads to.
+func secure(ctx context.Context, raw net.Conn, l *listener) (net.Conn, *Instance, error) {
+	client, server := raw, ""
+	if l.tls != nil {
+		ctx, cancel := context.WithTimeout(ctx, handshakeWithin)
+		defer cancel()
+		secured := tls.Server(raw, l.tls)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			return nil, nil, err
+		}
+		client, server = secured, secured.ConnectionState().ServerName
 	}
-	ctx, cancel := context.WithTimeout(ctx, handshakeWithin)
-	defer cancel()
-	secured := tls.Server(client, g.certificate.config())
-	return secured, secured.HandshakeContext(ctx)
+	instance := l.entrance.Load().choose(server)
+	if instance == nil {
+		return nil, nil, errors.New("the map has no instance of that name")
+	}
+	return client, instance, nil
 }
 
 // dial opens a connection to an instance.
-func (g *Gateway) dial(ctx context.Context, address string) (net.Conn, error) {
+func (g *Gateway) dial(ctx context.Context, instance string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	conn, err := net.Conn(nil), error(&net.AddrError{Err: "no address is known"})
+	for _, address := range g.directory.inside(instance) {
+		if conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", address); err == nil {
+			break
+		}
+	}
 	if err != nil || g.authority == nil {
 		return conn, err
 	}

@@ -4,10 +4,7 @@
 package gateway
 
 import (
-	"context"
 	"maps"
-	"net"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -18,32 +15,46 @@ import (
 // command is under way. Clients that say something before are told the end together with the reply.
 const quiet = 3 * time.Second
 
+// lastReplies is what of the time to end is left for replies to what was passed on.
+const lastReplies = 2 * time.Second
+
 // drain lets connections finish. One is closed together with the reply after which nothing is outstanding, so that a client that waits for
-// replies finds it closed before it says more; or when it rests. Clients connect again, to another gateway. What is left at the end is
-// closed by end.
+// replies finds it closed before it says more; or when it rests. Clients connect again, to another gateway. Those that never rest have no
+// more commands passed on in the end, and get the replies that are outstanding. What is left then is closed by end.
 func (g *Gateway) drain(end func()) {
-	const every = 20 * time.Millisecond
-	g.ready.Store(false)
+	g.served.Store(&Served{Reason: "it ends"})
 	g.options.Log.Info("The gateway ends", "connections", g.figures.open.Load())
 	time.Sleep(g.options.DrainDelay)
 	for _, l := range g.listeners {
 		_ = l.Close() // nobody waits in it
 	}
 	g.accepting.Wait() // what was accepted is counted
+	begin, last := time.Now(), min(lastReplies, g.options.DrainTimeout/2)
 	g.draining.Store(true)
-	begin := time.Now()
-	for passed := time.Duration(0); passed < g.options.DrainTimeout; passed = time.Since(begin) {
-		if g.limits.count() == 0 {
-			break
-		}
-		for _, c := range g.connections() {
+	g.finish(begin.Add(g.options.DrainTimeout-last), func(c *connection) {
+		if c.mayEnd() {
 			c.finish(quiet)
 		}
-		time.Sleep(every)
-	}
+	})
+	g.stopping.Store(true)
+	g.finish(begin.Add(g.options.DrainTimeout), func(c *connection) {
+		c.session.Stop()
+		c.finish(0)
+	})
 	g.options.Log.Info("The gateway has ended", "closed", g.limits.count())
 	end()
 	g.wait.Wait()
+}
+
+// finish finishes connections again and again, until there are none or it is time.
+func (g *Gateway) finish(until time.Time, each func(*connection)) {
+	const every = 20 * time.Millisecond
+	for g.limits.count() > 0 && time.Now().Before(until) {
+		for _, c := range g.connections() {
+			each(c)
+		}
+		time.Sleep(every)
+	}
 }
 
 func (g *Gateway) connections() []*connection {
@@ -58,9 +69,4 @@ func (g *Gateway) say(err error, text string, pairs ...any) {
 	if g.says.Allow() {
 		g.options.Log.Info(text, append(pairs, "reason", excerpt.Of(err.Error(), longest))...)
 	}
-}
-
-// find looks a name up.
-func find(ctx context.Context, host string) ([]netip.Addr, error) {
-	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }

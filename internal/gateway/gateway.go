@@ -1,13 +1,14 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway is what clients outside reach a cluster through: a proxy with one port for each instance. It rewrites the addresses that
-// instances tell to those that clients outside can reach, and passes all else as bytes. It keeps no state, knows no passwords, and passes
-// on no replication.
+// Package gateway is what clients outside reach a cluster through: a proxy with a port for each instance, or one for all of them that the
+// server name of TLS tells apart. It rewrites the addresses that instances tell to those that clients outside can reach, and passes all
+// else as bytes. It keeps no state, knows no passwords, and passes on no replication.
 package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -32,8 +33,8 @@ type Options struct {
 	CertFile, KeyFile string
 	// CAFile has the certificates that those of instances are signed with, and ServerName what these are for; empty: no TLS.
 	CAFile, ServerName string
-	// MaxConnections and MaxPerSource bound connections.
-	MaxConnections, MaxPerSource int
+	// MaxConnections, MaxPerSource and MaxPerInstance bound connections.
+	MaxConnections, MaxPerSource, MaxPerInstance int
 	// DrainDelay is for how long connections are accepted after the gateway was told to end, since others hear of it late, and
 	// DrainTimeout for how long connections may go on after that.
 	DrainDelay, DrainTimeout time.Duration
@@ -48,8 +49,9 @@ type Gateway struct {
 	authority   *authority   // nil: instances do
 	limits      limits
 	figures     figures
-	ready       atomic.Bool
-	draining    atomic.Bool
+	served      atomic.Pointer[Served]
+	draining    atomic.Bool // connections are closed when they rest
+	stopping    atomic.Bool // no more commands are passed on
 	says        *rate.Limiter
 
 	mu        sync.Mutex
@@ -59,17 +61,18 @@ type Gateway struct {
 	wait      sync.WaitGroup
 }
 
-// listener is the port of an instance.
+// listener is a port.
 type listener struct {
 	net.Listener
-	instance atomic.Pointer[Instance]
+	entrance atomic.Pointer[entrance]
+	tls      *tls.Config // nil: clients speak plain
 }
 
 // New is a gateway. Its files must be there, and must be valid.
 func New(ctx context.Context, o Options) (*Gateway, error) {
 	const saysEvery, saysAtOnce = 100 * time.Millisecond, 50
-	g := &Gateway{options: o, directory: newDirectory(find), says: rate.NewLimiter(rate.Every(saysEvery), saysAtOnce),
-		limits:    limits{total: o.MaxConnections, perSource: o.MaxPerSource},
+	g := &Gateway{options: o, directory: newDirectory(find, o.CAFile != ""), says: rate.NewLimiter(rate.Every(saysEvery), saysAtOnce),
+		limits:    limits{total: o.MaxConnections, perSource: o.MaxPerSource, perInstance: o.MaxPerInstance},
 		listeners: map[uint16]*listener{}, open: map[*connection]bool{}}
 	if o.CertFile != "" {
 		g.certificate = &certificate{certFile: o.CertFile, keyFile: o.KeyFile}
@@ -82,6 +85,7 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.directory.update(ctx, m, time.Now())
+	g.served.Store(&Served{Reason: "it starts"})
 	return g, nil
 }
 
@@ -112,7 +116,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 		}
 		if m != nil {
 			g.directory.update(running, m, time.Now())
-			g.ready.Store(g.listen(running, m))
+			g.served.Store(g.serves(m, g.listen(running, m)))
 		}
 		select {
 		case <-ctx.Done():
@@ -123,9 +127,20 @@ func (g *Gateway) Run(ctx context.Context) error {
 	}
 }
 
+// serves says what is served of a map.
+func (g *Gateway) serves(m *Map, all bool) *Served {
+	if !all {
+		return &Served{Reason: "not all ports of the map are open"}
+	}
+	return &Served{Map: m.digest, Unknown: g.directory.unknown(m)}
+}
+
 // read reads all files.
 func (g *Gateway) read() (*Map, error) {
 	m, err := ReadMap(g.options.MapFile)
+	if m != nil && m.Port != 0 && g.certificate == nil {
+		m, err = nil, errors.New("the map: port: clients must use TLS there, and there is no certificate for them")
+	}
 	if g.certificate != nil {
 		err = errors.Join(err, g.certificate.refresh())
 	}
@@ -137,30 +152,34 @@ func (g *Gateway) read() (*Map, error) {
 
 // listen opens the ports of the map, and closes those that are not in it. It reports whether all are open.
 func (g *Gateway) listen(ctx context.Context, m *Map) bool {
-	wanted, all := map[uint16]bool{}, true
-	for _, instance := range m.Instances {
-		wanted[instance.Port] = true
-		if l, found := g.listeners[instance.Port]; found {
-			l.instance.Store(&instance)
+	wanted, all := m.entrances(), true
+	for port, e := range wanted {
+		if l, found := g.listeners[port]; found {
+			l.entrance.Store(e)
 			continue
 		}
-		opened, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(g.options.Host, strconv.Itoa(int(instance.Port))))
+		config := net.ListenConfig{}
+		config.SetMultipathTCP(false) // what is sent together with the end must arrive together
+		opened, err := config.Listen(ctx, "tcp", net.JoinHostPort(g.options.Host, strconv.Itoa(int(port))))
 		if err != nil {
-			g.say(err, "A port cannot be opened", "instance", instance.Name)
+			g.say(err, "A port cannot be opened", "instance", e.name())
 			all = false
 			continue
 		}
 		l := &listener{Listener: opened}
-		l.instance.Store(&instance)
-		g.listeners[instance.Port] = l
-		g.options.Log.Info("Instance is served", "instance", instance.Name, "port", instance.Port, "outside", instance.Outside)
+		l.entrance.Store(e)
+		if g.certificate != nil {
+			l.tls = g.certificate.config(func(server string) bool { return l.entrance.Load().choose(server) != nil })
+		}
+		g.listeners[port] = l
+		g.options.Log.Info("Port is open", "port", port, "instance", e.name())
 		g.accepting.Go(func() { g.accept(ctx, l) })
 	}
 	for port, l := range g.listeners {
-		if !wanted[port] {
+		if wanted[port] == nil {
 			_ = l.Close() // connections stay until the instance goes
 			delete(g.listeners, port)
-			g.options.Log.Info("Instance is no longer served", "instance", l.instance.Load().Name)
+			g.options.Log.Info("Port is closed", "port", port, "instance", l.entrance.Load().name())
 		}
 	}
 	return all
@@ -182,52 +201,65 @@ func (g *Gateway) accept(ctx context.Context, l *listener) {
 		g.figures.accepted.Add(1)
 		leave, why := g.limits.enter(conn.RemoteAddr())
 		if why != admitted {
-			g.refuse(conn, why)
+			g.refuse(conn, why, l.tls == nil)
 			continue
 		}
 		g.wait.Go(func() {
 			defer leave()
-			g.serve(ctx, conn, l.instance.Load())
+			g.serve(ctx, conn, l)
 		})
 	}
 }
 
-// refuse closes a connection with what an instance says when there are too many.
-func (g *Gateway) refuse(conn net.Conn, why refusal) {
+// refuse closes a connection with what an instance says when there are too many, if the client would hear it.
+func (g *Gateway) refuse(client net.Conn, why refusal, hears bool) {
 	g.figures.refused[why].Add(1)
-	if g.certificate == nil {
-		if err := conn.SetWriteDeadline(time.Now().Add(time.Millisecond)); err == nil {
-			_, _ = io.WriteString(conn, "-ERR max number of clients reached\r\n") // the closing says it, too
+	if hears {
+		if err := client.SetWriteDeadline(time.Now().Add(time.Millisecond)); err == nil {
+			_, _ = io.WriteString(client, "-ERR max number of clients reached\r\n") // the closing says it, too
 		}
 	}
-	_ = conn.Close() // it was never served
+	_ = client.Close() // it was never served
 }
 
 // serve passes on one connection of a client.
-func (g *Gateway) serve(ctx context.Context, conn net.Conn, instance *Instance) {
-	defer func() { _ = conn.Close() }() // what was to be passed on was
+func (g *Gateway) serve(ctx context.Context, raw net.Conn, l *listener) {
+	defer func() { _ = raw.Close() }() // what was to be passed on was
 	g.figures.open.Add(1)
 	defer g.figures.open.Add(-1)
-	source := conn.RemoteAddr().String()
-	client, err := g.secure(ctx, conn)
+	client, instance, err := secure(ctx, raw, l)
 	if err != nil {
 		g.figures.refused[noHandshake].Add(1)
 		return
 	}
-	behind, err := g.dial(ctx, instance.Inside[0])
+	c := g.newConnection(raw, client)
+	defer g.enter(c)()
+	defer context.AfterFunc(ctx, c.close)()
+	defer c.entry.Stop()
+	first, err := c.begin()
+	if err != nil {
+		return
+	}
+	leave, ok := g.limits.reach(instance.Name)
+	if !ok {
+		g.refuse(client, tooManyOfInstance, true)
+		return
+	}
+	defer leave()
+	behind, err := g.dial(ctx, instance.Name)
 	if err != nil {
 		g.figures.refused[unreachable].Add(1)
 		g.say(err, "An instance is not reached", "instance", instance.Name)
 		return
 	}
-	err = g.pass(ctx, conn, client, behind)
+	err = c.pass(ctx, first, behind)
 	switch {
 	case errors.Is(err, protocol.ErrClient):
 		g.figures.brokenByClient.Add(1)
-		g.say(err, "A connection is closed", "instance", instance.Name, "client", source)
+		g.say(err, "A connection is closed", "instance", instance.Name, "client", raw.RemoteAddr().String())
 	case errors.Is(err, protocol.ErrServer):
 		g.figures.brokenByOther.Add(1)
-		g.say(err, "A connection is closed", "instance", instance.Name, "client", source)
+		g.say(err, "A connection is closed", "instance", instance.Name, "client", raw.RemoteAddr().String())
 	}
 }
 

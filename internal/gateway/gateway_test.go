@@ -6,6 +6,7 @@ package gateway
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,12 +32,14 @@ import (
 // instance plays one: it keeps what it hears, and answers by the first word.
 type instance struct {
 	net.Listener
-	answers map[string]string
-	mu      sync.Mutex
-	heard   []string
+	answers  map[string]string
+	takes    atomic.Int64 // nanoseconds to answer
+	accepted atomic.Int64
+	mu       sync.Mutex
+	heard    []string
 }
 
-func startInstance(t *testing.T, answers map[string]string) *instance {
+func startInstance(t testing.TB, answers map[string]string) *instance {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,6 +53,7 @@ func startInstance(t *testing.T, answers map[string]string) *instance {
 			if err != nil {
 				return
 			}
+			i.accepted.Add(1)
 			go i.serve(conn)
 		}
 	}()
@@ -66,6 +71,7 @@ func (i *instance) serve(conn net.Conn) {
 		i.mu.Lock()
 		i.heard = append(i.heard, strings.Join(words, " "))
 		i.mu.Unlock()
+		time.Sleep(time.Duration(i.takes.Load()))
 		if _, err := io.WriteString(conn, i.answers[words[0]]); err != nil {
 			return
 		}
@@ -81,7 +87,7 @@ func (i *instance) said() []string {
 // running is a gateway of a test.
 type running struct {
 	*Gateway
-	t     *testing.T
+	t     testing.TB
 	path  string
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -96,9 +102,14 @@ func (r *running) logged() string {
 	return strings.Join(r.log, "\n")
 }
 
-func writeMap(t *testing.T, path string, instances ...Instance) {
+func writeMap(t testing.TB, path string, instances ...Instance) {
 	t.Helper()
-	text, err := json.Marshal(Map{Instances: instances})
+	writeWhole(t, path, Map{Instances: instances})
+}
+
+func writeWhole(t testing.TB, path string, m Map) {
+	t.Helper()
+	text, err := json.Marshal(m)
 	if err == nil {
 		err = os.WriteFile(path, text, 0o600)
 	}
@@ -108,11 +119,12 @@ func writeMap(t *testing.T, path string, instances ...Instance) {
 }
 
 // startGateway runs a gateway on a map.
-func startGateway(t *testing.T, set func(*Options), instances ...Instance) *running {
+func startGateway(t testing.TB, set func(*Options), instances ...Instance) *running {
 	t.Helper()
 	r := &running{t: t, path: filepath.Join(t.TempDir(), "map.json"), ended: make(chan struct{})}
 	writeMap(t, r.path, instances...)
-	o := Options{MapFile: r.path, Host: "127.0.0.1", MaxConnections: 100, MaxPerSource: 100, DrainTimeout: 20 * time.Second,
+	o := Options{MapFile: r.path, Host: "127.0.0.1", MaxConnections: 100, MaxPerSource: 100, MaxPerInstance: 100,
+		DrainTimeout: 20 * time.Second,
 		Log: funcr.New(func(_, args string) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -135,11 +147,14 @@ func startGateway(t *testing.T, set func(*Options), instances ...Instance) *runn
 		}
 	}()
 	t.Cleanup(func() { r.stop(); <-r.ended })
-	eventually(t, g.ready.Load)
+	eventually(t, g.ready)
 	return r
 }
 
-func eventually(t *testing.T, holds func() bool) {
+// ready reports whether all ports of a map are open.
+func (g *Gateway) ready() bool { return g.served.Load().Map != "" }
+
+func eventually(t testing.TB, holds func() bool) {
 	t.Helper()
 	for range 3000 {
 		if holds() {
@@ -151,7 +166,7 @@ func eventually(t *testing.T, holds func() bool) {
 }
 
 // free is a port that nobody listens on.
-func free(t *testing.T) uint16 {
+func free(t testing.TB) uint16 {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -165,7 +180,7 @@ func (i *instance) on(port uint16) Instance {
 	return Instance{Name: "cache-0-0", Port: port, Outside: "redis.example.com:7000", Inside: []string{i.Addr().String()}}
 }
 
-func connect(t *testing.T, port uint16) (net.Conn, *bufio.Reader) {
+func connect(t testing.TB, port uint16) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
@@ -232,12 +247,53 @@ func TestGateway(t *testing.T) {
 	}
 }
 
+// What is served is told with the digest of the map, and what is not known of it.
+func TestReadiness(t *testing.T) {
+	i := startInstance(t, nil)
+	port, taken := free(t), i.Addr().(*net.TCPAddr).Port
+	first, second := i.on(port), i.on(uint16(taken))
+	second.Name, second.Outside, second.Inside = "cache-0-1", "redis.example.com:7001", []string{"pod.invalid.:6379"}
+	g := startGateway(t, nil, first)
+	told := func(status int, want string) func() bool {
+		return func() bool {
+			answer := httptest.NewRecorder()
+			g.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), "GET", "/readyz", nil))
+			return answer.Code == status && answer.Body.String() == want+"\n"
+		}
+	}
+	digest := func() string {
+		text, err := os.ReadFile(g.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("%x", sha256.Sum256(text))
+	}
+	eventually(t, told(200, `{"map":"`+digest()+`"}`))
+	writeMap(t, g.path, first, second)
+	eventually(t, told(503, `{"reason":"not all ports of the map are open"}`))
+	second.Port = free(t)
+	writeMap(t, g.path, first, second)
+	eventually(t, told(200, `{"map":"`+digest()+`","unknown":["cache-0-1"]}`))
+	served := digest()
+	if err := os.WriteFile(g.path, []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return g.figures.filesInvalid.Load() == 1 })
+	eventually(t, told(200, `{"map":"`+served+`","unknown":["cache-0-1"]}`))
+	g.stop()
+	<-g.ended
+	eventually(t, told(503, `{"reason":"it ends"}`))
+}
+
 // The map may change, and a wrong one changes nothing.
 func TestMapChanges(t *testing.T) {
 	first, second := startInstance(t, map[string]string{"PING": "+FIRST\r\n"}), startInstance(t, map[string]string{"PING": "+SECOND\r\n"})
 	port, another := free(t), free(t)
 	g := startGateway(t, nil, first.on(port))
 	old, oldIn := connect(t, port)
+	if got, err := ask(old, oldIn, "PING\r\n"); err != nil {
+		t.Fatal(got, err)
+	}
 	pings := func(port uint16, want string) bool {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
@@ -251,7 +307,7 @@ func TestMapChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return g.figures.filesInvalid.Load() == 1 })
-	if !pings(port, "+FIRST\r\n") || !g.ready.Load() {
+	if !pings(port, "+FIRST\r\n") || !g.ready() {
 		t.Error("a wrong map changed something")
 	}
 	third := startInstance(t, map[string]string{"PING": "+THIRD\r\n"})
@@ -289,7 +345,7 @@ func TestLimits(t *testing.T) {
 		_ = conn.Close()
 		return got == "+PONG\r\n"
 	})
-	l := limits{total: 2, perSource: 2}
+	l := limits{total: 2, perSource: 2, perInstance: 1}
 	v6 := func(text string) net.Addr { return &net.TCPAddr{IP: net.ParseIP(text), Port: 1} }
 	for n, tc := range []struct {
 		from net.Addr
@@ -298,6 +354,13 @@ func TestLimits(t *testing.T) {
 		if _, why := l.enter(tc.from); why != tc.want {
 			t.Errorf("%d: %d", n, why)
 		}
+	}
+	leave, ok := l.reach("a")
+	_, again := l.reach("a")
+	_, other := l.reach("b")
+	leave()
+	if _, later := l.reach("a"); !ok || again || !other || !later {
+		t.Errorf("an instance with room for one: %t, %t; another: %t; once there is room: %t", ok, again, other, later)
 	}
 	if l.total = 9; len(l.sources) != 1 {
 		t.Errorf("a network of IPv6 is %d sources", len(l.sources))
@@ -323,7 +386,7 @@ func TestDrain(t *testing.T) {
 	if _, err := restingIn.ReadString('\n'); !errors.Is(err, io.EOF) {
 		t.Errorf("the one at rest: %v", err)
 	}
-	if g.ready.Load() {
+	if g.ready() {
 		t.Error("it is ready while it ends")
 	}
 	if got, err := ask(busy, busyIn, "EXEC\r\n"); got != "*0\r\n" {
@@ -339,6 +402,93 @@ func TestDrain(t *testing.T) {
 	<-last.ended
 	if _, err := busyIn.ReadString('\n'); err == nil {
 		t.Error("a connection outlives the gateway")
+	}
+}
+
+// What a client has sent before a gateway ends is answered as far as an instance has got it, however many commands are under way, and the
+// end comes after the last answer.
+func TestDrainAnswersWhatWasPassedOn(t *testing.T) {
+	i := startInstance(t, map[string]string{"PING": "+PONG\r\n"})
+	const takes = 5 * time.Millisecond
+	i.takes.Store(int64(takes))
+	port := free(t)
+	g := startGateway(t, func(o *Options) { o.DrainTimeout = 3 * time.Second }, i.on(port))
+	conn, in := connect(t, port)
+	ended := make(chan struct{})
+	go func() { // never waits for an answer, and says more after the end
+		defer close(ended)
+		for text := strings.Repeat("PING\r\n", 20); ; text = "PING\r\n" {
+			if _, err := io.WriteString(conn, text); err != nil {
+				return
+			}
+			time.Sleep(takes)
+		}
+	}()
+	time.AfterFunc(100*time.Millisecond, g.stop)
+	answered := 0
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				t.Error(err)
+			}
+			break
+		}
+		if line != "+PONG\r\n" {
+			t.Errorf("%q is answered", line)
+		}
+		answered++
+	}
+	<-g.ended
+	_ = conn.Close()
+	<-ended
+	if heard := len(i.said()); answered != heard || heard < 10 {
+		t.Errorf("%d commands were carried out, and %d answered", heard, answered)
+	}
+}
+
+// Who only connects reaches no instance, and who is not let in is closed; both do not hold a gateway up that ends.
+func TestClientsThatAreNotLetIn(t *testing.T) {
+	i := startInstance(t, map[string]string{"GET": "-NOAUTH log in\r\n", "AUTH": "+OK\r\n"})
+	port := free(t)
+	g := startGateway(t, nil, i.on(port))
+	check := func() {
+		for _, c := range g.connections() {
+			c.checkEntry()
+		}
+	}
+	_, silent := connect(t, port)
+	eventually(t, func() bool { return len(g.connections()) == 1 })
+	if n := i.accepted.Load(); n != 0 {
+		t.Errorf("the instance is connected to %d times before anything was said", n)
+	}
+	check()
+	if _, err := silent.ReadString('\n'); err == nil {
+		t.Error("a silent client is told something")
+	}
+	stranger, strangerIn := connect(t, port)
+	friend, friendIn := connect(t, port)
+	waiting, waitingIn := connect(t, port)
+	for _, said := range []struct {
+		conn       net.Conn
+		in         *bufio.Reader
+		text, want string
+	}{
+		{stranger, strangerIn, "GET a\r\n", "-NOAUTH log in\r\n"}, {friend, friendIn, "AUTH x\r\n", "+OK\r\n"},
+		{waiting, waitingIn, "GET a\r\nBLPOP\r\n", "-NOAUTH log in\r\n"},
+	} {
+		if got, err := ask(said.conn, said.in, said.text); got != said.want {
+			t.Errorf("%q is answered %q, %v", said.text, got, err)
+		}
+	}
+	eventually(t, func() bool { return slices.Contains(i.said(), "BLPOP") })
+	check()
+	eventually(t, func() bool { return len(g.connections()) == 2 && g.figures.refused[noEntry].Load() == 2 })
+	if _, err := strangerIn.ReadString('\n'); err == nil {
+		t.Error("a client that was not let in stays")
+	}
+	if got, err := ask(friend, friendIn, "AUTH y\r\n"); got != "+OK\r\n" {
+		t.Errorf("a client that was let in is answered %q, %v", got, err)
 	}
 }
 

@@ -9,13 +9,14 @@ import (
 	"sync"
 )
 
-// limits bounds connections, all of them and those of one source.
+// limits bounds connections: all of them, those of one source, and those to one instance.
 type limits struct {
-	total, perSource int
+	total, perSource, perInstance int
 
-	mu      sync.Mutex
-	all     int
-	sources map[netip.Prefix]int
+	mu        sync.Mutex
+	all       int
+	sources   map[netip.Prefix]int
+	instances map[string]int
 }
 
 // enter counts a connection in; why is empty if it may come, and leave is called when it has ended.
@@ -42,6 +43,26 @@ func (l *limits) enter(from net.Addr) (leave func(), why refusal) {
 			delete(l.sources, source)
 		}
 	}, admitted
+}
+
+// reach counts a connection to an instance in; leave is called when it has ended.
+func (l *limits) reach(instance string) (leave func(), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.instances[instance] >= l.perInstance {
+		return nil, false
+	}
+	if l.instances == nil {
+		l.instances = map[string]int{}
+	}
+	l.instances[instance]++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.instances[instance]--; l.instances[instance] == 0 {
+			delete(l.instances, instance)
+		}
+	}, true
 }
 
 // count is how many connections there are.

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"net/http"
 	"sync/atomic"
 
@@ -20,13 +21,16 @@ const (
 	admitted refusal = iota
 	tooMany
 	tooManyOfSource
+	tooManyOfInstance
 	noHandshake
+	noEntry
 	unreachable
 	refusals
 )
 
 // reasons are the refusals as metrics name them.
-var reasons = [refusals]string{tooMany: "limit", tooManyOfSource: "source_limit", noHandshake: "handshake", unreachable: "unreachable"}
+var reasons = [refusals]string{tooMany: "limit", tooManyOfSource: "source_limit", tooManyOfInstance: "instance_limit",
+	noHandshake: "handshake", noEntry: "login", unreachable: "unreachable"}
 
 // figures are what the gateway counts.
 type figures struct {
@@ -34,6 +38,25 @@ type figures struct {
 	brokenByClient, brokenByOther atomic.Int64
 	refused                       [refusals]atomic.Int64
 	protocol.Counts
+}
+
+// Served is what /readyz answers, as JSON: with status 200 if Map is there, else with 503.
+type Served struct {
+	// Map is the SHA-256 of the map's file as it was read, in hexadecimal, of which all ports are open.
+	Map string `json:"map,omitempty"`
+	// Unknown are the instances of it that no IP address is known of: their addresses are not rewritten yet.
+	Unknown []string `json:"unknown,omitempty"`
+	// Reason is why there is no Map.
+	Reason string `json:"reason,omitempty"`
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Served) ServeHTTP(to http.ResponseWriter, _ *http.Request) {
+	to.Header().Set("Content-Type", "application/json")
+	if s.Map == "" {
+		to.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_ = json.NewEncoder(to).Encode(s) // who asked may be gone
 }
 
 // Handler answers /healthz, /readyz and /metrics.
@@ -51,7 +74,7 @@ func (g *Gateway) Handler() http.Handler {
 	gauge("redis_gateway_connections", "Connections of clients that are open.", &f.open)
 	counter("redis_gateway_connections_total", "Connections of clients that were accepted.", nil, &f.accepted)
 	for why := tooMany; why < refusals; why++ {
-		counter("redis_gateway_connections_refused_total", "Connections that were closed before anything was passed on, by reason.",
+		counter("redis_gateway_connections_refused_total", "Connections that were closed before the instance had let the client in, by reason.",
 			prometheus.Labels{"reason": reasons[why]}, &f.refused[why])
 	}
 	const broken, brokenHelp = "redis_gateway_protocol_errors_total", "Connections that were closed because one side could not be understood."
@@ -64,10 +87,8 @@ func (g *Gateway) Handler() http.Handler {
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("GET /readyz", func(to http.ResponseWriter, _ *http.Request) {
-		if !g.ready.Load() {
-			http.Error(to, "not ready", http.StatusServiceUnavailable)
-		}
+	mux.HandleFunc("GET /readyz", func(to http.ResponseWriter, request *http.Request) {
+		g.served.Load().ServeHTTP(to, request)
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return mux

@@ -40,11 +40,17 @@ func (c *certificate) refresh() error {
 	return nil
 }
 
-// config is that of a server, whose certificate is the one of the moment.
-func (c *certificate) config() *tls.Config {
+// config is that of a port, whose certificate is the one of the moment, and which leads somewhere for a server name. Sessions are resumed
+// at the same gateway: keys of tickets are of the process, and change every day.
+func (c *certificate) config(leads func(server string) bool) *tls.Config {
 	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.pair.Load(), nil },
+		MinVersion: tls.VersionTLS12,
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if !leads(hello.ServerName) {
+				return nil, nil //nolint:nilnil // the client is told that the name is not known
+			}
+			return c.pair.Load(), nil
+		},
 	}
 }
 

@@ -38,6 +38,8 @@ var times = []limit{
 	{"docs/backup.md", "Once a minute (`--mark-interval`)", "internal/archive/archiving.go", "DefaultMarkEvery = time.Minute"},
 	{"docs/backup.md", "once a day (`--base-interval`)", "internal/archive/archiving.go", "DefaultBaseEvery = 24 * time.Hour"},
 	{"docs/backup.md", "the last seven days needs (`--keep`)", "internal/archive/archiving.go", "DefaultKeep      = 7 * 24 * time.Hour"},
+	{"docs/backup.md", "Keys over 16 MiB are refused if there are several entries", "internal/archive/rdb.go",
+		"longestKey, longestAux = 16 << 20, 1 << 10"},
 	{"docs/backup.md", "five segments of 8 MiB a shard in memory", "internal/archive/chain.go", "fullSegment = 8 << 20"},
 	{"docs/backup.md", "makes more than 256 MiB, compressed", "internal/archive/chain.go", "mostSegment = 256 << 20"},
 	{"docs/backup.md", "for five minutes at most (`--timeout`)", "internal/archive/take.go", "DefaultTimeout = 5 * time.Minute"},
@@ -153,6 +155,11 @@ var times = []limit{
 		"internal/gateway/connection.go", "handshakeWithin, headWithin, bodyWithin = 10 * time.Second, 30 * time.Second, time.Minute"},
 	{"docs/external-access.md", "is given up after 2 minutes",
 		"internal/gateway/connection.go", "stalledFor = 2 * time.Minute"},
+	{"docs/external-access.md", "that no instance has let in within a minute", "internal/gateway/connection.go", "enterWithin = time.Minute"},
+	{"docs/external-access.md", "those that were found last, for 30 seconds", "internal/gateway/directory.go", "believed = 30 * time.Second"},
+	{"docs/external-access.md", "in the last 2 seconds of the time to drain", "internal/gateway/drain.go", "lastReplies = 2 * time.Second"},
+	{"docs/external-access.md", "A connection of less than 2 seconds is left alone",
+		"internal/gateway/connection.go", "young = 2 * time.Second"},
 }
 
 var sizes = []limit{
@@ -203,7 +210,7 @@ var sizes = []limit{
 	{"docs/security.md", "64 KiB before the login, 768 KiB an exchange, 32,768 elements, 16 levels; 32 MiB for a few commands",
 		"internal/redis/guard.go", "deepest = 16"},
 	{"docs/external-access.md", "four buffers of 16 KiB",
-		"internal/gateway/connection.go", "bufferSize = 16 << 10"},
+		"internal/gateway/protocol/pipe.go", "bufferSize, beginningSize = 16 << 10"},
 	{"docs/external-access.md", "a table of nodes up to 2 MiB",
 		"internal/gateway/protocol/topology.go", "longestNodes = 2 << 20"},
 }

@@ -138,6 +138,7 @@ func TestRedisClusterIsBackedUp(t *testing.T) {
 		archivedAndRestored(t, cluster, backup.Spec.Store, keys)
 		if os.Getenv("E2E") == "all" { // without real claims and garbage collection: TestVerifiedBackups
 			verified(t, namespace, backup.Spec)
+			beginsWithFiles(t, store, cluster, backup.Spec.Store, keys)
 		}
 	})
 }

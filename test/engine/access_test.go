@@ -178,7 +178,7 @@ func TestExporterUser(t *testing.T) {
 // on with the password they know nor of those that log in anew with the one they are told; replicas come back from files of
 // before and after.
 func TestPasswordChangesUnderLoad(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		ctx := t.Context()
 		state := access.State{Password: password, Exporter: "figures", Backup: "b"}
 		c := startClusterOf(t, newPool(t), 3, 3, 3, func(pool *redis.Pool) *server { return startFromFile(t, e, pool, state) })

@@ -326,7 +326,7 @@ func TestDelaysThatAnotherEnds(t *testing.T) {
 // TestBackupOutlivesAFailover: the stream goes on at another instance when the replica that is followed becomes a master, and when it
 // dies.
 func TestBackupOutlivesAFailover(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 3, 3, 3)
 		ch := startChain(c)
 		store := newStore(t)
@@ -382,7 +382,7 @@ func TestBackupWaitsForSlotsThatMove(t *testing.T) {
 
 // TestBackupWaitsForJobs: while the engine moves slots itself, no slot is open, and the receiving end has keys that it does not own.
 func TestBackupWaitsForJobs(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		pool := newPool(t)
 		if view, err := start(t, e, pool).node(pool).Describe(t.Context()); err != nil || view.Atomic != slots.AtomicSource {
 			must(t, err)

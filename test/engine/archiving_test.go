@@ -68,7 +68,7 @@ func (a *archived) after(at time.Time) *archive.Manifest {
 // TestArchive: what was acknowledged before a moment is in the archive, whatever happens to the cluster and to who writes the archive: a
 // restart, a switchover, slots that move, and FLUSHALL, which is undone by the moment before.
 func TestArchive(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 3, 3, 3)
 		client, store := c.client(), newStore(t)
 		ch := startChain(c)
@@ -133,7 +133,7 @@ func TestArchive(t *testing.T) {
 // TestArchiveThroughFaults: a store that is away for a while, another process that takes the archive over, bases that are renewed and
 // moments that are too old, and a shard that is added: the archive goes on, and what it has is whole.
 func TestArchiveThroughFaults(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 4, 3, 4)
 		ch := startChain(c)
 		dir := filepath.Join(t.TempDir(), "store")

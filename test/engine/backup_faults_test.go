@@ -210,7 +210,7 @@ func TestBackupWhoseSourceDies(t *testing.T) {
 // TestEstimateOfABackup: how much data there is going to be is told from the keys that the instance has sent, to a factor of two, and stays
 // told when it has sent all.
 func TestEstimateOfABackup(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		const keys = 1_000_000 // much more than buffers on the way take
 		c, store := startCluster(t, e, 1, 1, 0), newStore(t)
 		fill(t, c.client(), keys)

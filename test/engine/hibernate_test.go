@@ -67,7 +67,7 @@ func cycles() int {
 // A cluster that is hibernated under load and wakes at other addresses has every key that was acknowledged, and its instances are the
 // nodes that they were, in the roles that they had.
 func TestHibernation(t *testing.T) {
-	forEveryEngine(t, func(t *testing.T, e engine) {
+	forEachEngine(t, func(t *testing.T, e engine) {
 		o := operate(t, e, 2, 2, 2)
 		o.hibernates()
 		o.converge()
@@ -130,7 +130,7 @@ func (o *operated) increase(cycle int, acknowledged map[string]string) (end func
 
 // Of a shard whose instances all stop because the operator said so, no replica takes over, and the master is the last.
 func TestMasterStopsLast(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		s := startStopping(t, e, 1)
 		for i := range s.servers {
 			must(t, s.node(i).ConfigSet(t.Context(), "cluster-replica-no-failover", "yes"))

@@ -158,7 +158,7 @@ func (o *operated) grown() {
 // TestClusterImportsACluster: a new cluster follows another one, with TLS, that is written to, shard by shard, and takes over from all of
 // its masters at one moment: every key is there, also when it has another number of shards than the source in the end.
 func TestClusterImportsACluster(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		source := startSource(t, e, true)
 		typed := everyType(t, source.client(), "one")
 		o, owned := importing(t, e, v1alpha1.Topology{2, 1, 1, 1}, source)
@@ -212,7 +212,7 @@ func TestClusterImportsACluster(t *testing.T) {
 // TestImportOfAClusterGoesOn: the source fails over while it is followed, a slot moves there and back, and the operator ends when one of
 // three shards has taken over.
 func TestImportOfAClusterGoesOn(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		source := startSource(t, e, false)
 		o, owned := importing(t, e, v1alpha1.Topology{2, 1, 1}, source)
 		source.write()
@@ -268,7 +268,7 @@ func TestImportOfAClusterGoesOn(t *testing.T) {
 // TestSourceOfAHalfIsGone: the whole source is lost when one of three shards has taken over. A person who says so gets what the others
 // hold, and a cluster.
 func TestSourceOfAHalfIsGone(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		source := startSource(t, e, false)
 		o, owned := importing(t, e, v1alpha1.Topology{2, 1, 1}, source)
 		const keys = 300
@@ -324,7 +324,7 @@ func TestSourceOfAHalfIsGone(t *testing.T) {
 
 // TestClusterIsCloned: a clone has all shards of a cluster as they were at one moment, while that goes on to be written to.
 func TestClusterIsCloned(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		source := startSource(t, e, false)
 		ch := startChain(source.cluster)
 		o, _ := importing(t, e, v1alpha1.Topology{2, 1, 1}, source)

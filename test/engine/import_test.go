@@ -206,7 +206,7 @@ func (o *operated) formed() {
 // TestClusterImportsAServer: the operator lets a new cluster follow a server in no cluster, with TLS, that is written to, and take over
 // from it: every key is there, and writes stop for less than a second.
 func TestClusterImportsAServer(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		o := prepared(t, e, v1alpha1.Topology{2, 1, 1})
 		source := startOutside(t, e, o.pool)
 		must(t, source.client.FunctionLoad(t.Context(), "#!lua name=lib\nredis.register_function('f', function() return 7 end)").Err())
@@ -307,7 +307,7 @@ func compareDumps(t *testing.T, source, cluster *goredis.Client) int {
 // TestImportIsInterrupted: what a server had in another database does not come into the cluster, and an operator that ended after the
 // takeover goes on.
 func TestImportIsInterrupted(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		o := prepared(t, e, v1alpha1.Topology{2, 1, 1})
 		source := startOutside(t, e, o.pool)
 		must(t, source.client.Set(t.Context(), "key", 1, 0).Err())

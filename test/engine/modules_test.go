@@ -167,7 +167,7 @@ func (s *server) stop() {
 // restarts. Without it a replica does not come back, says why, and its master serves on; with it, it comes back with all data.
 func TestRolloutOfModulesHaltsAtTheReplica(t *testing.T) {
 	line := compileModule(t)
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		c := startClusterOf(t, newPool(t), 1, 1, 1, func(pool *redis.Pool) *server { return startWithConfig(t, e, pool) })
 		const replica, master = 1, 0
 		for _, i := range []int{replica, master} {

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -62,36 +63,43 @@ func (o *clientsOutside) address(i int) string {
 // startGateway starts one more gateway and waits until it is ready.
 func (o *clientsOutside) startGateway() *runningGateway {
 	o.t.Helper()
-	r, m := &runningGateway{ended: make(chan struct{})}, gateway.Map{}
+	m := gateway.Map{}
 	for i, s := range o.servers {
-		port := freePort(o.t)
-		r.ports = append(r.ports, port)
-		m.Instances = append(m.Instances, gateway.Instance{Name: fmt.Sprintf("cache-0-%d", i), Port: uint16(port), Outside: o.fronts[i],
+		m.Instances = append(m.Instances, gateway.Instance{Name: fmt.Sprintf("cache-0-%d", i), Port: uint16(freePort(o.t)), Outside: o.fronts[i],
 			Inside: []string{s.addr()}})
 	}
-	path := filepath.Join(o.t.TempDir(), "map.json")
+	return runGateway(o.t, m, o.options)
+}
+
+// runGateway runs a gateway on a map and waits until it is ready.
+func runGateway(t testing.TB, m gateway.Map, set func(*gateway.Options)) *runningGateway {
+	t.Helper()
+	r := &runningGateway{ended: make(chan struct{})}
+	path := filepath.Join(t.TempDir(), "map.json")
 	text, err := json.Marshal(m)
-	must(o.t, err)
-	must(o.t, os.WriteFile(path, text, 0o600))
-	options := gateway.Options{MapFile: path, Host: "127.0.0.1", MaxConnections: 1000, MaxPerSource: 1000,
-		DrainDelay: 500 * time.Millisecond, DrainTimeout: 10 * time.Second,
-		Log: logr.Discard()}
-	if o.options != nil {
-		o.options(&options)
+	must(t, err)
+	must(t, os.WriteFile(path, text, 0o600))
+	options := gateway.Options{MapFile: path, Host: "127.0.0.1", MaxConnections: 1000, MaxPerSource: 1000, MaxPerInstance: 1000,
+		DrainDelay: 500 * time.Millisecond, DrainTimeout: 10 * time.Second, Log: logr.Discard()}
+	if set != nil {
+		set(&options)
 	}
-	g, err := gateway.New(o.t.Context(), options)
-	must(o.t, err)
+	g, err := gateway.New(t.Context(), options)
+	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	go func() {
 		defer close(r.ended)
 		if err := g.Run(ctx); err != nil {
-			o.t.Error(err)
+			t.Error(err)
 		}
 	}()
-	o.t.Cleanup(func() { stop(); <-r.ended })
+	t.Cleanup(func() { stop(); <-r.ended })
+	for _, i := range m.Instances {
+		r.ports = append(r.ports, int(cmp.Or(i.Port, m.Port)))
+	}
 	for _, port := range r.ports {
-		eventually(o.t, func() error {
+		eventually(t, func() error {
 			conn, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port))
 			if err == nil {
 				err = conn.Close()

@@ -8,6 +8,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -26,7 +27,7 @@ const password = "engine-test-password"
 // TestMain runs more tests at once than there are processors: they wait for servers most of the time.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	if err := flag.Set("test.parallel", "5"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -44,6 +45,19 @@ func forEachEngine(t *testing.T, test func(t *testing.T, e engine)) {
 	all := engines(t)
 	if os.Getenv("E2E") != "all" && len(all) > 2 {
 		all = []engine{all[0], all[len(all)-1]}
+	}
+	forEach(t, all, test)
+}
+
+// forOneEngine runs the test on the oldest engine or on the newest, as the test's name has it: what it shows is what a program of ours or
+// the operator does, on whichever engine. With E2E=all it runs on every one.
+func forOneEngine(t *testing.T, test func(t *testing.T, e engine)) {
+	t.Helper()
+	all := engines(t)
+	if os.Getenv("E2E") != "all" && len(all) > 2 {
+		name := fnv.New32a()
+		_, _ = name.Write([]byte(t.Name())) // never fails
+		all = []engine{[]engine{all[0], all[len(all)-1]}[name.Sum32()%2]}
 	}
 	forEach(t, all, test)
 }

@@ -117,7 +117,7 @@ func TestCrashedMasterIsSucceeded(t *testing.T) {
 
 // A replica that was cut off before the end lacks what the master's file has: the master goes on.
 func TestCrashedMasterWithALateReplicaGoesOn(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 3, 3, 1)
 		replica := c.node(3)
 		must(t, replica.ConfigSet(t.Context(), "cluster-replica-no-failover", "yes")) // a machine that is busy is not to have it elected
@@ -145,7 +145,7 @@ func TestCrashedMasterWithALateReplicaGoesOn(t *testing.T) {
 
 // Whoever is no master starts at once, and so does a master whose replicas do not run.
 func TestOthersStartAtOnce(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		c := startCluster(t, e, 3, 3, 1)
 		c.servers[3].kill()
 		c.runStart(3)

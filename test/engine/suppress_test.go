@@ -76,7 +76,7 @@ func (c *cluster) wantHz(i int, hz string) {
 
 // The script of a pod that stops does the same, and has no need to undo it.
 func TestScriptSuppressesPingsOfAMasterThatStops(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		s := startStopping(t, e, 1)
 		must(t, s.stop(0, "true"))
 		eventually(t, func() error { return inSync(t, s.node(0), s.ids[1]) })

@@ -149,7 +149,7 @@ func TestMasterSwitchesOverBeforeItStops(t *testing.T) {
 
 // A master that slots are moving from waits until they have been closed, though not for ever.
 func TestMasterSwitchesOverWhenNoSlotsMove(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		for name, closes := range map[string]bool{"closed meanwhile": true, "left open": false} {
 			t.Run(name, func(t *testing.T) {
 				s := startStopping(t, e, 1)
@@ -176,7 +176,7 @@ func TestMasterSwitchesOverWhenNoSlotsMove(t *testing.T) {
 }
 
 func TestMasterSwitchesOverToAReplicaThatAnswers(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		for hung := 1; hung <= 2; hung++ { // the one of them that has received most, too
 			s := startStopping(t, e, 2)
 			s.suspend(hung)
@@ -188,7 +188,7 @@ func TestMasterSwitchesOverToAReplicaThatAnswers(t *testing.T) {
 
 // An instance that has been succeeded a moment before it is told to stop stays as long as a client takes it for the master.
 func TestFormerMasterStaysWhileItRedirectsClients(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		s := startStopping(t, e, 1)
 		must(t, s.node(1).Failover(t.Context(), redis.FailoverDefault))
 		eventually(t, func() error { return inSync(t, s.node(0), s.ids[1]) })
@@ -210,7 +210,7 @@ func TestFormerMasterStaysWhileItRedirectsClients(t *testing.T) {
 
 // A replica that becomes the master while it is about to stop hands back.
 func TestReplicaThatIsPromotedSwitchesOverBeforeItStops(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		s := startStopping(t, e, 1)
 		end := s.writing()
 		must(t, s.stop(1, "ask CLUSTER FAILOVER >/dev/null; until ask ROLE | grep -q master; do sleep 0.05; done"))
@@ -224,7 +224,7 @@ func TestReplicaThatIsPromotedSwitchesOverBeforeItStops(t *testing.T) {
 
 // Instances that stop at the same time do not switch over to each other again and again.
 func TestWholeShardStops(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		s := startStopping(t, e, 2)
 		var group sync.WaitGroup
 		for i := range s.servers {
@@ -245,7 +245,7 @@ func TestWholeShardStops(t *testing.T) {
 
 // A server that hangs does not hold its pod.
 func TestHungInstanceMayStop(t *testing.T) {
-	forEachEngine(t, func(t *testing.T, e engine) {
+	forOneEngine(t, func(t *testing.T, e engine) {
 		s := startStopping(t, e, 1)
 		s.suspend(0)
 		must(t, s.stop(0, "true"))

@@ -40,7 +40,7 @@ type Bootstrap struct {
 
 // Restore names the backup that a new cluster begins with.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.redisBackup) != has(self.location)",message="say which backup: set either redisBackup or location",fieldPath=".redisBackup"
+// +kubebuilder:validation:XValidation:rule="(has(self.redisBackup) ? 1 : 0) + (has(self.location) ? 1 : 0) + (has(self.files) ? 1 : 0) == 1",message="say which data: set one of redisBackup, location and files",fieldPath=".redisBackup"
 type Restore struct {
 	// redisBackup is the name of a RedisBackup in the namespace of the RedisCluster, of whichever cluster. It is
 	// waited for until it is Completed.
@@ -58,6 +58,13 @@ type Restore struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=148,displayName="Location"
 	Location *BackupLocation `json:"location,omitempty"`
 
+	// files are files of Redis or Valkey servers in a store, which are no backup: an RDB of one server, or that of each master of a cluster.
+	// The cluster begins with a shard for each entry, and is then scaled to what the spec asks for.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=170,displayName="Files"
+	Files *RestoreFiles `json:"files,omitempty"`
+
 	// identitySecretName is a Secret of the namespace with the age private keys (AGE-SECRET-KEY-1…) that
 	// decrypt the backup, a line each, under the key identity. It must carry the label
 	// redis.middleware.hc.cn/restore: "true". With it a backup that is not encrypted is refused.
@@ -74,6 +81,46 @@ type Restore struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=150,displayName="Bytes Per Second",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	MaxBytesPerSecond ByteRate `json:"maxBytesPerSecond,omitempty"`
+}
+
+// RestoreFiles are files that servers wrote.
+type RestoreFiles struct {
+	// store is where they lie.
+	//
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=171,displayName="Store"
+	Store BackupStore `json:"store"`
+
+	// shards are the shards that the cluster begins with, each with the data of one server: 1 to 500.
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=500
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=172,displayName="Shards"
+	Shards []RestoreFileShard `json:"shards"`
+}
+
+// RestoreFileShard is the data of one server.
+type RestoreFileShard struct {
+	// objects are the names of objects below the store's prefix, which are read one after the other: an RDB, or an append-only file, in
+	// up to 8 parts. They are neither compressed nor encrypted.
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9._=@+-]+(/[A-Za-z0-9._=@+-]+)*$`
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=173,displayName="Objects"
+	Objects []string `json:"objects"`
+
+	// slots are those that the server owned, as ranges: 0-5460,6000. Default, of one shard: all.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:Pattern=`^[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*$`
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=174,displayName="Slots",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Slots string `json:"slots,omitempty"`
 }
 
 // BackupLocation is where a backup lies.
@@ -189,6 +236,23 @@ func (c *RedisCluster) Restore() *Restore {
 	return c.Spec.Bootstrap.Restore
 }
 
+// BeginsFromFiles are the files that the cluster is to begin with; nil without any.
+func (c *RedisCluster) BeginsFromFiles() *RestoreFiles {
+	if restore := c.Restore(); restore != nil {
+		return restore.Files
+	}
+	return nil
+}
+
+// Location is where the files lie, named by the first of them.
+func (f *RestoreFiles) Location() BackupLocation {
+	l := BackupLocation{Store: f.Store}
+	if len(f.Shards) > 0 && len(f.Shards[0].Objects) > 0 {
+		l.Name = f.Shards[0].Objects[0]
+	}
+	return l
+}
+
 // RestoreJobName is the name of the Job that restores a shard.
 func (c *RedisCluster) RestoreJobName(shard int) string {
 	return fmt.Sprintf("%s-%d-restore", c.Name, shard)
@@ -214,8 +278,12 @@ func (b *RedisBackup) Location() BackupLocation {
 		ManifestChecksum: b.Status.ManifestChecksum}
 }
 
-// Folder is where the backups of the cluster lie in the store, with a slash at its end: no two clusters share one.
+// Folder is where the backups of the cluster lie in the store, with a slash at its end: no two clusters share one. Of files, which are of
+// none, it is the store's prefix; empty: it has none.
 func (l BackupLocation) Folder() string {
+	if l.Cluster == "" {
+		return strings.TrimPrefix(path.Join(l.Store.Prefix())+"/", "/")
+	}
 	return path.Join(l.Store.Prefix(), l.Namespace, l.Cluster) + "/"
 }
 

@@ -98,7 +98,7 @@ func TestBootstrapIsOfANewCluster(t *testing.T) {
 	const of, from = `{bootstrap: {restore: {redisBackup: monday}}}`, `{bootstrap: {restore: {redisBackup: tuesday}}}`
 	for spec, want := range map[string]string{
 		of:                           "",
-		`{bootstrap: {restore: {}}}`: "spec.bootstrap.restore.redisBackup: Required value: say which backup",
+		`{bootstrap: {restore: {}}}`: "spec.bootstrap.restore.redisBackup: Required value: say which data",
 		`{bootstrap: {restore: {redisBackup: a}}, pod: [{volumes: {type: emptyDir}}]}`: "spec.bootstrap.restore: Forbidden",
 	} {
 		refused := strings.Join(sentences(Validate(cluster(t, spec), Options{})), "\n")

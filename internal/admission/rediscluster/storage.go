@@ -84,8 +84,17 @@ func checkBootstrap(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 		return nil
 	}
 	var refused field.ErrorList
-	if (restore.RedisBackup != "") == (restore.Location != nil) {
-		refused = append(refused, field.Required(at.Child("redisBackup"), "say which backup: set either redisBackup or location"))
+	named := 0
+	for _, is := range []bool{restore.RedisBackup != "", restore.Location != nil, restore.Files != nil} {
+		if is {
+			named++
+		}
+	}
+	if named != 1 {
+		refused = append(refused, field.Required(at.Child("redisBackup"), "say which data: set one of redisBackup, location and files"))
+	}
+	if restore.Files != nil {
+		refused = append(refused, CheckFiles(restore, at)...)
 	}
 	if restore.Location != nil {
 		refused = append(refused, CheckStore(restore.Location.Store, at.Child("location", "store"))...)

@@ -224,6 +224,7 @@ func newRestore(o *options) *cobra.Command {
 		shards                       int
 		reader, checksum, reportFile string
 		listen                       string
+		files                        []string
 	)
 	command := &cobra.Command{
 		Use:   "restore NAME",
@@ -236,7 +237,7 @@ func newRestore(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = o.withBackup(command.Context(), args[0], w, func(store *archive.Store, m *archive.Manifest) error {
+			use := func(store *archive.Store, m *archive.Manifest) error {
 				r.Manifest = m
 				if err := fits(m, shards, checksum); err != nil {
 					return err
@@ -255,7 +256,12 @@ func newRestore(o *options) *cobra.Command {
 				_, err = fmt.Fprintf(command.OutOrStdout(), "shard %d as of %s, consistent: %t, manifest %s\n", r.Shard,
 					m.Marked.Format(time.RFC3339Nano), m.Consistent, m.Checksum)
 				return err
-			})
+			}
+			if len(files) > 0 {
+				err = o.withFiles(command.Context(), files, use)
+			} else {
+				err = o.withBackup(command.Context(), args[0], w, use)
+			}
 			if reportFile != "" {
 				err = errors.Join(err, writeReport(reportFile, r.Manifest, err, r.Shard))
 			}
@@ -266,6 +272,8 @@ func newRestore(o *options) *cobra.Command {
 	w.add(flags)
 	flags.IntVar(&r.Shard, "shard", 0, "number of the shard, from 0")
 	flags.StringVar(&r.Directory, "directory", "/data", "directory of an instance that has no data")
+	flags.StringArrayVar(&files, "file", nil, "SLOTS:OBJECT[,OBJECT...]: restore no backup, but an RDB or an append-only file of a\n"+
+		"server in the store, the parts of the latter in their order; once for each shard. NAME is for people then")
 	flags.StringVar(&reader, "engine", "", "engine that is to read it, such as redis:8.0.6 or valkey:9.1.2: refuse what it cannot")
 	flags.IntVar(&shards, "shards", 0, "how many shards the backup must have; 0: any number")
 	flags.StringVar(&checksum, "manifest-checksum", "", "SHA-256 that the backup's manifest must have, in hex digits")

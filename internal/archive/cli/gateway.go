@@ -23,8 +23,9 @@ func newGateway() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "gateway",
 		Short: "lead clients outside to the instances of a cluster",
-		Long: "Listens on a port for each instance of a map, and passes connections on to it. Addresses of instances in what these say become\n" +
-			"those that clients outside can reach; all else passes as it is. Replication and administrative commands are not passed on.",
+		Long: "Listens on a port for each instance of a map, or on one for all that the server name of TLS tells apart, and passes\n" +
+			"connections on. Addresses of instances in what these say become those that clients outside can reach; all else passes as it is.\n" +
+			"Replication and administrative commands are not passed on.",
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			switch {
@@ -34,8 +35,8 @@ func newGateway() *cobra.Command {
 				return errors.New("--cert-file and --key-file belong together")
 			case (o.CAFile == "") != (o.ServerName == ""):
 				return errors.New("--ca-file and --server-name belong together")
-			case o.MaxConnections < 1, o.MaxPerSource < 1:
-				return errors.New("--max-connections and --max-connections-per-source must be 1 or more")
+			case o.MaxConnections < 1, o.MaxPerSource < 1, o.MaxPerInstance < 1:
+				return errors.New("--max-connections, --max-connections-per-source and --max-connections-per-instance must be 1 or more")
 			case o.DrainDelay < 0, o.DrainTimeout < 0:
 				return errors.New("--drain-delay and --drain-timeout must not be negative")
 			}
@@ -47,7 +48,7 @@ func newGateway() *cobra.Command {
 			return serving(command.Context(), listen, g.Handler(), g.Run)
 		},
 	}
-	const connections, perSource = 10_000, 1_000
+	const connections, perSource, perInstance = 10_000, 1_000, 4_000
 	flags := command.Flags()
 	flags.StringVar(&o.MapFile, "map-file", "", "file that says which instance is reached where, as JSON (required); it is read every second")
 	flags.StringVar(&o.Host, "bind", "", "address that ports are opened at (default: all)")
@@ -58,6 +59,8 @@ func newGateway() *cobra.Command {
 	flags.IntVar(&o.MaxConnections, "max-connections", connections, "how many clients may be connected")
 	flags.IntVar(&o.MaxPerSource, "max-connections-per-source", perSource,
 		"how many of them from one address, of IPv6 from one network of 64 bits")
+	flags.IntVar(&o.MaxPerInstance, "max-connections-per-instance", perInstance,
+		"how many of them to one instance: all gateways together must stay below its maxclients")
 	flags.DurationVar(&o.DrainDelay, "drain-delay", 5*time.Second, "after SIGTERM, for how long connections are still accepted")
 	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 20*time.Second, "after that, for how long they may go on")
 	flags.StringVar(&listen, "listen", "", "address for /healthz, /readyz and /metrics, such as :8080; none: nobody is answered")

@@ -16,6 +16,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/archive"
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
 // options are what all commands have.
@@ -82,6 +83,26 @@ func (w *which) of(ctx context.Context, store *archive.Store, name string) (*arc
 func (o *options) withBackup(ctx context.Context, name string, w which, use func(*archive.Store, *archive.Manifest) error) error {
 	return o.with(ctx, func(store *archive.Store) error {
 		m, err := w.of(ctx, store, name)
+		if err != nil {
+			return err
+		}
+		return use(store, m)
+	})
+}
+
+// withFiles is withBackup for files that are no backup.
+func (o *options) withFiles(ctx context.Context, files []string, use func(*archive.Store, *archive.Manifest) error) error {
+	var shards []archive.FileShard
+	for _, text := range files {
+		owned, objects, _ := strings.Cut(text, ":")
+		set, err := slots.Parse(owned)
+		if err != nil {
+			return fmt.Errorf("--file: %w", err)
+		}
+		shards = append(shards, archive.FileShard{Slots: set, Objects: strings.Split(objects, ",")})
+	}
+	return o.with(ctx, func(store *archive.Store) error {
+		m, err := store.Files(ctx, shards)
 		if err != nil {
 			return err
 		}

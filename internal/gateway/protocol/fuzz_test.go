@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"middleware.hc.cn/operator/internal/redis/resp"
 )
@@ -28,10 +29,11 @@ func FuzzRequests(f *testing.F) {
 	f.Fuzz(func(t *testing.T, said []byte) {
 		s := New(hidden{}, false, &Counts{})
 		var got bytes.Buffer
-		to := bufio.NewWriterSize(&got, 4<<10)
-		err := s.Requests(bufio.NewReaderSize(bytes.NewReader(said), 4<<10), to, func(Phase) {})
-		if err := to.Flush(); err != nil {
-			t.Fatal(err)
+		err := s.Requests(NewPipe(bytes.NewReader(said), &got, nil), func(Phase) {})
+		var parted bytes.Buffer
+		_ = New(hidden{}, false, &Counts{}).Requests(NewPipe(iotest.OneByteReader(bytes.NewReader(said)), &parted, nil), func(Phase) {})
+		if err == nil && !bytes.Equal(got.Bytes(), parted.Bytes()) {
+			t.Fatalf("%q: the instance gets %q, and %q if it comes byte by byte", said, got.Bytes(), parted.Bytes())
 		}
 		passed, in := 0, bufio.NewReader(&got)
 		for {
@@ -89,14 +91,24 @@ func FuzzReplies(f *testing.F) {
 		}
 		for _, addresses := range []Addresses{nowhere{}, hidden{}} {
 			s := New(addresses, false, &Counts{})
-			_ = s.Requests(bufio.NewReaderSize(bytes.NewReader(said), 4<<10), bufio.NewWriter(io.Discard), func(Phase) {}) // what was noted counts
+			_ = s.Requests(NewPipe(bytes.NewReader(said), io.Discard, nil), func(Phase) {}) // what was noted counts
 			var told bytes.Buffer
-			err := s.Replies(bufio.NewReaderSize(bytes.NewReader(replied), 4<<10), bufio.NewWriterSize(&told, 4<<10))
+			err := s.Replies(NewPipe(bytes.NewReader(replied), &told, nil))
 			if addresses == (nowhere{}) && (err == nil && !bytes.Equal(told.Bytes(), replied) || !bytes.HasPrefix(replied, told.Bytes())) {
 				t.Fatalf("%q, %q: the client is told %q, %v", said, replied, told.Bytes(), err)
 			}
+			parts, parted := New(addresses, false, &Counts{}), bytes.Buffer{}
+			_ = parts.Requests(NewPipe(bytes.NewReader(said), io.Discard, nil), func(Phase) {}) // as above
+			_ = parts.Replies(NewPipe(iotest.OneByteReader(bytes.NewReader(replied)), &parted, nil))
+			if err == nil && !bytes.Equal(told.Bytes(), parted.Bytes()) {
+				t.Fatalf("%q, %q: the client is told %q, and %q if it comes byte by byte", said, replied, told.Bytes(), parted.Bytes())
+			}
 			if most := 20*len(replied) + 100; told.Len() > most {
 				t.Fatalf("%q, %q: the client is told %d bytes", said, replied, told.Len())
+			}
+			if err == nil && s.outstanding.admitted && !bytes.ContainsAny(replied, "+:$*%_~#,(=>|!") && !bytes.Contains(replied, []byte("MOVED ")) &&
+				!bytes.Contains(replied, []byte("ASK ")) {
+				t.Fatalf("%q, %q: errors let a client in", said, replied)
 			}
 			if cap(s.replies.stack) > 2*deepest {
 				t.Fatalf("the stack is %d", cap(s.replies.stack))

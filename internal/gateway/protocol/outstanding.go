@@ -8,11 +8,16 @@ import (
 	"sync"
 )
 
-// ErrFinished says that a connection was finished while it was at rest: a command that came after that was passed to nobody.
+// ErrFinished says that no more commands are passed on: the one that came was passed to nobody.
 var ErrFinished = errors.New("the connection is finished")
 
-// mostRuns bounds what is remembered of commands whose replies have not come. Ordinary commands in a row are one run, however many.
-const mostRuns = 1 << 16
+const (
+	// mostRuns bounds what is remembered of commands whose replies have not come, and mostAtFirst that of a client that is not let in yet.
+	// Ordinary commands in a row are one run, however many.
+	mostRuns, mostAtFirst = 1 << 14, 1 << 6
+	// fewRuns are what a connection begins with.
+	fewRuns = 4
+)
 
 // run is commands in a row whose replies are read alike.
 type run struct {
@@ -23,16 +28,27 @@ type run struct {
 
 // outstanding are the commands that an instance has got and not answered, in their order.
 type outstanding struct {
-	mu       sync.Mutex
-	room     sync.Cond
-	runs     []run // a ring
-	first    int
-	size     int
-	finished bool
+	mu    sync.Mutex
+	room  sync.Cond
+	runs  []run // a ring
+	first int
+	size  int
+	// admitted reports that a reply has shown that the instance has let the client in.
+	admitted bool
+	state    state
 }
 
+// state is whether commands are passed on.
+type state uint8
+
+const (
+	open     state = iota
+	stopped        // no more, but replies are
+	finished       // neither
+)
+
 func newOutstanding() *outstanding {
-	o := &outstanding{runs: make([]run, 4)}
+	o := &outstanding{runs: make([]run, fewRuns)}
 	o.room.L = &o.mu
 	return o
 }
@@ -61,13 +77,17 @@ func (o *outstanding) await(r run) error {
 
 func (o *outstanding) put(r run) (full bool, err error) {
 	const most = 1 << 31
+	bound := mostRuns
+	if !o.admitted {
+		bound = mostAtFirst
+	}
 	switch {
-	case o.finished:
+	case o.state != open:
 		return false, ErrFinished
 	case r.kind == ordinary && o.size > 0 && o.last().kind == ordinary && o.last().count < most:
 		o.last().count++
 		return false, nil
-	case o.size == mostRuns:
+	case o.size >= bound:
 		return true, nil
 	case o.size == len(o.runs):
 		larger := make([]run, 2*len(o.runs))
@@ -106,17 +126,42 @@ func (o *outstanding) answered(all bool) {
 		return
 	}
 	o.first, o.size = (o.first+1)%len(o.runs), o.size-1
+	if o.size == 0 && len(o.runs) > mostAtFirst {
+		o.runs, o.first = make([]run, fewRuns), 0
+	}
 	o.room.Signal()
 }
 
-// finish makes later commands fail: always, or if there are none now and the connection is not held.
+// admit notes that the instance has let the client in.
+func (o *outstanding) admit() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.admitted = true
+}
+
+// entry is whether the client was let in, and whether nothing is outstanding that could show it.
+func (o *outstanding) entry() (admitted, resting bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.admitted, o.size == 0
+}
+
+// stop makes later commands fail.
+func (o *outstanding) stop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.state = max(o.state, stopped)
+	o.room.Broadcast()
+}
+
+// finish ends the connection: always, or if nothing is outstanding, and the connection is stopped or not held. It reports whether it did.
 func (o *outstanding) finish(held func() bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if held != nil && (o.finished || o.size > 0 || held()) {
+	if held != nil && (o.state == finished || o.size > 0 || o.state == open && held()) {
 		return false
 	}
-	o.finished = true
+	o.state = finished
 	o.room.Broadcast()
 	return true
 }

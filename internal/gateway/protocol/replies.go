@@ -20,7 +20,8 @@ type replies struct {
 	client  *bufio.Writer
 	stack   []int64 // values that are awaited, of each aggregate that is being passed on
 
-	resp3 bool
+	// admitted reports that a reply has shown that the client was let in.
+	admitted, resp3 bool
 	// What the client is subscribed to, in numbers.
 	channels, patterns, shards int64
 	monitoring, watching       bool
@@ -38,18 +39,23 @@ type queuedCommand struct {
 }
 
 // Replies passes an instance's replies on until it has ended between two of them.
-func (s *Session) Replies(instance *bufio.Reader, client *bufio.Writer) error {
+func (s *Session) Replies(replies *Pipe) error {
+	defer replies.release()
 	r := &s.replies
-	r.session, r.from, r.client = s, source{Reader: instance, fault: ErrServer}, client
 	for {
-		if _, err := r.from.Peek(1); errors.Is(err, io.EOF) {
-			return client.Flush()
+		err := replies.await()
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
+		if err != nil {
+			return err
+		}
+		r.session, r.from, r.client = s, source{Reader: replies.reader, fault: ErrServer}, replies.writer
 		if err := r.next(); err != nil {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
-			return errors.Join(err, client.Flush())
+			return errors.Join(err, replies.flush())
 		}
 	}
 }
@@ -191,6 +197,7 @@ func (r *replies) confirmed(k kind, count int64) error {
 		return r.from.broken("a number of subscriptions is impossible")
 	}
 	*counter += change
+	r.admit()
 	command, found := r.session.outstanding.next()
 	if !found || command.kind != k {
 		if k == sunsubscribe { // the slot has moved
@@ -213,6 +220,9 @@ func (r *replies) reply(h header, command run) error {
 	if r.off || r.skip {
 		to = nil
 	}
+	if h.prefix != '-' && k != reset || isRedirection(h.text) {
+		r.admit()
+	}
 	skip := false
 	switch {
 	case k.isSubscription():
@@ -226,7 +236,7 @@ func (r *replies) reply(h header, command run) error {
 	case k == hello:
 		r.greeted(h)
 	case k == reset && h.is("RESET"):
-		*r = replies{session: r.session, from: r.from, client: r.client, stack: r.stack}
+		*r = replies{session: r.session, from: r.from, client: r.client, stack: r.stack, admitted: r.admitted}
 		to = r.client
 	case k == multi && ok:
 		r.inTransaction, r.queued, r.special = true, 0, nil
@@ -264,6 +274,13 @@ func (r *replies) reply(h header, command run) error {
 	}
 	r.answered(k.isSubscription())
 	return nil
+}
+
+func (r *replies) admit() {
+	if !r.admitted {
+		r.admitted = true
+		r.session.outstanding.admit()
+	}
 }
 
 // greeted notes the version of the protocol, in which HELLO itself is answered.

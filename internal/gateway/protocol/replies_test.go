@@ -4,9 +4,7 @@
 package protocol
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -44,10 +42,8 @@ func lines(commands ...string) (text string) {
 func exchange(secure bool, said, replied string) (got, told string, client, instance error) {
 	s := New(hidden{}, secure, &Counts{})
 	var toInstance, toClient bytes.Buffer
-	to := bufio.NewWriterSize(&toInstance, 4<<10)
-	client = s.Requests(bufio.NewReaderSize(strings.NewReader(said), 4<<10), to, func(Phase) {})
-	client = errors.Join(client, to.Flush())
-	instance = s.Replies(bufio.NewReaderSize(strings.NewReader(replied), 4<<10), bufio.NewWriterSize(&toClient, 4<<10))
+	client = s.Requests(NewPipe(strings.NewReader(said), &toInstance, nil), func(Phase) {})
+	instance = s.Replies(NewPipe(strings.NewReader(replied), &toClient, nil))
 	return toInstance.String(), toClient.String(), client, instance
 }
 

@@ -20,29 +20,31 @@ const (
 )
 
 // Requests passes a client's commands on until it has ended between two of them. Each is noted before it is passed on. pace is told what
-// the next bytes belong to. The buffers must have at least 4 KiB.
-func (s *Session) Requests(client *bufio.Reader, instance *bufio.Writer, pace func(Phase)) error {
-	from := source{Reader: client, fault: ErrClient}
+// the next bytes belong to.
+func (s *Session) Requests(commands *Pipe, pace func(Phase)) error {
+	defer commands.release()
 	for {
 		pace(Idle)
-		first, err := from.Peek(1)
+		err := commands.await()
 		if errors.Is(err, io.EOF) {
-			return instance.Flush()
+			return nil
 		}
 		if err != nil {
 			return err
 		}
 		pace(Head)
-		if first[0] == '*' {
-			err = s.command(from, instance, pace)
-		} else {
-			err = s.inline(from, instance)
+		from := source{Reader: commands.reader, fault: ErrClient}
+		first, err := from.Peek(1)
+		if err == nil && first[0] == '*' {
+			err = s.command(from, commands.writer, pace)
+		} else if err == nil {
+			err = s.inline(from, commands.writer)
 		}
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {
-			return err
+			return errors.Join(err, commands.flush()) // what came before is carried out
 		}
 	}
 }

@@ -4,7 +4,6 @@
 package protocol
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -143,11 +142,10 @@ func TestLargeValues(t *testing.T) {
 	var got, told bytes.Buffer
 	got.Grow(8 << 20)
 	told.Grow(8 << 20)
-	from, to := bufio.NewReaderSize(requests, 4<<10), bufio.NewWriterSize(&got, 4<<10)
-	back, client := bufio.NewReaderSize(iotest.HalfReader(replies), 4<<10), bufio.NewWriterSize(&told, 4<<10)
+	from, back := NewPipe(requests, &got, nil), NewPipe(iotest.HalfReader(replies), &told, nil)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	err := errors.Join(s.Requests(from, to, func(Phase) {}), s.Replies(back, client))
+	err := errors.Join(s.Requests(from, func(Phase) {}), s.Replies(back))
 	runtime.ReadMemStats(&after)
 	if err != nil {
 		t.Error(err)
@@ -163,6 +161,30 @@ func TestLargeValues(t *testing.T) {
 // Outstanding commands are bounded where they cannot be counted together, and those that can are many.
 func TestOutstanding(t *testing.T) {
 	o := newOutstanding()
+	fill := func() (added int) {
+		for {
+			full, err := o.add(run{kind: multi, count: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if full {
+				return added
+			}
+			added++
+		}
+	}
+	if n := fill(); n != mostAtFirst {
+		t.Errorf("before the client is let in, %d fit", n)
+	}
+	for range mostAtFirst {
+		o.answered(true)
+	}
+	o.admit()
+	if len(o.runs) > mostAtFirst {
+		t.Errorf("nothing takes %d runs", len(o.runs))
+	}
+	o = newOutstanding()
+	o.admit()
 	for range 1_000_000 {
 		if full, err := o.add(run{kind: ordinary, count: 1}); full || err != nil {
 			t.Fatal(full, err)
@@ -171,18 +193,7 @@ func TestOutstanding(t *testing.T) {
 	if len(o.runs) != 4 {
 		t.Errorf("ordinary commands take %d runs", len(o.runs))
 	}
-	added := 0
-	for {
-		full, err := o.add(run{kind: multi, count: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if full {
-			break
-		}
-		added++
-	}
-	if added != mostRuns-1 || len(o.runs) != mostRuns {
+	if added := fill(); added != mostRuns-1 || len(o.runs) != mostRuns {
 		t.Errorf("%d others fit, in %d", added, len(o.runs))
 	}
 	done := make(chan error)
@@ -220,24 +231,123 @@ func TestFinish(t *testing.T) {
 		{lines("MONITOR", "RESET"), "+OK\r\n+RESET\r\n", true},
 	} {
 		s := New(hidden{}, false, &Counts{})
-		to := bufio.NewWriter(io.Discard)
-		err := errors.Join(s.Requests(bufio.NewReader(strings.NewReader(tc.said)), to, func(Phase) {}),
-			s.Replies(bufio.NewReader(strings.NewReader(tc.replied)), to))
+		requests := func(said string) error {
+			return s.Requests(NewPipe(strings.NewReader(said), io.Discard, nil), func(Phase) {})
+		}
+		err := errors.Join(requests(tc.said), s.Replies(NewPipe(strings.NewReader(tc.replied), io.Discard, nil)))
 		if got := s.Finish(); got != tc.finishes || err != nil {
 			t.Errorf("%q, %q: finished %t, %v", tc.said, tc.replied, got, err)
 		}
-		err = s.Requests(bufio.NewReader(strings.NewReader(lines("GET a"))), to, func(Phase) {})
+		err = requests(lines("GET a"))
 		if errors.Is(err, ErrFinished) != tc.finishes {
 			t.Errorf("%q: a later command: %v", tc.said, err)
 		}
 	}
 }
 
+// A session that is stopped passes on no command that comes, and every reply to those that came before.
+func TestStop(t *testing.T) {
+	s := New(hidden{}, false, &Counts{})
+	var got, told bytes.Buffer
+	said := io.MultiReader(strings.NewReader(lines("MULTI", "GET a")), stopping{s}, strings.NewReader(lines("GET b")))
+	if err := s.Requests(NewPipe(said, &got, nil), func(Phase) {}); !errors.Is(err, ErrFinished) || got.String() != lines("MULTI", "GET a") {
+		t.Errorf("the instance gets %q, %v", got.String(), err)
+	}
+	finished := false
+	flushing := func() func() { finished = s.Finish(); return nil }
+	for _, part := range []string{"+OK\r\n", "+QUEUED\r\n"} {
+		if s.Finish() || finished {
+			t.Error("it is finished before it is answered")
+		}
+		if err := s.Replies(NewPipe(strings.NewReader(part), &told, flushing)); err != nil {
+			t.Error(err)
+		}
+	}
+	if told.String() != "+OK\r\n+QUEUED\r\n" || !finished {
+		t.Errorf("the client is told %q, finished %t", told.String(), finished)
+	}
+}
+
+// stopping stops a session when it is read from.
+type stopping struct{ session *Session }
+
+func (s stopping) Read([]byte) (int, error) {
+	s.session.Stop()
+	return 0, io.EOF
+}
+
+// An instance that wants a password answers with errors until it has got it; all else shows that the client is let in.
+func TestEntry(t *testing.T) {
+	for _, tc := range []struct {
+		said, replied string
+		admitted      bool
+	}{
+		{"GET a", "", false},
+		{"GET a", "-NOAUTH log in\r\n", false},
+		{"AUTH x", "-WRONGPASS\r\n", false},
+		{"RESET", "+RESET\r\n", false},
+		{"HELLO 3", "-NOAUTH HELLO\r\n", false},
+		{"PSYNC ? -1", "-ERR unknown command\r\n", false},
+		{"AUTH x", "+OK\r\n", true},
+		{"HELLO 3", helloReply3, true},
+		{"GET a", "-MOVED 1 10.0.0.1:6379\r\n", true},
+		{"GET a", "$-1\r\n", true},
+		{"SUBSCRIBE a", confirmation("*", "subscribe", "a", 1), true},
+	} {
+		s := New(hidden{}, false, &Counts{})
+		_ = s.Requests(NewPipe(strings.NewReader(lines(tc.said)), io.Discard, nil), func(Phase) {})
+		if err := s.Replies(NewPipe(strings.NewReader(tc.replied), io.Discard, nil)); err != nil {
+			t.Error(tc.said, err)
+		}
+		if admitted, resting := s.Entry(); admitted != tc.admitted || resting != (tc.replied != "") {
+			t.Errorf("%q is answered %q: let in %t, resting %t", tc.said, tc.replied, admitted, resting)
+		}
+	}
+}
+
+// While nothing passes, a pipe has no buffers, and what came in parts passes whole.
+func TestPipesRest(t *testing.T) {
+	s := New(hidden{}, false, &Counts{})
+	said := lines("GET a") + command("SET", "k", strings.Repeat("v", 3*bufferSize)) + lines("GET b", "GET c")
+	var got bytes.Buffer
+	var pipe *Pipe
+	from := &resting{parts: []string{said[:10], said[10:beginningSize], said[beginningSize:]}, rests: func() {
+		if pipe.reader != nil && pipe.reader.Buffered() == 0 && got.String() == said {
+			t.Error("a pipe at rest has buffers")
+		}
+	}}
+	pipe = NewPipe(from, &got, nil)
+	if err := s.Requests(pipe, func(Phase) {}); err != nil || got.String() != said {
+		t.Errorf("%d bytes came, %v", got.Len(), err)
+	}
+	if pipe.reader != nil || pipe.writer != nil {
+		t.Error("a pipe that has ended has buffers")
+	}
+}
+
+// resting says its parts one after the other.
+type resting struct {
+	parts []string
+	rests func()
+}
+
+func (r *resting) Read(into []byte) (int, error) {
+	r.rests()
+	if len(r.parts) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(into, r.parts[0])
+	if r.parts[0] = r.parts[0][n:]; r.parts[0] == "" {
+		r.parts = r.parts[1:]
+	}
+	return n, nil
+}
+
 func ExampleSession() {
 	s := New(hidden{}, false, &Counts{})
 	var told strings.Builder
-	_ = s.Requests(bufio.NewReader(strings.NewReader("GET k\r\n")), bufio.NewWriter(io.Discard), func(Phase) {})
-	_ = s.Replies(bufio.NewReader(strings.NewReader("-MOVED 12706 10.0.0.1:6379\r\n")), bufio.NewWriter(&told))
+	_ = s.Requests(NewPipe(strings.NewReader("GET k\r\n"), io.Discard, nil), func(Phase) {})
+	_ = s.Replies(NewPipe(strings.NewReader("-MOVED 12706 10.0.0.1:6379\r\n"), &told, nil))
 	fmt.Print(told.String())
 	// Output: -MOVED 12706 redis.example.com:7001
 }

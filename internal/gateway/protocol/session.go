@@ -66,9 +66,16 @@ func New(addresses Addresses, secure bool, counts *Counts) *Session {
 	return &Session{addresses: addresses, secure: secure, counts: counts, outstanding: newOutstanding()}
 }
 
-// Finish ends a session that is at rest: nothing is outstanding, and no subscription, transaction, watched key or feed would be missed.
-// Commands that come later are not passed on. It reports whether it did.
+// Finish ends a session that is at rest: nothing is outstanding, and no subscription, transaction, watched key or feed would be missed, if
+// it was not stopped. Commands that come later are not passed on. It reports whether it did.
 func (s *Session) Finish() bool { return s.outstanding.finish(s.held.Load) }
+
+// Stop has no more commands passed on; Requests returns ErrFinished at the next one. Replies to those that were passed on come.
+func (s *Session) Stop() { s.outstanding.stop() }
+
+// Entry is whether a reply has shown that the instance has let the client in, and if not, whether none is awaited that could. An instance
+// that wants a password answers nothing but errors before it has got it.
+func (s *Session) Entry() (admitted, resting bool) { return s.outstanding.entry() }
 
 // Abort makes Requests end that waits for replies. The connections have to be closed besides.
 func (s *Session) Abort() { s.outstanding.finish(nil) }

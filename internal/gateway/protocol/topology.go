@@ -17,10 +17,14 @@ const (
 	deepestEntry            = 4
 )
 
+func isRedirection(text []byte) bool {
+	return bytes.HasPrefix(text, []byte("MOVED ")) || bytes.HasPrefix(text, []byte("ASK "))
+}
+
 // redirection passes on an error; MOVED and ASK say the address of another instance.
 func (r *replies) redirection(h header, to *bufio.Writer) error {
 	words := bytes.Split(h.text, []byte{' '})
-	if len(words) != 3 || string(words[0]) != "MOVED" && string(words[0]) != "ASK" {
+	if len(words) != 3 || !isRedirection(h.text) {
 		return write(to, h.line)
 	}
 	outside, found := r.lookup(words[2])

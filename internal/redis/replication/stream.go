@@ -82,7 +82,7 @@ func (s *Session) Copy(w io.Writer) error {
 	if c.name == "CLUSTER" {
 		s.ofCluster = c.size
 	}
-	if c.name == "REPLCONF" && strings.EqualFold(c.second, "GETACK") {
+	if c.name == "REPLCONF" && s.conn != nil && strings.EqualFold(c.second, "GETACK") {
 		return s.acknowledge()
 	}
 	return nil

@@ -4,10 +4,12 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -24,6 +26,7 @@ import (
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/backupjob"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
@@ -148,9 +151,14 @@ func restoreJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from v1
 	image string) *batchv1.Job {
 	labels := podLabels(cluster, "redisrestore")
 	pod := podLike(set, labels)
+	shards := len(cluster.Spec.Topology())
+	files := cluster.BeginsFromFiles()
+	if files != nil {
+		shards = len(files.Shards)
+	}
 	args := []string{backupjob.Restore, from.Name, backupjob.Store(from), backupjob.Request(string(cluster.UID)), backupjob.Listen(),
 		"--directory=" + dataDir,
-		"--shard=" + strconv.Itoa(shard), "--shards=" + strconv.Itoa(len(cluster.Spec.Topology()))}
+		"--shard=" + strconv.Itoa(shard), "--shards=" + strconv.Itoa(shards)}
 	if engine := admission.EngineVersion(cluster.Spec.Image()); engine != "" {
 		args = append(args, "--engine="+engine)
 	}
@@ -160,7 +168,13 @@ func restoreJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from v1
 	if from.Moment != nil {
 		args = append(args, "--to="+from.Moment.To(), "--consistent="+strconv.FormatBool(ptr.Deref(from.Moment.Consistent, true)))
 	}
-	args = append(args, backupjob.Rate(cluster.Restore().MaxBytesPerSecond, len(cluster.Spec.Topology()))...)
+	if files != nil {
+		args[1] = "files"
+		for _, file := range files.Shards {
+			args = append(args, "--file="+cmp.Or(file.Slots, slots.All().String())+":"+strings.Join(file.Objects, ","))
+		}
+	}
+	args = append(args, backupjob.Rate(cluster.Restore().MaxBytesPerSecond, shards)...)
 	identity := cluster.Restore().IdentitySecretName
 	if identity != "" {
 		args = append(args, "--identity-file="+identityFile)

@@ -89,6 +89,32 @@ func TestRestoreJob(t *testing.T) {
 	}
 }
 
+// Files of servers are named as one argument each, below the store's prefix, and each shard has its share of the rate.
+func TestRestoreJobOfFiles(t *testing.T) {
+	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"}, Spec: v1alpha1.RedisClusterSpec{
+		Shards: ptr.To[int32](4), Replicas: ptr.To[int32](8), Repository: "valkey/valkey", Version: "9.1.2-alpine",
+		Bootstrap: &v1alpha1.Bootstrap{Restore: &v1alpha1.Restore{MaxBytesPerSecond: "40M", Files: &v1alpha1.RestoreFiles{
+			Store: v1alpha1.BackupStore{S3: &v1alpha1.S3Store{Bucket: "exports", Prefix: "old", Region: "r"}},
+			Shards: []v1alpha1.RestoreFileShard{{Objects: []string{"a/base", "a/incr"}, Slots: "0-99,16383"},
+				{Objects: []string{"b.rdb"}, Slots: "100-16382"}}}}}}}
+	made := restoreJob(cluster, &appsv1.StatefulSet{}, cluster.BeginsFromFiles().Location(), 1, "registry/operator:1")
+	want := []string{"restore", "files", "--store=s3://exports?prefix=old%2F&region=r", "--request=uid", "--listen=:8090", "--directory=/data",
+		"--shard=1", "--shards=2", "--engine=valkey:9.1", "--file=0-99,16383:a/base,a/incr", "--file=100-16382:b.rdb",
+		"--max-bytes-per-second=20000000", "--report-file=/dev/termination-log"}
+	if diff := cmp.Diff(want, backupjob.Of(made.Spec.Template.Spec).Args); diff != "" {
+		t.Errorf("arguments (-want +got):\n%s", diff)
+	}
+	if place := made.Annotations[v1alpha1.AnnotationRestoredFrom]; !strings.HasSuffix(place, "exports/old/a/base") {
+		t.Errorf("it is restored from %s", place)
+	}
+	cluster.Spec.Bootstrap.Restore.Files.Shards = []v1alpha1.RestoreFileShard{{Objects: []string{"dump.rdb"}}}
+	made = restoreJob(cluster, &appsv1.StatefulSet{}, cluster.BeginsFromFiles().Location(), 0, "registry/operator:1")
+	args := strings.Join(backupjob.Of(made.Spec.Template.Spec).Args, " ")
+	if !strings.Contains(args, "--shards=1 --engine=valkey:9.1 --file=0-16383:dump.rdb ") {
+		t.Errorf("arguments of one file: %s", args)
+	}
+}
+
 // A cluster whose claims go with it takes those along that were restored and that no StatefulSet has taken over; no others go.
 func TestRestoredClaimsGoWithTheirCluster(t *testing.T) {
 	claim := func(name, restoredFor string, owners ...metav1.OwnerReference) *corev1.PersistentVolumeClaim {

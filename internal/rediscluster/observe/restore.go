@@ -94,6 +94,9 @@ func (o *Observer) toRestore(ctx context.Context, cluster *v1alpha1.RedisCluster
 	}
 	at := "spec.bootstrap.restore"
 	from := at + ".location.store"
+	if asked.Files != nil {
+		from = at + ".files.store"
+	}
 	if asked.RedisBackup != "" {
 		from = fmt.Sprintf("RedisBackup %s, spec.store", asked.RedisBackup)
 	}
@@ -109,6 +112,12 @@ func (o *Observer) backupToRestore(ctx context.Context, cluster *v1alpha1.RedisC
 	const at = "spec.bootstrap.restore.redisBackup"
 	name := asked.RedisBackup
 	switch {
+	case asked.Files != nil:
+		refused := admission.CheckFiles(asked, field.NewPath("spec", "bootstrap", "restore"))
+		if len(refused) > 0 {
+			return from, refused.ToAggregate().Error(), nil
+		}
+		return asked.Files.Location(), "", nil
 	case asked.Location != nil:
 		from = *asked.Location
 		if refused := admission.CheckStore(from.Store, field.NewPath("spec", "bootstrap", "restore", "location", "store")); len(refused) > 0 {

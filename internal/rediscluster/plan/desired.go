@@ -29,8 +29,10 @@ type Options struct {
 // Desired is what the RedisCluster asks for.
 type Desired struct {
 	Topology v1alpha1.Topology
-	Policy   v1alpha1.DeletionPolicy
-	Paused   bool
+	// FileShards is how many shards a new cluster begins with that begins with files of servers; 0: it does not.
+	FileShards int
+	Policy     v1alpha1.DeletionPolicy
+	Paused     bool
 	// Hibernate asks for no instance to run, and for all data to be kept.
 	Hibernate bool
 	Deleting  bool
@@ -91,8 +93,8 @@ type Desired struct {
 func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options) Desired {
 	spec, template := &cluster.Spec, cluster.Spec.Template()
 	d := Desired{
-		Topology: spec.Topology(), Policy: cluster.DeletionPolicy(), Paused: spec.Pause, Hibernate: spec.Hibernate,
-		Deleting: cluster.DeletionTimestamp != nil, HasFinalizer: hasFinalizer(cluster),
+		Topology: spec.Topology(), FileShards: fileShards(cluster), Policy: cluster.DeletionPolicy(), Paused: spec.Pause,
+		Hibernate: spec.Hibernate, Deleting: cluster.DeletionTimestamp != nil, HasFinalizer: hasFinalizer(cluster),
 		CreateTimeout: o.CreateTimeout, UpgradeTimeout: o.UpgradeTimeout,
 		AssignReceive: spec.UpdateStrategy.Type == v1alpha1.AssignReceive, KeysPerSecond: int(spec.UpdateStrategy.KeysPerSecond),
 		Apart: spec.AntiAffinity == v1alpha1.AntiAffinityRequired, SpreadMasters: ptr.Deref(spec.SpreadMasters, true),
@@ -130,6 +132,14 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 		d.NodeTimeout = nodeTimeout(d.Settings)
 	}
 	return d
+}
+
+// fileShards is Desired.FileShards of a cluster.
+func fileShards(cluster *v1alpha1.RedisCluster) int {
+	if files := cluster.BeginsFromFiles(); files != nil {
+		return len(files.Shards)
+	}
+	return 0
 }
 
 // toRestore says why a new cluster cannot begin with a backup; empty: it can, or has begun.

@@ -117,9 +117,12 @@ func ShapeOf(d Desired, s *snapshot.Snapshot, now time.Time) Shape {
 	s = s.Indexed()
 	found := disputes(s)
 	shards, asked := beginsWith(s), len(d.Topology)
-	partial := d.Import != nil && !s.Formed && asked != shards
+	if d.FileShards > 0 {
+		shards = d.FileShards
+	}
+	partial := (d.Import != nil || d.FileShards > 0) && !s.Formed && asked != shards
 	if partial {
-		// It has the shards of the server until the cluster has formed; then it is scaled to what is asked for.
+		// It has the shards of the server, or of the files, until the cluster has formed; then it is scaled to what is asked for.
 		d.Topology, d.AssignReceive = beginning(d.Topology, shards), false
 	}
 	in := input{desired: d, snap: setAside(s, found).Indexed(), disputes: found, now: now}

@@ -327,3 +327,25 @@ func TestRestoredMastersAreLookedAt(t *testing.T) {
 		t.Errorf("a cluster that has formed is looked at: %s", d.Step.Why())
 	}
 }
+
+// A cluster that begins with files of servers has a shard for each of them until it has formed, whatever it asks for.
+func TestShardsOfFiles(t *testing.T) {
+	asked := v1alpha1.Topology{2, 3, 2}
+	for files, want := range map[int]v1alpha1.Topology{0: asked, 1: {2}, 3: asked, 4: {2, 3, 2, 1}} {
+		s := restoring()
+		s.Restore.Jobs, s.Claims = nil, nil
+		shape := ShapeOf(Desired{Topology: asked, HasFinalizer: true, Restore: true, FileShards: files}, s, now)
+		if !slices.Equal(shape.Topology, want) {
+			t.Errorf("%d files: %v, want %v", files, shape.Topology, want)
+		}
+		step, restores := shape.Next(Pending{}).Step.(RestoreShards)
+		if !restores || len(step.Shards) != len(want) {
+			t.Errorf("%d files: %+v", files, shape.Next(Pending{}).Step)
+		}
+		s.Formed = true
+		shape = ShapeOf(Desired{Topology: asked, HasFinalizer: true, Restore: true, FileShards: files}, s, now)
+		if !slices.Equal(shape.Topology, asked) {
+			t.Errorf("%d files, when it has formed: %v", files, shape.Topology)
+		}
+	}
+}
