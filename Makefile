@@ -68,8 +68,8 @@ LAYERS = --beside "lint test-apiserver test-cluster-unit test-unit" --until test
 # such a test fails.
 test: ## everything that a change must pass, what needs no servers beside what waits for some; ends with times and what was inconclusive
 	INCONCLUSIVE=$(CURDIR)/build/inconclusive hack/test.sh $(LAYERS)
-test-all: ## that, every engine in every end-to-end test, and the operator on a real OLM
-	INCONCLUSIVE= E2E=all hack/test.sh $(LAYERS) test-olm
+test-all: ## that, every engine in every end-to-end test, the page of the plugin in a browser, and the operator on a real OLM
+	INCONCLUSIVE= E2E=all hack/test.sh $(LAYERS) test-browser test-olm
 
 .PHONY: prepare
 prepare: deploy ## what the tests need that takes long on a new machine: cluster, operator, gateway, servers
@@ -108,6 +108,10 @@ test-e2e: ## the operator on a real cluster, end to end
 	hack/with-cluster.sh hack/deploy.sh "$(IMG)"
 	hack/with-cluster.sh hack/test-images.sh
 	hack/with-cluster.sh $(GO_TEST) -count=1 -timeout 120m -parallel 4 $(RUN_FLAG) ./test/e2e/...
+
+.PHONY: test-browser
+test-browser: ## the page of `kubectl middleware web` in Chromium, which is installed on Debian as root (in `test-all`); UPDATE=1 takes its pictures anew
+	chromium=$$(hack/browser.sh); CHROMIUM=$$chromium $(GO_TEST) -count=1 -timeout 15m $(RUN_FLAG) ./test/browser $(if $(UPDATE),-args -update)
 
 .PHONY: test-olm
 test-olm: ## the bundle on a real OLM: install modes, upgrade under load, run bundle, scorecard (root on Linux; in `test-all`)

@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 module=middleware.hc.cn/operator
 
 # What needs an API server, a cluster or real servers; what is generated.
-unit() { go list "$@" ./... | grep -vE "^$module/(pkg/generated|examples|test/(apiserver|e2e|engine|olm))(/| |\$)"; }
+unit() { go list "$@" ./... | grep -vE "^$module/(pkg/generated|examples|test/(apiserver|browser|e2e|engine|olm))(/| |\$)"; }
 areas() { unit | cut -d/ -f3- | tr / '\n' | grep -vE '^v[0-9]+(alpha|beta)?[0-9]*$' | LC_ALL=C sort -u; }
 area() {
   unit -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' |

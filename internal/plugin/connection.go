@@ -43,8 +43,22 @@ func (c *connection) flags(set *pflag.FlagSet) {
 // typed is a command for the user to type, which names its namespace: with the flags that this one was given, it acts in the same
 // cluster as the same user. A token is not repeated.
 func (c *connection) typed(command string) string {
+	c.each(func(name, value string) {
+		switch name {
+		case clientcmd.FlagNamespace, clientcmd.FlagTimeout:
+			return
+		case clientcmd.FlagBearerToken:
+			value = "TOKEN"
+		}
+		command += " --" + name + "=" + quoted(value)
+	})
+	return command
+}
+
+// each tells all flags that were given, by name.
+func (c *connection) each(tell func(name, value string)) {
 	c.set.VisitAll(func(flag *pflag.Flag) {
-		if !flag.Changed || flag.Name == clientcmd.FlagNamespace || flag.Name == clientcmd.FlagTimeout {
+		if !flag.Changed {
 			return
 		}
 		values := []string{flag.Value.String()}
@@ -52,13 +66,9 @@ func (c *connection) typed(command string) string {
 			values = list.GetSlice()
 		}
 		for _, value := range values {
-			if flag.Name == clientcmd.FlagBearerToken {
-				value = "TOKEN"
-			}
-			command += " --" + flag.Name + "=" + quoted(value)
+			tell(flag.Name, value)
 		}
 	})
-	return command
 }
 
 var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)

@@ -36,6 +36,8 @@ type Environment struct {
 	Out, Err io.Writer
 	// Lookup finds a variable, as os.LookupEnv does.
 	Lookup func(string) (string, bool)
+	// Kubectl is the path of kubectl; empty: the one of PATH.
+	Kubectl string
 }
 
 // program is what its commands have in common.
@@ -68,7 +70,8 @@ func (p *program) root() *cobra.Command {
 	root.SetErr(p.Err)
 	p.connection.flags(root.PersistentFlags())
 	root.PersistentFlags().IntVar(&p.width, "width", 0, "columns to lay text out in (default: the terminal's, or 80)")
-	root.AddCommand(p.status(), p.plan(), p.pause(), p.resume(), p.restart(), p.backup(), p.logs(), p.report(), p.check())
+	root.AddCommand(p.status(), p.plan(), p.pause(), p.resume(), p.restart(), p.failover(), p.backup(),
+		p.restore(), p.cli(), p.top(), p.logs(), p.report(), p.check(), p.web())
 	return root
 }
 

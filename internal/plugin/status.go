@@ -91,12 +91,7 @@ func (p *program) shower(arguments []string, everywhere bool) (func(context.Cont
 			if err != nil {
 				return err
 			}
-			model := overview.Of(seen)
-			for i, finding := range model.Findings {
-				if finding.Type != "" {
-					model.Findings[i].Type = p.connection.typed(finding.Type)
-				}
-			}
+			model := p.connection.overview(seen)
 			return print(model, func(page terminal.Page) string { return model.Text(page, seen.Now) })
 		}, nil
 	}
@@ -108,6 +103,17 @@ func (p *program) shower(arguments []string, everywhere bool) (func(context.Cont
 		model := overview.ObjectOf(object)
 		return print(model, func(page terminal.Page) string { return model.Text(page, to.read.Now()) })
 	}, nil
+}
+
+// overview is the model of a RedisCluster whose commands to type act in the same cluster.
+func (c *connection) overview(seen overview.Seen) overview.Cluster {
+	model := overview.Of(seen)
+	for i, finding := range model.Findings {
+		if finding.Type != "" {
+			model.Findings[i].Type = c.typed(finding.Type)
+		}
+	}
+	return model
 }
 
 // kindOf is the kind and the name of an argument.
@@ -156,6 +162,32 @@ func (p *program) watch(ctx context.Context, interval time.Duration, show func(c
 			return nil
 		case <-time.After(interval):
 		}
+	}
+}
+
+// completeInstances completes the name of a RedisCluster, then that of one of its instances of a role (a type of the status; empty: any).
+func (p *program) completeInstances(role string) cobra.CompletionFunc {
+	return func(command *cobra.Command, arguments []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(arguments) != 1 {
+			return p.completeClusters(command, arguments, typed)
+		}
+		to, namespace, err := p.connection.open()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		object, err := to.read.Object(command.Context(), read.RedisCluster, read.Key(namespace, arguments[0]))
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		if cluster, err := read.Typed(object); err == nil {
+			for _, node := range cluster.Status.Nodes {
+				if role == "" || node.Type == role {
+					names = append(names, terminal.Clean(node.Name))
+				}
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

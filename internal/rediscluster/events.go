@@ -28,7 +28,7 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, report Report) {
 	_, moving := step.(plan.MoveSlots)
 	if report.Acted && report.Err == nil && !moving {
 		kind := corev1.EventTypeNormal
-		if losesData(step) {
+		if end, _ := step.(plan.EndSwitchover); end.Refused || losesData(step) {
 			kind = corev1.EventTypeWarning
 		}
 		r.recorder.Eventf(after, nil, kind, step.Name(), step.Name(), "%s", shell.Note(step.Why()))

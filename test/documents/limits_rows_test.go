@@ -62,6 +62,8 @@ var times = []limit{
 		"internal/webhook/certs/rotation.go", "servingLife  = 90 * 24 * time.Hour"},
 	{"docs/installation.md", "A serving certificate lives 90 days and is replaced 30 days before its end",
 		"internal/webhook/certs/rotation.go", "servingAhead = 30 * 24 * time.Hour"},
+	{"docs/plugin.md", "those that have not answered after 20 seconds are left out", "internal/plugin/top.go", "end=$(($(date +%s) + 20))"},
+	{"docs/plugin.md", "It looks every two seconds while it can be seen", "internal/plugin/web/page/page.js", "repeat(lookAtView, 2000)"},
 	{"docs/olm.md", "neither does one that has made no progress for 30 minutes",
 		"internal/upgradeable/judge.go", "Progress: 30 * time.Minute"},
 	{"docs/olm.md", "OLM is told a minute after the last one", "internal/upgradeable/judge.go", "Calm: time.Minute"},

@@ -108,9 +108,14 @@ func TestImportsKeepToTheTable(t *testing.T) {
 			if strings.HasPrefix(imported, "helm.sh/") && filepath.Dir(file) != "internal/chart" {
 				t.Errorf("%s imports %s; docs/architecture.md: internal/chart is the only importer of Helm", file, imported)
 			}
-			// docs/security.md: the operator starts no shell and no redis-cli.
-			if imported == "os/exec" || strings.HasPrefix(imported, "k8s.io/client-go/tools/remotecommand") {
+			// docs/security.md: the operator starts no shell and no redis-cli. The plugin starts kubectl, for who runs it.
+			exec := imported == "os/exec" && file != "internal/plugin/cli.go"
+			if exec || strings.HasPrefix(imported, "k8s.io/client-go/tools/remotecommand") {
 				t.Errorf("%s imports %s; docs/security.md: the operator starts no program, and runs none in pods", file, imported)
+			}
+			ofPlugin := strings.HasPrefix(file, "internal/plugin/") || strings.HasPrefix(file, "cmd/kubectl-middleware/")
+			if strings.HasPrefix(imported, module+"internal/plugin") && !ofPlugin {
+				t.Errorf("%s imports %s: what the plugin may do, the operator may not", file, imported)
 			}
 		}
 	}

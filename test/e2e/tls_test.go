@@ -118,6 +118,7 @@ func TestRedisClusterTLS(t *testing.T) {
 				}
 			}
 			wantEncrypted(t, cluster)
+			wantSteered(t, cluster)
 		})
 	}
 }

@@ -77,7 +77,13 @@ func (s *simulation) watch(k *crash.Killer) {
 			return s.request("update", o, func() error { return c.Update(ctx, o, options...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
-			return s.request("patch", o, func() error { return c.Patch(ctx, o, p, options...) })
+			return s.request("patch", o, func() error {
+				err := c.Patch(ctx, o, p, options...)
+				if cluster, is := o.(*v1alpha1.RedisCluster); is && err == nil {
+					s.cluster.Annotations, s.cluster.ResourceVersion = cluster.Annotations, cluster.ResourceVersion
+				}
+				return err
+			})
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 			return s.request("delete", o, func() error {

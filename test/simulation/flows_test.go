@@ -57,6 +57,7 @@ var flows = []flow{
 		undo: func(s *simulation) { s.scale(3, 2) }},
 	{name: "rollout", change: func(s *simulation) { s.retemplate("v2") },
 		undo: func(s *simulation) { s.retemplate("v1") }},
+	{name: "a switchover that a person asks for", change: askForSwitchover},
 	{name: "settings", change: func(s *simulation) {
 		s.cluster.Spec.Config = map[string]string{"maxmemory-policy": "allkeys-lru", "cluster-node-timeout": "5000", "hz": "20"}
 	}, undo: func(s *simulation) {
@@ -106,6 +107,21 @@ func newWithClaims(t *testing.T, valkey bool) *simulation {
 	}
 	s.converge()
 	return s
+}
+
+// askForSwitchover asks for the replica of a shard to take over, and awaits that it is the master and the request is taken away.
+func askForSwitchover(s *simulation) {
+	asked := "c-0-1"
+	if s.master(0) == asked {
+		asked = "c-0-0"
+	}
+	s.cluster.Annotations = map[string]string{v1alpha1.AnnotationSwitchover: asked, "example.com/theirs": "stays"}
+	stored := s.cluster.DeepCopy()
+	s.create(stored)
+	s.cluster.ResourceVersion = stored.ResourceVersion
+	s.awaits = func() bool {
+		return s.master(0) == asked && len(s.cluster.Annotations) == 1
+	}
 }
 
 // hibernateAndWake asks for a cluster to be hibernated, and wakes it when it is.

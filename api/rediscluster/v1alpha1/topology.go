@@ -233,6 +233,10 @@ const AnnotationGiveUpData = "redis.middleware.hc.cn/give-up-data"
 // of it (hostPath) start elsewhere, without that data.
 const AnnotationGiveUpNode = "redis.middleware.hc.cn/give-up-node"
 
+// AnnotationSwitchover names an instance that is to become the master of its shard, once, without a write being lost. The operator
+// takes the annotation away when it is, and when it cannot be; the Event EndSwitchover says which.
+const AnnotationSwitchover = "redis.middleware.hc.cn/switchover"
+
 // SchedulingGateNode keeps an instance whose data is in a directory of a node from starting on
 // another one: the operator binds the pod to the node, and takes the gate away.
 const SchedulingGateNode = "redis.middleware.hc.cn/node"

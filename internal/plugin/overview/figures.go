@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// size is a quantity of bytes in a few characters.
-func size(q resource.Quantity) string {
+// Size is a quantity of bytes in a few characters.
+func Size(q resource.Quantity) string {
 	bytes := q.Value()
 	for _, unit := range []struct {
 		name string

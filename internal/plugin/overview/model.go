@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -67,8 +68,10 @@ type Instance struct {
 	Node    string `json:"node,omitempty"`
 	Zone    string `json:"zone,omitempty"`
 	// Memory is what the container uses and its limit, Claim what its volume holds.
-	Memory   string `json:"memory,omitempty"`
-	Limit    string `json:"memoryLimit,omitempty"`
+	Memory string `json:"memory,omitempty"`
+	Limit  string `json:"memoryLimit,omitempty"`
+	// Share is how much of the limit is used, in percent; absent where that is not known.
+	Share    *int   `json:"memoryPercent,omitempty"`
 	Claim    string `json:"claim,omitempty"`
 	Restarts int32  `json:"restarts"`
 }
@@ -169,11 +172,16 @@ func instance(node v1alpha1.NodeStatus, seen Seen) Instance {
 			in.Lag = "behind"
 		}
 	}
+	limit := resource.Quantity{}
 	if at := slices.IndexFunc(seen.Pods, func(p corev1.Pod) bool { return p.Name == node.Name }); at >= 0 {
 		in.fromPod(&seen.Pods[at])
+		limit = limitOf(&seen.Pods[at])
 	}
 	if used, known := seen.Memory[node.Name]; known {
-		in.Memory = size(used)
+		in.Memory = Size(used)
+		if limit.Value() > 0 {
+			in.Share = part(used.Value(), limit.Value())
+		}
 	}
 	for i := range seen.Claims {
 		if claim := &seen.Claims[i]; claim.Name == "data-"+node.Name {
@@ -186,10 +194,8 @@ func instance(node v1alpha1.NodeStatus, seen Seen) Instance {
 
 func (in *Instance) fromPod(pod *corev1.Pod) {
 	in.Node, in.Zone = cmp.Or(in.Node, pod.Spec.NodeName), pod.Labels[corev1.LabelTopologyZone]
-	for _, container := range pod.Spec.Containers {
-		if limit := container.Resources.Limits.Memory(); container.Name == redisContainer && !limit.IsZero() {
-			in.Limit = size(*limit)
-		}
+	if limit := limitOf(pod); !limit.IsZero() {
+		in.Limit = Size(limit)
 	}
 	for _, container := range pod.Status.ContainerStatuses {
 		in.Restarts += container.RestartCount
@@ -197,6 +203,15 @@ func (in *Instance) fromPod(pod *corev1.Pod) {
 	if in.State == "" {
 		in.State, in.Message = "NotReported", cmp.Or(pods.Why(pod), "the operator has not reported this pod yet")
 	}
+}
+
+// limitOf is how much memory the Redis of a pod may use; zero: as much as there is.
+func limitOf(pod *corev1.Pod) resource.Quantity {
+	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == redisContainer })
+	if at < 0 {
+		return resource.Quantity{}
+	}
+	return *pod.Spec.Containers[at].Resources.Limits.Memory()
 }
 
 // redisContainer is the container of an instance's Redis.
@@ -208,9 +223,9 @@ func claimOf(claim *corev1.PersistentVolumeClaim) string {
 	}
 	has, asked := claim.Status.Capacity.Storage(), claim.Spec.Resources.Requests.Storage()
 	if has.Cmp(*asked) < 0 {
-		return size(*has) + " → " + size(*asked)
+		return Size(*has) + " → " + Size(*asked)
 	}
-	return size(*has)
+	return Size(*has)
 }
 
 func planned(status *v1alpha1.PlanStatus) *Plan {
@@ -231,6 +246,15 @@ func planned(status *v1alpha1.PlanStatus) *Plan {
 	return plan
 }
 
+// At is when an Event was last seen.
+func At(e *corev1.Event) time.Time {
+	at := cmp.Or(e.LastTimestamp.Time, e.EventTime.Time, e.CreationTimestamp.Time)
+	if e.Series != nil && e.Series.LastObservedTime.After(at) {
+		at = e.Series.LastObservedTime.Time
+	}
+	return at
+}
+
 // mostEvents is how many are shown.
 const mostEvents = 8
 
@@ -239,15 +263,11 @@ func events(seen Seen) []Event {
 	var all []Event
 	for i := range seen.Events {
 		e := &seen.Events[i]
-		at := cmp.Or(e.LastTimestamp.Time, e.EventTime.Time, e.CreationTimestamp.Time)
-		if e.Series != nil && e.Series.LastObservedTime.After(at) {
-			at = e.Series.LastObservedTime.Time
-		}
 		times := max(e.Count, 1)
 		if e.Series != nil {
 			times = max(times, e.Series.Count)
 		}
-		all = append(all, Event{Last: at.UTC(), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Message: e.Message,
+		all = append(all, Event{Last: At(e).UTC(), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Message: e.Message,
 			Object: e.InvolvedObject.Kind + " " + e.InvolvedObject.Name, Count: times})
 	}
 	slices.SortStableFunc(all, func(a, b Event) int {

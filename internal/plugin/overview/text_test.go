@@ -197,6 +197,48 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// On a terminal there are colours; test/documents makes a picture of it.
+func TestColours(t *testing.T) {
+	got := Of(scaling()).Text(terminal.Page{Width: 100, Colour: true}, now)
+	path := filepath.Join("testdata", "scaling-colours.txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("write it anew with -update (-want +got):\n%s", diff)
+	}
+}
+
+// What -o json prints has golden files, too; test/browser shows them.
+func TestModels(t *testing.T) {
+	list := objects()
+	for name, model := range map[string]any{"healthy": Of(healthy()), "scaling": Of(scaling()), "broken": Of(broken()), "list": ListOf(list)} {
+		got, err := json.MarshalIndent(model, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join("testdata", name+".json")
+		if *update {
+			if err := os.WriteFile(path, append(got, '\n'), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
+			t.Errorf("%s: write it anew with -update (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // Without colours there is nothing but what prints; with them, nothing else but them. Either says the same.
 func TestNothingOfOthersReachesTheTerminal(t *testing.T) {
 	for name, text := range texts() {

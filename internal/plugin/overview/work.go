@@ -48,7 +48,7 @@ func work(seen Seen) []Progress {
 	if i := status.Import; i != nil {
 		message := string(i.Phase) + " from " + i.Address
 		if i.LagBytes != nil {
-			message += ", " + size(*resource.NewQuantity(*i.LagBytes, resource.BinarySI)) + " behind"
+			message += ", " + Size(*resource.NewQuantity(*i.LagBytes, resource.BinarySI)) + " behind"
 		}
 		all = append(all, Progress{What: "import", Message: message})
 	}
@@ -74,9 +74,9 @@ func migration(m *v1alpha1.MigrationStatus, now time.Time) Progress {
 }
 
 func transfer(what string, t *v1alpha1.TransferProgress, now time.Time) Progress {
-	p := Progress{What: what, Message: t.Stage + ": " + size(*resource.NewQuantity(t.Bytes, resource.BinarySI))}
+	p := Progress{What: what, Message: t.Stage + ": " + Size(*resource.NewQuantity(t.Bytes, resource.BinarySI))}
 	if t.ExpectedBytes > 0 {
-		p.Message += " of " + size(*resource.NewQuantity(t.ExpectedBytes, resource.BinarySI))
+		p.Message += " of " + Size(*resource.NewQuantity(t.ExpectedBytes, resource.BinarySI))
 	}
 	if t.Percent != nil {
 		percent := int(*t.Percent)

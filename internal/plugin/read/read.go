@@ -180,18 +180,23 @@ func unread(list []overview.Unread, what string, err error) []overview.Unread {
 	return append(list, overview.Unread{What: what, Why: err.Error()})
 }
 
+// EventsOf are those about a RedisCluster.
+func (r Reader) EventsOf(ctx context.Context, cluster *v1alpha1.RedisCluster) ([]corev1.Event, error) {
+	return r.eventsWith(ctx, cluster.Namespace, "involvedObject.uid", string(cluster.UID))
+}
+
+func (r Reader) eventsWith(ctx context.Context, namespace, field, value string) ([]corev1.Event, error) {
+	return list(ctx, r, func() *corev1.EventList { return &corev1.EventList{} }, eventItems, client.InNamespace(namespace),
+		client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(field, value)})
+}
+
 // events are those about the RedisCluster, and warnings about its pods and claims.
 func (r Reader) events(ctx context.Context, seen overview.Seen) ([]corev1.Event, error) {
-	namespace := client.InNamespace(seen.Cluster.Namespace)
-	fresh := func() *corev1.EventList { return &corev1.EventList{} }
-	about := func(name, value string) client.ListOption {
-		return client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector(name, value)}
-	}
-	own, err := list(ctx, r, fresh, eventItems, namespace, about("involvedObject.uid", string(seen.Cluster.UID)))
+	own, err := r.EventsOf(ctx, seen.Cluster)
 	if err != nil {
 		return own, err
 	}
-	warnings, err := list(ctx, r, fresh, eventItems, namespace, about("type", corev1.EventTypeWarning))
+	warnings, err := r.eventsWith(ctx, seen.Cluster.Namespace, "type", corev1.EventTypeWarning)
 	ours := map[string]bool{}
 	for _, pod := range seen.Pods {
 		ours[string(pod.UID)] = true

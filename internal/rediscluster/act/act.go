@@ -112,7 +112,7 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 		plan.BumpEpoch, plan.CancelJobs, plan.StabilizeSlots, plan.CopyFunctions, plan.ForceDelete, plan.RemoveFromEndpoints,
 		plan.ExpandPVCs, plan.Switchover, plan.Place, plan.ReloadCertificates, plan.RemoveShards, plan.Recreate,
 		plan.RepairSlots, plan.Restart, plan.SetAccess, plan.RestoreShards, plan.KeepRestored, plan.DeleteRestoreJobs,
-		plan.PrepareImport, plan.KeepFollower, plan.CutOver, plan.EndImport:
+		plan.PrepareImport, plan.KeepFollower, plan.CutOver, plan.EndImport, plan.EndSwitchover:
 	}
 	return Result{Acted: true}, a.do(ctx, s, step)
 }
@@ -180,6 +180,8 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 		return a.cutOver(ctx, s, step)
 	case plan.EndImport:
 		return a.endImport(ctx, s.Cluster, step)
+	case plan.EndSwitchover:
+		return a.endSwitchover(ctx, s.Cluster, step)
 	case plan.DeleteRestoreJobs:
 		return a.deleteRestoreJobs(ctx, s.Cluster, step)
 	case plan.DeleteChildren:

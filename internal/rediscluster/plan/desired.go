@@ -59,6 +59,8 @@ type Desired struct {
 	GiveUp string
 	// GiveUpSource is which source that is gone a person has given up; empty when none.
 	GiveUpSource string
+	// Switchover names the instance that a person asks to be the master of its shard; empty when none.
+	Switchover string
 	// PreviousPasswordFor is how long a password is accepted after clients were told the next.
 	PreviousPasswordFor time.Duration
 	// UpgradeTimeout is how long a rollout may make no progress before the phase says
@@ -102,6 +104,7 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 		OverCapacity: cluster.Annotations[v1alpha1.AnnotationOverCapacity] == "true",
 		GiveUp:       cluster.Annotations[v1alpha1.AnnotationGiveUpData], GiveUpNode: cluster.Annotations[v1alpha1.AnnotationGiveUpNode],
 		GiveUpSource:        cluster.Annotations[v1alpha1.AnnotationGiveUpSource],
+		Switchover:          cluster.Annotations[v1alpha1.AnnotationSwitchover],
 		PreviousPasswordFor: cluster.PreviousPasswordFor(), Restore: cluster.Restore() != nil,
 		Import: importFor(cluster), UID: cluster.UID, External: cluster.Spec.External != nil,
 	}

@@ -66,6 +66,7 @@ var rules = []rule{
 	// What waits for a cluster that is healthy.
 	{"refusal", false, planRefusal},
 	{"removal", false, planRemoval},
+	{"switchover", false, planSwitchover},
 	{"rollout", false, planRollout},
 	{"hibernate", false, planHibernate},
 	{"spread", false, planSpread},

@@ -154,8 +154,8 @@ func Pods(step Step) []string {
 		pods = []string{step.Pod}
 	case None, Wait, Hold, Stall, RolloutWait, RecordHibernation, Hibernate, Wake, Sleep, RecordNodes, AddFinalizer, CreateAuth,
 		ApplyChildren, ExpandPVCs, RecordGoal, RemoveShards,
-		RestoreShards, KeepRestored, DeleteRestoreJobs, RecordKeys, PrepareImport, KeepFollower, RecordCutOver, EndImport, DeleteChildren,
-		OrphanChildren, RemoveFinalizer:
+		RestoreShards, KeepRestored, DeleteRestoreJobs, RecordKeys, PrepareImport, KeepFollower, RecordCutOver, EndImport, EndSwitchover,
+		DeleteChildren, OrphanChildren, RemoveFinalizer:
 	}
 	slices.Sort(pods)
 	return slices.Compact(pods)

@@ -258,11 +258,12 @@ func progressing(p Reconciliation, atRest bool) metav1.Condition {
 }
 
 // outdated reports whether nothing is wrong but that instances run an older template, or let in
-// whom they were told before, or that what an import left is there, and that changing that is
+// whom they were told before, or that what an import left or a request that was carried out is there, and that changing that is
 // somebody's, the operator's or the user's, next step.
 func outdated(step plan.Step) bool {
 	return plan.Is[plan.RolloutWait](step) || plan.Is[plan.Restart](step) || plan.Is[plan.SetAccess](step) ||
-		plan.Is[plan.ChangePassword](step) || plan.Is[plan.SetConfig](step) || plan.Is[plan.EndImport](step)
+		plan.Is[plan.ChangePassword](step) || plan.Is[plan.SetConfig](step) || plan.Is[plan.EndImport](step) ||
+		plan.Is[plan.EndSwitchover](step)
 }
 
 func stall(p Reconciliation) (bool, string) {

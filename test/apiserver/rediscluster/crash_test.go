@@ -74,6 +74,13 @@ var crashFlows = []flow{
 	{name: "external, given up", cluster: balanced, change: func(t *testing.T, c *v1alpha1.RedisCluster) {
 		change(t, c, func(c *v1alpha1.RedisCluster) { c.Spec.External = nil })
 	}, phase: v1alpha1.PhaseRunning, givesUp: true},
+	{name: "switchover", cluster: func(c *v1alpha1.RedisCluster) {
+		c.Spec.Replicas, c.Spec.SpreadMasters = ptr.To[int32](6), ptr.To(false)
+	}, change: func(t *testing.T, c *v1alpha1.RedisCluster) {
+		change(t, c, func(c *v1alpha1.RedisCluster) {
+			c.Annotations = map[string]string{v1alpha1.AnnotationSwitchover: c.Name + "-1-1"}
+		})
+	}, phase: v1alpha1.PhaseRunning},
 }
 
 func deletedBy(policy v1alpha1.DeletionPolicy) func(*v1alpha1.RedisCluster) {

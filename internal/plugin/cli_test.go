@@ -1,0 +1,60 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// kubectl is told which cluster and pod, as whom, and a script that is the same for all: what a person writes for redis-cli is words
+// that no shell reads.
+func TestWhatKubectlIsTold(t *testing.T) {
+	p := newProgram(Environment{Out: io.Discard, Lookup: nothing})
+	command, rest, err := p.root().Find([]string{"cli", "--context=prod", "-n", "shop", "--as=eve", "--token=hunter2"})
+	if err != nil || command.ParseFlags(rest) != nil {
+		t.Fatal(err)
+	}
+	got := p.execArguments("shop", "cache-0-0", []string{"-i", "-t"}, redisCLI, []string{"GET", "a; rm -rf / $(id)"})
+	want := []string{"exec", "--namespace=shop", "--container=redis", "-i", "-t", "--as=eve", "--context=prod", "--token=hunter2", "cache-0-0",
+		"--", "sh", "-c", redisCLI, "redis-cli", "GET", "a; rm -rf / $(id)"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// The script gives redis-cli the words as they are, and no password among them.
+func TestTheScriptPassesWordsOn(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil || runtime.GOOS == "windows" {
+		t.Fatal("a shell is needed: ", err)
+	}
+	folder := t.TempDir()
+	const print = "#!/bin/sh\nprintf '[%s]' \"$@\"\necho \" $REDISCLI_HISTFILE\"\n"
+	if err := os.WriteFile(filepath.Join(folder, "redis-cli"), []byte(print), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), shell, "-c", redisCLI, "redis-cli", "SET", "a b", "$(id) `id` \"'; exit")
+	command.Env = []string{"PATH=" + folder + ":/usr/bin:/bin"}
+	out, err := command.CombinedOutput()
+	if want := "[-c][SET][a b][$(id) `id` \"'; exit] /dev/null\n"; err != nil || string(out) != want {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// Only what can be an instance of the RedisCluster is run in.
+func TestInstancesThatAreNamed(t *testing.T) {
+	for named, refused := range map[string]bool{"cache-0-1": false, "cache-12-0": false, "other-0-0": true, "--help": true, "cache-0": true} {
+		_, err := (&cluster{}).instance(t.Context(), keyOf("cache"), named)
+		if refused != (err != nil) || refused && !strings.Contains(err.Error(), "is no instance of RedisCluster shop/cache") {
+			t.Errorf("%q: %v", named, err)
+		}
+	}
+}
