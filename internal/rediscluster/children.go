@@ -117,7 +117,7 @@ func (c *children) archives(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot
 
 // values are those that the chart is rendered with.
 func (c *children) values(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, shape plan.Shape) map[string]any {
-	v := values.Build(asTemplated(cluster, s), shape.Topology, shape.Settings)
+	v := values.Build(asTemplated(cluster, s), shape.Topology, shape.Settings, shape.TLS)
 	v["hibernated"] = shape.Dormant
 	if c.archives(cluster, s) && c.observer.BackupImage != "" {
 		v["archive"] = values.Archive(cluster, c.observer.BackupImage, max(len(shape.Topology), int(cluster.Spec.ShardCount())))

@@ -143,6 +143,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.storage.size":                with("storage: {size: 5Gi}"),
 		"spec.storage.storageClassName":    with("storage: {storageClassName: fast}"),
 		"spec.tls.caSecretName":            {Base: "tls: {secretName: a}", With: "tls: {caSecretName: b}"},
+		"spec.tls.mode":                    {Base: "tls: {secretName: a}", With: "tls: {mode: Both}"},
 		"spec.tls.secretName":              with("tls: {secretName: a}"),
 		"spec.updateStrategy.assignStrategies[].fromReplicas": {
 			Base: assigned, With: "updateStrategy: {assignStrategies: [{slots: 5, fromReplicas: b}]}"},
@@ -167,7 +168,8 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 			admission.Default(cluster)
 			desired := plan.DesiredFor(cluster, &snapshot.Snapshot{}, plan.Options{})
 			desired.Problems = nil // of no interest: any field may have some
-			shape := plan.Shape{Topology: desired.Topology, Settings: redisconf.AskedFor(cluster, nil)}
+			shape := plan.Shape{Topology: desired.Topology, Settings: redisconf.AskedFor(cluster, nil),
+				TLS: redisconf.TLSGoal(cluster.TLSMode())}
 			objects, err := c.render(cluster, c.values(cluster, &snapshot.Snapshot{Formed: true}, shape), &Memory{})
 			if err != nil {
 				t.Fatal(err)

@@ -51,7 +51,7 @@ func newAuthority(t testing.TB) *authority {
 		issued: 1}
 }
 
-// issue writes a new certificate for *.cache-nodes.shop.svc, and addresses, and its key to the directory, and returns its fingerprint.
+// issue writes a new certificate for *.cache-nodes.shop.svc, instances of an operated cluster, and addresses, and its key to the directory, and returns its fingerprint.
 func (a *authority) issue(dir string, addresses ...net.IP) string {
 	a.t.Helper()
 	a.issued++
@@ -59,7 +59,7 @@ func (a *authority) issue(dir string, addresses ...net.IP) string {
 	must(a.t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(a.issued), NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"*.cache-nodes.shop.svc"}, IPAddresses: addresses, KeyUsage: x509.KeyUsageDigitalSignature}
+		DNSNames: []string{"*.cache-nodes.shop.svc", "*.c-nodes.engines.svc"}, IPAddresses: addresses, KeyUsage: x509.KeyUsageDigitalSignature}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
 	must(a.t, err)
 	certificate, err := x509.ParseCertificate(der)

@@ -7,8 +7,12 @@ import (
 	"bufio"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
 
 // application is a client that follows redirections and remembers what it was told.
@@ -61,6 +65,9 @@ func (s *simulation) ask(args ...string) string {
 	const most = 8
 	for _, in := range s.instances {
 		addr, asking := in.node.Addr(), false
+		if s.byTLS {
+			addr = net.JoinHostPort(in.pod.Status.PodIP, strconv.Itoa(int(v1alpha1.PortRedisTLS)))
+		}
 		for range most {
 			answer := s.send(addr, asking, args)
 			words := strings.Fields(answer)

@@ -44,8 +44,14 @@ type issued struct {
 // newEncrypted makes a formed cluster with TLS.
 func newEncrypted(t *testing.T, seed uint64, valkey bool) *simulation {
 	t.Helper()
+	return newWithTLS(t, seed, valkey, "")
+}
+
+// newWithTLS makes a formed cluster of that mode.
+func newWithTLS(t *testing.T, seed uint64, valkey bool, mode v1alpha1.TLSMode) *simulation {
+	t.Helper()
 	s := prepared(t, seed, 2, valkey)
-	s.cluster.Spec.TLS = &v1alpha1.TLS{SecretName: "certificate"}
+	s.cluster.Spec.TLS = &v1alpha1.TLS{SecretName: "certificate", Mode: mode}
 	s.encrypt()
 	s.populate()
 	s.converge()

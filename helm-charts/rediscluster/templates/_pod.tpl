@@ -96,14 +96,19 @@ loads data, and a minute without accepting a connection is not a slow command.
     {{- toYaml . | nindent 4 }}
     {{- end }}
   ports:
+    {{- if .Values.tls.twoPorts }}
+    - {name: plain, containerPort: 6379, protocol: TCP}
+    - {name: redis, containerPort: 6380, protocol: TCP}
+    {{- else }}
     - {name: redis, containerPort: 6379, protocol: TCP}
+    {{- end }}
     - {name: bus, containerPort: 16379, protocol: TCP}
   {{- with .Values.pod.resources }}
   resources:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   readinessProbe:
-    tcpSocket: {port: redis}
+    tcpSocket: {port: {{ ternary "plain" "redis" (default false .Values.tls.twoPorts) }}}
     periodSeconds: 1
     timeoutSeconds: 1
     failureThreshold: 3
@@ -111,7 +116,7 @@ loads data, and a minute without accepting a connection is not a slow command.
     preStop:
       exec: {command: [sh, /etc/redis/switchover.sh]}
   livenessProbe:
-    tcpSocket: {port: redis}
+    tcpSocket: {port: {{ ternary "plain" "redis" (default false .Values.tls.twoPorts) }}}
     initialDelaySeconds: 20
     periodSeconds: 10
     timeoutSeconds: 5
@@ -126,6 +131,7 @@ loads data, and a minute without accepting a connection is not a slow command.
 {{- end }}
 
 {{- define "rediscluster.exporterContainer" -}}
+{{- $tls := and .Values.tls.enabled (not .Values.tls.twoPorts) }}
 - name: exporter
   image: {{ .Values.metrics.image | quote }}
   imagePullPolicy: IfNotPresent
@@ -135,8 +141,8 @@ loads data, and a minute without accepting a connection is not a slow command.
   {{- end }}
   env:
     - name: REDIS_ADDR
-      value: {{ ternary "rediss" "redis" .Values.tls.enabled }}://localhost:6379
-    {{- if .Values.tls.enabled }}
+      value: {{ ternary "rediss" "redis" $tls }}://localhost:6379
+    {{- if $tls }}
     # The certificate is for DNS names of pods, and the exporter asks within its own.
     - {name: REDIS_EXPORTER_SKIP_TLS_VERIFICATION, value: "true"}
     {{- end }}

@@ -30,6 +30,8 @@ type Memory struct {
 	answers    map[string]answer
 	normalized map[string]normalized
 	archive    archiveMemory
+	// ways are how instances were reached last, by the UIDs of their pods; the usual one is not kept.
+	ways map[string]snapshot.Way
 	// restoring is how far the Jobs are that restore shards, by their UIDs.
 	restoring map[types.UID]*backupjob.Listener
 }

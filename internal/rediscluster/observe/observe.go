@@ -24,6 +24,7 @@ import (
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/pods"
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
@@ -80,6 +81,9 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		Stalled:  stalled(cluster), DataVolumes: cluster.Status.DataVolumes, PlacedOn: cluster.Status.PlacedOn,
 		SlotsAssigned: cluster.Status.SlotsAssigned, Restored: cluster.Status.Restored,
 		Settings: settingsOf(cluster), Refusals: refusals(cluster, o.now()),
+	}
+	if was := cluster.Status.TLS; was != nil {
+		s.TLSStage, s.TLSMode = redisconf.TLSStageNamed(was.Stage), was.Mode
 	}
 	sets, err := o.shards(ctx, cluster, s)
 	if err != nil {
@@ -215,6 +219,7 @@ func instance(cluster *v1alpha1.RedisCluster, sets map[int]types.UID, pod *corev
 		Revision: pod.Labels[appsv1.StatefulSetRevisionLabel], Modules: pod.Annotations[values.AnnotationModules],
 	}
 	readContainer(&in, pod)
+	in.HasCertificate = hasCertificate(pod)
 	in.TerminationMessage = terminationMessage(pod)
 	if pod.DeletionTimestamp != nil {
 		in.StopBy = pod.DeletionTimestamp.Time // the API server has added the grace period

@@ -25,7 +25,7 @@ func (o *Observer) Withheld(ctx context.Context, cluster *v1alpha1.RedisCluster,
 			return &snapshot.Withheld{Cause: "PasswordUnavailable", Message: why}
 		}
 	}
-	if cluster.Spec.TLS == nil {
+	if !cluster.UsesTLS() {
 		return nil
 	}
 	c := &m.certificate

@@ -80,6 +80,10 @@ const (
 	CutOverAsked Predicate = "cut_over_asked"
 	// DataOnDisk: all that instances hold is in files that outlive their pods, and it is written down where.
 	DataOnDisk Predicate = "data_on_disk"
+	// PortsKnown: all instances tell clients by TLS the ports that the others announce.
+	PortsKnown Predicate = "ports_known"
+	// AllAtTLSStage: every instance answers and is as far on the way to TLS, or from it, as the next stage needs.
+	AllAtTLSStage Predicate = "all_at_tls_stage"
 	// ModulesLoaded: no instance is still to restart with other modules.
 	ModulesLoaded Predicate = "modules_loaded"
 )

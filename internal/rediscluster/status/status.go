@@ -69,6 +69,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	}
 	status.PasswordChange = passwordChange(s, d, cluster.PreviousPasswordFor())
 	status.CertificateNotAfter = notAfter(s)
+	status.TLS = tlsInForce(cluster.Status.TLS, p)
 	status.Conditions =
 		conditions.Set(status.Conditions, now, cluster.Generation, append(conditionsOf(p), mastersSpread(cluster.Status.Conditions, d))...)
 	archive(cluster, &status, p, now)
@@ -218,6 +219,9 @@ func conditionsOf(p Reconciliation) []metav1.Condition {
 	}
 	if s.TLS.Enabled {
 		set = append(set, certificateInUse(s))
+	}
+	if d.TLS.Mode != "" {
+		set = append(set, tlsModeInForce(d))
 	}
 	return set
 }
