@@ -115,6 +115,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if s.TLS, err = o.tls(ctx, cluster, m); err != nil {
 		return nil, 0, err
 	}
+	s.TLS.Known = s.TLS.Known || withoutCertificates(s)
 	var heldByArchive time.Duration
 	if s.Archive, heldByArchive, err = o.archive(ctx, cluster, m); err != nil {
 		return nil, 0, err

@@ -29,6 +29,11 @@ func hasCertificate(pod *corev1.Pod) bool {
 	})
 }
 
+// withoutCertificates reports whether there are pods, and none has the files of a certificate: they are reached without one.
+func withoutCertificates(s *snapshot.Snapshot) bool {
+	return len(s.Instances) > 0 && !slices.ContainsFunc(s.Instances, func(in snapshot.Instance) bool { return in.HasCertificate })
+}
+
 // waysTo are those that may lead to an instance, the likeliest first. What its pod can take decides: one that has no certificate takes
 // plain connections only. One of TLS alone is never asked without it; one that takes both may be, when nothing else leads to it, because
 // it may have started with a redis.conf of before. The way that led to it last comes first.

@@ -252,7 +252,10 @@ func progressing(p Reconciliation, atRest bool) metav1.Condition {
 // whom they were told before, or that what an import left is there, and that changing that is
 // somebody's, the operator's or the user's, next step.
 func outdated(step plan.Step) bool {
-	return plan.Is[plan.RolloutWait](step) || plan.Is[plan.Restart](step) || plan.Is[plan.SetAccess](step) ||
+	if wait, waits := step.(plan.Wait); waits && wait.BlockedBy == plan.PortsKnown {
+		return true
+	}
+	return plan.Is[plan.SetTLS](step) || plan.Is[plan.RolloutWait](step) || plan.Is[plan.Restart](step) || plan.Is[plan.SetAccess](step) ||
 		plan.Is[plan.ChangePassword](step) || plan.Is[plan.SetConfig](step) || plan.Is[plan.EndImport](step)
 }
 

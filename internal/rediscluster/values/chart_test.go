@@ -98,6 +98,7 @@ func TestGolden(t *testing.T) {
 		{name: "nfs", file: "testdata/nfs.yaml"},
 		{name: "hostpath", file: "testdata/hostpath.yaml"},
 		{name: "tls", file: "testdata/tls.yaml"},
+		{name: "tls-both", file: "testdata/tls-both.yaml"},
 		{name: "containers", file: "testdata/containers.yaml"},
 		{name: "everything", file: "testdata/everything.yaml",
 			configMap: map[string]string{"maxmemory": "1gb", "save": "900 1 300 10"}},
