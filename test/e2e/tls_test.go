@@ -168,7 +168,7 @@ func TestRedisClusterTLSIsSwitched(t *testing.T) {
 				switchTLS(t, cluster, v1alpha1.TLSBoth)
 				run.WantUnnoticed(secured, live.NothingMoved)
 				plain.Start()
-				switchTLS(t, cluster, v1alpha1.TLSOff)
+				switchTLS(t, cluster, v1alpha1.TLSDisabled)
 				run.WantUnnoticed(plain, live.NothingMoved)
 				live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.TLS = nil })
 				wantHealthy(t, cluster, *cluster.Spec.Replicas/2, *cluster.Spec.Replicas)
@@ -187,7 +187,7 @@ func switchTLS(t *testing.T, cluster *v1alpha1.RedisCluster, mode v1alpha1.TLSMo
 			return err
 		}
 		is := cluster.Status.TLS
-		if mode == v1alpha1.TLSOff && is == nil || is != nil && is.Mode == mode &&
+		if mode == v1alpha1.TLSDisabled && is == nil || is != nil && is.Mode == mode &&
 			meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionTLSModeInForce) {
 			return nil
 		}

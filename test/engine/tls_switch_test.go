@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,8 +25,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
@@ -52,7 +56,7 @@ func startSwitched(t *testing.T, e engine, topology ...int32) *switched {
 		secret.Data[name] = data
 	}
 	must(t, o.kube.Create(t.Context(), secret))
-	o.cluster.Spec.TLS = &v1alpha1.TLS{SecretName: "certificate", Mode: v1alpha1.TLSOff}
+	o.cluster.Spec.TLS = &v1alpha1.TLS{SecretName: "certificate", Mode: v1alpha1.TLSDisabled}
 	o.loop.Options.CertificateDir = s.dir
 	o.conf, o.template, o.rendered = s.settings, s.complete, s.renders
 	o.begin(topology, func(int, string) {})
@@ -63,7 +67,8 @@ func startSwitched(t *testing.T, e engine, topology ...int32) *switched {
 // settings are those of redis.conf as it is now.
 func (s *switched) settings(p *operatedPod) []string {
 	s.ips.Store(p.pod.Name, p.pod.Status.PodIP)
-	all := []string{"--cluster-announce-hostname", p.pod.Name + ".c-nodes.engines.svc", "--cluster-port", "16379"}
+	all := []string{"--cluster-announce-hostname", p.pod.Name + ".c-nodes.engines.svc", "--cluster-port", "16379",
+		"--replica-announce-ip", p.pod.Status.PodIP}
 	if s.stage != redisconf.TLSPlain {
 		for name, value := range redisconf.TLSSettings(s.stage, s.dir) {
 			all = append(all, "--"+name, value)
@@ -102,11 +107,12 @@ func (s *switched) renders(shape plan.Shape) {
 		set := &appsv1.StatefulSet{}
 		must(s.t, s.kube.Get(s.t.Context(), client.ObjectKey{Namespace: "engines", Name: s.cluster.ShardName(shard)}, set))
 		set.Status.UpdateRevision = "revision" + kind
-		must(s.t, s.kube.Update(s.t.Context(), set))
+		must(s.t, s.kube.Status().Update(s.t.Context(), set))
 	}
 }
 
-// applications connect by TLS or plainly; they find instances by their names, and repeat nothing.
+// applications connect by TLS or plainly; they find instances by their names, and repeat nothing. go-redis does not notice that an encrypted
+// connection has ended that it keeps for later, so it keeps them for a second only: an instance is away for longer when it restarts.
 func (s *switched) applications(secured bool) *goredis.ClusterClient {
 	port := v1alpha1.PortRedis
 	if secured && s.kind == "both" {
@@ -118,7 +124,7 @@ func (s *switched) applications(secured bool) *goredis.ClusterClient {
 	}
 	c := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs, MaxRetries: -1, MaxRedirects: 16, Protocol: 2,
 		DisableIdentity: true, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
-		ClusterStateReloadInterval: 2 * time.Second,
+		ClusterStateReloadInterval: 2 * time.Second, ConnMaxIdleTime: time.Second,
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			host, port, err := net.SplitHostPort(addr)
 			if err != nil {
@@ -154,12 +160,53 @@ func (s *switched) to(mode v1alpha1.TLSMode, each func()) {
 		each()
 		step := s.reconcile()
 		is := s.cluster.Status.TLS
-		if reached := mode == v1alpha1.TLSOff && is == nil || is != nil && is.Mode == mode; reached && plan.Is[plan.None](step) {
+		if reached := mode == v1alpha1.TLSDisabled && is == nil || is != nil && is.Mode == mode; reached && plan.Is[plan.None](step) {
 			s.t.Logf("%s after %.1f s", mode, time.Since(began).Seconds())
 			return
 		}
 	}
 	s.t.Fatalf("%s is not in force: %+v, %+v", mode, s.cluster.Status.TLS, s.cluster.Status.Plan)
+}
+
+// stops runs switchover.sh as the kubelet does in the pod of a shard's master, with a redis.conf that has one port or two, and wants its
+// replica to take over.
+func (s *switched) stops(shard int, conf redisconf.TLSStage) {
+	s.t.Helper()
+	var master, replica *operatedPod
+	for ordinal := range 2 {
+		p := s.named(shard, ordinal)
+		view, err := s.reached(p).Describe(s.t.Context())
+		must(s.t, err)
+		if view.Role == redis.RoleMaster {
+			master = p
+		} else {
+			replica = p
+		}
+	}
+	text, err := os.ReadFile(filepath.Join("..", "..", "helm-charts", "rediscluster", "switchover.sh"))
+	must(s.t, err)
+	dir := s.t.TempDir()
+	script := strings.NewReplacer("/etc/redis/tls/", s.dir+"/", "/etc/redis/redis.conf", dir+"/redis.conf", "127.0.0.1",
+		master.pod.Status.PodIP).Replace(string(text))
+	must(s.t, os.WriteFile(filepath.Join(dir, "switchover.sh"), []byte(script), 0o600))
+	must(s.t, os.WriteFile(filepath.Join(dir, "redis.conf"),
+		fmt.Appendf(nil, "port %q\n", redisconf.TLSSettings(conf, s.dir)["port"]), 0o600))
+	must(s.t, os.WriteFile(filepath.Join(dir, "redis-cli"), fmt.Appendf(nil, "#!/bin/sh\nexec %q -h %s \"$@\"\n", cli(s.t, s.engine),
+		master.pod.Status.PodIP), 0o700))
+	command := exec.CommandContext(s.t.Context(), "sh", filepath.Join(dir, "switchover.sh"))
+	command.Env = append(os.Environ(), "PATH="+imagePath(s.t, dir))
+	if out, err := command.CombinedOutput(); err != nil || len(out) > 0 {
+		s.t.Errorf("switchover.sh: %v: %s", err, out)
+	}
+	view, err := s.reached(replica).Describe(s.t.Context())
+	must(s.t, err)
+	must(s.t, want(view.Role == redis.RoleMaster, "%s is a %s after its master was to stop", replica.pod.Name, view.Role))
+}
+
+// reached connects to an instance as it takes TLS now.
+func (s *switched) reached(p *operatedPod) *redis.Node {
+	way := snapshot.Way{SecondPort: s.kind == "both"}
+	return s.pool.Node(way.Address(p.pod.Status.PodIP), redis.Credentials{TLS: s.ca.trusted("any.c-nodes.engines.svc")})
 }
 
 // TLS is switched on and off again under load. Clients that move between the stages have no command fail, no replica takes over but
@@ -175,15 +222,17 @@ func TestTLSIsSwitched(t *testing.T) {
 		plain := startLoadBy(t, s.applications(false), "plain")
 		s.to(v1alpha1.TLSBoth, idle)
 		secured := startLoadBy(t, s.applications(true), "tls")
-		time.Sleep(2 * time.Second)
+		s.stops(0, redisconf.TLSBoth)
 		plain.end()
+		s.stops(1, redisconf.TLSRequired) // which a pod has that is to restart for it
 		s.to(v1alpha1.TLSRequired, idle)
-		time.Sleep(time.Second)
+		s.stops(0, redisconf.TLSRequired)
+		s.stops(1, redisconf.TLSBoth)
 		s.to(v1alpha1.TLSBoth, idle)
 		plain = startLoadBy(t, s.applications(false), "plain again")
 		time.Sleep(2 * time.Second)
 		secured.end()
-		s.to(v1alpha1.TLSOff, idle)
+		s.to(v1alpha1.TLSDisabled, idle)
 		time.Sleep(time.Second)
 		plain.end()
 		for _, p := range s.pods {
@@ -203,7 +252,7 @@ func TestTLSIsSwitchedWithCrashes(t *testing.T) {
 	forEveryEngine(t, func(t *testing.T, e engine) {
 		s := startSwitched(t, e, 2, 2, 2)
 		s.fill(manyKeys)
-		for _, mode := range []v1alpha1.TLSMode{v1alpha1.TLSBoth, v1alpha1.TLSRequired, v1alpha1.TLSBoth, v1alpha1.TLSOff} {
+		for _, mode := range []v1alpha1.TLSMode{v1alpha1.TLSBoth, v1alpha1.TLSRequired, v1alpha1.TLSBoth, v1alpha1.TLSDisabled} {
 			seen, before := 0, s.stage
 			s.to(mode, func() {
 				steps := s.steps[min(seen, len(s.steps)):]

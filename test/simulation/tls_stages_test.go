@@ -57,7 +57,7 @@ func (s *simulation) switchTLS(mode v1alpha1.TLSMode) {
 	s.say("--- spec.tls.mode %s", mode)
 	s.awaits = func() bool {
 		is := s.cluster.Status.TLS
-		return mode == v1alpha1.TLSOff && is == nil || is != nil && is.Mode == mode &&
+		return mode == v1alpha1.TLSDisabled && is == nil || is != nil && is.Mode == mode &&
 			meta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionTLSModeInForce)
 	}
 }
@@ -65,13 +65,13 @@ func (s *simulation) switchTLS(mode v1alpha1.TLSMode) {
 // TLS is switched on and off again: a client that moves between the stages has no command fail, whatever restarts meanwhile.
 func TestTLSIsSwitched(t *testing.T) {
 	eachSeed(t, 8, func(t *testing.T, seed uint64) {
-		s := newWithTLS(t, seed, seed%2 == 1, v1alpha1.TLSOff)
+		s := newWithTLS(t, seed, seed%2 == 1, v1alpha1.TLSDisabled)
 		s.bringsBack = true
 		app := newApplication(s)
 		for _, stage := range []struct {
 			mode  v1alpha1.TLSMode
 			byTLS bool // how clients connect when it has been reached
-		}{{v1alpha1.TLSBoth, true}, {v1alpha1.TLSRequired, false}, {v1alpha1.TLSBoth, false}, {v1alpha1.TLSOff, false}} {
+		}{{v1alpha1.TLSBoth, true}, {v1alpha1.TLSRequired, false}, {v1alpha1.TLSBoth, false}, {v1alpha1.TLSDisabled, false}} {
 			if stage.mode == v1alpha1.TLSBoth {
 				s.byTLS = s.cluster.Spec.TLS.Mode == v1alpha1.TLSRequired
 			}

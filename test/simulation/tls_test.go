@@ -32,7 +32,7 @@ type encryption struct {
 	issued []issued
 
 	mu    sync.Mutex
-	shown map[string]int // by the address of the node
+	shown map[string]int // by the IP of the node
 }
 
 type issued struct {
@@ -126,15 +126,21 @@ func (e *encryption) load(addr string, now time.Time) {
 	defer e.mu.Unlock()
 	for i := range e.issued {
 		if i == 0 || now.Sub(e.issued[i].at) >= fileAge {
-			e.shown[addr] = i
+			e.shown[hostOf(addr)] = i
 		}
 	}
+}
+
+// hostOf is the IP of an address.
+func hostOf(addr string) string {
+	host, _, _ := net.SplitHostPort(addr) // it is one
+	return host
 }
 
 // wrap encrypts the operator's end of a connection to an instance.
 func (e *encryption) wrap(plain net.Conn, addr string) net.Conn {
 	e.mu.Lock()
-	pair := e.issued[e.shown[addr]].pair
+	pair := e.issued[e.shown[hostOf(addr)]].pair
 	e.mu.Unlock()
 	near, far := net.Pipe()
 	go func() {
@@ -183,7 +189,7 @@ func (s *simulation) showsTheNewest() bool {
 	s.encryption.mu.Lock()
 	defer s.encryption.mu.Unlock()
 	for _, in := range s.instances {
-		if s.encryption.shown[in.node.Addr()] < len(s.encryption.issued)-1 {
+		if s.encryption.shown[hostOf(in.node.Addr())] < len(s.encryption.issued)-1 {
 			return false
 		}
 	}

@@ -222,7 +222,7 @@ type RedisClusterStatus struct {
 
 // TLSStatus is which connections instances take.
 type TLSStatus struct {
-	// mode is what clients can rely on: with Off plain connections, with Both either, with Required TLS. While it is not spec.tls.mode,
+	// mode is what clients can rely on: with Disabled plain connections, with Both either, with Required TLS. While it is not spec.tls.mode,
 	// instances are on their way there; the condition TLSModeInForce says what that waits for.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=108,displayName="TLS Mode",xDescriptors={"urn:alm:descriptor:text"}
 	Mode TLSMode `json:"mode"`

@@ -153,7 +153,7 @@ func (c *RedisCluster) PreviousPasswordFor() time.Duration {
 func (c *RedisCluster) TLSMode() TLSMode {
 	switch {
 	case c.Spec.TLS == nil:
-		return TLSOff
+		return TLSDisabled
 	case c.Spec.TLS.Mode == "":
 		return TLSRequired // objects of before there were modes
 	}
@@ -162,7 +162,7 @@ func (c *RedisCluster) TLSMode() TLSMode {
 
 // UsesTLS reports whether something of TLS is asked for, or left from when it was: then the Secrets of spec.tls are needed.
 func (c *RedisCluster) UsesTLS() bool {
-	return c.Spec.TLS != nil && (c.TLSMode() != TLSOff || c.Status.TLS != nil)
+	return c.Spec.TLS != nil && (c.TLSMode() != TLSDisabled || c.Status.TLS != nil)
 }
 
 // ClientTLS reports whether clients of the operator's, such as backups, are to connect by TLS, and to which port of the Service. What
@@ -175,7 +175,7 @@ func (c *RedisCluster) ClientTLS() (port int32, secured bool) {
 	switch {
 	case is == TLSRequired && c.TLSMode() == TLSRequired:
 		return PortRedis, true
-	case is == TLSRequired, is == TLSBoth && c.TLSMode() != TLSOff:
+	case is == TLSRequired, is == TLSBoth && c.TLSMode() != TLSDisabled:
 		return PortRedisTLS, true
 	}
 	return PortRedis, false

@@ -66,7 +66,7 @@ func keepAuth(before, after *v1alpha1.RedisCluster) field.ErrorList {
 func checkTLS(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	if cr.TLSMode() == v1alpha1.TLSBoth && follows(cr) {
 		return field.ErrorList{field.Invalid(tlsPath.Child("mode"), cr.Spec.TLS.Mode,
-			"a cluster that takes the data of another one begins with Off or Required: set one of them, and Both after the cut-over")}
+			"a cluster that takes the data of another one begins with Disabled or Required: set one of them, and Both after the cut-over")}
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func follows(cr *v1alpha1.RedisCluster) bool {
 }
 
 // tlsOrder are the modes as clients pass them.
-var tlsOrder = []v1alpha1.TLSMode{v1alpha1.TLSOff, v1alpha1.TLSBoth, v1alpha1.TLSRequired}
+var tlsOrder = []v1alpha1.TLSMode{v1alpha1.TLSDisabled, v1alpha1.TLSBoth, v1alpha1.TLSRequired}
 
 // keepTLS lets TLS be switched one stage at a time, so that clients can move in between.
 func keepTLS(before, after *v1alpha1.RedisCluster) field.ErrorList {
@@ -88,7 +88,7 @@ func keepTLS(before, after *v1alpha1.RedisCluster) field.ErrorList {
 		return nil
 	case is == nil && before.UsesTLS():
 		return field.ErrorList{field.Forbidden(tlsPath,
-			"instances use it: set mode to Both, let clients move, set it to Off, and remove the field when status.tls is gone")}
+			"instances use it: set mode to Both, let clients move, set it to Disabled, and remove the field when status.tls is gone")}
 	case before.UsesTLS() && (is.SecretName != was.SecretName || is.CASecretName != was.CASecretName):
 		return field.ErrorList{
 			field.Invalid(tlsPath.Child("secretName"), is.SecretName,
@@ -114,7 +114,7 @@ func reachedTLS(cr *v1alpha1.RedisCluster) v1alpha1.TLSMode {
 	case cr.Status.TLS != nil:
 		return cr.Status.TLS.Mode
 	case cr.TLSMode() == v1alpha1.TLSBoth:
-		return v1alpha1.TLSOff // nothing of it has been reported yet
+		return v1alpha1.TLSDisabled // nothing of it has been reported yet
 	}
 	return cr.TLSMode()
 }

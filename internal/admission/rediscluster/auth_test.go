@@ -20,7 +20,7 @@ func TestAuthAndTLSRefused(t *testing.T) {
 		`{auth: {previousPasswordFor: -1h}}`:                                "spec.auth.previousPasswordFor: Invalid value: \"-1h0m0s\": cannot be negative",
 		`{auth: {aclSecretName: A_b}}`:                                      "spec.auth.aclSecretName: Invalid value: \"A_b\": cannot be the name of a Secret",
 		`{tls: {secretName: A_b}}`:                                          "spec.tls.secretName: Invalid value: \"A_b\": cannot be the name of a Secret",
-		`{tls: {secretName: a, mode: Both}, bootstrap: {clone: {name: b}}}`: "spec.tls.mode: Invalid value: \"Both\": a cluster that takes the data of another one begins with Off or Required",
+		`{tls: {secretName: a, mode: Both}, bootstrap: {clone: {name: b}}}`: "spec.tls.mode: Invalid value: \"Both\": a cluster that takes the data of another one begins with Disabled or Required",
 		`{auth: {rotate: "1", aclSecretName: users}}`:                       "",
 		`{auth: {secretName: mine, previousPasswordFor: 30m}}`:              "",
 		`{tls: {secretName: certificate, caSecretName: company}}`:           "",
@@ -34,7 +34,7 @@ func TestAuthAndTLSRefused(t *testing.T) {
 
 // TLS is switched one stage at a time, from what clients can rely on, and back; what it is made of stays while it is used.
 func TestTLSStays(t *testing.T) {
-	const off, both, with, without = `{tls: {secretName: a, mode: Off}}`, `{tls: {secretName: a, mode: Both}}`, `{tls: {secretName: a}}`, `{}`
+	const off, both, with, without = `{tls: {secretName: a, mode: Disabled}}`, `{tls: {secretName: a, mode: Both}}`, `{tls: {secretName: a}}`, `{}`
 	for _, tt := range []struct {
 		before  string
 		reached v1alpha1.TLSMode
@@ -46,24 +46,24 @@ func TestTLSStays(t *testing.T) {
 		{without, "", without, ""},
 		{without, "", off, ""},
 		{without, "", both, ""},
-		{without, "", with, "spec.tls.mode: Invalid value: \"Required\": cannot follow Off: set Both, wait until status.tls.mode is Both"},
-		{off, "", with, "spec.tls.mode: Invalid value: \"Required\": cannot follow Off"},
-		{both, "", with, "spec.tls.mode: Invalid value: \"Required\": cannot follow Off"},
-		{both, v1alpha1.TLSOff, with, "spec.tls.mode: Invalid value: \"Required\": cannot follow Off"},
-		{both, v1alpha1.TLSOff, off, ""},
+		{without, "", with, "spec.tls.mode: Invalid value: \"Required\": cannot follow Disabled: set Both, wait until status.tls.mode is Both"},
+		{off, "", with, "spec.tls.mode: Invalid value: \"Required\": cannot follow Disabled"},
+		{both, "", with, "spec.tls.mode: Invalid value: \"Required\": cannot follow Disabled"},
+		{both, v1alpha1.TLSDisabled, with, "spec.tls.mode: Invalid value: \"Required\": cannot follow Disabled"},
+		{both, v1alpha1.TLSDisabled, off, ""},
 		{both, v1alpha1.TLSBoth, with, ""},
 		{both, v1alpha1.TLSBoth, off, ""},
 		{with, v1alpha1.TLSBoth, both, ""},
 		{with, v1alpha1.TLSBoth, off, ""},
 		{with, v1alpha1.TLSRequired, both, ""},
 		{with, "", both, ""},
-		{with, "", off, "spec.tls.mode: Invalid value: \"Off\": cannot follow Required: set Both"},
-		{both, v1alpha1.TLSRequired, off, "spec.tls.mode: Invalid value: \"Off\": cannot follow Required"},
+		{with, "", off, "spec.tls.mode: Invalid value: \"Disabled\": cannot follow Required: set Both"},
+		{both, v1alpha1.TLSRequired, off, "spec.tls.mode: Invalid value: \"Disabled\": cannot follow Required"},
 		{with, "", without, "spec.tls: Forbidden: instances use it: set mode to Both, let clients move"},
-		{off, v1alpha1.TLSOff, without, "spec.tls: Forbidden: instances use it"},
+		{off, v1alpha1.TLSDisabled, without, "spec.tls: Forbidden: instances use it"},
 		{off, "", without, ""},
-		{off, "", `{tls: {secretName: b, mode: Off}}`, ""},
-		{off, v1alpha1.TLSOff, `{tls: {secretName: b, mode: Off}}`, "spec.tls.secretName: Invalid value: \"b\": cannot change from \"a\""},
+		{off, "", `{tls: {secretName: b, mode: Disabled}}`, ""},
+		{off, v1alpha1.TLSDisabled, `{tls: {secretName: b, mode: Disabled}}`, "spec.tls.secretName: Invalid value: \"b\": cannot change from \"a\""},
 		{with, "", `{tls: {secretName: b}}`, "spec.tls.secretName: Invalid value: \"b\": cannot change from \"a\""},
 		{with, "", `{tls: {secretName: a, caSecretName: c}}`, "spec.tls.secretName: Invalid value: \"a\": cannot change from \"a\" with CA \"\""},
 		{`{tls: {secretName: a}, bootstrap: {clone: {name: b}}}`, "", `{tls: {secretName: a, mode: Both}, bootstrap: {clone: {name: b}}}`,

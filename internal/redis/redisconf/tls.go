@@ -169,7 +169,7 @@ func TLSGoal(mode v1alpha1.TLSMode) TLSStage {
 		return TLSBoth
 	case v1alpha1.TLSRequired:
 		return TLSRequired
-	case v1alpha1.TLSOff:
+	case v1alpha1.TLSDisabled:
 	}
 	return TLSPlain
 }

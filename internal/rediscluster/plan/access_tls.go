@@ -20,7 +20,7 @@ func planTLS(in input) Step {
 	if in.desired.TLS == "" {
 		for i := range in.snap.Instances {
 			if pod := &in.snap.Instances[i]; pod.HasCertificate {
-				return Stall{base: base{fmt.Sprintf("spec.tls is gone, and %s uses TLS: put it back, with mode Off if TLS is to end, and remove it when status.tls is gone",
+				return Stall{base: base{fmt.Sprintf("spec.tls is gone, and %s uses TLS: put it back, with mode Disabled if TLS is to end, and remove it when status.tls is gone",
 					pod.Name)}, Cause: "CertificateUnavailable"}
 			}
 		}

@@ -155,7 +155,7 @@ func planTLSBehind(in input) Step {
 		return nil
 	}
 	if in.tls.EncryptsBus() {
-		if in.desired.TLS == v1alpha1.TLSOff && seen.most <= redisconf.TLSLinks {
+		if in.desired.TLS == v1alpha1.TLSDisabled && seen.most <= redisconf.TLSLinks {
 			return nil // the others follow
 		}
 		behind := seen.at(redisconf.TLSPlain, redisconf.TLSOpened)
@@ -194,15 +194,15 @@ func planTLSStage(in input) Step {
 	}
 	seen := in.tlsStages()
 	for _, pod := range in.snap.Reachable() {
-		if pod.Redis.Settings != nil && pod.TLSStage() == redisconf.TLSUnknown && in.desired.TLS != v1alpha1.TLSOff {
-			return Stall{base: base{fmt.Sprintf("spec.tls: %s of image %s was built without TLS: use another image, or set spec.tls.mode to Off",
+		if pod.Redis.Settings != nil && pod.TLSStage() == redisconf.TLSUnknown && in.desired.TLS != v1alpha1.TLSDisabled {
+			return Stall{base: base{fmt.Sprintf("spec.tls: %s of image %s was built without TLS: use another image, or set spec.tls.mode to Disabled",
 				pod.Redis.EngineVersion(), pod.Image)}, Cause: "SettingRefused"}
 		}
 	}
 	if len(seen.pods) == 0 || in.movesSlots() {
 		return nil
 	}
-	if in.desired.TLS == v1alpha1.TLSOff {
+	if in.desired.TLS == v1alpha1.TLSDisabled {
 		return in.lowerTLS(seen)
 	}
 	return in.raiseTLS(seen)
@@ -292,7 +292,7 @@ func (in input) knowPorts(seen tlsStages) Step {
 func (in input) tlsInForce() TLSInForce {
 	seen, asked := in.tlsStages(), in.desired.TLS
 	holding := slices.ContainsFunc(in.snap.Instances, func(pod snapshot.Instance) bool { return pod.HasCertificate })
-	if asked == "" || asked == v1alpha1.TLSOff && !holding && in.tls == redisconf.TLSPlain {
+	if asked == "" || asked == v1alpha1.TLSDisabled && !holding && in.tls == redisconf.TLSPlain {
 		return TLSInForce{}
 	}
 	is := TLSInForce{Mode: in.snap.TLSMode, Stage: in.tls}
@@ -301,12 +301,12 @@ func (in input) tlsInForce() TLSInForce {
 	}
 	settled := seen.absent == "" && len(seen.pods) > 0 && in.portsKnown(seen).Holds
 	switch {
-	case asked == v1alpha1.TLSOff && seen.most < redisconf.TLSRequired && len(seen.pods) > 0:
-		is.Mode = v1alpha1.TLSOff
+	case asked == v1alpha1.TLSDisabled && seen.most < redisconf.TLSRequired && len(seen.pods) > 0:
+		is.Mode = v1alpha1.TLSDisabled
 	case asked == v1alpha1.TLSRequired && settled && seen.least == redisconf.TLSRequired:
 		is.Mode = v1alpha1.TLSRequired
 	case asked == v1alpha1.TLSBoth && settled && seen.least == redisconf.TLSBoth && seen.most == redisconf.TLSBoth,
-		asked != v1alpha1.TLSOff && settled && seen.least >= redisconf.TLSBoth && is.Mode == v1alpha1.TLSOff:
+		asked != v1alpha1.TLSDisabled && settled && seen.least >= redisconf.TLSBoth && is.Mode == v1alpha1.TLSDisabled:
 		is.Mode = v1alpha1.TLSBoth
 	}
 	is.Waits = in.tlsWaits(is, seen, holding)
@@ -324,12 +324,12 @@ func (in input) firstTLSMode() v1alpha1.TLSMode {
 	case redisconf.TLSBoth:
 		return v1alpha1.TLSBoth
 	}
-	return v1alpha1.TLSOff
+	return v1alpha1.TLSDisabled
 }
 
 func (in input) tlsWaits(is TLSInForce, seen tlsStages, holding bool) string {
 	asked := in.desired.TLS
-	if is.Mode == asked && (asked != v1alpha1.TLSOff || !holding) {
+	if is.Mode == asked && (asked != v1alpha1.TLSDisabled || !holding) {
 		return ""
 	}
 	if seen.absent != "" {
@@ -338,7 +338,7 @@ func (in input) tlsWaits(is TLSInForce, seen tlsStages, holding bool) string {
 	goal := redisconf.TLSGoal(asked)
 	var names []string
 	for _, pod := range seen.pods {
-		if pod.TLSStage() != goal || pod.HasCertificate != (asked != v1alpha1.TLSOff) {
+		if pod.TLSStage() != goal || pod.HasCertificate != (asked != v1alpha1.TLSDisabled) {
 			names = append(names, pod.Name)
 		}
 	}

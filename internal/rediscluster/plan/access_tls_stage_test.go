@@ -82,17 +82,17 @@ func TestTLSStages(t *testing.T) {
 		"required, some have it":     {mode: v1alpha1.TLSRequired, was: required, at: []redisconf.TLSStage{both, required}, file: required},
 		"required from the start":    {mode: v1alpha1.TLSRequired, at: []redisconf.TLSStage{required}, file: required},
 		"required, by two ports":     {mode: v1alpha1.TLSBoth, was: required, at: []redisconf.TLSStage{required}, file: both},
-		"off, from one port":         {mode: v1alpha1.TLSOff, was: both, at: []redisconf.TLSStage{both, required}, file: both},
-		"off, from both":             {mode: v1alpha1.TLSOff, was: both, at: []redisconf.TLSStage{both}, file: both, to: unlinked, told: 6},
-		"off, some unlinked":         {mode: v1alpha1.TLSOff, was: both, at: []redisconf.TLSStage{unlinked, both}, file: both, to: unlinked, told: 5},
-		"off, all unlinked":          {mode: v1alpha1.TLSOff, was: both, at: []redisconf.TLSStage{unlinked}, file: both, to: bus, told: 6},
-		"off, after some links":      {mode: v1alpha1.TLSOff, was: bus, at: []redisconf.TLSStage{bus, links}, file: bus, to: bus, told: 5},
-		"off, the ports are pinned":  {mode: v1alpha1.TLSOff, was: both, at: []redisconf.TLSStage{bus}, file: bus, to: opened, told: 6},
-		"off, one was not told":      {mode: v1alpha1.TLSOff, was: bus, at: []redisconf.TLSStage{opened, opened, bus}, file: bus, to: opened, told: 4},
-		"off, one started plainly":   {mode: v1alpha1.TLSOff, was: both, at: []redisconf.TLSStage{plain, both}, file: both, to: bus, told: 1},
-		"off, one started encrypted": {mode: v1alpha1.TLSOff, was: plain, at: []redisconf.TLSStage{bus, plain}, file: plain, to: opened, told: 1},
-		"off, the bus is plain":      {mode: v1alpha1.TLSOff, was: bus, at: []redisconf.TLSStage{opened}, file: plain, to: plain, told: 6},
-		"off":                        {mode: v1alpha1.TLSOff, was: plain, at: []redisconf.TLSStage{plain}, file: plain},
+		"off, from one port":         {mode: v1alpha1.TLSDisabled, was: both, at: []redisconf.TLSStage{both, required}, file: both},
+		"off, from both":             {mode: v1alpha1.TLSDisabled, was: both, at: []redisconf.TLSStage{both}, file: both, to: unlinked, told: 6},
+		"off, some unlinked":         {mode: v1alpha1.TLSDisabled, was: both, at: []redisconf.TLSStage{unlinked, both}, file: both, to: unlinked, told: 5},
+		"off, all unlinked":          {mode: v1alpha1.TLSDisabled, was: both, at: []redisconf.TLSStage{unlinked}, file: both, to: bus, told: 6},
+		"off, after some links":      {mode: v1alpha1.TLSDisabled, was: bus, at: []redisconf.TLSStage{bus, links}, file: bus, to: bus, told: 5},
+		"off, the ports are pinned":  {mode: v1alpha1.TLSDisabled, was: both, at: []redisconf.TLSStage{bus}, file: bus, to: opened, told: 6},
+		"off, one was not told":      {mode: v1alpha1.TLSDisabled, was: bus, at: []redisconf.TLSStage{opened, opened, bus}, file: bus, to: opened, told: 4},
+		"off, one started plainly":   {mode: v1alpha1.TLSDisabled, was: both, at: []redisconf.TLSStage{plain, both}, file: both, to: bus, told: 1},
+		"off, one started encrypted": {mode: v1alpha1.TLSDisabled, was: plain, at: []redisconf.TLSStage{bus, plain}, file: plain, to: opened, told: 1},
+		"off, the bus is plain":      {mode: v1alpha1.TLSDisabled, was: bus, at: []redisconf.TLSStage{opened}, file: plain, to: plain, told: 6},
+		"off":                        {mode: v1alpha1.TLSDisabled, was: plain, at: []redisconf.TLSStage{plain}, file: plain},
 		"pods lack certificates": {mode: v1alpha1.TLSBoth, was: plain, at: []redisconf.TLSStage{plain}, file: plain,
 			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[3].HasCertificate = false }},
 		"one does not answer": {mode: v1alpha1.TLSBoth, was: plain, at: []redisconf.TLSStage{opened}, file: plain,
@@ -126,7 +126,7 @@ func TestTLSStages(t *testing.T) {
 			change: func(_ *Desired, s *snapshot.Snapshot) {
 				s.Instances[0].Redis.Settings = map[string]string{"port": "6379"}
 				s.Instances[0].Image, s.Instances[0].Redis.Engine, s.Instances[0].Redis.Version = "r", "redis", "8.0.6"
-			}, why: "spec.tls: redis 8.0.6 of image r was built without TLS: use another image, or set spec.tls.mode to Off"},
+			}, why: "spec.tls: redis 8.0.6 of image r was built without TLS: use another image, or set spec.tls.mode to Disabled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := atTLSStages(tt.mode, tt.at...)
@@ -174,7 +174,7 @@ func TestTLSStagesDifferByWhatBelongsTogether(t *testing.T) {
 
 // What clients can rely on changes when all instances have it, and before anything of it ends.
 func TestTLSInForce(t *testing.T) {
-	const off, both, required = v1alpha1.TLSOff, v1alpha1.TLSBoth, v1alpha1.TLSRequired
+	const off, both, required = v1alpha1.TLSDisabled, v1alpha1.TLSBoth, v1alpha1.TLSRequired
 	for name, tt := range map[string]struct {
 		asked, was, want v1alpha1.TLSMode
 		stage            redisconf.TLSStage
