@@ -9,10 +9,7 @@ import (
 	"maps"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
-
-	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
 
 // application is a client that follows redirections and remembers what it was told.
@@ -66,7 +63,7 @@ func (s *simulation) ask(args ...string) string {
 	for _, in := range s.instances {
 		addr, asking := in.node.Addr(), false
 		if s.byTLS {
-			addr = net.JoinHostPort(in.pod.Status.PodIP, strconv.Itoa(int(v1alpha1.PortRedisTLS)))
+			addr = net.JoinHostPort(in.pod.Status.PodIP, in.node.Setting("tls-port")) // where the Service leads to
 		}
 		for range most {
 			answer := s.send(addr, asking, args)

@@ -69,7 +69,7 @@ type simulation struct {
 	valkey bool
 	// template is the revision of the template that new pods get.
 	template string
-	// ports say what the template has of TLS, see portsFor. byTLS: applications connect to the port for TLS beside the plain one.
+	// ports say what the template has of TLS, see portsFor. byTLS: applications connect by TLS.
 	ports string
 	byTLS bool
 	// file is the ConfigMap child: redis.conf, which pods read when they start.

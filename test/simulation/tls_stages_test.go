@@ -71,10 +71,7 @@ func TestTLSIsSwitched(t *testing.T) {
 		for _, stage := range []struct {
 			mode  v1alpha1.TLSMode
 			byTLS bool // how clients connect when it has been reached
-		}{{v1alpha1.TLSBoth, true}, {v1alpha1.TLSRequired, false}, {v1alpha1.TLSBoth, false}, {v1alpha1.TLSDisabled, false}} {
-			if stage.mode == v1alpha1.TLSBoth {
-				s.byTLS = s.cluster.Spec.TLS.Mode == v1alpha1.TLSRequired
-			}
+		}{{v1alpha1.TLSBoth, true}, {v1alpha1.TLSRequired, true}, {v1alpha1.TLSBoth, false}, {v1alpha1.TLSDisabled, false}} {
 			s.switchTLS(stage.mode)
 			s.switches(app, seed)
 			s.byTLS = stage.byTLS
@@ -115,14 +112,13 @@ func (s *simulation) switches(app *application, seed uint64) {
 			s.say("--- %s restarts with a former redis.conf", in.pod.Name)
 			in.node.SetFile(old)
 			s.world.Restart(in.node, in.pod.Status.PodIP, true)
-		} else if strikes < 0 {
-			for key := range 4 {
-				if name := fmt.Sprintf("key:%d", key); !app.write(name) {
-					s.fail("writing %s failed", name)
-				}
-			}
 		}
 		s.world.Run(time.Second)
+		for key := range 4 {
+			if name := fmt.Sprintf("key:%d", key); !app.write(name) && strikes < 0 {
+				s.fail("writing %s failed", name)
+			}
+		}
 	}
 	s.fail("the mode is not in force: %+v, %+v", s.cluster.Status.TLS, s.cluster.Status.Plan)
 }

@@ -104,5 +104,5 @@ Where Services lead to from port 6379. The port of instances that is called redi
 takes plain connections, which is told by its number then, because a pod that is to restart for it has no other name for it.
 */}}
 {{- define "rediscluster.firstPort" -}}
-{{ ternary "6379" "redis" (default false .Values.tls.twoPorts) }}
+{{ ternary "6379" "redis" (default false .Values.tls.plain) }}
 {{- end }}

@@ -71,7 +71,7 @@ spec:
 {{/*
 A shell starts Redis, and gives its place to it (start.sh). The address of Redis changes with every restart of the pod, so
 it stands behind the file in the command, and its DNS name never does.
-An open port is enough for the probe; whether Redis knows the cluster and is in sync is
+An open port is enough for the probe, that of the bus where those of clients come and go while TLS is switched; whether Redis knows the cluster and is in sync is
 what the operator asks over the protocol, and says in the pod's readiness gate. Liveness is patient: Redis opens its port before it
 loads data, and a minute without accepting a connection is not a slow command.
 */}}
@@ -108,7 +108,7 @@ loads data, and a minute without accepting a connection is not a slow command.
     {{- toYaml . | nindent 4 }}
   {{- end }}
   readinessProbe:
-    tcpSocket: {port: {{ ternary "plain" "redis" (default false .Values.tls.twoPorts) }}}
+    tcpSocket: {port: {{ ternary "bus" "redis" (default false .Values.tls.twoPorts) }}}
     periodSeconds: 1
     timeoutSeconds: 1
     failureThreshold: 3
@@ -116,7 +116,7 @@ loads data, and a minute without accepting a connection is not a slow command.
     preStop:
       exec: {command: [sh, /etc/redis/switchover.sh]}
   livenessProbe:
-    tcpSocket: {port: {{ ternary "plain" "redis" (default false .Values.tls.twoPorts) }}}
+    tcpSocket: {port: {{ ternary "bus" "redis" (default false .Values.tls.twoPorts) }}}
     initialDelaySeconds: 20
     periodSeconds: 10
     timeoutSeconds: 5

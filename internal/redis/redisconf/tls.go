@@ -23,7 +23,7 @@ const (
 )
 
 // TLSStage is how far an instance is on the way from plain connections to encrypted ones. Each stage differs from its neighbours by
-// what a running instance takes at once, but the last, which one takes when it starts.
+// what a running instance takes at once, but the last two, which one takes when it starts.
 type TLSStage int
 
 // The stages, in their order. TLSUnknown is none.
@@ -42,6 +42,9 @@ const (
 	TLSUnlinked
 	// TLSBoth: both ports are announced; clients use either, bus and replication TLS.
 	TLSBoth
+	// TLSSecond: on the way back from TLSRequired, one port, which is encrypted, and is where TLSBoth has it. A client that still asks the
+	// other port is refused, where it would wait in vain for a plain one to answer it.
+	TLSSecond
 	// TLSRequired: one port, which is encrypted.
 	TLSRequired
 )
@@ -54,6 +57,8 @@ func TLSStageOf(settings map[string]string) TLSStage {
 		return TLSUnknown
 	case settings["tls-port"] == "0":
 		return TLSPlain
+	case settings["port"] == "0" && settings["tls-port"] == portTLS:
+		return TLSSecond
 	case settings["port"] == "0":
 		return TLSRequired
 	case settings["tls-cluster"] != "yes":
@@ -106,6 +111,7 @@ var tlsStages = func() map[TLSStage]map[string]string {
 			"cluster-preferred-endpoint-type": "ip"},
 		TLSRequired: with(files, map[string]string{"port": "0", "tls-port": portRedis, "tls-cluster": "yes", "tls-replication": "yes"}),
 	}
+	stages[TLSSecond] = with(stages[TLSRequired], map[string]string{"tls-port": portTLS})
 	stages[TLSOpened] = with(files, map[string]string{"port": portRedis, "tls-port": portTLS, "tls-cluster": "no", "tls-replication": "no",
 		"cluster-announce-port": "0", "cluster-announce-tls-port": portRedis, "cluster-announce-bus-port": portBus})
 	stages[TLSBus] = with(stages[TLSOpened], map[string]string{"tls-cluster": "yes"})
@@ -141,13 +147,13 @@ func (s TLSStage) AsFile() TLSStage {
 		return TLSPlain
 	case TLSLinks, TLSUnlinked:
 		return TLSBus
-	case TLSUnknown, TLSPlain, TLSBus, TLSBoth, TLSRequired:
+	case TLSUnknown, TLSPlain, TLSBus, TLSBoth, TLSSecond, TLSRequired:
 	}
 	return s
 }
 
 // tlsNames are the names of the stages that redis.conf may have, as the status keeps them.
-var tlsNames = map[TLSStage]string{TLSPlain: "Plain", TLSBus: "Bus", TLSBoth: "Both", TLSRequired: "Required"}
+var tlsNames = map[TLSStage]string{TLSPlain: "Plain", TLSBus: "Bus", TLSBoth: "Both", TLSSecond: "Second", TLSRequired: "Required"}
 
 // String is the name of a stage that redis.conf may have; empty: it is none.
 func (s TLSStage) String() string { return tlsNames[s.AsFile()] }
@@ -182,7 +188,7 @@ func (s TLSStage) AnnouncedTLSPort() int {
 	switch s {
 	case TLSOpened, TLSBus, TLSLinks, TLSRequired:
 		return int(v1alpha1.PortRedis)
-	case TLSUnlinked, TLSBoth:
+	case TLSUnlinked, TLSBoth, TLSSecond:
 		return int(v1alpha1.PortRedisTLS)
 	case TLSUnknown, TLSPlain:
 	}

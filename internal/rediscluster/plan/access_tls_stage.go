@@ -85,8 +85,11 @@ func (in input) tlsStage() redisconf.TLSStage {
 	case was == redisconf.TLSUnknown:
 		was = seen.shown(goal)
 	}
-	if goal < redisconf.TLSRequired {
-		was = min(was, redisconf.TLSBoth)
+	if goal < redisconf.TLSRequired && max(was, seen.most) > redisconf.TLSBoth {
+		was = redisconf.TLSSecond
+		if seen.absent == "" && seen.most <= redisconf.TLSSecond {
+			was = redisconf.TLSBoth
+		}
 	}
 	if goal == redisconf.TLSPlain {
 		return in.tlsLowered(was, seen)
@@ -112,7 +115,7 @@ func (in input) tlsRaised(was, goal redisconf.TLSStage, seen tlsStages) rediscon
 	if len(seen.pods) > 0 && seen.least >= redisconf.TLSBoth {
 		was = max(was, redisconf.TLSBoth)
 	}
-	if goal == redisconf.TLSRequired && was == redisconf.TLSBoth && seen.absent == "" && seen.least >= redisconf.TLSBoth &&
+	if goal == redisconf.TLSRequired && was >= redisconf.TLSBoth && seen.absent == "" && seen.least >= redisconf.TLSBoth &&
 		in.portsKnown(seen).Holds {
 		was = redisconf.TLSRequired
 	}
@@ -243,20 +246,34 @@ func (in input) raiseTLS(seen tlsStages) Step {
 	if step := in.setTLS(seen.at(redisconf.TLSLinks, redisconf.TLSUnlinked), redisconf.TLSBoth, "they announce both ports"); step != nil {
 		return step
 	}
+	if step := in.takePlain(seen); step != nil {
+		return step
+	}
 	return in.knowPorts(seen)
 }
 
+// takePlain lets instances that take TLS only take plain connections beside it; nil while one takes TLS where they are to be.
+func (in input) takePlain(seen tlsStages) Step {
+	if in.tls > redisconf.TLSBoth {
+		return nil
+	}
+	return in.setTLS(seen.at(redisconf.TLSSecond), redisconf.TLSBoth, "they take plain connections, too")
+}
+
 func (in input) lowerTLS(seen tlsStages) Step {
-	if both := seen.at(redisconf.TLSBoth); len(both) > 0 && seen.most < redisconf.TLSRequired {
+	if step := in.takePlain(seen); step != nil {
+		return step
+	}
+	if seen.most > redisconf.TLSBoth {
+		return in.knowPorts(seen) // planRollout moves the port of those that take TLS only
+	}
+	if both := seen.at(redisconf.TLSBoth); len(both) > 0 {
 		if seen.least == redisconf.TLSBoth {
 			if wait := in.allAtTLSStage(seen); wait != nil {
 				return wait
 			}
 		}
 		return in.setTLS(both, redisconf.TLSUnlinked, "replicas use no TLS when they connect from now on")
-	}
-	if seen.most == redisconf.TLSRequired {
-		return in.knowPorts(seen) // planRollout gives them two ports
 	}
 	if step := in.setTLS(seen.at(redisconf.TLSUnlinked, redisconf.TLSLinks), redisconf.TLSBus, "they announce the plain port only"); step != nil {
 		return step
@@ -301,7 +318,7 @@ func (in input) tlsInForce() TLSInForce {
 	}
 	settled := seen.absent == "" && len(seen.pods) > 0 && in.portsKnown(seen).Holds
 	switch {
-	case asked == v1alpha1.TLSDisabled && seen.most < redisconf.TLSRequired && len(seen.pods) > 0:
+	case asked == v1alpha1.TLSDisabled && seen.most <= redisconf.TLSBoth && len(seen.pods) > 0:
 		is.Mode = v1alpha1.TLSDisabled
 	case asked == v1alpha1.TLSRequired && settled && seen.least == redisconf.TLSRequired:
 		is.Mode = v1alpha1.TLSRequired

@@ -53,7 +53,8 @@ func tellPorts(s *snapshot.Snapshot) {
 func TestTLSStages(t *testing.T) {
 	const (
 		plain, opened, bus, links = redisconf.TLSPlain, redisconf.TLSOpened, redisconf.TLSBus, redisconf.TLSLinks
-		unlinked, both, required  = redisconf.TLSUnlinked, redisconf.TLSBoth, redisconf.TLSRequired
+		unlinked, both, second    = redisconf.TLSUnlinked, redisconf.TLSBoth, redisconf.TLSSecond
+		required                  = redisconf.TLSRequired
 		unknown                   = redisconf.TLSUnknown
 	)
 	for name, tt := range map[string]struct {
@@ -81,8 +82,13 @@ func TestTLSStages(t *testing.T) {
 		"required":                   {mode: v1alpha1.TLSRequired, was: both, at: []redisconf.TLSStage{both}, file: required},
 		"required, some have it":     {mode: v1alpha1.TLSRequired, was: required, at: []redisconf.TLSStage{both, required}, file: required},
 		"required from the start":    {mode: v1alpha1.TLSRequired, at: []redisconf.TLSStage{required}, file: required},
-		"required, by two ports":     {mode: v1alpha1.TLSBoth, was: required, at: []redisconf.TLSStage{required}, file: both},
-		"off, from one port":         {mode: v1alpha1.TLSDisabled, was: both, at: []redisconf.TLSStage{both, required}, file: both},
+		"required, by another port":  {mode: v1alpha1.TLSBoth, was: required, at: []redisconf.TLSStage{required}, file: second},
+		"some have moved their port": {mode: v1alpha1.TLSBoth, was: second, at: []redisconf.TLSStage{second, required}, file: second},
+		"all have moved their port":  {mode: v1alpha1.TLSBoth, was: second, at: []redisconf.TLSStage{second}, file: both, to: both, told: 6},
+		"some take plain ones":       {mode: v1alpha1.TLSBoth, was: both, at: []redisconf.TLSStage{second, both}, file: both, to: both, told: 1},
+		"required again":             {mode: v1alpha1.TLSRequired, was: second, at: []redisconf.TLSStage{second, required}, file: required},
+		"off, from one port":         {mode: v1alpha1.TLSDisabled, was: both, at: []redisconf.TLSStage{both, required}, file: second},
+		"off, from another port":     {mode: v1alpha1.TLSDisabled, was: second, at: []redisconf.TLSStage{second}, file: both, to: both, told: 6},
 		"off, from both":             {mode: v1alpha1.TLSDisabled, was: both, at: []redisconf.TLSStage{both}, file: both, to: unlinked, told: 6},
 		"off, some unlinked":         {mode: v1alpha1.TLSDisabled, was: both, at: []redisconf.TLSStage{unlinked, both}, file: both, to: unlinked, told: 5},
 		"off, all unlinked":          {mode: v1alpha1.TLSDisabled, was: both, at: []redisconf.TLSStage{unlinked}, file: both, to: bus, told: 6},

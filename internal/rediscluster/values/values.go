@@ -179,11 +179,11 @@ func toggle(t v1alpha1.Toggle) map[string]any {
 }
 
 // tls are the Secrets to mount, and which ports pods have. Pods have both ports from when they get a certificate until redis.conf has but
-// one for TLS, or none; the Service leads to the second one when it is open.
+// the first for TLS, or none; the Service leads to the second one when it is open, and plainly to the first one as long as that is plain.
 func tls(cr *v1alpha1.RedisCluster, stage redisconf.TLSStage) map[string]any {
 	if cr.Spec.TLS == nil || cr.TLSMode() == v1alpha1.TLSDisabled && stage == redisconf.TLSPlain {
 		return map[string]any{"enabled": false}
 	}
 	return map[string]any{"enabled": true, "secretName": cr.Spec.TLS.SecretName, "caSecretName": cr.TLSTrustSecretName(),
-		"twoPorts": stage != redisconf.TLSRequired, "open": stage >= redisconf.TLSBoth}
+		"twoPorts": stage != redisconf.TLSRequired, "plain": stage <= redisconf.TLSBoth, "open": stage >= redisconf.TLSBoth}
 }
