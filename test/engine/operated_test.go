@@ -6,7 +6,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -205,21 +204,15 @@ func (o *operated) start(p *operatedPod, ip string) {
 		close(ended)
 	}()
 	eventually(o.t, func() error {
-		conn, err := net.Dial("tcp", snapshot.Address(ip))
-		if err != nil || o.conf != nil {
-			return errors.Join(err, closed(conn))
+		if o.conf == nil {
+			return o.node(p).Ping(o.t.Context())
 		}
-		_ = conn.Close() // nothing was sent
-		return o.node(p).Ping(o.t.Context())
+		conn, err := net.Dial("tcp", net.JoinHostPort(ip, "16379")) // the bus, whatever clients' ports are
+		if err != nil {
+			return err
+		}
+		return conn.Close()
 	})
-}
-
-// closed closes a connection on which nothing was said, if there is one.
-func closed(conn net.Conn) error {
-	if conn == nil {
-		return nil
-	}
-	return conn.Close()
 }
 
 func (o *operated) node(p *operatedPod) *redis.Node {
