@@ -71,6 +71,10 @@ var wrong = map[string]map[string][]string{
 			"spec: {bootstrap: {import: {address: 'a:1'}}, auth: {enabled: false}}",
 			"spec: {bootstrap: {clone: {name: other}}, auth: {enabled: false}}",
 		},
+		"`bootstrap.import` or `bootstrap.clone` with `tls.mode: Both`": {
+			"spec: {bootstrap: {import: {address: 'a:1'}}, tls: {secretName: a, mode: Both}}",
+			"spec: {bootstrap: {clone: {name: other}}, tls: {secretName: a, mode: Both}}",
+		},
 		"a name of more than 40 characters, or that ends in `-nodes`": {
 			"metadata: {name: a" + strings.Repeat("b", 40) + "}",
 			"metadata: {name: cache-nodes}",

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -85,7 +86,7 @@ func (l *load) count() int {
 func (l *load) fail(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.failures = append(l.failures, fmt.Sprintf(format, args...))
+	l.failures = append(l.failures, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
 // end stops the load, reads back all that was acknowledged and fails the test when anything went wrong on the way.

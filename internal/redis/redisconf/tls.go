@@ -43,7 +43,8 @@ const (
 	// TLSBoth: both ports are announced; clients use either, bus and replication TLS.
 	TLSBoth
 	// TLSSecond: on the way back from TLSRequired, one port, which is encrypted, and is where TLSBoth has it. A client that still asks the
-	// other port is refused, where it would wait in vain for a plain one to answer it.
+	// other port is refused, where it would wait in vain for a plain one to answer it. It announces the plain port all the same: who has
+	// heard of the one has heard of the other, and nobody asks for it yet.
 	TLSSecond
 	// TLSRequired: one port, which is encrypted.
 	TLSRequired
@@ -111,13 +112,13 @@ var tlsStages = func() map[TLSStage]map[string]string {
 			"cluster-preferred-endpoint-type": "ip"},
 		TLSRequired: with(files, map[string]string{"port": "0", "tls-port": portRedis, "tls-cluster": "yes", "tls-replication": "yes"}),
 	}
-	stages[TLSSecond] = with(stages[TLSRequired], map[string]string{"tls-port": portTLS})
 	stages[TLSOpened] = with(files, map[string]string{"port": portRedis, "tls-port": portTLS, "tls-cluster": "no", "tls-replication": "no",
 		"cluster-announce-port": "0", "cluster-announce-tls-port": portRedis, "cluster-announce-bus-port": portBus})
 	stages[TLSBus] = with(stages[TLSOpened], map[string]string{"tls-cluster": "yes"})
 	stages[TLSLinks] = with(stages[TLSBus], map[string]string{"tls-replication": "yes"})
 	stages[TLSUnlinked] = with(stages[TLSBus], map[string]string{"cluster-announce-port": portRedis, "cluster-announce-tls-port": portTLS})
 	stages[TLSBoth] = with(stages[TLSUnlinked], map[string]string{"tls-replication": "yes"})
+	stages[TLSSecond] = with(stages[TLSBoth], map[string]string{"port": "0"})
 	return stages
 }()
 
