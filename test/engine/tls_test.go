@@ -51,7 +51,8 @@ func newAuthority(t testing.TB) *authority {
 		issued: 1}
 }
 
-// issue writes a new certificate for *.cache-nodes.shop.svc, instances of an operated cluster, and addresses, and its key to the directory, and returns its fingerprint.
+// issue writes a new certificate for *.cache-nodes.shop.svc, instances of an operated cluster, and addresses, and its key to the
+// directory, and returns its fingerprint.
 func (a *authority) issue(dir string, addresses ...net.IP) string {
 	a.t.Helper()
 	a.issued++

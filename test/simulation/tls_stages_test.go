@@ -37,8 +37,9 @@ func (s *simulation) addTLS(spec *corev1.PodSpec) {
 	}
 	spec.Containers = []corev1.Container{{Name: "redis", Ports: ports}}
 	if s.ports != "" {
-		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-			Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{Items: []corev1.KeyToPath{{Path: redisconf.TLSTrustedFile}}}}}}}})
+		files := []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{Items: []corev1.KeyToPath{{Path: redisconf.TLSTrustedFile}}}}}
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "config",
+			VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: files}}})
 	}
 }
 

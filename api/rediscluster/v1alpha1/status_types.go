@@ -222,12 +222,13 @@ type RedisClusterStatus struct {
 
 // TLSStatus is which connections instances take.
 type TLSStatus struct {
-	// mode is what clients can rely on: with Disabled plain connections, with Both either, with Required TLS. While it is not spec.tls.mode,
-	// instances are on their way there; the condition TLSModeInForce says what that waits for.
+	// mode is what clients can rely on: with Disabled plain connections, with Both either, with Required TLS. While it is not
+	// spec.tls.mode, instances are on their way there; the condition TLSModeInForce says what that waits for.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=108,displayName="TLS Mode",xDescriptors={"urn:alm:descriptor:text"}
 	Mode TLSMode `json:"mode"`
 
-	// stage is what an instance that starts takes: Plain (plain connections only), Bus (encrypted between instances), Both or Required.
+	// stage is what an instance that starts takes: Plain (plain connections only), Bus (encrypted between instances), Both,
+	// Second (TLS, at the port that Both has for it) or Required.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=109,displayName="TLS Stage",xDescriptors={"urn:alm:descriptor:text"}

@@ -335,10 +335,10 @@ func (in input) firstTLSMode() v1alpha1.TLSMode {
 	if !in.snap.Formed {
 		return in.desired.TLS
 	}
-	switch in.tls {
-	case redisconf.TLSRequired:
+	switch {
+	case in.tls > redisconf.TLSBoth:
 		return v1alpha1.TLSRequired
-	case redisconf.TLSBoth:
+	case in.tls == redisconf.TLSBoth:
 		return v1alpha1.TLSBoth
 	}
 	return v1alpha1.TLSDisabled

@@ -44,8 +44,8 @@ func loadChart(t testing.TB) *chart.Chart {
 func render(c *chart.Chart, cr *v1alpha1.RedisCluster, topology v1alpha1.Topology,
 	configMap map[string]string) ([]*unstructured.Unstructured, error) {
 	rendered, err :=
-		c.Render(values.Build(cr, topology, redisconf.AskedFor(cr, configMap), redisconf.TLSGoal(cr.TLSMode())), chart.Release{Name: cr.Name, Namespace: cr.Namespace,
-			Revision: 1, IsInstall: true},
+		c.Render(values.Build(cr, topology, redisconf.AskedFor(cr, configMap), redisconf.TLSGoal(cr.TLSMode())),
+			chart.Release{Name: cr.Name, Namespace: cr.Namespace, Revision: 1, IsInstall: true},
 			chart.Capabilities{})
 	if err != nil {
 		return nil, err
