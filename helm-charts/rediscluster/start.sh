@@ -33,10 +33,39 @@ if [ -r "$password" ]; then
   export REDISCLI_AUTH
 fi
 export REDISCLI_HISTFILE=/dev/null
-tls=
-if [ -r /etc/redis/tls/ca.crt ]; then tls="--tls --cacert /etc/redis/tls/ca.crt"; fi
-# shellcheck disable=SC2086 # the options are words
-redis() { timeout 1 redis-cli --raw $tls "$@" </dev/null 2>/dev/null; }
+# way prints the options that lead redis-cli to an instance, the one at an address or this one; nothing is needed without a
+# certificate. With one it takes TLS at 6379, or at 6380 beside plain connections: while TLS is switched (spec.tls.mode),
+# instances differ, and redis.conf says what most have. Nobody is told a password for that, and nobody at all without TLS
+# where that is required.
+ca=/etc/redis/tls/ca.crt
+way() {
+  [ -r "$ca" ] || return 0
+  tls="--tls --cacert $ca"
+  if grep -q '^port "0"' /etc/redis/redis.conf; then set -- "$1" "-p 6379 $tls" "-p 6380 $tls"; else
+    set -- "$1" "-p 6380 $tls" "-p 6379" "-p 6379 $tls"
+  fi
+  host=$1
+  shift
+  for options; do
+    # shellcheck disable=SC2086 # the options are words
+    answer=$(unset REDISCLI_AUTH && timeout 1 redis-cli --raw -h "$host" $options PING </dev/null 2>/dev/null)
+    case $answer in PONG* | NOAUTH* | LOADING* | BUSY* | MASTERDOWN*)
+      echo "$options"
+      return 0
+      ;;
+    esac
+  done
+  return 1
+}
+
+# redis asks the instance at an address, where it listens to this port without a certificate.
+redis() {
+  options=$(way "$1") || return 1
+  ip=$1 port=$2
+  shift 2
+  # shellcheck disable=SC2086 # the options are words
+  timeout 1 redis-cli --raw -h "$ip" -p "$port" $options "$@" </dev/null 2>/dev/null
+}
 
 # replicas prints the addresses of its replicas, as "ip port". With TLS newer engines write 0 for
 # the port that is not encrypted.
@@ -63,7 +92,7 @@ field() { tr -d '\r' | sed -n "s/^$1://p"; }
 successor() {
   best= most=-1
   while read -r ip port; do
-    info=$(redis -h "$ip" -p "$port" INFO replication)
+    info=$(redis "$ip" "$port" INFO replication)
     if [ "$(echo "$info" | field role)" = master ]; then
       echo elected
       return
@@ -87,7 +116,7 @@ while now=$(date +%s) && [ "$now" -lt "$until" ]; do
   if [ "$now" -ge "$again" ]; then
     echo "start.sh: this was a master; its replica at $found, which followed it to its end, takes over first"
     # Without FORCE it would ask this instance, and without asking it would wait for the node timeout. The masters vote all the same.
-    redis -h "${found% *}" -p "${found#* }" CLUSTER FAILOVER FORCE >/dev/null
+    redis "${found% *}" "${found#* }" CLUSTER FAILOVER FORCE >/dev/null
     again=$((now + 3))
   fi
   sleep 0.1

@@ -16,17 +16,49 @@ if [ -r "$password" ]; then
   export REDISCLI_AUTH
 fi
 export REDISCLI_HISTFILE=/dev/null
-tls=
-if [ -r /etc/redis/tls/ca.crt ]; then tls="--tls --cacert /etc/redis/tls/ca.crt"; fi
+# way prints the options that lead redis-cli to an instance, the one at an address or this one; nothing is needed without a
+# certificate. With one it takes TLS at 6379, or at 6380 beside plain connections: while TLS is switched (spec.tls.mode),
+# instances differ, and redis.conf says what most have. Nobody is told a password for that, and nobody at all without TLS
+# where that is required.
+ca=/etc/redis/tls/ca.crt
+way() {
+  [ -r "$ca" ] || return 0
+  tls="--tls --cacert $ca"
+  if grep -q '^port "0"' /etc/redis/redis.conf; then set -- "$1" "-p 6379 $tls" "-p 6380 $tls"; else
+    set -- "$1" "-p 6380 $tls" "-p 6379" "-p 6379 $tls"
+  fi
+  host=$1
+  shift
+  for options; do
+    # shellcheck disable=SC2086 # the options are words
+    answer=$(unset REDISCLI_AUTH && timeout 1 redis-cli --raw -h "$host" $options PING </dev/null 2>/dev/null)
+    case $answer in PONG* | NOAUTH* | LOADING* | BUSY* | MASTERDOWN*)
+      echo "$options"
+      return 0
+      ;;
+    esac
+  done
+  return 1
+}
 
 # now prints seconds that no change of the clock moves.
 now() { read -r uptime _ </proc/uptime && echo "${uptime%.*}"; }
 
-# redis asks an instance, this one or that of -h, for two seconds at most, and nobody when
-# time is up.
-end=$(($(now) + 38))
-# shellcheck disable=SC2086 # the options are words
-redis() { [ "$(now)" -lt "$end" ] && timeout 2 redis-cli --raw $tls "$@" </dev/null 2>/dev/null; }
+# redis asks this instance, other the one at an address, for two seconds at most, and nobody when time is up.
+end=$(($(now) + 38)) own=$(way 127.0.0.1)
+redis() {
+  [ "$(now)" -lt "$end" ] || return 1
+  if [ -r "$ca" ] && [ -z "$own" ]; then own=$(way 127.0.0.1) || return 1; fi
+  # shellcheck disable=SC2086 # the options are words
+  timeout 2 redis-cli --raw $own "$@" </dev/null 2>/dev/null
+}
+other() {
+  [ "$(now)" -lt "$end" ] && options=$(way "$1") || return 1
+  address=$1
+  shift
+  # shellcheck disable=SC2086 # the options are words
+  timeout 2 redis-cli --raw -h "$address" $options "$@" </dev/null 2>/dev/null
+}
 
 # While it stops it is not elected, and is nobody's successor. Where the operator has said so before, all instances stop (spec.hibernate).
 unwilling=cluster-replica-no-failover
@@ -41,7 +73,7 @@ successor() {
     read -r role && [ "$role" = master ] && read -r _ || return 0
     best= most=-1
     while read -r address && read -r _ && read -r offset; do
-      [ "$offset" -gt "$most" ] && [ "$(redis -h "$address" CONFIG GET "$unwilling" | tail -n 1)" = no ] || continue
+      [ "$offset" -gt "$most" ] && [ "$(other "$address" CONFIG GET "$unwilling" | tail -n 1)" = no ] || continue
       best=$address most=$offset
     done
     echo "$best"
@@ -91,7 +123,7 @@ while [ "$(now)" -lt "$enough" ]; do
     # succeed within 5 s is given up by Redis; the next one begins.
     if [ "$(now)" -ge "$again" ]; then
       if affected; then suppress_pings; fi
-      redis -h "$replica" CLUSTER FAILOVER >/dev/null
+      other "$replica" CLUSTER FAILOVER >/dev/null
       again=$(($(now) + 5))
     fi
     quiet=0 needed=3 enough=$((end - 7))

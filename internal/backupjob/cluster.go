@@ -18,7 +18,7 @@ func Login(cluster *v1alpha1.RedisCluster) (args []string) {
 	if cluster.AuthEnabled() {
 		args = append(args, "--user="+access.BackupUser, "--password-file="+loginFile)
 	}
-	if cluster.Spec.TLS != nil {
+	if _, secured := cluster.ClientTLS(); secured {
 		args = append(args, "--ca-file="+trustFileOfCluster, "--server-name="+cluster.TLSServerName())
 	}
 	return args
@@ -29,7 +29,7 @@ func MountLogin(pod *corev1.PodSpec, cluster *v1alpha1.RedisCluster) {
 	if cluster.AuthEnabled() {
 		Mount(pod, "login", cluster.AuthSecretName(), access.KeyBackup, loginFile)
 	}
-	if cluster.Spec.TLS != nil {
+	if _, secured := cluster.ClientTLS(); secured {
 		Mount(pod, "trust", cluster.TLSTrustSecretName(), KeyTrusted, trustFileOfCluster)
 	}
 }

@@ -23,6 +23,14 @@ type Credentials struct {
 	TLS *TLS
 }
 
+// Plainly are the credentials for a node that is reached without TLS, if it is.
+func (c Credentials) Plainly(plain bool) Credentials {
+	if plain {
+		c.TLS = nil
+	}
+	return c
+}
+
 // String implements fmt.Stringer without the password.
 func (Credentials) String() string { return redacted }
 

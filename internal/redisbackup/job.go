@@ -4,6 +4,8 @@
 package redisbackup
 
 import (
+	"net"
+	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -77,8 +79,13 @@ func jobOf(backup *v1alpha1.RedisBackup, name, image string, shards int64, args 
 func arguments(backup *v1alpha1.RedisBackup, cluster *v1alpha1.RedisCluster) []string {
 	args := []string{backupjob.Take, backup.Name, backupjob.Store(backup.Location()), "--cluster=" + cluster.Namespace + "/" + cluster.Name,
 		backupjob.Request(string(backup.UID)), backupjob.Listen(), "--slots-stay"}
+	port, _ := cluster.ClientTLS()
 	for _, node := range seeds(cluster) {
-		args = append(args, "--from="+node.Instance)
+		host, _, err := net.SplitHostPort(node.Instance)
+		if err != nil {
+			continue // it is the operator's own word
+		}
+		args = append(args, backupjob.From(net.JoinHostPort(host, strconv.Itoa(int(port)))))
 		if node.NodeID != "" {
 			args = append(args, "--node="+node.NodeID)
 		}

@@ -190,7 +190,7 @@ func (r *reconciler) withheld(ctx context.Context, backup *v1alpha1.RedisBackup,
 	if why, err := r.storeWithheld(ctx, backup); why != "" || err != nil {
 		return why, err
 	}
-	if cluster.Spec.TLS == nil {
+	if _, secured := cluster.ClientTLS(); !secured {
 		return "", nil
 	}
 	return secrets.Usable(ctx, backup.Namespace,

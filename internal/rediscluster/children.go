@@ -128,7 +128,7 @@ func (c *children) archives(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot
 
 // values are those that the chart is rendered with, and what is made for clients outside.
 func (c *children) values(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, shape plan.Shape) (v map[string]any, _ values.External) {
-	v = values.Build(asTemplated(cluster, s), shape.Topology, shape.Settings)
+	v = values.Build(asTemplated(cluster, s), shape.Topology, shape.Settings, shape.TLS)
 	v["hibernated"] = shape.Dormant
 	if c.archives(cluster, s) && c.observer.BackupImage != "" {
 		v["archive"] = values.Archive(cluster, c.observer.BackupImage, max(len(shape.Topology), int(cluster.Spec.ShardCount())))

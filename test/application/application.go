@@ -138,5 +138,10 @@ func (a *Application) execute(ctx context.Context, command ...string) (string, e
 	return a.kubernetes.Execute(ctx, nil, a.namespace, podName, container, command...)
 }
 
+// SecuredAddress is where it finds the cluster by TLS, by a name that certificates hold.
+func (a *Application) SecuredAddress(namespace string) string {
+	return a.cluster + "." + namespace + ".svc:6380"
+}
+
 // Address is where an application finds the cluster.
 func (a *Application) Address() string { return a.cluster + ":6379" }

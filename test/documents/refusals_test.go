@@ -74,6 +74,10 @@ var wrong = map[string]map[string][]string{
 		"two `service.ipFamilies` without a dual-stack `ipFamilyPolicy`": {
 			"spec: {service: {ipFamilies: [IPv4, IPv6]}}",
 		},
+		"`bootstrap.import` or `bootstrap.clone` with `tls.mode: Both`": {
+			"spec: {bootstrap: {import: {address: 'a:1'}}, tls: {secretName: a, mode: Both}}",
+			"spec: {bootstrap: {clone: {name: other}}, tls: {secretName: a, mode: Both}}",
+		},
 		"a name of more than 40 characters, or that ends in `-nodes`": {
 			"metadata: {name: a" + strings.Repeat("b", 40) + "}",
 			"metadata: {name: cache-nodes}",

@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -139,4 +140,59 @@ func wantEncrypted(t *testing.T, cluster *v1alpha1.RedisCluster) {
 			t.Errorf("%s answers without TLS: %s", pod, plain)
 		}
 	}
+}
+
+// TLS is switched on and off again while an application uses the cluster, which moves between the stages and notices nothing. What the
+// engine's own check, a backup's user and an exporter are asked is in other tests.
+func TestRedisClusterTLSIsSwitched(t *testing.T) {
+	if os.Getenv("E2E") != "all" {
+		t.Skip("takes ten minutes: with E2E=all; TestTLSIsSwitched of test/engine takes one")
+	}
+	for _, engine := range oldest() {
+		t.Run(engine.name, func(t *testing.T) {
+			live.Scenario(t, func(t *testing.T, run *live.Run) {
+				cluster := newCluster(live.NewNamespace(t), "cache")
+				cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
+				ca := newAuthority(t)
+				live.Create(t, &corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "cache-tls", Labels: map[string]string{v1alpha1.LabelTLS: "true"}},
+					Data: ca.issue(time.Now().Add(12*time.Hour), fmt.Sprintf("*.%s.%s.svc", cluster.HeadlessServiceName(), cluster.Namespace),
+						fmt.Sprintf("%s.%s.svc", cluster.Name, cluster.Namespace))})
+				plain := underLoad(t, cluster, 5000)
+
+				switchTLS(t, cluster, v1alpha1.TLSBoth)
+				run.WantUnnoticed(plain, live.NothingMoved)
+				secured := plain.Secured(ca.pem)
+				secured.Start()
+				switchTLS(t, cluster, v1alpha1.TLSRequired)
+				wantEncrypted(t, cluster)
+				switchTLS(t, cluster, v1alpha1.TLSBoth)
+				run.WantUnnoticed(secured, live.NothingMoved)
+				plain.Start()
+				switchTLS(t, cluster, v1alpha1.TLSDisabled)
+				run.WantUnnoticed(plain, live.NothingMoved)
+				live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.TLS = nil })
+				wantHealthy(t, cluster, *cluster.Spec.Replicas/2, *cluster.Spec.Replicas)
+			})
+		})
+	}
+}
+
+// switchTLS switches TLS and waits until it is in force and nothing is under way.
+func switchTLS(t *testing.T, cluster *v1alpha1.RedisCluster, mode v1alpha1.TLSMode) {
+	t.Helper()
+	began := time.Now()
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.TLS = &v1alpha1.TLS{SecretName: "cache-tls", Mode: mode} })
+	live.Eventually(t, "TLS is "+string(mode), func() error {
+		if err := atRest(t, cluster); err != nil {
+			return err
+		}
+		is := cluster.Status.TLS
+		if mode == v1alpha1.TLSDisabled && is == nil || is != nil && is.Mode == mode &&
+			meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionTLSModeInForce) {
+			return nil
+		}
+		return fmt.Errorf("%+v, conditions %+v", is, cluster.Status.Conditions)
+	})
+	t.Logf("%s after %.0f s", mode, time.Since(began).Seconds())
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -22,6 +23,7 @@ import (
 // answer or a redirection is a failure, even if the client repeats it with success.
 type load struct {
 	t      testing.TB
+	word   string
 	client *goredis.ClusterClient
 	stop   context.CancelFunc
 	wait   sync.WaitGroup
@@ -39,8 +41,13 @@ func startLoad(c *cluster) *load { return startLoadOf(c, c.client()) }
 // startLoadOf is startLoad with a client.
 func startLoadOf(c *cluster, client *goredis.ClusterClient) *load {
 	c.bearSilence()
-	ctx, stop := context.WithCancel(c.t.Context())
-	l := &load{t: c.t, client: client, stop: stop, written: make([]map[string]int, loadWriters)}
+	return startLoadBy(c.t, client, "load")
+}
+
+// startLoadBy is startLoad with a client, and keys that begin with a word.
+func startLoadBy(t testing.TB, client *goredis.ClusterClient, word string) *load {
+	ctx, stop := context.WithCancel(t.Context())
+	l := &load{t: t, word: word, client: client, stop: stop, written: make([]map[string]int, loadWriters)}
 	l.client.OnNewNode(func(node *goredis.Client) { node.AddHook(l) })
 	for w := range loadWriters {
 		l.written[w] = map[string]int{}
@@ -53,11 +60,11 @@ func startLoadOf(c *cluster, client *goredis.ClusterClient) *load {
 func (l *load) run(ctx context.Context, w int) {
 	background := context.Background() // a command that was begun is finished
 	for n := 1; ctx.Err() == nil; n++ {
-		key := fmt.Sprintf("load:%d:%d", w, rand.IntN(loadKeys))
+		key := fmt.Sprintf("%s:%d:%d", l.word, w, rand.IntN(loadKeys))
 		if l.client.Set(background, key, n, 0).Err() == nil {
 			l.written[w][key] = n
 		}
-		key = fmt.Sprintf("load:%d:%d", w, rand.IntN(loadKeys))
+		key = fmt.Sprintf("%s:%d:%d", l.word, w, rand.IntN(loadKeys))
 		l.check(background, w, key)
 	}
 }
@@ -79,7 +86,7 @@ func (l *load) count() int {
 func (l *load) fail(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.failures = append(l.failures, fmt.Sprintf(format, args...))
+	l.failures = append(l.failures, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
 // end stops the load, reads back all that was acknowledged and fails the test when anything went wrong on the way.

@@ -59,6 +59,10 @@ type operated struct {
 	login  redis.Credentials
 	// dormant: StatefulSets ask for no pods.
 	dormant bool
+	// conf are further settings with which a pod's server starts, as redis.conf has them now; nil: none.
+	conf func(p *operatedPod) []string
+	// template completes a pod that is made; nil: it is complete.
+	template func(pod *corev1.Pod)
 	// rendered does what is asked of StatefulSets; nil: nothing.
 	rendered func(plan.Shape)
 }
@@ -141,6 +145,9 @@ func (o *operated) add(shard, ordinal int, labels map[string]string, dir string)
 // ensure makes the pod and the claim of an instance, as its StatefulSet does.
 func (o *operated) ensure(p *operatedPod) {
 	p.pod.ResourceVersion, p.pod.UID = "", types.UID(fmt.Sprintf("pod-%d", rand.Int64()))
+	if o.template != nil {
+		o.template(p.pod)
+	}
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "engines", Name: "data-" + p.pod.Name, Labels: p.pod.Labels,
 			UID: types.UID(fmt.Sprintf("claim-%d", rand.Int64()))},
@@ -180,10 +187,14 @@ func (o *operated) start(p *operatedPod, ip string) {
 	pod.Status = p.pod.Status
 	must(o.t, o.kube.Status().Update(o.t.Context(), pod))
 	p.server.output = &bytes.Buffer{}
-	p.server.process = exec.Command(o.engine.command, "--port", "6379", "--bind", ip, "--dir", p.server.dir, "--appendonly", "yes",
+	settings := []string{"--port", "6379", "--bind", ip, "--dir", p.server.dir, "--appendonly", "yes",
 		"--appendfsync", "always", "--save", "",
 		"--repl-diskless-sync-delay", "0", "--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-announce-ip", ip,
-		"--cluster-require-full-coverage", "no", "--cluster-allow-replica-migration", "no") // the tests exist to run what ENGINES names
+		"--cluster-require-full-coverage", "no", "--cluster-allow-replica-migration", "no"}
+	if o.conf != nil {
+		settings = append(settings, o.conf(p)...)
+	}
+	p.server.process = exec.Command(o.engine.command, settings...) // the tests exist to run what ENGINES names
 	p.server.process.Stdout, p.server.process.Stderr = p.server.output, p.server.output
 	must(o.t, p.server.process.Start())
 	process, ended := p.server.process, make(chan struct{})
@@ -192,7 +203,16 @@ func (o *operated) start(p *operatedPod, ip string) {
 		_ = process.Wait() // that it ends is what counts; why is in its output
 		close(ended)
 	}()
-	eventually(o.t, func() error { return o.node(p).Ping(o.t.Context()) })
+	eventually(o.t, func() error {
+		if o.conf == nil {
+			return o.node(p).Ping(o.t.Context())
+		}
+		conn, err := net.Dial("tcp", net.JoinHostPort(ip, "16379")) // the bus, whatever clients' ports are
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
 }
 
 func (o *operated) node(p *operatedPod) *redis.Node {

@@ -51,16 +51,17 @@ func newAuthority(t testing.TB) *authority {
 		issued: 1}
 }
 
-// issue writes a new certificate for *.cache-nodes.shop.svc, *.redis.example.com, and addresses, and its key to the directory, and returns
-// its fingerprint.
+// issue writes a new certificate for *.cache-nodes.shop.svc, *.redis.example.com, instances of an operated cluster, and addresses, and
+// its key to the directory, and returns its fingerprint.
 func (a *authority) issue(dir string, addresses ...net.IP) string {
 	a.t.Helper()
 	a.issued++
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(a.t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(a.issued), NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"*.cache-nodes.shop.svc", "*.redis.example.com"}, IPAddresses: addresses, KeyUsage: x509.KeyUsageDigitalSignature}
+		NotAfter:    time.Now().Add(time.Hour),
+		DNSNames:    []string{"*.cache-nodes.shop.svc", "*.redis.example.com", "*.c-nodes.engines.svc"},
+		IPAddresses: addresses, KeyUsage: x509.KeyUsageDigitalSignature}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
 	must(a.t, err)
 	certificate, err := x509.ParseCertificate(der)

@@ -22,6 +22,12 @@ type Load struct {
 	running     *application.Running
 	data        []string // the flags of what was filled in
 	began       bool     // with the data of another cluster
+	authority   string   // certificates to trust, in PEM; empty: without TLS
+}
+
+// Secured is another load of the same application, by TLS at the port for it. One of them runs at a time.
+func (l *Load) Secured(authority []byte) *Load {
+	return &Load{t: l.t, namespace: l.namespace, Application: l.Application, authority: string(authority)}
 }
 
 // NewLoad starts the application of a cluster that is Ready.
@@ -82,7 +88,11 @@ func (l *Load) Start() {
 func (l *Load) StartAt(perSecond int) {
 	l.t.Helper()
 	rate := strconv.Itoa(perSecond)
-	flags := []string{"--addr", l.Application.Address(), "--writes", rate, "--reads", rate, "--pairs", "20", "--arrivals", "4", "--keys",
+	address := l.Application.Address()
+	if l.authority != "" {
+		address = l.Application.SecuredAddress(l.namespace)
+	}
+	flags := []string{"--addr", address, "--ca", l.authority, "--writes", rate, "--reads", rate, "--pairs", "20", "--arrivals", "4", "--keys",
 		"5000"}
 	var err error
 	l.running, err = l.Application.Begin(l.t.Context(), "run", slices.Concat(flags, asAdvised)...)

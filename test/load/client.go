@@ -5,6 +5,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -22,6 +24,7 @@ import (
 type server struct {
 	addresses   []string
 	password    string
+	authority   string        // certificates to trust, in PEM; empty: without TLS
 	dialTimeout time.Duration // 0: the library's own
 	refresh     time.Duration // how often to ask who owns what; 0: the library's own
 }
@@ -34,7 +37,7 @@ func connect(ctx context.Context, to server, connections int, attempts *attempts
 	client := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: to.addresses, Password: to.password,
 		MaxRetries: -1, DialerRetries: 1, DialTimeout: to.dialTimeout, ClusterStateReloadInterval: to.refresh,
-		PoolSize: connections,
+		PoolSize: connections, TLSConfig: to.tls(),
 		// Commands that an older engine answers with an error would be written down as failed.
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -47,6 +50,16 @@ func connect(ctx context.Context, to server, connections int, attempts *attempts
 		return nil, fmt.Errorf("reach the cluster at %s: %w", strings.Join(to.addresses, ","), err)
 	}
 	return client, nil
+}
+
+// tls is how instances are trusted, each under the name that it is reached by; nil: without TLS.
+func (s server) tls() *tls.Config {
+	if s.authority == "" {
+		return nil
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM([]byte(s.authority)) // without any, no connection is made
+	return &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}
 }
 
 // administrative are commands that the client library sends for itself.

@@ -43,13 +43,17 @@ even when the client library tries again by itself and succeeds.`
 // command is the command line. Results go to out, progress to progress.
 func command(out, progress io.Writer) *cobra.Command {
 	var addresses []string
+	var authority string
 	root := &cobra.Command{
 		Use: "load", Short: "An application of a Redis Cluster that keeps books", Long: overview,
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.PersistentFlags().StringSliceVar(&addresses, "addr", []string{"127.0.0.1:6379"},
 		"where the cluster is: host:port, several separated by commas")
-	server := func() server { return server{addresses: addresses, password: os.Getenv("REDIS_PASSWORD")} }
+	root.PersistentFlags().StringVar(&authority, "ca", "", "certificates to trust, in PEM: connect by TLS")
+	server := func() server {
+		return server{addresses: addresses, password: os.Getenv("REDIS_PASSWORD"), authority: authority}
+	}
 	root.AddCommand(fillCommand(server, out), verifyCommand(server, out), runCommand(server, out, progress), watchCommand(server, out),
 		probeCommand(server, out), journalCommand(server, out))
 	return root

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 )
@@ -61,6 +62,9 @@ func (s *simulation) ask(args ...string) string {
 	const most = 8
 	for _, in := range s.instances {
 		addr, asking := in.node.Addr(), false
+		if s.byTLS {
+			addr = net.JoinHostPort(in.pod.Status.PodIP, in.node.Setting("tls-port")) // where the Service leads to
+		}
 		for range most {
 			answer := s.send(addr, asking, args)
 			words := strings.Fields(answer)

@@ -5,6 +5,7 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,11 +18,14 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
-// configure makes redis.conf hold the settings, as the chart and the kubelet do.
-func (s *simulation) configure(settings []redisconf.Setting) {
+// configure makes redis.conf hold the settings, at a stage of TLS, as the chart and the kubelet do.
+func (s *simulation) configure(settings []redisconf.Setting, stage redisconf.TLSStage) {
 	s.file = map[string]string{}
 	for _, setting := range settings {
 		s.file[setting.Name] = setting.Value()
+	}
+	if stage != redisconf.TLSPlain {
+		maps.Copy(s.file, redisconf.TLSSettings(stage, redisconf.TLSDir))
 	}
 	for _, in := range s.instances {
 		in.node.SetFile(s.file)
@@ -133,7 +137,7 @@ func TestRefusedSettings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulation(t, 5, 2)
 		s.cluster.Spec.Config = map[string]string{"maxmemory-policy": "allkeys-lru"}
-		s.configure(redisconf.AskedFor(s.cluster, nil))
+		s.configure(redisconf.AskedFor(s.cluster, nil), redisconf.TLSPlain)
 		for _, in := range s.instances {
 			s.restart(in, true)
 		}

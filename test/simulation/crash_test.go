@@ -294,6 +294,12 @@ func (s *simulation) outcome(shared bool) string {
 	if s.encryption != nil && !s.showsTheNewest() {
 		b.WriteString("an instance shows a former certificate\n")
 	}
+	if s.encryption != nil {
+		for _, in := range s.instances {
+			fmt.Fprintf(&b, "%s: %v\n", in.pod.Name, stageOf(in))
+		}
+		fmt.Fprintf(&b, "redis.conf has ports %s and %s, pods %s; %+v\n", s.file["port"], s.file["tls-port"], s.ports, s.cluster.Status.TLS)
+	}
 	for i := range secrets.Items {
 		secret := &secrets.Items[i]
 		fmt.Fprintf(&b, "Secret %s has %d keys, labels %v\n", secret.Name, len(secret.Data), secret.Labels)

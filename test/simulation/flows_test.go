@@ -90,6 +90,23 @@ var flows = []flow{
 	{name: "clone", valkey: true, begin: imported(3, true), change: func(*simulation) {}},
 	{name: "a renewed certificate", begin: func(t *testing.T, valkey bool) *simulation { return newEncrypted(t, 1, valkey) },
 		change: func(s *simulation) { s.renew() }},
+	{name: "TLS, both ways", begin: withTLS(v1alpha1.TLSDisabled), change: switched(v1alpha1.TLSBoth), undo: switched(v1alpha1.TLSDisabled)},
+	{name: "TLS required", valkey: true, begin: withTLS(v1alpha1.TLSBoth), change: switched(v1alpha1.TLSRequired),
+		undo: switched(v1alpha1.TLSBoth)},
+	{name: "TLS, both ways again", begin: withTLS(v1alpha1.TLSRequired), change: switched(v1alpha1.TLSBoth),
+		undo: switched(v1alpha1.TLSRequired)},
+	{name: "TLS off", valkey: true, begin: withTLS(v1alpha1.TLSBoth), change: switched(v1alpha1.TLSDisabled), undo: switched(v1alpha1.TLSBoth)},
+}
+
+func withTLS(mode v1alpha1.TLSMode) func(t *testing.T, valkey bool) *simulation {
+	return func(t *testing.T, valkey bool) *simulation {
+		t.Helper()
+		return newWithTLS(t, 1, valkey, mode)
+	}
+}
+
+func switched(mode v1alpha1.TLSMode) func(s *simulation) {
+	return func(s *simulation) { s.switchTLS(mode) }
 }
 
 // newWithClaims is a cluster that has formed, and whose instances have claims.

@@ -174,7 +174,7 @@ func (s *simulation) render(cluster *v1alpha1.RedisCluster) {
 // pod makes a running pod of the template of now.
 func (s *simulation) pod(shard, ordinal int) *corev1.Pod {
 	labels := s.labels(shard)
-	labels[appsv1.StatefulSetRevisionLabel] = s.template
+	labels[appsv1.StatefulSetRevisionLabel] = s.template + s.ports
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.Namespace, Name: fmt.Sprintf("%s-%d", s.cluster.ShardName(shard), ordinal),
 			Labels: labels, UID: types.UID(fmt.Sprintf("pod-%d", s.addresses)),
@@ -186,6 +186,7 @@ func (s *simulation) pod(shard, ordinal int) *corev1.Pod {
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: s.address(),
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
+	s.addTLS(&pod.Spec)
 	s.create(pod)
 	return pod
 }

@@ -29,12 +29,12 @@ func (s *simulation) retemplate(revision string) {
 		s.t.Fatal(err)
 	}
 	for i := range sets.Items {
-		sets.Items[i].Status.UpdateRevision = revision
+		sets.Items[i].Status.UpdateRevision = revision + s.ports
 		if err := s.kube.Status().Update(s.t.Context(), &sets.Items[i]); err != nil {
 			s.t.Fatal(err)
 		}
 	}
-	s.say("--- template %s", revision)
+	s.say("--- template %s%s", revision, s.ports)
 }
 
 // replaced gives the StatefulSets the pods back that were evicted, with the template of now, and returns their names.

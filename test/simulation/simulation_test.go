@@ -69,6 +69,9 @@ type simulation struct {
 	valkey bool
 	// template is the revision of the template that new pods get.
 	template string
+	// ports say what the template has of TLS, see portsFor. byTLS: applications connect by TLS.
+	ports string
+	byTLS bool
 	// file is the ConfigMap child: redis.conf, which pods read when they start.
 	file map[string]string
 	// crash ends the operator's process in the middle of a reconciliation.
@@ -132,7 +135,7 @@ func prepared(t *testing.T, seed uint64, perShard int, valkey bool) *simulation 
 	// Who waits for a connection would get one in whatever order goroutines run: here nobody does.
 	pool := redis.NewPool(redis.Options{MostConns: 100, Dialer: func(ctx context.Context, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, addr)
-		if err != nil || s.encryption == nil {
+		if err != nil || s.encryption == nil || !world.TakesTLS(addr) {
 			return conn, err
 		}
 		return s.encryption.wrap(conn, addr), nil
@@ -165,7 +168,8 @@ func prepared(t *testing.T, seed uint64, perShard int, valkey bool) *simulation 
 func (s *simulation) populate() {
 	s.t.Helper()
 	s.render(s.cluster)
-	s.configure(redisconf.AskedFor(s.cluster, nil))
+	s.ports = s.portsFor(redisconf.TLSGoal(s.cluster.TLSMode()))
+	s.configure(redisconf.AskedFor(s.cluster, nil), redisconf.TLSGoal(s.cluster.TLSMode()))
 	for shard, perShard := range s.cluster.Spec.Topology() {
 		s.create(s.statefulSet(shard, int(perShard)))
 		for ordinal := range int(perShard) {
@@ -188,7 +192,11 @@ func (s *simulation) replaceOperator() {
 func (s *simulation) Compare(_ context.Context, _ *v1alpha1.RedisCluster, _ *snapshot.Snapshot, shape plan.Shape,
 	_ *rediscluster.Memory) (rediscluster.Comparison, error) {
 	s.render(s.cluster)
-	s.configure(shape.Settings)
+	s.configure(shape.Settings, shape.TLS)
+	if ports := s.portsFor(shape.TLS); ports != s.ports && !s.cluster.Spec.Pause {
+		s.ports = ports
+		s.retemplate(s.template)
+	}
 	var compared rediscluster.Comparison
 	if s.outside != nil {
 		if compared.Objects = s.outside.rendered(shape.Topology); !s.outside.begun() {

@@ -32,7 +32,7 @@ type encryption struct {
 	issued []issued
 
 	mu    sync.Mutex
-	shown map[string]int // by the address of the node
+	shown map[string]int // by the IP of the node
 }
 
 type issued struct {
@@ -44,8 +44,14 @@ type issued struct {
 // newEncrypted makes a formed cluster with TLS.
 func newEncrypted(t *testing.T, seed uint64, valkey bool) *simulation {
 	t.Helper()
+	return newWithTLS(t, seed, valkey, "")
+}
+
+// newWithTLS makes a formed cluster of that mode.
+func newWithTLS(t *testing.T, seed uint64, valkey bool, mode v1alpha1.TLSMode) *simulation {
+	t.Helper()
 	s := prepared(t, seed, 2, valkey)
-	s.cluster.Spec.TLS = &v1alpha1.TLS{SecretName: "certificate"}
+	s.cluster.Spec.TLS = &v1alpha1.TLS{SecretName: "certificate", Mode: mode}
 	s.encrypt()
 	s.populate()
 	s.converge()
@@ -120,15 +126,21 @@ func (e *encryption) load(addr string, now time.Time) {
 	defer e.mu.Unlock()
 	for i := range e.issued {
 		if i == 0 || now.Sub(e.issued[i].at) >= fileAge {
-			e.shown[addr] = i
+			e.shown[hostOf(addr)] = i
 		}
 	}
+}
+
+// hostOf is the IP of an address.
+func hostOf(addr string) string {
+	host, _, _ := net.SplitHostPort(addr) // it is one
+	return host
 }
 
 // wrap encrypts the operator's end of a connection to an instance.
 func (e *encryption) wrap(plain net.Conn, addr string) net.Conn {
 	e.mu.Lock()
-	pair := e.issued[e.shown[addr]].pair
+	pair := e.issued[e.shown[hostOf(addr)]].pair
 	e.mu.Unlock()
 	near, far := net.Pipe()
 	go func() {
@@ -177,7 +189,7 @@ func (s *simulation) showsTheNewest() bool {
 	s.encryption.mu.Lock()
 	defer s.encryption.mu.Unlock()
 	for _, in := range s.instances {
-		if s.encryption.shown[in.node.Addr()] < len(s.encryption.issued)-1 {
+		if s.encryption.shown[hostOf(in.node.Addr())] < len(s.encryption.issued)-1 {
 			return false
 		}
 	}

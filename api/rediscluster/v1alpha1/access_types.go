@@ -56,9 +56,32 @@ type Auth struct {
 	ACLSecretName string `json:"aclSecretName,omitempty"`
 }
 
-// TLS is the certificate of the instances. A change of the Secrets is loaded without a
+// TLSMode is which connections instances take.
+//
+// +kubebuilder:validation:Enum=Disabled;Both;Required
+type TLSMode string
+
+// The modes.
+const (
+	// TLSDisabled: plain connections only. The Secrets are not used.
+	TLSDisabled TLSMode = "Disabled"
+	// TLSBoth: clients use plain connections or TLS. Replication and the cluster bus use TLS.
+	TLSBoth TLSMode = "Both"
+	// TLSRequired: TLS only.
+	TLSRequired TLSMode = "Required"
+)
+
+// TLS is the certificate of the instances, and which connections they take. A change of the Secrets is loaded without a
 // restart.
 type TLS struct {
+	// mode is which connections clients may use: Disabled (plain ones), Both (plain ones to port 6379, TLS to port 6380) or Required
+	// (TLS; the Service leads to it from both ports). It can be changed while the cluster runs, from Disabled to Both to Required
+	// and back, one stage at a time: clients move while it is Both. status.tls.mode says which stage has been reached. Default: Required.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=69,displayName="TLS Mode",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Disabled","urn:alm:descriptor:com.tectonic.ui:select:Both","urn:alm:descriptor:com.tectonic.ui:select:Required"}
+	Mode TLSMode `json:"mode,omitempty"`
+
 	// secretName is a Secret in the same namespace with the certificate (tls.crt) and its key
 	// (tls.key), such as cert-manager makes, and whose label redis.middleware.hc.cn/tls is
 	// true. The certificate must be valid for *.<name>-nodes.<namespace>.svc, as a server's

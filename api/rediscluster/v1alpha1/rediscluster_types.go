@@ -146,7 +146,7 @@ type RedisClusterSpec struct {
 	Auth Auth `json:"auth,omitempty"`
 
 	// tls encrypts everything: clients, replication and the cluster bus. There is no port
-	// without it then. It cannot be turned on or off later.
+	// without it then, unless its mode says so.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=66,displayName="TLS"

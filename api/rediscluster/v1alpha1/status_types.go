@@ -219,6 +219,27 @@ type RedisClusterStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=106,displayName="Certificate Expiry",xDescriptors={"urn:alm:descriptor:text"}
 	CertificateNotAfter *metav1.Time `json:"certificateNotAfter,omitempty"`
+
+	// tls is which connections instances take. It is absent when they take plain ones only, and nothing of TLS is left.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=107,displayName="TLS"
+	TLS *TLSStatus `json:"tls,omitempty"`
+}
+
+// TLSStatus is which connections instances take.
+type TLSStatus struct {
+	// mode is what clients can rely on: with Disabled plain connections, with Both either, with Required TLS. While it is not
+	// spec.tls.mode, instances are on their way there; the condition TLSModeInForce says what that waits for.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=108,displayName="TLS Mode",xDescriptors={"urn:alm:descriptor:text"}
+	Mode TLSMode `json:"mode"`
+
+	// stage is what an instance that starts takes: Plain (plain connections only), Bus (encrypted between instances), Both,
+	// Second (TLS, at the port that Both has for it) or Required.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=109,displayName="TLS Stage",xDescriptors={"urn:alm:descriptor:text"}
+	Stage string `json:"stage,omitempty"`
 }
 
 // PasswordChange is how far a change of the password has come.
@@ -309,6 +330,9 @@ const (
 	// ConditionCertificateInUse is True when every instance shows the certificate that the
 	// Secret of spec.tls holds. It is absent without TLS.
 	ConditionCertificateInUse = "CertificateInUse"
+	// ConditionTLSModeInForce is True when every instance takes the connections that spec.tls.mode
+	// asks for. False says what that waits for. It is absent without TLS.
+	ConditionTLSModeInForce = "TLSModeInForce"
 )
 
 // ConditionHibernated is True when spec.hibernate has stopped all instances. False says what that, or starting them again, waits for. It

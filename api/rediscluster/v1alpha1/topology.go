@@ -149,6 +149,44 @@ func (c *RedisCluster) PreviousPasswordFor() time.Duration {
 	return c.Spec.Auth.PreviousPasswordFor.Duration
 }
 
+// TLSMode is which connections the spec asks for.
+func (c *RedisCluster) TLSMode() TLSMode {
+	switch {
+	case c.Spec.TLS == nil:
+		return TLSDisabled
+	case c.Spec.TLS.Mode == "":
+		return TLSRequired // objects of before there were modes
+	}
+	return c.Spec.TLS.Mode
+}
+
+// UsesTLS reports whether something of TLS is asked for, or left from when it was: then the Secrets of spec.tls are needed.
+func (c *RedisCluster) UsesTLS() bool {
+	return c.Spec.TLS != nil && (c.TLSMode() != TLSDisabled || c.Status.TLS != nil)
+}
+
+// ClientTLS reports whether clients of the operator's, such as backups, are to connect by TLS, and to which port of the Service. What
+// leads to TLS at port 6379 does so when every instance has it there.
+func (c *RedisCluster) ClientTLS() (port int32, secured bool) {
+	is := c.TLSMode()
+	if c.Status.TLS != nil {
+		is = c.Status.TLS.Mode
+	}
+	switch {
+	case is == TLSRequired && c.TLSMode() == TLSRequired:
+		return PortRedis, true
+	case is == TLSRequired, is == TLSBoth && c.TLSMode() != TLSDisabled:
+		return PortRedisTLS, true
+	}
+	return PortRedis, false
+}
+
+// ServiceAddress is where clients of the operator's find any instance, see ClientTLS.
+func (c *RedisCluster) ServiceAddress() string {
+	port, _ := c.ClientTLS()
+	return fmt.Sprintf("%s.%s.svc:%d", c.Name, c.Namespace, port)
+}
+
 // TLSServerName is a name that the certificates of all instances are valid for.
 func (c *RedisCluster) TLSServerName() string {
 	return "any." + c.HeadlessServiceName() + "." + c.Namespace + ".svc"
@@ -251,9 +289,11 @@ const Finalizer = "redis.middleware.hc.cn/cleanup"
 
 // Ports of an instance.
 const (
-	PortRedis   int32 = 6379
-	PortBus     int32 = 16379
-	PortMetrics int32 = 9121
+	PortRedis int32 = 6379
+	PortBus   int32 = 16379
+	// PortRedisTLS is where clients connect by TLS while PortRedis takes plain connections.
+	PortRedisTLS int32 = 6380
+	PortMetrics  int32 = 9121
 )
 
 // Keys of the Secret AuthSecretName.

@@ -113,3 +113,11 @@ keeps those of a shard apart would let the others gather.
       {{- include "rediscluster.selector" $ | nindent 6 }}
 {{- end }}
 {{- end }}
+
+{{/*
+Where Services lead to from port 6379. The port of instances that is called redis takes TLS where any does: 6380 while 6379
+takes plain connections, which is told by its number then, because a pod that is to restart for it has no other name for it.
+*/}}
+{{- define "rediscluster.firstPort" -}}
+{{ ternary "6379" "redis" (default false .Values.tls.plain) }}
+{{- end }}

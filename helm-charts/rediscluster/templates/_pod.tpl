@@ -70,7 +70,7 @@ spec:
 {{/*
 A shell starts Redis, and gives its place to it (start.sh). The address of Redis changes with every restart of the pod, so
 it stands behind the file in the command, and its DNS name never does.
-An open port is enough for the probe; whether Redis knows the cluster and is in sync is
+An open port is enough for the probe, that of the bus where those of clients come and go while TLS is switched; whether Redis knows the cluster and is in sync is
 what the operator asks over the protocol, and says in the pod's readiness gate. Liveness is patient: Redis opens its port before it
 loads data, and a minute without accepting a connection is not a slow command.
 */}}
@@ -95,19 +95,25 @@ loads data, and a minute without accepting a connection is not a slow command.
     {{- toYaml . | nindent 4 }}
     {{- end }}
   ports:
+    {{- if .Values.tls.twoPorts }}
+    - {name: plain, containerPort: 6379, protocol: TCP}
+    - {name: redis, containerPort: 6380, protocol: TCP}
+    {{- else }}
     - {name: redis, containerPort: 6379, protocol: TCP}
+    {{- end }}
     - {name: bus, containerPort: 16379, protocol: TCP}
   {{- with .Values.pod.resources }}
   resources:
     {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- $ready := dict "tcpSocket" (dict "port" "redis") "periodSeconds" 1 "timeoutSeconds" 1 "failureThreshold" 3 }}
+  {{- $listens := ternary "bus" "redis" (default false .Values.tls.twoPorts) }}
+  {{- $ready := dict "tcpSocket" (dict "port" $listens) "periodSeconds" 1 "timeoutSeconds" 1 "failureThreshold" 3 }}
   readinessProbe:
     {{- mustMergeOverwrite $ready (.Values.overlay.readinessProbe | default dict) | toYaml | nindent 4 }}
   lifecycle:
     preStop:
       exec: {command: [sh, /etc/redis/switchover.sh]}
-  {{- $alive := dict "tcpSocket" (dict "port" "redis") "initialDelaySeconds" 20 "periodSeconds" 10 "timeoutSeconds" 5 "failureThreshold" 6 }}
+  {{- $alive := dict "tcpSocket" (dict "port" $listens) "initialDelaySeconds" 20 "periodSeconds" 10 "timeoutSeconds" 5 "failureThreshold" 6 }}
   livenessProbe:
     {{- mustMergeOverwrite $alive (.Values.overlay.livenessProbe | default dict) | toYaml | nindent 4 }}
   securityContext:
@@ -123,6 +129,7 @@ loads data, and a minute without accepting a connection is not a slow command.
 {{- end }}
 
 {{- define "rediscluster.exporterContainer" -}}
+{{- $tls := and .Values.tls.enabled (not .Values.tls.twoPorts) }}
 - name: exporter
   image: {{ .Values.metrics.image | quote }}
   imagePullPolicy: IfNotPresent
@@ -132,8 +139,8 @@ loads data, and a minute without accepting a connection is not a slow command.
   {{- end }}
   env:
     - name: REDIS_ADDR
-      value: {{ ternary "rediss" "redis" .Values.tls.enabled }}://localhost:6379
-    {{- if .Values.tls.enabled }}
+      value: {{ ternary "rediss" "redis" $tls }}://localhost:6379
+    {{- if $tls }}
     # The certificate is for DNS names of pods, and the exporter asks within its own.
     - {name: REDIS_EXPORTER_SKIP_TLS_VERIFICATION, value: "true"}
     {{- end }}

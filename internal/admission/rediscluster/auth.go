@@ -5,6 +5,7 @@ package rediscluster
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -61,20 +62,59 @@ func keepAuth(before, after *v1alpha1.RedisCluster) field.ErrorList {
 				"cannot change from %t: instances with and without a password do not replicate from each other; make a new RedisCluster and copy the data", before.AuthEnabled()))}
 }
 
-// keepTLS refuses what would leave instances that do not understand each other while they
-// restart one after the other.
+// checkTLS refuses what a relay to a server outside cannot follow.
+func checkTLS(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
+	if cr.TLSMode() == v1alpha1.TLSBoth && follows(cr) {
+		return field.ErrorList{field.Invalid(tlsPath.Child("mode"), cr.Spec.TLS.Mode,
+			"a cluster that takes the data of another one begins with Disabled or Required: set one of them, and Both after the cut-over")}
+	}
+	return nil
+}
+
+// follows reports whether the cluster takes the data of a server outside now.
+func follows(cr *v1alpha1.RedisCluster) bool {
+	return cr.Follows() && (cr.Status.Import == nil || cr.Status.Import.CutOverAt == nil)
+}
+
+// tlsOrder are the modes as clients pass them.
+var tlsOrder = []v1alpha1.TLSMode{v1alpha1.TLSDisabled, v1alpha1.TLSBoth, v1alpha1.TLSRequired}
+
+// keepTLS lets TLS be switched one stage at a time, so that clients can move in between.
 func keepTLS(before, after *v1alpha1.RedisCluster) field.ErrorList {
 	was, is := before.Spec.TLS, after.Spec.TLS
+	modePath := tlsPath.Child("mode")
 	switch {
 	case ptr.Equal(was, is):
 		return nil
-	case was == nil || is == nil:
+	case is == nil && before.UsesTLS():
+		return field.ErrorList{field.Forbidden(tlsPath,
+			"instances use it: set mode to Both, let clients move, set it to Disabled, and remove the field when status.tls is gone")}
+	case before.UsesTLS() && (is.SecretName != was.SecretName || is.CASecretName != was.CASecretName):
 		return field.ErrorList{
-			field.Forbidden(tlsPath,
-				"TLS cannot be turned on or off later: instances with and without it do not reach each other's cluster bus; make a new RedisCluster and copy the data")}
+			field.Invalid(tlsPath.Child("secretName"), is.SecretName,
+				fmt.Sprintf("cannot change from %q with CA %q: change what the Secrets hold instead, which instances load without a restart",
+					was.SecretName, was.CASecretName))}
+	case before.TLSMode() == after.TLSMode():
+		return nil
+	case follows(before):
+		return field.ErrorList{field.Invalid(modePath, after.TLSMode(),
+			fmt.Sprintf("cannot change from %s while the cluster takes the data of another one: change it after the cut-over", before.TLSMode()))}
 	}
-	return field.ErrorList{
-		field.Invalid(tlsPath.Child("secretName"), is.SecretName,
-			fmt.Sprintf("cannot change from %q with CA %q: change what the Secrets hold instead, which instances load without a restart",
-				was.SecretName, was.CASecretName))}
+	reached := reachedTLS(before)
+	if from, to := slices.Index(tlsOrder, reached), slices.Index(tlsOrder, after.TLSMode()); max(from-to, to-from) > 1 {
+		return field.ErrorList{field.Invalid(modePath, after.TLSMode(),
+			fmt.Sprintf("cannot follow %s: set Both, wait until status.tls.mode is Both, and let clients move first", reached))}
+	}
+	return nil
+}
+
+// reachedTLS is the mode that clients can rely on.
+func reachedTLS(cr *v1alpha1.RedisCluster) v1alpha1.TLSMode {
+	switch {
+	case cr.Status.TLS != nil:
+		return cr.Status.TLS.Mode
+	case cr.TLSMode() == v1alpha1.TLSBoth:
+		return v1alpha1.TLSDisabled // nothing of it has been reported yet
+	}
+	return cr.TLSMode()
 }

@@ -6,21 +6,24 @@ package rediscluster
 import (
 	"strings"
 	"testing"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
 
 func TestAuthAndTLSRefused(t *testing.T) {
 	for spec, want := range map[string]string{
-		`{auth: {secretName: mine, rotate: "1"}}`:                 "spec.auth.rotate: Invalid value: \"1\": asks for a random password, and spec.auth.secretName gives one",
-		`{auth: {enabled: false, aclSecretName: users}}`:          "spec.auth.aclSecretName: Invalid value: \"users\": users mean little",
-		`{auth: {secretName: mine, aclSecretName: mine}}`:         "spec.auth.aclSecretName: Invalid value: \"mine\": each key of it is a user",
-		`{auth: {secretName: cache-auth}}`:                        "spec.auth.secretName: Invalid value: \"cache-auth\": is the Secret that the operator keeps itself",
-		`{auth: {aclSecretName: cache-auth}}`:                     "spec.auth.aclSecretName: Invalid value: \"cache-auth\": is the Secret that the operator keeps itself",
-		`{auth: {previousPasswordFor: -1h}}`:                      "spec.auth.previousPasswordFor: Invalid value: \"-1h0m0s\": cannot be negative",
-		`{auth: {aclSecretName: A_b}}`:                            "spec.auth.aclSecretName: Invalid value: \"A_b\": cannot be the name of a Secret",
-		`{tls: {secretName: A_b}}`:                                "spec.tls.secretName: Invalid value: \"A_b\": cannot be the name of a Secret",
-		`{auth: {rotate: "1", aclSecretName: users}}`:             "",
-		`{auth: {secretName: mine, previousPasswordFor: 30m}}`:    "",
-		`{tls: {secretName: certificate, caSecretName: company}}`: "",
+		`{auth: {secretName: mine, rotate: "1"}}`:                           "spec.auth.rotate: Invalid value: \"1\": asks for a random password, and spec.auth.secretName gives one",
+		`{auth: {enabled: false, aclSecretName: users}}`:                    "spec.auth.aclSecretName: Invalid value: \"users\": users mean little",
+		`{auth: {secretName: mine, aclSecretName: mine}}`:                   "spec.auth.aclSecretName: Invalid value: \"mine\": each key of it is a user",
+		`{auth: {secretName: cache-auth}}`:                                  "spec.auth.secretName: Invalid value: \"cache-auth\": is the Secret that the operator keeps itself",
+		`{auth: {aclSecretName: cache-auth}}`:                               "spec.auth.aclSecretName: Invalid value: \"cache-auth\": is the Secret that the operator keeps itself",
+		`{auth: {previousPasswordFor: -1h}}`:                                "spec.auth.previousPasswordFor: Invalid value: \"-1h0m0s\": cannot be negative",
+		`{auth: {aclSecretName: A_b}}`:                                      "spec.auth.aclSecretName: Invalid value: \"A_b\": cannot be the name of a Secret",
+		`{tls: {secretName: A_b}}`:                                          "spec.tls.secretName: Invalid value: \"A_b\": cannot be the name of a Secret",
+		`{tls: {secretName: a, mode: Both}, bootstrap: {clone: {name: b}}}`: "spec.tls.mode: Invalid value: \"Both\": a cluster that takes the data of another one begins with Disabled or Required",
+		`{auth: {rotate: "1", aclSecretName: users}}`:                       "",
+		`{auth: {secretName: mine, previousPasswordFor: 30m}}`:              "",
+		`{tls: {secretName: certificate, caSecretName: company}}`:           "",
 	} {
 		refused := strings.Join(sentences(Validate(cluster(t, spec), Options{})), "\n")
 		if !strings.HasPrefix(refused, want) || want == "" && refused != "" {
@@ -29,19 +32,50 @@ func TestAuthAndTLSRefused(t *testing.T) {
 	}
 }
 
+// TLS is switched one stage at a time, from what clients can rely on, and back; what it is made of stays while it is used.
 func TestTLSStays(t *testing.T) {
-	const with, without = `{tls: {secretName: a}}`, `{}`
-	for _, tt := range []struct{ before, after, want string }{
-		{with, with, ""},
-		{without, without, ""},
-		{without, with, "spec.tls: Forbidden: TLS cannot be turned on or off later"},
-		{with, without, "spec.tls: Forbidden: TLS cannot be turned on or off later"},
-		{with, `{tls: {secretName: b}}`, "spec.tls.secretName: Invalid value: \"b\": cannot change from \"a\""},
-		{with, `{tls: {secretName: a, caSecretName: c}}`, "spec.tls.secretName: Invalid value: \"a\": cannot change from \"a\" with CA \"\""},
+	const off, both, with, without = `{tls: {secretName: a, mode: Disabled}}`, `{tls: {secretName: a, mode: Both}}`, `{tls: {secretName: a}}`, `{}`
+	for _, tt := range []struct {
+		before  string
+		reached v1alpha1.TLSMode
+		after   string
+		want    string
+	}{
+		{with, "", with, ""},
+		{with, "", `{tls: {secretName: a, mode: Required}}`, ""},
+		{without, "", without, ""},
+		{without, "", off, ""},
+		{without, "", both, ""},
+		{without, "", with, "spec.tls.mode: Invalid value: \"Required\": cannot follow Disabled: set Both, wait until status.tls.mode is Both"},
+		{off, "", with, "spec.tls.mode: Invalid value: \"Required\": cannot follow Disabled"},
+		{both, "", with, "spec.tls.mode: Invalid value: \"Required\": cannot follow Disabled"},
+		{both, v1alpha1.TLSDisabled, with, "spec.tls.mode: Invalid value: \"Required\": cannot follow Disabled"},
+		{both, v1alpha1.TLSDisabled, off, ""},
+		{both, v1alpha1.TLSBoth, with, ""},
+		{both, v1alpha1.TLSBoth, off, ""},
+		{with, v1alpha1.TLSBoth, both, ""},
+		{with, v1alpha1.TLSBoth, off, ""},
+		{with, v1alpha1.TLSRequired, both, ""},
+		{with, "", both, ""},
+		{with, "", off, "spec.tls.mode: Invalid value: \"Disabled\": cannot follow Required: set Both"},
+		{both, v1alpha1.TLSRequired, off, "spec.tls.mode: Invalid value: \"Disabled\": cannot follow Required"},
+		{with, "", without, "spec.tls: Forbidden: instances use it: set mode to Both, let clients move"},
+		{off, v1alpha1.TLSDisabled, without, "spec.tls: Forbidden: instances use it"},
+		{off, "", without, ""},
+		{off, "", `{tls: {secretName: b, mode: Disabled}}`, ""},
+		{off, v1alpha1.TLSDisabled, `{tls: {secretName: b, mode: Disabled}}`, "spec.tls.secretName: Invalid value: \"b\": cannot change from \"a\""},
+		{with, "", `{tls: {secretName: b}}`, "spec.tls.secretName: Invalid value: \"b\": cannot change from \"a\""},
+		{with, "", `{tls: {secretName: a, caSecretName: c}}`, "spec.tls.secretName: Invalid value: \"a\": cannot change from \"a\" with CA \"\""},
+		{`{tls: {secretName: a}, bootstrap: {clone: {name: b}}}`, "", `{tls: {secretName: a, mode: Both}, bootstrap: {clone: {name: b}}}`,
+			"spec.tls.mode: Invalid value: \"Both\": cannot change from Required while the cluster takes the data of another one"},
 	} {
-		refused := strings.Join(sentences(ValidateUpdate(cluster(t, tt.before), cluster(t, tt.after), Options{})), "\n")
+		before := cluster(t, tt.before)
+		if tt.reached != "" {
+			before.Status.TLS = &v1alpha1.TLSStatus{Mode: tt.reached}
+		}
+		refused := strings.Join(sentences(ValidateUpdate(before, cluster(t, tt.after), Options{})), "\n")
 		if !strings.HasPrefix(refused, tt.want) || tt.want == "" && refused != "" {
-			t.Errorf("%s to %s: %q, want %q", tt.before, tt.after, refused, tt.want)
+			t.Errorf("%s (reached %s) to %s: %q, want %q", tt.before, tt.reached, tt.after, refused, tt.want)
 		}
 	}
 }

@@ -87,6 +87,7 @@ var rules = []func(*v1alpha1.RedisCluster, Options) field.ErrorList{
 	checkModules,
 	checkHibernate,
 	checkAuth,
+	checkTLS,
 	checkLabels,
 	checkAnnotations,
 	checkEnv,

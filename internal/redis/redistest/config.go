@@ -39,6 +39,7 @@ func (n *Node) column() string {
 func (n *Node) defaultSettings() map[string]string {
 	all := redisconf.Defaults(n.column())
 	all["cluster-node-timeout"] = strconv.FormatInt(n.world.options.NodeTimeout.Milliseconds(), 10)
+	maps.Copy(all, n.tlsDefaults())
 	return all
 }
 
@@ -121,6 +122,7 @@ func (n *Node) configSet(pairs []string) any {
 			n.loadCertificate()
 		}
 	}
+	n.announcePorts()
 	return okReply
 }
 

@@ -14,7 +14,7 @@ import (
 func (n *Node) nodes() string {
 	var b strings.Builder
 	for _, p := range n.table {
-		address := fmt.Sprintf("%s:%d@%d", p.ip, p.port, p.busPort)
+		address := fmt.Sprintf("%s:%d@%d", p.ip, n.portOf(p), p.busPort)
 		if p.hostname != "" {
 			address += "," + p.hostname
 		}
@@ -196,7 +196,7 @@ func (n *Node) shardMember(p *peer) any {
 	if p.fail || p.pfail {
 		health = "fail"
 	}
-	member := []any{"id", p.id, "port", p.port, "ip", p.ip, "endpoint", p.ip}
+	member := []any{"id", p.id, "port", n.portOf(p), "ip", p.ip, "endpoint", p.ip}
 	if p.hostname != "" {
 		member = append(member, "hostname", p.hostname)
 	}
@@ -206,7 +206,7 @@ func (n *Node) shardMember(p *peer) any {
 
 // fingerprint is all of an entry that gossip can change but the times.
 func (p *peer) fingerprint() string {
-	return fmt.Sprintf("%s %s:%d@%d,%s %s %t %s %d %s %t %t %t %t %t %t %d", p.id, p.ip, p.port, p.busPort, p.hostname,
+	return fmt.Sprintf("%s %s:%d,%d@%d,%s %s %t %s %d %s %t %t %t %t %t %t %d", p.id, p.ip, p.port, p.tlsPort, p.busPort, p.hostname,
 		p.shard, p.replica, p.masterID, p.configEpoch, p.slots, p.handshake, p.meet, p.noAddress, p.pfail, p.fail, p.linkUp, len(p.reports))
 }
 

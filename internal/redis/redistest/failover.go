@@ -121,9 +121,11 @@ func (n *Node) replicate() {
 		source = cmp.Or(n.world.onBus(n, master.ip, master.busPort), relayed)
 	}
 	if source == nil || source.loading || !n.masterLinkUp && source != relayed && !n.linkable(source) {
-		if n.masterLinkUp {
-			n.masterLinkUp, n.masterLostSince = false, n.world.now
-		}
+		n.loseMaster()
+		return
+	}
+	if source != relayed && !n.findsMaster(n.master(), source) {
+		n.loseMaster()
 		return
 	}
 	n.keys, n.offset, n.history, n.former = maps.Clone(source.keys), source.offset, source.history, ""
@@ -133,6 +135,12 @@ func (n *Node) replicate() {
 		n.trackJobs(source)
 	}
 	n.masterLinkUp, n.masterLostSince = true, time.Time{}
+}
+
+func (n *Node) loseMaster() {
+	if n.masterLinkUp {
+		n.masterLinkUp, n.masterLostSince = false, n.world.now
+	}
 }
 
 // dataAge is how old the replica's data is: what it was cut off for; a replica that never had its master in this process

@@ -172,7 +172,7 @@ func (n *Node) answered(about, sender *peer, m message) *peer {
 	case about.id != m.from.id:
 		// "PONG contains mismatching sender ID": somebody else has the address now.
 		about.noAddress, about.linkUp = true, false
-		about.ip, about.port, about.busPort = "", 0, 0
+		about.ip, about.port, about.tlsPort, about.busPort = "", 0, 0, 0
 		return nil
 	}
 	about.pong, about.pingSent = n.world.now, time.Time{}
@@ -183,10 +183,10 @@ func (n *Node) answered(about, sender *peer, m message) *peer {
 
 // moveTo takes over the address the sender announces (nodeUpdateAddressIfNeeded).
 func (p *peer) moveTo(from peer) {
-	if p.ip == from.ip && p.port == from.port && p.busPort == from.busPort {
+	if p.ip == from.ip && p.port == from.port && p.tlsPort == from.tlsPort && p.busPort == from.busPort {
 		return
 	}
-	p.ip, p.port, p.busPort = from.ip, from.port, from.busPort
+	p.ip, p.port, p.tlsPort, p.busPort = from.ip, from.port, from.tlsPort, from.busPort
 	p.noAddress = false
 	p.linkUp = false
 	p.pingSent = time.Time{}
@@ -201,7 +201,7 @@ func (n *Node) addHandshake(ip string, port, busPort int, meet bool) {
 	}
 	id := n.world.hexID()
 	n.table = append(n.table, &peer{
-		id: id, ip: ip, port: port, busPort: busPort, shard: unknownShard(id),
+		id: id, ip: ip, port: port, tlsPort: port, busPort: busPort, shard: unknownShard(id),
 		handshake: true, meet: meet, created: n.world.now,
 	})
 }
@@ -228,7 +228,7 @@ func (n *Node) learnGossip(sender *peer, gossip []peer) {
 		case p == n.self():
 		case p == nil && now.After(n.banned[told.id]):
 			n.table = append(n.table, &peer{
-				id: told.id, ip: told.ip, port: told.port, busPort: told.busPort, shard: unknownShard(told.id),
+				id: told.id, ip: told.ip, port: told.port, tlsPort: told.tlsPort, busPort: told.busPort, shard: unknownShard(told.id),
 				replica: told.replica, pfail: told.pfail, created: now,
 			})
 		case p == nil:

@@ -35,7 +35,9 @@ func (w *World) Connect(ctx context.Context, addr string) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "memory", Err: fmt.Errorf("%s: %w", addr, syscall.ECONNREFUSED)}
 	}
 	_, relay := w.at(addr)
-	conn.client = &session{node: n, conn: conn, relay: relay}
+	_, port, _ := net.SplitHostPort(addr) // it has led to the node
+	_, secured := n.takes(port)
+	conn.client = &session{node: n, conn: conn, relay: relay, secured: secured && !relay}
 	n.conns[conn] = true
 	return conn, nil
 }

@@ -141,7 +141,8 @@ func (m migration) send(from, target *Node) (moved []string, failure errorText) 
 // side of a partition.
 func (w *World) serverAt(from *Node, ip string, port int) (n *Node, reachable bool) {
 	for _, n := range w.nodes {
-		if n.alive() && n.options.IP == ip && n.options.Port == port {
+		if listens, secured := n.takes(strconv.Itoa(port)); n.alive() && n.options.IP == ip && listens &&
+			secured == (from.settings["tls-cluster"] == "yes") {
 			return n, w.isolated[n] == w.isolated[from]
 		}
 	}

@@ -45,6 +45,8 @@ type Node struct {
 	histories       int
 	masterLinkUp    bool
 	masterLostSince time.Time // zero while the link is up and before it ever was
+	link            link
+	askedByTLS      bool // the command that is carried out
 
 	// nodes.conf.
 	id            string
@@ -70,7 +72,8 @@ type Node struct {
 type peer struct {
 	id            string
 	ip            string
-	port, busPort int
+	port, busPort int // port: where plain connections are taken
+	tlsPort       int
 	hostname      string
 	shard         string // shard_id
 	replica       bool
@@ -265,7 +268,8 @@ func (n *Node) start() {
 	n.jobs, n.pausedUntil = nil, time.Time{}
 	n.former = ""
 	self := n.self()
-	self.ip, self.port, self.busPort, self.hostname = n.options.IP, n.options.Port, n.busPort(), n.options.Hostname
+	self.ip, self.busPort, self.hostname = n.options.IP, n.busPort(), n.options.Hostname
+	n.announcePorts()
 	n.verifyData()
 }
 

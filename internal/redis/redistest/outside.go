@@ -41,21 +41,21 @@ func (w *World) relayed(ip string) *Node {
 
 // at is the living node whose clients connect to an address: its own, or that of a relay. The caller has the lock.
 func (w *World) at(addr string) (n *Node, relay bool) {
-	for _, n := range w.nodes {
-		if n.alive() && n.addr() == addr {
-			return n, false
-		}
-	}
-	host, _, err := net.SplitHostPort(addr)
+	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, false
+	}
+	for _, n := range w.nodes {
+		if listens, _ := n.takes(port); n.alive() && listens && n.options.IP == host {
+			return n, false
+		}
 	}
 	return w.relayed(host), true
 }
 
 // standIn makes the node a replica of one that it knows from its nodes.conf only.
 func (n *Node) standIn(of StandIn) {
-	n.table = append(n.table, &peer{id: of.ID, ip: of.IP, port: n.options.Port, busPort: n.busPort(), shard: of.ID, configEpoch: of.Epoch,
+	n.table = append(n.table, &peer{id: of.ID, ip: of.IP, port: n.options.Port, tlsPort: n.options.Port, busPort: n.busPort(), shard: of.ID, configEpoch: of.Epoch,
 		slots: of.Slots, created: n.world.now})
 	n.currentEpoch = max(n.currentEpoch, of.Epoch)
 	n.self().replica, n.self().masterID, n.self().shard = true, of.ID, of.ID

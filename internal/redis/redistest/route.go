@@ -52,13 +52,13 @@ func (s *session) route(command spec, keys []string, asking bool) errorText {
 	case isMigrating && missing > 0 && missing < len(keys), isImporting && asking && several && missing > 0:
 		return "TRYAGAIN Multiple keys request during rehashing of slot"
 	case isMigrating && missing > 0:
-		return redirectTo("ASK", slot, n.find(n.migrating[slot]))
+		return n.redirectTo("ASK", slot, n.find(n.migrating[slot]))
 	case isImporting && asking:
 		return ""
 	case s.readonly && !command.write && owner == n.master():
 		return ""
 	case owner != n.self():
-		return redirectTo("MOVED", slot, owner)
+		return n.redirectTo("MOVED", slot, owner)
 	}
 	return ""
 }
@@ -80,6 +80,6 @@ func (s *session) isOpen(slot uint16, owner *peer) (migrating, importing bool) {
 	return migrating, importing && !migrating
 }
 
-func redirectTo(code string, slot uint16, p *peer) errorText {
-	return errorText(fmt.Sprintf("%s %d %s:%d", code, slot, p.ip, p.port))
+func (n *Node) redirectTo(code string, slot uint16, p *peer) errorText {
+	return errorText(fmt.Sprintf("%s %d %s:%d", code, slot, p.ip, n.portOf(p)))
 }

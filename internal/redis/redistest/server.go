@@ -74,6 +74,7 @@ type session struct {
 	node            *Node
 	conn            net.Conn // nil for another node's
 	authenticated   bool
+	secured         bool // it came to the port for TLS
 	relay           bool // it came through a relay, which asks for a password of its own
 	asking          bool // the last command was ASKING
 	readonly        bool
@@ -161,6 +162,7 @@ func (s *session) handle(args []string) (reply any, verdict FailureKind) {
 		return nil, failure.Kind
 	case DropAfter, TargetReplyLost:
 	}
+	n.askedByTLS = s.secured
 	s.targetReplyLost = failure.Kind == TargetReplyLost
 	reply = s.execute(args)
 	n.updateState()

@@ -310,7 +310,7 @@ func (w *World) onBus(from *Node, ip string, busPort int) *Node {
 		return nil
 	}
 	for _, n := range w.nodes {
-		if n.alive() && n.options.IP == ip && n.busPort() == busPort && w.isolated[n] == w.isolated[from] {
+		if n.alive() && n.options.IP == ip && n.busPort() == busPort && w.isolated[n] == w.isolated[from] && n.speaksWith(from) {
 			return n
 		}
 	}

@@ -112,7 +112,7 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 		plan.BumpEpoch, plan.CancelJobs, plan.StabilizeSlots, plan.CopyFunctions, plan.ForceDelete, plan.RemoveFromEndpoints,
 		plan.ExpandPVCs, plan.Switchover, plan.Place, plan.ReloadCertificates, plan.RemoveShards, plan.Recreate,
 		plan.RepairSlots, plan.Restart, plan.SetAccess, plan.RestoreShards, plan.KeepRestored, plan.DeleteRestoreJobs,
-		plan.PrepareImport, plan.KeepFollower, plan.CutOver, plan.EndImport, plan.EndSwitchover:
+		plan.PrepareImport, plan.KeepFollower, plan.CutOver, plan.EndImport, plan.EndSwitchover, plan.SetTLS:
 	}
 	return Result{Acted: true}, a.do(ctx, s, step)
 }
@@ -128,6 +128,8 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 		return a.setAccess(ctx, s, step)
 	case plan.ReloadCertificates:
 		return a.reloadCertificates(ctx, s, step)
+	case plan.SetTLS:
+		return a.setTLS(ctx, s, step)
 	case plan.ExpandPVCs:
 		return a.expandPVCs(ctx, s, step)
 	case plan.AssignSlots:
@@ -200,7 +202,7 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 
 // node connects to an instance.
 func (a *Actor) node(s Subject, t plan.Target) *redis.Node {
-	return a.Redis.Node(snapshot.Address(t.IP), s.Credentials)
+	return a.Redis.Node(t.Way.Address(t.IP), s.Credentials.Plainly(t.Way.Plain))
 }
 
 // identified connects to an instance and makes sure that it is the node that was

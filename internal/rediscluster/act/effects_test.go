@@ -134,7 +134,14 @@ func TestIdentityOfEachEnd(t *testing.T) {
 		},
 		"CancelJobs":         one(func(on []plan.Target) plan.Step { return plan.CancelJobs{On: on} }),
 		"ReloadCertificates": one(func(on []plan.Target) plan.Step { return plan.ReloadCertificates{On: on} }),
-		"SetNodeTimeout":     one(func(on []plan.Target) plan.Step { return plan.SetNodeTimeout{On: on, Timeout: time.Second} }),
+		"SetTLS": one(func(on []plan.Target) plan.Step {
+			var changes []plan.InstanceConfig
+			for _, t := range on {
+				changes = append(changes, plan.InstanceConfig{On: t, Settings: map[string]string{"tls-cluster": "yes"}})
+			}
+			return plan.SetTLS{Changes: changes}
+		}),
+		"SetNodeTimeout": one(func(on []plan.Target) plan.Step { return plan.SetNodeTimeout{On: on, Timeout: time.Second} }),
 	} {
 		b := world3(t, interceptor.Funcs{})
 		wrong := b.targets[1]

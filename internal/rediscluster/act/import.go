@@ -206,7 +206,7 @@ func relayJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from snap
 	if cluster.AuthEnabled() {
 		args = append(args, "--accept-password-file="+ownPasswordFile)
 	}
-	if cluster.Spec.TLS != nil {
+	if cluster.TLSMode() == v1alpha1.TLSRequired {
 		args = append(args, "--cert-file="+ownCertFile, "--key-file="+ownKeyFile)
 	}
 	labels := relayLabels(cluster, relay.Shard)
@@ -221,7 +221,7 @@ func relayJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from snap
 	if cluster.AuthEnabled() {
 		backupjob.Mount(&pod, "own", cluster.AuthSecretName(), v1alpha1.SecretKeyPassword, ownPasswordFile)
 	}
-	if cluster.Spec.TLS != nil {
+	if cluster.TLSMode() == v1alpha1.TLSRequired {
 		backupjob.Mount(&pod, "cert", cluster.Spec.TLS.SecretName, corev1.TLSCertKey, ownCertFile)
 		backupjob.Mount(&pod, "key", cluster.Spec.TLS.SecretName, corev1.TLSPrivateKeyKey, ownKeyFile)
 	}

@@ -54,7 +54,11 @@ func (a *Actor) ends(ctx context.Context, s Subject, step plan.MoveSlots) (map[p
 }
 
 func end(nodes map[plan.Target]*redis.Node, t plan.Target) reshard.End {
-	return reshard.End{Node: nodes[t], ID: t.NodeID, IP: t.IP, Port: int(v1alpha1.PortRedis)}
+	port := v1alpha1.PortRedis
+	if t.MovesBySecondPort {
+		port = v1alpha1.PortRedisTLS
+	}
+	return reshard.End{Node: nodes[t], ID: t.NodeID, IP: t.IP, Port: int(port)}
 }
 
 // copyFunctions loads the function libraries of one master into new ones.

@@ -95,6 +95,29 @@ func TestReloadCertificates(t *testing.T) {
 	}
 }
 
+// A stage of TLS reaches every instance by one command; when one is not there, nobody is told, and one that refuses is named.
+func TestSetTLS(t *testing.T) {
+	b := newBench(t, interceptor.Funcs{})
+	told := b.told("CONFIG SET")
+	step := plan.SetTLS{}
+	for _, target := range b.targets {
+		step.Changes = append(step.Changes, plan.InstanceConfig{On: target, Settings: map[string]string{"tls-cluster": "yes", "tls-port": "6380"}})
+	}
+	b.must(step)
+	if len(*told) != len(b.targets) {
+		t.Errorf("told %v", *told)
+	}
+	b.world.FailNext(b.nodes[1], "CONFIG SET", redistest.Failure{Kind: redistest.ReplyError, Reply: "ERR no"})
+	if err := b.do(step); err == nil || !strings.Contains(err.Error(), "change TLS of c-1-0") {
+		t.Errorf("error %v", err)
+	}
+	before := len(*told)
+	b.world.FailNext(b.nodes[1], "CLUSTER MYID", redistest.Failure{Kind: redistest.ReplyError, Reply: "ERR no"})
+	if err := b.do(step); err == nil || !strings.Contains(err.Error(), "identify c-1-0") || len(*told) != before {
+		t.Errorf("error %v, told %v", err, (*told)[before:])
+	}
+}
+
 // Jobs are cancelled at the instances that were observed; one that does not answer is named.
 func TestCancelJobs(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})

@@ -153,7 +153,7 @@ func (o *Observer) archiveWithheld(ctx context.Context, cluster *v1alpha1.RedisC
 		}
 	}
 	needed := backupjob.Needs(cluster.Spec.Backup.Store, "spec.backup.store", v1alpha1.LabelBackup)
-	if cluster.Spec.TLS != nil {
+	if _, secured := cluster.ClientTLS(); secured {
 		needed = slices.Insert(needed, 0, access.Needed{Field: "spec.tls", Name: cluster.TLSTrustSecretName(), Label: v1alpha1.LabelTLS})
 	}
 	return o.reader().Usable(ctx, cluster.Namespace, needed...)

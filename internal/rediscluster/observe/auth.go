@@ -24,7 +24,7 @@ func (o *Observer) reader() access.Reader {
 // Credentials are what the instances of a cluster accept, as last observed.
 func (m *Memory) Credentials(cluster *v1alpha1.RedisCluster) redis.Credentials {
 	var credentials redis.Credentials
-	if cluster.Spec.TLS != nil {
+	if cluster.UsesTLS() {
 		credentials.TLS = m.certificate.tls
 	}
 	if state := m.Access(); state != nil && cluster.AuthEnabled() {
@@ -84,7 +84,7 @@ func (o *Observer) askAccess(ctx context.Context, m *Memory, credentials redis.C
 			return contain.Call(ctx, "ask "+in.Name+" for its ACL users", func() error {
 				ctx, cancel := context.WithTimeout(ctx, timeout)
 				defer cancel()
-				shown, err := o.Redis.Node(in.Address(), credentials).Access(ctx)
+				shown, err := o.node(in, credentials).Access(ctx)
 				if err != nil {
 					return err
 				}

@@ -56,6 +56,9 @@ func settingNames(cluster *v1alpha1.RedisCluster, config snapshot.UserConfig) []
 	for _, s := range cluster.Status.Settings {
 		names = append(names, s.Name)
 	}
+	if cluster.Spec.TLS != nil {
+		names = append(names, redisconf.TLSSettingNames()...)
+	}
 	if cluster.Spec.Hibernate || len(cluster.Status.HibernatedInstances) > 0 {
 		names = append(names, "appendonly")
 	}

@@ -26,9 +26,10 @@ func (o *Observer) ask(ctx context.Context, cluster *v1alpha1.RedisCluster, m *M
 	whom, began := m.round(s), o.now()
 	ctx, cancel := context.WithTimeout(ctx, whom.within(timeout))
 	defer cancel()
-	asked := o.describeAll(ctx, credentials, s, whom, timeout, settings)
+	asked := o.describeAll(ctx, m, credentials, s, whom, timeout, settings)
 	m.noteAnswers(s, asked, o.now())
 	m.putGiven(s)
+	m.noteWays(s)
 	o.askAccess(ctx, m, credentials, s, timeout)
 	o.askCertificates(ctx, m, credentials, s)
 	o.countOpenKeys(ctx, credentials, s, timeout)
@@ -40,7 +41,7 @@ const notAsked = "it was not asked yet, because other instances of its cluster t
 
 // describeAll asks instances for their views, several at a time, and returns who of those that were
 // asked answered in time, by the UIDs of their pods.
-func (o *Observer) describeAll(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot, whom round, timeout time.Duration,
+func (o *Observer) describeAll(ctx context.Context, m *Memory, credentials redis.Credentials, s *snapshot.Snapshot, whom round, timeout time.Duration,
 	settings []string) map[string]bool {
 	for i := range s.Instances {
 		in := &s.Instances[i]
@@ -59,7 +60,7 @@ func (o *Observer) describeAll(ctx context.Context, credentials redis.Credential
 				return nil
 			}
 			began := o.now()
-			o.describe(ctx, credentials, in, timeout, settings, &shared)
+			o.describe(ctx, credentials, in, m.waysTo(in, credentials), timeout, settings, &shared)
 			mu.Lock()
 			defer mu.Unlock()
 			asked[in.UID] = in.Redis != nil || o.now().Sub(began) < timeout/2 // a refusal costs no time
@@ -76,14 +77,15 @@ func (o *Observer) describeAll(ctx context.Context, credentials redis.Credential
 	return asked
 }
 
-// describe asks one instance. One that does not answer is Unknown, which is no error of the reconciliation.
-func (o *Observer) describe(ctx context.Context, credentials redis.Credentials, in *snapshot.Instance, timeout time.Duration,
-	settings []string, shared *texts) {
+// describe asks one instance, in one of the ways, and notes which of them led to it. One that does not answer is Unknown, which is no
+// error of the reconciliation.
+func (o *Observer) describe(ctx context.Context, credentials redis.Credentials, in *snapshot.Instance, ways []snapshot.Way,
+	timeout time.Duration, settings []string, shared *texts) {
 	in.Error = ""
 	err := contain.Call(ctx, "describe "+in.Name, func() error {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		view, err := o.Redis.Node(in.Address(), credentials).Describe(ctx, settings...)
+		view, err := o.firstView(ctx, credentials, in, ways, settings)
 		if err != nil {
 			return err
 		}
@@ -151,7 +153,7 @@ func fromView(v redis.View, shared *texts) *snapshot.Redis {
 		}
 		id := shared.one(p.ID)
 		r.Peers[id] = snapshot.Peer{
-			ID: id, IP: shared.one(p.IP), Master: p.Flags.Has(redis.FlagMaster), MasterID: shared.one(p.MasterID),
+			ID: id, IP: shared.one(p.IP), Port: p.Port, Master: p.Flags.Has(redis.FlagMaster), MasterID: shared.one(p.MasterID),
 			Failed: p.Flags.Has(redis.FlagFailed), Suspected: p.Flags.Has(redis.FlagPossiblyFailed),
 			Handshake: p.Flags.Has(redis.FlagHandshake), NoAddress: p.Flags.Has(redis.FlagNoAddress), Connected: p.LinkConnected, Slots: p.Slots,
 			LastPong: p.PongReceived, Epoch: p.ConfigEpoch,

@@ -246,12 +246,16 @@ func (o *Observer) leadsToCluster(ctx context.Context, cluster *v1alpha1.RedisCl
 		return nil
 	case err != nil:
 		return fmt.Errorf("read RedisCluster %s: %w", cluster.CloneOf(), err)
+	case source.Status.TLS != nil && source.Status.TLS.Mode != source.TLSMode():
+		i.Withheld = fmt.Sprintf("%s: RedisCluster %s is on its way to spec.tls.mode %s: it can be cloned when status.tls.mode says so", at,
+			source.Name, source.TLSMode())
+		return nil
 	case source.DeletionTimestamp != nil:
 		i.Withheld = fmt.Sprintf("%s: RedisCluster %s is being deleted", at, source.Name)
 		return nil
 	}
 	i.From = snapshot.ImportFrom{Address: cluster.SourceAddress()}
-	if source.Spec.TLS != nil {
+	if source.TLSMode() == v1alpha1.TLSRequired {
 		i.From.TrustSecret, i.From.ServerName = source.TLSTrustSecretName(), source.TLSServerName()
 	}
 	if !source.AuthEnabled() {

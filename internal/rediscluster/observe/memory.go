@@ -32,6 +32,8 @@ type Memory struct {
 	archive    archiveMemory
 	external   externalMemory
 	overlay    overlayMemory
+	// ways are how instances were reached last, by the UIDs of their pods; the usual one is not kept.
+	ways map[string]snapshot.Way
 	// restoring is how far the Jobs are that restore shards, by their UIDs.
 	restoring map[types.UID]*backupjob.Listener
 }

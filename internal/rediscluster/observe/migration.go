@@ -66,7 +66,7 @@ func (o *Observer) countOpenKeys(ctx context.Context, credentials redis.Credenti
 			return contain.Call(ctx, "count the keys of "+in.Name, func() (err error) {
 				ctx, cancel := context.WithTimeout(ctx, timeout)
 				defer cancel()
-				in.Redis.OpenKeys, err = o.Redis.Node(in.Address(), credentials).CountKeysInSlots(ctx, set)
+				in.Redis.OpenKeys, err = o.node(in, credentials).CountKeysInSlots(ctx, set)
 				return err
 			})
 		})
@@ -79,6 +79,7 @@ func readContainer(in *snapshot.Instance, pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		if c := &pod.Spec.Containers[i]; c.Name == redisContainer {
 			in.MemoryLimit, in.Image = c.Resources.Limits.Memory().Value(), c.Image
+			in.TwoPorts = slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == v1alpha1.PortRedisTLS })
 		}
 	}
 }

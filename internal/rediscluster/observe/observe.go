@@ -24,6 +24,7 @@ import (
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/pods"
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
@@ -81,6 +82,9 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		SlotsAssigned: cluster.Status.SlotsAssigned, Restored: cluster.Status.Restored,
 		Settings: settingsOf(cluster), Refusals: refusals(cluster, o.now()),
 	}
+	if was := cluster.Status.TLS; was != nil {
+		s.TLSStage, s.TLSMode = redisconf.TLSStageNamed(was.Stage), was.Mode
+	}
 	sets, err := o.shards(ctx, cluster, s)
 	if err != nil {
 		return nil, 0, err
@@ -111,6 +115,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if s.TLS, err = o.tls(ctx, cluster, m); err != nil {
 		return nil, 0, err
 	}
+	s.TLS.Known = s.TLS.Known || withoutCertificates(s)
 	var heldByArchive time.Duration
 	if s.Archive, heldByArchive, err = o.archive(ctx, cluster, m); err != nil {
 		return nil, 0, err
@@ -219,6 +224,7 @@ func instance(cluster *v1alpha1.RedisCluster, sets map[int]types.UID, pod *corev
 		Revision: pod.Labels[appsv1.StatefulSetRevisionLabel], Modules: pod.Annotations[values.AnnotationModules],
 	}
 	readContainer(&in, pod)
+	in.HasCertificate = hasCertificate(pod)
 	in.TerminationMessage = terminationMessage(pod)
 	if pod.DeletionTimestamp != nil {
 		in.StopBy = pod.DeletionTimestamp.Time // the API server has added the grace period

@@ -67,7 +67,7 @@ type shown struct {
 
 // tls reads the certificate. What cannot be used leaves what was known before, with a problem.
 func (o *Observer) tls(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) (snapshot.TLS, error) {
-	if cluster.Spec.TLS == nil {
+	if !cluster.UsesTLS() {
 		return snapshot.TLS{Known: true}, nil
 	}
 	c := &m.certificate
@@ -166,6 +166,9 @@ func (o *Observer) askCertificates(ctx context.Context, m *Memory, credentials r
 	var group errgroup.Group
 	group.SetLimit(describeAtOnce)
 	for _, in := range s.Reachable() {
+		if in.Way.Plain {
+			continue // it shows none, or none that anybody asks for
+		}
 		before, known := c.shown[in.Address()]
 		group.Go(func() error {
 			return contain.Call(ctx, "look at the certificate of "+in.Name, func() error {

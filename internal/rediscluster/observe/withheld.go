@@ -31,7 +31,7 @@ func (o *Observer) Withheld(ctx context.Context, cluster *v1alpha1.RedisCluster,
 	if why := o.overlayWithheld(ctx, cluster, m); why != "" {
 		return &snapshot.Withheld{Cause: "OverlayUnavailable", Message: why}
 	}
-	if cluster.Spec.TLS == nil {
+	if !cluster.UsesTLS() {
 		return nil
 	}
 	c := &m.certificate

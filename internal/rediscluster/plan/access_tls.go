@@ -3,6 +3,8 @@
 
 package plan
 
+import "fmt"
+
 // ReloadCertificates makes running instances read their certificate again.
 type ReloadCertificates struct {
 	base
@@ -15,6 +17,14 @@ func (ReloadCertificates) Name() string { return "ReloadCertificates" }
 // planTLS wants a certificate before anything is made that needs one. Without it there is no
 // reaching an instance, and a port that is not encrypted is never a way.
 func planTLS(in input) Step {
+	if in.desired.TLS == "" {
+		for i := range in.snap.Instances {
+			if pod := &in.snap.Instances[i]; pod.HasCertificate {
+				return Stall{base: base{fmt.Sprintf("spec.tls is gone, and %s uses TLS: put it back, with mode Disabled if TLS is to end, and remove it when status.tls is gone",
+					pod.Name)}, Cause: "CertificateUnavailable"}
+			}
+		}
+	}
 	if in.snap.TLS.Known || !in.snap.TLS.Enabled {
 		return nil
 	}

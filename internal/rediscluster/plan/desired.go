@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -24,6 +25,8 @@ type Options struct {
 	CreateTimeout, UpgradeTimeout time.Duration
 	// AllowHostPath admits volumes of type hostPath.
 	AllowHostPath bool
+	// CertificateDir is where running instances have the files of their certificate; empty: where the chart mounts them.
+	CertificateDir string
 }
 
 // Desired is what the RedisCluster asks for.
@@ -66,6 +69,10 @@ type Desired struct {
 	// UpgradeTimeout is how long a rollout may make no progress before the phase says
 	// Failed; 0 means for ever. The operator goes on trying all the same.
 	UpgradeTimeout time.Duration
+	// TLS is which connections instances are to take; empty: nothing is said of TLS.
+	TLS v1alpha1.TLSMode
+	// CertificateDir is where they have the files of their certificate.
+	CertificateDir string
 	// OnDelete leaves the restarting of instances to the user.
 	OnDelete bool
 	// Apart reports whether instances of a shard may never share a node.
@@ -110,6 +117,9 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 	}
 	for _, entry := range spec.UpdateStrategy.AssignStrategies {
 		d.SlotAssignments = append(d.SlotAssignments, SlotAssignment{Slots: int(entry.Slots), From: entry.From(), To: entry.To()})
+	}
+	if spec.TLS != nil {
+		d.TLS, d.CertificateDir = cluster.TLSMode(), cmp.Or(o.CertificateDir, redisconf.TLSDir)
 	}
 	if volumes := template.Volumes; volumes != nil {
 		d.Ephemeral, d.OnNode = volumes.Type == v1alpha1.VolumeEmptyDir, volumes.Type == v1alpha1.VolumeHostPath

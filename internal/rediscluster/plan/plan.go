@@ -75,6 +75,9 @@ type Decision struct {
 	Healthy bool
 	// Spread is how the masters are spread over nodes and zones.
 	Spread Spread
+	// TLS is which connections instances take, and what it waits for that they take those that are asked for; its mode is empty
+	// when nothing is said of TLS and nothing of it is left.
+	TLS TLSInForce
 }
 
 // Look again soon: Redis answers within one gossip round.
@@ -92,7 +95,9 @@ type input struct {
 	topology v1alpha1.Topology
 	// dormant: the StatefulSets are to ask for no instance.
 	dormant bool
-	now     time.Time
+	// tls is the stage of TLS that redis.conf is to have.
+	tls redisconf.TLSStage
+	now time.Time
 }
 
 // problem is why the spec cannot be followed: the cause of the stall, and a sentence.
@@ -111,7 +116,9 @@ type Shape struct {
 	Settings []redisconf.Setting
 	// Outside is whom gateways are to be told of; nil: nobody outside is let in.
 	Outside *snapshot.Outside
-	in      input
+	// TLS is the stage of TLS that it is to have.
+	TLS redisconf.TLSStage
+	in  input
 	// partial is in which direction the cluster is scaled when it has formed; empty: it has the shards that the spec asks for.
 	partial Situation
 }
@@ -136,7 +143,9 @@ func ShapeOf(d Desired, s *snapshot.Snapshot, now time.Time) Shape {
 	in.asBefore()
 	in.topology = in.effective()
 	in.dormant = in.dormancy()
-	shape := Shape{Topology: in.topology, Dormant: in.dormant, Settings: in.effectiveSettings(), Outside: in.outside(), in: in}
+	in.tls = in.tlsStage()
+	shape := Shape{Topology: in.topology, Dormant: in.dormant, Settings: in.effectiveSettings(), TLS: in.tls,
+		Outside: in.outside(), in: in}
 	if partial {
 		shape.partial = ScalingOut
 		if asked < shards {
@@ -186,6 +195,7 @@ func (shape Shape) Next(pending Pending) Decision {
 	decision.DataVolumes, decision.PlacedOn, decision.SlotsAssigned = in.dataVolumes(decision.Step), in.placedOn(), in.slotsAssigned()
 	decision.Outside = shape.Outside
 	decision.Settings, decision.SettingChanges, decision.SettingProblems = in.settingsAfter(), in.settingChanges(), in.settingProblems()
+	decision.TLS = in.tlsInForce()
 	if d.Paused {
 		decision.Situation, decision.Overdue, decision.Stalled = Paused, "", nil
 		decision.Step = Hold{base: base{"spec.pause is true: nothing is changed; set it to false to go on"}, Next: decision.Step}

@@ -82,6 +82,10 @@ const (
 	DataOnDisk Predicate = "data_on_disk"
 	// ServedOutside: gateways lead clients outside to an instance that is about to be told to them.
 	ServedOutside Predicate = "served_outside"
+	// PortsKnown: all instances tell clients by TLS the ports that the others announce.
+	PortsKnown Predicate = "ports_known"
+	// AllAtTLSStage: every instance answers and is as far on the way to TLS, or from it, as the next stage needs.
+	AllAtTLSStage Predicate = "all_at_tls_stage"
 	// ModulesLoaded: no instance is still to restart with other modules.
 	ModulesLoaded Predicate = "modules_loaded"
 )

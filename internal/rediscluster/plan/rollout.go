@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -50,14 +51,22 @@ func (in input) rollout() *Rollout {
 	return r
 }
 
-// stale reports whether the instance's pod is of an older template than the one asked for.
+// stale reports whether the instance's pod is of an older template than the one asked for, or has started with a redis.conf that
+// has other ports.
 func (in input) stale(pod *snapshot.Instance) bool {
 	for _, shard := range in.snap.Shards {
 		if shard.Index == pod.Shard {
-			return shard.UpdateRevision != "" && pod.Revision != "" && pod.Revision != shard.UpdateRevision && !in.leaving(pod.Shard, pod.Ordinal)
+			return shard.UpdateRevision != "" && pod.Revision != "" && (pod.Revision != shard.UpdateRevision || in.otherPorts(pod)) &&
+				!in.leaving(pod.Shard, pod.Ordinal)
 		}
 	}
 	return false
+}
+
+// otherPorts reports whether an instance takes TLS at the port that others have for plain connections, or the other way round.
+func (in input) otherPorts(pod *snapshot.Instance) bool {
+	stage := pod.TLSStage()
+	return in.desired.TLS != "" && stage != redisconf.TLSUnknown && (stage == redisconf.TLSRequired) != (in.tls == redisconf.TLSRequired)
 }
 
 // outdated are the stale instances in the order in which they are restarted: one that the

@@ -30,6 +30,7 @@ var rules = []rule{
 	{"conflict", true, planConflict},
 	{"access", false, planAccess},
 	{"certificates", false, planCertificates},
+	{"TLS of one", false, planTLSBehind},
 	{"follow", true, planFollow},
 	{"elections", true, planElections},
 	// Forming, and new masters.
@@ -56,6 +57,7 @@ var rules = []rule{
 	// Settings, and slots on their way.
 	{"functions", false, planFunctions},
 	{"config", false, planConfig},
+	{"TLS stage", false, planTLSStage},
 	{"epoch", false, planEpoch},
 	{"goal", false, planGoal},
 	{"move", false, planMove},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -67,6 +68,9 @@ type Stall struct {
 // Target is an instance that a command is sent to, or sent about.
 type Target struct {
 	Pod, IP, NodeID string
+	// Way is how the operator reaches it. MovesBySecondPort: other instances send it keys by the port for TLS beside 6379.
+	Way               snapshot.Way
+	MovesBySecondPort bool
 }
 
 // Name implements Step.
@@ -108,6 +112,10 @@ func Pods(step Step) []string {
 		}
 	case Switchover:
 		on(step.Master, step.Replica)
+	case SetTLS:
+		for _, change := range step.Changes {
+			on(change.On)
+		}
 	case SetConfig:
 		for _, change := range step.Changes {
 			on(change.On)
@@ -162,5 +170,6 @@ func Pods(step Step) []string {
 }
 
 func target(in *snapshot.Instance) Target {
-	return Target{Pod: in.Name, IP: in.IP, NodeID: in.Redis.NodeID}
+	return Target{Pod: in.Name, IP: in.IP, NodeID: in.Redis.NodeID, Way: in.Way, MovesBySecondPort: in.TLSStage().EncryptsBus() &&
+		in.TLSStage() != redisconf.TLSRequired}
 }

@@ -31,6 +31,7 @@ func TestPods(t *testing.T) {
 		{Promote{Replica: a}, one},
 		{CutOver{Followers: []Follower{{On: b}, {On: a}}}, both},
 		{Switchover{Master: b, Replica: a}, both},
+		{SetTLS{Changes: []InstanceConfig{{On: b}, {On: a}}}, both},
 		{SetConfig{Changes: []InstanceConfig{{On: b}, {On: a}}}, both},
 		{AssignSlots{Assignments: []Assignment{{To: b}, {To: a}}}, both},
 		{Meet{Meetings: []Meeting{{From: b, To: a}, {From: a, To: b}}}, both},

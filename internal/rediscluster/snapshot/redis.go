@@ -92,7 +92,9 @@ type Job struct {
 
 // Peer is another node as one instance sees it.
 type Peer struct {
-	ID, IP    string
+	ID, IP string
+	// Port is where clients find the peer that are connected as the operator is.
+	Port      int
 	Master    bool
 	MasterID  string
 	Failed    bool

@@ -6,12 +6,12 @@
 package snapshot
 
 import (
-	"net"
 	"strings"
 	"time"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/archive/report"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
@@ -30,6 +30,10 @@ type Snapshot struct {
 	Auth Auth
 	// TLS is what is known of the instances' certificate.
 	TLS TLS
+	// TLSStage is the stage of TLS that redis.conf had after the last reconciliation, TLSMode what clients could rely on; unknown and
+	// empty when there was none.
+	TLSStage redisconf.TLSStage
+	TLSMode  v1alpha1.TLSMode
 	// Config is what the user's ConfigMap sets.
 	Config UserConfig
 	// HasOwnedChildren reports whether some child still names the RedisCluster as its owner.
@@ -313,11 +317,13 @@ type Access struct {
 
 // Instance is one pod and the Redis in it.
 type Instance struct {
-	Name       string
-	UID        string
-	Shard      int
-	Ordinal    int
-	IP         string
+	Name    string
+	UID     string
+	Shard   int
+	Ordinal int
+	IP      string
+	// Way is how the operator reaches its Redis.
+	Way        Way
 	DomainName string
 	NodeName   string
 	// Zone is that of the node, empty when Kubernetes does not tell pods of it.
@@ -352,6 +358,9 @@ type Instance struct {
 	Revision string
 	// Modules identifies the modules that the pod was made with; empty without any.
 	Modules string
+	// HasCertificate reports whether the pod has the files of the certificate, TwoPorts whether it is one that takes plain connections
+	// and TLS.
+	HasCertificate, TwoPorts bool
 	// TerminationMessage is what the container of Redis said when it last ended badly; empty when it
 	// did not.
 	TerminationMessage string
@@ -369,10 +378,7 @@ type Instance struct {
 }
 
 // Address is where clients and the operator reach the instance's Redis.
-func (in *Instance) Address() string { return Address(in.IP) }
-
-// Address is where the Redis of an instance with that IP listens.
-func Address(ip string) string { return net.JoinHostPort(ip, "6379") }
+func (in *Instance) Address() string { return in.Way.Address(in.IP) }
 
 // RemovedFromEndpoints reports whether the Service was told to lead no client to the instance any more.
 func (in *Instance) RemovedFromEndpoints() bool {

@@ -42,7 +42,7 @@ func nodeOf(in *snapshot.Instance) v1alpha1.NodeStatus {
 		DomainName: in.DomainName, Hostname: in.NodeName, HostIP: in.HostIP,
 	}
 	if in.IP != "" {
-		node.Instance = in.Address()
+		node.Instance = snapshot.Address(in.IP)
 	}
 	switch {
 	case in.Redis == nil && in.Waiting != "":

@@ -81,6 +81,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	}
 	status.PasswordChange = passwordChange(s, d, cluster.PreviousPasswordFor())
 	status.CertificateNotAfter = notAfter(s)
+	status.TLS = tlsInForce(cluster.Status.TLS, p)
 	status.Conditions =
 		conditions.Set(status.Conditions, now, cluster.Generation, append(conditionsOf(p), mastersSpread(cluster.Status.Conditions, d))...)
 	archive(cluster, &status, p, now)
@@ -232,6 +233,9 @@ func conditionsOf(p Reconciliation) []metav1.Condition {
 	if s.TLS.Enabled {
 		set = append(set, certificateInUse(s))
 	}
+	if d.TLS.Mode != "" {
+		set = append(set, tlsModeInForce(d))
+	}
 	return set
 }
 
@@ -261,7 +265,10 @@ func progressing(p Reconciliation, atRest bool) metav1.Condition {
 // whom they were told before, or that what an import left or a request that was carried out is there, and that changing that is
 // somebody's, the operator's or the user's, next step.
 func outdated(step plan.Step) bool {
-	return plan.Is[plan.RolloutWait](step) || plan.Is[plan.Restart](step) || plan.Is[plan.SetAccess](step) ||
+	if wait, waits := step.(plan.Wait); waits && wait.BlockedBy == plan.PortsKnown {
+		return true
+	}
+	return plan.Is[plan.SetTLS](step) || plan.Is[plan.RolloutWait](step) || plan.Is[plan.Restart](step) || plan.Is[plan.SetAccess](step) ||
 		plan.Is[plan.ChangePassword](step) || plan.Is[plan.SetConfig](step) || plan.Is[plan.EndImport](step) ||
 		plan.Is[plan.EndSwitchover](step)
 }

@@ -8,6 +8,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -35,4 +36,24 @@ func certificateInUse(s *snapshot.Snapshot) metav1.Condition {
 		}
 	}
 	return condition(true, "InUse", "")
+}
+
+// tlsInForce is which connections instances take; of a paused cluster what it was, because redis.conf stays as it is.
+func tlsInForce(was *v1alpha1.TLSStatus, p Reconciliation) *v1alpha1.TLSStatus {
+	switch is := p.Decision.TLS; {
+	case p.Decision.Situation == plan.Paused || p.Decision.Situation == plan.Deleting:
+		return was
+	case is.Mode == "":
+		return nil
+	default:
+		return &v1alpha1.TLSStatus{Mode: is.Mode, Stage: is.Stage.String()}
+	}
+}
+
+// tlsModeInForce reports whether clients can rely on the connections that are asked for.
+func tlsModeInForce(d plan.Decision) metav1.Condition {
+	if d.TLS.Waits != "" {
+		return conditions.Condition(v1alpha1.ConditionTLSModeInForce, metav1.ConditionFalse, "Changing", cut(d.TLS.Waits))
+	}
+	return conditions.Condition(v1alpha1.ConditionTLSModeInForce, metav1.ConditionTrue, string(d.TLS.Mode), "")
 }

@@ -4,8 +4,6 @@
 package values
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +19,7 @@ import (
 func Archive(cr *v1alpha1.RedisCluster, image string, shards int) map[string]any {
 	archive, backup, location := cr.Archive(), cr.Spec.Backup, cr.ArchiveLocation()
 	args := []string{backupjob.Archive, location.Name, backupjob.Store(location), "--cluster=" + cr.Namespace + "/" + cr.Name,
-		backupjob.Request(string(cr.UID)), fmt.Sprintf("--from=%s.%s.svc:6379", cr.Name, cr.Namespace), backupjob.Listen()}
+		backupjob.Request(string(cr.UID)), backupjob.From(cr.ServiceAddress()), backupjob.Listen()}
 	for _, flag := range []struct {
 		name string
 		is   *metav1.Duration

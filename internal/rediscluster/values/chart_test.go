@@ -44,8 +44,8 @@ func loadChart(t testing.TB) *chart.Chart {
 func render(c *chart.Chart, cr *v1alpha1.RedisCluster, topology v1alpha1.Topology,
 	configMap map[string]string) ([]*unstructured.Unstructured, error) {
 	rendered, err :=
-		c.Render(values.Build(cr, topology, redisconf.AskedFor(cr, configMap)), chart.Release{Name: cr.Name, Namespace: cr.Namespace,
-			Revision: 1, IsInstall: true},
+		c.Render(values.Build(cr, topology, redisconf.AskedFor(cr, configMap), redisconf.TLSGoal(cr.TLSMode())),
+			chart.Release{Name: cr.Name, Namespace: cr.Namespace, Revision: 1, IsInstall: true},
 			chart.Capabilities{})
 	if err != nil {
 		return nil, err
@@ -98,6 +98,7 @@ func TestGolden(t *testing.T) {
 		{name: "nfs", file: "testdata/nfs.yaml"},
 		{name: "hostpath", file: "testdata/hostpath.yaml"},
 		{name: "tls", file: "testdata/tls.yaml"},
+		{name: "tls-both", file: "testdata/tls-both.yaml"},
 		{name: "containers", file: "testdata/containers.yaml"},
 		{name: "overlay", file: "testdata/overlay.yaml"},
 		{name: "everything", file: "testdata/everything.yaml",

@@ -26,18 +26,18 @@ const (
 )
 
 // Build returns the chart's values for a cluster of the given topology, which is the one
-// that the plan permits now and not always spec's, with redis.conf of these settings. The result holds only what a deep copy
-// of unstructured content can hold. cr is not changed.
-func Build(cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, settings []redisconf.Setting) map[string]any {
+// that the plan permits now and not always spec's, with redis.conf of these settings and at that stage of TLS. The result holds only
+// what a deep copy of unstructured content can hold. cr is not changed.
+func Build(cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, settings []redisconf.Setting, stage redisconf.TLSStage) map[string]any {
 	template := cr.Spec.Template()
 	podValues := pod(template)
 	annotate(podValues, settings, &cr.Spec)
 	return map[string]any{
 		"image":               cr.Spec.Image(),
 		"shards":              shards(topology),
-		"config":              configLines(cr, settings),
+		"config":              configLines(cr, settings, stage),
 		"auth":                map[string]any{"enabled": cr.AuthEnabled()},
-		"tls":                 tls(cr),
+		"tls":                 tls(cr, stage),
 		"data":                data(&cr.Spec, template),
 		"antiAffinity":        antiAffinity(cr.Spec.AntiAffinity),
 		"pod":                 podValues,
@@ -70,9 +70,9 @@ func shards(topology v1alpha1.Topology) []any {
 }
 
 // configLines are the lines of redis.conf.
-func configLines(cr *v1alpha1.RedisCluster, settings []redisconf.Setting) []any {
+func configLines(cr *v1alpha1.RedisCluster, settings []redisconf.Setting, stage redisconf.TLSStage) []any {
 	var lines []any
-	for _, line := range redisconf.Lines(cr, settings) {
+	for _, line := range redisconf.Lines(cr, settings, stage) {
 		lines = append(lines, line)
 	}
 	return lines
@@ -180,10 +180,12 @@ func toggle(t v1alpha1.Toggle) map[string]any {
 	return map[string]any{"enabled": t.Enabled == nil || *t.Enabled}
 }
 
-// tls are the Secrets to mount.
-func tls(cr *v1alpha1.RedisCluster) map[string]any {
-	if cr.Spec.TLS == nil {
+// tls are the Secrets to mount, and which ports pods have. Pods have both ports from when they get a certificate until redis.conf has but
+// the first for TLS, or none; the Service leads to the second one when it is open, and plainly to the first one as long as that is plain.
+func tls(cr *v1alpha1.RedisCluster, stage redisconf.TLSStage) map[string]any {
+	if cr.Spec.TLS == nil || cr.TLSMode() == v1alpha1.TLSDisabled && stage == redisconf.TLSPlain {
 		return map[string]any{"enabled": false}
 	}
-	return map[string]any{"enabled": true, "secretName": cr.Spec.TLS.SecretName, "caSecretName": cr.TLSTrustSecretName()}
+	return map[string]any{"enabled": true, "secretName": cr.Spec.TLS.SecretName, "caSecretName": cr.TLSTrustSecretName(),
+		"twoPorts": stage != redisconf.TLSRequired, "plain": stage <= redisconf.TLSBoth, "open": stage >= redisconf.TLSBoth}
 }

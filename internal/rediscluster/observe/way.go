@@ -1,0 +1,94 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// node connects to an instance in the way that led to it.
+func (o *Observer) node(in *snapshot.Instance, credentials redis.Credentials) *redis.Node {
+	return o.Redis.Node(in.Address(), credentials.Plainly(in.Way.Plain))
+}
+
+// hasCertificate reports whether a pod has the files of the certificate.
+func hasCertificate(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Name == "config" && v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(p corev1.VolumeProjection) bool {
+			return p.Secret != nil && slices.ContainsFunc(p.Secret.Items, func(k corev1.KeyToPath) bool { return k.Path == redisconf.TLSTrustedFile })
+		})
+	})
+}
+
+// withoutCertificates reports whether there are pods, and none has the files of a certificate: they are reached without one.
+func withoutCertificates(s *snapshot.Snapshot) bool {
+	return len(s.Instances) > 0 && !slices.ContainsFunc(s.Instances, func(in snapshot.Instance) bool { return in.HasCertificate })
+}
+
+// waysTo are those that may lead to an instance, the likeliest first. What its pod can take decides: one that has no certificate takes
+// plain connections only. One of TLS alone is never asked without it; one that takes both may be, when nothing else leads to it, because
+// it may have started with a redis.conf of before. The way that led to it last comes first.
+func (m *Memory) waysTo(in *snapshot.Instance, credentials redis.Credentials) []snapshot.Way {
+	usual, second, plain := snapshot.Way{}, snapshot.Way{SecondPort: true}, snapshot.Way{Plain: true}
+	var ways []snapshot.Way
+	switch {
+	case credentials.TLS == nil:
+		return []snapshot.Way{usual}
+	case !in.HasCertificate:
+		return []snapshot.Way{plain}
+	case in.TwoPorts:
+		ways = []snapshot.Way{second, plain, usual}
+	default:
+		ways = []snapshot.Way{usual, second}
+	}
+	last, known := m.ways[in.UID]
+	if !known {
+		return ways
+	}
+	return append([]snapshot.Way{last}, slices.DeleteFunc(ways, func(w snapshot.Way) bool { return w == last })...)
+}
+
+// firstView asks an instance in one way after the other. What answers as Redis does is the way, whatever it says.
+func (o *Observer) firstView(ctx context.Context, credentials redis.Credentials, in *snapshot.Instance, ways []snapshot.Way,
+	settings []string) (view redis.View, err error) {
+	for i, way := range ways {
+		in.Way = way
+		said, failed := o.node(in, credentials).Describe(ctx, settings...)
+		if failed == nil || answered(failed) {
+			return said, failed
+		}
+		if i == 0 {
+			err = failed
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	in.Way = ways[0]
+	return redis.View{}, err
+}
+
+// answered reports whether a node said what the error is.
+func answered(err error) bool {
+	return errors.Is(err, redis.ErrRefused) || errors.Is(err, redis.ErrAuth) || errors.Is(err, redis.ErrLoading)
+}
+
+// noteWays remembers how instances were reached. One that takes TLS as well is not asked without it again.
+func (m *Memory) noteWays(s *snapshot.Snapshot) {
+	ways := map[string]snapshot.Way{}
+	for _, in := range s.Reachable() {
+		if stage := in.TLSStage(); in.Way != (snapshot.Way{}) && (!in.Way.Plain || stage == redisconf.TLSPlain) {
+			ways[in.UID] = in.Way
+		}
+	}
+	m.ways = ways
+}

@@ -1,0 +1,240 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+type stages = []redisconf.TLSStage
+
+// atTLSStages is a cluster whose instances are at these stages, in their order; the last one counts for the rest. All know each
+// other's ports.
+func atTLSStages(mode v1alpha1.TLSMode, are ...redisconf.TLSStage) (Desired, *snapshot.Snapshot) {
+	d, s := desired(), formed()
+	d.TLS, d.CertificateDir = mode, redisconf.TLSDir
+	s.TLS = snapshot.TLS{Enabled: true, Known: true}
+	for i := range s.Instances {
+		in := &s.Instances[i]
+		in.HasCertificate = true
+		setTLSStage(in, are[min(i, len(are)-1)])
+		in.InEndpoints = true
+	}
+	tellPorts(s)
+	return d, s
+}
+
+func setTLSStage(in *snapshot.Instance, stage redisconf.TLSStage) {
+	in.Redis.Settings = maps.Clone(redisconf.TLSSettings(stage, redisconf.TLSDir))
+	in.TwoPorts = stage != redisconf.TLSRequired
+	in.Way = snapshot.Way{SecondPort: stage != redisconf.TLSRequired && stage != redisconf.TLSPlain, Plain: stage == redisconf.TLSPlain}
+}
+
+func tellPorts(s *snapshot.Snapshot) {
+	for _, a := range s.Reachable() {
+		for id, peer := range a.Redis.Peers {
+			if other := s.ByNodeID(id); other != nil {
+				peer.Port = other.TLSStage().AnnouncedTLSPort()
+				a.Redis.Peers[id] = peer
+			}
+		}
+	}
+}
+
+// Every stage leads to the next, in both directions, and to that of an intention that has changed: the only one whose settings
+// instances of the present one can talk to. A step that was carried out on one instance alone is finished, and redis.conf has the
+// stage from which an instance that restarts finds the others.
+func TestTLSStages(t *testing.T) {
+	const (
+		plain, opened, bus, links = redisconf.TLSPlain, redisconf.TLSOpened, redisconf.TLSBus, redisconf.TLSLinks
+		unlinked, both, second    = redisconf.TLSUnlinked, redisconf.TLSBoth, redisconf.TLSSecond
+		required                  = redisconf.TLSRequired
+		unknown                   = redisconf.TLSUnknown
+	)
+	for name, tt := range map[string]struct {
+		mode   v1alpha1.TLSMode
+		was    redisconf.TLSStage
+		at     stages
+		change func(d *Desired, s *snapshot.Snapshot)
+		file   redisconf.TLSStage
+		to     redisconf.TLSStage // of those that are told; unknown: nobody is
+		told   int
+		why    string
+	}{
+		"on, from the beginning":     {mode: v1alpha1.TLSBoth, was: plain, at: stages{plain}, file: plain, to: opened, told: 6},
+		"some are opened":            {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened, plain}, file: plain, to: opened, told: 5},
+		"all are opened":             {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened}, file: plain, to: bus, told: 6},
+		"one was not told":           {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened, bus}, file: bus, to: bus, told: 1},
+		"one alone was told":         {mode: v1alpha1.TLSBoth, was: plain, at: stages{bus, opened}, file: plain, to: opened, told: 1},
+		"one started as it was":      {mode: v1alpha1.TLSBoth, was: bus, at: stages{plain, links}, file: bus, to: bus, told: 1},
+		"the bus is encrypted":       {mode: v1alpha1.TLSBoth, was: bus, at: stages{bus}, file: bus, to: links, told: 6},
+		"some links":                 {mode: v1alpha1.TLSBoth, was: bus, at: stages{bus, links}, file: bus, to: links, told: 1},
+		"all links":                  {mode: v1alpha1.TLSBoth, was: bus, at: stages{links}, file: bus, to: both, told: 6},
+		"some announce":              {mode: v1alpha1.TLSBoth, was: bus, at: stages{links, both}, file: bus, to: both, told: 1},
+		"both":                       {mode: v1alpha1.TLSBoth, was: bus, at: stages{both}, file: both},
+		"on again, on the way back":  {mode: v1alpha1.TLSBoth, was: both, at: stages{unlinked}, file: both, to: both, told: 6},
+		"required":                   {mode: v1alpha1.TLSRequired, was: both, at: stages{both}, file: required},
+		"required, some have it":     {mode: v1alpha1.TLSRequired, was: required, at: stages{both, required}, file: required},
+		"required from the start":    {mode: v1alpha1.TLSRequired, at: stages{required}, file: required},
+		"required, by another port":  {mode: v1alpha1.TLSBoth, was: required, at: stages{required}, file: second},
+		"some have moved their port": {mode: v1alpha1.TLSBoth, was: second, at: stages{second, required}, file: second},
+		"all have moved their port":  {mode: v1alpha1.TLSBoth, was: second, at: stages{second}, file: both, to: both, told: 6},
+		"some take plain ones":       {mode: v1alpha1.TLSBoth, was: both, at: stages{second, both}, file: both, to: both, told: 1},
+		"required again":             {mode: v1alpha1.TLSRequired, was: second, at: stages{second, required}, file: required},
+		"off, from one port":         {mode: v1alpha1.TLSDisabled, was: both, at: stages{both, required}, file: second},
+		"off, from another port":     {mode: v1alpha1.TLSDisabled, was: second, at: stages{second}, file: both, to: both, told: 6},
+		"off, from both":             {mode: v1alpha1.TLSDisabled, was: both, at: stages{both}, file: both, to: unlinked, told: 6},
+		"off, some unlinked":         {mode: v1alpha1.TLSDisabled, was: both, at: stages{unlinked, both}, file: both, to: unlinked, told: 5},
+		"off, all unlinked":          {mode: v1alpha1.TLSDisabled, was: both, at: stages{unlinked}, file: both, to: bus, told: 6},
+		"off, after some links":      {mode: v1alpha1.TLSDisabled, was: bus, at: stages{bus, links}, file: bus, to: bus, told: 5},
+		"off, the ports are pinned":  {mode: v1alpha1.TLSDisabled, was: both, at: stages{bus}, file: bus, to: opened, told: 6},
+		"off, one was not told":      {mode: v1alpha1.TLSDisabled, was: bus, at: stages{opened, opened, bus}, file: bus, to: opened, told: 4},
+		"off, one started plainly":   {mode: v1alpha1.TLSDisabled, was: both, at: stages{plain, both}, file: both, to: bus, told: 1},
+		"off, one started encrypted": {mode: v1alpha1.TLSDisabled, was: plain, at: stages{bus, plain}, file: plain, to: opened, told: 1},
+		"off, the bus is plain":      {mode: v1alpha1.TLSDisabled, was: bus, at: stages{opened}, file: plain, to: plain, told: 6},
+		"off":                        {mode: v1alpha1.TLSDisabled, was: plain, at: stages{plain}, file: plain},
+		"pods lack certificates": {mode: v1alpha1.TLSBoth, was: plain, at: stages{plain}, file: plain,
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[3].HasCertificate = false }},
+		"one does not answer": {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened}, file: plain,
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[5].Redis = nil },
+			why:    "TLS changes when all instances answer: c-2-1 does not answer"},
+		"one does not answer in the middle": {mode: v1alpha1.TLSBoth, was: bus, at: stages{links}, file: bus, to: both, told: 5,
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[5].Redis = nil }},
+		"one does not answer at the end": {mode: v1alpha1.TLSRequired, was: both, at: stages{both}, file: both,
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[5].Redis = nil }},
+		"nobody answers": {mode: v1alpha1.TLSBoth, was: bus, at: stages{bus}, file: bus,
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				for i := range s.Instances {
+					s.Instances[i].Redis = nil
+				}
+			}},
+		"one does not know the ports": {mode: v1alpha1.TLSRequired, was: both, at: stages{both}, file: both,
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				peer := s.Instances[2].Redis.Peers[nodeID(0, 0)]
+				peer.Port = 6379
+				s.Instances[2].Redis.Peers[nodeID(0, 0)] = peer
+			}, why: "c-1-0 does not know yet that c-0-0 announces port 6380 for TLS"},
+		"one was asked plainly": {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened}, file: plain,
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[0].Way = snapshot.Way{Plain: true} },
+			why:    "c-0-0 was not asked by TLS yet"},
+		"slots move": {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened}, file: plain,
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				s.Instances[0].Redis.Migrating = map[uint16]string{1: nodeID(1, 0)}
+			}},
+		"without a status": {mode: v1alpha1.TLSBoth, at: stages{both, both, both, bus}, file: bus, to: links, told: 3},
+		"built without TLS": {mode: v1alpha1.TLSBoth, was: plain, at: stages{plain}, file: plain,
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				s.Instances[0].Redis.Settings = map[string]string{"port": "6379"}
+				s.Instances[0].Image, s.Instances[0].Redis.Engine, s.Instances[0].Redis.Version = "r", "redis", "8.0.6"
+			}, why: "spec.tls: redis 8.0.6 of image r was built without TLS: use another image, or set spec.tls.mode to Disabled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := atTLSStages(tt.mode, tt.at...)
+			s.TLSStage = tt.was
+			if tt.change != nil {
+				tt.change(&d, s)
+			}
+			in := ShapeOf(d, s, now).in
+			if in.tls != tt.file {
+				t.Errorf("redis.conf has stage %d, want %d", in.tls, tt.file)
+			}
+			step := planTLSBehind(in)
+			if step == nil {
+				step = planTLSStage(in)
+			}
+			set, sets := step.(SetTLS)
+			switch {
+			case tt.to == unknown && sets, tt.to != unknown && (!sets || len(set.Changes) != tt.told):
+				t.Fatalf("%+v, want %d to be told", step, tt.told)
+			case step != nil && !strings.Contains(step.Why(), tt.why), step == nil && tt.why != "":
+				t.Errorf("%+v, want %q", step, tt.why)
+			}
+			for _, change := range set.Changes {
+				told := s.Instances[slices.IndexFunc(s.Instances, func(in snapshot.Instance) bool { return in.Name == change.On.Pod })]
+				maps.Copy(told.Redis.Settings, change.Settings)
+				if got := redisconf.TLSStageOf(told.Redis.Settings); got != tt.to || len(change.Settings) == 0 {
+					t.Errorf("%s comes to stage %d by %v, want %d", change.On.Pod, got, change.Settings, tt.to)
+				}
+			}
+		})
+	}
+}
+
+// Both announcements change in one command, and certificates come before the port.
+func TestTLSStagesDifferByWhatBelongsTogether(t *testing.T) {
+	for _, pair := range [][2]redisconf.TLSStage{{redisconf.TLSLinks, redisconf.TLSBoth}, {redisconf.TLSUnlinked, redisconf.TLSBus}} {
+		d, s := atTLSStages(v1alpha1.TLSBoth, pair[0])
+		step, _ := ShapeOf(d, s, now).in.setTLS(s.Reachable()[:1], pair[1], "").(SetTLS)
+		got := slices.Sorted(maps.Keys(step.Changes[0].Settings))
+		if want := "cluster-announce-port cluster-announce-tls-port"; strings.Join(got, " ") != want {
+			t.Errorf("%v: %v, want %s", pair, got, want)
+		}
+	}
+}
+
+// What clients can rely on changes when all instances have it, and before anything of it ends.
+func TestTLSInForce(t *testing.T) {
+	const off, both, required = v1alpha1.TLSDisabled, v1alpha1.TLSBoth, v1alpha1.TLSRequired
+	const bus, links, two, one = redisconf.TLSBus, redisconf.TLSLinks, redisconf.TLSBoth, redisconf.TLSRequired
+	for name, tt := range map[string]struct {
+		asked, was, want v1alpha1.TLSMode
+		stage            redisconf.TLSStage
+		at               []redisconf.TLSStage
+		waits            bool
+	}{
+		"no status yet":             {asked: required, want: required, at: stages{one}},
+		"on its way":                {asked: both, was: off, want: off, stage: bus, at: stages{links}, waits: true},
+		"all but one":               {asked: both, was: off, want: off, stage: bus, at: stages{links, two}, waits: true},
+		"both":                      {asked: both, was: off, want: both, stage: two, at: stages{two}},
+		"required is on its way":    {asked: required, was: both, want: both, stage: one, at: stages{two, one}, waits: true},
+		"required":                  {asked: required, was: both, want: required, stage: one, at: stages{one}},
+		"both are on their way":     {asked: both, was: required, want: required, stage: two, at: stages{two, one}, waits: true},
+		"off is on its way":         {asked: off, was: both, want: off, stage: two, at: stages{two}, waits: true},
+		"off, pods have files left": {asked: off, was: off, want: off, stage: redisconf.TLSPlain, at: stages{redisconf.TLSPlain}, waits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := atTLSStages(tt.asked, tt.at...)
+			s.TLSStage, s.TLSMode = tt.stage, tt.was
+			got := decide(d, s, now).TLS
+			if got.Mode != tt.want || (got.Waits != "") != tt.waits {
+				t.Errorf("%+v, want %s", got, tt.want)
+			}
+		})
+	}
+	d, s := atTLSStages(off, redisconf.TLSPlain)
+	for i := range s.Instances {
+		s.Instances[i].HasCertificate = false
+	}
+	if got := decide(d, s, now).TLS; got.Mode != "" {
+		t.Errorf("nothing is left of TLS: %+v", got)
+	}
+	d.TLS = ""
+	s.Instances[0].HasCertificate = true
+	if step, stalls := decide(d, s, now).Step.(Stall); !stalls || !strings.Contains(step.Why(), "spec.tls is gone, and c-0-0 uses TLS") {
+		t.Errorf("spec.tls is gone: %+v", step)
+	}
+}
+
+// An instance that started with a redis.conf of other ports restarts, whatever its template.
+func TestOtherPortsRestart(t *testing.T) {
+	d, s := atTLSStages(v1alpha1.TLSRequired, redisconf.TLSBoth, redisconf.TLSRequired)
+	s.TLSStage = redisconf.TLSRequired
+	for i := range s.Shards {
+		s.Shards[i].UpdateRevision = "v1"
+	}
+	for i := range s.Instances {
+		s.Instances[i].Revision = "v1"
+	}
+	in := ShapeOf(d, s, now).in
+	if outdated := in.outdated(); len(outdated) != 1 || outdated[0].Name != "c-0-0" {
+		t.Errorf("outdated: %d", len(outdated))
+	}
+}
