@@ -58,6 +58,8 @@ type served struct {
 	name, instance string
 	offset         int32
 	host           string
+	// announced is the name that the instance tells; empty: it tells none.
+	announced string
 }
 
 // ExternalOf returns what is made for clients outside of a cluster: for whom, in a Service that says what it says, in a DNS domain that may
@@ -112,8 +114,9 @@ func servedPorts(cr *v1alpha1.RedisCluster, out snapshot.Outside, domain string)
 			return
 		}
 		pod := fmt.Sprintf("%s-%d", cr.ShardName(shard), ordinal)
-		all = append(all, served{name: fmt.Sprintf("shard-%d-%d", shard, ordinal), instance: pod, offset: offset,
-			host: pod + "." + cr.HeadlessServiceName() + "." + cr.Namespace + end})
+		name := pod + "." + cr.HeadlessServiceName() + "." + cr.Namespace
+		all = append(all, served{name: fmt.Sprintf("shard-%d-%d", shard, ordinal), instance: pod, offset: offset, host: name + end,
+			announced: name + ".svc"})
 	}
 	for shard, instances := range out.Instances {
 		for ordinal := range int(instances) {
@@ -144,8 +147,12 @@ func mapOf(e *v1alpha1.External, all []served, service *snapshot.ExternalService
 				return gatewayMap{}, false
 			}
 		}
+		inside := []string{net.JoinHostPort(p.host, "6379")}
+		if p.announced != "" && p.announced != p.host {
+			inside = append(inside, net.JoinHostPort(p.announced, "6379"))
+		}
 		m.Instances = append(m.Instances, gatewayInstance{Name: p.instance, Port: gatewayPort + p.offset,
-			Outside: net.JoinHostPort(host, strconv.Itoa(int(port))), Inside: []string{net.JoinHostPort(p.host, "6379")}})
+			Outside: net.JoinHostPort(host, strconv.Itoa(int(port))), Inside: inside})
 	}
 	return m, true
 }
