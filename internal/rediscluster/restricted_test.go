@@ -39,8 +39,9 @@ func TestPodsAreRestricted(t *testing.T) {
 			t.Fatal(err)
 		}
 		admission.Default(cluster)
-		shape := plan.Shape{Topology: v1alpha1.Topology{1}, Settings: redisconf.AskedFor(cluster, nil)}
-		objects, err := c.render(cluster, c.values(cluster, &snapshot.Snapshot{Formed: true}, shape), &Memory{})
+		shape := plan.Shape{Topology: v1alpha1.Topology{1}, Settings: redisconf.AskedFor(cluster, nil), TLS: redisconf.TLSGoal(cluster.TLSMode())}
+		v, _ := c.values(cluster, &snapshot.Snapshot{Formed: true}, shape)
+		objects, err := c.render(cluster, v, &Memory{})
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue

@@ -31,7 +31,7 @@ const clusterDomain = "cluster.local"
 func renderOutside(t testing.TB, c *chart.Chart, cr *v1alpha1.RedisCluster, out snapshot.Outside,
 	service *snapshot.ExternalService) []*unstructured.Unstructured {
 	t.Helper()
-	v := values.Build(cr, v1alpha1.Topology{2, 2, 2}, redisconf.AskedFor(cr, nil))
+	v := values.Build(cr, v1alpha1.Topology{2, 2, 2}, redisconf.AskedFor(cr, nil), redisconf.TLSGoal(cr.TLSMode()))
 	x := values.ExternalOf(cr, out, service, clusterDomain)
 	x.Values["pod"] = values.Gateway(cr, "operator:1")
 	v["external"] = x.Values
