@@ -95,7 +95,8 @@ var flows = []flow{
 		undo: switched(v1alpha1.TLSBoth)},
 	{name: "TLS, both ways again", begin: withTLS(v1alpha1.TLSRequired), change: switched(v1alpha1.TLSBoth),
 		undo: switched(v1alpha1.TLSRequired)},
-	{name: "TLS off", valkey: true, begin: withTLS(v1alpha1.TLSBoth), change: switched(v1alpha1.TLSDisabled), undo: switched(v1alpha1.TLSBoth)},
+	{name: "TLS off", valkey: true, begin: withTLS(v1alpha1.TLSBoth), change: switched(v1alpha1.TLSDisabled),
+		undo: switched(v1alpha1.TLSBoth)},
 }
 
 func withTLS(mode v1alpha1.TLSMode) func(t *testing.T, valkey bool) *simulation {

@@ -31,6 +31,7 @@ var changeRules = map[string]map[string]string{
 		"spec.storage.size":                             "a claim does not shrink",
 		"spec.storage.storageClassName":                 "a claim keeps its class",
 		"spec.tls":                                      "instances with and without TLS do not reach each other",
+		"spec.tls.mode":                                 "clients move between the stages",
 		"spec.tls.secretName":                           "what the Secrets hold is changed instead",
 		"spec.updateStrategy.assignStrategies":          "each new master has an entry",
 		"spec.version":                                  "an older engine does not read a newer one's files",

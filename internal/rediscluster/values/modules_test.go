@@ -80,7 +80,8 @@ func TestModulesInRedisConf(t *testing.T) {
 // template that it had before there were any.
 func TestAChangeOfModulesRestartsInstances(t *testing.T) {
 	annotation := func(cr *v1alpha1.RedisCluster) string {
-		annotations, _ := Build(cr, v1alpha1.Topology{1}, redisconf.AskedFor(cr, nil), redisconf.TLSPlain)["pod"].(map[string]any)["annotations"].(map[string]any)
+		pod, _ := Build(cr, v1alpha1.Topology{1}, redisconf.AskedFor(cr, nil), redisconf.TLSPlain)["pod"].(map[string]any)
+		annotations, _ := pod["annotations"].(map[string]any)
 		text, _ := annotations[AnnotationModules].(string)
 		return text
 	}
