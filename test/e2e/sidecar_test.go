@@ -18,10 +18,10 @@ import (
 
 // aProxy stands for the sidecar of a mesh: it is there before Redis, passes on connections, and stays until Redis has stopped.
 const aProxy = `{"initContainers": [{"name": "proxy", "image": "docker.io/library/busybox:1.36", "restartPolicy": "Always",
-	"command": ["sh", "-c", "trap 'exit 0' TERM; cat /etc/proxy/greeting; nc -lk -p 16000 -e nc 127.0.0.1 6379 & wait"],
+	"command": ["sh", "-c", "trap 'exit 0' TERM; cat /etc/proxy/greeting; nc -ll -p 16000 -e nc 127.0.0.1 6379 & wait"],
 	"startupProbe": {"tcpSocket": {"port": 16000}, "periodSeconds": 1},
 	"volumeMounts": [{"name": "settings", "mountPath": "/etc/proxy"}]},
-	{"name": "check", "image": "docker.io/library/busybox:1.36", "command": ["nc", "-z", "127.0.0.1", "16000"]}],
+	{"name": "check", "image": "docker.io/library/busybox:1.36", "command": ["sh", "-c", "nc -w 2 127.0.0.1 16000 </dev/null"]}],
 	"containers": [{"name": "redis", "volumeMounts": [{"name": "settings", "mountPath": "/settings", "readOnly": true}]}],
 	"volumes": [{"name": "settings", "configMap": {"name": "proxy"}}],
 	"hostAliases": [{"ip": "127.0.0.1", "hostnames": ["proxy.example.com"]}], "terminationGracePeriodSeconds": 90}`
