@@ -37,7 +37,9 @@ func TestRedisClusterOutside(t *testing.T) {
 	}
 	live.Scenario(t, func(t *testing.T, run *live.Run) {
 		cluster := newCluster(live.NewNamespace(t), "cache")
-		load := underLoad(t, cluster, 2000)
+		const keys = 2000
+		load := underLoad(t, cluster, keys)
+		load.Began(keys) // clients outside have keys besides
 		before := podUIDs(t, cluster)
 		live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
 			c.Spec.External = &v1alpha1.External{Type: v1alpha1.ExternalNodePort, Host: aNode(t)}
