@@ -60,7 +60,7 @@ func TestSwitchoverThatAPersonAsksFor(t *testing.T) {
 		"a rollout is not yet told": {snapshot: with(func(s *snapshot.Snapshot) { s.Rolling = true }), asked: "c-1-1", step: "None"},
 		"the user restarts instances": {snapshot: outmoded(), asked: "c-1-1", desired: func(d *Desired) { d.OnDelete = true },
 			step: "Switchover"},
-		"paused":                  {snapshot: apart(), asked: "c-1-1", desired: func(d *Desired) { d.Paused = true }, step: "Hold"},
+		"paused": {snapshot: apart(), asked: "c-1-1", desired: func(d *Desired) { d.Paused = true }, step: "Hold"},
 		"before it is hibernated": {snapshot: apart(), asked: "c-1-1", desired: func(d *Desired) { d.Hibernate = true },
 			step: "EndSwitchover", why: "the cluster is hibernated, or is to be"},
 		"hibernated": {snapshot: with(func(s *snapshot.Snapshot) {
@@ -73,7 +73,7 @@ func TestSwitchoverThatAPersonAsksFor(t *testing.T) {
 			asked: "c-1-1", step: "EndSwitchover", why: "c-1-1 is the master of shard 1"},
 		"it has, and another instance does not answer": {
 			snapshot: changed(func() *snapshot.Snapshot { return swapped(apart(), 1) }, func(s *snapshot.Snapshot) { s.Find(2, 1).Redis = nil })(),
-			asked: "c-1-1", step: "EndSwitchover"},
+			asked:    "c-1-1", step: "EndSwitchover"},
 		"it has, and a template rolls out": {snapshot: swapped(outmoded(), 1), asked: "c-1-1", step: "EndSwitchover"},
 		"masters part first": {snapshot: placed("a", "a", "c", "b", "c", "b"), asked: "c-2-1",
 			desired: func(d *Desired) { d.SpreadMasters = true }, step: "Switchover", why: "too many masters are where"},
@@ -83,7 +83,7 @@ func TestSwitchoverThatAPersonAsksFor(t *testing.T) {
 		"it waits, and the user is to restart instances": {snapshot: changed(func() *snapshot.Snapshot { return outmoded() },
 			func(s *snapshot.Snapshot) { s.Find(1, 1).Redis.DemotedAt = now.Add(-time.Second) })(), asked: "c-1-1",
 			desired: func(d *Desired) { d.OnDelete = true }, step: "Rollout"},
-		"nobody asks":             {snapshot: apart(), step: "None"},
+		"nobody asks": {snapshot: apart(), step: "None"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := spreading(len(tt.snapshot.Shards))
