@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -49,14 +50,19 @@ func (o one) List(_ context.Context, list client.ObjectList, _ ...client.ListOpt
 	return nil
 }
 
-// What servers and the shell of a pod write is figures or an error, and none of it reaches the terminal as it is.
-func TestTopShowsNothingAsItIs(t *testing.T) {
+// serving is a connection to that server.
+func serving(server one) *cluster {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion})
 	mapper.Add(v1alpha1.GroupVersion.WithKind("RedisCluster"), meta.RESTScopeNamespace)
+	return &cluster{Client: server, read: read.Reader{Reader: server, Mapper: mapper, Now: time.Now}}
+}
+
+// What servers and the shell of a pod write is figures or an error, and none of it reaches the terminal as it is.
+func TestTopShowsNothingAsItIs(t *testing.T) {
 	server := one{cluster: v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cache"}}}
 	server.cluster.Status.Nodes = []v1alpha1.NodeStatus{
 		{Name: "cache-0-0", Type: "master", Status: "True", Instance: "10.0.0.1:6379"}, {Name: "cache-0-1", Type: "slave", Instance: "not yet"}}
-	to := &cluster{Client: server, read: read.Reader{Reader: server, Mapper: mapper}}
+	to := serving(server)
 	for script, want := range map[string]string{
 		"for a; do case $a in @*) echo \"$a 10.0.0.1 6379\";; esac; done; echo connected_clients:7; printf '\\033[2J' >&2": "  cache-0-0  master   -      -       -   7        -",
 		"printf '\\033[2J' >&2; exit 3": "ask from cache-0-0: exit status 3: ?[2J",
