@@ -93,7 +93,8 @@ func TestTheScriptCutsWhatServersSay(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "redis-cli"), []byte(endless), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), "sh", "-c", askEach, "redis-cli", "@mark", "10.0.0.1", "6379", "10.0.0.2", "6379", "10.0.0.3", "6379")
+	command := exec.CommandContext(t.Context(), "sh", "-c", askEach, "redis-cli", "@mark", "10.0.0.1", "6379", "10.0.0.2", "6379",
+		"10.0.0.3", "6379")
 	command.Env = []string{"PATH=" + folder + ":/usr/bin:/bin"}
 	out, err := command.Output()
 	first, rest, _ := strings.Cut(string(out), "\n@mark 10.0.0.2 6379\n")

@@ -172,7 +172,7 @@ func (*stuck) List(ctx context.Context) (overview.List, error) {
 // A look at an API server that does not answer ends, and so does waiting for a turn.
 func TestLooksEnd(t *testing.T) {
 	h := New(&stuck{}, "4711", time.Now)
-	h.patience = 10 * time.Millisecond
+	h.lookTimeout = 10 * time.Millisecond
 	list := func(r *http.Request) { r.URL.Path += "list" }
 	if answer, body := get(t, h, list); answer.StatusCode != http.StatusBadGateway {
 		t.Errorf("%d: %s", answer.StatusCode, body)
