@@ -40,7 +40,7 @@ var rules = []rule{
 	{"assign", false, planAssign},
 	{"meet", true, planMeet},
 	// What would be done again, left behind by what follows.
-	{"switched over", false, planEndSwitchover},
+	{"switched over", true, planEndSwitchover},
 	// Healing.
 	{"promote", true, planPromote},
 	{"forget", true, planForget},

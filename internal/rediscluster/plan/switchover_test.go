@@ -74,6 +74,10 @@ func TestSwitchoverThatAPersonAsksFor(t *testing.T) {
 		"it has, and another instance does not answer": {
 			snapshot: changed(func() *snapshot.Snapshot { return swapped(apart(), 1) }, func(s *snapshot.Snapshot) { s.Find(2, 1).Redis = nil })(),
 			asked:    "c-1-1", step: "EndSwitchover"},
+		"it has, and the spec is not valid": {snapshot: swapped(apart(), 1), asked: "c-1-1",
+			desired: func(d *Desired) { d.Problems = []string{"spec.shards: too many"} }, step: "EndSwitchover"},
+		"asked for while the spec is not valid": {snapshot: apart(), asked: "c-1-1",
+			desired: func(d *Desired) { d.Problems = []string{"spec.shards: too many"} }, step: "Stall"},
 		"it has, and a template rolls out": {snapshot: swapped(outmoded(), 1), asked: "c-1-1", step: "EndSwitchover"},
 		"masters part first": {snapshot: placed("a", "a", "c", "b", "c", "b"), asked: "c-2-1",
 			desired: func(d *Desired) { d.SpreadMasters = true }, step: "Switchover", why: "too many masters are where"},
