@@ -134,6 +134,9 @@ func (c *cluster) awaitSwitchover(ctx context.Context, asked *v1alpha1.RedisClus
 	for gone := 0; ; {
 		object, err := c.read.Object(ctx, read.RedisCluster, key)
 		if err != nil {
+			if end, has := ctx.Deadline(); has && !time.Now().Before(end) {
+				<-ctx.Done() // clients refuse what comes too late a moment before
+			}
 			return said, cmp.Or(ctx.Err(), err)
 		}
 		cluster, err := read.Typed(object)
