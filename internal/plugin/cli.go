@@ -122,7 +122,7 @@ func (p *program) execArguments(namespace, pod string, flags []string, script st
 		[]string{pod, "--", "sh", "-c", script, "redis-cli"}, given)
 }
 
-// repeated are the flags of the connection for kubectl, but for the namespace.
+// repeated are the flags of the connection for kubectl, but for the namespace, with the context that this connection is to.
 func (c *connection) repeated() []string {
 	var flags []string
 	c.each(func(name, value string) {
@@ -130,6 +130,9 @@ func (c *connection) repeated() []string {
 			flags = append(flags, "--"+name+"="+value)
 		}
 	})
+	if c.context != "" && !c.set.Changed(clientcmd.FlagContext) {
+		flags = append(flags, "--"+clientcmd.FlagContext+"="+c.context)
+	}
 	return flags
 }
 

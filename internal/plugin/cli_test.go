@@ -58,3 +58,54 @@ func TestInstancesThatAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// kubectl asks the cluster that this connection is to, also when somebody has chosen another context meanwhile, and so does what the page
+// says to type.
+func TestKubectlKeepsToTheContext(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config")
+	write := func(current string) {
+		t.Helper()
+		text := strings.ReplaceAll(`{apiVersion: v1, kind: Config, current-context: "CURRENT", clusters: [{name: a, cluster: {server: "https://a"}},
+{name: b, cluster: {server: "https://b"}}], users: [], contexts: [{name: "to a", context: {cluster: a, namespace: shop}},
+{name: b, context: {cluster: b}}]}`, "CURRENT", current)
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for given, want := range map[string]string{"": "--context=to a", "b": "--context=b"} {
+		write("to a")
+		p := newProgram(Environment{Out: io.Discard, Lookup: nothing})
+		arguments := []string{"cli", "--kubeconfig=" + config}
+		if given != "" {
+			arguments = append(arguments, "--context="+given)
+		}
+		command, rest, err := p.root().Find(arguments)
+		if err != nil || command.ParseFlags(rest) != nil || p.connection.pin() != nil {
+			t.Fatal(err)
+		}
+		write("b")
+		host := map[string]string{"": "https://a", "b": "https://b"}[given]
+		if cfg, err := p.connection.config(); err != nil || cfg.Host != host {
+			t.Errorf("%q: %v, %+v", given, err, cfg)
+		}
+		flags := p.connection.repeated()
+		if n := strings.Count(strings.Join(flags, " "), "--context="); n != 1 || !slices.Contains(flags, want) {
+			t.Errorf("%q: %q", given, flags)
+		}
+		short := p.connection.typed("kubectl x")
+		p.connection.lasts = true
+		if long := p.connection.typed("kubectl x"); given == "" && (strings.Contains(short, "--context") ||
+			!strings.HasSuffix(long, "--context='to a'")) || given != "" && strings.Count(long, "--context=b") != 1 {
+			t.Errorf("%q: %s, %s", given, short, long)
+		}
+	}
+	p := newProgram(Environment{Out: io.Discard, Lookup: nothing})
+	p.root()
+	p.connection.rules.ExplicitPath, p.connection.rules.Precedence = "", nil // in a pod
+	if err := p.connection.pin(); err != nil || len(p.connection.repeated()) > 0 {
+		t.Errorf("%v: %q", err, p.connection.repeated())
+	}
+	if p.connection.set.Lookup("proxy-url") != nil {
+		t.Error("kubectl has no --proxy-url, and would ask the cluster without it")
+	}
+}

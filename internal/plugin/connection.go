@@ -4,6 +4,7 @@
 package plugin
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -26,6 +27,10 @@ type connection struct {
 	overrides clientcmd.ConfigOverrides
 	// set are the flags themselves.
 	set *pflag.FlagSet
+	// context is the one of the kubeconfig that this connection was opened with; empty: it is not known, or there is none (in a pod).
+	context string
+	// lasts: commands to type are read when somebody may have chosen another context, so that they name it.
+	lasts bool
 }
 
 func newConnection() *connection {
@@ -35,7 +40,8 @@ func newConnection() *connection {
 func (c *connection) flags(set *pflag.FlagSet) {
 	c.set.StringVar(&c.rules.ExplicitPath, "kubeconfig", "", "path to the kubeconfig file (default: KUBECONFIG, or ~/.kube/config)")
 	named := clientcmd.RecommendedConfigOverrideFlags("")
-	named.AuthOverrideFlags.Username, named.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{} // kubectl has neither
+	named.AuthOverrideFlags.Username, named.AuthOverrideFlags.Password = clientcmd.FlagInfo{}, clientcmd.FlagInfo{}
+	named.ClusterOverrideFlags.ProxyURL = clientcmd.FlagInfo{} // kubectl has none of them, and is given the others
 	clientcmd.BindOverrideFlags(&c.overrides, c.set, named)
 	set.AddFlagSet(c.set)
 }
@@ -52,6 +58,9 @@ func (c *connection) typed(command string) string {
 		}
 		command += " --" + name + "=" + quoted(value)
 	})
+	if c.lasts && c.context != "" && !c.set.Changed(clientcmd.FlagContext) {
+		command += " --" + clientcmd.FlagContext + "=" + quoted(c.context)
+	}
 	return command
 }
 
@@ -134,8 +143,24 @@ type cluster struct {
 	config *rest.Config
 }
 
+// pin keeps to the context that is chosen now: somebody may choose another one (kubectl config use-context) before kubectl is started.
+func (c *connection) pin() error {
+	raw, err := c.loader().RawConfig()
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	chosen := cmp.Or(c.overrides.CurrentContext, raw.CurrentContext)
+	if _, is := raw.Contexts[chosen]; is {
+		c.context, c.overrides.CurrentContext = chosen, chosen
+	}
+	return nil
+}
+
 // open connects, and says which namespace is meant.
 func (c *connection) open() (to *cluster, namespace string, err error) {
+	if err := c.pin(); err != nil {
+		return nil, "", err
+	}
 	if namespace, err = c.namespace(); err != nil {
 		return nil, "", err
 	}

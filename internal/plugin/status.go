@@ -182,8 +182,8 @@ func (p *program) completeInstances(role string) cobra.CompletionFunc {
 		var names []string
 		if cluster, err := read.Typed(object); err == nil {
 			for _, node := range cluster.Status.Nodes {
-				if role == "" || node.Type == role {
-					names = append(names, terminal.Clean(node.Name))
+				if _, _, is := cluster.InstanceOf(node.Name); is && (role == "" || node.Type == role) {
+					names = append(names, node.Name)
 				}
 			}
 		}

@@ -6,24 +6,29 @@ package plugin
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 
 	"middleware.hc.cn/operator/internal/plugin/load"
 	"middleware.hc.cn/operator/internal/plugin/read"
 	"middleware.hc.cn/operator/internal/plugin/terminal"
 )
 
-// askEach asks the servers that are its arguments, as addresses and ports, how much they do. It ends by itself.
+// askEach asks servers how much they do, and writes a mark before what each says. Its arguments are the mark, and addresses and ports. It
+// ends by itself.
 const askEach = redisAccess + `
+mark=$1
+shift
 end=$(($(date +%s) + 20))
 while [ $# -gt 1 ] && [ "$(date +%s)" -lt "$end" ]; do
-  echo "` + load.Mark + `$1 $2"
-  timeout 2 redis-cli $tls -h "$1" -p "$2" INFO </dev/null
+  printf '\n%s %s %s\n' "$mark" "$1" "$2"
+  timeout 2 redis-cli $tls -h "$1" -p "$2" INFO </dev/null | head -c 65536
   shift 2
 done`
 
@@ -87,13 +92,23 @@ func (p *program) load(ctx context.Context, to *cluster, namespace, name string)
 	if err != nil {
 		return load.Cluster{}, err
 	}
+	pods, err := to.read.Instances(ctx, read.Key(namespace, name))
+	if err != nil {
+		return load.Cluster{}, err
+	}
+	if !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return pod.Name == from && load.Own(cluster, &pod) }) {
+		return load.Cluster{}, fmt.Errorf("%s is a master by the status of RedisCluster %s/%s, and no StatefulSet of it has such a pod", from,
+			namespace, name)
+	}
 	ctx, end := context.WithTimeout(ctx, askTimeout)
 	defer end()
-	var said, wrong bounded // by servers and a shell of the image of others: none of it reaches the terminal as it is
-	if err := p.run(ctx, &said, &wrong, p.execArguments(namespace, from, nil, askEach, load.Addresses(cluster))); err != nil {
+	var said, wrong bounded   // by servers and a shell of the image of others: none of it reaches the terminal as it is
+	mark := "@" + rand.Text() // no server knows it
+	given := append([]string{mark}, load.Addresses(cluster, pods)...)
+	if err := p.run(ctx, &said, &wrong, p.execArguments(namespace, from, nil, askEach, given)); err != nil {
 		return load.Cluster{}, fmt.Errorf("ask from %s: %w: %s", from, err, terminal.Clean(wrong.String()))
 	}
-	return load.Of(cluster, said.String()), nil
+	return load.Of(cluster, mark, said.String()), nil
 }
 
 // bounded keeps the beginning of what is written.

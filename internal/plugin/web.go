@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/net/netutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"middleware.hc.cn/operator/internal/plugin/overview"
@@ -38,6 +39,7 @@ func (p *program) web() *cobra.Command {
 			if everywhere {
 				namespace = ""
 			}
+			p.connection.lasts = true
 			return p.serve(command.Context(), port, source{to: to, connection: p.connection, namespace: namespace})
 		},
 	}
@@ -51,6 +53,8 @@ const (
 	longestHeader = 16 << 10
 	headerTimeout = 5 * time.Second
 	answerTimeout = time.Minute
+	idleTimeout   = time.Minute
+	connections   = 32
 	farewell      = time.Second
 )
 
@@ -65,14 +69,15 @@ func (p *program) serve(ctx context.Context, port uint16, from source) error {
 		return err
 	}
 	handler := web.New(from, at, from.to.read.Now)
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: longestHeader}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: answerTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: longestHeader}
 	for _, line := range []string{handler.URL(), "open it in a browser of this machine; Ctrl-C ends it"} {
 		if err := p.say("%s", line); err != nil {
 			return err
 		}
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
+	go func() { ended <- server.Serve(netutil.LimitListener(listener, connections)) }()
 	select {
 	case err := <-ended:
 		return err

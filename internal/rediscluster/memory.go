@@ -63,7 +63,7 @@ func (m *Memory) known(cluster *v1alpha1.RedisCluster, pending plan.Pending, now
 // reconciliation has to know.
 func (m *Memory) note(cluster *v1alpha1.RedisCluster, step plan.Step, pending plan.Pending, result act.Result, err error,
 	now time.Time) (again bool) {
-	if switchover, is := step.(plan.Switchover); is && err == nil {
+	if switchover, is := step.(plan.Switchover); is && (err == nil || switchover.Requested) {
 		m.NoteSwitchover(switchover.Replica.NodeID, now)
 	}
 	if promote, is := step.(plan.Promote); is && err == nil && !promote.Takeover {

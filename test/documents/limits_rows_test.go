@@ -86,7 +86,7 @@ var times = []limit{
 	{"docs/architecture.md", "each at most once a minute: the Secret of the password",
 		"internal/rediscluster/observe/config.go", "configAge = time.Minute"},
 	{"docs/architecture.md", "for about a second, and remembers nothing", "internal/redis/reshard/reshard.go", "o.Slice = time.Second"},
-	{redisPage, "did not is left alone for five minutes", "internal/rediscluster/plan/spread.go", "reluctance, clocks = 5 * time.Minute"},
+	{redisPage, "did not is left alone for five minutes", "internal/rediscluster/plan/spread.go", "const reluctance = 5 * time.Minute"},
 	{redisPage, "takes no part for two node timeouts", "internal/rediscluster/plan/spread.go", "voted := 2*e.master.Redis.NodeTimeout"},
 	{redisRefusalsPage, "`cluster-node-timeout` (1000 to 600000 ms)", "internal/redis/redisconf/desired.go", "bounds{1000, 600_000,"},
 	{redisRefusalsPage, "`cluster-replica-validity-factor` (1 to 1000)", "internal/redis/redisconf/desired.go", "bounds{1, 1000,"},

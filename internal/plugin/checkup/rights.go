@@ -72,6 +72,7 @@ func Rights() []Right {
 		Right{Command: "cli", Resource: "pods/exec", Verb: "create"},
 		Right{Command: "top", Group: redisGroup, Resource: "redisclusters", Verb: "get"},
 		Right{Command: "top", Resource: "pods", Verb: "get"},
+		Right{Command: "top", Resource: "pods", Verb: "list"},
 		Right{Command: "top", Resource: "pods/exec", Verb: "create"},
 		Right{Command: "logs", Resource: "pods", Verb: "list"},
 		Right{Command: "logs", Resource: "pods/log", Verb: "get"},

@@ -6,7 +6,6 @@
 package load
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"net/netip"
@@ -14,7 +13,10 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/plugin/overview"
@@ -46,29 +48,52 @@ type Instance struct {
 	Misses *int64 `json:"misses,omitempty"`
 }
 
-// Mark begins a line before what one server says: its address and its port follow.
-const Mark = "@ "
+// port is where an instance is asked.
+const port = 6379
 
-// Addresses are those of the instances, each followed by its port.
-func Addresses(cluster *v1alpha1.RedisCluster) []string {
+// Addresses are those of the instances, each followed by its port: what asks them tells them the password. So an address of the status
+// counts only where a pod of that name has it, which the StatefulSet of its shard has made.
+func Addresses(cluster *v1alpha1.RedisCluster, pods []corev1.Pod) []string {
 	var all []string
 	for _, node := range cluster.Status.Nodes {
-		if at, err := netip.ParseAddrPort(node.Instance); err == nil {
-			all = append(all, at.Addr().String(), strconv.Itoa(int(at.Port())))
+		at, err := netip.ParseAddrPort(node.Instance)
+		if err == nil && at.Port() == port && slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
+			return pod.Name == node.Name && Own(cluster, &pod) && has(&pod, at.Addr())
+		}) {
+			all = append(all, at.Addr().String(), strconv.Itoa(port))
 		}
 	}
 	return all
 }
 
-// longestLine is how long a line of a server may be: the rest of what it says is left out.
+// Own reports whether a pod is an instance that a StatefulSet of the RedisCluster has made.
+func Own(cluster *v1alpha1.RedisCluster, pod *corev1.Pod) bool {
+	shard, _, is := cluster.InstanceOf(pod.Name)
+	by := metav1.GetControllerOf(pod)
+	return is && pod.Namespace == cluster.Namespace && pod.Labels[v1alpha1.LabelCluster] == cluster.Name && by != nil &&
+		by.APIVersion == appsv1.SchemeGroupVersion.String() && by.Kind == "StatefulSet" && by.Name == cluster.ShardName(shard)
+}
+
+// has reports whether an address is the pod's own.
+func has(pod *corev1.Pod, address netip.Addr) bool {
+	return slices.ContainsFunc(append(pod.Status.PodIPs, corev1.PodIP{IP: pod.Status.PodIP}), func(of corev1.PodIP) bool {
+		own, err := netip.ParseAddr(of.IP)
+		return err == nil && own == address
+	})
+}
+
+// longestLine is how long a line of a server may be: one that is longer is left out.
 const longestLine = 64 << 10
 
-// Of is what servers said, each behind a line with its address as the status has it. Addresses that the status does not have are
-// nobody's.
-func Of(cluster *v1alpha1.RedisCluster, said string) Cluster {
+// Of is what servers said, each behind a line with a mark that they do not know and the address as the status has it. Addresses that the
+// status does not have are nobody's, and what is no instance of the RedisCluster is left out.
+func Of(cluster *v1alpha1.RedisCluster, mark, said string) Cluster {
 	c := Cluster{Namespace: cluster.Namespace, Name: cluster.Name, Instances: []Instance{}}
 	at := map[string]int{}
 	for _, node := range cluster.Status.Nodes {
+		if _, _, is := cluster.InstanceOf(node.Name); !is {
+			continue
+		}
 		in := Instance{Name: node.Name, Shard: node.Shard}
 		switch node.Type {
 		case "master":
@@ -82,11 +107,12 @@ func Of(cluster *v1alpha1.RedisCluster, said string) Cluster {
 		}
 	}
 	var of *Instance
-	lines := bufio.NewScanner(strings.NewReader(said))
-	lines.Buffer(nil, longestLine)
-	for lines.Scan() {
-		line := strings.TrimSuffix(lines.Text(), "\r")
-		if address, begins := strings.CutPrefix(line, Mark); begins {
+	for line := range strings.SplitSeq(said, "\n") {
+		if len(line) > longestLine {
+			continue
+		}
+		line = strings.TrimSuffix(line, "\r")
+		if address, begins := strings.CutPrefix(line, mark+" "); begins {
 			of = nil
 			if i := at[address]; i > 0 {
 				of = &c.Instances[i-1]

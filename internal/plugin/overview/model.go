@@ -114,7 +114,7 @@ func Of(seen Seen) Cluster {
 	return c
 }
 
-// shards are those of the status, and pods that it does not know yet.
+// shards are those of the status, and pods that it does not know yet. A name that no instance has is left out: it may be anything.
 func shards(seen Seen) []Shard {
 	byNumber := map[int32]*Shard{}
 	shard := func(number int32) *Shard {
@@ -125,6 +125,9 @@ func shards(seen Seen) []Shard {
 	}
 	known := map[string]bool{}
 	for _, node := range seen.Cluster.Status.Nodes {
+		if _, _, is := seen.Cluster.InstanceOf(node.Name); !is {
+			continue
+		}
 		known[node.Name] = true
 		s := shard(node.Shard)
 		s.Instances = append(s.Instances, instance(node, seen))

@@ -287,3 +287,22 @@ func TestLargestCluster(t *testing.T) {
 		t.Errorf("%d lines", lines)
 	}
 }
+
+// What is to be typed holds no name of the status that is none of an instance.
+func TestNoNameIsTypedThatIsNone(t *testing.T) {
+	seen := healthy()
+	for _, name := range []string{"cache-0-0; rm -rf ~", "$(id)-0-0", "--help", "other-0-0", "cache-0-0\nrm"} {
+		for _, reason := range []string{"NotReached", "Unknown", "NotRunning"} {
+			seen.Cluster.Status.Nodes = append(seen.Cluster.Status.Nodes, v1alpha1.NodeStatus{Name: name, Status: "False", Reason: reason})
+		}
+	}
+	model := Of(seen)
+	for _, finding := range model.Findings {
+		t.Errorf("%q: %q", finding.Message, finding.Type)
+	}
+	for _, shard := range model.Shards {
+		if len(shard.Instances) != 2 {
+			t.Errorf("shard %d has %d instances", shard.Number, len(shard.Instances))
+		}
+	}
+}

@@ -53,15 +53,20 @@ type Handler struct {
 	token string
 	// turns are as many as there may be looks at the same time.
 	turns chan struct{}
+	// lookTimeout is how long a look may take, with the wait for its turn.
+	lookTimeout time.Duration
 }
 
 // atOnce is how many looks there are at the same time: each is some requests to the API server.
 const atOnce = 2
 
+// longestLook is how long one may take: less than the server has for its answer.
+const longestLook = 40 * time.Second
+
 // New is a handler for a port of the loopback interface.
 func New(source Source, port string, now func() time.Time) *Handler {
 	return &Handler{source: source, now: now, hosts: []string{"127.0.0.1:" + port, "localhost:" + port}, token: rand.Text(),
-		turns: make(chan struct{}, atOnce)}
+		turns: make(chan struct{}, atOnce), lookTimeout: longestLook}
 }
 
 // URL is the address of the page.
@@ -134,10 +139,14 @@ func (e NotFoundError) Unwrap() error { return e.Err }
 
 // look answers with what one of the looks came to. Texts that are told are printable, as on a terminal.
 func (h *Handler) look(w http.ResponseWriter, r *http.Request, at func(*http.Request) (any, error)) {
+	ctx, end := context.WithTimeout(r.Context(), h.lookTimeout)
+	defer end()
+	r = r.WithContext(ctx)
 	select {
 	case h.turns <- struct{}{}:
 		defer func() { <-h.turns }()
-	case <-r.Context().Done():
+	case <-ctx.Done():
+		http.Error(w, "too many look at the same time", http.StatusServiceUnavailable)
 		return
 	}
 	model, err := at(r)

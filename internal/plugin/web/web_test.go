@@ -160,3 +160,27 @@ func TestThePageIsItsFiles(t *testing.T) {
 		}
 	}
 }
+
+// stuck is a source that does not answer.
+type stuck struct{ seen }
+
+func (*stuck) List(ctx context.Context) (overview.List, error) {
+	<-ctx.Done()
+	return overview.List{}, ctx.Err()
+}
+
+// A look at an API server that does not answer ends, and so does waiting for a turn.
+func TestLooksEnd(t *testing.T) {
+	h := New(&stuck{}, "4711", time.Now)
+	h.lookTimeout = 10 * time.Millisecond
+	list := func(r *http.Request) { r.URL.Path += "list" }
+	if answer, body := get(t, h, list); answer.StatusCode != http.StatusBadGateway {
+		t.Errorf("%d: %s", answer.StatusCode, body)
+	}
+	for range atOnce {
+		h.turns <- struct{}{}
+	}
+	if answer, body := get(t, h, list); answer.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("%d: %s", answer.StatusCode, body)
+	}
+}

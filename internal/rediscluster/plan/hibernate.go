@@ -51,6 +51,7 @@ var dormant = []rule{
 	{"finalizer", false, planFinalizer},
 	{"auth", false, planAuth},
 	{"TLS", false, planTLS},
+	{"switched over", false, planEndSwitchover},
 	{"lost claims", false, planLostClaims},
 	{"children", false, planChildren},
 	{"withheld", false, planWithheld},

@@ -225,7 +225,7 @@ func situation(in input, d Decision) Situation {
 	switch {
 	case d.Stalled != nil && !in.asleep():
 		return Failed
-	case in.stopped() && in.desired.Hibernate && Is[Sleep](d.Step):
+	case in.asleep() && in.desired.Hibernate && Is[EndSwitchover](d.Step), in.stopped() && in.desired.Hibernate && Is[Sleep](d.Step):
 		return Hibernated
 	case in.stopped() && in.desired.Hibernate, Is[Hibernate](d.Step):
 		return Hibernating

@@ -39,6 +39,8 @@ var rules = []rule{
 	{"restored epochs", false, planRestoredEpochs},
 	{"assign", false, planAssign},
 	{"meet", true, planMeet},
+	// What would be done again, left behind by what follows.
+	{"switched over", true, planEndSwitchover},
 	// Healing.
 	{"promote", true, planPromote},
 	{"forget", true, planForget},
@@ -72,6 +74,7 @@ var rules = []rule{
 	{"rollout", false, planRollout},
 	{"hibernate", false, planHibernate},
 	{"spread", false, planSpread},
+	{"await switchover", false, planAwaitSwitchover},
 }
 
 // healing are the rules that heal, in their order.

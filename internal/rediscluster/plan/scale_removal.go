@@ -16,6 +16,8 @@ import (
 type Switchover struct {
 	base
 	Master, Replica Target
+	// Requested reports whether a person asks for it: it is tried once.
+	Requested bool
 }
 
 // RemoveShards deletes the StatefulSets of shards that own nothing and that nobody knows.

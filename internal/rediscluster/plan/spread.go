@@ -78,12 +78,15 @@ func (in input) agreed() bool {
 // exchange is a switchover: the master of a shard and one of its replicas change their roles.
 type exchange struct{ master, replica *snapshot.Instance }
 
+// reluctance is how long a replica is left alone that was told to take over and did not.
+const reluctance = 5 * time.Minute
+
 // untimely reports whether a switchover may come to nothing, for which writes would stop for
 // seconds. A replica that was told to take over and did not is left alone for a while. And voters
 // vote about the same master once in two node timeouts (clusterSendFailoverAuthIfNeeded in
 // cluster.c): the one that switches over, and the one that is to be it and may be lost again.
 func (in input) untimely(e exchange) bool {
-	const reluctance, clocks = 5 * time.Minute, 2 * time.Second
+	const clocks = 2 * time.Second
 	voted := 2*e.master.Redis.NodeTimeout + clocks
 	return in.now.Sub(e.replica.Redis.SwitchoverAt) < reluctance ||
 		in.now.Sub(e.master.Redis.DemotedAt) < voted || in.now.Sub(e.replica.Redis.DemotedAt) < voted

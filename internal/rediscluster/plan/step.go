@@ -43,6 +43,8 @@ type Wait struct {
 	BlockedBy Predicate
 	// After is when to look again; 0 means at the next event or the poll interval.
 	After time.Duration
+	// Requested reports whether it is a person's request for a switchover that waits, of a cluster that lacks nothing else.
+	Requested bool
 }
 
 // Hold is the step of a paused cluster: Next is what would be done.

@@ -99,6 +99,13 @@ func TestCompute(t *testing.T) {
 		"an older template still serves": {
 			Reconciliation{Snapshot: old, Decision: decide(old, nil)}, v1alpha1.PhaseUpgrading, metav1.ConditionTrue, "Serving", "c-0-0",
 			map[string]metav1.ConditionStatus{"Degraded": "False", "Progressing": "True"}},
+		"a request for a switchover waits": {
+			Reconciliation{Snapshot: healthy(), Decision: plan.Decision{Situation: plan.Healing, Healthy: true, Step: plan.Wait{Requested: true}}},
+			v1alpha1.PhaseRunning, metav1.ConditionTrue, "Serving", "",
+			map[string]metav1.ConditionStatus{"Degraded": "False", "Progressing": "True"}},
+		"it waits while an instance is away": {
+			Reconciliation{Snapshot: lost, Decision: plan.Decision{Situation: plan.Healing, Step: plan.Wait{Requested: true}}},
+			v1alpha1.PhaseFailed, metav1.ConditionFalse, "Healing", "", map[string]metav1.ConditionStatus{"Degraded": "True"}},
 		"a setting of instances that a scaling has added": {
 			Reconciliation{
 				Snapshot: healthy(),
