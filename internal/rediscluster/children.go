@@ -25,6 +25,7 @@ import (
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -76,7 +77,7 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if err != nil {
 		return refuse("RenderFailed", err)
 	}
-	pending, err := c.applier.Pending(ctx, cluster, objects)
+	pending, taken, err := c.pending(ctx, cluster, objects)
 	var notOurs *apply.NotOursError
 	if errors.As(err, &notOurs) {
 		return refuse("NameTaken", notOurs)
@@ -118,7 +119,31 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	for _, ref := range slices.Concat(pending, compared.Obsolete) {
 		compared.Pending.Children = append(compared.Pending.Children, ref.Kind+" "+ref.Name)
 	}
+	if taken != "" {
+		compared.Outside.Refused, compared.Pending.Outside = taken, taken
+		compared.withoutOutside(cluster)
+	}
 	return compared, nil
+}
+
+// pending are the objects that are not as rendered. taken says that another has a name of those that are for clients outside, of which
+// nothing is known then; empty when not.
+func (c *children) pending(ctx context.Context, cluster *v1alpha1.RedisCluster, objects []*unstructured.Unstructured) (
+	pending []apply.Ref, taken string, _ error) {
+	isOutside := func(o *unstructured.Unstructured) bool { return act.Outside(cluster, o.GetName()) }
+	inside := slices.DeleteFunc(slices.Clone(objects), isOutside)
+	pending, err := c.applier.Pending(ctx, cluster, inside)
+	if err != nil || len(inside) == len(objects) {
+		return pending, "", err
+	}
+	outside, err := c.applier.Pending(ctx, cluster, slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
+		return !isOutside(o)
+	}))
+	var notOurs *apply.NotOursError
+	if errors.As(err, &notOurs) {
+		return pending, notOurs.Error(), nil
+	}
+	return append(pending, outside...), "", err
 }
 
 // archives reports whether an archive is to be written: it begins when the cluster has formed.

@@ -198,6 +198,8 @@ const (
 	ReasonExternalNotBegun = "NotBegun"
 	// ReasonExternalAddressPending: the Service has no address or no node ports yet.
 	ReasonExternalAddressPending = "AddressPending"
+	// ReasonExternalRefused: the API server does not take what is asked for. The message says why.
+	ReasonExternalRefused = "Refused"
 	// ReasonExternalWithheld: gateways may not be given what they need, such as a Secret.
 	ReasonExternalWithheld = "Withheld"
 	// ReasonExternalNotRunning: no gateway is ready. The message says why.

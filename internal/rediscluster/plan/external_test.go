@@ -159,3 +159,18 @@ func TestWhatIsWrittenDownAsServed(t *testing.T) {
 		}
 	}
 }
+
+// What is refused for clients outside is told, and nothing inside waits for it.
+func TestWhatIsRefusedOutsideHoldsUpNothing(t *testing.T) {
+	d := with(topologyOf(3))
+	d.External = true
+	s := recorded(d, joined(3))
+	told := ShapeOf(d, s, now).Next(Pending{Outside: "no"})
+	if told.Stalled == nil || told.Stalled.Cause != "ExternalRefused" || told.Stalled.Why() != "no" {
+		t.Errorf("%+v", told.Stalled)
+	}
+	s.Shards[0].Replicas = 1
+	if step := ShapeOf(d, s, now).Next(Pending{Outside: "no", Children: []string{"StatefulSet c-0"}}).Step; !Is[ApplyChildren](step) {
+		t.Errorf("%s: %s", step.Name(), step.Why())
+	}
+}

@@ -62,6 +62,8 @@ func externalAccess(cluster *v1alpha1.RedisCluster, p Reconciliation, is *v1alph
 	switch s := p.Decision.Situation; {
 	case s == plan.Hibernating || s == plan.Hibernated || Asleep(p):
 		return no(v1alpha1.ReasonExternalHibernated, "no gateway is to run while the cluster is hibernated: set spec.hibernate to false")
+	case p.Outside.Refused != "":
+		return no(v1alpha1.ReasonExternalRefused, "%s", p.Outside.Refused)
 	case pending:
 		return no(v1alpha1.ReasonExternalAddressPending, "%s", addressPending(cluster))
 	case !p.Snapshot.Formed:
