@@ -108,12 +108,12 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 			withhold(deployment, cluster.ArchiveWorkload())
 		}
 	}
-	if cluster.Spec.External != nil && (c.observer.BackupImage == "" || isPending(pending, deployment, cluster.GatewayName())) {
+	if cluster.Spec.External != nil && !shape.Dormant && (c.observer.BackupImage == "" || isPending(pending, deployment, cluster.GatewayName())) {
 		if compared.Outside.Withheld = c.observer.GatewaysWithheld(ctx, cluster, &m.Memory); compared.Outside.Withheld != "" {
 			withhold(deployment, cluster.GatewayName())
 		}
 	}
-	if compared.Obsolete, err = c.obsolete(ctx, cluster, s, objects); err != nil {
+	if compared.Obsolete, err = c.obsolete(ctx, cluster, s, shape.Dormant, objects); err != nil {
 		return Comparison{}, err
 	}
 	for _, ref := range slices.Concat(pending, compared.Obsolete) {
@@ -250,7 +250,7 @@ func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any, m *M
 }
 
 // obsolete finds children of ours that are not rendered any more.
-func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot,
+func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, dormant bool,
 	objects []*unstructured.Unstructured) ([]apply.Ref, error) {
 	var obsolete []apply.Ref
 	for _, kind := range optional {
@@ -267,7 +267,7 @@ func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster,
 			rendered := slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
 				return o.GroupVersionKind().GroupKind() == kind.GroupKind() && o.GetName() == item.Name
 			})
-			if owner != nil && owner.UID == cluster.UID && !rendered && item.DeletionTimestamp == nil && !c.keeps(cluster, s, ref) {
+			if owner != nil && owner.UID == cluster.UID && !rendered && item.DeletionTimestamp == nil && !c.keeps(cluster, s, dormant, ref) {
 				obsolete = append(obsolete, ref)
 			}
 		}
@@ -276,12 +276,12 @@ func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster,
 }
 
 // keeps reports whether a child stays that is asked for, if perhaps by an operator that does not know its image, or while it is not known
-// what is to be in it.
-func (c *children) keeps(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, ref apply.Ref) bool {
+// what is to be in it. Gateways do not stay that nobody knows how to stop while the cluster is hibernated.
+func (c *children) keeps(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, dormant bool, ref apply.Ref) bool {
 	switch ref.Kind {
 	case deployment:
 		return ref.Name == cluster.ArchiveWorkload() && c.archives(cluster, s) ||
-			ref.Name == cluster.GatewayName() && cluster.Spec.External != nil
+			ref.Name == cluster.GatewayName() && cluster.Spec.External != nil && !dormant
 	case "ConfigMap":
 		return cluster.Spec.External != nil && (ref.Name == cluster.GatewayName() || ref.Name == cluster.ExternalConfigMap())
 	}

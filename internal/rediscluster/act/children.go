@@ -35,13 +35,21 @@ func (a *Actor) applyChildren(ctx context.Context, s Subject) (Result, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
 	defer cancel()
-	applied, err = a.Applier.Apply(ctx, s.Cluster, outside)
+	_, stops := apart(outside, stopped)
+	ended, endedErr := a.Applier.Apply(ctx, s.Cluster, stops)
 	pruned, prunedErr := a.Applier.Prune(ctx, s.Cluster, goneOutside, nil)
-	if err = errors.Join(err, prunedErr); err != nil {
+	applied, err = a.Applier.Apply(ctx, s.Cluster, outside)
+	if err = errors.Join(err, endedErr, prunedErr); err != nil {
 		result.Outside = asRefusedOutside(err)
 	}
-	result.Acted = result.Acted || len(applied.Changed())+len(pruned.Changed()) > 0
+	result.Acted = result.Acted || len(ended.Changed())+len(applied.Changed())+len(pruned.Changed()) > 0
 	return result, nil
+}
+
+// stopped reports whether a Deployment is to have no pods: that waits for nothing else.
+func stopped(o *unstructured.Unstructured) bool {
+	replicas, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
+	return o.GetKind() == "Deployment" && replicas == 0
 }
 
 // outsideWithin is how long what is made for clients outside may take: a webhook of a balancer's may not answer.

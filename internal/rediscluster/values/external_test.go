@@ -174,11 +174,12 @@ func TestConnectionsOfGateways(t *testing.T) {
 		ranges     []string
 		want       []string
 	}{
-		{"", 2, nil, []string{"--max-connections=4000", "--max-connections-per-source=4000"}},
-		{"", 4, []string{"192.0.2.0/24"}, []string{"--max-connections=2000", "--max-connections-per-source=1000"}},
-		{"500", 2, []string{"192.0.2.0/24"}, []string{"--max-connections=200", "--max-connections-per-source=200"}},
-		{"1000000", 1, nil, []string{"--max-connections=8000", "--max-connections-per-source=8000"}},
-		{"1", 10, nil, []string{"--max-connections=10", "--max-connections-per-source=10"}},
+		{"", 2, nil, []string{"--max-connections=2000", "--max-connections-per-source=2000", "--max-connections-per-instance=2000"}},
+		{"", 4, []string{"192.0.2.0/24"}, []string{"--max-connections=1000", "--max-connections-per-source=1000", "--max-connections-per-instance=1000"}},
+		{"500", 2, []string{"192.0.2.0/24"}, []string{"--max-connections=100", "--max-connections-per-source=100", "--max-connections-per-instance=100"}},
+		{"1000000", 1, nil, []string{"--max-connections=4000", "--max-connections-per-source=4000", "--max-connections-per-instance=4000"}},
+		{"1", 10, nil, []string{"--max-connections=10", "--max-connections-per-source=10", "--max-connections-per-instance=10"}},
+		{"", 1, []string{"192.0.2.0/24"}, []string{"--max-connections=4000", "--max-connections-per-source=1000", "--max-connections-per-instance=4000"}},
 	} {
 		cr := readCluster(t, "testdata/external.yaml")
 		cr.Spec.External.Replicas, cr.Spec.External.SourceRanges = &tt.replicas, tt.ranges
