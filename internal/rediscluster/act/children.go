@@ -48,8 +48,8 @@ func (a *Actor) applyChildren(ctx context.Context, s Subject) (Result, error) {
 
 // stopped reports whether a Deployment is to have no pods: that waits for nothing else.
 func stopped(o *unstructured.Unstructured) bool {
-	replicas, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
-	return o.GetKind() == "Deployment" && replicas == 0
+	replicas, found, err := unstructured.NestedInt64(o.Object, "spec", "replicas")
+	return o.GetKind() == "Deployment" && found && err == nil && replicas == 0
 }
 
 // outsideWithin is how long what is made for clients outside may take: a webhook of a balancer's may not answer.

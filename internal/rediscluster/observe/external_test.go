@@ -214,6 +214,11 @@ func TestSecretsOfGateways(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+	c.Status.TLS = &v1alpha1.TLSStatus{Mode: v1alpha1.TLSBoth}
+	o := &Observer{BackupImage: "operator:1", Now: func() time.Time { return now }}
+	if got := o.GatewaysWithheld(t.Context(), c, &Memory{}); !strings.Contains(got, "when status.tls.mode is Required") {
+		t.Errorf("while TLS is switched: %q", got)
+	}
 }
 
 // What a real gateway says is understood: the digest of its map, and whom it knows no address of.
