@@ -108,7 +108,8 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 			withhold(deployment, cluster.ArchiveWorkload())
 		}
 	}
-	if cluster.Spec.External != nil && !shape.Dormant && (c.observer.BackupImage == "" || isPending(pending, deployment, cluster.GatewayName())) {
+	if cluster.Spec.External != nil && !shape.Dormant &&
+		(c.observer.BackupImage == "" || isPending(pending, deployment, cluster.GatewayName())) {
 		if compared.Outside.Withheld = c.observer.GatewaysWithheld(ctx, cluster, &m.Memory); compared.Outside.Withheld != "" {
 			withhold(deployment, cluster.GatewayName())
 		}

@@ -166,7 +166,8 @@ func TestStringsShapeNoShard(t *testing.T) {
 func TestGatewaysAreKept(t *testing.T) {
 	c := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: v1alpha1.RedisClusterSpec{External: &v1alpha1.External{}}}
 	for dormant, want := range map[bool]bool{false: true, true: false} {
-		if got := (&children{}).keeps(c, &snapshot.Snapshot{}, dormant, apply.Ref{GroupVersionKind: optional[2], Name: "c-gateway"}); got != want {
+		ref := apply.Ref{GroupVersionKind: optional[2], Name: "c-gateway"}
+		if got := (&children{}).keeps(c, &snapshot.Snapshot{}, dormant, ref); got != want {
 			t.Errorf("dormant: %t, kept: %t", dormant, got)
 		}
 	}

@@ -79,7 +79,9 @@ func (m *Memory) apart(cluster *v1alpha1.RedisCluster, c *Comparison, now time.T
 
 // withoutOutside leaves what is made for clients outside as it is.
 func (c *Comparison) withoutOutside(cluster *v1alpha1.RedisCluster) {
-	c.Objects = slices.DeleteFunc(slices.Clone(c.Objects), func(o *unstructured.Unstructured) bool { return act.Outside(cluster, o.GetName()) })
+	c.Objects = slices.DeleteFunc(slices.Clone(c.Objects), func(o *unstructured.Unstructured) bool {
+		return act.Outside(cluster, o.GetName())
+	})
 	c.Obsolete = slices.DeleteFunc(slices.Clone(c.Obsolete), func(ref apply.Ref) bool { return act.Outside(cluster, ref.Name) })
 	c.Pending.Children = slices.DeleteFunc(slices.Clone(c.Pending.Children), func(child string) bool { return isOutside(cluster, child) })
 }

@@ -128,7 +128,8 @@ func TestWhatIsRefusedOutside(t *testing.T) {
 	for _, wait := range []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second} {
 		tried(&act.RefusedOutside{Message: "no", Person: true})
 		clock = clock.Add(wait - 1)
-		if got := compared(); !slices.Equal(got.Pending.Children, []string{"ConfigMap c"}) || got.Outside.Refused != "no" || got.Pending.Outside != "no" {
+		if got := compared(); !slices.Equal(got.Pending.Children, []string{"ConfigMap c"}) || got.Outside.Refused != "no" ||
+			got.Pending.Outside != "no" {
 			t.Errorf("before %s: %+v", wait, got)
 		}
 		clock = clock.Add(1)

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	shared "middleware.hc.cn/operator/internal/admission/rules"
@@ -32,7 +33,7 @@ func checkExternal(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	refused = append(refused, shared.Range(externalPath.Child("firstPort"), e.FirstPort, 1, v1alpha1.MaxExternalFirstPort)...)
 	refused = append(refused, checkHost(e)...)
 	refused = append(refused, checkSourceRanges(e.SourceRanges)...)
-	if policies := cr.Spec.NetworkPolicy.Enabled; len(e.SourceRanges) > 0 && e.Type == v1alpha1.ExternalNodePort && policies != nil && !*policies {
+	if len(e.SourceRanges) > 0 && e.Type == v1alpha1.ExternalNodePort && !ptr.Deref(cr.Spec.NetworkPolicy.Enabled, true) {
 		refused = append(refused, field.Forbidden(externalPath.Child("sourceRanges"),
 			"of NodePort the NetworkPolicy alone keeps others out: set spec.networkPolicy.enabled, or leave sourceRanges out"))
 	}

@@ -125,15 +125,16 @@ func TestObsoleteChildrenThatStay(t *testing.T) {
 // Whatever becomes of what is made for clients outside, the rest is applied, and what is obsolete goes; it is told whether a person has to
 // help.
 func TestChildrenOutsideAreApart(t *testing.T) {
-	kind := schema.GroupKind{Kind: "Service"}
+	taken := field.ErrorList{field.Invalid(field.NewPath("spec", "ports"), 1, "is taken")}
+	services := schema.GroupResource{Resource: "services"}
 	for name, tt := range map[string]struct {
 		answer  error
 		refused *bool // whether by what a person has to change
 	}{
 		"it is taken":          {nil, nil},
 		"a webhook is away":    {apierrors.NewInternalError(errors.New("failed calling webhook")), new(bool)},
-		"a quota is exhausted": {apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "a", errors.New("exceeded quota")), ptr.To(true)},
-		"a port is taken":      {apierrors.NewInvalid(kind, "a", field.ErrorList{field.Invalid(field.NewPath("x"), 1, "is taken")}), ptr.To(true)},
+		"a quota is exhausted": {apierrors.NewForbidden(services, "a", errors.New("exceeded quota")), ptr.To(true)},
+		"a port is taken":      {apierrors.NewInvalid(schema.GroupKind{}, "a", taken), ptr.To(true)},
 	} {
 		b := newBench(t, interceptor.Funcs{})
 		kube := applying(t, func(name string) error {
@@ -158,6 +159,16 @@ func TestChildrenOutsideAreApart(t *testing.T) {
 			if (err == nil) != want {
 				t.Errorf("%s: %s is there: %v", name, child, err)
 			}
+		}
+	}
+}
+
+// Gateways that are to end do, whatever becomes of the Service before them.
+func TestGatewaysEndFirst(t *testing.T) {
+	for replicas, want := range map[int64]bool{0: true, 2: false} {
+		o := &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment", "spec": map[string]any{"replicas": replicas}}}
+		if stopped(o) != want {
+			t.Errorf("%d replicas: it ends: %t", replicas, !want)
 		}
 	}
 }

@@ -69,7 +69,8 @@ func externalAccess(cluster *v1alpha1.RedisCluster, p Reconciliation, is *v1alph
 	case !p.Snapshot.Formed:
 		return no(v1alpha1.ReasonExternalNotBegun, "gateways start when the cluster has formed")
 	case behind(p, now) != "":
-		return no(v1alpha1.ReasonExternalBehind, "for %s clients outside may not have been led to all instances: %s", plan.ServedWithin, behind(p, now))
+		return no(v1alpha1.ReasonExternalBehind, "for %s clients outside may not have been led to all instances: %s", plan.ServedWithin,
+			behind(p, now))
 	case ready > 0:
 		message := fmt.Sprintf("clients outside connect to %s", strings.Join(is.Addresses, ", "))
 		if p.Outside.Withheld != "" {

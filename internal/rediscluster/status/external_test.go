@@ -58,7 +58,8 @@ func TestExternalAccess(t *testing.T) {
 	} {
 		s := healthy()
 		s.Formed = !tt.forming
-		s.External = &snapshot.External{Gateways: tt.gateways, Since: tt.since, Service: &snapshot.ExternalService{Host: ptr.Deref(tt.balancer, "192.0.2.1")}}
+		s.External = &snapshot.External{Gateways: tt.gateways, Since: tt.since,
+			Service: &snapshot.ExternalService{Host: ptr.Deref(tt.balancer, "192.0.2.1")}}
 		c := cluster()
 		c.Spec.External = &v1alpha1.External{Type: v1alpha1.ExternalLoadBalancer}
 		if tt.nodePort {
