@@ -39,8 +39,8 @@ const (
 // Ask asks a pod how far it is, by its address.
 type Ask func(ctx context.Context, address string) ([]byte, error)
 
-// Asker asks over HTTP. It follows no redirection, and reads no more than a message has.
-func Asker() Ask {
+// Asker asks over HTTP. It follows no redirection, and reads no more than most bytes, and one by which it is told that there is more.
+func Asker(most int64) Ask {
 	const mostHeaders = 4 << 10
 	asker := &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: mostHeaders},
@@ -59,7 +59,7 @@ func Asker() Ask {
 		if answer.StatusCode != http.StatusOK {
 			return nil, errors.New(answer.Status)
 		}
-		return io.ReadAll(io.LimitReader(answer.Body, report.Most+1))
+		return io.ReadAll(io.LimitReader(answer.Body, most+1))
 	}
 }
 

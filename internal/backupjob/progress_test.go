@@ -34,7 +34,7 @@ func TestAsker(t *testing.T) {
 	defer server.Close()
 	away := httptest.NewServer(http.RedirectHandler(server.URL, http.StatusFound))
 	defer away.Close()
-	ask := Asker()
+	ask := Asker(report.Most)
 	text, err := ask(t.Context(), strings.TrimPrefix(server.URL, "http://"))
 	if err != nil || len(text) != report.Most+1 || path != "/status" {
 		t.Errorf("%d bytes of %s, %v", len(text), path, err)

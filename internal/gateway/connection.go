@@ -23,6 +23,8 @@ const (
 	handshakeWithin, headWithin, bodyWithin = 10 * time.Second, 30 * time.Second, time.Minute
 	// enterWithin is for how long a client may be connected before an instance has let it in.
 	enterWithin = time.Minute
+	// toldWithin is for how long a client may be connected that has not been let in, and is in the middle of a command.
+	toldWithin = 2 * enterWithin
 	// stalledFor is for how long one side may take nothing of what it is sent.
 	stalledFor = 2 * time.Minute
 	dialWithin = 5 * time.Second
@@ -64,12 +66,14 @@ func (g *Gateway) newConnection(raw, client net.Conn) *connection {
 	return c
 }
 
-// checkEntry closes a connection whose client has not been let in, unless a reply is awaited that may show that it was.
+// checkEntry closes a connection whose client has not been let in, unless a reply is awaited that may show that it was; or, for a while, the
+// rest of a command.
 func (c *connection) checkEntry() {
 	const again = time.Second
+	trickles := !c.commands.Load() && time.Since(c.accepted) > toldWithin
 	switch admitted, resting := c.session.Entry(); {
 	case admitted:
-	case resting:
+	case resting, trickles:
 		c.gateway.figures.refused[noEntry].Add(1)
 		c.close()
 	default:

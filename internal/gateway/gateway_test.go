@@ -492,6 +492,38 @@ func TestClientsThatAreNotLetIn(t *testing.T) {
 	}
 }
 
+// A client that was not let in may be in the middle of a command for a while, and not for ever; one whose command is carried out may wait.
+func TestClientsThatTrickle(t *testing.T) {
+	i := startInstance(t, map[string]string{"GET": "-NOAUTH log in\r\n"})
+	port := free(t)
+	g := startGateway(t, nil, i.on(port))
+	waiting, _ := connect(t, port)
+	trickling, tricklingIn := connect(t, port)
+	for conn, text := range map[net.Conn]string{waiting: "BLPOP\r\n", trickling: "*2\r\n$4\r\nAUTH\r\n$50000\r\nsecret"} {
+		if _, err := io.WriteString(conn, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, func() bool {
+		return len(g.connections()) == 2 && slices.Contains(i.said(), "BLPOP") && i.accepted.Load() == 2
+	})
+	check := func(since time.Duration) {
+		for _, c := range g.connections() {
+			c.accepted = time.Now().Add(-since)
+			c.checkEntry()
+		}
+	}
+	check(enterWithin)
+	if n := g.figures.refused[noEntry].Load(); n != 0 {
+		t.Errorf("%d clients are closed that have said something within the time", n)
+	}
+	check(toldWithin + time.Second)
+	if _, err := tricklingIn.ReadString('\n'); err == nil {
+		t.Error("a client that trickles is told something")
+	}
+	eventually(t, func() bool { return len(g.connections()) == 1 && g.figures.refused[noEntry].Load() == 1 })
+}
+
 func TestNewRefusesWhatIsNotThere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "map.json")
 	writeMap(t, path)

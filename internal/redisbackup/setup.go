@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/tracing"
@@ -47,7 +48,7 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 		return fmt.Errorf("set up RedisBackup: %w", err)
 	}
 	r := &reconciler{cache: mgr.GetCache(), children: children, live: live, image: o.Image, serviceAccount: o.ServiceAccount,
-		platformUserIDs: o.PlatformUserIDs, recorder: mgr.GetEventRecorder("redisbackup"), ask: backupjob.Asker(),
+		platformUserIDs: o.PlatformUserIDs, recorder: mgr.GetEventRecorder("redisbackup"), ask: backupjob.Asker(report.Most),
 		now: o.Now}
 	backup := &v1alpha1.RedisBackup{}
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), backup, handler.OnlyControllerOwner())

@@ -25,6 +25,7 @@ import (
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -76,7 +77,7 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if err != nil {
 		return refuse("RenderFailed", err)
 	}
-	pending, err := c.applier.Pending(ctx, cluster, objects)
+	pending, taken, err := c.pending(ctx, cluster, objects)
 	var notOurs *apply.NotOursError
 	if errors.As(err, &notOurs) {
 		return refuse("NameTaken", notOurs)
@@ -107,18 +108,43 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 			withhold(deployment, cluster.ArchiveWorkload())
 		}
 	}
-	if cluster.Spec.External != nil && (c.observer.BackupImage == "" || isPending(pending, deployment, cluster.GatewayName())) {
+	if cluster.Spec.External != nil && !shape.Dormant &&
+		(c.observer.BackupImage == "" || isPending(pending, deployment, cluster.GatewayName())) {
 		if compared.Outside.Withheld = c.observer.GatewaysWithheld(ctx, cluster, &m.Memory); compared.Outside.Withheld != "" {
 			withhold(deployment, cluster.GatewayName())
 		}
 	}
-	if compared.Obsolete, err = c.obsolete(ctx, cluster, s, objects); err != nil {
+	if compared.Obsolete, err = c.obsolete(ctx, cluster, s, shape.Dormant, objects); err != nil {
 		return Comparison{}, err
 	}
 	for _, ref := range slices.Concat(pending, compared.Obsolete) {
 		compared.Pending.Children = append(compared.Pending.Children, ref.Kind+" "+ref.Name)
 	}
+	if taken != "" {
+		compared.Outside.Refused, compared.Pending.Outside = taken, taken
+		compared.withoutOutside(cluster)
+	}
 	return compared, nil
+}
+
+// pending are the objects that are not as rendered. taken says that another has a name of those that are for clients outside, of which
+// nothing is known then; empty when not.
+func (c *children) pending(ctx context.Context, cluster *v1alpha1.RedisCluster, objects []*unstructured.Unstructured) (
+	pending []apply.Ref, taken string, _ error) {
+	isOutside := func(o *unstructured.Unstructured) bool { return act.Outside(cluster, o.GetName()) }
+	inside := slices.DeleteFunc(slices.Clone(objects), isOutside)
+	pending, err := c.applier.Pending(ctx, cluster, inside)
+	if err != nil || len(inside) == len(objects) {
+		return pending, "", err
+	}
+	outside, err := c.applier.Pending(ctx, cluster, slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
+		return !isOutside(o)
+	}))
+	var notOurs *apply.NotOursError
+	if errors.As(err, &notOurs) {
+		return pending, notOurs.Error(), nil
+	}
+	return append(pending, outside...), "", err
 }
 
 // archives reports whether an archive is to be written: it begins when the cluster has formed.
@@ -225,7 +251,7 @@ func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any, m *M
 }
 
 // obsolete finds children of ours that are not rendered any more.
-func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot,
+func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, dormant bool,
 	objects []*unstructured.Unstructured) ([]apply.Ref, error) {
 	var obsolete []apply.Ref
 	for _, kind := range optional {
@@ -242,7 +268,7 @@ func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster,
 			rendered := slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
 				return o.GroupVersionKind().GroupKind() == kind.GroupKind() && o.GetName() == item.Name
 			})
-			if owner != nil && owner.UID == cluster.UID && !rendered && item.DeletionTimestamp == nil && !c.keeps(cluster, s, ref) {
+			if owner != nil && owner.UID == cluster.UID && !rendered && item.DeletionTimestamp == nil && !c.keeps(cluster, s, dormant, ref) {
 				obsolete = append(obsolete, ref)
 			}
 		}
@@ -251,12 +277,12 @@ func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster,
 }
 
 // keeps reports whether a child stays that is asked for, if perhaps by an operator that does not know its image, or while it is not known
-// what is to be in it.
-func (c *children) keeps(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, ref apply.Ref) bool {
+// what is to be in it. Gateways do not stay that nobody knows how to stop while the cluster is hibernated.
+func (c *children) keeps(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, dormant bool, ref apply.Ref) bool {
 	switch ref.Kind {
 	case deployment:
 		return ref.Name == cluster.ArchiveWorkload() && c.archives(cluster, s) ||
-			ref.Name == cluster.GatewayName() && cluster.Spec.External != nil
+			ref.Name == cluster.GatewayName() && cluster.Spec.External != nil && !dormant
 	case "ConfigMap":
 		return cluster.Spec.External != nil && (ref.Name == cluster.GatewayName() || ref.Name == cluster.ExternalConfigMap())
 	}

@@ -20,9 +20,11 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
+	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
@@ -156,6 +158,17 @@ func TestStringsShapeNoShard(t *testing.T) {
 		}
 		if got, _, _ := unstructured.NestedString(object.Object, "spec", "template", "metadata", "annotations", "example.com/a"); got != hostile {
 			t.Errorf("%s: the annotation is %q", object.GetName(), got)
+		}
+	}
+}
+
+// Gateways stay as they are while it is not known what they are to be, but for a cluster that is hibernated.
+func TestGatewaysAreKept(t *testing.T) {
+	c := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: v1alpha1.RedisClusterSpec{External: &v1alpha1.External{}}}
+	for dormant, want := range map[bool]bool{false: true, true: false} {
+		ref := apply.Ref{GroupVersionKind: optional[2], Name: "c-gateway"}
+		if got := (&children{}).keeps(c, &snapshot.Snapshot{}, dormant, ref); got != want {
+			t.Errorf("dormant: %t, kept: %t", dormant, got)
 		}
 	}
 }

@@ -107,6 +107,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 			return report, fmt.Errorf("render: %w", err)
 		}
 	}
+	m.apart(cluster, &children, l.Now())
 	report.ArchiveWithheld, report.Outside = children.ArchiveWithheld, children.Outside
 	report.Decision = shape.Next(m.known(cluster, children.Pending, l.Now(), l.RetryRefused))
 	result, took, err := l.do(ctx, report.Decision.Step, act.Subject{
@@ -123,6 +124,9 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 		return report, nil
 	}
 	report.Acted, report.Err = result.Acted, err
+	if result.Outside != nil {
+		report.Outside.Refused = result.Outside.Message
+	}
 	if result.Acted || err != nil {
 		metrics.Step(report.Decision.Step.Name(), took, err)
 	}

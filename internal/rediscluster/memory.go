@@ -6,7 +6,10 @@ package rediscluster
 import (
 	"errors"
 	"slices"
+	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
@@ -21,6 +24,7 @@ type Memory struct {
 	observe.Memory
 	rendered rendering
 	refused  refusedStep
+	outside  refusedOutside
 	asIs     asRendered
 	wait     wait
 	// moved reports that the last reconciliation moved slots.
@@ -33,6 +37,59 @@ type refusedStep struct {
 	plan.Refused
 	generation int64
 	told       time.Time // zero: not yet
+}
+
+// refusedOutside is what could not be written for clients outside. It is tried again more and more rarely.
+type refusedOutside struct {
+	act.RefusedOutside
+	generation int64
+	tries      int
+	until      time.Time
+}
+
+// noteOutside remembers what became of what is made for clients outside, when it was written.
+func (m *Memory) noteOutside(cluster *v1alpha1.RedisCluster, refused *act.RefusedOutside, now time.Time) {
+	const first, doublings = 5 * time.Second, 6 // up to five minutes
+	if refused == nil {
+		m.outside = refusedOutside{}
+		return
+	}
+	if m.outside.generation != cluster.Generation {
+		m.outside.tries = 0
+	}
+	m.outside = refusedOutside{RefusedOutside: *refused, generation: cluster.Generation,
+		tries: m.outside.tries + 1, until: now.Add(first << min(m.outside.tries, doublings))}
+}
+
+// apart takes what is made for clients outside out of a comparison while it is not to be tried again, and says why.
+func (m *Memory) apart(cluster *v1alpha1.RedisCluster, c *Comparison, now time.Time) {
+	if !slices.ContainsFunc(c.Pending.Children, func(child string) bool { return isOutside(cluster, child) }) {
+		m.outside = refusedOutside{} // nothing is asked for any more that is not there
+	}
+	if o := &m.outside; c.Outside.Refused == "" && o.Message != "" && o.generation == cluster.Generation {
+		c.Outside.Refused = o.Message
+		if o.Person {
+			c.Pending.Outside = o.Message
+		}
+		if now.Before(o.until) {
+			c.withoutOutside(cluster)
+		}
+	}
+}
+
+// withoutOutside leaves what is made for clients outside as it is.
+func (c *Comparison) withoutOutside(cluster *v1alpha1.RedisCluster) {
+	c.Objects = slices.DeleteFunc(slices.Clone(c.Objects), func(o *unstructured.Unstructured) bool {
+		return act.Outside(cluster, o.GetName())
+	})
+	c.Obsolete = slices.DeleteFunc(slices.Clone(c.Obsolete), func(ref apply.Ref) bool { return act.Outside(cluster, ref.Name) })
+	c.Pending.Children = slices.DeleteFunc(slices.Clone(c.Pending.Children), func(child string) bool { return isOutside(cluster, child) })
+}
+
+// isOutside reports whether a pending child is for clients outside.
+func isOutside(cluster *v1alpha1.RedisCluster, child string) bool {
+	_, name, _ := strings.Cut(child, " ")
+	return act.Outside(cluster, name)
 }
 
 // asRendered are children that were applied because they did not seem to be as rendered, and were:
@@ -84,7 +141,10 @@ func (m *Memory) note(cluster *v1alpha1.RedisCluster, step plan.Step, pending pl
 		return true
 	}
 	applied := plan.Is[plan.ApplyChildren](step) || plan.Is[plan.Hibernate](step) || plan.Is[plan.Wake](step)
-	if applied && err == nil && !result.Acted {
+	if applied && err == nil && (result.Outside != nil || !now.Before(m.outside.until)) { // else it was not tried
+		m.noteOutside(cluster, result.Outside, now)
+	}
+	if applied && err == nil && !result.Acted && result.Outside == nil {
 		if now.Before(m.asIs.until) && slices.Equal(pending.Children, m.asIs.children) {
 			return false // the cache still lags
 		}

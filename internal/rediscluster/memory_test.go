@@ -5,6 +5,7 @@ package rediscluster
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,5 +110,45 @@ func TestHibernationWaitsForTheCache(t *testing.T) {
 		if again := m.note(&v1alpha1.RedisCluster{}, plan.Hibernate{}, pending, act.Result{}, nil, time.Unix(100, 0)); again != want {
 			t.Errorf("pass %d: again %t", i, again)
 		}
+	}
+}
+
+// What is refused of what is made for clients outside is left alone for a while, longer each time, and all else that is pending is not;
+// a change of the spec has it tried at once, and so is nothing told of what is not asked for any more.
+func TestWhatIsRefusedOutside(t *testing.T) {
+	clock, m, c := time.Unix(0, 0), &Memory{}, &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+	compared := func() Comparison {
+		of := Comparison{Pending: plan.Pending{Children: []string{"ConfigMap c", "Service c-gateway"}}}
+		m.apart(c, &of, clock)
+		return of
+	}
+	tried := func(refused *act.RefusedOutside) {
+		m.note(c, plan.ApplyChildren{}, plan.Pending{}, act.Result{Acted: true, Outside: refused}, nil, clock)
+	}
+	for _, wait := range []time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second} {
+		tried(&act.RefusedOutside{Message: "no", Person: true})
+		clock = clock.Add(wait - 1)
+		if got := compared(); !slices.Equal(got.Pending.Children, []string{"ConfigMap c"}) || got.Outside.Refused != "no" ||
+			got.Pending.Outside != "no" {
+			t.Errorf("before %s: %+v", wait, got)
+		}
+		clock = clock.Add(1)
+		if got := compared(); len(got.Pending.Children) != 2 || got.Outside.Refused != "no" {
+			t.Errorf("after %s: %+v", wait, got)
+		}
+	}
+	tried(&act.RefusedOutside{Message: "later"})
+	if got := compared(); got.Pending.Outside != "" || got.Outside.Refused != "later" {
+		t.Errorf("nobody has to change anything, and it is told: %+v", got)
+	}
+	c.Generation++
+	if got := compared(); len(got.Pending.Children) != 2 || got.Outside.Refused != "" {
+		t.Errorf("the spec is another: %+v", got)
+	}
+	tried(&act.RefusedOutside{Message: "no"})
+	clock = clock.Add(time.Hour)
+	tried(nil)
+	if got := compared(); len(got.Pending.Children) != 2 || got.Outside.Refused != "" {
+		t.Errorf("it was taken: %+v", got)
 	}
 }

@@ -94,7 +94,7 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	}
 	applier := apply.New(live, childCache)
 	observer := &observe.Observer{Children: childCache, Clusters: mgr.GetCache(), Secrets: live, Redis: o.Redis,
-		ServiceAccount: o.ServiceAccount, BackupImage: o.BackupImage, Ask: backupjob.Asker()}
+		ServiceAccount: o.ServiceAccount, BackupImage: o.BackupImage, Ask: backupjob.Asker(observe.MostSaid)}
 	if o.Backups {
 		observer.Backups = mgr.GetCache()
 	}

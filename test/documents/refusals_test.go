@@ -78,6 +78,12 @@ var wrong = map[string]map[string][]string{
 			"spec: {bootstrap: {import: {address: 'a:1'}}, tls: {secretName: a, mode: Both}}",
 			"spec: {bootstrap: {clone: {name: other}}, tls: {secretName: a, mode: Both}}",
 		},
+		"`external` with `tls.mode: Both`": {
+			"spec: {external: {type: LoadBalancer, tls: {secretName: b}}, tls: {secretName: a, mode: Both}}",
+		},
+		"`external.sourceRanges` of type `NodePort` with `networkPolicy.enabled: false`": {
+			"spec: {external: {type: NodePort, host: a, sourceRanges: [192.0.2.0/24]}, networkPolicy: {enabled: false}}",
+		},
 		"a name of more than 40 characters, or that ends in `-nodes`": {
 			"metadata: {name: a" + strings.Repeat("b", 40) + "}",
 			"metadata: {name: cache-nodes}",

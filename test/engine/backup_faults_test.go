@@ -55,7 +55,7 @@ func (p *telling) until(stage report.Stage) (said report.Progress) {
 			return nil
 		default:
 		}
-		text, err := backupjob.Asker()(p.t.Context(), p.address)
+		text, err := backupjob.Asker(report.Most)(p.t.Context(), p.address)
 		if err != nil {
 			return err
 		}

@@ -198,6 +198,10 @@ const (
 	ReasonExternalNotBegun = "NotBegun"
 	// ReasonExternalAddressPending: the Service has no address or no node ports yet.
 	ReasonExternalAddressPending = "AddressPending"
+	// ReasonExternalBehind: a gateway that runs does not lead clients to all instances, and is not waited for any more.
+	ReasonExternalBehind = "Behind"
+	// ReasonExternalRefused: the API server does not take what is asked for. The message says why.
+	ReasonExternalRefused = "Refused"
 	// ReasonExternalWithheld: gateways may not be given what they need, such as a Secret.
 	ReasonExternalWithheld = "Withheld"
 	// ReasonExternalNotRunning: no gateway is ready. The message says why.

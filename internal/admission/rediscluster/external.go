@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	shared "middleware.hc.cn/operator/internal/admission/rules"
@@ -32,16 +33,35 @@ func checkExternal(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	refused = append(refused, shared.Range(externalPath.Child("firstPort"), e.FirstPort, 1, v1alpha1.MaxExternalFirstPort)...)
 	refused = append(refused, checkHost(e)...)
 	refused = append(refused, checkSourceRanges(e.SourceRanges)...)
+	if len(e.SourceRanges) > 0 && e.Type == v1alpha1.ExternalNodePort && !ptr.Deref(cr.Spec.NetworkPolicy.Enabled, true) {
+		refused = append(refused, field.Forbidden(externalPath.Child("sourceRanges"),
+			"of NodePort the NetworkPolicy alone keeps others out: set spec.networkPolicy.enabled, or leave sourceRanges out"))
+	}
 	refused = append(refused, shared.Annotations(externalPath.Child("annotations"), e.Annotations)...)
 	refused = append(refused, checkRequirements(externalPath.Child("resources"), e.Resources)...)
+	if cr.TLSMode() == v1alpha1.TLSBoth {
+		refused = append(refused, field.Forbidden(externalPath,
+			"gateways know one kind of connections to instances: remove spec.external before spec.tls.mode is Both, and set it again when "+
+				"status.tls.mode is Disabled or Required"))
+	}
 	switch at := externalPath.Child("tls", "secretName"); {
-	case e.TLS == nil && cr.Spec.TLS != nil:
+	case e.TLS == nil && cr.TLSMode() != v1alpha1.TLSDisabled:
 		refused = append(refused, field.Required(at,
 			"spec.tls encrypts connections inside, and those of clients outside would not be: name a Secret with a certificate for the host"))
 	case e.TLS != nil && e.TLS.SecretName == "":
 		refused = append(refused, field.Required(at, "name a Secret with a certificate for the host, or leave tls out"))
 	}
 	return append(refused, checkExternalTopology(cr)...)
+}
+
+// keepExternal lets clients outside in when all instances take the kind of connections that gateways make.
+func keepExternal(before, after *v1alpha1.RedisCluster) field.ErrorList {
+	same := before.Spec.External != nil && before.TLSMode() == after.TLSMode()
+	if after.Spec.External == nil || same || reachedTLS(before) == after.TLSMode() || after.TLSMode() == v1alpha1.TLSBoth {
+		return nil // of Both checkExternal tells
+	}
+	return field.ErrorList{field.Forbidden(externalPath, fmt.Sprintf(
+		"TLS is being switched, and gateways know one kind of connections to instances: set it when status.tls.mode is %s", after.TLSMode()))}
 }
 
 // checkHost wants what can be told to clients as an address.

@@ -24,6 +24,9 @@ func TestExternal(t *testing.T) {
 		{"replicas: 100, shards: 50, external: {type: LoadBalancer}", ""},
 		{"replicas: 30, shards: 3, external: {type: LoadBalancer}", ""},
 		{"tls: {secretName: a}, " + balancer("tls: {secretName: b}"), ""},
+		{"tls: {secretName: a, mode: Disabled}, " + balancer(""), ""},
+		{"networkPolicy: {enabled: false}, " + balancer("sourceRanges: [192.0.2.0/24]"), ""},
+		{"networkPolicy: {enabled: false}, " + ports(""), ""},
 
 		{"external: {mode: Gateway}", at + "type: Required value: write LoadBalancer or NodePort"},
 		{"external: {type: ClusterIP}", at + "type: Unsupported value"},
@@ -40,6 +43,9 @@ func TestExternal(t *testing.T) {
 		{ports("sourceRanges: [192.0.2.1]"), at + "sourceRanges[0]" + invalid},
 		{ports("sourceRanges: [192.0.2.1/24]"), at + "sourceRanges[0]" + invalid},
 		{ports("sourceRanges: [192.0.2.0/24, 192.0.2.0/24]"), at + "sourceRanges[1]: Duplicate value"},
+		{"networkPolicy: {enabled: false}, " + ports("sourceRanges: [192.0.2.0/24]"),
+			at + "sourceRanges: Forbidden: of NodePort the NetworkPolicy"},
+		{"tls: {secretName: a, mode: Both}, " + balancer("tls: {secretName: b}"), "spec.external: Forbidden: gateways know one kind"},
 		{ports("tls: {}"), at + "tls.secretName: Required value"},
 		{"tls: {secretName: a}, " + ports(""), at + "tls.secretName: Required value: spec.tls encrypts connections inside"},
 		{ports("annotations: {meta.helm.sh/release-name: a}"), at + "annotations[meta.helm.sh/release-name]: Forbidden"},
@@ -77,6 +83,32 @@ func TestExternalChanges(t *testing.T) {
 		told := strings.Join(Warnings(cluster(t, "{"+spec+"}")), "; ")
 		if want == "" && strings.Contains(told, "spec.external") || !strings.Contains(told, want) {
 			t.Errorf("%s: %q", spec, told)
+		}
+	}
+}
+
+// Clients outside are let in when TLS has been switched, and not in between.
+func TestExternalWhileTLSIsSwitched(t *testing.T) {
+	const secured, out = "tls: {secretName: a, mode: Required}", "external: {type: LoadBalancer, tls: {secretName: b}}"
+	for name, tt := range map[string]struct {
+		before, after string
+		reached       v1alpha1.TLSMode
+		refused       bool
+	}{
+		"not yet":                {secured, secured + ", " + out, v1alpha1.TLSBoth, true},
+		"switched":               {secured, secured + ", " + out, v1alpha1.TLSRequired, false},
+		"before it has formed":   {secured, secured + ", " + out, "", false},
+		"together with the mode": {"tls: {secretName: a, mode: Both}", secured + ", " + out, v1alpha1.TLSBoth, true},
+		"as it was":              {secured + ", " + out, secured + ", " + out, v1alpha1.TLSBoth, false},
+		"never any":              {"", out, "", false},
+	} {
+		before, after := cluster(t, "{"+tt.before+"}"), cluster(t, "{"+tt.after+"}")
+		if tt.reached != "" {
+			before.Status.TLS = &v1alpha1.TLSStatus{Mode: tt.reached}
+		}
+		got := strings.Join(sentences(ValidateUpdate(before, after, Options{})), "; ")
+		if strings.Contains(got, "spec.external: Forbidden: TLS is being switched") != tt.refused || !tt.refused && got != "" {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

@@ -22,6 +22,7 @@ var transitions = []func(before, after *v1alpha1.RedisCluster) field.ErrorList{
 	neverShrink,
 	keepAuth,
 	keepTLS,
+	keepExternal,
 	keepBootstrap,
 	keepMajorVersion,
 	keepModules,

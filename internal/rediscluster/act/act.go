@@ -87,6 +87,8 @@ type Result struct {
 	AccessChanged bool
 	// UsersRefused are users whose rules an instance refused; nil when none did.
 	UsersRefused *UsersRefused
+	// Outside is why what is made for clients outside was not written, which holds up nothing else; nil when it was.
+	Outside *RefusedOutside
 }
 
 // Do carries out a step. The result counts also when there is an error.
@@ -97,8 +99,7 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 	case plan.RecordGoal, plan.RecordNodes, plan.RecordKeys, plan.RecordCutOver, plan.RecordHibernation, plan.GiveUp: // the status holds it
 		return Result{Acted: true}, nil
 	case plan.ApplyChildren, plan.Hibernate, plan.Wake:
-		changed, err := a.applyChildren(ctx, s)
-		return Result{Acted: changed}, err
+		return a.applyChildren(ctx, s)
 	case plan.SetConfig:
 		return a.setConfig(ctx, s, step)
 	case plan.ChangePassword:

@@ -6,6 +6,7 @@ package act
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -30,6 +32,25 @@ import (
 func config(name string, owner *metav1.OwnerReference) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: "made",
 		OwnerReferences: []metav1.OwnerReference{*owner}}}
+}
+
+// applying is a client that answers applies so, by the name of the object.
+func applying(t *testing.T, answer func(name string) error, there ...client.Object) client.Client {
+	scheme, mapper := runtime.NewScheme(), meta.NewDefaultRESTMapper(nil)
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(there...)
+	return builder.WithInterceptorFuncs(interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, how ...client.ApplyOption) error {
+			if err := answer(o.(interface{ GetName() string }).GetName()); err != nil {
+				return err
+			}
+			return c.Apply(ctx, o, how...)
+		}}).Build()
 }
 
 // Children are applied, and what is no longer rendered goes; whether something changed is told, and what only a person can change is
@@ -58,21 +79,7 @@ func TestApplyChildren(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, interceptor.Funcs{})
-			scheme, mapper := runtime.NewScheme(), meta.NewDefaultRESTMapper(nil)
-			for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-				if err := add(scheme); err != nil {
-					t.Fatal(err)
-				}
-			}
-			mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
-			builder := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(tt.there...)
-			kube := builder.WithInterceptorFuncs(interceptor.Funcs{
-				Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, how ...client.ApplyOption) error {
-					if tt.answer != nil {
-						return tt.answer
-					}
-					return c.Apply(ctx, o, how...)
-				}}).Build()
+			kube := applying(t, func(string) error { return tt.answer }, tt.there...)
 			b.actor.Applier = apply.New(kube, kube)
 			b.subject.Children = []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
 				"metadata": map[string]any{"name": "a", "namespace": "n"}, "data": map[string]any{"a": "b"}}}}
@@ -112,5 +119,56 @@ func TestObsoleteChildrenThatStay(t *testing.T) {
 	b.subject.Obsolete = []apply.Ref{{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespace: "n", Name: "old"}}
 	if result, err := b.actor.Do(t.Context(), b.subject, plan.ApplyChildren{}); !errors.Is(err, refused) || result.Acted {
 		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+// Whatever becomes of what is made for clients outside, the rest is applied, and what is obsolete goes; it is told whether a person has to
+// help.
+func TestChildrenOutsideAreApart(t *testing.T) {
+	taken := field.ErrorList{field.Invalid(field.NewPath("spec", "ports"), 1, "is taken")}
+	services := schema.GroupResource{Resource: "services"}
+	for name, tt := range map[string]struct {
+		answer  error
+		refused *bool // whether by what a person has to change
+	}{
+		"it is taken":          {nil, nil},
+		"a webhook is away":    {apierrors.NewInternalError(errors.New("failed calling webhook")), new(bool)},
+		"a quota is exhausted": {apierrors.NewForbidden(services, "a", errors.New("exceeded quota")), ptr.To(true)},
+		"a port is taken":      {apierrors.NewInvalid(schema.GroupKind{}, "a", taken), ptr.To(true)},
+	} {
+		b := newBench(t, interceptor.Funcs{})
+		kube := applying(t, func(name string) error {
+			if name == "c-gateway" {
+				return tt.answer
+			}
+			return nil
+		}, config("old", ours))
+		b.actor.Applier = apply.New(kube, kube)
+		b.subject.Obsolete = []apply.Ref{{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespace: "n", Name: "old"}}
+		for _, child := range []string{"c-gateway", "a"} {
+			b.subject.Children = append(b.subject.Children, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1",
+				"kind": "ConfigMap", "metadata": map[string]any{"name": child, "namespace": "n"}}})
+		}
+		result, err := b.actor.Do(t.Context(), b.subject, plan.ApplyChildren{})
+		if err != nil || !result.Acted || (result.Outside == nil) != (tt.refused == nil) ||
+			result.Outside != nil && (result.Outside.Person != *tt.refused || !strings.Contains(result.Outside.Message, "spec.external asks for")) {
+			t.Errorf("%s: %+v, %v", name, result, err)
+		}
+		for child, want := range map[string]bool{"a": true, "old": false, "c-gateway": tt.answer == nil} {
+			err := kube.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: child}, &corev1.ConfigMap{})
+			if (err == nil) != want {
+				t.Errorf("%s: %s is there: %v", name, child, err)
+			}
+		}
+	}
+}
+
+// Gateways that are to end do, whatever becomes of the Service before them.
+func TestGatewaysEndFirst(t *testing.T) {
+	for replicas, want := range map[int64]bool{0: true, 2: false} {
+		o := &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment", "spec": map[string]any{"replicas": replicas}}}
+		if stopped(o) != want {
+			t.Errorf("%d replicas: it ends: %t", replicas, !want)
+		}
 	}
 }

@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/pods"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
@@ -47,10 +46,19 @@ type externalMemory struct {
 	uid     types.UID
 	version string
 
-	said  map[types.UID]string
+	said  map[types.UID]servedMap
 	asked time.Time
+	// told are the instances that gateways are told of, since is since when not all of them are served.
+	told  v1alpha1.Topology
+	since time.Time
 
 	withheld withheld
+}
+
+// servedMap is what a gateway said: which map it serves, and of which instances of it it knows no address.
+type servedMap struct {
+	Map     string   `json:"map"`
+	Unknown []string `json:"unknown"`
 }
 
 // withheld is what was found about Secrets, and when.
@@ -156,7 +164,9 @@ func (o *Observer) gateways(ctx context.Context, cluster *v1alpha1.RedisCluster,
 	}
 	ours := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !isGateway(cluster, &pod) })
 	slices.SortFunc(ours, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	e.TooMany = len(ours) > mostGateways
 	ours = ours[:min(len(ours), mostGateways)]
+	e.Since = m.unserved(e, o.now())
 	if asks := o.Ask != nil && !slices.Equal(e.Served, e.Instances); !asks {
 		m.said = nil
 	} else if began := o.now(); began.Sub(m.asked) >= gatewaysEvery {
@@ -168,13 +178,30 @@ func (o *Observer) gateways(ctx context.Context, cluster *v1alpha1.RedisCluster,
 		pod := &ours[i]
 		why := pods.Why(pod)
 		starting := why == pods.Starting && o.now().Sub(pod.CreationTimestamp.Time) < startsWithin
-		g := snapshot.Gateway{Pod: pod.Name, Ready: pods.Ready(pod), Starting: starting, Waiting: why, Map: m.said[pod.UID]}
+		g := snapshot.Gateway{Pod: pod.Name, Ready: pods.Ready(pod), Starting: starting, Waiting: why, Map: m.said[pod.UID].Map}
+		for _, name := range m.said[pod.UID].Unknown {
+			if shard, ordinal, named := cluster.InstanceOf(name); named {
+				g.Unknown = append(g.Unknown, snapshot.Numbered{Shard: shard, Ordinal: ordinal})
+			}
+		}
 		if pod.DeletionTimestamp != nil {
 			g.Ready, g.Starting, g.EndsBy = false, false, pod.DeletionTimestamp.Time
 		}
 		e.Gateways = append(e.Gateways, g)
 	}
 	return held, nil
+}
+
+// unserved is since when there are the same instances that are not all served.
+func (m *externalMemory) unserved(e *snapshot.External, now time.Time) time.Time {
+	switch {
+	case slices.Equal(e.Served, e.Instances):
+		m.since = time.Time{}
+	case m.since.IsZero() || !slices.Equal(m.told, e.Instances):
+		m.since = now
+	}
+	m.told = e.Instances
+	return m.since
 }
 
 // isGateway reports whether a pod leads clients to the cluster, by its owner's name and what it runs: labels are anybody's to write.
@@ -186,13 +213,13 @@ func isGateway(cluster *v1alpha1.RedisCluster, pod *corev1.Pod) bool {
 }
 
 // askGateways asks those that run at once.
-func (o *Observer) askGateways(ctx context.Context, list []corev1.Pod) map[types.UID]string {
+func (o *Observer) askGateways(ctx context.Context, list []corev1.Pod) map[types.UID]servedMap {
 	ctx, cancel := context.WithTimeout(ctx, gatewaysWithin)
 	defer cancel()
 	var (
 		mu    sync.Mutex
 		group sync.WaitGroup
-		said  = map[types.UID]string{}
+		said  = map[types.UID]servedMap{}
 	)
 	for i := range list {
 		if list[i].Status.PodIP == "" {
@@ -215,27 +242,32 @@ func (o *Observer) askGateways(ctx context.Context, list []corev1.Pod) map[types
 	return said
 }
 
-// parseServed reads what a gateway says: which map it serves.
-func parseServed(text []byte) (string, error) {
+// MostSaid is how many bytes of what a pod says are read: the names of all instances that a cluster with gateways may have.
+const MostSaid = 16 << 10
+
+// parseServed reads what a gateway says.
+func parseServed(text []byte) (servedMap, error) {
 	const digits = 64
-	var said struct {
-		Map string `json:"map"`
-	}
-	if len(text) > report.Most {
-		return "", errors.New("it is too long")
+	var said servedMap
+	if len(text) > MostSaid {
+		return servedMap{}, errors.New("it is too long")
 	}
 	if err := json.Unmarshal(text, &said); err != nil {
-		return "", err
+		return servedMap{}, err
 	}
 	if len(said.Map) != digits {
-		return "", errors.New("it serves no map")
+		return servedMap{}, errors.New("it serves no map")
 	}
-	return said.Map, nil
+	return said, nil
 }
 
 // GatewaysWithheld says, with a field path and a remedy, why the Deployment of gateways may not be written now; empty when it may. What was
 // found is believed for a minute.
 func (o *Observer) GatewaysWithheld(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) string {
+	if is := cluster.Status.TLS; is != nil && is.Mode != cluster.TLSMode() {
+		return fmt.Sprintf("TLS is being switched, and gateways know one kind of connections to instances: they are made when status.tls.mode is %s",
+			cluster.TLSMode())
+	}
 	w := &m.external.withheld
 	if w.generation == cluster.Generation && !w.lookedAt.IsZero() && o.now().Sub(w.lookedAt) < secretsAge {
 		return w.why
@@ -244,7 +276,7 @@ func (o *Observer) GatewaysWithheld(ctx context.Context, cluster *v1alpha1.Redis
 		return "the operator does not know its own image, which gateways run: run it in a pod, or name the image with --backup-image"
 	}
 	var needed []access.Needed
-	if cluster.Spec.TLS != nil {
+	if cluster.TLSMode() == v1alpha1.TLSRequired {
 		needed = append(needed, access.Needed{Field: "spec.tls", Name: cluster.TLSTrustSecretName(), Label: v1alpha1.LabelTLS})
 	}
 	if tls := cluster.Spec.External.TLS; tls != nil {

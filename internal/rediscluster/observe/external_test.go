@@ -5,13 +5,19 @@ package observe
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/backupjob"
+	"middleware.hc.cn/operator/internal/gateway"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -51,12 +59,15 @@ func gatewayPod(name string, change func(*corev1.Pod)) *corev1.Pod {
 func TestWhoIsAGateway(t *testing.T) {
 	sum := strings.Repeat("a", 64)
 	serving := fmt.Sprintf(`{"map":%q}`, sum)
+	unknown := fmt.Sprintf(`{"map":%q,"unknown":["c-3-1","c","nobody"]}`, sum)
 	for name, tt := range map[string]struct {
 		change func(*corev1.Pod)
 		says   string
 		want   []snapshot.Gateway
 	}{
-		"it serves":        {nil, serving, []snapshot.Gateway{{Pod: "g", Ready: true, Map: sum}}},
+		"it serves": {nil, serving, []snapshot.Gateway{{Pod: "g", Ready: true, Map: sum}}},
+		"it knows not all": {nil, unknown,
+			[]snapshot.Gateway{{Pod: "g", Ready: true, Map: sum, Unknown: []snapshot.Numbered{{Shard: 3, Ordinal: 1}}}}},
 		"it says nothing":  {nil, "", []snapshot.Gateway{{Pod: "g", Ready: true}}},
 		"it says nonsense": {nil, `{"map":"x"}`, []snapshot.Gateway{{Pod: "g", Ready: true}}},
 		"it says much":     {nil, serving + strings.Repeat(" ", 1<<20), []snapshot.Gateway{{Pod: "g", Ready: true}}},
@@ -201,6 +212,70 @@ func TestSecretsOfGateways(t *testing.T) {
 			Now: func() time.Time { return now }}
 		if got := o.GatewaysWithheld(t.Context(), c, &Memory{}); tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+	c.Status.TLS = &v1alpha1.TLSStatus{Mode: v1alpha1.TLSBoth}
+	o := &Observer{BackupImage: "operator:1", Now: func() time.Time { return now }}
+	if got := o.GatewaysWithheld(t.Context(), c, &Memory{}); !strings.Contains(got, "when status.tls.mode is Required") {
+		t.Errorf("while TLS is switched: %q", got)
+	}
+}
+
+// What a real gateway says is understood: the digest of its map, and whom it knows no address of.
+func TestWhatAGatewaySays(t *testing.T) {
+	file, text := filepath.Join(t.TempDir(), "map.json"), `{"instances": [
+		{"name": "c-0-0", "port": 40710, "outside": "h:7010", "inside": ["127.0.0.1:6379"]},
+		{"name": "c-0-1", "port": 40711, "outside": "h:7011", "inside": ["c-0-1.invalid.:6379"]}]}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	g, err := gateway.New(ctx, gateway.Options{MapFile: file, Host: "127.0.0.1", MaxConnections: 1, MaxPerSource: 1, MaxPerInstance: 1,
+		Log: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- g.Run(ctx) }()
+	server := httptest.NewServer(g.Handler())
+	defer server.Close()
+	defer func() {
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	sum := sha256.Sum256([]byte(text))
+	want := servedMap{Map: hex.EncodeToString(sum[:]), Unknown: []string{"c-0-1"}}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		said, err := backupjob.Asker(MostSaid)(t.Context(), server.Listener.Addr().String())
+		if err != nil && time.Now().Before(deadline) {
+			continue // it starts
+		}
+		if got, err := parseServed(said); err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%+v, %v, want %+v", got, err, want)
+		}
+		return
+	}
+}
+
+// It is known since when gateways are behind, and anew when they are to lead to others.
+func TestSinceWhenGatewaysAreBehind(t *testing.T) {
+	var m externalMemory
+	four := snapshot.Outside{Instances: v1alpha1.Topology{2, 2, 2, 2}}
+	five := snapshot.Outside{Instances: v1alpha1.Topology{2, 2, 2, 2, 2}}
+	for i, tt := range []struct {
+		e    snapshot.External
+		want time.Time
+	}{
+		{snapshot.External{Outside: four, Served: v1alpha1.Topology{2, 2, 2}}, now},
+		{snapshot.External{Outside: four, Served: v1alpha1.Topology{2, 2, 2, 1}}, now},
+		{snapshot.External{Outside: five, Served: v1alpha1.Topology{2, 2, 2, 1}}, now.Add(2 * time.Minute)},
+		{snapshot.External{Outside: five, Served: five.Instances}, time.Time{}},
+		{snapshot.External{Outside: five, Served: four.Instances}, now.Add(4 * time.Minute)},
+	} {
+		if got := m.unserved(&tt.e, now.Add(time.Duration(i)*time.Minute)); !got.Equal(tt.want) {
+			t.Errorf("%d: since %s, want %s", i, got, tt.want)
 		}
 	}
 }

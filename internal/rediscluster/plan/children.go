@@ -27,6 +27,8 @@ type Pending struct {
 	Withheld *snapshot.Withheld
 	// Map identifies whom gateways are to lead clients outside to; empty: that is not known, or nobody.
 	Map string
+	// Outside says why what is made for clients outside is not as it is rendered, if somebody has to change something; empty when not.
+	Outside string
 	// Refused is what cannot be rendered or done until somebody changes something; nil when there
 	// is nothing.
 	Refused *Refused
@@ -63,4 +65,12 @@ func planWithheld(in input) Step {
 		return nil
 	}
 	return Stall{base: base{in.pending.Withheld.Message}, Cause: in.pending.Withheld.Cause}
+}
+
+// planRefusedOutside says why what is made for clients outside stays as it is.
+func planRefusedOutside(in input) Step {
+	if in.pending.Outside == "" {
+		return nil
+	}
+	return Stall{base: base{in.pending.Outside}, Cause: "ExternalRefused"}
 }

@@ -15,6 +15,9 @@ import (
 // LeavesAfter is for how long gateways are told of an instance that is gone: clients ask who is there once a minute, or less.
 const LeavesAfter = 75 * time.Second
 
+// ServedWithin is for how long what is inside waits for gateways that do not lead clients to instances that they are to be told of.
+const ServedWithin = 10 * time.Minute
+
 // outside is whom gateways are to be told of now; nil: nobody outside is let in. Whoever has been told of before and is not there any more
 // stays for a while.
 func (in input) outside() *snapshot.Outside {
@@ -72,22 +75,37 @@ func (in input) servedOutside(shard, instances int) Verdict {
 	if _, has := v1alpha1.ExternalOffset(shard, instances-1); !has {
 		return holds(ServedOutside) // it is not to be: the spec is about to be refused, or the cluster shrinks
 	}
-	for _, g := range e.Gateways {
-		if !g.Leads(in.now) || in.pending.Map != "" && g.Map == in.pending.Map {
-			continue
+	if in.now.Sub(e.Since) >= ServedWithin && !e.Since.IsZero() {
+		return holds(ServedOutside) // whoever is behind has been told of, and what is inside waits no longer
+	}
+	if e.TooMany {
+		return fails(ServedOutside, "there are more gateways than can be asked whom they lead clients outside to: delete %s",
+			"those that are not of the Deployment")
+	}
+	for ordinal := e.ServedOf(shard); ordinal < instances; ordinal++ {
+		for _, g := range e.Gateways {
+			if g.Leads(in.now) && !g.Serves(in.pending.Map, snapshot.Numbered{Shard: shard, Ordinal: ordinal}) {
+				return fails(ServedOutside, "clients outside do not reach instance %d of shard %d through gateway %s: %s", ordinal, shard, g.Pod,
+					WhyBehind(g, in.pending.Map))
+			}
 		}
-		why := "its map, which takes up to two minutes to reach a pod, is of before; if it takes longer, delete the pod"
-		switch {
-		case in.pending.Map == "":
-			why = "their Service has no address yet that clients can be told"
-		case !g.EndsBy.IsZero():
-			why = fmt.Sprintf("it ends, until %s, and leads clients by the map of before", g.EndsBy.UTC().Format(time.RFC3339))
-		case g.Map == "":
-			why = "it has not said yet whom it leads clients to; if it does not, delete the pod"
-		}
-		return fails(ServedOutside, "clients outside do not reach instance %d of shard %d through gateway %s: %s", instances-1, shard, g.Pod, why)
 	}
 	return holds(ServedOutside)
+}
+
+// WhyBehind says why a gateway does not lead clients to an instance of a map; empty: of which nothing is known.
+func WhyBehind(g snapshot.Gateway, is string) string {
+	switch {
+	case is == "":
+		return "their Service has no address yet that clients can be told"
+	case !g.EndsBy.IsZero():
+		return fmt.Sprintf("it ends, until %s, and leads clients by the map of before", g.EndsBy.UTC().Format(time.RFC3339))
+	case g.Map == "":
+		return "it has not said yet whom it leads clients to; if it does not, delete the pod"
+	case g.Map == is:
+		return "it does not know its address yet, which it looks up by DNS"
+	}
+	return "its map, which takes up to two minutes to reach a pod, is of before; if it takes longer, delete the pod"
 }
 
 // planServed waits until clients outside reach instances that are about to be told to them.
@@ -113,25 +131,37 @@ func (in input) toBeServed(pod, master *snapshot.Instance) Verdict {
 	return in.servedOutside(pod.Shard, pod.Ordinal+1)
 }
 
-// ServedAfter are the instances of which it is known after a reconciliation that every gateway has led clients to them, by the map of now.
+// ServedAfter are the instances of which it is known after a reconciliation that every gateway has led clients to them, by the map of now:
+// of each shard, the first ones that all know the addresses of.
 func ServedAfter(e *snapshot.External, out *snapshot.Outside, is string, now time.Time) v1alpha1.Topology {
 	if e == nil || out == nil {
 		return nil
 	}
-	serving := 0
+	before, serving := within(e.Served, out.Instances), 0
 	for _, g := range e.Gateways {
 		switch {
 		case !g.Leads(now):
 		case is == "" || g.Map != is:
-			return within(e.Served, out.Instances)
+			return before
 		case g.Ready:
 			serving++
 		}
 	}
-	if serving == 0 {
-		return within(e.Served, out.Instances)
+	if serving == 0 || e.TooMany {
+		return before
 	}
-	return slices.Clone(out.Instances)
+	after := make(v1alpha1.Topology, len(out.Instances))
+	for shard, instances := range out.Instances {
+		if shard < len(before) {
+			after[shard] = before[shard]
+		}
+		for after[shard] < instances && !slices.ContainsFunc(e.Gateways, func(g snapshot.Gateway) bool {
+			return g.Leads(now) && !g.Serves(is, snapshot.Numbered{Shard: shard, Ordinal: int(after[shard])})
+		}) {
+			after[shard]++
+		}
+	}
+	return after
 }
 
 // within is what of a topology is in another one: who comes back is to be served again.

@@ -72,9 +72,13 @@ func TestSlotsMoveToWhoIsServedOutside(t *testing.T) {
 	}{
 		"all lead there": {gateway(func(*snapshot.Gateway) {}), topologyOf(3), false, ""},
 		"one has the map of before": {gateway(func(g *snapshot.Gateway) { g.Map = "old" }), topologyOf(3), false,
-			"clients outside do not reach instance 1 of shard 3 through gateway g-1: its map, which takes up to two minutes"},
+			"clients outside do not reach instance 0 of shard 3 through gateway g-1: its map, which takes up to two minutes"},
 		"one has, and is not ready": {gateway(func(g *snapshot.Gateway) { g.Map, g.Ready = "old", false }), topologyOf(3), false,
 			"gateway g-1: its map"},
+		"one does not know the address": {gateway(func(g *snapshot.Gateway) { g.Unknown = []snapshot.Numbered{{Shard: 3, Ordinal: 1}} }),
+			topologyOf(3), false, "instance 1 of shard 3 through gateway g-1: it does not know its address yet"},
+		"one does not know others": {gateway(func(g *snapshot.Gateway) { g.Unknown = []snapshot.Numbered{{Shard: 0, Ordinal: 1}, {Shard: 7}} }),
+			topologyOf(3), false, ""},
 		"one has not said anything": {gateway(func(g *snapshot.Gateway) { g.Map = "" }), topologyOf(3), false, "it has not said yet"},
 		"one does not run": {gateway(func(g *snapshot.Gateway) { g.Map, g.Ready, g.Waiting = "", false, "CrashLoopBackOff" }), topologyOf(3),
 			false, ""},
@@ -101,6 +105,30 @@ func TestSlotsMoveToWhoIsServedOutside(t *testing.T) {
 				t.Errorf("%s: %s", step.Name(), step.Why())
 			}
 		})
+	}
+}
+
+// Gateways that stay behind are waited for, and not for ever; nor is it taken for well that there are more than can be asked.
+func TestGatewaysAreWaitedForForAWhile(t *testing.T) {
+	d := with(topologyOf(4))
+	s := recorded(d, joined(4))
+	d.External = true
+	for waits, e := range map[bool]snapshot.External{
+		true:  {Since: now.Add(-ServedWithin + 1), Gateways: []snapshot.Gateway{{Pod: "g", Ready: true, Map: "old"}}},
+		false: {Since: now.Add(-ServedWithin), Gateways: []snapshot.Gateway{{Pod: "g", Ready: true, Map: "old"}}},
+	} {
+		e.Served, s.External = topologyOf(3), &e
+		if step := ShapeOf(d, s, now).Next(Pending{Map: "new"}).Step; waits != (blockedBy(step) == ServedOutside) {
+			t.Errorf("since %s: %s: %s", e.Since, step.Name(), step.Why())
+		}
+	}
+	s.External = &snapshot.External{Served: topologyOf(3), TooMany: true, Gateways: []snapshot.Gateway{{Pod: "g", Ready: true, Map: "new"}}}
+	if step := ShapeOf(d, s, now).Next(Pending{Map: "new"}).Step; blockedBy(step) != ServedOutside {
+		t.Errorf("too many: %s: %s", step.Name(), step.Why())
+	}
+	four := outsideOf(topologyOf(4))
+	if got := ServedAfter(s.External, &four, "new", now); !cmp.Equal(got, topologyOf(3)) {
+		t.Errorf("too many, and written down as served: %v", got)
 	}
 }
 
@@ -139,6 +167,9 @@ func TestReplicasAreServedOutsideFirst(t *testing.T) {
 // What every gateway leads to by the map of now is written down; who left, and comes back, is to be seen again.
 func TestWhatIsWrittenDownAsServed(t *testing.T) {
 	g := func(is string, ready bool) snapshot.Gateway { return snapshot.Gateway{Pod: "g", Map: is, Ready: ready} }
+	but := func(unknown ...snapshot.Numbered) []snapshot.Gateway {
+		return []snapshot.Gateway{g("m", true), {Pod: "g", Map: "m", Ready: true, Unknown: unknown}}
+	}
 	four := outsideOf(topologyOf(4))
 	for name, tt := range map[string]struct {
 		served   v1alpha1.Topology
@@ -146,16 +177,34 @@ func TestWhatIsWrittenDownAsServed(t *testing.T) {
 		is       string
 		want     v1alpha1.Topology
 	}{
-		"all of it":            {topologyOf(3), []snapshot.Gateway{g("m", true), g("m", true)}, "m", topologyOf(4)},
-		"not yet":              {topologyOf(3), []snapshot.Gateway{g("m", true), g("l", true)}, "m", topologyOf(3)},
-		"not asked":            {topologyOf(3), []snapshot.Gateway{g("", true)}, "m", topologyOf(3)},
-		"not known":            {topologyOf(3), []snapshot.Gateway{g("m", true)}, "", topologyOf(3)},
-		"nobody leads":         {nil, []snapshot.Gateway{g("", false)}, "m", nil},
-		"nobody is":            {nil, nil, "m", nil},
-		"more than there were": {topologyOf(5), nil, "m", topologyOf(4)},
+		"all of it":                      {topologyOf(3), []snapshot.Gateway{g("m", true), g("m", true)}, "m", topologyOf(4)},
+		"not yet":                        {topologyOf(3), []snapshot.Gateway{g("m", true), g("l", true)}, "m", topologyOf(3)},
+		"all but one":                    {topologyOf(3), but(snapshot.Numbered{Shard: 3, Ordinal: 1}), "m", v1alpha1.Topology{2, 2, 2, 1}},
+		"one that was":                   {topologyOf(3), but(snapshot.Numbered{Shard: 1}), "m", topologyOf(4)},
+		"none was, and one is not known": {nil, but(snapshot.Numbered{Shard: 1}), "m", v1alpha1.Topology{2, 0, 2, 2}},
+		"not asked":                      {topologyOf(3), []snapshot.Gateway{g("", true)}, "m", topologyOf(3)},
+		"not known":                      {topologyOf(3), []snapshot.Gateway{g("m", true)}, "", topologyOf(3)},
+		"nobody leads":                   {nil, []snapshot.Gateway{g("", false)}, "m", nil},
+		"nobody is":                      {nil, nil, "m", nil},
+		"more than there were":           {topologyOf(5), nil, "m", topologyOf(4)},
 	} {
 		if got := ServedAfter(&snapshot.External{Served: tt.served, Gateways: tt.gateways}, &four, tt.is, now); !cmp.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
+	}
+}
+
+// What is refused for clients outside is told, and nothing inside waits for it.
+func TestWhatIsRefusedOutsideHoldsUpNothing(t *testing.T) {
+	d := with(topologyOf(3))
+	d.External = true
+	s := recorded(d, joined(3))
+	told := ShapeOf(d, s, now).Next(Pending{Outside: "no"})
+	if told.Stalled == nil || told.Stalled.Cause != "ExternalRefused" || told.Stalled.Why() != "no" {
+		t.Errorf("%+v", told.Stalled)
+	}
+	s.Shards[0].Replicas = 1
+	if step := ShapeOf(d, s, now).Next(Pending{Outside: "no", Children: []string{"StatefulSet c-0"}}).Step; !Is[ApplyChildren](step) {
+		t.Errorf("%s: %s", step.Name(), step.Why())
 	}
 }

@@ -65,6 +65,7 @@ var rules = []rule{
 	{"move", false, planMove},
 	{"majority", false, planMajority},
 	{"withheld", false, planWithheld},
+	{"refused outside", false, planRefusedOutside},
 	{"served outside", false, planServed},
 	{"converge", true, planConverge},
 	// What waits for a cluster that is healthy.

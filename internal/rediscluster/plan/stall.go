@@ -36,7 +36,6 @@ var Reaches = map[string]Reach{
 	"NameTaken":                 WhatTheSpecSays,
 	"CannotChange":              WhatTheSpecSays,
 	"Forbidden":                 WhatTheSpecSays,
-	"ExternalRefused":           WhatTheSpecSays, // all else that is rendered was applied
 	v1alpha1.ReasonCannotExpand: WhatTheSpecSays,
 	"AmbiguousOwner":            ItsPart, // planMeet does not introduce the instance, and what it claims is set aside
 	"DamagedFiles":              ItsPart, // the instance does not run, or is set aside
@@ -47,6 +46,7 @@ var Reaches = map[string]Reach{
 	"SettingRefused":            ItsPart, // a new cluster whose pods do not start: nothing is assigned before all answer
 	"InvalidAssignment":         ItsPart, // no goal is recorded, so that no slot moves; planRemoval lets nothing go
 	"OverCapacity":              ItsPart, // likewise
+	"ExternalRefused":           ItsPart, // what is made for clients outside is applied apart
 }
 
 // asItIs is the desire that a cluster stays as it is: what an invalid spec asks for is not

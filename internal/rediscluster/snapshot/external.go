@@ -4,6 +4,7 @@
 package snapshot
 
 import (
+	"slices"
 	"time"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -17,8 +18,20 @@ type External struct {
 	Served v1alpha1.Topology
 	// Service is what the Service of the gateways says; nil: there is none, or it cannot be read.
 	Service *ExternalService
-	// Gateways are the pods that exist.
+	// Since is since when there are instances, always the same, of which it is not known that every gateway leads to them; zero: there are
+	// none, or that is not known.
+	Since time.Time
+	// Gateways are the pods that exist, TooMany reports that there are more.
 	Gateways []Gateway
+	TooMany  bool
+}
+
+// ServedOf is how many instances of a shard are served.
+func (e *External) ServedOf(shard int) int {
+	if shard >= len(e.Served) {
+		return 0
+	}
+	return int(e.Served[shard])
 }
 
 // Outside is whom gateways are to lead clients to: so many instances of each shard, and those that have left a moment ago.
@@ -52,6 +65,16 @@ type Gateway struct {
 	Waiting string
 	// Map identifies the map that it said last that it serves; empty: not known.
 	Map string
+	// Unknown are the instances of that map that it knows no address of, and so leads nobody to.
+	Unknown []Numbered
+}
+
+// Numbered is an instance by its shard and its number there.
+type Numbered struct{ Shard, Ordinal int }
+
+// Serves reports whether it said that it leads clients to an instance by a map.
+func (g Gateway) Serves(is string, instance Numbered) bool {
+	return is != "" && g.Map == is && !slices.Contains(g.Unknown, instance)
 }
 
 // Leads reports whether clients may be led by it, now or soon: one that does not run leads nobody, and begins with the map of then.

@@ -39,11 +39,11 @@ func external(cluster *v1alpha1.RedisCluster, status *v1alpha1.RedisClusterStatu
 	}
 	slices.SortFunc(is.Leaving, func(a, b v1alpha1.ExternalLeaving) int { return strings.Compare(a.Name, b.Name) })
 	status.External = is
-	status.Conditions = conditions.Set(status.Conditions, now, cluster.Generation, externalAccess(cluster, p, is))
+	status.Conditions = conditions.Set(status.Conditions, now, cluster.Generation, externalAccess(cluster, p, is, now))
 }
 
 // externalAccess reports whether clients outside reach the cluster.
-func externalAccess(cluster *v1alpha1.RedisCluster, p Reconciliation, is *v1alpha1.ExternalStatus) metav1.Condition {
+func externalAccess(cluster *v1alpha1.RedisCluster, p Reconciliation, is *v1alpha1.ExternalStatus, now time.Time) metav1.Condition {
 	no := func(reason, format string, args ...any) metav1.Condition {
 		return conditions.Condition(v1alpha1.ConditionExternalAccess, metav1.ConditionFalse, reason, cut(fmt.Sprintf(format, args...)))
 	}
@@ -62,10 +62,15 @@ func externalAccess(cluster *v1alpha1.RedisCluster, p Reconciliation, is *v1alph
 	switch s := p.Decision.Situation; {
 	case s == plan.Hibernating || s == plan.Hibernated || Asleep(p):
 		return no(v1alpha1.ReasonExternalHibernated, "no gateway is to run while the cluster is hibernated: set spec.hibernate to false")
+	case p.Outside.Refused != "":
+		return no(v1alpha1.ReasonExternalRefused, "%s", p.Outside.Refused)
 	case pending:
 		return no(v1alpha1.ReasonExternalAddressPending, "%s", addressPending(cluster))
 	case !p.Snapshot.Formed:
 		return no(v1alpha1.ReasonExternalNotBegun, "gateways start when the cluster has formed")
+	case behind(p, now) != "":
+		return no(v1alpha1.ReasonExternalBehind, "for %s clients outside may not have been led to all instances: %s", plan.ServedWithin,
+			behind(p, now))
 	case ready > 0:
 		message := fmt.Sprintf("clients outside connect to %s", strings.Join(is.Addresses, ", "))
 		if p.Outside.Withheld != "" {
@@ -76,6 +81,23 @@ func externalAccess(cluster *v1alpha1.RedisCluster, p Reconciliation, is *v1alph
 		return no(v1alpha1.ReasonExternalWithheld, "%s", p.Outside.Withheld)
 	}
 	return no(v1alpha1.ReasonExternalNotRunning, "no gateway is ready: %s", waits)
+}
+
+// behind says which gateway has not led clients by the map of now for so long that the cluster does not wait for it any more; empty: none.
+func behind(p Reconciliation, now time.Time) string {
+	e := p.Snapshot.External
+	if e == nil || e.Since.IsZero() || now.Sub(e.Since) < plan.ServedWithin {
+		return ""
+	}
+	for _, g := range e.Gateways {
+		if g.Leads(now) && g.Map != p.Outside.Map {
+			return fmt.Sprintf("gateway %s: %s", g.Pod, plan.WhyBehind(g, p.Outside.Map))
+		}
+	}
+	if e.TooMany {
+		return "there are more gateways than can be asked: delete those that are not of the Deployment"
+	}
+	return ""
 }
 
 func addressPending(cluster *v1alpha1.RedisCluster) string {

@@ -29,6 +29,7 @@ func TestExternalAccess(t *testing.T) {
 		forming   bool
 		nodePort  bool
 		balancer  *string
+		since     time.Time
 		status    metav1.ConditionStatus
 		reason    string
 		message   string
@@ -46,11 +47,19 @@ func TestExternalAccess(t *testing.T) {
 			message: "no label"},
 		"a change is withheld": {gateways: ready, outside: Outside{Known: true, Address: address, Map: "m", Withheld: "no label"}, status: "True",
 			reason: "Available", message: "go on as they were: no label"},
-		"hibernated": {situation: plan.Hibernated, outside: reached, status: "False", reason: "Hibernated", message: "spec.hibernate"},
+		"refused": {gateways: ready, outside: Outside{Known: true, Map: "m", Refused: "a port is taken"}, status: "False", reason: "Refused",
+			message: "a port is taken"},
+		"behind": {gateways: []snapshot.Gateway{{Pod: "g-0", Ready: true, Map: "l"}}, outside: reached, since: now.Add(-plan.ServedWithin),
+			status: "False", reason: "Behind", message: "gateway g-0: its map"},
+		"behind for a moment": {gateways: []snapshot.Gateway{{Pod: "g-0", Ready: true, Map: "l"}}, outside: reached, since: now, status: "True",
+			reason: "Available"},
+		"some are not known": {gateways: ready, outside: reached, since: now.Add(-time.Hour), status: "True", reason: "Available"},
+		"hibernated":         {situation: plan.Hibernated, outside: reached, status: "False", reason: "Hibernated", message: "spec.hibernate"},
 	} {
 		s := healthy()
 		s.Formed = !tt.forming
-		s.External = &snapshot.External{Gateways: tt.gateways, Service: &snapshot.ExternalService{Host: ptr.Deref(tt.balancer, "192.0.2.1")}}
+		s.External = &snapshot.External{Gateways: tt.gateways, Since: tt.since,
+			Service: &snapshot.ExternalService{Host: ptr.Deref(tt.balancer, "192.0.2.1")}}
 		c := cluster()
 		c.Spec.External = &v1alpha1.External{Type: v1alpha1.ExternalLoadBalancer}
 		if tt.nodePort {

@@ -44,6 +44,8 @@ type Outside struct {
 	Known bool
 	// Address is what they are given, Map identifies whom they are led to; empty: it is not known.
 	Address, Map string
+	// Refused says why what is made for clients outside is not as it is rendered; empty: it is, or was not tried.
+	Refused string
 	// Withheld says why the Deployment of gateways stays as it is; empty: it is not held back.
 	Withheld string
 }

@@ -170,11 +170,15 @@ func Gateway(cr *v1alpha1.RedisCluster, image string) map[string]any {
 	e := cr.Spec.External
 	connections, perSource := gatewayConnections(cr)
 	args := []string{backupjob.Gateway, "--map-file=" + gatewayMapDir + "/" + mapKey, backupjob.Listen(),
-		fmt.Sprintf("--max-connections=%d", connections), fmt.Sprintf("--max-connections-per-source=%d", perSource)}
+		fmt.Sprintf("--max-connections=%d", connections), fmt.Sprintf("--max-connections-per-source=%d", perSource),
+		fmt.Sprintf("--max-connections-per-instance=%d", connections)}
+	if len(e.SourceRanges) > 0 { // balancers hear late that a node has no gateway any more
+		args = append(args, "--drain-delay=30s")
+	}
 	if e.TLS != nil {
 		args = append(args, "--cert-file="+gatewayTLSDir+"/"+corev1.TLSCertKey, "--key-file="+gatewayTLSDir+"/"+corev1.TLSPrivateKeyKey)
 	}
-	if cr.Spec.TLS != nil {
+	if cr.TLSMode() == v1alpha1.TLSRequired {
 		args = append(args, "--ca-file="+gatewayCAFile, "--server-name="+cr.TLSServerName())
 	}
 	const grace = 60 // longer than the program drains
@@ -193,17 +197,18 @@ func Gateway(cr *v1alpha1.RedisCluster, image string) map[string]any {
 				{Key: corev1.TLSPrivateKeyKey, Path: corev1.TLSPrivateKeyKey}}}}})
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "tls", MountPath: gatewayTLSDir, ReadOnly: true})
 	}
-	if cr.Spec.TLS != nil {
+	if cr.TLSMode() == v1alpha1.TLSRequired {
 		backupjob.Mount(&pod, "trust", cr.TLSTrustSecretName(), backupjob.KeyTrusted, gatewayCAFile)
 	}
 	c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	c.Ports = []corev1.ContainerPort{{Name: "status", ContainerPort: backupjob.StatusPort, Protocol: corev1.ProtocolTCP}}
-	asked := func(path string, every, failures int32) *corev1.Probe {
-		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("status")}},
-			PeriodSeconds: every, TimeoutSeconds: 2, FailureThreshold: failures}
+	const often, few = 2, 3 // it has no liveness probe: who reaches it could have it restarted, with all that is connected
+	c.ReadinessProbe = &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/readyz", Port: intstr.FromString("status")}},
+		PeriodSeconds: often, TimeoutSeconds: 2, FailureThreshold: few}
+	if limit := c.Resources.Limits.Memory().Value(); limit > 0 {
+		c.Env = append(c.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: strconv.FormatInt(limit/10*9, 10)}) //nolint:mnd // a tenth is not Go's
 	}
-	const often, rarely, few, many = 2, 10, 3, 6
-	c.ReadinessProbe, c.LivenessProbe = asked("/readyz", often, few), asked("/healthz", rarely, many)
 	return unstructured(&pod)
 }
 
@@ -218,13 +223,14 @@ func mountMap(pod *corev1.PodSpec, name string) {
 // instance accepts to clients inside. Where nodes hide whom connections come from, a node is one source.
 func gatewayConnections(cr *v1alpha1.RedisCluster) (all, perSource int) {
 	const byDefault, share, least, ofOne = 10_000, 0.8, 10, 1000
+	const atOnce = 2 // while gateways are replaced, old ones end beside new ones
 	accepts := byDefault
 	for name, value := range cr.Spec.Config {
 		if n, err := strconv.Atoi(value); err == nil && redisconf.Canonical(name) == "maxclients" {
 			accepts = min(max(n, 0), byDefault)
 		}
 	}
-	all = max(int(share*float64(accepts))/int(cr.Spec.External.GatewayCount()), least)
+	all = max(int(share*float64(accepts))/(atOnce*int(cr.Spec.External.GatewayCount())), least)
 	if len(cr.Spec.External.SourceRanges) == 0 {
 		return all, all
 	}

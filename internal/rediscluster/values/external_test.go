@@ -4,6 +4,7 @@
 package values_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -172,13 +173,14 @@ func TestConnectionsOfGateways(t *testing.T) {
 		maxclients string
 		replicas   int32
 		ranges     []string
-		want       []string
+		all, each  int
 	}{
-		{"", 2, nil, []string{"--max-connections=4000", "--max-connections-per-source=4000"}},
-		{"", 4, []string{"192.0.2.0/24"}, []string{"--max-connections=2000", "--max-connections-per-source=1000"}},
-		{"500", 2, []string{"192.0.2.0/24"}, []string{"--max-connections=200", "--max-connections-per-source=200"}},
-		{"1000000", 1, nil, []string{"--max-connections=8000", "--max-connections-per-source=8000"}},
-		{"1", 10, nil, []string{"--max-connections=10", "--max-connections-per-source=10"}},
+		{"", 2, nil, 2000, 2000},
+		{"", 4, []string{"192.0.2.0/24"}, 1000, 1000},
+		{"500", 2, []string{"192.0.2.0/24"}, 100, 100},
+		{"1000000", 1, nil, 4000, 4000},
+		{"1", 10, nil, 10, 10},
+		{"", 1, []string{"192.0.2.0/24"}, 4000, 1000},
 	} {
 		cr := readCluster(t, "testdata/external.yaml")
 		cr.Spec.External.Replicas, cr.Spec.External.SourceRanges = &tt.replicas, tt.ranges
@@ -190,8 +192,10 @@ func TestConnectionsOfGateways(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := slices.DeleteFunc(pod.Containers[0].Args, func(arg string) bool { return !strings.HasPrefix(arg, "--max-") })
-		if !cmp.Equal(got, tt.want) {
-			t.Errorf("maxclients %q: %v, want %v", tt.maxclients, got, tt.want)
+		want := []string{fmt.Sprintf("--max-connections=%d", tt.all), fmt.Sprintf("--max-connections-per-source=%d", tt.each),
+			fmt.Sprintf("--max-connections-per-instance=%d", tt.all)}
+		if !cmp.Equal(got, want) {
+			t.Errorf("maxclients %q: %v, want %v", tt.maxclients, got, want)
 		}
 	}
 }
