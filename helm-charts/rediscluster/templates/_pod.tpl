@@ -133,6 +133,10 @@ the bus, which takes nobody while a master loads: so liveness does not (alive.sh
     {{- end }}
 {{- end }}
 
+{{/*
+Pods with two ports take plain connections in all stages but one, on the way back from TLS alone; TLS they do not take while they
+are rolled out at first and at last.
+*/}}
 {{- define "rediscluster.exporterContainer" -}}
 {{- $tls := and .Values.tls.enabled (not .Values.tls.twoPorts) }}
 - name: exporter
