@@ -18,7 +18,7 @@ import (
 	"middleware.hc.cn/operator/internal/backupjob"
 )
 
-// The port of Redis, on which the operator logs in with passwords, is reached at pods of RedisClusters only; what is reached
+// The ports of Redis, on which the operator logs in with passwords, are reached at pods of RedisClusters only; what is reached
 // everywhere are DNS and the usual ports of API servers.
 func TestPasswordsLeaveForInstancesOnly(t *testing.T) {
 	text, err := os.ReadFile("operator.yaml")
@@ -42,7 +42,9 @@ func TestPasswordsLeaveForInstancesOnly(t *testing.T) {
 			got[port.Port.String()+"/"+string(*port.Protocol)] = to
 		}
 	}
-	want := map[string]string{"6379/TCP": v1alpha1.LabelCluster + " in <none>" + v1alpha1.LabelRelay + " in <none>",
+	instances := v1alpha1.LabelCluster + " in <none>" + v1alpha1.LabelRelay + " in <none>"
+	want := map[string]string{strconv.Itoa(int(v1alpha1.PortRedis)) + "/TCP": instances,
+		strconv.Itoa(int(v1alpha1.PortRedisTLS)) + "/TCP": instances,
 		strconv.Itoa(backupjob.StatusPort) + "/TCP": v1alpha1.LabelArchive + " in <none>" + v1alpha1.LabelGateway +
 			" in <none>app.kubernetes.io/managed-by=middleware-operator,app.kubernetes.io/name in (redisbackup,redisrestore) in <none>", "53/TCP": "everything", "53/UDP": "everything",
 		"443/TCP": "everything", "6443/TCP": "everything", "8443/TCP": "everything", "16443/TCP": "everything"}

@@ -12,6 +12,14 @@
 #
 # Nothing in it comes from a custom resource.
 
+# A pod that has TLS at 6379 keeps it there when redis.conf moves it to 6380, until it is replaced by one with two ports,
+# whose template says so: its probes and the Service look for it there.
+if [ "$1" = --two-ports ]; then shift; elif
+  grep -q '^port "0"' /etc/redis/redis.conf 2>/dev/null && grep -q '^tls-port "6380"' /etc/redis/redis.conf
+then
+  set -- "$@" --tls-port 6379 --cluster-announce-port 0 --cluster-announce-tls-port 0 --cluster-announce-bus-port 0
+fi
+
 nodes=/data/nodes.conf
 [ -r "$nodes" ] || exec "$@"
 trap 'exit 0' TERM # a shell that is process 1 would not end
@@ -49,11 +57,10 @@ way() {
   for options; do
     # shellcheck disable=SC2086 # the options are words
     answer=$(unset REDISCLI_AUTH && timeout 1 redis-cli --raw -h "$host" $options PING </dev/null 2>/dev/null)
-    case $answer in PONG* | NOAUTH* | LOADING* | BUSY* | MASTERDOWN*)
+    if [ -n "$answer" ]; then # an error of the server's is an answer; what the way does not lead to is told on stderr
       echo "$options"
       return 0
-      ;;
-    esac
+    fi
   done
   return 1
 }

@@ -79,15 +79,16 @@ func jobOf(backup *v1alpha1.RedisBackup, name, image string, shards int64, args 
 func arguments(backup *v1alpha1.RedisBackup, cluster *v1alpha1.RedisCluster) []string {
 	args := []string{backupjob.Take, backup.Name, backupjob.Store(backup.Location()), "--cluster=" + cluster.Namespace + "/" + cluster.Name,
 		backupjob.Request(string(backup.UID)), backupjob.Listen(), "--slots-stay"}
-	port, _ := cluster.ClientTLS()
-	for _, node := range seeds(cluster) {
-		host, _, err := net.SplitHostPort(node.Instance)
-		if err != nil {
-			continue // it is the operator's own word
-		}
-		args = append(args, backupjob.From(net.JoinHostPort(host, strconv.Itoa(int(port)))))
-		if node.NodeID != "" {
-			args = append(args, "--node="+node.NodeID)
+	for i, port := range ports(cluster) {
+		for _, node := range seeds(cluster) {
+			host, _, err := net.SplitHostPort(node.Instance)
+			if err != nil {
+				continue // it is the operator's own word
+			}
+			args = append(args, backupjob.From(net.JoinHostPort(host, strconv.Itoa(int(port)))))
+			if node.NodeID != "" && i == 0 {
+				args = append(args, "--node="+node.NodeID)
+			}
 		}
 	}
 	args = append(args, backupjob.Login(cluster)...)
@@ -95,6 +96,19 @@ func arguments(backup *v1alpha1.RedisBackup, cluster *v1alpha1.RedisCluster) []s
 		args = append(args, "--recipient="+recipient)
 	}
 	return append(args, backupjob.Rate(backup.Spec.MaxBytesPerSecond, 1)...)
+}
+
+// ports are those at which an instance may take the connections of a backup, the likeliest first: while TLS is switched, instances differ,
+// and where the Service leads to is not where each of them listens.
+func ports(cluster *v1alpha1.RedisCluster) []int32 {
+	port, secured := cluster.ClientTLS()
+	switch {
+	case !secured:
+		return []int32{port}
+	case port == v1alpha1.PortRedisTLS:
+		return []int32{port, v1alpha1.PortRedis}
+	}
+	return []int32{port, v1alpha1.PortRedisTLS}
 }
 
 // fit leaves out of a Job what the platform gives its pods.

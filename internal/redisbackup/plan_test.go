@@ -175,6 +175,30 @@ func TestStatusOfACompleteBackup(t *testing.T) {
 	}
 }
 
+// While TLS is switched some instances take it at the one port and some at the other, and a backup asks both; nobody is asked for TLS
+// where a cluster has none.
+func TestJobAsksWhereInstancesMayListen(t *testing.T) {
+	for _, tt := range []struct {
+		is, wanted v1alpha1.TLSMode
+		want       []string
+	}{
+		{v1alpha1.TLSRequired, v1alpha1.TLSRequired, []string{"--from=10.0.0.1:6379", "--from=10.0.0.1:6380"}},
+		{v1alpha1.TLSRequired, v1alpha1.TLSBoth, []string{"--from=10.0.0.1:6380", "--from=10.0.0.1:6379"}},
+		{v1alpha1.TLSBoth, v1alpha1.TLSRequired, []string{"--from=10.0.0.1:6380", "--from=10.0.0.1:6379"}},
+		{v1alpha1.TLSBoth, v1alpha1.TLSDisabled, []string{"--from=10.0.0.1:6379"}},
+		{v1alpha1.TLSDisabled, v1alpha1.TLSBoth, []string{"--from=10.0.0.1:6379"}},
+	} {
+		s := snapshotOf(func(s *Snapshot) {
+			s.Cluster.Spec.TLS = &v1alpha1.TLS{SecretName: "certificate", Mode: tt.wanted}
+			s.Cluster.Status.TLS = &v1alpha1.TLSStatus{Mode: tt.is}
+		})
+		got := slices.DeleteFunc(arguments(s.Backup, s.Cluster), func(arg string) bool { return !strings.HasPrefix(arg, "--from=") })
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s, on the way to %s (-want +got):\n%s", tt.is, tt.wanted, diff)
+		}
+	}
+}
+
 // What the object's author wrote is one argument, and one part of a URL.
 func TestJobHoldsWhatTheAuthorWroteApart(t *testing.T) {
 	s := snapshotOf(func(s *Snapshot) {
@@ -187,7 +211,7 @@ func TestJobHoldsWhatTheAuthorWroteApart(t *testing.T) {
 	c := made.Spec.Template.Spec.Containers[0]
 	want := []string{"take", "monday",
 		"--store=s3://backups?endpoint=https%3A%2F%2Fminio.store.svc%3A9000&prefix=a%26b%3Dc%2Fshop%2Fcache%2F&region=eu%26endpoint%3Dhttp%3A%2F%2Fevil&use_path_style=true",
-		"--cluster=shop/cache", "--request=b", "--listen=:8090", "--slots-stay", "--from=10.0.0.1:6379", "--node=n1",
+		"--cluster=shop/cache", "--request=b", "--listen=:8090", "--slots-stay", "--from=10.0.0.1:6379", "--node=n1", "--from=10.0.0.1:6380",
 		"--user=operator-backup", "--password-file=/etc/backup/login/password", "--ca-file=/etc/backup/trust/ca.crt",
 		"--server-name=any.cache-nodes.shop.svc", "--recipient=age1x", "--max-bytes-per-second=50000000", "--report-file=/dev/termination-log"}
 	if diff := cmp.Diff(want, c.Args); diff != "" {

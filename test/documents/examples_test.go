@@ -76,7 +76,8 @@ func TestScriptsUseWhatThePageLists(t *testing.T) {
 	command := regexp.MustCompile(`(?m)(?:^|[;|&]|\$\(|\bif|\bwhile|\buntil|\bdo|\bthen|\belse|! )\s*` +
 		`(?:[A-Za-z_]+=\S* +)*([a-z][a-z-]*)(?:[ \t]|$)`)
 	var used []string
-	for _, file := range []string{"helm-charts/rediscluster/start.sh", "helm-charts/rediscluster/switchover.sh"} {
+	for _, file := range []string{"helm-charts/rediscluster/start.sh", "helm-charts/rediscluster/switchover.sh",
+		"helm-charts/rediscluster/alive.sh"} {
 		script := text.ReplaceAllString(comment.ReplaceAllString(read(t, file), ""), "''")
 		own := []string{}
 		for _, match := range function.FindAllStringSubmatch(script, -1) {

@@ -70,9 +70,10 @@ spec:
 {{/*
 A shell starts Redis, and gives its place to it (start.sh). The address of Redis changes with every restart of the pod, so
 it stands behind the file in the command, and its DNS name never does.
-An open port is enough for the probe, that of the bus where those of clients come and go while TLS is switched; whether Redis knows the cluster and is in sync is
-what the operator asks over the protocol, and says in the pod's readiness gate. Liveness is patient: Redis opens its port before it
-loads data, and a minute without accepting a connection is not a slow command.
+An open port is enough for the probe; whether Redis knows the cluster and is in sync is what the operator asks over the protocol,
+and says in the pod's readiness gate. Liveness is patient: Redis opens its port before it loads data, and a minute without
+accepting a connection is not a slow command. Where clients' ports come and go while TLS is switched, readiness looks at that of
+the bus, which takes nobody while a master loads: so liveness does not (alive.sh).
 */}}
 {{- define "rediscluster.redisContainer" -}}
 - name: redis
@@ -83,6 +84,9 @@ loads data, and a minute without accepting a connection is not a slow command.
   command:
     - sh
     - /etc/redis/start.sh
+    {{- if .Values.tls.twoPorts }}
+    - --two-ports
+    {{- end }}
     - redis-server
     - /etc/redis/redis.conf
     - --cluster-announce-ip
@@ -106,14 +110,15 @@ loads data, and a minute without accepting a connection is not a slow command.
   resources:
     {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- $listens := ternary "bus" "redis" (default false .Values.tls.twoPorts) }}
-  {{- $ready := dict "tcpSocket" (dict "port" $listens) "periodSeconds" 1 "timeoutSeconds" 1 "failureThreshold" 3 }}
+  {{- $both := default false .Values.tls.twoPorts }}
+  {{- $ready := dict "tcpSocket" (dict "port" (ternary "bus" "redis" $both)) "periodSeconds" 1 "timeoutSeconds" 1 "failureThreshold" 3 }}
   readinessProbe:
     {{- mustMergeOverwrite $ready (.Values.overlay.readinessProbe | default dict) | toYaml | nindent 4 }}
   lifecycle:
     preStop:
       exec: {command: [sh, /etc/redis/switchover.sh]}
-  {{- $alive := dict "tcpSocket" (dict "port" $listens) "initialDelaySeconds" 20 "periodSeconds" 10 "timeoutSeconds" 5 "failureThreshold" 6 }}
+  {{- $open := ternary (dict "exec" (dict "command" (list "sh" "/etc/redis/alive.sh"))) (dict "tcpSocket" (dict "port" "redis")) $both }}
+  {{- $alive := merge $open (dict "initialDelaySeconds" 20 "periodSeconds" 10 "timeoutSeconds" 5 "failureThreshold" 6) }}
   livenessProbe:
     {{- mustMergeOverwrite $alive (.Values.overlay.livenessProbe | default dict) | toYaml | nindent 4 }}
   securityContext:
@@ -128,6 +133,10 @@ loads data, and a minute without accepting a connection is not a slow command.
     {{- end }}
 {{- end }}
 
+{{/*
+Pods with two ports take plain connections in all stages but one, on the way back from TLS alone; TLS they do not take while they
+are rolled out at first and at last.
+*/}}
 {{- define "rediscluster.exporterContainer" -}}
 {{- $tls := and .Values.tls.enabled (not .Values.tls.twoPorts) }}
 - name: exporter
@@ -234,7 +243,7 @@ initContainers:
     sources:
       - configMap:
           name: {{ printf "%s-config" .Release.Name | quote }}
-          items: [{key: redis.conf, path: redis.conf}, {key: switchover.sh, path: switchover.sh}, {key: start.sh, path: start.sh}]
+          items: [{key: redis.conf, path: redis.conf}, {key: switchover.sh, path: switchover.sh}, {key: start.sh, path: start.sh}{{ if .Values.tls.twoPorts }}, {key: alive.sh, path: alive.sh}{{ end }}]
       {{- if .Values.auth.enabled }}
       - secret:
           name: {{ printf "%s-auth" .Release.Name | quote }}

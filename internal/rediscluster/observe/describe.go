@@ -83,9 +83,7 @@ func (o *Observer) describe(ctx context.Context, credentials redis.Credentials, 
 	timeout time.Duration, settings []string, shared *texts) {
 	in.Error = ""
 	err := contain.Call(ctx, "describe "+in.Name, func() error {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		view, err := o.firstView(ctx, credentials, in, ways, settings)
+		view, err := o.firstView(ctx, credentials, in, ways, timeout, settings)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -57,12 +58,17 @@ func (m *Memory) waysTo(in *snapshot.Instance, credentials redis.Credentials) []
 	return append([]snapshot.Way{last}, slices.DeleteFunc(ways, func(w snapshot.Way) bool { return w == last })...)
 }
 
-// firstView asks an instance in one way after the other. What answers as Redis does is the way, whatever it says.
+// firstView asks an instance in one way after the other. What answers as Redis does is the way, whatever it says. The likeliest way may
+// take the timeout and each other half of it, so that a port whose connections are dropped leaves time for the rest.
 func (o *Observer) firstView(ctx context.Context, credentials redis.Credentials, in *snapshot.Instance, ways []snapshot.Way,
-	settings []string) (view redis.View, err error) {
+	timeout time.Duration, settings []string) (view redis.View, err error) {
 	for i, way := range ways {
 		in.Way = way
-		said, failed := o.node(in, credentials).Describe(ctx, settings...)
+		within := timeout
+		if i > 0 {
+			within = timeout / 2
+		}
+		said, failed := o.viewWithin(ctx, credentials, in, within, settings)
 		if failed == nil || answered(failed) {
 			return said, failed
 		}
@@ -75,6 +81,14 @@ func (o *Observer) firstView(ctx context.Context, credentials redis.Credentials,
 	}
 	in.Way = ways[0]
 	return redis.View{}, err
+}
+
+// viewWithin asks an instance in the way that is noted.
+func (o *Observer) viewWithin(ctx context.Context, credentials redis.Credentials, in *snapshot.Instance, timeout time.Duration,
+	settings []string) (redis.View, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return o.node(in, credentials).Describe(ctx, settings...)
 }
 
 // answered reports whether a node said what the error is.

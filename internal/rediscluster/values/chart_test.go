@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,6 +126,25 @@ func TestGolden(t *testing.T) {
 				t.Errorf("rendered objects differ from %s (-want +got); run go test with -update when that is meant:\n%s", path, diff)
 			}
 		})
+	}
+}
+
+// Pods with two ports are asked at both until the last of them is gone: the policy drops nothing there while there is spec.tls.
+func TestPolicyOfTheSecondPort(t *testing.T) {
+	c := loadChart(t)
+	for _, mode := range []v1alpha1.TLSMode{v1alpha1.TLSDisabled, v1alpha1.TLSBoth, v1alpha1.TLSRequired, ""} {
+		cr := readCluster(t, "testdata/tls-both.yaml")
+		if cr.Spec.TLS.Mode = mode; mode == "" {
+			cr.Spec.TLS = nil
+		}
+		objects, err := render(c, cr, cr.Spec.Topology(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		policies := slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != "NetworkPolicy" })
+		if n := strings.Count(toYAML(t, policies), "port: 6380"); n != map[bool]int{true: 2}[mode != ""] {
+			t.Errorf("with mode %q the policy names port 6380 %d times", mode, n)
+		}
 	}
 }
 

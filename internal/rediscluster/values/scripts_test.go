@@ -1,0 +1,125 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package values_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"middleware.hc.cn/operator/internal/redis/redisconf"
+)
+
+// script puts a script of the chart where its paths lead into a directory.
+func script(t *testing.T, name, dir string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "helm-charts", "rediscluster", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, name)
+	write(t, path, strings.NewReplacer("/etc/redis/", dir+"/", "/data/", dir+"/data/", "/proc/net/", dir+"/").Replace(string(text)))
+	return path
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// configured writes a redis.conf with the ports of a stage.
+func configured(t *testing.T, dir string, stage redisconf.TLSStage) {
+	t.Helper()
+	settings := redisconf.TLSSettings(stage, dir)
+	write(t, filepath.Join(dir, "redis.conf"), fmt.Sprintf("port %q\ntls-port %q\n", settings["port"], settings["tls-port"]))
+}
+
+// A container that restarts under a redis.conf that moves TLS to 6380 has it where its own probes look for it.
+func TestStartKeepsThePortOfThePod(t *testing.T) {
+	const moved = " --tls-port 6379 --cluster-announce-port 0 --cluster-announce-tls-port 0 --cluster-announce-bus-port 0"
+	for name, tt := range map[string]struct {
+		stage redisconf.TLSStage
+		two   bool
+		want  string
+	}{
+		"one port, moved":  {redisconf.TLSSecond, false, moved},
+		"two ports, moved": {redisconf.TLSSecond, true, ""},
+		"required":         {redisconf.TLSRequired, false, ""},
+		"both":             {redisconf.TLSBoth, true, ""},
+		"plain":            {redisconf.TLSPlain, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			configured(t, dir, tt.stage)
+			args := []string{script(t, "start.sh", dir)}
+			if tt.two {
+				args = append(args, "--two-ports")
+			}
+			out, err := exec.Command("sh", append(args, "echo", "redis.conf")...).CombinedOutput()
+			if got, want := string(out), "redis.conf"+tt.want+"\n"; err != nil || got != want {
+				t.Errorf("it runs %q and not %q: %v", got, want, err)
+			}
+		})
+	}
+}
+
+// Whatever an instance answers, and be it an error, the way to it is found; both scripts look for it alike.
+func TestAnErrorIsAnAnswer(t *testing.T) {
+	for _, answer := range []string{"PONG", "MISCONF Redis is configured to save RDB snapshots", "NOPERM this user has no permissions",
+		"DENIED Redis is running in protected mode", "ERR max number of clients reached", "NOREPLICAS Not enough good replicas", ""} {
+		dir := t.TempDir()
+		start, stop := script(t, "start.sh", dir), script(t, "switchover.sh", dir)
+		configured(t, dir, redisconf.TLSRequired)
+		write(t, filepath.Join(dir, "tls", "ca.crt"), "")
+		write(t, filepath.Join(dir, "redis-cli"), fmt.Sprintf("#!/bin/sh\necho 'Could not connect' >&2\n[ -z %[1]q ] || echo %[1]q\n", answer))
+		for _, path := range []string{start, stop} {
+			command := exec.Command("sh", "-c", `eval "$(sed -n '/^ca=/,/^}/p' "$0")"; way 10.0.0.1`, path)
+			command.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+			out, err := command.Output()
+			if found := strings.HasPrefix(string(out), "-p 6379 --tls"); found != (answer != "") || (err == nil) != found {
+				t.Errorf("%s: answered %q, the way is %q: %v", filepath.Base(path), answer, out, err)
+			}
+		}
+	}
+}
+
+// A container with two ports is alive while either is open and connections are accepted.
+func TestAlive(t *testing.T) {
+	const head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+	line := func(local, other, state, waiting string) string {
+		return "   0: " + local + " " + other + " " + state + " 00000000:" + waiting + " 00:00000000 00000000   999        0 1 1 0 100 0 0 10 0\n"
+	}
+	const any6, nobody6 = "00000000000000000000000000000000", "00000000000000000000000000000000:0000"
+	for name, tt := range map[string]struct {
+		tcp, tcp6 string
+		want      bool
+	}{
+		"plain":           {line("00000000:18EB", "00000000:0000", "0A", "00000000"), "", true},
+		"TLS alone":       {line("00000000:18EC", "00000000:0000", "0A", "00000003"), "", true},
+		"IPv6 alone":      {"", line(any6+":18EC", nobody6, "0A", "00000000"), true},
+		"the bus alone":   {line("00000000:3FFB", "00000000:0000", "0A", "00000000"), "", false},
+		"a connection":    {line("0100007F:18EB", "0100007F:18EC", "01", "00000000"), "", false},
+		"accepts no more": {line("00000000:18EB", "00000000:0000", "0A", "00000100"), "", false},
+		"nothing":         {"", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "tcp"), head+tt.tcp)
+			if tt.tcp6 != "" {
+				write(t, filepath.Join(dir, "tcp6"), head+tt.tcp6)
+			}
+			if out, err := exec.Command("sh", script(t, "alive.sh", dir)).CombinedOutput(); (err == nil) != tt.want || len(out) > 0 {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
