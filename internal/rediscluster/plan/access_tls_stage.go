@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -78,10 +79,14 @@ func (s tlsStages) at(stages ...redisconf.TLSStage) []*snapshot.Instance {
 func (in input) tlsStage() redisconf.TLSStage {
 	goal, was, seen := redisconf.TLSGoal(in.desired.TLS), in.snap.TLSStage, in.tlsStages()
 	switch {
+	case in.desired.TLS == "" && in.holdsCertificates():
+		return cmp.Or(was, in.podsStage())
 	case len(in.snap.Instances) == 0:
 		return goal
 	case slices.ContainsFunc(in.snap.Instances, func(pod snapshot.Instance) bool { return !pod.HasCertificate }):
 		return redisconf.TLSPlain // it would not start with the name of a file that it does not have
+	case was == redisconf.TLSUnknown && len(seen.pods) == 0 && in.podsStage() == redisconf.TLSRequired:
+		was = redisconf.TLSRequired
 	case was == redisconf.TLSUnknown:
 		was = seen.shown(goal)
 	}
@@ -95,6 +100,18 @@ func (in input) tlsStage() redisconf.TLSStage {
 		return in.tlsLowered(was, seen)
 	}
 	return in.tlsRaised(was, goal, seen)
+}
+
+// podsStage is the stage that pods were made for, as far as their ports tell.
+func (in input) podsStage() redisconf.TLSStage {
+	if slices.ContainsFunc(in.snap.Instances, func(pod snapshot.Instance) bool { return pod.TwoPorts }) {
+		return redisconf.TLSBoth
+	}
+	return redisconf.TLSRequired
+}
+
+func (in input) holdsCertificates() bool {
+	return slices.ContainsFunc(in.snap.Instances, func(pod snapshot.Instance) bool { return pod.HasCertificate })
 }
 
 // shown is the stage of redis.conf that instances were started with, as far as they show it.
@@ -136,6 +153,9 @@ func (in input) tlsLowered(was redisconf.TLSStage, seen tlsStages) redisconf.TLS
 
 // portsKnown holds when every instance that answers tells clients by TLS where each other one that it knows takes TLS.
 func (in input) portsKnown(seen tlsStages) Verdict {
+	if takes := takesTLS(seen); !takes.Holds {
+		return takes
+	}
 	for _, pod := range seen.pods {
 		if pod.Way.Plain {
 			return fails(PortsKnown, "%s was not asked by TLS yet", pod.Name)
@@ -145,6 +165,16 @@ func (in input) portsKnown(seen tlsStages) Verdict {
 			if want := other.TLSStage().AnnouncedTLSPort(); knows && peer.Port != want {
 				return fails(PortsKnown, "%s does not know yet that %s announces port %d for TLS", pod.Name, other.Name, want)
 			}
+		}
+	}
+	return holds(PortsKnown)
+}
+
+// takesTLS holds unless an instance that takes TLS as well was reached plainly only, because TLS failed: its certificate may have expired.
+func takesTLS(seen tlsStages) Verdict {
+	for _, pod := range seen.pods {
+		if pod.TLSError != "" && pod.TLSStage() > redisconf.TLSPlain {
+			return fails(PortsKnown, "%s does not take TLS: %s", pod.Name, pod.TLSError)
 		}
 	}
 	return holds(PortsKnown)
@@ -249,12 +279,16 @@ func (in input) raiseTLS(seen tlsStages) Step {
 	if step := in.takePlain(seen); step != nil {
 		return step
 	}
+	if in.desired.TLS == v1alpha1.TLSBoth && in.snap.TLSMode == v1alpha1.TLSBoth && in.tls == redisconf.TLSBoth {
+		return nil // nothing of the switch is left that could wait, and what else is asked for does not
+	}
 	return in.knowPorts(seen)
 }
 
-// takePlain lets instances that take TLS only take plain connections beside it; nil while one takes TLS where they are to be.
+// takePlain lets instances that take TLS only take plain connections beside it; nil while one takes TLS where they are to be, and when
+// TLS is required: those restart.
 func (in input) takePlain(seen tlsStages) Step {
-	if in.tls > redisconf.TLSBoth {
+	if in.tls > redisconf.TLSBoth || in.desired.TLS == v1alpha1.TLSRequired {
 		return nil
 	}
 	return in.setTLS(seen.at(redisconf.TLSSecond), redisconf.TLSBoth, "they take plain connections, too")
@@ -308,9 +342,13 @@ func (in input) knowPorts(seen tlsStages) Step {
 // tlsInForce is what clients can rely on, by what instances show.
 func (in input) tlsInForce() TLSInForce {
 	seen, asked := in.tlsStages(), in.desired.TLS
-	holding := slices.ContainsFunc(in.snap.Instances, func(pod snapshot.Instance) bool { return pod.HasCertificate })
-	if asked == "" || asked == v1alpha1.TLSDisabled && !holding && in.tls == redisconf.TLSPlain {
+	holding := in.holdsCertificates()
+	switch {
+	case !holding && (asked == "" || asked == v1alpha1.TLSDisabled && in.tls == redisconf.TLSPlain):
 		return TLSInForce{}
+	case asked == "": // nothing is done before spec.tls is back, and then all is known that was
+		return TLSInForce{Mode: cmp.Or(in.snap.TLSMode, in.firstTLSMode(), v1alpha1.TLSRequired), Stage: in.tls,
+			Waits: "spec.tls is gone, and instances use TLS"}
 	}
 	is := TLSInForce{Mode: in.snap.TLSMode, Stage: in.tls}
 	if is.Mode == "" {
@@ -326,8 +364,16 @@ func (in input) tlsInForce() TLSInForce {
 		asked != v1alpha1.TLSDisabled && settled && seen.least >= redisconf.TLSBoth && is.Mode == v1alpha1.TLSDisabled:
 		is.Mode = v1alpha1.TLSBoth
 	}
+	if is.Mode == v1alpha1.TLSRequired && (seen.takesPlain() || in.tls <= redisconf.TLSBoth && !in.desired.Paused) {
+		is.Mode = v1alpha1.TLSBoth // from before one can open its plain port until all have closed theirs
+	}
 	is.Waits = in.tlsWaits(is, seen, holding)
 	return is
+}
+
+// takesPlain reports whether an instance has its port for plain connections open.
+func (s tlsStages) takesPlain() bool {
+	return slices.ContainsFunc(s.pods, func(pod *snapshot.Instance) bool { return pod.TLSStage() <= redisconf.TLSBoth })
 }
 
 // firstTLSMode is the mode of a cluster whose status does not have one.
@@ -346,21 +392,23 @@ func (in input) firstTLSMode() v1alpha1.TLSMode {
 
 func (in input) tlsWaits(is TLSInForce, seen tlsStages, holding bool) string {
 	asked := in.desired.TLS
-	if is.Mode == asked && (asked != v1alpha1.TLSDisabled || !holding) {
-		return ""
-	}
-	if seen.absent != "" {
+	goal, reached := redisconf.TLSGoal(asked), is.Mode == asked
+	if asked == "" || !reached && seen.absent != "" {
 		return seen.absent
 	}
-	goal := redisconf.TLSGoal(asked)
 	var names []string
 	for _, pod := range seen.pods {
 		if pod.TLSStage() != goal || pod.HasCertificate != (asked != v1alpha1.TLSDisabled) {
 			names = append(names, pod.Name)
 		}
 	}
-	if len(names) == 0 {
-		return in.portsKnown(seen).Reason
+	switch {
+	case len(names) > 0:
+		return "these instances do not take the connections that are asked for yet: " + list(names)
+	case asked == v1alpha1.TLSDisabled:
+		return ""
+	case reached:
+		return takesTLS(seen).Reason
 	}
-	return "these instances do not take the connections that are asked for yet: " + list(names)
+	return in.portsKnown(seen).Reason
 }

@@ -180,10 +180,15 @@ func toggle(t v1alpha1.Toggle) map[string]any {
 	return map[string]any{"enabled": t.Enabled == nil || *t.Enabled}
 }
 
+// MountTLS reports whether pods are to have the Secrets of spec.tls.
+func MountTLS(cr *v1alpha1.RedisCluster, stage redisconf.TLSStage) bool {
+	return cr.Spec.TLS != nil && (cr.TLSMode() != v1alpha1.TLSDisabled || stage != redisconf.TLSPlain)
+}
+
 // tls are the Secrets to mount, and which ports pods have. Pods have both ports from when they get a certificate until redis.conf has but
 // the first for TLS, or none; the Service leads to the second one when it is open, and plainly to the first one as long as that is plain.
 func tls(cr *v1alpha1.RedisCluster, stage redisconf.TLSStage) map[string]any {
-	if cr.Spec.TLS == nil || cr.TLSMode() == v1alpha1.TLSDisabled && stage == redisconf.TLSPlain {
+	if !MountTLS(cr, stage) {
 		return map[string]any{"enabled": false}
 	}
 	return map[string]any{"enabled": true, "secretName": cr.Spec.TLS.SecretName, "caSecretName": cr.TLSTrustSecretName(),
