@@ -52,7 +52,8 @@ func TestTLSThatFailsIsNotHidden(t *testing.T) {
 	at := now
 	o.Redis, o.Now = pool, func() time.Time { return at }
 	c := cluster()
-	c.Spec.TLS, c.Status.TLS = &v1alpha1.TLS{SecretName: "good", Mode: v1alpha1.TLSBoth}, &v1alpha1.TLSStatus{Mode: v1alpha1.TLSBoth, Stage: "Both"}
+	c.Spec.TLS = &v1alpha1.TLS{SecretName: "good", Mode: v1alpha1.TLSBoth}
+	c.Status.TLS = &v1alpha1.TLSStatus{Mode: v1alpha1.TLSBoth, Stage: "Both"}
 	for _, load := range []bool{true, false, true} {
 		s, err := o.Observe(t.Context(), c)
 		if err != nil || s.Instances[0].Redis == nil {

@@ -50,7 +50,7 @@ func (m *Memory) waysTo(in *snapshot.Instance, credentials redis.Credentials) []
 	usual, second, plain := snapshot.Way{}, snapshot.Way{SecondPort: true}, snapshot.Way{Plain: true}
 	var ways []snapshot.Way
 	switch {
-	case credentials.TLS == nil && in.HasCertificate && !(m.plainly && in.TwoPorts):
+	case credentials.TLS == nil && in.HasCertificate && (!m.plainly || !in.TwoPorts):
 		return nil
 	case credentials.TLS == nil:
 		return []snapshot.Way{usual}

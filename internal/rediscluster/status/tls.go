@@ -44,8 +44,8 @@ func certificateInUse(s *snapshot.Snapshot) metav1.Condition {
 // tlsInForce is which connections instances take; of a paused cluster what it was, because redis.conf stays as it is.
 func tlsInForce(was *v1alpha1.TLSStatus, p Reconciliation) *v1alpha1.TLSStatus {
 	switch is := p.Decision.TLS; {
-	case was != nil && was.Mode == v1alpha1.TLSRequired && p.Decision.Situation == plan.Paused && is.Mode == v1alpha1.TLSBoth:
-		return &v1alpha1.TLSStatus{Mode: is.Mode, Stage: was.Stage} // a plain port is open
+	case was != nil && was.Mode == v1alpha1.TLSRequired && p.Decision.Situation == plan.Paused && is.Mode != "" && is.Mode != was.Mode:
+		return &v1alpha1.TLSStatus{Mode: v1alpha1.TLSBoth, Stage: was.Stage} // a plain port is open
 	case p.Decision.Situation == plan.Paused || p.Decision.Situation == plan.Deleting:
 		return was
 	case is.Mode == "":
