@@ -52,6 +52,8 @@ type operated struct {
 	cluster *v1alpha1.RedisCluster
 	pods    []*operatedPod
 	steps   []string
+	// seen is what the last reconciliation saw.
+	seen *snapshot.Snapshot
 	// secret is the password that instances ask for once the operator has told them; empty: none.
 	secret string
 	// source is where a server outside is that the cluster follows, and login how to log in there.
@@ -240,6 +242,7 @@ func (o *operated) reconcile() plan.Step {
 	report, err := o.loop.Once(o.t.Context(), o.cluster, &o.memory, observe.AnswerTimeout)
 	must(o.t, err)
 	decision := report.Decision
+	o.seen = report.Snapshot
 	if said := decision.Step.Name() + ": " + decision.Step.Why(); report.Acted || len(o.steps) == 0 || o.steps[len(o.steps)-1] != said {
 		o.steps = append(o.steps, said)
 	}

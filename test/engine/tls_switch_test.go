@@ -40,6 +40,8 @@ type switched struct {
 	stage redisconf.TLSStage // of redis.conf
 	kind  string             // of the pod template
 	ips   sync.Map           // of pods, by their names
+	// crashes reports whether instances end by themselves, so that replicas take over.
+	crashes bool
 }
 
 // startSwitched starts a cluster that has formed, without TLS.
@@ -150,7 +152,7 @@ func (s *switched) to(mode v1alpha1.TLSMode, each func()) {
 	s.t.Helper()
 	s.cluster.Spec.TLS.Mode = mode
 	s.cluster.Generation++
-	began := time.Now()
+	began, held := time.Now(), map[string]string(nil)
 	defer func() {
 		if s.t.Failed() {
 			s.t.Log(strings.Join(s.steps, "\n"))
@@ -159,6 +161,7 @@ func (s *switched) to(mode v1alpha1.TLSMode, each func()) {
 	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		each()
 		step := s.reconcile()
+		held = s.noTakeover(held, step)
 		is := s.cluster.Status.TLS
 		if reached := mode == v1alpha1.TLSDisabled && is == nil || is != nil && is.Mode == mode; reached && plan.Is[plan.None](step) {
 			s.t.Logf("%s after %.1f s", mode, time.Since(began).Seconds())
@@ -166,6 +169,25 @@ func (s *switched) to(mode v1alpha1.TLSMode, each func()) {
 		}
 	}
 	s.t.Fatalf("%s is not in force: %+v, %+v", mode, s.cluster.Status.TLS, s.cluster.Status.Plan)
+}
+
+// noTakeover wants what instances had when a live stage began, until something else is done: who is a master, by which epoch.
+func (s *switched) noTakeover(held map[string]string, step plan.Step) map[string]string {
+	s.t.Helper()
+	roles := map[string]string{}
+	for _, in := range s.seen.Reachable() {
+		roles[in.Name] = fmt.Sprintf("master %t, epoch %d", in.Redis.Master, in.Redis.Epoch)
+		if was, known := held[in.Name]; known && was != roles[in.Name] && !s.crashes {
+			s.t.Errorf("%s was %s before a stage, and is %s", in.Name, was, roles[in.Name])
+		}
+	}
+	switch {
+	case plan.Is[plan.SetTLS](step):
+		return roles
+	case plan.Is[plan.Wait](step), plan.Is[plan.None](step), plan.Is[plan.ApplyChildren](step):
+		return held
+	}
+	return nil // a restart may follow
 }
 
 // stops runs switchover.sh as the kubelet does in the pod of a shard's master, with a redis.conf that has one port or two, and wants its
@@ -251,6 +273,7 @@ func TestTLSIsSwitchedWithCrashes(t *testing.T) {
 	}
 	forEveryEngine(t, func(t *testing.T, e engine) {
 		s := startSwitched(t, e, 2, 2, 2)
+		s.crashes = true
 		s.fill(manyKeys)
 		for _, mode := range []v1alpha1.TLSMode{v1alpha1.TLSBoth, v1alpha1.TLSRequired, v1alpha1.TLSBoth, v1alpha1.TLSDisabled} {
 			seen, before, crashed := 0, s.stage, map[string]bool{}

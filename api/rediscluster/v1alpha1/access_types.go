@@ -63,7 +63,7 @@ type TLSMode string
 
 // The modes.
 const (
-	// TLSDisabled: plain connections only. The Secrets are not used.
+	// TLSDisabled: plain connections only. The Secrets are needed until instances take no others.
 	TLSDisabled TLSMode = "Disabled"
 	// TLSBoth: clients use plain connections or TLS. Replication and the cluster bus use TLS.
 	TLSBoth TLSMode = "Both"

@@ -229,8 +229,8 @@ type RedisClusterStatus struct {
 
 // TLSStatus is which connections instances take.
 type TLSStatus struct {
-	// mode is what clients can rely on: with Disabled plain connections, with Both either, with Required TLS. While it is not
-	// spec.tls.mode, instances are on their way there; the condition TLSModeInForce says what that waits for.
+	// mode is what clients can rely on: with Disabled plain connections, with Both either, with Required TLS. On the way
+	// to spec.tls.mode the condition TLSModeInForce is False and says what that waits for. Required: no instance takes plain connections.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=108,displayName="TLS Mode",xDescriptors={"urn:alm:descriptor:text"}
 	Mode TLSMode `json:"mode"`
 

@@ -24,7 +24,7 @@ func (o *Observer) reader() access.Reader {
 // Credentials are what the instances of a cluster accept, as last observed.
 func (m *Memory) Credentials(cluster *v1alpha1.RedisCluster) redis.Credentials {
 	var credentials redis.Credentials
-	if cluster.UsesTLS() {
+	if m.usesTLS(cluster) {
 		credentials.TLS = m.certificate.tls
 	}
 	if state := m.Access(); state != nil && cluster.AuthEnabled() {

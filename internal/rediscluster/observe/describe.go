@@ -81,7 +81,10 @@ func (o *Observer) describeAll(ctx context.Context, m *Memory, credentials redis
 // error of the reconciliation.
 func (o *Observer) describe(ctx context.Context, credentials redis.Credentials, in *snapshot.Instance, ways []snapshot.Way,
 	timeout time.Duration, settings []string, shared *texts) {
-	in.Error = ""
+	if in.Error = ""; len(ways) == 0 {
+		in.Error = "it takes TLS, and is not asked without"
+		return
+	}
 	err := contain.Call(ctx, "describe "+in.Name, func() error {
 		view, err := o.firstView(ctx, credentials, in, ways, timeout, settings)
 		if err != nil {

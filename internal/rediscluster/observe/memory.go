@@ -34,6 +34,8 @@ type Memory struct {
 	overlay    overlayMemory
 	// ways are how instances were reached last, by the UIDs of their pods; the usual one is not kept.
 	ways map[string]snapshot.Way
+	// mounted reports whether a pod has the files of a certificate; plainly, that all instances take plain connections still.
+	mounted, plainly bool
 	// restoring is how far the Jobs are that restore shards, by their UIDs.
 	restoring map[types.UID]*backupjob.Listener
 }

@@ -93,6 +93,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if err := o.pods(ctx, cluster, sets, s); err != nil {
 		return nil, 0, err
 	}
+	m.noteMounted(cluster, s)
 	if err := o.claims(ctx, cluster, s); err != nil {
 		return nil, 0, err
 	}
@@ -115,7 +116,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if s.TLS, err = o.tls(ctx, cluster, m); err != nil {
 		return nil, 0, err
 	}
-	s.TLS.Known = s.TLS.Known || withoutCertificates(s)
+	s.TLS.Known = s.TLS.Known || len(s.Instances) > 0 && (!m.mounted || m.plainly)
 	var heldByArchive time.Duration
 	if s.Archive, heldByArchive, err = o.archive(ctx, cluster, m); err != nil {
 		return nil, 0, err

@@ -88,7 +88,7 @@ func (r *remembering) Observe(ctx context.Context, c *v1alpha1.RedisCluster) (*s
 }
 
 func (r *remembering) Withheld(ctx context.Context, c *v1alpha1.RedisCluster) *snapshot.Withheld {
-	return r.Observer.Withheld(ctx, c, &r.Memory)
+	return r.Observer.Withheld(ctx, c, &r.Memory, c.UsesTLS())
 }
 
 // newObserver observes objects of a fake API server and nodes of a simulated world.

@@ -18,6 +18,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/contain"
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -67,7 +68,7 @@ type shown struct {
 
 // tls reads the certificate. What cannot be used leaves what was known before, with a problem.
 func (o *Observer) tls(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) (snapshot.TLS, error) {
-	if !cluster.UsesTLS() {
+	if !m.usesTLS(cluster) {
 		return snapshot.TLS{Known: true}, nil
 	}
 	c := &m.certificate
@@ -166,10 +167,20 @@ func (o *Observer) askCertificates(ctx context.Context, m *Memory, credentials r
 	var group errgroup.Group
 	group.SetLimit(describeAtOnce)
 	for _, in := range s.Reachable() {
-		if in.Way.Plain {
-			continue // it shows none, or none that anybody asks for
-		}
 		before, known := c.shown[in.Address()]
+		if in.Way.Plain {
+			if in.TLSError != "" && in.TLSStage() > redisconf.TLSPlain {
+				in.Redis.OldCertificate = true // of what it shows is known that it is no good
+				in.Redis.CertificateSeen = (!known || now.Sub(before.at) >= certificateAge) && c.problem == ""
+				if in.Redis.CertificateSeen {
+					before = shown{at: now}
+				}
+				mu.Lock()
+				after[in.Address()] = before
+				mu.Unlock()
+			}
+			continue
+		}
 		group.Go(func() error {
 			return contain.Call(ctx, "look at the certificate of "+in.Name, func() error {
 				fresh := known && now.Sub(before.at) < certificateAge
@@ -192,7 +203,7 @@ func (o *Observer) askCertificates(ctx context.Context, m *Memory, credentials r
 	_ = group.Wait() // what one does not show is not known
 	c.shown = after
 	for _, in := range after {
-		if in.notAfter.Before(s.TLS.NotAfter) {
+		if !in.notAfter.IsZero() && in.notAfter.Before(s.TLS.NotAfter) {
 			s.TLS.NotAfter = in.notAfter
 		}
 	}

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/excerpt"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -30,18 +32,27 @@ func hasCertificate(pod *corev1.Pod) bool {
 	})
 }
 
-// withoutCertificates reports whether there are pods, and none has the files of a certificate: they are reached without one.
-func withoutCertificates(s *snapshot.Snapshot) bool {
-	return len(s.Instances) > 0 && !slices.ContainsFunc(s.Instances, func(in snapshot.Instance) bool { return in.HasCertificate })
+// noteMounted notes what pods have of TLS, whatever the status says: it may have been lost.
+func (m *Memory) noteMounted(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) {
+	m.mounted = slices.ContainsFunc(s.Instances, func(in snapshot.Instance) bool { return in.HasCertificate })
+	m.plainly = cluster.Spec.TLS != nil && cluster.TLSMode() == v1alpha1.TLSDisabled && s.TLSStage == redisconf.TLSPlain
 }
 
-// waysTo are those that may lead to an instance, the likeliest first. What its pod can take decides: one that has no certificate takes
+// usesTLS reports whether the Secrets of spec.tls are needed.
+func (m *Memory) usesTLS(cluster *v1alpha1.RedisCluster) bool {
+	return cluster.UsesTLS() || cluster.Spec.TLS != nil && m.mounted
+}
+
+// waysTo are those that may lead to an instance, the likeliest first; none while what to trust is not known and it may take TLS only: no
+// password is told in its place to whoever has its address. What its pod can take decides: one that has no certificate takes
 // plain connections only. One of TLS alone is never asked without it; one that takes both may be, when nothing else leads to it, because
 // it may have started with a redis.conf of before. The way that led to it last comes first.
 func (m *Memory) waysTo(in *snapshot.Instance, credentials redis.Credentials) []snapshot.Way {
 	usual, second, plain := snapshot.Way{}, snapshot.Way{SecondPort: true}, snapshot.Way{Plain: true}
 	var ways []snapshot.Way
 	switch {
+	case credentials.TLS == nil && in.HasCertificate && (!m.plainly || !in.TwoPorts):
+		return nil
 	case credentials.TLS == nil:
 		return []snapshot.Way{usual}
 	case !in.HasCertificate:
@@ -70,6 +81,9 @@ func (o *Observer) firstView(ctx context.Context, credentials redis.Credentials,
 		}
 		said, failed := o.viewWithin(ctx, credentials, in, within, settings)
 		if failed == nil || answered(failed) {
+			if way.Plain && err != nil {
+				in.TLSError = excerpt.Of(err.Error(), longestError)
+			}
 			return said, failed
 		}
 		if i == 0 {

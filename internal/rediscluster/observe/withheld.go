@@ -16,8 +16,9 @@ import (
 
 // Withheld says why no StatefulSet may be written now; nil when every object that one names
 // was looked at just now and may go into pods. Who may write RedisClusters chooses the images that
-// see it, and may not read every Secret. What was refused is looked at again within a minute.
-func (o *Observer) Withheld(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) *snapshot.Withheld {
+// see it, and may not read every Secret. What was refused is looked at again within a minute. Those of spec.tls count while StatefulSets
+// mount them.
+func (o *Observer) Withheld(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, mountTLS bool) *snapshot.Withheld {
 	if cluster.AuthEnabled() {
 		why, err := o.reader().Mountable(ctx, cluster)
 		if err != nil {
@@ -31,7 +32,7 @@ func (o *Observer) Withheld(ctx context.Context, cluster *v1alpha1.RedisCluster,
 	if why := o.overlayWithheld(ctx, cluster, m); why != "" {
 		return &snapshot.Withheld{Cause: "OverlayUnavailable", Message: why}
 	}
-	if !cluster.UsesTLS() {
+	if !mountTLS {
 		return nil
 	}
 	c := &m.certificate

@@ -136,6 +136,9 @@ func TestALabelIsNoticed(t *testing.T) {
 	if s, err := o.Observe(t.Context(), c); err != nil || s.TLS.Known || o.Withheld(t.Context(), c) == nil {
 		t.Fatalf("an unlabelled Secret is taken: %v", err)
 	}
+	if why := o.Observer.Withheld(t.Context(), c, &o.Memory, false); why != nil {
+		t.Errorf("a StatefulSet that does not mount it is withheld: %s", why.Message)
+	}
 	victim.Labels = map[string]string{v1alpha1.LabelTLS: "true"}
 	if err := kube.Update(t.Context(), victim); err != nil {
 		t.Fatal(err)

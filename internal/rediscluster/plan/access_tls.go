@@ -3,7 +3,9 @@
 
 package plan
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // ReloadCertificates makes running instances read their certificate again.
 type ReloadCertificates struct {
@@ -20,8 +22,8 @@ func planTLS(in input) Step {
 	if in.desired.TLS == "" {
 		for i := range in.snap.Instances {
 			if pod := &in.snap.Instances[i]; pod.HasCertificate {
-				return Stall{base: base{fmt.Sprintf("spec.tls is gone, and %s uses TLS: put it back, with mode Disabled if TLS is to end, and remove it when status.tls is gone",
-					pod.Name)}, Cause: "CertificateUnavailable"}
+				return Stall{base: base{fmt.Sprintf("spec.tls is gone, and %s uses TLS: put it back with mode %s; if TLS is to end, set Both and then Disabled, and remove it when status.tls is gone",
+					pod.Name, in.tlsInForce().Mode)}, Cause: "CertificateUnavailable"}
 			}
 		}
 	}

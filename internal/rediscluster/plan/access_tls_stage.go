@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -21,15 +22,6 @@ type SetTLS struct {
 
 // Name implements Step.
 func (SetTLS) Name() string { return "SetTLS" }
-
-// TLSInForce is which connections instances take.
-type TLSInForce struct {
-	// Mode is what clients can rely on; empty: there is nothing of TLS. Stage is the one of redis.conf.
-	Mode  v1alpha1.TLSMode
-	Stage redisconf.TLSStage
-	// Waits says, in a sentence, why Mode is not the one asked for; empty when it is.
-	Waits string
-}
 
 // tlsStages are those that running instances show.
 type tlsStages struct {
@@ -78,10 +70,14 @@ func (s tlsStages) at(stages ...redisconf.TLSStage) []*snapshot.Instance {
 func (in input) tlsStage() redisconf.TLSStage {
 	goal, was, seen := redisconf.TLSGoal(in.desired.TLS), in.snap.TLSStage, in.tlsStages()
 	switch {
+	case in.desired.TLS == "" && in.holdsCertificates():
+		return cmp.Or(was, in.podsStage())
 	case len(in.snap.Instances) == 0:
 		return goal
 	case slices.ContainsFunc(in.snap.Instances, func(pod snapshot.Instance) bool { return !pod.HasCertificate }):
 		return redisconf.TLSPlain // it would not start with the name of a file that it does not have
+	case was == redisconf.TLSUnknown && len(seen.pods) == 0 && in.podsStage() == redisconf.TLSRequired:
+		was = redisconf.TLSRequired
 	case was == redisconf.TLSUnknown:
 		was = seen.shown(goal)
 	}
@@ -95,6 +91,18 @@ func (in input) tlsStage() redisconf.TLSStage {
 		return in.tlsLowered(was, seen)
 	}
 	return in.tlsRaised(was, goal, seen)
+}
+
+// podsStage is the stage that pods were made for, as far as their ports tell.
+func (in input) podsStage() redisconf.TLSStage {
+	if slices.ContainsFunc(in.snap.Instances, func(pod snapshot.Instance) bool { return pod.TwoPorts }) {
+		return redisconf.TLSBoth
+	}
+	return redisconf.TLSRequired
+}
+
+func (in input) holdsCertificates() bool {
+	return slices.ContainsFunc(in.snap.Instances, func(pod snapshot.Instance) bool { return pod.HasCertificate })
 }
 
 // shown is the stage of redis.conf that instances were started with, as far as they show it.
@@ -136,6 +144,9 @@ func (in input) tlsLowered(was redisconf.TLSStage, seen tlsStages) redisconf.TLS
 
 // portsKnown holds when every instance that answers tells clients by TLS where each other one that it knows takes TLS.
 func (in input) portsKnown(seen tlsStages) Verdict {
+	if takes := takesTLS(seen); !takes.Holds {
+		return takes
+	}
 	for _, pod := range seen.pods {
 		if pod.Way.Plain {
 			return fails(PortsKnown, "%s was not asked by TLS yet", pod.Name)
@@ -145,6 +156,16 @@ func (in input) portsKnown(seen tlsStages) Verdict {
 			if want := other.TLSStage().AnnouncedTLSPort(); knows && peer.Port != want {
 				return fails(PortsKnown, "%s does not know yet that %s announces port %d for TLS", pod.Name, other.Name, want)
 			}
+		}
+	}
+	return holds(PortsKnown)
+}
+
+// takesTLS holds unless an instance that takes TLS as well was reached plainly only, because TLS failed: its certificate may have expired.
+func takesTLS(seen tlsStages) Verdict {
+	for _, pod := range seen.pods {
+		if pod.TLSError != "" && pod.TLSStage() > redisconf.TLSPlain {
+			return fails(PortsKnown, "%s does not take TLS: %s", pod.Name, pod.TLSError)
 		}
 	}
 	return holds(PortsKnown)
@@ -249,12 +270,16 @@ func (in input) raiseTLS(seen tlsStages) Step {
 	if step := in.takePlain(seen); step != nil {
 		return step
 	}
+	if in.desired.TLS == v1alpha1.TLSBoth && in.snap.TLSMode == v1alpha1.TLSBoth && in.tls == redisconf.TLSBoth {
+		return nil // nothing of the switch is left that could wait, and what else is asked for does not
+	}
 	return in.knowPorts(seen)
 }
 
-// takePlain lets instances that take TLS only take plain connections beside it; nil while one takes TLS where they are to be.
+// takePlain lets instances that take TLS only take plain connections beside it; nil while one takes TLS where they are to be, and when
+// TLS is required: those restart.
 func (in input) takePlain(seen tlsStages) Step {
-	if in.tls > redisconf.TLSBoth {
+	if in.tls > redisconf.TLSBoth || in.desired.TLS == v1alpha1.TLSRequired {
 		return nil
 	}
 	return in.setTLS(seen.at(redisconf.TLSSecond), redisconf.TLSBoth, "they take plain connections, too")
@@ -303,64 +328,4 @@ func (in input) knowPorts(seen tlsStages) Step {
 		return waitFor(known)
 	}
 	return nil
-}
-
-// tlsInForce is what clients can rely on, by what instances show.
-func (in input) tlsInForce() TLSInForce {
-	seen, asked := in.tlsStages(), in.desired.TLS
-	holding := slices.ContainsFunc(in.snap.Instances, func(pod snapshot.Instance) bool { return pod.HasCertificate })
-	if asked == "" || asked == v1alpha1.TLSDisabled && !holding && in.tls == redisconf.TLSPlain {
-		return TLSInForce{}
-	}
-	is := TLSInForce{Mode: in.snap.TLSMode, Stage: in.tls}
-	if is.Mode == "" {
-		is.Mode = in.firstTLSMode()
-	}
-	settled := seen.absent == "" && len(seen.pods) > 0 && in.portsKnown(seen).Holds
-	switch {
-	case asked == v1alpha1.TLSDisabled && seen.most <= redisconf.TLSBoth && len(seen.pods) > 0:
-		is.Mode = v1alpha1.TLSDisabled
-	case asked == v1alpha1.TLSRequired && settled && seen.least == redisconf.TLSRequired:
-		is.Mode = v1alpha1.TLSRequired
-	case asked == v1alpha1.TLSBoth && settled && seen.least == redisconf.TLSBoth && seen.most == redisconf.TLSBoth,
-		asked != v1alpha1.TLSDisabled && settled && seen.least >= redisconf.TLSBoth && is.Mode == v1alpha1.TLSDisabled:
-		is.Mode = v1alpha1.TLSBoth
-	}
-	is.Waits = in.tlsWaits(is, seen, holding)
-	return is
-}
-
-// firstTLSMode is the mode of a cluster whose status does not have one.
-func (in input) firstTLSMode() v1alpha1.TLSMode {
-	if !in.snap.Formed {
-		return in.desired.TLS
-	}
-	switch {
-	case in.tls > redisconf.TLSBoth:
-		return v1alpha1.TLSRequired
-	case in.tls == redisconf.TLSBoth:
-		return v1alpha1.TLSBoth
-	}
-	return v1alpha1.TLSDisabled
-}
-
-func (in input) tlsWaits(is TLSInForce, seen tlsStages, holding bool) string {
-	asked := in.desired.TLS
-	if is.Mode == asked && (asked != v1alpha1.TLSDisabled || !holding) {
-		return ""
-	}
-	if seen.absent != "" {
-		return seen.absent
-	}
-	goal := redisconf.TLSGoal(asked)
-	var names []string
-	for _, pod := range seen.pods {
-		if pod.TLSStage() != goal || pod.HasCertificate != (asked != v1alpha1.TLSDisabled) {
-			names = append(names, pod.Name)
-		}
-	}
-	if len(names) == 0 {
-		return in.portsKnown(seen).Reason
-	}
-	return "these instances do not take the connections that are asked for yet: " + list(names)
 }

@@ -68,6 +68,8 @@ func TestTLSStages(t *testing.T) {
 		to     redisconf.TLSStage // of those that are told; unknown: nobody is
 		told   int
 		why    string
+		// settled: no step is wanted, not even one that waits.
+		settled bool
 	}{
 		"on, from the beginning":     {mode: v1alpha1.TLSBoth, was: plain, at: stages{plain}, file: plain, to: opened, told: 6},
 		"some are opened":            {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened, plain}, file: plain, to: opened, told: 5},
@@ -125,6 +127,24 @@ func TestTLSStages(t *testing.T) {
 		"one was asked plainly": {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened}, file: plain,
 			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[0].Way = snapshot.Way{Plain: true} },
 			why:    "c-0-0 was not asked by TLS yet"},
+		"TLS fails of one": {mode: v1alpha1.TLSRequired, was: both, at: stages{both}, file: both,
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				s.Instances[0].Way, s.Instances[0].TLSError = snapshot.Way{Plain: true}, "certificate has expired"
+			}, why: "c-0-0 does not take TLS: certificate has expired"},
+		"TLS fails of one, and nothing is to change": {mode: v1alpha1.TLSBoth, was: both, at: stages{both}, file: both,
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				s.Instances[0].Way, s.Instances[0].TLSError = snapshot.Way{Plain: true}, "certificate has expired"
+				s.TLSMode = v1alpha1.TLSBoth
+			}, settled: true},
+		"required again, one takes plain ones": {mode: v1alpha1.TLSRequired, was: both, at: stages{second, both}, file: required},
+		"required again, one is down": {mode: v1alpha1.TLSRequired, was: both, at: stages{second}, file: both,
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances[5].Redis = nil }},
+		"nobody answers, and nothing is known": {mode: v1alpha1.TLSDisabled, at: stages{required}, file: second,
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				for i := range s.Instances {
+					s.Instances[i].Redis = nil
+				}
+			}},
 		"slots move": {mode: v1alpha1.TLSBoth, was: plain, at: stages{opened}, file: plain,
 			change: func(_ *Desired, s *snapshot.Snapshot) {
 				s.Instances[0].Redis.Migrating = map[uint16]string{1: nodeID(1, 0)}
@@ -149,6 +169,9 @@ func TestTLSStages(t *testing.T) {
 			step := planTLSBehind(in)
 			if step == nil {
 				step = planTLSStage(in)
+			}
+			if tt.settled && step != nil {
+				t.Errorf("%+v, want none", step)
 			}
 			set, sets := step.(SetTLS)
 			switch {
@@ -189,20 +212,39 @@ func TestTLSInForce(t *testing.T) {
 		stage            redisconf.TLSStage
 		at               []redisconf.TLSStage
 		waits            bool
+		change           func(*snapshot.Snapshot)
 	}{
-		"no status yet":             {asked: required, want: required, at: stages{one}},
-		"on its way":                {asked: both, was: off, want: off, stage: bus, at: stages{links}, waits: true},
-		"all but one":               {asked: both, was: off, want: off, stage: bus, at: stages{links, two}, waits: true},
-		"both":                      {asked: both, was: off, want: both, stage: two, at: stages{two}},
-		"required is on its way":    {asked: required, was: both, want: both, stage: one, at: stages{two, one}, waits: true},
-		"required":                  {asked: required, was: both, want: required, stage: one, at: stages{one}},
-		"both are on their way":     {asked: both, was: required, want: required, stage: two, at: stages{two, one}, waits: true},
+		"no status yet":          {asked: required, want: required, at: stages{one}},
+		"on its way":             {asked: both, was: off, want: off, stage: bus, at: stages{links}, waits: true},
+		"all but one":            {asked: both, was: off, want: off, stage: bus, at: stages{links, two}, waits: true},
+		"both":                   {asked: both, was: off, want: both, stage: two, at: stages{two}},
+		"required is on its way": {asked: required, was: both, want: both, stage: one, at: stages{two, one}, waits: true},
+		"required":               {asked: required, was: both, want: required, stage: one, at: stages{one}},
+		"both are on their way":  {asked: both, was: required, want: both, stage: two, at: stages{two, one}, waits: true},
+		"no plain port is open yet": {asked: both, was: required, want: required, stage: redisconf.TLSSecond,
+			at: stages{redisconf.TLSSecond, one}, waits: true},
+		"turned back": {asked: required, was: required, want: both, stage: two, at: stages{two, redisconf.TLSSecond}, waits: true},
+		"turned back, one is down": {asked: required, was: required, want: both, stage: two, at: stages{two}, waits: true,
+			change: func(s *snapshot.Snapshot) { s.Instances[5].Redis = nil }},
+		"one opens it when it starts": {asked: required, was: required, want: both, stage: two, at: stages{redisconf.TLSSecond}, waits: true,
+			change: func(s *snapshot.Snapshot) { s.Instances[5].Redis = nil }},
+		"required, one is down": {asked: required, was: required, want: required, stage: one, at: stages{one},
+			change: func(s *snapshot.Snapshot) { s.Instances[5].Redis = nil }},
+		"required, one takes both": {asked: required, was: required, want: both, stage: one, at: stages{one, one, two}, waits: true},
+		"both, TLS fails of one": {asked: both, was: both, want: both, stage: two, at: stages{two}, waits: true,
+			change: func(s *snapshot.Snapshot) {
+				s.Instances[2].Way, s.Instances[2].TLSError = snapshot.Way{Plain: true}, "certificate has expired"
+			}},
+		"spec.tls is taken away":    {was: required, want: required, stage: one, at: stages{one}, waits: true},
 		"off is on its way":         {asked: off, was: both, want: off, stage: two, at: stages{two}, waits: true},
 		"off, pods have files left": {asked: off, was: off, want: off, stage: redisconf.TLSPlain, at: stages{redisconf.TLSPlain}, waits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := atTLSStages(tt.asked, tt.at...)
 			s.TLSStage, s.TLSMode = tt.stage, tt.was
+			if tt.change != nil {
+				tt.change(s)
+			}
 			got := decide(d, s, now).TLS
 			if got.Mode != tt.want || (got.Waits != "") != tt.waits {
 				t.Errorf("%+v, want %s", got, tt.want)

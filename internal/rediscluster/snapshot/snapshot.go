@@ -361,6 +361,8 @@ type Instance struct {
 	// HasCertificate reports whether the pod has the files of the certificate, TwoPorts whether it is one that takes plain connections
 	// and TLS.
 	HasCertificate, TwoPorts bool
+	// TLSError is why TLS failed of an instance that was reached plainly then; empty: it did not, or was not tried.
+	TLSError string
 	// TerminationMessage is what the container of Redis said when it last ended badly; empty when it
 	// did not.
 	TerminationMessage string

@@ -30,6 +30,9 @@ func certificateInUse(s *snapshot.Snapshot) metav1.Condition {
 		return condition(false, "SecretUnusable", s.TLS.Problem)
 	}
 	for _, pod := range s.Reachable() {
+		if pod.Redis.OldCertificate && pod.TLSError != "" {
+			return condition(false, "NotLoaded", cut(pod.Name+" does not take TLS, and is reached without: "+pod.TLSError))
+		}
 		if pod.Redis.OldCertificate {
 			return condition(false, "NotLoaded",
 				pod.Name+" shows another certificate than the Secret holds; the files of pods change a minute or two after the Secret")
@@ -41,6 +44,8 @@ func certificateInUse(s *snapshot.Snapshot) metav1.Condition {
 // tlsInForce is which connections instances take; of a paused cluster what it was, because redis.conf stays as it is.
 func tlsInForce(was *v1alpha1.TLSStatus, p Reconciliation) *v1alpha1.TLSStatus {
 	switch is := p.Decision.TLS; {
+	case was != nil && was.Mode == v1alpha1.TLSRequired && p.Decision.Situation == plan.Paused && is.Mode != "" && is.Mode != was.Mode:
+		return &v1alpha1.TLSStatus{Mode: v1alpha1.TLSBoth, Stage: was.Stage} // a plain port is open
 	case p.Decision.Situation == plan.Paused || p.Decision.Situation == plan.Deleting:
 		return was
 	case is.Mode == "":

@@ -180,6 +180,11 @@ func toggle(t v1alpha1.Toggle) map[string]any {
 	return map[string]any{"enabled": t.Enabled == nil || *t.Enabled}
 }
 
+// MountTLS reports whether pods are to have the Secrets of spec.tls.
+func MountTLS(cr *v1alpha1.RedisCluster, stage redisconf.TLSStage) bool {
+	return cr.Spec.TLS != nil && (cr.TLSMode() != v1alpha1.TLSDisabled || stage != redisconf.TLSPlain)
+}
+
 // tls are the Secrets to mount, and which ports pods have. Pods have both ports from when they get a certificate until redis.conf has but
 // the first for TLS, or none; the Service leads to the second one when it is open, and plainly to the first one as long as that is plain.
 // Policies let connections to the second port through as long as there is spec.tls: what is dropped there costs who asks a timeout, and
@@ -188,7 +193,7 @@ func tls(cr *v1alpha1.RedisCluster, stage redisconf.TLSStage) map[string]any {
 	switch {
 	case cr.Spec.TLS == nil:
 		return map[string]any{"enabled": false}
-	case cr.TLSMode() == v1alpha1.TLSDisabled && stage == redisconf.TLSPlain:
+	case !MountTLS(cr, stage):
 		return map[string]any{"enabled": false, "secondPort": true}
 	}
 	return map[string]any{"enabled": true, "secondPort": true, "secretName": cr.Spec.TLS.SecretName, "caSecretName": cr.TLSTrustSecretName(),
