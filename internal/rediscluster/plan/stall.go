@@ -36,6 +36,7 @@ var Reaches = map[string]Reach{
 	"NameTaken":                 WhatTheSpecSays,
 	"CannotChange":              WhatTheSpecSays,
 	"Forbidden":                 WhatTheSpecSays,
+	"Rejected":                  WhatTheSpecSays,
 	"ExternalRefused":           WhatTheSpecSays, // all else that is rendered was applied
 	v1alpha1.ReasonCannotExpand: WhatTheSpecSays,
 	"AmbiguousOwner":            ItsPart, // planMeet does not introduce the instance, and what it claims is set aside
