@@ -18,7 +18,7 @@ import (
 var externalPath = specPath.Child("external")
 
 // checkExternal is about clients outside. What is asked of a Service, whoever may make Services may ask himself; quotas count it.
-func checkExternal(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
+func checkExternal(cr *v1alpha1.RedisCluster, o Options) field.ErrorList {
 	e := cr.Spec.External
 	if e == nil {
 		return nil
@@ -32,7 +32,7 @@ func checkExternal(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	refused = append(refused, shared.Range(externalPath.Child("firstPort"), e.FirstPort, 1, v1alpha1.MaxExternalFirstPort)...)
 	refused = append(refused, checkHost(e)...)
 	refused = append(refused, checkSourceRanges(e.SourceRanges)...)
-	refused = append(refused, shared.Annotations(externalPath.Child("annotations"), e.Annotations)...)
+	refused = append(refused, serviceAnnotations(externalPath.Child("annotations"), e.Annotations, o)...)
 	refused = append(refused, checkRequirements(externalPath.Child("resources"), e.Resources)...)
 	switch at := externalPath.Child("tls", "secretName"); {
 	case e.TLS == nil && cr.Spec.TLS != nil:

@@ -290,6 +290,22 @@ func TestWhatARunningClusterKeeps(t *testing.T) {
 	}
 }
 
+// Who runs the operator says what else may act on a Service.
+func TestServiceAnnotationDomains(t *testing.T) {
+	cr := cluster(t, `{service: {annotations: {external-dns.alpha.kubernetes.io/hostname: a, tailscale.com/expose: "true", a.b.example.com/x: y}},
+		external: {type: LoadBalancer, annotations: {tailscale.com/hostname: a}}}`)
+	for _, tt := range []struct {
+		allowed []string
+		refused int
+	}{
+		{[]string{}, 4}, {[]string{"alpha.kubernetes.io"}, 3}, {[]string{"tailscale.com", "example.com"}, 1}, {[]string{"*"}, 0}, {nil, 4},
+	} {
+		if got := sentences(Validate(cr, Options{ServiceAnnotationDomains: tt.allowed})); len(got) != tt.refused {
+			t.Errorf("%q: %v", tt.allowed, got)
+		}
+	}
+}
+
 // What others keep in a claim is not handed to this one's pods.
 func TestSharedClaimKeepsItsOwners(t *testing.T) {
 	for _, named := range []string{"type: nfs, persistentVolumeClaimName: c", "type: pvc, persistentVolumeClaimName: c"} {
@@ -309,15 +325,18 @@ func TestSharedClaimKeepsItsOwners(t *testing.T) {
 
 func TestService(t *testing.T) {
 	for spec, want := range map[string]string{
-		`{labels: {team: a}, annotations: {external-dns.alpha.kubernetes.io/hostname: a.example.com}, ipFamilies: [IPv6]}`: "",
-		`{ipFamilies: [IPv6, IPv4], ipFamilyPolicy: RequireDualStack}`:                                                     "",
-		`{labels: {redis.middleware.hc.cn/cluster: other}}`:                                                                "spec.service.labels[redis.middleware.hc.cn/cluster]: Forbidden",
-		`{annotations: {helm.sh/hook: x}}`:                                                                                 "spec.service.annotations[helm.sh/hook]: Forbidden",
-		`{ipFamilies: [IPv5]}`:                                                                                             `spec.service.ipFamilies[0]: Unsupported value: "IPv5"`,
-		`{ipFamilies: [IPv6, IPv6], ipFamilyPolicy: PreferDualStack}`:                                                      `spec.service.ipFamilies[1]: Duplicate value: "IPv6"`,
-		`{ipFamilies: [IPv6, IPv4]}`:                                                                                       "two families need ipFamilyPolicy PreferDualStack or RequireDualStack",
-		`{ipFamilies: [IPv6, IPv4, IPv6]}`:                                                                                 "spec.service.ipFamilies: Too many: 3",
-		`{ipFamilyPolicy: Both}`:                                                                                           `spec.service.ipFamilyPolicy: Unsupported value: "Both"`,
+		`{labels: {team: a}, annotations: {prometheus.io/scrape: "true", note: x}, ipFamilies: [IPv6]}`: "",
+		`{annotations: {external-dns.alpha.kubernetes.io/hostname: a.example.com}}`:                     "spec.service.annotations[external-dns.alpha.kubernetes.io/hostname]: Forbidden: controllers may act by it",
+		`{annotations: {getambassador.io/config: x}}`:                                                   "start it with --service-annotation-domains=…,getambassador.io",
+		`{labels: {service.kubernetes.io/service-proxy-name: x}}`:                                       "spec.service.labels[service.kubernetes.io/service-proxy-name]: Forbidden",
+		`{ipFamilies: [IPv6, IPv4], ipFamilyPolicy: RequireDualStack}`:                                  "",
+		`{labels: {redis.middleware.hc.cn/cluster: other}}`:                                             "spec.service.labels[redis.middleware.hc.cn/cluster]: Forbidden",
+		`{annotations: {helm.sh/hook: x}}`:                                                              "spec.service.annotations[helm.sh/hook]: Forbidden",
+		`{ipFamilies: [IPv5]}`:                                                                          `spec.service.ipFamilies[0]: Unsupported value: "IPv5"`,
+		`{ipFamilies: [IPv6, IPv6], ipFamilyPolicy: PreferDualStack}`:                                   `spec.service.ipFamilies[1]: Duplicate value: "IPv6"`,
+		`{ipFamilies: [IPv6, IPv4]}`:                                                                    "two families need ipFamilyPolicy PreferDualStack or RequireDualStack",
+		`{ipFamilies: [IPv6, IPv4, IPv6]}`:                                                              "spec.service.ipFamilies: Too many: 3",
+		`{ipFamilyPolicy: Both}`:                                                                        `spec.service.ipFamilyPolicy: Unsupported value: "Both"`,
 	} {
 		got := strings.Join(sentences(Validate(cluster(t, `{service: `+spec+`}`), Options{})), "\n")
 		if !strings.Contains(got, want) || (got == "") != (want == "") {
