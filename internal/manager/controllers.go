@@ -126,6 +126,7 @@ func addRedisCluster(w wiring, concurrency int) error {
 		SyncPeriod:              w.options.SyncPeriod,
 		MaxConcurrentReconciles: concurrency,
 		AllowHostPath:           w.options.AllowHostPath,
+		ServiceAnnotations:      w.options.ServiceAnnotationDomains,
 		ClusterDomain:           w.options.clusterDomain(w.env),
 		ServiceAccount:          w.env.serviceAccount(),
 	})

@@ -86,6 +86,8 @@ func (o *Options) redisFlags() *pflag.FlagSet {
 		"image that takes backups, the operator's of this version (default: that of the operator's own pod)")
 	f.BoolVar(&o.AllowHostPath, "allow-host-path", o.AllowHostPath,
 		"let RedisClusters keep their data in directories of the nodes (volumes of type hostPath)")
+	f.StringSliceVar(&o.ServiceAnnotationDomains, "service-annotation-domains", o.ServiceAnnotationDomains,
+		"domains, with their subdomains, of annotations that RedisClusters may put on Services, comma separated; \\* is any but those of Kubernetes and this operator")
 	return f
 }
 

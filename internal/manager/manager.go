@@ -230,7 +230,8 @@ func addWebhooks(mgr ctrl.Manager, o Options, keeper *certs.Keeper, defaultImage
 	if !o.webhooks() {
 		return nil
 	}
-	if err := webhook.Add(mgr, webhook.Options{AllowHostPath: o.AllowHostPath, Images: defaultImages}); err != nil {
+	if err := webhook.Add(mgr, webhook.Options{AllowHostPath: o.AllowHostPath,
+		ServiceAnnotationDomains: o.ServiceAnnotationDomains, Images: defaultImages}); err != nil {
 		return err
 	}
 	if keeper == nil {

@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 )
 
 // Options is everything that can be set when the operator starts. DefaultOptions gives usable values; the flags of
@@ -40,6 +42,8 @@ type Options struct {
 	InstallCRDs bool
 	// AllowHostPath lets RedisClusters keep their data in directories of the nodes.
 	AllowHostPath bool
+	// ServiceAnnotationDomains are those whose annotations Services of RedisClusters may have; "*" is any.
+	ServiceAnnotationDomains []string
 	// PlatformUserIDs says who gives the operator's pods their user and group IDs.
 	PlatformUserIDs UserIDMode
 	// GracefulShutdownTimeout is how long reconciliations in flight may take to end after SIGTERM.
@@ -117,6 +121,8 @@ func DefaultOptions() Options {
 		Concurrency:             Concurrency{Default: 8},
 		MaxReleaseHistory:       10,
 		GracefulShutdownTimeout: 30 * time.Second,
+
+		ServiceAnnotationDomains: admission.DefaultServiceAnnotationDomains,
 		RedisCluster: RedisClusterOptions{
 			PollInterval:    10 * time.Second,
 			InstanceMetrics: true,

@@ -59,6 +59,46 @@ func why(pod *corev1.Pod, containers []string) string {
 	return ""
 }
 
+// Unready names a container that runs and is not ready, as the kubelet says: a sidecar or, unless it is named, one beside the others. It is
+// empty if there is none. Init containers that end do not count.
+func Unready(pod *corev1.Pod, but string) string {
+	unready := func(c corev1.ContainerStatus) bool { return c.State.Running != nil && !c.Ready && c.Name != but }
+	for _, c := range pod.Status.InitContainerStatuses {
+		if unready(c) && always(pod, c.Name) {
+			return fmt.Sprintf("container %s is not ready", c.Name)
+		}
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if unready(c) {
+			return fmt.Sprintf("container %s is not ready", c.Name)
+		}
+	}
+	return ""
+}
+
+// Initializing names the init container that another container waits for, which has never run; empty if none runs.
+func Initializing(pod *corev1.Pod, waits string) string {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name == waits && (c.State.Waiting == nil || c.State.Waiting.Reason != "PodInitializing" || c.LastTerminationState.Terminated != nil) {
+			return ""
+		}
+	}
+	// Those before it have ended, or have started and go on.
+	for _, c := range pod.Status.InitContainerStatuses {
+		if c.State.Running != nil && (c.Started == nil || !*c.Started || !always(pod, c.Name)) {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+// always reports whether an init container goes on beside the others.
+func always(pod *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	})
+}
+
 // Ready reports whether the pod has the condition Ready.
 func Ready(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {

@@ -78,3 +78,48 @@ func TestWhyIsBrief(t *testing.T) {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }
+
+// Which container keeps a pod from being ready, and which one keeps another from running.
+func TestUnreadyAndInitializing(t *testing.T) {
+	yes, no, goesOn := true, false, corev1.ContainerRestartPolicyAlways
+	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	initial := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}
+	over := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+	for name, tt := range map[string]struct {
+		sidecar, first, web, beside corev1.ContainerStatus
+		unready, initializing       string
+	}{
+		"all run": {corev1.ContainerStatus{State: runs, Started: &yes, Ready: true}, corev1.ContainerStatus{State: over},
+			corev1.ContainerStatus{State: runs, Ready: true}, corev1.ContainerStatus{State: runs, Ready: true}, "", ""},
+		"it is not ready itself": {corev1.ContainerStatus{State: runs, Started: &yes, Ready: true}, corev1.ContainerStatus{State: over},
+			corev1.ContainerStatus{State: runs}, corev1.ContainerStatus{State: runs, Ready: true}, "", ""},
+		"a sidecar is not": {corev1.ContainerStatus{State: runs, Started: &yes}, corev1.ContainerStatus{State: over},
+			corev1.ContainerStatus{State: runs}, corev1.ContainerStatus{State: runs}, "container sidecar is not ready", ""},
+		"nor what is beside it": {corev1.ContainerStatus{State: runs, Started: &yes, Ready: true}, corev1.ContainerStatus{State: over},
+			corev1.ContainerStatus{State: runs}, corev1.ContainerStatus{State: runs}, "container beside is not ready", ""},
+		"a sidecar has not started": {corev1.ContainerStatus{State: runs, Started: &no}, corev1.ContainerStatus{State: initial},
+			corev1.ContainerStatus{State: initial}, corev1.ContainerStatus{State: initial}, "container sidecar is not ready", "sidecar"},
+		"an init container does not end": {corev1.ContainerStatus{State: runs, Started: &yes, Ready: true},
+			corev1.ContainerStatus{State: runs, Started: &yes}, corev1.ContainerStatus{State: initial}, corev1.ContainerStatus{State: initial}, "", "first"},
+		"it ran before": {corev1.ContainerStatus{State: runs, Started: &no}, corev1.ContainerStatus{State: over},
+			corev1.ContainerStatus{State: initial, LastTerminationState: over}, corev1.ContainerStatus{State: runs, Ready: true},
+			"container sidecar is not ready", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for status, called := range map[*corev1.ContainerStatus]string{
+				&tt.sidecar: "sidecar", &tt.first: "first", &tt.web: "web", &tt.beside: "beside"} {
+				status.Name = called
+			}
+			pod := &corev1.Pod{
+				Spec: corev1.PodSpec{InitContainers: []corev1.Container{{Name: "sidecar", RestartPolicy: &goesOn}, {Name: "first"}}},
+				Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{tt.sidecar, tt.first},
+					ContainerStatuses: []corev1.ContainerStatus{tt.web, tt.beside}}}
+			if got := Unready(pod, "web"); got != tt.unready {
+				t.Errorf("not ready: %q, want %q", got, tt.unready)
+			}
+			if got := Initializing(pod, "web"); got != tt.initializing {
+				t.Errorf("initializing: %q, want %q", got, tt.initializing)
+			}
+		})
+	}
+}

@@ -85,6 +85,14 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if err != nil {
 		return Comparison{}, err
 	}
+	if isPending(pending, statefulSet, "") {
+		if why, err := c.otherUser(ctx, cluster, objects); why != nil || err != nil {
+			if err != nil {
+				return Comparison{}, err
+			}
+			return refuse("CannotChange", why)
+		}
+	}
 	if cluster.Spec.Pause {
 		if pending, err = c.missing(ctx, cluster, pending); err != nil {
 			return Comparison{}, err

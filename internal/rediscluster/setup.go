@@ -70,6 +70,8 @@ type Options struct {
 	ClusterDomain string
 	// AllowHostPath admits volumes of type hostPath.
 	AllowHostPath bool
+	// ServiceAnnotations are the domains of annotations that Services of clients may have; nil: the default ones.
+	ServiceAnnotations []string
 	// Backups reports whether RedisBackups are served, BackupImage has the program that restores them and writes archives; empty: not known.
 	Backups     bool
 	BackupImage string
@@ -106,7 +108,8 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 				domain: o.ClusterDomain},
 			Actor: &act.Actor{Client: live, Applier: applier, Redis: o.Redis, ServiceAccount: o.ServiceAccount, BackupImage: o.BackupImage,
 				Now: time.Now, SwitchoverWithin: switchoverWithin},
-			Options:       plan.Options{CreateTimeout: o.CreateTimeout, UpgradeTimeout: o.UpgradeTimeout, AllowHostPath: o.AllowHostPath},
+			Options: plan.Options{CreateTimeout: o.CreateTimeout, UpgradeTimeout: o.UpgradeTimeout, AllowHostPath: o.AllowHostPath,
+				ServiceAnnotations: o.ServiceAnnotations},
 			ClusterDomain: o.ClusterDomain, RetryRefused: o.PollInterval, Now: time.Now,
 		},
 		memory: shell.Memory[*Memory]{Forgotten: func(name types.NamespacedName, uid types.UID) {

@@ -34,6 +34,8 @@ const (
 type Options struct {
 	// AllowHostPath lets RedisClusters keep their data in directories of the nodes.
 	AllowHostPath bool
+	// ServiceAnnotationDomains are those of annotations that Services of RedisClusters may have; nil: the default ones.
+	ServiceAnnotationDomains []string
 	// Images are those of resources that name none.
 	Images images.Defaults
 }
@@ -42,7 +44,7 @@ type Options struct {
 // values.schema.json.
 func Add(mgr ctrl.Manager, o Options) error {
 	server, scheme := mgr.GetWebhookServer(), mgr.GetScheme()
-	redisOptions := rediscluster.Options{AllowHostPath: o.AllowHostPath}
+	redisOptions := rediscluster.Options{AllowHostPath: o.AllowHostPath, ServiceAnnotationDomains: o.ServiceAnnotationDomains}
 
 	rules[*redisv1alpha1.RedisCluster]{
 		gvk:   redisv1alpha1.GroupVersion.WithKind("RedisCluster"),

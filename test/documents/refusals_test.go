@@ -71,6 +71,12 @@ var wrong = map[string]map[string][]string{
 			"spec: {bootstrap: {import: {address: 'a:1'}}, auth: {enabled: false}}",
 			"spec: {bootstrap: {clone: {name: other}}, auth: {enabled: false}}",
 		},
+		"`service.annotations` or `external.annotations` of a domain that `--service-annotation-domains` does not name": {
+			"spec: {service: {annotations: {external-dns.alpha.kubernetes.io/hostname: a.example.com}}}",
+		},
+		"`service.labels` of `service.kubernetes.io`": {
+			"spec: {service: {labels: {service.kubernetes.io/service-proxy-name: a}}}",
+		},
 		"two `service.ipFamilies` without a dual-stack `ipFamilyPolicy`": {
 			"spec: {service: {ipFamilies: [IPv4, IPv6]}}",
 		},

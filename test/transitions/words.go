@@ -39,7 +39,7 @@ var words = map[string][]any{
 	"whenUnsatisfiable":         {"DoNotSchedule", "ScheduleAnyway", "nonsense"},
 	"labels": {map[string]any{"team": "a"}, map[string]any{"not a key!": "a"},
 		map[string]any{"a": strings.Repeat("x", 64)}},
-	"annotations": {map[string]any{"example.com/a": "b"}, map[string]any{"not a key!": "a"},
+	"annotations": {map[string]any{"example.com/a": "b"}, map[string]any{"prometheus.io/scrape": "true"}, map[string]any{"not a key!": "a"},
 		map[string]any{"nginx.ingress.kubernetes.io/configuration-snippet": "deny all;"}},
 	"nodeSelector": {map[string]any{"disk": "ssd"}, map[string]any{"not a key!": "a"}},
 	"config": {map[string]any{"maxmemory": "64mb"}, map[string]any{"hz": "20", "appendonly": "no"}, map[string]any{"requirepass": "x"},

@@ -19,7 +19,7 @@ import (
 var externalPath = specPath.Child("external")
 
 // checkExternal is about clients outside. What is asked of a Service, whoever may make Services may ask himself; quotas count it.
-func checkExternal(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
+func checkExternal(cr *v1alpha1.RedisCluster, o Options) field.ErrorList {
 	e := cr.Spec.External
 	if e == nil {
 		return nil
@@ -37,7 +37,7 @@ func checkExternal(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 		refused = append(refused, field.Forbidden(externalPath.Child("sourceRanges"),
 			"of NodePort the NetworkPolicy alone keeps others out: set spec.networkPolicy.enabled, or leave sourceRanges out"))
 	}
-	refused = append(refused, shared.Annotations(externalPath.Child("annotations"), e.Annotations)...)
+	refused = append(refused, serviceAnnotations(externalPath.Child("annotations"), e.Annotations, o)...)
 	refused = append(refused, checkRequirements(externalPath.Child("resources"), e.Resources)...)
 	if cr.TLSMode() == v1alpha1.TLSBoth {
 		refused = append(refused, field.Forbidden(externalPath,

@@ -35,8 +35,9 @@ const (
 	mostAliases        = 32
 	mostGroups         = 32
 	mostNameservers    = 3
-	// leastGrace is what an instance needs to switch over before it stops, in seconds.
-	leastGrace, mostGrace = 60, 3600
+	// leastGrace is what an instance needs to switch over before it stops, in seconds; with mostGrace, a sidecar that does not end holds
+	// up each stop for so long.
+	leastGrace, mostGrace = 60, 600
 )
 
 // What of a part of a pod spec may be set. All else is refused.
@@ -69,6 +70,7 @@ var notHere = map[string]string{
 	"envFrom":     "variables cannot come from Secrets or ConfigMaps; mount one with the label " + v1alpha1.LabelPod + ": \"true\"",
 	"hostPath":    "it gives a directory of the node to who writes this object; use a claim or an emptyDir",
 	"image":       "is set at spec.repository and spec.version",
+	"level":       "the node chooses the categories that keep pods apart; remove it",
 	"subPathExpr": "use subPath",
 }
 
@@ -209,8 +211,9 @@ func overlaySecurity(cr *v1alpha1.RedisCluster, o *corev1.PodSpec) field.ErrorLi
 		return nil
 	}
 	refused := append(only(at, context, ofSecurity...), weaker(at, context.RunAsNonRoot, context.SeccompProfile)...)
-	if len(context.SupplementalGroups) > mostGroups {
-		refused = append(refused, field.TooMany(at.Child("supplementalGroups"), len(context.SupplementalGroups), mostGroups))
+	refused = append(refused, overlayGroups(at, context)...)
+	if dataPlace(cr).PersistentVolumeClaimName != "" {
+		refused = append(refused, sharedVolume(at, context)...)
 	}
 	for _, id := range []struct {
 		name  string
@@ -260,11 +263,17 @@ func overlayNetwork(o *corev1.PodSpec) field.ErrorList {
 	for i, server := range servers[:min(len(servers), mostNameservers)] {
 		addresses[at.Index(i)] = server
 	}
+	refused = append(refused, overlaySearches(o.DNSConfig)...)
 	aliases := overlayPath.Child("hostAliases")
 	if len(o.HostAliases) > mostAliases {
 		return append(refused, field.TooMany(aliases, len(o.HostAliases), mostAliases))
 	}
+	seen := map[string]bool{}
 	for i, alias := range o.HostAliases {
+		if seen[alias.IP] {
+			refused = append(refused, field.Duplicate(aliases.Index(i).Child("ip"), alias.IP))
+		}
+		seen[alias.IP] = true
 		addresses[aliases.Index(i).Child("ip")] = alias.IP
 		for j, name := range alias.Hostnames {
 			if len(validation.IsDNS1123Subdomain(name)) > 0 {

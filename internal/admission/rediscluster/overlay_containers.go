@@ -4,12 +4,14 @@
 package rediscluster
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -76,6 +78,7 @@ func overlayVolumes(o *corev1.PodSpec) (map[string]volumeType, field.ErrorList) 
 			refused = append(refused, field.Required(at,
 				"say what to mount: configMap, downwardAPI, emptyDir, persistentVolumeClaim, projected or secret"))
 		}
+		refused = append(refused, overlayFiles(at, &v.VolumeSource)...)
 		if v.Projected != nil {
 			for j, source := range v.Projected.Sources {
 				refused = append(refused, only(at.Child("projected", "sources").Index(j), source, "configMap", "downwardAPI", "secret")...)
@@ -131,12 +134,12 @@ func overlayInitContainers(o *corev1.PodSpec, volumes map[string]volumeType) fie
 			refused = append(refused, field.Duplicate(at.Child("name"), c.Name))
 		}
 		names[c.Name] = true
-		refused = append(refused, overlayContainer(at, c, volumes)...)
+		refused = append(refused, overlayContainer(at, c, volumes, graceOf(o))...)
 	}
 	return refused
 }
 
-func overlayContainer(at *field.Path, c *corev1.Container, volumes map[string]volumeType) field.ErrorList {
+func overlayContainer(at *field.Path, c *corev1.Container, volumes map[string]volumeType, grace int64) field.ErrorList {
 	allowed := ofContainer
 	if c.RestartPolicy != nil {
 		refused := shared.OneOf(at.Child("restartPolicy"), *c.RestartPolicy, corev1.ContainerRestartPolicyAlways)
@@ -162,6 +165,7 @@ func overlayContainer(at *field.Path, c *corev1.Container, volumes map[string]vo
 	refused = append(refused, shared.Texts(at.Child("args"), c.Args)...)
 	refused = append(refused, checkRequirements(at.Child("resources"), c.Resources)...)
 	refused = append(refused, overlayEnv(at.Child("env"), c.Env)...)
+	refused = append(refused, overlayProbes(at, c, grace)...)
 	refused = append(refused, overlayPorts(at.Child("ports"), c.Ports)...)
 	refused = append(refused, overlayMounts(at.Child("volumeMounts"), c.VolumeMounts, volumes)...)
 	return append(refused, containerSecurity(at.Child("securityContext"), c.SecurityContext)...)
@@ -187,15 +191,30 @@ func overlayEnv(at *field.Path, env []corev1.EnvVar) field.ErrorList {
 // overlayPorts keeps clients and probes from being led to another container than Redis' or the exporter's.
 func overlayPorts(at *field.Path, ports []corev1.ContainerPort) field.ErrorList {
 	var refused field.ErrorList
+	names, numbers := map[string]bool{}, map[string]bool{}
 	for i := range ports {
 		at, p := at.Index(i), &ports[i]
 		refused = append(refused, only(at, p, "name", "containerPort", "protocol")...)
-		if slices.Contains([]string{"redis", "bus", "metrics"}, p.Name) {
+		refused = append(refused, port(at.Child("containerPort"), intstr.FromInt32(p.ContainerPort))...)
+		refused = append(refused, shared.OneOf(at.Child("protocol"), p.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
+		if number := fmt.Sprintf("%d/%s", p.ContainerPort, cmp.Or(p.Protocol, corev1.ProtocolTCP)); numbers[number] {
+			refused = append(refused, field.Duplicate(at.Child("containerPort"), p.ContainerPort))
+		} else {
+			numbers[number] = true
+		}
+		if p.Name != "" {
+			refused = append(refused, port(at.Child("name"), intstr.FromString(p.Name))...)
+			if names[p.Name] {
+				refused = append(refused, field.Duplicate(at.Child("name"), p.Name))
+			}
+			names[p.Name] = true
+		}
+		if slices.Contains([]string{"redis", "bus", "metrics", "plain"}, p.Name) {
 			refused = append(refused, field.Invalid(at.Child("name"), p.Name,
 				"is a port of an instance, by which Services find it; choose another name"))
 		}
 		switch p.ContainerPort {
-		case v1alpha1.PortRedis, v1alpha1.PortBus, v1alpha1.PortMetrics:
+		case v1alpha1.PortRedis, v1alpha1.PortRedisTLS, v1alpha1.PortBus, v1alpha1.PortMetrics:
 			refused = append(refused, field.Invalid(at.Child("containerPort"), p.ContainerPort, "is a port of an instance; choose another one"))
 		}
 	}
@@ -241,11 +260,22 @@ func overlayMounts(at *field.Path, mounts []corev1.VolumeMount, volumes map[stri
 	return refused
 }
 
+const code = "programs and libraries of Redis come from the image; choose another path"
+
 // protectedPaths are those of the container redis that nothing is mounted over: what the instance keeps and reads, and the system's.
 func protectedPaths(cr *v1alpha1.RedisCluster, at *field.Path, mounts []corev1.VolumeMount) field.ErrorList {
 	var refused field.ErrorList
 	for i, m := range mounts {
 		at := at.Index(i).Child("mountPath")
+		if directory, _, _ := strings.Cut(strings.TrimPrefix(m.MountPath, "/"), "/"); strings.HasPrefix(directory, "lib") ||
+			strings.HasPrefix(m.MountPath, "/etc/ld.so.") {
+			refused = append(refused, field.Invalid(at, m.MountPath, code))
+		}
+		for _, p := range []string{"/bin", "/sbin", "/usr"} {
+			if within(m.MountPath, p) {
+				refused = append(refused, field.Invalid(at, m.MountPath, code))
+			}
+		}
 		for _, p := range []string{"/data", "/etc/redis", "/dev", "/proc", "/sys", "/run/secrets", "/var/run/secrets"} {
 			if within(p, m.MountPath) || within(m.MountPath, p) {
 				refused = append(refused, field.Invalid(at, m.MountPath, "must not be "+p+", or above or below it; choose another path"))

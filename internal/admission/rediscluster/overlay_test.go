@@ -34,7 +34,7 @@ func TestOverlayIsAccepted(t *testing.T) {
 				livenessProbe: {periodSeconds: 20, failureThreshold: 30}, readinessProbe: {timeoutSeconds: 3}}],
 			serviceAccountName: mesh, automountServiceAccountToken: false, runtimeClassName: gvisor, terminationGracePeriodSeconds: 600,
 			securityContext: {runAsUser: 1001, runAsGroup: 0, fsGroup: 1001, fsGroupChangePolicy: Always, supplementalGroups: [7], runAsNonRoot: true,
-				sysctls: [{name: net.ipv4.tcp_keepalive_time, value: "60"}], seLinuxOptions: {level: "s0:c1,c2"}, seccompProfile: {type: RuntimeDefault}},
+				sysctls: [{name: net.ipv4.tcp_keepalive_time, value: "60"}], seLinuxOptions: {type: container_t}, seccompProfile: {type: RuntimeDefault}},
 			dnsPolicy: None, dnsConfig: {nameservers: [10.0.0.10, "fd00::10"], searches: [example.com]},
 			hostAliases: [{ip: 10.1.2.3, hostnames: [vault.example.com]}, {ip: "fd00::1", hostnames: [log]}]}`,
 	} {
@@ -78,7 +78,7 @@ func TestOverlayIsRefused(t *testing.T) {
 		{"an account of no name", `{serviceAccountName: ../x}`, "serviceAccountName: Invalid value"},
 		{"a class of no name", `{runtimeClassName: "a b"}`, "runtimeClassName: Invalid value"},
 		{"no time to switch over", `{terminationGracePeriodSeconds: 30}`,
-			"terminationGracePeriodSeconds: Invalid value: 30: must be from 60 to 3600"},
+			"terminationGracePeriodSeconds: Invalid value: 30: must be from 60 to 600"},
 		{"for ever", `{terminationGracePeriodSeconds: 3601}`, "terminationGracePeriodSeconds: Invalid value"},
 
 		{"root", `{securityContext: {runAsUser: 0}}`, "securityContext.runAsUser: Invalid value: 0: must be from 1 to 2147483647"},
@@ -177,6 +177,47 @@ func TestOverlayIsRefused(t *testing.T) {
 			r + "volumeMounts[0].mountPropagation: Forbidden"},
 		{"many mounts", mounted(many(21, `{name: v, mountPath: /x}`)), r + "volumeMounts: Too many: 21"},
 
+		{"programs", mounted(`{name: w, mountPath: /usr/local/bin}`), r + "volumeMounts[0].mountPath: Invalid value: \"/usr/local/bin\": programs and"},
+		{"libraries", mounted(`{name: w, mountPath: /lib64}`), r + "volumeMounts[0].mountPath: Invalid value"},
+		{"what is loaded first", mounted(`{name: v, mountPath: /etc/ld.so.preload, subPath: a}`), r + "volumeMounts[0].mountPath: Invalid value"},
+
+		{"a group that is none", `{securityContext: {supplementalGroups: [-1]}}`, "securityContext.supplementalGroups[0]: Invalid value: -1"},
+		{"a policy that is none", `{securityContext: {fsGroupChangePolicy: x}}`, `securityContext.fsGroupChangePolicy: Unsupported value: "x"`},
+		{"the categories of others", `{securityContext: {seLinuxOptions: {level: "s0:c1,c2"}}}`, "securityContext.seLinuxOptions.level: Forbidden"},
+		{"a sysctl twice", `{securityContext: {sysctls: [{name: a, value: b}, {name: a, value: b}]}}`, "securityContext.sysctls[1].name: Duplicate value"},
+		{"a port that is none", beside(`ports: [{containerPort: 70000}]`), sidecar + `ports[0].containerPort: Invalid value: "70000"`},
+		{"a port twice", beside(`ports: [{containerPort: 80}, {containerPort: 80, protocol: TCP}]`), sidecar + "ports[1].containerPort: Duplicate"},
+		{"the name of a port twice", beside(`ports: [{name: a, containerPort: 80}, {name: a, containerPort: 81}]`), sidecar + "ports[1].name: Duplicate"},
+		{"a probe of two", beside(`startupProbe: {exec: {command: [a]}, tcpSocket: {port: 1}}`), sidecar + "startupProbe: Invalid value: must have one of"},
+		{"a probe of nothing", beside(`startupProbe: {periodSeconds: 1}`), sidecar + "startupProbe: Invalid value: must have one of"},
+		{"a probe of no port", beside(`readinessProbe: {tcpSocket: {port: 70000}}`), sidecar + "readinessProbe.tcpSocket.port: Invalid value"},
+		{"a probe of a command that is none", beside(`livenessProbe: {exec: {}}`), sidecar + "livenessProbe.exec.command: Required value"},
+		{"a probe before its time", beside(`livenessProbe: {tcpSocket: {port: 1}, periodSeconds: -1}`), sidecar + "livenessProbe.periodSeconds: Invalid"},
+		{"alive twice", beside(`livenessProbe: {tcpSocket: {port: 1}, successThreshold: 2}`), sidecar + "livenessProbe.successThreshold: Invalid"},
+		{"another grace period", beside(`readinessProbe: {tcpSocket: {port: 1}, terminationGracePeriodSeconds: 5}`),
+			sidecar + "readinessProbe.terminationGracePeriodSeconds: Invalid"},
+		{"a header that is none", beside(`startupProbe: {httpGet: {port: 1, httpHeaders: [{name: "a b"}]}}`),
+			sidecar + "startupProbe.httpGet.httpHeaders[0].name: Invalid"},
+		{"a hook of two", beside(`lifecycle: {preStop: {exec: {command: [a]}, sleep: {seconds: 1}}}`), sidecar + "lifecycle.preStop: Invalid value: must"},
+		{"a hook beyond the end", beside(`lifecycle: {preStop: {sleep: {seconds: 61}}}`),
+			sidecar + "lifecycle.preStop.sleep.seconds: Invalid value: 61: must be from 1 to 60"},
+		{"another signal", beside(`lifecycle: {stopSignal: SIGKILL}`), sidecar + "lifecycle.stopSignal: Forbidden"},
+		{"a field that there is not", beside(`env: [{name: A, valueFrom: {fieldRef: {fieldPath: spec.password}}}]`),
+			sidecar + `env[0].valueFrom.fieldRef.fieldPath: Unsupported value: "spec.password"`},
+		{"a quantity that there is not", beside(`env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.gpu}}}]`),
+			sidecar + "env[0].valueFrom.resourceFieldRef.resource: Unsupported"},
+		{"a file elsewhere", volume(`configMap: {name: c, items: [{key: a, path: ../x}]}`), "volumes[0].configMap.items[0].path: Invalid value"},
+		{"a file without a key", volume(`secret: {secretName: c, items: [{path: x}]}`), "volumes[0].secret.items[0].key: Required"},
+		{"a mode that is none", volume(`secret: {secretName: c, defaultMode: 4095}`), "volumes[0].secret.defaultMode: Invalid value: 4095"},
+		{"a file of a field", volume(`downwardAPI: {items: [{path: x, fieldRef: {fieldPath: status.podIP}}]}`),
+			"volumes[0].downwardAPI.items[0].fieldRef.fieldPath: Unsupported"},
+		{"a file of nobody", volume(`downwardAPI: {items: [{path: x, resourceFieldRef: {resource: limits.cpu}}]}`),
+			"volumes[0].downwardAPI.items[0].resourceFieldRef.containerName: Required"},
+		{"two sources in one", volume(`projected: {sources: [{secret: {name: a}, configMap: {name: b}}]}`), "volumes[0].projected.sources[0]: Invalid"},
+		{"an odd medium", volume(`emptyDir: {medium: Tape}`), "volumes[0].emptyDir.medium: Unsupported"},
+		{"a domain that is none", `{dnsConfig: {searches: ["a b"]}}`, `dnsConfig.searches[0]: Invalid value: "a b"`},
+		{"an address twice", `{hostAliases: [{ip: 10.0.0.1, hostnames: [a]}, {ip: 10.0.0.1, hostnames: [b]}]}`, "hostAliases[1].ip: Duplicate value"},
+
 		{"a policy of the node", `{dnsPolicy: ClusterFirstWithHostNet}`, "dnsPolicy: Unsupported value"},
 		{"no name server", `{dnsPolicy: None}`, "dnsConfig.nameservers: Required value"},
 		{"a name server that is none", `{dnsConfig: {nameservers: [a]}}`, `dnsConfig.nameservers[0]: Invalid value: "a": is no IP address`},
@@ -249,17 +290,53 @@ func TestWhatARunningClusterKeeps(t *testing.T) {
 	}
 }
 
+// Who runs the operator says what else may act on a Service.
+func TestServiceAnnotationDomains(t *testing.T) {
+	cr := cluster(t, `{service: {annotations: {external-dns.alpha.kubernetes.io/hostname: a, tailscale.com/expose: "true", a.b.example.com/x: y}},
+		external: {type: LoadBalancer, annotations: {tailscale.com/hostname: a}}}`)
+	for _, tt := range []struct {
+		allowed []string
+		refused int
+	}{
+		{[]string{}, 4}, {[]string{"alpha.kubernetes.io"}, 3}, {[]string{"tailscale.com", "example.com"}, 1}, {[]string{"*"}, 0}, {nil, 4},
+	} {
+		if got := sentences(Validate(cr, Options{ServiceAnnotationDomains: tt.allowed})); len(got) != tt.refused {
+			t.Errorf("%q: %v", tt.allowed, got)
+		}
+	}
+}
+
+// What others keep in a claim is not handed to this one's pods.
+func TestSharedClaimKeepsItsOwners(t *testing.T) {
+	for _, named := range []string{"type: nfs, persistentVolumeClaimName: c", "type: pvc, persistentVolumeClaimName: c"} {
+		cr := cluster(t, `{pod: [{volumes: {`+named+`}, overlay: {securityContext: {runAsUser: 5, fsGroup: 5, fsGroupChangePolicy: Always,
+			seLinuxOptions: {type: container_t}}}}]}`)
+		got := strings.Join(sentences(Validate(cr, Options{})), "\n")
+		for _, name := range []string{"fsGroup", "fsGroupChangePolicy", "seLinuxOptions"} {
+			if !strings.Contains(got, "securityContext."+name+": Forbidden: the claim of") {
+				t.Errorf("%s of %s: %s", name, named, got)
+			}
+		}
+		if strings.Contains(got, "runAsUser") {
+			t.Error(got)
+		}
+	}
+}
+
 func TestService(t *testing.T) {
 	for spec, want := range map[string]string{
-		`{labels: {team: a}, annotations: {external-dns.alpha.kubernetes.io/hostname: a.example.com}, ipFamilies: [IPv6]}`: "",
-		`{ipFamilies: [IPv6, IPv4], ipFamilyPolicy: RequireDualStack}`:                                                     "",
-		`{labels: {redis.middleware.hc.cn/cluster: other}}`:                                                                "spec.service.labels[redis.middleware.hc.cn/cluster]: Forbidden",
-		`{annotations: {helm.sh/hook: x}}`:                                                                                 "spec.service.annotations[helm.sh/hook]: Forbidden",
-		`{ipFamilies: [IPv5]}`:                                                                                             `spec.service.ipFamilies[0]: Unsupported value: "IPv5"`,
-		`{ipFamilies: [IPv6, IPv6], ipFamilyPolicy: PreferDualStack}`:                                                      `spec.service.ipFamilies[1]: Duplicate value: "IPv6"`,
-		`{ipFamilies: [IPv6, IPv4]}`:                                                                                       "two families need ipFamilyPolicy PreferDualStack or RequireDualStack",
-		`{ipFamilies: [IPv6, IPv4, IPv6]}`:                                                                                 "spec.service.ipFamilies: Too many: 3",
-		`{ipFamilyPolicy: Both}`:                                                                                           `spec.service.ipFamilyPolicy: Unsupported value: "Both"`,
+		`{labels: {team: a}, annotations: {prometheus.io/scrape: "true", note: x}, ipFamilies: [IPv6]}`: "",
+		`{annotations: {external-dns.alpha.kubernetes.io/hostname: a.example.com}}`:                     "spec.service.annotations[external-dns.alpha.kubernetes.io/hostname]: Forbidden: controllers may act by it",
+		`{annotations: {getambassador.io/config: x}}`:                                                   "start it with --service-annotation-domains=…,getambassador.io",
+		`{labels: {service.kubernetes.io/service-proxy-name: x}}`:                                       "spec.service.labels[service.kubernetes.io/service-proxy-name]: Forbidden",
+		`{ipFamilies: [IPv6, IPv4], ipFamilyPolicy: RequireDualStack}`:                                  "",
+		`{labels: {redis.middleware.hc.cn/cluster: other}}`:                                             "spec.service.labels[redis.middleware.hc.cn/cluster]: Forbidden",
+		`{annotations: {helm.sh/hook: x}}`:                                                              "spec.service.annotations[helm.sh/hook]: Forbidden",
+		`{ipFamilies: [IPv5]}`:                                                                          `spec.service.ipFamilies[0]: Unsupported value: "IPv5"`,
+		`{ipFamilies: [IPv6, IPv6], ipFamilyPolicy: PreferDualStack}`:                                   `spec.service.ipFamilies[1]: Duplicate value: "IPv6"`,
+		`{ipFamilies: [IPv6, IPv4]}`:                                                                    "two families need ipFamilyPolicy PreferDualStack or RequireDualStack",
+		`{ipFamilies: [IPv6, IPv4, IPv6]}`:                                                              "spec.service.ipFamilies: Too many: 3",
+		`{ipFamilyPolicy: Both}`:                                                                        `spec.service.ipFamilyPolicy: Unsupported value: "Both"`,
 	} {
 		got := strings.Join(sentences(Validate(cluster(t, `{service: `+spec+`}`), Options{})), "\n")
 		if !strings.Contains(got, want) || (got == "") != (want == "") {

@@ -22,7 +22,13 @@ type Options struct {
 	// AllowHostPath permits volumes of type hostPath (flag --allow-host-path). They give
 	// who writes a RedisCluster a directory of the node.
 	AllowHostPath bool
+	// ServiceAnnotationDomains are those whose annotations, and those of their subdomains, Services of clients may have (flag
+	// --service-annotation-domains); "*" is any, and nil are DefaultServiceAnnotationDomains.
+	ServiceAnnotationDomains []string
 }
+
+// DefaultServiceAnnotationDomains are those of monitoring and of load balancers.
+var DefaultServiceAnnotationDomains = []string{"prometheus.io", "service.beta.kubernetes.io", "networking.gke.io"}
 
 // Default writes what the CRD's schema defaults, the built-in image, and storage when nothing says where
 // data is kept. Where storage and a volume of type pvc say that together, storage stays. shards stays unset, so that kubectl scale

@@ -4,6 +4,11 @@
 package rediscluster
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -17,13 +22,13 @@ var (
 )
 
 // checkService is about the Service of clients.
-func checkService(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
+func checkService(cr *v1alpha1.RedisCluster, o Options) field.ErrorList {
 	s := cr.Spec.Service
 	if s == nil {
 		return nil
 	}
-	refused := addedLabels(servicePath.Child("labels"), s.Labels)
-	refused = append(refused, shared.Annotations(servicePath.Child("annotations"), s.Annotations)...)
+	refused := serviceLabels(servicePath.Child("labels"), s.Labels)
+	refused = append(refused, serviceAnnotations(servicePath.Child("annotations"), s.Annotations, o)...)
 	refused = append(refused, shared.OneOf(servicePath.Child("ipFamilyPolicy"), s.IPFamilyPolicy, corev1.IPFamilyPolicySingleStack,
 		corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack)...)
 	for i, family := range s.IPFamilies {
@@ -38,6 +43,36 @@ func checkService(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	case len(s.IPFamilies) == both && !dual:
 		refused = append(refused, field.Invalid(familiesPath, s.IPFamilies,
 			"two families need ipFamilyPolicy PreferDualStack or RequireDualStack; set it, or name one family"))
+	}
+	return refused
+}
+
+// serviceLabels are about labels of a Service: by some of Kubernetes' own, others would take it for theirs.
+func serviceLabels(at *field.Path, labels map[string]string) field.ErrorList {
+	refused := addedLabels(at, labels)
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if domain, _, _ := strings.Cut(key, "/"); domain == "service.kubernetes.io" || domain == "service.beta.kubernetes.io" {
+			refused = append(refused, field.Forbidden(at.Key(key), "Kubernetes decides by it who serves the Service; remove it"))
+		}
+	}
+	return refused
+}
+
+// serviceAnnotations are about annotations of a Service. By some of them, controllers change DNS, publish the Service elsewhere or route it
+// past policies with rights of their own, and nobody knows them all.
+func serviceAnnotations(at *field.Path, annotations map[string]string, o Options) field.ErrorList {
+	refused := shared.Annotations(at, annotations)
+	allowed := o.ServiceAnnotationDomains
+	if allowed == nil {
+		allowed = DefaultServiceAnnotationDomains
+	}
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		domain, _, has := strings.Cut(key, "/")
+		is := func(d string) bool { return d == "*" || domain == d || strings.HasSuffix(domain, "."+d) }
+		if has && !shared.IsReserved(domain) && !slices.ContainsFunc(allowed, is) {
+			refused = append(refused, field.Forbidden(at.Key(key), fmt.Sprintf("controllers may act by it with rights of their own; remove it, or "+
+				"ask whoever runs the operator to start it with --service-annotation-domains=…,%s", domain)))
+		}
 	}
 	return refused
 }

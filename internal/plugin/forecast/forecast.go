@@ -108,10 +108,11 @@ func (f *Forecast) refusals(c Change) {
 		f.Refusals = append(f.Refusals, c.Refused)
 		return
 	}
-	// Whether hostPath is allowed is a flag of the operator, which is not known here.
-	all := admission.Validate(c.After, admission.Options{AllowHostPath: true})
+	// What is allowed by flags of the operator is not known here.
+	allowed := admission.Options{AllowHostPath: true, ServiceAnnotationDomains: []string{"*"}}
+	all := admission.Validate(c.After, allowed)
 	if c.Before != nil && len(all) == 0 {
-		all = admission.ValidateUpdate(c.Before, c.After, admission.Options{AllowHostPath: true})
+		all = admission.ValidateUpdate(c.Before, c.After, allowed)
 	}
 	for _, refused := range all {
 		f.Refusals = append(f.Refusals, refused.Error())
@@ -150,7 +151,7 @@ func (f *Forecast) moves(c Change) {
 		f.Notes = append(f.Notes, "which slots move is not known: "+problem)
 		return
 	}
-	moves, known, err := plan.Foresee(plan.DesiredFor(c.After, seen, plan.Options{AllowHostPath: true}), seen, c.Now)
+	moves, known, err := plan.Foresee(plan.DesiredFor(c.After, seen, plan.Options{AllowHostPath: true, ServiceAnnotations: []string{"*"}}), seen, c.Now)
 	switch {
 	case err != nil:
 		f.Refusals = append(f.Refusals, err.Error())

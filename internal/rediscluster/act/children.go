@@ -102,7 +102,10 @@ func asStall(err error) error {
 		return &StallError{Cause: "NameTaken", Message: notOurs.Error()}
 	case errors.As(err, &immutable):
 		return &StallError{Cause: "CannotChange", Message: immutable.Error()}
-	default:
-		return err
 	}
+	if reason, final := apply.Reason(err); final && reason == apply.ReasonRejected {
+		return &StallError{Cause: "Rejected", Message: fmt.Sprintf(
+			"the API server refuses what the spec asks for: %v; change the spec, or what refuses it", err)}
+	}
+	return err
 }

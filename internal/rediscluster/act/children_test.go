@@ -59,6 +59,8 @@ func TestApplyChildren(t *testing.T) {
 	unread := errors.New("timeout")
 	immutable := apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a",
 		field.ErrorList{field.Invalid(field.NewPath("data"), "x", "field is immutable")})
+	refused := apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a",
+		field.ErrorList{field.Invalid(field.NewPath("data"), "x", "must be from 1 to 65535")})
 	for name, tt := range map[string]struct {
 		there    []client.Object
 		obsolete bool
@@ -75,6 +77,8 @@ func TestApplyChildren(t *testing.T) {
 		"an obsolete one of another": {again: true, there: []client.Object{config("old", theirs)}, obsolete: true},
 		"the name is another's":      {there: []client.Object{config("a", theirs)}, acted: true, stall: "NameTaken"},
 		"it cannot be changed":       {answer: immutable, acted: true, stall: "CannotChange"},
+		"the API server refuses it":  {answer: refused, acted: true, stall: "Rejected"},
+		"an admission refuses it":    {answer: apierrors.NewForbidden(schema.GroupResource{}, "a", unread), acted: true, stall: "Rejected"},
 		"it cannot be written":       {answer: unread, acted: true, fails: unread},
 	} {
 		t.Run(name, func(t *testing.T) {

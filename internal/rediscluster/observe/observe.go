@@ -231,8 +231,9 @@ func instance(cluster *v1alpha1.RedisCluster, sets map[int]types.UID, pod *corev
 		in.StopBy = pod.DeletionTimestamp.Time // the API server has added the grace period
 	}
 	if why := pods.Why(pod); in.Waiting == "" && why != pods.Starting {
-		in.SidecarFailure = why
+		in.SidecarFailure = cmp.Or(why, pods.Unready(pod, redisContainer))
 	}
+	in.Initializing = pods.Initializing(pod, redisContainer)
 	in.Failing = in.Waiting != "" && in.Waiting != pods.Starting
 	if pod.DeletionTimestamp == nil {
 		in.Stopped, in.StoppedAt = stopped(pod)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -186,6 +187,13 @@ func TestPodStates(t *testing.T) {
 					corev1.ContainerStatus{Name: "redis", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
 			p.Status.ContainerStatuses[0].Name = "exporter"
 		}, "", false, ""},
+		"a sidecar is not ready": {func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "proxy", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "proxy", Started: ptr.To(true),
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{Name: "redis", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		}, "", false, "container proxy is not ready"},
 		"being deleted": {func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = waits("CrashLoopBackOff", "")
 			p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: now}, []string{"test/wait"}

@@ -25,6 +25,8 @@ type Options struct {
 	CreateTimeout, UpgradeTimeout time.Duration
 	// AllowHostPath admits volumes of type hostPath.
 	AllowHostPath bool
+	// ServiceAnnotations are the domains of annotations that Services of clients may have; nil: the default ones.
+	ServiceAnnotations []string
 	// CertificateDir is where running instances have the files of their certificate; empty: where the chart mounts them.
 	CertificateDir string
 }
@@ -127,7 +129,7 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 	if claim := spec.Claim(); claim != nil {
 		d.ClaimBytes = claim.Size.Value()
 	}
-	for _, problem := range admission.Validate(cluster, admission.Options{AllowHostPath: o.AllowHostPath}) {
+	for _, problem := range admission.Validate(cluster, admission.Options{AllowHostPath: o.AllowHostPath, ServiceAnnotationDomains: o.ServiceAnnotations}) {
 		d.Problems = append(d.Problems, problem.Error())
 	}
 	if s.Config.Problem != "" {

@@ -122,15 +122,19 @@ func (in input) rolling() bool {
 }
 
 // planRepair replaces an instance that does not run by one of the template asked for: a
-// version that does not start is left behind when the spec names another one, without
-// waiting for it. (A StatefulSet's own controller would wait for ever.)
+// version that does not start, or an init container that does not end, is left behind when
+// the spec names another one, without waiting for it. (A StatefulSet's own controller would wait for ever.)
 func planRepair(in input) Step {
 	if in.desired.OnDelete {
 		return nil
 	}
 	for _, pod := range in.outdated() {
-		if pod.Failing && pod.Redis == nil && !pod.Terminating && in.replaceable(pod) {
-			return Restart{base: base{fmt.Sprintf("%s does not run (%s) and is of an older template", pod.Name, pod.Waiting)}, Pod: pod.Name,
+		why := pod.Waiting
+		if !pod.Failing && pod.Initializing != "" {
+			why = "container " + pod.Initializing + " comes first, and still runs"
+		}
+		if (pod.Failing || pod.Initializing != "") && pod.Redis == nil && !pod.Terminating && in.replaceable(pod) {
+			return Restart{base: base{fmt.Sprintf("%s does not run (%s) and is of an older template", pod.Name, why)}, Pod: pod.Name,
 				UID: pod.UID, Failing: true}
 		}
 	}

@@ -56,6 +56,13 @@ func exporterless(s *snapshot.Snapshot, shard, ordinal int) *snapshot.Snapshot {
 	return s
 }
 
+// initializing makes an instance wait for an init container.
+func initializing(s *snapshot.Snapshot, shard, ordinal int, revision string) *snapshot.Snapshot {
+	in := broken(s, shard, ordinal, revision).Find(shard, ordinal)
+	in.Failing, in.Waiting, in.Initializing = false, "", "proxy"
+	return s
+}
+
 // switchedOver makes a replica the master of its shard.
 func switchedOver(s *snapshot.Snapshot, shard int) *snapshot.Snapshot { return swapped(s, shard) }
 
@@ -86,6 +93,12 @@ func TestRollout(t *testing.T) {
 		"a new exporter that does not start takes one instance": {
 			snapshot: exporterless(outmoded("c-1-1"), 1, 1), situation: RollingOut, step: "Wait",
 			why: "pod c-1-1 is not ready yet: container exporter: ImagePullBackOff"},
+		"an init container that does not end holds up nothing that mends it": {
+			snapshot: initializing(outmoded("c-0-1"), 1, 1, "old"), situation: RollingOut, step: "Restart",
+			why: "c-1-1 does not run (container proxy comes first, and still runs) and is of an older template"},
+		"a new one that does not end takes one instance": {
+			snapshot: initializing(outmoded("c-1-1"), 1, 1, "new"), situation: RollingOut, step: "Wait", why: "c-1-1",
+			blockedBy: SnapshotComplete},
 		"an instance whose old one does not start is first": {
 			snapshot: exporterless(outmoded(), 1, 1), situation: RollingOut, step: "Restart", why: "c-1-1 runs an older template"},
 		"a master switches over all the same": {

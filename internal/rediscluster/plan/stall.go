@@ -36,6 +36,7 @@ var Reaches = map[string]Reach{
 	"NameTaken":                 WhatTheSpecSays,
 	"CannotChange":              WhatTheSpecSays,
 	"Forbidden":                 WhatTheSpecSays,
+	"Rejected":                  WhatTheSpecSays,
 	v1alpha1.ReasonCannotExpand: WhatTheSpecSays,
 	"AmbiguousOwner":            ItsPart, // planMeet does not introduce the instance, and what it claims is set aside
 	"DamagedFiles":              ItsPart, // the instance does not run, or is set aside

@@ -346,8 +346,10 @@ type Instance struct {
 	// keeps it from running, rather than that it is still on its way.
 	Waiting string
 	Failing bool
-	// SidecarFailure says why another container of the pod than that of Redis does not run, empty when
-	// they do: the pod is not ready then, and its Redis is all the same.
+	// Initializing names the init container that runs while Redis has not run in the pod yet; empty: none does.
+	Initializing string
+	// SidecarFailure says why another container of the pod than that of Redis does not run or is not ready, empty when
+	// they are: the pod is not ready then, and its Redis is all the same.
 	SidecarFailure string
 	// Stopped reports whether the container of Redis does not run, as Kubernetes says, and that the
 	// pod is not being deleted; StoppedAt since when, by the clock of its node, zero when it never

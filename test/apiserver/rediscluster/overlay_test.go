@@ -66,7 +66,7 @@ func TestOverlay(t *testing.T) {
 		t.Errorf("the template names the account %s, which nobody had labelled", account)
 	}
 	change(t, cluster, func(c *v1alpha1.RedisCluster) { // a new spec is looked at at once, an old one within a minute
-		c.Spec.Service = &v1alpha1.ClientService{Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"example.com/a": "b"},
+		c.Spec.Service = &v1alpha1.ClientService{Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"prometheus.io/a": "b"},
 			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, IPFamilyPolicy: corev1.IPFamilyPolicyPreferDualStack}
 	})
 	eventually(t, "the template has the overlay", func() string {
@@ -82,7 +82,7 @@ func TestOverlay(t *testing.T) {
 	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "cache"}}
 	if !get(t, service) || service.Labels["team"] != "a" || service.Labels[v1alpha1.LabelCluster] != "cache" ||
-		service.Annotations["example.com/a"] != "b" || *service.Spec.IPFamilyPolicy != corev1.IPFamilyPolicyPreferDualStack {
+		service.Annotations["prometheus.io/a"] != "b" || *service.Spec.IPFamilyPolicy != corev1.IPFamilyPolicyPreferDualStack {
 		t.Errorf("the Service is %+v", service)
 	}
 
@@ -96,7 +96,7 @@ func TestOverlay(t *testing.T) {
 	})
 	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Service = nil })
 	eventually(t, "the Service is as it was", func() string {
-		if get(t, service); service.Labels["team"] != "" || service.Annotations["example.com/a"] != "" {
+		if get(t, service); service.Labels["team"] != "" || service.Annotations["prometheus.io/a"] != "" {
 			return "it is not"
 		}
 		return ""
