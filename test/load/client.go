@@ -34,8 +34,12 @@ type server struct {
 // to one instance; it is to be at least the number of commands under way, so that no
 // command waits for a connection.
 func connect(ctx context.Context, to server, connections int, attempts *attempts) (*redis.ClusterClient, error) {
+	var idle time.Duration // the library's own
+	if to.tls() != nil {
+		idle = time.Second // it does not notice that a connection by TLS was closed, and its address may be that of a restarted instance
+	}
 	client := redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: to.addresses, Password: to.password,
+		Addrs: to.addresses, Password: to.password, ConnMaxIdleTime: idle,
 		MaxRetries: -1, DialerRetries: 1, DialTimeout: to.dialTimeout, ClusterStateReloadInterval: to.refresh,
 		PoolSize: connections, TLSConfig: to.tls(),
 		// Commands that an older engine answers with an error would be written down as failed.

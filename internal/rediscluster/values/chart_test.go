@@ -130,7 +130,7 @@ func TestGolden(t *testing.T) {
 }
 
 // Pods with two ports are asked at both until the last of them is gone: the policy drops nothing there while there is spec.tls.
-func TestPolicyOfTheSecondPort(t *testing.T) {
+func TestPortsOfTLSStages(t *testing.T) {
 	c := loadChart(t)
 	for _, mode := range []v1alpha1.TLSMode{v1alpha1.TLSDisabled, v1alpha1.TLSBoth, v1alpha1.TLSRequired, ""} {
 		cr := readCluster(t, "testdata/tls-both.yaml")
@@ -144,6 +144,15 @@ func TestPolicyOfTheSecondPort(t *testing.T) {
 		policies := slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != "NetworkPolicy" })
 		if n := strings.Count(toYAML(t, policies), "port: 6380"); n != map[bool]int{true: 2}[mode != ""] {
 			t.Errorf("with mode %q the policy names port 6380 %d times", mode, n)
+		}
+		if objects, err = render(c, cr, cr.Spec.Topology(), nil); err != nil {
+			t.Fatal(err)
+		}
+		services := slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() != "Service" })
+		// A pod that is to restart has another name for the port that has taken plain connections all the time.
+		byNumber := mode == v1alpha1.TLSDisabled || mode == v1alpha1.TLSBoth
+		if n := strings.Count(toYAML(t, services), "targetPort: 6379"); n != map[bool]int{true: 2}[byNumber] {
+			t.Errorf("with mode %q Services lead to 6379 by its number %d times", mode, n)
 		}
 	}
 }
