@@ -66,8 +66,8 @@ func (g *Gateway) newConnection(raw, client net.Conn) *connection {
 	return c
 }
 
-// checkEntry closes a connection whose client has not been let in, unless a reply is awaited that may show that it was; or, for a while, the
-// rest of a command.
+// checkEntry closes a connection whose client has not been let in, unless a reply is awaited that may show that it was; or, for a
+// while, the rest of a command.
 func (c *connection) checkEntry() {
 	const again = time.Second
 	trickles := !c.commands.Load() && time.Since(c.accepted) > toldWithin

@@ -79,7 +79,8 @@ func Unready(pod *corev1.Pod, but string) string {
 // Initializing names the init container that another container waits for, which has never run; empty if none runs.
 func Initializing(pod *corev1.Pod, waits string) string {
 	for _, c := range pod.Status.ContainerStatuses {
-		if c.Name == waits && (c.State.Waiting == nil || c.State.Waiting.Reason != "PodInitializing" || c.LastTerminationState.Terminated != nil) {
+		if c.Name == waits &&
+			(c.State.Waiting == nil || c.State.Waiting.Reason != "PodInitializing" || c.LastTerminationState.Terminated != nil) {
 			return ""
 		}
 	}

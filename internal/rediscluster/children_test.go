@@ -53,7 +53,8 @@ func newChildren(t testing.TB, asked func()) *children {
 func renderAll(t testing.TB, c *children, m *Memory, cluster *v1alpha1.RedisCluster) []*unstructured.Unstructured {
 	t.Helper()
 	admission.Default(cluster)
-	objects, err := c.render(cluster, values.Build(cluster, cluster.Spec.Topology(), redisconf.AskedFor(cluster, nil), redisconf.TLSGoal(cluster.TLSMode())), m)
+	objects, err := c.render(cluster, values.Build(cluster, cluster.Spec.Topology(), redisconf.AskedFor(cluster, nil),
+		redisconf.TLSGoal(cluster.TLSMode())), m)
 	if err != nil {
 		t.Fatal(err)
 	}

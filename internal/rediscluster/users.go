@@ -49,7 +49,8 @@ func (c *children) otherUser(ctx context.Context, cluster *v1alpha1.RedisCluster
 			return nil, fmt.Errorf("read the security context of StatefulSet %s: %w", set.Name, err)
 		}
 		was := set.Spec.Template.Spec.SecurityContext
-		for _, id := range [][2]*int64{{was.RunAsUser, rendered.RunAsUser}, {was.RunAsGroup, rendered.RunAsGroup}, {was.FSGroup, rendered.FSGroup}} {
+		for _, id := range [][2]*int64{{was.RunAsUser, rendered.RunAsUser}, {was.RunAsGroup, rendered.RunAsGroup},
+			{was.FSGroup, rendered.FSGroup}} {
 			if was, is := ptr.Deref(id[0], defaultID), ptr.Deref(id[1], defaultID); was != is {
 				return fmt.Errorf("spec.pod[0].overlay.securityContext: runAsUser, runAsGroup and fsGroup cannot change, and those of StatefulSet %s "+
 					"are others: put them back, or make a new RedisCluster and copy the data", set.Name), nil

@@ -29,7 +29,8 @@ func TestUserOfInstancesStays(t *testing.T) {
 		{999, 1001, true, true}, {1001, 999, true, true}, {none, 1001, true, true}, {1001, none, true, true}, {999, 1001, false, false},
 	} {
 		cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"}}
-		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0", Labels: map[string]string{v1alpha1.LabelCluster: "c"}}}
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0",
+			Labels: map[string]string{v1alpha1.LabelCluster: "c"}}}
 		set.Spec.Template.Spec.SecurityContext = &corev1.PodSecurityContext{}
 		if tt.was != none {
 			set.Spec.Template.Spec.SecurityContext.FSGroup = &tt.was

@@ -34,7 +34,12 @@ func TestAuthAndTLSRefused(t *testing.T) {
 
 // TLS is switched one stage at a time, from what clients can rely on, and back; what it is made of stays while it is used.
 func TestTLSStays(t *testing.T) {
-	const off, both, with, without = `{tls: {secretName: a, mode: Disabled}}`, `{tls: {secretName: a, mode: Both}}`, `{tls: {secretName: a}}`, `{}`
+	const (
+		off     = `{tls: {secretName: a, mode: Disabled}}`
+		both    = `{tls: {secretName: a, mode: Both}}`
+		with    = `{tls: {secretName: a}}`
+		without = `{}`
+	)
 	for _, tt := range []struct {
 		before  string
 		reached v1alpha1.TLSMode
@@ -63,7 +68,8 @@ func TestTLSStays(t *testing.T) {
 		{off, v1alpha1.TLSDisabled, without, "spec.tls: Forbidden: instances use it"},
 		{off, "", without, ""},
 		{off, "", `{tls: {secretName: b, mode: Disabled}}`, ""},
-		{off, v1alpha1.TLSDisabled, `{tls: {secretName: b, mode: Disabled}}`, "spec.tls.secretName: Invalid value: \"b\": cannot change from \"a\""},
+		{off, v1alpha1.TLSDisabled, `{tls: {secretName: b, mode: Disabled}}`,
+			"spec.tls.secretName: Invalid value: \"b\": cannot change from \"a\""},
 		{with, "", `{tls: {secretName: b}}`, "spec.tls.secretName: Invalid value: \"b\": cannot change from \"a\""},
 		{with, "", `{tls: {secretName: a, caSecretName: c}}`, "spec.tls.secretName: Invalid value: \"a\": cannot change from \"a\" with CA \"\""},
 		{`{tls: {secretName: a}, bootstrap: {clone: {name: b}}}`, "", `{tls: {secretName: a, mode: Both}, bootstrap: {clone: {name: b}}}`,

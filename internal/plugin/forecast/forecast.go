@@ -151,7 +151,8 @@ func (f *Forecast) moves(c Change) {
 		f.Notes = append(f.Notes, "which slots move is not known: "+problem)
 		return
 	}
-	moves, known, err := plan.Foresee(plan.DesiredFor(c.After, seen, plan.Options{AllowHostPath: true, ServiceAnnotations: []string{"*"}}), seen, c.Now)
+	desired := plan.DesiredFor(c.After, seen, plan.Options{AllowHostPath: true, ServiceAnnotations: []string{"*"}})
+	moves, known, err := plan.Foresee(desired, seen, c.Now)
 	switch {
 	case err != nil:
 		f.Refusals = append(f.Refusals, err.Error())

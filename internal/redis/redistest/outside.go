@@ -55,7 +55,8 @@ func (w *World) at(addr string) (n *Node, relay bool) {
 
 // standIn makes the node a replica of one that it knows from its nodes.conf only.
 func (n *Node) standIn(of StandIn) {
-	n.table = append(n.table, &peer{id: of.ID, ip: of.IP, port: n.options.Port, tlsPort: n.options.Port, busPort: n.busPort(), shard: of.ID, configEpoch: of.Epoch,
+	n.table = append(n.table, &peer{id: of.ID, ip: of.IP, port: n.options.Port, tlsPort: n.options.Port, busPort: n.busPort(),
+		shard: of.ID, configEpoch: of.Epoch,
 		slots: of.Slots, created: n.world.now})
 	n.currentEpoch = max(n.currentEpoch, of.Epoch)
 	n.self().replica, n.self().masterID, n.self().shard = true, of.ID, of.ID

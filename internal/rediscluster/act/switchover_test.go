@@ -101,7 +101,8 @@ func TestSetTLS(t *testing.T) {
 	told := b.told("CONFIG SET")
 	step := plan.SetTLS{}
 	for _, target := range b.targets {
-		step.Changes = append(step.Changes, plan.InstanceConfig{On: target, Settings: map[string]string{"tls-cluster": "yes", "tls-port": "6380"}})
+		step.Changes = append(step.Changes, plan.InstanceConfig{On: target,
+			Settings: map[string]string{"tls-cluster": "yes", "tls-port": "6380"}})
 	}
 	b.must(step)
 	if len(*told) != len(b.targets) {

@@ -41,8 +41,8 @@ const notAsked = "it was not asked yet, because other instances of its cluster t
 
 // describeAll asks instances for their views, several at a time, and returns who of those that were
 // asked answered in time, by the UIDs of their pods.
-func (o *Observer) describeAll(ctx context.Context, m *Memory, credentials redis.Credentials, s *snapshot.Snapshot, whom round, timeout time.Duration,
-	settings []string) map[string]bool {
+func (o *Observer) describeAll(ctx context.Context, m *Memory, credentials redis.Credentials, s *snapshot.Snapshot, whom round,
+	timeout time.Duration, settings []string) map[string]bool {
 	for i := range s.Instances {
 		in := &s.Instances[i]
 		if in.Error = in.Waiting; in.Error == "" {

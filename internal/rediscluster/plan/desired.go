@@ -129,7 +129,8 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 	if claim := spec.Claim(); claim != nil {
 		d.ClaimBytes = claim.Size.Value()
 	}
-	for _, problem := range admission.Validate(cluster, admission.Options{AllowHostPath: o.AllowHostPath, ServiceAnnotationDomains: o.ServiceAnnotations}) {
+	allows := admission.Options{AllowHostPath: o.AllowHostPath, ServiceAnnotationDomains: o.ServiceAnnotations}
+	for _, problem := range admission.Validate(cluster, allows) {
 		d.Problems = append(d.Problems, problem.Error())
 	}
 	if s.Config.Problem != "" {

@@ -82,7 +82,8 @@ func written(key, value string) *v1alpha1.RedisCluster {
 		InitImage: "prepare:1", Init: &v1alpha1.InitContainer{Args: []string{key, value}},
 		Tolerations:      []corev1.Toleration{{Key: key, Value: value}},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: value}},
-		Overlay:          merged(corev1.Container{Name: "a", Image: "a:1", Args: []string{key, value}, Env: []corev1.EnvVar{{Name: key, Value: value}}}),
+		Overlay: merged(corev1.Container{Name: "a", Image: "a:1", Args: []string{key, value},
+			Env: []corev1.EnvVar{{Name: key, Value: value}}}),
 		Affinity: &corev1.Affinity{
 			NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
 				Weight: 1, Preference: corev1.NodeSelectorTerm{
