@@ -12,18 +12,19 @@ import (
 
 func TestAuthAndTLSRefused(t *testing.T) {
 	for spec, want := range map[string]string{
-		`{auth: {secretName: mine, rotate: "1"}}`:                           "spec.auth.rotate: Invalid value: \"1\": asks for a random password, and spec.auth.secretName gives one",
-		`{auth: {enabled: false, aclSecretName: users}}`:                    "spec.auth.aclSecretName: Invalid value: \"users\": users mean little",
-		`{auth: {secretName: mine, aclSecretName: mine}}`:                   "spec.auth.aclSecretName: Invalid value: \"mine\": each key of it is a user",
-		`{auth: {secretName: cache-auth}}`:                                  "spec.auth.secretName: Invalid value: \"cache-auth\": is the Secret that the operator keeps itself",
-		`{auth: {aclSecretName: cache-auth}}`:                               "spec.auth.aclSecretName: Invalid value: \"cache-auth\": is the Secret that the operator keeps itself",
-		`{auth: {previousPasswordFor: -1h}}`:                                "spec.auth.previousPasswordFor: Invalid value: \"-1h0m0s\": cannot be negative",
-		`{auth: {aclSecretName: A_b}}`:                                      "spec.auth.aclSecretName: Invalid value: \"A_b\": cannot be the name of a Secret",
-		`{tls: {secretName: A_b}}`:                                          "spec.tls.secretName: Invalid value: \"A_b\": cannot be the name of a Secret",
 		`{tls: {secretName: a, mode: Both}, bootstrap: {clone: {name: b}}}`: "spec.tls.mode: Invalid value: \"Both\": a cluster that takes the data of another one begins with Disabled or Required",
-		`{auth: {rotate: "1", aclSecretName: users}}`:                       "",
-		`{auth: {secretName: mine, previousPasswordFor: 30m}}`:              "",
-		`{tls: {secretName: certificate, caSecretName: company}}`:           "",
+
+		`{auth: {secretName: mine, rotate: "1"}}`:                 "spec.auth.rotate: Invalid value: \"1\": asks for a random password, and spec.auth.secretName gives one",
+		`{auth: {enabled: false, aclSecretName: users}}`:          "spec.auth.aclSecretName: Invalid value: \"users\": users mean little",
+		`{auth: {secretName: mine, aclSecretName: mine}}`:         "spec.auth.aclSecretName: Invalid value: \"mine\": each key of it is a user",
+		`{auth: {secretName: cache-auth}}`:                        "spec.auth.secretName: Invalid value: \"cache-auth\": is the Secret that the operator keeps itself",
+		`{auth: {aclSecretName: cache-auth}}`:                     "spec.auth.aclSecretName: Invalid value: \"cache-auth\": is the Secret that the operator keeps itself",
+		`{auth: {previousPasswordFor: -1h}}`:                      "spec.auth.previousPasswordFor: Invalid value: \"-1h0m0s\": cannot be negative",
+		`{auth: {aclSecretName: A_b}}`:                            "spec.auth.aclSecretName: Invalid value: \"A_b\": cannot be the name of a Secret",
+		`{tls: {secretName: A_b}}`:                                "spec.tls.secretName: Invalid value: \"A_b\": cannot be the name of a Secret",
+		`{auth: {rotate: "1", aclSecretName: users}}`:             "",
+		`{auth: {secretName: mine, previousPasswordFor: 30m}}`:    "",
+		`{tls: {secretName: certificate, caSecretName: company}}`: "",
 	} {
 		refused := strings.Join(sentences(Validate(cluster(t, spec), Options{})), "\n")
 		if !strings.HasPrefix(refused, want) || want == "" && refused != "" {
