@@ -27,7 +27,8 @@ func (o *Observer) node(in *snapshot.Instance, credentials redis.Credentials) *r
 func hasCertificate(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.Name == "config" && v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(p corev1.VolumeProjection) bool {
-			return p.Secret != nil && slices.ContainsFunc(p.Secret.Items, func(k corev1.KeyToPath) bool { return k.Path == redisconf.TLSTrustedFile })
+			return p.Secret != nil &&
+				slices.ContainsFunc(p.Secret.Items, func(k corev1.KeyToPath) bool { return k.Path == redisconf.TLSTrustedFile })
 		})
 	})
 }
