@@ -114,7 +114,7 @@ func (s *switched) renders(shape plan.Shape) {
 }
 
 // applications connect by TLS or plainly; they find instances by their names, and repeat nothing. go-redis does not notice that an
-// encrypted connection has ended that it keeps for later, so it keeps them for a second only: an instance is away for longer when it restarts.
+// encrypted connection has ended that it keeps for later, so it keeps them for a second only: an instance that restarts is away for longer.
 func (s *switched) applications(secured bool) *goredis.ClusterClient {
 	port := v1alpha1.PortRedis
 	if secured && s.kind == "both" {

@@ -219,7 +219,8 @@ func planTLSStage(in input) Step {
 	seen := in.tlsStages()
 	for _, pod := range in.snap.Reachable() {
 		if pod.Redis.Settings != nil && pod.TLSStage() == redisconf.TLSUnknown && in.desired.TLS != v1alpha1.TLSDisabled {
-			return Stall{base: base{fmt.Sprintf("spec.tls: %s of image %s was built without TLS: use another image, or set spec.tls.mode to Disabled",
+			return Stall{base: base{fmt.Sprintf(
+				"spec.tls: %s of image %s was built without TLS: use another image, or set spec.tls.mode to Disabled",
 				pod.Redis.EngineVersion(), pod.Image)}, Cause: "SettingRefused"}
 		}
 	}
@@ -300,7 +301,8 @@ func (in input) lowerTLS(seen tlsStages) Step {
 		}
 		return in.setTLS(both, redisconf.TLSUnlinked, "replicas use no TLS when they connect from now on")
 	}
-	if step := in.setTLS(seen.at(redisconf.TLSUnlinked, redisconf.TLSLinks), redisconf.TLSBus, "they announce the plain port only"); step != nil {
+	linked := seen.at(redisconf.TLSUnlinked, redisconf.TLSLinks)
+	if step := in.setTLS(linked, redisconf.TLSBus, "they announce the plain port only"); step != nil {
 		return step
 	}
 	if bus := seen.at(redisconf.TLSBus); len(bus) > 0 {
