@@ -84,11 +84,11 @@ func apart[T any](all []T, holds func(T) bool) (rest, those []T) {
 func asRefusedOutside(err error) *RefusedOutside {
 	var stall *StallError
 	switch {
-	case errors.As(asStall(err), &stall):
-		return &RefusedOutside{Message: stall.Message, Person: true}
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
 		return &RefusedOutside{Person: true, Message: fmt.Sprintf(
 			"spec.external asks for what the API server refuses: %v; change it, or what refuses it, such as a quota", err)}
+	case errors.As(asStall(err), &stall):
+		return &RefusedOutside{Message: stall.Message, Person: true}
 	}
 	return &RefusedOutside{Message: fmt.Sprintf("what spec.external asks for cannot be written now, and is tried again: %v", err)}
 }
