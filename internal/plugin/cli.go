@@ -23,15 +23,15 @@ import (
 )
 
 // redisAccess gets redis-cli into an instance, from its container: the same for all. The password is read there, from the file that the
-// operator mounts, so that it is in no argument, and in nobody's list of processes.
+// operator mounts, so that it is in no argument, and in nobody's list of processes. redis.conf says which port takes TLS, if any.
 const redisAccess = `if [ -r /etc/redis/auth/password ]; then REDISCLI_AUTH=$(cat /etc/redis/auth/password); export REDISCLI_AUTH; fi
 export REDISCLI_HISTFILE=/dev/null
-tls=
-if [ -r /etc/redis/tls/ca.crt ]; then tls="--tls --cacert /etc/redis/tls/ca.crt"; fi`
+tls= port=$(sed -n 's/^tls-port "\([0-9]*\)"$/\1/p' /etc/redis/redis.conf 2>/dev/null)
+case ${port:-0} in 0) port=6379 ;; *) tls="--tls --cacert /etc/redis/tls/ca.crt" ;; esac`
 
 // redisCLI runs redis-cli with what is for it as its own arguments.
 const redisCLI = redisAccess + `
-exec redis-cli $tls -c "$@"`
+exec redis-cli $tls -p "$port" -c "$@"`
 
 func (p *program) cli() *cobra.Command {
 	return &cobra.Command{

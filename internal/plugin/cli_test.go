@@ -41,11 +41,24 @@ func TestTheScriptPassesWordsOn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "redis-cli"), []byte(print), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), shell, "-c", redisCLI, "redis-cli", "SET", "a b", "$(id) `id` \"'; exit")
-	command.Env = []string{"PATH=" + folder + ":/usr/bin:/bin"}
-	out, err := command.CombinedOutput()
-	if want := "[-c][SET][a b][$(id) `id` \"'; exit] /dev/null\n"; err != nil || string(out) != want {
-		t.Errorf("%v: %s", err, out)
+	const secured = "[--tls][--cacert][DIR/tls/ca.crt]"
+	for settings, want := range map[string]string{
+		"":                                   "[-p][6379]",
+		"port \"6379\"":                      "[-p][6379]",
+		"port \"0\"\ntls-port \"6379\"\n":    secured + "[-p][6379]",
+		"port \"6379\"\ntls-port \"6380\"\n": secured + "[-p][6380]", // spec.tls.mode: Both
+	} {
+		if err := os.WriteFile(filepath.Join(folder, "redis.conf"), []byte(settings), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		script := strings.ReplaceAll(redisCLI, "/etc/redis", folder)
+		command := exec.CommandContext(t.Context(), shell, "-c", script, "redis-cli", "SET", "a b", "$(id) `id` \"'; exit")
+		command.Env = []string{"PATH=" + folder + ":/usr/bin:/bin"}
+		out, err := command.CombinedOutput()
+		want = strings.ReplaceAll(want, "DIR", folder) + "[-c][SET][a b][$(id) `id` \"'; exit] /dev/null\n"
+		if err != nil || string(out) != want {
+			t.Errorf("%q: %v: %s", settings, err, out)
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ shift
 end=$(($(date +%s) + 20))
 while [ $# -gt 1 ] && [ "$(date +%s)" -lt "$end" ]; do
   printf '\n%s %s %s\n' "$mark" "$1" "$2"
-  timeout 2 redis-cli $tls -h "$1" -p "$2" INFO </dev/null | head -c 65536
+  timeout 2 redis-cli $tls -h "$1" -p "$port" INFO </dev/null | head -c 65536
   shift 2
 done`
 

@@ -161,6 +161,10 @@ func TestRedisClusterTLSIsSwitched(t *testing.T) {
 				plain := underLoad(t, cluster, 5000)
 
 				switchTLS(t, cluster, v1alpha1.TLSBoth)
+				out, err := middleware(t, "cli", cluster.Name, "--namespace="+cluster.Namespace, "--", "PING")
+				if err != nil || !strings.Contains(out, "PONG") {
+					t.Errorf("cli while both ports are open: %v: %s", err, out)
+				}
 				run.WantUnnoticed(plain, live.NothingMoved)
 				secured := plain.Secured(ca.pem)
 				secured.Start()

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
@@ -121,5 +123,25 @@ func TestAlive(t *testing.T) {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
+	}
+}
+
+// Both scripts find the way to an instance alike.
+func TestScriptsFindTheSameWay(t *testing.T) {
+	var ways []string
+	for _, name := range []string{"start.sh", "switchover.sh"} {
+		text, err := os.ReadFile("../../../helm-charts/rediscluster/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, after, begins := strings.Cut(string(text), "# way prints")
+		way, _, ends := strings.Cut(after, "\n}\n")
+		if !begins || !ends {
+			t.Fatalf("%s has no such function", name)
+		}
+		ways = append(ways, way)
+	}
+	if diff := cmp.Diff(ways[0], ways[1]); diff != "" {
+		t.Errorf("start.sh and switchover.sh differ (-start +switchover):\n%s", diff)
 	}
 }
