@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -82,6 +83,23 @@ func ownFields(entries []metav1.ManagedFieldsEntry) fieldSet {
 		return nil
 	}
 	return fieldsOf(entries[i])
+}
+
+// Owned are the names of the fields that the operator owns below a field of an object by having applied them: whoever changes or removes
+// one takes it away. It is known only for the security contexts of pod templates in objects of a cache that TrimManagedFields trims; known
+// is false if nothing of the object is the operator's.
+func Owned(object metav1.Object, path ...string) (names []string, known bool) {
+	own := ownFields(object.GetManagedFields())
+	steps := make([]string, len(path))
+	for i, name := range path {
+		steps[i] = "f:" + name
+	}
+	for step := range own.at(steps...) {
+		if name, isField := strings.CutPrefix(step, "f:"); isField {
+			names = append(names, name)
+		}
+	}
+	return names, own != nil
 }
 
 // fieldsDigest is the digest of the set of fields we own, as the API server keeps it: whoever changes or removes one of them

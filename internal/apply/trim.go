@@ -17,8 +17,11 @@ import (
 // server has such a key ("f:", "k:", "v:", "i:" and "." are all there are).
 const digestKey = "digest:"
 
-// TrimManagedFields reduces what a cache keeps of an object to what an Applier reads: of managed fields, a digest of our own entry, and
-// whether spec.replicas is in it. That is most of the memory that a child costs. The object is changed.
+// keptFields are the fields of ours that a cache still tells one by one: what an Applier looks at, and what readers ask Owned for.
+var keptFields = [][]string{{"f:spec", "f:replicas"}, {"f:spec", "f:template", "f:spec", "f:securityContext"}}
+
+// TrimManagedFields reduces what a cache keeps of an object to what is read: of managed fields, a digest of our own entry, and the fields
+// in it that decide something. That is most of the memory that a child costs. The object is changed.
 func TrimManagedFields(object any) {
 	if whole, ok := object.(*unstructured.Unstructured); ok {
 		compactMap(whole)
@@ -61,8 +64,15 @@ func compacted(fields fieldSet, apiVersion string) fieldSet {
 		return fields
 	}
 	short := fieldSet{digestKey + digest: map[string]any{}}
-	if fields.has("f:spec", "f:replicas") {
-		short["f:spec"] = map[string]any{"f:replicas": map[string]any{}}
+	for _, path := range keptFields {
+		if !fields.has(path...) {
+			continue
+		}
+		nested := map[string]any(fields.at(path...))
+		for i := len(path) - 1; i > 0; i-- {
+			nested = map[string]any{path[i]: nested}
+		}
+		short.add(fieldSet{path[0]: nested})
 	}
 	return short
 }

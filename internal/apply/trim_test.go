@@ -5,6 +5,7 @@ package apply
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ func TestCompactKeepsWhatIsRead(t *testing.T) {
 	for _, fields := range []string{
 		`{"f:data":{"f:b":{},"f:a":{}}}`,
 		`{"f:spec":{"f:replicas":{},"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`,
+		`{"f:spec":{"f:replicas":{},"f:template":{"f:metadata":{},"f:spec":{"f:ports":{},"f:securityContext":{"f:fsGroup":{}}}}}}`,
 	} {
 		typed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{
 			{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(fields)},
@@ -39,6 +41,7 @@ func TestCompactKeepsWhatIsRead(t *testing.T) {
 		}
 		before := typed.ManagedFields
 		digest, mark, replicas := fieldsDigest(before), markOf(before), ownFields(before).has("f:spec", "f:replicas")
+		owned, _ := Owned(typed, "spec", "template", "spec", "securityContext")
 		for range 2 { // a cache may transform an object again
 			for _, object := range []metav1.Object{typed, whole} {
 				TrimManagedFields(object)
@@ -48,6 +51,9 @@ func TestCompactKeepsWhatIsRead(t *testing.T) {
 					markOf(entries) != mark || ownFields(entries).has("f:spec", "f:replicas") !=
 					replicas {
 					t.Errorf("%T: %v", object, entries)
+				}
+				if names, known := Owned(object, "spec", "template", "spec", "securityContext"); !known || !slices.Equal(names, owned) {
+					t.Errorf("%T: of the security context we own %v, want %v", object, names, owned)
 				}
 			}
 		}

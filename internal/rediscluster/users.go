@@ -6,6 +6,7 @@ package rediscluster
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,13 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/apply"
 )
 
 // defaultID is that of instances whose IDs nobody chooses; none, where the platform does, may take its place and the other way round.
 const defaultID int64 = 999
 
 // otherUser says why StatefulSets cannot be as rendered: their instances would run as another user, who could not write the files that
-// are there. nil: they can be. Admission says so before, and may have been away.
+// are there. nil: they can be. Admission says so before, and may have been away. What somebody else wrote into a StatefulSet is no reason:
+// that is put back.
 func (c *children) otherUser(ctx context.Context, cluster *v1alpha1.RedisCluster, objects []*unstructured.Unstructured) (why, err error) {
 	var sets appsv1.StatefulSetList
 	if err := c.observer.Children.List(ctx, &sets, client.InNamespace(cluster.Namespace),
@@ -48,14 +51,31 @@ func (c *children) otherUser(ctx context.Context, cluster *v1alpha1.RedisCluster
 		if err != nil {
 			return nil, fmt.Errorf("read the security context of StatefulSet %s: %w", set.Name, err)
 		}
-		was := set.Spec.Template.Spec.SecurityContext
-		for _, id := range [][2]*int64{{was.RunAsUser, rendered.RunAsUser}, {was.RunAsGroup, rendered.RunAsGroup},
-			{was.FSGroup, rendered.FSGroup}} {
-			if was, is := ptr.Deref(id[0], defaultID), ptr.Deref(id[1], defaultID); was != is {
-				return fmt.Errorf("spec.pod[0].overlay.securityContext: runAsUser, runAsGroup and fsGroup cannot change, and those of StatefulSet %s "+
-					"are others: put them back, or make a new RedisCluster and copy the data", set.Name), nil
-			}
+		if changesUser(set, &rendered) {
+			return fmt.Errorf("spec.pod[0].overlay.securityContext: runAsUser, runAsGroup and fsGroup cannot change, and those of StatefulSet %s "+
+				"are others: put them back, or make a new RedisCluster and copy the data", set.Name), nil
 		}
 	}
 	return nil, nil
+}
+
+// changesUser reports whether the IDs that the operator gave the pods of a StatefulSet are others than those rendered.
+func changesUser(set *appsv1.StatefulSet, rendered *corev1.PodSecurityContext) bool {
+	was := set.Spec.Template.Spec.SecurityContext
+	ids := map[string][2]*int64{
+		"runAsUser": {was.RunAsUser, rendered.RunAsUser}, "runAsGroup": {was.RunAsGroup, rendered.RunAsGroup},
+		"fsGroup": {was.FSGroup, rendered.FSGroup},
+	}
+	owned, known := apply.Owned(set, "spec", "template", "spec", "securityContext")
+	gaveAny := slices.ContainsFunc(owned, func(name string) bool { _, isID := ids[name]; return isID })
+	for name, id := range ids {
+		if ptr.Deref(id[0], defaultID) == ptr.Deref(id[1], defaultID) {
+			continue
+		}
+		if was, theirs := id[0], known && !slices.Contains(owned, name); theirs && (was != nil || gaveAny) {
+			continue // somebody wrote another, or removed it: if we give none, none is what we gave
+		}
+		return true
+	}
+	return false
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 )
 
@@ -24,9 +25,17 @@ func TestUserOfInstancesStays(t *testing.T) {
 		was, is int64
 		owned   bool
 		refused bool
+		// gave are the fields of the security context that the operator owns, as managedFields has them; empty: it owns nothing.
+		gave string
 	}{
-		{999, 999, true, false}, {999, none, true, false}, {none, 999, true, false}, {none, none, true, false}, {1001, 1001, true, false},
-		{999, 1001, true, true}, {1001, 999, true, true}, {none, 1001, true, true}, {1001, none, true, true}, {999, 1001, false, false},
+		{999, 999, true, false, ""}, {999, none, true, false, ""}, {none, 999, true, false, ""},
+		{none, none, true, false, ""}, {1001, 1001, true, false, ""},
+		{999, 1001, true, true, ""}, {1001, 999, true, true, ""}, {none, 1001, true, true, ""},
+		{1001, none, true, true, ""}, {999, 1001, false, false, ""},
+		// What somebody else wrote is put back.
+		{999, 1001, true, true, `"f:fsGroup":{}`}, {1001, 999, true, true, `"f:fsGroup":{}`}, {999, 1001, true, false, `"f:runAsUser":{}`},
+		{1001, 999, true, false, `"f:runAsUser":{}`}, {1001, 999, true, false, `"f:seccompProfile":{}`},
+		{none, 1001, true, false, `"f:runAsUser":{}`}, {none, 1001, true, true, `"f:seccompProfile":{}`},
 	} {
 		cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"}}
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0",
@@ -34,6 +43,11 @@ func TestUserOfInstancesStays(t *testing.T) {
 		set.Spec.Template.Spec.SecurityContext = &corev1.PodSecurityContext{}
 		if tt.was != none {
 			set.Spec.Template.Spec.SecurityContext.FSGroup = &tt.was
+		}
+		if tt.gave != "" {
+			set.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: apply.FieldManager, Operation: metav1.ManagedFieldsOperationApply,
+				APIVersion: "apps/v1", FieldsType: "FieldsV1",
+				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{"f:spec":{"f:securityContext":{` + tt.gave + `}}}}}`)}}
 		}
 		if tt.owned {
 			set.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cluster, v1alpha1.GroupVersion.WithKind("RedisCluster"))}
@@ -44,7 +58,7 @@ func TestUserOfInstancesStays(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		kube := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(set).Build()
+		kube := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithReturnManagedFields().WithObjects(set).Build()
 		c := &children{observer: &observe.Observer{Children: kube}}
 		why, err := c.otherUser(t.Context(), cluster, []*unstructured.Unstructured{rendered})
 		if err != nil || (why != nil) != tt.refused {

@@ -139,6 +139,7 @@ func isContainerResource(name string) bool {
 func checkScheduling(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	template := cr.Spec.Template()
 	refused := shared.Labels(podPath.Child("nodeSelector"), template.NodeSelector)
+	refused = append(refused, shared.Tolerations(podPath.Child("tolerations"), template.Tolerations)...)
 	if strings.HasPrefix(template.PriorityClassName, "system-") {
 		refused = append(refused,
 			field.Forbidden(podPath.Child("priorityClassName"),

@@ -98,7 +98,7 @@ func TestSizes(t *testing.T) {
 			"spec.pod[0].annotations"},
 		"annotations of 5 KiB at 500 shards": {`{replicas: 1000, pod: [{annotations: {a.example.com/a: "` + long(5<<10) + `"}}]}`,
 			"spec.pod[0].annotations"},
-		"many tolerations": {`{pod: [{labels: {a: b}, tolerations: [` + numbered(1000, `{key: k%d}`) + `]}]}`,
+		"many tolerations": {`{pod: [{labels: {a: b}, tolerations: [` + numbered(1000, `{key: k%d, operator: Exists}`) + `]}]}`,
 			"spec.pod[0].tolerations"},
 		"a large selector": {`{pod: [{labels: {a: b}, topologySpreadConstraints: [{labelSelector: {matchExpressions: [{key: k, operator: In, values: [` + repeat(2000, "a") + `]}]}}]}]}`,
 			"spec.pod[0].topologySpreadConstraints"},
@@ -246,6 +246,8 @@ func TestValidate(t *testing.T) {
 				"spec.pod[0].topologySpreadConstraints[0]: Forbidden: spec.antiAffinity Required is such a constraint of kubernetes.io/hostname, and a pod can have one; remove it, or set spec.antiAffinity to Preferred"}},
 		{name: "unknown anti-affinity", spec: `{antiAffinity: Sometimes}`, want: []string{
 			`spec.antiAffinity: Unsupported value: "Sometimes": supported values: "Preferred", "Required"`}},
+		{name: "a toleration of nothing", spec: `{pod: [{tolerations: [{key: k, operator: "1Gi"}]}]}`, want: []string{
+			`spec.pod[0].tolerations[0].operator: Unsupported value: "1Gi": supported values: "Equal", "Exists", "Lt", "Gt"`}},
 		{name: "system priority", spec: `{pod: [{priorityClassName: system-node-critical}]}`, want: []string{
 			"spec.pod[0].priorityClassName: Forbidden: the system- classes would let a database evict what keeps the cluster running; use a class of your own"}},
 		{name: "modules of the default image", spec: `{modules: [{name: json}, {name: search, args: [WORKERS, "4"]}, {name: /opt/mine.so}]}`},

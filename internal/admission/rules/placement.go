@@ -6,6 +6,7 @@ package rules
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -15,6 +16,7 @@ import (
 // Placement checks where pods are to run, and with whose images.
 func Placement(at *field.Path, p chartv1.PodPlacement) field.ErrorList {
 	refused := Labels(at.Child("nodeSelector"), p.NodeSelector)
+	refused = append(refused, Tolerations(at.Child("tolerations"), p.Tolerations)...)
 	for i, secret := range p.ImagePullSecrets {
 		if len(validation.IsDNS1123Subdomain(secret.Name)) > 0 {
 			refused = append(refused, field.Invalid(at.Child("imagePullSecrets").Index(i).Child("name"), secret.Name,
@@ -28,6 +30,38 @@ func Placement(at *field.Path, p chartv1.PodPlacement) field.ErrorList {
 	case class != "" && len(validation.IsDNS1123Subdomain(class)) > 0:
 		refused = append(refused, field.Invalid(at.Child("priorityClassName"), class,
 			"cannot be the name of a PriorityClass; name one that exists"))
+	}
+	return refused
+}
+
+// Tolerations checks those of pods by the API server's rules (k8s.io/kubernetes, ValidateTolerations). It takes the operators that need a
+// feature gate: whether the gate is open is for the API server to say.
+func Tolerations(at *field.Path, tolerations []corev1.Toleration) field.ErrorList {
+	var refused field.ErrorList
+	for i, t := range tolerations {
+		at := at.Index(i)
+		refused = append(refused, OneOf(at.Child("operator"), t.Operator, corev1.TolerationOpEqual, corev1.TolerationOpExists,
+			corev1.TolerationOpLt, corev1.TolerationOpGt)...)
+		refused = append(refused, OneOf(at.Child("effect"), t.Effect, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule,
+			corev1.TaintEffectNoExecute)...)
+		switch {
+		case t.Key == "" && t.Operator != corev1.TolerationOpExists:
+			refused = append(refused, field.Required(at.Child("key"),
+				"name the taint's key; only operator Exists goes without: it tolerates every taint"))
+		case t.Key != "" && len(validation.IsQualifiedName(t.Key)) > 0:
+			refused = append(refused, field.Invalid(at.Child("key"), t.Key, "cannot be the key of a taint; name one that nodes have"))
+		}
+		switch {
+		case t.Operator == corev1.TolerationOpExists && t.Value != "":
+			refused = append(refused, field.Invalid(at.Child("value"), t.Value,
+				"operator Exists looks at no value; remove it, or write operator: Equal"))
+		case len(validation.IsValidLabelValue(t.Value)) > 0:
+			refused = append(refused, field.Invalid(at.Child("value"), t.Value, "cannot be the value of a taint; write the one that nodes have"))
+		}
+		if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
+			refused = append(refused, field.Invalid(at.Child("tolerationSeconds"), *t.TolerationSeconds,
+				"only effect NoExecute has a time after which pods must leave; remove it, or write effect: NoExecute"))
+		}
 	}
 	return refused
 }

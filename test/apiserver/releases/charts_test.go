@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -203,19 +202,16 @@ func TestRestartAsksForNothing(t *testing.T) {
 		}
 		return ""
 	})
-	environment.Eventually(t, "the repair of what is deleted now", func() string { // the engine is awake
-		err := api.Delete(context.Background(), named(namespace, "web-0"))
-		if err == nil {
-			return "just deleted"
-		}
-		if !apierrors.IsNotFound(err) {
-			return err.Error()
-		}
-		return ""
-	})
-	environment.Eventually(t, "the ConfigMap", func() string {
-		if !get(t, named(namespace, "web-0")) {
+	deleted := named(namespace, "web-0") // its repair shows that the engine is awake
+	check(t, api.Get(context.Background(), client.ObjectKeyFromObject(deleted), deleted))
+	check(t, api.Delete(context.Background(), deleted))
+	environment.Eventually(t, "the repair of what is deleted now", func() string {
+		repaired := named(namespace, "web-0")
+		if !get(t, repaired) {
 			return "it is gone"
+		}
+		if repaired.GetUID() == deleted.GetUID() {
+			return "it is being deleted"
 		}
 		return ""
 	})
