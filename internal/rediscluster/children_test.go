@@ -66,10 +66,10 @@ func sized(name string, shards, replicas int32, template v1alpha1.PodTemplate) *
 		Spec: v1alpha1.RedisClusterSpec{Shards: &shards, Replicas: &replicas, Pod: []v1alpha1.PodTemplate{template}}}
 }
 
-func tolerations(n, bytes int) v1alpha1.PodTemplate {
-	var template v1alpha1.PodTemplate
+func annotations(n, bytes int) v1alpha1.PodTemplate {
+	template := v1alpha1.PodTemplate{Annotations: map[string]string{}}
 	for i := range n {
-		template.Tolerations = append(template.Tolerations, corev1.Toleration{Key: fmt.Sprintf("k%d", i), Value: strings.Repeat("\"", bytes)})
+		template.Annotations[fmt.Sprintf("example.com/k%d", i)] = strings.Repeat("\"", bytes)
 	}
 	return template
 }
@@ -92,14 +92,14 @@ func TestLargestClustersAreRenderedWithinBounds(t *testing.T) {
 		at                string
 		allocated, output uint64 // at most, in MiB
 	}{
-		"500 shards of 2, an ordinary template": {sized("c", 500, 1000, tolerations(3, 20)), sized("c", 500, 1000, tolerations(5, 900)),
-			"spec.pod[0].tolerations", 320, 4},
-		"50 shards of 20, a large template": {sized("c", 50, 1000, tolerations(43, 440)), sized("c", 50, 1000, tolerations(1000, 950)),
-			"spec.pod[0].tolerations", 320, 5},
+		"500 shards of 2, an ordinary template": {sized("c", 500, 1000, annotations(3, 20)), sized("c", 500, 1000, annotations(5, 900)),
+			"spec.pod[0].annotations", 320, 4},
+		"50 shards of 20, a large template": {sized("c", 50, 1000, annotations(43, 440)), sized("c", 50, 1000, annotations(1000, 950)),
+			"spec.pod[0].annotations", 320, 5},
 		"50 shards of 20, many entries": {sized("c", 50, 1000, affinity(1950)), sized("c", 50, 1000, affinity(2000)),
 			"spec.pod[0].affinity", 320, 4},
-		"3 shards, a large template": {sized("c", 3, 6, tolerations(60, 500)), sized("c", 3, 6, tolerations(80, 500)),
-			"spec.pod[0].tolerations", 64, 1},
+		"3 shards, a large template": {sized("c", 3, 6, annotations(60, 500)), sized("c", 3, 6, annotations(80, 500)),
+			"spec.pod[0].annotations", 64, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newChildren(t, nil)

@@ -102,7 +102,7 @@ func measureAll(ctx context.Context, s *server, o options, chosen []contender, s
 				if c.driftOnly && (i > 0 || o.drifts == 0) {
 					continue
 				}
-				measured, err := measure(ctx, s, o, c, size, i == 0)
+				measured, err := measureRun(ctx, s, o, c, size, i == 0)
 				measured.Round = round + 1
 				r.Runs = append(r.Runs, measured)
 				if err != nil {

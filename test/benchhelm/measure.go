@@ -9,6 +9,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"middleware.hc.cn/operator/test/measure"
 )
 
 const (
@@ -34,18 +36,18 @@ type run struct {
 	Update    *work   `json:"update,omitempty"`
 	Drift     *drifts `json:"drift,omitempty"`
 	// AtSettled is the operator's memory when its custom resources had settled, AtEnd when everything was measured.
-	AtSettled memory `json:"atSettled"`
-	AtEnd     memory `json:"atEnd"`
+	AtSettled measure.Memory `json:"atSettled"`
+	AtEnd     measure.Memory `json:"atEnd"`
 }
 
 // work is what something took.
 type work struct {
-	Seconds      float64     `json:"seconds"` // until it was done, or how long it was watched
-	OperatorCPU  float64     `json:"operatorCPUSeconds"`
-	APIServerCPU float64     `json:"apiServerCPUSeconds"`
-	EtcdCPU      float64     `json:"etcdCPUSeconds"`
-	Allocated    allocations `json:"allocated"`
-	Requests     requests    `json:"requests"`
+	Seconds      float64             `json:"seconds"` // until it was done, or how long it was watched
+	OperatorCPU  float64             `json:"operatorCPUSeconds"`
+	APIServerCPU float64             `json:"apiServerCPUSeconds"`
+	EtcdCPU      float64             `json:"etcdCPUSeconds"`
+	Allocated    measure.Allocations `json:"allocated"`
+	Requests     measure.Requests    `json:"requests"`
 }
 
 // turn is one contender at work in a namespace of its own.
@@ -57,8 +59,8 @@ type turn struct {
 	names    []string
 }
 
-// measure lets a contender settle custom resources, and, if all is wanted, idle, update and repair them; then it removes them.
-func measure(ctx context.Context, s *server, o options, c contender, size int, all bool) (measured run, err error) {
+// measureRun lets a contender settle custom resources, and, if all is wanted, idle, update and repair them; then it removes them.
+func measureRun(ctx context.Context, s *server, o options, c contender, size int, all bool) (measured run, err error) {
 	measured = run{Contender: c.name, CRs: size}
 	t, end, err := s.begin(ctx, o, c, size)
 	if err != nil {
@@ -94,7 +96,7 @@ func measure(ctx context.Context, s *server, o options, c contender, size int, a
 		}
 		measured.Drift = &repaired
 	}
-	measured.AtEnd, err = memoryOf(t.operator.pid())
+	measured.AtEnd, err = measure.MemoryOf(t.operator.pid())
 	return measured, err
 }
 
@@ -121,7 +123,7 @@ func (s *server) begin(ctx context.Context, o options, c contender, size int) (*
 	return t, func() error {
 		t.operator.kill()
 		stopWatching()
-		s.audit.forget()
+		s.audit.Forget()
 		return s.clear(context.WithoutCancel(ctx), l.namespace)
 	}, nil
 }
@@ -152,7 +154,7 @@ func (t *turn) settle(ctx context.Context, measured *run) (*work, error) {
 		return nil, err
 	}
 	progress("%s: settled after %.1f s", t.name, w.Seconds)
-	if measured.AtSettled, err = memoryOf(t.operator.pid()); err != nil {
+	if measured.AtSettled, err = measure.MemoryOf(t.operator.pid()); err != nil {
 		return nil, err
 	}
 	return w, finish()
@@ -213,7 +215,7 @@ func (t *turn) during(after time.Duration, call func() error) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	events, err := t.audit.read()
+	events, err := t.audit.Read()
 	if err != nil {
 		return nil, err
 	}
@@ -222,8 +224,8 @@ func (t *turn) during(after time.Duration, call func() error) (*work, error) {
 		OperatorCPU:  then.operator - before.operator,
 		APIServerCPU: then.apiServer - before.apiServer,
 		EtcdCPU:      then.etcd - before.etcd,
-		Allocated: allocations{Bytes: then.allocated.Bytes - before.allocated.Bytes,
+		Allocated: measure.Allocations{Bytes: then.allocated.Bytes - before.allocated.Bytes,
 			Objects: then.allocated.Objects - before.allocated.Objects},
-		Requests: count(events, t.user, before.at, then.at),
+		Requests: measure.Count(events, t.user, before.at, then.at),
 	}, nil
 }

@@ -277,7 +277,7 @@ func (r *report) requestTable() string {
 		}{{"to settle", one.Settle}, {"idle", one.Idle}, {"to update", one.Update}} {
 			if part.work != nil {
 				fmt.Fprintf(&b, "| %s, %s | %d | %d | %d | %d | %d | %s |\n", one.Contender, part.name, one.CRs, one.Round,
-					part.Requests.Total, part.Requests.Watches, part.Requests.Leases, part.Requests.most(8))
+					part.Requests.Total, part.Requests.Watches, part.Requests.Leases, part.Requests.Most(8))
 			}
 		}
 	}

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"middleware.hc.cn/operator/test/measure"
 )
 
 // server is an API server with etcd and no controllers. Requests of the operators are in its audit log.
@@ -29,7 +31,7 @@ type server struct {
 	admin     *rest.Config
 	dynamic   dynamic.Interface
 	typed     kubernetes.Interface
-	audit     *auditLog
+	audit     *measure.AuditLog
 	// pid is that of the API server, etcdPID that of its etcd.
 	pid, etcdPID int
 }
@@ -43,7 +45,7 @@ func withServer(ctx context.Context, call func(*server) error) error {
 	}
 	defer func() { _ = os.RemoveAll(directory) }()
 	policy, log := filepath.Join(directory, "policy.yaml"), filepath.Join(directory, "audit.log")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+	if err := os.WriteFile(policy, []byte(measure.AuditPolicy), 0o600); err != nil {
 		return err
 	}
 	env := &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{newCRD()}}
@@ -56,7 +58,7 @@ func withServer(ctx context.Context, call func(*server) error) error {
 	}
 	defer func() { _ = env.Stop() }() // its processes end with this one at the latest
 	admin.QPS = -1
-	s := &server{directory: directory, env: env, admin: admin, audit: &auditLog{path: log}}
+	s := &server{directory: directory, env: env, admin: admin, audit: &measure.AuditLog{Path: log}}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
@@ -70,24 +72,24 @@ func (s *server) connect(ctx context.Context) (err error) {
 	if s.typed, err = kubernetes.NewForConfig(s.admin); err != nil {
 		return err
 	}
-	if s.pid, err = childPID("kube-apiserver"); err != nil {
+	if s.pid, err = measure.ChildPID("kube-apiserver"); err != nil {
 		return err
 	}
-	if s.etcdPID, err = childPID("etcd"); err != nil {
+	if s.etcdPID, err = measure.ChildPID("etcd"); err != nil {
 		return err
 	}
 	// The operators are no members of system:masters: those are exempt from priority and fairness.
 	_, err = s.typed.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "measured"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: measuredGroup}},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: measure.MeasuredGroup}},
 	}, metav1.CreateOptions{})
 	return err
 }
 
 // newUser writes a kubeconfig of a user whose requests are in the audit log.
 func (s *server) newUser(name string) (kubeconfig string, err error) {
-	user, err := s.env.AddUser(envtest.User{Name: name, Groups: []string{measuredGroup}}, nil)
+	user, err := s.env.AddUser(envtest.User{Name: name, Groups: []string{measure.MeasuredGroup}}, nil)
 	if err != nil {
 		return "", err
 	}
@@ -140,22 +142,22 @@ func (s *server) clear(ctx context.Context, namespace string) error {
 type usage struct {
 	at                        time.Time
 	operator, apiServer, etcd float64 // processor seconds
-	allocated                 allocations
+	allocated                 measure.Allocations
 }
 
 // usage reads the counters of an operator, the API server and etcd.
 func (s *server) usage(o *operator) (usage, error) {
 	u := usage{at: time.Now()}
 	var err error
-	if u.operator, err = cpuSeconds(o.pid()); err != nil {
+	if u.operator, err = measure.CPUSeconds(o.pid()); err != nil {
 		return u, err
 	}
-	if u.apiServer, err = cpuSeconds(s.pid); err != nil {
+	if u.apiServer, err = measure.CPUSeconds(s.pid); err != nil {
 		return u, err
 	}
-	if u.etcd, err = cpuSeconds(s.etcdPID); err != nil {
+	if u.etcd, err = measure.CPUSeconds(s.etcdPID); err != nil {
 		return u, err
 	}
-	u.allocated, err = allocated(o.metrics)
+	u.allocated, err = measure.Allocated(o.metrics)
 	return u, err
 }

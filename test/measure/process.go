@@ -1,7 +1,8 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package measure has what benchmarks of the operator share: what processes use, and what they ask of an API server.
+package measure
 
 import (
 	"bufio"
@@ -17,8 +18,8 @@ import (
 // ticksPerSecond is USER_HZ, the unit of times in /proc/PID/stat; it is 100 on every architecture that Go runs on.
 const ticksPerSecond = 100
 
-// cpuSeconds is the processor time that a process has used, in user and kernel mode.
-func cpuSeconds(pid int) (float64, error) {
+// CPUSeconds is the processor time that a process has used, in user and kernel mode.
+func CPUSeconds(pid int) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
@@ -44,8 +45,8 @@ func parseCPU(stat string) (float64, error) {
 	return float64(ticks) / ticksPerSecond, nil
 }
 
-// memory is what a process has resident, in MB (10⁶ bytes).
-type memory struct {
+// Memory is what a process has resident, in MB (10⁶ bytes).
+type Memory struct {
 	// Peak is the most at any time so far.
 	Peak float64 `json:"peakMB"`
 	// Own is now and the process's alone; File is now and mapped from files, the program itself above all, which the kernel may
@@ -54,18 +55,18 @@ type memory struct {
 	File float64 `json:"fileMB"`
 }
 
-// memoryOf reads what a process has resident.
-func memoryOf(pid int) (memory, error) {
+// MemoryOf reads what a process has resident.
+func MemoryOf(pid int) (Memory, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return memory{}, err
+		return Memory{}, err
 	}
 	return parseMemory(string(text))
 }
 
 // parseMemory reads VmHWM, RssAnon and RssFile from a /proc/PID/status (proc(5)).
-func parseMemory(status string) (memory, error) {
-	var m memory
+func parseMemory(status string) (Memory, error) {
+	var m Memory
 	found := 0
 	for line := range strings.Lines(status) {
 		fields := strings.Fields(line)
@@ -89,8 +90,8 @@ func parseMemory(status string) (memory, error) {
 	return m, nil
 }
 
-// childPID finds the process that this one started under a name.
-func childPID(name string) (int, error) {
+// ChildPID finds the process that this one started under a name.
+func ChildPID(name string) (int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return 0, err
@@ -123,29 +124,29 @@ func parseParent(stat string) (command string, parent int) {
 	return stat[begin+1 : end], parent
 }
 
-// allocations are what a Go process has allocated since it started.
-type allocations struct {
+// Allocations are what a Go process has allocated since it started.
+type Allocations struct {
 	Bytes   float64 `json:"bytes"`
 	Objects float64 `json:"objects"`
 }
 
-// allocated asks a process's metrics endpoint; both operators have the Go collector there.
-func allocated(address string) (allocations, error) {
+// Allocated asks a process's metrics endpoint; both operators have the Go collector there.
+func Allocated(address string) (Allocations, error) {
 	client := http.Client{Timeout: 10 * time.Second}
 	response, err := client.Get("http://" + address + "/metrics")
 	if err != nil {
-		return allocations{}, err
+		return Allocations{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return allocations{}, fmt.Errorf("metrics: %s", response.Status)
+		return Allocations{}, fmt.Errorf("metrics: %s", response.Status)
 	}
 	return parseAllocations(response.Body)
 }
 
 // parseAllocations reads two counters from Prometheus' text format.
-func parseAllocations(text io.Reader) (allocations, error) {
-	var a allocations
+func parseAllocations(text io.Reader) (Allocations, error) {
+	var a Allocations
 	found := 0
 	lines := bufio.NewScanner(text)
 	lines.Buffer(nil, 1<<20)

@@ -1,7 +1,7 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package measure
 
 import (
 	"bufio"
@@ -18,22 +18,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// auditPolicy has the API server write down every request of the measured operators, and nothing of others. What it costs is the
+// AuditPolicy has the API server write down every request of the measured operators, and nothing of others. What it costs is the
 // same for each request, whoever made it.
-const auditPolicy = `apiVersion: audit.k8s.io/v1
+const AuditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: Metadata
-  userGroups: [` + measuredGroup + `]
+  userGroups: [` + MeasuredGroup + `]
 - level: None
 `
 
-// measuredGroup is the group of the users as which the operators run.
-const measuredGroup = "bench:measured"
+// MeasuredGroup is the group of the users as which the operators run.
+const MeasuredGroup = "bench:measured"
 
-// auditEvent is what is needed of an audit.k8s.io/v1 Event.
-type auditEvent struct {
+// AuditEvent is what is needed of an audit.k8s.io/v1 Event.
+type AuditEvent struct {
 	Stage     string
 	Verb      string
 	User      struct{ Username string }
@@ -41,8 +41,8 @@ type auditEvent struct {
 	Received  time.Time `json:"requestReceivedTimestamp"`
 }
 
-// requests count what an operator asked of the API server in some time.
-type requests struct {
+// Requests count what an operator asked of the API server in some time.
+type Requests struct {
 	// Total is all but watches and leases: those are counted apart, because a watch is one request that lasts and a lease is
 	// renewed by whoever elects leaders.
 	Total   int `json:"total"`
@@ -52,9 +52,9 @@ type requests struct {
 	By map[string]int `json:"by"`
 }
 
-// count counts a user's requests that came in from one time until another.
-func count(events []auditEvent, user string, from, until time.Time) requests {
-	r := requests{By: map[string]int{}}
+// Count counts a user's requests that came in from one time until another.
+func Count(events []AuditEvent, user string, from, until time.Time) Requests {
+	r := Requests{By: map[string]int{}}
 	for _, e := range events {
 		if e.User.Username != user || e.Received.Before(from) || !e.Received.Before(until) {
 			continue
@@ -76,7 +76,7 @@ func count(events []auditEvent, user string, from, until time.Time) requests {
 }
 
 // target names what a request was about.
-func (e auditEvent) target() string {
+func (e AuditEvent) target() string {
 	if e.ObjectRef == nil {
 		return "(discovery)" // /api, /apis, /openapi, /version
 	}
@@ -87,8 +87,8 @@ func (e auditEvent) target() string {
 	return name
 }
 
-// most lists the most frequent kinds of requests, at most n: "get secrets 400".
-func (r requests) most(n int) string {
+// Most lists the most frequent kinds of requests, at most n: "get secrets 400".
+func (r Requests) Most(n int) string {
 	keys := slices.SortedFunc(maps.Keys(r.By), func(a, b string) int {
 		if r.By[a] != r.By[b] {
 			return r.By[b] - r.By[a]
@@ -102,16 +102,17 @@ func (r requests) most(n int) string {
 	return strings.Join(list, ", ")
 }
 
-// auditLog reads what the API server appends to its audit log.
-type auditLog struct {
-	path   string
+// AuditLog reads what the API server appends to its audit log.
+type AuditLog struct {
+	// Path of the file; the API server makes it with its first event.
+	Path   string
 	offset int64
-	events []auditEvent
+	events []AuditEvent
 }
 
-// read returns all events that were written since the last forget.
-func (l *auditLog) read() ([]auditEvent, error) {
-	file, err := os.Open(l.path)
+// Read returns all events that were written since the last Forget.
+func (l *AuditLog) Read() ([]AuditEvent, error) {
+	file, err := os.Open(l.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +130,7 @@ func (l *auditLog) read() ([]auditEvent, error) {
 			return nil, err
 		}
 		l.offset += int64(len(line))
-		var e auditEvent
+		var e AuditEvent
 		if err := json.Unmarshal(bytes.TrimSpace(line), &e); err != nil {
 			return nil, fmt.Errorf("audit log: %w", err)
 		}
@@ -137,5 +138,5 @@ func (l *auditLog) read() ([]auditEvent, error) {
 	}
 }
 
-// forget drops the events read so far.
-func (l *auditLog) forget() { l.events = nil }
+// Forget drops the events read so far.
+func (l *AuditLog) Forget() { l.events = nil }
