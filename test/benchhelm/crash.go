@@ -49,7 +49,7 @@ func crash(ctx context.Context, s *server, o options, c contender, share float64
 	if err != nil {
 		return result, err
 	}
-	t.operator.kill()
+	t.operator.Kill()
 	result.Settled = o.crashCRs - len(left)
 	if err := <-created; err != nil {
 		return result, err

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,7 +97,7 @@ func measureRun(ctx context.Context, s *server, o options, c contender, size int
 		}
 		measured.Drift = &repaired
 	}
-	measured.AtEnd, err = measure.MemoryOf(t.operator.pid())
+	measured.AtEnd, err = measure.MemoryOf(t.operator.PID())
 	return measured, err
 }
 
@@ -121,7 +122,7 @@ func (s *server) begin(ctx context.Context, o options, c contender, size int) (*
 		t.names = append(t.names, fmt.Sprintf("web-%04d", i))
 	}
 	return t, func() error {
-		t.operator.kill()
+		t.operator.Kill()
 		stopWatching()
 		s.audit.Forget()
 		return s.clear(context.WithoutCancel(ctx), l.namespace)
@@ -140,7 +141,7 @@ func (t *turn) settle(ctx context.Context, measured *run) (*work, error) {
 	time.Sleep(tail) // the operator's watches begin
 	finish := func() error { return nil }
 	if t.operator.pprof != "" {
-		finish = t.operator.profile(ctx, t.options.profiles, len(t.names))
+		finish = measure.Profile(ctx, t.operator.pprof, filepath.Join(t.options.profiles, fmt.Sprintf("%s-%d", t.name, len(t.names))))
 	}
 	w, err := t.during(tail, func() error {
 		began := time.Now()
@@ -154,7 +155,7 @@ func (t *turn) settle(ctx context.Context, measured *run) (*work, error) {
 		return nil, err
 	}
 	progress("%s: settled after %.1f s", t.name, w.Seconds)
-	if measured.AtSettled, err = measure.MemoryOf(t.operator.pid()); err != nil {
+	if measured.AtSettled, err = measure.MemoryOf(t.operator.PID()); err != nil {
 		return nil, err
 	}
 	return w, finish()

@@ -6,13 +6,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"time"
+
+	"middleware.hc.cn/operator/test/measure"
 )
 
 // contender is an operator that is measured.
@@ -66,12 +65,11 @@ func helmOperatorArguments(o options, watchesFile string, a addresses) []string 
 
 // operator is a running contender.
 type operator struct {
+	*measure.Program
 	contender
 	user    string
 	metrics string
 	pprof   string
-	command *exec.Cmd
-	ended   chan struct{} // closed when it has ended
 }
 
 // launch describes how a contender is started; it can be started again after its end.
@@ -116,69 +114,21 @@ func (l launch) start(ctx context.Context) (*operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.OpenFile(l.logs, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = log.Close() }()
 	command := exec.Command(binary, l.arguments(l.options, l.watches, a)...) //nolint:gosec // whoever runs the bench names the binary
 	command.Dir = l.project
 	command.Env = append(os.Environ(), "KUBECONFIG="+l.kubeconfig, "WATCH_NAMESPACE="+l.namespace)
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		return nil, err
+	program, err := measure.Start(ctx, command, l.logs, a.health)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", l.name, err)
 	}
-	o := &operator{contender: l.contender, user: l.user, metrics: a.metrics, pprof: a.pprof, command: command, ended: make(chan struct{})}
-	go func() {
-		_ = command.Wait() // how it ended is in its log
-		close(o.ended)
-	}()
-	if err := o.awaitHealth(ctx, a.health); err != nil {
-		o.kill()
-		return nil, fmt.Errorf("%w (its log is %s)", err, l.logs)
-	}
-	return o, nil
-}
-
-func (o *operator) awaitHealth(ctx context.Context, address string) error {
-	client := http.Client{Timeout: time.Second}
-	for range 600 {
-		response, err := client.Get("http://" + address + "/readyz")
-		if err == nil {
-			_ = response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-o.ended:
-			return fmt.Errorf("%s ended: %v", o.name, o.command.ProcessState)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-	return fmt.Errorf("%s is not ready after a minute", o.name)
-}
-
-func (o *operator) pid() int { return o.command.Process.Pid }
-
-// kill ends the operator as a crash would; it may have ended already.
-func (o *operator) kill() {
-	_ = o.command.Process.Kill()
-	<-o.ended
+	return &operator{Program: program, contender: l.contender, user: l.user, metrics: a.metrics, pprof: a.pprof}, nil
 }
 
 // freeAddresses finds ports that nobody uses now.
 func freeAddresses() (addresses, error) {
-	var list [3]string
-	for i := range list {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return addresses{}, err
-		}
-		defer func() { _ = listener.Close() }()
-		list[i] = listener.Addr().String()
+	list, err := measure.FreeAddresses(3)
+	if err != nil {
+		return addresses{}, err
 	}
 	return addresses{metrics: list[0], health: list[1], pprof: list[2]}, nil
 }

@@ -149,7 +149,7 @@ type usage struct {
 func (s *server) usage(o *operator) (usage, error) {
 	u := usage{at: time.Now()}
 	var err error
-	if u.operator, err = measure.CPUSeconds(o.pid()); err != nil {
+	if u.operator, err = measure.CPUSeconds(o.PID()); err != nil {
 		return u, err
 	}
 	if u.apiServer, err = measure.CPUSeconds(s.pid); err != nil {

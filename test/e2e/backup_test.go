@@ -97,7 +97,7 @@ func TestRedisClusterIsBackedUp(t *testing.T) {
 	if !live.Local() {
 		t.Skip("the object store is an image of the local cluster")
 	}
-	t.Parallel()
+	parallel(t)
 	live.Scenario(t, func(t *testing.T, run *live.Run) {
 		namespace := live.NewNamespace(t)
 		cluster := newCluster(namespace, "cache")

@@ -31,6 +31,7 @@ func newApp(t *testing.T, namespace, name string, change func(*appv1alpha1.AppSp
 
 // A person who looks at the resource sees what keeps its pods from running, without looking at the pods.
 func TestReadySaysWhyPodsDoNotRun(t *testing.T) {
+	t.Parallel()
 	namespace := live.NewNamespace(t)
 	for name, tt := range map[string]struct {
 		change func(*appv1alpha1.AppSpec)
@@ -46,12 +47,12 @@ func TestReadySaysWhyPodsDoNotRun(t *testing.T) {
 			[]string{"Deployment schedule", "not scheduled", "Insufficient cpu"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			parallel(t)
 			why(t, newApp(t, namespace, name, tt.change), tt.says...)
 		})
 	}
 	t.Run("quota", func(t *testing.T) {
-		t.Parallel()
+		parallel(t)
 		limited := live.NewNamespace(t)
 		live.Create(t, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: limited, Name: "none"},
 			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}})
@@ -89,7 +90,7 @@ func requests(cpu, memory string) corev1.ResourceRequirements {
 
 // When autoscaling is switched on the chart no longer says how many pods there are. They must not become one on the way.
 func TestPodsStayWhenAutoscalingIsSwitchedOn(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	namespace := live.NewNamespace(t)
 	app := newApp(t, namespace, "web", func(s *appv1alpha1.AppSpec) { s.Replicas, s.Resources = ptr.To[int32](3), requests("10m", "8Mi") })
 	live.Ready(t, app)

@@ -25,6 +25,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// busy has a place for each test that keeps two processors busy beside others: with more of them clients wait for the machine.
+var busy = make(chan struct{}, 4)
+
+// parallel runs a test beside others when it has a place. What waits most of the time takes none: it calls t.Parallel, as does a test whose
+// parts are parallel.
+func parallel(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	busy <- struct{}{}
+	t.Cleanup(func() { <-busy })
+}
+
 func connect() error {
 	if err := live.Connect(); err != nil {
 		return err

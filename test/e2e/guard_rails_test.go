@@ -24,7 +24,7 @@ import (
 
 // What keeps an instance from doing harm, and harm from it, as it is in a pod that runs.
 func TestRedisClusterGuardRails(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	cluster := newCluster(live.NewNamespace(t), "cache") // which enforces the restricted pod security standard
 	live.Create(t, cluster)
 	live.Ready(t, cluster)
@@ -88,7 +88,7 @@ func TestRedisClusterGuardRails(t *testing.T) {
 
 // Instances of a shard that may not share a node do not, whatever happens; too few nodes are told with the remedy, which helps.
 func TestRedisClusterKeepsShardsApart(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	cluster.Spec.Replicas = ptr.To[int32](7) // three, two and two
 	cluster.Spec.AntiAffinity = v1alpha1.AntiAffinityRequired

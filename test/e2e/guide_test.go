@@ -52,7 +52,7 @@ func blocks(page string) []block {
 }
 
 func TestGuideToAddAChartKind(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	page, err := os.ReadFile(filepath.Join("..", "..", guide))
 	if err != nil {
 		t.Fatal(err)

@@ -148,7 +148,7 @@ func TestRedisClusterLosesANodeOfMostMasters(t *testing.T) {
 
 // Masters that were concentrated on one node spread by themselves, and clients notice nothing.
 func TestRedisClusterPartsItsMasters(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	if !live.Local() {
 		t.Skip("needs instances on three nodes")
 	}

@@ -21,9 +21,10 @@ import (
 
 // Whoever is where it does not belong is led back or sent away: a replica that follows the master of another shard, and a stranger.
 func TestRedisClusterKeepsItsMembers(t *testing.T) {
+	t.Parallel()
 	for _, engine := range newest() {
 		t.Run(engine.name, func(t *testing.T) {
-			t.Parallel()
+			parallel(t)
 			cluster := newCluster(live.NewNamespace(t), "cache")
 			cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
 			cluster.Spec.Config = map[string]string{"cluster-node-timeout": "2000"}

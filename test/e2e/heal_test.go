@@ -28,7 +28,7 @@ func TestRedisClusterLosesFiles(t *testing.T) {
 	t.Parallel()
 	for _, engine := range oldest() {
 		t.Run(engine.name, func(t *testing.T) {
-			t.Parallel()
+			parallel(t)
 			cluster := newCluster(live.NewNamespace(t), "cache")
 			cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
 			live.Create(t, cluster)
@@ -169,7 +169,7 @@ func node(t *testing.T, verb, name string) {
 
 // All instances of a shard are killed at once, and come back with its data.
 func TestRedisClusterLosesAShard(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	live.Create(t, cluster)
 	live.Ready(t, cluster)

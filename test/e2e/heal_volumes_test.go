@@ -32,7 +32,7 @@ func TestRedisClusterLosesVolumes(t *testing.T) {
 	}
 	for _, engine := range newest() {
 		t.Run(engine.name, func(t *testing.T) {
-			t.Parallel()
+			parallel(t)
 			cluster := newCluster(live.NewNamespace(t), "cache")
 			cluster.Spec.Repository, cluster.Spec.Version = engine.repository, engine.version
 			cluster.Spec.Replicas = ptr.To[int32](3)
@@ -170,7 +170,7 @@ func keyCount(t *testing.T, cluster *v1alpha1.RedisCluster, pods ...string) int 
 // What cannot be done for a cluster holds nothing back that it needs as it is: masters die while a Service's name is someone else's,
 // and while a ConfigMap that the spec names is gone.
 func TestRedisClusterHealsBesideProblems(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	cluster.Spec.Config = map[string]string{"cluster-node-timeout": "2000"}
 	cluster.Spec.Pod[0].Configmap = "mine"

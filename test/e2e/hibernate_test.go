@@ -18,7 +18,7 @@ import (
 // A cluster is hibernated: no pod is left, and every claim, also with storage.retain Delete. It wakes with every key, and its instances are
 // the nodes that they were, in the roles that they had.
 func TestRedisClusterHibernates(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	live.Create(t, cluster)
 	live.Ready(t, cluster)

@@ -56,7 +56,7 @@ func runServer(t *testing.T, namespace string) (fill func(from, to int)) {
 
 // A clone has what another cluster of the namespace had, shard by shard; that goes on, and neither sees what is written to the other then.
 func TestRedisClusterIsCloned(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	namespace := live.NewNamespace(t)
 	source := newCluster(namespace, "cache")
 	source.Spec.Replicas = ptr.To[int32](3)
@@ -89,7 +89,7 @@ func TestRedisClusterIsCloned(t *testing.T) {
 
 // A cluster begins with the data of a server that is in none, which goes on taking writes until the cut-over.
 func TestRedisClusterImportsAServer(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	namespace := live.NewNamespace(t)
 	fill := runServer(t, namespace)
 	live.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "old",

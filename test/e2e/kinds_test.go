@@ -34,7 +34,7 @@ func place(t *testing.T, file string, into client.Object, namespace string) {
 }
 
 func TestCronTabOfTheSourceDocument(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	namespace := live.NewNamespace(t)
 	var tab crontabv1beta1.CronTab
 	place(t, "stable_v1beta1_crontab.yaml", &tab, namespace)
@@ -54,7 +54,7 @@ func TestCronTabOfTheSourceDocument(t *testing.T) {
 
 // A CronTab runs: within the minute its pod has run to its end.
 func TestCronTabRuns(t *testing.T) {
-	t.Parallel()
+	t.Parallel() // it waits most of the time
 	namespace := live.NewNamespace(t)
 	tab := &crontabv1beta1.CronTab{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "minutely"},
@@ -71,7 +71,7 @@ func TestCronTabRuns(t *testing.T) {
 }
 
 func TestFooBarOfTheSourceDocument(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	namespace := live.NewNamespace(t)
 	var bar foobarv1.FooBar
 	place(t, "k8s_v1_foobar.yaml", &bar, namespace)
@@ -112,7 +112,7 @@ func TestFooBarOfTheSourceDocument(t *testing.T) {
 }
 
 func TestAppServesHTTP(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	namespace := live.NewNamespace(t)
 	var app appv1alpha1.App
 	place(t, "appcontroller_v1alpha1_app.yaml", &app, namespace)
@@ -157,7 +157,7 @@ func TestAppServesHTTP(t *testing.T) {
 }
 
 func TestApplicationOfTheSourceDocument(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	namespace := live.NewNamespace(t)
 	var application applicationv1.Application
 	place(t, "controller_v1_application.yaml", &application, namespace)

@@ -31,7 +31,7 @@ import (
 // shard comes and goes, gateways are replaced, and nothing fails, outside or inside; a master that is killed is succeeded for both. Access
 // from outside is switched off and on, and no instance restarts for it.
 func TestRedisClusterOutside(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	if !live.Local() || os.Getenv("E2E") != "all" {
 		t.Skip("maps take minutes to reach pods: with E2E=all; else TestScalesOutside, TestSlotsMoveUnderClientsOutside and TestExternalIsServed")
 	}

@@ -66,7 +66,7 @@ func newCluster(namespace, name string) *v1alpha1.RedisCluster {
 
 // From a CR to a formed cluster, a lost pod, all pods lost, deletion.
 func TestRedisClusterLives(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	for _, engine := range newest() {
 		t.Run(engine.name, func(t *testing.T) {
 			namespace := live.NewNamespace(t)
@@ -102,7 +102,7 @@ func TestRedisClusterLives(t *testing.T) {
 // The source document's manifest applies as it stands, and is left alone while it says
 // pause; resumed, it becomes shards of 3, 2 and 2 instances.
 func TestRedisClusterOfTheSourceDocument(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	var cluster v1alpha1.RedisCluster
 	live.Sample(t, "redis_v1alpha1_rediscluster.yaml", &cluster)
 	err := live.Kube.Create(t.Context(), &cluster)
@@ -127,7 +127,7 @@ func TestRedisClusterOfTheSourceDocument(t *testing.T) {
 
 // Data that lives with its pod is gone with all pods: the cluster serves again, empty.
 func TestRedisClusterOnEmptyDir(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	namespace := live.NewNamespace(t)
 	cluster := newCluster(namespace, "scratch")
 	cluster.Spec.Storage = nil
@@ -156,7 +156,7 @@ func TestRedisClusterOnEmptyDir(t *testing.T) {
 
 // Deletion follows spec.finalizers and storage.retain.
 func TestRedisClusterDeletion(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	namespace := live.NewNamespace(t)
 	t.Run("orphan leaves a cluster that runs", func(t *testing.T) {
 		cluster := newCluster(namespace, "orphan")
@@ -195,7 +195,7 @@ func TestRedisClusterDeletion(t *testing.T) {
 
 // What the operator made is put back when someone else changes or deletes it.
 func TestRedisClusterRepairsItsChildren(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	namespace := live.NewNamespace(t)
 	cluster := newCluster(namespace, "drift")
 	cluster.Spec.Replicas = ptr.To[int32](3)

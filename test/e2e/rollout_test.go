@@ -27,7 +27,7 @@ import (
 
 // A new version and other resources reach every instance under load, and clients notice nothing.
 func TestRedisClusterRollsOut(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	for _, upgrade := range []struct{ name, repository, from, to string }{
 		{"redis", "docker.io/library/redis", "7.0.15", "8.0.6"},
 		{"valkey", "docker.io/valkey/valkey", "8.1.1", "9.1.2"},
@@ -120,7 +120,7 @@ func TestRedisClusterBrokenImage(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			parallel(t)
 			live.Scenario(t, func(t *testing.T, run *live.Run) {
 				cluster := newCluster(live.NewNamespace(t), "cache")
 				cluster.Spec.Storage = nil

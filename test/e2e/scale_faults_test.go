@@ -23,7 +23,7 @@ import (
 // may fail until their replicas have taken over, and writes of that moment may be lost, but
 // the scaling ends, no slot stays open, and data that had been there is whole.
 func TestRedisClusterScalesWhilePodsDie(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	cluster.Spec.UpdateStrategy.KeysPerSecond = gently
 	load := underLoad(t, cluster, 12000)

@@ -20,7 +20,7 @@ import (
 // Instances per shard come and go; a master that is to go hands its shard over first. Then
 // a new master receives exactly what assignStrategies says.
 func TestRedisClusterScalesInstances(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	live.Scenario(t, func(t *testing.T, run *live.Run) {
 		cluster := newCluster(live.NewNamespace(t), "cache")
 		cluster.Spec.Repository, cluster.Spec.Version = "docker.io/valkey/valkey", "9.1.2"
@@ -113,7 +113,7 @@ func assign(t *testing.T, cluster *v1alpha1.RedisCluster, strategy v1alpha1.Assi
 
 // Data that would not fit into the shards that stay is not moved, unless that is allowed.
 func TestRedisClusterScaleInNeedsRoom(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	cluster := newCluster(live.NewNamespace(t), "small")
 	four := int32(4)
 	cluster.Spec.Shards, cluster.Spec.Replicas = &four, &four

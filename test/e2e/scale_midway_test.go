@@ -28,7 +28,7 @@ const gently = 600 // keys a second
 // A scaling that meets another change of mind: the opposite order, a pause, kubectl scale.
 // The load notices none of it.
 func TestRedisClusterChangesItsMindWhileScaling(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	live.Scenario(t, func(t *testing.T, run *live.Run) {
 		cluster := newCluster(live.NewNamespace(t), "cache")
 		cluster.Spec.UpdateStrategy.KeysPerSecond = gently

@@ -23,7 +23,7 @@ import (
 // Shards come and go under load: nothing fails, nothing is lost, and no
 // more slots move than must.
 func TestRedisClusterScales(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	for _, engine := range newest() { // the oldest changes its mind
 		t.Run(engine.name, func(t *testing.T) {
 			live.Scenario(t, func(t *testing.T, run *live.Run) {

@@ -31,7 +31,7 @@ func TestRedisClusterWithASidecar(t *testing.T) {
 	if os.Getenv("E2E") != "all" {
 		t.Skip("takes minutes: with E2E=all; TestOverlay has the API server alone")
 	}
-	t.Parallel()
+	parallel(t)
 	live.Scenario(t, func(t *testing.T, run *live.Run) {
 		cluster := newCluster(live.NewNamespace(t), "cache")
 		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: "proxy",

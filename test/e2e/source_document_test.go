@@ -27,7 +27,7 @@ import (
 // The source document's manifest with every field in its place and a value that exists here: what each of them does is seen in the
 // pods, the processes, the metrics and the slots.
 func TestRedisClusterOfTheSourceDocumentInFull(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	if !live.Local() {
 		t.Skip("needs a folder that all nodes have, and labels of nodes")
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package measure
 
 import (
 	"context"
@@ -13,25 +13,22 @@ import (
 	"time"
 )
 
-// profileSeconds is how long processor time is sampled while custom resources settle.
+// profileSeconds is how long processor time is sampled.
 const profileSeconds = 10
 
-// profile samples an operator's processor time for some seconds; the returned function waits for that and saves its memory
-// profiles too, for `go tool pprof`. Sampling costs the operator some percent.
-func (o *operator) profile(ctx context.Context, directory string, size int) (finish func() error) {
-	name := func(kind string) string {
-		return filepath.Join(directory, fmt.Sprintf("%s-%d-%s.pprof", o.name, size, kind))
-	}
+// Profile samples the processor time of a program that serves pprof at an address; the returned function waits for that and saves its
+// memory profiles too, for `go tool pprof`. Files are named PREFIX-cpu.pprof and so on. Sampling costs some percent.
+func Profile(ctx context.Context, address, prefix string) (finish func() error) {
 	sampled := make(chan error, 1)
 	go func() {
-		sampled <- save(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", o.pprof, profileSeconds), name("cpu"))
+		sampled <- save(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", address, profileSeconds), prefix+"-cpu.pprof")
 	}()
 	return func() error {
 		if err := <-sampled; err != nil {
 			return err
 		}
 		for _, kind := range []string{"allocs", "heap"} {
-			if err := save(ctx, "http://"+o.pprof+"/debug/pprof/"+kind, name(kind)); err != nil {
+			if err := save(ctx, "http://"+address+"/debug/pprof/"+kind, prefix+"-"+kind+".pprof"); err != nil {
 				return err
 			}
 		}
