@@ -149,6 +149,10 @@ bench-neighbours: ## what neighbours that mean harm cost an honest RedisCluster 
 bench-helm: ## chart kinds against the real helm-operator on one API server; BENCH="--crs 50 --rounds 1 --idle 0 --drifts 0 --crashes 0" makes it small
 	hack/bench-helm.sh $(BENCH)
 
+.PHONY: bench-scale
+bench-scale: ## what the operator costs with many RedisClusters, whose pods and Redis are simulated; BENCH="--clusters 10,100,1000" for more
+	hack/bench-scale.sh $(BENCH)
+
 RUN_FLAG = $(if $(RUN),-run '$(RUN)' -v)
 
 ##@ Change it

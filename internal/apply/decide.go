@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"weak"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,7 +36,8 @@ const (
 
 // child is one desired object and what is known about it.
 type child struct {
-	object     *unstructured.Unstructured // stamped with label and ownership
+	ref        Ref
+	object     *unstructured.Unstructured // stamped with label and ownership; nil if it need not be, which only those that are outdated must
 	ownerGVK   schema.GroupVersionKind
 	digest     string
 	remembered *applied
@@ -47,7 +49,7 @@ type child struct {
 
 // leftAlone is what Apply tells about a child that it does nothing to.
 func (c child) leftAlone() Change {
-	change := Change{Ref: RefOf(c.object), Action: Unchanged}
+	change := Change{Ref: c.ref, Action: Unchanged}
 	change.UID = c.uid()
 	if c.verdict == deleting {
 		change.Action = Deleting
@@ -70,7 +72,7 @@ func (c child) ownedBy(owner client.Object, object metav1.Object) error {
 	if c.remembered.madeIt(object) {
 		return nil
 	}
-	return ownedBy(owner, c.ownerGVK, RefOf(c.object), object)
+	return ownedBy(owner, c.ownerGVK, c.ref, object)
 }
 
 func (c child) uid() types.UID {
@@ -94,7 +96,8 @@ func (c child) resourceVersions() []string {
 	return versions
 }
 
-// decideAll stamps the desired objects and finds out what each needs, from the memory and the cache alone.
+// decideAll finds out what each of the desired objects needs, from the memory and the cache alone. An object that is the very one of the
+// last time is not looked through again: what is desired must not be changed.
 func (a *Applier) decideAll(ctx context.Context, owner client.Object, desired []*unstructured.Unstructured) ([]child, error) {
 	gvk, err := a.client.GroupVersionKindFor(owner)
 	if err != nil {
@@ -107,15 +110,21 @@ func (a *Applier) decideAll(ctx context.Context, owner client.Object, desired []
 		if err != nil {
 			return nil, fmt.Errorf("find the scope of %s: %w", RefOf(object), err)
 		}
-		c := child{object: Stamp(object, owner, gvk, namespaced), ownerGVK: gvk}
-		ref := RefOf(c.object)
-		if c.digest, err = digestOf(c.object); err != nil {
-			return nil, fmt.Errorf("digest of %s: %w", ref, err)
+		c := child{ref: RefOf(object), ownerGVK: gvk}
+		c.ref.Namespace = namespaceOf(object, owner, namespaced)
+		ref := c.ref
+		c.remembered = a.memory.get(owner.GetUID(), keyOf(ref))
+		if c.remembered != nil && c.remembered.desired == weak.Make(object) {
+			c.digest = c.remembered.digest
+		} else {
+			c.object = Stamp(object, owner, gvk, namespaced)
+			if c.digest, err = digestOf(c.object); err != nil {
+				return nil, fmt.Errorf("digest of %s: %w", ref, err)
+			}
 		}
 		if c.cached, err = a.cached(ctx, ref); err != nil {
 			return nil, err
 		}
-		c.remembered = a.memory.get(owner.GetUID(), keyOf(ref))
 		if c.cached != nil {
 			if err := c.ownedBy(owner, c.cached); err != nil {
 				foreign = append(foreign, err)
@@ -124,7 +133,11 @@ func (a *Applier) decideAll(ctx context.Context, owner client.Object, desired []
 		}
 		c.verdict = verdictOf(c.remembered, c.digest, c.cached, a.now())
 		if c.verdict == upToDate && c.remembered != nil {
+			c.remembered.desired = weak.Make(object)
 			a.memory.sawIfCurrent(owner.GetUID(), keyOf(ref), *c.remembered, c.cached)
+		}
+		if c.verdict == outdated && c.object == nil {
+			c.object = Stamp(object, owner, gvk, namespaced)
 		}
 		plan = append(plan, c)
 	}

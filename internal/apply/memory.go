@@ -9,8 +9,10 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"weak"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -26,12 +28,13 @@ func keyOf(ref Ref) key { return key{ref.GroupKind(), ref.Namespace, ref.Name} }
 // applied is what is remembered about one child after it was applied.
 type applied struct {
 	ref     Ref
-	digest  string    // of the object as it was sent
-	fields  string    // fieldsDigest of the answer
-	mark    string    // markOf the answer
-	version string    // resourceVersion in the answer, or a later one the cache has shown with the same fields
-	at      time.Time // when it was applied
-	seen    bool      // the cache has shown that version or a newer one
+	digest  string                                  // of the object as it was sent
+	desired weak.Pointer[unstructured.Unstructured] // the object of that digest that was desired last, for as long as it is kept elsewhere
+	fields  string                                  // fieldsDigest of the answer
+	mark    string                                  // markOf the answer
+	version string                                  // resourceVersion in the answer, or a later one the cache has shown with the same fields
+	at      time.Time                               // when it was applied
+	seen    bool                                    // the cache has shown that version or a newer one
 
 	// recalled is true of what a former process applied: only ref and mark are known, and nothing is proved by it.
 	recalled bool
@@ -88,7 +91,7 @@ func (m *memory) recall(owner types.UID, k key, was applied) {
 // sawIfCurrent notes that the cache shows what was applied, or a later version of the object in which our fields are the same:
 // from then on a child that is missing is gone.
 func (m *memory) sawIfCurrent(owner types.UID, k key, was applied, cached *metav1.PartialObjectMetadata) {
-	if cached == nil || was.seen && was.version == cached.GetResourceVersion() {
+	if cached == nil {
 		return
 	}
 	was.seen, was.version = true, cached.GetResourceVersion()

@@ -29,12 +29,7 @@ const (
 func Stamp(object *unstructured.Unstructured, owner client.Object, ownerGVK schema.GroupVersionKind,
 	namespaced bool) *unstructured.Unstructured {
 	stamped := object.DeepCopy()
-	switch {
-	case !namespaced:
-		stamped.SetNamespace("")
-	case stamped.GetNamespace() == "":
-		stamped.SetNamespace(owner.GetNamespace())
-	}
+	stamped.SetNamespace(namespaceOf(object, owner, namespaced))
 	labels := stamped.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -50,6 +45,18 @@ func Stamp(object *unstructured.Unstructured, owner client.Object, ownerGVK sche
 	}
 	annotate(stamped, owner, ownerGVK)
 	return stamped
+}
+
+// namespaceOf is the namespace that an object of an owner has.
+func namespaceOf(object *unstructured.Unstructured, owner client.Object, namespaced bool) string {
+	switch namespace := object.GetNamespace(); {
+	case !namespaced:
+		return ""
+	case namespace == "":
+		return owner.GetNamespace()
+	default:
+		return namespace
+	}
 }
 
 // annotate names the owner of an object in operator-lib's annotations.

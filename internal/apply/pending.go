@@ -21,7 +21,7 @@ func (a *Applier) Pending(ctx context.Context, owner client.Object, desired []*u
 	var pending []Ref
 	for _, child := range plan {
 		if child.verdict == outdated {
-			pending = append(pending, RefOf(child.object))
+			pending = append(pending, child.ref)
 		}
 	}
 	return pending, nil

@@ -77,7 +77,7 @@ func (o *Options) redisFlags() *pflag.FlagSet {
 	f.DurationVar(&r.UpgradeTimeout, "cluster-upgrade-timeout", r.UpgradeTimeout,
 		"how long a rollout may make no progress before its phase is Failed")
 	f.DurationVar(&r.PollInterval, "redis-poll-interval", r.PollInterval,
-		"how often the instances of a formed cluster are asked for their state")
+		"how often the instances of a formed cluster are asked for their state; at rest, for all of it every sixth time")
 	f.BoolVar(&r.InstanceMetrics, "instance-metrics", r.InstanceMetrics,
 		"give metrics of each instance of a RedisCluster, some thirty series each")
 	f.StringVar(&r.ClusterDomain, "cluster-domain", r.ClusterDomain,

@@ -110,18 +110,83 @@ func (n *Node) Describe(ctx context.Context, settings ...string) (View, error) {
 	return view, nil
 }
 
-// OwnSlots is what the node itself owns at the moment, as in View.Slots.
-func (n *Node) OwnSlots(ctx context.Context) (slots.Set, error) {
+// Table is what the node knows of the members of its cluster: of a View, what CLUSTER NODES tells. The rest is unknown, not empty.
+func (n *Node) Table(ctx context.Context) (View, error) {
 	c := command{name: "CLUSTER NODES", args: words("CLUSTER NODES")}
 	answer, err := n.do(ctx, c)
 	if err != nil {
-		return slots.Set{}, err
+		return View{}, err
 	}
 	var view View
 	if err := asText(readNodes)(&view, answer); err != nil {
-		return slots.Set{}, n.notUnderstood(c, err)
+		return View{}, n.notUnderstood(c, err)
 	}
-	return view.Slots, nil
+	return view, nil
+}
+
+// Health is what a node says of its own work. It differs only if something happened to the node.
+type Health struct {
+	// As in View.
+	Role                  Role
+	MasterLinkUp, Loading bool
+	PersistenceError      string
+}
+
+// Health asks the node for its health: two sections of INFO, which cost it and the caller a fraction of Describe.
+func (n *Node) Health(ctx context.Context) (Health, error) {
+	c := command{name: "INFO", args: words("INFO replication persistence")}
+	answer, err := n.do(ctx, c)
+	if err != nil {
+		return Health{}, err
+	}
+	text, err := answer.Text()
+	if err != nil {
+		return Health{}, n.notUnderstood(c, err)
+	}
+	health, err := readHealth(text)
+	if err != nil {
+		return Health{}, n.notUnderstood(c, err)
+	}
+	return health, nil
+}
+
+// readHealth reads what readInfo reads of the same, without a table of all fields: it is read every few seconds of every instance.
+func readHealth(text string) (h Health, err error) {
+	var role, loading bool
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
+		switch name {
+		case "role":
+			role = true
+			if h.Role = RoleReplica; value == "master" {
+				h.Role = RoleMaster
+			}
+		case "master_link_status":
+			h.MasterLinkUp = value == "up"
+		case "loading":
+			loading, h.Loading = true, h.Loading || value != "0"
+		case "async_loading":
+			h.Loading = h.Loading || value == "1"
+		case savedSnapshot:
+			if value == "err" {
+				h.PersistenceError = savedSnapshot
+			}
+		case wroteAOF: // it comes later, and is told if both failed, as in View
+			if value == "err" {
+				h.PersistenceError = wroteAOF
+			}
+		}
+	}
+	if !role || !loading {
+		return Health{}, errors.New("field role or loading is missing")
+	}
+	return h, nil
+}
+
+// OwnSlots is what the node itself owns at the moment, as in View.Slots.
+func (n *Node) OwnSlots(ctx context.Context) (slots.Set, error) {
+	view, err := n.Table(ctx)
+	return view.Slots, err
 }
 
 // MovesSlots says which slots the engine is moving by itself that the node knows of; empty: none. It takes no right to move any: where the

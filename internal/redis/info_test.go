@@ -24,6 +24,7 @@ func TestReadInfoOfEveryEngine(t *testing.T) {
 					t.Fatalf("%s: %v", part.file, err)
 				}
 			}
+			wantSameHealth(t, view, readCapture(t, engine, "replica.info"))
 			if got := string(view.Engine) + "-" + view.Version; got != engine {
 				t.Errorf("engine and version %s, want %s", got, engine)
 			}
@@ -44,6 +45,16 @@ func TestReadInfoOfEveryEngine(t *testing.T) {
 				t.Errorf("cluster %s, %d slots, epoch %d", view.ClusterState, view.SlotsAssigned, view.CurrentEpoch)
 			}
 		})
+	}
+}
+
+// wantSameHealth asserts that the brief look at a text tells what the whole does.
+func wantSameHealth(t *testing.T, view View, info string) {
+	t.Helper()
+	got, err := readHealth(info)
+	want := Health{Role: view.Role, MasterLinkUp: view.MasterLinkUp, Loading: view.Loading, PersistenceError: view.PersistenceError}
+	if err != nil || got != want {
+		t.Errorf("health %+v, %v; want %+v", got, err, want)
 	}
 }
 
@@ -140,7 +151,17 @@ func TestReadInfo(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(View{}, "Stats")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
+			wantSameHealth(t, got, infoText(tc.changes...))
 		})
+	}
+}
+
+// What does not tell whether a node is well is an error, and the node is asked for everything.
+func TestReadHealthNeedsItsFields(t *testing.T) {
+	for _, text := range []string{"", "role:master\r\n", "loading:0\r\n"} {
+		if h, err := readHealth(text); err == nil {
+			t.Errorf("%q: %+v", text, h)
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ type Memory struct {
 	outside  refusedOutside
 	asIs     asRendered
 	wait     wait
+	rest     rest
 	// moved reports that the last reconciliation moved slots.
 	moved bool
 }

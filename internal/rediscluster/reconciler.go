@@ -33,6 +33,7 @@ type Reconciler struct {
 	events  reporter
 	memory  shell.Memory[*Memory]
 	shares  *shares
+	woken   woken
 	options Options
 	now     func() time.Time
 }
@@ -48,6 +49,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn) (ctrl.Result, error) {
+	woken := r.woken.take(req.NamespacedName) // events from here on are for the next reconciliation
 	var cluster v1alpha1.RedisCluster
 	if why, ok := r.memory.Begin(ctx, r.client, req.NamespacedName, &cluster, r.now()); !ok {
 		return why.Result()
@@ -60,6 +62,11 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 		}
 		memory = *m
 	})
+	if !woken && r.rests(ctx, &cluster, memory, turn.timeout()) {
+		return outcome.Wait("at rest", r.options.PollInterval).Result()
+	}
+	before := memory.rest
+	memory.rest = rest{turn: before.turn}
 	was := cluster.DeepCopy()
 	report, err := r.loop.Once(ctx, &cluster, memory, turn.timeout())
 	turn.held += report.Held
@@ -73,6 +80,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 	if err := r.report(ctx, was, &cluster, report); err != nil {
 		return shell.Unwritten(err).Result()
 	}
+	memory.rest = before.after(&cluster, report, r.now().Add(restPolls*r.options.PollInterval))
 	return r.outcome(report, memory, turn).Result()
 }
 

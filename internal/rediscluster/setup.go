@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -126,7 +125,7 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named("rediscluster").
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}),
 			metrics.Enqueue(v1alpha1.GroupVersion.WithKind("RedisCluster")),
-			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+			predicate.And(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}), r.woken.passing()))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles,
 			// What fails is tried again within the poll interval: Redis sends no event when
@@ -135,15 +134,15 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 				resync.Most(o.PollInterval, o.SyncPeriod)),
 		})
 	if o.Backups {
-		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisBackup{}), handler.EnqueueRequestsFromMapFunc(ofBackup)))
+		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisBackup{}), r.woken.by(ofBackup)))
 	}
 	for _, child := range []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}, &batchv1.Job{}} {
-		b = b.WatchesRawSource(source.Kind(childCache, child, handler.EnqueueRequestsFromMapFunc(toCluster)))
+		b = b.WatchesRawSource(source.Kind(childCache, child, r.woken.by(toCluster)))
 	}
 	for _, kind := range optional {
 		child := &metav1.PartialObjectMetadata{}
 		child.SetGroupVersionKind(kind)
-		b = b.WatchesRawSource(source.Kind(childCache, client.Object(child), handler.EnqueueRequestsFromMapFunc(toCluster)))
+		b = b.WatchesRawSource(source.Kind(childCache, client.Object(child), r.woken.by(toCluster)))
 	}
 	return b.Complete(tracing.Reconciler("rediscluster",
 		resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: &v1alpha1.RedisCluster{}}, r, time.Now)))

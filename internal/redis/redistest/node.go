@@ -237,10 +237,14 @@ func (n *Node) reloadTable() {
 // alive reports whether the process runs.
 func (n *Node) alive() bool { return n.conns != nil }
 
-// listen is the loopback address at which the node takes connections.
+// listen is the address at which the node takes connections.
 func (n *Node) listen() string {
 	if n.listener == nil {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		address := "127.0.0.1:0"
+		if n.world.options.Listens {
+			address = net.JoinHostPort(n.options.IP, strconv.Itoa(n.options.Port))
+		}
+		listener, err := net.Listen("tcp", address)
 		if err != nil {
 			panic(fmt.Sprintf("redistest: %v", err))
 		}
@@ -271,6 +275,9 @@ func (n *Node) start() {
 	self.ip, self.busPort, self.hostname = n.options.IP, n.busPort(), n.options.Hostname
 	n.announcePorts()
 	n.verifyData()
+	if n.world.options.Listens {
+		n.listen()
+	}
 }
 
 // stop ends the process at once.

@@ -27,6 +27,9 @@ type Options struct {
 	InstantGossip bool
 	// SlotMigrationTime is how long a migration of slots by Valkey 9 takes at least; at once when zero, which is two rounds.
 	SlotMigrationTime time.Duration
+	// Listens has nodes take connections at their own IP and port, which must be this machine's (such as of 127.0.0.0/8), for clients that do
+	// not use Dial.
+	Listens bool
 	// Seed makes node IDs and run IDs, the same ones for the same seed.
 	Seed uint64
 	// LoadsCertificate is called when a node reads the files of its certificate: when it starts, and when it is told to. It must not

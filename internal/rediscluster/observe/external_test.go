@@ -223,6 +223,7 @@ func TestSecretsOfGateways(t *testing.T) {
 
 // What a real gateway says is understood: the digest of its map, and whom it knows no address of.
 func TestWhatAGatewaySays(t *testing.T) {
+	const host = "127.0.41.10" // whose ports nothing else on this machine has
 	file, text := filepath.Join(t.TempDir(), "map.json"), `{"instances": [
 		{"name": "c-0-0", "port": 40710, "outside": "h:7010", "inside": ["127.0.0.1:6379"]},
 		{"name": "c-0-1", "port": 40711, "outside": "h:7011", "inside": ["c-0-1.invalid.:6379"]}]}`
@@ -230,7 +231,7 @@ func TestWhatAGatewaySays(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(t.Context())
-	g, err := gateway.New(ctx, gateway.Options{MapFile: file, Host: "127.0.0.1", MaxConnections: 1, MaxPerSource: 1, MaxPerInstance: 1,
+	g, err := gateway.New(ctx, gateway.Options{MapFile: file, Host: host, MaxConnections: 1, MaxPerSource: 1, MaxPerInstance: 1,
 		Log: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)

@@ -17,32 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
-
-// file reads redis.conf from the ConfigMap that the pod mounts, as a server reads it.
-func (k *kubelet) file(ctx context.Context, pod *corev1.Pod) (map[string]string, error) {
-	var config corev1.ConfigMap
-	if err := api.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: pod.Labels[v1alpha1.LabelCluster] + "-config"}, &config); err !=
-		nil {
-		return nil, err
-	}
-	file := map[string]string{}
-	for line := range strings.Lines(config.Data["redis.conf"]) {
-		args, err := redisconf.SplitArguments(line)
-		if err != nil {
-			return nil, err
-		}
-		if len(args) > 1 && !strings.HasPrefix(args[0], "#") && args[0] != "include" {
-			file[args[0]] = strings.Join(args[1:], " ")
-		}
-	}
-	return file, nil
-}
 
 // crash makes the container of a pod end again and again, because of a line of redis.conf.
 func (k *kubelet) crash(ctx context.Context, pod *corev1.Pod, name, value string) error {

@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"middleware.hc.cn/operator/test/standin"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -55,7 +56,7 @@ func (k *kubelet) revision(set *appsv1.StatefulSet) string {
 
 // makePod makes a pod of a StatefulSet, and its claim before.
 func (k *kubelet) makePod(ctx context.Context, set *appsv1.StatefulSet, name string, ordinal int) error {
-	pod := newPod(set, name, ordinal, k.revision(set))
+	pod := standin.NewPod(set, name, ordinal, k.revision(set))
 	if !k.faithful {
 		return api.Create(ctx, pod)
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/test/standin"
 )
 
 // byHand is a StatefulSet that somebody labelled as the operator does.
@@ -34,7 +35,7 @@ func byHand(namespace, cluster, name, shard string, replicas int32) *appsv1.Stat
 // foreignObjects are what somebody else puts beside a cluster, labelled as its own.
 func foreignObjects(t *testing.T, namespace string) []client.Object {
 	t.Helper()
-	pod := newPod(byHand(namespace, "cache", "cache-7", "7", 0), "cache-7-0", 0, "1")
+	pod := standin.NewPod(byHand(namespace, "cache", "cache-7", "7", 0), "cache-7-0", 0, "1")
 	pod.OwnerReferences = nil
 	objects := []client.Object{
 		byHand(namespace, "cache", "cache-2000000000", "2000000000", 0), byHand(namespace, "cache", "cache-499", "499", 2), pod,

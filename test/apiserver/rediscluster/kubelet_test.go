@@ -21,10 +21,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/test/standin"
 )
 
 const (
@@ -229,31 +229,16 @@ func (k *kubelet) collect(ctx context.Context, set *appsv1.StatefulSet, pods []c
 	return api.Patch(ctx, set, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
 }
 
-func newPod(set *appsv1.StatefulSet, name string, ordinal int, revision string) *corev1.Pod {
-	template := set.Spec.Template.DeepCopy()
-	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	pod.Namespace, pod.Name = set.Namespace, name
-	pod.Labels[appsv1.StatefulSetPodNameLabel] = name
-	pod.Labels[appsv1.StatefulSetRevisionLabel] = revision
-	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
-	pod.Spec.NodeName = fmt.Sprintf("node-%d", ordinal%3)
-	for _, claim := range set.Spec.VolumeClaimTemplates {
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: claim.Name, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name + "-" + name}}})
-	}
-	return pod
-}
-
 // start runs the Redis of a pod, unless its Secret is not there yet.
 func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 	if unfit, err := k.unfit(ctx, pod); unfit || err != nil {
 		return err
 	}
-	config, err := k.config(ctx, pod)
+	config, err := standin.Users(ctx, api, pod)
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	file, err := k.file(ctx, pod)
+	file, err := standin.Settings(ctx, api, pod)
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
@@ -279,7 +264,7 @@ func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 		delete(k.emptied, pod.Name)
 	} else {
 		valkey, version := k.engine(pod)
-		options := redistest.NodeOptions{IP: address, Config: config, Settings: file, Hostname: announcedName(pod), Valkey: valkey,
+		options := redistest.NodeOptions{IP: address, Config: config, Settings: file, Hostname: standin.Hostname(pod), Valkey: valkey,
 			Version: version}
 		if part := k.restored[pod.Name]; !part.IsEmpty() {
 			shard := slices.IndexFunc(slots.All().Split(3), part.Equal)
@@ -289,55 +274,14 @@ func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 		k.nodes[pod.Name] = k.world.AddNode(options)
 	}
 	k.running[pod.Name] = pod.UID
-	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}, HostIP: "192.168.0.1",
-		HostIPs: []corev1.HostIP{{IP: "192.168.0.1"}},
-		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse},
-			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
+	standin.Run(pod, address)
 	return api.Status().Update(ctx, pod)
 }
 
 // setReady makes a pod ready as its readiness gates say.
 func (k *kubelet) setReady(ctx context.Context, pod *corev1.Pod) error {
-	ready := corev1.ConditionTrue
-	for _, gate := range pod.Spec.ReadinessGates {
-		if !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == gate.ConditionType && c.Status == corev1.ConditionTrue
-		}) {
-			ready = corev1.ConditionFalse
-		}
-	}
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady && c.Status != ready {
-			c.Status = ready
-			return client.IgnoreNotFound(api.Status().Update(ctx, pod))
-		}
+	if standin.SetReady(pod) {
+		return client.IgnoreNotFound(api.Status().Update(ctx, pod))
 	}
 	return nil
-}
-
-// announcedName is what follows --cluster-announce-hostname in the command of the container.
-func announcedName(pod *corev1.Pod) string {
-	command := pod.Spec.Containers[0].Command
-	at := slices.Index(command, "--cluster-announce-hostname")
-	return strings.ReplaceAll(command[at+1], "$(POD_NAME)", pod.Name)
-}
-
-// config reads auth.conf from the Secret that the pod mounts; empty when it mounts none.
-func (k *kubelet) config(ctx context.Context, pod *corev1.Pod) (string, error) {
-	for _, volume := range pod.Spec.Volumes {
-		if volume.Projected == nil {
-			continue
-		}
-		for _, source := range volume.Projected.Sources {
-			if source.Secret == nil {
-				continue
-			}
-			var secret corev1.Secret
-			if err := api.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: source.Secret.Name}, &secret); err != nil {
-				return "", err
-			}
-			return string(secret.Data[v1alpha1.SecretKeyConfig]), nil
-		}
-	}
-	return "", nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redistest"
 )
 
 // The tests that count what is asked come first and alone: passes are counted in the whole process.
@@ -38,6 +40,48 @@ func TestIdleAsksNothing(t *testing.T) {
 	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Pause = true })
 	awaitPhase(t, cluster, v1alpha1.PhasePaused, "spec.pause is true")
 	quiet("a paused cluster")
+}
+
+// A cluster to which nothing happens is asked for little, and for everything as soon as anything does: in its objects or in Redis.
+func TestAtRestIsAskedForLittle(t *testing.T) {
+	cluster, _, k := running(t)
+	var briefly, whole atomic.Int64
+	k.world.OnCommand(func(_ *redistest.Node, args []string) {
+		switch strings.Join(args, " ") {
+		case "INFO replication persistence":
+			briefly.Add(1)
+		case "CLUSTER INFO":
+			whole.Add(1)
+		}
+	})
+	eventually(t, "it is looked at briefly most of the time", func() string {
+		if b, w := briefly.Load(), whole.Load(); b < 60 || b < 2*w {
+			return fmt.Sprintf("%d instances were asked briefly, %d for everything", b, w)
+		}
+		return ""
+	})
+	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Config = map[string]string{"maxmemory-policy": "allkeys-lru"} })
+	eventually(t, "a setting that is asked for now is in force", func() string {
+		if got := k.node("cache-0-0").Setting("maxmemory-policy"); got != "allkeys-lru" {
+			return got
+		}
+		return ""
+	})
+	awaitPhase(t, cluster, v1alpha1.PhaseRunning, "")
+	k.world.Partition(k.node("cache-1-0")) // no event of Kubernetes tells
+	eventually(t, "an instance that does not answer is in the status", func() string {
+		if get(t, cluster); meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
+			return "Ready is True"
+		}
+		return ""
+	})
+	k.world.Heal()
+	eventually(t, "and is forgotten when it does", func() string {
+		if get(t, cluster); !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
+			return "Ready is not True"
+		}
+		return ""
+	})
 }
 
 // An operator that starts anew knows nothing of a paused cluster's children, and may not

@@ -1,0 +1,112 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/contain"
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// Rest is what tells at little cost whether anything happened to a healthy cluster: the health of each instance, and the table of one
+// master, by which every instance is judged by another.
+type Rest struct {
+	instances []snapshot.Instance
+	health    map[string]redis.Health // by pod name
+	master    int                     // of instances
+	table     *snapshot.Redis         // of which sameTable reads
+}
+
+// RestOf takes from a snapshot what Unchanged compares with; the table is of one of its masters, of each in turn. nil: an instance is
+// unknown, or there is no master.
+func RestOf(s *snapshot.Snapshot, turn int) *Rest {
+	r := &Rest{health: make(map[string]redis.Health, len(s.Instances)), master: -1}
+	var masters []int
+	for i := range s.Instances {
+		in := s.Instances[i]
+		if in.Redis == nil {
+			return nil
+		}
+		r.health[in.Name] = healthOf(in.Redis)
+		if in.Redis.Master {
+			masters = append(masters, i)
+		}
+		in.Redis = nil
+		r.instances = append(r.instances, in)
+	}
+	if len(masters) == 0 {
+		return nil
+	}
+	r.master = masters[turn%len(masters)]
+	told := s.Instances[r.master].Redis
+	r.table = &snapshot.Redis{NodeID: told.NodeID, Master: true, Slots: told.Slots, Migrating: told.Migrating, Importing: told.Importing,
+		Peers: told.Peers}
+	return r
+}
+
+func healthOf(r *snapshot.Redis) redis.Health {
+	h := redis.Health{Role: redis.RoleReplica, MasterLinkUp: r.MasterLinkUp, Loading: r.Loading, PersistenceError: r.PersistenceError}
+	if r.Master {
+		h.Role = redis.RoleMaster
+	}
+	return h
+}
+
+// Unchanged reports whether all instances of a cluster answer within a time, and say what they said.
+func (o *Observer) Unchanged(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, rest *Rest, timeout time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	credentials := m.Credentials(cluster)
+	var asking errgroup.Group
+	asking.SetLimit(describeAtOnce)
+	for i := range rest.instances {
+		in := &rest.instances[i]
+		asking.Go(func() error {
+			return contain.Call(ctx, "look at "+in.Name, func() error {
+				node := o.node(in, credentials)
+				health, err := node.Health(ctx)
+				if err != nil || health != rest.health[in.Name] {
+					return differs(in, err)
+				}
+				if i != rest.master {
+					return nil
+				}
+				view, err := node.Table(ctx)
+				if err != nil || announcedName(view) != in.DomainName || !sameTable(rest.table, fromView(view, &texts{})) {
+					return differs(in, err)
+				}
+				return nil
+			})
+		})
+	}
+	return asking.Wait() == nil
+}
+
+// differs is the error of an instance that says something else than before, or nothing.
+func differs(in *snapshot.Instance, err error) error {
+	if err == nil {
+		return fmt.Errorf("%s is not as it was", in.Name)
+	}
+	return err
+}
+
+// sameTable reports whether two answers of an instance tell the same of the cluster; when it heard of whom last, they need not.
+func sameTable(was, is *snapshot.Redis) bool {
+	return was.NodeID == is.NodeID && was.Master == is.Master && was.Slots.Equal(is.Slots) &&
+		maps.Equal(was.Migrating, is.Migrating) && maps.Equal(was.Importing, is.Importing) && maps.EqualFunc(was.Peers, is.Peers, samePeer)
+}
+
+func samePeer(a, b snapshot.Peer) bool {
+	return a.ID == b.ID && a.IP == b.IP && a.Port == b.Port && a.Master == b.Master && a.MasterID == b.MasterID && a.Failed == b.Failed &&
+		a.Suspected == b.Suspected && a.Handshake == b.Handshake && a.NoAddress == b.NoAddress && a.Connected == b.Connected &&
+		a.Epoch == b.Epoch && a.Slots.Equal(b.Slots)
+}

@@ -1,0 +1,130 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// A cluster to which nothing happens is unchanged, however much its clients do; whatever happens to an instance is noticed.
+func TestUnchanged(t *testing.T) {
+	type world struct {
+		*redistest.World
+		nodes []*redistest.Node
+		at    func(i int) *redis.Node
+		ids   []string
+	}
+	check := func(t *testing.T, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tt := range map[string]struct {
+		happens   func(*testing.T, world)
+		unchanged bool
+	}{
+		"nothing": {func(_ *testing.T, w world) { w.Run(time.Minute) }, true},
+		"keys are written": {func(t *testing.T, w world) {
+			check(t, w.at(0).ConfigSet(t.Context(), "maxmemory", "1gb"))
+			w.Run(time.Second)
+		}, true},
+		"an instance does not answer": {func(_ *testing.T, w world) { w.Kill(w.nodes[2]) }, false},
+		"a replica is led elsewhere":  {func(t *testing.T, w world) { check(t, w.at(2).Replicate(t.Context(), w.ids[1])) }, false},
+		"a replica takes over": {func(t *testing.T, w world) {
+			check(t, w.at(2).Failover(t.Context(), redis.FailoverForce))
+			w.Run(time.Minute)
+		}, false},
+		"a stranger joins": {func(t *testing.T, w world) {
+			w.AddNode(redistest.NodeOptions{IP: "10.0.0.9"})
+			check(t, w.at(1).Meet(t.Context(), "10.0.0.9", 6379, 16379))
+			w.Run(time.Second)
+		}, false},
+		"a slot is opened": {func(t *testing.T, w world) {
+			check(t, w.at(0).SetSlots(t.Context(), slots.Range(0, 0), redis.SlotMigrating, w.ids[1]))
+		}, false},
+		"a slot changes hands": {func(t *testing.T, w world) {
+			check(t, w.at(1).SetSlots(t.Context(), slots.Range(0, 0), redis.SlotOwned, w.ids[1]))
+			check(t, w.at(0).SetSlots(t.Context(), slots.Range(0, 0), redis.SlotOwned, w.ids[1]))
+			w.Run(time.Second)
+		}, false},
+		"a reply is an error": {func(_ *testing.T, w world) {
+			w.FailNext(w.nodes[1], "INFO", redistest.Failure{Kind: redistest.ReplyError, Reply: "ERR no"})
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []client.Object{statefulSet(nil), statefulSet(func(s *appsv1.StatefulSet) { s.Name, s.UID = "c-1", "set1" })}
+			for i, name := range []string{"c-0-0", "c-1-0", "c-0-1"} {
+				objects = append(objects, pod(func(p *corev1.Pod) {
+					p.Name, p.Status.PodIP = name, "10.0.0."+strconv.Itoa(1+i)
+					if i == 1 {
+						p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "c-1", "set1"
+					}
+				}))
+			}
+			o, _, simulated := newObserver(t, interceptor.Funcs{}, objects...)
+			w := world{World: simulated, at: func(i int) *redis.Node {
+				return o.Redis.Node("10.0.0."+strconv.Itoa(1+i)+":6379", redis.Credentials{})
+			}}
+			c := cluster()
+			c.Spec.Auth.Enabled = new(false)
+			for i, name := range []string{"c-0-0", "c-1-0", "c-0-1"} {
+				w.nodes = append(w.nodes, w.AddNode(redistest.NodeOptions{IP: "10.0.0." + strconv.Itoa(1+i),
+					Hostname: name + "." + c.HeadlessServiceName() + ".n.svc"}))
+				id, err := w.at(i).Identify(t.Context())
+				check(t, err)
+				w.ids = append(w.ids, id)
+			}
+			check(t, w.at(0).AddSlots(t.Context(), slots.Range(0, 8191)))
+			check(t, w.at(1).AddSlots(t.Context(), slots.Range(8192, 16383)))
+			check(t, w.at(0).Meet(t.Context(), "10.0.0.2", 6379, 16379))
+			check(t, w.at(0).Meet(t.Context(), "10.0.0.3", 6379, 16379))
+			w.Run(time.Second)
+			check(t, w.at(2).Replicate(t.Context(), w.ids[0]))
+			w.Run(10 * time.Second)
+
+			s, err := o.Observe(t.Context(), c)
+			check(t, err)
+			rest := RestOf(s, 2) // the first master is asked for its table
+			if rest == nil || !o.Unchanged(t.Context(), c, &o.Memory, rest, AnswerTimeout) {
+				t.Fatalf("before anything happens: %+v", rest)
+			}
+			tt.happens(t, w)
+			if got := o.Unchanged(t.Context(), c, &o.Memory, rest, time.Second); got != tt.unchanged {
+				t.Errorf("unchanged: %t, want %t", got, tt.unchanged)
+			}
+		})
+	}
+}
+
+// Nothing is compared with what is not known.
+func TestRestNeedsAllInstances(t *testing.T) {
+	master := snapshot.Instance{Name: "a", Redis: &snapshot.Redis{Master: true}}
+	replica := snapshot.Instance{Name: "b", Redis: &snapshot.Redis{}}
+	for name, tt := range map[string]struct {
+		instances []snapshot.Instance
+		want      bool
+	}{
+		"all":         {[]snapshot.Instance{master, replica}, true},
+		"one unknown": {[]snapshot.Instance{master, {Name: "b"}}, false},
+		"no master":   {[]snapshot.Instance{replica}, false},
+		"none":        {nil, false},
+	} {
+		if got := RestOf(&snapshot.Snapshot{Instances: tt.instances}, 1) != nil; got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,314 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/test/measure"
+)
+
+const (
+	// perNamespace is how many RedisClusters a namespace has.
+	perNamespace = 25
+	// settleLimit is how long RedisClusters may take to become Ready.
+	settleLimit = 30 * time.Minute
+	// calm is how long the operator is left alone before it counts as at rest.
+	calm = 30 * time.Second
+)
+
+// result is what was measured with one number of RedisClusters, at rest unless it says otherwise.
+type result struct {
+	Clusters int `json:"clusters"`
+	// Formed is how long it took from the first creation until all were Ready, of those that were not before.
+	Formed float64 `json:"formedSeconds"`
+	// CPU is processor seconds a minute, Requests and Commands are those of a minute, to the API server and to Redis.
+	CPU       float64          `json:"cpuSecondsAMinute"`
+	Allocated float64          `json:"allocatedMBAMinute"`
+	Requests  measure.Requests `json:"requests"`
+	PerMinute float64          `json:"requestsAMinute"`
+	Commands  float64          `json:"commandsAMinute"`
+	Memory    measure.Memory   `json:"memory"`
+	// Restarted is what the operator's restart took until it had looked at each, in seconds of time and of the processor.
+	Restarted    float64 `json:"restartedSeconds"`
+	RestartedCPU float64 `json:"restartedCPUSeconds"`
+	// Noticed are the seconds from the loss of a master's pod until its status told, while all else is at rest, and while one namespace
+	// floods the operator.
+	Noticed        []float64 `json:"noticedSeconds"`
+	NoticedFlooded []float64 `json:"noticedWhileFloodedSeconds,omitempty"`
+}
+
+// run is a bench under way.
+type run struct {
+	*server
+	options
+
+	fleet    *fleet
+	operator *program
+	made     int
+
+	mu       sync.Mutex
+	clusters map[client.ObjectKey]*v1alpha1.RedisCluster // as the watch tells
+	changed  chan struct{}                               // closed when one of them changes
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientscheme.AddToScheme(scheme))
+	return scheme, v1alpha1.AddToScheme(scheme)
+}
+
+// watch follows all RedisClusters until the context ends.
+func (r *run) watch(ctx context.Context) error {
+	r.clusters, r.changed = map[client.ObjectKey]*v1alpha1.RedisCluster{}, make(chan struct{})
+	watching, err := r.client.Watch(ctx, &v1alpha1.RedisClusterList{})
+	if err != nil {
+		return err
+	}
+	go func() {
+		for event := range watching.ResultChan() {
+			if cluster, ok := event.Object.(*v1alpha1.RedisCluster); ok {
+				r.mu.Lock()
+				r.clusters[client.ObjectKeyFromObject(cluster)] = cluster
+				close(r.changed)
+				r.changed = make(chan struct{})
+				r.mu.Unlock()
+			}
+		}
+	}()
+	return nil
+}
+
+// await waits until something holds of what the watch told.
+func (r *run) await(ctx context.Context, limit time.Duration, holds func() bool) error {
+	deadline := time.After(limit)
+	for {
+		r.mu.Lock()
+		done, changed := holds(), r.changed
+		r.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			return errors.New("it did not come to rest in time")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func isReady(cluster *v1alpha1.RedisCluster) bool {
+	return cluster != nil && cluster.Status.ObservedGeneration == cluster.Generation &&
+		meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady)
+}
+
+func key(i int) client.ObjectKey {
+	return client.ObjectKey{Namespace: fmt.Sprintf("fleet-%d", i/perNamespace), Name: fmt.Sprintf("cache-%d", i)}
+}
+
+// measure makes RedisClusters until there is a number of them, and measures.
+func (r *run) measure(ctx context.Context, size int) (m result, err error) {
+	m = result{Clusters: size}
+	progress("%d RedisClusters", size)
+	began := time.Now()
+	for ; r.made < size; r.made++ {
+		if err := r.create(ctx, key(r.made)); err != nil {
+			return m, err
+		}
+	}
+	if err := r.await(ctx, settleLimit, r.allReady(size)); err != nil {
+		return m, err
+	}
+	m.Formed = time.Since(began).Seconds()
+	progress("all Ready after %.0f s", m.Formed)
+	time.Sleep(calm)
+	for _, step := range []func(context.Context, *result) error{r.atRest, r.restart, r.lose, r.flooded} {
+		if err := step(ctx, &m); err != nil {
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+func (r *run) create(ctx context.Context, key client.ObjectKey) error {
+	if r.made%perNamespace == 0 {
+		if err := r.newNamespace(ctx, key.Namespace); err != nil {
+			return err
+		}
+	}
+	return r.client.Create(ctx, &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Spec: v1alpha1.RedisClusterSpec{Replicas: ptr.To[int32](6), Version: "7.0.15"}})
+}
+
+func (r *run) allReady(size int) func() bool {
+	return func() bool {
+		ready := 0
+		for _, cluster := range r.clusters {
+			if isReady(cluster) {
+				ready++
+			}
+		}
+		return ready == size
+	}
+}
+
+// atRest watches the operator do nothing.
+func (r *run) atRest(ctx context.Context, m *result) error {
+	progress("at rest")
+	finish := func() error { return nil }
+	if r.profiles != "" {
+		finish = measure.Profile(ctx, r.operator.pprof, filepath.Join(r.profiles, fmt.Sprintf("rest-%d", m.Clusters)))
+	}
+	cpu, err := measure.CPUSeconds(r.operator.PID())
+	if err != nil {
+		return err
+	}
+	allocated, err := measure.Allocated(r.operator.metrics)
+	if err != nil {
+		return err
+	}
+	commands, began := r.fleet.commands.Load(), time.Now()
+	select {
+	case <-time.After(r.rest):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	ended := time.Now()
+	minutes := ended.Sub(began).Minutes()
+	cpuThen, err := measure.CPUSeconds(r.operator.PID())
+	if err != nil {
+		return err
+	}
+	allocatedThen, err := measure.Allocated(r.operator.metrics)
+	if err != nil {
+		return err
+	}
+	events, err := r.audit.Read()
+	if err != nil {
+		return err
+	}
+	m.CPU, m.Commands = (cpuThen-cpu)/minutes, float64(r.fleet.commands.Load()-commands)/minutes
+	m.Allocated = (allocatedThen.Bytes - allocated.Bytes) / 1e6 / minutes
+	m.Requests = measure.Count(events, user, began, ended)
+	m.PerMinute = float64(m.Requests.Total) / minutes
+	r.audit.Forget()
+	if m.Memory, err = measure.MemoryOf(r.operator.PID()); err != nil {
+		return err
+	}
+	return finish()
+}
+
+// restart kills the operator and starts it again; it has looked at a RedisCluster when it has asked all of its instances.
+func (r *run) restart(ctx context.Context, m *result) error {
+	progress("restart")
+	r.operator.Kill()
+	began, before := time.Now(), r.fleet.commands.Load()
+	var err error
+	if r.operator, err = r.startOperator(ctx, r.options); err != nil {
+		return err
+	}
+	for r.fleet.commands.Load()-before < int64(6*m.Clusters) {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	m.Restarted = time.Since(began).Seconds()
+	if m.RestartedCPU, err = measure.CPUSeconds(r.operator.PID()); err != nil {
+		return err
+	}
+	time.Sleep(calm)
+	return nil
+}
+
+// lose loses pods of masters, one after the other.
+func (r *run) lose(ctx context.Context, m *result) (err error) {
+	progress("%d masters are lost, one after the other", r.losses)
+	m.Noticed, err = r.noticed(ctx, m.Clusters)
+	return err
+}
+
+func (r *run) noticed(ctx context.Context, size int) (seconds []float64, err error) {
+	random := rand.New(rand.NewPCG(1, uint64(size))) //nolint:gosec // the same ones in each run are the purpose
+	for range r.losses {
+		which := key(random.IntN(size))
+		pod := ""
+		r.mu.Lock()
+		for _, instance := range r.clusters[which].Status.Nodes {
+			if instance.Type == "master" {
+				pod = instance.Name
+			}
+		}
+		r.mu.Unlock()
+		if pod == "" {
+			return seconds, fmt.Errorf("%s has no master in its status", which)
+		}
+		began := time.Now()
+		if err := r.client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: which.Namespace, Name: pod}},
+			client.GracePeriodSeconds(0)); err != nil {
+			return seconds, err
+		}
+		if err := r.await(ctx, time.Minute, func() bool { return !isReady(r.clusters[which]) }); err != nil {
+			return seconds, fmt.Errorf("the loss of %s of %s: %w", pod, which, err)
+		}
+		seconds = append(seconds, time.Since(began).Seconds())
+		if err := r.await(ctx, 2*time.Minute, func() bool { return isReady(r.clusters[which]) }); err != nil {
+			return seconds, fmt.Errorf("%s after the loss of %s: %w", which, pod, err)
+		}
+	}
+	return seconds, nil
+}
+
+// flooded loses masters while a namespace of its own makes ten changes a second.
+func (r *run) flooded(ctx context.Context, m *result) error {
+	if r.flood == 0 {
+		return nil
+	}
+	progress("one namespace makes ten changes a second")
+	flooding, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- r.change(flooding) }()
+	var err error
+	m.NoticedFlooded, err = r.noticed(ctx, m.Clusters)
+	stop()
+	return errors.Join(err, client.IgnoreNotFound(<-ended))
+}
+
+// change changes settings of the RedisClusters of the first namespace, ten a second.
+func (r *run) change(ctx context.Context) error {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		which := key(i % min(perNamespace, r.made))
+		cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: which.Namespace, Name: which.Name}}
+		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"config":{"slowlog-max-len":"%d"}}}`, 128+i))
+		if err := r.client.Patch(ctx, cluster, patch); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,63 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// markdown is a table with a column for each number of RedisClusters.
+func markdown(results []result) string {
+	rows := []struct {
+		title string
+		value func(result) string
+	}{
+		{"RedisClusters, of six instances each", func(r result) string { return fmt.Sprint(r.Clusters) }},
+		{"until those that are new were Ready", func(r result) string { return fmt.Sprintf("%.0f s", r.Formed) }},
+		{"at rest: processor, s a minute", func(r result) string { return fmt.Sprintf("%.2f", r.CPU) }},
+		{"… allocated, MB a minute", func(r result) string { return fmt.Sprintf("%.0f", r.Allocated) }},
+		{"… API requests a minute", func(r result) string { return fmt.Sprintf("%.0f", r.PerMinute) }},
+		{"… the most of them", func(r result) string { return r.Requests.Most(2) }},
+		{"… commands to Redis a minute", func(r result) string { return fmt.Sprintf("%.0f", r.Commands) }},
+		{"… memory, MB now (most)", func(r result) string { return fmt.Sprintf("%.0f (%.0f)", r.Memory.Own+r.Memory.File, r.Memory.Peak) }},
+		{"restart until all instances were asked (processor)",
+			func(r result) string { return fmt.Sprintf("%.1f s (%.1f s)", r.Restarted, r.RestartedCPU) }},
+		{"a lost master is in the status after, p50 / p99", func(r result) string { return spread(r.Noticed) }},
+		{"… while a namespace makes ten changes a second", func(r result) string { return spread(r.NoticedFlooded) }},
+	}
+	var b strings.Builder
+	for i, row := range rows {
+		b.WriteString("| " + row.title)
+		for _, r := range results {
+			b.WriteString(" | " + row.value(r))
+		}
+		b.WriteString(" |\n")
+		if i == 0 {
+			b.WriteString("|---" + strings.Repeat("|---", len(results)) + "|\n")
+		}
+	}
+	return b.String()
+}
+
+// spread is the middle and the 99th percentile (nearest rank) of seconds.
+func spread(seconds []float64) string {
+	if len(seconds) == 0 {
+		return "—"
+	}
+	sorted := slices.Sorted(slices.Values(seconds))
+	rank := func(percent int) float64 { return sorted[(len(sorted)*percent+99)/100-1] }
+	return fmt.Sprintf("%.2f / %.2f s", rank(50), rank(99))
+}
+
+func write(path string, results []result) error {
+	text, err := json.MarshalIndent(results, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o600)
+}
