@@ -145,7 +145,7 @@ func TestDocumentedCommandLinesParse(t *testing.T) {
 
 // So is each command line of the program that takes backups.
 func TestDocumentedBackupCommandLinesParse(t *testing.T) {
-	command := regexp.MustCompile("(?m)^backup ([^#\\n]+)")
+	command := regexp.MustCompile(`(?m)^backup ([^#\n]+)`)
 	found := 0
 	for _, file := range documents(t) {
 		text, err := os.ReadFile(file)

@@ -140,8 +140,9 @@ var ordinary = map[string]series{
 		redis + "slots_covered" + cart: "16384x90", instance + "replication_behind_bytes" + pod: "300000000x6 0x80",
 		`middleware_operator_resource_generations_behind{kind="RedisCluster",namespace="shop",name="cart"}`: "1 0x90"},
 	"a scaling": {up: "1x90", phase("Scaling"): "1x40 0x50", redis + "instances" + cart: "8x90",
-		redis + "instances_ready" + cart: "6x4 7 8x85", redis + "slots_covered" + cart: "16384x90", redis + "slots_to_move" + cart: "900-30x29 0x60",
-		redis + "archiving" + cart: "0x30 1x60", instance + "memory_used_bytes" + pod: "80x10 93x5 60x75",
+		redis + "instances_ready" + cart: "6x4 7 8x85", redis + "slots_covered" + cart: "16384x90",
+		redis + "slots_to_move" + cart: "900-30x29 0x60",
+		redis + "archiving" + cart:     "0x30 1x60", instance + "memory_used_bytes" + pod: "80x10 93x5 60x75",
 		instance + "memory_max_bytes" + pod: "100x90", instance + "memory_full_refuses" + pod: "1x90"},
 	"a backup": {up: "1x90", of("RedisBackupSchedule", "BackedUp", "BackupComplete"): "1x90",
 		of("RedisBackupSchedule", "Scheduled", "FormerStillTaken"): "1x90", of("RedisBackupSchedule", "Verified", "Restoring"): "-1x20 1x70",
@@ -151,9 +152,10 @@ var ordinary = map[string]series{
 		redis + "instances_ready" + cart: "6x7 5x3 stale 5x4 6x75", redis + "slots_covered" + cart: "16384x10 stale 16384x80",
 		of("RedisCluster", "Ready", "InstancesNotReady"): "1x7 0x3 stale 0x4 1x75", redis + "archiving" + cart: "1x10 stale 0x2 1x78"},
 	"the operator restarts": {up: "1x10 stale 1x80", redis + "slots_covered" + cart: "16384x10 stale 16384x80",
-		of("App", "Ready", "Ready"): "1x10 stale -1 1x80", `controller_runtime_reconcile_errors_total{controller="app"}`: "3x10 stale 0+4x3 12x80",
-		`controller_runtime_reconcile_total{controller="app"}`: "900x10 stale 4+4x3 16+1x80",
-		instance + "rejected_connections_total" + pod:          "7x10 stale 7x80"},
+		of("App", "Ready", "Ready"):                                   "1x10 stale -1 1x80",
+		`controller_runtime_reconcile_errors_total{controller="app"}`: "3x10 stale 0+4x3 12x80",
+		`controller_runtime_reconcile_total{controller="app"}`:        "900x10 stale 4+4x3 16+1x80",
+		instance + "rejected_connections_total" + pod:                 "7x10 stale 7x80"},
 }
 
 // TestAlertsAreSilentInOrdinaryWork: none fires, at no minute of an hour and a half.

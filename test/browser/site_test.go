@@ -16,7 +16,8 @@ func TestDocumentationSite(t *testing.T) {
 	tool, err := exec.CommandContext(t.Context(), "../../hack/tool.sh", "site").Output()
 	check(t, err)
 	out := t.TempDir() + "/site"
-	said, err := exec.CommandContext(t.Context(), strings.TrimSpace(string(tool)), "--out="+out, "latest=../..", "0.1.0=../..").CombinedOutput()
+	made := exec.CommandContext(t.Context(), strings.TrimSpace(string(tool)), "--out="+out, "latest=../..", "0.1.0=../..")
+	said, err := made.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s", said)
 	}

@@ -112,7 +112,8 @@ func searchFinds(t *testing.T, version string, ids map[string]map[string]bool) {
 		}
 		found[entry.U] = entry.P != "" && entry.T != ""
 	}
-	for _, want := range []string{"index.html#install", "docs/troubleshooting.html#redisclusterslotsuncovered", "docs/reference/api.html#redisclusterspec"} {
+	for _, want := range []string{"index.html#install", "docs/troubleshooting.html#redisclusterslotsuncovered",
+		"docs/reference/api.html#redisclusterspec"} {
 		if !found[want] {
 			t.Errorf("the search does not find %s", want)
 		}

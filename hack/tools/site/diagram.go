@@ -28,7 +28,8 @@ func fences(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.
 			return ast.WalkContinue, err
 		}
 	}
-	_, err := fmt.Fprintf(w, "<pre tabindex=\"0\"><code class=\"language-%s\">%s</code></pre>\n", html.EscapeString(language), html.EscapeString(code))
+	_, err := fmt.Fprintf(w, "<pre tabindex=\"0\"><code class=\"language-%s\">%s</code></pre>\n", html.EscapeString(language),
+		html.EscapeString(code))
 	return ast.WalkContinue, err
 }
 

@@ -36,7 +36,8 @@ func run(out, repository string, arguments []string) error {
 	var versions, trees []string
 	for _, argument := range arguments {
 		version, tree, found := strings.Cut(argument, "=")
-		if !found || version == "" || strings.ContainsAny(version, `/\`) || strings.HasPrefix(version, ".") || slices.Contains(versions, version) {
+		if !found || version == "" || strings.ContainsAny(version, `/\`) || strings.HasPrefix(version, ".") ||
+			slices.Contains(versions, version) {
 			return fmt.Errorf("%q is not VERSION=FOLDER, each version once", argument)
 		}
 		versions, trees = append(versions, version), append(trees, tree)

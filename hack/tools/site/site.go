@@ -19,7 +19,8 @@ import (
 
 // patterns are the pages, by their paths in a tree; pictures are what they show.
 var (
-	patterns = []string{"*.md", "docs/*.md", "docs/adr/*.md", "docs/reference/*.md", "test/*/README.md", "hack/*/README.md", "deploy/*/README.md"}
+	patterns = []string{"*.md", "docs/*.md", "docs/adr/*.md", "docs/reference/*.md", "test/*/README.md", "hack/*/README.md",
+		"deploy/*/README.md"}
 	pictures = []string{"docs/pictures/*"}
 )
 
