@@ -110,7 +110,7 @@ test-e2e: ## the operator on a real cluster, end to end
 	hack/with-cluster.sh $(GO_TEST) -count=1 -timeout 120m -parallel 8 $(RUN_FLAG) ./test/e2e/...
 
 .PHONY: test-browser
-test-browser: ## the page of `kubectl middleware web` in Chromium, which is installed on Debian as root (in `test-all`); UPDATE=1 takes its pictures anew
+test-browser: ## the page of `kubectl middleware web`, and the documentation site, in Chromium, which is installed on Debian as root (in `test-all`); UPDATE=1 takes its pictures anew
 	chromium=$$(hack/browser.sh); CHROMIUM=$$chromium $(GO_TEST) -count=1 -timeout 15m $(RUN_FLAG) ./test/browser $(if $(UPDATE),-args -update)
 
 .PHONY: test-olm
@@ -177,6 +177,12 @@ manifests: ## CRDs from api/; roles and webhooks of scaffolded kinds
 .PHONY: docs-api
 docs-api: ## API reference from api/
 	"$$(hack/tool.sh crd-ref-docs)" --config=hack/crd-ref-docs.yaml --source-path=api --log-level=ERROR --renderer=markdown --output-path=docs/reference/api.md
+
+# RELEASES=all: a folder for each release, too.
+RELEASES ?=
+.PHONY: site
+site: ## build/site: README.md and docs/ as a site, with a search; look at it with any web server
+	hack/site.sh $(if $(RELEASES),releases)
 
 .PHONY: chart
 chart: ## deploy/middleware-operator: the operator's Helm chart, from config/

@@ -143,6 +143,34 @@ func TestDocumentedCommandLinesParse(t *testing.T) {
 	}
 }
 
+// So is each command line of the program that takes backups.
+func TestDocumentedBackupCommandLinesParse(t *testing.T) {
+	command := regexp.MustCompile(`(?m)^backup ([^#\n]+)`)
+	found := 0
+	for _, file := range documents(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range command.FindAllStringSubmatch(strings.ReplaceAll(string(text), "\\\n", " "), -1) {
+			found++
+			sub, rest, err := cli.New().Find(strings.Fields(strings.ReplaceAll(line[1], "'", "")))
+			if err == nil {
+				err = sub.ParseFlags(rest)
+			}
+			if err == nil {
+				err = sub.ValidateArgs(sub.Flags().Args())
+			}
+			if err != nil {
+				t.Errorf("%s: backup %s: %v", file, line[1], err)
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("only %d command lines are shown", found)
+	}
+}
+
 // parses says why the operator does not take a command line; what it would do is not done.
 func parses(arguments []string) error {
 	command, rest, err := newRoot(nothing).Find(arguments)

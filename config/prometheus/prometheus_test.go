@@ -115,13 +115,41 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 		if anchor != strings.ToLower(rule.Alert) || !strings.Contains(string(runbooks), "\n### "+rule.Alert+"\n") {
 			t.Errorf("%s: docs/troubleshooting.md has no heading for %s", rule.Alert, rule.Annotations["runbook_url"])
 		}
+		if _, entry, _ := strings.Cut(string(runbooks), "\n### "+rule.Alert+"\n\n"); !strings.HasPrefix(entry, "`kubectl ") &&
+			!strings.HasPrefix(entry, "```sh\nkubectl ") {
+			t.Errorf("%s: its runbook does not begin with what to type", rule.Alert)
+		}
+	}
+}
+
+// TestTimesAreThoseOfThePage: the page lists each alert with its severity and time; one that waits for longer than a minute,
+// and so may fire later than two minutes after its fault, has a reason.
+func TestTimesAreThoseOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/monitoring.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said, are []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\w+) \\| (\\w+) \\| (.*)\\|$").FindAllStringSubmatch(string(page), -1) {
+		said = append(said, strings.Join(row[1:4], " "))
+		if late := row[3] != "1m"; late != (row[4] != "") {
+			t.Errorf("%s fires after %s because of %q", row[1], row[3], row[4])
+		}
+	}
+	for _, rule := range rules(t) {
+		if rule.Alert != "" {
+			are = append(are, rule.Alert+" "+rule.Labels["severity"]+" "+rule.For)
+		}
+	}
+	if diff := cmp.Diff(are, said); diff != "" {
+		t.Errorf("the alerts are not those of docs/monitoring.md (-rules +page):\n%s", diff)
 	}
 }
 
 // alert is a rule; one that records a series has no Alert.
 type alert struct {
-	Alert, Record, Expr string
-	Labels, Annotations map[string]string
+	Alert, Record, Expr, For string
+	Labels, Annotations      map[string]string
 }
 
 func rules(t *testing.T) []alert {

@@ -19,7 +19,7 @@ const repository = "../.."
 func TestTheProofsExist(t *testing.T) {
 	exist := tests(t)
 	test := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`")
-	for _, name := range []string{"security.md", "source-documents.md", "promises.md", "backup.md"} {
+	for _, name := range []string{"security.md", "source-documents.md", "promises.md", "backup.md", "installation.md"} {
 		text, err := os.ReadFile(filepath.Join(repository, "docs", name))
 		if err != nil {
 			t.Fatal(err)

@@ -3,9 +3,11 @@
 
 // Package v1 holds the part of the status that every chart kind shares. It is
 // no API group of its own: a chart kind embeds ReleaseStatus inline, and the
-// chart engine writes these fields whatever the kind.
+// chart engine writes these fields whatever the kind. The name of a group is
+// for the API reference, which would leave its types out.
 //
 // +kubebuilder:object:generate=true
+// +groupName=shared
 package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
