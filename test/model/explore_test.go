@@ -88,15 +88,15 @@ func (c *checker) successors(w *world, yield func(how string, isFair bool, next 
 	}
 }
 
-// known reports whether an instance of another shard knows the node. One that all have been made to forget is about to go, and tells
-// nobody what it is told.
+// known reports whether all instances of other shards know the node. One that they have begun to forget is about to go: until it is
+// introduced again it tells nobody what it is told.
 func (w *world) known(node int8) bool {
 	for _, i := range all() {
-		if n := &w.nodes[i]; shardOf(i) != shardOf(node) && n.up && has(n.knows, node) {
-			return true
+		if n := &w.nodes[i]; shardOf(i) != shardOf(node) && n.up && !has(n.knows, node) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // reconcile is the operator: it begins a reconciliation, or executes the next command of the one under way.

@@ -13,7 +13,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// ReclaimSlots tells masters that slots are their own which nobody claims, and which all others take for theirs that know of an owner.
+// ReclaimSlots tells masters that slots are their own which nobody claims, and for whose owner all other masters take it that know of one.
 type ReclaimSlots struct {
 	base
 	Claims []Claim
@@ -55,7 +55,7 @@ func planReclaim(in input) Step {
 		}
 		if !d.ours.IsEmpty() {
 			step.Claims = append(step.Claims, Claim{On: target(d.owner), Slots: d.ours})
-			step.Reason = fmt.Sprintf("nobody claims slots %s, and all others that know of an owner name %s", d.ours, d.owner.Name)
+			step.Reason = fmt.Sprintf("nobody claims slots %s, and all masters that know of an owner name %s", d.ours, d.owner.Name)
 		}
 		if d.holder != nil {
 			stall = Stall{
@@ -73,16 +73,18 @@ func planReclaim(in input) Step {
 
 // planAwaitReclaim says what becomes of slots that are disowned, or why nothing does yet.
 func planAwaitReclaim(in input) Step {
+	var step Step
 	for _, d := range in.disowned() {
-		if !d.verdict.Holds {
-			return waitFor(d.verdict)
-		}
-		if left := in.disownedLimit() - in.disownedFor(); left > 0 {
-			return waitFor(fails(OwnerNamed, "nobody claims slots %s, and all others that know of an owner name %s, which is told so if that lasts for %s",
+		left := in.disownedLimit() - in.disownedFor()
+		switch {
+		case d.verdict.Holds && left > 0:
+			return waitFor(fails(OwnerNamed, "nobody claims slots %s, and all masters that know of an owner name %s, which is told so if that lasts for %s",
 				d.ours.Union(d.held), d.owner.Name, left.Round(time.Second)))
+		case !d.verdict.Holds && step == nil: // whom only some name
+			step = waitFor(d.verdict)
 		}
 	}
-	return nil
+	return step
 }
 
 // disownedFor is how long the slots have been seen to be disowned.
@@ -122,12 +124,12 @@ func (in input) disowned() []disowned {
 	return found
 }
 
-// namedBeside are slots that others take somebody else than the master for the owner of. Its replicas do not count: Valkey lets them
-// repeat a SETSLOT. Who has joined since has heard of no owner.
+// namedBeside are slots that other masters take somebody else for the owner of. Replicas do not count: Valkey lets those of the master
+// repeat a SETSLOT, and one that starts knows what was, when nobody says what is. Who has joined since has heard of no owner.
 func (in input) namedBeside(owner *snapshot.Instance) slots.Set {
 	var beside []slots.Set
 	for _, other := range in.membersBut(owner) {
-		if other.Redis.MasterID == owner.Redis.NodeID {
+		if !other.Redis.Master {
 			continue
 		}
 		for id, peer := range other.Redis.Peers {

@@ -69,9 +69,6 @@ func TestReclaimSlots(t *testing.T) {
 			peer(s, "c-0-0", "c-3-0", func(p *snapshot.Peer) { p.Slots = given })
 			peer(s, "c-0-0", "c-1-0", func(p *snapshot.Peer) { p.Slots = p.Slots.Subtract(given) })
 		},
-		"a replica of another master does": func(_ *Desired, s *snapshot.Snapshot) {
-			peer(s, "c-0-1", "c-3-0", func(p *snapshot.Peer) { p.Slots = given })
-		},
 		"somebody takes it for a replica": names("c-2-0", func(p *snapshot.Peer) { p.Master = false }),
 		"somebody suspects it":            names("c-2-0", func(p *snapshot.Peer) { p.Suspected = true }),
 		"somebody takes it for failed":    names("c-2-0", func(p *snapshot.Peer) { p.Failed = true }),
@@ -93,6 +90,10 @@ func TestReclaimSlots(t *testing.T) {
 		"its replica says the same as it": func(_ *Desired, s *snapshot.Snapshot) {
 			peer(s, "c-1-1", "c-3-0", func(p *snapshot.Peer) { p.Slots = given })
 			peer(s, "c-1-1", "c-1-0", func(p *snapshot.Peer) { p.Slots = p.Slots.Subtract(given) })
+		},
+		"a replica knows what was": func(_ *Desired, s *snapshot.Snapshot) {
+			peer(s, "c-0-1", "c-3-0", func(p *snapshot.Peer) { p.Slots = given })
+			peer(s, "c-0-1", "c-1-0", func(p *snapshot.Peer) { p.Slots = p.Slots.Subtract(given) })
 		},
 		"who has joined has heard of no owner": names("c-2-1", func(p *snapshot.Peer) { p.Slots = p.Slots.Subtract(given) }),
 		"whom it names has heard of no owner":  names("c-3-0", func(p *snapshot.Peer) { p.Slots = slots.Set{} }),
@@ -136,14 +137,19 @@ func TestDisownedSlotsAreTold(t *testing.T) {
 		isToldOnly slots.Set
 	}{
 		"not for long": {func(s *snapshot.Snapshot) { s.DisownedSince = now.Add(-8 * time.Second) }, "Wait",
-			"nobody claims slots 10915-10922, and all others that know of an owner name c-1-0, which is told so if that lasts for 12s", OwnerNamed, slots.Set{}},
+			"nobody claims slots 10915-10922, and all masters that know of an owner name c-1-0, which is told so if that lasts for 12s", OwnerNamed, slots.Set{}},
+		"whom one names all name": {func(s *snapshot.Snapshot) { // who starts knows what was
+			s.DisownedSince = now.Add(-8 * time.Second)
+			peer(s, "c-0-1", "c-0-0", func(p *snapshot.Peer) { p.Slots = p.Slots.Union(given) })
+		}, "Wait", "nobody claims slots 10915-10922, and all masters that know of an owner name c-1-0, which is told so if that lasts for 12s",
+			OwnerNamed, slots.Set{}},
 		"not everybody says so": {func(s *snapshot.Snapshot) {
-			peer(s, "c-2-1", "c-3-0", func(p *snapshot.Peer) { p.Slots = given })
+			peer(s, "c-2-0", "c-3-0", func(p *snapshot.Peer) { p.Slots = given })
 		}, "Wait", "nobody claims slots 10915-10922, and others name c-1-0 for their owner, and somebody else", OwnerNamed, slots.Set{}},
 		"it receives them": {func(s *snapshot.Snapshot) { s.Find(1, 0).Redis.Importing = imports(given) }, "Wait",
 			"nobody claims slots 10915-10922, which c-1-0 marks as those that it receives", OwnerNamed, slots.Set{}},
 		"some have keys elsewhere": {func(s *snapshot.Snapshot) { s.Find(3, 0).Redis.OpenKeys[10915] = 1 }, "ReclaimSlots",
-			"nobody claims slots 10916-10922, and all others that know of an owner name c-1-0", "", slots.Range(10916, 10922)},
+			"nobody claims slots 10916-10922, and all masters that know of an owner name c-1-0", "", slots.Range(10916, 10922)},
 		"all have": {func(s *snapshot.Snapshot) {
 			for slot := range given.Slots() {
 				s.Find(3, 0).Redis.OpenKeys[slot] = 1
