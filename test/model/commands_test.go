@@ -42,7 +42,8 @@ const (
 )
 
 var kindNames = map[kind]string{begin: "begin", change: "SETSLOT", drain: "drain", migrate: "MIGRATE", discard: "UNLINK",
-	stable: "SETSLOT STABLE", bind: "SETSLOT IMPORTING, NODE", claim: "SETSLOT NODE of itself", meet: "MEET", forget: "FORGET", follow: "REPLICATE", bump: "BUMPEPOCH",
+	stable: "SETSLOT STABLE", bind: "SETSLOT IMPORTING, NODE", claim: "SETSLOT NODE of itself",
+	meet: "MEET", forget: "FORGET", follow: "REPLICATE", bump: "BUMPEPOCH",
 	renew: "delete claim and pod", addSlots: "ADDSLOTS",
 	failover: "FAILOVER", createSet: "create StatefulSet", removeSet: "delete StatefulSet", report: "write status"}
 

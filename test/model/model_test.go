@@ -47,7 +47,8 @@ func emptied(w world) world {
 
 // TestModel visits all that can happen within small budgets. MODEL_DEPTH=2 visits more: some minutes.
 func TestModel(t *testing.T) {
-	budgets := []budget{{writes: 2}, {changes: 2}, {faults: 1, writes: 1}, {faults: 1, changes: 1}, {stops: 1, changes: 1, writes: 1}, {stops: 1, changes: 1}}
+	budgets := []budget{{writes: 2}, {changes: 2}, {faults: 1, writes: 1}, {faults: 1, changes: 1},
+		{stops: 1, changes: 1, writes: 1}, {stops: 1, changes: 1}}
 	if os.Getenv("MODEL_DEPTH") == "2" {
 		budgets = append(budgets, budget{faults: 2}, budget{faults: 1, writes: 1, changes: 1}, budget{faults: 2, writes: 1},
 			budget{faults: 2, changes: 1}, budget{faults: 1, changes: 1, stops: 1})
@@ -104,7 +105,8 @@ func TestMutations(t *testing.T) {
 			scaleIn(budget{faults: 2}), func(c *checker) { c.mutation = reopenByStable }},
 		"instances that follow another shard's master are left alone": {
 			scaleOut(budget{faults: 1}), func(c *checker) { c.mutation = leaveFollowing }},
-		"slots that nobody claims are left so":                      {scaleOut(budget{stops: 1, changes: 1, writes: 1}), func(c *checker) { c.mutation = leaveDisowned }},
+		"slots that nobody claims are left so": {
+			scaleOut(budget{stops: 1, changes: 1, writes: 1}), func(c *checker) { c.mutation = leaveDisowned }},
 		"news of a new owner stays on the way while it is replaced": {scaleIn(budget{changes: 2}), func(c *checker) { c.slowBus = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
