@@ -57,7 +57,7 @@ func planReclaim(in input) Step {
 			step.Claims = append(step.Claims, Claim{On: target(d.owner), Slots: d.ours})
 			step.Reason = fmt.Sprintf("nobody claims slots %s, and all masters that know of an owner name %s", d.ours, d.owner.Name)
 		}
-		if d.holder != nil {
+		if !d.held.IsEmpty() {
 			stall = Stall{
 				base: base{fmt.Sprintf(
 					"nobody claims slots %s, others name %s for their owner, and %s holds keys of them; say CLUSTER SETSLOT SLOT NODE ID of each at the one whose keys are to stay, with its own ID",
@@ -75,12 +75,15 @@ func planReclaim(in input) Step {
 func planAwaitReclaim(in input) Step {
 	var step Step
 	for _, d := range in.disowned() {
-		left := in.disownedLimit() - in.disownedFor()
-		switch {
-		case d.verdict.Holds && left > 0:
+		if d.verdict.Holds {
+			left := in.disownedLimit() - in.disownedFor()
+			if left <= 0 {
+				return nil // planReclaim speaks about them
+			}
 			return waitFor(fails(OwnerNamed, "nobody claims slots %s, and all masters that know of an owner name %s, which is told so if that lasts for %s",
 				d.ours.Union(d.held), d.owner.Name, left.Round(time.Second)))
-		case !d.verdict.Holds && step == nil: // whom only some name
+		}
+		if step == nil { // whom only some name
 			step = waitFor(d.verdict)
 		}
 	}
@@ -105,9 +108,6 @@ func (in input) disowned() []disowned {
 		return nil
 	}
 	lasting := in.snap.Disowned.Intersect(in.snap.FindDisowned())
-	if lasting.IsEmpty() {
-		return nil
-	}
 	var found []disowned
 	for _, owner := range in.snap.Reachable() {
 		d := disowned{owner: owner}
@@ -151,7 +151,7 @@ func (d *disowned) settle(in input, all slots.Set) {
 	// What it imports it would take with a higher epoch, and with it what it is giving to somebody else.
 	imported := slots.Of(slices.Collect(maps.Keys(d.owner.Redis.Importing))...)
 	d.ours = all.Subtract(d.held).Subtract(imported)
-	if d.verdict.Holds && d.ours.IsEmpty() && d.held.IsEmpty() {
+	if d.ours.IsEmpty() && d.held.IsEmpty() {
 		d.verdict = fails(OwnerNamed, "nobody claims slots %s, and others name %s for their owner, and somebody else", d.named, d.owner.Name)
 		if !all.IsEmpty() {
 			d.verdict = fails(OwnerNamed, "nobody claims slots %s, which %s marks as those that it receives", all, d.owner.Name)

@@ -42,11 +42,17 @@ func TestReclaimSlots(t *testing.T) {
 		return func(_ *Desired, s *snapshot.Snapshot) { change(s.Find(shard, ordinal).Redis) }
 	}
 	proven(t, givenAway, func(in input) bool { return reclaims(in, given) }, changes{
-		"a new cluster":                  func(_ *Desired, s *snapshot.Snapshot) { s.Formed = false },
-		"not for long enough":            func(_ *Desired, s *snapshot.Snapshot) { s.DisownedSince = now.Add(-19 * time.Second) },
-		"others were":                    func(_ *Desired, s *snapshot.Snapshot) { s.Disowned = slots.Of(7) },
-		"a longer node timeout":          of(2, 1, func(r *snapshot.Redis) { r.NodeTimeout = 6 * time.Second }),
-		"an instance does not answer":    func(_ *Desired, s *snapshot.Snapshot) { lose(s, 2, 1) },
+		"a new cluster":               func(_ *Desired, s *snapshot.Snapshot) { s.Formed = false },
+		"not for long enough":         func(_ *Desired, s *snapshot.Snapshot) { s.DisownedSince = now.Add(-19 * time.Second) },
+		"others were":                 func(_ *Desired, s *snapshot.Snapshot) { s.Disowned = slots.Of(7) },
+		"a longer node timeout":       of(2, 1, func(r *snapshot.Redis) { r.NodeTimeout = 6 * time.Second }),
+		"an instance does not answer": func(_ *Desired, s *snapshot.Snapshot) { lose(s, 2, 1) },
+		"one that nobody knows does not answer": func(_ *Desired, s *snapshot.Snapshot) {
+			lose(s, 2, 1)
+			for _, in := range s.Reachable() {
+				delete(in.Redis.Peers, nodeID(2, 1))
+			}
+		},
 		"a pod is missing":               func(_ *Desired, s *snapshot.Snapshot) { s.Instances = s.Instances[:7] },
 		"it is claimed by whom it names": of(3, 0, func(r *snapshot.Redis) { r.Slots = given }),
 		"it is claimed by somebody else": of(2, 0, func(r *snapshot.Redis) { r.Slots = r.Slots.Union(given) }),
@@ -152,9 +158,9 @@ func TestDisownedSlotsAreTold(t *testing.T) {
 			"nobody claims slots 10916-10922, and all masters that know of an owner name c-1-0", "", slots.Range(10916, 10922)},
 		"all have": {func(s *snapshot.Snapshot) {
 			for slot := range given.Slots() {
-				s.Find(3, 0).Redis.OpenKeys[slot] = 1
+				s.Find(2, 0).Redis.OpenKeys[slot] = 1
 			}
-		}, "Stall", "nobody claims slots 10915-10922, others name c-1-0 for their owner, and c-3-0 holds keys of them; " +
+		}, "Stall", "nobody claims slots 10915-10922, others name c-1-0 for their owner, and c-2-0 holds keys of them; " +
 			"say CLUSTER SETSLOT SLOT NODE ID of each at the one whose keys are to stay, with its own ID", OwnerNamed, slots.Set{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,5 +181,13 @@ func TestDisownedSlotsAreTold(t *testing.T) {
 				t.Errorf("told %+v, want %s", got.Step, tt.isToldOnly)
 			}
 		})
+	}
+}
+
+// When it is time to tell a master, nothing is waited for.
+func TestReclaimIsDue(t *testing.T) {
+	d, s := givenAway()
+	if step := planAwaitReclaim(ShapeOf(d, s, now).in); step != nil {
+		t.Errorf("%s: %s", step.Name(), step.Why())
 	}
 }
