@@ -13,7 +13,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// ReclaimSlots tells masters that slots are their own which nobody claims, and for whose owner all other masters take it that know of one.
+// ReclaimSlots tells masters that slots are their own which nobody claims, while all other masters that know of an owner name it.
 type ReclaimSlots struct {
 	base
 	Claims []Claim
