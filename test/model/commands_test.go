@@ -23,6 +23,8 @@ const (
 	stable
 	// bind marks slots as imported from `from`, and makes that the owner: two round trips.
 	bind
+	// claim tells a node that slots are its own.
+	claim
 	// meet introduces `at` to the nodes `on`, and forget makes the nodes `on` forget the nodes `next`: a round trip each.
 	meet
 	forget
@@ -40,7 +42,8 @@ const (
 )
 
 var kindNames = map[kind]string{begin: "begin", change: "SETSLOT", drain: "drain", migrate: "MIGRATE", discard: "UNLINK",
-	stable: "SETSLOT STABLE", bind: "SETSLOT IMPORTING, NODE", meet: "MEET", forget: "FORGET", follow: "REPLICATE", bump: "BUMPEPOCH",
+	stable: "SETSLOT STABLE", bind: "SETSLOT IMPORTING, NODE", claim: "SETSLOT NODE of itself",
+	meet: "MEET", forget: "FORGET", follow: "REPLICATE", bump: "BUMPEPOCH",
 	renew: "delete claim and pod", addSlots: "ADDSLOTS",
 	failover: "FAILOVER", createSet: "create StatefulSet", removeSet: "delete StatefulSet", report: "write status"}
 
@@ -120,6 +123,8 @@ func (e engine) execute(w *world, c command, partly bool) bool {
 			}
 		}
 		return !partly && e.setOwner(w, c.at, c.owned, c.from)
+	case claim:
+		return w.nodes[c.at].up && e.setOwner(w, c.at, c.owned, c.at)
 	case failover:
 		if !w.nodes[c.at].up || w.nodes[c.at].master() {
 			return false

@@ -18,6 +18,9 @@
 //   - What is inherent to the engines, each where it is left out: a replica promoted by hand while its master is being
 //     drained (checker.moves), deleting a key that a lost MIGRATE left at both ends (isWhole), news of a new owner that takes
 //     longer than a reconciliation (engine.slowBus), and slots that Redis 7.0 goes on taking for unclaimed (setOwner).
+//   - A command of a process that was stopped which comes while its successor moves the same slot, and what clients write at an instance
+//     until that hears that it was told wrong: SETSLOT cannot be made to depend on anything. It comes between two reconciliations here,
+//     and all hear of it at once.
 //   - The ban of 60 s after FORGET does not end.
 //   - Two moves of one step run one after the other, in either order; in reality their commands interleave.
 //   - Atomic migration (one command, carried out by the engine), and changing the number of instances of a shard.

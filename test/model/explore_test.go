@@ -73,12 +73,30 @@ func (c *checker) successors(w *world, yield func(how string, isFair bool, next 
 	if w.left.writes > 0 || w.late.at != none {
 		c.clients(w, yield)
 	}
+	if w.stopped.kind != 0 && w.length == 0 && w.known(w.stopped.at) {
+		next := *w
+		next.stopped, next.upset = command{}, true
+		c.execute(&next, w.stopped, false)
+		next.settle()
+		yield("late: "+kindNames[w.stopped.kind], false, next)
+	}
 	if w.left.changes > 0 {
 		next := *w
 		next.left.changes--
 		next.wanted = 2*shards - 1 - w.wanted
 		yield("the spec changes", false, next)
 	}
+}
+
+// known reports whether all instances of other shards know the node. One that they have begun to forget is about to go: until it is
+// introduced again it tells nobody what it is told.
+func (w *world) known(node int8) bool {
+	for _, i := range all() {
+		if n := &w.nodes[i]; shardOf(i) != shardOf(node) && n.up && !has(n.knows, node) {
+			return false
+		}
+	}
+	return true
 }
 
 // reconcile is the operator: it begins a reconciliation, or executes the next command of the one under way.
@@ -98,6 +116,13 @@ func (c *checker) reconcile(w *world, yield func(string, bool, world)) {
 		done.abandon(command.kind)
 	}
 	yield("the operator: "+kindNames[command.kind], true, done)
+	if w.left.stops > 0 && command.owned != 0 && (command.kind == change || command.kind == claim) {
+		next := *w
+		next.left.stops--
+		next.length, next.stopped = 0, command
+		next.stopped.next = 0 // whose marks are the next reconciliation's to take off
+		yield("the operator is stopped before "+kindNames[command.kind], false, next)
+	}
 	if w.left.faults == 0 {
 		return
 	}

@@ -36,18 +36,33 @@ func scaleIn(b budget) world {
 	return w
 }
 
+// emptied is a cluster whose first slot has no keys.
+func emptied(w world) world {
+	w.alive[0] = [keysInSlot]bool{}
+	for i := range w.nodes {
+		w.nodes[i].data[0] = [keysInSlot]copied{}
+	}
+	return w
+}
+
 // TestModel visits all that can happen within small budgets. MODEL_DEPTH=2 visits more: some minutes.
 func TestModel(t *testing.T) {
-	budgets := []budget{{writes: 2}, {changes: 2}, {faults: 1, writes: 1}, {faults: 1, changes: 1}}
+	budgets := []budget{{writes: 2}, {changes: 2}, {faults: 1, writes: 1}, {faults: 1, changes: 1},
+		{stops: 1, changes: 1, writes: 1}, {stops: 1, changes: 1}}
 	if os.Getenv("MODEL_DEPTH") == "2" {
 		budgets = append(budgets, budget{faults: 2}, budget{faults: 1, writes: 1, changes: 1}, budget{faults: 2, writes: 1},
-			budget{faults: 2, changes: 1})
+			budget{faults: 2, changes: 1}, budget{faults: 1, changes: 1, stops: 1})
 	}
 	for _, b := range budgets {
 		for _, e := range []engine{{}, {marksReplicated: true}} {
-			what := fmt.Sprintf("marks replicated %t, %d faults, %d writes, %d changes", e.marksReplicated, b.faults, b.writes, b.changes)
+			what := fmt.Sprintf("marks replicated %t, %d faults, %d writes, %d changes, %d stops", e.marksReplicated, b.faults, b.writes,
+				b.changes, b.stops)
 			t.Run("out, "+what, func(t *testing.T) { check(t, e, scaleOut(b)) })
 			t.Run("in, "+what, func(t *testing.T) { check(t, e, scaleIn(b)) })
+			if b.stops > 0 && b.writes == 0 { // only slots without keys are given away
+				t.Run("out, without keys, "+what, func(t *testing.T) { check(t, e, emptied(scaleOut(b))) })
+				t.Run("in, without keys, "+what, func(t *testing.T) { check(t, e, emptied(scaleIn(b))) })
+			}
 		}
 	}
 }
@@ -90,6 +105,8 @@ func TestMutations(t *testing.T) {
 			scaleIn(budget{faults: 2}), func(c *checker) { c.mutation = reopenByStable }},
 		"instances that follow another shard's master are left alone": {
 			scaleOut(budget{faults: 1}), func(c *checker) { c.mutation = leaveFollowing }},
+		"slots that nobody claims are left so": {
+			scaleOut(budget{stops: 1, changes: 1, writes: 1}), func(c *checker) { c.mutation = leaveDisowned }},
 		"news of a new owner stays on the way while it is replaced": {scaleIn(budget{changes: 2}), func(c *checker) { c.slowBus = true }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -54,6 +54,8 @@ const (
 	reopenByStable
 	// leaveFollowing does nothing for a shard whose instances follow the master of another one.
 	leaveFollowing
+	// leaveDisowned does nothing about slots that nobody claims.
+	leaveDisowned
 )
 
 // decided is a reconciliation: what it will do, in any of several orders, and how it is called.
@@ -186,6 +188,9 @@ func (o *operator) snapshot(w *world, unknown uint8) *snapshot.Snapshot {
 			}
 		}
 		s.Instances = append(s.Instances, in)
+	}
+	if s.Disowned = s.FindDisowned(); !s.Disowned.IsEmpty() { // for as long as it takes
+		open |= o.mask(s.Disowned)
 	}
 	for _, in := range s.Reachable() { // countOpenKeys
 		if i := number(in.Redis.NodeID); open != 0 && in.Redis.Master {

@@ -32,6 +32,15 @@ func (o *operator) programs(w *world, step plan.Step) [][]command {
 			closings = append(closings, command{kind: stable, at: number(c.On.NodeID), owned: o.mask(c.Slots)})
 		}
 		return orders(closings)
+	case plan.ReclaimSlots:
+		if o.mutation == leaveDisowned {
+			return [][]command{nil}
+		}
+		var claims []command
+		for _, c := range step.Claims {
+			claims = append(claims, command{kind: claim, at: number(c.On.NodeID), owned: o.mask(c.Slots)})
+		}
+		return orders(claims)
 	case plan.RepairSlots:
 		var program []command
 		for _, m := range step.Moves {

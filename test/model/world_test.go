@@ -70,8 +70,8 @@ const (
 // budget is what may still happen on a path.
 type budget struct {
 	// faults are lost commands and answers, crashes, deaths and promotions; writes are those of clients; changes are those of
-	// the spec.
-	faults, writes, changes uint8
+	// the spec; stops are of the operator's process for longer than its lease.
+	faults, writes, changes, stops uint8
 }
 
 // world is a state. It is comparable, so that states can be told apart.
@@ -88,7 +88,9 @@ type world struct {
 	// alive reports whether a key exists, as far as clients were told.
 	alive [moving][keysInSlot]bool
 	late  ask
-	left  budget
+	// stopped is the command that a process of the operator was about to send when it was stopped; of no kind when none was.
+	stopped command
+	left    budget
 	// upset reports whether an instance died or was promoted.
 	upset bool
 }

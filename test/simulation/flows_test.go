@@ -69,6 +69,7 @@ var flows = []flow{
 			s.restart(in, true)
 		}
 	}},
+	{name: "slots that nobody claims", begin: disowned, change: func(*simulation) {}, undo: func(s *simulation) { s.give(8) }},
 	{name: "hibernate and wake", begin: newWithClaims, change: hibernateAndWake,
 		undo: func(s *simulation) { s.cluster.Spec.Hibernate, s.cluster.Generation = false, 3 }},
 	{name: "hibernate and wake, atomically", valkey: true, begin: newWithClaims, change: hibernateAndWake},
@@ -97,6 +98,22 @@ var flows = []flow{
 		undo: switched(v1alpha1.TLSRequired)},
 	{name: "TLS off", valkey: true, begin: withTLS(v1alpha1.TLSBoth), change: switched(v1alpha1.TLSDisabled),
 		undo: switched(v1alpha1.TLSBoth)},
+}
+
+// disowned is a cluster of which a master takes another one, that knows better, for the owner of slots of its own.
+func disowned(t *testing.T, valkey bool) *simulation {
+	t.Helper()
+	s := formedOne(t, valkey)
+	owner, other := s.named("c-1-0").node, s.named("c-2-0").node
+	if s.master(1) == "c-1-1" {
+		owner = s.named("c-1-1").node
+	}
+	var commands [][]string
+	for slot := range slots.Range(10915, 10922).Slots() {
+		commands = append(commands, []string{"CLUSTER", "SETSLOT", fmt.Sprint(slot), "NODE", other.ID()})
+	}
+	s.sendLate(owner, commands)
+	return s
 }
 
 func withTLS(mode v1alpha1.TLSMode) func(t *testing.T, valkey bool) *simulation {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,6 +24,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/redis/resp"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/test/crash"
 )
 
@@ -193,4 +195,32 @@ func TestLateWrites(t *testing.T) {
 			t.Logf("%d writes, %d of them to the API server: %v", len(undisturbed.Writes()), len(undisturbed.Requests()), tried)
 		})
 	}
+}
+
+// A process is stopped before it tells a source that slots are another one's; its successor moves them there and back; and then the
+// source is told. It gives away those of which it holds no key, to a master that does not know of it, and is told that they are its own.
+func TestLateSlotsAreReclaimed(t *testing.T) {
+	f := flows[slices.IndexFunc(flows, func(f flow) bool { return f.name == "scale out, key by key" })]
+	f.shared = true
+	var undisturbed crash.Killer
+	synctest.Test(t, func(t *testing.T) { f.run(t, &undisturbed) })
+	at := slices.IndexFunc(undisturbed.Writes(), func(write string) bool {
+		return strings.HasPrefix(write, "CLUSTER SETSLOT ") && strings.Contains(write, " NODE ") && strings.HasSuffix(write, " at c-1-0")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s, app := f.start(t, &crash.Killer{At: 1 + at, When: crash.Late})
+		s.struck()
+		s.cluster.Generation++
+		f.undo(s)
+		isBack := func() bool { return s.observe().Masters()[1].Redis.Slots.Len() == slots.All().Split(3)[1].Len() }
+		for back := false; !back; back = isBack() && s.observe().Goal == nil {
+			s.reconcile()
+			s.world.Run(time.Second)
+		}
+		s.goOn(app)
+		f.end(s, app)
+		if !slices.ContainsFunc(s.narrative, func(line string) bool { return strings.HasPrefix(line, "ReclaimSlots: nobody claims slots ") }) {
+			s.fail("nothing was reclaimed")
+		}
+	})
 }

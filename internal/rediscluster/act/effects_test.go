@@ -109,6 +109,9 @@ func TestIdentityOfEachEnd(t *testing.T) {
 		"StabilizeSlots": func(_, wrong plan.Target) plan.Step {
 			return plan.StabilizeSlots{Stabilizations: []plan.Stabilization{{On: wrong, Slots: slots.Of(7)}}}
 		},
+		"ReclaimSlots": func(_, wrong plan.Target) plan.Step {
+			return plan.ReclaimSlots{Claims: []plan.Claim{{On: wrong, Slots: slots.Of(16383)}}}
+		},
 		"CopyFunctions, the source": func(right, wrong plan.Target) plan.Step {
 			return plan.CopyFunctions{From: wrong, To: []plan.Target{right}}
 		},

@@ -52,6 +52,9 @@ var everyStep = []func(b *bench) plan.Step{
 		return plan.RepairSlots{Moves: []plan.Move{{From: b.targets[0], To: b.targets[2], Slots: slots.Of(7)}}}
 	},
 	func(b *bench) plan.Step {
+		return plan.ReclaimSlots{Claims: []plan.Claim{{On: b.targets[2], Slots: slots.Of(16383)}}}
+	},
+	func(b *bench) plan.Step {
 		return plan.SetAccess{On: b.targets[:1]}
 	},
 	func(b *bench) plan.Step { return plan.CreateAuth{} },

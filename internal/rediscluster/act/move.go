@@ -97,6 +97,20 @@ func (a *Actor) stabilizeSlots(ctx context.Context, s Subject, step plan.Stabili
 	})
 }
 
+// reclaimSlots tells masters that slots are their own.
+func (a *Actor) reclaimSlots(ctx context.Context, s Subject, step plan.ReclaimSlots) error {
+	return each(ctx, step.Claims, func(ctx context.Context, claim plan.Claim) error {
+		node, err := a.identified(ctx, s, claim.On)
+		if err != nil {
+			return err
+		}
+		if err := node.SetSlots(ctx, claim.Slots, redis.SlotOwned, claim.On.NodeID); err != nil {
+			return fmt.Errorf("tell %s that slots %s are its own: %w", claim.On.Pod, claim.Slots, err)
+		}
+		return nil
+	})
+}
+
 // repairSlots tells the destination of open slots who owns them, and then the owner who
 // receives them. NODE with another node's ID binds a slot, and keeps the mark importing.
 func (a *Actor) repairSlots(ctx context.Context, s Subject, step plan.RepairSlots) error {

@@ -67,6 +67,31 @@ func TestRepairSlots(t *testing.T) {
 	}
 }
 
+// A master that has given slots away to one that does not know of it owns them again, with the epoch that it has; others still believe it.
+func TestReclaimSlots(t *testing.T) {
+	b := owning(t)
+	owner := b.targets[0].NodeID
+	session := b.pool.Node(b.nodes[0].Addr(), b.subject.Credentials)
+	if err := session.SetSlots(t.Context(), slots.Of(7, 8), redis.SlotOwned, b.targets[2].NodeID); err != nil {
+		t.Fatal(err)
+	}
+	b.world.Run(2 * time.Second)
+	before := b.view(0)
+	if before.Slots.Contains(7) || b.view(2).Slots.Contains(7) || !b.view(1).Slots.Complement().Contains(7) {
+		t.Fatalf("slot 7 is claimed: %s, %s", before.Slots, b.view(2).Slots)
+	}
+	told := b.told("CLUSTER SETSLOT")
+	b.must(plan.ReclaimSlots{Claims: []plan.Claim{{On: b.targets[0], Slots: slots.Of(7, 8)}}})
+	want := []string{"0: CLUSTER SETSLOT 7 NODE " + owner, "0: CLUSTER SETSLOT 8 NODE " + owner}
+	if diff := cmp.Diff(want, *told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	b.world.Run(2 * time.Second)
+	if after := b.view(0); !after.Slots.Equal(before.Slots.Union(slots.Of(7, 8))) || after.ConfigEpoch != before.ConfigEpoch {
+		t.Errorf("it owns %s with epoch %d, and had epoch %d", after.Slots, after.ConfigEpoch, before.ConfigEpoch)
+	}
+}
+
 // No end of a move is told anything by an end that is another node now, and the other moves go on.
 func TestMovesBetweenThoseThatWereSeen(t *testing.T) {
 	b := owning(t)

@@ -11,6 +11,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/backupjob"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -29,9 +30,12 @@ type Memory struct {
 	roles      map[string]role
 	answers    map[string]answer
 	normalized map[string]normalized
-	archive    archiveMemory
-	external   externalMemory
-	overlay    overlayMemory
+	// disowned are slots that were disowned at every look since disownedSince.
+	disowned      slots.Set
+	disownedSince time.Time
+	archive       archiveMemory
+	external      externalMemory
+	overlay       overlayMemory
 	// ways are how instances were reached last, by the UIDs of their pods; the usual one is not kept.
 	ways map[string]snapshot.Way
 	// mounted reports whether a pod has the files of a certificate; plainly, that all instances take plain connections still.

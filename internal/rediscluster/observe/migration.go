@@ -43,7 +43,7 @@ func goal(m *v1alpha1.MigrationStatus) *snapshot.Goal {
 	return g
 }
 
-// countOpenKeys asks every master how many keys it holds in slots that are half migrated.
+// countOpenKeys asks every master how many keys it holds in slots that are half migrated, or disowned.
 // There are none but after a crash in the middle.
 func (o *Observer) countOpenKeys(ctx context.Context, credentials redis.Credentials, s *snapshot.Snapshot, timeout time.Duration) {
 	var open []uint16
@@ -55,10 +55,13 @@ func (o *Observer) countOpenKeys(ctx context.Context, credentials redis.Credenti
 			open = slices.AppendSeq(open, maps.Keys(in.Redis.Importing))
 		}
 	}
-	if len(open) == 0 {
+	set := slots.Of(open...)
+	if s.Formed {
+		set = set.Union(s.FindDisowned())
+	}
+	if set.IsEmpty() {
 		return
 	}
-	set := slots.Of(open...)
 	var group errgroup.Group
 	group.SetLimit(describeAtOnce)
 	for _, in := range masters {

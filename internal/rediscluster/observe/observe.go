@@ -134,6 +134,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	s.Seen = m.noteIDs(cluster, s)
 	m.noteRedirected(s, o.now())
 	m.noteRoles(s, o.now())
+	m.noteDisowned(s, o.now())
 	return s, held, nil
 }
 

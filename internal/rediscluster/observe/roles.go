@@ -73,3 +73,15 @@ func demote(nodes map[string]role, shard int, now time.Time) {
 		}
 	}
 }
+
+// noteDisowned fills in Disowned and DisownedSince. Slots that come to it later wait for the next time, as a migration under way has
+// others at every look.
+func (m *Memory) noteDisowned(s *snapshot.Snapshot, now time.Time) {
+	found := s.FindDisowned()
+	if lasting := m.disowned.Intersect(found); !lasting.IsEmpty() {
+		m.disowned = lasting
+	} else {
+		m.disowned, m.disownedSince = found, now
+	}
+	s.Disowned, s.DisownedSince = m.disowned, m.disownedSince
+}

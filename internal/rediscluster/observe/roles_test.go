@@ -57,3 +57,31 @@ func TestRolesAreRemembered(t *testing.T) {
 		t.Errorf("%d nodes are remembered, want those that answer", n)
 	}
 }
+
+// Slots are disowned since the first look at which nobody claimed them, without interruption. Others that come to it begin anew when
+// the first ones are claimed; what an instance that does not answer owns is not disowned.
+func TestDisownedSlotsAreRemembered(t *testing.T) {
+	began := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+	var m Memory
+	pass := func(after time.Duration, claims, named slots.Set, isThere bool, want slots.Set, since time.Duration) {
+		t.Helper()
+		s := &snapshot.Snapshot{Instances: []snapshot.Instance{
+			{Redis: &snapshot.Redis{NodeID: "other", Peers: map[string]snapshot.Peer{"owner": {ID: "owner", Slots: named}}}},
+			{Redis: &snapshot.Redis{NodeID: "owner", Slots: claims}}}}
+		if !isThere {
+			s.Instances[1].Redis = nil
+		}
+		m.noteDisowned(s, began.Add(after))
+		if !s.Disowned.Equal(want) || !want.IsEmpty() && !s.DisownedSince.Equal(began.Add(since)) {
+			t.Errorf("after %s: %s since %s", after, s.Disowned, s.DisownedSince.Sub(began))
+		}
+	}
+	one, two := slots.Of(1), slots.Of(1, 2)
+	pass(0, slots.All(), slots.All(), true, slots.Set{}, 0)
+	pass(1*time.Second, slots.Of(3), slots.Of(1, 3), true, one, 1*time.Second)
+	pass(2*time.Second, slots.Of(3), slots.Of(1, 2, 3), true, one, 1*time.Second)
+	pass(3*time.Second, slots.Of(1, 3), slots.Of(1, 2, 3), true, slots.Of(2), 3*time.Second)
+	pass(4*time.Second, slots.Of(3), two, false, slots.Set{}, 0)
+	pass(5*time.Second, slots.Of(3), two, true, two, 5*time.Second)
+	pass(6*time.Second, slots.All(), two, true, slots.Set{}, 0)
+}

@@ -48,6 +48,9 @@ const (
 	OwnershipSettled Predicate = "ownership_settled"
 	// ClaimsAgreed: all instances answer and agree on what a master owns, and nothing of it changes.
 	ClaimsAgreed Predicate = "claims_agreed"
+	// OwnerNamed: nobody has claimed a slot for several node timeouts, every instance answers, and all other masters that know of an
+	// owner name one master, which all are linked to; no other master holds keys of it.
+	OwnerNamed Predicate = "owner_named"
 	// FitsInMemory: the shards that stay have room for the data of those that go.
 	FitsInMemory Predicate = "fits_in_memory"
 	// Converged: the instances know each other as they are, serve, and are in sync.

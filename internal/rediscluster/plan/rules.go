@@ -44,6 +44,7 @@ var rules = []rule{
 	// Healing.
 	{"promote", true, planPromote},
 	{"forget", true, planForget},
+	{"reclaim", true, planReclaim},
 	{"force delete", true, planForceDelete},
 	{"repair", false, planRepair},
 	{"reidentify", false, planReidentify},
@@ -67,6 +68,7 @@ var rules = []rule{
 	{"withheld", false, planWithheld},
 	{"refused outside", false, planRefusedOutside},
 	{"served outside", false, planServed},
+	{"await reclaim", true, planAwaitReclaim},
 	{"converge", true, planConverge},
 	// What waits for a cluster that is healthy.
 	{"refusal", false, planRefusal},

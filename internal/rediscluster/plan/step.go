@@ -122,6 +122,10 @@ func Pods(step Step) []string {
 		for _, change := range step.Changes {
 			on(change.On)
 		}
+	case ReclaimSlots:
+		for _, claim := range step.Claims {
+			on(claim.On)
+		}
 	case AssignSlots:
 		for _, assignment := range step.Assignments {
 			on(assignment.To)

@@ -88,3 +88,20 @@ func (s *Snapshot) Owned() slots.Set { return s.facts().owned }
 // Masters are, by shard number, the reachable instances that own slots; of several in
 // one shard the one that owns most.
 func (s *Snapshot) Masters() map[int]*Instance { return maps.Clone(s.facts().masters) }
+
+// FindDisowned are the slots that nobody who answers claims, while somebody takes an instance that answers for their owner.
+func (s *Snapshot) FindDisowned() slots.Set {
+	owned := s.Owned()
+	if owned.Len() == slots.Count {
+		return slots.Set{}
+	}
+	var named []slots.Set
+	for _, in := range s.Reachable() {
+		for id, peer := range in.Redis.Peers {
+			if !peer.Slots.IsEmpty() && s.ByNodeID(id) != nil {
+				named = append(named, peer.Slots)
+			}
+		}
+	}
+	return slots.Set{}.Union(named...).Subtract(owned)
+}

@@ -57,6 +57,9 @@ type Snapshot struct {
 	Seen map[string]bool
 	// SlotsAssigned reports whether the slots were last distributed by AssignReceive.
 	SlotsAssigned bool
+	// Disowned are slots that FindDisowned has found at every look since DisownedSince.
+	Disowned      slots.Set
+	DisownedSince time.Time
 	// Goal is which shard is to own which slots, as recorded when a scaling began; nil
 	// when no slots are to move.
 	Goal *Goal
