@@ -24,8 +24,8 @@ nodes=/data/nodes.conf
 [ -r "$nodes" ] || exec "$@"
 trap 'exit 0' TERM # a shell that is process 1 would not end
 
-# What this instance was: a master with slots (id), one of so many. Two cannot elect anyone
-# without it.
+# What this instance was: a master with slots (id), one of so many. Fewer than three cannot elect
+# anyone without it: then it appoints its successor itself, without a vote.
 id= masters=0
 while read -r node _ flags _ _ _ _ _ slots; do
   case $flags in *master*) ;; *) continue ;; esac
@@ -33,7 +33,14 @@ while read -r node _ flags _ _ _ _ _ slots; do
   masters=$((masters + 1))
   case $flags in *myself*) id=$node ;; esac
 done <"$nodes"
-if [ -z "$id" ] || [ "$masters" -lt 3 ]; then exec "$@"; fi
+[ -n "$id" ] || exec "$@"
+few= mode=FORCE
+if [ "$masters" -lt 3 ]; then
+  few=yes mode=TAKEOVER
+  # Nobody votes, so it must be certain that no server of this directory runs, in a pod that was only said to be gone: a server
+  # locks the file.
+  if command -v flock >/dev/null && ! flock -n "$nodes" true; then exec "$@"; fi
+fi
 
 password=/etc/redis/auth/password
 if [ -r "$password" ]; then
@@ -74,16 +81,16 @@ redis() {
   timeout 1 redis-cli --raw -h "$ip" -p "$port" $options "$@" </dev/null 2>/dev/null
 }
 
-# replicas prints the addresses of its replicas, as "ip port". With TLS newer engines write 0 for
+# replicas prints the addresses of its replicas by node ID, as "ip port flags". With TLS newer engines write 0 for
 # the port that is not encrypted.
 replicas() {
-  while read -r _ address flags master _; do
+  sort "$nodes" | while read -r _ address flags master _; do
     [ "$master" = "$id" ] || continue
     address=${address%%@*}
     port=${address##*:}
     [ "$port" != 0 ] || port=6379
-    echo "${address%:*} $port"
-  done <"$nodes"
+    echo "${address%:*} $port $flags"
+  done
 }
 
 # written is when it last wrote data to its disk; 0 when it never did.
@@ -95,11 +102,17 @@ field() { tr -d '\r' | sed -n "s/^$1://p"; }
 
 # successor prints the address of the replica that has received most, of those that followed
 # this instance to its end: they lost it in this process of theirs, and not before it last
-# wrote (by whole seconds of two clocks). It prints "elected" when one has taken over already.
+# wrote (by whole seconds of two clocks). It prints "elected" when one has taken over already. Where
+# nobody votes, two that choose must choose the same (the operator may, too): the first by node ID of those that have most, and
+# nobody if one does not answer that was not lost before.
 successor() {
   best= most=-1
-  while read -r ip port; do
+  while read -r ip port flags; do
     info=$(redis "$ip" "$port" INFO replication)
+    if [ -n "$few" ] && [ -z "$info" ]; then
+      case ,$flags, in *,fail,*) continue ;; esac
+      return
+    fi
     if [ "$(echo "$info" | field role)" = master ]; then
       echo elected
       return
@@ -123,7 +136,8 @@ while now=$(date +%s) && [ "$now" -lt "$until" ]; do
   if [ "$now" -ge "$again" ]; then
     echo "start.sh: this was a master; its replica at $found, which followed it to its end, takes over first"
     # Without FORCE it would ask this instance, and without asking it would wait for the node timeout. The masters vote all the same.
-    redis "${found% *}" "${found#* }" CLUSTER FAILOVER FORCE >/dev/null
+    # This instance is the only one that might write, and does not run: where nobody votes, that is proof enough.
+    redis "${found% *}" "${found#* }" CLUSTER FAILOVER "$mode" >/dev/null
     again=$((now + 3))
   fi
   sleep 0.1

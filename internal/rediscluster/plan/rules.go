@@ -67,6 +67,7 @@ var rules = []rule{
 	{"withheld", false, planWithheld},
 	{"refused outside", false, planRefusedOutside},
 	{"served outside", false, planServed},
+	{"await proof", true, planAwaitProof},
 	{"converge", true, planConverge},
 	// What waits for a cluster that is healthy.
 	{"refusal", false, planRefusal},
