@@ -39,7 +39,7 @@ if [ "$masters" -lt 3 ]; then
   few=yes mode=TAKEOVER
   # Nobody votes, so it must be certain that no server of this directory runs, in a pod that was only said to be gone: a server
   # locks the file.
-  if command -v flock >/dev/null && ! flock -n "$nodes" true; then exec "$@"; fi
+  if ! flock -n "$nodes" sh -c :; then exec "$@"; fi
 fi
 
 password=/etc/redis/auth/password
@@ -81,17 +81,20 @@ redis() {
   timeout 1 redis-cli --raw -h "$ip" -p "$port" $options "$@" </dev/null 2>/dev/null
 }
 
-# replicas prints the addresses of its replicas by node ID, as "ip port flags". With TLS newer engines write 0 for
+# replicas prints its replicas, by node ID, as "id ip port flags". With TLS newer engines write 0 for
 # the port that is not encrypted.
 replicas() {
-  sort "$nodes" | while read -r _ address flags master _; do
+  sort "$nodes" | while read -r node address flags master _; do
     [ "$master" = "$id" ] || continue
     address=${address%%@*}
     port=${address##*:}
     [ "$port" != 0 ] || port=6379
-    echo "${address%:*} $port $flags"
+    echo "$node ${address%:*} $port $flags"
   done
 }
+
+# self prints the node ID of who answers at an address, and that of its master; "-" of a master.
+self() { redis "$1" "$2" CLUSTER NODES | sed -n 's/^\([^ ]*\) [^ ]* [^ ]*myself[^ ]* \([^ ]*\) .*/\1 \2/p'; }
 
 # written is when it last wrote data to its disk; 0 when it never did.
 written=$(stat -c %Y /data/*.rdb /data/*.aof /data/*/*.rdb /data/*/*.aof 2>/dev/null | sort -n | tail -n 1)
@@ -102,20 +105,30 @@ field() { tr -d '\r' | sed -n "s/^$1://p"; }
 
 # successor prints the address of the replica that has received most, of those that followed
 # this instance to its end: they lost it in this process of theirs, and not before it last
-# wrote (by whole seconds of two clocks). It prints "elected" when one has taken over already. Where
+# wrote (by whole seconds of two clocks). It prints "elected" when one has taken over already.
+# An address may be another cluster's by now: who answers must be that replica, and follow this instance. Where
 # nobody votes, two that choose must choose the same (the operator may, too): the first by node ID of those that have most, and
-# nobody if one does not answer that was not lost before.
+# nobody if one does not answer that was not lost before. It prints "later" while one has a link.
 successor() {
   best= most=-1
-  while read -r ip port flags; do
-    info=$(redis "$ip" "$port" INFO replication)
-    if [ -n "$few" ] && [ -z "$info" ]; then
-      case ,$flags, in *,fail,*) continue ;; esac
-      return
-    fi
-    if [ "$(echo "$info" | field role)" = master ]; then
+  while read -r node ip port flags; do
+    case $(self "$ip" "$port") in
+    "$node $id") ;;
+    "$node -")
       echo elected
       return
+      ;;
+    *)
+      case $few,$flags, in ,* | *,fail,*) continue ;; *) return ;; esac
+      ;;
+    esac
+    info=$(redis "$ip" "$port" INFO replication)
+    if [ -n "$few" ]; then
+      [ -n "$info" ] || return
+      if [ "$(echo "$info" | field master_link_status)" = up ]; then
+        echo later # it has not noticed yet
+        return
+      fi
     fi
     lost=$(echo "$info" | field master_link_down_since_seconds)
     offset=$(echo "$info" | field slave_repl_offset)
@@ -133,6 +146,10 @@ until=$(($(date +%s) + most)) again=0
 while now=$(date +%s) && [ "$now" -lt "$until" ]; do
   found=$(replicas | successor)
   if [ -z "$found" ] || [ "$found" = elected ]; then break; fi
+  if [ "$found" = later ]; then
+    sleep 0.1
+    continue
+  fi
   if [ "$now" -ge "$again" ]; then
     echo "start.sh: this was a master; its replica at $found, which followed it to its end, takes over first"
     # Without FORCE it would ask this instance, and without asking it would wait for the node timeout. The masters vote all the same.
