@@ -112,8 +112,11 @@ func TestSuccessorIsAppointed(t *testing.T) {
 				s.Find(0, ordinal).Redis.MasterLinkDownFor = time.Minute
 			}
 		}, "Wait", "c-0-1 may lack what node 00000000 wrote last"},
-		"when its data is lost, as its successor has another ID": {func(s *snapshot.Snapshot) { longAway(s); s.Instances[0] = renewed(s); introduce(s) }, "Promote",
-			"is gone, and fewer than three masters"},
+		"when its data is lost, as its successor has another ID": {func(s *snapshot.Snapshot) {
+			longAway(s)
+			s.Instances[0] = renewed(s)
+			introduce(s)
+		}, "Promote", "is gone, and fewer than three masters"},
 	} {
 		for shards := 1; shards <= 2; shards++ {
 			t.Run(name, func(t *testing.T) {
