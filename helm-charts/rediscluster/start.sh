@@ -39,7 +39,7 @@ if [ "$masters" -lt 3 ]; then
   few=yes mode=TAKEOVER
   # Nobody votes, so it must be certain that no server of this directory runs, in a pod that was only said to be gone: a server
   # locks the file.
-  if ! flock -n "$nodes" sh -c :; then exec "$@"; fi
+  if ! flock -n "$nodes" sleep 0; then exec "$@"; fi
 fi
 
 password=/etc/redis/auth/password

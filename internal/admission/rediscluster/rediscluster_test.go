@@ -307,7 +307,7 @@ func TestWarnings(t *testing.T) {
 			"spec.replicas: 5 instances in 3 shards leave 1 of them without a replica: when its only instance is lost, so is a part of the data; set replicas to 6 or more"}},
 		{name: "one shard", spec: `{replicas: 2, shards: 1}`},
 		{name: "two shards", spec: `{replicas: 4, shards: 2}`, want: []string{
-			"spec.shards: two masters cannot elect a successor of either, and one that is alone stops serving: until the operator has proof that the lost one has stopped and appoints its successor, the whole cluster stands still; set shards to 3, or to 1"}},
+			"spec.shards: two masters cannot elect a successor of either, and one that is alone stops serving: until the operator has proof that the lost one has stopped and appoints its successor, the whole cluster stalls; set shards to 3, or to 1"}},
 		{name: "nothing is kept", spec: `{config: {appendonly: "no"}, auth: {enabled: false}, pod: [{volumes: {type: emptyDir}}]}`,
 			want: []string{
 				"spec.pod[0].volumes.type: emptyDir loses an instance's data with its pod; what no replica holds is gone; use storage to keep data",

@@ -103,7 +103,7 @@ func adviseElections(cr *v1alpha1.RedisCluster) []string {
 		return nil
 	}
 	return []string{
-		"spec.shards: two masters cannot elect a successor of either, and one that is alone stops serving: until the operator has proof that the lost one has stopped and appoints its successor, the whole cluster stands still; set shards to 3, or to 1"}
+		"spec.shards: two masters cannot elect a successor of either, and one that is alone stops serving: until the operator has proof that the lost one has stopped and appoints its successor, the whole cluster stalls; set shards to 3, or to 1"}
 }
 
 func checkEnums(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {

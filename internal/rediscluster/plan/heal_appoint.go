@@ -17,9 +17,9 @@ func few(s *snapshot.Snapshot) bool {
 	return !v1alpha1.Elects(all)
 }
 
-// patience is how long a replica is to be without its master that may come back: as long as an election is given to come to an end, or,
+// awayFor is how long a replica is to be without its master that may come back: as long as an election is given to come to an end, or,
 // where there is none, as long as the masters would have waited before they began one.
-func patience(in input, replica *snapshot.Instance) time.Duration {
+func awayFor(in input, replica *snapshot.Instance) time.Duration {
 	if few(in.snap) {
 		return replica.Redis.NodeTimeout
 	}

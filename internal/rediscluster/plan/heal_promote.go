@@ -72,7 +72,7 @@ func (in input) mayVote(replica *snapshot.Instance) bool {
 // succession is nil while the master may run: planConverge waits for its pod, and Redis elects
 // meanwhile if it can.
 func succession(in input, id string, best *snapshot.Instance) Step {
-	late, lost := best.Redis.MasterLinkDownFor > patience(in, best), majorityLost(in).Holds
+	late, lost := best.Redis.MasterLinkDownFor > awayFor(in, best), majorityLost(in).Holds
 	state := "is gone"
 	if in.heldElsewhere(id) && nodeGone(in, id).Holds {
 		return inherit(in, id, best)
