@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
@@ -35,6 +36,19 @@ func formedSmall(shards int) func(t *testing.T, valkey bool) *simulation {
 		s.converge()
 		return s
 	}
+}
+
+// becomesThree asks for two shards more, with some slots of the only one.
+func becomesThree(s *simulation) {
+	some := v1alpha1.AssignStrategy{Slots: 8, FromReplicas: s.named(s.master(0)).node.ID()}
+	s.cluster.Spec.UpdateStrategy = v1alpha1.SlotStrategy{Type: v1alpha1.AssignReceive, AssignStrategies: []v1alpha1.AssignStrategy{some, some}}
+	s.scale(3, 2)
+}
+
+// becomesOne asks for one shard again.
+func becomesOne(s *simulation) {
+	s.cluster.Spec.UpdateStrategy = v1alpha1.SlotStrategy{}
+	s.scale(1, 3)
 }
 
 // tells writes what the kubelet tells of an instance's container: it runs, or it has ended.
