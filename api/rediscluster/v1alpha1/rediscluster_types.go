@@ -26,7 +26,6 @@ const (
 
 // RedisClusterSpec is the Redis Cluster a user asks for.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.shards) || !has(self.replicas) || self.replicas >= 3",message="must be at least 3 unless shards says how many masters there are: set replicas to 6 to give each of 3 masters a replica, or set shards to 1",fieldPath=".replicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.shards) || !has(self.replicas) || self.shards <= self.replicas",message="shards must not be larger than replicas: every shard needs at least one instance",fieldPath=".shards"
 // +kubebuilder:validation:XValidation:rule="!has(self.storage) || !has(self.pod) || self.pod.all(p, !has(p.volumes))",message="storage and pod[0].volumes both say where data is kept: set one of them",fieldPath=".storage"
 type RedisClusterSpec struct {

@@ -154,9 +154,10 @@ func TestBeginsWithOneShard(t *testing.T) {
 	startOperator(t, namespace, k.world)
 	cluster := newCluster(namespace, "cache")
 	cluster.Spec.Replicas = new(int32(2))
-	if err := api.Create(t.Context(), cluster.DeepCopy()); err == nil || !strings.Contains(err.Error(), "or set shards to 1") {
-		t.Errorf("two instances that are to be of three shards: %v", err)
-	}
+	unsaid := cluster.DeepCopy()
+	unsaid.Name = "unsaid"
+	create(t, unsaid)
+	awaitStalled(t, unsaid, "InvalidSpec", "or set shards to 1")
 	cluster.Spec.Shards = new(int32(1))
 	create(t, cluster)
 	awaitWhole(t, cluster)
