@@ -24,8 +24,8 @@ nodes=/data/nodes.conf
 [ -r "$nodes" ] || exec "$@"
 trap 'exit 0' TERM # a shell that is process 1 would not end
 
-# What this instance was: a master with slots (id), one of so many. Two cannot elect anyone
-# without it.
+# What this instance was: a master with slots (id), one of so many. Fewer than three cannot elect
+# anyone without it: then it appoints its successor itself, without a vote.
 id= masters=0
 while read -r node _ flags _ _ _ _ _ slots; do
   case $flags in *master*) ;; *) continue ;; esac
@@ -33,7 +33,14 @@ while read -r node _ flags _ _ _ _ _ slots; do
   masters=$((masters + 1))
   case $flags in *myself*) id=$node ;; esac
 done <"$nodes"
-if [ -z "$id" ] || [ "$masters" -lt 3 ]; then exec "$@"; fi
+[ -n "$id" ] || exec "$@"
+few= mode=FORCE
+if [ "$masters" -lt 3 ]; then
+  few=yes mode=TAKEOVER
+  # Nobody votes, so it must be certain that no server of this directory runs, in a pod that was only said to be gone: a server
+  # locks the file.
+  if ! flock -n "$nodes" sleep 0; then exec "$@"; fi
+fi
 
 password=/etc/redis/auth/password
 if [ -r "$password" ]; then
@@ -74,17 +81,20 @@ redis() {
   timeout 1 redis-cli --raw -h "$ip" -p "$port" $options "$@" </dev/null 2>/dev/null
 }
 
-# replicas prints the addresses of its replicas, as "ip port". With TLS newer engines write 0 for
+# replicas prints its replicas, by node ID, as "id ip port flags". With TLS newer engines write 0 for
 # the port that is not encrypted.
 replicas() {
-  while read -r _ address flags master _; do
+  sort "$nodes" | while read -r node address flags master _; do
     [ "$master" = "$id" ] || continue
     address=${address%%@*}
     port=${address##*:}
     [ "$port" != 0 ] || port=6379
-    echo "${address%:*} $port"
-  done <"$nodes"
+    echo "$node ${address%:*} $port $flags"
+  done
 }
+
+# self prints the node ID of who answers at an address, and that of its master; "-" of a master.
+self() { redis "$1" "$2" CLUSTER NODES | sed -n 's/^\([^ ]*\) [^ ]* [^ ]*myself[^ ]* \([^ ]*\) .*/\1 \2/p'; }
 
 # written is when it last wrote data to its disk; 0 when it never did.
 written=$(stat -c %Y /data/*.rdb /data/*.aof /data/*/*.rdb /data/*/*.aof 2>/dev/null | sort -n | tail -n 1)
@@ -96,13 +106,29 @@ field() { tr -d '\r' | sed -n "s/^$1://p"; }
 # successor prints the address of the replica that has received most, of those that followed
 # this instance to its end: they lost it in this process of theirs, and not before it last
 # wrote (by whole seconds of two clocks). It prints "elected" when one has taken over already.
+# An address may be another cluster's by now: who answers must be that replica, and follow this instance. Where
+# nobody votes, two that choose must choose the same (the operator may, too): the first by node ID of those that have most, and
+# nobody if one does not answer that was not lost before. It prints "later" while one has a link.
 successor() {
   best= most=-1
-  while read -r ip port; do
-    info=$(redis "$ip" "$port" INFO replication)
-    if [ "$(echo "$info" | field role)" = master ]; then
+  while read -r node ip port flags; do
+    case $(self "$ip" "$port") in
+    "$node $id") ;;
+    "$node -")
       echo elected
       return
+      ;;
+    *)
+      case $few,$flags, in ,* | *,fail,*) continue ;; *) return ;; esac
+      ;;
+    esac
+    info=$(redis "$ip" "$port" INFO replication)
+    if [ -n "$few" ]; then
+      [ -n "$info" ] || return
+      if [ "$(echo "$info" | field master_link_status)" = up ]; then
+        echo later # it has not noticed yet
+        return
+      fi
     fi
     lost=$(echo "$info" | field master_link_down_since_seconds)
     offset=$(echo "$info" | field slave_repl_offset)
@@ -120,10 +146,15 @@ until=$(($(date +%s) + most)) again=0
 while now=$(date +%s) && [ "$now" -lt "$until" ]; do
   found=$(replicas | successor)
   if [ -z "$found" ] || [ "$found" = elected ]; then break; fi
+  if [ "$found" = later ]; then
+    sleep 0.1
+    continue
+  fi
   if [ "$now" -ge "$again" ]; then
     echo "start.sh: this was a master; its replica at $found, which followed it to its end, takes over first"
     # Without FORCE it would ask this instance, and without asking it would wait for the node timeout. The masters vote all the same.
-    redis "${found% *}" "${found#* }" CLUSTER FAILOVER FORCE >/dev/null
+    # This instance is the only one that might write, and does not run: where nobody votes, that is proof enough.
+    redis "${found% *}" "${found#* }" CLUSTER FAILOVER "$mode" >/dev/null
     again=$((now + 3))
   fi
   sleep 0.1

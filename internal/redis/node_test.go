@@ -380,3 +380,24 @@ func TestPasswordsAreNeverPrinted(t *testing.T) {
 		t.Errorf("a node prints as %v", node)
 	}
 }
+
+// Only a refusal proves that nobody listens: an address that nothing leads to may be that of a server all the same.
+func TestRefuses(t *testing.T) {
+	world, node, pool := oneNode(t, redis.Options{IOTimeout: 50 * time.Millisecond})
+	nobody := "10.0.0.9:6379"
+	refuses := func(want bool, addrs ...string) {
+		t.Helper()
+		if got := pool.Refuses(t.Context(), addrs...); got != want {
+			t.Errorf("%v refuse: %t, want %t", addrs, got, want)
+		}
+	}
+	refuses(false)
+	refuses(false, addr)
+	refuses(true, nobody)
+	refuses(false, nobody, addr)
+	world.Partition(node)
+	refuses(false, addr)
+	world.Heal()
+	world.Kill(node)
+	refuses(true, addr, nobody)
+}

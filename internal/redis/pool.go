@@ -6,8 +6,10 @@ package redis
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -108,6 +110,23 @@ func NewPool(options Options) *Pool {
 // Node is the node at addr (ip:port). It makes no contact. A Node is cheap and need not be kept.
 func (p *Pool) Node(addr string, credentials Credentials) *Node {
 	return &Node{pool: p, key: &clientKey{addr: addr, credentials: credentials}}
+}
+
+// Refuses reports whether a connection to each of the addresses is refused: the machine answers, and nobody listens there. Whatever
+// else happens, that it cannot be reached or does not answer in time, is no refusal. Nothing is sent.
+func (p *Pool) Refuses(ctx context.Context, addrs ...string) bool {
+	for _, addr := range addrs {
+		within, cancel := context.WithTimeout(ctx, p.options.DialTimeout)
+		conn, err := p.options.Dialer(within, addr)
+		cancel()
+		if err == nil {
+			_ = conn.Close()
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return false
+		}
+	}
+	return len(addrs) > 0
 }
 
 // Start closes idle connections until the context ends, then the pool. It has the shape of a controller-runtime

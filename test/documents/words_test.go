@@ -95,7 +95,7 @@ func redisWords(t *testing.T) []vocabulary {
 			column(t, redisStatusPage, "| step | what it does |", 0),
 			map[string]string{"Hold": "a paused cluster shows the step that it holds back"}},
 		{"rules of safety", wordsOf(t, `Predicate = "([a-z_]+)"`, "internal/rediscluster/plan"), column(t, redisStatusPage, "| rule | says |", 0),
-			map[string]string{"node_gone": "lets a step be, and holds none back", "node_stopped": "likewise", "majority_lost": "likewise"}},
+			map[string]string{"node_gone": "lets a step be, and holds none back", "majority_lost": "likewise"}},
 	}
 }
 

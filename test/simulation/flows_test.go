@@ -70,6 +70,19 @@ var flows = []flow{
 		}
 	}},
 	{name: "slots that nobody claims", begin: disowned, change: func(*simulation) {}, undo: func(s *simulation) { s.give(8) }},
+	{name: "create with one shard", shared: true, begin: func(t *testing.T, valkey bool) *simulation { return newSmall(t, 1, 1, 2, valkey) },
+		change: func(*simulation) {}},
+	{name: "a crash of the only master", begin: formedSmall(1), change: func(s *simulation) { s.crashMaster(0) }},
+	{name: "a crash of one of two masters", valkey: true, begin: formedSmall(2), change: func(s *simulation) { s.crashMaster(0) }},
+	{name: "the only master without its data", begin: formedSmall(1), change: func(s *simulation) { s.restart(s.named(s.master(0)), false) }},
+	{name: "rollout of one shard", begin: formedSmall(1), change: func(s *simulation) { s.retemplate("v2") }},
+	{name: "one shard becomes three", begin: formedSmall(1), change: becomesThree, undo: becomesOne},
+	{name: "three shards become one, atomically", valkey: true, begin: func(t *testing.T, valkey bool) *simulation {
+		s := formedSmall(1)(t, valkey)
+		becomesThree(s)
+		s.converge()
+		return s
+	}, change: becomesOne},
 	{name: "hibernate and wake", begin: newWithClaims, change: hibernateAndWake,
 		undo: func(s *simulation) { s.cluster.Spec.Hibernate, s.cluster.Generation = false, 3 }},
 	{name: "hibernate and wake, atomically", valkey: true, begin: newWithClaims, change: hibernateAndWake},

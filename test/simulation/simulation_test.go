@@ -99,6 +99,8 @@ type simulation struct {
 	awaits func() bool
 	// outside is the server that the cluster begins with; nil: none.
 	outside *outside
+	// kubelet does what is due; nil: nothing is.
+	kubelet func()
 	// gateways lead clients outside to the cluster; nil: none are let in.
 	gateways *gateways
 }
@@ -215,6 +217,9 @@ func (s *simulation) reconcile() plan.Step {
 	ctx, end := context.WithCancel(s.t.Context())
 	defer end()
 	s.crash = end
+	if s.kubelet != nil {
+		s.kubelet()
+	}
 	if s.outside != nil {
 		s.outside.control()
 		s.outside.write()

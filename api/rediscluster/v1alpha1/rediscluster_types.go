@@ -13,7 +13,8 @@ import (
 // Defaults of RedisClusterSpec. The schema markers below repeat them but for the image, which
 // the operator's Deployment may set; a test fails when the two disagree.
 const (
-	DefaultReplicas    int32 = 6
+	DefaultReplicas int32 = 6
+	// MinShards is how many shards a cluster has whose spec does not say how many: as many as can elect. It may ask for fewer.
 	MinShards          int32 = 3
 	DefaultRepository        = "docker.io/library/redis"
 	DefaultVersion           = "8.0.6"
@@ -33,16 +34,17 @@ type RedisClusterSpec struct {
 	// shards of 3, 2 and 2. The scale subresource (kubectl scale) sets this field.
 	//
 	// +kubebuilder:default=6
-	// +kubebuilder:validation:Minimum=3
+	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=10,displayName="Replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	Replicas *int32 `json:"replicas,omitempty"`
 
 	// shards is the number of masters, each of which owns an equal part of the 16384
-	// slots. Default: half of replicas, rounded down, and at least 3.
+	// slots. Default: half of replicas, rounded down, and at least 3. One or two have to
+	// be asked for: they cannot elect a successor, so that the operator has to appoint it.
 	//
-	// +kubebuilder:validation:Minimum=3
+	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=500
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=20,displayName="Shards",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}

@@ -51,6 +51,9 @@ func (s *RedisClusterSpec) InstanceCount() int32 {
 	return *s.Replicas
 }
 
+// Elects reports whether so many masters can replace one of them that is lost: the others are most of them.
+func Elects(masters int) bool { return masters >= int(MinShards) }
+
 // ShardCount is spec.shards, or half of the instances and at least MinShards.
 func (s *RedisClusterSpec) ShardCount() int32 {
 	if s.Shards != nil {

@@ -139,6 +139,7 @@ func draftProblems(cr *v1alpha1.RedisCluster) field.ErrorList {
 // advice are the rules whose breach is allowed and deserves a word.
 var advice = []func(*v1alpha1.RedisCluster) []string{
 	adviseReplicas,
+	adviseElections,
 	adviseKeepingData,
 	adviseAuth,
 	adviseExternal,

@@ -152,9 +152,14 @@ func TestValidate(t *testing.T) {
 		{name: "source's seven", spec: `{replicas: 7}`},
 		{name: "five instances", spec: `{replicas: 5}`},
 		{name: "two replicas", spec: `{replicas: 2}`, want: []string{
-			"spec.replicas: Invalid value: 2: a Redis Cluster needs at least 3 masters, so at least 3 instances; set replicas to 6 to give each of 3 masters a replica"}},
-		{name: "two shards", spec: `{replicas: 6, shards: 2}`, want: []string{
-			"spec.shards: Invalid value: 2: a Redis Cluster needs at least 3 masters, a majority of which decides on failovers; set shards to 3 or more, or remove it"}},
+			"spec.replicas: Invalid value: 2: must be at least 3 unless shards says how many masters there are: set replicas to 6 to give each of 3 masters a replica, or set shards to 1"}},
+		{name: "no instance", spec: `{replicas: 0, shards: 1}`, want: []string{
+			"spec.replicas: Invalid value: 0: must be at least 1; spec.hibernate stops all instances and keeps their data"}},
+		{name: "no shard", spec: `{replicas: 6, shards: 0}`, want: []string{
+			"spec.shards: Invalid value: 0: must be at least 1; set it to 3 or more, so that masters elect the successor of one that is lost, or remove it"}},
+		{name: "one shard", spec: `{replicas: 2, shards: 1}`},
+		{name: "one instance", spec: `{replicas: 1, shards: 1}`},
+		{name: "two shards", spec: `{replicas: 6, shards: 2}`},
 		{name: "more shards than instances", spec: `{replicas: 4, shards: 5}`, want: []string{
 			"spec.shards: Invalid value: 5: every shard needs at least one instance, and replicas is 4; raise replicas to 10 (one replica a shard), or lower shards"}},
 		{name: "unknown deletion policy", spec: `{finalizers: sometimes}`, want: []string{
@@ -300,6 +305,9 @@ func TestWarnings(t *testing.T) {
 		{name: "seven instances", spec: `{replicas: 7}`},
 		{name: "five instances", spec: `{replicas: 5}`, want: []string{
 			"spec.replicas: 5 instances in 3 shards leave 1 of them without a replica: when its only instance is lost, so is a part of the data; set replicas to 6 or more"}},
+		{name: "one shard", spec: `{replicas: 2, shards: 1}`},
+		{name: "two shards", spec: `{replicas: 4, shards: 2}`, want: []string{
+			"spec.shards: two masters cannot elect a successor of either, and one that is alone stops serving: until the operator has proof that the lost one has stopped and appoints its successor, the whole cluster stalls; set shards to 3, or to 1"}},
 		{name: "nothing is kept", spec: `{config: {appendonly: "no"}, auth: {enabled: false}, pod: [{volumes: {type: emptyDir}}]}`,
 			want: []string{
 				"spec.pod[0].volumes.type: emptyDir loses an instance's data with its pod; what no replica holds is gone; use storage to keep data",

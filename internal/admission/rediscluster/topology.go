@@ -50,10 +50,13 @@ func checkName(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 
 func checkReplicas(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	at, instances := specPath.Child("replicas"), cr.Spec.InstanceCount()
-	if instances < v1alpha1.MinShards {
+	switch {
+	case instances < 1:
+		return field.ErrorList{field.Invalid(at, instances, "must be at least 1; spec.hibernate stops all instances and keeps their data")}
+	case instances < v1alpha1.MinShards && cr.Spec.Shards == nil:
 		return field.ErrorList{
 			field.Invalid(at, instances,
-				"a Redis Cluster needs at least 3 masters, so at least 3 instances; set replicas to 6 to give each of 3 masters a replica")}
+				"must be at least 3 unless shards says how many masters there are: set replicas to 6 to give each of 3 masters a replica, or set shards to 1")}
 	}
 	if instances > maxReplicas {
 		return field.ErrorList{field.Invalid(at, instances, fmt.Sprintf("must be at most %d; use several clusters", maxReplicas))}
@@ -63,10 +66,9 @@ func checkReplicas(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	}
 	at, shards := specPath.Child("shards"), *cr.Spec.Shards
 	switch {
-	case shards < v1alpha1.MinShards:
+	case shards < 1:
 		return field.ErrorList{
-			field.Invalid(at, shards,
-				"a Redis Cluster needs at least 3 masters, a majority of which decides on failovers; set shards to 3 or more, or remove it")}
+			field.Invalid(at, shards, "must be at least 1; set it to 3 or more, so that masters elect the successor of one that is lost, or remove it")}
 	case shards > maxShards:
 		return field.ErrorList{field.Invalid(at, shards, fmt.Sprintf("must be at most %d; use several clusters", maxShards))}
 	case shards > instances:
@@ -93,6 +95,15 @@ func adviseReplicas(cr *v1alpha1.RedisCluster) []string {
 		fmt.Sprintf(
 			"spec.replicas: %d instances in %d shards leave %d of them without a replica: when its only instance is lost, so is a part of the data; set replicas to %d or more",
 			topology.Instances(), len(topology), alone, 2*len(topology))}
+}
+
+// adviseElections says what two masters are not good for. One is the small form of a cluster, and means what it says.
+func adviseElections(cr *v1alpha1.RedisCluster) []string {
+	if cr.Spec.ShardCount() != 2 {
+		return nil
+	}
+	return []string{
+		"spec.shards: two masters cannot elect a successor of either, and one that is alone stops serving: until the operator has proof that the lost one has stopped and appoints its successor, the whole cluster stalls; set shards to 3, or to 1"}
 }
 
 func checkEnums(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {

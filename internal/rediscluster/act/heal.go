@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
@@ -21,12 +22,38 @@ func (a *Actor) promote(ctx context.Context, s Subject, step plan.Promote) error
 	mode := redis.FailoverForce
 	if step.Takeover {
 		mode = redis.FailoverTakeover
+		if done, err := a.stillLost(ctx, node, step); done || err != nil {
+			return err
+		}
 	}
 	if err := node.Failover(ctx, mode); err != nil {
 		return fmt.Errorf("promote %s: %w", step.Replica.Pod, err)
 	}
 	a.watch(ctx, node)
 	return nil
+}
+
+// stillLost looks once more, right before a takeover, whether the master that is said not to run still does not: nobody votes about it,
+// and this operator may have been stopped since it looked. An instance that starts takes no writes for two seconds
+// (CLUSTER_WRITABLE_DELAY in cluster.c). done reports that the replica is the master already.
+func (a *Actor) stillLost(ctx context.Context, node *redis.Node, step plan.Promote) (done bool, _ error) {
+	if step.Lost == "" {
+		return false, nil
+	}
+	if len(step.Silent) > 0 && !a.Redis.Refuses(ctx, step.Silent...) {
+		return false, fmt.Errorf("promote %s: connections to %s are not refused any more: the master may run again", step.Replica.Pod,
+			strings.Join(step.Silent, ", "))
+	}
+	view, err := node.Describe(ctx)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("look at %s before it is promoted: %w", step.Replica.Pod, err)
+	case view.Role == redis.RoleMaster:
+		return true, nil
+	case view.MasterID != step.Lost || view.MasterLinkUp || view.Syncing:
+		return false, fmt.Errorf("promote %s: it has a master again", step.Replica.Pod)
+	}
+	return false, nil
 }
 
 // bumpEpoch makes a master take a new configuration epoch.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -192,5 +194,52 @@ func TestPromoteAsksForVotes(t *testing.T) {
 		if diff := cmp.Diff([]string{want}, asked); diff != "" {
 			t.Error(diff)
 		}
+	}
+}
+
+// Nobody votes about a takeover, and who decided on it may have been stopped since: it is looked at once more whether the master still
+// does not run, and told to nobody who is a master already.
+func TestTakeoverLooksOnceMore(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before func(b *bench)
+		change func(step *plan.Promote)
+		told   int
+		fails  string
+	}{
+		"it does not run":     {told: 1},
+		"it runs again":       {before: func(b *bench) { b.world.Restart(b.nodes[0], "10.0.0.77", true) }, fails: "it has a master again"},
+		"somebody listens":    {change: func(step *plan.Promote) { step.Silent = []string{step.Replica.IP + ":6379"} }, fails: "may run again"},
+		"nobody listens":      {change: func(step *plan.Promote) { step.Silent = []string{"10.0.0.99:6379"} }, told: 1},
+		"another one's":       {change: func(step *plan.Promote) { step.Lost = step.Replica.NodeID }, fails: "it has a master again"},
+		"it has taken over":   {before: func(b *bench) { b.must(plan.Promote{Replica: b.targets[1], Takeover: true}) }},
+		"it cannot be looked": {before: func(b *bench) { b.world.Kill(b.nodes[1]) }, fails: "identify"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, interceptor.Funcs{})
+			b.must(plan.AssignSlots{Assignments: []plan.Assignment{{To: b.targets[0], Slots: slots.All(), Epoch: 1}}})
+			b.meetAll()
+			b.must(plan.Replicate{Replications: []plan.Replication{{Replica: b.targets[1], MasterID: b.targets[0].NodeID}}})
+			b.world.Run(2 * time.Second)
+			b.world.Kill(b.nodes[0])
+			b.world.Run(2 * time.Second)
+			if tt.before != nil {
+				tt.before(b)
+				b.world.Run(2 * time.Second)
+			}
+			told := 0
+			b.world.OnCommand(func(_ *redistest.Node, args []string) {
+				if strings.EqualFold(strings.Join(args, " "), "CLUSTER FAILOVER TAKEOVER") {
+					told++
+				}
+			})
+			step := plan.Promote{Replica: b.targets[1], Takeover: true, Lost: b.targets[0].NodeID}
+			if tt.change != nil {
+				tt.change(&step)
+			}
+			err := b.do(step)
+			if (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) || told != tt.told {
+				t.Errorf("told %d times, %v; want %d times, %q", told, err, tt.told, tt.fails)
+			}
+		})
 	}
 }

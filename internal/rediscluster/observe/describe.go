@@ -16,6 +16,7 @@ import (
 	"middleware.hc.cn/operator/internal/contain"
 	"middleware.hc.cn/operator/internal/excerpt"
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -33,7 +34,27 @@ func (o *Observer) ask(ctx context.Context, cluster *v1alpha1.RedisCluster, m *M
 	o.askAccess(ctx, m, credentials, s, timeout)
 	o.askCertificates(ctx, m, credentials, s)
 	o.countOpenKeys(ctx, credentials, s, timeout)
+	o.askWhoListens(ctx, s)
 	return held(o.now().Sub(began), whom.answered)
+}
+
+// askWhoListens tries whether anybody listens at the addresses of instances that are said to be stopped, when slots have no owner: a
+// successor may have to be appointed then. Nobody is told anything.
+func (o *Observer) askWhoListens(ctx context.Context, s *snapshot.Snapshot) {
+	if !s.Formed || s.Owned().Len() == slots.Count {
+		return
+	}
+	var group errgroup.Group
+	group.SetLimit(describeAtOnce)
+	for i := range s.Instances {
+		if in := &s.Instances[i]; in.Stopped && !in.Ended && in.IP != "" && in.Redis == nil {
+			group.Go(func() error {
+				in.Refuses = o.Redis.Refuses(ctx, in.Listeners()...)
+				return nil
+			})
+		}
+	}
+	_ = group.Wait() // the functions return no error
 }
 
 // notAsked is the error of an instance that a reconciliation had no time for.

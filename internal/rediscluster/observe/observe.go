@@ -239,6 +239,7 @@ func instance(cluster *v1alpha1.RedisCluster, sets map[int]types.UID, pod *corev
 	if pod.DeletionTimestamp == nil {
 		in.Stopped, in.StoppedAt = stopped(pod)
 	}
+	in.Ended = over(pod)
 	readGate(&in, pod)
 	in.OnNode = slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "data" && v.HostPath != nil })
 	in.Unplaced = slices.Contains(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: v1alpha1.SchedulingGateNode})
@@ -249,7 +250,7 @@ func instance(cluster *v1alpha1.RedisCluster, sets map[int]types.UID, pod *corev
 // whose node shut down. Its status keeps an address that has been given back: whoever has it
 // now is not to be told the password.
 func ended(pod *corev1.Pod) string {
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if over(pod) {
 		return strings.TrimSuffix("the pod has ended: "+pod.Status.Reason, ": ")
 	}
 	for _, c := range pod.Status.ContainerStatuses {
@@ -258,6 +259,11 @@ func ended(pod *corev1.Pod) string {
 		}
 	}
 	return ""
+}
+
+// over reports whether nothing of a pod runs again.
+func over(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // stopped reports whether a pod's Redis is known not to run, and since when: the pod is on no node yet,

@@ -64,8 +64,10 @@ func TestDesiredFor(t *testing.T) {
 			want: func(d *Desired) { d.ClaimBytes = 2 << 30 }},
 		"a node timeout": {cluster: func(c *v1alpha1.RedisCluster) { c.Spec.Config = map[string]string{"cluster-node-timeout": "7000"} },
 			want: func(d *Desired) { d.NodeTimeout = 7 * time.Second }},
-		"what admission refuses": {cluster: func(c *v1alpha1.RedisCluster) { c.Spec.Shards = ptr.To[int32](2) },
-			want: func(d *Desired) { d.Topology, d.Problems = v1alpha1.Topology{3, 3}, []string{"spec.shards"} }},
+		"what admission refuses": {cluster: func(c *v1alpha1.RedisCluster) { c.Spec.Shards = ptr.To[int32](7) },
+			want: func(d *Desired) {
+				d.Topology, d.Problems = v1alpha1.Topology{1, 1, 1, 1, 1, 1, 0}, []string{"spec.shards"}
+			}},
 		"a ConfigMap that cannot be read": {snapshot: snapshot.Snapshot{Config: snapshot.UserConfig{Problem: "spec.pod[0].configmap: no"}},
 			want: func(d *Desired) { d.Problems = []string{"spec.pod[0].configmap: no"} }},
 		"a backup": {cluster: func(c *v1alpha1.RedisCluster) { restored(c, "yes") }, want: func(d *Desired) { d.Restore = true }},

@@ -18,6 +18,11 @@ type Promote struct {
 	// Takeover goes without the consent of other masters: only right when their
 	// majority is proven to be gone. Otherwise the promotion is forced but voted on.
 	Takeover bool
+	// Lost is the node ID of the master, if it is known not to run: a takeover is not carried out when the replica has a link to it,
+	// or follows another. Empty: not looked at.
+	Lost string
+	// Silent are addresses at which nobody may listen when a takeover is carried out.
+	Silent []string
 }
 
 func (Promote) Name() string { return "Promote" }
@@ -67,28 +72,35 @@ func (in input) mayVote(replica *snapshot.Instance) bool {
 // succession is nil while the master may run: planConverge waits for its pod, and Redis elects
 // meanwhile if it can.
 func succession(in input, id string, best *snapshot.Instance) Step {
-	late := best.Redis.MasterLinkDownFor > electionTimeout
+	late, lost := best.Redis.MasterLinkDownFor > awayFor(in, best), majorityLost(in).Holds
 	state := "is gone"
 	if in.heldElsewhere(id) && nodeGone(in, id).Holds {
 		return inherit(in, id, best)
 	}
 	switch {
-	case !late && crashed(in, id, best).Holds && !majorityLost(in).Holds:
+	case !lost && !late && crashed(in, id, best).Holds:
 		return Promote{
 			base: base{fmt.Sprintf(
 				"master %s of shard %d has crashed: the others elect %s, which followed it to its end, without waiting for the node timeout",
 				short(id), best.Shard, best.Name)}, Replica: target(best)}
+	case few(in.snap) && lost && crashed(in, id, best).Holds && silenced(in, id, best).Holds:
+		state = "has crashed"
 	case nodeGone(in, id).Holds:
-	case late && nodeStopped(in, id).Holds && lastInSync(in, id, best).Holds:
+	case late && nodeStopped(in, id).Holds && (!lost || silenced(in, id, best).Holds) && lastInSync(in, id, best).Holds:
 		state = "does not run"
 	default:
 		return nil
 	}
-	step := Promote{Replica: target(best), Takeover: majorityLost(in).Holds}
+	step := Promote{Replica: target(best), Takeover: lost}
 	switch {
 	case step.Takeover:
 		step.Reason = fmt.Sprintf("master %s of shard %d %s, and so are most masters: nobody is left to elect %s", short(id), best.Shard, state,
 			best.Name)
+		if few(in.snap) {
+			step.Reason = fmt.Sprintf("master %s of shard %d %s, and fewer than three masters elect nobody: %s is appointed", short(id), best.Shard,
+				state, best.Name)
+		}
+		step.Lost, step.Silent = id, in.silent(best.Shard)
 	case late:
 		step.Reason = fmt.Sprintf("master %s of shard %d %s, and no replica was elected within %s", short(id), best.Shard, state,
 			electionTimeout)
@@ -196,25 +208,34 @@ func lostMasters(s *snapshot.Snapshot) []string {
 	return ids
 }
 
-// bestReplica is the replica of a master that has received most of its data.
+// bestReplica is the replica of a master that has received most of its data; of several the one whose node ID comes first: who else
+// chooses (start.sh) chooses the same.
 func bestReplica(s *snapshot.Snapshot, masterID string) *snapshot.Instance {
 	var best *snapshot.Instance
 	for _, in := range s.Reachable() {
 		if in.Redis.Master || in.Redis.MasterID != masterID || in.Terminating {
 			continue
 		}
-		if best == nil || in.Redis.Offset > best.Redis.Offset {
+		if best == nil || in.Redis.Offset > best.Redis.Offset || in.Redis.Offset == best.Redis.Offset && in.Redis.NodeID < best.Redis.NodeID {
 			best = in
 		}
 	}
 	return best
 }
 
-// majorityLost counts the voters, masters that own slots in any table, and how many of
-// them answer.
+// majorityLost counts the voters, and how many of them answer.
 func majorityLost(in input) Verdict {
+	all, alive := voters(in.snap)
+	if 2*alive > all {
+		return fails(MajorityLost, "%d of %d masters answer: they can elect", alive, all)
+	}
+	return holds(MajorityLost)
+}
+
+// voters are the masters that own slots in any table, and those of them that answer.
+func voters(s *snapshot.Snapshot) (all, alive int) {
 	voters := map[string]bool{}
-	for _, pod := range in.snap.Reachable() {
+	for _, pod := range s.Reachable() {
 		if pod.Redis.Slots.Len() > 0 {
 			voters[pod.Redis.NodeID] = true
 		}
@@ -224,14 +245,10 @@ func majorityLost(in input) Verdict {
 			}
 		}
 	}
-	alive := 0
 	for id := range voters {
-		if pod := in.snap.ByNodeID(id); pod != nil && pod.Redis.Master {
+		if pod := s.ByNodeID(id); pod != nil && pod.Redis.Master {
 			alive++
 		}
 	}
-	if 2*alive > len(voters) {
-		return fails(MajorityLost, "%d of %d masters answer: they can elect", alive, len(voters))
-	}
-	return holds(MajorityLost)
+	return len(voters), alive
 }

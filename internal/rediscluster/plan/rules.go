@@ -69,6 +69,7 @@ var rules = []rule{
 	{"refused outside", false, planRefusedOutside},
 	{"served outside", false, planServed},
 	{"await reclaim", true, planAwaitReclaim},
+	{"await proof", true, planAwaitProof},
 	{"converge", true, planConverge},
 	// What waits for a cluster that is healthy.
 	{"refusal", false, planRefusal},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -189,8 +190,13 @@ func tallied(masters map[int]*snapshot.Instance) *tally {
 	return t
 }
 
-// spare is how many of so many masters may be lost: more than half of them elect.
-func spare(masters int) int { return (masters - 1) / 2 }
+// spare is how many of so many masters may be lost: more than half of them elect. Where they never can, no place has too many.
+func spare(masters int) int {
+	if !v1alpha1.Elects(masters) {
+		return masters
+	}
+	return (masters - 1) / 2
+}
 
 // shift counts a switchover n times. A replica whose zone is not known may be in that of its master.
 func (t *tally) shift(e exchange, n int) {

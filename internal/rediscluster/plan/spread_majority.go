@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -17,6 +18,8 @@ type Spread struct {
 	Known bool
 	// Wanted reports whether masters are to be spread.
 	Wanted bool
+	// Few reports whether there are so few masters that they elect nobody, wherever they are.
+	Few bool
 	// Majority is where so many masters are that the others could not elect; nil when nowhere.
 	Majority *Majority
 }
@@ -45,6 +48,7 @@ func (in input) spread() Spread {
 	if !s.Known {
 		return s
 	}
+	s.Few = !v1alpha1.Elects(len(masters))
 	if s.Majority = in.majority(masters); s.Majority != nil {
 		s.Majority.Replicas = relieve(masters, in.exchanges(masters), s.Majority.Zone) != nil
 	}

@@ -359,6 +359,10 @@ type Instance struct {
 	// ran.
 	Stopped   bool
 	StoppedAt time.Time
+	// Ended reports whether the pod has come to its end, as Kubernetes says: nothing of it runs again. Refuses reports whether
+	// nobody listens at the address of one that is Stopped, which was tried when slots had no owner: its kubelet may have started
+	// the container again, and be unable to say so.
+	Ended, Refuses bool
 	// Revision is the revision of the template that the pod was made from.
 	Revision string
 	// Modules identifies the modules that the pod was made with; empty without any.

@@ -29,6 +29,14 @@ func (w Way) Address(ip string) string {
 	return net.JoinHostPort(ip, strconv.Itoa(int(port)))
 }
 
+// Listeners are the addresses at which the instance's Redis may listen to clients; with a certificate it may be either of two.
+func (in *Instance) Listeners() []string {
+	if !in.HasCertificate {
+		return []string{Address(in.IP)}
+	}
+	return []string{Address(in.IP), Way{SecondPort: true}.Address(in.IP)}
+}
+
 // TLSStage is the stage of TLS that the running instance shows; of one of a cluster without TLS, TLSUnknown.
 func (in *Instance) TLSStage() redisconf.TLSStage {
 	if in.Redis == nil {

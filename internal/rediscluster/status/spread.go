@@ -26,6 +26,9 @@ func mastersSpread(before []metav1.Condition, d plan.Decision) metav1.Condition 
 	case !d.Spread.Known:
 		return conditions.Condition(v1alpha1.ConditionMastersSpread, metav1.ConditionUnknown, "NotKnown",
 			"not every slot is owned by a master that answers")
+	case d.Spread.Few:
+		return conditions.Condition(v1alpha1.ConditionMastersSpread, metav1.ConditionTrue, "FewMasters",
+			"fewer than three masters elect nobody, wherever they run: the operator appoints the successor of one that is lost")
 	case m == nil:
 		return conditions.Condition(v1alpha1.ConditionMastersSpread, metav1.ConditionTrue, "Spread", "")
 	}

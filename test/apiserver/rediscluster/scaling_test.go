@@ -144,3 +144,28 @@ func TestScalingGoesOnAfterRestart(t *testing.T) {
 		t.Errorf("slots by shard (-want +got):\n%s", diff)
 	}
 }
+
+// A cluster begins with one shard, becomes one of three, and one of one again. Fewer than three instances are for those who say how
+// many masters there are.
+func TestBeginsWithOneShard(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	k := startKubelet(t, namespace)
+	startOperator(t, namespace, k.world)
+	cluster := newCluster(namespace, "cache")
+	cluster.Spec.Replicas = new(int32(2))
+	unsaid := cluster.DeepCopy()
+	unsaid.Name = "unsaid"
+	create(t, unsaid)
+	awaitStalled(t, unsaid, "InvalidSpec", "or set shards to 1")
+	cluster.Spec.Shards = new(int32(1))
+	create(t, cluster)
+	awaitWhole(t, cluster)
+	for _, shards := range []int32{1, 3, 1} {
+		change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Shards, c.Spec.Replicas = new(shards), new(2*shards) })
+		awaitWhole(t, cluster)
+		if owned := slotsOf(t, cluster); len(owned) != int(shards) || cluster.Status.Slots != 16384 || len(cluster.Status.Nodes) != int(2*shards) {
+			t.Errorf("slots by shard %v of %d instances, want %d shards", owned, len(cluster.Status.Nodes), shards)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// small is a healthy cluster of one or two shards of three instances.
+func small(shards int) *snapshot.Snapshot {
+	s := &snapshot.Snapshot{Auth: snapshot.Auth{Known: true}, Formed: true}
+	parts := slots.All().Split(shards)
+	for shard := range shards {
+		s.Shards = append(s.Shards, snapshot.Shard{Index: shard, Name: string(rune('c')) + "-" + string(rune('0'+shard)), Replicas: 3})
+		for ordinal := range 3 {
+			in := snapshot.Instance{Name: "c-" + string(rune('0'+shard)) + "-" + string(rune('0'+ordinal)), Shard: shard, Ordinal: ordinal,
+				IP: podIP(shard, ordinal), NodeName: "node" + string(rune('0'+ordinal)), Ready: true,
+				Redis: &snapshot.Redis{NodeID: nodeID(shard, ordinal), Master: true, ClusterOK: true, NodeTimeout: 5 * time.Second,
+					Offset: 100, Peers: map[string]snapshot.Peer{}}}
+			if ordinal == 0 {
+				in.Redis.Slots = parts[shard]
+			} else {
+				in.Redis.Master, in.Redis.MasterID, in.Redis.MasterLinkUp = false, nodeID(shard, 0), true
+			}
+			s.Instances = append(s.Instances, in)
+		}
+	}
+	introduce(s)
+	return s
+}
+
+func smallDesired(shards int) Desired {
+	d := desired()
+	d.Topology = v1alpha1.Topology{3, 3}[:shards]
+	return d
+}
+
+// crashedAlone is a small cluster whose first master's container has ended a moment ago, and does not run again.
+func crashedAlone(shards int) *snapshot.Snapshot {
+	s := small(shards)
+	gone := s.Find(0, 0)
+	gone.Redis, gone.Waiting, gone.Failing, gone.Stopped, gone.Refuses = nil, "container redis: CrashLoopBackOff", true, true, true
+	gone.StoppedAt, gone.Error = now.Add(-1500*time.Millisecond), gone.Waiting
+	for _, ordinal := range []int{1, 2} {
+		r := s.Find(0, ordinal).Redis
+		r.MasterLinkUp, r.MasterLinkLost, r.MasterLinkDownFor = false, true, time.Second
+	}
+	return s
+}
+
+// longAway makes the crash one of before the node timeout.
+func longAway(s *snapshot.Snapshot) {
+	s.Find(0, 0).StoppedAt = now.Add(-20 * time.Second)
+	for _, in := range s.Reachable() {
+		peer := in.Redis.Peers[nodeID(0, 0)]
+		peer.Suspected, peer.Connected, peer.LastPong = true, false, now.Add(-20*time.Second)
+		in.Redis.Peers[nodeID(0, 0)] = peer
+		if !in.Redis.Master {
+			in.Redis.MasterLinkDownFor = 19 * time.Second
+		}
+	}
+}
+
+// One master, or two, elect nobody: the operator appoints a successor when it is proven that the master cannot be writing.
+func TestSuccessorIsAppointed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(s *snapshot.Snapshot)
+		step   string
+		why    string
+	}{
+		"at once":               {func(*snapshot.Snapshot) {}, "Promote", "has crashed, and fewer than three masters elect nobody"},
+		"who has received most": {func(s *snapshot.Snapshot) { s.Find(0, 2).Redis.Offset = 99 }, "Promote", "c-0-1 is appointed"},
+		"not while its address may lead to it": {func(s *snapshot.Snapshot) { s.Find(0, 0).Refuses = false }, "Wait",
+			"c-0-0 is said not to run, and its address does not refuse connections: it may run again; if the machine of node node0 is off"},
+		"not while a replica has a link": {func(s *snapshot.Snapshot) { s.Find(0, 2).Redis.MasterLinkUp = true }, "Wait", "c-0-2 has a link"},
+		"not while a replica copies":     {func(s *snapshot.Snapshot) { s.Find(0, 2).Redis.Syncing = true }, "Wait", "c-0-2 has a link"},
+		"not while a replica is about to stop": {func(s *snapshot.Snapshot) { s.Find(0, 2).Terminating = true }, "Wait",
+			"c-0-2 is about to stop"},
+		"not while a replica may have more": {func(s *snapshot.Snapshot) {
+			in := s.Find(0, 2)
+			in.Redis, in.Error, in.NodeName = nil, "timeout", "lost"
+		}, "Wait", "c-0-2 may run and does not answer"},
+		"not before the kubelet says that it has stopped": {func(s *snapshot.Snapshot) { s.Find(0, 0).Stopped = false }, "Wait",
+			"c-0-0 may run and does not answer; if the machine of node node0 is off for certain, say so: delete the Node"},
+		"nor when its pod is being deleted on a lost node": {func(s *snapshot.Snapshot) {
+			longAway(s)
+			s.Find(0, 0).Stopped, s.Find(0, 0).Terminating, s.Find(0, 0).StopBy = false, true, now.Add(-time.Hour)
+		}, "Wait", "c-0-0 may run and does not answer"},
+		"nor when its pod has not been made again": {func(s *snapshot.Snapshot) { longAway(s); s.Instances = s.Instances[1:] }, "Wait",
+			"instance 0 of shard 0 has no pod yet"},
+		"when its pod waits for a node": {func(s *snapshot.Snapshot) {
+			longAway(s)
+			in := s.Find(0, 0)
+			in.IP, in.NodeName, in.Waiting, in.StoppedAt, in.Refuses = "", "", "not scheduled", time.Time{}, false
+		}, "Promote", "does not run, and fewer than three masters"},
+		"when its pod has come to its end": {func(s *snapshot.Snapshot) {
+			longAway(s)
+			s.Find(0, 0).Ended, s.Find(0, 0).Refuses = true, false
+		}, "Promote", "fewer than three masters"},
+		"not a replica that was cut off long before": {func(s *snapshot.Snapshot) {
+			longAway(s)
+			for _, ordinal := range []int{1, 2} {
+				s.Find(0, ordinal).Redis.MasterLinkDownFor = time.Minute
+			}
+		}, "Wait", "c-0-1 may lack what node 00000000 wrote last"},
+		"when its data is lost, as its successor has another ID": {func(s *snapshot.Snapshot) {
+			longAway(s)
+			s.Instances[0] = renewed(s)
+			introduce(s)
+		}, "Promote", "is gone, and fewer than three masters"},
+	} {
+		for shards := 1; shards <= 2; shards++ {
+			t.Run(name, func(t *testing.T) {
+				s := crashedAlone(shards)
+				tt.change(s)
+				got := decide(smallDesired(shards), s, now)
+				if got.Step.Name() != tt.step || !strings.Contains(got.Step.Why(), tt.why) {
+					t.Errorf("%d shards: got %s: %s\nwant %s: %s", shards, got.Step.Name(), got.Step.Why(), tt.step, tt.why)
+				}
+				if promote, ok := got.Step.(Promote); ok &&
+					(!promote.Takeover || promote.Replica.Pod != "c-0-1" || promote.Lost != nodeID(0, 0)) {
+					t.Errorf("promotes %+v", promote)
+				}
+				if wait, ok := got.Step.(Wait); ok && wait.BlockedBy == "" {
+					t.Errorf("it does not say what it waits for")
+				}
+			})
+		}
+	}
+}
+
+// renewed is the first instance without its data.
+func renewed(s *snapshot.Snapshot) snapshot.Instance {
+	in := *s.Find(0, 0)
+	in.IP, in.Stopped, in.Refuses, in.Waiting, in.Error = "10.9.0.1", false, false, "", ""
+	in.Redis = &snapshot.Redis{NodeID: strings.Repeat("e0", 20), Master: true, Peers: map[string]snapshot.Peer{}}
+	return in
+}
+
+// What is to be quiet when a successor is appointed goes with the step.
+func TestAppointmentSaysWhoMustBeSilent(t *testing.T) {
+	s := crashedAlone(1)
+	s.Find(0, 0).HasCertificate = true
+	promote, _ := planPromote(ShapeOf(smallDesired(1), s, now).in).(Promote)
+	if diff := cmp.Diff([]string{podIP(0, 0) + ":6379", podIP(0, 0) + ":6380"}, promote.Silent); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Fewer than three masters elect nobody wherever they are: no place has too many of them, and two part all the same.
+func TestFewMastersNeedNoMajority(t *testing.T) {
+	for shards := 1; shards <= 2; shards++ {
+		s := small(shards)
+		d := smallDesired(shards)
+		d.SpreadMasters = true
+		for i := range s.Instances {
+			s.Instances[i].Zone = "z"
+		}
+		got := decide(d, s, now)
+		if !got.Spread.Few || got.Spread.Majority != nil {
+			t.Errorf("%d shards: %+v", shards, got.Spread)
+		}
+		if is := got.Step.Name(); is != map[int]string{1: "None", 2: "Switchover"}[shards] {
+			t.Errorf("%d shards: %s: %s", shards, is, got.Step.Why())
+		}
+	}
+}
