@@ -152,7 +152,7 @@ func newOperator(as *rest.Config, namespace string, dial func(ctx context.Contex
 		return nil, err
 	}
 	return mgr, rediscluster.Add(mgr, children, rediscluster.Options{
-		Backups: true, BackupImage: operatorImage, Chart: loaded,
+		Backups: true, BackupImage: operatorImage, Chart: loaded, ServiceAnnotations: []string{"external-dns.alpha.kubernetes.io"},
 		ServiceAccount: serviceAccount, PollInterval: pollInterval, ClusterDomain: "cluster.example",
 		Redis: redis.NewPool(redis.Options{Dialer: dial, DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second}),
 	})
