@@ -136,7 +136,8 @@ func selector(at *field.Path, s *metav1.LabelSelector) field.ErrorList {
 
 func topologyKey(at *field.Path, key string) field.ErrorList {
 	if len(validation.IsQualifiedName(key)) > 0 {
-		return field.ErrorList{field.Invalid(at, key, "cannot be the key of a label; name one that nodes have, such as topology.kubernetes.io/zone")}
+		return field.ErrorList{field.Invalid(at, key,
+			"cannot be the key of a label; name one that nodes have, such as topology.kubernetes.io/zone")}
 	}
 	return nil
 }
@@ -156,7 +157,8 @@ func TopologySpread(at *field.Path, constraints []corev1.TopologySpreadConstrain
 		}
 		refused = append(refused, OneOf(at.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, corev1.DoNotSchedule, corev1.ScheduleAnyway)...)
 		if c.MinDomains != nil && (*c.MinDomains < 1 || c.WhenUnsatisfiable != corev1.DoNotSchedule) {
-			refused = append(refused, field.Invalid(at.Child("minDomains"), *c.MinDomains, "must be at least 1, with whenUnsatisfiable: DoNotSchedule"))
+			refused = append(refused, field.Invalid(at.Child("minDomains"), *c.MinDomains,
+				"must be at least 1, with whenUnsatisfiable: DoNotSchedule"))
 		}
 		refused = append(refused, inclusion(at.Child("nodeAffinityPolicy"), c.NodeAffinityPolicy)...)
 		refused = append(refused, inclusion(at.Child("nodeTaintsPolicy"), c.NodeTaintsPolicy)...)
