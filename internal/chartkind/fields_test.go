@@ -27,12 +27,16 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.nodeSelector":      with("nodeSelector: {disk: ssd}"),
 		"spec.priorityClassName": with("priorityClassName: high"),
 		"spec.tolerations":       with("tolerations: [{key: a, operator: Exists}]"),
+		"spec.affinity": with("affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [" +
+			"{matchExpressions: [{key: disk, operator: In, values: [ssd]}]}]}}}"),
+		"spec.volumes":      with("volumes: [{name: a, secret: {secretName: b}}]"),
+		"spec.volumeMounts": on("volumes: [{name: a, emptyDir: {}}]", "volumeMounts: [{name: a, mountPath: /a}]"),
 	}
 	for name, tt := range map[string]struct {
 		whole    []string
 		examples map[string]fields.Example
 	}{
-		"App": {[]string{"spec.env", "spec.envFrom", "spec.resources"}, map[string]fields.Example{
+		"App": {[]string{"spec.env", "spec.envFrom", "spec.resources", "spec.topologySpreadConstraints"}, map[string]fields.Example{
 			"spec.args":                             with("args: [a]"),
 			"spec.autoscaling.maxReplicas":          with("autoscaling: {maxReplicas: 3}"),
 			"spec.autoscaling.minReplicas":          on("autoscaling: {maxReplicas: 3}", "autoscaling: {minReplicas: 2}"),
@@ -66,11 +70,15 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 			"spec.service.annotations":              on(port, "service: {annotations: {a: b}}"),
 			"spec.service.enabled":                  on(port, "service: {enabled: false}"),
 			"spec.service.type":                     on(port, "service: {type: NodePort}"),
+			"spec.topologySpreadConstraints": with("topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, " +
+				"whenUnsatisfiable: DoNotSchedule}]"),
 		}},
-		"CronTab": {nil, map[string]fields.Example{
+		"CronTab": {[]string{"spec.env", "spec.envFrom"}, map[string]fields.Example{
 			"spec.args":              with("args: [a]"),
 			"spec.command":           with("command: [a]"),
 			"spec.concurrencyPolicy": with("concurrencyPolicy: Forbid"),
+			"spec.env":               with("env: [{name: a, value: b}]"),
+			"spec.envFrom":           with("envFrom: [{secretRef: {name: a}}]"),
 			"spec.cronSpec":          with("cronSpec: '1 2 * * *'"),
 			"spec.historyLimit":      with("historyLimit: 7"),
 			"spec.image":             with("image: 'b:2'"),
@@ -88,7 +96,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := testKinds[name]
 			maps.Copy(tt.examples, placement)
-			tt.whole = append(tt.whole, "spec.imagePullSecrets", "spec.tolerations")
+			tt.whole = append(tt.whole, "spec.imagePullSecrets", "spec.tolerations", "spec.affinity", "spec.volumes", "spec.volumeMounts")
 			fields.Check(t, filepath.Join("..", "..", "config", "crd", "bases", k.crd), tt.whole, fields.JSON(t, k.minimal), tt.examples,
 				func(t *testing.T, text []byte) string {
 					var spec map[string]any

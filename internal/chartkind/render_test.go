@@ -48,7 +48,7 @@ type kind struct {
 
 var testKinds = map[string]kind{
 	"CronTab": {"crontab", "stable.example.com_crontabs.yaml", map[string]any{"cronSpec": "* * * * */5", "image": "my-awesome-cron-image"},
-		[]string{"env"}, withDefaults(crontab.Default)},
+		nil, withDefaults(crontab.Default)},
 	"FooBar": {"foobar", "k8s.io_foobars.yaml", map[string]any{"command": "echo foobar"}, []string{"backoffLimit"},
 		withDefaults(foobar.Default)},
 	"App": {"app", "appcontroller.middleware.hc.cn_apps.yaml", map[string]any{"image": "docker.io/library/busybox:1.36"}, nil,

@@ -5,6 +5,7 @@ package documents
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -59,15 +60,17 @@ func webhook[T any](defaults func(*T), validate func(*T) field.ErrorList, update
 // kinds are the five kinds by their apiVersion and kind.
 func kinds(t *testing.T) map[string]*kind {
 	t.Helper()
-	none := rediscluster.Options{}
+	// What docs/external-access.md has whoever runs the operator allow.
+	options := rediscluster.Options{
+		ServiceAnnotationDomains: append(slices.Clone(rediscluster.DefaultServiceAnnotationDomains), "external-dns.alpha.kubernetes.io")}
 	byName := map[string]*kind{
 		"redis.middleware.hc.cn/v1alpha1 RedisCluster": {page: redisPage, smallest: "{replicas: 6}",
 			admission: webhook(func(c *redisv1alpha1.RedisCluster) {
 				rediscluster.DefaultImage(nil, c, images.BuiltIn().Redis)
 				rediscluster.Default(c)
-			}, func(c *redisv1alpha1.RedisCluster) field.ErrorList { return rediscluster.Validate(c, none) },
+			}, func(c *redisv1alpha1.RedisCluster) field.ErrorList { return rediscluster.Validate(c, options) },
 				func(old, c *redisv1alpha1.RedisCluster) field.ErrorList {
-					return rediscluster.ValidateUpdate(old, c, none)
+					return rediscluster.ValidateUpdate(old, c, options)
 				})},
 		"redis.middleware.hc.cn/v1alpha1 RedisBackup": {page: "docs/backup.md",
 			smallest: "{cluster: cache, store: {s3: {bucket: backups, credentialsSecretName: store}}}"},

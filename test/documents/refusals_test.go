@@ -72,7 +72,7 @@ var wrong = map[string]map[string][]string{
 			"spec: {bootstrap: {clone: {name: other}}, auth: {enabled: false}}",
 		},
 		"`service.annotations` or `external.annotations` of a domain that `--service-annotation-domains` does not name": {
-			"spec: {service: {annotations: {external-dns.alpha.kubernetes.io/hostname: a.example.com}}}",
+			"spec: {service: {annotations: {tailscale.com/expose: 'true'}}}",
 		},
 		"`service.labels` of `service.kubernetes.io`": {
 			"spec: {service: {labels: {service.kubernetes.io/service-proxy-name: a}}}",
@@ -96,6 +96,28 @@ var wrong = map[string]map[string][]string{
 		},
 	},
 	"docs/app.md": {
+		"two things in a volume, or nothing": {
+			"spec: {volumes: [{name: a, emptyDir: {}, secret: {secretName: a}}]}",
+			"spec: {volumes: [{name: a}]}",
+		},
+		"`hostPath`, `csi`, `nfs` and the like in a volume": {
+			"spec: {volumes: [{name: a, hostPath: {path: /}}]}",
+			"spec: {volumes: [{name: a, csi: {driver: a}}]}",
+			"spec: {volumes: [{name: a, nfs: {server: a, path: /}}]}",
+		},
+		"a volume named `tmp`": {
+			"spec: {volumes: [{name: tmp, emptyDir: {}}]}",
+		},
+		"a mount of a volume that is not, over `/tmp`, or out of the volume": {
+			"spec: {volumeMounts: [{name: a, mountPath: /a}]}",
+			"spec: {volumes: [{name: a, emptyDir: {}}], volumeMounts: [{name: a, mountPath: /tmp}]}",
+			"spec: {volumes: [{name: a, configMap: {name: a}}], volumeMounts: [{name: a, mountPath: /a, subPath: ../b}]}",
+		},
+		"of `affinity`, `tolerations` and `topologySpreadConstraints`, what the API server would refuse in a pod": {
+			"spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}}",
+			"spec: {tolerations: [{operator: Equal}]}",
+			"spec: {topologySpreadConstraints: [{maxSkew: 0, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]}",
+		},
 		"no `image`, or `image: \"a b\"`": {
 			"spec: {image: null}",
 			"spec: {image: a b}",
@@ -177,6 +199,13 @@ var wrong = map[string]map[string][]string{
 		},
 	},
 	"docs/crontab.md": {
+		"a variable with a value and a `valueFrom`": {
+			"spec: {env: [{name: a, value: b, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}",
+		},
+		"volumes, mounts and affinity that an App [may not have](app.md#what-is-refused)": {
+			"spec: {volumes: [{name: a, hostPath: {path: /}}]}",
+			"spec: {volumeMounts: [{name: a, mountPath: /a}]}",
+		},
 		"`cronSpec: \"* * * *\"`, six fields, `@every 5m`, `TZ=UTC 0 0 * * *`": {
 			"spec: {cronSpec: '* * * *'}",
 			"spec: {cronSpec: '* * * * * *'}",
@@ -326,6 +355,9 @@ var wrong = map[string]map[string][]string{
 		},
 	},
 	"docs/foobar.md": {
+		"volumes, mounts and affinity that an App [may not have](app.md#what-is-refused)": {
+			"spec: {volumes: [{name: a}]}",
+		},
 		"no `command`, or only spaces": {
 			"spec: {command: null}",
 			"spec: {command: ' '}",

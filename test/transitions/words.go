@@ -60,6 +60,12 @@ var words = map[string][]any{
 	"ipFamilyPolicy": {"SingleStack", "PreferDualStack"},
 	"shards":         {int64(3), int64(4), int64(6), int64(500)},
 	"replicas":       {int64(3), int64(6), int64(9), int64(1), int64(0), int64(1000)},
+	"mountPath":      {"/etc/a", "/var/cache/a", "/tmp", "/a/../b", "a"},
+	"subPath":        {"", "a", "../a"},
+	"claimName":      {"data", "a b"},
+	"fieldPath":      {"metadata.name", "metadata.labels['a']", "spec.nodeName", "spec"},
+	"resource":       {"limits.cpu", "requests.memory", "cpu"},
+	"medium":         {"", "Memory", "nonsense"},
 	"port":           {"http", int64(8080), int64(0), int64(1 << 40), "no-such-port"},
 }
 
@@ -103,8 +109,16 @@ var mistakes = map[string]map[string]string{
 		"two ports of one name":           "{ports: [{name: a, containerPort: 80}, {name: a, containerPort: 81}]}",
 		"less pods at most than at least": "{autoscaling: {minReplicas: 5, maxReplicas: 2}}",
 		"a command that is not":           "{command: [/no/such/file]}",
+		"a directory of the node":         "{volumes: [{name: root, hostPath: {path: /}}], volumeMounts: [{name: root, mountPath: /x}]}",
+		"a claim that there is not":       "{volumes: [{name: a, persistentVolumeClaim: {claimName: no-such-claim}}]}",
+		"a volume that is not":            "{volumeMounts: [{name: no-such-volume, mountPath: /x}]}",
+		"over what is there":              "{volumes: [{name: a, emptyDir: {}}], volumeMounts: [{name: a, mountPath: /tmp}]}",
+		"a node that there is not":        "{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}}",
+		"pods spread by nothing":          "{topologySpreadConstraints: [{maxSkew: 0, topologyKey: '', whenUnsatisfiable: Never}]}",
 	},
-	"CronTab": {
+	"CronTab": { //nolint:gosec // it names a Secret, and holds none
+		"a Secret that there is not":      "{volumes: [{name: a, secret: {secretName: no-such-secret}}], volumeMounts: [{name: a, mountPath: /a}]}",
+		"a token":                         "{volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: t}}]}}]}",
 		"an image that is nowhere":        "{image: 'nowhere.example.com/none:1'}",
 		"a time that never comes":         "{cronSpec: '0 0 31 2 *'}",
 		"a schedule that is none":         "{cronSpec: 'every day'}",
@@ -115,6 +129,7 @@ var mistakes = map[string]map[string]string{
 		"an image that is nowhere": "{image: 'nowhere.example.com/none:1'}",
 		"a command that is not":    "{command: no-such-command}",
 		"no command":               "{command: ''}",
+		"two things in a volume":   "{volumes: [{name: a, emptyDir: {}, configMap: {name: b}}]}",
 	},
 	"Application": {
 		"an image that is nowhere":       "{template: {spec: {template: {spec: {containers: [{name: a, image: 'nowhere.example.com/none:1'}]}}}}}",

@@ -107,7 +107,18 @@ type AppSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=110,displayName="Canary",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Canary *Canary `json:"canary,omitempty"`
 
+	// How pods are spread over nodes and zones, as in a pod. Without a labelSelector, the pods of the same Deployment count: those of the
+	// App, or those of its canary. Default: that of the cluster.
+	// +optional
+	// +listType=map
+	// +listMapKey=topologyKey
+	// +listMapKey=whenUnsatisfiable
+	// +kubebuilder:validation:MaxItems=8
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=207,displayName="Topology Spread Constraints",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+
 	chartv1.PodPlacement `json:",inline"`
+	chartv1.PodVolumes   `json:",inline"`
 }
 
 // Port is a port of the container and of the Service.

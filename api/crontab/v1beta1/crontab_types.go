@@ -4,6 +4,7 @@
 package v1beta1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	chartv1 "middleware.hc.cn/operator/api/chart/v1"
@@ -69,6 +70,22 @@ type CronTabSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=50,displayName="Arguments"
 	Args []string `json:"args,omitempty"`
 
+	// Environment variables, as in a pod. Default: none.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=52,displayName="Environment Variables",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Env []corev1.EnvVar `json:"env,omitempty"`
+
+	// ConfigMaps and Secrets whose entries become environment variables, as in a
+	// pod. Default: none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=53,displayName="Environment Sources",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
+
 	// Stops further runs while true. A run that has begun goes on.
 	// +optional
 	// +kubebuilder:default=false
@@ -99,6 +116,7 @@ type CronTabSpec struct {
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
 
 	chartv1.PodPlacement `json:",inline"`
+	chartv1.PodVolumes   `json:",inline"`
 }
 
 // CronTabStatus says what was run, and what comes next.

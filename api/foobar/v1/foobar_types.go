@@ -53,6 +53,7 @@ type FooBarSpec struct {
 	Image string `json:"image,omitempty"`
 
 	chartv1.PodPlacement `json:",inline"`
+	chartv1.PodVolumes   `json:",inline"`
 }
 
 // FooBarStatus says how the command does.

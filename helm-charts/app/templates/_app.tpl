@@ -31,6 +31,7 @@ labels:
 
 {{- define "app.deployment" -}}
 {{- $values := .root.Values -}}
+{{- $own := dict "matchLabels" (include "app.selector" . | fromYaml) -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -51,10 +52,20 @@ spec:
     spec:
       automountServiceAccountToken: false
       enableServiceLinks: false
-      {{- range $field := list "nodeSelector" "tolerations" "imagePullSecrets" "priorityClassName" }}
+      {{- range $field := list "nodeSelector" "tolerations" "imagePullSecrets" "priorityClassName" "affinity" }}
       {{- with get $values $field }}
       {{ $field }}: {{ toJson . }}
       {{- end }}
+      {{- end }}
+      {{- with $values.topologySpreadConstraints }}
+      topologySpreadConstraints:
+        {{- range . }}
+        {{- if kindIs "map" .labelSelector }}
+        - {{ toJson . }}
+        {{- else }}
+        - {{ toJson (merge (dict "labelSelector" $own) .) }}
+        {{- end }}
+        {{- end }}
       {{- end }}
       securityContext:
         runAsNonRoot: true
@@ -105,9 +116,15 @@ spec:
           volumeMounts:
             - name: tmp
               mountPath: /tmp
+            {{- range $values.volumeMounts }}
+            - {{ toJson . }}
+            {{- end }}
       volumes:
         - name: tmp
           emptyDir: {}
+        {{- range $values.volumes }}
+        - {{ toJson . }}
+        {{- end }}
 {{- end -}}
 
 {{/*

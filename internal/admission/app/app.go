@@ -79,8 +79,8 @@ func Validate(a *v1alpha1.App) field.ErrorList {
 	refused = append(refused, rules.Range(at.Child("replicas"), spec.Replicas, 0, 1000)...)
 	refused = append(refused, rules.Texts(at.Child("command"), spec.Command)...)
 	refused = append(refused, rules.Texts(at.Child("args"), spec.Args)...)
-	refused = append(refused, env(at.Child("env"), spec.Env)...)
-	refused = append(refused, envFrom(at.Child("envFrom"), spec.EnvFrom)...)
+	refused = append(refused, rules.Env(at.Child("env"), spec.Env)...)
+	refused = append(refused, rules.EnvFrom(at.Child("envFrom"), spec.EnvFrom)...)
 	refused = append(refused, resources(at.Child("resources"), spec.Resources)...)
 	refused = append(refused, ports(at.Child("ports"), spec.Ports)...)
 	refused = append(refused, probes(at.Child("probes"), spec)...)
@@ -90,7 +90,9 @@ func Validate(a *v1alpha1.App) field.ErrorList {
 	refused = append(refused, ingress(at.Child("ingress"), spec)...)
 	refused = append(refused, autoscaling(at.Child("autoscaling"), spec)...)
 	refused = append(refused, canary(at.Child("canary"), spec.Canary)...)
+	refused = append(refused, rules.TopologySpread(at.Child("topologySpreadConstraints"), spread(spec.TopologySpreadConstraints))...)
 	refused = append(refused, rules.Placement(at, spec.PodPlacement)...)
+	refused = append(refused, rules.PodVolumes(at, spec.PodVolumes)...)
 	return refused
 }
 

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -19,39 +20,15 @@ import (
 	"middleware.hc.cn/operator/internal/admission/rules"
 )
 
-func env(at *field.Path, vars []corev1.EnvVar) field.ErrorList {
-	var refused field.ErrorList
-	seen := map[string]bool{}
-	for i, v := range vars {
-		at := at.Index(i)
-		if v.Name == "" {
-			refused = append(refused, field.Required(at.Child("name"), "name the environment variable"))
-		}
-		if seen[v.Name] {
-			refused = append(refused, field.Duplicate(at.Child("name"), v.Name))
-		}
-		seen[v.Name] = true
-		for _, problem := range validation.IsRelaxedEnvVarName(v.Name) {
-			if v.Name != "" {
-				refused = append(refused, field.Invalid(at.Child("name"), v.Name, problem))
-			}
-		}
-		refused = append(refused, rules.Text(at.Child("value"), v.Value)...)
-		if v.Value != "" && v.ValueFrom != nil {
-			refused = append(refused, field.Forbidden(at.Child("valueFrom"), "a variable has a value or a valueFrom; remove one"))
+// spread is how pods are spread once the chart has added whose pods count.
+func spread(constraints []corev1.TopologySpreadConstraint) []corev1.TopologySpreadConstraint {
+	constraints = slices.Clone(constraints)
+	for i := range constraints {
+		if constraints[i].LabelSelector == nil {
+			constraints[i].LabelSelector = &metav1.LabelSelector{}
 		}
 	}
-	return refused
-}
-
-func envFrom(at *field.Path, sources []corev1.EnvFromSource) field.ErrorList {
-	var refused field.ErrorList
-	for i, s := range sources {
-		if (s.ConfigMapRef == nil) == (s.SecretRef == nil) {
-			refused = append(refused, field.Invalid(at.Index(i), field.OmitValueType{}, "must name either a configMapRef or a secretRef"))
-		}
-	}
-	return refused
+	return constraints
 }
 
 func resources(at *field.Path, r corev1.ResourceRequirements) field.ErrorList {

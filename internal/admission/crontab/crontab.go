@@ -21,6 +21,9 @@ import (
 // and a name has at most 63 (Kubernetes, CronJob concepts).
 const maxName = 52
 
+// maxEnv: a hundred variables have 10 KiB in 400 entries. They are rendered several times, to see what their strings make of the objects.
+var maxEnv = rules.Size{Bytes: 64 << 10, Entries: 2000}
+
 // Default sets what the CRD's schema sets too; a test holds them together.
 func Default(c *v1beta1.CronTab) {
 	spec := &c.Spec
@@ -55,7 +58,11 @@ func Validate(c *v1beta1.CronTab) field.ErrorList {
 	refused = append(refused, rules.OneOf(at.Child("concurrencyPolicy"), spec.ConcurrencyPolicy,
 		v1beta1.AllowConcurrent, v1beta1.ForbidConcurrent, v1beta1.ReplaceConcurrent)...)
 	refused = append(refused, rules.Range(at.Child("historyLimit"), spec.HistoryLimit, 0, 100)...)
+	refused = append(refused, rules.AtMost(at.Child("env"), spec.Env, maxEnv)...)
+	refused = append(refused, rules.Env(at.Child("env"), spec.Env)...)
+	refused = append(refused, rules.EnvFrom(at.Child("envFrom"), spec.EnvFrom)...)
 	refused = append(refused, rules.Placement(at, spec.PodPlacement)...)
+	refused = append(refused, rules.PodVolumes(at, spec.PodVolumes)...)
 	return refused
 }
 

@@ -70,6 +70,7 @@ func Validate(f *foobarv1.FooBar) field.ErrorList {
 		refused = append(refused, rules.Image(at.Child("image"), spec.Image)...)
 	}
 	refused = append(refused, rules.Placement(at, spec.PodPlacement)...)
+	refused = append(refused, rules.PodVolumes(at, spec.PodVolumes)...)
 	return refused
 }
 

@@ -73,8 +73,8 @@ func checkEnvSource(at *field.Path, v corev1.EnvVar) field.ErrorList {
 	if refused == nil && (source.FieldRef == nil) == (source.ResourceFieldRef == nil) {
 		refused = append(refused, field.Invalid(at, field.OmitValueType{}, "must have either fieldRef or resourceFieldRef"))
 	}
-	refused = append(refused, fieldOfPod(at.Child("fieldRef"), source.FieldRef, ofVariable...)...)
-	refused = append(refused, quantityOfPod(at.Child("resourceFieldRef"), source.ResourceFieldRef, false)...)
+	refused = append(refused, shared.FieldOfPod(at.Child("fieldRef"), source.FieldRef, ofVariable...)...)
+	refused = append(refused, shared.QuantityOfPod(at.Child("resourceFieldRef"), source.ResourceFieldRef, false)...)
 	return refused
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -14,6 +15,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	shared "middleware.hc.cn/operator/internal/admission/rules"
+	"middleware.hc.cn/operator/internal/excerpt"
 )
 
 var externalPath = specPath.Child("external")
@@ -131,5 +133,18 @@ func adviseExternal(cr *v1alpha1.RedisCluster) []string {
 	} else if e.TLS == nil {
 		warnings = append(warnings, "spec.external.tls: without it, passwords and data of clients outside pass in the clear")
 	}
-	return warnings
+	return append(warnings, adviseName(e)...)
+}
+
+// nameAnnotation is what external-dns gives a Service names by.
+const nameAnnotation = "external-dns.alpha.kubernetes.io/hostname"
+
+// adviseName warns of a name that leads to the gateways, and that clients are not told.
+func adviseName(e *v1alpha1.External) []string {
+	names := strings.FieldsFunc(e.Annotations[nameAnnotation], func(r rune) bool { return r == ',' || r == ' ' })
+	if len(names) == 0 || slices.Contains(names, e.Host) {
+		return nil
+	}
+	return []string{fmt.Sprintf("spec.external.host: external-dns gives the gateways the name %s, and clients are told another address; set host to it",
+		excerpt.Of(names[0], longestQuote))}
 }

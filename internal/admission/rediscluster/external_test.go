@@ -87,6 +87,28 @@ func TestExternalChanges(t *testing.T) {
 	}
 }
 
+// Who has external-dns give the gateways a name is to tell clients that name.
+func TestNameOfExternalDNS(t *testing.T) {
+	for external, want := range map[string]string{
+		`host: redis.example.com, annotations: {external-dns.alpha.kubernetes.io/hostname: "redis.example.com"}`:        "",
+		`host: b.example.com, annotations: {external-dns.alpha.kubernetes.io/hostname: "a.example.com, b.example.com"}`: "",
+		`host: redis.example.com`: "",
+		`annotations: {external-dns.alpha.kubernetes.io/hostname: redis.example.com}`:                  "the name redis.example.com, and clients are told another address; set host to it",
+		`host: 192.0.2.1, annotations: {external-dns.alpha.kubernetes.io/hostname: redis.example.com}`: "spec.external.host: ",
+		`annotations: {external-dns.alpha.kubernetes.io/hostname: ` + strings.Repeat("a", 5000) + `}`:  "spec.external.host: ",
+	} {
+		cr := cluster(t, `{external: {type: LoadBalancer, tls: {secretName: a}, `+external+`}}`)
+		told := strings.Join(Warnings(cr), "; ")
+		if want == "" && told != "" || !strings.Contains(told, want) || len(told) > 300 {
+			t.Errorf("%s: %q", external, told)
+		}
+		allowed := Options{ServiceAnnotationDomains: []string{"external-dns.alpha.kubernetes.io"}}
+		if refused := Validate(cr, allowed); len(refused) > 0 {
+			t.Errorf("%s: %v", external, refused)
+		}
+	}
+}
+
 // Clients outside are let in when TLS has been switched, and not in between.
 func TestExternalWhileTLSIsSwitched(t *testing.T) {
 	const secured, out = "tls: {secretName: a, mode: Required}", "external: {type: LoadBalancer, tls: {secretName: b}}"

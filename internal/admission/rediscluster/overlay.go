@@ -152,7 +152,7 @@ func asPod(o *corev1.PodSpec) *corev1.PodSpec {
 }
 
 // overlayRedis is about the container redis.
-func overlayRedis(cr *v1alpha1.RedisCluster, o *corev1.PodSpec, volumes map[string]volumeType) field.ErrorList {
+func overlayRedis(cr *v1alpha1.RedisCluster, o *corev1.PodSpec, volumes map[string]shared.VolumeType) field.ErrorList {
 	var refused field.ErrorList
 	for i := range o.Containers {
 		at, c := overlayPath.Child("containers").Index(i), &o.Containers[i]

@@ -6,7 +6,6 @@ package rediscluster
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -35,87 +34,58 @@ var (
 	ofMount = []string{"name", "mountPath", "readOnly", "subPath"}
 )
 
-// volumeType is what an overlay can mount.
-type volumeType string
-
-// The types of volumes.
-const (
-	configMapVolume   volumeType = "configMap"
-	downwardAPIVolume volumeType = "downwardAPI"
-	emptyDirVolume    volumeType = "emptyDir"
-	claimVolume       volumeType = "persistentVolumeClaim"
-	projectedVolume   volumeType = "projected"
-	secretVolume      volumeType = "secret"
-)
-
 // ours reports whether a container or volume of this name is the operator's, or may be one day.
 func ours(name string, others ...string) bool {
 	return slices.Contains(others, name) || strings.HasPrefix(name, "redis")
 }
 
-// overlayVolumes is about volumes. It returns the types of those that are in order, by name.
-func overlayVolumes(o *corev1.PodSpec) (map[string]volumeType, field.ErrorList) {
-	types, at := map[string]volumeType{}, overlayPath.Child("volumes")
+// overlayVolumes is about volumes. It returns what is mounted by the names of volumes.
+func overlayVolumes(o *corev1.PodSpec) (map[string]shared.VolumeType, field.ErrorList) {
+	at := overlayPath.Child("volumes")
+	types, wrong := shared.Volumes(at, o.Volumes, mostVolumes, func(name string) string {
+		if ours(name, "data", "config") {
+			return "is a volume of the operator's; choose a name that does not begin with redis"
+		}
+		return ""
+	})
 	if len(o.Volumes) > mostVolumes {
-		return nil, field.ErrorList{field.TooMany(at, len(o.Volumes), mostVolumes)}
+		return types, wrong
 	}
 	var refused field.ErrorList
-	for i := range o.Volumes {
-		at, v := at.Index(i), &o.Volumes[i]
-		switch {
-		case len(validation.IsDNS1123Label(v.Name)) > 0:
-			refused = append(refused, field.Invalid(at.Child("name"), v.Name, "is no name of a volume: lower-case letters, digits and hyphens"))
-		case ours(v.Name, "data", "config"):
-			refused = append(refused, field.Invalid(at.Child("name"), v.Name,
-				"is a volume of the operator's; choose a name that does not begin with redis"))
-		case types[v.Name] != "":
-			refused = append(refused, field.Duplicate(at.Child("name"), v.Name))
+	for i, v := range o.Volumes {
+		refused = append(refused, only(at.Index(i), v, append([]string{"name"}, shared.VolumeTypes()...)...)...)
+		if v.Projected == nil {
+			continue
 		}
-		refused = append(refused, only(at, v, "name", string(configMapVolume), string(downwardAPIVolume), string(emptyDirVolume),
-			string(claimVolume), string(projectedVolume), string(secretVolume))...)
-		types[v.Name] = typeOf(v)
-		if types[v.Name] == "" && len(refused) == 0 {
-			refused = append(refused, field.Required(at,
-				"say what to mount: configMap, downwardAPI, emptyDir, persistentVolumeClaim, projected or secret"))
-		}
-		refused = append(refused, overlayFiles(at, &v.VolumeSource)...)
-		if v.Projected != nil {
-			for j, source := range v.Projected.Sources {
-				refused = append(refused, only(at.Child("projected", "sources").Index(j), source, "configMap", "downwardAPI", "secret")...)
-			}
+		for j, source := range v.Projected.Sources {
+			refused = append(refused, only(at.Index(i).Child("projected", "sources").Index(j), source, "configMap", "downwardAPI", "secret")...)
 		}
 	}
-	references := overlay.References(o)
-	if len(references) > mostReferences {
-		return types, append(refused, field.TooMany(at, len(references), mostReferences))
+	if len(refused) == 0 { // what cannot be set is not wrong besides
+		refused = wrong
 	}
-	for _, r := range references {
-		if len(validation.IsDNS1123Subdomain(r.Name)) > 0 && r.Kind != "ServiceAccount" {
-			refused = append(refused, field.Invalid(overlayPath.Child(r.Field), r.Name, "cannot be the name of a "+r.Kind+"; name one that exists"))
-		}
+	if references := overlay.References(o); len(references) > mostReferences {
+		refused = append(refused, field.TooMany(at, len(references), mostReferences))
 	}
 	return types, refused
 }
 
-// typeOf is what a volume mounts; empty: none or more than one that can be.
-func typeOf(v *corev1.Volume) volumeType {
-	var set []volumeType
-	for kind, is := range map[volumeType]bool{
-		configMapVolume: v.ConfigMap != nil, downwardAPIVolume: v.DownwardAPI != nil, emptyDirVolume: v.EmptyDir != nil,
-		claimVolume: v.PersistentVolumeClaim != nil, projectedVolume: v.Projected != nil, secretVolume: v.Secret != nil,
-	} {
-		if is {
-			set = append(set, kind)
+// overlayMounts is about what is mounted into a container, whatever that is.
+func overlayMounts(at *field.Path, mounts []corev1.VolumeMount, volumes map[string]shared.VolumeType) field.ErrorList {
+	refused := shared.Mounts(at, mounts, volumes, mostMounts, func(name string) string {
+		if name == "data" || name == "config" {
+			return "it holds the data or the password of instances, and is theirs alone; name a volume of " + overlayPath.Child("volumes").String()
 		}
-	}
-	if len(set) != 1 {
 		return ""
+	})
+	for i := range mounts[:min(len(mounts), mostMounts)] {
+		refused = append(refused, only(at.Index(i), &mounts[i], ofMount...)...)
 	}
-	return set[0]
+	return refused
 }
 
 // overlayInitContainers is about what runs before Redis and, as sidecars, beside it.
-func overlayInitContainers(o *corev1.PodSpec, volumes map[string]volumeType) field.ErrorList {
+func overlayInitContainers(o *corev1.PodSpec, volumes map[string]shared.VolumeType) field.ErrorList {
 	at := overlayPath.Child("initContainers")
 	if len(o.InitContainers) > mostInitContainers {
 		return field.ErrorList{field.TooMany(at, len(o.InitContainers), mostInitContainers)}
@@ -139,7 +109,7 @@ func overlayInitContainers(o *corev1.PodSpec, volumes map[string]volumeType) fie
 	return refused
 }
 
-func overlayContainer(at *field.Path, c *corev1.Container, volumes map[string]volumeType, grace int64) field.ErrorList {
+func overlayContainer(at *field.Path, c *corev1.Container, volumes map[string]shared.VolumeType, grace int64) field.ErrorList {
 	allowed := ofContainer
 	if c.RestartPolicy != nil {
 		refused := shared.OneOf(at.Child("restartPolicy"), *c.RestartPolicy, corev1.ContainerRestartPolicyAlways)
@@ -216,45 +186,6 @@ func overlayPorts(at *field.Path, ports []corev1.ContainerPort) field.ErrorList 
 		switch p.ContainerPort {
 		case v1alpha1.PortRedis, v1alpha1.PortRedisTLS, v1alpha1.PortBus, v1alpha1.PortMetrics:
 			refused = append(refused, field.Invalid(at.Child("containerPort"), p.ContainerPort, "is a port of an instance; choose another one"))
-		}
-	}
-	return refused
-}
-
-// overlayMounts is about what is mounted into a container, whatever that is.
-func overlayMounts(at *field.Path, mounts []corev1.VolumeMount, volumes map[string]volumeType) field.ErrorList {
-	if len(mounts) > mostMounts {
-		return field.ErrorList{field.TooMany(at, len(mounts), mostMounts)}
-	}
-	var refused field.ErrorList
-	seen := map[string]bool{}
-	for i := range mounts {
-		at, m := at.Index(i), &mounts[i]
-		refused = append(refused, only(at, m, ofMount...)...)
-		kind, known := volumes[m.Name]
-		switch {
-		case m.Name == "data" || m.Name == "config":
-			refused = append(refused, field.Forbidden(at.Child("name"),
-				"it holds the data or the password of instances, and is theirs alone; name a volume of "+overlayPath.Child("volumes").String()))
-		case !known:
-			refused = append(refused, field.NotFound(at.Child("name"), m.Name))
-		}
-		if !path.IsAbs(m.MountPath) || path.Clean(m.MountPath) != m.MountPath || strings.ContainsAny(m.MountPath, ":\x00") {
-			refused = append(refused, field.Invalid(at.Child("mountPath"), m.MountPath,
-				"must be an absolute path such as /etc/proxy, without :, .. and a slash at the end"))
-		}
-		if seen[m.MountPath] {
-			refused = append(refused, field.Duplicate(at.Child("mountPath"), m.MountPath))
-		}
-		seen[m.MountPath] = true
-		switch {
-		case m.SubPath == "":
-		case kind == claimVolume || kind == emptyDirVolume:
-			// What writes there could put a link into its place.
-			refused = append(refused, field.Forbidden(at.Child("subPath"), "of a volume that pods write to, mount the whole; remove it"))
-		case path.IsAbs(m.SubPath) || path.Clean(m.SubPath) != m.SubPath || m.SubPath == ".." || strings.HasPrefix(m.SubPath, "../") ||
-			strings.ContainsRune(m.SubPath, 0):
-			refused = append(refused, field.Invalid(at.Child("subPath"), m.SubPath, "must be the path of a file in the volume, without .."))
 		}
 	}
 	return refused

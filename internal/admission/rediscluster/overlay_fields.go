@@ -5,8 +5,6 @@ package rediscluster
 
 import (
 	"fmt"
-	"path"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,15 +21,11 @@ import (
 var (
 	oneHandler = "must have one of exec, grpc, httpGet and tcpSocket"
 	oneAction  = "must have one of exec, httpGet and sleep"
-	// ofPod are the fields of a pod that variables and files can have, ofVariable those that variables alone can.
-	ofPod      = []string{"metadata.name", "metadata.namespace", "metadata.uid"}
+	// ofVariable are the fields of a pod that variables can have, and files cannot.
 	ofVariable = []string{"spec.nodeName", "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"}
-	ofFile     = []string{"metadata.labels", "metadata.annotations"}
-	quantities = []string{"limits.cpu", "limits.memory", "limits.ephemeral-storage", "requests.cpu", "requests.memory",
-		"requests.ephemeral-storage"}
 )
 
-const mostMode, mostSearches = 0o777, 32
+const mostSearches = 32
 
 // overlayProbes is about the probes and hooks of a sidecar.
 func overlayProbes(at *field.Path, c *corev1.Container, grace int64) field.ErrorList {
@@ -130,126 +124,6 @@ func port(at *field.Path, p intstr.IntOrString) field.ErrorList {
 		refused = append(refused, field.Invalid(at, p.String(), problem))
 	}
 	return refused
-}
-
-// fieldOfPod is about what a pod says of itself. allowed are the fields of which there is no list.
-func fieldOfPod(at *field.Path, ref *corev1.ObjectFieldSelector, allowed ...string) field.ErrorList {
-	if ref == nil {
-		return nil
-	}
-	refused := shared.OneOf(at.Child("apiVersion"), ref.APIVersion, "v1")
-	for _, list := range ofFile {
-		if key, is := strings.CutPrefix(ref.FieldPath, list+"['"); is && strings.HasSuffix(key, "']") {
-			key = strings.TrimSuffix(key, "']")
-			if len(validation.IsQualifiedName(strings.ToLower(key))) == 0 {
-				return refused
-			}
-		}
-	}
-	allowed = slices.Concat(ofPod, allowed)
-	if !slices.Contains(allowed, ref.FieldPath) {
-		refused = append(refused, field.NotSupported(at.Child("fieldPath"), ref.FieldPath,
-			append(allowed, "metadata.labels['…']", "metadata.annotations['…']")))
-	}
-	return refused
-}
-
-// quantityOfPod is about what a container may use.
-func quantityOfPod(at *field.Path, ref *corev1.ResourceFieldSelector, named bool) field.ErrorList {
-	if ref == nil {
-		return nil
-	}
-	var refused field.ErrorList
-	if named && ref.ContainerName == "" {
-		refused = append(refused, field.Required(at.Child("containerName"), "say of which container"))
-	}
-	if !slices.Contains(quantities, ref.Resource) {
-		refused = append(refused, field.NotSupported(at.Child("resource"), ref.Resource, quantities))
-	}
-	divisors := []string{"0", "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
-	if strings.HasSuffix(ref.Resource, ".cpu") {
-		divisors = []string{"0", "1", "1m"}
-	}
-	return append(refused, shared.OneOf(at.Child("divisor"), ref.Divisor.String(), divisors...)...)
-}
-
-// overlayFiles is about the files in a volume.
-func overlayFiles(at *field.Path, v *corev1.VolumeSource) field.ErrorList {
-	var refused field.ErrorList
-	if s := v.ConfigMap; s != nil {
-		refused = append(refused, files(at.Child("configMap"), s.Items, s.DefaultMode)...)
-	}
-	if s := v.Secret; s != nil {
-		refused = append(refused, files(at.Child("secret"), s.Items, s.DefaultMode)...)
-	}
-	if s := v.DownwardAPI; s != nil {
-		refused = append(refused, append(files(at.Child("downwardAPI"), nil, s.DefaultMode), itsFiles(at.Child("downwardAPI"), s.Items)...)...)
-	}
-	if s := v.EmptyDir; s != nil {
-		refused = append(refused, shared.OneOf(at.Child("emptyDir", "medium"), s.Medium, corev1.StorageMediumMemory)...)
-		if s.SizeLimit != nil && s.SizeLimit.Sign() < 0 {
-			refused = append(refused, field.Invalid(at.Child("emptyDir", "sizeLimit"), s.SizeLimit.String(), "must not be negative"))
-		}
-	}
-	if v.Projected == nil {
-		return refused
-	}
-	at = at.Child("projected")
-	refused = append(refused, files(at, nil, v.Projected.DefaultMode)...)
-	for i, source := range v.Projected.Sources {
-		at := at.Child("sources").Index(i)
-		if count(source.ConfigMap != nil, source.Secret != nil, source.DownwardAPI != nil) != 1 {
-			refused = append(refused, field.Invalid(at, field.OmitValueType{}, "must have one of configMap, downwardAPI and secret"))
-		}
-		if s := source.ConfigMap; s != nil {
-			refused = append(refused, files(at.Child("configMap"), s.Items, nil)...)
-		}
-		if s := source.Secret; s != nil {
-			refused = append(refused, files(at.Child("secret"), s.Items, nil)...)
-		}
-		if s := source.DownwardAPI; s != nil {
-			refused = append(refused, itsFiles(at.Child("downwardAPI"), s.Items)...)
-		}
-	}
-	return refused
-}
-
-func files(at *field.Path, items []corev1.KeyToPath, mode *int32) field.ErrorList {
-	refused := fileMode(at.Child("defaultMode"), mode)
-	for i, item := range items {
-		at := at.Child("items").Index(i)
-		if item.Key == "" {
-			refused = append(refused, field.Required(at.Child("key"), "say which key"))
-		}
-		refused = append(refused, append(fileAt(at.Child("path"), item.Path), fileMode(at.Child("mode"), item.Mode)...)...)
-	}
-	return refused
-}
-
-// itsFiles are those of the downward API.
-func itsFiles(at *field.Path, items []corev1.DownwardAPIVolumeFile) field.ErrorList {
-	var refused field.ErrorList
-	for i, item := range items {
-		at := at.Child("items").Index(i)
-		if (item.FieldRef == nil) == (item.ResourceFieldRef == nil) {
-			refused = append(refused, field.Invalid(at, field.OmitValueType{}, "must have either fieldRef or resourceFieldRef"))
-		}
-		refused = append(refused, fieldOfPod(at.Child("fieldRef"), item.FieldRef, ofFile...)...)
-		refused = append(refused, quantityOfPod(at.Child("resourceFieldRef"), item.ResourceFieldRef, true)...)
-		refused = append(refused, append(fileAt(at.Child("path"), item.Path), fileMode(at.Child("mode"), item.Mode)...)...)
-	}
-	return refused
-}
-
-func fileAt(at *field.Path, p string) field.ErrorList {
-	if p == "" || path.IsAbs(p) || strings.HasPrefix(p, "..") || slices.Contains(strings.Split(p, "/"), "..") {
-		return field.ErrorList{field.Invalid(at, p, "must be the path of a file below the volume, without ..")}
-	}
-	return nil
-}
-
-func fileMode(at *field.Path, mode *int32) field.ErrorList {
-	return shared.Range(at, mode, 0, mostMode)
 }
 
 // graceOf is how long a pod with this overlay may take to stop, in seconds.

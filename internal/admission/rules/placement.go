@@ -13,6 +13,9 @@ import (
 	chartv1 "middleware.hc.cn/operator/api/chart/v1"
 )
 
+// maxPart: what a person writes about affinity or volumes has 2 KiB in 100 entries.
+var maxPart = Size{Bytes: 32 << 10, Entries: 1000}
+
 // Placement checks where pods are to run, and with whose images.
 func Placement(at *field.Path, p chartv1.PodPlacement) field.ErrorList {
 	refused := Labels(at.Child("nodeSelector"), p.NodeSelector)
@@ -23,6 +26,11 @@ func Placement(at *field.Path, p chartv1.PodPlacement) field.ErrorList {
 				"cannot be the name of a Secret; name one that exists"))
 		}
 	}
+	if large := AtMost(at.Child("affinity"), p.Affinity, maxPart); len(large) > 0 {
+		refused = append(refused, large...)
+	} else {
+		refused = append(refused, Affinity(at.Child("affinity"), p.Affinity)...)
+	}
 	switch class := p.PriorityClassName; {
 	case strings.HasPrefix(class, "system-"):
 		refused = append(refused, field.Forbidden(at.Child("priorityClassName"),
@@ -30,6 +38,36 @@ func Placement(at *field.Path, p chartv1.PodPlacement) field.ErrorList {
 	case class != "" && len(validation.IsDNS1123Subdomain(class)) > 0:
 		refused = append(refused, field.Invalid(at.Child("priorityClassName"), class,
 			"cannot be the name of a PriorityClass; name one that exists"))
+	}
+	return refused
+}
+
+// PodVolumes checks what is mounted into the container of a chart kind, of which the chart has /tmp.
+func PodVolumes(at *field.Path, p chartv1.PodVolumes) field.ErrorList {
+	if large := AtMost(at.Child("volumes"), p, maxPart); len(large) > 0 {
+		return large
+	}
+	const most = 20
+	volumes := make([]corev1.Volume, len(p.Volumes))
+	for i := range p.Volumes {
+		volumes[i] = p.Volumes[i].InPod()
+	}
+	types, refused := Volumes(at.Child("volumes"), volumes, most, func(name string) string {
+		if name == "tmp" {
+			return "is the volume of /tmp, which every pod has; choose another name"
+		}
+		return ""
+	})
+	mounts := make([]corev1.VolumeMount, len(p.VolumeMounts))
+	for i, m := range p.VolumeMounts {
+		mounts[i] = corev1.VolumeMount{Name: m.Name, MountPath: m.MountPath, SubPath: m.SubPath, ReadOnly: m.ReadOnly}
+	}
+	at = at.Child("volumeMounts")
+	refused = append(refused, Mounts(at, mounts, types, most, func(string) string { return "" })...)
+	for i, m := range p.VolumeMounts {
+		if m.MountPath == "/tmp" {
+			refused = append(refused, field.Invalid(at.Index(i).Child("mountPath"), m.MountPath, "is there already; mount below it, or elsewhere"))
+		}
 	}
 	return refused
 }

@@ -81,6 +81,8 @@ var crashFlows = []flow{
 			c.Annotations = map[string]string{v1alpha1.AnnotationSwitchover: c.Name + "-1-1"}
 		})
 	}, phase: v1alpha1.PhaseRunning},
+	{name: "files", cluster: func(c *v1alpha1.RedisCluster) { c.Spec.Bootstrap = fromFiles("0-99", "100-8191", "8192-16383") },
+		phase: v1alpha1.PhaseRunning},
 }
 
 func deletedBy(policy v1alpha1.DeletionPolicy) func(*v1alpha1.RedisCluster) {

@@ -36,6 +36,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	helmcharts "middleware.hc.cn/operator/helm-charts"
+	redisadmission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redistest"
@@ -153,7 +154,8 @@ func newOperator(as *rest.Config, namespace string, dial func(ctx context.Contex
 	}
 	return mgr, rediscluster.Add(mgr, children, rediscluster.Options{
 		Backups: true, BackupImage: operatorImage, Chart: loaded,
-		ServiceAccount: serviceAccount, PollInterval: pollInterval, ClusterDomain: "cluster.example",
+		ServiceAnnotations: append(slices.Clone(redisadmission.DefaultServiceAnnotationDomains), "external-dns.alpha.kubernetes.io"),
+		ServiceAccount:     serviceAccount, PollInterval: pollInterval, ClusterDomain: "cluster.example",
 		Redis: redis.NewPool(redis.Options{Dialer: dial, DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second}),
 	})
 }

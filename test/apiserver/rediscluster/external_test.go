@@ -161,6 +161,53 @@ func TestExternalIsServed(t *testing.T) {
 	}
 }
 
+// Clients outside are told a name that external-dns gives the Service, whatever address the balancer has.
+func TestExternalHasAName(t *testing.T) {
+	t.Parallel()
+	cluster, op, _ := running(t)
+	const annotation, name, port = "external-dns.alpha.kubernetes.io/hostname", "redis.example.com", 7000
+	change(t, cluster, func(c *v1alpha1.RedisCluster) {
+		balanced(c)
+		c.Spec.External.Annotations = map[string]string{annotation: name}
+	})
+	awaitExternal(t, cluster, v1alpha1.ReasonExternalAddressPending, "has no address")
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.GatewayName()}}
+	if !get(t, service) || service.Annotations[annotation] != name {
+		t.Fatalf("external-dns finds %v", service.Annotations)
+	}
+	give := func(by ...corev1.LoadBalancerIngress) {
+		get(t, service)
+		service.Status.LoadBalancer.Ingress = by
+		check(t, api.Status().Update(t.Context(), service))
+	}
+	var since int
+	for i, by := range []corev1.LoadBalancerIngress{{Hostname: "lb-1.example.net"}, {IP: "192.0.2.7"}} {
+		give()
+		awaitExternal(t, cluster, v1alpha1.ReasonExternalAddressPending, "has no address")
+		give(by)
+		awaitExternal(t, cluster, v1alpha1.ReasonExternalNotRunning, "no pod")
+		want := fmt.Sprintf("%s:%d", name, port)
+		if is := cluster.Status.External; is == nil || !slices.Equal(is.Addresses, []string{want}) {
+			t.Errorf("behind balancer %d status.external is %+v, want %s", i, is, want)
+		}
+		if at := outsideOf(t, cluster); at[cluster.Name] != want || at[cluster.Name+"-0-1"] != name+":7011" {
+			t.Errorf("behind balancer %d the map is %v", i, at)
+		}
+		if i == 0 {
+			since = len(op.asked())
+		}
+	}
+	binding := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.ExternalConfigMap()}}
+	if !get(t, binding) || binding.Data["host"] != name || binding.Data["port"] != "7000" {
+		t.Errorf("applications are told %v", binding.Data)
+	}
+	for _, written := range op.written(since) {
+		if strings.HasPrefix(written, "configmaps/") || strings.HasPrefix(written, "deployments/") {
+			t.Errorf("for another address of the balancer %s is written", written)
+		}
+	}
+}
+
 // What the API server refuses of the Service is told, and holds back nothing else that is rendered.
 func TestExternalIsRefused(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,6 @@ import (
 
 	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/redis/redistest"
-	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/test/standin"
 )
 
@@ -52,7 +51,7 @@ type kubelet struct {
 	faithful  bool                       // see faithful_test.go
 	version   string                     // of the servers; empty: redistest's
 	emptied   map[string]bool            // pods whose claims were deleted
-	restored  map[string]slots.Set       // pods whose claims hold a shard of a backup
+	restored  map[string]restoredShard   // pods whose claims hold a shard of a backup
 	restores  func(int, *report.Report)  // changes what is said of a shard that is restored; nil: nothing
 }
 
@@ -66,7 +65,7 @@ func runKubelet(t *testing.T, namespace string, configure func(*kubelet)) *kubel
 	t.Helper()
 	k := &kubelet{t: t, namespace: namespace, world: redistest.New(redistest.Options{Seed: 1}),
 		nodes: map[string]*redistest.Node{}, running: map[string]types.UID{}, addresses: map[string]string{}, refused: map[string]bool{},
-		crashed: map[types.UID]bool{}, emptied: map[string]bool{}, restored: map[string]slots.Set{}}
+		crashed: map[types.UID]bool{}, emptied: map[string]bool{}, restored: map[string]restoredShard{}}
 	configure(k)
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
@@ -266,10 +265,9 @@ func (k *kubelet) start(ctx context.Context, pod *corev1.Pod) error {
 		valkey, version := k.engine(pod)
 		options := redistest.NodeOptions{IP: address, Config: config, Settings: file, Hostname: standin.Hostname(pod), Valkey: valkey,
 			Version: version}
-		if part := k.restored[pod.Name]; !part.IsEmpty() {
-			shard := slices.IndexFunc(slots.All().Split(3), part.Equal)
-			options.Slots, options.Epoch = part, uint64(1025+shard)
-			options.Keys = map[string]string{restoredKey(shard): "restored"}
+		if is := k.restored[pod.Name]; !is.slots.IsEmpty() {
+			options.Slots, options.Epoch = is.slots, uint64(1025+is.shard)
+			options.Keys = map[string]string{keyOf(is.slots): "restored"}
 		}
 		k.nodes[pod.Name] = k.world.AddNode(options)
 	}

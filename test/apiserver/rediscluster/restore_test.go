@@ -31,9 +31,12 @@ var fromStore = &v1alpha1.Bootstrap{Restore: &v1alpha1.Restore{Location: &v1alph
 	Namespace: "shop", Cluster: "cache", Name: "monday"}}}
 
 // restoredKey is a key of a shard of the backup.
-func restoredKey(shard int) string {
+func restoredKey(shard int) string { return keyOf(slots.All().Split(3)[shard]) }
+
+// keyOf is the key that is restored of a shard with these slots.
+func keyOf(part slots.Set) string {
 	for i := 0; ; i++ {
-		if key := fmt.Sprint("key", i); slots.All().Split(3)[shard].Contains(slots.KeySlot(key)) {
+		if key := fmt.Sprint("key", i); part.Contains(slots.KeySlot(key)) {
 			return key
 		}
 	}
@@ -95,8 +98,12 @@ func (k *kubelet) restoreShard(ctx context.Context, job *batchv1.Job, instance s
 	if err != nil {
 		return err
 	}
-	part := slots.All().Split(3)[shard]
-	said := report.Report{Engine: "redis", Version: "7.0.15", Marked: time.Unix(1e9, 0), Manifest: strings.Repeat("a", 64), Count: 3,
+	parts := slots.All().Split(3)
+	if files := filesOf(args); len(files) > 0 {
+		parts = files
+	}
+	part := parts[shard]
+	said := report.Report{Engine: "redis", Version: "7.0.15", Marked: time.Unix(1e9, 0), Manifest: strings.Repeat("a", 64), Count: len(parts),
 		Restored: part.String()}
 	if k.restores != nil {
 		k.restores(shard, &said)
@@ -113,7 +120,7 @@ func (k *kubelet) restoreShard(ctx context.Context, job *batchv1.Job, instance s
 	if err := api.Status().Update(ctx, pod); err != nil {
 		return err
 	}
-	k.restored[instance] = part
+	k.restored[instance] = restoredShard{shard, part}
 	if said.Error != "" {
 		return nil
 	}

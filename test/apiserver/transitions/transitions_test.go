@@ -228,11 +228,12 @@ func (c *chain) again(manifest map[string]any) {
 func TestTheSameManifest(t *testing.T) {
 	for kind, manifest := range map[string]string{
 		"App": "{image: 'a:1', resources: {}, env: [], envFrom: [], command: [], service: {annotations: {}}, " +
-			"ports: [{name: a, containerPort: 80}]}",
+			"ports: [{name: a, containerPort: 80}], affinity: {}, volumes: [], volumeMounts: [], topologySpreadConstraints: []}",
 		"Application": "{selector: {matchLabels: {app: a}}, template: {metadata: {annotations: {}}, spec: {template: {" +
 			"metadata: {labels: {app: a}}, spec: {volumes: [], containers: [{name: a, image: 'a:1', env: [], resources: {}}]}}}}}",
-		"CronTab": "{cronSpec: '* * * * *', image: 'a:1', command: [], args: []}",
-		"FooBar":  "{command: date, foo: ''}",
+		"CronTab": "{cronSpec: '* * * * *', image: 'a:1', command: [], args: [], env: [], affinity: {}, " +
+			"volumes: [{name: a, emptyDir: {sizeLimit: 1024Mi}}], volumeMounts: [{name: a, mountPath: /a, readOnly: false}]}",
+		"FooBar": "{command: date, foo: ''}",
 		"RedisCluster": "{pause: true, config: {}, auth: {previousPasswordFor: 90m}, storage: {size: 1024Mi}, " +
 			"pod: [{resources: {limits: {cpu: 1000m}}, labels: {}, env: [], affinity: {}, tolerations: [], volumes: {type: pvc}}]}",
 	} {
