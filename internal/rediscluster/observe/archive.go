@@ -80,8 +80,8 @@ func (o *Observer) archive(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	return a, held, nil
 }
 
-// writesArchive reports whether a pod may be one that writes the archive where it is asked for, by its owner's name and what it runs: labels
-// are anybody's to write.
+// writesArchive reports whether a pod may be one that writes the archive where it is asked for, by its owner's name and what it runs:
+// labels are anybody's to write.
 func writesArchive(cluster *v1alpha1.RedisCluster, pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "ReplicaSet" && strings.HasPrefix(owner.Name, cluster.ArchiveWorkload()+"-") &&

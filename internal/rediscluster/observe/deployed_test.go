@@ -41,25 +41,28 @@ func TestWhoIsDeployed(t *testing.T) {
 		change(objects[0].(*appsv1.Deployment), objects[1].(*appsv1.ReplicaSet))
 		return objects
 	}
+	set := func(change func(*appsv1.ReplicaSet)) []client.Object {
+		return deployment(func(_ *appsv1.Deployment, rs *appsv1.ReplicaSet) { change(rs) })
+	}
 	for name, tt := range map[string]struct {
 		objects []client.Object
 		broken  bool
 		want    bool
 	}{
 		"of the cluster's Deployment": {deploymentOf("c-gateway"), false, true},
-		"of another Deployment of that name": {deployment(func(_ *appsv1.Deployment, rs *appsv1.ReplicaSet) {
-			rs.OwnerReferences[0].UID = "before"
+		"of another's Deployment": {deployment(func(d *appsv1.Deployment, _ *appsv1.ReplicaSet) {
+			d.OwnerReferences[0].UID = "other"
 		}), false, false},
-		"of another's Deployment":            {deployment(func(d *appsv1.Deployment, _ *appsv1.ReplicaSet) { d.OwnerReferences[0].UID = "other" }), false, false},
-		"of nobody's Deployment":             {deployment(func(d *appsv1.Deployment, _ *appsv1.ReplicaSet) { d.OwnerReferences = nil }), false, false},
-		"of another ReplicaSet of that name": {deployment(func(_ *appsv1.Deployment, rs *appsv1.ReplicaSet) { rs.UID = "other" }), false, false},
-		"of a stranger's ReplicaSet":         {deployment(func(_ *appsv1.Deployment, rs *appsv1.ReplicaSet) { rs.OwnerReferences = nil }), false, false},
-		"of one that the Deployment does not control": {deployment(func(_ *appsv1.Deployment, rs *appsv1.ReplicaSet) {
-			rs.OwnerReferences[0].Controller = nil
+		"of nobody's Deployment": {deployment(func(d *appsv1.Deployment, _ *appsv1.ReplicaSet) {
+			d.OwnerReferences = nil
 		}), false, false},
-		"of none":              {deploymentOf("c-gateway")[:1], false, false},
-		"there is none at all": {nil, false, false},
-		"it cannot be read":    {deploymentOf("c-gateway"), true, true},
+		"of another Deployment of that name": {set(func(rs *appsv1.ReplicaSet) { rs.OwnerReferences[0].UID = "before" }), false, false},
+		"of another ReplicaSet of that name": {set(func(rs *appsv1.ReplicaSet) { rs.UID = "other" }), false, false},
+		"of a stranger's ReplicaSet":         {set(func(rs *appsv1.ReplicaSet) { rs.OwnerReferences = nil }), false, false},
+		"of one that is not controlled":      {set(func(rs *appsv1.ReplicaSet) { rs.OwnerReferences[0].Controller = nil }), false, false},
+		"of none":                            {deploymentOf("c-gateway")[:1], false, false},
+		"there is none at all":               {nil, false, false},
+		"it cannot be read":                  {deploymentOf("c-gateway"), true, true},
 	} {
 		kube := fake.NewClientBuilder().WithObjects(tt.objects...).WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {

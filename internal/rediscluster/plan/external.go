@@ -121,7 +121,8 @@ func (in input) knownOutside(pod *snapshot.Instance) Verdict {
 }
 
 // tooManyGateways is why it is not known whom clients outside reach.
-const tooManyGateways = "there are more gateways than can be asked whom they lead clients outside to: delete those that are not of the Deployment"
+const tooManyGateways = "there are more gateways than can be asked whom they lead clients outside to: delete those that are not of the " +
+	"Deployment"
 
 // WhyBehind says why a gateway does not lead clients to an instance of a map; empty: of which nothing is known.
 func WhyBehind(g snapshot.Gateway, is string) string {

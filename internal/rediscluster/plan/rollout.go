@@ -219,7 +219,8 @@ func retire(in input, pod *snapshot.Instance) Step {
 	case pod.Redis.Master:
 		step := switchOver(in, pod)
 		if Is[Switchover](step) && pod.HasReadinessGate && pod.InEndpoints {
-			return RemoveFromEndpoints{base: base{fmt.Sprintf("%s is about to be restarted with a new template", pod.Name)}, Pods: []string{pod.Name}}
+			return RemoveFromEndpoints{base: base{fmt.Sprintf("%s is about to be restarted with a new template", pod.Name)},
+				Pods: []string{pod.Name}}
 		}
 		return step
 	default:
