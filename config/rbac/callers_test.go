@@ -79,6 +79,7 @@ var callers = []struct{ role, resources, verbs, file, code string }{
 
 	{managerRole, "/pods /persistentvolumeclaims", "list watch", "internal/rediscluster/observe/observe.go", "o.Children.List(ctx, &pods,"},
 	{managerRole, "/pods /persistentvolumeclaims", "delete", "internal/rediscluster/act/lost.go", "a.Client.Delete(ctx, object,"},
+	{managerRole, "apps/replicasets", "get", "internal/rediscluster/observe/deployed.go", "o.Secrets.Get("},
 	{managerRole, "/pods/status", "patch", "internal/rediscluster/act/gate.go", "a.Client.Status().Patch("},
 	{managerRole, "/pods/eviction", "create", "internal/rediscluster/act/restart.go", `SubResource("eviction").Create(`},
 	{managerRole, "/persistentvolumeclaims", "get", "internal/rediscluster/act/storage.go", "a.Client.Get("},

@@ -102,6 +102,17 @@ func (d *directory) unknown(m *Map) []string {
 	return names
 }
 
+// addresses are where connections to the instances of a map go.
+func (d *directory) addresses(m *Map) map[string][]string {
+	all, view := map[string][]string{}, d.view.Load()
+	for _, i := range m.Instances {
+		if at := view.inside[i.Name]; len(at) > 0 {
+			all[i.Name] = at
+		}
+	}
+	return all
+}
+
 // update takes a map, and looks its names up.
 func (d *directory) update(ctx context.Context, m *Map, now time.Time) {
 	found := d.lookUp(ctx, m)

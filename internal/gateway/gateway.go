@@ -132,7 +132,7 @@ func (g *Gateway) serves(m *Map, all bool) *Served {
 	if !all {
 		return &Served{Reason: "not all ports of the map are open"}
 	}
-	return &Served{Map: m.digest, Unknown: g.directory.unknown(m)}
+	return &Served{Map: m.digest, Unknown: g.directory.unknown(m), Addresses: g.directory.addresses(m)}
 }
 
 // read reads all files.

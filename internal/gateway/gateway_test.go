@@ -268,18 +268,19 @@ func TestReadiness(t *testing.T) {
 		}
 		return fmt.Sprintf("%x", sha256.Sum256(text))
 	}
-	eventually(t, told(200, `{"map":"`+digest()+`"}`))
+	addresses := fmt.Sprintf(`"addresses":{"cache-0-0":[%q]}`, i.Addr())
+	eventually(t, told(200, `{"map":"`+digest()+`",`+addresses+`}`))
 	writeMap(t, g.path, first, second)
 	eventually(t, told(503, `{"reason":"not all ports of the map are open"}`))
 	second.Port = free(t)
 	writeMap(t, g.path, first, second)
-	eventually(t, told(200, `{"map":"`+digest()+`","unknown":["cache-0-1"]}`))
+	eventually(t, told(200, `{"map":"`+digest()+`","unknown":["cache-0-1"],`+addresses+`}`))
 	served := digest()
 	if err := os.WriteFile(g.path, []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, func() bool { return g.figures.filesInvalid.Load() == 1 })
-	eventually(t, told(200, `{"map":"`+served+`","unknown":["cache-0-1"]}`))
+	eventually(t, told(200, `{"map":"`+served+`","unknown":["cache-0-1"],`+addresses+`}`))
 	g.stop()
 	<-g.ended
 	eventually(t, told(503, `{"reason":"it ends"}`))

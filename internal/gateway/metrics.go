@@ -46,6 +46,8 @@ type Served struct {
 	Map string `json:"map,omitempty"`
 	// Unknown are the instances of it that no IP address is known of: their addresses are not rewritten yet.
 	Unknown []string `json:"unknown,omitempty"`
+	// Addresses are, by the names of the other instances of it, where connections to them go: IP:PORT.
+	Addresses map[string][]string `json:"addresses,omitempty"`
 	// Reason is why there is no Map.
 	Reason string `json:"reason,omitempty"`
 }

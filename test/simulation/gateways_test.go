@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +25,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/status"
 )
 
@@ -34,6 +37,15 @@ type gateways struct {
 	lags map[string]time.Duration
 	// there is when an instance was last there.
 	there map[string]time.Time
+	// pods are the addresses that instances got, in their order; gateways learn of one by DNS, whose answers are of so long before.
+	pods map[string][]addressOf
+	dns  time.Duration
+}
+
+// addressOf is one that an instance got at a moment.
+type addressOf struct {
+	ip string
+	at time.Time
 }
 
 // mapOfNow is a map, from when it is in the ConfigMap.
@@ -45,9 +57,16 @@ type mapOfNow struct {
 
 // letIn asks for clients outside, with gateways that run.
 func (s *simulation) letIn(lags ...time.Duration) {
-	s.gateways = &gateways{s: s, lags: map[string]time.Duration{}, there: map[string]time.Time{}}
+	s.gateways = &gateways{s: s, lags: map[string]time.Duration{}, there: map[string]time.Time{},
+		pods: map[string][]addressOf{}}
 	s.cluster.Spec.External = &v1alpha1.External{Type: v1alpha1.ExternalLoadBalancer, Host: "redis.example.com"}
 	s.loop.Observer.Ask = s.gateways.ask
+	s.create(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.Namespace, Name: "c-gateway", UID: "deployment",
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "RedisCluster", Name: "c", UID: s.cluster.UID, Controller: ptr.To(true)}}}})
+	s.create(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.cluster.Namespace, Name: "c-gateway-5d4", UID: "rs",
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "Deployment", Name: "c-gateway", UID: "deployment", Controller: ptr.To(true)}}}})
 	for i, lag := range lags {
 		ip := fmt.Sprintf("10.9.0.%d", i)
 		s.gateways.lags[ip+":8090"] = lag
@@ -96,11 +115,30 @@ func (g *gateways) ask(_ context.Context, address string) ([]byte, error) {
 	if len(g.maps) == 0 || g.s.random.IntN(5) == 0 {
 		return nil, errors.New("no route")
 	}
-	return fmt.Appendf(nil, `{"map":%q}`, g.of(address).sum), nil
+	said := map[string]any{"map": g.of(address).sum, "addresses": g.known()}
+	return json.Marshal(said)
+}
+
+// known are the addresses at which gateways connect to instances.
+func (g *gateways) known() map[string][]string {
+	known := map[string][]string{}
+	for _, in := range g.s.instances {
+		got := g.pods[in.pod.Name]
+		if ip := in.pod.Status.PodIP; len(got) == 0 || got[len(got)-1].ip != ip {
+			got = append(got, addressOf{ip, g.s.world.Now()})
+			g.pods[in.pod.Name] = got
+		}
+		for _, a := range got {
+			if g.s.world.Now().Sub(a.at) >= g.dns {
+				known[in.pod.Name] = []string{a.ip + ":6379"}
+			}
+		}
+	}
+	return known
 }
 
 // check asserts that whoever owns slots, or follows one who does, is in the map of every gateway, and whoever was there a moment ago in the
-// one of now.
+// one of now; and that clients outside who are led to the owner of a slot reach it.
 func (g *gateways) check() {
 	g.s.t.Helper()
 	if len(g.maps) == 0 {
@@ -114,11 +152,14 @@ func (g *gateways) check() {
 			g.s.fail("%s is gone for %s, and gateways are not told of it any more", name, left)
 		}
 	}
-	snap := g.s.observe()
+	snap, known := g.s.observe(), g.known()
 	for _, in := range snap.Reachable() {
 		r := in.Redis
 		if master := snap.ByNodeID(r.MasterID); r.Slots.IsEmpty() && (r.Master || master == nil || master.Redis.Slots.IsEmpty()) {
 			continue
+		}
+		if at := in.IP + ":6379"; !r.Slots.IsEmpty() && !slices.Contains(known[in.Name], at) {
+			g.s.fail("%s owns slots at %s, and gateways connect to it at %s", in.Name, at, known[in.Name])
 		}
 		for address := range g.lags {
 			if !g.of(address).of[in.Name] {
@@ -163,5 +204,59 @@ func TestScalesOutside(t *testing.T) {
 		s.wantHealthy()
 		app.wantAll()
 		s.gateways.check()
+	})
+}
+
+// Instances that restart have other addresses, of which gateways hear late, and whoever takes over from a master is known to them. Nobody
+// waits for ever for gateways that never hear.
+func TestRollsOutOutside(t *testing.T) {
+	eachSeed(t, 4, func(t *testing.T, seed uint64) {
+		s := newSimulationOf(t, seed, 2, seed%2 == 1)
+		s.letIn(time.Second, 5*time.Second)
+		s.converge()
+		for range 30 { // until the first map has reached all
+			s.reconcile()
+			s.world.Run(time.Second)
+		}
+		deaf := seed%4 == 3
+		s.gateways.dns = time.Duration(5+s.random.IntN(55)) * time.Second
+		if deaf {
+			s.gateways.dns = time.Hour
+		}
+		s.gateways.known()
+		s.world.Run(time.Minute)
+		s.retemplate("v2")
+		before := map[string]string{}
+		for _, in := range s.instances {
+			before[in.pod.Name] = in.pod.Status.PodIP
+		}
+		began, waited := s.world.Now(), false
+		for range 1000 {
+			step := s.reconcile()
+			wait, waits := step.(plan.Wait)
+			waited = waited || waits && wait.BlockedBy == plan.ServedOutside
+			if plan.Is[plan.None](step) && s.cluster.Status.Phase == "Running" {
+				break
+			}
+			s.replaced(true)
+			s.world.Run(time.Second)
+			if !deaf {
+				s.gateways.check()
+			}
+			if s.random.IntN(50) == 0 && !deaf {
+				s.replaceOperator()
+			}
+		}
+		took := s.world.Now().Sub(began)
+		for _, in := range s.instances {
+			if in.pod.Status.PodIP == before[in.pod.Name] {
+				s.fail("%s has not restarted after %s", in.pod.Name, took)
+			}
+		}
+		if deaf && (!waited || took < snapshot.KnownWithin || took > 2*snapshot.KnownWithin) {
+			s.fail("waited for gateways: %t, the rollout took %s", waited, took)
+		}
+		s.converge()
+		s.wantHealthy()
 	})
 }

@@ -38,6 +38,8 @@ type archiveMemory struct {
 	at, asked time.Time
 	location  string // that this is about
 
+	replicaSets replicaSets
+
 	withheld   string
 	lookedAt   time.Time
 	generation int64
@@ -60,7 +62,9 @@ func (o *Observer) archive(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		m.archive.said, m.archive.asked, m.archive.location = nil, time.Time{}, is
 	}
 	a := &snapshot.Archive{}
-	if pod := archivePod(cluster, list.Items); pod != nil {
+	writers := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !writesArchive(cluster, &pod) })
+	writers, _ = o.deployed(ctx, cluster, cluster.ArchiveWorkload(), writers, &m.archive.replicaSets)
+	if pod := newest(writers); pod != nil {
 		ready := pods.Ready(pod) && pod.DeletionTimestamp == nil
 		*a = snapshot.Archive{Pod: pod.Name, Ready: ready, Waiting: pods.Why(pod), Ended: endedBadly(pod)}
 		if address := pod.Status.PodIP; o.Ask != nil && address != "" && o.now().Sub(m.archive.asked) >= archiveEvery {
@@ -76,23 +80,24 @@ func (o *Observer) archive(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	return a, held, nil
 }
 
-// archivePod is the newest pod that writes the archive where it is asked for, by its owner's name and what it runs: labels are anybody's
-// to write.
-func archivePod(cluster *v1alpha1.RedisCluster, list []corev1.Pod) *corev1.Pod {
-	var newest *corev1.Pod
+// writesArchive reports whether a pod may be one that writes the archive where it is asked for, by its owner's name and what it runs:
+// labels are anybody's to write.
+func writesArchive(cluster *v1alpha1.RedisCluster, pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "ReplicaSet" && strings.HasPrefix(owner.Name, cluster.ArchiveWorkload()+"-") &&
+		!pod.Spec.HostNetwork && backupjob.For(pod.Spec, string(cluster.UID), backupjob.Archive) &&
+		slices.Contains(backupjob.Of(pod.Spec).Args, backupjob.Store(cluster.ArchiveLocation()))
+}
+
+// newest is the pod that was made last; nil: there is none.
+func newest(list []corev1.Pod) *corev1.Pod {
+	var last *corev1.Pod
 	for i := range list {
-		pod := &list[i]
-		owner := metav1.GetControllerOf(pod)
-		if owner == nil || owner.Kind != "ReplicaSet" || !strings.HasPrefix(owner.Name, cluster.ArchiveWorkload()+"-") ||
-			pod.Spec.HostNetwork || !backupjob.For(pod.Spec, string(cluster.UID), backupjob.Archive) ||
-			!slices.Contains(backupjob.Of(pod.Spec).Args, backupjob.Store(cluster.ArchiveLocation())) {
-			continue
-		}
-		if newest == nil || newest.CreationTimestamp.Before(&pod.CreationTimestamp) {
-			newest = pod
+		if last == nil || last.CreationTimestamp.Before(&list[i].CreationTimestamp) {
+			last = &list[i]
 		}
 	}
-	return newest
+	return last
 }
 
 // endedBadly is what the program said when it last ended with an error.

@@ -59,10 +59,10 @@ func TestArchivesInOtherStores(t *testing.T) {
 		cluster := archivedCluster()
 		cluster.Spec.Backup.Store = store
 		pod := writer("a", func(p *corev1.Pod) { p.Spec.Containers[0].Args[3] = backupjob.Store(cluster.ArchiveLocation()) })
-		if archivePod(cluster, []corev1.Pod{*pod}) == nil {
-			t.Errorf("%s: no pod is found", name)
+		if !writesArchive(cluster, pod) {
+			t.Errorf("%s: its pod is not known", name)
 		}
-		if archivePod(archivedCluster(), []corev1.Pod{*pod}) != nil {
+		if writesArchive(archivedCluster(), pod) {
 			t.Errorf("%s: it is taken for one that writes into S3", name)
 		}
 	}
@@ -94,11 +94,13 @@ func TestWhoWritesTheArchive(t *testing.T) {
 		"into another store":  {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.Spec.Containers[0].Args[3] = "--store=s3://other" })}},
 		"no owner":            {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.OwnerReferences = nil })}},
 		"another owner":       {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.OwnerReferences[0].Name = "c-other-1" })}},
+		"a stranger's owner":  {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" })}},
 		"another command":     {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"sh"} })}},
 		"at a node's address": {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.Spec.HostNetwork = true })}},
 	} {
 		var asked []string
-		o := &Observer{Children: fake.NewClientBuilder().WithObjects(tt.pods...).Build(), Now: func() time.Time { return now },
+		kube := fake.NewClientBuilder().WithObjects(append(deploymentOf("c-archive"), tt.pods...)...).Build()
+		o := &Observer{Children: kube, Secrets: kube, Now: func() time.Time { return now },
 			Ask: func(_ context.Context, address string) ([]byte, error) {
 				asked = append(asked, address)
 				return report.Archive{Request: "uid", Behind: 1, Objective: 60, Waits: report.WaitStore}.Encode()
@@ -119,7 +121,8 @@ func TestWhoWritesTheArchive(t *testing.T) {
 func TestTheArchiveIsAskedNowAndThen(t *testing.T) {
 	at, asked := now, 0
 	answer := func() ([]byte, error) { return report.Archive{Request: "uid", Behind: 1, Objective: 60}.Encode() }
-	o := &Observer{Children: fake.NewClientBuilder().WithObjects(writer("a", nil)).Build(), Now: func() time.Time { return at },
+	kube := fake.NewClientBuilder().WithObjects(append(deploymentOf("c-archive"), writer("a", nil))...).Build()
+	o := &Observer{Children: kube, Secrets: kube, Now: func() time.Time { return at },
 		Ask: func(ctx context.Context, _ string) ([]byte, error) {
 			if _, bounded := ctx.Deadline(); !bounded {
 				t.Error("it may take for ever")

@@ -5,15 +5,8 @@ package observe
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,19 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/backupjob"
-	"middleware.hc.cn/operator/internal/pods"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
-)
-
-const (
-	// gatewaysEvery is how often gateways are asked at most, gatewaysWithin how long all of them may take.
-	gatewaysEvery, gatewaysWithin = 2 * time.Second, time.Second
-	// startsWithin is for how long a gateway is waited for that does not run yet: by then its kubelet has read the map again.
-	startsWithin = 5 * time.Minute
-	// mostGateways is how many pods are looked at: twice as many as there may be, while they are replaced.
-	mostGateways = 2 * int(v1alpha1.MaxGateways)
 )
 
 // externalMemory is what the Service of gateways said, in which version, what gateways said last by the UIDs of their pods, and what is
@@ -46,8 +28,11 @@ type externalMemory struct {
 	uid     types.UID
 	version string
 
-	said  map[types.UID]servedMap
-	asked time.Time
+	said        map[types.UID]servedMap
+	asked       time.Time
+	replicaSets replicaSets
+	// addresses are those of instances, by the UIDs of their pods.
+	addresses map[string]address
 	// told are the instances that gateways are told of, since is since when not all of them are served.
 	told  v1alpha1.Topology
 	since time.Time
@@ -55,10 +40,10 @@ type externalMemory struct {
 	withheld withheld
 }
 
-// servedMap is what a gateway said: which map it serves, and of which instances of it it knows no address.
-type servedMap struct {
-	Map     string   `json:"map"`
-	Unknown []string `json:"unknown"`
+// address is where an instance is, and since when it was seen there.
+type address struct {
+	ip    string
+	since time.Time
 }
 
 // withheld is what was found about Secrets, and when.
@@ -69,8 +54,8 @@ type withheld struct {
 }
 
 // external reads how clients outside reach the cluster; nil when none are let in. held is how long gateways kept the operator waiting.
-func (o *Observer) external(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) (_ *snapshot.External, held time.Duration,
-	_ error) {
+func (o *Observer) external(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, m *Memory) (_ *snapshot.External,
+	held time.Duration, _ error) {
 	if cluster.Spec.External == nil {
 		m.external = externalMemory{}
 		return nil, 0, nil
@@ -81,8 +66,23 @@ func (o *Observer) external(ctx context.Context, cluster *v1alpha1.RedisCluster,
 	if e.Service, err = o.externalService(ctx, cluster, &m.external); err != nil {
 		return nil, 0, err
 	}
-	held, err = o.gateways(ctx, cluster, e, &m.external)
+	m.external.noteAddresses(s.Instances, o.now())
+	held, err = o.gateways(ctx, cluster, s.Instances, e, &m.external)
 	return e, held, err
+}
+
+// noteAddresses fills in IPSince.
+func (m *externalMemory) noteAddresses(instances []snapshot.Instance, now time.Time) {
+	before := m.addresses
+	m.addresses = map[string]address{}
+	for i := range instances {
+		in := &instances[i]
+		at, known := before[in.UID]
+		if !known || at.ip != in.IP {
+			at = address{ip: in.IP, since: now}
+		}
+		m.addresses[in.UID], in.IPSince = at, at.since
+	}
 }
 
 // writtenDown is what the status says of whom gateways were told of. It is not the operator's alone to write.
@@ -152,113 +152,6 @@ func balancer(service *corev1.Service) string {
 		}
 	}
 	return ""
-}
-
-// gateways reads the pods of gateways, and asks them whom they lead clients to as long as there is somebody of whom that is not known.
-func (o *Observer) gateways(ctx context.Context, cluster *v1alpha1.RedisCluster, e *snapshot.External, m *externalMemory) (
-	held time.Duration, _ error) {
-	var list corev1.PodList
-	err := o.Children.List(ctx, &list, client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelGateway: cluster.Name})
-	if err != nil {
-		return 0, fmt.Errorf("list the gateways: %w", err)
-	}
-	ours := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !isGateway(cluster, &pod) })
-	slices.SortFunc(ours, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	e.TooMany = len(ours) > mostGateways
-	ours = ours[:min(len(ours), mostGateways)]
-	e.Since = m.unserved(e, o.now())
-	if asks := o.Ask != nil && !slices.Equal(e.Served, e.Instances); !asks {
-		m.said = nil
-	} else if began := o.now(); began.Sub(m.asked) >= gatewaysEvery {
-		m.asked = began
-		m.said = o.askGateways(ctx, ours)
-		held = o.now().Sub(began)
-	}
-	for i := range ours {
-		pod := &ours[i]
-		why := pods.Why(pod)
-		starting := why == pods.Starting && o.now().Sub(pod.CreationTimestamp.Time) < startsWithin
-		g := snapshot.Gateway{Pod: pod.Name, Ready: pods.Ready(pod), Starting: starting, Waiting: why, Map: m.said[pod.UID].Map}
-		for _, name := range m.said[pod.UID].Unknown {
-			if shard, ordinal, named := cluster.InstanceOf(name); named {
-				g.Unknown = append(g.Unknown, snapshot.Numbered{Shard: shard, Ordinal: ordinal})
-			}
-		}
-		if pod.DeletionTimestamp != nil {
-			g.Ready, g.Starting, g.EndsBy = false, false, pod.DeletionTimestamp.Time
-		}
-		e.Gateways = append(e.Gateways, g)
-	}
-	return held, nil
-}
-
-// unserved is since when there are the same instances that are not all served.
-func (m *externalMemory) unserved(e *snapshot.External, now time.Time) time.Time {
-	switch {
-	case slices.Equal(e.Served, e.Instances):
-		m.since = time.Time{}
-	case m.since.IsZero() || !slices.Equal(m.told, e.Instances):
-		m.since = now
-	}
-	m.told = e.Instances
-	return m.since
-}
-
-// isGateway reports whether a pod leads clients to the cluster, by its owner's name and what it runs: labels are anybody's to write.
-func isGateway(cluster *v1alpha1.RedisCluster, pod *corev1.Pod) bool {
-	owner, c := metav1.GetControllerOf(pod), backupjob.Of(pod.Spec)
-	return owner != nil && owner.Kind == "ReplicaSet" && strings.HasPrefix(owner.Name, cluster.GatewayName()+"-") && !pod.Spec.HostNetwork &&
-		c != nil && slices.Equal(c.Command, []string{backupjob.Program}) && len(c.Args) > 0 && c.Args[0] == backupjob.Gateway &&
-		pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
-}
-
-// askGateways asks those that run at once.
-func (o *Observer) askGateways(ctx context.Context, list []corev1.Pod) map[types.UID]servedMap {
-	ctx, cancel := context.WithTimeout(ctx, gatewaysWithin)
-	defer cancel()
-	var (
-		mu    sync.Mutex
-		group sync.WaitGroup
-		said  = map[types.UID]servedMap{}
-	)
-	for i := range list {
-		if list[i].Status.PodIP == "" {
-			continue
-		}
-		group.Go(func() {
-			text, err := o.Ask(ctx, net.JoinHostPort(list[i].Status.PodIP, strconv.Itoa(backupjob.StatusPort)))
-			if err != nil {
-				return
-			}
-			is, err := parseServed(text)
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				said[list[i].UID] = is
-			}
-		})
-	}
-	group.Wait()
-	return said
-}
-
-// MostSaid is how many bytes of what a pod says are read: the names of all instances that a cluster with gateways may have.
-const MostSaid = 16 << 10
-
-// parseServed reads what a gateway says.
-func parseServed(text []byte) (servedMap, error) {
-	const digits = 64
-	var said servedMap
-	if len(text) > MostSaid {
-		return servedMap{}, errors.New("it is too long")
-	}
-	if err := json.Unmarshal(text, &said); err != nil {
-		return servedMap{}, err
-	}
-	if len(said.Map) != digits {
-		return servedMap{}, errors.New("it serves no map")
-	}
-	return said, nil
 }
 
 // GatewaysWithheld says, with a field path and a remedy, why the Deployment of gateways may not be written now; empty when it may. What was

@@ -60,6 +60,7 @@ func TestWhoIsAGateway(t *testing.T) {
 	sum := strings.Repeat("a", 64)
 	serving := fmt.Sprintf(`{"map":%q}`, sum)
 	unknown := fmt.Sprintf(`{"map":%q,"unknown":["c-3-1","c","nobody"]}`, sum)
+	addresses := fmt.Sprintf(`{"map":%q,"addresses":{"c-2-1":["10.0.0.7:6379","x","[2001:db8::7]:6379"],"c":["10.0.0.8:6379"]}}`, sum)
 	for name, tt := range map[string]struct {
 		change func(*corev1.Pod)
 		says   string
@@ -68,6 +69,8 @@ func TestWhoIsAGateway(t *testing.T) {
 		"it serves": {nil, serving, []snapshot.Gateway{{Pod: "g", Ready: true, Map: sum}}},
 		"it knows not all": {nil, unknown,
 			[]snapshot.Gateway{{Pod: "g", Ready: true, Map: sum, Unknown: []snapshot.Numbered{{Shard: 3, Ordinal: 1}}}}},
+		"it knows addresses": {nil, addresses, []snapshot.Gateway{{Pod: "g", Ready: true, Map: sum,
+			Addresses: map[snapshot.Numbered][]string{{Shard: 2, Ordinal: 1}: {"10.0.0.7", "2001:db8::7"}}}}},
 		"it says nothing":  {nil, "", []snapshot.Gateway{{Pod: "g", Ready: true}}},
 		"it says nonsense": {nil, `{"map":"x"}`, []snapshot.Gateway{{Pod: "g", Ready: true}}},
 		"it says much":     {nil, serving + strings.Repeat(" ", 1<<20), []snapshot.Gateway{{Pod: "g", Ready: true}}},
@@ -83,17 +86,19 @@ func TestWhoIsAGateway(t *testing.T) {
 		"it has ended":        {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, serving, nil},
 		"no owner":            {func(p *corev1.Pod) { p.OwnerReferences = nil }, serving, nil},
 		"another owner":       {func(p *corev1.Pod) { p.OwnerReferences[0].Name = "c-archive-1" }, serving, nil},
+		"a stranger's owner":  {func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" }, serving, nil},
 		"another command":     {func(p *corev1.Pod) { p.Spec.Containers[0].Args[0] = "archive" }, serving, nil},
 		"at a node's address": {func(p *corev1.Pod) { p.Spec.HostNetwork = true }, serving, nil},
 	} {
-		o := &Observer{Children: fake.NewClientBuilder().WithObjects(gatewayPod("g", tt.change)).Build(), Now: func() time.Time { return now },
+		kube := fake.NewClientBuilder().WithObjects(append(deploymentOf("c-gateway"), gatewayPod("g", tt.change))...).Build()
+		o := &Observer{Children: kube, Secrets: kube, Now: func() time.Time { return now },
 			Ask: func(context.Context, string) ([]byte, error) {
 				if tt.says == "" {
 					return nil, errors.New("no route")
 				}
 				return []byte(tt.says), nil
 			}}
-		got, _, err := o.external(t.Context(), outsideCluster(), &Memory{})
+		got, _, err := o.external(t.Context(), outsideCluster(), &snapshot.Snapshot{}, &Memory{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,13 +117,14 @@ func TestWhoIsAGateway(t *testing.T) {
 // Gateways are asked while there is somebody of whom it is not known that they lead to them, and every two seconds at most.
 func TestGatewaysAreAskedNowAndThen(t *testing.T) {
 	at, asked := now, 0
-	o := &Observer{Children: fake.NewClientBuilder().WithObjects(gatewayPod("g", nil)).Build(), Now: func() time.Time { return at },
+	kube := fake.NewClientBuilder().WithObjects(append(deploymentOf("c-gateway"), gatewayPod("g", nil))...).Build()
+	o := &Observer{Children: kube, Secrets: kube, Now: func() time.Time { return at },
 		Ask: func(context.Context, string) ([]byte, error) { asked++; return nil, errors.New("no route") }}
 	c, m := outsideCluster(), &Memory{}
 	asks := func(after time.Duration, want int) {
 		t.Helper()
 		at = at.Add(after)
-		if _, _, err := o.external(t.Context(), c, m); err != nil || asked != want {
+		if _, _, err := o.external(t.Context(), c, &snapshot.Snapshot{}, m); err != nil || asked != want {
 			t.Errorf("asked %d times, want %d, %v", asked, want, err)
 		}
 	}
@@ -127,6 +133,41 @@ func TestGatewaysAreAskedNowAndThen(t *testing.T) {
 	asks(time.Second, 2)
 	c.Status.External.Served = slices.Clone(c.Status.External.Instances)
 	asks(time.Minute, 2)
+}
+
+// Gateways are asked until all know the address that an instance has got, and not for ever.
+func TestGatewaysAreAskedForAddresses(t *testing.T) {
+	at, asked, knows := now, 0, "10.0.0.1"
+	kube := fake.NewClientBuilder().WithObjects(append(deploymentOf("c-gateway"), gatewayPod("g", nil))...).Build()
+	o := &Observer{Children: kube, Secrets: kube, Now: func() time.Time { return at }, Ask: func(context.Context, string) ([]byte, error) {
+		asked++
+		return fmt.Appendf(nil, `{"map":%q,"addresses":{"c-0-0":["%s:6379"]}}`, strings.Repeat("a", 64), knows), nil
+	}}
+	c, m := outsideCluster(), &Memory{}
+	c.Status.External.Served = slices.Clone(c.Status.External.Instances)
+	looks := func(after time.Duration, uid, ip string, wantAsked int, wantKnown bool, wantSince time.Time) {
+		t.Helper()
+		at = at.Add(after)
+		s := &snapshot.Snapshot{Instances: []snapshot.Instance{{UID: uid, IP: ip}}}
+		got, _, err := o.external(t.Context(), c, s, m)
+		in := &s.Instances[0]
+		if err != nil || asked != wantAsked || got.Gateways[0].Knows(in) != wantKnown || !in.IPSince.Equal(wantSince) {
+			t.Errorf("asked %d times, known %t, since %s, %v", asked, got.Gateways[0].Knows(in), in.IPSince, err)
+		}
+	}
+	looks(0, "a", "10.0.0.1", 1, true, now)
+	looks(time.Minute, "a", "10.0.0.1", 1, true, now)
+	looks(time.Minute, "a", "", 1, false, at.Add(time.Minute)) // it restarts
+	looks(time.Second, "a", "10.0.0.2", 2, false, at.Add(time.Second))
+	restarted := at
+	looks(time.Second, "a", "10.0.0.2", 2, false, restarted)
+	knows = "10.0.0.2"
+	looks(time.Second, "a", "10.0.0.2", 3, true, restarted)
+	looks(time.Hour, "a", "10.0.0.2", 3, true, restarted)
+	looks(time.Minute, "b", "10.0.0.3", 4, false, at.Add(time.Minute)) // another pod
+	replaced := at
+	looks(snapshot.KnownWithin-time.Second, "b", "10.0.0.3", 5, false, replaced)
+	looks(time.Second, "b", "10.0.0.3", 5, false, replaced)
 }
 
 // The Service is read when it has changed, and what it says is told if it can be an address.
@@ -147,7 +188,7 @@ func TestWhereTheBalancerIs(t *testing.T) {
 	is := func(host string, want int) {
 		t.Helper()
 		for range 2 {
-			got, _, err := o.external(t.Context(), c, m)
+			got, _, err := o.external(t.Context(), c, &snapshot.Snapshot{}, m)
 			if err != nil || got.Service == nil || got.Service.Host != host || got.Service.NodePorts[7000] != 30123 || reads != want {
 				t.Errorf("%+v, %v, after %d reads, want %q and %d", got.Service, err, reads, host, want)
 			}
@@ -170,7 +211,7 @@ func TestWhereTheBalancerIs(t *testing.T) {
 		is(tt.want, 2+i)
 	}
 	c.UID = "another"
-	if got, _, err := o.external(t.Context(), c, m); err != nil || got.Service != nil {
+	if got, _, err := o.external(t.Context(), c, &snapshot.Snapshot{}, m); err != nil || got.Service != nil {
 		t.Errorf("another's Service: %+v, %v", got.Service, err)
 	}
 }
@@ -247,7 +288,7 @@ func TestWhatAGatewaySays(t *testing.T) {
 		}
 	}()
 	sum := sha256.Sum256([]byte(text))
-	want := servedMap{Map: hex.EncodeToString(sum[:]), Unknown: []string{"c-0-1"}}
+	want := servedMap{Map: hex.EncodeToString(sum[:]), Unknown: []string{"c-0-1"}, Addresses: map[string][]string{"c-0-0": {"127.0.0.1:6379"}}}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		said, err := backupjob.Asker(MostSaid)(t.Context(), server.Listener.Addr().String())
 		if err != nil && time.Now().Before(deadline) {

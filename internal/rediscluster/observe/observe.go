@@ -122,7 +122,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		return nil, 0, err
 	}
 	var heldByGateways time.Duration
-	if s.External, heldByGateways, err = o.external(ctx, cluster, m); err != nil {
+	if s.External, heldByGateways, err = o.external(ctx, cluster, s, m); err != nil {
 		return nil, 0, err
 	}
 	if s.Auth.Known && s.TLS.Known {

@@ -79,8 +79,7 @@ func (in input) servedOutside(shard, instances int) Verdict {
 		return holds(ServedOutside) // whoever is behind has been told of, and what is inside waits no longer
 	}
 	if e.TooMany {
-		return fails(ServedOutside, "there are more gateways than can be asked whom they lead clients outside to: delete %s",
-			"those that are not of the Deployment")
+		return fails(ServedOutside, tooManyGateways)
 	}
 	for ordinal := e.ServedOf(shard); ordinal < instances; ordinal++ {
 		for _, g := range e.Gateways {
@@ -92,6 +91,38 @@ func (in input) servedOutside(shard, instances int) Verdict {
 	}
 	return holds(ServedOutside)
 }
+
+// knownOutside holds when every gateway that leads clients connects to an instance at the address that it has now: a gateway learns that by
+// DNS, which may answer from a cache, and until then passes on to clients an address that they do not reach. To wait for longer than
+// KnownWithin would let one pod hold up what is inside.
+func (in input) knownOutside(pod *snapshot.Instance) Verdict {
+	e := in.snap.External
+	if !in.desired.External || e == nil || e.Served == nil || pod.IP == "" || len(in.problems) > 0 ||
+		in.now.Sub(pod.IPSince) >= snapshot.KnownWithin {
+		return holds(ServedOutside)
+	}
+	if e.TooMany {
+		return fails(ServedOutside, tooManyGateways)
+	}
+	for _, g := range e.Gateways {
+		if !g.Leads(in.now) || g.Knows(pod) {
+			continue
+		}
+		why := "it does not know that address yet, which it looks up by DNS"
+		switch {
+		case !g.EndsBy.IsZero():
+			why = fmt.Sprintf("it ends, until %s", g.EndsBy.UTC().Format(time.RFC3339))
+		case g.Addresses == nil:
+			why = "it has not said yet at which addresses it connects to instances; if it does not, delete the pod"
+		}
+		return fails(ServedOutside, "clients outside do not reach %s at its address of now through gateway %s: %s", pod.Name, g.Pod, why)
+	}
+	return holds(ServedOutside)
+}
+
+// tooManyGateways is why it is not known whom clients outside reach.
+const tooManyGateways = "there are more gateways than can be asked whom they lead clients outside to: delete those that are not of the " +
+	"Deployment"
 
 // WhyBehind says why a gateway does not lead clients to an instance of a map; empty: of which nothing is known.
 func WhyBehind(g snapshot.Gateway, is string) string {

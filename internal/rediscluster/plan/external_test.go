@@ -208,3 +208,102 @@ func TestWhatIsRefusedOutsideHoldsUpNothing(t *testing.T) {
 		t.Errorf("%s: %s", step.Name(), step.Why())
 	}
 }
+
+// Whoever is to take over from a master, or to receive slots, is known to all gateways at its address of now; for a while.
+func TestWhoTakesOverIsKnownOutside(t *testing.T) {
+	knows := func(at func(shard, ordinal int) string) snapshot.Gateway {
+		all := map[snapshot.Numbered][]string{}
+		for shard := range 4 {
+			for ordinal := range 2 {
+				all[snapshot.Numbered{Shard: shard, Ordinal: ordinal}] = []string{"2001:db8::1", at(shard, ordinal)}
+			}
+		}
+		return snapshot.Gateway{Pod: "g-1", Ready: true, Addresses: all}
+	}
+	knowing, behind := knows(podIP), knows(func(int, int) string { return "10.9.9.9" })
+	but := func(change func(*snapshot.Gateway)) snapshot.Gateway {
+		g := behind
+		change(&g)
+		return g
+	}
+	waits := map[string]struct {
+		second snapshot.Gateway
+		change func(*Desired, *snapshot.Snapshot)
+		why    string // empty: nobody waits
+	}{
+		"all know it": {second: knowing},
+		"one knows the address of before": {second: behind,
+			why: "at its address of now through gateway g-1: it does not know that address yet, which it looks up by DNS"},
+		"one says nothing": {second: but(func(g *snapshot.Gateway) { g.Addresses = nil }), why: "it has not said yet at which addresses"},
+		"one starts": {second: but(func(g *snapshot.Gateway) { g.Ready, g.Starting, g.Addresses = false, true, nil }),
+			why: "it has not said yet"},
+		"one does not run": {second: but(func(g *snapshot.Gateway) { g.Ready, g.Waiting, g.Addresses = false, "CrashLoopBackOff", nil })},
+		"one ends": {second: but(func(g *snapshot.Gateway) { g.Ready, g.EndsBy, g.Addresses = false, now.Add(time.Minute), nil }),
+			why: "it ends, until 2026-11-21T12:01:00Z"},
+		"one was to have ended": {second: but(func(g *snapshot.Gateway) { g.Ready, g.EndsBy, g.Addresses = false, now, nil })},
+		"for long": {second: behind, change: func(_ *Desired, s *snapshot.Snapshot) {
+			for i := range s.Instances {
+				s.Instances[i].IPSince = now.Add(-snapshot.KnownWithin)
+			}
+		}},
+		"none ever led clients": {second: behind, change: func(_ *Desired, s *snapshot.Snapshot) { s.External.Served = nil }},
+		"nobody is let in":      {second: behind, change: func(d *Desired, _ *snapshot.Snapshot) { d.External = false }},
+		"there are too many": {second: knowing, change: func(_ *Desired, s *snapshot.Snapshot) { s.External.TooMany = true },
+			why: "more gateways than can be asked"},
+	}
+	for situation, of := range map[string]struct {
+		make func() (Desired, *snapshot.Snapshot)
+		step string
+	}{
+		"a rollout": {func() (Desired, *snapshot.Snapshot) { return with(topologyOf(3)), outmoded(replicas...) }, "RemoveFromEndpoints"},
+		"a request": {func() (Desired, *snapshot.Snapshot) {
+			d := with(topologyOf(3))
+			d.Switchover = "c-1-1"
+			return d, placed("a", "b", "c", "b", "c", "a")
+		}, "Switchover"},
+		"fewer replicas": {func() (Desired, *snapshot.Snapshot) {
+			return with(v1alpha1.Topology{1, 2, 2}), swapped(changed(formed, func(s *snapshot.Snapshot) { s.Shards[0].Replicas = 2 })(), 0)
+		}, "Switchover"},
+		"masters on one node": {func() (Desired, *snapshot.Snapshot) {
+			d := with(topologyOf(3))
+			d.SpreadMasters = true
+			return d, placed("a", "a", "a", "b", "c", "d")
+		}, "Switchover"},
+		"slots that move": {func() (Desired, *snapshot.Snapshot) {
+			d := with(topologyOf(4))
+			return d, recorded(d, joined(4))
+		}, "MoveSlots"},
+	} {
+		for name, tt := range waits {
+			d, s := of.make()
+			d.External = true
+			s.External = &snapshot.External{Served: topologyOf(4), Gateways: []snapshot.Gateway{knowing, tt.second}}
+			for i := range s.Instances {
+				s.Instances[i].IPSince = now.Add(1 - snapshot.KnownWithin)
+			}
+			if tt.change != nil {
+				tt.change(&d, s)
+			}
+			step := ShapeOf(d, s, now).Next(Pending{Map: "new"}).Step
+			switch told := situation != "masters on one node"; {
+			case tt.why == "" && step.Name() != of.step, tt.why != "" && step.Name() == of.step,
+				tt.why != "" && told && (blockedBy(step) != ServedOutside || !strings.Contains(step.Why(), tt.why)):
+				t.Errorf("%s, %s: %s: %s", situation, name, step.Name(), step.Why())
+			}
+		}
+	}
+}
+
+// What heals a cluster does not wait until clients outside reach who takes over.
+func TestHealingWaitsForNobodyOutside(t *testing.T) {
+	d, s := with(topologyOf(3)), formed()
+	d.External = true
+	s.External = &snapshot.External{Served: topologyOf(3), Gateways: []snapshot.Gateway{{Pod: "g", Ready: true}}}
+	for i := range s.Instances {
+		s.Instances[i].IPSince, s.Instances[i].Ready = now, true
+	}
+	s.Find(1, 0).Redis.PersistenceError = "aof_last_write_status:err"
+	if step := ShapeOf(d, s, now).Next(Pending{Map: "new"}).Step; !Is[Switchover](step) {
+		t.Errorf("a disk is full: %s: %s", step.Name(), step.Why())
+	}
+}

@@ -83,7 +83,7 @@ const (
 	CutOverAsked Predicate = "cut_over_asked"
 	// DataOnDisk: all that instances hold is in files that outlive their pods, and it is written down where.
 	DataOnDisk Predicate = "data_on_disk"
-	// ServedOutside: gateways lead clients outside to an instance that is about to be told to them.
+	// ServedOutside: gateways lead clients outside to an instance that is about to be told to them, at the address that it has now.
 	ServedOutside Predicate = "served_outside"
 	// PortsKnown: all instances tell clients by TLS the ports that the others announce.
 	PortsKnown Predicate = "ports_known"

@@ -216,10 +216,13 @@ func retire(in input, pod *snapshot.Instance) Step {
 				Pods: []string{pod.Name}}
 		}
 		return nil
-	case pod.Redis.Master && pod.HasReadinessGate && pod.InEndpoints:
-		return RemoveFromEndpoints{base: base{fmt.Sprintf("%s is about to be restarted with a new template", pod.Name)}, Pods: []string{pod.Name}}
 	case pod.Redis.Master:
-		return switchOver(in, pod)
+		step := switchOver(in, pod)
+		if Is[Switchover](step) && pod.HasReadinessGate && pod.InEndpoints {
+			return RemoveFromEndpoints{base: base{fmt.Sprintf("%s is about to be restarted with a new template", pod.Name)},
+				Pods: []string{pod.Name}}
+		}
+		return step
 	default:
 		return removeFromEndpoints(in, []*snapshot.Instance{pod}, quietBeforeRestart)
 	}
@@ -250,6 +253,9 @@ func switchOver(in input, master *snapshot.Instance) Step {
 	if best == nil {
 		return waitFor(fails(ReplicaInSync, "%s is to be restarted and is the master of shard %d, of which no other instance is in sync",
 			master.Name, master.Shard))
+	}
+	if v := in.knownOutside(best); !v.Holds {
+		return waitFor(v)
 	}
 	return Switchover{
 		base:   base{fmt.Sprintf("%s is to be restarted and is the master of shard %d: %s takes over", master.Name, master.Shard, best.Name)},

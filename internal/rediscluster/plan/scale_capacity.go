@@ -75,6 +75,9 @@ func movable(in input, move Move) (Move, Verdict) {
 	if v := in.servedOutside(to.Shard, int(in.topology[to.Shard])); !v.Holds {
 		return move, v
 	}
+	if v := in.knownOutside(to); !v.Holds {
+		return move, v
+	}
 	known := to.Redis.Peers[from.Redis.NodeID].Slots
 	if move.Slots = move.Slots.Intersect(known); move.Slots.IsEmpty() {
 		return move, fails(ShardHealthy, "%s has not heard yet what %s owns", to.Name, from.Name)

@@ -209,6 +209,9 @@ func switchover(in input, master *snapshot.Instance) Step {
 		return waitFor(fails(ReplicaInSync, "%s is to go and is the master of shard %d, of which no other instance is in sync", master.Name,
 			master.Shard))
 	}
+	if v := in.knownOutside(best); !v.Holds {
+		return waitFor(v)
+	}
 	return Switchover{base: base{fmt.Sprintf("%s is to go and is the master of shard %d: %s takes over", master.Name, master.Shard,
 		best.Name)},
 		Master: target(master), Replica: target(best)}

@@ -101,7 +101,8 @@ func (in input) switchovers(masters map[int]*snapshot.Instance) []exchange {
 		return nil
 	}
 	return slices.DeleteFunc(in.exchanges(masters), func(e exchange) bool {
-		return in.untimely(e) || !e.replica.Ready || !canSucceed(e.replica, e.master) || in.stale(e.replica) != in.stale(e.master)
+		return in.untimely(e) || !e.replica.Ready || !canSucceed(e.replica, e.master) || in.stale(e.replica) != in.stale(e.master) ||
+			!in.knownOutside(e.replica).Holds
 	})
 }
 

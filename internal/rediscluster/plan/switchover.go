@@ -155,5 +155,5 @@ func (in input) mayTakeOver(e exchange) Verdict {
 		return fails(MasterElected, "%s is to take over from %s some time after the last switchover of shard %d: until then the others do not "+
 			"vote for it", e.replica.Name, e.master.Name, e.master.Shard)
 	}
-	return holds(ReplicaInSync)
+	return in.knownOutside(e.replica)
 }

@@ -10,6 +10,9 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 )
 
+// KnownWithin is for how long what is inside waits for gateways to know the address that an instance has got.
+const KnownWithin = 10 * time.Minute
+
 // External is what is known of how clients outside reach a cluster.
 type External struct {
 	// Outside is whom gateways were told of, as it was written down.
@@ -67,6 +70,8 @@ type Gateway struct {
 	Map string
 	// Unknown are the instances of that map that it knows no address of, and so leads nobody to.
 	Unknown []Numbered
+	// Addresses are the IP addresses at which it connects to instances, as it said last.
+	Addresses map[Numbered][]string
 }
 
 // Numbered is an instance by its shard and its number there.
@@ -75,6 +80,11 @@ type Numbered struct{ Shard, Ordinal int }
 // Serves reports whether it said that it leads clients to an instance by a map.
 func (g Gateway) Serves(is string, instance Numbered) bool {
 	return is != "" && g.Map == is && !slices.Contains(g.Unknown, instance)
+}
+
+// Knows reports whether it said that it connects to an instance at the address that this one has now.
+func (g Gateway) Knows(in *Instance) bool {
+	return slices.Contains(g.Addresses[Numbered{Shard: in.Shard, Ordinal: in.Ordinal}], in.IP)
 }
 
 // Leads reports whether clients may be led by it, now or soon: one that does not run leads nobody, and begins with the map of then.

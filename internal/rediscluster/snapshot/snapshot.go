@@ -325,6 +325,8 @@ type Instance struct {
 	Shard   int
 	Ordinal int
 	IP      string
+	// IPSince is since when the operator has seen it at that address; zero while nobody outside is let in.
+	IPSince time.Time
 	// Way is how the operator reaches its Redis.
 	Way        Way
 	DomainName string

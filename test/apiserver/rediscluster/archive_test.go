@@ -32,8 +32,21 @@ func archiveSecret(namespace string) *corev1.Secret {
 // archiveWriter stands in for the controllers of Deployments: the pod that they would make, ready.
 func archiveWriter(t *testing.T, d *appsv1.Deployment) *corev1.Pod {
 	t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name + "-5d4-x", Labels: d.Spec.Template.Labels,
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: d.Name + "-5d4", UID: d.UID,
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name + "-5d4"}}
+	if !get(t, set) {
+		set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: d.Name, UID: d.UID,
+			Controller: ptr.To(true)}}
+		set.Spec = appsv1.ReplicaSetSpec{Selector: d.Spec.Selector, Template: d.Spec.Template}
+		create(t, set)
+	}
+	return deployedPod(t, d, set)
+}
+
+// deployedPod is a ready pod of a Deployment's template that says that it is a ReplicaSet's.
+func deployedPod(t *testing.T, d *appsv1.Deployment, set *appsv1.ReplicaSet) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: set.Name + "-x", Labels: d.Spec.Template.Labels,
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: set.Name, UID: set.UID,
 			Controller: ptr.To(true)}}}, Spec: d.Spec.Template.Spec}
 	create(t, pod)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.1.250.250",

@@ -109,6 +109,20 @@ func TestExternalIsServed(t *testing.T) {
 			t.Errorf("%s is at %q, want %s", instance, at[instance], want)
 		}
 	}
+	t.Log("who has the labels, the program and an owner of such a name, and is not of the Deployment, is none of the gateways")
+	stranger := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name + "-0"},
+		Spec: appsv1.ReplicaSetSpec{Selector: d.Spec.Selector, Template: d.Spec.Template}}
+	create(t, stranger)
+	forged := deployedPod(t, d, stranger)
+	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.External.Replicas = ptr.To[int32](2) })
+	eventually(t, "the Deployment is of two", func() string {
+		if !get(t, d) || *d.Spec.Replicas != 2 {
+			return fmt.Sprintf("%+v", d.Spec)
+		}
+		return ""
+	})
+	awaitExternal(t, cluster, v1alpha1.ReasonExternalNotRunning, "the Deployment has no pod")
+	remove(t, forged)
 	pod := archiveWriter(t, d)
 	awaitExternal(t, cluster, v1alpha1.ReasonExternalAvailable, "nodes.example.com")
 	remove(t, pod)
