@@ -141,6 +141,7 @@ var advice = []func(*v1alpha1.RedisCluster) []string{
 	adviseReplicas,
 	adviseKeepingData,
 	adviseAuth,
+	adviseTLS,
 	adviseExternal,
 	adviseImages,
 	adviseConfig,

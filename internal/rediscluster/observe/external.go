@@ -184,6 +184,7 @@ func (o *Observer) gateways(ctx context.Context, cluster *v1alpha1.RedisCluster,
 				g.Unknown = append(g.Unknown, snapshot.Numbered{Shard: shard, Ordinal: ordinal})
 			}
 		}
+		g.ShowsNone = cluster.ShowsCertificate() && !backupjob.Shows(pod.Spec)
 		if pod.DeletionTimestamp != nil {
 			g.Ready, g.Starting, g.EndsBy = false, false, pod.DeletionTimestamp.Time
 		}
@@ -277,7 +278,10 @@ func (o *Observer) GatewaysWithheld(ctx context.Context, cluster *v1alpha1.Redis
 	}
 	var needed []access.Needed
 	if cluster.TLSMode() == v1alpha1.TLSRequired {
-		needed = append(needed, access.Needed{Field: "spec.tls", Name: cluster.TLSTrustSecretName(), Label: v1alpha1.LabelTLS})
+		needed = backupjob.NeedsOfTLS(cluster, "spec.tls")
+		if own := cluster.Spec.TLS.ClientCASecretName; own != "" {
+			needed = append(needed, access.Needed{Field: "spec.tls.clientCASecretName", Name: own, Label: v1alpha1.LabelTLS})
+		}
 	}
 	if tls := cluster.Spec.External.TLS; tls != nil {
 		needed = append(needed, access.Needed{Field: "spec.external.tls.secretName", Name: tls.SecretName, Label: v1alpha1.LabelExternalTLS})

@@ -38,7 +38,7 @@ func mounting(ports ...int32) func(*corev1.Pod) {
 func TestTLSThatFailsIsNotHidden(t *testing.T) {
 	o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), certified(t, "good", true), statefulSet(nil), pod(mounting(6379, 6380)))
 	node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "s"})
-	file := redisconf.TLSSettings(redisconf.TLSBoth, redisconf.TLSDir)
+	file := redisconf.TLS{Stage: redisconf.TLSBoth}.Settings(redisconf.TLSDir)
 	node.SetFile(file)
 	world.Restart(node, "10.0.0.1", true)
 	pool := redis.NewPool(redis.Options{DialTimeout: time.Minute, IOTimeout: time.Minute,

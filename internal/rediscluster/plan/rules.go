@@ -31,6 +31,7 @@ var rules = []rule{
 	{"access", false, planAccess},
 	{"certificates", false, planCertificates},
 	{"TLS of one", false, planTLSBehind},
+	{"TLS of clients", false, planTLSClients},
 	{"follow", true, planFollow},
 	{"elections", true, planElections},
 	// Forming, and new masters.
