@@ -31,7 +31,6 @@ var rules = []rule{
 	{"access", false, planAccess},
 	{"certificates", false, planCertificates},
 	{"TLS of one", false, planTLSBehind},
-	{"TLS of clients", false, planTLSClients},
 	{"follow", true, planFollow},
 	{"elections", true, planElections},
 	// Forming, and new masters.
@@ -60,6 +59,7 @@ var rules = []rule{
 	// Settings, and slots on their way.
 	{"functions", false, planFunctions},
 	{"config", false, planConfig},
+	{"TLS of clients", false, planTLSClients},
 	{"TLS stage", false, planTLSStage},
 	{"epoch", false, planEpoch},
 	{"goal", false, planGoal},

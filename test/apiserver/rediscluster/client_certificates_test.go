@@ -54,6 +54,12 @@ func TestCertificatesOfClients(t *testing.T) {
 		}
 		return all
 	}
+	eventually(t, "the cluster runs", func() string {
+		if get(t, cluster); cluster.Status.Phase != v1alpha1.PhaseRunning {
+			return "its phase is " + string(cluster.Status.Phase)
+		}
+		return ""
+	})
 	before := revisions()
 	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.TLS.ClientCertificates = v1alpha1.ClientCertificatesRequired })
 	awaits(v1alpha1.ClientCertificatesRequired, "yes")
