@@ -25,8 +25,8 @@ type Authority struct {
 // NewAuthority makes one whose certificates, and its own, are valid in that time.
 func NewAuthority(from, until time.Time) *Authority {
 	a := &Authority{key: newKey(), from: from, until: until, serial: 1}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, NotBefore: from, NotAfter: until,
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
+		NotBefore: from, NotAfter: until, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	a.certificate = signed(template, template, a.key, a.key)
 	return a
 }

@@ -69,8 +69,8 @@ func (c *certificate) fresh(cluster *v1alpha1.RedisCluster, now time.Time) bool 
 	return c.generation == cluster.Generation && now.Sub(c.readAt) < certificateAge
 }
 
-// offer has instances shown the certificate that ask for one, but only if one may be wanted: one that is shown is also judged where none is,
-// by authorities that an instance may not have loaded yet, and it could not be told to.
+// offer has instances shown the certificate that ask for one, but only if one may be wanted: one that is shown is judged also where none
+// is, by authorities that an instance may not have loaded yet, and it could not be told to.
 func (c *certificate) offer(cluster *v1alpha1.RedisCluster) {
 	switch {
 	case c.tls == nil:
@@ -165,8 +165,8 @@ func inOrder(cluster *v1alpha1.RedisCluster, c *certificate, own, trusted, clien
 			own.Name, cluster.HeadlessServiceName(), cluster.Namespace, err, keyTrusted)
 	}
 	if err := secured.Verify(pair, now, x509.ExtKeyUsageClientAuth); err != nil {
-		return fmt.Sprintf("spec.tls.secretName: the certificate in Secret %s is for servers only, and instances show it to each other as clients "+
-			"(%v): have it made with both usages, server auth and client auth", own.Name, err)
+		return fmt.Sprintf("spec.tls.secretName: the certificate in Secret %s is for servers only, and instances show it to each other as "+
+			"clients (%v): have it made with both usages, server auth and client auth", own.Name, err)
 	}
 	theirs := redis.NewTLS(clients.Data[keyTrusted], cluster.TLSServerName())
 	if theirs == nil || theirs.Verify(pair, now, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth) != nil {

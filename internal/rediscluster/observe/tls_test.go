@@ -108,3 +108,24 @@ func TestWhatTakesTLSIsNotAskedPlainly(t *testing.T) {
 		})
 	}
 }
+
+// Instances are shown a certificate from before they want one until none does any more, and not otherwise.
+func TestWhenACertificateIsShown(t *testing.T) {
+	const optional, required = v1alpha1.ClientCertificatesOptional, v1alpha1.ClientCertificatesRequired
+	o, _, _ := newObserver(t, interceptor.Funcs{}, secret("s"), certified(t, "good", true), statefulSet(nil))
+	c := cluster()
+	c.Spec.TLS, c.Status.TLS = &v1alpha1.TLS{SecretName: "good"}, &v1alpha1.TLSStatus{Mode: v1alpha1.TLSRequired, Stage: "Required"}
+	for _, tt := range []struct {
+		asked, is v1alpha1.ClientCertificates
+		shown     bool
+	}{{"", "", false}, {optional, optional, false}, {required, optional, true}, {required, required, true}, {optional, required, true},
+		{optional, optional, false}} {
+		c.Spec.TLS.ClientCertificates, c.Status.TLS.ClientCertificates = tt.asked, tt.is
+		if _, err := o.Observe(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if shown := o.certificate.offered.Load() != nil; shown != tt.shown {
+			t.Errorf("asked for %q, and %q is in force: shown is %t", tt.asked, tt.is, shown)
+		}
+	}
+}
