@@ -34,8 +34,9 @@ func (a *authority) client(uses ...x509.ExtKeyUsage) tls.Certificate {
 	a.issued++
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(a.t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(a.issued), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"*.cache-nodes.shop.svc"}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: uses}
+	template := &x509.Certificate{SerialNumber: big.NewInt(a.issued), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"*.cache-nodes.shop.svc"}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: uses}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
 	must(a.t, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}

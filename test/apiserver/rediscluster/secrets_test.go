@@ -121,7 +121,9 @@ func TestNoStatefulSetNamesASecretOfOthers(t *testing.T) {
 	awaitStalled(t, cluster, "CertificateUnavailable", remedy)
 	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.TLS = &v1alpha1.TLS{SecretName: "own", CASecretName: "victim"} })
 	awaitStalled(t, cluster, "CertificateUnavailable", "spec.tls.caSecretName")
-	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.TLS = &v1alpha1.TLS{SecretName: "own", ClientCASecretName: "victim"} })
+	change(t, cluster, func(c *v1alpha1.RedisCluster) {
+		c.Spec.TLS = &v1alpha1.TLS{SecretName: "own", ClientCASecretName: "victim"}
+	})
 	awaitStalled(t, cluster, "CertificateUnavailable", "spec.tls.clientCASecretName")
 	remove(t, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cache-1"}})
 	awaitPasses(t, 5)
