@@ -55,7 +55,7 @@ export REDISCLI_HISTFILE=/dev/null
 ca=/etc/redis/tls/ca.crt
 way() {
   [ -r "$ca" ] || return 0
-  tls="--tls --cacert $ca"
+  tls="--tls --cacert $ca --cert ${ca%/*}/tls.crt --key ${ca%/*}/tls.key"
   if grep -q '^port "0"' /etc/redis/redis.conf; then set -- "$1" "-p 6379 $tls" "-p 6380 $tls"; else
     set -- "$1" "-p 6380 $tls" "-p 6379" "-p 6379 $tls"
   fi

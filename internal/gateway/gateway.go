@@ -33,6 +33,10 @@ type Options struct {
 	CertFile, KeyFile string
 	// CAFile has the certificates that those of instances are signed with, and ServerName what these are for; empty: no TLS.
 	CAFile, ServerName string
+	// ClientCertFile and ClientKeyFile have the certificate for instances that want one; empty: they are shown none.
+	ClientCertFile, ClientKeyFile string
+	// ClientCAFile has the certificates that those of clients are signed with, of whom each has to show one; empty: nobody is asked.
+	ClientCAFile string
 	// MaxConnections, MaxPerSource and MaxPerInstance bound connections.
 	MaxConnections, MaxPerSource, MaxPerInstance int
 	// DrainDelay is for how long connections are accepted after the gateway was told to end, since others hear of it late, and
@@ -75,10 +79,16 @@ func New(ctx context.Context, o Options) (*Gateway, error) {
 		limits:    limits{total: o.MaxConnections, perSource: o.MaxPerSource, perInstance: o.MaxPerInstance},
 		listeners: map[uint16]*listener{}, open: map[*connection]bool{}}
 	if o.CertFile != "" {
-		g.certificate = &certificate{certFile: o.CertFile, keyFile: o.KeyFile}
+		g.certificate = &certificate{what: "the certificate for clients", certFile: o.CertFile, keyFile: o.KeyFile}
+		if o.ClientCAFile != "" {
+			g.certificate.clients = &authority{what: "the authority of clients", file: o.ClientCAFile}
+		}
 	}
 	if o.CAFile != "" {
-		g.authority = &authority{file: o.CAFile, serverName: o.ServerName}
+		g.authority = &authority{what: "the authority of instances", file: o.CAFile, serverName: o.ServerName}
+		if o.ClientCertFile != "" {
+			g.authority.shows = &certificate{what: "the certificate for instances", certFile: o.ClientCertFile, keyFile: o.ClientKeyFile}
+		}
 	}
 	m, err := g.read()
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 // operator mounts, so that it is in no argument, and in nobody's list of processes. redis.conf says which port takes TLS, if any.
 const redisAccess = `if [ -r /etc/redis/auth/password ]; then REDISCLI_AUTH=$(cat /etc/redis/auth/password); export REDISCLI_AUTH; fi
 export REDISCLI_HISTFILE=/dev/null
-tls= port=$(sed -n 's/^tls-port "\([0-9]*\)"$/\1/p' /etc/redis/redis.conf 2>/dev/null)
-case ${port:-0} in 0) port=6379 ;; *) tls="--tls --cacert /etc/redis/tls/ca.crt" ;; esac`
+tls= dir=/etc/redis/tls port=$(sed -n 's/^tls-port "\([0-9]*\)"$/\1/p' /etc/redis/redis.conf 2>/dev/null)
+case ${port:-0} in 0) port=6379 ;; *) tls="--tls --cacert $dir/ca.crt --cert $dir/tls.crt --key $dir/tls.key" ;; esac`
 
 // redisCLI runs redis-cli with what is for it as its own arguments.
 const redisCLI = redisAccess + `

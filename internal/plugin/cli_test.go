@@ -41,7 +41,7 @@ func TestTheScriptPassesWordsOn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "redis-cli"), []byte(print), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	const secured = "[--tls][--cacert][DIR/tls/ca.crt]"
+	const secured = "[--tls][--cacert][DIR/tls/ca.crt][--cert][DIR/tls/tls.crt][--key][DIR/tls/tls.key]"
 	for settings, want := range map[string]string{
 		"":                                   "[-p][6379]",
 		"port \"6379\"":                      "[-p][6379]",

@@ -19,6 +19,8 @@ import (
 type TLS struct {
 	trusted *x509.CertPool
 	name    string
+	// shows is the certificate that nodes are shown that ask for one; nil: none.
+	shows func() *tls.Certificate
 }
 
 // NewTLS trusts the certificates in PEM, and takes a node's certificate when it is valid for the DNS name. It is nil when
@@ -32,23 +34,44 @@ func NewTLS(trusted []byte, name string) *TLS {
 }
 
 // Named is the same for nodes whose certificates are for another name.
-func (t *TLS) Named(name string) *TLS { return &TLS{trusted: t.trusted, name: name} }
+func (t *TLS) Named(name string) *TLS { return &TLS{trusted: t.trusted, name: name, shows: t.shows} }
 
-// Verify says why a node's certificate would not be taken at that time.
-func (t *TLS) Verify(pair tls.Certificate, now time.Time) error {
+// Showing is the same, with a certificate for nodes that ask for one: whichever is the one of the moment, nil for none. It must be safe to
+// call at any time.
+func (t *TLS) Showing(shows func() *tls.Certificate) *TLS {
+	return &TLS{trusted: t.trusted, name: t.name, shows: shows}
+}
+
+// Verify says why a node's certificate would not be taken at that time, for each of these uses.
+func (t *TLS) Verify(pair tls.Certificate, now time.Time, uses ...x509.ExtKeyUsage) error {
 	others := x509.NewCertPool()
 	for _, der := range pair.Certificate[1:] {
 		if certificate, err := x509.ParseCertificate(der); err == nil {
 			others.AddCert(certificate)
 		}
 	}
-	_, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: t.trusted, Intermediates: others, DNSName: t.name, CurrentTime: now})
-	return err
+	options := x509.VerifyOptions{Roots: t.trusted, Intermediates: others, DNSName: t.name, CurrentTime: now}
+	for _, use := range uses {
+		options.KeyUsages = []x509.ExtKeyUsage{use}
+		if _, err := pair.Leaf.Verify(options); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // wrap makes a connection encrypted. It never falls back.
 func (t *TLS) wrap(ctx context.Context, conn net.Conn) (*tls.Conn, error) {
-	secure := tls.Client(conn, &tls.Config{RootCAs: t.trusted, ServerName: t.name, MinVersion: tls.VersionTLS12})
+	config := &tls.Config{RootCAs: t.trusted, ServerName: t.name, MinVersion: tls.VersionTLS12}
+	if t.shows != nil {
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if shown := t.shows(); shown != nil {
+				return shown, nil
+			}
+			return &tls.Certificate{}, nil // none, and the node decides
+		}
+	}
+	secure := tls.Client(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("TLS: %w", err), conn.Close())
 	}

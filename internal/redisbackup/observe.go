@@ -193,8 +193,7 @@ func (r *reconciler) withheld(ctx context.Context, backup *v1alpha1.RedisBackup,
 	if _, secured := cluster.ClientTLS(); !secured {
 		return "", nil
 	}
-	return secrets.Usable(ctx, backup.Namespace,
-		access.Needed{Field: "spec.tls of RedisCluster " + cluster.Name, Name: cluster.TLSTrustSecretName(), Label: v1alpha1.LabelTLS})
+	return secrets.Usable(ctx, backup.Namespace, backupjob.NeedsOfTLS(cluster, "spec.tls of RedisCluster "+cluster.Name)...)
 }
 
 // storeWithheld says why a pod may not be given what it needs for the store.

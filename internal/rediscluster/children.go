@@ -108,7 +108,7 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	}
 	if isPending(pending, statefulSet, "") || cluster.Spec.Hibernate && !shape.Dormant { // what they are to be stopped by is known before
 		if compared.Pending.Withheld = c.observer.Withheld(ctx, cluster, &m.Memory,
-			values.MountTLS(cluster, shape.TLS)); compared.Pending.Withheld != nil {
+			values.MountTLS(cluster, shape.TLS.Stage)); compared.Pending.Withheld != nil {
 			withhold(statefulSet, "")
 		}
 	}

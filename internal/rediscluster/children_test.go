@@ -54,7 +54,7 @@ func renderAll(t testing.TB, c *children, m *Memory, cluster *v1alpha1.RedisClus
 	t.Helper()
 	admission.Default(cluster)
 	objects, err := c.render(cluster, values.Build(cluster, cluster.Spec.Topology(), redisconf.AskedFor(cluster, nil),
-		redisconf.TLSGoal(cluster.TLSMode())), m)
+		redisconf.TLSFor(cluster)), m)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -181,6 +181,8 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.storage.size":                with("storage: {size: 5Gi}"),
 		"spec.storage.storageClassName":    with("storage: {storageClassName: fast}"),
 		"spec.tls.caSecretName":            {Base: "tls: {secretName: a}", With: "tls: {caSecretName: b}"},
+		"spec.tls.clientCASecretName":      {Base: "tls: {secretName: a}", With: "tls: {clientCASecretName: b}"},
+		"spec.tls.clientCertificates":      {Base: "tls: {secretName: a}", With: "tls: {clientCertificates: Required}"},
 		"spec.tls.mode":                    {Base: "tls: {secretName: a}", With: "tls: {mode: Both}"},
 		"spec.tls.secretName":              with("tls: {secretName: a}"),
 		"spec.updateStrategy.assignStrategies[].fromReplicas": {
@@ -207,7 +209,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 			desired := plan.DesiredFor(cluster, &snapshot.Snapshot{}, plan.Options{})
 			desired.Problems = nil // of no interest: any field may have some
 			shape := plan.Shape{Topology: desired.Topology, Settings: redisconf.AskedFor(cluster, nil),
-				TLS: redisconf.TLSGoal(cluster.TLSMode())}
+				TLS: redisconf.TLSFor(cluster)}
 			if cluster.Spec.External != nil {
 				shape.Outside = &snapshot.Outside{Instances: desired.Topology}
 			}

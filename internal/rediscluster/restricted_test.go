@@ -39,7 +39,7 @@ func TestPodsAreRestricted(t *testing.T) {
 			t.Fatal(err)
 		}
 		admission.Default(cluster)
-		shape := plan.Shape{Topology: v1alpha1.Topology{1}, Settings: redisconf.AskedFor(cluster, nil), TLS: redisconf.TLSGoal(cluster.TLSMode())}
+		shape := plan.Shape{Topology: v1alpha1.Topology{1}, Settings: redisconf.AskedFor(cluster, nil), TLS: redisconf.TLSFor(cluster)}
 		v, _ := c.values(cluster, &snapshot.Snapshot{Formed: true}, shape)
 		objects, err := c.render(cluster, v, &Memory{})
 		if err != nil {

@@ -38,8 +38,10 @@ type switched struct {
 	ca    *authority
 	dir   string
 	stage redisconf.TLSStage // of redis.conf
-	kind  string             // of the pod template
-	ips   sync.Map           // of pods, by their names
+	asks  v1alpha1.ClientCertificates
+	shows []tls.Certificate // of clients
+	kind  string            // of the pod template
+	ips   sync.Map          // of pods, by their names
 	// crashes reports whether instances end by themselves, so that replicas take over.
 	crashes bool
 }
@@ -72,7 +74,7 @@ func (s *switched) settings(p *operatedPod) []string {
 	all := []string{"--cluster-announce-hostname", p.pod.Name + ".c-nodes.engines.svc", "--cluster-port", "16379",
 		"--replica-announce-ip", p.pod.Status.PodIP}
 	if s.stage != redisconf.TLSPlain {
-		for name, value := range redisconf.TLSSettings(s.stage, s.dir) {
+		for name, value := range (redisconf.TLS{Stage: s.stage, Clients: s.asks}).Settings(s.dir) {
 			all = append(all, "--"+name, value)
 		}
 	}
@@ -96,7 +98,7 @@ func (s *switched) complete(pod *corev1.Pod) {
 
 // renders does what the API server and the StatefulSets' controller do with what the chart renders.
 func (s *switched) renders(shape plan.Shape) {
-	s.stage = shape.TLS
+	s.stage, s.asks = shape.TLS.Stage, shape.TLS.Clients
 	kind := ""
 	if of, _ := values.Build(s.cluster, nil, nil, shape.TLS)["tls"].(map[string]any); of["enabled"] == true {
 		kind = map[bool]string{true: "both", false: "required"}[of["twoPorts"] == true]
@@ -140,7 +142,9 @@ func (s *switched) applications(secured bool) *goredis.ClusterClient {
 			if err != nil || !secured {
 				return conn, err
 			}
-			secure := tls.Client(conn, s.ca.clients())
+			config := s.ca.clients()
+			config.Certificates = s.shows
+			secure := tls.Client(conn, config)
 			return secure, secure.HandshakeContext(ctx)
 		}})
 	s.t.Cleanup(func() { _ = c.Close() }) // the test is over either way
@@ -151,6 +155,15 @@ func (s *switched) applications(secured bool) *goredis.ClusterClient {
 func (s *switched) to(mode v1alpha1.TLSMode, each func()) {
 	s.t.Helper()
 	s.cluster.Spec.TLS.Mode = mode
+	s.until(string(mode), each, func() bool {
+		is := s.cluster.Status.TLS
+		return mode == v1alpha1.TLSDisabled && is == nil || is != nil && is.Mode == mode
+	})
+}
+
+// until lets the operator work on what was asked for until that is in force and nothing is left to do.
+func (s *switched) until(what string, each func(), reached func() bool) {
+	s.t.Helper()
 	s.cluster.Generation++
 	began, held := time.Now(), map[string]string(nil)
 	defer func() {
@@ -162,13 +175,12 @@ func (s *switched) to(mode v1alpha1.TLSMode, each func()) {
 		each()
 		step := s.reconcile()
 		held = s.noTakeover(held, step)
-		is := s.cluster.Status.TLS
-		if reached := mode == v1alpha1.TLSDisabled && is == nil || is != nil && is.Mode == mode; reached && plan.Is[plan.None](step) {
-			s.t.Logf("%s after %.1f s", mode, time.Since(began).Seconds())
+		if reached() && plan.Is[plan.None](step) {
+			s.t.Logf("%s after %.1f s", what, time.Since(began).Seconds())
 			return
 		}
 	}
-	s.t.Fatalf("%s is not in force: %+v, %+v", mode, s.cluster.Status.TLS, s.cluster.Status.Plan)
+	s.t.Fatalf("%s is not in force: %+v, %+v", what, s.cluster.Status.TLS, s.cluster.Status.Plan)
 }
 
 // noTakeover wants what instances had when a live stage began, until something else is done: who is a master, by which epoch.
@@ -212,7 +224,7 @@ func (s *switched) stops(shard int, conf redisconf.TLSStage) {
 		master.pod.Status.PodIP).Replace(string(text))
 	must(s.t, os.WriteFile(filepath.Join(dir, "switchover.sh"), []byte(script), 0o600))
 	must(s.t, os.WriteFile(filepath.Join(dir, "redis.conf"),
-		fmt.Appendf(nil, "port %q\n", redisconf.TLSSettings(conf, s.dir)["port"]), 0o600))
+		fmt.Appendf(nil, "port %q\n", redisconf.TLS{Stage: conf}.Settings(s.dir)["port"]), 0o600))
 	must(s.t, os.WriteFile(filepath.Join(dir, "redis-cli"), fmt.Appendf(nil, "#!/bin/sh\nexec %q -h %s \"$@\"\n", cli(s.t, s.engine),
 		master.pod.Status.PodIP), 0o700))
 	command := exec.CommandContext(s.t.Context(), "sh", filepath.Join(dir, "switchover.sh"))
@@ -228,7 +240,11 @@ func (s *switched) stops(shard int, conf redisconf.TLSStage) {
 // reached connects to an instance as it takes TLS now.
 func (s *switched) reached(p *operatedPod) *redis.Node {
 	way := snapshot.Way{SecondPort: s.kind == "both"}
-	return s.pool.Node(way.Address(p.pod.Status.PodIP), redis.Credentials{TLS: s.ca.trusted("any.c-nodes.engines.svc")})
+	trusted := s.ca.trusted("any.c-nodes.engines.svc")
+	if len(s.shows) > 0 {
+		trusted = trusted.Showing(func() *tls.Certificate { return &s.shows[0] })
+	}
+	return s.pool.Node(way.Address(p.pod.Status.PodIP), redis.Credentials{TLS: trusted})
 }
 
 // TLS is switched on and off again under load. Clients that move between the stages have no command fail, no replica takes over but

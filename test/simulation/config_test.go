@@ -18,14 +18,14 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
-// configure makes redis.conf hold the settings, at a stage of TLS, as the chart and the kubelet do.
-func (s *simulation) configure(settings []redisconf.Setting, stage redisconf.TLSStage) {
+// configure makes redis.conf hold the settings, and those of TLS, as the chart and the kubelet do.
+func (s *simulation) configure(settings []redisconf.Setting, tls redisconf.TLS) {
 	s.file = map[string]string{}
 	for _, setting := range settings {
 		s.file[setting.Name] = setting.Value()
 	}
-	if stage != redisconf.TLSPlain {
-		maps.Copy(s.file, redisconf.TLSSettings(stage, redisconf.TLSDir))
+	if tls.Stage > redisconf.TLSPlain {
+		maps.Copy(s.file, tls.Settings(redisconf.TLSDir))
 	}
 	for _, in := range s.instances {
 		in.node.SetFile(s.file)
@@ -137,7 +137,7 @@ func TestRefusedSettings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulation(t, 5, 2)
 		s.cluster.Spec.Config = map[string]string{"maxmemory-policy": "allkeys-lru"}
-		s.configure(redisconf.AskedFor(s.cluster, nil), redisconf.TLSPlain)
+		s.configure(redisconf.AskedFor(s.cluster, nil), redisconf.TLS{})
 		for _, in := range s.instances {
 			s.restart(in, true)
 		}

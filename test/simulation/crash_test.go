@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/test/crash"
@@ -296,7 +297,7 @@ func (s *simulation) outcome(shared bool) string {
 	}
 	if s.encryption != nil {
 		for _, in := range s.instances {
-			fmt.Fprintf(&b, "%s: %v\n", in.pod.Name, stageOf(in))
+			fmt.Fprintf(&b, "%s: %v, certificates of clients %s\n", in.pod.Name, stageOf(in), in.node.Setting(redisconf.AuthClients))
 		}
 		fmt.Fprintf(&b, "redis.conf has ports %s and %s, pods %s; %+v\n", s.file["port"], s.file["tls-port"], s.ports, s.cluster.Status.TLS)
 	}

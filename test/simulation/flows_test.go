@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/redis/slots"
 )
@@ -109,6 +111,14 @@ var flows = []flow{
 		undo: switched(v1alpha1.TLSBoth)},
 	{name: "TLS, both ways again", begin: withTLS(v1alpha1.TLSRequired), change: switched(v1alpha1.TLSBoth),
 		undo: switched(v1alpha1.TLSRequired)},
+	{name: "certificates of clients", begin: withTLS(v1alpha1.TLSRequired), change: wanting(v1alpha1.ClientCertificatesRequired),
+		undo: wanting(v1alpha1.ClientCertificatesNone)},
+	{name: "no certificates of clients", valkey: true, begin: func(t *testing.T, valkey bool) *simulation {
+		s := newWithTLS(t, 1, valkey, v1alpha1.TLSBoth)
+		wanting(v1alpha1.ClientCertificatesRequired)(s)
+		s.converge()
+		return s
+	}, change: wanting(v1alpha1.ClientCertificatesOptional), undo: wanting(v1alpha1.ClientCertificatesRequired)},
 	{name: "TLS off", valkey: true, begin: withTLS(v1alpha1.TLSBoth), change: switched(v1alpha1.TLSDisabled),
 		undo: switched(v1alpha1.TLSBoth)},
 }
@@ -138,6 +148,24 @@ func withTLS(mode v1alpha1.TLSMode) func(t *testing.T, valkey bool) *simulation 
 
 func switched(mode v1alpha1.TLSMode) func(s *simulation) {
 	return func(s *simulation) { s.switchTLS(mode) }
+}
+
+// wanting has instances want that of clients.
+func wanting(certificates v1alpha1.ClientCertificates) func(s *simulation) {
+	return func(s *simulation) {
+		s.cluster.Spec.TLS.ClientCertificates = certificates
+		s.cluster.Generation++
+		s.awaits = func() bool {
+			for _, in := range s.instances {
+				if in.node.Setting(redisconf.AuthClients) != redisconf.AuthClientsOf(certificates) {
+					return false
+				}
+			}
+			return s.file[redisconf.AuthClients] == redisconf.AuthClientsOf(certificates) && s.cluster.Status.TLS != nil &&
+				s.cluster.Status.TLS.ClientCertificates == certificates &&
+				meta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionTLSModeInForce)
+		}
+	}
 }
 
 // newWithClaims is a cluster that has formed, and whose instances have claims.

@@ -140,7 +140,7 @@ func prepared(t *testing.T, seed uint64, perShard int, valkey bool) *simulation 
 		if err != nil || s.encryption == nil || !world.TakesTLS(addr) {
 			return conn, err
 		}
-		return s.encryption.wrap(conn, addr), nil
+		return s.encryption.wrap(conn, addr, s.wants(addr)), nil
 	}})
 	t.Cleanup(func() { pool.Close(); world.Close() })
 	s = &simulation{
@@ -171,7 +171,7 @@ func (s *simulation) populate() {
 	s.t.Helper()
 	s.render(s.cluster)
 	s.ports = s.portsFor(redisconf.TLSGoal(s.cluster.TLSMode()))
-	s.configure(redisconf.AskedFor(s.cluster, nil), redisconf.TLSGoal(s.cluster.TLSMode()))
+	s.configure(redisconf.AskedFor(s.cluster, nil), redisconf.TLSFor(s.cluster))
 	for shard, perShard := range s.cluster.Spec.Topology() {
 		s.create(s.statefulSet(shard, int(perShard)))
 		for ordinal := range int(perShard) {
@@ -195,7 +195,7 @@ func (s *simulation) Compare(_ context.Context, _ *v1alpha1.RedisCluster, _ *sna
 	_ *rediscluster.Memory) (rediscluster.Comparison, error) {
 	s.render(s.cluster)
 	s.configure(shape.Settings, shape.TLS)
-	if ports := s.portsFor(shape.TLS); ports != s.ports && !s.cluster.Spec.Pause {
+	if ports := s.portsFor(shape.TLS.Stage); ports != s.ports && !s.cluster.Spec.Pause {
 		s.ports = ports
 		s.retemplate(s.template)
 	}

@@ -19,7 +19,7 @@ import (
 
 // portsFor says what the chart's template has of TLS at a stage; empty: nothing.
 func (s *simulation) portsFor(stage redisconf.TLSStage) string {
-	tls, _ := values.Build(s.cluster, nil, nil, stage)["tls"].(map[string]any)
+	tls, _ := values.Build(s.cluster, nil, nil, redisconf.TLS{Stage: stage})["tls"].(map[string]any)
 	switch {
 	case tls["enabled"] != true:
 		return ""

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 )
 
 // encryption is what the Secret of a cluster with TLS held, whenever it changed, and which of it each instance shows: the files of its
@@ -137,16 +138,28 @@ func hostOf(addr string) string {
 	return host
 }
 
+// wants is what an instance wants of its clients.
+func (s *simulation) wants(addr string) tls.ClientAuthType {
+	for _, in := range s.instances {
+		if hostOf(in.node.Addr()) == hostOf(addr) && in.node.Setting(redisconf.AuthClients) == "yes" {
+			return tls.RequireAndVerifyClientCert
+		}
+	}
+	return tls.VerifyClientCertIfGiven
+}
+
 // wrap encrypts the operator's end of a connection to an instance.
-func (e *encryption) wrap(plain net.Conn, addr string) net.Conn {
+func (e *encryption) wrap(plain net.Conn, addr string, wants tls.ClientAuthType) net.Conn {
 	e.mu.Lock()
-	pair := e.issued[e.shown[hostOf(addr)]].pair
+	is := e.issued[e.shown[hostOf(addr)]]
+	pair, trusted := is.pair, x509.NewCertPool()
+	trusted.AppendCertsFromPEM(is.data["ca.crt"])
 	e.mu.Unlock()
 	near, far := net.Pipe()
 	go func() {
 		defer func() { _, _ = plain.Close(), far.Close() }() // whichever end closes, both are closed
 		carry(plain, tls.Server(far, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13,
-			SessionTicketsDisabled: true})) // a pipe takes nothing that nobody reads
+			ClientAuth: wants, ClientCAs: trusted, SessionTicketsDisabled: true})) // a pipe takes nothing that nobody reads
 	}()
 	return near
 }

@@ -83,7 +83,7 @@ func renderRedis(loaded *chart.Chart, object *unstructured.Unstructured) ([]*uns
 	if len(desired.Problems) > 0 {
 		return nil, fmt.Errorf("%w: %v", errInvalid, desired.Problems)
 	}
-	v := values.OneShard(values.Build(cluster, desired.Topology, redisconf.AskedFor(cluster, nil), redisconf.TLSGoal(cluster.TLSMode())))
+	v := values.OneShard(values.Build(cluster, desired.Topology, redisconf.AskedFor(cluster, nil), redisconf.TLSFor(cluster)))
 	rendered, err := loaded.Render(v, chart.Release{Name: cluster.Name, Namespace: cluster.Namespace, Revision: 1, IsInstall: true},
 		chart.Capabilities{})
 	if err != nil {

@@ -71,6 +71,21 @@ const (
 	TLSRequired TLSMode = "Required"
 )
 
+// ClientCertificates is what instances want of clients that connect by TLS, beside the password.
+//
+// +kubebuilder:validation:Enum=None;Optional;Required
+type ClientCertificates string
+
+// What instances want of clients.
+const (
+	// ClientCertificatesNone: nothing; a certificate that a client has is not looked at (tls-auth-clients no).
+	ClientCertificatesNone ClientCertificates = "None"
+	// ClientCertificatesOptional: a certificate that a client shows has to be one that is trusted (tls-auth-clients optional).
+	ClientCertificatesOptional ClientCertificates = "Optional"
+	// ClientCertificatesRequired: each client has to show one that is trusted (tls-auth-clients yes).
+	ClientCertificatesRequired ClientCertificates = "Required"
+)
+
 // TLS is the certificate of the instances, and which connections they take. A change of the Secrets is loaded without a
 // restart.
 type TLS struct {
@@ -85,7 +100,7 @@ type TLS struct {
 	// secretName is a Secret in the same namespace with the certificate (tls.crt) and its key
 	// (tls.key), such as cert-manager makes, and whose label redis.middleware.hc.cn/tls is
 	// true. The certificate must be valid for *.<name>-nodes.<namespace>.svc, as a server's
-	// and, if it limits its use, as a client's. Required.
+	// and, if it limits its use, as a client's: instances show it to each other, and so does what the operator runs. Required.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -99,4 +114,22 @@ type TLS struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=68,displayName="CA Secret",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
 	CASecretName string `json:"caSecretName,omitempty"`
+
+	// clientCertificates is what instances want of clients that connect by TLS: None (nothing), Optional (a certificate that is shown has to
+	// be trusted) or Required (each has to show one). It can be changed while the cluster runs, for connections that begin from then on;
+	// status.tls.clientCertificates says what clients can rely on. In the mode Both, plain connections need none. Default: Optional.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=71,displayName="Client Certificates",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:None","urn:alm:descriptor:com.tectonic.ui:select:Optional","urn:alm:descriptor:com.tectonic.ui:select:Required"}
+	ClientCertificates ClientCertificates `json:"clientCertificates,omitempty"`
+
+	// clientCASecretName is a Secret in the same namespace with the certificates that those of clients are signed with (ca.crt) and the
+	// same label. Engines have one list for clients and for each other, so the CA of the instances has to be in it as well; whoever has a
+	// certificate of one of them can join the cluster bus. What the operator runs, and clients, trust the CA of the instances alone.
+	// Default: the CA of the instances.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=72,displayName="CA Secret of Clients",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
+	ClientCASecretName string `json:"clientCASecretName,omitempty"`
 }

@@ -240,6 +240,18 @@ type TLSStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=109,displayName="TLS Stage",xDescriptors={"urn:alm:descriptor:text"}
 	Stage string `json:"stage,omitempty"`
+
+	// clientCertificates is what clients can rely on: with Required they have to show a certificate, because instances want one, or might.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=111,displayName="Client Certificates",xDescriptors={"urn:alm:descriptor:text"}
+	ClientCertificates ClientCertificates `json:"clientCertificates,omitempty"`
+
+	// authorities identifies the certificates that all instances were told to trust.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=112,displayName="Trusted Certificates",xDescriptors={"urn:alm:descriptor:text"}
+	Authorities string `json:"authorities,omitempty"`
 }
 
 // PasswordChange is how far a change of the password has come.

@@ -206,6 +206,29 @@ func (c *RedisCluster) TLSTrustSecretName() string {
 	return c.Spec.TLS.SecretName
 }
 
+// TLSClientTrustSecretName is the Secret with the certificates that instances trust; empty without TLS.
+func (c *RedisCluster) TLSClientTrustSecretName() string {
+	if c.Spec.TLS != nil && c.Spec.TLS.ClientCASecretName != "" {
+		return c.Spec.TLS.ClientCASecretName
+	}
+	return c.TLSTrustSecretName()
+}
+
+// ClientCertificates is what instances are to want of clients.
+func (c *RedisCluster) ClientCertificates() ClientCertificates {
+	if c.Spec.TLS == nil || c.Spec.TLS.ClientCertificates == "" {
+		return ClientCertificatesOptional
+	}
+	return c.Spec.TLS.ClientCertificates
+}
+
+// ShowsCertificate reports whether clients of the operator's, such as backups and gateways, are to show the certificate of the instances:
+// from before instances want one until none does any more.
+func (c *RedisCluster) ShowsCertificate() bool {
+	return c.Spec.TLS != nil && (c.ClientCertificates() == ClientCertificatesRequired ||
+		c.Status.TLS != nil && c.Status.TLS.ClientCertificates == ClientCertificatesRequired)
+}
+
 // Template is the pod template, or an empty one when none is given.
 func (s *RedisClusterSpec) Template() PodTemplate {
 	if len(s.Pod) == 0 {

@@ -153,6 +153,10 @@ are rolled out at first and at last.
     # The certificate is for DNS names of pods, and the exporter asks within its own.
     - {name: REDIS_EXPORTER_SKIP_TLS_VERIFICATION, value: "true"}
     {{- end }}
+    {{- if and $tls .Values.tls.showCertificate }}
+    - {name: REDIS_EXPORTER_TLS_CLIENT_CERT_FILE, value: /etc/exporter/tls/tls.crt}
+    - {name: REDIS_EXPORTER_TLS_CLIENT_KEY_FILE, value: /etc/exporter/tls/tls.key}
+    {{- end }}
     {{- if .Values.auth.enabled }}
     # A user of its own: it may read figures only, and its password stays when clients' changes. Settings hold a password,
     # so it is not to ask for them.
@@ -172,6 +176,10 @@ are rolled out at first and at last.
     {{- end }}
   securityContext:
     {{- include "rediscluster.containerSecurity" . | nindent 4 }}
+  {{- if and $tls .Values.tls.showCertificate }}
+  volumeMounts:
+    - {name: redis-certificate, mountPath: /etc/exporter/tls, readOnly: true}
+  {{- end }}
 {{- end }}
 
 {{/*
@@ -257,6 +265,14 @@ initContainers:
           name: {{ .Values.tls.caSecretName | quote }}
           items: [{key: ca.crt, path: tls/ca.crt}]
       {{- end }}
+{{- if and .Values.metrics.image .Values.tls.enabled .Values.tls.showCertificate (not .Values.tls.twoPorts) }}
+# What the exporter shows; beside it in the other volume is the password.
+- name: redis-certificate
+  secret:
+    secretName: {{ .Values.tls.secretName | quote }}
+    defaultMode: 0440
+    items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
+{{- end }}
 {{- if eq .Values.data.type "emptyDir" }}
 - name: data
   emptyDir: {}

@@ -71,6 +71,31 @@ func checkTLS(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	return nil
 }
 
+// adviseTLS says who is about to be refused, and who is let in.
+func adviseTLS(cr *v1alpha1.RedisCluster) []string {
+	tls := cr.Spec.TLS
+	if tls == nil || cr.TLSMode() == v1alpha1.TLSDisabled {
+		return nil
+	}
+	var warnings []string
+	if at := tlsPath.Child("clientCertificates"); tls.ClientCertificates == v1alpha1.ClientCertificatesRequired {
+		if cr.Status.TLS == nil || cr.Status.TLS.ClientCertificates != v1alpha1.ClientCertificatesRequired {
+			warnings = append(warnings, fmt.Sprintf(
+				"%s: clients that show no certificate of a CA in Secret %s are refused when they connect the next time: give it to them first",
+				at, cr.TLSClientTrustSecretName()))
+		}
+		if cr.TLSMode() == v1alpha1.TLSBoth {
+			warnings = append(warnings, at.String()+": plain connections need none, as long as spec.tls.mode is Both")
+		}
+	}
+	if tls.ClientCASecretName != "" {
+		warnings = append(warnings, fmt.Sprintf(
+			"%s: whoever has a certificate of a CA in Secret %s and reaches port 16379 can join the cluster: keep spec.networkPolicy enabled",
+			tlsPath.Child("clientCASecretName"), tls.ClientCASecretName))
+	}
+	return warnings
+}
+
 // follows reports whether the cluster takes the data of a server outside now.
 func follows(cr *v1alpha1.RedisCluster) bool {
 	return cr.Follows() && (cr.Status.Import == nil || cr.Status.Import.CutOverAt == nil)

@@ -71,6 +71,8 @@ func TestTLSStays(t *testing.T) {
 		{off, "", `{tls: {secretName: b, mode: Disabled}}`, ""},
 		{off, v1alpha1.TLSDisabled, `{tls: {secretName: b, mode: Disabled}}`,
 			"spec.tls.secretName: Invalid value: \"b\": cannot change from \"a\""},
+		{with, "", `{tls: {secretName: a, clientCASecretName: b, clientCertificates: Required}}`, ""},
+		{`{tls: {secretName: a, clientCASecretName: b, clientCertificates: Required}}`, "", with, ""},
 		{with, "", `{tls: {secretName: b}}`, "spec.tls.secretName: Invalid value: \"b\": cannot change from \"a\""},
 		{with, "", `{tls: {secretName: a, caSecretName: c}}`, "spec.tls.secretName: Invalid value: \"a\": cannot change from \"a\" with CA \"\""},
 		{`{tls: {secretName: a}, bootstrap: {clone: {name: b}}}`, "", `{tls: {secretName: a, mode: Both}, bootstrap: {clone: {name: b}}}`,
@@ -83,6 +85,38 @@ func TestTLSStays(t *testing.T) {
 		refused := strings.Join(sentences(ValidateUpdate(before, cluster(t, tt.after), Options{})), "\n")
 		if !strings.HasPrefix(refused, tt.want) || tt.want == "" && refused != "" {
 			t.Errorf("%s (reached %s) to %s: %q, want %q", tt.before, tt.reached, tt.after, refused, tt.want)
+		}
+	}
+}
+
+// Who is about to be refused is told before, and not again afterwards.
+func TestCertificatesOfClientsAreWarnedOf(t *testing.T) {
+	for _, tt := range []struct {
+		spec string
+		is   v1alpha1.ClientCertificates
+		want []string
+	}{
+		{`{tls: {secretName: a}}`, "", nil},
+		{`{tls: {secretName: a, mode: Disabled, clientCertificates: Required}}`, "", nil},
+		{`{tls: {secretName: a, clientCertificates: Required}}`, "", []string{"of a CA in Secret a are refused"}},
+		{`{tls: {secretName: a, caSecretName: b, clientCertificates: Required}}`, v1alpha1.ClientCertificatesOptional,
+			[]string{"of a CA in Secret b are refused"}},
+		{`{tls: {secretName: a, clientCASecretName: c, clientCertificates: Required}}`, v1alpha1.ClientCertificatesRequired,
+			[]string{"a CA in Secret c and reaches port 16379 can join"}},
+		{`{tls: {secretName: a, mode: Both, clientCertificates: Required}}`, v1alpha1.ClientCertificatesRequired,
+			[]string{"plain connections need none"}},
+	} {
+		cr := cluster(t, tt.spec)
+		cr.Status.TLS = &v1alpha1.TLSStatus{ClientCertificates: tt.is}
+		got := adviseTLS(cr)
+		if len(got) != len(tt.want) {
+			t.Errorf("%s: %q, want %q", tt.spec, got, tt.want)
+			continue
+		}
+		for i, want := range tt.want {
+			if !strings.Contains(got[i], want) {
+				t.Errorf("%s: %q, want %q", tt.spec, got[i], want)
+			}
 		}
 	}
 }

@@ -142,6 +142,7 @@ var advice = []func(*v1alpha1.RedisCluster) []string{
 	adviseElections,
 	adviseKeepingData,
 	adviseAuth,
+	adviseTLS,
 	adviseExternal,
 	adviseImages,
 	adviseConfig,

@@ -180,7 +180,8 @@ func checkObjectNames(cr *v1alpha1.RedisCluster) field.ErrorList {
 	}
 	if tls := cr.Spec.TLS; tls != nil {
 		references = append(references, reference{tlsPath.Child("secretName"), tls.SecretName, "Secret"},
-			reference{tlsPath.Child("caSecretName"), tls.CASecretName, "Secret"})
+			reference{tlsPath.Child("caSecretName"), tls.CASecretName, "Secret"},
+			reference{tlsPath.Child("clientCASecretName"), tls.ClientCASecretName, "Secret"})
 	}
 	if cr.Spec.Storage != nil && cr.Spec.Storage.StorageClassName != nil {
 		references = append(references, reference{storagePath.Child("storageClassName"), *cr.Spec.Storage.StorageClassName, "StorageClass"})

@@ -36,6 +36,7 @@ func (s *source) add(flags *pflag.FlagSet, o *options, within time.Duration, tim
 	flags.StringVar(&s.login.passwordFile, "password-file", "", "file with the password; none: no password")
 	flags.StringVar(&s.login.caFile, "ca-file", "", "certificates to trust, in PEM; with it, connections are encrypted")
 	flags.StringVar(&s.login.serverName, "server-name", "", "name that the instances' certificates are for")
+	s.login.addCertificate(flags)
 	flags.StringSliceVar(&o.recipients, "recipient", nil, "age recipients (age1...) that what is written is encrypted for")
 	flags.DurationVar(&t.Pause, "pause", archive.DefaultPause, "for how long writes may be delayed at most")
 	flags.DurationVar(&t.Timeout, "timeout", within, timeout)

@@ -38,6 +38,7 @@ func (o *outside) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.login.caFile, "ca-file", "", "certificates to trust, in PEM; with it, connections are encrypted")
 	flags.StringVar(&o.login.serverName, "server-name", "",
 		"name that the server's certificate is for, and those of all nodes (default: that of the address; for other nodes what they announce)")
+	o.login.addCertificate(flags)
 }
 
 // source is where some slots are followed. Close the pool in the end.

@@ -35,6 +35,10 @@ func newGateway() *cobra.Command {
 				return errors.New("--cert-file and --key-file belong together")
 			case (o.CAFile == "") != (o.ServerName == ""):
 				return errors.New("--ca-file and --server-name belong together")
+			case (o.ClientCertFile == "") != (o.ClientKeyFile == ""):
+				return errors.New("--client-cert-file and --client-key-file belong together")
+			case o.ClientCAFile != "" && o.CertFile == "":
+				return errors.New("--client-ca-file: clients show a certificate by TLS only: give --cert-file and --key-file")
 			case o.MaxConnections < 1, o.MaxPerSource < 1, o.MaxPerInstance < 1:
 				return errors.New("--max-connections, --max-connections-per-source and --max-connections-per-instance must be 1 or more")
 			case o.DrainDelay < 0, o.DrainTimeout < 0:
@@ -56,6 +60,10 @@ func newGateway() *cobra.Command {
 	flags.StringVar(&o.KeyFile, "key-file", "", "key of the certificate")
 	flags.StringVar(&o.CAFile, "ca-file", "", "certificates to trust of instances, in PEM; with it, connections to them are encrypted")
 	flags.StringVar(&o.ServerName, "server-name", "", "name that the certificates of instances are for")
+	flags.StringVar(&o.ClientCertFile, "client-cert-file", "", "certificate for instances that want one of clients, in PEM")
+	flags.StringVar(&o.ClientKeyFile, "client-key-file", "", "its private key")
+	flags.StringVar(&o.ClientCAFile, "client-ca-file", "",
+		"certificates, in PEM, that those of clients are signed with; with it, each client has to show one")
 	flags.IntVar(&o.MaxConnections, "max-connections", connections, "how many clients may be connected")
 	flags.IntVar(&o.MaxPerSource, "max-connections-per-source", perSource,
 		"how many of them from one address, of IPv6 from one network of 64 bits")

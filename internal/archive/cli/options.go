@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -133,7 +134,17 @@ func (o *options) keys() (keys archive.Keys, err error) {
 }
 
 // login is who logs in to instances, and how.
-type login struct{ user, passwordFile, caFile, serverName string }
+type login struct {
+	user, passwordFile, caFile, serverName string
+	shows                                  *pair // to who asks for it; without a file: nothing
+}
+
+// addCertificate adds what says which certificate is shown.
+func (l *login) addCertificate(flags *pflag.FlagSet) {
+	l.shows = &pair{}
+	flags.StringVar(&l.shows.cert, "client-cert-file", "", "certificate for servers that want one of clients, in PEM")
+	flags.StringVar(&l.shows.key, "client-key-file", "", "its private key")
+}
 
 func (l login) credentials() (redis.Credentials, error) {
 	c, _, err := l.read()
@@ -150,6 +161,10 @@ func (l login) read() (c redis.Credentials, trusted []byte, err error) {
 		}
 		c.Password = strings.TrimRight(string(text), "\r\n")
 	}
+	shows := l.shows != nil && l.shows.cert != ""
+	if shows != (l.shows != nil && l.shows.key != "") {
+		return c, nil, errors.New("--client-cert-file and --client-key-file belong together")
+	}
 	if l.caFile == "" {
 		return c, nil, nil
 	}
@@ -159,6 +174,16 @@ func (l login) read() (c redis.Credentials, trusted []byte, err error) {
 	if c.TLS = redis.NewTLS(trusted, l.serverName); c.TLS == nil {
 		return c, nil, fmt.Errorf("--ca-file: %s has no certificate in PEM", l.caFile)
 	}
+	if !shows {
+		return c, trusted, nil
+	}
+	if _, err := l.shows.get(nil); err != nil {
+		return c, nil, fmt.Errorf("--client-cert-file: %w", err)
+	}
+	c.TLS = c.TLS.Showing(func() *tls.Certificate {
+		is, _ := l.shows.get(nil) // as it was last, if it cannot be read now
+		return is
+	})
 	return c, trusted, nil
 }
 

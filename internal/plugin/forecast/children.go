@@ -88,7 +88,7 @@ func (f *Forecast) config(c Change, cluster *v1alpha1.RedisCluster) map[string]s
 
 // render is the objects of the chart by kind and name, for the topology of the spec.
 func render(loaded *chart.Chart, cluster *v1alpha1.RedisCluster, config map[string]string) (map[string]*unstructured.Unstructured, error) {
-	v := values.Build(cluster, cluster.Spec.Topology(), redisconf.AskedFor(cluster, config), redisconf.TLSGoal(cluster.TLSMode()))
+	v := values.Build(cluster, cluster.Spec.Topology(), redisconf.AskedFor(cluster, config), redisconf.TLSFor(cluster))
 	release := chart.Release{Name: cluster.Name, Namespace: cluster.Namespace, Revision: 1, IsInstall: true}
 	rendered, err := loaded.AllowStructuredValues().Render(v, release, chart.Capabilities{})
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 // AuthConfigPath is the file of the password in the Redis container: the key auth.conf of the Secret <name>-auth.
 const AuthConfigPath = "/etc/redis/auth/auth.conf"
 
-// Lines are those of redis.conf with these settings, at that stage of TLS. The password's file comes first, so that
+// Lines are those of redis.conf with these settings, and with that of TLS. The password's file comes first, so that
 // whatever it held could not override a setting of the operator's; TLS comes last and wins.
-func Lines(cr *v1alpha1.RedisCluster, all []Setting, tls TLSStage) []string {
+func Lines(cr *v1alpha1.RedisCluster, all []Setting, tls TLS) []string {
 	var file []Setting
 	if cr.AuthEnabled() {
 		file = append(file, Setting{Name: "include", Args: []string{AuthConfigPath}})

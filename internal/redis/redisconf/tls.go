@@ -79,13 +79,43 @@ func TLSSettingNames() []string {
 	return slices.Sorted(maps.Keys(tlsStages[TLSBoth]))
 }
 
-// TLSSettings are the settings of a stage of an instance that has the files of its certificate in a directory: name to value.
-func TLSSettings(stage TLSStage, dir string) map[string]string {
-	settings := maps.Clone(tlsStages[stage])
+// TLS is what redis.conf says of TLS.
+type TLS struct {
+	Stage TLSStage
+	// Clients is what is wanted of clients; empty: what is when nobody asks for anything.
+	Clients v1alpha1.ClientCertificates
+}
+
+// TLSFor is what it says in the end of a cluster.
+func TLSFor(cr *v1alpha1.RedisCluster) TLS {
+	return TLS{Stage: TLSGoal(cr.TLSMode()), Clients: cr.ClientCertificates()}
+}
+
+// AuthClients is the setting of what instances want of clients.
+const AuthClients = "tls-auth-clients"
+
+// AuthClientsOf is its value.
+func AuthClientsOf(want v1alpha1.ClientCertificates) string {
+	switch want {
+	case v1alpha1.ClientCertificatesRequired:
+		return "yes"
+	case v1alpha1.ClientCertificatesNone:
+		return "no"
+	case v1alpha1.ClientCertificatesOptional:
+	}
+	return "optional"
+}
+
+// Settings are those of an instance that has the files of its certificate in a directory: name to value.
+func (t TLS) Settings(dir string) map[string]string {
+	settings := maps.Clone(tlsStages[t.Stage])
 	for name, value := range settings {
 		if file, inDir := strings.CutPrefix(value, TLSDir); inDir {
 			settings[name] = dir + file
 		}
+	}
+	if _, has := settings[AuthClients]; has {
+		settings[AuthClients] = AuthClientsOf(t.Clients)
 	}
 	return settings
 }
@@ -96,7 +126,8 @@ var (
 	portBus   = strconv.Itoa(int(v1alpha1.PortBus))
 )
 
-// tlsStages are the settings of each stage. Certificates of clients are checked and not asked for: the password is what lets them in.
+// tlsStages are the settings of each stage. Unless somebody wants more, certificates of clients are checked and not asked for: the
+// password is what lets them in.
 // Clients are redirected to DNS names, because those are what the certificate holds.
 var tlsStages = func() map[TLSStage]map[string]string {
 	with := func(base map[string]string, change map[string]string) map[string]string {
@@ -104,7 +135,7 @@ var tlsStages = func() map[TLSStage]map[string]string {
 		maps.Copy(all, change)
 		return all
 	}
-	files := map[string]string{"tls-auth-clients": "optional", "tls-cert-file": TLSCertificatePath, "tls-key-file": tlsKeyPath,
+	files := map[string]string{AuthClients: AuthClientsOf(""), "tls-cert-file": TLSCertificatePath, "tls-key-file": tlsKeyPath,
 		"tls-ca-cert-file": tlsTrustedPath, "cluster-preferred-endpoint-type": "hostname"}
 	stages := map[TLSStage]map[string]string{
 		TLSPlain: {"port": portRedis, "tls-port": "0", "tls-cluster": "no", "tls-replication": "no",
@@ -123,17 +154,18 @@ var tlsStages = func() map[TLSStage]map[string]string {
 }()
 
 // tlsOrder is that of the lines of redis.conf: as they have always been, so that no file changes because of an operator's upgrade.
-var tlsOrder = []string{"port", "tls-port", "tls-cluster", "tls-replication", "tls-auth-clients", "tls-cert-file", "tls-key-file",
+var tlsOrder = []string{"port", "tls-port", "tls-cluster", "tls-replication", AuthClients, "tls-cert-file", "tls-key-file",
 	"tls-ca-cert-file", "cluster-preferred-endpoint-type", "cluster-announce-port", "cluster-announce-tls-port", "cluster-announce-bus-port"}
 
-// tlsSettings are the lines of redis.conf for a stage.
-func tlsSettings(stage TLSStage) []Setting {
-	if stage == TLSUnknown || stage == TLSPlain {
+// tlsSettings are the lines of redis.conf.
+func tlsSettings(tls TLS) []Setting {
+	if tls.Stage == TLSUnknown || tls.Stage == TLSPlain {
 		return nil
 	}
 	var lines []Setting
+	settings := tls.Settings(TLSDir)
 	for _, name := range tlsOrder {
-		if value, has := tlsStages[stage][name]; has {
+		if value, has := settings[name]; has {
 			lines = append(lines, Setting{Name: name, Args: []string{value}})
 		}
 	}

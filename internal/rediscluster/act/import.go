@@ -185,6 +185,9 @@ func sourceArguments(cluster *v1alpha1.RedisCluster, from snapshot.ImportFrom) [
 			args = append(args, "--server-name="+from.ServerName)
 		}
 	}
+	if from.ShownSecret != "" {
+		args = append(args, backupjob.Show()...)
+	}
 	return args
 }
 
@@ -195,6 +198,9 @@ func mountSource(pod *corev1.PodSpec, from snapshot.ImportFrom) {
 	}
 	if from.TrustSecret != "" {
 		backupjob.Mount(pod, "trust", from.TrustSecret, backupjob.KeyTrusted, sourceTrustFile)
+	}
+	if from.ShownSecret != "" {
+		backupjob.MountShown(pod, from.ShownSecret)
 	}
 }
 

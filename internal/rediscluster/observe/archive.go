@@ -21,7 +21,6 @@ import (
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/excerpt"
 	"middleware.hc.cn/operator/internal/pods"
-	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -159,7 +158,7 @@ func (o *Observer) archiveWithheld(ctx context.Context, cluster *v1alpha1.RedisC
 	}
 	needed := backupjob.Needs(cluster.Spec.Backup.Store, "spec.backup.store", v1alpha1.LabelBackup)
 	if _, secured := cluster.ClientTLS(); secured {
-		needed = slices.Insert(needed, 0, access.Needed{Field: "spec.tls", Name: cluster.TLSTrustSecretName(), Label: v1alpha1.LabelTLS})
+		needed = slices.Insert(needed, 0, backupjob.NeedsOfTLS(cluster, "spec.tls")...)
 	}
 	return o.reader().Usable(ctx, cluster.Namespace, needed...)
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -170,7 +171,10 @@ func (o *Observer) GatewaysWithheld(ctx context.Context, cluster *v1alpha1.Redis
 	}
 	var needed []access.Needed
 	if cluster.TLSMode() == v1alpha1.TLSRequired {
-		needed = append(needed, access.Needed{Field: "spec.tls", Name: cluster.TLSTrustSecretName(), Label: v1alpha1.LabelTLS})
+		needed = backupjob.NeedsOfTLS(cluster, "spec.tls")
+		if own := cluster.Spec.TLS.ClientCASecretName; own != "" {
+			needed = append(needed, access.Needed{Field: "spec.tls.clientCASecretName", Name: own, Label: v1alpha1.LabelTLS})
+		}
 	}
 	if tls := cluster.Spec.External.TLS; tls != nil {
 		needed = append(needed, access.Needed{Field: "spec.external.tls.secretName", Name: tls.SecretName, Label: v1alpha1.LabelExternalTLS})

@@ -70,7 +70,8 @@ func (o *Observer) gateways(ctx context.Context, cluster *v1alpha1.RedisCluster,
 		why, said := pods.Why(pod), m.said[pod.UID]
 		starting := why == pods.Starting && o.now().Sub(pod.CreationTimestamp.Time) < startsWithin
 		g := snapshot.Gateway{Pod: pod.Name, Ready: pods.Ready(pod), Starting: starting, Waiting: why, Map: said.Map,
-			Unknown: said.unknown(cluster), Addresses: said.connects(cluster)}
+			Unknown: said.unknown(cluster), Addresses: said.connects(cluster),
+			ShowsNone: cluster.ShowsCertificate() && !backupjob.Shows(pod.Spec)}
 		if pod.DeletionTimestamp != nil {
 			g.Ready, g.Starting, g.EndsBy = false, false, pod.DeletionTimestamp.Time
 		}

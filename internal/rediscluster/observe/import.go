@@ -258,12 +258,16 @@ func (o *Observer) leadsToCluster(ctx context.Context, cluster *v1alpha1.RedisCl
 	if source.TLSMode() == v1alpha1.TLSRequired {
 		i.From.TrustSecret, i.From.ServerName = source.TLSTrustSecretName(), source.TLSServerName()
 	}
-	if !source.AuthEnabled() {
-		return nil
+	var needed []access.Needed
+	if source.TLSMode() == v1alpha1.TLSRequired && source.ShowsCertificate() {
+		i.From.ShownSecret = source.Spec.TLS.SecretName
+		needed = append(needed, access.Needed{Field: at, Name: i.From.ShownSecret, Label: v1alpha1.LabelTLS})
 	}
-	i.From.User, i.From.PasswordSecret, i.From.PasswordKey = access.BackupUser, source.AuthSecretName(), access.KeyBackup
-	i.Withheld, err = o.reader().Usable(ctx, cluster.Namespace,
-		access.Needed{Field: at, Name: source.AuthSecretName(), Label: v1alpha1.LabelClone})
+	if source.AuthEnabled() {
+		i.From.User, i.From.PasswordSecret, i.From.PasswordKey = access.BackupUser, source.AuthSecretName(), access.KeyBackup
+		needed = append(needed, access.Needed{Field: at, Name: source.AuthSecretName(), Label: v1alpha1.LabelClone})
+	}
+	i.Withheld, err = o.reader().Usable(ctx, cluster.Namespace, needed...)
 	return err
 }
 

@@ -44,6 +44,14 @@ func TestWhatLeadsToASource(t *testing.T) {
 	secured := func(c *v1alpha1.RedisCluster) {
 		c.Spec.TLS = &v1alpha1.TLS{SecretName: "certificate", CASecretName: "company"}
 	}
+	certifying := func(c *v1alpha1.RedisCluster) {
+		c.Spec.Auth.Enabled = ptr.To(false)
+		c.Spec.TLS = &v1alpha1.TLS{SecretName: "certificate", CASecretName: "company",
+			ClientCertificates: v1alpha1.ClientCertificatesRequired}
+	}
+	labelled := func(name, label string) client.Object {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, Labels: map[string]string{label: "true"}}}
+	}
 	open := func(c *v1alpha1.RedisCluster) { c.Spec.Auth.Enabled = ptr.To(false) }
 	plain := func(*v1alpha1.RedisCluster) {}
 	imported := &v1alpha1.Bootstrap{Import: &v1alpha1.Import{Address: "a:1", User: "u", CredentialsSecretName: "login",
@@ -68,6 +76,10 @@ func TestWhatLeadsToASource(t *testing.T) {
 		"a cluster": {cloned, []client.Object{source(secured), secret("old-auth", true)},
 			snapshot.ImportFrom{Address: address, User: "operator-backup", PasswordSecret: "old-auth", PasswordKey: "backup-password",
 				TrustSecret: "company", ServerName: "any.old-nodes.n.svc"}, ""},
+		"a cluster that wants certificates": {cloned, []client.Object{source(certifying), labelled("certificate", v1alpha1.LabelTLS)},
+			snapshot.ImportFrom{Address: address, TrustSecret: "company", ServerName: "any.old-nodes.n.svc", ShownSecret: "certificate"}, ""},
+		"a cluster whose certificate is not for pods": {cloned, []client.Object{source(certifying), labelled("certificate", "")},
+			snapshot.ImportFrom{}, "spec.bootstrap.clone.name: Secret certificate lacks the label redis.middleware.hc.cn/tls"},
 		"an open cluster": {cloned, []client.Object{source(open)}, snapshot.ImportFrom{Address: address}, ""},
 		"no cluster":      {cloned, nil, snapshot.ImportFrom{}, "spec.bootstrap.clone.name: there is no RedisCluster old"},
 		"a cluster of others": {cloned, []client.Object{source(plain), secret("old-auth", false)}, snapshot.ImportFrom{},

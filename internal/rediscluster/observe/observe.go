@@ -84,6 +84,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	}
 	if was := cluster.Status.TLS; was != nil {
 		s.TLSStage, s.TLSMode = redisconf.TLSStageNamed(was.Stage), was.Mode
+		s.ClientCertificates, s.LoadedAuthorities = was.ClientCertificates, was.Authorities
 	}
 	sets, err := o.shards(ctx, cluster, s)
 	if err != nil {
@@ -227,6 +228,7 @@ func instance(cluster *v1alpha1.RedisCluster, sets map[int]types.UID, pod *corev
 	}
 	readContainer(&in, pod)
 	in.HasCertificate = hasCertificate(pod)
+	in.ExporterShowsNone = in.HasCertificate && !in.TwoPorts && !exporterShows(pod)
 	in.TerminationMessage = terminationMessage(pod)
 	if pod.DeletionTimestamp != nil {
 		in.StopBy = pod.DeletionTimestamp.Time // the API server has added the grace period

@@ -5,9 +5,13 @@ package observe
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,6 +40,12 @@ type certificate struct {
 	tls         *redis.TLS
 	fingerprint string
 	notAfter    time.Time
+	// pair is the certificate; offered has it while instances are shown it that ask for one.
+	pair    *tls.Certificate
+	offered *atomic.Pointer[tls.Certificate]
+	// authorities identifies all that is trusted, since is since when that is so, as far as was seen.
+	authorities string
+	since       time.Time
 	// names are those of the Secrets that were last found in order.
 	names secretNames
 	// problem says why the Secrets that the spec names cannot be used; denied, that they may
@@ -47,16 +57,28 @@ type certificate struct {
 	shown      map[string]shown // by address
 }
 
-// secretNames are those that spec.tls names.
-type secretNames struct{ own, trusted string }
+// secretNames are those that spec.tls names; clients is what instances trust.
+type secretNames struct{ own, trusted, clients string }
 
 func namesOf(cluster *v1alpha1.RedisCluster) secretNames {
-	return secretNames{own: cluster.Spec.TLS.SecretName, trusted: cluster.TLSTrustSecretName()}
+	return secretNames{own: cluster.Spec.TLS.SecretName, trusted: cluster.TLSTrustSecretName(), clients: cluster.TLSClientTrustSecretName()}
 }
 
 // fresh reports whether what is known is of the present spec and recent.
 func (c *certificate) fresh(cluster *v1alpha1.RedisCluster, now time.Time) bool {
 	return c.generation == cluster.Generation && now.Sub(c.readAt) < certificateAge
+}
+
+// offer has instances shown the certificate that ask for one, but only if one may be wanted: one that is shown is judged also where none
+// is, by authorities that an instance may not have loaded yet, and it could not be told to.
+func (c *certificate) offer(cluster *v1alpha1.RedisCluster) {
+	switch {
+	case c.tls == nil:
+	case cluster.ShowsCertificate():
+		c.offered.Store(c.pair)
+	default:
+		c.offered.Store(nil)
+	}
 }
 
 // shown is a certificate that an instance showed.
@@ -77,7 +99,9 @@ func (o *Observer) tls(ctx context.Context, cluster *v1alpha1.RedisCluster, m *M
 			return snapshot.TLS{}, err
 		} // otherwise the API server is away, and what is known goes on to be right
 	}
-	return snapshot.TLS{Enabled: true, Known: c.tls != nil, Problem: c.problem, NotAfter: c.notAfter}, nil
+	c.offer(cluster)
+	return snapshot.TLS{Enabled: true, Known: c.tls != nil, Problem: c.problem, NotAfter: c.notAfter, Authorities: c.authorities,
+		AuthoritiesSince: c.since}, nil
 }
 
 // lookAtCertificate reads the Secrets of spec.tls now. An error leaves all as it was.
@@ -103,14 +127,20 @@ func (o *Observer) readCertificate(ctx context.Context, cluster *v1alpha1.RedisC
 	if trusted == nil {
 		return problem, true, err
 	}
-	if problem = inOrder(cluster, c, own, trusted, o.now()); problem == "" {
+	clients := trusted
+	if names.clients != names.trusted {
+		if clients, problem, err = o.tlsSecret(ctx, cluster, "clientCASecretName", names.clients); clients == nil {
+			return problem, true, err
+		}
+	}
+	if problem = inOrder(cluster, c, own, trusted, clients, o.now()); problem == "" {
 		c.names = names
 	}
 	return problem, false, nil
 }
 
-// inOrder notes the certificate that two Secrets hold, or says why it cannot be used.
-func inOrder(cluster *v1alpha1.RedisCluster, c *certificate, own, trusted *corev1.Secret, now time.Time) (problem string) {
+// inOrder notes the certificate that Secrets hold, or says why it cannot be used.
+func inOrder(cluster *v1alpha1.RedisCluster, c *certificate, own, trusted, clients *corev1.Secret, now time.Time) (problem string) {
 	pair, err := tls.X509KeyPair(own.Data[corev1.TLSCertKey], own.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		return fmt.Sprintf("spec.tls.secretName: Secret %s holds no certificate with its key under %s and %s (%v): correct it", own.Name,
@@ -118,21 +148,48 @@ func inOrder(cluster *v1alpha1.RedisCluster, c *certificate, own, trusted *corev
 	}
 	text := string(trusted.Data[keyTrusted])
 	secured := c.tls
+	offered := c.offered
 	if text != c.trusted || secured == nil {
-		secured = redis.NewTLS([]byte(text), cluster.TLSServerName())
+		if secured = redis.NewTLS([]byte(text), cluster.TLSServerName()); secured != nil {
+			offered = &atomic.Pointer[tls.Certificate]{}
+			secured = secured.Showing(offered.Load)
+		}
 	}
 	if secured == nil {
 		return fmt.Sprintf(
 			"spec.tls: Secret %s holds no trusted certificates under %s: add them, or name the Secret that holds them in spec.tls.caSecretName",
 			trusted.Name, keyTrusted)
 	}
-	if err := secured.Verify(pair, now); err != nil {
+	if err := secured.Verify(pair, now, x509.ExtKeyUsageServerAuth); err != nil {
 		return fmt.Sprintf("spec.tls.secretName: the certificate in Secret %s is not valid for *.%s.%s.svc: %v; renew it, or correct %s",
 			own.Name, cluster.HeadlessServiceName(), cluster.Namespace, err, keyTrusted)
 	}
-	c.tls, c.trusted = secured, text
+	if err := secured.Verify(pair, now, x509.ExtKeyUsageClientAuth); err != nil {
+		return fmt.Sprintf("spec.tls.secretName: the certificate in Secret %s is for servers only, and instances show it to each other as "+
+			"clients (%v): have it made with both usages, server auth and client auth", own.Name, err)
+	}
+	theirs := redis.NewTLS(clients.Data[keyTrusted], cluster.TLSServerName())
+	if theirs == nil || theirs.Verify(pair, now, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth) != nil {
+		return fmt.Sprintf("spec.tls.clientCASecretName: Secret %s does not trust, under %s, the certificate of the instances, who would refuse "+
+			"each other: add the CA that signed it to those of clients", clients.Name, keyTrusted)
+	}
+	c.tls, c.trusted, c.pair, c.offered = secured, text, &pair, offered
 	c.fingerprint, c.notAfter = redis.Fingerprint(pair.Leaf), pair.Leaf.NotAfter
+	if is := digestOf(trusted.Data[keyTrusted], clients.Data[keyTrusted]); is != c.authorities {
+		c.authorities, c.since = is, now
+	}
 	return ""
+}
+
+// digestOf identifies certificates that are trusted.
+func digestOf(texts ...[]byte) string {
+	const digits = 16
+	hash := sha256.New()
+	for _, text := range texts {
+		sum := sha256.Sum256(text)
+		_, _ = hash.Write(sum[:]) // a hash takes everything
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:digits]
 }
 
 // tlsSecret reads a Secret of spec.tls. It must carry a label, because its key becomes

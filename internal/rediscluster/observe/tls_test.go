@@ -38,7 +38,7 @@ func mounting(ports ...int32) func(*corev1.Pod) {
 func TestTLSThatFailsIsNotHidden(t *testing.T) {
 	o, _, world := newObserver(t, interceptor.Funcs{}, secret("s"), certified(t, "good", true), statefulSet(nil), pod(mounting(6379, 6380)))
 	node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "s"})
-	file := redisconf.TLSSettings(redisconf.TLSBoth, redisconf.TLSDir)
+	file := redisconf.TLS{Stage: redisconf.TLSBoth}.Settings(redisconf.TLSDir)
 	node.SetFile(file)
 	world.Restart(node, "10.0.0.1", true)
 	pool := redis.NewPool(redis.Options{DialTimeout: time.Minute, IOTimeout: time.Minute,
@@ -106,5 +106,26 @@ func TestWhatTakesTLSIsNotAskedPlainly(t *testing.T) {
 				t.Errorf("it was told %v: %+v", said, s.Instances[0])
 			}
 		})
+	}
+}
+
+// Instances are shown a certificate from before they want one until none does any more, and not otherwise.
+func TestWhenACertificateIsShown(t *testing.T) {
+	const optional, required = v1alpha1.ClientCertificatesOptional, v1alpha1.ClientCertificatesRequired
+	o, _, _ := newObserver(t, interceptor.Funcs{}, secret("s"), certified(t, "good", true), statefulSet(nil))
+	c := cluster()
+	c.Spec.TLS, c.Status.TLS = &v1alpha1.TLS{SecretName: "good"}, &v1alpha1.TLSStatus{Mode: v1alpha1.TLSRequired, Stage: "Required"}
+	for _, tt := range []struct {
+		asked, is v1alpha1.ClientCertificates
+		shown     bool
+	}{{"", "", false}, {optional, optional, false}, {required, optional, true}, {required, required, true}, {optional, required, true},
+		{optional, optional, false}} {
+		c.Spec.TLS.ClientCertificates, c.Status.TLS.ClientCertificates = tt.asked, tt.is
+		if _, err := o.Observe(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		if shown := o.certificate.offered.Load() != nil; shown != tt.shown {
+			t.Errorf("asked for %q, and %q is in force: shown is %t", tt.asked, tt.is, shown)
+		}
 	}
 }

@@ -33,6 +33,15 @@ func hasCertificate(pod *corev1.Pod) bool {
 	})
 }
 
+// exporterShows reports whether the exporter of a pod, if it has one, shows Redis a certificate.
+func exporterShows(pod *corev1.Pod) bool {
+	return !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == "exporter" }) ||
+		slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volumeShown })
+}
+
+// volumeShown is the volume with what the exporter shows.
+const volumeShown = "redis-certificate"
+
 // noteMounted notes what pods have of TLS, whatever the status says: it may have been lost.
 func (m *Memory) noteMounted(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) {
 	m.mounted = slices.ContainsFunc(s.Instances, func(in snapshot.Instance) bool { return in.HasCertificate })

@@ -5,7 +5,10 @@ package observe
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,22 +21,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	"middleware.hc.cn/operator/internal/webhook/certs"
+	"middleware.hc.cn/operator/internal/redis/redistest"
 )
 
-var pair = sync.OnceValues(func() (certs.Set, error) {
-	set, _, err := certs.Next(now, certs.Set{}, []string{"*.c-nodes.n.svc"})
-	return set, err
-})
+const certificateLife = 90 * 24 * time.Hour
+
+var (
+	authorities = sync.OnceValue(func() *redistest.Authority {
+		return redistest.NewAuthority(now.Add(-time.Hour), now.Add(certificateLife))
+	})
+	certificates = sync.OnceValue(func() map[string][]byte {
+		return authorities().Issue([]string{"*.c-nodes.n.svc"}, redistest.BothUsages()...)
+	})
+)
 
 // certified is a Secret with a certificate for the instances of cluster; labelled says that it may be mounted.
 func certified(t *testing.T, name string, labelled bool) *corev1.Secret {
 	t.Helper()
-	set, err := pair()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}, Data: set.Data()}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}, Data: maps.Clone(certificates())}
 	if labelled {
 		s.Labels = map[string]string{v1alpha1.LabelTLS: "true"}
 	}
@@ -57,6 +62,11 @@ func TestWithheld(t *testing.T) {
 			c.Generation, c.Spec.TLS = 2, &v1alpha1.TLS{SecretName: own, CASecretName: trusted}
 		}
 	}
+	others := redistest.NewAuthority(now.Add(-time.Hour), now.Add(time.Hour)).PEM()
+	trusting := func(name string, data map[string][]byte) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, Labels: map[string]string{v1alpha1.LabelTLS: "true"}},
+			Data: data}
+	}
 	for what, tt := range map[string]struct {
 		spec  func(*v1alpha1.RedisCluster)
 		world func(client.Client)
@@ -74,6 +84,16 @@ func TestWithheld(t *testing.T) {
 		"an unlabelled Secret with a good CA": {spec: name("victim", "good"), want: "spec.tls.secretName: Secret victim is not meant for this"},
 		"a Secret that does not exist":        {spec: name("nothing", ""), want: "Secret nothing does not exist"},
 		"a labelled Secret with nonsense":     {spec: name("broken", ""), want: "Secret broken holds no certificate"},
+		"a Secret for servers only":           {spec: name("servers", ""), want: "have it made with both usages, server auth and client auth"},
+		"an unlabelled Secret of the CA of clients": {spec: func(c *v1alpha1.RedisCluster) {
+			c.Generation, c.Spec.TLS = 2, &v1alpha1.TLS{SecretName: "good", ClientCASecretName: "victim"}
+		}, want: "spec.tls.clientCASecretName: Secret victim is not meant for this"},
+		"a CA of clients without that of instances": {spec: func(c *v1alpha1.RedisCluster) {
+			c.Generation, c.Spec.TLS = 2, &v1alpha1.TLS{SecretName: "good", ClientCASecretName: "clients"}
+		}, want: "spec.tls.clientCASecretName: Secret clients does not trust, under ca.crt, the certificate of the instances"},
+		"a CA of clients, and that of instances": {spec: func(c *v1alpha1.RedisCluster) {
+			c.Generation, c.Spec.TLS = 2, &v1alpha1.TLS{SecretName: "good", ClientCASecretName: "all"}
+		}},
 		"a label that was taken off": {world: func(kube client.Client) { label(kube, "good", nil) },
 			want: "Secret good is not meant for this"},
 		"a certificate that expired":         {later: 91 * 24 * time.Hour},
@@ -95,6 +115,9 @@ func TestWithheld(t *testing.T) {
 							}
 							return c.Get(ctx, key, o, options...)
 						}}, secret("p"), certified(t, "good", true), certified(t, "other", true), certified(t, "victim", false),
+					trusting("servers", authorities().Issue([]string{"*.c-nodes.n.svc"}, x509.ExtKeyUsageServerAuth)),
+					trusting("clients", map[string][]byte{"ca.crt": others}),
+					trusting("all", map[string][]byte{"ca.crt": slices.Concat(authorities().PEM(), others)}),
 					&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "broken", Labels: map[string]string{v1alpha1.LabelTLS: "true"}}})
 			o.Now = func() time.Time { return at }
 			c := cluster()

@@ -35,12 +35,12 @@ func planTLS(in input) Step {
 
 // planCertificates loads a renewed certificate, which the kubelet has put, or will have put,
 // into the files of the pods. Each look at an instance is followed by one attempt: those come
-// once a minute until it shows the new one.
+// once a minute until it shows the new one. What an instance trusts it does not show, so it is told for a while (AuthoritiesWithin).
 func planCertificates(in input) Step {
 	step := ReloadCertificates{}
 	var names []string
 	for _, pod := range in.snap.Reachable() {
-		if pod.Redis.OldCertificate && pod.Redis.CertificateSeen && !pod.Terminating {
+		if (pod.Redis.OldCertificate || in.snap.AuthoritiesChange()) && pod.Redis.CertificateSeen && !pod.Terminating {
 			step.On, names = append(step.On, target(pod)), append(names, pod.Name)
 		}
 	}
@@ -48,5 +48,8 @@ func planCertificates(in input) Step {
 		return nil
 	}
 	step.Reason = "these instances show another certificate than the Secret holds: " + list(names)
+	if in.snap.AuthoritiesChange() {
+		step.Reason = "the certificates that instances are to trust have changed: " + list(names)
+	}
 	return step
 }

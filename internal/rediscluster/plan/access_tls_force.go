@@ -17,6 +17,10 @@ type TLSInForce struct {
 	// Mode is what clients can rely on; empty: there is nothing of TLS. Stage is the one of redis.conf.
 	Mode  v1alpha1.TLSMode
 	Stage redisconf.TLSStage
+	// Clients is what clients have to expect of certificates of theirs.
+	Clients v1alpha1.ClientCertificates
+	// Authorities identifies what is trusted that all instances were told to load.
+	Authorities string
 	// Waits says, in a sentence, why Mode is not the one asked for; empty when it is.
 	Waits string
 }
@@ -30,9 +34,10 @@ func (in input) tlsInForce() TLSInForce {
 		return TLSInForce{}
 	case asked == "": // nothing is done before spec.tls is back, and then all is known that was
 		return TLSInForce{Mode: cmp.Or(in.snap.TLSMode, in.firstTLSMode(), v1alpha1.TLSRequired), Stage: in.tls,
+			Clients: in.snap.ClientCertificates, Authorities: in.snap.LoadedAuthorities,
 			Waits: "spec.tls is gone, and instances use TLS"}
 	}
-	is := TLSInForce{Mode: in.snap.TLSMode, Stage: in.tls}
+	is := TLSInForce{Mode: in.snap.TLSMode, Stage: in.tls, Clients: in.clientsInForce(), Authorities: in.authoritiesLoaded(seen)}
 	if is.Mode == "" {
 		is.Mode = in.firstTLSMode()
 	}
@@ -49,7 +54,7 @@ func (in input) tlsInForce() TLSInForce {
 	if is.Mode == v1alpha1.TLSRequired && (seen.takesPlain() || in.tls <= redisconf.TLSBoth && !in.desired.Paused) {
 		is.Mode = v1alpha1.TLSBoth // from before one can open its plain port until all have closed theirs
 	}
-	is.Waits = in.tlsWaits(is, seen, holding)
+	is.Waits = cmp.Or(in.tlsWaits(is, seen, holding), in.clientsWait(seen))
 	return is
 }
 

@@ -199,7 +199,7 @@ func (in input) setTLS(pods []*snapshot.Instance, to redisconf.TLSStage, why str
 	var names []string
 	for _, pod := range pods {
 		change := InstanceConfig{On: target(pod), Engine: pod.Redis.EngineVersion(), Settings: map[string]string{}}
-		for name, want := range redisconf.TLSSettings(to, in.desired.CertificateDir) {
+		for name, want := range (redisconf.TLS{Stage: to, Clients: in.clients}).Settings(in.desired.CertificateDir) {
 			if pod.Redis.Settings[name] != want {
 				change.Settings[name] = want
 			}

@@ -33,7 +33,7 @@ func atTLSStages(mode v1alpha1.TLSMode, are ...redisconf.TLSStage) (Desired, *sn
 }
 
 func setTLSStage(in *snapshot.Instance, stage redisconf.TLSStage) {
-	in.Redis.Settings = maps.Clone(redisconf.TLSSettings(stage, redisconf.TLSDir))
+	in.Redis.Settings = maps.Clone(redisconf.TLS{Stage: stage}.Settings(redisconf.TLSDir))
 	in.TwoPorts = stage != redisconf.TLSRequired
 	in.Way = snapshot.Way{SecondPort: stage != redisconf.TLSRequired && stage != redisconf.TLSPlain, Plain: stage == redisconf.TLSPlain}
 }

@@ -73,6 +73,8 @@ type Desired struct {
 	UpgradeTimeout time.Duration
 	// TLS is which connections instances are to take; empty: nothing is said of TLS.
 	TLS v1alpha1.TLSMode
+	// ClientCertificates is what they are to want of clients by TLS.
+	ClientCertificates v1alpha1.ClientCertificates
 	// CertificateDir is where they have the files of their certificate.
 	CertificateDir string
 	// OnDelete leaves the restarting of instances to the user.
@@ -122,6 +124,7 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 	}
 	if spec.TLS != nil {
 		d.TLS, d.CertificateDir = cluster.TLSMode(), cmp.Or(o.CertificateDir, redisconf.TLSDir)
+		d.ClientCertificates = cluster.ClientCertificates()
 	}
 	if volumes := template.Volumes; volumes != nil {
 		d.Ephemeral, d.OnNode = volumes.Type == v1alpha1.VolumeEmptyDir, volumes.Type == v1alpha1.VolumeHostPath

@@ -97,7 +97,9 @@ type input struct {
 	dormant bool
 	// tls is the stage of TLS that redis.conf is to have.
 	tls redisconf.TLSStage
-	now time.Time
+	// clients is what redis.conf is to want of clients.
+	clients v1alpha1.ClientCertificates
+	now     time.Time
 }
 
 // problem is why the spec cannot be followed: the cause of the stall, and a sentence.
@@ -116,8 +118,8 @@ type Shape struct {
 	Settings []redisconf.Setting
 	// Outside is whom gateways are to be told of; nil: nobody outside is let in.
 	Outside *snapshot.Outside
-	// TLS is the stage of TLS that it is to have.
-	TLS redisconf.TLSStage
+	// TLS is what it is to say of TLS.
+	TLS redisconf.TLS
 	in  input
 	// partial is in which direction the cluster is scaled when it has formed; empty: it has the shards that the spec asks for.
 	partial Situation
@@ -143,8 +145,9 @@ func ShapeOf(d Desired, s *snapshot.Snapshot, now time.Time) Shape {
 	in.asBefore()
 	in.topology = in.effective()
 	in.dormant = in.dormancy()
-	in.tls = in.tlsStage()
-	shape := Shape{Topology: in.topology, Dormant: in.dormant, Settings: in.effectiveSettings(), TLS: in.tls,
+	in.tls, in.clients = in.tlsStage(), in.clientCertificates()
+	shape := Shape{Topology: in.topology, Dormant: in.dormant, Settings: in.effectiveSettings(),
+		TLS:     redisconf.TLS{Stage: in.tls, Clients: in.clients},
 		Outside: in.outside(), in: in}
 	if partial {
 		shape.partial = ScalingOut

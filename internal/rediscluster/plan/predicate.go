@@ -89,6 +89,8 @@ const (
 	PortsKnown Predicate = "ports_known"
 	// AllAtTLSStage: every instance answers and is as far on the way to TLS, or from it, as the next stage needs.
 	AllAtTLSStage Predicate = "all_at_tls_stage"
+	// CertificatesShown: all that the operator runs shows instances a certificate.
+	CertificatesShown Predicate = "certificates_shown"
 	// ModulesLoaded: no instance is still to restart with other modules.
 	ModulesLoaded Predicate = "modules_loaded"
 )

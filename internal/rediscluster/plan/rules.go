@@ -60,6 +60,7 @@ var rules = []rule{
 	// Settings, and slots on their way.
 	{"functions", false, planFunctions},
 	{"config", false, planConfig},
+	{"TLS of clients", false, planTLSClients},
 	{"TLS stage", false, planTLSStage},
 	{"epoch", false, planEpoch},
 	{"goal", false, planGoal},

@@ -66,6 +66,8 @@ type Gateway struct {
 	EndsBy time.Time
 	// Waiting says why it does not run; empty when it does.
 	Waiting string
+	// ShowsNone reports whether instances would refuse it if they wanted a certificate.
+	ShowsNone bool
 	// Map identifies the map that it said last that it serves; empty: not known.
 	Map string
 	// Unknown are the instances of that map that it knows no address of, and so leads nobody to.

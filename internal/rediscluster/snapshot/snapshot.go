@@ -34,6 +34,10 @@ type Snapshot struct {
 	// empty when there was none.
 	TLSStage redisconf.TLSStage
 	TLSMode  v1alpha1.TLSMode
+	// ClientCertificates is what was last said that clients can rely on; empty: nothing was. LoadedAuthorities identifies what is trusted
+	// that all instances were told to load; empty: not known.
+	ClientCertificates v1alpha1.ClientCertificates
+	LoadedAuthorities  string
 	// Config is what the user's ConfigMap sets.
 	Config UserConfig
 	// HasOwnedChildren reports whether some child still names the RedisCluster as its owner.
@@ -157,9 +161,10 @@ func (i *Import) Begins(shard int) (slots.Set, bool) {
 }
 
 // ImportFrom is what leads to a server outside, or to a RedisCluster that is cloned: where it is, who logs in with the password under which
-// key of a Secret (empty: none is asked for), and the Secret of the certificates to trust (empty: connections are not encrypted).
+// key of a Secret (empty: none is asked for), the Secret of the certificates to trust (empty: connections are not encrypted), and that of
+// the certificate to show (empty: none).
 type ImportFrom struct {
-	Address, User, PasswordSecret, PasswordKey, TrustSecret, ServerName string
+	Address, User, PasswordSecret, PasswordKey, TrustSecret, ServerName, ShownSecret string
 }
 
 // ImportShard is what a shard needs to follow a server outside.
@@ -279,6 +284,15 @@ type TLS struct {
 	// NotAfter is when the first certificate expires: of the one that was last found in order
 	// in the Secret, and of those that instances show.
 	NotAfter time.Time
+	// Authorities identifies the certificates that instances are to trust, AuthoritiesSince is since when they are those, as far as was
+	// seen.
+	Authorities      string
+	AuthoritiesSince time.Time
+}
+
+// AuthoritiesChange reports whether instances were not all told to load the certificates that they are to trust.
+func (s *Snapshot) AuthoritiesChange() bool {
+	return s.LoadedAuthorities != "" && s.TLS.Authorities != "" && s.LoadedAuthorities != s.TLS.Authorities
 }
 
 // UserConfig is what the user's ConfigMap (spec.pod[0].configmap) sets.
@@ -372,6 +386,8 @@ type Instance struct {
 	// HasCertificate reports whether the pod has the files of the certificate, TwoPorts whether it is one that takes plain connections
 	// and TLS.
 	HasCertificate, TwoPorts bool
+	// ExporterShowsNone reports whether the pod has an exporter that Redis would refuse if it wanted a certificate.
+	ExporterShowsNone bool
 	// TLSError is why TLS failed of an instance that was reached plainly then; empty: it did not, or was not tried.
 	TLSError string
 	// TerminationMessage is what the container of Redis said when it last ended badly; empty when it

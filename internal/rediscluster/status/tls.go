@@ -38,6 +38,10 @@ func certificateInUse(s *snapshot.Snapshot) metav1.Condition {
 				pod.Name+" shows another certificate than the Secret holds; the files of pods change a minute or two after the Secret")
 		}
 	}
+	if s.AuthoritiesChange() {
+		return condition(false, "NotLoaded",
+			"the certificates that are trusted have changed; instances are told to load them until their files have, minutes after the Secret")
+	}
 	return condition(true, "InUse", "")
 }
 
@@ -45,13 +49,15 @@ func certificateInUse(s *snapshot.Snapshot) metav1.Condition {
 func tlsInForce(was *v1alpha1.TLSStatus, p Reconciliation) *v1alpha1.TLSStatus {
 	switch is := p.Decision.TLS; {
 	case was != nil && was.Mode == v1alpha1.TLSRequired && p.Decision.Situation == plan.Paused && is.Mode != "" && is.Mode != was.Mode:
-		return &v1alpha1.TLSStatus{Mode: v1alpha1.TLSBoth, Stage: was.Stage} // a plain port is open
+		open := *was
+		open.Mode = v1alpha1.TLSBoth // a plain port is open
+		return &open
 	case p.Decision.Situation == plan.Paused || p.Decision.Situation == plan.Deleting:
 		return was
 	case is.Mode == "":
 		return nil
 	default:
-		return &v1alpha1.TLSStatus{Mode: is.Mode, Stage: is.Stage.String()}
+		return &v1alpha1.TLSStatus{Mode: is.Mode, Stage: is.Stage.String(), ClientCertificates: is.Clients, Authorities: is.Authorities}
 	}
 }
 

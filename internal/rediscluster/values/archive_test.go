@@ -26,7 +26,7 @@ import (
 // deployments are those that a cluster with an archive becomes.
 func deployments(t testing.TB, c *chart.Chart, cr *v1alpha1.RedisCluster, shards int) []*unstructured.Unstructured {
 	t.Helper()
-	v := values.Build(cr, v1alpha1.Topology{2, 2, 2}, redisconf.AskedFor(cr, nil), redisconf.TLSGoal(cr.TLSMode()))
+	v := values.Build(cr, v1alpha1.Topology{2, 2, 2}, redisconf.AskedFor(cr, nil), redisconf.TLSFor(cr))
 	v["archive"] = values.Archive(cr, "operator:1", shards)
 	rendered, err := c.Render(v, chart.Release{Name: cr.Name, Namespace: cr.Namespace, Revision: 1, IsInstall: true}, chart.Capabilities{})
 	if err != nil {

@@ -45,7 +45,7 @@ func loadChart(t testing.TB) *chart.Chart {
 func render(c *chart.Chart, cr *v1alpha1.RedisCluster, topology v1alpha1.Topology,
 	configMap map[string]string) ([]*unstructured.Unstructured, error) {
 	rendered, err :=
-		c.Render(values.Build(cr, topology, redisconf.AskedFor(cr, configMap), redisconf.TLSGoal(cr.TLSMode())),
+		c.Render(values.Build(cr, topology, redisconf.AskedFor(cr, configMap), redisconf.TLSFor(cr)),
 			chart.Release{Name: cr.Name, Namespace: cr.Namespace, Revision: 1, IsInstall: true},
 			chart.Capabilities{})
 	if err != nil {
@@ -100,6 +100,7 @@ func TestGolden(t *testing.T) {
 		{name: "hostpath", file: "testdata/hostpath.yaml"},
 		{name: "tls", file: "testdata/tls.yaml"},
 		{name: "tls-both", file: "testdata/tls-both.yaml"},
+		{name: "tls-clients", file: "testdata/tls-clients.yaml"},
 		{name: "containers", file: "testdata/containers.yaml"},
 		{name: "overlay", file: "testdata/overlay.yaml"},
 		{name: "everything", file: "testdata/everything.yaml",

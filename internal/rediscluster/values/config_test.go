@@ -25,7 +25,7 @@ func clusterOf(t *testing.T, spec string) *v1alpha1.RedisCluster {
 // TestMaxMemory: spec.config, the ConfigMap, the variable MAXMEMORY, three quarters of the
 // build are the values of a cluster with the settings that it asks for.
 func build(cr *v1alpha1.RedisCluster) map[string]any {
-	return values.Build(cr, nil, redisconf.AskedFor(cr, nil), redisconf.TLSGoal(cr.TLSMode()))
+	return values.Build(cr, nil, redisconf.AskedFor(cr, nil), redisconf.TLSFor(cr))
 }
 
 // memory limit; and none of them.

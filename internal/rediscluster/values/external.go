@@ -162,6 +162,8 @@ const (
 	gatewayMapDir = "/etc/gateway/map"
 	gatewayTLSDir = "/etc/gateway/tls"
 	gatewayCAFile = "/etc/gateway/trust/ca.crt"
+	// gatewayClientCAFile is what certificates of clients are to be signed with.
+	gatewayClientCAFile = "/etc/gateway/clients/ca.crt"
 )
 
 // Gateway returns the pod that leads clients outside to the instances of a cluster, from an image that has the program. It has no identity,
@@ -181,6 +183,14 @@ func Gateway(cr *v1alpha1.RedisCluster, image string) map[string]any {
 	if cr.TLSMode() == v1alpha1.TLSRequired {
 		args = append(args, "--ca-file="+gatewayCAFile, "--server-name="+cr.TLSServerName())
 	}
+	shows := cr.TLSMode() == v1alpha1.TLSRequired && cr.ShowsCertificate()
+	asks := shows && e.TLS != nil && cr.ClientCertificates() == v1alpha1.ClientCertificatesRequired
+	if shows {
+		args = append(args, backupjob.Show()...)
+	}
+	if asks { // or whoever has none would come in by the one that the gateway shows
+		args = append(args, "--client-ca-file="+gatewayClientCAFile)
+	}
 	const grace = 60 // longer than the program drains
 	pod := corev1.PodSpec{
 		AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false), TerminationGracePeriodSeconds: ptr.To[int64](grace),
@@ -199,6 +209,12 @@ func Gateway(cr *v1alpha1.RedisCluster, image string) map[string]any {
 	}
 	if cr.TLSMode() == v1alpha1.TLSRequired {
 		backupjob.Mount(&pod, "trust", cr.TLSTrustSecretName(), backupjob.KeyTrusted, gatewayCAFile)
+	}
+	if shows {
+		backupjob.MountShown(&pod, cr.Spec.TLS.SecretName)
+	}
+	if asks {
+		backupjob.Mount(&pod, "clients", cr.TLSClientTrustSecretName(), backupjob.KeyTrusted, gatewayClientCAFile)
 	}
 	c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	c.Ports = []corev1.ContainerPort{{Name: "status", ContainerPort: backupjob.StatusPort, Protocol: corev1.ProtocolTCP}}

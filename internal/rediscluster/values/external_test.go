@@ -32,7 +32,7 @@ const clusterDomain = "cluster.local"
 func renderOutside(t testing.TB, c *chart.Chart, cr *v1alpha1.RedisCluster, out snapshot.Outside,
 	service *snapshot.ExternalService) []*unstructured.Unstructured {
 	t.Helper()
-	v := values.Build(cr, v1alpha1.Topology{2, 2, 2}, redisconf.AskedFor(cr, nil), redisconf.TLSGoal(cr.TLSMode()))
+	v := values.Build(cr, v1alpha1.Topology{2, 2, 2}, redisconf.AskedFor(cr, nil), redisconf.TLSFor(cr))
 	x := values.ExternalOf(cr, out, service, clusterDomain)
 	x.Values["pod"] = values.Gateway(cr, "operator:1")
 	v["external"] = x.Values
@@ -196,6 +196,48 @@ func TestConnectionsOfGateways(t *testing.T) {
 			fmt.Sprintf("--max-connections-per-instance=%d", tt.all)}
 		if !cmp.Equal(got, want) {
 			t.Errorf("maxclients %q: %v, want %v", tt.maxclients, got, want)
+		}
+	}
+}
+
+// Where instances want a certificate of clients, gateways show theirs, and want one of clients outside: else whoever has none would come in
+// by that of the gateway. They show it as long as an instance may want one.
+func TestGatewaysAndCertificatesOfClients(t *testing.T) {
+	shows := []string{"--client-cert-file=/etc/backup/cert/tls.crt", "--client-key-file=/etc/backup/key/tls.key"}
+	for name, tt := range map[string]struct {
+		tls  v1alpha1.TLS
+		is   v1alpha1.ClientCertificates
+		want []string
+		from string // the Secret of the authority of clients
+	}{
+		"optional": {tls: v1alpha1.TLS{SecretName: "own"}},
+		"required": {tls: v1alpha1.TLS{SecretName: "own", CASecretName: "ca", ClientCertificates: v1alpha1.ClientCertificatesRequired},
+			want: append(slices.Clone(shows), "--client-ca-file=/etc/gateway/clients/ca.crt"), from: "ca"},
+		"required, of an authority for clients": {tls: v1alpha1.TLS{SecretName: "own", ClientCASecretName: "theirs",
+			ClientCertificates: v1alpha1.ClientCertificatesRequired},
+			want: append(slices.Clone(shows), "--client-ca-file=/etc/gateway/clients/ca.crt"), from: "theirs"},
+		"not any more": {tls: v1alpha1.TLS{SecretName: "own"}, is: v1alpha1.ClientCertificatesRequired, want: shows},
+		"disabled": {tls: v1alpha1.TLS{SecretName: "own", Mode: v1alpha1.TLSDisabled,
+			ClientCertificates: v1alpha1.ClientCertificatesRequired}},
+	} {
+		cr := readCluster(t, "testdata/external.yaml")
+		cr.Spec.TLS, cr.Status.TLS = &tt.tls, &v1alpha1.TLSStatus{ClientCertificates: tt.is}
+		var pod corev1.PodSpec
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(values.Gateway(cr, "operator:1"), &pod, true); err != nil {
+			t.Fatal(err)
+		}
+		got := slices.DeleteFunc(pod.Containers[0].Args, func(arg string) bool { return !strings.HasPrefix(arg, "--client-") })
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+		mounted := map[string]string{}
+		for _, v := range pod.Volumes {
+			if v.Secret != nil {
+				mounted[v.Name] = v.Secret.SecretName
+			}
+		}
+		if mounted["clients"] != tt.from || (mounted["shown-key"] == "own") != (len(tt.want) > 0) {
+			t.Errorf("%s: %v is mounted", name, mounted)
 		}
 	}
 }

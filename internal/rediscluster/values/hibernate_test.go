@@ -19,7 +19,7 @@ func TestHibernatedStatefulSetSaysHowMany(t *testing.T) {
 	c, cr := loadChart(t), &v1alpha1.RedisCluster{}
 	cr.Name, cr.Namespace = "cache", "default"
 	for _, asleep := range []bool{true, false} {
-		v := values.Build(cr, v1alpha1.Topology{2, 3, 2}, redisconf.AskedFor(cr, nil), redisconf.TLSGoal(cr.TLSMode()))
+		v := values.Build(cr, v1alpha1.Topology{2, 3, 2}, redisconf.AskedFor(cr, nil), redisconf.TLSFor(cr))
 		v["hibernated"] = asleep
 		rendered, err := c.Render(v, chart.Release{Name: cr.Name, Namespace: cr.Namespace, Revision: 1, IsInstall: true}, chart.Capabilities{})
 		if err != nil {

@@ -60,7 +60,7 @@ func TestModulesInRedisConf(t *testing.T) {
 		v1alpha1.Module{Name: "json", Args: []string{"a b", "\nrequirepass x", `"`}},
 		v1alpha1.Module{Name: "/data/evil.so"})
 	var got []string
-	for _, line := range Build(cr, v1alpha1.Topology{1}, redisconf.AskedFor(cr, nil), redisconf.TLSPlain)["config"].([]any) {
+	for _, line := range Build(cr, v1alpha1.Topology{1}, redisconf.AskedFor(cr, nil), redisconf.TLS{})["config"].([]any) {
 		if text := line.(string); strings.HasPrefix(text, "loadmodule") {
 			got = append(got, text)
 		} else if len(got) > 0 {
@@ -80,7 +80,7 @@ func TestModulesInRedisConf(t *testing.T) {
 // template that it had before there were any.
 func TestAChangeOfModulesRestartsInstances(t *testing.T) {
 	annotation := func(cr *v1alpha1.RedisCluster) string {
-		pod, _ := Build(cr, v1alpha1.Topology{1}, redisconf.AskedFor(cr, nil), redisconf.TLSPlain)["pod"].(map[string]any)
+		pod, _ := Build(cr, v1alpha1.Topology{1}, redisconf.AskedFor(cr, nil), redisconf.TLS{})["pod"].(map[string]any)
 		annotations, _ := pod["annotations"].(map[string]any)
 		text, _ := annotations[AnnotationModules].(string)
 		return text
@@ -108,7 +108,7 @@ func TestAChangeOfModulesRestartsInstances(t *testing.T) {
 	}
 	kept := withModules(json)
 	kept.Spec.Pod = []v1alpha1.PodTemplate{{Annotations: map[string]string{"team": "a", AnnotationModules: "forged"}}}
-	annotations := Build(kept, v1alpha1.Topology{1}, redisconf.AskedFor(kept, nil), redisconf.TLSPlain)["pod"].(map[string]any)["annotations"]
+	annotations := Build(kept, v1alpha1.Topology{1}, redisconf.AskedFor(kept, nil), redisconf.TLS{})["pod"].(map[string]any)["annotations"]
 	if diff := cmp.Diff(map[string]any{"team": "a", AnnotationModules: redisconf.ModulesDigest(&kept.Spec)}, annotations); diff != "" {
 		t.Error(diff)
 	}

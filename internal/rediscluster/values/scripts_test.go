@@ -41,7 +41,7 @@ func write(t *testing.T, path, text string) {
 // configured writes a redis.conf with the ports of a stage.
 func configured(t *testing.T, dir string, stage redisconf.TLSStage) {
 	t.Helper()
-	settings := redisconf.TLSSettings(stage, dir)
+	settings := redisconf.TLS{Stage: stage}.Settings(dir)
 	write(t, filepath.Join(dir, "redis.conf"), fmt.Sprintf("port %q\ntls-port %q\n", settings["port"], settings["tls-port"]))
 }
 

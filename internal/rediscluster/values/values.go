@@ -26,18 +26,18 @@ const (
 )
 
 // Build returns the chart's values for a cluster of the given topology, which is the one
-// that the plan permits now and not always spec's, with redis.conf of these settings and at that stage of TLS. The result holds only
+// that the plan permits now and not always spec's, with redis.conf of these settings and with that of TLS. The result holds only
 // what a deep copy of unstructured content can hold. cr is not changed.
-func Build(cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, settings []redisconf.Setting, stage redisconf.TLSStage) map[string]any {
+func Build(cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, settings []redisconf.Setting, of redisconf.TLS) map[string]any {
 	template := cr.Spec.Template()
 	podValues := pod(template)
 	annotate(podValues, settings, &cr.Spec)
 	return map[string]any{
 		"image":               cr.Spec.Image(),
 		"shards":              shards(topology),
-		"config":              configLines(cr, settings, stage),
+		"config":              configLines(cr, settings, of),
 		"auth":                map[string]any{"enabled": cr.AuthEnabled()},
-		"tls":                 tls(cr, stage),
+		"tls":                 tls(cr, of.Stage),
 		"data":                data(&cr.Spec, template),
 		"antiAffinity":        antiAffinity(cr.Spec.AntiAffinity),
 		"pod":                 podValues,
@@ -70,9 +70,9 @@ func shards(topology v1alpha1.Topology) []any {
 }
 
 // configLines are the lines of redis.conf.
-func configLines(cr *v1alpha1.RedisCluster, settings []redisconf.Setting, stage redisconf.TLSStage) []any {
+func configLines(cr *v1alpha1.RedisCluster, settings []redisconf.Setting, of redisconf.TLS) []any {
 	var lines []any
-	for _, line := range redisconf.Lines(cr, settings, stage) {
+	for _, line := range redisconf.Lines(cr, settings, of) {
 		lines = append(lines, line)
 	}
 	return lines
@@ -196,6 +196,7 @@ func tls(cr *v1alpha1.RedisCluster, stage redisconf.TLSStage) map[string]any {
 	case !MountTLS(cr, stage):
 		return map[string]any{"enabled": false, "secondPort": true, "plain": true} // pods that are to restart still have two ports
 	}
-	return map[string]any{"enabled": true, "secondPort": true, "secretName": cr.Spec.TLS.SecretName, "caSecretName": cr.TLSTrustSecretName(),
+	return map[string]any{"enabled": true, "secondPort": true, "secretName": cr.Spec.TLS.SecretName,
+		"caSecretName": cr.TLSClientTrustSecretName(), "showCertificate": cr.ShowsCertificate(),
 		"twoPorts": stage != redisconf.TLSRequired, "plain": stage <= redisconf.TLSBoth, "open": stage >= redisconf.TLSBoth}
 }

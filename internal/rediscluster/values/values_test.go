@@ -34,7 +34,7 @@ func TestDefaultsAgreeWithChart(t *testing.T) {
 	} {
 		cr := &v1alpha1.RedisCluster{}
 		prepare(cr)
-		encoded, err := yaml.Marshal(values.Build(cr, cr.Spec.Topology(), redisconf.AskedFor(cr, nil), redisconf.TLSGoal(cr.TLSMode())))
+		encoded, err := yaml.Marshal(values.Build(cr, cr.Spec.Topology(), redisconf.AskedFor(cr, nil), redisconf.TLSFor(cr)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,6 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redistest"
-	"middleware.hc.cn/operator/internal/webhook/certs"
 )
 
 // mounts are the Secrets that StatefulSets of a namespace have named so far, in any of their revisions.
@@ -86,10 +85,9 @@ func (m *mounts) await(t *testing.T, secrets, sets string) {
 // certified makes a Secret with a certificate for the cluster cache.
 func certified(t *testing.T, namespace, name, label string) *corev1.Secret {
 	t.Helper()
-	set, _, err := certs.Next(time.Now(), certs.Set{}, []string{"*.cache-nodes." + namespace + ".svc"})
-	check(t, err)
 	secret := labelled(namespace, name, label, nil)
-	secret.Data = set.Data()
+	secret.Data = redistest.NewAuthority(time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)).
+		Issue([]string{"*.cache-nodes." + namespace + ".svc"}, redistest.BothUsages()...)
 	create(t, secret)
 	return secret
 }
@@ -123,6 +121,10 @@ func TestNoStatefulSetNamesASecretOfOthers(t *testing.T) {
 	awaitStalled(t, cluster, "CertificateUnavailable", remedy)
 	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.TLS = &v1alpha1.TLS{SecretName: "own", CASecretName: "victim"} })
 	awaitStalled(t, cluster, "CertificateUnavailable", "spec.tls.caSecretName")
+	change(t, cluster, func(c *v1alpha1.RedisCluster) {
+		c.Spec.TLS = &v1alpha1.TLS{SecretName: "own", ClientCASecretName: "victim"}
+	})
+	awaitStalled(t, cluster, "CertificateUnavailable", "spec.tls.clientCASecretName")
 	remove(t, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cache-1"}})
 	awaitPasses(t, 5)
 	all.await(t, "cache-auth own", "cache-0 cache-1 cache-2")

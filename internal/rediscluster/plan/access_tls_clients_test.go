@@ -1,0 +1,133 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// Instances want a certificate of clients when all that the operator runs shows one, all at once and with their certificate loaded anew,
+// and go on to want it whatever comes later; when none is asked for any more, clients are told so when no instance wants one.
+func TestCertificatesOfClients(t *testing.T) {
+	const none, optional, required = v1alpha1.ClientCertificatesNone, v1alpha1.ClientCertificatesOptional, v1alpha1.ClientCertificatesRequired
+	first := func(s *snapshot.Snapshot) *snapshot.Instance { return &s.Instances[0] }
+	all := func(want v1alpha1.ClientCertificates) func(*Desired, *snapshot.Snapshot) {
+		return func(_ *Desired, s *snapshot.Snapshot) {
+			for i := range s.Instances {
+				s.Instances[i].Redis.Settings[redisconf.AuthClients] = redisconf.AuthClientsOf(want)
+			}
+			s.ClientCertificates = want
+		}
+	}
+	for name, tt := range map[string]struct {
+		asked    v1alpha1.ClientCertificates
+		stage    redisconf.TLSStage
+		change   func(d *Desired, s *snapshot.Snapshot)
+		file     v1alpha1.ClientCertificates
+		told     int
+		reliable v1alpha1.ClientCertificates
+		waits    string
+	}{
+		"as it was":          {asked: optional, file: optional, reliable: optional},
+		"none":               {asked: none, file: none, told: 6, reliable: none, waits: "do not do with certificates"},
+		"required":           {asked: required, file: required, told: 6, reliable: required, waits: "do not do with certificates"},
+		"required, with two": {asked: required, stage: redisconf.TLSBoth, file: required, told: 6, reliable: required, waits: "do not do"},
+		"it is":              {asked: required, change: all(required), file: required, reliable: required},
+		"one was not told": {asked: required, change: func(d *Desired, s *snapshot.Snapshot) {
+			all(required)(d, s)
+			first(s).Redis.Settings[redisconf.AuthClients] = "optional"
+		}, file: required, told: 1, reliable: required, waits: first(formed()).Name},
+		"an exporter would be refused": {asked: required, change: func(_ *Desired, s *snapshot.Snapshot) { first(s).ExporterShowsNone = true },
+			file: optional, reliable: optional, waits: "its exporter has none to show"},
+		"an exporter comes later": {asked: required, change: func(d *Desired, s *snapshot.Snapshot) {
+			all(required)(d, s)
+			first(s).ExporterShowsNone = true
+		}, file: required, reliable: required},
+		"the status is lost": {asked: required, change: func(d *Desired, s *snapshot.Snapshot) {
+			all(required)(d, s)
+			s.ClientCertificates, first(s).ExporterShowsNone = "", true
+		}, file: required, reliable: required},
+		"a gateway would be refused": {asked: required, change: func(d *Desired, s *snapshot.Snapshot) {
+			d.External, s.External = true, &snapshot.External{Gateways: []snapshot.Gateway{{Pod: "front"}, {Pod: "former", ShowsNone: true}}}
+		}, file: optional, reliable: optional, waits: "gateway former has ended"},
+		"a certificate that is no good": {asked: required, change: func(_ *Desired, s *snapshot.Snapshot) { s.TLS.Problem = "it expired" },
+			file: optional, reliable: optional, waits: "it expired"},
+		"taken back": {asked: optional, change: all(required), file: optional, told: 6, reliable: required, waits: "do not do with certificates"},
+		"taken back, one does not answer": {asked: optional, change: func(_ *Desired, s *snapshot.Snapshot) {
+			s.ClientCertificates, first(s).Redis = required, nil
+		}, file: optional, reliable: required},
+		"taken back, and done": {asked: optional, change: func(_ *Desired, s *snapshot.Snapshot) { s.ClientCertificates = required },
+			file: optional, reliable: optional},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage, mode := tt.stage, v1alpha1.TLSBoth
+			if stage == redisconf.TLSUnknown {
+				stage, mode = redisconf.TLSRequired, v1alpha1.TLSRequired
+			}
+			d, s := atTLSStages(mode, stage)
+			s.TLSStage, s.TLSMode, s.ClientCertificates, d.ClientCertificates = stage, mode, optional, tt.asked
+			if tt.change != nil {
+				tt.change(&d, s)
+			}
+			shape := ShapeOf(d, s, now)
+			if shape.TLS.Clients != tt.file {
+				t.Errorf("redis.conf has %s, want %s", shape.TLS.Clients, tt.file)
+			}
+			decision := shape.Next(Pending{})
+			step, is := decision.Step.(SetTLS)
+			if is != (tt.told > 0) || len(step.Changes) != tt.told {
+				t.Errorf("got %+v, want %d told", decision.Step, tt.told)
+			}
+			for _, change := range step.Changes {
+				if change.Settings[redisconf.AuthClients] != redisconf.AuthClientsOf(tt.file) ||
+					change.Settings["tls-cert-file"] != redisconf.TLSCertificatePath || len(change.Settings) != 2 {
+					t.Errorf("%s is told %v", change.On.Pod, change.Settings)
+				}
+			}
+			if decision.TLS.Clients != tt.reliable || (tt.waits == "") != (decision.TLS.Waits == "" || s.Instances[0].Redis == nil) ||
+				!strings.Contains(decision.TLS.Waits, tt.waits) {
+				t.Errorf("clients can rely on %s, and %q is waited for", decision.TLS.Clients, decision.TLS.Waits)
+			}
+		})
+	}
+}
+
+// What instances trust they tell nobody: they are told to load it as long as their files may be of before, also by the next process.
+func TestAuthoritiesAreLoaded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		loaded string
+		since  time.Duration
+		absent bool
+		want   string
+		told   bool
+	}{
+		"nothing is known of before": {want: "new"},
+		"as it was":                  {loaded: "new", want: "new"},
+		"they have changed":          {loaded: "old", since: time.Second, want: "old", told: true},
+		"for long":                   {loaded: "old", since: AuthoritiesWithin, want: "new", told: true},
+		"one does not answer":        {loaded: "old", since: AuthoritiesWithin, absent: true, want: "old", told: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := atTLSStages(v1alpha1.TLSRequired, redisconf.TLSRequired)
+			s.TLSStage, s.TLSMode, s.LoadedAuthorities = redisconf.TLSRequired, v1alpha1.TLSRequired, tt.loaded
+			s.TLS.Authorities, s.TLS.AuthoritiesSince = "new", now.Add(-tt.since)
+			for i := range s.Instances {
+				s.Instances[i].Redis.CertificateSeen = true
+			}
+			if tt.absent {
+				s.Instances[0].Redis = nil
+			}
+			decision := ShapeOf(d, s, now).Next(Pending{})
+			if told := Is[ReloadCertificates](decision.Step); told != tt.told || decision.TLS.Authorities != tt.want {
+				t.Errorf("got %+v, and %q was loaded", decision.Step, decision.TLS.Authorities)
+			}
+		})
+	}
+}
