@@ -79,7 +79,7 @@ func TestFlagsPage(t *testing.T) {
 }
 
 // others are flags of other programs that documents name alone, in code quotes.
-var others = []string{"cascade", "delete-crds", "set", "take-ownership", "tls"}
+var others = []string{"cascade", "delete-crds", "domain-filter", "force", "set", "source", "take-ownership", "tls"}
 
 // Documents name no flag that does not exist.
 func TestNamedFlagsExist(t *testing.T) {

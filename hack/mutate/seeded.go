@@ -100,11 +100,9 @@ var redisBugs = []Bug{
 		New: `	return !r.Master && r.MasterID == master.Redis.NodeID && !pod.Terminating`},
 	{Name: "restarts a master without switching over", File: "internal/rediscluster/plan/rollout.go",
 		Old: `	case pod.Redis.Master:
-		return switchOver(in, pod)
-	default:`,
+		step := switchOver(in, pod)`,
 		New: `	case pod.Redis.Master:
-		return nil
-	default:`},
+		var step Step`},
 	{Name: "restarts two instances at a time", File: "internal/rediscluster/plan/rollout.go",
 		Old: `	next := outdated[0]
 	if next.Terminating {
@@ -116,7 +114,7 @@ var redisBugs = []Bug{
 		next = outdated[0]
 	}`},
 	{Name: "takes over by itself while most masters can vote", File: "internal/rediscluster/plan/heal_promote.go",
-		Old: `	step := Promote{Replica: target(best), Takeover: majorityLost(in).Holds}`,
+		Old: `	step := Promote{Replica: target(best), Takeover: lost}`,
 		New: `	step := Promote{Replica: target(best), Takeover: true}`},
 	{Name: "promotes a replica that was cut off long before its master went", File: "internal/rediscluster/plan/heal_promote.go",
 		Old: `	lost := in.now.Add(-r.MasterLinkDownFor)

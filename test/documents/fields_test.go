@@ -13,8 +13,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// ofOthers are fields that pages name of kinds of others, and the one that CONTRIBUTING.md adds as an example.
-var ofOthers = []string{"spec.targetNamespaces", "spec.terminationGracePeriodSeconds"}
+// ofOthers are fields that pages name of kinds of others, the one that CONTRIBUTING.md adds as an example, and those that are refused because
+// there are none.
+var ofOthers = []string{"spec.targetNamespaces", "spec.terminationGracePeriodSeconds",
+	"spec.volumes[0].hostPath", "spec.volumes[0].csi", "spec.volumes[0].nfs"}
 
 // Each field that a page names (`spec.…` or `status.…`, and the paths of its `-o jsonpath`) is one of its kind, or of any of the five
 // on a page about several; and the table of fields of a kind's page has the fields of its spec.

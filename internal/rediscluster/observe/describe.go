@@ -29,6 +29,7 @@ func (o *Observer) ask(ctx context.Context, cluster *v1alpha1.RedisCluster, m *M
 	defer cancel()
 	asked := o.describeAll(ctx, m, credentials, s, whom, timeout, settings)
 	m.noteAnswers(s, asked, o.now())
+	m.certificate.noteMissing(s)
 	m.putGiven(s)
 	m.noteWays(s)
 	o.askAccess(ctx, m, credentials, s, timeout)

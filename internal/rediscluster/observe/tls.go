@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +44,8 @@ type certificate struct {
 	// pair is the certificate; offered has it while instances are shown it that ask for one.
 	pair    *tls.Certificate
 	offered *atomic.Pointer[tls.Certificate]
+	// tries reports whether instances are shown the certificate because one did not answer without.
+	tries bool
 	// authorities identifies all that is trusted, since is since when that is so, as far as was seen.
 	authorities string
 	since       time.Time
@@ -70,15 +73,22 @@ func (c *certificate) fresh(cluster *v1alpha1.RedisCluster, now time.Time) bool 
 }
 
 // offer has instances shown the certificate that ask for one, but only if one may be wanted: one that is shown is judged also where none
-// is, by authorities that an instance may not have loaded yet, and it could not be told to.
+// is, by authorities that an instance may not have loaded yet, and it could not be told to. A change to Required that was taken back before
+// the status told of it has left instances that want one: whoever does not answer is shown it, every other time.
 func (c *certificate) offer(cluster *v1alpha1.RedisCluster) {
 	switch {
 	case c.tls == nil:
-	case cluster.ShowsCertificate():
+	case cluster.ShowsCertificate(), c.tries:
 		c.offered.Store(c.pair)
 	default:
 		c.offered.Store(nil)
 	}
+}
+
+// noteMissing notes whether an instance that runs did not answer, as one does not that requires a certificate and is shown none, or that
+// is shown one which it does not trust yet.
+func (c *certificate) noteMissing(s *snapshot.Snapshot) {
+	c.tries = !c.tries && slices.ContainsFunc(s.Instances, func(in snapshot.Instance) bool { return in.Redis == nil && in.Waiting == "" })
 }
 
 // shown is a certificate that an instance showed.
