@@ -207,10 +207,9 @@ var redisBugs = []Bug{
 		New: `	_ = master`},
 	{Name: "promotes by takeover where a vote is asked for", File: "internal/rediscluster/act/heal.go",
 		Old: `	mode := redis.FailoverForce
-	if step.Takeover {
-		mode = redis.FailoverTakeover
-	}`,
-		New: `	mode := redis.FailoverTakeover`},
+`,
+		New: `	mode := redis.FailoverTakeover
+`},
 	{Name: "marks the owner of an open slot before its destination", File: "internal/rediscluster/act/move.go",
 		Old: `		for _, state := range []redis.SlotState{redis.SlotImporting, redis.SlotOwned} {
 			if err := to.SetSlots(ctx, move.Slots, state, move.From.NodeID); err != nil {
