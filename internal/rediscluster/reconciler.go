@@ -52,6 +52,9 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 	woken := r.woken.take(req.NamespacedName) // events from here on are for the next reconciliation
 	var cluster v1alpha1.RedisCluster
 	if why, ok := r.memory.Begin(ctx, r.client, req.NamespacedName, &cluster, r.now()); !ok {
+		if woken && why.Kind() != outcome.KindDone { // the cache is behind, or could not be read: what woke the operator still counts
+			r.woken.note(req.NamespacedName)
+		}
 		return why.Result()
 	}
 	defer func() { r.memory.Wrote(&cluster, r.now()) }()
@@ -62,7 +65,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 		}
 		memory = *m
 	})
-	if !woken && r.rests(ctx, &cluster, memory, turn.timeout()) {
+	if !woken && r.rests(ctx, &cluster, memory, turn) {
 		return outcome.Wait("at rest", r.options.PollInterval).Result()
 	}
 	before := memory.rest
@@ -80,7 +83,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 	if err := r.report(ctx, was, &cluster, report); err != nil {
 		return shell.Unwritten(err).Result()
 	}
-	memory.rest = before.after(&cluster, report, r.now().Add(restPolls*r.options.PollInterval))
+	memory.rest = before.after(&cluster, report, r.now().Add(min(restPolls*r.options.PollInterval, longestRest)))
 	return r.outcome(report, memory, turn).Result()
 }
 

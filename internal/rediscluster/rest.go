@@ -20,8 +20,8 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
-// restPolls is for how many poll intervals a cluster at rest is not asked for everything.
-const restPolls = 6
+// A cluster at rest is not asked for everything for so many poll intervals, and no longer than what is read by name may be old.
+const restPolls, longestRest = 6, time.Minute
 
 // rest is what a reconciliation left of a cluster that it found healthy, with nothing to do. Until an event wakes the operator, or its time
 // is over, the cluster is only asked whether anything happened to it. The zero value is of a cluster that is not at rest.
@@ -49,10 +49,14 @@ func atRest(cluster *v1alpha1.RedisCluster, report Report) bool {
 		cluster.Archive() == nil && cluster.Spec.External == nil && cluster.Spec.Bootstrap == nil
 }
 
-// rests reports whether a cluster is as the last reconciliation left it.
-func (r *Reconciler) rests(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, timeout time.Duration) bool {
-	return m.rest.seen != nil && m.rest.generation == cluster.Generation && r.now().Before(m.rest.until) &&
-		r.loop.Observer.Unchanged(ctx, cluster, &m.Memory, m.rest.seen, timeout)
+// rests reports whether a cluster is as the last reconciliation left it, and nothing is to be read by name.
+func (r *Reconciler) rests(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, turn *turn) bool {
+	if m.rest.seen == nil || m.rest.generation != cluster.Generation || !r.now().Before(m.rest.until) || m.Due(cluster, r.now()) {
+		return false
+	}
+	unchanged, held := r.loop.Observer.Unchanged(ctx, cluster, &m.Memory, m.rest.seen, turn.timeout())
+	turn.held += held
+	return unchanged
 }
 
 // woken are the clusters of which events told since they were reconciled last. It is safe for concurrent use.

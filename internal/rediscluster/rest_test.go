@@ -4,13 +4,20 @@
 package rediscluster
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
@@ -64,5 +71,26 @@ func TestWoken(t *testing.T) {
 	w.note(name)
 	if !w.take(name) || w.take(name) {
 		t.Error("an event counts once")
+	}
+}
+
+// What woke the operator still counts when the cluster could not be read; of one that is gone nothing is kept.
+func TestWokenInVain(t *testing.T) {
+	name := types.NamespacedName{Namespace: "n", Name: "c"}
+	for what, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"not read": {errors.New("the API server is away"), true},
+		"gone":     {apierrors.NewNotFound(schema.GroupResource{}, "c"), false},
+	} {
+		r := &Reconciler{now: time.Now, client: fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error { return tt.err },
+		}).Build()}
+		r.woken.note(name)
+		_, _ = r.reconcile(t.Context(), reconcile.Request{NamespacedName: name}, nil) // how it is tried again is not asked here
+		if got := r.woken.take(name); got != tt.want {
+			t.Errorf("%s: woken %t, want %t", what, got, tt.want)
+		}
 	}
 }

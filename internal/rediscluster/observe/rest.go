@@ -61,8 +61,17 @@ func healthOf(r *snapshot.Redis) redis.Health {
 	return h
 }
 
-// Unchanged reports whether all instances of a cluster answer within a time, and say what they said.
-func (o *Observer) Unchanged(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, rest *Rest, timeout time.Duration) bool {
+// Due reports whether something has to be read again that is read by name, because nothing tells of a change.
+func (m *Memory) Due(cluster *v1alpha1.RedisCluster, now time.Time) bool {
+	_, known, fresh := m.access.Get(now)
+	return known && !fresh || m.certificate.tls != nil && !m.certificate.fresh(cluster, now) ||
+		m.config.name != "" && now.Sub(m.config.at) >= configAge
+}
+
+// Unchanged reports whether all instances of a cluster answer within a time, and say what they said; and how long they kept it waiting.
+func (o *Observer) Unchanged(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, rest *Rest, timeout time.Duration) (
+	unchanged bool, waited time.Duration) {
+	began := o.now()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	credentials := m.Credentials(cluster)
@@ -88,7 +97,8 @@ func (o *Observer) Unchanged(ctx context.Context, cluster *v1alpha1.RedisCluster
 			})
 		})
 	}
-	return asking.Wait() == nil
+	unchanged = asking.Wait() == nil
+	return unchanged, held(o.now().Sub(began), len(rest.instances))
 }
 
 // differs is the error of an instance that says something else than before, or nothing.

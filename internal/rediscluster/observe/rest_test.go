@@ -16,6 +16,7 @@ import (
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/access"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -99,11 +100,14 @@ func TestUnchanged(t *testing.T) {
 			s, err := o.Observe(t.Context(), c)
 			check(t, err)
 			rest := RestOf(s, 2) // the first master is asked for its table
-			if rest == nil || !o.Unchanged(t.Context(), c, &o.Memory, rest, AnswerTimeout) {
-				t.Fatalf("before anything happens: %+v", rest)
+			if rest == nil {
+				t.Fatal("there is nothing to compare with")
+			}
+			if same, _ := o.Unchanged(t.Context(), c, &o.Memory, rest, AnswerTimeout); !same {
+				t.Fatal("it is not unchanged before anything happens")
 			}
 			tt.happens(t, w)
-			if got := o.Unchanged(t.Context(), c, &o.Memory, rest, time.Second); got != tt.unchanged {
+			if got, _ := o.Unchanged(t.Context(), c, &o.Memory, rest, time.Second); got != tt.unchanged {
 				t.Errorf("unchanged: %t, want %t", got, tt.unchanged)
 			}
 		})
@@ -125,6 +129,44 @@ func TestRestNeedsAllInstances(t *testing.T) {
 	} {
 		if got := RestOf(&snapshot.Snapshot{Instances: tt.instances}, 1) != nil; got != tt.want {
 			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+}
+
+// Who keeps the operator waiting at a brief look is charged for it.
+func TestWaitingAtRestIsCharged(t *testing.T) {
+	o, _, world := newObserver(t, interceptor.Funcs{})
+	node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1"})
+	rest := &Rest{instances: []snapshot.Instance{{Name: "c-0-0", IP: "10.0.0.1"}}, master: 0, table: &snapshot.Redis{}}
+	world.FailNext(node, "INFO", redistest.Failure{Kind: redistest.Hang})
+	if same, waited := o.Unchanged(t.Context(), cluster(), &o.Memory, rest, time.Second); same || waited < time.Second/2 {
+		t.Errorf("unchanged: %t, charged %s", same, waited)
+	}
+}
+
+// What is read by name is read again when it is a minute old, also of a cluster at rest.
+func TestDue(t *testing.T) {
+	for name, tt := range map[string]struct {
+		memory func(*Memory)
+		want   bool
+	}{
+		"nothing was read":     {func(*Memory) {}, false},
+		"the Secret is recent": {func(m *Memory) { m.access.Put(access.Reading{}, now.Add(-59*time.Second)) }, false},
+		"the Secret is old":    {func(m *Memory) { m.access.Put(access.Reading{}, now.Add(-time.Minute)) }, true},
+		"the Secret is to be read": {func(m *Memory) {
+			m.access.Put(access.Reading{}, now)
+			m.ExpireAccess()
+		}, true},
+		"the ConfigMap is recent": {func(m *Memory) { m.config = configRead{name: "a", at: now.Add(-59 * time.Second)} }, false},
+		"the ConfigMap is old":    {func(m *Memory) { m.config = configRead{name: "a", at: now.Add(-time.Minute)} }, true},
+		"the certificate is old": {func(m *Memory) {
+			m.certificate = certificate{tls: &redis.TLS{}, readAt: now.Add(-time.Minute)}
+		}, true},
+	} {
+		var m Memory
+		tt.memory(&m)
+		if got := m.Due(cluster(), now); got != tt.want {
+			t.Errorf("%s: due %t, want %t", name, got, tt.want)
 		}
 	}
 }
