@@ -13,8 +13,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// ofOthers are fields that pages name of kinds of others, the one that CONTRIBUTING.md adds as an example, and those that are refused because
-// there are none.
+// ofOthers are fields that pages name of kinds of others, the one that CONTRIBUTING.md adds as an example, and those that are refused
+// because there are none.
 var ofOthers = []string{"spec.targetNamespaces", "spec.terminationGracePeriodSeconds",
 	"spec.volumes[0].hostPath", "spec.volumes[0].csi", "spec.volumes[0].nfs"}
 

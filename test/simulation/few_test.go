@@ -41,7 +41,8 @@ func formedSmall(shards int) func(t *testing.T, valkey bool) *simulation {
 // becomesThree asks for two shards more, with some slots of the only one.
 func becomesThree(s *simulation) {
 	some := v1alpha1.AssignStrategy{Slots: 8, FromReplicas: s.named(s.master(0)).node.ID()}
-	s.cluster.Spec.UpdateStrategy = v1alpha1.SlotStrategy{Type: v1alpha1.AssignReceive, AssignStrategies: []v1alpha1.AssignStrategy{some, some}}
+	s.cluster.Spec.UpdateStrategy = v1alpha1.SlotStrategy{Type: v1alpha1.AssignReceive,
+		AssignStrategies: []v1alpha1.AssignStrategy{some, some}}
 	s.scale(3, 2)
 }
 

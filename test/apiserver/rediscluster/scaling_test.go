@@ -164,7 +164,8 @@ func TestBeginsWithOneShard(t *testing.T) {
 	for _, shards := range []int32{1, 3, 1} {
 		change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Shards, c.Spec.Replicas = new(shards), new(2*shards) })
 		awaitWhole(t, cluster)
-		if owned := slotsOf(t, cluster); len(owned) != int(shards) || cluster.Status.Slots != 16384 || len(cluster.Status.Nodes) != int(2*shards) {
+		if owned := slotsOf(t, cluster); len(owned) != int(shards) || cluster.Status.Slots != 16384 ||
+			len(cluster.Status.Nodes) != int(2*shards) {
 			t.Errorf("slots by shard %v of %d instances, want %d shards", owned, len(cluster.Status.Nodes), shards)
 		}
 	}
