@@ -85,7 +85,9 @@ func TestWokenInVain(t *testing.T) {
 		"gone":     {apierrors.NewNotFound(schema.GroupResource{}, "c"), false},
 	} {
 		r := &Reconciler{now: time.Now, client: fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
-			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error { return tt.err },
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return tt.err
+			},
 		}).Build()}
 		r.woken.note(name)
 		_, _ = r.reconcile(t.Context(), reconcile.Request{NamespacedName: name}, nil) // how it is tried again is not asked here
