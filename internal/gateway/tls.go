@@ -22,19 +22,22 @@ type certificate struct {
 	clients           *authority // of the certificates that clients have to show; nil: none is asked for
 }
 
-// refresh reads the files. With what cannot be used, what was there stays.
+// refresh reads the files. With what cannot be used, what was there stays, of that alone.
 func (c *certificate) refresh() error {
+	var err error
+	if c.clients != nil {
+		err = c.clients.refresh()
+	}
+	return errors.Join(err, c.load())
+}
+
+func (c *certificate) load() error {
 	cert, err := os.ReadFile(c.certFile)
 	key, keyErr := os.ReadFile(c.keyFile)
 	if err := errors.Join(err, keyErr); err != nil {
 		return fmt.Errorf("%s: %w", c.what, err)
 	}
 	text := append(cert, key...)
-	if c.clients != nil {
-		if err := c.clients.refresh(); err != nil {
-			return err
-		}
-	}
 	if bytes.Equal(text, c.text) {
 		return nil
 	}
@@ -79,12 +82,16 @@ type authority struct {
 	shows            *certificate // to instances that ask for one; nil: nothing
 }
 
+// refresh reads the files, as that of a certificate does.
 func (a *authority) refresh() error {
+	var err error
 	if a.shows != nil {
-		if err := a.shows.refresh(); err != nil {
-			return err
-		}
+		err = a.shows.refresh()
 	}
+	return errors.Join(err, a.load())
+}
+
+func (a *authority) load() error {
 	text, err := os.ReadFile(a.file)
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.what, err)

@@ -11,6 +11,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"os"
@@ -115,5 +116,47 @@ func TestServerNames(t *testing.T) {
 	o.CertFile = ""
 	if _, err := New(t.Context(), o); err == nil || !strings.Contains(err.Error(), "the map: port:") {
 		t.Error(err)
+	}
+}
+
+// What cannot be used holds back nothing else: a list of CAs that is broken does not make a certificate expire that was renewed, nor the
+// other way round.
+func TestWhatIsRenewedIsLoaded(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	issue(t, file("tls.crt"), file("tls.key"), "a")
+	issue(t, file("ca.crt"), file("ca.key"), "ca")
+	outside := &certificate{what: "the certificate for clients", certFile: file("tls.crt"), keyFile: file("tls.key"),
+		clients: &authority{what: "the authority of clients", file: file("ca.crt")}}
+	inside := &authority{what: "the authority of instances", file: file("ca.crt"),
+		shows: &certificate{what: "the certificate for instances", certFile: file("tls.crt"), keyFile: file("tls.key")}}
+	refresh := func() error { return errors.Join(outside.refresh(), inside.refresh()) }
+	if err := refresh(); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(file(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pair, shown := outside.pair.Load(), inside.shows.pair.Load()
+	write("ca.crt", "broken")
+	issue(t, file("tls.crt"), file("tls.key"), "b")
+	if err := refresh(); err == nil || !strings.Contains(err.Error(), "the authority of clients") ||
+		!strings.Contains(err.Error(), "the authority of instances") {
+		t.Error(err)
+	}
+	if outside.pair.Load() == pair || inside.shows.pair.Load() == shown {
+		t.Error("a renewed certificate was not loaded beside CAs that are broken")
+	}
+	clients, instances := outside.clients.client.Load(), inside.client.Load()
+	issue(t, file("ca.crt"), file("ca.key"), "other")
+	write("tls.crt", "broken")
+	if err := refresh(); err == nil || !strings.Contains(err.Error(), "the certificate for clients") ||
+		!strings.Contains(err.Error(), "the certificate for instances") {
+		t.Error(err)
+	}
+	if outside.clients.client.Load() == clients || inside.client.Load() == instances {
+		t.Error("CAs were not loaded beside a certificate that is broken")
 	}
 }

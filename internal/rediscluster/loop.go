@@ -117,6 +117,9 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	if err != nil || took > longStep {
 		report.Held += took
 	}
+	if plan.Is[plan.ReloadCertificates](report.Decision.Step) {
+		m.NoteReloaded(snap, plan.Pods(report.Decision.Step), err, l.Now())
+	}
 	report.movedBefore = m.moved
 	m.moved = plan.Is[plan.MoveSlots](report.Decision.Step)
 	report.Again = m.note(cluster, report.Decision.Step, children.Pending, result, err, l.Now())

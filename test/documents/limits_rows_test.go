@@ -31,8 +31,6 @@ var times = []limit{
 	{"docs/rediscluster-operations.md", "told once a minute for five minutes to load their files",
 		"internal/rediscluster/plan/access_tls_clients.go",
 		"AuthoritiesWithin = 5 * time.Minute"},
-	{"docs/rediscluster-operations.md", "trusted five minutes later no more", "internal/rediscluster/plan/access_tls_clients.go",
-		"AuthoritiesWithin = 5 * time.Minute"},
 	{"docs/adr/0065-certificates-of-clients.md", "told to be loaded for five minutes", "internal/rediscluster/plan/access_tls_clients.go",
 		"AuthoritiesWithin = 5 * time.Minute"},
 	{"docs/import.md", "an hour at a time", "internal/redis/relay/relay.go", "longestPause = time.Hour"},

@@ -106,6 +106,8 @@ var flows = []flow{
 	{name: "clone", valkey: true, begin: imported(3, true), change: func(*simulation) {}},
 	{name: "a renewed certificate", begin: func(t *testing.T, valkey bool) *simulation { return newEncrypted(t, 1, valkey) },
 		change: func(s *simulation) { s.renew() }},
+	{name: "a certificate more to trust", begin: func(t *testing.T, valkey bool) *simulation { return newEncrypted(t, 1, valkey) },
+		change: func(s *simulation) { s.trustAlso(true) }, undo: func(s *simulation) { s.trustAlso(false) }},
 	{name: "TLS, both ways", begin: withTLS(v1alpha1.TLSDisabled), change: switched(v1alpha1.TLSBoth), undo: switched(v1alpha1.TLSDisabled)},
 	{name: "TLS required", valkey: true, begin: withTLS(v1alpha1.TLSBoth), change: switched(v1alpha1.TLSRequired),
 		undo: switched(v1alpha1.TLSBoth)},

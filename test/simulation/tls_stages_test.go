@@ -37,7 +37,9 @@ func (s *simulation) addTLS(spec *corev1.PodSpec) {
 	}
 	spec.Containers = []corev1.Container{{Name: "redis", Ports: ports}}
 	if s.ports != "" {
-		files := []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{Items: []corev1.KeyToPath{{Path: redisconf.TLSTrustedFile}}}}}
+		trusted := &corev1.SecretProjection{Items: []corev1.KeyToPath{{Path: redisconf.TLSTrustedFile}}}
+		trusted.Name = s.cluster.TLSClientTrustSecretName()
+		files := []corev1.VolumeProjection{{Secret: trusted}}
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "config",
 			VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: files}}})
 	}

@@ -4,12 +4,14 @@
 package simulation
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"maps"
 	"math/big"
 	"net"
 	"os"
@@ -70,16 +72,38 @@ func (s *simulation) encrypt() {
 // renew makes the Secret hold another certificate.
 func (s *simulation) renew() {
 	s.t.Helper()
+	s.say("--- another certificate")
+	s.putCertificate(s.issue())
+}
+
+// trustAlso makes the Secret hold one more certificate to trust, or as many as before.
+func (s *simulation) trustAlso(more bool) {
+	s.t.Helper()
+	e := s.encryption
+	is := e.issued[0]
+	if is.at = s.world.Now(); more {
+		is.data = maps.Clone(is.data)
+		is.data["ca.crt"] = slices.Concat(is.data["ca.crt"], is.data["ca.crt"])
+	}
+	e.mu.Lock()
+	e.issued = append(e.issued, is)
+	e.mu.Unlock()
+	s.say("--- one more certificate is trusted: %t", more)
+	s.putCertificate(is.data)
+}
+
+// putCertificate makes the Secret hold what was issued last.
+func (s *simulation) putCertificate(data map[string][]byte) {
+	s.t.Helper()
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: s.cluster.Namespace, Name: s.cluster.Spec.TLS.SecretName}
 	if err := s.kube.Get(s.t.Context(), key, secret); err != nil {
 		s.t.Fatal(err)
 	}
-	secret.Data = s.issue()
+	secret.Data = data
 	if err := s.kube.Update(s.t.Context(), secret); err != nil {
 		s.t.Fatal(err)
 	}
-	s.say("--- another certificate")
 	s.awaits = func() bool {
 		return s.showsTheNewest() && meta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionCertificateInUse)
 	}
@@ -201,8 +225,10 @@ func carry(plain, secure net.Conn) {
 func (s *simulation) showsTheNewest() bool {
 	s.encryption.mu.Lock()
 	defer s.encryption.mu.Unlock()
+	issued := s.encryption.issued
+	newest := issued[len(issued)-1].data
 	for _, in := range s.instances {
-		if s.encryption.shown[hostOf(in.node.Addr())] < len(s.encryption.issued)-1 {
+		if !maps.EqualFunc(issued[s.encryption.shown[hostOf(in.node.Addr())]].data, newest, bytes.Equal) {
 			return false
 		}
 	}

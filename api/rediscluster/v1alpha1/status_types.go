@@ -247,7 +247,7 @@ type TLSStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=111,displayName="Client Certificates",xDescriptors={"urn:alm:descriptor:text"}
 	ClientCertificates ClientCertificates `json:"clientCertificates,omitempty"`
 
-	// authorities identifies the certificates that all instances were told to trust.
+	// authorities identifies the certificates that all instances were told to trust, or is Changing while they are told to trust others.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=112,displayName="Trusted Certificates",xDescriptors={"urn:alm:descriptor:text"}

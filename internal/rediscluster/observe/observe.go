@@ -131,6 +131,7 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		o.askSources(ctx, cluster, m, s, timeout)
 	}
 	held += heldByArchive + heldByPods + heldByGateways
+	m.certificate.noteLoads(s)
 	m.expireRefusedPassword(s)
 	s.Seen = m.noteIDs(cluster, s)
 	m.noteRedirected(s, o.now())
@@ -227,7 +228,9 @@ func instance(cluster *v1alpha1.RedisCluster, sets map[int]types.UID, pod *corev
 		Revision: pod.Labels[appsv1.StatefulSetRevisionLabel], Modules: pod.Annotations[values.AnnotationModules],
 	}
 	readContainer(&in, pod)
-	in.HasCertificate = hasCertificate(pod)
+	var trusted string
+	trusted, in.HasCertificate = trustedSecret(pod)
+	in.OtherAuthorities = in.HasCertificate && trusted != cluster.TLSClientTrustSecretName()
 	in.ExporterShowsNone = in.HasCertificate && !in.TwoPorts && !exporterShows(pod)
 	in.TerminationMessage = terminationMessage(pod)
 	if pod.DeletionTimestamp != nil {

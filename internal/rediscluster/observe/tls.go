@@ -4,6 +4,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -46,9 +47,11 @@ type certificate struct {
 	offered *atomic.Pointer[tls.Certificate]
 	// tries reports whether instances are shown the certificate because one did not answer without.
 	tries bool
-	// authorities identifies all that is trusted, since is since when that is so, as far as was seen.
+	// authorities identifies all that is trusted, since is since when that is so, as far as was seen; loads are when instances have loaded
+	// their files since then, by the UIDs of their pods.
 	authorities string
 	since       time.Time
+	loads       map[string]loads
 	// names are those of the Secrets that were last found in order.
 	names secretNames
 	// problem says why the Secrets that the spec names cannot be used; denied, that they may
@@ -89,6 +92,35 @@ func (c *certificate) offer(cluster *v1alpha1.RedisCluster) {
 // is shown one which it does not trust yet.
 func (c *certificate) noteMissing(s *snapshot.Snapshot) {
 	c.tries = !c.tries && slices.ContainsFunc(s.Instances, func(in snapshot.Instance) bool { return in.Redis == nil && in.Waiting == "" })
+}
+
+// loads are when an instance has loaded its files: the first time and the last.
+type loads struct{ first, last time.Time }
+
+// noteLoads tells of instances for how long they have loaded their files. Whoever does not answer begins anew: nobody knows what becomes
+// of its files meanwhile.
+func (c *certificate) noteLoads(s *snapshot.Snapshot) {
+	loads := map[string]loads{}
+	for _, in := range s.Reachable() {
+		if l, known := c.loads[in.UID]; known && c.problem == "" {
+			loads[in.UID] = l
+			in.Redis.AuthoritiesLoadedFor = l.last.Sub(l.first)
+		}
+	}
+	c.loads = loads
+}
+
+// NoteReloaded notes that these pods of a snapshot were told to load their files. When one could not, all begin anew.
+func (m *Memory) NoteReloaded(s *snapshot.Snapshot, pods []string, err error, now time.Time) {
+	c := &m.certificate
+	if c.loads == nil || err != nil {
+		c.loads = map[string]loads{}
+	}
+	for _, in := range s.Reachable() {
+		if err == nil && slices.Contains(pods, in.Name) {
+			c.loads[in.UID] = loads{first: cmp.Or(c.loads[in.UID].first, now), last: now}
+		}
+	}
 }
 
 // shown is a certificate that an instance showed.
@@ -149,8 +181,11 @@ func (o *Observer) readCertificate(ctx context.Context, cluster *v1alpha1.RedisC
 	return problem, false, nil
 }
 
-// inOrder notes the certificate that Secrets hold, or says why it cannot be used.
+// inOrder notes the certificate that Secrets hold, or says why it cannot be used. What is trusted gets into the files of pods either way.
 func inOrder(cluster *v1alpha1.RedisCluster, c *certificate, own, trusted, clients *corev1.Secret, now time.Time) (problem string) {
+	if is := digestOf(trusted.Data[keyTrusted], clients.Data[keyTrusted]); is != c.authorities {
+		c.authorities, c.since, c.loads = is, now, nil
+	}
 	pair, err := tls.X509KeyPair(own.Data[corev1.TLSCertKey], own.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		return fmt.Sprintf("spec.tls.secretName: Secret %s holds no certificate with its key under %s and %s (%v): correct it", own.Name,
@@ -185,9 +220,6 @@ func inOrder(cluster *v1alpha1.RedisCluster, c *certificate, own, trusted, clien
 	}
 	c.tls, c.trusted, c.pair, c.offered = secured, text, &pair, offered
 	c.fingerprint, c.notAfter = redis.Fingerprint(pair.Leaf), pair.Leaf.NotAfter
-	if is := digestOf(trusted.Data[keyTrusted], clients.Data[keyTrusted]); is != c.authorities {
-		c.authorities, c.since = is, now
-	}
 	return ""
 }
 

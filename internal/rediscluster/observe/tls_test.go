@@ -19,6 +19,7 @@ import (
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
 // mounting gives a pod the files of a certificate, and ports.
@@ -126,6 +127,91 @@ func TestWhenACertificateIsShown(t *testing.T) {
 		}
 		if shown := o.certificate.offered.Load() != nil; shown != tt.shown {
 			t.Errorf("asked for %q, and %q is in force: shown is %t", tt.asked, tt.is, shown)
+		}
+	}
+}
+
+// For how long an instance has loaded its files counts from the first time since what is trusted changed, and anew when it does not answer,
+// when one could not, when the Secret is no good, and when it changes, also back. A pod with the files of another Secret says so.
+func TestForHowLongFilesWereLoaded(t *testing.T) {
+	running := pod(mounting(6379, 6380))
+	running.Spec.Volumes[0].Projected.Sources[0].Secret.Name = "good"
+	o, kube, world := newObserver(t, interceptor.Funcs{}, secret("s"), certified(t, "good", true), statefulSet(nil), running)
+	node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1", Password: "s"})
+	node.SetFile(redisconf.TLS{Stage: redisconf.TLSBoth}.Settings(redisconf.TLSDir))
+	world.Restart(node, "10.0.0.1", true)
+	at, away := now, false
+	var open []net.Conn
+	pool := redis.NewPool(redis.Options{DialTimeout: time.Minute, IOTimeout: time.Minute,
+		Dialer: func(ctx context.Context, addr string) (net.Conn, error) {
+			if away || strings.HasSuffix(addr, ":6380") {
+				return nil, errors.New("nobody is there")
+			}
+			conn, err := world.Dial(ctx, addr)
+			open = append(open, conn)
+			return conn, err
+		}})
+	t.Cleanup(pool.Close)
+	o.Redis, o.Now = pool, func() time.Time { return at }
+	c := cluster()
+	c.Spec.TLS = &v1alpha1.TLS{SecretName: "good", Mode: v1alpha1.TLSBoth}
+	look := func() *snapshot.Snapshot {
+		t.Helper()
+		at = at.Add(certificateAge)
+		s, err := o.Observe(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	load := func(err error) {
+		t.Helper()
+		s := look()
+		o.NoteReloaded(s, []string{s.Instances[0].Name}, err, at)
+	}
+	trust := func(text string) {
+		t.Helper()
+		changed := certified(t, "good", true)
+		changed.Data[keyTrusted] = []byte(text)
+		if err := kube.Update(t.Context(), changed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave := func() {
+		away = true
+		for _, conn := range open {
+			_ = conn.Close()
+		}
+		if s := look(); s.Instances[0].Redis != nil {
+			t.Error("it answers")
+		}
+		away = false
+	}
+	good := string(certificates()[keyTrusted])
+	for name, disturb := range map[string]func(){
+		"nothing":                   func() {},
+		"it could not":              func() { load(errors.New("it cannot")) },
+		"it does not answer":        leave,
+		"the Secret is no good":     func() { trust("no good"); look(); trust(good); look() },
+		"what is trusted goes back": func() { trust(good + "\n"); look(); trust(good); look() },
+	} {
+		load(nil)
+		load(nil)
+		if s := look(); s.Instances[0].Redis == nil || s.Instances[0].Redis.AuthoritiesLoadedFor < certificateAge {
+			t.Fatalf("%s: before it is %+v", name, s.Instances[0])
+		}
+		disturb()
+		if s := look(); (s.Instances[0].Redis.AuthoritiesLoadedFor > 0) != (name == "nothing") {
+			t.Errorf("%s: it counts %s", name, s.Instances[0].Redis.AuthoritiesLoadedFor)
+		}
+		load(errors.New("it cannot"))
+	}
+	for _, other := range []bool{false, true} {
+		if c.Spec.TLS.ClientCASecretName = ""; other {
+			c.Spec.TLS.ClientCASecretName = "clients"
+		}
+		if s := look(); s.Instances[0].OtherAuthorities != other {
+			t.Errorf("its files are of another Secret: %t, want %t", s.Instances[0].OtherAuthorities, other)
 		}
 	}
 }

@@ -23,14 +23,19 @@ func (o *Observer) node(in *snapshot.Instance, credentials redis.Credentials) *r
 	return o.Redis.Node(in.Address(), credentials.Plainly(in.Way.Plain))
 }
 
-// hasCertificate reports whether a pod has the files of the certificate.
-func hasCertificate(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.Name == "config" && v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(p corev1.VolumeProjection) bool {
-			return p.Secret != nil &&
-				slices.ContainsFunc(p.Secret.Items, func(k corev1.KeyToPath) bool { return k.Path == redisconf.TLSTrustedFile })
-		})
-	})
+// trustedSecret is the Secret that a pod has what it trusts from; false: the pod has no files of a certificate.
+func trustedSecret(pod *corev1.Pod) (string, bool) {
+	for _, v := range pod.Spec.Volumes {
+		if v.Name != "config" || v.Projected == nil {
+			continue
+		}
+		for _, p := range v.Projected.Sources {
+			if p.Secret != nil && slices.ContainsFunc(p.Secret.Items, func(k corev1.KeyToPath) bool { return k.Path == redisconf.TLSTrustedFile }) {
+				return p.Secret.Name, true
+			}
+		}
+	}
+	return "", false
 }
 
 // exporterShows reports whether the exporter of a pod, if it has one, shows Redis a certificate.

@@ -5,6 +5,8 @@ package plan
 
 import (
 	"fmt"
+
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
 // ReloadCertificates makes running instances read their certificate again.
@@ -35,8 +37,12 @@ func planTLS(in input) Step {
 
 // planCertificates loads a renewed certificate, which the kubelet has put, or will have put,
 // into the files of the pods. Each look at an instance is followed by one attempt: those come
-// once a minute until it shows the new one. What an instance trusts it does not show, so it is told for a while (AuthoritiesWithin).
+// once a minute until it shows the new one. What an instance trusts it does not show, so it is told for a while (AuthoritiesWithin), but
+// not before the status says so, which the next process goes by, and not of what cannot be used.
 func planCertificates(in input) Step {
+	if in.snap.AuthoritiesChange() && (in.snap.LoadedAuthorities != snapshot.AuthoritiesChanging || in.snap.TLS.Problem != "") {
+		return nil
+	}
 	step := ReloadCertificates{}
 	var names []string
 	for _, pod := range in.snap.Reachable() {

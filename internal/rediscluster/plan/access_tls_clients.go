@@ -15,8 +15,8 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// AuthoritiesWithin is for how long instances are told to load certificates to trust that have changed: by then their kubelets have put
-// them into the files of the pods. What an instance trusts it tells nobody.
+// AuthoritiesWithin is for how long instances are told to load certificates to trust that have changed, from the first time that each was
+// told to the last: by then its kubelet has put them into the files of the pod. What an instance trusts it tells nobody.
 const AuthoritiesWithin = 5 * time.Minute
 
 // clientCertificates is what redis.conf is to want of clients now. A certificate is not wanted before all that the operator runs shows one,
@@ -112,16 +112,24 @@ func (in input) clientsWait(seen tlsStages) string {
 	return "these instances do not do with certificates of clients what is asked for yet: " + list(names)
 }
 
-// authoritiesLoaded identifies what is trusted that all instances were told to load.
+// authoritiesLoaded identifies what is trusted that all instances were told to load, or is snapshot.AuthoritiesChanging.
 func (in input) authoritiesLoaded(seen tlsStages) string {
 	was, is := in.snap.LoadedAuthorities, in.snap.TLS.Authorities
+	usable := in.snap.TLS.Problem == ""
 	switch {
-	case is == "" || was == is:
+	case is == "" || was == is || was == "" && !usable:
 		return was
-	case was == "", len(in.snap.Instances) == 0:
-		return is
-	case seen.absent == "" && in.now.Sub(in.snap.TLS.AuthoritiesSince) >= AuthoritiesWithin:
+	case usable && (was == "" || len(in.snap.Instances) == 0 || in.haveLoaded(seen)):
 		return is
 	}
-	return was
+	return snapshot.AuthoritiesChanging
+}
+
+// haveLoaded reports whether all instances have loaded what they are to trust, from files that have it by now. One that takes no TLS has
+// loaded nothing, and will when it does.
+func (in input) haveLoaded(seen tlsStages) bool {
+	return seen.absent == "" && in.now.Sub(in.snap.TLS.AuthoritiesSince) >= AuthoritiesWithin &&
+		!slices.ContainsFunc(seen.pods, func(pod *snapshot.Instance) bool {
+			return pod.OtherAuthorities || pod.TLSStage() > redisconf.TLSPlain && pod.Redis.AuthoritiesLoadedFor < AuthoritiesWithin
+		})
 }

@@ -99,35 +99,90 @@ func TestCertificatesOfClients(t *testing.T) {
 	}
 }
 
-// What instances trust they tell nobody: they are told to load it as long as their files may be of before, also by the next process.
+// What instances trust they tell nobody: they are told to load it as long as their files may be of before, also by the next process. It is
+// in the status from before the first is told until the last was told often enough.
 func TestAuthoritiesAreLoaded(t *testing.T) {
+	const changing = snapshot.AuthoritiesChanging
+	first := func(change func(pod *snapshot.Instance)) func(*Desired, *snapshot.Snapshot) {
+		return func(_ *Desired, s *snapshot.Snapshot) { change(&s.Instances[0]) }
+	}
 	for name, tt := range map[string]struct {
-		loaded string
-		since  time.Duration
-		absent bool
-		want   string
-		told   bool
+		loaded       string
+		since, lasts time.Duration
+		change       func(*Desired, *snapshot.Snapshot)
+		want         string
+		told         bool
 	}{
-		"nothing is known of before": {want: "new"},
-		"as it was":                  {loaded: "new", want: "new"},
-		"they have changed":          {loaded: "old", since: time.Second, want: "old", told: true},
-		"for long":                   {loaded: "old", since: AuthoritiesWithin, want: "new", told: true},
-		"one does not answer":        {loaded: "old", since: AuthoritiesWithin, absent: true, want: "old", told: true},
+		"nothing is known of before":        {want: "new"},
+		"as it was":                         {loaded: "new", want: "new"},
+		"they have changed":                 {loaded: "old", since: time.Second, want: changing},
+		"the status says so":                {loaded: changing, since: time.Second, want: changing, told: true},
+		"they have changed back":            {loaded: changing, since: time.Second, want: changing, told: true},
+		"for long":                          {loaded: changing, since: AuthoritiesWithin, lasts: AuthoritiesWithin, want: "new", told: true},
+		"for long, and nobody was told":     {loaded: "old", since: AuthoritiesWithin, want: changing},
+		"for long, and they were told once": {loaded: changing, since: AuthoritiesWithin, want: changing, told: true},
+		"one was told later": {loaded: changing, since: AuthoritiesWithin, lasts: AuthoritiesWithin, want: changing, told: true,
+			change: first(func(pod *snapshot.Instance) { pod.Redis.AuthoritiesLoadedFor = AuthoritiesWithin - time.Second })},
+		"one does not answer": {loaded: changing, since: AuthoritiesWithin, lasts: AuthoritiesWithin, want: changing, told: true,
+			change: first(func(pod *snapshot.Instance) { pod.Redis = nil })},
+		"one has the files of another Secret": {loaded: changing, since: AuthoritiesWithin, lasts: AuthoritiesWithin, want: changing, told: true,
+			change: first(func(pod *snapshot.Instance) { pod.OtherAuthorities = true })},
+		"they are no good": {loaded: "old", since: AuthoritiesWithin, lasts: AuthoritiesWithin, want: changing,
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.TLS.Problem = "no good" }},
+		"they are no good now": {loaded: changing, since: AuthoritiesWithin, lasts: AuthoritiesWithin, want: changing,
+			change: func(_ *Desired, s *snapshot.Snapshot) {
+				s.TLS.Problem, s.Instances[0].Redis.OldCertificate = "no good", true
+			}},
+		"they are no good, and nothing is known": {want: "", change: func(_ *Desired, s *snapshot.Snapshot) { s.TLS.Problem = "no good" }},
+		"a pause": {loaded: changing, since: time.Hour, want: changing, change: func(d *Desired, _ *snapshot.Snapshot) {
+			d.Paused = true
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := atTLSStages(v1alpha1.TLSRequired, redisconf.TLSRequired)
 			s.TLSStage, s.TLSMode, s.LoadedAuthorities = redisconf.TLSRequired, v1alpha1.TLSRequired, tt.loaded
 			s.TLS.Authorities, s.TLS.AuthoritiesSince = "new", now.Add(-tt.since)
 			for i := range s.Instances {
-				s.Instances[i].Redis.CertificateSeen = true
+				s.Instances[i].Redis.CertificateSeen, s.Instances[i].Redis.AuthoritiesLoadedFor = true, tt.lasts
 			}
-			if tt.absent {
-				s.Instances[0].Redis = nil
+			if tt.change != nil {
+				tt.change(&d, s)
 			}
 			decision := ShapeOf(d, s, now).Next(Pending{})
 			if told := Is[ReloadCertificates](decision.Step); told != tt.told || decision.TLS.Authorities != tt.want {
 				t.Errorf("got %+v, and %q was loaded", decision.Step, decision.TLS.Authorities)
 			}
 		})
+	}
+}
+
+// A change of what is trusted that is taken back within its time is a change: whoever loaded what was there meanwhile is told to load what
+// was there before.
+func TestAuthoritiesThatComeBack(t *testing.T) {
+	d, s := atTLSStages(v1alpha1.TLSRequired, redisconf.TLSRequired)
+	s.TLSStage, s.TLSMode, s.LoadedAuthorities = redisconf.TLSRequired, v1alpha1.TLSRequired, "A"
+	for i := range s.Instances {
+		s.Instances[i].Redis.CertificateSeen = true
+	}
+	for _, tt := range []struct {
+		is   string
+		told bool
+	}{{"A", false}, {"B", false}, {"B", true}, {"A", true}} {
+		s.TLS.Authorities, s.TLS.AuthoritiesSince = tt.is, now
+		decision := ShapeOf(d, s, now).Next(Pending{})
+		if told := Is[ReloadCertificates](decision.Step); told != tt.told {
+			t.Errorf("%s after %q: %+v", tt.is, s.LoadedAuthorities, decision.Step)
+		}
+		s.LoadedAuthorities = decision.TLS.Authorities
+	}
+	if !s.AuthoritiesChange() {
+		t.Errorf("%q is what all have loaded", s.LoadedAuthorities)
+	}
+	s.TLS.AuthoritiesSince = now.Add(-AuthoritiesWithin)
+	for i := range s.Instances {
+		s.Instances[i].Redis.AuthoritiesLoadedFor = AuthoritiesWithin
+	}
+	if is := ShapeOf(d, s, now).Next(Pending{}).TLS.Authorities; is != "A" {
+		t.Errorf("in the end all have loaded %q", is)
 	}
 }

@@ -19,7 +19,7 @@ type TLSInForce struct {
 	Stage redisconf.TLSStage
 	// Clients is what clients have to expect of certificates of theirs.
 	Clients v1alpha1.ClientCertificates
-	// Authorities identifies what is trusted that all instances were told to load.
+	// Authorities identifies what is trusted that all instances were told to load, or is snapshot.AuthoritiesChanging.
 	Authorities string
 	// Waits says, in a sentence, why Mode is not the one asked for; empty when it is.
 	Waits string

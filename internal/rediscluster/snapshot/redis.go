@@ -80,6 +80,9 @@ type Redis struct {
 	// OldCertificate reports whether the instance showed another certificate than the Secret's when
 	// it was last looked at; CertificateSeen that this was in this reconciliation.
 	OldCertificate, CertificateSeen bool
+	// AuthoritiesLoadedFor is how long after the first time the instance last loaded its files, of those times since what is trusted is
+	// what it is, and the instance has answered at every look; 0: it did so once, or never.
+	AuthoritiesLoadedFor time.Duration
 	// Access is what the instance accepts; nil when that was not asked or not answered.
 	Access *Access
 }

@@ -35,7 +35,7 @@ type Snapshot struct {
 	TLSStage redisconf.TLSStage
 	TLSMode  v1alpha1.TLSMode
 	// ClientCertificates is what was last said that clients can rely on; empty: nothing was. LoadedAuthorities identifies what is trusted
-	// that all instances were told to load; empty: not known.
+	// that all instances were told to load, or is AuthoritiesChanging; empty: not known.
 	ClientCertificates v1alpha1.ClientCertificates
 	LoadedAuthorities  string
 	// Config is what the user's ConfigMap sets.
@@ -284,15 +284,20 @@ type TLS struct {
 	// NotAfter is when the first certificate expires: of the one that was last found in order
 	// in the Secret, and of those that instances show.
 	NotAfter time.Time
-	// Authorities identifies the certificates that instances are to trust, AuthoritiesSince is since when they are those, as far as was
-	// seen.
+	// Authorities identifies the certificates that instances are to trust, also if they cannot be used; AuthoritiesSince is since when they
+	// are those, as far as was seen.
 	Authorities      string
 	AuthoritiesSince time.Time
 }
 
+// AuthoritiesChanging is in the place of what identifies trusted certificates while instances are told to load others: some may trust what
+// was there meanwhile, also if it is as before again.
+const AuthoritiesChanging = "Changing"
+
 // AuthoritiesChange reports whether instances were not all told to load the certificates that they are to trust.
 func (s *Snapshot) AuthoritiesChange() bool {
-	return s.LoadedAuthorities != "" && s.TLS.Authorities != "" && s.LoadedAuthorities != s.TLS.Authorities
+	return s.LoadedAuthorities == AuthoritiesChanging ||
+		s.LoadedAuthorities != "" && s.TLS.Authorities != "" && s.LoadedAuthorities != s.TLS.Authorities
 }
 
 // UserConfig is what the user's ConfigMap (spec.pod[0].configmap) sets.
@@ -386,6 +391,8 @@ type Instance struct {
 	// HasCertificate reports whether the pod has the files of the certificate, TwoPorts whether it is one that takes plain connections
 	// and TLS.
 	HasCertificate, TwoPorts bool
+	// OtherAuthorities reports whether the pod has what it trusts from another Secret than the one that is asked for, until it is replaced.
+	OtherAuthorities bool
 	// ExporterShowsNone reports whether the pod has an exporter that Redis would refuse if it wanted a certificate.
 	ExporterShowsNone bool
 	// TLSError is why TLS failed of an instance that was reached plainly then; empty: it did not, or was not tried.

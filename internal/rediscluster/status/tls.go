@@ -39,6 +39,11 @@ func certificateInUse(s *snapshot.Snapshot) metav1.Condition {
 		}
 	}
 	if s.AuthoritiesChange() {
+		for i := range s.Instances {
+			if s.Instances[i].OtherAuthorities {
+				return condition(false, "NotLoaded", s.Instances[i].Name+" has what it trusts from another Secret until it restarts")
+			}
+		}
 		return condition(false, "NotLoaded",
 			"the certificates that are trusted have changed; instances are told to load them until their files have, minutes after the Secret")
 	}
@@ -48,10 +53,15 @@ func certificateInUse(s *snapshot.Snapshot) metav1.Condition {
 // tlsInForce is which connections instances take; of a paused cluster what it was, because redis.conf stays as it is.
 func tlsInForce(was *v1alpha1.TLSStatus, p Reconciliation) *v1alpha1.TLSStatus {
 	switch is := p.Decision.TLS; {
-	case was != nil && was.Mode == v1alpha1.TLSRequired && p.Decision.Situation == plan.Paused && is.Mode != "" && is.Mode != was.Mode:
-		open := *was
-		open.Mode = v1alpha1.TLSBoth // a plain port is open
-		return &open
+	case was != nil && p.Decision.Situation == plan.Paused:
+		paused := *was
+		if was.Mode == v1alpha1.TLSRequired && is.Mode != "" && is.Mode != was.Mode {
+			paused.Mode = v1alpha1.TLSBoth // a plain port is open
+		}
+		if is.Authorities == snapshot.AuthoritiesChanging {
+			paused.Authorities = is.Authorities // an instance that starts loads what is there now
+		}
+		return &paused
 	case p.Decision.Situation == plan.Paused || p.Decision.Situation == plan.Deleting:
 		return was
 	case is.Mode == "":

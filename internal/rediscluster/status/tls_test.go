@@ -38,3 +38,36 @@ func TestTLSWhilePaused(t *testing.T) {
 		}
 	}
 }
+
+// While a cluster is paused nothing is concluded, but that what is trusted has changed is kept: it may be taken back before the pause ends.
+func TestAuthoritiesWhilePaused(t *testing.T) {
+	for is, want := range map[string]string{snapshot.AuthoritiesChanging: snapshot.AuthoritiesChanging, "new": "old", "": "old"} {
+		was := &v1alpha1.TLSStatus{Mode: v1alpha1.TLSRequired, Stage: "Required", Authorities: "old"}
+		got := tlsInForce(was, Reconciliation{Decision: plan.Decision{Situation: plan.Paused,
+			TLS: plan.TLSInForce{Mode: v1alpha1.TLSRequired, Stage: redisconf.TLSRequired, Authorities: is}}})
+		if got.Authorities != want || was.Authorities != "old" {
+			t.Errorf("%q: %+v", is, got)
+		}
+	}
+}
+
+// What is trusted is in use when all instances have loaded it; one whose pod has another Secret is named.
+func TestAuthoritiesInUse(t *testing.T) {
+	s := &snapshot.Snapshot{LoadedAuthorities: "old", Instances: []snapshot.Instance{{Name: "c-0-0", OtherAuthorities: true}}}
+	s.TLS.Authorities = "old"
+	for _, tt := range []struct {
+		loaded string
+		other  bool
+		want   metav1.ConditionStatus
+		says   string
+	}{
+		{"old", false, metav1.ConditionTrue, ""}, {"new", false, metav1.ConditionFalse, "are told to load them"},
+		{snapshot.AuthoritiesChanging, false, metav1.ConditionFalse, "are told to load them"},
+		{snapshot.AuthoritiesChanging, true, metav1.ConditionFalse, "c-0-0 has what it trusts from another Secret"},
+	} {
+		s.LoadedAuthorities, s.Instances[0].OtherAuthorities = tt.loaded, tt.other
+		if got := certificateInUse(s); got.Status != tt.want || !strings.Contains(got.Message, tt.says) {
+			t.Errorf("%+v: %+v", tt, got)
+		}
+	}
+}
