@@ -29,7 +29,8 @@ func TestRolesAreRemembered(t *testing.T) {
 			}
 			s.Instances = append(s.Instances, snapshot.Instance{Redis: seen[id]})
 		}
-		s.Instances = append(s.Instances, snapshot.Instance{Shard: 1, Redis: &snapshot.Redis{NodeID: "other", Slots: slots.All(), AnsweredAt: clock}})
+		other := &snapshot.Redis{NodeID: "other", Slots: slots.All(), AnsweredAt: clock}
+		s.Instances = append(s.Instances, snapshot.Instance{Shard: 1, Redis: other})
 		m.noteRoles(s, clock)
 		answered = s.Answered
 		if s.Instances[len(answer)].Redis.DemotedAt != (time.Time{}) {
