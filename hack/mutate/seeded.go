@@ -118,10 +118,15 @@ var redisBugs = []Bug{
 		New: `	step := Promote{Replica: target(best), Takeover: true}`},
 	{Name: "promotes a replica that was cut off long before its master went", File: "internal/rediscluster/plan/heal_promote.go",
 		Old: `	lost := in.now.Add(-r.MasterLinkDownFor)
-	if lastSeen.IsZero() || lost.Before(lastSeen.Add(-r.NodeTimeout)) {
+	if lost.Before(lastSeen.Add(-r.NodeTimeout)) {
 		return fails(`,
-		New: `	if lastSeen.IsZero() {
+		New: `	if lost.IsZero() {
 		return fails(`},
+	{Name: "believes replicas that are cut off when their master was last there", File: "internal/rediscluster/plan/heal_promote.go",
+		Old: `	lastSeen := in.snap.Answered[id].At
+`,
+		New: `	lastSeen := in.now.Add(-1000 * time.Hour)
+`},
 	{Name: "takes an instance that does not answer for one that is gone", File: "internal/rediscluster/plan/heal_promote.go",
 		Old: `	case nodeGone(in, id).Holds:
 	case late &&`,

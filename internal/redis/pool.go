@@ -115,6 +115,12 @@ func (p *Pool) Node(addr string, credentials Credentials) *Node {
 // Refuses reports whether a connection to each of the addresses is refused: the machine answers, and nobody listens there. Whatever
 // else happens, that it cannot be reached or does not answer in time, is no refusal. Nothing is sent.
 func (p *Pool) Refuses(ctx context.Context, addrs ...string) bool {
+	refuse, _ := p.Knock(ctx, addrs...)
+	return refuse
+}
+
+// Knock reports what Refuses does, and, if one of the addresses does not refuse, whether that is because it accepts a connection.
+func (p *Pool) Knock(ctx context.Context, addrs ...string) (refuse, accepts bool) {
 	for _, addr := range addrs {
 		within, cancel := context.WithTimeout(ctx, p.options.DialTimeout)
 		conn, err := p.options.Dialer(within, addr)
@@ -123,10 +129,10 @@ func (p *Pool) Refuses(ctx context.Context, addrs ...string) bool {
 			_ = conn.Close()
 		}
 		if !errors.Is(err, syscall.ECONNREFUSED) {
-			return false
+			return false, err == nil
 		}
 	}
-	return len(addrs) > 0
+	return len(addrs) > 0, false
 }
 
 // Start closes idle connections until the context ends, then the pool. It has the shape of a controller-runtime

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
@@ -22,7 +23,7 @@ func (a *Actor) promote(ctx context.Context, s Subject, step plan.Promote) error
 	mode := redis.FailoverForce
 	if step.Takeover {
 		mode = redis.FailoverTakeover
-		if done, err := a.stillLost(ctx, node, step); done || err != nil {
+		if done, err := a.stillLost(ctx, s, node, step); done || err != nil {
 			return err
 		}
 	}
@@ -33,27 +34,57 @@ func (a *Actor) promote(ctx context.Context, s Subject, step plan.Promote) error
 	return nil
 }
 
-// stillLost looks once more, right before a takeover, whether the master that is said not to run still does not: nobody votes about it,
-// and this operator may have been stopped since it looked. An instance that starts takes no writes for two seconds
-// (CLUSTER_WRITABLE_DELAY in cluster.c). done reports that the replica is the master already.
-func (a *Actor) stillLost(ctx context.Context, node *redis.Node, step plan.Promote) (done bool, _ error) {
+// takeoverWithin is how long after the last look a takeover may begin: half of the time for which an instance that starts takes no writes
+// (CLUSTER_WRITABLE_DELAY in cluster.c).
+const takeoverWithin = time.Second
+
+// stillLost looks once more, right before a takeover, whether the master that is said not to run still does not, and has no successor:
+// nobody votes about it, and this operator may have been stopped since it looked. What can change last is looked at last. done reports
+// that the replica is the master already.
+func (a *Actor) stillLost(ctx context.Context, s Subject, node *redis.Node, step plan.Promote) (done bool, _ error) {
 	if step.Lost == "" {
 		return false, nil
 	}
-	if len(step.Silent) > 0 && !a.Redis.Refuses(ctx, step.Silent...) {
-		return false, fmt.Errorf("promote %s: connections to %s are not refused any more: the master may run again", step.Replica.Pod,
-			strings.Join(step.Silent, ", "))
+	if err := a.noSuccessor(ctx, s, step); err != nil {
+		return false, err
 	}
+	began := a.Now()
 	view, err := node.Describe(ctx)
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("look at %s before it is promoted: %w", step.Replica.Pod, err)
 	case view.Role == redis.RoleMaster:
 		return true, nil
-	case view.MasterID != step.Lost || view.MasterLinkUp || view.Syncing:
+	case view.MasterID != step.Lost || !step.Inherited && (view.MasterLinkUp || view.Syncing):
 		return false, fmt.Errorf("promote %s: it has a master again", step.Replica.Pod)
 	}
+	if len(step.Silent) > 0 && !a.Redis.Refuses(ctx, step.Silent...) {
+		return false, fmt.Errorf("promote %s: connections to %s are not refused any more: the master may run again", step.Replica.Pod,
+			strings.Join(step.Silent, ", "))
+	}
+	if took := a.Now().Sub(began); took > takeoverWithin {
+		return false, fmt.Errorf("promote %s: looking at it took %s, in which its master may have started", step.Replica.Pod,
+			took.Round(time.Millisecond))
+	}
 	return false, nil
+}
+
+// noSuccessor is an error if another instance of the shard owns slots, or does not say that it owns none.
+func (a *Actor) noSuccessor(ctx context.Context, s Subject, step plan.Promote) error {
+	return each(ctx, step.Others, func(ctx context.Context, t plan.Target) error {
+		other, err := a.identified(ctx, s, t)
+		if err != nil {
+			return err
+		}
+		owned, err := other.OwnSlots(ctx)
+		switch {
+		case err != nil:
+			return fmt.Errorf("look at %s before %s is promoted: %w", t.Pod, step.Replica.Pod, err)
+		case !owned.IsEmpty():
+			return fmt.Errorf("promote %s: %s is a master of its shard", step.Replica.Pod, t.Pod)
+		}
+		return nil
+	})
 }
 
 // bumpEpoch makes a master take a new configuration epoch.

@@ -7,12 +7,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/reshard"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
@@ -97,18 +99,40 @@ func (a *Actor) stabilizeSlots(ctx context.Context, s Subject, step plan.Stabili
 	})
 }
 
-// reclaimSlots tells masters that slots are their own.
+// reclaimSlots tells masters that slots are their own, as long as they think of them what was seen. One that has begun to receive a slot
+// since would take it with a new epoch, from whoever has its keys.
 func (a *Actor) reclaimSlots(ctx context.Context, s Subject, step plan.ReclaimSlots) error {
 	return each(ctx, step.Claims, func(ctx context.Context, claim plan.Claim) error {
 		node, err := a.identified(ctx, s, claim.On)
 		if err != nil {
 			return err
 		}
-		if err := node.SetSlots(ctx, claim.Slots, redis.SlotOwned, claim.On.NodeID); err != nil {
-			return fmt.Errorf("tell %s that slots %s are its own: %w", claim.On.Pod, claim.Slots, err)
+		view, err := node.Table(ctx)
+		if err != nil {
+			return fmt.Errorf("look at %s before it is told that slots %s are its own: %w", claim.On.Pod, claim.Slots, err)
+		}
+		left := stillDisowned(view, claim)
+		if left.IsEmpty() {
+			return nil
+		}
+		if err := node.SetSlots(ctx, left, redis.SlotOwned, claim.On.NodeID); err != nil {
+			return fmt.Errorf("tell %s that slots %s are its own: %w", claim.On.Pod, left, err)
 		}
 		return nil
 	})
+}
+
+// stillDisowned are the slots of a claim that the master does not own, does not receive, and takes the same one for the owner of.
+func stillDisowned(view redis.View, claim plan.Claim) slots.Set {
+	left := claim.Slots.Subtract(view.Slots).Subtract(slots.Of(slices.Collect(maps.Keys(view.Importing))...))
+	for _, p := range view.Peers {
+		left = left.Subtract(p.Slots.Subtract(claim.Owners[p.ID]))
+	}
+	for id, seen := range claim.Owners {
+		is, _ := view.Peer(id)
+		left = left.Subtract(seen.Subtract(is.Slots))
+	}
+	return left
 }
 
 // repairSlots tells the destination of open slots who owns them, and then the owner who

@@ -206,11 +206,23 @@ func TestTakeoverLooksOnceMore(t *testing.T) {
 		told   int
 		fails  string
 	}{
-		"it does not run":     {told: 1},
-		"it runs again":       {before: func(b *bench) { b.world.Restart(b.nodes[0], "10.0.0.77", true) }, fails: "it has a master again"},
-		"somebody listens":    {change: func(step *plan.Promote) { step.Silent = []string{step.Replica.IP + ":6379"} }, fails: "may run again"},
-		"nobody listens":      {change: func(step *plan.Promote) { step.Silent = []string{"10.0.0.99:6379"} }, told: 1},
-		"another one's":       {change: func(step *plan.Promote) { step.Lost = step.Replica.NodeID }, fails: "it has a master again"},
+		"it does not run":  {told: 1},
+		"it runs again":    {before: func(b *bench) { b.world.Restart(b.nodes[0], "10.0.0.77", true) }, fails: "it has a master again"},
+		"somebody listens": {change: func(step *plan.Promote) { step.Silent = []string{step.Replica.IP + ":6379"} }, fails: "may run again"},
+		"nobody listens":   {change: func(step *plan.Promote) { step.Silent = []string{"10.0.0.99:6379"} }, told: 1},
+		"another one's":    {change: func(step *plan.Promote) { step.Lost = step.Replica.NodeID }, fails: "it has a master again"},
+		"another has succeeded": {change: func(step *plan.Promote) { step.Others = []plan.Target{{Pod: "c-2-0", IP: "10.0.0.3"}} },
+			before: func(b *bench) {
+				b.must(plan.Promote{Replica: b.targets[2], Takeover: true})
+			}, fails: "c-2-0 is a master of its shard"},
+		"another has not": {change: func(step *plan.Promote) { step.Others = []plan.Target{{Pod: "c-2-0", IP: "10.0.0.3"}} }, told: 1},
+		"another does not answer": {change: func(step *plan.Promote) { step.Others = []plan.Target{{Pod: "c-2-0", IP: "10.0.0.3"}} },
+			before: func(b *bench) { b.world.Kill(b.nodes[2]) }, fails: "identify c-2-0"},
+		"it took too long": {before: func(b *bench) {
+			clock := time.Now()
+			b.actor.Now = func() time.Time { clock = clock.Add(1100 * time.Millisecond); return clock }
+		}, fails: "its master may have started"},
+		"inherited":           {change: func(step *plan.Promote) { step.Inherited = true }, told: 1},
 		"it has taken over":   {before: func(b *bench) { b.must(plan.Promote{Replica: b.targets[1], Takeover: true}) }},
 		"it cannot be looked": {before: func(b *bench) { b.world.Kill(b.nodes[1]) }, fails: "identify"},
 	} {
@@ -218,7 +230,8 @@ func TestTakeoverLooksOnceMore(t *testing.T) {
 			b := newBench(t, interceptor.Funcs{})
 			b.must(plan.AssignSlots{Assignments: []plan.Assignment{{To: b.targets[0], Slots: slots.All(), Epoch: 1}}})
 			b.meetAll()
-			b.must(plan.Replicate{Replications: []plan.Replication{{Replica: b.targets[1], MasterID: b.targets[0].NodeID}}})
+			b.must(plan.Replicate{Replications: []plan.Replication{{Replica: b.targets[1], MasterID: b.targets[0].NodeID},
+				{Replica: b.targets[2], MasterID: b.targets[0].NodeID}}})
 			b.world.Run(2 * time.Second)
 			b.world.Kill(b.nodes[0])
 			b.world.Run(2 * time.Second)
@@ -235,6 +248,9 @@ func TestTakeoverLooksOnceMore(t *testing.T) {
 			step := plan.Promote{Replica: b.targets[1], Takeover: true, Lost: b.targets[0].NodeID}
 			if tt.change != nil {
 				tt.change(&step)
+			}
+			for i := range step.Others {
+				step.Others[i].NodeID = b.targets[2].NodeID
 			}
 			err := b.do(step)
 			if (err == nil) != (tt.fails == "") || err != nil && !strings.Contains(err.Error(), tt.fails) || told != tt.told {

@@ -81,7 +81,22 @@ func TestReclaimSlots(t *testing.T) {
 		t.Fatalf("slot 7 is claimed: %s, %s", before.Slots, b.view(2).Slots)
 	}
 	told := b.told("CLUSTER SETSLOT")
-	b.must(plan.ReclaimSlots{Claims: []plan.Claim{{On: b.targets[0], Slots: slots.Of(7, 8)}}})
+	owners := func(of ...uint16) map[string]slots.Set {
+		return map[string]slots.Set{b.targets[2].NodeID: slots.Of(of...)}
+	}
+	for _, late := range []plan.Claim{
+		{On: b.targets[0], Slots: slots.Of(9)},                              // it owns that one by now
+		{On: b.targets[0], Slots: slots.Of(7, 8)},                           // nobody owned them
+		{On: b.targets[0], Slots: slots.Of(9001), Owners: owners(9001)},     // another one owned it
+		{On: b.targets[2], Slots: slots.Of(16000), Owners: owners(16000)},   // it owned it itself, as was thought
+		{On: b.targets[1], Slots: slots.Of(9, 16000), Owners: owners(9, 7)}, // and more that was not so
+	} {
+		b.must(plan.ReclaimSlots{Claims: []plan.Claim{late}})
+	}
+	if len(*told) > 0 {
+		t.Errorf("told although the owner is another one: %q", *told)
+	}
+	b.must(plan.ReclaimSlots{Claims: []plan.Claim{{On: b.targets[0], Slots: slots.Of(7, 8), Owners: owners(7, 8)}}})
 	want := []string{"0: CLUSTER SETSLOT 7 NODE " + owner, "0: CLUSTER SETSLOT 8 NODE " + owner}
 	if diff := cmp.Diff(want, *told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
@@ -89,6 +104,21 @@ func TestReclaimSlots(t *testing.T) {
 	b.world.Run(2 * time.Second)
 	if after := b.view(0); !after.Slots.Equal(before.Slots.Union(slots.Of(7, 8))) || after.ConfigEpoch != before.ConfigEpoch {
 		t.Errorf("it owns %s with epoch %d, and had epoch %d", after.Slots, after.ConfigEpoch, before.ConfigEpoch)
+	}
+}
+
+// A slot that a master has begun to receive again is not claimed: it would take it with a new epoch from whoever has the keys.
+func TestReclaimLeavesWhatIsReceived(t *testing.T) {
+	b := owning(t)
+	session := b.pool.Node(b.nodes[1].Addr(), b.subject.Credentials)
+	if err := session.SetSlots(t.Context(), slots.Of(7), redis.SlotImporting, b.targets[0].NodeID); err != nil {
+		t.Fatal(err)
+	}
+	told := b.told("CLUSTER SETSLOT")
+	b.must(plan.ReclaimSlots{Claims: []plan.Claim{{On: b.targets[1], Slots: slots.Of(7),
+		Owners: map[string]slots.Set{b.targets[0].NodeID: slots.Of(7)}}}})
+	if len(*told) > 0 || b.view(1).Slots.Contains(7) {
+		t.Errorf("told %q", *told)
 	}
 }
 

@@ -50,7 +50,7 @@ func (o *Observer) askWhoListens(ctx context.Context, s *snapshot.Snapshot) {
 	for i := range s.Instances {
 		if in := &s.Instances[i]; in.Stopped && !in.Ended && in.IP != "" && in.Redis == nil {
 			group.Go(func() error {
-				in.Refuses = o.Redis.Refuses(ctx, in.Listeners()...)
+				in.Refuses, in.Accepts = o.Redis.Knock(ctx, in.Listeners()...)
 				return nil
 			})
 		}
@@ -117,6 +117,7 @@ func (o *Observer) describe(ctx context.Context, credentials redis.Credentials, 
 			return fmt.Errorf("%s answers at its address %s", name, in.IP)
 		}
 		in.Redis, in.Redirections = fromView(view, shared), view.Redirections
+		in.Redis.AnsweredAt = o.now()
 		return nil
 	})
 	if err != nil {

@@ -31,7 +31,7 @@ func (m *Memory) NoteSwitchover(nodeID string, now time.Time) {
 	}
 }
 
-// noteRoles fills in SwitchoverAt, DemotedAt and ReceivedAt. A master is one no more when it says so, and when another
+// noteRoles fills in SwitchoverAt, DemotedAt, ReceivedAt and Answered. A master is one no more when it says so, and when another
 // instance of its shard becomes one.
 func (m *Memory) noteRoles(s *snapshot.Snapshot, now time.Time) {
 	if m.roles == nil {
@@ -54,13 +54,24 @@ func (m *Memory) noteRoles(s *snapshot.Snapshot, now time.Time) {
 		if !in.Redis.Slots.Subtract(node.owned).IsEmpty() {
 			node.received = now
 		}
-		node.shard, node.master, node.seen, node.owned = in.Shard, master, now, in.Redis.Slots
+		node.shard, node.master, node.seen, node.owned = in.Shard, master, in.Redis.AnsweredAt, in.Redis.Slots
 		nodes[in.Redis.NodeID] = node
 		in.Redis.SwitchoverAt, in.Redis.DemotedAt, in.Redis.ReceivedAt = node.switchover, node.demoted, node.received
 	}
+	followed := map[string]bool{}
+	for _, in := range s.Reachable() {
+		followed[in.Redis.MasterID] = true
+	}
 	for id, node := range nodes {
-		if now.Sub(node.seen) > forgotten {
+		switch {
+		case s.ByNodeID(id) != nil:
+		case now.Sub(node.seen) > forgotten && !followed[id]:
 			delete(nodes, id)
+		default:
+			if s.Answered == nil {
+				s.Answered = map[string]snapshot.Answered{}
+			}
+			s.Answered[id] = snapshot.Answered{At: node.seen, Master: node.master}
 		}
 	}
 }

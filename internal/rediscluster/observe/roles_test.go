@@ -17,18 +17,22 @@ func TestRolesAreRemembered(t *testing.T) {
 	began := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	clock := began
 	var m Memory
+	var follows string
+	var answered map[string]snapshot.Answered
 	pass := func(after time.Duration, master string, answer ...string) map[string]*snapshot.Redis {
 		clock = began.Add(after)
 		s, seen := &snapshot.Snapshot{}, map[string]*snapshot.Redis{}
 		for _, id := range answer {
-			seen[id] = &snapshot.Redis{NodeID: id}
+			seen[id] = &snapshot.Redis{NodeID: id, AnsweredAt: clock, MasterID: follows}
 			if id == master {
 				seen[id].Slots = slots.All()
 			}
 			s.Instances = append(s.Instances, snapshot.Instance{Redis: seen[id]})
 		}
-		s.Instances = append(s.Instances, snapshot.Instance{Shard: 1, Redis: &snapshot.Redis{NodeID: "other", Slots: slots.All()}})
+		other := &snapshot.Redis{NodeID: "other", Slots: slots.All(), AnsweredAt: clock}
+		s.Instances = append(s.Instances, snapshot.Instance{Shard: 1, Redis: other})
 		m.noteRoles(s, clock)
+		answered = s.Answered
 		if s.Instances[len(answer)].Redis.DemotedAt != (time.Time{}) {
 			t.Errorf("after %s the master of another shard is demoted", after)
 		}
@@ -42,6 +46,9 @@ func TestRolesAreRemembered(t *testing.T) {
 	if got := pass(6*time.Second, "b", "b")["b"]; !got.SwitchoverAt.IsZero() || !got.DemotedAt.IsZero() {
 		t.Errorf("b took over, and was told at %s, demoted at %s", got.SwitchoverAt, got.DemotedAt)
 	}
+	if got := answered["a"]; !got.At.Equal(began.Add(time.Second)) || got.Master {
+		t.Errorf("a answered at %s, and is a master still: %t", got.At, got.Master)
+	}
 	if got := pass(40*time.Second, "b", "a", "b")["a"].DemotedAt; !got.Equal(began.Add(6 * time.Second)) {
 		t.Errorf("a was demoted at %s", got)
 	}
@@ -52,6 +59,12 @@ func TestRolesAreRemembered(t *testing.T) {
 	if got := pass(42*time.Second, "a", "a", "b")["a"].ReceivedAt; !got.Equal(began.Add(41 * time.Second)) {
 		t.Errorf("a received its slots at %s", got)
 	}
+	follows = "a"
+	pass(3*time.Hour, "", "b")
+	if got := answered["a"]; len(answered) != 1 || !got.At.Equal(began.Add(42*time.Second)) || !got.Master {
+		t.Errorf("of nodes that do not answer it knows %+v, want a, which somebody follows", answered)
+	}
+	follows = ""
 	pass(3*time.Hour, "b", "b")
 	if n := len(m.roles); n != 2 {
 		t.Errorf("%d nodes are remembered, want those that answer", n)

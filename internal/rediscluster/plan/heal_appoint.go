@@ -46,23 +46,34 @@ func mayStart(pod *snapshot.Instance) bool {
 // refuses connections, since a kubelet that is cut off from the API server may have started the container again; no replica has a
 // link to it; and none is about to stop, which the instance itself might appoint (start.sh): both choose the replica that has most.
 func silenced(in input, id string, best *snapshot.Instance) Verdict {
-	if v := nodeStopped(in, id); !v.Holds {
-		return v
+	verdict, _ := in.silenced(id, best)
+	return verdict
+}
+
+// silenced is the same with the pod whose node is in doubt; nil if none is.
+func (in input) silenced(id string, best *snapshot.Instance) (Verdict, *snapshot.Instance) {
+	if v, pod := in.nodeStopped(id); !v.Holds {
+		return v, pod
+	}
+	if last, known := in.snap.Answered[id]; known && !last.Master {
+		return fails(NodeStopped, "node %s was succeeded by another one, which has what was written since", short(id)), nil
 	}
 	for i := range in.snap.Instances {
 		pod := &in.snap.Instances[i]
 		switch {
 		case pod.Shard != best.Shard:
+		case mayStart(pod) && pod.Accepts:
+			return fails(NodeStopped, "%s is said not to run, and something accepts connections at its address: it may run again", pod.Name), nil
 		case mayStart(pod) && !pod.Refuses:
-			return fails(NodeStopped, "%s is said not to run, and its address does not refuse connections: it may run again", pod.Name)
+			return fails(NodeStopped, "%s is said not to run, and its address does not refuse connections: it may run again", pod.Name), pod
 		case pod.Redis == nil || pod.Redis.MasterID != id:
 		case pod.Redis.MasterLinkUp || pod.Redis.Syncing:
-			return fails(NodeStopped, "%s has a link to node %s", pod.Name, short(id))
+			return fails(NodeStopped, "%s has a link to node %s", pod.Name, short(id)), nil
 		case pod.Terminating:
-			return fails(NodeStopped, "%s is about to stop", pod.Name)
+			return fails(NodeStopped, "%s is about to stop", pod.Name), nil
 		}
 	}
-	return holds(NodeStopped)
+	return holds(NodeStopped), nil
 }
 
 // planAwaitProof says what keeps a successor from being appointed, where nobody can elect one, and what a person can do. All
@@ -72,32 +83,29 @@ func planAwaitProof(in input) Step {
 		return nil
 	}
 	for _, id := range lostMasters(in.snap) {
-		best := bestReplica(in.snap, id)
-		if best == nil {
+		best := bestReplica(in, id)
+		if best == nil || succeeded(in.snap, id, best) {
 			continue
 		}
-		verdict := silenced(in, id, best)
+		verdict, doubted := in.silenced(id, best)
 		if verdict.Holds {
 			if verdict = lastInSync(in, id, best); verdict.Holds {
 				continue // it has to be away for a moment longer
 			}
+			verdict.Reason += "; CLUSTER FAILOVER TAKEOVER at it gives that up"
 		}
 		verdict.Reason = fmt.Sprintf("fewer than three masters elect nobody, and %s is not appointed before master %s is known to have stopped "+
-			"and to have left it all: %s%s", best.Name, short(id), verdict.Reason, in.remedy(best.Shard))
+			"and to have left it all: %s%s", best.Name, short(id), verdict.Reason, remedy(doubted))
 		return waitFor(verdict)
 	}
 	return nil
 }
 
-// remedy says how Kubernetes gets to know that what does not answer has stopped.
-func (in input) remedy(shard int) string {
-	for i := range in.snap.Instances {
-		pod := &in.snap.Instances[i]
-		if pod.Shard != shard || pod.Redis != nil || pod.NodeName == "" || pod.Ended || pod.Stopped && pod.Refuses {
-			continue
-		}
-		return fmt.Sprintf("; if the machine of node %s is off for certain, say so: delete the Node, or set the taint "+
-			"node.kubernetes.io/out-of-service on it", pod.NodeName)
+// remedy says how Kubernetes gets to know that a pod which does not answer has stopped; nil: there is none.
+func remedy(pod *snapshot.Instance) string {
+	if pod == nil || pod.NodeName == "" || pod.Ended {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("; if the machine of node %s is off for certain, say so: delete the Node, or set the taint "+
+		"node.kubernetes.io/out-of-service on it", pod.NodeName)
 }

@@ -60,6 +60,7 @@ func crashedAlone(shards int) *snapshot.Snapshot {
 // longAway makes the crash one of before the node timeout.
 func longAway(s *snapshot.Snapshot) {
 	s.Find(0, 0).StoppedAt = now.Add(-20 * time.Second)
+	s.Answered = map[string]snapshot.Answered{nodeID(0, 0): {At: now.Add(-20 * time.Second), Master: true}}
 	for _, in := range s.Reachable() {
 		peer := in.Redis.Peers[nodeID(0, 0)]
 		peer.Suspected, peer.Connected, peer.LastPong = true, false, now.Add(-20*time.Second)
@@ -108,10 +109,20 @@ func TestSuccessorIsAppointed(t *testing.T) {
 		}, "Promote", "fewer than three masters"},
 		"not a replica that was cut off long before": {func(s *snapshot.Snapshot) {
 			longAway(s)
-			for _, ordinal := range []int{1, 2} {
-				s.Find(0, ordinal).Redis.MasterLinkDownFor = time.Minute
-			}
-		}, "Wait", "c-0-1 may lack what node 00000000 wrote last"},
+			cutOff(s)
+		}, "Wait", "c-0-1 may lack what node 00000000 wrote last; CLUSTER FAILOVER TAKEOVER at it gives that up"},
+		"not one of a master that was succeeded": {func(s *snapshot.Snapshot) {
+			longAway(s)
+			s.Answered[nodeID(0, 0)] = snapshot.Answered{At: now.Add(-20 * time.Second)}
+		}, "Wait", "node 00000000 was succeeded by another one"},
+		"not while something listens": {func(s *snapshot.Snapshot) { s.Find(0, 0).Refuses, s.Find(0, 0).Accepts = false, true }, "Wait",
+			"c-0-0 is said not to run, and something accepts connections at its address: it may run again"},
+		"not one that has more of another history": {func(s *snapshot.Snapshot) {
+			s.Find(0, 2).Redis.Offset, s.Find(0, 2).Redis.MasterLinkDownFor = 5000, time.Hour
+		}, "Promote", "c-0-1 is appointed"},
+		"nor one that never followed": {func(s *snapshot.Snapshot) {
+			s.Find(0, 2).Redis.Offset, s.Find(0, 2).Redis.MasterLinkLost = 5000, false
+		}, "Promote", "c-0-1 is appointed"},
 		"when its data is lost, as its successor has another ID": {func(s *snapshot.Snapshot) {
 			longAway(s)
 			s.Instances[0] = renewed(s)
@@ -135,6 +146,82 @@ func TestSuccessorIsAppointed(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// cutOff has the replicas of the first shard lose their master long before it stopped: nobody but the operator reached it since.
+func cutOff(s *snapshot.Snapshot) {
+	for _, in := range s.Reachable() {
+		peer := in.Redis.Peers[nodeID(0, 0)]
+		peer.LastPong = now.Add(-time.Minute)
+		in.Redis.Peers[nodeID(0, 0)] = peer
+		if !in.Redis.Master {
+			in.Redis.MasterLinkDownFor = time.Minute
+		}
+	}
+}
+
+// A replica that is cut off does not know that its master went on. Where nobody else saw it, and the operator has been started since,
+// nothing says so.
+func TestReplicasAloneAreNoWitnesses(t *testing.T) {
+	for shards, want := range map[int]string{1: "Wait", 2: "Promote"} {
+		s := crashedAlone(shards)
+		longAway(s)
+		s.Answered = nil
+		in := s.Find(0, 0) // its pod was made again
+		in.IP, in.NodeName, in.Waiting, in.StoppedAt, in.Refuses = "", "", "not scheduled", time.Time{}, false
+		got := decide(smallDesired(shards), s, now)
+		if got.Step.Name() != want || want == "Wait" && !strings.Contains(got.Step.Why(), "only its replicas know when it was last there") {
+			t.Errorf("%d shards: %s: %s", shards, got.Step.Name(), got.Step.Why())
+		}
+	}
+}
+
+// A replica that still follows a master which was succeeded takes nothing from the successor when another shard loses its master.
+func TestSuccessorIsNotSucceeded(t *testing.T) {
+	s := crashedAlone(2)
+	longAway(s)
+	successor := s.Find(0, 1).Redis
+	successor.Master, successor.MasterID, successor.Slots, successor.MasterLinkLost = true, "", slots.All().Split(2)[0], false
+	for _, ordinal := range []int{1, 2} {
+		r := s.Find(1, ordinal).Redis
+		r.MasterLinkUp, r.MasterLinkLost, r.MasterLinkDownFor = false, true, 40*time.Second
+	}
+	s.Find(0, 2).Redis.MasterLinkDownFor = 40 * time.Second
+	gone := s.Find(1, 0)
+	gone.Redis, gone.Waiting, gone.Failing, gone.Stopped, gone.Refuses = nil, "container redis: CrashLoopBackOff", true, true, true
+	gone.StoppedAt, gone.Error = now.Add(-41*time.Second), gone.Waiting
+	s.Find(0, 0).StoppedAt = gone.StoppedAt
+	for _, in := range s.Reachable() {
+		for _, shard := range []int{0, 1} {
+			peer := in.Redis.Peers[nodeID(shard, 0)]
+			peer.Suspected, peer.LastPong = true, now.Add(-40*time.Second)
+			in.Redis.Peers[nodeID(shard, 0)] = peer
+		}
+	}
+	s.Answered = map[string]snapshot.Answered{nodeID(1, 0): {At: now.Add(-40 * time.Second), Master: true}}
+	promote, ok := decide(smallDesired(2), s, now).Step.(Promote)
+	if !ok || promote.Replica.Pod != "c-1-1" || promote.Lost != nodeID(1, 0) || len(promote.Others) != 1 || promote.Others[0].Pod != "c-1-2" ||
+		!strings.Contains(promote.Reason, "fewer than three masters elect nobody") { // although one table has a third
+		t.Errorf("promotes %+v", promote)
+	}
+	// Nor when only others of another shard say that they own what it was.
+	successor.Slots = slots.Set{}
+	s.Find(1, 1).Redis.Slots = slots.All().Split(2)[0]
+	if !succeeded(s.Indexed(), nodeID(0, 0), s.Find(0, 2)) {
+		t.Error("it takes what others own")
+	}
+}
+
+// What a person can do is told of the node whose pod is in doubt, be it another shard's.
+func TestRemedyNamesWhatIsInDoubt(t *testing.T) {
+	s := crashedAlone(2)
+	s.Find(0, 0).NodeName = "this"
+	in := s.Find(1, 2)
+	in.Redis, in.Error, in.NodeName = nil, "timeout", "that"
+	why := decide(smallDesired(2), s, now).Step.Why()
+	if !strings.Contains(why, "c-1-2 may run and does not answer; if the machine of node that is off") {
+		t.Error(why)
 	}
 }
 

@@ -23,6 +23,9 @@ type ReclaimSlots struct {
 type Claim struct {
 	On    Target
 	Slots slots.Set
+	// Owners are, by node ID, the slots of those whom the master takes for the owners of some: it is told nothing of a slot of which it
+	// thinks otherwise by then. Nobody owns the others.
+	Owners map[string]slots.Set
 }
 
 // Name implements Step.
@@ -54,7 +57,7 @@ func planReclaim(in input) Step {
 			continue
 		}
 		if !d.ours.IsEmpty() {
-			step.Claims = append(step.Claims, Claim{On: target(d.owner), Slots: d.ours})
+			step.Claims = append(step.Claims, Claim{On: target(d.owner), Slots: d.ours, Owners: takenForOwners(d.owner, d.ours)})
 			step.Reason = fmt.Sprintf("nobody claims slots %s, and all masters that know of an owner name %s", d.ours, d.owner.Name)
 		}
 		if !d.held.IsEmpty() {
@@ -69,6 +72,17 @@ func planReclaim(in input) Step {
 		return stall
 	}
 	return step
+}
+
+// takenForOwners are whom a master takes for the owners of slots, by node ID.
+func takenForOwners(by *snapshot.Instance, of slots.Set) map[string]slots.Set {
+	owners := map[string]slots.Set{}
+	for id, peer := range by.Redis.Peers {
+		if some := peer.Slots.Intersect(of); !some.IsEmpty() {
+			owners[id] = some
+		}
+	}
+	return owners
 }
 
 // planAwaitReclaim says what becomes of slots that are disowned, or why nothing does yet.

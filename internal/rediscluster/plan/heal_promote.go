@@ -4,10 +4,12 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -18,10 +20,14 @@ type Promote struct {
 	// Takeover goes without the consent of other masters: only right when their
 	// majority is proven to be gone. Otherwise the promotion is forced but voted on.
 	Takeover bool
-	// Lost is the node ID of the master, if it is known not to run: a takeover is not carried out when the replica has a link to it,
-	// or follows another. Empty: not looked at.
+	// Lost is the node ID of the master that is taken over from, empty without a takeover: that is not carried out when the replica
+	// follows another one, or, unless it is Inherited, has a link to it.
 	Lost string
-	// Silent are addresses at which nobody may listen when a takeover is carried out.
+	// Inherited reports whether the master runs under another node ID, so that the replica may have a link to it.
+	Inherited bool
+	// Others are the other instances of the shard that answer: none may own slots when a takeover is carried out.
+	Others []Target
+	// Silent are addresses at which nobody may listen then.
 	Silent []string
 }
 
@@ -44,16 +50,17 @@ func planPromote(in input) Step {
 	}
 	var wait Step
 	for _, id := range lostMasters(in.snap) {
-		best := bestReplica(in.snap, id)
-		if best == nil {
+		best := bestReplica(in, id)
+		if best == nil || succeeded(in.snap, id, best) {
 			continue
 		}
 		step := succession(in, id, best)
 		if promote, now := step.(Promote); now {
-			if promote.Takeover || in.mayVote(best) {
+			asked := in.askedForVotes(id)
+			if promote.Takeover || asked == nil {
 				return promote
 			}
-			step = waitFor(fails(MasterElected, "%s has asked for votes; who has voted may vote again after two node timeouts", best.Name))
+			step = waitFor(fails(MasterElected, "%s has asked for votes; who has voted may vote again after two node timeouts", asked.Name))
 		}
 		if wait == nil { // another shard need not wait for this one's election
 			wait = step
@@ -62,11 +69,33 @@ func planPromote(in input) Step {
 	return wait
 }
 
+// askedForVotes is a replica of a master that was told to ask for votes so short a time ago that not all may vote again; nil if there is
+// none.
+func (in input) askedForVotes(id string) *snapshot.Instance {
+	for _, replica := range replicasOf(in.snap, id) {
+		if !in.mayVote(replica) {
+			return replica
+		}
+	}
+	return nil
+}
+
 // mayVote reports whether all masters may vote for a replica that was told to ask them before. A master votes for replicas of one master
-// once in two node timeouts (clusterSendFailoverAuthIfNeeded in cluster.c): a replica that asks more often may get each vote as soon as it
+// once in two node timeouts (clusterSendFailoverAuthIfNeeded in cluster.c): if they ask more often, they may get each vote as soon as it
 // can be given, and so never most of them at once.
 func (in input) mayVote(replica *snapshot.Instance) bool {
 	return in.now.Sub(replica.Redis.SwitchoverAt) > 2*replica.Redis.NodeTimeout+time.Second
+}
+
+// succeeded reports whether a shard has a master that serves instead of one that is lost, or others own what the replica thinks that the
+// lost one owns: a replica that still follows that one has not heard, and would take from its successor what was written since.
+func succeeded(s *snapshot.Snapshot, id string, replica *snapshot.Instance) bool {
+	for _, pod := range s.Reachable() {
+		if pod.Shard == replica.Shard && pod.Redis.Master && !pod.Redis.Slots.IsEmpty() {
+			return true
+		}
+	}
+	return !s.Owned().Intersect(replica.Redis.Peers[id].Slots).IsEmpty()
 }
 
 // succession is nil while the master may run: planConverge waits for its pod, and Redis elects
@@ -96,11 +125,11 @@ func succession(in input, id string, best *snapshot.Instance) Step {
 	case step.Takeover:
 		step.Reason = fmt.Sprintf("master %s of shard %d %s, and so are most masters: nobody is left to elect %s", short(id), best.Shard, state,
 			best.Name)
-		if few(in.snap) {
+		if few(in.snap) || !v1alpha1.Elects(len(in.topology)) { // a table of before may name more
 			step.Reason = fmt.Sprintf("master %s of shard %d %s, and fewer than three masters elect nobody: %s is appointed", short(id), best.Shard,
 				state, best.Name)
 		}
-		step.Lost, step.Silent = id, in.silent(best.Shard)
+		step.Lost, step.Others, step.Silent = id, in.others(best), in.silent(best.Shard)
 	case late:
 		step.Reason = fmt.Sprintf("master %s of shard %d %s, and no replica was elected within %s", short(id), best.Shard, state,
 			electionTimeout)
@@ -119,11 +148,15 @@ func inherit(in input, id string, best *snapshot.Instance) Step {
 	if !best.Redis.MasterLinkUp && !lastInSync(in, id, best).Holds {
 		return nil
 	}
-	return Promote{
+	step := Promote{
 		base: base{
 			fmt.Sprintf("master %s of shard %d has lost its nodes.conf and has another node ID now; %s has its data", short(id), best.Shard,
 				best.Name)},
 		Replica: target(best), Takeover: majorityLost(in).Holds}
+	if step.Takeover {
+		step.Lost, step.Inherited, step.Others = id, true, in.others(best)
+	}
+	return step
 }
 
 // crashed proves that a master's process has ended, and that a replica followed it to its end: the
@@ -151,34 +184,42 @@ func crashed(in input, id string, replica *snapshot.Instance) Verdict {
 // claim. (The pod that was the node may be gone: a StatefulSet makes the next of a name only
 // then.)
 func nodeStopped(in input, id string) Verdict {
+	verdict, _ := in.nodeStopped(id)
+	return verdict
+}
+
+// nodeStopped is the same with the pod that keeps it from holding; nil if none does.
+func (in input) nodeStopped(id string) (Verdict, *snapshot.Instance) {
 	if pod := in.snap.ByNodeID(id); pod != nil {
-		return fails(NodeStopped, "node %s is %s", short(id), pod.Name)
+		return fails(NodeStopped, "node %s is %s", short(id), pod.Name), nil
 	}
 	for shard, n := range in.topology {
 		for ordinal := range int(n) {
 			if in.snap.Find(shard, ordinal) == nil {
-				return fails(NodeStopped, "instance %d of shard %d has no pod yet", ordinal, shard)
+				return fails(NodeStopped, "instance %d of shard %d has no pod yet", ordinal, shard), nil
 			}
 		}
 	}
 	for i := range in.snap.Instances {
 		if pod := &in.snap.Instances[i]; pod.Redis == nil && !pod.Stopped {
-			return fails(NodeStopped, "%s may run and does not answer", pod.Name)
+			return fails(NodeStopped, "%s may run and does not answer", pod.Name), pod
 		}
 	}
-	return holds(NodeStopped)
+	return holds(NodeStopped), nil
 }
 
 // lastInSync proves that a replica followed its master until that was last seen alive: in this
 // process it was in sync, and lost the link no more than a node timeout before anybody got the
-// last answer from the master. (An ordinary election takes replicas that lost the link up to
-// ten node timeouts before: cluster-replica-validity-factor.) Nobody sees the master alive now.
+// last answer from the master, this operator included: a replica that is cut off knows no better than that its master was there when
+// it lost it, while others still write to that. So somebody has to say it who is not of the shard. (An ordinary election takes replicas
+// that lost the link up to ten node timeouts before: cluster-replica-validity-factor.) Nobody sees the master alive now.
 func lastInSync(in input, id string, replica *snapshot.Instance) Verdict {
 	r := replica.Redis
 	if r.MasterLinkUp || !r.MasterLinkLost {
 		return fails(ReplicaInSync, "%s has not been in sync since it started", replica.Name)
 	}
-	var lastSeen time.Time
+	lastSeen := in.snap.Answered[id].At
+	witnessed := !lastSeen.IsZero()
 	for _, pod := range in.snap.Reachable() {
 		peer, ok := pod.Redis.Peers[id]
 		if ok && !peer.Failed && !peer.Suspected && !peer.NoAddress {
@@ -187,9 +228,15 @@ func lastInSync(in input, id string, replica *snapshot.Instance) Verdict {
 		if peer.LastPong.After(lastSeen) {
 			lastSeen = peer.LastPong
 		}
+		witnessed = witnessed || pod.Shard != replica.Shard && !peer.LastPong.IsZero()
+	}
+	if !witnessed {
+		return fails(ReplicaInSync,
+			"%s may lack what node %s wrote last: only its replicas know when it was last there, and the operator was started since", replica.Name,
+			short(id))
 	}
 	lost := in.now.Add(-r.MasterLinkDownFor)
-	if lastSeen.IsZero() || lost.Before(lastSeen.Add(-r.NodeTimeout)) {
+	if lost.Before(lastSeen.Add(-r.NodeTimeout)) {
 		return fails(ReplicaInSync, "%s may lack what node %s wrote last", replica.Name, short(id))
 	}
 	return holds(ReplicaInSync)
@@ -208,19 +255,54 @@ func lostMasters(s *snapshot.Snapshot) []string {
 	return ids
 }
 
-// bestReplica is the replica of a master that has received most of its data; of several the one whose node ID comes first: who else
-// chooses (start.sh) chooses the same.
-func bestReplica(s *snapshot.Snapshot, masterID string) *snapshot.Instance {
-	var best *snapshot.Instance
+// replicasOf are the replicas of a master that stay.
+func replicasOf(s *snapshot.Snapshot, masterID string) []*snapshot.Instance {
+	var replicas []*snapshot.Instance
 	for _, in := range s.Reachable() {
-		if in.Redis.Master || in.Redis.MasterID != masterID || in.Terminating {
-			continue
-		}
-		if best == nil || in.Redis.Offset > best.Redis.Offset || in.Redis.Offset == best.Redis.Offset && in.Redis.NodeID < best.Redis.NodeID {
-			best = in
+		if !in.Redis.Master && in.Redis.MasterID == masterID && !in.Terminating {
+			replicas = append(replicas, in)
 		}
 	}
-	return best
+	return replicas
+}
+
+// bestReplica is the replica of a master that has received most of its data. An offset is one of a history, and a master that starts
+// again begins a new one: so who followed the master to its end comes first, then who was linked to it when it was last seen, then who
+// was linked at all. Of these it is the one with the highest offset, and of several the one whose node ID comes first: who else
+// chooses (start.sh) chooses the same. nil: there is none.
+func bestReplica(in input, id string) *snapshot.Instance {
+	replicas := replicasOf(in.snap, id)
+	if len(replicas) == 0 {
+		return nil
+	}
+	return slices.MinFunc(replicas, func(a, b *snapshot.Instance) int {
+		return cmp.Or(cmp.Compare(in.followed(id, b), in.followed(id, a)), cmp.Compare(b.Redis.Offset, a.Redis.Offset),
+			cmp.Compare(a.Redis.NodeID, b.Redis.NodeID))
+	})
+}
+
+// followed is how long a replica is known to have followed its master: more is longer.
+func (in input) followed(id string, replica *snapshot.Instance) int {
+	switch {
+	case replica.Redis.MasterLinkUp, crashed(in, id, replica).Holds:
+		return 3
+	case lastInSync(in, id, replica).Holds:
+		return 2
+	case replica.Redis.MasterLinkLost:
+		return 1
+	}
+	return 0
+}
+
+// others are the other instances of a shard that answer.
+func (in input) others(of *snapshot.Instance) []Target {
+	var others []Target
+	for _, pod := range in.snap.Reachable() {
+		if pod.Shard == of.Shard && pod != of {
+			others = append(others, target(pod))
+		}
+	}
+	return others
 }
 
 // majorityLost counts the voters, and how many of them answer.

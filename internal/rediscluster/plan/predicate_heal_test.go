@@ -93,6 +93,9 @@ func TestLastInSync(t *testing.T) {
 		"it is linked to its master":          func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 1).Redis.MasterLinkUp = true },
 		"it was not in sync since it started": func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 1).Redis.MasterLinkLost = false },
 		"somebody sees the master alive":      seenUnwell(func(*snapshot.Peer) {}),
+		"the operator had an answer long after it": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Answered = map[string]snapshot.Answered{nodeID(0, 0): {At: now}}
+		},
 		"nobody had an answer of the master": func(_ *Desired, s *snapshot.Snapshot) {
 			for _, in := range s.Reachable() {
 				p := in.Redis.Peers[nodeID(0, 0)]
@@ -239,7 +242,7 @@ func TestLostMasters(t *testing.T) {
 		t.Error(diff)
 	}
 	best := func() string {
-		if pod := bestReplica(s.Indexed(), nodeID(0, 0)); pod != nil {
+		if pod := bestReplica(ShapeOf(desired(), s, now).in, nodeID(0, 0)); pod != nil {
 			return pod.Name
 		}
 		return ""

@@ -12,6 +12,9 @@ import (
 
 // Redis is an instance's own view of itself and of its peers.
 type Redis struct {
+	// AnsweredAt is when it said so.
+	AnsweredAt time.Time
+
 	NodeID   string
 	Master   bool
 	MasterID string

@@ -61,6 +61,9 @@ type Snapshot struct {
 	Seen map[string]bool
 	// SlotsAssigned reports whether the slots were last distributed by AssignReceive.
 	SlotsAssigned bool
+	// Answered are nodes that answered this process of the operator before and do not now, by node ID. One that nobody follows is forgotten
+	// after an hour.
+	Answered map[string]Answered
 	// Disowned are slots that FindDisowned has found at every look since DisownedSince.
 	Disowned      slots.Set
 	DisownedSince time.Time
@@ -200,6 +203,14 @@ type Source struct {
 	Open  int
 	// Held is why the relay does not let it be followed at the moment; empty: it does.
 	Held string
+}
+
+// Answered is what is remembered of a node that does not answer.
+type Answered struct {
+	// At is when it last answered.
+	At time.Time
+	// Master reports whether it owned slots then, and nobody else of its shard was seen to become a master since.
+	Master bool
 }
 
 // Goal is which shard is to own which slots.
@@ -384,6 +395,8 @@ type Instance struct {
 	// nobody listens at the address of one that is Stopped, which was tried when slots had no owner: its kubelet may have started
 	// the container again, and be unable to say so.
 	Ended, Refuses bool
+	// Accepts reports whether somebody accepted a connection there then.
+	Accepts bool
 	// Revision is the revision of the template that the pod was made from.
 	Revision string
 	// Modules identifies the modules that the pod was made with; empty without any.
