@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -126,22 +128,62 @@ func TestAlive(t *testing.T) {
 	}
 }
 
-// Both scripts find the way to an instance alike.
-func TestScriptsFindTheSameWay(t *testing.T) {
-	var ways []string
-	for _, name := range []string{"start.sh", "switchover.sh"} {
-		text, err := os.ReadFile("../../../helm-charts/rediscluster/" + name)
-		if err != nil {
-			t.Fatal(err)
+// Both scripts find the way to an instance alike, and measure time alike.
+func TestScriptsShareFunctions(t *testing.T) {
+	for _, function := range []string{"way", "now"} {
+		var texts []string
+		for _, name := range []string{"start.sh", "switchover.sh"} {
+			text, err := os.ReadFile("../../../helm-charts/rediscluster/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := regexp.MustCompile(`(?m)^# ` + function + ` prints (?:.*\n)+?(?:.*[ \n]})\n`).FindString(string(text))
+			if !strings.Contains(found, function+"() {") {
+				t.Fatalf("%s has no function %s", name, function)
+			}
+			texts = append(texts, found)
 		}
-		_, after, begins := strings.Cut(string(text), "# way prints")
-		way, _, ends := strings.Cut(after, "\n}\n")
-		if !begins || !ends {
-			t.Fatalf("%s has no such function", name)
+		if diff := cmp.Diff(texts[0], texts[1]); diff != "" {
+			t.Errorf("%s of start.sh and switchover.sh differ (-start +switchover):\n%s", function, diff)
 		}
-		ways = append(ways, way)
 	}
-	if diff := cmp.Diff(ways[0], ways[1]); diff != "" {
-		t.Errorf("start.sh and switchover.sh differ (-start +switchover):\n%s", diff)
+}
+
+// A second server is not started in a directory whose lock is held; without flock, or where nothing can be written, one is.
+func TestStartLocksTheDirectory(t *testing.T) {
+	dir := t.TempDir()
+	path, lock := script(t, "start.sh", dir), filepath.Join(dir, "data", ".lock")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, strings.Replace(string(text), "longest=60", "longest=1", 1))
+	run := func(env ...string) (string, error) {
+		command := exec.Command("sh", path, "/bin/sh", "-c", "echo starts; [ ! -e "+lock+" ] || flock -n "+lock+" echo free || echo held")
+		command.Env = append(os.Environ(), env...)
+		out, err := command.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run(); out != "starts\n" || err != nil {
+		t.Errorf("without a directory: %q, %v", out, err)
+	}
+	write(t, lock, "")
+	if out, err := run(); out != "starts\nheld\n" || err != nil {
+		t.Errorf("the server has the lock: %q, %v", out, err)
+	}
+	file, err := os.Open(lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	out, err := run()
+	if err == nil || strings.Contains(out, "starts\n") || !strings.Contains(out, "no second server is started") {
+		t.Errorf("another has the lock: %q, %v", out, err)
+	}
+	if out, err := run("PATH=" + dir); err != nil || !strings.HasPrefix(out, "starts\n") {
+		t.Errorf("an image without flock: %q, %v", out, err)
 	}
 }
