@@ -187,3 +187,69 @@ func TestStartLocksTheDirectory(t *testing.T) {
 		t.Errorf("an image without flock: %q, %v", out, err)
 	}
 }
+
+// Of the replicas that followed a master to its end it chooses the one that has most, and the first by node ID where offsets do not
+// compare; the master is one of so many. Nobody is told where one may have been appointed.
+func TestStartChoosesASuccessor(t *testing.T) {
+	type replica struct {
+		flags, master string // of whom it says that it follows; empty: it does not answer
+		since, offset int
+		history       string
+	}
+	for name, tt := range map[string]struct {
+		masters  int
+		replicas []replica
+		want     string // the arguments of redis-cli; empty: none are told
+	}{
+		"who has most": {1, []replica{{"slave", "m0", 2, 10, "a"}, {"slave", "m0", 2, 20, "a"}}, "10.0.0.1 -p 6379 CLUSTER FAILOVER TAKEOVER"},
+		"the first of several": {3, []replica{{"slave", "m0", 2, 20, "a"}, {"slave", "m0", 2, 20, "a"}},
+			"10.0.0.0 -p 6379 CLUSTER FAILOVER FORCE"},
+		"the first of two histories": {1, []replica{{"slave", "m0", 2, 10, "a"}, {"slave", "m0", 2, 20, "b"}},
+			"10.0.0.0 -p 6379 CLUSTER FAILOVER TAKEOVER"},
+		"not who lost it in a process of before": {1, []replica{{"slave", "m0", -1, 90, "b"}, {"slave", "m0", 2, 20, "a"}},
+			"10.0.0.1 -p 6379 CLUSTER FAILOVER TAKEOVER"},
+		"one is elected":           {1, []replica{{"slave", "m0", 2, 10, "a"}, {"slave", "-", 2, 20, "a"}}, ""},
+		"one follows another":      {1, []replica{{"slave", "m0", 2, 10, "a"}, {"slave", "m9", 2, 20, "a"}}, ""},
+		"one is silent":            {2, []replica{{"slave", "m0", 2, 10, "a"}, {"slave", "", 2, 20, "a"}}, ""},
+		"one is silent, and voted": {3, []replica{{"slave", "m0", 2, 10, "a"}, {"slave", "", 2, 20, "a"}},
+			"10.0.0.0 -p 6379 CLUSTER FAILOVER FORCE"},
+		"one was lost before": {1, []replica{{"slave", "m0", 2, 10, "a"}, {"slave,fail", "", 2, 20, "a"}},
+			"10.0.0.0 -p 6379 CLUSTER FAILOVER TAKEOVER"},
+		"all were lost before": {1, []replica{{"slave,fail", "", 2, 20, "a"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path, nodes := script(t, "start.sh", dir), ""
+			for i := range tt.masters {
+				flags := "master"
+				if i == 0 {
+					flags = "myself,master"
+				}
+				nodes += fmt.Sprintf("m%d 10.0.1.%[1]d:6379@16379 %s - 0 0 1 connected %[1]d\n", i, flags)
+			}
+			for i, r := range tt.replicas {
+				nodes += fmt.Sprintf("r%d 10.0.0.%[1]d:6379@16379 %s m0 0 0 1 connected\n", i, r.flags)
+				if r.master != "" {
+					answer := filepath.Join(dir, fmt.Sprintf("10.0.0.%d.", i))
+					write(t, answer+"NODES", fmt.Sprintf("r%d : myself %s 0\n", i, r.master))
+					write(t, answer+"replication", fmt.Sprintf("master_link_status:down\r\nmaster_link_down_since_seconds:%d\r\n"+
+						"slave_repl_offset:%d\r\nmaster_replid:%s\r\n", r.since, r.offset, r.history))
+				}
+			}
+			write(t, filepath.Join(dir, "data", "nodes.conf"), nodes)
+			write(t, filepath.Join(dir, "redis.conf"), "cluster-node-timeout 1\n") // asks for 5 s at most
+			write(t, filepath.Join(dir, "redis-cli"), "#!/bin/sh\nshift 2\ncase $* in *FAILOVER*) echo \"$*\" >>"+dir+"/told\n"+
+				"sed -i 's/ m0 / - /' "+dir+"/$1.NODES ;; *) cat "+dir+"/$1.${5:-none} ;; esac\n")
+			command := exec.Command("sh", path, "echo", "starts")
+			command.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+			if out, err := command.CombinedOutput(); err != nil || !strings.HasSuffix(string(out), "starts\n") {
+				t.Fatalf("%v: %s", err, out)
+			}
+			told, _ := os.ReadFile(filepath.Join(dir, "told")) // without it nobody was told
+			if got := strings.TrimSpace(string(told)); got != tt.want {
+				t.Errorf("%q is told, want %q", got, tt.want)
+			}
+		})
+	}
+}
