@@ -20,9 +20,37 @@ then
   set -- "$@" --tls-port 6379 --cluster-announce-port 0 --cluster-announce-tls-port 0 --cluster-announce-bus-port 0
 fi
 
+trap 'exit 0' TERM # a shell that is process 1 would not end
+
+# now prints seconds that no change of the clock moves.
+now() { read -r uptime _ </proc/uptime && echo "${uptime%.*}"; }
+
+# One server in a directory, also while a pod is only said to be gone. The server inherits this lock and holds it until it ends; its
+# own, of nodes.conf, newer engines lose with the first file that they put in its place. Nobody removes this file. Without flock, or
+# where the file cannot be written, nothing is locked; a server that cannot lock nodes.conf ends, so no directory is without locks.
+lock=/data/.lock free=127 longest=60
+if (: >>"$lock") 2>/dev/null; then
+  exec 9>>"$lock" # for writing: NFS locks no other
+  until=
+  while
+    flock -n 9 2>/dev/null
+    free=$?
+    [ "$free" != 0 ] && [ "$free" != 127 ]
+  do
+    if [ -z "$until" ]; then
+      echo "start.sh: a server of a former container or pod runs in this directory still (it holds $lock): this one waits for its end"
+      until=$(($(now) + longest))
+    fi
+    if [ "$(now)" -ge "$until" ]; then
+      echo "start.sh: $lock is held after $longest s: no second server is started in this directory" >&2
+      exit 1
+    fi
+    sleep 1
+  done
+fi
+
 nodes=/data/nodes.conf
 [ -r "$nodes" ] || exec "$@"
-trap 'exit 0' TERM # a shell that is process 1 would not end
 
 # What this instance was: a master with slots (id), one of so many. Fewer than three cannot elect
 # anyone without it: then it appoints its successor itself, without a vote.
@@ -37,9 +65,9 @@ done <"$nodes"
 few= mode=FORCE
 if [ "$masters" -lt 3 ]; then
   few=yes mode=TAKEOVER
-  # Nobody votes, so it must be certain that no server of this directory runs, in a pod that was only said to be gone: a server
-  # locks the file.
-  if ! flock -n "$nodes" sleep 0; then exec "$@"; fi
+  # Nobody votes, so it must be certain that no server of this directory runs; one that a former start.sh has started may hold
+  # nodes.conf alone.
+  if [ "$free" != 0 ] || ! flock -n "$nodes" sleep 0; then exec "$@"; fi
 fi
 
 password=/etc/redis/auth/password
@@ -106,35 +134,42 @@ field() { tr -d '\r' | sed -n "s/^$1://p"; }
 # successor prints the address of the replica that has received most, of those that followed
 # this instance to its end: they lost it in this process of theirs, and not before it last
 # wrote (by whole seconds of two clocks). It prints "elected" when one has taken over already.
+# Offsets of two histories are not compared: the first by node ID stands for its own.
 # An address may be another cluster's by now: who answers must be that replica, and follow this instance. Where
 # nobody votes, two that choose must choose the same (the operator may, too): the first by node ID of those that have most, and
-# nobody if one does not answer that was not lost before. It prints "later" while one has a link.
+# nobody if one follows another. There it prints "later" while one has a link, or does not answer and was not lost before, or
+# none answers at all: one may have been appointed meanwhile, and who starts alone takes writes that are lost.
 successor() {
-  best= most=-1
+  best= most=-1 history='' later='' heard='' lost='' other=''
   while read -r node ip port flags; do
     case $(self "$ip" "$port") in
-    "$node $id") ;;
+    "$node $id") heard=yes ;;
     "$node -")
       echo elected
       return
       ;;
+    "$node "*)
+      other=$few
+      continue
+      ;;
     *)
-      case $few,$flags, in ,* | *,fail,*) continue ;; *) return ;; esac
+      case ,$flags, in *,fail,*) lost=yes ;; *) later=$few ;; esac
+      continue
       ;;
     esac
     info=$(redis "$ip" "$port" INFO replication)
     if [ -n "$few" ]; then
-      [ -n "$info" ] || return
-      if [ "$(echo "$info" | field master_link_status)" = up ]; then
-        echo later # it has not noticed yet
-        return
-      fi
+      case $(echo "$info" | field master_link_status) in down) ;; *) later=yes ;; esac # it has not noticed yet, or does not say
     fi
-    lost=$(echo "$info" | field master_link_down_since_seconds)
+    since=$(echo "$info" | field master_link_down_since_seconds)
     offset=$(echo "$info" | field slave_repl_offset)
-    [ "${lost:--1}" -ge 0 ] && [ $(($(date +%s) - lost)) -ge $((written - 2)) ] && [ "${offset:--1}" -gt "$most" ] || continue
-    best="$ip $port" most=$offset
+    [ "${since:--1}" -ge 0 ] && [ $(($(date +%s) - since)) -ge $((written - 2)) ] || continue
+    of=$(echo "$info" | field master_replid)
+    [ "${offset:--1}" -gt "$most" ] && [ "$of" = "${history:-$of}" ] || continue
+    best="$ip $port" most=$offset history=$of
   done
+  if [ -n "$few" ] && [ -n "$lost" ] && [ -z "$heard" ]; then later=yes; fi
+  if [ -n "$later" ]; then best=later; elif [ -n "$other" ]; then best=''; fi
   echo "$best"
 }
 
@@ -142,20 +177,27 @@ successor() {
 timeout=$(sed -n 's/^cluster-node-timeout "\{0,1\}\([0-9]*\).*/\1/p' /etc/redis/redis.conf 2>/dev/null)
 most=$((2 * ${timeout:-5000} / 1000 + 5))
 [ "$most" -le 60 ] || most=60
-until=$(($(date +%s) + most)) again=0
-while now=$(date +%s) && [ "$now" -lt "$until" ]; do
+until=$(($(now) + most)) again=0 asked='' told=''
+while time=$(now) && [ "$time" -lt "$until" ]; do
   found=$(replicas | successor)
-  if [ -z "$found" ] || [ "$found" = elected ]; then break; fi
+  [ "$found" != elected ] || break
+  # Who was told and does not answer may do it yet: what this instance took meanwhile would be lost. Without a vote no other is
+  # told, which might do it as well.
+  if [ -n "$asked" ] && [ "$found" != "$asked" ] && [ -n "$few" ]; then found=later; fi
+  if [ -n "$asked" ] && [ -z "$found" ]; then found=later; fi
+  [ -n "$found" ] || break
   if [ "$found" = later ]; then
+    if [ -z "$told$asked" ]; then echo "start.sh: this was a master; it asks its replicas for $most s at most what has become of them"; fi
+    told=yes
     sleep 0.1
     continue
   fi
-  if [ "$now" -ge "$again" ]; then
+  if [ "$time" -ge "$again" ]; then
     echo "start.sh: this was a master; its replica at $found, which followed it to its end, takes over first"
     # Without FORCE it would ask this instance, and without asking it would wait for the node timeout. The masters vote all the same.
     # This instance is the only one that might write, and does not run: where nobody votes, that is proof enough.
     redis "${found% *}" "${found#* }" CLUSTER FAILOVER "$mode" >/dev/null
-    again=$((now + 3))
+    again=$((time + 3)) asked=$found
   fi
   sleep 0.1
 done

@@ -71,6 +71,63 @@ func TestCrashedMasterOfFewIsCareful(t *testing.T) {
 	})
 }
 
+// A former master of few, whose successor was appointed while it was away and does not answer, waits for it: alone it would take writes
+// that are lost.
+func TestFormerMasterOfFewAsksOn(t *testing.T) {
+	forOneEngine(t, func(t *testing.T, e engine) {
+		c := startCluster(t, e, 1, 1, 1)
+		c.servers[0].kill()
+		must(t, c.direct(1).Do(t.Context(), "cluster", "failover", "takeover").Err())
+		must(t, c.servers[1].process.Process.Signal(syscall.SIGSTOP))
+		printed := c.goStart(0, "")
+		time.Sleep(3 * time.Second) // an answer is waited for this long at most, and then asked for again
+		select {
+		case out := <-printed:
+			t.Fatalf("the server starts alone: %q", out)
+		default:
+		}
+		must(t, c.servers[1].process.Process.Signal(syscall.SIGCONT))
+		if out := <-printed; strings.Contains(out, "takes over") {
+			t.Errorf("start.sh printed %q", out)
+		}
+	})
+}
+
+// The server holds the lock of its directory for as long as it runs, whatever it does with its files: nobody is appointed meanwhile, and
+// no second server starts.
+func TestServerHoldsItsDirectory(t *testing.T) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
+		c := startCluster(t, e, 1, 1, 1)
+		s, script := c.servers[0], c.startScript(0, "", e.command)
+		s.kill()
+		s.engine.command = filepath.Join(t.TempDir(), "start")
+		writeProgram(t, s.engine.command, fmt.Sprintf("#!/bin/sh\n%s exec sh %q %q \"$@\"\n", script.Env[len(script.Env)-1], script.Args[1],
+			e.command))
+		s.run()
+		s.engine = e
+		eventually(t, func() error { return inSync(t, c.node(0), c.ids[1]) })
+		eventually(t, func() error { // it writes nodes.conf anew; what begins before both know that they are in sync comes to nothing
+			_ = c.direct(0).Do(t.Context(), "cluster", "failover").Err() // of the master an error
+			return inSync(t, c.node(1), c.ids[0])
+		})
+		must(t, c.direct(0).BgSave(t.Context()).Err())
+		printed := c.goStart(0, "")
+		time.Sleep(3 * time.Second) // as long as it takes to appoint somebody, several times
+		select {
+		case out := <-printed:
+			t.Fatalf("a second server starts: %q", out)
+		default:
+		}
+		if first, second := c.view(0).Role, c.view(1).Role; first != redis.RoleMaster || second != redis.RoleReplica {
+			t.Errorf("they are a %s and a %s while the server runs", first, second)
+		}
+		s.kill()
+		if out := <-printed; !strings.Contains(out, "waits for its end") || !strings.Contains(out, "takes over first") {
+			t.Errorf("start.sh printed %q", out)
+		}
+	})
+}
+
 // tells writes what the kubelet tells of a pod's container.
 func (o *operated) tells(p *operatedPod, state corev1.ContainerState) {
 	o.t.Helper()

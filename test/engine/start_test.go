@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +24,27 @@ import (
 // start, and returns what was printed.
 func (c *cluster) runStart(i int) string {
 	c.t.Helper()
+	return <-c.goStart(i, "")
+}
+
+// goStart is runStart that does not wait. before is a shell command that runs before redis-cli has CLUSTER FAILOVER sent.
+func (c *cluster) goStart(i int, before string) <-chan string {
+	c.t.Helper()
+	command := c.startScript(i, before, "/bin/echo", "the server starts")
+	printed := make(chan string, 1)
+	go func() {
+		out, err := command.CombinedOutput()
+		if err != nil || !strings.HasSuffix(string(out), "the server starts\n") {
+			c.t.Errorf("start.sh: %v: %s", err, out)
+		}
+		printed <- string(out)
+	}()
+	return printed
+}
+
+// startScript is start.sh for the directory of an instance, with the server that args name.
+func (c *cluster) startScript(i int, before string, args ...string) *exec.Cmd {
+	c.t.Helper()
 	dir := c.t.TempDir()
 	text, err := os.ReadFile(filepath.Join("..", "..", "helm-charts", "rediscluster", "start.sh"))
 	must(c.t, err)
@@ -30,17 +53,13 @@ func (c *cluster) runStart(i int) string {
 	must(c.t, os.WriteFile(filepath.Join(dir, "redis.conf"), []byte("port 6379\ncluster-node-timeout \"2000\"\n"), 0o600))
 	must(c.t, os.MkdirAll(filepath.Join(dir, "auth"), 0o700))
 	must(c.t, os.WriteFile(filepath.Join(dir, "auth", "password"), []byte(password), 0o600))
-	must(c.t, os.WriteFile(filepath.Join(dir, "redis-cli"), fmt.Appendf(nil, "#!/bin/sh\nexec %q \"$@\"\n", cli(c.t, c.servers[i].engine)),
-		0o700))
+	writeProgram(c.t, filepath.Join(dir, "redis-cli"), fmt.Sprintf("#!/bin/sh\ncase $* in *FAILOVER*) %s ;; esac\nexec %q \"$@\"\n",
+		cmp.Or(before, ":"), cli(c.t, c.servers[i].engine)))
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
-	defer cancel()
-	command := exec.CommandContext(ctx, "sh", filepath.Join(dir, "start.sh"), "/bin/echo", "the server starts")
+	c.t.Cleanup(cancel)
+	command := exec.CommandContext(ctx, "sh", append([]string{filepath.Join(dir, "start.sh")}, args...)...)
 	command.Env = append(os.Environ(), "PATH="+imagePath(c.t, dir))
-	out, err := command.CombinedOutput()
-	if err != nil || !strings.HasSuffix(string(out), "the server starts\n") {
-		c.t.Fatalf("start.sh: %v: %s", err, out)
-	}
-	return string(out)
+	return command
 }
 
 // writeAcknowledged writes keys of the first master's slots and waits until so many replicas have them.
@@ -112,6 +131,38 @@ func TestCrashedMasterIsSucceeded(t *testing.T) {
 		c.servers[0].run()
 		eventually(t, func() error { return inSync(t, c.node(0), c.ids[3]) })
 		c.wantKeys(keys)
+	})
+}
+
+// A replica that was told to take over and hangs does so when it goes on: the server does not start before that, and no write that it
+// would take is lost.
+func TestCrashedMasterAwaitsWhomItTold(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		for _, masters := range []int{1, 3} {
+			c := startCluster(t, e, masters, masters, 1)
+			c.servers[0].kill()
+			replica := c.servers[masters].process.Process
+			told := filepath.Join(t.TempDir(), "told")
+			printed := c.goStart(0, fmt.Sprintf("[ -e %[1]q ] || kill -STOP %[2]d; echo >%[1]q", told, replica.Pid))
+			eventually(t, func() error {
+				_, err := os.Stat(told)
+				return err
+			})
+			time.Sleep(3 * time.Second) // redis-cli has given up
+			select {
+			case out := <-printed:
+				t.Errorf("%d masters: the server starts while a replica hangs that was told: %q", masters, out)
+				printed = nil
+			default:
+			}
+			must(t, replica.Signal(syscall.SIGCONT))
+			if printed != nil {
+				<-printed
+			}
+			if view := c.view(masters); view.Role != redis.RoleMaster {
+				t.Errorf("%d masters: the server starts while the replica is a %s", masters, view.Role)
+			}
+		}
 	})
 }
 

@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -126,22 +128,128 @@ func TestAlive(t *testing.T) {
 	}
 }
 
-// Both scripts find the way to an instance alike.
-func TestScriptsFindTheSameWay(t *testing.T) {
-	var ways []string
-	for _, name := range []string{"start.sh", "switchover.sh"} {
-		text, err := os.ReadFile("../../../helm-charts/rediscluster/" + name)
-		if err != nil {
-			t.Fatal(err)
+// Both scripts find the way to an instance alike, and measure time alike.
+func TestScriptsShareFunctions(t *testing.T) {
+	for _, function := range []string{"way", "now"} {
+		var texts []string
+		for _, name := range []string{"start.sh", "switchover.sh"} {
+			text, err := os.ReadFile("../../../helm-charts/rediscluster/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := regexp.MustCompile(`(?m)^# ` + function + ` prints (?:.*\n)+?(?:.*[ \n]})\n`).FindString(string(text))
+			if !strings.Contains(found, function+"() {") {
+				t.Fatalf("%s has no function %s", name, function)
+			}
+			texts = append(texts, found)
 		}
-		_, after, begins := strings.Cut(string(text), "# way prints")
-		way, _, ends := strings.Cut(after, "\n}\n")
-		if !begins || !ends {
-			t.Fatalf("%s has no such function", name)
+		if diff := cmp.Diff(texts[0], texts[1]); diff != "" {
+			t.Errorf("%s of start.sh and switchover.sh differ (-start +switchover):\n%s", function, diff)
 		}
-		ways = append(ways, way)
 	}
-	if diff := cmp.Diff(ways[0], ways[1]); diff != "" {
-		t.Errorf("start.sh and switchover.sh differ (-start +switchover):\n%s", diff)
+}
+
+// A second server is not started in a directory whose lock is held; without flock, or where nothing can be written, one is.
+func TestStartLocksTheDirectory(t *testing.T) {
+	dir := t.TempDir()
+	path, lock := script(t, "start.sh", dir), filepath.Join(dir, "data", ".lock")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, strings.Replace(string(text), "longest=60", "longest=1", 1))
+	run := func(env ...string) (string, error) {
+		command := exec.Command("sh", path, "/bin/sh", "-c", "echo starts; [ ! -e "+lock+" ] || flock -n "+lock+" echo free || echo held")
+		command.Env = append(os.Environ(), env...)
+		out, err := command.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run(); out != "starts\n" || err != nil {
+		t.Errorf("without a directory: %q, %v", out, err)
+	}
+	write(t, lock, "")
+	if out, err := run(); out != "starts\nheld\n" || err != nil {
+		t.Errorf("the server has the lock: %q, %v", out, err)
+	}
+	file, err := os.Open(lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	out, err := run()
+	if err == nil || strings.Contains(out, "starts\n") || !strings.Contains(out, "no second server is started") {
+		t.Errorf("another has the lock: %q, %v", out, err)
+	}
+	if out, err := run("PATH=" + dir); err != nil || !strings.HasPrefix(out, "starts\n") {
+		t.Errorf("an image without flock: %q, %v", out, err)
+	}
+}
+
+// Of the replicas that followed a master to its end it chooses the one that has most, and the first by node ID where offsets do not
+// compare; the master is one of so many. Nobody is told where one may have been appointed.
+func TestStartChoosesASuccessor(t *testing.T) {
+	type replica struct {
+		flags, master string // of whom it says that it follows; empty: it does not answer
+		since, offset int
+		history       string
+	}
+	for name, tt := range map[string]struct {
+		masters  int
+		replicas []replica
+		want     string // the arguments of redis-cli; empty: none are told
+	}{
+		"who has most": {1, []replica{{"slave", "m0", 2, 10, "a"}, {"slave", "m0", 2, 20, "a"}}, "10.0.0.1 -p 6379 CLUSTER FAILOVER TAKEOVER"},
+		"the first of several": {3, []replica{{"slave", "m0", 2, 20, "a"}, {"slave", "m0", 2, 20, "a"}},
+			"10.0.0.0 -p 6379 CLUSTER FAILOVER FORCE"},
+		"the first of two histories": {1, []replica{{"slave", "m0", 2, 10, "a"}, {"slave", "m0", 2, 20, "b"}},
+			"10.0.0.0 -p 6379 CLUSTER FAILOVER TAKEOVER"},
+		"not who lost it in a process of before": {1, []replica{{"slave", "m0", -1, 90, "b"}, {"slave", "m0", 2, 20, "a"}},
+			"10.0.0.1 -p 6379 CLUSTER FAILOVER TAKEOVER"},
+		"one is elected":      {1, []replica{{"slave", "m0", 2, 10, "a"}, {"slave", "-", 2, 20, "a"}}, ""},
+		"one follows another": {1, []replica{{"slave", "m0", 2, 10, "a"}, {"slave", "m9", 2, 20, "a"}}, ""},
+		"one is silent":       {2, []replica{{"slave", "m0", 2, 10, "a"}, {"slave", "", 2, 20, "a"}}, ""},
+		"one is silent, and voted": {3, []replica{{"slave", "m0", 2, 10, "a"}, {"slave", "", 2, 20, "a"}},
+			"10.0.0.0 -p 6379 CLUSTER FAILOVER FORCE"},
+		"one was lost before": {1, []replica{{"slave", "m0", 2, 10, "a"}, {"slave,fail", "", 2, 20, "a"}},
+			"10.0.0.0 -p 6379 CLUSTER FAILOVER TAKEOVER"},
+		"all were lost before": {1, []replica{{"slave,fail", "", 2, 20, "a"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path, nodes := script(t, "start.sh", dir), ""
+			for i := range tt.masters {
+				flags := "master"
+				if i == 0 {
+					flags = "myself,master"
+				}
+				nodes += fmt.Sprintf("m%d 10.0.1.%[1]d:6379@16379 %s - 0 0 1 connected %[1]d\n", i, flags)
+			}
+			for i, r := range tt.replicas {
+				nodes += fmt.Sprintf("r%d 10.0.0.%[1]d:6379@16379 %s m0 0 0 1 connected\n", i, r.flags)
+				if r.master != "" {
+					answer := filepath.Join(dir, fmt.Sprintf("10.0.0.%d.", i))
+					write(t, answer+"NODES", fmt.Sprintf("r%d : myself %s 0\n", i, r.master))
+					write(t, answer+"replication", fmt.Sprintf("master_link_status:down\r\nmaster_link_down_since_seconds:%d\r\n"+
+						"slave_repl_offset:%d\r\nmaster_replid:%s\r\n", r.since, r.offset, r.history))
+				}
+			}
+			write(t, filepath.Join(dir, "data", "nodes.conf"), nodes)
+			write(t, filepath.Join(dir, "redis.conf"), "cluster-node-timeout 1\n") // asks for 5 s at most
+			write(t, filepath.Join(dir, "redis-cli"), "#!/bin/sh\nshift 2\ncase $* in *FAILOVER*) echo \"$*\" >>"+dir+"/told\n"+
+				"sed -i 's/ m0 / - /' "+dir+"/$1.NODES ;; *) cat "+dir+"/$1.${5:-none} ;; esac\n")
+			command := exec.Command("sh", path, "echo", "starts")
+			command.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+			if out, err := command.CombinedOutput(); err != nil || !strings.HasSuffix(string(out), "starts\n") {
+				t.Fatalf("%v: %s", err, out)
+			}
+			told, _ := os.ReadFile(filepath.Join(dir, "told")) // without it nobody was told
+			if got := strings.TrimSpace(string(told)); got != tt.want {
+				t.Errorf("%q is told, want %q", got, tt.want)
+			}
+		})
 	}
 }
