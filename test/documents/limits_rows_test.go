@@ -28,6 +28,8 @@ var times = []limit{
 	{"docs/backup.md", "a part of 16 MiB goes at once", "internal/archive/object.go", "const part = 16 << 20"},
 	{"docs/backup.md", "answered for ten minutes starts again by itself", "internal/archive/cli/archive.go",
 		"longestSilence = 10 * time.Minute"},
+	{"docs/reliability.md", "gives up when that takes more than a second", "internal/rediscluster/act/heal.go",
+		"takeoverWithin = time.Second"},
 	{"docs/rediscluster-operations.md", "told once a minute for five minutes to load their files",
 		"internal/rediscluster/plan/access_tls_clients.go",
 		"AuthoritiesWithin = 5 * time.Minute"},
