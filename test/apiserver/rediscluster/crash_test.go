@@ -271,7 +271,8 @@ func inPhase(t *testing.T, cluster *v1alpha1.RedisCluster, phase v1alpha1.Phase)
 }
 
 // The fourth is the digest of the authorities that a run made for itself (status.tls.authorities).
-var chance = regexp.MustCompile(`[0-9a-f]{40}|10\.1\.\d+\.\d+|archive-[0-9a-f]{16}|^[0-9a-f]{16}$|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+var chance = regexp.MustCompile(`[0-9a-f]{40}|10\.1\.\d+\.\d+|archive-[0-9a-f]{16}|^[0-9a-f]{16}$|` +
+	`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // normalise takes out what differs of a cluster and its children: passwords, node IDs, addresses.
 func normalise(object *unstructured.Unstructured) error {
