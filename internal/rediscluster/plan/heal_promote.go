@@ -153,6 +153,9 @@ func inherit(in input, id string, best *snapshot.Instance) Step {
 			fmt.Sprintf("master %s of shard %d has lost its nodes.conf and has another node ID now; %s has its data", short(id), best.Shard,
 				best.Name)},
 		Replica: target(best), Takeover: majorityLost(in).Holds}
+	if step.Takeover {
+		step.Lost, step.Inherited = id, true // the one under the other node ID owns what its data claims
+	}
 	return step
 }
 
