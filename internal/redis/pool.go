@@ -113,14 +113,9 @@ func (p *Pool) Node(addr string, credentials Credentials) *Node {
 }
 
 // Refuses reports whether a connection to each of the addresses is refused: the machine answers, and nobody listens there. Whatever
-// else happens, that it cannot be reached or does not answer in time, is no refusal. Nothing is sent.
-func (p *Pool) Refuses(ctx context.Context, addrs ...string) bool {
-	refuse, _ := p.Knock(ctx, addrs...)
-	return refuse
-}
-
-// Knock reports what Refuses does, and, if one of the addresses does not refuse, whether that is because it accepts a connection.
-func (p *Pool) Knock(ctx context.Context, addrs ...string) (refuse, accepts bool) {
+// else happens, that it cannot be reached or does not answer in time, is no refusal; accepts reports whether it is because the first that
+// does not refuse accepts a connection. Nothing is sent.
+func (p *Pool) Refuses(ctx context.Context, addrs ...string) (refuse, accepts bool) {
 	for _, addr := range addrs {
 		within, cancel := context.WithTimeout(ctx, p.options.DialTimeout)
 		conn, err := p.options.Dialer(within, addr)

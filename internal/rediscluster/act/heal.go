@@ -58,7 +58,7 @@ func (a *Actor) stillLost(ctx context.Context, s Subject, node *redis.Node, step
 	case view.MasterID != step.Lost || !step.Inherited && (view.MasterLinkUp || view.Syncing):
 		return false, fmt.Errorf("promote %s: it has a master again", step.Replica.Pod)
 	}
-	if len(step.Silent) > 0 && !a.Redis.Refuses(ctx, step.Silent...) {
+	if refuse, _ := a.Redis.Refuses(ctx, step.Silent...); len(step.Silent) > 0 && !refuse {
 		return false, fmt.Errorf("promote %s: connections to %s are not refused any more: the master may run again", step.Replica.Pod,
 			strings.Join(step.Silent, ", "))
 	}

@@ -50,7 +50,7 @@ func (o *Observer) askWhoListens(ctx context.Context, s *snapshot.Snapshot) {
 	for i := range s.Instances {
 		if in := &s.Instances[i]; in.Stopped && !in.Ended && in.IP != "" && in.Redis == nil {
 			group.Go(func() error {
-				in.Refuses, in.Accepts = o.Redis.Knock(ctx, in.Listeners()...)
+				in.Refuses, in.Accepts = o.Redis.Refuses(ctx, in.Listeners()...)
 				return nil
 			})
 		}
