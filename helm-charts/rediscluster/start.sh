@@ -35,7 +35,7 @@ if (: >>"$lock") 2>/dev/null; then
   while
     flock -n 9 2>/dev/null
     free=$?
-    [ "$free" != 0 ] && [ "$free" != 127 ]
+    [ "$free" = 1 ] # held; anything else says that files are not locked here
   do
     if [ -z "$until" ]; then
       echo "start.sh: a server of a former container or pod runs in this directory still (it holds $lock): this one waits for its end"

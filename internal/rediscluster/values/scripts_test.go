@@ -149,7 +149,7 @@ func TestScriptsShareFunctions(t *testing.T) {
 	}
 }
 
-// A second server is not started in a directory whose lock is held; without flock, or where nothing can be written, one is.
+// A second server is not started in a directory whose lock is held; without flock, or where nothing can be written or locked, one is.
 func TestStartLocksTheDirectory(t *testing.T) {
 	dir := t.TempDir()
 	path, lock := script(t, "start.sh", dir), filepath.Join(dir, "data", ".lock")
@@ -185,6 +185,13 @@ func TestStartLocksTheDirectory(t *testing.T) {
 	}
 	if out, err := run("PATH=" + dir); err != nil || !strings.HasPrefix(out, "starts\n") {
 		t.Errorf("an image without flock: %q, %v", out, err)
+	}
+	write(t, filepath.Join(dir, "flock"), "#!/bin/sh\nexit 71\n") // as util-linux ends with ENOLCK
+	if err := os.Chmod(filepath.Join(dir, "flock"), 0o700); err != nil { //nolint:gosec // it is a program
+		t.Fatal(err)
+	}
+	if out, err := run("PATH=" + dir + ":" + os.Getenv("PATH")); err != nil || !strings.HasPrefix(out, "starts\n") {
+		t.Errorf("a file system without locks: %q, %v", out, err)
 	}
 }
 
