@@ -187,7 +187,7 @@ func TestStartLocksTheDirectory(t *testing.T) {
 		t.Errorf("an image without flock: %q, %v", out, err)
 	}
 	write(t, filepath.Join(dir, "flock"), "#!/bin/sh\nexit 71\n") // as util-linux ends with ENOLCK
-	if err := os.Chmod(filepath.Join(dir, "flock"), 0o700); err != nil { //nolint:gosec // it is a program
+	if err := os.Chmod(filepath.Join(dir, "flock"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := run("PATH=" + dir + ":" + os.Getenv("PATH")); err != nil || !strings.HasPrefix(out, "starts\n") {
