@@ -9,33 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
-
-func TestDistribute(t *testing.T) {
-	hundred := make([]float64, 100)
-	for i := range hundred {
-		hundred[i] = float64(100 - i)
-	}
-	tests := map[string]struct {
-		seconds []float64
-		never   int
-		want    distribution
-	}{
-		"nothing was done":       {never: 2, want: distribution{Never: 2}},
-		"one":                    {seconds: []float64{3}, want: distribution{Count: 1, P50: 3, P99: 3, Max: 3}},
-		"nearest rank, unsorted": {seconds: hundred, want: distribution{Count: 100, P50: 50, P99: 99, Max: 100}},
-		"the slowest of few":     {seconds: []float64{1, 9, 2}, never: 1, want: distribution{Count: 3, P50: 2, P99: 9, Max: 9, Never: 1}},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, distribute(test.seconds, test.never)); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
 
 func TestMedian(t *testing.T) {
 	for want, values := range map[float64][]float64{2: {9, 1, 2}, 1.5: {2, 1}, 4: {4}} {

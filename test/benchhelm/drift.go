@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"middleware.hc.cn/operator/test/measure"
 )
 
 const (
@@ -40,8 +42,8 @@ func (w *world) seen(which child, object *unstructured.Unstructured) {
 
 // drifts are the times that repairs took.
 type drifts struct {
-	Deletes distribution `json:"deletes"`
-	Edits   distribution `json:"edits"`
+	Deletes measure.Distribution `json:"deletes"`
+	Edits   measure.Distribution `json:"edits"`
 }
 
 // edits are made by turns; each names a child's field, what it is changed to, and what it must be again.
@@ -133,7 +135,7 @@ func (w *world) awaitRepairs(ctx context.Context, all []*drift) error {
 }
 
 // distribution tells how long drifts lasted.
-func (w *world) distribution(list []*drift) distribution {
+func (w *world) distribution(list []*drift) measure.Distribution {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	var seconds []float64
@@ -142,5 +144,5 @@ func (w *world) distribution(list []*drift) distribution {
 			seconds = append(seconds, d.lasted.Seconds())
 		}
 	}
-	return distribute(seconds, len(list)-len(seconds))
+	return measure.Distribute(seconds, len(list)-len(seconds))
 }

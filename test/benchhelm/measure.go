@@ -124,7 +124,7 @@ func (s *server) begin(ctx context.Context, o options, c contender, size int) (*
 	return t, func() error {
 		t.operator.Kill()
 		stopWatching()
-		s.audit.Forget()
+		s.Audit.Forget()
 		return s.clear(context.WithoutCancel(ctx), l.namespace)
 	}, nil
 }
@@ -216,7 +216,7 @@ func (t *turn) during(after time.Duration, call func() error) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	events, err := t.audit.Read()
+	events, err := t.Audit.Read()
 	if err != nil {
 		return nil, err
 	}

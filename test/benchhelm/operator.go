@@ -92,10 +92,10 @@ func (s *server) prepare(ctx context.Context, o options, c contender) (launch, e
 		return l, err
 	}
 	l.user = l.namespace + "-operator"
-	if l.kubeconfig, err = s.newUser(l.user); err != nil {
+	if l.kubeconfig, err = s.NewUser(l.user); err != nil {
 		return l, err
 	}
-	l.project = filepath.Join(s.directory, l.namespace)
+	l.project = filepath.Join(s.Directory, l.namespace)
 	l.logs = filepath.Join(o.logs, l.namespace+".log")
 	l.watches, err = writeProject(l.project, c.dependents)
 	return l, err

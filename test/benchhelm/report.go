@@ -6,13 +6,14 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"middleware.hc.cn/operator/test/measure"
 )
 
 // report is everything that was measured.
@@ -51,30 +52,6 @@ func (r *report) write(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o600)
 }
 
-// distribution tells how long many things took, in seconds.
-type distribution struct {
-	Count int     `json:"count"`
-	P50   float64 `json:"p50"`
-	P99   float64 `json:"p99"`
-	Max   float64 `json:"max"`
-	Never int     `json:"never"` // those that were not done when the limit was reached; they are not in the other figures
-}
-
-func distribute(seconds []float64, never int) distribution {
-	d := distribution{Count: len(seconds), Never: never}
-	if len(seconds) > 0 {
-		sorted := slices.Sorted(slices.Values(seconds))
-		d.P50, d.P99, d.Max = percentile(sorted, 50), percentile(sorted, 99), sorted[len(sorted)-1]
-	}
-	return d
-}
-
-// percentile is the smallest of sorted values that p percent of them do not exceed (nearest rank). p is above 0 and at most 100.
-func percentile(sorted []float64, p float64) float64 {
-	rank := int(math.Ceil(p / 100 * float64(len(sorted))))
-	return sorted[max(rank, 1)-1]
-}
-
 // figure is a line of the table of ratios.
 type figure struct {
 	name   string
@@ -93,7 +70,7 @@ func ofWork(part func(run) *work, value func(work, run) float64) func(run) (floa
 	}
 }
 
-func ofDrift(part func(drifts) distribution, value func(distribution) float64) func(run) (float64, bool) {
+func ofDrift(part func(drifts) measure.Distribution, value func(measure.Distribution) float64) func(run) (float64, bool) {
 	return func(r run) (float64, bool) {
 		if r.Drift == nil {
 			return 0, false
@@ -113,11 +90,11 @@ func allocatedMB(w work, _ run) float64    { return w.Allocated.Bytes / 1e6 }
 func requestsEach(w work, r run) float64   { return float64(w.Requests.Total) / float64(r.CRs) }
 func perMinute(w work, of float64) float64 { return of / w.Seconds * 60 }
 
-func p50(d distribution) float64 { return d.P50 }
-func p99(d distribution) float64 { return d.P99 }
+func p50(d measure.Distribution) float64 { return d.P50 }
+func p99(d measure.Distribution) float64 { return d.P99 }
 
-func deletesOf(d drifts) distribution { return d.Deletes }
-func editsOf(d drifts) distribution   { return d.Edits }
+func deletesOf(d drifts) measure.Distribution { return d.Deletes }
+func editsOf(d drifts) measure.Distribution   { return d.Edits }
 
 var figures = []figure{
 	{"created to settled", "%.2f s", ofWork(settled, seconds)},

@@ -6,19 +6,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"middleware.hc.cn/operator/test/measure"
@@ -26,50 +21,31 @@ import (
 
 // server is an API server with etcd and no controllers. Requests of the operators are in its audit log.
 type server struct {
-	directory string // for this run's files
-	env       *envtest.Environment
-	admin     *rest.Config
-	dynamic   dynamic.Interface
-	typed     kubernetes.Interface
-	audit     *measure.AuditLog
+	*measure.Server
+	dynamic dynamic.Interface
+	typed   kubernetes.Interface
 	// pid is that of the API server, etcdPID that of its etcd.
 	pid, etcdPID int
 }
 
 // withServer starts the API server, calls a function, and ends the API server.
 func withServer(ctx context.Context, call func(*server) error) error {
-	ctrl.SetLogger(logr.Discard())
-	directory, err := os.MkdirTemp("", "benchhelm-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(directory) }()
-	policy, log := filepath.Join(directory, "policy.yaml"), filepath.Join(directory, "audit.log")
-	if err := os.WriteFile(policy, []byte(measure.AuditPolicy), 0o600); err != nil {
-		return err
-	}
-	env := &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{newCRD()}}
-	env.ControlPlane.GetAPIServer().Configure().Append("audit-policy-file", policy).Append("audit-log-path", log).
-		Set("service-cluster-ip-range", "10.96.0.0/16") // envtest has 254 addresses
 	progress("starting an API server")
-	admin, err := env.Start()
-	if err != nil {
-		return fmt.Errorf("start the API server (KUBEBUILDER_ASSETS is the directory that hack/envtest.sh prints): %w", err)
-	}
-	defer func() { _ = env.Stop() }() // its processes end with this one at the latest
-	admin.QPS = -1
-	s := &server{directory: directory, env: env, admin: admin, audit: &measure.AuditLog{Path: log}}
-	if err := s.connect(ctx); err != nil {
-		return err
-	}
-	return call(s)
+	env := &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{newCRD()}}
+	return measure.WithServer(env, func(started *measure.Server) error {
+		s := &server{Server: started}
+		if err := s.connect(ctx); err != nil {
+			return err
+		}
+		return call(s)
+	})
 }
 
 func (s *server) connect(ctx context.Context) (err error) {
-	if s.dynamic, err = dynamic.NewForConfig(s.admin); err != nil {
+	if s.dynamic, err = dynamic.NewForConfig(s.Admin); err != nil {
 		return err
 	}
-	if s.typed, err = kubernetes.NewForConfig(s.admin); err != nil {
+	if s.typed, err = kubernetes.NewForConfig(s.Admin); err != nil {
 		return err
 	}
 	if s.pid, err = measure.ChildPID("kube-apiserver"); err != nil {
@@ -85,20 +61,6 @@ func (s *server) connect(ctx context.Context) (err error) {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: measure.MeasuredGroup}},
 	}, metav1.CreateOptions{})
 	return err
-}
-
-// newUser writes a kubeconfig of a user whose requests are in the audit log.
-func (s *server) newUser(name string) (kubeconfig string, err error) {
-	user, err := s.env.AddUser(envtest.User{Name: name, Groups: []string{measure.MeasuredGroup}}, nil)
-	if err != nil {
-		return "", err
-	}
-	text, err := user.KubeConfig()
-	if err != nil {
-		return "", err
-	}
-	kubeconfig = filepath.Join(s.directory, name+".kubeconfig")
-	return kubeconfig, os.WriteFile(kubeconfig, text, 0o600)
 }
 
 // newNamespace makes a fresh namespace.

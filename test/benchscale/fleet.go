@@ -48,7 +48,7 @@ type shard struct {
 
 // startFleet runs the stand-in until the context ends.
 func startFleet(ctx context.Context, s *server, scheme *runtime.Scheme) (*fleet, error) {
-	mgr, err := ctrl.NewManager(s.admin, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(s.Admin, ctrl.Options{Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"}})
 	if err != nil {
 		return nil, err
 	}

@@ -202,7 +202,7 @@ func (r *run) atRest(ctx context.Context, m *result) error {
 	if err != nil {
 		return err
 	}
-	events, err := r.audit.Read()
+	events, err := r.Audit.Read()
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (r *run) atRest(ctx context.Context, m *result) error {
 	m.Allocated = (allocatedThen.Bytes - allocated.Bytes) / 1e6 / minutes
 	m.Requests = measure.Count(events, user, began, ended)
 	m.PerMinute = float64(m.Requests.Total) / minutes
-	r.audit.Forget()
+	r.Audit.Forget()
 	if m.Memory, err = measure.MemoryOf(r.operator.PID()); err != nil {
 		return err
 	}

@@ -7,8 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
+
+	"middleware.hc.cn/operator/test/measure"
 )
 
 // markdown is a table with a column for each number of RedisClusters.
@@ -44,14 +45,13 @@ func markdown(results []result) string {
 	return b.String()
 }
 
-// spread is the middle and the 99th percentile (nearest rank) of seconds.
+// spread is the middle and the 99th percentile of seconds.
 func spread(seconds []float64) string {
 	if len(seconds) == 0 {
 		return "—"
 	}
-	sorted := slices.Sorted(slices.Values(seconds))
-	rank := func(percent int) float64 { return sorted[(len(sorted)*percent+99)/100-1] }
-	return fmt.Sprintf("%.2f / %.2f s", rank(50), rank(99))
+	d := measure.Distribute(seconds, 0)
+	return fmt.Sprintf("%.2f / %.2f s", d.P50, d.P99)
 }
 
 func write(path string, results []result) error {

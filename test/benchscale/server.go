@@ -12,14 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
@@ -32,47 +29,29 @@ const user = "middleware-operator"
 
 // server is an API server with etcd, the operator's CRDs and roles, and no controllers.
 type server struct {
-	directory  string // of this run's files
-	admin      *rest.Config
+	*measure.Server
 	client     client.WithWatch
 	kubeconfig string // the operator's
-	audit      *measure.AuditLog
 }
 
 // withServer starts the API server, calls a function, and ends the API server.
 func withServer(ctx context.Context, scheme *runtime.Scheme, call func(*server) error) error {
-	ctrl.SetLogger(logr.Discard())
-	directory, err := os.MkdirTemp("", "benchscale-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(directory) }()
-	policy, log := filepath.Join(directory, "policy.yaml"), filepath.Join(directory, "audit.log")
-	if err := os.WriteFile(policy, []byte(measure.AuditPolicy), 0o600); err != nil {
-		return err
-	}
-	env := &envtest.Environment{CRDDirectoryPaths: []string{"config/crd/bases"}, ErrorIfCRDPathMissing: true}
-	env.ControlPlane.GetAPIServer().Configure().Append("audit-policy-file", policy).Append("audit-log-path", log).
-		Set("service-cluster-ip-range", "10.96.0.0/12") // envtest has 254 addresses
 	progress("starting an API server")
-	admin, err := env.Start()
-	if err != nil {
-		return fmt.Errorf("start the API server (KUBEBUILDER_ASSETS is the directory that hack/envtest.sh prints): %w", err)
-	}
-	defer func() { _ = env.Stop() }() // its processes end with this one at the latest
-	admin.QPS = -1
-	s := &server{directory: directory, admin: admin, audit: &measure.AuditLog{Path: log}}
-	if s.client, err = client.NewWithWatch(admin, client.Options{Scheme: scheme}); err != nil {
-		return err
-	}
-	if err := s.grant(ctx, env); err != nil {
-		return err
-	}
-	return call(s)
+	env := &envtest.Environment{CRDDirectoryPaths: []string{"config/crd/bases"}, ErrorIfCRDPathMissing: true}
+	return measure.WithServer(env, func(started *measure.Server) (err error) {
+		s := &server{Server: started}
+		if s.client, err = client.NewWithWatch(s.Admin, client.Options{Scheme: scheme}); err != nil {
+			return err
+		}
+		if err := s.grant(ctx); err != nil {
+			return err
+		}
+		return call(s)
+	})
 }
 
 // grant gives the operator's user the roles of an installation, and a kubeconfig.
-func (s *server) grant(ctx context.Context, env *envtest.Environment) error {
+func (s *server) grant(ctx context.Context) (err error) {
 	for _, file := range []string{"cluster_role.yaml", "manager_role.yaml", "namespace_role.yaml"} {
 		text, err := os.ReadFile(filepath.Join("config/rbac", file)) //nolint:gosec // the names are above
 		if err != nil {
@@ -96,16 +75,8 @@ func (s *server) grant(ctx context.Context, env *envtest.Environment) error {
 			}
 		}
 	}
-	added, err := env.AddUser(envtest.User{Name: user, Groups: []string{measure.MeasuredGroup}}, nil)
-	if err != nil {
-		return err
-	}
-	text, err := added.KubeConfig()
-	if err != nil {
-		return err
-	}
-	s.kubeconfig = filepath.Join(s.directory, "kubeconfig")
-	return os.WriteFile(s.kubeconfig, text, 0o600)
+	s.kubeconfig, err = s.NewUser(user)
+	return err
 }
 
 func operator() []rbacv1.Subject {

@@ -95,3 +95,27 @@ func TestRequestsAreCountedFromTheAuditLog(t *testing.T) {
 		t.Errorf("got %v, %v", events, err)
 	}
 }
+
+func TestDistribute(t *testing.T) {
+	hundred := make([]float64, 100)
+	for i := range hundred {
+		hundred[i] = float64(100 - i)
+	}
+	tests := map[string]struct {
+		seconds []float64
+		never   int
+		want    Distribution
+	}{
+		"nothing was done":       {never: 2, want: Distribution{Never: 2}},
+		"one":                    {seconds: []float64{3}, want: Distribution{Count: 1, P50: 3, P99: 3, Max: 3}},
+		"nearest rank, unsorted": {seconds: hundred, want: Distribution{Count: 100, P50: 50, P99: 99, Max: 100}},
+		"the slowest of few":     {seconds: []float64{1, 9, 2}, never: 1, want: Distribution{Count: 3, P50: 2, P99: 9, Max: 9, Never: 1}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, Distribute(test.seconds, test.never)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
