@@ -99,12 +99,15 @@ func comesBack(t *testing.T, run *live.Run, e engine, keys int) {
 	book.wantKeys(t, fewer, more.Status.Restored, middle)
 }
 
-// large is a cluster with room for a million keys.
+// large is a cluster with room for a million keys, whose instances have a larger share of the processors than the store and the archive.
 func large(namespace, name string, e engine) *v1alpha1.RedisCluster {
 	cluster := newCluster(namespace, name)
 	cluster.Spec.Repository, cluster.Spec.Version = e.repository, e.version
 	cluster.Spec.Storage.Size = resource.MustParse("4Gi")
-	cluster.Spec.Pod[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}
+	cluster.Spec.Pod[0].Resources = corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("300m")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
+	}
 	return cluster
 }
 
