@@ -153,6 +153,10 @@ bench-helm: ## chart kinds against the real helm-operator on one API server; BEN
 bench-scale: ## what the operator costs with many RedisClusters, whose pods and Redis are simulated; BENCH="--clusters 10,100,1000" for more
 	hack/bench-scale.sh $(BENCH)
 
+.PHONY: bench-install
+bench-install: ## from nothing to the first RedisCluster that is Ready, by each way to install (local cluster only, which loses its operator meanwhile)
+	hack/with-cluster.sh hack/bench-install.sh "$(IMG)"
+
 RUN_FLAG = $(if $(RUN),-run '$(RUN)' -v)
 
 ##@ Change it

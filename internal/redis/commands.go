@@ -145,6 +145,44 @@ func (n *Node) Reset(ctx context.Context, mode ResetMode) error {
 // SaveConfig makes the node write its table (nodes.conf) to disk now.
 func (n *Node) SaveConfig(ctx context.Context) error { return n.tell(ctx, "CLUSTER SAVECONFIG") }
 
+// RewriteAOF makes the node write its append-only file anew, from what it holds. It returns when that has begun or is scheduled;
+// View.Rewriting shows when it has come to its end, View.Rewritten whether it did well.
+func (n *Node) RewriteAOF(ctx context.Context) error {
+	c := command{name: "BGREWRITEAOF", args: words("BGREWRITEAOF")}
+	answer, err := n.do(ctx, c)
+	if err != nil {
+		return err
+	}
+	if text, err := answer.Text(); err != nil || !strings.HasPrefix(text, "Background append only file rewriting") {
+		return n.unexpected(c, answer, "that it has begun")
+	}
+	return nil
+}
+
+// ReopenAOF makes the node close its append-only file and begin another one, with all that it holds. Clients cannot write in between, and
+// what they write until that has come to its end is in no file that a start would read. It makes the node forget that it could not write.
+func (n *Node) ReopenAOF(ctx context.Context) error {
+	var commands []command
+	for _, line := range []string{"MULTI", "CONFIG SET appendonly no", "CONFIG SET appendonly yes", "EXEC"} {
+		commands = append(commands, command{name: line, args: words(line)})
+	}
+	answers, err := n.pipeline(ctx, commands...)
+	if err != nil {
+		return err
+	}
+	for i, answer := range answers {
+		if err := answer.Err(); err != nil {
+			return n.failed(ctx, commands[i], err)
+		}
+	}
+	for _, done := range answers[len(answers)-1].Val().([]any) {
+		if refused, is := done.(error); is {
+			return n.failed(ctx, commands[len(commands)-1], refused)
+		}
+	}
+	return nil
+}
+
 // ConfigGet is the values of the settings that match one of the patterns.
 func (n *Node) ConfigGet(ctx context.Context, patterns ...string) (map[string]string, error) {
 	c := command{name: "CONFIG GET", args: []any{"CONFIG", "GET"}}

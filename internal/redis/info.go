@@ -35,6 +35,7 @@ func init() {
 		"min_slaves_good_slaves",
 		"repl_backlog_active", "repl_backlog_first_byte_offset", "cluster_enabled",
 		savedSnapshot, wroteAOF, "aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled", "aof_last_bgrewrite_status",
+		"aof_current_size", "aof_base_size",
 		savedKeys, keysToSave,
 		"cluster_state", "cluster_slots_assigned", "cluster_current_epoch", "cluster_my_epoch",
 		"cluster_slot_migration_active_tasks", "cluster_slot_migration_active_trim_running", FieldHeld,
@@ -57,8 +58,17 @@ const (
 // unsaved reports whether the append-only file is being written anew, or could not be. A replica that has copied its master's data has it
 // in no file until that has come to its end: until then a restart begins with what was there before (restartAOFAfterSYNC in replication.c).
 func unsaved(info *fields) bool {
-	return info.values["aof_enabled"] == "1" && (info.values["aof_rewrite_in_progress"] == "1" ||
-		info.values["aof_rewrite_scheduled"] == "1" || info.values["aof_last_bgrewrite_status"] == "err")
+	return info.values["aof_enabled"] == "1" && (rewriting(info) || info.values["aof_last_bgrewrite_status"] == "err")
+}
+
+func rewriting(info *fields) bool {
+	return info.values["aof_rewrite_in_progress"] == "1" || info.values["aof_rewrite_scheduled"] == "1"
+}
+
+// rewritten reports whether the append-only file was written anew and nothing was appended since.
+func rewritten(info *fields) bool {
+	size, base := info.values["aof_current_size"], info.values["aof_base_size"]
+	return size != "" && size != "0" && size == base && !unsaved(info)
 }
 
 func parseFields(text string) *fields {
@@ -152,7 +162,7 @@ func readInfo(view *View, text string) error {
 			view.PersistenceError = name
 		}
 	}
-	view.Unsaved = unsaved(info)
+	view.Unsaved, view.Rewriting, view.Rewritten = unsaved(info), rewriting(info), rewritten(info)
 	view.Stats = stats.Read(info.values)
 	readReplication(view, info)
 	if info.err == nil {

@@ -61,6 +61,9 @@ type View struct {
 	PersistenceError string
 	// Unsaved reports whether the append-only file is being written anew: what was copied from a master may be in no file.
 	Unsaved bool
+	// Rewriting reports whether the append-only file is being written anew, or is to be, Rewritten whether that has come to its end, and
+	// nothing was appended since: its disk had room for all that the node holds.
+	Rewriting, Rewritten bool
 	// Redirections is how many commands the node has answered with MOVED since it started.
 	Redirections int64
 	// Libraries is the number of function libraries (FUNCTION LOAD).

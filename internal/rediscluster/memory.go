@@ -127,6 +127,9 @@ func (m *Memory) note(cluster *v1alpha1.RedisCluster, step plan.Step, pending pl
 	if promote, is := step.(plan.Promote); is && err == nil && !promote.Takeover {
 		m.NoteSwitchover(promote.Replica.NodeID, now)
 	}
+	if rewrite, is := step.(plan.RewriteAOF); is {
+		m.NoteRewrite(rewrite.On.NodeID, now)
+	}
 	for _, n := range result.Normalized {
 		m.NoteNormalized(n.Name, n.Value, n.Shown)
 	}

@@ -101,6 +101,8 @@ var times = []limit{
 	{redisRefusalsPage, "The operator asks again after ten minutes", "internal/rediscluster/observe/config.go",
 		"refusalAge = 10 * time.Minute"},
 	{redisStatusPage, "a new cluster forms with one second", "internal/rediscluster/plan/form_meet.go", "formingTimeout = time.Second"},
+	{redisStatusPage, "in case there is room again, at most every 30 s", "internal/rediscluster/plan/heal_disk.go",
+		"rewriteAgain = 30 * time.Second"},
 	{redisStatusPage, "when it is 30 s overdue", "internal/rediscluster/plan/heal_files.go", "terminationTimeout = 30 * time.Second"},
 	{redisStatusPage, "moves slots for about a second, then looks again", "internal/redis/reshard/reshard.go", "o.Slice = time.Second"},
 	{redisOperationsPage, "stops between two slices of about a second", "internal/redis/reshard/reshard.go", "o.Slice = time.Second"},

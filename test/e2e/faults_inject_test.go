@@ -6,6 +6,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -179,6 +180,18 @@ func (d disk) do(t *testing.T, command string) string {
 	return strings.TrimSpace(out.String())
 }
 
+// unused waits until the kubelet has taken a volume from the pod that had it: what is mounted on the volume before goes with that.
+func (d disk) unused(t *testing.T, volume string) {
+	t.Helper()
+	live.Eventually(t, "no pod has "+volume, func() error {
+		mounts, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", d.kubelet))
+		if err == nil && strings.Contains(string(mounts), volume) {
+			return errors.New("one has")
+		}
+		return err
+	})
+}
+
 // whileGone does something while no pod of the named instances runs: their nodes take no pods until it is done.
 func (s *struck) whileGone(t *testing.T, do func(), instances ...string) {
 	t.Helper()
@@ -216,6 +229,7 @@ func (s *struck) onDisks(t *testing.T) {
 			d := disk{kubelet: processOf(t, "kubelet", "/"+instance.Hostname+"/"), folder: volume.Spec.Local.Path}
 			d.image = shell(t, "losetup --find --show "+image)
 			s.disks[instance.Name] = d
+			d.unused(t, volume.Name)
 			d.do(t, `set -e; mkdir /run/moving; mount -o errors=remount-ro "$2" /run/moving; cp -a "$1"/. /run/moving
 umount /run/moving; rmdir /run/moving; mount -o errors=remount-ro "$2" "$1"`)
 			t.Cleanup(func() { d.do(t, `umount -l "$1" && losetup -d "$2"`) }) // the container keeps its own until it ends
@@ -240,7 +254,8 @@ func (s *struck) ofDisk(t *testing.T, role string) []disk {
 func (s *struck) diskFull(t *testing.T, role string) func() {
 	disks := s.ofDisk(t, role)
 	for _, d := range disks {
-		d.do(t, `dd if=/dev/zero of="$1/filler" bs=64k 2>/dev/null; dd if=/dev/zero of="$1/filler2" bs=512 2>/dev/null; true`)
+		d.do(t, `mountpoint -q "$1" || exit 1 # never the disk of the machine
+dd if=/dev/zero of="$1/filler" bs=64k 2>/dev/null; dd if=/dev/zero of="$1/filler2" bs=512 2>/dev/null; true`)
 	}
 	return func() {
 		for _, d := range disks {

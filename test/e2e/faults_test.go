@@ -87,11 +87,18 @@ func TestRedisClusterFaults(t *testing.T) {
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	cluster.Spec.Config = map[string]string{"cluster-node-timeout": "2000"}
 	cluster.Spec.Pod[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")}
-	cluster.Spec.SpreadMasters = ptr.To(false) // a load between two faults would see switchovers of the one before
 	live.Create(t, cluster)
 	live.Ready(t, cluster)
 	s := &struck{cluster: cluster, prometheus: live.StartPrometheus(t, cluster.Namespace)}
 	s.onDisks(t)
+	live.Eventually(t, "each node has a master", func() error {
+		if err := live.Get(t, cluster); err != nil || meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionMastersSpread) {
+			return err
+		}
+		return errors.New("one has two")
+	})
+	// A load between two faults would see switchovers of the one before.
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.SpreadMasters = ptr.To(false) })
 	load := live.NewLoad(t, cluster)
 	load.Fill(5000)
 	for _, f := range faults {
@@ -215,16 +222,22 @@ func (s *struck) slowNetwork(t *testing.T) func() {
 	}
 }
 
-// nodeCutOff keeps the pods of a node, where the application is not, from those of others; the API server is reached.
+// nodeCutOff keeps the pods of a node with one master, where the application is not, from those of others; the API server is reached.
 func (s *struck) nodeCutOff(t *testing.T) func() {
 	application := podNamed(t, s.cluster.Namespace, "application").Spec.NodeName
+	masters := map[string]int{}
 	for _, instance := range s.cluster.Status.Nodes {
-		if instance.Type == "master" && instance.Hostname != application {
+		if instance.Type == "master" {
+			masters[instance.Hostname]++
+		}
+	}
+	for _, instance := range s.cluster.Status.Nodes {
+		if masters[instance.Hostname] == 1 && instance.Hostname != application {
 			return dropPackets(t, []int{processOf(t, "kubelet", "/"+instance.Hostname+"/")}, "FORWARD -i eth0 -s 10.244.0.0/16",
 				"FORWARD -o eth0 -d 10.244.0.0/16")
 		}
 	}
-	t.Fatal("all masters are beside the application")
+	t.Fatal("no node without the application has one master")
 	return nil
 }
 

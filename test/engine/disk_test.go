@@ -6,9 +6,11 @@ package engine
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -87,6 +89,79 @@ func TestMasterThatCannotWriteToDiskIsTold(t *testing.T) {
 			t.Errorf("%d of %d keys", kept, manyKeys)
 		}
 	})
+}
+
+// Redis does not try again to sync an append-only file that could not be synced once: writes stay refused when there is room again on what
+// is under its disk. The operator has the master write the file anew, and on Redis 7.0 begin another one.
+func TestWritesGoOnWhenThereIsRoomAgain(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		e.preload = syncFails(t)
+		o := operate(t, e, 2, 1, 1)
+		o.fill(manyKeys)
+		master, key := o.master(0), o.keyOf(o.master(0))
+		shard := []*operatedPod{o.named(0, 0), o.named(0, 1)}
+		for _, p := range shard {
+			must(t, o.node(p).ConfigSet(t.Context(), "appendfsync", "everysec")) // with always it ends
+			must(t, os.WriteFile(filepath.Join(p.server.dir, noSync), nil, 0o600))
+		}
+		c := goredis.NewClient(&goredis.Options{Addr: snapshot.Address(master.pod.Status.PodIP), Protocol: 2, DisableIdentity: true})
+		defer c.Close()
+		eventually(t, func() error {
+			err := c.Set(t.Context(), key, "w", 0).Err()
+			refused := err != nil && strings.HasPrefix(err.Error(), "MISCONF")
+			return want(refused && o.view(shard[0]).PersistenceError+o.view(shard[1]).PersistenceError ==
+				snapshot.AppendOnlyError+snapshot.AppendOnlyError, "a write is answered: %v", err)
+		})
+		for _, p := range shard {
+			must(t, os.Remove(filepath.Join(p.server.dir, noSync)))
+		}
+		o.until("RewriteAOF")
+		o.loop.Now = func() time.Time { return time.Now().Add(time.Minute) } // when it may be asked again
+		o.converge()
+		if now := o.master(0); now != master {
+			t.Errorf("%s is the master, and was %s", now.pod.Name, master.pod.Name)
+		}
+		o.wantWrites()
+		if kept := o.kept(manyKeys); kept != manyKeys {
+			t.Errorf("%d of %d keys", kept, manyKeys)
+		}
+		if v := o.view(master); v.PersistenceError != "" || v.Settings["appendonly"] == "no" {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+// noSync is a file in the directory of a server with syncFails, as long as its append-only file cannot be synced.
+const noSync = "no-sync"
+
+// syncFails is a library that servers load before others: with it the append-only file cannot be synced while there is a file noSync.
+func syncFails(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	source, library := filepath.Join(dir, "sync.c"), filepath.Join(dir, "sync.so")
+	must(t, os.WriteFile(source, []byte(`#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int fdatasync(int fd) {
+  char link[64], path[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t length = readlink(link, path, sizeof path - 1);
+  path[length < 0 ? 0 : length] = 0;
+  if (strstr(path, "appendonly") && access("`+noSync+`", F_OK) == 0) {
+    errno = ENOSPC;
+    return -1;
+  }
+  return syscall(SYS_fdatasync, fd);
+}
+`), 0o600))
+	if out, err := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "-o", library, source).CombinedOutput(); err != nil {
+		t.Fatalf("this test needs a C compiler, as the race detector does: %v\n%s", err, out)
+	}
+	return library
 }
 
 // failDisk makes an instance fail to save a snapshot, as a full disk does, or lets it save one again.

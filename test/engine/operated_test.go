@@ -197,6 +197,9 @@ func (o *operated) start(p *operatedPod, ip string) {
 		settings = append(settings, o.conf(p)...)
 	}
 	p.server.process = exec.Command(o.engine.command, settings...) // the tests exist to run what ENGINES names
+	if o.engine.preload != "" {
+		p.server.process.Env = append(os.Environ(), "LD_PRELOAD="+o.engine.preload)
+	}
 	p.server.process.Stdout, p.server.process.Stderr = p.server.output, p.server.output
 	must(o.t, p.server.process.Start())
 	process, ended := p.server.process, make(chan struct{})

@@ -36,6 +36,8 @@ func TestMain(m *testing.M) {
 // engine is one entry of ENGINES.
 type engine struct {
 	name, command string
+	// preload is a library that servers of a cluster which is operated load before others; empty: none.
+	preload string
 }
 
 // forEachEngine runs the test on the oldest engine, which is a Redis, and on the newest, a Valkey: between them lies most of what

@@ -5,6 +5,7 @@ package simulation
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +41,16 @@ func formedOne(t *testing.T, valkey bool) *simulation {
 	return s
 }
 
+// fullDisks fills all disks of a shard for a while.
+func fullDisks(s *simulation) {
+	for _, in := range s.instances {
+		if strings.HasPrefix(in.pod.Name, s.cluster.ShardName(1)+"-") {
+			in.node.SetDiskFull(true)
+			in.node.SetDiskFull(false)
+		}
+	}
+}
+
 var flows = []flow{
 	{name: "create", shared: true, begin: func(t *testing.T, valkey bool) *simulation { return newSimulationOf(t, 1, 2, valkey) },
 		change: func(*simulation) {}},
@@ -72,6 +83,8 @@ var flows = []flow{
 		}
 	}},
 	{name: "slots that nobody claims", begin: disowned, change: func(*simulation) {}, undo: func(s *simulation) { s.give(8) }},
+	{name: "disks that were full", change: fullDisks},
+	{name: "disks that were full, of Valkey", valkey: true, change: fullDisks},
 	{name: "create with one shard", shared: true, begin: func(t *testing.T, valkey bool) *simulation { return newSmall(t, 1, 1, 2, valkey) },
 		change: func(*simulation) {}},
 	{name: "a crash of the only master", begin: formedSmall(1), change: func(s *simulation) { s.crashMaster(0) }},

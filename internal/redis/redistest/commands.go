@@ -59,6 +59,9 @@ func init() { // breaks the initialization cycle through execute
 		"RESTORE-ASKING": {handler: (*session).restore, min: 3, max: -1, keys: firstKey, write: true, asking: true},
 		"MIGRATE":        {handler: (*session).migrate, min: 5, max: -1, keys: migrateKeys, write: true, migrate: true},
 		"FUNCTION":       {handler: (*session).function, min: 1, max: -1},
+		"BGREWRITEAOF":   {handler: (*session).rewriteAOF},
+		"MULTI":          {handler: (*session).multi},
+		"EXEC":           {handler: (*session).exec},
 		"FLUSHALL":       {handler: (*session).flushAll, max: 1},
 	}
 }
@@ -87,6 +90,12 @@ func (s *session) execute(args []string) any {
 		if refusal := s.route(command, command.keys(args[1:]), asking || command.asking); refusal != "" {
 			return refusal
 		}
+		if command.write && s.node.disk.failed && !s.node.self().replica && s.node.settings["appendonly"] == "yes" {
+			return errorText("MISCONF Errors writing to the AOF file: No space left on device")
+		}
+	}
+	if s.queues(args) {
+		return simple("QUEUED")
 	}
 	return command.handler(s, args[1:])
 }

@@ -117,7 +117,11 @@ func (n *Node) configSet(pairs []string) any {
 	}
 	for pair := range slices.Chunk(pairs, 2) {
 		name := strings.ToLower(pair[0])
+		was := n.settings[name]
 		n.settings[name] = shown(name, pair[1])
+		if name == "appendonly" {
+			n.switchAOF(was, n.settings[name])
+		}
 		if name == "tls-cert-file" { // also to the value that it has: the engines read all files again
 			n.loadCertificate()
 		}

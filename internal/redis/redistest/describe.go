@@ -125,7 +125,7 @@ func (n *Node) info() string {
 	) + "\r\n# Persistence\r\n" + lines(
 		"loading:%d", loading,
 		"async_loading:%d", 0,
-	) + "\r\n# Stats\r\n" + lines(
+	) + n.persistence() + "\r\n# Stats\r\n" + lines(
 		"unexpected_error_replies:%d", n.loadErrors,
 	) + "\r\n# Replication\r\n" + n.replicationInfo() + "\r\n# Keyspace\r\n"
 	if len(n.keys) > 0 {

@@ -30,6 +30,7 @@ type Node struct {
 	loading bool
 	// loadErrors are commands of the append-only file that could not be carried out.
 	loadErrors int
+	disk       disk
 	settings   map[string]string
 	file       map[string]string   // redis.conf; nil: settings stay through a restart
 	words      map[string]string   // what CONFIG GET shows, whatever is set

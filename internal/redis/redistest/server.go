@@ -78,7 +78,8 @@ type session struct {
 	relay           bool // it came through a relay, which asks for a password of its own
 	asking          bool // the last command was ASKING
 	readonly        bool
-	targetReplyLost bool // MIGRATE is made to fail
+	targetReplyLost bool       // MIGRATE is made to fail
+	queued          [][]string // since MULTI; nil without
 }
 
 // Types of replies beside string (bulk), int and []any (array).

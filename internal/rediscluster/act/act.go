@@ -113,7 +113,8 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 		plan.BumpEpoch, plan.CancelJobs, plan.StabilizeSlots, plan.CopyFunctions, plan.ForceDelete, plan.RemoveFromEndpoints,
 		plan.ExpandPVCs, plan.Switchover, plan.Place, plan.ReloadCertificates, plan.RemoveShards, plan.Recreate,
 		plan.RepairSlots, plan.Restart, plan.SetAccess, plan.RestoreShards, plan.KeepRestored, plan.DeleteRestoreJobs,
-		plan.PrepareImport, plan.KeepFollower, plan.CutOver, plan.EndImport, plan.EndSwitchover, plan.SetTLS, plan.ReclaimSlots:
+		plan.PrepareImport, plan.KeepFollower, plan.CutOver, plan.EndImport, plan.EndSwitchover, plan.SetTLS, plan.ReclaimSlots,
+		plan.RewriteAOF:
 	}
 	return Result{Acted: true}, a.do(ctx, s, step)
 }
@@ -157,6 +158,8 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 		return a.copyFunctions(ctx, s, step)
 	case plan.StabilizeSlots:
 		return a.stabilizeSlots(ctx, s, step)
+	case plan.RewriteAOF:
+		return a.rewriteAOF(ctx, s, step)
 	case plan.ReclaimSlots:
 		return a.reclaimSlots(ctx, s, step)
 	case plan.RepairSlots:

@@ -109,6 +109,7 @@ func TestIdentityOfEachEnd(t *testing.T) {
 		"StabilizeSlots": func(_, wrong plan.Target) plan.Step {
 			return plan.StabilizeSlots{Stabilizations: []plan.Stabilization{{On: wrong, Slots: slots.Of(7)}}}
 		},
+		"RewriteAOF": func(_, wrong plan.Target) plan.Step { return plan.RewriteAOF{On: wrong} },
 		"ReclaimSlots": func(_, wrong plan.Target) plan.Step {
 			return plan.ReclaimSlots{Claims: []plan.Claim{{On: wrong, Slots: slots.Of(16383)}}}
 		},

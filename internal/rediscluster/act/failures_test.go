@@ -51,6 +51,8 @@ var everyStep = []func(b *bench) plan.Step{
 	func(b *bench) plan.Step {
 		return plan.RepairSlots{Moves: []plan.Move{{From: b.targets[0], To: b.targets[2], Slots: slots.Of(7)}}}
 	},
+	func(b *bench) plan.Step { return plan.RewriteAOF{On: b.targets[0]} },
+	func(b *bench) plan.Step { return plan.RewriteAOF{On: b.targets[0], Reopen: true} },
 	func(b *bench) plan.Step {
 		return plan.ReclaimSlots{Claims: []plan.Claim{{On: b.targets[2], Slots: slots.Of(16383)}}}
 	},

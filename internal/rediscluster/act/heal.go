@@ -114,3 +114,22 @@ func (a *Actor) forget(ctx context.Context, s Subject, step plan.Forget) error {
 		return nil
 	})
 }
+
+// rewriteAOF has a master try its disk again: with its table first, which is small, then with all that it holds.
+func (a *Actor) rewriteAOF(ctx context.Context, s Subject, step plan.RewriteAOF) error {
+	node, err := a.identified(ctx, s, step.On)
+	if err != nil {
+		return err
+	}
+	if err := node.SaveConfig(ctx); err != nil {
+		return fmt.Errorf("%s cannot write to its disk: make room on its volume, or a larger one (spec.storage.size): %w", step.On.Pod, err)
+	}
+	write := node.RewriteAOF
+	if step.Reopen {
+		write = node.ReopenAOF
+	}
+	if err := write(ctx); err != nil {
+		return fmt.Errorf("%s: %w", step.On.Pod, err)
+	}
+	return nil
+}

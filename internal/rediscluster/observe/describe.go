@@ -165,7 +165,8 @@ func fromView(v redis.View, shared *texts) *snapshot.Redis {
 		Version: v.Version, Engine: string(v.Engine),
 		ClusterOK: v.ClusterState == redis.ClusterOK, Epoch: v.ConfigEpoch, NodeTimeout: v.NodeTimeout, Slots: v.Slots,
 		Settings: v.Settings, UsedMemory: v.UsedMemory, MaxMemory: v.MaxMemory, Libraries: v.Libraries, Stats: v.Stats, Atomic: v.Atomic,
-		PersistenceError: v.PersistenceError, Unsaved: v.Unsaved, Loading: v.Loading, LoadErrors: v.LoadErrors,
+		PersistenceError: v.PersistenceError, Unsaved: v.Unsaved, Rewriting: v.Rewriting, Rewritten: v.Rewritten,
+		Loading: v.Loading, LoadErrors: v.LoadErrors,
 		Migrating: v.Migrating, Importing: v.Importing, Peers: make(map[string]snapshot.Peer, len(v.Peers)),
 	}
 	for _, job := range v.SlotMigrations {

@@ -10,11 +10,12 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// role is since when a master is a master no more, whether a replica was told to take over, and when slots were received.
+// role is since when a master is a master no more, when a replica was told to take over or a node to write its append-only file anew,
+// and when slots were received.
 type role struct {
-	shard                     int
-	master                    bool
-	switchover, demoted, seen time.Time
+	shard                              int
+	master                             bool
+	switchover, demoted, rewrite, seen time.Time
 	// owned are the slots of the last look, received is when the first of them that are new were seen.
 	owned    slots.Set
 	received time.Time
@@ -31,7 +32,15 @@ func (m *Memory) NoteSwitchover(nodeID string, now time.Time) {
 	}
 }
 
-// noteRoles fills in SwitchoverAt, DemotedAt, ReceivedAt and Answered. A master is one no more when it says so, and when another
+// NoteRewrite notes that a node was asked to write its append-only file anew.
+func (m *Memory) NoteRewrite(nodeID string, now time.Time) {
+	if r, known := m.roles[nodeID]; known {
+		r.rewrite = now
+		m.roles[nodeID] = r
+	}
+}
+
+// noteRoles fills in SwitchoverAt, DemotedAt, ReceivedAt, RewriteAt and Answered. A master is one no more when it says so, and when another
 // instance of its shard becomes one.
 func (m *Memory) noteRoles(s *snapshot.Snapshot, now time.Time) {
 	if m.roles == nil {
@@ -57,6 +66,7 @@ func (m *Memory) noteRoles(s *snapshot.Snapshot, now time.Time) {
 		node.shard, node.master, node.seen, node.owned = in.Shard, master, in.Redis.AnsweredAt, in.Redis.Slots
 		nodes[in.Redis.NodeID] = node
 		in.Redis.SwitchoverAt, in.Redis.DemotedAt, in.Redis.ReceivedAt = node.switchover, node.demoted, node.received
+		in.Redis.RewriteAt = node.rewrite
 	}
 	followed := map[string]bool{}
 	for _, in := range s.Reachable() {

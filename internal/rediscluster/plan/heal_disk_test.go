@@ -12,7 +12,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-const failed = "aof_last_write_status"
+const failed = snapshot.AppendOnlyError
 
 // A master that cannot write its data to disk refuses writes: a larger volume comes first, then a replica that can write.
 func TestDisk(t *testing.T) {
@@ -26,23 +26,38 @@ func TestDisk(t *testing.T) {
 		}, step: "ExpandPVCs", why: "data-c-0-0"},
 		"a replica that cannot write either does not": {change: func(s *snapshot.Snapshot, _ *Desired) {
 			s.Find(0, 1).Redis.PersistenceError = failed
+		}, step: "RewriteAOF", why: "c-0-0 could not write its data to disk (aof_last_write_status of INFO) and refuses writes: its append-only file is written anew, in case there is room"},
+		"one that was asked for a new file a moment ago is not asked again": {change: func(s *snapshot.Snapshot, _ *Desired) {
+			s.Find(0, 1).Ready, s.Find(0, 0).Redis.RewriteAt = false, now.Add(1-rewriteAgain)
 		}, step: "Stall", why: "c-0-0 could not write its data to disk (aof_last_write_status of INFO) and refuses writes, and no replica can take over now"},
+		"nor is one whose snapshot failed, which tries again by itself": {change: func(s *snapshot.Snapshot, _ *Desired) {
+			s.Find(0, 1).Ready, s.Find(0, 0).Redis.PersistenceError = false, "rdb_last_bgsave_status"
+		}, step: "Stall", why: "no replica can take over now"},
+		"one that writes a new file is waited for": {change: func(s *snapshot.Snapshot, _ *Desired) {
+			s.Find(0, 1).Ready, s.Find(0, 0).Redis.Rewriting = false, true
+		}, step: "Stall", why: "no replica can take over now"},
+		"one that has written it and does not notice begins another": {change: func(s *snapshot.Snapshot, _ *Desired) {
+			s.Find(0, 1).Ready, s.Find(0, 0).Redis.Rewritten, s.Find(0, 0).Redis.RewriteAt = false, true, now.Add(-rewriteAgain)
+		}, step: "RewriteAOF", why: "there is room for a new append-only file, and it begins one"},
+		"another master's successor comes before that": {change: func(s *snapshot.Snapshot, _ *Desired) {
+			s.Find(0, 1).Ready, s.Find(1, 0).Redis.PersistenceError = false, failed
+		}, step: "Switchover", why: "c-1-1 takes over"},
 		"a replica that has lost its master's link does not": {change: func(s *snapshot.Snapshot, _ *Desired) {
 			s.Find(0, 1).Redis.MasterLinkUp = false
-		}, step: "Stall", why: "no replica can take over now"},
+		}, step: "RewriteAOF", why: "c-0-0 could not write"},
 		"a replica whose pod is not ready does not": {change: func(s *snapshot.Snapshot, _ *Desired) {
 			s.Find(0, 1).Ready = false
-		}, step: "Stall", why: "no replica can take over now"},
+		}, step: "RewriteAOF", why: "c-0-0 could not write"},
 		"a replica that did not take over a moment ago is left alone": {change: func(s *snapshot.Snapshot, _ *Desired) {
 			s.Find(0, 1).Redis.SwitchoverAt = now.Add(-time.Minute)
-		}, step: "Stall", why: "no replica can take over now"},
+		}, step: "RewriteAOF", why: "c-0-0 could not write"},
 		"a master that is about to stop switches over itself": {change: func(s *snapshot.Snapshot, _ *Desired) {
 			s.Find(0, 0).Terminating = true
 		}, step: "Wait", why: "refuses writes"},
 		"a replica of another shard does not": {change: func(s *snapshot.Snapshot, _ *Desired) {
 			s.Find(0, 1).Ready = false
 			s.Find(1, 1).Ready, s.Find(2, 1).Ready = true, true
-		}, step: "Stall", why: "c-0-0 could not write"},
+		}, step: "RewriteAOF", why: "c-0-0 could not write"},
 		"a replica's own disk refuses nobody's writes": {change: func(s *snapshot.Snapshot, _ *Desired) {
 			s.Find(0, 0).Redis.PersistenceError, s.Find(0, 1).Redis.PersistenceError = "", failed
 		}, step: "None"},
@@ -59,6 +74,9 @@ func TestDisk(t *testing.T) {
 			}
 			if refused := s.Find(0, 0).Redis.PersistenceError != ""; got.Healthy == refused {
 				t.Errorf("healthy is %t although a master refuses writes: %t", got.Healthy, refused)
+			}
+			if rewrite, is := got.Step.(RewriteAOF); is && (rewrite.On.Pod != "c-0-0" || rewrite.Reopen != s.Find(0, 0).Redis.Rewritten) {
+				t.Errorf("%+v", rewrite)
 			}
 			if stall, ok := got.Step.(Stall); ok && (stall.Cause != "WritesRefused" || stall.BlockedBy != WritesAccepted) {
 				t.Errorf("it stalls for %s, %s", stall.Cause, stall.BlockedBy)

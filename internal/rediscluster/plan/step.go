@@ -122,6 +122,8 @@ func Pods(step Step) []string {
 		for _, change := range step.Changes {
 			on(change.On)
 		}
+	case RewriteAOF:
+		on(step.On)
 	case ReclaimSlots:
 		for _, claim := range step.Claims {
 			on(claim.On)

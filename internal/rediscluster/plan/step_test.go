@@ -34,6 +34,7 @@ func TestPods(t *testing.T) {
 		{SetTLS{Changes: []InstanceConfig{{On: b}, {On: a}}}, both},
 		{SetConfig{Changes: []InstanceConfig{{On: b}, {On: a}}}, both},
 		{AssignSlots{Assignments: []Assignment{{To: b}, {To: a}}}, both},
+		{RewriteAOF{On: a}, one},
 		{ReclaimSlots{Claims: []Claim{{On: b}, {On: a}}}, both},
 		{Meet{Meetings: []Meeting{{From: b, To: a}, {From: a, To: b}}}, both},
 		{Replicate{Replications: []Replication{{Replica: b}, {Replica: a}}}, both},

@@ -10,6 +10,9 @@ import (
 	"middleware.hc.cn/operator/internal/redis/stats"
 )
 
+// AppendOnlyError is the field of INFO that says that Redis could not write to its append-only file, or sync it.
+const AppendOnlyError = "aof_last_write_status"
+
 // Redis is an instance's own view of itself and of its peers.
 type Redis struct {
 	// AnsweredAt is when it said so.
@@ -53,10 +56,15 @@ type Redis struct {
 	OpenKeys map[uint16]int64
 	// UsedMemory is what Redis has allocated, MaxMemory its maxmemory (0: none). Bytes.
 	UsedMemory, MaxMemory int64
-	// PersistenceError is the field of INFO that says that Redis could not write its data to disk; empty when it could.
+	// PersistenceError is the field of INFO that says that Redis could not write its data to disk, such as AppendOnlyError; empty when it
+	// could.
 	PersistenceError string
 	// Unsaved reports whether its data may be in no file: the append-only file is being written anew, as after all was copied.
 	Unsaved bool
+	// Rewriting reports whether the append-only file is being written anew, or is to be, Rewritten whether that has come to its end, and
+	// nothing was appended since. RewriteAt is when the operator asked for that; zero: not in the last hour.
+	Rewriting, Rewritten bool
+	RewriteAt            time.Time
 	// Loading reports whether it still reads its data from disk. Most engines do not answer as long as that.
 	Loading bool
 	// LoadErrors is how many commands of its append-only file, or of its master, the process could not carry out.
