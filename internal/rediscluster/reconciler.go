@@ -84,6 +84,9 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 		return shell.Unwritten(err).Result()
 	}
 	memory.rest = before.after(&cluster, report, r.now().Add(min(restPolls*r.options.PollInterval, longestRest)))
+	if memory.rest.seen != nil {
+		memory.rendered.reduce()
+	}
 	return r.outcome(report, memory, turn).Result()
 }
 
