@@ -120,7 +120,8 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 			return Comparison{}, err
 		}
 	}
-	compared := Comparison{Objects: objects, NamesOnly: m.rendered.namesOnly, Outside: status.Outside{Known: true, Address: outside.Address, Map: outside.Map}}
+	compared := Comparison{Objects: objects, NamesOnly: m.rendered.namesOnly,
+		Outside: status.Outside{Known: true, Address: outside.Address, Map: outside.Map}}
 	compared.Pending.Map = outside.Map
 	withhold := func(kind, name string) { // all of the kind if there is no name
 		pending = slices.DeleteFunc(pending, func(ref apply.Ref) bool { return ref.Kind == kind && (name == "" || ref.Name == name) })

@@ -7,7 +7,6 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,7 +18,7 @@ import (
 
 // named wakes the clusters that name an object, when it came, changed or went.
 func (r *Reconciler) named(watches *byname.Watches, clusters client.Reader) source.Source {
-	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return source.Func(func(ctx context.Context, q queue) error {
 		watches.Changed = func(resource, namespace, name string) {
 			var list v1alpha1.RedisClusterList
 			if err := clusters.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -31,9 +30,12 @@ func (r *Reconciler) named(watches *byname.Watches, clusters client.Reader) sour
 				if cluster := &list.Items[i]; names(cluster, resource, name) {
 					key := client.ObjectKeyFromObject(cluster)
 					r.woken.note(key)
-					queue.Add(reconcile.Request{NamespacedName: key})
+					q.Add(reconcile.Request{NamespacedName: key})
 				}
 			}
+		}
+		if p, can := q.(priorities); can {
+			q = fair{priorities: p, r: r}
 		}
 		watches.Start(ctx)
 		return nil

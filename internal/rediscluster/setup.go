@@ -132,7 +132,7 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		Reader: mgr.GetCache(), Elected: mgr.Elected(), State: state})
 	b := ctrl.NewControllerManagedBy(mgr).Named("rediscluster").
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}),
-			metrics.Enqueue(v1alpha1.GroupVersion.WithKind("RedisCluster")),
+			r.fairly(metrics.Enqueue(v1alpha1.GroupVersion.WithKind("RedisCluster"))),
 			predicate.And(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}), r.woken.passing()))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles,
@@ -143,15 +143,16 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		})
 	b = b.WatchesRawSource(r.named(named, mgr.GetCache()))
 	if o.Backups {
-		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisBackup{}), r.woken.by(ofBackup)))
+		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisBackup{}), r.fairly(r.woken.by(ofBackup))))
 	}
-	for _, child := range []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}, &batchv1.Job{}} {
-		b = b.WatchesRawSource(source.Kind(childCache, child, r.woken.by(toCluster)))
+	for _, child := range []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}} {
+		b = b.WatchesRawSource(source.Kind(childCache, child, r.fairly(r.instances())))
 	}
+	b = b.WatchesRawSource(source.Kind(childCache, client.Object(&batchv1.Job{}), r.fairly(r.woken.by(toCluster))))
 	for _, kind := range optional {
 		child := &metav1.PartialObjectMetadata{}
 		child.SetGroupVersionKind(kind)
-		b = b.WatchesRawSource(source.Kind(childCache, client.Object(child), r.woken.by(toCluster)))
+		b = b.WatchesRawSource(source.Kind(childCache, client.Object(child), r.fairly(r.woken.by(toCluster))))
 	}
 	return b.Complete(tracing.Reconciler("rediscluster",
 		resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: &v1alpha1.RedisCluster{}}, r, time.Now)))
