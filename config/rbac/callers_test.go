@@ -75,7 +75,7 @@ var callers = []struct{ role, resources, verbs, file, code string }{
 	{managerRole, children, "get", applying + "apply.go", "from.Get(ctx,"},
 	{managerRole, children, "create patch", applying + "apply.go", "a.client.Apply(ctx,"},
 	{managerRole, children, "delete", applying + "prune.go", "a.client.Delete(ctx, live,"},
-	{managerRole, "/configmaps", "get", "internal/rediscluster/observe/config.go", "o.Secrets.Get("},
+	{managerRole, "/configmaps", "get", "internal/rediscluster/observe/config.go", "reads.Get("},
 
 	{managerRole, "/pods /persistentvolumeclaims", "list watch", "internal/rediscluster/observe/observe.go", "o.Children.List(ctx, &pods,"},
 	{managerRole, "/pods /persistentvolumeclaims", "delete", "internal/rediscluster/act/lost.go", "a.Client.Delete(ctx, object,"},
@@ -112,6 +112,8 @@ var callers = []struct{ role, resources, verbs, file, code string }{
 	{ownRole, "/events", "create", "internal/manager/lease.go", "StartRecordingToSink("},
 
 	{namespaceRole, "/secrets", "get", "internal/rediscluster/access/reader.go", "r.Client.Get("},
+	{namespaceRole, "/secrets", "list", "internal/rediscluster/byname/watches.go", "from.List(ctx, options)"},
+	{namespaceRole, "/secrets", "watch", "internal/rediscluster/byname/watches.go", "from.Watch(ctx, options)"},
 	{namespaceRole, "/serviceaccounts", "get", "internal/rediscluster/access/usable.go", "r.Client.Get("},
 	{namespaceRole, "/secrets", "create", "internal/rediscluster/act/auth.go", "a.Client.Create(ctx, secret)"},
 	{namespaceRole, "/secrets", "update", "internal/rediscluster/act/auth.go", "a.Client.Update(ctx, secret)"},

@@ -210,9 +210,10 @@ func (p *Pool) retire(key clientKey, c *client) {
 // newClient makes a client that asks one node once: no retries of commands or dials, no redirections, no commands of
 // its own but the authentication.
 func (p *Pool) newClient(key clientKey) *redis.Client {
-	mostConns, mostIdle := p.options.MostConns, 2
+	// One connection is kept of thousands of instances, and its buffers with it. Longer answers are read in several pieces.
+	mostConns, mostIdle, read, write := p.options.MostConns, 1, 4<<10, 1<<10
 	if key.parallel {
-		mostConns, mostIdle = max(mostConns, parallelLanes), parallelLanes
+		mostConns, mostIdle, read, write = max(mostConns, parallelLanes), parallelLanes, 8<<10, 4<<10
 	}
 	return redis.NewClient(&redis.Options{
 		Addr: key.addr,
@@ -235,8 +236,8 @@ func (p *Pool) newClient(key clientKey) *redis.Client {
 		PoolSize:              mostConns,
 		PipelinePoolSize:      -1, // no second pool for pipelines
 		MaxIdleConns:          mostIdle,
-		ReadBufferSize:        8 << 10,
-		WriteBufferSize:       4 << 10,
+		ReadBufferSize:        read,
+		WriteBufferSize:       write,
 		DisableIdentity:       true,
 		MaintNotificationsConfig: &maintnotifications.Config{
 			Mode: maintnotifications.ModeDisabled,

@@ -61,6 +61,24 @@ type children struct {
 type rendering struct {
 	digest  string
 	objects []*unstructured.Unstructured
+	// namesOnly reports whether no more is left of the objects than which they are. Whether they are as rendered is known by their
+	// being the same ones; whoever wants to write them renders them again.
+	namesOnly bool
+}
+
+// reduce leaves no more of the objects than which they are: most of what is kept of a cluster at rest would be these.
+func (r *rendering) reduce() {
+	if r.namesOnly {
+		return
+	}
+	for _, o := range r.objects {
+		is := &unstructured.Unstructured{}
+		is.SetGroupVersionKind(o.GroupVersionKind())
+		is.SetNamespace(o.GetNamespace())
+		is.SetName(o.GetName())
+		o.Object = is.Object
+	}
+	r.namesOnly = true
 }
 
 // Compare implements Children.
@@ -78,6 +96,10 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		return refuse("RenderFailed", err)
 	}
 	pending, taken, err := c.pending(ctx, cluster, objects)
+	if m.rendered.namesOnly && len(pending) > 0 && err == nil { // they are to be looked at
+		m.rendered = rendering{}
+		return c.Compare(ctx, cluster, s, shape, m)
+	}
 	var notOurs *apply.NotOursError
 	if errors.As(err, &notOurs) {
 		return refuse("NameTaken", notOurs)
@@ -98,7 +120,8 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 			return Comparison{}, err
 		}
 	}
-	compared := Comparison{Objects: objects, Outside: status.Outside{Known: true, Address: outside.Address, Map: outside.Map}}
+	compared := Comparison{Objects: objects, NamesOnly: m.rendered.namesOnly,
+		Outside: status.Outside{Known: true, Address: outside.Address, Map: outside.Map}}
 	compared.Pending.Map = outside.Map
 	withhold := func(kind, name string) { // all of the kind if there is no name
 		pending = slices.DeleteFunc(pending, func(ref apply.Ref) bool { return ref.Kind == kind && (name == "" || ref.Name == name) })

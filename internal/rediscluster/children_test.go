@@ -4,12 +4,15 @@
 package rediscluster
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,6 +27,7 @@ import (
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
@@ -142,6 +146,54 @@ func TestRenderingIsRemembered(t *testing.T) {
 	asked = 0
 	if again := renderAll(t, c, m, sized("c", 3, 6, v1alpha1.PodTemplate{})); asked > 0 || &again[0] != &first[0] {
 		t.Error("the same was rendered again")
+	}
+}
+
+// Of a cluster at rest it is kept which objects there are, and that they are the same ones.
+func TestRenderingAtRest(t *testing.T) {
+	c, m := newChildren(t, func() {}), &Memory{}
+	cluster := sized("c", 3, 6, v1alpha1.PodTemplate{})
+	objects := renderAll(t, c, m, cluster)
+	var refs []apply.Ref
+	for _, o := range objects {
+		refs = append(refs, apply.RefOf(o))
+	}
+	m.rendered.reduce()
+	again := renderAll(t, c, m, cluster)
+	for i, o := range again {
+		if o != objects[i] || apply.RefOf(o) != refs[i] || len(o.Object) != 3 {
+			t.Errorf("%s became %v", refs[i], o.Object)
+		}
+	}
+	m.rendered = rendering{}
+	if whole := renderAll(t, c, m, cluster); len(whole[0].Object) == 3 {
+		t.Errorf("rendered anew: %v", whole[0].Object)
+	}
+}
+
+// leftOver compares with what a cluster at rest has left.
+type leftOver struct{ asked []bool }
+
+func (n *leftOver) Compare(_ context.Context, _ *v1alpha1.RedisCluster, _ *snapshot.Snapshot, _ plan.Shape, m *Memory) (Comparison, error) {
+	n.asked = append(n.asked, m.rendered.namesOnly)
+	return Comparison{NamesOnly: m.rendered.namesOnly}, nil
+}
+
+// Nothing is written by what a cluster at rest has left: a step is decided on once more, with the objects themselves.
+func TestNoStepByNames(t *testing.T) {
+	n := &leftOver{}
+	l := &Loop{Children: n, Now: time.Now}
+	cluster, m := sized("c", 3, 6, v1alpha1.PodTemplate{}), &Memory{}
+	admission.Default(cluster)
+	s := (&snapshot.Snapshot{}).Indexed()
+	m.rendered.reduce()
+	desired := plan.DesiredFor(cluster, s, plan.Options{})
+	children, decision, err := l.decide(t.Context(), cluster, s, desired, plan.ShapeOf(desired, s, time.Now()), m)
+	if err != nil || plan.Is[plan.None](decision.Step) {
+		t.Fatalf("%T, %v", decision.Step, err)
+	}
+	if children.NamesOnly || !slices.Equal(n.asked, []bool{true, false}) {
+		t.Errorf("%T by names only: %t; compared %v", decision.Step, children.NamesOnly, n.asked)
 	}
 }
 

@@ -57,6 +57,8 @@ type Comparison struct {
 	// to be deleted.
 	Objects  []*unstructured.Unstructured
 	Obsolete []apply.Ref
+	// NamesOnly reports whether no more is known of Objects than which they are: nothing is pending, and they are not to be written.
+	NamesOnly bool
 	// ArchiveWithheld says why the Deployment that writes the archive stays as it is; empty: it is not held back.
 	ArchiveWithheld string
 	// Outside is what is known of what clients outside are led by.
@@ -101,15 +103,11 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	report := Report{Held: held, Reconciliation: status.Reconciliation{Snapshot: snap, ClusterDomain: l.ClusterDomain}}
 	desired := plan.DesiredFor(cluster, snap, l.Options)
 	shape := plan.ShapeOf(desired, snap, l.Now())
-	var children Comparison
-	if !desired.Deleting && len(desired.Problems) == 0 {
-		if children, err = l.Children.Compare(ctx, cluster, snap, shape, m); err != nil {
-			return report, fmt.Errorf("render: %w", err)
-		}
+	children, decision, err := l.decide(ctx, cluster, snap, desired, shape, m)
+	if err != nil {
+		return report, err
 	}
-	m.apart(cluster, &children, l.Now())
-	report.ArchiveWithheld, report.Outside = children.ArchiveWithheld, children.Outside
-	report.Decision = shape.Next(m.known(cluster, children.Pending, l.Now(), l.RetryRefused))
+	report.ArchiveWithheld, report.Outside, report.Decision = children.ArchiveWithheld, children.Outside, decision
 	result, took, err := l.do(ctx, report.Decision.Step, act.Subject{
 		Cluster: cluster, Credentials: m.Credentials(cluster), Access: m.Access(),
 		Children: children.Objects, Seen: versions(snap), Obsolete: children.Obsolete, Pipeline: pipeline(cluster),
@@ -136,6 +134,24 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	report.KeysMoved, report.Refusals = result.KeysMoved, result.Refusals
 	cluster.Status = status.Compute(cluster, report.Reconciliation, l.Now())
 	return report, nil
+}
+
+// decide finds the next step, and what of the children it is decided by. A step is not carried out by objects of which only the names are
+// known: they are rendered again for it.
+func (l *Loop) decide(ctx context.Context, cluster *v1alpha1.RedisCluster, snap *snapshot.Snapshot, desired plan.Desired, shape plan.Shape,
+	m *Memory) (children Comparison, decision plan.Decision, err error) {
+	if !desired.Deleting && len(desired.Problems) == 0 {
+		if children, err = l.Children.Compare(ctx, cluster, snap, shape, m); err != nil {
+			return children, decision, fmt.Errorf("render: %w", err)
+		}
+	}
+	m.apart(cluster, &children, l.Now())
+	decision = shape.Next(m.known(cluster, children.Pending, l.Now(), l.RetryRefused))
+	if children.NamesOnly && !plan.Is[plan.None](decision.Step) {
+		m.rendered = rendering{}
+		return l.decide(ctx, cluster, snap, desired, shape, m)
+	}
+	return children, decision, nil
 }
 
 // versions are those of the StatefulSets that were seen, by UID.

@@ -28,14 +28,16 @@ import (
 
 // Reconciler reconciles RedisClusters.
 type Reconciler struct {
-	client  client.Client // reads RedisClusters from the cache
-	loop    *Loop
-	events  reporter
-	memory  shell.Memory[*Memory]
-	shares  *shares
-	woken   woken
-	options Options
-	now     func() time.Time
+	client client.Client // reads RedisClusters from the cache
+	loop   *Loop
+	events reporter
+	memory shell.Memory[*Memory]
+	shares *shares
+	// failures and changes are which clusters go first.
+	failures, changes budget
+	woken             woken
+	options           Options
+	now               func() time.Time
 }
 
 // Reconcile runs the loop once, as soon as the cluster's namespace may have a worker.
@@ -66,7 +68,8 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 		memory = *m
 	})
 	if !woken && r.rests(ctx, &cluster, memory, turn) {
-		return outcome.Wait("at rest", r.options.PollInterval).Result()
+		result, err := outcome.Wait("at rest", r.options.PollInterval).Result()
+		return in(routine, result, err)
 	}
 	before := memory.rest
 	memory.rest = rest{turn: before.turn}
@@ -84,7 +87,11 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 		return shell.Unwritten(err).Result()
 	}
 	memory.rest = before.after(&cluster, report, r.now().Add(min(restPolls*r.options.PollInterval, longestRest)))
-	return r.outcome(report, memory, turn).Result()
+	if memory.rest.seen != nil {
+		memory.rendered.reduce()
+	}
+	result, err := r.outcome(report, memory, turn).Result()
+	return in(r.next(req.Namespace, report, memory.rest.seen != nil), result, err)
 }
 
 // report writes the status when it differs, and only then says what happened.

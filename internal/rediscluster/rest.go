@@ -51,7 +51,8 @@ func atRest(cluster *v1alpha1.RedisCluster, report Report) bool {
 
 // rests reports whether a cluster is as the last reconciliation left it, and nothing is to be read by name.
 func (r *Reconciler) rests(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, turn *turn) bool {
-	if m.rest.seen == nil || m.rest.generation != cluster.Generation || !r.now().Before(m.rest.until) || m.Due(cluster, r.now()) {
+	if m.rest.seen == nil || m.rest.generation != cluster.Generation || !r.now().Before(m.rest.until) ||
+		r.loop.Observer.Due(cluster, &m.Memory) {
 		return false
 	}
 	unchanged, held := r.loop.Observer.Unchanged(ctx, cluster, &m.Memory, m.rest.seen, turn.timeout())

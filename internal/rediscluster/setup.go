@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -30,6 +31,7 @@ import (
 	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/act"
+	"middleware.hc.cn/operator/internal/rediscluster/byname"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/resync"
@@ -54,6 +56,8 @@ type Options struct {
 	ServiceAccount string
 	// PollInterval is how often a cluster is looked at when nothing happens. Default 10 s.
 	PollInterval time.Duration
+	// NamedAge is how old what was read by name may be where no watch tells of changes. Default a minute.
+	NamedAge time.Duration
 	// InstanceMetrics has metrics of each instance.
 	InstanceMetrics bool
 	// CreateTimeout is how long forming may take before the phase says Failed; 0: for ever.
@@ -93,9 +97,13 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
+	named, err := newWatches(mgr)
+	if err != nil {
+		return err
+	}
 	applier := apply.New(live, childCache)
 	observer := &observe.Observer{Children: childCache, Clusters: mgr.GetCache(), Secrets: live, Redis: o.Redis,
-		ServiceAccount: o.ServiceAccount, BackupImage: o.BackupImage, Ask: backupjob.Asker(observe.MostSaid)}
+		Watched: named, Age: o.NamedAge, ServiceAccount: o.ServiceAccount, BackupImage: o.BackupImage, Ask: backupjob.Asker(observe.MostSaid)}
 	if o.Backups {
 		observer.Backups = mgr.GetCache()
 	}
@@ -124,7 +132,7 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		Reader: mgr.GetCache(), Elected: mgr.Elected(), State: state})
 	b := ctrl.NewControllerManagedBy(mgr).Named("rediscluster").
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}),
-			metrics.Enqueue(v1alpha1.GroupVersion.WithKind("RedisCluster")),
+			r.fairly(metrics.Enqueue(v1alpha1.GroupVersion.WithKind("RedisCluster"))),
 			predicate.And(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}), r.woken.passing()))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles,
@@ -133,19 +141,30 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry,
 				resync.Most(o.PollInterval, o.SyncPeriod)),
 		})
+	b = b.WatchesRawSource(r.named(named, mgr.GetCache()))
 	if o.Backups {
-		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisBackup{}), r.woken.by(ofBackup)))
+		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisBackup{}), r.fairly(r.woken.by(ofBackup))))
 	}
-	for _, child := range []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}, &batchv1.Job{}} {
-		b = b.WatchesRawSource(source.Kind(childCache, child, r.woken.by(toCluster)))
+	for _, child := range []client.Object{&corev1.Pod{}, &appsv1.StatefulSet{}} {
+		b = b.WatchesRawSource(source.Kind(childCache, child, r.fairly(r.instances())))
 	}
+	b = b.WatchesRawSource(source.Kind(childCache, client.Object(&batchv1.Job{}), r.fairly(r.woken.by(toCluster))))
 	for _, kind := range optional {
 		child := &metav1.PartialObjectMetadata{}
 		child.SetGroupVersionKind(kind)
-		b = b.WatchesRawSource(source.Kind(childCache, client.Object(child), r.woken.by(toCluster)))
+		b = b.WatchesRawSource(source.Kind(childCache, client.Object(child), r.fairly(r.woken.by(toCluster))))
 	}
 	return b.Complete(tracing.Reconciler("rediscluster",
 		resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: &v1alpha1.RedisCluster{}}, r, time.Now)))
+}
+
+// newWatches are those of objects that are read by name.
+func newWatches(mgr ctrl.Manager) (*byname.Watches, error) {
+	of, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make a client of metadata: %w", err)
+	}
+	return &byname.Watches{Client: of, Now: time.Now}, nil
 }
 
 // ofBackup maps a RedisBackup to its RedisCluster.

@@ -95,7 +95,7 @@ func (f *fleet) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	if set.Status.ObservedGeneration == set.Generation {
 		return ctrl.Result{}, nil
 	}
-	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: *set.Spec.Replicas,
+	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: set.Generation, Replicas: *set.Spec.Replicas, ReadyReplicas: *set.Spec.Replicas,
 		UpdateRevision: "1", CurrentRevision: "1"}
 	return ctrl.Result{}, f.client.Status().Update(ctx, &set)
 }

@@ -3,37 +3,34 @@
 
 package access
 
-import "time"
-
-// Age is how old a reading may be: Secrets are neither cached nor watched, and an idle
-// cluster costs one request a minute for each of its Secrets.
-const Age = time.Minute
+import "middleware.hc.cn/operator/internal/rediscluster/byname"
 
 // Memory is the last reading of one cluster, and which users its instances refused. The zero
 // value remembers nothing.
 type Memory struct {
 	last    Reading
 	known   bool
-	readAt  time.Time
+	read    byname.Reading
 	refused refused
 }
 
 // refused are users whose rules an instance refused.
 type refused struct{ users, why string }
 
-// Get is the last usable reading; fresh reports that it need not be read again yet.
-func (m *Memory) Get(now time.Time) (last Reading, known, fresh bool) {
-	return m.last, m.known, m.known && !m.readAt.IsZero() && now.Sub(m.readAt) < Age
-}
+// Get is the last usable reading.
+func (m *Memory) Get() (last Reading, known bool) { return m.last, m.known }
+
+// Read is when the Secrets of the last usable reading were read; never, after Expire.
+func (m *Memory) Read() byname.Reading { return m.read }
 
 // Put remembers a usable reading.
-func (m *Memory) Put(reading Reading, now time.Time) {
+func (m *Memory) Put(reading Reading, read byname.Reading) {
 	reading.Secret = nil // only an update needs it, and reads it anew
-	m.last, m.known, m.readAt = reading, true, now
+	m.last, m.known, m.read = reading, true, read
 }
 
 // Expire makes the next look read again.
-func (m *Memory) Expire() { m.readAt = time.Time{} }
+func (m *Memory) Expire() { m.read = byname.Reading{} }
 
 // NoteRefused remembers that an instance refused users, and why.
 func (m *Memory) NoteRefused(users []User, why string) {

@@ -21,14 +21,14 @@ import (
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/excerpt"
 	"middleware.hc.cn/operator/internal/pods"
+	"middleware.hc.cn/operator/internal/rediscluster/access"
+	"middleware.hc.cn/operator/internal/rediscluster/byname"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
 const (
 	// archiveEvery is how often a pod that writes an archive is asked at most, archiveWithin how long it may take to answer.
 	archiveEvery, archiveWithin = 30 * time.Second, time.Second
-	// secretsAge is after how long it is looked at again whether Secrets may be used.
-	secretsAge = time.Minute
 )
 
 // archiveMemory is what the pod that writes the archive said last, when that was and when it was asked, and what is known of the Secrets.
@@ -40,7 +40,7 @@ type archiveMemory struct {
 	replicaSets replicaSets
 
 	withheld   string
-	lookedAt   time.Time
+	read       byname.Reading
 	generation int64
 }
 
@@ -132,27 +132,28 @@ func (o *Observer) askArchive(ctx context.Context, cluster *v1alpha1.RedisCluste
 }
 
 // ArchiveWithheld says, with a field path and a remedy, why the Deployment that writes the archive may not be written now; empty when it
-// may. Who may write RedisClusters chooses where its pod connects to, and may not read every Secret. What was found is believed for a
-// minute.
+// may. Who may write RedisClusters chooses where its pod connects to, and may not read every Secret. What was found is believed until
+// that changes, or for a minute where nobody tells.
 func (o *Observer) ArchiveWithheld(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) string {
 	a := &m.archive
-	if a.generation == cluster.Generation && !a.lookedAt.IsZero() && o.now().Sub(a.lookedAt) < secretsAge {
+	if a.generation == cluster.Generation && o.fresh(a.read) {
 		return a.withheld
 	}
-	why, err := o.archiveWithheld(ctx, cluster)
+	reads := &byname.Reads{Reader: o.Secrets}
+	why, err := o.archiveWithheld(ctx, cluster, o.readerFrom(reads))
 	if err != nil {
 		return fmt.Sprintf("the Secrets of the archive cannot be read now: %v", err)
 	}
-	a.withheld, a.lookedAt, a.generation = why, o.now(), cluster.Generation
+	a.withheld, a.read, a.generation = why, reads.At(o.now()), cluster.Generation
 	return why
 }
 
-func (o *Observer) archiveWithheld(ctx context.Context, cluster *v1alpha1.RedisCluster) (string, error) {
+func (o *Observer) archiveWithheld(ctx context.Context, cluster *v1alpha1.RedisCluster, reader access.Reader) (string, error) {
 	if o.BackupImage == "" {
 		return "the operator does not know its own image, which writes archives: run it in a pod, or name the image with --backup-image", nil
 	}
 	if cluster.AuthEnabled() {
-		if why, err := o.reader().BackupReady(ctx, cluster); why != "" || err != nil {
+		if why, err := reader.BackupReady(ctx, cluster); why != "" || err != nil {
 			return why, err
 		}
 	}
@@ -160,5 +161,5 @@ func (o *Observer) archiveWithheld(ctx context.Context, cluster *v1alpha1.RedisC
 	if _, secured := cluster.ClientTLS(); secured {
 		needed = slices.Insert(needed, 0, backupjob.NeedsOfTLS(cluster, "spec.tls")...)
 	}
-	return o.reader().Usable(ctx, cluster.Namespace, needed...)
+	return reader.Usable(ctx, cluster.Namespace, needed...)
 }

@@ -4,21 +4,31 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/contain"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
+	"middleware.hc.cn/operator/internal/rediscluster/byname"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-func (o *Observer) reader() access.Reader {
-	return access.Reader{Client: o.Secrets, ServiceAccount: o.ServiceAccount}
+func (o *Observer) reader() access.Reader { return o.readerFrom(o.Secrets) }
+
+func (o *Observer) readerFrom(from client.Reader) access.Reader {
+	return access.Reader{Client: from, ServiceAccount: o.ServiceAccount}
+}
+
+// fresh reports whether what was read by name need not be read again.
+func (o *Observer) fresh(read byname.Reading) bool {
+	return read.Fresh(o.Watched, o.now(), cmp.Or(o.Age, byname.Age))
 }
 
 // Credentials are what the instances of a cluster accept, as last observed.
@@ -37,11 +47,12 @@ func (o *Observer) auth(ctx context.Context, cluster *v1alpha1.RedisCluster, m *
 	if !cluster.AuthEnabled() {
 		return snapshot.Auth{Known: true}, nil
 	}
-	last, known, fresh := m.access.Get(o.now())
-	if fresh && last.Generation == cluster.Generation {
+	last, known := m.access.Get()
+	if known && last.Generation == cluster.Generation && o.fresh(m.access.Read()) {
 		return m.authOf(last), nil
 	}
-	reading, err := o.reader().Read(ctx, cluster)
+	reads := &byname.Reads{Reader: o.Secrets}
+	reading, err := o.readerFrom(reads).Read(ctx, cluster)
 	switch {
 	case err != nil && known:
 		return m.authOf(last), nil // the API server is away, and the password goes on to be right
@@ -54,7 +65,7 @@ func (o *Observer) auth(ctx context.Context, cluster *v1alpha1.RedisCluster, m *
 		m.access.Expire()
 		return snapshot.Auth{Absent: reading.Absent, Problem: reading.Problem}, nil
 	}
-	m.access.Put(reading, o.now())
+	m.access.Put(reading, reads.At(o.now()))
 	return m.authOf(reading), nil
 }
 
@@ -76,7 +87,7 @@ func (o *Observer) askAccess(ctx context.Context, m *Memory, credentials redis.C
 	if s.Auth.Wanted == nil {
 		return
 	}
-	last, _, _ := m.access.Get(o.now())
+	last, _ := m.access.Get()
 	var group errgroup.Group
 	group.SetLimit(describeAtOnce)
 	for _, in := range s.Reachable() {

@@ -15,6 +15,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
+	"middleware.hc.cn/operator/internal/rediscluster/byname"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -86,31 +87,28 @@ func terminationMessage(pod *corev1.Pod) string {
 	return ""
 }
 
-// configAge is how old the user's ConfigMap may be. It carries no label of ours, so it
-// is read by name and not watched.
-const configAge = time.Minute
-
 // configRead is what was read of the user's ConfigMap.
 type configRead struct {
 	name     string
 	settings map[string]string
-	at       time.Time
+	read     byname.Reading
 }
 
 // config reads redis.conf of the ConfigMap that the pod template names; it is empty when that names
-// none. It is read again when it is older than a minute, and at once while something is wrong with
-// it. An error means that it could not be read, now or before.
+// none. It is read again when it has changed, or is older than a minute where nobody tells, and at once
+// while something is wrong with it. An error means that it could not be read, now or before.
 func (o *Observer) config(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) (snapshot.UserConfig, error) {
 	name := cluster.Spec.Template().Configmap
 	if name == "" || cluster.DeletionTimestamp != nil {
 		return snapshot.UserConfig{}, nil
 	}
 	last := &m.config
-	if last.name == name && o.now().Sub(last.at) < configAge {
+	if last.name == name && o.fresh(last.read) {
 		return snapshot.UserConfig{Settings: last.settings}, nil
 	}
 	var config corev1.ConfigMap
-	switch err := o.Secrets.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, &config); {
+	reads := &byname.Reads{Reader: o.Secrets}
+	switch err := reads.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, &config); {
 	case apierrors.IsNotFound(err):
 		return snapshot.UserConfig{
 			Problem: fmt.Sprintf("spec.pod[0].configmap: ConfigMap %s does not exist in namespace %s: create it, or remove the field", name,
@@ -129,6 +127,6 @@ func (o *Observer) config(ctx context.Context, cluster *v1alpha1.RedisCluster, m
 	if err != nil {
 		return snapshot.UserConfig{Problem: fmt.Sprintf("spec.pod[0].configmap: %v", err)}, nil
 	}
-	*last = configRead{name: name, settings: settings, at: o.now()}
+	*last = configRead{name: name, settings: settings, read: reads.At(o.now())}
 	return snapshot.UserConfig{Settings: settings}, nil
 }

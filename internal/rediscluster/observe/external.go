@@ -19,6 +19,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
+	"middleware.hc.cn/operator/internal/rediscluster/byname"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -50,7 +51,7 @@ type address struct {
 // withheld is what was found about Secrets, and when.
 type withheld struct {
 	why        string
-	lookedAt   time.Time
+	read       byname.Reading
 	generation int64
 }
 
@@ -156,14 +157,14 @@ func balancer(service *corev1.Service) string {
 }
 
 // GatewaysWithheld says, with a field path and a remedy, why the Deployment of gateways may not be written now; empty when it may. What was
-// found is believed for a minute.
+// found is believed until that changes, or for a minute where nobody tells.
 func (o *Observer) GatewaysWithheld(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) string {
 	if is := cluster.Status.TLS; is != nil && is.Mode != cluster.TLSMode() {
 		return fmt.Sprintf("TLS is being switched, and gateways know one kind of connections to instances: they are made when status.tls.mode is %s",
 			cluster.TLSMode())
 	}
 	w := &m.external.withheld
-	if w.generation == cluster.Generation && !w.lookedAt.IsZero() && o.now().Sub(w.lookedAt) < secretsAge {
+	if w.generation == cluster.Generation && o.fresh(w.read) {
 		return w.why
 	}
 	if o.BackupImage == "" {
@@ -179,10 +180,11 @@ func (o *Observer) GatewaysWithheld(ctx context.Context, cluster *v1alpha1.Redis
 	if tls := cluster.Spec.External.TLS; tls != nil {
 		needed = append(needed, access.Needed{Field: "spec.external.tls.secretName", Name: tls.SecretName, Label: v1alpha1.LabelExternalTLS})
 	}
-	why, err := o.reader().Usable(ctx, cluster.Namespace, needed...)
+	reads := &byname.Reads{Reader: o.Secrets}
+	why, err := o.readerFrom(reads).Usable(ctx, cluster.Namespace, needed...)
 	if err != nil {
 		return fmt.Sprintf("the Secrets of gateways cannot be read now: %v", err)
 	}
-	*w = withheld{why: why, lookedAt: o.now(), generation: cluster.Generation}
+	*w = withheld{why: why, read: reads.At(o.now()), generation: cluster.Generation}
 	return why
 }

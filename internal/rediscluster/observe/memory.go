@@ -52,7 +52,7 @@ func (m *Memory) ExpireAccess() { m.access.Expire() }
 
 // Access is what instances are to accept, as last read; nil when it is not known.
 func (m *Memory) Access() *access.State {
-	if last, known, _ := m.access.Get(time.Time{}); known {
+	if last, known := m.access.Get(); known {
 		return last.State
 	}
 	return nil

@@ -25,6 +25,7 @@ import (
 	"middleware.hc.cn/operator/internal/pods"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
+	"middleware.hc.cn/operator/internal/rediscluster/byname"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
@@ -47,6 +48,10 @@ type Observer struct {
 	// Secrets reads the Secret of the password and the user's ConfigMap by name, past
 	// every cache.
 	Secrets client.Reader
+	// Watched tells whether Secrets and ConfigMaps are as they were read; nil: nobody does.
+	Watched byname.Watcher
+	// Age is how old what was read by name may be where nobody tells; 0 is byname.Age.
+	Age time.Duration
 	// ServiceAccount is the operator's own, namespace:name, for messages about missing
 	// rights.
 	ServiceAccount string

@@ -29,6 +29,7 @@ import (
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
+	"middleware.hc.cn/operator/internal/rediscluster/byname"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
@@ -408,20 +409,20 @@ func TestConfigAge(t *testing.T) {
 	away = false
 	want(0, "100", "", false)
 	write("maxclients 200")
-	want(configAge-1, "100", "", false)
-	want(configAge, "200", "", false)
+	want(byname.Age-1, "100", "", false)
+	want(byname.Age, "200", "", false)
 	away = true // what was read goes on to be right
-	want(2*configAge, "200", "", false)
+	want(2*byname.Age, "200", "", false)
 	away = false
 	write("no directive at all \"")
-	want(2*configAge+1, "", "spec.pod[0].configmap: ", false)
+	want(2*byname.Age+1, "", "spec.pod[0].configmap: ", false)
 	write("maxclients 300") // mended: seen at once
-	want(2*configAge+2, "300", "", false)
+	want(2*byname.Age+2, "300", "", false)
 	if err := kube.Delete(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	want(2*configAge+3, "300", "", false)
-	want(4*configAge, "", "ConfigMap mine does not exist in namespace n", false)
+	want(2*byname.Age+3, "300", "", false)
+	want(4*byname.Age, "", "ConfigMap mine does not exist in namespace n", false)
 }
 
 // The time that a rollout may take is counted for the present spec only.

@@ -61,11 +61,11 @@ func healthOf(r *snapshot.Redis) redis.Health {
 	return h
 }
 
-// Due reports whether something has to be read again that is read by name, because nothing tells of a change.
-func (m *Memory) Due(cluster *v1alpha1.RedisCluster, now time.Time) bool {
-	_, known, fresh := m.access.Get(now)
-	return known && !fresh || m.certificate.tls != nil && !m.certificate.fresh(cluster, now) ||
-		m.config.name != "" && now.Sub(m.config.at) >= configAge
+// Due reports whether something has to be read again that is read by name.
+func (o *Observer) Due(cluster *v1alpha1.RedisCluster, m *Memory) bool {
+	_, known := m.access.Get()
+	return known && !o.fresh(m.access.Read()) || m.certificate.tls != nil && !o.freshCertificate(cluster, &m.certificate) ||
+		m.config.name != "" && m.config.name == cluster.Spec.Template().Configmap && !o.fresh(m.config.read)
 }
 
 // Unchanged reports whether all instances of a cluster answer within a time, and say what they said; and how long they kept it waiting.

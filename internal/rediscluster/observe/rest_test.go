@@ -11,12 +11,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
+	"middleware.hc.cn/operator/internal/rediscluster/byname"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -144,28 +147,61 @@ func TestWaitingAtRestIsCharged(t *testing.T) {
 	}
 }
 
-// What is read by name is read again when it is a minute old, also of a cluster at rest.
+// told is what a watch tells of everything.
+type told byname.State
+
+func (t told) State([]byname.Seen) byname.State { return byname.State(t) }
+
+// read is a reading of a Secret, a while ago.
+func read(t *testing.T, age time.Duration) byname.Reading {
+	t.Helper()
+	reads := &byname.Reads{Reader: fake.NewClientBuilder().Build()}
+	_ = reads.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "a"}, &corev1.Secret{}) // that there is none is seen as well
+	return reads.At(now.Add(-age))
+}
+
+// What is read by name is read again when it has changed, and where nobody tells, when it is a minute old; also of a cluster at rest.
 func TestDue(t *testing.T) {
+	const recent, old = 59 * time.Second, time.Minute
+	put := func(age time.Duration) func(*Memory) {
+		return func(m *Memory) { m.access.Put(access.Reading{}, read(t, age)) }
+	}
+	named := func(age time.Duration) func(*Memory) {
+		return func(m *Memory) { m.config = configRead{name: "a", read: read(t, age)} }
+	}
+	certified := func(age time.Duration, until time.Time) func(*Memory) {
+		return func(m *Memory) { m.certificate = certificate{tls: &redis.TLS{}, read: read(t, age), until: until} }
+	}
 	for name, tt := range map[string]struct {
 		memory func(*Memory)
+		told   byname.State
 		want   bool
 	}{
-		"nothing was read":     {func(*Memory) {}, false},
-		"the Secret is recent": {func(m *Memory) { m.access.Put(access.Reading{}, now.Add(-59*time.Second)) }, false},
-		"the Secret is old":    {func(m *Memory) { m.access.Put(access.Reading{}, now.Add(-time.Minute)) }, true},
-		"the Secret is to be read": {func(m *Memory) {
-			m.access.Put(access.Reading{}, now)
+		"nothing was read":           {memory: func(*Memory) {}},
+		"the Secret is recent":       {memory: put(recent)},
+		"the Secret is old":          {memory: put(old), want: true},
+		"the Secret is old and same": {memory: put(24 * time.Hour), told: byname.Same},
+		"the Secret has changed":     {memory: put(0), told: byname.Changed, want: true},
+		"the Secret is to be read": {memory: func(m *Memory) {
+			m.access.Put(access.Reading{}, read(t, 0))
 			m.ExpireAccess()
-		}, true},
-		"the ConfigMap is recent": {func(m *Memory) { m.config = configRead{name: "a", at: now.Add(-59 * time.Second)} }, false},
-		"the ConfigMap is old":    {func(m *Memory) { m.config = configRead{name: "a", at: now.Add(-time.Minute)} }, true},
-		"the certificate is old": {func(m *Memory) {
-			m.certificate = certificate{tls: &redis.TLS{}, readAt: now.Add(-time.Minute)}
-		}, true},
+		}, told: byname.Same, want: true},
+		"the ConfigMap is recent":         {memory: named(recent)},
+		"the ConfigMap is old":            {memory: named(old), want: true},
+		"the ConfigMap is old and same":   {memory: named(old), told: byname.Same},
+		"the ConfigMap has changed":       {memory: named(0), told: byname.Changed, want: true},
+		"another ConfigMap has changed":   {memory: func(m *Memory) { m.config = configRead{name: "b"} }, told: byname.Changed},
+		"the certificate is old":          {memory: certified(old, time.Time{}), want: true},
+		"the certificate is old and same": {memory: certified(old, now.Add(1)), told: byname.Same},
+		"the certificate expires now":     {memory: certified(0, now), told: byname.Same, want: true},
 	} {
+		o, _, _ := newObserver(t, interceptor.Funcs{})
+		o.Watched, o.Now = told(tt.told), func() time.Time { return now }
+		c := cluster()
+		c.Spec.Pod = []v1alpha1.PodTemplate{{Configmap: "a"}}
 		var m Memory
 		tt.memory(&m)
-		if got := m.Due(cluster(), now); got != tt.want {
+		if got := o.Due(c, &m); got != tt.want {
 			t.Errorf("%s: due %t, want %t", name, got, tt.want)
 		}
 	}

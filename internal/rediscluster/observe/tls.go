@@ -10,6 +10,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
+	"encoding/pem"
 	"fmt"
 	"slices"
 	"sync"
@@ -25,11 +26,11 @@ import (
 	"middleware.hc.cn/operator/internal/contain"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
+	"middleware.hc.cn/operator/internal/rediscluster/byname"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
-// certificateAge is how old may be what is known of the Secrets' and of an instance's
-// certificate.
+// certificateAge is how old may be what is known of an instance's certificate.
 const certificateAge = time.Minute
 
 // keyTrusted is the key of the trusted certificates.
@@ -58,9 +59,11 @@ type certificate struct {
 	// not even be mounted.
 	problem    string
 	denied     bool
-	readAt     time.Time
+	read       byname.Reading
 	generation int64
-	shown      map[string]shown // by address
+	// until is when time alone may make another certificate of it; zero: never.
+	until time.Time
+	shown map[string]shown // by address
 }
 
 // secretNames are those that spec.tls names; clients is what instances trust.
@@ -70,9 +73,9 @@ func namesOf(cluster *v1alpha1.RedisCluster) secretNames {
 	return secretNames{own: cluster.Spec.TLS.SecretName, trusted: cluster.TLSTrustSecretName(), clients: cluster.TLSClientTrustSecretName()}
 }
 
-// fresh reports whether what is known is of the present spec and recent.
-func (c *certificate) fresh(cluster *v1alpha1.RedisCluster, now time.Time) bool {
-	return c.generation == cluster.Generation && now.Sub(c.readAt) < certificateAge
+// freshCertificate reports whether what is known is of the present spec, and need not be read again.
+func (o *Observer) freshCertificate(cluster *v1alpha1.RedisCluster, c *certificate) bool {
+	return c.generation == cluster.Generation && (c.until.IsZero() || o.now().Before(c.until)) && o.fresh(c.read)
 }
 
 // offer has instances shown the certificate that ask for one, but only if one may be wanted: one that is shown is judged also where none
@@ -136,7 +139,7 @@ func (o *Observer) tls(ctx context.Context, cluster *v1alpha1.RedisCluster, m *M
 		return snapshot.TLS{Known: true}, nil
 	}
 	c := &m.certificate
-	if c.tls == nil || !c.fresh(cluster, o.now()) {
+	if c.tls == nil || !o.freshCertificate(cluster, c) {
 		if err := o.lookAtCertificate(ctx, cluster, c); err != nil && c.tls == nil {
 			return snapshot.TLS{}, err
 		} // otherwise the API server is away, and what is known goes on to be right
@@ -148,33 +151,36 @@ func (o *Observer) tls(ctx context.Context, cluster *v1alpha1.RedisCluster, m *M
 
 // lookAtCertificate reads the Secrets of spec.tls now. An error leaves all as it was.
 func (o *Observer) lookAtCertificate(ctx context.Context, cluster *v1alpha1.RedisCluster, c *certificate) error {
-	problem, denied, err := o.readCertificate(ctx, cluster, c)
+	reads := &byname.Reads{Reader: o.Secrets}
+	problem, denied, err := o.readCertificate(ctx, reads, cluster, c)
 	if err != nil {
 		return err
 	}
-	c.problem, c.denied, c.readAt, c.generation = problem, denied, o.now(), cluster.Generation
+	c.problem, c.denied, c.read, c.generation = problem, denied, reads.At(o.now()), cluster.Generation
 	return nil
 }
 
 // readCertificate reads the Secrets of spec.tls, and says, with a remedy, why they cannot be
 // used; denied says that one may not be mounted either.
-func (o *Observer) readCertificate(ctx context.Context, cluster *v1alpha1.RedisCluster, c *certificate) (problem string, denied bool,
-	err error) {
+func (o *Observer) readCertificate(ctx context.Context, from client.Reader, cluster *v1alpha1.RedisCluster, c *certificate) (
+	problem string, denied bool, err error) {
+	c.until = time.Time{}
 	names := namesOf(cluster)
-	own, problem, err := o.tlsSecret(ctx, cluster, "secretName", names.own)
+	own, problem, err := o.tlsSecret(ctx, from, cluster, "secretName", names.own)
 	if own == nil {
 		return problem, true, err
 	}
-	trusted, problem, err := o.tlsSecret(ctx, cluster, "caSecretName", names.trusted)
+	trusted, problem, err := o.tlsSecret(ctx, from, cluster, "caSecretName", names.trusted)
 	if trusted == nil {
 		return problem, true, err
 	}
 	clients := trusted
 	if names.clients != names.trusted {
-		if clients, problem, err = o.tlsSecret(ctx, cluster, "clientCASecretName", names.clients); clients == nil {
+		if clients, problem, err = o.tlsSecret(ctx, from, cluster, "clientCASecretName", names.clients); clients == nil {
 			return problem, true, err
 		}
 	}
+	c.until = nextChange(o.now(), own.Data[corev1.TLSCertKey], trusted.Data[keyTrusted], clients.Data[keyTrusted])
 	if problem = inOrder(cluster, c, own, trusted, clients, o.now()); problem == "" {
 		c.names = names
 	}
@@ -223,6 +229,24 @@ func inOrder(cluster *v1alpha1.RedisCluster, c *certificate, own, trusted, clien
 	return ""
 }
 
+// nextChange is when the first of some certificates begins or ceases to be valid, after now; zero when none does.
+func nextChange(now time.Time, texts ...[]byte) (next time.Time) {
+	for _, text := range texts {
+		for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+			certificate, err := x509.ParseCertificate(block.Bytes)
+			if err != nil {
+				continue // what it is good for does not depend on the time
+			}
+			for _, at := range []time.Time{certificate.NotBefore, certificate.NotAfter.Add(time.Second)} { // it counts to the end
+				if at.After(now) && (next.IsZero() || at.Before(next)) {
+					next = at
+				}
+			}
+		}
+	}
+	return next
+}
+
 // digestOf identifies certificates that are trusted.
 func digestOf(texts ...[]byte) string {
 	const digits = 16
@@ -236,9 +260,10 @@ func digestOf(texts ...[]byte) string {
 
 // tlsSecret reads a Secret of spec.tls. It must carry a label, because its key becomes
 // readable in the pods: who may write RedisClusters may not read every Secret.
-func (o *Observer) tlsSecret(ctx context.Context, cluster *v1alpha1.RedisCluster, field, name string) (*corev1.Secret, string, error) {
+func (o *Observer) tlsSecret(ctx context.Context, from client.Reader, cluster *v1alpha1.RedisCluster, field, name string) (*corev1.Secret,
+	string, error) {
 	var secret corev1.Secret
-	err := o.Secrets.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, &secret)
+	err := from.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, &secret)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Sprintf("spec.tls.%s: Secret %s does not exist in namespace %s: create it", field, name, cluster.Namespace), nil

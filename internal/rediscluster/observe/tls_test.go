@@ -5,7 +5,13 @@ package observe
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"math/big"
 	"net"
 	"slices"
 	"strings"
@@ -212,6 +218,40 @@ func TestForHowLongFilesWereLoaded(t *testing.T) {
 		}
 		if s := look(); s.Instances[0].OtherAuthorities != other {
 			t.Errorf("its files are of another Secret: %t, want %t", s.Instances[0].OtherAuthorities, other)
+		}
+	}
+}
+
+// Time alone makes another certificate of one when it begins or ceases to be valid: the next such moment is known.
+func TestNextChange(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid := func(from, to time.Duration) []byte {
+		template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(from), NotAfter: now.Add(to)}
+		der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	}
+	past, present, future := valid(-2*time.Hour, -time.Hour), valid(-time.Hour, 3*time.Hour), valid(time.Hour, 9*time.Hour)
+	for name, tt := range map[string]struct {
+		texts [][]byte
+		want  time.Time
+	}{
+		"none":             {},
+		"no certificate":   {texts: [][]byte{[]byte("hello")}},
+		"over":             {texts: [][]byte{past}},
+		"it ends":          {texts: [][]byte{present}, want: now.Add(3*time.Hour + time.Second)},
+		"it begins":        {texts: [][]byte{past, present, future}, want: now.Add(time.Hour)},
+		"several in one":   {texts: [][]byte{slices.Concat(present, future)}, want: now.Add(time.Hour)},
+		"at its very end":  {texts: [][]byte{valid(-time.Hour, 0)}, want: now.Add(time.Second)},
+		"not a second now": {texts: [][]byte{valid(0, 3*time.Hour)}, want: now.Add(3*time.Hour + time.Second)},
+	} {
+		if got := nextChange(now, tt.texts...); !got.Equal(tt.want) {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
 }

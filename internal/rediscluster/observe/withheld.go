@@ -6,10 +6,10 @@ package observe
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster/access"
+	"middleware.hc.cn/operator/internal/rediscluster/byname"
 	"middleware.hc.cn/operator/internal/rediscluster/overlay"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -36,7 +36,7 @@ func (o *Observer) Withheld(ctx context.Context, cluster *v1alpha1.RedisCluster,
 		return nil
 	}
 	c := &m.certificate
-	if c.problem == "" || !c.fresh(cluster, o.now()) {
+	if c.problem == "" || !o.freshCertificate(cluster, c) {
 		if err := o.lookAtCertificate(ctx, cluster, c); err != nil {
 			return &snapshot.Withheld{Cause: "CertificateUnavailable", Message: fmt.Sprintf("the Secrets of spec.tls cannot be read now: %v", err)}
 		}
@@ -50,14 +50,14 @@ func (o *Observer) Withheld(ctx context.Context, cluster *v1alpha1.RedisCluster,
 // overlayMemory is why what an overlay names may not go into pods; empty: it may.
 type overlayMemory struct {
 	problem    string
-	at         time.Time
+	read       byname.Reading
 	generation int64
 }
 
 // overlayWithheld says, with a field path and a remedy, which object that the overlay names may not go into pods; empty when all may.
 func (o *Observer) overlayWithheld(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory) string {
 	last := &m.overlay
-	if last.problem != "" && last.generation == cluster.Generation && o.now().Sub(last.at) < secretsAge {
+	if last.problem != "" && last.generation == cluster.Generation && o.fresh(last.read) {
 		return last.problem
 	}
 	named, _ := overlay.Read(cluster.Spec.Template()) // nothing is rendered of one that is refused
@@ -65,11 +65,12 @@ func (o *Observer) overlayWithheld(ctx context.Context, cluster *v1alpha1.RedisC
 	for _, r := range overlay.References(named) {
 		needed = append(needed, access.Needed{Field: overlay.Path.Child(r.Field).String(), Name: r.Name, Label: v1alpha1.LabelPod, Kind: r.Kind})
 	}
-	why, err := o.reader().Usable(ctx, cluster.Namespace, needed...)
+	reads := &byname.Reads{Reader: o.Secrets}
+	why, err := o.readerFrom(reads).Usable(ctx, cluster.Namespace, needed...)
 	if err != nil {
 		*last = overlayMemory{}
 		return fmt.Sprintf("what spec.pod[0].overlay names cannot be looked at now: %v", err)
 	}
-	*last = overlayMemory{problem: why, at: o.now(), generation: cluster.Generation}
+	*last = overlayMemory{problem: why, read: reads.At(o.now()), generation: cluster.Generation}
 	return why
 }

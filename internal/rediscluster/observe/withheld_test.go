@@ -22,6 +22,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/rediscluster/byname"
 )
 
 const certificateLife = 90 * 24 * time.Hour
@@ -234,7 +235,7 @@ func TestOverlayWithheld(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		at = at.Add(secretsAge)
+		at = at.Add(byname.Age)
 		if why := withheld(); strings.Contains(overlay, "good") && why != "" {
 			t.Errorf("%s with the label again: %q", overlay, why)
 		}

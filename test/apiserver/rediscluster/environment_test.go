@@ -116,12 +116,19 @@ type operator struct {
 // startOperator runs the operator until stop is called or the test ends. Its connection to the API server can be changed.
 func startOperator(t *testing.T, namespace string, world *redistest.World, change ...func(*rest.Config)) *operator {
 	t.Helper()
-	op := &operator{}
 	as := operatorConfig()
 	for _, change := range change {
 		change(as)
 	}
-	mgr, err := newOperator(op.requests.Of(as), namespace, world.Dial)
+	return startOperatorWith(t, as, namespace, world, func(*rediscluster.Options) {})
+}
+
+// startOperatorWith runs the operator with options of its own.
+func startOperatorWith(t *testing.T, as *rest.Config, namespace string, world *redistest.World,
+	adjust func(*rediscluster.Options)) *operator {
+	t.Helper()
+	op := &operator{}
+	mgr, err := newOperator(op.requests.Of(as), namespace, world.Dial, adjust)
 	check(t, err)
 	op.stop = environment.Start(t, mgr)
 	return op
@@ -135,8 +142,8 @@ func operatorConfig() *rest.Config {
 }
 
 // newOperator is a manager with the RedisCluster controller, for one namespace. It does not run yet.
-func newOperator(as *rest.Config, namespace string, dial func(ctx context.Context, address string) (net.Conn, error)) (ctrl.Manager,
-	error) {
+func newOperator(as *rest.Config, namespace string, dial func(ctx context.Context, address string) (net.Conn, error),
+	adjust ...func(*rediscluster.Options)) (ctrl.Manager, error) {
 	mgr, children, err := environment.NewManager(as, scheme, namespace)
 	if err != nil {
 		return nil, err
@@ -152,12 +159,16 @@ func newOperator(as *rest.Config, namespace string, dial func(ctx context.Contex
 	if err := redisbackup.Add(mgr, children, redisbackup.Options{Image: operatorImage, ServiceAccount: serviceAccount}); err != nil {
 		return nil, err
 	}
-	return mgr, rediscluster.Add(mgr, children, rediscluster.Options{
+	options := rediscluster.Options{
 		Backups: true, BackupImage: operatorImage, Chart: loaded,
 		ServiceAnnotations: append(slices.Clone(redisadmission.DefaultServiceAnnotationDomains), "external-dns.alpha.kubernetes.io"),
 		ServiceAccount:     serviceAccount, PollInterval: pollInterval, ClusterDomain: "cluster.example",
 		Redis: redis.NewPool(redis.Options{Dialer: dial, DialTimeout: 2 * time.Second, IOTimeout: 2 * time.Second}),
-	})
+	}
+	for _, adjust := range adjust {
+		adjust(&options)
+	}
+	return mgr, rediscluster.Add(mgr, children, options)
 }
 
 // asked are the requests so far.

@@ -24,15 +24,19 @@ import (
 
 // The tests that count what is asked come first and alone: passes are counted in the whole process.
 
-// A cluster that is healthy, or that is paused, asks nothing of the API server.
+// A cluster that is healthy, or that is paused, asks nothing of the API server: neither for its objects, nor for the Secrets and the
+// ConfigMap that it names, although these are read anew with every poll where nobody tells whether they have changed.
 func TestIdleAsksNothing(t *testing.T) {
-	cluster, op, _ := running(t)
-	quiet := func(what string) {
-		t.Helper()
-		awaitPasses(t, 3)
+	cluster, op, _ := runningWith(t, newNamespace(t), readAnew)
+	inPolls := func() []string {
 		before := len(op.asked())
 		awaitPasses(t, 5)
-		if asked := op.asked()[before:]; len(asked) > 0 {
+		return op.asked()[before:]
+	}
+	quiet := func(what string) {
+		t.Helper()
+		eventually(t, what+" comes to rest", func() string { return strings.Join(inPolls(), ", ") })
+		if asked := inPolls(); len(asked) > 0 {
 			t.Errorf("%s asked in 5 polls: %v", what, asked)
 		}
 	}

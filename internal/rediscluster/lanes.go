@@ -1,0 +1,179 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"middleware.hc.cn/operator/internal/pods"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+)
+
+// Clusters that wait for a worker go in the order of these priorities.
+const (
+	// failed: an instance was lost, or the cluster is being healed.
+	failed = 100
+	// wanted: something changed, or is under way.
+	wanted = 0
+	// routine: nothing is known to have happened. Objects that the operator finds at its start have it too.
+	routine = handler.LowPriority
+)
+
+// Who changes clusters, or makes them fail, can do so without an end: so many reconciliations of a namespace go before the routine of
+// others at once, for each of the two reasons, and one more each time that another interval has passed. What is over that is routine, so
+// that clusters to which nothing is known to have happened are looked at, too.
+const (
+	firstAtOnce   = 20
+	firstInterval = 500 * time.Millisecond
+)
+
+// budget is how many reconciliations may go first, by namespace. It is safe for concurrent use.
+type budget struct {
+	mu sync.Mutex
+	// spent is until when what a namespace has used is made good.
+	spent map[string]time.Time
+	swept time.Time
+}
+
+// take reports whether one more reconciliation of a namespace may go before those of others.
+func (b *budget) take(namespace string, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.spent == nil || now.Sub(b.swept) >= firstAtOnce*firstInterval {
+		after := map[string]time.Time{}
+		for namespace, until := range b.spent {
+			if until.After(now) {
+				after[namespace] = until
+			}
+		}
+		b.spent, b.swept = after, now
+	}
+	until := b.spent[namespace]
+	if until.Before(now) {
+		until = now
+	}
+	if until = until.Add(firstInterval); until.Sub(now) > firstAtOnce*firstInterval {
+		return false
+	}
+	b.spent[namespace] = until
+	return true
+}
+
+type (
+	queue      = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	priorities = priorityqueue.PriorityQueue[reconcile.Request]
+)
+
+// fair is a queue in which what was changed goes first, as far as its namespace may.
+type fair struct {
+	priorities
+	r *Reconciler
+}
+
+// Add enqueues a cluster that was changed.
+func (f fair) Add(request reconcile.Request) { f.AddWithOpts(priorityqueue.AddOpts{}, request) }
+
+// AddWithOpts enqueues clusters, with the priority of changed ones unless another is given.
+func (f fair) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
+	for _, request := range requests {
+		with := o
+		if with.Priority == nil {
+			with.Priority = ptr.To(f.r.changed(request.Namespace))
+		}
+		f.priorities.AddWithOpts(with, request)
+	}
+}
+
+// changed is the priority of a cluster that was changed.
+func (r *Reconciler) changed(namespace string) int {
+	if r.changes.take(namespace, r.now()) {
+		return wanted
+	}
+	return routine
+}
+
+// fairly has a handler enqueue clusters in a fair queue.
+func (r *Reconciler) fairly(h handler.EventHandler) handler.EventHandler {
+	in := func(q queue) queue {
+		if p, can := q.(priorities); can {
+			return fair{priorities: p, r: r}
+		}
+		return q
+	}
+	return handler.Funcs{
+		CreateFunc:  func(ctx context.Context, e event.CreateEvent, q queue) { h.Create(ctx, e, in(q)) },
+		UpdateFunc:  func(ctx context.Context, e event.UpdateEvent, q queue) { h.Update(ctx, e, in(q)) },
+		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { h.Delete(ctx, e, in(q)) },
+		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { h.Generic(ctx, e, in(q)) },
+	}
+}
+
+// instances wakes the clusters whose pods or StatefulSets an event is about. Those that lost an instance go first, at the operator's start
+// those of which one is missing.
+func (r *Reconciler) instances() handler.EventHandler {
+	wake := func(ctx context.Context, q queue, o client.Object, lost bool) {
+		for _, request := range toCluster(ctx, o) {
+			r.woken.note(request.NamespacedName)
+			if first, can := q.(priorities); can && lost && r.failures.take(request.Namespace, r.now()) {
+				first.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(failed)}, request)
+				continue
+			}
+			q.Add(request)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			wake(ctx, q, e.Object, e.IsInInitialList && !complete(e.Object))
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			wake(ctx, q, e.ObjectNew, complete(e.ObjectOld) && !complete(e.ObjectNew))
+		},
+		DeleteFunc:  func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, q, e.Object, true) },
+		GenericFunc: func(ctx context.Context, e event.GenericEvent, q queue) { wake(ctx, q, e.Object, false) },
+	}
+}
+
+// complete reports whether an instance, or all of a shard, are ready, and are to stay.
+func complete(o client.Object) bool {
+	if o.GetDeletionTimestamp() != nil {
+		return false
+	}
+	switch o := o.(type) {
+	case *corev1.Pod:
+		return pods.Ready(o)
+	case *appsv1.StatefulSet:
+		return o.Status.ReadyReplicas >= ptr.Deref(o.Spec.Replicas, 1)
+	}
+	return true
+}
+
+// next is the priority with which a cluster is looked at next, after a report.
+func (r *Reconciler) next(namespace string, report Report, atRest bool) int {
+	switch {
+	case atRest:
+		return routine
+	case report.Decision.Situation == plan.Healing && r.failures.take(namespace, r.now()):
+		return failed
+	}
+	return r.changed(namespace)
+}
+
+// in has a cluster looked at again with a priority.
+func in(priority int, result ctrl.Result, err error) (ctrl.Result, error) {
+	result.Priority = &priority
+	return result, err
+}
