@@ -28,7 +28,7 @@ import (
 // cover the watched namespaces, and that of children those that resources may reach besides; "*" is all.
 func (o Options) NewManager(as *rest.Config, setup ctrl.Options, reach ...string) (mgr ctrl.Manager, children cache.Cache, err error) {
 	setup.Cache = cache.Options{
-		ByObject: setup.Cache.ByObject,
+		ByObject:          setup.Cache.ByObject,
 		DefaultNamespaces: o.namespaces(),
 		SyncPeriod:        neverResent(),
 		DefaultTransform:  withoutManagedFields,

@@ -117,7 +117,8 @@ func run(ctx context.Context, end context.CancelCauseFunc, cfg *rest.Config, o O
 	}
 	metrics.Build(build.Version, build.Commit, build.Go)
 	mgr.GetLogger().Info("Starting the operator", "version", build.Version, "commit", build.Commit, "controllers", names(controllers),
-		"namespaces", cmp.Or(strings.Join(o.Namespaces, ","), "all"), "selector", o.Selector, "webhooks", o.webhooks(), "platformUserIDs", userIDs)
+		"namespaces", cmp.Or(strings.Join(o.Namespaces, ","), "all"), "selector", o.Selector,
+		"webhooks", o.webhooks(), "platformUserIDs", userIDs)
 	return mgr.Start(ctx)
 }
 

@@ -177,7 +177,9 @@ func TestOperatorsBesideEachOther(t *testing.T) {
 	role := objects["Role middleware-operator system"].Object
 	rules, _, _ := unstructured.NestedSlice(role, "rules")
 	leases, _, _ := unstructured.NestedStringSlice(rules[1].(map[string]any), "resourceNames")
-	for i, want := range []struct{ deployment, selector string }{{"middleware-operator", "tier!=gold"}, {"middleware-operator-gold", "tier=gold"}} {
+	for i, want := range []struct{ deployment, selector string }{
+		{"middleware-operator", "tier!=gold"}, {"middleware-operator-gold", "tier=gold"},
+	} {
 		o, there := objects["Deployment "+want.deployment+" system"]
 		if !there {
 			t.Fatalf("there is no Deployment %s", want.deployment)
@@ -193,7 +195,8 @@ func TestOperatorsBesideEachOther(t *testing.T) {
 		}
 		selects, _, _ := unstructured.NestedStringMap(o.Object, "spec", "selector", "matchLabels")
 		labels, _, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
-		if !cmp.Equal(selects, labels) || labels["app.kubernetes.io/name"] != "middleware-operator" || (labels["app.kubernetes.io/component"] == "gold") != (i == 1) {
+		if !cmp.Equal(selects, labels) || labels["app.kubernetes.io/name"] != "middleware-operator" ||
+			(labels["app.kubernetes.io/component"] == "gold") != (i == 1) {
 			t.Errorf("%s selects %v of pods with %v", want.deployment, selects, labels)
 		}
 	}

@@ -90,7 +90,8 @@ func TestASelectorSelectsWhatIsMade(t *testing.T) {
 		"a cluster of nobody's operator": {nil, false},
 	} {
 		cluster.Labels = tt.cluster
-		c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(s.Schedule).WithObjects(s.Schedule.DeepCopy(), cluster.DeepCopy()).Build()
+		c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(s.Schedule).
+			WithObjects(s.Schedule.DeepCopy(), cluster.DeepCopy()).Build()
 		r := &reconciler{cache: c, live: c, selector: selector, recorder: events.NewFakeRecorder(10), now: func() time.Time { return now }}
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.Schedule)}); err != nil {
 			t.Errorf("%s: %v", what, err)
