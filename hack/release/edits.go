@@ -38,11 +38,23 @@ func container(path ...any) []any {
 	return append([]any{"spec", "template", "spec", "containers", 0}, path...)
 }
 
+// eachOperator goes through the operators of a release; the first has no name.
+const eachOperator = `range $operator := include "middleware-operator.operators" $ | fromYamlArray`
+
+// component tells the pods of one operator from those of another.
+var component = lines(
+	`{{- with $operator.name }}`,
+	`app.kubernetes.io/component: {{ . | quote }}`,
+	`{{- end }}`)
+
 const deployment, networkPolicy = "Deployment middleware-operator", "NetworkPolicy middleware-operator"
 
 // edits are where the objects of config/ depend on values. The labels that all have, the namespace and the conditions come on top.
 var edits = []edit{
-	{deployment, []any{"spec", "replicas"}, `replicas: {{ $.Values.replicas }}`},
+	{deployment, []any{"metadata", "name"}, `name: middleware-operator{{ with $operator.name }}-{{ . }}{{ end }}`},
+	{deployment, []any{"spec", "replicas"}, `replicas: {{ $operator.replicas }}`},
+	{deployment, []any{"spec", "selector", "matchLabels", added{}}, component},
+	{deployment, []any{"spec", "template", "metadata", "labels", added{}}, component},
 	{deployment, []any{"spec", "template", "spec", added{}}, lines(
 		`{{- with $.Values.image.pullSecrets }}`,
 		`imagePullSecrets:`,
@@ -67,6 +79,9 @@ var edits = []edit{
 		`{{- end }}`)},
 	{deployment, container("image"), `image: {{ include "middleware-operator.image" $ | quote }}`},
 	{deployment, container("args", added{}), lines(
+		`{{- with $operator.selector }}`,
+		`- {{ printf "--selector=%s" . | quote }}`,
+		`{{- end }}`,
 		`{{- with $.Values.watchNamespaces }}`,
 		`- --watch-namespaces={{ join "," . }}`,
 		`{{- end }}`,
@@ -100,6 +115,10 @@ var edits = []edit{
 		`- mountPath: /tmp/k8s-webhook-server/serving-certs`,
 		`  name: webhook-certificate`,
 		`  readOnly: true`,
+		`{{- end }}`)},
+	{"Role middleware-operator", []any{"rules", 1, "resourceNames", items{}}, lines(
+		`{{- `+eachOperator+` }}`,
+		`- {{ include "middleware-operator.lease" $operator }}`,
 		`{{- end }}`)},
 	{networkPolicy, []any{"spec", "egress", 3, "ports", items{}}, lines(
 		`{{- range $.Values.networkPolicy.apiServerPorts }}`,

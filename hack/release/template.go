@@ -46,6 +46,9 @@ func template(o object) (string, error) {
 		o.condition = "$.Values.crds.install"
 	}
 	text, err := body(o.Unstructured)
+	if o.GetKind() == "Deployment" {
+		return wrapped(eachOperator, text), err
+	}
 	if o.condition == "" {
 		return "---\n" + text, err
 	}

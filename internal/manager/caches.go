@@ -24,10 +24,11 @@ import (
 // The operator keeps two caches. The manager's holds the custom resources. The children's holds what the operator made for them,
 // selected by label, so that nothing else of the cluster is ever listed or kept in memory. Secrets are in neither.
 
-// NewManager makes a manager that is set up as given, with the operator's two caches. They cover the watched namespaces, and that
-// of children those that resources may reach besides; "*" is all.
+// NewManager makes a manager that is set up as given, with the operator's two caches; of the setup of the first, ByObject counts. They
+// cover the watched namespaces, and that of children those that resources may reach besides; "*" is all.
 func (o Options) NewManager(as *rest.Config, setup ctrl.Options, reach ...string) (mgr ctrl.Manager, children cache.Cache, err error) {
 	setup.Cache = cache.Options{
+		ByObject:          setup.Cache.ByObject,
 		DefaultNamespaces: o.namespaces(),
 		SyncPeriod:        neverResent(),
 		DefaultTransform:  withoutManagedFields,

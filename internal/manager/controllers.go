@@ -166,7 +166,7 @@ func addRedisBackupSchedule(w wiring) error {
 	if err != nil {
 		return err
 	}
-	return schedule.Add(w.mgr, nil)
+	return schedule.Add(w.mgr, schedule.Options{Selector: w.options.selector()})
 }
 
 // ownImage is that of the operator's pod; empty outside of a cluster, or when it may not be read.

@@ -52,6 +52,8 @@ func (o *Options) workFlags(env Environment) *pflag.FlagSet {
 	}
 	f.StringSliceVar(&o.Namespaces, "watch-namespaces", o.Namespaces,
 		"namespaces to watch, comma separated; none means all (default: the environment's WATCH_NAMESPACE)")
+	f.StringVar(&o.Selector, "selector", o.Selector,
+		"label selector of the custom resources that this operator works on, of all kinds (tier=gold, or tier!=gold); others are not in its caches, and its Lease has a name of its own; none means all")
 	f.StringVar(&o.WatchesFile, "watches-file", o.WatchesFile, "file that lists the chart kinds; charts are found relative to it")
 	f.Var(&o.Concurrency, "max-concurrent-reconciles",
 		"objects worked on at once, for each kind or for named ones (4, or rediscluster=8,crontab=2, or both: 4,rediscluster=8); RedisClusters of one namespace get three quarters of theirs at the most")
@@ -94,7 +96,7 @@ func (o *Options) redisFlags() *pflag.FlagSet {
 func (o *Options) leaderElectionFlags() *pflag.FlagSet {
 	f, l := newFlagSet(), &o.LeaderElection
 	f.BoolVar(&l.Enabled, "leader-elect", l.Enabled, "let only one of several replicas act at a time")
-	f.StringVar(&l.ID, "leader-election-id", l.ID, "name of the Lease")
+	f.StringVar(&l.ID, "leader-election-id", l.ID, "name of the Lease; with --selector, a digest of that is put behind it")
 	f.StringVar(&l.Namespace, "leader-election-namespace", l.Namespace, "namespace of the Lease (default: the operator's own)")
 	f.DurationVar(&l.LeaseDuration, "leader-election-lease-duration", l.LeaseDuration, "how long others wait for a leader that went silent")
 	f.DurationVar(&l.RenewDeadline, "leader-election-renew-deadline", l.RenewDeadline, "how long a leader tries to renew before it gives up")

@@ -117,7 +117,8 @@ func run(ctx context.Context, end context.CancelCauseFunc, cfg *rest.Config, o O
 	}
 	metrics.Build(build.Version, build.Commit, build.Go)
 	mgr.GetLogger().Info("Starting the operator", "version", build.Version, "commit", build.Commit, "controllers", names(controllers),
-		"namespaces", cmp.Or(strings.Join(o.Namespaces, ","), "all"), "webhooks", o.webhooks(), "platformUserIDs", userIDs)
+		"namespaces", cmp.Or(strings.Join(o.Namespaces, ","), "all"), "selector", o.Selector,
+		"webhooks", o.webhooks(), "platformUserIDs", userIDs)
 	return mgr.Start(ctx)
 }
 
@@ -150,7 +151,12 @@ func (o Options) newManager(api api, env Environment, controllers []controller, 
 	for _, c := range controllers {
 		reach = append(reach, c.reach...)
 	}
+	selected, err := o.selected(api, controllers)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	mgr, children, err := o.NewManager(api.config, ctrl.Options{
+		Cache:                         cache.Options{ByObject: selected},
 		Scheme:                        api.scheme,
 		MapperProvider:                func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return api.mapper, nil },
 		Metrics:                       o.metrics(),
@@ -179,7 +185,9 @@ func (o Options) lease(config *rest.Config, own string, deposed func()) (resourc
 		return nil,
 			errors.New("--leader-elect: outside of a cluster the Lease needs a namespace; give --leader-election-namespace, or --leader-elect=false")
 	}
-	return newLease(config, namespace, o.LeaderElection, deposed)
+	election := o.LeaderElection
+	election.ID = o.leaseName()
+	return newLease(config, namespace, election, deposed)
 }
 
 func (o Options) metrics() metricsserver.Options {

@@ -25,6 +25,9 @@ type Options struct {
 	Controllers []string
 	// Namespaces limits what is watched; none means all namespaces.
 	Namespaces []string
+	// Selector is the label selector of the custom resources, of all kinds, that are this operator's; empty means all. It is in the one
+	// form in which it is printed.
+	Selector string
 	// WatchesFile lists the chart kinds. Its charts are found relative to it.
 	WatchesFile string
 	// SyncPeriod is how often every watched object is looked at without a reason; zero means never.
@@ -165,6 +168,7 @@ func (o Options) Validate() error {
 // optionRules are checked in this order.
 var optionRules = []func(Options) []error{
 	validateNamespaces,
+	validateSelector,
 	validateHistory,
 	validateClusterDomain,
 	validateDurations,

@@ -7,6 +7,7 @@ package chart
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"os"
@@ -108,6 +109,8 @@ var examples = map[string]string{
 	"replicas":                       "replicas: 2",
 	"resources":                      "resources: {limits: {memory: 1Gi, cpu: 1.5}, requests: {cpu: 100m}}",
 	"watchNamespaces":                "watchNamespaces: [default, shop]",
+	"selector":                       "selector: tier=gold",
+	"operators":                      "{selector: tier!=gold, operators: [{name: gold, selector: tier=gold, replicas: 2}]}",
 	"secretNamespaces":               "secretNamespaces: [shop]",
 	"log.level":                      "log: {level: debug}",
 	"log.format":                     "log: {format: console}",
@@ -164,6 +167,37 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 		}
 		if err := options.Validate(); err != nil {
 			t.Errorf("%s: the operator says: %v", name, err)
+		}
+	}
+}
+
+// Operators beside the first one have pods, a selector, and the right to a Lease of their own; all of them answer webhooks.
+func TestOperatorsBesideEachOther(t *testing.T) {
+	objects := rendered(t, examples["operators"])
+	role := objects["Role middleware-operator system"].Object
+	rules, _, _ := unstructured.NestedSlice(role, "rules")
+	leases, _, _ := unstructured.NestedStringSlice(rules[1].(map[string]any), "resourceNames")
+	for i, want := range []struct{ deployment, selector string }{
+		{"middleware-operator", "tier!=gold"}, {"middleware-operator-gold", "tier=gold"},
+	} {
+		o, there := objects["Deployment "+want.deployment+" system"]
+		if !there {
+			t.Fatalf("there is no Deployment %s", want.deployment)
+		}
+		containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+		if args := fmt.Sprint(containers[0].(map[string]any)["args"]); !strings.Contains(args, "--selector="+want.selector) {
+			t.Errorf("%s has the arguments %s", want.deployment, args)
+		}
+		// internal/manager names the Lease in this way.
+		lease := fmt.Sprintf("middleware-operator-%x", sha256.Sum256([]byte(want.selector)))[:len("middleware-operator-")+8]
+		if i >= len(leases) || leases[i] != lease {
+			t.Errorf("the Role allows the Leases %v, not %s", leases, lease)
+		}
+		selects, _, _ := unstructured.NestedStringMap(o.Object, "spec", "selector", "matchLabels")
+		labels, _, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
+		if !cmp.Equal(selects, labels) || labels["app.kubernetes.io/name"] != "middleware-operator" ||
+			(labels["app.kubernetes.io/component"] == "gold") != (i == 1) {
+			t.Errorf("%s selects %v of pods with %v", want.deployment, selects, labels)
 		}
 	}
 }

@@ -4,6 +4,7 @@
 package documents
 
 var times = []limit{
+	{"docs/sharing.md", "a step that has begun ends, within a minute", "internal/rediscluster/loop.go", "stepWithin = time.Minute"},
 	{"docs/rediscluster-refusals.md", "a liveness probe that allows less than 30 s", "internal/admission/rediscluster/overlay.go",
 		"beforeRestart = failing{30, 3600, 10, 6"},
 	{"docs/rediscluster-refusals.md", "a readiness probe that takes more than 60 s", "internal/admission/rediscluster/overlay.go",

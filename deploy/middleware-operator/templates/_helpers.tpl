@@ -14,9 +14,20 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- end }}
 {{- end }}
 
+{{- /* The operators of the release: that of its own values first, which has no name. */}}
+{{- define "middleware-operator.operators" -}}
+{{- concat (list (dict "name" "" "replicas" .Values.replicas "selector" .Values.selector)) (.Values.operators | default list) | toYaml }}
+{{- end }}
+
+{{- /* The Lease of an operator, as it makes the name itself. */}}
+{{- define "middleware-operator.lease" -}}
+middleware-operator{{ with .selector }}-{{ sha256sum . | trunc 8 }}{{ end }}
+{{- end }}
+
 {{- /* Flags that objects of the chart must agree with, and the value that says so, or why there is none. */}}
 {{- define "middleware-operator.ownFlags" -}}
 watch-namespaces: set watchNamespaces
+selector: set selector
 allow-host-path: set allowHostPath
 install-crds: the chart installs them (crds.install)
 metrics-bind-address: set metrics.enabled
@@ -31,7 +42,7 @@ webhook-cert-dir: set webhooks.certManager
 webhooks: the webhook configurations are installed
 leader-elect: more than one pod would act
 enable-leader-election: more than one pod would act
-leader-election-id: the Role allows middleware-operator
+leader-election-id: the Role allows middleware-operator, and the Leases of selectors
 leader-election-namespace: the Role is in the namespace of the release
 zap-log-level: set log.level
 zap-encoder: set log.format

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,7 @@ const soon, latest = time.Second, time.Hour
 type reconciler struct {
 	cache    client.Reader
 	live     client.Client // the API server
+	selector labels.Selector
 	recorder events.EventRecorder
 	now      func() time.Time
 	memory   shell.Memory[struct{}]
@@ -75,12 +77,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 func (r *reconciler) observe(ctx context.Context, schedule *v1alpha1.RedisBackupSchedule, from client.Reader) (*Snapshot, error) {
 	s := &Snapshot{Schedule: schedule, Now: r.now()}
 	var list v1alpha1.RedisBackupList
-	if err := from.List(ctx, &list, client.InNamespace(schedule.Namespace)); err != nil {
+	selected := client.MatchingLabelsSelector{Selector: r.selector} // as the cache has it
+	if err := from.List(ctx, &list, client.InNamespace(schedule.Namespace), selected); err != nil {
 		return nil, fmt.Errorf("list the RedisBackups: %w", err)
 	}
 	s.Backups = list.Items
 	var clusters v1alpha1.RedisClusterList // the operator may list them, and not get one
-	if err := from.List(ctx, &clusters, client.InNamespace(schedule.Namespace)); err != nil {
+	if err := from.List(ctx, &clusters, client.InNamespace(schedule.Namespace), selected); err != nil {
 		return nil, fmt.Errorf("list the RedisClusters: %w", err)
 	}
 	for i := range clusters.Items {
@@ -100,6 +103,7 @@ func (r *reconciler) act(ctx context.Context, s *Snapshot, step Step) error {
 	switch step := step.(type) {
 	case Make: // one that exists by now is looked at in the next reconciliation
 		backup := backupOf(s.Schedule, step.At)
+		r.inherit(s.Schedule, backup)
 		if err := r.live.Create(ctx, backup); err != nil {
 			return fmt.Errorf("make RedisBackup %s: %w", backup.Name, err)
 		}
@@ -112,6 +116,7 @@ func (r *reconciler) act(ctx context.Context, s *Snapshot, step Step) error {
 		}
 	case MakeThrowaway:
 		throwaway := throwawayOf(s.Schedule, s.Cluster, step.Backup)
+		r.inherit(s.Schedule, throwaway)
 		if err := r.live.Create(ctx, throwaway); err != nil {
 			return fmt.Errorf("make RedisCluster %s: %w", throwaway.Name, err)
 		}
@@ -125,6 +130,19 @@ func (r *reconciler) act(ctx context.Context, s *Snapshot, step Step) error {
 	case Rest, Note, Pass, Skip, BeginVerification, SkipVerification, EndVerification: // the status holds it
 	}
 	return nil
+}
+
+// inherit gives what a schedule makes the labels by which the schedule is this operator's, so that it is, too.
+func (r *reconciler) inherit(schedule *v1alpha1.RedisBackupSchedule, made client.Object) {
+	requirements, _ := r.selector.Requirements()
+	own := made.GetLabels()
+	for _, requirement := range requirements {
+		value, labelled := schedule.Labels[requirement.Key()]
+		if _, taken := own[requirement.Key()]; labelled && !taken {
+			own[requirement.Key()] = value
+		}
+	}
+	made.SetLabels(own)
 }
 
 // backupOf is the RedisBackup of a time. It has no owner: it stays when the schedule is deleted.

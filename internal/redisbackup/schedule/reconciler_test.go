@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
@@ -51,7 +52,8 @@ func TestOldNews(t *testing.T) {
 			return b.Build()
 		}
 		live := build(tt.live)
-		r := &reconciler{cache: build(tt.cache), live: live, recorder: events.NewFakeRecorder(10), now: func() time.Time { return now }}
+		r := &reconciler{cache: build(tt.cache), live: live, selector: labels.Everything(), recorder: events.NewFakeRecorder(10),
+			now: func() time.Time { return now }}
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.Schedule)}); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -66,5 +68,51 @@ func TestOldNews(t *testing.T) {
 		if !slices.Equal(names, tt.want) {
 			t.Errorf("%s: there are %v, want %v", what, names, tt.want)
 		}
+	}
+}
+
+// What a schedule makes is of the operator that the schedule is of, and what is another operator's does not count for it.
+func TestASelectorSelectsWhatIsMade(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	selector := labels.SelectorFromSet(labels.Set{"tier": "gold"})
+	s := snapshotOf(func(s *Snapshot) { s.Schedule.Labels = map[string]string{"tier": "gold", "app": "shop"} })
+	cluster := &v1alpha1.RedisCluster{}
+	cluster.Namespace, cluster.Name = "shop", "cache"
+	for what, tt := range map[string]struct {
+		cluster map[string]string
+		made    bool
+	}{
+		"a cluster of the operator":      {map[string]string{"tier": "gold"}, true},
+		"a cluster of another operator":  {map[string]string{"tier": "silver"}, false},
+		"a cluster of nobody's operator": {nil, false},
+	} {
+		cluster.Labels = tt.cluster
+		c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(s.Schedule).
+			WithObjects(s.Schedule.DeepCopy(), cluster.DeepCopy()).Build()
+		r := &reconciler{cache: c, live: c, selector: selector, recorder: events.NewFakeRecorder(10), now: func() time.Time { return now }}
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.Schedule)}); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		var list v1alpha1.RedisBackupList
+		if err := c.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+		if (len(list.Items) == 1) != tt.made {
+			t.Errorf("%s: there are %d backups", what, len(list.Items))
+		}
+		for i := range list.Items {
+			b := &list.Items[i]
+			if !selector.Matches(labels.Set(b.Labels)) || b.Labels["app"] != "" || !s.Schedule.Made(b) {
+				t.Errorf("%s: its labels are %v", what, b.Labels)
+			}
+		}
+	}
+	throwaway := throwawayOf(s.Schedule, cluster, &v1alpha1.RedisBackup{})
+	(&reconciler{selector: selector}).inherit(s.Schedule, throwaway)
+	if !selector.Matches(labels.Set(throwaway.Labels)) || !s.Schedule.Throwaway(throwaway) {
+		t.Errorf("the throwaway has the labels %v", throwaway.Labels)
 	}
 }

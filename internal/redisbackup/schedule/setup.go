@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,17 +24,29 @@ import (
 	"middleware.hc.cn/operator/internal/tracing"
 )
 
-// Add registers the controller of RedisBackupSchedules with a manager. now is the clock; nil: time.Now.
-func Add(mgr ctrl.Manager, now func() time.Time) error {
-	if now == nil {
-		now = time.Now
+// Options configures the controller of RedisBackupSchedules.
+type Options struct {
+	// Selector selects the custom resources that are this operator's; nil: all. What a schedule makes has its labels of these keys.
+	Selector labels.Selector
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+}
+
+// Add registers the controller of RedisBackupSchedules with a manager.
+func Add(mgr ctrl.Manager, o Options) error {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Selector == nil {
+		o.Selector = labels.Everything()
 	}
 	live, err :=
 		client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("set up RedisBackupSchedule: %w", err)
 	}
-	r := &reconciler{cache: mgr.GetCache(), live: live, recorder: mgr.GetEventRecorder("redisbackupschedule"), now: now}
+	r := &reconciler{cache: mgr.GetCache(), live: live, recorder: mgr.GetEventRecorder("redisbackupschedule"), selector: o.Selector,
+		now: o.Now}
 	schedule := &v1alpha1.RedisBackupSchedule{}
 	made, cluster := handler.EnqueueRequestsFromMapFunc(maker), handler.EnqueueRequestsFromMapFunc(r.ofCluster)
 	verifies := handler.EnqueueRequestsFromMapFunc(verifier)

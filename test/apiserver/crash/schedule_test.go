@@ -70,7 +70,7 @@ var beRestored controller[*v1alpha1.RedisCluster] = func(ctx context.Context, c 
 // addSchedule has a clock that is more than a year ahead of that of the API server, so that a schedule of every year is due, and is not
 // again while the test runs.
 func addSchedule(mgr ctrl.Manager, _ cache.Cache, _ []string, now func() time.Time) error {
-	return schedule.Add(mgr, func() time.Time { return now().AddDate(1, 0, 1) })
+	return schedule.Add(mgr, schedule.Options{Now: func() time.Time { return now().AddDate(1, 0, 1) }})
 }
 
 func newSchedule([]string) *unstructured.Unstructured {

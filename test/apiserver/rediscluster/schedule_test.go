@@ -48,7 +48,7 @@ func startSchedule(t *testing.T, namespace string, retention *v1alpha1.BackupRet
 	s.clock.Store(s.at.CreationTimestamp.Truncate(time.Hour).Add(time.Hour / 2).Unix())
 	mgr, _, err := environment.NewManager(operatorConfig(), scheme, namespace)
 	check(t, err)
-	check(t, schedule.Add(mgr, func() time.Time { return time.Unix(s.clock.Load(), 0) }))
+	check(t, schedule.Add(mgr, schedule.Options{Now: func() time.Time { return time.Unix(s.clock.Load(), 0) }}))
 	environment.Start(t, mgr)
 	return s
 }
