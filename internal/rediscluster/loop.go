@@ -118,7 +118,8 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	report.Decision = shape.Next(m.known(cluster, children.Pending, l.Now(), l.RetryRefused))
 	result, took, err := l.do(ctx, report.Decision.Step, act.Subject{
 		Cluster: cluster, Credentials: m.Credentials(cluster), Access: m.Access(),
-		Children: children.Objects, Certificate: children.Certificate, NoCertificate: children.NoCertificate, Seen: versions(snap), Obsolete: children.Obsolete, Pipeline: pipeline(cluster),
+		Children: children.Objects, Certificate: children.Certificate, NoCertificate: children.NoCertificate,
+		Seen: versions(snap), Obsolete: children.Obsolete, Pipeline: pipeline(cluster),
 	})
 	if err != nil || took > longStep {
 		report.Held += took

@@ -9,8 +9,8 @@ import "time"
 // that stops.
 type RecordCertificate struct{ base }
 
-// ApplyCertificate makes the Certificate be as it is rendered, or go when it is not any more. Its names are those of Services: they are made
-// first, so that a certificate for somebody else's name is never asked for.
+// ApplyCertificate makes the Certificate be as it is rendered, or go when it is not any more. Its names are those of Services: they are
+// made first, so that a certificate for somebody else's name is never asked for.
 type ApplyCertificate struct{ base }
 
 // Name implements Step.

@@ -117,7 +117,8 @@ func TestCertificateTakesNothing(t *testing.T) {
 		}, "spec.tls.issuerRef: Secret cache-tls exists, and cert-manager would write over it"},
 		"Certificate": {func(t *testing.T, c *v1alpha1.RedisCluster) {
 			certificate := certificateOf(c)
-			certificate.Object["spec"] = map[string]any{"secretName": "else", "issuerRef": map[string]any{"name": "a"}, "dnsNames": []any{"a.example"}}
+			certificate.Object["spec"] = map[string]any{"secretName": "else", "issuerRef": map[string]any{"name": "a"},
+				"dnsNames": []any{"a.example"}}
 			create(t, certificate)
 		}, "cache-tls"},
 	} {
