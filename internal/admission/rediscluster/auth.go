@@ -107,8 +107,8 @@ func checkIssuer(tls *v1alpha1.TLS, o Options) field.ErrorList {
 	case "", v1alpha1.IssuerKindIssuer:
 	case v1alpha1.IssuerKindClusterIssuer:
 		if !slices.Contains(o.ClusterIssuers, issuer.Name) && !slices.Contains(o.ClusterIssuers, "*") {
-			refused = append(refused, field.Forbidden(at, fmt.Sprintf("ClusterIssuer %s may be meant for others: name an Issuer of the namespace, or "+
-				"ask whoever runs the operator to start it with --cluster-issuers=%s", issuer.Name, issuer.Name)))
+			refused = append(refused, field.Forbidden(at, fmt.Sprintf("ClusterIssuer %s may be meant for others: name an Issuer of the namespace, "+
+				"or ask whoever runs the operator to start it with --cluster-issuers=%s", issuer.Name, issuer.Name)))
 		}
 	default:
 		refused = append(refused, field.NotSupported(at.Child("kind"), issuer.Kind,

@@ -16,8 +16,8 @@ import (
 	"middleware.hc.cn/operator/internal/apply"
 )
 
-// applyCertificate has cert-manager make the certificate of the instances, or ends that. The Services come first: while somebody else has
-// the name of one, no certificate is asked for that holds it. cert-manager writes over a Secret that is there, so one is to be meant for it.
+// applyCertificate has cert-manager make the certificate of the instances, or ends that. The Services come first: while somebody else
+// has the name of one, no certificate is asked for that holds it. cert-manager writes over a Secret that is there, so one is to be meant for it.
 func (a *Actor) applyCertificate(ctx context.Context, s Subject) error {
 	if s.Certificate == nil {
 		if s.NoCertificate == nil {
@@ -31,8 +31,9 @@ func (a *Actor) applyCertificate(ctx context.Context, s Subject) error {
 	err := a.Client.Get(ctx, client.ObjectKey{Namespace: s.Cluster.Namespace, Name: name}, &secret)
 	switch {
 	case err == nil && secret.Labels[v1alpha1.LabelTLS] != "true":
-		return &StallError{Cause: "NameTaken", Message: fmt.Sprintf("spec.tls.issuerRef: Secret %s exists, and cert-manager would write over it: delete "+
-			"it; or, if that is what is wanted: kubectl label secret %s --namespace %s %s=true", name, name, s.Cluster.Namespace,
+		return &StallError{Cause: "NameTaken", Message: fmt.Sprintf(
+			"spec.tls.issuerRef: Secret %s exists, and cert-manager would write over it: "+
+			"delete it; or, if that is what is wanted: kubectl label secret %s --namespace %s %s=true", name, name, s.Cluster.Namespace,
 			v1alpha1.LabelTLS)}
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("look for Secret %s: %w", name, err)
