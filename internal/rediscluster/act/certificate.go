@@ -33,7 +33,7 @@ func (a *Actor) applyCertificate(ctx context.Context, s Subject) error {
 	case err == nil && secret.Labels[v1alpha1.LabelTLS] != "true":
 		return &StallError{Cause: "NameTaken", Message: fmt.Sprintf(
 			"spec.tls.issuerRef: Secret %s exists, and cert-manager would write over it: "+
-			"delete it; or, if that is what is wanted: kubectl label secret %s --namespace %s %s=true", name, name, s.Cluster.Namespace,
+				"delete it; or, if that is what is wanted: kubectl label secret %s --namespace %s %s=true", name, name, s.Cluster.Namespace,
 			v1alpha1.LabelTLS)}
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("look for Secret %s: %w", name, err)
