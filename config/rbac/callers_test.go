@@ -26,7 +26,7 @@ const (
 
 	applying = "internal/apply/"
 	children = "apps/deployments apps/statefulsets batch/jobs batch/cronjobs /services /configmaps networking.k8s.io/ingresses " +
-		"networking.k8s.io/networkpolicies gateway.networking.k8s.io/httproutes autoscaling/horizontalpodautoscalers policy/poddisruptionbudgets"
+		"networking.k8s.io/networkpolicies gateway.networking.k8s.io/httproutes cert-manager.io/certificates autoscaling/horizontalpodautoscalers policy/poddisruptionbudgets"
 )
 
 // callers are what the operator's roles grant, and the code that asks for it: verbs on resources (group/resource), and a piece of
@@ -79,6 +79,7 @@ var callers = []struct{ role, resources, verbs, file, code string }{
 
 	{managerRole, "/pods /persistentvolumeclaims", "list watch", "internal/rediscluster/observe/observe.go", "o.Children.List(ctx, &pods,"},
 	{managerRole, "/pods /persistentvolumeclaims", "delete", "internal/rediscluster/act/lost.go", "a.Client.Delete(ctx, object,"},
+	{managerRole, "cert-manager.io/certificates", "get", "internal/rediscluster/observe/issued.go", "o.Secrets.Get("},
 	{managerRole, "apps/replicasets", "get", "internal/rediscluster/observe/deployed.go", "o.Secrets.Get("},
 	{managerRole, "/pods/status", "patch", "internal/rediscluster/act/gate.go", "a.Client.Status().Patch("},
 	{managerRole, "/pods/eviction", "create", "internal/rediscluster/act/restart.go", `SubResource("eviction").Create(`},

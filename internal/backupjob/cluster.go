@@ -39,7 +39,7 @@ func MountShown(pod *corev1.PodSpec, secret string) {
 // NeedsOfTLS are the Secrets with certificates that a client of a cluster is given, which a field leads to.
 func NeedsOfTLS(cluster *v1alpha1.RedisCluster, field string) []access.Needed {
 	needed := []access.Needed{{Field: field, Name: cluster.TLSTrustSecretName(), Label: v1alpha1.LabelTLS}}
-	if own := cluster.Spec.TLS.SecretName; cluster.ShowsCertificate() && own != needed[0].Name {
+	if own := cluster.TLSSecretName(); cluster.ShowsCertificate() && own != needed[0].Name {
 		needed = append(needed, access.Needed{Field: field, Name: own, Label: v1alpha1.LabelTLS})
 	}
 	return needed
@@ -67,7 +67,7 @@ func MountLogin(pod *corev1.PodSpec, cluster *v1alpha1.RedisCluster) {
 	if _, secured := cluster.ClientTLS(); secured {
 		Mount(pod, "trust", cluster.TLSTrustSecretName(), KeyTrusted, trustFileOfCluster)
 		if cluster.ShowsCertificate() {
-			MountShown(pod, cluster.Spec.TLS.SecretName)
+			MountShown(pod, cluster.TLSSecretName())
 		}
 	}
 }

@@ -127,6 +127,7 @@ func addRedisCluster(w wiring, concurrency int) error {
 		MaxConcurrentReconciles: concurrency,
 		AllowHostPath:           w.options.AllowHostPath,
 		ServiceAnnotations:      w.options.ServiceAnnotationDomains,
+		ClusterIssuers:          w.options.ClusterIssuers,
 		ClusterDomain:           w.options.clusterDomain(w.env),
 		ServiceAccount:          w.env.serviceAccount(),
 	})

@@ -90,6 +90,8 @@ func (o *Options) redisFlags() *pflag.FlagSet {
 		"let RedisClusters keep their data in directories of the nodes (volumes of type hostPath)")
 	f.StringSliceVar(&o.ServiceAnnotationDomains, "service-annotation-domains", o.ServiceAnnotationDomains,
 		"domains, with their subdomains, of annotations that RedisClusters may put on Services, comma separated; \\* is any but those of Kubernetes and this operator")
+	f.StringSliceVar(&o.ClusterIssuers, "cluster-issuers", o.ClusterIssuers,
+		"names of ClusterIssuers of cert-manager that RedisClusters may ask certificates of, comma separated; \\* is any (default: none)")
 	return f
 }
 

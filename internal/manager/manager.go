@@ -239,7 +239,7 @@ func addWebhooks(mgr ctrl.Manager, o Options, keeper *certs.Keeper, defaultImage
 		return nil
 	}
 	if err := webhook.Add(mgr, webhook.Options{AllowHostPath: o.AllowHostPath,
-		ServiceAnnotationDomains: o.ServiceAnnotationDomains, Images: defaultImages}); err != nil {
+		ServiceAnnotationDomains: o.ServiceAnnotationDomains, ClusterIssuers: o.ClusterIssuers, Images: defaultImages}); err != nil {
 		return err
 	}
 	if keeper == nil {

@@ -47,6 +47,8 @@ type Options struct {
 	AllowHostPath bool
 	// ServiceAnnotationDomains are those whose annotations Services of RedisClusters may have; "*" is any.
 	ServiceAnnotationDomains []string
+	// ClusterIssuers are the names of those that RedisClusters may ask certificates of; "*" is any.
+	ClusterIssuers []string
 	// PlatformUserIDs says who gives the operator's pods their user and group IDs.
 	PlatformUserIDs UserIDMode
 	// GracefulShutdownTimeout is how long reconciliations in flight may take to end after SIGTERM.

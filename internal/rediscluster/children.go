@@ -95,6 +95,7 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	if err != nil {
 		return refuse("RenderFailed", err)
 	}
+	objects, certificate := parted(objects)
 	pending, taken, err := c.pending(ctx, cluster, objects)
 	if m.rendered.namesOnly && len(pending) > 0 && err == nil { // they are to be looked at
 		m.rendered = rendering{}
@@ -123,6 +124,11 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	compared := Comparison{Objects: objects, NamesOnly: m.rendered.namesOnly,
 		Outside: status.Outside{Known: true, Address: outside.Address, Map: outside.Map}}
 	compared.Pending.Map = outside.Map
+	if err := c.certificate(ctx, cluster, certificate, &compared); errors.As(err, &notOurs) {
+		return refuse("NameTaken", notOurs)
+	} else if err != nil {
+		return Comparison{}, err
+	}
 	withhold := func(kind, name string) { // all of the kind if there is no name
 		pending = slices.DeleteFunc(pending, func(ref apply.Ref) bool { return ref.Kind == kind && (name == "" || ref.Name == name) })
 		compared.Objects = slices.DeleteFunc(slices.Clone(compared.Objects), func(o *unstructured.Unstructured) bool {
@@ -179,6 +185,55 @@ func (c *children) pending(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	return append(pending, outside...), "", err
 }
 
+// parted takes the Certificate out of the rendered objects; nil: it is not among them.
+func parted(objects []*unstructured.Unstructured) (rest []*unstructured.Unstructured, certificate *unstructured.Unstructured) {
+	for _, object := range objects {
+		if object.GroupVersionKind() == values.Certificate {
+			certificate = object
+		} else {
+			rest = append(rest, object)
+		}
+	}
+	return rest, certificate
+}
+
+// serves reports whether the cluster is known to serve a kind.
+func (c *children) serves(kind schema.GroupVersionKind) bool {
+	_, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	return err == nil
+}
+
+// certificate compares the Certificate with what exists; nil: there is to be none. One that is to go is asked for at the API server: that
+// happens once.
+func (c *children) certificate(ctx context.Context, cluster *v1alpha1.RedisCluster, rendered *unstructured.Unstructured,
+	compared *Comparison) error {
+	compared.Certificate, compared.KeepsCertificate = rendered, cluster.Issuer() != nil
+	if rendered != nil {
+		pending, err := c.applier.Pending(ctx, cluster, []*unstructured.Unstructured{rendered})
+		if len(pending) > 0 {
+			compared.Pending.Certificate = rendered.GetName()
+		}
+		return err
+	}
+	if compared.KeepsCertificate || cluster.Status.Certificate == "" {
+		return nil
+	}
+	left := &metav1.PartialObjectMetadata{}
+	left.SetGroupVersionKind(values.Certificate)
+	err := c.observer.Secrets.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.CertificateName()}, left)
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err), err == nil && !metav1.IsControlledBy(left, cluster),
+		err == nil && left.DeletionTimestamp != nil:
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for Certificate %s: %w", cluster.CertificateName(), err)
+	}
+	compared.KeepsCertificate = true
+	compared.NoCertificate = &apply.Ref{GroupVersionKind: values.Certificate, Namespace: left.Namespace, Name: left.Name, UID: left.UID}
+	compared.Pending.Certificate = left.Name
+	return nil
+}
+
 // archives reports whether an archive is to be written: it begins when the cluster has formed.
 func (c *children) archives(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) bool {
 	return cluster.Archive() != nil && s.Formed
@@ -188,6 +243,9 @@ func (c *children) archives(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot
 func (c *children) values(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, shape plan.Shape) (v map[string]any, _ values.External) {
 	v = values.Build(asTemplated(cluster, s), shape.Topology, shape.Settings, shape.TLS)
 	v["hibernated"] = shape.Dormant
+	if certificate := values.CertificateOf(cluster, c.domain); certificate != nil && c.serves(values.Certificate) {
+		v["certificate"] = certificate
+	}
 	if c.archives(cluster, s) && c.observer.BackupImage != "" {
 		v["archive"] = values.Archive(cluster, c.observer.BackupImage, max(len(shape.Topology), int(cluster.Spec.ShardCount())))
 	}

@@ -183,6 +183,10 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.tls.caSecretName":            {Base: "tls: {secretName: a}", With: "tls: {caSecretName: b}"},
 		"spec.tls.clientCASecretName":      {Base: "tls: {secretName: a}", With: "tls: {clientCASecretName: b}"},
 		"spec.tls.clientCertificates":      {Base: "tls: {secretName: a}", With: "tls: {clientCertificates: Required}"},
+		"spec.tls.duration":                {Base: "tls: {issuerRef: {name: a}}", With: "tls: {duration: 48h}"},
+		"spec.tls.issuerRef.group":         shown("TestIssuer"), // one value is allowed
+		"spec.tls.issuerRef.kind":          {Base: "tls: {issuerRef: {name: a}}", With: "tls: {issuerRef: {kind: ClusterIssuer}}"},
+		"spec.tls.issuerRef.name":          with("tls: {issuerRef: {name: a}}"),
 		"spec.tls.mode":                    {Base: "tls: {secretName: a}", With: "tls: {mode: Both}"},
 		"spec.tls.secretName":              with("tls: {secretName: a}"),
 		"spec.updateStrategy.assignStrategies[].fromReplicas": {

@@ -59,6 +59,11 @@ type Comparison struct {
 	Obsolete []apply.Ref
 	// NamesOnly reports whether no more is known of Objects than which they are: nothing is pending, and they are not to be written.
 	NamesOnly bool
+	// Certificate is the rendered Certificate of cert-manager, NoCertificate one that is to go; nil: there is none. KeepsCertificate reports
+	// whether there is one, or is to be.
+	Certificate      *unstructured.Unstructured
+	NoCertificate    *apply.Ref
+	KeepsCertificate bool
 	// ArchiveWithheld says why the Deployment that writes the archive stays as it is; empty: it is not held back.
 	ArchiveWithheld string
 	// Outside is what is known of what clients outside are led by.
@@ -107,10 +112,12 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	if err != nil {
 		return report, err
 	}
+	report.KeepsCertificate = children.KeepsCertificate || cluster.Status.Certificate != "" && children.Objects == nil
 	report.ArchiveWithheld, report.Outside, report.Decision = children.ArchiveWithheld, children.Outside, decision
 	result, took, err := l.do(ctx, report.Decision.Step, act.Subject{
 		Cluster: cluster, Credentials: m.Credentials(cluster), Access: m.Access(),
-		Children: children.Objects, Seen: versions(snap), Obsolete: children.Obsolete, Pipeline: pipeline(cluster),
+		Children: children.Objects, Certificate: children.Certificate, NoCertificate: children.NoCertificate,
+		Seen: versions(snap), Obsolete: children.Obsolete, Pipeline: pipeline(cluster),
 	})
 	if err != nil || took > longStep {
 		report.Held += took

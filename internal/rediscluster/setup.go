@@ -75,6 +75,8 @@ type Options struct {
 	AllowHostPath bool
 	// ServiceAnnotations are the domains of annotations that Services of clients may have; nil: the default ones.
 	ServiceAnnotations []string
+	// ClusterIssuers are the names of those that certificates may be asked of; "*" is any.
+	ClusterIssuers []string
 	// Backups reports whether RedisBackups are served, BackupImage has the program that restores them and writes archives; empty: not known.
 	Backups     bool
 	BackupImage string
@@ -116,7 +118,7 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 			Actor: &act.Actor{Client: live, Applier: applier, Redis: o.Redis, ServiceAccount: o.ServiceAccount, BackupImage: o.BackupImage,
 				Now: time.Now, SwitchoverWithin: switchoverWithin},
 			Options: plan.Options{CreateTimeout: o.CreateTimeout, UpgradeTimeout: o.UpgradeTimeout, AllowHostPath: o.AllowHostPath,
-				ServiceAnnotations: o.ServiceAnnotations},
+				ServiceAnnotations: o.ServiceAnnotations, ClusterIssuers: o.ClusterIssuers},
 			ClusterDomain: o.ClusterDomain, RetryRefused: o.PollInterval, Now: time.Now,
 		},
 		memory: shell.Memory[*Memory]{Forgotten: func(name types.NamespacedName, uid types.UID) {

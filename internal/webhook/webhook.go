@@ -36,6 +36,8 @@ type Options struct {
 	AllowHostPath bool
 	// ServiceAnnotationDomains are those of annotations that Services of RedisClusters may have; nil: the default ones.
 	ServiceAnnotationDomains []string
+	// ClusterIssuers are the names of those that RedisClusters may ask certificates of; "*" is any.
+	ClusterIssuers []string
 	// Images are those of resources that name none.
 	Images images.Defaults
 }
@@ -44,7 +46,8 @@ type Options struct {
 // values.schema.json.
 func Add(mgr ctrl.Manager, o Options) error {
 	server, scheme := mgr.GetWebhookServer(), mgr.GetScheme()
-	redisOptions := rediscluster.Options{AllowHostPath: o.AllowHostPath, ServiceAnnotationDomains: o.ServiceAnnotationDomains}
+	redisOptions := rediscluster.Options{AllowHostPath: o.AllowHostPath, ServiceAnnotationDomains: o.ServiceAnnotationDomains,
+		ClusterIssuers: o.ClusterIssuers}
 
 	rules[*redisv1alpha1.RedisCluster]{
 		gvk:   redisv1alpha1.GroupVersion.WithKind("RedisCluster"),

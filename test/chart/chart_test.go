@@ -117,6 +117,7 @@ var examples = map[string]string{
 	"relatedImages.redis":            "relatedImages: {redis: 'mirror.example.com/redis:8.0.6@sha256:" + digest + "'}",
 	"relatedImages.foobarShell":      "relatedImages: {foobarShell: 'busybox@sha256:" + digest + "'}",
 	"allowHostPath":                  "allowHostPath: true",
+	"clusterIssuers":                 "clusterIssuers: [company]",
 	"crds.install":                   "crds: {install: false}",
 	"webhooks.certManager":           "webhooks: {certManager: true}",
 	"metrics.enabled":                "metrics: {enabled: false}",

@@ -80,6 +80,15 @@ var wrong = map[string]map[string][]string{
 		"two `service.ipFamilies` without a dual-stack `ipFamilyPolicy`": {
 			"spec: {service: {ipFamilies: [IPv4, IPv6]}}",
 		},
+		"`tls` with neither `secretName` nor `issuerRef`, or with both": {
+			"spec: {tls: {mode: Both}}", "spec: {tls: {secretName: a, issuerRef: {name: b}}}",
+		},
+		"`tls.issuerRef` of kind `ClusterIssuer` that `--cluster-issuers` does not name, or of another group": {
+			"spec: {tls: {issuerRef: {name: a, kind: ClusterIssuer}}}", "spec: {tls: {issuerRef: {name: a, group: b.example}}}",
+		},
+		"`tls.duration` below `1h`, or with `tls.secretName`": {
+			"spec: {tls: {issuerRef: {name: a}, duration: 59m}}", "spec: {tls: {secretName: a, duration: 2h}}",
+		},
 		"`bootstrap.import` or `bootstrap.clone` with `tls.mode: Both`": {
 			"spec: {bootstrap: {import: {address: 'a:1'}}, tls: {secretName: a, mode: Both}}",
 			"spec: {bootstrap: {clone: {name: other}}, tls: {secretName: a, mode: Both}}",

@@ -100,15 +100,33 @@ type TLS struct {
 	// secretName is a Secret in the same namespace with the certificate (tls.crt) and its key
 	// (tls.key), such as cert-manager makes, and whose label redis.middleware.hc.cn/tls is
 	// true. The certificate must be valid for *.<name>-nodes.<namespace>.svc, as a server's
-	// and, if it limits its use, as a client's: instances show it to each other, and so does what the operator runs. Required.
+	// and, if it limits its use, as a client's: instances show it to each other, and so does what the operator runs.
+	// Required unless there is issuerRef.
 	//
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=67,displayName="Certificate Secret",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
-	SecretName string `json:"secretName"`
+	SecretName string `json:"secretName,omitempty"`
+
+	// issuerRef is who signs the certificate: in place of secretName, the operator has cert-manager make it, with the names that instances
+	// and clients need, as the Certificate <name>-tls with the Secret <name>-tls, and renew it.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=73,displayName="Issuer"
+	IssuerRef *IssuerRef `json:"issuerRef,omitempty"`
+
+	// duration is how long the certificate of issuerRef is asked for, such as 2160h; at least 1h. Default: what cert-manager and the issuer
+	// have as theirs.
+	//
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(ms|s|m|h))+$`
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=74,displayName="Certificate Duration",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Duration *metav1.Duration `json:"duration,omitempty"`
 
 	// caSecretName is a Secret in the same namespace with the certificates that are trusted
-	// (ca.crt) and the same label. Default: ca.crt of secretName.
+	// (ca.crt) and the same label. Default: ca.crt of secretName, or of the Secret of issuerRef.
 	//
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -132,4 +150,43 @@ type TLS struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=72,displayName="CA Secret of Clients",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
 	ClientCASecretName string `json:"clientCASecretName,omitempty"`
+}
+
+// IssuerKind is a kind of issuer.
+//
+// +kubebuilder:validation:Enum=Issuer;ClusterIssuer
+type IssuerKind string
+
+// The kinds of issuers.
+const (
+	// IssuerKindIssuer: of the same namespace.
+	IssuerKindIssuer IssuerKind = "Issuer"
+	// IssuerKindClusterIssuer: of the whole cluster.
+	IssuerKindClusterIssuer IssuerKind = "ClusterIssuer"
+)
+
+// IssuerGroup is the API group of cert-manager.
+const IssuerGroup = "cert-manager.io"
+
+// IssuerRef names an issuer of cert-manager.
+type IssuerRef struct {
+	// name is the issuer's. Required.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=75,displayName="Issuer Name",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Name string `json:"name"`
+
+	// kind is Issuer (of the same namespace) or ClusterIssuer, one that the operator's flag --cluster-issuers names. Default: Issuer.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=76,displayName="Issuer Kind",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Issuer","urn:alm:descriptor:com.tectonic.ui:select:ClusterIssuer"}
+	Kind IssuerKind `json:"kind,omitempty"`
+
+	// group is cert-manager.io, which it is by default: issuers of other groups are not supported.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=275,displayName="Issuer Group",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Group string `json:"group,omitempty"`
 }

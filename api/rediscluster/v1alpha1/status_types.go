@@ -220,6 +220,12 @@ type RedisClusterStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=106,displayName="Certificate Expiry",xDescriptors={"urn:alm:descriptor:text"}
 	CertificateNotAfter *metav1.Time `json:"certificateNotAfter,omitempty"`
 
+	// certificate is the Certificate of cert-manager that the operator makes for spec.tls.issuerRef, from before it is made until it is gone.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=229,displayName="Certificate",xDescriptors={"urn:alm:descriptor:text"}
+	Certificate string `json:"certificate,omitempty"`
+
 	// tls is which connections instances take. It is absent when they take plain ones only, and nothing of TLS is left.
 	//
 	// +optional

@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -195,6 +196,30 @@ func (c *RedisCluster) TLSServerName() string {
 	return "any." + c.HeadlessServiceName() + "." + c.Namespace + ".svc"
 }
 
+// CertificateName is that of the Certificate that the operator has cert-manager make, and of its Secret.
+func (c *RedisCluster) CertificateName() string { return c.Name + "-tls" }
+
+// Issuer is who signs the certificate that the operator has cert-manager make, with its kind and group; nil: a Secret has one.
+func (c *RedisCluster) Issuer() *IssuerRef {
+	if c.Spec.TLS == nil || c.Spec.TLS.IssuerRef == nil {
+		return nil
+	}
+	is := *c.Spec.TLS.IssuerRef
+	is.Kind, is.Group = cmp.Or(is.Kind, IssuerKindIssuer), cmp.Or(is.Group, IssuerGroup)
+	return &is
+}
+
+// TLSSecretName is the Secret with the certificate of the instances and its key; empty without TLS.
+func (c *RedisCluster) TLSSecretName() string {
+	switch {
+	case c.Spec.TLS == nil:
+		return ""
+	case c.Spec.TLS.IssuerRef != nil:
+		return c.CertificateName()
+	}
+	return c.Spec.TLS.SecretName
+}
+
 // TLSTrustSecretName is the Secret with the certificates that are trusted; empty without TLS.
 func (c *RedisCluster) TLSTrustSecretName() string {
 	switch {
@@ -203,7 +228,7 @@ func (c *RedisCluster) TLSTrustSecretName() string {
 	case c.Spec.TLS.CASecretName != "":
 		return c.Spec.TLS.CASecretName
 	}
-	return c.Spec.TLS.SecretName
+	return c.TLSSecretName()
 }
 
 // TLSClientTrustSecretName is the Secret with the certificates that instances trust; empty without TLS.

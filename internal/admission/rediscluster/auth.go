@@ -6,7 +6,9 @@ package rediscluster
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
@@ -62,13 +64,61 @@ func keepAuth(before, after *v1alpha1.RedisCluster) field.ErrorList {
 				"cannot change from %t: instances with and without a password do not replicate from each other; make a new RedisCluster and copy the data", before.AuthEnabled()))}
 }
 
-// checkTLS refuses what a relay to a server outside cannot follow.
-func checkTLS(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
-	if cr.TLSMode() == v1alpha1.TLSBoth && follows(cr) {
-		return field.ErrorList{field.Invalid(tlsPath.Child("mode"), cr.Spec.TLS.Mode,
-			"a cluster that takes the data of another one begins with Disabled or Required: set one of them, and Both after the cut-over")}
+// checkTLS wants one certificate, and refuses what a relay to a server outside cannot follow.
+func checkTLS(cr *v1alpha1.RedisCluster, o Options) field.ErrorList {
+	tls := cr.Spec.TLS
+	if tls == nil {
+		return nil
 	}
-	return nil
+	refused := checkIssuer(tls, o)
+	if cr.TLSMode() == v1alpha1.TLSBoth && follows(cr) {
+		refused = append(refused, field.Invalid(tlsPath.Child("mode"), cr.Spec.TLS.Mode,
+			"a cluster that takes the data of another one begins with Disabled or Required: set one of them, and Both after the cut-over"))
+	}
+	return refused
+}
+
+// shortestCertificate is what cert-manager makes at least.
+const shortestCertificate = time.Hour
+
+// checkIssuer is about where the certificate comes from.
+func checkIssuer(tls *v1alpha1.TLS, o Options) field.ErrorList {
+	at, issuer := tlsPath.Child("issuerRef"), tls.IssuerRef
+	switch {
+	case issuer == nil && tls.SecretName == "":
+		return field.ErrorList{field.Required(tlsPath.Child("secretName"),
+			"name the Secret with the certificate, or set spec.tls.issuerRef to have cert-manager make it")}
+	case issuer == nil && tls.Duration != nil:
+		return field.ErrorList{field.Forbidden(tlsPath.Child("duration"),
+			"who makes the Secret of spec.tls.secretName says how long its certificate is valid: remove it")}
+	case issuer == nil:
+		return nil
+	case tls.SecretName != "":
+		return field.ErrorList{field.Forbidden(at, "spec.tls.secretName names a certificate that is there: remove one of the two")}
+	}
+	var refused field.ErrorList
+	if len(validation.IsDNS1123Subdomain(issuer.Name)) > 0 {
+		refused = append(refused, field.Invalid(at.Child("name"), issuer.Name, "cannot be the name of an issuer; name one that exists"))
+	}
+	if issuer.Group != "" && issuer.Group != v1alpha1.IssuerGroup {
+		refused = append(refused, field.NotSupported(at.Child("group"), issuer.Group, []string{v1alpha1.IssuerGroup}))
+	}
+	switch issuer.Kind {
+	case "", v1alpha1.IssuerKindIssuer:
+	case v1alpha1.IssuerKindClusterIssuer:
+		if !slices.Contains(o.ClusterIssuers, issuer.Name) && !slices.Contains(o.ClusterIssuers, "*") {
+			refused = append(refused, field.Forbidden(at, fmt.Sprintf("ClusterIssuer %s may be meant for others: name an Issuer of the namespace, "+
+				"or ask whoever runs the operator to start it with --cluster-issuers=%s", issuer.Name, issuer.Name)))
+		}
+	default:
+		refused = append(refused, field.NotSupported(at.Child("kind"), issuer.Kind,
+			[]v1alpha1.IssuerKind{v1alpha1.IssuerKindIssuer, v1alpha1.IssuerKindClusterIssuer}))
+	}
+	if tls.Duration != nil && tls.Duration.Duration < shortestCertificate {
+		refused = append(refused, field.Invalid(tlsPath.Child("duration"), tls.Duration.Duration.String(),
+			"cert-manager makes none for less than 1h: write a longer time, such as 2160h, or remove it"))
+	}
+	return refused
 }
 
 // adviseTLS says who is about to be refused, and who is let in.
@@ -114,11 +164,16 @@ func keepTLS(before, after *v1alpha1.RedisCluster) field.ErrorList {
 	case is == nil && before.UsesTLS():
 		return field.ErrorList{field.Forbidden(tlsPath,
 			"instances use it: set mode to Both, let clients move, set it to Disabled, and remove the field when status.tls is gone")}
-	case before.UsesTLS() && (is.SecretName != was.SecretName || is.CASecretName != was.CASecretName):
+	case before.UsesTLS() && (after.TLSSecretName() != before.TLSSecretName() || is.CASecretName != was.CASecretName):
 		return field.ErrorList{
-			field.Invalid(tlsPath.Child("secretName"), is.SecretName,
+			field.Invalid(tlsPath.Child("secretName"), after.TLSSecretName(),
 				fmt.Sprintf("cannot change from %q with CA %q: change what the Secrets hold instead, which instances load without a restart",
-					was.SecretName, was.CASecretName))}
+					before.TLSSecretName(), was.CASecretName))}
+	case before.UsesTLS() && is.CASecretName == "" && !ptr.Equal(before.Issuer(), after.Issuer()):
+		return field.ErrorList{field.Forbidden(tlsPath.Child("issuerRef"),
+			"another issuer may have another CA, and instances that trust one alone would not know those that have a certificate of the other: "+
+				"set mode to Both and then to Disabled, change it, and switch TLS on again; with spec.tls.caSecretName, whose Secret can hold both "+
+				"CAs, it can be changed at any time")}
 	case before.TLSMode() == after.TLSMode():
 		return nil
 	case follows(before):

@@ -33,6 +33,38 @@ func TestAuthAndTLSRefused(t *testing.T) {
 	}
 }
 
+// A certificate comes from one place; a ClusterIssuer is asked for it only if the operator's flag names it.
+func TestIssuer(t *testing.T) {
+	named := Options{ClusterIssuers: []string{"company"}}
+	for _, tt := range []struct {
+		tls, want string
+		options   Options
+	}{
+		{tls: `{}`, want: "spec.tls.secretName: Required value: name the Secret with the certificate, or set spec.tls.issuerRef"},
+		{tls: `{issuerRef: {name: own}}`},
+		{tls: `{issuerRef: {name: own, kind: Issuer, group: cert-manager.io}, duration: 1h}`},
+		{tls: `{issuerRef: {name: own}, secretName: a}`,
+			want: "spec.tls.issuerRef: Forbidden: spec.tls.secretName names a certificate that is there"},
+		{tls: `{secretName: a, duration: 48h}`, want: "spec.tls.duration: Forbidden: who makes the Secret"},
+		{tls: `{issuerRef: {name: own}, duration: 59m}`,
+			want: "spec.tls.duration: Invalid value: \"59m0s\": cert-manager makes none for less than 1h"},
+		{tls: `{issuerRef: {name: Own}}`, want: "spec.tls.issuerRef.name: Invalid value: \"Own\": cannot be the name of an issuer"},
+		{tls: `{issuerRef: {name: own, group: awspca.cert-manager.io}}`, want: "spec.tls.issuerRef.group: Unsupported value"},
+		{tls: `{issuerRef: {name: own, kind: AWSPCAIssuer}}`, want: "spec.tls.issuerRef.kind: Unsupported value"},
+		{tls: `{issuerRef: {name: company, kind: ClusterIssuer}}`,
+			want: "spec.tls.issuerRef: Forbidden: ClusterIssuer company may be meant for others: name an Issuer of the namespace, or ask whoever " +
+				"runs the operator to start it with --cluster-issuers=company"},
+		{tls: `{issuerRef: {name: company, kind: ClusterIssuer}}`, options: named},
+		{tls: `{issuerRef: {name: others, kind: ClusterIssuer}}`, options: named, want: "spec.tls.issuerRef: Forbidden: ClusterIssuer others"},
+		{tls: `{issuerRef: {name: others, kind: ClusterIssuer}}`, options: Options{ClusterIssuers: []string{"*"}}},
+	} {
+		refused := strings.Join(sentences(Validate(cluster(t, "{tls: "+tt.tls+"}"), tt.options)), "\n")
+		if !strings.HasPrefix(refused, tt.want) || tt.want == "" && refused != "" {
+			t.Errorf("%s: %q, want %q", tt.tls, refused, tt.want)
+		}
+	}
+}
+
 // TLS is switched one stage at a time, from what clients can rely on, and back; what it is made of stays while it is used.
 func TestTLSStays(t *testing.T) {
 	const (
@@ -75,6 +107,18 @@ func TestTLSStays(t *testing.T) {
 		{`{tls: {secretName: a, clientCASecretName: b, clientCertificates: Required}}`, "", with, ""},
 		{with, "", `{tls: {secretName: b}}`, "spec.tls.secretName: Invalid value: \"b\": cannot change from \"a\""},
 		{with, "", `{tls: {secretName: a, caSecretName: c}}`, "spec.tls.secretName: Invalid value: \"a\": cannot change from \"a\" with CA \"\""},
+		// The Secret of an issuer is cache-tls. Who makes it changes only where both CAs can be trusted meanwhile.
+		{off, "", `{tls: {issuerRef: {name: b}, mode: Disabled}}`, ""},
+		{with, "", `{tls: {issuerRef: {name: b}}}`, "spec.tls.secretName: Invalid value: \"cache-tls\": cannot change from \"a\""},
+		{`{tls: {secretName: cache-tls}}`, "", `{tls: {issuerRef: {name: b}}}`,
+			"spec.tls.issuerRef: Forbidden: another issuer may have another CA"},
+		{`{tls: {issuerRef: {name: b}}}`, "", `{tls: {secretName: cache-tls}}`,
+			"spec.tls.issuerRef: Forbidden: another issuer may have another CA"},
+		{`{tls: {issuerRef: {name: b}}}`, "", `{tls: {issuerRef: {name: c}}}`,
+			"spec.tls.issuerRef: Forbidden: another issuer may have another CA"},
+		{`{tls: {issuerRef: {name: b}}}`, "", `{tls: {issuerRef: {name: b, kind: Issuer, group: cert-manager.io}, duration: 48h}}`, ""},
+		{`{tls: {secretName: cache-tls, caSecretName: d}}`, "", `{tls: {issuerRef: {name: b}, caSecretName: d}}`, ""},
+		{`{tls: {issuerRef: {name: b}, caSecretName: d}}`, "", `{tls: {issuerRef: {name: c}, caSecretName: d}}`, ""},
 		{`{tls: {secretName: a}, bootstrap: {clone: {name: b}}}`, "", `{tls: {secretName: a, mode: Both}, bootstrap: {clone: {name: b}}}`,
 			"spec.tls.mode: Invalid value: \"Both\": cannot change from Required while the cluster takes the data of another one"},
 	} {

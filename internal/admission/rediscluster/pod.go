@@ -145,6 +145,8 @@ func checkScheduling(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 			field.Forbidden(podPath.Child("priorityClassName"),
 				"the system- classes would let a database evict what keeps the cluster running; use a class of your own"))
 	}
+	refused = append(refused, shared.Affinity(podPath.Child("affinity"), template.Affinity)...)
+	refused = append(refused, shared.TopologySpread(podPath.Child("topologySpreadConstraints"), template.TopologySpreadConstraints)...)
 	for i, constraint := range template.TopologySpreadConstraints {
 		if cr.Spec.AntiAffinity == v1alpha1.AntiAffinityRequired && constraint.TopologyKey == corev1.LabelHostname &&
 			constraint.WhenUnsatisfiable == corev1.DoNotSchedule {

@@ -25,6 +25,9 @@ type Options struct {
 	// ServiceAnnotationDomains are those whose annotations, and those of their subdomains, Services of clients may have (flag
 	// --service-annotation-domains); "*" is any, and nil are DefaultServiceAnnotationDomains.
 	ServiceAnnotationDomains []string
+	// ClusterIssuers are the names of those that certificates may be asked of (flag --cluster-issuers); "*" is any. They may be meant for
+	// others, whom a certificate of theirs would convince.
+	ClusterIssuers []string
 }
 
 // DefaultServiceAnnotationDomains are those of monitoring and of load balancers.

@@ -253,6 +253,10 @@ func TestValidate(t *testing.T) {
 			`spec.antiAffinity: Unsupported value: "Sometimes": supported values: "Preferred", "Required"`}},
 		{name: "a toleration of nothing", spec: `{pod: [{tolerations: [{key: k, operator: "1Gi"}]}]}`, want: []string{
 			`spec.pod[0].tolerations[0].operator: Unsupported value: "1Gi": supported values: "Equal", "Exists", "Lt", "Gt"`}},
+		{name: "a term without a topology", spec: `{pod: [{affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: "a b"}]}}}]}`, want: []string{
+			`spec.pod[0].affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: Invalid value: "a b": cannot be the key of a label; name one that nodes have, such as topology.kubernetes.io/zone`}},
+		{name: "a spread of nothing", spec: `{pod: [{topologySpreadConstraints: [{maxSkew: 0, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}]}`, want: []string{
+			"spec.pod[0].topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be at least 1"}},
 		{name: "system priority", spec: `{pod: [{priorityClassName: system-node-critical}]}`, want: []string{
 			"spec.pod[0].priorityClassName: Forbidden: the system- classes would let a database evict what keeps the cluster running; use a class of your own"}},
 		{name: "modules of the default image", spec: `{modules: [{name: json}, {name: search, args: [WORKERS, "4"]}, {name: /opt/mine.so}]}`},

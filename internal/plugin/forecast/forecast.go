@@ -109,7 +109,7 @@ func (f *Forecast) refusals(c Change) {
 		return
 	}
 	// What is allowed by flags of the operator is not known here.
-	allowed := admission.Options{AllowHostPath: true, ServiceAnnotationDomains: []string{"*"}}
+	allowed := admission.Options{AllowHostPath: true, ServiceAnnotationDomains: []string{"*"}, ClusterIssuers: []string{"*"}}
 	all := admission.Validate(c.After, allowed)
 	if c.Before != nil && len(all) == 0 {
 		all = admission.ValidateUpdate(c.Before, c.After, allowed)
@@ -151,7 +151,8 @@ func (f *Forecast) moves(c Change) {
 		f.Notes = append(f.Notes, "which slots move is not known: "+problem)
 		return
 	}
-	desired := plan.DesiredFor(c.After, seen, plan.Options{AllowHostPath: true, ServiceAnnotations: []string{"*"}})
+	desired := plan.DesiredFor(c.After, seen, plan.Options{AllowHostPath: true, ServiceAnnotations: []string{"*"},
+		ClusterIssuers: []string{"*"}})
 	moves, known, err := plan.Foresee(desired, seen, c.Now)
 	switch {
 	case err != nil:

@@ -55,6 +55,9 @@ type Subject struct {
 	Access *access.State
 	// Children are the rendered objects for the topology of the decision.
 	Children []*unstructured.Unstructured
+	// Certificate is the rendered Certificate, NoCertificate one that is to go; nil: there is none.
+	Certificate   *unstructured.Unstructured
+	NoCertificate *apply.Ref
 	// Seen are the versions of the StatefulSets that the decision was made on, by UID.
 	Seen map[types.UID]string
 	// Obsolete are children of an earlier rendering that are to go.
@@ -96,7 +99,8 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 	switch step := step.(type) {
 	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.RolloutWait, plan.Sleep:
 		return Result{}, nil
-	case plan.RecordGoal, plan.RecordNodes, plan.RecordKeys, plan.RecordCutOver, plan.RecordHibernation, plan.GiveUp: // the status holds it
+	case plan.RecordGoal, plan.RecordNodes, plan.RecordKeys, plan.RecordCutOver, plan.RecordHibernation, plan.GiveUp,
+		plan.RecordCertificate: // the status holds it
 		return Result{Acted: true}, nil
 	case plan.ApplyChildren, plan.Hibernate, plan.Wake:
 		return a.applyChildren(ctx, s)
@@ -108,7 +112,7 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 	case plan.MoveSlots:
 		progress, err := a.moveSlots(ctx, s, step)
 		return Result{Acted: true, KeysMoved: progress.Keys}, err
-	case plan.AddFinalizer, plan.CreateAuth, plan.AssignSlots, plan.Meet, plan.SetNodeTimeout, plan.Replicate,
+	case plan.AddFinalizer, plan.CreateAuth, plan.ApplyCertificate, plan.AssignSlots, plan.Meet, plan.SetNodeTimeout, plan.Replicate,
 		plan.Promote, plan.Forget, plan.DeleteChildren, plan.OrphanChildren, plan.RemoveFinalizer, plan.AddToEndpoints,
 		plan.BumpEpoch, plan.CancelJobs, plan.StabilizeSlots, plan.CopyFunctions, plan.ForceDelete, plan.RemoveFromEndpoints,
 		plan.ExpandPVCs, plan.Switchover, plan.Place, plan.ReloadCertificates, plan.RemoveShards, plan.Recreate,
@@ -126,6 +130,8 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 		return a.addFinalizer(ctx, s.Cluster)
 	case plan.CreateAuth:
 		return a.createAuth(ctx, s)
+	case plan.ApplyCertificate:
+		return a.applyCertificate(ctx, s)
 	case plan.SetAccess:
 		return a.setAccess(ctx, s, step)
 	case plan.ReloadCertificates:
@@ -200,7 +206,7 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 		return a.removeFinalizer(ctx, s.Cluster)
 	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.ApplyChildren, plan.GiveUp, plan.MoveSlots, plan.RecordGoal,
 		plan.RecordNodes, plan.RecordKeys, plan.RecordCutOver, plan.RecordHibernation, plan.Hibernate, plan.Wake, plan.Sleep,
-		plan.RolloutWait, plan.SetConfig, plan.ChangePassword:
+		plan.RecordCertificate, plan.RolloutWait, plan.SetConfig, plan.ChangePassword:
 		// Do carries these out itself.
 	}
 	return fmt.Errorf("step %s has no executor", step.Name())

@@ -16,12 +16,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // addFinalizer lets deletion follow the policy.
@@ -168,6 +170,16 @@ func (a *Actor) orphanChildren(ctx context.Context, cluster *v1alpha1.RedisClust
 			children = nil
 		} else if err != nil {
 			return fmt.Errorf("read the Secret of the password: %w", err)
+		}
+	}
+	if cluster.Status.Certificate != "" { // it is renewed on
+		certificate := &unstructured.Unstructured{}
+		certificate.SetGroupVersionKind(values.Certificate)
+		switch err := a.Client.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: cluster.CertificateName()}, certificate); {
+		case err == nil:
+			children = append(children, certificate)
+		case !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err):
+			return fmt.Errorf("read Certificate %s: %w", cluster.CertificateName(), err)
 		}
 	}
 	// StatefulSets last: as long as one names its owner, the step is not done.

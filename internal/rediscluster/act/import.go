@@ -228,8 +228,8 @@ func relayJob(cluster *v1alpha1.RedisCluster, set *appsv1.StatefulSet, from snap
 		backupjob.Mount(&pod, "own", cluster.AuthSecretName(), v1alpha1.SecretKeyPassword, ownPasswordFile)
 	}
 	if cluster.TLSMode() == v1alpha1.TLSRequired {
-		backupjob.Mount(&pod, "cert", cluster.Spec.TLS.SecretName, corev1.TLSCertKey, ownCertFile)
-		backupjob.Mount(&pod, "key", cluster.Spec.TLS.SecretName, corev1.TLSPrivateKeyKey, ownKeyFile)
+		backupjob.Mount(&pod, "cert", cluster.TLSSecretName(), corev1.TLSCertKey, ownCertFile)
+		backupjob.Mount(&pod, "key", cluster.TLSSecretName(), corev1.TLSPrivateKeyKey, ownKeyFile)
 	}
 	job := jobOf(cluster, cluster.RelayName(relay.Shard), labels, pod)
 	job.Annotations = map[string]string{v1alpha1.AnnotationImportedFrom: cluster.Source()}

@@ -260,7 +260,7 @@ func (o *Observer) leadsToCluster(ctx context.Context, cluster *v1alpha1.RedisCl
 	}
 	var needed []access.Needed
 	if source.TLSMode() == v1alpha1.TLSRequired && source.ShowsCertificate() {
-		i.From.ShownSecret = source.Spec.TLS.SecretName
+		i.From.ShownSecret = source.TLSSecretName()
 		needed = append(needed, access.Needed{Field: at, Name: i.From.ShownSecret, Label: v1alpha1.LabelTLS})
 	}
 	if source.AuthEnabled() {

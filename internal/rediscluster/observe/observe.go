@@ -85,7 +85,8 @@ func (o *Observer) Observe(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		Goal:     goal(cluster.Status.Migration),
 		Stalled:  stalled(cluster), DataVolumes: cluster.Status.DataVolumes, PlacedOn: cluster.Status.PlacedOn,
 		SlotsAssigned: cluster.Status.SlotsAssigned, Restored: cluster.Status.Restored,
-		Settings: settingsOf(cluster), Refusals: refusals(cluster, o.now()),
+		Certificate: cluster.Status.Certificate,
+		Settings:    settingsOf(cluster), Refusals: refusals(cluster, o.now()),
 	}
 	if was := cluster.Status.TLS; was != nil {
 		s.TLSStage, s.TLSMode = redisconf.TLSStageNamed(was.Stage), was.Mode

@@ -59,6 +59,7 @@ type certificate struct {
 	// not even be mounted.
 	problem    string
 	denied     bool
+	waits      bool // cert-manager is about to make what is missing
 	read       byname.Reading
 	generation int64
 	// until is when time alone may make another certificate of it; zero: never.
@@ -70,12 +71,13 @@ type certificate struct {
 type secretNames struct{ own, trusted, clients string }
 
 func namesOf(cluster *v1alpha1.RedisCluster) secretNames {
-	return secretNames{own: cluster.Spec.TLS.SecretName, trusted: cluster.TLSTrustSecretName(), clients: cluster.TLSClientTrustSecretName()}
+	return secretNames{own: cluster.TLSSecretName(), trusted: cluster.TLSTrustSecretName(), clients: cluster.TLSClientTrustSecretName()}
 }
 
-// freshCertificate reports whether what is known is of the present spec, and need not be read again.
+// freshCertificate reports whether what is known is of the present spec, and need not be read again. What a Certificate says of a Secret
+// that is not in order is not watched.
 func (o *Observer) freshCertificate(cluster *v1alpha1.RedisCluster, c *certificate) bool {
-	return c.generation == cluster.Generation && (c.until.IsZero() || o.now().Before(c.until)) && o.fresh(c.read)
+	return (c.problem == "" || cluster.Issuer() == nil) && c.generation == cluster.Generation && (c.until.IsZero() || o.now().Before(c.until)) && o.fresh(c.read)
 }
 
 // offer has instances shown the certificate that ask for one, but only if one may be wanted: one that is shown is judged also where none
@@ -145,46 +147,69 @@ func (o *Observer) tls(ctx context.Context, cluster *v1alpha1.RedisCluster, m *M
 		} // otherwise the API server is away, and what is known goes on to be right
 	}
 	c.offer(cluster)
-	return snapshot.TLS{Enabled: true, Known: c.tls != nil, Problem: c.problem, NotAfter: c.notAfter, Authorities: c.authorities,
-		AuthoritiesSince: c.since}, nil
+	return snapshot.TLS{Enabled: true, Known: c.tls != nil, Problem: c.problem, Waits: c.waits, NotAfter: c.notAfter,
+		Authorities: c.authorities, AuthoritiesSince: c.since}, nil
 }
 
 // lookAtCertificate reads the Secrets of spec.tls now. An error leaves all as it was.
 func (o *Observer) lookAtCertificate(ctx context.Context, cluster *v1alpha1.RedisCluster, c *certificate) error {
 	reads := &byname.Reads{Reader: o.Secrets}
-	problem, denied, err := o.readCertificate(ctx, reads, cluster, c)
+	problem, denied, missing, err := o.readCertificate(ctx, reads, cluster, c)
 	if err != nil {
 		return err
 	}
-	c.problem, c.denied, c.read, c.generation = problem, denied, reads.At(o.now()), cluster.Generation
+	waits := false
+	if problem != "" && cluster.Issuer() != nil {
+		says, comes, err := o.issuing(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		waits = comes && missing
+		if problem = problem + "; " + says; missing {
+			problem = says // that there is no Secret goes without saying
+		}
+	}
+	c.problem, c.denied, c.waits, c.read, c.generation = problem, denied, waits, reads.At(o.now()), cluster.Generation
 	return nil
 }
 
 // readCertificate reads the Secrets of spec.tls, and says, with a remedy, why they cannot be
-// used; denied says that one may not be mounted either.
+// used; denied says that one may not be mounted either, missing that there is no Secret with a certificate.
 func (o *Observer) readCertificate(ctx context.Context, from client.Reader, cluster *v1alpha1.RedisCluster, c *certificate) (
-	problem string, denied bool, err error) {
+	problem string, denied, missing bool, err error) {
 	c.until = time.Time{}
 	names := namesOf(cluster)
-	own, problem, err := o.tlsSecret(ctx, from, cluster, "secretName", names.own)
+	own, problem, err := o.tlsSecret(ctx, from, cluster, certificateField(cluster), names.own)
 	if own == nil {
-		return problem, true, err
+		return problem, true, problem == noSecret(certificateField(cluster), names.own, cluster.Namespace), err
 	}
 	trusted, problem, err := o.tlsSecret(ctx, from, cluster, "caSecretName", names.trusted)
 	if trusted == nil {
-		return problem, true, err
+		return problem, true, false, err
 	}
 	clients := trusted
 	if names.clients != names.trusted {
 		if clients, problem, err = o.tlsSecret(ctx, from, cluster, "clientCASecretName", names.clients); clients == nil {
-			return problem, true, err
+			return problem, true, false, err
 		}
 	}
 	c.until = nextChange(o.now(), own.Data[corev1.TLSCertKey], trusted.Data[keyTrusted], clients.Data[keyTrusted])
 	if problem = inOrder(cluster, c, own, trusted, clients, o.now()); problem == "" {
 		c.names = names
 	}
-	return problem, false, nil
+	return problem, false, false, nil
+}
+
+// certificateField is the field of spec.tls by which the certificate of the instances is found.
+func certificateField(cluster *v1alpha1.RedisCluster) string {
+	if cluster.Issuer() != nil {
+		return "issuerRef"
+	}
+	return "secretName"
+}
+
+func noSecret(field, name, namespace string) string {
+	return fmt.Sprintf("spec.tls.%s: Secret %s does not exist in namespace %s: create it", field, name, namespace)
 }
 
 // inOrder notes the certificate that Secrets hold, or says why it cannot be used. What is trusted gets into the files of pods either way.
@@ -192,9 +217,10 @@ func inOrder(cluster *v1alpha1.RedisCluster, c *certificate, own, trusted, clien
 	if is := digestOf(trusted.Data[keyTrusted], clients.Data[keyTrusted]); is != c.authorities {
 		c.authorities, c.since, c.loads = is, now, nil
 	}
+	at := certificateField(cluster)
 	pair, err := tls.X509KeyPair(own.Data[corev1.TLSCertKey], own.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return fmt.Sprintf("spec.tls.secretName: Secret %s holds no certificate with its key under %s and %s (%v): correct it", own.Name,
+		return fmt.Sprintf("spec.tls.%s: Secret %s holds no certificate with its key under %s and %s (%v): correct it", at, own.Name,
 			corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)
 	}
 	text := string(trusted.Data[keyTrusted])
@@ -212,12 +238,12 @@ func inOrder(cluster *v1alpha1.RedisCluster, c *certificate, own, trusted, clien
 			trusted.Name, keyTrusted)
 	}
 	if err := secured.Verify(pair, now, x509.ExtKeyUsageServerAuth); err != nil {
-		return fmt.Sprintf("spec.tls.secretName: the certificate in Secret %s is not valid for *.%s.%s.svc: %v; renew it, or correct %s",
-			own.Name, cluster.HeadlessServiceName(), cluster.Namespace, err, keyTrusted)
+		return fmt.Sprintf("spec.tls.%s: the certificate in Secret %s is not valid for *.%s.%s.svc: %v; renew it, or correct %s",
+			at, own.Name, cluster.HeadlessServiceName(), cluster.Namespace, err, keyTrusted)
 	}
 	if err := secured.Verify(pair, now, x509.ExtKeyUsageClientAuth); err != nil {
-		return fmt.Sprintf("spec.tls.secretName: the certificate in Secret %s is for servers only, and instances show it to each other as "+
-			"clients (%v): have it made with both usages, server auth and client auth", own.Name, err)
+		return fmt.Sprintf("spec.tls.%s: the certificate in Secret %s is for servers only, and instances show it to each other as "+
+			"clients (%v): have it made with both usages, server auth and client auth", at, own.Name, err)
 	}
 	theirs := redis.NewTLS(clients.Data[keyTrusted], cluster.TLSServerName())
 	if theirs == nil || theirs.Verify(pair, now, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth) != nil {
@@ -266,7 +292,7 @@ func (o *Observer) tlsSecret(ctx context.Context, from client.Reader, cluster *v
 	err := from.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, &secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, fmt.Sprintf("spec.tls.%s: Secret %s does not exist in namespace %s: create it", field, name, cluster.Namespace), nil
+		return nil, noSecret(field, name, cluster.Namespace), nil
 	case apierrors.IsForbidden(err):
 		return nil, o.reader().Forbidden(cluster.Namespace), nil
 	case err != nil:

@@ -32,6 +32,9 @@ func planTLS(in input) Step {
 	if in.snap.TLS.Known || !in.snap.TLS.Enabled {
 		return nil
 	}
+	if in.snap.TLS.Waits {
+		return Wait{base: base{in.snap.TLS.Problem}, After: untilIssued}
+	}
 	return Stall{base: base{in.snap.TLS.Problem}, Cause: "CertificateUnavailable"}
 }
 

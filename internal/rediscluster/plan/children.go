@@ -22,6 +22,8 @@ func (ApplyChildren) Name() string { return "ApplyChildren" }
 type Pending struct {
 	// Children names those that are to be applied or deleted, such as "Service cache".
 	Children []string
+	// Certificate is the Certificate of cert-manager that is not as the chart renders it, or is to go; empty: there is none.
+	Certificate string
 	// Withheld says why StatefulSets that are not as the chart renders them stay as they are;
 	// nil when none is held back.
 	Withheld *snapshot.Withheld

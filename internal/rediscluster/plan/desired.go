@@ -27,6 +27,8 @@ type Options struct {
 	AllowHostPath bool
 	// ServiceAnnotations are the domains of annotations that Services of clients may have; nil: the default ones.
 	ServiceAnnotations []string
+	// ClusterIssuers are the names of those that certificates may be asked of.
+	ClusterIssuers []string
 	// CertificateDir is where running instances have the files of their certificate; empty: where the chart mounts them.
 	CertificateDir string
 }
@@ -132,7 +134,8 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 	if claim := spec.Claim(); claim != nil {
 		d.ClaimBytes = claim.Size.Value()
 	}
-	allows := admission.Options{AllowHostPath: o.AllowHostPath, ServiceAnnotationDomains: o.ServiceAnnotations}
+	allows := admission.Options{AllowHostPath: o.AllowHostPath, ServiceAnnotationDomains: o.ServiceAnnotations,
+		ClusterIssuers: o.ClusterIssuers}
 	for _, problem := range admission.Validate(cluster, allows) {
 		d.Problems = append(d.Problems, problem.Error())
 	}

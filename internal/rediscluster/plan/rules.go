@@ -23,6 +23,7 @@ var rules = []rule{
 	{"place", true, planPlace},
 	{"record nodes", true, planRecordNodes},
 	{"auth", false, planAuth},
+	{"certificate", false, planCertificate},
 	{"TLS", false, planTLS},
 	{"restore", false, planRestore},
 	{"import", false, planImport},

@@ -169,6 +169,7 @@ func Pods(step Step) []string {
 	case Restart:
 		pods = []string{step.Pod}
 	case None, Wait, Hold, Stall, RolloutWait, RecordHibernation, Hibernate, Wake, Sleep, RecordNodes, AddFinalizer, CreateAuth,
+		RecordCertificate, ApplyCertificate,
 		ApplyChildren, ExpandPVCs, RecordGoal, RemoveShards,
 		RestoreShards, KeepRestored, DeleteRestoreJobs, RecordKeys, PrepareImport, KeepFollower, RecordCutOver, EndImport, EndSwitchover,
 		DeleteChildren, OrphanChildren, RemoveFinalizer:

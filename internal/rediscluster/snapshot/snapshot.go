@@ -90,6 +90,9 @@ type Snapshot struct {
 	// External is what is known of how clients outside reach the cluster; nil: none are let in.
 	External *External
 
+	// Certificate is the Certificate that was written down to be made, or that is there; empty: none is.
+	Certificate string
+
 	index *index
 }
 
@@ -290,8 +293,9 @@ type TLS struct {
 	Enabled bool
 	// Known reports whether instances can be reached: their certificate is known, or there is none.
 	Known bool
-	// Problem says why what the Secrets hold now cannot be used, with a remedy.
+	// Problem says why what the Secrets hold now cannot be used, with a remedy. Waits: cert-manager is about to make what is missing.
 	Problem string
+	Waits   bool
 	// NotAfter is when the first certificate expires: of the one that was last found in order
 	// in the Secret, and of those that instances show.
 	NotAfter time.Time

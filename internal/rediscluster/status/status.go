@@ -34,6 +34,8 @@ type Reconciliation struct {
 	Refusals []snapshot.Refusal
 	// ArchiveWithheld says why the Deployment that writes the archive stays as it is; empty: it is not held back.
 	ArchiveWithheld string
+	// KeepsCertificate reports whether there is a Certificate of cert-manager, or is to be.
+	KeepsCertificate bool
 	// Outside is what is known of what clients outside are led by.
 	Outside Outside
 }
@@ -83,6 +85,9 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	}
 	status.PasswordChange = passwordChange(s, d, cluster.PreviousPasswordFor())
 	status.CertificateNotAfter = notAfter(s)
+	if status.Certificate = ""; p.KeepsCertificate {
+		status.Certificate = cluster.CertificateName()
+	}
 	status.TLS = tlsInForce(cluster.Status.TLS, p)
 	status.Conditions =
 		conditions.Set(status.Conditions, now, cluster.Generation, append(conditionsOf(p), mastersSpread(cluster.Status.Conditions, d))...)

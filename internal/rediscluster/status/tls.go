@@ -26,6 +26,9 @@ func certificateInUse(s *snapshot.Snapshot) metav1.Condition {
 	condition := func(holds bool, reason, message string) metav1.Condition {
 		return conditions.Condition(v1alpha1.ConditionCertificateInUse, conditions.Status(holds), reason, message)
 	}
+	if s.TLS.Waits {
+		return condition(false, "NotIssued", s.TLS.Problem)
+	}
 	if s.TLS.Problem != "" {
 		return condition(false, "SecretUnusable", s.TLS.Problem)
 	}

@@ -211,7 +211,7 @@ func Gateway(cr *v1alpha1.RedisCluster, image string) map[string]any {
 		backupjob.Mount(&pod, "trust", cr.TLSTrustSecretName(), backupjob.KeyTrusted, gatewayCAFile)
 	}
 	if shows {
-		backupjob.MountShown(&pod, cr.Spec.TLS.SecretName)
+		backupjob.MountShown(&pod, cr.TLSSecretName())
 	}
 	if asks {
 		backupjob.Mount(&pod, "clients", cr.TLSClientTrustSecretName(), backupjob.KeyTrusted, gatewayClientCAFile)

@@ -196,7 +196,7 @@ func tls(cr *v1alpha1.RedisCluster, stage redisconf.TLSStage) map[string]any {
 	case !MountTLS(cr, stage):
 		return map[string]any{"enabled": false, "secondPort": true, "plain": true} // pods that are to restart still have two ports
 	}
-	return map[string]any{"enabled": true, "secondPort": true, "secretName": cr.Spec.TLS.SecretName,
+	return map[string]any{"enabled": true, "secondPort": true, "secretName": cr.TLSSecretName(),
 		"caSecretName": cr.TLSClientTrustSecretName(), "showCertificate": cr.ShowsCertificate(),
 		"twoPorts": stage != redisconf.TLSRequired, "plain": stage <= redisconf.TLSBoth, "open": stage >= redisconf.TLSBoth}
 }

@@ -24,6 +24,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
 	"middleware.hc.cn/operator/test/apiserver/environment"
 	"middleware.hc.cn/operator/test/crash"
 )
@@ -33,6 +34,8 @@ type flow struct {
 	name string
 	// encrypted: the cluster has TLS.
 	encrypted bool
+	// issued: its certificate is made by an issuer.
+	issued bool
 	// cluster changes the cluster before it is created; nil: nothing.
 	cluster func(*v1alpha1.RedisCluster)
 	// change is what is asked of a cluster that runs; nil: the flow is that it comes to run.
@@ -52,6 +55,11 @@ var crashFlows = []flow{
 		change(t, c, func(c *v1alpha1.RedisCluster) { c.Spec.Pause = true })
 	}, phase: v1alpha1.PhasePaused},
 	{name: "TLS from birth", encrypted: true, phase: v1alpha1.PhaseRunning},
+	{name: "TLS of an issuer", issued: true, phase: v1alpha1.PhaseRunning},
+	{name: "TLS of an issuer, given up", issued: true, change: func(t *testing.T, c *v1alpha1.RedisCluster) {
+		change(t, c, func(c *v1alpha1.RedisCluster) { c.Spec.TLS = &v1alpha1.TLS{SecretName: c.CertificateName()} })
+	}, phase: v1alpha1.PhaseRunning, givesUp: true},
+	{name: "TLS of an issuer, delete, orphan", issued: true, cluster: deletedBy(v1alpha1.DeletionOrphan), change: removeCluster},
 	{name: "storage", cluster: func(c *v1alpha1.RedisCluster) {
 		c.Spec.Storage = &v1alpha1.Storage{Size: resource.MustParse("1Gi"), StorageClassName: ptr.To("expands")}
 	}, change: func(t *testing.T, c *v1alpha1.RedisCluster) {
@@ -120,6 +128,7 @@ var childKinds = []schema.GroupVersionKind{
 func TestCrashAtEveryWriteToTheAPIServer(t *testing.T) {
 	create(t, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "expands"}, Provisioner: "example.com/none",
 		AllowVolumeExpansion: ptr.To(true)})
+	installCertManager(t)
 	for i, f := range crashFlows {
 		if i%2 == 1 && !crash.All() {
 			continue
@@ -155,6 +164,11 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 	dial := kubelet.world.Dial
 	if f.encrypted {
 		dial = encrypt(t, cluster, dial)
+	}
+	if f.issued {
+		cluster.Spec.TLS = &v1alpha1.TLS{IssuerRef: &v1alpha1.IssuerRef{Name: "own"}}
+		dial = startIssuer(t, namespace).dial(dial)
+		world.Kinds = append(slices.Clone(childKinds), values.Certificate)
 	}
 	k.Heed(f.change == nil)
 	operator := k.Operate(func(p *crash.Process) (end func(), err error) {
