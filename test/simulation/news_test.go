@@ -206,9 +206,9 @@ func (s *simulation) part() {
 	s.fail("masters do not part")
 }
 
-// Instances that wake are introduced later than a node timeout after they started: masters then agree that others have failed, at their former
-// addresses, and replicas are elected that are in sync with those at the new ones (Redis 7.0 does the same). No write is lost meanwhile, and
-// masters that this has concentrated part.
+// Instances that wake are introduced later than a node timeout after they started: masters then agree that others have failed, at their
+// former addresses, and replicas are elected that are in sync with those at the new ones (Redis 7.0 does the same). No write is lost
+// meanwhile, and masters that this has concentrated part.
 func TestMastersPartAfterALateIntroduction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newWithClaims(t, false)
