@@ -122,6 +122,9 @@ func chain(t *testing.T, seed uint64) (last v1alpha1.RedisClusterSpec, outcome, 
 // remembered is what engines refused: it stays in the status when nobody asks for it any more, so that it is not tried again.
 var remembered = regexp.MustCompile(`, refused \[.*\], data `)
 
+// whereMasters depends on how often they switched over.
+var whereMasters = regexp.MustCompile(`MastersSpread is .*\n`)
+
 // finally is what comes of a cluster.
 func (s *simulation) finally() string {
 	s.rest()
