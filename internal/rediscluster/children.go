@@ -25,6 +25,7 @@ import (
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
@@ -239,12 +240,32 @@ func (c *children) archives(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot
 	return cluster.Archive() != nil && s.Formed
 }
 
+// primaryOf is the instance that owns all slots of a cluster that is to have one shard, and has no more; empty while that is not known.
+func primaryOf(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, shape plan.Shape) string {
+	if cluster.Spec.ShardCount() != 1 || len(shape.Topology) != 1 || !s.Formed {
+		return ""
+	}
+	var owners []*snapshot.Instance
+	for _, in := range s.Reachable() {
+		if !in.Redis.Slots.IsEmpty() {
+			owners = append(owners, in)
+		}
+	}
+	if len(owners) != 1 || owners[0].Redis.Slots.Len() != slots.Count {
+		return ""
+	}
+	return owners[0].Name
+}
+
 // values are those that the chart is rendered with, and what is made for clients outside.
 func (c *children) values(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, shape plan.Shape) (v map[string]any, _ values.External) {
 	v = values.Build(asTemplated(cluster, s), shape.Topology, shape.Settings, shape.TLS)
 	v["hibernated"] = shape.Dormant
 	if certificate := values.CertificateOf(cluster, c.domain); certificate != nil && c.serves(values.Certificate) {
 		v["certificate"] = certificate
+	}
+	if primary := primaryOf(cluster, s, shape); primary != "" {
+		v["primary"] = primary
 	}
 	if c.archives(cluster, s) && c.observer.BackupImage != "" {
 		v["archive"] = values.Archive(cluster, c.observer.BackupImage, max(len(shape.Topology), int(cluster.Spec.ShardCount())))
@@ -373,6 +394,8 @@ func (c *children) keeps(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, d
 	case deployment:
 		return ref.Name == cluster.ArchiveWorkload() && c.archives(cluster, s) ||
 			ref.Name == cluster.GatewayName() && cluster.Spec.External != nil && !dormant
+	case "Service":
+		return ref.Name == cluster.PrimaryServiceName() && cluster.Spec.ShardCount() == 1
 	case "ConfigMap":
 		return cluster.Spec.External != nil && (ref.Name == cluster.GatewayName() || ref.Name == cluster.ExternalConfigMap())
 	}

@@ -20,12 +20,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -222,6 +224,41 @@ func TestGatewaysAreKept(t *testing.T) {
 		ref := apply.Ref{GroupVersionKind: optional[2], Name: "c-gateway"}
 		if got := (&children{}).keeps(c, &snapshot.Snapshot{}, dormant, ref); got != want {
 			t.Errorf("dormant: %t, kept: %t", dormant, got)
+		}
+	}
+}
+
+// The Service of the only master leads to whoever owns all slots, and stays as it is while that is not certain.
+func TestPrimaryOf(t *testing.T) {
+	instance := func(name string, owned slots.Set) snapshot.Instance {
+		return snapshot.Instance{Name: name, Redis: &snapshot.Redis{NodeID: name, Slots: owned, Master: !owned.IsEmpty()}}
+	}
+	small := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: v1alpha1.RedisClusterSpec{Shards: ptr.To[int32](1)}}
+	large := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: v1alpha1.RedisClusterSpec{Shards: ptr.To[int32](3)}}
+	all, none := slots.All(), slots.Set{}
+	for name, tt := range map[string]struct {
+		cluster   *v1alpha1.RedisCluster
+		topology  v1alpha1.Topology
+		unformed  bool
+		instances []snapshot.Instance
+		want      string
+	}{
+		"its master":                    {small, v1alpha1.Topology{2}, false, []snapshot.Instance{instance("a", none), instance("b", all)}, "b"},
+		"nobody who answers owns slots": {small, v1alpha1.Topology{2}, false, []snapshot.Instance{instance("a", none)}, ""},
+		"two say so":                    {small, v1alpha1.Topology{2}, false, []snapshot.Instance{instance("a", all), instance("b", all)}, ""},
+		"it has some":                   {small, v1alpha1.Topology{2}, false, []snapshot.Instance{instance("a", slots.Of(1))}, ""},
+		"it is being made":              {small, v1alpha1.Topology{2}, true, []snapshot.Instance{instance("a", all)}, ""},
+		"other shards go":               {small, v1alpha1.Topology{2, 2}, false, []snapshot.Instance{instance("a", all)}, ""},
+		"others are to come":            {large, v1alpha1.Topology{2}, false, []snapshot.Instance{instance("a", all)}, ""},
+	} {
+		s := &snapshot.Snapshot{Formed: !tt.unformed, Instances: tt.instances}
+		if got := primaryOf(tt.cluster, s, plan.Shape{Topology: tt.topology}); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+		stays := (&children{observer: &observe.Observer{}}).keeps(tt.cluster, s, false, apply.Ref{
+			GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Service"), Name: "c-primary"})
+		if stays != (tt.cluster == small) {
+			t.Errorf("%s: it stays: %t", name, stays)
 		}
 	}
 }

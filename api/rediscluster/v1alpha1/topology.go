@@ -137,6 +137,9 @@ func (c *RedisCluster) DeletionPolicy() DeletionPolicy {
 // HeadlessServiceName is the Service that gives instances their DNS names.
 func (c *RedisCluster) HeadlessServiceName() string { return c.Name + "-nodes" }
 
+// PrimaryServiceName is the Service that leads to the only master; there is none with several shards.
+func (c *RedisCluster) PrimaryServiceName() string { return c.Name + "-primary" }
+
 // AuthSecretName is the Secret that the operator keeps the password in.
 func (c *RedisCluster) AuthSecretName() string { return c.Name + "-auth" }
 

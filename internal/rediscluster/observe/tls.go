@@ -77,7 +77,8 @@ func namesOf(cluster *v1alpha1.RedisCluster) secretNames {
 // freshCertificate reports whether what is known is of the present spec, and need not be read again. What a Certificate says of a Secret
 // that is not in order is not watched.
 func (o *Observer) freshCertificate(cluster *v1alpha1.RedisCluster, c *certificate) bool {
-	return (c.problem == "" || cluster.Issuer() == nil) && c.generation == cluster.Generation && (c.until.IsZero() || o.now().Before(c.until)) && o.fresh(c.read)
+	return (c.problem == "" || cluster.Issuer() == nil) && c.generation == cluster.Generation &&
+		(c.until.IsZero() || o.now().Before(c.until)) && o.fresh(c.read)
 }
 
 // offer has instances shown the certificate that ask for one, but only if one may be wanted: one that is shown is judged also where none
