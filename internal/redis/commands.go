@@ -175,9 +175,14 @@ func (n *Node) ReopenAOF(ctx context.Context) error {
 			return n.failed(ctx, commands[i], err)
 		}
 	}
-	for _, done := range answers[len(answers)-1].Val().([]any) {
-		if refused, is := done.(error); is {
-			return n.failed(ctx, commands[len(commands)-1], refused)
+	last := len(commands) - 1
+	results, err := answers[last].Slice()
+	if err != nil || len(results) != last-1 {
+		return n.unexpected(commands[last], answers[last], "two results")
+	}
+	for _, result := range results {
+		if refused, is := result.(error); is {
+			return n.failed(ctx, commands[last], refused)
 		}
 	}
 	return nil

@@ -31,6 +31,8 @@ var calls = []struct {
 	{"Ping", 1, false, func(ctx context.Context, n *Node) error { return n.Ping(ctx) }},
 	{"OwnSlots", 1, false, func(ctx context.Context, n *Node) error { _, err := n.OwnSlots(ctx); return err }},
 	{"BumpEpoch", 1, false, func(ctx context.Context, n *Node) error { return n.BumpEpoch(ctx) }},
+	{"RewriteAOF", 1, false, func(ctx context.Context, n *Node) error { return n.RewriteAOF(ctx) }},
+	{"ReopenAOF", 1, false, func(ctx context.Context, n *Node) error { return n.ReopenAOF(ctx) }},
 	{"Forget", 1, false, func(ctx context.Context, n *Node) error { return n.Forget(ctx, "a", "b") }},
 	{"ConfigSet", 1, false, func(ctx context.Context, n *Node) error { return n.ConfigSet(ctx, "masterauth", "s3cret-s3cret") }},
 	{"SetSlots", 1, false, func(ctx context.Context, n *Node) error { return n.SetSlots(ctx, slots.Range(0, 9), SlotStable, "") }},
