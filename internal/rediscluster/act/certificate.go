@@ -17,8 +17,8 @@ import (
 )
 
 // applyCertificate has cert-manager make the certificate of the instances, or ends that. The Services come first: while somebody else
-// has the name of one, no certificate is asked for that holds it. cert-manager writes over a Secret that is there, so one is to be meant for
-// it.
+// has the name of one, no certificate is asked for that holds it. cert-manager writes over a Secret that is there, so one is to be meant
+// for it.
 func (a *Actor) applyCertificate(ctx context.Context, s Subject) error {
 	if s.Certificate == nil {
 		if s.NoCertificate == nil {
