@@ -158,7 +158,7 @@ func readInfo(view *View, text string) error {
 	view.Redirections = redirections(info)
 	view.LoadErrors = info.count("unexpected_error_replies")
 	for _, name := range []string{savedSnapshot, wroteAOF} {
-		if info.values[name] == "err" {
+		if info.values[name] == "err" && (name != wroteAOF || info.values["aof_enabled"] != "0") { // else it refuses nothing
 			view.PersistenceError = name
 		}
 	}

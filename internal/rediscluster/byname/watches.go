@@ -78,7 +78,7 @@ func (w *Watches) version(s Seen) (version string, known bool) {
 	}
 	watching.mu.Lock()
 	defer watching.mu.Unlock()
-	return watching.versions[s.Name], watching.versions != nil
+	return watching.versions[s.Name], watching.versions != nil && !watching.broken
 }
 
 // watching is the watch of a scope, which begins now if there is none; nil when there can be none.
@@ -182,10 +182,15 @@ type scopeWatch struct {
 	mu sync.Mutex
 	// versions are by name; nil: not known.
 	versions map[string]string
+	// broken: the last list or watch failed, and the next may be long in coming.
+	broken bool
 }
 
 // note ends the watch after an error that will come again, and returns it.
 func (s *scopeWatch) note(err error) error {
+	s.mu.Lock()
+	s.broken = err != nil
+	s.mu.Unlock()
 	if apierrors.IsForbidden(err) || err == errTooMany { //nolint:errorlint // it is made above
 		s.forget()
 		s.refuse(err)
