@@ -80,6 +80,8 @@ var callers = []struct{ role, resources, verbs, file, code string }{
 	{managerRole, "/pods /persistentvolumeclaims", "list watch", "internal/rediscluster/observe/observe.go", "o.Children.List(ctx, &pods,"},
 	{managerRole, "/pods /persistentvolumeclaims", "delete", "internal/rediscluster/act/lost.go", "a.Client.Delete(ctx, object,"},
 	{managerRole, "cert-manager.io/certificates", "get", "internal/rediscluster/observe/issued.go", "o.Secrets.Get("},
+	{managerRole, "cert-manager.io/certificates", "delete", "internal/rediscluster/act/certificate.go", "a.Client.Delete(ctx, certificate,"},
+	{managerRole, "redis.middleware.hc.cn/redisclusters", "list", "internal/rediscluster/act/certificate.go", "a.Client.List(ctx, &clusters,"},
 	{managerRole, "apps/replicasets", "get", "internal/rediscluster/observe/deployed.go", "o.Secrets.Get("},
 	{managerRole, "/pods/status", "patch", "internal/rediscluster/act/gate.go", "a.Client.Status().Patch("},
 	{managerRole, "/pods/eviction", "create", "internal/rediscluster/act/restart.go", `SubResource("eviction").Create(`},

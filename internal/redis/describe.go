@@ -152,7 +152,7 @@ func (n *Node) Health(ctx context.Context) (Health, error) {
 
 // readHealth reads what readInfo reads of the same, without a table of all fields: it is read every few seconds of every instance.
 func readHealth(text string) (h Health, err error) {
-	var role, loading bool
+	var role, loading, off, unwritten bool
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
 		switch name {
@@ -171,11 +171,14 @@ func readHealth(text string) (h Health, err error) {
 			if value == "err" {
 				h.PersistenceError = savedSnapshot
 			}
-		case wroteAOF: // it comes later, and is told if both failed, as in View
-			if value == "err" {
-				h.PersistenceError = wroteAOF
-			}
+		case "aof_enabled":
+			off = value == "0"
+		case wroteAOF:
+			unwritten = value == "err"
 		}
+	}
+	if unwritten && !off { // told if both failed, as in View
+		h.PersistenceError = wroteAOF
 	}
 	if !role || !loading {
 		return Health{}, errors.New("field role or loading is missing")

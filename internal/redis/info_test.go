@@ -147,6 +147,7 @@ func TestReadInfo(t *testing.T) {
 			with(func(v *View) { v.PersistenceError = "rdb_last_bgsave_status" })},
 		{"no write could be kept", []string{"rdb_last_bgsave_status:ok", "aof_last_write_status:err"},
 			with(func(v *View) { v.PersistenceError = "aof_last_write_status" })},
+		{"a write failed before the file was switched off", []string{"aof_enabled:0", "aof_last_write_status:err"}, with(func(*View) {})},
 		{"loading", []string{"loading:1"}, with(func(v *View) { v.Loading = true })},
 		{"loading after a full synchronization", []string{"async_loading:1"}, with(func(v *View) { v.Loading = true })},
 	} {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
@@ -204,17 +206,28 @@ func (c *children) serves(kind schema.GroupVersionKind) bool {
 	return err == nil
 }
 
+// certificateWithin is how long the cache of Certificates may take: without the right to list them, or without their kind, it never fills.
+const certificateWithin = time.Second
+
 // certificate compares the Certificate with what exists; nil: there is to be none. One that is to go is asked for at the API server: that
-// happens once.
+// happens once. What cannot be read is left as it is: a cluster that has its certificate needs nothing else of it.
 func (c *children) certificate(ctx context.Context, cluster *v1alpha1.RedisCluster, rendered *unstructured.Unstructured,
 	compared *Comparison) error {
 	compared.Certificate, compared.KeepsCertificate = rendered, cluster.Issuer() != nil
 	if rendered != nil {
+		ctx, cancel := context.WithTimeout(ctx, certificateWithin)
+		defer cancel()
 		pending, err := c.applier.Pending(ctx, cluster, []*unstructured.Unstructured{rendered})
-		if len(pending) > 0 {
+		var notOurs *apply.NotOursError
+		switch {
+		case errors.As(err, &notOurs):
+			return err
+		case err != nil:
+			log.FromContext(ctx).V(1).Info("Cannot read the Certificate", "error", err.Error())
+		case len(pending) > 0:
 			compared.Pending.Certificate = rendered.GetName()
 		}
-		return err
+		return nil
 	}
 	if compared.KeepsCertificate || cluster.Status.Certificate == "" {
 		return nil
@@ -227,7 +240,9 @@ func (c *children) certificate(ctx context.Context, cluster *v1alpha1.RedisClust
 		err == nil && left.DeletionTimestamp != nil:
 		return nil
 	case err != nil:
-		return fmt.Errorf("look for Certificate %s: %w", cluster.CertificateName(), err)
+		compared.KeepsCertificate = true // it is written down still
+		log.FromContext(ctx).V(1).Info("Cannot look for the Certificate that is to go", "error", err.Error())
+		return nil
 	}
 	compared.KeepsCertificate = true
 	compared.NoCertificate = &apply.Ref{GroupVersionKind: values.Certificate, Namespace: left.Namespace, Name: left.Name, UID: left.UID}

@@ -6,6 +6,7 @@ package rediscluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -18,9 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
@@ -260,5 +265,61 @@ func TestPrimaryOf(t *testing.T) {
 		if stays != (tt.cluster == small) {
 			t.Errorf("%s: it stays: %t", name, stays)
 		}
+	}
+}
+
+// A cache of Certificates that never fills keeps no cluster from being looked at: what cannot be read of them is left as it is. What is
+// somebody else's is told.
+func TestCertificatesThatCannotBeRead(t *testing.T) {
+	silent := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	refused := func(context.Context) error { return errors.New("the API server is away") }
+	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c", UID: "uid"},
+		Spec: v1alpha1.RedisClusterSpec{TLS: &v1alpha1.TLS{IssuerRef: &v1alpha1.IssuerRef{Name: "own"}}}}
+	plain := cluster.DeepCopy()
+	plain.Spec.TLS, plain.Status.Certificate = nil, "c-tls"
+	rendered := &unstructured.Unstructured{}
+	rendered.SetGroupVersionKind(values.Certificate)
+	rendered.SetNamespace("n")
+	rendered.SetName("c-tls")
+	scheme := apiruntime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(values.Certificate, meta.RESTScopeNamespace)
+	for name, tt := range map[string]struct {
+		cluster  *v1alpha1.RedisCluster
+		rendered *unstructured.Unstructured
+		answers  func(context.Context) error
+		there    []client.Object
+		notOurs  bool
+		want     string
+	}{
+		"it is not there":          {cluster: cluster, rendered: rendered, want: "c-tls"},
+		"nobody answers":           {cluster: cluster, rendered: rendered, answers: silent},
+		"it cannot be read":        {cluster: cluster, rendered: rendered, answers: refused},
+		"it is another's":          {cluster: cluster, rendered: rendered, there: []client.Object{rendered.DeepCopy()}, notOurs: true},
+		"one to go cannot be read": {cluster: plain, answers: refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answers := func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				if tt.answers != nil {
+					return tt.answers(ctx)
+				}
+				return c.Get(ctx, key, o, options...)
+			}
+			kube := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(tt.there...).WithInterceptorFuncs(
+				interceptor.Funcs{Get: answers}).Build()
+			c := &children{applier: apply.New(kube, kube), observer: &observe.Observer{Secrets: kube}, mapper: scopes{}}
+			var compared Comparison
+			err := c.certificate(t.Context(), tt.cluster, tt.rendered, &compared)
+			var notOurs *apply.NotOursError
+			if errors.As(err, &notOurs) != tt.notOurs || !tt.notOurs && err != nil {
+				t.Error(err)
+			}
+			if compared.Pending.Certificate != tt.want || !compared.KeepsCertificate {
+				t.Errorf("%q is pending, kept: %t", compared.Pending.Certificate, compared.KeepsCertificate)
+			}
+		})
 	}
 }

@@ -34,18 +34,20 @@ const (
 )
 
 // Who changes clusters, or makes them fail, can do so without an end: so many reconciliations of a namespace go before the routine of
-// others at once, for each of the two reasons, and one more each time that another interval has passed. What is over that is routine, so
-// that clusters to which nothing is known to have happened are looked at, too.
+// others at once, for each of the two reasons, and one more each time that another interval has passed; and of all namespaces together ten
+// times as many. What is over that is routine, so that clusters to which nothing is known to have happened are looked at, too.
 const (
 	firstAtOnce   = 20
 	firstInterval = 500 * time.Millisecond
+	ofAll         = 10
 )
 
 // budget is how many reconciliations may go first, by namespace. It is safe for concurrent use.
 type budget struct {
 	mu sync.Mutex
-	// spent is until when what a namespace has used is made good.
+	// spent is until when what a namespace has used is made good, all until when what all have used is.
 	spent map[string]time.Time
+	all   time.Time
 	swept time.Time
 }
 
@@ -62,14 +64,17 @@ func (b *budget) take(namespace string, now time.Time) bool {
 		}
 		b.spent, b.swept = after, now
 	}
-	until := b.spent[namespace]
-	if until.Before(now) {
-		until = now
+	spent := func(until time.Time, interval time.Duration) time.Time {
+		if until.Before(now) {
+			until = now
+		}
+		return until.Add(interval)
 	}
-	if until = until.Add(firstInterval); until.Sub(now) > firstAtOnce*firstInterval {
+	until, all := spent(b.spent[namespace], firstInterval), spent(b.all, firstInterval/ofAll)
+	if most := now.Add(firstAtOnce * firstInterval); until.After(most) || all.After(most) {
 		return false
 	}
-	b.spent[namespace] = until
+	b.spent[namespace], b.all = until, all
 	return true
 }
 

@@ -4,6 +4,8 @@
 package rediscluster
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +18,8 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -183,6 +187,14 @@ func TestBudget(t *testing.T) {
 		t.Errorf("another namespace has %d", got)
 	}
 	at = at.Add(24 * time.Hour)
+	n := 0
+	for i := range 100 {
+		n += taken(fmt.Sprint(i))
+	}
+	if n != ofAll*firstAtOnce {
+		t.Errorf("a hundred namespaces have %d together", n)
+	}
+	at = at.Add(24 * time.Hour)
 	if b.take("n", at); len(b.spent) != 1 {
 		t.Errorf("%d namespaces are remembered", len(b.spent))
 	}
@@ -209,5 +221,25 @@ func TestNextPriority(t *testing.T) {
 	result, err := in(failed, ctrl.Result{RequeueAfter: time.Second}, nil)
 	if err != nil || result.RequeueAfter != time.Second || *result.Priority != failed {
 		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+// What could not be looked at goes with what was changed, whatever it came with; one that had no turn comes again as it came.
+func TestPriorityAfterAFailure(t *testing.T) {
+	failing := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey,
+		client.Object, ...client.GetOption) error {
+		return errors.New("the cache is away")
+	}}).Build()
+	r := &Reconciler{now: time.Now, client: failing, shares: &shares{workers: 2}}
+	request := requestOf("n/a")
+	if result, err := r.Reconcile(t.Context(), request); err == nil || result.Priority == nil || *result.Priority != wanted {
+		t.Errorf("%+v, %v", result, err)
+	}
+	held := enterAll(r.shares, "n", r.now())
+	if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != turnedAway || result.Priority != nil {
+		t.Errorf("without a turn: %+v, %v", result, err)
+	}
+	for _, turn := range held {
+		r.shares.leave(turn, r.now())
 	}
 }

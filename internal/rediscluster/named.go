@@ -49,7 +49,7 @@ func names(cluster *v1alpha1.RedisCluster, resource, name string) bool {
 	}
 	secrets := []string{cluster.AuthSecretName(), cluster.Spec.Auth.SecretName, cluster.Spec.Auth.ACLSecretName}
 	if cluster.Spec.TLS != nil {
-		secrets = append(secrets, cluster.Spec.TLS.SecretName, cluster.TLSTrustSecretName(), cluster.TLSClientTrustSecretName())
+		secrets = append(secrets, cluster.TLSSecretName(), cluster.TLSTrustSecretName(), cluster.TLSClientTrustSecretName())
 	}
 	return slices.Contains(secrets, name)
 }

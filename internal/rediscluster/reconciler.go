@@ -40,14 +40,19 @@ type Reconciler struct {
 	now               func() time.Time
 }
 
-// Reconcile runs the loop once, as soon as the cluster's namespace may have a worker.
+// Reconcile runs the loop once, as soon as the cluster's namespace may have a worker. A cluster that is looked at again without a report
+// goes with those that were changed, whatever it came with; one that had no turn keeps its priority.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	turn := r.shares.enter(req.Namespace, r.now())
 	if turn == nil {
 		return outcome.Wait("other clusters of the namespace are worked on", turnedAway).Result()
 	}
 	defer func() { r.shares.leave(turn, r.now()) }()
-	return r.reconcile(ctx, req, turn)
+	result, err := r.reconcile(ctx, req, turn)
+	if result.Priority == nil && (err != nil || result.RequeueAfter > 0) {
+		return in(r.changed(req.Namespace), result, err)
+	}
+	return result, err
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn) (ctrl.Result, error) {

@@ -42,6 +42,8 @@ var times = []limit{
 	{"docs/import.md", "ten seconds after the last such command", "internal/redis/relay/relay.go", "DefaultRest = 10 * time.Second"},
 	{"docs/import.md", "looks every 3 seconds who is the master", "internal/redis/relay/source.go", "lookEvery = 3 * time.Second"},
 	{"docs/import.md", "for four seconds at most each time", "internal/rediscluster/plan/import.go", "clonePause = 4 * time.Second"},
+	{"docs/security.md", "and a request for one ends after 5 s", "internal/rediscluster/act/certificate.go",
+		"certificateWithin = 5 * time.Second"},
 	{"docs/import.md", "or within ten seconds, the pause is ended", "internal/rediscluster/act/cutover.go", "mostCatchUp = 10 * time.Second"},
 	{"docs/import.md", "A cluster of one shard takes writes half a second later", "internal/rediscluster/act/cutover.go",
 		`servesAfter = "500"`},

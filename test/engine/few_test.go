@@ -160,7 +160,7 @@ func TestOperatorAppointsASuccessor(t *testing.T) {
 			if n := o.kept(100); n != 100 {
 				t.Errorf("%d of 100 keys are kept while %s is away", n, crashed.pod.Name)
 			}
-			must(t, o.client().Set(t.Context(), "key:0", "0", 0).Err())
+			eventually(t, func() error { return o.client().Set(t.Context(), "key:0", "0", 0).Err() })
 			o.tells(crashed, runs())
 			o.again(crashed, false, false)
 			o.converge()

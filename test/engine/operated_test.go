@@ -6,6 +6,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -338,7 +339,14 @@ func (o *operated) kept(keys int) int {
 	o.t.Helper()
 	c, found := o.client(), 0
 	for i := range keys {
-		if value, err := c.Get(o.t.Context(), fmt.Sprintf("key:%d", i)).Result(); err == nil && value == fmt.Sprint(i) {
+		var value string
+		eventually(o.t, func() (err error) { // a client may take a while to learn who has taken over
+			if value, err = c.Get(o.t.Context(), fmt.Sprintf("key:%d", i)).Result(); errors.Is(err, goredis.Nil) {
+				return nil
+			}
+			return err
+		})
+		if value == fmt.Sprint(i) {
 			found++
 		}
 	}

@@ -169,7 +169,7 @@ func keepTLS(before, after *v1alpha1.RedisCluster) field.ErrorList {
 			field.Invalid(tlsPath.Child("secretName"), after.TLSSecretName(),
 				fmt.Sprintf("cannot change from %q with CA %q: change what the Secrets hold instead, which instances load without a restart",
 					before.TLSSecretName(), was.CASecretName))}
-	case before.UsesTLS() && is.CASecretName == "" && !ptr.Equal(before.Issuer(), after.Issuer()):
+	case before.UsesTLS() && (trustsItsOwn(before) || trustsItsOwn(after)) && !ptr.Equal(before.Issuer(), after.Issuer()):
 		return field.ErrorList{field.Forbidden(tlsPath.Child("issuerRef"),
 			"another issuer may have another CA, and instances that trust one alone would not know those that have a certificate of the other: "+
 				"set mode to Both and then to Disabled, change it, and switch TLS on again; with spec.tls.caSecretName, whose Secret can hold both "+
@@ -186,6 +186,11 @@ func keepTLS(before, after *v1alpha1.RedisCluster) field.ErrorList {
 			fmt.Sprintf("cannot follow %s: set Both, wait until status.tls.mode is Both, and let clients move first", reached))}
 	}
 	return nil
+}
+
+// trustsItsOwn reports whether what instances trust changes with the Secret of their certificate.
+func trustsItsOwn(cr *v1alpha1.RedisCluster) bool {
+	return cr.TLSTrustSecretName() == cr.TLSSecretName() || cr.TLSClientTrustSecretName() == cr.TLSSecretName()
 }
 
 // reachedTLS is the mode that clients can rely on.

@@ -119,6 +119,11 @@ func TestTLSStays(t *testing.T) {
 		{`{tls: {issuerRef: {name: b}}}`, "", `{tls: {issuerRef: {name: b, kind: Issuer, group: cert-manager.io}, duration: 48h}}`, ""},
 		{`{tls: {secretName: cache-tls, caSecretName: d}}`, "", `{tls: {issuerRef: {name: b}, caSecretName: d}}`, ""},
 		{`{tls: {issuerRef: {name: b}, caSecretName: d}}`, "", `{tls: {issuerRef: {name: c}, caSecretName: d}}`, ""},
+		{`{tls: {issuerRef: {name: b}, caSecretName: cache-tls}}`, "", `{tls: {issuerRef: {name: c}, caSecretName: cache-tls}}`,
+			"spec.tls.issuerRef: Forbidden: another issuer may have another CA"},
+		{`{tls: {issuerRef: {name: b}, caSecretName: d, clientCASecretName: cache-tls}}`, "",
+			`{tls: {issuerRef: {name: c}, caSecretName: d, clientCASecretName: cache-tls}}`,
+			"spec.tls.issuerRef: Forbidden: another issuer may have another CA"},
 		{`{tls: {secretName: a}, bootstrap: {clone: {name: b}}}`, "", `{tls: {secretName: a, mode: Both}, bootstrap: {clone: {name: b}}}`,
 			"spec.tls.mode: Invalid value: \"Both\": cannot change from Required while the cluster takes the data of another one"},
 	} {

@@ -6,38 +6,36 @@ package act
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/excerpt"
+)
+
+const (
+	// certificateWithin is how long cert-manager's webhook may keep a cluster waiting.
+	certificateWithin = 5 * time.Second
+	// annotationCertificate is by which cert-manager says whose Certificate it keeps in a Secret.
+	annotationCertificate = "cert-manager.io/certificate-name"
 )
 
 // applyCertificate has cert-manager make the certificate of the instances, or ends that. The Services come first: while somebody else
-// has the name of one, no certificate is asked for that holds it. cert-manager writes over a Secret that is there, so one is to be meant
-// for it.
+// has the name of one, no certificate is asked for that holds it.
 func (a *Actor) applyCertificate(ctx context.Context, s Subject) error {
+	ctx, cancel := context.WithTimeout(ctx, certificateWithin)
+	defer cancel()
 	if s.Certificate == nil {
-		if s.NoCertificate == nil {
-			return nil
-		}
-		_, err := a.Applier.Prune(ctx, s.Cluster, []apply.Ref{*s.NoCertificate}, nil)
-		return err
+		return a.endCertificate(ctx, s.NoCertificate)
 	}
-	name := s.Cluster.CertificateName()
-	var secret corev1.Secret
-	err := a.Client.Get(ctx, client.ObjectKey{Namespace: s.Cluster.Namespace, Name: name}, &secret)
-	switch {
-	case err == nil && secret.Labels[v1alpha1.LabelTLS] != "true":
-		return &StallError{Cause: "NameTaken", Message: fmt.Sprintf(
-			"spec.tls.issuerRef: Secret %s exists, and cert-manager would write over it: "+
-				"delete it; or, if that is what is wanted: kubectl label secret %s --namespace %s %s=true", name, name, s.Cluster.Namespace,
-			v1alpha1.LabelTLS)}
-	case err != nil && !apierrors.IsNotFound(err):
-		return fmt.Errorf("look for Secret %s: %w", name, err)
+	if err := a.freeForCertificate(ctx, s.Cluster); err != nil {
+		return err
 	}
 	var objects []*unstructured.Unstructured
 	for _, child := range s.Children {
@@ -50,3 +48,59 @@ func (a *Actor) applyCertificate(ctx context.Context, s Subject) error {
 	}
 	return nil
 }
+
+// endCertificate deletes the very Certificate that was seen. The Secret, which may be in use, stays also where cert-manager has it owned by
+// the Certificate (--enable-certificate-owner-ref).
+func (a *Actor) endCertificate(ctx context.Context, ref *apply.Ref) error {
+	if ref == nil {
+		return nil
+	}
+	certificate := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
+	certificate.SetGroupVersionKind(ref.GroupVersionKind)
+	err := a.Client.Delete(ctx, certificate, client.Preconditions{UID: &ref.UID}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // else the next look tells
+		return fmt.Errorf("delete Certificate %s: %w", ref.Name, err)
+	}
+	return nil
+}
+
+// freeForCertificate makes sure that a Secret over which cert-manager will write, if there is one, is meant for that, and nobody else's.
+func (a *Actor) freeForCertificate(ctx context.Context, cluster *v1alpha1.RedisCluster) error {
+	name := cluster.CertificateName()
+	taken := func(format string, args ...any) error {
+		return &StallError{Cause: "NameTaken", Message: "spec.tls.issuerRef: " + fmt.Sprintf(format, args...)}
+	}
+	var secret corev1.Secret
+	switch err := a.Client.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, &secret); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for Secret %s: %w", name, err)
+	}
+	writer := secret.Annotations[annotationCertificate]
+	switch {
+	case secret.Labels[v1alpha1.LabelTLS] != "true":
+		return taken("Secret %s exists, and cert-manager would write over it: delete it; or, if that is what is wanted: "+
+			"kubectl label secret %s --namespace %s %s=true", name, name, cluster.Namespace, v1alpha1.LabelTLS)
+	case writer == name:
+		return nil // it was written for a Certificate of this name
+	case writer != "":
+		return taken("cert-manager keeps the certificate of Certificate %s in Secret %s: delete that Certificate, and take the annotation %s "+
+			"off the Secret", excerpt.Of(writer, longestName), name, annotationCertificate)
+	}
+	var clusters v1alpha1.RedisClusterList
+	if err := a.Client.List(ctx, &clusters, client.InNamespace(cluster.Namespace)); err != nil {
+		return fmt.Errorf("list the RedisClusters: %w", err)
+	}
+	for i := range clusters.Items {
+		other := &clusters.Items[i]
+		if tls := other.Spec.TLS; other.UID != cluster.UID && tls != nil &&
+			(tls.SecretName == name || tls.CASecretName == name || tls.ClientCASecretName == name) {
+			return taken("RedisCluster %s uses Secret %s: name another one there", other.Name, name)
+		}
+	}
+	return nil
+}
+
+// longestName is how much is told of a name that somebody wrote, in bytes.
+const longestName = 100

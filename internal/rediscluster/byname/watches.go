@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 const (
@@ -95,6 +96,11 @@ func (w *Watches) watching(of scope) *scopeWatch {
 		is.asked = now
 		return is
 	}
+	for scope, is := range w.of { // what was refused long ago, and nobody has asked for since
+		if !is.notBefore.IsZero() && now.Sub(is.notBefore) >= idle {
+			delete(w.of, scope)
+		}
+	}
 	is := &scopeWatch{scope: of, changed: w.Changed, asked: now}
 	w.of[of] = is
 	ctx, cancel := context.WithCancel(w.within)
@@ -113,7 +119,8 @@ func (w *Watches) watching(of scope) *scopeWatch {
 func (w *Watches) run(ctx context.Context, is *scopeWatch) {
 	from := w.Client.Resource(corev1.SchemeGroupVersion.WithResource(is.resource)).Namespace(is.namespace)
 	silent := logr.Discard() // what is not allowed is told where it matters
-	cache.NewReflectorWithOptions(&cache.ListWatch{
+	ctx = klog.NewContext(ctx, silent)
+	cache.NewReflectorWithOptions(inPages{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := listed(ctx, from, options)
 			return list, is.note(err)
@@ -122,8 +129,14 @@ func (w *Watches) run(ctx context.Context, is *scopeWatch) {
 			events, err := from.Watch(ctx, options)
 			return events, is.note(err)
 		},
-	}, &metav1.PartialObjectMetadata{}, is, cache.ReflectorOptions{Name: "byname", Logger: &silent}).RunWithContext(ctx)
+	}}, &metav1.PartialObjectMetadata{}, is, cache.ReflectorOptions{Name: "byname", Logger: &silent}).RunWithContext(ctx)
 }
+
+// inPages has a reflector list at first: what comes as a stream of events is all in memory before it can be counted.
+type inPages struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is asked for by the reflector.
+func (inPages) IsWatchListSemanticsUnSupported() bool { return true }
 
 // listed lists names and versions, a page at a time.
 func listed(ctx context.Context, from metadata.ResourceInterface, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {

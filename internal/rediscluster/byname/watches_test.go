@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/watchlist"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -74,6 +75,10 @@ func TestState(t *testing.T) {
 	want("there by now", Changed, seen("c", ""))
 	check(t, is.Delete(object("c", "7")))
 	want("gone again", Same, seen("c", ""))
+	_ = is.note(errors.New("the connection was reset"))
+	want("of what happens now nothing is told", Unknown, seen("a", "4"))
+	check(t, is.note(nil))
+	want("told of again", Same, seen("a", "4"))
 	_ = is.note(apierrors.NewForbidden(schema.GroupResource{Resource: Secrets}, "", errors.New("no")))
 	want("not allowed any more", Unknown, seen("a", "4"))
 	check(t, is.Update(object("a", "8")))
@@ -158,6 +163,13 @@ func TestListed(t *testing.T) {
 	many := &pages{pages: 1 << 30}
 	if _, err := listed(t.Context(), many, metav1.ListOptions{}); !errors.Is(err, errTooMany) || len(many.limits) > mostNames/page+1 {
 		t.Errorf("%d pages were read: %v", len(many.limits), err)
+	}
+}
+
+// A list that comes as a stream of events is in memory before it is counted.
+func TestNoStream(t *testing.T) {
+	if !watchlist.DoesClientNotSupportWatchListSemantics(inPages{}) {
+		t.Error("a reflector asks for a stream")
 	}
 }
 

@@ -64,7 +64,8 @@ func healthOf(r *snapshot.Redis) redis.Health {
 // Due reports whether something has to be read again that is read by name.
 func (o *Observer) Due(cluster *v1alpha1.RedisCluster, m *Memory) bool {
 	_, known := m.access.Get()
-	return known && !o.fresh(m.access.Read()) || m.certificate.tls != nil && !o.freshCertificate(cluster, &m.certificate) ||
+	return known && cluster.AuthEnabled() && !o.fresh(m.access.Read()) ||
+		m.certificate.tls != nil && m.usesTLS(cluster) && !o.freshCertificate(cluster, &m.certificate) ||
 		m.config.name != "" && m.config.name == cluster.Spec.Template().Configmap && !o.fresh(m.config.read)
 }
 

@@ -175,8 +175,11 @@ func TestDue(t *testing.T) {
 	for name, tt := range map[string]struct {
 		memory func(*Memory)
 		told   byname.State
+		off    bool // neither a password nor TLS is asked for any more
 		want   bool
 	}{
+		"the Secret of a password that was switched off has changed": {memory: put(0), told: byname.Changed, off: true},
+		"the certificate of TLS that was switched off has changed":   {memory: certified(0, time.Time{}), told: byname.Changed, off: true},
 		"nothing was read":           {memory: func(*Memory) {}},
 		"the Secret is recent":       {memory: put(recent)},
 		"the Secret is old":          {memory: put(old), want: true},
@@ -199,6 +202,10 @@ func TestDue(t *testing.T) {
 		o.Watched, o.Now = told(tt.told), func() time.Time { return now }
 		c := cluster()
 		c.Spec.Pod = []v1alpha1.PodTemplate{{Configmap: "a"}}
+		c.Spec.TLS = &v1alpha1.TLS{SecretName: "a"}
+		if tt.off {
+			c.Spec.TLS, c.Spec.Auth.Enabled = nil, new(false)
+		}
 		var m Memory
 		tt.memory(&m)
 		if got := o.Due(c, &m); got != tt.want {

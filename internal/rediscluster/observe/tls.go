@@ -178,7 +178,6 @@ func (o *Observer) lookAtCertificate(ctx context.Context, cluster *v1alpha1.Redi
 // used; denied says that one may not be mounted either, missing that there is no Secret with a certificate.
 func (o *Observer) readCertificate(ctx context.Context, from client.Reader, cluster *v1alpha1.RedisCluster, c *certificate) (
 	problem string, denied, missing bool, err error) {
-	c.until = time.Time{}
 	names := namesOf(cluster)
 	own, problem, err := o.tlsSecret(ctx, from, cluster, certificateField(cluster), names.own)
 	if own == nil {
@@ -194,11 +193,25 @@ func (o *Observer) readCertificate(ctx context.Context, from client.Reader, clus
 			return problem, true, false, err
 		}
 	}
+	if replaced := c.tls == nil && formerIssuer(cluster, own); replaced {
+		return noSecret(certificateField(cluster), names.own, cluster.Namespace), true, true, nil
+	}
 	c.until = nextChange(o.now(), own.Data[corev1.TLSCertKey], trusted.Data[keyTrusted], clients.Data[keyTrusted])
 	if problem = inOrder(cluster, c, own, trusted, clients, o.now()); problem == "" {
 		c.names = names
 	}
 	return problem, false, false, nil
+}
+
+// Annotations by which cert-manager says who has signed what a Secret holds.
+const annotationIssuer, annotationIssuerKind = "cert-manager.io/issuer-name", "cert-manager.io/issuer-kind"
+
+// formerIssuer reports whether a Secret holds a certificate that is about to be replaced, with its CA, by one of the issuer that a cluster
+// names, which does not use TLS yet. Instances that began with it would not know those that begin later.
+func formerIssuer(cluster *v1alpha1.RedisCluster, secret *corev1.Secret) bool {
+	issuer, by := cluster.Issuer(), secret.Annotations[annotationIssuer]
+	return issuer != nil && cluster.Status.TLS == nil && by != "" &&
+		(by != issuer.Name || cmp.Or(secret.Annotations[annotationIssuerKind], string(v1alpha1.IssuerKindIssuer)) != string(issuer.Kind))
 }
 
 // certificateField is the field of spec.tls by which the certificate of the instances is found.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -253,5 +254,61 @@ func TestNextChange(t *testing.T) {
 		if got := nextChange(now, tt.texts...); !got.Equal(tt.want) {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
+	}
+}
+
+// A certificate that cannot be read at the moment is to be looked at when it would have been.
+func TestWhenToLookIsKept(t *testing.T) {
+	away := false
+	o, _, _ := newObserver(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+		options ...client.GetOption) error {
+		if away && key.Name == "good" {
+			return errors.New("the API server is away")
+		}
+		return c.Get(ctx, key, object, options...)
+	}}, secret("s"), certified(t, "good", true))
+	o.Now = func() time.Time { return now }
+	c := cluster()
+	c.Spec.TLS = &v1alpha1.TLS{SecretName: "good"}
+	if _, err := o.tls(t.Context(), c, &o.Memory); err != nil {
+		t.Fatal(err)
+	}
+	until := o.certificate.until
+	away, c.Generation = true, 2
+	if seen, err := o.tls(t.Context(), c, &o.Memory); err != nil || !seen.Known || until.IsZero() || !o.certificate.until.Equal(until) {
+		t.Errorf("%+v, %v: until %s, want %s", seen, err, o.certificate.until, until)
+	}
+}
+
+// A cluster does not begin with a certificate that is about to be replaced by one of another issuer.
+func TestFormerIssuer(t *testing.T) {
+	const issuer, clusterIssuer = v1alpha1.IssuerKindIssuer, v1alpha1.IssuerKindClusterIssuer
+	for name, tt := range map[string]struct {
+		by, kind string
+		wants    v1alpha1.IssuerRef
+		began    bool
+		waits    bool
+	}{
+		"nobody says whose it is":      {wants: v1alpha1.IssuerRef{Name: "a"}},
+		"its own":                      {by: "a", kind: "Issuer", wants: v1alpha1.IssuerRef{Name: "a"}},
+		"its own, of the default kind": {by: "a", wants: v1alpha1.IssuerRef{Name: "a", Kind: issuer}},
+		"another's":                    {by: "b", wants: v1alpha1.IssuerRef{Name: "a"}, waits: true},
+		"another kind's":               {by: "a", kind: "ClusterIssuer", wants: v1alpha1.IssuerRef{Name: "a"}, waits: true},
+		"of the kind by default":       {by: "a", wants: v1alpha1.IssuerRef{Name: "a", Kind: clusterIssuer}, waits: true},
+		"instances use it":             {by: "b", wants: v1alpha1.IssuerRef{Name: "a"}, began: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := certified(t, "c-tls", true)
+			s.Annotations = map[string]string{annotationIssuer: tt.by, annotationIssuerKind: tt.kind}
+			o, _, _ := newObserver(t, interceptor.Funcs{}, secret("s"), s)
+			c := cluster()
+			c.Spec.TLS = &v1alpha1.TLS{IssuerRef: &tt.wants}
+			if tt.began {
+				c.Status.TLS = &v1alpha1.TLSStatus{Mode: v1alpha1.TLSRequired}
+			}
+			if seen, err := o.tls(t.Context(), c, &o.Memory); err != nil || seen.Known == tt.waits || seen.Waits != tt.waits {
+				t.Errorf("%+v, %v", seen, err)
+			}
+		})
 	}
 }

@@ -19,7 +19,16 @@ func (RecordCertificate) Name() string { return "RecordCertificate" }
 // Name implements Step.
 func (ApplyCertificate) Name() string { return "ApplyCertificate" }
 
-// planCertificate comes before what needs a certificate.
+// planNeededCertificate comes before what needs a certificate, while instances cannot be reached without one. Where they can, what heals
+// comes first: cert-manager may be away.
+func planNeededCertificate(in input) Step {
+	if in.snap.TLS.Known {
+		return nil
+	}
+	return planCertificate(in)
+}
+
+// planCertificate has the Certificate be as it is rendered.
 func planCertificate(in input) Step {
 	switch {
 	case in.pending.Certificate == "":

@@ -50,6 +50,7 @@ var dormant = []rule{
 	{"validation", true, planValidation},
 	{"finalizer", false, planFinalizer},
 	{"auth", false, planAuth},
+	{"certificate", false, planCertificate},
 	{"TLS", false, planTLS},
 	{"switched over", false, planEndSwitchover},
 	{"lost claims", false, planLostClaims},

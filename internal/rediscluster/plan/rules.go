@@ -23,7 +23,7 @@ var rules = []rule{
 	{"place", true, planPlace},
 	{"record nodes", true, planRecordNodes},
 	{"auth", false, planAuth},
-	{"certificate", false, planCertificate},
+	{"needed certificate", false, planNeededCertificate},
 	{"TLS", false, planTLS},
 	{"restore", false, planRestore},
 	{"import", false, planImport},
@@ -58,6 +58,7 @@ var rules = []rule{
 	{"add to endpoints", true, planAddToEndpoints},
 	{"storage", false, planStorage},
 	{"disk", true, planDisk},
+	{"certificate", false, planCertificate},
 	// Settings, and slots on their way.
 	{"functions", false, planFunctions},
 	{"config", false, planConfig},

@@ -1,0 +1,117 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
+)
+
+// cert-manager writes over a Secret only if it is meant for that, and belongs to nobody else.
+func TestSecretOfACertificate(t *testing.T) {
+	const labelled = true
+	secret := func(labelled bool, writer string) *corev1.Secret {
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-tls", Annotations: map[string]string{}}}
+		if labelled {
+			s.Labels = map[string]string{v1alpha1.LabelTLS: "true"}
+		}
+		if writer != "" {
+			s.Annotations[annotationCertificate] = writer
+		}
+		return s
+	}
+	another := func(namespace string, tls *v1alpha1.TLS) *v1alpha1.RedisCluster {
+		return &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "other", UID: "other"},
+			Spec: v1alpha1.RedisClusterSpec{TLS: tls}}
+	}
+	for name, tt := range map[string]struct {
+		there []client.Object
+		want  string
+	}{
+		"there is none":                      {},
+		"nobody meant it for that":           {[]client.Object{secret(!labelled, "")}, "kubectl label secret c-tls --namespace n"},
+		"nobody did, whoever wrote it":       {[]client.Object{secret(!labelled, "c-tls")}, "kubectl label secret c-tls --namespace n"},
+		"it is meant for that":               {[]client.Object{secret(labelled, "")}, ""},
+		"written for its Certificate before": {[]client.Object{secret(labelled, "c-tls"), another("n", &v1alpha1.TLS{SecretName: "c-tls"})}, ""},
+		"written for another Certificate":    {[]client.Object{secret(labelled, "web")}, "the certificate of Certificate web in Secret c-tls"},
+		"another cluster's certificate": {[]client.Object{secret(labelled, ""), another("n", &v1alpha1.TLS{SecretName: "c-tls"})},
+			"RedisCluster other uses Secret c-tls"},
+		"another cluster's CA": {[]client.Object{secret(labelled, ""), another("n", &v1alpha1.TLS{SecretName: "d", CASecretName: "c-tls"})},
+			"RedisCluster other uses Secret c-tls"},
+		"the CA of another cluster's clients": {[]client.Object{secret(labelled, ""),
+			another("n", &v1alpha1.TLS{SecretName: "d", ClientCASecretName: "c-tls"})}, "RedisCluster other uses Secret c-tls"},
+		"in another namespace": {[]client.Object{secret(labelled, ""), another("m", &v1alpha1.TLS{SecretName: "c-tls"})}, ""},
+		"others without TLS":   {[]client.Object{secret(labelled, ""), another("n", nil)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, interceptor.Funcs{}, tt.there...)
+			err := b.actor.freeForCertificate(t.Context(), b.subject.Cluster)
+			var stall *StallError
+			if tt.want == "" && err != nil || tt.want != "" &&
+				(!errors.As(err, &stall) || stall.Cause != "NameTaken" || !strings.Contains(stall.Message, tt.want)) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// A Certificate is deleted without the Secret, which instances may use, and only the one that was seen.
+func TestCertificateThatIsNotWantedAnyMore(t *testing.T) {
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "certificates"}, "c-tls")
+	another := apierrors.NewConflict(schema.GroupResource{Resource: "certificates"}, "c-tls", errors.New("another UID"))
+	refused := errors.New("the webhook does not answer")
+	for name, tt := range map[string]struct{ answer, want error }{
+		"deleted": {}, "gone": {answer: gone}, "another one": {answer: another}, "refused": {answer: refused, want: refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			b := newBench(t, interceptor.Funcs{Delete: func(ctx context.Context, _ client.WithWatch, o client.Object,
+				options ...client.DeleteOption) error {
+				asked++
+				is := (&client.DeleteOptions{}).ApplyOptions(options)
+				if o.GetName() != "c-tls" || is.Preconditions == nil || is.Preconditions.UID == nil || *is.Preconditions.UID != "seen" ||
+					is.PropagationPolicy == nil || *is.PropagationPolicy != metav1.DeletePropagationOrphan {
+					t.Errorf("%s: %+v", o.GetName(), is)
+				}
+				if _, bounded := ctx.Deadline(); !bounded {
+					t.Error("a webhook may keep it waiting for ever")
+				}
+				return tt.answer
+			}})
+			b.subject.NoCertificate = &apply.Ref{GroupVersionKind: values.Certificate, Namespace: "n", Name: "c-tls", UID: "seen"}
+			if err := b.do(plan.ApplyCertificate{}); !errors.Is(err, tt.want) || (tt.want == nil) != (err == nil) || asked != 1 {
+				t.Errorf("%v after %d requests, want %v", err, asked, tt.want)
+			}
+			b.subject.NoCertificate = nil
+			if b.must(plan.ApplyCertificate{}); asked != 1 {
+				t.Error("one that there is not is deleted")
+			}
+		})
+	}
+}
+
+// A Secret that may not be written over stops what would write it.
+func TestNoCertificateForATakenName(t *testing.T) {
+	b := newBench(t, interceptor.Funcs{}, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-tls"}})
+	b.subject.Certificate = &unstructured.Unstructured{}
+	var stall *StallError
+	if err := b.do(plan.ApplyCertificate{}); !errors.As(err, &stall) || stall.Cause != "NameTaken" {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,53 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+)
+
+// Without a certificate nothing can be done, so it is asked for first; a cluster that has one is healed first, because nobody knows
+// whether cert-manager answers. A cluster that hibernates keeps its own.
+func TestCertificate(t *testing.T) {
+	masterless := func(s *snapshot.Snapshot) *snapshot.Snapshot {
+		comeBackEmpty(s, 1, 0)
+		introduce(s)
+		s.Find(1, 1).Redis.MasterLinkDownFor = electionTimeout * 2
+		return s
+	}
+	asleep := func() (Desired, *snapshot.Snapshot) {
+		d, s := toStop()
+		return d, stop(s)
+	}
+	for name, tt := range map[string]struct {
+		cluster func() (Desired, *snapshot.Snapshot)
+		unknown bool
+		noted   bool
+		pending string
+		want    string
+	}{
+		"it is written down first":       {cluster: healthy, unknown: true, pending: "c-tls", want: "RecordCertificate"},
+		"then it is made":                {cluster: healthy, unknown: true, noted: true, pending: "c-tls", want: "ApplyCertificate"},
+		"it is, and is waited for":       {cluster: healthy, unknown: true, noted: true, want: "Wait"},
+		"healing comes first":            {cluster: func() (Desired, *snapshot.Snapshot) { return desired(), masterless(formed()) }, noted: true, pending: "c-tls", want: "Promote"},
+		"a healthy cluster has it":       {cluster: healthy, noted: true, pending: "c-tls", want: "ApplyCertificate"},
+		"a cluster that hibernates, too": {cluster: asleep, noted: true, pending: "c-tls", want: "ApplyCertificate"},
+		"and without one yet":            {cluster: asleep, unknown: true, pending: "c-tls", want: "RecordCertificate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s := tt.cluster()
+			if s.TLS = (snapshot.TLS{Enabled: true, Known: true}); tt.unknown {
+				s.TLS.Known, s.TLS.Waits, s.TLS.Problem = false, true, "it is being made"
+			}
+			if tt.noted {
+				s.Certificate = "c-tls"
+			}
+			if step := ShapeOf(d, s, now).Next(Pending{Certificate: tt.pending}).Step; step.Name() != tt.want {
+				t.Errorf("%s: %s, want %s", step.Name(), step.Why(), tt.want)
+			}
+		})
+	}
+}
