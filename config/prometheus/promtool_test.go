@@ -81,6 +81,9 @@ var staged = map[string]struct {
 				instance + "memory_full_refuses" + pod: "1x90"}}},
 	"RedisClusterCannotWriteToDisk": {fires: series{instance + "append_only_file_written" + pod: "1x3 0x60"}, within: "5m30s",
 		silent: map[string]series{"well": {instance + "append_only_file_written" + pod: "1x90", instance + "snapshot_saved" + pod: "1x90"}}},
+	"RedisClusterAnomalous": {fires: series{of("RedisCluster", "Anomalous", "SlowFork"): "1x60"}, within: "11m", silent: map[string]series{
+		"for a while":              {of("RedisCluster", "Anomalous", "FailsOver"): "1x8 0x60"},
+		"another alert tells that": {of("RedisCluster", "Anomalous", "ReplicaBehind"): "1x60"}}},
 	"RedisClusterReplicaBehind": {fires: series{instance + "replication_behind_bytes" + pod: "100000000x60"}, within: "11m",
 		silent: map[string]series{"a copy": {instance + "replication_behind_bytes" + pod: "100000000x5 1000x60"}}},
 	"RedisClusterRejectsConnections": {fires: series{instance + "rejected_connections_total" + pod: "0+3x60"}, within: "8m",

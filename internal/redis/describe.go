@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,10 +27,15 @@ var describeCommands = []command{
 	{name: "CLUSTER NODES", args: words("CLUSTER NODES")},
 	{name: configGet, args: words("CONFIG GET " + settingNodeTimeout)},
 	atomicProbe,
+	slowlog,
 }
 
 // readers read the answers to describeCommands.
-var readers = []func(*View, *redis.Cmd) error{asText(readInfo), asText(readClusterInfo), asText(readNodes), readSettings, readAtomicMethod}
+var readers = []func(*View, *redis.Cmd) error{asText(readInfo), asText(readClusterInfo), asText(readNodes), readSettings, readAtomicMethod,
+	readSlowlog}
+
+// slowlog asks for the last slow command alone, whose number says how many there have been.
+var slowlog = command{name: "SLOWLOG GET", args: words("SLOWLOG GET 1")}
 
 const (
 	configGet          = "CONFIG GET"
@@ -87,7 +93,7 @@ func (n *Node) Describe(ctx context.Context, settings ...string) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	var view View
+	view := View{SlowCommands: -1}
 	for i, read := range readers {
 		c, answer := commands[i], answers[i]
 		if err := answer.Err(); err != nil {
@@ -95,8 +101,8 @@ func (n *Node) Describe(ctx context.Context, settings ...string) (View, error) {
 			if errors.Is(refused, ErrLoading) && view.Loading {
 				return view, refused
 			}
-			if c.name == atomicProbe.name && (errors.Is(refused, ErrUnsupported) || errors.Is(refused, ErrAuth)) {
-				continue // COMMAND was renamed or is not permitted: slots move the classic way
+			if mayLack(c) && (errors.Is(refused, ErrUnsupported) || errors.Is(refused, ErrAuth)) {
+				continue
 			}
 			return View{}, refused
 		}
@@ -108,6 +114,31 @@ func (n *Node) Describe(ctx context.Context, settings ...string) (View, error) {
 		return View{}, err
 	}
 	return view, nil
+}
+
+// mayLack reports whether a command may be renamed, or not permitted: slots move the classic way without COMMAND, and slow commands are
+// not counted without SLOWLOG.
+func mayLack(c command) bool { return c.name == atomicProbe.name || c.name == slowlog.name }
+
+// readSlowlog reads the answer to slowlog. Entries are numbered from 0 on.
+func readSlowlog(view *View, answer *redis.Cmd) error {
+	entries, err := answer.Slice()
+	if err != nil {
+		return err
+	}
+	if view.SlowCommands = 0; len(entries) == 0 {
+		return nil
+	}
+	entry, _ := entries[0].([]any)
+	if len(entry) == 0 {
+		return errors.New("an entry without a number")
+	}
+	number, is := entry[0].(int64)
+	if !is || number < 0 || number == math.MaxInt64 {
+		return fmt.Errorf("%.80q is no number of an entry", fmt.Sprint(entry[0]))
+	}
+	view.SlowCommands = number + 1
+	return nil
 }
 
 // Table is what the node knows of the members of its cluster: of a View, what CLUSTER NODES tells. The rest is unknown, not empty.

@@ -70,6 +70,8 @@ type View struct {
 	Libraries int64
 	// Stats are the figures that are told as metrics.
 	Stats stats.Values
+	// SlowCommands is how many commands took longer than slowlog-log-slower-than since the process began; -1: it does not say.
+	SlowCommands int64
 
 	// ClusterState is the node's own opinion whether the cluster serves.
 	ClusterState ClusterState

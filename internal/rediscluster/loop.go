@@ -106,6 +106,8 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	}
 	snap = snap.Indexed()
 	report := Report{Held: held, Reconciliation: status.Reconciliation{Snapshot: snap, ClusterDomain: l.ClusterDomain}}
+	m.anomaly, report.Anomalies = m.anomaly.Next(snap, l.Now())
+	report.FewLooks = m.anomaly.Young(l.Now())
 	desired := plan.DesiredFor(cluster, snap, l.Options)
 	shape := plan.ShapeOf(desired, snap, l.Now())
 	children, decision, err := l.decide(ctx, cluster, snap, desired, shape, m)

@@ -14,6 +14,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/rediscluster/act"
+	"middleware.hc.cn/operator/internal/rediscluster/anomaly"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
@@ -28,6 +29,7 @@ type Memory struct {
 	asIs     asRendered
 	wait     wait
 	rest     rest
+	anomaly  anomaly.History
 	// moved reports that the last reconciliation moved slots.
 	moved bool
 }
@@ -123,6 +125,7 @@ func (m *Memory) note(cluster *v1alpha1.RedisCluster, step plan.Step, pending pl
 	now time.Time) (again bool) {
 	if switchover, is := step.(plan.Switchover); is && (err == nil || switchover.Requested) {
 		m.NoteSwitchover(switchover.Replica.NodeID, now)
+		m.anomaly.Planned(switchover.Replica.NodeID)
 	}
 	if promote, is := step.(plan.Promote); is && err == nil && !promote.Takeover {
 		m.NoteSwitchover(promote.Replica.NodeID, now)

@@ -3,6 +3,8 @@
 
 package documents
 
+const anomalySigns = "internal/rediscluster/anomaly/signs.go"
+
 var times = []limit{
 	{"docs/sharing.md", "a step that has begun ends, within a minute", "internal/rediscluster/loop.go", "stepWithin = time.Minute"},
 	{"docs/rediscluster-refusals.md", "a liveness probe that allows less than 30 s", "internal/admission/rediscluster/overlay.go",
@@ -42,6 +44,24 @@ var times = []limit{
 	{"docs/import.md", "ten seconds after the last such command", "internal/redis/relay/relay.go", "DefaultRest = 10 * time.Second"},
 	{"docs/import.md", "looks every 3 seconds who is the master", "internal/redis/relay/source.go", "lookEvery = 3 * time.Second"},
 	{"docs/import.md", "for four seconds at most each time", "internal/rediscluster/plan/import.go", "clonePause = 4 * time.Second"},
+	{redisStatusPage, "a replica is 64 MiB of its master's stream behind, for two minutes | 16 MiB", anomalySigns,
+		"begins: 64 * mib, ends: 16 * mib, lasts: 2 * time.Minute, value: behind"},
+	{redisStatusPage, "and 64 MiB more than that, for ten minutes | 1.3 times", anomalySigns,
+		"begins: 1.5, ends: 1.3, lasts: 10 * time.Minute, value: fragmentation"},
+	{redisStatusPage, "takes 1.5 times the memory of its data", anomalySigns, "begins: 1.5, ends: 1.3"},
+	{redisStatusPage, "and 64 MiB, for one minute | a tenth", anomalySigns,
+		"begins: 0.25, ends: 0.1, lasts: time.Minute, value: buffers"},
+	{redisStatusPage, "answered nobody for 1 s or more while it forked", anomalySigns, "begins: 1, ends: 0.5, value:"},
+	{redisStatusPage, "30 commands a minute take longer than `slowlog-log-slower-than` (10 ms by default), for two minutes | ten a minute",
+		anomalySigns, "begins: 30, ends: 10, lasts: 2 * time.Minute"},
+	{redisStatusPage, "five times as long to answer as the cluster's median, and 100 ms, for two minutes | three times",
+		anomalySigns, "begins: 5, ends: 3, lasts: 2 * time.Minute, value: slowness"},
+	{redisStatusPage, "have failed three times within an hour", "internal/rediscluster/anomaly/failovers.go", "failovers       = 3"},
+	{redisStatusPage, "an hour after the first of them", "internal/rediscluster/anomaly/failovers.go", "failoversWithin = time.Hour"},
+	{redisStatusPage, "A cluster at rest is looked at this way once a minute", "internal/rediscluster/rest.go",
+		"restPolls, longestRest = 6, time.Minute"},
+	{redisStatusPage, "for ten minutes it leaves the condition `True`", anomalySigns,
+		"lasts: 10 * time.Minute, value: fragmentation"},
 	{"docs/security.md", "and a request for one ends after 5 s", "internal/rediscluster/act/certificate.go",
 		"certificateWithin = 5 * time.Second"},
 	{"docs/import.md", "or within ten seconds, the pause is ended", "internal/rediscluster/act/cutover.go", "mostCatchUp = 10 * time.Second"},

@@ -111,6 +111,30 @@ func TestSettings(t *testing.T) {
 }
 
 // A cluster of one master and one replica goes through everything an operator tells it.
+// Slow commands are counted by the number of the last one, from the start of the process.
+func TestSlowCommands(t *testing.T) {
+	forEveryEngine(t, func(t *testing.T, e engine) {
+		pool := newPool(t)
+		node := start(t, e, pool).node(pool)
+		count := func() int64 {
+			view, err := node.Describe(t.Context())
+			must(t, err)
+			return view.SlowCommands
+		}
+		slower := func(than string) { must(t, node.ConfigSet(t.Context(), "slowlog-log-slower-than", than)) }
+		slower("-1") // never
+		before := count()
+		slower("0")
+		for range 3 {
+			must(t, node.Ping(t.Context()))
+		}
+		slower("-1")
+		if after := count(); before < 0 || after < before+3 {
+			t.Errorf("%d slow commands, and then %d", before, after)
+		}
+	})
+}
+
 func TestLifeOfACluster(t *testing.T) {
 	forEveryEngine(t, func(t *testing.T, e engine) {
 		pool := newPool(t)

@@ -365,6 +365,10 @@ const ConditionConfigured = "Configured"
 // could not elect without them. Its message names the one that has, and what helps.
 const ConditionMastersSpread = "MastersSpread"
 
+// ConditionAnomalous is True when instances serve, and something is not healthy, such as a replica that falls behind. Its message
+// names the instance and what helps.
+const ConditionAnomalous = "Anomalous"
+
 // ReasonRollout is the reason of Progressing while instances run an older template.
 const ReasonRollout = "Rollout"
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stats names the figures of a server's INFO that are told as metrics. Nothing is decided by them.
+// Package stats names the figures of a server's INFO that are told as metrics.
 package stats
 
 import (
@@ -61,6 +61,16 @@ var All = [...]Stat{
 
 // Values are those of All, in that order; Unknown for one that the server does not tell.
 type Values [len(All)]float64
+
+// Index is where the figure of a name is in All and Values; it panics when there is none.
+func Index(name string) int {
+	for i, stat := range All {
+		if stat.Name == name {
+			return i
+		}
+	}
+	panic("there is no figure " + name)
+}
 
 // Unknown is the value of a figure that is not known. None is negative.
 const Unknown = -1

@@ -6,6 +6,7 @@ package act
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,15 +50,23 @@ func (a *Actor) applyCertificate(ctx context.Context, s Subject) error {
 	return nil
 }
 
-// endCertificate deletes the very Certificate that was seen. The Secret, which may be in use, stays also where cert-manager has it owned by
-// the Certificate (--enable-certificate-owner-ref).
+// endCertificate deletes the very Certificate that was seen, and with it what cert-manager made for it, but the Secret, which may be in
+// use: where that is owned by the Certificate (--enable-certificate-owner-ref), or may be, all of it stays.
 func (a *Actor) endCertificate(ctx context.Context, ref *apply.Ref) error {
 	if ref == nil {
 		return nil
 	}
 	certificate := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}
 	certificate.SetGroupVersionKind(ref.GroupVersionKind)
-	err := a.Client.Delete(ctx, certificate, client.Preconditions{UID: &ref.UID}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	var secret corev1.Secret
+	err := a.Client.Get(ctx, client.ObjectKeyFromObject(certificate), &secret)
+	owned := err != nil && !apierrors.IsNotFound(err) ||
+		slices.ContainsFunc(secret.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == ref.UID })
+	propagation := client.PropagationPolicy(metav1.DeletePropagationBackground)
+	if owned {
+		propagation = client.PropagationPolicy(metav1.DeletePropagationOrphan)
+	}
+	err = a.Client.Delete(ctx, certificate, client.Preconditions{UID: &ref.UID}, propagation)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // else the next look tells
 		return fmt.Errorf("delete Certificate %s: %w", ref.Name, err)
 	}

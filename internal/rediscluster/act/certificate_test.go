@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -76,24 +77,53 @@ func TestCertificateThatIsNotWantedAnyMore(t *testing.T) {
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "certificates"}, "c-tls")
 	another := apierrors.NewConflict(schema.GroupResource{Resource: "certificates"}, "c-tls", errors.New("another UID"))
 	refused := errors.New("the webhook does not answer")
-	for name, tt := range map[string]struct{ answer, want error }{
-		"deleted": {}, "gone": {answer: gone}, "another one": {answer: another}, "refused": {answer: refused, want: refused},
+	secret := func(owner types.UID) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-tls", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "cert-manager.io/v1", Kind: "Certificate", Name: "c-tls", UID: owner}}}}
+	}
+	for name, tt := range map[string]struct {
+		secret       *corev1.Secret
+		unread       error
+		orphans      bool
+		answer, want error
+	}{
+		"deleted":                         {secret: secret("another")},
+		"it has made no Secret":           {},
+		"the Secret is its own":           {secret: secret("seen"), orphans: true},
+		"the Secret may be":               {secret: secret("another"), unread: refused, orphans: true},
+		"gone":                            {answer: gone},
+		"another one":                     {answer: another},
+		"the webhook refuses, or is away": {answer: refused, want: refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
-			b := newBench(t, interceptor.Funcs{Delete: func(ctx context.Context, _ client.WithWatch, o client.Object,
+			var there []client.Object
+			if tt.secret != nil {
+				there = append(there, tt.secret)
+			}
+			policy := metav1.DeletePropagationBackground
+			if tt.orphans {
+				policy = metav1.DeletePropagationOrphan
+			}
+			b := newBench(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+				options ...client.GetOption) error {
+				if key.Name == "c-tls" && tt.unread != nil {
+					return tt.unread
+				}
+				return c.Get(ctx, key, o, options...)
+			}, Delete: func(ctx context.Context, _ client.WithWatch, o client.Object,
 				options ...client.DeleteOption) error {
 				asked++
 				is := (&client.DeleteOptions{}).ApplyOptions(options)
 				if o.GetName() != "c-tls" || is.Preconditions == nil || is.Preconditions.UID == nil || *is.Preconditions.UID != "seen" ||
-					is.PropagationPolicy == nil || *is.PropagationPolicy != metav1.DeletePropagationOrphan {
+					is.PropagationPolicy == nil || *is.PropagationPolicy != policy {
 					t.Errorf("%s: %+v", o.GetName(), is)
 				}
 				if _, bounded := ctx.Deadline(); !bounded {
 					t.Error("a webhook may keep it waiting for ever")
 				}
 				return tt.answer
-			}})
+			}}, there...)
 			b.subject.NoCertificate = &apply.Ref{GroupVersionKind: values.Certificate, Namespace: "n", Name: "c-tls", UID: "seen"}
 			if err := b.do(plan.ApplyCertificate{}); !errors.Is(err, tt.want) || (tt.want == nil) != (err == nil) || asked != 1 {
 				t.Errorf("%v after %d requests, want %v", err, asked, tt.want)

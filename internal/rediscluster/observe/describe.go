@@ -108,6 +108,7 @@ func (o *Observer) describe(ctx context.Context, credentials redis.Credentials, 
 		return
 	}
 	err := contain.Call(ctx, "describe "+in.Name, func() error {
+		began := o.now()
 		view, err := o.firstView(ctx, credentials, in, ways, timeout, settings)
 		if err != nil {
 			return err
@@ -118,6 +119,7 @@ func (o *Observer) describe(ctx context.Context, credentials redis.Credentials, 
 		}
 		in.Redis, in.Redirections = fromView(view, shared), view.Redirections
 		in.Redis.AnsweredAt = o.now()
+		in.Redis.AnsweredIn = in.Redis.AnsweredAt.Sub(began)
 		return nil
 	})
 	if err != nil {
@@ -165,6 +167,7 @@ func fromView(v redis.View, shared *texts) *snapshot.Redis {
 		Version: v.Version, Engine: string(v.Engine),
 		ClusterOK: v.ClusterState == redis.ClusterOK, Epoch: v.ConfigEpoch, NodeTimeout: v.NodeTimeout, Slots: v.Slots,
 		Settings: v.Settings, UsedMemory: v.UsedMemory, MaxMemory: v.MaxMemory, Libraries: v.Libraries, Stats: v.Stats, Atomic: v.Atomic,
+		SlowCommands:     v.SlowCommands,
 		PersistenceError: v.PersistenceError, Unsaved: v.Unsaved, Rewriting: v.Rewriting, Rewritten: v.Rewritten,
 		Loading: v.Loading, LoadErrors: v.LoadErrors,
 		Migrating: v.Migrating, Importing: v.Importing, Peers: make(map[string]snapshot.Peer, len(v.Peers)),

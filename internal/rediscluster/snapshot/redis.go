@@ -15,8 +15,9 @@ const AppendOnlyError = "aof_last_write_status"
 
 // Redis is an instance's own view of itself and of its peers.
 type Redis struct {
-	// AnsweredAt is when it said so.
+	// AnsweredAt is when it said so, AnsweredIn how long that took.
 	AnsweredAt time.Time
+	AnsweredIn time.Duration
 
 	NodeID   string
 	Master   bool
@@ -80,8 +81,10 @@ type Redis struct {
 	ReceivedAt time.Time
 	// Libraries is the number of function libraries.
 	Libraries int64
-	// Stats are the figures that are told as metrics; nothing is decided by them.
+	// Stats are the figures that are told as metrics.
 	Stats stats.Values
+	// SlowCommands is how many commands its process has called slow; negative: it does not say.
+	SlowCommands int64
 	// Atomic is how the engine moves whole slots by itself; empty when it cannot.
 	Atomic slots.AtomicMethod
 	// Jobs are the atomic migrations under way that the instance takes part in.

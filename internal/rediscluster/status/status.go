@@ -16,6 +16,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/anomaly"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -38,6 +39,9 @@ type Reconciliation struct {
 	KeepsCertificate bool
 	// Outside is what is known of what clients outside are led by.
 	Outside Outside
+	// Anomalies are what is not healthy, FewLooks that too little was seen yet to say that there are no others.
+	Anomalies []anomaly.Anomaly
+	FewLooks  bool
 }
 
 // Outside is what clients outside are led by.
@@ -90,7 +94,8 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	}
 	status.TLS = tlsInForce(cluster.Status.TLS, p)
 	status.Conditions =
-		conditions.Set(status.Conditions, now, cluster.Generation, append(conditionsOf(p), mastersSpread(cluster.Status.Conditions, d))...)
+		conditions.Set(status.Conditions, now, cluster.Generation, append(conditionsOf(p),
+			mastersSpread(cluster.Status.Conditions, d), anomalous(cluster.Status.Conditions, p))...)
 	archive(cluster, &status, p, now)
 	external(cluster, &status, p, now)
 	hibernated(cluster, &status, p, now)

@@ -40,6 +40,9 @@ type flow struct {
 	cluster func(*v1alpha1.RedisCluster)
 	// change is what is asked of a cluster that runs; nil: the flow is that it comes to run.
 	change func(*testing.T, *v1alpha1.RedisCluster)
+	// between is the phase to which that leads, in which then is asked; nil: nothing.
+	between v1alpha1.Phase
+	then    func(*testing.T, *v1alpha1.RedisCluster)
 	// phase is the one in which the flow ends; empty: the cluster is gone.
 	phase v1alpha1.Phase
 	// givesUp: what is asked takes a child away.
@@ -71,7 +74,7 @@ var crashFlows = []flow{
 	{name: "delete, orphan", cluster: deletedBy(v1alpha1.DeletionOrphan), change: removeCluster},
 	{name: "hibernate and wake", cluster: func(c *v1alpha1.RedisCluster) {
 		c.Spec.Storage = &v1alpha1.Storage{Size: resource.MustParse("1Gi"), Retain: v1alpha1.RetainDelete}
-	}, change: hibernateAndWake, phase: v1alpha1.PhaseRunning},
+	}, change: toHibernate(true), between: v1alpha1.PhaseHibernated, then: toHibernate(false), phase: v1alpha1.PhaseRunning},
 	{name: "backup", change: takeBackup, phase: v1alpha1.PhaseRunning},
 	{name: "restore", cluster: func(c *v1alpha1.RedisCluster) { c.Spec.Bootstrap = fromStore }, phase: v1alpha1.PhaseRunning},
 	{name: "archive", cluster: archived, phase: v1alpha1.PhaseRunning},
@@ -97,13 +100,13 @@ func deletedBy(policy v1alpha1.DeletionPolicy) func(*v1alpha1.RedisCluster) {
 	return func(c *v1alpha1.RedisCluster) { c.Spec.Finalizers = policy }
 }
 
-// hibernateAndWake hibernates a cluster, and wakes it when it is.
-func hibernateAndWake(t *testing.T, cluster *v1alpha1.RedisCluster) {
-	t.Helper()
-	bindClaims(t, cluster)
-	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Hibernate = true })
-	awaitPhase(t, cluster, v1alpha1.PhaseHibernated, "")
-	change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Hibernate = false })
+func toHibernate(asked bool) func(*testing.T, *v1alpha1.RedisCluster) {
+	return func(t *testing.T, cluster *v1alpha1.RedisCluster) {
+		if asked {
+			bindClaims(t, cluster)
+		}
+		change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Hibernate = asked })
+	}
 }
 
 func removeCluster(t *testing.T, cluster *v1alpha1.RedisCluster) {
@@ -223,6 +226,13 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 		rest("the beginning", func() string { return inPhase(t, cluster, v1alpha1.PhaseRunning) })
 		k.Heed(true)
 		f.change(t, cluster)
+	}
+	if f.then != nil {
+		if f.withheld != nil {
+			f.withheld(t, cluster)
+		}
+		awaitPhase(t, cluster, f.between, "")
+		f.then(t, cluster)
 	}
 	end := func() string {
 		if f.phase == "" {

@@ -96,13 +96,13 @@ func (f flow) withoutNews(t *testing.T, want string, at int, what string, resour
 	f.news = &environment.News{}
 	k := &crash.Killer{At: at, Meanwhile: func() { f.news.Hold(resources...) }}
 	if what == past {
-		var before string
-		if ask := f.change; ask == nil {
-			before = environment.Version(t, api)
-		} else {
-			f.change = func(t *testing.T, c *v1alpha1.RedisCluster) {
-				before = environment.Version(t, api)
-				ask(t, c)
+		before := environment.Version(t, api)
+		for _, ask := range []*func(*testing.T, *v1alpha1.RedisCluster){&f.change, &f.then} {
+			if asks := *ask; asks != nil {
+				*ask = func(t *testing.T, c *v1alpha1.RedisCluster) {
+					before = environment.Version(t, api)
+					asks(t, c)
+				}
 			}
 		}
 		k.When, k.Meanwhile = crash.Before, func() { f.news.Begin(before) }
