@@ -13,6 +13,9 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
+// most bounds the figures in messages, whatever an instance tells.
+const most = 1e15
+
 // Anomaly is something that is not healthy.
 type Anomaly struct {
 	// Reason is one of Reasons, Of the instance or the shard.
@@ -82,9 +85,12 @@ func longest() time.Duration {
 // next is what is remembered after a look.
 func (is instance) next(l look) instance {
 	l.counted = is.counted.next(l.in.Redis, l.now)
-	next := instance{counted: l.counted, signs: map[string]course{}}
+	next := instance{counted: l.counted}
 	for _, sign := range signs {
 		if c := sign.next(is.signs[sign.reason], l); c != (course{}) {
+			if next.signs == nil {
+				next.signs = map[string]course{} // there is none of almost all instances
+			}
 			next.signs[sign.reason] = c
 		}
 	}
@@ -93,7 +99,7 @@ func (is instance) next(l look) instance {
 
 // next is what becomes of a sign after a look. A value between begins and ends leaves it as it is.
 func (s sign) next(c course, l look) course {
-	value := s.value(l)
+	value := min(s.value(l), most)
 	switch {
 	case value < 0:
 		return course{anomaly: c.anomaly} // it is not known

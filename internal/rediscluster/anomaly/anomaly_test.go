@@ -5,6 +5,7 @@ package anomaly
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -226,5 +227,22 @@ func TestYoung(t *testing.T) {
 	w.see(nil, 9*time.Minute)
 	if !w.history.Young(w.now) || w.history.Young(start.Add(10*time.Minute)) {
 		t.Errorf("since %s", w.history.since)
+	}
+}
+
+// Whatever an instance tells, what is told of it has an end.
+func TestMessagesAreBounded(t *testing.T) {
+	w := watch{t: t, now: start}
+	w.see(of("c-0-0", func(r *snapshot.Redis) {
+		r.Stats[rss], r.Stats[used], r.Stats[inBuffers], r.Stats[lastFork] = math.MaxFloat64, 1e-300, math.MaxFloat64, math.MaxFloat64
+		r.SlowCommands, r.AnsweredIn = int64(w.now.Unix())<<30, math.MaxInt64
+	}), time.Hour)
+	for _, a := range w.found {
+		if len(a.Message) > 300 {
+			t.Errorf("%s: %d bytes", a.Reason, len(a.Message))
+		}
+	}
+	if len(w.found) < 4 {
+		t.Errorf("found %+v", w.found)
 	}
 }
