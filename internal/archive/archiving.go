@@ -152,6 +152,7 @@ func (r *archiver) start(ctx context.Context, c *chain) {
 	r.group.Go(func() error {
 		err := c.run(ctx)
 		if ctx.Err() == nil {
+			r.Watch.failed(err)
 			r.Report(Progress{Shard: c.shard, What: err.Error()})
 		}
 		c.change(func() { c.over = errors.Join(err, errors.New("it has ended")) })
@@ -359,6 +360,7 @@ func (r *archiver) write(ctx context.Context, next *Record) error {
 		if err == nil || errors.Is(err, ErrReplaced) || errors.Is(err, errTooLarge) || next.Validate() != nil || ctx.Err() != nil {
 			return err
 		}
+		r.Watch.failed(err)
 		r.Report(Progress{Shard: -1, What: err.Error()})
 		select {
 		case <-ctx.Done():

@@ -288,6 +288,7 @@ func (c *chain) store(ctx context.Context) error {
 		err := c.taking.Store.putSegment(within, key, s.text.Bytes(), piece.Object)
 		cancel()
 		if err != nil {
+			c.archiver.Watch.failed(err)
 			c.taking.Report(Progress{Shard: c.shard, What: err.Error()})
 			c.change(func() {
 				if len(c.waiting) >= mostWaiting { // nobody reads it

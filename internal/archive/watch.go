@@ -4,8 +4,10 @@
 package archive
 
 import (
+	"errors"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"middleware.hc.cn/operator/internal/archive/report"
@@ -19,6 +21,7 @@ type Watch struct {
 	chains []*chain
 	known  *seeds
 	began  time.Time
+	full   bool // the store had no room for what was written last
 }
 
 // Report is how far it is now, for those who allow it to be behind so far.
@@ -27,6 +30,9 @@ func (w *Watch) Report(objective time.Duration) report.Archive {
 	defer w.mu.Unlock()
 	r := w.said
 	r.Objective, r.Behind = objective.Seconds(), -1
+	if w.full && r.Waits != "" {
+		r.Waits = report.WaitRoom
+	}
 	if !w.asOf.IsZero() {
 		r.Behind = max(0, time.Since(w.asOf).Seconds())
 	}
@@ -55,6 +61,11 @@ func (w *Watch) begin(known *seeds) {
 	w.change(func(r *report.Archive) { w.known, w.began, r.Waits = known, time.Now(), report.WaitStore })
 }
 
+// failed tells of something that was not written. Only a file system says that it is full.
+func (w *Watch) failed(err error) {
+	w.change(func(*report.Archive) { w.full = errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) })
+}
+
 // waits tells what is waited for from now on.
 func (w *Watch) waits(what report.Wait) {
 	w.change(func(r *report.Archive) { r.Waits = what })
@@ -77,7 +88,7 @@ func (w *Watch) follow(chains []*chain) {
 // reached tells that all that was written before a moment is in the store. A mark delayed writes.
 func (w *Watch) reached(at cut) {
 	w.change(func(r *report.Archive) {
-		w.asOf, r.Waits = at.at, ""
+		w.asOf, w.full, r.Waits = at.at, false, ""
 		if at.paused > 0 {
 			r.Marks++
 			r.Paused += at.paused.Seconds()

@@ -4,6 +4,10 @@
 package archive
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,6 +48,37 @@ func TestWatch(t *testing.T) {
 	w.recorded(&Record{Moment: Moment{Marked: at}}, at.Add(-time.Minute))
 	if r := w.Report(time.Hour); !r.First.Equal(at.Add(-time.Minute)) {
 		t.Errorf("what is not kept any more counts as the first moment: %s", r.First)
+	}
+}
+
+// A file system without room is told from a store that is away, until something was written to it.
+func TestFull(t *testing.T) {
+	w := &Watch{}
+	for _, tt := range []struct {
+		what func()
+		want report.Wait
+	}{
+		{func() { w.waits(report.WaitBases) }, report.WaitBases},
+		{func() {
+			w.failed(fmt.Errorf("writing: %w", &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}))
+		}, report.WaitRoom},
+		{func() { w.waits(report.WaitStore) }, report.WaitRoom},
+		{func() { w.failed(errors.New("it is away")) }, report.WaitStore},
+		{func() { w.failed(syscall.EDQUOT) }, report.WaitRoom},
+		{func() { w.reached(cut{at: time.Now()}) }, ""},
+		{func() { w.waits(report.WaitInstances) }, report.WaitInstances},
+	} {
+		tt.what()
+		if r := w.Report(time.Minute); r.Waits != tt.want {
+			t.Errorf("it waits for %q, want %q", r.Waits, tt.want)
+		}
+		r := w.Report(time.Minute)
+		r.First, r.Last = time.Now(), time.Now()
+		if text, err := r.Encode(); err != nil {
+			t.Error(err)
+		} else if said, err := report.ParseArchive(text); err != nil || said.Waits != tt.want {
+			t.Errorf("read as %+v: %v", said, err)
+		}
 	}
 }
 

@@ -87,11 +87,12 @@ func Waits(ctx context.Context, cache client.Reader, job *batchv1.Job) (string, 
 	case newest.Status.Phase != corev1.PodPending:
 		return "", nil
 	}
-	return why(newest), nil
+	return Why(newest), nil
 }
 
-// why says what keeps a pod from running. What keeps a volume from being mounted is in Events alone.
-func why(pod *corev1.Pod) string {
+// Why says what keeps a pod from running, as pods.Why does. What keeps a volume from being mounted is in Events alone: of a pod that starts
+// on its node it is said which claim is mounted.
+func Why(pod *corev1.Pod) string {
 	said := pods.Why(pod)
 	at := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == claimVolume && v.PersistentVolumeClaim != nil })
 	if said != pods.Starting || pod.Spec.NodeName == "" || at < 0 {

@@ -4,10 +4,14 @@
 package backupjob
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/url"
 	"path"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -72,20 +76,62 @@ func Needs(store v1alpha1.BackupStore, field, label string) []access.Needed {
 	return needed
 }
 
-// Labels are those of a pod, with the one by which Azure's webhook knows that it is to have an identity.
+// Labels are those of a pod, with the one by which Azure's webhook knows that it is to have an identity, and the one by which pods that
+// have the same claim come to one node.
 func Labels(store v1alpha1.BackupStore, labels map[string]string) map[string]string {
-	if store.Azure == nil || store.ServiceAccountName == "" {
+	all := WithClaim(store)
+	if store.Azure != nil && store.ServiceAccountName != "" {
+		all = map[string]string{"azure.workload.identity/use": "true"}
+	}
+	if all == nil {
 		return labels
 	}
-	all := map[string]string{"azure.workload.identity/use": "true"}
 	for key, value := range labels {
 		all[key] = value
 	}
 	return all
 }
 
+// WithClaim are labels of all pods that have the claim of a store; nil: it is none.
+func WithClaim(store v1alpha1.BackupStore) map[string]string {
+	if store.Claim == nil {
+		return nil
+	}
+	name := store.Claim.ClaimName
+	if len(name) > validation.LabelValueMaxLength {
+		sum := sha256.Sum256([]byte(name))
+		name = hex.EncodeToString(sum[:16])
+	}
+	return map[string]string{v1alpha1.LabelStoreClaim: name}
+}
+
+// besideClaim is what brings a pod to the node where others have the claim of its store.
+func besideClaim(store v1alpha1.BackupStore) corev1.PodAffinityTerm {
+	return corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: WithClaim(store)}}
+}
+
+// changedAffinity is the affinity of a pod, to be changed: it may be a template's.
+func changedAffinity(pod *corev1.PodSpec) *corev1.PodAffinity {
+	affinity := &corev1.Affinity{}
+	if pod.Affinity != nil {
+		affinity = pod.Affinity.DeepCopy()
+	}
+	if pod.Affinity = affinity; affinity.PodAffinity == nil {
+		affinity.PodAffinity = &corev1.PodAffinity{}
+	}
+	return affinity.PodAffinity
+}
+
+// Together has a pod run on no other node than those that have the claim of its store. Where none has, it may run anywhere: it bears the
+// label itself.
+func Together(pod *corev1.PodSpec, store v1alpha1.BackupStore) {
+	affinity := changedAffinity(pod)
+	affinity.RequiredDuringSchedulingIgnoredDuringExecution = append(affinity.RequiredDuringSchedulingIgnoredDuringExecution,
+		besideClaim(store))
+}
+
 // lead gives a pod, which has the container, what leads to a store: volumes, and an identity, which the cloud's own webhook or server gives
-// tokens to.
+// tokens to. One that writes to a claim prefers the node where others have it: a volume that one node at a time can mount is mounted there.
 func lead(pod *corev1.PodSpec, store v1alpha1.BackupStore, reads bool) {
 	pod.ServiceAccountName = store.ServiceAccountName
 	if name := trusted(store); name != "" {
@@ -107,6 +153,10 @@ func lead(pod *corev1.PodSpec, store v1alpha1.BackupStore, reads bool) {
 	}
 	switch pod.SecurityContext = context; {
 	case !reads:
+		const most = 100 // of the preferences of a pod
+		affinity := changedAffinity(pod)
+		affinity.PreferredDuringSchedulingIgnoredDuringExecution = append(affinity.PreferredDuringSchedulingIgnoredDuringExecution,
+			corev1.WeightedPodAffinityTerm{Weight: most, PodAffinityTerm: besideClaim(store)})
 		context.FSGroup, context.FSGroupChangePolicy = ptr.To[int64](claimGroup), ptr.To(corev1.FSGroupChangeOnRootMismatch)
 	case context.RunAsUser != nil: // who is given its user by the platform is the one who wrote
 		context.SupplementalGroups = append(context.SupplementalGroups, claimGroup)

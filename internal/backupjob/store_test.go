@@ -12,6 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -128,6 +129,58 @@ func TestClaims(t *testing.T) {
 	Add(&pod, "operator:1", store, corev1.ResourceRequirements{}, Restore, "monday")
 	if got := pod.SecurityContext; got.FSGroup != nil || got.SupplementalGroups != nil {
 		t.Errorf("where the platform gives users, it restores as %+v", got)
+	}
+}
+
+// Pods that write to a claim go where others have it mounted, if they can; one that only reads goes anywhere, unless it has to be there.
+// What the author of a template asks for stays.
+func TestPodsOfAClaimComeTogether(t *testing.T) {
+	store := v1alpha1.BackupStore{Claim: &v1alpha1.ClaimStore{ClaimName: "backups"}}
+	template := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}, PodAffinity: &corev1.PodAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "rack"}}}}
+	beside := func(terms ...corev1.PodAffinityTerm) (all []string) {
+		for _, term := range terms {
+			all = append(all, term.TopologyKey+" "+metav1.FormatLabelSelector(term.LabelSelector))
+		}
+		return all
+	}
+	const claimed = "kubernetes.io/hostname redis.middleware.hc.cn/store-claim=backups"
+	for name, tt := range map[string]struct {
+		command             string
+		store               v1alpha1.BackupStore
+		together            bool
+		required, preferred []string
+	}{
+		"takes":                    {command: Take, store: store, required: []string{"rack <none>"}, preferred: []string{claimed}},
+		"archives":                 {command: Archive, store: store, required: []string{"rack <none>"}, preferred: []string{claimed}},
+		"deletes":                  {command: Delete, store: store, required: []string{"rack <none>"}, preferred: []string{claimed}},
+		"restores":                 {command: Restore, store: store, required: []string{"rack <none>"}},
+		"restores where it is":     {command: Restore, store: store, together: true, required: []string{"rack <none>", claimed}},
+		"takes to another store":   {command: Take, store: v1alpha1.BackupStore{S3: &v1alpha1.S3Store{}}, required: []string{"rack <none>"}},
+		"follows, without a store": {command: Follow, required: []string{"rack <none>"}},
+	} {
+		pod := corev1.PodSpec{Affinity: template}
+		Add(&pod, "operator:1", tt.store, corev1.ResourceRequirements{}, tt.command, "monday")
+		if tt.together {
+			Together(&pod, tt.store)
+		}
+		var preferred []corev1.PodAffinityTerm
+		for _, p := range pod.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+			preferred = append(preferred, p.PodAffinityTerm)
+		}
+		required := pod.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+		if diff := cmp.Diff([][]string{tt.required, tt.preferred}, [][]string{beside(required...), beside(preferred...)}); diff != "" {
+			t.Errorf("%s: required, and preferred (-want +got):\n%s", name, diff)
+		}
+		if pod.Affinity.NodeAffinity == nil || len(template.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
+			len(template.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) != 1 {
+			t.Errorf("%s: the template was %+v", name, template)
+		}
+	}
+	store.Claim.ClaimName = strings.Repeat("long.", 50) + "x"
+	labels := Labels(store, map[string]string{"a": "b"})
+	if tag := labels[v1alpha1.LabelStoreClaim]; len(validation.IsValidLabelValue(tag)) > 0 || tag == "" || labels["a"] != "b" {
+		t.Errorf("the labels are %v", labels)
 	}
 }
 

@@ -203,5 +203,9 @@ func follow(s *Snapshot) Step {
 		}
 		return Fail{Reason: why}
 	}
-	return Follow{Reason: underWay(fmt.Sprintf("Job %s takes the backup", s.Job.Name), s.Waits)}
+	does := fmt.Sprintf("Job %s takes the backup", s.Job.Name)
+	if s.Report != nil && s.Report.Error != "" {
+		does += fmt.Sprintf(", again after a pod that failed (%s)", s.Report.Error)
+	}
+	return Follow{Reason: underWay(does, s.Waits)}
 }

@@ -108,6 +108,8 @@ func TestPlan(t *testing.T) {
 		"the Job runs": {func(s *Snapshot) { s.Job = jobWith() }, Follow{"Job monday-backup takes the backup"}},
 		"the Job's pod waits": {func(s *Snapshot) { s.Job, s.Waits = jobWith(), "not scheduled: no node" },
 			Follow{"Job monday-backup takes the backup: not scheduled: no node"}},
+		"the Job runs again": {func(s *Snapshot) { s.Job, s.Report, s.Waits = jobWith(), &report.Report{Error: "no space"}, "starting" },
+			Follow{"Job monday-backup takes the backup, again after a pod that failed (no space): starting"}},
 		"the Job runs, and the cluster is gone": {func(s *Snapshot) { s.Job, s.Cluster = jobWith(), nil },
 			Follow{"Job monday-backup takes the backup"}},
 		"the Job goes": {func(s *Snapshot) {

@@ -92,7 +92,8 @@ func storeOf(namespace string) v1alpha1.BackupStore {
 }
 
 // A RedisBackup is taken while clients write and read and notice nothing, lies in the store as its status says, another cluster begins with
-// its data, and it goes from the store. Then an archive of the cluster is written, and another cluster begins with a moment of that.
+// its data, and it goes from the store. Then an archive of the cluster is written to a claim, and another cluster begins with a moment of
+// that.
 func TestRedisClusterIsBackedUp(t *testing.T) {
 	if !live.Local() {
 		t.Skip("the object store is an image of the local cluster")
@@ -113,17 +114,7 @@ func TestRedisClusterIsBackedUp(t *testing.T) {
 		backup := &v1alpha1.RedisBackup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "monday"},
 			Spec: v1alpha1.RedisBackupSpec{Cluster: "cache", Store: storeOf(namespace)}}
 		live.Create(t, backup)
-		live.Eventually(t, "the backup is complete", func() error {
-			if err := live.Get(t, backup); err != nil || backup.Ended() {
-				return err
-			}
-			return fmt.Errorf("%s: %s", backup.Status.Phase, backup.Status.Reason)
-		})
-		s := backup.Status
-		t.Logf("%s: %d bytes, %d stored, writes delayed for %d ms", s.Location, s.Bytes, s.StoredBytes, s.PausedMilliseconds)
-		if s.Phase != v1alpha1.BackupCompleted || s.Consistent == nil || !*s.Consistent || s.ShardCount != 3 {
-			t.Fatalf("the backup is %+v", s)
-		}
+		completed(t, backup)
 		inStore(t, store, backup)
 		run.WantUnnoticed(load, live.NothingMoved)
 		load.WantData()
@@ -135,16 +126,18 @@ func TestRedisClusterIsBackedUp(t *testing.T) {
 		})
 		restoredFrom(t, backup, keys)
 		goesFromStore(t, store, backup)
-		archivedAndRestored(t, cluster, backup.Spec.Store, keys)
+		onClaim := onAClaim(t, cluster, keys)
 		if os.Getenv("E2E") == "all" { // without real claims and garbage collection: TestVerifiedBackups
-			verified(t, namespace, backup.Spec)
+			archivedAndRestored(t, cluster, backup.Spec.Store, "once-more", keys, func() {}) // on bare processes: TestArchiveThroughStoreFaults
+			verified(t, namespace, v1alpha1.RedisBackupSpec{Cluster: cluster.Name, Store: onClaim})
 			beginsWithFiles(t, store, cluster, backup.Spec.Store, keys)
 		}
 	})
 }
 
-// archivedAndRestored has an archive written of a cluster, and makes a cluster that begins with a moment of it.
-func archivedAndRestored(t *testing.T, cluster *v1alpha1.RedisCluster, in v1alpha1.BackupStore, keys int) {
+// archivedAndRestored has an archive written of a cluster, and makes another one that begins with a moment of it. Meanwhile is before that.
+func archivedAndRestored(t *testing.T, cluster *v1alpha1.RedisCluster, in v1alpha1.BackupStore, as string, keys int,
+	meanwhile func()) *v1alpha1.RedisCluster {
 	t.Helper()
 	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) {
 		c.Spec.Backup = &v1alpha1.ClusterBackup{Store: in, Archive: &v1alpha1.Archive{}}
@@ -159,7 +152,8 @@ func archivedAndRestored(t *testing.T, cluster *v1alpha1.RedisCluster, in v1alph
 		}
 		return nil
 	})
-	again := newCluster(cluster.Namespace, "again")
+	meanwhile()
+	again := newCluster(cluster.Namespace, as)
 	again.Spec.Replicas = ptr.To[int32](3)
 	again.Spec.Bootstrap = &v1alpha1.Bootstrap{Restore: &v1alpha1.Restore{Location: &v1alpha1.BackupLocation{Store: in,
 		Namespace: cluster.Namespace, Cluster: cluster.Name, Name: cluster.Status.Archive.Name, Moment: &v1alpha1.ArchiveMoment{}}}}
@@ -179,6 +173,7 @@ func archivedAndRestored(t *testing.T, cluster *v1alpha1.RedisCluster, in v1alph
 		}
 		return nil
 	})
+	return again
 }
 
 // verified has a schedule make a backup and restore it, until it says that all keys are there and has deleted what it restored them into.
@@ -225,15 +220,7 @@ func goesFromStore(t *testing.T, client *s3.Client, backup *v1alpha1.RedisBackup
 		}
 		return errors.New("it has no finalizer")
 	})
-	if err := live.Kube.Delete(t.Context(), backup); err != nil {
-		t.Fatal(err)
-	}
-	live.Eventually(t, "the backup is gone", func() error {
-		if err := live.Get(t, backup); !apierrors.IsNotFound(err) {
-			return errors.Join(err, fmt.Errorf("%s: %s", backup.Status.Phase, backup.Status.Reason))
-		}
-		return nil
-	})
+	goes(t, backup)
 	list, err := client.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String(bucketName)})
 	if err != nil || len(list.Contents) > 0 {
 		t.Errorf("%d objects are left in the store (%v)", len(list.Contents), err)

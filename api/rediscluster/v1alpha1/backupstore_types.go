@@ -207,6 +207,9 @@ type AzureStore struct {
 	CASecretName string `json:"caSecretName,omitempty"`
 }
 
+// LabelStoreClaim on a pod is the claim that it has mounted as a store of backups: its name, or a digest if that is too long for a label.
+const LabelStoreClaim = "redis.middleware.hc.cn/store-claim"
+
 // ClaimStore is a persistent volume claim of the namespace.
 type ClaimStore struct {
 	// claimName is the name of the claim. It must carry the label redis.middleware.hc.cn/backup: "true": who may write

@@ -50,6 +50,8 @@ const (
 	WaitBases Wait = "bases"
 	// WaitStore: for the store to take what was written.
 	WaitStore Wait = "store"
+	// WaitRoom: for room in the store, which is full.
+	WaitRoom Wait = "room"
 )
 
 // Ready reports whether it is behind no further than it may be.
@@ -93,7 +95,7 @@ func ParseArchive(text []byte) (Archive, error) {
 		return Archive{}, errors.New("it describes no archive")
 	}
 	switch a.Waits {
-	case "", WaitInstances, WaitBases, WaitStore:
+	case "", WaitInstances, WaitBases, WaitStore, WaitRoom:
 	default:
 		return Archive{}, errors.New("it waits for something that is not known")
 	}

@@ -55,6 +55,8 @@ func (r Reader) Usable(ctx context.Context, namespace string, needed ...Needed) 
 				n.Label), nil
 		case n.Kind != KindClaim:
 			continue
+		case object.DeletionTimestamp != nil: // no pod that is made now gets it
+			return fmt.Sprintf("%s: claim %s is being deleted, as soon as no pod uses it: name another one", n.Field, n.Name), nil
 		}
 		if whose, err := r.instances(ctx, object); whose != "" || err != nil {
 			return fmt.Sprintf("%s: claim %s holds the data of instances of RedisCluster %s: name another one", n.Field, n.Name, whose), err

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -40,7 +41,9 @@ func TestUsable(t *testing.T) {
 	const labelled = v1alpha1.LabelBackup + "=true"
 	cluster := &v1alpha1.RedisCluster{ObjectMeta: named("cache"), Spec: v1alpha1.RedisClusterSpec{
 		Pod: []v1alpha1.PodTemplate{{Volumes: &v1alpha1.Volumes{PersistentVolumeClaimName: "shared"}}}}}
-	kube := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster,
+	going := &corev1.PersistentVolumeClaim{ObjectMeta: named("going", labelled)}
+	going.DeletionTimestamp, going.Finalizers = ptr.To(metav1.Now()), []string{"kubernetes.io/pvc-protection"}
+	kube := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster, going,
 		&corev1.Secret{ObjectMeta: named("secret", labelled)}, &corev1.ServiceAccount{ObjectMeta: named("writer", labelled)},
 		&corev1.ServiceAccount{ObjectMeta: named("default")},
 		&corev1.ServiceAccount{ObjectMeta: named("restorer", v1alpha1.LabelRestore+"=true")},
@@ -69,6 +72,7 @@ func TestUsable(t *testing.T) {
 		{KindClaim, "data-else-2-0", ""},
 		{KindClaim, "none", "at: there is no PersistentVolumeClaim none in this namespace"},
 		{KindClaim, "other", "at: PersistentVolumeClaim other lacks the label"},
+		{KindClaim, "going", "at: claim going is being deleted, as soon as no pod uses it: name another one"},
 		{KindClaim, "former", "at: claim former holds the data of instances of RedisCluster gone: name another one"},
 		{KindClaim, "data-cache-2-0", "holds the data of instances of RedisCluster cache"},
 		{KindClaim, "shared", "holds the data of instances of RedisCluster cache"},

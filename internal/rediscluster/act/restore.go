@@ -49,13 +49,48 @@ func (a *Actor) restoreShards(ctx context.Context, s Subject, step plan.RestoreS
 		}
 		claims[shard] = claim
 	}
+	together, err := a.onOneNode(ctx, s.Cluster.Namespace, step.From.Store)
+	if err != nil {
+		return err
+	}
 	return each(ctx, step.Shards, func(ctx context.Context, shard int) error {
 		set, err := rendered(s, shard)
 		if err != nil {
 			return err
 		}
-		return a.fill(ctx, s.Cluster, set, shard, claims[shard], restoreJob(s.Cluster, set, step.From, shard, a.BackupImage))
+		job := restoreJob(s.Cluster, set, step.From, shard, a.BackupImage)
+		if together {
+			backupjob.Together(&job.Spec.Template.Spec, step.From.Store)
+		}
+		return a.fill(ctx, s.Cluster, set, shard, claims[shard], job)
 	})
+}
+
+// onOneNode reports whether the claim of a store is mounted on one node at a time, and stays on one, since an archive is being written
+// there: elsewhere, pods would wait for it as long as it is. Without an archive pods wait for each other, and the data of masters comes to
+// different nodes.
+func (a *Actor) onOneNode(ctx context.Context, namespace string, store v1alpha1.BackupStore) (bool, error) {
+	if store.Claim == nil {
+		return false, nil
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := a.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: store.Claim.ClaimName}, claim); err != nil {
+		return false, fmt.Errorf("read claim %s: %w", store.Claim.ClaimName, err)
+	}
+	for _, mode := range claim.Spec.AccessModes {
+		if mode == corev1.ReadWriteMany || mode == corev1.ReadOnlyMany {
+			return false, nil
+		}
+	}
+	var pods corev1.PodList
+	err := a.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(backupjob.WithClaim(store)),
+		client.HasLabels{v1alpha1.LabelArchive})
+	if err != nil {
+		return false, fmt.Errorf("list the pods that have claim %s: %w", claim.Name, err)
+	}
+	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodPending
+	}), nil
 }
 
 // fill makes the claim of a shard's first instance, unless it is there, and the Job that writes into it.

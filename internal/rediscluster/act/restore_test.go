@@ -115,6 +115,43 @@ func TestRestoreJobOfFiles(t *testing.T) {
 	}
 }
 
+// Who restores from a claim that one node at a time can mount, and that has an archive written to it, has to be on that node. Otherwise the
+// data of masters comes to different nodes.
+func TestRestoreWhereTheClaimIs(t *testing.T) {
+	store := v1alpha1.BackupStore{Claim: &v1alpha1.ClaimStore{ClaimName: "tape"}}
+	for what, tt := range map[string]struct {
+		modes  []corev1.PersistentVolumeAccessMode
+		change func(archive *corev1.Pod)
+		want   bool
+	}{
+		"an archive is written": {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, func(*corev1.Pod) {}, true},
+		"to one pod at a time":  {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}, func(*corev1.Pod) {}, true},
+		"many nodes can mount it": {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteMany},
+			func(*corev1.Pod) {}, false},
+		"it ended":                          {nil, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},
+		"it is written to another claim":    {nil, func(p *corev1.Pod) { p.Labels[v1alpha1.LabelStoreClaim] = "disk" }, false},
+		"a backup is taken":                 {nil, func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelArchive) }, false},
+		"an archive of another namespace's": {nil, func(p *corev1.Pod) { p.Namespace = "m" }, false},
+	} {
+		archive := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a", Labels: map[string]string{
+			v1alpha1.LabelArchive: "cache", v1alpha1.LabelStoreClaim: "tape"}}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+		tt.change(archive)
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "tape"},
+			Spec: corev1.PersistentVolumeClaimSpec{AccessModes: tt.modes}}
+		b := newBench(t, interceptor.Funcs{}, claim, archive)
+		if got, err := b.actor.onOneNode(t.Context(), "n", store); err != nil || got != tt.want {
+			t.Errorf("%s: on one node: %t, %v", what, got, err)
+		}
+	}
+	b := newBench(t, interceptor.Funcs{})
+	if got, err := b.actor.onOneNode(t.Context(), "n", v1alpha1.BackupStore{S3: &v1alpha1.S3Store{}}); got || err != nil {
+		t.Errorf("S3: %t, %v", got, err)
+	}
+	if _, err := b.actor.onOneNode(t.Context(), "n", store); err == nil {
+		t.Error("a claim that is gone is no error")
+	}
+}
+
 // A cluster whose claims go with it takes those along that were restored and that no StatefulSet has taken over; no others go.
 func TestRestoredClaimsGoWithTheirCluster(t *testing.T) {
 	claim := func(name, restoredFor string, owners ...metav1.OwnerReference) *corev1.PersistentVolumeClaim {

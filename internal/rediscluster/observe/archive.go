@@ -65,7 +65,8 @@ func (o *Observer) archive(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	writers, _ = o.deployed(ctx, cluster, cluster.ArchiveWorkload(), writers, &m.archive.replicaSets)
 	if pod := newest(writers); pod != nil {
 		ready := pods.Ready(pod) && pod.DeletionTimestamp == nil
-		*a = snapshot.Archive{Pod: pod.Name, Ready: ready, Waiting: pods.Why(pod), Ended: endedBadly(pod)}
+		waits := strings.TrimPrefix(backupjob.Why(pod), "pod "+pod.Name+" ") // which is said beside it
+		*a = snapshot.Archive{Pod: pod.Name, Ready: ready, Waiting: waits, Ended: endedBadly(pod)}
 		if address := pod.Status.PodIP; o.Ask != nil && address != "" && o.now().Sub(m.archive.asked) >= archiveEvery {
 			began := o.now()
 			m.archive.asked = began

@@ -89,6 +89,14 @@ func TestWhoWritesTheArchive(t *testing.T) {
 		"its pod": {pods: []client.Object{writer("a", nil)}, want: "a", ready: true},
 		"crashing": {pods: []client.Object{writer("a", crashed)}, want: "a", waiting: "container backup: CrashLoopBackOff",
 			ended: "Error: another process writes this archive by now"},
+		"waits for its claim": {pods: []client.Object{writer("a", func(p *corev1.Pod) {
+			p.Status.Conditions, p.Spec.NodeName = nil, "node1"
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "backup",
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}}
+			p.Spec.Volumes = []corev1.Volume{{Name: "backups", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "tape"}}}}
+		})}, want: "a", waiting: "starts on node node1, where claim tape is mounted for it; one that is ReadWriteOnce waits until no pod " +
+			"of another node uses it"},
 		"the newest of two":   {pods: []client.Object{writer("a", older), writer("b", nil)}, want: "b", ready: true},
 		"another cluster's":   {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.Spec.Containers[0].Args[2] = "--request=other" })}},
 		"into another store":  {pods: []client.Object{writer("a", func(p *corev1.Pod) { p.Spec.Containers[0].Args[3] = "--store=s3://other" })}},

@@ -110,7 +110,7 @@ func archiving(p Reconciliation, is *v1alpha1.ArchiveStatus, objective time.Dura
 // waitsFor is what a pod says that it waits for.
 var waitsFor = map[report.Wait]string{
 	"": "for nothing", report.WaitStore: "for the store", report.WaitBases: "for data that is being read",
-	report.WaitInstances: "for instances to answer, or for slots or roles to rest",
+	report.WaitInstances: "for instances to answer, or for slots or roles to rest", report.WaitRoom: "for room in the store, which is full",
 }
 
 // movingSlots reports whether slots move, or are about to.
