@@ -6,6 +6,7 @@ package redistest
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -131,7 +132,19 @@ func (n *Node) info() string {
 	if len(n.keys) > 0 {
 		text += lines("db0:keys=%d,expires=0,avg_ttl=0", len(n.keys))
 	}
-	return text
+	return text + n.figures(text)
+}
+
+// figures are those of the world's options that a text does not have.
+func (n *Node) figures(text string) string {
+	var b strings.Builder
+	node, _ := strconv.ParseUint(n.self().id[:6], 16, 32) // IDs are hexadecimal
+	for i, field := range n.world.options.Figures {
+		if !strings.Contains(text, "\n"+field+":") {
+			b.WriteString(lines(field+":%d", uint64(i+1)*node+uint64(n.world.now.Unix())%1e6)) //nolint:gosec // its clock starts in 2026
+		}
+	}
+	return b.String()
 }
 
 func (n *Node) replicationInfo() string {
