@@ -138,10 +138,14 @@ func (n *Node) info() string {
 // figures are those of the world's options that a text does not have.
 func (n *Node) figures(text string) string {
 	var b strings.Builder
-	node, _ := strconv.ParseUint(n.self().id[:6], 16, 32) // IDs are hexadecimal
+	node, _ := strconv.ParseInt(n.self().id[:6], 16, 64) // IDs are hexadecimal
 	for i, field := range n.world.options.Figures {
+		value := node % 100
+		if strings.HasPrefix(field, "total_") || strings.HasPrefix(field, "keyspace_") {
+			value = int64(i)*node + n.world.now.Unix()%1e6
+		}
 		if !strings.Contains(text, "\n"+field+":") {
-			b.WriteString(lines(field+":%d", uint64(i+1)*node+uint64(n.world.now.Unix())%1e6)) //nolint:gosec // its clock starts in 2026
+			b.WriteString(lines(field+":%d", value))
 		}
 	}
 	return b.String()
