@@ -38,7 +38,7 @@ func main() {
 	flag.StringVar(&o.manager, "manager", "bin/manager", "the operator's binary")
 	flag.StringVar(&o.arguments, "arguments", "", "further arguments of the operator, separated by blanks")
 	flag.StringVar(&o.clusters, "clusters", "10,100", "numbers of RedisClusters, comma separated and rising; 1000 take half an hour and 8 GB")
-	flag.DurationVar(&o.rest, "rest", time.Minute, "how long the operator is watched at rest")
+	flag.DurationVar(&o.rest, "rest", time.Minute, "how long the operator is watched at rest: whole minutes, it asks for all once in each")
 	flag.IntVar(&o.scrapes, "scrapes", 50, "how many times metrics are scraped, plain and compressed each; 0 leaves scrapes out")
 	flag.IntVar(&o.losses, "losses", 20, "how many masters are lost, one after the other, with each number, and how many while one namespace floods")
 	flag.DurationVar(&o.flood, "flood", 30*time.Second, "how long one namespace makes ten changes a second; 0 leaves that out")
