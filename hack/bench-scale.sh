@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds bin/manager and measures what it costs with many RedisClusters, whose pods and Redis are simulated, on one API server (no cluster
 # is needed):
-#   hack/bench-scale.sh [--clusters 10,100] [--rest 1m] [--losses 20] [--flood 30s] [--help]
-# A small run of three minutes: --clusters 10 --rest 20s --losses 5 --flood 10s
+#   hack/bench-scale.sh [--clusters 10,100] [--rest 1m] [--scrapes 50] [--losses 20] [--flood 30s] [--help]
+# A small run of six minutes: --clusters 10 --rest 1m --scrapes 10 --losses 5 --flood 10s
 # Progress goes to stderr, a table to stdout, all figures to build/bench-scale.json.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

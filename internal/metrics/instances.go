@@ -4,11 +4,14 @@
 package metrics
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"middleware.hc.cn/operator/internal/redis/stats"
 )
@@ -102,15 +105,23 @@ func (all *instances) Collect(to chan<- prometheus.Metric) {
 	all.mu.Lock()
 	known := maps.Clone(all.known) // lists do not change
 	all.mu.Unlock()
-	for of, list := range known {
+	for _, of := range slices.SortedFunc(maps.Keys(known), inOrder) {
+		list := known[of]
 		for i := range list {
 			all.collect(of, &list[i], to)
 		}
 	}
 }
 
+// inOrder is the order of answers, in which the library need not sort them first.
+func inOrder(a, b RedisClusterSeries) int {
+	return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.namespace, b.namespace))
+}
+
 func (all *instances) collect(of RedisClusterSeries, in *Instance, to chan<- prometheus.Metric) {
-	for _, metric := range all.metrics {
+	labels := prometheus.MakeLabelPairs(all.metrics[0].desc, []string{of.namespace, of.name, strconv.Itoa(in.Shard), in.Pod})
+	for n := range all.metrics {
+		metric := &all.metrics[n]
 		value := one(in.Answers)
 		if metric.value != nil {
 			if value = stats.Unknown; in.Answers {
@@ -118,9 +129,30 @@ func (all *instances) collect(of RedisClusterSeries, in *Instance, to chan<- pro
 			}
 		}
 		if value >= 0 {
-			to <- prometheus.MustNewConstMetric(metric.desc, metric.kind, value, of.namespace, of.name, strconv.Itoa(in.Shard), in.Pod)
+			to <- &sample{metric: metric, value: value, labels: labels}
 		}
 	}
+}
+
+// sample is one value of an instance. All of an instance have the same labels, which are made once: nobody changes them.
+type sample struct {
+	metric *described
+	value  float64
+	labels []*dto.LabelPair
+}
+
+// Desc implements prometheus.Metric.
+func (s *sample) Desc() *prometheus.Desc { return s.metric.desc }
+
+// Write implements prometheus.Metric.
+func (s *sample) Write(to *dto.Metric) error {
+	to.Label = s.labels
+	if s.metric.kind == prometheus.CounterValue {
+		to.Counter = &dto.Counter{Value: &s.value}
+	} else {
+		to.Gauge = &dto.Gauge{Value: &s.value}
+	}
+	return nil
 }
 
 func one(yes bool) float64 {

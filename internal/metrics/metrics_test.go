@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	dto "github.com/prometheus/client_model/go"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"middleware.hc.cn/operator/internal/redis/stats"
@@ -29,6 +30,9 @@ func series(t *testing.T) map[string]float64 {
 				labels = append(labels, l.GetValue())
 			}
 			if strings.HasPrefix(family.GetName(), namespace+"_rediscluster") {
+				if counts := family.GetType() == dto.MetricType_COUNTER; counts != strings.HasSuffix(family.GetName(), "_total") {
+					t.Errorf("%s is a counter: %v", family.GetName(), counts)
+				}
 				found[family.GetName()+"{"+strings.Join(labels, ",")+"}"] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 			}
 		}

@@ -23,6 +23,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redistest"
+	"middleware.hc.cn/operator/internal/redis/stats"
 	"middleware.hc.cn/operator/test/standin"
 )
 
@@ -126,7 +127,7 @@ func (f *fleet) shardOf(set *appsv1.StatefulSet) *shard {
 	cluster := types.NamespacedName{Namespace: set.Namespace, Name: set.Labels[v1alpha1.LabelCluster]}
 	world := f.worlds[cluster]
 	if world == nil {
-		world = redistest.New(redistest.Options{Seed: uint64(len(f.worlds) + 1), Clock: time.Now, Listens: true})
+		world = redistest.New(redistest.Options{Seed: uint64(len(f.worlds) + 1), Clock: time.Now, Listens: true, Figures: stats.Fields()})
 		world.OnCommand(func(*redistest.Node, []string) { f.commands.Add(1) })
 		f.worlds[cluster] = world
 	}

@@ -1,9 +1,9 @@
 // Copyright 2026 The Middleware Operator Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command benchscale measures what the operator costs with many RedisClusters: at rest, after its start, when an instance is lost, and
-// while one namespace floods it (make bench-scale). The API server is real and the operator its own binary; pods and Redis are simulated,
-// in the bench's own process, so that a thousand clusters fit on a small machine.
+// Command benchscale measures what the operator costs with many RedisClusters: at rest, while it is scraped, after its start, when an
+// instance is lost, and while one namespace floods it (make bench-scale). The API server is real and the operator its own binary; pods and
+// Redis are simulated, in the bench's own process, so that a thousand clusters fit on a small machine.
 package main
 
 import (
@@ -25,6 +25,7 @@ type options struct {
 	arguments string // further ones of it
 	clusters  string // numbers of RedisClusters, comma separated and rising
 	rest      time.Duration
+	scrapes   int
 	losses    int
 	flood     time.Duration
 	profiles  string // directory for profiles of the operator at rest; empty takes none
@@ -37,7 +38,8 @@ func main() {
 	flag.StringVar(&o.manager, "manager", "bin/manager", "the operator's binary")
 	flag.StringVar(&o.arguments, "arguments", "", "further arguments of the operator, separated by blanks")
 	flag.StringVar(&o.clusters, "clusters", "10,100", "numbers of RedisClusters, comma separated and rising; 1000 take half an hour and 8 GB")
-	flag.DurationVar(&o.rest, "rest", time.Minute, "how long the operator is watched at rest")
+	flag.DurationVar(&o.rest, "rest", time.Minute, "how long the operator is watched at rest: whole minutes, it asks for all once in each")
+	flag.IntVar(&o.scrapes, "scrapes", 50, "how many times metrics are scraped, plain and compressed each; 0 leaves scrapes out")
 	flag.IntVar(&o.losses, "losses", 20, "how many masters are lost, one after the other, with each number, and how many while one namespace floods")
 	flag.DurationVar(&o.flood, "flood", 30*time.Second, "how long one namespace makes ten changes a second; 0 leaves that out")
 	flag.StringVar(&o.profiles, "profiles", "", "directory for profiles of the operator at rest; empty takes none, they cost some percent")

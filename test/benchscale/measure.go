@@ -46,6 +46,8 @@ type result struct {
 	PerMinute float64          `json:"requestsAMinute"`
 	Commands  float64          `json:"commandsAMinute"`
 	Memory    measure.Memory   `json:"memory"`
+	// Scraped is what scrapes cost; nil if that was left out.
+	Scraped *scraped `json:"scraped,omitempty"`
 	// Restarted is what the operator's restart took until it had looked at each, in seconds of time and of the processor.
 	Restarted    float64 `json:"restartedSeconds"`
 	RestartedCPU float64 `json:"restartedCPUSeconds"`
@@ -141,7 +143,7 @@ func (r *run) measure(ctx context.Context, size int) (m result, err error) {
 	m.Formed = time.Since(began).Seconds()
 	progress("all Ready after %.0f s", m.Formed)
 	time.Sleep(calm)
-	for _, step := range []func(context.Context, *result) error{r.atRest, r.restart, r.lose, r.flooded} {
+	for _, step := range []func(context.Context, *result) error{r.atRest, r.scrape, r.restart, r.lose, r.flooded} {
 		if err := step(ctx, &m); err != nil {
 			return m, err
 		}
@@ -178,11 +180,11 @@ func (r *run) atRest(ctx context.Context, m *result) error {
 	if r.profiles != "" {
 		finish = measure.Profile(ctx, r.operator.pprof, filepath.Join(r.profiles, fmt.Sprintf("rest-%d", m.Clusters)))
 	}
-	cpu, err := measure.CPUSeconds(r.operator.PID())
+	allocated, err := measure.Allocated(r.operator.metrics)
 	if err != nil {
 		return err
 	}
-	allocated, err := measure.Allocated(r.operator.metrics)
+	cpu, err := measure.CPUSeconds(r.operator.PID()) // after that scrape, which is not at rest
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,15 @@ func markdown(results []result) string {
 		{"… the most of them", func(r result) string { return r.Requests.Most(2) }},
 		{"… commands to Redis a minute", func(r result) string { return fmt.Sprintf("%.0f", r.Commands) }},
 		{"… memory, MB now (most)", func(r result) string { return fmt.Sprintf("%.0f (%.0f)", r.Memory.Own+r.Memory.File, r.Memory.Peak) }},
+		{"a scrape: series (of instances)", ofScrapes(func(s *scraped) string { return fmt.Sprintf("%d (%d)", s.Series, s.OfInstances) })},
+		{"… kB (compressed)",
+			ofScrapes(func(s *scraped) string {
+				return fmt.Sprintf("%.0f (%.0f)", float64(s.Bytes)/1e3, float64(s.Compressed)/1e3)
+			})},
+		{"… processor, ms (compressed)",
+			ofScrapes(func(s *scraped) string { return fmt.Sprintf("%.0f (%.0f)", 1e3*s.CPU, 1e3*s.CPUCompressed) })},
+		{"… compressed takes, p50 / p99", ofScrapes(func(s *scraped) string { return spread(s.Seconds) })},
+		{"at rest and scraped: processor, s a minute (times that of not scraped)", ofScrapes(intervals)},
 		{"restart until all instances were asked (processor)",
 			func(r result) string { return fmt.Sprintf("%.1f s (%.1f s)", r.Restarted, r.RestartedCPU) }},
 		{"a lost master is in the status after, p50 / p99", func(r result) string { return spread(r.Noticed) }},
@@ -43,6 +52,24 @@ func markdown(results []result) string {
 		}
 	}
 	return b.String()
+}
+
+// ofScrapes reads what scrapes cost.
+func ofScrapes(value func(*scraped) string) func(result) string {
+	return func(r result) string {
+		if r.Scraped == nil {
+			return "—"
+		}
+		return value(r.Scraped)
+	}
+}
+
+func intervals(s *scraped) string {
+	all := make([]string, len(s.Every))
+	for i, every := range s.Every {
+		all[i] = fmt.Sprintf("every %.0f s: %.2f (%.2f ×)", every.Seconds, every.CPU, every.Ratio)
+	}
+	return strings.Join(all, ", ")
 }
 
 // spread is the middle and the 99th percentile of seconds.

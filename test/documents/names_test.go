@@ -110,7 +110,7 @@ func TestVerbsAndToolsExist(t *testing.T) {
 	for _, file := range goFiles(t, "test/cluster/internal/cli") {
 		cluster.WriteString(read(t, file))
 	}
-	for _, file := range slices.Concat(goFiles(t, "test/bench"), goFiles(t, "test/benchhelm")) {
+	for _, file := range slices.Concat(goFiles(t, "test/bench"), goFiles(t, "test/benchhelm"), goFiles(t, "test/benchscale")) {
 		bench.WriteString(read(t, file))
 	}
 	found := 0

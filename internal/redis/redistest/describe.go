@@ -6,6 +6,7 @@ package redistest
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -131,7 +132,23 @@ func (n *Node) info() string {
 	if len(n.keys) > 0 {
 		text += lines("db0:keys=%d,expires=0,avg_ttl=0", len(n.keys))
 	}
-	return text
+	return text + n.figures(text)
+}
+
+// figures are those of the world's options that a text does not have.
+func (n *Node) figures(text string) string {
+	var b strings.Builder
+	node, _ := strconv.ParseInt(n.self().id[:6], 16, 64) // IDs are hexadecimal
+	for i, field := range n.world.options.Figures {
+		value := node % 100
+		if strings.HasPrefix(field, "total_") || strings.HasPrefix(field, "keyspace_") {
+			value = int64(i)*node + n.world.now.Unix()%1e6
+		}
+		if !strings.Contains(text, "\n"+field+":") {
+			b.WriteString(lines(field+":%d", value))
+		}
+	}
+	return b.String()
 }
 
 func (n *Node) replicationInfo() string {

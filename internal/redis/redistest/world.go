@@ -30,6 +30,9 @@ type Options struct {
 	// Listens has nodes take connections at their own IP and port, which must be this machine's (such as of 127.0.0.0/8), for clients that do
 	// not use Dial.
 	Listens bool
+	// Figures are fields that INFO has besides, with numbers that differ from node to node: a small one each, but those of "total_" and
+	// "keyspace_", which grow.
+	Figures []string
 	// Seed makes node IDs and run IDs, the same ones for the same seed.
 	Seed uint64
 	// LoadsCertificate is called when a node reads the files of its certificate: when it starts, and when it is told to. It must not
