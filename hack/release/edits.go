@@ -132,6 +132,9 @@ var edits = []edit{
 	{"ValidatingWebhookConfiguration middleware-operator", []any{"metadata", added{}}, injected},
 	{"ServiceMonitor middleware-operator", []any{"metadata", "labels", added{}}, moreLabels("serviceMonitor")},
 	{"PrometheusRule middleware-operator", []any{"metadata", "labels", added{}}, moreLabels("prometheusRule")},
+	// Of several operators each is missed, and by name.
+	{"PrometheusRule middleware-operator", []any{"spec", "groups", 0, "rules", 0, "expr"},
+		`expr: {{ include "middleware-operator.down" $ | quote }}`},
 	{"RoleBinding middleware-operator", []any{"metadata", "namespace"}, `namespace: {{ . | quote }}`},
 }
 

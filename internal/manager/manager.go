@@ -115,7 +115,7 @@ func run(ctx context.Context, end context.CancelCauseFunc, cfg *rest.Config, o O
 	if err := metrics.Register(); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}
-	metrics.Build(build.Version, build.Commit, build.Go)
+	metrics.Build(build.Version, build.Commit, build.Go, o.Selector)
 	mgr.GetLogger().Info("Starting the operator", "version", build.Version, "commit", build.Commit, "controllers", names(controllers),
 		"namespaces", cmp.Or(strings.Join(o.Namespaces, ","), "all"), "selector", o.Selector,
 		"webhooks", o.webhooks(), "platformUserIDs", userIDs)

@@ -17,8 +17,8 @@ const namespace = "middleware_operator"
 
 var (
 	build = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "build_info", Help: "Always 1; the labels say which build is running.",
-	}, []string{"version", "commit", "go_version"})
+		Namespace: namespace, Name: "build_info", Help: "Always 1; the labels say which build is running, and with which --selector.",
+	}, []string{"version", "commit", "go_version", "selector"})
 
 	phase    = redisGauge("phase", "1 for the phase that the RedisCluster is in.", "phase")
 	slots    = redisGauge("slots_covered", "Hash slots, of 16384, that a reachable master serves.")
@@ -57,9 +57,9 @@ var Register = sync.OnceValue(func() error {
 	return nil
 })
 
-// Build says which build is running.
-func Build(version, commit, goVersion string) {
-	build.WithLabelValues(version, commit, goVersion).Set(1)
+// Build says which build is running, and with which selector; empty: without one.
+func Build(version, commit, goVersion, selector string) {
+	build.WithLabelValues(version, commit, goVersion, selector).Set(1)
 }
 
 // RedisClusterValues is what is told about one RedisCluster.

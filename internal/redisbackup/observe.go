@@ -58,6 +58,9 @@ func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) 
 		if err == nil && !backupjob.Ended(s.Job) {
 			s.Heard, err = r.hear(ctx, s)
 		}
+		if err == nil && s.Cluster == nil && backupjob.Ended(s.Job) {
+			s.Cluster, err = r.unselected(ctx, backup)
+		}
 		return s, err
 	}
 	if guarded(backup) {
@@ -70,6 +73,21 @@ func (r *reconciler) observe(ctx context.Context, backup *v1alpha1.RedisBackup) 
 		s.Withheld, err = r.withheld(ctx, backup, cluster)
 	}
 	return s, err
+}
+
+// unselected is the RedisCluster of a backup that no cache shows: it may have come to another operator while the backup was taken, of which
+// that one did not know. nil: there is none. The operator may list them, and not get one.
+func (r *reconciler) unselected(ctx context.Context, backup *v1alpha1.RedisBackup) (*v1alpha1.RedisCluster, error) {
+	var list v1alpha1.RedisClusterList
+	if err := r.live.List(ctx, &list, client.InNamespace(backup.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the RedisClusters: %w", err)
+	}
+	for i := range list.Items {
+		if c := &list.Items[i]; c.Name == backup.Spec.Cluster {
+			return c, nil
+		}
+	}
+	return nil, nil
 }
 
 // hear asks the pod that takes the backup how far it is.

@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -151,4 +152,50 @@ func TestWithoutAStore(t *testing.T) {
 			t.Error("it is taken somewhere")
 		}
 	}
+}
+
+// A backup whose RedisCluster came to another operator meanwhile is complete only if that one let no slots move.
+func TestACacheWithoutTheCluster(t *testing.T) {
+	scheme := clientgoscheme.Scheme
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for what, tt := range map[string]struct {
+		held      types.UID
+		gone      bool
+		completes bool
+	}{
+		"slots stayed":   {"", false, true},
+		"slots may move": {"another", false, false},
+		"it was deleted": {"", true, true},
+	} {
+		s := snapshotOf(func(*Snapshot) {})
+		s.Backup.Status.Phase = v1alpha1.BackupRunning
+		s.Cluster.Status.HeldForBackup = s.Backup.UID
+		if tt.held != "" {
+			s.Cluster.Status.HeldForBackup = tt.held
+		}
+		made := job(s, "operator:1")
+		made.UID = "j"
+		made.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+		objects := []client.Object{made, podOf(made, said(t, done), func(*corev1.Pod) {})}
+		children := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+		if !tt.gone {
+			objects = append(objects, s.Cluster)
+		}
+		live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+		r := &reconciler{cache: children, children: children, live: live, image: "operator:1", now: func() time.Time { return now }}
+		seen, err := r.observe(t.Context(), s.Backup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if step := Plan(seen); is[Complete](step) != tt.completes || is[Fail](step) == tt.completes {
+			t.Errorf("%s: %T %+v", what, step, step)
+		}
+	}
+}
+
+func is[T Step](step Step) bool {
+	_, is := step.(T)
+	return is
 }

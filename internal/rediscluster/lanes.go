@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -78,6 +79,37 @@ func (b *budget) take(namespace string, now time.Time) bool {
 	return true
 }
 
+// granted are the clusters that wait and go first for what was taken from a budget, with their priorities: what else happens to them until
+// they are reconciled takes nothing more. It is safe for concurrent use.
+type granted struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]int
+}
+
+// to reports whether a cluster goes with a priority: as it does already, or if there is something to take.
+func (g *granted) to(cluster types.NamespacedName, priority int, take func() bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if has, waits := g.of[cluster]; waits && has >= priority {
+		return true
+	}
+	if !take() {
+		return false
+	}
+	if g.of == nil {
+		g.of = map[types.NamespacedName]int{}
+	}
+	g.of[cluster] = priority
+	return true
+}
+
+// use takes what was granted to a cluster that is reconciled now.
+func (g *granted) use(cluster types.NamespacedName) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.of, cluster)
+}
+
 type (
 	queue      = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	priorities = priorityqueue.PriorityQueue[reconcile.Request]
@@ -97,18 +129,23 @@ func (f fair) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request
 	for _, request := range requests {
 		with := o
 		if with.Priority == nil {
-			with.Priority = ptr.To(f.r.changed(request.Namespace))
+			with.Priority = ptr.To(f.r.changed(request.NamespacedName))
 		}
 		f.priorities.AddWithOpts(with, request)
 	}
 }
 
 // changed is the priority of a cluster that was changed.
-func (r *Reconciler) changed(namespace string) int {
-	if r.changes.take(namespace, r.now()) {
+func (r *Reconciler) changed(cluster types.NamespacedName) int {
+	if r.granted.to(cluster, wanted, func() bool { return r.changes.take(cluster.Namespace, r.now()) }) {
 		return wanted
 	}
 	return routine
+}
+
+// fails reports whether a cluster that lost an instance, or is being healed, goes before all others.
+func (r *Reconciler) fails(cluster types.NamespacedName) bool {
+	return r.granted.to(cluster, failed, func() bool { return r.failures.take(cluster.Namespace, r.now()) })
 }
 
 // fairly has a handler enqueue clusters in a fair queue.
@@ -133,7 +170,7 @@ func (r *Reconciler) instances() handler.EventHandler {
 	wake := func(ctx context.Context, q queue, o client.Object, lost bool) {
 		for _, request := range toCluster(ctx, o) {
 			r.woken.note(request.NamespacedName)
-			if first, can := q.(priorities); can && lost && r.failures.take(request.Namespace, r.now()) {
+			if first, can := q.(priorities); can && lost && r.fails(request.NamespacedName) {
 				first.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(failed)}, request)
 				continue
 			}
@@ -167,14 +204,14 @@ func complete(o client.Object) bool {
 }
 
 // next is the priority with which a cluster is looked at next, after a report.
-func (r *Reconciler) next(namespace string, report Report, atRest bool) int {
+func (r *Reconciler) next(cluster types.NamespacedName, report Report, atRest bool) int {
 	switch {
 	case atRest:
 		return routine
-	case report.Decision.Situation == plan.Healing && r.failures.take(namespace, r.now()):
+	case report.Decision.Situation == plan.Healing && r.fails(cluster):
 		return failed
 	}
-	return r.changed(namespace)
+	return r.changed(cluster)
 }
 
 // in has a cluster looked at again with a priority.

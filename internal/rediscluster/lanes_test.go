@@ -200,6 +200,38 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// A cluster that waits takes from the budgets of its namespace once, however much happens to it until it is reconciled: the others of the
+// namespace go first as well. What is reconciled, and changes again, takes again.
+func TestAClusterThatWaitsTakesOnce(t *testing.T) {
+	w := newWaiting(t)
+	w.client, w.shares = fake.NewClientBuilder().Build(), &shares{workers: 2}
+	w.queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(routine)}, requestOf("n/rest"))
+	for range 10 * firstAtOnce {
+		w.change(t, "n/busy")
+		w.became(t, instance("n/busy", true), instance("n/busy", false))
+	}
+	w.change(t, "n/changed")
+	w.became(t, instance("n/lost", true), instance("n/lost", false))
+	if order := w.first(4); !slices.Equal(order, []string{"n/busy", "n/lost", "n/changed", "n/rest"}) {
+		t.Errorf("the order is %v", order)
+	}
+	taken := 0
+	for range 10 * firstAtOnce {
+		if w.changed(requestOf("n/busy").NamespacedName) == wanted {
+			taken++
+		}
+		if _, err := w.Reconcile(t.Context(), requestOf("n/busy")); err != nil && !strings.Contains(err.Error(), "RedisCluster") {
+			t.Fatal(err)
+		}
+	}
+	if taken > firstAtOnce {
+		t.Errorf("it went first %d times", taken)
+	}
+	if w.granted.use(requestOf("n/changed").NamespacedName); len(w.granted.of) > 1 { // of n/lost
+		t.Errorf("remembered is %v", w.granted.of)
+	}
+}
+
 // When a cluster is looked at next it goes with those of its kind, whatever it came with.
 func TestNextPriority(t *testing.T) {
 	r := &Reconciler{now: time.Now}
@@ -214,7 +246,7 @@ func TestNextPriority(t *testing.T) {
 		"not ending": {plan.Steady, false, wanted},
 	} {
 		report := Report{Reconciliation: status.Reconciliation{Decision: plan.Decision{Situation: tt.situation}}}
-		if got := r.next("n", report, tt.rest); got != tt.want {
+		if got := r.next(requestOf("n/a").NamespacedName, report, tt.rest); got != tt.want {
 			t.Errorf("%s: %d, want %d", name, got, tt.want)
 		}
 	}

@@ -35,6 +35,7 @@ type Reconciler struct {
 	shares *shares
 	// failures and changes are which clusters go first.
 	failures, changes budget
+	granted           granted
 	woken             woken
 	options           Options
 	now               func() time.Time
@@ -50,12 +51,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	defer func() { r.shares.leave(turn, r.now()) }()
 	result, err := r.reconcile(ctx, req, turn)
 	if result.Priority == nil && (err != nil || result.RequeueAfter > 0) {
-		return in(r.changed(req.Namespace), result, err)
+		return in(r.changed(req.NamespacedName), result, err)
 	}
 	return result, err
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn) (ctrl.Result, error) {
+	r.granted.use(req.NamespacedName)
 	woken := r.woken.take(req.NamespacedName) // events from here on are for the next reconciliation
 	var cluster v1alpha1.RedisCluster
 	if why, ok := r.memory.Begin(ctx, r.client, req.NamespacedName, &cluster, r.now()); !ok {
@@ -96,7 +98,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 		memory.rendered.reduce()
 	}
 	result, err := r.outcome(report, memory, turn).Result()
-	return in(r.next(req.Namespace, report, memory.rest.seen != nil), result, err)
+	return in(r.next(req.NamespacedName, report, memory.rest.seen != nil), result, err)
 }
 
 // report writes the status when it differs, and only then says what happened.

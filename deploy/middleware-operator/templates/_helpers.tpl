@@ -24,6 +24,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 middleware-operator{{ with .selector }}-{{ sha256sum . | trunc 8 }}{{ end }}
 {{- end }}
 
+{{- /* What Prometheus misses when an operator does not answer. */}}
+{{- define "middleware-operator.down" -}}
+{{- range $index, $operator := include "middleware-operator.operators" . | fromYamlArray }}
+{{- if $index }} or {{ end }}absent(middleware_operator_build_info{{ with $operator.selector }}{selector={{ quote . }}}{{ end }})
+{{- end }}
+{{- end }}
+
 {{- /* Flags that objects of the chart must agree with, and the value that says so, or why there is none. */}}
 {{- define "middleware-operator.ownFlags" -}}
 watch-namespaces: set watchNamespaces

@@ -18,16 +18,21 @@ import (
 // Snapshot is what one reconciliation saw.
 type Snapshot struct {
 	Schedule *v1alpha1.RedisBackupSchedule
-	// Backups are all RedisBackups of the namespace.
+	// Keys are those of the labels by which operators select what is theirs; nil: one operator has all. What the schedule makes has its
+	// labels of these keys.
+	Keys []string
+	// Backups are all RedisBackups of the namespace: from a cache, those that are this operator's.
 	Backups []v1alpha1.RedisBackup
-	// Cluster is the RedisCluster that is backed up; nil: there is none, or it is being deleted.
+	// Cluster is the RedisCluster that is backed up; nil: there is none, or it is being deleted, or it is another operator's.
 	Cluster *v1alpha1.RedisCluster
+	// Elsewhere: it is another operator's, as the API server says.
+	Elsewhere bool
 	// Throwaway is the RedisCluster that has the name of the one that backups are restored into, whoever made it; nil: there is none.
 	Throwaway *v1alpha1.RedisCluster
 	Now       time.Time
 }
 
-// Step is what a reconciliation does. It is one of the types below, or of those of a verification.
+// Step is what a reconciliation does. It is one of the types below, of those of a verification, or Relabel.
 //
 //sumtype:decl
 type Step interface{ step() }
@@ -64,6 +69,9 @@ func (Prune) step() {}
 func Plan(s *Snapshot) Step {
 	if s.Schedule.DeletionTimestamp != nil {
 		return Rest{}
+	}
+	if step := relabel(s); step != nil {
+		return step
 	}
 	verification := verify(s)
 	_, ends := verification.(EndVerification)

@@ -5,6 +5,7 @@ package schedule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,8 +34,12 @@ type reconciler struct {
 	selector labels.Selector
 	recorder events.EventRecorder
 	now      func() time.Time
-	memory   shell.Memory[struct{}]
+	// memory is of when the API server was last asked what a schedule has made, and had nothing that the cache does not hold.
+	memory shell.Memory[time.Time]
 }
+
+// errBehind: the cache does not show the schedule as it is. It may be another operator's by now.
+var errBehind = errors.New("the cache does not show the schedule as it is")
 
 // Reconcile runs one reconciliation.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -47,11 +52,16 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	step := Plan(s)
-	if _, rests := step.(Rest); !rests { // caches may be of before: what is made or deleted is decided on by what there is
-		if s, err = r.observe(ctx, schedule, r.live); err != nil {
+	if _, rests := step.(Rest); !rests || r.mayMiss(s) { // what is made or deleted is decided on by what there is
+		if s, err = r.ask(ctx, schedule); errors.Is(err, errBehind) {
+			return outcome.Wait(err.Error(), soon).Result()
+		} else if err != nil {
 			return ctrl.Result{}, err
 		}
 		step = Plan(s)
+		if _, relabels := step.(Relabel); !relabels && !lent(s) {
+			r.memory.Update(schedule.UID, func(asked *time.Time) { *asked = s.Now })
+		}
 	}
 	failed := r.act(ctx, s, step)
 	status := ComputeStatus(s, step, failed)
@@ -73,29 +83,59 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return outcome.Wait("the next one is due later", min(latest, max(soon, at.Sub(s.Now)))).Result()
 }
 
-// observe does all the reading of a reconciliation. What it cannot read is an error, never an absence.
+// mayMiss reports whether the cache may lack what a schedule has made: with a selector, what was made under another label.
+func (r *reconciler) mayMiss(s *Snapshot) bool {
+	since := s.Now.Sub(r.memory.Get(s.Schedule.UID))
+	return len(s.Keys) > 0 && (since < 0 || since >= latest)
+}
+
+// observe does all the reading of a reconciliation. What it cannot read is an error, never an absence. Whose the schedule is goes by the
+// selector, and so does the RedisCluster that is backed up; what the schedule has made, and what is in its way, does not.
 func (r *reconciler) observe(ctx context.Context, schedule *v1alpha1.RedisBackupSchedule, from client.Reader) (*Snapshot, error) {
-	s := &Snapshot{Schedule: schedule, Now: r.now()}
+	s := &Snapshot{Schedule: schedule, Now: r.now(), Keys: keysOf(r.selector)}
 	var list v1alpha1.RedisBackupList
-	selected := client.MatchingLabelsSelector{Selector: r.selector} // as the cache has it
-	if err := from.List(ctx, &list, client.InNamespace(schedule.Namespace), selected); err != nil {
+	if err := from.List(ctx, &list, client.InNamespace(schedule.Namespace)); err != nil {
 		return nil, fmt.Errorf("list the RedisBackups: %w", err)
 	}
 	s.Backups = list.Items
 	var clusters v1alpha1.RedisClusterList // the operator may list them, and not get one
-	if err := from.List(ctx, &clusters, client.InNamespace(schedule.Namespace), selected); err != nil {
+	if err := from.List(ctx, &clusters, client.InNamespace(schedule.Namespace)); err != nil {
 		return nil, fmt.Errorf("list the RedisClusters: %w", err)
 	}
 	for i := range clusters.Items {
 		c := &clusters.Items[i]
-		if c.Name == schedule.Spec.Cluster && c.DeletionTimestamp == nil {
-			s.Cluster = c
-		}
 		if c.Name == schedule.ThrowawayName() {
 			s.Throwaway = c
 		}
+		if c.Name != schedule.Spec.Cluster || c.DeletionTimestamp != nil {
+			continue
+		}
+		if r.selector.Matches(labels.Set(c.Labels)) {
+			s.Cluster = c
+		} else {
+			s.Elsewhere = true
+		}
 	}
 	return s, nil
+}
+
+// ask observes what the API server has. With a selector it returns errBehind unless it has the schedule as it was given. That is read after
+// what the schedule has made: so an operator that lost the schedule to another one sees that one's labels only where it sees the loss, too.
+func (r *reconciler) ask(ctx context.Context, schedule *v1alpha1.RedisBackupSchedule) (*Snapshot, error) {
+	s, err := r.observe(ctx, schedule, r.live)
+	if err != nil || len(s.Keys) == 0 {
+		return s, err
+	}
+	var list v1alpha1.RedisBackupScheduleList
+	if err := r.live.List(ctx, &list, client.InNamespace(schedule.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the RedisBackupSchedules: %w", err)
+	}
+	for i := range list.Items {
+		if is := &list.Items[i]; is.UID == schedule.UID && is.ResourceVersion == schedule.ResourceVersion {
+			return s, nil
+		}
+	}
+	return nil, errBehind
 }
 
 // act does all the writing of a step, the status apart.
@@ -103,7 +143,7 @@ func (r *reconciler) act(ctx context.Context, s *Snapshot, step Step) error {
 	switch step := step.(type) {
 	case Make: // one that exists by now is looked at in the next reconciliation
 		backup := backupOf(s.Schedule, step.At)
-		r.inherit(s.Schedule, backup)
+		inherit(s.Keys, s.Schedule, backup)
 		if err := r.live.Create(ctx, backup); err != nil {
 			return fmt.Errorf("make RedisBackup %s: %w", backup.Name, err)
 		}
@@ -116,7 +156,7 @@ func (r *reconciler) act(ctx context.Context, s *Snapshot, step Step) error {
 		}
 	case MakeThrowaway:
 		throwaway := throwawayOf(s.Schedule, s.Cluster, step.Backup)
-		r.inherit(s.Schedule, throwaway)
+		inherit(s.Keys, s.Schedule, throwaway)
 		if err := r.live.Create(ctx, throwaway); err != nil {
 			return fmt.Errorf("make RedisCluster %s: %w", throwaway.Name, err)
 		}
@@ -127,22 +167,36 @@ func (r *reconciler) act(ctx context.Context, s *Snapshot, step Step) error {
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete RedisCluster %s: %w", c.Name, err)
 		}
+	case Relabel:
+		return r.relabel(ctx, s, step)
 	case Rest, Note, Pass, Skip, BeginVerification, SkipVerification, EndVerification: // the status holds it
 	}
 	return nil
 }
 
-// inherit gives what a schedule makes the labels by which the schedule is this operator's, so that it is, too.
-func (r *reconciler) inherit(schedule *v1alpha1.RedisBackupSchedule, made client.Object) {
-	requirements, _ := r.selector.Requirements()
-	own := made.GetLabels()
-	for _, requirement := range requirements {
-		value, labelled := schedule.Labels[requirement.Key()]
-		if _, taken := own[requirement.Key()]; labelled && !taken {
-			own[requirement.Key()] = value
+// relabel changes labels, each on condition that nobody has changed the object since it was seen.
+func (r *reconciler) relabel(ctx context.Context, s *Snapshot, step Relabel) error {
+	change := func(object client.Object) error {
+		changed, is := object.DeepCopyObject().(client.Object)
+		if !is {
+			return fmt.Errorf("%T is no object", object)
+		}
+		inherit(s.Keys, s.Schedule, changed)
+		err := r.live.Patch(ctx, changed, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("give %s the labels of the schedule: %w", object.GetName(), err)
+		}
+		return nil
+	}
+	for _, b := range step.Backups {
+		if err := change(b); err != nil {
+			return err
 		}
 	}
-	made.SetLabels(own)
+	if step.Throwaway != nil {
+		return change(step.Throwaway)
+	}
+	return nil
 }
 
 // backupOf is the RedisBackup of a time. It has no owner: it stays when the schedule is deleted.
@@ -197,6 +251,6 @@ func (r *reconciler) tell(s *Snapshot, step Step) {
 			eventType = corev1.EventTypeNormal
 		}
 		say(eventType, step.Reason, "%s", step.Message)
-	case Rest, Note, Pass, MakeThrowaway, DeleteThrowaway:
+	case Rest, Note, Pass, MakeThrowaway, DeleteThrowaway, Relabel:
 	}
 }

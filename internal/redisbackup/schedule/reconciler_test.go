@@ -111,7 +111,7 @@ func TestASelectorSelectsWhatIsMade(t *testing.T) {
 		}
 	}
 	throwaway := throwawayOf(s.Schedule, cluster, &v1alpha1.RedisBackup{})
-	(&reconciler{selector: selector}).inherit(s.Schedule, throwaway)
+	inherit(keysOf(selector), s.Schedule, throwaway)
 	if !selector.Matches(labels.Set(throwaway.Labels)) || !s.Schedule.Throwaway(throwaway) {
 		t.Errorf("the throwaway has the labels %v", throwaway.Labels)
 	}

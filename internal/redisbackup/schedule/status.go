@@ -68,7 +68,7 @@ func settled(step Step) time.Time {
 		return step.At
 	case Skip:
 		return step.At
-	case Rest, Prune, BeginVerification, SkipVerification, MakeThrowaway, EndVerification, DeleteThrowaway:
+	case Rest, Prune, BeginVerification, SkipVerification, MakeThrowaway, EndVerification, DeleteThrowaway, Relabel:
 	}
 	return time.Time{}
 }

@@ -45,7 +45,7 @@ func verification(s *Snapshot, step Step, err error, status *v1alpha1.RedisBacku
 			status.LastVerified = &v1alpha1.VerifiedBackup{Backup: verifying(s.Schedule), Time: *second(s.Now), Keys: step.Keys}
 		}
 		status.Verification, status.LastVerificationTime, verified = nil, second(s.Now), step.Finding
-	case Rest, Make, Note, Pass, Skip, Prune, MakeThrowaway, DeleteThrowaway:
+	case Rest, Make, Note, Pass, Skip, Prune, MakeThrowaway, DeleteThrowaway, Relabel:
 		if status.Verification != nil {
 			status.Verification.Message = excerpt.Of(progress(s, step, err), longestReason)
 		}
@@ -102,6 +102,12 @@ func wake(s *Snapshot, status *v1alpha1.RedisBackupScheduleStatus) time.Time {
 		if t != nil {
 			at(t.Time)
 		}
+	}
+	if len(s.Keys) > 0 { // what another operator's cache holds tells nothing here
+		at(s.Now.Add(latest))
+	}
+	if lent(s) {
+		at(s.Now.Add(lentFor))
 	}
 	deadline := s.Schedule.VerificationDeadline()
 	if deadline.IsZero() {

@@ -80,7 +80,7 @@ func told(step Step) string {
 		return "delete " + step.Cluster.Name
 	case Rest:
 		return "rest"
-	case Make, Note, Pass, Skip, Prune:
+	case Make, Note, Pass, Skip, Prune, Relabel:
 	}
 	return fmt.Sprintf("%T", step)
 }

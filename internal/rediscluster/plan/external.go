@@ -120,6 +120,26 @@ func (in input) knownOutside(pod *snapshot.Instance) Verdict {
 	return holds(ServedOutside)
 }
 
+// onTheWay is how much more than another one a replica may have, in bytes, and count for the same: they told at different moments, and what
+// is missing is waited for before the master switches over.
+const onTheWay = 1 << 20
+
+// knownReplica is the replica that takes over in a switchover that is planned: the best one, unless gateways do not know its address and know
+// that of another one with as much and of the same template. What heals a cluster does not choose so: instances that stop appoint their
+// successor, too (start.sh), and all that choose have to choose the same.
+func (in input) knownReplica(best, master *snapshot.Instance) *snapshot.Instance {
+	if best == nil || in.knownOutside(best).Holds {
+		return best
+	}
+	for _, pod := range in.snap.Reachable() {
+		if in.staysInSync(pod, master) && !in.retiring(pod) && in.stale(pod) == in.stale(best) && pod.Ready &&
+			pod.Redis.Offset+onTheWay >= best.Redis.Offset && in.knownOutside(pod).Holds {
+			return pod
+		}
+	}
+	return best
+}
+
 // tooManyGateways is why it is not known whom clients outside reach.
 const tooManyGateways = "there are more gateways than can be asked whom they lead clients outside to: delete those that are not of the " +
 	"Deployment"

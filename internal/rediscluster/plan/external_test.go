@@ -307,3 +307,84 @@ func TestHealingWaitsForNobodyOutside(t *testing.T) {
 		t.Errorf("a disk is full: %s: %s", step.Name(), step.Why())
 	}
 }
+
+// Of replicas that may take over as well as each other in a planned switchover, one goes first whose address gateways know: no one waits.
+func TestWhoIsKnownOutsideTakesOver(t *testing.T) {
+	known := snapshot.Gateway{Pod: "g-0", Ready: true, Addresses: map[snapshot.Numbered][]string{}}
+	for _, n := range []snapshot.Numbered{{Ordinal: 0}, {Ordinal: 2}} {
+		known.Addresses[n] = []string{podIP(n.Shard, n.Ordinal)}
+	}
+	three := func() *snapshot.Snapshot {
+		s := outmoded(replicas...)
+		for shard := range 3 {
+			s.Find(shard, 0).Revision = "new"
+			s.Shards[shard].Replicas = 2
+		}
+		s.Shards[0].Replicas = 3
+		third, redis := *s.Find(0, 1), *s.Find(0, 1).Redis
+		third.Name, third.UID, third.Ordinal, third.IP, third.Redis = "c-0-2", "uid-c-0-2", 2, podIP(0, 2), &redis
+		redis.NodeID = nodeID(0, 2)
+		s.Instances = append(s.Instances, third)
+		introduce(s)
+		s.Find(0, 1).Redis.Offset, s.Find(0, 2).Redis.Offset = 10<<20, 9<<20
+		s.Find(0, 1).IPSince = now
+		s.External = &snapshot.External{Served: v1alpha1.Topology{3, 2, 2}, Gateways: []snapshot.Gateway{known}}
+		return s
+	}
+	rollout := func(s *snapshot.Snapshot) Desired {
+		s.Find(0, 0).Revision, s.Find(0, 0).InEndpoints = "old", false
+		return with(v1alpha1.Topology{3, 2, 2})
+	}
+	for name, tt := range map[string]struct {
+		change func(*snapshot.Snapshot, *Desired)
+		want   string // who takes over; empty: it is waited for c-0-1
+	}{
+		"the other is known":                  {func(*snapshot.Snapshot, *Desired) {}, "c-0-2"},
+		"both are":                            {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 1).IPSince = now.Add(-snapshot.KnownWithin) }, "c-0-1"},
+		"nobody is let in":                    {func(_ *snapshot.Snapshot, d *Desired) { d.External = false }, "c-0-1"},
+		"none is":                             {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).IP, s.Find(0, 2).IPSince = "10.9.9.9", now }, ""},
+		"the other has less":                  {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).Redis.Offset = 9<<20 - 1 }, ""},
+		"the other is not in sync":            {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).Redis.MasterLinkUp = false }, ""},
+		"the other stops":                     {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).Terminating = true }, ""},
+		"the other is restarted itself later": {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).Revision = "old" }, ""},
+	} {
+		s := three()
+		d := rollout(s)
+		d.External = true
+		tt.change(s, &d)
+		in := ShapeOf(d, s, now).in
+		step := switchOver(in, s.Find(0, 0))
+		if got, is := step.(Switchover); is != (tt.want != "") || is && got.Replica.Pod != tt.want ||
+			!is && blockedBy(step) != ServedOutside {
+			t.Errorf("a rollout, %s: %s: %s", name, step.Name(), step.Why())
+		}
+	}
+	s := three()
+	d := with(v1alpha1.Topology{3, 2, 2})
+	d.External = true
+	if got, is := switchover(ShapeOf(d, s, now).in, s.Find(0, 0)).(Switchover); !is || got.Replica.Pod != "c-0-2" {
+		t.Errorf("fewer replicas: %+v", got)
+	}
+}
+
+// What heals goes by the data alone, whoever is known outside: an instance that stops appoints its successor by the same order, and two
+// that choose must not choose two.
+func TestWhoSucceedsIsNotChosenByGateways(t *testing.T) {
+	s := away(time.Minute, 0, 2)
+	third, redis := *s.Find(0, 1), *s.Find(0, 1).Redis
+	third.Name, third.Ordinal, third.IP, third.Redis = "c-0-2", 2, podIP(0, 2), &redis
+	redis.NodeID = nodeID(0, 2)
+	s.Instances = append(s.Instances, third)
+	s.Find(0, 1).IPSince = now
+	s.External = &snapshot.External{Served: topologyOf(3), Gateways: []snapshot.Gateway{{Pod: "g", Ready: true,
+		Addresses: map[snapshot.Numbered][]string{{Ordinal: 2}: {podIP(0, 2)}}}}}
+	d := desired()
+	d.External = true
+	in := ShapeOf(d, s, now).in
+	if in.knownOutside(s.Find(0, 1)).Holds || !in.knownOutside(s.Find(0, 2)).Holds {
+		t.Fatal("the first is known, or the second is not")
+	}
+	if best := bestReplica(in, nodeID(0, 0)); best == nil || best.Name != "c-0-1" {
+		t.Errorf("chosen is %+v", best)
+	}
+}

@@ -243,14 +243,14 @@ func (in input) alone(pod *snapshot.Instance) bool {
 func switchOver(in input, master *snapshot.Instance) Step {
 	var best *snapshot.Instance
 	for _, pod := range in.snap.Reachable() {
-		if !canSucceed(pod, master) || in.leaving(pod.Shard, pod.Ordinal) || in.retiring(pod) {
+		if !in.staysInSync(pod, master) || in.retiring(pod) {
 			continue
 		}
 		if best == nil || prefer(in, pod, best) {
 			best = pod
 		}
 	}
-	if best == nil {
+	if best = in.knownReplica(best, master); best == nil {
 		return waitFor(fails(ReplicaInSync, "%s is to be restarted and is the master of shard %d, of which no other instance is in sync",
 			master.Name, master.Shard))
 	}
@@ -260,6 +260,11 @@ func switchOver(in input, master *snapshot.Instance) Step {
 	return Switchover{
 		base:   base{fmt.Sprintf("%s is to be restarted and is the master of shard %d: %s takes over", master.Name, master.Shard, best.Name)},
 		Master: target(master), Replica: target(best)}
+}
+
+// staysInSync reports whether a replica can take over from its master, and is to stay.
+func (in input) staysInSync(pod, master *snapshot.Instance) bool {
+	return canSucceed(pod, master) && !in.leaving(pod.Shard, pod.Ordinal)
 }
 
 // prefer reports whether a is a better successor than b.

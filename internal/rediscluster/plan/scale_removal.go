@@ -198,14 +198,14 @@ func hold(in input, pod *snapshot.Instance, needed Verdict) Step {
 func switchover(in input, master *snapshot.Instance) Step {
 	var best *snapshot.Instance
 	for _, pod := range in.snap.Reachable() {
-		if !canSucceed(pod, master) || in.leaving(pod.Shard, pod.Ordinal) {
+		if !in.staysInSync(pod, master) {
 			continue
 		}
 		if best == nil || pod.Redis.Offset > best.Redis.Offset {
 			best = pod
 		}
 	}
-	if best == nil {
+	if best = in.knownReplica(best, master); best == nil {
 		return waitFor(fails(ReplicaInSync, "%s is to go and is the master of shard %d, of which no other instance is in sync", master.Name,
 			master.Shard))
 	}

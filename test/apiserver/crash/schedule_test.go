@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -24,11 +25,14 @@ import (
 // followed means with one complete backup, verified without the RedisCluster that it was restored into.
 const followed, verified = "Scheduled=True", "Verified=True"
 
-// scheduleFlows: a backup is due, and of two complete ones one is to go; a backup is due, and another one is to be verified.
+// scheduleFlows: a backup is due, and of two complete ones one is to go; a backup is due, and another one is to be verified; that one was
+// made while the schedule was another operator's.
 var scheduleFlows = []flow{
 	{name: "RedisBackupSchedule", add: addSchedule, object: newSchedule, before: twoBackups, last: followed,
 		others: []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("RedisBackup")}},
 	{name: "RedisBackupSchedule, verify", add: addSchedule, object: newVerification, before: oneBackup, last: verified,
+		others: []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("RedisBackup"), v1alpha1.GroupVersion.WithKind("RedisCluster")}},
+	{name: "RedisBackupSchedule, of another operator", add: addSelected, object: newSelected, before: oneBackupOfAnother, last: verified,
 		others: []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("RedisBackup"), v1alpha1.GroupVersion.WithKind("RedisCluster")}},
 }
 
@@ -52,6 +56,31 @@ func oneBackup(t *testing.T, of *unstructured.Unstructured) {
 	environment.Get(t, api, at)
 	at.Status.LastVerificationTime = &at.CreationTimestamp
 	check(t, api.Status().Update(t.Context(), at))
+}
+
+func newSelected([]string) *unstructured.Unstructured {
+	object := newVerification(nil)
+	object.SetLabels(map[string]string{"tier": "gold"})
+	return object
+}
+
+// oneBackupOfAnother has the label of another operator, while its RedisCluster came along with the schedule.
+func oneBackupOfAnother(t *testing.T, of *unstructured.Unstructured) {
+	t.Helper()
+	oneBackup(t, of)
+	for object, tier := range map[client.Object]string{
+		&v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Name: "cache"}}:   "gold",
+		&v1alpha1.RedisBackup{ObjectMeta: metav1.ObjectMeta{Name: "yearly-1"}}: "silver",
+	} {
+		object.SetNamespace(of.GetNamespace())
+		check(t, api.Patch(t.Context(), object, client.RawPatch("application/merge-patch+json",
+			[]byte(`{"metadata":{"labels":{"tier":"`+tier+`"}}}`))))
+	}
+}
+
+func addSelected(mgr ctrl.Manager, _ cache.Cache, _ []string, now func() time.Time) error {
+	return schedule.Add(mgr, schedule.Options{Now: func() time.Time { return now().AddDate(1, 0, 1) },
+		Selector: labels.SelectorFromSet(labels.Set{"tier": "gold"})})
 }
 
 // beRestored stands in for the reconciler of RedisClusters, as far as they begin with a backup.
