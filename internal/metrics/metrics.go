@@ -28,7 +28,9 @@ var (
 	archived = redisGauge("archiving", "1 while the archive is behind no further than its objective, else 0; absent without an archive.")
 	behind   = redisGauge("archive_behind_seconds",
 		"For how long what was written is not known to be in the archive; absent where that is not known.")
-	blocked = redisGauge("blocked", "1 while the next step is held back; the label names the safety predicate.", "predicate")
+	scaledTo = redisGauge("autoscale_shards", "Shards that the RedisCluster is to have by spec.autoscale; absent without it.")
+	wanted   = redisGauge("autoscale_wanted_shards", "Shards that the load asks for, within the bounds; absent where that is not known.")
+	blocked  = redisGauge("blocked", "1 while the next step is held back; the label names the safety predicate.", "predicate")
 
 	steps = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Subsystem: "rediscluster", Name: "step_duration_seconds",
@@ -45,7 +47,8 @@ func redisGauge(name, help string, more ...string) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Subsystem: "rediscluster", Name: name, Help: help}, labels)
 }
 
-var collectors = []prometheus.Collector{build, phase, slots, move, ready, total, certs, archived, behind, blocked, each, objects, steps}
+var collectors = []prometheus.Collector{build, phase, slots, move, ready, total, certs, archived, behind, blocked, scaledTo, wanted,
+	each, objects, steps}
 
 // Register adds the metrics to the registry that the manager serves. Calling it again changes nothing.
 var Register = sync.OnceValue(func() error {
@@ -78,6 +81,9 @@ type RedisClusterValues struct {
 	// known.
 	Archiving     *bool
 	ArchiveBehind time.Duration
+	// AutoscaleShards is how many shards there are to be by spec.autoscale, 0 without it; AutoscaleWanted how many the load asks for, 0 where
+	// that is not known.
+	AutoscaleShards, AutoscaleWanted int
 	// BlockedBy is the safety predicate that holds the next step back; empty: none does.
 	BlockedBy string
 	// Each are its instances.
@@ -105,6 +111,11 @@ func (s RedisClusterSeries) Set(v RedisClusterValues) {
 	if !v.CertificateNotAfter.IsZero() {
 		certs.WithLabelValues(s.namespace, s.name).Set(float64(v.CertificateNotAfter.Unix()))
 	}
+	for gauge, n := range map[*prometheus.GaugeVec]int{scaledTo: v.AutoscaleShards, wanted: v.AutoscaleWanted} {
+		if gauge.DeletePartialMatch(s.labels()); n > 0 {
+			gauge.WithLabelValues(s.namespace, s.name).Set(float64(n))
+		}
+	}
 	blocked.DeletePartialMatch(s.labels())
 	if v.BlockedBy != "" {
 		blocked.WithLabelValues(s.namespace, s.name, v.BlockedBy).Set(1)
@@ -123,7 +134,7 @@ func (s RedisClusterSeries) Set(v RedisClusterValues) {
 // Delete removes every series of the RedisCluster; call it once the object is gone.
 func (s RedisClusterSeries) Delete() {
 	each.set(s, nil)
-	for _, gauge := range []*prometheus.GaugeVec{phase, slots, move, ready, total, certs, archived, behind, blocked} {
+	for _, gauge := range []*prometheus.GaugeVec{phase, slots, move, ready, total, certs, archived, behind, blocked, scaledTo, wanted} {
 		gauge.DeletePartialMatch(s.labels())
 	}
 }

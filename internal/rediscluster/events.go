@@ -59,6 +59,9 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, report Report) {
 	if found := change(v1alpha1.ConditionAnomalous, before, after); found != nil && found.Status == metav1.ConditionTrue {
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, found.Reason, "Observe", "%s", shell.Note(found.Message))
 	}
+	if limited := change(v1alpha1.ConditionAutoscalingLimited, before, after); limited != nil && limited.Status == metav1.ConditionTrue {
+		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "Autoscale"+limited.Reason, "Autoscale", "%s", shell.Note(limited.Message))
+	}
 	was, is := before.Status.Phase, after.Status.Phase
 	if stall := newStall(before, after); stall != nil && report.Err == nil && (was == is || !worthTelling[is]) {
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, stall.Reason, "Reconcile", "%s", shell.Note(stall.Message))

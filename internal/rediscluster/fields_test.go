@@ -31,7 +31,19 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		return fields.Example{Base: "external: {type: LoadBalancer}", With: "external: {" + text + "}"}
 	}
 	examples := map[string]fields.Example{
-		"spec.antiAffinity":             with("antiAffinity: Required"),
+		"spec.antiAffinity": with("antiAffinity: Required"),
+
+		"spec.autoscale.coolDown":                      shown("TestHolds", "TestConfigOf"),
+		"spec.autoscale.instancesPerShard":             shown("TestAutoscales"),
+		"spec.autoscale.maxShards":                     shown("TestConstantLoadComesToRest"),
+		"spec.autoscale.minShards":                     shown("TestConstantLoadComesToRest"),
+		"spec.autoscale.mode":                          shown("TestAutoscaleDryRun"),
+		"spec.autoscale.scaleIn.stabilization":         shown("TestDay", "TestConfigOf"),
+		"spec.autoscale.scaleOut.stabilization":        shown("TestDay", "TestConfigOf"),
+		"spec.autoscale.targets.memoryPercent":         shown("TestEvenLoad", "TestConfigOf"),
+		"spec.autoscale.targets.networkBytesPerSecond": shown("TestConstantLoadComesToRest", "TestConfigOf"),
+		"spec.autoscale.targets.operationsPerSecond":   shown("TestEvenLoad", "TestAutoscales"),
+
 		"spec.auth.aclSecretName":       shown("TestUsers"),
 		"spec.auth.enabled":             with("auth: {enabled: false}"),
 		"spec.auth.previousPasswordFor": with("auth: {previousPasswordFor: 3h}"),

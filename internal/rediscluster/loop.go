@@ -98,6 +98,10 @@ const (
 // known to decide; Report.Err, that the step failed.
 func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, timeout time.Duration) (Report, error) {
 	admission.Default(cluster)
+	asked, err := l.withShards(ctx, cluster)
+	if err != nil {
+		return Report{}, fmt.Errorf("observe: %w", err)
+	}
 	observing, end := tracing.Span(ctx, "Observe")
 	snap, held, err := l.Observer.Observe(observing, cluster, &m.Memory, timeout)
 	end(err)
@@ -109,6 +113,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	m.anomaly, report.Anomalies = m.anomaly.Next(snap, l.Now())
 	report.FewLooks = m.anomaly.Young(l.Now())
 	desired := plan.DesiredFor(cluster, snap, l.Options)
+	report.Autoscaling = l.autoscale(asked, cluster, snap, m, &desired)
 	shape := plan.ShapeOf(desired, snap, l.Now())
 	children, decision, err := l.decide(ctx, cluster, snap, desired, shape, m)
 	if err != nil {
@@ -129,6 +134,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	}
 	report.movedBefore = m.moved
 	m.moved = plan.Is[plan.MoveSlots](report.Decision.Step)
+	m.load.note(report.Decision.Step)
 	report.Again = m.note(cluster, report.Decision.Step, children.Pending, result, err, l.Now())
 	if report.Again {
 		return report, nil

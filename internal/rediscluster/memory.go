@@ -23,6 +23,7 @@ import (
 // reconciliation at a time may use it. The zero value remembers nothing.
 type Memory struct {
 	observe.Memory
+	load     load
 	rendered rendering
 	refused  refusedStep
 	outside  refusedOutside

@@ -116,6 +116,9 @@ func (r *Reconciler) report(ctx context.Context, was, cluster *v1alpha1.RedisClu
 		CertificateNotAfter: report.Snapshot.TLS.NotAfter,
 		Archiving:           archiving, ArchiveBehind: behind,
 	}
+	if a := cluster.Status.Autoscale; a != nil {
+		values.AutoscaleShards, values.AutoscaleWanted = int(a.Shards), int(ptr.Deref(a.Wanted, 0))
+	}
 	if p := cluster.Status.Plan; p != nil {
 		values.BlockedBy = p.BlockedBy
 	}

@@ -7,6 +7,18 @@ const anomalySigns = "internal/rediscluster/anomaly/signs.go"
 
 var times = []limit{
 	{"docs/sharing.md", "a step that has begun ends, within a minute", "internal/rediscluster/loop.go", "stepWithin = time.Minute"},
+	{"docs/rediscluster-operations.md", "15 s to 5 minutes apart", "internal/rediscluster/autoscale/load.go",
+		"shortest, longest = 15 * time.Second, 5 * time.Minute"},
+	{"docs/rediscluster-operations.md", "changes once in 5 minutes at most", "internal/rediscluster/autoscale/told.go",
+		"tellAgain = 5 * time.Minute"},
+	{"docs/rediscluster-operations.md", "A gap of more than 5 minutes", "internal/rediscluster/autoscale/autoscale.go",
+		"longestGap = 5 * time.Minute"},
+	{"docs/rediscluster-operations.md", "scaleOut: {stabilization: 1m}", "api/rediscluster/v1alpha1/autoscale_types.go",
+		"DefaultScaleOutStability       = time.Minute"},
+	{"docs/rediscluster-operations.md", "scaleIn: {stabilization: 30m}", "api/rediscluster/v1alpha1/autoscale_types.go",
+		"DefaultScaleInStability        = 30 * time.Minute"},
+	{"docs/rediscluster-operations.md", "coolDown: 5m", "api/rediscluster/v1alpha1/autoscale_types.go",
+		"DefaultCoolDown                = 5 * time.Minute"},
 	{"docs/rediscluster-refusals.md", "a liveness probe that allows less than 30 s", "internal/admission/rediscluster/overlay.go",
 		"beforeRestart = failing{30, 3600, 10, 6"},
 	{"docs/rediscluster-refusals.md", "a readiness probe that takes more than 60 s", "internal/admission/rediscluster/overlay.go",

@@ -21,6 +21,17 @@ var wrong = map[string]map[string][]string{
 		"`shards: 5, replicas: 4`": {
 			"spec: {shards: 5, replicas: 4}",
 		},
+		"`autoscale` beside `shards`, or beside `replicas` other than 6, the default": {
+			"spec: {shards: 3, autoscale: {minShards: 3, maxShards: 5}}",
+			"spec: {replicas: 8, autoscale: {minShards: 3, maxShards: 5}}",
+		},
+		"`autoscale` with `minShards: 1`, or `maxShards` below `minShards`": {
+			"spec: {autoscale: {minShards: 1, maxShards: 5}}",
+			"spec: {autoscale: {minShards: 5, maxShards: 4}}",
+		},
+		"`autoscale` with `updateStrategy.type: AssignReceive`": {
+			"spec: {autoscale: {minShards: 3, maxShards: 5}, updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 5, fromReplicas: 0b1c5f6de4f4c3b2a1908f7e6d5c4b3a29181706}]}}",
+		},
 		"`version: 6.2` (not paused)": {
 			"spec: {version: '6.2'}",
 		},

@@ -85,7 +85,7 @@ func redisWords(t *testing.T) []vocabulary {
 		{"the same, in the list", wordsOf(t, named("Condition"), api), listed(t, "## RedisCluster"), nil},
 		{"reasons of a RedisCluster",
 			slices.Concat(wordsOf(t, literal, "internal/rediscluster/status"), wordsOf(t, named("ReasonArchive"), api),
-				wordsOf(t, named("ReasonExternal"), api), situations),
+				wordsOf(t, named("ReasonExternal"), api), wordsOf(t, named("ReasonAutoscale"), api), situations),
 			append(column(t, redisStatusPage, table, 2), sentence(t, redisStatusPage, "`nodes[].status` is")...),
 			map[string]string{"True": "a status", "False": "a status", "Unknown": "a status", "Stalled": "a condition", "spreadMasters": "a field"}},
 		{"phases", wordsOf(t, named("Phase"), api), column(t, redisStatusPage, "| phase | when |", 0), nil},

@@ -249,9 +249,9 @@ func (s *simulation) outcome(shared bool) string {
 	s.t.Helper()
 	var b strings.Builder
 	snap := s.observe()
-	for shard := range int(s.cluster.Spec.ShardCount()) {
+	for shard := range s.shards() {
 		master := snap.Masters()[shard]
-		if fair := slots.Count / int(s.cluster.Spec.ShardCount()); shared && (master.Redis.Slots.Len()-fair)/2 == 0 {
+		if fair := slots.Count / s.shards(); shared && (master.Redis.Slots.Len()-fair)/2 == 0 {
 			fmt.Fprintf(&b, "shard %d owns its share\n", shard)
 		} else {
 			fmt.Fprintf(&b, "shard %d owns %s\n", shard, master.Redis.Slots)
@@ -331,6 +331,10 @@ func (s *simulation) statusWritten(computed *v1alpha1.RedisClusterStatus) bool {
 		s.process.End()
 		return false
 	case crash.Never, crash.Unanswered, crash.Answered, crash.Lost:
+	}
+	s.written++
+	if is := computed.Autoscale; is != nil && (len(s.inForce) == 0 || s.inForce[len(s.inForce)-1] != int(is.Shards)) {
+		s.inForce = append(s.inForce, int(is.Shards))
 	}
 	s.cluster.Status = *computed
 	return true

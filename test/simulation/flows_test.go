@@ -32,8 +32,6 @@ type flow struct {
 	undo func(s *simulation)
 	// shared: slots without an owner are shared out. Whoever goes on shares out what is left, so that bounds may be a slot further.
 	shared bool
-	// timed: something is done once a minute, so that how many writes there are depends on when the first of them came.
-	timed bool
 }
 
 func formedOne(t *testing.T, valkey bool) *simulation {
@@ -100,6 +98,13 @@ var flows = []flow{
 		s.converge()
 		return s
 	}, change: becomesOne},
+	{name: "autoscale", begin: formedOne, change: autoscaled(4, 3500)},
+	{name: "autoscale in, atomically", valkey: true, begin: func(t *testing.T, valkey bool) *simulation {
+		s := formedOne(t, valkey)
+		s.scale(4, 2)
+		s.converge()
+		return s
+	}, change: autoscaled(3, 100)},
 	{name: "hibernate and wake", begin: newWithClaims, change: hibernateAndWake,
 		undo: func(s *simulation) { s.cluster.Spec.Hibernate, s.cluster.Generation = false, 3 }},
 	{name: "hibernate and wake, atomically", valkey: true, begin: newWithClaims, change: hibernateAndWake},
@@ -122,7 +127,7 @@ var flows = []flow{
 	{name: "a renewed certificate", begin: func(t *testing.T, valkey bool) *simulation { return newEncrypted(t, 1, valkey) },
 		change: func(s *simulation) { s.renew() }},
 	{name: "a certificate more to trust", begin: func(t *testing.T, valkey bool) *simulation { return newEncrypted(t, 1, valkey) },
-		change: func(s *simulation) { s.trustAlso(true) }, undo: func(s *simulation) { s.trustAlso(false) }, timed: true},
+		change: func(s *simulation) { s.trustAlso(true) }, undo: func(s *simulation) { s.trustAlso(false) }},
 	{name: "TLS, both ways", begin: withTLS(v1alpha1.TLSDisabled), change: switched(v1alpha1.TLSBoth), undo: switched(v1alpha1.TLSDisabled)},
 	{name: "TLS required", valkey: true, begin: withTLS(v1alpha1.TLSBoth), change: switched(v1alpha1.TLSRequired),
 		undo: switched(v1alpha1.TLSBoth)},

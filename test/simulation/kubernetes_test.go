@@ -66,7 +66,7 @@ func (s *simulation) statefulSets(topology v1alpha1.Topology, dormant bool) {
 			}
 		}
 		for ordinal := range int(replicas) {
-			if s.find(fmt.Sprintf("%s-%d", set.Name, ordinal)) == nil {
+			if !s.noRoom && s.find(fmt.Sprintf("%s-%d", set.Name, ordinal)) == nil {
 				s.start(shard, ordinal)
 			}
 		}

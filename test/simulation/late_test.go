@@ -121,8 +121,8 @@ func (s *simulation) isSeen(object client.Object, only *metav1.Preconditions) er
 	return apierrors.NewConflict(schema.GroupResource{}, object.GetName(), fmt.Errorf("it is %s now", now.GetUID()))
 }
 
-// struck lets the operator work until the write came at which something happens. timed: there may be no such write.
-func (s *simulation) struck(timed bool) {
+// struck lets the operator work until the write came at which something happens.
+func (s *simulation) struck() {
 	s.t.Helper()
 	for range 400 {
 		if s.killer.Struck() {
@@ -134,9 +134,7 @@ func (s *simulation) struck(timed bool) {
 			s.awaits()
 		}
 	}
-	if !timed {
-		s.fail("there is no write %d", s.killer.At)
-	}
+	s.fail("there is no write %d", s.killer.At)
 }
 
 // runBack takes a cluster through a flow until what happens at one of the writes, and back. A write that is held goes out a number of
@@ -144,7 +142,7 @@ func (s *simulation) struck(timed bool) {
 func (f flow) runBack(t *testing.T, k *crash.Killer, later int) (outcome string) {
 	t.Helper()
 	s, app := f.start(t, k)
-	s.struck(f.timed)
+	s.struck()
 	s.cluster.Generation++
 	f.undo(s)
 	for range later {
@@ -208,7 +206,7 @@ func TestLateSlotsAreReclaimed(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s, app := f.start(t, &crash.Killer{At: 1 + at, When: crash.Late})
-		s.struck(false)
+		s.struck()
 		s.cluster.Generation++
 		f.undo(s)
 		isBack := func() bool { return s.observe().Masters()[1].Redis.Slots.Len() == slots.All().Split(3)[1].Len() }

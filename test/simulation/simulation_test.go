@@ -54,6 +54,11 @@ type instance struct {
 
 // simulation is a cluster of 3 shards, the operator's parts, and a narrative of what they did.
 type simulation struct {
+	// written is how often the status was written, inForce the numbers of shards in it, one after the other; see autoscale.
+	written int
+	inForce []int
+	// noRoom: nothing starts any more.
+	noRoom    bool
 	t         *testing.T
 	random    *rand.Rand
 	world     *redistest.World
@@ -303,6 +308,14 @@ func (s *simulation) fail(format string, args ...any) {
 	s.t.Fatalf("%s\n%s\n%s", fmt.Sprintf(format, args...), strings.Join(s.narrative, "\n"), s.state())
 }
 
+// shards is how many there are to be.
+func (s *simulation) shards() int {
+	if s.cluster.Spec.Autoscale != nil {
+		return int(s.cluster.ShardsInForce(0))
+	}
+	return int(s.cluster.Spec.ShardCount())
+}
+
 // wantHealthy asserts that every slot has one owner, and every shard its replicas.
 func (s *simulation) wantHealthy() {
 	s.t.Helper()
@@ -317,7 +330,7 @@ func (s *simulation) wantHealthy() {
 			s.fail("%s knows %d nodes, want %d", in.Name, len(in.Redis.Peers), len(s.instances)-1)
 		}
 	}
-	if shards := int(s.cluster.Spec.ShardCount()); total != slots.Count || snap.Owned().Len() != slots.Count || len(snap.Masters()) != shards {
+	if shards := s.shards(); total != slots.Count || snap.Owned().Len() != slots.Count || len(snap.Masters()) != shards {
 		s.fail("%d slots are owned by %d shards, %d of them distinct", total, len(snap.Masters()), snap.Owned().Len())
 	}
 }

@@ -50,6 +50,14 @@ type RedisClusterSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=20,displayName="Shards",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
 	Shards *int32 `json:"shards,omitempty"`
 
+	// autoscale has the number of shards follow the load, between bounds, in place of shards and replicas. The operator never writes
+	// the number into the spec: status.autoscale.shards has it. Default: nothing. It can be set, changed and removed at any time; with its
+	// removal, shards has to be set.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=280,displayName="Autoscaling"
+	Autoscale *Autoscale `json:"autoscale,omitempty"`
+
 	// pause puts the cluster under maintenance: the operator goes on observing and
 	// reporting, status.plan says what it would do next, and nothing is changed.
 	//

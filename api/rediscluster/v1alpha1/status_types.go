@@ -61,7 +61,7 @@ type RedisClusterStatus struct {
 
 	// conditions: Ready, Progressing, Degraded, SlotsCovered, Formed, Stalled,
 	// Configured, AccessApplied, CertificateInUse, MastersSpread, Archiving, ExternalAccess,
-	// Hibernated.
+	// Hibernated, AutoscalingLimited.
 	//
 	// +listType=map
 	// +listMapKey=type
@@ -231,6 +231,13 @@ type RedisClusterStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=107,displayName="TLS"
 	TLS *TLSStatus `json:"tls,omitempty"`
+
+	// autoscale is how many shards the load asks for, and how many there are to be. It is absent without spec.autoscale, once
+	// spec.shards is set.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=240,displayName="Autoscaling"
+	Autoscale *AutoscaleStatus `json:"autoscale,omitempty"`
 }
 
 // TLSStatus is which connections instances take.

@@ -38,6 +38,10 @@ var DefaultServiceAnnotationDomains = []string{"prometheus.io", "service.beta.ku
 // keeps its meaning.
 func Default(cr *v1alpha1.RedisCluster) {
 	s := &cr.Spec
+	if s.Autoscale != nil {
+		defaultTo(&s.Autoscale.Mode, v1alpha1.AutoscaleAuto)
+		defaultTo(&s.Autoscale.InstancesPerShard, v1alpha1.DefaultInstancesPerShard)
+	}
 	defaultTo(&s.Replicas, ptr.To(v1alpha1.DefaultReplicas))
 	defaultTo(&s.Finalizers, v1alpha1.DeletionForeground)
 	defaultTo(&s.Repository, v1alpha1.DefaultRepository)
@@ -118,8 +122,12 @@ var runRules = []func(*v1alpha1.RedisCluster) field.ErrorList{
 // Validate returns what is wrong with a defaulted RedisCluster, most basic things first. One
 // that is too large is not looked at any further.
 func Validate(cr *v1alpha1.RedisCluster, o Options) field.ErrorList {
-	refused := checkSize(cr)
+	refused := CheckAutoscale(cr)
 	if len(refused) > 0 {
+		return refused
+	}
+	cr = largestOf(cr)
+	if refused = checkSize(cr); len(refused) > 0 {
 		return refused
 	}
 	for _, rule := range rules {
@@ -156,7 +164,11 @@ var advice = []func(*v1alpha1.RedisCluster) []string{
 
 // Warnings returns what a user should know about a RedisCluster that is accepted.
 func Warnings(cr *v1alpha1.RedisCluster) []string {
-	var warnings []string
+	if len(CheckAutoscale(cr)) > 0 {
+		return nil // it is refused
+	}
+	warnings := adviseAutoscale(cr)
+	cr = largestOf(cr)
 	if len(checkSize(cr)) > 0 {
 		return nil // it is refused
 	}

@@ -34,12 +34,20 @@ var transitions = []func(before, after *v1alpha1.RedisCluster) field.ErrorList{
 // of which Validate has nothing to say. Both are defaulted.
 func ValidateUpdate(before, after *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 	var refused field.ErrorList
+	with := *after
+	with.Status.Autoscale = before.Status.Autoscale
+	if problem := AfterAutoscale(&with); problem != nil {
+		refused = append(refused, problem)
+	}
+	refused = append(refused, replicasAfterAutoscale(before, after)...)
+	autoscaled := before.Spec.Autoscale != nil || after.Spec.Autoscale != nil
+	before, after = largestOf(before), largestOf(after)
 	if !neverRan(before) {
 		for _, transition := range transitions {
 			refused = append(refused, transition(before, after)...)
 		}
 	}
-	if !after.Spec.Pause {
+	if !after.Spec.Pause && !autoscaled {
 		refused = append(refused, assignEveryNewMaster(before, after)...)
 	}
 	return refused

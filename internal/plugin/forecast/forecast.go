@@ -88,6 +88,9 @@ func Of(c Change) (Forecast, error) {
 	if len(f.Refusals) > 0 {
 		return f, nil
 	}
+	if note := c.withShards(); note != "" {
+		f.Notes = append(f.Notes, note)
+	}
 	if c.After.Spec.Pause {
 		f.Notes = append(f.Notes, "spec.pause is true: nothing of this is done until it is false")
 	}
@@ -100,6 +103,33 @@ func Of(c Change) (Forecast, error) {
 	f.instances(c)
 	f.moves(c)
 	return f, nil
+}
+
+// withShards has both say how many shards there are, where the load decides on that, and returns a note on it; empty: it does not.
+func (c *Change) withShards() string {
+	var exist int32
+	if c.Before != nil {
+		after := *c.After
+		after.Status.Autoscale, after.Status.Conditions = c.Before.Status.Autoscale, c.Before.Status.Conditions
+		c.After = &after
+		if exist = c.Before.Status.Shards; c.Before.Spec.Autoscale == nil {
+			exist = c.Before.Spec.ShardCount()
+		}
+		if c.Before.Spec.Autoscale != nil {
+			c.Before = c.Before.WithShards(c.Before.ShardsInForce(exist))
+		}
+	}
+	a := c.After.Spec.Autoscale
+	if a == nil {
+		return ""
+	}
+	shards := c.After.ShardsInForce(exist)
+	c.After = c.After.WithShards(shards)
+	if a.Mode == v1alpha1.AutoscaleDryRun {
+		return fmt.Sprintf("spec.autoscale is a dry run: there are %d shards, and the status says how many the load asks for", shards)
+	}
+	return fmt.Sprintf("spec.autoscale: there are %d shards to begin with, and from %d to %d as the load asks for them", shards, a.MinShards,
+		a.MaxShards)
 }
 
 // refusals are those of the API server, and of the rules that webhook and operator follow.

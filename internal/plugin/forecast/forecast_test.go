@@ -109,6 +109,27 @@ func TestScalingIn(t *testing.T) {
 	}
 }
 
+// A cluster that is autoscaled from now on keeps its shards, as far as bounds allow that; a dry run does in any case.
+func TestAutoscale(t *testing.T) {
+	for name, tt := range map[string]struct {
+		autoscale v1alpha1.Autoscale
+		added     []string
+		note      string
+	}{
+		"within":  {v1alpha1.Autoscale{MinShards: 3, MaxShards: 9}, nil, "there are 3 shards to begin with, and from 3 to 9"},
+		"more":    {v1alpha1.Autoscale{MinShards: 4, MaxShards: 9}, []string{"cache-3-0", "cache-3-1"}, "there are 4 shards to begin with"},
+		"dry run": {v1alpha1.Autoscale{MinShards: 4, MaxShards: 9, Mode: v1alpha1.AutoscaleDryRun}, nil, "is a dry run: there are 3 shards"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := changed(t, func(cr *v1alpha1.RedisCluster) { cr.Spec.Shards, cr.Spec.Autoscale = nil, &tt.autoscale })
+			if diff := cmp.Diff(tt.added, f.Added); diff != "" || len(f.Refusals)+len(f.Removed) != 0 ||
+				!strings.Contains(strings.Join(f.Notes, "\n"), tt.note) || (len(f.Moves) > 0) != (len(tt.added) > 0) {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
 func TestRestartsAndLiveSettings(t *testing.T) {
 	if f := changed(t, newVersion); len(f.Restarts) != 6 || len(f.Moves) != 0 {
 		t.Errorf("another version restarts all six: %+v", f)

@@ -20,12 +20,15 @@ type Progress struct {
 	Message string `json:"message"`
 }
 
-// work is what is under way: moving slots, a rollout, a change of the password, a restore, an import.
+// work is what is under way: moving slots, following the load, a rollout, a change of the password, a restore, an import.
 func work(seen Seen) []Progress {
 	status := &seen.Cluster.Status
 	var all []Progress
 	if m := status.Migration; m != nil {
 		all = append(all, migration(m, seen.Now))
+	}
+	if a := status.Autoscale; a != nil {
+		all = append(all, Progress{What: "autoscale", Message: autoscaling(a, seen.Now)})
 	}
 	if r := status.Rollout; r != nil && r.Total > 0 {
 		all = append(all, Progress{What: "rollout", Percent: part(int64(r.Updated), int64(r.Total)),
@@ -53,6 +56,22 @@ func work(seen Seen) []Progress {
 		all = append(all, Progress{What: "import", Message: message})
 	}
 	return all
+}
+
+// autoscaling is how many shards there are to be, and how many the load asks for.
+func autoscaling(a *v1alpha1.AutoscaleStatus, now time.Time) string {
+	message := count(int(a.Shards), "shard")
+	switch {
+	case a.Wanted == nil:
+		return message + ", what the load asks for is not known: " + a.Reason
+	case *a.Wanted == a.Shards:
+		return message + ": " + a.Reason
+	}
+	message += fmt.Sprintf(", the load asks for %d", *a.Wanted)
+	if a.NotBefore != nil {
+		message += ", " + left(a.NotBefore.Time, now) + " at the earliest"
+	}
+	return message + ": " + a.Reason
 }
 
 func migration(m *v1alpha1.MigrationStatus, now time.Time) Progress {

@@ -128,6 +128,7 @@ func (n *Node) info() string {
 		"async_loading:%d", 0,
 	) + n.persistence() + "\r\n# Stats\r\n" + lines(
 		"unexpected_error_replies:%d", n.loadErrors,
+		"total_commands_processed:%d", n.commands(),
 	) + "\r\n# Replication\r\n" + n.replicationInfo() + "\r\n# Keyspace\r\n"
 	if len(n.keys) > 0 {
 		text += lines("db0:keys=%d,expires=0,avg_ttl=0", len(n.keys))
@@ -149,6 +150,16 @@ func (n *Node) figures(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// commands is how many commands applications have sent to a master: as many for each of its slots, see World.SetCommandsPerSecond.
+func (n *Node) commands() int {
+	w := n.world
+	if self := n.self(); !self.replica {
+		n.carriedOut += w.perSlot * float64(self.slots.Len()) * w.now.Sub(n.countedAt).Seconds()
+	}
+	n.countedAt = w.now
+	return int(n.carriedOut)
 }
 
 func (n *Node) replicationInfo() string {

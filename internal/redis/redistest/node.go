@@ -30,6 +30,9 @@ type Node struct {
 	loading bool
 	// loadErrors are commands of the append-only file that could not be carried out.
 	loadErrors int
+	// carriedOut is how many commands the node has counted until countedAt.
+	carriedOut float64
+	countedAt  time.Time
 	disk       disk
 	settings   map[string]string
 	file       map[string]string   // redis.conf; nil: settings stay through a restart

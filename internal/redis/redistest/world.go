@@ -59,6 +59,8 @@ type World struct {
 	relays   map[string]*Node  // by IP
 
 	onCommand func(n *Node, args []string)
+	// perSlot is how many commands masters count each second, for each slot of theirs.
+	perSlot float64
 }
 
 // New makes a world without nodes. Its clock starts on an arbitrary date and moves by Advance and Run only.
@@ -186,6 +188,17 @@ func (w *World) pass(d time.Duration) {
 		d = end.Sub(w.now)
 	}
 	w.now = w.now.Add(d)
+}
+
+// SetCommandsPerSecond has masters count so many commands each second, all together, spread evenly over their slots. None is carried out.
+func (w *World) SetCommandsPerSecond(n float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.elapse()
+	for _, node := range w.nodes {
+		node.commands()
+	}
+	w.perSlot = n / slots.Count
 }
 
 // Advance moves the clock. Nothing else happens until the next command or Gossip.

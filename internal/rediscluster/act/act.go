@@ -99,7 +99,7 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 	switch step := step.(type) {
 	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.RolloutWait, plan.Sleep:
 		return Result{}, nil
-	case plan.RecordGoal, plan.RecordNodes, plan.RecordKeys, plan.RecordCutOver, plan.RecordHibernation, plan.GiveUp,
+	case plan.RecordGoal, plan.SetShards, plan.RecordNodes, plan.RecordKeys, plan.RecordCutOver, plan.RecordHibernation, plan.GiveUp,
 		plan.RecordCertificate: // the status holds it
 		return Result{Acted: true}, nil
 	case plan.ApplyChildren, plan.Hibernate, plan.Wake:
@@ -205,6 +205,7 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 	case plan.RemoveFinalizer:
 		return a.removeFinalizer(ctx, s.Cluster)
 	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.ApplyChildren, plan.GiveUp, plan.MoveSlots, plan.RecordGoal,
+		plan.SetShards,
 		plan.RecordNodes, plan.RecordKeys, plan.RecordCutOver, plan.RecordHibernation, plan.Hibernate, plan.Wake, plan.Sleep,
 		plan.RecordCertificate, plan.RolloutWait, plan.SetConfig, plan.ChangePassword:
 		// Do carries these out itself.

@@ -162,6 +162,15 @@ func rolledAt(cluster *v1alpha1.RedisCluster) time.Time {
 	return cluster.Status.Rollout.LastProgressTime.Time
 }
 
+// ExistingShards is how many shards a cluster has, as far as their StatefulSets say: the number of the last, and one.
+func (o *Observer) ExistingShards(ctx context.Context, cluster *v1alpha1.RedisCluster) (int32, error) {
+	var s snapshot.Snapshot
+	if _, err := o.shards(ctx, cluster, &s); err != nil || len(s.Shards) == 0 {
+		return 0, err
+	}
+	return int32(s.Shards[len(s.Shards)-1].Index) + 1, nil //nolint:gosec // at most 500 shards
+}
+
 // shards reads the StatefulSets, and returns their UIDs by shard. One counts by its owner and its
 // name: labels are anybody's to write, and an index is believed only as far as the API goes.
 func (o *Observer) shards(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) (map[int]types.UID, error) {

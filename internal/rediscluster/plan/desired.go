@@ -91,6 +91,11 @@ type Desired struct {
 	GiveUpNode        string
 	// Modules identifies those that instances are to load; empty without any.
 	Modules string
+	// ScaleTo is how many shards the load asks for, and ScaleWhy says why; 0: it asks for none but those of Topology.
+	ScaleTo  int
+	ScaleWhy string
+	// ScaleMost is how many shards there may be at most where the load decides on that; 0: it does not.
+	ScaleMost int
 	// Restore reports whether a new cluster is to begin with a backup.
 	Restore bool
 	// Import is the server outside that a new cluster takes its data from; nil without one. UID is that of the RedisCluster: the node IDs
@@ -147,6 +152,9 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 	}
 	if problem := toHibernate(cluster, s); problem != "" {
 		d.Problems = append(d.Problems, problem)
+	}
+	if problem := admission.AfterAutoscale(cluster); problem != nil {
+		d.Problems = append(d.Problems, problem.Error())
 	}
 	if len(d.Problems) == 0 {
 		d.Settings = redisconf.AskedFor(cluster, s.Config.Settings)

@@ -184,6 +184,7 @@ func (shape Shape) Next(pending Pending) Decision {
 	}
 	decision := Decision{Topology: in.topology, Healthy: awaitConvergence(in, in.retiring) == nil, Spread: in.spread()}
 	decision.Step, decision.Stalled, decision.Rule = next(in, order)
+	decision.Step, decision.Stalled = heldByStall(decision)
 	decision.Situation, decision.Hibernated = situation(in, decision), in.hibernatedAfter(decision.Step)
 	if shape.partial != "" && decision.Situation == Steady {
 		decision.Situation, decision.Step = shape.partial, None{base{"the cluster has formed, and is scaled to what the spec asks for"}}
@@ -236,7 +237,7 @@ func situation(in input, d Decision) Situation {
 		return Failed
 	case in.snap.Hibernated != nil && !in.desired.Hibernate:
 		return Waking
-	case Is[None](d.Step):
+	case Is[None](d.Step), Is[SetShards](d.Step):
 		return Steady
 	case Is[RolloutWait](d.Step):
 		return RollingOut

@@ -82,6 +82,7 @@ var rules = []rule{
 	{"hibernate", false, planHibernate},
 	{"spread", false, planSpread},
 	{"await switchover", false, planAwaitSwitchover},
+	{"autoscale", false, planAutoscale},
 }
 
 // healing are the rules that heal, in their order.

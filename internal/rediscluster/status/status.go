@@ -42,6 +42,8 @@ type Reconciliation struct {
 	// Anomalies are what is not healthy, FewLooks that too little was seen yet to say that there are no others.
 	Anomalies []anomaly.Anomaly
 	FewLooks  bool
+	// Autoscaling is how the number of shards follows the load; nil: it does not, or what the spec says of it is not valid.
+	Autoscaling *Autoscaling
 }
 
 // Outside is what clients outside are led by.
@@ -99,6 +101,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	archive(cluster, &status, p, now)
 	external(cluster, &status, p, now)
 	hibernated(cluster, &status, p, now)
+	autoscaled(cluster, &status, p, now)
 	return status
 }
 
@@ -282,7 +285,7 @@ func outdated(step plan.Step) bool {
 	}
 	return plan.Is[plan.SetTLS](step) || plan.Is[plan.RolloutWait](step) || plan.Is[plan.Restart](step) || plan.Is[plan.SetAccess](step) ||
 		plan.Is[plan.ChangePassword](step) || plan.Is[plan.SetConfig](step) || plan.Is[plan.EndImport](step) ||
-		plan.Is[plan.EndSwitchover](step)
+		plan.Is[plan.EndSwitchover](step) || plan.Is[plan.SetShards](step)
 }
 
 func stall(p Reconciliation) (bool, string) {

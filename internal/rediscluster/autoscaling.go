@@ -1,0 +1,89 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rediscluster
+
+import (
+	"context"
+	"fmt"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
+	"middleware.hc.cn/operator/internal/rediscluster/autoscale"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
+	"middleware.hc.cn/operator/internal/rediscluster/status"
+)
+
+// withShards has the spec say how many shards there are to be, in place of spec.autoscale, which is returned; nil: there is none, or what
+// it says is not valid. Whatever follows reconciles a cluster of so many shards. That is not written.
+func (l *Loop) withShards(ctx context.Context, cluster *v1alpha1.RedisCluster) (*v1alpha1.Autoscale, error) {
+	asked := cluster.Spec.Autoscale
+	if asked == nil || len(admission.CheckAutoscale(cluster)) > 0 {
+		return nil, nil
+	}
+	var exist int32
+	if cluster.Status.Autoscale == nil { // it is new, or the status is lost: then the cluster stays as it is
+		var err error
+		if exist, err = l.Observer.ExistingShards(ctx, cluster); err != nil {
+			return nil, err
+		}
+	}
+	*cluster = *cluster.WithShards(cluster.ShardsInForce(exist))
+	return asked, nil
+}
+
+// autoscale has the desire follow the load, if the spec asks for that.
+func (l *Loop) autoscale(asked *v1alpha1.Autoscale, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, m *Memory,
+	d *plan.Desired) *status.Autoscaling {
+	if asked == nil {
+		m.load = load{}
+		return nil
+	}
+	a := &status.Autoscaling{Shards: len(d.Topology)}
+	now, calm := l.Now(), !m.load.busy && s.Backup.UID == ""
+	var outcome autoscale.Outcome
+	m.load.track, outcome = m.load.track.Decide(now, autoscale.ConfigOf(asked), m.load.meter.Read(s, now), a.Shards, calm, past(cluster))
+	m.load.told, a.Outcome = m.load.told.Tell(now, outcome, a.Shards)
+	if asked.Mode == v1alpha1.AutoscaleDryRun {
+		return a
+	}
+	d.ScaleMost = int(asked.MaxShards)
+	if outcome.To != 0 {
+		d.ScaleTo, d.ScaleWhy = outcome.To, fmt.Sprintf("%d shards become %d: %s", a.Shards, outcome.To, outcome.Reason)
+	}
+	return a
+}
+
+// load is what is remembered of the load of a cluster.
+type load struct {
+	meter autoscale.Meter
+	track autoscale.Track
+	told  autoscale.Told
+	// busy reports whether the last reconciliation had something to do, so that what instances bear is not the load alone.
+	busy bool
+}
+
+// note remembers whether there was something to do.
+func (m *load) note(step plan.Step) {
+	if hold, paused := step.(plan.Hold); paused {
+		step = hold.Next
+	}
+	m.busy = !plan.Is[plan.None](step) && !plan.Is[plan.SetShards](step)
+}
+
+// past is what the status says of the scalings before.
+func past(cluster *v1alpha1.RedisCluster) autoscale.Past {
+	is := cluster.Status.Autoscale
+	if is == nil {
+		return autoscale.Past{}
+	}
+	p := autoscale.Past{}
+	if is.ScaledAt != nil {
+		p.ScaledAt = is.ScaledAt.UTC()
+	}
+	if o := is.Outgrown; o != nil && o.Shards > 0 && o.Percent > 0 {
+		p.Outgrown = &autoscale.Outgrown{Shards: int(o.Shards), Measure: autoscale.Measure(o.Measure), Demand: float64(o.Percent) / 100}
+	}
+	return p
+}

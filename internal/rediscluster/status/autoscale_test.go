@@ -1,0 +1,73 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/autoscale"
+	"middleware.hc.cn/operator/internal/rediscluster/plan"
+)
+
+// The number changes with the step, when that was carried out, and not before; what masters bore is written down whatever they say.
+func TestAutoscaled(t *testing.T) {
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	outgrown := func(demand float64) *autoscale.Outgrown {
+		return &autoscale.Outgrown{Shards: 3, Measure: autoscale.Memory, Demand: demand}
+	}
+	was := &v1alpha1.Outgrown{Shards: 2, Measure: "Network", Percent: 250}
+	for name, tt := range map[string]struct {
+		step    plan.Step
+		err     error
+		demand  float64
+		shards  int32
+		percent int64
+	}{
+		"done":           {plan.SetShards{From: 3, To: 5}, nil, 3.456, 5, 345},
+		"not done":       {plan.SetShards{From: 3, To: 5}, errors.New("no"), 3.456, 3, 250},
+		"paused":         {plan.Hold{Next: plan.SetShards{From: 3, To: 5}}, nil, 3.456, 3, 250},
+		"something else": {plan.None{}, nil, 3.456, 3, 250},
+		"nonsense":       {plan.SetShards{From: 3, To: 5}, nil, math.Inf(1), 5, 1 << 53},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &v1alpha1.RedisCluster{Status: v1alpha1.RedisClusterStatus{Autoscale: &v1alpha1.AutoscaleStatus{Shards: 3, Outgrown: was}}}
+			status := cluster.Status.DeepCopy()
+			autoscaled(cluster, status, Reconciliation{Decision: plan.Decision{Step: tt.step}, Err: tt.err, Autoscaling: &Autoscaling{Shards: 3,
+				Outcome: autoscale.Outcome{Known: true, Wanted: 5, Limited: true, Reason: "it is a lot", Outgrown: outgrown(tt.demand)}}}, now)
+			is := status.Autoscale
+			if is.Shards != tt.shards || is.Outgrown.Percent != tt.percent || (is.ScaledAt != nil) != (tt.shards == 5) || *is.Wanted != 5 ||
+				!meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionAutoscalingLimited) {
+				t.Errorf("%+v, %+v, %+v", is, is.Outgrown, status.Conditions)
+			}
+		})
+	}
+}
+
+// What there are to be stays until the spec says it.
+func TestAutoscaleIsOver(t *testing.T) {
+	for name, tt := range map[string]struct {
+		spec  v1alpha1.RedisClusterSpec
+		stays bool
+	}{
+		"shards are set":       {v1alpha1.RedisClusterSpec{Shards: ptr.To[int32](4)}, false},
+		"nothing is":           {v1alpha1.RedisClusterSpec{}, true},
+		"a spec that is wrong": {v1alpha1.RedisClusterSpec{Shards: ptr.To[int32](4), Autoscale: &v1alpha1.Autoscale{}}, true},
+	} {
+		cluster := &v1alpha1.RedisCluster{Spec: tt.spec, Status: v1alpha1.RedisClusterStatus{Autoscale: &v1alpha1.AutoscaleStatus{Shards: 4},
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionAutoscalingLimited}}}}
+		status := cluster.Status.DeepCopy()
+		autoscaled(cluster, status, Reconciliation{}, time.Time{})
+		if (status.Autoscale != nil) != tt.stays || (len(status.Conditions) > 0) != tt.stays {
+			t.Errorf("%s: %+v", name, status)
+		}
+	}
+}
