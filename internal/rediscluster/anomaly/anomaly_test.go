@@ -235,7 +235,7 @@ func TestMessagesAreBounded(t *testing.T) {
 	w := watch{t: t, now: start}
 	w.see(of("c-0-0", func(r *snapshot.Redis) {
 		r.Stats[rss], r.Stats[used], r.Stats[inBuffers], r.Stats[lastFork] = math.MaxFloat64, 1e-300, math.MaxFloat64, math.MaxFloat64
-		r.SlowCommands, r.AnsweredIn = int64(w.now.Unix())<<30, math.MaxInt64
+		r.SlowCommands, r.AnsweredIn = w.now.Unix()<<30, math.MaxInt64
 	}), time.Hour)
 	for _, a := range w.found {
 		if len(a.Message) > 300 {

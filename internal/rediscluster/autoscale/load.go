@@ -32,20 +32,11 @@ const shortest, longest = 15 * time.Second, 5 * time.Minute
 // clockError is how far the clocks of operator and server may differ over such a time.
 const clockError = 10 * time.Second
 
-var uptime, commands = index("uptime_seconds"), index("commands_total")
+var uptime, commands = stats.Index("uptime_seconds"), stats.Index("commands_total")
 
 // traffic is all that comes in and goes out, replicated that part of it which is for replicas, or from a master.
-var traffic = []int{index("network_received_bytes_total"), index("network_sent_bytes_total")}
-var replicated = []int{index("network_replication_received_bytes_total"), index("network_replication_sent_bytes_total")}
-
-func index(name string) int {
-	for i, stat := range stats.All {
-		if stat.Name == name {
-			return i
-		}
-	}
-	panic("there is no figure " + name)
-}
+var traffic = []int{stats.Index("network_received_bytes_total"), stats.Index("network_sent_bytes_total")}
+var replicated = []int{stats.Index("network_replication_received_bytes_total"), stats.Index("network_replication_sent_bytes_total")}
 
 // Meter makes rates of counters. The zero value has seen nothing. It is no more than what one look left: the counters of one instance a
 // shard.
