@@ -7,6 +7,10 @@ const anomalySigns = "internal/rediscluster/anomaly/signs.go"
 
 var times = []limit{
 	{"docs/sharing.md", "a step that has begun ends, within a minute", "internal/rediscluster/loop.go", "stepWithin = time.Minute"},
+	{"docs/sharing.md", "looks for such ones once an hour", "internal/redisbackup/schedule/reconciler.go",
+		"soon, latest = time.Second, time.Hour"},
+	{"docs/sharing.md", "three lists of its namespace an hour", "internal/redisbackup/schedule/reconciler.go",
+		"soon, latest = time.Second, time.Hour"},
 	{"docs/rediscluster-refusals.md", "a liveness probe that allows less than 30 s", "internal/admission/rediscluster/overlay.go",
 		"beforeRestart = failing{30, 3600, 10, 6"},
 	{"docs/rediscluster-refusals.md", "a readiness probe that takes more than 60 s", "internal/admission/rediscluster/overlay.go",
