@@ -32,6 +32,8 @@ type flow struct {
 	undo func(s *simulation)
 	// shared: slots without an owner are shared out. Whoever goes on shares out what is left, so that bounds may be a slot further.
 	shared bool
+	// timed: something is done once a minute, so that how many writes there are depends on when the first of them came.
+	timed bool
 }
 
 func formedOne(t *testing.T, valkey bool) *simulation {
@@ -127,7 +129,7 @@ var flows = []flow{
 	{name: "a renewed certificate", begin: func(t *testing.T, valkey bool) *simulation { return newEncrypted(t, 1, valkey) },
 		change: func(s *simulation) { s.renew() }},
 	{name: "a certificate more to trust", begin: func(t *testing.T, valkey bool) *simulation { return newEncrypted(t, 1, valkey) },
-		change: func(s *simulation) { s.trustAlso(true) }, undo: func(s *simulation) { s.trustAlso(false) }},
+		change: func(s *simulation) { s.trustAlso(true) }, undo: func(s *simulation) { s.trustAlso(false) }, timed: true},
 	{name: "TLS, both ways", begin: withTLS(v1alpha1.TLSDisabled), change: switched(v1alpha1.TLSBoth), undo: switched(v1alpha1.TLSDisabled)},
 	{name: "TLS required", valkey: true, begin: withTLS(v1alpha1.TLSBoth), change: switched(v1alpha1.TLSRequired),
 		undo: switched(v1alpha1.TLSBoth)},

@@ -165,7 +165,7 @@ func (f flow) runStale(t *testing.T, at int, kind, who string) string {
 		k.When = crash.Before
 	}
 	s, app := f.start(t, k)
-	s.struck()
+	s.struck(f.timed)
 	frozen, news := s.stale, stale{Reader: s.kube}
 	former, successor := s.memory, &rediscluster.Memory{}
 	for i := range 60 {
