@@ -275,7 +275,8 @@ func TestAScheduleMovesDuringAVerification(t *testing.T) {
 	status(t, backup, `{"phase":"Completed","shardCount":3,"manifestChecksum":"aaaa"}`)
 	observed(t, schedule)
 	status(t, schedule, `{"lastVerificationTime":"2020-01-02T00:00:00Z"}`)
-	shared.Check(t, api.Patch(t.Context(), schedule, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"timeZone":"Europe/Berlin"}}`))))
+	shared.Check(t, api.Patch(t.Context(), schedule, client.RawPatch("application/merge-patch+json",
+		[]byte(`{"spec":{"timeZone":"Europe/Berlin"}}`))))
 	throwaway := object("RedisCluster", "yearly-verify")
 	tier := func(o *unstructured.Unstructured, want string) {
 		t.Helper()
@@ -291,7 +292,8 @@ func TestAScheduleMovesDuringAVerification(t *testing.T) {
 	}
 	tier(throwaway, "gold")
 	for _, o := range []*unstructured.Unstructured{cluster, schedule} {
-		shared.Check(t, api.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"tier":null}}}`))))
+		shared.Check(t, api.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json",
+			[]byte(`{"metadata":{"labels":{"tier":null}}}`))))
 	}
 	tier(backup, "")
 	tier(throwaway, "")
