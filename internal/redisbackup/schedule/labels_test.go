@@ -239,12 +239,14 @@ func (c outdated) Get(ctx context.Context, name client.ObjectKey, into client.Ob
 // The operator that lost a schedule, and has not heard of it, takes no step: it makes nothing, deletes nothing and takes no label back.
 func TestTheFormerOperatorTakesNoStep(t *testing.T) {
 	for what, change := range map[string]func(*Snapshot){
-		"the throw-away cluster is to be made":    begun,
-		"its labels are another operator's":       made,
-		"it is restored":                          restored,
-		"a throw-away cluster is to be deleted":   func(s *Snapshot) { restored(s); s.Schedule.Status.Verification = nil },
-		"a backup is due":                         func(s *Snapshot) { s.Schedule.Status.LastScheduleTime = stamp(now.AddDate(0, 0, -1)) },
-		"a backup is not to be kept":              func(s *Snapshot) { s.Schedule.Spec.Retention = &v1alpha1.BackupRetention{KeepLast: ptr.To[int32](1)} },
+		"the throw-away cluster is to be made":  begun,
+		"its labels are another operator's":     made,
+		"it is restored":                        restored,
+		"a throw-away cluster is to be deleted": func(s *Snapshot) { restored(s); s.Schedule.Status.Verification = nil },
+		"a backup is due":                       func(s *Snapshot) { s.Schedule.Status.LastScheduleTime = stamp(now.AddDate(0, 0, -1)) },
+		"a backup is not to be kept": func(s *Snapshot) {
+			s.Schedule.Spec.Retention = &v1alpha1.BackupRetention{KeepLast: ptr.To[int32](1)}
+		},
 		"a backup is to be verified":              func(*Snapshot) {},
 		"nothing is to be done but to ask it all": func(s *Snapshot) { s.Schedule.Status.LastVerificationTime = stamp(now) },
 	} {

@@ -339,10 +339,14 @@ func TestWhoIsKnownOutsideTakesOver(t *testing.T) {
 		change func(*snapshot.Snapshot, *Desired)
 		want   string // who takes over; empty: it is waited for c-0-1
 	}{
-		"the other is known":                  {func(*snapshot.Snapshot, *Desired) {}, "c-0-2"},
-		"both are":                            {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 1).IPSince = now.Add(-snapshot.KnownWithin) }, "c-0-1"},
-		"nobody is let in":                    {func(_ *snapshot.Snapshot, d *Desired) { d.External = false }, "c-0-1"},
-		"none is":                             {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).IP, s.Find(0, 2).IPSince = "10.9.9.9", now }, ""},
+		"the other is known": {func(*snapshot.Snapshot, *Desired) {}, "c-0-2"},
+		"both are": {func(s *snapshot.Snapshot, _ *Desired) {
+			s.Find(0, 1).IPSince = now.Add(-snapshot.KnownWithin)
+		}, "c-0-1"},
+		"nobody is let in": {func(_ *snapshot.Snapshot, d *Desired) { d.External = false }, "c-0-1"},
+		"none is": {func(s *snapshot.Snapshot, _ *Desired) {
+			s.Find(0, 2).IP, s.Find(0, 2).IPSince = "10.9.9.9", now
+		}, ""},
 		"the other has less":                  {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).Redis.Offset = 9<<20 - 1 }, ""},
 		"the other is not in sync":            {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).Redis.MasterLinkUp = false }, ""},
 		"the other stops":                     {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).Terminating = true }, ""},
