@@ -125,8 +125,8 @@ func (in input) knownOutside(pod *snapshot.Instance) Verdict {
 const onTheWay = 1 << 20
 
 // knownReplica is the replica that takes over in a switchover that is planned: the best one, unless gateways do not know its address and
-// know that of another one with as much and of the same template. What heals a cluster does not choose so: instances that stop appoint their
-// successor, too (start.sh), and all that choose have to choose the same.
+// know that of another one with as much and of the same template. What heals a cluster does not choose so: instances that stop appoint
+// their successor, too (start.sh), and all that choose have to choose the same.
 func (in input) knownReplica(best, master *snapshot.Instance) *snapshot.Instance {
 	if best == nil || in.knownOutside(best).Holds {
 		return best
