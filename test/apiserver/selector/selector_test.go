@@ -275,8 +275,7 @@ func TestAScheduleMovesDuringAVerification(t *testing.T) {
 	status(t, backup, `{"phase":"Completed","shardCount":3,"manifestChecksum":"aaaa"}`)
 	observed(t, schedule)
 	status(t, schedule, `{"lastVerificationTime":"2020-01-02T00:00:00Z"}`)
-	shared.Check(t, api.Patch(t.Context(), schedule, client.RawPatch("application/merge-patch+json",
-		[]byte(`{"spec":{"timeZone":"Europe/Berlin"}}`))))
+	merge(t, schedule, `{"spec":{"timeZone":"Europe/Berlin"}}`)
 	throwaway := object("RedisCluster", "yearly-verify")
 	tier := func(o *unstructured.Unstructured, want string) {
 		t.Helper()
@@ -292,8 +291,7 @@ func TestAScheduleMovesDuringAVerification(t *testing.T) {
 	}
 	tier(throwaway, "gold")
 	for _, o := range []*unstructured.Unstructured{cluster, schedule} {
-		shared.Check(t, api.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json",
-			[]byte(`{"metadata":{"labels":{"tier":null}}}`))))
+		merge(t, o, `{"metadata":{"labels":{"tier":null}}}`)
 	}
 	tier(backup, "")
 	tier(throwaway, "")
@@ -309,7 +307,7 @@ func TestAScheduleMovesDuringAVerification(t *testing.T) {
 		return ""
 	})
 	before := len(gold.writes(namespace, ""))
-	shared.Check(t, api.Patch(t.Context(), schedule, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"verify":null}}`))))
+	merge(t, schedule, `{"spec":{"verify":null}}`)
 	shared.Eventually(t, "the end of the RedisCluster that backups are restored into", func() string {
 		if err := api.Get(context.Background(), client.ObjectKeyFromObject(throwaway), throwaway); err == nil {
 			if throwaway.GetDeletionTimestamp() == nil {
@@ -326,4 +324,9 @@ func TestAScheduleMovesDuringAVerification(t *testing.T) {
 func status(t *testing.T, o *unstructured.Unstructured, is string) {
 	t.Helper()
 	shared.Check(t, api.Status().Patch(context.Background(), o, client.RawPatch("application/merge-patch+json", []byte(`{"status":`+is+`}`))))
+}
+
+func merge(t *testing.T, o *unstructured.Unstructured, patch string) {
+	t.Helper()
+	shared.Check(t, api.Patch(context.Background(), o, client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
