@@ -3,7 +3,13 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"encoding/json"
+	"math"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Auth is the password of the default user.
 type Auth struct {
@@ -54,6 +60,25 @@ type Auth struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=65,displayName="Users Secret",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret","urn:alm:descriptor:com.tectonic.ui:fieldDependency:auth.enabled:true"}
 	ACLSecretName string `json:"aclSecretName,omitempty"`
+}
+
+// UnmarshalJSON reads a previousPasswordFor that is longer than any duration, which the schema of released CRDs takes, as the longest there
+// is: who reads objects would fail at it, and could read no other object either.
+func (a *Auth) UnmarshalJSON(text []byte) error {
+	type plain Auth
+	read := struct {
+		*plain
+		PreviousPasswordFor *string `json:"previousPasswordFor"`
+	}{plain: (*plain)(a)}
+	if err := json.Unmarshal(text, &read); err != nil || read.PreviousPasswordFor == nil {
+		return err
+	}
+	lasts, err := time.ParseDuration(*read.PreviousPasswordFor)
+	if err != nil {
+		lasts = math.MaxInt64
+	}
+	a.PreviousPasswordFor = &metav1.Duration{Duration: lasts}
+	return nil
 }
 
 // TLSMode is which connections instances take.
@@ -121,6 +146,7 @@ type TLS struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h') && duration(self) <= duration('876000h')",message="must be from 1h to 876000h"
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=74,displayName="Certificate Duration",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Duration *metav1.Duration `json:"duration,omitempty"`
