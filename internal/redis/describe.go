@@ -120,24 +120,21 @@ func (n *Node) Describe(ctx context.Context, settings ...string) (View, error) {
 // not counted without SLOWLOG.
 func mayLack(c command) bool { return c.name == atomicProbe.name || c.name == slowlog.name }
 
-// readSlowlog reads the answer to slowlog. Entries are numbered from 0 on.
+// readSlowlog reads the answer to slowlog. Entries are numbered from 0 on. What is no such answer tells nothing: no decision rests on it.
 func readSlowlog(view *View, answer *redis.Cmd) error {
 	entries, err := answer.Slice()
 	if err != nil {
-		return err
+		return nil //nolint:nilerr // see above
 	}
-	if view.SlowCommands = 0; len(entries) == 0 {
+	if len(entries) == 0 {
+		view.SlowCommands = 0
 		return nil
 	}
-	entry, _ := entries[0].([]any)
-	if len(entry) == 0 {
-		return errors.New("an entry without a number")
+	if entry, _ := entries[0].([]any); len(entry) > 0 {
+		if number, is := entry[0].(int64); is && number >= 0 && number < math.MaxInt64 {
+			view.SlowCommands = number + 1
+		}
 	}
-	number, is := entry[0].(int64)
-	if !is || number < 0 || number == math.MaxInt64 {
-		return fmt.Errorf("%.80q is no number of an entry", fmt.Sprint(entry[0]))
-	}
-	view.SlowCommands = number + 1
 	return nil
 }
 

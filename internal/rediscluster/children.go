@@ -127,7 +127,7 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 	compared := Comparison{Objects: objects, NamesOnly: m.rendered.namesOnly,
 		Outside: status.Outside{Known: true, Address: outside.Address, Map: outside.Map}}
 	compared.Pending.Map = outside.Map
-	if err := c.certificate(ctx, cluster, certificate, &compared); errors.As(err, &notOurs) {
+	if err := c.certificate(ctx, cluster, certificate, m, &compared); errors.As(err, &notOurs) {
 		return refuse("NameTaken", notOurs)
 	} else if err != nil {
 		return Comparison{}, err
@@ -206,15 +206,24 @@ func (c *children) serves(kind schema.GroupVersionKind) bool {
 	return err == nil
 }
 
-// certificateWithin is how long the cache of Certificates may take: without the right to list them, or without their kind, it never fills.
-const certificateWithin = time.Second
+const (
+	// certificateWithin is how long the cache of Certificates may take: without the right to list them, or without their kind, it never fills.
+	certificateWithin = time.Second
+	// certificateAgain is for how long a Certificate that could not be read is not looked for.
+	certificateAgain = time.Minute
+)
 
 // certificate compares the Certificate with what exists; nil: there is to be none. One that is to go is asked for at the API server: that
-// happens once. What cannot be read is left as it is: a cluster that has its certificate needs nothing else of it.
-func (c *children) certificate(ctx context.Context, cluster *v1alpha1.RedisCluster, rendered *unstructured.Unstructured,
+// happens once. What cannot be read is left as it is, and told: a cluster that has its certificate needs nothing else of it.
+func (c *children) certificate(ctx context.Context, cluster *v1alpha1.RedisCluster, rendered *unstructured.Unstructured, m *Memory,
 	compared *Comparison) error {
 	compared.Certificate, compared.KeepsCertificate = rendered, cluster.Issuer() != nil
 	if rendered != nil {
+		if time.Now().Before(m.unread.until) {
+			compared.CertificateUnread = m.unread.why
+			return nil
+		}
+		m.unread = unread{}
 		ctx, cancel := context.WithTimeout(ctx, certificateWithin)
 		defer cancel()
 		pending, err := c.applier.Pending(ctx, cluster, []*unstructured.Unstructured{rendered})
@@ -223,7 +232,9 @@ func (c *children) certificate(ctx context.Context, cluster *v1alpha1.RedisClust
 		case errors.As(err, &notOurs):
 			return err
 		case err != nil:
-			log.FromContext(ctx).V(1).Info("Cannot read the Certificate", "error", err.Error())
+			m.unread = unread{why: fmt.Sprintf("what spec.tls asks for of Certificate %s may not be in force: it cannot be read: %v",
+				rendered.GetName(), err), until: time.Now().Add(certificateAgain)}
+			compared.CertificateUnread = m.unread.why
 		case len(pending) > 0:
 			compared.Pending.Certificate = rendered.GetName()
 		}

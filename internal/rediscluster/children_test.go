@@ -302,7 +302,9 @@ func TestCertificatesThatCannotBeRead(t *testing.T) {
 		"one to go cannot be read": {cluster: plain, answers: refused},
 	} {
 		t.Run(name, func(t *testing.T) {
+			reads := 0
 			answers := func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				reads++
 				if tt.answers != nil {
 					return tt.answers(ctx)
 				}
@@ -312,13 +314,22 @@ func TestCertificatesThatCannotBeRead(t *testing.T) {
 				interceptor.Funcs{Get: answers}).Build()
 			c := &children{applier: apply.New(kube, kube), observer: &observe.Observer{Secrets: kube}, mapper: scopes{}}
 			var compared Comparison
-			err := c.certificate(t.Context(), tt.cluster, tt.rendered, &compared)
+			var m Memory
+			err := c.certificate(t.Context(), tt.cluster, tt.rendered, &m, &compared)
 			var notOurs *apply.NotOursError
 			if errors.As(err, &notOurs) != tt.notOurs || !tt.notOurs && err != nil {
 				t.Error(err)
 			}
 			if compared.Pending.Certificate != tt.want || !compared.KeepsCertificate {
 				t.Errorf("%q is pending, kept: %t", compared.Pending.Certificate, compared.KeepsCertificate)
+			}
+			if told := compared.CertificateUnread != ""; told != (tt.answers != nil && tt.rendered != nil) {
+				t.Errorf("told: %q", compared.CertificateUnread)
+			}
+			asked, again := reads, Comparison{}
+			if err := c.certificate(t.Context(), tt.cluster, tt.rendered, &m, &again); compared.CertificateUnread != "" &&
+				(err != nil || reads != asked || again.CertificateUnread != compared.CertificateUnread) {
+				t.Errorf("at the next look: %q, %v after %d reads", again.CertificateUnread, err, reads-asked)
 			}
 		})
 	}

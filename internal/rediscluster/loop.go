@@ -64,6 +64,8 @@ type Comparison struct {
 	Certificate      *unstructured.Unstructured
 	NoCertificate    *apply.Ref
 	KeepsCertificate bool
+	// CertificateUnread says why it is not known whether the Certificate is as rendered; empty: it is.
+	CertificateUnread string
 	// ArchiveWithheld says why the Deployment that writes the archive stays as it is; empty: it is not held back.
 	ArchiveWithheld string
 	// Outside is what is known of what clients outside are led by.
@@ -120,6 +122,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 		return report, err
 	}
 	report.KeepsCertificate = children.KeepsCertificate || cluster.Status.Certificate != "" && children.Objects == nil
+	report.CertificateUnread = children.CertificateUnread
 	report.ArchiveWithheld, report.Outside, report.Decision = children.ArchiveWithheld, children.Outside, decision
 	result, took, err := l.do(ctx, report.Decision.Step, act.Subject{
 		Cluster: cluster, Credentials: m.Credentials(cluster), Access: m.Access(),

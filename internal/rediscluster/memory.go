@@ -31,8 +31,15 @@ type Memory struct {
 	wait     wait
 	rest     rest
 	anomaly  anomaly.History
+	unread   unread
 	// moved reports that the last reconciliation moved slots.
 	moved bool
+}
+
+// unread is why the Certificate could not be read, and until when it is not tried again.
+type unread struct {
+	why   string
+	until time.Time
 }
 
 // refusedStep is a step that could not be carried out until somebody changes something. Until it is

@@ -78,6 +78,8 @@ var times = []limit{
 		"restPolls, longestRest = 6, time.Minute"},
 	{redisStatusPage, "for ten minutes it leaves the condition `True`", anomalySigns,
 		"lasts: 10 * time.Minute, value: fragmentation"},
+	{"docs/rediscluster-operations.md", "and tried again each minute", "internal/rediscluster/children.go",
+		"certificateAgain = time.Minute"},
 	{"docs/security.md", "and a request for one ends after 5 s", "internal/rediscluster/act/certificate.go",
 		"certificateWithin = 5 * time.Second"},
 	{"docs/import.md", "or within ten seconds, the pause is ended", "internal/rediscluster/act/cutover.go", "mostCatchUp = 10 * time.Second"},

@@ -4,7 +4,6 @@
 package simulation
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -60,12 +59,7 @@ func (s *simulation) steps() []int {
 func TestAutoscales(t *testing.T) {
 	eachSeed(t, 4, func(t *testing.T, seed uint64) {
 		s := newSimulationOf(t, seed, 2, seed%2 == 1)
-		s.converge()
-		app := newApplication(s)
-		for key := range 60 {
-			app.write(fmt.Sprintf("key:%d", key))
-		}
-		s.world.Run(2 * time.Second)
+		app := s.formWithKeys()
 		s.autoscale(3, 5)
 		want := func(shards int) {
 			t.Helper()

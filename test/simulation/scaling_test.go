@@ -66,12 +66,7 @@ func scales(t *testing.T, seed uint64, onStart func(*simulation)) *simulation {
 	if onStart != nil {
 		onStart(s)
 	}
-	s.converge()
-	app := newApplication(s)
-	for key := range 60 {
-		app.write(fmt.Sprintf("key:%d", key))
-	}
-	s.world.Run(2 * time.Second)
+	app := s.formWithKeys()
 	busy := false
 	s.world.OnCommand(func(_ *redistest.Node, args []string) {
 		if moving(args) && !busy {
@@ -100,17 +95,23 @@ func scales(t *testing.T, seed uint64, onStart func(*simulation)) *simulation {
 	return s
 }
 
+// formWithKeys forms a cluster, in which an application has written some keys that replicas have by now.
+func (s *simulation) formWithKeys() *application {
+	s.converge()
+	app := newApplication(s)
+	for key := range 60 {
+		app.write(fmt.Sprintf("key:%d", key))
+	}
+	s.world.Run(2 * time.Second)
+	return app
+}
+
 // Slots move between masters that exist when AssignReceive asks for it, and are balanced when it does not any more, whenever the mind
 // changes; no write that was acknowledged is lost.
 func TestAssigns(t *testing.T) {
 	eachSeed(t, 6, func(t *testing.T, seed uint64) {
 		s := newSimulationOf(t, seed, 2, seed%2 == 1)
-		s.converge()
-		app := newApplication(s)
-		for key := range 60 {
-			app.write(fmt.Sprintf("key:%d", key))
-		}
-		s.world.Run(2 * time.Second)
+		app := s.formWithKeys()
 		strategy := &s.cluster.Spec.UpdateStrategy
 		for range 3 {
 			to := s.random.Int32N(3)

@@ -60,8 +60,8 @@ type RedisClusterStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions: Ready, Progressing, Degraded, SlotsCovered, Formed, Stalled,
-	// Configured, AccessApplied, CertificateInUse, MastersSpread, Archiving, ExternalAccess,
-	// Hibernated, AutoscalingLimited.
+	// Configured, AccessApplied, CertificateInUse, TLSModeInForce, MastersSpread, Anomalous, Archiving,
+	// ExternalAccess, Hibernated, AutoscalingLimited.
 	//
 	// +listType=map
 	// +listMapKey=type

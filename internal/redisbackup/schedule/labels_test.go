@@ -5,6 +5,7 @@ package schedule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,6 +58,8 @@ type world struct {
 	r      *reconciler
 	name   client.ObjectKey
 	clock  time.Time
+	// refused is whose labels an admission keeps as they are.
+	refused string
 }
 
 func newWorld(t *testing.T, selector labels.Selector, s *Snapshot) *world {
@@ -76,6 +80,9 @@ func newWorld(t *testing.T, selector labels.Selector, s *Snapshot) *world {
 		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
 			options ...client.PatchOption) error {
 			w.writes++
+			if o.GetName() == w.refused {
+				return errors.New("nobody changes it")
+			}
 			return c.Patch(ctx, o, p, options...)
 		}}).Build()
 	w.r = &reconciler{cache: selecting{w.api, selector}, live: w.api, selector: selector, recorder: events.NewFakeRecorder(100),
@@ -186,6 +193,29 @@ func TestAScheduleComesFromAnotherOperator(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What somebody does not let be relabelled keeps nothing else from being done, and is told.
+func TestLabelsThatAreRefused(t *testing.T) {
+	w := newWorld(t, labels.SelectorFromSet(silver), came(silver, restored))
+	w.refused = "nightly-0"
+	for range 5 {
+		if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: w.name}); err == nil {
+			t.Error("it is not tried again")
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"nightly-0": "gold", "nightly-1": "silver"}, w.tiers(t)); diff != "" {
+		t.Errorf("what there is, and its labels: %s", diff)
+	}
+	var schedule v1alpha1.RedisBackupSchedule
+	if err := w.api.Get(t.Context(), w.name, &schedule); err != nil {
+		t.Fatal(err)
+	}
+	c := meta.FindStatusCondition(schedule.Status.Conditions, v1alpha1.ScheduleConditionScheduled)
+	if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "nightly-0") ||
+		!strings.Contains(c.Message, "nobody changes it") {
+		t.Errorf("%+v", c)
 	}
 }
 

@@ -29,7 +29,9 @@ type Snapshot struct {
 	Elsewhere bool
 	// Throwaway is the RedisCluster that has the name of the one that backups are restored into, whoever made it; nil: there is none.
 	Throwaway *v1alpha1.RedisCluster
-	Now       time.Time
+	// Unlabelled says why something could not be given its labels, which keeps nothing else from being done; empty: that was not tried yet.
+	Unlabelled string
+	Now        time.Time
 }
 
 // Step is what a reconciliation does. It is one of the types below, of those of a verification, or Relabel.
@@ -70,7 +72,7 @@ func Plan(s *Snapshot) Step {
 	if s.Schedule.DeletionTimestamp != nil {
 		return Rest{}
 	}
-	if step := relabel(s); step != nil {
+	if step := relabel(s); step != nil && s.Unlabelled == "" {
 		return step
 	}
 	verification := verify(s)

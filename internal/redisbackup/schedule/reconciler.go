@@ -64,15 +64,24 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	failed := r.act(ctx, s, step)
+	var unlabelled error
+	if _, relabels := step.(Relabel); relabels && failed != nil { // somebody refuses it: what else is due is done all the same
+		unlabelled, s.Unlabelled = failed, failed.Error()
+		step = Plan(s)
+		failed = r.act(ctx, s, step)
+	}
 	status := ComputeStatus(s, step, failed)
 	log.FromContext(ctx).V(1).Info("Reconciled", "step", fmt.Sprintf("%T", step))
 	if err := r.write(ctx, schedule, &status); err != nil {
 		return shell.Unwritten(err).Result()
 	}
 	if failed != nil {
-		return outcome.Retry(failed).Result()
+		return outcome.Retry(errors.Join(failed, unlabelled)).Result()
 	}
 	r.tell(s, step)
+	if unlabelled != nil {
+		return outcome.Retry(unlabelled).Result()
+	}
 	if _, rests := step.(Rest); !rests {
 		return outcome.Wait("a step was taken", soon).Result()
 	}
@@ -188,15 +197,14 @@ func (r *reconciler) relabel(ctx context.Context, s *Snapshot, step Relabel) err
 		}
 		return nil
 	}
+	var failed []error
 	for _, b := range step.Backups {
-		if err := change(b); err != nil {
-			return err
-		}
+		failed = append(failed, change(b))
 	}
-	if step.Throwaway != nil {
-		return change(step.Throwaway)
+	if err := errors.Join(failed...); err != nil || step.Throwaway == nil {
+		return err
 	}
-	return nil
+	return change(step.Throwaway)
 }
 
 // backupOf is the RedisBackup of a time. It has no owner: it stays when the schedule is deleted.

@@ -109,7 +109,11 @@ func scheduled(s *Snapshot, step Step, err error) metav1.Condition {
 	if left && settled(step).IsZero() {
 		return is(true, c.Reason, c.Message)
 	}
-	return is(true, v1alpha1.ScheduleFollowed, "backups are made as the spec says")
+	followed := "backups are made as the spec says"
+	if s.Unlabelled != "" {
+		followed += "; what was made under other labels stays another operator's: " + s.Unlabelled
+	}
+	return is(true, v1alpha1.ScheduleFollowed, followed)
 }
 
 // backedUp is about the latest backup that came to its end.

@@ -77,10 +77,8 @@ func (a *Actor) onOneNode(ctx context.Context, namespace string, store v1alpha1.
 	if err := a.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: store.Claim.ClaimName}, claim); err != nil {
 		return false, fmt.Errorf("read claim %s: %w", store.Claim.ClaimName, err)
 	}
-	for _, mode := range claim.Spec.AccessModes {
-		if mode == corev1.ReadWriteMany || mode == corev1.ReadOnlyMany {
-			return false, nil
-		}
+	if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany) { // what an archive writes to cannot be mounted as ReadOnlyMany meanwhile
+		return false, nil
 	}
 	var pods corev1.PodList
 	err := a.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels(backupjob.WithClaim(store)),

@@ -128,6 +128,8 @@ func TestRestoreWhereTheClaimIs(t *testing.T) {
 		"to one pod at a time":  {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}, func(*corev1.Pod) {}, true},
 		"many nodes can mount it": {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteMany},
 			func(*corev1.Pod) {}, false},
+		"many nodes could read it, when none writes": {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany},
+			func(*corev1.Pod) {}, true},
 		"it ended":                          {nil, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},
 		"it is written to another claim":    {nil, func(p *corev1.Pod) { p.Labels[v1alpha1.LabelStoreClaim] = "disk" }, false},
 		"a backup is taken":                 {nil, func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelArchive) }, false},

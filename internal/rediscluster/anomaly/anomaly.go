@@ -32,7 +32,7 @@ type History struct {
 	since     time.Time
 	instances map[string]instance // by the UID of the pod
 	shards    map[int]shard
-	// planned is the node ID of whom the operator made a master last because it wanted to.
+	// planned is the node ID of whom the operator has made a master because it wanted to, until it is seen to be one.
 	planned string
 }
 
@@ -54,7 +54,7 @@ func (h *History) Planned(nodeID string) { h.planned = nodeID }
 // Next is the history after a look at a cluster, and what is not healthy, by instance and then by shard. Of an instance that does
 // not answer nothing new is known.
 func (h History) Next(s *snapshot.Snapshot, now time.Time) (History, []Anomaly) {
-	next := History{since: cmp.Or(h.since, now), planned: h.planned, instances: make(map[string]instance, len(s.Instances))}
+	next := History{since: cmp.Or(h.since, now), instances: make(map[string]instance, len(s.Instances))}
 	usual := usualAnswer(s)
 	var found []Anomaly
 	for i := range s.Instances {
@@ -70,7 +70,7 @@ func (h History) Next(s *snapshot.Snapshot, now time.Time) (History, []Anomaly) 
 			}
 		}
 	}
-	next.shards = successions(h, s, now)
+	next.shards, next.planned = successions(h, s, now)
 	return next, append(found, failingOver(next.shards)...)
 }
 

@@ -194,7 +194,9 @@ func TestSlowCommands(t *testing.T) {
 func TestFailsOver(t *testing.T) {
 	w := watch{t: t, now: start}
 	master := 0
+	deleted := false
 	fails := func(planned bool, lasts time.Duration) []string {
+		was := 2 + master
 		master = 1 - master
 		if planned {
 			w.history.Planned(fmt.Sprintf("c-1-%d", master))
@@ -205,15 +207,22 @@ func TestFailsOver(t *testing.T) {
 				a.Master, a.MasterID, a.MasterLinkUp, a.Slots = false, b.NodeID, true, slots.Set{}
 				b.Master, b.MasterID, b.MasterLinkUp, b.Slots = true, "", false, slots.Of(1)
 			}
+			s.Instances[was].Terminating = deleted
 		}, lasts)
 	}
 	w.expect("at first", w.see(nil, 5*time.Minute))
 	w.expect("once", fails(false, 5*time.Minute))
 	w.expect("twice", fails(false, 5*time.Minute))
 	w.expect("as planned", fails(true, 5*time.Minute))
+	deleted = true
+	w.expect("its pod is deleted", fails(false, 0))
+	w.expect("and that one's", fails(false, 0))
+	deleted = false
 	w.expect("three times", fails(false, 5*time.Minute), "shard 1 FailsOver")
 	w.expect("it is told for an hour", fails(true, 30*time.Minute), "shard 1 FailsOver")
 	w.expect("and is over", fails(true, 30*time.Minute))
+	w.expect("who was planned once is not for ever", append(fails(false, 0), append(fails(false, 0), fails(false, 0)...)...),
+		"shard 1 FailsOver")
 	for range 2 * mostFailovers {
 		fails(false, 0)
 	}

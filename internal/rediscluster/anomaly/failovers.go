@@ -23,29 +23,40 @@ const (
 	mostFailovers = 8
 )
 
-// shard is who a shard's master was, and when it changed without the operator's wish.
+// shard is who a shard's master was, on which pod (its UID), and when it changed although nobody wanted that: neither the operator, nor who
+// deleted the pod.
 type shard struct {
 	master  string
+	pod     string
 	changes []time.Time
 	anomaly *Anomaly
 }
 
-// successions are the shards after a look. One whose master does not answer is as it was.
-func successions(h History, s *snapshot.Snapshot, now time.Time) map[int]shard {
+// successions are the shards after a look, and who is still to become a master as planned. A shard whose master does not answer is as
+// it was.
+func successions(h History, s *snapshot.Snapshot, now time.Time) (shards map[int]shard, planned string) {
 	next := map[int]shard{}
 	masters := s.Masters()
 	for _, index := range s.Shards {
 		is, known := h.shards[index.Index]
 		if in := masters[index.Index]; in != nil && in.Redis.NodeID != is.master {
-			if known && is.master != "" && in.Redis.NodeID != h.planned {
+			switch {
+			case in.Redis.NodeID == h.planned:
+				h.planned = "" // it has come about
+			case known && is.master != "" && !leaves(s, is.pod):
 				is.changes = append(slices.Clone(is.changes), now)
 				is.changes = is.changes[max(0, len(is.changes)-mostFailovers):]
 			}
-			is.master = in.Redis.NodeID
+			is.master, is.pod = in.Redis.NodeID, in.UID
 		}
 		next[index.Index] = is.judged(index.Index, now)
 	}
-	return next
+	return next, h.planned
+}
+
+// leaves reports whether a pod is being deleted: its instance hands over before it ends.
+func leaves(s *snapshot.Snapshot, pod string) bool {
+	return slices.ContainsFunc(s.Instances, func(in snapshot.Instance) bool { return in.UID == pod && in.Terminating })
 }
 
 func (s shard) judged(index int, now time.Time) shard {

@@ -216,7 +216,7 @@ type asked struct {
 // asks is how many shards the loads ask for: more when the busiest master bears more than a target, fewer when the same load on fewer would
 // leave every master below slack of all targets.
 func (c Config) asks(loads []Load, shards int, past Past) asked {
-	out, in := asked{}, asked{}
+	out, in := asked{}, asked{shards: -1} // a load of nothing asks for none, and that is a reason, too
 	for _, measure := range []Measure{Memory, Operations, Network} {
 		target, wanted := c.Targets[measure]
 		if !wanted {

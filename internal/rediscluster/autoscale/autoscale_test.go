@@ -352,3 +352,15 @@ func TestConfigOf(t *testing.T) {
 		t.Errorf("without a target of memory: %+v", c)
 	}
 }
+
+// A load of nothing asks for fewer shards, and says by what.
+func TestNoLoad(t *testing.T) {
+	w := newWorld(t, 6, Config{Least: 3, Most: 9, Targets: map[Measure]float64{Network: 1000}})
+	loads := make([]Load, 6)
+	for i := range loads {
+		loads[i] = Load{Shard: i, Slots: slots.Count / 6}
+	}
+	if asks := w.c.asks(loads, 6, Past{}); asks.shards != 3 || asks.measure != Network || asks.why == "" {
+		t.Errorf("%+v", asks)
+	}
+}

@@ -178,6 +178,11 @@ func (o *Observer) lookAtCertificate(ctx context.Context, cluster *v1alpha1.Redi
 // used; denied says that one may not be mounted either, missing that there is no Secret with a certificate.
 func (o *Observer) readCertificate(ctx context.Context, from client.Reader, cluster *v1alpha1.RedisCluster, c *certificate) (
 	problem string, denied, missing bool, err error) {
+	defer func() {
+		if err == nil && denied { // nothing of it changes with time
+			c.until = time.Time{}
+		}
+	}()
 	names := namesOf(cluster)
 	own, problem, err := o.tlsSecret(ctx, from, cluster, certificateField(cluster), names.own)
 	if own == nil {

@@ -280,6 +280,25 @@ func TestWhenToLookIsKept(t *testing.T) {
 	}
 }
 
+// What is not there does not change with time: nobody looks for it all the time because what was there has expired.
+func TestCertificateThatIsGone(t *testing.T) {
+	o, kube, _ := newObserver(t, interceptor.Funcs{}, secret("s"), certified(t, "good", true))
+	at := now
+	o.Now = func() time.Time { return at }
+	c := cluster()
+	c.Spec.TLS = &v1alpha1.TLS{SecretName: "good"}
+	if _, err := o.tls(t.Context(), c, &o.Memory); err != nil {
+		t.Fatal(err)
+	}
+	if err := kube.Delete(t.Context(), certified(t, "good", true)); err != nil {
+		t.Fatal(err)
+	}
+	at = o.certificate.until.Add(time.Hour)
+	if seen, err := o.tls(t.Context(), c, &o.Memory); err != nil || !seen.Known || seen.Problem == "" || !o.certificate.until.IsZero() {
+		t.Errorf("%+v, %v: until %s", seen, err, o.certificate.until)
+	}
+}
+
 // A cluster does not begin with a certificate that is about to be replaced by one of another issuer.
 func TestFormerIssuer(t *testing.T) {
 	const issuer, clusterIssuer = v1alpha1.IssuerKindIssuer, v1alpha1.IssuerKindClusterIssuer

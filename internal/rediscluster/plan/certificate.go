@@ -39,5 +39,10 @@ func planCertificate(in input) Step {
 	return ApplyCertificate{base{"the Certificate " + in.pending.Certificate + " is not as spec.tls asks for"}}
 }
 
+// certificateLags reports whether a step is about the Certificate of a cluster that has a certificate, which nothing is wrong with.
+func (in input) certificateLags(step Step) bool {
+	return in.snap.TLS.Known && (Is[RecordCertificate](step) || Is[ApplyCertificate](step))
+}
+
 // untilIssued is how soon to look again for a certificate that is being made.
 const untilIssued = time.Second

@@ -27,15 +27,29 @@ func TestCertificate(t *testing.T) {
 		unknown bool
 		noted   bool
 		pending string
-		want    string
+		// children are not as rendered.
+		children []string
+		want     string
+		is       Situation
 	}{
 		"it is written down first":       {cluster: healthy, unknown: true, pending: "c-tls", want: "RecordCertificate"},
 		"then it is made":                {cluster: healthy, unknown: true, noted: true, pending: "c-tls", want: "ApplyCertificate"},
 		"it is, and is waited for":       {cluster: healthy, unknown: true, noted: true, want: "Wait"},
 		"healing comes first":            {cluster: func() (Desired, *snapshot.Snapshot) { return desired(), masterless(formed()) }, noted: true, pending: "c-tls", want: "Promote"},
-		"a healthy cluster has it":       {cluster: healthy, noted: true, pending: "c-tls", want: "ApplyCertificate"},
-		"a cluster that hibernates, too": {cluster: asleep, noted: true, pending: "c-tls", want: "ApplyCertificate"},
-		"and without one yet":            {cluster: asleep, unknown: true, pending: "c-tls", want: "RecordCertificate"},
+		"a healthy cluster has it":       {cluster: healthy, noted: true, pending: "c-tls", want: "ApplyCertificate", is: Steady},
+		"and goes on to be healthy":      {cluster: healthy, pending: "c-tls", want: "RecordCertificate", is: Steady},
+		"a cluster that hibernates, too": {cluster: asleep, noted: true, pending: "c-tls", want: "ApplyCertificate", is: Hibernated},
+		"it wakes first": {cluster: func() (Desired, *snapshot.Snapshot) {
+			d, s := asleep()
+			d.Hibernate = false
+			return d, s
+		}, noted: true, pending: "c-tls", children: []string{"StatefulSet c-0"}, want: "Wake"},
+		"and stops first": {cluster: func() (Desired, *snapshot.Snapshot) {
+			d, s := asleep()
+			s.Shards[0].Replicas = 2
+			return d, s
+		}, noted: true, pending: "c-tls", children: []string{"StatefulSet c-0"}, want: "Hibernate"},
+		"and without one yet": {cluster: asleep, unknown: true, pending: "c-tls", want: "RecordCertificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := tt.cluster()
@@ -45,8 +59,9 @@ func TestCertificate(t *testing.T) {
 			if tt.noted {
 				s.Certificate = "c-tls"
 			}
-			if step := ShapeOf(d, s, now).Next(Pending{Certificate: tt.pending}).Step; step.Name() != tt.want {
-				t.Errorf("%s: %s, want %s", step.Name(), step.Why(), tt.want)
+			got := ShapeOf(d, s, now).Next(Pending{Certificate: tt.pending, Children: tt.children})
+			if got.Step.Name() != tt.want || tt.is != "" && got.Situation != tt.is {
+				t.Errorf("%s: %s (%s), want %s (%s)", got.Step.Name(), got.Step.Why(), got.Situation, tt.want, tt.is)
 			}
 		})
 	}

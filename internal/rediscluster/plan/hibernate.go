@@ -50,12 +50,13 @@ var dormant = []rule{
 	{"validation", true, planValidation},
 	{"finalizer", false, planFinalizer},
 	{"auth", false, planAuth},
-	{"certificate", false, planCertificate},
+	{"needed certificate", false, planNeededCertificate},
 	{"TLS", false, planTLS},
 	{"switched over", false, planEndSwitchover},
 	{"lost claims", false, planLostClaims},
 	{"children", false, planChildren},
 	{"withheld", false, planWithheld},
+	{"certificate", false, planCertificate},
 	{"sleep", false, planSleep},
 }
 

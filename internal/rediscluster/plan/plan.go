@@ -229,7 +229,8 @@ func situation(in input, d Decision) Situation {
 	switch {
 	case d.Stalled != nil && !in.asleep():
 		return Failed
-	case in.asleep() && in.desired.Hibernate && Is[EndSwitchover](d.Step), in.stopped() && in.desired.Hibernate && Is[Sleep](d.Step):
+	case in.asleep() && in.desired.Hibernate && (Is[EndSwitchover](d.Step) || in.certificateLags(d.Step)),
+		in.stopped() && in.desired.Hibernate && Is[Sleep](d.Step):
 		return Hibernated
 	case in.stopped() && in.desired.Hibernate, Is[Hibernate](d.Step):
 		return Hibernating
@@ -247,7 +248,10 @@ func situation(in input, d Decision) Situation {
 		}
 		return ScalingOut // slots are assigned anew
 	}
-	return unsteady(in)
+	if s := unsteady(in); s != Healing || !in.certificateLags(d.Step) {
+		return s
+	}
+	return Steady
 }
 
 // unsteady is the situation of a cluster that something has to be done for.

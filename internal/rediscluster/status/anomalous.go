@@ -5,6 +5,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +13,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/rediscluster/anomaly"
 )
 
 // mostAnomalies is how many of them are told.
@@ -20,7 +22,8 @@ const mostAnomalies = 10
 // anomalous tells what is not healthy. What was found before an operator began stays until that one has seen enough.
 func anomalous(before []metav1.Condition, p Reconciliation) metav1.Condition {
 	was := meta.FindStatusCondition(before, v1alpha1.ConditionAnomalous)
-	if was != nil && was.Status == metav1.ConditionTrue && p.FewLooks && len(p.Anomalies) == 0 && !dormant(p) {
+	isNew := func(a anomaly.Anomaly) bool { return was == nil || !strings.Contains(was.Message, what(a)) }
+	if was != nil && was.Status == metav1.ConditionTrue && p.FewLooks && !slices.ContainsFunc(p.Anomalies, isNew) && !dormant(p) {
 		return *was
 	}
 	if len(p.Anomalies) == 0 {
@@ -32,10 +35,12 @@ func anomalous(before []metav1.Condition, p Reconciliation) metav1.Condition {
 		if a.Reason != reason {
 			reason = "Several"
 		}
-		told = append(told, fmt.Sprintf("%s: %s: %s", a.Of, a.Reason, a.Message))
+		told = append(told, what(a)+a.Message)
 	}
 	if more := len(told) - mostAnomalies; more > 0 {
 		told = append(told[:mostAnomalies], fmt.Sprintf("and %d more", more))
 	}
 	return conditions.Condition(v1alpha1.ConditionAnomalous, metav1.ConditionTrue, reason, strings.Join(told, "; "))
 }
+
+func what(a anomaly.Anomaly) string { return a.Of + ": " + a.Reason + ": " }

@@ -57,12 +57,13 @@ func autoscaled(cluster *v1alpha1.RedisCluster, status *v1alpha1.RedisClusterSta
 		}
 	}
 	status.Autoscale = is
-	reason := v1alpha1.ReasonAutoscaleUnknown
+	reason, limited := v1alpha1.ReasonAutoscaleUnknown, metav1.ConditionUnknown
 	if o.Known {
 		reason = pick(o.Limited, v1alpha1.ReasonAutoscaleTooMany, v1alpha1.ReasonAutoscaleWithin)
+		limited = conditions.Status(o.Limited)
 	}
 	status.Conditions = conditions.Set(status.Conditions, now, cluster.Generation, conditions.Condition(
-		v1alpha1.ConditionAutoscalingLimited, conditions.Status(o.Limited), reason, pick(o.Limited || !o.Known, cut(o.Reason), "")))
+		v1alpha1.ConditionAutoscalingLimited, limited, reason, pick(o.Limited || !o.Known, cut(o.Reason), "")))
 }
 
 func number(shards int) int32 { return int32(shards) } //nolint:gosec // at most 500 shards

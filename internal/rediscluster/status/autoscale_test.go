@@ -71,3 +71,15 @@ func TestAutoscaleIsOver(t *testing.T) {
 		}
 	}
 }
+
+// Whether the load asks for too much is not known while the load is not.
+func TestAutoscaleUnknown(t *testing.T) {
+	status := &v1alpha1.RedisClusterStatus{}
+	autoscaled(&v1alpha1.RedisCluster{}, status, Reconciliation{Decision: plan.Decision{Step: plan.None{}}, Autoscaling: &Autoscaling{
+		Shards: 3, Outcome: autoscale.Outcome{Reason: "an instance does not answer"}}}, time.Time{})
+	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscalingLimited)
+	if c == nil || c.Status != metav1.ConditionUnknown || c.Reason != v1alpha1.ReasonAutoscaleUnknown ||
+		c.Message != "an instance does not answer" {
+		t.Errorf("%+v", c)
+	}
+}

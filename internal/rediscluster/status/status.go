@@ -37,6 +37,8 @@ type Reconciliation struct {
 	ArchiveWithheld string
 	// KeepsCertificate reports whether there is a Certificate of cert-manager, or is to be.
 	KeepsCertificate bool
+	// CertificateUnread says why it is not known whether the Certificate is as it is to be; empty: it is.
+	CertificateUnread string
 	// Outside is what is known of what clients outside are led by.
 	Outside Outside
 	// Anomalies are what is not healthy, FewLooks that too little was seen yet to say that there are no others.
@@ -246,7 +248,7 @@ func conditionsOf(p Reconciliation) []metav1.Condition {
 		configured(p),
 	}
 	if s.TLS.Enabled {
-		set = append(set, certificateInUse(s))
+		set = append(set, certificateInUse(s, p.CertificateUnread))
 	}
 	if d.TLS.Mode != "" {
 		set = append(set, tlsModeInForce(d))
@@ -285,7 +287,8 @@ func outdated(step plan.Step) bool {
 	}
 	return plan.Is[plan.SetTLS](step) || plan.Is[plan.RolloutWait](step) || plan.Is[plan.Restart](step) || plan.Is[plan.SetAccess](step) ||
 		plan.Is[plan.ChangePassword](step) || plan.Is[plan.SetConfig](step) || plan.Is[plan.EndImport](step) ||
-		plan.Is[plan.EndSwitchover](step) || plan.Is[plan.SetShards](step)
+		plan.Is[plan.EndSwitchover](step) || plan.Is[plan.SetShards](step) || plan.Is[plan.RecordCertificate](step) ||
+		plan.Is[plan.ApplyCertificate](step)
 }
 
 func stall(p Reconciliation) (bool, string) {

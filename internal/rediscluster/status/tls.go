@@ -22,7 +22,7 @@ func notAfter(s *snapshot.Snapshot) *metav1.Time {
 }
 
 // certificateInUse reports whether instances show the certificate that the Secret holds.
-func certificateInUse(s *snapshot.Snapshot) metav1.Condition {
+func certificateInUse(s *snapshot.Snapshot, unread string) metav1.Condition {
 	condition := func(holds bool, reason, message string) metav1.Condition {
 		return conditions.Condition(v1alpha1.ConditionCertificateInUse, conditions.Status(holds), reason, message)
 	}
@@ -50,7 +50,7 @@ func certificateInUse(s *snapshot.Snapshot) metav1.Condition {
 		return condition(false, "NotLoaded",
 			"the certificates that are trusted have changed; instances are told to load them until their files have, minutes after the Secret")
 	}
-	return condition(true, "InUse", "")
+	return condition(true, "InUse", cut(unread))
 }
 
 // tlsInForce is which connections instances take; of a paused cluster what it was, because redis.conf stays as it is.

@@ -4,9 +4,11 @@
 package status
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -19,7 +21,7 @@ import (
 func TestCertificateThatIsNoGood(t *testing.T) {
 	s := &snapshot.Snapshot{Instances: []snapshot.Instance{
 		{Name: "c-0-0", TLSError: "certificate has expired", Redis: &snapshot.Redis{OldCertificate: true}}}}
-	got := certificateInUse(s)
+	got := certificateInUse(s, "")
 	if got.Status != metav1.ConditionFalse ||
 		!strings.Contains(got.Message, "c-0-0 does not take TLS, and is reached without: certificate has expired") {
 		t.Errorf("%+v", got)
@@ -66,8 +68,24 @@ func TestAuthoritiesInUse(t *testing.T) {
 		{snapshot.AuthoritiesChanging, true, metav1.ConditionFalse, "c-0-0 has what it trusts from another Secret"},
 	} {
 		s.LoadedAuthorities, s.Instances[0].OtherAuthorities = tt.loaded, tt.other
-		if got := certificateInUse(s); got.Status != tt.want || !strings.Contains(got.Message, tt.says) {
+		if got := certificateInUse(s, ""); got.Status != tt.want || !strings.Contains(got.Message, tt.says) {
 			t.Errorf("%+v: %+v", tt, got)
+		}
+	}
+}
+
+// A Certificate that cannot be read is told, and one that is not as it is to be makes a cluster no less ready.
+func TestCertificateThatLags(t *testing.T) {
+	s := healthy()
+	s.TLS.Enabled, s.TLS.Known = true, true
+	if got := certificateInUse(s, "it cannot be read"); got.Status != metav1.ConditionTrue || got.Message != "it cannot be read" {
+		t.Errorf("%+v", got)
+	}
+	for _, step := range []plan.Step{plan.RecordCertificate{}, plan.ApplyCertificate{}} {
+		got := conditionsOf(Reconciliation{Snapshot: s, Decision: plan.Decision{Situation: plan.Steady, Healthy: true, Step: step},
+			Err: errors.New("the webhook does not answer")})
+		if !meta.IsStatusConditionTrue(got, v1alpha1.ConditionReady) {
+			t.Errorf("%s: %+v", step.Name(), meta.FindStatusCondition(got, v1alpha1.ConditionReady))
 		}
 	}
 }
