@@ -71,6 +71,7 @@ func comesBack(t *testing.T, run *live.Run, e engine, keys int) {
 		c.Spec.Backup = &v1alpha1.ClusterBackup{Store: in, Archive: &v1alpha1.Archive{MarkInterval: &metav1.Duration{Duration: 10 * time.Second}}}
 	})
 	load.StartAt(1800)
+	ownProcessors(t)
 	book := openJournal(t, load)
 	backup := backedUp(t, cluster, in, "monday")
 	consistent := e.name != "valkey-8.1"

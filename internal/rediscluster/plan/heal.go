@@ -217,6 +217,28 @@ func looksElsewhere(pod, master *snapshot.Instance) bool {
 	return !r.Master && !r.MasterLinkUp && r.MasterIP != "" && r.MasterIP != master.IP && linked(pod, master)
 }
 
+// knowsOwners reports whether an instance can tell clients who owns every slot. Others name it to clients as soon as it is a replica, and
+// about a slot without an owner that it knows it says CLUSTERDOWN (getNodeByQuery in cluster.c). Masters that it does not reach do not
+// count: it may never hear of their slots. Nor does it matter for one that is a replica already.
+func (in input) knowsOwners(pod *snapshot.Instance) bool {
+	if !pod.Redis.Master {
+		return true
+	}
+	var named slots.Set
+	for _, peer := range pod.Redis.Peers {
+		named = named.Union(peer.Slots)
+	}
+	for _, owner := range in.snap.Reachable() {
+		if peer, known := pod.Redis.Peers[owner.Redis.NodeID]; known && (peer.Failed || peer.Suspected || !peer.Connected) {
+			continue
+		}
+		if !owner.Redis.Slots.Subtract(named).IsEmpty() {
+			return false
+		}
+	}
+	return true
+}
+
 // planReplicate makes every instance that owns no slot a replica of its shard's master.
 func planReplicate(in input) Step {
 	masters := in.masters()
@@ -246,7 +268,7 @@ func planReplicate(in input) Step {
 			}
 			continue
 		}
-		if linked(pod, master) && in.toBeServed(pod, master).Holds {
+		if linked(pod, master) && in.knowsOwners(pod) && in.toBeServed(pod, master).Holds {
 			replications = append(replications, Replication{Replica: target(pod), MasterID: master.Redis.NodeID})
 		}
 	}

@@ -128,6 +128,9 @@ func TestReplicates(t *testing.T) {
 			peer(s, "c-1-1", "c-1-0", func(p *snapshot.Peer) { p.IP = "10.9.9.9" })
 		},
 		"the shard has no master": func(_ *Desired, s *snapshot.Snapshot) { lose(s, 1, 0) },
+		"it has not heard who owns some slots": func(_ *Desired, s *snapshot.Snapshot) {
+			peer(s, "c-1-1", "c-2-0", func(p *snapshot.Peer) { p.Slots = slots.Set{} })
+		},
 		"somebody gives it a slot, which its marks are of": func(_ *Desired, s *snapshot.Snapshot) {
 			s.Find(1, 1).Redis.Importing, s.Find(0, 0).Redis.Migrating = marks, map[uint16]string{7: nodeID(1, 1)}
 		},
@@ -135,6 +138,23 @@ func TestReplicates(t *testing.T) {
 			s.Find(1, 1).Redis.Importing, s.Find(2, 0).Redis.Slots = marks, slots.Range(10000, 16383)
 		},
 	}, changes{
+		"it has not heard who owns some slots, and does not reach the owner": func(_ *Desired, s *snapshot.Snapshot) {
+			peer(s, "c-1-1", "c-2-0", func(p *snapshot.Peer) { p.Slots, p.Suspected = slots.Set{}, true })
+		},
+		"nor the owner's link is up": func(_ *Desired, s *snapshot.Snapshot) {
+			peer(s, "c-1-1", "c-2-0", func(p *snapshot.Peer) { p.Slots, p.Connected = slots.Set{}, false })
+		},
+		"the owner has failed": func(_ *Desired, s *snapshot.Snapshot) {
+			peer(s, "c-1-1", "c-2-0", func(p *snapshot.Peer) { p.Slots, p.Failed = slots.Set{}, true })
+		},
+		"it has heard of another owner": func(_ *Desired, s *snapshot.Snapshot) {
+			peer(s, "c-1-1", "c-2-0", func(p *snapshot.Peer) { p.Slots = slots.Set{} })
+			peer(s, "c-1-1", "c-0-0", func(p *snapshot.Peer) { p.Slots = slots.All() })
+		},
+		"it is a replica, and has not heard who owns some slots": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 1).Redis.Master, s.Find(1, 1).Redis.MasterID = false, nodeID(0, 0)
+			peer(s, "c-1-1", "c-2-0", func(p *snapshot.Peer) { p.Slots = slots.Set{} })
+		},
 		"it has the marks of an old copy without keys": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Importing = marks },
 		"it follows another's master": func(_ *Desired, s *snapshot.Snapshot) {
 			s.Find(1, 1).Redis.Master, s.Find(1, 1).Redis.MasterID, s.Find(1, 1).Redis.Keys = false, nodeID(0, 0), 7

@@ -53,7 +53,8 @@ func (k *kubelet) restore(ctx context.Context) error {
 	var claims corev1.PersistentVolumeClaimList
 	var pods corev1.PodList
 	in := client.InNamespace(k.namespace)
-	if err := errors.Join(api.List(ctx, &claims, in), api.List(ctx, &jobs, in), api.List(ctx, &pods, in)); err != nil {
+	// Jobs last: one that comes between two lists is not missing.
+	if err := errors.Join(api.List(ctx, &claims, in), api.List(ctx, &pods, in), api.List(ctx, &jobs, in)); err != nil {
 		return err
 	}
 	exists := map[types.UID]bool{}
@@ -85,10 +86,19 @@ func (k *kubelet) restore(ctx context.Context) error {
 	return nil
 }
 
-// deleteClaim deletes a claim that no pod uses.
+// deleteClaim deletes a claim that no pod uses, unless it has changed since it was read: it may have another owner.
 func deleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	var asRead client.Preconditions
+	if claim.ResourceVersion != "" {
+		asRead = client.Preconditions{UID: &claim.UID, ResourceVersion: &claim.ResourceVersion}
+	}
+	if err := api.Delete(ctx, claim, asRead); apierrors.IsConflict(err) {
+		return nil // the next look tells
+	} else if err != nil {
+		return client.IgnoreNotFound(err)
+	}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	return client.IgnoreNotFound(errors.Join(api.Patch(ctx, claim, patch), api.Delete(ctx, claim)))
+	return client.IgnoreNotFound(api.Patch(ctx, claim, patch))
 }
 
 func (k *kubelet) restoreShard(ctx context.Context, job *batchv1.Job, instance string) error {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -158,6 +159,32 @@ func (t Trees) Add(path string, pid int) error {
 		}
 	}
 	return nil
+}
+
+// Resume lets every process of the group at path, and of those below it, go on that somebody stopped (SIGSTOP).
+func (t Trees) Resume(path string) error {
+	return filepath.WalkDir(filepath.Join(t.Roots[0], path), func(file string, _ fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a container has ended
+		}
+		if err != nil || filepath.Base(file) != "cgroup.procs" {
+			return err
+		}
+		processes, err := os.ReadFile(file)
+		if err != nil {
+			return nil // so has its group
+		}
+		for _, field := range strings.Fields(string(processes)) {
+			pid, err := strconv.Atoi(field)
+			if err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+			if err := syscall.Kill(pid, syscall.SIGCONT); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("having process %d go on: %w", pid, err)
+			}
+		}
+		return nil
+	})
 }
 
 // Remove removes the group at path and those below it from every tree; none may

@@ -4,8 +4,11 @@
 package cgroup
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,5 +96,33 @@ func TestWeigh(t *testing.T) {
 				t.Errorf("the tree of another controller has %v", entries)
 			}
 		})
+	}
+}
+
+func TestResume(t *testing.T) {
+	root := t.TempDir()
+	stopped := exec.Command("sleep", "60")
+	if err := stopped.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stopped.Process.Kill(); _ = stopped.Wait() }()
+	if err := stopped.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(stopped.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Fatalf("it was not stopped: %v, %v", status, err)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "a/b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "a/b/cgroup.procs"), fmt.Appendln(nil, stopped.Process.Pid), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Trees{Roots: []string{root}}).Resume("/a"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := syscall.Wait4(stopped.Process.Pid, &status, syscall.WCONTINUED, nil); err != nil || !status.Continued() {
+		t.Errorf("it did not go on: %v, %v", status, err)
 	}
 }

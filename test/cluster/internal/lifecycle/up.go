@@ -15,6 +15,8 @@ import (
 
 	"middleware.hc.cn/operator/test/cluster/internal/addon"
 	"middleware.hc.cn/operator/test/cluster/internal/address"
+	"middleware.hc.cn/operator/test/cluster/internal/cgroup"
+	"middleware.hc.cn/operator/test/cluster/internal/config"
 	"middleware.hc.cn/operator/test/cluster/internal/image"
 	"middleware.hc.cn/operator/test/cluster/internal/preflight"
 	"middleware.hc.cn/operator/test/cluster/internal/sandbox"
@@ -55,6 +57,9 @@ func (c *Cluster) complete(ctx context.Context, o Options, controlPlane int) err
 	if len(nodes) != o.Nodes {
 		return fmt.Errorf("a cluster of %d nodes is up, not %d; run hack/cluster.sh down first", len(nodes), o.Nodes)
 	}
+	if err := c.resume(); err != nil {
+		return err
+	}
 	var missing []string
 	for _, name := range nodes {
 		if _, alive, err := c.running(name); err != nil {
@@ -74,6 +79,15 @@ func (c *Cluster) complete(ctx context.Context, o Options, controlPlane int) err
 		}
 	}
 	return c.stage("ready", func() error { return c.waitReady(ctx, o.Nodes) })
+}
+
+// resume lets programs go on that a test had stopped when it was killed.
+func (c *Cluster) resume() error {
+	trees, err := cgroup.Detect()
+	if err != nil {
+		return err
+	}
+	return trees.Resume(config.CgroupRoot(c.Dirs.Name))
 }
 
 // addMetricsServer runs metrics-server on a cluster that may have been started without it.
