@@ -20,7 +20,8 @@ import (
 
 // ownProcessors gives the instances of all RedisClusters and the load the processors of the local cluster before all else, as if each had
 // one of its own, until they end. What an instance forks shares them as usual. Two processors carry three nodes, a store and whatever else
-// the machine does, which would keep each of them waiting for longer than what is measured. Every second, so that later threads have it too.
+// the machine does, which would keep each of them waiting for longer than what is measured. Threads that begin later have it within a
+// second.
 func ownProcessors(t *testing.T) {
 	t.Helper()
 	if err := everyThread(); err != nil {
