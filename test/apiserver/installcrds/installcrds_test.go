@@ -96,6 +96,8 @@ func run(t *testing.T, controller string) error {
 		value, set := map[string]string{"POD_NAMESPACE": namespace, "POD_SERVICE_ACCOUNT": "middleware-operator"}[name]
 		return value, set
 	}
+	// One that was ended in the moment in which it took the lease has not released it.
+	shared.Check(t, client.IgnoreNotFound(api.Delete(t.Context(), lease())))
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(ctx, operator, o, inPod) }()
 	for !leads(t) && ctx.Err() == nil {
@@ -112,9 +114,14 @@ func run(t *testing.T, controller string) error {
 // leads reports whether an operator holds the lease: it takes it after the CRDs are installed, and releases it when it ends.
 func leads(t *testing.T) bool {
 	t.Helper()
+	held := lease()
+	return shared.Get(t, api, held) && ptr.Deref(held.Spec.HolderIdentity, "") != ""
+}
+
+func lease() *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{}
 	lease.Namespace, lease.Name = namespace, "middleware-operator"
-	return shared.Get(t, api, lease) && ptr.Deref(lease.Spec.HolderIdentity, "") != ""
+	return lease
 }
 
 // missing are the CRDs of config/crd that are not served.
