@@ -138,44 +138,76 @@ func readSlowlog(view *View, answer *redis.Cmd) error {
 	return nil
 }
 
-// Table is what the node knows of the members of its cluster: of a View, what CLUSTER NODES tells. The rest is unknown, not empty.
-func (n *Node) Table(ctx context.Context) (View, error) {
-	c := command{name: "CLUSTER NODES", args: words("CLUSTER NODES")}
-	answer, err := n.do(ctx, c)
-	if err != nil {
-		return View{}, err
-	}
-	var view View
-	if err := asText(readNodes)(&view, answer); err != nil {
-		return View{}, n.notUnderstood(c, err)
-	}
-	return view, nil
-}
-
 // Health is what a node says of its own work. It differs only if something happened to the node.
 type Health struct {
 	// As in View.
 	Role                  Role
 	MasterLinkUp, Loading bool
 	PersistenceError      string
+	// Replicas is how many replicas a master has that are in sync with it, as far as it knows.
+	Replicas int
 }
+
+var (
+	askHealth = command{name: "INFO", args: words("INFO replication persistence")}
+	askTable  = command{name: "CLUSTER NODES", args: words("CLUSTER NODES")}
+)
 
 // Health asks the node for its health: two sections of INFO, which cost it and the caller a fraction of Describe.
 func (n *Node) Health(ctx context.Context) (Health, error) {
-	c := command{name: "INFO", args: words("INFO replication persistence")}
-	answer, err := n.do(ctx, c)
+	answer, err := n.do(ctx, askHealth)
 	if err != nil {
 		return Health{}, err
 	}
+	return n.health(answer)
+}
+
+// HealthAndTable asks in one round trip also what the node knows of the members of its cluster: of a View, what CLUSTER NODES tells. The
+// rest of that is unknown, not empty.
+func (n *Node) HealthAndTable(ctx context.Context) (Health, View, error) {
+	answers, err := n.pipeline(ctx, askHealth, askTable)
+	if err != nil {
+		return Health{}, View{}, err
+	}
+	for i, c := range []command{askHealth, askTable} {
+		if err := answers[i].Err(); err != nil {
+			return Health{}, View{}, n.failed(ctx, c, err)
+		}
+	}
+	health, err := n.health(answers[0])
+	if err != nil {
+		return Health{}, View{}, err
+	}
+	view, err := n.table(answers[1])
+	return health, view, err
+}
+
+func (n *Node) health(answer *redis.Cmd) (Health, error) {
 	text, err := answer.Text()
 	if err != nil {
-		return Health{}, n.notUnderstood(c, err)
+		return Health{}, n.notUnderstood(askHealth, err)
 	}
 	health, err := readHealth(text)
 	if err != nil {
-		return Health{}, n.notUnderstood(c, err)
+		return Health{}, n.notUnderstood(askHealth, err)
 	}
 	return health, nil
+}
+
+// Table asks for what HealthAndTable has of the members alone.
+func (n *Node) Table(ctx context.Context) (View, error) {
+	answer, err := n.do(ctx, askTable)
+	if err != nil {
+		return View{}, err
+	}
+	return n.table(answer)
+}
+
+func (n *Node) table(answer *redis.Cmd) (view View, err error) {
+	if err := asText(readNodes)(&view, answer); err != nil {
+		return View{}, n.notUnderstood(askTable, err)
+	}
+	return view, nil
 }
 
 // readHealth reads what readInfo reads of the same, without a table of all fields: it is read every few seconds of every instance.
@@ -203,10 +235,17 @@ func readHealth(text string) (h Health, err error) {
 			off = value == "0"
 		case wroteAOF:
 			unwritten = value == "err"
+		default:
+			if strings.HasPrefix(name, "slave") && strings.Contains(value, ",state=online,") {
+				h.Replicas++
+			}
 		}
 	}
 	if unwritten && !off { // told if both failed, as in View
 		h.PersistenceError = wroteAOF
+	}
+	if h.Role != RoleMaster { // those of a replica say nothing of its shard
+		h.Replicas = 0
 	}
 	if !role || !loading {
 		return Health{}, errors.New("field role or loading is missing")

@@ -52,6 +52,7 @@ func TestReadInfoOfEveryEngine(t *testing.T) {
 func wantSameHealth(t *testing.T, view View, info string) {
 	t.Helper()
 	got, err := readHealth(info)
+	got.Replicas = 0 // no View has it
 	want := Health{Role: view.Role, MasterLinkUp: view.MasterLinkUp, Loading: view.Loading, PersistenceError: view.PersistenceError}
 	if err != nil || got != want {
 		t.Errorf("health %+v, %v; want %+v", got, err, want)
@@ -161,6 +162,23 @@ func TestReadInfo(t *testing.T) {
 			}
 			wantSameHealth(t, got, infoText(tc.changes...))
 		})
+	}
+}
+
+// A master knows which replicas are in sync with it; engines say more of each from version to version, and less of none.
+func TestReadHealthCountsReplicasInSync(t *testing.T) {
+	const (
+		online = "slave0:ip=10.0.0.1,port=6379,state=online,offset=70,lag=1\r\n"
+		newer  = "slave10:ip=10.0.0.2,port=6379,state=online,offset=70,lag=1,type=replica\r\n"
+		sent   = "slave1:ip=10.0.0.3,port=6379,state=send_bulk,offset=0,lag=0\r\n"
+	)
+	for text, want := range map[string]int{"": 0, online: 1, online + sent: 1, online + sent + newer: 2} {
+		if h, err := readHealth("role:master\r\n" + text + "loading:0\r\n"); err != nil || h.Replicas != want {
+			t.Errorf("%q: %+v, %v; want %d", text, h, err, want)
+		}
+		if h, err := readHealth("role:slave\r\n" + text + "loading:0\r\n"); err != nil || h.Replicas != 0 {
+			t.Errorf("of a replica, %q: %+v, %v; want none", text, h, err)
+		}
 	}
 }
 

@@ -103,8 +103,12 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	if err != nil {
 		return err
 	}
+	byCluster, err := newIndexed(childCache)
+	if err != nil {
+		return err
+	}
 	applier := apply.New(live, childCache)
-	observer := &observe.Observer{Children: childCache, Clusters: mgr.GetCache(), Secrets: live, Redis: o.Redis,
+	observer := &observe.Observer{Children: byCluster, Clusters: mgr.GetCache(), Secrets: live, Redis: o.Redis,
 		Watched: named, Age: o.NamedAge, ServiceAccount: o.ServiceAccount, BackupImage: o.BackupImage, Ask: backupjob.Asker(observe.MostSaid)}
 	if o.Backups {
 		observer.Backups = mgr.GetCache()
@@ -113,7 +117,7 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		client: mgr.GetClient(),
 		loop: &Loop{
 			Observer: observer,
-			Children: &children{chart: o.Chart, applier: applier, cache: childCache, observer: observer, mapper: mgr.GetRESTMapper(),
+			Children: &children{chart: o.Chart, applier: applier, cache: byCluster, observer: observer, mapper: mgr.GetRESTMapper(),
 				domain: o.ClusterDomain},
 			Actor: &act.Actor{Client: live, Applier: applier, Redis: o.Redis, ServiceAccount: o.ServiceAccount, BackupImage: o.BackupImage,
 				Now: time.Now, SwitchoverWithin: switchoverWithin},

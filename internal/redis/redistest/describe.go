@@ -164,7 +164,12 @@ func (n *Node) commands() int {
 
 func (n *Node) replicationInfo() string {
 	if !n.self().replica {
-		return lines("role:%s", "master", "master_repl_offset:%d", n.offset) + n.historyInfo()
+		replicas := n.syncedReplicas()
+		text := lines("role:%s", "master", "connected_slaves:%d", len(replicas))
+		for i, r := range replicas {
+			text += lines(fmt.Sprintf("slave%d:ip=%%s,port=%d,state=online,offset=%d,lag=0", i, r.options.Port, r.offset), r.options.IP)
+		}
+		return text + lines("master_repl_offset:%d", n.offset) + n.historyInfo()
 	}
 	var ip string
 	var port int

@@ -18,12 +18,15 @@ import (
 )
 
 // Rest is what tells at little cost whether anything happened to a healthy cluster: the health of each instance, and the table of one
-// master, by which every instance is judged by another.
+// master, by which every instance is judged by another. All are asked at the first look. From then on masters are, who know which replicas
+// are in sync with them, and one of the replicas, each in its turn. It is of one goroutine at a time.
 type Rest struct {
 	instances []snapshot.Instance
 	health    map[string]redis.Health // by pod name
+	replicas  map[string]int          // of each master those in sync at the first look
 	master    int                     // of instances
 	table     *snapshot.Redis         // of which sameTable reads
+	turn      int
 }
 
 // RestOf takes from a snapshot what Unchanged compares with; the table is of one of its masters, of each in turn. nil: an instance is
@@ -76,38 +79,74 @@ func (o *Observer) Unchanged(ctx context.Context, cluster *v1alpha1.RedisCluster
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	credentials := m.Credentials(cluster)
+	looks := rest.next()
+	said := make([]redis.Health, len(rest.instances))
 	var asking errgroup.Group
 	asking.SetLimit(describeAtOnce)
-	for i := range rest.instances {
+	for _, i := range looks {
 		in := &rest.instances[i]
 		asking.Go(func() error {
-			return contain.Call(ctx, "look at "+in.Name, func() error {
-				node := o.node(in, credentials)
-				health, err := node.Health(ctx)
-				if err != nil || health != rest.health[in.Name] {
-					return differs(in, err)
-				}
-				if i != rest.master {
-					return nil
-				}
-				view, err := node.Table(ctx)
-				if err != nil || announcedName(view) != in.DomainName || !sameTable(rest.table, fromView(view, &texts{})) {
-					return differs(in, err)
-				}
-				return nil
+			return contain.Call(ctx, "look at "+in.Name, func() (err error) {
+				said[i], err = o.look(ctx, in, credentials, rest, i == rest.master)
+				return err
 			})
 		})
 	}
-	unchanged = asking.Wait() == nil
-	return unchanged, held(o.now().Sub(began), len(rest.instances))
+	if unchanged = asking.Wait() == nil; unchanged {
+		rest.looked(looks, said)
+	}
+	return unchanged, held(o.now().Sub(began), len(looks))
 }
 
-// differs is the error of an instance that says something else than before, or nothing.
-func differs(in *snapshot.Instance, err error) error {
-	if err == nil {
-		return fmt.Errorf("%s is not as it was", in.Name)
+// next are the instances to ask now: see Rest.
+func (r *Rest) next() (looks []int) {
+	var replicas []int
+	for i := range r.instances {
+		if name := r.instances[i].Name; r.replicas == nil || r.health[name].Role == redis.RoleMaster {
+			looks = append(looks, i)
+		} else {
+			replicas = append(replicas, i)
+		}
 	}
-	return err
+	if len(replicas) > 0 {
+		looks = append(looks, replicas[r.turn%len(replicas)])
+	}
+	return looks
+}
+
+// looked notes that the instances said what they had said before.
+func (r *Rest) looked(looks []int, said []redis.Health) {
+	r.turn++
+	if r.replicas != nil {
+		return
+	}
+	r.replicas = map[string]int{}
+	for _, i := range looks {
+		r.replicas[r.instances[i].Name] = said[i].Replicas
+	}
+}
+
+// look asks an instance for its health, and the master whose table counts for that; an error if either is not as it was.
+func (o *Observer) look(ctx context.Context, in *snapshot.Instance, credentials redis.Credentials, rest *Rest, table bool) (
+	said redis.Health, err error) {
+	node := o.node(in, credentials)
+	var view redis.View
+	if table {
+		said, view, err = node.HealthAndTable(ctx)
+	} else {
+		said, err = node.Health(ctx)
+	}
+	known, counted := rest.replicas[in.Name]
+	is := said
+	is.Replicas = 0
+	switch {
+	case err != nil:
+		return said, err
+	case is != rest.health[in.Name], counted && said.Replicas != known,
+		table && (announcedName(view) != in.DomainName || !sameTable(rest.table, fromView(view, &texts{}))):
+		return said, fmt.Errorf("%s is not as it was", in.Name)
+	}
+	return said, nil
 }
 
 // sameTable reports whether two answers of an instance tell the same of the cluster; when it heard of whom last, they need not.

@@ -4,6 +4,7 @@
 package observe
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -66,7 +67,9 @@ func TestUnchanged(t *testing.T) {
 			w.Run(time.Second)
 		}, false},
 		"a reply is an error": {func(_ *testing.T, w world) {
-			w.FailNext(w.nodes[1], "INFO", redistest.Failure{Kind: redistest.ReplyError, Reply: "ERR no"})
+			for range 2 {
+				w.FailNext(w.nodes[1], "INFO", redistest.Failure{Kind: redistest.ReplyError, Reply: "ERR no"})
+			}
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +116,31 @@ func TestUnchanged(t *testing.T) {
 			if got, _ := o.Unchanged(t.Context(), c, &o.Memory, rest, time.Second); got != tt.unchanged {
 				t.Errorf("unchanged: %t, want %t", got, tt.unchanged)
 			}
+			rest.instances = slices.Delete(rest.instances, 1, 2) // it is not the replica's turn
+			if got, _ := o.Unchanged(t.Context(), c, &o.Memory, rest, time.Second); got != tt.unchanged {
+				t.Errorf("of its masters alone it is unchanged: %t, want %t", got, tt.unchanged)
+			}
 		})
+	}
+}
+
+// From the second look on a master tells of its replicas, and one of those is asked, each in its turn.
+func TestReplicasAreAskedInTurn(t *testing.T) {
+	s := &snapshot.Snapshot{}
+	for i, name := range []string{"c-0-0", "c-0-1", "c-0-2", "c-1-0", "c-1-1"} {
+		s.Instances = append(s.Instances, snapshot.Instance{Name: name, Redis: &snapshot.Redis{Master: i%3 == 0}})
+	}
+	rest := RestOf(s, 1)
+	for look, want := range []string{"01234", "032", "034", "031", "032"} {
+		got := ""
+		asked := rest.next()
+		for _, i := range asked {
+			got += strconv.Itoa(i)
+		}
+		if got != want {
+			t.Errorf("look %d: instances %s, want %s", look, got, want)
+		}
+		rest.looked(asked, make([]redis.Health, len(s.Instances)))
 	}
 }
 
