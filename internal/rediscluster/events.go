@@ -62,6 +62,13 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, report Report) {
 	if limited := change(v1alpha1.ConditionAutoscalingLimited, before, after); limited != nil && limited.Status == metav1.ConditionTrue {
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "Autoscale"+limited.Reason, "Autoscale", "%s", shell.Note(limited.Message))
 	}
+	if fence := change(v1alpha1.ConditionFenced, before, after); fence != nil {
+		kind := corev1.EventTypeNormal
+		if fence.Reason != v1alpha1.ReasonFenced {
+			kind = corev1.EventTypeWarning
+		}
+		r.recorder.Eventf(after, nil, kind, fence.Reason, "Fence", "%s", shell.Note(fence.Message))
+	}
 	was, is := before.Status.Phase, after.Status.Phase
 	if stall := newStall(before, after); stall != nil && report.Err == nil && (was == is || !worthTelling[is]) {
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, stall.Reason, "Reconcile", "%s", shell.Note(stall.Message))

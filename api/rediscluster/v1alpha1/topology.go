@@ -329,6 +329,27 @@ const AnnotationGiveUpNode = "redis.middleware.hc.cn/give-up-node"
 // takes the annotation away when it is, and when it cannot be; the Event EndSwitchover says which.
 const AnnotationSwitchover = "redis.middleware.hc.cn/switchover"
 
+// AnnotationFenced names instances of the cluster, separated by commas, that the operator is to leave alone until their names are taken
+// out: somebody looks at them. The condition Fenced says what became of it. LongestFenced is how many characters it may have.
+const (
+	AnnotationFenced = "redis.middleware.hc.cn/fenced"
+	LongestFenced    = 4096
+)
+
+// ConditionFenced is True while an instance that the annotation AnnotationFenced names is left alone. False says what that waits for. It is
+// absent without the annotation.
+const ConditionFenced = "Fenced"
+
+// The reasons of ConditionFenced.
+const (
+	// ReasonFenced: the message names the instances, and says why others that are named are not.
+	ReasonFenced = "Fenced"
+	// ReasonFenceWaits: none is yet; the message says why.
+	ReasonFenceWaits = "FenceWaits"
+	// ReasonUnknownInstance: nothing that the annotation names is an instance of the cluster.
+	ReasonUnknownInstance = "UnknownInstance"
+)
+
 // SchedulingGateNode keeps an instance whose data is in a directory of a node from starting on
 // another one: the operator binds the pod to the node, and takes the gate away.
 const SchedulingGateNode = "redis.middleware.hc.cn/node"

@@ -62,6 +62,8 @@ func Rights() []Right {
 		Right{Command: "failover", Group: redisGroup, Resource: "redisclusters", Verb: "get"},
 		Right{Command: "failover", Group: redisGroup, Resource: "redisclusters", Verb: "patch"},
 		Right{Command: "failover", Resource: "events", Verb: "list", Optional: "why it was refused"},
+		Right{Command: "fence, unfence", Group: redisGroup, Resource: "redisclusters", Verb: "get"},
+		Right{Command: "fence, unfence", Group: redisGroup, Resource: "redisclusters", Verb: "patch"},
 		Right{Command: "backup", Group: redisGroup, Resource: "redisbackupschedules", Verb: "list"},
 		Right{Command: "backup", Group: redisGroup, Resource: "redisbackups", Verb: "create"},
 		Right{Command: "restore", Group: redisGroup, Resource: "redisbackups", Verb: "get"},

@@ -103,6 +103,8 @@ var told = []struct {
 	{v1alpha1.ConditionConfigured, metav1.ConditionFalse, Warning, ""},
 	{v1alpha1.ConditionMastersSpread, metav1.ConditionFalse, Warning, ""},
 	{v1alpha1.ConditionAnomalous, metav1.ConditionTrue, Warning, ""},
+	{v1alpha1.ConditionFenced, metav1.ConditionTrue, Warning, "kubectl middleware unfence %s -n %s"},
+	{v1alpha1.ConditionFenced, metav1.ConditionFalse, Warning, ""},
 	{v1alpha1.ConditionExternalAccess, metav1.ConditionFalse, Warning, "kubectl get rediscluster %s -n %s -o jsonpath={.status.external}"},
 	{v1alpha1.ConditionArchiving, metav1.ConditionFalse, Warning, "kubectl get rediscluster %s -n %s -o jsonpath={.status.archive}"},
 }

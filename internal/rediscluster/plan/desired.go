@@ -68,6 +68,9 @@ type Desired struct {
 	GiveUpSource string
 	// Switchover names the instance that a person asks to be the master of its shard; empty when none.
 	Switchover string
+	// Fenced are the names of instances that a person asks to have left alone, each once, FenceProblem says what of that is not followed.
+	Fenced       []string
+	FenceProblem string
 	// PreviousPasswordFor is how long a password is accepted after clients were told the next.
 	PreviousPasswordFor time.Duration
 	// UpgradeTimeout is how long a rollout may make no progress before the phase says
@@ -126,6 +129,7 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 		PreviousPasswordFor: cluster.PreviousPasswordFor(), Restore: cluster.Restore() != nil,
 		Import: importFor(cluster), UID: cluster.UID, External: cluster.Spec.External != nil,
 	}
+	d.Fenced, d.FenceProblem = fencesFor(cluster)
 	for _, entry := range spec.UpdateStrategy.AssignStrategies {
 		d.SlotAssignments = append(d.SlotAssignments, SlotAssignment{Slots: int(entry.Slots), From: entry.From(), To: entry.To()})
 	}

@@ -39,7 +39,7 @@ const endpointsLag = 2 * time.Second
 func planAddToEndpoints(in input) Step {
 	step := AddToEndpoints{}
 	for _, pod := range in.snap.Reachable() {
-		stays := !pod.Terminating && !in.safeToRemove(pod).Holds && !in.retiring(pod)
+		stays := !pod.Terminating && !pod.Fenced && !in.safeToRemove(pod).Holds && !in.retiring(pod)
 		if pod.HasReadinessGate && !pod.InEndpoints && stays && hasFullSlotMap(pod) {
 			step.Pods = append(step.Pods, pod.Name)
 		}

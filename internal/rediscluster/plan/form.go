@@ -189,7 +189,7 @@ func chooseMaster(in input, shard int, others map[int]*snapshot.Instance) *snaps
 	var best *snapshot.Instance
 	var least concentration
 	for _, pod := range in.snap.Reachable() {
-		if pod.Shard != shard || !pod.Redis.Master || pod.Redis.Keys > 0 || pod.Terminating || in.leaving(pod.Shard, pod.Ordinal) {
+		if pod.Shard != shard || !pod.Redis.Master || pod.Redis.Keys > 0 || pod.Terminating || pod.Fenced || in.leaving(pod.Shard, pod.Ordinal) {
 			continue
 		}
 		with := maps.Clone(others)

@@ -50,7 +50,7 @@ func planReturn(in input) Step {
 		}
 		for _, pod := range in.snap.Reachable() {
 			master := in.snap.ByNodeID(pod.Redis.MasterID)
-			if pod.Shard != shard || pod.Redis.Master || !pod.Redis.MasterLinkUp || pod.Terminating ||
+			if pod.Shard != shard || pod.Redis.Master || !pod.Redis.MasterLinkUp || pod.Terminating || pod.Fenced ||
 				master == nil || master.Shard == shard || masters[master.Shard] == master || !upToDate(pod, master) {
 				continue
 			}
@@ -74,7 +74,7 @@ func (in input) regain(shard int, masters map[int]*snapshot.Instance) Step {
 		return nil
 	}
 	for _, pod := range in.snap.Reachable() {
-		if pod.Shard != shard || pod.Terminating || in.leaving(pod.Shard, pod.Ordinal) {
+		if pod.Shard != shard || pod.Terminating || pod.Fenced || in.leaving(pod.Shard, pod.Ordinal) {
 			continue
 		}
 		master := in.snap.ByNodeID(pod.Redis.MasterID)
@@ -145,11 +145,11 @@ func planConverge(in input) Step {
 
 // awaitConvergence waits for everything but the readiness of pods that are excused.
 func awaitConvergence(in input, excused func(*snapshot.Instance) bool) Step {
-	if v := snapshotComplete(in); !v.Holds {
+	if v := in.complete(isFenced); !v.Holds {
 		// Kubernetes tells when a pod starts, and nobody when Redis has loaded its data.
 		return waitFor(v)
 	}
-	members := in.members()
+	members := in.looked()
 	for _, pod := range members {
 		if v := converged(in, members, pod); !v.Holds {
 			return waitFor(v)
@@ -246,7 +246,7 @@ func planReplicate(in input) Step {
 	var renewal Step
 	for _, pod := range in.snap.Reachable() {
 		master := masters[pod.Shard]
-		if master == nil || master == pod || pod.Redis.Slots.Len() > 0 || pod.Terminating || in.safeToRemove(pod).Holds ||
+		if master == nil || master == pod || pod.Redis.Slots.Len() > 0 || pod.Terminating || pod.Fenced || in.safeToRemove(pod).Holds ||
 			pod.Redis.MasterID == master.Redis.NodeID && !looksElsewhere(pod, master) {
 			continue
 		}

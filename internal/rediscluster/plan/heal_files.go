@@ -48,7 +48,7 @@ func planForceDelete(in input) Step {
 	}
 	for i := range in.snap.Instances {
 		pod := &in.snap.Instances[i]
-		if !pod.Terminating || pod.Redis != nil || pod.StopBy.IsZero() || in.now.Sub(pod.StopBy) < terminationTimeout || !failedForAll(in.snap,
+		if !pod.Terminating || pod.Fenced || pod.Redis != nil || pod.StopBy.IsZero() || in.now.Sub(pod.StopBy) < terminationTimeout || !failedForAll(in.snap,
 			pod) {
 			continue
 		}
@@ -104,7 +104,7 @@ func planRecreate(in input) Step {
 	for i := range in.snap.Instances {
 		pod := &in.snap.Instances[i]
 		words := Corruption(pod.TerminationMessage)
-		if !pod.Failing || pod.Redis != nil || pod.Terminating || words == "" || in.leaving(pod.Shard, pod.Ordinal) {
+		if !pod.Failing || pod.Redis != nil || pod.Terminating || pod.Fenced || words == "" || in.leaving(pod.Shard, pod.Ordinal) {
 			continue
 		}
 		master := in.snap.Masters()[pod.Shard]
@@ -146,7 +146,7 @@ func planReidentify(in input) Step {
 	var stall Step
 	for _, pod := range in.snap.Reachable() {
 		d, disputed := in.disputes[pod.Name]
-		if !disputed || pod.Terminating || in.leaving(pod.Shard, pod.Ordinal) {
+		if !disputed || pod.Terminating || pod.Fenced || in.leaving(pod.Shard, pod.Ordinal) {
 			continue
 		}
 		owner := in.agreedOwner(pod, d)

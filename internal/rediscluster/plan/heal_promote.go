@@ -255,11 +255,11 @@ func lostMasters(s *snapshot.Snapshot) []string {
 	return ids
 }
 
-// replicasOf are the replicas of a master that stay.
+// replicasOf are the replicas of a master that stay, and are not fenced.
 func replicasOf(s *snapshot.Snapshot, masterID string) []*snapshot.Instance {
 	var replicas []*snapshot.Instance
 	for _, in := range s.Reachable() {
-		if !in.Redis.Master && in.Redis.MasterID == masterID && !in.Terminating {
+		if !in.Redis.Master && in.Redis.MasterID == masterID && !in.Terminating && !in.Fenced {
 			replicas = append(replicas, in)
 		}
 	}

@@ -143,11 +143,11 @@ func (in input) hibernatedAfter(step Step) v1alpha1.Topology {
 	return in.snap.Hibernated
 }
 
-// kept are the instances that run and have been told that they are not elected.
+// kept are the instances that run and have been told that they are not elected, but for those that are fenced.
 func (in input) kept() []*snapshot.Instance {
 	var found []*snapshot.Instance
 	for _, pod := range in.snap.Reachable() {
-		if !pod.Terminating && pod.Redis.Settings[redisconf.NoFailover] == "yes" {
+		if !pod.Terminating && !pod.Fenced && pod.Redis.Settings[redisconf.NoFailover] == "yes" {
 			found = append(found, pod)
 		}
 	}
@@ -182,6 +182,9 @@ func elections(pods []*snapshot.Instance, kept, reason string) Step {
 
 // mayStop is what stopping all instances has to wait for; nil: nothing. Nobody is kept from being elected as long as there is something.
 func (in input) mayStop() Step {
+	if v := notFenced(in, isFenced, "hibernating the cluster"); !v.Holds {
+		return waitFor(v)
+	}
 	for _, v := range []Verdict{noBackup(in), nothingMoves(in), dataOnDisk(in)} {
 		if !v.Holds {
 			v.Reason = "spec.hibernate is true, and the instances stop later: " + v.Reason

@@ -75,6 +75,9 @@ type Decision struct {
 	Healthy bool
 	// Spread is how the masters are spread over nodes and zones.
 	Spread Spread
+	// Fences are the instances that a person asks to have left alone, FenceProblem says what of that is not followed; empty: nothing.
+	Fences       []Fence
+	FenceProblem string
 	// TLS is which connections instances take, and what it waits for that they take those that are asked for; its mode is empty
 	// when nothing is said of TLS and nothing of it is left.
 	TLS TLSInForce
@@ -88,7 +91,9 @@ type input struct {
 	// snap is what was seen, without what the disputes are about.
 	snap     *snapshot.Snapshot
 	disputes map[string]dispute
-	pending  Pending
+	// asked are the instances that a person asks to have left alone.
+	asked   []Fence
+	pending Pending
 	// problems are why the spec cannot be followed; while there are any, desired is the cluster as
 	// it is.
 	problems []problem
@@ -138,7 +143,8 @@ func ShapeOf(d Desired, s *snapshot.Snapshot, now time.Time) Shape {
 		// It has the shards of the server, or of the files, until the cluster has formed; then it is scaled to what is asked for.
 		d.Topology, d.AssignReceive = beginning(d.Topology, shards), false
 	}
-	in := input{desired: d, snap: setAside(s, found).Indexed(), disputes: found, now: now}
+	marked, fences := fenced(d.Fenced, setAside(s, found))
+	in := input{desired: d, snap: marked.Indexed(), disputes: found, asked: fences, now: now}
 	for _, message := range d.Problems {
 		in.problems = append(in.problems, problem{cause: "InvalidSpec", message: message})
 	}
@@ -200,6 +206,7 @@ func (shape Shape) Next(pending Pending) Decision {
 	decision.Outside = shape.Outside
 	decision.Settings, decision.SettingChanges, decision.SettingProblems = in.settingsAfter(), in.settingChanges(), in.settingProblems()
 	decision.TLS = in.tlsInForce()
+	decision.Fences, decision.FenceProblem = in.fences(), d.FenceProblem
 	if d.Paused {
 		decision.Situation, decision.Overdue, decision.Stalled = Paused, "", nil
 		decision.Step = Hold{base: base{"spec.pause is true: nothing is changed; set it to false to go on"}, Next: decision.Step}

@@ -93,6 +93,8 @@ const (
 	CertificatesShown Predicate = "certificates_shown"
 	// ModulesLoaded: no instance is still to restart with other modules.
 	ModulesLoaded Predicate = "modules_loaded"
+	// NotFenced: no instance that something needs is one that a person asks to have left alone.
+	NotFenced Predicate = "not_fenced"
 )
 
 // Verdict is a predicate's answer. Reason is set when it does not hold.
@@ -102,8 +104,14 @@ type Verdict struct {
 	Reason    string
 }
 
-// waitFor waits until a verdict holds, and looks again soon.
-func waitFor(v Verdict) Wait { return Wait{base: base{v.Reason}, BlockedBy: v.Predicate, After: soon} }
+// waitFor waits until a verdict holds, and looks again soon, unless it is a person's to change that.
+func waitFor(v Verdict) Wait {
+	wait := Wait{base: base{v.Reason}, BlockedBy: v.Predicate, After: soon}
+	if v.Predicate == NotFenced {
+		wait.After = 0
+	}
+	return wait
+}
 
 func holds(p Predicate) Verdict { return Verdict{Predicate: p, Holds: true} }
 
@@ -112,6 +120,11 @@ func fails(p Predicate, format string, args ...any) Verdict {
 }
 
 func snapshotComplete(in input) Verdict {
+	return in.complete(func(*snapshot.Instance) bool { return false })
+}
+
+// complete is snapshotComplete but for pods that are excused.
+func (in input) complete(excused func(*snapshot.Instance) bool) Verdict {
 	for shard, n := range in.topology {
 		for ordinal := range int(n) {
 			name := fmt.Sprintf("instance %d of shard %d", ordinal, shard)
@@ -119,6 +132,7 @@ func snapshotComplete(in input) Verdict {
 			case in.notRequired(shard, ordinal).Holds:
 			case pod == nil:
 				return fails(SnapshotComplete, "%s has no pod yet%s", name, taken(in.snap, shard, ordinal))
+			case excused(pod):
 			case pod.Waiting != "":
 				return fails(SnapshotComplete, "%s: %s%s", pod.Name, pod.Waiting, in.roomier(pod))
 			case pod.Redis == nil:
@@ -127,7 +141,7 @@ func snapshotComplete(in input) Verdict {
 		}
 	}
 	for i := range in.snap.Instances {
-		if pod := &in.snap.Instances[i]; pod.Redis == nil && !pod.Terminating && !in.notRequired(pod.Shard, pod.Ordinal).Holds {
+		if pod := &in.snap.Instances[i]; pod.Redis == nil && !pod.Terminating && !excused(pod) && !in.notRequired(pod.Shard, pod.Ordinal).Holds {
 			return fails(SnapshotComplete, "%s does not answer: %s", pod.Name, pod.Error)
 		}
 	}

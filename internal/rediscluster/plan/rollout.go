@@ -71,19 +71,20 @@ func (in input) otherPorts(pod *snapshot.Instance) bool {
 
 // outdated are the stale instances in the order in which they are restarted: one that the
 // Service was taken away from goes on, replicas come before masters, and those that are not
-// ready before others. A master that has switched over is a replica, and comes next.
+// ready before others. A master that has switched over is a replica, and comes next. One of whose
+// shard an instance is fenced comes last: it may have to wait for that. Those that are fenced are left out.
 func (in input) outdated() []*snapshot.Instance {
 	var outdated []*snapshot.Instance
 	for i := range in.snap.Instances {
-		if pod := &in.snap.Instances[i]; in.stale(pod) {
+		if pod := &in.snap.Instances[i]; in.stale(pod) && !pod.Fenced {
 			outdated = append(outdated, pod)
 		}
 	}
-	slices.SortStableFunc(outdated, func(a, b *snapshot.Instance) int { return cmp.Compare(urgency(a), urgency(b)) })
+	slices.SortStableFunc(outdated, func(a, b *snapshot.Instance) int { return cmp.Compare(in.urgency(a), in.urgency(b)) })
 	return outdated
 }
 
-func urgency(pod *snapshot.Instance) int {
+func (in input) urgency(pod *snapshot.Instance) int {
 	switch {
 	case pod.RemovedFromEndpoints():
 		return 0
@@ -91,8 +92,10 @@ func urgency(pod *snapshot.Instance) int {
 		return 1
 	case pod.Redis != nil && !pod.Redis.Master:
 		return 2
-	default:
+	case in.fencedBeside(pod).Holds:
 		return 3
+	default:
+		return 4
 	}
 }
 
@@ -251,6 +254,9 @@ func switchOver(in input, master *snapshot.Instance) Step {
 		}
 	}
 	if best = in.knownReplica(best, master); best == nil {
+		if v := in.fencedBeside(master); !v.Holds {
+			return waitFor(v)
+		}
 		return waitFor(fails(ReplicaInSync, "%s is to be restarted and is the master of shard %d, of which no other instance is in sync",
 			master.Name, master.Shard))
 	}
@@ -278,7 +284,7 @@ func prefer(in input, a, b *snapshot.Instance) bool {
 // canSucceed reports whether a replica can take over from its master without losing a write.
 func canSucceed(pod, master *snapshot.Instance) bool {
 	r := pod.Redis
-	return !r.Master && r.MasterID == master.Redis.NodeID && r.MasterLinkUp && !pod.Terminating && upToDate(pod, master)
+	return !r.Master && r.MasterID == master.Redis.NodeID && r.MasterLinkUp && !pod.Terminating && !pod.Fenced && upToDate(pod, master)
 }
 
 // skewed reports whether a stale replica cannot follow its master of a newer version: data of a

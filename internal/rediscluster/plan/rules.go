@@ -55,6 +55,7 @@ var rules = []rule{
 	{"unowned keys", true, planUnownedKeys},
 	{"replicate", true, planReplicate},
 	{"return", true, planReturn},
+	{"fence", true, planFence},
 	{"add to endpoints", true, planAddToEndpoints},
 	{"storage", false, planStorage},
 	{"disk", true, planDisk},
@@ -74,6 +75,7 @@ var rules = []rule{
 	{"await reclaim", true, planAwaitReclaim},
 	{"await proof", true, planAwaitProof},
 	{"converge", true, planConverge},
+	{"await fence", false, planAwaitFence},
 	// What waits for a cluster that is healthy.
 	{"refusal", false, planRefusal},
 	{"removal", false, planRemoval},
@@ -94,7 +96,7 @@ var healing = slices.DeleteFunc(slices.Clone(rules), func(r rule) bool { return 
 func next(in input, rules []rule) (step Step, told *Stall, by string) {
 	var tells string
 	for _, rule := range rules {
-		found := rule.find(in)
+		found := in.spare(rule.find(in))
 		if found == nil {
 			continue
 		}

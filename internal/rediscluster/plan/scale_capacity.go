@@ -150,7 +150,7 @@ func (in input) masters() map[int]*snapshot.Instance {
 func followed(in input, shard int) *snapshot.Instance {
 	reachable := in.snap.Reachable()
 	for _, pod := range reachable {
-		if pod.Shard == shard && pod.Redis.Master &&
+		if pod.Shard == shard && pod.Redis.Master && !pod.Fenced &&
 			slices.ContainsFunc(reachable, func(other *snapshot.Instance) bool { return other.Redis.MasterID == pod.Redis.NodeID }) {
 			return pod
 		}

@@ -50,6 +50,8 @@ func (in input) safeToRemove(pod *snapshot.Instance) Verdict {
 	switch {
 	case !in.leaving(pod.Shard, pod.Ordinal):
 		return askedFor
+	case pod.Fenced:
+		return in.fencedAway(pod)
 	case r == nil:
 		return fails(SafeToRemove, "%s does not answer: %s", pod.Name, pod.Error)
 	case !r.Slots.IsEmpty():
@@ -72,6 +74,8 @@ func (in input) notRequired(shard, ordinal int) Verdict {
 	switch {
 	case !in.leaving(shard, ordinal):
 		return askedFor
+	case pod != nil && pod.Fenced:
+		return in.fencedAway(pod)
 	case pod != nil && pod.Waiting == "" && (!pod.Terminating || pod.Redis != nil):
 		return fails(SafeToRemove, "%s may run", pod.Name)
 	case shard >= len(in.desired.Topology) && in.snap.Masters()[shard] != nil:
@@ -172,7 +176,9 @@ func gone(in input) Step {
 		}
 	}
 	for i := range in.snap.Instances {
-		if pod := &in.snap.Instances[i]; in.leaving(pod.Shard, pod.Ordinal) {
+		if pod := &in.snap.Instances[i]; in.leaving(pod.Shard, pod.Ordinal) && pod.Fenced {
+			return waitFor(in.fencedAway(pod))
+		} else if in.leaving(pod.Shard, pod.Ordinal) {
 			return waitFor(fails(PodsGone, "pod %s is to go and is still there", pod.Name))
 		}
 	}

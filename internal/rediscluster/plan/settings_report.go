@@ -96,7 +96,7 @@ func planMisconfigured(in input) Step {
 	for i := range in.snap.Instances {
 		pod := &in.snap.Instances[i]
 		fatal, ok := in.misconfigured(pod)
-		if !ok || in.desired.Settings == nil {
+		if !ok || pod.Fenced || in.desired.Settings == nil {
 			continue
 		}
 		if slices.ContainsFunc(in.effectiveSettings(), func(s redisconf.Setting) bool { return concerns(fatal, s) }) {

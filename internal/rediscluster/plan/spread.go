@@ -61,7 +61,7 @@ func (in input) spreadBy(next *exchange) Step {
 // as failed with all of them, and that no slot is on its way: a switchover now finds every voter,
 // and does not cross with a failover.
 func (in input) agreed() bool {
-	members := in.members()
+	members := in.looked()
 	for _, pod := range members {
 		r := pod.Redis
 		if len(r.Migrating)+len(r.Importing)+len(r.Jobs) > 0 || !converged(in, members, pod).Holds {

@@ -67,6 +67,8 @@ func (in input) requested() Step {
 	masters := in.snap.Masters()
 	e := exchange{masters[pod.Shard], pod}
 	switch {
+	case pod.Fenced:
+		return in.refuseSwitchover(fmt.Sprintf("%s is fenced by the annotation %s", pod.Name, v1alpha1.AnnotationFenced))
 	case pod.Redis == nil:
 		return requestWaits(fails(SnapshotComplete, "%s is to take over, and does not answer: %s", pod.Name, pod.Error))
 	case pod.Redis.Master:

@@ -378,6 +378,8 @@ type Instance struct {
 	// clients to it. RemovedFromEndpointsAt is when that ended.
 	HasReadinessGate, InEndpoints bool
 	RemovedFromEndpointsAt        time.Time
+	// Fenced reports whether the instance is left alone, as a person asks; only planning says so.
+	Fenced bool
 	// Terminating reports whether the pod is being deleted; StopBy is when its grace period ends.
 	Terminating bool
 	StopBy      time.Time

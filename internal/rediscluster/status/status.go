@@ -103,6 +103,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	archive(cluster, &status, p, now)
 	external(cluster, &status, p, now)
 	hibernated(cluster, &status, p, now)
+	fenced(cluster, &status, p, now)
 	autoscaled(cluster, &status, p, now)
 	return status
 }
