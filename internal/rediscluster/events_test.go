@@ -41,6 +41,11 @@ func TestReport(t *testing.T) {
 		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionArchiving, Status: is, Reason: reason, Message: reason + "!"}}
 		return c
 	}
+	fenced := func(reason string, is metav1.ConditionStatus) *v1alpha1.RedisCluster {
+		c := with("Running", "")
+		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionFenced, Status: is, Reason: reason, Message: reason + "!"}}
+		return c
+	}
 	broken := errors.New("c-0-0 does not answer")
 	for name, tt := range map[string]struct {
 		before, after *v1alpha1.RedisCluster
@@ -50,7 +55,12 @@ func TestReport(t *testing.T) {
 	}{
 		"nothing happened":   {with("Running", ""), with("Running", ""), pass(plan.None{}, nil), false, nil},
 		"a wait for another": {with("Creating", "a"), with("Creating", "b"), pass(plan.Wait{}, nil), false, nil},
-		"a step":             {with("Creating", ""), with("Creating", ""), pass(plan.Meet{}, nil), true, []string{"Normal Meet "}},
+		"an instance is left alone": {fenced("FenceWaits", "False"), fenced("Fenced", "True"), pass(plan.None{}, nil), false,
+			[]string{"Normal Fenced Fenced!"}},
+		"it still is": {fenced("Fenced", "True"), fenced("Fenced", "True"), pass(plan.None{}, nil), false, nil},
+		"none is left alone yet": {with("Running", ""), fenced("FenceWaits", "False"), pass(plan.None{}, nil), false,
+			[]string{"Warning FenceWaits FenceWaits!"}},
+		"a step": {with("Creating", ""), with("Creating", ""), pass(plan.Meet{}, nil), true, []string{"Normal Meet "}},
 		"it runs": {with("Creating", "x"), with("Running", ""), pass(plan.None{}, nil), false,
 			[]string{"Normal Running the cluster is Running"}},
 		"it fails": {with("Running", ""), with("Failed", "no slot"), pass(plan.Wait{}, nil), false,

@@ -73,6 +73,8 @@ var flows = []flow{
 	{name: "rollout", change: func(s *simulation) { s.retemplate("v2") },
 		undo: func(s *simulation) { s.retemplate("v1") }},
 	{name: "a switchover that a person asks for", change: askForSwitchover},
+	{name: "a master that is to be left alone", change: func(s *simulation) { s.fence("c-0-0") },
+		undo: func(s *simulation) { s.fence("") }},
 	{name: "settings", change: func(s *simulation) {
 		s.cluster.Spec.Config = map[string]string{"maxmemory-policy": "allkeys-lru", "cluster-node-timeout": "5000", "hz": "20"}
 	}, undo: func(s *simulation) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,10 @@ func unwilling(s *snapshot.Snapshot, names ...string) *snapshot.Snapshot {
 func ended(s *snapshot.Snapshot, shard, ordinal int) *snapshot.Snapshot {
 	pod := s.Find(shard, ordinal)
 	fail(s, pod.Redis.NodeID)
+	for _, replica := range s.Reachable() {
+		replica.Redis.MasterLinkLost = replica.Redis.MasterLinkLost || replica.Redis.MasterID == pod.Redis.NodeID
+	}
+	pod.StoppedAt = now.Add(-3 * time.Second)
 	pod.Redis, pod.Ready, pod.Error, pod.Waiting, pod.Stopped, pod.Failing = nil, false, "refused", "CrashLoopBackOff", true, true
 	return s
 }
@@ -57,14 +62,16 @@ func TestFence(t *testing.T) {
 		inForce   []string
 		waits     string
 	}{
-		"nobody":            {snapshot: unwilling(formed()), step: "None"},
-		"a replica":         {snapshot: unwilling(gated(formed())), names: "c-0-1", step: "SetConfig", inForce: []string{"c-0-1"}},
-		"one that was told": {snapshot: unwilling(gated(formed()), "c-0-1"), names: "c-0-1", step: "RemoveFromEndpoints", inForce: []string{"c-0-1"}},
+		"nobody":    {snapshot: unwilling(formed()), step: "None"},
+		"a replica": {snapshot: unwilling(gated(formed())), names: "c-0-1", step: "SetConfig", inForce: []string{"c-0-1"}},
+		"one that was told": {snapshot: unwilling(gated(formed()), "c-0-1"), names: "c-0-1", step: "RemoveFromEndpoints",
+			inForce: []string{"c-0-1"}},
 		"one that the Service is away from": {snapshot: unwilling(out(gated(formed())), "c-0-1"), names: "c-0-1", step: "None",
 			inForce: []string{"c-0-1"}},
 		"not any more":  {snapshot: unwilling(out(gated(formed())), "c-0-1"), step: "AddToEndpoints"},
 		"and it serves": {snapshot: unwilling(gated(formed()), "c-0-1"), step: "SetConfig", why: "may be elected again"},
-		"a master": {snapshot: unwilling(formed()), names: "c-0-0", step: "Switchover", why: "c-0-0 is to be fenced and is the master of shard 0: c-0-1",
+		"a master": {snapshot: unwilling(formed()), names: "c-0-0", step: "Switchover",
+			why:   "c-0-0 is to be fenced and is the master of shard 0: c-0-1",
 			waits: "it is the master of shard 0, and another instance is to take over"},
 		"a master without a replica in sync": {snapshot: unsynced(unwilling(formed()), 0, 1), names: "c-0-0", step: "Wait",
 			waits: "the instances do not agree yet"},
@@ -76,14 +83,17 @@ func TestFence(t *testing.T) {
 		"all of a shard": {snapshot: unwilling(formed()), names: "c-0-0,c-0-1", step: "Switchover", waits: "another instance is to take over"},
 		"all instances": {snapshot: unwilling(swapped(formed(), 0), "c-0-0", "c-1-1", "c-2-1"),
 			names: "c-0-0,c-0-1,c-1-1,c-1-0,c-2-1,c-2-0", step: "None", inForce: []string{"c-0-0", "c-1-1", "c-2-1"}, waits: "no other instance"},
-		"no pod":                    {snapshot: unwilling(formed()), names: "c-7-0", step: "None", waits: "it has no pod"},
-		"a new cluster":             {snapshot: fresh(), names: "c-0-1", step: "Meet", waits: "the cluster has not formed"},
-		"the last copy":             {snapshot: ended(unwilling(formed()), 0, 0), names: "c-0-1", step: "Promote", waits: "it may be what has the data"},
-		"its master has gone since": {snapshot: ended(unwilling(formed(), "c-0-1"), 0, 0), names: "c-0-1", step: "Wait", inForce: []string{"c-0-1"}},
-		"one that does not run":     {snapshot: ended(unwilling(formed()), 0, 1), names: "c-0-1", step: "None", inForce: []string{"c-0-1"}},
+		"no pod":        {snapshot: unwilling(formed()), names: "c-7-0", step: "None", waits: "it has no pod"},
+		"a new cluster": {snapshot: fresh(), names: "c-0-1", step: "AssignSlots", waits: "the cluster has not formed"},
+		"the last copy": {snapshot: ended(unwilling(formed()), 0, 0), names: "c-0-1", step: "Promote",
+			waits: "it may be what has the data"},
+		"its master has gone since": {snapshot: ended(unwilling(formed(), "c-0-1"), 0, 0), names: "c-0-1", step: "Wait",
+			inForce: []string{"c-0-1"}},
+		"one that does not run": {snapshot: ended(unwilling(formed()), 0, 1), names: "c-0-1", step: "None", inForce: []string{"c-0-1"}},
 		"one of few": {snapshot: unwilling(formed()), names: "c-0-0", desired: func(d *Desired) { d.Paused = true }, step: "Hold",
 			why: "spec.pause is true", waits: "another instance is to take over"},
-		"of a cluster that goes": {snapshot: unwilling(formed()), names: "c-0-1", desired: func(d *Desired) { d.Deleting = true }, step: "DeleteChildren"},
+		"of a cluster that goes": {snapshot: unwilling(formed()), names: "c-0-1", desired: func(d *Desired) { d.Deleting = true },
+			step: "DeleteChildren"},
 	} {
 		d := desired()
 		if tt.names != "" {
@@ -146,9 +156,10 @@ func TestWhatIsFencedIsPassedOver(t *testing.T) {
 			blockedBy: NotFenced},
 		"slots are to move, and it does not answer": {snapshot: ended(scaledOut(), 0, 1),
 			desired: func(d *Desired) { d.Topology = v1alpha1.Topology{2, 2, 2, 2} }, step: "Wait", blockedBy: NotFenced},
-		"the cluster is to be hibernated": {snapshot: formed(), desired: func(d *Desired) { d.Hibernate = true }, step: "Wait", blockedBy: NotFenced},
-		"it is asked to take over":        {snapshot: formed(), desired: func(d *Desired) { d.Switchover = "c-0-1" }, step: "EndSwitchover"},
-		"another master is lost":          {snapshot: ended(ended(formed(), 0, 1), 1, 0), step: "Promote", pods: []string{"c-1-1"}},
+		"the cluster is to be hibernated": {snapshot: formed(), desired: func(d *Desired) { d.Hibernate = true },
+			step: "Wait", blockedBy: NotFenced},
+		"it is asked to take over": {snapshot: formed(), desired: func(d *Desired) { d.Switchover = "c-0-1" }, step: "EndSwitchover"},
+		"another master is lost":   {snapshot: ended(ended(formed(), 0, 1), 1, 0), step: "Promote", pods: []string{"c-1-1"}},
 		"the spec is not valid": {snapshot: damaged(stored(formed()), 0), desired: func(d *Desired) { d.Problems = []string{"spec.x: is wrong"} },
 			step: "Stall"},
 	} {
@@ -181,7 +192,7 @@ func scaledOut() *snapshot.Snapshot {
 	s.Shards = append(s.Shards, snapshot.Shard{Index: 3, Name: "c-3", Replicas: 2})
 	for ordinal := range 2 {
 		pod := snapshot.Instance{Name: "c-3-" + string(rune('0'+ordinal)), Shard: 3, Ordinal: ordinal, IP: podIP(3, ordinal), Ready: true,
-			Redis: &snapshot.Redis{NodeID: nodeID(3, ordinal), Master: ordinal == 0, ClusterOK: true}}
+			Redis: &snapshot.Redis{NodeID: nodeID(3, ordinal), Master: ordinal == 0, ClusterOK: true, Peers: map[string]snapshot.Peer{}}}
 		if ordinal == 1 {
 			pod.Redis.MasterID, pod.Redis.MasterLinkUp = nodeID(3, 0), true
 		}
@@ -243,7 +254,8 @@ func TestNothingIsDoneToWhatIsFenced(t *testing.T) {
 
 // A step that names an instance that is left alone loses that, or is none.
 func TestSpare(t *testing.T) {
-	in := input{snap: (&snapshot.Snapshot{Instances: []snapshot.Instance{{Name: "a", Shard: 0, Fenced: true}, {Name: "b", Shard: 1}}}).Indexed()}
+	s := &snapshot.Snapshot{Instances: []snapshot.Instance{{Name: "a", Shard: 0, Fenced: true}, {Name: "b", Shard: 1}}}
+	in := input{snap: s.Indexed()}
 	a, b := Target{Pod: "a"}, Target{Pod: "b"}
 	for _, tt := range []struct{ step, want Step }{
 		{nil, nil},
@@ -281,11 +293,14 @@ func TestWhoIsAskedToBeLeftAlone(t *testing.T) {
 		" , ":                {},
 		"c-0-1":              {names: []string{"c-0-1"}},
 		"c-1-0, c-0-1,c-1-0": {names: []string{"c-1-0", "c-0-1"}},
-		"other-0-1,c-0-1,c-00-1,c-0-1\x1b[2J": {names: []string{"c-0-1"}, problem: "3 names of the annotation redis.middleware.hc.cn/fenced are of no " +
+		"other-0-1,c-0-1,c-00-1,c-0-1\x1b[2J": {names: []string{"c-0-1"}, problem: "3 names of the annotation " +
+			"redis.middleware.hc.cn/fenced are of no " +
 			"instance of this cluster, which are called such as c-0-0"},
-		strings.Repeat("c-0-1,", 200_000): {problem: "the annotation redis.middleware.hc.cn/fenced has more than 4096 characters, and nothing of it is followed"},
+		strings.Repeat("c-0-1,", 200_000): {problem: "the annotation redis.middleware.hc.cn/fenced has more than 4096 characters, and " +
+			"nothing of it is followed"},
 	} {
-		cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Name: "c", Annotations: map[string]string{v1alpha1.AnnotationFenced: value}}}
+		cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Name: "c",
+			Annotations: map[string]string{v1alpha1.AnnotationFenced: value}}}
 		names, problem := fencesFor(cluster)
 		if diff := cmp.Diff(tt.names, names); diff != "" || problem != tt.problem {
 			t.Errorf("%.40q: %q, names (-want +got):\n%s", value, problem, diff)

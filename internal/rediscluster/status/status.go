@@ -280,10 +280,12 @@ func progressing(p Reconciliation, atRest bool) metav1.Condition {
 }
 
 // outdated reports whether nothing is wrong but that instances run an older template, or let in
-// whom they were told before, or that what an import left or a request is there, and that changing that is
-// somebody's, the operator's or the user's, next step.
+// whom they were told before, or that what an import left or a request is there, or that something
+// waits for an instance that a person fenced, and that changing that is somebody's, the operator's
+// or the user's, next step.
 func outdated(step plan.Step) bool {
-	if wait, waits := step.(plan.Wait); waits && (wait.BlockedBy == plan.PortsKnown || wait.Requested) {
+	if wait, waits := step.(plan.Wait); waits &&
+		(wait.BlockedBy == plan.PortsKnown || wait.BlockedBy == plan.NotFenced || wait.Requested) {
 		return true
 	}
 	return plan.Is[plan.SetTLS](step) || plan.Is[plan.RolloutWait](step) || plan.Is[plan.Restart](step) || plan.Is[plan.SetAccess](step) ||

@@ -79,6 +79,28 @@ func TestFailover(t *testing.T) {
 	}
 }
 
+// An instance is fenced and unfenced beside others, with the rights that `check` names.
+func TestFence(t *testing.T) {
+	namespace := shared.NewNamespace(t, api, "plugin")
+	cr := formed(t, namespace)
+	fences := user(t, "fences-"+namespace, namespace, "fence, unfence")
+	for _, tt := range []struct{ command, instance, annotation string }{
+		{"fence", "cache-0-1", "cache-0-1"}, {"fence", "cache-1-1", "cache-0-1,cache-1-1"}, {"unfence", "cache-0-1", "cache-1-1"},
+		{"unfence", "", ""}} {
+		out, err := run(fences, "", strings.Fields(tt.command+" cache "+tt.instance+" -n "+namespace)...)
+		shared.Check(t, err)
+		contains(t, out, map[bool]string{true: "no instance is fenced", false: tt.annotation}[tt.annotation == ""])
+		shared.Get(t, api, cr)
+		if is, set := cr.Annotations[v1alpha1.AnnotationFenced]; is != tt.annotation || set != (is != "") {
+			t.Errorf("%v: the annotation is %q", tt, is)
+		}
+	}
+	if _, err := run(fences, "", "fence", "cache", "cache-9-1", "-n", namespace); err == nil ||
+		!strings.Contains(err.Error(), "none of its instances") {
+		t.Errorf("nobody: %v", err)
+	}
+}
+
 func TestRestore(t *testing.T) {
 	namespace := shared.NewNamespace(t, api, "plugin")
 	cr := formed(t, namespace)
