@@ -187,7 +187,7 @@ func (in input) handOver(name string) (Step, Verdict) {
 // by themselves; this is for those that do not. What all instances have to know or have in common still gets to them: whom to forget,
 // passwords, certificates and settings.
 func (in input) spare(step Step) Step {
-	if !slices.ContainsFunc(in.snap.Instances, func(pod snapshot.Instance) bool { return pod.Fenced }) {
+	if len(in.asked) == 0 {
 		return step
 	}
 	alone := func(name string) bool {

@@ -255,7 +255,7 @@ func TestNothingIsDoneToWhatIsFenced(t *testing.T) {
 // A step that names an instance that is left alone loses that, or is none.
 func TestSpare(t *testing.T) {
 	s := &snapshot.Snapshot{Instances: []snapshot.Instance{{Name: "a", Shard: 0, Fenced: true}, {Name: "b", Shard: 1}}}
-	in := input{snap: s.Indexed()}
+	in := input{snap: s.Indexed(), asked: []Fence{{Pod: "a", InForce: true}}}
 	a, b := Target{Pod: "a"}, Target{Pod: "b"}
 	for _, tt := range []struct{ step, want Step }{
 		{nil, nil},
