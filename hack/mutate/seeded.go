@@ -96,7 +96,7 @@ var redisBugs = []Bug{
 	}`,
 		New: ``},
 	{Name: "switches over to a replica without waiting for its link", File: "internal/rediscluster/plan/rollout.go",
-		Old: `	return !r.Master && r.MasterID == master.Redis.NodeID && r.MasterLinkUp && !pod.Terminating && upToDate(pod, master)`,
+		Old: `	return !r.Master && r.MasterID == master.Redis.NodeID && r.MasterLinkUp && !pod.Terminating && !pod.Fenced && upToDate(pod, master)`,
 		New: `	return !r.Master && r.MasterID == master.Redis.NodeID && !pod.Terminating`},
 	{Name: "restarts a master without switching over", File: "internal/rediscluster/plan/rollout.go",
 		Old: `	case pod.Redis.Master:

@@ -143,10 +143,7 @@ func planFence(in input) Step {
 		if pod.HasReadinessGate && pod.InEndpoints {
 			remove.Pods = append(remove.Pods, pod.Name)
 		}
-		if pod.Redis == nil {
-			continue
-		}
-		if value, known := pod.Redis.Settings[redisconf.NoFailover]; known && value != "yes" {
+		if pod.Redis != nil && pod.Redis.Settings != nil && pod.Redis.Settings[redisconf.NoFailover] != "yes" {
 			willing = append(willing, pod)
 		}
 	}
