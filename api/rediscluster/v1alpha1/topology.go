@@ -346,8 +346,8 @@ const (
 	ReasonFenced = "Fenced"
 	// ReasonFenceWaits: none is yet; the message says why.
 	ReasonFenceWaits = "FenceWaits"
-	// ReasonUnknownInstance: nothing that the annotation names is an instance of the cluster.
-	ReasonUnknownInstance = "UnknownInstance"
+	// ReasonFenceUnknown: nothing that the annotation names is an instance of the cluster.
+	ReasonFenceUnknown = "UnknownInstance"
 )
 
 // SchedulingGateNode keeps an instance whose data is in a directory of a node from starting on

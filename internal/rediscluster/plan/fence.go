@@ -113,7 +113,7 @@ func (in input) fences() []Fence {
 		if !fences[i].handsOver {
 			continue
 		}
-		switch step, v := in.handOver(fences[i].Pod); {
+		switch step, v := in.switchedFrom(fences[i].Pod); {
 		case step == nil:
 			fences[i].Waits += ": " + v.Reason
 		default:
@@ -128,7 +128,7 @@ func (in input) fences() []Fence {
 func planFence(in input) Step {
 	for _, fence := range in.asked {
 		if fence.handsOver {
-			if step, _ := in.handOver(fence.Pod); step != nil {
+			if step, _ := in.switchedFrom(fence.Pod); step != nil {
 				return step
 			}
 		}
@@ -157,8 +157,8 @@ func planFence(in input) Step {
 	return remove
 }
 
-// handOver lets the best replica take over from a master that is to be left alone; nil and why when none can without losing a write.
-func (in input) handOver(name string) (Step, Verdict) {
+// switchedFrom lets the best replica take over from a master that is to be left alone; nil and why when none can without losing a write.
+func (in input) switchedFrom(name string) (Step, Verdict) {
 	if v := nothingMoves(in); !v.Holds {
 		return nil, v
 	}

@@ -48,7 +48,7 @@ func fenced(cluster *v1alpha1.RedisCluster, status *v1alpha1.RedisClusterStatus,
 	}
 	switch {
 	case len(alone) == 0 && len(waiting) == 0:
-		reason = v1alpha1.ReasonUnknownInstance
+		reason = v1alpha1.ReasonFenceUnknown
 	case len(alone) == 0:
 		reason = v1alpha1.ReasonFenceWaits
 	}
