@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -236,9 +237,42 @@ func byName(a, b Member) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// String is the fleet in one line.
+// For is the fleet in one line, for those of a namespace: others are counted, not named.
+func (v Verdict) For(namespace string) string {
+	theirs := func(all []Member) string {
+		var own []string
+		for _, m := range all {
+			if m.Namespace == namespace {
+				own = append(own, m.Name)
+			}
+		}
+		text := fmt.Sprint(len(all))
+		if len(own) > 0 {
+			text += " (here: " + strings.Join(own[:min(most, len(own))], ", ") + ")"
+		}
+		return text
+	}
+	text := fmt.Sprintf("%d of %d upgraded", v.Done, v.all())
+	if len(v.Current) > 0 {
+		text += fmt.Sprintf(", %s being upgraded", theirs(v.Current))
+	}
+	if len(v.Failing) > 0 {
+		text += fmt.Sprintf(", %s not well since then", theirs(v.Failing))
+	}
+	if v.Stopped || v.Aside == namespace {
+		text += ", and none of the others is upgraded before"
+	}
+	return text
+}
+
+func (v Verdict) all() int { return v.Done + v.Upgrading + v.Waiting + v.Failed }
+
+// most is how many members are named.
+const most = 3
+
+// String is the fleet in one line, for who runs the operator.
 func (v Verdict) String() string {
-	text := fmt.Sprintf("%d of %d upgraded", v.Done, v.Done+v.Upgrading+v.Waiting+v.Failed)
+	text := fmt.Sprintf("%d of %d upgraded", v.Done, v.all())
 	if len(v.Current) > 0 {
 		text += fmt.Sprintf(", %s being upgraded", names(v.Current))
 	}
@@ -258,7 +292,6 @@ func (v Verdict) String() string {
 
 // names are the first few of some members.
 func names(of []Member) string {
-	const most = 3
 	text := ""
 	for i, m := range of[:min(most, len(of))] {
 		if i > 0 {
