@@ -162,7 +162,7 @@ func TestTurnIsToldSeldom(t *testing.T) {
 	if now = now.Add(30 * time.Second); tell() == first {
 		t.Error("not told anew after a minute")
 	}
-	f.Report(fleet.Member{Namespace: "other", Name: "canary", UID: "u1", State: fleet.Upgrading, Wave: 1, TurnAt: now.Add(-time.Hour)})
+	f.Report(fleet.Member{Namespace: "other", Name: "canary", UID: "u1", State: fleet.Upgrading, Wave: 1, TurnAt: now.Add(-15 * time.Minute)})
 	if why := tell(); why != "0 of 3 upgraded, 1 not well since then, and none of the others is upgraded before" {
 		t.Errorf("told %q", why)
 	}
