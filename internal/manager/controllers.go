@@ -123,6 +123,8 @@ func addRedisCluster(w wiring, concurrency int) error {
 		InstanceMetrics:         w.options.RedisCluster.InstanceMetrics,
 		CreateTimeout:           w.options.RedisCluster.CreateTimeout,
 		UpgradeTimeout:          w.options.RedisCluster.UpgradeTimeout,
+		Waves:                   w.options.RedisCluster.waves(),
+		Version:                 BuildInfo().Version,
 		SyncPeriod:              w.options.SyncPeriod,
 		MaxConcurrentReconciles: concurrency,
 		AllowHostPath:           w.options.AllowHostPath,

@@ -78,6 +78,12 @@ func (o *Options) redisFlags() *pflag.FlagSet {
 		"how long forming a cluster may take before its phase is Failed")
 	f.DurationVar(&r.UpgradeTimeout, "cluster-upgrade-timeout", r.UpgradeTimeout,
 		"how long a rollout may make no progress before its phase is Failed")
+	f.IntVar(&r.UpgradeCanaries, "cluster-upgrade-canaries", r.UpgradeCanaries,
+		"how many RedisClusters take first what another version of the operator, or another default image, changes of their pods; 0 means all at once")
+	f.IntVar(&r.UpgradeWave, "cluster-upgrade-wave", r.UpgradeWave,
+		"how many RedisClusters take it at once when the canaries are well")
+	f.DurationVar(&r.UpgradePause, "cluster-upgrade-pause", r.UpgradePause,
+		"how long all of a wave are well before the next begins")
 	f.DurationVar(&r.PollInterval, "redis-poll-interval", r.PollInterval,
 		"how often the instances of a formed cluster are asked for their state; at rest, for all of it every sixth time")
 	f.BoolVar(&r.InstanceMetrics, "instance-metrics", r.InstanceMetrics,

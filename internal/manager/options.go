@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
+	"middleware.hc.cn/operator/internal/fleet"
 )
 
 // Options is everything that can be set when the operator starts. DefaultOptions gives usable values; the flags of
@@ -77,6 +78,15 @@ type RedisClusterOptions struct {
 	// CreateTimeout and UpgradeTimeout are how long forming a cluster and changing one may take without progress before its
 	// phase becomes Failed.
 	CreateTimeout, UpgradeTimeout time.Duration
+	// UpgradeCanaries is how many clusters take what is new in the operator first, UpgradeWave how many at once after that, and
+	// UpgradePause how long all of a wave are well before the next. Without canaries there are no waves.
+	UpgradeCanaries, UpgradeWave int
+	UpgradePause                 time.Duration
+}
+
+// waves are how clusters take what is new in the operator.
+func (o RedisClusterOptions) waves() fleet.Options {
+	return fleet.Options{Canaries: o.UpgradeCanaries, Wave: o.UpgradeWave, Pause: o.UpgradePause, Stuck: o.UpgradeTimeout}
 }
 
 // LeaderElectionOptions are those of a Lease based election.
@@ -133,6 +143,9 @@ func DefaultOptions() Options {
 			InstanceMetrics: true,
 			CreateTimeout:   10 * time.Minute,
 			UpgradeTimeout:  30 * time.Minute,
+			UpgradeCanaries: 1,
+			UpgradeWave:     10,
+			UpgradePause:    time.Minute,
 		},
 		LeaderElection: LeaderElectionOptions{
 			Enabled:       true,
@@ -174,6 +187,7 @@ var optionRules = []func(Options) []error{
 	validateHistory,
 	validateClusterDomain,
 	validateDurations,
+	validateWaves,
 	validateLeaderElection,
 	validateAddresses,
 	validateWebhooks,
@@ -222,6 +236,24 @@ func validateDurations(o Options) []error {
 	}
 	if o.GracefulShutdownTimeout < 0 {
 		errs = append(errs, fmt.Errorf("--graceful-shutdown-timeout: %v is negative; give 0 or more", o.GracefulShutdownTimeout))
+	}
+	return errs
+}
+
+func validateWaves(o Options) []error {
+	const most = 1000
+	var errs []error
+	r := o.RedisCluster
+	if r.UpgradeCanaries < 0 || r.UpgradeCanaries > most {
+		errs = append(errs, fmt.Errorf("--cluster-upgrade-canaries: %d is not between 0 and %d; 0 means that all clusters are upgraded at once",
+			r.UpgradeCanaries, most))
+	}
+	if r.UpgradeWave < 1 || r.UpgradeWave > most {
+		errs = append(errs, fmt.Errorf("--cluster-upgrade-wave: %d is not between 1 and %d; --cluster-upgrade-canaries=0 upgrades all at once",
+			r.UpgradeWave, most))
+	}
+	if r.UpgradePause < 0 || r.UpgradePause > time.Hour {
+		errs = append(errs, fmt.Errorf("--cluster-upgrade-pause: %v is not between 0 and 1h", r.UpgradePause))
 	}
 	return errs
 }

@@ -84,7 +84,11 @@ func TestWrongFlagsSayWhatIsRight(t *testing.T) {
 			`invalid argument "5" for "--redis-poll-interval" flag: time: missing unit in duration "5"`},
 		"domain": {
 			"--cluster-domain=cluster_local", `--cluster-domain: "cluster_local" is not a DNS domain; give one such as cluster.local`},
-		"resync":        {"--sync-period=1s", "--sync-period: 1s is too short; give 10s or more, or 0 for no resync"},
+		"resync":   {"--sync-period=1s", "--sync-period: 1s is too short; give 10s or more, or 0 for no resync"},
+		"canaries": {"--cluster-upgrade-canaries=-1", "--cluster-upgrade-canaries: -1 is not between 0 and 1000; 0 means that all clusters are upgraded at once"},
+		"a wave of none": {"--cluster-upgrade-wave=0",
+			"--cluster-upgrade-wave: 0 is not between 1 and 1000; --cluster-upgrade-canaries=0 upgrades all at once"},
+		"a pause":       {"--cluster-upgrade-pause=2h", "--cluster-upgrade-pause: 2h0m0s is not between 0 and 1h"},
 		"graceful stop": {"--graceful-shutdown-timeout=-1s", "--graceful-shutdown-timeout: -1s is negative; give 0 or more"},
 		"lease": {
 			"--leader-election-lease-duration=5s",

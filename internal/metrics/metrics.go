@@ -38,6 +38,11 @@ var (
 		Buckets: []float64{.01, .1, 1, 10, 60},
 	}, []string{"step", "outcome"})
 
+	fleetOf = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Subsystem: "fleet", Name: "redisclusters",
+		Help: "RedisClusters by how far they are with what is new in the operator: waiting, upgrading, done or failed; " +
+			"absent until one waits for its turn.",
+	}, []string{"state"})
+
 	each  = newInstances()
 	certs = redisGauge("certificate_expiry_timestamp_seconds", "When the certificate of the instances expires; absent without TLS.")
 )
@@ -48,7 +53,7 @@ func redisGauge(name, help string, more ...string) *prometheus.GaugeVec {
 }
 
 var collectors = []prometheus.Collector{build, phase, slots, move, ready, total, certs, archived, behind, blocked, scaledTo, wanted,
-	each, objects, steps}
+	each, objects, steps, fleetOf}
 
 // Register adds the metrics to the registry that the manager serves. Calling it again changes nothing.
 var Register = sync.OnceValue(func() error {
@@ -150,4 +155,14 @@ func Step(name string, took time.Duration, err error) {
 		outcome = "failed"
 	}
 	steps.WithLabelValues(name, outcome).Observe(took.Seconds())
+}
+
+// Fleet is how many RedisClusters are how far with what is new in the operator.
+type Fleet struct{ Waiting, Upgrading, Done, Failed int }
+
+// Set replaces the values.
+func (f Fleet) Set() {
+	for state, n := range map[string]int{"waiting": f.Waiting, "upgrading": f.Upgrading, "done": f.Done, "failed": f.Failed} {
+		fleetOf.WithLabelValues(state).Set(float64(n))
+	}
 }

@@ -69,7 +69,7 @@ func (m *load) note(step plan.Step) {
 	if hold, paused := step.(plan.Hold); paused {
 		step = hold.Next
 	}
-	m.busy = !plan.Is[plan.None](step) && !plan.Is[plan.SetShards](step)
+	m.busy = !plan.Is[plan.None](step) && !plan.Is[plan.SetShards](step) && !plan.Is[plan.TakeTurn](step)
 }
 
 // past is what the status says of the scalings before.

@@ -64,6 +64,8 @@ type children struct {
 type rendering struct {
 	digest  string
 	objects []*unstructured.Unstructured
+	// template identifies the pod template among them.
+	template string
 	// namesOnly reports whether no more is left of the objects than which they are. Whether they are as rendered is known by their
 	// being the same ones; whoever wants to write them renders them again.
 	namesOnly bool
@@ -124,7 +126,7 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 			return Comparison{}, err
 		}
 	}
-	compared := Comparison{Objects: objects, NamesOnly: m.rendered.namesOnly,
+	compared := Comparison{Objects: objects, NamesOnly: m.rendered.namesOnly, Template: m.rendered.template,
 		Outside: status.Outside{Known: true, Address: outside.Address, Map: outside.Map}}
 	compared.Pending.Map = outside.Map
 	if err := c.certificate(ctx, cluster, certificate, m, &compared); errors.As(err, &notOurs) {
@@ -137,6 +139,10 @@ func (c *children) Compare(ctx context.Context, cluster *v1alpha1.RedisCluster, 
 		compared.Objects = slices.DeleteFunc(slices.Clone(compared.Objects), func(o *unstructured.Unstructured) bool {
 			return o.GetKind() == kind && (name == "" || o.GetName() == name)
 		})
+	}
+	compared.Pending.Held = holding(cluster, s, shape, m.rendered.template, pending, objects)
+	for _, name := range compared.Pending.Held {
+		withhold(statefulSet, name)
 	}
 	if isPending(pending, statefulSet, "") || cluster.Spec.Hibernate && !shape.Dormant { // what they are to be stopped by is known before
 		if compared.Pending.Withheld = c.observer.Withheld(ctx, cluster, &m.Memory,
@@ -355,11 +361,11 @@ func asTemplated(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) *v1alpha1
 
 func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any, m *Memory) ([]*unstructured.Unstructured, error) {
 	release := chart.Release{Name: cluster.Name, Namespace: cluster.Namespace, Revision: 1, IsInstall: true}
-	digest, err := c.chart.DigestFor(v, release, chart.Capabilities{})
+	of, err := c.chart.DigestFor(v, release, chart.Capabilities{})
 	if err != nil {
 		return nil, fmt.Errorf("values: %w", err)
 	}
-	if m.rendered.digest == digest {
+	if m.rendered.digest == of {
 		return m.rendered.objects, nil
 	}
 	// What strings make of the objects is checked with one shard: they are the same in all, and
@@ -383,7 +389,7 @@ func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any, m *M
 	if err := chart.Check(rendered, allowed); err != nil {
 		return nil, fmt.Errorf("the rendered chart: %w", err)
 	}
-	m.rendered = rendering{digest: digest, objects: rendered.Objects}
+	m.rendered = rendering{digest: of, objects: rendered.Objects, template: templateOf(rendered.Objects)}
 	return rendered.Objects, nil
 }
 

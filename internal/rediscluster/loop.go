@@ -33,6 +33,8 @@ type Loop struct {
 	Observer *observe.Observer
 	Children Children
 	Actor    *act.Actor
+	// Waves are how a change that only the operator made reaches the clusters; nil: at once.
+	Waves *Waves
 	// Options are the operator's.
 	Options plan.Options
 	// ClusterDomain is the DNS domain of the Kubernetes cluster; empty when it is not known.
@@ -59,6 +61,8 @@ type Comparison struct {
 	Obsolete []apply.Ref
 	// NamesOnly reports whether no more is known of Objects than which they are: nothing is pending, and they are not to be written.
 	NamesOnly bool
+	// Template identifies the rendered pod template; empty: it is not known.
+	Template string
 	// Certificate is the rendered Certificate of cert-manager, NoCertificate one that is to go; nil: there is none. KeepsCertificate reports
 	// whether there is one, or is to be.
 	Certificate      *unstructured.Unstructured
@@ -116,10 +120,15 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	report.FewLooks = m.anomaly.Young(l.Now())
 	desired := plan.DesiredFor(cluster, snap, l.Options)
 	report.Autoscaling = l.autoscale(asked, cluster, snap, m, &desired)
+	report.Upgrade = l.upgrade(cluster, snap)
+	desired.Held = report.Upgrade.Held(cluster)
 	shape := plan.ShapeOf(desired, snap, l.Now())
 	children, decision, err := l.decide(ctx, cluster, snap, desired, shape, m)
 	if err != nil {
 		return report, err
+	}
+	if report.Upgrade != nil {
+		report.Upgrade.Makes.Template = children.Template
 	}
 	report.KeepsCertificate = children.KeepsCertificate || cluster.Status.Certificate != "" && children.Objects == nil
 	report.CertificateUnread = children.CertificateUnread
@@ -164,10 +173,17 @@ func (l *Loop) decide(ctx context.Context, cluster *v1alpha1.RedisCluster, snap 
 		}
 	}
 	m.apart(cluster, &children, l.Now())
-	decision = shape.Next(m.known(cluster, children.Pending, l.Now(), l.RetryRefused))
+	pending := m.known(cluster, children.Pending, l.Now(), l.RetryRefused)
+	decision = shape.Next(pending)
 	if children.NamesOnly && !plan.Is[plan.None](decision.Step) {
 		m.rendered = rendering{}
 		return l.decide(ctx, cluster, snap, desired, shape, m)
+	}
+	if plan.Is[plan.TakeTurn](decision.Step) && l.Waves != nil {
+		if pending.Turn, err = l.turn(cluster, m); err != nil {
+			return children, decision, err
+		}
+		decision = shape.Next(pending)
 	}
 	return children, decision, nil
 }

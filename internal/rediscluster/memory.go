@@ -32,6 +32,7 @@ type Memory struct {
 	rest     rest
 	anomaly  anomaly.History
 	unread   unread
+	told     toldTurn
 	// moved reports that the last reconciliation moved slots.
 	moved bool
 }

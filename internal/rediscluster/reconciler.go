@@ -135,6 +135,7 @@ func (r *Reconciler) report(ctx context.Context, was, cluster *v1alpha1.RedisClu
 			return err
 		}
 	}
+	r.loop.Report(cluster)
 	r.events.report(before, cluster, report)
 	return nil
 }

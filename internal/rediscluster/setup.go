@@ -28,6 +28,7 @@ import (
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/fleet"
 	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/rediscluster/act"
@@ -80,6 +81,9 @@ type Options struct {
 	// Backups reports whether RedisBackups are served, BackupImage has the program that restores them and writes archives; empty: not known.
 	Backups     bool
 	BackupImage string
+	// Waves are how a change that only the operator made reaches clusters; without canaries, at once. Version is the operator's.
+	Waves   fleet.Options
+	Version string
 }
 
 // Add registers the controller with a manager. children is the cache of objects that
@@ -113,6 +117,10 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 	if o.Backups {
 		observer.Backups = mgr.GetCache()
 	}
+	waves, err := wavesFor(mgr, o)
+	if err != nil {
+		return err
+	}
 	r := &Reconciler{
 		client: mgr.GetClient(),
 		loop: &Loop{
@@ -123,11 +131,12 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 				Now: time.Now, SwitchoverWithin: switchoverWithin},
 			Options: plan.Options{CreateTimeout: o.CreateTimeout, UpgradeTimeout: o.UpgradeTimeout, AllowHostPath: o.AllowHostPath,
 				ServiceAnnotations: o.ServiceAnnotations, ClusterIssuers: o.ClusterIssuers},
-			ClusterDomain: o.ClusterDomain, RetryRefused: o.PollInterval, Now: time.Now,
+			Waves: waves, ClusterDomain: o.ClusterDomain, RetryRefused: o.PollInterval, Now: time.Now,
 		},
 		memory: shell.Memory[*Memory]{Forgotten: func(name types.NamespacedName, uid types.UID) {
 			metrics.RedisCluster(name.Namespace, name.Name).Delete()
 			applier.Forget(uid)
+			waves.forget(uid)
 		}},
 		events:  reporter{recorder: mgr.GetEventRecorder("rediscluster")},
 		shares:  &shares{workers: o.MaxConcurrentReconciles},

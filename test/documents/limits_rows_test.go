@@ -6,6 +6,18 @@ package documents
 const anomalySigns = "internal/rediscluster/anomaly/signs.go"
 
 var times = []limit{
+	{"docs/upgrades.md", "then ten at once, with a minute between waves", "internal/manager/options.go",
+		"UpgradeWave:     10,\n\t\t\tUpgradePause:    time.Minute"},
+	{"docs/upgrades.md", "takes four hours", "internal/fleet/decide.go", "longest = 4 * time.Hour"},
+	{"docs/upgrades.md", "being `Ready` within an hour after", "internal/fleet/decide.go", "blamed = time.Hour"},
+	{"docs/upgrades.md", "alone fail for ten minutes", "internal/fleet/decide.go", "patience = 10 * time.Minute"},
+	{"docs/adr/0076-changes-of-the-operator-come-in-waves.md", "four hours in all", "internal/fleet/decide.go", "longest = 4 * time.Hour"},
+	{"docs/adr/0076-changes-of-the-operator-come-in-waves.md", "not Ready within an hour after", "internal/fleet/decide.go",
+		"blamed = time.Hour"},
+	{"docs/adr/0076-changes-of-the-operator-come-in-waves.md", "of one namespace for ten minutes", "internal/fleet/decide.go",
+		"patience = 10 * time.Minute"},
+	{"docs/adr/0076-changes-of-the-operator-come-in-waves.md", "kept for who asked, for five minutes", "internal/fleet/decide.go",
+		"fresh = 5 * time.Minute"},
 	{"docs/sharing.md", "a step that has begun ends, within a minute", "internal/rediscluster/loop.go", "stepWithin = time.Minute"},
 	{"docs/rediscluster-operations.md", "15 s to 5 minutes apart", "internal/rediscluster/autoscale/load.go",
 		"shortest, longest = 15 * time.Second, 5 * time.Minute"},

@@ -15,7 +15,7 @@ import (
 func (o *operator) programs(w *world, step plan.Step) [][]command {
 	switch step := step.(type) {
 	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.RolloutWait, plan.RecordGoal, plan.RecordNodes, plan.RecordKeys,
-		plan.RecordHibernation, plan.Sleep, plan.RewriteAOF, plan.SetShards:
+		plan.RecordHibernation, plan.Sleep, plan.RewriteAOF, plan.SetShards, plan.TakeTurn:
 		return [][]command{nil}
 	case plan.ApplyChildren:
 		return [][]command{{{kind: createSet}}}

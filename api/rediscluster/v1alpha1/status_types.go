@@ -61,7 +61,7 @@ type RedisClusterStatus struct {
 
 	// conditions: Ready, Progressing, Degraded, SlotsCovered, Formed, Stalled,
 	// Configured, AccessApplied, CertificateInUse, TLSModeInForce, MastersSpread, Anomalous, Archiving,
-	// ExternalAccess, Hibernated, AutoscalingLimited.
+	// ExternalAccess, Hibernated, AutoscalingLimited, Upgraded.
 	//
 	// +listType=map
 	// +listMapKey=type
@@ -238,6 +238,12 @@ type RedisClusterStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=240,displayName="Autoscaling"
 	Autoscale *AutoscaleStatus `json:"autoscale,omitempty"`
+
+	// upgrade is how a change that only the operator made reaches the cluster. It is absent where clusters are not upgraded in waves.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=260,displayName="Upgrade"
+	Upgrade *UpgradeStatus `json:"upgrade,omitempty"`
 }
 
 // TLSStatus is which connections instances take.

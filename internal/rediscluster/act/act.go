@@ -102,6 +102,8 @@ func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, erro
 	case plan.RecordGoal, plan.SetShards, plan.RecordNodes, plan.RecordKeys, plan.RecordCutOver, plan.RecordHibernation, plan.GiveUp,
 		plan.RecordCertificate: // the status holds it
 		return Result{Acted: true}, nil
+	case plan.TakeTurn:
+		return Result{Acted: step.Wave > 0}, nil // the status holds it
 	case plan.ApplyChildren, plan.Hibernate, plan.Wake:
 		return a.applyChildren(ctx, s)
 	case plan.SetConfig:
@@ -205,7 +207,7 @@ func (a *Actor) do(ctx context.Context, s Subject, step plan.Step) error {
 	case plan.RemoveFinalizer:
 		return a.removeFinalizer(ctx, s.Cluster)
 	case plan.None, plan.Wait, plan.Hold, plan.Stall, plan.ApplyChildren, plan.GiveUp, plan.MoveSlots, plan.RecordGoal,
-		plan.SetShards,
+		plan.SetShards, plan.TakeTurn,
 		plan.RecordNodes, plan.RecordKeys, plan.RecordCutOver, plan.RecordHibernation, plan.Hibernate, plan.Wake, plan.Sleep,
 		plan.RecordCertificate, plan.RolloutWait, plan.SetConfig, plan.ChangePassword:
 		// Do carries these out itself.

@@ -31,6 +31,9 @@ type Pending struct {
 	Map string
 	// Outside says why what is made for clients outside is not as it is rendered, if somebody has to change something; empty when not.
 	Outside string
+	// Held names the StatefulSets that wait for the cluster's turn; Turn is what is known of that, nil: nobody was asked.
+	Held []string
+	Turn *Turn
 	// Refused is what cannot be rendered or done until somebody changes something; nil when there
 	// is nothing.
 	Refused *Refused

@@ -99,6 +99,8 @@ type Desired struct {
 	ScaleWhy string
 	// ScaleMost is how many shards there may be at most where the load decides on that; 0: it does not.
 	ScaleMost int
+	// Held reports whether the pod template is another one only because of the operator, and the cluster's turn has not come.
+	Held bool
 	// Restore reports whether a new cluster is to begin with a backup.
 	Restore bool
 	// Import is the server outside that a new cluster takes its data from; nil without one. UID is that of the RedisCluster: the node IDs

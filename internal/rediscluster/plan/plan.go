@@ -119,6 +119,8 @@ type Shape struct {
 	Topology v1alpha1.Topology
 	// Dormant: of none of its instances there is to be a pod.
 	Dormant bool
+	// Held: a template that only the operator changed is not written to StatefulSets that exist, before it is the cluster's turn.
+	Held bool
 	// Settings are those that redis.conf is to hold.
 	Settings []redisconf.Setting
 	// Outside is whom gateways are to be told of; nil: nobody outside is let in.
@@ -152,7 +154,7 @@ func ShapeOf(d Desired, s *snapshot.Snapshot, now time.Time) Shape {
 	in.topology = in.effective()
 	in.dormant = in.dormancy()
 	in.tls, in.clients = in.tlsStage(), in.clientCertificates()
-	shape := Shape{Topology: in.topology, Dormant: in.dormant, Settings: in.effectiveSettings(),
+	shape := Shape{Topology: in.topology, Dormant: in.dormant, Held: in.held(), Settings: in.effectiveSettings(),
 		TLS:     redisconf.TLS{Stage: in.tls, Clients: in.clients},
 		Outside: in.outside(), in: in}
 	if partial {
@@ -245,7 +247,7 @@ func situation(in input, d Decision) Situation {
 		return Failed
 	case in.snap.Hibernated != nil && !in.desired.Hibernate:
 		return Waking
-	case Is[None](d.Step), Is[SetShards](d.Step):
+	case Is[None](d.Step), Is[SetShards](d.Step), Is[TakeTurn](d.Step):
 		return Steady
 	case Is[RolloutWait](d.Step):
 		return RollingOut

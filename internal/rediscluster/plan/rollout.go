@@ -101,7 +101,7 @@ func (in input) urgency(pod *snapshot.Instance) int {
 
 // retiring reports whether the instance was taken from the Service in order to be restarted.
 func (in input) retiring(pod *snapshot.Instance) bool {
-	return !in.desired.OnDelete && pod.RemovedFromEndpoints() && in.stale(pod)
+	return !in.desired.OnDelete && !in.held() && pod.RemovedFromEndpoints() && in.stale(pod)
 }
 
 // unobserved names a StatefulSet whose controller has not seen its template of now; empty when
@@ -121,7 +121,7 @@ func (in input) unobservedShard(index int) bool {
 
 // rolling reports whether the operator restarts instances of this cluster, or just did.
 func (in input) rolling() bool {
-	return in.snap.Formed && !in.desired.OnDelete && (in.snap.Rolling || len(in.outdated()) > 0 || in.unobserved() != "")
+	return in.snap.Formed && !in.desired.OnDelete && !in.held() && (in.snap.Rolling || len(in.outdated()) > 0 || in.unobserved() != "")
 }
 
 // planRepair replaces an instance that does not run by one of the template asked for: a
@@ -159,6 +159,8 @@ func (in input) replaceable(pod *snapshot.Instance) bool {
 func planRollout(in input) Step {
 	outdated := in.outdated()
 	switch {
+	case in.held():
+		return nil // planTurn tells
 	case in.unobserved() != "":
 		return waitFor(fails(TemplateObserved, "which pods of StatefulSet %s are of an older template is not known yet", in.unobserved()))
 	case len(outdated) == 0:

@@ -85,6 +85,7 @@ var rules = []rule{
 	{"spread", false, planSpread},
 	{"await switchover", false, planAwaitSwitchover},
 	{"autoscale", false, planAutoscale},
+	{"turn", false, planTurn},
 }
 
 // healing are the rules that heal, in their order.

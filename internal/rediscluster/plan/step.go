@@ -170,7 +170,7 @@ func Pods(step Step) []string {
 		pods = []string{step.Pod}
 	case None, Wait, Hold, Stall, RolloutWait, RecordHibernation, Hibernate, Wake, Sleep, RecordNodes, AddFinalizer, CreateAuth,
 		RecordCertificate, ApplyCertificate,
-		ApplyChildren, ExpandPVCs, RecordGoal, SetShards, RemoveShards,
+		ApplyChildren, ExpandPVCs, RecordGoal, SetShards, TakeTurn, RemoveShards,
 		RestoreShards, KeepRestored, DeleteRestoreJobs, RecordKeys, PrepareImport, KeepFollower, RecordCutOver, EndImport, EndSwitchover,
 		DeleteChildren, OrphanChildren, RemoveFinalizer:
 	}

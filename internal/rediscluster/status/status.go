@@ -46,6 +46,8 @@ type Reconciliation struct {
 	FewLooks  bool
 	// Autoscaling is how the number of shards follows the load; nil: it does not, or what the spec says of it is not valid.
 	Autoscaling *Autoscaling
+	// Upgrade is what this operator makes the instances by; nil: clusters are not upgraded in waves, or that is not known.
+	Upgrade *Upgrade
 }
 
 // Outside is what clients outside are led by.
@@ -105,6 +107,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	hibernated(cluster, &status, p, now)
 	fenced(cluster, &status, p, now)
 	autoscaled(cluster, &status, p, now)
+	upgraded(cluster, &status, p, now)
 	return status
 }
 
@@ -244,7 +247,7 @@ func conditionsOf(p Reconciliation) []metav1.Condition {
 		conditions.Condition(v1alpha1.ConditionStalled, conditions.Status(stalled), stallCause, pick(stalled, reason(p), "")),
 		conditions.Condition(v1alpha1.ConditionDegraded, conditions.Status(degraded), pick(degraded, "Unhealthy", "Healthy"),
 			pick(degraded, why, "")),
-		progressing(p, steady || plan.Is[plan.Sleep](step) || stalled && atRest(p)),
+		progressing(p, steady || plan.Is[plan.Sleep](step) || plan.Is[plan.TakeTurn](step) || stalled && atRest(p)),
 		accessApplied(s),
 		configured(p),
 	}
@@ -290,7 +293,7 @@ func outdated(step plan.Step) bool {
 	}
 	return plan.Is[plan.SetTLS](step) || plan.Is[plan.RolloutWait](step) || plan.Is[plan.Restart](step) || plan.Is[plan.SetAccess](step) ||
 		plan.Is[plan.ChangePassword](step) || plan.Is[plan.SetConfig](step) || plan.Is[plan.EndImport](step) ||
-		plan.Is[plan.EndSwitchover](step) || plan.Is[plan.SetShards](step) || plan.Is[plan.RecordCertificate](step) ||
+		plan.Is[plan.EndSwitchover](step) || plan.Is[plan.SetShards](step) || plan.Is[plan.TakeTurn](step) || plan.Is[plan.RecordCertificate](step) ||
 		plan.Is[plan.ApplyCertificate](step)
 }
 
