@@ -116,6 +116,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	report.FewLooks = m.anomaly.Young(l.Now())
 	desired := plan.DesiredFor(cluster, snap, l.Options)
 	report.Autoscaling = l.autoscale(asked, cluster, snap, m, &desired)
+	report.Balancing = l.balance(cluster, snap, m, &desired)
 	shape := plan.ShapeOf(desired, snap, l.Now())
 	children, decision, err := l.decide(ctx, cluster, snap, desired, shape, m)
 	if err != nil {

@@ -13,6 +13,8 @@ var times = []limit{
 		"tellAgain = 5 * time.Minute"},
 	{"docs/rediscluster-operations.md", "A gap of more than 5 minutes", "internal/rediscluster/autoscale/autoscale.go",
 		"longestGap = 5 * time.Minute"},
+	{"docs/rediscluster-operations.md", "for 10 minutes without a break", "internal/rediscluster/balance/balance.go", "holds = 10 * time.Minute"},
+	{"docs/rediscluster-operations.md", "once in 50 s at most", "internal/rediscluster/observe/weigh.go", "weighEvery = 50 * time.Second"},
 	{"docs/rediscluster-operations.md", "scaleOut: {stabilization: 1m}", "api/rediscluster/v1alpha1/autoscale_types.go",
 		"DefaultScaleOutStability       = time.Minute"},
 	{"docs/rediscluster-operations.md", "scaleIn: {stabilization: 30m}", "api/rediscluster/v1alpha1/autoscale_types.go",

@@ -238,6 +238,12 @@ type RedisClusterStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=240,displayName="Autoscaling"
 	Autoscale *AutoscaleStatus `json:"autoscale,omitempty"`
+
+	// balance is how evenly shards bear the load. It is absent without spec.balance.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=303,displayName="Balance"
+	Balance *BalanceStatus `json:"balance,omitempty"`
 }
 
 // TLSStatus is which connections instances take.

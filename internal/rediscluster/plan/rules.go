@@ -83,6 +83,7 @@ var rules = []rule{
 	{"spread", false, planSpread},
 	{"await switchover", false, planAwaitSwitchover},
 	{"autoscale", false, planAutoscale},
+	{"balance", false, planBalance},
 }
 
 // healing are the rules that heal, in their order.

@@ -17,6 +17,7 @@ import (
 	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/anomaly"
+	"middleware.hc.cn/operator/internal/rediscluster/balance"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -46,6 +47,8 @@ type Reconciliation struct {
 	FewLooks  bool
 	// Autoscaling is how the number of shards follows the load; nil: it does not, or what the spec says of it is not valid.
 	Autoscaling *Autoscaling
+	// Balancing is how evenly shards bear the load; nil without spec.balance.
+	Balancing *balance.Outcome
 }
 
 // Outside is what clients outside are led by.
@@ -104,6 +107,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	external(cluster, &status, p, now)
 	hibernated(cluster, &status, p, now)
 	autoscaled(cluster, &status, p, now)
+	status.Balance = balanced(cluster, p, now)
 	return status
 }
 
@@ -228,6 +232,7 @@ func conditionsOf(p Reconciliation) []metav1.Condition {
 	stalled, stallCause := stall(p)
 	rolling := d.Situation == plan.RollingOut
 	serving := steady && d.Situation != plan.ScalingOut ||
+		d.Healthy && plan.IsByLoad(d.Goal) ||
 		d.Healthy && !scaling(d) && (d.Rollout != nil || plan.Is[plan.ExpandPVCs](step) || outdated(step))
 	if serving {
 		why = "every instance serves, every slot is covered and every replica is in sync"
