@@ -82,7 +82,8 @@ func TestBalances(t *testing.T) {
 			}
 		}
 		is = s.cluster.Status.Balance
-		if after := s.keys(); is.Measure != "" || len(is.Moved) != 1 || is.Moved[0].Slots == 0 || after[1] > 46 || after[0] < 34 || after[2] < 34 {
+		if after := s.keys(); is.Measure != "" || len(is.Moved) != 1 || is.Moved[0].Slots == 0 || after[1] > 46 || after[0] < 34 ||
+			after[2] < 34 {
 			s.fail("%+v, keys %v, before %v", is, after, before)
 		}
 		s.wantHealthy()

@@ -16,7 +16,8 @@ func TestBalanceIsChecked(t *testing.T) {
 		"balance: {megabytesPerHour: -1}":       "spec.balance.megabytesPerHour: Invalid",
 		"balance: {megabytesPerHour: 1048577}":  "spec.balance.megabytesPerHour: Invalid",
 		"{shards: 1, replicas: 2, balance: {}}": "spec.balance: Forbidden",
-		"{balance: {}, updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 5, fromReplicas: a}]}}": "spec.updateStrategy.type: Invalid",
+		"{balance: {}, updateStrategy: {type: AssignReceive, " +
+			"assignStrategies: [{slots: 5, fromReplicas: a}]}}": "spec.updateStrategy.type: Invalid",
 	} {
 		all := strings.Join(sentences(Validate(cluster(t, spec), Options{})), "\n")
 		if want == "" && all != "" || !strings.Contains(all, want) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// tellAgain is for how long figures are told that have changed meanwhile: a load that goes to and fro would have the status written at every
-// look.
+// tellAgain is for how long figures are told that have changed meanwhile: a load that goes to and fro would have the status written at
+// every look.
 const tellAgain = 5 * time.Minute
 
 // Told is what was last told of outcomes. The zero value has told nothing.

@@ -62,8 +62,8 @@ type look struct {
 	stats  map[uint16]redis.SlotStat
 }
 
-// weigh reads what each slot of a cluster bears whose slots follow the load: keys are counted, and a few of them looked at, in turn. Nothing
-// is known while slots move, or when a master does not answer.
+// weigh reads what each slot of a cluster bears whose slots follow the load: keys are counted, and a few of them looked at, in turn.
+// Nothing is known while slots move, or when a master does not answer.
 func (o *Observer) weigh(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, s *snapshot.Snapshot, timeout time.Duration) {
 	w := &m.weighing
 	if cluster.Spec.Balance == nil {

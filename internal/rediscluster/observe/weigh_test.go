@@ -34,7 +34,8 @@ func TestWeighs(t *testing.T) {
 		t.Fatal("it is known too early")
 	}
 	got := w.note(looked(15000, 300), time.Minute)
-	if got == nil || got.Bytes[5] != 200 || got.Bytes[8000] != 300 || got.Bytes[16383] < 200 || got.Bytes[16383] > 300 || got.Processor != nil {
+	if got == nil || got.Bytes[5] != 200 || got.Bytes[8000] != 300 || got.Bytes[16383] < 200 || got.Bytes[16383] > 300 ||
+		got.Processor != nil {
 		t.Fatalf("%+v", got)
 	}
 	looks := looked(0, 0)
@@ -43,7 +44,8 @@ func TestWeighs(t *testing.T) {
 	if got = w.note(looks, time.Minute); got.Bytes[5] != 7777 || got.Bytes[6] != 0 || got.Bytes[8000] != 300 {
 		t.Errorf("%v", got.Bytes[:7])
 	}
-	if got = (&weighing{slots: make([]weighed, slots.Count)}).note([]look{{node: "a", slots: slots.All()}}, 0); got == nil || got.Bytes[0] != 0 {
+	w = weighing{slots: make([]weighed, slots.Count)}
+	if got = w.note([]look{{node: "a", slots: slots.All()}}, 0); got == nil || got.Bytes[0] != 0 {
 		t.Errorf("without keys: %+v", got)
 	}
 }

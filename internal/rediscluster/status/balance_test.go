@@ -52,7 +52,8 @@ func TestBalanced(t *testing.T) {
 			}
 		})
 	}
-	if balanced(&v1alpha1.RedisCluster{Status: v1alpha1.RedisClusterStatus{Balance: &v1alpha1.BalanceStatus{}}}, Reconciliation{}, now) != nil {
+	was := &v1alpha1.RedisCluster{Status: v1alpha1.RedisClusterStatus{Balance: &v1alpha1.BalanceStatus{}}}
+	if balanced(was, Reconciliation{}, now) != nil {
 		t.Error("it stays without spec.balance")
 	}
 }
