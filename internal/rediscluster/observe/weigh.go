@@ -112,6 +112,8 @@ func (o *Observer) weigh(ctx context.Context, cluster *v1alpha1.RedisCluster, m 
 	w.at, w.last = now, nil
 	if len(looks) == len(masters) {
 		w.last = w.note(looks, between)
+	} else {
+		w.counted = nil // what is counted next is not compared with what was counted before this look
 	}
 	s.Weights = w.last
 }
