@@ -44,6 +44,9 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.autoscale.targets.networkBytesPerSecond": shown("TestConstantLoadComesToRest", "TestConfigOf"),
 		"spec.autoscale.targets.operationsPerSecond":   shown("TestEvenLoad", "TestAutoscales"),
 
+		"spec.balance.megabytesPerHour": shown("TestBudget", "TestBalances"),
+		"spec.balance.mode":             shown("TestBalances", "TestPlanBalance"),
+
 		"spec.auth.aclSecretName":       shown("TestUsers"),
 		"spec.auth.enabled":             with("auth: {enabled: false}"),
 		"spec.auth.previousPasswordFor": with("auth: {previousPasswordFor: 3h}"),

@@ -122,6 +122,7 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	report.Autoscaling = l.autoscale(asked, cluster, snap, m, &desired)
 	report.Upgrade = l.upgrade(cluster, snap)
 	desired.Held = report.Upgrade.Held(cluster)
+	report.Balancing = l.balance(cluster, snap, m, &desired)
 	shape := plan.ShapeOf(desired, snap, l.Now())
 	children, decision, err := l.decide(ctx, cluster, snap, desired, shape, m)
 	if err != nil {

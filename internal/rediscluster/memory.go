@@ -24,6 +24,7 @@ import (
 type Memory struct {
 	observe.Memory
 	load     load
+	balance  balancing
 	rendered rendering
 	refused  refusedStep
 	outside  refusedOutside

@@ -32,6 +32,12 @@ var wrong = map[string]map[string][]string{
 		"`autoscale` with `updateStrategy.type: AssignReceive`": {
 			"spec: {autoscale: {minShards: 3, maxShards: 5}, updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 5, fromReplicas: 0b1c5f6de4f4c3b2a1908f7e6d5c4b3a29181706}]}}",
 		},
+		"`balance` with `shards: 1`": {
+			"spec: {shards: 1, replicas: 2, balance: {}}",
+		},
+		"`balance` with `updateStrategy.type: AssignReceive`": {
+			"spec: {balance: {mode: Report}, updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 5, fromReplicas: 0b1c5f6de4f4c3b2a1908f7e6d5c4b3a29181706}]}}",
+		},
 		"`version: 6.2` (not paused)": {
 			"spec: {version: '6.2'}",
 		},

@@ -45,7 +45,8 @@ func TestRefusedSettingsAreThoseOfThePage(t *testing.T) {
 	refused := func(name, value string) field.ErrorList {
 		return redis.refuses(t, nil, redis.with(t, fmt.Sprintf("spec: {config: {%s: %q}}", name, value)))
 	}
-	can := map[string]string{"cluster-node-timeout": "5000", "cluster-replica-validity-factor": "10", "cluster-link-sendbuf-limit": "0"}
+	can := map[string]string{"cluster-node-timeout": "5000", "cluster-replica-validity-factor": "10", "cluster-link-sendbuf-limit": "0",
+		"cluster-slot-stats-enabled": "yes"}
 	for _, match := range listedAfter(t, redisRefusalsPage, "Of `cluster-*` these can be set:", "`(cluster-[a-z-]+)`") {
 		if err := refused(match[1], cmp.Or(can[match[1]], "yes")); len(err) > 0 {
 			t.Errorf("%s says that %s can be set: %v", redisRefusalsPage, match[1], err)

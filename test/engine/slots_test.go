@@ -114,3 +114,29 @@ func copyKey(t testing.TB, c *cluster, from, to int, key string) {
 	must(t, client.Do(t.Context(), "MIGRATE", "127.0.0.1", c.servers[to].port, "", 0, 1000, "COPY", "REPLACE", "AUTH",
 		password, "KEYS", key).Err())
 }
+
+// Engines that count what slots bear are understood, and say so in words of their own when they do not.
+func TestSlotStats(t *testing.T) {
+	forEachEngine(t, func(t *testing.T, e engine) {
+		c := startCluster(t, e, 2, 1, 0)
+		ctx, node, slot := t.Context(), c.node(0), slots.KeySlot("counted")
+		must(t, c.client().Set(ctx, "counted", "1", 0).Err())
+		stats, err := node.SlotStats(ctx)
+		if errors.Is(err, redis.ErrUnsupported) {
+			return // an old one
+		}
+		must(t, err)
+		if got := stats[slot]; len(stats) != slots.Count || got.Keys != 1 {
+			t.Errorf("%d slots, %+v", len(stats), got)
+		}
+		must(t, node.ConfigSet(ctx, "cluster-slot-stats-enabled", "yes"))
+		for range 100 {
+			must(t, c.client().Get(ctx, "counted").Err())
+		}
+		stats, err = node.SlotStats(ctx)
+		must(t, err)
+		if got := stats[slot]; got.Processor <= 0 || stats[slot^1].Processor != 0 {
+			t.Errorf("with processor time: %+v, another slot: %+v", got, stats[slot^1])
+		}
+	})
+}

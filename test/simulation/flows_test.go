@@ -109,6 +109,8 @@ var flows = []flow{
 		s.converge()
 		return s
 	}, change: autoscaled(3, 100)},
+	{name: "balance, key by key", change: balanced},
+	{name: "balance, atomically", valkey: true, change: balanced},
 	{name: "hibernate and wake", begin: newWithClaims, change: hibernateAndWake,
 		undo: func(s *simulation) { s.cluster.Spec.Hibernate, s.cluster.Generation = false, 3 }},
 	{name: "hibernate and wake, atomically", valkey: true, begin: newWithClaims, change: hibernateAndWake},

@@ -58,6 +58,14 @@ type RedisClusterSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=280,displayName="Autoscaling"
 	Autoscale *Autoscale `json:"autoscale,omitempty"`
 
+	// balance has slots follow the load: a shard that bears much more than the others, of memory or processor time, gives slots away, a few
+	// at a time. Default: nothing, and every shard keeps its slots whatever they bear. It can be set, changed and removed at any time; with
+	// its removal slots stay where they are.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=300,displayName="Balance"
+	Balance *Balance `json:"balance,omitempty"`
+
 	// pause puts the cluster under maintenance: the operator goes on observing and
 	// reporting, status.plan says what it would do next, and nothing is changed.
 	//

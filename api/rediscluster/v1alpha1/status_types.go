@@ -244,6 +244,11 @@ type RedisClusterStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=260,displayName="Upgrade"
 	Upgrade *UpgradeStatus `json:"upgrade,omitempty"`
+	// balance is how evenly shards bear the load. It is absent without spec.balance.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=303,displayName="Balance"
+	Balance *BalanceStatus `json:"balance,omitempty"`
 }
 
 // TLSStatus is which connections instances take.

@@ -42,6 +42,10 @@ func Default(cr *v1alpha1.RedisCluster) {
 		defaultTo(&s.Autoscale.Mode, v1alpha1.AutoscaleAuto)
 		defaultTo(&s.Autoscale.InstancesPerShard, v1alpha1.DefaultInstancesPerShard)
 	}
+	if s.Balance != nil {
+		defaultTo(&s.Balance.Mode, v1alpha1.BalanceMove)
+		defaultTo(&s.Balance.MegabytesPerHour, v1alpha1.DefaultMegabytesPerHour)
+	}
 	defaultTo(&s.Replicas, ptr.To(v1alpha1.DefaultReplicas))
 	defaultTo(&s.Finalizers, v1alpha1.DeletionForeground)
 	defaultTo(&s.Repository, v1alpha1.DefaultRepository)
@@ -95,6 +99,7 @@ var rules = []func(*v1alpha1.RedisCluster, Options) field.ErrorList{
 	checkStorage,
 	checkBootstrap,
 	checkBackup,
+	checkBalance,
 	checkExternal,
 	checkConfig,
 	checkModules,

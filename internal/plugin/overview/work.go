@@ -30,6 +30,9 @@ func work(seen Seen) []Progress {
 	if a := status.Autoscale; a != nil {
 		all = append(all, Progress{What: "autoscale", Message: autoscaling(a, seen.Now)})
 	}
+	if b := status.Balance; b != nil && b.Reason != "" {
+		all = append(all, Progress{What: "balance", Message: b.Reason})
+	}
 	if r := status.Rollout; r != nil && r.Total > 0 {
 		all = append(all, Progress{What: "rollout", Percent: part(int64(r.Updated), int64(r.Total)),
 			Message: fmt.Sprintf("%d of %s have the new template, last progress %s ago", r.Updated, count(int(r.Total), "instance"),

@@ -76,6 +76,7 @@ var openClusterSettings = map[string]bool{
 	"cluster-allow-pubsubshard-when-down": true,
 	"cluster-replica-validity-factor":     true,
 	"cluster-link-sendbuf-limit":          true,
+	"cluster-slot-stats-enabled":          true,
 }
 
 // reservedPrefixes are the entries of ReservedSettings that end in *, without it.

@@ -16,8 +16,8 @@ import (
 // clusterCommand is a subcommand of CLUSTER (clusterCommand); the handler gets the arguments after the subcommand.
 type clusterCommand struct {
 	handler  func(n *Node, args []string) any
-	min, max int  // arguments; max -1: any number
-	atomic   bool // of Valkey 9
+	min, max int // arguments; max -1: any number
+	valkey   int // the major version that has it first; 0: every engine does
 }
 
 var clusterCommands map[string]clusterCommand
@@ -36,6 +36,7 @@ func init() { // breaks the initialization cycle through COMMAND INFO
 		"SETSLOT":          {handler: (*Node).setSlotCommand, min: 2, max: -1},
 		"COUNTKEYSINSLOT":  {handler: (*Node).countKeysCommand, min: 1, max: 1},
 		"GETKEYSINSLOT":    {handler: (*Node).getKeysCommand, min: 2, max: 2},
+		"SLOT-STATS":       {handler: (*Node).slotStatsCommand, min: 3, max: 3, valkey: 8},
 		"BUMPEPOCH":        {handler: (*Node).bumpEpochCommand},
 		"SET-CONFIG-EPOCH": {handler: (*Node).setEpochCommand, min: 1, max: 1},
 		"REPLICATE":        {handler: (*Node).replicateCommand, min: 1, max: 1},
@@ -44,15 +45,15 @@ func init() { // breaks the initialization cycle through COMMAND INFO
 		"RESET":            {handler: (*Node).resetCommand, max: 1},
 		"SAVECONFIG":       {handler: func(*Node, []string) any { return okReply }},
 
-		"MIGRATESLOTS":         {handler: (*Node).migrateSlotsCommand, min: 2, max: -1, atomic: true},
-		"GETSLOTMIGRATIONS":    {handler: (*Node).getMigrationsCommand, atomic: true},
-		"CANCELSLOTMIGRATIONS": {handler: (*Node).cancelMigrationsCommand, atomic: true},
+		"MIGRATESLOTS":         {handler: (*Node).migrateSlotsCommand, min: 2, max: -1, valkey: 9},
+		"GETSLOTMIGRATIONS":    {handler: (*Node).getMigrationsCommand, valkey: 9},
+		"CANCELSLOTMIGRATIONS": {handler: (*Node).cancelMigrationsCommand, valkey: 9},
 	}
 }
 
 // existsAt reports whether the node's engine has the command.
 func (c clusterCommand) existsAt(n *Node) bool {
-	return !c.atomic || n.options.Valkey && n.majorVersion() >= 9
+	return c.valkey == 0 || n.options.Valkey && n.majorVersion() >= c.valkey
 }
 
 func (s *session) cluster(args []string) any {

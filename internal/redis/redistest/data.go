@@ -104,7 +104,7 @@ func (s *session) flushAll([]string) any {
 	return okReply
 }
 
-// memory answers MEMORY USAGE with the lengths of key and value and 64 bytes; real ones count what was allocated.
+// memory answers MEMORY USAGE with the lengths of key and value, 64 bytes and World.SetKeyBytes; real ones count what was allocated.
 func (s *session) memory(args []string) any {
 	if !strings.EqualFold(args[0], "USAGE") {
 		return unknownSubcommand("MEMORY", args[0])
@@ -113,7 +113,7 @@ func (s *session) memory(args []string) any {
 	if !found {
 		return null{}
 	}
-	return len(args[1]) + len(value) + 64
+	return len(args[1]) + len(value) + 64 + s.node.world.keyBytes
 }
 
 func (s *session) dump(args []string) any {

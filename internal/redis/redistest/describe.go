@@ -108,7 +108,7 @@ func (n *Node) info() string {
 	}
 	usedMemory := 1 << 20
 	for key, value := range n.keys {
-		usedMemory += len(key) + len(value)
+		usedMemory += len(key) + len(value) + n.world.keyBytes
 	}
 	loading := 0
 	if n.loading {

@@ -61,6 +61,8 @@ type World struct {
 	onCommand func(n *Node, args []string)
 	// perSlot is how many commands masters count each second, for each slot of theirs.
 	perSlot float64
+	// keyBytes is what each key takes besides what it is.
+	keyBytes int
 }
 
 // New makes a world without nodes. Its clock starts on an arbitrary date and moves by Advance and Run only.
@@ -188,6 +190,13 @@ func (w *World) pass(d time.Duration) {
 		d = end.Sub(w.now)
 	}
 	w.now = w.now.Add(d)
+}
+
+// SetKeyBytes has each key take so many bytes besides those of the key and its value.
+func (w *World) SetKeyBytes(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.keyBytes = n
 }
 
 // SetCommandsPerSecond has masters count so many commands each second, all together, spread evenly over their slots. None is carried out.

@@ -6,7 +6,6 @@ package autoscale
 import (
 	"time"
 
-	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/redis/stats"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -69,7 +68,7 @@ func (m *Meter) Read(s *snapshot.Snapshot, now time.Time) []Load {
 			continue
 		}
 		r := in.Redis
-		load := Load{Shard: shard, Slots: r.Slots.Len(), Memory: float64(r.UsedMemory), Room: float64(room(in)), Operations: unknown,
+		load := Load{Shard: shard, Slots: r.Slots.Len(), Memory: float64(r.UsedMemory), Room: float64(in.Room()), Operations: unknown,
 			Network: unknown}
 		if again {
 			load.Operations, load.Network = rates[shard].Operations, rates[shard].Network
@@ -98,14 +97,6 @@ func lastShard(s *snapshot.Snapshot) (last int) {
 		last = max(last, shard)
 	}
 	return last
-}
-
-// room is what an instance's data may take, in bytes; 0 when nothing limits it.
-func room(in *snapshot.Instance) int64 {
-	if in.Redis.MaxMemory > 0 {
-		return in.Redis.MaxMemory
-	}
-	return redisconf.MaxMemory(in.MemoryLimit)
 }
 
 // rate is how much the sum of counters grew each second; unknown when the process is another one, or one of them is not told.

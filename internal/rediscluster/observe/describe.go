@@ -35,6 +35,7 @@ func (o *Observer) ask(ctx context.Context, cluster *v1alpha1.RedisCluster, m *M
 	o.askAccess(ctx, m, credentials, s, timeout)
 	o.askCertificates(ctx, m, credentials, s)
 	o.countOpenKeys(ctx, credentials, s, timeout)
+	o.weigh(ctx, cluster, m, s, timeout)
 	o.askWhoListens(ctx, s)
 	return held(o.now().Sub(began), whom.answered)
 }

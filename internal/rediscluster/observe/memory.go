@@ -36,6 +36,7 @@ type Memory struct {
 	archive       archiveMemory
 	external      externalMemory
 	overlay       overlayMemory
+	weighing      weighing
 	// ways are how instances were reached last, by the UIDs of their pods; the usual one is not kept.
 	ways map[string]snapshot.Way
 	// mounted reports whether a pod has the files of a certificate; plainly, that all instances take plain connections still.

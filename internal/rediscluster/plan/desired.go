@@ -101,6 +101,10 @@ type Desired struct {
 	ScaleMost int
 	// Held reports whether the pod template is another one only because of the operator, and the cluster's turn has not come.
 	Held bool
+	// FollowsLoad reports whether slots are to be where the load asks for them, and ByLoad is where that is, if they are to move; nil: they
+	// stay.
+	FollowsLoad bool
+	ByLoad      *ByLoad
 	// Restore reports whether a new cluster is to begin with a backup.
 	Restore bool
 	// Import is the server outside that a new cluster takes its data from; nil without one. UID is that of the RedisCluster: the node IDs
@@ -130,6 +134,7 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 		Switchover:          cluster.Annotations[v1alpha1.AnnotationSwitchover],
 		PreviousPasswordFor: cluster.PreviousPasswordFor(), Restore: cluster.Restore() != nil,
 		Import: importFor(cluster), UID: cluster.UID, External: cluster.Spec.External != nil,
+		FollowsLoad: spec.Balance != nil && spec.Balance.Mode == v1alpha1.BalanceMove,
 	}
 	d.Fenced, d.FenceProblem = fencesFor(cluster)
 	for _, entry := range spec.UpdateStrategy.AssignStrategies {

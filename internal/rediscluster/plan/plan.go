@@ -221,6 +221,9 @@ func (shape Shape) Next(pending Pending) Decision {
 func kept(in input, step Step) (*snapshot.Goal, []Move) {
 	goal, err := in.goal()
 	record, recorded := step.(RecordGoal)
+	if record.ByLoad != nil {
+		goal = record.ByLoad
+	}
 	switch {
 	case recorded && in.desired.Paused:
 		return in.snap.Goal, record.Moves

@@ -85,6 +85,7 @@ var rules = []rule{
 	{"spread", false, planSpread},
 	{"await switchover", false, planAwaitSwitchover},
 	{"autoscale", false, planAutoscale},
+	{"balance", false, planBalance},
 	{"turn", false, planTurn},
 }
 

@@ -24,6 +24,8 @@ type Move struct {
 type RecordGoal struct {
 	base
 	Moves []Move
+	// ByLoad is that, if the load asks for it; nil: the spec does.
+	ByLoad *snapshot.Goal
 }
 
 // MoveSlots moves slots for a while.

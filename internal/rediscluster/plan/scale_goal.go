@@ -32,6 +32,12 @@ func (in input) goal() (*snapshot.Goal, error) {
 		}
 		return recorded, nil
 	}
+	if recorded != nil && recorded.For == byLoad(fingerprint) {
+		if in.reached(recorded) || !in.desired.FollowsLoad {
+			return nil, nil // nobody asks for it any more, and slots stay where they are
+		}
+		return recorded, nil
+	}
 	if !ownedOnce(in.snap) {
 		return nil, errUncertain
 	}

@@ -89,12 +89,18 @@ type Snapshot struct {
 	Import *Import
 	// External is what is known of how clients outside reach the cluster; nil: none are let in.
 	External *External
+	// Weights are what slots bear; nil: that is not known, or not asked for.
+	Weights *SlotWeights
 
 	// Certificate is the Certificate that was written down to be made, or that is there; empty: none is.
 	Certificate string
 
 	index *index
 }
+
+// SlotWeights are what slots bear, by their numbers: the bytes of their keys, estimated, and how many processors they keep busy, nil where
+// engines do not count that.
+type SlotWeights struct{ Bytes, Processor []float64 }
 
 // Backup is a RedisBackup that is being taken, or is to be taken as soon as no slots move.
 type Backup struct{ Name, UID string }
@@ -450,4 +456,12 @@ type Refusal struct {
 	// Immutable reports whether only an instance that starts takes the setting.
 	Immutable bool
 	At        time.Time
+}
+
+// Room is what the data of an instance that answers may take, in bytes; 0 when nothing limits it.
+func (in *Instance) Room() int64 {
+	if in.Redis.MaxMemory > 0 {
+		return in.Redis.MaxMemory
+	}
+	return redisconf.MaxMemory(in.MemoryLimit)
 }

@@ -17,6 +17,7 @@ import (
 	"middleware.hc.cn/operator/internal/conditions"
 	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/anomaly"
+	"middleware.hc.cn/operator/internal/rediscluster/balance"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -48,6 +49,8 @@ type Reconciliation struct {
 	Autoscaling *Autoscaling
 	// Upgrade is what this operator makes the instances by; nil: clusters are not upgraded in waves, or that is not known.
 	Upgrade *Upgrade
+	// Balancing is how evenly shards bear the load; nil without spec.balance.
+	Balancing *balance.Outcome
 }
 
 // Outside is what clients outside are led by.
@@ -108,6 +111,7 @@ func Compute(cluster *v1alpha1.RedisCluster, p Reconciliation, now time.Time) v1
 	fenced(cluster, &status, p, now)
 	autoscaled(cluster, &status, p, now)
 	upgraded(cluster, &status, p, now)
+	status.Balance = balanced(cluster, p, now)
 	return status
 }
 
@@ -232,6 +236,7 @@ func conditionsOf(p Reconciliation) []metav1.Condition {
 	stalled, stallCause := stall(p)
 	rolling := d.Situation == plan.RollingOut
 	serving := steady && d.Situation != plan.ScalingOut ||
+		d.Healthy && plan.IsByLoad(d.Goal) ||
 		d.Healthy && !scaling(d) && (d.Rollout != nil || plan.Is[plan.ExpandPVCs](step) || outdated(step))
 	if serving {
 		why = "every instance serves, every slot is covered and every replica is in sync"

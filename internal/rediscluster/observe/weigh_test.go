@@ -1,0 +1,81 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"testing"
+	"time"
+
+	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/slots"
+)
+
+// looked is what two masters say: a key in each slot, of which those up to a number were looked at.
+func looked(upTo uint16, each float64) []look {
+	var looks []look
+	for i, part := range slots.All().Split(2) {
+		l := look{node: string(rune('a' + i)), slots: part, counts: map[uint16]int64{}, each: map[uint16]float64{}}
+		for slot := range part.Slots() {
+			l.counts[slot] = 1
+			if slot < upTo {
+				l.each[slot], l.tried = each, append(l.tried, slot)
+			}
+		}
+		looks = append(looks, l)
+	}
+	return looks
+}
+
+// What slots bear is known when most keys are in slots that were looked at; of the others it is what those say on average.
+func TestWeighs(t *testing.T) {
+	w := weighing{slots: make([]weighed, slots.Count)}
+	if got := w.note(looked(8000, 100), time.Minute); got != nil {
+		t.Fatal("it is known too early")
+	}
+	got := w.note(looked(15000, 300), time.Minute)
+	if got == nil || got.Bytes[5] != 200 || got.Bytes[8000] != 300 || got.Bytes[16383] < 200 || got.Bytes[16383] > 300 ||
+		got.Processor != nil {
+		t.Fatalf("%+v", got)
+	}
+	looks := looked(0, 0)
+	looks[0].stats = map[uint16]redis.SlotStat{5: {Keys: 1, Bytes: 7777, Processor: -1}}
+	delete(looks[0].counts, 6)
+	if got = w.note(looks, time.Minute); got.Bytes[5] != 7777 || got.Bytes[6] != 0 || got.Bytes[8000] != 300 {
+		t.Errorf("%v", got.Bytes[:7])
+	}
+	w = weighing{slots: make([]weighed, slots.Count)}
+	if got = w.note([]look{{node: "a", slots: slots.All()}}, 0); got == nil || got.Bytes[0] != 0 {
+		t.Errorf("without keys: %+v", got)
+	}
+}
+
+// Processor time is known from the second look of all masters on, and what a slot counts anew is not taken for less.
+func TestWeighsProcessor(t *testing.T) {
+	w := weighing{slots: make([]weighed, slots.Count)}
+	counted := func(a, b int64) []look {
+		looks := looked(slots.Count-1, 1)
+		for i, n := range []int64{a, b} {
+			looks[i].stats = map[uint16]redis.SlotStat{}
+			for slot := range looks[i].slots.Slots() {
+				looks[i].stats[slot] = redis.SlotStat{Keys: 1, Bytes: -1, Processor: n}
+			}
+		}
+		return looks
+	}
+	if got := w.note(counted(100, 100), time.Minute); got.Processor != nil {
+		t.Fatal("it is known after one look")
+	}
+	if got := w.note(counted(100+60e6, 100+30e6), time.Minute); got.Processor[0] != 1 || got.Processor[16000] != 0.5 {
+		t.Fatalf("%f, %f", got.Processor[0], got.Processor[16000])
+	}
+	if got := w.note(counted(5, 100+30e6), time.Minute); got.Processor[0] != 1 || got.Processor[16000] != 0.375 {
+		t.Errorf("a counter that began anew: %f, %f", got.Processor[0], got.Processor[16000])
+	}
+	if got := w.note(counted(60e6, 160e6), time.Hour); got.Processor[0] != 1 {
+		t.Errorf("too long ago: %f", got.Processor[0])
+	}
+	if got := w.note(looked(slots.Count-1, 1), time.Minute); got.Processor != nil {
+		t.Error("it is not told any more")
+	}
+}
