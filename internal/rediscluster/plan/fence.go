@@ -217,6 +217,12 @@ func (in input) spare(step Step) Step {
 				touched = pod.Name
 			}
 		}
+	// What is of an instance that owns slots, which none has that is left alone; what all have to know; and what is about the cluster.
+	case SetAccess, ChangePassword, ReloadCertificates, SetNodeTimeout, Forget, CancelJobs, CopyFunctions, BumpEpoch, CutOver, SetTLS,
+		SetConfig, RewriteAOF, ReclaimSlots, AssignSlots, StabilizeSlots, RepairSlots, MoveSlots, Place, RemoveFromEndpoints, GiveUp,
+		None, Wait, Hold, Stall, RolloutWait, RecordHibernation, Hibernate, Wake, Sleep, RecordNodes, AddFinalizer, CreateAuth,
+		RecordCertificate, ApplyCertificate, ApplyChildren, ExpandPVCs, RecordGoal, SetShards, RestoreShards, KeepRestored, DeleteRestoreJobs,
+		RecordKeys, PrepareImport, KeepFollower, RecordCutOver, EndImport, EndSwitchover, DeleteChildren, OrphanChildren, RemoveFinalizer:
 	}
 	if touched != "" && alone(touched) {
 		return nil
