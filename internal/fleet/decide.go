@@ -30,8 +30,8 @@ const (
 	longest = 4 * time.Hour
 	// blamed is for how long after it has taken the change one that stops being well is put down to the change.
 	blamed = time.Hour
-	// patience is how long members of one namespace stop all others. Then one of another namespace is tried.
-	patience = 10 * time.Minute
+	// holdsFor is how long members of one namespace stop all others. Then one of another namespace is tried.
+	holdsFor = 10 * time.Minute
 	// fresh is how long one that waits keeps its place in line without asking again.
 	fresh = 5 * time.Minute
 )
@@ -112,7 +112,7 @@ func inLine(m Member, now time.Time) bool {
 	return m.State == Waiting && !m.AskedAt.IsZero() && now.Sub(m.AskedAt) < fresh
 }
 
-// Decide says whose turn it is. One namespace stops the others for no longer than patience: then one of another namespace is tried, and if
+// Decide says whose turn it is. One namespace stops the others for no longer than holdsFor: then one of another namespace is tried, and if
 // that one is well, the others go on without the first namespace.
 func (o Options) Decide(members []Member, now time.Time) Verdict {
 	var v Verdict
@@ -146,7 +146,7 @@ func (o Options) Decide(members []Member, now time.Time) Verdict {
 		for _, m := range v.Failing {
 			only = only && m.Namespace == namespace
 		}
-		if v.Stopped = !only || now.Sub(since) < patience; v.Stopped {
+		if v.Stopped = !only || now.Sub(since) < holdsFor; v.Stopped {
 			return v
 		}
 		v.Aside = namespace

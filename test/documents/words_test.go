@@ -86,7 +86,7 @@ func redisWords(t *testing.T) []vocabulary {
 		{"reasons of a RedisCluster",
 			slices.Concat(wordsOf(t, literal, "internal/rediscluster/status"), wordsOf(t, named("ReasonArchive"), api),
 				wordsOf(t, named("ReasonExternal"), api), wordsOf(t, named("ReasonAutoscale"), api), wordsOf(t, named("ReasonFence"), api),
-				situations),
+				wordsOf(t, named("ReasonUpgrade"), api), situations),
 			append(column(t, redisStatusPage, table, 2), sentence(t, redisStatusPage, "`nodes[].status` is")...),
 			map[string]string{"True": "a status", "False": "a status", "Unknown": "a status", "Stalled": "a condition", "spreadMasters": "a field"}},
 		{"phases", wordsOf(t, named("Phase"), api), column(t, redisStatusPage, "| phase | when |", 0), nil},

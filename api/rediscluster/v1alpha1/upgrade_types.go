@@ -44,14 +44,14 @@ const ConditionUpgraded = "Upgraded"
 
 // The reasons of ConditionUpgraded.
 const (
-	// ReasonWaitsForTurn: other clusters are upgraded before.
-	ReasonWaitsForTurn = "WaitsForTurn"
+	// ReasonUpgradeWaits: other clusters are upgraded before.
+	ReasonUpgradeWaits = "WaitsForTurn"
 	// ReasonUpgradeStopped: one that was upgraded is not well, and no other is before it is.
 	ReasonUpgradeStopped = "UpgradeStopped"
-	// ReasonUpgrading: the turn of the cluster has come.
-	ReasonUpgrading = "Upgrading"
-	// ReasonUpToDate: it is True.
-	ReasonUpToDate = "UpToDate"
+	// ReasonUpgradeUnderWay: the turn of the cluster has come.
+	ReasonUpgradeUnderWay = "Upgrading"
+	// ReasonUpgradeDone: it is True.
+	ReasonUpgradeDone = "UpToDate"
 )
 
 // Applied is what UpgradeStatus.Applied says.

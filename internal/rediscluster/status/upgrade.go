@@ -87,13 +87,13 @@ func conditionUpgraded(is *v1alpha1.UpgradeStatus, p Reconciliation) *metav1.Con
 	c := metav1.Condition{}
 	switch {
 	case made.Revision == revision:
-		c = conditions.Condition(v1alpha1.ConditionUpgraded, metav1.ConditionTrue, v1alpha1.ReasonUpToDate, "")
+		c = conditions.Condition(v1alpha1.ConditionUpgraded, metav1.ConditionTrue, v1alpha1.ReasonUpgradeDone, "")
 	case is.Target == revision:
-		c = conditions.Condition(v1alpha1.ConditionUpgraded, metav1.ConditionFalse, v1alpha1.ReasonUpgrading,
+		c = conditions.Condition(v1alpha1.ConditionUpgraded, metav1.ConditionFalse, v1alpha1.ReasonUpgradeUnderWay,
 			"it is the turn of the cluster: instances restart one after the other")
 	case turns:
 		c = conditions.Condition(v1alpha1.ConditionUpgraded, metav1.ConditionFalse,
-			pick(turn.Stopped, v1alpha1.ReasonUpgradeStopped, v1alpha1.ReasonWaitsForTurn), cut(turn.Why()))
+			pick(turn.Stopped, v1alpha1.ReasonUpgradeStopped, v1alpha1.ReasonUpgradeWaits), cut(turn.Why()))
 	default:
 		return nil
 	}
