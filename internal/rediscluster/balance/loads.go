@@ -129,20 +129,20 @@ func (l *loads) alone(p place) string {
 // two shards less busy, and none makes a shard hot by another measure: a load that does not change comes to rest.
 func (l *loads) relieve(hot []place, bytes float64) []move {
 	var moves []move
-	giver := map[int]*slotsBy{}
+	lightest := map[int]*slotsBy{}
 	for left := slices.Clone(hot); len(left) > 0 && len(moves) < mostSlots && bytes > 0; {
 		slices.SortStableFunc(left, func(a, b place) int { return cmp.Compare(l.ratio(b), l.ratio(a)) })
 		p := left[0]
-		if giver[p.shard] == nil {
-			giver[p.shard] = l.sorted(p)
+		if lightest[p.shard] == nil {
+			lightest[p.shard] = l.sorted(p)
 		}
-		m, found := l.best(p, giver[p.shard].sorted[p.measure])
+		m, found := l.best(p, lightest[p.shard].sorted[p.measure])
 		if !found || l.ratio(p) <= cool {
 			left = left[1:]
 			continue
 		}
 		l.shift(m)
-		giver[p.shard].remove(m.slot)
+		lightest[p.shard].remove(m.slot)
 		bytes -= l.weights[0][m.slot]
 		moves = append(moves, m)
 	}
