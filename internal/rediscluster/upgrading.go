@@ -92,7 +92,8 @@ func RevisionOf(c *chart.Chart, version string) (string, error) {
 	cluster.Name, cluster.Namespace = "any", "any"
 	admission.Default(cluster)
 	v := values.Build(cluster, cluster.Spec.Topology(), nil, redisconf.TLS{})
-	of, err := c.DigestFor(v, chart.Release{Name: cluster.Name, Namespace: cluster.Namespace, Revision: 1, IsInstall: true}, chart.Capabilities{})
+	release := chart.Release{Name: cluster.Name, Namespace: cluster.Namespace, Revision: 1, IsInstall: true}
+	of, err := c.DigestFor(v, release, chart.Capabilities{})
 	if err != nil {
 		return "", fmt.Errorf("identify the chart of RedisClusters: %w", err)
 	}

@@ -66,7 +66,7 @@ func TestMemberOf(t *testing.T) {
 	}
 }
 
-// A template that only the operator changed is written to no StatefulSet that stays as it is otherwise; new ones are made, and others scaled.
+// A template that only the operator changed is written to no StatefulSet that stays as it is otherwise; new ones are made, others scaled.
 func TestStatefulSetsWait(t *testing.T) {
 	c := newChildren(t, nil)
 	cluster := sized("c", 3, 6, v1alpha1.PodTemplate{})

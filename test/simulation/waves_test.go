@@ -102,7 +102,7 @@ func (f *fleetOf) touched() (n int) {
 	return n
 }
 
-// What is new in the operator reaches one cluster, then two at a time, also if the operator restarts whenever it likes; those that wait serve.
+// What is new in the operator reaches one cluster, then two at a time, also if the operator restarts at any time; those that wait serve.
 func TestWaves(t *testing.T) {
 	eachSeed(t, 2, func(t *testing.T, seed uint64) {
 		f := newFleet(t, seed, "a", "b", "c", "d")

@@ -21,8 +21,8 @@ type Upgrade struct {
 }
 
 // Held reports whether a change that only the operator made waits for the cluster's turn, if there is one: the spec and the ConfigMap are
-// what the instances were made by, and the operator is another one, by which the cluster had no turn. Where nothing is recorded yet, that is
-// of a cluster which was not being changed.
+// what the instances were made by, and the operator is another one, by which the cluster had no turn. Where nothing is recorded yet,
+// that is of a cluster which was not being changed.
 func (u *Upgrade) Held(cluster *v1alpha1.RedisCluster) bool {
 	if u == nil {
 		return false

@@ -76,7 +76,8 @@ func TestUpgraded(t *testing.T) {
 		status    metav1.ConditionStatus
 		reason    string
 	}{
-		"a cluster that has formed": {step: plan.None{}, want: &v1alpha1.UpgradeStatus{Applied: after.String()}, status: "True", reason: "UpToDate"},
+		"a cluster that has formed": {step: plan.None{}, want: &v1alpha1.UpgradeStatus{Applied: after.String()}, status: "True",
+			reason: "UpToDate"},
 		"it waits": {was: &v1alpha1.UpgradeStatus{Applied: before.String()}, step: waits,
 			want: &v1alpha1.UpgradeStatus{Applied: before.String()}, status: "False", reason: "WaitsForTurn"},
 		"all stop": {was: &v1alpha1.UpgradeStatus{Applied: before.String()}, step: stopped,
