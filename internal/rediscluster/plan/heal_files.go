@@ -48,8 +48,8 @@ func planForceDelete(in input) Step {
 	}
 	for i := range in.snap.Instances {
 		pod := &in.snap.Instances[i]
-		if !pod.Terminating || pod.Fenced || pod.Redis != nil || pod.StopBy.IsZero() || in.now.Sub(pod.StopBy) < terminationTimeout || !failedForAll(in.snap,
-			pod) {
+		if !pod.Terminating || pod.Fenced || pod.Redis != nil || pod.StopBy.IsZero() || in.now.Sub(pod.StopBy) < terminationTimeout ||
+			!failedForAll(in.snap, pod) {
 			continue
 		}
 		return ForceDelete{

@@ -78,7 +78,8 @@ func planUnownedKeys(in input) Step {
 	masters := in.masters()
 	for _, pod := range in.snap.Reachable() {
 		master, r := masters[pod.Shard], pod.Redis
-		if _, disputed := in.disputes[pod.Name]; disputed || master == nil || master == pod || pod.Terminating || pod.Fenced || in.safeToRemove(pod).Holds {
+		if _, disputed := in.disputes[pod.Name]; disputed || master == nil || master == pod || pod.Terminating || pod.Fenced ||
+			in.safeToRemove(pod).Holds {
 			continue
 		}
 		if r.Master && r.Keys > 0 && r.Slots.IsEmpty() && len(r.Importing)+len(r.Migrating) == 0 {

@@ -298,8 +298,8 @@ func outdated(step plan.Step) bool {
 	}
 	return plan.Is[plan.SetTLS](step) || plan.Is[plan.RolloutWait](step) || plan.Is[plan.Restart](step) || plan.Is[plan.SetAccess](step) ||
 		plan.Is[plan.ChangePassword](step) || plan.Is[plan.SetConfig](step) || plan.Is[plan.EndImport](step) ||
-		plan.Is[plan.EndSwitchover](step) || plan.Is[plan.SetShards](step) || plan.Is[plan.TakeTurn](step) || plan.Is[plan.RecordCertificate](step) ||
-		plan.Is[plan.ApplyCertificate](step)
+		plan.Is[plan.EndSwitchover](step) || plan.Is[plan.SetShards](step) || plan.Is[plan.TakeTurn](step) ||
+		plan.Is[plan.RecordCertificate](step) || plan.Is[plan.ApplyCertificate](step)
 }
 
 func stall(p Reconciliation) (bool, string) {
