@@ -83,7 +83,7 @@ func (w *world) count(state State) (n int) {
 // wave is upgraded at once, and all are upgraded in the end.
 func TestWaves(t *testing.T) {
 	for seed := range uint64(40) {
-		chance := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // not for secrets
+		chance := rand.New(rand.NewPCG(seed, 1))
 		w := newWorld(append(append(waiting("a", 12), waiting("b", 5)...), waiting("c", 1)...))
 		for range 20000 {
 			if w.count(Done) == len(w.objects) {

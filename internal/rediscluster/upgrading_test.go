@@ -128,8 +128,9 @@ func TestRevision(t *testing.T) {
 		}
 		return revision
 	}
-	if of("1.0.0") != of("1.0.0") || of("1.0.0") == of("1.0.1") || of("1.0.0") == "" {
-		t.Errorf("%q, %q, %q", of("1.0.0"), of("1.0.0"), of("1.0.1"))
+	first, again, next := of("1.0.0"), of("1.0.0"), of("1.0.1")
+	if first != again || first == next || first == "" {
+		t.Errorf("%q, %q, %q", first, again, next)
 	}
 }
 

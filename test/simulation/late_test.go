@@ -124,7 +124,7 @@ func (s *simulation) isSeen(object client.Object, only *metav1.Preconditions) er
 // struck lets the operator work until the write came at which something happens. timed: there may be no such write.
 func (s *simulation) struck(timed bool) {
 	s.t.Helper()
-	for range 400 {
+	for range 1000 { // slots that follow the load wait for ten minutes
 		if s.killer.Struck() {
 			return
 		}

@@ -131,13 +131,18 @@ func newSimulationOf(t *testing.T, seed uint64, perShard int, valkey bool) *simu
 // prepared is a simulation of a cluster of which there is nothing yet but the spec.
 func prepared(t *testing.T, seed uint64, perShard int, valkey bool) *simulation {
 	t.Helper()
+	return preparedOn(t, newSchedule(t, seed), seed, perShard, valkey)
+}
+
+// preparedOn is prepared for one of several clusters: a bubble has one schedule.
+func preparedOn(t *testing.T, schedule *schedule, seed uint64, perShard int, valkey bool) *simulation {
+	t.Helper()
 	var s *simulation
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	world := redistest.New(redistest.Options{Seed: seed, Clock: time.Now,
 		LoadsCertificate: func(addr string, now time.Time) { s.encryption.load(addr, now) }})
-	schedule := newSchedule(t, seed)
 	dial := schedule.dialer(world)
 	// Who waits for a connection would get one in whatever order goroutines run: here nobody does.
 	pool := redis.NewPool(redis.Options{MostConns: 100, Dialer: func(ctx context.Context, addr string) (net.Conn, error) {

@@ -26,8 +26,9 @@ type fleetOf struct {
 func newFleet(t *testing.T, seed uint64, names ...string) *fleetOf {
 	t.Helper()
 	f := &fleetOf{t: t, revision: "r1"}
+	schedule := newSchedule(t, seed)
 	for i, namespace := range names {
-		s := prepared(t, seed+uint64(i), 2, false) //nolint:gosec // a few
+		s := preparedOn(t, schedule, seed+uint64(i), 2, false)
 		s.cluster.Namespace, s.cluster.UID = namespace, types.UID(namespace)
 		s.bringsBack = true
 		s.populate()
@@ -42,7 +43,8 @@ func newFleet(t *testing.T, seed uint64, names ...string) *fleetOf {
 
 // restart begins a process of the operator, which knows of its clusters what they say.
 func (f *fleetOf) restart() {
-	of := &fleet.Fleet{Options: fleet.Options{Canaries: 1, Wave: 2, Pause: time.Minute, Stuck: 10 * time.Minute}, Now: time.Now,
+	of := &fleet.Fleet{Options: fleet.Options{Canaries: 1, Wave: 2, Pause: time.Minute, Stuck: 10 * time.Minute},
+		Now: f.clusters[0].world.Now,
 		Load: func() (members []fleet.Member, _ error) {
 			for _, s := range f.clusters {
 				members = append(members, rediscluster.MemberOf(s.cluster, f.revision))
@@ -141,7 +143,7 @@ func TestBadWaveStops(t *testing.T) {
 		}
 		f.upgrade("r2")
 		failed := map[string]bool{}
-		for round := range 700 {
+		for round := range 2100 { // of a second: half an hour until two have failed, one ten minutes after the other
 			f.look()
 			for _, s := range f.clusters {
 				if s.cluster.Status.Upgrade.Target == "r2" {

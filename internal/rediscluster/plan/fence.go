@@ -113,10 +113,9 @@ func (in input) fences() []Fence {
 		if !fences[i].handsOver {
 			continue
 		}
-		switch step, v := in.switchedFrom(fences[i].Pod); {
-		case step == nil:
+		if step, v := in.switchedFrom(fences[i].Pod); step == nil {
 			fences[i].Waits += ": " + v.Reason
-		default:
+		} else {
 			fences[i].Waits += ", and another instance is to take over"
 		}
 	}
@@ -221,8 +220,8 @@ func (in input) spare(step Step) Step {
 	case SetAccess, ChangePassword, ReloadCertificates, SetNodeTimeout, Forget, CancelJobs, CopyFunctions, BumpEpoch, CutOver, SetTLS,
 		SetConfig, RewriteAOF, ReclaimSlots, AssignSlots, StabilizeSlots, RepairSlots, MoveSlots, Place, RemoveFromEndpoints, GiveUp,
 		None, Wait, Hold, Stall, RolloutWait, RecordHibernation, Hibernate, Wake, Sleep, RecordNodes, AddFinalizer, CreateAuth,
-		RecordCertificate, ApplyCertificate, ApplyChildren, ExpandPVCs, RecordGoal, SetShards, RestoreShards, KeepRestored, DeleteRestoreJobs,
-		RecordKeys, PrepareImport, KeepFollower, RecordCutOver, EndImport, EndSwitchover, DeleteChildren, OrphanChildren, RemoveFinalizer:
+		RecordCertificate, ApplyCertificate, ApplyChildren, ExpandPVCs, RecordGoal, SetShards, TakeTurn, RestoreShards, KeepRestored,
+		DeleteRestoreJobs, RecordKeys, PrepareImport, KeepFollower, RecordCutOver, EndImport, EndSwitchover, DeleteChildren, OrphanChildren, RemoveFinalizer:
 	}
 	if touched != "" && alone(touched) {
 		return nil

@@ -66,7 +66,7 @@ func upgraded(cluster *v1alpha1.RedisCluster, status *v1alpha1.RedisClusterStatu
 			is.Target, is.Wave, is.TurnTime = "", 0, nil
 		}
 	case turns && turn.Wave > 0:
-		is.Target, is.Wave, is.TurnTime = makes.Revision, int32(min(turn.Wave, 1<<30)), at(now) //nolint:gosec // bounded
+		is.Target, is.Wave, is.TurnTime = makes.Revision, int32(min(turn.Wave, 1<<30)), at(now)
 	}
 	if *is != (v1alpha1.UpgradeStatus{}) {
 		status.Upgrade = is
