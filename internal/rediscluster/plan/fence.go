@@ -221,7 +221,8 @@ func (in input) spare(step Step) Step {
 		SetConfig, RewriteAOF, ReclaimSlots, AssignSlots, StabilizeSlots, RepairSlots, MoveSlots, Place, RemoveFromEndpoints, GiveUp,
 		None, Wait, Hold, Stall, RolloutWait, RecordHibernation, Hibernate, Wake, Sleep, RecordNodes, AddFinalizer, CreateAuth,
 		RecordCertificate, ApplyCertificate, ApplyChildren, ExpandPVCs, RecordGoal, SetShards, TakeTurn, RestoreShards, KeepRestored,
-		DeleteRestoreJobs, RecordKeys, PrepareImport, KeepFollower, RecordCutOver, EndImport, EndSwitchover, DeleteChildren, OrphanChildren, RemoveFinalizer:
+		DeleteRestoreJobs, RecordKeys, PrepareImport, KeepFollower, RecordCutOver, EndImport,
+		EndSwitchover, DeleteChildren, OrphanChildren, RemoveFinalizer:
 	}
 	if touched != "" && alone(touched) {
 		return nil
