@@ -68,6 +68,8 @@ func TestDecide(t *testing.T) {
 			turns: 0, wave: 1, line: "1 of 6 upgraded, the next at 2026-11-27T12:00:01Z"},
 		{name: "then a wave", members: append(waiting("a", 5), member("a", "canary", Done, doneAt(ago(time.Minute)))), turns: 3, wave: 2,
 			line: "1 of 6 upgraded"},
+		{name: "a clock that ran ahead", members: append(waiting("a", 5), member("a", "canary", Done, doneAt(now.Add(time.Hour)))), turns: 3,
+			wave: 2, line: "1 of 6 upgraded"},
 		{name: "who comes late joins a wave that has room", members: append(waiting("a", 5), member("a", "canary", Done),
 			member("a", "x", Upgrading, inWave(2)), member("a", "y", Done, inWave(2))), turns: 1, wave: 2,
 			line: "2 of 8 upgraded, a/x being upgraded"},

@@ -107,16 +107,21 @@ func fenceOne(cluster *v1alpha1.RedisCluster, instance string) (string, error) {
 	if !slices.ContainsFunc(cluster.Status.Nodes, func(node v1alpha1.NodeStatus) bool { return node.Name == instance }) {
 		return "", fmt.Errorf("%s is none of its instances, which are called such as %s-0-1", instance, cluster.Name)
 	}
-	names := fencedOf(cluster)
+	names, _ := cluster.Fenced()
 	if !slices.Contains(names, instance) {
 		names = append(names, instance)
 	}
-	return strings.Join(names, ","), nil
+	value := strings.Join(names, ",")
+	if len(value) > v1alpha1.LongestFenced {
+		return "", fmt.Errorf("the annotation %s would have more than %d characters: unfence an instance first", v1alpha1.AnnotationFenced,
+			v1alpha1.LongestFenced)
+	}
+	return value, nil
 }
 
 // unfenceOne is the annotation without an instance; empty: without any.
 func unfenceOne(cluster *v1alpha1.RedisCluster, instance string) (string, error) {
-	names := fencedOf(cluster)
+	names, _ := cluster.Fenced()
 	if instance == "" {
 		return "", nil
 	}
@@ -124,16 +129,4 @@ func unfenceOne(cluster *v1alpha1.RedisCluster, instance string) (string, error)
 		return "", fmt.Errorf("%s is not fenced", instance)
 	}
 	return strings.Join(slices.DeleteFunc(names, func(name string) bool { return name == instance }), ","), nil
-}
-
-// fencedOf are the instances that the annotation names; what is no name of an instance is left out.
-func fencedOf(cluster *v1alpha1.RedisCluster) []string {
-	var names []string
-	for name := range strings.SplitSeq(cluster.Annotations[v1alpha1.AnnotationFenced], ",") {
-		name = strings.TrimSpace(name)
-		if _, _, ours := cluster.InstanceOf(name); ours {
-			names = append(names, name)
-		}
-	}
-	return names
 }

@@ -4,6 +4,7 @@
 package plugin
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -14,6 +15,10 @@ import (
 
 // What is fenced already stays, and what is no instance of the cluster is not written again.
 func TestFenceAndUnfence(t *testing.T) {
+	var many []string
+	for shard := range 341 { // 12 characters each
+		many = append(many, fmt.Sprintf("cache-%d-1", 100+shard))
+	}
 	for name, tt := range map[string]struct {
 		before, instance, after, refused string
 		unfence                          bool
@@ -22,6 +27,7 @@ func TestFenceAndUnfence(t *testing.T) {
 		"another":         {before: "cache-0-1", instance: "cache-1-0", after: "cache-0-1,cache-1-0"},
 		"again":           {before: "cache-0-1", instance: "cache-0-1", after: "cache-0-1"},
 		"beside nonsense": {before: "\x1b[2J, cache-0-1,other-0-0", instance: "cache-1-0", after: "cache-0-1,cache-1-0"},
+		"one too many":    {before: strings.Join(many, ","), instance: "cache-0-1", refused: "more than 4096 characters"},
 		"nobody":          {instance: "cache-7-0", refused: "is none of its instances"},
 		"one of two":      {before: "cache-0-1,cache-1-0", instance: "cache-0-1", after: "cache-1-0", unfence: true},
 		"the last":        {before: "cache-0-1", instance: "cache-0-1", unfence: true},

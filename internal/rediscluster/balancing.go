@@ -24,13 +24,8 @@ func (l *Loop) balance(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, m *
 		return nil
 	}
 	now := l.Now()
-	var weights *balance.Weights
-	shards := shardsOf(s)
-	if s.Weights != nil && shards != nil {
-		weights = &balance.Weights{Bytes: s.Weights.Bytes, Processor: s.Weights.Processor}
-	}
 	var outcome balance.Outcome
-	m.balance.track, outcome = m.balance.track.Decide(now, asked.Budget(), shards, weights, movedBefore(cluster))
+	m.balance.track, outcome = m.balance.track.Decide(now, asked.Budget(), shardsOf(s), s.Weights, movedBefore(cluster))
 	m.balance.told, outcome = m.balance.told.Tell(now, outcome)
 	if outcome.Goal != nil && d.FollowsLoad {
 		d.ByLoad = &plan.ByLoad{Shards: outcome.Goal, Why: outcome.Reason}

@@ -361,11 +361,11 @@ func asTemplated(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) *v1alpha1
 
 func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any, m *Memory) ([]*unstructured.Unstructured, error) {
 	release := chart.Release{Name: cluster.Name, Namespace: cluster.Namespace, Revision: 1, IsInstall: true}
-	of, err := c.chart.DigestFor(v, release, chart.Capabilities{})
+	digest, err := c.chart.DigestFor(v, release, chart.Capabilities{})
 	if err != nil {
 		return nil, fmt.Errorf("values: %w", err)
 	}
-	if m.rendered.digest == of {
+	if m.rendered.digest == digest {
 		return m.rendered.objects, nil
 	}
 	// What strings make of the objects is checked with one shard: they are the same in all, and
@@ -389,7 +389,7 @@ func (c *children) render(cluster *v1alpha1.RedisCluster, v map[string]any, m *M
 	if err := chart.Check(rendered, allowed); err != nil {
 		return nil, fmt.Errorf("the rendered chart: %w", err)
 	}
-	m.rendered = rendering{digest: of, objects: rendered.Objects, template: templateOf(rendered.Objects)}
+	m.rendered = rendering{digest: digest, objects: rendered.Objects, template: templateOf(rendered.Objects)}
 	return rendered.Objects, nil
 }
 

@@ -71,13 +71,13 @@ func (l *Loop) upgrade(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) *st
 	}
 	makes := v1alpha1.Applied{Revision: l.Waves.Revision, Generation: cluster.Generation}
 	if len(s.Config.Settings) > 0 {
-		makes.Config = digest(s.Config.Settings)
+		makes.Config = digestOf(s.Config.Settings)
 	}
 	return &status.Upgrade{Makes: makes}
 }
 
-// digest identifies what can be written as JSON, whose maps are in order.
-func digest(of any) string {
+// digestOf identifies what can be written as JSON, whose maps are in order.
+func digestOf(of any) string {
 	text, err := json.Marshal(of)
 	if err != nil {
 		return ""
@@ -97,7 +97,7 @@ func RevisionOf(c *chart.Chart, version string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("identify the chart of RedisClusters: %w", err)
 	}
-	return digest([]string{version, of}), nil
+	return digestOf([]string{version, of}), nil
 }
 
 // turn asks whether it is the turn of a cluster. What is told of those before it is of the last minute, and older the more there are: each
@@ -209,7 +209,7 @@ func templateOf(objects []*unstructured.Unstructured) string {
 	for _, object := range objects {
 		if object.GetKind() == statefulSet {
 			template, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template")
-			return digest(template)
+			return digestOf(template)
 		}
 	}
 	return ""

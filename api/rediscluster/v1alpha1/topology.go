@@ -125,6 +125,29 @@ func number(text string, limit int32) (int, bool) {
 	return n, true
 }
 
+// Fenced are the names in AnnotationFenced that are of instances the cluster can have, each once and as it stands there first, and what of
+// the annotation is not followed. A name that no pod of the cluster can have is not repeated: it may be anything.
+func (c *RedisCluster) Fenced() (names []string, problem string) {
+	value := c.Annotations[AnnotationFenced]
+	if len(value) > LongestFenced {
+		return nil, fmt.Sprintf("the annotation %s has more than %d characters, and nothing of it is followed", AnnotationFenced, LongestFenced)
+	}
+	unknown := 0
+	for name := range strings.SplitSeq(value, ",") {
+		name = strings.TrimSpace(name)
+		if _, _, ours := c.InstanceOf(name); ours && !slices.Contains(names, name) {
+			names = append(names, name)
+		} else if !ours && name != "" {
+			unknown++
+		}
+	}
+	if unknown > 0 {
+		problem = fmt.Sprintf("%d names of the annotation %s are of no instance of this cluster, which are called such as %s-0", unknown,
+			AnnotationFenced, c.ShardName(0))
+	}
+	return names, problem
+}
+
 // DeletionPolicy is spec.finalizers, unless who deletes the object asks to leave its
 // children behind (kubectl delete --cascade=orphan): then it is orphan.
 func (c *RedisCluster) DeletionPolicy() DeletionPolicy {

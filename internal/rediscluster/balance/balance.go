@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
 // Measure names something of which a shard bears much or little.
@@ -51,9 +52,6 @@ type Shard struct {
 	// Used is the memory that it uses of Room, in bytes; Room is 0 when it has no limit.
 	Used, Room float64
 }
-
-// Weights are what each slot bears: its bytes, and processors. Processor is nil where engines do not tell.
-type Weights struct{ Bytes, Processor []float64 }
 
 // Moved are slots that began to move.
 type Moved struct {
@@ -107,7 +105,7 @@ func Within(past []Moved, now time.Time) []Moved {
 
 // Decide says which slots are to move between shards, which own all slots together, and what to remember until the next look. budget is how
 // many bytes may move in an hour; the last slot may be beyond it. What it says of Goal it says again until it is so.
-func (t Track) Decide(now time.Time, budget float64, shards []Shard, weights *Weights, past []Moved) (Track, Outcome) {
+func (t Track) Decide(now time.Time, budget float64, shards []Shard, weights *snapshot.SlotWeights, past []Moved) (Track, Outcome) {
 	if weights == nil || len(shards) == 0 {
 		return Track{}, Outcome{Reason: "what slots bear is known when all masters have been looked at for some minutes and no slot moves"}
 	}

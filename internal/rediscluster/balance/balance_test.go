@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
 var began = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
@@ -23,7 +24,7 @@ type world struct {
 	now    time.Time
 	budget float64
 	shards []Shard
-	w      Weights
+	w      snapshot.SlotWeights
 	track  Track
 	past   []Moved
 	every  time.Duration
@@ -33,7 +34,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T, shards int) *world {
-	w := &world{t: t, now: began, every: time.Minute, budget: 1e15, w: Weights{Bytes: make([]float64, slots.Count)}, moves: map[uint16]int{}}
+	w := &world{t: t, now: began, every: time.Minute, budget: 1e15, w: snapshot.SlotWeights{Bytes: make([]float64, slots.Count)}, moves: map[uint16]int{}}
 	for _, part := range slots.All().Split(shards) {
 		w.shards = append(w.shards, Shard{Slots: part})
 	}

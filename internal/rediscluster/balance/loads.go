@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
 // loads are what shards bear, as it is and as it becomes while slots are moved in thought.
@@ -30,7 +32,7 @@ type move struct {
 	from, to int
 }
 
-func loadsOf(shards []Shard, weights *Weights) *loads {
+func loadsOf(shards []Shard, weights *snapshot.SlotWeights) *loads {
 	n := len(shards)
 	l := &loads{shards: shards, weights: [...][]float64{weights.Bytes, weights.Processor}, used: make([]float64, n), count: make([]int, n),
 		gives: make([]bool, n), receives: make([]bool, n)}

@@ -136,7 +136,7 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 		Import: importFor(cluster), UID: cluster.UID, External: cluster.Spec.External != nil,
 		FollowsLoad: spec.Balance != nil && spec.Balance.Mode == v1alpha1.BalanceMove,
 	}
-	d.Fenced, d.FenceProblem = fencesFor(cluster)
+	d.Fenced, d.FenceProblem = cluster.Fenced()
 	for _, entry := range spec.UpdateStrategy.AssignStrategies {
 		d.SlotAssignments = append(d.SlotAssignments, SlotAssignment{Slots: int(entry.Slots), From: entry.From(), To: entry.To()})
 	}

@@ -6,7 +6,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
@@ -23,34 +22,6 @@ type Fence struct {
 	Waits string
 	// handsOver: it is left alone when another instance has taken over from it.
 	handsOver bool
-}
-
-// fencesFor are the names in the annotation, each once and as it stands there first, and what of it is not followed. A name that no pod of
-// the cluster can have is not repeated: it may be anything.
-func fencesFor(cluster *v1alpha1.RedisCluster) (names []string, problem string) {
-	value := cluster.Annotations[v1alpha1.AnnotationFenced]
-	if len(value) > v1alpha1.LongestFenced {
-		return nil, fmt.Sprintf("the annotation %s has more than %d characters, and nothing of it is followed", v1alpha1.AnnotationFenced,
-			v1alpha1.LongestFenced)
-	}
-	unknown := 0
-	for name := range strings.SplitSeq(value, ",") {
-		name = strings.TrimSpace(name)
-		if _, _, ours := cluster.InstanceOf(name); !ours {
-			if name != "" {
-				unknown++
-			}
-			continue
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	if unknown > 0 {
-		problem = fmt.Sprintf("%d names of the annotation %s are of no instance of this cluster, which are called such as %s-0", unknown,
-			v1alpha1.AnnotationFenced, cluster.ShardName(0))
-	}
-	return names, problem
 }
 
 // fenced marks the instances that are left alone. All else follows from the mark: rules pass over what has it, spare holds back what a rule

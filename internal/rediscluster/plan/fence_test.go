@@ -301,7 +301,7 @@ func TestWhoIsAskedToBeLeftAlone(t *testing.T) {
 	} {
 		cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Name: "c",
 			Annotations: map[string]string{v1alpha1.AnnotationFenced: value}}}
-		names, problem := fencesFor(cluster)
+		names, problem := cluster.Fenced()
 		if diff := cmp.Diff(tt.names, names); diff != "" || problem != tt.problem {
 			t.Errorf("%.40q: %q, names (-want +got):\n%s", value, problem, diff)
 		}
