@@ -34,7 +34,8 @@ type world struct {
 }
 
 func newWorld(t *testing.T, shards int) *world {
-	w := &world{t: t, now: began, every: time.Minute, budget: 1e15, w: snapshot.SlotWeights{Bytes: make([]float64, slots.Count)}, moves: map[uint16]int{}}
+	w := &world{t: t, now: began, every: time.Minute, budget: 1e15, moves: map[uint16]int{},
+		w: snapshot.SlotWeights{Bytes: make([]float64, slots.Count)}}
 	for _, part := range slots.All().Split(shards) {
 		w.shards = append(w.shards, Shard{Slots: part})
 	}
