@@ -18,6 +18,9 @@ import (
 	"middleware.hc.cn/operator/internal/redis/resp"
 )
 
+// hangUp in place of an answer closes the connection.
+const hangUp = "hang up"
+
 // one is a cluster of one instance, which answers commands about keys with the answers
 // given, in turn.
 type one struct {
@@ -56,7 +59,11 @@ func (o *one) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		if _, err := io.WriteString(conn, o.answer(args)); err != nil {
+		answer := o.answer(args)
+		if answer == hangUp+"\r\n" {
+			return
+		}
+		if _, err := io.WriteString(conn, answer); err != nil {
 			return
 		}
 	}

@@ -25,12 +25,15 @@ type fillResult struct {
 	Seconds float64 `json:"seconds"`
 }
 
+// fillAttempts is how often a batch is put in before its error is fill's.
+const fillAttempts = 5
+
 // fill puts a data set in. Keys of the set that exist are replaced.
 func fill(ctx context.Context, to server, data dataset) (fillResult, error) {
 	if err := data.check(); err != nil {
 		return fillResult{}, err
 	}
-	client, err := connect(ctx, to, fillers, nil)
+	client, err := connect(ctx, to, fillers, &attempts{now: time.Now})
 	if err != nil {
 		return fillResult{}, err
 	}
@@ -40,15 +43,32 @@ func fill(ctx context.Context, to server, data dataset) (fillResult, error) {
 		result.Bytes += int64(data.item(i).size())
 	}
 	return result, inBatches(ctx, data, func(ctx context.Context, batch []item) error {
+		return put(ctx, client, batch)
+	})
+}
+
+// put writes items. The client library sends a pipeline again whose answers did not come, while a slow server may still be
+// at the first one: a list would get elements twice, and an entry of a stream is refused. So what was not put in at one go is
+// put in again, from its DEL on.
+func put(ctx context.Context, client *redis.ClusterClient, batch []item) error {
+	for attempt := 1; ; attempt++ {
+		marked, tried := mark(ctx)
 		pipe := client.Pipeline()
 		for _, it := range batch {
-			it.put(ctx, pipe)
+			it.put(marked, pipe)
 		}
-		if _, err := pipe.Exec(ctx); err != nil {
+		_, err := pipe.Exec(marked)
+		switch {
+		case err == nil && tried.failed.Load() == 0 && !tried.perhapsTwice():
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case attempt == fillAttempts && err == nil:
+			return fmt.Errorf("fill %s and following: not put in at one go in %d attempts", batch[0].key, attempt)
+		case attempt == fillAttempts:
 			return fmt.Errorf("fill %s and following: %w", batch[0].key, err)
 		}
-		return nil
-	})
+	}
 }
 
 // inBatches hands all items of a data set to several workers, in batches for a pipeline.
