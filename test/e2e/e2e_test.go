@@ -10,7 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -28,13 +32,37 @@ func TestMain(m *testing.M) {
 // busy has a place for each test that keeps two processors busy beside others: with more of them clients wait for the machine.
 var busy = make(chan struct{}, 4)
 
-// parallel runs a test beside others when it has a place. What waits most of the time takes none: it calls t.Parallel, as does a test whose
-// parts are parallel.
+const (
+	// crowded is how many tasks wait for each processor on a machine that has enough to do.
+	crowded = 12
+	// calmWithin is how long a test waits at most for others to leave it some of the machine.
+	calmWithin = 5 * time.Minute
+)
+
+// parallel runs a test beside others when it has a place, and the machine is not crowded. What waits most of the time takes none: it calls
+// t.Parallel, as does a test whose parts are parallel.
 func parallel(t *testing.T) {
 	t.Helper()
 	t.Parallel()
 	busy <- struct{}{}
 	t.Cleanup(func() { <-busy })
+	for deadline := time.Now().Add(calmWithin); len(busy) > 1 && tasks() > crowded && time.Now().Before(deadline); {
+		time.Sleep(time.Second)
+	}
+}
+
+// tasks is how many tasks ran or waited for each processor in the last minute; 0 where that is not told.
+func tasks() float64 {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	minute, _, _ := strings.Cut(string(text), " ")
+	load, err := strconv.ParseFloat(minute, 64)
+	if err != nil {
+		return 0
+	}
+	return load / float64(runtime.NumCPU())
 }
 
 func connect() error {

@@ -26,8 +26,8 @@ import (
 	"middleware.hc.cn/operator/test/application"
 )
 
-// Timeout bounds every wait. It is long because it only matters when a test fails.
-const Timeout = 4 * time.Minute
+// Timeout bounds every wait. It is long because it only matters when a test fails, and a machine may be slow.
+const Timeout = 10 * time.Minute
 
 // NewNamespace makes a namespace of the test's own in which the operator may keep
 // Secrets, under the restricted pod security standard.
