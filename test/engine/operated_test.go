@@ -68,6 +68,8 @@ type operated struct {
 	template func(pod *corev1.Pod)
 	// rendered does what is asked of StatefulSets; nil: nothing.
 	rendered func(plan.Shape)
+	// stopping does what the kubelet does in a pod that is deleted before it stops it; nil: the node fails with the pod.
+	stopping func(p *operatedPod)
 }
 
 // operatedPod is an instance on an address of its own, with the ports that the operator expects.
@@ -263,6 +265,9 @@ func (o *operated) reconcile() plan.Step {
 
 // renewed starts a pod that was deleted again, with an empty volume if its claim was deleted, too.
 func (o *operated) renewed(p *operatedPod) {
+	if o.stopping != nil {
+		o.stopping(p)
+	}
 	p.server.kill()
 	claim := &corev1.PersistentVolumeClaim{}
 	if apierrors.IsNotFound(o.kube.Get(o.t.Context(), client.ObjectKey{Namespace: "engines", Name: "data-" + p.pod.Name}, claim)) {
