@@ -47,7 +47,7 @@ func dashboards(t *testing.T) (all []dashboard) {
 
 // Every panel of every dashboard shows something, by a Prometheus that scrapes the operator, and no alert is about a cluster that is well.
 func TestDashboardsHaveData(t *testing.T) {
-	parallel(t)
+	t.Parallel() // it waits for scrapes most of the time
 	if !live.Local() {
 		t.Skip("runs Prometheus in the network of the local cluster")
 	}

@@ -51,6 +51,14 @@ func parallel(t *testing.T) {
 	}
 }
 
+// shownElsewhere leaves a test to E2E=all: a lower layer shows what it does, by the tests named, and it takes minutes.
+func shownElsewhere(t *testing.T, by string) {
+	t.Helper()
+	if os.Getenv("E2E") != "all" {
+		t.Skip("takes minutes: with E2E=all; else " + by)
+	}
+}
+
 // tasks is how many tasks ran or waited for each processor in the last minute; 0 where that is not told.
 func tasks() float64 {
 	text, err := os.ReadFile("/proc/loadavg")

@@ -25,6 +25,7 @@ import (
 // A canary gets its share of the requests, and all that carry its header: through an Ingress first, then, when the Gateway API comes
 // to the cluster, through an HTTPRoute. No request fails on the way from one to the other.
 func TestAppCanarySharesTraffic(t *testing.T) {
+	shownElsewhere(t, "TestCanarySharesTraffic, without pods")
 	parallel(t)
 	if !live.Local() {
 		t.Skip("the Gateway's image is built here and loaded into the local cluster")

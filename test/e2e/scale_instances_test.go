@@ -20,6 +20,7 @@ import (
 // Instances per shard come and go; a master that is to go hands its shard over first. Then
 // a new master receives exactly what assignStrategies says.
 func TestRedisClusterScalesInstances(t *testing.T) {
+	shownElsewhere(t, "TestScales and TestAssigns of the simulation; TestRedisClusterScales")
 	parallel(t)
 	live.Scenario(t, func(t *testing.T, run *live.Run) {
 		cluster := newCluster(live.NewNamespace(t), "cache")

@@ -28,6 +28,7 @@ const gently = 600 // keys a second
 // A scaling that meets another change of mind: the opposite order, a pause, kubectl scale.
 // The load notices none of it.
 func TestRedisClusterChangesItsMindWhileScaling(t *testing.T) {
+	shownElsewhere(t, "TestLateWrites and the chains of the simulation, in which a change meets another")
 	parallel(t)
 	live.Scenario(t, func(t *testing.T, run *live.Run) {
 		cluster := newCluster(live.NewNamespace(t), "cache")
