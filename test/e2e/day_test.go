@@ -25,6 +25,7 @@ import (
 
 const (
 	dayMaxMemory = 32 << 20
+	dayKeys      = 64000
 	dayKeyBytes  = 1000
 	dayTarget    = 400 // operations a second of a master
 )
@@ -44,8 +45,8 @@ func TestRedisClusterFollowsTheLoad(t *testing.T) {
 		stop := d.watch()
 
 		d.say("growth")
-		for part := range 6 {
-			d.fill(15000*(part+1), dayKeyBytes)
+		for part := range 4 {
+			d.fill(dayKeys/4*(part+1), dayKeyBytes)
 			time.Sleep(20 * time.Second)
 		}
 		d.until("shards are added for the data", func(c *v1alpha1.RedisCluster) bool { return c.Status.Shards > 3 })
@@ -66,7 +67,7 @@ func TestRedisClusterFollowsTheLoad(t *testing.T) {
 		live.Ready(t, cluster)
 
 		d.say("decline")
-		d.fill(90000, 1)
+		d.fill(dayKeys, 1)
 		d.until("there are three shards again", func(c *v1alpha1.RedisCluster) bool { return c.Status.Shards == 3 })
 		live.Ready(t, cluster)
 		stop()

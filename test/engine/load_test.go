@@ -31,6 +31,7 @@ type load struct {
 	mu       sync.Mutex
 	failures []string
 	commands int
+	moved    time.Time        // when a command was redirected last
 	written  []map[string]int // by writer: the last acknowledged value of each key
 }
 
@@ -143,4 +144,20 @@ func (l *load) attempted(cmd goredis.Cmder, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.commands++
+	if redirected {
+		l.moved = time.Now()
+	}
+}
+
+// settled waits until clients have gone where they were redirected to, for as long as switchover.sh would.
+func (l *load) settled() {
+	const quiet, most = 300 * time.Millisecond, 12 * time.Second
+	for deadline := time.Now().Add(most); time.Now().Before(deadline); time.Sleep(quiet / 10) {
+		l.mu.Lock()
+		since := time.Since(l.moved)
+		l.mu.Unlock()
+		if since > quiet {
+			return
+		}
+	}
 }

@@ -202,7 +202,8 @@ func (s *switched) noTakeover(held map[string]string, step plan.Step) map[string
 	return nil // a restart may follow
 }
 
-// stops runs switchover.sh in the pod of a shard's master, with a redis.conf that has one port or two, and wants its replica to take over.
+// stops runs switchover.sh as the kubelet does in the pod of a shard's master, with a redis.conf that has one port or two, and wants its
+// replica to take over.
 func (s *switched) stops(shard int, conf redisconf.TLSStage) {
 	s.t.Helper()
 	var master, replica *operatedPod
@@ -216,30 +217,24 @@ func (s *switched) stops(shard int, conf redisconf.TLSStage) {
 			replica = p
 		}
 	}
-	s.leaves(master, conf)
-	view, err := s.reached(replica).Describe(s.t.Context())
-	must(s.t, err)
-	must(s.t, want(view.Role == redis.RoleMaster, "%s is a %s after its master was to stop", replica.pod.Name, view.Role))
-}
-
-// leaves runs switchover.sh in a pod as the kubelet does before it stops it.
-func (s *switched) leaves(p *operatedPod, conf redisconf.TLSStage) {
-	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "helm-charts", "rediscluster", "switchover.sh"))
 	must(s.t, err)
 	dir := s.t.TempDir()
 	script := strings.NewReplacer("/etc/redis/tls/", s.dir+"/", "/etc/redis/redis.conf", dir+"/redis.conf", "127.0.0.1",
-		p.pod.Status.PodIP).Replace(string(text))
+		master.pod.Status.PodIP).Replace(string(text))
 	must(s.t, os.WriteFile(filepath.Join(dir, "switchover.sh"), []byte(script), 0o600))
 	must(s.t, os.WriteFile(filepath.Join(dir, "redis.conf"),
 		fmt.Appendf(nil, "port %q\n", redisconf.TLS{Stage: conf}.Settings(s.dir)["port"]), 0o600))
 	must(s.t, os.WriteFile(filepath.Join(dir, "redis-cli"), fmt.Appendf(nil, "#!/bin/sh\nexec %q -h %s \"$@\"\n", cli(s.t, s.engine),
-		p.pod.Status.PodIP), 0o700))
+		master.pod.Status.PodIP), 0o700))
 	command := exec.CommandContext(s.t.Context(), "sh", filepath.Join(dir, "switchover.sh"))
 	command.Env = append(os.Environ(), "PATH="+imagePath(s.t, dir))
 	if out, err := command.CombinedOutput(); err != nil || len(out) > 0 {
 		s.t.Errorf("switchover.sh: %v: %s", err, out)
 	}
+	view, err := s.reached(replica).Describe(s.t.Context())
+	must(s.t, err)
+	must(s.t, want(view.Role == redis.RoleMaster, "%s is a %s after its master was to stop", replica.pod.Name, view.Role))
 }
 
 // reached connects to an instance as it takes TLS now.
@@ -261,11 +256,12 @@ func TestTLSIsSwitched(t *testing.T) {
 	}
 	forEach(t, all, func(t *testing.T, e engine) {
 		s := startSwitched(t, e, 2, 2, 2)
-		s.stopping = func(p *operatedPod) { s.leaves(p, s.stage) }
 		idle := func() {}
 		plain := startLoadBy(t, s.applications(false), "plain")
+		s.stopping = func(*operatedPod) { plain.settled() }
 		s.to(v1alpha1.TLSBoth, idle)
 		secured := startLoadBy(t, s.applications(true), "tls")
+		s.stopping = func(*operatedPod) { plain.settled(); secured.settled() }
 		s.stops(0, redisconf.TLSBoth)
 		plain.end()
 		s.stops(1, redisconf.TLSRequired) // which a pod has that is to restart for it
