@@ -85,7 +85,7 @@ func sizesItself(namespace string) *v1alpha1.RedisCluster {
 	cluster.Spec.Repository, cluster.Spec.Version = newest.repository, newest.version
 	cluster.Spec.Replicas = nil
 	cluster.Spec.Storage.Size = resource.MustParse("512Mi")
-	cluster.Spec.Config = map[string]string{"maxmemory": strconv.Itoa(dayMaxMemory)}
+	cluster.Spec.Config = map[string]string{"maxmemory": strconv.Itoa(dayMaxMemory), "repl-backlog-size": "1mb"} // which counts, too
 	cluster.Spec.Pod[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")}
 	minute := &metav1.Duration{Duration: time.Minute}
 	cluster.Spec.Autoscale = &v1alpha1.Autoscale{MinShards: 3, MaxShards: 6, InstancesPerShard: 2,
