@@ -40,26 +40,26 @@ func (l *Loop) autoscale(asked *v1alpha1.Autoscale, cluster *v1alpha1.RedisClust
 		m.load = load{}
 		return nil
 	}
-	a := &status.Autoscaling{Shards: len(d.Topology)}
+	shards := len(d.Topology)
 	now, calm := l.Now(), !m.load.busy && s.Backup.UID == ""
 	var outcome autoscale.Outcome
-	m.load.track, outcome = m.load.track.Decide(now, autoscale.ConfigOf(asked), m.load.meter.Read(s, now), a.Shards, calm, past(cluster))
-	m.load.told, a.Outcome = m.load.told.Tell(now, outcome, a.Shards)
+	m.load.track, outcome = m.load.track.Decide(now, autoscale.ConfigOf(asked), m.load.meter.Read(s, now), shards, calm, past(cluster))
+	is := tellScaling(&m.load.told, now, status.Autoscaling{Shards: shards, Outcome: outcome})
 	if asked.Mode == v1alpha1.AutoscaleDryRun {
-		return a
+		return &is
 	}
 	d.ScaleMost = int(asked.MaxShards)
 	if outcome.To != 0 {
-		d.ScaleTo, d.ScaleWhy = outcome.To, fmt.Sprintf("%d shards become %d: %s", a.Shards, outcome.To, outcome.Reason)
+		d.ScaleTo, d.ScaleWhy = outcome.To, fmt.Sprintf("%d shards become %d: %s", shards, outcome.To, outcome.Reason)
 	}
-	return a
+	return &is
 }
 
 // load is what is remembered of the load of a cluster.
 type load struct {
 	meter autoscale.Meter
 	track autoscale.Track
-	told  autoscale.Told
+	told  told[status.Autoscaling]
 	// busy reports whether the last reconciliation had something to do, so that what instances bear is not the load alone.
 	busy bool
 }

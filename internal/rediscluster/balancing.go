@@ -13,7 +13,7 @@ import (
 // balancing is what is remembered of how evenly the shards of a cluster bear the load.
 type balancing struct {
 	track balance.Track
-	told  balance.Told
+	told  told[balance.Outcome]
 }
 
 // balance has the slots follow the load, if the spec asks for that; nil: it does not.
@@ -26,7 +26,7 @@ func (l *Loop) balance(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, m *
 	now := l.Now()
 	var outcome balance.Outcome
 	m.balance.track, outcome = m.balance.track.Decide(now, asked.Budget(), shardsOf(s), s.Weights, movedBefore(cluster))
-	m.balance.told, outcome = m.balance.told.Tell(now, outcome)
+	outcome = tellBalance(&m.balance.told, now, outcome)
 	if outcome.Goal != nil && d.FollowsLoad {
 		d.ByLoad = &plan.ByLoad{Shards: outcome.Goal, Why: outcome.Reason}
 	}

@@ -16,6 +16,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/outcome"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/status"
 	"middleware.hc.cn/operator/internal/shell"
 )
 
@@ -59,7 +60,7 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, report Report) {
 	if found := change(v1alpha1.ConditionAnomalous, before, after); found != nil && found.Status == metav1.ConditionTrue {
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, found.Reason, "Observe", "%s", shell.Note(found.Message))
 	}
-	if limited := change(v1alpha1.ConditionAutoscalingLimited, before, after); limited != nil && limited.Status == metav1.ConditionTrue {
+	if limited := newlyLimited(before, after); limited != nil {
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "Autoscale"+limited.Reason, "Autoscale", "%s", shell.Note(limited.Message))
 	}
 	if fence := change(v1alpha1.ConditionFenced, before, after); fence != nil {
@@ -100,6 +101,16 @@ func change(condition string, before, after *v1alpha1.RedisCluster) *metav1.Cond
 	was := meta.FindStatusCondition(before.Status.Conditions, condition)
 	is := meta.FindStatusCondition(after.Status.Conditions, condition)
 	if is == nil || was != nil && was.Reason == is.Reason || was == nil && slices.Contains(ordinary, is.Reason) {
+		return nil
+	}
+	return is
+}
+
+// newlyLimited is the condition AutoscalingLimited when it has become True; a time in which the load was not known is no news.
+func newlyLimited(before, after *v1alpha1.RedisCluster) *metav1.Condition {
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionAutoscalingLimited)
+	is := change(v1alpha1.ConditionAutoscalingLimited, before, after)
+	if is == nil || is.Status != metav1.ConditionTrue || was != nil && status.WasLimited(was.Reason) {
 		return nil
 	}
 	return is

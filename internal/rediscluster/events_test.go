@@ -46,6 +46,11 @@ func TestReport(t *testing.T) {
 		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionFenced, Status: is, Reason: reason, Message: reason + "!"}}
 		return c
 	}
+	limited := func(reason string, is metav1.ConditionStatus) *v1alpha1.RedisCluster {
+		c := with("Running", "")
+		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAutoscalingLimited, Status: is, Reason: reason, Message: reason + "!"}}
+		return c
+	}
 	broken := errors.New("c-0-0 does not answer")
 	for name, tt := range map[string]struct {
 		before, after *v1alpha1.RedisCluster
@@ -57,7 +62,14 @@ func TestReport(t *testing.T) {
 		"a wait for another": {with("Creating", "a"), with("Creating", "b"), pass(plan.Wait{}, nil), false, nil},
 		"an instance is left alone": {fenced("FenceWaits", "False"), fenced("Fenced", "True"), pass(plan.None{}, nil), false,
 			[]string{"Normal Fenced Fenced!"}},
-		"it still is": {fenced("Fenced", "True"), fenced("Fenced", "True"), pass(plan.None{}, nil), false, nil},
+		"the load asks for too much": {limited("WithinBounds", "False"), limited("TooManyShards", "True"), pass(plan.None{}, nil), false,
+			[]string{"Warning AutoscaleTooManyShards TooManyShards!"}},
+		"it asked for less before that was unknown": {limited("LoadUnknown", "Unknown"), limited("TooManyShards", "True"), pass(plan.None{}, nil),
+			false, []string{"Warning AutoscaleTooManyShards TooManyShards!"}},
+		"whether it does is not known": {limited("TooManyShards", "True"), limited("TooManyShardsBefore", "Unknown"), pass(plan.None{}, nil),
+			false, nil},
+		"it does as before": {limited("TooManyShardsBefore", "Unknown"), limited("TooManyShards", "True"), pass(plan.None{}, nil), false, nil},
+		"it still is":       {fenced("Fenced", "True"), fenced("Fenced", "True"), pass(plan.None{}, nil), false, nil},
 		"none is left alone yet": {with("Running", ""), fenced("FenceWaits", "False"), pass(plan.None{}, nil), false,
 			[]string{"Warning FenceWaits FenceWaits!"}},
 		"a step": {with("Creating", ""), with("Creating", ""), pass(plan.Meet{}, nil), true, []string{"Normal Meet "}},

@@ -21,7 +21,7 @@ var times = []limit{
 	{"docs/sharing.md", "a step that has begun ends, within a minute", "internal/rediscluster/loop.go", "stepWithin = time.Minute"},
 	{"docs/rediscluster-operations.md", "15 s to 5 minutes apart", "internal/rediscluster/autoscale/load.go",
 		"shortest, longest = 15 * time.Second, 5 * time.Minute"},
-	{"docs/rediscluster-operations.md", "changes once in 5 minutes at most", "internal/rediscluster/autoscale/told.go",
+	{"docs/rediscluster-operations.md", "changes once in 5 minutes at most", "internal/rediscluster/told.go",
 		"tellAgain = 5 * time.Minute"},
 	{"docs/rediscluster-operations.md", "A gap of more than 5 minutes", "internal/rediscluster/autoscale/autoscale.go",
 		"longestGap = 5 * time.Minute"},

@@ -211,6 +211,8 @@ const (
 	ReasonAutoscaleWithin = "WithinBounds"
 	// ReasonAutoscaleUnknown: what the load asks for is not known.
 	ReasonAutoscaleUnknown = "LoadUnknown"
+	// ReasonAutoscaleTooManyBefore: it is not known, either, and was more than is allowed when it was known last.
+	ReasonAutoscaleTooManyBefore = "TooManyShardsBefore"
 )
 
 // PerShard is instancesPerShard, or its default.

@@ -349,26 +349,3 @@ func TestDeterministic(t *testing.T) {
 		}
 	}
 }
-
-// Figures that wobble are told once in five minutes; what is to be done is never held back by that.
-func TestTold(t *testing.T) {
-	var told Told
-	changes, before := 0, Outcome{}
-	for minute := range 60 {
-		o := Outcome{Known: true, Percent: 120 + minute, Count: minute, Goal: []slots.Set{slots.All()}}
-		var got Outcome
-		if told, got = told.Tell(began.Add(time.Duration(minute)*time.Minute), o); got.Count != minute || len(got.Goal) != 1 {
-			t.Fatalf("%+v", got)
-		}
-		if got.Percent != before.Percent {
-			changes++
-		}
-		before = got
-	}
-	if changes < 10 || changes > 13 {
-		t.Errorf("%d changes in an hour", changes)
-	}
-	if _, got := told.Tell(began.Add(time.Hour), Outcome{Reason: "why"}); got.Reason != "why" {
-		t.Errorf("what is not known any more is not told: %+v", got)
-	}
-}

@@ -58,12 +58,20 @@ func autoscaled(cluster *v1alpha1.RedisCluster, status *v1alpha1.RedisClusterSta
 	}
 	status.Autoscale = is
 	reason, limited := v1alpha1.ReasonAutoscaleUnknown, metav1.ConditionUnknown
-	if o.Known {
+	switch was := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionAutoscalingLimited); {
+	case o.Known:
 		reason = pick(o.Limited, v1alpha1.ReasonAutoscaleTooMany, v1alpha1.ReasonAutoscaleWithin)
 		limited = conditions.Status(o.Limited)
+	case was != nil && WasLimited(was.Reason):
+		reason = v1alpha1.ReasonAutoscaleTooManyBefore
 	}
 	status.Conditions = conditions.Set(status.Conditions, now, cluster.Generation, conditions.Condition(
 		v1alpha1.ConditionAutoscalingLimited, limited, reason, pick(o.Limited || !o.Known, cut(o.Reason), "")))
+}
+
+// WasLimited reports whether the load asked for more shards than are allowed when it was known last, by the reason of the condition.
+func WasLimited(reason string) bool {
+	return reason == v1alpha1.ReasonAutoscaleTooMany || reason == v1alpha1.ReasonAutoscaleTooManyBefore
 }
 
 func number(shards int) int32 { return int32(shards) } //nolint:gosec // at most 500 shards

@@ -72,14 +72,35 @@ func TestAutoscaleIsOver(t *testing.T) {
 	}
 }
 
-// Whether the load asks for too much is not known while the load is not.
+// Whether the load asks for too much is not known while the load is not; whether it did before is kept, however long that lasts.
 func TestAutoscaleUnknown(t *testing.T) {
-	status := &v1alpha1.RedisClusterStatus{}
-	autoscaled(&v1alpha1.RedisCluster{}, status, Reconciliation{Decision: plan.Decision{Step: plan.None{}}, Autoscaling: &Autoscaling{
-		Shards: 3, Outcome: autoscale.Outcome{Reason: "an instance does not answer"}}}, time.Time{})
-	c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscalingLimited)
-	if c == nil || c.Status != metav1.ConditionUnknown || c.Reason != v1alpha1.ReasonAutoscaleUnknown ||
-		c.Message != "an instance does not answer" {
-		t.Errorf("%+v", c)
+	known := func(limited bool) autoscale.Outcome {
+		return autoscale.Outcome{Known: true, Limited: limited, Reason: "it is a lot"}
+	}
+	unknown := autoscale.Outcome{Reason: "an instance does not answer"}
+	cluster := &v1alpha1.RedisCluster{}
+	for i, look := range []struct {
+		outcome autoscale.Outcome
+		is      metav1.ConditionStatus
+		reason  string
+		message string
+	}{
+		{unknown, metav1.ConditionUnknown, v1alpha1.ReasonAutoscaleUnknown, "an instance does not answer"},
+		{known(true), metav1.ConditionTrue, v1alpha1.ReasonAutoscaleTooMany, "it is a lot"},
+		{unknown, metav1.ConditionUnknown, v1alpha1.ReasonAutoscaleTooManyBefore, "an instance does not answer"},
+		{unknown, metav1.ConditionUnknown, v1alpha1.ReasonAutoscaleTooManyBefore, "an instance does not answer"},
+		{known(true), metav1.ConditionTrue, v1alpha1.ReasonAutoscaleTooMany, "it is a lot"},
+		{unknown, metav1.ConditionUnknown, v1alpha1.ReasonAutoscaleTooManyBefore, "an instance does not answer"},
+		{known(false), metav1.ConditionFalse, v1alpha1.ReasonAutoscaleWithin, ""},
+		{unknown, metav1.ConditionUnknown, v1alpha1.ReasonAutoscaleUnknown, "an instance does not answer"},
+	} {
+		status := cluster.Status.DeepCopy()
+		autoscaled(cluster, status, Reconciliation{Decision: plan.Decision{Step: plan.None{}}, Autoscaling: &Autoscaling{
+			Shards: 3, Outcome: look.outcome}}, time.Time{})
+		cluster.Status = *status
+		c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscalingLimited)
+		if c == nil || c.Status != look.is || c.Reason != look.reason || c.Message != look.message {
+			t.Errorf("look %d: %+v", i, c)
+		}
 	}
 }
