@@ -7,8 +7,6 @@ package crontab
 
 import (
 	"fmt"
-	"time"
-	_ "time/tzdata" // time zones must be known wherever the operator runs
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -89,9 +87,8 @@ func timeZone(at *field.Path, name string) field.ErrorList {
 	if name == "" {
 		return nil
 	}
-	// "Local" would be the time zone of whichever process reads it.
-	if _, err := time.LoadLocation(name); err != nil || name == "Local" {
-		return field.ErrorList{field.Invalid(at, name, "is not a time zone; write an IANA name, such as Asia/Shanghai or Etc/UTC")}
+	if _, err := ParseZone(name); err != nil {
+		return field.ErrorList{field.Invalid(at, name, err.Error())}
 	}
 	return nil
 }

@@ -4,10 +4,12 @@
 package crontab
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+	_ "time/tzdata" // time zones must be known wherever the operator runs
 	"unicode"
 	"unicode/utf8"
 
@@ -62,6 +64,15 @@ func ParseSchedule(spec string) (cron.Schedule, error) {
 		return nil, fmt.Errorf("position %d: day of month %q never comes in month %q", words[2].at, words[2].text, words[3].text)
 	}
 	return schedule, nil
+}
+
+// ParseZone reads the name of a time zone; an empty one is UTC.
+func ParseZone(name string) (*time.Location, error) {
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" { // which would be that of whichever process reads it
+		return nil, errors.New("is not a time zone; write an IANA name, such as Asia/Shanghai or Etc/UTC")
+	}
+	return zone, nil
 }
 
 func parseMacro(spec string) (cron.Schedule, error) {

@@ -87,7 +87,7 @@ func dueToVerify(s *Snapshot) time.Time {
 	if refused != nil {
 		return time.Time{}
 	}
-	return t.latest(from.Time, s.Now)
+	return t.Latest(from.Time, s.Now)
 }
 
 // beginVerification is the step of a verification that is due. It waits for the RedisCluster that was backed up, after whose likeness the

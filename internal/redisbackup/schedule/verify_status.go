@@ -25,7 +25,7 @@ func verification(s *Snapshot, step Step, err error, status *v1alpha1.RedisBacku
 	}
 	t, refused := verificationTimesOf(s.Schedule)
 	if refused == nil && !s.Schedule.Spec.Suspend {
-		if next := t.next(s.Now); !next.IsZero() {
+		if next := t.Next(s.Now); !next.IsZero() {
 			status.NextVerificationTime = second(next)
 		}
 	}
