@@ -6,6 +6,7 @@ package rediscluster
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
@@ -15,13 +16,21 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/status"
 )
 
+// scalable is what a spec says of the number of shards, and the bounds in force, which do not change before a time; zero: they never do.
+type scalable struct {
+	*v1alpha1.Autoscale
+	bounds autoscale.Bounds
+	until  time.Time
+}
+
 // withShards has the spec say how many shards there are to be, in place of spec.autoscale, which is returned; nil: there is none, or what
 // it says is not valid. Whatever follows reconciles a cluster of so many shards. That is not written.
-func (l *Loop) withShards(ctx context.Context, cluster *v1alpha1.RedisCluster) (*v1alpha1.Autoscale, error) {
-	asked := cluster.Spec.Autoscale
-	if asked == nil || len(admission.CheckAutoscale(cluster)) > 0 {
+func (l *Loop) withShards(ctx context.Context, cluster *v1alpha1.RedisCluster) (*scalable, error) {
+	if cluster.Spec.Autoscale == nil || len(admission.CheckAutoscale(cluster)) > 0 {
 		return nil, nil
 	}
+	asked := &scalable{Autoscale: cluster.Spec.Autoscale}
+	asked.bounds, asked.until = autoscale.BoundsOf(asked.Autoscale, l.Now())
 	var exist int32
 	if cluster.Status.Autoscale == nil { // it is new, or the status is lost: then the cluster stays as it is
 		var err error
@@ -29,12 +38,12 @@ func (l *Loop) withShards(ctx context.Context, cluster *v1alpha1.RedisCluster) (
 			return nil, err
 		}
 	}
-	*cluster = *cluster.WithShards(cluster.ShardsInForce(exist))
+	*cluster = *cluster.WithShards(cluster.ShardsInForce(exist, asked.bounds.Least))
 	return asked, nil
 }
 
 // autoscale has the desire follow the load, if the spec asks for that.
-func (l *Loop) autoscale(asked *v1alpha1.Autoscale, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, m *Memory,
+func (l *Loop) autoscale(asked *scalable, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, m *Memory,
 	d *plan.Desired) *status.Autoscaling {
 	if asked == nil {
 		m.load = load{}
@@ -43,12 +52,13 @@ func (l *Loop) autoscale(asked *v1alpha1.Autoscale, cluster *v1alpha1.RedisClust
 	shards := len(d.Topology)
 	now, calm := l.Now(), !m.load.busy && s.Backup.UID == ""
 	var outcome autoscale.Outcome
-	m.load.track, outcome = m.load.track.Decide(now, autoscale.ConfigOf(asked), m.load.meter.Read(s, now), shards, calm, past(cluster))
-	is := tellScaling(&m.load.told, now, status.Autoscaling{Shards: shards, Outcome: outcome})
+	config := autoscale.ConfigOf(asked.Autoscale, asked.bounds)
+	m.load.track, outcome = m.load.track.Decide(now, config, m.load.meter.Read(s, now), shards, calm, past(cluster))
+	is := tellScaling(&m.load.told, now, status.Autoscaling{Shards: shards, Bounds: asked.bounds, Outcome: outcome})
 	if asked.Mode == v1alpha1.AutoscaleDryRun {
 		return &is
 	}
-	d.ScaleMost = int(asked.MaxShards)
+	d.ScaleMost = int(asked.LargestShards())
 	if outcome.To != 0 {
 		d.ScaleTo, d.ScaleWhy = outcome.To, fmt.Sprintf("%d shards become %d: %s", shards, outcome.To, outcome.Reason)
 	}

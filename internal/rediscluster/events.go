@@ -63,6 +63,9 @@ func (r reporter) report(before, after *v1alpha1.RedisCluster, report Report) {
 	if limited := newlyLimited(before, after); limited != nil {
 		r.recorder.Eventf(after, nil, corev1.EventTypeWarning, "Autoscale"+limited.Reason, "Autoscale", "%s", shell.Note(limited.Message))
 	}
+	if window := newWindow(before.Status.Autoscale, after.Status.Autoscale); window != "" {
+		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, "AutoscaleWindow", "Autoscale", "%s", window)
+	}
 	if fence := change(v1alpha1.ConditionFenced, before, after); fence != nil {
 		kind := corev1.EventTypeNormal
 		if fence.Reason != v1alpha1.ReasonFenced {
@@ -114,6 +117,21 @@ func newlyLimited(before, after *v1alpha1.RedisCluster) *metav1.Condition {
 		return nil
 	}
 	return is
+}
+
+// newWindow tells of a window that has opened, or of one that is over when no other is open.
+func newWindow(before, after *v1alpha1.AutoscaleStatus) string {
+	was := ""
+	if before != nil {
+		was = before.Window
+	}
+	switch {
+	case after == nil || after.Window == was:
+		return ""
+	case after.Window == "":
+		return fmt.Sprintf("window %s is over", was)
+	}
+	return fmt.Sprintf("window %s is open: from %d to %d shards", after.Window, after.MinShards, after.MaxShards)
 }
 
 // newStall is the condition Stalled when it tells of another cause than before.

@@ -51,6 +51,11 @@ func TestReport(t *testing.T) {
 		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAutoscalingLimited, Status: is, Reason: reason, Message: reason + "!"}}
 		return c
 	}
+	window := func(name string) *v1alpha1.RedisCluster {
+		c := with("Running", "")
+		c.Status.Autoscale = &v1alpha1.AutoscaleStatus{Window: name, MinShards: 5, MaxShards: 9}
+		return c
+	}
 	broken := errors.New("c-0-0 does not answer")
 	for name, tt := range map[string]struct {
 		before, after *v1alpha1.RedisCluster
@@ -69,7 +74,13 @@ func TestReport(t *testing.T) {
 		"whether it does is not known": {limited("TooManyShards", "True"), limited("TooManyShardsBefore", "Unknown"), pass(plan.None{}, nil),
 			false, nil},
 		"it does as before": {limited("TooManyShardsBefore", "Unknown"), limited("TooManyShards", "True"), pass(plan.None{}, nil), false, nil},
-		"it still is":       {fenced("Fenced", "True"), fenced("Fenced", "True"), pass(plan.None{}, nil), false, nil},
+		"a window opens": {with("Running", ""), window("peak"), pass(plan.None{}, nil), false,
+			[]string{"Normal AutoscaleWindow window peak is open: from 5 to 9 shards"}},
+		"another one": {window("day"), window("peak"), pass(plan.None{}, nil), false,
+			[]string{"Normal AutoscaleWindow window peak is open: from 5 to 9 shards"}},
+		"it is over":       {window("peak"), window(""), pass(plan.None{}, nil), false, []string{"Normal AutoscaleWindow window peak is over"}},
+		"it is still open": {window("peak"), window("peak"), pass(plan.None{}, nil), false, nil},
+		"it still is":      {fenced("Fenced", "True"), fenced("Fenced", "True"), pass(plan.None{}, nil), false, nil},
 		"none is left alone yet": {with("Running", ""), fenced("FenceWaits", "False"), pass(plan.None{}, nil), false,
 			[]string{"Warning FenceWaits FenceWaits!"}},
 		"a step": {with("Creating", ""), with("Creating", ""), pass(plan.Meet{}, nil), true, []string{"Normal Meet "}},

@@ -44,6 +44,13 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.autoscale.targets.networkBytesPerSecond": shown("TestConstantLoadComesToRest", "TestConfigOf"),
 		"spec.autoscale.targets.operationsPerSecond":   shown("TestEvenLoad", "TestAutoscales"),
 
+		"spec.autoscale.windows[].duration":  shown("TestBoundsOf"),
+		"spec.autoscale.windows[].maxShards": shown("TestBoundsOf", "TestMoreThanAllowed"),
+		"spec.autoscale.windows[].minShards": shown("TestBoundsOf", "TestAutoscaleWindow"),
+		"spec.autoscale.windows[].name":      shown("TestBoundsOf", "TestAutoscaleWindow"),
+		"spec.autoscale.windows[].start":     shown("TestBoundsOf"),
+		"spec.autoscale.windows[].timeZone":  shown("TestBoundsOf"),
+
 		"spec.balance.megabytesPerHour": shown("TestBudget", "TestBalances"),
 		"spec.balance.mode":             shown("TestBalances", "TestPlanBalance"),
 

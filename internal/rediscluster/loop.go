@@ -86,6 +86,8 @@ type Report struct {
 	Again bool
 	// Held is how long instances kept the operator waiting.
 	Held time.Duration
+	// Until is a time before which the bounds of autoscaling do not change; zero: they never do.
+	Until time.Time
 	// movedBefore reports that the reconciliation before this one moved slots, too.
 	movedBefore bool
 }
@@ -116,6 +118,9 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	}
 	snap = snap.Indexed()
 	report := Report{Held: held, Reconciliation: status.Reconciliation{Snapshot: snap, ClusterDomain: l.ClusterDomain}}
+	if asked != nil {
+		report.Until = asked.until
+	}
 	m.anomaly, report.Anomalies = m.anomaly.Next(snap, l.Now())
 	report.FewLooks = m.anomaly.Young(l.Now())
 	desired := plan.DesiredFor(cluster, snap, l.Options)

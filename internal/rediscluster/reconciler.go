@@ -75,7 +75,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 		memory = *m
 	})
 	if !woken && r.rests(ctx, &cluster, memory, turn) {
-		result, err := outcome.Wait("at rest", r.options.PollInterval).Result()
+		result, err := outcome.Wait("at rest", memory.rest.sooner(r.options.PollInterval, r.now())).Result()
 		return in(routine, result, err)
 	}
 	before := memory.rest
@@ -98,6 +98,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 		memory.rendered.reduce()
 	}
 	result, err := r.outcome(report, memory, turn).Result()
+	result.RequeueAfter = memory.rest.sooner(result.RequeueAfter, r.now())
 	return in(r.next(req.NamespacedName, report, memory.rest.seen != nil), result, err)
 }
 

@@ -30,11 +30,21 @@ type rest struct {
 	until      time.Time
 	seen       *observe.Rest
 	turn       int
+	// changes is when the bounds of autoscaling change at the earliest; zero: they never do. It is known of any cluster.
+	changes time.Time
+}
+
+// sooner is a time to wait that ends when the bounds of autoscaling may have changed.
+func (r rest) sooner(wait time.Duration, now time.Time) time.Duration {
+	if wait <= 0 || r.changes.IsZero() {
+		return wait
+	}
+	return min(wait, max(r.changes.Sub(now), goOn))
 }
 
 // after is what a reconciliation leaves of a cluster.
 func (r rest) after(cluster *v1alpha1.RedisCluster, report Report, until time.Time) rest {
-	next := rest{turn: r.turn + 1}
+	next := rest{turn: r.turn + 1, changes: report.Until}
 	if atRest(cluster, report) {
 		next.generation, next.until, next.seen = cluster.Generation, until, observe.RestOf(report.Snapshot, next.turn)
 	}
@@ -52,7 +62,7 @@ func atRest(cluster *v1alpha1.RedisCluster, report Report) bool {
 // rests reports whether a cluster is as the last reconciliation left it, and nothing is to be read by name.
 func (r *Reconciler) rests(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, turn *turn) bool {
 	if m.rest.seen == nil || m.rest.generation != cluster.Generation || !r.now().Before(m.rest.until) ||
-		r.loop.Observer.Due(cluster, &m.Memory) {
+		!m.rest.changes.IsZero() && !r.now().Before(m.rest.changes) || r.loop.Observer.Due(cluster, &m.Memory) {
 		return false
 	}
 	unchanged, held := r.loop.Observer.Unchanged(ctx, cluster, &m.Memory, m.rest.seen, turn.timeout())

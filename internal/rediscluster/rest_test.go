@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 	"middleware.hc.cn/operator/internal/rediscluster/status"
@@ -58,6 +59,43 @@ func TestAtRest(t *testing.T) {
 				t.Errorf("at rest: %t, want %t", got, tt.want)
 			}
 		})
+	}
+}
+
+// However long there would be to wait, the operator is back when the bounds of autoscaling may have changed.
+func TestSooner(t *testing.T) {
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	for name, tt := range map[string]struct {
+		changes time.Time
+		wait    time.Duration
+		want    time.Duration
+	}{
+		"they never change":   {time.Time{}, time.Minute, time.Minute},
+		"later":               {now.Add(time.Hour), time.Minute, time.Minute},
+		"before":              {now.Add(20 * time.Second), time.Minute, 20 * time.Second},
+		"just now":            {now, time.Minute, goOn},
+		"long ago":            {now.Add(-time.Hour), time.Minute, goOn},
+		"sooner anyway":       {now.Add(time.Second), goOn, goOn},
+		"nothing to wait for": {now.Add(time.Second), 0, 0},
+	} {
+		if got := (rest{changes: tt.changes}).sooner(tt.wait, now); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+	cluster := &v1alpha1.RedisCluster{}
+	if after := (rest{}).after(cluster, Report{Until: now, Reconciliation: status.Reconciliation{Decision: plan.Decision{Step: plan.Wait{}}}},
+		now); !after.changes.Equal(now) || after.seen != nil {
+		t.Errorf("of a cluster that is not at rest: %+v", after)
+	}
+}
+
+// A cluster at rest is looked at when the bounds of autoscaling may have changed, before its time.
+func TestRestEndsWithTheBounds(t *testing.T) {
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	r := &Reconciler{now: func() time.Time { return now }, loop: &Loop{Observer: &observe.Observer{}}}
+	m := &Memory{rest: rest{until: now.Add(time.Hour), seen: &observe.Rest{}, changes: now}}
+	if r.rests(t.Context(), &v1alpha1.RedisCluster{}, m, nil) {
+		t.Error("it rests")
 	}
 }
 

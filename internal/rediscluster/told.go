@@ -35,7 +35,7 @@ func tellScaling(t *told[status.Autoscaling], now time.Time, is status.Autoscali
 	to, outgrown := is.Outcome.To, is.Outcome.Outgrown
 	is.Outcome.To, is.Outcome.Outgrown = 0, nil
 	is = t.tell(now, is, func(was, is status.Autoscaling) bool {
-		return was.Shards != is.Shards || was.Outcome.Known != is.Outcome.Known
+		return was.Shards != is.Shards || was.Bounds != is.Bounds || was.Outcome.Known != is.Outcome.Known
 	})
 	is.Outcome.To, is.Outcome.Outgrown = to, outgrown
 	return is

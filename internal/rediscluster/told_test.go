@@ -31,7 +31,8 @@ func TestTold(t *testing.T) {
 			Measure: autoscale.Memory, Shard: random.IntN(9), To: minute, Outgrown: &autoscale.Outgrown{Shards: minute}}})
 		b := tellBalance(&balancing, now, balance.Outcome{Known: true, Percent: random.IntN(1000), Goal: make([]slots.Set, minute), Count: minute,
 			Bytes: float64(minute)})
-		if a.Outcome.To != minute || a.Outcome.Outgrown.Shards != minute || len(b.Goal) != minute || b.Count != minute || b.Bytes != float64(minute) {
+		if a.Outcome.To != minute || a.Outcome.Outgrown.Shards != minute || len(b.Goal) != minute || b.Count != minute ||
+			b.Bytes != float64(minute) {
 			t.Fatalf("%+v, %+v", a, b)
 		}
 		a.Outcome.To, a.Outcome.Outgrown, b.Goal, b.Count, b.Bytes = 0, nil, nil, 0, 0
@@ -68,6 +69,12 @@ func TestToldAtOnce(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+	var before told[status.Autoscaling]
+	tellScaling(&before, toldFirst, status.Autoscaling{Shards: 3})
+	opened := status.Autoscaling{Shards: 3, Bounds: autoscale.Bounds{Least: 3, Most: 9, Window: "peak"}}
+	if got := tellScaling(&before, toldFirst.Add(time.Second), opened); got != opened {
+		t.Errorf("a window that opens: %+v", got)
 	}
 	var was told[balance.Outcome]
 	tellBalance(&was, toldFirst, balance.Outcome{Known: true})

@@ -29,6 +29,12 @@ var wrong = map[string]map[string][]string{
 			"spec: {autoscale: {minShards: 1, maxShards: 5}}",
 			"spec: {autoscale: {minShards: 5, maxShards: 4}}",
 		},
+		"a window of `autoscale` without bounds, with a `start` that never comes, a time zone that does not exist, or a `maxShards` below `minShards`": {
+			"spec: {autoscale: {minShards: 3, maxShards: 5, windows: [{name: a, start: '0 8 * * *', duration: 1h}]}}",
+			"spec: {autoscale: {minShards: 3, maxShards: 5, windows: [{name: a, start: '0 8 30 2 *', duration: 1h, minShards: 4}]}}",
+			"spec: {autoscale: {minShards: 3, maxShards: 5, windows: [{name: a, start: '0 8 * * *', timeZone: Mars/Olympus, duration: 1h, minShards: 4}]}}",
+			"spec: {autoscale: {minShards: 4, maxShards: 5, windows: [{name: a, start: '0 8 * * *', duration: 1h, maxShards: 3}]}}",
+		},
 		"`autoscale` with `updateStrategy.type: AssignReceive`": {
 			"spec: {autoscale: {minShards: 3, maxShards: 5}, updateStrategy: {type: AssignReceive, assignStrategies: [{slots: 5, fromReplicas: 0b1c5f6de4f4c3b2a1908f7e6d5c4b3a29181706}]}}",
 		},

@@ -38,6 +38,24 @@ func autoscaled(shards int32, perSecond float64) func(*simulation) {
 	}
 }
 
+// windowed is a window that is open, with more shards than there are, which are awaited.
+func windowed(s *simulation) {
+	s.world.SetCommandsPerSecond(100)
+	s.autoscale(3, 5)
+	s.window(s.world.Now().Add(-time.Minute), 24*time.Hour, 4)
+	s.awaits = func() bool {
+		is := s.cluster.Status.Autoscale
+		return is != nil && is.Shards == 4 && is.Window == "peak" && is.Wanted != nil
+	}
+}
+
+// window has at least so many shards from a time on, every day.
+func (s *simulation) window(opens time.Time, d time.Duration, least int32) {
+	s.cluster.Spec.Autoscale.Windows = []v1alpha1.AutoscaleWindow{{Name: "peak", Start: opens.UTC().Format("4 15 * * *"), TimeZone: "Etc/UTC",
+		Duration: metav1.Duration{Duration: d}, MinShards: ptr.To(least)}}
+	s.cluster.Generation++
+}
+
 // live lets the operator look once in ten seconds, and more often while it has something to do.
 func (s *simulation) live(d time.Duration) {
 	s.t.Helper()
@@ -100,6 +118,77 @@ func TestAutoscales(t *testing.T) {
 		if got := s.steps(); !slices.Equal(got, []int{3, 4, 5, 3}) {
 			s.fail("the number of shards went to and fro: %v", got)
 		}
+	})
+}
+
+// A window opens: the shards that it asks for are there without a wait, while an application writes. It ends, and they go when the load has
+// been low for the stabilization since then. The operator restarts in it; no write is lost.
+func TestAutoscaleWindow(t *testing.T) {
+	eachSeed(t, 2, func(t *testing.T, seed uint64) {
+		s := newSimulationOf(t, seed, 2, seed%2 == 1)
+		app := s.formWithKeys()
+		s.autoscale(3, 4)
+		s.world.SetCommandsPerSecond(500)
+		opens := s.world.Now().Add(12 * time.Minute).Truncate(time.Minute)
+		s.window(opens, 30*time.Minute, 5)
+		want := func(shards int, window string, least, most int32) {
+			t.Helper()
+			is := s.cluster.Status.Autoscale
+			if is == nil || int(is.Shards) != shards || is.Window != window || is.MinShards != least || is.MaxShards != most {
+				s.fail("status.autoscale is %+v, want %d shards in the window %q", is, shards, window)
+			}
+		}
+		s.live(opens.Sub(s.world.Now()) - time.Minute)
+		want(3, "", 0, 0)
+		s.world.Run(opens.Sub(s.world.Now()))
+		for s.shards() != 5 || s.cluster.Status.Migration != nil || len(s.observe().Masters()) < 5 {
+			s.reconcile()
+			app.writeAgain()
+			s.world.Run(time.Second)
+			if s.world.Now().Sub(opens) > 10*time.Minute {
+				s.fail("the window has no effect: %+v", s.cluster.Status.Autoscale)
+			}
+		}
+		s.live(2 * time.Minute)
+		want(5, "peak", 5, 5)
+		s.wantHealthy()
+		s.replaceOperator()
+		s.live(opens.Add(29 * time.Minute).Sub(s.world.Now()))
+		want(5, "peak", 5, 5)
+		s.live(opens.Add(31 * time.Minute).Sub(s.world.Now()))
+		want(5, "", 0, 0) // which is one more than the spec allows
+		app.writeAgain()
+		s.live(15 * time.Minute)
+		want(3, "", 0, 0)
+		s.wantHealthy()
+		app.wantAll()
+		if got := s.steps(); !slices.Equal(got, []int{3, 5, 3}) {
+			s.fail("the number of shards went to and fro: %v", got)
+		}
+	})
+}
+
+// A window that is over before anything was done leaves nothing behind.
+func TestAutoscaleWindowWhilePaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSimulationOf(t, 1, 2, true)
+		s.converge()
+		s.autoscale(3, 5)
+		s.live(time.Minute)
+		s.cluster.Spec.Pause = true
+		s.window(s.world.Now().Add(time.Minute), 10*time.Minute, 5)
+		s.world.Run(3 * time.Minute)
+		s.reconcile()
+		if is := s.cluster.Status; is.Autoscale.Window != "peak" || is.Autoscale.Shards != 3 || is.Plan.Step == "None" {
+			s.fail("%+v, %+v", is.Autoscale, is.Plan)
+		}
+		s.world.Run(10 * time.Minute)
+		s.cluster.Spec.Pause = false
+		s.live(time.Minute)
+		if is := s.cluster.Status.Autoscale; is.Shards != 3 || is.Window != "" || len(s.instances) != 6 {
+			s.fail("%+v", is)
+		}
+		s.wantHealthy()
 	})
 }
 

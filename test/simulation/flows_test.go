@@ -103,6 +103,7 @@ var flows = []flow{
 		return s
 	}, change: becomesOne},
 	{name: "autoscale", begin: formedOne, change: autoscaled(4, 3500)},
+	{name: "a window of autoscale", begin: formedOne, change: windowed},
 	{name: "autoscale in, atomically", valkey: true, begin: func(t *testing.T, valkey bool) *simulation {
 		s := formedOne(t, valkey)
 		s.scale(4, 2)

@@ -37,6 +37,7 @@ import (
 	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster"
 	"middleware.hc.cn/operator/internal/rediscluster/act"
+	"middleware.hc.cn/operator/internal/rediscluster/autoscale"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -316,7 +317,8 @@ func (s *simulation) fail(format string, args ...any) {
 // shards is how many there are to be.
 func (s *simulation) shards() int {
 	if s.cluster.Spec.Autoscale != nil {
-		return int(s.cluster.ShardsInForce(0))
+		bounds, _ := autoscale.BoundsOf(s.cluster.Spec.Autoscale, s.world.Now())
+		return int(s.cluster.ShardsInForce(0, bounds.Least))
 	}
 	return int(s.cluster.Spec.ShardCount())
 }

@@ -18,6 +18,7 @@ const (
 	DefaultScaleOutStability       = time.Minute
 	DefaultScaleInStability        = 30 * time.Minute
 	DefaultCoolDown                = 5 * time.Minute
+	DefaultWindowTimeZone          = "Etc/UTC"
 )
 
 // Autoscale has the number of shards follow the load.
@@ -78,6 +79,15 @@ type Autoscale struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=292,displayName="Cool Down",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	CoolDown *metav1.Duration `json:"coolDown,omitempty"`
+
+	// windows are times in which other bounds count than minShards and maxShards.
+	//
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=293,displayName="Windows",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Windows []AutoscaleWindow `json:"windows,omitempty"`
 }
 
 // AutoscaleTargets are what a master is to bear at most. A target that is not set counts for nothing.
@@ -113,6 +123,59 @@ type AutoscaleRule struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=291,displayName="Stabilization",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text","urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Stabilization *metav1.Duration `json:"stabilization,omitempty"`
+}
+
+// AutoscaleWindow is a time in which other bounds count. Of several that are open the largest minShards counts, and the largest maxShards.
+// A bound that none of them has is the one of the spec. What is at most is never less than what is at least.
+type AutoscaleWindow struct {
+	// name is how the status names it. Required.
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=294,displayName="Name",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Name string `json:"name"`
+
+	// start is when it opens: five cron fields (minute, hour, day of month, month, day of week). Required. A start that clocks leave out is
+	// when they are set forward, and one that they show twice counts once.
+	//
+	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:Pattern=`^[0-9A-Za-z*/,?-]+( +[0-9A-Za-z*/,?-]+){4}$`
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=295,displayName="Start",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Start string `json:"start"`
+
+	// timeZone is the IANA name of the time zone of start, such as Asia/Shanghai. Default: Etc/UTC.
+	//
+	// +kubebuilder:default=Etc/UTC
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=296,displayName="Time Zone",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	TimeZone string `json:"timeZone,omitempty"`
+
+	// duration is for how long it is open, from 10m to 168h. Required.
+	//
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10m') && duration(self) <= duration('168h')",message="must be from 10m to 168h"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=297,displayName="Duration",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
+	Duration metav1.Duration `json:"duration"`
+
+	// minShards is the least number of shards in it. If there are fewer when it opens, they are added at once. It or maxShards is required.
+	//
+	// +kubebuilder:validation:Minimum=3
+	// +kubebuilder:validation:Maximum=500
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=298,displayName="Least Shards",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	MinShards *int32 `json:"minShards,omitempty"`
+
+	// maxShards is the largest number of shards in it. If there are more when it opens, they go as they do when the load asks for fewer.
+	//
+	// +kubebuilder:validation:Minimum=3
+	// +kubebuilder:validation:Maximum=500
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=299,displayName="Most Shards",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
+	MaxShards *int32 `json:"maxShards,omitempty"`
 }
 
 // AutoscaleMode says whether the operator scales.
@@ -181,6 +244,25 @@ type AutoscaleStatus struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,order=249,displayName="Outgrown"
 	Outgrown *Outgrown `json:"outgrown,omitempty"`
+
+	// window is the window of spec.autoscale that is open. Of several it is the one with the largest minShards, or else the largest
+	// maxShards. It and the bounds in force are absent while none is open.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=253,displayName="Window",xDescriptors={"urn:alm:descriptor:text"}
+	Window string `json:"window,omitempty"`
+
+	// minShards is the least number of shards while the window is open.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=254,displayName="Least Shards in Force",xDescriptors={"urn:alm:descriptor:text"}
+	MinShards int32 `json:"minShards,omitempty"`
+
+	// maxShards is the largest number of shards while the window is open.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,order=255,displayName="Most Shards in Force",xDescriptors={"urn:alm:descriptor:text"}
+	MaxShards int32 `json:"maxShards,omitempty"`
 }
 
 // Outgrown is a load that was too much for a number of shards.
@@ -199,7 +281,7 @@ type Outgrown struct {
 	Percent int64 `json:"percent"`
 }
 
-// ConditionAutoscalingLimited is True while the load asks for more shards than spec.autoscale.maxShards. It is absent without
+// ConditionAutoscalingLimited is True while the load asks for more shards than spec.autoscale allows. It is absent without
 // spec.autoscale.
 const ConditionAutoscalingLimited = "AutoscalingLimited"
 
@@ -243,6 +325,19 @@ func (a *Autoscale) Waits() (out, in, coolDown time.Duration) {
 		or(a.CoolDown, DefaultCoolDown)
 }
 
+// LargestShards is the largest number of shards that spec and windows allow at any time.
+func (a *Autoscale) LargestShards() int32 {
+	most := a.MaxShards
+	for _, w := range a.Windows {
+		for _, bound := range []*int32{w.MinShards, w.MaxShards} {
+			if bound != nil {
+				most = max(most, *bound)
+			}
+		}
+	}
+	return most
+}
+
 // WithShards is the cluster with so many shards in place of spec.autoscale, and the instances that these have. The cluster itself is not
 // changed; without spec.autoscale it is returned as it is.
 func (c *RedisCluster) WithShards(shards int32) *RedisCluster {
@@ -256,9 +351,9 @@ func (c *RedisCluster) WithShards(shards int32) *RedisCluster {
 }
 
 // ShardsInForce is how many shards a cluster with spec.autoscale is to have: as many as its status says, or as exist when that says
-// nothing, within the bounds. In a dry run the bounds are only those of a new cluster: one that stopped in the middle of being made has
-// fewer shards than it is to have.
-func (c *RedisCluster) ShardsInForce(exist int32) int32 {
+// nothing, at least so many, and no more than are ever allowed. In a dry run the bounds are only those of a new cluster: one that stopped
+// in the middle of being made has fewer shards than it is to have.
+func (c *RedisCluster) ShardsInForce(exist, least int32) int32 {
 	a, is := c.Spec.Autoscale, c.Status.Autoscale
 	if is != nil {
 		exist = is.Shards
@@ -266,5 +361,5 @@ func (c *RedisCluster) ShardsInForce(exist int32) int32 {
 	if a.Mode == AutoscaleDryRun && exist > 0 && (is != nil || meta.IsStatusConditionTrue(c.Status.Conditions, ConditionFormed)) {
 		return min(exist, MaxShards)
 	}
-	return max(min(exist, a.MaxShards), a.MinShards)
+	return max(min(exist, a.LargestShards()), least)
 }

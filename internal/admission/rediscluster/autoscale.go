@@ -50,7 +50,7 @@ func CheckAutoscale(cr *v1alpha1.RedisCluster) field.ErrorList {
 	between(autoscalePath.Child("scaleOut", "stabilization"), a.ScaleOut.Stabilization, leastStabilization)
 	between(autoscalePath.Child("scaleIn", "stabilization"), a.ScaleIn.Stabilization, leastStabilization)
 	between(autoscalePath.Child("coolDown"), a.CoolDown, 0)
-	return refused
+	return append(refused, checkWindows(a)...)
 }
 
 func checkAutoscaleBounds(a *v1alpha1.Autoscale) field.ErrorList {
@@ -141,5 +141,5 @@ func largestOf(cr *v1alpha1.RedisCluster) *v1alpha1.RedisCluster {
 	if cr.Spec.Autoscale == nil {
 		return cr
 	}
-	return cr.WithShards(cr.Spec.Autoscale.MaxShards)
+	return cr.WithShards(cr.Spec.Autoscale.LargestShards())
 }

@@ -41,6 +41,9 @@ func Default(cr *v1alpha1.RedisCluster) {
 	if s.Autoscale != nil {
 		defaultTo(&s.Autoscale.Mode, v1alpha1.AutoscaleAuto)
 		defaultTo(&s.Autoscale.InstancesPerShard, v1alpha1.DefaultInstancesPerShard)
+		for i := range s.Autoscale.Windows {
+			defaultTo(&s.Autoscale.Windows[i].TimeZone, v1alpha1.DefaultWindowTimeZone)
+		}
 	}
 	if s.Balance != nil {
 		defaultTo(&s.Balance.Mode, v1alpha1.BalanceMove)

@@ -17,6 +17,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	admission "middleware.hc.cn/operator/internal/admission/rediscluster"
 	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/autoscale"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
@@ -116,20 +117,29 @@ func (c *Change) withShards() string {
 			exist = c.Before.Spec.ShardCount()
 		}
 		if c.Before.Spec.Autoscale != nil {
-			c.Before = c.Before.WithShards(c.Before.ShardsInForce(exist))
+			bounds, _ := autoscale.BoundsOf(c.Before.Spec.Autoscale, c.Now)
+			c.Before = c.Before.WithShards(c.Before.ShardsInForce(exist, bounds.Least))
 		}
 	}
 	a := c.After.Spec.Autoscale
 	if a == nil {
 		return ""
 	}
-	shards := c.After.ShardsInForce(exist)
+	bounds, until := autoscale.BoundsOf(a, c.Now)
+	shards := c.After.ShardsInForce(exist, bounds.Least)
 	c.After = c.After.WithShards(shards)
 	if a.Mode == v1alpha1.AutoscaleDryRun {
 		return fmt.Sprintf("spec.autoscale is a dry run: there are %d shards, and the status says how many the load asks for", shards)
 	}
-	return fmt.Sprintf("spec.autoscale: there are %d shards to begin with, and from %d to %d as the load asks for them", shards, a.MinShards,
-		a.MaxShards)
+	note := fmt.Sprintf("spec.autoscale: there are %d shards to begin with, and from %d to %d as the load asks for them", shards, bounds.Least,
+		bounds.Most)
+	switch {
+	case bounds.Window != "":
+		note += ", while the window " + bounds.Window + " is open"
+	case !until.IsZero():
+		note += ", until a window opens at " + until.UTC().Format(time.RFC3339)
+	}
+	return note
 }
 
 // refusals are those of the API server, and of the rules that webhook and operator follow.

@@ -111,13 +111,17 @@ func TestScalingIn(t *testing.T) {
 
 // A cluster that is autoscaled from now on keeps its shards, as far as bounds allow that; a dry run does in any case.
 func TestAutoscale(t *testing.T) {
+	always := []v1alpha1.AutoscaleWindow{{Name: "always", Start: "0 0 * * *", Duration: metav1.Duration{Duration: 48 * time.Hour},
+		MinShards: ptr.To[int32](4)}}
 	for name, tt := range map[string]struct {
 		autoscale v1alpha1.Autoscale
 		added     []string
 		note      string
 	}{
-		"within":  {v1alpha1.Autoscale{MinShards: 3, MaxShards: 9}, nil, "there are 3 shards to begin with, and from 3 to 9"},
-		"more":    {v1alpha1.Autoscale{MinShards: 4, MaxShards: 9}, []string{"cache-3-0", "cache-3-1"}, "there are 4 shards to begin with"},
+		"within": {v1alpha1.Autoscale{MinShards: 3, MaxShards: 9}, nil, "there are 3 shards to begin with, and from 3 to 9"},
+		"more":   {v1alpha1.Autoscale{MinShards: 4, MaxShards: 9}, []string{"cache-3-0", "cache-3-1"}, "there are 4 shards to begin with"},
+		"in a window": {v1alpha1.Autoscale{MinShards: 3, MaxShards: 9, Windows: always},
+			[]string{"cache-3-0", "cache-3-1"}, "from 4 to 9 as the load asks for them, while the window always is open"},
 		"dry run": {v1alpha1.Autoscale{MinShards: 4, MaxShards: 9, Mode: v1alpha1.AutoscaleDryRun}, nil, "is a dry run: there are 3 shards"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -93,6 +93,7 @@ func scaling() Seen {
 		SlotsLeft:      2731,
 		SlotsPerSecond: 120, EstimatedEndTime: ptr.To(metav1.NewTime(now.Add(23 * time.Second)))}
 	status.Autoscale = &v1alpha1.AutoscaleStatus{Shards: 4, Wanted: ptr.To[int32](6),
+		Window: "day", MinShards: 4, MaxShards: 9,
 		NotBefore: ptr.To(metav1.NewTime(now.Add(50 * time.Second))), Reason: "shard 2 bears more than the target of Memory"}
 	status.Rollout = &v1alpha1.RolloutStatus{Updated: 2, Total: 8, LastProgressTime: ago(9 * time.Second)}
 	seen.Claims[0].Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi")

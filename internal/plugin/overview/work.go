@@ -64,6 +64,9 @@ func work(seen Seen) []Progress {
 // autoscaling is how many shards there are to be, and how many the load asks for.
 func autoscaling(a *v1alpha1.AutoscaleStatus, now time.Time) string {
 	message := count(int(a.Shards), "shard")
+	if a.Window != "" {
+		message += fmt.Sprintf(" (window %s: from %d to %d)", a.Window, a.MinShards, a.MaxShards)
+	}
 	switch {
 	case a.Wanted == nil:
 		return message + ", what the load asks for is not known: " + a.Reason

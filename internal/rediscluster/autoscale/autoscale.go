@@ -5,6 +5,7 @@
 package autoscale
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -35,7 +36,7 @@ const (
 
 // Config is what a spec asks for, defaults filled in.
 type Config struct {
-	// Least and Most bound the number of shards; Least is at least 1.
+	// Least and Most bound the number of shards; Least is at least 1. There may be more than Most: those go as they do because of the load.
 	Least, Most int
 	// Targets are what a master is to bear at most, by measure: a part of its room for Memory, else a number for each second.
 	Targets map[Measure]float64
@@ -43,9 +44,9 @@ type Config struct {
 	Out, In, CoolDown time.Duration
 }
 
-// ConfigOf reads a spec that admission has checked.
-func ConfigOf(a *v1alpha1.Autoscale) Config {
-	c := Config{Least: int(a.MinShards), Most: int(a.MaxShards), Targets: map[Measure]float64{}}
+// ConfigOf reads a spec that admission has checked, with the bounds in force.
+func ConfigOf(a *v1alpha1.Autoscale, b Bounds) Config {
+	c := Config{Least: int(b.Least), Most: int(b.Most), Targets: map[Measure]float64{}}
 	c.Out, c.In, c.CoolDown = a.Waits()
 	targets := a.Asked()
 	if targets.MemoryPercent != nil {
@@ -123,8 +124,9 @@ func (t Track) Decide(now time.Time, c Config, loads []Load, shards int, calm bo
 	}
 	t.last, t.shards = now, shards
 	asks := c.asks(loads, shards, past)
-	wanted := max(min(asks.shards, c.Most), c.Least)
-	o := Outcome{Known: true, Wanted: wanted, Limited: asks.shards > c.Most, Measure: asks.measure, Shard: asks.shard, Reason: asks.why}
+	wanted, bound := c.within(asks.shards, shards, loads)
+	o := Outcome{Known: true, Wanted: wanted, Limited: asks.shards > c.Most, Measure: asks.measure, Shard: asks.shard,
+		Reason: cmp.Or(bound, asks.why)}
 	var running stretch
 	var wait time.Duration
 	switch {
@@ -152,7 +154,7 @@ func (t Track) Decide(now time.Time, c Config, loads []Load, shards int, calm bo
 	if now.Before(o.NotBefore) {
 		return t, o
 	}
-	o.To = max(min(running.shards, c.Most), c.Least) // bounds may be others than they were
+	o.To = min(max(running.shards, c.Least), max(c.Most, shards)) // bounds may be others than they were
 	if o.To == shards {
 		o.To = 0
 		return t, o
@@ -248,6 +250,19 @@ func (c Config) asks(loads []Load, shards int, past Past) asked {
 		return in
 	}
 	return asked{shards: shards, why: within}
+}
+
+// within is how many shards there may be of those that are asked for, and why not those; empty: there are no more, and no fewer, than may
+// be. Where there are more than Most already, their data has to fit, and half of them stay.
+func (c Config) within(asked, shards int, loads []Load) (wanted int, why string) {
+	switch wanted = max(min(asked, c.Most), c.Least); {
+	case wanted < shards && asked > c.Most:
+		wanted = min(max(wanted, needed(loads), (shards+1)/2), shards)
+		return wanted, fmt.Sprintf("there may be %d shards at most", c.Most)
+	case wanted > shards && asked < c.Least:
+		return wanted, fmt.Sprintf("there are to be %d shards at least", c.Least)
+	}
+	return wanted, ""
 }
 
 // kept is a number of shards, or one more than were outgrown as long as the load is about what it was then. A load that is not spread

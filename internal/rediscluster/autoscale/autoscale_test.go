@@ -341,13 +341,13 @@ func TestOutgrown(t *testing.T) {
 }
 
 func TestConfigOf(t *testing.T) {
-	c := ConfigOf(&v1alpha1.Autoscale{MinShards: 3, MaxShards: 9})
+	c := ConfigOf(&v1alpha1.Autoscale{}, Bounds{Least: 3, Most: 9})
 	if c.Least != 3 || c.Most != 9 || len(c.Targets) != 1 || c.Targets[Memory] != 0.7 || c.Out != time.Minute || c.In != 30*time.Minute ||
 		c.CoolDown != 5*time.Minute {
 		t.Errorf("by default: %+v", c)
 	}
 	c = ConfigOf(&v1alpha1.Autoscale{Targets: v1alpha1.AutoscaleTargets{OperationsPerSecond: ptr.To(int64(500)),
-		NetworkBytesPerSecond: ptr.To(int64(1 << 20))}})
+		NetworkBytesPerSecond: ptr.To(int64(1 << 20))}}, Bounds{})
 	if len(c.Targets) != 2 || c.Targets[Operations] != 500 || c.Targets[Network] != 1<<20 {
 		t.Errorf("without a target of memory: %+v", c)
 	}

@@ -21,8 +21,9 @@ const mostPercent = 1 << 53
 
 // Autoscaling is how the number of shards follows the load.
 type Autoscaling struct {
-	// Shards is how many there were to be in this reconciliation, Outcome what the load asks for.
+	// Shards is how many there were to be in this reconciliation, Bounds how many there may be, Outcome what the load asks for.
 	Shards  int
+	Bounds  autoscale.Bounds
 	Outcome autoscale.Outcome
 }
 
@@ -40,8 +41,14 @@ func autoscaled(cluster *v1alpha1.RedisCluster, status *v1alpha1.RedisClusterSta
 	o := a.Outcome
 	is := &v1alpha1.AutoscaleStatus{Shards: number(a.Shards), Measure: string(o.Measure), Since: at(o.Since), NotBefore: at(o.NotBefore),
 		Reason: cut(o.Reason)}
+	if b := a.Bounds; b.Window != "" {
+		is.Window, is.MinShards, is.MaxShards = b.Window, b.Least, b.Most
+	}
 	if was := cluster.Status.Autoscale; was != nil {
 		is.ScaledAt, is.Outgrown = was.ScaledAt, was.Outgrown.DeepCopy()
+		if plan.Is[plan.Hold](p.Decision.Step) || Asleep(p) { // a window that is over before anything is done did nothing
+			is.Shards = was.Shards
+		}
 	}
 	if o.Known {
 		is.Wanted = new(number(o.Wanted))

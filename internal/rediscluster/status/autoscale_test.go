@@ -72,6 +72,28 @@ func TestAutoscaleIsOver(t *testing.T) {
 	}
 }
 
+// The bounds in force are told while a window is open, and what there are to be is no other number before something is done for it.
+func TestAutoscaleWindow(t *testing.T) {
+	for name, tt := range map[string]struct {
+		window string
+		step   plan.Step
+		shards int32
+	}{
+		"open":            {"peak", plan.ApplyChildren{}, 5},
+		"paused":          {"peak", plan.Hold{Next: plan.ApplyChildren{}}, 3},
+		"nothing is open": {"", plan.None{}, 5},
+	} {
+		cluster := &v1alpha1.RedisCluster{Status: v1alpha1.RedisClusterStatus{Autoscale: &v1alpha1.AutoscaleStatus{Shards: 3, Window: "day"}}}
+		status := cluster.Status.DeepCopy()
+		autoscaled(cluster, status, Reconciliation{Decision: plan.Decision{Step: tt.step}, Autoscaling: &Autoscaling{Shards: 5,
+			Bounds: autoscale.Bounds{Least: 5, Most: 9, Window: tt.window}, Outcome: autoscale.Outcome{Known: true, Wanted: 5}}}, time.Time{})
+		is := status.Autoscale
+		if is.Shards != tt.shards || is.Window != tt.window || (is.MinShards == 5 && is.MaxShards == 9) != (tt.window != "") {
+			t.Errorf("%s: %+v", name, is)
+		}
+	}
+}
+
 // Whether the load asks for too much is not known while the load is not; whether it did before is kept, however long that lasts.
 func TestAutoscaleUnknown(t *testing.T) {
 	known := func(limited bool) autoscale.Outcome {
