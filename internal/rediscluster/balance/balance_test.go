@@ -349,3 +349,21 @@ func TestDeterministic(t *testing.T) {
 		}
 	}
 }
+
+// A look at the largest cluster, half of whose shards are hot, and none of which has room.
+func BenchmarkFull(b *testing.B) {
+	const n = 500
+	shards, weights := make([]Shard, n), &snapshot.SlotWeights{Bytes: make([]float64, slots.Count)}
+	for i, part := range slots.All().Split(n) {
+		shards[i] = Shard{Slots: part, Used: 90, Room: 100}
+		for slot := range part.Slots() {
+			weights.Bytes[slot] = float64(16<<20) * float64(1+i%2*9)
+		}
+	}
+	for b.Loop() {
+		l := loadsOf(shards, weights)
+		if hot := l.hot(); len(hot) != n/2 || len(l.relieve(hot, 1e12)) > 0 {
+			b.Fatal(len(hot))
+		}
+	}
+}

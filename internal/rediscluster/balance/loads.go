@@ -6,6 +6,7 @@ package balance
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 
@@ -183,9 +184,13 @@ func (l *loads) best(p place, light []uint16) (move, bool) {
 	if l.count[p.shard] < 2 || l.receives[p.shard] {
 		return move{}, false
 	}
+	smallest := math.Inf(1)
+	for _, slot := range light {
+		smallest = min(smallest, l.weights[0][slot])
+	}
 	order := make([]int, 0, len(l.shards))
 	for shard := range l.shards {
-		if shard != p.shard && !l.gives[shard] {
+		if shard != p.shard && !l.gives[shard] && l.hasRoom(shard, smallest) { // most have none where all are full
 			order = append(order, shard)
 		}
 	}
@@ -230,7 +235,7 @@ func (l *loads) bestFor(p place, to int, light []uint16) (uint16, bool) {
 
 // allows reports whether a shard may receive a slot: it has room, and does not become hot by another measure.
 func (l *loads) allows(slot uint16, p place, to int) bool {
-	if room := l.shards[to].Room; room > 0 && l.used[to]+takes*l.weights[0][slot] > fits*room {
+	if !l.hasRoom(to, l.weights[0][slot]) {
 		return false
 	}
 	for m, weight := range l.weights {
@@ -242,6 +247,12 @@ func (l *loads) allows(slot uint16, p place, to int) bool {
 		}
 	}
 	return true
+}
+
+// hasRoom reports whether the memory of a shard takes so many bytes of keys more.
+func (l *loads) hasRoom(shard int, bytes float64) bool {
+	room := l.shards[shard].Room
+	return room <= 0 || l.used[shard]+takes*bytes <= fits*room
 }
 
 func (l *loads) shift(m move) {
