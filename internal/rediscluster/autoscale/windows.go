@@ -44,8 +44,8 @@ func BoundsOf(a *v1alpha1.Autoscale, now time.Time) (b Bounds, until time.Time) 
 	return b, until
 }
 
-// stateOf reports whether a window is open, and a time before which that does not change; zero: it never does. It is looked at again when
-// it would end, whether or not it has begun once more meanwhile. known is false of one that admission refuses.
+// stateOf reports whether a window is open, and a time before which that does not change; zero: it never does. One that has begun several
+// times without an end is looked at again when the first of those would end. known is false of one that admission refuses.
 func stateOf(w *v1alpha1.AutoscaleWindow, now time.Time) (open bool, changes time.Time, known bool) {
 	zone, err := crontab.ParseZone(w.TimeZone)
 	if err != nil {
@@ -55,9 +55,13 @@ func stateOf(w *v1alpha1.AutoscaleWindow, now time.Time) (open bool, changes tim
 	if err != nil {
 		return false, time.Time{}, false
 	}
-	starts = starts.Keeping()
-	if began := starts.Latest(now.Add(-w.Duration.Duration), now); !began.IsZero() {
-		return true, began.Add(w.Duration.Duration), true
+	duration := w.Duration.Duration
+	switch start := starts.Keeping().Next(now.Add(-duration)); {
+	case start.IsZero():
+		return false, time.Time{}, true
+	case start.After(now):
+		return false, start, true
+	default:
+		return true, start.Add(duration), true
 	}
-	return false, starts.Next(now), true
 }

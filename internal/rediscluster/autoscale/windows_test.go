@@ -68,7 +68,7 @@ func TestBoundsOf(t *testing.T) {
 			window("b", "0 0 * * *", 12*time.Hour, 8, 0)}, "2026-11-26T01:00:00Z", Bounds{8, 8, "b"}, "2026-11-26T12:00:00Z"},
 		"every minute": {[]v1alpha1.AutoscaleWindow{window("always", "* * * * *", 7*24*time.Hour, 5, 0)}, "2026-11-26T01:00:30Z",
 			Bounds{5, 9, "always"},
-			"2026-12-03T01:00:00Z"},
+			"2026-11-26T01:01:00Z"},
 		"it begins again before it is over": {[]v1alpha1.AutoscaleWindow{window("hourly", "0 * * * *", 90*time.Minute, 5, 0)},
 			"2026-11-26T01:45:00Z",
 			Bounds{5, 9, "hourly"}, "2026-11-26T02:30:00Z"},
