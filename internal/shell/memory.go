@@ -78,6 +78,21 @@ func (m *Memory[T]) bind(name types.NamespacedName, uid types.UID) apply.Written
 	return written
 }
 
+// Forget forgets the objects of some namespaces, as if they were gone: they are another process's from now on.
+func (m *Memory[T]) Forget(of func(namespace string) bool) {
+	m.mu.Lock()
+	var names []types.NamespacedName
+	for name := range m.uids {
+		if of(name.Namespace) {
+			names = append(names, name)
+		}
+	}
+	m.mu.Unlock()
+	for _, name := range names {
+		m.bind(name, "")
+	}
+}
+
 // Get returns what is remembered of an object.
 func (m *Memory[T]) Get(uid types.UID) T {
 	m.mu.Lock()

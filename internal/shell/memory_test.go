@@ -85,6 +85,28 @@ func TestAnObjectIsLeftAloneWhileTheCacheIsBehind(t *testing.T) {
 	}
 }
 
+// What another process works on from now on is forgotten, and nothing else.
+func TestForget(t *testing.T) {
+	var m Memory[string]
+	var forgotten []types.UID
+	m.Forgotten = func(_ types.NamespacedName, uid types.UID) { forgotten = append(forgotten, uid) }
+	other := types.NamespacedName{Namespace: "bank", Name: name.Name}
+	m.Begin(t.Context(), shown{uid: "a", version: "10"}, name, object("", ""), start)
+	m.Begin(t.Context(), shown{uid: "b", version: "10"}, other, object("", ""), start)
+	m.Wrote(object("a", "20"), start)
+	m.Wrote(object("b", "20"), start)
+	m.Forget(func(namespace string) bool { return namespace == name.Namespace })
+	if diff := cmp.Diff([]types.UID{"a"}, forgotten); diff != "" {
+		t.Errorf("forgotten (-want +got):\n%s", diff)
+	}
+	if _, ok := m.Begin(t.Context(), shown{uid: "a", version: "10"}, name, object("", ""), start); !ok {
+		t.Error("what was written is remembered")
+	}
+	if _, ok := m.Begin(t.Context(), shown{uid: "b", version: "10"}, other, object("", ""), start); ok {
+		t.Error("what was written of another one is forgotten")
+	}
+}
+
 func TestWhatIsGoneIsForgotten(t *testing.T) {
 	for what, tt := range map[string]struct {
 		next      shown
