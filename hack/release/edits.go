@@ -82,6 +82,9 @@ var edits = []edit{
 		`{{- with $operator.selector }}`,
 		`- {{ printf "--selector=%s" . | quote }}`,
 		`{{- end }}`,
+		`{{- with $.Values.shards }}`,
+		`- --shards={{ int . }}`,
+		`{{- end }}`,
 		`{{- with $.Values.watchNamespaces }}`,
 		`- --watch-namespaces={{ join "," . }}`,
 		`{{- end }}`,
@@ -122,6 +125,13 @@ var edits = []edit{
 	{"Role middleware-operator", []any{"rules", 1, "resourceNames", items{}}, lines(
 		`{{- `+eachOperator+` }}`,
 		`- {{ include "middleware-operator.lease" $operator }}`,
+		`{{- if $.Values.shards }}`,
+		`- {{ include "middleware-operator.lease" $operator }}-turns`,
+		`{{- end }}`,
+		`{{- range $k := until (int $.Values.shards) }}`,
+		`- {{ include "middleware-operator.lease" $operator }}-member-{{ $k }}`,
+		`- {{ include "middleware-operator.lease" $operator }}-shard-{{ $k }}`,
+		`{{- end }}`,
 		`{{- end }}`)},
 	{networkPolicy, []any{"spec", "egress", 3, "ports", items{}}, lines(
 		`{{- range $.Values.networkPolicy.apiServerPorts }}`,

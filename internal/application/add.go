@@ -21,6 +21,7 @@ import (
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/resync"
+	"middleware.hc.cn/operator/internal/shards"
 	"middleware.hc.cn/operator/internal/shell"
 	"middleware.hc.cn/operator/internal/tracing"
 )
@@ -32,6 +33,8 @@ type Options struct {
 	MaxConcurrentReconciles int
 	// SyncPeriod is how often each Application is looked at without a reason; zero means never.
 	SyncPeriod time.Duration
+	// Shards divides the objects among replicas; nil: the leader has all.
+	Shards *shards.Gate
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
@@ -67,7 +70,8 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 	metadata.SetGroupVersionKind(deploymentKind)
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), application, handler.OnlyControllerOwner())
 
-	shell.Tell(mgr, applicationKind, nil)
+	guard := o.Shards.Guard(shards.Kind{List: shell.ListOf(applicationKind), Cache: mgr.GetCache(), Forget: r.memory.Forget})
+	shell.Tell(mgr, applicationKind, guard.Elected(mgr.Elected()), guard.Selected(nil))
 
 	// The status of Deployments is read from the one cache, their drift from the
 	// other; each has to wake the Application, because either may lag behind.
@@ -76,13 +80,15 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles,
 			RateLimiter:             resync.Retries(o.SyncPeriod),
+			NeedLeaderElection:      guard.NeedLeaderElection(),
 		}).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(application), metrics.Enqueue(applicationKind),
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(source.Kind[client.Object](children, deployment, owner)).
 		WatchesRawSource(source.Kind[client.Object](children, metadata, owner)).
-		Complete(tracing.Reconciler("application",
-			resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: application}, r, o.Now)))
+		WatchesRawSource(guard.Source()).
+		Complete(guard.Reconciler(tracing.Reconciler("application",
+			resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: application}, r, o.Now))))
 	if err != nil {
 		return fmt.Errorf("set up Application: %w", err)
 	}

@@ -16,17 +16,21 @@ import (
 // has come is written down in each before it does anything.
 type Fleet struct {
 	Options Options
-	// Load reads the members from the objects, before the first has its turn: what happened before this process began counts, too. It is
-	// called once, and makes no request.
+	// Load reads the members from the objects, before the first has its turn: what happened before this process began counts, too. It
+	// makes no request, and is called once; with a Ledger, again and again.
 	Load func() ([]Member, error)
-	Now  func() time.Time
+	// Ledger is set if other processes work on some of the members, and report these to themselves.
+	Ledger Ledger
+	Now    func() time.Time
 	// Told is called with how far the fleet is whenever that has changed.
 	Told func(Verdict)
 
-	mu      sync.Mutex
-	loaded  bool
-	members map[types.UID]Member
-	verdict Verdict
+	mu     sync.Mutex
+	loaded bool
+	// refreshed is when members were last read, with a Ledger.
+	refreshed time.Time
+	members   map[types.UID]Member
+	verdict   Verdict
 	// until is how long verdict holds; zero: something has changed since.
 	until time.Time
 }
@@ -101,7 +105,15 @@ func (f *Fleet) Ask(m Member) (wave int, has bool, _ Verdict, _ error) {
 	if !slices.Contains(v.Turns, m.UID) {
 		return 0, false, v, nil
 	}
-	is.State, is.Wave, is.TurnAt = Upgrading, v.Wave, now
+	is.Wave = v.Wave
+	if f.Ledger != nil {
+		wave, has, err := f.claim(m.UID, now)
+		if err != nil || !has {
+			return 0, false, v, err
+		}
+		is.Wave = wave
+	}
+	is.State, is.TurnAt = Upgrading, now
 	f.members[m.UID], f.until = is, time.Time{}
 	return is.Wave, true, f.decide(), nil
 }
@@ -130,6 +142,7 @@ func (f *Fleet) decide() Verdict {
 	if now.Before(f.until) {
 		return f.verdict
 	}
+	f.refresh(now)
 	members := make([]Member, 0, len(f.members))
 	for uid, m := range f.members {
 		if m.State == Upgrading && !m.recorded && now.Sub(m.AskedAt) >= fresh { // it did not use it

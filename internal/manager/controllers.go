@@ -31,6 +31,7 @@ import (
 	"middleware.hc.cn/operator/internal/redisbackup/schedule"
 	"middleware.hc.cn/operator/internal/rediscluster"
 	"middleware.hc.cn/operator/internal/release"
+	"middleware.hc.cn/operator/internal/shards"
 	"middleware.hc.cn/operator/internal/upgradeable"
 	"middleware.hc.cn/operator/internal/watches"
 )
@@ -41,6 +42,9 @@ type wiring struct {
 	children cache.Cache
 	options  Options
 	env      Environment
+	// shards divides objects among replicas; nil: the leader has all.
+	shards *shards.Gate
+	leases *leases
 	// platformUserIDs: pods get their user IDs from the platform.
 	platformUserIDs bool
 }
@@ -123,6 +127,8 @@ func addRedisCluster(w wiring, concurrency int) error {
 		InstanceMetrics:         w.options.RedisCluster.InstanceMetrics,
 		CreateTimeout:           w.options.RedisCluster.CreateTimeout,
 		UpgradeTimeout:          w.options.RedisCluster.UpgradeTimeout,
+		Shards:                  w.shards,
+		Turns:                   w.turns(),
 		Waves:                   w.options.RedisCluster.waves(),
 		Version:                 BuildInfo().Version,
 		SyncPeriod:              w.options.SyncPeriod,
@@ -151,7 +157,7 @@ func addRedisBackup(w wiring, image string) (bool, error) {
 		return false, err
 	}
 	err = redisbackup.Add(w.mgr, w.children, redisbackup.Options{
-		Image: image, ServiceAccount: w.env.serviceAccount(), PlatformUserIDs: w.platformUserIDs})
+		Image: image, ServiceAccount: w.env.serviceAccount(), PlatformUserIDs: w.platformUserIDs, Shards: w.shards})
 	if err != nil {
 		return false, err
 	}
@@ -169,7 +175,7 @@ func addRedisBackupSchedule(w wiring) error {
 	if err != nil {
 		return err
 	}
-	return schedule.Add(w.mgr, schedule.Options{Selector: w.options.selector()})
+	return schedule.Add(w.mgr, schedule.Options{Selector: w.options.selector(), Shards: w.shards})
 }
 
 // ownImage is that of the operator's pod; empty outside of a cluster, or when it may not be read.
@@ -212,7 +218,8 @@ func addUpgradeable(w wiring) error {
 }
 
 func addApplication(w wiring, concurrency int) error {
-	return application.Add(w.mgr, w.children, application.Options{MaxConcurrentReconciles: concurrency, SyncPeriod: w.options.SyncPeriod})
+	return application.Add(w.mgr, w.children, application.Options{MaxConcurrentReconciles: concurrency, SyncPeriod: w.options.SyncPeriod,
+		Shards: w.shards})
 }
 
 // chartControllers returns one controller for each entry of a watches file.
@@ -250,6 +257,7 @@ func addChart(w wiring, entry watches.Watch, concurrency int) error {
 		StatusExtras:            kind.StatusExtras,
 		Awaits:                  kind.Awaits,
 		ServiceAccount:          w.env.serviceAccount(),
+		Shards:                  w.shards,
 	})
 }
 

@@ -54,6 +54,8 @@ func (o *Options) workFlags(env Environment) *pflag.FlagSet {
 		"namespaces to watch, comma separated; none means all (default: the environment's WATCH_NAMESPACE)")
 	f.StringVar(&o.Selector, "selector", o.Selector,
 		"label selector of the custom resources that this operator works on, of all kinds (tier=gold, or tier!=gold); others are not in its caches, and its Lease has a name of its own; none means all")
+	f.IntVar(&o.Shards, "shards", o.Shards,
+		"into how many shards namespaces are divided, 2 to 32: all replicas work, each on shards whose Leases it has, and share them anew when one comes or goes; 0 means that the leader works on everything; stop all replicas before you change it")
 	f.StringVar(&o.WatchesFile, "watches-file", o.WatchesFile, "file that lists the chart kinds; charts are found relative to it")
 	f.Var(&o.Concurrency, "max-concurrent-reconciles",
 		"objects worked on at once, for each kind or for named ones (4, or rediscluster=8,crontab=2, or both: 4,rediscluster=8); RedisClusters of one namespace get three quarters of theirs at the most")

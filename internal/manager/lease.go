@@ -34,15 +34,27 @@ type ownLease struct {
 	held    atomic.Bool
 }
 
-// newLease is the lock of an operator's election, in a namespace.
-func newLease(config *rest.Config, namespace string, o LeaderElectionOptions, deposed func()) (resourcelock.Interface, error) {
+// leases makes the locks of one process.
+type leases struct {
+	namespace, identity string
+	core                typedcorev1.CoreV1Interface
+	client              coordinationv1.CoordinationV1Interface
+	events              record.EventRecorder
+	deposed             func()
+}
+
+// newLeases makes what locks are made of, in a namespace. The identity tells how the process divides objects.
+func newLeases(config *rest.Config, namespace string, o Options, deposed func()) (*leases, error) {
 	config = rest.AddUserAgent(config, "leader-election")
-	config.Timeout = max(o.RenewDeadline/2, time.Second) // one request that hangs does not cost the lease
+	config.Timeout = max(o.LeaderElection.RenewDeadline/2, time.Second) // one request that hangs does not cost the lease
+	if o.Shards > 0 {
+		config.QPS = -1 // a renewal waits for no other one
+	}
 	core, err := typedcorev1.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the events of the lease: %w", err)
 	}
-	leases, err := coordinationv1.NewForConfig(config)
+	client, err := coordinationv1.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the lease: %w", err)
 	}
@@ -50,13 +62,31 @@ func newLease(config *rest.Config, namespace string, o LeaderElectionOptions, de
 	if err != nil {
 		return nil, err
 	}
-	identity := host + "_" + string(uuid.NewUUID())
+	identity := host + "_" + string(uuid.NewUUID()) + divides(o.Shards)
 	events := record.NewBroadcaster()
 	events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: core.Events(namespace)})
-	lock, err := resourcelock.NewWithLabels(resourcelock.LeasesResourceLock, namespace, o.ID, core, leases,
-		resourcelock.ResourceLockConfig{Identity: identity,
-			EventRecorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: identity})}, nil)
-	return &ownLease{Interface: lock, deposed: deposed}, err
+	return &leases{namespace: namespace, identity: identity, core: core, client: client, deposed: deposed,
+		events: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: identity})}, nil
+}
+
+// divides is what the identity of a process that divides objects among shards ends with.
+func divides(shards int) string {
+	if shards == 0 {
+		return ""
+	}
+	return fmt.Sprintf("_shards-%d", shards)
+}
+
+// leader is the lock of the election, which tells in Events who leads.
+func (l *leases) leader(name string) (resourcelock.Interface, error) { return l.lock(name, l.events) }
+
+// quiet is the lock of a Lease of which no Event tells.
+func (l *leases) quiet(name string) (resourcelock.Interface, error) { return l.lock(name, nil) }
+
+func (l *leases) lock(name string, events resourcelock.EventRecorder) (resourcelock.Interface, error) {
+	lock, err := resourcelock.NewWithLabels(resourcelock.LeasesResourceLock, l.namespace, name, l.core, l.client,
+		resourcelock.ResourceLockConfig{Identity: l.identity, EventRecorder: events}, nil)
+	return &ownLease{Interface: lock, deposed: l.deposed}, err
 }
 
 // Get implements resourcelock.Interface.

@@ -32,6 +32,7 @@ import (
 	"middleware.hc.cn/operator/config/crd"
 	"middleware.hc.cn/operator/internal/admission/images"
 	"middleware.hc.cn/operator/internal/metrics"
+	"middleware.hc.cn/operator/internal/shards"
 	"middleware.hc.cn/operator/internal/tracing"
 	"middleware.hc.cn/operator/internal/webhook"
 	"middleware.hc.cn/operator/internal/webhook/certs"
@@ -92,15 +93,24 @@ func run(ctx context.Context, end context.CancelCauseFunc, cfg *rest.Config, o O
 		return err
 	}
 	o.Webhooks.Mode = o.webhookMode(env, controllers)
-	mgr, children, keeper, err := o.newManager(api, env, controllers, func() { end(errDeposed) })
+	deposed := func() { end(errDeposed) }
+	leases, err := o.leases(api.config, env.namespace(), deposed)
 	if err != nil {
 		return err
 	}
-	w := wiring{mgr: mgr, children: children, options: o, env: env, platformUserIDs: userIDs}
+	mgr, children, keeper, err := o.newManager(api, env, controllers, leases)
+	if err != nil {
+		return err
+	}
+	w := wiring{mgr: mgr, children: children, options: o, env: env, platformUserIDs: userIDs, shards: shards.NewGate(o.Shards),
+		leases: leases}
 	for _, c := range controllers {
 		if err := c.add(w, o.Concurrency.For(c.name)); err != nil {
 			return fmt.Errorf("controller %s: %w", c.name, err)
 		}
+	}
+	if err := addShards(w, deposed); err != nil {
+		return err
 	}
 	if err := addWebhooks(mgr, o, keeper, defaultImages); err != nil {
 		return err
@@ -117,19 +127,22 @@ func run(ctx context.Context, end context.CancelCauseFunc, cfg *rest.Config, o O
 	}
 	metrics.Build(build.Version, build.Commit, build.Go, o.Selector)
 	mgr.GetLogger().Info("Starting the operator", "version", build.Version, "commit", build.Commit, "controllers", names(controllers),
-		"namespaces", cmp.Or(strings.Join(o.Namespaces, ","), "all"), "selector", o.Selector,
+		"namespaces", cmp.Or(strings.Join(o.Namespaces, ","), "all"), "selector", o.Selector, "shards", o.Shards,
 		"webhooks", o.webhooks(), "platformUserIDs", userIDs)
 	return mgr.Start(ctx)
 }
 
 // newManager makes the manager and the cache of children and, if the operator is to look after the webhooks' certificate itself, what
-// does that. deposed is called when another operator leads by now.
-func (o Options) newManager(api api, env Environment, controllers []controller, deposed func()) (ctrl.Manager, cache.Cache, *certs.Keeper,
+// does that.
+func (o Options) newManager(api api, env Environment, controllers []controller, leases *leases) (ctrl.Manager, cache.Cache, *certs.Keeper,
 	error) {
 	own := env.namespace()
-	lease, err := o.lease(api.config, own, deposed)
-	if err != nil {
-		return nil, nil, nil, err
+	var lease resourcelock.Interface
+	if leases != nil {
+		var err error
+		if lease, err = leases.leader(o.leaseName()); err != nil {
+			return nil, nil, nil, fmt.Errorf("making the lock of the election: %w", err)
+		}
 	}
 	server := ctrlwebhook.Options{Port: o.Webhooks.Port, CertDir: o.Webhooks.CertDir}
 	var keeper *certs.Keeper
@@ -175,8 +188,8 @@ func (o Options) newManager(api api, env Environment, controllers []controller, 
 	return mgr, children, keeper, err
 }
 
-// lease is the lock of the election; nil when there is none.
-func (o Options) lease(config *rest.Config, own string, deposed func()) (resourcelock.Interface, error) {
+// leases are what the locks of elections are made of; nil when there are none. deposed is called when another operator has the lease by now.
+func (o Options) leases(config *rest.Config, own string, deposed func()) (*leases, error) {
 	if !o.LeaderElection.Enabled {
 		return nil, nil
 	}
@@ -185,9 +198,7 @@ func (o Options) lease(config *rest.Config, own string, deposed func()) (resourc
 		return nil,
 			errors.New("--leader-elect: outside of a cluster the Lease needs a namespace; give --leader-election-namespace, or --leader-elect=false")
 	}
-	election := o.LeaderElection
-	election.ID = o.leaseName()
-	return newLease(config, namespace, election, deposed)
+	return newLeases(config, namespace, o, deposed)
 }
 
 func (o Options) metrics() metricsserver.Options {

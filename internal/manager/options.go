@@ -29,6 +29,8 @@ type Options struct {
 	// Selector is the label selector of the custom resources, of all kinds, that are this operator's; empty means all. It is in the one
 	// form in which it is printed.
 	Selector string
+	// Shards is into how many parts namespaces are divided, each of which one replica works on; 0: one replica works on everything.
+	Shards int
 	// WatchesFile lists the chart kinds. Its charts are found relative to it.
 	WatchesFile string
 	// SyncPeriod is how often every watched object is looked at without a reason; zero means never.
@@ -189,6 +191,7 @@ var optionRules = []func(Options) []error{
 	validateDurations,
 	validateWaves,
 	validateLeaderElection,
+	validateShards,
 	validateAddresses,
 	validateWebhooks,
 	validateUserIDs,

@@ -96,7 +96,10 @@ func TestWrongFlagsSayWhatIsRight(t *testing.T) {
 		"renewal": {
 			"--leader-election-retry-period=9s",
 			"--leader-election-renew-deadline: 10s must be longer than 1.2 times --leader-election-retry-period (9s, which must be above 0)"},
-		"lease's name": {"--leader-election-id=A_B", `--leader-election-id: "A_B" cannot name a Lease`},
+		"one shard":         {"--shards=1", "--shards: 1 is not between 2 and 32; 0 means that one replica works on everything"},
+		"too many shards":   {"--shards=33", "--shards: 33 is not between 2 and 32"},
+		"shards and no one": {"--shards=4 --leader-elect=false", "--shards: replicas share by Leases; without --leader-elect give 0"},
+		"lease's name":      {"--leader-election-id=A_B", `--leader-election-id: "A_B" cannot name a Lease`},
 		"address": {
 			"--metrics-bind-address=8080", `--metrics-bind-address: "8080" is not an address; give host:port, :port, or 0 to turn it off`},
 		"webhooks":  {"--webhooks=maybe", `--webhooks: "maybe" is unknown; give auto, on or off`},
@@ -110,7 +113,7 @@ func TestWrongFlagsSayWhatIsRight(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := parse(t, environment(nil), test.flag)
+			_, err := parse(t, environment(nil), strings.Fields(test.flag)...)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want it to say %s", err, test.want)
 			}

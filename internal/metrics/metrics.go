@@ -43,6 +43,9 @@ var (
 			"absent until one waits for its turn.",
 	}, []string{"state"})
 
+	shardsHeld = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "shards_held",
+		Help: "Shards that this replica works on; absent without --shards."}, nil)
+
 	each  = newInstances()
 	certs = redisGauge("certificate_expiry_timestamp_seconds", "When the certificate of the instances expires; absent without TLS.")
 )
@@ -53,7 +56,7 @@ func redisGauge(name, help string, more ...string) *prometheus.GaugeVec {
 }
 
 var collectors = []prometheus.Collector{build, phase, slots, move, ready, total, certs, archived, behind, blocked, scaledTo, wanted,
-	each, objects, steps, fleetOf}
+	each, objects, steps, fleetOf, shardsHeld}
 
 // Register adds the metrics to the registry that the manager serves. Calling it again changes nothing.
 var Register = sync.OnceValue(func() error {
@@ -166,3 +169,6 @@ func (f Fleet) Set() {
 		fleetOf.WithLabelValues(state).Set(float64(n))
 	}
 }
+
+// Shards is how many shards this replica holds.
+func Shards(held int) { shardsHeld.WithLabelValues().Set(float64(held)) }

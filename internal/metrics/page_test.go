@@ -44,7 +44,11 @@ func page(t *testing.T) string {
 			if is == nil {
 				t.Fatalf("%s", desc)
 			}
-			fmt.Fprintf(&text, "| `%s` | `%s` | %s |\n", is[1], strings.ReplaceAll(is[3], ",", "`, `"), is[2])
+			labels := "`" + strings.ReplaceAll(is[3], ",", "`, `") + "`"
+			if is[3] == "" {
+				labels = ""
+			}
+			fmt.Fprintf(&text, "| `%s` | %s | %s |\n", is[1], labels, is[2])
 		}
 	}
 	return text.String()

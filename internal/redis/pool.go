@@ -146,6 +146,9 @@ func (p *Pool) Start(ctx context.Context) error {
 	}
 }
 
+// NeedLeaderElection has every replica close what it opened, whoever leads.
+func (p *Pool) NeedLeaderElection() bool { return false }
+
 // CloseIdle closes the connections to nodes that were last used IdleTimeout ago or earlier. Start calls it regularly.
 func (p *Pool) CloseIdle() {
 	p.mu.Lock()

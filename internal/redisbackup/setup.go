@@ -22,6 +22,7 @@ import (
 	"middleware.hc.cn/operator/internal/archive/report"
 	"middleware.hc.cn/operator/internal/backupjob"
 	"middleware.hc.cn/operator/internal/metrics"
+	"middleware.hc.cn/operator/internal/shards"
 	"middleware.hc.cn/operator/internal/tracing"
 )
 
@@ -33,6 +34,8 @@ type Options struct {
 	ServiceAccount string
 	// PlatformUserIDs: pods get their user IDs from the platform.
 	PlatformUserIDs bool
+	// Shards divides the objects among replicas; nil: the leader has all.
+	Shards *shards.Gate
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
@@ -53,13 +56,16 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 	backup := &v1alpha1.RedisBackup{}
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), backup, handler.OnlyControllerOwner())
 	const atOnce = 4
-	metrics.Tell(metrics.Kind{GroupVersionKind: kind, List: &v1alpha1.RedisBackupList{}, Reader: mgr.GetCache(), Elected: mgr.Elected(),
-		State: state})
-	err = ctrl.NewControllerManagedBy(mgr).Named("redisbackup").WithOptions(controller.Options{MaxConcurrentReconciles: atOnce}).
+	guard := o.Shards.Guard(shards.Kind{List: &v1alpha1.RedisBackupList{}, Cache: mgr.GetCache(), Forget: r.memory.Forget})
+	metrics.Tell(metrics.Kind{GroupVersionKind: kind, List: &v1alpha1.RedisBackupList{}, Reader: mgr.GetCache(),
+		Elected: guard.Elected(mgr.Elected()), Selected: guard.Selected(nil), State: state})
+	err = ctrl.NewControllerManagedBy(mgr).Named("redisbackup").
+		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce, NeedLeaderElection: guard.NeedLeaderElection()}).
+		WatchesRawSource(guard.Source()).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(backup), metrics.Enqueue(kind), predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}), handler.EnqueueRequestsFromMapFunc(r.waiting))).
 		WatchesRawSource(source.Kind[client.Object](children, &batchv1.Job{}, owner)).
-		Complete(tracing.Reconciler("redisbackup", r))
+		Complete(guard.Reconciler(tracing.Reconciler("redisbackup", r)))
 	if err != nil {
 		return fmt.Errorf("set up RedisBackup: %w", err)
 	}

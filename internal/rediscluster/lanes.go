@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/pods"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
@@ -110,6 +112,21 @@ func (g *granted) use(cluster types.NamespacedName) {
 	delete(g.of, cluster)
 }
 
+// gained is the priority of a cluster that this replica works on from now on: what became of it meanwhile nobody has seen.
+func (r *Reconciler) gained(o client.Object) int {
+	cluster, is := o.(*v1alpha1.RedisCluster)
+	if is && !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) && r.fails(client.ObjectKeyFromObject(o)) {
+		return failed
+	}
+	return routine
+}
+
+// dropped forgets what was noted for a reconciliation of a cluster that is another replica's.
+func (r *Reconciler) dropped(cluster types.NamespacedName) {
+	r.granted.use(cluster)
+	r.woken.take(cluster)
+}
+
 type (
 	queue      = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	priorities = priorityqueue.PriorityQueue[reconcile.Request]
@@ -135,9 +152,9 @@ func (f fair) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request
 	}
 }
 
-// changed is the priority of a cluster that was changed.
+// changed is the priority of a cluster that was changed. Another replica's takes nothing of a budget.
 func (r *Reconciler) changed(cluster types.NamespacedName) int {
-	if r.granted.to(cluster, wanted, func() bool { return r.changes.take(cluster.Namespace, r.now()) }) {
+	if r.options.Shards.Holds(cluster.Namespace) && r.granted.to(cluster, wanted, func() bool { return r.changes.take(cluster.Namespace, r.now()) }) {
 		return wanted
 	}
 	return routine
@@ -145,7 +162,7 @@ func (r *Reconciler) changed(cluster types.NamespacedName) int {
 
 // fails reports whether a cluster that lost an instance, or is being healed, goes before all others.
 func (r *Reconciler) fails(cluster types.NamespacedName) bool {
-	return r.granted.to(cluster, failed, func() bool { return r.failures.take(cluster.Namespace, r.now()) })
+	return r.options.Shards.Holds(cluster.Namespace) && r.granted.to(cluster, failed, func() bool { return r.failures.take(cluster.Namespace, r.now()) })
 }
 
 // fairly has a handler enqueue clusters in a fair queue.

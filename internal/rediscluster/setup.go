@@ -36,6 +36,7 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/resync"
+	"middleware.hc.cn/operator/internal/shards"
 	"middleware.hc.cn/operator/internal/shell"
 	"middleware.hc.cn/operator/internal/tracing"
 )
@@ -81,6 +82,10 @@ type Options struct {
 	// Backups reports whether RedisBackups are served, BackupImage has the program that restores them and writes archives; empty: not known.
 	Backups     bool
 	BackupImage string
+	// Shards divides the objects among replicas; nil: the leader has all.
+	Shards *shards.Gate
+	// Turns is where replicas that divide the objects write down whose turn they give, for a revision; nil: there are no others.
+	Turns func(revision string) fleet.Ledger
 	// Waves are how a change that only the operator made reaches clusters; without canaries, at once. Version is the operator's.
 	Waves   fleet.Options
 	Version string
@@ -143,20 +148,23 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		options: o,
 		now:     time.Now,
 	}
+	guard := o.Shards.Guard(shards.Kind{List: &v1alpha1.RedisClusterList{}, Cache: mgr.GetCache(), Forget: r.memory.Forget,
+		Priority: r.gained, Dropped: r.dropped})
 	metrics.Tell(metrics.Kind{GroupVersionKind: v1alpha1.GroupVersion.WithKind("RedisCluster"), List: &v1alpha1.RedisClusterList{},
-		Reader: mgr.GetCache(), Elected: mgr.Elected(), State: state})
+		Reader: mgr.GetCache(), Elected: guard.Elected(mgr.Elected()), Selected: guard.Selected(nil), State: state})
 	b := ctrl.NewControllerManagedBy(mgr).Named("rediscluster").
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}),
 			r.fairly(metrics.Enqueue(v1alpha1.GroupVersion.WithKind("RedisCluster"))),
 			predicate.And(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}), r.woken.passing()))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.MaxConcurrentReconciles,
+			NeedLeaderElection:      guard.NeedLeaderElection(),
 			// What fails is tried again within the poll interval: Redis sends no event when
 			// it is well again.
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry,
 				resync.Most(o.PollInterval, o.SyncPeriod)),
 		})
-	b = b.WatchesRawSource(r.named(named, mgr.GetCache()))
+	b = b.WatchesRawSource(r.named(named, mgr.GetCache())).WatchesRawSource(guard.Source())
 	if o.Backups {
 		b = b.WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisBackup{}), r.fairly(r.woken.by(ofBackup))))
 	}
@@ -169,8 +177,8 @@ func Add(mgr ctrl.Manager, childCache cache.Cache, o Options) error {
 		child.SetGroupVersionKind(kind)
 		b = b.WatchesRawSource(source.Kind(childCache, client.Object(child), r.fairly(r.woken.by(toCluster))))
 	}
-	return b.Complete(tracing.Reconciler("rediscluster",
-		resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: &v1alpha1.RedisCluster{}}, r, time.Now)))
+	return b.Complete(guard.Reconciler(tracing.Reconciler("rediscluster",
+		resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: &v1alpha1.RedisCluster{}}, r, time.Now))))
 }
 
 // newWatches are those of objects that are read by name.

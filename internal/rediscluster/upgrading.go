@@ -49,7 +49,11 @@ func wavesFor(mgr ctrl.Manager, o Options) (*Waves, error) {
 		return nil, err
 	}
 	logger := mgr.GetLogger().WithName("fleet")
-	return &Waves{Revision: revision, Fleet: &fleet.Fleet{Options: o.Waves, Now: time.Now,
+	var ledger fleet.Ledger
+	if o.Turns != nil {
+		ledger = o.Turns(revision)
+	}
+	return &Waves{Revision: revision, Fleet: &fleet.Fleet{Options: o.Waves, Now: time.Now, Ledger: ledger,
 		Load: func() ([]fleet.Member, error) { return members(mgr.GetCache(), revision) },
 		Told: func(v fleet.Verdict) {
 			logger.Info("RedisClusters take what is new in the operator", "fleet", v.String())

@@ -29,6 +29,7 @@ import (
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/resync"
+	"middleware.hc.cn/operator/internal/shards"
 	"middleware.hc.cn/operator/internal/shell"
 	"middleware.hc.cn/operator/internal/tracing"
 	"middleware.hc.cn/operator/internal/watches"
@@ -61,6 +62,8 @@ type Options struct {
 	// .Capabilities.APIVersions has them. Their coming is noticed within a minute, and what the chart made without them stays
 	// until the objects of these APIs are ready. It must be pure.
 	Awaits func(*unstructured.Unstructured) []string
+	// Shards divides the objects among replicas; nil: the leader has all.
+	Shards *shards.Gate
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
@@ -115,9 +118,11 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 	r.memory.Forgotten = func(_ types.NamespacedName, uid types.UID) { r.applier.Forget(uid) }
 	r.cluster = newDiscovered(mgr.GetConfig(), mgr.GetHTTPClient(), r.options.Now)
 	selected := func(o client.Object) bool { return w.Selector.Matches(labelSet(o)) }
+	guard := o.Shards.Guard(shards.Kind{List: shell.ListOf(w.GroupVersionKind), Cache: mgr.GetCache(), Forget: r.memory.Forget})
 	run, err := controller.New(w.GroupKind().String(), mgr, controller.Options{
-		Reconciler: tracing.Reconciler(w.Kind, resync.Every(o.SyncPeriod,
-			resync.Objects{Cache: mgr.GetCache(), Kind: kindOf(w.GroupVersionKind), Selected: selected}, r, r.options.Now)),
+		Reconciler: guard.Reconciler(tracing.Reconciler(w.Kind, resync.Every(o.SyncPeriod,
+			resync.Objects{Cache: mgr.GetCache(), Kind: kindOf(w.GroupVersionKind), Selected: selected}, r, r.options.Now))),
+		NeedLeaderElection:      guard.NeedLeaderElection(),
 		MaxConcurrentReconciles: r.options.MaxConcurrentReconciles,
 		RateLimiter:             resync.Retries(o.SyncPeriod),
 	})
@@ -125,7 +130,10 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 		return fmt.Errorf("make the controller of %s: %w", w.Kind, err)
 	}
 	r.watch = childWatches(mgr, children, w, run)
-	shell.Tell(mgr, w.GroupVersionKind, selected)
+	shell.Tell(mgr, w.GroupVersionKind, guard.Elected(mgr.Elected()), guard.Selected(selected))
+	if err := run.Watch(guard.Source()); err != nil {
+		return fmt.Errorf("watch the shards: %w", err)
+	}
 	return run.Watch(source.Kind(mgr.GetCache(), client.Object(kindOf(w.GroupVersionKind)), metrics.Enqueue(w.GroupVersionKind),
 		ownPredicate(selected)))
 }

@@ -13,12 +13,17 @@ import (
 	"middleware.hc.cn/operator/internal/metrics"
 )
 
-// Tell has objects of a kind that has no Go type told as metrics; selected as of metrics.Kind.
-func Tell(mgr ctrl.Manager, kind schema.GroupVersionKind, selected func(client.Object) bool) {
+// Tell has objects of a kind that has no Go type told as metrics; elected and selected as of metrics.Kind.
+func Tell(mgr ctrl.Manager, kind schema.GroupVersionKind, elected <-chan struct{}, selected func(client.Object) bool) {
+	metrics.Tell(metrics.Kind{GroupVersionKind: kind, List: ListOf(kind), Reader: mgr.GetCache(), Elected: elected, Selected: selected,
+		State: State})
+}
+
+// ListOf is an empty list of a kind that has no Go type.
+func ListOf(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	metrics.Tell(metrics.Kind{GroupVersionKind: kind, List: list, Reader: mgr.GetCache(), Elected: mgr.Elected(), Selected: selected,
-		State: State})
+	return list
 }
 
 // State is what the status of an unstructured object says.

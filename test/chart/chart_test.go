@@ -109,6 +109,7 @@ var examples = map[string]string{
 	"replicas":                       "replicas: 2",
 	"resources":                      "resources: {limits: {memory: 1Gi, cpu: 1.5}, requests: {cpu: 100m}}",
 	"watchNamespaces":                "watchNamespaces: [default, shop]",
+	"shards":                         "{shards: 4, replicas: 2}",
 	"selector":                       "selector: tier=gold",
 	"operators":                      "{selector: tier!=gold, operators: [{name: gold, selector: tier=gold, replicas: 2}]}",
 	"secretNamespaces":               "secretNamespaces: [shop]",

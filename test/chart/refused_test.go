@@ -52,6 +52,8 @@ func TestValuesAreRefused(t *testing.T) {
 		"a name twice": {"{selector: a=b, operators: [{name: x, selector: a=c, replicas: 1}, {name: x, selector: a=d, replicas: 1}]}",
 			"operators[1].name: \"x\" is another one's"},
 		"a selector of several lines": {"selector: \"a=b\\nc\"", "/selector"},
+		"one shard":                   {"shards: 1", "/shards"},
+		"shards as a flag":            {"extraArgs: [--shards=4]", "extraArgs[0]: --shards is the chart's: set shards"},
 		"a selector as a flag":        {"extraArgs: [--selector=a=b]", "extraArgs[0]: --selector is the chart's: set selector"},
 		"a monitor without metrics": {"metrics: {enabled: false, serviceMonitor: {enabled: true}}",
 			"metrics.serviceMonitor.enabled: there are no metrics to look at: set metrics.enabled"},

@@ -35,6 +35,7 @@ middleware-operator{{ with .selector }}-{{ sha256sum . | trunc 8 }}{{ end }}
 {{- define "middleware-operator.ownFlags" -}}
 watch-namespaces: set watchNamespaces
 selector: set selector
+shards: set shards
 allow-host-path: set allowHostPath
 install-crds: the chart installs them (crds.install)
 metrics-bind-address: set metrics.enabled

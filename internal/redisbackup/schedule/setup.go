@@ -21,6 +21,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/metrics"
+	"middleware.hc.cn/operator/internal/shards"
 	"middleware.hc.cn/operator/internal/tracing"
 )
 
@@ -28,6 +29,8 @@ import (
 type Options struct {
 	// Selector selects the custom resources that are this operator's; nil: all. What a schedule makes has its labels of these keys.
 	Selector labels.Selector
+	// Shards divides the objects among replicas; nil: the leader has all.
+	Shards *shards.Gate
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
@@ -52,14 +55,17 @@ func Add(mgr ctrl.Manager, o Options) error {
 	verifies := handler.EnqueueRequestsFromMapFunc(verifier)
 	changed := predicate.GenerationChangedPredicate{}
 	const atOnce = 2
+	guard := o.Shards.Guard(shards.Kind{List: &v1alpha1.RedisBackupScheduleList{}, Cache: mgr.GetCache(), Forget: r.memory.Forget})
 	metrics.Tell(metrics.Kind{GroupVersionKind: kind, List: &v1alpha1.RedisBackupScheduleList{}, Reader: mgr.GetCache(),
-		Elected: mgr.Elected(), State: state})
-	err = ctrl.NewControllerManagedBy(mgr).Named("redisbackupschedule").WithOptions(controller.Options{MaxConcurrentReconciles: atOnce}).
+		Elected: guard.Elected(mgr.Elected()), Selected: guard.Selected(nil), State: state})
+	err = ctrl.NewControllerManagedBy(mgr).Named("redisbackupschedule").
+		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce, NeedLeaderElection: guard.NeedLeaderElection()}).
+		WatchesRawSource(guard.Source()).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(schedule), metrics.Enqueue(kind), changed)).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisBackup{}), made)).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}), cluster, changed)).
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(&v1alpha1.RedisCluster{}), verifies)).
-		Complete(tracing.Reconciler("redisbackupschedule", r))
+		Complete(guard.Reconciler(tracing.Reconciler("redisbackupschedule", r)))
 	if err != nil {
 		return fmt.Errorf("set up RedisBackupSchedule: %w", err)
 	}
