@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,9 +19,11 @@ import (
 
 var errInUse = errors.New("what was begun under the Lease has not ended: it is not released")
 
-// kept is a lock that is not released while it is in use: client-go releases one also that it could not renew.
+// kept is a lock that is not released while it is in use: client-go releases one also that it could not renew. It is free as soon as it was
+// not seen renewed for long enough: client-go begins to count when it is first tried.
 type kept struct {
 	resourcelock.Interface
+	silent func(raw []byte) bool
 
 	mu sync.Mutex
 	// used reports whether something is under way under the Lease, given that nothing may begin any more: somebody else may have it.
@@ -40,6 +43,17 @@ func (k *kept) give() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.used, k.given = false, true
+}
+
+// Get implements resourcelock.Interface.
+func (k *kept) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := k.Interface.Get(ctx)
+	if err != nil || record.HolderIdentity == k.Identity() || !k.silent(raw) {
+		return record, raw, err //nolint:wrapcheck // as it is
+	}
+	free := *record
+	free.HolderIdentity = ""
+	return &free, append(slices.Clone(raw), '\n'), nil // another record, for who compares them
 }
 
 // Update implements resourcelock.Interface.
@@ -70,14 +84,14 @@ func (e *election) giveUp() {
 	e.cancel()
 }
 
-// elect begins an election. got is called when the Lease is this replica's, ended when it is no more, or is not tried any more.
-func (o Options) elect(name string, got, ended func(*election)) (*election, error) {
+// elect begins an election. silent reports whether a record has not been renewed for long enough. got is called when the Lease is this replica's, ended when it is no more, or is not tried any more.
+func (o Options) elect(name string, silent func(raw []byte) bool, got, ended func(*election)) (*election, error) {
 	lock, err := o.Lock(name)
 	if err != nil {
 		return nil, fmt.Errorf("make the lock of Lease %s: %w", name, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	e := &election{lock: &kept{Interface: lock}, cancel: cancel}
+	e := &election{lock: &kept{Interface: lock, silent: silent}, cancel: cancel}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: e.lock, Name: name, ReleaseOnCancel: true,
 		LeaseDuration: o.LeaseDuration, RenewDeadline: o.RenewDeadline, RetryPeriod: o.RetryPeriod,

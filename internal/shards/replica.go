@@ -4,9 +4,11 @@
 package shards
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"hash/fnv"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -55,13 +57,16 @@ type Replica struct {
 	member    *election
 	stages    []Stage
 	elections []*election
+
+	mu     sync.Mutex
+	sights map[string]sight // of all Leases, by name; whoever asks may read it
 }
 
 // NewReplica makes a replica.
 func NewReplica(o Options) *Replica {
 	shards := o.Gate.shards
 	return &Replica{Options: o, events: make(chan func()), over: make(chan struct{}), slot: -1, trying: -1,
-		stages: make([]Stage, shards), elections: make([]*election, shards)}
+		stages: make([]Stage, shards), elections: make([]*election, shards), sights: map[string]sight{}}
 }
 
 // NeedLeaderElection has a manager start it in every replica.
@@ -100,11 +105,14 @@ type view struct {
 	stand bool
 }
 
-// watch looks at the Leases of members and of the leader, once a period.
+// watch looks at all Leases, once a period.
 func (r *Replica) watch(ctx context.Context, to chan<- view) {
 	names := []string{r.Leader}
 	for slot := range r.stages {
 		names = append(names, MemberLease(r.Name, slot))
+	}
+	for shard := range r.stages {
+		names = append(names, ShardLease(r.Name, shard))
 	}
 	locks, sights := make([]resourcelock.Interface, len(names)), make([]sight, len(names))
 	ticker := time.NewTicker(r.RetryPeriod)
@@ -114,6 +122,7 @@ func (r *Replica) watch(ctx context.Context, to chan<- view) {
 			r.Log.V(1).Info("Cannot look at the Leases of the other replicas", "error", err.Error())
 			continue
 		}
+		r.note(names, sights)
 		now, is := time.Now(), view{live: make([]bool, len(r.stages))}
 		leader := sights[0]
 		is.stand = leader.holder != "" && leader.live(now, r.LeaseDuration) && !r.Alike(leader.holder)
@@ -124,6 +133,25 @@ func (r *Replica) watch(ctx context.Context, to chan<- view) {
 		case to <- is:
 		case <-ctx.Done():
 		}
+	}
+}
+
+// note has others know what was seen.
+func (r *Replica) note(names []string, sights []sight) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, name := range names {
+		r.sights[name] = sights[i]
+	}
+}
+
+// silent reports whether a record of a Lease was not renewed for so long that it is free.
+func (r *Replica) silent(name string) func(raw []byte) bool {
+	return func(raw []byte) bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		s := r.sights[name]
+		return s.known && bytes.Equal(raw, s.raw) && !s.live(time.Now(), r.LeaseDuration)
 	}
 }
 
@@ -185,7 +213,7 @@ func (r *Replica) beMember() (err error) {
 		return nil
 	}
 	r.trying = slot
-	r.member, err = r.elect(MemberLease(r.Name, slot), r.in(func(e *election) {
+	r.member, err = r.elect(MemberLease(r.Name, slot), r.silent(MemberLease(r.Name, slot)), r.in(func(e *election) {
 		if e == r.member && e.lock.use() {
 			e.used, r.slot = true, slot
 			r.Log.Info("Takes part in dividing the objects among shards", "slot", slot)
@@ -231,7 +259,7 @@ func (r *Replica) post(event func()) {
 // try tries to get a shard.
 func (r *Replica) try(shard int) (err error) {
 	r.stages[shard] = Trying
-	r.elections[shard], err = r.elect(ShardLease(r.Name, shard), r.in(func(e *election) {
+	r.elections[shard], err = r.elect(ShardLease(r.Name, shard), r.silent(ShardLease(r.Name, shard)), r.in(func(e *election) {
 		if e.ended || !e.lock.use() {
 			return
 		}
