@@ -32,6 +32,9 @@ func validateShards(o Options) []error {
 	return errs
 }
 
+// The Leases of shards are, unless --leader-election-id names others, middleware-operator-shard-0 and so on; those of replicas that work
+// middleware-operator-member-0 and so on; and that of turns is middleware-operator-turns.
+
 // addShards has this replica take part in dividing the shards. What only one may do waits for the election of the leader all the same.
 func addShards(w wiring, lost func()) error {
 	if w.shards == nil {

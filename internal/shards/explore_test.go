@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// settles lets all go on without further faults, and says what is not as it should be then.
+// settles lets all go on without further faults, and says what is wrong then.
 func (w world) settles(rules rules) string {
 	const rounds = 5 * duration
 	members, alive := make([]bool, modelled), false
@@ -46,7 +46,7 @@ func (w world) settles(rules rules) string {
 	return ""
 }
 
-// explore visits every state, and returns how many there are, and what is wrong with the first that is not as it should be.
+// explore visits every state, and returns how many there are, and what is wrong with the first that is wrong.
 func explore(from world, rules rules) (states int, wrong string) {
 	type step struct {
 		from world
