@@ -18,8 +18,8 @@ type Given struct {
 	At   time.Time `json:"at"`
 }
 
-// Ledger is where processes that share a fleet write down a turn before it is used. Each knows what objects say, a moment late; what was given
-// in that moment is in the ledger.
+// Ledger is where processes that share a fleet write down a turn before it is used. Each knows what objects say, a moment late; what was
+// given in that moment is in the ledger.
 type Ledger interface {
 	// Read returns what was given lately, and which version that is.
 	Read() (given []Given, version string, err error)

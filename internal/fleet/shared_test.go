@@ -34,8 +34,8 @@ func (l *ledger) Write(version string, given []Given) (bool, error) {
 	return true, l.fails
 }
 
-// Processes that each work on some objects of a fleet, and hear of the others late, never have more of them take the change at once than one
-// process would; and all take it.
+// Processes that each work on some objects of a fleet, and hear of the others late, never have more of them take the change at once than
+// one process would; and all take it.
 func TestProcessesShareWaves(t *testing.T) {
 	for seed := range uint64(10) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -188,7 +188,8 @@ func (o Options) newManager(api api, env Environment, controllers []controller, 
 	return mgr, children, keeper, err
 }
 
-// leases are what the locks of elections are made of; nil when there are none. deposed is called when another operator has the lease by now.
+// leases are what the locks of elections are made of; nil when there are none. deposed is called when another operator has the lease by
+// now.
 func (o Options) leases(config *rest.Config, own string, deposed func()) (*leases, error) {
 	if !o.LeaderElection.Enabled {
 		return nil, nil

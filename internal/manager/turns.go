@@ -24,8 +24,8 @@ const (
 	turnsWithin = 5 * time.Second
 )
 
-// turns is where replicas that divide RedisClusters write down whose turn they give: in an annotation of a Lease, on condition that nobody has
-// written it since it was read.
+// turns is where replicas that divide RedisClusters write down whose turn they give: in an annotation of a Lease, on condition that nobody
+// has written it since it was read.
 type turns struct {
 	leases typedcoordinationv1.LeaseInterface
 	name   string

@@ -154,7 +154,8 @@ func (f fair) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request
 
 // changed is the priority of a cluster that was changed. Another replica's takes nothing of a budget.
 func (r *Reconciler) changed(cluster types.NamespacedName) int {
-	if r.options.Shards.Holds(cluster.Namespace) && r.granted.to(cluster, wanted, func() bool { return r.changes.take(cluster.Namespace, r.now()) }) {
+	if r.options.Shards.Holds(cluster.Namespace) &&
+		r.granted.to(cluster, wanted, func() bool { return r.changes.take(cluster.Namespace, r.now()) }) {
 		return wanted
 	}
 	return routine
@@ -162,7 +163,8 @@ func (r *Reconciler) changed(cluster types.NamespacedName) int {
 
 // fails reports whether a cluster that lost an instance, or is being healed, goes before all others.
 func (r *Reconciler) fails(cluster types.NamespacedName) bool {
-	return r.options.Shards.Holds(cluster.Namespace) && r.granted.to(cluster, failed, func() bool { return r.failures.take(cluster.Namespace, r.now()) })
+	return r.options.Shards.Holds(cluster.Namespace) &&
+		r.granted.to(cluster, failed, func() bool { return r.failures.take(cluster.Namespace, r.now()) })
 }
 
 // fairly has a handler enqueue clusters in a fair queue.

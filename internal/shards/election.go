@@ -84,7 +84,8 @@ func (e *election) giveUp() {
 	e.cancel()
 }
 
-// elect begins an election. silent reports whether a record has not been renewed for long enough. got is called when the Lease is this replica's, ended when it is no more, or is not tried any more.
+// elect begins an election. silent reports whether a record has not been renewed for long enough. got is called when the Lease is this
+// replica's, ended when it is no more, or is not tried any more.
 func (o Options) elect(name string, silent func(raw []byte) bool, got, ended func(*election)) (*election, error) {
 	lock, err := o.Lock(name)
 	if err != nil {

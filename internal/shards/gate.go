@@ -49,8 +49,8 @@ func (g *Gate) Holds(namespace string) bool {
 	return g.open[g.Of(namespace)] != nil
 }
 
-// enter lets a reconciliation begin, if the shard of its namespace is held. Its context ends when the shard is let go and it was not over in
-// time. leave is called when it has ended.
+// enter lets a reconciliation begin, if the shard of its namespace is held. Its context ends when the shard is let go and it was not over
+// in time. leave is called when it has ended.
 func (g *Gate) enter(ctx context.Context, namespace string) (_ context.Context, leave func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -97,8 +97,8 @@ func (g *Gate) gain(shard int) {
 	}
 }
 
-// shut lets nothing begin any more in a shard that is held, and returns what waits until nothing runs: for so long as it likes to take at the
-// most, and then until it has heard that it is over. What is remembered of the shard's objects is forgotten by then.
+// shut lets nothing begin any more in a shard that is held, and returns what waits until nothing runs: for so long as it likes to take at
+// the most, and then until it has heard that it is over. What is remembered of the shard's objects is forgotten by then.
 func (g *Gate) shut(shard int, within time.Duration) (wait func()) {
 	g.mu.Lock()
 	of := g.open[shard]

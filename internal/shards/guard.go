@@ -87,7 +87,8 @@ func (g *Guard) Selected(selected func(client.Object) bool) func(client.Object) 
 	return func(o client.Object) bool { return g.gate.Holds(o.GetNamespace()) && (selected == nil || selected(o)) }
 }
 
-// Reconciler carries out those requests whose objects are this replica's. Others are dropped: whoever gets a shard has all of it reconciled.
+// Reconciler carries out those requests whose objects are this replica's. Others are dropped: whoever gets a shard has all of it
+// reconciled.
 func (g *Guard) Reconciler(next reconcile.Reconciler) reconcile.Reconciler {
 	if g == nil {
 		return next

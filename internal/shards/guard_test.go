@@ -113,7 +113,8 @@ func TestTheGuardOfAController(t *testing.T) {
 	if !gate.started(t.Context()) {
 		t.Error("the controller has not started")
 	}
-	if _, err := reconciler.Reconcile(t.Context(), request("shop")); err != nil || len(reconciled) > 0 || !slices.Equal(dropped, []string{"shop"}) {
+	_, err := reconciler.Reconcile(t.Context(), request("shop"))
+	if err != nil || len(reconciled) > 0 || !slices.Equal(dropped, []string{"shop"}) {
 		t.Errorf("before: reconciled %v, dropped %v, %v", reconciled, dropped, err)
 	}
 

@@ -9,10 +9,10 @@ import (
 )
 
 // The model: replicas, and the Leases of two shards and of two members. Everything that can happen next happens, from every state that is
-// reached: replicas look and decide (with the real View.Decide), take Leases, reconcile, drain, release, crash, start again, are stopped and
-// go on, and are cut off from the API server; and time passes. What is assumed of Leases is what client-go gives: a holder that can renews in
-// time, one that cannot ends before others take its Lease for free, and so does one that was stopped when it goes on; others judge by how
-// long they have not seen it renewed; a Lease is taken on condition that nobody has written it since.
+// reached: replicas look and decide (with the real View.Decide), take Leases, reconcile, drain, release, crash, start again, are stopped
+// and go on, and are cut off from the API server; and time passes. What is assumed of Leases is what client-go gives: a holder that can
+// renews in time, one that cannot ends before others take its Lease for free, and so does one that was stopped when it goes on; others
+// judge by how long they have not seen it renewed; a Lease is taken on condition that nobody has written it since.
 
 const (
 	replicas = 3

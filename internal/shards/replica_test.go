@@ -279,7 +279,8 @@ func TestOneOfAnotherKindLeads(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		gate, done := NewGate(testShards), make(chan struct{})
 		is := &running{gate: gate}
-		r := NewReplica(Options{Gate: gate, Name: "operator", Identity: "new", Leader: "operator", Alike: func(holder string) bool { return holder == "new" },
+		r := NewReplica(Options{Gate: gate, Name: "operator", Identity: "new", Leader: "operator",
+			Alike: func(holder string) bool { return holder == "new" },
 			Lock: func(name string) (resourcelock.Interface, error) {
 				return &lock{server: s, name: name, identity: "new"}, nil
 			},

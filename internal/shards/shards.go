@@ -17,7 +17,8 @@ import (
 // Most is how many shards there may be, Fewest how few.
 const Fewest, Most = 2, 32
 
-// Of is the shard of a namespace, of so many. The names of Leases and what replicas of other versions work on depend on it: it never changes.
+// Of is the shard of a namespace, of so many. The names of Leases and what replicas of other versions work on depend on it: it never
+// changes.
 func Of(namespace string, shards int) int {
 	sum := sha256.Sum256([]byte(namespace))
 	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(shards)) //nolint:gosec // there are a few shards

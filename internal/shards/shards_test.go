@@ -146,15 +146,21 @@ func TestDecide(t *testing.T) {
 		stages map[int]Stage
 		want   map[int]Do
 	}{
-		"what is assigned is tried":                     {live: both, stages: map[int]Stage{mine: Idle, theirs: Idle}, want: map[int]Do{mine: Try}},
-		"what is another's is not tried any more":       {live: both, stages: map[int]Stage{mine: Trying, theirs: Trying}, want: map[int]Do{theirs: Leave}},
-		"what is another's is let go":                   {live: both, stages: map[int]Stage{mine: Held, theirs: Held}, want: map[int]Do{theirs: Drain}},
-		"what is drained is not tried before it is":     {live: both, stages: map[int]Stage{mine: Draining, theirs: Draining}},
-		"without a slot nothing is tried":               {member: -1, live: both, stages: map[int]Stage{mine: Idle, theirs: Trying}, want: map[int]Do{theirs: Leave}},
-		"without a slot all is let go for those with":   {member: -1, live: both, stages: map[int]Stage{mine: Held}, want: map[int]Do{mine: Drain}},
-		"what is nobody's is kept":                      {member: -1, live: make([]bool, 4), stages: map[int]Stage{mine: Held}},
-		"who may work on nothing lets go of everything": {live: both, stand: true, stages: map[int]Stage{mine: Held, theirs: Trying}, want: map[int]Do{mine: Drain, theirs: Leave}},
-		"and begins nothing":                            {live: both, stand: true, stages: map[int]Stage{mine: Idle}},
+		"what is assigned is tried": {live: both, stages: map[int]Stage{mine: Idle, theirs: Idle},
+			want: map[int]Do{mine: Try}},
+		"what is another's is not tried any more": {live: both, stages: map[int]Stage{mine: Trying, theirs: Trying},
+			want: map[int]Do{theirs: Leave}},
+		"what is another's is let go": {live: both, stages: map[int]Stage{mine: Held, theirs: Held},
+			want: map[int]Do{theirs: Drain}},
+		"what is drained is not tried before it is": {live: both, stages: map[int]Stage{mine: Draining, theirs: Draining}},
+		"without a slot nothing is tried": {member: -1, live: both, stages: map[int]Stage{mine: Idle, theirs: Trying},
+			want: map[int]Do{theirs: Leave}},
+		"without a slot all is let go for those with": {member: -1, live: both, stages: map[int]Stage{mine: Held},
+			want: map[int]Do{mine: Drain}},
+		"what is nobody's is kept": {member: -1, live: make([]bool, 4), stages: map[int]Stage{mine: Held}},
+		"who may work on nothing lets go of everything": {live: both, stand: true, stages: map[int]Stage{mine: Held, theirs: Trying},
+			want: map[int]Do{mine: Drain, theirs: Leave}},
+		"and begins nothing": {live: both, stand: true, stages: map[int]Stage{mine: Idle}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := View{Member: tt.member, Live: tt.live, Stand: tt.stand, Stages: []Stage{Draining, Draining, Draining, Draining}}

@@ -76,7 +76,8 @@ func operatorProcess() error {
 	o := shared.Options()
 	o.Shards = divided
 	o.LeaderElection.Enabled, o.LeaderElection.Namespace = true, "default"
-	o.LeaderElection.LeaseDuration, o.LeaderElection.RenewDeadline, o.LeaderElection.RetryPeriod = 40*time.Second, 30*time.Second, 400*time.Millisecond
+	o.LeaderElection.LeaseDuration, o.LeaderElection.RenewDeadline = 40*time.Second, 30*time.Second // nobody waits for that
+	o.LeaderElection.RetryPeriod = 400 * time.Millisecond
 	o.Serving.MetricsAddress, o.Serving.MetricsSecure = os.Getenv(metricsVariable), false
 	return manager.Run(ctrl.SetupSignalHandler(), &rest.Config{Host: os.Getenv(serverVariable), QPS: -1}, o, shared.Nowhere)
 }
