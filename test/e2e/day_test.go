@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	dayMaxMemory = 32 << 20
-	dayKeys      = 64000
+	dayMaxMemory = 96 << 20
+	dayKeys      = 192000
 	dayKeyBytes  = 1000
 	dayTarget    = 400 // operations a second of a master
 )
@@ -60,7 +60,7 @@ func TestRedisClusterFollowsTheLoad(t *testing.T) {
 		d.next(100)
 
 		d.say("hot slots")
-		d.skew(1, 14)
+		d.skew(1, 24) // a shard that bears 16 MiB more than the others is worth a move
 		d.until("slots have moved", func(c *v1alpha1.RedisCluster) bool {
 			return c.Status.Balance != nil && len(c.Status.Balance.Moved) > 0 && c.Status.Migration == nil
 		})
@@ -84,9 +84,9 @@ func sizesItself(namespace string) *v1alpha1.RedisCluster {
 	newest := engines[len(engines)-1]
 	cluster.Spec.Repository, cluster.Spec.Version = newest.repository, newest.version
 	cluster.Spec.Replicas = nil
-	cluster.Spec.Storage.Size = resource.MustParse("512Mi")
+	cluster.Spec.Storage.Size = resource.MustParse("1Gi")
 	cluster.Spec.Config = map[string]string{"maxmemory": strconv.Itoa(dayMaxMemory), "repl-backlog-size": "1mb"} // which counts, too
-	cluster.Spec.Pod[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")}
+	cluster.Spec.Pod[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}
 	minute := &metav1.Duration{Duration: time.Minute}
 	cluster.Spec.Autoscale = &v1alpha1.Autoscale{MinShards: 3, MaxShards: 6, InstancesPerShard: 2,
 		Targets:  v1alpha1.AutoscaleTargets{MemoryPercent: ptr.To[int32](75), OperationsPerSecond: ptr.To[int64](dayTarget)},
