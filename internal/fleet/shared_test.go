@@ -86,10 +86,10 @@ func TestProcessesShareWaves(t *testing.T) {
 			}
 			upgrading, done, first := 0, 0, 0
 			for _, m := range objects {
-				switch {
-				case m.State == Upgrading:
+				if m.State == Upgrading {
 					upgrading++
-				case m.State == Done:
+				}
+				if m.State == Done {
 					done++
 				}
 				if m.Wave == 1 {

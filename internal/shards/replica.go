@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"hash/fnv"
 	"sync"
 	"time"
 
@@ -238,9 +237,7 @@ func (r *Replica) leave() {
 
 // first is the slot that this replica tries first: replicas that start together do not all try the same.
 func (r *Replica) first() int {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(r.Identity)) // it cannot fail
-	return int(h.Sum32() % uint32(len(r.stages)))
+	return Of(r.Identity, len(r.stages))
 }
 
 // in has a function called by the goroutine of Start.

@@ -14,8 +14,11 @@ import (
 	"sync"
 )
 
-// Most is how many shards there may be, Fewest how few.
-const Fewest, Most = 2, 32
+// Fewest is how many shards there are at least.
+const Fewest = 2
+
+// Most is how many shards there may be.
+const Most = 32
 
 // Of is the shard of a namespace, of so many. The names of Leases and what replicas of other versions work on depend on it: it never
 // changes.
@@ -72,7 +75,7 @@ var weights = sync.OnceValue(func() *[Most][Most]uint64 {
 	var all [Most][Most]uint64
 	for shard := range all {
 		for member := range all[shard] {
-			sum := sha256.Sum256([]byte{byte(shard), byte(member)}) //nolint:gosec // both are below Most
+			sum := sha256.Sum256([]byte{byte(shard), byte(member)})
 			all[shard][member] = binary.BigEndian.Uint64(sum[:8])
 		}
 	}

@@ -31,10 +31,11 @@ const (
 )
 
 // A day's load in twenty minutes: data grows, commands are many for a while, a few slots get most of the data, and all of it goes. The
-// cluster has more shards, fewer, and slots that follow the load, and the application notices nothing. DAY names a file for the course of it.
+// cluster has more shards, fewer, and slots that follow the load, and the application notices nothing. DAY names a file for the course of
+// it.
 func TestRedisClusterFollowsTheLoad(t *testing.T) {
 	if os.Getenv("E2E") != "all" {
-		t.Skip("takes twenty minutes: with E2E=all; TestDay of the simulation")
+		t.Skip("takes twenty minutes: with E2E=all; else TestDayOfLoad of the simulation")
 	}
 	live.Scenario(t, func(t *testing.T, run *live.Run) {
 		cluster := sizesItself(live.NewNamespace(t))

@@ -41,7 +41,8 @@ func wantLeftAlone(t *testing.T, cluster *v1alpha1.RedisCluster, mutate func(*v1
 	if now := master(t, cluster, 0).Name; now == fenced {
 		t.Errorf("%s is fenced and the master of shard 0", fenced)
 	}
-	if said, err := cli(t.Context(), cluster, fenced, "CONFIG", "GET", "cluster-replica-no-failover"); err != nil || !strings.Contains(said, "yes") {
+	said, err := cli(t.Context(), cluster, fenced, "CONFIG", "GET", "cluster-replica-no-failover")
+	if err != nil || !strings.Contains(said, "yes") {
 		t.Errorf("%s may be elected: %v %s", fenced, err, said)
 	}
 	live.Change(t, cluster, mutate)
