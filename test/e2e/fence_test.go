@@ -48,8 +48,11 @@ func wantLeftAlone(t *testing.T, cluster *v1alpha1.RedisCluster, mutate func(*v1
 	}
 	live.Change(t, cluster, mutate)
 	live.Eventually(t, "the rollout waits for the fenced instance", func() error {
-		if err := live.IsReady(t, cluster); err != nil || !strings.Contains(cluster.Status.Reason, "PodDisruptionBudget") {
-			return errors.Join(err, errors.New(cluster.Status.Reason))
+		if err := live.Get(t, cluster); err != nil {
+			return err
+		}
+		if plan := cluster.Status.Plan; plan == nil || !strings.Contains(plan.Reason, "is fenced") || cluster.Status.ObservedGeneration != cluster.Generation {
+			return fmt.Errorf("%+v", plan)
 		}
 		return nil
 	})

@@ -147,9 +147,9 @@ func TestWhatIsFencedIsPassedOver(t *testing.T) {
 		"others' too":                 {snapshot: damaged(stored(formed()), 0, 1), step: "Recreate", pods: []string{"c-1-1"}},
 		"it follows nobody":           {snapshot: unfollowed(formed(), 0), step: "None"},
 		"two follow nobody":           {snapshot: unfollowed(unfollowed(formed(), 0), 1), step: "Replicate", pods: []string{"c-1-1"}},
-		"a new template":              {snapshot: outmoded(), step: "Restart", pods: []string{"c-1-1"}},
+		"a new template":              {snapshot: outmoded(), step: "Wait", blockedBy: NotFenced}, // the budget lets no other go
 		"others have it":              {snapshot: outmoded("c-0-0", "c-1-0", "c-1-1", "c-2-0", "c-2-1"), step: "None"},
-		"other masters come first":    {snapshot: outmoded("c-1-1", "c-2-1"), step: "RemoveFromEndpoints", pods: []string{"c-1-0"}},
+		"others are not prepared":     {snapshot: outmoded("c-1-1", "c-2-1"), step: "Wait", blockedBy: NotFenced},
 		"its master does not restart": {snapshot: outmoded("c-1-0", "c-1-1", "c-2-0", "c-2-1"), step: "Wait", blockedBy: NotFenced},
 		"it is to go":                 {snapshot: formed(), desired: func(d *Desired) { d.Topology[0] = 1 }, step: "Wait", blockedBy: NotFenced},
 		"it is to go, and does not answer": {snapshot: ended(formed(), 0, 1), desired: func(d *Desired) { d.Topology[0] = 1 }, step: "Wait",

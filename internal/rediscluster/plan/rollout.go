@@ -101,7 +101,12 @@ func (in input) urgency(pod *snapshot.Instance) int {
 
 // retiring reports whether the instance was taken from the Service in order to be restarted.
 func (in input) retiring(pod *snapshot.Instance) bool {
-	return !in.desired.OnDelete && !in.held() && pod.RemovedFromEndpoints() && in.stale(pod)
+	return !in.desired.OnDelete && !in.held() && pod.RemovedFromEndpoints() && in.stale(pod) && !in.anyFenced()
+}
+
+// anyFenced reports whether an instance is left alone. It is not ready, so that a PodDisruptionBudget lets no other one be evicted.
+func (in input) anyFenced() bool {
+	return slices.ContainsFunc(in.snap.Instances, func(pod snapshot.Instance) bool { return pod.Fenced })
 }
 
 // unobserved names a StatefulSet whose controller has not seen its template of now; empty when
@@ -173,6 +178,8 @@ func planRollout(in input) Step {
 			names[i] = pod.Name
 		}
 		return RolloutWait{base{"these pods run an older template, and take the new one when you delete them, replicas first: " + list(names)}}
+	case in.anyFenced():
+		return waitFor(fails(NotFenced, "an instance is fenced, and the PodDisruptionBudget lets no other one be evicted for the new template"))
 	}
 	next := outdated[0]
 	if next.Terminating {
