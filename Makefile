@@ -31,7 +31,7 @@ MAKEFLAGS += --no-print-directory
 
 # Packages whose tests need nothing. Those with goroutines of their own are tested with the race detector, the rest without,
 # because the detector compiles every dependency a second time. AREA leaves one room of the house: hack/packages.sh.
-RACE_PACKAGES := ./internal/redis/... ./internal/apply/... ./internal/rediscluster/act ./internal/rediscluster/observe
+RACE_PACKAGES := ./internal/redis/... ./internal/apply/... ./internal/rediscluster/act ./internal/rediscluster/observe ./internal/fleet ./internal/shards
 UNIT_PACKAGES = $(filter-out $(shell go list $(RACE_PACKAGES)),$(shell hack/packages.sh unit))
 
 .PHONY: help

@@ -270,8 +270,9 @@ func TestOneOfAnotherKindLeads(t *testing.T) {
 		s, b := setup()
 		leader := &lock{server: s, name: "operator", identity: "old"}
 		lead := func(holder string) {
-			record := resourcelock.LeaderElectionRecord{HolderIdentity: holder}
-			if err := errors.Join(leader.write(record)); err != nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if err := leader.write(resourcelock.LeaderElectionRecord{HolderIdentity: holder}); err != nil {
 				t.Fatal(err)
 			}
 		}

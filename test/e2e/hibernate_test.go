@@ -16,9 +16,14 @@ import (
 )
 
 // A cluster is hibernated: no pod is left, and every claim, also with storage.retain Delete. It wakes with every key, and its instances are
-// the nodes that they were, in the roles that they had unless they start so slowly that a master is taken for lost (ADR 0055).
+// the nodes that they were, in the roles that they had. That cannot be judged where they start so slowly that a master is taken for lost
+// (ADR 0055).
 func TestRedisClusterHibernates(t *testing.T) {
 	parallel(t)
+	live.Scenario(t, hibernates)
+}
+
+func hibernates(t *testing.T, run *live.Run) {
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	live.Create(t, cluster)
 	live.Ready(t, cluster)
@@ -44,13 +49,16 @@ func TestRedisClusterHibernates(t *testing.T) {
 	t.Logf("hibernated after %.1f s, awake after %.1f s", asleep.Seconds(), time.Since(start).Seconds())
 	wantKeys(t, cluster, keys)
 	wantHealthy(t, cluster, 3, 6)
+	const slow = 3 * time.Second // a node timeout is five
 	apart := startedApart(t, cluster)
-	slow := apart > 3*time.Second // and a node timeout is five
-	t.Logf("the first and the last instance started %.0f s apart: roles may have changed: %t", apart.Seconds(), slow)
 	for _, was := range before {
 		for _, is := range cluster.Status.Nodes {
-			if is.Name == was.Name && (is.NodeID != was.NodeID || !slow && (is.Type != was.Type || is.Slots != was.Slots)) {
+			switch {
+			case is.Name != was.Name, is.NodeID == was.NodeID && is.Type == was.Type && is.Slots == was.Slots:
+			case is.NodeID != was.NodeID || apart <= slow:
 				t.Errorf("%s was %+v, and is %+v", was.Name, was, is)
+			default:
+				run.Inconclusive(fmt.Sprintf("%s has another role, and instances started %s apart", is.Name, apart))
 			}
 		}
 	}

@@ -92,6 +92,9 @@ func leave(t *testing.T, list, why string) {
 	t.Skipf("inconclusive: %s", why)
 }
 
+// Inconclusive says why the run cannot be judged.
+func (r *Run) Inconclusive(why string) { r.open = append(slices.Clip(r.open), why) }
+
 // WantUnnoticed ends a load and says that planned work went unnoticed by it, with slots that moved by a method, or none that did:
 // nothing failed, nothing was lost, all that was filled in is there, and at no time did two instances of a shard stop serving.
 func (r *Run) WantUnnoticed(load *Load, slotsMoved v1alpha1.MigrationMethod) {
@@ -103,7 +106,7 @@ func (r *Run) WantUnnoticed(load *Load, slotsMoved v1alpha1.MigrationMethod) {
 		r.t.Error(failure)
 	}
 	if open != "" {
-		r.open = append(slices.Clip(r.open), open)
+		r.Inconclusive(open)
 	}
 	if load.data != nil {
 		load.WantData()

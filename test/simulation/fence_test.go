@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -77,6 +78,36 @@ func TestWhatIsFencedIsLeftAlone(t *testing.T) {
 		if in.node.Setting("cluster-replica-no-failover") == "yes" || !s.awaits() {
 			s.fail("%s is still not to be elected: %+v", name, s.cluster.Status.Conditions)
 		}
+	})
+}
+
+// Two instances are fenced and a new template comes: nothing is restarted, and when they are fenced no more all are, although a budget of
+// disruptions lets one be not ready at a time.
+func TestRolloutsWaitForFences(t *testing.T) {
+	eachSeed(t, 4, func(t *testing.T, seed uint64) {
+		s := newSimulationOf(t, seed, 2, seed%2 == 1)
+		s.bringsBack = true
+		app := s.formWithKeys()
+		fences := s.master(0) + "," + s.replica(1)
+		s.cluster.Annotations = map[string]string{v1alpha1.AnnotationFenced: fences}
+		s.converge()
+		s.retemplate("v2")
+		for range 60 {
+			if step := s.reconcile(); plan.Is[plan.Restart](step) || plan.Is[plan.RemoveFromEndpoints](step) {
+				s.fail("%s: %s", step.Name(), step.Why())
+			}
+			app.write("key:1")
+			s.world.Run(time.Second)
+		}
+		s.cluster.Annotations = nil
+		s.converge()
+		for _, in := range s.instances {
+			if revision := in.pod.Labels[appsv1.StatefulSetRevisionLabel]; revision != "v2" {
+				s.fail("%s has template %s", in.pod.Name, revision)
+			}
+		}
+		s.wantHealthy()
+		app.wantAll()
 	})
 }
 

@@ -124,6 +124,24 @@ func (s *simulation) countReady(set *appsv1.StatefulSet) {
 	}
 }
 
+// allowsEviction refuses what a PodDisruptionBudget does not allow: one pod of the cluster may be not ready at a time.
+func (s *simulation) allowsEviction(o client.Object) error {
+	var pods corev1.PodList
+	if err := s.kube.List(s.t.Context(), &pods, client.InNamespace(o.GetNamespace())); err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range pods.Items {
+		serves := slices.ContainsFunc(pods.Items[i].Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == v1alpha1.PodConditionServing && c.Status == corev1.ConditionTrue
+		})
+		if !serves && pods.Items[i].Name != o.GetName() && len(pods.Items[i].Spec.ReadinessGates) > 0 {
+			return apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget: "+pods.Items[i].Name+
+				" is not ready", 0)
+		}
+	}
+	return nil
+}
+
 // start makes a pod with a fresh Redis, or with what the one before has left in its claim.
 func (s *simulation) start(shard, ordinal int) {
 	pod := s.pod(shard, ordinal)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -28,6 +29,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
@@ -159,7 +161,16 @@ func preparedOn(t *testing.T, schedule *schedule, seed uint64, perShard int, val
 		random: rand.New(rand.NewPCG(seed, 1)), world: world,
 		// Nobody looks at managed fields, and keeping them takes longer than all the rest.
 		kube: fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(clienttesting.NewObjectTracker(scheme,
-			serializer.NewCodecFactory(scheme).UniversalDecoder())).Build(),
+			serializer.NewCodecFactory(scheme).UniversalDecoder())).
+			WithInterceptorFuncs(interceptor.Funcs{SubResourceCreate: func(ctx context.Context, c client.Client, of string, o, body client.Object,
+				options ...client.SubResourceCreateOption) error {
+				if _, is := body.(*policyv1.Eviction); is {
+					if err := s.allowsEviction(o); err != nil {
+						return err
+					}
+				}
+				return c.SubResource(of).Create(ctx, o, body, options...)
+			}}).Build(),
 		cluster: &v1alpha1.RedisCluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "sim", Name: "c", UID: "uid", Finalizers: []string{v1alpha1.Finalizer}},
 			Spec: v1alpha1.RedisClusterSpec{Replicas: ptr.To(int32(3 * perShard)), Shards: ptr.To[int32](3),

@@ -35,11 +35,12 @@ const endpointsLag = 2 * time.Second
 
 // planAddToEndpoints opens instances to clients that ask the Service. One that has just joined would
 // tell them of a cluster of which it knows a part. Leaving, and being about to restart, close
-// it again, and nothing else: whether an instance answers is for the pod's probe.
+// it again, and nothing else: whether an instance answers is for the pod's probe. Of several that are about to restart all but the
+// first come back: a PodDisruptionBudget counts those that are not ready, and with two of them none could be evicted.
 func planAddToEndpoints(in input) Step {
 	step := AddToEndpoints{}
 	for _, pod := range in.snap.Reachable() {
-		stays := !pod.Terminating && !pod.Fenced && !in.safeToRemove(pod).Holds && !in.retiring(pod)
+		stays := !pod.Terminating && !pod.Fenced && !in.safeToRemove(pod).Holds && !(in.retiring(pod) && pod == in.outdated()[0])
 		if pod.HasReadinessGate && !pod.InEndpoints && stays && hasFullSlotMap(pod) {
 			step.Pods = append(step.Pods, pod.Name)
 		}

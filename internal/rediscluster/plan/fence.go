@@ -213,10 +213,9 @@ func isFenced(pod *snapshot.Instance) bool { return pod.Fenced }
 // looked are the members that are looked after: all but those that are left alone.
 func (in input) looked() []*snapshot.Instance { return slices.DeleteFunc(in.members(), isFenced) }
 
-// fencedBeside holds unless another instance of the shard is left alone, which could take over from a master otherwise.
-func (in input) fencedBeside(master *snapshot.Instance) Verdict {
-	return notFenced(in, func(pod *snapshot.Instance) bool { return pod.Shard == master.Shard && pod != master },
-		fmt.Sprintf("%s is the master of shard %d, and its restart", master.Name, master.Shard))
+// unfenced holds unless an instance is left alone. It is not ready, so that a PodDisruptionBudget lets no other one be evicted.
+func (in input) unfenced(what string) Verdict {
+	return notFenced(in, func(*snapshot.Instance) bool { return true }, what)
 }
 
 // fencedAway is the verdict on an instance that the spec does not ask for, and that is left alone.

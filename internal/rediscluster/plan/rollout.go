@@ -71,8 +71,7 @@ func (in input) otherPorts(pod *snapshot.Instance) bool {
 
 // outdated are the stale instances in the order in which they are restarted: one that the
 // Service was taken away from goes on, replicas come before masters, and those that are not
-// ready before others. A master that has switched over is a replica, and comes next. One of whose
-// shard an instance is fenced comes last: it may have to wait for that. Those that are fenced are left out.
+// ready before others. A master that has switched over is a replica, and comes next. Those that are fenced are left out.
 func (in input) outdated() []*snapshot.Instance {
 	var outdated []*snapshot.Instance
 	for i := range in.snap.Instances {
@@ -92,21 +91,14 @@ func (in input) urgency(pod *snapshot.Instance) int {
 		return 1
 	case pod.Redis != nil && !pod.Redis.Master:
 		return 2
-	case in.fencedBeside(pod).Holds:
-		return 3
 	default:
-		return 4
+		return 3
 	}
 }
 
 // retiring reports whether the instance was taken from the Service in order to be restarted.
 func (in input) retiring(pod *snapshot.Instance) bool {
-	return !in.desired.OnDelete && !in.held() && pod.RemovedFromEndpoints() && in.stale(pod) && !in.anyFenced()
-}
-
-// anyFenced reports whether an instance is left alone. It is not ready, so that a PodDisruptionBudget lets no other one be evicted.
-func (in input) anyFenced() bool {
-	return slices.ContainsFunc(in.snap.Instances, func(pod snapshot.Instance) bool { return pod.Fenced })
+	return pod.RemovedFromEndpoints() && !in.desired.OnDelete && !pod.Fenced && in.stale(pod) && !in.held() && in.unfenced("").Holds
 }
 
 // unobserved names a StatefulSet whose controller has not seen its template of now; empty when
@@ -178,12 +170,13 @@ func planRollout(in input) Step {
 			names[i] = pod.Name
 		}
 		return RolloutWait{base{"these pods run an older template, and take the new one when you delete them, replicas first: " + list(names)}}
-	case in.anyFenced():
-		return waitFor(fails(NotFenced, "an instance is fenced, and the PodDisruptionBudget lets no other one be evicted for the new template"))
 	}
 	next := outdated[0]
 	if next.Terminating {
 		return waitFor(fails(PodsGone, "%s is stopping", next.Name))
+	}
+	if v := in.unfenced("the new template"); !v.Holds && next.SidecarFailure == "" {
+		return waitFor(v)
 	}
 	step := retire(in, next)
 	if _, waits := step.(Wait); waits && !next.Redis.Master {
@@ -263,9 +256,6 @@ func switchOver(in input, master *snapshot.Instance) Step {
 		}
 	}
 	if best = in.knownReplica(best, master); best == nil {
-		if v := in.fencedBeside(master); !v.Holds {
-			return waitFor(v)
-		}
 		return waitFor(fails(ReplicaInSync, "%s is to be restarted and is the master of shard %d, of which no other instance is in sync",
 			master.Name, master.Shard))
 	}

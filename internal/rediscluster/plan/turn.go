@@ -55,6 +55,9 @@ func planTurn(in input) Step {
 	if !in.held() || len(in.pending.Held) == 0 && len(in.outdated()) == 0 && in.unobserved() == "" {
 		return nil
 	}
+	if v := in.unfenced("the turn of the cluster, which it could not use,"); !v.Holds {
+		return waitFor(v)
+	}
 	turn := in.pending.Turn
 	switch {
 	case turn == nil:
