@@ -51,7 +51,8 @@ func wantLeftAlone(t *testing.T, cluster *v1alpha1.RedisCluster, mutate func(*v1
 		if err := live.Get(t, cluster); err != nil {
 			return err
 		}
-		if plan := cluster.Status.Plan; plan == nil || !strings.Contains(plan.Reason, "is fenced") || cluster.Status.ObservedGeneration != cluster.Generation {
+		plan := cluster.Status.Plan
+		if plan == nil || !strings.Contains(plan.Reason, "is fenced") || cluster.Status.ObservedGeneration != cluster.Generation {
 			return fmt.Errorf("%+v", plan)
 		}
 		return nil

@@ -40,7 +40,8 @@ const endpointsLag = 2 * time.Second
 func planAddToEndpoints(in input) Step {
 	step := AddToEndpoints{}
 	for _, pod := range in.snap.Reachable() {
-		stays := !pod.Terminating && !pod.Fenced && !in.safeToRemove(pod).Holds && !(in.retiring(pod) && pod == in.outdated()[0])
+		next := in.retiring(pod) && pod == in.outdated()[0]
+		stays := !pod.Terminating && !pod.Fenced && !in.safeToRemove(pod).Holds && !next
 		if pod.HasReadinessGate && !pod.InEndpoints && stays && hasFullSlotMap(pod) {
 			step.Pods = append(step.Pods, pod.Name)
 		}
