@@ -43,8 +43,10 @@ type SlotMigration struct {
 	Slots slots.Set
 	// SourceID and TargetID are the node IDs of the ends. A replica that follows the job of its master does not know them.
 	SourceID, TargetID string
-	// State is the engine's word. It is for people: decide with Outcome.
+	// State is the engine's word. It is for people: decide with Outcome and HandingOver.
 	State string
+	// HandingOver reports whether the source has its clients wait, so that the target takes the slots over at any moment (AtomicSource).
+	HandingOver bool
 	// Outcome reports whether the job is under way, and how it ended.
 	Outcome SlotMigrationOutcome
 	// Message is why the job failed; with AtomicDestination, also why its last attempt did.
@@ -89,6 +91,9 @@ func (n *Node) ImportSlots(ctx context.Context, set slots.Set) (string, error) {
 // CancelSlotMigrations ends the jobs that this node was told to do, whichever method the engine has: jobs of AtomicSource
 // at their source, jobs of AtomicDestination at their destination (the source would only make the destination try again). It
 // is no error when there is none, or when the engine has no such jobs.
+//
+// A source that is told so lets clients write again at once, also when it has just let the target take the slots over: what they write
+// then is lost (finishSlotMigrationJob() of Valkey 9). Have them wait (PauseWrites) until it is known who owns the slots.
 func (n *Node) CancelSlotMigrations(ctx context.Context) error {
 	err := n.tell(ctx, "CLUSTER CANCELSLOTMIGRATIONS")
 	var refused *Error
@@ -170,6 +175,7 @@ func readExport(f *jobFields) SlotMigration {
 		job.Outcome = SlotMigrationCancelled
 	default:
 		job.Outcome = SlotMigrationUnderWay
+		job.HandingOver = strings.HasPrefix(job.State, "failover-")
 	}
 	return job
 }

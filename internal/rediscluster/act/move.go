@@ -159,18 +159,78 @@ func (a *Actor) repairSlots(ctx context.Context, s Subject, step plan.RepairSlot
 	})
 }
 
-// cancelJobs stops atomic migrations.
+// cancelJobs stops atomic migrations. It may come too late: somebody may have let slots be taken over since they were looked at. So
+// clients of a source wait until it is known who owns the slots.
 func (a *Actor) cancelJobs(ctx context.Context, s Subject, step plan.CancelJobs) error {
 	return each(ctx, step.On, func(ctx context.Context, on plan.Target) error {
 		node, err := a.identified(ctx, s, on)
 		if err != nil {
 			return err
 		}
+		if len(step.Takers) > 0 {
+			if err := node.PauseWrites(ctx, handoverWithin); err != nil {
+				return fmt.Errorf("have clients of %s wait: %w", on.Pod, err)
+			}
+		}
 		if err := node.CancelSlotMigrations(ctx); err != nil {
 			return fmt.Errorf("cancel the migrations of %s: %w", on.Pod, err)
 		}
+		if len(step.Takers) == 0 || !a.agreed(ctx, s, node, on, step.Takers) {
+			return nil // the pause ends by itself
+		}
+		if err := node.ResumeWrites(ctx); err != nil {
+			return fmt.Errorf("let clients of %s write again: %w", on.Pod, err)
+		}
 		return nil
 	})
+}
+
+const (
+	// handoverWithin is how long clients wait at most for the end of a migration: as long as the engine has them wait by itself.
+	handoverWithin = 2 * time.Second
+	handoverPoll   = 5 * time.Millisecond
+)
+
+// agreed waits until no taker imports anything from a source any more, and the source knows what they took. False: it is not known in time.
+func (a *Actor) agreed(ctx context.Context, s Subject, source *redis.Node, on plan.Target, takers []plan.Target) bool {
+	ctx, cancel := context.WithTimeout(ctx, handoverWithin)
+	defer cancel()
+	for ctx.Err() == nil {
+		if agree, err := a.agree(ctx, s, source, on, takers); err == nil && agree {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(handoverPoll):
+		}
+	}
+	return false
+}
+
+func (a *Actor) agree(ctx context.Context, s Subject, source *redis.Node, on plan.Target, takers []plan.Target) (bool, error) {
+	var taken slots.Set
+	for _, taker := range takers {
+		node, err := a.identified(ctx, s, taker)
+		if err != nil {
+			return false, err
+		}
+		jobs, err := node.SlotMigrations(ctx, slots.AtomicSource)
+		if err != nil {
+			return false, err
+		}
+		for _, job := range jobs {
+			if job.SourceID == on.NodeID && job.Outcome == redis.SlotMigrationUnderWay {
+				return false, nil
+			}
+		}
+		view, err := node.Table(ctx) // after that: nothing is taken any more
+		if err != nil {
+			return false, err
+		}
+		taken = taken.Union(view.Slots)
+	}
+	view, err := source.Table(ctx)
+	return err == nil && view.Slots.Intersect(taken).IsEmpty(), err
 }
 
 // switchover makes a replica that can write to its disk the master of its shard, and loses no write. Clients wait meanwhile,

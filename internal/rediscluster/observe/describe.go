@@ -174,7 +174,7 @@ func fromView(v redis.View, shared *texts) *snapshot.Redis {
 		Migrating: v.Migrating, Importing: v.Importing, Peers: make(map[string]snapshot.Peer, len(v.Peers)),
 	}
 	for _, job := range v.SlotMigrations {
-		r.Jobs = append(r.Jobs, snapshot.Job{Slots: job.Slots, SourceID: job.SourceID, TargetID: job.TargetID})
+		r.Jobs = append(r.Jobs, snapshot.Job{Slots: job.Slots, SourceID: job.SourceID, TargetID: job.TargetID, HandingOver: job.HandingOver})
 	}
 	for _, p := range v.Peers {
 		if p.ID == v.NodeID {

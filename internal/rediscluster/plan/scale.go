@@ -40,6 +40,8 @@ type MoveSlots struct {
 type CancelJobs struct {
 	base
 	On []Target
+	// Takers are those who may be taking slots over from On, where On are the sources.
+	Takers []Target
 }
 
 // CopyFunctions loads the function libraries of one master into new ones.
@@ -213,7 +215,8 @@ func planMove(in input) Step {
 	return step
 }
 
-// cancelJobs stops atomic migrations that lead elsewhere than the moves do.
+// cancelJobs stops atomic migrations that lead elsewhere than the moves do. One whose slots are being taken over ends by itself. A source
+// that was told to stop would let its clients write on, and lose what they write when it hears that the slots have been taken over.
 func cancelJobs(in input, moves []Move) Step {
 	step := CancelJobs{}
 	for _, pod := range in.snap.Reachable() {
@@ -221,10 +224,20 @@ func cancelJobs(in input, moves []Move) Step {
 			wanted := slices.ContainsFunc(moves, func(m Move) bool {
 				return m.From.NodeID == job.SourceID && m.To.NodeID == job.TargetID && job.Slots.Subtract(m.Slots).IsEmpty()
 			})
-			if !wanted && pod.Redis.NodeID == job.ExecutedOn(pod.Redis.Atomic) {
+			if wanted || pod.Redis.NodeID != job.ExecutedOn(pod.Redis.Atomic) {
+				continue
+			}
+			if pod.Redis.Atomic == slots.AtomicSource {
+				taker := in.snap.ByNodeID(job.TargetID)
+				if job.HandingOver || taker != nil && !taker.Redis.Slots.Intersect(job.Slots).IsEmpty() {
+					return waitFor(fails(OwnershipSettled, "slots %s of %s are being taken over", job.Slots, pod.Name))
+				}
+				if taker != nil {
+					step.Takers = append(step.Takers, target(taker))
+				}
+			}
+			if step.Reason = fmt.Sprintf("slots %s are not to move any more", job.Slots); !slices.Contains(step.On, target(pod)) {
 				step.On = append(step.On, target(pod))
-				step.Reason = fmt.Sprintf("slots %s are not to move any more", job.Slots)
-				break
 			}
 		}
 	}

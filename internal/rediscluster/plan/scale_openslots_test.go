@@ -191,6 +191,9 @@ func TestJobs(t *testing.T) {
 			if step, ok := decide(d, s, now).Step.(MoveSlots); !ok || !step.Atomic {
 				t.Errorf("a job on its way: %+v", decide(d, s, now).Step)
 			}
+			if tt.method == slots.AtomicSource {
+				wantHandedOver(t, s)
+			}
 			cancel, ok := decide(with(topologyOf(3)), s, now).Step.(CancelJobs)
 			var on []string
 			for _, pod := range cancel.On {
@@ -204,5 +207,30 @@ func TestJobs(t *testing.T) {
 				t.Error("a limit was set, and the engine moves slots by itself")
 			}
 		})
+	}
+}
+
+// wantHandedOver asserts that a source is not told to stop while its slots are being taken over: it would let clients write on.
+func wantHandedOver(t *testing.T, s *snapshot.Snapshot) {
+	t.Helper()
+	source, taker := s.Find(0, 0).Redis, s.Find(3, 0).Redis
+	for name, happens := range map[string]func() (undo func()){
+		"clients of the source wait": func() func() {
+			source.Jobs[0].HandingOver = true
+			return func() { source.Jobs[0].HandingOver = false }
+		},
+		"the source does not know yet": func() func() {
+			was := taker.Slots
+			taker.Slots = taker.Slots.Union(source.Jobs[0].Slots)
+			return func() { taker.Slots = was }
+		},
+	} {
+		undo := happens()
+		for shards := 3; shards <= 4; shards++ {
+			if step := decide(with(topologyOf(shards)), s, now).Step; Is[CancelJobs](step) {
+				t.Errorf("%s: %s", name, step.Why())
+			}
+		}
+		undo()
 	}
 }

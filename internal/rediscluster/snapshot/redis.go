@@ -105,6 +105,8 @@ type Redis struct {
 type Job struct {
 	Slots              slots.Set
 	SourceID, TargetID string
+	// HandingOver reports whether the target may take the slots over at any moment, as far as the instance knows.
+	HandingOver bool
 }
 
 // Peer is another node as one instance sees it.
