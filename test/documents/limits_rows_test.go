@@ -8,6 +8,10 @@ const anomalySigns = "internal/rediscluster/anomaly/signs.go"
 var times = []limit{
 	{"docs/upgrades.md", "then ten at once, with a minute between waves", "internal/manager/options.go",
 		"UpgradeWave:     10,\n\t\t\tUpgradePause:    time.Minute"},
+	{"docs/adr/0084-slots-that-are-being-taken-over.md", "`CLIENT PAUSE … WRITE`, two seconds at most", "internal/rediscluster/act/move.go",
+		"importEndsWithin = 2 * time.Second"},
+	{"docs/rediscluster-status.md", "clients of the source wait meanwhile, for two seconds at most", "internal/rediscluster/act/move.go",
+		"importEndsWithin = 2 * time.Second"},
 	{"docs/upgrades.md", "takes four hours", "internal/fleet/decide.go", "longest = 4 * time.Hour"},
 	{"docs/upgrades.md", "being `Ready` within an hour after", "internal/fleet/decide.go", "blamed = time.Hour"},
 	{"docs/upgrades.md", "alone fail for ten minutes", "internal/fleet/decide.go", "holdsFor = 10 * time.Minute"},

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,10 +46,13 @@ func wantSteered(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	if err != nil || !strings.Contains(out, "$(id) 'x") {
 		t.Errorf("cli: %v: %s", err, out)
 	}
-	out, err = middleware(t, "top", cluster.Name, in)
-	if err != nil || strings.Contains(out, "have not answered") || strings.Count(out, "replica") != 3 {
-		t.Errorf("top: %v: %s", err, out)
-	}
+	live.Eventually(t, "top shows all instances", func() error { // which have 20 s to answer
+		if out, err := middleware(t, "top", cluster.Name, in); err != nil || strings.Contains(out, "have not answered") ||
+			strings.Count(out, "replica") != 3 {
+			return fmt.Errorf("%v: %s", err, out)
+		}
+		return nil
+	})
 	replica := ""
 	if err := live.Get(t, cluster); err != nil {
 		t.Fatal(err)

@@ -168,7 +168,7 @@ func (a *Actor) cancelJobs(ctx context.Context, s Subject, step plan.CancelJobs)
 			return err
 		}
 		if len(step.Takers) > 0 {
-			if err := node.PauseWrites(ctx, handoverWithin); err != nil {
+			if err := node.PauseWrites(ctx, importEndsWithin); err != nil {
 				return fmt.Errorf("have clients of %s wait: %w", on.Pod, err)
 			}
 		}
@@ -186,14 +186,14 @@ func (a *Actor) cancelJobs(ctx context.Context, s Subject, step plan.CancelJobs)
 }
 
 const (
-	// handoverWithin is how long clients wait at most for the end of a migration: as long as the engine has them wait by itself.
-	handoverWithin = 2 * time.Second
-	handoverPoll   = 5 * time.Millisecond
+	// importEndsWithin is how long clients wait at most for the end of a migration: as long as the engine has them wait by itself.
+	importEndsWithin = 2 * time.Second
+	importPoll   = 5 * time.Millisecond
 )
 
 // agreed waits until no taker imports anything from a source any more, and the source knows what they took. False: it is not known in time.
 func (a *Actor) agreed(ctx context.Context, s Subject, source *redis.Node, on plan.Target, takers []plan.Target) bool {
-	ctx, cancel := context.WithTimeout(ctx, handoverWithin)
+	ctx, cancel := context.WithTimeout(ctx, importEndsWithin)
 	defer cancel()
 	for ctx.Err() == nil {
 		if agree, err := a.agree(ctx, s, source, on, takers); err == nil && agree {
@@ -201,7 +201,7 @@ func (a *Actor) agreed(ctx context.Context, s Subject, source *redis.Node, on pl
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(handoverPoll):
+		case <-time.After(importPoll):
 		}
 	}
 	return false
