@@ -188,7 +188,7 @@ func (a *Actor) cancelJobs(ctx context.Context, s Subject, step plan.CancelJobs)
 const (
 	// importEndsWithin is how long clients wait at most for the end of a migration: as long as the engine has them wait by itself.
 	importEndsWithin = 2 * time.Second
-	importPoll   = 5 * time.Millisecond
+	importPoll       = 5 * time.Millisecond
 )
 
 // agreed waits until no taker imports anything from a source any more, and the source knows what they took. False: it is not known in time.
