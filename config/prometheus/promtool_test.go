@@ -84,12 +84,12 @@ var staged = map[string]struct {
 	"RedisClusterAnomalous": {fires: series{of("RedisCluster", "Anomalous", "SlowFork"): "1x60"}, within: "11m", silent: map[string]series{
 		"for a while":              {of("RedisCluster", "Anomalous", "FailsOver"): "1x8 0x60"},
 		"another alert tells that": {of("RedisCluster", "Anomalous", "ReplicaBehind"): "1x60"}}},
-	"RedisClusterUpgradeFails": {fires: series{`middleware_operator_fleet_redisclusters{state="failed"}`: "1x60",
-		`middleware_operator_fleet_redisclusters{state="waiting"}`: "20x60"}, within: "6m", silent: map[string]series{
-		"it is well again": {`middleware_operator_fleet_redisclusters{state="failed"}`: "1x4 0x60",
-			`middleware_operator_fleet_redisclusters{state="waiting"}`: "20x60"},
-		"none waits for it": {`middleware_operator_fleet_redisclusters{state="failed"}`: "1x60",
-			`middleware_operator_fleet_redisclusters{state="waiting"}`: "0x60"}}},
+	"UpgradeFails": {fires: series{`middleware_operator_fleet_objects{kind="App.apps",state="failed"}`: "1x60",
+		`middleware_operator_fleet_objects{kind="App.apps",state="waiting"}`: "20x60"}, within: "6m", silent: map[string]series{
+		"it is well again": {`middleware_operator_fleet_objects{kind="App.apps",state="failed"}`: "1x4 0x60",
+			`middleware_operator_fleet_objects{kind="App.apps",state="waiting"}`: "20x60"},
+		"none waits for it": {`middleware_operator_fleet_objects{kind="App.apps",state="failed"}`: "1x60",
+			`middleware_operator_fleet_objects{kind="App.apps",state="waiting"}`: "0x60"}}},
 	"RedisClusterReplicaBehind": {fires: series{instance + "replication_behind_bytes" + pod: "100000000x60"}, within: "11m",
 		silent: map[string]series{"a copy": {instance + "replication_behind_bytes" + pod: "100000000x5 1000x60"}}},
 	"RedisClusterRejectsConnections": {fires: series{instance + "rejected_connections_total" + pod: "0+3x60"}, within: "8m",

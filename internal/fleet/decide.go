@@ -20,7 +20,9 @@ import (
 type Options struct {
 	// Canaries is how many take it first, Wave how many at once after that; Pause is how long all of a wave have been well before the next.
 	Canaries, Wave int
-	Pause          time.Duration
+	// Share is how many of a hundred a wave has at least.
+	Share int
+	Pause time.Duration
 	// Stuck is how long one that takes it may make no progress.
 	Stuck time.Duration
 }
@@ -140,6 +142,7 @@ func (o Options) Decide(members []Member, now time.Time) Verdict {
 	}
 	slices.SortFunc(v.Current, byName)
 	slices.SortFunc(v.Failing, byName)
+	o.Wave = max(o.Wave, len(members)*o.Share/100)
 	most := o.Wave
 	if len(v.Failing) > 0 {
 		namespace, only := v.Failing[0].Namespace, true

@@ -256,6 +256,8 @@ func addChart(w wiring, entry watches.Watch, concurrency int) error {
 		Validate:                kind.Validate,
 		StatusExtras:            kind.StatusExtras,
 		Awaits:                  kind.Awaits,
+		Waves:                   w.options.RedisCluster.waves(),
+		Turns:                   w.turns(),
 		ServiceAccount:          w.env.serviceAccount(),
 		Shards:                  w.shards,
 	})

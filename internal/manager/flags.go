@@ -81,9 +81,9 @@ func (o *Options) redisFlags() *pflag.FlagSet {
 	f.DurationVar(&r.UpgradeTimeout, "cluster-upgrade-timeout", r.UpgradeTimeout,
 		"how long a rollout may make no progress before its phase is Failed")
 	f.IntVar(&r.UpgradeCanaries, "cluster-upgrade-canaries", r.UpgradeCanaries,
-		"how many RedisClusters take first what another version of the operator, or another default image, changes of their pods; 0 means all at once")
+		"how many RedisClusters, and objects of each chart kind, take first what is new in the operator: its charts, its default images; 0 means all at once")
 	f.IntVar(&r.UpgradeWave, "cluster-upgrade-wave", r.UpgradeWave,
-		"how many RedisClusters take it at once when the canaries are well")
+		"how many take it at once when the canaries are well; of a chart kind, a twentieth of its objects if that is more")
 	f.DurationVar(&r.UpgradePause, "cluster-upgrade-pause", r.UpgradePause,
 		"how long all of a wave are well before the next begins")
 	f.DurationVar(&r.PollInterval, "redis-poll-interval", r.PollInterval,

@@ -80,8 +80,8 @@ type RedisClusterOptions struct {
 	// CreateTimeout and UpgradeTimeout are how long forming a cluster and changing one may take without progress before its
 	// phase becomes Failed.
 	CreateTimeout, UpgradeTimeout time.Duration
-	// UpgradeCanaries is how many clusters take what is new in the operator first, UpgradeWave how many at once after that, and
-	// UpgradePause how long all of a wave are well before the next. Without canaries there are no waves.
+	// UpgradeCanaries is how many clusters, and objects of each chart kind, take what is new in the operator first, UpgradeWave how many at
+	// once after that, and UpgradePause how long all of a wave are well before the next. Without canaries there are no waves.
 	UpgradeCanaries, UpgradeWave int
 	UpgradePause                 time.Duration
 }

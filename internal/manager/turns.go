@@ -5,6 +5,8 @@ package manager
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -18,17 +20,17 @@ import (
 )
 
 const (
-	// turnsAnnotation has the turns, as JSON.
-	turnsAnnotation = "redis.middleware.hc.cn/turns"
+	// turnsAnnotation, before the digest of a kind, has the turns of its objects, as JSON.
+	turnsAnnotation = "turns.middleware.hc.cn/"
 	// turnsWithin bounds a request: others wait meanwhile.
 	turnsWithin = 5 * time.Second
 )
 
-// turns is where replicas that divide RedisClusters write down whose turn they give: in an annotation of a Lease, on condition that nobody
-// has written it since it was read.
+// turns is where replicas that divide objects of a kind write down whose turn they give: in an annotation of a Lease, on condition that
+// nobody has written that since it was read.
 type turns struct {
-	leases typedcoordinationv1.LeaseInterface
-	name   string
+	leases           typedcoordinationv1.LeaseInterface
+	name, annotation string
 	// revision is what the turns are for: those for another one are over.
 	revision string
 }
@@ -39,14 +41,19 @@ type written struct {
 	Given    []fleet.Given `json:"given"`
 }
 
-// turns makes the ledger for a revision; nil: this process decides alone.
-func (w wiring) turns() func(revision string) fleet.Ledger {
+// turns makes the ledger of a kind for a revision; nil: this process decides alone.
+func (w wiring) turns() func(kind, revision string) fleet.Ledger {
 	if w.shards == nil {
 		return nil
 	}
-	return func(revision string) fleet.Ledger {
-		return turns{w.leases.client.Leases(w.leases.namespace), turnsLease(w.options.leaseName()), revision}
+	return func(kind, revision string) fleet.Ledger {
+		return turnsOf(w.leases.client.Leases(w.leases.namespace), turnsLease(w.options.leaseName()), kind, revision)
 	}
+}
+
+func turnsOf(leases typedcoordinationv1.LeaseInterface, lease, kind, revision string) turns {
+	sum := sha256.Sum256([]byte(kind))
+	return turns{leases, lease, turnsAnnotation + hex.EncodeToString(sum[:8]), revision}
 }
 
 func turnsLease(name string) string { return name + "-turns" }
@@ -63,9 +70,9 @@ func (t turns) Read() (given []fleet.Given, version string, err error) {
 		return nil, "", fmt.Errorf("read Lease %s: %w", t.name, err)
 	}
 	var is written
-	if text, has := lease.Annotations[turnsAnnotation]; has {
+	if text, has := lease.Annotations[t.annotation]; has {
 		if err := json.Unmarshal([]byte(text), &is); err != nil {
-			return nil, "", fmt.Errorf("read the annotation %s of Lease %s, which may be deleted: %w", turnsAnnotation, t.name, err)
+			return nil, "", fmt.Errorf("read the annotation %s of Lease %s, which may be deleted: %w", t.annotation, t.name, err)
 		}
 	}
 	if is.Revision != t.revision {
@@ -82,12 +89,16 @@ func (t turns) Write(version string, given []fleet.Given) (bool, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), turnsWithin)
 	defer cancel()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: t.name, ResourceVersion: version,
-		Annotations: map[string]string{turnsAnnotation: string(text)}}}
-	if version == "" {
-		_, err = t.leases.Create(ctx, lease, metav1.CreateOptions{})
-	} else {
+	lease, err := t.leases.Get(ctx, t.name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && version == "":
+		_, err = t.leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: t.name,
+			Annotations: map[string]string{t.annotation: string(text)}}}, metav1.CreateOptions{})
+	case err == nil && version != "" && lease.ResourceVersion == version:
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, t.annotation, string(text))
 		_, err = t.leases.Update(ctx, lease, metav1.UpdateOptions{})
+	case err == nil:
+		return false, nil
 	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err): // somebody was first

@@ -17,7 +17,9 @@ import (
 // What was given is read by all, and only for the revision that it was given for.
 func TestTurnsAreWrittenDown(t *testing.T) {
 	leases := fake.NewClientset().CoordinationV1().Leases("operators")
-	of := func(revision string) fleet.Ledger { return turns{leases, turnsLease("operator"), revision} }
+	of := func(revision string) fleet.Ledger {
+		return turnsOf(leases, turnsLease("operator"), "RedisCluster", revision)
+	}
 	given := []fleet.Given{{UID: "a", Wave: 1, At: time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)}}
 	reads := func(revision string, want []fleet.Given) (version string) {
 		t.Helper()
@@ -42,7 +44,7 @@ func TestTurnsAreWrittenDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease.Annotations[turnsAnnotation] = "{"
+	lease.Annotations[turnsOf(leases, "", "RedisCluster", "").annotation] = "{"
 	if _, err := leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}

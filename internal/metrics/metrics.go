@@ -38,10 +38,10 @@ var (
 		Buckets: []float64{.01, .1, 1, 10, 60},
 	}, []string{"step", "outcome"})
 
-	fleetOf = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Subsystem: "fleet", Name: "redisclusters",
-		Help: "RedisClusters by how far they are with what is new in the operator: waiting, upgrading, done or failed; " +
+	fleetOf = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Subsystem: "fleet", Name: "objects",
+		Help: "Objects of a kind by how far they are with what is new in the operator: waiting, upgrading, done or failed; " +
 			"absent until one waits for its turn.",
-	}, []string{"state"})
+	}, []string{"kind", "state"})
 
 	shardsHeld = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "shards_held",
 		Help: "Shards that this replica works on; absent without --shards."}, nil)
@@ -160,13 +160,16 @@ func Step(name string, took time.Duration, err error) {
 	steps.WithLabelValues(name, outcome).Observe(took.Seconds())
 }
 
-// Fleet is how many RedisClusters are how far with what is new in the operator.
-type Fleet struct{ Waiting, Upgrading, Done, Failed int }
+// Fleet is how many objects of a kind (Kind.group) are how far with what is new in the operator.
+type Fleet struct {
+	Kind                             string
+	Waiting, Upgrading, Done, Failed int
+}
 
 // Set replaces the values.
 func (f Fleet) Set() {
 	for state, n := range map[string]int{"waiting": f.Waiting, "upgrading": f.Upgrading, "done": f.Done, "failed": f.Failed} {
-		fleetOf.WithLabelValues(state).Set(float64(n))
+		fleetOf.WithLabelValues(f.Kind, state).Set(float64(n))
 	}
 }
 

@@ -401,7 +401,7 @@ func (c *children) obsolete(ctx context.Context, cluster *v1alpha1.RedisCluster,
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := c.cache.List(ctx, list, client.InNamespace(cluster.Namespace),
-			client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}); err != nil {
+			client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}, client.UnsafeDisableDeepCopy); err != nil { // they are only read
 			return nil, fmt.Errorf("list children of kind %s: %w", kind.Kind, err)
 		}
 		for i := range list.Items {

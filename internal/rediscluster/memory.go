@@ -13,6 +13,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/fleet"
 	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/anomaly"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
@@ -33,7 +34,7 @@ type Memory struct {
 	rest     rest
 	anomaly  anomaly.History
 	unread   unread
-	told     toldTurn
+	told     fleet.Told
 	// moved reports that the last reconciliation moved slots.
 	moved bool
 }

@@ -84,8 +84,8 @@ type Options struct {
 	BackupImage string
 	// Shards divides the objects among replicas; nil: the leader has all.
 	Shards *shards.Gate
-	// Turns is where replicas that divide the objects write down whose turn they give, for a revision; nil: there are no others.
-	Turns func(revision string) fleet.Ledger
+	// Turns is where replicas that divide the objects write down whose turn they give, of a kind and for a revision; nil: there are no others.
+	Turns func(kind, revision string) fleet.Ledger
 	// Waves are how a change that only the operator made reaches clusters; without canaries, at once. Version is the operator's.
 	Waves   fleet.Options
 	Version string

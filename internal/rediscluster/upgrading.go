@@ -49,15 +49,16 @@ func wavesFor(mgr ctrl.Manager, o Options) (*Waves, error) {
 		return nil, err
 	}
 	logger := mgr.GetLogger().WithName("fleet")
+	kind := v1alpha1.GroupVersion.WithKind("RedisCluster").GroupKind().String()
 	var ledger fleet.Ledger
 	if o.Turns != nil {
-		ledger = o.Turns(revision)
+		ledger = o.Turns(kind, revision)
 	}
 	return &Waves{Revision: revision, Fleet: &fleet.Fleet{Options: o.Waves, Now: time.Now, Ledger: ledger,
 		Load: func() ([]fleet.Member, error) { return members(mgr.GetCache(), revision) },
 		Told: func(v fleet.Verdict) {
 			logger.Info("RedisClusters take what is new in the operator", "fleet", v.String())
-			metrics.Fleet{Waiting: v.Waiting, Upgrading: v.Upgrading, Done: v.Done, Failed: v.Failed}.Set()
+			metrics.Fleet{Kind: kind, Waiting: v.Waiting, Upgrading: v.Upgrading, Done: v.Done, Failed: v.Failed}.Set()
 		}}}, nil
 }
 
@@ -104,30 +105,17 @@ func RevisionOf(c *chart.Chart, version string) (string, error) {
 	return digestOf([]string{version, of}), nil
 }
 
-// turn asks whether it is the turn of a cluster. What is told of those before it is of the last minute, and older the more there are: each
-// telling is a write.
+// turn asks whether it is the turn of a cluster.
 func (l *Loop) turn(cluster *v1alpha1.RedisCluster, m *Memory) (*plan.Turn, error) {
 	wave, has, verdict, err := l.Waves.Fleet.Ask(MemberOf(cluster, l.Waves.Revision))
 	if err != nil {
 		return nil, err
 	}
-	turn := plan.Turn{Stopped: verdict.Stopped || verdict.Aside == cluster.Namespace, Why: verdict.For(cluster.Namespace)}
-	if has {
-		turn.Wave, m.told = wave, toldTurn{}
-		return &turn, nil
+	told := m.told.Next(verdict, cluster.Namespace, l.Now())
+	if m.told = told; has {
+		m.told = fleet.Told{}
 	}
-	const each = time.Second
-	age := max(time.Minute, time.Duration(verdict.Waiting)*each)
-	if now := l.Now(); m.told.Stopped != turn.Stopped || now.Sub(m.told.at) >= age {
-		m.told = toldTurn{Turn: turn, at: now}
-	}
-	return &m.told.Turn, nil
-}
-
-// toldTurn is what was told of the turn of a cluster, and when.
-type toldTurn struct {
-	plan.Turn
-	at time.Time
+	return &plan.Turn{Wave: wave, Stopped: told.Stopped, Why: told.Why}, nil
 }
 
 // Report tells the fleet how far a cluster is by its status, which has been written.

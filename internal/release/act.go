@@ -35,7 +35,10 @@ const (
 // act carries out a Step. It never chooses one. What went wrong is in the effect, so that it reaches the status.
 func (r *Reconciler) act(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot, step Step) effect {
 	done := effect{step: step, deployed: seen.Deployed, inventory: seen.Inventory, children: seen.Children, hooks: progressOf(desired, seen),
-		lagging: seen.Lagging}
+		lagging: seen.Lagging, chart: desired.Chart}
+	if !seen.outdated(desired.Digest) && !seen.Deleting {
+		done.deployed.Chart, done.deployed.Spec = desired.Chart, desired.Spec
+	}
 	switch step := step.(type) {
 	case Nothing, Gone, Pause, Stall:
 	case AddFinalizer:
@@ -46,6 +49,10 @@ func (r *Reconciler) act(ctx context.Context, cr *unstructured.Unstructured, des
 		r.deploy(ctx, cr, desired, seen, 1, &done)
 	case Upgrade:
 		r.deploy(ctx, cr, desired, seen, step.Revision, &done)
+	case TakeTurn:
+		if done.again = step.Again; step.Wave > 0 {
+			done.deployed.Turn = Turn{Chart: desired.Chart, Spec: desired.Spec, Wave: int64(step.Wave), At: r.options.Now().UTC()}
+		}
 	case Repair:
 		r.deploy(ctx, cr, desired, seen, seen.Deployed.Revision, &done)
 	case RecordHistory:
@@ -168,7 +175,8 @@ func (r *Reconciler) prepare(ctx context.Context, cr *unstructured.Unstructured,
 // complete notes that a revision is deployed, and begins the hooks that follow it.
 func (r *Reconciler) complete(ctx context.Context, cr *unstructured.Unstructured, desired Desired, rendered *chart.Rendered, revision int64,
 	done *effect) {
-	done.deployed = Deployed{Name: cr.GetName(), Revision: revision, Digest: desired.Digest}
+	done.deployed = Deployed{Name: cr.GetName(), Revision: revision, Digest: desired.Digest, Chart: desired.Chart, Spec: desired.Spec,
+		Turn: done.deployed.Turn}
 	if _, repair := done.step.(Repair); repair {
 		return
 	}

@@ -27,6 +27,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/fleet"
 	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/resync"
 	"middleware.hc.cn/operator/internal/shards"
@@ -62,6 +63,10 @@ type Options struct {
 	// .Capabilities.APIVersions has them. Their coming is noticed within a minute, and what the chart made without them stays
 	// until the objects of these APIs are ready. It must be pure.
 	Awaits func(*unstructured.Unstructured) []string
+	// Waves are how what is new in the operator reaches objects that nobody changed; without canaries all take it at once. Turns is where
+	// replicas that divide the objects write down whose turn they give, of a kind and for a revision; nil: there are no others.
+	Waves fleet.Options
+	Turns func(kind, revision string) fleet.Ledger
 	// Shards divides the objects among replicas; nil: the leader has all.
 	Shards *shards.Gate
 	// Now is the clock. Default time.Now.
@@ -115,7 +120,13 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 		status:     statusWriter{client: live}, crds: crdInstaller{client: live, crds: crds},
 	}
 	r.lookup = r.lookupLive
-	r.memory.Forgotten = func(_ types.NamespacedName, uid types.UID) { r.applier.Forget(uid) }
+	if err := r.inWaves(mgr.GetLogger().WithName("fleet")); err != nil {
+		return err
+	}
+	r.memory.Forgotten = func(_ types.NamespacedName, uid types.UID) {
+		r.applier.Forget(uid)
+		r.waves.forget(uid)
+	}
 	r.cluster = newDiscovered(mgr.GetConfig(), mgr.GetHTTPClient(), r.options.Now)
 	selected := func(o client.Object) bool { return w.Selector.Matches(labelSet(o)) }
 	guard := o.Shards.Guard(shards.Kind{List: shell.ListOf(w.GroupVersionKind), Cache: mgr.GetCache(), Forget: r.memory.Forget})

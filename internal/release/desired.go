@@ -119,6 +119,7 @@ func (r *Reconciler) desired(ctx context.Context, cr *unstructured.Unstructured,
 			return d, nil //nolint:nilerr // it is in what is returned
 		}
 	}
+	r.madeBy(cr, seen, &d)
 	if !seen.outdated(d.Digest) {
 		d.Revision = seen.Deployed.Revision
 	}
@@ -144,7 +145,7 @@ func (r *Reconciler) mustRender(d Desired, seen Snapshot) bool {
 	if seen.Deleting {
 		return r.chart.HasHooks() && len(seen.Finalizers) > 0
 	}
-	return seen.outdated(d.Digest) || seen.Hooks.Event != ""
+	return seen.outdated(d.Digest) && !d.held(seen, r.options.Now()) || seen.Hooks.Event != ""
 }
 
 // renderOnce renders a revision. What a chart gives that is not deterministic is kept until it is applied completely, and what

@@ -170,7 +170,9 @@ func TestWhatIsRendered(t *testing.T) {
 		}
 		return d
 	}
-	current := func(c *chart.Chart) Snapshot { return Snapshot{Deployed: Deployed{"web", 3, digest(c)}} }
+	current := func(c *chart.Chart) Snapshot {
+		return Snapshot{Deployed: Deployed{Name: "web", Revision: 3, Digest: digest(c)}}
+	}
 	with := func(s Snapshot, change func(*Snapshot)) Snapshot { change(&s); return s }
 	invalid := func(*unstructured.Unstructured) field.ErrorList {
 		return field.ErrorList{field.Required(field.NewPath("spec"), "x")}
@@ -190,11 +192,11 @@ func TestWhatIsRendered(t *testing.T) {
 		"hooks run": {hooked, nil, with(current(hooked), func(s *Snapshot) { s.Hooks.Event = "post-install" }), true, 3, digest(hooked)},
 		"paused":    {plain, nil, Snapshot{Paused: true}, false, 1, digest(plain)},
 		"invalid":   {plain, invalid, Snapshot{}, false, 1, digest(plain)},
-		"deleted": {plain, nil, Snapshot{Deleting: true, Deployed: Deployed{"web", 3, "d"},
+		"deleted": {plain, nil, Snapshot{Deleting: true, Deployed: Deployed{Name: "web", Revision: 3, Digest: "d"},
 			Finalizers: []string{Finalizer}}, false, 3, "d"},
-		"deleted, with hooks": {hooked, nil, Snapshot{Deleting: true, Deployed: Deployed{"web", 3, "d"},
+		"deleted, with hooks": {hooked, nil, Snapshot{Deleting: true, Deployed: Deployed{Name: "web", Revision: 3, Digest: "d"},
 			Finalizers: []string{Finalizer}}, true, 3, "d"},
-		"deleted, with hooks and no finalizer": {hooked, nil, Snapshot{Deleting: true, Deployed: Deployed{"web", 3, "d"}}, false, 3, "d"},
+		"deleted, with hooks and no finalizer": {hooked, nil, Snapshot{Deleting: true, Deployed: Deployed{Name: "web", Revision: 3, Digest: "d"}}, false, 3, "d"},
 		"deleted, invalid, with hooks":         {hooked, invalid, Snapshot{Deleting: true, Finalizers: []string{Finalizer}}, true, 1, ""},
 	} {
 		s := newShop(t, "", "{text: a}", tt.chart, Options{Validate: tt.validate})

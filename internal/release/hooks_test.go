@@ -49,7 +49,7 @@ func TestNextHook(t *testing.T) {
 		job(t, "bye", "pre-delete"), job(t, "late", "post-delete")}
 	rendered := &chart.Rendered{Hooks: all}
 	invalid := field.ErrorList{field.Required(field.NewPath("spec"), "x")}
-	deployed, going := Deployed{"web", 1, "d"}, []string{Finalizer}
+	deployed, going := Deployed{Name: "web", Revision: 1, Digest: "d"}, []string{Finalizer}
 	for name, tt := range map[string]struct {
 		desired Desired
 		seen    Snapshot

@@ -24,6 +24,8 @@ const (
 	fieldInventory          = "inventory"
 	fieldHooks              = "hooks"
 	fieldObservedGeneration = "observedGeneration"
+
+	fieldTurn = "turn" // of deployedRelease
 )
 
 func toUnstructured(object any) (map[string]any, error) {
@@ -41,11 +43,42 @@ func readDeployed(cr *unstructured.Unstructured) Deployed {
 	d.Revision, _ = m["revision"].(int64)
 	d.Digest, _ = m["digest"].(string)
 	d.Revision = min(max(d.Revision, 0), math.MaxInt32) // what else a status says is none that was ever deployed
+	d.Chart, _ = m["chart"].(string)
+	d.Spec, _ = m["spec"].(string)
+	turn, _ := m[fieldTurn].(map[string]any)
+	d.Turn = readTurn(turn)
 	return d
 }
 
+func readTurn(m map[string]any) (t Turn) {
+	t.Chart, _ = m["chart"].(string)
+	t.Spec, _ = m["spec"].(string)
+	t.Wave, _ = m["wave"].(int64)
+	t.Wave = min(max(t.Wave, 0), math.MaxInt32)
+	t.At, t.DoneAt = readTime(m["time"]), readTime(m["doneTime"])
+	return t
+}
+
+// readTime is the zero time for what is none.
+func readTime(value any) time.Time {
+	text, _ := value.(string)
+	at, _ := time.Parse(time.RFC3339, text)
+	return at.UTC()
+}
+
 func (d Deployed) write() any {
-	return map[string]any{"name": d.Name, "revision": d.Revision, "digest": d.Digest}
+	m := map[string]any{"name": d.Name, "revision": d.Revision, "digest": d.Digest}
+	if d.Chart != "" {
+		m["chart"], m["spec"] = d.Chart, d.Spec
+	}
+	if t := d.Turn; t.Chart != "" {
+		turn := map[string]any{"chart": t.Chart, "spec": t.Spec, "wave": t.Wave, "time": t.At.UTC().Format(time.RFC3339)}
+		if !t.DoneAt.IsZero() {
+			turn["doneTime"] = t.DoneAt.UTC().Format(time.RFC3339)
+		}
+		m[fieldTurn] = turn
+	}
+	return m
 }
 
 // readProgress reads status.hooks.
@@ -58,9 +91,7 @@ func readProgress(cr *unstructured.Unstructured) Progress {
 	p.Completed, _ = m["completed"].(int64)
 	p.Failures, _ = m["failures"].(int64)
 	p.Message, _ = m["message"].(string)
-	if text, _ := m["failedAt"].(string); text != "" {
-		p.FailedAt, _ = time.Parse(time.RFC3339, text) // nonsense is the zero time: tried again at once
-	}
+	p.FailedAt = readTime(m["failedAt"]) // nonsense is the zero time: tried again at once
 	p.Completed, p.Failures = max(p.Completed, 0), max(p.Failures, 0)
 	return p
 }

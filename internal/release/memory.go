@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/fleet"
 )
 
 // memory is what is remembered about one resource between reconciliations. Losing it costs little: what was applied is recalled from the
@@ -32,4 +33,6 @@ type memory struct {
 	diagnosed time.Time
 	backoff   time.Duration
 	why       map[types.UID]string
+	// told is what was told of the others while it waits for its turn.
+	told fleet.Told
 }

@@ -57,6 +57,8 @@ type Snapshot struct {
 	// Applied is the digest of the rendering that is known to be applied completely; empty when an attempt failed midway, or
 	// when a former process did not record enough to tell.
 	Applied string
+	// Ready is the condition Ready, nil before the first reconciliation.
+	Ready *metav1.Condition
 	// Hooks is how far the hooks that run are, the zero value when none do.
 	Hooks Progress
 	// Hook is the object of the hook whose turn it is, nil when there is none.
@@ -85,6 +87,18 @@ type Deployed struct {
 	Name     string
 	Revision int64
 	Digest   string
+	// Chart and Spec are those of Desired that it was made by; empty: a former version of the operator did not record them.
+	Chart, Spec string
+	Turn        Turn
+}
+
+// Turn is the turn of a resource to take what is new in the operator.
+type Turn struct {
+	// Chart and Spec are those of Desired when the turn came.
+	Chart, Spec string
+	// Wave is the number of the wave that the resource went with, At when its turn came, and DoneAt when it was ready afterwards.
+	Wave       int64
+	At, DoneAt time.Time
 }
 
 // Child is one object of the inventory.
@@ -126,8 +140,9 @@ func (r *Reconciler) observeRelease(ctx context.Context, cr *unstructured.Unstru
 		Deleting: cr.GetDeletionTimestamp() != nil,
 		Paused:   pause.Asked(cr),
 		Deployed: readDeployed(cr), Inventory: readInventory(cr, r.entry.Allow), Hooks: readProgress(cr),
-		History: meta.FindStatusCondition(conditions.Read(cr), TypeHistoryRecorded),
 	}
+	told := conditions.Read(cr)
+	seen.History, seen.Ready = meta.FindStatusCondition(told, TypeHistoryRecorded), meta.FindStatusCondition(told, TypeReady)
 	for _, finalizer := range []string{Finalizer, SDKFinalizer} {
 		if slices.Contains(cr.GetFinalizers(), finalizer) {
 			seen.Finalizers = append(seen.Finalizers, finalizer)

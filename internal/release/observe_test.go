@@ -153,7 +153,7 @@ func TestChildReader(t *testing.T) {
 func TestAForgedStatus(t *testing.T) {
 	for text, want := range map[string]int64{"-1": 0, "0": 0, "7": 7, "2147483647": math.MaxInt32, "2147483648": math.MaxInt32, "x": 0} {
 		d := readDeployed(parse(t, "{apiVersion: a/v1, kind: B, status: {deployedRelease: {name: web, digest: d, revision: "+text+"}}}"))
-		if d != (Deployed{"web", want, "d"}) {
+		if d != (Deployed{Name: "web", Revision: want, Digest: "d"}) {
 			t.Errorf("%s: %+v", text, d)
 		}
 	}

@@ -36,6 +36,15 @@ type (
 	Install struct{}
 	// Upgrade makes the next revision.
 	Upgrade struct{ Revision int64 }
+	// TakeTurn waits until it is the resource's turn to take a change that only the operator made, and writes its turn down: see fleet.
+	TakeTurn struct {
+		// Wave is the number of the wave that it goes with; 0: it is not its turn yet. Stopped and Why say how far the others are.
+		Wave    int
+		Stopped bool
+		Why     string
+		// Again is when to ask again.
+		Again time.Duration
+	}
 	// Repair applies the current revision again; Drifted are the children that were found changed or missing.
 	Repair struct {
 		Reason  string
@@ -75,6 +84,7 @@ func (AddFinalizer) isStep()  {}
 func (TakeOver) isStep()      {}
 func (Install) isStep()       {}
 func (Upgrade) isStep()       {}
+func (TakeTurn) isStep()      {}
 func (Repair) isStep()        {}
 func (RecordHistory) isStep() {}
 func (ClearHook) isStep()     {}
@@ -91,6 +101,10 @@ type Desired struct {
 	Values  map[string]any
 	// Digest identifies what the chart would render.
 	Digest string
+	// Chart identifies the chart and what the operator gives it besides the spec, Spec the spec of the resource.
+	Chart, Spec string
+	// InWaves reports whether a change that only the operator made waits for the resource's turn.
+	InWaves bool
 	// Revision is the one that Rendered is for.
 	Revision int64
 	// Rendered is nil when the digest alone tells that nothing has to be rendered, and when rendering failed.
@@ -168,6 +182,9 @@ func planTakeOver(desired Desired, seen Snapshot, _ time.Time) Step {
 func planRelease(desired Desired, seen Snapshot, now time.Time) Step {
 	if !seen.outdated(desired.Digest) {
 		return nil
+	}
+	if desired.held(seen, now) {
+		return TakeTurn{}
 	}
 	if desired.Failure == nil {
 		if step := planHook(desired, seen, now); step != nil {

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -56,6 +57,9 @@ type Reconciler struct {
 	lookup     func(context.Context, *unstructured.Unstructured) chart.Lookup
 	status     statusWriter
 	crds       crdInstaller
+	waves      waves
+	// noTurns is set once the API server was seen to drop a turn from the status: resources do not wait then.
+	noTurns atomic.Bool
 }
 
 // Reconcile is one reconciliation.
@@ -89,6 +93,11 @@ func (r *Reconciler) reconcile(ctx context.Context, cr *unstructured.Unstructure
 		}
 	}
 	step := Plan(desired, seen, r.options.Now())
+	if _, waits := step.(TakeTurn); waits {
+		if step, err = r.turn(cr, seen); err != nil {
+			return outcome.Retry(err)
+		}
+	}
 	if _, idle := step.(Nothing); !idle {
 		log.FromContext(ctx).V(1).Info("Acting", "step", fmt.Sprintf("%T", step))
 	}
@@ -129,6 +138,7 @@ func (r *Reconciler) finish(ctx context.Context, cr *unstructured.Unstructured, 
 		return shell.Unwritten(err)
 	}
 	r.tell(cr, done, changed)
+	r.waves.report(cr)
 	return r.outcomeOf(cr, done)
 }
 

@@ -126,7 +126,11 @@ func (r *Reconciler) report(ctx context.Context, cr *unstructured.Unstructured, 
 	if err := r.writeStatus(ctx, cr, status); err != nil {
 		return before, err
 	}
-	if readDeployed(cr) != done.deployed || len(readInventory(cr, r.entry.Allow)) != len(done.inventory) {
+	now := readDeployed(cr)
+	if now.Turn.Chart != done.deployed.Turn.Chart {
+		r.noTurns.Store(true)
+	}
+	if now.Digest != done.deployed.Digest || now.Revision != done.deployed.Revision || len(readInventory(cr, r.entry.Allow)) != len(done.inventory) {
 		r.events.Eventf(cr, nil, corev1.EventTypeWarning, "StatusPruned", "Reporting", "%s", errPruned.Error())
 		return before, errPruned
 	}
@@ -195,7 +199,7 @@ func (r *Reconciler) tell(cr *unstructured.Unstructured, done effect, before []m
 			tell(corev1.EventTypeWarning, "NotWaitedFor", "Uninstalling", "still being deleted after %v: %s", uninstallTimeout,
 				remains(done.remaining))
 		}
-	case Nothing, Gone, Pause, Stall, RecordHistory, AddFinalizer, ClearHook, AwaitHook, EndHook, Leave:
+	case Nothing, Gone, Pause, Stall, TakeTurn, RecordHistory, AddFinalizer, ClearHook, AwaitHook, EndHook, Leave:
 	}
 }
 

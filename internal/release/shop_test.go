@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -94,6 +95,9 @@ func (s *shop) start(c *chart.Chart, o Options, w watches.Watch) {
 			s.watched = append(s.watched, kind.Kind)
 			return s.unwatched
 		}}
+	if err := s.r.inWaves(logr.Discard()); err != nil {
+		s.t.Fatal(err)
+	}
 	s.r.lookup = s.r.lookupLive
 	s.r.memory.Forgotten = func(_ types.NamespacedName, uid types.UID) { s.r.applier.Forget(uid) }
 }

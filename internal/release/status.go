@@ -83,6 +83,8 @@ type effect struct {
 	held bool
 	// awaited are the APIs that the resource asks for and the cluster does not serve.
 	awaited []string
+	// chart is that of Desired.
+	chart string
 	// failure is nil when the step succeeded.
 	failure *failure
 }
@@ -123,6 +125,8 @@ func computeStatus(cr *unstructured.Unstructured, done effect, more extras, obse
 			status[key] = value
 		}
 	}
+	readiness := readyConditions(done)
+	done.deployed.Turn = done.turnOf(readiness, now)
 	if done.deployed.Digest != "" {
 		status[fieldDeployedRelease] = done.deployed.write()
 	}
@@ -136,7 +140,8 @@ func computeStatus(cr *unstructured.Unstructured, done effect, more extras, obse
 	if observedGeneration > 0 {
 		status[fieldObservedGeneration] = observedGeneration
 	}
-	set := append(releaseConditions(cr, done), readyConditions(done)...)
+	set := append(releaseConditions(cr, done), readiness...)
+	set = append(set, upgradedCondition(cr, done)...)
 	list := conditions.Set(conditions.Read(cr), now, observedGeneration, append(set, more.conditions...)...)
 	return status, conditions.Write(next, list)
 }
@@ -145,7 +150,8 @@ func computeStatus(cr *unstructured.Unstructured, done effect, more extras, obse
 func WholeStatus() (map[string]any, error) {
 	kind := schema.GroupVersionKind{Group: "group", Version: "version", Kind: "kind"}
 	known := apply.Known{Ref: apply.Ref{GroupVersionKind: kind, Namespace: "namespace", Name: "name", UID: "uid"}, Fields: "fields"}
-	done := effect{step: Nothing{}, deployed: Deployed{Digest: "digest"}, inventory: []apply.Known{known},
+	turn := Turn{Chart: "chart", At: time.Unix(0, 0), DoneAt: time.Unix(0, 0)}
+	done := effect{step: Nothing{}, deployed: Deployed{Digest: "digest", Chart: "chart", Turn: turn}, inventory: []apply.Known{known},
 		hooks: Progress{Event: string(preInstall), Failures: 1}}
 	return computeStatus(&unstructured.Unstructured{}, done, extras{}, 1, time.Time{})
 }
@@ -213,7 +219,7 @@ func failedReason(step Step) string {
 		event = step.Hook.Progress.Event
 	case EndHook:
 		event = step.Hook.Progress.Event
-	case Nothing, Gone, Pause, Stall, AddFinalizer, TakeOver, Repair, RecordHistory:
+	case Nothing, Gone, Pause, Stall, AddFinalizer, TakeOver, TakeTurn, Repair, RecordHistory:
 	}
 	switch hookEvent(event).action() {
 	case "install":
@@ -311,7 +317,7 @@ func underWay(done effect) (reason, message string) {
 		return ReasonUninstalling, "the objects are gone"
 	case Leave:
 		return ReasonUninstalling, "the last records are being removed"
-	case Nothing, Gone, Pause, Stall, AddFinalizer, TakeOver, Install, Upgrade, Repair, RecordHistory:
+	case Nothing, Gone, Pause, Stall, AddFinalizer, TakeOver, Install, Upgrade, TakeTurn, Repair, RecordHistory:
 	}
 	if done.hooks.Event != "" {
 		return ReasonHookRunning, done.hooks.Event + " hooks follow"

@@ -32,7 +32,7 @@ import (
 func TestConditionsOfEverySituation(t *testing.T) {
 	hook := NextHook{Hook: job(t, "h"), Progress: Progress{Event: "pre-install"}}
 	of := func(event string) NextHook { return NextHook{Hook: job(t, "h"), Progress: Progress{Event: event}} }
-	deployed := Deployed{"web", 1, "d"}
+	deployed := Deployed{Name: "web", Revision: 1, Digest: "d"}
 	child := func(name, status string) Child {
 		return Child{Ref: apply.Ref{GroupVersionKind: schema.GroupVersionKind{Group: "a", Version: "v1", Kind: "B"}, Name: name},
 			Object: parse(t, "{apiVersion: a/v1, kind: B, metadata: {name: "+name+"}, status: "+status+"}")}
@@ -50,7 +50,7 @@ func TestConditionsOfEverySituation(t *testing.T) {
 		"nothing is deployed": {effect{step: Nothing{}},
 			"Ready False NotDeployed: no revision was installed completely, Progressing True NotDeployed, " +
 				"Deployed False NotDeployed: no revision"},
-		"an upgrade": {effect{step: Nothing{}, deployed: Deployed{"web", 2, "d"}}, "Deployed True UpgradeSuccessful: revision 2"},
+		"an upgrade": {effect{step: Nothing{}, deployed: Deployed{Name: "web", Revision: 2, Digest: "d"}}, "Deployed True UpgradeSuccessful: revision 2"},
 		"a child that waits, and one that is broken": {effect{step: Nothing{}, deployed: deployed, children: []Child{child("a", slow),
 			child("b", stuck)}},
 			"Ready False ChildFailed: B b Bad: no disk (and 1 more), Progressing True ChildFailed"},
@@ -135,7 +135,7 @@ func TestConditionsOfEverySituation(t *testing.T) {
 
 // The engine's own fields are the engine's: a kind's extras can neither set nor remove them.
 func TestFieldsOfTheEngine(t *testing.T) {
-	done := effect{step: Nothing{}, deployed: Deployed{"web", 1, "d"}, inventory: []apply.Known{{Ref: deployment}},
+	done := effect{step: Nothing{}, deployed: Deployed{Name: "web", Revision: 1, Digest: "d"}, inventory: []apply.Known{{Ref: deployment}},
 		hooks: Progress{Event: "post-install"}}
 	plain, err := computeStatus(&unstructured.Unstructured{}, done, extras{}, 1, now)
 	if err != nil {

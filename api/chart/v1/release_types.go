@@ -95,6 +95,41 @@ type DeployedRelease struct {
 	// always shows it.
 	// +optional
 	Manifest string `json:"manifest,omitempty"`
+
+	// Digest of the chart and of what the operator gives it besides the spec.
+	// +optional
+	Chart string `json:"chart,omitempty"`
+
+	// Digest of the spec that the release was made by.
+	// +optional
+	Spec string `json:"spec,omitempty"`
+
+	// When it was the object's turn to take what is new in the operator.
+	// +optional
+	Turn *ReleaseTurn `json:"turn,omitempty"`
+}
+
+// ReleaseTurn is the turn of an object to take what is new in the operator: canaries first, then waves.
+type ReleaseTurn struct {
+	// Digest of the chart that it is the turn for.
+	// +optional
+	Chart string `json:"chart,omitempty"`
+
+	// Digest of the spec when the turn came.
+	// +optional
+	Spec string `json:"spec,omitempty"`
+
+	// Number of the wave that the object went with: 1 are the canaries.
+	// +optional
+	Wave int64 `json:"wave,omitempty"`
+
+	// When the turn came.
+	// +optional
+	Time *metav1.Time `json:"time,omitempty"`
+
+	// When the object was ready with what it took.
+	// +optional
+	DoneTime *metav1.Time `json:"doneTime,omitempty"`
 }
 
 // InventoryEntry identifies one object that was applied.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,8 +21,20 @@ import (
 type List struct {
 	Objects []Object `json:"objects"`
 	Unread  []Unread `json:"unread,omitempty"`
+	// Upgrades are of kinds of which some object is not as the operator makes them yet.
+	Upgrades []Upgrade `json:"upgrades,omitempty"`
 
 	allNamespaces bool
+}
+
+// Upgrade is how far the objects of a kind are with what is new in the operator, which they take in turn.
+type Upgrade struct {
+	Kind string `json:"kind"`
+	// UpToDate, Upgrading and Waiting are how many are how far. Stopped reports whether none goes on before one that took it is well.
+	UpToDate  int  `json:"upToDate"`
+	Upgrading int  `json:"upgrading"`
+	Waiting   int  `json:"waiting"`
+	Stopped   bool `json:"stopped"`
 }
 
 // Object is a custom resource of any kind.
@@ -59,7 +72,44 @@ func ListOf(seen SeenList) List {
 	slices.SortStableFunc(list.Objects, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
+	list.Upgrades = upgradesOf(list.Objects)
 	return list
+}
+
+// upgradesOf counts by the condition Upgraded. Who never waited for a turn has none.
+func upgradesOf(objects []Object) (upgrades []Upgrade) {
+	of := map[string]Upgrade{}
+	for _, o := range objects {
+		u := of[o.Kind]
+		u.Kind = o.Kind
+		at := slices.IndexFunc(o.Conditions, func(c Condition) bool { return c.Type == "Upgraded" && c.Status == "False" })
+		switch {
+		case at < 0:
+			u.UpToDate++
+		case o.Conditions[at].Reason == "Upgrading":
+			u.Upgrading++
+		default:
+			u.Waiting++
+			u.Stopped = u.Stopped || o.Conditions[at].Reason == "UpgradeStopped"
+		}
+		of[o.Kind] = u
+	}
+	for _, kind := range slices.Sorted(maps.Keys(of)) {
+		if u := of[kind]; u.Upgrading+u.Waiting > 0 {
+			upgrades = append(upgrades, u)
+		}
+	}
+	return upgrades
+}
+
+// text is an upgrade in one line.
+func (u Upgrade) text(page terminal.Page) string {
+	text := fmt.Sprintf("%s: %d of %d up to date with the operator, %d being upgraded, %d waiting", u.Kind, u.UpToDate,
+		u.UpToDate+u.Upgrading+u.Waiting, u.Upgrading, u.Waiting)
+	if u.Stopped {
+		return page.Paragraph("", text+" until one that was upgraded is well", terminal.Warn)
+	}
+	return page.Paragraph("", text, terminal.Note)
 }
 
 // ObjectOf is a custom resource, whatever its version: it is read by the fields that all kinds have.
@@ -132,7 +182,11 @@ func (l List) Text(page terminal.Page, now time.Time) string {
 		}
 		rows = append(rows, row)
 	}
-	return page.Table("", rows) + unread(page, l.Unread)
+	text := page.Table("", rows)
+	for _, u := range l.Upgrades {
+		text += u.text(page)
+	}
+	return text + unread(page, l.Unread)
 }
 
 func (o Object) ready() terminal.Cell {

@@ -175,7 +175,7 @@ func (o *Observer) ExistingShards(ctx context.Context, cluster *v1alpha1.RedisCl
 // name: labels are anybody's to write, and an index is believed only as far as the API goes.
 func (o *Observer) shards(ctx context.Context, cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot) (map[int]types.UID, error) {
 	var sets appsv1.StatefulSetList
-	if err := o.Children.List(ctx, &sets, ofCluster(cluster)...); err != nil {
+	if err := o.Children.List(ctx, &sets, onlyRead(cluster)...); err != nil {
 		return nil, fmt.Errorf("list the StatefulSets: %w", err)
 	}
 	ours := map[int]types.UID{}
@@ -206,10 +206,15 @@ func ofCluster(cluster *v1alpha1.RedisCluster) []client.ListOption {
 	return []client.ListOption{client.InNamespace(cluster.Namespace), client.MatchingLabels{v1alpha1.LabelCluster: cluster.Name}}
 }
 
+// onlyRead lists children of a cluster as the cache has them, without a copy: whoever lists so changes nothing in them, and keeps no part.
+func onlyRead(cluster *v1alpha1.RedisCluster) []client.ListOption {
+	return append(ofCluster(cluster), client.UnsafeDisableDeepCopy)
+}
+
 // pods reads the instances of the StatefulSets that are the cluster's.
 func (o *Observer) pods(ctx context.Context, cluster *v1alpha1.RedisCluster, sets map[int]types.UID, s *snapshot.Snapshot) error {
 	var pods corev1.PodList
-	if err := o.Children.List(ctx, &pods, ofCluster(cluster)...); err != nil {
+	if err := o.Children.List(ctx, &pods, onlyRead(cluster)...); err != nil {
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	for i := range pods.Items {

@@ -24,7 +24,7 @@ func (o *Observer) claims(ctx context.Context, cluster *v1alpha1.RedisCluster, s
 		return nil
 	}
 	var claims corev1.PersistentVolumeClaimList
-	if err := o.Children.List(ctx, &claims, ofCluster(cluster)...); err != nil {
+	if err := o.Children.List(ctx, &claims, onlyRead(cluster)...); err != nil {
 		return fmt.Errorf("list the claims: %w", err)
 	}
 	for i := range claims.Items {

@@ -45,6 +45,8 @@ type flow struct {
 	elsewhere bool
 	// add registers the kind's controller for the namespaces of a run, the object's first, with a clock: whoever asks it looks at an object.
 	add func(mgr ctrl.Manager, children cache.Cache, namespaces []string, now func() time.Time) error
+	// next is add of the operator that comes after first; nil: it is the same one.
+	next func(mgr ctrl.Manager, children cache.Cache, namespaces []string, now func() time.Time) error
 	// object is made first. before is what there is besides it when the operator first sees it; nil: nothing.
 	object func(namespaces []string) *unstructured.Unstructured
 	before func(t *testing.T, object *unstructured.Unstructured)
@@ -119,6 +121,10 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 	if f.first != "" {
 		r.rest("the beginning", func() string { return r.is(f.first) })
 		k.Heed(true)
+	}
+	if f.next != nil {
+		r.add = f.next
+		operator.Restart()
 	}
 	if f.change != nil {
 		f.change(t, r.object)

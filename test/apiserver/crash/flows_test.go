@@ -22,6 +22,7 @@ import (
 	applicationv1 "middleware.hc.cn/operator/api/application/v1"
 	"middleware.hc.cn/operator/internal/application"
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/fleet"
 	"middleware.hc.cn/operator/internal/release"
 	"middleware.hc.cn/operator/internal/watches"
 	"middleware.hc.cn/operator/test/apiserver/environment"
@@ -90,6 +91,9 @@ var invented = map[string]string{
 		"stringData: {password: {{ randAlphaNum 30 | quote }}}\n",
 }
 
+// more is what another version of a chart has besides.
+var more = map[string]string{"templates/more.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: {{ .Release.Name }}-more}}\n"}
+
 // together are the files of several charts.
 func together(charts ...map[string]string) map[string]string {
 	all := map[string]string{"Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n"}
@@ -115,7 +119,8 @@ func addChart(files map[string]string) func(ctrl.Manager, cache.Cache, []string,
 			return err
 		}
 		return release.Add(mgr, children, watches.Watch{GroupVersionKind: webKind, WatchDependentResources: true, Selector: labels.Everything(),
-			Allow: watches.Allow{Namespaces: namespaces[1:]}}, loaded, release.Options{ServiceAccount: "system:operator", Now: now})
+			Allow: watches.Allow{Namespaces: namespaces[1:]}}, loaded, release.Options{ServiceAccount: "system:operator", Now: now,
+			Waves: fleet.Options{Canaries: 1, Wave: 1, Stuck: time.Hour}})
 	}
 }
 
@@ -187,11 +192,12 @@ func scaleApplication(t *testing.T, object *unstructured.Unstructured) {
 	})
 }
 
-const ready = "Ready=True"
+const ready, upgraded = "Ready=True", "Upgraded=True"
 
 var flows = slices.Concat([]flow{
 	{name: "install", add: addChart(together(site)), object: web, last: ready},
 	{name: "upgrade", add: addChart(together(site)), object: web, first: ready, change: second, last: ready},
+	{name: "another chart", add: addChart(together(site)), next: addChart(together(site, more)), object: web, first: ready, last: upgraded},
 	{name: "repair", add: addChart(together(site)), object: web, first: ready, change: damage, last: ready},
 	{name: "uninstall", add: addChart(together(site)), object: waiting, first: ready, change: remove(metav1.DeletePropagationBackground)},
 	{name: "install with hooks", add: addChart(together(site, hooks)), object: web, last: ready},

@@ -29,6 +29,7 @@ func normalise(object *unstructured.Unstructured) error {
 		{"status", "count"}, {"status", "observed"},
 		// What is left of the time that a backup has, when it was taken, and how many Jobs were seen.
 		{"spec", "activeDeadlineSeconds"}, {"status", "jobs"}, {"status", "markedAt"}, {"status", "endedAt"},
+		{"status", "deployedRelease", "turn", "time"}, {"status", "deployedRelease", "turn", "doneTime"},
 	} {
 		unstructured.RemoveNestedField(object.Object, path...)
 	}

@@ -1,0 +1,231 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/fleet"
+)
+
+// newerTemplate is configTemplate of a newer chart.
+const newerTemplate = `{apiVersion: v1, kind: ConfigMap, metadata: {name: {{ .Release.Name }}}, data: {text: {{ .Values.text | quote }}, new: x}}`
+
+var oneAfterTheOther = Options{Waves: fleet.Options{Canaries: 1, Wave: 1, Pause: time.Minute, Stuck: time.Hour}}
+
+// other reconciles the resource other of namespace shop until nothing is to be done at once.
+func (s *shop) other() {
+	s.t.Helper()
+	for range 50 {
+		result, err := s.r.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "shop", Name: "other"}})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if result.RequeueAfter == 0 || result.RequeueAfter > goOn {
+			return
+		}
+	}
+	s.t.Fatal("there is no end to it")
+}
+
+// new reports which of the two resources have what the newer chart makes.
+func (s *shop) new() (names []string) {
+	s.t.Helper()
+	for _, name := range []string{"web", "other"} {
+		if object := s.object(configs, "shop", name); object != nil {
+			if text, _, _ := unstructured.NestedString(object.Object, "data", "new"); text != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// twoOfAFormerChart are two resources, and an operator that has another chart than the one which made them.
+func twoOfAFormerChart(t *testing.T) *shop {
+	t.Helper()
+	s := newShop(t, "", "{text: a}", chartOf(t, configTemplate), oneAfterTheOther)
+	other := parse(t, "{apiVersion: example.com/v1, kind: Web, metadata: {name: other, namespace: shop, uid: o, generation: 1}, spec: {text: a}}")
+	if err := s.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	s.settle()
+	s.other()
+	s.start(chartOf(t, newerTemplate), s.r.options, s.r.entry)
+	return s
+}
+
+// What is new in the operator reaches one resource, and the next when the first has been ready with it for a while, whatever happens to the
+// process in between. Until then a resource is as it was, Ready, and nothing is written for it again and again.
+func TestResourcesTakeWhatIsNewInTurn(t *testing.T) {
+	s := twoOfAFormerChart(t)
+	s.settle()
+	s.other()
+	first := s.new()
+	if len(first) != 1 {
+		t.Fatalf("have taken it at once: %v", first)
+	}
+	look := func() {
+		s.settle()
+		s.other()
+	}
+	look()
+	if got := s.new(); !slices.Equal(got, first) {
+		t.Errorf("have taken it without a pause: %v", got)
+	}
+	waits := "other"
+	if first[0] == waits {
+		waits = "web"
+	}
+	waiting := s.object(webs, "shop", waits)
+	if c := condition(waiting, TypeUpgraded); c == nil || c.Reason != ReasonWaitsForTurn || condition(waiting, TypeReady).Status != metav1.ConditionTrue {
+		t.Errorf("%s waits and says %+v", waits, c)
+	}
+	s.restart()
+	s.clock = s.clock.Add(30 * time.Second)
+	look()
+	version := s.object(webs, "shop", waits).GetResourceVersion()
+	look()
+	if got := s.object(webs, "shop", waits).GetResourceVersion(); got != version {
+		t.Error("a resource that waits is written again and again")
+	}
+	if got := s.new(); !slices.Equal(got, first) {
+		t.Errorf("have taken it after half of the pause, and a restart: %v", got)
+	}
+	s.clock = s.clock.Add(time.Minute)
+	look()
+	if got := s.new(); len(got) != 2 {
+		t.Errorf("have taken it after the pause: %v", got)
+	}
+	s.says("all have", map[string]string{"Upgraded": "True UpToDate", "Ready": "True"})
+	look()
+	version = s.web().GetResourceVersion()
+	s.clock = s.clock.Add(time.Hour)
+	look()
+	if s.web().GetResourceVersion() != version {
+		t.Error("a resource at rest is written")
+	}
+}
+
+// A resource does not wait when its author changes it, or when only the new chart can put back what somebody deleted.
+func TestWhatDoesNotWaitForItsTurn(t *testing.T) {
+	for name, happens := range map[string]func(*shop){
+		"its spec is changed":   func(s *shop) { s.asks("{text: b}") },
+		"its object is deleted": func(s *shop) { s.remove(configs, "shop", "web") },
+		"it is not ready, for long": func(s *shop) {
+			s.edit(func(o *unstructured.Unstructured) {
+				list := []any{map[string]any{"type": "Ready", "status": "False", "reason": "R", "message": "m",
+					"lastTransitionTime": s.clock.Add(-givenUp).UTC().Format(time.RFC3339)}}
+				_ = unstructured.SetNestedSlice(o.Object, list, "status", "conditions")
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := twoOfAFormerChart(t)
+			s.settle()
+			s.other()
+			if slices.Contains(s.new(), "web") { // it went first
+				t.Skip("chance gave it the first turn")
+			}
+			happens(s)
+			if s.settle(); !slices.Contains(s.new(), "web") {
+				t.Errorf("it waits: %s", s.condition(TypeUpgraded))
+			}
+		})
+	}
+}
+
+// Where the API server drops the turn, a resource does not wait for one that is never written down.
+func TestTurnsThatAreNotKept(t *testing.T) {
+	s := twoOfAFormerChart(t)
+	s.r.noTurns.Store(true)
+	s.settle()
+	s.other()
+	if got := s.new(); len(got) != 2 {
+		t.Errorf("have taken it: %v", got)
+	}
+}
+
+func TestReleaseIsHeld(t *testing.T) {
+	ready := func(status metav1.ConditionStatus, since time.Duration) *metav1.Condition {
+		return &metav1.Condition{Type: TypeReady, Status: status, LastTransitionTime: metav1.NewTime(now.Add(-since))}
+	}
+	for name, tt := range map[string]struct {
+		change func(*Desired, *Snapshot)
+		held   bool
+	}{
+		"only the chart is another one":  {func(*Desired, *Snapshot) {}, true},
+		"there are no waves":             {func(d *Desired, _ *Snapshot) { d.InWaves = false }, false},
+		"the spec is another one":        {func(d *Desired, _ *Snapshot) { d.Spec = "changed" }, false},
+		"the chart is the same":          {func(d *Desired, _ *Snapshot) { d.Chart = "old" }, false},
+		"nothing is recorded of it":      {func(_ *Desired, s *Snapshot) { s.Deployed.Chart, s.Deployed.Spec = "", "" }, false},
+		"nothing is deployed":            {func(_ *Desired, s *Snapshot) { s.Deployed = Deployed{} }, false},
+		"its turn has come":              {func(_ *Desired, s *Snapshot) { s.Deployed.Turn = Turn{Chart: "new", Spec: "s"} }, false},
+		"its turn was for another chart": {func(_ *Desired, s *Snapshot) { s.Deployed.Turn = Turn{Chart: "newer", Spec: "s"} }, true},
+		"its turn was for another spec":  {func(_ *Desired, s *Snapshot) { s.Deployed.Turn = Turn{Chart: "new", Spec: "t"} }, true},
+		"an object was changed":          {func(_ *Desired, s *Snapshot) { s.Drifted = []apply.Ref{deployment} }, false},
+		"hooks run":                      {func(_ *Desired, s *Snapshot) { s.Hooks.Event = "post-upgrade" }, false},
+		"it was never looked at":         {func(_ *Desired, s *Snapshot) { s.Ready = nil }, false},
+		"it is not ready since now":      {func(_ *Desired, s *Snapshot) { s.Ready = ready(metav1.ConditionFalse, time.Minute) }, true},
+		"it is not ready, for long":      {func(_ *Desired, s *Snapshot) { s.Ready = ready(metav1.ConditionFalse, givenUp) }, false},
+		"it is deleted":                  {func(_ *Desired, s *Snapshot) { s.Deleting = true }, false},
+	} {
+		d := Desired{InWaves: true, Chart: "new", Spec: "s", Digest: "e"}
+		seen := Snapshot{Deployed: Deployed{Digest: "d", Chart: "old", Spec: "s"}, Ready: ready(metav1.ConditionTrue, time.Hour)}
+		tt.change(&d, &seen)
+		if got := d.held(seen, now); got != tt.held {
+			t.Errorf("%s: held is %v", name, got)
+		}
+	}
+}
+
+func TestReleaseIsMember(t *testing.T) {
+	web := func(upgraded, ready metav1.ConditionStatus, d Deployed) *unstructured.Unstructured {
+		cr := parse(t, "{apiVersion: example.com/v1, kind: Web, metadata: {name: web, namespace: shop, uid: u}, spec: {text: a}}")
+		condition := func(name string, status metav1.ConditionStatus) any {
+			return map[string]any{"type": name, "status": string(status), "reason": "R", "lastTransitionTime": now.Format(time.RFC3339)}
+		}
+		if d.Spec == "" {
+			d.Spec = specOf(cr)
+		}
+		if d.Turn.Chart != "" && d.Turn.Spec == "" {
+			d.Turn.Spec = d.Spec
+		}
+		cr.Object["status"] = map[string]any{"deployedRelease": d.write(),
+			"conditions": []any{condition(TypeUpgraded, upgraded), condition(TypeReady, ready)}}
+		return cr
+	}
+	const is, isNot = metav1.ConditionTrue, metav1.ConditionFalse
+	turn := Turn{Chart: "new", Wave: 2, At: now.Add(-time.Hour)}
+	done := turn
+	done.DoneAt = now.Add(-time.Minute)
+	for name, tt := range map[string]struct {
+		cr   *unstructured.Unstructured
+		want fleet.Member
+	}{
+		"it waits":                       {web(isNot, is, Deployed{Chart: "old"}), fleet.Member{State: fleet.Waiting}},
+		"it does not know yet":           {web(is, is, Deployed{Chart: "old"}), fleet.Member{}},
+		"it was made by this chart":      {web(is, is, Deployed{Chart: "new"}), fleet.Member{}},
+		"its turn has come":              {web(isNot, is, Deployed{Chart: "old", Turn: turn}), fleet.Member{State: fleet.Upgrading, Wave: 2, TurnAt: turn.At}},
+		"it is not ready with it yet":    {web(is, isNot, Deployed{Chart: "new", Turn: turn}), fleet.Member{State: fleet.Upgrading, Wave: 2, TurnAt: turn.At}},
+		"it is done":                     {web(is, is, Deployed{Chart: "new", Turn: done}), fleet.Member{State: fleet.Done, Wave: 2, TurnAt: turn.At, DoneAt: done.DoneAt}},
+		"it is done and not well":        {web(is, isNot, Deployed{Chart: "new", Turn: done}), fleet.Member{State: fleet.Done, Wave: 2, TurnAt: turn.At, DoneAt: done.DoneAt, UnwellSince: now}},
+		"its spec has changed meanwhile": {web(isNot, is, Deployed{Chart: "old", Spec: "former", Turn: turn}), fleet.Member{}},
+		"nothing is recorded of it":      {parse(t, "{apiVersion: example.com/v1, kind: Web, metadata: {name: web, namespace: shop, uid: u}}"), fleet.Member{}},
+	} {
+		tt.want.Namespace, tt.want.Name, tt.want.UID = "shop", "web", "u"
+		if diff := cmp.Diff(tt.want, memberOf(tt.cr, "new"), cmp.AllowUnexported(fleet.Member{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
