@@ -196,8 +196,9 @@ func TestWhatIsRendered(t *testing.T) {
 			Finalizers: []string{Finalizer}}, false, 3, "d"},
 		"deleted, with hooks": {hooked, nil, Snapshot{Deleting: true, Deployed: Deployed{Name: "web", Revision: 3, Digest: "d"},
 			Finalizers: []string{Finalizer}}, true, 3, "d"},
-		"deleted, with hooks and no finalizer": {hooked, nil, Snapshot{Deleting: true, Deployed: Deployed{Name: "web", Revision: 3, Digest: "d"}}, false, 3, "d"},
-		"deleted, invalid, with hooks":         {hooked, invalid, Snapshot{Deleting: true, Finalizers: []string{Finalizer}}, true, 1, ""},
+		"deleted, with hooks and no finalizer": {hooked, nil,
+			Snapshot{Deleting: true, Deployed: Deployed{Name: "web", Revision: 3, Digest: "d"}}, false, 3, "d"},
+		"deleted, invalid, with hooks": {hooked, invalid, Snapshot{Deleting: true, Finalizers: []string{Finalizer}}, true, 1, ""},
 	} {
 		s := newShop(t, "", "{text: a}", tt.chart, Options{Validate: tt.validate})
 		d, err := s.r.desired(t.Context(), s.web(), tt.seen)

@@ -125,8 +125,9 @@ func TestStatusKeepsWhatOthersWrote(t *testing.T) {
 		conditions: [{type: Theirs, status: 'True', reason: R, message: m, lastTransitionTime: '2026-01-01T00:00:00Z'}]}}`)
 	pods := parse(t,
 		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2}, status: {observedGeneration: 1, replicas: 2, updatedReplicas: 2, availableReplicas: 1}}")
-	done := effect{step: Nothing{}, deployed: Deployed{Name: "web", Revision: 2, Digest: "d"}, inventory: []apply.Known{{Ref: deployment, Fields: "f"}},
-		children: []Child{{Ref: deployment, Object: pods}}}
+	done := effect{step: Nothing{}, deployed: Deployed{Name: "web", Revision: 2, Digest: "d"},
+		inventory: []apply.Known{{Ref: deployment, Fields: "f"}},
+		children:  []Child{{Ref: deployment, Object: pods}}}
 	more := extras{fields: map[string]any{"url": "http://web", "old": nil, "inventory": "forged"},
 		conditions: []metav1.Condition{{Type: "Complete", Status: metav1.ConditionFalse, Reason: "Running"}}}
 	status, err := computeStatus(cr, done, more, 2, now)

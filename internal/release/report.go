@@ -130,7 +130,8 @@ func (r *Reconciler) report(ctx context.Context, cr *unstructured.Unstructured, 
 	if now.Turn.Chart != done.deployed.Turn.Chart {
 		r.noTurns.Store(true)
 	}
-	if now.Digest != done.deployed.Digest || now.Revision != done.deployed.Revision || len(readInventory(cr, r.entry.Allow)) != len(done.inventory) {
+	if now.Digest != done.deployed.Digest || now.Revision != done.deployed.Revision ||
+		len(readInventory(cr, r.entry.Allow)) != len(done.inventory) {
 		r.events.Eventf(cr, nil, corev1.EventTypeWarning, "StatusPruned", "Reporting", "%s", errPruned.Error())
 		return before, errPruned
 	}

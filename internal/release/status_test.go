@@ -50,7 +50,8 @@ func TestConditionsOfEverySituation(t *testing.T) {
 		"nothing is deployed": {effect{step: Nothing{}},
 			"Ready False NotDeployed: no revision was installed completely, Progressing True NotDeployed, " +
 				"Deployed False NotDeployed: no revision"},
-		"an upgrade": {effect{step: Nothing{}, deployed: Deployed{Name: "web", Revision: 2, Digest: "d"}}, "Deployed True UpgradeSuccessful: revision 2"},
+		"an upgrade": {effect{step: Nothing{}, deployed: Deployed{Name: "web", Revision: 2, Digest: "d"}},
+			"Deployed True UpgradeSuccessful: revision 2"},
 		"a child that waits, and one that is broken": {effect{step: Nothing{}, deployed: deployed, children: []Child{child("a", slow),
 			child("b", stuck)}},
 			"Ready False ChildFailed: B b Bad: no disk (and 1 more), Progressing True ChildFailed"},

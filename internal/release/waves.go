@@ -136,8 +136,9 @@ func (r *Reconciler) madeBy(cr *unstructured.Unstructured, seen Snapshot, d *Des
 	}
 }
 
-// held reports whether a release that is outdated waits for its turn: its author did not change it, and the operator has another chart. It
-// does not wait if somebody changed or deleted one of its objects, which only the new chart puts back, nor if it has not been ready for long.
+// held reports whether a release that is outdated waits for its turn: its author did not change it, and the operator has another chart.
+// It does not wait if somebody changed or deleted one of its objects, which only the new chart puts back, nor if it has not been ready
+// for long.
 func (d Desired) held(seen Snapshot, now time.Time) bool {
 	is := seen.Deployed
 	onlyOurs := is.Digest != "" && is.Chart != "" && is.Chart != d.Chart && is.Spec == d.Spec && d.Spec != ""

@@ -88,7 +88,8 @@ func TestResourcesTakeWhatIsNewInTurn(t *testing.T) {
 		waits = "web"
 	}
 	waiting := s.object(webs, "shop", waits)
-	if c := condition(waiting, TypeUpgraded); c == nil || c.Reason != ReasonWaitsForTurn || condition(waiting, TypeReady).Status != metav1.ConditionTrue {
+	if c := condition(waiting, TypeUpgraded); c == nil || c.Reason != ReasonWaitsForTurn ||
+		condition(waiting, TypeReady).Status != metav1.ConditionTrue {
 		t.Errorf("%s waits and says %+v", waits, c)
 	}
 	s.restart()
@@ -132,10 +133,9 @@ func TestWhatDoesNotWaitForItsTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := twoOfAFormerChart(t)
-			s.settle()
-			s.other()
-			if slices.Contains(s.new(), "web") { // it went first
-				t.Skip("chance gave it the first turn")
+			s.other() // who asks first has the first turn
+			if s.settle(); slices.Contains(s.new(), "web") {
+				t.Fatal("it has not waited for its turn")
 			}
 			happens(s)
 			if s.settle(); !slices.Contains(s.new(), "web") {
@@ -209,6 +209,11 @@ func TestReleaseIsMember(t *testing.T) {
 	turn := Turn{Chart: "new", Wave: 2, At: now.Add(-time.Hour)}
 	done := turn
 	done.DoneAt = now.Add(-time.Minute)
+	upgrading := fleet.Member{State: fleet.Upgrading, Wave: 2, TurnAt: turn.At}
+	well := fleet.Member{State: fleet.Done, Wave: 2, TurnAt: turn.At, DoneAt: done.DoneAt}
+	unwell := well
+	unwell.UnwellSince = now
+	nothing := parse(t, "{apiVersion: example.com/v1, kind: Web, metadata: {name: web, namespace: shop, uid: u}}")
 	for name, tt := range map[string]struct {
 		cr   *unstructured.Unstructured
 		want fleet.Member
@@ -216,12 +221,12 @@ func TestReleaseIsMember(t *testing.T) {
 		"it waits":                       {web(isNot, is, Deployed{Chart: "old"}), fleet.Member{State: fleet.Waiting}},
 		"it does not know yet":           {web(is, is, Deployed{Chart: "old"}), fleet.Member{}},
 		"it was made by this chart":      {web(is, is, Deployed{Chart: "new"}), fleet.Member{}},
-		"its turn has come":              {web(isNot, is, Deployed{Chart: "old", Turn: turn}), fleet.Member{State: fleet.Upgrading, Wave: 2, TurnAt: turn.At}},
-		"it is not ready with it yet":    {web(is, isNot, Deployed{Chart: "new", Turn: turn}), fleet.Member{State: fleet.Upgrading, Wave: 2, TurnAt: turn.At}},
-		"it is done":                     {web(is, is, Deployed{Chart: "new", Turn: done}), fleet.Member{State: fleet.Done, Wave: 2, TurnAt: turn.At, DoneAt: done.DoneAt}},
-		"it is done and not well":        {web(is, isNot, Deployed{Chart: "new", Turn: done}), fleet.Member{State: fleet.Done, Wave: 2, TurnAt: turn.At, DoneAt: done.DoneAt, UnwellSince: now}},
+		"its turn has come":              {web(isNot, is, Deployed{Chart: "old", Turn: turn}), upgrading},
+		"it is not ready with it yet":    {web(is, isNot, Deployed{Chart: "new", Turn: turn}), upgrading},
+		"it is done":                     {web(is, is, Deployed{Chart: "new", Turn: done}), well},
+		"it is done and not well":        {web(is, isNot, Deployed{Chart: "new", Turn: done}), unwell},
 		"its spec has changed meanwhile": {web(isNot, is, Deployed{Chart: "old", Spec: "former", Turn: turn}), fleet.Member{}},
-		"nothing is recorded of it":      {parse(t, "{apiVersion: example.com/v1, kind: Web, metadata: {name: web, namespace: shop, uid: u}}"), fleet.Member{}},
+		"nothing is recorded of it":      {nothing, fleet.Member{}},
 	} {
 		tt.want.Namespace, tt.want.Name, tt.want.UID = "shop", "web", "u"
 		if diff := cmp.Diff(tt.want, memberOf(tt.cr, "new"), cmp.AllowUnexported(fleet.Member{})); diff != "" {
