@@ -101,7 +101,11 @@ func (r *Reconciler) writeHistory(ctx context.Context, cr *unstructured.Unstruct
 	return r.forgetRevisions(ctx, cr, release.Revision-r.options.MaxHistory)
 }
 
-// replaceHistory writes a revision again, which a crash or a failed record left behind.
+// errOther means that somebody has written the resource since it was read: another process, which goes on from there, may have applied and
+// recorded what it rendered.
+var errOther = errors.New("the resource has changed since it was read")
+
+// replaceHistory writes a revision again, which a crash or a failed record left behind, unless somebody else has come in between.
 func (r *Reconciler) replaceHistory(ctx context.Context, cr *unstructured.Unstructured, secret *corev1.Secret) error {
 	existing := &corev1.Secret{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(secret), existing); err != nil {
@@ -109,6 +113,14 @@ func (r *Reconciler) replaceHistory(ctx context.Context, cr *unstructured.Unstru
 	}
 	if !refersTo(existing, cr.GetUID()) {
 		return errTaken
+	}
+	is := &metav1.PartialObjectMetadata{}
+	is.SetGroupVersionKind(cr.GroupVersionKind())
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(cr), is); err != nil {
+		return fmt.Errorf("look whether the resource is as it was: %w", err)
+	}
+	if is.ResourceVersion != cr.GetResourceVersion() {
+		return errOther
 	}
 	existing.Labels, existing.Data = secret.Labels, secret.Data
 	metav1.SetMetaDataAnnotation(&existing.ObjectMeta, recordedByAnnotation, recordedBy)

@@ -56,7 +56,7 @@ func newArchive(t *testing.T, secrets ...client.Object) *archive {
 		delete(a.refusals, verb)
 		return err
 	}
-	kube := fake.NewClientBuilder().WithScheme(known).WithObjects(secrets...).WithInterceptorFuncs(interceptor.Funcs{
+	kube := fake.NewClientBuilder().WithScheme(known).WithObjects(append(secrets, a.cr.DeepCopy())...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, how ...client.GetOption) error {
 			if err := answer("get"); err != nil {
 				return err
@@ -378,4 +378,17 @@ func TestHistoryOfBrokenRecords(t *testing.T) {
 	if err := a.r.live.Get(t.Context(), key, secret); err != nil || secret.Annotations[recordedByAnnotation] != recordedBy {
 		t.Errorf("whose it is: %v, %v", secret.Annotations, err)
 	}
+}
+
+// A process that was stopped for a while does not write over what its successor recorded: that one applied what it rendered.
+func TestHistoryOfASuccessorStays(t *testing.T) {
+	a := newArchive(t)
+	a.record(1)
+	was := a.secrets()
+	a.cr.SetResourceVersion("0")
+	c := a.r.recordHistory(t.Context(), a.cr, &chart.Rendered{Manifest: "# of a former process\n"}, 1)
+	if c.Status != metav1.ConditionFalse || c.Reason != ReasonHistoryFailed || !strings.Contains(c.Message, "has changed since it was read") {
+		t.Errorf("%+v", c)
+	}
+	a.wants("what the successor recorded", was)
 }

@@ -4,7 +4,7 @@
 package e2e
 
 import (
-	"fmt"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,7 +49,7 @@ func wantSteered(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	live.Eventually(t, "top shows all instances", func() error { // which have 20 s to answer
 		if out, err := middleware(t, "top", cluster.Name, in); err != nil || strings.Contains(out, "have not answered") ||
 			strings.Count(out, "replica") != 3 {
-			return fmt.Errorf("%v: %s", err, out)
+			return errors.Join(err, errors.New(out))
 		}
 		return nil
 	})

@@ -40,8 +40,9 @@ func TestCancelledMigrationLosesNothing(t *testing.T) {
 			}
 			from, to := target(one), target(other)
 			must(t, o.node(one).MigrateSlots(t.Context(), set, to.NodeID))
-			time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond) //nolint:gosec // a moment
-			_, err := o.loop.Actor.Do(t.Context(), act.Subject{Cluster: o.cluster}, plan.CancelJobs{On: []plan.Target{from}, Takers: []plan.Target{to}})
+			time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
+			_, err := o.loop.Actor.Do(t.Context(), act.Subject{Cluster: o.cluster},
+				plan.CancelJobs{On: []plan.Target{from}, Takers: []plan.Target{to}})
 			must(t, err)
 			eventually(t, func() error {
 				a, b := o.view(one), o.view(other)

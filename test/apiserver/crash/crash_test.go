@@ -276,13 +276,16 @@ func (r *run) outcome() string {
 	return text
 }
 
-// names are what differs from run to run and shows up in several objects: the digest, which depends on the namespaces, the password
+// names are what differs from run to run and shows up in several objects: the digests, which depend on the namespaces, the password
 // that a chart invents.
 func (r *run) names() (names []string) {
 	r.t.Helper()
 	names = append(names, string(r.object.GetUID()), "UID")
 	if digest, _, _ := unstructured.NestedString(r.object.Object, "status", "deployedRelease", "digest"); digest != "" {
 		names = append(names, digest, "DIGEST", digest[:12], "DIGEST")
+	}
+	if spec, _, _ := unstructured.NestedString(r.object.Object, "status", "deployedRelease", "spec"); spec != "" {
+		names = append(names, spec, "SPEC")
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: r.object.GetNamespace(), Name: "web-password"}}
 	if environment.Get(r.t, api, secret) {
