@@ -69,8 +69,17 @@ func (f *Fleet) report(m Member) {
 	}
 	f.members[m.UID] = m
 	if was.AskedAt = m.AskedAt; was != m {
-		f.until = time.Time{}
+		f.changed(m, known)
 		f.tell()
+	}
+}
+
+// changed has who asks next hear of a member that is another one now. Where many begin to wait, one after the other, they hear of it
+// within lasts: to look at all for each would take a time that grows with their square.
+func (f *Fleet) changed(m Member, known bool) {
+	const many = 100
+	if known || m.State != Waiting || len(f.members) < many {
+		f.until = time.Time{}
 	}
 }
 
@@ -93,9 +102,6 @@ func (f *Fleet) Ask(m Member) (wave int, has bool, _ Verdict, _ error) {
 	}
 	now := f.Now()
 	m.State, m.AskedAt = Waiting, now
-	if _, known := f.members[m.UID]; !known {
-		f.until = time.Time{}
-	}
 	f.report(m)
 	is := f.members[m.UID]
 	if is.State == Upgrading {

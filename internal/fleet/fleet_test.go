@@ -253,3 +253,41 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("%d have a turn", turns)
 	}
 }
+
+// beginsToWait has so many members ask for their turn for the first time, one after the other, and returns how many have it.
+func beginsToWait(tb testing.TB, f *Fleet, members int) (turns int) {
+	tb.Helper()
+	for i := range members {
+		_, has, _, err := f.Ask(Member{Namespace: fmt.Sprint(i % 7), Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if has {
+			turns++
+		}
+	}
+	return turns
+}
+
+// However many begin to wait at once, a canary has its turn, and no other one.
+func TestManyBeginToWait(t *testing.T) {
+	at := now
+	f := &Fleet{Options: Options{Canaries: 1, Wave: 10, Share: 5, Pause: time.Minute, Stuck: time.Hour}, Now: func() time.Time { return at },
+		Load: func() ([]Member, error) { return nil, nil }}
+	turns := beginsToWait(t, f, 1000)
+	for range 3 {
+		at = at.Add(lasts)
+		turns += beginsToWait(t, f, 1000) - turns // who has its turn keeps it
+	}
+	if turns != 1 {
+		t.Errorf("%d have their turn", turns)
+	}
+}
+
+func BenchmarkManyBeginToWait(b *testing.B) {
+	for b.Loop() {
+		f := &Fleet{Options: Options{Canaries: 1, Wave: 10, Pause: time.Minute, Stuck: time.Hour}, Now: time.Now,
+			Load: func() ([]Member, error) { return nil, nil }}
+		beginsToWait(b, f, 10_000)
+	}
+}
