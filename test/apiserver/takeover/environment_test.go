@@ -129,7 +129,7 @@ func startHelmOperator(t *testing.T, project string) (stop func()) {
 func startThisOperator(t *testing.T, project string) (stop func()) {
 	t.Helper()
 	return start(t, project, "manager", "run", "--watches-file=watches.yaml", "--controllers=*,-rediscluster,-application",
-		"--leader-elect=false",
+		"--leader-elect=false", "--cluster-upgrade-canaries=0", // no controller makes Deployments ready here
 		"--metrics-bind-address=0", "--health-probe-bind-address=0")
 }
 
