@@ -229,12 +229,10 @@ func cancelJobs(in input, moves []Move) Step {
 			}
 			if pod.Redis.Atomic == slots.AtomicSource {
 				taker := in.snap.ByNodeID(job.TargetID)
-				if job.HandingOver || taker != nil && !taker.Redis.Slots.Intersect(job.Slots).IsEmpty() {
+				if taker == nil || job.HandingOver || !taker.Redis.Slots.Intersect(job.Slots).IsEmpty() {
 					return waitFor(fails(OwnershipSettled, "slots %s of %s are being taken over", job.Slots, pod.Name))
 				}
-				if taker != nil {
-					step.Takers = append(step.Takers, target(taker))
-				}
+				step.Takers = append(step.Takers, target(taker))
 			}
 			if step.Reason = fmt.Sprintf("slots %s are not to move any more", job.Slots); !slices.Contains(step.On, target(pod)) {
 				step.On = append(step.On, target(pod))

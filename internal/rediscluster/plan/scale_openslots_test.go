@@ -224,6 +224,11 @@ func wantHandedOver(t *testing.T, s *snapshot.Snapshot) {
 			taker.Slots = taker.Slots.Union(source.Jobs[0].Slots)
 			return func() { taker.Slots = was }
 		},
+		"who may have taken them does not answer": func() func() {
+			pod := s.Find(3, 0)
+			pod.Redis = nil
+			return func() { pod.Redis = taker }
+		},
 	} {
 		undo := happens()
 		for shards := 3; shards <= 4; shards++ {
