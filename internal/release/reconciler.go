@@ -58,7 +58,7 @@ type Reconciler struct {
 	status     statusWriter
 	crds       crdInstaller
 	waves      waves
-	// noTurns is set once the API server was seen to drop a turn from the status: resources do not wait then.
+	// noTurns is set once the API server was seen to drop from the status what turns need: resources do not wait then.
 	noTurns atomic.Bool
 }
 

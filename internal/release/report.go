@@ -119,6 +119,9 @@ func (r *Reconciler) report(ctx context.Context, cr *unstructured.Unstructured, 
 	if r.options.StatusExtras != nil {
 		more.fields, more.conditions = r.options.StatusExtras(cr, visible(done.children), r.options.Now())
 	}
+	if r.noTurns.Load() { // each attempt would be a request
+		done.deployed.Chart, done.deployed.Spec, done.deployed.Turn = "", "", Turn{}
+	}
 	status, err := computeStatus(cr, done, more, r.status.generation(cr), r.options.Now())
 	if err != nil {
 		return before, err
@@ -127,7 +130,7 @@ func (r *Reconciler) report(ctx context.Context, cr *unstructured.Unstructured, 
 		return before, err
 	}
 	now := readDeployed(cr)
-	if now.Turn.Chart != done.deployed.Turn.Chart {
+	if now.Chart != done.deployed.Chart || now.Turn.Chart != done.deployed.Turn.Chart {
 		r.noTurns.Store(true)
 	}
 	if now.Digest != done.deployed.Digest || now.Revision != done.deployed.Revision ||

@@ -146,12 +146,12 @@ func computeStatus(cr *unstructured.Unstructured, done effect, more extras, obse
 	return status, conditions.Write(next, list)
 }
 
-// WholeStatus is a status with every field that the engine writes; the values do not matter.
+// WholeStatus is a status with every field that the engine has to find again; the values do not matter. Without those of waves, objects
+// do not wait for their turn.
 func WholeStatus() (map[string]any, error) {
 	kind := schema.GroupVersionKind{Group: "group", Version: "version", Kind: "kind"}
 	known := apply.Known{Ref: apply.Ref{GroupVersionKind: kind, Namespace: "namespace", Name: "name", UID: "uid"}, Fields: "fields"}
-	turn := Turn{Chart: "chart", At: time.Unix(0, 0), DoneAt: time.Unix(0, 0)}
-	done := effect{step: Nothing{}, deployed: Deployed{Digest: "digest", Chart: "chart", Turn: turn}, inventory: []apply.Known{known},
+	done := effect{step: Nothing{}, deployed: Deployed{Digest: "digest"}, inventory: []apply.Known{known},
 		hooks: Progress{Event: string(preInstall), Failures: 1}}
 	return computeStatus(&unstructured.Unstructured{}, done, extras{}, 1, time.Time{})
 }

@@ -154,6 +154,10 @@ func TestTurnsThatAreNotKept(t *testing.T) {
 	if got := s.new(); len(got) != 2 {
 		t.Errorf("have taken it: %v", got)
 	}
+	if d := readDeployed(s.web()); d.Chart != "" || d.Spec != "" || d.Turn != (Turn{}) {
+		t.Errorf("it is written again and again: %+v", d)
+	}
+	s.wants("idle", s.settle())
 }
 
 func TestReleaseIsHeld(t *testing.T) {
