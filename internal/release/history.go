@@ -19,6 +19,7 @@ import (
 
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/conditions"
+	"middleware.hc.cn/operator/internal/shell"
 )
 
 // recordedByAnnotation is on the Secrets of Helm's history that this operator wrote; Helm does not look at it. After a crash behind
@@ -114,12 +115,11 @@ func (r *Reconciler) replaceHistory(ctx context.Context, cr *unstructured.Unstru
 	if !refersTo(existing, cr.GetUID()) {
 		return errTaken
 	}
-	is := &metav1.PartialObjectMetadata{}
-	is.SetGroupVersionKind(cr.GroupVersionKind())
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(cr), is); err != nil {
+	is := shell.ListOf(cr.GroupVersionKind()) // the operator may list and watch its kinds, and not get them
+	if err := r.live.List(ctx, is, client.InNamespace(cr.GetNamespace()), client.MatchingFields{metav1.ObjectNameField: cr.GetName()}); err != nil {
 		return fmt.Errorf("look whether the resource is as it was: %w", err)
 	}
-	if is.ResourceVersion != cr.GetResourceVersion() {
+	if len(is.Items) != 1 || is.Items[0].GetUID() != cr.GetUID() || is.Items[0].GetResourceVersion() != cr.GetResourceVersion() {
 		return errOther
 	}
 	existing.Labels, existing.Data = secret.Labels, secret.Data

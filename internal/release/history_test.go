@@ -56,7 +56,8 @@ func newArchive(t *testing.T, secrets ...client.Object) *archive {
 		delete(a.refusals, verb)
 		return err
 	}
-	kube := fake.NewClientBuilder().WithScheme(known).WithObjects(append(secrets, a.cr.DeepCopy())...).WithInterceptorFuncs(interceptor.Funcs{
+	kube := fake.NewClientBuilder().WithScheme(known).WithObjects(append(secrets, a.cr.DeepCopy())...).
+		WithIndex(a.cr, metav1.ObjectNameField, byName).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, how ...client.GetOption) error {
 			if err := answer("get"); err != nil {
 				return err
@@ -101,6 +102,9 @@ func newArchive(t *testing.T, secrets ...client.Object) *archive {
 	}
 	return a
 }
+
+// byName is what API servers select objects by.
+func byName(o client.Object) []string { return []string{o.GetName()} }
 
 func (a *archive) record(revision int64) *metav1.Condition {
 	a.t.Helper()

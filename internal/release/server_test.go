@@ -104,6 +104,7 @@ func store(objects []client.Object) *fake.ClientBuilder {
 	}
 	return fake.NewClientBuilder().WithScheme(known).WithRESTMapper(mapper()).WithReturnManagedFields().
 		WithTypeConverters(managedfields.NewDeducedTypeConverter()).WithObjects(objects...).
+		WithIndex(kindOf(webs), metav1.ObjectNameField, byName).
 		WithIndex(&corev1.Event{}, "involvedObject.uid", event(func(e *corev1.Event) string { return string(e.InvolvedObject.UID) })).
 		WithIndex(&corev1.Event{}, "type", event(func(e *corev1.Event) string { return e.Type }))
 }
