@@ -116,7 +116,8 @@ func (r *Reconciler) replaceHistory(ctx context.Context, cr *unstructured.Unstru
 		return errTaken
 	}
 	is := shell.ListOf(cr.GroupVersionKind()) // the operator may list and watch its kinds, and not get them
-	if err := r.live.List(ctx, is, client.InNamespace(cr.GetNamespace()), client.MatchingFields{metav1.ObjectNameField: cr.GetName()}); err != nil {
+	named := client.MatchingFields{metav1.ObjectNameField: cr.GetName()}
+	if err := r.live.List(ctx, is, client.InNamespace(cr.GetNamespace()), named); err != nil {
 		return fmt.Errorf("look whether the resource is as it was: %w", err)
 	}
 	if len(is.Items) != 1 || is.Items[0].GetUID() != cr.GetUID() || is.Items[0].GetResourceVersion() != cr.GetResourceVersion() {
