@@ -178,7 +178,7 @@ func (r *run) atRest(ctx context.Context, m *result) error {
 	progress("at rest")
 	finish := func() error { return nil }
 	if r.profiles != "" {
-		finish = measure.Profile(ctx, r.operator.pprof, filepath.Join(r.profiles, fmt.Sprintf("rest-%d", m.Clusters)))
+		finish = measure.Profile(ctx, r.operator.pprof, filepath.Join(r.profiles, fmt.Sprintf("rest-%d", m.Clusters)), r.rest)
 	}
 	allocated, err := measure.Allocated(r.operator.metrics)
 	if err != nil {

@@ -49,11 +49,30 @@ func connect(ctx context.Context, to server, connections int, attempts *attempts
 	if attempts != nil {
 		client.OnNewNode(func(node *redis.Client) { node.AddHook(hook{attempts, node.Options().Addr}) })
 	}
-	if err := client.Ping(ctx).Err(); err != nil {
+	if err := found(ctx, client); err != nil {
 		_ = client.Close()
 		return nil, fmt.Errorf("reach the cluster at %s: %w", strings.Join(to.addresses, ","), err)
 	}
 	return client, nil
+}
+
+// nameWithin is how long a name server that does not answer is asked again before the first command: what it is late with says nothing
+// of a cluster.
+const nameWithin = time.Minute
+
+// found sends the first command.
+func found(ctx context.Context, client *redis.ClusterClient) error {
+	for deadline := time.Now().Add(nameWithin); ; {
+		err := client.Ping(ctx).Err()
+		if unanswered := (*net.DNSError)(nil); !errors.As(err, &unanswered) || !unanswered.IsTimeout || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // tls is how instances are trusted, each under the name that it is reached by; nil: without TLS.

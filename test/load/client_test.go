@@ -6,14 +6,17 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/net/dns/dnsmessage"
 
 	"middleware.hc.cn/operator/internal/redis/resp"
 )
@@ -171,4 +174,66 @@ func TestClientThatHangsUp(t *testing.T) {
 		t.Errorf("%d commands and %d attempts failed, %d read, %d closed by the client; want some of the last only: %+v", s.failed.Load(), attempts.failed,
 			s.read.Load(), attempts.closedByClient, attempts.samples)
 	}
+}
+
+// A name server that is late says nothing of the cluster; a name that there is none of does.
+func TestNameThatIsNotAnsweredAtOnce(t *testing.T) {
+	at := newOne(t)
+	port := at.listener.Addr().(*net.TCPAddr).Port
+	var asked atomic.Int32
+	former := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = former })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		if asked.Add(1) > 2 { // the first questions, of which there is one for each family of addresses, are not answered
+			go answerName(theirs)
+		}
+		return ours, nil
+	}}
+	client, err := connect(t.Context(), server{addresses: []string{fmt.Sprintf("cluster.test.:%d", port)}, dialTimeout: 200 * time.Millisecond}, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = client.Close()
+	began := asked.Load()
+	if _, err := connect(t.Context(), server{addresses: []string{fmt.Sprintf("none.test.:%d", port)}, dialTimeout: time.Minute}, 1, nil); err == nil {
+		t.Error("reached a cluster by a name that there is none of")
+	}
+	if more := asked.Load() - began; more > 4 {
+		t.Errorf("asked %d times for a name that there is none of", more)
+	}
+}
+
+// answerName answers one question over TCP: cluster.test is 127.0.0.1, and there is no other name.
+func answerName(conn net.Conn) {
+	defer conn.Close()
+	var length [2]byte
+	if _, err := io.ReadFull(conn, length[:]); err != nil {
+		return
+	}
+	packed := make([]byte, binary.BigEndian.Uint16(length[:]))
+	if _, err := io.ReadFull(conn, packed); err != nil {
+		return
+	}
+	var message dnsmessage.Message
+	if message.Unpack(packed) != nil || len(message.Questions) != 1 {
+		return
+	}
+	question := message.Questions[0]
+	message.Response, message.RecursionAvailable, message.Additionals = true, true, nil
+	switch {
+	case question.Name.String() != "cluster.test.":
+		message.RCode = dnsmessage.RCodeNameError
+	case question.Type == dnsmessage.TypeA:
+		message.Answers = []dnsmessage.Resource{{
+			Header: dnsmessage.ResourceHeader{Name: question.Name, Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET, TTL: 1},
+			Body:   &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}},
+		}}
+	}
+	answer, err := message.AppendPack(make([]byte, 2))
+	if err != nil {
+		return
+	}
+	binary.BigEndian.PutUint16(answer, uint16(len(answer)-2))
+	_, _ = conn.Write(answer)
 }

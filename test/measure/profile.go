@@ -13,22 +13,20 @@ import (
 	"time"
 )
 
-// profileSeconds is how long processor time is sampled.
-const profileSeconds = 10
-
-// Profile samples the processor time of a program that serves pprof at an address; the returned function waits for that and saves its
-// memory profiles too, for `go tool pprof`. Files are named PREFIX-cpu.pprof and so on. Sampling costs some percent.
-func Profile(ctx context.Context, address, prefix string) (finish func() error) {
+// Profile samples the processor time of a program that serves pprof at an address, for so many whole seconds; the returned function waits
+// for that and saves its memory profiles too, for `go tool pprof`. Files are named PREFIX-cpu.pprof and so on. Sampling costs some percent.
+func Profile(ctx context.Context, address, prefix string, during time.Duration) (finish func() error) {
 	sampled := make(chan error, 1)
 	go func() {
-		sampled <- save(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", address, profileSeconds), prefix+"-cpu.pprof")
+		url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", address, int(during.Seconds()))
+		sampled <- save(ctx, url, prefix+"-cpu.pprof", during)
 	}()
 	return func() error {
 		if err := <-sampled; err != nil {
 			return err
 		}
 		for _, kind := range []string{"allocs", "heap"} {
-			if err := save(ctx, "http://"+address+"/debug/pprof/"+kind, prefix+"-"+kind+".pprof"); err != nil {
+			if err := save(ctx, "http://"+address+"/debug/pprof/"+kind, prefix+"-"+kind+".pprof", 0); err != nil {
 				return err
 			}
 		}
@@ -36,13 +34,13 @@ func Profile(ctx context.Context, address, prefix string) (finish func() error) 
 	}
 }
 
-// save writes what a URL serves to a file.
-func save(ctx context.Context, url, path string) error {
+// save writes what a URL serves after some time to a file.
+func save(ctx context.Context, url, path string, after time.Duration) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
-	client := http.Client{Timeout: (profileSeconds + 30) * time.Second}
+	client := http.Client{Timeout: after + 30*time.Second}
 	response, err := client.Do(request)
 	if err != nil {
 		return err
