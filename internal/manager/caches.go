@@ -111,17 +111,37 @@ func withoutManagedFields(object any) (any, error) {
 	})
 }
 
-// CompactChild keeps of a child what is read: of managed fields a digest of the operator's own entry, and of objects of chart kinds
-// not what their pods are made from.
+// CompactChild keeps of a child what is read: of managed fields a digest of the operator's own entry, of objects of chart kinds
+// not what their pods are made from, and of pods not what only a kubelet and a scheduler do.
 func CompactChild(object any) (any, error) {
 	return transformed(object, func(object any) {
 		apply.TrimManagedFields(object)
-		if whole, ok := object.(*unstructured.Unstructured); ok {
-			unstructured.RemoveNestedField(whole.Object, "spec", "template")
-			unstructured.RemoveNestedField(whole.Object, "spec", "jobTemplate")
-			unstructured.RemoveNestedField(whole.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+		switch child := object.(type) {
+		case *unstructured.Unstructured:
+			unstructured.RemoveNestedField(child.Object, "spec", "template")
+			unstructured.RemoveNestedField(child.Object, "spec", "jobTemplate")
+			unstructured.RemoveNestedField(child.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+		case *corev1.Pod:
+			compactPod(&child.Spec)
 		}
 	})
+}
+
+// compactPod drops three fifths of a pod. What is left of it is only read and patched, never written as a whole; a patch that binds it to
+// a node needs its node affinity.
+func compactPod(pod *corev1.PodSpec) {
+	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range containers {
+			c := &containers[i]
+			c.Env, c.EnvFrom, c.VolumeMounts, c.VolumeDevices = nil, nil, nil, nil
+			c.LivenessProbe, c.ReadinessProbe, c.StartupProbe, c.Lifecycle = nil, nil, nil, nil
+			c.SecurityContext, c.ResizePolicy = nil, nil
+		}
+	}
+	pod.TopologySpreadConstraints, pod.Tolerations = nil, nil
+	if pod.Affinity != nil {
+		pod.Affinity.PodAffinity, pod.Affinity.PodAntiAffinity = nil, nil
+	}
 }
 
 // transformed changes an object, or the last state of one that was deleted.

@@ -142,10 +142,9 @@ func readSlowlog(view *View, answer *redis.Cmd) error {
 type Health struct {
 	// As in View.
 	Role                  Role
+	Replicas              int
 	MasterLinkUp, Loading bool
 	PersistenceError      string
-	// Replicas is how many replicas a master has that are in sync with it, as far as it knows.
-	Replicas int
 }
 
 var (
@@ -236,7 +235,7 @@ func readHealth(text string) (h Health, err error) {
 		case wroteAOF:
 			unwritten = value == "err"
 		default:
-			if strings.HasPrefix(name, "slave") && strings.Contains(value, ",state=online,") {
+			if inSync(name, value) {
 				h.Replicas++
 			}
 		}

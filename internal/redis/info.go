@@ -20,7 +20,9 @@ import (
 // malformed is kept as err, so that a reader can ask for many fields and check once.
 type fields struct {
 	values map[string]string
-	err    error
+	// replicas are those in sync: INFO replication has a line for each.
+	replicas int
+	err      error
 }
 
 // wanted are the fields that are read.
@@ -76,9 +78,16 @@ func parseFields(text string) *fields {
 	for line := range strings.Lines(text) {
 		if name, value, _ := strings.Cut(line, ":"); wanted[name] {
 			f.values[name] = strings.TrimRight(value, "\r\n")
+		} else if inSync(name, value) {
+			f.replicas++
 		}
 	}
 	return f
+}
+
+// inSync reports whether a line of INFO replication tells of a replica that is in sync.
+func inSync(name, value string) bool {
+	return strings.HasPrefix(name, "slave") && strings.Contains(value, ",state=online,")
 }
 
 func (f *fields) fail(format string, args ...any) {
@@ -208,7 +217,7 @@ func redirections(info *fields) int64 {
 func readReplication(view *View, info *fields) {
 	switch role := info.word("role"); role {
 	case "master":
-		view.Role = RoleMaster
+		view.Role, view.Replicas = RoleMaster, info.replicas // those of a replica say nothing of its shard
 		view.ReplicationOffset = info.offset("master_repl_offset")
 	case "slave", "replica":
 		view.Role = RoleReplica
@@ -241,11 +250,15 @@ func (f *fields) offset(name string) int64 { return max(0, f.integer(name, math.
 // live of a field does not count such hashes.
 func countKeys(view *View, info string) error {
 	for line := range strings.Lines(info) {
-		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
-		number, isDB := strings.CutPrefix(name, "db")
-		if _, err := strconv.ParseUint(number, 10, 31); !isDB || err != nil {
+		number, isDB := strings.CutPrefix(line, "db")
+		if !isDB {
 			continue
 		}
+		number, value, _ := strings.Cut(strings.TrimRight(number, "\r\n"), ":")
+		if _, err := strconv.ParseUint(number, 10, 31); err != nil {
+			continue
+		}
+		name := "db" + number
 		if !strings.HasPrefix(value, "keys=") {
 			return fmt.Errorf("field %s: %.80q does not begin with keys=NUMBER", name, value)
 		}

@@ -26,6 +26,8 @@ type View struct {
 
 	// Role is master or replica.
 	Role Role
+	// Replicas is how many replicas a master has that are in sync with it, as far as it knows.
+	Replicas int
 	// MasterID is the node ID of the master that a replica follows; empty for a master.
 	MasterID string
 	// MasterLinkUp is true while a replica's connection to its master is established and its initial synchronization

@@ -141,7 +141,8 @@ func (t *turn) settle(ctx context.Context, measured *run) (*work, error) {
 	time.Sleep(tail) // the operator's watches begin
 	finish := func() error { return nil }
 	if t.operator.pprof != "" {
-		finish = measure.Profile(ctx, t.operator.pprof, filepath.Join(t.options.profiles, fmt.Sprintf("%s-%d", t.name, len(t.names))), 10*time.Second)
+		prefix := filepath.Join(t.options.profiles, fmt.Sprintf("%s-%d", t.name, len(t.names)))
+		finish = measure.Profile(ctx, t.operator.pprof, prefix, 10*time.Second)
 	}
 	w, err := t.during(tail, func() error {
 		began := time.Now()

@@ -21,6 +21,7 @@ import (
 	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/test/application"
 	"middleware.hc.cn/operator/test/live"
+	"middleware.hc.cn/operator/test/measure"
 )
 
 const (
@@ -31,52 +32,71 @@ const (
 )
 
 // A day's load in twenty minutes: data grows, commands are many for a while, a few slots get most of the data, and all of it goes. The
-// cluster has more shards, fewer, and slots that follow the load, and the application notices nothing. DAY names a file for the course of
-// it.
+// cluster has more shards, fewer, and slots that follow the load, and the application notices nothing. DAY names a file for a drawing of
+// it; then a cluster of six shards has the same load at the same times, for comparison.
 func TestRedisClusterFollowsTheLoad(t *testing.T) {
 	if os.Getenv("E2E") != "all" {
 		t.Skip("takes twenty minutes: with E2E=all; else TestDayOfLoad of the simulation")
 	}
+	var itself *day
+	live.Scenario(t, func(t *testing.T, run *live.Run) {
+		itself = liveThrough(t, run, sizesItself(live.NewNamespace(t)), nil)
+	})
+	drawing := os.Getenv("DAY")
+	if drawing == "" || t.Failed() {
+		return
+	}
 	live.Scenario(t, func(t *testing.T, run *live.Run) {
 		cluster := sizesItself(live.NewNamespace(t))
-		live.Create(t, cluster)
-		live.Ready(t, cluster)
-		d := &day{t: t, cluster: cluster, load: live.NewLoad(t, cluster), began: time.Now()}
-		d.load.StartAt(100)
-		stop := d.watch()
-
-		d.say("growth")
-		for part := range 4 {
-			d.fill(dayKeys/4*(part+1), dayKeyBytes)
-			time.Sleep(20 * time.Second)
+		cluster.Spec.Shards, cluster.Spec.Replicas = ptr.To[int32](6), ptr.To[int32](12)
+		cluster.Spec.Autoscale, cluster.Spec.Balance = nil, nil
+		byHand := liveThrough(t, run, cluster, itself)
+		if err := os.WriteFile(drawing, []byte(plotOf(itself, byHand).SVG()), 0o600); err != nil {
+			t.Error(err)
 		}
-		d.until("shards are added for the data", func(c *v1alpha1.RedisCluster) bool { return c.Status.Shards > 3 })
-		live.Ready(t, cluster)
-
-		d.say("spike")
-		d.next(1200)
-		shards := cluster.Status.Shards
-		d.until("shards are added for the commands", func(c *v1alpha1.RedisCluster) bool { return c.Status.Shards > shards })
-		live.Ready(t, cluster)
-		d.next(100)
-
-		d.say("hot slots")
-		d.skew(1, 24) // a shard that bears 16 MiB more than the others is worth a move
-		d.until("slots have moved", func(c *v1alpha1.RedisCluster) bool {
-			return c.Status.Balance != nil && len(c.Status.Balance.Moved) > 0 && c.Status.Migration == nil
-		})
-		live.Ready(t, cluster)
-
-		d.say("decline")
-		d.fill(dayKeys, 1)
-		d.until("there are three shards again", func(c *v1alpha1.RedisCluster) bool { return c.Status.Shards == 3 })
-		live.Ready(t, cluster)
-		stop()
-		d.save(os.Getenv("DAY"))
-		method := v1alpha1.MigrationAtomic
-		d.wantUnnoticed(method)
-		run.WantUnnoticed(d.load, method)
 	})
+}
+
+// liveThrough has a cluster live through the day. Each part of it lasts until the cluster has followed the load, or as long as on another
+// day.
+func liveThrough(t *testing.T, run *live.Run, cluster *v1alpha1.RedisCluster, as *day) *day {
+	t.Helper()
+	live.Create(t, cluster)
+	live.Ready(t, cluster)
+	d := &day{t: t, cluster: cluster, load: live.NewLoad(t, cluster), began: time.Now(), as: as}
+	d.load.StartAt(100)
+	stop := d.watch()
+
+	d.say("growth")
+	for part := range 4 {
+		d.fill(dayKeys/4*(part+1), dayKeyBytes)
+		time.Sleep(20 * time.Second)
+	}
+	d.until("shards are added for the data", func(c *v1alpha1.RedisCluster) bool { return c.Status.Shards > 3 })
+
+	d.say("spike")
+	d.next(1200)
+	shards := cluster.Status.Shards
+	d.until("shards are added for the commands", func(c *v1alpha1.RedisCluster) bool { return c.Status.Shards > shards })
+	d.next(100)
+
+	d.say("hot slots")
+	d.skew(1, 24) // a shard that bears 16 MiB more than the others is worth a move
+	d.until("slots have moved", func(c *v1alpha1.RedisCluster) bool {
+		return c.Status.Balance != nil && len(c.Status.Balance.Moved) > 0 && c.Status.Migration == nil
+	})
+
+	d.say("decline")
+	d.fill(dayKeys, 1)
+	d.until("there are three shards again", func(c *v1alpha1.RedisCluster) bool { return c.Status.Shards == 3 })
+	stop()
+	method := v1alpha1.MigrationAtomic
+	if as != nil {
+		method = live.NothingMoved
+	}
+	d.wantUnnoticed(method)
+	run.WantUnnoticed(d.load, method)
+	return d
 }
 
 // sizesItself is a cluster whose shards and slots follow the load.
@@ -106,17 +126,19 @@ type day struct {
 	load    *live.Load
 	began   time.Time
 	results []application.LoadResult
+	as      *day            // nil: the cluster says how long each part lasts
+	parts   []measure.Mark  // when each began
+	ends    []time.Duration // when each wait for the cluster was over
 
-	mu     sync.Mutex
-	course []string
+	mu                         sync.Mutex
+	shards, memory, operations []measure.Point
 }
 
 // say takes a part of the day down.
 func (d *day) say(what string) {
-	d.t.Logf("%4.0f s  %s", time.Since(d.began).Seconds(), what)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.course = append(d.course, fmt.Sprintf("%.0f,# %s", time.Since(d.began).Seconds(), what))
+	at := time.Since(d.began).Seconds()
+	d.t.Logf("%4.0f s  %s", at, what)
+	d.parts = append(d.parts, measure.Mark{Seconds: at, Text: what})
 }
 
 // next ends the load, and begins another one.
@@ -162,6 +184,12 @@ func (d *day) skew(shard int32, values int) {
 // until waits for something that takes minutes.
 func (d *day) until(what string, is func(*v1alpha1.RedisCluster) bool) {
 	d.t.Helper()
+	defer func() { d.ends = append(d.ends, time.Since(d.began)) }()
+	if d.as != nil {
+		time.Sleep(d.as.ends[len(d.ends)] - time.Since(d.began))
+		return
+	}
+	defer live.Ready(d.t, d.cluster)
 	const within = 20 * time.Minute
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(time.Second) {
 		if err := live.Get(d.t, d.cluster); err == nil && is(d.cluster) {
@@ -208,8 +236,10 @@ func (d *day) note() {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.course = append(d.course, fmt.Sprintf("%.0f,%d,%.0f,%.0f", time.Since(d.began).Seconds(), len(ownedByShard(cluster)),
-		100*memory/dayMaxMemory, operations))
+	at := time.Since(d.began).Seconds()
+	d.shards = append(d.shards, measure.Point{Seconds: at, Value: float64(len(ownedByShard(cluster)))})
+	d.memory = append(d.memory, measure.Point{Seconds: at, Value: 100 * memory / dayMaxMemory})
+	d.operations = append(d.operations, measure.Point{Seconds: at, Value: operations})
 }
 
 // number is that of a line of INFO; 0 when there is none.
@@ -221,18 +251,17 @@ func number(info, name string) float64 {
 	return n
 }
 
-// save writes the course of the day, if that is asked for.
-func (d *day) save(path string) {
-	d.t.Helper()
-	if path == "" {
-		return
+// plotOf draws a day and another one beside it.
+func plotOf(itself, byHand *day) measure.Plot {
+	panel := func(title string, of func(*day) []measure.Point) measure.Panel {
+		return measure.Panel{Title: title, Curves: []measure.Curve{
+			{Name: "sizes itself", Points: of(itself)}, {Name: "six shards by hand", Points: of(byHand)}}}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	text := "seconds,shards,memory percent,operations\n" + strings.Join(d.course, "\n") + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		d.t.Error(err)
-	}
+	return measure.Plot{Marks: itself.parts, Panels: []measure.Panel{
+		panel("shards", func(d *day) []measure.Point { return d.shards }),
+		panel("memory of the fullest master, % of maxmemory", func(d *day) []measure.Point { return d.memory }),
+		panel("commands a second of the busiest master", func(d *day) []measure.Point { return d.operations }),
+	}}
 }
 
 // wantUnnoticed judges the loads that have ended; the last one is judged by the scenario.

@@ -190,13 +190,16 @@ func TestNameThatIsNotAnsweredAtOnce(t *testing.T) {
 		}
 		return ours, nil
 	}}
-	client, err := connect(t.Context(), server{addresses: []string{fmt.Sprintf("cluster.test.:%d", port)}, dialTimeout: 200 * time.Millisecond}, 1, nil)
+	named := func(name string, dialTimeout time.Duration) server {
+		return server{addresses: []string{fmt.Sprintf("%s:%d", name, port)}, dialTimeout: dialTimeout}
+	}
+	client, err := connect(t.Context(), named("cluster.test.", 200*time.Millisecond), 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = client.Close()
 	began := asked.Load()
-	if _, err := connect(t.Context(), server{addresses: []string{fmt.Sprintf("none.test.:%d", port)}, dialTimeout: time.Minute}, 1, nil); err == nil {
+	if _, err := connect(t.Context(), named("none.test.", time.Minute), 1, nil); err == nil {
 		t.Error("reached a cluster by a name that there is none of")
 	}
 	if more := asked.Load() - began; more > 4 {

@@ -11,26 +11,29 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// Profile samples the processor time of a program that serves pprof at an address, for so many whole seconds; the returned function waits
-// for that and saves its memory profiles too, for `go tool pprof`. Files are named PREFIX-cpu.pprof and so on. Sampling costs some percent.
+// Profile samples for so many whole seconds what a program that serves pprof at an address takes of the processors and what it allocates;
+// the returned function waits for that and saves what it has in memory too, for `go tool pprof`. Files are named PREFIX-cpu.pprof and so
+// on. Sampling costs some percent.
 func Profile(ctx context.Context, address, prefix string, during time.Duration) (finish func() error) {
-	sampled := make(chan error, 1)
-	go func() {
-		url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", address, int(during.Seconds()))
-		sampled <- save(ctx, url, prefix+"-cpu.pprof", during)
-	}()
+	take := func(name, kind string, seconds time.Duration) error {
+		url := fmt.Sprintf("http://%s/debug/pprof/%s", address, kind)
+		if seconds > 0 {
+			url += fmt.Sprintf("?seconds=%d", int(seconds.Seconds()))
+		}
+		return save(ctx, url, prefix+"-"+name+".pprof", seconds)
+	}
+	var sampled errgroup.Group
+	sampled.Go(func() error { return take("cpu", "profile", during) })
+	sampled.Go(func() error { return take("allocs", "allocs", during) })
 	return func() error {
-		if err := <-sampled; err != nil {
+		if err := sampled.Wait(); err != nil {
 			return err
 		}
-		for _, kind := range []string{"allocs", "heap"} {
-			if err := save(ctx, "http://"+address+"/debug/pprof/"+kind, prefix+"-"+kind+".pprof", 0); err != nil {
-				return err
-			}
-		}
-		return nil
+		return take("heap", "heap", 0)
 	}
 }
 

@@ -122,9 +122,10 @@ func agreed(row map[string]cell, chosen func(column string) bool) (value string,
 
 // column names an engine and version in the table: redis and 7.0.15 are redis-7.0.
 func column(engine, version string) string {
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return engine + "-" + version
+	if major := strings.IndexByte(version, '.'); major >= 0 {
+		if minor := strings.IndexByte(version[major+1:], '.'); minor >= 0 {
+			version = version[:major+1+minor]
+		}
 	}
-	return engine + "-" + parts[0] + "." + parts[1]
+	return engine + "-" + version
 }

@@ -38,8 +38,9 @@ type History struct {
 
 // instance is what is remembered of one instance.
 type instance struct {
-	counted counted
-	signs   map[string]course // by reason
+	counted  counted
+	signs    map[string]course // by reason
+	restarts restarts
 }
 
 // course is what has become of a sign. It is suspected since a time, and then an anomaly until it is well.
@@ -52,14 +53,15 @@ type course struct {
 func (h *History) Planned(nodeID string) { h.planned = nodeID }
 
 // Next is the history after a look at a cluster, and what is not healthy, by instance and then by shard. Of an instance that does
-// not answer nothing new is known.
+// not answer nothing new is known but from its pod.
 func (h History) Next(s *snapshot.Snapshot, now time.Time) (History, []Anomaly) {
 	next := History{since: cmp.Or(h.since, now), instances: make(map[string]instance, len(s.Instances))}
 	usual := usualAnswer(s)
 	var found []Anomaly
 	for i := range s.Instances {
 		in := &s.Instances[i]
-		is := h.instances[in.UID]
+		is, known := h.instances[in.UID]
+		is.restarts = is.restarts.next(in, known, now)
 		if in.Redis != nil {
 			is = is.next(look{in: in, snap: s, usual: usual, now: now})
 		}
@@ -68,6 +70,9 @@ func (h History) Next(s *snapshot.Snapshot, now time.Time) (History, []Anomaly) 
 			if a := is.signs[sign.reason].anomaly; a != nil {
 				found = append(found, *a)
 			}
+		}
+		if a := is.restarts.anomaly; a != nil {
+			found = append(found, *a)
 		}
 	}
 	next.shards, next.planned = successions(h, s, now)
@@ -85,7 +90,7 @@ func longest() time.Duration {
 // next is what is remembered after a look.
 func (is instance) next(l look) instance {
 	l.counted = is.counted.next(l.in.Redis, l.now)
-	next := instance{counted: l.counted}
+	next := instance{counted: l.counted, restarts: is.restarts}
 	for _, sign := range signs {
 		if c := sign.next(is.signs[sign.reason], l); c != (course{}) {
 			if next.signs == nil {

@@ -255,3 +255,33 @@ func TestMessagesAreBounded(t *testing.T) {
 		t.Errorf("found %+v", w.found)
 	}
 }
+
+// A container that ends again and again is told of, once, with its remedy, whether the instance answers in between or not.
+func TestCrashLooping(t *testing.T) {
+	w := watch{t: t, now: start}
+	restarted := func(times int32, answers bool) func(*snapshot.Snapshot) {
+		return func(s *snapshot.Snapshot) {
+			in := &s.Instances[3]
+			if in.Restarts, in.LastEnd = times, "OOMKilled, exit code 137"; !answers {
+				in.Redis = nil
+			}
+		}
+	}
+	w.expect("restarts of the time before", w.see(restarted(7, true), 5*time.Minute))
+	w.expect("one more", w.see(restarted(8, false), 5*time.Minute))
+	w.expect("two", w.see(restarted(9, true), 5*time.Minute))
+	w.expect("three", w.see(restarted(10, false), 5*time.Minute), "c-1-1 CrashLooping")
+	if said := w.found[0].Message; !strings.Contains(said, "3 times within an hour (OOMKilled, exit code 137): ") {
+		t.Error(said)
+	}
+	began := w.found[0]
+	w.expect("it stays", w.see(restarted(10, true), 40*time.Minute), "c-1-1 CrashLooping")
+	if w.found[0] != began {
+		t.Errorf("%+v became %+v", began, w.found[0])
+	}
+	w.expect("an hour after the first", w.see(restarted(10, true), 10*time.Minute))
+	w.expect("many at once, and another pod", append(w.see(restarted(2000000000, true), time.Minute), w.see(func(s *snapshot.Snapshot) {
+		restarted(2000000001, true)(s)
+		s.Instances[3].UID = "another"
+	}, time.Minute)...), "c-1-1 CrashLooping")
+}

@@ -160,7 +160,7 @@ func announcedName(v redis.View) string {
 
 func fromView(v redis.View, shared *texts) *snapshot.Redis {
 	r := &snapshot.Redis{
-		NodeID: v.NodeID, Master: v.Role == redis.RoleMaster, MasterID: v.MasterID,
+		NodeID: v.NodeID, Master: v.Role == redis.RoleMaster, MasterID: v.MasterID, Replicas: v.Replicas,
 		MasterLinkUp: v.MasterLinkUp, MasterLinkDownFor: v.MasterLinkDownFor, MasterLinkLost: v.MasterLinkLost, MasterIP: v.MasterIP,
 		Syncing: v.Syncing,
 		Offset:  v.ReplicationOffset, FormerHistory: v.FormerHistory.ID, FormerOffset: v.FormerHistory.Offset, Keys: v.Keys,

@@ -22,6 +22,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/backupjob"
+	"middleware.hc.cn/operator/internal/excerpt"
 	"middleware.hc.cn/operator/internal/pods"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
@@ -265,6 +266,7 @@ func instance(cluster *v1alpha1.RedisCluster, sets map[int]types.UID, pod *corev
 		in.Stopped, in.StoppedAt = stopped(pod)
 	}
 	in.Ended = over(pod)
+	in.Restarts, in.LastEnd = restarts(pod)
 	readGate(&in, pod)
 	in.OnNode = slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "data" && v.HostPath != nil })
 	in.Unplaced = slices.Contains(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: v1alpha1.SchedulingGateNode})
@@ -308,6 +310,21 @@ func stopped(pod *corev1.Pod) (yes bool, since time.Time) {
 		return c.State.Running == nil, since
 	}
 	return pod.Spec.NodeName == "", time.Time{}
+}
+
+// restarts is how often a pod's Redis was started again, and how it ended last.
+func restarts(pod *corev1.Pod) (times int32, lastEnd string) {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.Name != redisContainer {
+			continue
+		}
+		if times = c.RestartCount; c.LastTerminationState.Terminated != nil {
+			const longestReason = 40
+			ended := c.LastTerminationState.Terminated
+			lastEnd = fmt.Sprintf("%s, exit code %d", excerpt.Of(ended.Reason, longestReason), ended.ExitCode)
+		}
+	}
+	return times, lastEnd
 }
 
 // readGate reads whether clients are led to the instance.

@@ -441,3 +441,22 @@ func TestRolledAt(t *testing.T) {
 		t.Errorf("of a spec that has just changed: %s", got)
 	}
 }
+
+// How often a container was started again is the Redis container's, and a reason is no longer than a word.
+func TestRestarts(t *testing.T) {
+	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
+		{Name: "exporter", RestartCount: 9},
+		{Name: "redis", RestartCount: 3, LastTerminationState: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}}},
+	}}}
+	if times, how := restarts(pod); times != 3 || how != "OOMKilled, exit code 137" {
+		t.Errorf("%d times, %q", times, how)
+	}
+	pod.Status.ContainerStatuses[1].LastTerminationState.Terminated.Reason = strings.Repeat("a", 10000)
+	if _, how := restarts(pod); len(how) > 100 {
+		t.Errorf("%d characters", len(how))
+	}
+	if times, how := restarts(&corev1.Pod{}); times != 0 || how != "" {
+		t.Errorf("%d times, %q", times, how)
+	}
+}

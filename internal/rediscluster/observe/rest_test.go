@@ -4,8 +4,8 @@
 package observe
 
 import (
-	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -116,31 +116,44 @@ func TestUnchanged(t *testing.T) {
 			if got, _ := o.Unchanged(t.Context(), c, &o.Memory, rest, time.Second); got != tt.unchanged {
 				t.Errorf("unchanged: %t, want %t", got, tt.unchanged)
 			}
-			rest.instances = slices.Delete(rest.instances, 1, 2) // it is not the replica's turn
-			if got, _ := o.Unchanged(t.Context(), c, &o.Memory, rest, time.Second); got != tt.unchanged {
-				t.Errorf("of its masters alone it is unchanged: %t, want %t", got, tt.unchanged)
-			}
 		})
 	}
 }
 
-// From the second look on a master tells of its replicas, and one of those is asked, each in its turn.
-func TestReplicasAreAskedInTurn(t *testing.T) {
+// Every master is asked, however many there are, and one of them, each in its turn, for its table.
+func TestMastersAreAsked(t *testing.T) {
+	o, _, world := newObserver(t, interceptor.Funcs{})
+	const masters = 2*inTurn + 1
 	s := &snapshot.Snapshot{}
-	for i, name := range []string{"c-0-0", "c-0-1", "c-0-2", "c-1-0", "c-1-1"} {
-		s.Instances = append(s.Instances, snapshot.Instance{Name: name, Redis: &snapshot.Redis{Master: i%3 == 0}})
+	for i := range 2 * masters {
+		ip := "10.0.0." + strconv.Itoa(1+i)
+		world.AddNode(redistest.NodeOptions{IP: ip})
+		id, err := o.Redis.Node(ip+":6379", redis.Credentials{}).Identify(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := snapshot.Instance{Name: "c-" + strconv.Itoa(i), IP: ip, Redis: &snapshot.Redis{NodeID: id, Master: i%2 == 0}}
+		s.Instances = append(s.Instances, in)
 	}
-	rest := RestOf(s, 1)
-	for look, want := range []string{"01234", "032", "034", "031", "032"} {
-		got := ""
-		asked := rest.next()
-		for _, i := range asked {
-			got += strconv.Itoa(i)
+	var mu sync.Mutex
+	asked := map[string]int{}
+	world.OnCommand(func(_ *redistest.Node, args []string) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[args[0]]++
+	})
+	tellers := map[int]bool{}
+	for turn := range masters {
+		clear(asked)
+		rest := RestOf(s, turn)
+		tellers[rest.teller] = true
+		same, _ := o.Unchanged(t.Context(), cluster(), &o.Memory, rest, AnswerTimeout)
+		if !same || asked["INFO"] != masters || asked["CLUSTER"] != 1 {
+			t.Errorf("turn %d: unchanged: %t, asked %v", turn, same, asked)
 		}
-		if got != want {
-			t.Errorf("look %d: instances %s, want %s", look, got, want)
-		}
-		rest.looked(asked, make([]redis.Health, len(s.Instances)))
+	}
+	if len(tellers) != masters {
+		t.Errorf("%d masters were asked for their table, want each of %d", len(tellers), masters)
 	}
 }
 
@@ -167,7 +180,7 @@ func TestRestNeedsAllInstances(t *testing.T) {
 func TestWaitingAtRestIsCharged(t *testing.T) {
 	o, _, world := newObserver(t, interceptor.Funcs{})
 	node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1"})
-	rest := &Rest{instances: []snapshot.Instance{{Name: "c-0-0", IP: "10.0.0.1"}}, master: 0, table: &snapshot.Redis{}}
+	rest := &Rest{masters: []snapshot.Instance{{Name: "c-0-0", IP: "10.0.0.1"}}, health: make([]redis.Health, 1), table: &snapshot.Redis{}}
 	world.FailNext(node, "INFO", redistest.Failure{Kind: redistest.Hang})
 	if same, waited := o.Unchanged(t.Context(), cluster(), &o.Memory, rest, time.Second); same || waited < time.Second/2 {
 		t.Errorf("unchanged: %t, charged %s", same, waited)

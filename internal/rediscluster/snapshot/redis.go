@@ -22,6 +22,8 @@ type Redis struct {
 	NodeID   string
 	Master   bool
 	MasterID string
+	// Replicas is how many replicas a master has that are in sync with it, as far as it knows.
+	Replicas int
 	// MasterLinkUp and MasterLinkDownFor are about a replica's link to its master.
 	MasterLinkUp      bool
 	MasterLinkDownFor time.Duration

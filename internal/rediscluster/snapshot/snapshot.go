@@ -384,6 +384,10 @@ type Instance struct {
 	// clients to it. RemovedFromEndpointsAt is when that ended.
 	HasReadinessGate, InEndpoints bool
 	RemovedFromEndpointsAt        time.Time
+	// Restarts is how often the kubelet has started the Redis container of the pod again; LastEnd says how it ended last, such as
+	// "OOMKilled, exit code 137", and is empty if that is not known.
+	Restarts int32
+	LastEnd  string
 	// Fenced reports whether the instance is left alone, as a person asks; only planning says so.
 	Fenced bool
 	// Terminating reports whether the pod is being deleted; StopBy is when its grace period ends.

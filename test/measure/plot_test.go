@@ -1,0 +1,43 @@
+// Copyright 2026 The Middleware Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestPlot(t *testing.T) {
+	plot := Plot{
+		Panels: []Panel{
+			{Title: "shards", Curves: []Curve{{Name: "a < b", Points: []Point{{0, 3}, {60, 6}}}, {Name: "c", Points: []Point{{0, 0}, {120, 1}}}}},
+			{Title: "nothing"},
+		},
+		Marks: []Mark{{Seconds: 60, Text: "spike"}},
+	}
+	drawn := plot.SVG()
+	for decoder := xml.NewDecoder(strings.NewReader(drawn)); ; {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, part := range []string{"a &lt; b", ">spike<", `d="M44.0 96.0L400.0 36.0"`, `d="M44.0 156.0L756.0 136.0"`} {
+		if !strings.Contains(drawn, part) {
+			t.Errorf("no %s in:\n%s", part, drawn)
+		}
+	}
+}
+
+func TestScaleOfAPanel(t *testing.T) {
+	for most, want := range map[float64]float64{0: 1, 1: 1, 3: 4, 7: 8, 9: 10, 96: 100, 0.15: 0.2, 1300: 2000} {
+		if got := (Panel{Curves: []Curve{{Points: []Point{{0, most}, {1, 0}}}}}).scale(); got < want*0.999 || got > want*1.001 {
+			t.Errorf("%g: %g, want %g", most, got, want)
+		}
+	}
+}
