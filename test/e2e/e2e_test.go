@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,22 +33,34 @@ func TestMain(m *testing.M) {
 // busy has a place for each test that keeps two processors busy beside others: with more of them clients wait for the machine.
 var busy = make(chan struct{}, 4)
 
+// entering is of the test that waits for others to leave it some of the machine.
+var entering sync.Mutex
+
 const (
 	// crowded is how many tasks wait for each processor on a machine that has enough to do.
 	crowded = 12
 	// calmWithin is how long a test waits at most for others to leave it some of the machine.
 	calmWithin = 5 * time.Minute
+	// felt is how long it takes until the machine shows that another test has begun.
+	felt = 20 * time.Second
 )
 
 // parallel runs a test beside others when it has a place, and the machine is not crowded. What waits most of the time takes none: it calls
-// t.Parallel, as does a test whose parts are parallel.
+// t.Parallel, as does a test whose parts are parallel. Where processors have enough to do, no two begin in the same moment: forming a
+// cluster takes most of what one takes of the machine.
 func parallel(t *testing.T) {
 	t.Helper()
 	t.Parallel()
 	busy <- struct{}{}
 	t.Cleanup(func() { <-busy })
-	for deadline := time.Now().Add(calmWithin); len(busy) > 1 && tasks() > crowded && time.Now().Before(deadline); {
+	deadline := time.Now().Add(calmWithin)
+	entering.Lock()
+	defer entering.Unlock()
+	for len(busy) > 1 && tasks() > crowded && time.Now().Before(deadline) {
 		time.Sleep(time.Second)
+	}
+	if tasks() > crowded/2 {
+		time.Sleep(felt)
 	}
 }
 
