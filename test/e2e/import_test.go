@@ -56,6 +56,7 @@ func runServer(t *testing.T, namespace string) (fill func(from, to int)) {
 
 // A clone has what another cluster of the namespace had, shard by shard; that goes on, and neither sees what is written to the other then.
 func TestRedisClusterIsCloned(t *testing.T) {
+	shownElsewhere(t, "TestClusterIsCloned of test/engine; TestRedisClusterImportsAServer")
 	parallel(t)
 	namespace := live.NewNamespace(t)
 	source := newCluster(namespace, "cache")

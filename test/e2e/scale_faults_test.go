@@ -23,6 +23,7 @@ import (
 // may fail until their replicas have taken over, and writes of that moment may be lost, but
 // the scaling ends, no slot stays open, and data that had been there is whole.
 func TestRedisClusterScalesWhilePodsDie(t *testing.T) {
+	shownElsewhere(t, "TestDisasterAtEveryCommand of the simulation; TestRedisClusterScalesWhileTheOperatorDies")
 	parallel(t)
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	cluster.Spec.UpdateStrategy.KeysPerSecond = gently

@@ -114,6 +114,7 @@ func assign(t *testing.T, cluster *v1alpha1.RedisCluster, strategy v1alpha1.Assi
 
 // Data that would not fit into the shards that stay is not moved, unless that is allowed.
 func TestRedisClusterScaleInNeedsRoom(t *testing.T) {
+	shownElsewhere(t, "TestCapacity of the planner")
 	parallel(t)
 	cluster := newCluster(live.NewNamespace(t), "small")
 	four := int32(4)

@@ -178,12 +178,18 @@ func terminal(t *testing.T) []string {
 	return append(os.Environ(), "HOME="+home, "KUBECONFIG="+file, "PATH="+os.Getenv("KUBEBUILDER_ASSETS")+":"+os.Getenv("PATH"))
 }
 
+// run types a script, again when kubectl gave up connecting, which it does after ten seconds: nothing was asked then.
 func run(t *testing.T, environment []string, script string) (string, error) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
-	command.Dir, command.Env = root, environment
-	out, err := command.CombinedOutput()
-	return string(out), err
+	const tries = 6
+	for try := 1; ; try++ {
+		command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
+		command.Dir, command.Env = root, environment
+		out, err := command.CombinedOutput()
+		if err == nil || try == tries || !strings.Contains(string(out), "net/http: TLS handshake timeout") {
+			return string(out), err
+		}
+	}
 }
 
 // putObjects makes the objects anew that the pages are about.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -60,7 +62,7 @@ func run(m *testing.M, server *envtest.Environment, scheme *runtime.Scheme, prep
 		_ = server.Stop()
 		os.Exit(1)
 	}()
-	admin, err := server.Start()
+	admin, err := Serve(server)
 	if err != nil {
 		return 1, fmt.Errorf("start the API server: %w\nset KUBEBUILDER_ASSETS to the directory that hack/envtest.sh prints", err)
 	}
@@ -81,6 +83,22 @@ func run(m *testing.M, server *envtest.Environment, scheme *runtime.Scheme, prep
 		err = <-ended
 	}
 	return code, err
+}
+
+// Serve starts an API server. Envtest gives a server that runs five seconds to make the namespace default, for which it takes longer
+// beside much else.
+func Serve(server *envtest.Environment) (*rest.Config, error) {
+	const tries = 24
+	admin, err := server.Start()
+	for range tries {
+		if err == nil || !strings.Contains(err.Error(), "default namespace") {
+			break
+		}
+		server.UseExistingCluster = ptr.To(true)
+		admin, err = server.Start()
+		server.UseExistingCluster = nil // it is stopped, too
+	}
+	return admin, err
 }
 
 // Check ends a test that met an error.

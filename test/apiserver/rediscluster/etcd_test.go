@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/test/apiserver/environment"
 )
 
 // ownServer is an etcd and an API server of this test's own, whose files outlive a stop. Until the test ends it is the one of all: no
@@ -35,7 +36,7 @@ func ownServer(t *testing.T) *envtest.Environment {
 	}
 	server.ControlPlane.GetAPIServer().Configure().Set("request-timeout", "10s") // so long it waits for watches when it stops
 	server.ControlPlaneStopTimeout = 2 * time.Minute
-	config, err := server.Start()
+	config, err := environment.Serve(server)
 	check(t, err)
 	config.QPS = -1
 	own, err := client.New(config, client.Options{Scheme: scheme})

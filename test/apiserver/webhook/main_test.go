@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"middleware.hc.cn/operator/internal/manager"
+	"middleware.hc.cn/operator/test/apiserver/environment"
 )
 
 const (
@@ -63,22 +64,22 @@ func run(m *testing.M) (code int, err error) {
 		return 1, errors.New("KUBEBUILDER_ASSETS is not set; run them with make test-apiserver")
 	}
 	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
-	environment := &envtest.Environment{
+	server := &envtest.Environment{
 		CRDDirectoryPaths:     []string{root + "/config/crd/bases"},
 		ErrorIfCRDPathMissing: true,
 		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{root + "/config/webhook"}},
 	}
 	// Off by default, and on in OpenShift: who sets blockOwnerDeletion must be allowed to update the owner's finalizers.
-	environment.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
-	if restConfig, err = environment.Start(); err != nil {
+	server.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
+	if restConfig, err = environment.Serve(server); err != nil {
 		return 1, fmt.Errorf("starting an API server: %w", err)
 	}
-	kubeconfig = environment.KubeConfig
+	kubeconfig = server.KubeConfig
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped := make(chan error, 1)
 	defer func() {
 		cancel()
-		err = errors.Join(err, <-stopped, environment.Stop())
+		err = errors.Join(err, <-stopped, server.Stop())
 	}()
 	if kube, err = client.New(restConfig, client.Options{}); err != nil {
 		return 1, err
@@ -86,7 +87,7 @@ func run(m *testing.M) (code int, err error) {
 	if err := grant(ctx); err != nil {
 		return 1, fmt.Errorf("applying config/rbac: %w", err)
 	}
-	hook := environment.WebhookInstallOptions
+	hook := server.WebhookInstallOptions
 	probes, err := freeAddress()
 	if err != nil {
 		return 1, err
