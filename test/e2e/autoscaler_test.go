@@ -139,10 +139,7 @@ func serveOperations(t *testing.T, cluster *v1alpha1.RedisCluster) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(answer)
 	}))
-	var err error
-	if server.Listener, err = net.Listen("tcp", net.JoinHostPort(here(t), "0")); err != nil {
-		t.Fatal(err)
-	}
+	server.Listener = listenOutside(t)
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	at := server.Listener.Addr().(*net.TCPAddr)
@@ -189,13 +186,20 @@ func operationsOf(t *testing.T, of *v1alpha1.RedisCluster) (int64, error) {
 	return int64(math.Round(sum)), nil
 }
 
-// here is the address of this machine at which nodes reach it.
-func here(t *testing.T) string {
+// listenOutside listens beside the API server.
+func listenOutside(t *testing.T) (listener net.Listener) {
 	t.Helper()
-	conn, err := net.Dial("udp", net.JoinHostPort(aNode(t), "1")) // nothing is sent
-	if err != nil {
+	node := aNode(t)
+	if err := inNetwork(networkOutside(t), func() error {
+		conn, err := net.Dial("udp", net.JoinHostPort(node, "1")) // nothing is sent: it tells from which address nodes are reached
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		listener, err = net.Listen("tcp", net.JoinHostPort(conn.LocalAddr().(*net.UDPAddr).IP.String(), "0"))
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	return conn.LocalAddr().(*net.UDPAddr).IP.String()
+	return listener
 }

@@ -111,6 +111,12 @@ func aNode(t *testing.T) string {
 	return ""
 }
 
+// networkOutside is that of the control plane, which reaches nodes.
+func networkOutside(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("/proc/%d/ns/net", processOf(t, "etcd", "control-plane"))
+}
+
 // clientsOutside reach nodes, and no pods.
 type clientsOutside struct {
 	t       *testing.T
@@ -143,15 +149,19 @@ func startOutside(t *testing.T, cluster *v1alpha1.RedisCluster) *clientsOutside 
 	}
 	const timeout = 5 * time.Second
 	o := &clientsOutside{t: t, cluster: cluster}
-	host, outside := cluster.Spec.External.Host, fmt.Sprintf("/proc/%d/ns/net", processOf(t, "etcd", "control-plane"))
+	host, outside := cluster.Spec.External.Host, networkOutside(t)
 	o.client = goredis.NewClusterClient(&goredis.ClusterOptions{
 		Addrs: cluster.Status.External.Addresses, Password: string(secret.Data[v1alpha1.SecretKeyPassword]), Protocol: 2, DisableIdentity: true,
 		MaxRetries: -1, DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, ClusterStateReloadInterval: time.Second,
-		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
+		Dialer: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
 			if at, _, err := net.SplitHostPort(address); err != nil || at != host {
 				return nil, fmt.Errorf("%s is not reached from outside", address)
 			}
-			return dialWithin(ctx, outside, network, address)
+			err = inNetwork(outside, func() error {
+				conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
+				return err
+			})
+			return conn, err
 		},
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -4,16 +4,14 @@
 package e2e
 
 import (
-	"context"
-	"net"
 	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
 )
 
-// dialWithin connects from the network of another process of this machine.
-func dialWithin(ctx context.Context, namespace, network, address string) (conn net.Conn, err error) {
+// inNetwork does something in the network of another process of this machine.
+func inNetwork(namespace string, do func() error) (err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -26,8 +24,8 @@ func dialWithin(ctx context.Context, namespace, network, address string) (conn n
 		if err = unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
 			return
 		}
-		conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
+		err = do()
 	}()
 	<-done
-	return conn, err
+	return err
 }
