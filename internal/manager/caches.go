@@ -127,8 +127,8 @@ func CompactChild(object any) (any, error) {
 	})
 }
 
-// compactPod drops three fifths of a pod. What is left of it is only read and patched, never written as a whole; a patch that binds it to
-// a node needs its node affinity.
+// compactPod drops what nobody reads here. What is left of a pod is only read and patched, never written as a whole; a patch that binds it
+// to a node needs its node affinity.
 func compactPod(pod *corev1.PodSpec) {
 	for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
 		for i := range containers {

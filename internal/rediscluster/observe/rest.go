@@ -64,7 +64,7 @@ func (o *Observer) Due(cluster *v1alpha1.RedisCluster, m *Memory) bool {
 		m.config.name != "" && m.config.name == cluster.Spec.Template().Configmap && !o.fresh(m.config.read)
 }
 
-// inTurn is how many masters one goroutine asks, one after the other: none of a healthy cluster takes longer than a goroutine costs.
+// inTurn is how many masters one goroutine asks, one after the other: those of a healthy cluster answer in no time.
 const inTurn = 8
 
 // Unchanged reports whether all masters of a cluster answer within a time, and say what they said; and how long they kept it waiting.
