@@ -94,7 +94,7 @@ APISERVER_TIMEOUT ?= 80m
 test-apiserver: ## tests against a real API server and etcd
 	hack/tool.sh helm-operator >/dev/null; hack/tool.sh helm >/dev/null; hack/tool.sh gateway >/dev/null # what operators are taken over from, what charts are compared with, what traffic goes through
 	for tool in operator-sdk controller-gen kustomize "code-generator client-gen"; do hack/tool.sh $$tool >/dev/null; done # what adds kinds to a copy of the checkout
-	assets=$$(hack/envtest.sh); KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m KUBEBUILDER_ASSETS=$$assets $(GO_TEST) -count=1 -p 4 -timeout $(APISERVER_TIMEOUT) $(RUN_FLAG) ./test/apiserver/...
+	assets=$$(hack/envtest.sh); KUBEBUILDER_ASSETS=$$assets $(GO_TEST) -count=1 -p 4 -timeout $(APISERVER_TIMEOUT) $(RUN_FLAG) ./test/apiserver/...
 
 .PHONY: test-engine
 test-engine: build-backup ## tests against real Redis and Valkey processes, and real object stores (STORES=all: also Azure's; CLIENTS=all: also clients of other languages, see docs/external-access.md; both need Node.js)

@@ -4,7 +4,8 @@
 # A lane runs its layers one after the other. Those beside run at the lowest priority, on what the others leave of the processors,
 # which wait for servers most of the time; their output is printed when they end, and kept in build/layers. LAYER of --until
 # begins when the first layer of the other lane has ended. The first failure ends all. INCONCLUSIVE names the file where tests
-# write what a machine that stalled kept from being judged: it is printed last.
+# write what a machine that stalled kept from being judged: it is printed last. While they run, root's machine gives memory in huge
+# pages: with them an API server of a test takes a fifth less processor time where page faults are dear.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 beside='' until=''
@@ -12,7 +13,7 @@ while [[ ${1:-} == --* ]]; do
   case $1 in
   --beside) beside=${2:?} ;;
   --until) until=${2:?} ;;
-  *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
   esac
   shift 2
 done
@@ -22,9 +23,15 @@ mkdir -p "$logs"
 touch "$logs/times"
 [[ -z ${INCONCLUSIVE:-} ]] || : >"$INCONCLUSIVE"
 lanes=()
+pages=/sys/kernel/mm/transparent_hugepage/enabled mode=''
+if [[ -w $pages && $(<"$pages") =~ \[(.*)\] ]]; then
+  mode=${BASH_REMATCH[1]}
+  echo always >"$pages" || mode=''
+fi
 
 finish() {
   local code=$? lane
+  [[ -z $mode ]] || echo "$mode" >"$pages"
   # Each lane is a process group of its own: nothing of it is left when a layer fails.
   for lane in "${lanes[@]}"; do
     kill -- "-$lane" || continue

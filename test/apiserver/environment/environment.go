@@ -85,10 +85,11 @@ func run(m *testing.M, server *envtest.Environment, scheme *runtime.Scheme, prep
 	return code, err
 }
 
-// Serve starts an API server. Envtest gives a server that runs five seconds to make the namespace default, for which it takes longer
-// beside much else.
+// Serve starts an API server. Envtest gives it 20 seconds to start, 10 to serve CRDs, and 5 to make the namespace default, for each of which
+// it takes longer beside much else.
 func Serve(server *envtest.Environment) (*rest.Config, error) {
 	const tries = 24
+	server.ControlPlaneStartTimeout, server.ControlPlaneStopTimeout, server.CRDInstallOptions.MaxTime = timeout, timeout, timeout
 	admin, err := server.Start()
 	for range tries {
 		if err == nil || !strings.Contains(err.Error(), "default namespace") {
