@@ -23,6 +23,7 @@ import (
 type options struct {
 	manager   string // the operator's binary
 	arguments string // further ones of it
+	replicas  int    // that share the work by shards, if there are several
 	clusters  string // numbers of RedisClusters, comma separated and rising
 	rest      time.Duration
 	scrapes   int
@@ -37,6 +38,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.manager, "manager", "bin/manager", "the operator's binary")
 	flag.StringVar(&o.arguments, "arguments", "", "further arguments of the operator, separated by blanks")
+	flag.IntVar(&o.replicas, "replicas", 1, "how many replicas of the operator share the work, with four shards each; figures are sums")
 	flag.StringVar(&o.clusters, "clusters", "10,100", "numbers of RedisClusters, comma separated and rising; 1000 take half an hour and 8 GB")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long the operator is watched at rest: whole minutes, it asks for all once in each")
 	flag.IntVar(&o.scrapes, "scrapes", 50, "how many times metrics are scraped, plain and compressed each; 0 leaves scrapes out")
@@ -77,10 +79,10 @@ func bench(ctx context.Context, o options) error {
 			return err
 		}
 		b := &run{server: s, fleet: f, options: o}
-		if b.operator, err = s.startOperator(ctx, o); err != nil {
+		defer func() { b.kill() }()
+		if b.operators, err = s.startOperators(ctx, o); err != nil {
 			return err
 		}
-		defer func() { b.operator.Kill() }()
 		if err := b.watch(running); err != nil {
 			return err
 		}

@@ -45,7 +45,8 @@ type result struct {
 	Requests  measure.Requests `json:"requests"`
 	PerMinute float64          `json:"requestsAMinute"`
 	Commands  float64          `json:"commandsAMinute"`
-	Memory    measure.Memory   `json:"memory"`
+	// Memory is that of each replica.
+	Memory []measure.Memory `json:"memory"`
 	// Scraped is what scrapes cost; nil if that was left out.
 	Scraped *scraped `json:"scraped,omitempty"`
 	// Restarted is what the operator's restart took until it had looked at each, in seconds of time and of the processor.
@@ -62,9 +63,9 @@ type run struct {
 	*server
 	options
 
-	fleet    *fleet
-	operator *program
-	made     int
+	fleet     *fleet
+	operators []*program // its replicas
+	made      int
 
 	mu       sync.Mutex
 	clusters map[client.ObjectKey]*v1alpha1.RedisCluster // as the watch tells
@@ -178,13 +179,13 @@ func (r *run) atRest(ctx context.Context, m *result) error {
 	progress("at rest")
 	finish := func() error { return nil }
 	if r.profiles != "" {
-		finish = measure.Profile(ctx, r.operator.pprof, filepath.Join(r.profiles, fmt.Sprintf("rest-%d", m.Clusters)), r.rest)
+		finish = measure.Profile(ctx, r.operators[0].pprof, filepath.Join(r.profiles, fmt.Sprintf("rest-%d", m.Clusters)), r.rest)
 	}
-	allocated, err := measure.Allocated(r.operator.metrics)
+	allocated, err := r.allocated()
 	if err != nil {
 		return err
 	}
-	cpu, err := measure.CPUSeconds(r.operator.PID()) // after that scrape, which is not at rest
+	cpu, err := r.cpuSeconds() // after that scrape, which is not at rest
 	if err != nil {
 		return err
 	}
@@ -196,11 +197,11 @@ func (r *run) atRest(ctx context.Context, m *result) error {
 	}
 	ended := time.Now()
 	minutes := ended.Sub(began).Minutes()
-	cpuThen, err := measure.CPUSeconds(r.operator.PID())
+	cpuThen, err := r.cpuSeconds()
 	if err != nil {
 		return err
 	}
-	allocatedThen, err := measure.Allocated(r.operator.metrics)
+	allocatedThen, err := r.allocated()
 	if err != nil {
 		return err
 	}
@@ -209,23 +210,58 @@ func (r *run) atRest(ctx context.Context, m *result) error {
 		return err
 	}
 	m.CPU, m.Commands = (cpuThen-cpu)/minutes, float64(r.fleet.commands.Load()-commands)/minutes
-	m.Allocated = (allocatedThen.Bytes - allocated.Bytes) / 1e6 / minutes
+	m.Allocated = (allocatedThen - allocated) / 1e6 / minutes
 	m.Requests = measure.Count(events, user, began, ended)
 	m.PerMinute = float64(m.Requests.Total) / minutes
 	r.Audit.Forget()
-	if m.Memory, err = measure.MemoryOf(r.operator.PID()); err != nil {
-		return err
+	for _, p := range r.operators {
+		memory, err := measure.MemoryOf(p.PID())
+		if err != nil {
+			return err
+		}
+		m.Memory = append(m.Memory, memory)
 	}
 	return finish()
+}
+
+// cpuSeconds is what all replicas have used since they started.
+func (r *run) cpuSeconds() (sum float64, err error) {
+	for _, p := range r.operators {
+		seconds, err := measure.CPUSeconds(p.PID())
+		if err != nil {
+			return 0, err
+		}
+		sum += seconds
+	}
+	return sum, nil
+}
+
+// allocated is how many bytes all replicas have allocated since they started.
+func (r *run) allocated() (sum float64, err error) {
+	for _, p := range r.operators {
+		allocated, err := measure.Allocated(p.metrics)
+		if err != nil {
+			return 0, err
+		}
+		sum += allocated.Bytes
+	}
+	return sum, nil
+}
+
+// kill ends all replicas as a crash would.
+func (r *run) kill() {
+	for _, p := range r.operators {
+		p.Kill()
+	}
 }
 
 // restart kills the operator and starts it again; it has looked at a RedisCluster when it has asked all of its instances.
 func (r *run) restart(ctx context.Context, m *result) error {
 	progress("restart")
-	r.operator.Kill()
+	r.kill()
 	began, before := time.Now(), r.fleet.commands.Load()
 	var err error
-	if r.operator, err = r.startOperator(ctx, r.options); err != nil {
+	if r.operators, err = r.startOperators(ctx, r.options); err != nil {
 		return err
 	}
 	for r.fleet.commands.Load()-before < int64(6*m.Clusters) {
@@ -236,7 +272,7 @@ func (r *run) restart(ctx context.Context, m *result) error {
 		}
 	}
 	m.Restarted = time.Since(began).Seconds()
-	if m.RestartedCPU, err = measure.CPUSeconds(r.operator.PID()); err != nil {
+	if m.RestartedCPU, err = r.cpuSeconds(); err != nil {
 		return err
 	}
 	time.Sleep(calm)

@@ -25,7 +25,7 @@ func markdown(results []result) string {
 		{"… API requests a minute", func(r result) string { return fmt.Sprintf("%.0f", r.PerMinute) }},
 		{"… the most of them", func(r result) string { return r.Requests.Most(2) }},
 		{"… commands to Redis a minute", func(r result) string { return fmt.Sprintf("%.0f", r.Commands) }},
-		{"… memory, MB now (most)", func(r result) string { return fmt.Sprintf("%.0f (%.0f)", r.Memory.Own+r.Memory.File, r.Memory.Peak) }},
+		{"… memory, MB now (most)", memories},
 		{"a scrape: series (of instances)", ofScrapes(func(s *scraped) string { return fmt.Sprintf("%d (%d)", s.Series, s.OfInstances) })},
 		{"… kB (compressed)",
 			ofScrapes(func(s *scraped) string {
@@ -52,6 +52,15 @@ func markdown(results []result) string {
 		}
 	}
 	return b.String()
+}
+
+// memories are those of the replicas.
+func memories(r result) string {
+	each := make([]string, len(r.Memory))
+	for i, m := range r.Memory {
+		each[i] = fmt.Sprintf("%.0f (%.0f)", m.Own+m.File, m.Peak)
+	}
+	return strings.Join(each, ", ")
 }
 
 // ofScrapes reads what scrapes cost.

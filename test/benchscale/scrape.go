@@ -11,8 +11,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"middleware.hc.cn/operator/test/measure"
 )
 
 // scraped is what it costs to be scraped, by way of HTTP without TLS and without the review of a token.
@@ -88,7 +86,7 @@ func (r *run) scrape(ctx context.Context, m *result) error {
 
 // burst scrapes again and again: processor seconds each, of which those at rest are none, and seconds of all.
 func (r *run) burst(ctx context.Context, compressed bool, restAMinute float64) (cpu float64, seconds []float64, err error) {
-	before, err := measure.CPUSeconds(r.operator.PID())
+	before, err := r.cpuSeconds()
 	if err != nil {
 		return 0, nil, err
 	}
@@ -101,13 +99,13 @@ func (r *run) burst(ctx context.Context, compressed bool, restAMinute float64) (
 		seconds = append(seconds, time.Since(asked).Seconds())
 	}
 	minutes := time.Since(began).Minutes()
-	after, err := measure.CPUSeconds(r.operator.PID())
+	after, err := r.cpuSeconds()
 	return (after - before - restAMinute*minutes) / float64(r.scrapes), seconds, err
 }
 
 // scrapedEvery is the operator's processor seconds a minute while it is scraped at an interval, twice at the least.
 func (r *run) scrapedEvery(ctx context.Context, interval time.Duration) (float64, error) {
-	before, err := measure.CPUSeconds(r.operator.PID())
+	before, err := r.cpuSeconds()
 	if err != nil {
 		return 0, err
 	}
@@ -123,13 +121,13 @@ func (r *run) scrapedEvery(ctx context.Context, interval time.Duration) (float64
 		}
 	}
 	minutes := time.Since(began).Minutes()
-	after, err := measure.CPUSeconds(r.operator.PID())
+	after, err := r.cpuSeconds()
 	return (after - before) / minutes, err
 }
 
 // answer is one scrape, as it passes.
 func (r *run) answer(ctx context.Context, compressed bool) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.operator.metrics+"/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.operators[0].metrics+"/metrics", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -5,11 +5,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,8 +27,14 @@ import (
 	"middleware.hc.cn/operator/test/measure"
 )
 
-// user is the operator's; its requests are counted.
-const user = "middleware-operator"
+const (
+	// user is the operator's; its requests are counted.
+	user = "middleware-operator"
+	// leases is the namespace of its Leases.
+	leases = "middleware-operator-system"
+	// shardsEach is how many shards there are for each of several replicas.
+	shardsEach = 4
+)
 
 // server is an API server with etcd, the operator's CRDs and roles, and no controllers.
 type server struct {
@@ -75,8 +84,29 @@ func (s *server) grant(ctx context.Context) (err error) {
 			}
 		}
 	}
+	if err := s.grantLeases(ctx); err != nil {
+		return err
+	}
 	s.kubeconfig, err = s.NewUser(user)
 	return err
+}
+
+// grantLeases makes the namespace of the Leases by which replicas share the work.
+func (s *server) grantLeases(ctx context.Context) error {
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: leases}},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: leases, Name: user}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "get", "update"}},
+			{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}},
+		}},
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: leases, Name: user},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user}, Subjects: operator()},
+	} {
+		if err := s.client.Create(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func operator() []rbacv1.Subject {
@@ -99,22 +129,41 @@ type program struct {
 	metrics, pprof string
 }
 
-// startOperator runs the operator's binary for all namespaces.
+// startOperators runs all replicas. What it returns is to be killed, also when one did not start.
+func (s *server) startOperators(ctx context.Context, o options) ([]*program, error) {
+	started := time.Now()
+	replicas, failed := make([]*program, o.replicas), make([]error, o.replicas)
+	var all sync.WaitGroup
+	for i := range replicas {
+		all.Go(func() { replicas[i], failed[i] = s.startOperator(ctx, o) })
+	}
+	all.Wait()
+	if err := errors.Join(failed...); err != nil {
+		return slices.DeleteFunc(replicas, func(p *program) bool { return p == nil }), err
+	}
+	progress("the operator is ready after %.1f s", time.Since(started).Seconds())
+	return replicas, nil
+}
+
+// startOperator runs the operator's binary for all namespaces, or as one of several replicas.
 func (s *server) startOperator(ctx context.Context, o options) (*program, error) {
 	addresses, err := measure.FreeAddresses(3)
 	if err != nil {
 		return nil, err
 	}
-	arguments := append([]string{"run", "--leader-elect=false", "--webhooks=off", "--metrics-bind-address=" + addresses[0],
-		"--metrics-secure=false", "--health-probe-bind-address=" + addresses[1], "--pprof-bind-address=" + addresses[2]},
-		strings.Fields(o.arguments)...)
+	arguments := []string{"run", "--webhooks=off", "--metrics-bind-address=" + addresses[0],
+		"--metrics-secure=false", "--health-probe-bind-address=" + addresses[1], "--pprof-bind-address=" + addresses[2]}
+	if o.replicas > 1 {
+		arguments = append(arguments, fmt.Sprintf("--shards=%d", shardsEach*o.replicas), "--leader-election-namespace="+leases)
+	} else {
+		arguments = append(arguments, "--leader-elect=false")
+	}
+	arguments = append(arguments, strings.Fields(o.arguments)...)
 	command := exec.Command(o.manager, arguments...) //nolint:gosec // whoever runs the bench names the binary
 	command.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig, "WATCH_NAMESPACE=")
-	started := time.Now()
 	p, err := measure.Start(ctx, command, o.log, addresses[1])
 	if err != nil {
 		return nil, err
 	}
-	progress("the operator is ready after %.1f s", time.Since(started).Seconds())
 	return &program{Program: p, metrics: addresses[0], pprof: addresses[2]}, nil
 }

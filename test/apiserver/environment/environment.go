@@ -85,8 +85,8 @@ func run(m *testing.M, server *envtest.Environment, scheme *runtime.Scheme, prep
 	return code, err
 }
 
-// Serve starts an API server. Envtest gives it 20 seconds to start, 10 to serve CRDs, and 5 to make the namespace default, for each of which
-// it takes longer beside much else.
+// Serve starts an API server. Envtest gives it 20 seconds to start, 10 to serve CRDs, and 5 to make the namespace default; beside much else
+// each takes longer.
 func Serve(server *envtest.Environment) (*rest.Config, error) {
 	const tries = 24
 	server.ControlPlaneStartTimeout, server.ControlPlaneStopTimeout, server.CRDInstallOptions.MaxTime = timeout, timeout, timeout
