@@ -61,8 +61,8 @@ check: ## before a commit: formats, lint and unit tests, in a minute; AREA=app f
 	hack/check.sh "$(AREA)"
 
 # On two quiet cores and with warm caches `make test` has 25 minutes: what grows past that moves to `make test-all` or is made faster.
-# Real servers keep their own time: what is beside them gets what they leave; and beside, what has deadlines comes before what has none.
-LAYERS = --beside "lint test-apiserver test-cluster-unit test-unit" --until test-apiserver prepare test-engine test-e2e
+# Servers keep their own time, so a layer that has servers is beside none that has others: only what has no deadlines is, on what they leave.
+LAYERS = --beside "lint test-cluster-unit test-unit" prepare test-apiserver test-engine test-e2e
 .PHONY: test test-all
 # INCONCLUSIVE is a file that takes a line for each test which a machine that stalled left inconclusive; where there is none,
 # such a test fails.

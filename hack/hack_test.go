@@ -105,11 +105,10 @@ func TestLayers(t *testing.T) {
 		"one fails":         {follows + `; [[ $1 != cluster ]]`, true, []string{"did cluster", "cluster (failed)", "in all"}, "did e2e"},
 		"one beside fails":  {follows + `; [[ $1 != lint ]]`, true, []string{"did lint", "lint (failed)"}, "did unit"},
 		"what runs on ends": {`if [[ $1 == lint ]]; then sleep 30; fi; exit 1`, true, []string{"cluster (failed)"}, "lint"},
-		"what waits, waits": {follows + `; if [[ $1 == cluster ]]; then sleep 1; exit 1; fi`, true, []string{"did lint"}, "did unit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said, failed := script(t, map[string]string{"make": tt.make}, nil,
-				"test.sh", "--beside", "lint unit", "--until", "unit", "cluster", "e2e")
+				"test.sh", "--beside", "lint unit", "cluster", "e2e")
 			if failed != tt.failed || strings.Contains(said, tt.never) {
 				t.Errorf("failed %t, or it said %q:\n%s", failed, tt.never, said)
 			}

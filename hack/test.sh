@@ -1,19 +1,17 @@
 #!/usr/bin/env bash
 # Runs layers of tests, which are make targets, in two lanes, and prints at the end how long each took (make test, make test-all):
-#   hack/test.sh [--beside "LAYER..." [--until LAYER]] LAYER...
+#   hack/test.sh [--beside "LAYER..."] LAYER...
 # A lane runs its layers one after the other. Those beside run at the lowest priority, on what the others leave of the processors,
-# which wait for servers most of the time; their output is printed when they end, and kept in build/layers. LAYER of --until
-# begins when the first layer of the other lane has ended. The first failure ends all. INCONCLUSIVE names the file where tests
-# write what a machine that stalled kept from being judged: it is printed last. While they run, root's machine gives memory in huge
-# pages: with them an API server of a test takes a fifth less processor time where page faults are dear.
+# which wait for servers most of the time; their output is printed when they end, and kept in build/layers. The first failure ends
+# all. INCONCLUSIVE names the file where tests write what a machine that stalled kept from being judged: it is printed last. While they
+# run, root's machine gives memory in huge pages: where page faults are dear, a test's API server takes a fifth less processor time.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-beside='' until=''
+beside=''
 while [[ ${1:-} == --* ]]; do
   case $1 in
   --beside) beside=${2:?} ;;
-  --until) until=${2:?} ;;
-  *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+  *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
   esac
   shift 2
 done
@@ -70,14 +68,12 @@ set -m
   for target in "$@"; do
     printf '\n== %s\n' "$target"
     layer "$target" make
-    touch "$logs/first"
   done
 ) </dev/null &
 lanes+=($!)
 if [[ -n $beside ]]; then
   (
     for target in $beside; do
-      [[ $target != "$until" ]] || until [[ -e $logs/first ]]; do sleep 0.2; done
       layer "$target" quietly
     done
   ) </dev/null &

@@ -104,6 +104,15 @@ func (c *cluster) instance(ctx context.Context, key client.ObjectKey, named stri
 
 // servingMaster is the first master that serves.
 func servingMaster(cluster *v1alpha1.RedisCluster) (string, error) {
+	serving, err := servingMasters(cluster)
+	if err != nil {
+		return "", err
+	}
+	return serving[0].Name, nil
+}
+
+// servingMasters are the masters that serve, by shard; at least one.
+func servingMasters(cluster *v1alpha1.RedisCluster) ([]v1alpha1.NodeStatus, error) {
 	var serving []v1alpha1.NodeStatus
 	for _, node := range cluster.Status.Nodes {
 		if _, _, is := cluster.InstanceOf(node.Name); is && node.Type == master && node.Status == metav1.ConditionTrue {
@@ -111,9 +120,10 @@ func servingMaster(cluster *v1alpha1.RedisCluster) (string, error) {
 		}
 	}
 	if len(serving) == 0 {
-		return "", fmt.Errorf("no master of RedisCluster %s/%s serves: name an instance", cluster.Namespace, cluster.Name)
+		return nil, fmt.Errorf("no master of RedisCluster %s/%s serves", cluster.Namespace, cluster.Name)
 	}
-	return slices.MinFunc(serving, func(a, b v1alpha1.NodeStatus) int { return cmp.Compare(a.Shard, b.Shard) }).Name, nil
+	slices.SortStableFunc(serving, func(a, b v1alpha1.NodeStatus) int { return cmp.Compare(a.Shard, b.Shard) })
+	return serving, nil
 }
 
 // execArguments are those of kubectl. What a script is given stays a list of words: no shell reads it.
@@ -136,13 +146,21 @@ func (c *connection) repeated() []string {
 	return flags
 }
 
-// run runs kubectl, which says itself what is wrong when it ends with an error.
-func (p *program) run(ctx context.Context, out, wrong io.Writer, arguments []string) error {
+// kubectl is a command of it. It says itself what is wrong when it ends with an error.
+func (p *program) kubectl(ctx context.Context, arguments []string) (*exec.Cmd, error) {
 	path, err := exec.LookPath(cmp.Or(p.Kubectl, "kubectl"))
 	if err != nil {
-		return fmt.Errorf("find kubectl, whose plugin this is: %w", err)
+		return nil, fmt.Errorf("find kubectl, whose plugin this is: %w", err)
 	}
-	command := exec.CommandContext(ctx, path, arguments...) //nolint:gosec // no shell reads the arguments
+	return exec.CommandContext(ctx, path, arguments...), nil //nolint:gosec // no shell reads the arguments
+}
+
+// run runs kubectl with the input of this program.
+func (p *program) run(ctx context.Context, out, wrong io.Writer, arguments []string) error {
+	command, err := p.kubectl(ctx, arguments)
+	if err != nil {
+		return err
+	}
 	command.Stdin, command.Stdout, command.Stderr = p.In, out, wrong
 	return command.Run()
 }

@@ -71,7 +71,7 @@ func (p *program) root() *cobra.Command {
 	p.connection.flags(root.PersistentFlags())
 	root.PersistentFlags().IntVar(&p.width, "width", 0, "columns to lay text out in (default: the terminal's, or 80)")
 	root.AddCommand(p.status(), p.plan(), p.pause(), p.resume(), p.restart(), p.failover(), p.fence(), p.unfence(), p.backup(),
-		p.restore(), p.cli(), p.top(), p.logs(), p.report(), p.check(), p.web())
+		p.restore(), p.cli(), p.top(), p.keys(), p.logs(), p.report(), p.check(), p.web())
 	return root
 }
 

@@ -140,6 +140,8 @@ var times = []limit{
 	{"docs/installation.md", "A serving certificate lives 90 days and is replaced 30 days before its end",
 		"internal/webhook/certs/rotation.go", "servingAhead = 30 * 24 * time.Hour"},
 	{"docs/plugin.md", "those that have not answered after 20 seconds are left out", "internal/plugin/top.go", "end=$(($(date +%s) + 20))"},
+	{"docs/plugin.md", "A shard is looked at for 30 seconds unless `--for` says otherwise", "internal/plugin/keys.go", "10, 30*time.Second"},
+	{"docs/plugin.md", "(one hour at most), eight shards at once", "internal/plugin/keys.go", "longestLook, toEnd = time.Hour"},
 	{"docs/plugin.md", "It looks every two seconds while it can be seen", "internal/plugin/web/page/page.js", "repeat(lookAtView, 2000)"},
 	{"docs/olm.md", "neither does one that has made no progress for 30 minutes",
 		"internal/upgradeable/judge.go", "Progress: 30 * time.Minute"},

@@ -33,8 +33,8 @@ func middleware(t *testing.T, arguments ...string) (string, error) {
 	return out.String(), err
 }
 
-// wantSteered asserts of a cluster with a password and TLS that the plugin gets into it, sees what its instances do, and has a replica
-// take over at once.
+// wantSteered asserts of a cluster with a password and TLS that the plugin gets into it, sees what its instances do and hold, and has a
+// replica take over at once.
 func wantSteered(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	t.Helper()
 	in := "--namespace=" + cluster.Namespace
@@ -53,6 +53,10 @@ func wantSteered(t *testing.T, cluster *v1alpha1.RedisCluster) {
 		}
 		return nil
 	})
+	out, err = middleware(t, "keys", cluster.Name, in, "--number=1")
+	if err != nil || !strings.Contains(out, "LARGEST") || strings.Contains(out, "shard 0:") {
+		t.Errorf("keys: %v: %s", err, out)
+	}
 	replica := ""
 	if err := live.Get(t, cluster); err != nil {
 		t.Fatal(err)
