@@ -61,12 +61,12 @@ check: ## before a commit: formats, lint and unit tests, in a minute; AREA=app f
 	hack/check.sh "$(AREA)"
 
 # On two quiet cores and with warm caches `make test` has 25 minutes: what grows past that moves to `make test-all` or is made faster.
-# Servers keep their own time, so a layer that has servers is beside none that has others: only what has no deadlines is, on what they leave.
-LAYERS = --beside "lint test-cluster-unit test-unit" prepare test-apiserver test-engine test-e2e
+# Servers keep their own time: a layer that has any is beside nothing that keeps the processors busy.
+LAYERS = --beside "lint test-cluster-unit" prepare test-unit test-apiserver test-engine test-e2e
 .PHONY: test test-all
 # INCONCLUSIVE is a file that takes a line for each test which a machine that stalled left inconclusive; where there is none,
 # such a test fails.
-test: ## everything that a change must pass, what needs no servers beside what waits for some; ends with times and what was inconclusive
+test: ## everything that a change must pass; ends with times and what was inconclusive
 	INCONCLUSIVE=$(CURDIR)/build/inconclusive hack/test.sh $(LAYERS)
 test-all: ## that, every engine in every end-to-end test, the page of the plugin in a browser, and the operator on a real OLM
 	INCONCLUSIVE= E2E=all hack/test.sh $(LAYERS) test-browser test-olm
@@ -77,8 +77,9 @@ prepare: deploy ## what the tests need that takes long on a new machine: cluster
 	hack/engines.sh >/dev/null
 	for tool in minio fake-gcs-server age zstd prometheus; do hack/tool.sh $$tool >/dev/null; done
 
-# The linter vets the code, and nobody debugs these binaries: linking a hundred of them takes two thirds of the time without DWARF.
-GO_TEST = go test -vet=off -ldflags='-s -w'
+# The linter vets the code, and nobody debugs these binaries: linking a hundred of them takes two thirds of the time without DWARF. A
+# package that gets little of the processors beside other tests has taken 45 minutes.
+GO_TEST = go test -vet=off -timeout 80m -ldflags='-s -w'
 .PHONY: test-unit
 test-unit: ## tests that need nothing
 	$(GO_TEST) $(RUN_FLAG) $(UNIT_PACKAGES)
@@ -88,7 +89,6 @@ test-unit: ## tests that need nothing
 test-cluster-unit: ## tests of the local cluster's own code
 	cd test/cluster && go test ./...
 
-# A package that gets little of the processors beside other tests has taken 45 minutes.
 APISERVER_TIMEOUT ?= 80m
 .PHONY: test-apiserver
 test-apiserver: ## tests against a real API server and etcd

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs layers of tests, which are make targets, in two lanes, and prints at the end how long each took (make test, make test-all):
 #   hack/test.sh [--beside "LAYER..."] LAYER...
-# A lane runs its layers one after the other. Those beside run at the lowest priority, on what the others leave of the processors,
-# which wait for servers most of the time; their output is printed when they end, and kept in build/layers. The first failure ends
-# all. INCONCLUSIVE names the file where tests write what a machine that stalled kept from being judged: it is printed last. While they
-# run, root's machine gives memory in huge pages: where page faults are dear, a test's API server takes a fifth less processor time.
+# A lane runs its layers one after the other. Those beside run at the lowest priority, on what the others leave of the processors; their
+# output is printed when they end, and kept in build/layers. The first failure ends all. INCONCLUSIVE names the file where tests
+# write what a machine that stalled kept from being judged: it is printed last. While they run, root's machine gives memory in huge
+# pages: where page faults are dear, a test's API server takes a fifth less processor time.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 beside=''
