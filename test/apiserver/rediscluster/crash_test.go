@@ -6,13 +6,11 @@ package rediscluster
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,11 +23,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
-	helmcharts "middleware.hc.cn/operator/helm-charts"
-	"middleware.hc.cn/operator/internal/chart"
-	"middleware.hc.cn/operator/internal/fleet"
 	"middleware.hc.cn/operator/internal/redis/redistest"
-	"middleware.hc.cn/operator/internal/rediscluster"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 	"middleware.hc.cn/operator/test/apiserver/environment"
 	"middleware.hc.cn/operator/test/crash"
@@ -51,8 +45,6 @@ type flow struct {
 	then    func(*testing.T, *v1alpha1.RedisCluster)
 	// phase is the one in which the flow ends; empty: the cluster is gone.
 	phase v1alpha1.Phase
-	// upgraded: then the operator is replaced by one that makes other pods.
-	upgraded bool
 	// givesUp: what is asked takes a child away.
 	givesUp bool
 	// news is what the operator is told, and withheld what happens once the write came at which something is to happen; nil: nothing.
@@ -102,31 +94,6 @@ var crashFlows = []flow{
 	}, phase: v1alpha1.PhaseRunning},
 	{name: "files", cluster: func(c *v1alpha1.RedisCluster) { c.Spec.Bootstrap = fromFiles("0-99", "100-8191", "8192-16383") },
 		phase: v1alpha1.PhaseRunning},
-	{name: "upgrade of the operator", cluster: func(c *v1alpha1.RedisCluster) {
-		c.Spec.Replicas, c.Spec.SpreadMasters = ptr.To[int32](6), ptr.To(false)
-	}, change: func(*testing.T, *v1alpha1.RedisCluster) {}, upgraded: true, phase: v1alpha1.PhaseRunning},
-}
-
-// otherPods is the chart of another version, whose pods have a label more.
-func otherPods(t *testing.T) *chart.Chart {
-	t.Helper()
-	files, err := fs.Sub(helmcharts.FS, "rediscluster")
-	check(t, err)
-	other := fstest.MapFS{}
-	check(t, fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := fs.ReadFile(files, path)
-		if path == "templates/_pod.tpl" {
-			text = []byte(strings.Replace(string(text), "\n  labels:\n", "\n  labels:\n    example.com/version: other\n", 1))
-		}
-		other[path] = &fstest.MapFile{Data: text}
-		return err
-	}))
-	loaded, err := chart.Load(other)
-	check(t, err)
-	return loaded
 }
 
 func deletedBy(policy v1alpha1.DeletionPolicy) func(*v1alpha1.RedisCluster) {
@@ -207,21 +174,13 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 		world.Kinds = append(slices.Clone(childKinds), values.Certificate)
 	}
 	k.Heed(f.change == nil)
-	var upgraded atomic.Bool
 	operator := k.Operate(func(p *crash.Process) (end func(), err error) {
 		looks.Store(0)
 		as := operatorConfig()
 		if f.news != nil {
 			as = f.news.Of(as)
 		}
-		mgr, err := newOperator(p.Of(as), namespace, p.Dial(dial), func(o *rediscluster.Options) {
-			if f.upgraded {
-				o.Waves = fleet.Options{Canaries: 1, Wave: 1, Stuck: time.Hour}
-			}
-			if upgraded.Load() {
-				o.Chart = otherPods(t)
-			}
-		})
+		mgr, err := newOperator(p.Of(as), namespace, p.Dial(dial))
 		if err != nil {
 			return nil, err
 		}
@@ -265,9 +224,6 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 	}
 	if f.change != nil {
 		rest("the beginning", func() string { return inPhase(t, cluster, v1alpha1.PhaseRunning) })
-		if upgraded.Store(f.upgraded); f.upgraded {
-			operator.Restart()
-		}
 		k.Heed(true)
 		f.change(t, cluster)
 	}
