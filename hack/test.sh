@@ -22,10 +22,6 @@ touch "$logs/times"
 [[ -z ${INCONCLUSIVE:-} ]] || : >"$INCONCLUSIVE"
 lanes=()
 pages=/sys/kernel/mm/transparent_hugepage/enabled mode=''
-if [[ -w $pages && $(<"$pages") =~ \[(.*)\] ]]; then
-  mode=${BASH_REMATCH[1]}
-  echo always >"$pages" || mode=''
-fi
 
 finish() {
   local code=$? lane
@@ -45,6 +41,10 @@ finish() {
   exit $code
 }
 trap finish EXIT
+if [[ -w $pages && $(<"$pages") =~ \[(.*)\] ]]; then
+  mode=${BASH_REMATCH[1]}
+  echo always >"$pages" || mode=''
+fi
 
 # layer TARGET COMMAND... makes a target and notes its time.
 layer() {

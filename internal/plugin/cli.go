@@ -99,7 +99,10 @@ func (c *cluster) instance(ctx context.Context, key client.ObjectKey, named stri
 	if err != nil {
 		return "", err
 	}
-	return servingMaster(cluster)
+	if named, err = servingMaster(cluster); err != nil {
+		return "", fmt.Errorf("%w: name an instance", err)
+	}
+	return named, nil
 }
 
 // servingMaster is the first master that serves.

@@ -57,6 +57,9 @@ func main() {
 }
 
 func bench(ctx context.Context, o options) error {
+	if o.replicas < 1 {
+		return fmt.Errorf("--replicas: %d is not a number from 1 on", o.replicas)
+	}
 	sizes, err := parseSizes(o.clusters)
 	if err != nil {
 		return err

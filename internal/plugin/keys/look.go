@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// atOnce is for how many keys SCAN is asked at once: a server takes a millisecond for that, and serves others in between.
+	// atOnce is for how many keys SCAN is asked at once: a server serves others in between.
 	atOnce = 500
 	// longestLine is how long a line of an answer may be: a key with a longer name is passed over.
 	longestLine = 64 << 10
