@@ -108,7 +108,7 @@ func (o *owners) before(operator string, lease *coordinationv1.Lease, path strin
 	o.check(operator, path)
 }
 
-// after notes who has a Lease.
+// after notes who has a Lease, before that operator hears it.
 func (o *owners) after(operator string, lease *coordinationv1.Lease, path string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -156,11 +156,11 @@ func start(t *testing.T, name string, by *owners) *operator {
 		}
 		lease := leaseIn(request)
 		by.before(name, lease, request.URL.Path)
-		answer := &status{ResponseWriter: w}
-		proxy.ServeHTTP(answer, request)
-		if lease == nil || answer.code < http.StatusMultipleChoices {
-			by.after(name, lease, request.URL.Path)
-		}
+		proxy.ServeHTTP(&answer{ResponseWriter: w, before: func(code int) {
+			if lease == nil || code < http.StatusMultipleChoices {
+				by.after(name, lease, request.URL.Path)
+			}
+		}}, request)
 	}))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	shared.Check(t, err)
@@ -202,18 +202,20 @@ func leaseIn(request *http.Request) *coordinationv1.Lease {
 	return lease
 }
 
-// status notes the code of an answer.
-type status struct {
+// answer calls before when the API server has answered, and nobody has heard it: who has a Lease goes on at once.
+type answer struct {
 	http.ResponseWriter
-	code int
+	before func(code int)
 }
 
-func (s *status) WriteHeader(code int) {
-	s.code = code
-	s.ResponseWriter.WriteHeader(code)
+func (a *answer) WriteHeader(code int) {
+	if code >= http.StatusOK { // those below are said on the way
+		a.before(code)
+	}
+	a.ResponseWriter.WriteHeader(code)
 }
 
-func (s *status) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // metrics are how many shards an operator says that it holds, and of which FooBars it tells; negative: it does not answer.
 func (op *operator) metrics() (held int, told []string) {
