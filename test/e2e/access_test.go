@@ -51,6 +51,7 @@ func awaitStage(t *testing.T, cluster *v1alpha1.RedisCluster, stage string) {
 // A password changes under the load of an application that knows the one before, and connects anew with it all the time. Nothing
 // restarts and nothing fails; an application that starts afterwards uses the new one.
 func TestRedisClusterPasswordChanges(t *testing.T) {
+	shownElsewhere(t, "TestPasswordChangesUnderLoad of test/engine; TestPasswordOfASecret of test/apiserver")
 	t.Parallel() // it waits most of the time
 	for _, engine := range newest() {
 		t.Run(engine.name, func(t *testing.T) {

@@ -36,6 +36,7 @@ func configured(t *testing.T, cluster *v1alpha1.RedisCluster, reason, message st
 // Settings change under load: most without a restart, some with one of each instance, and what an engine
 // refuses not at all. One instance is left alone meanwhile. Clients notice nothing.
 func TestRedisClusterSettings(t *testing.T) {
+	shownElsewhere(t, "TestSettingsChangeUnderLoad of test/engine; TestSettingsReachMastersLast of the simulation")
 	parallel(t)
 	for _, engine := range oldest() {
 		t.Run(engine.name, func(t *testing.T) {
@@ -76,6 +77,7 @@ func TestRedisClusterSettings(t *testing.T) {
 
 // A new cluster that does not start because of a setting says which, in the server's own words, and forms when it is corrected.
 func TestRedisClusterBadSettingFromTheStart(t *testing.T) {
+	shownElsewhere(t, "TestNewClusterWithABadSetting of test/apiserver; TestFatalSettings of test/engine")
 	parallel(t)
 	for _, engine := range newest() {
 		t.Run(engine.name, func(t *testing.T) {

@@ -38,9 +38,9 @@ var entering sync.Mutex
 
 const (
 	// crowded is how many tasks wait for each processor on a machine that has enough to do.
-	crowded = 12
+	crowded = 8
 	// calmWithin is how long a test waits at most for others to leave it some of the machine.
-	calmWithin = 2 * time.Minute
+	calmWithin = 10 * time.Minute
 	// felt is how long it takes until the machine shows that another test has begun.
 	felt = 20 * time.Second
 )

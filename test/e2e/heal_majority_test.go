@@ -148,6 +148,7 @@ func TestRedisClusterLosesANodeOfMostMasters(t *testing.T) {
 
 // Masters that were concentrated on one node spread by themselves, and clients notice nothing.
 func TestRedisClusterPartsItsMasters(t *testing.T) {
+	shownElsewhere(t, "TestMastersPartBeforeTheNextNodeIsLost of the simulation")
 	parallel(t)
 	if !live.Local() {
 		t.Skip("needs instances on three nodes")

@@ -38,6 +38,7 @@ func middleware(t *testing.T, arguments ...string) (string, error) {
 func wantSteered(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	t.Helper()
 	in := "--namespace=" + cluster.Namespace
+	live.Ready(t, cluster)
 	out, err := middleware(t, "cli", cluster.Name, in, "--", "SET", "a b", "$(id) 'x")
 	if err != nil || !strings.Contains(out, "OK") {
 		t.Errorf("cli: %v: %s", err, out)

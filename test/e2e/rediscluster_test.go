@@ -127,6 +127,7 @@ func TestRedisClusterOfTheSourceDocument(t *testing.T) {
 
 // Data that lives with its pod is gone with all pods: the cluster serves again, empty.
 func TestRedisClusterOnEmptyDir(t *testing.T) {
+	shownElsewhere(t, "TestHealsAllPodsKilled of test/apiserver; TestRedisClusterLosesVolumes")
 	parallel(t)
 	namespace := live.NewNamespace(t)
 	cluster := newCluster(namespace, "scratch")
@@ -195,6 +196,7 @@ func TestRedisClusterDeletion(t *testing.T) {
 
 // What the operator made is put back when someone else changes or deletes it.
 func TestRedisClusterRepairsItsChildren(t *testing.T) {
+	shownElsewhere(t, "TestDriftIsPutBackAndForeignFieldsStay and TestChildrenArePutBack of test/apiserver")
 	parallel(t)
 	namespace := live.NewNamespace(t)
 	cluster := newCluster(namespace, "drift")

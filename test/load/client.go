@@ -49,22 +49,25 @@ func connect(ctx context.Context, to server, connections int, attempts *attempts
 	if attempts != nil {
 		client.OnNewNode(func(node *redis.Client) { node.AddHook(hook{attempts, node.Options().Addr}) })
 	}
-	if err := found(ctx, client); err != nil {
+	if err := found(ctx, client, attempts); err != nil {
 		_ = client.Close()
 		return nil, fmt.Errorf("reach the cluster at %s: %w", strings.Join(to.addresses, ","), err)
 	}
 	return client, nil
 }
 
-// nameWithin is how long a name server that does not answer is asked again before the first command: what it is late with says nothing
-// of a cluster.
-const nameWithin = time.Minute
+// foundWithin is how long the first command is sent again while a name server does not answer, or the machine stalls: what they are late
+// with says nothing of a cluster.
+const foundWithin = time.Minute
 
 // found sends the first command.
-func found(ctx context.Context, client *redis.ClusterClient) error {
-	for deadline := time.Now().Add(nameWithin); ; {
+func found(ctx context.Context, client *redis.ClusterClient, attempts *attempts) error {
+	for deadline := time.Now().Add(foundWithin); ; {
+		begun := time.Now()
 		err := client.Ping(ctx).Err()
-		if unanswered := (*net.DNSError)(nil); !errors.As(err, &unanswered) || !unanswered.IsTimeout || time.Now().After(deadline) {
+		unanswered := (*net.DNSError)(nil)
+		late := errors.As(err, &unanswered) && unanswered.IsTimeout || attempts != nil && attempts.judge("ping", begun, err) == stalled
+		if !late || time.Now().After(deadline) {
 			return err
 		}
 		select {
@@ -144,7 +147,9 @@ type marked struct{}
 type tries struct{ failed, tryAgain, closedByClient, stalled atomic.Int32 }
 
 // perhapsTwice reports whether a command may have been done by an attempt whose answer did not arrive, before the one whose did.
-func (t *tries) perhapsTwice() bool { return t.closedByClient.Load()+t.stalled.Load() > 0 }
+func (t *tries) perhapsTwice() bool {
+	return t.closedByClient.Load()+t.stalled.Load()+t.failed.Load() > 0
+}
 
 // mark gives a command's context, and the counts of its attempts.
 func mark(ctx context.Context) (context.Context, *tries) {

@@ -59,7 +59,7 @@ func put(ctx context.Context, client *redis.ClusterClient, batch []item) error {
 		}
 		_, err := pipe.Exec(marked)
 		switch {
-		case err == nil && tried.failed.Load() == 0 && !tried.perhapsTwice():
+		case err == nil && !tried.perhapsTwice():
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()

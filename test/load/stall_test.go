@@ -101,7 +101,7 @@ func TestWhatCountsAsStarved(t *testing.T) {
 		if got := a.judge("set", second(tt.begun), tt.err); got != tt.want {
 			t.Errorf("from %v to %v: %v is %v, want %v", tt.begun, tt.ended, tt.err, got, tt.want)
 		}
-		if a.failed != count(tt.want == failed) || a.stalled != count(tt.want == stalled) || tried.perhapsTwice() != (tt.want == stalled) {
+		if a.failed != count(tt.want == failed) || a.stalled != count(tt.want == stalled) || tried.perhapsTwice() != (tt.want != fine) {
 			t.Errorf("from %v to %v: %v: %d failed, %d stalled, perhaps twice %t", tt.begun, tt.ended, tt.err, a.failed, a.stalled,
 				tried.perhapsTwice())
 		}
