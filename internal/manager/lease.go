@@ -45,8 +45,8 @@ type leases struct {
 
 // newLeases makes what locks are made of, in a namespace. The identity tells how the process divides objects.
 func newLeases(config *rest.Config, namespace string, o Options, deposed func()) (*leases, error) {
-	config = rest.AddUserAgent(config, "leader-election")
-	config.Timeout = max(o.LeaderElection.RenewDeadline/2, time.Second) // one request that hangs does not cost the lease
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election") // AddUserAgent changes what it is given
+	config.Timeout = max(o.LeaderElection.RenewDeadline/2, time.Second)    // one request that hangs does not cost the lease
 	if o.Shards > 0 {
 		config.QPS = -1 // a renewal waits for no other one
 	}

@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -33,6 +36,19 @@ func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecor
 
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.Update(ctx, record)
+}
+
+// How long a request of an election may take, and how often it may ask, is of the election alone: a watch would end as soon.
+func TestLeasesLeaveTheConnectionOfOthersAlone(t *testing.T) {
+	connection := func() *rest.Config { return &rest.Config{Host: "https://api.example.com", QPS: 20} }
+	config, o := connection(), Options{Shards: 4}
+	o.LeaderElection.RenewDeadline = 10 * time.Second
+	if _, err := newLeases(config, "middleware", o, nil); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(connection(), config); diff != "" {
+		t.Errorf("the connection of all others changed (-before +after):\n%s", diff)
+	}
 }
 
 // An operator that held the lease ends when it reads that another one has it; not one that waits for it, has released it, or cannot
