@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/plugin/keys"
 	"middleware.hc.cn/operator/internal/plugin/load"
 	"middleware.hc.cn/operator/internal/plugin/read"
@@ -109,6 +110,9 @@ func (p *program) look(ctx context.Context, to *cluster, namespace, name string,
 		})
 	}
 	_ = group.Wait() // what failed is told of its shard
+	for _, shard := range unserved(cluster, masters) {
+		looks = append(looks, keys.NewLook(keys.Shard{Shard: shard, Error: "no master of it serves"}, most, "", nil, nil))
+	}
 	if err := ctx.Err(); err != nil {
 		return keys.Cluster{}, err
 	}
@@ -116,6 +120,19 @@ func (p *program) look(ctx context.Context, to *cluster, namespace, name string,
 		return keys.Cluster{}, failed[0]
 	}
 	return keys.Merge(namespace, name, looks, most), nil
+}
+
+// unserved are the shards of which no master serves.
+func unserved(cluster *v1alpha1.RedisCluster, serving []v1alpha1.NodeStatus) []int32 {
+	var shards []int32
+	for _, node := range cluster.Status.Nodes {
+		_, _, is := cluster.InstanceOf(node.Name)
+		if is && !slices.Contains(shards, node.Shard) &&
+			!slices.ContainsFunc(serving, func(master v1alpha1.NodeStatus) bool { return master.Shard == node.Shard }) {
+			shards = append(shards, node.Shard)
+		}
+	}
+	return shards
 }
 
 // lookAt looks at the keys of one master, in its pod.

@@ -33,7 +33,7 @@ TYPE) echo string ;;
 esac
 done`
 	for script, want := range map[string][]string{
-		answers: {"2 of 2 keys", `"key of cache-1-1"  2.9Ki  string  1`, `"key of cache-0-0"`},
+		answers: {"2 of 2 keys", "shard 2: no master of it serves", `"key of cache-1-1"  2.9Ki  string  1`, `"key of cache-0-0"`},
 		`case $pod in cache-0-0) printf '\033[2J' >&2; exit 3 ;; esac
 ` + answers: {"1 of 1 keys", "shard 0: ", "?[2J"},
 		`printf '\033[2J' >&2; exit 3`: {"EOF: ?[2J"},
