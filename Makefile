@@ -108,7 +108,7 @@ test-engine: build-backup ## tests against real Redis and Valkey processes, and 
 test-e2e: ## the operator on a real cluster, end to end
 	hack/with-cluster.sh hack/deploy.sh "$(IMG)"
 	hack/with-cluster.sh hack/test-images.sh
-	hack/with-cluster.sh $(GO_TEST) -count=1 -timeout 120m -parallel 8 $(RUN_FLAG) ./test/e2e/...
+	hack/with-cluster.sh $(GO_TEST) -count=1 -timeout 120m -parallel 5 $(RUN_FLAG) ./test/e2e/...
 
 .PHONY: test-browser
 test-browser: ## the page of `kubectl middleware web`, and the documentation site, in Chromium, which is installed on Debian as root (in `test-all`); UPDATE=1 takes its pictures anew

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 // busy has a place for each test that keeps two processors busy beside others: with more of them clients wait for the machine.
-var busy = make(chan struct{}, 4)
+var busy = make(chan struct{}, 3)
 
 // entering is of the test that waits for others to leave it some of the machine.
 var entering sync.Mutex

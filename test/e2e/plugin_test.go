@@ -54,7 +54,7 @@ func wantSteered(t *testing.T, cluster *v1alpha1.RedisCluster) {
 		}
 		return nil
 	})
-	out, err = middleware(t, "keys", cluster.Name, in, "--number=1")
+	out, err = middleware(t, "keys", cluster.Name, in, "--number=1", "--for=5m")
 	if err != nil || !strings.Contains(out, "LARGEST") || strings.Contains(out, "shard ") {
 		t.Errorf("keys: %v: %s", err, out)
 	}
