@@ -14,6 +14,7 @@ type LoadResult struct {
 	Seconds                                    float64
 	Writes, Reads, Pairs, Arrivals             int64
 	Failed, Lost, Stale, Corrupt, Torn, Unread int64
+	FailedOtherwise                            int64
 	FailedAttempts, TryAgain, PairsTriedAgain  int64
 	ClosedByClient, Stalled                    int64
 	Redirected                                 int64

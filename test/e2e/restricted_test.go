@@ -36,6 +36,7 @@ const user = "1000650000"
 // Where the platform gives pods their user IDs and refuses others, as OpenShift does, every kind comes up under its namespace's
 // user, and a RedisCluster lives there as elsewhere.
 func TestUnderTheUserOfTheNamespace(t *testing.T) {
+	shownElsewhere(t, "TestPodsRunUnderTheUserOfTheirNamespace of test/apiserver")
 	if !live.Local() {
 		t.Skip("changes what the cluster serves and how the operator is installed")
 	}

@@ -165,6 +165,7 @@ type attempts struct {
 
 	mu             sync.Mutex
 	failed         int64
+	otherwise      int64 // of those, which did not time out
 	redirected     int64
 	tryAgain       int64
 	closedByClient int64
@@ -178,14 +179,19 @@ type attempts struct {
 // half of the time that the attempt took or more.
 func (a *attempts) judge(command string, begun time.Time, err error) kind {
 	verdict := judgeAttempt(command, err)
-	var timed interface{ Timeout() bool }
-	if verdict == failed && errors.As(err, &timed) && timed.Timeout() {
+	if verdict == failed && timedOut(err) {
 		now := a.now()
 		if still := a.still.during(begun, now); still > 0 && 2*still >= now.Sub(begun) {
 			return stalled
 		}
 	}
 	return verdict
+}
+
+// timedOut reports whether it was for the time that something failed.
+func timedOut(err error) bool {
+	var timed interface{ Timeout() bool }
+	return errors.As(err, &timed) && timed.Timeout()
 }
 
 func (a *attempts) note(ctx context.Context, begun time.Time, node, command string, args []any, err error) {
@@ -221,6 +227,9 @@ func (a *attempts) note(ctx context.Context, begun time.Time, node, command stri
 		mine.stalled.Add(1)
 	case failed:
 		a.failed++
+		if !timedOut(err) {
+			a.otherwise++
+		}
 		mine.failed.Add(1)
 		if a.byError == nil {
 			a.byError = map[string]int64{}

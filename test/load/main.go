@@ -112,6 +112,7 @@ then reads back everything that was acknowledged and prints what it saw:
 
   failed   commands (of new clients too), or attempts inside of the client, that ended with an error other
            than MOVED and ASK; errors holds samples
+  failedOtherwise  of failed, what did not time out
   lost     acknowledged writes that are not there any more. Each write asks for the
            value it replaces (SET ... GET), so that a later write hides nothing
   stale    reads that were older than the last acknowledged write of that key

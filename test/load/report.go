@@ -22,7 +22,10 @@ type result struct {
 	// Arrivals are the new clients that came and went.
 	Arrivals int64 `json:"arrivals"`
 
-	Failed  int64 `json:"failed"`
+	Failed int64 `json:"failed"`
+	// FailedOtherwise counts what failed, and did not time out: of commands and new clients, and of attempts.
+	FailedOtherwise int64 `json:"failedOtherwise"`
+
 	Lost    int64 `json:"lost"`
 	Stale   int64 `json:"stale"`
 	Corrupt int64 `json:"corrupt"`
@@ -62,7 +65,7 @@ func (s *session) result(started time.Time, seconds float64, single, paired late
 		Started: started.UTC(), Seconds: seconds,
 		Writes: s.written.Load(), Reads: s.read.Load(), Pairs: s.pairsDone.Load(), Arrivals: s.arrived.Load(),
 		Failed: s.failed.Load(), Lost: s.lost.Load(), Stale: s.stale.Load(), Corrupt: s.corrupt.Load(), Torn: s.torn.Load(), Unread: unread,
-		FailedAttempts: b.failed, TryAgain: b.tryAgain, PairsTriedAgain: s.pairsTriedAgain.Load(), ClosedByClient: b.closedByClient,
+		FailedOtherwise: s.otherwise.Load() + b.otherwise, FailedAttempts: b.failed, TryAgain: b.tryAgain, PairsTriedAgain: s.pairsTriedAgain.Load(), ClosedByClient: b.closedByClient,
 		Stalled:    b.stalled,
 		Redirected: b.redirected, Topology: b.administrative,
 		Errors: b.errors(), Samples: b.samples, Wrong: s.wrongs,

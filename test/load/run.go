@@ -75,6 +75,7 @@ type session struct {
 type counts struct {
 	written, read, pairsDone, arrived  atomic.Int64
 	failed, lost, stale, corrupt, torn atomic.Int64
+	otherwise                          atomic.Int64 // commands and new clients that failed, and did not time out
 	pairsTriedAgain                    atomic.Int64
 }
 
@@ -189,6 +190,9 @@ func (s *session) finish(sent time.Time, l *latencies, command, key string, slot
 	if t.failed.Load() > 0 || verdict == failed || verdict == redirected {
 		s.failed.Add(1)
 	}
+	if verdict == redirected || verdict == failed && !timedOut(err) {
+		s.otherwise.Add(1)
+	}
 	if verdict == redirected {
 		s.wrong("%s %s: more redirections than the client follows, the last is %v", command, key, err)
 	}
@@ -270,6 +274,9 @@ func (s *session) turnedAway(begun time.Time, err error) {
 		return
 	}
 	s.failed.Add(1)
+	if !timedOut(err) {
+		s.otherwise.Add(1)
+	}
 	s.wrong("a new client: %v", err)
 }
 
