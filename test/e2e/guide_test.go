@@ -52,6 +52,7 @@ func blocks(page string) []block {
 }
 
 func TestGuideToAddAChartKind(t *testing.T) {
+	shownElsewhere(t, "TestKindsThatOperatorSDKAdds and TestCommandsOfThePages of test/apiserver")
 	parallel(t)
 	page, err := os.ReadFile(filepath.Join("..", "..", guide))
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 // Volumes come back wrong, and no replica has a copy. Keys that are still there stay; what is gone is given up by a person, or by
 // whoever deletes the claim.
 func TestRedisClusterLosesVolumes(t *testing.T) {
+	shownElsewhere(t, "TestEmptyVolumesWaitForAPerson of the simulation; TestRedisClusterLosesFiles")
 	t.Parallel()
 	if !live.Local() {
 		t.Skip("only the local cluster's processes can be killed")

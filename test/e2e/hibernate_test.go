@@ -20,6 +20,7 @@ import (
 // the nodes that they were, in the roles that they had. That cannot be judged where they start, and are introduced, so slowly that a
 // master is taken for lost (ADR 0055).
 func TestRedisClusterHibernates(t *testing.T) {
+	shownElsewhere(t, "TestHibernateAndWake of test/apiserver; TestHibernation of test/engine")
 	parallel(t)
 	live.Scenario(t, hibernates)
 }
