@@ -37,6 +37,8 @@ func TestUnnoticed(t *testing.T) {
 		"it timed out on a machine that ran": {change: func(r *LoadResult) { r.Failed, r.StallSeconds = 1, 10 }, failed: "1 commands failed"},
 		"it timed out on a machine that stalled": {change: func(r *LoadResult) { r.Failed, r.FailedAttempts, r.StallSeconds = 1, 2, 10.1 },
 			open: "1 commands timed out (2 attempts), and this machine stalled for 10.1 of 50.0 s"},
+		"too many timed out on a machine that stalled": {change: func(r *LoadResult) { r.FailedAttempts, r.StallSeconds = 43, 20 },
+			failed: "0 commands failed (43 attempts)"},
 		"it was refused on a machine that stalled": {change: func(r *LoadResult) { r.Failed, r.FailedOtherwise, r.StallSeconds = 2, 1, 20 },
 			failed: "2 commands failed"},
 		"it stalled for a while": {change: func(r *LoadResult) { r.StallSeconds = 37.5 }},

@@ -88,7 +88,7 @@ func TestRedisClusterGuardRails(t *testing.T) {
 
 // Instances of a shard that may not share a node do not, whatever happens; too few nodes are told with the remedy, which helps.
 func TestRedisClusterKeepsShardsApart(t *testing.T) {
-	shownElsewhere(t, "TestPlace of test/apiserver")
+	shownElsewhere(t, "TestScheduling of the chart and TestRollout of the planner, without a scheduler")
 	parallel(t)
 	cluster := newCluster(live.NewNamespace(t), "cache")
 	cluster.Spec.Replicas = ptr.To[int32](7) // three, two and two

@@ -127,7 +127,6 @@ func TestRedisClusterOfTheSourceDocument(t *testing.T) {
 
 // Data that lives with its pod is gone with all pods: the cluster serves again, empty.
 func TestRedisClusterOnEmptyDir(t *testing.T) {
-	shownElsewhere(t, "TestHealsAllPodsKilled of test/apiserver; TestRedisClusterLosesVolumes")
 	parallel(t)
 	namespace := live.NewNamespace(t)
 	cluster := newCluster(namespace, "scratch")

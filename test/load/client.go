@@ -66,9 +66,13 @@ func found(ctx context.Context, client *redis.ClusterClient, attempts *attempts)
 		begun := time.Now()
 		err := client.Ping(ctx).Err()
 		unanswered := (*net.DNSError)(nil)
-		late := errors.As(err, &unanswered) && unanswered.IsTimeout || attempts != nil && attempts.judge("ping", begun, err) == stalled
-		if !late || time.Now().After(deadline) {
+		late := errors.As(err, &unanswered) && unanswered.IsTimeout
+		stalls := !late && attempts != nil && attempts.judge("ping", begun, err) == stalled
+		if !late && !stalls || time.Now().After(deadline) {
 			return err
+		}
+		if stalls {
+			attempts.noteStalled()
 		}
 		select {
 		case <-ctx.Done():
