@@ -91,11 +91,7 @@ func (c *cluster) instance(ctx context.Context, key client.ObjectKey, named stri
 		}
 		return named, nil
 	}
-	object, err := c.read.Object(ctx, read.RedisCluster, key)
-	if err != nil {
-		return "", err
-	}
-	cluster, err := read.Typed(object)
+	cluster, err := c.read.TypedCluster(ctx, key)
 	if err != nil {
 		return "", err
 	}

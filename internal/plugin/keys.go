@@ -75,11 +75,7 @@ func (p *program) keys() *cobra.Command {
 
 // look looks at the keys of each shard of a RedisCluster. It fails if none says anything.
 func (p *program) look(ctx context.Context, to *cluster, namespace, name string, most int, limit time.Duration) (keys.Cluster, error) {
-	object, err := to.read.Object(ctx, read.RedisCluster, read.Key(namespace, name))
-	if err != nil {
-		return keys.Cluster{}, err
-	}
-	cluster, err := read.Typed(object)
+	cluster, err := to.read.TypedCluster(ctx, read.Key(namespace, name))
 	if err != nil {
 		return keys.Cluster{}, err
 	}

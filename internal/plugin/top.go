@@ -80,11 +80,7 @@ func (p *program) top() *cobra.Command {
 
 // load asks the instances of a RedisCluster what they do, from its first master that serves.
 func (p *program) load(ctx context.Context, to *cluster, namespace, name string) (load.Cluster, error) {
-	object, err := to.read.Object(ctx, read.RedisCluster, read.Key(namespace, name))
-	if err != nil {
-		return load.Cluster{}, err
-	}
-	cluster, err := read.Typed(object)
+	cluster, err := to.read.TypedCluster(ctx, read.Key(namespace, name))
 	if err != nil {
 		return load.Cluster{}, err
 	}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +58,31 @@ func TestRatios(t *testing.T) {
 	}
 	if text := r.markdown(); !strings.Contains(text, "| created to settled | 10.0 × | 3.00 s | 30.00 s |") {
 		t.Errorf("the table is\n%s", text)
+	}
+}
+
+// The least client writes what settles a custom resource.
+func TestWrites(t *testing.T) {
+	web := newWeb("ns", "web-1", firstText)
+	for name, want := range map[string]int{sevenWrites: 7, fiveWrites: 5} {
+		w := &writer{namespace: "ns", seven: name == sevenWrites, record: "x"}
+		list := w.writes(web)
+		if len(list) != want {
+			t.Errorf("%s are %d", name, len(list))
+		}
+		for _, one := range list {
+			if body := (map[string]any{}); json.Unmarshal([]byte(one.body), &body) != nil {
+				t.Errorf("%s: not JSON: %s", name, one.body)
+			} else if one.path == "/apis/apps/v1/namespaces/ns/deployments/web-1?fieldManager=writer&force=true" &&
+				textOf(&unstructured.Unstructured{Object: body}) != firstText {
+				t.Errorf("the Deployment is %s", one.body)
+			} else if strings.HasSuffix(one.path, "/status") {
+				web.Object["status"] = body["status"]
+			}
+		}
+		if !deployed(web) {
+			t.Errorf("%s do not settle it", name)
+		}
 	}
 }
 

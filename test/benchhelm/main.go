@@ -5,7 +5,7 @@
 // turns, with the same kind and the same chart (make bench-helm). No controllers run there; the bench reports Deployments as
 // available. Both operators run as processes of their own with four workers, without leader election, and with nothing else set
 // that concerns speed: neither limits its own request rate (controller-runtime's default in the versions of both), and
-// helm-operator has its reconcile period of one minute.
+// helm-operator has its reconcile period of one minute. Beside them a client that does nothing but write shows what the API server allows.
 package main
 
 import (
@@ -27,6 +27,7 @@ type options struct {
 	crs          string // numbers of custom resources, comma separated
 	rounds       int
 	contenders   string
+	updates      bool
 	drifts       int
 	crashes      int
 	crashCRs     int
@@ -40,6 +41,10 @@ type options struct {
 }
 
 func main() {
+	if isWriter(os.Args) {
+		fmt.Fprintln(os.Stderr, runWriter(os.Args))
+		os.Exit(1)
+	}
 	var o options
 	flag.StringVar(&o.manager, "manager", "bin/manager", "this operator's binary")
 	flag.StringVar(&o.helmOperator, "helm-operator", "", "helm-operator's binary")
@@ -47,6 +52,7 @@ func main() {
 		"how many custom resources, comma separated; the first number is measured in full, others settle only")
 	flag.IntVar(&o.rounds, "rounds", 2, "how often each operator takes its turn with the first number of custom resources")
 	flag.StringVar(&o.contenders, "contenders", strings.Join(names(contenders), ","), "who is measured")
+	flag.BoolVar(&o.updates, "updates", true, "change a value in all custom resources")
 	flag.IntVar(&o.drifts, "drifts", 100, "how many children are deleted or edited behind the operator's back; 0 leaves that out")
 	flag.IntVar(&o.crashes, "crashes", 3, "how often each operator is killed while it installs; 0 leaves that out")
 	flag.IntVar(&o.crashCRs, "crash-crs", 200, "how many custom resources are being installed then")
@@ -102,7 +108,7 @@ func measureAll(ctx context.Context, s *server, o options, chosen []contender, s
 				if c.driftOnly && (i > 0 || o.drifts == 0) {
 					continue
 				}
-				measured, err := measureRun(ctx, s, o, c, size, i == 0)
+				measured, err := measureRun(ctx, s, o, c, size, i == 0 && !c.settleOnly)
 				measured.Round = round + 1
 				r.Runs = append(r.Runs, measured)
 				if err != nil {
@@ -115,7 +121,7 @@ func measureAll(ctx context.Context, s *server, o options, chosen []contender, s
 	for range o.crashes {
 		share := moments()
 		for _, c := range chosen {
-			if c.driftOnly {
+			if c.driftOnly || c.settleOnly {
 				continue
 			}
 			measured, err := crash(ctx, s, o, c, share)

@@ -83,7 +83,7 @@ func measureRun(ctx context.Context, s *server, o options, c contender, size int
 			return measured, err
 		}
 	}
-	if all && !c.driftOnly {
+	if all && o.updates && !c.driftOnly {
 		if measured.Update, err = t.update(ctx); err != nil {
 			return measured, err
 		}

@@ -21,8 +21,10 @@ type contender struct {
 	dependents string
 	// driftOnly leaves out what does not differ from another contender.
 	driftOnly bool
-	binary    func(options) string
-	arguments func(o options, watchesFile string, a addresses) []string
+	// settleOnly: it can do nothing else.
+	settleOnly bool
+	binary     func(options) string
+	arguments  func(o options, watchesFile string, a addresses) []string
 }
 
 // addresses are those at which a contender serves.
@@ -52,6 +54,8 @@ var contenders = []contender{
 	// helm-operator v0.9.1's binary hands a watch's watchDependentResources on as "skip dependent watches", so that false turns
 	// the watches of children on.
 	{name: theirs + "-watching", dependents: "false", driftOnly: true, binary: helmOperatorBinary, arguments: helmOperatorArguments},
+	writerOf(sevenWrites),
+	writerOf(fiveWrites),
 }
 
 func helmOperatorBinary(o options) string { return o.helmOperator }

@@ -89,6 +89,15 @@ func Typed(object *unstructured.Unstructured) (*v1alpha1.RedisCluster, error) {
 	return cluster, nil
 }
 
+// TypedCluster reads a RedisCluster as Typed has it.
+func (r Reader) TypedCluster(ctx context.Context, key client.ObjectKey) (*v1alpha1.RedisCluster, error) {
+	object, err := r.Object(ctx, RedisCluster, key)
+	if err != nil {
+		return nil, err
+	}
+	return Typed(object)
+}
+
 // Cluster reads what there is to see of a RedisCluster. What besides the object cannot be read is Unread.
 func (r Reader) Cluster(ctx context.Context, key client.ObjectKey) (overview.Seen, error) {
 	object, err := r.Object(ctx, RedisCluster, key)

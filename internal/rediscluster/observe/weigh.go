@@ -23,8 +23,8 @@ const (
 	// weighEvery is how often slots are looked at.
 	weighEvery = 50 * time.Second
 	// slotsALook is in how many slots of a master keys are looked at each time, keysASlot how many of them, slotsAtOnce in how many slots
-	// by one round trip.
-	slotsALook, keysASlot, slotsAtOnce = 512, 4, 64
+	// by one round trip. An engine names the same keys of a slot each time: a large one is found if few others are with it.
+	slotsALook, keysASlot, slotsAtOnce = 512, 16, 16
 	// enough is the part of all keys that must be in slots that were looked at.
 	enough = 0.9
 	// slotStats is the setting with which engines count the processor time of slots.

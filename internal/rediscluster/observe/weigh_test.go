@@ -4,11 +4,17 @@
 package observe
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
 	"middleware.hc.cn/operator/internal/redis"
+	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
 // looked is what two masters say: a key in each slot, of which those up to a number were looked at.
@@ -47,6 +53,34 @@ func TestWeighs(t *testing.T) {
 	w = weighing{slots: make([]weighed, slots.Count)}
 	if got = w.note([]look{{node: "a", slots: slots.All()}}, 0); got == nil || got.Bytes[0] != 0 {
 		t.Errorf("without keys: %+v", got)
+	}
+}
+
+// A large key is seen among a dozen others of its slot, whatever its name.
+func TestLargeKeyAmongOthersIsSeen(t *testing.T) {
+	const others, large = 12, 1 << 20
+	for name := range others + 1 {
+		o, _, world := newObserver(t, interceptor.Funcs{})
+		node := world.AddNode(redistest.NodeOptions{IP: "10.0.0.1"})
+		n := o.Redis.Node("10.0.0.1:6379", redis.Credentials{})
+		if err := n.AddSlots(t.Context(), slots.All()); err != nil {
+			t.Fatal(err)
+		}
+		world.Run(10 * time.Second)
+		for i := range others + 1 {
+			value := "x"
+			if i == name {
+				value = strings.Repeat("x", large)
+			}
+			if key := fmt.Sprintf("{tag}%02d", i); !node.Put(key, value) {
+				t.Fatalf("%s is not taken", key)
+			}
+		}
+		slot := slots.KeySlot("{tag}")
+		l, err := lookAt(t.Context(), n, &snapshot.Redis{NodeID: "a", Slots: slots.Of(slot)}, make([]weighed, slots.Count))
+		if err != nil || l.each[slot]*float64(l.counts[slot]) < large {
+			t.Errorf("key %d: %v, %v, %v", name, l.each, l.counts, err)
+		}
 	}
 }
 
