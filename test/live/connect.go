@@ -6,6 +6,7 @@
 package live
 
 import (
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	appv1alpha1 "middleware.hc.cn/operator/api/app/v1alpha1"
 	applicationv1 "middleware.hc.cn/operator/api/application/v1"
@@ -36,6 +38,7 @@ var (
 
 // Connect connects to the cluster of KUBECONFIG. Its kinds are those of Kubernetes and of the operator.
 func Connect() (err error) {
+	log.SetLogger(logr.Discard()) // else the stack of whoever logs first is printed
 	if Config, err = config.GetConfig(); err != nil {
 		return err
 	}

@@ -58,6 +58,7 @@ type look struct {
 	slots  slots.Set
 	counts map[uint16]int64
 	each   map[uint16]float64
+	whole  map[uint16]bool // all keys were looked at
 	tried  []uint16
 	stats  map[uint16]redis.SlotStat
 }
@@ -120,7 +121,7 @@ func (o *Observer) weigh(ctx context.Context, cluster *v1alpha1.RedisCluster, m 
 
 // lookAt counts the keys of a master's slots, and looks at some of them: in the slots first that it has not looked at for longest.
 func lookAt(ctx context.Context, node *redis.Node, r *snapshot.Redis, before []weighed) (look, error) {
-	l := look{node: r.NodeID, slots: r.Slots, each: map[uint16]float64{}}
+	l := look{node: r.NodeID, slots: r.Slots, each: map[uint16]float64{}, whole: map[uint16]bool{}}
 	var err error
 	if r.Settings[slotStats] == "yes" {
 		if l.stats, err = node.SlotStats(ctx); err != nil {
@@ -170,7 +171,7 @@ func (l *look) sample(ctx context.Context, node *redis.Node, some []uint16) erro
 		}
 	}
 	for slot := range sum {
-		l.each[slot] = sum[slot] / n[slot]
+		l.each[slot], l.whole[slot] = sum[slot]/n[slot], int64(n[slot]) >= l.counts[slot]
 	}
 	return nil
 }
@@ -187,7 +188,7 @@ func (w *weighing) note(looks []look, between time.Duration) *snapshot.SlotWeigh
 		for slot := range l.slots.Slots() {
 			is := &w.slots[slot]
 			is.keys = l.counts[slot]
-			if each, seen := l.each[slot]; seen && is.each > 0 {
+			if each, seen := l.each[slot]; seen && is.each > 0 && !l.whole[slot] {
 				is.each = (is.each + each) / 2 // the same keys are looked at again, and others that came
 			} else if seen {
 				is.each = each

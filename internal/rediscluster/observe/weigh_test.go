@@ -44,7 +44,12 @@ func TestWeighs(t *testing.T) {
 		got.Processor != nil {
 		t.Fatalf("%+v", got)
 	}
-	looks := looked(0, 0)
+	looks := looked(5, 500)
+	looks[0].whole = map[uint16]bool{3: true}
+	if got = w.note(looks, time.Minute); got.Bytes[3] != 500 || got.Bytes[4] != 350 {
+		t.Errorf("all keys of a slot say what it bears, some of them a part of it: %v", got.Bytes[:5])
+	}
+	looks = looked(0, 0)
 	looks[0].stats = map[uint16]redis.SlotStat{5: {Keys: 1, Bytes: 7777, Processor: -1}}
 	delete(looks[0].counts, 6)
 	if got = w.note(looks, time.Minute); got.Bytes[5] != 7777 || got.Bytes[6] != 0 || got.Bytes[8000] != 300 {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -68,7 +69,9 @@ func run(m *testing.M, server *envtest.Environment, scheme *runtime.Scheme, prep
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
 	admin.QPS = -1
-	api, err := client.New(admin, client.Options{Scheme: scheme})
+	own := rest.CopyConfig(admin)
+	own.Wrap(func(next http.RoundTripper) http.RoundTripper { return patient{next} })
+	api, err := client.New(own, client.Options{Scheme: scheme})
 	if err != nil {
 		return 1, fmt.Errorf("make a client: %w", err)
 	}
