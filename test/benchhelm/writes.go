@@ -28,8 +28,8 @@ import (
 )
 
 // A writer is the least program that settles custom resources, to see what the API server allows: it watches custom resources, and makes
-// the writes that an operator has to make for each, with bodies that are there before. It renders, reads, compares and repairs nothing. An
-// operator that makes as many writes is no quicker.
+// the writes that an operator has to make for each, one after the other, with bodies from fixed texts. It renders, reads, compares and
+// repairs nothing.
 const (
 	// sevenWrites are those of this operator: an inventory, the three children, a record of the release, the status, an Event.
 	sevenWrites = "seven-writes"
@@ -193,7 +193,7 @@ func (w *writer) writes(web *unstructured.Unstructured) []write {
 		`"InstallSuccessful","lastTransitionTime":%q}]}`, inventory, now)))
 }
 
-// newRecord is a record as large as one of the chart's releases.
+// newRecord is a record with the chart's files in it, as a release has them.
 func newRecord() (string, error) {
 	text, err := json.Marshal(chartFiles)
 	if err != nil {

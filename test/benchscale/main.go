@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -31,7 +32,7 @@ type options struct {
 	flood     time.Duration
 	profiles  string // directory for profiles of the operator at rest; empty takes none
 	log       string
-	out       string
+	out, plot string
 }
 
 func main() {
@@ -47,6 +48,7 @@ func main() {
 	flag.StringVar(&o.profiles, "profiles", "", "directory for profiles of the operator at rest; empty takes none, they cost some percent")
 	flag.StringVar(&o.log, "log", "build/bench-scale.log", "file for the operator's log")
 	flag.StringVar(&o.out, "out", "build/bench-scale.json", "file for the figures")
+	flag.StringVar(&o.plot, "plot", "", "file for a drawing of them (SVG), by the number of RedisClusters; empty draws nothing")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -64,7 +66,7 @@ func bench(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	for _, file := range []string{o.log, o.out} {
+	for _, file := range []string{o.log, o.out, o.plot} {
 		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 			return err
 		}
@@ -99,8 +101,9 @@ func bench(ctx context.Context, o options) error {
 		return nil
 	})
 	fmt.Println(markdown(results))
-	if writeErr := write(o.out, results); writeErr != nil {
-		return writeErr
+	err = errors.Join(err, write(o.out, results))
+	if o.plot != "" {
+		err = errors.Join(err, os.WriteFile(o.plot, []byte(plotOf(results).SVG()), 0o600))
 	}
 	return err
 }

@@ -81,6 +81,39 @@ func intervals(s *scraped) string {
 	return strings.Join(all, ", ")
 }
 
+// plotOf draws what grows with the number of RedisClusters.
+func plotOf(results []result) measure.Plot {
+	curve := func(name string, value func(result) float64) measure.Curve {
+		c := measure.Curve{Name: name}
+		for _, r := range results {
+			if y := value(r); y > 0 { // else it was not measured
+				c.Points = append(c.Points, measure.Point{X: float64(r.Clusters), Value: y})
+			}
+		}
+		return c
+	}
+	panel := func(title string, curves ...measure.Curve) measure.Panel {
+		return measure.Panel{Title: title, Curves: curves}
+	}
+	p99 := func(of func(result) []float64) func(result) float64 {
+		return func(r result) float64 { return measure.Distribute(of(r), 0).P99 }
+	}
+	panels := []measure.Panel{
+		panel("at rest: processor, seconds a minute", curve("", func(r result) float64 { return r.CPU })),
+		panel("memory, MB", curve("", func(r result) (sum float64) {
+			for _, m := range r.Memory {
+				sum += m.Own + m.File
+			}
+			return sum
+		})),
+		panel("restart until all instances were asked, seconds", curve("", func(r result) float64 { return r.Restarted })),
+	}
+	noticed := curve("all else at rest", p99(func(r result) []float64 { return r.Noticed }))
+	flooded := curve("a namespace makes ten changes a second", p99(func(r result) []float64 { return r.NoticedFlooded }))
+	panels = append(panels, panel("a lost master is in the status after, seconds, p99", noticed, flooded))
+	return measure.Plot{Axis: "RedisClusters", Dots: true, Panels: panels}
+}
+
 // spread is the middle and the 99th percentile of seconds.
 func spread(seconds []float64) string {
 	if len(seconds) == 0 {

@@ -138,7 +138,7 @@ type day struct {
 func (d *day) say(what string) {
 	at := time.Since(d.began).Seconds()
 	d.t.Logf("%4.0f s  %s", at, what)
-	d.parts = append(d.parts, measure.Mark{Seconds: at, Text: what})
+	d.parts = append(d.parts, measure.Mark{X: at, Text: what})
 }
 
 // next ends the load, and begins another one.
@@ -237,9 +237,9 @@ func (d *day) note() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at := time.Since(d.began).Seconds()
-	d.shards = append(d.shards, measure.Point{Seconds: at, Value: float64(len(ownedByShard(cluster)))})
-	d.memory = append(d.memory, measure.Point{Seconds: at, Value: 100 * memory / dayMaxMemory})
-	d.operations = append(d.operations, measure.Point{Seconds: at, Value: operations})
+	d.shards = append(d.shards, measure.Point{X: at, Value: float64(len(ownedByShard(cluster)))})
+	d.memory = append(d.memory, measure.Point{X: at, Value: 100 * memory / dayMaxMemory})
+	d.operations = append(d.operations, measure.Point{X: at, Value: operations})
 }
 
 // number is that of a line of INFO; 0 when there is none.
@@ -257,7 +257,7 @@ func plotOf(itself, byHand *day) measure.Plot {
 		return measure.Panel{Title: title, Curves: []measure.Curve{
 			{Name: "sizes itself", Points: of(itself)}, {Name: "six shards by hand", Points: of(byHand)}}}
 	}
-	return measure.Plot{Marks: itself.parts, Panels: []measure.Panel{
+	return measure.Plot{Axis: "minutes", Unit: 60, Marks: itself.parts, Panels: []measure.Panel{
 		panel("shards", func(d *day) []measure.Point { return d.shards }),
 		panel("memory of the fullest master, % of maxmemory", func(d *day) []measure.Point { return d.memory }),
 		panel("commands a second of the busiest master", func(d *day) []measure.Point { return d.operations }),

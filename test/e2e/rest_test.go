@@ -25,10 +25,10 @@ func TestRedisClustersAtRest(t *testing.T) {
 	if os.Getenv("E2E") != "all" || !process.Local() {
 		t.Skip("takes half an hour, on the local cluster: with E2E=all; else make bench-scale with simulated instances")
 	}
-	const perMeasure, period = 10, 3 * time.Minute
+	const perMeasure, all, period = 10, 30, 3 * time.Minute
 	namespace := live.NewNamespace(t)
-	clusters := make([]*v1alpha1.RedisCluster, 0, 3*perMeasure)
-	for size := 0; size <= cap(clusters); size += perMeasure {
+	clusters := make([]*v1alpha1.RedisCluster, 0, all)
+	for size := 0; size <= all; size += perMeasure {
 		for len(clusters) < size {
 			cluster := newCluster(namespace, fmt.Sprintf("rest-%02d", len(clusters)))
 			cluster.Spec.Pod[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}

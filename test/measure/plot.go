@@ -12,8 +12,13 @@ import (
 	"strings"
 )
 
-// Plot is what was measured over the same time, in panels one above the other, and what happened when.
+// Plot is what was measured at the same places of one axis, such as times, in panels one above the other, and what happened where.
 type Plot struct {
+	// Axis says what is along the bottom, and Unit how much X one of that is, by default 1: 60 for minutes, when X are seconds.
+	Axis string
+	Unit float64
+	// Dots shows where each point is.
+	Dots   bool
 	Panels []Panel
 	Marks  []Mark
 }
@@ -24,19 +29,19 @@ type Panel struct {
 	Curves []Curve
 }
 
-// Curve is what was measured, in the order of time; with a name when there are several.
+// Curve is what was measured, X rising; with a name when there are several.
 type Curve struct {
 	Name   string
 	Points []Point
 }
 
-// Point is a value at a time in seconds.
-type Point struct{ Seconds, Value float64 }
+// Point is what was measured at X.
+type Point struct{ X, Value float64 }
 
-// Mark is what happened at a time in seconds.
+// Mark is what happened at X.
 type Mark struct {
-	Seconds float64
-	Text    string
+	X    float64
+	Text string
 }
 
 const (
@@ -47,18 +52,19 @@ const (
 // curveColours can be told apart by those who see no colours well, on white.
 var curveColours = []string{"#0072b2", "#d55e00", "#009e73", "#000000"}
 
-// SVG draws the plot, with minutes along the bottom.
+// SVG draws the plot.
 func (p Plot) SVG() string {
 	var end float64
 	for _, panel := range p.Panels {
 		for _, curve := range panel.Curves {
 			for _, point := range curve.Points {
-				end = max(end, point.Seconds)
+				end = max(end, point.X)
 			}
 		}
 	}
-	minutes := max(1, math.Ceil(end/60))
-	x := func(seconds float64) float64 { return plotMargin + seconds/60/minutes*(plotWidth-2*plotMargin) }
+	unit := cmp.Or(p.Unit, 1)
+	units := max(1, math.Ceil(end/unit))
+	x := func(at float64) float64 { return plotMargin + at/unit/units*(plotWidth-2*plotMargin) }
 	height := float64(len(p.Panels))*(panelHeight+panelGap) + plotMargin
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -68,8 +74,8 @@ func (p Plot) SVG() string {
 	line(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="11">`, plotWidth, height)
 	line(`<rect width="100%%" height="100%%" fill="white"/>`)
 	for _, mark := range p.Marks {
-		line(`<path d="M%.1f %.1fV%.1f" stroke="#bbb" stroke-dasharray="3 3"/>`, x(mark.Seconds), panelGap-18, height-plotMargin)
-		text(x(mark.Seconds)+3, panelGap-20, "start", "#555", mark.Text)
+		line(`<path d="M%.1f %.1fV%.1f" stroke="#bbb" stroke-dasharray="3 3"/>`, x(mark.X), panelGap-18, height-plotMargin)
+		text(x(mark.X)+3, panelGap-20, "start", "#555", mark.Text)
 	}
 	for i, panel := range p.Panels {
 		top := panelGap + float64(i)*(panelHeight+panelGap)
@@ -85,17 +91,22 @@ func (p Plot) SVG() string {
 			colour := curveColours[j%len(curveColours)]
 			var path strings.Builder
 			for k, point := range curve.Points {
-				fmt.Fprintf(&path, "%c%.1f %.1f", "ML"[min(k, 1)], x(point.Seconds), bottom-point.Value/most*panelHeight)
+				fmt.Fprintf(&path, "%c%.1f %.1f", "ML"[min(k, 1)], x(point.X), bottom-point.Value/most*panelHeight)
 			}
 			line(`<path d="%s" fill="none" stroke="%s" stroke-width="1.5"/>`, path.String(), colour)
+			for _, point := range curve.Points {
+				if p.Dots {
+					line(`<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`, x(point.X), bottom-point.Value/most*panelHeight, colour)
+				}
+			}
 			text(plotWidth-plotMargin, top-5-12*float64(len(panel.Curves)-1-j), "end", colour, curve.Name)
 		}
 	}
-	step := max(1, math.Ceil(minutes/12))
-	for minute := 0.0; minute <= minutes; minute += step {
-		text(x(60*minute), height-plotMargin+14, "middle", "#555", fmt.Sprintf("%g", minute))
+	step := max(1, upTo(units/12, 1, 2, 5))
+	for n := 0.0; n <= units; n += step {
+		text(x(unit*n), height-plotMargin+14, "middle", "#555", fmt.Sprintf("%g", n))
 	}
-	text(plotWidth/2, height-plotMargin+30, "middle", "#555", "minutes")
+	text(plotWidth/2, height-plotMargin+30, "middle", "#555", p.Axis)
 	line(`</svg>`)
 	return b.String()
 }
@@ -111,10 +122,15 @@ func (p Panel) scale() float64 {
 	if most <= 0 {
 		return 1
 	}
-	power := math.Pow(10, math.Floor(math.Log10(most)))
-	for _, times := range []float64{1, 2, 4, 6, 8} {
-		if most <= times*power {
-			return times * power
+	return upTo(most, 1, 2, 4, 6, 8)
+}
+
+// upTo is the next of some numbers times a power of ten, or of ten times that, that a value above 0 is not above.
+func upTo(value float64, times ...float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(value)))
+	for _, n := range times {
+		if value <= n*power {
+			return n * power
 		}
 	}
 	return 10 * power

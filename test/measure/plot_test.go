@@ -12,12 +12,12 @@ import (
 )
 
 func TestPlot(t *testing.T) {
-	plot := Plot{
+	plot := Plot{Axis: "minutes", Unit: 60,
 		Panels: []Panel{
 			{Title: "shards", Curves: []Curve{{Name: "a < b", Points: []Point{{0, 3}, {60, 6}}}, {Name: "c", Points: []Point{{0, 0}, {120, 1}}}}},
 			{Title: "nothing"},
 		},
-		Marks: []Mark{{Seconds: 60, Text: "spike"}},
+		Marks: []Mark{{X: 60, Text: "spike"}},
 	}
 	drawn := plot.SVG()
 	for decoder := xml.NewDecoder(strings.NewReader(drawn)); ; {
@@ -27,9 +27,19 @@ func TestPlot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, part := range []string{"a &lt; b", ">spike<", `d="M44.0 96.0L400.0 36.0"`, `d="M44.0 156.0L756.0 136.0"`} {
+	for _, part := range []string{"a &lt; b", ">minutes<", ">spike<", `d="M44.0 96.0L400.0 36.0"`, `d="M44.0 156.0L756.0 136.0"`} {
 		if !strings.Contains(drawn, part) {
 			t.Errorf("no %s in:\n%s", part, drawn)
+		}
+	}
+}
+
+// Along the bottom are round numbers, however many there are.
+func TestPlotOfManyUnits(t *testing.T) {
+	for most, last := range map[float64]string{9: ">9<", 40: ">40<", 1000: ">1000<"} {
+		drawn := Plot{Axis: "RedisClusters", Unit: 1, Panels: []Panel{{Curves: []Curve{{Points: []Point{{1, 1}, {most, 2}}}}}}}.SVG()
+		if n := strings.Count(drawn, `text-anchor="middle"`); n < 6 || n > 14 || !strings.Contains(drawn, last) {
+			t.Errorf("%g: %d labels:\n%s", most, n, drawn)
 		}
 	}
 }

@@ -22,9 +22,12 @@ import (
 const (
 	// weighEvery is how often slots are looked at.
 	weighEvery = 50 * time.Second
-	// slotsALook is in how many slots of a master keys are looked at each time, keysASlot how many of them, slotsAtOnce in how many slots
-	// by one round trip. An engine names the same keys of a slot each time: a large one is found if few others are with it.
-	slotsALook, keysASlot, slotsAtOnce = 512, 16, 16
+	// keysALook is how many keys of a master are looked at each time, keysAtFirst while there are slots that have never been looked at;
+	// these are commands that the master counts, too. keysASlot is how many of a slot, slotsAtOnce in how many slots by one round trip. An
+	// engine names the same keys of a slot each time: a large one is found if few others are with it.
+	keysALook, keysAtFirst, keysASlot, slotsAtOnce = 2048, 8192, 16, 32
+	// ahead is by how many looks a slot is due sooner whose number of keys has changed.
+	ahead = 64
 	// enough is the part of all keys that must be in slots that were looked at.
 	enough = 0.9
 	// slotStats is the setting with which engines count the processor time of slots.
@@ -45,11 +48,13 @@ type weighing struct {
 	last    *snapshot.SlotWeights
 }
 
-// weighed is a slot: how many keys it has, what one of them takes (0: not known), and when some were last looked at (0: never).
+// weighed is a slot: how many keys it has, what one of them takes (0: not known), when some were last looked at (0: never), and how many it
+// had then.
 type weighed struct {
 	keys int64
 	each float64
 	turn uint32
+	then int64
 }
 
 // look is what one master said of its slots.
@@ -131,20 +136,39 @@ func lookAt(ctx context.Context, node *redis.Node, r *snapshot.Redis, before []w
 	if l.counts, err = node.CountKeysInSlots(ctx, r.Slots); err != nil {
 		return l, err
 	}
-	due := make([]uint16, 0, len(l.counts))
-	for slot := range l.counts {
-		if l.stats[slot].Bytes <= 0 { // else the engine has counted them
-			due = append(due, slot)
-		}
-	}
-	slices.SortFunc(due, func(a, b uint16) int { return cmp.Or(cmp.Compare(before[a].turn, before[b].turn), cmp.Compare(a, b)) })
-	for some := range slices.Chunk(due[:min(len(due), slotsALook)], slotsAtOnce) {
+	for some := range slices.Chunk(l.due(before), slotsAtOnce) {
 		l.tried = append(l.tried, some...)
 		if err := l.sample(ctx, node, some); err != nil {
 			break // what is known of the others counts
 		}
 	}
 	return l, nil
+}
+
+// due are the slots in which keys are looked at: first those that were not for longest, and those whose number of keys has changed since.
+func (l *look) due(before []weighed) []uint16 {
+	due, most := make([]uint16, 0, len(l.counts)), int64(keysALook)
+	since := map[uint16]int64{}
+	for slot, count := range l.counts {
+		if l.stats[slot].Bytes > 0 {
+			continue // the engine has counted them
+		}
+		was := &before[slot]
+		due, since[slot] = append(due, slot), int64(was.turn)
+		switch {
+		case was.turn == 0:
+			most = keysAtFirst
+		case was.then != count:
+			since[slot] -= ahead
+		}
+	}
+	slices.SortFunc(due, func(a, b uint16) int { return cmp.Or(cmp.Compare(since[a], since[b]), cmp.Compare(a, b)) })
+	for i, slot := range due {
+		if most -= min(l.counts[slot], keysASlot); most < 0 {
+			return due[:i]
+		}
+	}
+	return due
 }
 
 // sample finds what a key of each slot takes.
@@ -183,7 +207,7 @@ func (w *weighing) note(looks []look, between time.Duration) *snapshot.SlotWeigh
 	var sum float64
 	for _, l := range looks {
 		for _, slot := range l.tried {
-			w.slots[slot].turn = w.turn
+			w.slots[slot].turn, w.slots[slot].then = w.turn, l.counts[slot]
 		}
 		for slot := range l.slots.Slots() {
 			is := &w.slots[slot]

@@ -5,6 +5,7 @@ package observe
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,50 @@ func TestWeighs(t *testing.T) {
 	w = weighing{slots: make([]weighed, slots.Count)}
 	if got = w.note([]look{{node: "a", slots: slots.All()}}, 0); got == nil || got.Bytes[0] != 0 {
 		t.Errorf("without keys: %+v", got)
+	}
+}
+
+// No more keys are looked at than a master shall be asked for. Slots that have more keys than before are due sooner, and none is left out.
+func TestDueSlots(t *testing.T) {
+	w := weighing{slots: make([]weighed, slots.Count)}
+	counts := map[uint16]int64{}
+	for slot := range uint16(1000) {
+		counts[slot] = 20
+	}
+	turn := func(most int) []uint16 {
+		t.Helper()
+		l := look{node: "a", slots: slots.All(), counts: counts}
+		l.tried = l.due(w.slots)
+		if len(l.tried) != most {
+			t.Fatalf("turn %d: in %d slots, want %d", w.turn, len(l.tried), most)
+		}
+		w.turn++
+		w.note([]look{l}, time.Minute)
+		return l.tried
+	}
+	const first, later = keysAtFirst / keysASlot, keysALook / keysASlot
+	if got := turn(first); got[0] != 0 || got[first-1] != first-1 {
+		t.Errorf("at first: %v", got)
+	}
+	if got := turn(first); got[0] != first || !slices.Contains(got, 999) {
+		t.Errorf("then: %v", got)
+	}
+	counts[900], counts[7] = 21, 0
+	if got := turn(later + 1); !slices.Equal(got[:2], []uint16{7, 900}) { // 7 costs nothing
+		t.Errorf("with slots that have changed: %v", got)
+	}
+	counts[7] = 20
+	seen := map[uint16]bool{}
+	for range ahead + 2*1000/later {
+		for slot := range uint16(500) {
+			counts[slot]++
+		}
+		for _, slot := range turn(later) {
+			seen[slot] = true
+		}
+	}
+	if len(seen) != len(counts) {
+		t.Errorf("while half of the slots change, %d of %d are looked at", len(seen), len(counts))
 	}
 }
 

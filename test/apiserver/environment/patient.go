@@ -26,7 +26,10 @@ func (p patient) RoundTrip(request *http.Request) (*http.Response, error) {
 		if answered || tries == most || request.Context().Err() != nil {
 			return answer, err
 		}
-		time.Sleep(time.Second / 2)
+		select {
+		case <-time.After(time.Second / 2):
+		case <-request.Context().Done():
+		}
 	}
 }
 

@@ -31,8 +31,6 @@ const (
 	// failure detection come to their end within a test.
 	tick      = 20 * time.Millisecond
 	worldTick = 500 * time.Millisecond
-	// failuresInARow are more than come of an API server that a crowded machine keeps waiting.
-	failuresInARow = 20
 )
 
 // kubelet stands in for the StatefulSet controller, the kubelets and the garbage collector of one namespace: StatefulSets
@@ -74,7 +72,7 @@ func runKubelet(t *testing.T, namespace string, configure func(*kubelet)) *kubel
 	ended.Go(func() {
 		ticker := time.NewTicker(tick)
 		defer ticker.Stop()
-		for ticks, failed := 0, 0; ; ticks++ {
+		for ticks := 0; ; ticks++ {
 			select {
 			case <-ctx.Done():
 				return
@@ -84,9 +82,7 @@ func runKubelet(t *testing.T, namespace string, configure func(*kubelet)) *kubel
 				k.world.Run(worldTick)
 				continue
 			}
-			if err := k.work(ctx); err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-				failed = 0
-			} else if failed++; failed == failuresInARow {
+			if err := k.work(ctx); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 				t.Errorf("the stand-in for the kubelet: %v", err)
 				return
 			}
