@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -282,17 +283,19 @@ func (r *run) restart(ctx context.Context, m *result) error {
 // lose loses pods of masters, one after the other.
 func (r *run) lose(ctx context.Context, m *result) (err error) {
 	progress("%d masters are lost, one after the other", r.losses)
-	m.Noticed, err = r.noticed(ctx, m.Clusters)
+	m.Noticed, err = r.noticed(ctx, 0, m.Clusters)
 	return err
 }
 
-func (r *run) noticed(ctx context.Context, size int) (seconds []float64, err error) {
+// noticed loses masters of RedisClusters from one number on, and returns how long it took until the status told of each.
+func (r *run) noticed(ctx context.Context, from, size int) (seconds []float64, err error) {
 	random := rand.New(rand.NewPCG(1, uint64(size))) //nolint:gosec // the same ones in each run are the purpose
 	for range r.losses {
-		which := key(random.IntN(size))
+		which := key(from + random.IntN(size-from))
 		pod := ""
 		r.mu.Lock()
-		for _, instance := range r.clusters[which].Status.Nodes {
+		before := r.clusters[which].Status.DeepCopy()
+		for _, instance := range before.Nodes {
 			if instance.Type == "master" {
 				pod = instance.Name
 			}
@@ -306,7 +309,9 @@ func (r *run) noticed(ctx context.Context, size int) (seconds []float64, err err
 			client.GracePeriodSeconds(0)); err != nil {
 			return seconds, err
 		}
-		if err := r.await(ctx, time.Minute, func() bool { return !isReady(r.clusters[which]) }); err != nil {
+		// A cluster that is healed at once may never be told not to be Ready; at rest nothing else changes its status.
+		told := func() bool { return !equality.Semantic.DeepEqual(before, &r.clusters[which].Status) }
+		if err := r.await(ctx, time.Minute, told); err != nil {
 			return seconds, fmt.Errorf("the loss of %s of %s: %w", pod, which, err)
 		}
 		seconds = append(seconds, time.Since(began).Seconds())
@@ -319,7 +324,7 @@ func (r *run) noticed(ctx context.Context, size int) (seconds []float64, err err
 
 // flooded loses masters while a namespace of its own makes ten changes a second.
 func (r *run) flooded(ctx context.Context, m *result) error {
-	if r.flood == 0 {
+	if r.flood == 0 || m.Clusters <= perNamespace { // none would be at rest
 		return nil
 	}
 	progress("one namespace makes ten changes a second")
@@ -327,7 +332,7 @@ func (r *run) flooded(ctx context.Context, m *result) error {
 	ended := make(chan error, 1)
 	go func() { ended <- r.change(flooding) }()
 	var err error
-	m.NoticedFlooded, err = r.noticed(ctx, m.Clusters)
+	m.NoticedFlooded, err = r.noticed(ctx, perNamespace, m.Clusters)
 	stop()
 	return errors.Join(err, client.IgnoreNotFound(<-ended))
 }
