@@ -290,8 +290,9 @@ func (r *run) lose(ctx context.Context, m *result) (err error) {
 // noticed loses masters of RedisClusters from one number on, and returns how long it took until the status told of each.
 func (r *run) noticed(ctx context.Context, from, size int) (seconds []float64, err error) {
 	random := rand.New(rand.NewPCG(1, uint64(size))) //nolint:gosec // the same ones in each run are the purpose
-	for range r.losses {
-		which := key(from + random.IntN(size-from))
+	order := random.Perm(size - from)                // not one that is still being healed
+	for i := range r.losses {
+		which := key(from + order[i%len(order)])
 		pod := ""
 		r.mu.Lock()
 		before := r.clusters[which].Status.DeepCopy()

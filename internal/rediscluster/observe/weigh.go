@@ -6,6 +6,7 @@ package observe
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -22,10 +23,10 @@ import (
 const (
 	// weighEvery is how often slots are looked at.
 	weighEvery = 50 * time.Second
-	// keysALook is how many keys of a master are looked at each time, keysAtFirst while there are slots that have never been looked at;
-	// these are commands that the master counts, too. keysASlot is how many of a slot, slotsAtOnce in how many slots by one round trip. An
-	// engine names the same keys of a slot each time: a large one is found if few others are with it.
-	keysALook, keysAtFirst, keysASlot, slotsAtOnce = 2048, 8192, 16, 32
+	// slotsALook is in how many slots of a master keys are looked at each time at most, keysASlot how many of each, and keysALook how many
+	// in all once all slots have been looked at: these are commands that the master counts, too. slotsAtOnce is in how many slots by one
+	// round trip. An engine names the same keys of a slot each time: a large one is found if few others are with it.
+	slotsALook, keysASlot, keysALook, slotsAtOnce = 512, 16, 2048, 32
 	// ahead is by how many looks a slot is due sooner whose number of keys has changed.
 	ahead = 64
 	// enough is the part of all keys that must be in slots that were looked at.
@@ -145,7 +146,8 @@ func lookAt(ctx context.Context, node *redis.Node, r *snapshot.Redis, before []w
 	return l, nil
 }
 
-// due are the slots in which keys are looked at: first those that were not for longest, and those whose number of keys has changed since.
+// due are the slots in which keys are looked at: those that never were, then those that were not for longest, and sooner those whose number
+// of keys has changed since.
 func (l *look) due(before []weighed) []uint16 {
 	due, most := make([]uint16, 0, len(l.counts)), int64(keysALook)
 	since := map[uint16]int64{}
@@ -157,12 +159,13 @@ func (l *look) due(before []weighed) []uint16 {
 		due, since[slot] = append(due, slot), int64(was.turn)
 		switch {
 		case was.turn == 0:
-			most = keysAtFirst
+			since[slot], most = math.MinInt64, slotsALook*keysASlot
 		case was.then != count:
 			since[slot] -= ahead
 		}
 	}
 	slices.SortFunc(due, func(a, b uint16) int { return cmp.Or(cmp.Compare(since[a], since[b]), cmp.Compare(a, b)) })
+	due = due[:min(len(due), slotsALook)]
 	for i, slot := range due {
 		if most -= min(l.counts[slot], keysASlot); most < 0 {
 			return due[:i]
