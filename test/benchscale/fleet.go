@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -31,8 +32,12 @@ import (
 // addresses of 127.0.0.0/8. Time passes there as here.
 type fleet struct {
 	client client.Client
+	cache  cache.Cache
 	// commands that all instances were sent.
 	commands atomic.Int64
+	// asked are the instances (*redistest.Node) that were sent one since forget was called, and those how many they are.
+	asked sync.Map
+	those atomic.Int64
 
 	mu     sync.Mutex
 	shards map[types.NamespacedName]*shard
@@ -53,7 +58,7 @@ func startFleet(ctx context.Context, s *server, scheme *runtime.Scheme) (*fleet,
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{client: mgr.GetClient(), shards: map[types.NamespacedName]*shard{}, worlds: map[types.NamespacedName]*redistest.World{}}
+	f := &fleet{client: mgr.GetClient(), cache: mgr.GetCache(), shards: map[types.NamespacedName]*shard{}, worlds: map[types.NamespacedName]*redistest.World{}}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&appsv1.StatefulSet{}).Owns(&corev1.Pod{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).Complete(f); err != nil {
 		return nil, err
@@ -128,12 +133,23 @@ func (f *fleet) shardOf(set *appsv1.StatefulSet) *shard {
 	world := f.worlds[cluster]
 	if world == nil {
 		world = redistest.New(redistest.Options{Seed: uint64(len(f.worlds) + 1), Clock: time.Now, Listens: true, Figures: stats.Fields()})
-		world.OnCommand(func(*redistest.Node, []string) { f.commands.Add(1) })
+		world.OnCommand(func(node *redistest.Node, _ []string) {
+			f.commands.Add(1)
+			if _, was := f.asked.LoadOrStore(node, true); !was {
+				f.those.Add(1)
+			}
+		})
 		f.worlds[cluster] = world
 	}
 	s := &shard{world: world, nodes: map[string]*redistest.Node{}, runs: map[string]types.UID{}}
 	f.shards[key] = s
 	return s
+}
+
+// forget has instances count as asked when they are sent a command from now on.
+func (f *fleet) forget() {
+	f.asked.Clear()
+	f.those.Store(0)
 }
 
 // start runs the Redis of a pod, which keeps its data from one pod of the name to the next.

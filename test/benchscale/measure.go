@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,7 +51,7 @@ type result struct {
 	Memory []measure.Memory `json:"memory"`
 	// Scraped is what scrapes cost; nil if that was left out.
 	Scraped *scraped `json:"scraped,omitempty"`
-	// Restarted is what the operator's restart took until it had looked at each, in seconds of time and of the processor.
+	// Restarted is what the operator's restart took until it had asked every instance, in seconds of time and of the processor.
 	Restarted    float64 `json:"restartedSeconds"`
 	RestartedCPU float64 `json:"restartedCPUSeconds"`
 	// Noticed are the seconds from the loss of a master's pod until its status told, while all else is at rest, and while one namespace
@@ -79,25 +80,27 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, v1alpha1.AddToScheme(scheme)
 }
 
-// watch follows all RedisClusters until the context ends.
+// watch follows all RedisClusters until the context of the fleet ends.
 func (r *run) watch(ctx context.Context) error {
 	r.clusters, r.changed = map[client.ObjectKey]*v1alpha1.RedisCluster{}, make(chan struct{})
-	watching, err := r.client.Watch(ctx, &v1alpha1.RedisClusterList{})
+	informer, err := r.fleet.cache.GetInformer(ctx, &v1alpha1.RedisCluster{})
 	if err != nil {
 		return err
 	}
-	go func() {
-		for event := range watching.ResultChan() {
-			if cluster, ok := event.Object.(*v1alpha1.RedisCluster); ok {
-				r.mu.Lock()
-				r.clusters[client.ObjectKeyFromObject(cluster)] = cluster
-				close(r.changed)
-				r.changed = make(chan struct{})
-				r.mu.Unlock()
-			}
-		}
-	}()
-	return nil
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: r.note, UpdateFunc: func(_, now any) { r.note(now) }})
+	return err
+}
+
+func (r *run) note(object any) {
+	cluster, is := object.(*v1alpha1.RedisCluster)
+	if !is {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.clusters[client.ObjectKeyFromObject(cluster)] = cluster
+	close(r.changed)
+	r.changed = make(chan struct{})
 }
 
 // await waits until something holds of what the watch told.
@@ -256,16 +259,17 @@ func (r *run) kill() {
 	}
 }
 
-// restart kills the operator and starts it again; it has looked at a RedisCluster when it has asked all of its instances.
+// restart kills the operator and starts it again; it has looked at all RedisClusters when it has asked every instance something.
 func (r *run) restart(ctx context.Context, m *result) error {
 	progress("restart")
 	r.kill()
-	began, before := time.Now(), r.fleet.commands.Load()
+	r.fleet.forget()
+	began := time.Now()
 	var err error
 	if r.operators, err = r.startOperators(ctx, r.options); err != nil {
 		return err
 	}
-	for r.fleet.commands.Load()-before < int64(6*m.Clusters) {
+	for r.fleet.those.Load() < int64(6*m.Clusters) {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
@@ -276,6 +280,7 @@ func (r *run) restart(ctx context.Context, m *result) error {
 	if m.RestartedCPU, err = r.cpuSeconds(); err != nil {
 		return err
 	}
+	progress("all instances were asked after %.1f s", m.Restarted)
 	time.Sleep(calm)
 	return nil
 }

@@ -39,7 +39,7 @@ const (
 // server is an API server with etcd, the operator's CRDs and roles, and no controllers.
 type server struct {
 	*measure.Server
-	client     client.WithWatch
+	client     client.Client
 	kubeconfig string // the operator's
 }
 
@@ -49,7 +49,7 @@ func withServer(ctx context.Context, scheme *runtime.Scheme, call func(*server) 
 	env := &envtest.Environment{CRDDirectoryPaths: []string{"config/crd/bases"}, ErrorIfCRDPathMissing: true}
 	return measure.WithServer(env, func(started *measure.Server) (err error) {
 		s := &server{Server: started}
-		if s.client, err = client.NewWithWatch(s.Admin, client.Options{Scheme: scheme}); err != nil {
+		if s.client, err = client.New(s.Admin, client.Options{Scheme: scheme}); err != nil {
 			return err
 		}
 		if err := s.grant(ctx); err != nil {

@@ -216,7 +216,11 @@ func (d *day) watch() (stop func()) {
 			}
 		}
 	}()
-	return func() { close(end); <-ended }
+	return func() {
+		close(end)
+		<-ended
+		d.note()
+	}
 }
 
 func (d *day) note() {
@@ -257,10 +261,13 @@ func plotOf(itself, byHand *day) measure.Plot {
 		return measure.Panel{Title: title, Curves: []measure.Curve{
 			{Name: "sizes itself", Points: of(itself)}, {Name: "six shards by hand", Points: of(byHand)}}}
 	}
+	commands := panel(fmt.Sprintf("commands a second of the busiest master (cut off at %d: data is put in and replaced)", 2*dayTarget),
+		func(d *day) []measure.Point { return d.operations })
+	commands.Most = 2 * dayTarget
 	return measure.Plot{Axis: "minutes", Unit: 60, Marks: itself.parts, Panels: []measure.Panel{
 		panel("shards", func(d *day) []measure.Point { return d.shards }),
 		panel("memory of the fullest master, % of maxmemory", func(d *day) []measure.Point { return d.memory }),
-		panel("commands a second of the busiest master", func(d *day) []measure.Point { return d.operations }),
+		commands,
 	}}
 }
 

@@ -27,6 +27,8 @@ type Plot struct {
 type Panel struct {
 	Title  string
 	Curves []Curve
+	// Most is the value at the top, at which what is larger is drawn; 0: above the largest.
+	Most float64
 }
 
 // Curve is what was measured, X rising; with a name when there are several.
@@ -81,22 +83,23 @@ func (p Plot) SVG() string {
 		top := panelGap + float64(i)*(panelHeight+panelGap)
 		bottom := top + panelHeight
 		most := panel.scale()
+		y := func(at Point) float64 { return bottom - min(1, at.Value/most)*panelHeight }
 		text(plotMargin, top-5, "start", "#000", panel.Title)
 		for _, part := range []float64{0, 0.5, 1} {
-			y := bottom - part*panelHeight
-			line(`<path d="M%.1f %.1fH%.1f" stroke="#ddd"/>`, plotMargin, y, plotWidth-plotMargin)
-			text(plotMargin-5, y+4, "end", "#555", fmt.Sprintf("%g", part*most))
+			level := bottom - part*panelHeight
+			line(`<path d="M%.1f %.1fH%.1f" stroke="#ddd"/>`, plotMargin, level, plotWidth-plotMargin)
+			text(plotMargin-5, level+4, "end", "#555", fmt.Sprintf("%g", part*most))
 		}
 		for j, curve := range panel.Curves {
 			colour := curveColours[j%len(curveColours)]
 			var path strings.Builder
 			for k, point := range curve.Points {
-				fmt.Fprintf(&path, "%c%.1f %.1f", "ML"[min(k, 1)], x(point.X), bottom-point.Value/most*panelHeight)
+				fmt.Fprintf(&path, "%c%.1f %.1f", "ML"[min(k, 1)], x(point.X), y(point))
 			}
 			line(`<path d="%s" fill="none" stroke="%s" stroke-width="1.5"/>`, path.String(), colour)
 			for _, point := range curve.Points {
 				if p.Dots {
-					line(`<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`, x(point.X), bottom-point.Value/most*panelHeight, colour)
+					line(`<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`, x(point.X), y(point), colour)
 				}
 			}
 			text(plotWidth-plotMargin, top-5-12*float64(len(panel.Curves)-1-j), "end", colour, curve.Name)
@@ -113,6 +116,9 @@ func (p Plot) SVG() string {
 
 // scale is the value at the top of the panel: the next of 1, 2, 4, 6, 8 and 10 times a power of ten that no value is above.
 func (p Panel) scale() float64 {
+	if p.Most > 0 {
+		return p.Most
+	}
 	var most float64
 	for _, curve := range p.Curves {
 		if len(curve.Points) > 0 {

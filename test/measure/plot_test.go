@@ -16,6 +16,7 @@ func TestPlot(t *testing.T) {
 		Panels: []Panel{
 			{Title: "shards", Curves: []Curve{{Name: "a < b", Points: []Point{{0, 3}, {60, 6}}}, {Name: "c", Points: []Point{{0, 0}, {120, 1}}}}},
 			{Title: "nothing"},
+			{Title: "cut off", Most: 2, Curves: []Curve{{Points: []Point{{0, 1}, {120, 7}}}}},
 		},
 		Marks: []Mark{{X: 60, Text: "spike"}},
 	}
@@ -27,7 +28,8 @@ func TestPlot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, part := range []string{"a &lt; b", ">minutes<", ">spike<", `d="M44.0 96.0L400.0 36.0"`, `d="M44.0 156.0L756.0 136.0"`} {
+	for _, part := range []string{"a &lt; b", ">minutes<", ">spike<", `d="M44.0 96.0L400.0 36.0"`, `d="M44.0 156.0L756.0 136.0"`,
+		`d="M44.0 408.0L756.0 348.0"`} {
 		if !strings.Contains(drawn, part) {
 			t.Errorf("no %s in:\n%s", part, drawn)
 		}
