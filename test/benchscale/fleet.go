@@ -58,7 +58,8 @@ func startFleet(ctx context.Context, s *server, scheme *runtime.Scheme) (*fleet,
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{client: mgr.GetClient(), cache: mgr.GetCache(), shards: map[types.NamespacedName]*shard{}, worlds: map[types.NamespacedName]*redistest.World{}}
+	f := &fleet{client: mgr.GetClient(), cache: mgr.GetCache(), shards: map[types.NamespacedName]*shard{},
+		worlds: map[types.NamespacedName]*redistest.World{}}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&appsv1.StatefulSet{}).Owns(&corev1.Pod{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).Complete(f); err != nil {
 		return nil, err
