@@ -35,9 +35,9 @@ type fleet struct {
 	cache  cache.Cache
 	// commands that all instances were sent.
 	commands atomic.Int64
-	// asked are the instances (*redistest.Node) that were sent one since forget was called, and those how many they are.
-	asked sync.Map
-	those atomic.Int64
+
+	askedMu sync.Mutex
+	asked   map[*redistest.Node]bool // since forget was called
 
 	mu     sync.Mutex
 	shards map[types.NamespacedName]*shard
@@ -59,7 +59,7 @@ func startFleet(ctx context.Context, s *server, scheme *runtime.Scheme) (*fleet,
 		return nil, err
 	}
 	f := &fleet{client: mgr.GetClient(), cache: mgr.GetCache(), shards: map[types.NamespacedName]*shard{},
-		worlds: map[types.NamespacedName]*redistest.World{}}
+		worlds: map[types.NamespacedName]*redistest.World{}, asked: map[*redistest.Node]bool{}}
 	if err := ctrl.NewControllerManagedBy(mgr).For(&appsv1.StatefulSet{}).Owns(&corev1.Pod{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).Complete(f); err != nil {
 		return nil, err
@@ -136,9 +136,9 @@ func (f *fleet) shardOf(set *appsv1.StatefulSet) *shard {
 		world = redistest.New(redistest.Options{Seed: uint64(len(f.worlds) + 1), Clock: time.Now, Listens: true, Figures: stats.Fields()})
 		world.OnCommand(func(node *redistest.Node, _ []string) {
 			f.commands.Add(1)
-			if _, was := f.asked.LoadOrStore(node, true); !was {
-				f.those.Add(1)
-			}
+			f.askedMu.Lock()
+			defer f.askedMu.Unlock()
+			f.asked[node] = true
 		})
 		f.worlds[cluster] = world
 	}
@@ -149,8 +149,16 @@ func (f *fleet) shardOf(set *appsv1.StatefulSet) *shard {
 
 // forget has instances count as asked when they are sent a command from now on.
 func (f *fleet) forget() {
-	f.asked.Clear()
-	f.those.Store(0)
+	f.askedMu.Lock()
+	defer f.askedMu.Unlock()
+	clear(f.asked)
+}
+
+// instances is how many were sent a command since forget was called.
+func (f *fleet) instances() int {
+	f.askedMu.Lock()
+	defer f.askedMu.Unlock()
+	return len(f.asked)
 }
 
 // start runs the Redis of a pod, which keeps its data from one pod of the name to the next.

@@ -269,8 +269,11 @@ func (r *run) restart(ctx context.Context, m *result) error {
 	if r.operators, err = r.startOperators(ctx, r.options); err != nil {
 		return err
 	}
-	for r.fleet.those.Load() < int64(6*m.Clusters) {
+	deadline := time.After(settleLimit)
+	for r.fleet.instances() < 6*m.Clusters {
 		select {
+		case <-deadline:
+			return fmt.Errorf("%d of %d instances were asked", r.fleet.instances(), 6*m.Clusters)
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
 			return ctx.Err()
