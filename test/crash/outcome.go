@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -102,29 +101,52 @@ func (w World) Outcome(ctx context.Context, names ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	texts := map[string]string{}
 	for _, object := range objects {
-		title := object.GetKind() + " " + object.GetName()
-		names = append(names, string(object.GetUID()), "UID of "+title)
-		normalise(object)
-		if err := w.Normalise(object); err != nil {
-			return "", err
-		}
-		text, err := yaml.Marshal(object.Object)
-		if err != nil {
-			return "", err
-		}
-		texts[object.GetNamespace()+" "+title] = string(text)
+		names = append(names, string(object.GetUID()), "UID of "+object.GetKind()+" "+object.GetName())
 	}
 	for i, namespace := range w.Namespaces {
 		names = append(names, namespace, "NAMESPACE"+strings.Repeat("'", i))
 	}
-	var b strings.Builder
-	for _, title := range slices.Sorted(maps.Keys(texts)) {
-		b.WriteString("# " + title + "\n" + texts[title])
+	replacer := strings.NewReplacer(names...)
+	tell := func(s string) string {
+		return aTime.ReplaceAllString(aUID.ReplaceAllString(replacer.Replace(s), "UID of what is gone"), "TIME")
 	}
-	text := strings.NewReplacer(names...).Replace(b.String())
-	return aTime.ReplaceAllString(aUID.ReplaceAllString(text, "UID of what is gone"), "TIME"), nil
+	var texts []string
+	for _, object := range objects {
+		title := tell(object.GetNamespace() + " " + object.GetKind() + " " + object.GetName())
+		normalise(object)
+		if err := w.Normalise(object); err != nil {
+			return "", err
+		}
+		text, err := yaml.Marshal(Rewritten(object.Object, tell)) // a digest that reads like a number would be quoted otherwise
+		if err != nil {
+			return "", err
+		}
+		texts = append(texts, "# "+title+"\n"+string(text))
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ""), nil
+}
+
+// Rewritten is a value of JSON with each string in it, names of fields among them, as rewrite returns it.
+func Rewritten(value any, rewrite func(string) string) any {
+	switch v := value.(type) {
+	case map[string]any:
+		fields := make(map[string]any, len(v))
+		for name, entry := range v {
+			fields[rewrite(name)] = Rewritten(entry, rewrite)
+		}
+		return fields
+	case []any:
+		entries := make([]any, len(v))
+		for i, entry := range v {
+			entries[i] = Rewritten(entry, rewrite)
+		}
+		return entries
+	case string:
+		return rewrite(v)
+	}
+	return value
 }
 
 // normalise takes out of an object what always differs.

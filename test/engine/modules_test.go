@@ -36,9 +36,9 @@ func compileModule(t *testing.T) (line string) {
 		t.Fatalf("compiling the module: %v\n%s", err, output)
 	}
 	cluster := &v1alpha1.RedisCluster{Spec: v1alpha1.RedisClusterSpec{Modules: []v1alpha1.Module{{Name: inImage, Args: moduleArgs}}}}
-	for _, line := range redisconf.Lines(cluster, redisconf.AskedFor(cluster, nil), redisconf.TLSFor(cluster)) {
-		if strings.HasPrefix(line, "loadmodule ") {
-			return strings.Replace(line, inImage, file, 1)
+	for _, setting := range redisconf.File(cluster, redisconf.AskedFor(cluster, nil), redisconf.TLSFor(cluster)) {
+		if setting.Name == "loadmodule" {
+			return strings.Replace(setting.Line(), inImage, file, 1)
 		}
 	}
 	t.Fatal("redis.conf loads no module")

@@ -93,11 +93,13 @@ func unescape(s string) (c byte, width int) {
 }
 
 // Quote writes an argument in Redis' double quotes. Whatever the argument holds, the
-// result is one argument on one line: every byte that is not printable ASCII, and the
-// quote and the backslash, become \xHH.
-func Quote(arg string) string {
+// result is one argument on one line.
+func Quote(arg string) string { return `"` + Escape(arg) + `"` }
+
+// Escape is what stands between the quotes of Quote: every byte that is not printable
+// ASCII, and the quote and the backslash, become \xHH.
+func Escape(arg string) string {
 	var b strings.Builder
-	b.WriteByte('"')
 	for _, c := range []byte(arg) {
 		if c < ' ' || c > '~' || c == '"' || c == '\\' {
 			fmt.Fprintf(&b, `\x%02x`, c)
@@ -105,7 +107,6 @@ func Quote(arg string) string {
 		}
 		b.WriteByte(c)
 	}
-	b.WriteByte('"')
 	return b.String()
 }
 

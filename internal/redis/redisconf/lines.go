@@ -13,20 +13,16 @@ import (
 // AuthConfigPath is the file of the password in the Redis container: the key auth.conf of the Secret <name>-auth.
 const AuthConfigPath = "/etc/redis/auth/auth.conf"
 
-// Lines are those of redis.conf with these settings, and with that of TLS. The password's file comes first, so that
+// File is what stands in redis.conf with these settings, and with that of TLS. The password's file comes first, so that
 // whatever it held could not override a setting of the operator's; TLS comes last and wins.
-func Lines(cr *v1alpha1.RedisCluster, all []Setting, tls TLS) []string {
+func File(cr *v1alpha1.RedisCluster, all []Setting, tls TLS) []Setting {
 	var file []Setting
 	if cr.AuthEnabled() {
 		file = append(file, Setting{Name: "include", Args: []string{AuthConfigPath}})
 	}
 	file = append(file, all...)
 	file = append(file, tlsSettings(tls)...)
-	var lines []string
-	for _, setting := range append(file, modules(&cr.Spec)...) {
-		lines = append(lines, setting.Line())
-	}
-	return lines
+	return append(file, modules(&cr.Spec)...)
 }
 
 // AtStartDigest identifies the settings that instances take only when they start; empty when all of

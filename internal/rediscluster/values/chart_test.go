@@ -22,6 +22,7 @@ import (
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/chart/shape"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
@@ -125,6 +126,34 @@ func TestGolden(t *testing.T) {
 			}
 			if diff := cmp.Diff(string(want), got); diff != "" {
 				t.Errorf("rendered objects differ from %s (-want +got); run go test with -update when that is meant:\n%s", path, diff)
+			}
+		})
+	}
+}
+
+// TestMostAreRenderedOnce: nothing that the operator itself writes into the values has the chart rendered three times (package shape).
+func TestMostAreRenderedOnce(t *testing.T) {
+	for _, file := range []string{"archive", "default", "emptydir-noauth", "external", "hostpath", "nfs", "tls", "tls-both", "tls-clients"} {
+		cr := readCluster(t, filepath.Join("testdata", file+".yaml"))
+		built := values.Build(cr, cr.Spec.Topology(), redisconf.AskedFor(cr, nil), redisconf.TLSFor(cr))
+		if suspects := shape.Suspects("", built, true); len(suspects) > 0 {
+			t.Errorf("%s: %v", file, suspects)
+		}
+	}
+}
+
+// BenchmarkRender: what most RedisClusters cost, and one with a value that holds a bracket.
+func BenchmarkRender(b *testing.B) {
+	c := loadChart(b)
+	for name, config := range map[string]map[string]string{"plain": {"hz": "20"}, "brackets": {"proc-title-template": "{title}"}} {
+		b.Run(name, func(b *testing.B) {
+			cr := readCluster(b, "testdata/default.yaml")
+			cr.Spec.Config = config
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := render(c, cr, cr.Spec.Topology(), nil); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}

@@ -59,17 +59,17 @@ func TestModulesInRedisConf(t *testing.T) {
 		v1alpha1.Module{Name: "search", Args: []string{"WORKERS", "4"}},
 		v1alpha1.Module{Name: "json", Args: []string{"a b", "\nrequirepass x", `"`}},
 		v1alpha1.Module{Name: "/data/evil.so"})
-	var got []string
-	for _, line := range Build(cr, v1alpha1.Topology{1}, redisconf.AskedFor(cr, nil), redisconf.TLS{})["config"].([]any) {
-		if text := line.(string); strings.HasPrefix(text, "loadmodule") {
-			got = append(got, text)
+	var got []any
+	for _, entry := range Build(cr, v1alpha1.Topology{1}, redisconf.AskedFor(cr, nil), redisconf.TLS{})["config"].([]any) {
+		if entry.([]any)[0] == "loadmodule" {
+			got = append(got, entry)
 		} else if len(got) > 0 {
-			t.Errorf("%s stands behind the modules", text)
+			t.Errorf("%s stands behind the modules", entry)
 		}
 	}
-	want := []string{
-		`loadmodule "/usr/local/lib/redis/modules/redisearch.so" "WORKERS" "4"`,
-		`loadmodule "/usr/local/lib/redis/modules/rejson.so" "a b" "\x0arequirepass x" "\x22"`,
+	want := []any{
+		[]any{"loadmodule", "/usr/local/lib/redis/modules/redisearch.so", "WORKERS", "4"},
+		[]any{"loadmodule", "/usr/local/lib/redis/modules/rejson.so", "a b", `\x0arequirepass x`, `\x22`},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -35,7 +35,7 @@ func Build(cr *v1alpha1.RedisCluster, topology v1alpha1.Topology, settings []red
 	return map[string]any{
 		"image":               cr.Spec.Image(),
 		"shards":              shards(topology),
-		"config":              configLines(cr, settings, of),
+		"config":              config(cr, settings, of),
 		"auth":                map[string]any{"enabled": cr.AuthEnabled()},
 		"tls":                 tls(cr, of.Stage),
 		"data":                data(&cr.Spec, template),
@@ -69,13 +69,18 @@ func shards(topology v1alpha1.Topology) []any {
 	return list
 }
 
-// configLines are the lines of redis.conf.
-func configLines(cr *v1alpha1.RedisCluster, settings []redisconf.Setting, of redisconf.TLS) []any {
-	var lines []any
-	for _, line := range redisconf.Lines(cr, settings, of) {
-		lines = append(lines, line)
+// config is what stands in redis.conf: names with their arguments. The chart writes the quotes: most values hold no character that
+// means something to YAML then, and a chart with such values is rendered three times (package shape).
+func config(cr *v1alpha1.RedisCluster, settings []redisconf.Setting, of redisconf.TLS) []any {
+	var all []any
+	for _, setting := range redisconf.File(cr, settings, of) {
+		entry := []any{setting.Name}
+		for _, arg := range setting.Args {
+			entry = append(entry, redisconf.Escape(arg))
+		}
+		all = append(all, entry)
 	}
-	return lines
+	return all
 }
 
 func data(spec *v1alpha1.RedisClusterSpec, template v1alpha1.PodTemplate) map[string]any {
