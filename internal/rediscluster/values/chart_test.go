@@ -131,6 +131,26 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestChartTakesNoOtherLine: whatever made the values, an argument cannot end its quotes or its line.
+func TestChartTakesNoOtherLine(t *testing.T) {
+	c, cr := loadChart(t), readCluster(t, "testdata/default.yaml")
+	for _, tc := range []struct {
+		entry []any
+		taken bool
+	}{
+		{[]any{"hz", "10", `a b\x0a'#{}`}, true}, {[]any{"hz", ""}, true},
+		{[]any{"hz"}, false}, {[]any{"Hz", "10"}, false}, {[]any{"hz 10", "10"}, false}, {[]any{"hz", "10\nrequirepass x"}, false},
+		{[]any{"hz", `10" "x`}, false}, {[]any{"hz", "10", `\`}, false}, {[]any{"hz", int64(10)}, false},
+	} {
+		built := values.Build(cr, cr.Spec.Topology(), redisconf.AskedFor(cr, nil), redisconf.TLSFor(cr))
+		built["config"] = append(built["config"].([]any), tc.entry)
+		_, err := c.Render(built, chart.Release{Name: cr.Name, Namespace: cr.Namespace, Revision: 1, IsInstall: true}, chart.Capabilities{})
+		if (err == nil) != tc.taken {
+			t.Errorf("%q: %v", tc.entry, err)
+		}
+	}
+}
+
 // TestMostAreRenderedOnce: nothing that the operator itself writes into the values has the chart rendered three times (package shape).
 func TestMostAreRenderedOnce(t *testing.T) {
 	for _, file := range []string{"archive", "default", "emptydir-noauth", "external", "hostpath", "nfs", "tls", "tls-both", "tls-clients"} {
