@@ -47,9 +47,10 @@ type flow struct {
 	phase v1alpha1.Phase
 	// givesUp: what is asked takes a child away.
 	givesUp bool
-	// news is what the operator is told, and withheld what happens once the write came at which something is to happen; nil: nothing.
+	// news is what the operator is told, and withheld what happens once the write came at which something is to happen, or what was
+	// asked for is done; nil: nothing.
 	news     *environment.News
-	withheld func(*testing.T, *v1alpha1.RedisCluster)
+	withheld func(t *testing.T, cluster *v1alpha1.RedisCluster, done func() string)
 	// alike takes out of an outcome what may be as it is; nil: nothing.
 	alike func(outcome string) string
 }
@@ -233,7 +234,7 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 	}
 	if f.then != nil {
 		if f.withheld != nil {
-			f.withheld(t, cluster)
+			f.withheld(t, cluster, func() string { return inPhase(t, cluster, f.between) })
 		}
 		awaitPhase(t, cluster, f.between, "")
 		f.then(t, cluster)
@@ -261,7 +262,7 @@ func (f flow) run(t *testing.T, k *crash.Killer, want string) string {
 		return last
 	}
 	if f.withheld != nil {
-		f.withheld(t, cluster)
+		f.withheld(t, cluster, end)
 	}
 	same := func() string {
 		if why := end(); why != "" {
