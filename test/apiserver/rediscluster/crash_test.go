@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -126,15 +127,25 @@ var childKinds = []schema.GroupVersionKind{
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}, {Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
 }
 
+var expands sync.Once
+
+// prepareFlows makes what is in no namespace, and what some flows need.
+func prepareFlows(t *testing.T) {
+	t.Helper()
+	installCertManager(t)
+	expands.Do(func() {
+		create(t, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "expands"}, Provisioner: "example.com/none",
+			AllowVolumeExpansion: ptr.To(true)})
+	})
+}
+
 // TestCrashAtEveryWriteToTheAPIServer: whichever write to the API server the operator's process ends at, and whether that was carried
 // out or not, its successor brings about what an operator that lives does: the same children, claims, finalizers and status, and
 // after a deletion nothing that its policy does not leave. So it is when the successor ends, too, when the API server refuses a
 // write once, and when an answer is lost. The writes to Redis are in test/simulation. A few trials of half of the flows;
 // SIMULATION=all tries all.
 func TestCrashAtEveryWriteToTheAPIServer(t *testing.T) {
-	create(t, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "expands"}, Provisioner: "example.com/none",
-		AllowVolumeExpansion: ptr.To(true)})
-	installCertManager(t)
+	prepareFlows(t)
 	for i, f := range crashFlows {
 		if i%3 != 0 && !crash.All() {
 			continue

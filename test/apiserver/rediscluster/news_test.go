@@ -52,6 +52,7 @@ const (
 // as they were before the change. Meanwhile nothing is made twice, and nothing goes back that only goes on; then the operator brings
 // about what it does with news. A few trials; SIMULATION=all tries each kind at each write.
 func TestStaleNews(t *testing.T) {
+	prepareFlows(t)
 	for i, f := range newsFlows {
 		if i%5 != 0 && !crash.All() {
 			continue
