@@ -37,7 +37,7 @@ func init() {
 		"min_slaves_good_slaves",
 		"repl_backlog_active", "repl_backlog_first_byte_offset", "cluster_enabled",
 		savedSnapshot, wroteAOF, "aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled", "aof_last_bgrewrite_status",
-		"aof_current_size", "aof_base_size",
+		appendOnlySize, "aof_base_size",
 		savedKeys, keysToSave,
 		"cluster_state", "cluster_slots_assigned", "cluster_current_epoch", "cluster_my_epoch",
 		"cluster_slot_migration_active_tasks", "cluster_slot_migration_active_trim_running", FieldHeld,
@@ -53,6 +53,7 @@ const (
 	errorsMoved = "errorstat_MOVED"
 	// With any of these "err", a master refuses writes (MISCONF; writeCommandsDeniedByDiskError in server.c).
 	savedSnapshot, wroteAOF = "rdb_last_bgsave_status", "aof_last_write_status"
+	appendOnlySize          = "aof_current_size"
 	// How far a process is that saves or sends all keys.
 	savedKeys, keysToSave = "current_save_keys_processed", "current_save_keys_total"
 )
@@ -69,7 +70,7 @@ func rewriting(info *fields) bool {
 
 // rewritten reports whether the append-only file was written anew and nothing was appended since.
 func rewritten(info *fields) bool {
-	size, base := info.values["aof_current_size"], info.values["aof_base_size"]
+	size, base := info.values[appendOnlySize], info.values["aof_base_size"]
 	return size != "" && size != "0" && size == base && !unsaved(info)
 }
 
@@ -162,6 +163,9 @@ func readInfo(view *View, text string) error {
 	view.Uptime = max(0, info.seconds("uptime_in_seconds")) // negative when the clock was set back
 	view.UsedMemory = info.count("used_memory")
 	view.MaxMemory = info.count("maxmemory")
+	if info.values[appendOnlySize] != "" {
+		view.AppendOnlySize = info.count(appendOnlySize)
+	}
 	view.Libraries = info.count("number_of_libraries")
 	view.Loading = info.word("loading") != "0" || info.values["async_loading"] == "1"
 	view.Redirections = redirections(info)

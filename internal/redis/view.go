@@ -56,6 +56,8 @@ type View struct {
 	Keys, KeysWithTTL, KeysWithFieldTTL int64
 	// UsedMemory is what the engine has allocated, MaxMemory the limit it was given (0: none). Bytes.
 	UsedMemory, MaxMemory int64
+	// AppendOnlySize is what the append-only file takes, in bytes; 0 without one.
+	AppendOnlySize int64
 	// LoadErrors is how many commands of its append-only file, or of its master, the process could not carry out
 	// (unexpected_error_replies): a server starts in spite of them.
 	LoadErrors int64

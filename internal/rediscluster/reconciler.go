@@ -93,7 +93,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, turn *turn
 	if err := r.report(ctx, was, &cluster, report); err != nil {
 		return shell.Unwritten(err).Result()
 	}
-	memory.rest = before.after(&cluster, report, r.now().Add(min(restPolls*r.options.PollInterval, longestRest)))
+	memory.rest = before.after(&cluster, report, r.now().Add(longest(&cluster, r.options.PollInterval)))
 	if memory.rest.seen != nil {
 		memory.rendered.reduce()
 	}

@@ -20,8 +20,19 @@ import (
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 )
 
-// A cluster at rest is not asked for everything for so many poll intervals, and no longer than what is read by name may be old.
+// A cluster at rest is not asked for everything for so many poll intervals. Of one where something follows from what instances say, however
+// healthy it is, a minute is the longest.
 const restPolls, longestRest = 6, time.Minute
+
+// longest is for how long a cluster at rest is not asked for everything.
+func longest(cluster *v1alpha1.RedisCluster, poll time.Duration) time.Duration {
+	claim := cluster.Spec.Claim()
+	if cluster.Status.Autoscale != nil || cluster.Spec.Balance != nil || claim != nil && claim.MaxSize != nil ||
+		meta.IsStatusConditionFalse(cluster.Status.Conditions, v1alpha1.ConditionCertificateInUse) {
+		return min(restPolls*poll, longestRest)
+	}
+	return restPolls * poll
+}
 
 // rest is what a reconciliation left of a cluster that it found healthy, with nothing to do. Until an event wakes the operator, or its time
 // is over, the cluster is only asked whether anything happened to it. The zero value is of a cluster that is not at rest.

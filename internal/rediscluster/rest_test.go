@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,6 +60,35 @@ func TestAtRest(t *testing.T) {
 				t.Errorf("at rest: %t, want %t", got, tt.want)
 			}
 		})
+	}
+}
+
+// How rarely instances are asked is as the flag says, but for figures and files that something follows from.
+func TestLongestRest(t *testing.T) {
+	scaled := &v1alpha1.RedisCluster{Status: v1alpha1.RedisClusterStatus{Autoscale: &v1alpha1.AutoscaleStatus{}}}
+	balanced := &v1alpha1.RedisCluster{Spec: v1alpha1.RedisClusterSpec{Balance: &v1alpha1.Balance{}}}
+	growing := &v1alpha1.RedisCluster{Spec: v1alpha1.RedisClusterSpec{Storage: &v1alpha1.Storage{MaxSize: &resource.Quantity{}}}}
+	loading := &v1alpha1.RedisCluster{}
+	meta.SetStatusCondition(&loading.Status.Conditions,
+		metav1.Condition{Type: v1alpha1.ConditionCertificateInUse, Status: metav1.ConditionFalse})
+	loaded := &v1alpha1.RedisCluster{}
+	meta.SetStatusCondition(&loaded.Status.Conditions,
+		metav1.Condition{Type: v1alpha1.ConditionCertificateInUse, Status: metav1.ConditionTrue})
+	for name, tt := range map[string]struct {
+		cluster          *v1alpha1.RedisCluster
+		seconds, minutes time.Duration // of an interval of ten seconds, and of one of a minute
+	}{
+		"as most are":             {&v1alpha1.RedisCluster{}, time.Minute, 6 * time.Minute},
+		"its certificates loaded": {loaded, time.Minute, 6 * time.Minute},
+		"they are not":            {loading, time.Minute, time.Minute},
+		"sizes itself":            {scaled, time.Minute, time.Minute},
+		"slots follow the load":   {balanced, time.Minute, time.Minute},
+		"claims grow":             {growing, time.Minute, time.Minute},
+	} {
+		if seconds, minutes := longest(tt.cluster, 10*time.Second), longest(tt.cluster, time.Minute); seconds != tt.seconds ||
+			minutes != tt.minutes {
+			t.Errorf("%s: %s and %s, want %s and %s", name, seconds, minutes, tt.seconds, tt.minutes)
+		}
 	}
 }
 

@@ -21,6 +21,10 @@ var wrong = map[string]map[string][]string{
 		"`shards: 5, replicas: 4`": {
 			"spec: {shards: 5, replicas: 4}",
 		},
+		"`storage.maxSize` below `storage.size`": {
+			"spec: {storage: {size: 2Gi, maxSize: 1Gi}}",
+			"spec: {storage: {maxSize: 100Mi}}",
+		},
 		"`autoscale` beside `shards`, or beside `replicas` other than 6, the default": {
 			"spec: {shards: 3, autoscale: {minShards: 3, maxShards: 5}}",
 			"spec: {replicas: 8, autoscale: {minShards: 3, maxShards: 5}}",

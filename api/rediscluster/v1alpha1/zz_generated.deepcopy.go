@@ -1962,6 +1962,11 @@ func (in *SlotStrategy) DeepCopy() *SlotStrategy {
 func (in *Storage) DeepCopyInto(out *Storage) {
 	*out = *in
 	out.Size = in.Size.DeepCopy()
+	if in.MaxSize != nil {
+		in, out := &in.MaxSize, &out.MaxSize
+		x := (*in).DeepCopy()
+		*out = &x
+	}
 	if in.StorageClassName != nil {
 		in, out := &in.StorageClassName, &out.StorageClassName
 		*out = new(string)

@@ -4,6 +4,7 @@
 package rediscluster
 
 import (
+	"fmt"
 	"net"
 	"regexp"
 	"strconv"
@@ -67,6 +68,10 @@ func checkStorage(cr *v1alpha1.RedisCluster, _ Options) field.ErrorList {
 		refused = append(refused,
 			field.Invalid(storagePath.Child("size"), storage.Size.String(),
 				"must be more than zero, such as 1Gi; for data that need not be kept use pod[0].volumes.type emptyDir"))
+	}
+	if most := storage.MaxSize; most != nil && most.Cmp(storage.Size) < 0 {
+		refused = append(refused, field.Invalid(storagePath.Child("maxSize"), most.String(),
+			fmt.Sprintf("must be no less than spec.storage.size, %s: claims grow from there, and never shrink", storage.Size.String())))
 	}
 	return refused
 }

@@ -27,11 +27,15 @@ func (a *Actor) expandPVCs(ctx context.Context, s Subject, step plan.ExpandPVCs)
 		claim.Spec.Resources.Requests[corev1.ResourceStorage] = *resource.NewQuantity(step.Bytes, resource.BinarySI)
 		err := a.Client.Patch(ctx, &claim, client.MergeFrom(before))
 		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+			field, back := "size", fmt.Sprintf("set the size back to %s", before.Spec.Resources.Requests.Storage())
+			if asked := s.Cluster.Spec.Claim(); asked != nil && asked.MaxSize != nil && step.Bytes > asked.Size.Value() {
+				field, back = "maxSize", "remove maxSize"
+			}
 			return &StallError{
 				Cause: v1alpha1.ReasonCannotExpand,
 				Message: fmt.Sprintf(
-					"spec.storage.size: claim %s cannot be expanded: %v; claims are expanded only in a storage class with allowVolumeExpansion: true: allow it there, or set the size back to %s",
-					name, err, before.Spec.Resources.Requests.Storage())}
+					"spec.storage.%s: claim %s cannot be expanded: %v; claims are expanded only in a storage class with allowVolumeExpansion: true: allow it there, or %s",
+					field, name, err, back)}
 		}
 		if err != nil {
 			return fmt.Errorf("expand claim %s: %w", name, err)

@@ -35,6 +35,7 @@ func cluster(change func(s *snapshot.Snapshot)) *snapshot.Snapshot {
 				r.Stats[k] = stats.Unknown
 			}
 			r.Stats[rss], r.Stats[used], r.Stats[inBuffers], r.Stats[lastFork] = 1<<30, 1<<30, 0, 0
+			s.Claims = append(s.Claims, snapshot.Claim{Name: "data-" + name, Shard: i, Ordinal: j, Requested: 4 << 30})
 			s.Instances = append(s.Instances, snapshot.Instance{Name: name, UID: name, Shard: i, Ordinal: j, NodeName: "node-" + name, Redis: r})
 		}
 	}
@@ -105,6 +106,9 @@ func TestSigns(t *testing.T) {
 		SlowInstance: {name: "c-2-1", message: "takes 20 times as long to answer as others do: look at node node-c-2-1", lasts: 2 * time.Minute,
 			bad: func(r *snapshot.Redis) { r.AnsweredIn = 200 * time.Millisecond }, worse: func(r *snapshot.Redis) { r.AnsweredIn = time.Second },
 			between: func(r *snapshot.Redis) { r.AnsweredIn = 40 * time.Millisecond * 3 }},
+		VolumeShort: {name: "c-1-0", message: "its files may take 4608 MiB, which is 1.1 times its claim", lasts: 2 * time.Minute,
+			bad: func(r *snapshot.Redis) { r.AppendOnlySize = 1 << 29; r.UsedMemory = 2 << 30 }, worse: func(r *snapshot.Redis) { r.UsedMemory = 3 << 30 },
+			between: func(r *snapshot.Redis) { r.UsedMemory = 1900 << 20 }},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			w := watch{t: t, now: start}

@@ -20,6 +20,7 @@ const (
 	SlowFork      = "SlowFork"
 	SlowCommands  = "SlowCommands"
 	SlowInstance  = "SlowInstance"
+	VolumeShort   = "VolumeShort"
 )
 
 const (
@@ -82,6 +83,11 @@ var signs = []sign{
 			return fmt.Sprintf("takes %.0f times as long to answer as others do: look at node %s, and have the instance started on another one by "+
 				"deleting its pod when that is not loaded by it (kubectl top pod)", value, l.in.NodeName)
 		}},
+	{reason: VolumeShort, begins: 1, ends: 0.9, lasts: 2 * time.Minute, value: onDisk,
+		message: func(l look, value float64) string {
+			return fmt.Sprintf("its files may take %.0f MiB, which is %.1f times its claim, when they are written anew: set a larger "+
+				"spec.storage.size, or spec.storage.maxSize up to which claims grow", float64(l.in.Redis.MostOnDisk())/mib, value)
+		}},
 }
 
 var rss, used, inBuffers, lastFork = stats.Index("memory_rss_bytes"), stats.Index("memory_used_bytes"), stats.Index("memory_clients_bytes"),
@@ -137,6 +143,15 @@ func slowness(l look) float64 {
 		return 0
 	}
 	return float64(took) / float64(l.usual)
+}
+
+// onDisk is how many times its claim the files of an instance may take.
+func onDisk(l look) float64 {
+	claim := l.snap.ClaimOf(l.in)
+	if claim == nil || claim.Requested <= 0 {
+		return stats.Unknown
+	}
+	return float64(l.in.Redis.MostOnDisk()) / float64(claim.Requested)
 }
 
 // usualAnswer is the median of how long instances take to answer; zero where fewer than three do. That the operator itself waits for a

@@ -43,8 +43,9 @@ type Desired struct {
 	// Hibernate asks for no instance to run, and for all data to be kept.
 	Hibernate bool
 	Deleting  bool
-	// ClaimBytes is the storage that each claim is to request; 0 without claims.
-	ClaimBytes int64
+	// ClaimBytes is the storage that each claim is to request, at the least; 0 without claims. MostClaimBytes is the most when claims grow
+	// with the data; 0: they do not.
+	ClaimBytes, MostClaimBytes int64
 	// NodeTimeout is the cluster-node-timeout asked for; 0 when it is not known.
 	NodeTimeout  time.Duration
 	HasFinalizer bool
@@ -149,6 +150,9 @@ func DesiredFor(cluster *v1alpha1.RedisCluster, s *snapshot.Snapshot, o Options)
 	}
 	if claim := spec.Claim(); claim != nil {
 		d.ClaimBytes = claim.Size.Value()
+		if claim.MaxSize != nil {
+			d.MostClaimBytes = claim.MaxSize.Value()
+		}
 	}
 	allows := admission.Options{AllowHostPath: o.AllowHostPath, ServiceAnnotationDomains: o.ServiceAnnotations,
 		ClusterIssuers: o.ClusterIssuers}

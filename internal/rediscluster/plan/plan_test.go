@@ -306,6 +306,14 @@ func TestNext(t *testing.T) {
 				s.Claims = []snapshot.Claim{{Name: "data-c-0-0", Requested: 1 << 30}, {Name: "data-c-0-1", Requested: 2 << 30}}
 			}),
 			situation: Healing, step: "ExpandPVCs", why: "spec.storage.size: data-c-0-0"},
+		"claims grow with the data": {
+			desired: func(d *Desired) { d.ClaimBytes, d.MostClaimBytes = 1<<30, 10<<30 },
+			snapshot: changed(formed, func(s *snapshot.Snapshot) {
+				s.Claims = claims(1<<30, 1<<30)
+				s.Find(0, 1).Redis.AppendOnlySize, s.Find(0, 1).Redis.UsedMemory = 700<<20, 400<<20 // 1.46 Gi
+			}),
+			situation: Healing, step: "ExpandPVCs",
+			why: "the files of c-0-1 may take 1500.0 MiB of 1024.0 MiB, and claims grow up to spec.storage.maxSize: data-c-0-0, data-c-0-1"},
 		"claims grow although an instance is away: its volume may be full": {
 			desired: func(d *Desired) { d.ClaimBytes = 2 << 30 },
 			snapshot: changed(formed, func(s *snapshot.Snapshot) {

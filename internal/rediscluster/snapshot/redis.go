@@ -59,6 +59,8 @@ type Redis struct {
 	OpenKeys map[uint16]int64
 	// UsedMemory is what Redis has allocated, MaxMemory its maxmemory (0: none). Bytes.
 	UsedMemory, MaxMemory int64
+	// AppendOnlySize is what the append-only file takes, in bytes; 0 without one.
+	AppendOnlySize int64
 	// PersistenceError is the field of INFO that says that Redis could not write its data to disk, such as AppendOnlyError; empty when it
 	// could.
 	PersistenceError string
@@ -102,6 +104,10 @@ type Redis struct {
 	// Access is what the instance accepts; nil when that was not asked or not answered.
 	Access *Access
 }
+
+// MostOnDisk is what the files of the instance may take, in bytes, at the most: the append-only file as it is, one that is written beside
+// it or a snapshot that is, and the last snapshot. Those are hardly larger than what Redis has allocated for the data that is in them.
+func (r *Redis) MostOnDisk() int64 { return r.AppendOnlySize + 2*r.UsedMemory }
 
 // Job is an atomic migration of slots that an engine is carrying out.
 type Job struct {

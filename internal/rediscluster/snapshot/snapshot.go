@@ -6,6 +6,7 @@
 package snapshot
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -272,6 +273,15 @@ type Claim struct {
 // Pod is the name of the pod that the claim was made for: a StatefulSet's claim template
 // named data makes data-POD.
 func (c Claim) Pod() string { return strings.TrimPrefix(c.Name, "data-") }
+
+// ClaimOf is the claim of an instance; nil: it has none. Claims are in the order of their names.
+func (s *Snapshot) ClaimOf(in *Instance) *Claim {
+	i, found := slices.BinarySearchFunc(s.Claims, "data-"+in.Name, func(c Claim, name string) int { return strings.Compare(c.Name, name) })
+	if !found {
+		return nil
+	}
+	return &s.Claims[i]
+}
 
 // Auth is what is known of the password.
 type Auth struct {

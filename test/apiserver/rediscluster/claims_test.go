@@ -12,6 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -51,6 +52,33 @@ func TestClaimsGrow(t *testing.T) {
 	}
 }
 
+// With maxSize the claims of all instances grow with the data of one, and the spec stays as it is.
+func TestClaimsGrowWithTheData(t *testing.T) {
+	t.Parallel()
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "grow-"}, Provisioner: "example.com/none",
+		AllowVolumeExpansion: ptr.To(true)}
+	create(t, class)
+	namespace := newNamespace(t)
+	k := startKubelet(t, namespace)
+	startOperator(t, namespace, k.world)
+	cluster := newCluster(namespace, "cache")
+	cluster.Spec.Storage = &v1alpha1.Storage{Size: resource.MustParse("1Gi"), MaxSize: ptr.To(resource.MustParse("3Gi")),
+		StorageClassName: &class.Name}
+	create(t, cluster)
+	awaitWhole(t, cluster)
+	bindClaims(t, cluster)
+
+	k.world.SetKeyBytes(450 << 20)
+	instances(k, cluster)[0].Put("key", "value")
+	awaitClaims(t, cluster, "2Gi")
+	k.world.SetKeyBytes(4 << 30)
+	awaitClaims(t, cluster, "3Gi")
+	awaitWhole(t, cluster)
+	if size := cluster.Spec.Storage.Size.String(); size != "1Gi" {
+		t.Errorf("spec.storage.size is %s", size)
+	}
+}
+
 // bindClaims makes the claims that the StatefulSet's controller would have made, bound as only those that grow are.
 func bindClaims(t *testing.T, cluster *v1alpha1.RedisCluster) {
 	t.Helper()
@@ -73,16 +101,30 @@ func bindClaims(t *testing.T, cluster *v1alpha1.RedisCluster) {
 
 func wantClaims(t *testing.T, cluster *v1alpha1.RedisCluster, size string) {
 	t.Helper()
+	if wrong := wrongClaims(t, cluster, size); wrong != "" {
+		t.Error(wrong)
+	}
+}
+
+func awaitClaims(t *testing.T, cluster *v1alpha1.RedisCluster, size string) {
+	t.Helper()
+	eventually(t, "claims request "+size, func() string { return wrongClaims(t, cluster, size) })
+}
+
+// wrongClaims says what is wrong when not each instance has a claim of a size.
+func wrongClaims(t *testing.T, cluster *v1alpha1.RedisCluster, size string) (wrong string) {
+	t.Helper()
 	var claims corev1.PersistentVolumeClaimList
 	check(t, api.List(context.Background(), &claims, client.InNamespace(cluster.Namespace)))
 	for i := range claims.Items {
 		if got := claims.Items[i].Spec.Resources.Requests.Storage().String(); got != size {
-			t.Errorf("%s requests %s, want %s", claims.Items[i].Name, got, size)
+			wrong += fmt.Sprintf("%s requests %s, want %s\n", claims.Items[i].Name, got, size)
 		}
 	}
 	if len(claims.Items) != len(cluster.Status.Nodes) {
-		t.Errorf("%d claims of %d instances", len(claims.Items), len(cluster.Status.Nodes))
+		wrong += fmt.Sprintf("%d claims of %d instances", len(claims.Items), len(cluster.Status.Nodes))
 	}
+	return wrong
 }
 
 // wantConditions asserts that a cluster is stalled and serves all the same.
