@@ -144,6 +144,18 @@ func (a *Applier) Recall(owner client.Object, known []Known) {
 	}
 }
 
+// Latest are known children as this process applied them last; those that it did not apply are as they were known. What is known may be of
+// before that: a status that could not be written does not tell of it.
+func (a *Applier) Latest(owner client.Object, known []Known) []Known {
+	latest := slices.Clone(known)
+	for i, child := range latest {
+		if was := a.memory.get(owner.GetUID(), keyOf(child.Ref)); was != nil && !was.recalled {
+			latest[i].UID, latest[i].Fields = was.ref.UID, was.mark
+		}
+	}
+	return latest
+}
+
 // Drift is what the cache tells about the children of an owner.
 type Drift struct {
 	// Refs are the children that are no longer as they were applied.
@@ -203,8 +215,7 @@ func (a *Applier) write(ctx context.Context, owner client.Object, child child) (
 		change.Action = Unchanged
 	}
 	a.memory.put(owner.GetUID(), keyOf(change.Ref), applied{
-		ref: change.Ref, digest: child.digest, version: result.GetResourceVersion(), at: a.now(),
-		fields: fieldsDigest(result.GetManagedFields()), mark: change.Fields,
+		ref: change.Ref, digest: child.digest, version: result.GetResourceVersion(), at: a.now(), mark: change.Fields,
 	})
 	return change, nil
 }

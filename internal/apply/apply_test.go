@@ -39,7 +39,7 @@ func TestVerdict(t *testing.T) {
 	theirs := metav1.ManagedFieldsEntry{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
 		FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:more":{}}}`)}
 	was := func(seen bool) *applied {
-		return &applied{ref: Ref{UID: "u"}, digest: "d", fields: fieldsDigest([]metav1.ManagedFieldsEntry{ours}), version: "100", at: t0,
+		return &applied{ref: Ref{UID: "u"}, digest: "d", mark: markOf([]metav1.ManagedFieldsEntry{ours}), version: "100", at: t0,
 			seen: seen}
 	}
 	known, later := markOf([]metav1.ManagedFieldsEntry{ours}), ours
@@ -76,7 +76,7 @@ func TestVerdict(t *testing.T) {
 		{"recalled, as it was", recalled("u", known), "", metadataOf("u", "100", ours), 0, upToDate},
 		{"recalled, a field was taken", recalled("u", known), "", metadataOf("u", "100", entry(`{"f:data":{}}`)), 0, outdated},
 		{"recalled, applied once more", recalled("u", known), "", metadataOf("u", "100", later), 0, outdated},
-		{"applied once more, by ourselves", was(true), "d", metadataOf("u", "100", later), 0, upToDate},
+		{"applied once more, by another process of ours", was(true), "d", metadataOf("u", "120", later), 0, outdated},
 		{"recalled, its fields unknown", recalled("u", ""), "", metadataOf("u", "100", ours), 0, upToDate},
 		{"recalled, its UID unknown", recalled("", known), "", metadataOf("u", "100", ours), 0, upToDate},
 		{"recalled, replaced", recalled("v", known), "", metadataOf("u", "100", ours), 0, outdated},

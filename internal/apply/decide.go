@@ -173,13 +173,10 @@ func verdictOf(was *applied, digest string, cached *metav1.PartialObjectMetadata
 	return upToDate
 }
 
-// shownBy reports whether the fields of an object are those we applied. What a former process applied must be its last apply, too:
-// that of one which ended before it could tell is not what is recalled.
+// shownBy reports whether the fields of an object are those we applied, and that was our last apply: another process of ours, which ended
+// before it could tell of its own, or was stopped and went on, may have applied other values of the same fields.
 func (was *applied) shownBy(object metav1.Object) bool {
-	if was.recalled {
-		return was.mark == "" || was.mark == markOf(object.GetManagedFields())
-	}
-	return was.fields == fieldsDigest(object.GetManagedFields())
+	return was.recalled && was.mark == "" || was.mark == markOf(object.GetManagedFields())
 }
 
 // digestOf is the digest of an object as it is sent. Go's JSON has sorted keys, so equal objects have equal digests.

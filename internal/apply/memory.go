@@ -30,7 +30,6 @@ type applied struct {
 	ref     Ref
 	digest  string                                  // of the object as it was sent
 	desired weak.Pointer[unstructured.Unstructured] // the object of that digest that was desired last, for as long as it is kept elsewhere
-	fields  string                                  // fieldsDigest of the answer
 	mark    string                                  // markOf the answer
 	version string                                  // resourceVersion in the answer, or a later one the cache has shown with the same fields
 	at      time.Time                               // when it was applied

@@ -192,11 +192,32 @@ func TestDrifted(t *testing.T) {
 	d.Recall(shop, []Known{{Ref: ref, Fields: markOf([]metav1.ManagedFieldsEntry{entry(`{"f:data":{"f:text":{}}}`)})}})
 	drifted("recalled as it is", Drift{Known: true, Refs: []Ref{other}})
 	d.with(existing(t, configText, uid("a"), version("90")))
-	d.memory.put("shop", keyOf(ref), applied{ref: ref, at: now, seen: true, fields: "x"})
+	d.memory.put("shop", keyOf(ref), applied{ref: ref, at: now, seen: true, mark: "x"})
 	if _, err := d.Prune(t.Context(), shop, []Ref{ref, other}, nil); err != nil {
 		t.Fatal(err)
 	}
 	drifted("what was pruned is forgotten", Drift{})
+}
+
+// What this process applied is told instead of what was known before; what a former one did, and what is forgotten, is not.
+func TestLatest(t *testing.T) {
+	d := newDesk(nil, nil)
+	if _, err := d.applies(t, configText); err != nil {
+		t.Fatal(err)
+	}
+	ref := RefOf(desired(t, configText))
+	ref.Namespace, ref.UID = "n", "former"
+	other := Ref{GroupVersionKind: statefulSets, Namespace: "n", Name: "b"}
+	known := []Known{{Ref: ref, Fields: "x"}, {Ref: other, Fields: "y"}}
+	d.Recall(shop, []Known{{Ref: other, Fields: "z"}})
+	latest := d.Latest(shop, known)
+	if latest[0].UID == "former" || latest[0].Fields == "x" || latest[0].Fields == "" || latest[1] != known[1] || known[0].UID != "former" {
+		t.Errorf("%+v of %+v", latest, known)
+	}
+	d.Forget("shop")
+	if latest := d.Latest(shop, known); latest[0] != known[0] {
+		t.Errorf("%+v", latest)
+	}
 }
 
 // A version that the cache has shown is the one to go on from: what is older afterwards is an etcd that was restored.

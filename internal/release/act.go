@@ -12,11 +12,15 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
+	"middleware.hc.cn/operator/internal/conditions"
 )
 
 const (
@@ -57,7 +61,7 @@ func (r *Reconciler) act(ctx context.Context, cr *unstructured.Unstructured, des
 		r.deploy(ctx, cr, desired, seen, seen.Deployed.Revision, &done)
 	case RecordHistory:
 		done.history, done.failure = r.recordAgain(ctx, cr, desired, seen)
-		r.dropRendered(cr, seen, &done)
+		done.mayForget(seen)
 	case ClearHook:
 		done.failure, done.again = classify(r.deleteHook(ctx, seen.Hook)), goOn
 	case StartHook:
@@ -106,8 +110,11 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 	}
 	r.complete(ctx, cr, desired, wanted.rendered, revision, done)
 	if len(applied.Awaited()) == 0 { // what has to go first is made anew by the reconciliation that its disappearance brings
-		r.memory.Update(cr.GetUID(), func(m *memory) { m.applied = done.deployed.Digest })
-		r.dropRendered(cr, seen, done)
+		r.memory.Update(cr.GetUID(), func(m *memory) { m.applied, m.deployed = done.deployed.Digest, m.rendered == wanted.rendered })
+		done.mayForget(seen)
+		if _, repair := done.step.(Repair); repair { // hooks may be left to run, and no event tells of a repair that changed nothing
+			done.again = goOn
+		}
 	}
 }
 
@@ -121,7 +128,7 @@ type composition struct {
 
 func (r *Reconciler) compose(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot,
 	revision int64) (composition, error) {
-	rendered, err := r.rendered(ctx, cr, desired, seen, revision)
+	rendered, err := r.rendered(ctx, cr, desired, revision)
 	if err != nil {
 		return composition{}, err
 	}
@@ -148,13 +155,11 @@ func (r *Reconciler) carryOut(ctx context.Context, cr *unstructured.Unstructured
 	return applied, pruned, err
 }
 
-// dropRendered forgets the rendering of a release that is done, and recorded unless it cannot be.
-func (r *Reconciler) dropRendered(cr *unstructured.Unstructured, seen Snapshot, done *effect) {
+// mayForget notes that the rendering of a release that is done, and recorded unless it cannot be, is needed no more.
+func (done *effect) mayForget(seen Snapshot) {
 	history := cmp.Or(done.history, seen.History)
 	unrecorded := history != nil && history.Reason == ReasonHistoryFailed
-	if done.hooks.Event == "" && !unrecorded {
-		r.memory.Update(cr.GetUID(), func(m *memory) { m.rendered = nil })
-	}
+	done.forget = done.hooks.Event == "" && !unrecorded
 }
 
 // prepare does what has to be done before the first object is applied: inventory and watches.
@@ -207,8 +212,8 @@ func (r *Reconciler) complete(ctx context.Context, cr *unstructured.Unstructured
 
 // rendered returns what is to be applied or recorded. A revision that was deployed by a chart that is not deterministic is taken from
 // Helm's history if it can be, else from memory, because rendering it again would give something else.
-func (r *Reconciler) rendered(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot,
-	revision int64) (*chart.Rendered, error) {
+func (r *Reconciler) rendered(ctx context.Context, cr *unstructured.Unstructured, desired Desired, revision int64) (*chart.Rendered,
+	error) {
 	if desired.Failure != nil {
 		return nil, desired.Failure
 	}
@@ -216,27 +221,54 @@ func (r *Reconciler) rendered(ctx context.Context, cr *unstructured.Unstructured
 		return desired.Rendered, nil
 	}
 	if !r.chart.Deterministic() {
-		known, err := r.recordedRevision(ctx, cr, revision)
-		if err != nil || known != nil {
+		if known, err := r.known(ctx, cr, desired, revision); err != nil || known != nil {
 			return known, err
 		}
-		if kept := r.memory.Get(cr.GetUID()); kept.rendered != nil && kept.digest == desired.Digest && kept.revision == revision {
-			return kept.rendered, nil
-		}
 	}
-	return r.render(ctx, cr, desired.Values, revision)
+	desired.Revision = revision
+	return r.renderOnce(ctx, cr, desired)
 }
 
-// recordAgain writes the current revision into the history.
+// known is what a revision was deployed as, by Helm's history, else by memory; nil: nobody knows.
+func (r *Reconciler) known(ctx context.Context, cr *unstructured.Unstructured, desired Desired, revision int64) (*chart.Rendered, error) {
+	recorded, err := r.recordedRevision(ctx, cr, revision)
+	if err != nil || recorded != nil {
+		return recorded, err
+	}
+	kept := r.memory.Get(cr.GetUID())
+	if kept.rendered != nil && kept.deployed && kept.digest == desired.Digest && kept.revision == revision {
+		return kept.rendered, nil
+	}
+	return nil, nil
+}
+
+// recordAgain writes the current revision into the history. What was applied of a chart that is not deterministic, and is known no more,
+// is not recorded: by a record that says something else, drift would be put back to that, such as another password.
 func (r *Reconciler) recordAgain(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot) (*metav1.Condition,
 	*failure) {
-	rendered, err := r.rendered(ctx, cr, desired, seen, seen.Deployed.Revision)
+	revision, which := seen.Deployed.Revision, r.known
+	if r.chart.Deterministic() {
+		which = r.rendered
+	}
+	rendered, err := which(ctx, cr, desired, revision)
 	if err != nil {
 		return nil, classify(err)
 	}
-	history := r.recordHistory(ctx, cr, rendered, seen.Deployed.Revision)
 	r.memory.Update(cr.GetUID(), func(m *memory) { m.historyTried = true })
-	return history, nil
+	if rendered == nil && seen.History.Reason != ReasonHistoryForbidden && seen.History.Reason != ReasonHistoryFailed {
+		return seen.History, nil // it would not be recorded if it were known
+	}
+	if rendered == nil {
+		record := types.NamespacedName{Namespace: cr.GetNamespace(), Name: chart.StoredName(cr.GetName(), int(revision))}
+		if seen.History.Reason == ReasonHistoryForbidden && apierrors.IsForbidden(r.live.Get(ctx, record, &corev1.Secret{})) {
+			return seen.History, nil // there is a remedy in it still
+		}
+		lost := conditions.Condition(TypeHistoryRecorded, metav1.ConditionFalse, ReasonHistoryLost, fmt.Sprintf(
+			"revision %d was not recorded when it was applied, and the chart gives something else each time that it is rendered: the next one is "+
+				"recorded", revision))
+		return &lost, nil
+	}
+	return r.recordHistory(ctx, cr, rendered, revision), nil
 }
 
 // uninstall deletes what the inventory lists and waits until it is gone, but not for ever.

@@ -5,7 +5,6 @@ package release
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -93,6 +92,25 @@ func TestChanceIsTakenOnce(t *testing.T) {
 	}
 }
 
+// A status that could not be written, or was without an answer, does not have a process invent another password.
+func TestChanceIsTakenOnceWithoutAStatus(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, passwordTemplate, configTemplate), Options{})
+	s.refusals["status of Web shop/web: conditions"] = errAway
+	if _, err := s.reconcile(); !errors.Is(err, errAway) {
+		t.Fatal(err)
+	}
+	first := s.password()
+	if _, err := s.reconcile(); !errors.Is(err, errAway) || s.password() != first {
+		t.Errorf("%v, the password was %q and is %q", err, first, s.password())
+	}
+	delete(s.refusals, "status of Web shop/web: conditions")
+	if s.settle(); s.password() != first || s.r.memory.Get("u").rendered != nil {
+		t.Errorf("the password was %q and is %q", first, s.password())
+	}
+	s.says("installed", map[string]string{"HistoryRecorded": "True", "Ready": "True"})
+	s.wants("idle", s.settle())
+}
+
 // Where the history may not be kept a password that is lost is made anew; the release works all the same.
 func TestChanceWithoutHistory(t *testing.T) {
 	s := newShop(t, "", "{text: a}", chartOf(t, passwordTemplate), Options{})
@@ -104,17 +122,70 @@ func TestChanceWithoutHistory(t *testing.T) {
 	if s.r.memory.Get("u").rendered != nil {
 		t.Error("it is remembered for ever")
 	}
-	s.restart()
-	if got := s.settle(); !slices.Contains(got, "create Secret shop/"+chart.StoredName("web", 1)) {
-		t.Errorf("another process tries once: %v", got)
-	}
-	s.wants("idle", s.settle())
 	first := s.password()
+	s.restart()
+	s.wants("another process does not know what it was", s.settle())
+	s.says("started", map[string]string{"HistoryRecorded": "False Forbidden", "Ready": "True"})
+	delete(s.refusals, "create Secret")
+	delete(s.refusals, "get Secret shop/sh")
+	s.restart()
+	s.settle()
+	s.says("allowed", map[string]string{"HistoryRecorded": "False RenderingLost", "Ready": "True"})
+	s.wants("idle", s.settle())
+	if s.password() != first || s.object(secrets, "shop", chart.StoredName("web", 1)) != nil {
+		t.Errorf("the password was %q and is %q, and is recorded", first, s.password())
+	}
+	s.refusals["create Secret"], s.refusals["get Secret shop/sh"] = forbidden, forbidden
 	s.remove(secrets, "shop", "web")
 	if s.settle(); s.password() == first || s.password() == "" {
 		t.Errorf("the password is %q", s.password())
 	}
-	s.says("repaired", map[string]string{"HistoryRecorded": "False Forbidden", "Ready": "True", "Deployed": "True InstallSuccessful"})
+	s.says("repaired", map[string]string{"HistoryRecorded": "False RenderingLost", "Ready": "True", "Deployed": "True InstallSuccessful"})
+}
+
+// A status that cannot be written while nothing is to be done has nothing made anew, recorded or not.
+func TestChanceOutlivesAStatusAtRest(t *testing.T) {
+	for _, recorded := range []bool{true, false} {
+		s := newShop(t, "", "{text: a}", chartOf(t, passwordTemplate, deploymentTemplate), Options{})
+		if !recorded {
+			forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), "x", errors.New("no"))
+			s.refusals["create Secret"], s.refusals["get Secret shop/sh"] = forbidden, forbidden
+		}
+		s.settle()
+		s.sets(deployments, "web", "{observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}")
+		s.settle()
+		first := s.password()
+		s.sets(deployments, "web", "{observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 0}")
+		s.refusals["status"] = errAway
+		for range 3 {
+			if _, err := s.reconcile(); !errors.Is(err, errAway) {
+				t.Fatal(err)
+			}
+		}
+		delete(s.refusals, "status")
+		if s.settle(); s.password() != first || first == "" {
+			t.Errorf("recorded %t: the password was %q and is %q", recorded, first, s.password())
+		}
+	}
+}
+
+// What is rendered anew for the hooks that are left, after a start, is not what was applied, and is not recorded.
+func TestChanceOfHooksIsNotRecorded(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, passwordTemplate, hookTemplate("h", "post-install", "")), Options{})
+	s.refusals["create Secret"] = errAway // the history
+	for s.object(jobs, "shop", "h") == nil {
+		s.must()
+	}
+	s.restart()
+	s.settle()
+	delete(s.refusals, "create Secret")
+	s.sets(jobs, "h", `{conditions: [{type: Complete, status: "True"}]}`)
+	s.settle()
+	s.says("the hook has run", map[string]string{"HistoryRecorded": "False RenderingLost"})
+	if s.object(secrets, "shop", chart.StoredName("web", 1)) != nil {
+		t.Error("it is recorded")
+	}
+	s.wants("idle", s.settle())
 }
 
 // A chart that looks whether it made something before is settled once it has, and leaves it as it is in later revisions.

@@ -160,7 +160,9 @@ func (r *Reconciler) renderOnce(ctx context.Context, cr *unstructured.Unstructur
 	}
 	rendered, err := r.render(ctx, cr, d.Values, d.Revision)
 	if err == nil {
-		r.memory.Update(cr.GetUID(), func(m *memory) { m.rendered, m.digest, m.revision = rendered, d.Digest, d.Revision })
+		r.memory.Update(cr.GetUID(), func(m *memory) {
+			m.rendered, m.digest, m.revision, m.deployed = rendered, d.Digest, d.Revision, false
+		})
 	}
 	return rendered, err
 }

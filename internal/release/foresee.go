@@ -64,7 +64,7 @@ func Foresee(ctx context.Context, cr *unstructured.Unstructured, w watches.Watch
 		return f, err
 	}
 	if f.Failure == nil { // nothing changed
-		f.Rendered, f.Failure = r.rendered(ctx, cr, f.Desired, f.seen, f.Revision)
+		f.Rendered, f.Failure = r.rendered(ctx, cr, f.Desired, f.Revision)
 	} else { // there is no digest; what was rendered to find it is of interest even if it may not be made
 		f.Rendered, f.Failure = r.render(ctx, cr, f.Values, f.Revision)
 	}

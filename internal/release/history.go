@@ -115,12 +115,9 @@ func (r *Reconciler) replaceHistory(ctx context.Context, cr *unstructured.Unstru
 	if !refersTo(existing, cr.GetUID()) {
 		return errTaken
 	}
-	is := shell.ListOf(cr.GroupVersionKind()) // the operator may list and watch its kinds, and not get them
-	named := client.MatchingFields{metav1.ObjectNameField: cr.GetName()}
-	if err := r.live.List(ctx, is, client.InNamespace(cr.GetNamespace()), named); err != nil {
-		return fmt.Errorf("look whether the resource is as it was: %w", err)
-	}
-	if len(is.Items) != 1 || is.Items[0].GetUID() != cr.GetUID() || is.Items[0].GetResourceVersion() != cr.GetResourceVersion() {
+	if version, err := r.versionOf(ctx, cr); err != nil {
+		return err
+	} else if version != cr.GetResourceVersion() {
 		return errOther
 	}
 	existing.Labels, existing.Data = secret.Labels, secret.Data
@@ -129,6 +126,19 @@ func (r *Reconciler) replaceHistory(ctx context.Context, cr *unstructured.Unstru
 		return fmt.Errorf("record the revision again: %w", err)
 	}
 	return nil
+}
+
+// versionOf is the version of a resource that the API server has; empty: it is gone.
+func (r *Reconciler) versionOf(ctx context.Context, cr *unstructured.Unstructured) (string, error) {
+	is := shell.ListOf(cr.GroupVersionKind()) // the operator may list and watch its kinds, and not get them
+	named := client.MatchingFields{metav1.ObjectNameField: cr.GetName()}
+	if err := r.live.List(ctx, is, client.InNamespace(cr.GetNamespace()), named); err != nil {
+		return "", fmt.Errorf("look whether the resource is as it was: %w", err)
+	}
+	if len(is.Items) != 1 || is.Items[0].GetUID() != cr.GetUID() {
+		return "", nil
+	}
+	return is.Items[0].GetResourceVersion(), nil
 }
 
 // supersede marks a revision as replaced and returns when its release was first deployed; zero if it is not recorded.
@@ -161,6 +171,9 @@ func (r *Reconciler) supersede(ctx context.Context, cr *unstructured.Unstructure
 
 // recordedRevision returns what the history says a revision consists of; nil if it does not know or may not be read.
 func (r *Reconciler) recordedRevision(ctx context.Context, cr *unstructured.Unstructured, revision int64) (*chart.Rendered, error) {
+	if cr.GetNamespace() == "" {
+		return nil, nil
+	}
 	secret := &corev1.Secret{}
 	err := r.live.Get(ctx, types.NamespacedName{Namespace: cr.GetNamespace(), Name: chart.StoredName(cr.GetName(), int(revision))}, secret)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || err == nil && !refersTo(secret, cr.GetUID()) {

@@ -66,10 +66,25 @@ func (r *Reconciler) startHook(ctx context.Context, cr *unstructured.Unstructure
 	annotations[hookRunAnnotation] = next.run()
 	object.SetAnnotations(annotations)
 	err = r.live.Create(ctx, object, client.FieldOwner(apply.FieldManager))
-	if err != nil && !apierrors.IsAlreadyExists(err) { // one that exists is looked at in the next reconciliation
+	switch {
+	case apierrors.IsAlreadyExists(err): // it is looked at in the next reconciliation
+		return nil
+	case err != nil:
 		return fmt.Errorf("start %s: %w", next, err)
+	case cr.GetDeletionTimestamp() != nil:
+		return r.withdrawHook(ctx, cr, object)
 	}
 	return nil
+}
+
+// withdrawHook deletes the object of a hook of a deletion if the resource is gone when it was made. That is so when this process was
+// stopped, and another one brought the deletion to its end: nobody would ever look at the object, to which no reference leads.
+func (r *Reconciler) withdrawHook(ctx context.Context, cr, object *unstructured.Unstructured) error {
+	version, err := r.versionOf(ctx, cr)
+	if err != nil || version != "" {
+		return err
+	}
+	return r.deleteHook(ctx, object)
 }
 
 // hookObject is the object of a hook as it is made, without its run. Every one is annotated with its owner, whose event its end
@@ -115,7 +130,7 @@ func (r *Reconciler) endHook(ctx context.Context, cr *unstructured.Unstructured,
 		progress = Progress{}
 	}
 	done.hooks, done.again = progress, goOn
-	r.dropRendered(cr, seen, done)
+	done.mayForget(seen)
 	if err := r.recordProgress(ctx, cr, progress); err != nil {
 		done.failure = classify(fmt.Errorf("record that %s ended: %w", step.Hook, err))
 		return

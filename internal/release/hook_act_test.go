@@ -57,7 +57,9 @@ func runner(t *testing.T, refusals map[string]error, jobs ...client.Object) (r *
 	deleted *[]string) {
 	t.Helper()
 	deleted = &[]string{}
-	kube := fake.NewClientBuilder().WithScheme(known).WithObjects(jobs...).WithInterceptorFuncs(interceptor.Funcs{
+	cr = parse(t, "{apiVersion: a/v1, kind: Web, metadata: {name: web, namespace: shop, uid: u}}")
+	kube := fake.NewClientBuilder().WithScheme(known).WithObjects(append(jobs, cr.DeepCopy())...).
+		WithIndex(cr, metav1.ObjectNameField, byName).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, how ...client.GetOption) error {
 			if err := refusals["get"]; err != nil {
 				return err
@@ -76,7 +78,6 @@ func runner(t *testing.T, refusals map[string]error, jobs ...client.Object) (r *
 			return refusals["delete"]
 		},
 	}).Build()
-	cr = parse(t, "{apiVersion: a/v1, kind: Web, metadata: {name: web, namespace: shop, uid: u}}")
 	return &Reconciler{gvk: cr.GroupVersionKind(), live: kube, namespaced: everythingNamespaced,
 		watch: func(schema.GroupVersionKind) error { return refusals["watch"] }}, cr, deleted
 }
@@ -210,6 +211,32 @@ func TestHookIsOurs(t *testing.T) {
 		r, cr, _ := runner(t, tt.refusals)
 		if live, err := r.observeHook(t.Context(), cr, &NextHook{Hook: job(t, "a")}); (err != nil) != tt.fails || live != nil {
 			t.Errorf("%s: %v, %v", name, live, err)
+		}
+	}
+}
+
+// The object of a hook that is made after its resource has gone goes, too: the process was stopped, and another one ended the deletion.
+func TestStartHookOfWhatIsGone(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(r *Reconciler, cr *unstructured.Unstructured)
+		want   int
+	}{
+		"it is there": {func(*Reconciler, *unstructured.Unstructured) {}, 0},
+		"it is gone": {func(r *Reconciler, cr *unstructured.Unstructured) {
+			if err := r.live.DeleteAllOf(t.Context(), cr, client.InNamespace("shop")); err != nil {
+				t.Fatal(err)
+			}
+		}, 1},
+		"another has its name": {func(_ *Reconciler, cr *unstructured.Unstructured) { cr.SetUID("former") }, 1},
+	} {
+		r, cr, deleted := runner(t, nil)
+		tt.change(r, cr)
+		cr.SetDeletionTimestamp(ptr.To(metav1.Now()))
+		if err := r.startHook(t.Context(), cr, NextHook{Hook: job(t, "a", string(postDelete))}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(*deleted) != tt.want {
+			t.Errorf("%s: %q are deleted", name, *deleted)
 		}
 	}
 }

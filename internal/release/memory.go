@@ -27,6 +27,8 @@ type memory struct {
 	rendered *chart.Rendered
 	digest   string
 	revision int64
+	// deployed reports whether that rendering was applied completely.
+	deployed bool
 	// looked is what lookup told the last rendering.
 	looked *looked
 	// diagnosed is when the pods of children that are not ready were last looked at, and how long after to look again.

@@ -193,6 +193,62 @@ func TestWhatIsRemembered(t *testing.T) {
 	s.says("installed", map[string]string{"Deployed": "True InstallSuccessful: revision 1"})
 }
 
+// Hooks that follow an installation run although its status could not be written at once, or was without an answer.
+func TestHooksAfterAStatusThatWasNotWrittenDown(t *testing.T) {
+	for _, answered := range []bool{false, true} {
+		s := newShop(t, "", "{text: a}", chartOf(t, configTemplate, hookTemplate("h", "post-install", "")), Options{})
+		s.refusals["status of Web shop/web: conditions"] = errAway
+		if _, err := s.reconcile(); !errors.Is(err, errAway) {
+			t.Fatal(err)
+		}
+		delete(s.refusals, "status of Web shop/web: conditions")
+		if !answered {
+			s.must()
+			s.r.memory.Update("u", func(m *memory) { m.applied = "" }) // it does not know that this was written
+		}
+		if s.settle(); s.object(jobs, "shop", "h") == nil {
+			t.Errorf("answered %t: the hook does not run", answered)
+		}
+	}
+}
+
+// A repair that waits until a child is gone is not tried again and again: its disappearance is an event.
+func TestRepairAwaitsADeletion(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, configTemplate, deploymentTemplate), Options{})
+	s.settle()
+	s.settle()
+	s.change(configs, "shop", "web", func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/held"}) })
+	s.remove(configs, "shop", "web")
+	s.remove(deployments, "shop", "web")
+	s.settle()
+	if s.object(deployments, "shop", "web") == nil {
+		t.Error("it is not repaired")
+	}
+	for range 3 {
+		if result, err := s.reconcile(); err != nil || result.RequeueAfter > 0 && result.RequeueAfter <= goOn {
+			t.Errorf("%v, %v", result, err)
+		}
+	}
+}
+
+// The inventory tells of children as they are, also when a status could not be written after they were made anew.
+func TestAnInventoryThatWasNotWrittenDown(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, configTemplate), Options{})
+	s.settle()
+	s.wants("it is seen", s.settle())
+	s.remove(configs, "shop", "web")
+	s.refusals["status"] = errAway
+	if _, err := s.reconcile(); !errors.Is(err, errAway) || s.object(configs, "shop", "web") == nil {
+		t.Fatal(err)
+	}
+	delete(s.refusals, "status")
+	s.settle()
+	if known := readInventory(s.web(), s.r.entry.Allow); known[0].UID != s.object(configs, "shop", "web").GetUID() {
+		t.Errorf("%s is in the inventory, not %s", known[0].UID, s.object(configs, "shop", "web").GetUID())
+	}
+	s.wants("idle", s.settle())
+}
+
 // What was begun and could not be written down goes on.
 func TestAHookThatWasNotWrittenDown(t *testing.T) {
 	s := newShop(t, "", "{text: a}", chartOf(t, configTemplate, hookTemplate("h", "pre-install", "")), Options{})

@@ -46,7 +46,7 @@ type Snapshot struct {
 	Deployed   Deployed
 	// Former is the release another operator left, nil when there is none or it was taken over.
 	Former *Former
-	// Inventory are the objects that belong to the release, as its status records them.
+	// Inventory are the objects that belong to the release, as its status records them, or as this process has applied them since.
 	Inventory []apply.Known
 	// Children are what the cache shows of the inventory, in its order.
 	Children []Child
@@ -139,7 +139,7 @@ func (r *Reconciler) observeRelease(ctx context.Context, cr *unstructured.Unstru
 	seen = Snapshot{
 		Deleting: cr.GetDeletionTimestamp() != nil,
 		Paused:   pause.Asked(cr),
-		Deployed: readDeployed(cr), Inventory: readInventory(cr, r.entry.Allow), Hooks: readProgress(cr),
+		Deployed: readDeployed(cr), Inventory: r.applier.Latest(cr, readInventory(cr, r.entry.Allow)), Hooks: readProgress(cr),
 	}
 	told := conditions.Read(cr)
 	seen.History, seen.Ready = meta.FindStatusCondition(told, TypeHistoryRecorded), meta.FindStatusCondition(told, TypeReady)

@@ -134,6 +134,14 @@ func (r *Reconciler) finish(ctx context.Context, cr *unstructured.Unstructured, 
 	}
 	r.diagnose(ctx, cr, &done)
 	changed, err := r.report(ctx, cr, done)
+	r.memory.Update(cr.GetUID(), func(m *memory) {
+		switch {
+		case err != nil && len(done.changes) > 0: // it may have written over what another process deployed, or this one, and does not know
+			m.applied = ""
+		case err == nil && done.forget:
+			m.rendered = nil
+		}
+	})
 	if err != nil {
 		return shell.Unwritten(err)
 	}

@@ -47,6 +47,7 @@ const (
 	ReasonHistoryForbidden  = "Forbidden"
 	ReasonHistoryNameTaken  = "NameTaken"
 	ReasonHistoryFailed     = "WriteFailed"
+	ReasonHistoryLost       = "RenderingLost"
 	ReasonChildrenReady     = "ChildrenReady"
 	ReasonChildNotReady     = "ChildNotReady"
 	ReasonChildFailed       = "ChildFailed"
@@ -85,6 +86,8 @@ type effect struct {
 	awaited []string
 	// chart is that of Desired.
 	chart string
+	// forget reports whether what was rendered is needed no more as soon as the status is written.
+	forget bool
 	// failure is nil when the step succeeded.
 	failure *failure
 }
