@@ -199,6 +199,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 		"spec.service.labels":              with("service: {labels: {a: b}}"),
 		"spec.shards":                      with("shards: 6"),
 		"spec.spreadMasters":               with("spreadMasters: false"),
+		"spec.storage.maxSize":             shown("TestClaimsGrowWithTheData"),
 		"spec.storage.retain":              with("storage: {retain: Delete}"),
 		"spec.storage.size":                with("storage: {size: 5Gi}"),
 		"spec.storage.storageClassName":    with("storage: {storageClassName: fast}"),

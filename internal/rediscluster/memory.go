@@ -29,6 +29,7 @@ type Memory struct {
 	rendered rendering
 	refused  refusedStep
 	outside  refusedOutside
+	notGrown notGrown
 	asIs     asRendered
 	wait     wait
 	rest     rest
@@ -106,6 +107,16 @@ func isOutside(cluster *v1alpha1.RedisCluster, child string) bool {
 	return act.Outside(cluster, name)
 }
 
+// notGrown is why claims could not be expanded for the data, of which generation, and until when that is not tried again.
+type notGrown struct {
+	message    string
+	generation int64
+	until      time.Time
+}
+
+// growAgain is how often it is tried again.
+const growAgain = 5 * time.Minute
+
 // asRendered are children that were applied because they did not seem to be as rendered, and were:
 // the cache may lag behind for a while.
 type asRendered struct {
@@ -126,6 +137,9 @@ func (m *Memory) known(cluster *v1alpha1.RedisCluster, pending plan.Pending, now
 	}
 	if now.Before(m.asIs.until) && slices.Equal(pending.Children, m.asIs.children) {
 		pending.Children = nil
+	}
+	if g := &m.notGrown; g.generation == cluster.Generation {
+		pending.NotGrown, pending.GrowsLater = g.message, now.Before(g.until)
 	}
 	return pending
 }
@@ -152,6 +166,13 @@ func (m *Memory) note(cluster *v1alpha1.RedisCluster, step plan.Step, pending pl
 	}
 	if refused := result.UsersRefused; refused != nil {
 		m.NoteUsersRefused(refused.Users, refused.Why)
+	}
+	if expand, is := step.(plan.ExpandPVCs); is && expand.ByData {
+		var refused *act.NotGrownError
+		if m.notGrown = (notGrown{}); errors.As(err, &refused) {
+			m.notGrown = notGrown{message: refused.Message, generation: cluster.Generation, until: now.Add(growAgain)}
+			return true
+		}
 	}
 	var stall *act.StallError
 	if errors.As(err, &stall) && cluster.DeletionTimestamp == nil {

@@ -5,6 +5,7 @@ package rediscluster
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -111,6 +112,36 @@ func TestHibernationWaitsForTheCache(t *testing.T) {
 			t.Errorf("pass %d: again %t", i, again)
 		}
 	}
+}
+
+// Claims that could not be expanded for the data are tried again after a while, with another spec at once, and forgotten once they could.
+func TestClaimsThatAreNotExpanded(t *testing.T) {
+	clock, m, c := time.Unix(0, 0), &Memory{}, &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+	wants := func(when, message string, later bool) {
+		t.Helper()
+		if got := m.known(c, plan.Pending{}, clock, time.Hour); got.NotGrown != message || got.GrowsLater != later || got.Refused != nil {
+			t.Errorf("%s: %+v", when, got)
+		}
+	}
+	tried := func(err error) bool {
+		return m.note(c, plan.ExpandPVCs{ByData: true}, plan.Pending{}, act.Result{}, err, clock)
+	}
+	if wants("at first", "", false); !tried(fmt.Errorf("expand: %w", &act.NotGrownError{Message: "no"})) {
+		t.Error("it is an error of the reconciliation")
+	}
+	wants("refused", "no", true)
+	clock = clock.Add(growAgain)
+	wants("after a while", "no", false)
+	tried(&act.NotGrownError{Message: "not yet"})
+	wants("refused again", "not yet", true)
+	c.Generation++
+	wants("another spec", "", false)
+	tried(&act.NotGrownError{Message: "no"})
+	clock = clock.Add(growAgain)
+	if tried(nil) {
+		t.Error("nothing else is done after it")
+	}
+	wants("expanded", "", false)
 }
 
 // What is refused of what is made for clients outside is left alone for a while, longer each time, and all else that is pending is not;

@@ -45,12 +45,14 @@ type rest struct {
 	changes time.Time
 }
 
-// sooner is a time to wait that ends when the bounds of autoscaling may have changed.
+// sooner is a time to wait that ends when the bounds of autoscaling may have changed, and when the rest does.
 func (r rest) sooner(wait time.Duration, now time.Time) time.Duration {
-	if wait <= 0 || r.changes.IsZero() {
-		return wait
+	for _, end := range []time.Time{r.changes, r.until} {
+		if wait > 0 && !end.IsZero() {
+			wait = min(wait, max(end.Sub(now), goOn))
+		}
 	}
-	return min(wait, max(r.changes.Sub(now), goOn))
+	return wait
 }
 
 // after is what a reconciliation leaves of a cluster.

@@ -227,19 +227,34 @@ func TestRedisClusterRepairsItsChildren(t *testing.T) {
 	live.Ready(t, cluster)
 
 	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Storage.Size = resource.MustParse("128Mi") })
-	live.Eventually(t, "the claims ask for more, and the cluster stays Ready", func() error {
+	awaitClaims(t, cluster, "128Mi")
+	live.Eventually(t, "a large value is written", func() error { // the instance that was stopped may just have come back
+		answers, err := batch(t, cluster, cluster.Status.Nodes[0].Name, []string{"setrange large 60000000 x", "strlen large"})
+		if err == nil && answers[1] != "60000001" {
+			err = fmt.Errorf("answers %q", answers)
+		}
+		return err
+	})
+	live.Change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Storage.MaxSize = ptr.To(resource.MustParse("200Mi")) })
+	awaitClaims(t, cluster, "200Mi") // with twice 57 MiB, and no room for twice of that
+	wantUnchanged(t, cluster)
+}
+
+// awaitClaims waits until all claims of a cluster ask for a size, and it is Ready.
+func awaitClaims(t *testing.T, cluster *v1alpha1.RedisCluster, size string) {
+	t.Helper()
+	live.Eventually(t, "the claims ask for "+size+", and the cluster stays Ready", func() error {
 		var claims corev1.PersistentVolumeClaimList
-		if err := live.Kube.List(t.Context(), &claims, client.InNamespace(namespace)); err != nil {
+		if err := live.Kube.List(t.Context(), &claims, client.InNamespace(cluster.Namespace)); err != nil {
 			return err
 		}
 		for i := range claims.Items {
-			if got := claims.Items[i].Spec.Resources.Requests.Storage().String(); got != "128Mi" {
+			if got := claims.Items[i].Spec.Resources.Requests.Storage().String(); got != size {
 				return fmt.Errorf("claim %s asks for %s", claims.Items[i].Name, got)
 			}
 		}
 		return live.IsReady(t, cluster)
 	})
-	wantUnchanged(t, cluster)
 }
 
 // wantUnchanged: what is at rest is written by nobody while the operator looks three times.

@@ -27,15 +27,14 @@ func (a *Actor) expandPVCs(ctx context.Context, s Subject, step plan.ExpandPVCs)
 		claim.Spec.Resources.Requests[corev1.ResourceStorage] = *resource.NewQuantity(step.Bytes, resource.BinarySI)
 		err := a.Client.Patch(ctx, &claim, client.MergeFrom(before))
 		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-			field, back := "size", fmt.Sprintf("set the size back to %s", before.Spec.Resources.Requests.Storage())
-			if asked := s.Cluster.Spec.Claim(); asked != nil && asked.MaxSize != nil && step.Bytes > asked.Size.Value() {
-				field, back = "maxSize", "remove maxSize"
+			why := fmt.Sprintf(
+				"claim %s cannot be expanded: %v; claims are expanded only in a storage class with allowVolumeExpansion: true: allow it there, or ",
+				name, err)
+			if step.ByData {
+				return &NotGrownError{Message: "spec.storage.maxSize: " + why + "remove maxSize"}
 			}
-			return &StallError{
-				Cause: v1alpha1.ReasonCannotExpand,
-				Message: fmt.Sprintf(
-					"spec.storage.%s: claim %s cannot be expanded: %v; claims are expanded only in a storage class with allowVolumeExpansion: true: allow it there, or %s",
-					field, name, err, back)}
+			return &StallError{Cause: v1alpha1.ReasonCannotExpand,
+				Message: fmt.Sprintf("spec.storage.size: %sset the size back to %s", why, before.Spec.Resources.Requests.Storage())}
 		}
 		if err != nil {
 			return fmt.Errorf("expand claim %s: %w", name, err)
@@ -43,3 +42,11 @@ func (a *Actor) expandPVCs(ctx context.Context, s Subject, step plan.ExpandPVCs)
 		return nil
 	})
 }
+
+// NotGrownError means that claims cannot be expanded for the data until somebody changes something. All else goes on.
+type NotGrownError struct {
+	// Message says what is wrong and what helps.
+	Message string
+}
+
+func (e *NotGrownError) Error() string { return e.Message }

@@ -107,7 +107,8 @@ func TestSigns(t *testing.T) {
 			bad: func(r *snapshot.Redis) { r.AnsweredIn = 200 * time.Millisecond }, worse: func(r *snapshot.Redis) { r.AnsweredIn = time.Second },
 			between: func(r *snapshot.Redis) { r.AnsweredIn = 40 * time.Millisecond * 3 }},
 		VolumeShort: {name: "c-1-0", message: "its files may take 4608 MiB, which is 1.1 times its claim", lasts: 2 * time.Minute,
-			bad: func(r *snapshot.Redis) { r.AppendOnlySize = 1 << 29; r.UsedMemory = 2 << 30 }, worse: func(r *snapshot.Redis) { r.UsedMemory = 3 << 30 },
+			bad:     func(r *snapshot.Redis) { r.AppendOnlySize = 1 << 29; r.UsedMemory = 2 << 30 },
+			worse:   func(r *snapshot.Redis) { r.UsedMemory = 3 << 30 },
 			between: func(r *snapshot.Redis) { r.UsedMemory = 1900 << 20 }},
 	} {
 		t.Run(reason, func(t *testing.T) {

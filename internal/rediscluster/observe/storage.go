@@ -33,6 +33,7 @@ func (o *Observer) claims(ctx context.Context, cluster *v1alpha1.RedisCluster, s
 		if shard, ordinal, ours := cluster.InstanceOf(pod); named && ours {
 			s.Claims = append(s.Claims, snapshot.Claim{Name: claim.Name, UID: string(claim.UID), Shard: shard, Ordinal: ordinal,
 				Requested: claim.Spec.Resources.Requests.Storage().Value(), Terminating: claim.DeletionTimestamp != nil,
+				Pending:   claim.Status.Phase == corev1.ClaimPending,
 				ToRestore: claim.Annotations[v1alpha1.AnnotationRestoredFor] == string(cluster.UID), Job: jobOf(claim)})
 		}
 	}

@@ -31,6 +31,10 @@ type Pending struct {
 	Map string
 	// Outside says why what is made for clients outside is not as it is rendered, if somebody has to change something; empty when not.
 	Outside string
+	// NotGrown says why claims could not be expanded for the data when that was tried last; empty when they could. Nobody tries again
+	// while GrowsLater.
+	NotGrown   string
+	GrowsLater bool
 	// Held names the StatefulSets that wait for the cluster's turn; Turn is what is known of that, nil: nobody was asked.
 	Held []string
 	Turn *Turn

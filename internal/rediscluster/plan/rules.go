@@ -71,6 +71,7 @@ var rules = []rule{
 	{"majority", false, planMajority},
 	{"withheld", false, planWithheld},
 	{"refused outside", false, planRefusedOutside},
+	{"not grown", false, planNotGrown},
 	{"served outside", false, planServed},
 	{"await reclaim", true, planAwaitReclaim},
 	{"await proof", true, planAwaitProof},

@@ -47,6 +47,7 @@ var Reaches = map[string]Reach{
 	"SettingRefused":            ItsPart, // a new cluster whose pods do not start: nothing is assigned before all answer
 	"InvalidAssignment":         ItsPart, // no goal is recorded, so that no slot moves; planRemoval lets nothing go
 	"OverCapacity":              ItsPart, // likewise
+	"ExpansionRefused":          ItsPart, // claims keep their size
 	"ExternalRefused":           ItsPart, // what is made for clients outside is applied apart
 }
 

@@ -16,28 +16,48 @@ type ExpandPVCs struct {
 	Claims []string
 	// Bytes is what each is to request.
 	Bytes int64
+	// ByData: it is more than the spec asks for.
+	ByData bool
 }
 
 // Name implements Step.
 func (ExpandPVCs) Name() string { return "ExpandPVCs" }
 
-// planStorage grows claims that request less than is asked for. A claim never shrinks.
+// planStorage grows claims that request less than is asked for. A claim never shrinks. One without a volume cannot be expanded yet.
 func planStorage(in input) Step {
-	bytes, why := claimBytes(in.desired, in.snap)
-	var small []string
-	for _, claim := range in.snap.Claims {
-		if !claim.Terminating && claim.Requested < bytes {
-			small = append(small, claim.Name)
-		}
+	desired := in.desired
+	if in.pending.GrowsLater {
+		desired.MostClaimBytes = 0
 	}
-	if len(small) == 0 {
-		return nil
+	if step, grows := expands(desired, in.snap); grows {
+		return step
 	}
-	return ExpandPVCs{base: base{why + ": " + list(small)}, Claims: small, Bytes: bytes}
+	return nil
 }
 
-// Claims that grow with the data do when the files of an instance might take more than nearlyFull of its claim, to roomFor times what they
-// might take: in few steps, because some drivers expand a volume once in hours only.
+// planNotGrown says why claims do not grow with the data.
+func planNotGrown(in input) Step {
+	step, grows := expands(in.desired, in.snap)
+	if !grows || in.pending.NotGrown == "" {
+		return nil
+	}
+	return Stall{base: base{in.pending.NotGrown}, Cause: "ExpansionRefused", Refused: step}
+}
+
+// expands is the step that has claims request what they are to request; false: they do.
+func expands(d Desired, s *snapshot.Snapshot) (step ExpandPVCs, grows bool) {
+	bytes, why := claimBytes(d, s)
+	for _, claim := range s.Claims {
+		if !claim.Terminating && !claim.Pending && claim.Requested < bytes {
+			step.Claims = append(step.Claims, claim.Name)
+		}
+	}
+	step.base, step.Bytes, step.ByData = base{why + ": " + list(step.Claims)}, bytes, bytes > d.ClaimBytes
+	return step, len(step.Claims) > 0
+}
+
+// Claims that grow with the data do when the files of an instance might take more than nearlyFull of its claim, to roomFor times what
+// they might take: in few steps, because some drivers expand a volume once in hours only.
 const nearlyFull, roomFor = 0.8, 2
 
 // claimBytes is what each claim is to request, and why. All of them have the same size: each instance of a shard may have its data, and each

@@ -94,3 +94,45 @@ func TestGrownClaimsRest(t *testing.T) {
 		t.Errorf("%d steps from 1 Gi to %d Gi", steps, size/gi)
 	}
 }
+
+// Claims that could not be expanded for the data are told, and hold back nothing; what the spec asks for is asked for all the same.
+func TestClaimsThatExpansionRefused(t *testing.T) {
+	d := desired()
+	d.ClaimBytes, d.MostClaimBytes = gi, 9*gi
+	s := formed()
+	s.Claims = claims(gi, gi)
+	s.Find(0, 0).Redis.UsedMemory = gi
+	for name, tt := range map[string]struct {
+		later bool
+		size  int64
+		step  string
+	}{
+		"not now":        {true, gi, "Stall"},
+		"tried again":    {false, gi, "ExpandPVCs"},
+		"the spec's own": {true, 2 * gi, "ExpandPVCs"},
+	} {
+		d.ClaimBytes = tt.size
+		decision := ShapeOf(d, s, now).Next(Pending{NotGrown: "exceeded quota", GrowsLater: tt.later})
+		if decision.Step.Name() != tt.step || Reaches["ExpansionRefused"] != ItsPart {
+			t.Errorf("%s: %s: %s", name, decision.Step.Name(), decision.Step.Why())
+		}
+		if stall, is := decision.Step.(Stall); is && (stall.Why() != "exceeded quota" || stall.Cause != "ExpansionRefused") {
+			t.Errorf("%s: %s: %s", name, stall.Cause, stall.Why())
+		}
+	}
+	s.Find(0, 0).Redis.UsedMemory = 0
+	d.ClaimBytes = gi
+	if decision := ShapeOf(d, s, now).Next(Pending{NotGrown: "exceeded quota", GrowsLater: true}); !Is[None](decision.Step) {
+		t.Errorf("nothing is to grow: %s", decision.Step.Why())
+	}
+}
+
+// A claim without a volume cannot request more yet.
+func TestPendingClaimsWait(t *testing.T) {
+	s := formed()
+	s.Claims = claims(gi, 4*gi)
+	s.Claims[0].Pending = true
+	if step, grows := expands(Desired{ClaimBytes: gi, MostClaimBytes: 9 * gi}, s); grows {
+		t.Errorf("%v are expanded", step.Claims)
+	}
+}

@@ -106,8 +106,16 @@ type Redis struct {
 }
 
 // MostOnDisk is what the files of the instance may take, in bytes, at the most: the append-only file as it is, one that is written beside
-// it or a snapshot that is, and the last snapshot. Those are hardly larger than what Redis has allocated for the data that is in them.
-func (r *Redis) MostOnDisk() int64 { return r.AppendOnlySize + 2*r.UsedMemory }
+// it or a snapshot that is, and the last snapshot. Those are hardly larger than what Redis has allocated, without buffers of clients.
+func (r *Redis) MostOnDisk() int64 {
+	data := r.UsedMemory
+	if buffers := r.Stats[clientBuffers]; buffers > 0 {
+		data -= min(data, int64(buffers))
+	}
+	return r.AppendOnlySize + 2*data
+}
+
+var clientBuffers = stats.Index("memory_clients_bytes")
 
 // Job is an atomic migration of slots that an engine is carrying out.
 type Job struct {

@@ -264,6 +264,8 @@ type Claim struct {
 	Requested int64
 	// Terminating reports whether the claim is being deleted: it goes when no pod uses it any more.
 	Terminating bool
+	// Pending reports whether the claim has no volume yet: only then it cannot request more.
+	Pending bool
 	// ToRestore reports whether the claim was made for this cluster to be restored into; Job is the UID of the Job that it goes
 	// with, empty as soon as it stays.
 	ToRestore bool

@@ -52,30 +52,53 @@ func TestClaimsGrow(t *testing.T) {
 	}
 }
 
-// With maxSize the claims of all instances grow with the data of one, and the spec stays as it is.
+// With maxSize the claims of all instances grow with the data of one, and the spec stays as it is. Where the API server refuses, that is
+// told, the cluster serves on, and what the spec asks for is done.
 func TestClaimsGrowWithTheData(t *testing.T) {
 	t.Parallel()
-	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "grow-"}, Provisioner: "example.com/none",
-		AllowVolumeExpansion: ptr.To(true)}
-	create(t, class)
-	namespace := newNamespace(t)
-	k := startKubelet(t, namespace)
-	startOperator(t, namespace, k.world)
-	cluster := newCluster(namespace, "cache")
-	cluster.Spec.Storage = &v1alpha1.Storage{Size: resource.MustParse("1Gi"), MaxSize: ptr.To(resource.MustParse("3Gi")),
-		StorageClassName: &class.Name}
-	create(t, cluster)
-	awaitWhole(t, cluster)
-	bindClaims(t, cluster)
+	for _, expands := range []bool{true, false} {
+		t.Run(fmt.Sprintf("allowVolumeExpansion %v", expands), func(t *testing.T) {
+			t.Parallel()
+			class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "grow-"}, Provisioner: "example.com/none",
+				AllowVolumeExpansion: &expands}
+			create(t, class)
+			namespace := newNamespace(t)
+			k := startKubelet(t, namespace)
+			startOperator(t, namespace, k.world)
+			cluster := newCluster(namespace, "cache")
+			cluster.Spec.Storage = &v1alpha1.Storage{Size: resource.MustParse("1Gi"), MaxSize: ptr.To(resource.MustParse("3Gi")),
+				StorageClassName: &class.Name}
+			create(t, cluster)
+			awaitWhole(t, cluster)
+			bindClaims(t, cluster)
 
-	k.world.SetKeyBytes(450 << 20)
-	instances(k, cluster)[0].Put("key", "value")
-	awaitClaims(t, cluster, "2Gi")
-	k.world.SetKeyBytes(4 << 30)
-	awaitClaims(t, cluster, "3Gi")
-	awaitWhole(t, cluster)
-	if size := cluster.Spec.Storage.Size.String(); size != "1Gi" {
-		t.Errorf("spec.storage.size is %s", size)
+			k.world.SetKeyBytes(450 << 20)
+			instances(k, cluster)[0].Put("key", "value")
+			if !expands {
+				awaitPhase(t, cluster, v1alpha1.PhaseFailed, "remove maxSize")
+				wantConditions(t, cluster, "ExpansionRefused")
+				wantClaims(t, cluster, "1Gi")
+				change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Config = map[string]string{"maxmemory-policy": "allkeys-lru"} })
+				eventually(t, "what else is to be done is done", func() string {
+					for _, n := range instances(k, cluster) {
+						if n.Setting("maxmemory-policy") != "allkeys-lru" {
+							return "not by all"
+						}
+					}
+					return ""
+				})
+				change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Storage.MaxSize = nil })
+				awaitWhole(t, cluster)
+				return
+			}
+			awaitClaims(t, cluster, "2Gi")
+			k.world.SetKeyBytes(4 << 30)
+			awaitClaims(t, cluster, "3Gi")
+			awaitWhole(t, cluster)
+			if size := cluster.Spec.Storage.Size.String(); size != "1Gi" {
+				t.Errorf("spec.storage.size is %s", size)
+			}
+		})
 	}
 }
 
