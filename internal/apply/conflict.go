@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -56,10 +55,7 @@ func (a *Applier) resolveConflict(ctx context.Context, owner client.Object, chil
 		}
 		return nil, err
 	}
-	err = a.foldInto(ctx, settled, func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == FieldManager && entry.Subresource == ""
-	})
-	if err != nil {
+	if err := a.foldInto(ctx, settled, isSettled); err != nil {
 		return nil, err
 	}
 	return a.send(ctx, child.object, live.GetUID())

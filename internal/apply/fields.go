@@ -76,6 +76,12 @@ func isOwn(entry metav1.ManagedFieldsEntry) bool {
 	return entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
 }
 
+// isSettled reports whether an entry is of what resolveConflict writes before it applies. It is folded into our own at once, unless the
+// process ends in between.
+func isSettled(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == ""
+}
+
 // ownFields is the set of fields we own by having applied them; nil if there are none.
 func ownFields(entries []metav1.ManagedFieldsEntry) fieldSet {
 	i := slices.IndexFunc(entries, isOwn)

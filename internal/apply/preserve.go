@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,11 @@ func (a *Applier) preserve(ctx context.Context, child child, shown *metav1.Parti
 		}
 		own = folded
 	}
+	if slices.ContainsFunc(shown.GetManagedFields(), isSettled) {
+		if err := a.foldSettled(ctx, RefOf(child.object)); err != nil {
+			return fmt.Errorf("fold what was settled before: %w", err)
+		}
+	}
 	if rendersReplicas(child.object) || !own.has("f:spec", "f:replicas") && !child.behind(shown) {
 		return nil
 	}
@@ -53,6 +59,15 @@ func (a *Applier) takeOver(ctx context.Context, ref Ref) (fieldSet, error) {
 		return entry.Subresource == "" && fieldsOf(entry).has("f:metadata", "f:annotations", "f:"+helmAnnotations[0])
 	})
 	return ownFields(live.GetManagedFields()), err
+}
+
+// foldSettled does what a former process had no more time for: what it settled belongs to our own entry, and goes when we apply it no more.
+func (a *Applier) foldSettled(ctx context.Context, ref Ref) error {
+	live, err := a.live(ctx, ref)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return a.foldInto(ctx, live, isSettled)
 }
 
 // foldInto folds entries of an object into ours, if it still is of the version that was read.

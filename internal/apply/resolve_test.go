@@ -198,3 +198,33 @@ func TestTakeOverFromHelm(t *testing.T) {
 		})
 	}
 }
+
+// A process that ends between what it settled and folding that leaves an entry of its own; the next apply folds it.
+func TestWhatWasSettledIsFolded(t *testing.T) {
+	update := metav1.ManagedFieldsEntry{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:text":{}}}`)}
+	const fold = `patch a [{"op":"replace","path":"/metadata/managedFields","value":[{"manager":"middleware-operator",` +
+		`"operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:text":{}}}}]},` +
+		`{"op":"replace","path":"/metadata/resourceVersion","value":"100"}]`
+	const applied = "apply a as middleware-operator by force if a"
+	unread := errors.New("timeout")
+	for name, tt := range map[string]struct {
+		refusals map[string][]error
+		want     []string
+		says     string
+	}{
+		"folded":         {nil, []string{fold, applied}, ""},
+		"it is not read": {map[string][]error{"get": {unread}}, nil, "fold what was settled before: timeout"},
+		"which fails":    {map[string][]error{"patch": {unread}}, []string{fold}, "fold what was settled before: timeout"},
+	} {
+		live := existing(t, configText, managed(entry(`{"f:data":{}}`), update))
+		d := newDesk(live, live.DeepCopy())
+		if tt.refusals != nil {
+			d.refusals = tt.refusals
+		}
+		_, err := d.applies(t, configText)
+		if diff := cmp.Diff(tt.want, d.said); diff != "" || (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+}

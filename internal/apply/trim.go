@@ -21,7 +21,8 @@ const digestKey = "digest:"
 var keptFields = [][]string{{"f:spec", "f:replicas"}, {"f:spec", "f:template", "f:spec", "f:securityContext"}}
 
 // TrimManagedFields reduces what a cache keeps of an object to what is read: of managed fields, a digest of our own entry, and the fields
-// in it that decide something. That is most of the memory that a child costs. The object is changed.
+// in it that decide something; and that there is one of what was settled. That is most of the memory that a child costs. The object is
+// changed.
 func TrimManagedFields(object any) {
 	if whole, ok := object.(*unstructured.Unstructured); ok {
 		compactMap(whole)
@@ -31,8 +32,12 @@ func TrimManagedFields(object any) {
 	if err != nil {
 		return
 	}
-	entries := slices.DeleteFunc(accessor.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return !isOwn(e) })
+	entries := slices.DeleteFunc(accessor.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return !isOwn(e) && !isSettled(e) })
 	for i := range entries {
+		if isSettled(entries[i]) {
+			entries[i].FieldsV1 = nil
+			continue
+		}
 		if encoded, err := json.Marshal(compacted(fieldsOf(entries[i]), entries[i].APIVersion)); err == nil {
 			entries[i].FieldsV1 = metav1.NewFieldsV1(string(encoded))
 		}
@@ -45,16 +50,25 @@ func compactMap(object *unstructured.Unstructured) {
 	metadata, _ := object.Object["metadata"].(map[string]any)
 	entries, _ := metadata["managedFields"].([]any)
 	delete(metadata, "managedFields")
+	var kept []any
 	for _, raw := range entries {
 		entry, _ := raw.(map[string]any)
 		fields, _ := entry["fieldsV1"].(map[string]any)
-		if entry["manager"] != FieldManager || entry["operation"] != string(metav1.ManagedFieldsOperationApply) || entry["subresource"] != nil ||
-			fields == nil {
+		switch operation := entry["operation"]; {
+		case entry["manager"] != FieldManager || entry["subresource"] != nil:
 			continue
+		case operation == string(metav1.ManagedFieldsOperationUpdate):
+			delete(entry, "fieldsV1")
+		case operation != string(metav1.ManagedFieldsOperationApply) || fields == nil:
+			continue
+		default:
+			version, _ := entry["apiVersion"].(string)
+			entry["fieldsV1"] = map[string]any(compacted(fields, version))
 		}
-		version, _ := entry["apiVersion"].(string)
-		entry["fieldsV1"] = map[string]any(compacted(fields, version))
-		metadata["managedFields"] = []any{entry}
+		kept = append(kept, entry)
+	}
+	if kept != nil {
+		metadata["managedFields"] = kept
 	}
 }
 
