@@ -112,7 +112,7 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 	if len(applied.Awaited()) == 0 { // what has to go first is made anew by the reconciliation that its disappearance brings
 		r.memory.Update(cr.GetUID(), func(m *memory) { m.applied, m.deployed = done.deployed.Digest, m.rendered == wanted.rendered })
 		done.mayForget(seen)
-		if _, repair := done.step.(Repair); repair { // hooks may be left to run, and no event tells of a repair that changed nothing
+		if _, repair := done.step.(Repair); repair && !done.forget { // hooks or a record are left, and no event may tell of a repair
 			done.again = goOn
 		}
 	}
