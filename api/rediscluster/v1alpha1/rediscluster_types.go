@@ -348,7 +348,8 @@ type Storage struct {
 
 	// maxSize has the claims grow with the data, from size up to maxSize: when the files of an instance might take more than 80 % of its
 	// claim, all claims grow to twice what they might take. What they might take is the append-only file as it is, and twice what Redis
-	// has allocated, without buffers of clients: it may be written anew beside the old one while a snapshot is there. Unset: claims grow only when size does.
+	// has allocated, without buffers of clients: it may be written anew beside the old one while a snapshot is there. Unset: claims grow
+	// only when size does.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,order=54,displayName="Largest Size",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}

@@ -60,8 +60,8 @@ func expands(d Desired, s *snapshot.Snapshot) (step ExpandPVCs, grows bool) {
 // they might take: in few steps, because some drivers expand a volume once in hours only.
 const nearlyFull, roomFor = 0.8, 2
 
-// claimBytes is what each claim is to request, and why. All of them have the same size: each instance of a shard may have its data, and each
-// shard may receive slots.
+// claimBytes is what each claim is to request, and why. All of them have the same size: each instance of a shard may have its data, and
+// each shard may receive slots.
 func claimBytes(d Desired, s *snapshot.Snapshot) (bytes int64, why string) {
 	bytes, why = d.ClaimBytes, "claims request less than spec.storage.size"
 	most := d.MostClaimBytes
