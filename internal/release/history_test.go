@@ -275,6 +275,9 @@ func TestHistoryThatFails(t *testing.T) {
 	if err := a.r.deleteHistory(t.Context(), a.cr); err != nil || len(a.deleted) > 0 {
 		t.Errorf("its history: %v, deleted %v", err, a.deleted)
 	}
+	if recorded, err := a.r.recordedRevision(t.Context(), a.cr, 1); err != nil || recorded != nil {
+		t.Errorf("it is asked for: %v, %v", recorded, err)
+	}
 }
 
 // What an operator describes with annotations is what helm history shows.

@@ -25,17 +25,7 @@ func TestClaimsGrow(t *testing.T) {
 	for _, expands := range []bool{true, false} {
 		t.Run(fmt.Sprintf("allowVolumeExpansion %v", expands), func(t *testing.T) {
 			t.Parallel()
-			class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "grow-"}, Provisioner: "example.com/none",
-				AllowVolumeExpansion: &expands}
-			create(t, class)
-			namespace := newNamespace(t)
-			k := startKubelet(t, namespace)
-			startOperator(t, namespace, k.world)
-			cluster := newCluster(namespace, "cache")
-			cluster.Spec.Storage = &v1alpha1.Storage{Size: resource.MustParse("1Gi"), StorageClassName: &class.Name}
-			create(t, cluster)
-			awaitWhole(t, cluster)
-			bindClaims(t, cluster)
+			_, cluster := withClaims(t, expands, nil)
 
 			change(t, cluster, func(c *v1alpha1.RedisCluster) { c.Spec.Storage.Size = resource.MustParse("2Gi") })
 			if !expands {
@@ -59,18 +49,7 @@ func TestClaimsGrowWithTheData(t *testing.T) {
 	for _, expands := range []bool{true, false} {
 		t.Run(fmt.Sprintf("allowVolumeExpansion %v", expands), func(t *testing.T) {
 			t.Parallel()
-			class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "grow-"}, Provisioner: "example.com/none",
-				AllowVolumeExpansion: &expands}
-			create(t, class)
-			namespace := newNamespace(t)
-			k := startKubelet(t, namespace)
-			startOperator(t, namespace, k.world)
-			cluster := newCluster(namespace, "cache")
-			cluster.Spec.Storage = &v1alpha1.Storage{Size: resource.MustParse("1Gi"), MaxSize: ptr.To(resource.MustParse("3Gi")),
-				StorageClassName: &class.Name}
-			create(t, cluster)
-			awaitWhole(t, cluster)
-			bindClaims(t, cluster)
+			k, cluster := withClaims(t, expands, ptr.To(resource.MustParse("3Gi")))
 
 			k.world.SetKeyBytes(450 << 20)
 			instances(k, cluster)[0].Put("key", "value")
@@ -100,6 +79,23 @@ func TestClaimsGrowWithTheData(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withClaims is a cluster with claims of 1 Gi, bound, of a storage class that lets them be expanded or not.
+func withClaims(t *testing.T, expands bool, most *resource.Quantity) (*kubelet, *v1alpha1.RedisCluster) {
+	t.Helper()
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "grow-"}, Provisioner: "example.com/none",
+		AllowVolumeExpansion: &expands}
+	create(t, class)
+	namespace := newNamespace(t)
+	k := startKubelet(t, namespace)
+	startOperator(t, namespace, k.world)
+	cluster := newCluster(namespace, "cache")
+	cluster.Spec.Storage = &v1alpha1.Storage{Size: resource.MustParse("1Gi"), MaxSize: most, StorageClassName: &class.Name}
+	create(t, cluster)
+	awaitWhole(t, cluster)
+	bindClaims(t, cluster)
+	return k, cluster
 }
 
 // bindClaims makes the claims that the StatefulSet's controller would have made, bound as only those that grow are.
