@@ -162,8 +162,8 @@ type Drift struct {
 	Refs []Ref
 	// Known is false when nothing was applied or recalled for the owner yet: then nothing can be said.
 	Known bool
-	// Lagging reports whether the cache does not show all of our own writes yet: look again within Lag.
-	Lagging bool
+	// Lagging are those of which the cache does not show our last write yet: look again within Lag.
+	Lagging []Ref
 }
 
 // Drifted compares the children of owner that were applied by this process, or recalled, with what the cache knows. It makes no
@@ -180,13 +180,14 @@ func (a *Applier) Drifted(ctx context.Context, owner client.Object) (Drift, erro
 		case outdated:
 			drift.Refs = append(drift.Refs, was.ref)
 		case lagging:
-			drift.Lagging = true
+			drift.Lagging = append(drift.Lagging, was.ref)
 		case upToDate:
 			a.memory.sawIfCurrent(owner.GetUID(), k, was, cached)
 		case deleting: // its disappearance will be drift
 		}
 	}
 	sortRefs(drift.Refs)
+	sortRefs(drift.Lagging)
 	return drift, nil
 }
 

@@ -78,6 +78,8 @@ func TestVerdict(t *testing.T) {
 		{"recalled, applied once more", recalled("u", known), "", metadataOf("u", "100", later), 0, outdated},
 		{"applied once more, by another process of ours", was(true), "d", metadataOf("u", "120", later), 0, outdated},
 		{"recalled, its fields unknown", recalled("u", ""), "", metadataOf("u", "100", ours), 0, upToDate},
+		{"applied, and the answer told nothing of ours", &applied{ref: Ref{UID: "u"}, digest: "d", version: "100", at: t0, seen: true}, "d",
+			metadataOf("u", "100", ours), 0, outdated},
 		{"recalled, its UID unknown", recalled("", known), "", metadataOf("u", "100", ours), 0, upToDate},
 		{"recalled, replaced", recalled("v", known), "", metadataOf("u", "100", ours), 0, outdated},
 		{"recalled, and gone", recalled("u", known), "", nil, 0, outdated},

@@ -4,9 +4,12 @@
 package apply
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -24,6 +27,30 @@ func TestPathOf(t *testing.T) {
 	} {
 		if diff := cmp.Diff(want, pathOf(text)); diff != "" {
 			t.Errorf("%q: %s", text, diff)
+		}
+	}
+}
+
+// Nothing is settled that is not of what the chart renders, whatever a refusal names.
+func TestRefusedPaths(t *testing.T) {
+	refusal := func(fields ...string) error {
+		err := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Details: &metav1.StatusDetails{}}}
+		for _, field := range fields {
+			err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Field: field})
+		}
+		return err
+	}
+	for name, tt := range map[string]struct {
+		refusal error
+		want    [][]string
+	}{
+		"of fields":       {refusal("spec.ports[1].name", "data"), [][]string{{"spec", "ports", element, "name"}, {"data"}}},
+		"of others":       {refusal("", "metadata.name", "status.phase"), nil},
+		"without details": {&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid}}, nil},
+		"of no API":       {errors.New("timeout"), nil},
+	} {
+		if diff := cmp.Diff(tt.want, refusedPaths(tt.refusal)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

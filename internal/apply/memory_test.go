@@ -168,7 +168,7 @@ func TestDrifted(t *testing.T) {
 	if _, err := d.applies(t, configText); err != nil {
 		t.Fatal(err)
 	}
-	drifted("the cache does not show it yet", Drift{Known: true, Lagging: true})
+	drifted("the cache does not show it yet", Drift{Known: true, Lagging: []Ref{ref}})
 	d.Recall(shop, []Known{{Ref: ref, Fields: "of a former process"}})
 	d.with(existing(t, configText, uid("made"), version("101")))
 	drifted("shown as it was applied", Drift{Known: true})
@@ -197,6 +197,40 @@ func TestDrifted(t *testing.T) {
 		t.Fatal(err)
 	}
 	drifted("what was pruned is forgotten", Drift{})
+}
+
+// What somebody decided on a version of an object is sent for that version only.
+func TestAppliedToTheVersionThatWasSeen(t *testing.T) {
+	const applied = "apply a as middleware-operator by force if a"
+	for name, tt := range map[string]struct {
+		how  []Option
+		want string
+	}{
+		"this one":    {[]Option{Seen(map[types.UID]string{"a": "90"})}, applied + " at version 90"},
+		"another":     {[]Option{Seen(map[types.UID]string{"b": "90"})}, applied},
+		"none at all": {nil, applied},
+	} {
+		object := desired(t, configText)
+		d := newDesk(existing(t, configText), existing(t, configText))
+		if _, err := d.Apply(t.Context(), shop, []*unstructured.Unstructured{object}, tt.how...); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{tt.want}, d.said); diff != "" || object.GetResourceVersion() != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// The very object that was found to be as desired is not looked through again, and still is.
+func TestTheSameObjectAgain(t *testing.T) {
+	d := newDesk(nil, nil)
+	again := []*unstructured.Unstructured{desired(t, configText)}
+	for _, requests := range []int{1, 0, 0} {
+		if _, err := d.Apply(t.Context(), shop, again); err != nil || len(d.said) != requests {
+			t.Fatalf("asked %q, %v", d.said, err)
+		}
+		d.with(existing(t, configText, uid("made"), version("101")))
+	}
 }
 
 // What this process applied is told instead of what was known before; what a former one did, and what is forgotten, is not.

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/watches"
 )
 
@@ -146,6 +148,32 @@ func TestACacheThatIsBehind(t *testing.T) {
 			t.Errorf("%s: %v, %v, wrote %v", what, result, err, s.wrote)
 		}
 	}
+}
+
+// What a child said before it was changed says nothing of the change: neither is the resource ready, nor its turn over, before the cache
+// shows the child as it was applied.
+func TestReadyIsOfWhatWasApplied(t *testing.T) {
+	const available = "{observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}"
+	s := newShop(t, "", "{text: a}", chartOf(t, configTemplate, deploymentTemplate), Options{})
+	s.settle()
+	s.sets(deployments, "web", available)
+	s.settle()
+	s.says("at first", map[string]string{"Ready": "True"})
+	s.former = map[string]*unstructured.Unstructured{"Deployment web": s.object(deployments, "shop", "web")}
+	s.asks("{text: z}")
+	for range 3 {
+		s.must()
+		s.says("while the cache is behind", map[string]string{"Ready": "False ChildNotReady: Deployment web is not seen yet as it was applied",
+			"Deployed": "True"})
+	}
+	lags := effect{lagging: []apply.Ref{{Name: "web"}}, deployed: Deployed{Chart: "web-2", Turn: Turn{Chart: "web-2"}}}
+	isReady := []metav1.Condition{{Type: TypeReady, Status: metav1.ConditionTrue}}
+	if turn := lags.turnOf(isReady, now); !turn.DoneAt.IsZero() {
+		t.Errorf("its turn is over: %v", turn)
+	}
+	s.former = nil
+	s.must()
+	s.says("when it shows the change", map[string]string{"Ready": "True"})
 }
 
 // What a chart sees of its revision is what Helm shows it.

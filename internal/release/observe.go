@@ -52,8 +52,8 @@ type Snapshot struct {
 	Children []Child
 	// Drifted are the children that are no longer as they were applied.
 	Drifted []apply.Ref
-	// Lagging reports whether the cache does not show all that was applied yet.
-	Lagging bool
+	// Lagging are the children that the cache does not show as they were applied yet.
+	Lagging []apply.Ref
 	// Applied is the digest of the rendering that is known to be applied completely; empty when an attempt failed midway, or
 	// when a former process did not record enough to tell.
 	Applied string

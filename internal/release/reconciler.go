@@ -113,6 +113,11 @@ func (r *Reconciler) reconcile(ctx context.Context, cr *unstructured.Unstructure
 		if done.children, err = r.observeChildren(ctx, done.inventory); err != nil {
 			return outcome.Retry(err)
 		}
+		drift, err := r.applier.Drifted(ctx, cr)
+		if err != nil {
+			return outcome.Retry(err)
+		}
+		done.lagging = drift.Lagging
 	}
 	return r.finish(ctx, cr, done)
 }
@@ -172,7 +177,7 @@ func (r *Reconciler) outcomeOf(cr *unstructured.Unstructured, done effect) outco
 			return outcome.Wait("waiting to see "+child.String(), visibleAfter)
 		}
 	}
-	if done.lagging {
+	if len(done.lagging) > 0 {
 		return outcome.Wait("waiting to see what was applied", visibleAfter)
 	}
 	if len(done.awaited) > 0 {

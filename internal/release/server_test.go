@@ -82,6 +82,8 @@ type server struct {
 	refusals map[string]error
 	// unseen are objects that the cache does not show, by kind and name.
 	unseen map[string]bool
+	// former are objects that the cache shows as they were, likewise.
+	former map[string]*unstructured.Unstructured
 	// prunes is a field of statuses that the schema of their kind does not keep.
 	prunes string
 	// on is called before a request that writes is answered.
@@ -327,6 +329,10 @@ func (s *server) cache() client.Reader {
 			}
 			if _, whole := into.(*unstructured.Unstructured); whole && !hasStatus(kind.GroupKind()) {
 				s.t.Errorf("%s %s was read whole, where only metadata is cached", kind.Kind, key.Name)
+			}
+			if was := s.former[kind.Kind+" "+key.Name]; was != nil {
+				was.DeepCopyInto(into.(*unstructured.Unstructured))
+				return nil
 			}
 			return c.Get(ctx, key, into, how...)
 		},

@@ -5,6 +5,7 @@ package release
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,8 +79,8 @@ type effect struct {
 	remaining []apply.Ref
 	// again is when to look again without an event; zero means never.
 	again time.Duration
-	// lagging reports whether the cache did not show all that was applied before the step.
-	lagging bool
+	// lagging are the children that the cache does not show as they were applied yet: what it shows of them is of before.
+	lagging []apply.Ref
 	// held reports whether objects of a former revision stay until those that replace them are ready.
 	held bool
 	// awaited are the APIs that the resource asks for and the cluster does not serve.
@@ -273,7 +274,11 @@ func readyConditions(done effect) []metav1.Condition {
 	}
 	var broken, pending []string
 	for _, child := range done.children {
-		switch state := readinessOf(child.Object); state.progress {
+		state := readinessOf(child.Object)
+		if hasStatus(child.GroupKind()) && slices.ContainsFunc(done.lagging, child.Same) {
+			state = waiting("is not seen yet as it was applied")
+		}
+		switch state.progress {
 		case failed:
 			broken = append(broken, child.sentence(state))
 		case inProgress:

@@ -167,7 +167,7 @@ func (r *Reconciler) turn(cr *unstructured.Unstructured, seen Snapshot) (Step, e
 // turnOf is the turn after a step: it is over when the resource is ready with what it took.
 func (e effect) turnOf(readiness []metav1.Condition, now time.Time) Turn {
 	t := e.deployed.Turn
-	if t.Chart != "" && t.Chart == e.deployed.Chart && t.DoneAt.IsZero() && !e.lagging && meta.IsStatusConditionTrue(readiness, TypeReady) {
+	if t.Chart != "" && t.Chart == e.deployed.Chart && t.DoneAt.IsZero() && len(e.lagging) == 0 && meta.IsStatusConditionTrue(readiness, TypeReady) {
 		t.DoneAt = now.UTC()
 	}
 	return t
