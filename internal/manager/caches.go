@@ -5,6 +5,8 @@ package manager
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,9 +33,13 @@ func (o Options) NewManager(as *rest.Config, setup ctrl.Options, reach ...string
 		ByObject:          setup.Cache.ByObject,
 		DefaultNamespaces: o.namespaces(),
 		SyncPeriod:        neverResent(),
-		DefaultTransform:  withoutManagedFields,
+		DefaultTransform:  compactResource,
 		// A read of a kind that no controller watches would list that kind in the whole cluster: an error is better.
 		ReaderFailOnMissingInformer: true,
+	}
+	setup.NewCache = func(as *rest.Config, o cache.Options) (cache.Cache, error) {
+		c, err := cache.New(as, o)
+		return packedCache{Cache: c}, err
 	}
 	setup.Client = client.Options{Cache: uncached()}
 	if mgr, err = ctrl.NewManager(as, setup); err != nil {
@@ -72,7 +78,7 @@ func (o Options) newChildren(mgr ctrl.Manager, reach []string) (cache.Cache, err
 	if err := mgr.Add(managedCache{children}); err != nil {
 		return nil, fmt.Errorf("adding the cache of children: %w", err)
 	}
-	return children, nil
+	return packedCache{Cache: children, unlisted: true}, nil
 }
 
 // managedCache makes a manager start a second cache together with its own one and wait for both, before any controller.
@@ -98,32 +104,42 @@ func uncached() *client.CacheOptions {
 	return &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Node{}, &corev1.Namespace{}}}
 }
 
-// withoutManagedFields drops what no controller reads of a custom resource.
-func withoutManagedFields(object any) (any, error) {
-	return transformed(object, func(object any) {
+// compactResource drops what no controller reads of a custom resource, and packs one without a Go type.
+func compactResource(object any) (any, error) {
+	return transformed(object, func(object any) error {
 		if whole, ok := object.(*unstructured.Unstructured); ok { // its accessors would copy every entry
+			if isPacked(whole) {
+				return nil
+			}
 			unstructured.RemoveNestedField(whole.Object, "metadata", "managedFields")
-			return
+			metadata, _ := whole.Object["metadata"].(map[string]any)
+			return pack(whole, slices.Collect(maps.Keys(metadata))...)
 		}
 		if accessor, err := meta.Accessor(object); err == nil {
 			accessor.SetManagedFields(nil)
 		}
+		return nil
 	})
 }
 
 // CompactChild keeps of a child what is read: of managed fields a digest of the operator's own entry, of objects of chart kinds
-// not what their pods are made from, and of pods not what only a kubelet and a scheduler do.
+// not what their pods are made from, packed, and of pods not what only a kubelet and a scheduler do. What it returned once it leaves as it is.
 func CompactChild(object any) (any, error) {
-	return transformed(object, func(object any) {
-		apply.TrimManagedFields(object)
+	return transformed(object, func(object any) error {
 		switch child := object.(type) {
 		case *unstructured.Unstructured:
+			if isPacked(child) {
+				return nil
+			}
+			apply.TrimManagedFields(child)
 			unstructured.RemoveNestedField(child.Object, "spec", "template")
 			unstructured.RemoveNestedField(child.Object, "spec", "jobTemplate")
-			unstructured.RemoveNestedField(child.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+			return pack(child, watchedOfChildren...)
 		case *corev1.Pod:
 			compactPod(&child.Spec)
 		}
+		apply.TrimManagedFields(object)
+		return nil
 	})
 }
 
@@ -145,11 +161,9 @@ func compactPod(pod *corev1.PodSpec) {
 }
 
 // transformed changes an object, or the last state of one that was deleted.
-func transformed(object any, change func(any)) (any, error) {
+func transformed(object any, change func(any) error) (any, error) {
 	if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-		change(tombstone.Obj)
-		return tombstone, nil
+		return tombstone, change(tombstone.Obj)
 	}
-	change(object)
-	return object, nil
+	return object, change(object)
 }

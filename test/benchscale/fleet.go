@@ -64,6 +64,9 @@ func startFleet(ctx context.Context, s *server, scheme *runtime.Scheme) (*fleet,
 		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).Complete(f); err != nil {
 		return nil, err
 	}
+	if err := (deployments{mgr.GetClient()}).add(mgr); err != nil {
+		return nil, err
+	}
 	go func() {
 		if err := mgr.Start(ctx); err != nil {
 			progress("the stand-in ended: %v", err)

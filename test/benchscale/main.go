@@ -26,6 +26,7 @@ type options struct {
 	arguments string // further ones of it
 	replicas  int    // that share the work by shards, if there are several
 	clusters  string // numbers of RedisClusters, comma separated and rising
+	apps      int    // beside them
 	rest      time.Duration
 	scrapes   int
 	losses    int
@@ -41,6 +42,7 @@ func main() {
 	flag.StringVar(&o.arguments, "arguments", "", "further arguments of the operator, separated by blanks")
 	flag.IntVar(&o.replicas, "replicas", 1, "how many replicas of the operator share the work, with four shards each; figures are sums")
 	flag.StringVar(&o.clusters, "clusters", "10,100", "numbers of RedisClusters, comma separated and rising; 1000 take half an hour and 8 GB")
+	flag.IntVar(&o.apps, "apps", 0, "how many Apps, of a Deployment and a Service each, there are before the first RedisCluster")
 	flag.DurationVar(&o.rest, "rest", time.Minute, "how long the operator is watched at rest: whole minutes, it asks for all once in each")
 	flag.IntVar(&o.scrapes, "scrapes", 50, "how many times metrics are scraped, plain and compressed each; 0 leaves scrapes out")
 	flag.IntVar(&o.losses, "losses", 20, "how many masters are lost, one after the other, with each number, and how many while one namespace floods")
@@ -90,6 +92,9 @@ func bench(ctx context.Context, o options) error {
 		}
 		if err := b.watch(running); err != nil {
 			return err
+		}
+		if err := b.makeApps(ctx); err != nil {
+			return fmt.Errorf("%d Apps: %w (the operator's log is %s)", o.apps, err, o.log)
 		}
 		for _, size := range sizes {
 			measured, err := b.measure(ctx, size)

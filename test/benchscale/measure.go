@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -39,6 +41,9 @@ const (
 // result is what was measured with one number of RedisClusters, at rest unless it says otherwise.
 type result struct {
 	Clusters int `json:"clusters"`
+	// Apps are what there is besides, and Settled how long it took until they were Ready.
+	Apps    int     `json:"apps,omitempty"`
+	Settled float64 `json:"settledSeconds,omitempty"`
 	// Formed is how long it took from the first creation until all were Ready, of those that were not before.
 	Formed float64 `json:"formedSeconds"`
 	// CPU is processor seconds a minute, Requests and Commands are those of a minute, to the API server and to Redis.
@@ -58,6 +63,9 @@ type result struct {
 	// floods the operator.
 	Noticed        []float64 `json:"noticedSeconds"`
 	NoticedFlooded []float64 `json:"noticedWhileFloodedSeconds,omitempty"`
+	// AppsChanged are the seconds from a change of an App until that was carried out, and it was Ready, likewise.
+	AppsChanged        []float64 `json:"appsChangedSeconds,omitempty"`
+	AppsChangedFlooded []float64 `json:"appsChangedWhileFloodedSeconds,omitempty"`
 }
 
 // run is a bench under way.
@@ -68,10 +76,13 @@ type run struct {
 	fleet     *fleet
 	operators []*program // its replicas
 	made      int
+	settled   float64      // seconds that the Apps took
+	images    atomic.Int64 // that Apps were given
 
-	mu       sync.Mutex
-	clusters map[client.ObjectKey]*v1alpha1.RedisCluster // as the watch tells
-	changed  chan struct{}                               // closed when one of them changes
+	mu          sync.Mutex
+	clusters    map[client.ObjectKey]*v1alpha1.RedisCluster // as the watch tells
+	settledApps map[client.ObjectKey]int64                  // generations in which they were Ready
+	changed     chan struct{}                               // closed when one of these changes
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -80,15 +91,20 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, v1alpha1.AddToScheme(scheme)
 }
 
-// watch follows all RedisClusters until the context of the fleet ends.
+// watch follows all RedisClusters and Apps until the context of the fleet ends.
 func (r *run) watch(ctx context.Context) error {
-	r.clusters, r.changed = map[client.ObjectKey]*v1alpha1.RedisCluster{}, make(chan struct{})
-	informer, err := r.fleet.cache.GetInformer(ctx, &v1alpha1.RedisCluster{})
-	if err != nil {
-		return err
+	r.clusters, r.settledApps, r.changed = map[client.ObjectKey]*v1alpha1.RedisCluster{}, map[client.ObjectKey]int64{}, make(chan struct{})
+	for object, note := range map[client.Object]func(any){&v1alpha1.RedisCluster{}: r.note, newApp(client.ObjectKey{}): r.noteApp} {
+		informer, err := r.fleet.cache.GetInformer(ctx, object)
+		if err != nil {
+			return err
+		}
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: note,
+			UpdateFunc: func(_, now any) { note(now) }}); err != nil {
+			return err
+		}
 	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: r.note, UpdateFunc: func(_, now any) { r.note(now) }})
-	return err
+	return nil
 }
 
 func (r *run) note(object any) {
@@ -134,7 +150,7 @@ func key(i int) client.ObjectKey {
 
 // measure makes RedisClusters until there is a number of them, and measures.
 func (r *run) measure(ctx context.Context, size int) (m result, err error) {
-	m = result{Clusters: size}
+	m = result{Clusters: size, Apps: r.apps, Settled: r.settled}
 	progress("%d RedisClusters", size)
 	began := time.Now()
 	for ; r.made < size; r.made++ {
@@ -147,7 +163,9 @@ func (r *run) measure(ctx context.Context, size int) (m result, err error) {
 	}
 	m.Formed = time.Since(began).Seconds()
 	progress("all Ready after %.0f s", m.Formed)
-	time.Sleep(calm)
+	if err := r.idle(ctx); err != nil {
+		return m, err
+	}
 	for _, step := range []func(context.Context, *result) error{r.atRest, r.scrape, r.restart, r.lose, r.flooded} {
 		if err := step(ctx, &m); err != nil {
 			return m, err
@@ -284,14 +302,35 @@ func (r *run) restart(ctx context.Context, m *result) error {
 		return err
 	}
 	progress("all instances were asked after %.1f s", m.Restarted)
-	time.Sleep(calm)
-	return nil
+	return r.idle(ctx)
+}
+
+// idle waits until the operator is left with nothing to do: until it used less than half a processor for a while.
+func (r *run) idle(ctx context.Context) error {
+	for {
+		before, err := r.cpuSeconds()
+		if err != nil {
+			return err
+		}
+		select {
+		case <-time.After(calm):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		now, err := r.cpuSeconds()
+		if err != nil || now-before < calm.Seconds()/2 {
+			return err
+		}
+	}
 }
 
 // lose loses pods of masters, one after the other.
 func (r *run) lose(ctx context.Context, m *result) (err error) {
 	progress("%d masters are lost, one after the other", r.losses)
-	m.Noticed, err = r.noticed(ctx, 0, m.Clusters)
+	if m.Noticed, err = r.noticed(ctx, 0, m.Clusters); err != nil {
+		return err
+	}
+	m.AppsChanged, err = r.changeApps(ctx)
 	return err
 }
 
@@ -336,18 +375,21 @@ func (r *run) flooded(ctx context.Context, m *result) error {
 	if r.flood == 0 || m.Clusters <= perNamespace { // none would be at rest
 		return nil
 	}
-	progress("one namespace makes ten changes a second")
+	progress("one namespace of each kind makes ten changes a second")
 	flooding, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- r.change(flooding) }()
+	ended := make(chan error, 2)
+	go func() { ended <- r.tenASecond(flooding, r.changeCluster) }()
+	go func() { ended <- r.tenASecond(flooding, r.changeAppOfTheFirst) }()
 	var err error
-	m.NoticedFlooded, err = r.noticed(ctx, perNamespace, m.Clusters)
+	if m.NoticedFlooded, err = r.noticed(ctx, perNamespace, m.Clusters); err == nil {
+		m.AppsChangedFlooded, err = r.changeApps(ctx)
+	}
 	stop()
-	return errors.Join(err, client.IgnoreNotFound(<-ended))
+	return errors.Join(err, client.IgnoreNotFound(<-ended), client.IgnoreNotFound(<-ended))
 }
 
-// change changes settings of the RedisClusters of the first namespace, ten a second.
-func (r *run) change(ctx context.Context) error {
+// tenASecond changes one after the other until the context ends; it is late if the API server is.
+func (r *run) tenASecond(ctx context.Context, change func(context.Context, int) error) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for i := 0; ; i++ {
@@ -356,11 +398,16 @@ func (r *run) change(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		which := key(i % min(perNamespace, r.made))
-		cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: which.Namespace, Name: which.Name}}
-		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"config":{"slowlog-max-len":"%d"}}}`, 128+i))
-		if err := r.client.Patch(ctx, cluster, patch); err != nil && ctx.Err() == nil {
+		if err := change(ctx, i); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
+}
+
+// changeCluster changes a setting of a RedisCluster of the first namespace.
+func (r *run) changeCluster(ctx context.Context, i int) error {
+	which := key(i % min(perNamespace, r.made))
+	cluster := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: which.Namespace, Name: which.Name}}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"config":{"slowlog-max-len":"%d"}}}`, 128+i))
+	return r.client.Patch(ctx, cluster, patch)
 }

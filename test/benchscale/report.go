@@ -19,6 +19,7 @@ func markdown(results []result) string {
 		value func(result) string
 	}{
 		{"RedisClusters, of six instances each", func(r result) string { return fmt.Sprint(r.Clusters) }},
+		{"Apps besides (until they were Ready)", besides},
 		{"until those that are new were Ready", func(r result) string { return fmt.Sprintf("%.0f s", r.Formed) }},
 		{"at rest: processor, s a minute", func(r result) string { return fmt.Sprintf("%.2f", r.CPU) }},
 		{"… allocated, MB a minute", func(r result) string { return fmt.Sprintf("%.0f", r.Allocated) }},
@@ -39,6 +40,8 @@ func markdown(results []result) string {
 			func(r result) string { return fmt.Sprintf("%.1f s (%.1f s)", r.Restarted, r.RestartedCPU) }},
 		{"a lost master is in the status after, p50 / p99", func(r result) string { return spread(r.Noticed) }},
 		{"… while a namespace makes ten changes a second", func(r result) string { return spread(r.NoticedFlooded) }},
+		{"a change of an App is carried out after, p50 / p99", func(r result) string { return spread(r.AppsChanged) }},
+		{"… while a namespace makes ten changes a second", func(r result) string { return spread(r.AppsChangedFlooded) }},
 	}
 	var b strings.Builder
 	for i, row := range rows {
@@ -61,6 +64,13 @@ func memories(r result) string {
 		each[i] = fmt.Sprintf("%.0f (%.0f)", m.Own+m.File, m.Peak)
 	}
 	return strings.Join(each, ", ")
+}
+
+func besides(r result) string {
+	if r.Apps == 0 {
+		return "—"
+	}
+	return fmt.Sprintf("%d (%.0f s)", r.Apps, r.Settled)
 }
 
 // ofScrapes reads what scrapes cost.
