@@ -104,6 +104,9 @@ func judge(s *Snapshot, step Step, d done) verdict {
 		}
 		return verdict{progressing: true, reason: applicationv1.ReasonRollingOut, message: d.changes.String()}
 	case Keep:
+		if s.Lagging { // what the cache shows is of before
+			return verdict{progressing: true, reason: applicationv1.ReasonRollingOut, message: "the Deployment is not seen yet as it was applied"}
+		}
 		return rollout(s.Deployment)
 	}
 	return verdict{progressing: true, reason: applicationv1.ReasonRollingOut}
