@@ -5,10 +5,9 @@ package manager
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -78,7 +77,7 @@ func (o Options) newChildren(mgr ctrl.Manager, reach []string) (cache.Cache, err
 	if err := mgr.Add(managedCache{children}); err != nil {
 		return nil, fmt.Errorf("adding the cache of children: %w", err)
 	}
-	return packedCache{Cache: children, unlisted: true}, nil
+	return packedCache{Cache: children, reads: true}, nil
 }
 
 // managedCache makes a manager start a second cache together with its own one and wait for both, before any controller.
@@ -106,40 +105,35 @@ func uncached() *client.CacheOptions {
 
 // compactResource drops what no controller reads of a custom resource, and packs one without a Go type.
 func compactResource(object any) (any, error) {
-	return transformed(object, func(object any) error {
+	return transformed(object, func(object any) (any, error) {
 		if whole, ok := object.(*unstructured.Unstructured); ok { // its accessors would copy every entry
-			if isPacked(whole) {
-				return nil
-			}
 			unstructured.RemoveNestedField(whole.Object, "metadata", "managedFields")
-			metadata, _ := whole.Object["metadata"].(map[string]any)
-			return pack(whole, slices.Collect(maps.Keys(metadata))...)
+			return pack(whole)
 		}
 		if accessor, err := meta.Accessor(object); err == nil {
 			accessor.SetManagedFields(nil)
 		}
-		return nil
+		return object, nil
 	})
 }
 
 // CompactChild keeps of a child what is read: of managed fields a digest of the operator's own entry, of objects of chart kinds
-// not what their pods are made from, packed, and of pods not what only a kubelet and a scheduler do. What it returned once it leaves as it is.
+// and of StatefulSets not what their pods are made from, the former packed, and of pods not what only a kubelet and a scheduler do. What
+// it returned once it leaves as it is.
 func CompactChild(object any) (any, error) {
-	return transformed(object, func(object any) error {
+	return transformed(object, func(object any) (any, error) {
+		apply.TrimManagedFields(object)
 		switch child := object.(type) {
 		case *unstructured.Unstructured:
-			if isPacked(child) {
-				return nil
-			}
-			apply.TrimManagedFields(child)
 			unstructured.RemoveNestedField(child.Object, "spec", "template")
 			unstructured.RemoveNestedField(child.Object, "spec", "jobTemplate")
-			return pack(child, watchedOfChildren...)
+			return pack(child)
 		case *corev1.Pod:
 			compactPod(&child.Spec)
+		case *appsv1.StatefulSet: // what users instances run as may not change
+			child.Spec.Template = corev1.PodTemplateSpec{Spec: corev1.PodSpec{SecurityContext: child.Spec.Template.Spec.SecurityContext}}
 		}
-		apply.TrimManagedFields(object)
-		return nil
+		return object, nil
 	})
 }
 
@@ -161,9 +155,11 @@ func compactPod(pod *corev1.PodSpec) {
 }
 
 // transformed changes an object, or the last state of one that was deleted.
-func transformed(object any, change func(any) error) (any, error) {
+func transformed(object any, change func(any) (any, error)) (any, error) {
 	if tombstone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-		return tombstone, change(tombstone.Obj)
+		var err error
+		tombstone.Obj, err = change(tombstone.Obj)
+		return tombstone, err
 	}
-	return object, change(object)
+	return change(object)
 }

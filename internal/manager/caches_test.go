@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -62,71 +63,59 @@ func TestCachesKeepOnlyTheManagedFieldsThatAreRead(t *testing.T) {
 	}
 }
 
-// What is read of an object of a chart kind comes out of the cache as it is at the API server, and nothing that its author writes
-// passes for that.
+// What is read of an object of a chart kind comes out of the caches as it is at the API server, and handlers of events see its metadata.
 func TestObjectsOfChartKindsArePacked(t *testing.T) {
-	metadata := map[string]any{"name": "a", "namespace": "n", "uid": "1", "resourceVersion": "7", "generation": int64(3), "labels": map[string]any{"l": "v"},
-		"annotations":     map[string]any{"a": "v"},
-		"ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "2", "controller": true}}}
-	whole := func(extra map[string]any) *unstructured.Unstructured {
-		object := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
-			"spec":   map[string]any{"replicas": int64(1), "template": map[string]any{"spec": map[string]any{}}},
-			"status": map[string]any{"replicas": int64(1), "load": 0.5, "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}}
-		maps.Copy(object, extra)
-		return (&unstructured.Unstructured{Object: object}).DeepCopy()
+	metadata := map[string]any{"name": "a", "namespace": "n", "uid": "1", "resourceVersion": "7", "generation": int64(3),
+		"creationTimestamp": "2026-11-29T00:00:00Z", "deletionTimestamp": "2026-11-29T00:00:01Z", "finalizers": []any{"example.com/f"},
+		"labels": map[string]any{"l": "<&>"}, "annotations": map[string]any{"a": "v"}, "ownerReferences": []any{
+			map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "2", "controller": true}}}
+	whole := func(spec map[string]any) *unstructured.Unstructured {
+		return (&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec,
+			"data":   "<&>",
+			"status": map[string]any{"replicas": int64(1), "load": 0.5, "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}}}).DeepCopy()
 	}
-	small := map[string]any{"spec": map[string]any{"replicas": int64(1)}}
-	for name, test := range map[string]struct{ object, want *unstructured.Unstructured }{
-		"an ordinary one": {whole(nil), whole(small)},
-		"with data":       {whole(map[string]any{"data": "<&>"}), whole(map[string]any{"data": "<&>", "spec": small["spec"]})},
-		"one that would pass for packed": {whole(map[string]any{packedKey: `{"status":{"replicas":2}}`}),
-			whole(map[string]any{packedKey: `{"status":{"replicas":2}}`, "spec": small["spec"]})},
+	template := map[string]any{"replicas": int64(1), "template": map[string]any{"spec": map[string]any{}}}
+	for name, test := range map[string]struct {
+		transform    toolscache.TransformFunc
+		object, want *unstructured.Unstructured
+	}{
+		"child":           {CompactChild, whole(template), whole(map[string]any{"replicas": int64(1)})},
+		"custom resource": {compactResource, whole(template), whole(template)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, again := range []any{test.object, toolscache.DeletedFinalStateUnknown{Obj: test.object}} { // a cache transforms what it has
-				if _, err := CompactChild(again); err != nil {
+			test.object.SetAnnotations(map[string]string{"a": "v", corev1.LastAppliedConfigAnnotation: "{}"})
+			object, err := test.transform(test.object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if object, err = test.transform(toolscache.DeletedFinalStateUnknown{Obj: object}); err != nil { // a cache transforms what it has
+				t.Fatal(err)
+			}
+			o := object.(toolscache.DeletedFinalStateUnknown).Obj.(*packed)
+			if w := test.want; o.GroupVersionKind() != w.GroupVersionKind() || o.GetName() != "a" || o.GetNamespace() != "n" || o.GetUID() != "1" ||
+				o.GetResourceVersion() != "7" || o.GetGeneration() != 3 || o.GetCreationTimestamp() != w.GetCreationTimestamp() ||
+				!o.GetDeletionTimestamp().Equal(w.GetDeletionTimestamp()) || o.GetLabels()["l"] != "<&>" ||
+				!maps.Equal(o.GetAnnotations(), map[string]string{"a": "v"}) || !metav1.IsControlledBy(o, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "2"}}) {
+				t.Errorf("handlers of events see %+v", o)
+			}
+			c := packedCache{Cache: kept{object: o}}
+			for range 2 { // what one reader changes is not another's
+				got, all := &unstructured.Unstructured{}, &unstructured.UnstructuredList{}
+				if err := errors.Join(c.Get(t.Context(), client.ObjectKey{}, got), c.List(t.Context(), all)); err != nil {
 					t.Fatal(err)
 				}
-			}
-			if o := test.object; o.GetName() != "a" || o.GetNamespace() != "n" || o.GetUID() != "1" || o.GetResourceVersion() != "7" ||
-				o.GetAnnotations()["a"] != "v" || len(o.GetOwnerReferences()) != 1 || len(o.Object) != 4 {
-				t.Errorf("handlers of events see %v", o.Object)
-			}
-			c := packedCache{Cache: kept{object: test.object}, unlisted: true}
-			for range 2 { // and gives each reader what is kept
-				got := &unstructured.Unstructured{}
-				if err := c.Get(t.Context(), client.ObjectKey{}, got); err != nil {
-					t.Fatal(err)
+				for _, got := range []*unstructured.Unstructured{got, &all.Items[0]} {
+					if diff := cmp.Diff(test.want.Object, got.Object); diff != "" {
+						t.Errorf("read (-want +got):\n%s", diff)
+					}
+					got.Object["metadata"].(map[string]any)["labels"].(map[string]any)["l"] = "another"
 				}
-				if diff := cmp.Diff(test.want.Object, got.Object); diff != "" {
-					t.Errorf("read (-want +got):\n%s", diff)
-				}
-				got.SetLabels(nil)
 			}
 		})
 	}
-	resource := whole(nil)
-	if _, err := compactResource(resource); err != nil {
-		t.Fatal(err)
-	}
-	if resource.GetLabels()["l"] != "v" || resource.GetGeneration() != 3 || len(resource.Object) != 4 {
-		t.Errorf("handlers of events see %v", resource.Object)
-	}
-	for range 2 { // what is listed without a copy is not changed
-		var all unstructured.UnstructuredList
-		if err := (packedCache{Cache: kept{object: resource}}).List(t.Context(), &all); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(whole(nil).Object, all.Items[0].Object); diff != "" {
-			t.Errorf("listed (-want +got):\n%s", diff)
-		}
-	}
-	c := packedCache{Cache: kept{}, unlisted: true}
+	c := packedCache{Cache: kept{}}
 	if err := c.Get(t.Context(), client.ObjectKey{}, &unstructured.Unstructured{}); !apierrors.IsNotFound(err) {
 		t.Errorf("what is not there: %v", err)
-	}
-	if err := c.List(t.Context(), &unstructured.UnstructuredList{}); !errors.Is(err, errPacked) {
-		t.Errorf("a list: %v", err)
 	}
 	if err := c.IndexField(t.Context(), &unstructured.Unstructured{}, "spec.a", nil); !errors.Is(err, errPacked) {
 		t.Errorf("an index: %v", err)
@@ -137,11 +126,11 @@ func TestObjectsOfChartKindsArePacked(t *testing.T) {
 type kept struct {
 	cache.Cache
 
-	object *unstructured.Unstructured
+	object *packed
 }
 
 func (k kept) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	into.(*unstructured.UnstructuredList).Items = []unstructured.Unstructured{*k.object}
+	into.(*packedList).Items = []packed{*k.object}
 	return nil
 }
 
@@ -149,8 +138,22 @@ func (k kept) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ .
 	if k.object == nil {
 		return apierrors.NewNotFound(schema.GroupResource{}, "a")
 	}
-	k.object.DeepCopyInto(into.(*unstructured.Unstructured))
+	*into.(*packed) = *k.object
 	return nil
+}
+
+// Of StatefulSets is kept what their pods run as.
+func TestCacheOfChildrenKeepsNoPodTemplates(t *testing.T) {
+	user := &corev1.PodSecurityContext{RunAsUser: new(int64)}
+	set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{ServiceName: "s", Template: corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.PodSpec{SecurityContext: user, Containers: []corev1.Container{{Name: "redis"}}}}}}
+	if _, err := CompactChild(set); err != nil {
+		t.Fatal(err)
+	}
+	want := appsv1.StatefulSetSpec{ServiceName: "s", Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{SecurityContext: user}}}
+	if diff := cmp.Diff(want, set.Spec); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 // What is patched of a pod that has no place yet is as the API server has it.

@@ -9,113 +9,152 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A Go map takes more than 300 bytes, however little it holds, and an object of a chart kind is a tree of a dozen or two, a custom
-// resource with its conditions of more. So the caches keep what handlers of events look at as it is, and the rest as JSON, in one string.
+// packed is the form in which the caches keep an object without a Go type. As a tree of Go maps it would take several times as much:
+// each takes more than 300 bytes, however little it holds, and an object has a dozen or two. Handlers of events are given it, and see
+// what it has of metadata: names, UID, version, generation, labels, annotations, owner references, and when it was made and deleted.
+type packed struct {
+	untyped
+	metav1.TypeMeta
+	metav1.ObjectMeta
 
-// packedKey holds it, as a json.Number: a string that no object of an API server has, so that nobody's object passes for a packed one.
-const packedKey = "packed"
+	// rest is the whole object as JSON, but for what pack takes out of it.
+	rest string
+}
 
-// watchedOfChildren are the metadata of children that handlers and predicates of events look at; operator-lib finds owners by
-// annotations. Whoever has an informer of the cache of children for objects of chart kinds sees no more of them. Of custom resources
-// metadata is kept as it is.
-var watchedOfChildren = []string{"name", "namespace", "uid", "resourceVersion", "ownerReferences", "annotations"}
+// untyped has a cache take an object for one without a Go type, as runtime.Unstructured. Nobody calls these.
+type untyped struct{}
 
-// pack replaces an object by the form in which a cache keeps it, with these metadata as they are.
-func pack(object *unstructured.Unstructured, watched ...string) error {
-	unstructured.RemoveNestedField(object.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation) // the spec once more
-	rest := object.Object
-	packed := part(rest, "apiVersion", "kind")
-	if metadata, is := rest["metadata"].(map[string]any); is {
-		packed["metadata"] = part(metadata, watched...)
+func (untyped) NewEmptyInstance() runtime.Unstructured                 { return nil }
+func (untyped) UnstructuredContent() map[string]any                    { return nil }
+func (untyped) SetUnstructuredContent(map[string]any)                  {}
+func (untyped) IsList() bool                                           { return false }
+func (untyped) EachListItem(func(runtime.Object) error) error          { return nil }
+func (untyped) EachListItemWithAlloc(func(runtime.Object) error) error { return nil }
+
+// packedList is what a cache lists packed objects into.
+type packedList struct {
+	untyped
+	metav1.TypeMeta
+	metav1.ListMeta
+
+	Items []packed
+}
+
+// pack takes the object apart.
+func pack(object *unstructured.Unstructured) (*packed, error) {
+	annotations := object.GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation) // the spec once more
+	p := &packed{TypeMeta: metav1.TypeMeta{APIVersion: object.GetAPIVersion(), Kind: object.GetKind()}, ObjectMeta: metav1.ObjectMeta{
+		Name: object.GetName(), Namespace: object.GetNamespace(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+		Labels: object.GetLabels(), Annotations: annotations, OwnerReferences: object.GetOwnerReferences(), Generation: object.GetGeneration(),
+		CreationTimestamp: object.GetCreationTimestamp(), DeletionTimestamp: object.GetDeletionTimestamp()}}
+	for _, field := range []string{"name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences"} {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
+	delete(object.Object, "apiVersion")
+	delete(object.Object, "kind")
 	var encoded bytes.Buffer
 	to := json.NewEncoder(&encoded)
 	to.SetEscapeHTML(false) // six bytes for one
-	if err := to.Encode(rest); err != nil {
-		return fmt.Errorf("encoding %s %s for the cache: %w", object.GetKind(), object.GetName(), err)
+	if err := to.Encode(object.Object); err != nil {
+		return nil, fmt.Errorf("encoding %s %s for the cache: %w", p.Kind, p.Name, err)
 	}
-	packed[packedKey] = json.Number(encoded.String())
-	object.Object = packed
+	p.rest = encoded.String()
+	return p, nil
+}
+
+// unpack puts together what pack took apart; nothing of it is shared.
+func (p *packed) unpack(into *unstructured.Unstructured) error {
+	whole := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal([]byte(p.rest), &whole.Object); err != nil {
+		return fmt.Errorf("decoding %s %s of the cache: %w", p.Kind, p.Name, err)
+	}
+	whole.SetGroupVersionKind(p.GroupVersionKind())
+	whole.SetName(p.Name)
+	whole.SetNamespace(p.Namespace)
+	whole.SetUID(p.UID)
+	whole.SetResourceVersion(p.ResourceVersion)
+	whole.SetLabels(p.Labels)
+	whole.SetAnnotations(p.Annotations)
+	whole.SetOwnerReferences(p.OwnerReferences)
+	into.Object = whole.Object
 	return nil
 }
 
-// part takes some keys out of a map.
-func part(whole map[string]any, keys ...string) map[string]any {
-	taken := map[string]any{}
-	for _, key := range keys {
-		if value, found := whole[key]; found {
-			taken[key] = value
-			delete(whole, key)
-		}
+// DeepCopyObject implements runtime.Object.
+func (p *packed) DeepCopyObject() runtime.Object {
+	return &packed{TypeMeta: p.TypeMeta, ObjectMeta: *p.ObjectMeta.DeepCopy(), rest: p.rest}
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *packedList) DeepCopyObject() runtime.Object {
+	c := &packedList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
+	for i := range l.Items {
+		c.Items = append(c.Items, *l.Items[i].DeepCopyObject().(*packed)) //nolint:forcetypeassert // see above
 	}
-	return taken
+	return c
 }
 
-func isPacked(object *unstructured.Unstructured) bool {
-	_, is := object.Object[packedKey].(json.Number)
-	return is
-}
-
-// unpack undoes it. What the object shares with others is not changed.
-func unpack(object *unstructured.Unstructured) error {
-	encoded, _ := object.Object[packedKey].(json.Number)
-	whole := map[string]any{}
-	if err := utiljson.Unmarshal([]byte(encoded), &whole); err != nil {
-		return fmt.Errorf("decoding %s %s of the cache: %w", object.GetKind(), object.GetName(), err)
-	}
-	metadata, _ := whole["metadata"].(map[string]any)
-	watched, _ := object.Object["metadata"].(map[string]any)
-	maps.Copy(metadata, watched)
-	whole["apiVersion"], whole["kind"] = object.Object["apiVersion"], object.Object["kind"]
-	object.Object = whole
-	return nil
-}
-
-// packedCache is a cache whose objects without Go types are packed. If their labels are, too, they are not listed.
+// packedCache is a cache that keeps objects without Go types packed. Whoever reads one is given it whole.
 type packedCache struct {
 	cache.Cache
 
-	unlisted bool
+	// reads reports whether a read begins to watch a kind that was not watched before.
+	reads bool
 }
 
-var errPacked = errors.New("objects of chart kinds are read by name here")
-
+// Get implements client.Reader.
 func (c packedCache) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	if err := c.Cache.Get(ctx, key, object, options...); err != nil {
+	whole, is := object.(*unstructured.Unstructured)
+	if !is {
+		return c.Cache.Get(ctx, key, object, options...)
+	}
+	if c.reads { // whatever is packed is expected from the API server otherwise
+		if _, err := c.GetInformer(ctx, object); err != nil {
+			return err
+		}
+	}
+	found := &packed{}
+	found.SetGroupVersionKind(whole.GroupVersionKind())
+	if err := c.Cache.Get(ctx, key, found, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return err
 	}
-	if packed, is := object.(*unstructured.Unstructured); is {
-		return unpack(packed)
-	}
-	return nil
+	return found.unpack(whole)
 }
 
+// List implements client.Reader.
 func (c packedCache) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	packed, is := list.(*unstructured.UnstructuredList)
-	if is && c.unlisted {
-		return errPacked
+	whole, is := list.(*unstructured.UnstructuredList)
+	if !is {
+		return c.Cache.List(ctx, list, options...)
 	}
-	if err := c.Cache.List(ctx, list, options...); err != nil || !is {
+	found := &packedList{}
+	found.SetGroupVersionKind(whole.GroupVersionKind())
+	if err := c.Cache.List(ctx, found, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return err
 	}
-	for i := range packed.Items {
-		if err := unpack(&packed.Items[i]); err != nil {
+	whole.Items = make([]unstructured.Unstructured, len(found.Items))
+	for i := range found.Items {
+		if err := found.Items[i].unpack(&whole.Items[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// IndexField indexes objects of Go types and metadata.
+var errPacked = errors.New("objects without a Go type are packed in the cache, and cannot be indexed")
+
+// IndexField refuses what an index function could not read.
 func (c packedCache) IndexField(ctx context.Context, object client.Object, field string, by client.IndexerFunc) error {
 	if _, is := object.(*unstructured.Unstructured); is {
 		return errPacked
