@@ -29,6 +29,9 @@ var chartBugs = []Bug{
 		New: ``},
 	{Name: "takes an object of another UID for the one that was applied", File: "internal/apply/decide.go",
 		Old: `	if was.ref.UID != "" && cached.GetUID() != was.ref.UID {
+		if _, behind := was.written().Behind(cached.GetResourceVersion(), now); behind && !was.seen {
+			return lagging // the object that ours replaced
+		}
 		return outdated
 	}`,
 		New: ``},

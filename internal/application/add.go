@@ -4,6 +4,7 @@
 package application
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -48,7 +49,7 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	applier, err := apply.ForManager(mgr, children)
+	applier, err := apply.ForManager(mgr, whole{children})
 	if err != nil {
 		return fmt.Errorf("set up Application: %w", err)
 	}
@@ -66,15 +67,11 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 	application.SetGroupVersionKind(applicationKind)
 	deployment := &unstructured.Unstructured{}
 	deployment.SetGroupVersionKind(deploymentKind)
-	metadata := &metav1.PartialObjectMetadata{}
-	metadata.SetGroupVersionKind(deploymentKind)
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), application, handler.OnlyControllerOwner())
 
 	guard := o.Shards.Guard(shards.Kind{List: shell.ListOf(applicationKind), Cache: mgr.GetCache(), Forget: r.memory.Forget})
 	shell.Tell(mgr, applicationKind, guard.Elected(mgr.Elected()), guard.Selected(nil))
 
-	// The status of Deployments is read from the one cache, their drift from the
-	// other; each has to wake the Application, because either may lag behind.
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("application").
 		WithOptions(controller.Options{
@@ -85,7 +82,6 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 		WatchesRawSource(source.Kind(mgr.GetCache(), client.Object(application), metrics.Enqueue(applicationKind),
 			predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		WatchesRawSource(source.Kind[client.Object](children, deployment, owner)).
-		WatchesRawSource(source.Kind[client.Object](children, metadata, owner)).
 		WatchesRawSource(guard.Source()).
 		Complete(guard.Reconciler(tracing.Reconciler("application",
 			resync.Every(o.SyncPeriod, resync.Objects{Cache: mgr.GetCache(), Kind: application}, r, o.Now))))
@@ -93,4 +89,14 @@ func Add(mgr ctrl.Manager, children cache.Cache, o Options) error {
 		return fmt.Errorf("set up Application: %w", err)
 	}
 	return nil
+}
+
+// whole reads metadata of Deployments where their status is read: of two watches, either may lag behind.
+type whole struct{ client.Reader }
+
+func (w whole) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if metadata, is := object.(*metav1.PartialObjectMetadata); is {
+		return apply.GetMetadata(ctx, w.Reader, key, metadata, options...)
+	}
+	return w.Reader.Get(ctx, key, object, options...)
 }

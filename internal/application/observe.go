@@ -89,7 +89,7 @@ func (r *reconciler) differs(ctx context.Context, owner *unstructured.Unstructur
 		return false, err
 	}
 	drift, err := r.applier.Drifted(ctx, owner)
-	s.Lagging = len(drift.Lagging) > 0
+	s.Lagging = drift.Lagging
 	return len(pending) > 0, err
 }
 

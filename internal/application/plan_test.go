@@ -101,7 +101,7 @@ func TestConditions(t *testing.T) {
 		{"applied again after a restart of the operator", Snapshot{Deployment: deployment(nil), Differs: true}, same,
 			"True False False Available: Deployment web: 2 of 2 pods are available"},
 		{"not seen yet", Snapshot{}, done{}, "False True False RollingOut: the Deployment was made and is not seen yet"},
-		{"changed, and seen as it was", Snapshot{Deployment: deployment(nil), Lagging: true}, done{},
+		{"changed, and seen as it was", Snapshot{Deployment: deployment(nil), Behind: true}, done{},
 			"False True False RollingOut: the Deployment is not seen yet as it was applied"},
 		{"available", Snapshot{Deployment: deployment(nil)}, done{}, "True False False Available: Deployment web: 2 of 2 pods are available"},
 		{"scaled to nothing", Snapshot{Deployment: deployment(func(d *appsv1.Deployment) {

@@ -61,6 +61,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	step := Plan(snapshot)
 	done := r.act(ctx, object, snapshot, step)
+	if d := snapshot.Deployment; d != nil {
+		snapshot.Behind = r.applier.Behind(object.GetUID(), apply.Ref{GroupVersionKind: deploymentKind, Namespace: d.Namespace, Name: d.Name},
+			d.ResourceVersion)
+	}
 	log.FromContext(ctx).V(1).Info("Reconciled", "step", fmt.Sprintf("%T", step), "changes", done.changes.String(), "reason",
 		done.outcome.Reason())
 
@@ -74,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	for _, e := range news {
 		r.recorder.Eventf(object, nil, e.kind, e.reason, e.action, "%s", shell.Note(e.note))
 	}
-	if snapshot.Lagging && done.outcome.Kind() == outcome.KindDone {
+	if (snapshot.Lagging || snapshot.Behind) && done.outcome.Kind() == outcome.KindDone {
 		return outcome.Wait("waiting to see the Deployment as it was applied", lagAfter).Result()
 	}
 	return done.outcome.Result()

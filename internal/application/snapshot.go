@@ -38,6 +38,8 @@ type Snapshot struct {
 	Differs bool
 	// Lagging tells that the cache may not show yet what was applied last.
 	Lagging bool
+	// Behind reports whether Deployment is as it was before it was applied the last time.
+	Behind bool
 	// Foreign says who is in the way: a Deployment that matches the selector, or has
 	// the name, and does not belong to the Application. Looked for only when there is
 	// no Deployment of ours.

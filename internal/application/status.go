@@ -88,7 +88,7 @@ func judge(s *Snapshot, step Step, d done) verdict {
 		if s.Deployment == nil {
 			return verdict{reason: pause.ReasonPaused, message: "there is no Deployment, and the pause keeps it from being made"}
 		}
-		return rollout(s.Deployment)
+		return rollout(s)
 	case Refuse:
 		return verdict{stalled: true, reason: applicationv1.ReasonInvalid, message: step.Message}
 	case Yield:
@@ -100,22 +100,23 @@ func judge(s *Snapshot, step Step, d done) verdict {
 		if len(d.changes.Changed()) == 0 {
 			// The first reconciliation after a restart applies what it does not remember having applied, and changes nothing. No event
 			// follows of it, so this reconciliation says how the Deployment does.
-			return rollout(s.Deployment)
+			return rollout(s)
 		}
 		return verdict{progressing: true, reason: applicationv1.ReasonRollingOut, message: d.changes.String()}
 	case Keep:
-		if s.Lagging { // what the cache shows is of before
-			return verdict{progressing: true, reason: applicationv1.ReasonRollingOut, message: "the Deployment is not seen yet as it was applied"}
-		}
-		return rollout(s.Deployment)
+		return rollout(s)
 	}
 	return verdict{progressing: true, reason: applicationv1.ReasonRollingOut}
 }
 
 // rollout reads a Deployment's status as "kubectl rollout status" does.
-func rollout(d *appsv1.Deployment) verdict {
+func rollout(s *Snapshot) verdict {
+	d := s.Deployment
 	if d == nil {
 		return verdict{progressing: true, reason: applicationv1.ReasonRollingOut, message: "the Deployment was made and is not seen yet"}
+	}
+	if s.Behind {
+		return verdict{progressing: true, reason: applicationv1.ReasonRollingOut, message: "the Deployment is not seen yet as it was applied"}
 	}
 	progressing := func(format string, args ...any) verdict {
 		return verdict{progressing: true, reason: applicationv1.ReasonRollingOut, message: fmt.Sprintf(format, args...)}

@@ -33,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -162,8 +163,8 @@ type Drift struct {
 	Refs []Ref
 	// Known is false when nothing was applied or recalled for the owner yet: then nothing can be said.
 	Known bool
-	// Lagging are those of which the cache does not show our last write yet: look again within Lag.
-	Lagging []Ref
+	// Lagging reports whether the cache does not show all of our own writes yet: look again within Lag.
+	Lagging bool
 }
 
 // Drifted compares the children of owner that were applied by this process, or recalled, with what the cache knows. It makes no
@@ -180,15 +181,25 @@ func (a *Applier) Drifted(ctx context.Context, owner client.Object) (Drift, erro
 		case outdated:
 			drift.Refs = append(drift.Refs, was.ref)
 		case lagging:
-			drift.Lagging = append(drift.Lagging, was.ref)
+			drift.Lagging = true
 		case upToDate:
 			a.memory.sawIfCurrent(owner.GetUID(), k, was, cached)
 		case deleting: // its disappearance will be drift
 		}
 	}
 	sortRefs(drift.Refs)
-	sortRefs(drift.Lagging)
 	return drift, nil
+}
+
+// Behind reports whether a version of a child that a cache shows precedes our last write of it, by less than Lag: what its status says is
+// of before.
+func (a *Applier) Behind(owner types.UID, child Ref, shown string) bool {
+	was := a.memory.get(owner, keyOf(child))
+	if was == nil {
+		return false
+	}
+	_, behind := was.written().Behind(shown, a.now())
+	return behind
 }
 
 // Forget drops what is remembered about an owner that is gone.
@@ -330,6 +341,19 @@ func (a *Applier) cached(ctx context.Context, ref Ref) (*metav1.PartialObjectMet
 		return nil, fmt.Errorf("read %s from the cache: %w", ref, err)
 	}
 	return object, nil
+}
+
+// GetMetadata reads the metadata of an object from a cache that has it whole, so that they and its status, read there, are of one version
+// or follow each other.
+func GetMetadata(ctx context.Context, from client.Reader, key client.ObjectKey, into *metav1.PartialObjectMetadata,
+	options ...client.GetOption) error {
+	whole := &unstructured.Unstructured{}
+	whole.SetGroupVersionKind(into.GroupVersionKind())
+	if err := from.Get(ctx, key, whole, options...); err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{
+		"apiVersion": whole.GetAPIVersion(), "kind": whole.GetKind(), "metadata": whole.Object["metadata"]}, into)
 }
 
 func read(ctx context.Context, from client.Reader, ref Ref) (*metav1.PartialObjectMetadata, error) {

@@ -72,6 +72,8 @@ func TestVerdict(t *testing.T) {
 		{"the cache does not show our new object yet", was(false), "d", nil, Lag - 1, lagging},
 		{"our new object never appeared", was(false), "d", nil, Lag, outdated},
 		{"it was there and is gone", was(true), "d", nil, 0, outdated},
+		{"the cache shows what our new object replaced", was(false), "d", metadataOf("v", "90", ours), Lag - 1, lagging},
+		{"what our object replaced is there again", was(false), "d", metadataOf("v", "90", ours), Lag, outdated},
 		{"it was replaced by another of its name", was(true), "d", metadataOf("v", "90", ours), 0, outdated},
 		{"recalled, as it was", recalled("u", known), "", metadataOf("u", "100", ours), 0, upToDate},
 		{"recalled, a field was taken", recalled("u", known), "", metadataOf("u", "100", entry(`{"f:data":{}}`)), 0, outdated},

@@ -165,6 +165,9 @@ func verdictOf(was *applied, digest string, cached *metav1.PartialObjectMetadata
 		return outdated // the API server knows nothing of our write, whatever fields we own
 	}
 	if was.ref.UID != "" && cached.GetUID() != was.ref.UID {
+		if _, behind := was.written().Behind(cached.GetResourceVersion(), now); behind && !was.seen {
+			return lagging // the object that ours replaced
+		}
 		return outdated
 	}
 	if !was.shownBy(cached) {

@@ -168,7 +168,7 @@ func TestDrifted(t *testing.T) {
 	if _, err := d.applies(t, configText); err != nil {
 		t.Fatal(err)
 	}
-	drifted("the cache does not show it yet", Drift{Known: true, Lagging: []Ref{ref}})
+	drifted("the cache does not show it yet", Drift{Known: true, Lagging: true})
 	d.Recall(shop, []Known{{Ref: ref, Fields: "of a former process"}})
 	d.with(existing(t, configText, uid("made"), version("101")))
 	drifted("shown as it was applied", Drift{Known: true})

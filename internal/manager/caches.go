@@ -5,6 +5,7 @@ package manager
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -77,7 +78,7 @@ func (o Options) newChildren(mgr ctrl.Manager, reach []string) (cache.Cache, err
 	if err := mgr.Add(managedCache{children}); err != nil {
 		return nil, fmt.Errorf("adding the cache of children: %w", err)
 	}
-	return packedCache{Cache: children, reads: true}, nil
+	return packedCache{Cache: children, watched: &sync.Map{}}, nil
 }
 
 // managedCache makes a manager start a second cache together with its own one and wait for both, before any controller.

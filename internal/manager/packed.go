@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,8 +110,8 @@ func (l *packedList) DeepCopyObject() runtime.Object {
 type packedCache struct {
 	cache.Cache
 
-	// reads reports whether a read begins to watch a kind that was not watched before.
-	reads bool
+	// watched are the kinds that reads began to watch; nil: a kind that is not watched is not read.
+	watched *sync.Map
 }
 
 // Get implements client.Reader.
@@ -119,10 +120,8 @@ func (c packedCache) Get(ctx context.Context, key client.ObjectKey, object clien
 	if !is {
 		return c.Cache.Get(ctx, key, object, options...)
 	}
-	if c.reads { // whatever is packed is expected from the API server otherwise
-		if _, err := c.GetInformer(ctx, object); err != nil {
-			return err
-		}
+	if err := c.watch(ctx, whole); err != nil {
+		return err
 	}
 	found := &packed{}
 	found.SetGroupVersionKind(whole.GroupVersionKind())
@@ -130,6 +129,39 @@ func (c packedCache) Get(ctx context.Context, key client.ObjectKey, object clien
 		return err
 	}
 	return found.unpack(whole)
+}
+
+// watch begins to watch a kind before one of it is read: the cache would expect packed objects from the API server otherwise. It does not
+// wait; a read does, in its own namespace only.
+func (c packedCache) watch(ctx context.Context, object *unstructured.Unstructured) error {
+	if c.watched == nil {
+		return nil
+	}
+	if _, is := c.watched.Load(object.GroupVersionKind()); is {
+		return nil
+	}
+	if _, err := c.GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
+		return err
+	}
+	c.watched.Store(object.GroupVersionKind(), true)
+	return nil
+}
+
+// Each calls for every object that List would give, one unpacked at a time.
+func (c packedCache) Each(ctx context.Context, list *unstructured.UnstructuredList, call func(client.Object)) error {
+	found := &packedList{}
+	found.SetGroupVersionKind(list.GroupVersionKind())
+	if err := c.Cache.List(ctx, found, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	for i := range found.Items {
+		one := &unstructured.Unstructured{}
+		if err := found.Items[i].unpack(one); err != nil {
+			return err
+		}
+		call(one)
+	}
+	return nil
 }
 
 // List implements client.Reader.

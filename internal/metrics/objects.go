@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,12 +110,29 @@ func (all *allObjects) Collect(to chan<- prometheus.Metric) {
 
 func (all *allObjects) collectKind(ctx context.Context, kind Kind, to chan<- prometheus.Metric) {
 	list, _ := kind.List.DeepCopyObject().(client.ObjectList)
-	if kind.Reader.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
-		return
-	}
-	_ = meta.EachListItem(list, func(item runtime.Object) error { // no function below fails
-		if object, is := item.(client.Object); is && (kind.Selected == nil || kind.Selected(object)) {
+	_ = Each(ctx, kind.Reader, list, func(object client.Object) { // what is not known is not told
+		if kind.Selected == nil || kind.Selected(object) {
 			all.collect(kind, object, to)
+		}
+	})
+}
+
+// Each calls for every object of a kind, of which list is an empty list, that a cache has. None may be changed. A cache that keeps them in
+// another form makes one at a time.
+func Each(ctx context.Context, from client.Reader, list client.ObjectList, call func(client.Object)) error {
+	if cache, is := from.(interface {
+		Each(context.Context, *unstructured.UnstructuredList, func(client.Object)) error
+	}); is {
+		if untyped, is := list.(*unstructured.UnstructuredList); is {
+			return cache.Each(ctx, untyped, call)
+		}
+	}
+	if err := from.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		if object, is := item.(client.Object); is {
+			call(object)
 		}
 		return nil
 	})

@@ -39,7 +39,7 @@ func (r *Reconciler) diagnose(ctx context.Context, cr *unstructured.Unstructured
 	is, now := r.memory.Get(cr.GetUID()), r.options.Now()
 	var waiting []int
 	for i, child := range done.children {
-		if child.Object != nil && runsPods(child.Object) && readinessOf(child.Object).progress != ready {
+		if child.Object != nil && !child.Behind && runsPods(child.Object) && readinessOf(child.Object).progress != ready {
 			waiting = append(waiting, i)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/watches"
 )
 
@@ -166,7 +165,7 @@ func TestReadyIsOfWhatWasApplied(t *testing.T) {
 		s.says("while the cache is behind", map[string]string{"Ready": "False ChildNotReady: Deployment web is not seen yet as it was applied",
 			"Deployed": "True"})
 	}
-	lags := effect{lagging: []apply.Ref{{Name: "web"}}, deployed: Deployed{Chart: "web-2", Turn: Turn{Chart: "web-2"}}}
+	lags := effect{children: []Child{{Behind: true}}, deployed: Deployed{Chart: "web-2", Turn: Turn{Chart: "web-2"}}}
 	isReady := []metav1.Condition{{Type: TypeReady, Status: metav1.ConditionTrue}}
 	if turn := lags.turnOf(isReady, now); !turn.DoneAt.IsZero() {
 		t.Errorf("its turn is over: %v", turn)

@@ -52,8 +52,8 @@ type Snapshot struct {
 	Children []Child
 	// Drifted are the children that are no longer as they were applied.
 	Drifted []apply.Ref
-	// Lagging are the children that the cache does not show as they were applied yet.
-	Lagging []apply.Ref
+	// Lagging reports whether the cache does not show all that was applied yet.
+	Lagging bool
 	// Applied is the digest of the rendering that is known to be applied completely; empty when an attempt failed midway, or
 	// when a former process did not record enough to tell.
 	Applied string
@@ -106,6 +106,8 @@ type Child struct {
 	apply.Ref
 	// Object is nil while the cache does not show it. It holds metadata only for kinds that have no status.
 	Object *unstructured.Unstructured
+	// Behind reports whether Object is as it was before it was applied the last time.
+	Behind bool
 	// Why is what keeps its pods from running, if somebody looked.
 	Why string
 }
@@ -123,7 +125,7 @@ func (r *Reconciler) observe(ctx context.Context, cr *unstructured.Unstructured)
 	}
 	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
-	if seen.Children, err = r.observeChildren(ctx, seen.Inventory); err != nil {
+	if seen.Children, err = r.observeChildren(ctx, cr, seen.Inventory); err != nil {
 		return seen, err
 	}
 	r.recall(cr, seen)
@@ -185,7 +187,7 @@ func (r *Reconciler) namespaceEnds(ctx context.Context, cr *unstructured.Unstruc
 	return namespace.GetDeletionTimestamp() != nil, nil
 }
 
-func (r *Reconciler) observeChildren(ctx context.Context, inventory []apply.Known) ([]Child, error) {
+func (r *Reconciler) observeChildren(ctx context.Context, cr *unstructured.Unstructured, inventory []apply.Known) ([]Child, error) {
 	children := make([]Child, 0, len(inventory))
 	own := append(r.chart.Kinds(), r.entry.Allow.Kinds...)
 	others, cancel := context.WithTimeout(ctx, otherKinds)
@@ -211,7 +213,7 @@ func (r *Reconciler) observeChildren(ctx context.Context, inventory []apply.Know
 		if err := r.watch(ref.GroupVersionKind); err != nil {
 			return nil, err
 		}
-		children = append(children, Child{Ref: ref, Object: object})
+		children = append(children, Child{Ref: ref, Object: object, Behind: object != nil && r.applier.Behind(cr.GetUID(), ref, object.GetResourceVersion())})
 	}
 	return children, nil
 }
@@ -243,11 +245,5 @@ func (c childReader) Get(ctx context.Context, key client.ObjectKey, object clien
 	if !ok || !hasStatus(metadata.GroupVersionKind().GroupKind()) {
 		return c.Reader.Get(ctx, key, object, options...)
 	}
-	whole := &unstructured.Unstructured{}
-	whole.SetGroupVersionKind(metadata.GroupVersionKind())
-	if err := c.Reader.Get(ctx, key, whole, options...); err != nil {
-		return err
-	}
-	return fromUnstructured(map[string]any{"apiVersion": whole.GetAPIVersion(), "kind": whole.GetKind(), "metadata": whole.Object["metadata"]},
-		metadata)
+	return apply.GetMetadata(ctx, c.Reader, key, metadata, options...)
 }

@@ -51,7 +51,7 @@ func TestKindsOfTheStatusAreNotWaitedFor(t *testing.T) {
 			defer cancel()
 			start := time.Now() // of the test's own clock
 			ref := apply.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: kind}, Namespace: "n", Name: "a"}
-			if _, err := r.observeChildren(ctx, []apply.Known{{Ref: ref}}); err == nil || time.Since(start) != want {
+			if _, err := r.observeChildren(ctx, &unstructured.Unstructured{}, []apply.Known{{Ref: ref}}); err == nil || time.Since(start) != want {
 				t.Errorf("a %s was waited for %s, want %s (%v)", kind, time.Since(start), want, err)
 			}
 		})
@@ -109,7 +109,7 @@ func TestChildrenThatCannotBeSeen(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		s.says(name, map[string]string{"Ready": tt.says, "Deployed": "True"})
-		children, err := s.r.observeChildren(t.Context(), readInventory(s.web(), watches.Allow{}))
+		children, err := s.r.observeChildren(t.Context(), s.web(), readInventory(s.web(), watches.Allow{}))
 		if (err != nil) != tt.fails {
 			t.Errorf("%s: %v, %v", name, children, err)
 		}

@@ -110,14 +110,9 @@ func (r *Reconciler) reconcile(ctx context.Context, cr *unstructured.Unstructure
 		return outcome.Done()
 	}
 	if !seen.Deleting && len(done.changes) > 0 {
-		if done.children, err = r.observeChildren(ctx, done.inventory); err != nil {
+		if done.children, err = r.observeChildren(ctx, cr, done.inventory); err != nil {
 			return outcome.Retry(err)
 		}
-		drift, err := r.applier.Drifted(ctx, cr)
-		if err != nil {
-			return outcome.Retry(err)
-		}
-		done.lagging = drift.Lagging
 	}
 	return r.finish(ctx, cr, done)
 }
@@ -173,11 +168,11 @@ func (r *Reconciler) outcomeOf(cr *unstructured.Unstructured, done effect) outco
 		return outcome.Wait("there is more to do", done.again)
 	}
 	for _, child := range done.children {
-		if child.Object == nil {
+		if child.Object == nil || child.Behind {
 			return outcome.Wait("waiting to see "+child.String(), visibleAfter)
 		}
 	}
-	if len(done.lagging) > 0 {
+	if done.lagging {
 		return outcome.Wait("waiting to see what was applied", visibleAfter)
 	}
 	if len(done.awaited) > 0 {

@@ -5,7 +5,6 @@ package release
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -79,8 +78,8 @@ type effect struct {
 	remaining []apply.Ref
 	// again is when to look again without an event; zero means never.
 	again time.Duration
-	// lagging are the children that the cache does not show as they were applied yet: what it shows of them is of before.
-	lagging []apply.Ref
+	// lagging reports whether the cache did not show all that was applied before the step.
+	lagging bool
 	// held reports whether objects of a former revision stay until those that replace them are ready.
 	held bool
 	// awaited are the APIs that the resource asks for and the cluster does not serve.
@@ -275,8 +274,10 @@ func readyConditions(done effect) []metav1.Condition {
 	var broken, pending []string
 	for _, child := range done.children {
 		state := readinessOf(child.Object)
-		if hasStatus(child.GroupKind()) && slices.ContainsFunc(done.lagging, child.Same) {
-			state = waiting("is not seen yet as it was applied")
+		if child.Behind { // its controller has not told of the change
+			if _, tells := number(child.Object, "status", "observedGeneration"); tells {
+				state = waiting("is not seen yet as it was applied")
+			}
 		}
 		switch state.progress {
 		case failed:

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -81,14 +82,15 @@ func (r *Reconciler) inWaves(logger logr.Logger) (err error) {
 
 // members reads how far all resources are from the cache.
 func (r *Reconciler) members() (members []fleet.Member, err error) {
-	list := shell.ListOf(r.gvk)
-	if err := r.reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list resources of kind %s: %w", r.gvk.Kind, err)
-	}
-	for i := range list.Items {
-		if m := r.waves.member(&list.Items[i]); m.State != "" {
-			members = append(members, m)
+	err = metrics.Each(context.Background(), r.reader, shell.ListOf(r.gvk), func(o client.Object) {
+		if cr, is := o.(*unstructured.Unstructured); is {
+			if m := r.waves.member(cr); m.State != "" {
+				members = append(members, m)
+			}
 		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list resources of kind %s: %w", r.gvk.Kind, err)
 	}
 	return members, nil
 }
@@ -167,7 +169,7 @@ func (r *Reconciler) turn(cr *unstructured.Unstructured, seen Snapshot) (Step, e
 // turnOf is the turn after a step: it is over when the resource is ready with what it took.
 func (e effect) turnOf(readiness []metav1.Condition, now time.Time) Turn {
 	t := e.deployed.Turn
-	if t.Chart != "" && t.Chart == e.deployed.Chart && t.DoneAt.IsZero() && len(e.lagging) == 0 && meta.IsStatusConditionTrue(readiness, TypeReady) {
+	if t.Chart != "" && t.Chart == e.deployed.Chart && t.DoneAt.IsZero() && !e.lagging && !slices.ContainsFunc(e.children, func(c Child) bool { return c.Behind }) && meta.IsStatusConditionTrue(readiness, TypeReady) {
 		t.DoneAt = now.UTC()
 	}
 	return t

@@ -305,9 +305,10 @@ func (r *run) restart(ctx context.Context, m *result) error {
 	return r.idle(ctx)
 }
 
-// idle waits until the operator is left with nothing to do: until it used less than half a processor for a while.
+// idle waits until the operator is left with nothing to do: until it used less than half a processor for a while. One that has too little
+// memory collects garbage for ever.
 func (r *run) idle(ctx context.Context) error {
-	for {
+	for range 20 {
 		before, err := r.cpuSeconds()
 		if err != nil {
 			return err
@@ -322,6 +323,7 @@ func (r *run) idle(ctx context.Context) error {
 			return err
 		}
 	}
+	return errors.New("the operator does not come to rest")
 }
 
 // lose loses pods of masters, one after the other.

@@ -174,8 +174,7 @@ func TestIdleCostsNothing(t *testing.T) {
 	rollout(t, ns, web)
 	awaitCondition(t, app, "Ready", "True")
 	settled := status(t, app)
-	// Another client's label causes a reconciliation and is nobody's business. Two caches report it: that makes two reconciliations, or one
-	// when the second report comes before the first reconciliation begins.
+	// Another client's label causes a reconciliation and is nobody's business.
 	for i := range 5 {
 		began, asked := passes(t), requests.Load()
 		edit(t, ns, web, func(d *appsv1.Deployment) {

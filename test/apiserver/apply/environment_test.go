@@ -78,7 +78,10 @@ func (c childrenCache) Get(ctx context.Context, key client.ObjectKey, object cli
 	if object.GetLabels()[apply.ManagedByLabel] != apply.ManagedByValue {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: object.GetObjectKind().GroupVersionKind().Kind}, key.Name)
 	}
-	_, err := manager.CompactChild(object)
+	compact, err := manager.CompactChild(object)
+	if err == nil && compact != any(object) {
+		err = fmt.Errorf("%T is kept as %T", object, compact)
+	}
 	return err
 }
 
