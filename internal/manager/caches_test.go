@@ -70,9 +70,9 @@ func TestObjectsOfChartKindsArePacked(t *testing.T) {
 		"labels": map[string]any{"l": "<&>"}, "annotations": map[string]any{"a": "v"}, "ownerReferences": []any{
 			map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "2", "controller": true}}}
 	whole := func(spec map[string]any) *unstructured.Unstructured {
-		return (&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec,
-			"data":   "<&>",
-			"status": map[string]any{"replicas": int64(1), "load": 0.5, "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}}}).DeepCopy()
+		conditions := []any{map[string]any{"type": "Ready", "status": "True"}}
+		return (&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
+			"spec": spec, "data": "<&>", "status": map[string]any{"replicas": int64(1), "load": 0.5, "conditions": conditions}}}).DeepCopy()
 	}
 	template := map[string]any{"replicas": int64(1), "template": map[string]any{"spec": map[string]any{}}}
 	for name, test := range map[string]struct {
@@ -95,7 +95,7 @@ func TestObjectsOfChartKindsArePacked(t *testing.T) {
 			if w := test.want; o.GroupVersionKind() != w.GroupVersionKind() || o.GetName() != "a" || o.GetNamespace() != "n" || o.GetUID() != "1" ||
 				o.GetResourceVersion() != "7" || o.GetGeneration() != 3 || o.GetCreationTimestamp() != w.GetCreationTimestamp() ||
 				!o.GetDeletionTimestamp().Equal(w.GetDeletionTimestamp()) || o.GetLabels()["l"] != "<&>" ||
-				!maps.Equal(o.GetAnnotations(), map[string]string{"a": "v"}) || !metav1.IsControlledBy(o, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "2"}}) {
+				!maps.Equal(o.GetAnnotations(), map[string]string{"a": "v"}) || metav1.GetControllerOf(o).UID != "2" {
 				t.Errorf("handlers of events see %+v", o)
 			}
 			c := packedCache{Cache: kept{object: o}}

@@ -94,12 +94,12 @@ func (p *packed) unpack(into *unstructured.Unstructured) error {
 
 // DeepCopyObject implements runtime.Object.
 func (p *packed) DeepCopyObject() runtime.Object {
-	return &packed{TypeMeta: p.TypeMeta, ObjectMeta: *p.ObjectMeta.DeepCopy(), rest: p.rest}
+	return &packed{TypeMeta: p.TypeMeta, ObjectMeta: *p.DeepCopy(), rest: p.rest}
 }
 
 // DeepCopyObject implements runtime.Object.
 func (l *packedList) DeepCopyObject() runtime.Object {
-	c := &packedList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy()}
+	c := &packedList{TypeMeta: l.TypeMeta, ListMeta: *l.DeepCopy()}
 	for i := range l.Items {
 		c.Items = append(c.Items, *l.Items[i].DeepCopyObject().(*packed)) //nolint:forcetypeassert // see above
 	}

@@ -213,7 +213,8 @@ func (r *Reconciler) observeChildren(ctx context.Context, cr *unstructured.Unstr
 		if err := r.watch(ref.GroupVersionKind); err != nil {
 			return nil, err
 		}
-		children = append(children, Child{Ref: ref, Object: object, Behind: object != nil && r.applier.Behind(cr.GetUID(), ref, object.GetResourceVersion())})
+		behind := object != nil && r.applier.Behind(cr.GetUID(), ref, object.GetResourceVersion())
+		children = append(children, Child{Ref: ref, Object: object, Behind: behind})
 	}
 	return children, nil
 }

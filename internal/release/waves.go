@@ -169,7 +169,8 @@ func (r *Reconciler) turn(cr *unstructured.Unstructured, seen Snapshot) (Step, e
 // turnOf is the turn after a step: it is over when the resource is ready with what it took.
 func (e effect) turnOf(readiness []metav1.Condition, now time.Time) Turn {
 	t := e.deployed.Turn
-	if t.Chart != "" && t.Chart == e.deployed.Chart && t.DoneAt.IsZero() && !e.lagging && !slices.ContainsFunc(e.children, func(c Child) bool { return c.Behind }) && meta.IsStatusConditionTrue(readiness, TypeReady) {
+	behind := e.lagging || slices.ContainsFunc(e.children, func(c Child) bool { return c.Behind })
+	if t.Chart != "" && t.Chart == e.deployed.Chart && t.DoneAt.IsZero() && !behind && meta.IsStatusConditionTrue(readiness, TypeReady) {
 		t.DoneAt = now.UTC()
 	}
 	return t
