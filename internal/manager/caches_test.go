@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/metrics"
 )
 
 func TestCachesKeepOnlyTheManagedFieldsThatAreRead(t *testing.T) {
@@ -101,10 +102,14 @@ func TestObjectsOfChartKindsArePacked(t *testing.T) {
 			c := packedCache{Cache: kept{object: o}}
 			for range 2 { // what one reader changes is not another's
 				got, all := &unstructured.Unstructured{}, &unstructured.UnstructuredList{}
-				if err := errors.Join(c.Get(t.Context(), client.ObjectKey{}, got), c.List(t.Context(), all)); err != nil {
-					t.Fatal(err)
+				var each []*unstructured.Unstructured
+				err := metrics.Each(t.Context(), c, &unstructured.UnstructuredList{}, func(o client.Object) {
+					each = append(each, o.(*unstructured.Unstructured))
+				})
+				if err := errors.Join(err, c.Get(t.Context(), client.ObjectKey{}, got), c.List(t.Context(), all)); err != nil || len(each) != 1 {
+					t.Fatal(err, each)
 				}
-				for _, got := range []*unstructured.Unstructured{got, &all.Items[0]} {
+				for _, got := range append(each, got, &all.Items[0]) {
 					if diff := cmp.Diff(test.want.Object, got.Object); diff != "" {
 						t.Errorf("read (-want +got):\n%s", diff)
 					}

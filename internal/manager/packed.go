@@ -149,19 +149,7 @@ func (c packedCache) watch(ctx context.Context, object *unstructured.Unstructure
 
 // Each calls for every object that List would give, one unpacked at a time.
 func (c packedCache) Each(ctx context.Context, list *unstructured.UnstructuredList, call func(client.Object)) error {
-	found := &packedList{}
-	found.SetGroupVersionKind(list.GroupVersionKind())
-	if err := c.Cache.List(ctx, found, client.UnsafeDisableDeepCopy); err != nil {
-		return err
-	}
-	for i := range found.Items {
-		one := &unstructured.Unstructured{}
-		if err := found.Items[i].unpack(one); err != nil {
-			return err
-		}
-		call(one)
-	}
-	return nil
+	return c.each(ctx, list, func(object *unstructured.Unstructured) { call(object) })
 }
 
 // List implements client.Reader.
@@ -170,16 +158,23 @@ func (c packedCache) List(ctx context.Context, list client.ObjectList, options .
 	if !is {
 		return c.Cache.List(ctx, list, options...)
 	}
+	whole.Items = []unstructured.Unstructured{}
+	return c.each(ctx, whole, func(object *unstructured.Unstructured) { whole.Items = append(whole.Items, *object) }, options...)
+}
+
+func (c packedCache) each(ctx context.Context, list *unstructured.UnstructuredList, call func(*unstructured.Unstructured),
+	options ...client.ListOption) error {
 	found := &packedList{}
-	found.SetGroupVersionKind(whole.GroupVersionKind())
+	found.SetGroupVersionKind(list.GroupVersionKind())
 	if err := c.Cache.List(ctx, found, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		return err
 	}
-	whole.Items = make([]unstructured.Unstructured, len(found.Items))
 	for i := range found.Items {
-		if err := found.Items[i].unpack(&whole.Items[i]); err != nil {
+		one := &unstructured.Unstructured{}
+		if err := found.Items[i].unpack(one); err != nil {
 			return err
 		}
+		call(one)
 	}
 	return nil
 }
