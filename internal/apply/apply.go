@@ -66,7 +66,7 @@ type Applier struct {
 // ForManager when in doubt). The children are metadata (metav1.PartialObjectMetadata, managedFields included) of the
 // objects that carry ManagedByLabel, and may come from a cache that lags behind.
 func New(c client.Client, children client.Reader) *Applier {
-	return &Applier{client: c, children: children, now: time.Now, memory: memory{owners: map[types.UID]map[key]applied{}}}
+	return &Applier{client: c, children: children, now: time.Now, memory: memory{owners: map[types.UID][]applied{}}}
 }
 
 // ForManager returns an Applier that reads from the API server of a manager where it decides on ownership.
@@ -141,7 +141,7 @@ type Known struct {
 // child once all the same.
 func (a *Applier) Recall(owner client.Object, known []Known) {
 	for _, child := range known {
-		a.memory.recall(owner.GetUID(), keyOf(child.Ref), applied{ref: child.Ref, mark: child.Fields, at: a.now(), seen: true, recalled: true})
+		a.memory.recall(owner.GetUID(), applied{ref: child.Ref, mark: child.Fields, at: a.now(), seen: true, recalled: true})
 	}
 }
 
@@ -150,7 +150,7 @@ func (a *Applier) Recall(owner client.Object, known []Known) {
 func (a *Applier) Latest(owner client.Object, known []Known) []Known {
 	latest := slices.Clone(known)
 	for i, child := range latest {
-		if was := a.memory.get(owner.GetUID(), keyOf(child.Ref)); was != nil && !was.recalled {
+		if was := a.memory.get(owner.GetUID(), child.Ref); was != nil && !was.recalled {
 			latest[i].UID, latest[i].Fields = was.ref.UID, was.mark
 		}
 	}
@@ -172,7 +172,7 @@ type Drift struct {
 func (a *Applier) Drifted(ctx context.Context, owner client.Object) (Drift, error) {
 	remembered := a.memory.all(owner.GetUID())
 	drift := Drift{Known: len(remembered) > 0}
-	for k, was := range remembered {
+	for _, was := range remembered {
 		cached, err := a.cached(ctx, was.ref)
 		if err != nil {
 			return Drift{}, err
@@ -183,7 +183,7 @@ func (a *Applier) Drifted(ctx context.Context, owner client.Object) (Drift, erro
 		case lagging:
 			drift.Lagging = true
 		case upToDate:
-			a.memory.sawIfCurrent(owner.GetUID(), k, was, cached)
+			a.memory.sawIfCurrent(owner.GetUID(), was, cached)
 		case deleting: // its disappearance will be drift
 		}
 	}
@@ -194,7 +194,7 @@ func (a *Applier) Drifted(ctx context.Context, owner client.Object) (Drift, erro
 // Behind reports whether a version of a child that a cache shows precedes our last write of it, by less than Lag: what its status says is
 // of before.
 func (a *Applier) Behind(owner types.UID, child Ref, shown string) bool {
-	was := a.memory.get(owner, keyOf(child))
+	was := a.memory.get(owner, child)
 	if was == nil {
 		return false
 	}
@@ -226,7 +226,7 @@ func (a *Applier) write(ctx context.Context, owner client.Object, child child) (
 	if slices.Contains(before, result.GetResourceVersion()) {
 		change.Action = Unchanged
 	}
-	a.memory.put(owner.GetUID(), keyOf(change.Ref), applied{
+	a.memory.put(owner.GetUID(), applied{
 		ref: change.Ref, digest: child.digest, version: result.GetResourceVersion(), at: a.now(), mark: change.Fields,
 	})
 	return change, nil

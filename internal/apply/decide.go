@@ -113,7 +113,7 @@ func (a *Applier) decideAll(ctx context.Context, owner client.Object, desired []
 		c := child{ref: RefOf(object), ownerGVK: gvk}
 		c.ref.Namespace = namespaceOf(object, owner, namespaced)
 		ref := c.ref
-		c.remembered = a.memory.get(owner.GetUID(), keyOf(ref))
+		c.remembered = a.memory.get(owner.GetUID(), ref)
 		if c.remembered != nil && c.remembered.desired == weak.Make(object) {
 			c.digest = c.remembered.digest
 		} else {
@@ -134,7 +134,7 @@ func (a *Applier) decideAll(ctx context.Context, owner client.Object, desired []
 		c.verdict = verdictOf(c.remembered, c.digest, c.cached, a.now())
 		if c.verdict == upToDate && c.remembered != nil {
 			c.remembered.desired = weak.Make(object)
-			a.memory.sawIfCurrent(owner.GetUID(), keyOf(ref), *c.remembered, c.cached)
+			a.memory.sawIfCurrent(owner.GetUID(), *c.remembered, c.cached)
 		}
 		if c.verdict == outdated && c.object == nil {
 			c.object = Stamp(object, owner, gvk, namespaced)

@@ -5,7 +5,6 @@ package apply
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,17 +12,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
-
-// key names a child within the memory of its owner.
-type key struct {
-	schema.GroupKind
-	namespace, name string
-}
-
-func keyOf(ref Ref) key { return key{ref.GroupKind(), ref.Namespace, ref.Name} }
 
 // applied is what is remembered about one child after it was applied.
 type applied struct {
@@ -48,59 +38,70 @@ func (was *applied) madeIt(object metav1.Object) bool {
 // written is the version of the child, and when it was applied.
 func (was *applied) written() Written { return Written{Version: was.version, At: was.at} }
 
-// memory keeps what was applied, by owner.
+// memory keeps what was applied, by owner, in the order of sortRefs. A slice takes half of what a map does, of tens of thousands of
+// children.
 type memory struct {
 	mu     sync.Mutex
-	owners map[types.UID]map[key]applied
+	owners map[types.UID][]applied
 }
 
-func (m *memory) get(owner types.UID, k key) *applied {
+// find is where what is remembered of a child is, or would be. It needs the lock.
+func (m *memory) find(owner types.UID, child Ref) (at int, found bool) {
+	return slices.BinarySearchFunc(m.owners[owner], child, func(was applied, child Ref) int { return compareRefs(was.ref, child) })
+}
+
+func (m *memory) get(owner types.UID, child Ref) *applied {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	was, ok := m.owners[owner][k]
-	if !ok {
+	at, found := m.find(owner, child)
+	if !found {
 		return nil
 	}
+	was := m.owners[owner][at]
 	return &was
 }
 
-func (m *memory) all(owner types.UID) map[key]applied {
+func (m *memory) all(owner types.UID) []applied {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return maps.Clone(m.owners[owner])
+	return slices.Clone(m.owners[owner])
 }
 
-func (m *memory) put(owner types.UID, k key, was applied) {
+func (m *memory) put(owner types.UID, was applied) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.owners[owner] == nil {
-		m.owners[owner] = map[key]applied{}
+	at, found := m.find(owner, was.ref)
+	if found {
+		m.owners[owner][at] = was
+		return
 	}
-	m.owners[owner][k] = was
+	m.owners[owner] = slices.Insert(m.owners[owner], at, was)
 }
 
 // recall puts what a former process applied, unless this process has applied it.
-func (m *memory) recall(owner types.UID, k key, was applied) {
-	if known := m.get(owner, k); known != nil && !known.recalled {
+func (m *memory) recall(owner types.UID, was applied) {
+	if known := m.get(owner, was.ref); known != nil && !known.recalled {
 		return
 	}
-	m.put(owner, k, was)
+	m.put(owner, was)
 }
 
 // sawIfCurrent notes that the cache shows what was applied, or a later version of the object in which our fields are the same:
 // from then on a child that is missing is gone.
-func (m *memory) sawIfCurrent(owner types.UID, k key, was applied, cached *metav1.PartialObjectMetadata) {
+func (m *memory) sawIfCurrent(owner types.UID, was applied, cached *metav1.PartialObjectMetadata) {
 	if cached == nil {
 		return
 	}
 	was.seen, was.version = true, cached.GetResourceVersion()
-	m.put(owner, k, was)
+	m.put(owner, was)
 }
 
-func (m *memory) drop(owner types.UID, k key) {
+func (m *memory) drop(owner types.UID, child Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.owners[owner], k)
+	if at, found := m.find(owner, child); found {
+		m.owners[owner] = slices.Delete(m.owners[owner], at, at+1)
+	}
 }
 
 func (m *memory) forget(owner types.UID) {
@@ -109,9 +110,10 @@ func (m *memory) forget(owner types.UID) {
 	delete(m.owners, owner)
 }
 
-func sortRefs(refs []Ref) {
-	slices.SortFunc(refs, func(a, b Ref) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind),
-			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+func sortRefs(refs []Ref) { slices.SortFunc(refs, compareRefs) }
+
+// compareRefs orders Refs; those that are Same are equal.
+func compareRefs(a, b Ref) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -108,7 +108,7 @@ func TestWhatWasAppliedIsOurs(t *testing.T) {
 		d := newDesk(shown, shown)
 		if tt.was != nil {
 			tt.was.ref.GroupVersionKind, tt.was.ref.Namespace, tt.was.ref.Name = configs, "n", "a"
-			d.memory.put("shop", keyOf(tt.was.ref), *tt.was)
+			d.memory.put("shop", *tt.was)
 		}
 		_, err := d.applies(t, configText)
 		var foreign *NotOursError
@@ -192,7 +192,7 @@ func TestDrifted(t *testing.T) {
 	d.Recall(shop, []Known{{Ref: ref, Fields: markOf([]metav1.ManagedFieldsEntry{entry(`{"f:data":{"f:text":{}}}`)})}})
 	drifted("recalled as it is", Drift{Known: true, Refs: []Ref{other}})
 	d.with(existing(t, configText, uid("a"), version("90")))
-	d.memory.put("shop", keyOf(ref), applied{ref: ref, at: now, seen: true, mark: "x"})
+	d.memory.put("shop", applied{ref: ref, at: now, seen: true, mark: "x"})
 	if _, err := d.Prune(t.Context(), shop, []Ref{ref, other}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestLaterVersionIsRemembered(t *testing.T) {
 		if _, err := d.Drifted(t.Context(), shop); err != nil {
 			t.Fatal(err)
 		}
-		if was := d.memory.get("shop", keyOf(ref)); was == nil || !was.seen || was.version != shown {
+		if was := d.memory.get("shop", ref); was == nil || !was.seen || was.version != shown {
 			t.Errorf("remembered %+v, shown %s", was, shown)
 		}
 	}
@@ -274,7 +274,7 @@ func TestLaterVersionIsRemembered(t *testing.T) {
 	if _, err := d.applies(t, configText); err != nil || len(d.said) > 0 {
 		t.Fatalf("%v, asked %v", err, d.said)
 	}
-	if was := d.memory.get("shop", keyOf(ref)); was.version != "140" {
+	if was := d.memory.get("shop", ref); was.version != "140" {
 		t.Errorf("remembered %+v", was)
 	}
 }

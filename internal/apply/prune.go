@@ -41,7 +41,7 @@ func (a *Applier) Prune(ctx context.Context, owner client.Object, previous, keep
 			failed = append(failed, describe(err, "delete", ref))
 			continue
 		}
-		a.memory.drop(owner.GetUID(), keyOf(ref))
+		a.memory.drop(owner.GetUID(), ref)
 		if deleted.UID != "" {
 			changes = append(changes, Change{Ref: deleted, Action: Deleted})
 		}

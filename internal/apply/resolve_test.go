@@ -145,7 +145,7 @@ func TestPreserveReplicasBehindTheCache(t *testing.T) {
 	for version, want := range map[string]int{"102": 2, "100": 1, "99": 1} {
 		d := newDesk(existing(t, scaled, managed(entry(`{"f:spec":{"f:replicas":{}}}`))), existing(t, scaled))
 		ref := RefOf(existing(t, scaled))
-		d.memory.put("shop", keyOf(ref), applied{ref: ref, version: version})
+		d.memory.put("shop", applied{ref: ref, version: version})
 		if _, err := d.Apply(t.Context(), shop, []*unstructured.Unstructured{desired(t, deploymentText)}); err != nil || len(d.said) != want {
 			t.Errorf("applied version %s, shown 100: %v, %v", version, d.said, err)
 		}

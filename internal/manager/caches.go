@@ -113,6 +113,7 @@ func compactResource(object any) (any, error) {
 		}
 		if accessor, err := meta.Accessor(object); err == nil {
 			accessor.SetManagedFields(nil)
+			shareStrings(accessor)
 		}
 		return object, nil
 	})
@@ -133,6 +134,9 @@ func CompactChild(object any) (any, error) {
 			compactPod(&child.Spec)
 		case *appsv1.StatefulSet: // what users instances run as may not change
 			child.Spec.Template = corev1.PodTemplateSpec{Spec: corev1.PodSpec{SecurityContext: child.Spec.Template.Spec.SecurityContext}}
+		}
+		if accessor, err := meta.Accessor(object); err == nil {
+			shareStrings(accessor)
 		}
 		return object, nil
 	})

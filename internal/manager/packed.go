@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/klauspost/compress/s2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,8 +29,9 @@ type packed struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
 
-	// rest is the whole object as JSON, but for what pack takes out of it.
-	rest string
+	// rest is the whole object as JSON, but for what pack takes out of it; compressed with the dictionary if there is one.
+	rest       string
+	dictionary *s2.Dict
 }
 
 // untyped has a cache take an object for one without a Go type, as runtime.Unstructured. Nobody calls these.
@@ -70,14 +72,51 @@ func pack(object *unstructured.Unstructured) (*packed, error) {
 	if err := to.Encode(object.Object); err != nil {
 		return nil, fmt.Errorf("encoding %s %s for the cache: %w", p.Kind, p.Name, err)
 	}
-	p.rest = encoded.String()
+	shareStrings(p, &p.APIVersion, &p.Kind)
+	p.compress(encoded.Bytes())
 	return p, nil
+}
+
+// dictionary is what objects of a kind are compressed with: one of them, from which the others differ in little. It takes up to
+// 100 KiB, which few objects are not worth.
+type dictionary struct {
+	mu           sync.Mutex
+	packed, next int
+	now          *s2.Dict
+}
+
+var dictionaries sync.Map // *dictionary by schema.GroupVersionKind
+
+func (p *packed) compress(text []byte) {
+	known, _ := dictionaries.LoadOrStore(p.GroupVersionKind(), &dictionary{next: 8})
+	of := known.(*dictionary) //nolint:forcetypeassert // see above
+	of.mu.Lock()
+	if of.packed++; of.packed == of.next { // a later one has a status, too
+		of.now, of.next = s2.MakeDict(bytes.Clone(text), nil), 8*of.next // none of a few bytes
+	}
+	p.dictionary = of.now
+	of.mu.Unlock()
+	if p.dictionary != nil {
+		text = p.dictionary.Encode(nil, text)
+	}
+	p.rest = string(text)
+}
+
+func (p *packed) text() ([]byte, error) {
+	if p.dictionary == nil {
+		return []byte(p.rest), nil
+	}
+	return p.dictionary.Decode(nil, []byte(p.rest))
 }
 
 // unpack puts together what pack took apart; nothing of it is shared.
 func (p *packed) unpack(into *unstructured.Unstructured) error {
 	whole := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal([]byte(p.rest), &whole.Object); err != nil {
+	text, err := p.text()
+	if err == nil {
+		err = utiljson.Unmarshal(text, &whole.Object)
+	}
+	if err != nil {
 		return fmt.Errorf("decoding %s %s of the cache: %w", p.Kind, p.Name, err)
 	}
 	whole.SetGroupVersionKind(p.GroupVersionKind())
@@ -94,7 +133,7 @@ func (p *packed) unpack(into *unstructured.Unstructured) error {
 
 // DeepCopyObject implements runtime.Object.
 func (p *packed) DeepCopyObject() runtime.Object {
-	return &packed{TypeMeta: p.TypeMeta, ObjectMeta: *p.DeepCopy(), rest: p.rest}
+	return &packed{TypeMeta: p.TypeMeta, ObjectMeta: *p.DeepCopy(), rest: p.rest, dictionary: p.dictionary}
 }
 
 // DeepCopyObject implements runtime.Object.

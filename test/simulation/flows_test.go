@@ -102,8 +102,8 @@ var flows = []flow{
 		s.converge()
 		return s
 	}, change: becomesOne},
-	{name: "autoscale", begin: formedOne, change: autoscaled(4, 3500)},
-	{name: "a window of autoscale", begin: formedOne, change: windowed},
+	{name: "autoscale, atomically", valkey: true, begin: formedOne, change: autoscaled(4, 3500)},
+	{name: "a window of autoscale, atomically", valkey: true, begin: formedOne, change: windowed},
 	{name: "autoscale in, atomically", valkey: true, begin: func(t *testing.T, valkey bool) *simulation {
 		s := formedOne(t, valkey)
 		s.scale(4, 2)
