@@ -38,8 +38,8 @@ func (was *applied) madeIt(object metav1.Object) bool {
 // written is the version of the child, and when it was applied.
 func (was *applied) written() Written { return Written{Version: was.version, At: was.at} }
 
-// memory keeps what was applied, by owner, in the order of sortRefs. A slice takes half of what a map does, of tens of thousands of
-// children.
+// memory keeps what was applied, by owner, in the order of sortRefs: a slice takes less than a map, and there are tens of thousands
+// of children.
 type memory struct {
 	mu     sync.Mutex
 	owners map[types.UID][]applied

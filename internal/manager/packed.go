@@ -92,14 +92,22 @@ func (p *packed) compress(text []byte) {
 	of := known.(*dictionary) //nolint:forcetypeassert // see above
 	of.mu.Lock()
 	if of.packed++; of.packed == of.next { // a later one has a status, too
-		of.now, of.next = s2.MakeDict(bytes.Clone(text), nil), 8*of.next // none of a few bytes
+		end := text[max(0, len(text)-s2.MaxDictSize):]                  // all else of a large object is let go
+		of.now, of.next = s2.MakeDict(bytes.Clone(end), nil), 8*of.next // none of a few bytes
 	}
 	p.dictionary = of.now
 	of.mu.Unlock()
-	if p.dictionary != nil {
-		text = p.dictionary.Encode(nil, text)
-	}
 	p.rest = string(text)
+	if p.dictionary == nil {
+		return
+	}
+	// What is compressed has no checksum, and one object that cannot be read would keep its whole kind from being listed.
+	short := p.dictionary.Encode(nil, text)
+	if same, err := p.dictionary.Decode(nil, short); err != nil || !bytes.Equal(same, text) {
+		p.dictionary = nil
+		return
+	}
+	p.rest = string(short)
 }
 
 func (p *packed) text() ([]byte, error) {

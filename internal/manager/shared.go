@@ -19,7 +19,7 @@ var shared = struct {
 }{by: map[string]string{}}
 
 // shareStrings has an object's metadata share with that of others the strings that are the same. A decoder makes a new one for each label
-// of each object, which is a third of what a cache keeps of it. The others are strings of the object besides.
+// of each object. The others are strings of the object besides.
 func shareStrings(object metav1.Object, others ...*string) {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
