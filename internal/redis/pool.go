@@ -214,7 +214,7 @@ func (p *Pool) retire(key clientKey, c *client) {
 // its own but the authentication.
 func (p *Pool) newClient(key clientKey) *redis.Client {
 	// One connection is kept of thousands of instances, and its buffers with it. Longer answers are read in several pieces.
-	mostConns, mostIdle, read, write := p.options.MostConns, 1, 1<<10, 512
+	mostConns, mostIdle, read, write := p.options.MostConns, 1, 1<<10, 1<<10
 	if key.parallel {
 		mostConns, mostIdle, read, write = max(mostConns, parallelLanes), parallelLanes, 8<<10, 4<<10
 	}

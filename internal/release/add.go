@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -123,10 +122,7 @@ func Add(mgr ctrl.Manager, children cache.Cache, w watches.Watch, c *chart.Chart
 	if err := r.inWaves(mgr.GetLogger().WithName("fleet")); err != nil {
 		return err
 	}
-	r.memory.Forgotten = func(_ types.NamespacedName, uid types.UID) {
-		r.applier.Forget(uid)
-		r.waves.forget(uid)
-	}
+	r.memory.Forgotten = r.forget
 	r.cluster = newDiscovered(mgr.GetConfig(), mgr.GetHTTPClient(), r.options.Now)
 	selected := func(o client.Object) bool { return w.Selector.Matches(labelSet(o)) }
 	guard := o.Shards.Guard(shards.Kind{List: shell.ListOf(w.GroupVersionKind), Cache: mgr.GetCache(), Forget: r.memory.Forget})
@@ -162,10 +158,11 @@ func kindOf(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return object
 }
 
-// ownPredicate lets through what can change what a resource asks for; its status is ours and wakes nobody. What is deleted was
-// selected once, perhaps, and is then to be forgotten.
+// ownPredicate lets through what can change what a resource asks for; its status is ours and wakes nobody. What is deleted, or is
+// another operator's from now on, was selected once, perhaps, and is then to be forgotten.
 func ownPredicate(selected func(client.Object) bool) predicate.Predicate {
 	may := predicate.NewPredicateFuncs(selected)
+	may.UpdateFunc = func(e event.UpdateEvent) bool { return selected(e.ObjectOld) || selected(e.ObjectNew) }
 	may.DeleteFunc = func(event.DeleteEvent) bool { return true }
 	return predicate.And(
 		may,

@@ -18,6 +18,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -69,10 +70,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if why, ok := r.memory.Begin(ctx, r.reader, request.NamespacedName, cr, r.options.Now()); !ok {
 		return why.Result()
 	}
-	if !r.entry.Selector.Matches(labelSet(cr)) {
-		return ctrl.Result{}, nil // an event of a child of a resource that is not selected
+	if !r.entry.Selector.Matches(labelSet(cr)) { // an event of a child, or it was selected until now
+		r.waves.forget(cr.GetUID())
+		return ctrl.Result{}, nil
 	}
 	return r.reconcile(ctx, cr).Result()
+}
+
+// forget drops what is remembered of a resource that is gone.
+func (r *Reconciler) forget(_ types.NamespacedName, uid types.UID) {
+	r.applier.Forget(uid)
+	r.waves.forget(uid)
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, cr *unstructured.Unstructured) outcome.Outcome {

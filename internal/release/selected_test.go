@@ -24,4 +24,8 @@ func TestDeletionOfWhatIsNotSelectedIsHeard(t *testing.T) {
 	if !hears.Delete(event.DeleteEvent{Object: object}) {
 		t.Error("the deletion is not heard")
 	}
+	until := ownPredicate(func(o client.Object) bool { return o == client.Object(object) })
+	if !until.Update(event.UpdateEvent{ObjectOld: object, ObjectNew: changed}) {
+		t.Error("it is not heard that it is selected no longer")
+	}
 }

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -99,7 +98,7 @@ func (s *shop) start(c *chart.Chart, o Options, w watches.Watch) {
 		s.t.Fatal(err)
 	}
 	s.r.lookup = s.r.lookupLive
-	s.r.memory.Forgotten = func(_ types.NamespacedName, uid types.UID) { s.r.applier.Forget(uid) }
+	s.r.memory.Forgotten = s.r.forget
 }
 
 // restart ends the process and begins another one.

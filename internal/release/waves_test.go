@@ -9,13 +9,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/fleet"
+	"middleware.hc.cn/operator/internal/watches"
 )
 
 // newerTemplate is configTemplate of a newer chart.
@@ -160,6 +164,176 @@ func TestTurnsThatAreNotKept(t *testing.T) {
 	s.wants("idle", s.settle())
 }
 
+// tellLess takes a condition out of a status.
+func tellLess(t *testing.T, cr *unstructured.Unstructured, name string) {
+	t.Helper()
+	list, _, err := unstructured.NestedSlice(cr.Object, "status", "conditions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list = slices.DeleteFunc(list, func(c any) bool { return c.(map[string]any)["type"] == name })
+	if err := unstructured.SetNestedSlice(cr.Object, list, "status", "conditions"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Nobody waits for one that is gone, or is another operator's from now on.
+func TestNobodyWaitsForOneThatIsGone(t *testing.T) {
+	mine, err := labels.Parse("of!=another")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, happens := range map[string]func(*shop){
+		"deleted": func(s *shop) { s.remove(webs, "shop", "other") },
+		"not selected": func(s *shop) {
+			s.change(webs, "shop", "other", func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"of": "another"}) })
+		},
+		"not selected, in a new process": func(s *shop) {
+			s.change(webs, "shop", "other", func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"of": "another"}) })
+			s.restart()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := twoOfAFormerChart(t)
+			s.r.entry.Selector = mine
+			s.other()
+			if s.settle(); !slices.Equal(s.new(), []string{"other"}) {
+				t.Fatalf("have taken it: %v", s.new())
+			}
+			happens(s)
+			s.other()
+			if s.settle(); !slices.Contains(s.new(), "web") {
+				t.Errorf("it waits: %s", s.condition(TypeUpgraded))
+			}
+		})
+	}
+}
+
+// A release keeps the turn that it took, and it is over when the resource is ready with all that it made.
+func TestTurnOf(t *testing.T) {
+	const is, isNot = metav1.ConditionTrue, metav1.ConditionFalse
+	turn := Turn{Chart: "new", Spec: "s", Wave: 2, At: now.Add(-time.Hour)}
+	done := turn
+	done.DoneAt = now.Add(-time.Minute)
+	took := effect{deployed: Deployed{Chart: "new", Turn: turn}}
+	for name, tt := range map[string]struct {
+		e     effect
+		ready metav1.ConditionStatus
+		want  time.Time
+	}{
+		"it is ready":                 {took, is, now},
+		"it is not ready":             {took, isNot, time.Time{}},
+		"it has not taken it":         {effect{deployed: Deployed{Chart: "old", Turn: turn}}, is, time.Time{}},
+		"it was ready before":         {effect{deployed: Deployed{Chart: "new", Turn: done}}, is, done.DoneAt},
+		"the cache is behind":         {effect{deployed: took.deployed, lagging: true}, is, time.Time{}},
+		"a child is behind":           {effect{deployed: took.deployed, children: []Child{{}, {Behind: true}}}, is, time.Time{}},
+		"no child is behind":          {effect{deployed: took.deployed, children: []Child{{}}}, is, now},
+		"it has no turn, nor a chart": {effect{}, is, time.Time{}},
+	} {
+		readiness := []metav1.Condition{{Type: TypeReady, Status: tt.ready}}
+		want := tt.e.deployed.Turn
+		want.DoneAt = tt.want.UTC()
+		if got := tt.e.turnOf(readiness, now); got != want {
+			t.Errorf("%s (-want +got):\n%s", name, cmp.Diff(want, got))
+		}
+	}
+}
+
+func TestUpgradedCondition(t *testing.T) {
+	told := parse(t, "{apiVersion: example.com/v1, kind: Web, status: {conditions: [{type: Upgraded, status: 'False', reason: R, lastTransitionTime: '2026-01-01T00:00:00Z'}]}}")
+	never := parse(t, "{apiVersion: example.com/v1, kind: Web, status: {}}")
+	waits := func(wave int, stopped bool) Step { return TakeTurn{Wave: wave, Stopped: stopped, Why: "w"} }
+	const itsTurn, upToDate = "False Upgrading: it is the turn of this object", "True UpToDate: "
+	for name, tt := range map[string]struct {
+		cr               *unstructured.Unstructured
+		step             Step
+		is, made, turned string // the charts of the operator, of the release, and of its turn
+		want             string
+	}{
+		"it waits":                            {never, waits(0, false), "new", "old", "", "False WaitsForTurn: w"},
+		"others are not well":                 {never, waits(0, true), "new", "old", "", "False UpgradeStopped: w"},
+		"it has its turn":                     {told, waits(1, false), "new", "old", "new", itsTurn},
+		"it has its turn, whatever others do": {told, waits(1, true), "new", "old", "new", itsTurn},
+		"it takes it":                         {told, Nothing{}, "new", "old", "new", itsTurn},
+		"it took it":                          {told, Nothing{}, "new", "new", "new", upToDate},
+		"it took it and was never told of":    {never, Nothing{}, "new", "new", "new", upToDate},
+		"its author was first":                {told, Nothing{}, "new", "new", "", upToDate},
+		"it was made by this chart":           {never, Nothing{}, "new", "new", "", ""},
+		"its turn was for a former chart":     {told, Nothing{}, "new", "old", "former", ""},
+		"it has none":                         {told, Nothing{}, "new", "old", "", ""},
+		"nothing is known of what makes it":   {told, Nothing{}, "", "", "", ""},
+		"nothing is known, but what made it":  {told, Nothing{}, "", "old", "", ""},
+	} {
+		done := effect{step: tt.step, chart: tt.is, deployed: Deployed{Chart: tt.made, Turn: Turn{Chart: tt.turned}}}
+		var got string
+		for _, c := range upgradedCondition(tt.cr, done) {
+			if c.Type != TypeUpgraded {
+				t.Errorf("%s: a condition %s", name, c.Type)
+			}
+			got += string(c.Status) + " " + c.Reason + ": " + c.Message
+		}
+		if got != tt.want {
+			t.Errorf("%s: it says %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// The spec that a release was made of is what it was when it was made: not what it is now that nothing is to be made.
+func TestReleaseIsMadeBy(t *testing.T) {
+	cr := parse(t, "{apiVersion: example.com/v1, kind: Web, spec: {text: now}}")
+	is := specOf(cr)
+	made, byAnother := Deployed{Digest: "d", Chart: "c", Spec: "then"}, Deployed{Digest: "d", Chart: "b", Spec: "then"}
+	for name, tt := range map[string]struct {
+		fleet    *fleet.Fleet
+		noTurns  bool
+		digest   string
+		deployed Deployed
+		want     Desired
+	}{
+		"it is to be made":           {&fleet.Fleet{}, false, "e", made, Desired{InWaves: true, Chart: "c", Spec: is}},
+		"it is made":                 {&fleet.Fleet{}, false, "d", made, Desired{InWaves: true, Chart: "c", Spec: "then"}},
+		"it is made, by another one": {&fleet.Fleet{}, false, "d", byAnother, Desired{InWaves: true, Chart: "c", Spec: is}},
+		"turns are not kept":         {&fleet.Fleet{}, true, "d", made, Desired{Chart: "c", Spec: "then"}},
+		"there are no waves":         {nil, false, "d", made, Desired{Chart: "c", Spec: "then"}},
+	} {
+		r := &Reconciler{waves: waves{fleet: tt.fleet, chart: "c"}}
+		r.noTurns.Store(tt.noTurns)
+		d := Desired{Digest: tt.digest}
+		tt.want.Digest = tt.digest
+		if r.madeBy(cr, Snapshot{Deployed: tt.deployed}, &d); !cmp.Equal(d, tt.want) {
+			t.Errorf("%s (-want +got):\n%s", name, cmp.Diff(tt.want, d))
+		}
+	}
+}
+
+// What the operator gives a chart is a part of what it makes a release by: another proxy reaches resources in turn, if they ask for it.
+func TestIdentityOfAChart(t *testing.T) {
+	c := chartOf(t, configTemplate)
+	var plain watches.Watch
+	proxied, overridden := watches.Watch{ProxyVariables: "env"}, watches.Watch{OverrideValues: map[string]string{"text": "b"}}
+	none, some := Options{}, Options{Proxy: []corev1.EnvVar{{Name: "HTTP_PROXY", Value: "http://p"}}}
+	identity := func(c *chart.Chart, w watches.Watch, o Options) string {
+		t.Helper()
+		id, err := identityOf(c, w, o)
+		if err != nil || len(id) != 16 {
+			t.Fatal(id, err)
+		}
+		return id
+	}
+	is := identity(c, plain, none)
+	if identity(c, plain, some) != is {
+		t.Error("a proxy that no resource of the kind has makes it another one")
+	}
+	others := map[string]bool{is: true}
+	for _, id := range []string{identity(c, proxied, none), identity(c, proxied, some), identity(c, overridden, none),
+		identity(chartOf(t, newerTemplate), plain, none)} {
+		if others[id] {
+			t.Error("two of them are the same")
+		}
+		others[id] = true
+	}
+}
+
 func TestReleaseIsHeld(t *testing.T) {
 	ready := func(status metav1.ConditionStatus, since time.Duration) *metav1.Condition {
 		return &metav1.Condition{Type: TypeReady, Status: status, LastTransitionTime: metav1.NewTime(now.Add(-since))}
@@ -174,6 +348,9 @@ func TestReleaseIsHeld(t *testing.T) {
 		"the chart is the same":          {func(d *Desired, _ *Snapshot) { d.Chart = "old" }, false},
 		"nothing is recorded of it":      {func(_ *Desired, s *Snapshot) { s.Deployed.Chart, s.Deployed.Spec = "", "" }, false},
 		"nothing is deployed":            {func(_ *Desired, s *Snapshot) { s.Deployed = Deployed{} }, false},
+		"its digest is not known":        {func(_ *Desired, s *Snapshot) { s.Deployed.Digest = "" }, false},
+		"its chart is not known":         {func(_ *Desired, s *Snapshot) { s.Deployed.Chart = "" }, false},
+		"its spec is not known":          {func(d *Desired, s *Snapshot) { d.Spec, s.Deployed.Spec = "", "" }, false},
 		"its turn has come":              {func(_ *Desired, s *Snapshot) { s.Deployed.Turn = Turn{Chart: "new", Spec: "s"} }, false},
 		"its turn was for another chart": {func(_ *Desired, s *Snapshot) { s.Deployed.Turn = Turn{Chart: "newer", Spec: "s"} }, true},
 		"its turn was for another spec":  {func(_ *Desired, s *Snapshot) { s.Deployed.Turn = Turn{Chart: "new", Spec: "t"} }, true},
@@ -182,6 +359,7 @@ func TestReleaseIsHeld(t *testing.T) {
 		"it was never looked at":         {func(_ *Desired, s *Snapshot) { s.Ready = nil }, false},
 		"it is not ready since now":      {func(_ *Desired, s *Snapshot) { s.Ready = ready(metav1.ConditionFalse, time.Minute) }, true},
 		"it is not ready, for long":      {func(_ *Desired, s *Snapshot) { s.Ready = ready(metav1.ConditionFalse, givenUp) }, false},
+		"it is paused":                   {func(_ *Desired, s *Snapshot) { s.Paused = true }, false},
 		"it is deleted":                  {func(_ *Desired, s *Snapshot) { s.Deleting = true }, false},
 	} {
 		d := Desired{InWaves: true, Chart: "new", Spec: "s", Digest: "e"}
@@ -218,6 +396,18 @@ func TestReleaseIsMember(t *testing.T) {
 	unwell := well
 	unwell.UnwellSince = now
 	nothing := parse(t, "{apiVersion: example.com/v1, kind: Web, metadata: {name: web, namespace: shop, uid: u}}")
+	deleted := web(isNot, is, Deployed{Chart: "old"})
+	deleted.SetDeletionTimestamp(&metav1.Time{Time: now})
+	neverTold := web(isNot, is, Deployed{Chart: "old"})
+	tellLess(t, neverTold, TypeUpgraded)
+	notLookedAt := web(is, is, Deployed{Chart: "new", Turn: done})
+	tellLess(t, notLookedAt, TypeReady)
+	noTime := turn
+	noTime.At = time.Time{}
+	former := done
+	former.Chart = "former"
+	ofFormerSpec := turn
+	ofFormerSpec.Spec = "former"
 	for name, tt := range map[string]struct {
 		cr   *unstructured.Unstructured
 		want fleet.Member
@@ -230,6 +420,15 @@ func TestReleaseIsMember(t *testing.T) {
 		"it is done":                     {web(is, is, Deployed{Chart: "new", Turn: done}), well},
 		"it is done and not well":        {web(is, isNot, Deployed{Chart: "new", Turn: done}), unwell},
 		"its spec has changed meanwhile": {web(isNot, is, Deployed{Chart: "old", Spec: "former", Turn: turn}), fleet.Member{}},
+		"its turn was with another spec": {web(isNot, is, Deployed{Chart: "old", Turn: ofFormerSpec}), fleet.Member{}},
+		"its turn was for another chart": {web(isNot, is, Deployed{Chart: "former", Turn: former}), fleet.Member{State: fleet.Waiting}},
+		"it is done, with another chart": {web(is, is, Deployed{Chart: "newer", Turn: done}), upgrading},
+		"its turn has no time":           {web(is, is, Deployed{Chart: "new", Turn: noTime}), fleet.Member{}},
+		"it is made anew":                {web(isNot, is, Deployed{}), fleet.Member{}},
+		"it waits no longer":             {web(isNot, is, Deployed{Chart: "new"}), fleet.Member{}},
+		"it was never told of":           {neverTold, fleet.Member{}},
+		"nobody says whether it is well": {notLookedAt, well},
+		"it is deleted":                  {deleted, fleet.Member{}},
 		"nothing is recorded of it":      {nothing, fleet.Member{}},
 	} {
 		tt.want.Namespace, tt.want.Name, tt.want.UID = "shop", "web", "u"

@@ -211,8 +211,14 @@ func TestLateSlotsAreReclaimed(t *testing.T) {
 		s.struck(false)
 		s.cluster.Generation++
 		f.undo(s)
-		isBack := func() bool { return s.observe().Masters()[1].Redis.Slots.Len() == slots.All().Split(3)[1].Len() }
-		for back := false; !back; back = isBack() && s.observe().Goal == nil {
+		isBack := func() bool {
+			masters := s.observe().Masters()
+			return masters[0].Redis.Slots.Len()+masters[1].Redis.Slots.Len()+masters[2].Redis.Slots.Len() == slots.Count
+		}
+		for seconds := 0; !isBack() || s.observe().Goal != nil; seconds++ {
+			if seconds == 1000 {
+				s.fail("after so many seconds the first three shards do not own all slots")
+			}
 			s.reconcile()
 			s.world.Run(time.Second)
 		}
