@@ -49,6 +49,7 @@ var known = func() *runtime.Scheme {
 			panic(err)
 		}
 	}
+	s.AddKnownTypeWithName(schema.GroupVersionKind{Group: "a", Version: "v1", Kind: "WebList"}, &unstructured.UnstructuredList{})
 	return s
 }()
 
