@@ -4,7 +4,10 @@
 package release
 
 import (
+	"context"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,10 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/fleet"
+	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/watches"
 )
 
@@ -72,6 +77,12 @@ func twoOfAFormerChart(t *testing.T) *shop {
 // What is new in the operator reaches one resource, and the next when the first has been ready with it for a while, whatever happens to the
 // process in between. Until then a resource is as it was, Ready, and nothing is written for it again and again.
 func TestResourcesTakeWhatIsNewInTurn(t *testing.T) {
+	t.Run("one process", func(t *testing.T) { takeInTurn(t, false) })
+	t.Run("another process", func(t *testing.T) { takeInTurn(t, true) })
+}
+
+func takeInTurn(t *testing.T, restarts bool) {
+	t.Helper()
 	s := twoOfAFormerChart(t)
 	s.settle()
 	s.other()
@@ -96,8 +107,13 @@ func TestResourcesTakeWhatIsNewInTurn(t *testing.T) {
 		condition(waiting, TypeReady).Status != metav1.ConditionTrue {
 		t.Errorf("%s waits and says %+v", waits, c)
 	}
-	s.restart()
+	if restarts {
+		s.restart()
+	}
 	s.clock = s.clock.Add(30 * time.Second)
+	if waits == "other" {
+		s.other() // which is the first to ask of that process
+	}
 	look()
 	version := s.object(webs, "shop", waits).GetResourceVersion()
 	look()
@@ -209,6 +225,86 @@ func TestNobodyWaitsForOneThatIsGone(t *testing.T) {
 	}
 }
 
+// Which resources wait is set up by the options, and what a process that works on some of them is told of the others.
+func TestWavesOfOptions(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, configTemplate), Options{})
+	if s.r.waves.fleet != nil || s.r.waves.chart == "" {
+		t.Errorf("without canaries: %+v", s.r.waves)
+	}
+	o := oneAfterTheOther
+	var asked []string
+	o.Turns = func(kind, chart string) fleet.Ledger {
+		asked = append(asked, kind, chart)
+		return struct{ fleet.Ledger }{}
+	}
+	s.start(s.r.chart, o, s.r.entry)
+	got := s.r.waves.fleet
+	if want := []string{"Web.example.com", s.r.waves.chart}; got.Ledger == nil || !slices.Equal(asked, want) {
+		t.Errorf("the ledger of %v, want %v", asked, want)
+	}
+	if got.Options.Share != leastShare || got.Options.Canaries != 1 {
+		t.Errorf("%+v", got.Options)
+	}
+	if err := metrics.Register(); err != nil {
+		t.Fatal(err)
+	}
+	got.Told(fleet.Verdict{Waiting: 4, Upgrading: 3, Done: 2, Failed: 1})
+	families, err := ctrlmetrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if strings.HasSuffix(family.GetName(), "_fleet_objects") && m.GetLabel()[0].GetValue() == "Web.example.com" {
+				sum += m.GetGauge().GetValue()
+			}
+		}
+	}
+	if sum != 4+3+2+1 {
+		t.Errorf("gauges of the fleet have %v", sum)
+	}
+}
+
+// unlisted refuses to list.
+type unlisted struct{ client.Reader }
+
+func (unlisted) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("no list")
+}
+
+// Without knowing the others a resource does not take its turn; nor does it ask while it is not ready, since the change would be blamed.
+func TestWhoAsksForATurn(t *testing.T) {
+	s := twoOfAFormerChart(t)
+	cr, ready := s.web(), &metav1.Condition{Type: TypeReady, Status: metav1.ConditionTrue}
+	want := TakeTurn{Why: "it takes its turn when it is ready", Again: askSoonest}
+	for name, is := range map[string]*metav1.Condition{"nobody looked": nil, "not ready": {Type: TypeReady, Status: metav1.ConditionFalse}} {
+		if step, err := s.r.turn(cr, Snapshot{Ready: is}); err != nil || step != want {
+			t.Errorf("%s: %+v, %v", name, step, err)
+		}
+	}
+	reader := s.r.reader
+	s.r.reader = unlisted{reader}
+	if _, err := s.reconcile(); err == nil || !strings.Contains(err.Error(), "list resources of kind Web: no list") {
+		t.Errorf("the others are not known: %v", err)
+	}
+	s.r.reader = reader
+	if step, err := s.r.turn(cr, Snapshot{Ready: ready}); err != nil || step != (TakeTurn{Wave: 1, Again: goOn}) {
+		t.Errorf("the first: %+v, %v", step, err)
+	}
+	s.other() // whom this process knows since then
+	other := s.object(webs, "shop", "other")
+	first, err := s.r.turn(other, Snapshot{Ready: ready})
+	if turn, is := first.(TakeTurn); err != nil || !is || turn.Why == "" || turn.Stopped || turn.Again != askSoonest {
+		t.Errorf("the second: %+v, %v", first, err)
+	}
+	s.r.waves.fleet.Forget("u")
+	s.r.waves.fleet.Report(fleet.Member{UID: "x", Namespace: "shop", Name: "x", State: fleet.Upgrading, TurnAt: s.clock})
+	if again, err := s.r.turn(other, Snapshot{Ready: ready}); err != nil || again != first {
+		t.Errorf("it tells each change of the others: %+v, %v, before %+v", again, err, first)
+	}
+}
+
 // A release keeps the turn that it took, and it is over when the resource is ready with all that it made.
 func TestTurnOf(t *testing.T) {
 	const is, isNot = metav1.ConditionTrue, metav1.ConditionFalse
@@ -282,6 +378,9 @@ func TestUpgradedCondition(t *testing.T) {
 func TestReleaseIsMadeBy(t *testing.T) {
 	cr := parse(t, "{apiVersion: example.com/v1, kind: Web, spec: {text: now}}")
 	is := specOf(cr)
+	if untold := specOf(&unstructured.Unstructured{Object: map[string]any{"spec": make(chan int)}}); untold != "" || is == "" {
+		t.Errorf("what cannot be written is identified as %q", untold)
+	}
 	made, byAnother := Deployed{Digest: "d", Chart: "c", Spec: "then"}, Deployed{Digest: "d", Chart: "b", Spec: "then"}
 	for name, tt := range map[string]struct {
 		fleet    *fleet.Fleet
@@ -424,6 +523,7 @@ func TestReleaseIsMember(t *testing.T) {
 		"its turn was for another chart": {web(isNot, is, Deployed{Chart: "former", Turn: former}), fleet.Member{State: fleet.Waiting}},
 		"it is done, with another chart": {web(is, is, Deployed{Chart: "newer", Turn: done}), upgrading},
 		"its turn has no time":           {web(is, is, Deployed{Chart: "new", Turn: noTime}), fleet.Member{}},
+		"it waits and is changed":        {web(isNot, is, Deployed{Chart: "old", Spec: "former"}), fleet.Member{}},
 		"it is made anew":                {web(isNot, is, Deployed{}), fleet.Member{}},
 		"it waits no longer":             {web(isNot, is, Deployed{Chart: "new"}), fleet.Member{}},
 		"it was never told of":           {neverTold, fleet.Member{}},
