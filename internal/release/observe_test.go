@@ -83,6 +83,29 @@ func TestRecall(t *testing.T) {
 	}
 }
 
+// It is recalled once: what this process knows better since then is not overwritten by what the status said before.
+func TestRecallOnce(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, configTemplate), Options{})
+	s.settle()
+	cr := s.web()
+	applied := func(how string, seen Snapshot, want string) {
+		t.Helper()
+		s.r.recall(cr, seen)
+		if got := s.r.memory.Get("u").applied; got != want {
+			t.Errorf("%s: what was applied is %q, want %q", how, got, want)
+		}
+	}
+	begin := func() {
+		s.restart()
+		s.r.memory.Begin(t.Context(), s.r.reader, client.ObjectKeyFromObject(cr), s.web(), s.clock)
+	}
+	begin()
+	applied("nothing is deployed", Snapshot{}, "")
+	applied("the release is another operator's", Snapshot{Deployed: Deployed{Digest: "d"}, Former: &Former{}}, "")
+	applied("at first", Snapshot{Deployed: Deployed{Digest: "d"}}, "d")
+	applied("then", Snapshot{Deployed: Deployed{Digest: "e"}}, "d")
+}
+
 // Children are looked for where the status says; what cannot be looked at is not taken for absent, a kind that is gone is.
 func TestChildrenThatCannotBeSeen(t *testing.T) {
 	for name, tt := range map[string]struct {

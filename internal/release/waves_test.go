@@ -434,6 +434,7 @@ func TestIdentityOfAChart(t *testing.T) {
 }
 
 func TestReleaseIsHeld(t *testing.T) {
+	r := &Reconciler{options: Options{Now: func() time.Time { return now }}, chart: chartOf(t, configTemplate)}
 	ready := func(status metav1.ConditionStatus, since time.Duration) *metav1.Condition {
 		return &metav1.Condition{Type: TypeReady, Status: status, LastTransitionTime: metav1.NewTime(now.Add(-since))}
 	}
@@ -466,6 +467,9 @@ func TestReleaseIsHeld(t *testing.T) {
 		tt.change(&d, &seen)
 		if got := d.held(seen, now); got != tt.held {
 			t.Errorf("%s: held is %v", name, got)
+		}
+		if tt.held && r.mustRender(d, seen) {
+			t.Errorf("%s: what waits is rendered", name)
 		}
 	}
 }
