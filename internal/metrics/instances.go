@@ -129,25 +129,27 @@ func (all *instances) collect(of RedisClusterSeries, in *Instance, to chan<- pro
 			}
 		}
 		if value >= 0 {
-			to <- &sample{metric: metric, value: value, labels: labels}
+			to <- &sample{desc: metric.desc, kind: metric.kind, value: value, labels: labels}
 		}
 	}
 }
 
-// sample is one value of an instance. All of an instance have the same labels, which are made once: nobody changes them.
+// sample is one value of an instance or an object. All of one share their labels, which are in the order of their names: nobody changes
+// them, and a scrape of tens of thousands takes a fraction of the memory.
 type sample struct {
-	metric *described
+	desc   *prometheus.Desc
+	kind   prometheus.ValueType
 	value  float64
 	labels []*dto.LabelPair
 }
 
 // Desc implements prometheus.Metric.
-func (s *sample) Desc() *prometheus.Desc { return s.metric.desc }
+func (s *sample) Desc() *prometheus.Desc { return s.desc }
 
 // Write implements prometheus.Metric.
 func (s *sample) Write(to *dto.Metric) error {
 	to.Label = s.labels
-	if s.metric.kind == prometheus.CounterValue {
+	if s.kind == prometheus.CounterValue {
 		to.Counter = &dto.Counter{Value: &s.value}
 	} else {
 		to.Gauge = &dto.Gauge{Value: &s.value}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -110,9 +111,10 @@ func (all *allObjects) Collect(to chan<- prometheus.Metric) {
 
 func (all *allObjects) collectKind(ctx context.Context, kind Kind, to chan<- prometheus.Metric) {
 	list, _ := kind.List.DeepCopyObject().(client.ObjectList)
+	said := texts{}
 	_ = Each(ctx, kind.Reader, list, func(object client.Object) { // what is not known is not told
 		if kind.Selected == nil || kind.Selected(object) {
-			all.collect(kind, object, to)
+			all.collect(kind, object, said, to)
 		}
 	})
 }
@@ -138,10 +140,10 @@ func Each(ctx context.Context, from client.Reader, list client.ObjectList, call 
 	})
 }
 
-func (all *allObjects) collect(kind Kind, object client.Object, to chan<- prometheus.Metric) {
-	labels := []string{kind.Group, kind.Kind, object.GetNamespace(), object.GetName()}
-	tell := func(desc *prometheus.Desc, value float64, more ...string) {
-		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, append(slices.Clip(labels), more...)...)
+func (all *allObjects) collect(kind Kind, object client.Object, said texts, to chan<- prometheus.Metric) {
+	labels := slices.Clip(prometheus.MakeLabelPairs(all.lag, []string{kind.Group, kind.Kind, object.GetNamespace(), object.GetName()}))
+	tell := func(desc *prometheus.Desc, value float64, more ...*dto.LabelPair) { // more comes after labels, in the order of names
+		to <- &sample{desc: desc, kind: prometheus.GaugeValue, value: value, labels: append(labels, more...)}
 	}
 	state := kind.State(object)
 	if state.Observed >= 0 {
@@ -157,11 +159,22 @@ func (all *allObjects) collect(kind Kind, object client.Object, to chan<- promet
 			continue
 		}
 		told[is] = true
-		tell(all.condition, conditionValue(condition.Status), is, label(condition.Reason))
+		tell(all.condition, conditionValue(condition.Status), said.label("reason", label(condition.Reason)), said.label("type", is))
 		if is == "Ready" && !condition.LastTransitionTime.IsZero() {
 			tell(all.since, float64(condition.LastTransitionTime.Unix()))
 		}
 	}
+}
+
+// texts are the labels of conditions in one scrape, of which many objects have the same.
+type texts map[[2]string]*dto.LabelPair
+
+func (t texts) label(name, value string) *dto.LabelPair {
+	key := [2]string{name, value}
+	if t[key] == nil {
+		t[key] = &dto.LabelPair{Name: &key[0], Value: &key[1]}
+	}
+	return t[key]
 }
 
 // label is a text as a label: valid, and short.

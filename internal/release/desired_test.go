@@ -208,6 +208,48 @@ func TestWhatIsRendered(t *testing.T) {
 	}
 }
 
+// What another operator left stays the revision that it is if it was deployed, and if the chart makes the same of it.
+func TestARevisionThatAnotherOperatorLeft(t *testing.T) {
+	c := chartOf(t, configTemplate)
+	objects := func(text string) []*unstructured.Unstructured {
+		return []*unstructured.Unstructured{parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {text: "+text+"}}")}
+	}
+	for name, tt := range map[string]struct {
+		former   Former
+		deleting bool
+		revision int64
+	}{
+		"the same":                  {Former{Revision: 4, Complete: true, Objects: objects("a")}, false, 4},
+		"something else":            {Former{Revision: 4, Complete: true, Objects: objects("b")}, false, 5},
+		"the same, not deployed":    {Former{Revision: 4, Objects: objects("a")}, false, 5},
+		"the same, being deleted":   {Former{Revision: 4, Complete: true, Objects: objects("a")}, true, 1},
+		"something else, not ended": {Former{Revision: 4, Objects: objects("b")}, false, 5},
+	} {
+		s := newShop(t, "", "{text: a}", c, Options{})
+		d, err := s.r.desired(t.Context(), s.web(), Snapshot{Former: &tt.former, Deleting: tt.deleting, Finalizers: []string{Finalizer}})
+		if err != nil || d.Failure != nil || d.Revision != tt.revision {
+			t.Errorf("%s: revision %d, want %d (%v, %v)", name, d.Revision, tt.revision, err, d.Failure)
+		}
+	}
+}
+
+// A chart that cannot be rendered is a failure of the resource, of any revision, and not a release without objects.
+func TestWhatCannotBeRendered(t *testing.T) {
+	const fails = "{{ fail \"no\" }}"
+	for name, seen := range map[string]Snapshot{
+		"at first":                    {},
+		"after another one":           {Deployed: Deployed{Name: "web", Revision: 3, Digest: "d"}},
+		"that another operator had":   {Former: &Former{Revision: 4, Complete: true}},
+		"that another operator began": {Former: &Former{Revision: 4}},
+	} {
+		s := newShop(t, "", "{text: a}", chartOf(t, fails), Options{})
+		d, err := s.r.desired(t.Context(), s.web(), seen)
+		if err != nil || d.Failure == nil || d.Rendered != nil || d.OutOfReach {
+			t.Errorf("%s: %v, %+v", name, err, d)
+		}
+	}
+}
+
 // What is invalid is told by its fields, and neither made nor deleted; a deletion goes on all the same.
 func TestAnInvalidResource(t *testing.T) {
 	s := newShop(t, "finalizers: ["+Finalizer+"]", "{text: a}", chartOf(t, configTemplate), Options{

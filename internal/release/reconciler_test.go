@@ -19,11 +19,12 @@ func TestWhenAResourceIsLookedAtAgain(t *testing.T) {
 	seen := Child{Ref: deployment, Object: &unstructured.Unstructured{}}
 	behind := seen
 	behind.Behind = true
+	idle := s.r.outcomeOf(s.web(), effect{step: Nothing{}}).After()
 	for name, tt := range map[string]struct {
 		done effect
 		want time.Duration
 	}{
-		"all is seen":                      {effect{step: Nothing{}, children: []Child{seen}}, s.r.outcomeOf(s.web(), effect{step: Nothing{}}).After()},
+		"all is seen":                      {effect{step: Nothing{}, children: []Child{seen}}, idle},
 		"a child is not seen":              {effect{step: Nothing{}, children: []Child{seen, {Ref: deployment}}}, visibleAfter},
 		"a child is as it was before":      {effect{step: Nothing{}, children: []Child{seen, behind}}, visibleAfter},
 		"something applied is not seen":    {effect{step: Nothing{}, lagging: true}, visibleAfter},
