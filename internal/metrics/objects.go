@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -170,11 +171,13 @@ func (all *allObjects) collect(kind Kind, object client.Object, said texts, to c
 type texts map[[2]string]*dto.LabelPair
 
 func (t texts) label(name, value string) *dto.LabelPair {
-	key := [2]string{name, value}
-	if t[key] == nil {
-		t[key] = &dto.LabelPair{Name: &key[0], Value: &key[1]}
+	of := [2]string{name, value}
+	pair := t[of]
+	if pair == nil {
+		pair = &dto.LabelPair{Name: ptr.To(name), Value: ptr.To(value)}
+		t[of] = pair
 	}
-	return t[key]
+	return pair
 }
 
 // label is a text as a label: valid, and short.
