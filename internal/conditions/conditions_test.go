@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 var (
@@ -107,5 +108,47 @@ func TestWriteOnAnObjectWithoutStatus(t *testing.T) {
 	}
 	if got := Read(object); len(got) != 1 || got[0].Status != metav1.ConditionUnknown {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// What is read of a condition is what Kubernetes' own conversion makes of it, and where that refuses it, there is none.
+func TestReadIsWhatKubernetesReads(t *testing.T) {
+	full := func() map[string]any {
+		return map[string]any{"type": "Ready", "status": "True", "reason": "R", "message": "m", "observedGeneration": int64(3),
+			"lastTransitionTime": "2026-11-29T10:00:00Z", "theirs": map[string]any{"a": "b"}}
+	}
+	entries := []any{full(), nil, "Ready", []any{}, map[string]any{}, map[string]any{"type": "Ready"}, map[string]any{"status": "True"}}
+	for field := range full() {
+		for _, value := range []any{nil, "", "x", int64(1), 1.5, true, []any{}, map[string]any{}, "2026-11-29T10:00:00+01:00"} {
+			entry := full()
+			entry[field] = value
+			entries = append(entries, entry)
+		}
+	}
+	for _, entry := range entries {
+		var want []metav1.Condition
+		if m, is := entry.(map[string]any); is {
+			var c metav1.Condition
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m, &c); err == nil && c.Type != "" {
+				want = append(want, c)
+			}
+		}
+		got := Read(&unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{entry}}}})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", entry, diff)
+		}
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	var list []any
+	for _, is := range []string{"Ready", "Deployed", "Progressing", "Stalled", "Irreconcilable", "ReleaseFailed"} {
+		list = append(list, map[string]any{"type": is, "status": "True", "reason": "UpgradeSuccessful", "message": "revision 1",
+			"observedGeneration": int64(1), "lastTransitionTime": "2026-11-29T10:00:00Z"})
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": list}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		Read(object)
 	}
 }

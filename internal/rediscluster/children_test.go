@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,7 @@ import (
 	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/redis/slots"
+	"middleware.hc.cn/operator/internal/rediscluster/act"
 	"middleware.hc.cn/operator/internal/rediscluster/observe"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
@@ -178,29 +180,71 @@ func TestRenderingAtRest(t *testing.T) {
 	}
 }
 
-// leftOver compares with what a cluster at rest has left.
-type leftOver struct{ asked []bool }
+// Of a cluster that is between two steps the objects are kept small, and are the same ones again when they are to be written.
+func TestRenderingBetweenSteps(t *testing.T) {
+	c, m := newChildren(t, func() {}), &Memory{}
+	cluster := sized("c", 3, 6, v1alpha1.PodTemplate{Labels: map[string]string{"example.com/a": "<é>"}})
+	objects := renderAll(t, c, m, cluster)
+	var whole []*unstructured.Unstructured
+	for _, o := range objects {
+		whole = append(whole, o.DeepCopy())
+	}
+	for range 2 {
+		m.rendered.pack()
+		for i, o := range renderAll(t, c, m, cluster) {
+			if o != objects[i] || len(o.Object) != 3 || apply.RefOf(o) != apply.RefOf(whole[i]) {
+				t.Errorf("%s became %v", apply.RefOf(whole[i]), o.Object)
+			}
+		}
+		m.rendered.restore()
+		for i, o := range renderAll(t, c, m, cluster) {
+			if diff := cmp.Diff(whole[i].Object, o.Object); diff != "" || o != objects[i] {
+				t.Errorf("%s (-want +got):\n%s", apply.RefOf(whole[i]), diff)
+			}
+		}
+	}
+	if full, _ := json.Marshal(whole); len(m.rendered.packed)*2 > len(full) {
+		t.Errorf("%d bytes of %d are kept", len(m.rendered.packed), len(full))
+	}
+}
+
+// leftOver compares with what a cluster between two steps has left.
+type leftOver struct {
+	pending plan.Pending
+	asked   []bool
+}
 
 func (n *leftOver) Compare(_ context.Context, _ *v1alpha1.RedisCluster, _ *snapshot.Snapshot, _ plan.Shape, m *Memory) (Comparison, error) {
 	n.asked = append(n.asked, m.rendered.namesOnly)
-	return Comparison{NamesOnly: m.rendered.namesOnly}, nil
+	return Comparison{NamesOnly: m.rendered.namesOnly, Pending: n.pending}, nil
 }
 
-// Nothing is written by what a cluster at rest has left: a step is decided on once more, with the objects themselves.
+// Nothing is written by names: a step that writes children, or may have to, is decided on once more, with the objects themselves.
 func TestNoStepByNames(t *testing.T) {
-	n := &leftOver{}
-	l := &Loop{Children: n, Now: time.Now}
-	cluster, m := sized("c", 3, 6, v1alpha1.PodTemplate{}), &Memory{}
-	admission.Default(cluster)
-	s := (&snapshot.Snapshot{}).Indexed()
-	m.rendered.reduce()
-	desired := plan.DesiredFor(cluster, s, plan.Options{})
-	children, decision, err := l.decide(t.Context(), cluster, s, desired, plan.ShapeOf(desired, s, time.Now()), m)
-	if err != nil || plan.Is[plan.None](decision.Step) {
-		t.Fatalf("%T, %v", decision.Step, err)
-	}
-	if children.NamesOnly || !slices.Equal(n.asked, []bool{true, false}) {
-		t.Errorf("%T by names only: %t; compared %v", decision.Step, children.NamesOnly, n.asked)
+	for name, tt := range map[string]struct {
+		pending    plan.Pending
+		finalizers []string
+		asked      []bool
+	}{
+		"a finalizer":   {asked: []bool{true}},
+		"children":      {plan.Pending{Children: []string{"Service c"}}, []string{v1alpha1.Finalizer}, []bool{true, false}},
+		"a certificate": {plan.Pending{Certificate: "c-tls"}, []string{v1alpha1.Finalizer}, []bool{true, false}},
+	} {
+		n := &leftOver{pending: tt.pending}
+		l := &Loop{Children: n, Now: time.Now}
+		cluster, m := sized("c", 3, 6, v1alpha1.PodTemplate{}), &Memory{}
+		cluster.Finalizers = tt.finalizers
+		admission.Default(cluster)
+		s := (&snapshot.Snapshot{Auth: snapshot.Auth{Known: true}}).Indexed()
+		m.rendered.pack()
+		desired := plan.DesiredFor(cluster, s, plan.Options{})
+		children, decision, err := l.decide(t.Context(), cluster, s, desired, plan.ShapeOf(desired, s, time.Now()), m)
+		if err != nil || plan.Is[plan.None](decision.Step) || act.NeedsChildren(decision.Step) && children.NamesOnly {
+			t.Errorf("%s: %T by names only: %t, %v", name, decision.Step, children.NamesOnly, err)
+		}
+		if !slices.Equal(n.asked, tt.asked) {
+			t.Errorf("%s: %+v, compared %v", name, decision.Step, n.asked)
+		}
 	}
 }
 

@@ -59,7 +59,8 @@ type Comparison struct {
 	// to be deleted.
 	Objects  []*unstructured.Unstructured
 	Obsolete []apply.Ref
-	// NamesOnly reports whether no more is known of Objects than which they are: nothing is pending, and they are not to be written.
+	// NamesOnly reports whether no more is known of Objects than which they are: none of them is pending, and they are not to be written.
+	// Whether the Certificate is pending is not known then.
 	NamesOnly bool
 	// Template identifies the rendered pod template; empty: it is not known.
 	Template string
@@ -105,6 +106,7 @@ const (
 // write. timeout is how long an instance may take to answer. An error means that too little is
 // known to decide; Report.Err, that the step failed.
 func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memory, timeout time.Duration) (Report, error) {
+	defer m.rendered.pack()
 	admission.Default(cluster)
 	asked, err := l.withShards(ctx, cluster)
 	if err != nil {
@@ -139,11 +141,15 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	report.KeepsCertificate = children.KeepsCertificate || cluster.Status.Certificate != "" && children.Objects == nil
 	report.CertificateUnread = children.CertificateUnread
 	report.ArchiveWithheld, report.Outside, report.Decision = children.ArchiveWithheld, children.Outside, decision
-	result, took, err := l.do(ctx, report.Decision.Step, act.Subject{
+	subject := act.Subject{
 		Cluster: cluster, Credentials: m.Credentials(cluster), Access: m.Access(),
 		Children: children.Objects, Certificate: children.Certificate, NoCertificate: children.NoCertificate,
 		Seen: versions(snap), Obsolete: children.Obsolete, Pipeline: pipeline(cluster),
-	})
+	}
+	if children.NamesOnly {
+		subject.Children, subject.Certificate = nil, nil
+	}
+	result, took, err := l.do(ctx, report.Decision.Step, subject)
 	if err != nil || took > longStep {
 		report.Held += took
 	}
@@ -169,8 +175,8 @@ func (l *Loop) Once(ctx context.Context, cluster *v1alpha1.RedisCluster, m *Memo
 	return report, nil
 }
 
-// decide finds the next step, and what of the children it is decided by. A step is not carried out by objects of which only the names are
-// known: they are rendered again for it.
+// decide finds the next step, and what of the children it is decided by. A step that writes them is not carried out by objects of which
+// only the names are known: they are restored for it.
 func (l *Loop) decide(ctx context.Context, cluster *v1alpha1.RedisCluster, snap *snapshot.Snapshot, desired plan.Desired, shape plan.Shape,
 	m *Memory) (children Comparison, decision plan.Decision, err error) {
 	if !desired.Deleting && len(desired.Problems) == 0 {
@@ -181,8 +187,8 @@ func (l *Loop) decide(ctx context.Context, cluster *v1alpha1.RedisCluster, snap 
 	m.apart(cluster, &children, l.Now())
 	pending := m.known(cluster, children.Pending, l.Now(), l.RetryRefused)
 	decision = shape.Next(pending)
-	if children.NamesOnly && !plan.Is[plan.None](decision.Step) {
-		m.rendered = rendering{}
+	if children.NamesOnly && (act.NeedsChildren(decision.Step) || children.Pending.Certificate != "") {
+		m.rendered.restore()
 		return l.decide(ctx, cluster, snap, desired, shape, m)
 	}
 	if plan.Is[plan.TakeTurn](decision.Step) && l.Waves != nil {

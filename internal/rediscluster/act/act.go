@@ -94,6 +94,15 @@ type Result struct {
 	Outside *RefusedOutside
 }
 
+// NeedsChildren reports whether a step is carried out by what is rendered: Subject.Children or Certificate.
+func NeedsChildren(step plan.Step) bool {
+	switch step.(type) {
+	case plan.ApplyChildren, plan.Hibernate, plan.Wake, plan.ApplyCertificate, plan.RestoreShards, plan.PrepareImport:
+		return true
+	}
+	return false
+}
+
 // Do carries out a step. The result counts also when there is an error.
 func (a *Actor) Do(ctx context.Context, s Subject, step plan.Step) (Result, error) {
 	switch step := step.(type) {
