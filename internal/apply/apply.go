@@ -187,7 +187,6 @@ func (a *Applier) Drifted(ctx context.Context, owner client.Object) (Drift, erro
 		case deleting: // its disappearance will be drift
 		}
 	}
-	sortRefs(drift.Refs)
 	return drift, nil
 }
 

@@ -6,6 +6,8 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"math"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -231,6 +233,41 @@ func TestTheSameObjectAgain(t *testing.T) {
 		}
 		d.with(existing(t, configText, uid("made"), version("101")))
 	}
+	d.with(existing(t, configText, uid("made"), version("120"), managed(entry(`{"f:data":{}}`))))
+	if _, err := d.Apply(t.Context(), shop, again); err != nil || len(d.said) != 1 {
+		t.Errorf("a field was taken: asked %q, %v", d.said, err)
+	}
+}
+
+// What cannot be written as JSON is refused, and nothing is asked.
+func TestNoJSON(t *testing.T) {
+	d, object := newDesk(nil, nil), desired(t, configText)
+	object.Object["data"] = map[string]any{"text": math.NaN()}
+	if _, err := d.Apply(t.Context(), shop, []*unstructured.Unstructured{object}); err == nil || len(d.said) > 0 {
+		t.Errorf("%v, asked %q", err, d.said)
+	}
+}
+
+// A child that this process applied is shown as it was before if it is shown in an older version, and not for ever.
+func TestChildBehind(t *testing.T) {
+	d, now := newDesk(nil, nil), t0
+	d.now = func() time.Time { return now }
+	if _, err := d.applies(t, configText); err != nil { // version 101
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		child, shown string
+		after        time.Duration
+		behind       bool
+	}{
+		"older": {"a", "100", Lag - 1, true}, "that one": {"a", "101", 0, false}, "an etcd was restored": {"a", "100", Lag, false},
+		"not applied": {"b", "100", 0, false},
+	} {
+		now = t0.Add(tt.after)
+		if got := d.Behind("shop", refs(tt.child)[0], tt.shown); got != tt.behind {
+			t.Errorf("%s: behind %t", name, got)
+		}
+	}
 }
 
 // What this process applied is told instead of what was known before; what a former one did, and what is forgotten, is not.
@@ -289,6 +326,8 @@ func TestAnswersToAnApply(t *testing.T) {
 	duplicates := apierrors.NewInternalError(errors.New(twice))
 	inUID, elsewhere := invalid("x", field.NewPath("metadata", "uid")), invalid("x", field.NewPath("spec"))
 	unread := errors.New("timeout")
+	denied := status(http.StatusForbidden, metav1.StatusReasonForbidden, "denied by a webhook",
+		&metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: "metadata.uid"}}})
 	for name, tt := range map[string]struct {
 		live, shown *unstructured.Unstructured
 		refusals    map[string][]error
@@ -305,6 +344,9 @@ func TestAnswersToAnApply(t *testing.T) {
 			[]string{created, changed}, nil},
 		"it was not shown, and cannot be read": {existing(t, configText), nil, map[string][]error{"apply": {conflict()}, "get": {unread}}, "",
 			[]string{created}, unread},
+		"it was shown, and stays": {nil, existing(t, configText, version("101")), nil, Unchanged, []string{changed}, nil},
+		"its UID is refused for another reason": {nil, existing(t, configText), map[string][]error{"apply": {denied}}, "", []string{changed},
+			denied},
 		"no cache has its kind": {nil, nil, map[string][]error{"cache": {&meta.NoKindMatchError{}}}, Created, []string{created}, nil},
 		"duplicates": {nil, nil, map[string][]error{"apply": {duplicates, duplicates, duplicates}}, Created,
 			[]string{created, created, created, created}, nil},
