@@ -201,29 +201,37 @@ func TestDrifted(t *testing.T) {
 	drifted("what was pruned is forgotten", Drift{})
 }
 
-// What somebody decided on a version of an object is sent for that version only.
+// What somebody decided on a version of an object is sent for that version only, also when the fields of others are put aside for it.
 func TestAppliedToTheVersionThatWasSeen(t *testing.T) {
 	const applied = "apply a as middleware-operator by force if a"
+	const settled = `patch a {"data":{"text":"new"},"metadata":{"resourceVersion":"100"}}`
+	refused := []error{invalid("no good", field.NewPath("data").Key("text"))}
 	for name, tt := range map[string]struct {
-		how  []Option
-		want string
+		how      []Option
+		refused  []error
+		want     []string
+		conflict bool
 	}{
-		"this one":    {[]Option{Seen(map[types.UID]string{"a": "90"})}, applied + " at version 90"},
-		"another":     {[]Option{Seen(map[types.UID]string{"b": "90"})}, applied},
-		"none at all": {nil, applied},
+		"this one":    {[]Option{Seen(map[types.UID]string{"a": "90"})}, nil, []string{applied + " at version 90"}, false},
+		"another":     {[]Option{Seen(map[types.UID]string{"b": "90"})}, nil, []string{applied}, false},
+		"none at all": {nil, nil, []string{applied}, false},
+		"this one, beside fields that are in the way": {[]Option{Seen(map[types.UID]string{"a": "100"})}, refused,
+			[]string{applied + " at version 100", settled, applied + " at version 100"}, false},
+		"another, when fields are in the way": {[]Option{Seen(map[types.UID]string{"a": "90"})}, refused,
+			[]string{applied + " at version 90"}, true},
 	} {
-		object := desired(t, configText)
-		d := newDesk(existing(t, configText), existing(t, configText))
-		if _, err := d.Apply(t.Context(), shop, []*unstructured.Unstructured{object}, tt.how...); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff([]string{tt.want}, d.said); diff != "" || object.GetResourceVersion() != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+		object, was := desired(t, configText), existing(t, strings.Replace(configText, "new", "old", 1))
+		d := newDesk(was, was.DeepCopy())
+		d.refusals["apply"] = tt.refused
+		_, err := d.Apply(t.Context(), shop, []*unstructured.Unstructured{object}, tt.how...)
+		if diff := cmp.Diff(tt.want, d.said); diff != "" || object.GetResourceVersion() != "" || apierrors.IsConflict(err) != tt.conflict ||
+			err != nil && !tt.conflict {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}
 }
 
-// The very object that was found to be as desired is not looked through again, and still is.
+// The very object that was found to be as desired is not looked through again, and still is; until somebody changes it.
 func TestTheSameObjectAgain(t *testing.T) {
 	d := newDesk(nil, nil)
 	again := []*unstructured.Unstructured{desired(t, configText)}

@@ -102,7 +102,7 @@ func (a *Applier) passReplicas(ctx context.Context, ref Ref) error {
 	kept.SetGroupVersionKind(ref.GroupVersionKind)
 	kept.SetNamespace(ref.Namespace)
 	kept.SetName(ref.Name)
-	_, err = a.sendAs(ctx, kept, live.GetUID(), client.FieldOwner(ReplicasManager))
+	_, err = a.sendAs(ctx, kept, live.GetUID(), "", client.FieldOwner(ReplicasManager))
 	if apierrors.IsConflict(err) {
 		return nil // somebody has set another number meanwhile, and owns it
 	}
