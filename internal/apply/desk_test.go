@@ -33,7 +33,8 @@ const (
 	statefulText   = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}, spec: {selector: {matchLabels: {app: a}}}}`
 )
 
-// desk is an Applier, and what it has asked the API server to write. Nothing of that is carried out, but for whose the fields are.
+// desk is an Applier, and what it has asked the API server to write. Nothing of that is carried out, but for whose the fields are;
+// a patch is answered with version 150.
 type desk struct {
 	*Applier
 	said []string
@@ -78,8 +79,11 @@ func newDesk(live, shown *unstructured.Unstructured) *desk {
 			if err != nil {
 				return err
 			}
-			if err := d.say("patch", o.GetName(), string(data)); err != nil || patch.Type() != types.JSONPatchType {
+			if err := d.say("patch", o.GetName(), string(data)); err != nil {
 				return err
+			}
+			if o.SetResourceVersion("150"); patch.Type() != types.JSONPatchType {
+				return nil
 			}
 			var steps []struct{ Value json.RawMessage }
 			if err := json.Unmarshal(data, &steps); err != nil {

@@ -216,7 +216,7 @@ func TestAppliedToTheVersionThatWasSeen(t *testing.T) {
 		"another":     {[]Option{Seen(map[types.UID]string{"b": "90"})}, nil, []string{applied}, false},
 		"none at all": {nil, nil, []string{applied}, false},
 		"this one, beside fields that are in the way": {[]Option{Seen(map[types.UID]string{"a": "100"})}, refused,
-			[]string{applied + " at version 100", settled, applied + " at version 100"}, false},
+			[]string{applied + " at version 100", settled, applied + " at version 150"}, false},
 		"another, when fields are in the way": {[]Option{Seen(map[types.UID]string{"a": "90"})}, refused,
 			[]string{applied + " at version 90"}, true},
 	} {

@@ -42,7 +42,7 @@ func TestResolveConflict(t *testing.T) {
 		"what we wrote by a patch becomes ours": {was: old, live: managed(entry(`{"f:data":{}}`), update), paths: []*field.Path{text},
 			want: []string{settled, `patch a [{"op":"replace","path":"/metadata/managedFields","value":[{"manager":"middleware-operator",` +
 				`"operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:more":{}}}}]},` +
-				`{"op":"replace","path":"/metadata/resourceVersion","value":"100"}]`, applied}},
+				`{"op":"replace","path":"/metadata/resourceVersion","value":"150"}]`, applied}},
 		"which fails": {was: old, live: managed(entry(`{"f:data":{}}`), update), paths: []*field.Path{text},
 			refusals: map[string][]error{"patch": {nil, unread}}, want: []string{settled, ""}, says: "timeout"},
 		"not of the spec": {was: old, paths: []*field.Path{field.NewPath("metadata", "labels"), field.NewPath("status", "a")},
