@@ -187,7 +187,6 @@ func (a *Applier) Drifted(ctx context.Context, owner client.Object) (Drift, erro
 		case deleting: // its disappearance will be drift
 		}
 	}
-	sortRefs(drift.Refs)
 	return drift, nil
 }
 
@@ -281,30 +280,31 @@ func (a *Applier) change(ctx context.Context, child child, shown *metav1.Partial
 	if err := a.preserve(ctx, child, shown); err != nil {
 		return nil, err
 	}
-	object := child.object
-	if version := child.seen[shown.GetUID()]; version != "" {
-		object = object.DeepCopy()
-		object.SetResourceVersion(version)
-	}
-	return a.send(ctx, object, shown.GetUID())
+	return a.send(ctx, child.object, shown.GetUID(), child.seen[shown.GetUID()])
 }
 
 // send applies to the object of a UID, and takes over the fields that are rendered; the API server answers Conflict if it is gone
-// or was replaced.
-func (a *Applier) send(ctx context.Context, object *unstructured.Unstructured, uid types.UID) (*unstructured.Unstructured, error) {
-	return a.sendAs(ctx, object, uid, client.FieldOwner(FieldManager), client.ForceOwnership)
+// or was replaced, or is of another version than the one given, if any.
+func (a *Applier) send(ctx context.Context, object *unstructured.Unstructured, uid types.UID, version string) (*unstructured.Unstructured,
+	error) {
+	return a.sendAs(ctx, object, uid, version, client.FieldOwner(FieldManager), client.ForceOwnership)
 }
 
-func (a *Applier) sendAs(ctx context.Context, object *unstructured.Unstructured, uid types.UID,
+func (a *Applier) sendAs(ctx context.Context, object *unstructured.Unstructured, uid types.UID, version string,
 	how ...client.ApplyOption) (*unstructured.Unstructured, error) {
 	body := object.DeepCopy()
 	body.SetUID(uid)
+	body.SetResourceVersion(version)
 	result, err := a.request(ctx, body, how...)
 	if apierrors.IsInvalid(err) && slices.Contains(refusedFields(err), "metadata.uid") {
-		ref := RefOf(object)
-		return nil, apierrors.NewConflict(schema.GroupResource{Group: ref.Group, Resource: ref.Kind}, ref.Name, err)
+		return nil, conflictAbout(RefOf(object), err)
 	}
 	return result, err
+}
+
+// conflictAbout is the API server's answer about an object that is another, or of another version, than was meant.
+func conflictAbout(ref Ref, why error) error {
+	return apierrors.NewConflict(schema.GroupResource{Group: ref.Group, Resource: ref.Kind}, ref.Name, why)
 }
 
 // request makes one apply; if the API server refuses it because of duplicate elements, another without them.

@@ -255,8 +255,8 @@ func TestChangeSetString(t *testing.T) {
 		Name: "web"}
 	service := Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Service"}, Namespace: "shop", Name: "web"}
 	set := ChangeSet{{Ref: deployment, Action: Configured}, {Ref: service, Action: Unchanged}, {Ref: service, Action: Deleting},
-		{Ref: service, Action: Deleted}}
-	if got, want := set.String(), "configured Deployment shop/web, deleted Service shop/web"; got != want {
+		{Ref: service, Action: Deleted}, {Ref: Ref{GroupVersionKind: schema.GroupVersionKind{Kind: "ClusterRole"}, Name: "web"}, Action: Created}}
+	if got, want := set.String(), "configured Deployment shop/web, deleted Service shop/web, created ClusterRole web"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if awaited := set.Awaited(); len(awaited) != 2 {

@@ -41,6 +41,10 @@ func (a *Applier) resolveConflict(ctx context.Context, owner client.Object, chil
 	if err := child.ownedBy(owner, live); err != nil {
 		return nil, err
 	}
+	seen := child.seen[live.GetUID()]
+	if seen != "" && seen != live.GetResourceVersion() {
+		return nil, conflictAbout(ref, errors.New("it has changed since it was decided what is desired"))
+	}
 	settled := live.DeepCopy()
 	for _, path := range refusedPaths(refusal) {
 		settle(settled.Object, child.object.Object, path)
@@ -58,7 +62,10 @@ func (a *Applier) resolveConflict(ctx context.Context, owner client.Object, chil
 	if err := a.foldInto(ctx, settled, isSettled); err != nil {
 		return nil, err
 	}
-	return a.send(ctx, child.object, live.GetUID())
+	if seen != "" {
+		seen = settled.GetResourceVersion()
+	}
+	return a.send(ctx, child.object, live.GetUID(), seen)
 }
 
 // refusedPaths are the fields that a refusal names, within the spec (or data, rules, …: never metadata or status).

@@ -67,6 +67,8 @@ func TestSettle(t *testing.T) {
 			"spec.ports[0].name", `{spec: {ports: [{name: theirs, port: 1}]}}`},
 		"elements that are not objects, and one that is": {`{spec: {args: [a]}}`, `{spec: {args: [{x: 1}]}}`, "spec.args[0]",
 			`{spec: {args: [a]}}`},
+		"elements without a name, and one that is no object": {`{spec: {args: [{y: 1}]}}`, `{spec: {args: [{x: 1}, a]}}`, "spec.args[0]",
+			`{spec: {args: [{x: 1}]}}`},
 		"elements that are not objects": {`{spec: {args: [a]}}`, `{spec: {args: [b]}}`, "spec.args[0]",
 			`{spec: {args: [a]}}`},
 		"a field that is not rendered": {`{spec: {theirs: 1, type: X}}`, `{spec: {type: Z}}`, "spec.theirs",

@@ -5,6 +5,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,13 +33,16 @@ const (
 	statefulText   = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}, spec: {selector: {matchLabels: {app: a}}}}`
 )
 
-// desk is an Applier, and what it has asked the API server to write. Nothing of that is carried out.
+// desk is an Applier, and what it has asked the API server to write. Nothing of that is carried out, but for whose the fields are;
+// a patch is answered with version 150.
 type desk struct {
 	*Applier
 	said []string
 	sent map[string]any // by the last apply
 	// refusals answer requests by their first word, each once; a nil error lets one through.
 	refusals map[string][]error
+	// folded are the managed fields that the last JSON patch has put into their place.
+	folded []metav1.ManagedFieldsEntry
 }
 
 // newDesk is an Applier on what there is, and what its cache shows of it; nil is nothing.
@@ -60,7 +65,11 @@ func newDesk(live, shown *unstructured.Unstructured) *desk {
 			if err := d.answer("get"); err != nil {
 				return err
 			}
-			return c.Get(ctx, key, into, how...)
+			err := c.Get(ctx, key, into, how...)
+			if d.folded != nil {
+				into.SetManagedFields(d.folded)
+			}
+			return err
 		},
 		Apply: func(_ context.Context, _ client.WithWatch, sent runtime.ApplyConfiguration, how ...client.ApplyOption) error {
 			return d.apply(sent.(metav1.Object), (&client.ApplyOptions{}).ApplyOptions(how))
@@ -70,7 +79,19 @@ func newDesk(live, shown *unstructured.Unstructured) *desk {
 			if err != nil {
 				return err
 			}
-			return d.say("patch", o.GetName(), string(data))
+			if err := d.say("patch", o.GetName(), string(data)); err != nil {
+				return err
+			}
+			if o.SetResourceVersion("150"); patch.Type() != types.JSONPatchType {
+				return nil
+			}
+			var steps []struct{ Value json.RawMessage }
+			if err := json.Unmarshal(data, &steps); err != nil {
+				return err
+			}
+			err = json.Unmarshal(steps[0].Value, &d.folded)
+			o.SetManagedFields(d.folded)
+			return err
 		},
 		Delete: func(_ context.Context, _ client.WithWatch, o client.Object, how ...client.DeleteOption) error {
 			wanted := (&client.DeleteOptions{}).ApplyOptions(how)

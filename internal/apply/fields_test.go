@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -99,6 +100,26 @@ func TestOwnFields(t *testing.T) {
 		if own.has("f:data", "f:text") != tt.ours || own.has("f:data", "f:more") || own.has("f:spec", "f:text") ||
 			(fieldsDigest(entries) != "") != tt.ours || (markOf(entries) != "") != tt.ours {
 			t.Errorf("%s: %v, digest %q", name, own, fieldsDigest(entries))
+		}
+	}
+}
+
+// Owned names what is ours right below a field, and tells that nothing of an object is from that nothing of the field is.
+func TestOwned(t *testing.T) {
+	ours := metadataOf("a", "1", entry(`{"f:spec":{"f:a":{},"f:template":{".":{},"f:b":{"f:c":{}},"f:d":{}}},"f:template":{"f:e":{}}}`))
+	for name, tt := range map[string]struct {
+		object *metav1.PartialObjectMetadata
+		path   []string
+		want   []string
+		known  bool
+	}{
+		"some":              {ours, []string{"spec", "template"}, []string{"b", "d"}, true},
+		"none of the field": {ours, []string{"spec", "more"}, nil, true},
+		"none at all":       {metadataOf("a", "1"), []string{"spec", "template"}, nil, false},
+	} {
+		names, known := Owned(tt.object, tt.path...)
+		if slices.Sort(names); !slices.Equal(names, tt.want) || known != tt.known {
+			t.Errorf("%s: %v, known %t", name, names, known)
 		}
 	}
 }

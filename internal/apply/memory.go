@@ -38,7 +38,7 @@ func (was *applied) madeIt(object metav1.Object) bool {
 // written is the version of the child, and when it was applied.
 func (was *applied) written() Written { return Written{Version: was.version, At: was.at} }
 
-// memory keeps what was applied, by owner, in the order of sortRefs: a slice takes less than a map, and there are tens of thousands
+// memory keeps what was applied, by owner, in the order of compareRefs: a slice takes less than a map, and there are tens of thousands
 // of children.
 type memory struct {
 	mu     sync.Mutex
@@ -89,9 +89,6 @@ func (m *memory) recall(owner types.UID, was applied) {
 // sawIfCurrent notes that the cache shows what was applied, or a later version of the object in which our fields are the same:
 // from then on a child that is missing is gone.
 func (m *memory) sawIfCurrent(owner types.UID, was applied, cached *metav1.PartialObjectMetadata) {
-	if cached == nil {
-		return
-	}
 	was.seen, was.version = true, cached.GetResourceVersion()
 	m.put(owner, was)
 }
@@ -109,8 +106,6 @@ func (m *memory) forget(owner types.UID) {
 	defer m.mu.Unlock()
 	delete(m.owners, owner)
 }
-
-func sortRefs(refs []Ref) { slices.SortFunc(refs, compareRefs) }
 
 // compareRefs orders Refs; those that are Same are equal.
 func compareRefs(a, b Ref) int {

@@ -6,6 +6,8 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"math"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -199,29 +201,37 @@ func TestDrifted(t *testing.T) {
 	drifted("what was pruned is forgotten", Drift{})
 }
 
-// What somebody decided on a version of an object is sent for that version only.
+// What somebody decided on a version of an object is sent for that version only, also when the fields of others are put aside for it.
 func TestAppliedToTheVersionThatWasSeen(t *testing.T) {
 	const applied = "apply a as middleware-operator by force if a"
+	const settled = `patch a {"data":{"text":"new"},"metadata":{"resourceVersion":"100"}}`
+	refused := []error{invalid("no good", field.NewPath("data").Key("text"))}
 	for name, tt := range map[string]struct {
-		how  []Option
-		want string
+		how      []Option
+		refused  []error
+		want     []string
+		conflict bool
 	}{
-		"this one":    {[]Option{Seen(map[types.UID]string{"a": "90"})}, applied + " at version 90"},
-		"another":     {[]Option{Seen(map[types.UID]string{"b": "90"})}, applied},
-		"none at all": {nil, applied},
+		"this one":    {[]Option{Seen(map[types.UID]string{"a": "90"})}, nil, []string{applied + " at version 90"}, false},
+		"another":     {[]Option{Seen(map[types.UID]string{"b": "90"})}, nil, []string{applied}, false},
+		"none at all": {nil, nil, []string{applied}, false},
+		"this one, beside fields that are in the way": {[]Option{Seen(map[types.UID]string{"a": "100"})}, refused,
+			[]string{applied + " at version 100", settled, applied + " at version 150"}, false},
+		"another, when fields are in the way": {[]Option{Seen(map[types.UID]string{"a": "90"})}, refused,
+			[]string{applied + " at version 90"}, true},
 	} {
-		object := desired(t, configText)
-		d := newDesk(existing(t, configText), existing(t, configText))
-		if _, err := d.Apply(t.Context(), shop, []*unstructured.Unstructured{object}, tt.how...); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff([]string{tt.want}, d.said); diff != "" || object.GetResourceVersion() != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+		object, was := desired(t, configText), existing(t, strings.Replace(configText, "new", "old", 1))
+		d := newDesk(was, was.DeepCopy())
+		d.refusals["apply"] = tt.refused
+		_, err := d.Apply(t.Context(), shop, []*unstructured.Unstructured{object}, tt.how...)
+		if diff := cmp.Diff(tt.want, d.said); diff != "" || object.GetResourceVersion() != "" || apierrors.IsConflict(err) != tt.conflict ||
+			err != nil && !tt.conflict {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}
 }
 
-// The very object that was found to be as desired is not looked through again, and still is.
+// The very object that was found to be as desired is not looked through again, and still is; until somebody changes it.
 func TestTheSameObjectAgain(t *testing.T) {
 	d := newDesk(nil, nil)
 	again := []*unstructured.Unstructured{desired(t, configText)}
@@ -230,6 +240,41 @@ func TestTheSameObjectAgain(t *testing.T) {
 			t.Fatalf("asked %q, %v", d.said, err)
 		}
 		d.with(existing(t, configText, uid("made"), version("101")))
+	}
+	d.with(existing(t, configText, uid("made"), version("120"), managed(entry(`{"f:data":{}}`))))
+	if _, err := d.Apply(t.Context(), shop, again); err != nil || len(d.said) != 1 {
+		t.Errorf("a field was taken: asked %q, %v", d.said, err)
+	}
+}
+
+// What cannot be written as JSON is refused, and nothing is asked.
+func TestNoJSON(t *testing.T) {
+	d, object := newDesk(nil, nil), desired(t, configText)
+	object.Object["data"] = map[string]any{"text": math.NaN()}
+	if _, err := d.Apply(t.Context(), shop, []*unstructured.Unstructured{object}); err == nil || len(d.said) > 0 {
+		t.Errorf("%v, asked %q", err, d.said)
+	}
+}
+
+// A child that this process applied is shown as it was before if it is shown in an older version, and not for ever.
+func TestChildBehind(t *testing.T) {
+	d, now := newDesk(nil, nil), t0
+	d.now = func() time.Time { return now }
+	if _, err := d.applies(t, configText); err != nil { // version 101
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		child, shown string
+		after        time.Duration
+		behind       bool
+	}{
+		"older": {"a", "100", Lag - 1, true}, "that one": {"a", "101", 0, false}, "an etcd was restored": {"a", "100", Lag, false},
+		"not applied": {"b", "100", 0, false},
+	} {
+		now = t0.Add(tt.after)
+		if got := d.Behind("shop", refs(tt.child)[0], tt.shown); got != tt.behind {
+			t.Errorf("%s: behind %t", name, got)
+		}
 	}
 }
 
@@ -289,6 +334,8 @@ func TestAnswersToAnApply(t *testing.T) {
 	duplicates := apierrors.NewInternalError(errors.New(twice))
 	inUID, elsewhere := invalid("x", field.NewPath("metadata", "uid")), invalid("x", field.NewPath("spec"))
 	unread := errors.New("timeout")
+	denied := status(http.StatusForbidden, metav1.StatusReasonForbidden, "denied by a webhook",
+		&metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: "metadata.uid"}}})
 	for name, tt := range map[string]struct {
 		live, shown *unstructured.Unstructured
 		refusals    map[string][]error
@@ -305,6 +352,9 @@ func TestAnswersToAnApply(t *testing.T) {
 			[]string{created, changed}, nil},
 		"it was not shown, and cannot be read": {existing(t, configText), nil, map[string][]error{"apply": {conflict()}, "get": {unread}}, "",
 			[]string{created}, unread},
+		"it was shown, and stays": {nil, existing(t, configText, version("101")), nil, Unchanged, []string{changed}, nil},
+		"its UID is refused for another reason": {nil, existing(t, configText), map[string][]error{"apply": {denied}}, "", []string{changed},
+			denied},
 		"no cache has its kind": {nil, nil, map[string][]error{"cache": {&meta.NoKindMatchError{}}}, Created, []string{created}, nil},
 		"duplicates": {nil, nil, map[string][]error{"apply": {duplicates, duplicates, duplicates}}, Created,
 			[]string{created, created, created, created}, nil},

@@ -94,15 +94,15 @@ func (a *Applier) passReplicas(ctx context.Context, ref Ref) error {
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	replicas, found, err := unstructured.NestedFieldNoCopy(live.Object, "spec", "replicas")
-	if !found || err != nil || !ownFields(live.GetManagedFields()).has("f:spec", "f:replicas") {
-		return nil //nolint:nilerr // a spec of another form has no number of replicas
+	replicas, found, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "replicas") // a spec of another form has no such number
+	if !found || !ownFields(live.GetManagedFields()).has("f:spec", "f:replicas") {
+		return nil
 	}
 	kept := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": replicas}}}
 	kept.SetGroupVersionKind(ref.GroupVersionKind)
 	kept.SetNamespace(ref.Namespace)
 	kept.SetName(ref.Name)
-	_, err = a.sendAs(ctx, kept, live.GetUID(), client.FieldOwner(ReplicasManager))
+	_, err = a.sendAs(ctx, kept, live.GetUID(), "", client.FieldOwner(ReplicasManager))
 	if apierrors.IsConflict(err) {
 		return nil // somebody has set another number meanwhile, and owns it
 	}
@@ -110,8 +110,8 @@ func (a *Applier) passReplicas(ctx context.Context, ref Ref) error {
 }
 
 func rendersReplicas(object *unstructured.Unstructured) bool {
-	_, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "replicas")
-	return found && err == nil
+	_, found, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "replicas") // nothing is found in a spec of another form
+	return found
 }
 
 // whole reads an object from the API server.

@@ -42,7 +42,7 @@ func TestResolveConflict(t *testing.T) {
 		"what we wrote by a patch becomes ours": {was: old, live: managed(entry(`{"f:data":{}}`), update), paths: []*field.Path{text},
 			want: []string{settled, `patch a [{"op":"replace","path":"/metadata/managedFields","value":[{"manager":"middleware-operator",` +
 				`"operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:more":{}}}}]},` +
-				`{"op":"replace","path":"/metadata/resourceVersion","value":"100"}]`, applied}},
+				`{"op":"replace","path":"/metadata/resourceVersion","value":"150"}]`, applied}},
 		"which fails": {was: old, live: managed(entry(`{"f:data":{}}`), update), paths: []*field.Path{text},
 			refusals: map[string][]error{"patch": {nil, unread}}, want: []string{settled, ""}, says: "timeout"},
 		"not of the spec": {was: old, paths: []*field.Path{field.NewPath("metadata", "labels"), field.NewPath("status", "a")},
@@ -92,7 +92,13 @@ func TestResolveConflict(t *testing.T) {
 func TestPreserveReplicas(t *testing.T) {
 	const applied, passed = "apply a as middleware-operator by force if a", "apply a as middleware-operator-replicas if a"
 	scaled := strings.Replace(deploymentText, "spec: {", "spec: {replicas: 3, ", 1)
+	const taken = `patch a [{"op":"replace","path":"/metadata/managedFields","value":[{"manager":"middleware-operator","operation":"Apply",` +
+		`"apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{},"f:spec":{"f:replicas":{}}}}]},` +
+		`{"op":"replace","path":"/metadata/resourceVersion","value":"100"}]`
 	ours := managed(entry(`{"f:spec":{"f:replicas":{}}}`))
+	helms := managed(metav1.ManagedFieldsEntry{Manager: "helm", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
+		FieldsType: "FieldsV1",
+		FieldsV1:   metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:meta.helm.sh/release-name":{}}},"f:spec":{"f:replicas":{}}}`)})
 	for name, tt := range map[string]struct {
 		desired     string
 		live, shown func(*unstructured.Unstructured)
@@ -112,6 +118,11 @@ func TestPreserveReplicas(t *testing.T) {
 		"it cannot be read": {desired: deploymentText, live: ours, shown: ours, refusals: map[string][]error{"get": {errors.New("timeout")}},
 			says: "keep the number of replicas"},
 		"it is gone": {desired: deploymentText, gone: true, shown: ours, want: []string{applied}},
+		"nobody has set it": {desired: deploymentText, live: func(o *unstructured.Unstructured) {
+			ours(o)
+			unstructured.RemoveNestedField(o.Object, "spec", "replicas")
+		}, shown: ours, want: []string{applied}},
+		"it is Helm's, which becomes ours first": {desired: deploymentText, live: helms, shown: helms, want: []string{taken, passed, applied}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live, shown := existing(t, scaled), existing(t, scaled)

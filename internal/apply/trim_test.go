@@ -63,16 +63,22 @@ func TestCompactKeepsWhatIsRead(t *testing.T) {
 	}
 }
 
-// Of an object of which nothing is ours, no managed fields are kept.
+// Of an object of which nothing is ours, no managed fields are kept; an entry of ours without fields owns nothing.
 func TestCompactOfAnothers(t *testing.T) {
 	theirs := metav1.ManagedFieldsEntry{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate,
 		FieldsV1: metav1.NewFieldsV1(`{"f:a":{}}`)}
-	whole := existing(t, configText, managed(theirs))
+	bare := entry("")
+	bare.FieldsV1 = nil
+	whole := existing(t, configText, managed(theirs, bare))
 	typed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{theirs}}}
 	for _, object := range []metav1.Object{whole, typed} {
 		if TrimManagedFields(object); len(object.GetManagedFields()) != 0 {
 			t.Errorf("%T: %v", object, object.GetManagedFields())
 		}
+	}
+	typed.ManagedFields = []metav1.ManagedFieldsEntry{bare}
+	if TrimManagedFields(typed); markOf(typed.ManagedFields) != "" {
+		t.Errorf("without fields: %v", typed.ManagedFields)
 	}
 	TrimManagedFields("no object") // a cache may be given what stands for one that is gone
 }

@@ -4,6 +4,7 @@
 package reshard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -122,7 +123,7 @@ func TestFollowEndsWithTheSlice(t *testing.T) {
 	}
 }
 
-// A job that goes on is asked for less and less often, and to the end of the slice.
+// A job that goes on is asked for less and less often, and to the end of the slice; that the caller gave up before is told.
 func TestFollowAsksSeldom(t *testing.T) {
 	to := &script{answer: tasks(task("a", "5", "from", "to", "streaming-buffer", ""))}
 	synctest.Test(t, func(t *testing.T) {
@@ -130,6 +131,12 @@ func TestFollowAsksSeldom(t *testing.T) {
 		err := follow(t.Context(), m, slots.AtomicDestination, redis.SlotMigration{ID: "a"}, &Progress{}, time.Now, time.Now().Add(time.Second))
 		if looks := len(to.commands("CLUSTER")); err != nil || looks != 10 {
 			t.Errorf("%v after %d looks", err, looks)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err = follow(ctx, m, slots.AtomicDestination, redis.SlotMigration{ID: "a"}, &Progress{}, time.Now, time.Now().Add(time.Minute))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the caller gave up: %v", err)
 		}
 	})
 }

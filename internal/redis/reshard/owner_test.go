@@ -17,25 +17,49 @@ import (
 	"middleware.hc.cn/operator/internal/redis/slots"
 )
 
-// What is left at a source that has lost its slots goes to the owner, whose values stay.
+// What is left at a source that has lost its slots goes to the owner, whose values stay; of slots that move at the same time, those of
+// the source do. A source that does not hear of its loss is told.
 func TestOwnersValuesStay(t *testing.T) {
 	p, ctx := newPair(t), t.Context()
-	set := slots.Of(slots.KeySlot("b"))
-	p.write(0, "{b}1", "{b}2", "{b}3")
-	p.world.FailNext(p.nodes[0], "MIGRATE", redistest.Failure{Kind: redistest.TargetReplyLost})
+	lost, set := slots.Of(slots.KeySlot("b")), slots.Of(slots.KeySlot("b"), slots.KeySlot("c"))
+	p.write(0, "{b}1", "{b}2", "{b}3", "SET {c}1 old")
+	for range 4 {
+		p.world.FailNext(p.nodes[0], "MIGRATE", redistest.Failure{Kind: redistest.TargetReplyLost})
+	}
 	moves := []reshard.Move{{From: p.ends[0], To: p.ends[1], Slots: set}}
 	if _, err := reshard.Classic(ctx, moves, reshard.Options{Pipeline: 1}); err == nil {
 		t.Fatal("the answer was not lost")
 	}
-	p.write(0, "SET {b}1 changed")
+	p.write(0, "SET {b}1 changed", "{c}1")
 	p.world.Silence(true) // the source does not hear that the destination is the owner
-	p.must(p.ends[1].Node.ChangeSlots(ctx, redis.SlotChange{Slots: set, State: redis.SlotOwned, NodeID: p.ends[1].ID}))
+	p.must(p.ends[1].Node.ChangeSlots(ctx, redis.SlotChange{Slots: lost, State: redis.SlotOwned, NodeID: p.ends[1].ID}))
 	done, err := reshard.Classic(ctx, moves, reshard.Options{})
-	if err != nil || done.Conflicts != 1 || !done.Slots.Equal(set) || done.Bytes == 0 {
+	if err != nil || done.Conflicts != 2 || !done.Slots.Equal(set) || done.Bytes == 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
+	if owned, err := p.ends[0].Node.OwnSlots(ctx); err != nil || !owned.Intersect(set).IsEmpty() {
+		t.Errorf("the source thinks that it owns %s, %v", owned.Intersect(set), err)
+	}
 	p.world.Silence(false)
-	p.moved(set, []string{"{b}1", "{b}2", "{b}3"})
+	p.moved(set, []string{"{b}1", "{b}2", "{b}3", "{c}1"})
+}
+
+// The keys of a move that the owner knows nothing of any more go back to it, and are measured as others are.
+func TestMoveIsTakenBack(t *testing.T) {
+	p, set := newPair(t), slots.Of(slots.KeySlot("b"))
+	p.write(0, "{b}1", "{b}2")
+	p.world.FailNext(p.nodes[0], "MIGRATE", redistest.Failure{Kind: redistest.DropAfter})
+	if _, err := reshard.Classic(t.Context(), p.move(set), reshard.Options{}); err == nil || len(p.nodes[1].Keys()) != 2 {
+		t.Fatalf("%v, keys %v", err, p.nodes[1].Keys())
+	}
+	p.must(p.ends[0].Node.SetSlots(t.Context(), set, redis.SlotStable, ""))
+	done, err := reshard.Classic(t.Context(), []reshard.Move{{From: p.ends[1], To: p.ends[0], Slots: set}}, reshard.Options{})
+	if err != nil || done.Keys != 2 || done.Bytes == 0 || !done.Slots.Equal(set) {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if here, there := p.nodes[0].Keys(), p.nodes[1].Keys(); len(here) != 2 || len(there) != 0 {
+		t.Errorf("the owner has %v, the other %v", here, there)
+	}
 }
 
 // What is left at a source that has lost its slots and is more than a slice has time for, is gone on with; what fails is told.

@@ -88,8 +88,10 @@ func TestSleep(t *testing.T) {
 		if err := sleep(ctx, time.Hour); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != time.Hour+time.Minute {
 			t.Errorf("the caller gave up: %v after %v", err, time.Since(begin))
 		}
-		if err := sleep(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the caller had given up: %v", err)
+		for range 30 { // which of two that are ready is chosen is left to chance
+			if err := sleep(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("the caller had given up: %v", err)
+			}
 		}
 	})
 }
