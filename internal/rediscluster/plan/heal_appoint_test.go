@@ -211,6 +211,24 @@ func TestSuccessorIsNotSucceeded(t *testing.T) {
 	if !succeeded(s.Indexed(), nodeID(0, 0), s.Find(0, 2)) {
 		t.Error("it takes what others own")
 	}
+	// A replica owns nothing, whatever it says.
+	successor.Master, successor.Slots, s.Find(1, 1).Redis.Slots = false, slots.Of(16000), slots.Set{}
+	if succeeded(s.Indexed(), nodeID(0, 0), s.Find(0, 2)) {
+		t.Error("a replica is taken for the successor")
+	}
+}
+
+// A shard more that owns nothing yet elects nobody, and that is what is told.
+func TestWhoOwnsNothingElectsNobody(t *testing.T) {
+	s := crashedAlone(2)
+	s.Shards = append(s.Shards, snapshot.Shard{Index: 2, Name: "c-2", Replicas: 1})
+	s.Instances = append(s.Instances, snapshot.Instance{Name: "c-2-0", Shard: 2, IP: podIP(2, 0), NodeName: "node0", Ready: true,
+		Redis: &snapshot.Redis{NodeID: nodeID(2, 0), Master: true, ClusterOK: true, Peers: map[string]snapshot.Peer{}}})
+	introduce(s)
+	step, ok := decide(with(v1alpha1.Topology{3, 3, 1}), s, now).Step.(Promote)
+	if !ok || !step.Takeover || !containsWhy(step, "has crashed, and fewer than three masters elect nobody: c-0-1 is appointed") {
+		t.Errorf("got %+v", step)
+	}
 }
 
 // What a person can do is told of the node whose pod is in doubt, be it another shard's.
