@@ -22,6 +22,10 @@ func TestGoalNeedsCertainty(t *testing.T) {
 		"an instance does not answer": func(_ *Desired, s *snapshot.Snapshot) { lose(s, 1, 1) },
 		"a slot is owned by nobody":   func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 0).Redis.Slots = slots.Range(1, 5460) },
 		"a slot is owned twice":       func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Slots = slots.Of(0) },
+		"a slot is owned by masters of two shards": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 0).Redis.Slots = s.Find(1, 0).Redis.Slots.Union(slots.Of(0))
+			introduce(s)
+		},
 		"as many slots are owned as there are, one of them twice": func(_ *Desired, s *snapshot.Snapshot) {
 			s.Find(0, 0).Redis.Slots, s.Find(1, 1).Redis.Slots = slots.Range(1, 5460), slots.Of(7)
 		},
@@ -244,6 +248,9 @@ func TestReidentify(t *testing.T) {
 			s.Find(1, 1).Redis.Keys, s.Find(1, 0).Redis.Keys = 0, 0
 		},
 		"most of them agree, and another was not asked": func(_ *Desired, s *snapshot.Snapshot) { lose(s, 2, 1) },
+		"another one has lost it too, and its claim is shared": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(2, 1).Redis = &snapshot.Redis{NodeID: "new", Master: true, Peers: map[string]snapshot.Peer{}, Slots: slots.Of(16000)}
+		},
 		"half of them agree, and the others know nobody": func(_ *Desired, s *snapshot.Snapshot) {
 			s.Find(0, 1).Redis.Peers, s.Find(2, 1).Redis.Peers = map[string]snapshot.Peer{}, map[string]snapshot.Peer{}
 		},

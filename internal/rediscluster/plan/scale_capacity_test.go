@@ -17,7 +17,7 @@ func TestCapacity(t *testing.T) {
 		change  func(*Desired, *snapshot.Snapshot)
 		refused string
 	}{
-		"no limit":                   {func(*Desired, *snapshot.Snapshot) {}, ""},
+		"no limit":                   {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 0, 0) }, ""},
 		"maxmemory is just enough":   {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 100<<20+100<<20*1366/4096, 0) }, ""},
 		"maxmemory lacks one byte":   {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 100<<20+100<<20*1366/4096-1, 0) }, "of maxmemory"},
 		"maxmemory is a single byte": {func(_ *Desired, s *snapshot.Snapshot) { limit(s, 1, 0) }, "of maxmemory"},
@@ -43,6 +43,10 @@ func TestCapacity(t *testing.T) {
 			d.AssignReceive, d.SlotAssignments = true, []SlotAssignment{{Slots: 5000, From: []string{nodeID(0, 0)}}}
 			limit(s, 120<<20, 0)
 		}, "shard 3 would hold"},
+		"shards that join for an equal share relieve the others": {func(d *Desired, s *snapshot.Snapshot) {
+			*d, *s = with(topologyOf(4)), *joined(4)
+			limit(s, 100<<20, 0)
+		}, ""},
 		"slots that are evened out have no room": {func(d *Desired, s *snapshot.Snapshot) {
 			*d, *s = desired(), *formed()
 			for shard, part := range uneven() {

@@ -387,14 +387,14 @@ func checkScaled(t *rapid.T, d Desired, s *snapshot.Snapshot, before []slots.Set
 // none, and shows what would move.
 func TestGoalIsKeptUntilItIsReached(t *testing.T) {
 	d := with(topologyOf(4))
-	reached := func() *snapshot.Snapshot {
-		s := recorded(d, joined(4))
+	reach := func(s *snapshot.Snapshot) *snapshot.Snapshot {
 		for shard, part := range s.Goal.Shards {
 			s.Find(shard, 0).Redis.Slots = part
 		}
 		introduce(s)
 		return s
 	}
+	reached := func() *snapshot.Snapshot { return reach(recorded(d, joined(4))) }
 	for name, tt := range map[string]struct {
 		snapshot     *snapshot.Snapshot
 		change       func(*Desired)
@@ -407,7 +407,9 @@ func TestGoalIsKeptUntilItIsReached(t *testing.T) {
 			moving: true},
 		"slots move, and a mistake": {snapshot: recorded(d, joined(4)), change: func(d *Desired) { d.Problems = []string{"a"} }, kept: true,
 			moving: true},
-		"it is reached":                {snapshot: reached()},
+		"it is reached": {snapshot: reached()},
+		"it is reached, and a shard is left with nothing": {snapshot: reach(recorded(with(topologyOf(3)), scaled(4))),
+			change: func(d *Desired) { d.Topology = topologyOf(3) }},
 		"it is reached, and a mistake": {snapshot: reached(), change: func(d *Desired) { d.Problems = []string{"a"} }, kept: true},
 		"it is reached, and a slot has no owner": {snapshot: changed(reached, func(s *snapshot.Snapshot) {
 			s.Find(0, 0).Redis.Slots = s.Find(0, 0).Redis.Slots.Subtract(slots.Of(0))

@@ -117,6 +117,10 @@ func TestScaling(t *testing.T) {
 			with(topologyOf(4)), recorded(with(topologyOf(4)), with4(func(s *snapshot.Snapshot) {
 				s.Find(3, 1).Redis.MasterLinkUp = false
 			})), ScalingOut, "Wait", "c-3-1 is not in sync"},
+		"no slot moves to a shard whose replica could not say whose it is": {
+			with(topologyOf(4)), recorded(with(topologyOf(4)), with4(func(s *snapshot.Snapshot) {
+				s.Find(3, 1).Redis.ClusterOK = false
+			})), ScalingOut, "Wait", "c-3-1 does not know yet who owns which slots"},
 		"no slot moves to a shard of which an instance does not know all owners": {
 			with(topologyOf(4)), recorded(with(topologyOf(4)), with4(func(s *snapshot.Snapshot) {
 				peer := s.Find(3, 1).Redis.Peers[nodeID(1, 0)]
