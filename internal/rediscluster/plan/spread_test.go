@@ -61,6 +61,10 @@ func TestSpread(t *testing.T) {
 		"two masters on one node part":    {placed("a", "a", "c", "b", "b", "a"), "Switchover", "c-0-1 takes over"},
 		"not to a node that is no better": {placed("a", "a", "c", "c", "c", "a"), "None", ""},
 		"another master makes room first": {placed("b", "b", "c", "b", "c", "a"), "Switchover", "c-2-1 takes over"},
+		"a majority parts":                {placed("a", "a", "a", "b", "c", "b", "d", "e", "f", "g"), "Switchover", "c-0-1 takes over"},
+		"a majority parts as otherwise when a rollout has just come to its end": {changed(func() *snapshot.Snapshot {
+			return placed("a", "a", "a", "b", "c", "b", "d", "e", "f", "g")
+		}, func(s *snapshot.Snapshot) { s.Rolling = true })(), "Switchover", "c-0-1 takes over"},
 		"zones count when nodes do not": {placed("a@x", "b@x", "c@y", "d@z", "e@z", "f@y"), "Switchover",
 			"(a in x): c-0-1 takes over"},
 		"a zone that is not known is none":          {placed("a", "b", "c@y", "d@z", "e@z", "f@y"), "None", ""},
