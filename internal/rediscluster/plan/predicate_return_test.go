@@ -75,12 +75,19 @@ func TestReturnBySwitchover(t *testing.T) {
 		"it thinks of other slots": func(_ *Desired, s *snapshot.Snapshot) {
 			peer(s, "c-3-0", "c-0-1", func(p *snapshot.Peer) { p.Slots = slots.Of(7) })
 		},
-		"it is a master itself, though it says whom it followed": func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Redis.Master = true },
+		"it is a master itself, though it says whom it followed": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(3, 0).Redis.Master, s.Find(3, 0).Redis.Keys = true, 1
+		},
 		"it is of another shard, which has a master": func(_ *Desired, s *snapshot.Snapshot) {
 			s.Find(3, 0).Redis.MasterID = nodeID(0, 0)
 			s.Find(2, 1).Redis.MasterID = nodeID(0, 1)
 		},
 		"the other one is of its own shard": func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 1).Shard = 3 },
+	}, nil)
+	proven(t, situation, func(in input) bool { return Is[Switchover](planReturn(in)) }, changes{
+		"an instance of a shard that has a master follows it": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(3, 0).Redis.MasterID, s.Find(2, 1).Redis.MasterID = nodeID(0, 0), nodeID(0, 1)
+		},
 	}, nil)
 }
 
@@ -106,7 +113,8 @@ func TestMasterlessShardWithKeys(t *testing.T) {
 		"it is a replica": func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Redis.Master = false },
 	}, nil)
 	proven(t, situation, func(in input) bool { _, stalls := in.regain(3, in.snap.Masters()).(Stall); return stalls }, changes{
-		"it is to go": func(d *Desired, _ *snapshot.Snapshot) { d.Topology = []int32{2, 2, 2, 0} },
+		"it is to go":     func(d *Desired, _ *snapshot.Snapshot) { d.Topology = []int32{2, 2, 2, 0} },
+		"it holds no key": func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Redis.Keys = 0 },
 	}, nil)
 	// Nor are they thrown away.
 	proven(t, situation, func(in input) bool { return !renews(in.regain(3, in.snap.Masters()), "c-3-0") }, nil, changes{
@@ -229,6 +237,7 @@ func TestRecreateDamaged(t *testing.T) {
 			other := damaged(0, 1, corruptions[0]).Find(0, 1)
 			*s.Find(0, 1) = *other
 		},
+		"a later one cannot be": func(_ *Desired, s *snapshot.Snapshot) { *s.Find(2, 1) = *damaged(2, 1, corruptions[0]).Find(2, 1) },
 	})
 }
 
