@@ -211,6 +211,59 @@ func TestSuccessorIsNotSucceeded(t *testing.T) {
 	if !succeeded(s.Indexed(), nodeID(0, 0), s.Find(0, 2)) {
 		t.Error("it takes what others own")
 	}
+	// A shard that has a master again needs no other, whatever its replicas have heard of the one before.
+	successor.Slots, s.Find(1, 1).Redis.Slots = slots.All().Split(2)[0], slots.Set{}
+	peer := s.Find(0, 2).Redis.Peers[nodeID(0, 0)]
+	peer.Slots = slots.Set{}
+	s.Find(0, 2).Redis.Peers[nodeID(0, 0)] = peer
+	if !succeeded(s.Indexed(), nodeID(0, 0), s.Find(0, 2)) {
+		t.Error("the shard has a master that serves")
+	}
+	// A replica owns nothing, whatever it says.
+	successor.Master, successor.Slots = false, slots.Of(16000)
+	if succeeded(s.Indexed(), nodeID(0, 0), s.Find(0, 2)) {
+		t.Error("a replica is taken for the successor")
+	}
+}
+
+// A shard more that owns nothing yet elects nobody, and that is what is told.
+func TestWhoOwnsNothingElectsNobody(t *testing.T) {
+	s := crashedAlone(2)
+	s.Shards = append(s.Shards, snapshot.Shard{Index: 2, Name: "c-2", Replicas: 1})
+	s.Instances = append(s.Instances, snapshot.Instance{Name: "c-2-0", Shard: 2, IP: podIP(2, 0), NodeName: "node0", Ready: true,
+		Redis: &snapshot.Redis{NodeID: nodeID(2, 0), Master: true, ClusterOK: true, Peers: map[string]snapshot.Peer{}}})
+	introduce(s)
+	step, ok := decide(with(v1alpha1.Topology{3, 3, 1}), s, now).Step.(Promote)
+	if !ok || !step.Takeover || !containsWhy(step, "has crashed, and fewer than three masters elect nobody: c-0-1 is appointed") {
+		t.Errorf("got %+v", step)
+	}
+}
+
+// Nobody is appointed in the place of a master that nobody would miss at an election: the others elect, when none sees it alive any more.
+func TestWhoOwnedNothingIsSucceededByElection(t *testing.T) {
+	s := small(2)
+	s.Find(0, 0).Redis.Slots = s.Find(0, 0).Redis.Slots.Subtract(slots.Of(0))
+	s.Shards = append(s.Shards, snapshot.Shard{Index: 2, Name: "c-2", Replicas: 2})
+	s.Instances = append(s.Instances, snapshot.Instance{Name: "c-2-0", Shard: 2, IP: podIP(2, 0), Waiting: "crashed", Stopped: true,
+		StoppedAt: now.Add(-20 * time.Second), Refuses: true},
+		snapshot.Instance{Name: "c-2-1", Shard: 2, Ordinal: 1, IP: podIP(2, 1), NodeName: "node1", Ready: true,
+			Redis: &snapshot.Redis{NodeID: nodeID(2, 1), MasterID: nodeID(2, 0), MasterLinkLost: true, MasterLinkDownFor: 19 * time.Second,
+				NodeTimeout: 5 * time.Second, ClusterOK: true, Peers: map[string]snapshot.Peer{}}})
+	introduce(s)
+	for name, suspected := range map[string]bool{"": false, "Promote": true} {
+		for _, pod := range s.Reachable() {
+			pod.Redis.Peers[nodeID(2, 0)] = snapshot.Peer{ID: nodeID(2, 0), IP: podIP(2, 0), Master: true, Suspected: suspected,
+				LastPong: now.Add(-20 * time.Second)}
+		}
+		got := ""
+		step := planPromote(ShapeOf(with(v1alpha1.Topology{3, 3, 2}), s, now).in)
+		if step != nil {
+			got = step.Name()
+		}
+		if promote, _ := step.(Promote); got != name || promote.Takeover {
+			t.Errorf("suspected: %t: got %q, %+v", suspected, got, step)
+		}
+	}
 }
 
 // What a person can do is told of the node whose pod is in doubt, be it another shard's.

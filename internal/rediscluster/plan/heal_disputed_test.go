@@ -99,6 +99,8 @@ func TestDisputedClaims(t *testing.T) {
 			}(), step: "Meet", why: "1 pairs"},
 		"a replica that had all succeeds it at once": {snapshot: follows(forgetful([2]int{0, 0}), 0, 1, true), step: "Promote",
 			why: "c-0-1 has its data"},
+		"not while somebody was not asked, who may be it": {snapshot: lose(follows(forgetful([2]int{0, 0}), 0, 1, true), 2, 1), step: "Wait",
+			why: "c-2-1 does not answer"},
 		"so does one that follows it by its address, where nobody counts the former ID as failed": {
 			snapshot: func() *snapshot.Snapshot {
 				s := forgetful([2]int{0, 0})

@@ -53,8 +53,15 @@ func TestCrashedMaster(t *testing.T) {
 		"not a replica that was cut off":    {func(s *snapshot.Snapshot) { s.Find(1, 1).Redis.MasterLinkDownFor = 5 * time.Second }, "Wait"},
 		"not a replica that never followed": {func(s *snapshot.Snapshot) { s.Find(1, 1).Redis.MasterLinkLost = false }, "Wait"},
 		"not if another process ended":      {func(s *snapshot.Snapshot) { s.Find(1, 0).IP = "10.9.9.9" }, "Wait"},
-		"not before all may vote again":     {func(s *snapshot.Snapshot) { s.Find(1, 1).Redis.SwitchoverAt = now.Add(-4 * time.Second) }, "Wait"},
+		"not before all may vote again":     {func(s *snapshot.Snapshot) { s.Find(1, 1).Redis.SwitchoverAt = now.Add(-5 * time.Second) }, "Wait"},
 		"once more when all may":            {func(s *snapshot.Snapshot) { s.Find(1, 1).Redis.SwitchoverAt = now.Add(-6 * time.Second) }, "Promote"},
+		"nor of most masters that are silent: they may be back at once": {func(s *snapshot.Snapshot) {
+			*s = *away(time.Second, 0, 1)
+			for shard := range 2 {
+				pod := s.Find(shard, 0)
+				pod.IP, pod.StoppedAt, pod.Refuses = podIP(shard, 0), now.Add(-1500*time.Millisecond), true
+			}
+		}, "Wait"},
 		"not without voters": {
 			func(s *snapshot.Snapshot) { fail(s, nodeID(0, 0)); lose(s, 0, 0); lose(s, 2, 0); fail(s, nodeID(2, 0)) }, "Wait"},
 	} {
@@ -90,10 +97,24 @@ func TestMastersThatStayAway(t *testing.T) {
 	}{
 		"most masters: a replica takes over": {snapshot: edit(func(*snapshot.Snapshot) {}), step: "Promote",
 			why: "does not run, and so are most masters: nobody is left to elect c-0-1", takeover: true},
-		"not before an election would have its time": {snapshot: func() *snapshot.Snapshot { return away(20*time.Second, 0, 2) }, step: "Wait",
+		"not before an election would have its time": {snapshot: func() *snapshot.Snapshot { return away(electionTimeout, 0, 2) }, step: "Wait",
 			why: "c-0-0: not scheduled"},
 		"one master: the others vote": {snapshot: func() *snapshot.Snapshot { return away(long, 1) }, step: "Promote",
 			why: "no replica was elected within"},
+		"and one that has crashed so long ago: as after any other loss": {
+			snapshot: changed(func() *snapshot.Snapshot { return away(long, 1) }, func(s *snapshot.Snapshot) {
+				s.Find(1, 0).IP, s.Find(1, 0).StoppedAt = podIP(1, 0), now.Add(-long)
+			}), step: "Promote", why: "no replica was elected within"},
+		"they vote also if its address may lead to it": {
+			snapshot: changed(func() *snapshot.Snapshot { return away(long, 1) }, func(s *snapshot.Snapshot) { s.Find(1, 0).IP = podIP(1, 0) }),
+			step:     "Promote", why: "no replica was elected within"},
+		"but not while another pod may be it": {
+			snapshot: changed(func() *snapshot.Snapshot { return away(long, 1) }, func(s *snapshot.Snapshot) { lose(s, 2, 1) }),
+			step:     "Wait", why: "c-1-0: not scheduled"},
+		"nobody takes over from masters whose addresses may lead to them": {step: "Wait", why: "c-0-0: not scheduled",
+			snapshot: edit(func(s *snapshot.Snapshot) { s.Find(0, 0).IP, s.Find(2, 0).IP = podIP(0, 0), podIP(2, 0) })},
+		"who takes over does not wait until others may vote again": {step: "Promote", why: "nobody is left to elect c-0-1", takeover: true,
+			snapshot: edit(func(s *snapshot.Snapshot) { s.Find(0, 1).Redis.SwitchoverAt = now.Add(-time.Second) })},
 		"not while a pod may run": {step: "Wait", why: "c-0-0: not scheduled", snapshot: edit(func(s *snapshot.Snapshot) {
 			s.Find(2, 0).Stopped = false
 		})},
@@ -129,5 +150,47 @@ func TestMastersThatStayAway(t *testing.T) {
 				t.Errorf("without a vote: %v, want %v", promote.Takeover, tt.takeover)
 			}
 		})
+	}
+}
+
+// Of two replicas the one succeeds that followed its master for longer, then the one that has received more.
+func TestBestReplica(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(first, second *snapshot.Instance)
+		want   string
+	}{
+		"who has received more": {func(_, second *snapshot.Instance) { second.Redis.Offset = 5 }, "c-0-2"},
+		"who is linked to it": {func(first, second *snapshot.Instance) {
+			first.Redis.MasterLinkUp, second.Redis.Offset = true, 5
+		}, "c-0-1"},
+		"who was when it was last seen": {func(_, second *snapshot.Instance) {
+			second.Redis.Offset, second.Redis.MasterLinkDownFor = 5, time.Hour
+		}, "c-0-1"},
+		"who ever was": {func(first, second *snapshot.Instance) {
+			first.Redis.MasterLinkDownFor, second.Redis.Offset, second.Redis.MasterLinkLost = time.Hour, 5, false
+		}, "c-0-1"},
+		"who is not left alone": {func(first, _ *snapshot.Instance) { first.Redis.Offset, first.Fenced = 5, true }, "c-0-2"},
+	} {
+		s := away(time.Minute, 0)
+		second, redis := *s.Find(0, 1), *s.Find(0, 1).Redis
+		second.Name, second.Ordinal, second.IP, second.Redis = "c-0-2", 2, podIP(0, 2), &redis
+		redis.NodeID = nodeID(0, 2)
+		s.Instances = append(s.Instances, second)
+		tt.change(s.Find(0, 1), s.Find(0, 2))
+		if got := bestReplica(ShapeOf(desired(), s, now).in, nodeID(0, 0)); got == nil || got.Name != tt.want {
+			t.Errorf("%s: %+v, want %s", name, got, tt.want)
+		}
+	}
+}
+
+// Whose master has lost its nodes.conf takes over without a vote if most masters have, and says that this one runs under another node ID.
+func TestInherits(t *testing.T) {
+	one, most := follows(forgetful([2]int{0, 0}), 0, 1, true), follows(follows(forgetful([2]int{0, 0}, [2]int{1, 0}), 0, 1, true), 1, 1, true)
+	if promote, ok := decide(desired(), one, now).Step.(Promote); !ok || promote.Takeover || promote.Lost != "" || promote.Inherited {
+		t.Errorf("one of three: %+v", promote)
+	}
+	promote, ok := decide(desired(), most, now).Step.(Promote)
+	if !ok || !promote.Takeover || promote.Lost != nodeID(0, 0) || !promote.Inherited || promote.Replica.Pod != "c-0-1" {
+		t.Errorf("two of three: %+v", promote)
 	}
 }

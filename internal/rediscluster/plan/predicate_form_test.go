@@ -5,6 +5,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -208,6 +209,29 @@ func TestHoldersGetTheirSlots(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	s.Find(0, 0).Redis.Slots = slots.Range(2, 5460) // of all that are left somebody has keys: nobody else is given any
+	step, _ = planAssign(ShapeOf(with(topologyOf(4)), s, now).in).(AssignSlots)
+	if len(step.Assignments) != 2 || step.Assignments[0].To.Pod != "c-3-0" || step.Assignments[1].To.Pod != "c-1-1" {
+		t.Errorf("got %+v", step.Assignments)
+	}
+}
+
+// Slots that nobody owns go to the masters that there are, wherever else a former one runs, and to nobody where all hold keys.
+func TestWhoIsGivenSlots(t *testing.T) {
+	s := formed()
+	s.Find(0, 0).Redis.Slots = slots.Range(1, 5460)
+	s.Find(1, 1).Redis.Master, s.Find(1, 1).Redis.MasterID = true, ""
+	introduce(s)
+	step, _ := planAssign(ShapeOf(desired(), s, now).in).(AssignSlots)
+	if len(step.Assignments) != 1 || step.Assignments[0].To.Pod != "c-1-0" || step.Assignments[0].Slots.String() != "0" {
+		t.Errorf("got %+v", step.Assignments)
+	}
+	s = shardLost()
+	s.Find(1, 0).Redis.Keys, s.Find(1, 1).Redis.Keys = 1, 1
+	stall, _ := planAssign(ShapeOf(desired(), s, now).in).(Stall)
+	if stall.Cause != "NoCandidate" || stall.BlockedBy != NoUnownedKeys || !containsWhy(stall, "no instance of shard 1 can take its part") {
+		t.Errorf("all hold keys: %+v", stall)
+	}
 }
 
 // Who is forgotten, and by whom.
@@ -233,6 +257,8 @@ func TestFirstEpochs(t *testing.T) {
 	peer(s, "c-1-0", "c-0-0", func(*snapshot.Peer) {})
 	s.Find(0, 1).Redis.Epoch = 9
 	peer(s, "c-1-1", "c-0-0", func(*snapshot.Peer) {})
+	// Somebody asked for one more, and took that back.
+	s.Instances = append(s.Instances, snapshot.Instance{Name: "c-0-2", Ordinal: 2, Terminating: true})
 	step, _ := planAssign(ShapeOf(desired(), s, now).in).(AssignSlots)
 	got := map[string]uint64{}
 	for _, a := range step.Assignments {
@@ -240,6 +266,14 @@ func TestFirstEpochs(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]uint64{"c-0-0": 0, "c-1-1": 0, "c-2-0": 9, "c-2-1": 6}, got); diff != "" {
 		t.Error(diff)
+	}
+	s = fresh() // forming was cut short, and two of a shard own slots: neither is a replica
+	s.Find(1, 0).Redis.Slots, s.Find(1, 1).Redis.Slots = slots.Of(6000), slots.Range(6001, 7000)
+	step, _ = planAssign(ShapeOf(desired(), s, now).in).(AssignSlots)
+	for _, a := range step.Assignments {
+		if strings.HasPrefix(a.To.Pod, "c-1-") {
+			t.Errorf("got %+v", a)
+		}
 	}
 }
 
@@ -254,10 +288,11 @@ func TestWhoBecomesMaster(t *testing.T) {
 		return pod != nil && pod.Name == "c-1-0"
 	}
 	proven(t, situation, first, changes{
-		"it holds a key":  func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Keys = 1 },
-		"it is a replica": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Master = false },
-		"it stops":        func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Terminating = true },
-		"it is to go":     func(d *Desired, s *snapshot.Snapshot) { d.Topology, s.Formed = []int32{2, 0, 2}, true },
+		"it holds a key":   func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Keys = 1 },
+		"it is a replica":  func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Master = false },
+		"it stops":         func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Terminating = true },
+		"it is left alone": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Fenced = true },
+		"it is to go":      func(d *Desired, s *snapshot.Snapshot) { d.Topology, s.Formed = []int32{2, 0, 2}, true },
 	}, nil)
 	goes := func() (Desired, *snapshot.Snapshot) {
 		d, s := drained()

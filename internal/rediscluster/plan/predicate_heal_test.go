@@ -154,6 +154,15 @@ func TestMajorityLost(t *testing.T) {
 		"replicas say that they own slots": func(_ *Desired, s *snapshot.Snapshot) {
 			s.Find(0, 1).Redis.Slots, s.Find(2, 1).Redis.Slots = slots.Of(1), slots.Of(16000)
 		},
+		"those that are gone owned one slot each": func(_ *Desired, s *snapshot.Snapshot) {
+			for _, in := range s.Reachable() {
+				for slot, id := range []string{nodeID(0, 0), nodeID(2, 0)} {
+					p := in.Redis.Peers[id]
+					p.Slots = slots.Of(uint16(slot))
+					in.Redis.Peers[id] = p
+				}
+			}
+		},
 	})
 	half := func() (Desired, *snapshot.Snapshot) {
 		s := scaled(4)

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -53,7 +54,9 @@ func TestOpenSlotIsFinished(t *testing.T) {
 				s.Find(2, 0).Redis.Slots = s.Find(2, 0).Redis.Slots.Union(slots.Of(n))
 			}
 		},
-	}, nil)
+	}, changes{
+		"its owner has just received others": func(_ *Desired, s *snapshot.Snapshot) { received(s, time.Second) },
+	})
 	for name, tt := range map[string]struct {
 		change    func(*Desired, *snapshot.Snapshot)
 		step      string
@@ -111,6 +114,28 @@ func TestOpenSlotWithoutOneOwner(t *testing.T) {
 	}
 }
 
+// A former master which has come back holds an old copy. It is none if its data may be the shard's.
+func TestStaleMaster(t *testing.T) {
+	situation := func() (Desired, *snapshot.Snapshot) {
+		s := formed()
+		s.Find(2, 1).Redis.OpenKeys = map[uint16]int64{}
+		comeBack(s, 100, 9)
+		return desired(), s
+	}
+	proven(t, situation, func(in input) bool { return in.staleMaster(in.snap.Find(2, 1)) }, changes{
+		"it is a replica":               func(_ *Desired, s *snapshot.Snapshot) { s.Find(2, 1).Redis.Master = false },
+		"it owns a slot":                func(_ *Desired, s *snapshot.Snapshot) { s.Find(2, 1).Redis.Slots = slots.Of(100) },
+		"no other one of it owns slots": func(_ *Desired, s *snapshot.Snapshot) { lose(s, 2, 0) },
+		"a master is giving it the slot": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(0, 0).Redis.Migrating = map[uint16]string{100: nodeID(2, 1)}
+		},
+	}, changes{
+		"a master is giving the slot to another": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(0, 0).Redis.Migrating = map[uint16]string{100: nodeID(1, 0)}
+		},
+	})
+}
+
 // The marks that are taken off, and the slots that the reason names, are the same.
 func TestClosesEachMark(t *testing.T) {
 	d, s := desired(), formed()
@@ -161,5 +186,16 @@ func TestRefusalWaits(t *testing.T) {
 	}
 	if step := planRefusal(ShapeOf(d, joined(4), now).in); blockedBy(step) != SnapshotComplete {
 		t.Errorf("with one: %+v", step)
+	}
+	receives := d
+	receives.AssignReceive, receives.SlotAssignments = true, []SlotAssignment{{Slots: 5, From: []string{nodeID(0, 0)}}}
+	if step := planRefusal(ShapeOf(receives, s, now).in); blockedBy(step) != ShardHealthy || !containsWhy(step, "to shard 3") {
+		t.Errorf("without a master, and with assignments: %+v", step)
+	}
+	s.Goal = recorded(d, joined(4)).Goal
+	in := ShapeOf(d, s, now).in
+	step = planRefusal(in)
+	if blockedBy(step) != ShardHealthy || !containsWhy(step, "to a shard that has no master") || len(in.moves(s.Goal)) > 0 {
+		t.Errorf("the master is lost when slots are on their way: %+v, %+v", step, in.moves(s.Goal))
 	}
 }

@@ -45,6 +45,10 @@ func TestRegain(t *testing.T) {
 		"it stops":                        func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Terminating = true },
 		"it follows one of its own shard": func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Redis.MasterID = nodeID(3, 1) },
 		"it follows nobody yet":           func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Redis.MasterID = "" },
+		"it is left alone":                func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Fenced = true },
+		"it follows a replica of another shard": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(3, 0).Redis.MasterID, s.Find(3, 0).Redis.MasterLinkUp = nodeID(0, 1), false
+		},
 	}, changes{
 		"it follows a node that is gone": func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Redis.MasterID = "gone" },
 	})
@@ -67,15 +71,23 @@ func TestReturnBySwitchover(t *testing.T) {
 	proven(t, situation, rule, changes{
 		"it is not linked": func(_ *Desired, s *snapshot.Snapshot) { unsynced(s, 3, 0) },
 		"it stops":         func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Terminating = true },
+		"it is left alone": func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Fenced = true },
 		"it thinks of other slots": func(_ *Desired, s *snapshot.Snapshot) {
 			peer(s, "c-3-0", "c-0-1", func(p *snapshot.Peer) { p.Slots = slots.Of(7) })
 		},
-		"it is a master itself, though it says whom it followed": func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Redis.Master = true },
+		"it is a master itself, though it says whom it followed": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(3, 0).Redis.Master, s.Find(3, 0).Redis.Keys = true, 1
+		},
 		"it is of another shard, which has a master": func(_ *Desired, s *snapshot.Snapshot) {
 			s.Find(3, 0).Redis.MasterID = nodeID(0, 0)
 			s.Find(2, 1).Redis.MasterID = nodeID(0, 1)
 		},
 		"the other one is of its own shard": func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 1).Shard = 3 },
+	}, nil)
+	proven(t, situation, func(in input) bool { return Is[Switchover](planReturn(in)) }, changes{
+		"an instance of a shard that has a master follows it": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(3, 0).Redis.MasterID, s.Find(2, 1).Redis.MasterID = nodeID(0, 0), nodeID(0, 1)
+		},
 	}, nil)
 }
 
@@ -101,8 +113,15 @@ func TestMasterlessShardWithKeys(t *testing.T) {
 		"it is a replica": func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Redis.Master = false },
 	}, nil)
 	proven(t, situation, func(in input) bool { _, stalls := in.regain(3, in.snap.Masters()).(Stall); return stalls }, changes{
-		"it is to go": func(d *Desired, _ *snapshot.Snapshot) { d.Topology = []int32{2, 2, 2, 0} },
+		"it is to go":     func(d *Desired, _ *snapshot.Snapshot) { d.Topology = []int32{2, 2, 2, 0} },
+		"it holds no key": func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Redis.Keys = 0 },
 	}, nil)
+	// Nor are they thrown away.
+	proven(t, situation, func(in input) bool { return !renews(in.regain(3, in.snap.Masters()), "c-3-0") }, nil, changes{
+		"they are of a slot that it receives, and it says whom it followed": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(3, 0).Redis.Importing, s.Find(3, 0).Redis.MasterID = map[uint16]string{7: nodeID(0, 0)}, nodeID(0, 0)
+		},
+	})
 }
 
 // Who is made to follow the master of the shard.
@@ -122,6 +141,8 @@ func TestReplicates(t *testing.T) {
 	proven(t, situation, rule, changes{
 		"it owns a slot":                          func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Slots = slots.Of(16000) },
 		"it stops":                                func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Terminating = true },
+		"it is left alone":                        func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Fenced = true },
+		"it does not know an owner":               func(_ *Desired, s *snapshot.Snapshot) { delete(s.Find(1, 1).Redis.Peers, nodeID(2, 0)) },
 		"it is to go, and holds nothing":          func(d *Desired, _ *snapshot.Snapshot) { d.Topology = []int32{2, 1, 2} },
 		"it has keys, which may be nobody else's": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Keys = 1 },
 		"it does not know the master's address": func(_ *Desired, s *snapshot.Snapshot) {
@@ -165,7 +186,9 @@ func TestReplicates(t *testing.T) {
 		"an old copy with a key is renewed": func(_ *Desired, s *snapshot.Snapshot) {
 			s.Find(1, 1).Redis.Importing, s.Find(1, 1).Redis.Keys = marks, 1
 		},
-	}, nil)
+	}, changes{
+		"a key without marks may be nobody else's": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Keys = 1 },
+	})
 }
 
 // Pods of lost nodes are let go only when nobody sees their instance alive.
@@ -178,6 +201,7 @@ func TestForceDelete(t *testing.T) {
 		"slots are not covered":   func(_ *Desired, s *snapshot.Snapshot) { lose(s, 0, 0) },
 		"it answers":              func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis = fresh().Find(1, 1).Redis },
 		"it is not to stop":       func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Terminating = false },
+		"it is left alone":        func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Fenced = true },
 		"until when is not known": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).StopBy = time.Time{} },
 		"it has a second more": func(_ *Desired, s *snapshot.Snapshot) {
 			s.Find(1, 1).StopBy = now.Add(time.Second - terminationTimeout)
@@ -201,6 +225,7 @@ func TestRecreateDamaged(t *testing.T) {
 		"its shard has no master": func(_ *Desired, s *snapshot.Snapshot) { giveShard(s, 1, 0) },
 		"it answers":              func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis = fresh().Find(1, 1).Redis },
 		"it may run":              func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Failing = false },
+		"it is left alone":        func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Fenced = true },
 		"it stops":                func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Terminating = true },
 		"it is to go":             func(d *Desired, _ *snapshot.Snapshot) { d.Topology = []int32{2, 1, 2} },
 		"it ended otherwise":      func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).TerminationMessage = "out of memory" },
@@ -212,6 +237,7 @@ func TestRecreateDamaged(t *testing.T) {
 			other := damaged(0, 1, corruptions[0]).Find(0, 1)
 			*s.Find(0, 1) = *other
 		},
+		"a later one cannot be": func(_ *Desired, s *snapshot.Snapshot) { *s.Find(2, 1) = *damaged(2, 1, corruptions[0]).Find(2, 1) },
 	})
 }
 
@@ -313,7 +339,7 @@ func TestReplicaLooksElsewhere(t *testing.T) {
 	}{
 		"redis":                    {"redis", "10.7.7.7", time.Second, "Replicate"},
 		"valkey":                   {"valkey", "10.7.7.7", time.Minute, "Restart"},
-		"valkey, for a moment":     {"valkey", "10.7.7.7", time.Second, "Wait"},
+		"valkey, for a while":      {"valkey", "10.7.7.7", electionTimeout, "Wait"},
 		"at its present address":   {"redis", podIP(1, 0), time.Minute, "Wait"},
 		"who knows where it looks": {"redis", "", time.Minute, "Wait"},
 	} {
@@ -326,4 +352,18 @@ func TestReplicaLooksElsewhere(t *testing.T) {
 			}
 		})
 	}
+	situation := func() (Desired, *snapshot.Snapshot) {
+		d, s := healthy()
+		s.Find(1, 1).Redis.MasterLinkUp, s.Find(1, 1).Redis.MasterIP = false, "10.7.7.7"
+		return d, s
+	}
+	proven(t, situation, func(in input) bool { return looksElsewhere(in.snap.Find(1, 1), in.snap.Find(1, 0)) }, changes{
+		"it is a master":       func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Master = true },
+		"it is linked":         func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.MasterLinkUp = true },
+		"where is not known":   func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.MasterIP = "" },
+		"it looks where it is": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.MasterIP = podIP(1, 0) },
+		"it has not heard of the present address": func(_ *Desired, s *snapshot.Snapshot) {
+			peer(s, "c-1-1", "c-1-0", func(p *snapshot.Peer) { p.IP = "10.7.7.7" })
+		},
+	}, nil)
 }

@@ -17,10 +17,15 @@ import (
 // A scaling begins when it is certain who owns what.
 func TestGoalNeedsCertainty(t *testing.T) {
 	situation := func() (Desired, *snapshot.Snapshot) { return with(topologyOf(4)), joined(4) }
-	proven(t, situation, func(in input) bool { return planGoal(in) != nil && certain(in) }, changes{
+	begins := func(in input) bool { return planGoal(in) != nil }
+	uncertain := changes{
 		"an instance does not answer": func(_ *Desired, s *snapshot.Snapshot) { lose(s, 1, 1) },
 		"a slot is owned by nobody":   func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 0).Redis.Slots = slots.Range(1, 5460) },
 		"a slot is owned twice":       func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Slots = slots.Of(0) },
+		"a slot is owned by masters of two shards": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 0).Redis.Slots = s.Find(1, 0).Redis.Slots.Union(slots.Of(0))
+			introduce(s)
+		},
 		"as many slots are owned as there are, one of them twice": func(_ *Desired, s *snapshot.Snapshot) {
 			s.Find(0, 0).Redis.Slots, s.Find(1, 1).Redis.Slots = slots.Range(1, 5460), slots.Of(7)
 		},
@@ -33,13 +38,19 @@ func TestGoalNeedsCertainty(t *testing.T) {
 			divide(s)
 			peer(s, "c-0-0", "c-1-1", func(p *snapshot.Peer) { p.Slots = slots.Set{} })
 		},
+	}
+	for _, rule := range []func(input) bool{certain, begins} {
+		proven(t, situation, rule, uncertain, changes{
+			"a shard has two masters, and all know it": func(_ *Desired, s *snapshot.Snapshot) { divide(s) },
+			"a pod is not ready":                       func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Ready = false },
+		})
+	}
+	proven(t, situation, begins, changes{
 		"modules are not loaded": func(d *Desired, s *snapshot.Snapshot) {
 			d.Modules = "json"
 			s.Shards[1].UpdateRevision, s.Find(1, 1).Revision = "new", "old"
 		},
-	}, changes{
-		"a shard has two masters, and all know it": func(_ *Desired, s *snapshot.Snapshot) { divide(s) },
-	})
+	}, nil)
 }
 
 // divide gives the second instance of a shard one of the slots of the first.
@@ -96,6 +107,11 @@ func TestMovesAtomically(t *testing.T) {
 	}
 	rule := func(in input) bool { step, ok := planMove(in).(MoveSlots); return ok && step.Atomic }
 	proven(t, situation, rule, changes{
+		"neither of them can": func(_ *Desired, s *snapshot.Snapshot) {
+			for _, in := range s.Reachable() {
+				in.Redis.Atomic = ""
+			}
+		},
 		"the source cannot":            func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 0).Redis.Atomic = "" },
 		"the destination cannot":       func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Redis.Atomic = "" },
 		"they do it in different ways": func(_ *Desired, s *snapshot.Snapshot) { s.Find(3, 0).Redis.Atomic = slots.AtomicDestination },
@@ -115,7 +131,7 @@ func TestCopiesFunctions(t *testing.T) {
 	s := joined(5)
 	s.Find(1, 0).Redis.Libraries, s.Find(2, 0).Redis.Libraries = 2, 2
 	s.Find(4, 0).Redis.Libraries = 1
-	d := with(topologyOf(5))
+	d := with(topologyOf(6)) // of the last shard nothing is there yet
 	step, _ := planFunctions(ShapeOf(d, s, now).in).(CopyFunctions)
 	if diff := cmp.Diff([]string{"c-1-0", "c-3-0"}, []string{step.From.Pod, pods(step.To)}); diff != "" {
 		t.Error(diff)
@@ -130,6 +146,9 @@ func TestCopiesFunctions(t *testing.T) {
 	s.Find(3, 0).Redis.Master = false
 	if step := planFunctions(ShapeOf(d, s, now).in); step != nil {
 		t.Errorf("there are none, and got %+v", step)
+	}
+	if step := planFunctions(ShapeOf(desired(), fresh(), now).in); step != nil {
+		t.Errorf("there is no master yet, and got %+v", step)
 	}
 }
 
@@ -207,13 +226,16 @@ func TestReidentify(t *testing.T) {
 	proven(t, situation, func(in input) bool { return renews(planReidentify(in), "c-1-0") }, changes{
 		"nothing has formed":            func(_ *Desired, s *snapshot.Snapshot) { s.Formed = false },
 		"it stops":                      func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Terminating = true },
+		"it is left alone":              func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Fenced = true },
 		"it is to go":                   func(d *Desired, _ *snapshot.Snapshot) { d.Topology = []int32{2, 0, 2} },
 		"its claim is shared":           func(_ *Desired, s *snapshot.Snapshot) { s.Claims = nil },
 		"the owner is of another shard": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Shard = 0 },
 		"the owner lacks one of its slots": func(_ *Desired, s *snapshot.Snapshot) {
 			s.Find(1, 1).Redis.Slots = s.Find(1, 1).Redis.Slots.Subtract(slots.Of(6000))
 		},
-		"the owner has no key, and it has": func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Redis.Keys = 0 },
+		"the owner has no key, and it has one": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 1).Redis.Keys, s.Find(1, 0).Redis.Keys = 0, 1
+		},
 		"somebody does not agree": func(_ *Desired, s *snapshot.Snapshot) {
 			peer(s, "c-2-0", "c-1-1", func(p *snapshot.Peer) { p.Slots = slots.Set{} })
 		},
@@ -226,6 +248,12 @@ func TestReidentify(t *testing.T) {
 			s.Find(1, 1).Redis.Keys, s.Find(1, 0).Redis.Keys = 0, 0
 		},
 		"most of them agree, and another was not asked": func(_ *Desired, s *snapshot.Snapshot) { lose(s, 2, 1) },
+		"another one has lost it too, and its claim is shared": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(2, 1).Redis = &snapshot.Redis{NodeID: "new", Master: true, Peers: map[string]snapshot.Peer{}, Slots: slots.Of(16000)}
+		},
+		"half of them agree, and the others know nobody": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(0, 1).Redis.Peers, s.Find(2, 1).Redis.Peers = map[string]snapshot.Peer{}, map[string]snapshot.Peer{}
+		},
 	})
 }
 
@@ -275,6 +303,14 @@ func TestNodesAreRemembered(t *testing.T) {
 	delete(s.PlacedOn, "c-1-0")
 	if step := planPlace(ShapeOf(d, s, now).in); step == nil || !containsWhy(step, "no data yet") {
 		t.Errorf("got %+v, want to be told that there is none", step)
+	}
+	d, s = healthy() // nothing is in a directory of a node any more
+	s.PlacedOn = map[string]string{"c-1-0": "before"}
+	if got := ShapeOf(d, s, now).in.placedOn(); len(got) != 1 || got["c-1-0"] != "before" {
+		t.Errorf("one was known, and got %v", got)
+	}
+	if s.PlacedOn = nil; ShapeOf(d, s, now).in.placedOn() != nil {
+		t.Error("none was known, and some are remembered")
 	}
 }
 

@@ -83,7 +83,15 @@ func TestUnownedKeys(t *testing.T) {
 			s.Find(1, 1).Redis.Migrating = map[uint16]string{7: "x"}
 		},
 		"it stops":                func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Terminating = true },
+		"it is left alone":        func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 1).Fenced = true },
 		"its shard has no master": func(_ *Desired, s *snapshot.Snapshot) { lose(s, 1, 0) },
+		"it has lost its nodes.conf, of which planAmbiguous speaks": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 1).Redis.Peers, s.Find(1, 1).Redis.Slots = map[string]snapshot.Peer{}, slots.Range(6000, 6010)
+		},
+		"it is the master of a shard that owns nothing, and follows nobody": func(d *Desired, s *snapshot.Snapshot) {
+			*d, *s = with(topologyOf(4)), *joined(4)
+			s.Find(3, 0).Redis.Keys = 1
+		},
 	}, nil)
 }
 

@@ -234,6 +234,11 @@ func TestClaimsAgreed(t *testing.T) {
 			s.Find(2, 0).Redis.Slots = s.Find(2, 0).Redis.Slots.Subtract(slots.Of(slots.Count - 1))
 			introduce(s)
 		},
+		"a slot has two, and another one none": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 0).Redis.Slots = s.Find(1, 0).Redis.Slots.Subtract(slots.Of(6000))
+			s.Find(2, 0).Redis.Slots = s.Find(2, 0).Redis.Slots.Union(slots.Of(0))
+			introduce(s)
+		},
 		"a slot is given":      func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Migrating = map[uint16]string{7: "x"} },
 		"a slot is received":   func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Importing = map[uint16]string{7: "x"} },
 		"a job moves slots":    func(_ *Desired, s *snapshot.Snapshot) { s.Find(1, 0).Redis.Jobs = make([]snapshot.Job, 1) },

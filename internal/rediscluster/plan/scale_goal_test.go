@@ -387,14 +387,14 @@ func checkScaled(t *rapid.T, d Desired, s *snapshot.Snapshot, before []slots.Set
 // none, and shows what would move.
 func TestGoalIsKeptUntilItIsReached(t *testing.T) {
 	d := with(topologyOf(4))
-	reached := func() *snapshot.Snapshot {
-		s := recorded(d, joined(4))
+	reach := func(s *snapshot.Snapshot) *snapshot.Snapshot {
 		for shard, part := range s.Goal.Shards {
 			s.Find(shard, 0).Redis.Slots = part
 		}
 		introduce(s)
 		return s
 	}
+	reached := func() *snapshot.Snapshot { return reach(recorded(d, joined(4))) }
 	for name, tt := range map[string]struct {
 		snapshot     *snapshot.Snapshot
 		change       func(*Desired)
@@ -407,7 +407,9 @@ func TestGoalIsKeptUntilItIsReached(t *testing.T) {
 			moving: true},
 		"slots move, and a mistake": {snapshot: recorded(d, joined(4)), change: func(d *Desired) { d.Problems = []string{"a"} }, kept: true,
 			moving: true},
-		"it is reached":                {snapshot: reached()},
+		"it is reached": {snapshot: reached()},
+		"it is reached, and a shard is left with nothing": {snapshot: reach(recorded(with(topologyOf(3)), scaled(4))),
+			change: func(d *Desired) { d.Topology = topologyOf(3) }},
 		"it is reached, and a mistake": {snapshot: reached(), change: func(d *Desired) { d.Problems = []string{"a"} }, kept: true},
 		"it is reached, and a slot has no owner": {snapshot: changed(reached, func(s *snapshot.Snapshot) {
 			s.Find(0, 0).Redis.Slots = s.Find(0, 0).Redis.Slots.Subtract(slots.Of(0))
@@ -424,5 +426,57 @@ func TestGoalIsKeptUntilItIsReached(t *testing.T) {
 		if (got.Goal != nil) != tt.kept || (len(got.Moves) > 0) != tt.moving {
 			t.Errorf("%s: %s: goal %v, moves %v", name, got.Step.Name(), got.Goal, got.Moves)
 		}
+	}
+}
+
+// Slots count as assigned from when they are until they are balanced; what is not in force, or not known, changes nothing of that.
+func TestSlotsAreAssignedUntilTheyAreBalanced(t *testing.T) {
+	receive := func() Desired { d := desired(); d.AssignReceive = true; return d }
+	but := func(change func(*Desired)) Desired { d := receive(); change(&d); return d }
+	apart := func() *snapshot.Snapshot {
+		s := formed()
+		for shard, part := range uneven() {
+			s.Find(shard, 0).Redis.Slots = part
+		}
+		introduce(s)
+		return s
+	}
+	sleepy := lose(formed(), 0, 1)
+	sleepy.Hibernated = topologyOf(3)
+	for name, tt := range map[string]struct {
+		desired  Desired
+		snapshot *snapshot.Snapshot
+		were, is bool
+	}{
+		"they are to be":                    {receive(), formed(), false, true},
+		"they stay so":                      {receive(), formed(), true, true},
+		"they never were":                   {with(topologyOf(4)), joined(4), false, false},
+		"they are to be balanced":           {desired(), apart(), true, true},
+		"they are balanced":                 {desired(), formed(), true, false},
+		"it is not certain who owns what":   {desired(), lose(apart(), 1, 0), true, true},
+		"while the spec is not valid":       {but(func(d *Desired) { d.Problems = []string{"a"} }), formed(), false, false},
+		"in a pause":                        {but(func(d *Desired) { d.Paused = true }), formed(), false, false},
+		"before the cluster is awake again": {receive(), sleepy, false, false},
+	} {
+		tt.snapshot.SlotsAssigned = tt.were
+		if got := decide(tt.desired, tt.snapshot, now); got.SlotsAssigned != tt.is {
+			t.Errorf("%s: %s: they are assigned: %t", name, got.Step.Name(), got.SlotsAssigned)
+		}
+	}
+	in := ShapeOf(with(topologyOf(4)), joined(4), now).in
+	in.snap.Hibernated = topologyOf(3)
+	if goal, err := in.goal(); goal != nil || err != nil {
+		t.Errorf("slots are to move before the cluster is awake: %v, %v", goal, err)
+	}
+}
+
+// A person who names sources that cannot give is told who can, in order.
+func TestMastersThatCanGive(t *testing.T) {
+	var want []string
+	for shard := range 7 {
+		want = append(want, nodeID(shard, 0))
+	}
+	if diff := cmp.Diff(want, ShapeOf(with(topologyOf(8)), scaled(8), now).in.masterIDs(7)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -74,6 +74,10 @@ func TestScaling(t *testing.T) {
 	}
 	shard := func(n int) *int { return &n }
 	assigned := func(s *snapshot.Snapshot) *snapshot.Snapshot { s.SlotsAssigned = true; return s }
+	otherwise := func(s *snapshot.Snapshot) *snapshot.Snapshot {
+		s.Goal = &snapshot.Goal{For: "another", From: 3}
+		return s
+	}
 	draft := func(d Desired) Desired { d.Paused = true; return d }
 	uneven := func() *snapshot.Snapshot {
 		s := formed()
@@ -113,6 +117,10 @@ func TestScaling(t *testing.T) {
 			with(topologyOf(4)), recorded(with(topologyOf(4)), with4(func(s *snapshot.Snapshot) {
 				s.Find(3, 1).Redis.MasterLinkUp = false
 			})), ScalingOut, "Wait", "c-3-1 is not in sync"},
+		"no slot moves to a shard whose replica could not say whose it is": {
+			with(topologyOf(4)), recorded(with(topologyOf(4)), with4(func(s *snapshot.Snapshot) {
+				s.Find(3, 1).Redis.ClusterOK = false
+			})), ScalingOut, "Wait", "c-3-1 does not know yet who owns which slots"},
 		"no slot moves to a shard of which an instance does not know all owners": {
 			with(topologyOf(4)), recorded(with(topologyOf(4)), with4(func(s *snapshot.Snapshot) {
 				peer := s.Find(3, 1).Redis.Peers[nodeID(1, 0)]
@@ -152,9 +160,12 @@ func TestScaling(t *testing.T) {
 			assign(5, SlotAssignment{Slots: 5, From: []string{nodeID(0, 0)}}, SlotAssignment{Slots: 6000, From: []string{nodeID(0, 0)},
 				To: shard(1)}), joined(5),
 			Failed, "Stall", "1 entries for 2 new masters"},
+		"of one new master, too": {
+			assign(4, SlotAssignment{Slots: 5, From: []string{nodeID(0, 0)}}, SlotAssignment{Slots: 5, From: []string{nodeID(0, 0)}}), joined(4),
+			Failed, "Stall", "2 entries for 1 new masters"},
 		"a running cluster's slots move to the shard that is named": {assign(3, SlotAssignment{Slots: 5471, From: []string{nodeID(0, 0), nodeID(2, 1)}, To: shard(1)}), formed(), ScalingOut, "RecordGoal",
 			"9 slots are to move, so that 3 shards own them: 5 from c-0-0 to c-1-0, 4 from c-2-0 to c-1-0"},
-		"a shard that has what the entry says needs no source": {assign(3, SlotAssignment{Slots: 5000, From: []string{nodeID(9, 9)},
+		"a shard that has what the entry says needs no source": {assign(3, SlotAssignment{Slots: 5462, From: []string{nodeID(9, 9)},
 			To: shard(1)}),
 			formed(), Steady, "None", ""},
 		"entries for new masters do nothing when none joins": {assign(3, SlotAssignment{Slots: 5, From: []string{nodeID(9, 9)}}), formed(),
@@ -171,12 +182,27 @@ func TestScaling(t *testing.T) {
 			"Stall", "assignStrategies[1].toShard: shard 3 owns no slots yet"},
 		"back to AutoReceive the slots are balanced": {desired(), assigned(uneven()), ScalingOut, "RecordGoal",
 			"100 slots are to move, so that 3 shards own them: 100 from c-1-0 to c-0-0"},
+		"a shard that owns nothing, between others, gets its share": {desired(), changed(formed, func(s *snapshot.Snapshot) {
+			giveShard(s, 1, 0)
+			introduce(s)
+		})(), ScalingOut, "RecordGoal", "so that 3 shards own them: 5461 from c-0-0 to c-1-0"},
+		"what was begun otherwise is evened out": {desired(), otherwise(uneven()), ScalingOut, "RecordGoal", "100 from c-1-0 to c-0-0"},
+		"shards are drained with assignments, too": {assign(3), scaled(4), ScalingIn, "RecordGoal",
+			"4096 slots are to move, so that 3 shards own them"},
+		"and when one of them has been": {assign(3), changed(func() *snapshot.Snapshot { return scaled(5) }, func(s *snapshot.Snapshot) {
+			giveShard(s, 3, 0)
+			introduce(s)
+		})(), ScalingIn, "RecordGoal", "so that 3 shards own them"},
 		"who moved slots by hand is left alone": {desired(), uneven(), Steady, "None", ""},
 		"a draft of AssignReceive shows what it would move": {draft(assign(3, SlotAssignment{Slots: 5471, From: []string{nodeID(0, 0)},
 			To: shard(1)})),
 			formed(), Paused, "Hold", "spec.pause is true"},
 		"sources must be known": {assign(4, SlotAssignment{Slots: 5, From: []string{nodeID(9, 9)}}), joined(4), Failed, "Stall",
 			"spec.updateStrategy.assignStrategies[0].fromReplicas: " + nodeID(9, 9) + " is no instance of a shard that can give slots"},
+		"who joins gives nothing": {assign(4, SlotAssignment{Slots: 5, From: []string{nodeID(3, 0)}}), joined(4), Failed, "Stall",
+			nodeID(3, 0) + " is no instance of a shard that can give slots"},
+		"sources must be known though the new master has enough by now": {assign(4, SlotAssignment{Slots: 5, From: []string{nodeID(9, 9)}}),
+			otherwise(scaled(4)), Failed, "Stall", nodeID(9, 9) + " is no instance of a shard that can give slots"},
 		"sources cannot give what they do not own": {assign(4, SlotAssignment{Slots: 6000, From: []string{nodeID(0, 0)}}), joined(4), Failed,
 			"Stall",
 			"assignStrategies[0]: the named masters own 5461 slots"},

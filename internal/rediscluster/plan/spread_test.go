@@ -61,6 +61,10 @@ func TestSpread(t *testing.T) {
 		"two masters on one node part":    {placed("a", "a", "c", "b", "b", "a"), "Switchover", "c-0-1 takes over"},
 		"not to a node that is no better": {placed("a", "a", "c", "c", "c", "a"), "None", ""},
 		"another master makes room first": {placed("b", "b", "c", "b", "c", "a"), "Switchover", "c-2-1 takes over"},
+		"a majority parts":                {placed("a", "a", "a", "b", "c", "b", "d", "e", "f", "g"), "Switchover", "c-0-1 takes over"},
+		"a majority parts as otherwise when a rollout has just come to its end": {changed(func() *snapshot.Snapshot {
+			return placed("a", "a", "a", "b", "c", "b", "d", "e", "f", "g")
+		}, func(s *snapshot.Snapshot) { s.Rolling = true })(), "Switchover", "c-0-1 takes over"},
 		"zones count when nodes do not": {placed("a@x", "b@x", "c@y", "d@z", "e@z", "f@y"), "Switchover",
 			"(a in x): c-0-1 takes over"},
 		"a zone that is not known is none":          {placed("a", "b", "c@y", "d@z", "e@z", "f@y"), "None", ""},
@@ -73,6 +77,10 @@ func TestSpread(t *testing.T) {
 		"nobody switches over to a replica that is not there": {lose(placed("a", "a", "c", "b", "a", "a"), 0, 1), "Wait", ""},
 		"nor while another instance is stopping": {changed(func() *snapshot.Snapshot { return placed("a", "a", "c", "b", "b", "a") },
 			func(s *snapshot.Snapshot) { s.Find(2, 0).Terminating = true })(), "None", ""},
+		"a replica that is left alone takes over from nobody": {changed(func() *snapshot.Snapshot { return placed("a", "a", "c", "b", "b", "a") },
+			func(s *snapshot.Snapshot) { s.Find(0, 1).Fenced = true })(), "Switchover", "c-1-1 takes over"},
+		"zones are evened out without a majority at stake": {
+			placed("a@x", "b@x", "c@y", "d@z", "e@w", "g@x", "f@v", "h@y", "i@z", "j@w"), "Switchover", "c-1-1 takes over"},
 		"the replica that has received most takes over": {changed(func() *snapshot.Snapshot { return placed("a", "a", "c", "b", "b", "a") },
 			func(s *snapshot.Snapshot) {
 				more := *s.Find(0, 1)
@@ -116,6 +124,22 @@ func TestMajorityPartsWhileInstancesAreAway(t *testing.T) {
 			func(s *snapshot.Snapshot) {
 				s.Find(2, 0).Ready, s.Find(2, 0).SidecarFailure = false, "container exporter: ErrImagePull"
 			})(), "Switchover"},
+		"a new shard that owns nothing yet": {changed(lost, func(s *snapshot.Snapshot) {
+			more := joined(4)
+			s.Shards, s.Instances = append(s.Shards, more.Shards[3]), append(s.Instances, more.Instances[6:]...)
+			introduce(s)
+			fail(s, nodeID(0, 1))
+		})(), "Switchover"},
+		"most are in one zone, and the first would crowd a node": {func() *snapshot.Snapshot {
+			s := placed("a@x", "b@x", "c", "c@z", "d@z", "n")
+			fail(s, nodeID(2, 1))
+			return lose(s, 2, 1)
+		}(), "Switchover"},
+		"not before it has formed": {changed(lost, func(s *snapshot.Snapshot) { s.Formed = false })(), "Wait"},
+		"not while a slot has no owner": {changed(lost, func(s *snapshot.Snapshot) {
+			s.Find(2, 0).Redis.Slots = s.Find(2, 0).Redis.Slots.Subtract(slots.Of(16383))
+			introduce(s)
+		})(), "Wait"},
 		"not when only the operator does not hear of it": {lose(placed("a", "a", "c", "n", "d", "e"), 0, 1), "Wait"},
 		"not while it is only suspected": {changed(lost, func(s *snapshot.Snapshot) {
 			peer := s.Find(2, 0).Redis.Peers[nodeID(0, 1)]
@@ -170,6 +194,20 @@ func TestMajorityPartsWhileInstancesAreAway(t *testing.T) {
 	d.SpreadMasters = false
 	if step := decide(d, lost(), now).Step; step.Name() != "Wait" {
 		t.Errorf("although that is switched off: %s: %s", step.Name(), step.Why())
+	}
+}
+
+// Whoever may take over is a replica of its shard's master, and stays: of each shard those first that have received most.
+func TestExchanges(t *testing.T) {
+	s := joined(4) // the last shard owns nothing
+	s.Find(2, 0).Redis.Offset = 9
+	in := ShapeOf(with(v1alpha1.Topology{2, 1, 2, 2}), s, now).in
+	var got []string
+	for _, e := range in.exchanges(in.snap.Masters()) {
+		got = append(got, e.master.Name+" > "+e.replica.Name)
+	}
+	if diff := cmp.Diff([]string{"c-0-0 > c-0-1", "c-2-0 > c-2-1"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

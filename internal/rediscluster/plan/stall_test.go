@@ -194,6 +194,16 @@ func TestHowManyReasonsThereAre(t *testing.T) {
 	}
 }
 
+// Where no StatefulSet is left, a spec that is not valid is all that says how many shards there are to be.
+func TestInvalidSpecOfWhatIsGone(t *testing.T) {
+	d, s := desired(), formed()
+	invalid(&d)
+	s.Shards, s.Instances = nil, nil
+	if got := decide(d, s, now); !Is[Stall](got.Step) || len(got.Topology) != len(d.Topology) {
+		t.Errorf("%s, topology %v", got.Step.Name(), got.Topology)
+	}
+}
+
 // While a step cannot be carried out, what is remembered of the settings stays, and none is said to be on its way.
 func TestSettingsWhileAStepIsRefused(t *testing.T) {
 	d, s := configured(asked("hz", "20"))
