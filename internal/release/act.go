@@ -108,7 +108,9 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 		done.held, done.again = true, retryForeign
 		return
 	}
-	r.complete(ctx, cr, desired, wanted.rendered, revision, done)
+	if r.complete(ctx, cr, desired, wanted.rendered, revision, done); done.failure != nil {
+		return
+	}
 	if len(applied.Awaited()) == 0 { // what has to go first is made anew by the reconciliation that its disappearance brings
 		r.memory.Update(cr.GetUID(), func(m *memory) { m.applied, m.deployed = done.deployed.Digest, m.rendered == wanted.rendered })
 		done.mayForget(seen)
@@ -177,21 +179,23 @@ func (r *Reconciler) prepare(ctx context.Context, cr *unstructured.Unstructured,
 	return nil
 }
 
-// complete notes that a revision is deployed, and begins the hooks that follow it.
+// complete notes that a revision is deployed, and begins the hooks that follow it. It is not noted as long as its digest is not known, so that
+// it is tried again: its record and its hooks are to come.
 func (r *Reconciler) complete(ctx context.Context, cr *unstructured.Unstructured, desired Desired, rendered *chart.Rendered, revision int64,
 	done *effect) {
-	done.deployed = Deployed{Name: cr.GetName(), Revision: revision, Digest: desired.Digest, Chart: desired.Chart, Spec: desired.Spec,
-		Turn: done.deployed.Turn}
-	if _, repair := done.step.(Repair); repair {
-		return
-	}
-	if r.chart.UsesLookup() { // it may look at what was just made
-		digest, err := r.digest(ctx, cr, desired.Values, revision)
-		if err != nil {
+	_, repair := done.step.(Repair)
+	digest := desired.Digest
+	if !repair && r.chart.UsesLookup() { // it may look at what was just made
+		var err error
+		if digest, err = r.digest(ctx, cr, desired.Values, revision); err != nil {
 			done.failure = classify(err)
 			return
 		}
-		done.deployed.Digest = digest
+	}
+	done.deployed = Deployed{Name: cr.GetName(), Revision: revision, Digest: digest, Chart: desired.Chart, Spec: desired.Spec,
+		Turn: done.deployed.Turn}
+	if repair {
+		return
 	}
 	if _, taken := done.step.(TakeOver); taken { // its hooks ran
 		done.history = recorded(revisionOf(cr, revision))
