@@ -74,9 +74,11 @@ func (r *Reconciler) act(ctx context.Context, cr *unstructured.Unstructured, des
 	case EndHook:
 		r.endHook(ctx, cr, desired, step, seen, &done)
 	case Uninstall:
-		r.uninstall(ctx, cr, desired, &done)
+		r.uninstall(ctx, cr, desired, seen, &done)
 	case Leave:
-		done.failure = classify(r.leave(ctx, cr, desired, seen))
+		if done.failure = unknownHooks(desired, seen); done.failure == nil {
+			done.failure = classify(r.leave(ctx, cr, desired, seen))
+		}
 	}
 	return done
 }
@@ -276,8 +278,11 @@ func (r *Reconciler) recordAgain(ctx context.Context, cr *unstructured.Unstructu
 }
 
 // uninstall deletes what the inventory lists and waits until it is gone, but not for ever.
-func (r *Reconciler) uninstall(ctx context.Context, cr *unstructured.Unstructured, desired Desired, done *effect) {
+func (r *Reconciler) uninstall(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot, done *effect) {
 	var err error
+	if done.failure = unknownHooks(desired, seen); done.failure != nil {
+		return
+	}
 	if desired.Failure != nil {
 		done.hooksSkipped = desired.Failure.Error()
 	}
@@ -298,6 +303,18 @@ func (r *Reconciler) uninstall(ctx context.Context, cr *unstructured.Unstructure
 	done.remaining = remaining
 	done.hooks = Progress{Event: string(postDelete), Revision: desired.Revision, Digest: desired.Digest}
 	done.again = goOn
+}
+
+// unknownHooks is why hooks of a deletion that are to run are not known for the moment: something was not answered. It is nil if they are
+// known, and if they cannot be known: then the deletion does without them.
+func unknownHooks(desired Desired, seen Snapshot) *failure {
+	if dueEvent(desired, seen) == "" || slices.Contains(desired.WithoutHooks, preDelete.action()) {
+		return nil
+	}
+	if f := classify(desired.Failure); f != nil && f.reason == ReasonReconcileError {
+		return f
+	}
+	return nil
 }
 
 // leave deletes the hooks' objects and the history, then takes our finalizers off. A history that may not be read does not hold
