@@ -242,7 +242,7 @@ func (r *Reconciler) known(ctx context.Context, cr *unstructured.Unstructured, d
 		return recorded, err
 	}
 	kept := r.memory.Get(cr.GetUID())
-	if kept.rendered != nil && kept.deployed && kept.digest == desired.Digest && kept.revision == revision {
+	if kept.deployed && kept.digest == desired.Digest && kept.revision == revision {
 		return kept.rendered, nil
 	}
 	return nil, nil
