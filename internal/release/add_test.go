@@ -33,9 +33,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"middleware.hc.cn/operator/internal/fleet"
+	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/watches"
 )
 
@@ -109,6 +112,8 @@ type settings struct{ manager.Manager }
 
 func (settings) GetScheme() *runtime.Scheme     { return known }
 func (settings) GetRESTMapper() meta.RESTMapper { return mapper() }
+func (settings) GetConfig() *rest.Config        { return nil }
+func (settings) GetHTTPClient() *http.Client    { return nil }
 
 // What happens to a child wakes its owner, be that known by reference or by annotation, once a kind is watched; and nobody else.
 func TestChildrenWakeTheirOwner(t *testing.T) {
@@ -268,7 +273,35 @@ func emptyAPI(t *testing.T) (*httptest.Server, <-chan string) {
 	return api, requests
 }
 
-// The controller of a kind, once it runs, works for what it is shown, and asks the API server past every cache.
+// resourcesTold are the names of the resources of kind Web of which metrics tell a condition.
+func resourcesTold(t *testing.T) (names []string) {
+	t.Helper()
+	if err := metrics.Register(); err != nil {
+		t.Fatal(err)
+	}
+	families, err := ctrlmetrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if !strings.HasSuffix(family.GetName(), "_resource_condition") {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			of := map[string]string{}
+			for _, label := range m.GetLabel() {
+				of[label.GetName()] = label.GetValue()
+			}
+			if of["kind"] == "Web" {
+				names = append(names, of["name"])
+			}
+		}
+	}
+	return names
+}
+
+// The controller of a kind, once it runs, works for what it is shown, and asks the API server past every cache. What it works for is told in
+// metrics.
 func TestAdd(t *testing.T) {
 	api, requests := emptyAPI(t)
 	s := newServer(t)
@@ -279,6 +312,7 @@ func TestAdd(t *testing.T) {
 		if err := s.Create(t.Context(), web); err != nil {
 			t.Fatal(err)
 		}
+		s.sets(webs, name, "{conditions: [{type: Theirs, status: 'True', reason: R, lastTransitionTime: '2026-01-01T00:00:00Z'}]}")
 	}
 	seen := newShown(s.WithWatch)
 	informer := seen.informer(t, webs)
@@ -296,8 +330,24 @@ func TestAdd(t *testing.T) {
 	}
 	w := watches.Watch{GroupVersionKind: webs, WatchDependentResources: true, Selector: selector}
 	look := `{{ $_ := lookup "v1" "ConfigMap" "shop" "source" }}{{ $_ := .Capabilities.KubeVersion }}`
-	if err := Add(mgr, seen, w, chartOf(t, look+configTemplate), Options{}); err != nil {
-		t.Fatal(err)
+	for says, add := range map[string]func() error{
+		"make a client for Web": func() error { return Add(settings{}, seen, w, chartOf(t, configTemplate), Options{}) },
+		"make the controller of": func() error {
+			return Add(mgr, seen, watches.Watch{Selector: selector}, chartOf(t, configTemplate), Options{})
+		},
+	} {
+		if err := add(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want: %s", err, says)
+		}
+	}
+	var turns []string
+	o := oneAfterTheOther
+	o.Turns = func(kind, _ string) fleet.Ledger {
+		turns = append(turns, kind)
+		return nil
+	}
+	if err := Add(mgr, seen, w, chartOf(t, look+configTemplate), o); err != nil || !slices.Equal(turns, []string{"Web.example.com"}) {
+		t.Fatalf("%v, waves of %v", err, turns)
 	}
 	broken := chartDir(t, map[string]string{"crds/a.yaml": "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition"})
 	if c, err := Load(watches.Watch{Chart: broken}); err == nil {
@@ -319,6 +369,9 @@ func TestAdd(t *testing.T) {
 			all = append(all, r)
 		case <-time.After(10 * time.Millisecond): // it may not listen yet
 		}
+	}
+	if told := resourcesTold(t); !slices.Equal(told, []string{"web"}) {
+		t.Errorf("metrics tell of %v", told)
 	}
 	stop()
 	if err := <-ended; err != nil {

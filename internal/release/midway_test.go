@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/watches"
 )
 
@@ -320,11 +321,12 @@ func TestAnswersThatAreMissingAfterwards(t *testing.T) {
 	s.on = nil
 	delete(s.refusals, "get ConfigMap")
 	s.refusals["delete Job"] = errAway
+	var err error
 	for range 3 {
-		_, _ = s.reconcile()
+		_, err = s.reconcile()
 	}
-	if s.web() == nil {
-		t.Fatal("it is gone before its hooks are")
+	if !errors.Is(err, errAway) || s.web() == nil || s.object(secrets, "shop", chart.StoredName("web", 1)) == nil {
+		t.Fatalf("it is gone, or its history is, before its hooks are: %v", err)
 	}
 	delete(s.refusals, "delete Job")
 	if s.settle(); s.web() != nil || s.object(jobs, "shop", "h") != nil {
