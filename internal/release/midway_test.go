@@ -58,6 +58,45 @@ func TestAChangeThatIsTakenBackMidway(t *testing.T) {
 	}
 }
 
+// So is one of which only the digest was not known; and what the cluster says while a revision is applied is not taken for what it was made
+// by. A repair asks for nothing more.
+func TestWhatIsAskedForAfterARevision(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, `{{ $_ := lookup "v1" "ConfigMap" "shop" "source" }}`+configTemplate), Options{})
+	s.settle()
+	s.settle()
+	unanswered := func(request string) {
+		if strings.HasPrefix(request, "apply ConfigMap") {
+			s.refusals["get ConfigMap shop/source"] = errAway
+		}
+	}
+	s.on = unanswered
+	s.remove(configs, "shop", "web")
+	if s.must(); s.text("web") != "a" {
+		t.Errorf("repaired: it says %v", s.text("web"))
+	}
+	s.on = nil
+	delete(s.refusals, "get ConfigMap shop/source")
+	s.asks("{text: z}")
+	s.on = unanswered
+	if _, err := s.reconcile(); !errors.Is(err, errAway) || s.text("web") != "z" {
+		t.Errorf("%v, it says %v", err, s.text("web"))
+	}
+	s.on = nil
+	delete(s.refusals, "get ConfigMap shop/source")
+	s.asks("{text: a}")
+	if s.settle(); s.text("web") != "a" {
+		t.Errorf("taken back: it says %v", s.text("web"))
+	}
+	s.says("taken back", map[string]string{"Deployed": "True InstallSuccessful: revision 1", "ReleaseFailed": "False"})
+
+	s = newShop(t, "", "{text: a}", chartOf(t, routedTemplate), Options{})
+	s.on = func(string) { s.asker.apis, s.clock = []string{"v1", routeAPI}, now.Add(capabilitiesFor) }
+	s.must()
+	if s.must(); s.object(routes, "shop", "web") == nil {
+		t.Error("an API that came meanwhile is missed")
+	}
+}
+
 // What comes first holds up what comes after: an inventory that is not written, children that are not deleted or not seen.
 func TestWhatComesFirstHoldsUpTheRest(t *testing.T) {
 	s := newShop(t, "", "{text: a, names: [b]}", chartOf(t, configTemplate, listTemplate), Options{})
