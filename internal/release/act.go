@@ -181,8 +181,8 @@ func (r *Reconciler) prepare(ctx context.Context, cr *unstructured.Unstructured,
 	return nil
 }
 
-// complete notes that a revision is deployed, and begins the hooks that follow it. It is not noted as long as its digest is not known, so that
-// it is tried again: its record and its hooks are to come.
+// complete notes that a revision is deployed, and begins the hooks that follow it. It is not noted as long as its digest is not known, so
+// that it is tried again: its record and its hooks are to come.
 func (r *Reconciler) complete(ctx context.Context, cr *unstructured.Unstructured, desired Desired, rendered *chart.Rendered, revision int64,
 	done *effect) {
 	_, repair := done.step.(Repair)

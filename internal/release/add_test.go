@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -48,16 +49,31 @@ type shown struct {
 	client.Reader
 	// whole are kinds of which all is cached, and not metadata alone.
 	whole map[schema.GroupVersionKind]bool
+	// hears has one for each that listens to events.
+	hears chan struct{}
 }
 
 func newShown(from client.Reader) shown {
-	return shown{&informertest.FakeInformers{Scheme: runtime.NewScheme()}, from, map[schema.GroupVersionKind]bool{}}
+	return shown{&informertest.FakeInformers{Scheme: runtime.NewScheme()}, from, map[schema.GroupVersionKind]bool{}, make(chan struct{}, 100)}
+}
+
+// heard is an informer that tells who listens to it: events must not be made meanwhile.
+type heard struct {
+	cache.Informer
+	hears chan struct{}
+}
+
+func (h heard) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, how toolscache.HandlerOptions) (
+	toolscache.ResourceEventHandlerRegistration, error) {
+	defer func() { h.hears <- struct{}{} }()
+	return h.Informer.AddEventHandlerWithOptions(handler, how)
 }
 
 func (s shown) GetInformer(ctx context.Context, o client.Object, how ...cache.InformerGetOption) (cache.Informer, error) {
 	kind := o.GetObjectKind().GroupVersionKind()
 	_, s.whole[kind] = o.(*unstructured.Unstructured)
-	return s.FakeInformers.GetInformer(ctx, kindOf(kind), how...)
+	informer, err := s.FakeInformers.GetInformer(ctx, kindOf(kind), how...)
+	return heard{informer, s.hears}, err
 }
 
 func (s shown) informer(t *testing.T, kind schema.GroupVersionKind) *controllertest.FakeInformer {
@@ -300,8 +316,8 @@ func resourcesTold(t *testing.T) (names []string) {
 	return names
 }
 
-// The controller of a kind, once it runs, works for what it is shown, and asks the API server past every cache. What it works for is told in
-// metrics.
+// The controller of a kind, once it runs, works for what it is shown, and asks the API server past every cache. Metrics tell of what
+// it works for.
 func TestAdd(t *testing.T) {
 	api, requests := emptyAPI(t)
 	s := newServer(t)
@@ -359,16 +375,13 @@ func TestAdd(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- mgr.Start(ctx) }()
 	<-mgr.Elected()
+	<-seen.hears
+	for _, name := range []string{"unselected", "web"} {
+		informer.Add(s.object(webs, "shop", name))
+	}
 	var all []string
 	for !slices.Contains(all, "PATCH /apis/example.com/v1/namespaces/shop/webs/web/status") {
-		for _, name := range []string{"unselected", "web"} {
-			informer.Add(s.object(webs, "shop", name))
-		}
-		select {
-		case r := <-requests:
-			all = append(all, r)
-		case <-time.After(10 * time.Millisecond): // it may not listen yet
-		}
+		all = append(all, <-requests)
 	}
 	if told := resourcesTold(t); !slices.Equal(told, []string{"web"}) {
 		t.Errorf("metrics tell of %v", told)

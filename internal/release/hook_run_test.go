@@ -266,6 +266,7 @@ func TestADeletionWithoutItsHooks(t *testing.T) {
 // person switched off, are not.
 func TestADeletionWhoseHooksAreNotKnown(t *testing.T) {
 	const looks = `{{ $_ := .Capabilities.KubeVersion }}` + sourceTemplate
+	off := "annotations: {" + disableHooks["delete"] + ": 'true'}, "
 	unlooked := func(err error) func(*shop) { return func(s *shop) { s.refusals["get ConfigMap shop/source"] = err } }
 	goes := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", DeletionTimestamp: timeOf(now), Finalizers: []string{"k"}}}
 	for name, tt := range map[string]struct {
@@ -277,7 +278,7 @@ func TestADeletionWhoseHooksAreNotKnown(t *testing.T) {
 		"a lookup is not answered":          {unlooked(errAway), "", namespace("shop"), true},
 		"discovery is not answered":         {func(s *shop) { s.asker.err = errAway }, "", namespace("shop"), true},
 		"the kind that it looks at is gone": {unlooked(&noMatch), "", namespace("shop"), false},
-		"they are switched off":             {unlooked(errAway), "annotations: {" + disableHooks["delete"] + ": 'true'}, ", namespace("shop"), false},
+		"they are switched off":             {unlooked(errAway), off, namespace("shop"), false},
 		"its namespace goes, too":           {unlooked(errAway), "", goes, false},
 	} {
 		for _, event := range []string{"pre-delete", "post-delete"} {
