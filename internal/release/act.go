@@ -74,9 +74,11 @@ func (r *Reconciler) act(ctx context.Context, cr *unstructured.Unstructured, des
 	case EndHook:
 		r.endHook(ctx, cr, desired, step, seen, &done)
 	case Uninstall:
-		r.uninstall(ctx, cr, desired, &done)
+		r.uninstall(ctx, cr, desired, seen, &done)
 	case Leave:
-		done.failure = classify(r.leave(ctx, cr, desired, seen))
+		if done.failure = unknownHooks(desired, seen); done.failure == nil {
+			done.failure = classify(r.leave(ctx, cr, desired, seen))
+		}
 	}
 	return done
 }
@@ -108,7 +110,9 @@ func (r *Reconciler) deploy(ctx context.Context, cr *unstructured.Unstructured, 
 		done.held, done.again = true, retryForeign
 		return
 	}
-	r.complete(ctx, cr, desired, wanted.rendered, revision, done)
+	if r.complete(ctx, cr, desired, wanted.rendered, revision, done); done.failure != nil {
+		return
+	}
 	if len(applied.Awaited()) == 0 { // what has to go first is made anew by the reconciliation that its disappearance brings
 		r.memory.Update(cr.GetUID(), func(m *memory) { m.applied, m.deployed = done.deployed.Digest, m.rendered == wanted.rendered })
 		done.mayForget(seen)
@@ -177,21 +181,23 @@ func (r *Reconciler) prepare(ctx context.Context, cr *unstructured.Unstructured,
 	return nil
 }
 
-// complete notes that a revision is deployed, and begins the hooks that follow it.
+// complete notes that a revision is deployed, and begins the hooks that follow it. It is not noted as long as its digest is not known, so
+// that it is tried again: its record and its hooks are to come.
 func (r *Reconciler) complete(ctx context.Context, cr *unstructured.Unstructured, desired Desired, rendered *chart.Rendered, revision int64,
 	done *effect) {
-	done.deployed = Deployed{Name: cr.GetName(), Revision: revision, Digest: desired.Digest, Chart: desired.Chart, Spec: desired.Spec,
-		Turn: done.deployed.Turn}
-	if _, repair := done.step.(Repair); repair {
-		return
-	}
-	if r.chart.UsesLookup() { // it may look at what was just made
-		digest, err := r.digest(ctx, cr, desired.Values, revision)
-		if err != nil {
+	_, repair := done.step.(Repair)
+	digest := desired.Digest
+	if !repair && r.chart.UsesLookup() { // it may look at what was just made
+		var err error
+		if digest, err = r.digest(ctx, cr, desired.Values, revision); err != nil {
 			done.failure = classify(err)
 			return
 		}
-		done.deployed.Digest = digest
+	}
+	done.deployed = Deployed{Name: cr.GetName(), Revision: revision, Digest: digest, Chart: desired.Chart, Spec: desired.Spec,
+		Turn: done.deployed.Turn}
+	if repair {
+		return
 	}
 	if _, taken := done.step.(TakeOver); taken { // its hooks ran
 		done.history = recorded(revisionOf(cr, revision))
@@ -236,7 +242,7 @@ func (r *Reconciler) known(ctx context.Context, cr *unstructured.Unstructured, d
 		return recorded, err
 	}
 	kept := r.memory.Get(cr.GetUID())
-	if kept.rendered != nil && kept.deployed && kept.digest == desired.Digest && kept.revision == revision {
+	if kept.deployed && kept.digest == desired.Digest && kept.revision == revision {
 		return kept.rendered, nil
 	}
 	return nil, nil
@@ -272,8 +278,11 @@ func (r *Reconciler) recordAgain(ctx context.Context, cr *unstructured.Unstructu
 }
 
 // uninstall deletes what the inventory lists and waits until it is gone, but not for ever.
-func (r *Reconciler) uninstall(ctx context.Context, cr *unstructured.Unstructured, desired Desired, done *effect) {
+func (r *Reconciler) uninstall(ctx context.Context, cr *unstructured.Unstructured, desired Desired, seen Snapshot, done *effect) {
 	var err error
+	if done.failure = unknownHooks(desired, seen); done.failure != nil {
+		return
+	}
 	if desired.Failure != nil {
 		done.hooksSkipped = desired.Failure.Error()
 	}
@@ -294,6 +303,18 @@ func (r *Reconciler) uninstall(ctx context.Context, cr *unstructured.Unstructure
 	done.remaining = remaining
 	done.hooks = Progress{Event: string(postDelete), Revision: desired.Revision, Digest: desired.Digest}
 	done.again = goOn
+}
+
+// unknownHooks is why hooks of a deletion that are to run are not known for the moment: something was not answered. It is nil if they are
+// known, and if they cannot be known: then the deletion does without them.
+func unknownHooks(desired Desired, seen Snapshot) *failure {
+	if dueEvent(desired, seen) == "" || slices.Contains(desired.WithoutHooks, preDelete.action()) {
+		return nil
+	}
+	if f := classify(desired.Failure); f != nil && f.reason == ReasonReconcileError {
+		return f
+	}
+	return nil
 }
 
 // leave deletes the hooks' objects and the history, then takes our finalizers off. A history that may not be read does not hold

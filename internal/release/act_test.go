@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"middleware.hc.cn/operator/internal/apply"
+	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/watches"
 )
 
@@ -241,5 +243,77 @@ func TestKindsAreWatchedFirst(t *testing.T) {
 	s.unwatched, s.watched = nil, nil
 	if s.settle(); !slices.Contains(s.watched, "ConfigMap") || s.object(configs, "shop", "web") == nil {
 		t.Errorf("watched: %v", s.watched)
+	}
+}
+
+// A history that may not be kept is tried once by each process, and so is one whose name another release has; what failed may pass. What is
+// not known any more is not recorded, but only if it is known that it is not.
+func TestHowOftenTheHistoryIsTried(t *testing.T) {
+	const record = "create Secret shop/sh.helm.release.v1.web.v1"
+	forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), "x", errors.New("no"))
+	s := newShop(t, "", "{text: a}", chartOf(t, configTemplate), Options{})
+	s.refusals["create Secret"] = forbidden
+	s.settle()
+	s.wants("it was tried", s.settle())
+	s.restart()
+	s.wants("another process", s.settle(), record)
+	s.wants("it has tried, too", s.settle())
+	s.says("forbidden", map[string]string{"HistoryRecorded": "False Forbidden"})
+
+	for template, free := range map[string]string{configTemplate: "True Recorded", passwordTemplate: "False NameTaken"} {
+		s = newShop(t, "", "{text: a}", chartOf(t, template), Options{}, foreignRecord(1))
+		s.settle()
+		s.restart()
+		s.settle()
+		s.says("taken", map[string]string{"HistoryRecorded": "False NameTaken"})
+		s.remove(secrets, "shop", chart.StoredName("web", 1))
+		s.restart()
+		s.settle()
+		s.says("free", map[string]string{"HistoryRecorded": free})
+	}
+
+	s = newShop(t, "", "{text: a}", chartOf(t, passwordTemplate), Options{})
+	s.refusals["create Secret"] = errAway
+	s.settle()
+	s.restart()
+	s.refusals["get Secret shop/sh"] = errAway
+	if _, err := s.reconcile(); !errors.Is(err, errAway) {
+		t.Errorf("whether it is recorded is not known: %v", err)
+	}
+	s.says("it is not known", map[string]string{"HistoryRecorded": "False WriteFailed"})
+	s.refusals["get Secret shop/sh"] = forbidden
+	s.settle()
+	s.says("it was not recorded", map[string]string{"HistoryRecorded": "False RenderingLost"})
+}
+
+// A repair that leaves hooks or a record to be done goes on with them, since no event may tell of it; else there is nothing to go on with.
+// After an installation the events of its objects do.
+func TestWhatFollowsARepair(t *testing.T) {
+	for name, tt := range map[string]struct {
+		hooks, unrecorded, repair bool
+		want                      time.Duration
+	}{
+		"a repair":                             {false, false, true, 0},
+		"a repair while hooks run":             {true, false, true, goOn},
+		"a repair of what is not recorded":     {false, true, true, goOn},
+		"an installation that is not recorded": {false, true, false, 0},
+	} {
+		templates := []string{configTemplate}
+		if tt.hooks {
+			templates = append(templates, hookTemplate("h", "post-install", ""))
+		}
+		s := newShop(t, "", "{text: a}", chartOf(t, templates...), Options{})
+		if tt.unrecorded {
+			s.refusals["create Secret"] = errAway
+		}
+		if tt.repair {
+			s.settle()
+			s.settle()
+			s.remove(configs, "shop", "web")
+		}
+		result, err := s.reconcile()
+		if err != nil || result.RequeueAfter != tt.want || s.object(configs, "shop", "web") == nil {
+			t.Errorf("%s: %v, %v", name, result, err)
+		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -33,9 +34,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"middleware.hc.cn/operator/internal/fleet"
+	"middleware.hc.cn/operator/internal/metrics"
 	"middleware.hc.cn/operator/internal/watches"
 )
 
@@ -45,16 +49,31 @@ type shown struct {
 	client.Reader
 	// whole are kinds of which all is cached, and not metadata alone.
 	whole map[schema.GroupVersionKind]bool
+	// hears has one for each that listens to events.
+	hears chan struct{}
 }
 
 func newShown(from client.Reader) shown {
-	return shown{&informertest.FakeInformers{Scheme: runtime.NewScheme()}, from, map[schema.GroupVersionKind]bool{}}
+	return shown{&informertest.FakeInformers{Scheme: runtime.NewScheme()}, from, map[schema.GroupVersionKind]bool{}, make(chan struct{}, 100)}
+}
+
+// heard is an informer that tells who listens to it: events must not be made meanwhile.
+type heard struct {
+	cache.Informer
+	hears chan struct{}
+}
+
+func (h heard) AddEventHandlerWithOptions(handler toolscache.ResourceEventHandler, how toolscache.HandlerOptions) (
+	toolscache.ResourceEventHandlerRegistration, error) {
+	defer func() { h.hears <- struct{}{} }()
+	return h.Informer.AddEventHandlerWithOptions(handler, how)
 }
 
 func (s shown) GetInformer(ctx context.Context, o client.Object, how ...cache.InformerGetOption) (cache.Informer, error) {
 	kind := o.GetObjectKind().GroupVersionKind()
 	_, s.whole[kind] = o.(*unstructured.Unstructured)
-	return s.FakeInformers.GetInformer(ctx, kindOf(kind), how...)
+	informer, err := s.FakeInformers.GetInformer(ctx, kindOf(kind), how...)
+	return heard{informer, s.hears}, err
 }
 
 func (s shown) informer(t *testing.T, kind schema.GroupVersionKind) *controllertest.FakeInformer {
@@ -109,6 +128,8 @@ type settings struct{ manager.Manager }
 
 func (settings) GetScheme() *runtime.Scheme     { return known }
 func (settings) GetRESTMapper() meta.RESTMapper { return mapper() }
+func (settings) GetConfig() *rest.Config        { return nil }
+func (settings) GetHTTPClient() *http.Client    { return nil }
 
 // What happens to a child wakes its owner, be that known by reference or by annotation, once a kind is watched; and nobody else.
 func TestChildrenWakeTheirOwner(t *testing.T) {
@@ -268,7 +289,35 @@ func emptyAPI(t *testing.T) (*httptest.Server, <-chan string) {
 	return api, requests
 }
 
-// The controller of a kind, once it runs, works for what it is shown, and asks the API server past every cache.
+// resourcesTold are the names of the resources of kind Web of which metrics tell a condition.
+func resourcesTold(t *testing.T) (names []string) {
+	t.Helper()
+	if err := metrics.Register(); err != nil {
+		t.Fatal(err)
+	}
+	families, err := ctrlmetrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if !strings.HasSuffix(family.GetName(), "_resource_condition") {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			of := map[string]string{}
+			for _, label := range m.GetLabel() {
+				of[label.GetName()] = label.GetValue()
+			}
+			if of["kind"] == "Web" {
+				names = append(names, of["name"])
+			}
+		}
+	}
+	return names
+}
+
+// The controller of a kind, once it runs, works for what it is shown, and asks the API server past every cache. Metrics tell of what
+// it works for.
 func TestAdd(t *testing.T) {
 	api, requests := emptyAPI(t)
 	s := newServer(t)
@@ -279,6 +328,7 @@ func TestAdd(t *testing.T) {
 		if err := s.Create(t.Context(), web); err != nil {
 			t.Fatal(err)
 		}
+		s.sets(webs, name, "{conditions: [{type: Theirs, status: 'True', reason: R, lastTransitionTime: '2026-01-01T00:00:00Z'}]}")
 	}
 	seen := newShown(s.WithWatch)
 	informer := seen.informer(t, webs)
@@ -296,8 +346,24 @@ func TestAdd(t *testing.T) {
 	}
 	w := watches.Watch{GroupVersionKind: webs, WatchDependentResources: true, Selector: selector}
 	look := `{{ $_ := lookup "v1" "ConfigMap" "shop" "source" }}{{ $_ := .Capabilities.KubeVersion }}`
-	if err := Add(mgr, seen, w, chartOf(t, look+configTemplate), Options{}); err != nil {
-		t.Fatal(err)
+	for says, add := range map[string]func() error{
+		"make a client for Web": func() error { return Add(settings{}, seen, w, chartOf(t, configTemplate), Options{}) },
+		"make the controller of": func() error {
+			return Add(mgr, seen, watches.Watch{Selector: selector}, chartOf(t, configTemplate), Options{})
+		},
+	} {
+		if err := add(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want: %s", err, says)
+		}
+	}
+	var turns []string
+	o := oneAfterTheOther
+	o.Turns = func(kind, _ string) fleet.Ledger {
+		turns = append(turns, kind)
+		return nil
+	}
+	if err := Add(mgr, seen, w, chartOf(t, look+configTemplate), o); err != nil || !slices.Equal(turns, []string{"Web.example.com"}) {
+		t.Fatalf("%v, waves of %v", err, turns)
 	}
 	broken := chartDir(t, map[string]string{"crds/a.yaml": "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition"})
 	if c, err := Load(watches.Watch{Chart: broken}); err == nil {
@@ -309,16 +375,16 @@ func TestAdd(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- mgr.Start(ctx) }()
 	<-mgr.Elected()
+	<-seen.hears
+	for _, name := range []string{"unselected", "web"} {
+		informer.Add(s.object(webs, "shop", name))
+	}
 	var all []string
 	for !slices.Contains(all, "PATCH /apis/example.com/v1/namespaces/shop/webs/web/status") {
-		for _, name := range []string{"unselected", "web"} {
-			informer.Add(s.object(webs, "shop", name))
-		}
-		select {
-		case r := <-requests:
-			all = append(all, r)
-		case <-time.After(10 * time.Millisecond): // it may not listen yet
-		}
+		all = append(all, <-requests)
+	}
+	if told := resourcesTold(t); !slices.Equal(told, []string{"web"}) {
+		t.Errorf("metrics tell of %v", told)
 	}
 	stop()
 	if err := <-ended; err != nil {

@@ -4,6 +4,7 @@
 package release
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -320,5 +321,80 @@ func TestALookupThatIsRefusedIsTold(t *testing.T) {
 	}
 	if s.object(configs, "shop", "web") != nil {
 		t.Error("something is made")
+	}
+}
+
+// What was applied and recorded, and is not what is asked for any more, is not what the next attempt at this revision applies.
+func TestARecordIsNotWhatIsAskedFor(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, passwordTemplate, configTemplate), Options{})
+	s.settle()
+	s.asks("{text: y}")
+	s.refusals["status of Web shop/web: conditions"] = errAway
+	if _, err := s.reconcile(); !errors.Is(err, errAway) || s.object(secrets, "shop", chart.StoredName("web", 2)) == nil {
+		t.Fatalf("%v, wrote %v", err, s.wrote)
+	}
+	delete(s.refusals, "status of Web shop/web: conditions")
+	s.asks("{text: z}")
+	if s.settle(); s.text("web") != "z" {
+		t.Errorf("it says %v", s.text("web"))
+	}
+	s.says("then", map[string]string{"Deployed": "True UpgradeSuccessful: revision 2"})
+}
+
+// Whichever answer of the cluster is missing, one or all from then on: nothing is made without it, and a revision whose digest is not known
+// is not noted as deployed, for its record and its hooks are to come. Only what tells whether something has changed is asked once more.
+func TestWhicheverAnswerIsMissing(t *testing.T) {
+	for name, template := range map[string]string{"a chart that looks at what it made": keptTemplate, "at what others made": sourceTemplate} {
+		for _, all := range []bool{false, true} {
+			unnoticed, calls := 0, 0
+			for last := 1; calls >= last-1; last++ {
+				s := newShop(t, "", "{text: a}", chartOf(t, template, hookTemplate("h", "post-install", "")), Options{})
+				look := s.r.lookup
+				s.r.lookup = func(ctx context.Context, cr *unstructured.Unstructured) chart.Lookup {
+					answer := look(ctx, cr)
+					return func(apiVersion, kind, namespace, name string) (map[string]any, error) {
+						if calls++; calls == last || all && calls > last {
+							return nil, errAway
+						}
+						return answer(apiVersion, kind, namespace, name)
+					}
+				}
+				calls = 0
+				_, err := s.reconcile()
+				if err != nil && (calls < last || !errors.Is(err, errAway)) {
+					t.Errorf("%s, answer %d: %v", name, last, err)
+				}
+				if err == nil && calls >= last {
+					unnoticed++
+				}
+				if deployed := readDeployed(s.web()).Revision; err != nil && deployed > 0 {
+					t.Errorf("%s, answer %d: revision %d is said to be deployed", name, last, deployed)
+				}
+				s.r.lookup = look
+				s.settle()
+				s.says(name, map[string]string{"Deployed": "True InstallSuccessful: revision 1", "HistoryRecorded": "True"})
+				if s.object(jobs, "shop", "h") == nil {
+					t.Errorf("%s, answer %d: the hook does not run", name, last)
+				}
+			}
+			if want := map[bool]int{false: 1}[all]; unnoticed != want {
+				t.Errorf("%s: %d answers are not missed, want %d", name, unnoticed, want)
+			}
+		}
+	}
+}
+
+// A chart that looks at others and prints its revision is no other one for a process that begins.
+func TestAChartThatLooksAndPrintsItsRevision(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, `{{ $_ := lookup "v1" "ConfigMap" "shop" "source" }}`+"apiVersion: v1\nkind: ConfigMap\n"+
+		"metadata: {name: web}\ndata: {text: {{ printf \"%s %d\" .Values.text .Release.Revision | quote }}}\n"), Options{})
+	s.settle()
+	s.asks("{text: z}")
+	for range 2 {
+		if s.settle(); s.text("web") != "z 2" {
+			t.Errorf("it says %v", s.text("web"))
+		}
+		s.says("upgraded", map[string]string{"Deployed": "True UpgradeSuccessful: revision 2"})
+		s.restart()
 	}
 }

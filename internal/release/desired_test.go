@@ -210,7 +210,7 @@ func TestWhatIsRendered(t *testing.T) {
 
 // What another operator left stays the revision that it is if it was deployed, and if the chart makes the same of it.
 func TestARevisionThatAnotherOperatorLeft(t *testing.T) {
-	c := chartOf(t, configTemplate)
+	c := chartOf(t, configTemplate, hookTemplate("bye", "pre-delete", "")) // which has to be rendered for a deletion, too
 	objects := func(text string) []*unstructured.Unstructured {
 		return []*unstructured.Unstructured{parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {text: "+text+"}}")}
 	}
@@ -315,6 +315,11 @@ func TestPeriod(t *testing.T) {
 // What a chart asks of the cluster and what cannot be known of it is neither there nor absent: the release stays as it is.
 func TestAClusterThatDoesNotAnswer(t *testing.T) {
 	s := newShop(t, "", "{text: a}", chartOf(t, routedTemplate), Options{})
+	ask := s.r.cluster.ask
+	s.r.cluster.ask = func() (chart.Capabilities, error) { s.r.cluster.ask = ask; return chart.Capabilities{}, errAway }
+	if _, err := s.reconcile(); !errors.Is(err, errAway) || s.object(configs, "shop", "plain") != nil {
+		t.Errorf("it is answered a moment later: %v, %v", err, s.wrote)
+	}
 	s.asker.err = errAway
 	if _, err := s.reconcile(); !errors.Is(err, errAway) || s.object(configs, "shop", "plain") != nil {
 		t.Errorf("%v, %v", err, s.wrote)

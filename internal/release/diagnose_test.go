@@ -4,6 +4,7 @@
 package release
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,12 +39,12 @@ func begins(s *corev1.PodStatus) {
 }
 
 func doesNotAnswer(s *corev1.PodStatus) {
-	s.Phase = corev1.PodRunning
+	s.Phase, s.PodIP = corev1.PodRunning, "10.0.0.1"
 	s.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
 }
 
 func answers(s *corev1.PodStatus) {
-	s.Phase = corev1.PodRunning
+	s.Phase, s.PodIP = corev1.PodRunning, "10.0.0.2"
 	s.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 }
 
@@ -114,7 +115,7 @@ func TestWhenPodsAreLookedAt(t *testing.T) {
 		if _, err := s.reconcile(); err != nil {
 			t.Fatal(err)
 		}
-		return len(s.read) > 0 && s.read[0] == "list PodList shop"
+		return slices.Contains(s.read, "list PodList shop")
 	}
 	s.settle()
 	s.clock = s.clock.Add(diagnoseFirst)
@@ -146,6 +147,13 @@ func TestWhenPodsAreLookedAt(t *testing.T) {
 			t.Errorf("%d: not after %s", i, wait)
 		}
 		wait = min(2*wait, diagnoseMost)
+	}
+	s.clock = s.clock.Add(diagnoseMost)
+	s.change(deployments, "shop", "web", func(o *unstructured.Unstructured) {
+		o.Object["spec"].(map[string]any)["replicas"] = int64(7)
+	})
+	if !asked() {
+		t.Error("it is never looked at while somebody changes it again and again")
 	}
 	s.refusals["list PodList"] = errAway
 	if err := s.Create(t.Context(), of(warning("e", "FailedCreate: exceeded quota", now), "made-1")); err != nil {
@@ -186,14 +194,19 @@ func TestPodsAreLookedAtAtOnce(t *testing.T) {
 		s.settle()
 		s.sets(kind, "web", tt.status)
 		s.clock = s.clock.Add(diagnoseFirst)
-		s.must()
+		s.read = nil
+		result, err := s.reconcile()
+		if err != nil || (result.RequeueAfter > 0) != tt.want {
+			t.Errorf("%s: %v, %v", kind.Kind, result, err)
+		}
 		if asked := len(s.read) > 0; asked != tt.want || strings.Contains(s.condition("Ready"), "ImagePullBackOff") != tt.want {
 			t.Errorf("%s: asked %v, %s", kind.Kind, s.read, s.condition("Ready"))
 		}
 	}
 }
 
-// A workload whose selector selects nothing, all or nonsense has no pods to be looked at; one that is being deleted is not looked at.
+// A workload whose selector selects nothing, all or nonsense has no pods to be looked at. One that the cache shows as it was before it was
+// changed is not looked at, nor that of a resource that is being deleted.
 func TestWorkloadsWithoutPodsOfTheirOwn(t *testing.T) {
 	s := newShop(t, "finalizers: [example.com/theirs]", "{text: a}", chartOf(t, configTemplate), Options{}, pod("p", "web", noImage))
 	for name, tt := range map[string]struct {
@@ -208,7 +221,12 @@ func TestWorkloadsWithoutPodsOfTheirOwn(t *testing.T) {
 	}
 	cr := s.web()
 	child := parse(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, status: "+starting+"}")
-	done := effect{step: Nothing{}, children: []Child{{Object: child}}}
+	done := effect{step: Nothing{}, children: []Child{{Object: child, Behind: true}}}
+	s.r.diagnose(t.Context(), cr, &done)
+	if done.again != 0 || len(s.read) > 0 {
+		t.Errorf("the cache shows it as it was: %+v", done)
+	}
+	done.children[0].Behind = false
 	cr.SetDeletionTimestamp(timeOf(now))
 	s.r.diagnose(t.Context(), cr, &done)
 	if done.again != 0 || len(s.read) > 0 {

@@ -147,8 +147,8 @@ func TestForeseeWithoutACluster(t *testing.T) {
 	}
 	f, err = Foresee(t.Context(), s.web(), s.r.entry, s.r.chart, Options{}, Cluster{Capabilities: s.asker.ask,
 		Namespaced: everythingNamespaced})
-	if err != nil || f.Failure != nil {
-		t.Fatalf("%v, %v", err, f.Failure)
+	if err != nil || f.Failure != nil || f.Digest == "" {
+		t.Fatalf("%v, %v, digest %q", err, f.Failure, f.Digest)
 	}
 	if text, _, _ := unstructured.NestedString(f.Rendered.Objects[0].Object, "data", "text"); text != "none" {
 		t.Errorf("it says %s", text)
@@ -185,7 +185,7 @@ func TestForeseeLooksAtTheCluster(t *testing.T) {
 	}
 	s = newShop(t, "", "{text: a}", chartOf(t, configTemplate), Options{})
 	s.r.entry.OverrideValues = map[string]string{"text": "{{ fail }}"}
-	if _, err := s.foresee(Options{}); err == nil {
-		t.Error("values of the watch that cannot be are taken")
+	if f, err := s.foresee(Options{}); err == nil || f.Rendered != nil {
+		t.Errorf("values of the watch that cannot be are taken, or left out: %v", err)
 	}
 }

@@ -262,6 +262,51 @@ func TestADeletionWithoutItsHooks(t *testing.T) {
 	}
 }
 
+// Hooks of a deletion that are not known for the moment are waited for. Those that nobody can know any more, that can do nothing, or that a
+// person switched off, are not.
+func TestADeletionWhoseHooksAreNotKnown(t *testing.T) {
+	const looks = `{{ $_ := .Capabilities.KubeVersion }}` + sourceTemplate
+	off := "annotations: {" + disableHooks["delete"] + ": 'true'}, "
+	unlooked := func(err error) func(*shop) { return func(s *shop) { s.refusals["get ConfigMap shop/source"] = err } }
+	goes := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", DeletionTimestamp: timeOf(now), Finalizers: []string{"k"}}}
+	for name, tt := range map[string]struct {
+		happens   func(*shop)
+		metadata  string
+		namespace *corev1.Namespace
+		waits     bool
+	}{
+		"a lookup is not answered":          {unlooked(errAway), "", namespace("shop"), true},
+		"discovery is not answered":         {func(s *shop) { s.asker.err = errAway }, "", namespace("shop"), true},
+		"the kind that it looks at is gone": {unlooked(&noMatch), "", namespace("shop"), false},
+		"they are switched off":             {unlooked(errAway), off, namespace("shop"), false},
+		"its namespace goes, too":           {unlooked(errAway), "", goes, false},
+	} {
+		for _, event := range []string{"pre-delete", "post-delete"} {
+			s := newShop(t, tt.metadata+"finalizers: ["+Finalizer+"]", "{text: a}", chartOf(t, looks, hookTemplate("bye", event, "")), Options{},
+				tt.namespace.DeepCopy())
+			s.settle()
+			s.deletes()
+			if event == "post-delete" {
+				s.must()
+			}
+			s.restart()
+			tt.happens(s)
+			if tt.waits {
+				there := s.object(configs, "shop", "web") != nil
+				if _, err := s.reconcile(); !errors.Is(err, errAway) || s.web() == nil || (s.object(configs, "shop", "web") != nil) != there {
+					t.Errorf("%s, %s: %v", name, event, err)
+				}
+				s.says(name, map[string]string{"ReleaseFailed": "True UninstallError"})
+				delete(s.refusals, "get ConfigMap shop/source")
+				s.asker.err = nil
+			}
+			if ran := slices.Contains(s.play(func() {}), "create Job shop/bye"); ran != tt.waits || s.web() != nil {
+				t.Errorf("%s: the %s hook runs: %t, %v", name, event, ran, s.web())
+			}
+		}
+	}
+}
+
 // A hook that runs is looked at again, at its deadline at the latest.
 func TestAHookThatRuns(t *testing.T) {
 	s := newShop(t, "", "{text: a}", chartOf(t, configTemplate, hookTemplate("before", "pre-install", "")), Options{})

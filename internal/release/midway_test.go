@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"middleware.hc.cn/operator/internal/chart"
 	"middleware.hc.cn/operator/internal/watches"
 )
 
@@ -54,6 +55,45 @@ func TestAChangeThatIsTakenBackMidway(t *testing.T) {
 			t.Errorf("%s: it says %v and %v", name, s.text("web"), s.text("b"))
 		}
 		s.says(name, map[string]string{"Deployed": "True InstallSuccessful: revision 1", "Ready": "True"})
+	}
+}
+
+// So is one of which only the digest was not known; and what the cluster says while a revision is applied is not taken for what it was made
+// by. A repair asks for nothing more.
+func TestWhatIsAskedForAfterARevision(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, `{{ $_ := lookup "v1" "ConfigMap" "shop" "source" }}`+configTemplate), Options{})
+	s.settle()
+	s.settle()
+	unanswered := func(request string) {
+		if strings.HasPrefix(request, "apply ConfigMap") {
+			s.refusals["get ConfigMap shop/source"] = errAway
+		}
+	}
+	s.on = unanswered
+	s.remove(configs, "shop", "web")
+	if s.must(); s.text("web") != "a" {
+		t.Errorf("repaired: it says %v", s.text("web"))
+	}
+	s.on = nil
+	delete(s.refusals, "get ConfigMap shop/source")
+	s.asks("{text: z}")
+	s.on = unanswered
+	if _, err := s.reconcile(); !errors.Is(err, errAway) || s.text("web") != "z" {
+		t.Errorf("%v, it says %v", err, s.text("web"))
+	}
+	s.on = nil
+	delete(s.refusals, "get ConfigMap shop/source")
+	s.asks("{text: a}")
+	if s.settle(); s.text("web") != "a" {
+		t.Errorf("taken back: it says %v", s.text("web"))
+	}
+	s.says("taken back", map[string]string{"Deployed": "True InstallSuccessful: revision 1", "ReleaseFailed": "False"})
+
+	s = newShop(t, "", "{text: a}", chartOf(t, routedTemplate), Options{})
+	s.on = func(string) { s.asker.apis, s.clock = []string{"v1", routeAPI}, now.Add(capabilitiesFor) }
+	s.must()
+	if s.must(); s.object(routes, "shop", "web") == nil {
+		t.Error("an API that came meanwhile is missed")
 	}
 }
 
@@ -320,11 +360,12 @@ func TestAnswersThatAreMissingAfterwards(t *testing.T) {
 	s.on = nil
 	delete(s.refusals, "get ConfigMap")
 	s.refusals["delete Job"] = errAway
+	var err error
 	for range 3 {
-		_, _ = s.reconcile()
+		_, err = s.reconcile()
 	}
-	if s.web() == nil {
-		t.Fatal("it is gone before its hooks are")
+	if !errors.Is(err, errAway) || s.web() == nil || s.object(secrets, "shop", chart.StoredName("web", 1)) == nil {
+		t.Fatalf("it is gone, or its history is, before its hooks are: %v", err)
 	}
 	delete(s.refusals, "delete Job")
 	if s.settle(); s.web() != nil || s.object(jobs, "shop", "h") != nil {

@@ -37,7 +37,8 @@ func TestWhenAResourceIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// What was deployed is what another process deployed since, perhaps, if the status that tells of it could not be written.
+// What was deployed is what another process deployed since, perhaps, if the status that tells of it could not be written; and what was
+// rendered may be needed again.
 func TestAStatusThatIsNotWritten(t *testing.T) {
 	for name, tt := range map[string]struct {
 		changes apply.ChangeSet
@@ -50,17 +51,20 @@ func TestAStatusThatIsNotWritten(t *testing.T) {
 	} {
 		s := newShop(t, "", "{text: a}", chartOf(t, configTemplate), Options{})
 		s.settle()
-		s.r.memory.Update("u", func(m *memory) { m.applied = "d" })
+		s.r.memory.Update("u", func(m *memory) { m.applied, m.rendered = "d", &chart.Rendered{} })
 		if tt.refused {
 			s.refusals["status of Web"] = errAway
 		}
 		cr := s.web()
-		done := effect{step: Nothing{}, deployed: readDeployed(cr), changes: tt.changes, hookFailure: "something to tell"}
+		done := effect{step: Nothing{}, deployed: readDeployed(cr), changes: tt.changes, hookFailure: "something to tell", forget: true}
 		if err := s.r.finish(t.Context(), cr, done).Err(); (err != nil) != tt.refused {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := s.r.memory.Get("u").applied; got != tt.applied {
 			t.Errorf("%s: what was applied is %q, want %q", name, got, tt.applied)
+		}
+		if kept := s.r.memory.Get("u").rendered != nil; kept != tt.refused {
+			t.Errorf("%s: what was rendered is kept: %t", name, kept)
 		}
 	}
 }
@@ -125,4 +129,33 @@ func TestWhatAChartInventedIsKept(t *testing.T) {
 	if of("e", 8); known("e", 8) != nil {
 		t.Error("what another one had is known as deployed")
 	}
+}
+
+// Children are looked at once by a reconciliation that changes nothing, and a deletion does not depend on what is seen of them.
+func TestHowOftenChildrenAreLookedAt(t *testing.T) {
+	s := newShop(t, "finalizers: ["+Finalizer+"]", "{text: a}", chartOf(t, configTemplate), Options{})
+	s.settle()
+	s.watched = nil
+	if s.must(); len(s.watched) != 1 {
+		t.Errorf("one child, looked at: %v", s.watched)
+	}
+	s.deletes()
+	s.unwatched = errAway
+	if _, err := s.reconcile(); err != nil || s.object(configs, "shop", "web") != nil {
+		t.Errorf("it is being deleted: %v", err)
+	}
+}
+
+// What was another process's for a while is as its status says, and not as this process remembers it.
+func TestWhatAnotherProcessHadForAWhile(t *testing.T) {
+	s := newShop(t, "", "{text: a}", chartOf(t, configTemplate), Options{})
+	s.settle()
+	s.settle()
+	first := s.r
+	first.memory.Forget(func(namespace string) bool { return namespace == "shop" })
+	s.restart()
+	s.asks("{text: z}")
+	s.settle()
+	s.r = first
+	s.wants("idle", append(s.settle(), s.read...))
 }

@@ -66,3 +66,20 @@ func TestWhatIsToldFitsIntoAnEvent(t *testing.T) {
 		t.Errorf("%t: a note of %d bytes, valid %t: %.80s", found, len(note), utf8.ValidString(note), note)
 	}
 }
+
+// Where the API server drops what turns need, resources do not wait for one that is never written down.
+func TestTurnsThatTheServerDrops(t *testing.T) {
+	for _, field := range []string{"deployedRelease.chart", "deployedRelease.turn"} {
+		s := twoOfAFormerChart(t)
+		s.prunes = field
+		s.settle()
+		s.other()
+		if got := s.new(); len(got) != 2 {
+			t.Errorf("without %s have taken it: %v", field, got)
+		}
+		if d := readDeployed(s.web()); d.Chart != "" || d.Spec != "" || d.Turn != (Turn{}) {
+			t.Errorf("without %s it is written again and again: %+v", field, d)
+		}
+		s.wants("idle", s.settle())
+	}
+}

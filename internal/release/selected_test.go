@@ -28,4 +28,7 @@ func TestDeletionOfWhatIsNotSelectedIsHeard(t *testing.T) {
 	if !until.Update(event.UpdateEvent{ObjectOld: object, ObjectNew: changed}) {
 		t.Error("it is not heard that it is selected no longer")
 	}
+	if !until.Update(event.UpdateEvent{ObjectOld: changed, ObjectNew: object}) {
+		t.Error("it is not heard that it is selected from now on")
+	}
 }

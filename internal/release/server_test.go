@@ -85,7 +85,7 @@ type server struct {
 	unseen map[string]bool
 	// former are objects that the cache shows as they were, likewise.
 	former map[string]*unstructured.Unstructured
-	// prunes is a field of statuses that the schema of their kind does not keep.
+	// prunes is a field of statuses, or field.field, that the schema of their kind does not keep.
 	prunes string
 	// on is called before a request that writes is answered.
 	on func(request string)
@@ -221,7 +221,7 @@ func (s *server) patchPart(ctx context.Context, c client.Client, part string, o 
 		return err
 	}
 	pruned := o.(*unstructured.Unstructured)
-	unstructured.RemoveNestedField(pruned.Object, "status", s.prunes)
+	unstructured.RemoveNestedField(pruned.Object, append([]string{"status"}, strings.Split(s.prunes, ".")...)...)
 	return c.Status().Update(ctx, pruned)
 }
 

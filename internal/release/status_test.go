@@ -252,7 +252,7 @@ func TestAPrunedStatus(t *testing.T) {
 	for _, tt := range []struct {
 		field string
 		fails bool
-	}{{"deployedRelease", true}, {"inventory", true}, {"hooks", false}} {
+	}{{"deployedRelease", true}, {"deployedRelease.digest", true}, {"deployedRelease.revision", true}, {"inventory", true}, {"hooks", false}} {
 		s.prunes = tt.field
 		s.asks("{text: " + tt.field + "}")
 		_, err := s.reconcile()
