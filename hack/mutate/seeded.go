@@ -120,7 +120,8 @@ var redisBugs = []Bug{
 		Old: `	lost := in.now.Add(-r.MasterLinkDownFor)
 	if lost.Before(lastSeen.Add(-r.NodeTimeout)) {
 		return fails(`,
-		New: `	if lost.IsZero() {
+		New: `	lost := in.now.Add(-r.MasterLinkDownFor)
+	if lost.IsZero() {
 		return fails(`},
 	{Name: "believes replicas that are cut off when their master was last there", File: "internal/rediscluster/plan/heal_promote.go",
 		Old: `	lastSeen := in.snap.Answered[id].At

@@ -311,10 +311,12 @@ func unknownHooks(desired Desired, seen Snapshot) *failure {
 	if dueEvent(desired, seen) == "" || slices.Contains(desired.WithoutHooks, preDelete.action()) {
 		return nil
 	}
-	if f := classify(desired.Failure); f != nil && f.reason == ReasonReconcileError {
-		return f
+	f := classify(desired.Failure)
+	if f == nil || f.reason != ReasonReconcileError {
+		return nil
 	}
-	return nil
+	f.err = fmt.Errorf("the hooks of the deletion are not known (annotation %s: \"true\" goes on without them): %w", disableHooks["delete"], f.err)
+	return f
 }
 
 // leave deletes the hooks' objects and the history, then takes our finalizers off. A history that may not be read does not hold
