@@ -315,7 +315,8 @@ func unknownHooks(desired Desired, seen Snapshot) *failure {
 	if f == nil || f.reason != ReasonReconcileError {
 		return nil
 	}
-	f.err = fmt.Errorf("the hooks of the deletion are not known (annotation %s: \"true\" goes on without them): %w", disableHooks["delete"], f.err)
+	f.err = fmt.Errorf("the hooks of the deletion are not known (annotation %s: \"true\" goes on without them): %w",
+		disableHooks["delete"], f.err)
 	return f
 }
 

@@ -96,11 +96,8 @@ type Result struct {
 
 // NeedsChildren reports whether a step is carried out by what is rendered: Subject.Children or Certificate.
 func NeedsChildren(step plan.Step) bool {
-	switch step.(type) {
-	case plan.ApplyChildren, plan.Hibernate, plan.Wake, plan.ApplyCertificate, plan.RestoreShards, plan.PrepareImport:
-		return true
-	}
-	return false
+	return plan.Is[plan.ApplyChildren](step) || plan.Is[plan.Hibernate](step) || plan.Is[plan.Wake](step) ||
+		plan.Is[plan.ApplyCertificate](step) || plan.Is[plan.RestoreShards](step) || plan.Is[plan.PrepareImport](step)
 }
 
 // Do carries out a step. The result counts also when there is an error.
