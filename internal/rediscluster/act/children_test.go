@@ -26,6 +26,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // config is a ConfigMap with an owner.
@@ -42,7 +43,10 @@ func applying(t *testing.T, answer func(name string) error, there ...client.Obje
 			t.Fatal(err)
 		}
 	}
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	for _, kind := range []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+		corev1.SchemeGroupVersion.WithKind("Service"), values.Certificate} {
+		mapper.Add(kind, meta.RESTScopeNamespace)
+	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(there...)
 	return builder.WithInterceptorFuncs(interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, how ...client.ApplyOption) error {
@@ -121,13 +125,17 @@ func TestObsoleteChildrenThatStay(t *testing.T) {
 		config("old", ours))
 	b.actor.Applier = apply.New(b.actor.Client, b.actor.Client)
 	b.subject.Obsolete = []apply.Ref{{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespace: "n", Name: "old"}}
-	if result, err := b.actor.Do(t.Context(), b.subject, plan.ApplyChildren{}); !errors.Is(err, refused) || result.Acted {
-		t.Errorf("%+v, %v", result, err)
+	for _, outside := range [][]apply.Ref{nil, {{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespace: "n",
+		Name: b.subject.Cluster.GatewayName()}}} {
+		b.subject.Obsolete = append(b.subject.Obsolete, outside...)
+		if result, err := b.actor.Do(t.Context(), b.subject, plan.ApplyChildren{}); !errors.Is(err, refused) || result.Acted {
+			t.Errorf("%+v, %v", result, err)
+		}
 	}
 }
 
 // Whatever becomes of what is made for clients outside, the rest is applied, and what is obsolete goes; it is told whether a person has to
-// help.
+// help. When it is taken at last, there is something new to observe, and once it is, there is not.
 func TestChildrenOutsideAreApart(t *testing.T) {
 	taken := field.ErrorList{field.Invalid(field.NewPath("spec", "ports"), 1, "is taken")}
 	services := schema.GroupResource{Resource: "services"}
@@ -164,15 +172,38 @@ func TestChildrenOutsideAreApart(t *testing.T) {
 				t.Errorf("%s: %s is there: %v", name, child, err)
 			}
 		}
+		for _, acted := range []bool{tt.answer != nil, false} {
+			tt.answer = nil
+			if result, err := b.actor.Do(t.Context(), b.subject, plan.ApplyChildren{}); err != nil || result.Acted != acted {
+				t.Errorf("%s, later: %+v, %v", name, result, err)
+			}
+		}
+	}
+	b := newBench(t, interceptor.Funcs{})
+	kube := applying(t, func(string) error { return nil }, config("c-gateway", theirs))
+	b.actor.Applier = apply.New(kube, kube)
+	b.subject.Children = []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "c-gateway", "namespace": "n"}}}}
+	result, err := b.actor.Do(t.Context(), b.subject, plan.ApplyChildren{})
+	if err != nil || result.Outside == nil || !result.Outside.Person || !strings.Contains(result.Outside.Message, "c-gateway") {
+		t.Errorf("the name is another's: %+v, %v", result.Outside, err)
 	}
 }
 
 // Gateways that are to end do, whatever becomes of the Service before them.
 func TestGatewaysEndFirst(t *testing.T) {
-	for replicas, want := range map[int64]bool{0: true, 2: false} {
-		o := &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment", "spec": map[string]any{"replicas": replicas}}}
-		if stopped(o) != want {
-			t.Errorf("%d replicas: it ends: %t", replicas, !want)
+	for _, tt := range []struct {
+		kind string
+		spec map[string]any
+		want bool
+	}{
+		{"Deployment", map[string]any{"replicas": int64(0)}, true},
+		{"Deployment", map[string]any{"replicas": int64(2)}, false},
+		{"Deployment", nil, false},
+		{"StatefulSet", map[string]any{"replicas": int64(0)}, false},
+	} {
+		if o := (&unstructured.Unstructured{Object: map[string]any{"kind": tt.kind, "spec": tt.spec}}); stopped(o) != tt.want {
+			t.Errorf("%s of %v: it ends: %t", tt.kind, tt.spec, !tt.want)
 		}
 	}
 }

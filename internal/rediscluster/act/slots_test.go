@@ -138,6 +138,15 @@ func TestMovesBetweenThoseThatWereSeen(t *testing.T) {
 	}
 }
 
+// Keys are sent to the port where their destination takes them.
+func TestPortOfKeys(t *testing.T) {
+	for second, port := range map[bool]int{false: 6379, true: 6380} {
+		if got := end(nil, plan.Target{MovesBySecondPort: second}).Port; got != port {
+			t.Errorf("by the second port: %t, and it is %d", second, got)
+		}
+	}
+}
+
 // What cannot be said to one node is an error that names it, and nothing else is said.
 func TestCommandsThatFail(t *testing.T) {
 	for name, step := range map[string]func(b *bench) plan.Step{
