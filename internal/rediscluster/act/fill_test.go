@@ -77,7 +77,7 @@ func deleted(o client.Object) {
 func TestBeginningWithLostRequests(t *testing.T) {
 	timeout := errors.New("timeout")
 	restore := plan.RestoreShards{From: fromMonday, Shards: []int{0, 1, 2}}
-	prepare := plan.PrepareImport{Instances: []int{0, 1, 2}, Relays: []plan.Relay{{Shard: 0}, {Shard: 1}, {Shard: 2}}}
+	prepare := plan.PrepareImport{Instances: []int{0}, Relays: []plan.Relay{{Shard: 0}}}
 	keep := plan.KeepRestored{Claims: []string{"data-c-0-0", "data-c-1-0", "data-c-2-0"}}
 	for name, tt := range map[string]struct {
 		server string
@@ -90,7 +90,7 @@ func TestBeginningWithLostRequests(t *testing.T) {
 		"let go":            {steps: []plan.Step{restore, keep, plan.AddFinalizer{}, plan.RemoveFinalizer{}}},
 		"prepare":           {server: "redis:6379", steps: []plan.Step{prepare}},
 		"prepare once more": {server: "redis:6379", steps: []plan.Step{prepare, prepare}},
-		"end":               {server: "redis:6379", steps: []plan.Step{prepare, plan.EndImport{Shards: 3}}},
+		"end":               {server: "redis:6379", steps: []plan.Step{prepare, plan.EndImport{Shards: 1}}},
 	} {
 		for nth, reached := 1, true; reached; nth++ {
 			var mu sync.Mutex // shards are restored side by side
@@ -247,6 +247,7 @@ func TestDeletesItsOwnJobs(t *testing.T) {
 	b = beginning(t, unhurt, "")
 	other := b.subject.Children[1].DeepCopy() // of that name, and no StatefulSet
 	other.SetKind("Service")
+	unstructured.RemoveNestedField(other.Object, "spec")
 	b.subject.Children = append([]*unstructured.Unstructured{other}, b.subject.Children...)
 	b.must(plan.RestoreShards{From: fromMonday, Shards: []int{0, 1, 2}})
 	b.must(plan.DeleteRestoreJobs{Shards: []int{0, 2}})
@@ -273,6 +274,11 @@ func TestRestoresIntoOneClaim(t *testing.T) {
 	err = b.do(plan.RestoreShards{From: fromMonday, Shards: []int{0}})
 	if err == nil || !strings.Contains(err.Error(), "read StatefulSet c-0 as rendered") {
 		t.Errorf("a StatefulSet that is none: %v", err)
+	}
+	for _, step := range []plan.PrepareImport{{Instances: []int{1}}, {Relays: []plan.Relay{{Shard: 1}}}} {
+		if err := b.do(step); err == nil || !strings.Contains(err.Error(), "no StatefulSet is rendered for shard 1") {
+			t.Errorf("%+v: %v", step, err)
+		}
 	}
 	var jobs batchv1.JobList
 	if err := b.actor.Client.List(t.Context(), &jobs); err != nil || len(jobs.Items) > 0 {

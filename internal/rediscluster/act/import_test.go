@@ -209,10 +209,14 @@ func TestRelayIsLost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		taken, jobGone, moved bool
 		job                   func(*batchv1.Job)
+		says                  string
 	}{
-		"its address is taken": {taken: true}, "nobody knows it": {jobGone: true}, "somebody made it elsewhere": {moved: true},
-		"who says it is somebody's":       {job: func(j *batchv1.Job) { j.OwnerReferences = nil }},
-		"who says it does something else": {job: func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Args[0] = "restore" }},
+		"its address is taken":       {taken: true, says: "its address 10.96.0.7 is another's now"},
+		"nobody knows it":            {jobGone: true, says: "so is Job c-0-restore, which knew its address"},
+		"somebody made it elsewhere": {moved: true, says: "is at 10.96.0.8, and the instance was told 10.96.0.7"},
+		"who says it is somebody's":  {job: func(j *batchv1.Job) { j.OwnerReferences = nil }, says: "which knew its address"},
+		"who says it does something else": {job: func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Args[0] = "restore" },
+			says: "which knew its address"},
 	} {
 		refuses := true
 		b := newBench(t, interceptor.Funcs{
@@ -267,7 +271,7 @@ func TestRelayIsLost(t *testing.T) {
 		}
 		refuses = tt.taken
 		if err := do(plan.PrepareImport{Relays: []plan.Relay{{}}}); !errors.As(err, &stall) || stall.Cause != "CannotImport" ||
-			!strings.Contains(stall.Message, "its claims, and import anew") {
+			!strings.Contains(stall.Message, tt.says) || !strings.Contains(stall.Message, "its claims, and import anew") {
 			t.Errorf("%s: %v", name, err)
 		}
 		err := do(plan.PrepareImport{Instances: []int{0}}) // nothing has started
