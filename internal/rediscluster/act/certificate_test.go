@@ -58,8 +58,9 @@ func TestSecretOfACertificate(t *testing.T) {
 			"RedisCluster other uses Secret c-tls"},
 		"the CA of another cluster's clients": {[]client.Object{secret(labelled, ""),
 			another("n", &v1alpha1.TLS{SecretName: "d", ClientCASecretName: "c-tls"})}, "RedisCluster other uses Secret c-tls"},
-		"in another namespace": {[]client.Object{secret(labelled, ""), another("m", &v1alpha1.TLS{SecretName: "c-tls"})}, ""},
-		"others without TLS":   {[]client.Object{secret(labelled, ""), another("n", nil)}, ""},
+		"in another namespace":  {[]client.Object{secret(labelled, ""), another("m", &v1alpha1.TLS{SecretName: "c-tls"})}, ""},
+		"another cluster's TLS": {[]client.Object{secret(labelled, ""), another("n", &v1alpha1.TLS{SecretName: "d"})}, ""},
+		"others without TLS":    {[]client.Object{secret(labelled, ""), another("n", nil)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, interceptor.Funcs{}, tt.there...)
@@ -187,7 +188,7 @@ func TestCertificateThatIsNotWantedAnyMore(t *testing.T) {
 				options ...client.DeleteOption) error {
 				asked++
 				is := (&client.DeleteOptions{}).ApplyOptions(options)
-				if o.GetName() != "c-tls" || is.Preconditions == nil || is.Preconditions.UID == nil || *is.Preconditions.UID != "seen" ||
+				if o.GetObjectKind().GroupVersionKind() != values.Certificate || o.GetName() != "c-tls" || is.Preconditions == nil || is.Preconditions.UID == nil || *is.Preconditions.UID != "seen" ||
 					is.PropagationPolicy == nil || *is.PropagationPolicy != policy {
 					t.Errorf("%s: %+v", o.GetName(), is)
 				}

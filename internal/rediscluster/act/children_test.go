@@ -84,6 +84,7 @@ func TestApplyChildren(t *testing.T) {
 		"the API server refuses it":  {answer: refused, acted: true, stall: "Rejected"},
 		"an admission refuses it":    {answer: apierrors.NewForbidden(schema.GroupResource{}, "a", unread), acted: true, stall: "Rejected"},
 		"it cannot be written":       {answer: unread, acted: true, fails: unread},
+		"there is no right to":       {answer: &apply.ForbiddenError{Err: unread}, acted: true, fails: unread},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, interceptor.Funcs{})
@@ -140,24 +141,25 @@ func TestChildrenOutsideAreApart(t *testing.T) {
 	taken := field.ErrorList{field.Invalid(field.NewPath("spec", "ports"), 1, "is taken")}
 	services := schema.GroupResource{Resource: "services"}
 	for name, tt := range map[string]struct {
+		outside string
 		answer  error
 		refused *bool // whether by what a person has to change
 	}{
-		"it is taken":          {nil, nil},
-		"a webhook is away":    {apierrors.NewInternalError(errors.New("failed calling webhook")), new(bool)},
-		"a quota is exhausted": {apierrors.NewForbidden(services, "a", errors.New("exceeded quota")), ptr.To(true)},
-		"a port is taken":      {apierrors.NewInvalid(schema.GroupKind{}, "a", taken), ptr.To(true)},
+		"it is taken":          {"c-gateway", nil, nil},
+		"a webhook is away":    {"c-gateway", apierrors.NewInternalError(errors.New("failed calling webhook")), new(bool)},
+		"a quota is exhausted": {"c-external", apierrors.NewForbidden(services, "a", errors.New("exceeded quota")), ptr.To(true)},
+		"a port is taken":      {"c-gateway", apierrors.NewInvalid(schema.GroupKind{}, "a", taken), ptr.To(true)},
 	} {
 		b := newBench(t, interceptor.Funcs{})
 		kube := applying(t, func(name string) error {
-			if name == "c-gateway" {
+			if name == tt.outside {
 				return tt.answer
 			}
 			return nil
 		}, config("old", ours))
 		b.actor.Applier = apply.New(kube, kube)
 		b.subject.Obsolete = []apply.Ref{{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespace: "n", Name: "old"}}
-		for _, child := range []string{"c-gateway", "a"} {
+		for _, child := range []string{tt.outside, "a"} {
 			b.subject.Children = append(b.subject.Children, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1",
 				"kind": "ConfigMap", "metadata": map[string]any{"name": child, "namespace": "n"}}})
 		}
@@ -166,7 +168,7 @@ func TestChildrenOutsideAreApart(t *testing.T) {
 			result.Outside != nil && (result.Outside.Person != *tt.refused || !strings.Contains(result.Outside.Message, "spec.external asks for")) {
 			t.Errorf("%s: %+v, %v", name, result, err)
 		}
-		for child, want := range map[string]bool{"a": true, "old": false, "c-gateway": tt.answer == nil} {
+		for child, want := range map[string]bool{"a": true, "old": false, tt.outside: tt.answer == nil} {
 			err := kube.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: child}, &corev1.ConfigMap{})
 			if (err == nil) != want {
 				t.Errorf("%s: %s is there: %v", name, child, err)

@@ -111,10 +111,7 @@ func (a *Actor) reclaimSlots(ctx context.Context, s Subject, step plan.ReclaimSl
 		if err != nil {
 			return fmt.Errorf("look at %s before it is told that slots %s are its own: %w", claim.On.Pod, claim.Slots, err)
 		}
-		left := stillDisowned(view, claim)
-		if left.IsEmpty() {
-			return nil
-		}
+		left := stillDisowned(view, claim) // if there are none, it is told nothing
 		if err := node.SetSlots(ctx, left, redis.SlotOwned, claim.On.NodeID); err != nil {
 			return fmt.Errorf("tell %s that slots %s are its own: %w", claim.On.Pod, left, err)
 		}
