@@ -188,7 +188,8 @@ func TestCertificateThatIsNotWantedAnyMore(t *testing.T) {
 				options ...client.DeleteOption) error {
 				asked++
 				is := (&client.DeleteOptions{}).ApplyOptions(options)
-				if o.GetObjectKind().GroupVersionKind() != values.Certificate || o.GetName() != "c-tls" || is.Preconditions == nil || is.Preconditions.UID == nil || *is.Preconditions.UID != "seen" ||
+				if o.GetObjectKind().GroupVersionKind() != values.Certificate || o.GetName() != "c-tls" ||
+					is.Preconditions == nil || is.Preconditions.UID == nil || *is.Preconditions.UID != "seen" ||
 					is.PropagationPolicy == nil || *is.PropagationPolicy != policy {
 					t.Errorf("%s: %+v", o.GetName(), is)
 				}

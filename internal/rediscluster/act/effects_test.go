@@ -195,6 +195,7 @@ func TestIdentityOfEachEnd(t *testing.T) {
 		"Forget": func(right, wrong plan.Target) plan.Step {
 			return plan.Forget{On: []plan.Target{wrong}, NodeIDs: []string{right.NodeID}}
 		},
+		"SetAccess":          one(func(on []plan.Target) plan.Step { return plan.SetAccess{On: on} }),
 		"CancelJobs":         one(func(on []plan.Target) plan.Step { return plan.CancelJobs{On: on} }),
 		"ReloadCertificates": one(func(on []plan.Target) plan.Step { return plan.ReloadCertificates{On: on} }),
 		"SetTLS": one(func(on []plan.Target) plan.Step {

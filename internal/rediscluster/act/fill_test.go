@@ -49,7 +49,8 @@ func beginning(t *testing.T, strike func() error, server string) *bench {
 	if server != "" {
 		b.subject.Cluster.Spec.Bootstrap = &v1alpha1.Bootstrap{Import: &v1alpha1.Import{Address: server}}
 	}
-	claims := []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data", Labels: map[string]string{v1alpha1.LabelCluster: "c"}}}}
+	claims := []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data",
+		Labels: map[string]string{v1alpha1.LabelCluster: "c"}}}}
 	for shard := range 3 {
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&appsv1.StatefulSet{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
