@@ -136,6 +136,36 @@ func TestRedisSteps(t *testing.T) {
 	}
 }
 
+// Masters begin with the epochs that they are given. Each instance is asked once who it is, however many it meets.
+func TestFormsWithFewCommands(t *testing.T) {
+	b := newBench(t, interceptor.Funcs{})
+	told := b.told("CLUSTER SET-CONFIG-EPOCH")
+	b.must(plan.AssignSlots{Assignments: []plan.Assignment{{To: b.targets[0], Slots: slots.Of(0), Epoch: 1},
+		{To: b.targets[1], Slots: slots.Of(1), Epoch: 2}, {To: b.targets[2], Slots: slots.Of(2)}}})
+	slices.Sort(*told)
+	if diff := cmp.Diff([]string{"0: CLUSTER SET-CONFIG-EPOCH 1", "1: CLUSTER SET-CONFIG-EPOCH 2"}, *told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	asked := b.told("CLUSTER MYID")
+	b.meetAll()
+	if len(*asked) != 3 {
+		t.Errorf("asked %q", *asked)
+	}
+}
+
+// A turn that is taken is something new to observe, and one that is waited for is not. A step that nobody carries out is not done.
+func TestWhatIsSaidToBeDone(t *testing.T) {
+	b := newBench(t, interceptor.Funcs{})
+	for wave, acted := range []bool{false, true} {
+		if result, err := b.actor.Do(t.Context(), b.subject, plan.TakeTurn{Wave: wave}); err != nil || result.Acted != acted {
+			t.Errorf("wave %d: %+v, %v", wave, result, err)
+		}
+	}
+	if err := b.actor.do(t.Context(), b.subject, plan.None{}); err == nil {
+		t.Error("no error")
+	}
+}
+
 // A master is silent while it switches over, and not any longer.
 func TestSwitchoverSuppressesPings(t *testing.T) {
 	b := newBench(t, interceptor.Funcs{})
@@ -344,12 +374,44 @@ func TestDeletionSeesWhatTheCacheDoesNot(t *testing.T) {
 
 // What is not the cluster's, or is none that it can have made, holds up no deletion.
 func TestDeletionWaitsForNobodyElse(t *testing.T) {
-	b := newBench(t, interceptor.Funcs{}, set("c-0", theirs), set("c-1", nil), set("c-2000000000", ours))
+	written := 0
+	b := newBench(t, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch,
+		options ...client.PatchOption) error {
+		written++
+		return c.Patch(ctx, o, patch, options...)
+	}}, set("c-0", theirs), set("c-1", nil), set("c-2000000000", ours))
 	b.subject.Cluster.Spec.Finalizers = v1alpha1.DeletionForeground
-	b.must(plan.AddFinalizer{})
-	b.must(plan.RemoveFinalizer{})
-	if len(b.subject.Cluster.Finalizers) > 0 {
-		t.Errorf("finalizers %v are left", b.subject.Cluster.Finalizers)
+	for _, step := range []plan.Step{plan.AddFinalizer{}, plan.AddFinalizer{}, plan.RemoveFinalizer{}, plan.RemoveFinalizer{}} {
+		b.must(step)
+	}
+	var after v1alpha1.RedisCluster
+	err := b.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(b.subject.Cluster), &after)
+	if err != nil || len(after.Finalizers) > 0 || len(b.subject.Cluster.Finalizers) > 0 {
+		t.Errorf("finalizers %v are left: %v", after.Finalizers, err)
+	}
+	if written != 2 {
+		t.Errorf("finalizers are written %d times, and change twice", written)
+	}
+}
+
+// What is being deleted already is not deleted once more.
+func TestDeletesOnce(t *testing.T) {
+	w := writes{}
+	stays, goes := set("c-1", ours), set("c-0", ours)
+	stays.UID = "seen"
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "data-c-0-0",
+		Labels:      map[string]string{v1alpha1.LabelCluster: "c"},
+		Annotations: map[string]string{v1alpha1.AnnotationRestoredFor: "uid"}}}
+	deleted(goes)
+	deleted(claim)
+	b := newBench(t, w.funcs(), stays, goes, claim)
+	b.subject.Cluster.Spec = v1alpha1.RedisClusterSpec{Finalizers: v1alpha1.DeletionBackground,
+		Storage: &v1alpha1.Storage{Retain: v1alpha1.RetainDelete}, Bootstrap: &v1alpha1.Bootstrap{}}
+	for _, step := range []plan.Step{plan.RemoveShards{Shards: map[int]string{0: "999"}}, plan.DeleteChildren{}, plan.RemoveFinalizer{}} {
+		b.must(step)
+	}
+	if diff := cmp.Diff([]string{"delete *v1.StatefulSet c-1 if seen"}, w.made); diff != "" {
+		t.Errorf("deleted (-want +got):\n%s", diff)
 	}
 }
 

@@ -198,7 +198,7 @@ func (a *Actor) tryUsers(ctx context.Context, s Subject, on []plan.Target, users
 	})
 	for _, why := range whys {
 		if why != "" {
-			return why, err
+			return why, nil
 		}
 	}
 	return "", err

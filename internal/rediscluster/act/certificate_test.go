@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,8 +58,9 @@ func TestSecretOfACertificate(t *testing.T) {
 			"RedisCluster other uses Secret c-tls"},
 		"the CA of another cluster's clients": {[]client.Object{secret(labelled, ""),
 			another("n", &v1alpha1.TLS{SecretName: "d", ClientCASecretName: "c-tls"})}, "RedisCluster other uses Secret c-tls"},
-		"in another namespace": {[]client.Object{secret(labelled, ""), another("m", &v1alpha1.TLS{SecretName: "c-tls"})}, ""},
-		"others without TLS":   {[]client.Object{secret(labelled, ""), another("n", nil)}, ""},
+		"in another namespace":  {[]client.Object{secret(labelled, ""), another("m", &v1alpha1.TLS{SecretName: "c-tls"})}, ""},
+		"another cluster's TLS": {[]client.Object{secret(labelled, ""), another("n", &v1alpha1.TLS{SecretName: "d"})}, ""},
+		"others without TLS":    {[]client.Object{secret(labelled, ""), another("n", nil)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, interceptor.Funcs{}, tt.there...)
@@ -69,6 +71,77 @@ func TestSecretOfACertificate(t *testing.T) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
+	}
+	b := newBench(t, interceptor.Funcs{}, secret(labelled, ""))
+	b.subject.Cluster.Spec.TLS = &v1alpha1.TLS{CASecretName: "c-tls"}
+	if err := b.actor.Client.Update(t.Context(), b.subject.Cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.actor.freeForCertificate(t.Context(), b.subject.Cluster); err != nil {
+		t.Errorf("the cluster itself uses it: %v", err)
+	}
+	timeout := errors.New("timeout")
+	for name, fails := range map[string]interceptor.Funcs{
+		"the Secret": {Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			options ...client.GetOption) error {
+			if key.Name == "c-tls" {
+				return timeout
+			}
+			return c.Get(ctx, key, o, options...)
+		}},
+		"other clusters": {List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return timeout }},
+	} {
+		b := newBench(t, fails, secret(labelled, ""))
+		if err := b.actor.freeForCertificate(t.Context(), b.subject.Cluster); !errors.Is(err, timeout) {
+			t.Errorf("%s cannot be read: %v", name, err)
+		}
+	}
+}
+
+// The Services whose names a certificate holds are made before it is asked for, and it is not where one cannot be. What is for clients
+// outside, and all else, is not waited for.
+func TestServicesComeBeforeTheCertificate(t *testing.T) {
+	timeout := errors.New("timeout")
+	refused := apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "c-nodes", nil)
+	child := func(kind schema.GroupVersionKind, name string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(kind)
+		o.SetNamespace("n")
+		o.SetName(name)
+		return o
+	}
+	service := corev1.SchemeGroupVersion.WithKind("Service")
+	for name, tt := range map[string]struct {
+		there  []client.Object
+		answer map[string]error
+		made   []string
+		stall  string
+		fails  error
+	}{
+		"all is made": {made: []string{"c-nodes", "c-tls"}},
+		"a Service is somebody's": {there: []client.Object{&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-nodes",
+			OwnerReferences: []metav1.OwnerReference{*theirs}}}}, stall: "NameTaken"},
+		"a Service is refused":         {answer: map[string]error{"c-nodes": refused}, made: []string{"c-nodes"}, stall: "Rejected"},
+		"cert-manager does not answer": {answer: map[string]error{"c-tls": timeout}, made: []string{"c-nodes", "c-tls"}, fails: timeout},
+	} {
+		var made []string
+		b := newBench(t, interceptor.Funcs{})
+		kube := applying(t, func(name string) error {
+			made = append(made, name)
+			return tt.answer[name]
+		}, tt.there...)
+		b.actor.Applier = apply.New(kube, kube)
+		b.subject.Certificate = child(values.Certificate, "c-tls")
+		b.subject.Children = []*unstructured.Unstructured{child(corev1.SchemeGroupVersion.WithKind("ConfigMap"), "c-config"),
+			child(service, b.subject.Cluster.GatewayName()), child(service, "c-nodes")}
+		err := b.do(plan.ApplyCertificate{})
+		var stall *StallError
+		if errors.As(err, &stall) != (tt.stall != "") || stall != nil && stall.Cause != tt.stall || stall == nil && !errors.Is(err, tt.fails) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(tt.made, made); diff != "" {
+			t.Errorf("%s: made (-want +got):\n%s", name, diff)
+		}
 	}
 }
 
@@ -115,7 +188,8 @@ func TestCertificateThatIsNotWantedAnyMore(t *testing.T) {
 				options ...client.DeleteOption) error {
 				asked++
 				is := (&client.DeleteOptions{}).ApplyOptions(options)
-				if o.GetName() != "c-tls" || is.Preconditions == nil || is.Preconditions.UID == nil || *is.Preconditions.UID != "seen" ||
+				if o.GetObjectKind().GroupVersionKind() != values.Certificate || o.GetName() != "c-tls" ||
+					is.Preconditions == nil || is.Preconditions.UID == nil || *is.Preconditions.UID != "seen" ||
 					is.PropagationPolicy == nil || *is.PropagationPolicy != policy {
 					t.Errorf("%s: %+v", o.GetName(), is)
 				}

@@ -103,7 +103,7 @@ func asStall(err error) error {
 	case errors.As(err, &immutable):
 		return &StallError{Cause: "CannotChange", Message: immutable.Error()}
 	}
-	if reason, final := apply.Reason(err); final && reason == apply.ReasonRejected {
+	if reason, _ := apply.Reason(err); reason == apply.ReasonRejected { // which is final
 		return &StallError{Cause: "Rejected", Message: fmt.Sprintf(
 			"the API server refuses what the spec asks for: %v; change the spec, or what refuses it", err)}
 	}

@@ -26,6 +26,7 @@ import (
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/apply"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // config is a ConfigMap with an owner.
@@ -42,7 +43,10 @@ func applying(t *testing.T, answer func(name string) error, there ...client.Obje
 			t.Fatal(err)
 		}
 	}
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	for _, kind := range []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+		corev1.SchemeGroupVersion.WithKind("Service"), values.Certificate} {
+		mapper.Add(kind, meta.RESTScopeNamespace)
+	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(there...)
 	return builder.WithInterceptorFuncs(interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, how ...client.ApplyOption) error {
@@ -80,6 +84,7 @@ func TestApplyChildren(t *testing.T) {
 		"the API server refuses it":  {answer: refused, acted: true, stall: "Rejected"},
 		"an admission refuses it":    {answer: apierrors.NewForbidden(schema.GroupResource{}, "a", unread), acted: true, stall: "Rejected"},
 		"it cannot be written":       {answer: unread, acted: true, fails: unread},
+		"there is no right to":       {answer: &apply.ForbiddenError{Err: unread}, acted: true, fails: unread},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, interceptor.Funcs{})
@@ -121,35 +126,40 @@ func TestObsoleteChildrenThatStay(t *testing.T) {
 		config("old", ours))
 	b.actor.Applier = apply.New(b.actor.Client, b.actor.Client)
 	b.subject.Obsolete = []apply.Ref{{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespace: "n", Name: "old"}}
-	if result, err := b.actor.Do(t.Context(), b.subject, plan.ApplyChildren{}); !errors.Is(err, refused) || result.Acted {
-		t.Errorf("%+v, %v", result, err)
+	for _, outside := range [][]apply.Ref{nil, {{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespace: "n",
+		Name: b.subject.Cluster.GatewayName()}}} {
+		b.subject.Obsolete = append(b.subject.Obsolete, outside...)
+		if result, err := b.actor.Do(t.Context(), b.subject, plan.ApplyChildren{}); !errors.Is(err, refused) || result.Acted {
+			t.Errorf("%+v, %v", result, err)
+		}
 	}
 }
 
 // Whatever becomes of what is made for clients outside, the rest is applied, and what is obsolete goes; it is told whether a person has to
-// help.
+// help. When it is taken at last, there is something new to observe, and once it is, there is not.
 func TestChildrenOutsideAreApart(t *testing.T) {
 	taken := field.ErrorList{field.Invalid(field.NewPath("spec", "ports"), 1, "is taken")}
 	services := schema.GroupResource{Resource: "services"}
 	for name, tt := range map[string]struct {
+		outside string
 		answer  error
 		refused *bool // whether by what a person has to change
 	}{
-		"it is taken":          {nil, nil},
-		"a webhook is away":    {apierrors.NewInternalError(errors.New("failed calling webhook")), new(bool)},
-		"a quota is exhausted": {apierrors.NewForbidden(services, "a", errors.New("exceeded quota")), ptr.To(true)},
-		"a port is taken":      {apierrors.NewInvalid(schema.GroupKind{}, "a", taken), ptr.To(true)},
+		"it is taken":          {"c-gateway", nil, nil},
+		"a webhook is away":    {"c-gateway", apierrors.NewInternalError(errors.New("failed calling webhook")), new(bool)},
+		"a quota is exhausted": {"c-external", apierrors.NewForbidden(services, "a", errors.New("exceeded quota")), ptr.To(true)},
+		"a port is taken":      {"c-gateway", apierrors.NewInvalid(schema.GroupKind{}, "a", taken), ptr.To(true)},
 	} {
 		b := newBench(t, interceptor.Funcs{})
 		kube := applying(t, func(name string) error {
-			if name == "c-gateway" {
+			if name == tt.outside {
 				return tt.answer
 			}
 			return nil
 		}, config("old", ours))
 		b.actor.Applier = apply.New(kube, kube)
 		b.subject.Obsolete = []apply.Ref{{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespace: "n", Name: "old"}}
-		for _, child := range []string{"c-gateway", "a"} {
+		for _, child := range []string{tt.outside, "a"} {
 			b.subject.Children = append(b.subject.Children, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1",
 				"kind": "ConfigMap", "metadata": map[string]any{"name": child, "namespace": "n"}}})
 		}
@@ -158,21 +168,44 @@ func TestChildrenOutsideAreApart(t *testing.T) {
 			result.Outside != nil && (result.Outside.Person != *tt.refused || !strings.Contains(result.Outside.Message, "spec.external asks for")) {
 			t.Errorf("%s: %+v, %v", name, result, err)
 		}
-		for child, want := range map[string]bool{"a": true, "old": false, "c-gateway": tt.answer == nil} {
+		for child, want := range map[string]bool{"a": true, "old": false, tt.outside: tt.answer == nil} {
 			err := kube.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: child}, &corev1.ConfigMap{})
 			if (err == nil) != want {
 				t.Errorf("%s: %s is there: %v", name, child, err)
 			}
 		}
+		for _, acted := range []bool{tt.answer != nil, false} {
+			tt.answer = nil
+			if result, err := b.actor.Do(t.Context(), b.subject, plan.ApplyChildren{}); err != nil || result.Acted != acted {
+				t.Errorf("%s, later: %+v, %v", name, result, err)
+			}
+		}
+	}
+	b := newBench(t, interceptor.Funcs{})
+	kube := applying(t, func(string) error { return nil }, config("c-gateway", theirs))
+	b.actor.Applier = apply.New(kube, kube)
+	b.subject.Children = []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "c-gateway", "namespace": "n"}}}}
+	result, err := b.actor.Do(t.Context(), b.subject, plan.ApplyChildren{})
+	if err != nil || result.Outside == nil || !result.Outside.Person || !strings.Contains(result.Outside.Message, "c-gateway") {
+		t.Errorf("the name is another's: %+v, %v", result.Outside, err)
 	}
 }
 
 // Gateways that are to end do, whatever becomes of the Service before them.
 func TestGatewaysEndFirst(t *testing.T) {
-	for replicas, want := range map[int64]bool{0: true, 2: false} {
-		o := &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment", "spec": map[string]any{"replicas": replicas}}}
-		if stopped(o) != want {
-			t.Errorf("%d replicas: it ends: %t", replicas, !want)
+	for _, tt := range []struct {
+		kind string
+		spec map[string]any
+		want bool
+	}{
+		{"Deployment", map[string]any{"replicas": int64(0)}, true},
+		{"Deployment", map[string]any{"replicas": int64(2)}, false},
+		{"Deployment", nil, false},
+		{"StatefulSet", map[string]any{"replicas": int64(0)}, false},
+	} {
+		if o := (&unstructured.Unstructured{Object: map[string]any{"kind": tt.kind, "spec": tt.spec}}); stopped(o) != tt.want {
+			t.Errorf("%s of %v: it ends: %t", tt.kind, tt.spec, !tt.want)
 		}
 	}
 }

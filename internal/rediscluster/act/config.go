@@ -56,7 +56,7 @@ func (a *Actor) setConfig(ctx context.Context, s Subject, step plan.SetConfig) (
 // and to do the rest.
 func (a *Actor) configure(ctx context.Context, node *redis.Node, change plan.InstanceConfig) ([]snapshot.Refusal, error) {
 	err := node.ConfigSetAll(ctx, change.Settings)
-	if err == nil || !objects(err) {
+	if !objects(err) { // or there is none
 		return nil, err
 	}
 	var refusals []snapshot.Refusal

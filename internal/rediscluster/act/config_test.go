@@ -45,6 +45,13 @@ func TestSetConfig(t *testing.T) {
 		b.nodes[1].Setting("maxmemory") != "0" {
 		t.Errorf("maxmemory %s, of another instance %s", b.nodes[0].Setting("maxmemory"), b.nodes[1].Setting("maxmemory"))
 	}
+	var changes []plan.InstanceConfig
+	for _, target := range b.targets {
+		changes = append(changes, plan.InstanceConfig{On: target, Settings: map[string]string{"tcp-backlog": "128"}})
+	}
+	if result, err = b.actor.Do(t.Context(), b.subject, plan.SetConfig{Changes: changes}); err != nil || len(result.Refusals) != len(changes) {
+		t.Errorf("refusals of each instance: %+v, %v", result.Refusals, err)
+	}
 }
 
 // TestSetConfigOfAnother: whoever answers at the address by now is told nothing, and a lost

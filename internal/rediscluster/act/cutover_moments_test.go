@@ -177,18 +177,24 @@ func TestCutOverTakesHalfOfThePause(t *testing.T) {
 
 // An operator that is told to end while a follower catches up ends the pause, and lets nobody take over.
 func TestCutOverIsGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, giveUp := context.WithCancel(t.Context())
-		heard, err := cutOverOnce(ctx, t, said{infos: []string{info("master", 1000, 7, "")}}, said{infos: []string{info("slave", 999, 7, "")}},
-			plan.CutOver{Pause: time.Minute}, func(turn int) {
-				if turn == 3 {
-					time.AfterFunc(time.Millisecond, giveUp)
-				}
-			})
-		if !errors.Is(err, context.Canceled) || slices.Contains(heard, "CLUSTER FAILOVER TAKEOVER") || !slices.Contains(heard, "CLIENT UNPAUSE") {
-			t.Errorf("%v, heard %q", err, heard)
-		}
-	})
+	for name, server := range map[string][]string{
+		"it lacks writes": {info("master", 1001, 7, "")},
+		"it lacks a ping": {info("master", 1000, 7, ""), info("master", 1014, 7, "")},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, giveUp := context.WithCancel(t.Context())
+			heard, err := cutOverOnce(ctx, t, said{infos: server}, said{infos: []string{info("slave", 1000, 7, "")}},
+				plan.CutOver{Pause: time.Minute}, func(turn int) {
+					if turn == 3 {
+						time.AfterFunc(time.Millisecond, giveUp)
+					}
+				})
+			if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "take over") ||
+				slices.Contains(heard, "CLUSTER FAILOVER TAKEOVER") || !slices.Contains(heard, "CLIENT UNPAUSE") {
+				t.Errorf("%s: %v, heard %q", name, err, heard)
+			}
+		})
+	}
 }
 
 // A server that goes on is not paused any longer than it takes, and that it stays paused is told: a clone's clients wait for it.

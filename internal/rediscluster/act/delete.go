@@ -81,8 +81,8 @@ func (a *Actor) deleteRestored(ctx context.Context, cluster *v1alpha1.RedisClust
 // restoredInto reports whether a claim has the name of one that is restored into: labels and annotations are anybody's to write.
 func restoredInto(cluster *v1alpha1.RedisCluster, claim string) bool {
 	const prefix = "data-"
-	shard, ordinal, ok := cluster.InstanceOf(strings.TrimPrefix(claim, prefix))
-	return ok && ordinal == 0 && claim == cluster.ClaimName(shard, 0)
+	shard, _, ok := cluster.InstanceOf(strings.TrimPrefix(claim, prefix))
+	return ok && claim == cluster.ClaimName(shard, 0)
 }
 
 func (a *Actor) patchFinalizers(ctx context.Context, cluster *v1alpha1.RedisCluster, change func(client.Object, string) bool) error {
@@ -165,12 +165,11 @@ func (a *Actor) orphanChildren(ctx context.Context, cluster *v1alpha1.RedisClust
 		&networkingv1.NetworkPolicyList{}, &appsv1.DeploymentList{}}
 	var children []client.Object
 	if cluster.AuthEnabled() {
-		children = append(children, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.AuthSecretName()}})
-		if err := a.Client.Get(ctx, client.ObjectKeyFromObject(children[0]), children[0]); apierrors.IsNotFound(err) {
-			children = nil
-		} else if err != nil {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.AuthSecretName()}}
+		if err := a.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read the Secret of the password: %w", err)
 		}
+		children = append(children, secret) // one that is not there has no owner
 	}
 	if cluster.Status.Certificate != "" { // it is renewed on
 		certificate := &unstructured.Unstructured{}

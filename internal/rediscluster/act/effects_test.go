@@ -4,6 +4,8 @@
 package act
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +14,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -21,6 +25,7 @@ import (
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/plan"
+	"middleware.hc.cn/operator/internal/rediscluster/values"
 )
 
 // A pod is led into the Service and out of it by its condition; conditions of others stay, and a pod that is gone needs none.
@@ -92,6 +97,60 @@ func TestOrphansKeepTheirPassword(t *testing.T) {
 	}
 }
 
+// Orphans keep the certificate that was made for them, which is renewed on. As long as it is not known whether there is one, a StatefulSet
+// keeps its owner: the step is done again.
+func TestOrphansKeepTheirCertificate(t *testing.T) {
+	unread := errors.New("timeout")
+	noKind := &meta.NoKindMatchError{GroupKind: values.Certificate.GroupKind()}
+	for name, tt := range map[string]struct {
+		noted, there  bool
+		answer, fails error
+		left          [2]int // owners of the Certificate and of the StatefulSet
+	}{
+		"it is renewed on":     {noted: true, there: true},
+		"it is gone":           {noted: true},
+		"cert-manager is gone": {noted: true, answer: noKind},
+		"it cannot be read":    {noted: true, there: true, answer: unread, fails: unread, left: [2]int{1, 1}},
+		"none was made":        {there: true, answer: unread, left: [2]int{1, 0}},
+	} {
+		answer := tt.answer
+		set := set("c-0", ours)
+		b := newBench(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
+			options ...client.GetOption) error {
+			if answer != nil && o.GetObjectKind().GroupVersionKind() == values.Certificate {
+				return answer
+			}
+			return c.Get(ctx, key, o, options...)
+		}}, set)
+		certificate := &unstructured.Unstructured{}
+		certificate.SetGroupVersionKind(values.Certificate)
+		certificate.SetNamespace("n")
+		certificate.SetName("c-tls")
+		certificate.SetOwnerReferences([]metav1.OwnerReference{*ours})
+		if tt.there {
+			if err := b.actor.Client.Create(t.Context(), certificate); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if tt.noted {
+			b.subject.Cluster.Status.Certificate = "c-tls"
+		}
+		if err := b.do(plan.OrphanChildren{}); !errors.Is(err, tt.fails) || err != nil && tt.fails == nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		answer = nil
+		left := [2]int{}
+		for i, object := range []client.Object{certificate, set} {
+			if err := b.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err == nil {
+				left[i] = len(object.GetOwnerReferences())
+			}
+		}
+		if left != tt.left {
+			t.Errorf("%s: they have %v owners, want %v", name, left, tt.left)
+		}
+	}
+}
+
 // Steps that follow a look at instances do nothing to any if one of them is another by now, and say which.
 func TestIdentityOfEachEnd(t *testing.T) {
 	one := func(of func([]plan.Target) plan.Step) func(_, wrong plan.Target) plan.Step {
@@ -136,6 +195,7 @@ func TestIdentityOfEachEnd(t *testing.T) {
 		"Forget": func(right, wrong plan.Target) plan.Step {
 			return plan.Forget{On: []plan.Target{wrong}, NodeIDs: []string{right.NodeID}}
 		},
+		"SetAccess":          one(func(on []plan.Target) plan.Step { return plan.SetAccess{On: on} }),
 		"CancelJobs":         one(func(on []plan.Target) plan.Step { return plan.CancelJobs{On: on} }),
 		"ReloadCertificates": one(func(on []plan.Target) plan.Step { return plan.ReloadCertificates{On: on} }),
 		"SetTLS": one(func(on []plan.Target) plan.Step {

@@ -71,6 +71,10 @@ var everyStep = []func(b *bench) plan.Step{
 	func(b *bench) plan.Step { return plan.RemoveShards{Shards: map[int]string{0: "999"}} },
 	func(b *bench) plan.Step { return plan.DeleteChildren{} },
 	func(b *bench) plan.Step { return plan.OrphanChildren{} },
+	func(b *bench) plan.Step {
+		b.subject.Cluster.Annotations = map[string]string{v1alpha1.AnnotationSwitchover: "c-0-0"}
+		return plan.EndSwitchover{Instance: "c-0-0"}
+	},
 }
 
 // world3 is a bench with what the steps are about: three masters, a pod, a claim and a StatefulSet.

@@ -49,11 +49,13 @@ func beginning(t *testing.T, strike func() error, server string) *bench {
 	if server != "" {
 		b.subject.Cluster.Spec.Bootstrap = &v1alpha1.Bootstrap{Import: &v1alpha1.Import{Address: server}}
 	}
+	claims := []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data",
+		Labels: map[string]string{v1alpha1.LabelCluster: "c"}}}}
 	for shard := range 3 {
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&appsv1.StatefulSet{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprintf("c-%d", shard)},
-			Spec:       appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}}})
+			Spec:       appsv1.StatefulSetSpec{VolumeClaimTemplates: claims}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,11 +66,19 @@ func beginning(t *testing.T, strike func() error, server string) *bench {
 
 func unhurt() error { return nil }
 
+// deleted is what an object is that is being deleted.
+func deleted(o client.Object) {
+	now := metav1.Now()
+	o.SetDeletionTimestamp(&now)
+	o.SetFinalizers([]string{"test/stays"})
+}
+
 // Whichever request of a step that a cluster begins with is not answered, the step is not said to be done; and when it is done again, all
 // is there.
 func TestBeginningWithLostRequests(t *testing.T) {
 	timeout := errors.New("timeout")
 	restore := plan.RestoreShards{From: fromMonday, Shards: []int{0, 1, 2}}
+	prepare := plan.PrepareImport{Instances: []int{0}, Relays: []plan.Relay{{Shard: 0}}}
 	keep := plan.KeepRestored{Claims: []string{"data-c-0-0", "data-c-1-0", "data-c-2-0"}}
 	for name, tt := range map[string]struct {
 		server string
@@ -79,9 +89,9 @@ func TestBeginningWithLostRequests(t *testing.T) {
 		"keep":              {steps: []plan.Step{restore, keep}},
 		"delete the Jobs":   {steps: []plan.Step{restore, keep, plan.DeleteRestoreJobs{Shards: []int{0, 1, 2}}}},
 		"let go":            {steps: []plan.Step{restore, keep, plan.AddFinalizer{}, plan.RemoveFinalizer{}}},
-		"prepare":           {server: "redis:6379", steps: []plan.Step{plan.PrepareImport{}}},
-		"prepare once more": {server: "redis:6379", steps: []plan.Step{plan.PrepareImport{}, plan.PrepareImport{}}},
-		"end":               {server: "redis:6379", steps: []plan.Step{plan.PrepareImport{}, plan.EndImport{}}},
+		"prepare":           {server: "redis:6379", steps: []plan.Step{prepare}},
+		"prepare once more": {server: "redis:6379", steps: []plan.Step{prepare, prepare}},
+		"end":               {server: "redis:6379", steps: []plan.Step{prepare, plan.EndImport{Shards: 1}}},
 	} {
 		for nth, reached := 1, true; reached; nth++ {
 			var mu sync.Mutex // shards are restored side by side
@@ -113,15 +123,11 @@ func TestBeginningWithLostRequests(t *testing.T) {
 // What is in the way of a restore stays as it is, and what is to be done about it is said.
 func TestRestoresOverNothing(t *testing.T) {
 	owned := metav1.OwnerReference{APIVersion: "v1", Kind: "RedisCluster", Name: "c", UID: "uid", Controller: new(true)}
-	deleted := func(o client.Object) {
-		now := metav1.Now()
-		o.SetDeletionTimestamp(&now)
-		o.SetFinalizers([]string{"test/stays"})
-	}
 	for name, tt := range map[string]struct {
 		job   func(*batchv1.Job)
 		claim func(*corev1.PersistentVolumeClaim)
 		gone  bool // the claim
+		noJob bool
 		cause string
 		why   string
 	}{
@@ -142,7 +148,11 @@ func TestRestoresOverNothing(t *testing.T) {
 			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 		}, gone: true, why: "the claim that Job c-1-restore filled is gone"},
 		"a Job that runs, and its claim was not made": {gone: true},
-		"both are there": {},
+		"a Job that has filled its claim": {job: func(j *batchv1.Job) {
+			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+		}},
+		"a claim whose Job is gone": {noJob: true, why: "goes with a former Job"},
+		"both are there":            {},
 	} {
 		b := beginning(t, unhurt, "")
 		b.must(plan.RestoreShards{From: fromMonday, Shards: []int{1}})
@@ -167,6 +177,9 @@ func TestRestoresOverNothing(t *testing.T) {
 		if tt.gone {
 			objects = objects[:1]
 		}
+		if tt.noJob {
+			objects = objects[1:]
+		}
 		for _, object := range objects {
 			object.SetResourceVersion("")
 		}
@@ -190,26 +203,29 @@ func TestKeepsWhatWasRestored(t *testing.T) {
 		change func(*corev1.PersistentVolumeClaim)
 		why    string
 		owners int
+		writes int
 	}{
-		"it goes with its Job": {change: func(*corev1.PersistentVolumeClaim) {}},
+		"it goes with its Job": {change: func(*corev1.PersistentVolumeClaim) {}, writes: 1},
 		"it stays already":     {change: func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil }},
 		"it belongs to somebody, too": {change: func(c *corev1.PersistentVolumeClaim) {
 			c.OwnerReferences = append([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "a"}}, c.OwnerReferences...)
-		}, owners: 1},
+		}, owners: 1, writes: 1},
 		"it is another": {change: func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, why: "is not the one", owners: 1},
-		"it goes": {change: func(c *corev1.PersistentVolumeClaim) {
-			now := metav1.Now()
-			c.DeletionTimestamp, c.Finalizers = &now, []string{"test/stays"}
-		}, why: "is not the one", owners: 1},
+		"it goes":       {change: func(c *corev1.PersistentVolumeClaim) { deleted(c) }, why: "is not the one", owners: 1},
 	} {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "data-c-0-0",
 			Annotations:     map[string]string{v1alpha1.AnnotationRestoredFor: "uid"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "c-0-restore", UID: "job"}}}}
 		tt.change(claim)
-		b := newBench(t, interceptor.Funcs{}, claim)
+		writes := 0
+		b := newBench(t, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch,
+			options ...client.PatchOption) error {
+			writes++
+			return c.Patch(ctx, o, patch, options...)
+		}}, claim)
 		err := b.do(plan.KeepRestored{Claims: []string{"data-c-0-0"}})
-		if (err == nil) != (tt.why == "") || err != nil && !strings.Contains(err.Error(), tt.why) {
-			t.Errorf("%s: %v", name, err)
+		if writes != tt.writes || (err == nil) != (tt.why == "") || err != nil && !strings.Contains(err.Error(), tt.why) {
+			t.Errorf("%s: %v after %d writes", name, err, writes)
 		}
 		err = b.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(claim), claim)
 		if err != nil || len(claim.OwnerReferences) != tt.owners {
@@ -232,6 +248,7 @@ func TestDeletesItsOwnJobs(t *testing.T) {
 	b = beginning(t, unhurt, "")
 	other := b.subject.Children[1].DeepCopy() // of that name, and no StatefulSet
 	other.SetKind("Service")
+	unstructured.RemoveNestedField(other.Object, "spec")
 	b.subject.Children = append([]*unstructured.Unstructured{other}, b.subject.Children...)
 	b.must(plan.RestoreShards{From: fromMonday, Shards: []int{0, 1, 2}})
 	b.must(plan.DeleteRestoreJobs{Shards: []int{0, 2}})
@@ -253,6 +270,16 @@ func TestRestoresIntoOneClaim(t *testing.T) {
 	err = b.do(plan.RestoreShards{From: fromMonday, Shards: []int{0}})
 	if err == nil || !strings.Contains(err.Error(), "0 claim templates") {
 		t.Errorf("no claim template: %v", err)
+	}
+	b.subject.Children[0].Object["spec"] = "none"
+	err = b.do(plan.RestoreShards{From: fromMonday, Shards: []int{0}})
+	if err == nil || !strings.Contains(err.Error(), "read StatefulSet c-0 as rendered") {
+		t.Errorf("a StatefulSet that is none: %v", err)
+	}
+	for _, step := range []plan.PrepareImport{{Instances: []int{1}}, {Relays: []plan.Relay{{Shard: 1}}}} {
+		if err := b.do(step); err == nil || !strings.Contains(err.Error(), "no StatefulSet is rendered for shard 1") {
+			t.Errorf("%+v: %v", step, err)
+		}
 	}
 	var jobs batchv1.JobList
 	if err := b.actor.Client.List(t.Context(), &jobs); err != nil || len(jobs.Items) > 0 {
@@ -277,10 +304,7 @@ func TestRelayHasItsOwnService(t *testing.T) {
 			why: "exists and was not made for this cluster: delete it"},
 		"it has no address yet": {service: func(s *corev1.Service) { s.Spec.ClusterIP = "" }, why: "has no address"},
 		"it has none":           {service: func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone }, why: "has no address"},
-		"it goes": {service: func(s *corev1.Service) {
-			now := metav1.Now()
-			s.DeletionTimestamp, s.Finalizers = &now, []string{"test/stays"}
-		}, why: "is being deleted"},
+		"it goes":               {service: func(s *corev1.Service) { deleted(s) }, why: "is being deleted"},
 	} {
 		service := mine()
 		tt.service(service)
@@ -307,5 +331,12 @@ func TestRelayHasItsOwnService(t *testing.T) {
 		if stays := tt.cause == "NameTaken" || name == "it goes"; stays != (err == nil) {
 			t.Errorf("%s: at the end: %v", name, err)
 		}
+	}
+	theirs := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-0-import"}}
+	b := beginning(t, unhurt, "redis:6379")
+	b.actor.Client = newBench(t, interceptor.Funcs{}, mine(), theirs).actor.Client
+	var stall *StallError
+	if err := b.do(plan.PrepareImport{Relays: []plan.Relay{{}}}); !errors.As(err, &stall) || stall.Cause != "NameTaken" {
+		t.Errorf("a Job of others has the relay's name: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -42,34 +43,36 @@ func TestImportJobs(t *testing.T) {
 		Repository: "valkey/valkey", Version: "9.1.2-alpine", TLS: &v1alpha1.TLS{SecretName: "certificate"},
 		Bootstrap: &v1alpha1.Bootstrap{Import: &v1alpha1.Import{Address: "redis.example.com:6379"}}}}
 	from := snapshot.ImportFrom{Address: "redis.example.com:6379", User: "import", PasswordSecret: "login", PasswordKey: "password",
-		TrustSecret: "authority", ServerName: "redis.example.net"}
+		TrustSecret: "authority", ServerName: "redis.example.net", ShownSecret: "shown"}
 	set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		SecurityContext: &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](999)}}}}}
 	source := []string{"--request=uid", "--from=redis.example.com:6379", "--user=import", "--password-file=/etc/import/source/password",
-		"--ca-file=/etc/import/trust/ca.crt", "--server-name=redis.example.net"}
-	ask := []string{"login/password", "authority/ca.crt"}
+		"--ca-file=/etc/import/trust/ca.crt", "--server-name=redis.example.net",
+		"--client-cert-file=/etc/backup/cert/tls.crt", "--client-key-file=/etc/backup/key/tls.key"}
+	ask := []string{"login/password", "authority/ca.crt", "shown/tls.crt", "shown/tls.key"}
 	for _, tt := range []struct {
-		pod     corev1.PodTemplateSpec
+		job     *batchv1.Job
 		args    []string
 		volumes []string
 		command string
 	}{
-		{relayJob(cluster, set, from, plan.Relay{Shard: 2, Slots: slots.Range(5, 9)}, "image").Spec.Template,
+		{relayJob(cluster, set, from, plan.Relay{Shard: 2, Slots: slots.Range(5, 9)}, "image"),
 			[]string{"--slots=5-9", "--accept-password-file=/etc/import/own/password", "--cert-file=/etc/import/cert/tls.crt",
 				"--key-file=/etc/import/key/tls.key"},
-			append(ask[:2:2], "c-auth/password", "certificate/tls.crt", "certificate/tls.key"), "relay"},
-		{followJob(cluster, set, plan.PrepareImport{From: from, Shards: 3}, 2, "10.96.0.7", "image").Spec.Template,
+			append(slices.Clip(ask), "c-auth/password", "certificate/tls.crt", "certificate/tls.key"), "relay"},
+		{followJob(cluster, set, plan.PrepareImport{From: from, Shards: 3}, 2, "10.96.0.7", "image"),
 			[]string{"--directory=/data", "--master-id=" + v1alpha1.ImportMasterID("uid", 2), "--master=10.96.0.7:6379", "--shard=2",
 				"--shards=3", "--engine=valkey:9.1"},
 			append([]string{"data-c-2-0"}, ask...), "follow"},
 	} {
-		c := backupjob.Of(tt.pod.Spec)
+		pod := tt.job.Spec.Template
+		c := backupjob.Of(pod.Spec)
 		want := append(append([]string{tt.command}, source...), append(tt.args, "--report-file=/dev/termination-log")...)
 		if differs := diff.Diff(want, c.Args); differs != "" || len(c.Env) > 0 {
 			t.Errorf("%s: arguments (-want +got):\n%s", tt.command, differs)
 		}
 		var volumes []string
-		for _, v := range tt.pod.Spec.Volumes {
+		for _, v := range pod.Spec.Volumes {
 			if v.Secret == nil {
 				volumes = append(volumes, v.PersistentVolumeClaim.ClaimName)
 			} else if len(v.Secret.Items) == 1 {
@@ -79,9 +82,18 @@ func TestImportJobs(t *testing.T) {
 		if differs := diff.Diff(tt.volumes, volumes); differs != "" || len(c.VolumeMounts) != len(volumes) {
 			t.Errorf("%s: volumes (-want +got):\n%s", tt.command, differs)
 		}
-		if tt.pod.Labels[v1alpha1.LabelCluster] != "" || !backupjob.For(tt.pod.Spec, "uid", tt.command) ||
-			*tt.pod.Spec.AutomountServiceAccountToken || *tt.pod.Spec.SecurityContext.RunAsUser != 999 {
-			t.Errorf("%s: %+v", tt.command, tt.pod)
+		if pod.Labels[v1alpha1.LabelCluster] != "" || !backupjob.For(pod.Spec, "uid", tt.command) ||
+			*pod.Spec.AutomountServiceAccountToken || *pod.Spec.SecurityContext.RunAsUser != 999 {
+			t.Errorf("%s: %+v", tt.command, pod)
+		}
+		if source := tt.job.Annotations[v1alpha1.AnnotationImportedFrom]; source != cluster.Source() {
+			t.Errorf("%s: it is of %q", tt.command, source)
+		}
+	}
+	for masters, said := range []bool{false, true} { // 0: any number
+		job := followJob(cluster, set, plan.PrepareImport{From: from, Shards: masters}, 2, "10.96.0.7", "image")
+		if slices.Contains(backupjob.Of(job.Spec.Template.Spec).Args, fmt.Sprintf("--shards=%d", masters)) != said {
+			t.Errorf("%d masters: %v", masters, backupjob.Of(job.Spec.Template.Spec).Args)
 		}
 	}
 	service := relayService(cluster, 2)
@@ -191,12 +203,22 @@ func service(t *testing.T, b *bench, name string) *corev1.Service {
 	return found
 }
 
-// A relay whose address is lost is not made at another one: no instance would find it.
+// A relay whose address is lost is not made at another one: no instance would find it. Only the Job that told the instance is believed, and
+// a Service that cannot be made has lost nothing yet.
 func TestRelayIsLost(t *testing.T) {
-	for name, tt := range map[string]struct{ taken, jobGone, moved bool }{
-		"its address is taken": {taken: true}, "nobody knows it": {jobGone: true}, "somebody made it elsewhere": {moved: true},
+	for name, tt := range map[string]struct {
+		taken, jobGone, moved bool
+		job                   func(*batchv1.Job)
+		says                  string
+	}{
+		"its address is taken":       {taken: true, says: "its address 10.96.0.7 is another's now"},
+		"nobody knows it":            {jobGone: true, says: "so is Job c-0-restore, which knew its address"},
+		"somebody made it elsewhere": {moved: true, says: "is at 10.96.0.8, and the instance was told 10.96.0.7"},
+		"who says it is somebody's":  {job: func(j *batchv1.Job) { j.OwnerReferences = nil }, says: "which knew its address"},
+		"who says it does something else": {job: func(j *batchv1.Job) { j.Spec.Template.Spec.Containers[0].Args[0] = "restore" },
+			says: "which knew its address"},
 	} {
-		refuses := false
+		refuses := true
 		b := newBench(t, interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.CreateOption) error {
 				if service, is := object.(*corev1.Service); is {
@@ -214,6 +236,11 @@ func TestRelayIsLost(t *testing.T) {
 			_, err := b.actor.Do(t.Context(), b.subject, step)
 			return err
 		}
+		var stall *StallError
+		if err := do(plan.PrepareImport{Instances: []int{0}}); err == nil || errors.As(err, &stall) {
+			t.Errorf("%s, the first time: %v", name, err)
+		}
+		refuses = false
 		if err := do(plan.PrepareImport{Instances: []int{0}}); err != nil {
 			t.Fatal(err)
 		}
@@ -232,9 +259,19 @@ func TestRelayIsLost(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if tt.job != nil {
+			var job batchv1.Job
+			if err := b.actor.Client.Get(t.Context(), types.NamespacedName{Namespace: "n", Name: "c-0-restore"}, &job); err != nil {
+				t.Fatal(err)
+			}
+			tt.job(&job)
+			if err := b.actor.Client.Update(t.Context(), &job); err != nil {
+				t.Fatal(err)
+			}
+		}
 		refuses = tt.taken
-		var stall *StallError
-		if err := do(plan.PrepareImport{Relays: []plan.Relay{{}}}); !errors.As(err, &stall) || stall.Cause != "CannotImport" {
+		if err := do(plan.PrepareImport{Relays: []plan.Relay{{}}}); !errors.As(err, &stall) || stall.Cause != "CannotImport" ||
+			!strings.Contains(stall.Message, tt.says) || !strings.Contains(stall.Message, "its claims, and import anew") {
 			t.Errorf("%s: %v", name, err)
 		}
 		err := do(plan.PrepareImport{Instances: []int{0}}) // nothing has started

@@ -83,15 +83,20 @@ func TestRefusalsThatPeopleUnderstand(t *testing.T) {
 	}
 }
 
-// Children of others that bear the cluster's label keep their owner when its own are let go.
+// Children of others that bear the cluster's label keep their owner when its own are let go. So does what archives: nobody would end it.
 func TestOrphansOfOthersStayTheirs(t *testing.T) {
 	theirs := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-7",
 		Labels: map[string]string{v1alpha1.LabelCluster: "c"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "a", Controller: new(true)},
 			{APIVersion: "v1", Kind: "RedisCluster", Name: "c", UID: "uid"}}}}
-	b := newBench(t, interceptor.Funcs{}, theirs)
+	archive := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c-archive",
+		Labels: map[string]string{v1alpha1.LabelCluster: "c"}, OwnerReferences: []metav1.OwnerReference{*ours}}}
+	b := newBench(t, interceptor.Funcs{}, theirs, archive)
 	b.must(plan.OrphanChildren{})
 	if err := b.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || len(theirs.OwnerReferences) != 2 {
 		t.Errorf("%v: %v", theirs.OwnerReferences, err)
+	}
+	if err := b.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(archive), archive); err != nil || len(archive.OwnerReferences) != 1 {
+		t.Errorf("what archives: %v: %v", archive.OwnerReferences, err)
 	}
 }

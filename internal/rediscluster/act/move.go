@@ -111,10 +111,7 @@ func (a *Actor) reclaimSlots(ctx context.Context, s Subject, step plan.ReclaimSl
 		if err != nil {
 			return fmt.Errorf("look at %s before it is told that slots %s are its own: %w", claim.On.Pod, claim.Slots, err)
 		}
-		left := stillDisowned(view, claim)
-		if left.IsEmpty() {
-			return nil
-		}
+		left := stillDisowned(view, claim) // if there are none, it is told nothing
 		if err := node.SetSlots(ctx, left, redis.SlotOwned, claim.On.NodeID); err != nil {
 			return fmt.Errorf("tell %s that slots %s are its own: %w", claim.On.Pod, left, err)
 		}
@@ -196,7 +193,7 @@ func (a *Actor) agreed(ctx context.Context, s Subject, source *redis.Node, on pl
 	ctx, cancel := context.WithTimeout(ctx, importEndsWithin)
 	defer cancel()
 	for ctx.Err() == nil {
-		if agree, err := a.agree(ctx, s, source, on, takers); err == nil && agree {
+		if a.agree(ctx, s, source, on, takers) {
 			return true
 		}
 		select {
@@ -207,30 +204,31 @@ func (a *Actor) agreed(ctx context.Context, s Subject, source *redis.Node, on pl
 	return false
 }
 
-func (a *Actor) agree(ctx context.Context, s Subject, source *redis.Node, on plan.Target, takers []plan.Target) (bool, error) {
+// agree reports whether that is so now, by what all of them say.
+func (a *Actor) agree(ctx context.Context, s Subject, source *redis.Node, on plan.Target, takers []plan.Target) bool {
 	var taken slots.Set
 	for _, taker := range takers {
 		node, err := a.identified(ctx, s, taker)
 		if err != nil {
-			return false, err
+			return false
 		}
 		jobs, err := node.SlotMigrations(ctx, slots.AtomicSource)
 		if err != nil {
-			return false, err
+			return false
 		}
 		for _, job := range jobs {
 			if job.SourceID == on.NodeID && job.Outcome == redis.SlotMigrationUnderWay {
-				return false, nil
+				return false
 			}
 		}
 		view, err := node.Table(ctx) // after that: nothing is taken any more
 		if err != nil {
-			return false, err
+			return false
 		}
 		taken = taken.Union(view.Slots)
 	}
 	view, err := source.Table(ctx)
-	return err == nil && view.Slots.Intersect(taken).IsEmpty(), err
+	return err == nil && view.Slots.Intersect(taken).IsEmpty()
 }
 
 // switchover makes a replica that can write to its disk the master of its shard, and loses no write. Clients wait meanwhile,

@@ -222,7 +222,20 @@ func TestTakeoverLooksOnceMore(t *testing.T) {
 			clock := time.Now()
 			b.actor.Now = func() time.Time { clock = clock.Add(1100 * time.Millisecond); return clock }
 		}, fails: "its master may have started"},
-		"inherited":           {change: func(step *plan.Promote) { step.Inherited = true }, told: 1},
+		"it took as long as it may": {before: func(b *bench) {
+			clock := time.Now()
+			b.actor.Now = func() time.Time { clock = clock.Add(time.Second); return clock }
+		}, told: 1},
+		"it does not say what it follows": {before: func(b *bench) {
+			b.world.FailNext(b.nodes[1], "CLUSTER NODES", redistest.Failure{Kind: redistest.ReplyError, Reply: "ERR no"})
+		}, fails: "look at c-1-0 before it is promoted"},
+		"another does not say what it owns": {change: func(step *plan.Promote) { step.Others = []plan.Target{{Pod: "c-2-0", IP: "10.0.0.3"}} },
+			before: func(b *bench) {
+				b.world.FailNext(b.nodes[2], "CLUSTER NODES", redistest.Failure{Kind: redistest.ReplyError, Reply: "ERR no"})
+			}, fails: "look at c-2-0 before c-1-0 is promoted"},
+		"inherited": {change: func(step *plan.Promote) { step.Inherited = true }, told: 1},
+		"inherited, and it has a link": {change: func(step *plan.Promote) { step.Inherited = true },
+			before: func(b *bench) { b.world.Restart(b.nodes[0], "10.0.0.77", true) }, told: 1},
 		"it has taken over":   {before: func(b *bench) { b.must(plan.Promote{Replica: b.targets[1], Takeover: true}) }},
 		"it cannot be looked": {before: func(b *bench) { b.world.Kill(b.nodes[1]) }, fails: "identify"},
 	} {

@@ -4,15 +4,20 @@
 package act
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
@@ -130,6 +135,7 @@ func TestRestoreWhereTheClaimIs(t *testing.T) {
 			func(*corev1.Pod) {}, false},
 		"many nodes could read it, when none writes": {[]corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany},
 			func(*corev1.Pod) {}, true},
+		"it is about to be written":         {nil, func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }, true},
 		"it ended":                          {nil, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, false},
 		"it is written to another claim":    {nil, func(p *corev1.Pod) { p.Labels[v1alpha1.LabelStoreClaim] = "disk" }, false},
 		"a backup is taken":                 {nil, func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelArchive) }, false},
@@ -144,13 +150,36 @@ func TestRestoreWhereTheClaimIs(t *testing.T) {
 		if got, err := b.actor.onOneNode(t.Context(), "n", store); err != nil || got != tt.want {
 			t.Errorf("%s: on one node: %t, %v", what, got, err)
 		}
+		restores := beginning(t, unhurt, "")
+		restores.actor.Client = b.actor.Client
+		restores.must(plan.RestoreShards{From: v1alpha1.BackupLocation{Name: "monday", Namespace: "n", Cluster: "c", Store: store},
+			Shards: []int{0}})
+		var job batchv1.Job
+		if err := b.actor.Client.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "c-0-restore"}, &job); err != nil {
+			t.Fatal(err)
+		}
+		pod := job.Spec.Template
+		if (pod.Spec.Affinity != nil) != tt.want || pod.Labels[v1alpha1.LabelStoreClaim] != "tape" {
+			t.Errorf("%s: it runs with %v, and others find it by %v", what, pod.Spec.Affinity, pod.Labels)
+		}
 	}
 	b := newBench(t, interceptor.Funcs{})
 	if got, err := b.actor.onOneNode(t.Context(), "n", v1alpha1.BackupStore{S3: &v1alpha1.S3Store{}}); got || err != nil {
 		t.Errorf("S3: %t, %v", got, err)
 	}
-	if _, err := b.actor.onOneNode(t.Context(), "n", store); err == nil {
-		t.Error("a claim that is gone is no error")
+	restores := beginning(t, unhurt, "")
+	restores.actor.Client = b.actor.Client
+	err := restores.do(plan.RestoreShards{From: v1alpha1.BackupLocation{Name: "monday", Store: store}, Shards: []int{0}})
+	var jobs batchv1.JobList
+	if listed := b.actor.Client.List(t.Context(), &jobs); listed != nil || !apierrors.IsNotFound(err) || len(jobs.Items) > 0 {
+		t.Errorf("a claim that is gone: %v, and %d Jobs", err, len(jobs.Items))
+	}
+	unread := errors.New("timeout")
+	b = newBench(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return unread
+	}}, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "tape"}})
+	if _, err := b.actor.onOneNode(t.Context(), "n", store); !errors.Is(err, unread) {
+		t.Errorf("who has the claim is not known: %v", err)
 	}
 }
 

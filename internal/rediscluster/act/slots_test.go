@@ -122,6 +122,17 @@ func TestReclaimLeavesWhatIsReceived(t *testing.T) {
 	}
 }
 
+// A slot that has lost the owner that was seen is not claimed: it is given to a master otherwise.
+func TestReclaimLeavesWhatNobodyOwns(t *testing.T) {
+	b := world3(t, interceptor.Funcs{})
+	told := b.told("CLUSTER SETSLOT")
+	b.must(plan.ReclaimSlots{Claims: []plan.Claim{{On: b.targets[2], Slots: slots.Of(16383),
+		Owners: map[string]slots.Set{b.targets[1].NodeID: slots.Of(16383)}}}})
+	if len(*told) > 0 {
+		t.Errorf("told %q", *told)
+	}
+}
+
 // No end of a move is told anything by an end that is another node now, and the other moves go on.
 func TestMovesBetweenThoseThatWereSeen(t *testing.T) {
 	b := owning(t)
@@ -135,6 +146,15 @@ func TestMovesBetweenThoseThatWereSeen(t *testing.T) {
 	}
 	if got := b.view(2).Slots; !got.Equal(slots.Of(7)) {
 		t.Errorf("slots %s moved, want 7", got)
+	}
+}
+
+// Keys are sent to the port where their destination takes them.
+func TestPortOfKeys(t *testing.T) {
+	for second, port := range map[bool]int{false: 6379, true: 6380} {
+		if got := end(nil, plan.Target{MovesBySecondPort: second}).Port; got != port {
+			t.Errorf("by the second port: %t, and it is %d", second, got)
+		}
 	}
 }
 

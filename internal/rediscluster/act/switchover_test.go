@@ -8,8 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
 	"middleware.hc.cn/operator/internal/redis"
 	"middleware.hc.cn/operator/internal/redis/redistest"
 	"middleware.hc.cn/operator/internal/redis/slots"
@@ -44,7 +47,9 @@ func TestSwitchoverIsWatched(t *testing.T) {
 				if looks++; looks == 1 { // the first look gets no answer, which says nothing
 					b.world.FailNext(n, "CLUSTER NODES", redistest.Failure{Kind: redistest.ReplyError, Reply: "ERR no"})
 				}
-				b.world.Run(500 * time.Millisecond)
+				if looks > 2 { // at the second look it is a replica still
+					b.world.Run(500 * time.Millisecond)
+				}
 			}
 		})
 		b.must(step(b))
@@ -77,6 +82,32 @@ func TestSwitchoverTellsWhatFails(t *testing.T) {
 		}
 		if view := b.view(0); view.Role != redis.RoleMaster {
 			t.Errorf("%s of node %d: the master is a %s", tt.command, tt.node, view.Role)
+		}
+	}
+}
+
+// The request that was decided on is taken away, and none that was made since; annotations of others stay, and what is written next is
+// based on that.
+func TestEndSwitchover(t *testing.T) {
+	for asked, left := range map[string]map[string]string{
+		"c-0-1": {"example.com/theirs": "stays"},
+		"c-1-1": {"example.com/theirs": "stays", v1alpha1.AnnotationSwitchover: "c-1-1"},
+	} {
+		b := newBench(t, interceptor.Funcs{})
+		b.subject.Cluster.Annotations = map[string]string{"example.com/theirs": "stays", v1alpha1.AnnotationSwitchover: asked}
+		if err := b.actor.Client.Update(t.Context(), b.subject.Cluster); err != nil {
+			t.Fatal(err)
+		}
+		b.must(plan.EndSwitchover{Instance: "c-0-1"})
+		b.must(plan.AddFinalizer{})
+		var after v1alpha1.RedisCluster
+		if err := b.actor.Client.Get(t.Context(), client.ObjectKeyFromObject(b.subject.Cluster), &after); err != nil {
+			t.Fatal(err)
+		}
+		for _, annotations := range []map[string]string{after.Annotations, b.subject.Cluster.Annotations} {
+			if diff := cmp.Diff(left, annotations); diff != "" {
+				t.Errorf("%s is asked for: annotations (-want +got):\n%s", asked, diff)
+			}
 		}
 	}
 }
