@@ -67,7 +67,7 @@ func includes(t v1alpha1.Topology, shard, ordinal int) bool {
 func (in input) servedOutside(shard, instances int) Verdict {
 	e := in.snap.External
 	switch {
-	case !in.desired.External || e == nil || e.Served == nil || instances == 0 || includes(e.Served, shard, instances-1):
+	case !in.desired.External || e == nil || e.Served == nil || includes(e.Served, shard, instances-1):
 		return holds(ServedOutside)
 	case len(in.problems) > 0:
 		return holds(ServedOutside) // what heals a cluster does not wait for clients outside

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/slots"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -37,6 +38,12 @@ func TestWhomGatewaysAreToldOf(t *testing.T) {
 		"and was long ago":    {topologyOf(3), topologyOf(3), three(gone(3, 0, 0)), three()},
 		"and is back":         {topologyOf(4), topologyOf(3), three(gone(3, 0, time.Second)), outsideOf(topologyOf(4))},
 		"a replica is gone":   {topologyOf(3), topologyOf(3), outsideOf(v1alpha1.Topology{2, 3, 2}), three(gone(1, 2, LeavesAfter))},
+		"instances of two shards are gone": {topologyOf(3), topologyOf(3), three(gone(3, 0, time.Second), gone(4, 0, time.Second)),
+			three(gone(3, 0, time.Second), gone(4, 0, time.Second))},
+		"who writes the status says both": {topologyOf(3), topologyOf(3), outsideOf(topologyOf(4), gone(3, 0, time.Second)),
+			three(gone(3, 0, time.Second), gone(3, 1, LeavesAfter))},
+		"more shards than there are ports for": {topologyOf(int(v1alpha1.MaxExternalInstances) + 1), topologyOf(3), snapshot.Outside{},
+			outsideOf(topologyOf(int(v1alpha1.MaxExternalInstances)))},
 		"who writes the status cannot keep it": {topologyOf(3), topologyOf(3), three(gone(4, 0, time.Hour)),
 			three(gone(4, 0, LeavesAfter))},
 	} {
@@ -54,6 +61,11 @@ func TestWhomGatewaysAreToldOf(t *testing.T) {
 		if got := ShapeOf(d, s, now).Outside; got != nil {
 			t.Errorf("%s: nobody outside is let in, and gateways are told of %+v", name, got)
 		}
+	}
+	d := with(topologyOf(3))
+	d.External = true
+	if got := ShapeOf(d, formed(), now).Outside; got == nil || !cmp.Equal(*got, three()) {
+		t.Errorf("nothing was written down: %+v", got)
 	}
 }
 
@@ -78,6 +90,8 @@ func TestSlotsMoveToWhoIsServedOutside(t *testing.T) {
 		"one does not know the address": {gateway(func(g *snapshot.Gateway) { g.Unknown = []snapshot.Numbered{{Shard: 3, Ordinal: 1}} }),
 			topologyOf(3), false, "instance 1 of shard 3 through gateway g-1: it does not know its address yet"},
 		"one does not know others": {gateway(func(g *snapshot.Gateway) { g.Unknown = []snapshot.Numbered{{Shard: 0, Ordinal: 1}, {Shard: 7}} }),
+			topologyOf(3), false, ""},
+		"one does not know whom there is not": {gateway(func(g *snapshot.Gateway) { g.Unknown = []snapshot.Numbered{{Shard: 3, Ordinal: 2}} }),
 			topologyOf(3), false, ""},
 		"one has not said anything": {gateway(func(g *snapshot.Gateway) { g.Map = "" }), topologyOf(3), false, "it has not said yet"},
 		"one does not run": {gateway(func(g *snapshot.Gateway) { g.Map, g.Ready, g.Waiting = "", false, "CrashLoopBackOff" }), topologyOf(3),
@@ -108,6 +122,26 @@ func TestSlotsMoveToWhoIsServedOutside(t *testing.T) {
 	}
 }
 
+// Slots move without a look at gateways when nobody outside is let in, nothing is known of that, or all have led to the shard before.
+func TestGatewaysThatDoNotMatterHoldUpNothing(t *testing.T) {
+	behind := []snapshot.Gateway{{Pod: "g", Ready: true, Map: "old"}}
+	for name, tt := range map[string]struct {
+		letIn bool
+		is    *snapshot.External
+	}{
+		"nobody is let in":   {false, &snapshot.External{Served: topologyOf(3), Gateways: behind}},
+		"nothing is known":   {true, nil},
+		"all led there once": {true, &snapshot.External{Served: topologyOf(4), TooMany: true}},
+	} {
+		d := with(topologyOf(4))
+		s := recorded(d, joined(4))
+		d.External, s.External = tt.letIn, tt.is
+		if step := ShapeOf(d, s, now).Next(Pending{Map: "new"}).Step; !Is[MoveSlots](step) {
+			t.Errorf("%s: %s: %s", name, step.Name(), step.Why())
+		}
+	}
+}
+
 // Gateways that stay behind are waited for, and not for ever; nor is it taken for well that there are more than can be asked.
 func TestGatewaysAreWaitedForForAWhile(t *testing.T) {
 	d := with(topologyOf(4))
@@ -132,18 +166,20 @@ func TestGatewaysAreWaitedForForAWhile(t *testing.T) {
 	}
 }
 
+// grown is a cluster with clients outside whose first shard has an instance more, that its gateway has not heard of.
+func grown() (Desired, *snapshot.Snapshot) {
+	d, s := with(v1alpha1.Topology{3, 2, 2}), formed()
+	s.Shards[0].Replicas = 3
+	s.Instances = append(s.Instances, snapshot.Instance{Name: "c-0-2", Ordinal: 2, IP: podIP(0, 2), NodeName: "node0", Ready: true,
+		Redis: &snapshot.Redis{NodeID: nodeID(0, 2), Master: true, ClusterOK: true, Peers: map[string]snapshot.Peer{}}})
+	introduce(s)
+	d.External = true
+	s.External = &snapshot.External{Served: topologyOf(3), Gateways: []snapshot.Gateway{{Pod: "g-0", Ready: true, Map: "old"}}}
+	return d, s
+}
+
 // A replica that clients outside do not reach yet is not told to them; what heals a cluster goes on, and an old one follows at once.
 func TestReplicasAreServedOutsideFirst(t *testing.T) {
-	grown := func() (Desired, *snapshot.Snapshot) {
-		d, s := with(v1alpha1.Topology{3, 2, 2}), formed()
-		s.Shards[0].Replicas = 3
-		s.Instances = append(s.Instances, snapshot.Instance{Name: "c-0-2", Ordinal: 2, IP: podIP(0, 2), NodeName: "node0", Ready: true,
-			Redis: &snapshot.Redis{NodeID: nodeID(0, 2), Master: true, ClusterOK: true, Peers: map[string]snapshot.Peer{}}})
-		introduce(s)
-		d.External = true
-		s.External = &snapshot.External{Served: topologyOf(3), Gateways: []snapshot.Gateway{{Pod: "g-0", Ready: true, Map: "old"}}}
-		return d, s
-	}
 	d, s := grown()
 	if step := ShapeOf(d, s, now).Next(Pending{Map: "new"}).Step; blockedBy(step) != ServedOutside {
 		t.Errorf("before: %s: %s", step.Name(), step.Why())
@@ -161,6 +197,44 @@ func TestReplicasAreServedOutsideFirst(t *testing.T) {
 	s.External.Served = v1alpha1.Topology{3, 2, 2}
 	if step := ShapeOf(d, s, now).Next(Pending{Map: "new"}).Step; !Is[Replicate](step) {
 		t.Errorf("one that has lost its data: %s: %s", step.Name(), step.Why())
+	}
+	d, s = grown()
+	last := s.Find(0, 2)
+	last.Name, last.Ordinal = "c-0-10", int(v1alpha1.MaxExternalPerShard)
+	d.Topology[0], s.Shards[0].Replicas = v1alpha1.MaxExternalPerShard+1, v1alpha1.MaxExternalPerShard+1
+	if step := ShapeOf(d, s, now).Next(Pending{Map: "new"}).Step; !Is[Replicate](step) {
+		t.Errorf("one that gateways are never told of: %s: %s", step.Name(), step.Why())
+	}
+}
+
+// Only who is about to follow its shard's master waits for gateways: who follows it already, or will not, holds up nothing.
+func TestWhoDoesNotFollowIsNotServedFirst(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*Desired, *snapshot.Snapshot)
+		waits  bool
+	}{
+		"it is about to follow": {func(*Desired, *snapshot.Snapshot) {}, true},
+		"it follows": {func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(0, 2).Redis.Master, s.Find(0, 2).Redis.MasterID = false, nodeID(0, 0)
+		}, false},
+		"the master does not answer": {func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 0).Redis = nil }, false},
+		"the master owns nothing yet": {func(_ *Desired, s *snapshot.Snapshot) {
+			first, second := s.Find(0, 0).Redis, s.Find(1, 0).Redis
+			first.Slots, second.Slots = slots.Set{}, second.Slots.Union(first.Slots)
+		}, false},
+		"it stops":    {func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 2).Terminating = true }, false},
+		"it is to go": {func(d *Desired, _ *snapshot.Snapshot) { d.Topology[0] = 2 }, false},
+		"it owns a slot": {func(_ *Desired, s *snapshot.Snapshot) {
+			first := s.Find(0, 0).Redis
+			first.Slots, s.Find(0, 2).Redis.Slots = first.Slots.Subtract(slots.Of(0)), slots.Of(0)
+		}, false},
+	} {
+		d, s := grown()
+		tt.change(&d, s)
+		introduce(s)
+		if step := planServed(ShapeOf(d, s, now).in); (step != nil) != tt.waits || tt.waits && blockedBy(step) != ServedOutside {
+			t.Errorf("%s: %+v", name, step)
+		}
 	}
 }
 
@@ -184,12 +258,22 @@ func TestWhatIsWrittenDownAsServed(t *testing.T) {
 		"none was, and one is not known": {nil, but(snapshot.Numbered{Shard: 1}), "m", v1alpha1.Topology{2, 0, 2, 2}},
 		"not asked":                      {topologyOf(3), []snapshot.Gateway{g("", true)}, "m", topologyOf(3)},
 		"not known":                      {topologyOf(3), []snapshot.Gateway{g("m", true)}, "", topologyOf(3)},
+		"one does not run":               {topologyOf(3), []snapshot.Gateway{g("m", true), g("", false)}, "m", topologyOf(4)},
+		"not asked, and not known":       {topologyOf(3), []snapshot.Gateway{g("", true)}, "", topologyOf(3)},
 		"nobody leads":                   {nil, []snapshot.Gateway{g("", false)}, "m", nil},
 		"nobody is":                      {nil, nil, "m", nil},
 		"more than there were":           {topologyOf(5), nil, "m", topologyOf(4)},
 	} {
 		if got := ServedAfter(&snapshot.External{Served: tt.served, Gateways: tt.gateways}, &four, tt.is, now); !cmp.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+	for name, got := range map[string]v1alpha1.Topology{
+		"nothing is known":             ServedAfter(nil, &four, "m", now),
+		"nobody outside is let in now": ServedAfter(&snapshot.External{Served: topologyOf(3)}, nil, "m", now),
+	} {
+		if got != nil {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
@@ -306,6 +390,16 @@ func TestHealingWaitsForNobodyOutside(t *testing.T) {
 	if step := ShapeOf(d, s, now).Next(Pending{Map: "new"}).Step; !Is[Switchover](step) {
 		t.Errorf("a disk is full: %s: %s", step.Name(), step.Why())
 	}
+
+	s.Find(1, 0).Redis.PersistenceError, d.Fenced = "", []string{"c-1-0"}
+	if is := ShapeOf(d, unwilling(s), now).Next(Pending{Map: "new"}); !Is[None](is.Step) || len(is.Fences) != 1 ||
+		!strings.Contains(is.Fences[0].Waits, "clients outside do not reach c-1-1 at its address of now") {
+		t.Errorf("a master is to be fenced: %s: %s; %+v", is.Step.Name(), is.Step.Why(), is.Fences)
+	}
+	d.Problems = []string{"spec.version: is none"}
+	if step := ShapeOf(d, s, now).Next(Pending{Map: "new"}).Step; !Is[Switchover](step) {
+		t.Errorf("a master is to be fenced while the spec is not valid: %s: %s", step.Name(), step.Why())
+	}
 }
 
 // Of replicas that may take over as well as each other in a planned switchover, one goes first whose address gateways know: no one waits.
@@ -347,8 +441,13 @@ func TestWhoIsKnownOutsideTakesOver(t *testing.T) {
 		"none is": {func(s *snapshot.Snapshot, _ *Desired) {
 			s.Find(0, 2).IP, s.Find(0, 2).IPSince = "10.9.9.9", now
 		}, ""},
-		"the other has less":                  {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).Redis.Offset = 9<<20 - 1 }, ""},
-		"the other is not in sync":            {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).Redis.MasterLinkUp = false }, ""},
+		"the other has less":       {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).Redis.Offset = 9<<20 - 1 }, ""},
+		"the other is not in sync": {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).Redis.MasterLinkUp = false }, ""},
+		"the other is not ready":   {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).Ready = false }, ""},
+		"the other is about to be restarted": {func(s *snapshot.Snapshot, _ *Desired) {
+			s.Find(0, 1).Revision, s.Find(0, 2).Revision = "old", "old"
+			s.Find(0, 2).InEndpoints, s.Find(0, 2).RemovedFromEndpointsAt = false, now
+		}, ""},
 		"the other stops":                     {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).Terminating = true }, ""},
 		"the other is restarted itself later": {func(s *snapshot.Snapshot, _ *Desired) { s.Find(0, 2).Revision = "old" }, ""},
 	} {
@@ -368,6 +467,13 @@ func TestWhoIsKnownOutsideTakesOver(t *testing.T) {
 	d.External = true
 	if got, is := switchover(ShapeOf(d, s, now).in, s.Find(0, 0)).(Switchover); !is || got.Replica.Pod != "c-0-2" {
 		t.Errorf("fewer replicas: %+v", got)
+	}
+	s = three()
+	d = rollout(s)
+	d.External = true
+	s.Find(0, 1).Redis.MasterLinkUp, s.Find(0, 2).Redis.MasterLinkUp = false, false
+	if step := switchOver(ShapeOf(d, s, now).in, s.Find(0, 0)); blockedBy(step) != ReplicaInSync {
+		t.Errorf("none is in sync: %s: %s", step.Name(), step.Why())
 	}
 }
 

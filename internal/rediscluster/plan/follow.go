@@ -84,9 +84,6 @@ func planFollow(in input) Step {
 	case len(followers)+len(over) == 0:
 		return nil // nothing runs yet
 	case missing != "":
-		if step := planForceDelete(in); step != nil {
-			return step
-		}
 		return waitFor(fails(SourceFollowed, "%s", missing))
 	case len(followers) > 0:
 		return in.follow(followers, over)

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,21 @@ func TestSourceIsGivenUp(t *testing.T) {
 			"Wait", "refused", "Wait", "refused", nil},
 		"it is being sent everything": {func(_ *Desired, s *shot) { takeOver(s, 1); sourceGone(s, 0); s.Instances[0].Redis.Syncing = true },
 			"Wait", "refused", "Wait", "refused", nil},
+		"it is in no file yet": {func(_ *Desired, s *shot) { takeOver(s, 1); sourceGone(s, 0); s.Instances[0].Redis.Unsaved = true },
+			"Wait", "refused", "Wait", "refused", nil},
+		"the link is long down, and the server answers": {func(_ *Desired, s *shot) {
+			takeOver(s, 1)
+			answers := s.Import.Shards[0].Source
+			sourceGone(s, 0)
+			s.Import.Shards[0].Source = answers
+		}, "Wait", "c-0-0 copies the server's data, or has lost it", "Wait", "has lost it", nil},
+		"another copies, whose server is there": {func(_ *Desired, s *shot) {
+			takeOver(s, 1)
+			sourceGone(s, 0)
+			s.Instances[4].Redis.MasterLinkUp = false
+		}, "Wait", "c-2-0 copies", "Wait", "c-2-0 copies", nil},
+		"the server is in no cluster": {func(_ *Desired, s *shot) { *s = *following(); sourceGone(s, 0) }, "Wait", "(c-0-0 has 7 keys)",
+			"CutOver", "", []string{"c-0-0"}},
 		"a link that it never had": {func(_ *Desired, s *shot) { sourceGone(s, 0); s.Instances[0].Redis.MasterLinkLost = false }, "Wait",
 			"(c-0-0 has 7 keys, perhaps in the middle of a copy)", "CutOver", "", []string{"c-0-0"}},
 		"one loads": {func(_ *Desired, s *shot) { sourceGone(s, 1); s.Instances[2].Redis.Loading = true }, "Wait", "c-1-0 loads", "Wait", "",
@@ -160,6 +176,27 @@ func TestWhatIsGivenUp(t *testing.T) {
 	}
 	if step := next(); step.Name() != "Wait" || !strings.HasSuffix(step.Why(), "to "+d.GiveUpSource+"-0") {
 		t.Errorf("a clone may be of two moments: %s: %s", step.Name(), step.Why())
+	}
+}
+
+// As long as a first instance does not answer, nobody can have given up what all hold: every relay that is missing is made.
+func TestNothingIsGivenUpOfWhoDoesNotAnswer(t *testing.T) {
+	for name, change := range map[string]func(*snapshot.Snapshot){
+		"its Redis does not answer": func(s *snapshot.Snapshot) { s.Instances[2].Redis = nil },
+		"it has no pod":             func(s *snapshot.Snapshot) { s.Instances = slices.Delete(s.Instances, 2, 3) },
+	} {
+		d, s := importer(), following(slots.All().Split(3)...)
+		sourceGone(s, 0)
+		s.Import.Shards[0].Relay = nil
+		d.GiveUpSource = ShapeOf(d, s, now).in.wordForSource(0)
+		if step := ShapeOf(d, s, now).Next(Pending{}).Step; !Is[CutOver](step) {
+			t.Errorf("%s: before: %s: %s", name, step.Name(), step.Why())
+		}
+		change(s)
+		step := ShapeOf(d, s, now).Next(Pending{}).Step
+		if prepare, is := step.(PrepareImport); !is || len(prepare.Relays) != 1 || prepare.Relays[0].Shard != 0 {
+			t.Errorf("%s: %s: %s", name, step.Name(), step.Why())
+		}
 	}
 }
 

@@ -294,6 +294,23 @@ func TestFollowing(t *testing.T) {
 		"the spec is changed": {func(d *Desired, _ *snapshot.Snapshot) { d.Import = nil }, "Stall", string(SourceFollowed), "put it back"},
 		"the status is lost": {func(d *Desired, s *snapshot.Snapshot) { d.Import, s.Import = nil, nil }, "Stall", string(SourceFollowed),
 			"put it back"},
+		"it lags a little": {func(_ *Desired, s *snapshot.Snapshot) { s.Import.Shards[0].Source.Offset += mostLag }, "CutOver", "", ""},
+		"a slot moves, and another has moved": {func(_ *Desired, s *snapshot.Snapshot) {
+			s.Import.Shards[0].Source.Open, s.Import.Shards[0].Source.Slots = 1, slots.Range(1, 16383)
+		}, "Wait", string(SourceFollowed), "1 slots move"},
+		"nobody knows with what it began": {func(d *Desired, s *snapshot.Snapshot) { d.Import.CutOver, s.Import.Slots = false, nil }, "Wait",
+			string(CutOverAsked), ""},
+		"nothing runs yet": {func(_ *Desired, s *snapshot.Snapshot) { s.Instances = nil }, "Wait", string(SnapshotComplete),
+			"has no pod yet"},
+		"it has taken over, and a replica is of a former cluster of the name": {func(_ *Desired, s *snapshot.Snapshot) {
+			takeOver(s, 0)
+			s.Instances[1].Redis.Master, s.Instances[1].Redis.MasterID = false, v1alpha1.ImportMasterID("former", 0)
+		}, "Stall", string(SourceFollowed), "c-0-1 follows a server outside"},
+		"it has formed since": {func(_ *Desired, s *snapshot.Snapshot) {
+			was := s.Import
+			*s = *formed()
+			s.Import = was
+		}, "None", "", ""},
 		"the link is long down": {func(_ *Desired, s *snapshot.Snapshot) {
 			r := s.Instances[0].Redis
 			r.MasterLinkUp, r.MasterLinkLost, r.MasterLinkDownFor = false, true, time.Hour
@@ -337,7 +354,13 @@ func TestTakingOver(t *testing.T) {
 		"it restarted since":    {func(s *snapshot.Snapshot) { s.Instances[0].Redis.FormerHistory = "" }, "RecordCutOver", nil},
 		"the server is another": {func(s *snapshot.Snapshot) { s.Import.Shards[0].Source.History = "bb" }, "RecordCutOver", nil},
 		"the status is older": {func(s *snapshot.Snapshot) { s.Instances[0].Redis.Slots = slots.Range(0, 100); introduce(s) },
-			"RecordCutOver", nil},
+			"RecordCutOver", missed(0)},
+		"it has other slots, and knows nobody": {func(s *snapshot.Snapshot) { s.Instances[0].Redis.Slots = slots.Range(0, 100) },
+			"Stall", nil},
+		"nobody knows with what it began": {func(s *snapshot.Snapshot) { s.Import.Slots = nil }, "RecordCutOver", missed(0)},
+		"nor that, and its volume is lost": {func(s *snapshot.Snapshot) {
+			s.Import.Slots, s.Instances[0].Redis = nil, &snapshot.Redis{NodeID: nodeID(0, 0), Master: true}
+		}, "Stall", nil},
 		"it forgets later": {func(s *snapshot.Snapshot) {
 			s.Instances[0].Redis.Peers[outsideID] = snapshot.Peer{ID: outsideID, Master: true}
 		}, "RecordCutOver", missed(0)},
@@ -346,6 +369,10 @@ func TestTakingOver(t *testing.T) {
 		"it is not reached": {func(s *snapshot.Snapshot) { s.Instances[0].Redis = nil }, "Wait", nil},
 		"it loads":          {func(s *snapshot.Snapshot) { s.Instances[0].Redis.Loading = true }, "Wait", nil},
 		"it is known":       {func(s *snapshot.Snapshot) { s.Import.CutOver = true }, "EndImport", nil},
+		"it is known, and it is not reached": {func(s *snapshot.Snapshot) { s.Import.CutOver, s.Instances[0].Redis = true, nil },
+			"EndImport", nil},
+		"it is known, and its pod is gone": {func(s *snapshot.Snapshot) { s.Import.CutOver, s.Instances = true, s.Instances[1:] },
+			"EndImport", nil},
 		"the pause is not over": {func(s *snapshot.Snapshot) { s.Import.CutOver, s.Import.CutOverAt = true, now.Add(-31*time.Second) },
 			"AssignSlots", nil},
 		"the relay is being gone": {func(s *snapshot.Snapshot) {
@@ -361,8 +388,9 @@ func TestTakingOver(t *testing.T) {
 		if decision.Step.Name() != tt.step || len(decision.Topology) != 1 {
 			t.Errorf("%s: %s: %s, topology %v", name, decision.Step.Name(), decision.Step.Why(), decision.Topology)
 		}
-		if step, is := decision.Step.(RecordCutOver); is && tt.missed != nil &&
-			(step.Missed == nil || *step.Missed != *tt.missed) {
+		if step, is := decision.Step.(RecordCutOver); is && ((step.Missed == nil) != (tt.missed == nil) ||
+			tt.missed != nil && *step.Missed != *tt.missed ||
+			strings.Contains(step.Reason, "bytes came") != (tt.missed != nil && *tt.missed > 0)) {
 			t.Errorf("%s: %+v", name, step)
 		}
 		if step, is := decision.Step.(AssignSlots); is && !step.Assignments[0].Slots.IsEmpty() {
@@ -430,6 +458,15 @@ func TestShardsAreTakenOver(t *testing.T) {
 			"first instance of shard 1 does not answer", 0},
 		"one has taken over": {func(d *Desired, s *shot) { d.Import.CutOver = false; takeOver(s, 1) }, "CutOver",
 			"2 instances follow the server at redis.example.com:6379, and take over while writes are paused there; 1 have taken over before", 2},
+		"one has no pod": {func(_ *Desired, s *shot) { s.Instances = s.Instances[:4] }, "Wait",
+			"first instance of shard 2 does not answer", 0},
+		"one has, and could not carry out what its clients asked for": {func(_ *Desired, s *shot) {
+			takeOver(s, 1)
+			s.Instances[2].Redis.LoadErrors = 1
+		}, "CutOver", "", 2},
+		"of one it is not known what it is to follow": {func(_ *Desired, s *shot) {
+			s.Import.Shards, s.Import.Slots = s.Import.Shards[:2], nil
+		}, "Wait", "c-2-0 is of a shard that the server's cluster does not have", 0},
 		"two have, and one copies": {func(_ *Desired, s *shot) {
 			takeOver(s, 0)
 			takeOver(s, 1)
@@ -501,6 +538,39 @@ func TestShardsAreTakenOver(t *testing.T) {
 	}
 }
 
+// While some take over, writes are paused also where others have before, as far as the relays there run.
+func TestWritesArePausedWhereOthersHaveTakenOver(t *testing.T) {
+	d, s := importer(), following(slots.All().Split(3)...)
+	d.Import.CutOver = true
+	next := func() CutOver {
+		cut, _ := ShapeOf(d, s, now).Next(Pending{}).Step.(CutOver)
+		return cut
+	}
+	if cut := next(); len(cut.Followers) != 3 || len(cut.Relays) > 0 || !strings.HasSuffix(cut.Reason, "while writes are paused there") {
+		t.Errorf("none has taken over: %+v", cut)
+	}
+	takeOver(s, 0)
+	takeOver(s, 1)
+	s.Import.Shards[0].RelayIP = ""
+	if cut := next(); len(cut.Followers) != 1 || !slices.Equal(cut.Relays, []string{"10.9.9.8"}) {
+		t.Errorf("two have, and a relay does not run: %+v", cut)
+	}
+}
+
+// Without an import, or what its shards need, nobody knows what is missed, and no word gives a source up.
+func TestWhatIsNotKnownOfAnImport(t *testing.T) {
+	for name, is := range map[string]*snapshot.Import{"nothing is imported": nil, "nothing is known of its shards": {}} {
+		s := formed()
+		s.Import = is
+		if missed := Missed(s); missed != nil {
+			t.Errorf("%s: %d bytes are missed", name, *missed)
+		}
+		if word := ShapeOf(desired(), s, now).in.wordForSource(); word != "" {
+			t.Errorf("%s: it is given up by %s", name, word)
+		}
+	}
+}
+
 // How far the first instance is behind is told as long as both ends are known, and it follows.
 func TestLag(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -511,6 +581,7 @@ func TestLag(t *testing.T) {
 		"it follows":            {func(s *snapshot.Snapshot) { s.Import.Shards[0].Source.Offset += 40 }, 40, true},
 		"it has all":            {func(*snapshot.Snapshot) {}, 0, true},
 		"nothing is imported":   {func(s *snapshot.Snapshot) { s.Import = nil }, 0, false},
+		"no shard is known":     {func(s *snapshot.Snapshot) { s.Import.Shards = nil }, 0, false},
 		"the server is unknown": {func(s *snapshot.Snapshot) { s.Import.Shards[0].Source = nil }, 0, false},
 		"it has no pod":         {func(s *snapshot.Snapshot) { s.Instances = nil }, 0, false},
 		"it does not answer":    {func(s *snapshot.Snapshot) { s.Instances[0].Redis = nil }, 0, false},
