@@ -85,14 +85,15 @@ func planTLSClients(in input) Step {
 
 // clientsInForce is what clients can rely on: with Required they have to show a certificate, since an instance wants one, or might.
 func (in input) clientsInForce() v1alpha1.ClientCertificates {
-	if in.clients != v1alpha1.ClientCertificatesRequired && (in.wantsCertificates() ||
-		in.snap.ClientCertificates == v1alpha1.ClientCertificatesRequired && in.tlsStages().absent != "") {
+	if in.wantsCertificates() ||
+		in.snap.ClientCertificates == v1alpha1.ClientCertificatesRequired && in.tlsStages().absent != "" {
 		return v1alpha1.ClientCertificatesRequired
 	}
 	return in.clients
 }
 
-// clientsWait says what keeps instances from wanting of clients what is asked for; empty: nothing.
+// clientsWait says what keeps instances, which have come to the stage of TLS that is asked for, from wanting of clients what is asked for;
+// empty: nothing.
 func (in input) clientsWait(seen tlsStages) string {
 	if in.desired.TLS == v1alpha1.TLSDisabled {
 		return ""
@@ -102,7 +103,7 @@ func (in input) clientsWait(seen tlsStages) string {
 	}
 	var names []string
 	for _, pod := range seen.pods {
-		if pod.TLSStage() > redisconf.TLSPlain && pod.Redis.Settings[redisconf.AuthClients] != redisconf.AuthClientsOf(in.clients) {
+		if pod.Redis.Settings[redisconf.AuthClients] != redisconf.AuthClientsOf(in.clients) {
 			names = append(names, pod.Name)
 		}
 	}
