@@ -23,10 +23,10 @@ const AuthoritiesWithin = 5 * time.Minute
 // and from then on until nobody asks for that any more: whoever comes without one later is refused.
 func (in input) clientCertificates() v1alpha1.ClientCertificates {
 	asked := in.desired.ClientCertificates
-	if asked != v1alpha1.ClientCertificatesRequired || len(in.snap.Instances) == 0 || in.wantsCertificates() ||
-		in.snap.ClientCertificates == asked || in.certificatesShown().Holds {
+	if asked != v1alpha1.ClientCertificatesRequired || len(in.snap.Instances) == 0 || in.wantsCertificates() || in.certificatesShown().Holds {
 		return asked
 	}
+	// Who was told Required goes on to be.
 	return cmp.Or(in.snap.ClientCertificates, v1alpha1.ClientCertificatesOptional)
 }
 

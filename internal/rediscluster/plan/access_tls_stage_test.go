@@ -306,6 +306,14 @@ func TestTLSInForce(t *testing.T) {
 	if got := decide(desired(), formed(), now).TLS; got != (TLSInForce{}) {
 		t.Errorf("nobody says anything of TLS: %+v", got)
 	}
+	lost, as := atTLSStages("", one)
+	as.TLSStage, as.TLSMode, as.ClientCertificates = one, required, v1alpha1.ClientCertificatesRequired
+	as.LoadedAuthorities, as.TLS.Authorities = "of before", "others"
+	want := TLSInForce{Mode: required, Stage: one, Clients: v1alpha1.ClientCertificatesRequired, Authorities: "of before",
+		Waits: "spec.tls is gone, and instances use TLS"}
+	if got := decide(lost, as, now).TLS; got != want {
+		t.Errorf("without spec.tls all stays as it was: %+v", got)
+	}
 	d.TLS = ""
 	s.Instances[0].HasCertificate = true
 	if step, stalls := decide(d, s, now).Step.(Stall); !stalls || !strings.Contains(step.Why(), "spec.tls is gone, and c-0-0 uses TLS") {
