@@ -23,10 +23,10 @@ const AuthoritiesWithin = 5 * time.Minute
 // and from then on until nobody asks for that any more: whoever comes without one later is refused.
 func (in input) clientCertificates() v1alpha1.ClientCertificates {
 	asked := in.desired.ClientCertificates
-	if asked != v1alpha1.ClientCertificatesRequired || len(in.snap.Instances) == 0 || in.wantsCertificates() ||
-		in.snap.ClientCertificates == asked || in.certificatesShown().Holds {
+	if asked != v1alpha1.ClientCertificatesRequired || len(in.snap.Instances) == 0 || in.wantsCertificates() || in.certificatesShown().Holds {
 		return asked
 	}
+	// Who was told Required goes on to be.
 	return cmp.Or(in.snap.ClientCertificates, v1alpha1.ClientCertificatesOptional)
 }
 
@@ -85,14 +85,15 @@ func planTLSClients(in input) Step {
 
 // clientsInForce is what clients can rely on: with Required they have to show a certificate, since an instance wants one, or might.
 func (in input) clientsInForce() v1alpha1.ClientCertificates {
-	if in.clients != v1alpha1.ClientCertificatesRequired && (in.wantsCertificates() ||
-		in.snap.ClientCertificates == v1alpha1.ClientCertificatesRequired && in.tlsStages().absent != "") {
+	if in.wantsCertificates() ||
+		in.snap.ClientCertificates == v1alpha1.ClientCertificatesRequired && in.tlsStages().absent != "" {
 		return v1alpha1.ClientCertificatesRequired
 	}
 	return in.clients
 }
 
-// clientsWait says what keeps instances from wanting of clients what is asked for; empty: nothing.
+// clientsWait says what keeps instances, which have come to the stage of TLS that is asked for, from wanting of clients what is asked for;
+// empty: nothing.
 func (in input) clientsWait(seen tlsStages) string {
 	if in.desired.TLS == v1alpha1.TLSDisabled {
 		return ""
@@ -102,7 +103,7 @@ func (in input) clientsWait(seen tlsStages) string {
 	}
 	var names []string
 	for _, pod := range seen.pods {
-		if pod.TLSStage() > redisconf.TLSPlain && pod.Redis.Settings[redisconf.AuthClients] != redisconf.AuthClientsOf(in.clients) {
+		if pod.Redis.Settings[redisconf.AuthClients] != redisconf.AuthClientsOf(in.clients) {
 			names = append(names, pod.Name)
 		}
 	}

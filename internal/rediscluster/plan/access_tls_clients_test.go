@@ -26,6 +26,9 @@ func TestCertificatesOfClients(t *testing.T) {
 			s.ClientCertificates = want
 		}
 	}
+	gateways := func(_ *Desired, s *snapshot.Snapshot) {
+		s.External = &snapshot.External{Gateways: []snapshot.Gateway{{Pod: "front"}, {Pod: "former", ShowsNone: true}}}
+	}
 	for name, tt := range map[string]struct {
 		asked    v1alpha1.ClientCertificates
 		stage    redisconf.TLSStage
@@ -35,9 +38,11 @@ func TestCertificatesOfClients(t *testing.T) {
 		reliable v1alpha1.ClientCertificates
 		waits    string
 	}{
-		"as it was":          {asked: optional, file: optional, reliable: optional},
-		"none":               {asked: none, file: none, told: 6, reliable: none, waits: "do not do with certificates"},
-		"required":           {asked: required, file: required, told: 6, reliable: required, waits: "do not do with certificates"},
+		"as it was": {asked: optional, file: optional, reliable: optional},
+		"none":      {asked: none, file: none, told: 6, reliable: none, waits: "do not do with certificates"},
+		"required":  {asked: required, file: required, told: 6, reliable: required, waits: "do not do with certificates"},
+		"none, of a certificate that is no good": {asked: none, change: func(_ *Desired, s *snapshot.Snapshot) { s.TLS.Problem = "it expired" },
+			file: none, told: 6, reliable: none, waits: "do not do with certificates"},
 		"required, with two": {asked: required, stage: redisconf.TLSBoth, file: required, told: 6, reliable: required, waits: "do not do"},
 		"it is":              {asked: required, change: all(required), file: required, reliable: required},
 		"one was not told": {asked: required, change: func(d *Desired, s *snapshot.Snapshot) {
@@ -55,14 +60,27 @@ func TestCertificatesOfClients(t *testing.T) {
 			s.ClientCertificates, first(s).ExporterShowsNone = "", true
 		}, file: required, reliable: required},
 		"a gateway would be refused": {asked: required, change: func(d *Desired, s *snapshot.Snapshot) {
-			d.External, s.External = true, &snapshot.External{Gateways: []snapshot.Gateway{{Pod: "front"}, {Pod: "former", ShowsNone: true}}}
+			d.External = true
+			gateways(d, s)
 		}, file: optional, reliable: optional, waits: "gateway former has ended"},
+		"a gateway that connects plainly": {asked: required, stage: redisconf.TLSBoth, change: func(d *Desired, s *snapshot.Snapshot) {
+			d.External = true
+			gateways(d, s)
+		}, file: required, told: 6, reliable: required, waits: "do not do"},
+		"a gateway that is to go": {asked: required, change: gateways, file: required, told: 6, reliable: required, waits: "do not do"},
+		"no gateway yet": {asked: required, change: func(d *Desired, _ *snapshot.Snapshot) { d.External = true },
+			file: required, told: 6, reliable: required, waits: "do not do"},
+		"clients were told, and no instance was": {asked: required, change: func(_ *Desired, s *snapshot.Snapshot) {
+			s.ClientCertificates, first(s).ExporterShowsNone = required, true
+		}, file: required, told: 6, reliable: required, waits: "do not do"},
 		"a certificate that is no good": {asked: required, change: func(_ *Desired, s *snapshot.Snapshot) { s.TLS.Problem = "it expired" },
 			file: optional, reliable: optional, waits: "it expired"},
 		"taken back": {asked: optional, change: all(required), file: optional, told: 6, reliable: required, waits: "do not do with certificates"},
 		"taken back, one does not answer": {asked: optional, change: func(_ *Desired, s *snapshot.Snapshot) {
 			s.ClientCertificates, first(s).Redis = required, nil
 		}, file: optional, reliable: required},
+		"as it was, one does not answer": {asked: optional, change: func(_ *Desired, s *snapshot.Snapshot) { first(s).Redis = nil },
+			file: optional, reliable: optional},
 		"taken back, and done": {asked: optional, change: func(_ *Desired, s *snapshot.Snapshot) { s.ClientCertificates = required },
 			file: optional, reliable: optional},
 	} {
@@ -99,6 +117,75 @@ func TestCertificatesOfClients(t *testing.T) {
 	}
 }
 
+// A new cluster wants certificates of clients from the start, whatever else it lacks. One that has an instance does not before there is a
+// certificate to show, nor does one without TLS.
+func TestCertificatesOfClientsFromTheStart(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*Desired, *snapshot.Snapshot)
+		want   v1alpha1.ClientCertificates
+	}{
+		"no instance": {func(_ *Desired, s *snapshot.Snapshot) {
+			s.Instances, s.TLS.Problem = nil, "it is being made"
+		}, v1alpha1.ClientCertificatesRequired},
+		"one instance": {func(_ *Desired, s *snapshot.Snapshot) {
+			s.Instances, s.TLS.Problem = s.Instances[:1], "it is being made"
+		}, v1alpha1.ClientCertificatesOptional},
+		"no TLS": {func(d *Desired, s *snapshot.Snapshot) {
+			d.TLS, s.TLS.Enabled = v1alpha1.TLSDisabled, false
+			for i := range s.Instances {
+				s.Instances[i].HasCertificate = false
+				setTLSStage(&s.Instances[i], redisconf.TLSPlain)
+			}
+		}, v1alpha1.ClientCertificatesOptional},
+	} {
+		d, s := atTLSStages(v1alpha1.TLSRequired, redisconf.TLSRequired)
+		d.ClientCertificates = v1alpha1.ClientCertificatesRequired
+		tt.change(&d, s)
+		if got := ShapeOf(d, s, now).TLS.Clients; got != tt.want {
+			t.Errorf("%s: redis.conf has %s, want %s", name, got, tt.want)
+		}
+	}
+}
+
+// An engine would want certificates of clients if nobody told it otherwise. As long as it takes no TLS it wants none of anybody, and is
+// told nothing of that; as soon as it does, it counts, also while nobody was told of its port for TLS.
+func TestCertificatesOfClientsOfPlainInstances(t *testing.T) {
+	const optional, required = v1alpha1.ClientCertificatesOptional, v1alpha1.ClientCertificatesRequired
+	for _, tt := range []struct {
+		stage                 redisconf.TLSStage
+		asked, file, reliable v1alpha1.ClientCertificates
+		told                  int
+	}{
+		{stage: redisconf.TLSPlain, asked: required, file: optional, reliable: optional},
+		{stage: redisconf.TLSOpened, asked: required, file: required, reliable: required},
+		{stage: redisconf.TLSOpened, asked: optional, file: optional, reliable: required, told: 6},
+	} {
+		d, s := atTLSStages(v1alpha1.TLSBoth, tt.stage)
+		d.ClientCertificates, s.ClientCertificates, s.Instances[0].ExporterShowsNone = tt.asked, optional, true
+		for i := range s.Instances {
+			s.Instances[i].Redis.Settings[redisconf.AuthClients] = "yes"
+		}
+		shape := ShapeOf(d, s, now)
+		step, _ := planTLSClients(shape.in).(SetTLS)
+		reliable := shape.Next(Pending{}).TLS.Clients
+		if shape.TLS.Clients != tt.file || reliable != tt.reliable || len(step.Changes) != tt.told {
+			t.Errorf("stage %d, %s: redis.conf has %s, clients can rely on %s, %d are told", tt.stage, tt.asked, shape.TLS.Clients, reliable,
+				len(step.Changes))
+		}
+	}
+}
+
+// Nothing is changed while spec.tls is gone.
+func TestCertificatesOfClientsWithoutTLSInTheSpec(t *testing.T) {
+	d, s := atTLSStages("", redisconf.TLSRequired)
+	for i := range s.Instances {
+		s.Instances[i].Redis.Settings[redisconf.AuthClients] = "yes"
+	}
+	if step := planTLSClients(ShapeOf(d, s, now).in); step != nil {
+		t.Errorf("%+v", step)
+	}
+}
+
 // What instances trust they tell nobody: they are told to load it as long as their files may be of before, also by the next process. It is
 // in the status from before the first is told until the last was told often enough.
 func TestAuthoritiesAreLoaded(t *testing.T) {
@@ -121,6 +208,20 @@ func TestAuthoritiesAreLoaded(t *testing.T) {
 		"for long":                          {loaded: changing, since: AuthoritiesWithin, lasts: AuthoritiesWithin, want: "new", told: true},
 		"for long, and nobody was told":     {loaded: "old", since: AuthoritiesWithin, want: changing},
 		"for long, and they were told once": {loaded: changing, since: AuthoritiesWithin, want: changing, told: true},
+		"they changed once more":            {loaded: changing, since: time.Second, lasts: AuthoritiesWithin, want: changing, told: true},
+		"nothing is to be trusted any more": {loaded: "old", want: "old",
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.TLS.Authorities = "" }},
+		"nobody runs": {loaded: "old", since: time.Second, want: "new",
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances = nil }},
+		"one alone runs": {loaded: "old", since: time.Second, want: changing,
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Instances = s.Instances[:1] }},
+		"one takes no TLS": {loaded: changing, since: AuthoritiesWithin, lasts: AuthoritiesWithin, want: "new", told: true,
+			change: first(func(pod *snapshot.Instance) { setTLSStage(pod, redisconf.TLSPlain); pod.Redis.AuthoritiesLoadedFor = 0 })},
+		"one has just opened its port for TLS": {loaded: changing, since: AuthoritiesWithin, lasts: AuthoritiesWithin, want: changing, told: true,
+			change: first(func(pod *snapshot.Instance) {
+				setTLSStage(pod, redisconf.TLSOpened)
+				pod.Redis.AuthoritiesLoadedFor = 0
+			})},
 		"one was told later": {loaded: changing, since: AuthoritiesWithin, lasts: AuthoritiesWithin, want: changing, told: true,
 			change: first(func(pod *snapshot.Instance) { pod.Redis.AuthoritiesLoadedFor = AuthoritiesWithin - time.Second })},
 		"one does not answer": {loaded: changing, since: AuthoritiesWithin, lasts: AuthoritiesWithin, want: changing, told: true,

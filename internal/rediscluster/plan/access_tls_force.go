@@ -30,7 +30,7 @@ func (in input) tlsInForce() TLSInForce {
 	seen, asked := in.tlsStages(), in.desired.TLS
 	holding := in.holdsCertificates()
 	switch {
-	case !holding && (asked == "" || asked == v1alpha1.TLSDisabled && in.tls == redisconf.TLSPlain):
+	case !holding && (asked == "" || asked == v1alpha1.TLSDisabled):
 		return TLSInForce{}
 	case asked == "": // nothing is done before spec.tls is back, and then all is known that was
 		return TLSInForce{Mode: cmp.Or(in.snap.TLSMode, in.firstTLSMode(), v1alpha1.TLSRequired), Stage: in.tls,
@@ -41,20 +41,19 @@ func (in input) tlsInForce() TLSInForce {
 	if is.Mode == "" {
 		is.Mode = in.firstTLSMode()
 	}
-	settled := seen.absent == "" && len(seen.pods) > 0 && in.portsKnown(seen).Holds
+	settled := seen.absent == "" && in.portsKnown(seen).Holds
 	switch {
 	case asked == v1alpha1.TLSDisabled && seen.most <= redisconf.TLSBoth && len(seen.pods) > 0:
 		is.Mode = v1alpha1.TLSDisabled
 	case asked == v1alpha1.TLSRequired && settled && seen.least == redisconf.TLSRequired:
 		is.Mode = v1alpha1.TLSRequired
-	case asked == v1alpha1.TLSBoth && settled && seen.least == redisconf.TLSBoth && seen.most == redisconf.TLSBoth,
-		asked != v1alpha1.TLSDisabled && settled && seen.least >= redisconf.TLSBoth && is.Mode == v1alpha1.TLSDisabled:
+	case asked != v1alpha1.TLSDisabled && settled && seen.least >= redisconf.TLSBoth && is.Mode == v1alpha1.TLSDisabled:
 		is.Mode = v1alpha1.TLSBoth
 	}
 	if is.Mode == v1alpha1.TLSRequired && (seen.takesPlain() || in.tls <= redisconf.TLSBoth && !in.desired.Paused) {
 		is.Mode = v1alpha1.TLSBoth // from before one can open its plain port until all have closed theirs
 	}
-	is.Waits = cmp.Or(in.tlsWaits(is, seen, holding), in.clientsWait(seen))
+	is.Waits = cmp.Or(in.tlsWaits(is, seen), in.clientsWait(seen))
 	return is
 }
 
@@ -77,10 +76,10 @@ func (in input) firstTLSMode() v1alpha1.TLSMode {
 	return v1alpha1.TLSDisabled
 }
 
-func (in input) tlsWaits(is TLSInForce, seen tlsStages, holding bool) string {
+func (in input) tlsWaits(is TLSInForce, seen tlsStages) string {
 	asked := in.desired.TLS
 	goal, reached := redisconf.TLSGoal(asked), is.Mode == asked
-	if asked == "" || !reached && seen.absent != "" {
+	if !reached && seen.absent != "" {
 		return seen.absent
 	}
 	var names []string
@@ -92,8 +91,6 @@ func (in input) tlsWaits(is TLSInForce, seen tlsStages, holding bool) string {
 	switch {
 	case len(names) > 0:
 		return "these instances do not take the connections that are asked for yet: " + list(names)
-	case asked == v1alpha1.TLSDisabled:
-		return ""
 	case reached:
 		return takesTLS(seen).Reason
 	}

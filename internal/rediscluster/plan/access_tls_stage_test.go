@@ -206,13 +206,28 @@ func TestTLSStagesDifferByWhatBelongsTogether(t *testing.T) {
 // What clients can rely on changes when all instances have it, and before anything of it ends.
 func TestTLSInForce(t *testing.T) {
 	const off, both, required = v1alpha1.TLSDisabled, v1alpha1.TLSBoth, v1alpha1.TLSRequired
-	const bus, links, two, one = redisconf.TLSBus, redisconf.TLSLinks, redisconf.TLSBoth, redisconf.TLSRequired
+	const plain, bus, links, unlinked = redisconf.TLSPlain, redisconf.TLSBus, redisconf.TLSLinks, redisconf.TLSUnlinked
+	const two, second, one = redisconf.TLSBoth, redisconf.TLSSecond, redisconf.TLSRequired
+	down := func(_ *Desired, s *snapshot.Snapshot) { s.Instances[5].Redis = nil }
+	silent := func(s *snapshot.Snapshot, from int) {
+		for i := range s.Instances[from:] {
+			s.Instances[from+i].Redis = nil
+		}
+	}
+	unsecured := func(s *snapshot.Snapshot, n int) {
+		for i := range s.Instances[:n] {
+			s.Instances[i].HasCertificate = false
+		}
+	}
+	unheard := func(_ *Desired, s *snapshot.Snapshot) {
+		peer(s, "c-0-0", "c-1-0", func(p *snapshot.Peer) { p.Port = 0 })
+	}
 	for name, tt := range map[string]struct {
 		asked, was, want v1alpha1.TLSMode
 		stage            redisconf.TLSStage
 		at               []redisconf.TLSStage
 		waits            bool
-		change           func(*snapshot.Snapshot)
+		change           func(*Desired, *snapshot.Snapshot)
 	}{
 		"no status yet":          {asked: required, want: required, at: stages{one}},
 		"on its way":             {asked: both, was: off, want: off, stage: bus, at: stages{links}, waits: true},
@@ -221,29 +236,59 @@ func TestTLSInForce(t *testing.T) {
 		"required is on its way": {asked: required, was: both, want: both, stage: one, at: stages{two, one}, waits: true},
 		"required":               {asked: required, was: both, want: required, stage: one, at: stages{one}},
 		"both are on their way":  {asked: both, was: required, want: both, stage: two, at: stages{two, one}, waits: true},
-		"no plain port is open yet": {asked: both, was: required, want: required, stage: redisconf.TLSSecond,
-			at: stages{redisconf.TLSSecond, one}, waits: true},
-		"turned back": {asked: required, was: required, want: both, stage: two, at: stages{two, redisconf.TLSSecond}, waits: true},
-		"turned back, one is down": {asked: required, was: required, want: both, stage: two, at: stages{two}, waits: true,
-			change: func(s *snapshot.Snapshot) { s.Instances[5].Redis = nil }},
-		"one opens it when it starts": {asked: required, was: required, want: both, stage: two, at: stages{redisconf.TLSSecond}, waits: true,
-			change: func(s *snapshot.Snapshot) { s.Instances[5].Redis = nil }},
-		"required, one is down": {asked: required, was: required, want: required, stage: one, at: stages{one},
-			change: func(s *snapshot.Snapshot) { s.Instances[5].Redis = nil }},
+		"no plain port is open yet": {asked: both, was: required, want: required, stage: second,
+			at: stages{second, one}, waits: true},
+		"turned back":                 {asked: required, was: required, want: both, stage: two, at: stages{two, second}, waits: true},
+		"turned back, one is down":    {asked: required, was: required, want: both, stage: two, at: stages{two}, waits: true, change: down},
+		"one opens it when it starts": {asked: required, was: required, want: both, stage: two, at: stages{second}, waits: true, change: down},
+		"required, one is down":       {asked: required, was: required, want: required, stage: one, at: stages{one}, change: down},
+		"required on its way, one is down": {asked: required, was: both, want: both, stage: one, at: stages{one}, waits: true,
+			change: down},
+		"required, one has its port elsewhere": {asked: required, was: both, want: both, stage: one, at: stages{second, one}, waits: true},
+		"both again, and all take TLS only":    {asked: both, was: both, want: both, stage: one, at: stages{one}, waits: true},
+		"both, from TLS only":                  {asked: both, was: required, want: both, stage: two, at: stages{two}},
+		"both, one is down":                    {asked: both, was: off, want: off, stage: bus, at: stages{two}, waits: true, change: down},
+		"both, one has not heard of a port":    {asked: both, was: off, want: off, stage: two, at: stages{two}, waits: true, change: unheard},
+		"both all along, one has not heard of a port": {asked: both, was: both, want: both, stage: two, at: stages{two},
+			change: unheard},
+		"both again, on the way back": {asked: both, was: off, want: off, stage: two, at: stages{unlinked, two}, waits: true},
+		"both, pods lack certificates": {asked: both, was: off, want: off, stage: plain, at: stages{plain}, waits: true,
+			change: func(_ *Desired, s *snapshot.Snapshot) { unsecured(s, 6) }},
 		"required, one takes both": {asked: required, was: required, want: both, stage: one, at: stages{one, one, two}, waits: true},
 		"both, TLS fails of one": {asked: both, was: both, want: both, stage: two, at: stages{two}, waits: true,
-			change: func(s *snapshot.Snapshot) {
+			change: func(_ *Desired, s *snapshot.Snapshot) {
 				s.Instances[2].Way, s.Instances[2].TLSError = snapshot.Way{Plain: true}, "certificate has expired"
 			}},
 		"spec.tls is taken away":    {was: required, want: required, stage: one, at: stages{one}, waits: true},
 		"off is on its way":         {asked: off, was: both, want: off, stage: two, at: stages{two}, waits: true},
-		"off, pods have files left": {asked: off, was: off, want: off, stage: redisconf.TLSPlain, at: stages{redisconf.TLSPlain}, waits: true},
+		"off, pods have files left": {asked: off, was: off, want: off, stage: plain, at: stages{plain}, waits: true},
+		"off, the last pod with files does not answer": {asked: off, was: off, want: off, stage: plain, at: stages{plain},
+			change: func(d *Desired, s *snapshot.Snapshot) { unsecured(s, 5); down(d, s) }},
+		"off, all take TLS only":             {asked: off, was: required, want: required, stage: one, at: stages{one}, waits: true},
+		"off, all are about to open theirs":  {asked: off, was: required, want: both, stage: second, at: stages{second}, waits: true},
+		"off, one started as redis.conf was": {asked: off, was: off, want: off, stage: two, at: stages{second, two}, waits: true},
+		"off, nobody opens theirs in a pause": {asked: off, was: required, want: required, stage: second, at: stages{second}, waits: true,
+			change: func(d *Desired, _ *snapshot.Snapshot) { d.Paused = true }},
+		"off, nobody answers": {asked: off, was: both, want: both, stage: two, at: stages{two}, waits: true,
+			change: func(_ *Desired, s *snapshot.Snapshot) { silent(s, 0) }},
+		"off, one alone answers": {asked: off, was: both, want: off, stage: two, at: stages{two}, waits: true,
+			change: func(_ *Desired, s *snapshot.Snapshot) { silent(s, 1) }},
+		// Without a status it is what is asked for as long as the cluster has not formed, and then what redis.conf has.
+		"no instance yet": {asked: required, want: required, at: stages{one},
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Formed, s.Instances = false, nil }},
+		"asked for while the cluster forms": {asked: both, want: both, at: stages{plain}, waits: true,
+			change: func(_ *Desired, s *snapshot.Snapshot) { s.Formed = false; unsecured(s, 6) }},
+		"no status, required, one is down": {asked: required, want: required, at: stages{one}, change: down},
+		"no status, both, one is down":     {asked: both, want: both, at: stages{two}, change: down},
+		"no status, on the way back":       {asked: both, want: required, at: stages{second, one}, waits: true},
+		"no status, nobody answers in a pause": {asked: both, want: both, at: stages{two},
+			change: func(d *Desired, s *snapshot.Snapshot) { d.Paused = true; silent(s, 0) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := atTLSStages(tt.asked, tt.at...)
 			s.TLSStage, s.TLSMode = tt.stage, tt.was
 			if tt.change != nil {
-				tt.change(s)
+				tt.change(&d, s)
 			}
 			got := decide(d, s, now).TLS
 			if got.Mode != tt.want || (got.Waits != "") != tt.waits {
@@ -257,6 +302,17 @@ func TestTLSInForce(t *testing.T) {
 	}
 	if got := decide(d, s, now).TLS; got.Mode != "" {
 		t.Errorf("nothing is left of TLS: %+v", got)
+	}
+	if got := decide(desired(), formed(), now).TLS; got != (TLSInForce{}) {
+		t.Errorf("nobody says anything of TLS: %+v", got)
+	}
+	lost, as := atTLSStages("", one)
+	as.TLSStage, as.TLSMode, as.ClientCertificates = one, required, v1alpha1.ClientCertificatesRequired
+	as.LoadedAuthorities, as.TLS.Authorities = "of before", "others"
+	want := TLSInForce{Mode: required, Stage: one, Clients: v1alpha1.ClientCertificatesRequired, Authorities: "of before",
+		Waits: "spec.tls is gone, and instances use TLS"}
+	if got := decide(lost, as, now).TLS; got != want {
+		t.Errorf("without spec.tls all stays as it was: %+v", got)
 	}
 	d.TLS = ""
 	s.Instances[0].HasCertificate = true

@@ -6,6 +6,8 @@ package plan
 import (
 	"testing"
 
+	"middleware.hc.cn/operator/api/rediscluster/v1alpha1"
+	"middleware.hc.cn/operator/internal/redis/redisconf"
 	"middleware.hc.cn/operator/internal/rediscluster/snapshot"
 )
 
@@ -59,6 +61,48 @@ func TestAutoscaleTakesBack(t *testing.T) {
 			t.Errorf("at most %d: it fails for what is taken back: %s, %+v", most, got.Situation, got.Stalled)
 		}
 	}
+}
+
+// waking makes a cluster one that was hibernated and is not awake yet: an instance is not elected.
+func waking(_ *Desired, s *snapshot.Snapshot) {
+	s.Hibernated, s.Instances[0].Redis.Settings = v1alpha1.Topology{2, 2, 2}, map[string]string{redisconf.NoFailover: "yes"}
+}
+
+// Shards stay only if a scaling to fewer would begin and their data has no room. Before a cluster is awake the load changes nothing.
+func TestAutoscaleClauses(t *testing.T) {
+	few := func() (Desired, *snapshot.Snapshot) {
+		d, s := with(topologyOf(3)), scaled(4)
+		limit(s, 133<<20, 0)
+		d.ScaleMost = 9
+		return d, s
+	}
+	stay := func(in input) bool { set, sets := planAutoscale(in).(SetShards); return sets && set.Back }
+	proven(t, few, stay, changes{
+		"there is room": func(_ *Desired, s *snapshot.Snapshot) { limit(s, 200<<20, 0) },
+		"it has begun": func(d *Desired, s *snapshot.Snapshot) {
+			limit(s, 0, 0)
+			recorded(*d, s)
+			limit(s, 133<<20, 0)
+		},
+		"slots were to be where nobody asks for them any more": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Goal = &snapshot.Goal{For: byLoad("3 shards"), From: 3, Shards: uneven()}
+		},
+		"there are as many, and what is to be evened out has no room": func(d *Desired, s *snapshot.Snapshot) {
+			*s = *formed()
+			for shard, part := range uneven() {
+				s.Find(shard, 0).Redis.Slots = part
+			}
+			introduce(s)
+			s.SlotsAssigned = true
+			limit(s, 100<<20, 0)
+		},
+	}, nil)
+	more := func() (Desired, *snapshot.Snapshot) {
+		d, s := healthy()
+		d.ScaleTo, d.ScaleMost = 5, 9
+		return d, s
+	}
+	proven(t, more, func(in input) bool { return planAutoscale(in) != nil }, changes{"it wakes": waking}, nil)
 }
 
 // While something is stalled, the load changes nothing.

@@ -38,6 +38,7 @@ func TestPlanBalance(t *testing.T) {
 		"healing":          {func(_ *Desired, s *snapshot.Snapshot) { kill(s, 1, 1) }, false},
 		"a backup":         {func(_ *Desired, s *snapshot.Snapshot) { s.Backup = snapshot.Backup{Name: "monday", UID: "b"} }, false},
 		"to be hibernated": {func(d *Desired, _ *snapshot.Snapshot) { d.Hibernate = true }, false},
+		"assigned":         {func(d *Desired, _ *snapshot.Snapshot) { d.AssignReceive = true }, false},
 		"being deleted":    {func(d *Desired, _ *snapshot.Snapshot) { d.Deleting = true }, false},
 		"paused":           {func(d *Desired, _ *snapshot.Snapshot) { d.Paused = true }, false},
 		"not valid":        {func(d *Desired, _ *snapshot.Snapshot) { d.Problems = []string{"spec.pod: no"} }, false},
@@ -55,6 +56,28 @@ func TestPlanBalance(t *testing.T) {
 				t.Errorf("got %s: %s, %+v", got.Step.Name(), got.Step.Why(), got.Goal)
 			}
 		})
+	}
+}
+
+// What keeps slots from moving because of the load does so by itself, whatever else would come first.
+func TestBalanceClauses(t *testing.T) {
+	proven(t, followsLoad, func(in input) bool { return planBalance(in) != nil }, changes{
+		"slots move already": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Goal = &snapshot.Goal{For: "another", From: 3, Shards: uneven()}
+		},
+		"it wakes":                 waking,
+		"it is to be hibernated":   func(d *Desired, _ *snapshot.Snapshot) { d.Hibernate = true },
+		"slots are assigned":       func(d *Desired, _ *snapshot.Snapshot) { d.AssignReceive = true },
+		"an instance is not heard": func(_ *Desired, s *snapshot.Snapshot) { lose(s, 1, 1) },
+		"an instance lacks a module": func(d *Desired, s *snapshot.Snapshot) {
+			d.Modules, s.Shards[0].UpdateRevision, s.Instances[1].Revision = "json", "new", "old"
+		},
+	}, nil)
+}
+
+func TestIsByLoad(t *testing.T) {
+	if IsByLoad(nil) || IsByLoad(&snapshot.Goal{For: "3 shards"}) || !IsByLoad(&snapshot.Goal{For: byLoad("3 shards")}) {
+		t.Error("a goal that the load asks for is not told from others")
 	}
 }
 

@@ -10,13 +10,14 @@ import (
 )
 
 // Without a certificate nothing can be done, so it is asked for first; a cluster that has one is healed first, because nobody knows
-// whether cert-manager answers. A cluster that hibernates keeps its own.
+// whether cert-manager answers. Who has one is not called ill for what is to change of it. A cluster that hibernates keeps its own.
 func TestCertificate(t *testing.T) {
-	masterless := func(s *snapshot.Snapshot) *snapshot.Snapshot {
+	masterless := func() (Desired, *snapshot.Snapshot) {
+		d, s := healthy()
 		comeBackEmpty(s, 1, 0)
 		introduce(s)
 		s.Find(1, 1).Redis.MasterLinkDownFor = electionTimeout * 2
-		return s
+		return d, s
 	}
 	asleep := func() (Desired, *snapshot.Snapshot) {
 		d, s := toStop()
@@ -32,10 +33,10 @@ func TestCertificate(t *testing.T) {
 		want     string
 		is       Situation
 	}{
-		"it is written down first":       {cluster: healthy, unknown: true, pending: "c-tls", want: "RecordCertificate"},
-		"then it is made":                {cluster: healthy, unknown: true, noted: true, pending: "c-tls", want: "ApplyCertificate"},
-		"it is, and is waited for":       {cluster: healthy, unknown: true, noted: true, want: "Wait"},
-		"healing comes first":            {cluster: func() (Desired, *snapshot.Snapshot) { return desired(), masterless(formed()) }, noted: true, pending: "c-tls", want: "Promote"},
+		"it is written down first":       {cluster: healthy, unknown: true, pending: "c-tls", want: "RecordCertificate", is: Healing},
+		"then it is made":                {cluster: healthy, unknown: true, noted: true, pending: "c-tls", want: "ApplyCertificate", is: Healing},
+		"it is, and is waited for":       {cluster: healthy, unknown: true, noted: true, want: "Wait", is: Healing},
+		"healing comes first":            {cluster: masterless, noted: true, pending: "c-tls", want: "Promote", is: Healing},
 		"a healthy cluster has it":       {cluster: healthy, noted: true, pending: "c-tls", want: "ApplyCertificate", is: Steady},
 		"and goes on to be healthy":      {cluster: healthy, pending: "c-tls", want: "RecordCertificate", is: Steady},
 		"a cluster that hibernates, too": {cluster: asleep, noted: true, pending: "c-tls", want: "ApplyCertificate", is: Hibernated},
@@ -49,7 +50,7 @@ func TestCertificate(t *testing.T) {
 			s.Shards[0].Replicas = 2
 			return d, s
 		}, noted: true, pending: "c-tls", children: []string{"StatefulSet c-0"}, want: "Hibernate"},
-		"and without one yet": {cluster: asleep, unknown: true, pending: "c-tls", want: "RecordCertificate"},
+		"and without one yet": {cluster: asleep, unknown: true, pending: "c-tls", want: "RecordCertificate", is: Hibernating},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := tt.cluster()
