@@ -100,6 +100,11 @@ func TestFence(t *testing.T) {
 		"a master one of whose replicas is fenced": {snapshot: unwilling(small(2), "c-0-1"), names: "c-0-1,c-0-0",
 			desired: func(d *Desired) { d.Topology = v1alpha1.Topology{3, 3} }, step: "Switchover", why: "c-0-2 takes over",
 			inForce: []string{"c-0-1"}, waits: "another instance is to take over"},
+		"a master whose only replica that is not fenced is not ready": {snapshot: changed(
+			func() *snapshot.Snapshot { return unwilling(small(2), "c-0-1") },
+			func(s *snapshot.Snapshot) { s.Find(0, 2).Ready, s.Find(0, 2).Redis.Offset = false, 200 })(), names: "c-0-1,c-0-0",
+			desired: func(d *Desired) { d.Topology = v1alpha1.Topology{3, 3} }, step: "Wait", inForce: []string{"c-0-1"},
+			waits: "c-0-2 is to take over from c-0-0, and its pod is not ready"},
 		"a master of a cluster that has not formed": {snapshot: unwilling(changed(formed, func(s *snapshot.Snapshot) { s.Formed = false })()),
 			names: "c-0-0", step: "None", waits: "the cluster has not formed"},
 		"a master while slots move": {snapshot: unwilling(recorded(with(topologyOf(4)), joined(4))), names: "c-0-0",

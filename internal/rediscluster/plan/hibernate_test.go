@@ -280,6 +280,10 @@ func TestHibernatedIsRemembered(t *testing.T) {
 			s.Hibernated, d.Hibernate, s.Shards[0].Replicas = was, false, 3
 			kill(s, 0, 1)
 		}, true},
+		"all are back, and one that was added has no room": {func(d *Desired, s *snapshot.Snapshot) {
+			s.Hibernated, d.Hibernate, d.Topology, s.Shards[0].Replicas = was, false, v1alpha1.Topology{3, 2, 2}, 3
+			s.Instances = append(s.Instances, snapshot.Instance{Name: "c-0-2", Ordinal: 2, Waiting: "no room"})
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := toStop()
