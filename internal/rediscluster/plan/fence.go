@@ -242,7 +242,7 @@ func planAwaitFence(in input) Step {
 		}
 	}
 	v := notFenced(in, func(pod *snapshot.Instance) bool { return pod.Redis == nil }, "the scaling")
-	if v.Holds || !in.snap.Formed {
+	if v.Holds {
 		return nil
 	}
 	return waitFor(v)

@@ -94,6 +94,31 @@ func TestFence(t *testing.T) {
 			why: "spec.pause is true", waits: "another instance is to take over"},
 		"of a cluster that goes": {snapshot: unwilling(formed()), names: "c-0-1", desired: func(d *Desired) { d.Deleting = true },
 			step: "DeleteChildren"},
+		"the master of another shard": {snapshot: unwilling(formed()), names: "c-1-0", step: "Switchover",
+			why:   "c-1-0 is to be fenced and is the master of shard 1: c-1-1 takes over",
+			waits: "it is the master of shard 1, and another instance is to take over"},
+		"a master one of whose replicas is fenced": {snapshot: unwilling(small(2), "c-0-1"), names: "c-0-1,c-0-0",
+			desired: func(d *Desired) { d.Topology = v1alpha1.Topology{3, 3} }, step: "Switchover", why: "c-0-2 takes over",
+			inForce: []string{"c-0-1"}, waits: "another instance is to take over"},
+		"a master whose only replica that is not fenced is not ready": {snapshot: changed(
+			func() *snapshot.Snapshot { return unwilling(small(2), "c-0-1") },
+			func(s *snapshot.Snapshot) { s.Find(0, 2).Ready, s.Find(0, 2).Redis.Offset = false, 200 })(), names: "c-0-1,c-0-0",
+			desired: func(d *Desired) { d.Topology = v1alpha1.Topology{3, 3} }, step: "Wait", inForce: []string{"c-0-1"},
+			waits: "c-0-2 is to take over from c-0-0, and its pod is not ready"},
+		"a master of a cluster that has not formed": {snapshot: unwilling(changed(formed, func(s *snapshot.Snapshot) { s.Formed = false })()),
+			names: "c-0-0", step: "None", waits: "the cluster has not formed"},
+		"a master while slots move": {snapshot: unwilling(recorded(with(topologyOf(4)), joined(4))), names: "c-0-0",
+			desired: func(d *Desired) { d.Topology = topologyOf(4) }, step: "MoveSlots", waits: "slots are to move first"},
+		"a master while a slot has no owner": {snapshot: unwilling(changed(formed, func(s *snapshot.Snapshot) {
+			r := s.Find(1, 0).Redis
+			r.Slots = r.Slots.Subtract(slots.Of(6000))
+			introduce(s)
+		})()), names: "c-0-0", step: "AssignSlots", waits: "the instances do not agree yet"},
+		"one that stops": {snapshot: changed(func() *snapshot.Snapshot { return unwilling(gated(formed())) },
+			func(s *snapshot.Snapshot) { s.Find(0, 1).Terminating = true })(), names: "c-0-1", step: "None", inForce: []string{"c-0-1"}},
+		"one whose readiness says nothing of the Service": {snapshot: changed(
+			func() *snapshot.Snapshot { return unwilling(formed(), "c-0-1") },
+			func(s *snapshot.Snapshot) { s.Find(0, 1).InEndpoints = true })(), names: "c-0-1", step: "None", inForce: []string{"c-0-1"}},
 	} {
 		d := desired()
 		if tt.names != "" {
@@ -111,6 +136,12 @@ func TestFence(t *testing.T) {
 			} else {
 				waits += fence.Waits
 			}
+			if fence.InForce != (fence.Waits == "") {
+				t.Errorf("%s: %s is left alone: %t, and waits: %q", name, fence.Pod, fence.InForce, fence.Waits)
+			}
+		}
+		if slices.ContainsFunc(tt.snapshot.Instances, func(pod snapshot.Instance) bool { return pod.Fenced }) {
+			t.Errorf("%s: what was seen is changed", name)
 		}
 		if is.Step.Name() != tt.step || !strings.Contains(is.Step.Why(), tt.why) || !strings.Contains(waits, tt.waits) ||
 			(waits == "") != (tt.waits == "") {
@@ -159,6 +190,7 @@ func TestWhatIsFencedIsPassedOver(t *testing.T) {
 		"the cluster is to be hibernated": {snapshot: formed(), desired: func(d *Desired) { d.Hibernate = true },
 			step: "Wait", blockedBy: NotFenced},
 		"it is asked to take over": {snapshot: formed(), desired: func(d *Desired) { d.Switchover = "c-0-1" }, step: "EndSwitchover"},
+		"another one is to go":     {snapshot: formed(), desired: func(d *Desired) { d.Topology[2] = 1 }, step: "Forget"},
 		"another master is lost":   {snapshot: ended(ended(formed(), 0, 1), 1, 0), step: "Promote", pods: []string{"c-1-1"}},
 		"the spec is not valid": {snapshot: damaged(stored(formed()), 0), desired: func(d *Desired) { d.Problems = []string{"spec.x: is wrong"} },
 			step: "Stall"},

@@ -123,6 +123,29 @@ func TestSuccessorIsAppointed(t *testing.T) {
 		"nor one that never followed": {func(s *snapshot.Snapshot) {
 			s.Find(0, 2).Redis.Offset, s.Find(0, 2).Redis.MasterLinkLost = 5000, false
 		}, "Promote", "c-0-1 is appointed"},
+		"when an instance of another shard may run again": {func(s *snapshot.Snapshot) {
+			if other := s.Find(1, 2); other != nil {
+				other.Redis, other.Error, other.Stopped = nil, "refused", true
+			}
+		}, "Promote", "c-0-1 is appointed"},
+		"when a replica that answers is said not to run": {func(s *snapshot.Snapshot) { s.Find(0, 2).Stopped = true }, "Promote",
+			"c-0-1 is appointed"},
+		"when its pod has come to its end, and somebody else has its address": {func(s *snapshot.Snapshot) {
+			longAway(s)
+			s.Find(0, 0).Ended, s.Find(0, 0).Refuses, s.Find(0, 0).Accepts = true, false, true
+		}, "Promote", "c-0-1 is appointed"},
+		"when one that does not follow it is about to stop": {func(s *snapshot.Snapshot) {
+			in := s.Find(0, 2)
+			in.Redis.Master, in.Redis.MasterID, in.Terminating = true, "", true
+		}, "Promote", "c-0-1 is appointed"},
+		"not at once when nobody saw it end, and nobody is asked for help": {func(s *snapshot.Snapshot) {
+			longAway(s)
+			in := s.Find(0, 0)
+			in.IP, in.NodeName, in.Waiting, in.StoppedAt, in.Refuses = "", "", "not scheduled", time.Time{}, false
+			for _, ordinal := range []int{1, 2} {
+				s.Find(0, ordinal).Redis.MasterLinkDownFor = 3 * time.Second
+			}
+		}, "Wait", "c-0-0: not scheduled"},
 		"when its data is lost, as its successor has another ID": {func(s *snapshot.Snapshot) {
 			longAway(s)
 			s.Instances[0] = renewed(s)
@@ -256,14 +279,45 @@ func TestWhoOwnedNothingIsSucceededByElection(t *testing.T) {
 				LastPong: now.Add(-20 * time.Second)}
 		}
 		got := ""
-		step := planPromote(ShapeOf(with(v1alpha1.Topology{3, 3, 2}), s, now).in)
+		in := ShapeOf(with(v1alpha1.Topology{3, 3, 2}), s, now).in
+		step := planPromote(in)
 		if step != nil {
 			got = step.Name()
 		}
 		if promote, _ := step.(Promote); got != name || promote.Takeover {
 			t.Errorf("suspected: %t: got %q, %+v", suspected, got, step)
 		}
+		if wait := planAwaitProof(in); wait != nil {
+			t.Errorf("suspected: %t: waits to appoint somebody: %s", suspected, wait.Why())
+		}
 	}
+}
+
+// What keeps a successor from being appointed is told where somebody is to be appointed, and only there.
+func TestProofIsAwaited(t *testing.T) {
+	doubted := func() (Desired, *snapshot.Snapshot) {
+		s := crashedAlone(2)
+		s.Find(0, 0).Refuses = false
+		return smallDesired(2), s
+	}
+	proven(t, doubted, func(in input) bool { return planAwaitProof(in) != nil }, changes{
+		"the cluster has not formed": func(_ *Desired, s *snapshot.Snapshot) { s.Formed = false },
+		"no replica stays": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(0, 1).Terminating, s.Find(0, 2).Terminating = true, true
+		},
+		"others own what it had": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 0).Redis.Slots = s.Find(1, 0).Redis.Slots.Union(slots.Of(0))
+		},
+		"others own all, and its replicas know": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 0).Redis.Slots = slots.All()
+			for _, ordinal := range []int{1, 2} {
+				r := s.Find(0, ordinal).Redis
+				gone := r.Peers[nodeID(0, 0)]
+				gone.Slots = slots.Set{}
+				r.Peers[nodeID(0, 0)] = gone
+			}
+		},
+	}, nil)
 }
 
 // What a person can do is told of the node whose pod is in doubt, be it another shard's.
@@ -286,13 +340,26 @@ func renewed(s *snapshot.Snapshot) snapshot.Instance {
 	return in
 }
 
-// What is to be quiet when a successor is appointed goes with the step.
+// What is to be quiet when a successor is appointed goes with the step: whoever may start again, of that shard.
 func TestAppointmentSaysWhoMustBeSilent(t *testing.T) {
-	s := crashedAlone(1)
+	s := crashedAlone(2)
 	s.Find(0, 0).HasCertificate = true
-	promote, _ := planPromote(ShapeOf(smallDesired(1), s, now).in).(Promote)
+	other := s.Find(1, 2)
+	other.Redis, other.Error, other.Stopped, other.Refuses = nil, "refused", true, true
+	promote, _ := planPromote(ShapeOf(smallDesired(2), s, now).in).(Promote)
 	if diff := cmp.Diff([]string{podIP(0, 0) + ":6379", podIP(0, 0) + ":6380"}, promote.Silent); diff != "" {
 		t.Error(diff)
+	}
+	// A pod that is being deleted does not start again.
+	s = crashedAlone(1)
+	longAway(s)
+	s.Instances[0] = renewed(s)
+	introduce(s)
+	stops := s.Find(0, 2)
+	stops.Redis, stops.Error, stops.Terminating, s.Shards[0].Replicas = nil, "timeout", true, 2
+	promote, appoints := planPromote(ShapeOf(with(v1alpha1.Topology{2}), s, now).in).(Promote)
+	if !appoints || !promote.Takeover || promote.Silent != nil {
+		t.Errorf("%+v", promote)
 	}
 }
 

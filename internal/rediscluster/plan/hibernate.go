@@ -95,15 +95,9 @@ func (in input) awake() bool {
 }
 
 // awakeFor reports whether a cluster that was hibernated lacks nothing but instances that the spec does not ask for any more, such as
-// one that no node has room for: all slots are owned by instances that answer (notRequired).
+// one that no node has room for: all slots are owned by instances that answer (notRequired). What the spec asks for besides comes later.
 func (in input) awakeFor(asked v1alpha1.Topology) bool {
-	if in.stopped() {
-		return false
-	}
-	snap := *in.snap
-	snap.Hibernated = nil
-	in.snap, in.desired.Topology = &snap, asked
-	in.topology = in.effective()
+	in.desired.Topology = asked
 	return in.awake()
 }
 

@@ -85,6 +85,10 @@ func TestHibernation(t *testing.T) {
 			false},
 		"another topology is written down anew": {func(_ *Desired, s *snapshot.Snapshot) { s.Hibernated = v1alpha1.Topology{1, 1, 1} },
 			"RecordHibernation", Healing, "", "", false},
+		"also one with an instance less": {func(_ *Desired, s *snapshot.Snapshot) { s.Hibernated = v1alpha1.Topology{2, 2, 1} },
+			"RecordHibernation", Healing, "6 instances in 3 shards", "", false},
+		"nobody is kept before that is written down": {func(_ *Desired, s *snapshot.Snapshot) { keep(s, "yes") },
+			"SetConfig", Healing, "may be elected again", "", false},
 		"then nobody is elected": {func(_ *Desired, s *snapshot.Snapshot) { recorded(s) },
 			"SetConfig", Healing, "no instance is to be elected", "", false},
 		"then all stop": {ready, "Hibernate", Hibernating, "each master as the last of its shard", "", true},
@@ -97,6 +101,8 @@ func TestHibernation(t *testing.T) {
 		}, "Wait", Healing, "RedisBackup monday", NoBackup, false},
 		"not while an instance is away": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); kill(s, 1, 1) }, "SetConfig", Healing,
 			"may be elected again", "", false},
+		"not while an instance is not ready": {func(d *Desired, s *snapshot.Snapshot) { ready(d, s); s.Find(1, 1).Ready = false }, "SetConfig",
+			Healing, "may be elected again", "", false},
 		"not while a backup is taken, and so nobody is kept": {func(d *Desired, s *snapshot.Snapshot) {
 			ready(d, s)
 			s.Backup = snapshot.Backup{Name: "monday", UID: "b"}
@@ -137,6 +143,10 @@ func TestHibernation(t *testing.T) {
 			stop(s)
 			s.Instances = pods
 		}, "Wait", Hibernating, "6 pods are still stopping", PodsGone, true},
+		"one pod is stopping": {func(_ *Desired, s *snapshot.Snapshot) {
+			pods := s.Instances[:1]
+			stop(s).Instances = pods
+		}, "Wait", Hibernating, "1 pods are still stopping", PodsGone, true},
 		"it sleeps": {asleep, "Sleep", Hibernated, "set spec.hibernate to false", "", true},
 		"it sleeps with other wishes": {func(d *Desired, s *snapshot.Snapshot) {
 			stop(s)
@@ -155,6 +165,20 @@ func TestHibernation(t *testing.T) {
 		},
 			"Wake", Waking, "", "",
 			false},
+		"some of it was told to stop, still runs, and is to": {func(d *Desired, s *snapshot.Snapshot) {
+			recorded(s)
+			d.Hibernate, s.Shards[0].Replicas, s.Shards[0].Hibernated = false, 0, 2
+		}, "Wake", Waking, "the 6 instances that there were", "", false},
+		"half of it has been started, and a claim is gone": {func(d *Desired, s *snapshot.Snapshot) {
+			waking(d, s)
+			s.Shards[2].Replicas, s.Shards[2].Hibernated, s.Claims = 2, 0, s.Claims[1:]
+		}, "Wake", Waking, "", "", false},
+		"somebody has made it larger in its sleep": {func(_ *Desired, s *snapshot.Snapshot) {
+			stop(s)
+			for i := range s.Shards {
+				s.Shards[i].Replicas = 3
+			}
+		}, "Hibernate", Hibernating, "", "", true},
 		"somebody has scaled it in its sleep": {func(d *Desired, s *snapshot.Snapshot) { stop(s); scaled(d, s) },
 			"Hibernate", Hibernating, "", "", true},
 		"somebody has scaled it, and it wakes as it was": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); scaled(d, s) },
@@ -168,6 +192,16 @@ func TestHibernation(t *testing.T) {
 		"another claim has its name": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); renewClaim(s, "c-1-0") },
 			"Sleep", Failed, "", "",
 			true},
+		"a claim is being deleted": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); s.Claims[2].Terminating = true },
+			"Sleep", Failed, "", "", true},
+		"what was in no claim, and whose instance is not asked for, is not missed": {func(d *Desired, s *snapshot.Snapshot) {
+			waking(d, s)
+			s.DataVolumes["c-0-0"], s.DataVolumes["c-0-1"], s.DataVolumes["c-7-0"] = notItsOwn, onNode+"node1", "uid-c-7-0"
+		}, "Wake", Waking, "", "", false},
+		"without claims none is missed": {func(d *Desired, s *snapshot.Snapshot) {
+			waking(d, s)
+			d.ClaimBytes, s.Claims = 0, s.Claims[1:]
+		}, "Wake", Waking, "", "", false},
 		"the spec is invalid": {func(d *Desired, s *snapshot.Snapshot) { waking(d, s); d.Problems = []string{"spec.version: no"} },
 			"Stall", Failed,
 			"spec.version", "", true},
@@ -180,6 +214,11 @@ func TestHibernation(t *testing.T) {
 			d.Hibernate, d.Topology = false, v1alpha1.Topology{1, 1, 1}
 			unscheduled(s)
 		}, "Forget", ScalingIn, "", "", false},
+		"an instance has no room, and a shard more is asked for instead": {func(d *Desired, s *snapshot.Snapshot) {
+			recorded(s)
+			d.Hibernate, d.Topology = false, v1alpha1.Topology{1, 1, 1, 1}
+			unscheduled(s)
+		}, "Wait", ScalingIn, "instance 0 of shard 3 has no pod yet", SnapshotComplete, false},
 		"an instance has no room, and is asked for": {func(d *Desired, s *snapshot.Snapshot) {
 			recorded(s)
 			d.Hibernate = false
@@ -193,6 +232,9 @@ func TestHibernation(t *testing.T) {
 		"a container is stopped by its kubelet": {func(d *Desired, s *snapshot.Snapshot) {
 			s.Find(1, 1).Redis.Settings[redisconf.NoFailover], s.Find(1, 1).Ready, d.Hibernate = "yes", false, false
 		}, "Wait", Healing, "c-1-1 is not ready", PodsReady, false},
+		"a pod that keeps itself from being elected stops": {func(d *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 1).Redis.Settings[redisconf.NoFailover], s.Find(1, 1).Terminating, d.Hibernate = "yes", true, false
+		}, "None", Steady, "", "", false},
 		"it is awake": {func(d *Desired, s *snapshot.Snapshot) { recorded(s); d.Hibernate = false }, "None", Steady, "", "", false},
 		"awake, it is scaled": {func(d *Desired, s *snapshot.Snapshot) {
 			recorded(s)
@@ -231,7 +273,17 @@ func TestHibernatedIsRemembered(t *testing.T) {
 			kill(s, 1, 1)
 			s.Shards[1].Replicas = 1
 		}, true},
-		"written down just now": {func(*Desired, *snapshot.Snapshot) {}, true},
+		"written down just now":                  {func(*Desired, *snapshot.Snapshot) {}, true},
+		"paused before anything is written down": {func(d *Desired, _ *snapshot.Snapshot) { d.Paused = true }, false},
+		"a StatefulSet is gone":                  {func(_ *Desired, s *snapshot.Snapshot) { s.Hibernated, s.Shards = was, s.Shards[:2] }, true},
+		"one is not back, and somebody asks for more": {func(d *Desired, s *snapshot.Snapshot) {
+			s.Hibernated, d.Hibernate, s.Shards[0].Replicas = was, false, 3
+			kill(s, 0, 1)
+		}, true},
+		"all are back, and one that was added has no room": {func(d *Desired, s *snapshot.Snapshot) {
+			s.Hibernated, d.Hibernate, d.Topology, s.Shards[0].Replicas = was, false, v1alpha1.Topology{3, 2, 2}, 3
+			s.Instances = append(s.Instances, snapshot.Instance{Name: "c-0-2", Ordinal: 2, Waiting: "no room"})
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, s := toStop()
@@ -241,6 +293,76 @@ func TestHibernatedIsRemembered(t *testing.T) {
 				t.Errorf("%v, want %v", got.Hibernated, want)
 			}
 		})
+	}
+}
+
+// One StatefulSet that was told to stop, and stays, makes the cluster one that is stopped; it is asleep when none asks for an instance.
+func TestStopped(t *testing.T) {
+	half := func() (Desired, *snapshot.Snapshot) {
+		d, s := toStop()
+		s.Hibernated = v1alpha1.Topology{2, 2, 2}
+		s.Shards[0].Replicas, s.Shards[0].Hibernated = 0, 2
+		return d, s
+	}
+	proven(t, half, func(in input) bool { return in.stopped() }, changes{
+		"nothing was written down": func(_ *Desired, s *snapshot.Snapshot) { s.Hibernated = nil },
+		"it is being deleted":      func(_ *Desired, s *snapshot.Snapshot) { s.Shards[0].Terminating = true },
+		"another shard than those that were written down has none": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Shards[0].Replicas, s.Shards[0].Hibernated = 2, 0
+			s.Shards = append(s.Shards, snapshot.Shard{Index: 3, Name: "c-3"})
+		},
+	}, changes{
+		"it does not say how many it had": func(_ *Desired, s *snapshot.Snapshot) { s.Shards[0].Hibernated = 0 },
+		"somebody has scaled it":          func(_ *Desired, s *snapshot.Snapshot) { s.Shards[0].Replicas, s.Shards[0].Hibernated = 1, 1 },
+		"all are being deleted": func(_ *Desired, s *snapshot.Snapshot) {
+			for i := range s.Shards {
+				s.Shards[i].Terminating = true
+			}
+		},
+	})
+	all := func() (Desired, *snapshot.Snapshot) { d, s := toStop(); return d, stop(s) }
+	proven(t, all, func(in input) bool { return in.asleep() }, changes{
+		"nothing was written down": func(_ *Desired, s *snapshot.Snapshot) { s.Hibernated = nil },
+		"one asks for an instance": func(_ *Desired, s *snapshot.Snapshot) { s.Shards[1].Replicas = 1 },
+	}, changes{
+		"one that asks for some is being deleted": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Shards[1].Replicas, s.Shards[1].Terminating = 2, true
+		},
+	})
+}
+
+// Nobody stops an instance whose data is not known to be in a file, in a volume that is there when it starts again.
+func TestDataOnDisk(t *testing.T) {
+	rule := func(in input) bool { return dataOnDisk(in).Holds }
+	proven(t, toStop, rule, changes{
+		"it could not be written": func(_ *Desired, s *snapshot.Snapshot) {
+			s.Find(1, 0).Redis.PersistenceError = snapshot.AppendOnlyError
+		},
+		"nobody noted the volume":          func(_ *Desired, s *snapshot.Snapshot) { delete(s.DataVolumes, "c-1-1") },
+		"another volume was noted":         func(_ *Desired, s *snapshot.Snapshot) { renewClaim(s, "c-1-1") },
+		"it is in no volume, as was noted": func(d *Desired, s *snapshot.Snapshot) { d.Ephemeral, s.DataVolumes = true, nil },
+	}, nil)
+	idle := func() (Desired, *snapshot.Snapshot) {
+		d, s := toStop()
+		s.Find(0, 0).Redis.Slots = slots.Set{}
+		delete(s.DataVolumes, "c-0-0")
+		return d, s
+	}
+	proven(t, idle, rule, changes{
+		"a master that owns nothing holds a key": func(_ *Desired, s *snapshot.Snapshot) { s.Find(0, 0).Redis.Keys = 1 },
+	}, nil)
+}
+
+// StatefulSets that are about to ask for instances again, as they were not seen to yet, are waited for: the cluster does not sleep.
+func TestAboutToWake(t *testing.T) {
+	for _, pods := range []int{0, 2} {
+		d, s := toStop()
+		left := s.Instances[:pods]
+		stop(s).Instances, d.Hibernate = left, false
+		got := ShapeOf(d, s, now).Next(Pending{})
+		if !Is[Wait](got.Step) || blockedBy(got.Step) != SnapshotComplete || got.Situation != Waking {
+			t.Errorf("%d pods: %s in %s: %s", pods, got.Step.Name(), got.Situation, got.Step.Why())
+		}
 	}
 }
 
